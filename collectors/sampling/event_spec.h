@@ -1,0 +1,45 @@
+// What is counted: a perf event by its perf name, and how often a sample is taken.
+//
+// "cpu" is the default: hardware cycles where the PMU works, else cpu-clock, and is time. Names are perf's
+// (perf-list(1)): software and hardware events. Where a name is unknown, the error offers the nearest ones.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/result.h"
+
+namespace profd {
+
+struct EventSpec {
+  std::string name;          // as asked: "cpu", "cpu-clock", "page-faults", ...
+  std::uint32_t type = 0;    // PERF_TYPE_*
+  std::uint64_t config = 0;  // PERF_COUNT_*
+  bool is_time = true;       // samples stand for CPU time
+  std::string unit;          // "microseconds" for time, else the event's name
+  // Exactly one of the two is not 0.
+  std::uint64_t frequency_hz = 0;  // samples a second, kept by the kernel
+  std::uint64_t period = 0;        // events a sample; nanoseconds for the clocks
+
+  // Sessions of equal specs share one set of perf events; the name as asked does not matter.
+  [[nodiscard]] bool same_events(const EventSpec& other) const {
+    return type == other.type && config == other.config && frequency_hz == other.frequency_hz &&
+           period == other.period;
+  }
+};
+
+// Looks the name up and checks the rate against the kernel's limit. A frequency or period of 0 means "not given"; with
+// both not given the frequency is 99 Hz; both given is an error.
+[[nodiscard]] Result<EventSpec> make_event_spec(std::string_view name, std::uint64_t frequency_hz,
+                                                std::uint64_t period);
+
+// Every name that make_event_spec() knows.
+[[nodiscard]] std::vector<std::string_view> event_names();
+
+// /proc/sys/kernel/perf_event_max_sample_rate; the kernel's default when it can't be read.
+[[nodiscard]] std::uint64_t max_sample_rate_hz();
+
+}  // namespace profd

@@ -1,0 +1,31 @@
+// Every way to lose a sample, kernel side first, then ours. Each has a name and a counter, shown in `profctl status` and
+// written into session.json.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "bpf/profd_abi.h"
+
+namespace profd {
+
+enum class Loss : std::uint8_t {
+  kRingFull = PROFD_LOSS_RING_FULL,
+  kRingBusy = PROFD_LOSS_RING_BUSY,
+  kNoRing = PROFD_LOSS_NO_RING,
+  kScratch = PROFD_LOSS_SCRATCH,
+  kMalformedRecord = PROFD_LOSS_COUNT,  // a record that failed its checks: our own mistake
+  kMemoryLimit,                         // the session reached its memory limit and the stack was new
+  kCount,
+};
+
+inline constexpr std::size_t kLossCount = static_cast<std::size_t>(Loss::kCount);
+
+using LossCounts = std::array<std::uint64_t, kLossCount>;
+
+[[nodiscard]] std::string_view loss_name(Loss loss);
+
+}  // namespace profd

@@ -1,0 +1,17 @@
+// Decodes a gperftools CPU profile: 32 or 64 bit, either byte order. gperftools_format.h has the grammar.
+//
+// Unknown text lines are skipped; "build=" defines "$build". Decoys (count 0) are dropped. Every malformed file is an
+// error with the byte offset at which it stopped making sense.
+
+#pragma once
+
+#include <string_view>
+
+#include "formats/profile.h"
+#include "formats/result.h"
+
+namespace profd {
+
+[[nodiscard]] Result<Profile> decode_gperftools(std::string_view file);
+
+}  // namespace profd
