@@ -1,7 +1,8 @@
 // What is counted: a perf event by its perf name, and how often a sample is taken.
 //
-// "cpu" is the default: hardware cycles where the PMU works, else cpu-clock, and is time. Names are perf's
-// (perf-list(1)): software and hardware events. Where a name is unknown, the error offers the nearest ones.
+// "cpu" is the default: hardware cycles where the PMU works, else cpu-clock, and is time. Names are
+// perf's (perf-list(1)): software and hardware events. Where a name is unknown, the error offers
+// the nearest ones.
 
 #pragma once
 
@@ -31,8 +32,8 @@ struct EventSpec {
   }
 };
 
-// Looks the name up and checks the rate against the kernel's limit. A frequency or period of 0 means "not given"; with
-// both not given the frequency is 99 Hz; both given is an error.
+// Looks the name up and checks the rate against the kernel's limit. A frequency or period of 0
+// means "not given"; with both not given the frequency is 99 Hz; both given is an error.
 [[nodiscard]] Result<EventSpec> make_event_spec(std::string_view name, std::uint64_t frequency_hz,
                                                 std::uint64_t period);
 

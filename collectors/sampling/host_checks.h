@@ -11,11 +11,12 @@
 namespace profd {
 
 struct HostFacts {
-  std::string kernel_release;  // uname -r
-  bool has_btf = false;        // /sys/kernel/btf/vmlinux
-  bool is_root = false;        // effective uid 0
+  std::string kernel_release;      // uname -r
+  bool has_btf = false;            // /sys/kernel/btf/vmlinux
+  bool is_root = false;            // effective uid 0
   std::uint64_t capabilities = 0;  // effective set, bit per CAP_*
-  std::string lockdown;        // "none", "integrity", "confidentiality"; empty where the kernel has no lockdown
+  std::string
+      lockdown;  // "none", "integrity", "confidentiality"; empty where the kernel has no lockdown
 };
 
 [[nodiscard]] HostFacts read_host_facts();

@@ -1,5 +1,5 @@
-// Every way to lose a sample, kernel side first, then ours. Each has a name and a counter, shown in `profctl status` and
-// written into session.json.
+// Every way to lose a sample, kernel side first, then ours. Each has a name and a counter, shown in
+// `profctl status` and written into session.json.
 
 #pragma once
 
@@ -18,7 +18,7 @@ enum class Loss : std::uint8_t {
   kNoRing = PROFD_LOSS_NO_RING,
   kScratch = PROFD_LOSS_SCRATCH,
   kMalformedRecord = PROFD_LOSS_COUNT,  // a record that failed its checks: our own mistake
-  kMemoryLimit,                         // the session reached its memory limit and the stack was new
+  kMemoryLimit,  // the session reached its memory limit and the stack was new
   kCount,
 };
 

@@ -1,8 +1,10 @@
-// The files that sampled processes have mapped: opened once each, by the kernel's own key, while they are there.
+// The files that sampled processes have mapped: opened once each, by the kernel's own key, while
+// they are there.
 //
-// A file is opened through /proc/PID/map_files/START-END, which names exactly the mapped file, also when it is deleted,
-// on an overlay or in another mount namespace. When the process is gone already, the dentry names of the record lead to
-// it, if the file there still has the key. Owned by the io thread; a MappedFile is immutable and may go to the worker.
+// A file is opened through /proc/PID/map_files/START-END, which names exactly the mapped file, also
+// when it is deleted, on an overlay or in another mount namespace. When the process is gone
+// already, the dentry names of the record lead to it, if the file there still has the key. Owned by
+// the io thread; a MappedFile is immutable and may go to the worker.
 
 #pragma once
 
@@ -21,8 +23,8 @@ struct MappedFile {
   FileKey key;
   std::string path;  // as the kernel names it, without " (deleted)"; never empty
   bool deleted = false;
-  UniqueFd fd;        // open for reading, a regular file; invalid when nothing could be opened
-  std::string error;  // why fd is invalid
+  UniqueFd fd{};        // open for reading, a regular file; invalid when nothing could be opened
+  std::string error{};  // why fd is invalid
 };
 
 class MappedFiles {

@@ -1,0 +1,21 @@
+// "Did you mean": the known names that a mistyped one comes closest to.
+
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace profd {
+
+// At most `most` names, nearest first: those that begin with `name` or can be reached by few edits
+// (a third of its length, and 1 at least). Ties in the order given.
+[[nodiscard]] std::vector<std::string_view> nearest_names(std::string_view name,
+                                                          std::span<const std::string_view> known,
+                                                          std::size_t most = 3);
+
+// "did you mean a, b or c?"; empty for no names.
+[[nodiscard]] std::string did_you_mean(std::span<const std::string_view> names);
+
+}  // namespace profd

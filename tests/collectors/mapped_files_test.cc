@@ -1,0 +1,167 @@
+#include "collectors/sampling/mapped_files.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+
+namespace profd {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A file of one page in a directory of its own, mapped by this process.
+class MappedFilesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = std::filesystem::temp_directory_path() / "mapped_files_XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+    map_file("object file");
+  }
+  void TearDown() override {
+    ::munmap(memory_, kPage);
+    std::filesystem::remove_all(directory_);
+  }
+
+  void map_file(const std::string& name) {
+    path_ = directory_ / name;
+    std::ofstream(path_) << std::string(kPage, 'x');
+    const UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    memory_ = ::mmap(nullptr, kPage, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd.get(), 0);
+    ASSERT_NE(memory_, MAP_FAILED);
+    struct stat status {};
+    ASSERT_EQ(::fstat(fd.get(), &status), 0);
+    view_.process.tgid = static_cast<std::uint32_t>(::getpid());
+    view_.start = reinterpret_cast<std::uint64_t>(memory_);
+    view_.end = view_.start + kPage;
+    view_.file = {.inode = status.st_ino,
+                  .size_bytes = kPage,
+                  .ctime_ns = status.st_ctim.tv_sec * 1'000'000'000 + status.st_ctim.tv_nsec,
+                  .device = 1,
+                  .generation = 7};
+  }
+
+  // The path's components as the kernel sends them.
+  std::string names() const {
+    std::string text;
+    for (std::filesystem::path p = path_; p.has_relative_path(); p = p.parent_path()) {
+      text += p.filename().string() + '\0';
+    }
+    return text;
+  }
+
+  static constexpr std::size_t kPage = 4096;
+  std::filesystem::path directory_;
+  std::filesystem::path path_;
+  void* memory_ = MAP_FAILED;
+  MappingView view_{};
+  MappedFiles files_;
+};
+
+TEST_F(MappedFilesTest, OpensTheMappedFileByItsRange) {
+  const auto file = files_.find_or_open(view_);
+  ASSERT_TRUE(file);
+  EXPECT_TRUE(file->fd.valid()) << file->error;
+  EXPECT_EQ(file->path, path_.string());
+  EXPECT_FALSE(file->deleted);
+}
+
+TEST_F(MappedFilesTest, OpensEachFileOnce) {
+  EXPECT_EQ(files_.find_or_open(view_), files_.find_or_open(view_));
+  EXPECT_EQ(files_.size(), 1u);
+}
+
+TEST_F(MappedFilesTest, OpensADeletedFileAndNamesItWithoutTheKernelsSuffix) {
+  std::filesystem::remove(path_);  // moves the change time, not the content
+  const auto file = files_.find_or_open(view_);
+  ASSERT_TRUE(file->fd.valid()) << file->error;
+  EXPECT_TRUE(file->deleted);
+  EXPECT_EQ(file->path, path_.string());
+}
+
+TEST_F(MappedFilesTest, TakesANameThatEndsInDeletedAsItStands) {
+  ::munmap(memory_, kPage);
+  map_file("odd (deleted)");
+  const auto file = files_.find_or_open(view_);
+  ASSERT_TRUE(file->fd.valid()) << file->error;
+  EXPECT_FALSE(file->deleted);
+  EXPECT_EQ(file->path, path_.string());
+}
+
+TEST_F(MappedFilesTest, FindsAMappingThatWasJoinedWithItsNeighbour) {
+  view_.end += kPage;
+  const auto file = files_.find_or_open(view_);
+  EXPECT_TRUE(file->fd.valid()) << file->error;
+}
+
+TEST_F(MappedFilesTest, FallsBackToTheNamesWhenTheProcessIsGone) {
+  view_.process.tgid = 4'000'000;  // above any pid_max in use here
+  const std::string text = names();
+  view_.names = text;
+  const auto file = files_.find_or_open(view_);
+  ASSERT_TRUE(file->fd.valid()) << file->error;
+  EXPECT_EQ(file->path, path_.string());
+}
+
+TEST_F(MappedFilesTest, RefusesAnotherFileUnderTheSameName) {
+  view_.process.tgid = 4'000'000;
+  view_.file.inode += 1;
+  const std::string text = names();
+  view_.names = text;
+  const auto file = files_.find_or_open(view_);
+  EXPECT_FALSE(file->fd.valid());
+  EXPECT_THAT(file->error, HasSubstr("another file"));
+  EXPECT_EQ(file->path, path_.string());
+}
+
+TEST_F(MappedFilesTest, RefusesAFileThatWasWrittenSinceItWasSampled) {
+  view_.file.ctime_ns -= 1;
+  const auto file = files_.find_or_open(view_);
+  EXPECT_FALSE(file->fd.valid());
+  EXPECT_THAT(file->error, HasSubstr("changed since it was sampled"));
+}
+
+TEST_F(MappedFilesTest, TriesAFileAgainThatCouldNotBeOpened) {
+  MappingView gone = view_;
+  gone.process.tgid = 4'000'000;
+  EXPECT_FALSE(files_.find_or_open(gone)->fd.valid());
+  EXPECT_TRUE(files_.find_or_open(view_)->fd.valid());
+}
+
+TEST_F(MappedFilesTest, DoesNotHangOnAFifoUnderTheName) {
+  std::filesystem::remove(path_);
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  view_.process.tgid = 4'000'000;
+  const std::string text = names();
+  view_.names = text;
+  const auto file = files_.find_or_open(view_);
+  EXPECT_FALSE(file->fd.valid());
+  EXPECT_THAT(file->error, HasSubstr("not a regular file"));
+}
+
+TEST_F(MappedFilesTest, ReleasesOnlyFilesThatNobodyHolds) {
+  const auto held = files_.find_or_open(view_);
+  files_.release_unused();
+  EXPECT_EQ(files_.size(), 1u);
+}
+
+TEST_F(MappedFilesTest, HasNoFileForAMappingWithout) {
+  view_.file = {};
+  EXPECT_EQ(files_.find_or_open(view_), nullptr);
+}
+
+TEST(PathFromNames, ReversesTheComponents) {
+  EXPECT_EQ(path_from_names(std::string_view("sleep\0bin\0usr\0", 14)), "/usr/bin/sleep");
+  EXPECT_EQ(path_from_names(std::string_view("x", 1)), "/x");
+  EXPECT_EQ(path_from_names(""), "");
+}
+
+}  // namespace
+}  // namespace profd
