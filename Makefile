@@ -1,0 +1,42 @@
+# A thin front door to CMake. On a fresh Debian 12, as root, `make demo` and `make check` do all set-up themselves.
+
+BUILD := build
+JOBS := $(shell nproc)
+
+.PHONY: help packages build check check-asan demo bench fuzz clean
+
+help:
+	@echo 'make demo         build profd, profile a sample workload, show what was hot'
+	@echo 'make build        leave $(BUILD)/profd and $(BUILD)/profctl'
+	@echo 'make check        build and run every test (as root, on a kernel with BPF)'
+	@echo 'make check-asan   the same under the address and undefined-behaviour sanitizers'
+	@echo 'make bench        measure profd beside perf'
+	@echo 'make fuzz         fuzz every reader, FUZZ_SECONDS=60 each'
+
+packages:
+	@.ci/install-packages
+
+build: packages
+	@cmake -G Ninja -S . -B $(BUILD) --log-level=WARNING
+	@cmake --build $(BUILD) -j $(JOBS)
+
+check: build
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+check-asan: packages
+	@cmake -G Ninja -S . -B $(BUILD)-asan --log-level=WARNING -DCMAKE_BUILD_TYPE=Debug \
+	  -DCMAKE_CXX_FLAGS='-O1 -fsanitize=address,undefined -fno-sanitize-recover=all'
+	@cmake --build $(BUILD)-asan -j $(JOBS)
+	ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS) -LE lint
+
+demo: build
+	@tests/demo/run $(BUILD)
+
+bench: build
+	@tests/bench/run $(BUILD)
+
+fuzz: build
+	@tests/fuzz/run $(BUILD) $(or $(FUZZ_SECONDS),60)
+
+clean:
+	rm -rf $(BUILD) $(BUILD)-asan

@@ -1,0 +1,233 @@
+#include "tests/e2e/harness.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+namespace profd::e2e {
+namespace {
+
+constexpr auto kPollInterval = std::chrono::milliseconds(10);
+
+std::string slurp(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::filesystem::path temporary_file() {
+  std::string pattern = std::filesystem::temp_directory_path() / "profd_e2e_XXXXXX";
+  const int fd = ::mkstemp(pattern.data());
+  if (fd >= 0) ::close(fd);
+  return pattern;
+}
+
+void redirect(const std::filesystem::path& path, int fd) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_APPEND);
+  ::dup2(file, fd);
+}
+
+[[noreturn]] void exec(const Args& command) {
+  std::vector<char*> argv;
+  for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  ::execvp(argv[0], argv.data());
+  std::perror(argv[0]);
+  ::_exit(127);
+}
+
+void become(const Process::Options& options) {
+  if (!options.directory.empty() && ::chdir(options.directory.c_str()) != 0) ::_exit(126);
+  for (const auto& [name, value] : options.environment) ::setenv(name.c_str(), value.c_str(), 1);
+  if (options.uid == 0) return;
+  if (::setgroups(0, nullptr) != 0 || ::setgid(options.uid) != 0 || ::setuid(options.uid) != 0) {
+    ::_exit(126);
+  }
+}
+
+int exit_status(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// "  30  60.0%  60.0%   50 100.0% name" of Perl's, "300ms 60.0% 60.0% 500ms 100% name" of Go's.
+Report parse_report(const std::string& text) {
+  Report report{.flat = {}, .cumulative = {}, .text = text};
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream fields(line);
+    std::string flat_value, flat, sum, cumulative_value, cumulative, name;
+    if (!(fields >> flat_value >> flat >> sum >> cumulative_value >> cumulative)) continue;
+    if (!flat.ends_with('%') || !sum.ends_with('%') || !cumulative.ends_with('%')) continue;
+    std::getline(fields >> std::ws, name);
+    report.flat[name] += std::stod(flat);
+    report.cumulative[name] += std::stod(cumulative);
+  }
+  return report;
+}
+
+}  // namespace
+
+Process::Process(const Args& command, const Options& options)
+    : out_path_(temporary_file()), err_path_(temporary_file()) {
+  pid_ = ::fork();
+  if (pid_ != 0) return;
+  redirect(out_path_, STDOUT_FILENO);
+  redirect(err_path_, STDERR_FILENO);
+  if (options.before_exec) options.before_exec();
+  become(options);
+  exec(command);
+}
+
+Process::~Process() {
+  if (!reaped_ && pid_ > 0) {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  std::filesystem::remove(out_path_);
+  std::filesystem::remove(err_path_);
+}
+
+bool Process::running() {
+  if (reaped_) return false;
+  int status = 0;
+  if (::waitpid(pid_, &status, WNOHANG) != pid_) return true;
+  reaped_ = true;
+  status_ = exit_status(status);
+  return false;
+}
+
+void Process::signal(int number) const {
+  if (!reaped_) ::kill(pid_, number);
+}
+
+Ended Process::wait(std::chrono::seconds limit) {
+  if (!eventually([this] { return !running(); }, limit)) {
+    signal(SIGKILL);
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    reaped_ = true;
+    status_ = exit_status(status);
+  }
+  return {.status = status_, .out = out(), .err = err()};
+}
+
+std::string Process::out() const { return slurp(out_path_); }
+std::string Process::err() const { return slurp(err_path_); }
+
+Ended run(const Args& command) { return run(command, Process::Options()); }
+
+Ended run(const Args& command, const Process::Options& options) {
+  Process process(command, options);
+  return process.wait();
+}
+
+TemporaryDirectory::TemporaryDirectory() {
+  std::string pattern = std::filesystem::temp_directory_path() / "profd_e2e_dir_XXXXXX";
+  if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+  std::filesystem::permissions(path_, std::filesystem::perms(0755));
+}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+Daemon::Daemon() { start(); }
+
+Daemon::~Daemon() {
+  if (process_ && process_->running()) stop(SIGTERM);
+}
+
+Args Daemon::command() const {
+  return {PROFD_BINARY, "--socket", socket(), "--state-dir", state()};
+}
+
+void Daemon::start() {
+  process_ = std::make_unique<Process>(command());
+  const bool answers = eventually([this] { return profctl({"status"}).status == 0; });
+  if (!answers) {
+    ADD_FAILURE() << "profd does not answer; its log:\n" << process_->err();
+  }
+}
+
+Ended Daemon::stop(int signal) {
+  process_->signal(signal);
+  return process_->wait();
+}
+
+Args Daemon::profctl_command(const Args& args) const {
+  Args command{PROFCTL_BINARY};
+  command.insert(command.end(), args.begin(), args.end());
+  return command;
+}
+
+Ended Daemon::profctl(const Args& args) const { return profctl(args, Process::Options()); }
+
+Ended Daemon::profctl(const Args& args, const Process::Options& options) const {
+  Process::Options with_socket = options;
+  with_socket.environment["PROFD_SOCKET"] = socket();
+  return run(profctl_command(args), with_socket);
+}
+
+StatusInfo Daemon::status() const {
+  const Ended ended = profctl({"status", "--json"});
+  const Result<StatusInfo> status = parse_status_info(ended.out);
+  if (!status) {
+    ADD_FAILURE() << status.error().message << "\n" << ended.out << ended.err;
+    return {};
+  }
+  return *status;
+}
+
+Report go_pprof(const std::filesystem::path& profile) {
+  const Ended ended = run({GO_PPROF_BINARY, "-symbolize=local", "-top", "-nodecount=10000",
+                           "-nodefraction=0", "-edgefraction=0", profile});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  return parse_report(ended.out);
+}
+
+Report perl_pprof(const std::filesystem::path& program, const std::filesystem::path& profile) {
+  const Ended ended = run({"google-pprof", "--text", "--nodefraction=0", program, profile});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  return parse_report(ended.out);
+}
+
+SessionSummary read_summary(const std::filesystem::path& directory) {
+  const Result<SessionSummary> summary = parse_session_summary(slurp(directory / "session.json"));
+  if (!summary) {
+    ADD_FAILURE() << directory << ": " << summary.error().message;
+    return {};
+  }
+  return *summary;
+}
+
+std::vector<ProfileSummary> profiles_of(const SessionSummary& summary, const std::string& comm) {
+  std::vector<ProfileSummary> found;
+  for (const ProfileSummary& profile : summary.profiles) {
+    if (profile.comm == comm) found.push_back(profile);
+  }
+  return found;
+}
+
+std::filesystem::path workload(const std::string& name) {
+  return std::filesystem::path(WORKLOAD_DIRECTORY) / name;
+}
+
+bool eventually(const std::function<bool()>& condition, std::chrono::seconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(kPollInterval);
+  }
+  return true;
+}
+
+}  // namespace profd::e2e

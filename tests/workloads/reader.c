@@ -1,0 +1,39 @@
+/*
+ * Kernel-heavy: reads /dev/zero into a buffer, in read_zeros, for SECONDS.
+ *
+ *     reader SECONDS
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline, noclone))
+
+static char buffer[1 << 20];
+
+NOINLINE long read_zeros(int fd)
+{
+	long total = 0;
+
+	for (int i = 0; i < 16; i++)
+		total += read(fd, buffer, sizeof(buffer));
+	return total;
+}
+
+int main(int argc, char **argv)
+{
+	double seconds = argc > 1 ? atof(argv[1]) : 1;
+	int fd = open("/dev/zero", O_RDONLY);
+	struct timespec start, now;
+
+	if (fd < 0)
+		return 1;
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	do {
+		read_zeros(fd);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while ((double)(now.tv_sec - start.tv_sec) + (double)(now.tv_nsec - start.tv_nsec) * 1e-9 <
+		 seconds);
+	return 0;
+}

@@ -1,0 +1,81 @@
+/*
+ * Hot functions with known shares: six, three and one tenth of the work, each by the same loop.
+ *
+ *     shares SECONDS [THREADS]
+ *
+ * Runs for SECONDS of CPU time in each thread, then prints the process's CPU time in microseconds.
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define NOINLINE __attribute__((noinline, noclone))
+#define UNIT 400000
+
+static volatile uint64_t sink;
+static double seconds;
+
+#define WORK(units)                                                             \
+	do {                                                                    \
+		uint64_t hash = 14695981039346656037u;                          \
+		for (uint32_t i = 0; i < (units) * UNIT; i++)                   \
+			hash = (hash ^ i) * 1099511628211u;                     \
+		sink = hash;                                                    \
+	} while (0)
+
+NOINLINE void hot_sixty(void)
+{
+	WORK(6u);
+}
+
+NOINLINE void hot_thirty(void)
+{
+	WORK(3u);
+}
+
+NOINLINE void hot_ten(void)
+{
+	WORK(1u);
+}
+
+static double cpu_seconds(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+NOINLINE void caller(void)
+{
+	hot_sixty();
+	hot_thirty();
+	hot_ten();
+}
+
+static void *work(void *unused)
+{
+	(void)unused;
+	while (cpu_seconds(CLOCK_THREAD_CPUTIME_ID) < seconds)
+		caller();
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t threads[16];
+	int count = argc > 2 ? atoi(argv[2]) : 1;
+
+	seconds = argc > 1 ? atof(argv[1]) : 1;
+	if (count < 1 || count > 16)
+		return 2;
+	for (int i = 1; i < count; i++)
+		pthread_create(&threads[i], NULL, work, NULL);
+	work(NULL);
+	for (int i = 1; i < count; i++)
+		pthread_join(threads[i], NULL);
+	printf("%.0f\n", cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) * 1e6);
+	return 0;
+}
