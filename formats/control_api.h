@@ -1,6 +1,8 @@
 // The JSON bodies of the control socket, for both of its ends. docs/api.md is their description.
 //
-// Parsing checks types and ranges and refuses unknown keys by name, so that neither end sees a half-valid value.
+// Parsing checks types and ranges, so that neither end sees a half-valid value. Requests refuse
+// unknown members by name; in answers they are skipped, so that an older profctl can talk to a
+// newer daemon.
 
 #pragma once
 
@@ -110,15 +112,25 @@ struct StatusInfo {
 [[nodiscard]] std::string to_json(const ResultInfo& result);
 [[nodiscard]] std::string to_json(const StatusInfo& status);
 [[nodiscard]] std::string to_json(const Error& error);
+[[nodiscard]] std::string started_json(const std::string& session);  // {"session":"ID"}
 
+// kMalformed: no JSON. kInvalidArgument: JSON that makes no sense as a request.
 [[nodiscard]] Result<StartRequest> parse_start_request(std::string_view json);
+[[nodiscard]] Result<std::string> parse_started(std::string_view json);
 [[nodiscard]] Result<SessionInfo> parse_session_info(std::string_view json);
 [[nodiscard]] Result<std::vector<SessionInfo>> parse_session_list(std::string_view json);
 [[nodiscard]] Result<ResultInfo> parse_result_info(std::string_view json);
 [[nodiscard]] Result<StatusInfo> parse_status_info(std::string_view json);
-// What the other end reports as an error; a body that is none becomes an internal error that quotes it, cut short.
+// What the other end reports as an error; a body that is none becomes an internal error that quotes
+// it, cut short.
 [[nodiscard]] Error parse_error(std::string_view json);
 
 [[nodiscard]] std::string_view error_code_name(ErrorCode code);  // "not_found"
+
+// What either end may use as part of a path, whoever sent it. An id: 1 to 64 of [A-Za-z0-9_-]. A
+// result's path: components of [A-Za-z0-9._+-], none of them "." or "..", at most 8 of them and
+// 1024 bytes in all.
+[[nodiscard]] bool is_valid_id(std::string_view id);
+[[nodiscard]] bool is_valid_result_path(std::string_view path);
 
 }  // namespace profd

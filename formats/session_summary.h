@@ -1,7 +1,7 @@
 // session.json: what a session was, what it wrote and what it lost.
 //
-// The form is an interface that scripts rely on: README.md and docs/api.md name every field. The daemon fills it, the
-// control socket carries it, profctl writes it beside the profiles.
+// The form is an interface that scripts rely on: README.md and docs/api.md name every field. The
+// daemon fills it, the control socket carries it, profctl writes it beside the profiles.
 
 #pragma once
 
@@ -16,10 +16,14 @@
 
 namespace profd {
 
-// Losses and other counts by reason; an ordered map, so that output is stable. Reasons with a count of 0 are left out.
+// Losses and other counts by reason; an ordered map, so that output is stable. Reasons with a count
+// of 0 are left out.
 using CountsByReason = std::map<std::string, std::uint64_t>;
 
-// taken = written + lost, each term counted by itself; what does not add up is the difference, shown as it is.
+[[nodiscard]] std::uint64_t sum_of(const CountsByReason& counts);
+
+// taken = written + lost, each term counted by itself; what does not add up is the difference,
+// shown as it is.
 struct SessionLedger {
   std::uint64_t taken = 0;    // matches in the kernel
   std::uint64_t written = 0;  // sum over the profiles, read back from the files
@@ -35,9 +39,10 @@ struct ProfileSummary {
   std::string comm;
   std::string path;  // relative to the session's directory
   std::uint64_t samples = 0;
-  std::uint64_t stacks = 0;               // distinct
-  std::uint64_t user_samples = 0;         // with a user stack
-  std::uint64_t complete_samples = 0;     // of user_samples, those that reached the program's or the thread's entry
+  std::uint64_t stacks = 0;        // distinct
+  std::uint64_t user_samples = 0;  // with a user stack
+  std::uint64_t complete_samples =
+      0;  // of user_samples, those that reached the program's or the thread's entry
   std::uint64_t kernel_only_samples = 0;  // kernel threads, and ticks in exit or exec
   CountsByReason incomplete;              // the rest of user_samples, by what ended the stack
   std::optional<std::string> unit;        // systemd unit, from the cgroup
@@ -60,6 +65,8 @@ struct SessionSummary {
 };
 
 [[nodiscard]] std::string to_json(const SessionSummary& summary);
+// Unknown members are skipped, so that a newer daemon's files stay readable. "difference" is
+// computed, never read.
 [[nodiscard]] Result<SessionSummary> parse_session_summary(std::string_view json);
 
 }  // namespace profd
