@@ -1,7 +1,9 @@
-// What an image needs of an ELF file: segments, build id, entry point, and the functions at some addresses.
+// What an image needs of an ELF file: segments, build id, entry point, and the functions at some
+// addresses.
 //
-// Files are other users' bytes: every count and size is checked and capped, nothing is mapped, a damaged file is an
-// error and a damaged symbol table costs its symbols only. 64-bit little-endian files; others are refused by name.
+// Files are other users' bytes: every count and size is checked and capped, nothing is mapped, a
+// damaged file is an error and a damaged symbol table costs its symbols only. 64-bit little-endian
+// files; others are refused by name.
 
 #pragma once
 
@@ -32,7 +34,8 @@ struct ElfSymbol {
 };
 
 struct ElfSummary {
-  std::uint16_t type = 0;  // ET_EXEC or ET_DYN
+  std::uint16_t type = 0;     // ET_EXEC or ET_DYN
+  std::uint16_t machine = 0;  // EM_*
   std::uint64_t entry = 0;
   std::vector<ElfSegment> segments;  // PT_LOAD, in file order
   std::string build_id;              // raw bytes; empty: none
@@ -41,9 +44,10 @@ struct ElfSummary {
 // `fd` is borrowed, and read by pread only.
 [[nodiscard]] Result<ElfSummary> read_elf_summary(int fd);
 
-// The functions (.symtab, else .dynsym) that cover the given virtual addresses, sorted by address, each once. An address
-// in no symbol is left out. A symbol without size covers up to the next one.
-[[nodiscard]] Result<std::vector<ElfSymbol>> find_elf_symbols(int fd, std::span<const std::uint64_t> addresses);
+// The functions (.symtab, else .dynsym) that cover the given virtual addresses, sorted by address,
+// each once. An address in no symbol is left out. A symbol without size covers up to the next one.
+[[nodiscard]] Result<std::vector<ElfSymbol>> find_elf_symbols(
+    int fd, std::span<const std::uint64_t> addresses);
 
 // The virtual address that file offset `offset` is loaded at; error when no segment has it.
 [[nodiscard]] Result<std::uint64_t> vaddr_of_offset(const ElfSummary& elf, std::uint64_t offset);
