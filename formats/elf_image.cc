@@ -23,7 +23,12 @@ constexpr std::uint16_t kHostMachine = EM_X86_64;
 // An address in no function shows this, not the function before it. Both readers print it as it
 // stands.
 constexpr std::string_view kGapName = "[unknown]";
+
+// Perl's pprof asks addr2line for this symbol's address between any two others, and knows the
+// answer by the name: so it has to lie in a section, which is why code sections are a byte longer
+// than their code.
 constexpr std::string_view kEndName = "_fini";
+constexpr std::uint64_t kEndBytes = 1;
 
 std::uint64_t page_of(std::uint64_t address) { return address / kPage * kPage; }
 
@@ -52,6 +57,7 @@ struct CodeSection {
   std::uint64_t bytes = 0;
   std::uint64_t file_offset = 0;
 
+  [[nodiscard]] std::uint64_t limit() const { return address + bytes; }
   [[nodiscard]] bool holds(std::uint64_t at) const { return at >= address && at - address < bytes; }
 };
 
@@ -85,25 +91,15 @@ class ImageWriter {
     note_.resize((note_.size() + 3) / 4 * 4, '\0');
   }
 
-  // The functions of one section, a mark where each ends unless the next begins there, and the end
-  // of the code.
   void add_functions(const std::vector<ElfSymbol>& functions) {
-    for (std::size_t section = 0; section < code_.size(); ++section) {
-      const CodeSection& code = code_[section];
-      const std::uint64_t limit = code.address + code.bytes;
-      for (std::size_t i = 0; i < functions.size(); ++i) {
-        if (!code.holds(functions[i].address)) continue;
-        const std::uint64_t next = next_start(functions, i, limit);
-        const std::uint64_t room = next - functions[i].address;
-        const std::uint64_t bytes =
-            functions[i].bytes == 0 ? room : std::min(functions[i].bytes, room);
-        add_symbol(functions[i].name, functions[i].address, bytes, section);
-        const std::uint64_t end = functions[i].address + bytes;
-        if (end < next) add_symbol(kGapName, end, next - end, section);
-      }
+    for (std::size_t i = 0; i < functions.size(); ++i) {
+      const auto code = std::ranges::find_if(
+          code_, [&](const CodeSection& section) { return section.holds(functions[i].address); });
+      if (code == code_.end()) continue;
+      const std::uint64_t next = next_start(functions, i, code->limit());
+      add_function(functions[i], next, static_cast<std::size_t>(code - code_.begin()));
     }
-    if (!code_.empty())
-      add_symbol(kEndName, code_.back().address + code_.back().bytes, 0, code_.size() - 1);
+    add_end();
   }
 
   [[nodiscard]] std::string encode() {
@@ -122,6 +118,22 @@ class ImageWriter {
  private:
   void add_section(const Elf64_Shdr& section) { sections_.push_back(section); }
 
+  // And a mark where it ends, unless the next begins there.
+  void add_function(const ElfSymbol& function, std::uint64_t next, std::size_t section) {
+    const std::uint64_t room = next - function.address;
+    const std::uint64_t bytes = function.bytes == 0 ? room : std::min(function.bytes, room);
+    add_symbol(function.name, function.address, bytes, section);
+    if (bytes < room) add_symbol(kGapName, function.address + bytes, room - bytes, section);
+  }
+
+  // After all other symbols: nm, which Perl's pprof runs, sorts by address and gives the last one
+  // no size.
+  void add_end() {
+    const auto last = std::ranges::max_element(code_, {}, &CodeSection::limit);
+    if (last == code_.end()) return;
+    add_symbol(kEndName, last->limit(), kEndBytes, static_cast<std::size_t>(last - code_.begin()));
+  }
+
   // Perl's pprof wants the name ".text", and takes the first.
   void add_code_section(std::size_t i) {
     Elf64_Shdr text{};
@@ -130,7 +142,7 @@ class ImageWriter {
     text.sh_flags = SHF_ALLOC | SHF_EXECINSTR;
     text.sh_addr = code_[i].address;
     text.sh_offset = code_[i].file_offset;
-    text.sh_size = code_[i].bytes;
+    text.sh_size = code_[i].bytes + kEndBytes;
     text.sh_addralign = 1;
     add_section(text);
   }

@@ -1,10 +1,13 @@
-// Small ELF files that stand in for code which pprof can't open at its path: the kernel, code made at run time, and
-// files that are deleted, replaced or out of reach. They hold the hit functions' symbols and nothing that was not hit.
+// Small ELF files that stand in for code which pprof can't open at its path: the kernel, code made
+// at run time, and files that are deleted, replaced or out of reach. They hold the hit functions'
+// symbols and nothing that was not hit.
 //
 // Two shapes, each verified with both pprofs, addr2line and llvm-symbolizer:
-// - an absolute image (kernel, JIT): ET_EXEC without program headers, .text at its run-time address, so that addresses
+// - an absolute image (kernel, JIT): ET_EXEC without program headers, .text at its run-time
+// address, so that addresses
 //   are looked up as they are;
-// - a file image: ET_DYN (or ET_EXEC) with the original's PT_LOADs and build id, so that the original's mapping lines
+// - a file image: ET_DYN (or ET_EXEC) with the original's PT_LOADs and build id, so that the
+// original's mapping lines
 //   fit it.
 // The last symbol is "_fini" at the end of the code: Perl's pprof gives the last symbol no size.
 
@@ -23,8 +26,8 @@ struct AbsoluteImage {
   std::string build_id;              // raw bytes; empty: none
 };
 
-// Where a profile's mapping line must lie: from one page before the first function (pprof lists from 500 bytes before)
-// to the end of the last, at .text's file offset.
+// Where a profile's mapping line must lie: from one page before the first function (pprof lists
+// from 500 bytes before) to the end of the last, at .text's file offset.
 struct ImagePlacement {
   std::uint64_t start = 0;
   std::uint64_t limit = 0;
