@@ -13,17 +13,11 @@
 
 #define PROFD_MAX_SESSIONS 32
 #define PROFD_MAX_EVENT_SETS 8
+#define PROFD_CGROUPS_PER_SESSION 8
 #define PROFD_MAX_USER_FRAMES 512
 #define PROFD_MAX_KERNEL_FRAMES 127
 #define PROFD_MAX_NAME_BYTES 1024
 #define PROFD_COMM_BYTES 16
-
-/* ISO C++ has no flexible array members; there the bytes behind a record are read through record.h alone. */
-#ifdef __cplusplus
-#define PROFD_TRAILING(type, name)
-#else
-#define PROFD_TRAILING(type, name) type name[];
-#endif
 
 enum profd_record_type {
 	PROFD_RECORD_SAMPLE = 1,
@@ -31,7 +25,7 @@ enum profd_record_type {
 	PROFD_RECORD_PROCESS = 3,
 };
 
-/* Starts every record. size counts the whole record with its trailing words or bytes. */
+/* Starts every record. size counts the whole record with the words or bytes that follow its struct. */
 struct profd_record_header {
 	__u32 size;
 	__u32 type;
@@ -113,7 +107,6 @@ struct profd_sample {
 	__u8 event_set;
 	__u8 kernel_truncated; /* 1: the kernel stack was cut at its limit */
 	__u8 reserved[3];
-	PROFD_TRAILING(__u64, words)
 };
 
 enum profd_mapping_kind {
@@ -137,7 +130,6 @@ struct profd_mapping {
 	__u32 kind;
 	__u16 name_bytes;
 	__u16 names_cut;
-	PROFD_TRAILING(char, names)
 };
 
 /* Sent before the first sample of its CPU of a process image, and again when its comm changes. Followed by
@@ -155,7 +147,6 @@ struct profd_process {
 	__u8 reserved;
 	__u16 cgroup_bytes;
 	__u32 reserved2;
-	PROFD_TRAILING(char, cgroup)
 };
 
 /* Every way in which the kernel side can lose a sample. */
@@ -179,6 +170,8 @@ struct profd_counters {
 	__u64 mapping_records_lost; /* sent again by the next sample that needs them */
 	__u64 process_records;
 	__u64 process_records_lost;
+	__u64 not_followed; /* children of targets that found the target map full */
+	__u64 event_set_taken[PROFD_MAX_EVENT_SETS];
 	__u64 session_taken[PROFD_MAX_SESSIONS];
 	__u64 session_lost[PROFD_MAX_SESSIONS][PROFD_LOSS_COUNT];
 };
@@ -192,6 +185,15 @@ struct profd_target {
 	__u32 exec_id;
 };
 
+/* What profd_tasks tells of each process that profd's PID namespace shows. */
+struct profd_task {
+	__u64 start_ns;
+	__u32 global_tgid; /* in the initial PID namespace: the target map's key */
+	__u32 tgid;	   /* in profd's */
+	__u32 parent_global_tgid;
+	__u32 exec_id;
+};
+
 /* Written by user space at any time, read by every tick; each field stands alone. */
 struct profd_filter {
 	__u32 live;		/* slots in use: every mask below is cut by it */
@@ -199,7 +201,7 @@ struct profd_filter {
 	__u32 by_process;	/* slots with entries in the target map */
 	__u32 by_comm;
 	__u32 by_uid;
-	__u32 by_cgroup;	/* slots whose place in the cgroup array is filled */
+	__u32 by_cgroup;	/* slots with places in the cgroup array filled */
 	__u32 restricted;	/* slots that may see only what restrict_uid/gid may read (ptrace's rule) */
 	__u32 reserved;
 	__u32 event_set[PROFD_MAX_EVENT_SETS]; /* slots by event set, the perf event's BPF cookie */
@@ -219,5 +221,6 @@ PROFD_ASSERT_SIZE(struct profd_sample, 64);
 PROFD_ASSERT_SIZE(struct profd_mapping, 104);
 PROFD_ASSERT_SIZE(struct profd_process, 104);
 PROFD_ASSERT_SIZE(struct profd_target, 24);
+PROFD_ASSERT_SIZE(struct profd_task, 24);
 
 #endif
