@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Counting, per CPU. Every tick is counted as taken first, and later as exactly one of idle,
+ * filtered, sent or lost; no count is computed from the others.
+ */
+#ifndef PROFD_COUNTERS_H
+#define PROFD_COUNTERS_H
+
+#include "bpf/kernel_types.h"
+#include "bpf/profd_abi.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct profd_counters);
+} profd_counters SEC(".maps");
+
+static __always_inline struct profd_counters *profd_counters_here(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&profd_counters, &zero);
+}
+
+/*
+ * Global functions, verified once, with additions in place of branches: a branch for each of 32
+ * bits would make the verifier walk their combinations.
+ */
+__noinline int profd_count_match(__u32 sessions)
+{
+	struct profd_counters *counters = profd_counters_here();
+
+	if (!counters)
+		return 0;
+	for (__u32 slot = 0; slot < PROFD_MAX_SESSIONS && sessions >> slot; slot++)
+		counters->session_taken[slot] += sessions >> slot & 1;
+	return 0;
+}
+
+__noinline int profd_count_loss(__u32 sessions, __u32 loss)
+{
+	struct profd_counters *counters = profd_counters_here();
+
+	if (!counters || loss >= PROFD_LOSS_COUNT)
+		return 0;
+	counters->lost[loss]++;
+	for (__u32 slot = 0; slot < PROFD_MAX_SESSIONS && sessions >> slot; slot++)
+		counters->session_lost[slot][loss] += sessions >> slot & 1;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The kernel's own key of a file: one that is overwritten in place keeps its inode and generation,
+ * so size and time of the last change are part of it.
+ */
+#ifndef PROFD_FILE_H
+#define PROFD_FILE_H
+
+#include "bpf/kernel_types.h"
+#include "bpf/profd_abi.h"
+
+#define PROFD_NS_PER_SECOND 1000000000LL
+
+static __always_inline __s64 profd_ctime_ns(struct inode *inode)
+{
+	struct inode___split_ctime *split = (void *)inode;
+	struct inode___hidden_ctime *hidden = (void *)inode;
+	struct inode___ctime *plain = (void *)inode;
+
+	if (bpf_core_field_exists(split->i_ctime_sec))
+		return BPF_CORE_READ(split, i_ctime_sec) * PROFD_NS_PER_SECOND +
+		       BPF_CORE_READ(split, i_ctime_nsec);
+	if (bpf_core_field_exists(hidden->__i_ctime))
+		return BPF_CORE_READ(hidden, __i_ctime.tv_sec) * PROFD_NS_PER_SECOND +
+		       BPF_CORE_READ(hidden, __i_ctime.tv_nsec);
+	return BPF_CORE_READ(plain, i_ctime.tv_sec) * PROFD_NS_PER_SECOND +
+	       BPF_CORE_READ(plain, i_ctime.tv_nsec);
+}
+
+static __always_inline void profd_file_key_of(struct file *file, struct profd_file_key *key)
+{
+	struct inode *inode = file ? BPF_CORE_READ(file, f_inode) : NULL;
+
+	__builtin_memset(key, 0, sizeof(*key));
+	if (!inode)
+		return;
+	key->inode = BPF_CORE_READ(inode, i_ino);
+	key->size = BPF_CORE_READ(inode, i_size);
+	key->generation = BPF_CORE_READ(inode, i_generation);
+	key->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	key->ctime_ns = profd_ctime_ns(inode);
+}
+
+#endif

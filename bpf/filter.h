@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Which sessions want a process: a bit mask of slots. User space writes the filter and the maps;
+ * the tick only reads.
+ */
+#ifndef PROFD_FILTER_H
+#define PROFD_FILTER_H
+
+#include "bpf/kernel_types.h"
+#include "bpf/profd_abi.h"
+
+#define PROFD_MAX_TARGETS 32768
+#define PROFD_MAX_NAMED_TARGETS 1024
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct profd_filter);
+} profd_filter SEC(".maps");
+
+/* By tgid in the initial PID namespace. Preallocated: the fork hook inserts where no memory can be
+ * waited for. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, PROFD_MAX_TARGETS);
+	__type(key, __u32);
+	__type(value, struct profd_target);
+} profd_targets SEC(".maps");
+
+struct profd_comm {
+	char bytes[PROFD_COMM_BYTES]; /* padded with 0 */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, PROFD_MAX_NAMED_TARGETS);
+	__type(key, struct profd_comm);
+	__type(value, __u32);
+} profd_comms SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, PROFD_MAX_NAMED_TARGETS);
+	__type(key, __u32);
+	__type(value, __u32);
+} profd_uids SEC(".maps");
+
+/* A session has PROFD_CGROUPS_PER_SESSION places, from slot times that on. */
+struct {
+	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
+	__uint(max_entries, PROFD_MAX_SESSIONS *PROFD_CGROUPS_PER_SESSION);
+	__type(key, __u32);
+	__type(value, __u32);
+} profd_cgroups SEC(".maps");
+
+static __always_inline struct profd_filter *profd_filter_now(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&profd_filter, &zero);
+}
+
+/* Sessions that have the process as a target: not before its exec where they asked for that. */
+static __always_inline __u32 profd_match_target(struct task_struct *leader)
+{
+	__u32 tgid = leader->tgid;
+	struct profd_target *target = bpf_map_lookup_elem(&profd_targets, &tgid);
+
+	if (!target || target->start_ns != leader->start_boottime)
+		return 0;
+	bool same_image = target->exec_id == (__u32)leader->self_exec_id;
+
+	return same_image ? target->sessions & ~target->from_exec : target->sessions;
+}
+
+static __always_inline __u32 profd_match_comm(const struct profd_comm *comm)
+{
+	__u32 *sessions = bpf_map_lookup_elem(&profd_comms, comm);
+
+	return sessions ? *sessions : 0;
+}
+
+static __always_inline __u32 profd_match_uid(struct task_struct *leader)
+{
+	__u32 uid = leader->real_cred->uid.val;
+	__u32 *sessions = bpf_map_lookup_elem(&profd_uids, &uid);
+
+	return sessions ? *sessions : 0;
+}
+
+/* Of the sessions asked about, those that have a cgroup above the current task. Empty places are no
+ * match. */
+__noinline __u32 profd_match_cgroup(__u32 sessions)
+{
+	__u32 matched = 0;
+
+	for (__u32 slot = 0; slot < PROFD_MAX_SESSIONS && sessions >> slot; slot++) {
+		if (!(sessions >> slot & 1))
+			continue;
+		for (__u32 i = 0; i < PROFD_CGROUPS_PER_SESSION; i++)
+			if (bpf_current_task_under_cgroup(
+				    &profd_cgroups, slot * PROFD_CGROUPS_PER_SESSION + i) == 1)
+				matched |= 1U << slot;
+	}
+	return matched;
+}
+
+static __always_inline bool profd_is_dumpable(struct mm_struct *mm)
+{
+	struct mm_struct___flags_bitmap *bitmap = (void *)mm;
+	struct mm_struct___flags_word *word = (void *)mm;
+	__u64 flags;
+
+	if (bpf_core_field_exists(bitmap->flags.__mm_flags))
+		flags = BPF_CORE_READ(bitmap, flags.__mm_flags[0]);
+	else
+		flags = BPF_CORE_READ(word, flags);
+	return (flags & PROFD_DUMPABLE_MASK) == PROFD_DUMPABLE_BY_USER;
+}
+
+/* The slots whose owner has just these ids. */
+__noinline __u32 profd_owned_by(__u32 uid, __u32 gid)
+{
+	struct profd_filter *filter = profd_filter_now();
+	__u32 slots = 0;
+
+	if (!filter)
+		return 0;
+	for (__u32 slot = 0; slot < PROFD_MAX_SESSIONS; slot++) {
+		__u32 other =
+			(filter->restrict_uid[slot] ^ uid) | (filter->restrict_gid[slot] ^ gid);
+
+		slots |= (__u32)!other << slot;
+	}
+	return slots;
+}
+
+/* Of restricted sessions, those whose owner may read the task by ptrace's rule: all its ids, and a
+ * dumpable image. A task on its way out has no image left: its ids decide. */
+static __always_inline __u32 profd_may_read(struct task_struct *task, __u32 sessions)
+{
+	const struct cred *cred = task->real_cred;
+	struct mm_struct *mm = BPF_CORE_READ(task, mm);
+	__u32 uid = cred->uid.val, gid = cred->gid.val;
+
+	if (cred->euid.val != uid || cred->suid.val != uid || cred->egid.val != gid ||
+	    cred->sgid.val != gid || (mm && !profd_is_dumpable(mm)))
+		return 0;
+	return sessions & profd_owned_by(uid, gid);
+}
+
+/* The sessions of an event set that want the current task. */
+static __always_inline __u32 profd_match(struct profd_filter *filter, __u64 event_set,
+					 struct task_struct *task, struct task_struct *leader,
+					 const struct profd_comm *comm)
+{
+	if (event_set >= PROFD_MAX_EVENT_SETS)
+		return 0;
+	__u32 wanted = filter->event_set[event_set] & filter->live;
+	__u32 matched = wanted & filter->all;
+
+	if (wanted & filter->by_process)
+		matched |= profd_match_target(leader) & wanted & filter->by_process;
+	if (wanted & filter->by_comm)
+		matched |= profd_match_comm(comm) & wanted & filter->by_comm;
+	if (wanted & filter->by_uid)
+		matched |= profd_match_uid(leader) & wanted & filter->by_uid;
+	if (wanted & filter->by_cgroup & ~matched)
+		matched |= profd_match_cgroup(wanted & filter->by_cgroup & ~matched);
+	__u32 restricted = matched & filter->restricted;
+
+	if (restricted)
+		matched = (matched & ~restricted) | profd_may_read(task, restricted);
+	return matched;
+}
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The kernel's structs, cut down to the fields that the programs read. CO-RE moves every access to
+ * where the running kernel has the field; a name after ___ is a flavour: another shape of the same
+ * struct, chosen at load time by bpf_core_field_exists(). Linux 6.1 to 6.18 have been looked at.
+ */
+#ifndef PROFD_KERNEL_TYPES_H
+#define PROFD_KERNEL_TYPES_H
+
+#include <stdbool.h>
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <linux/types.h>
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#define PF_EXITING 0x00000004
+#define PF_IO_WORKER 0x00000010
+#define PF_USER_WORKER 0x00004000 /* since Linux 6.4; the bit has no meaning in 6.1 */
+#define PF_KTHREAD 0x00200000
+
+#define VM_EXEC 0x00000004
+#define PROFD_PAGE_SHIFT 12
+#define PROFD_PAGE_BYTES (1 << PROFD_PAGE_SHIFT)
+
+#define PROFD_USER32_CS 0x23	 /* __USER32_CS: the code segment of 32-bit user mode */
+#define PROFD_DUMPABLE_MASK 3	 /* MMF_DUMPABLE_MASK */
+#define PROFD_DUMPABLE_BY_USER 1 /* SUID_DUMP_USER */
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+/* The kernel's own names for what UAPI calls rip, rsp and so on; in 6.9 cs became 16 bits of a
+ * union. */
+struct pt_regs___kernel {
+	unsigned long bp;
+	unsigned long orig_ax;
+	unsigned long ip;
+	unsigned short cs;
+	unsigned long sp;
+};
+
+typedef struct {
+	unsigned int val;
+} profd_kernel_id;
+
+struct cred {
+	profd_kernel_id uid;
+	profd_kernel_id gid;
+	profd_kernel_id suid;
+	profd_kernel_id sgid;
+	profd_kernel_id euid;
+	profd_kernel_id egid;
+};
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
+struct kernfs_node {
+	const char *name;
+	__u64 id;
+};
+
+struct kernfs_node___parent { /* before 6.15 */
+	struct kernfs_node *parent;
+};
+
+struct kernfs_node___rcu_parent {
+	struct kernfs_node *__parent;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+struct super_block {
+	__u32 s_dev;
+};
+
+struct timespec64 {
+	long long tv_sec;
+	long tv_nsec;
+};
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	long long i_size;
+	__u32 i_generation;
+};
+
+struct inode___ctime { /* before 6.6 */
+	struct timespec64 i_ctime;
+};
+
+struct inode___hidden_ctime { /* 6.6 to 6.10 */
+	struct timespec64 __i_ctime;
+};
+
+struct inode___split_ctime {
+	long long i_ctime_sec;
+	__u32 i_ctime_nsec;
+};
+
+struct file {
+	struct inode *f_inode;
+	struct path f_path;
+};
+
+struct maple_tree {
+	void *ma_root;
+};
+
+struct maple_range_64 {
+	unsigned long pivot[15];
+	void *slot[16];
+};
+
+struct maple_arange_64 {
+	unsigned long pivot[9];
+	void *slot[10];
+};
+
+typedef struct {
+	void *vdso;
+} mm_context_t;
+
+struct mm_struct {
+	struct maple_tree mm_mt;
+	mm_context_t context;
+	struct file *exe_file;
+};
+
+struct mm_struct___flags_word { /* before 6.18 */
+	unsigned long flags;
+};
+
+typedef struct {
+	unsigned long __mm_flags[1];
+} mm_flags_t;
+
+struct mm_struct___flags_bitmap {
+	mm_flags_t flags;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	struct mm_struct *vm_mm;
+	unsigned long vm_flags;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+};
+
+struct task_struct {
+	unsigned int flags;
+	struct mm_struct *mm;
+	unsigned int in_execve : 1;
+	int pid;
+	int tgid;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	__u64 start_boottime;
+	__u64 self_exec_id;
+	const struct cred *real_cred;
+	char comm[16];
+	struct css_set *cgroups;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The executable mappings of a stack: looked up, named by id, and told to user space the first time
+ * a CPU meets them.
+ */
+#ifndef PROFD_MAPPING_H
+#define PROFD_MAPPING_H
+
+#include "bpf/counters.h"
+#include "bpf/file.h"
+#include "bpf/hash.h"
+#include "bpf/names.h"
+#include "bpf/ring.h"
+#include "bpf/scratch.h"
+#include "bpf/vma.h"
+
+static __always_inline __u32 profd_mapping_kind_of(struct profd_scratch *scratch)
+{
+	struct mm_struct *mm = (void *)scratch->mm;
+
+	if (scratch->found_file)
+		return PROFD_MAPPING_FILE;
+	return scratch->found_start == (__u64)BPF_CORE_READ(mm, context.vdso)
+		       ? PROFD_MAPPING_VDSO
+		       : PROFD_MAPPING_ANONYMOUS;
+}
+
+/* Fills in the record of the VMA that was found last, but for its names and its size. */
+static __always_inline void profd_describe_mapping(struct profd_scratch *scratch)
+{
+	struct profd_mapping *mapping = &scratch->mapping;
+	__u64 hash;
+
+	mapping->process = scratch->sample.process;
+	mapping->start = scratch->found_start;
+	mapping->end = scratch->found_end;
+	mapping->kind = profd_mapping_kind_of(scratch);
+	mapping->file_offset =
+		mapping->kind == PROFD_MAPPING_FILE ? scratch->found_pgoff << PROFD_PAGE_SHIFT : 0;
+	profd_file_key_of((void *)scratch->found_file, &mapping->file);
+
+	hash = profd_hash_process(&mapping->process);
+	hash = profd_hash_word(hash, mapping->start);
+	hash = profd_hash_word(hash, mapping->end);
+	hash = profd_hash_word(hash, mapping->file_offset);
+	hash = profd_hash_word(hash, mapping->kind);
+	mapping->id = profd_hash_end(profd_hash_file(hash, &mapping->file));
+}
+
+/* Sends the described mapping. A new file wakes user space at once: the process may be gone in 20
+ * ms. */
+__noinline int profd_send_mapping(void)
+{
+	struct profd_scratch *scratch = profd_scratch_here();
+	struct profd_counters *counters = profd_counters_here();
+	struct profd_sent *sent = profd_sent_here();
+	void *ring = profd_ring_here();
+
+	if (!scratch || !counters || !sent || !ring)
+		return -1;
+	struct profd_mapping *mapping = &scratch->mapping;
+	__u64 file = profd_hash_end(profd_hash_file(profd_hash_key[0], &mapping->file));
+	__u64 *file_sent = &sent->files[file / 2 % PROFD_SENT_FILES];
+	bool new_file = mapping->kind == PROFD_MAPPING_FILE && *file_sent != file;
+
+	mapping->name_bytes = 0;
+	mapping->names_cut = 0;
+	if (mapping->kind == PROFD_MAPPING_FILE)
+		profd_write_path();
+	__u64 bytes = sizeof(*mapping) + (mapping->name_bytes & (2 * PROFD_MAX_NAME_BYTES - 1));
+
+	if (bytes > sizeof(*mapping) + PROFD_MAX_NAME_BYTES)
+		return -1;
+	mapping->header.size = bytes;
+	mapping->header.type = PROFD_RECORD_MAPPING;
+	mapping->time_ns = scratch->sample.time_ns;
+	if (bpf_ringbuf_output(ring, mapping, bytes,
+			       new_file ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)) {
+		counters->mapping_records_lost++;
+		return -1;
+	}
+	counters->mapping_records++;
+	if (new_file)
+		*file_sent = file;
+	return 0;
+}
+
+/* Sends the described mapping where this CPU has not done so yet; remembered only once it went out.
+ */
+static __always_inline void profd_announce_mapping(struct profd_scratch *scratch)
+{
+	__u64 id = scratch->mapping.id;
+	struct profd_sent *sent = profd_sent_here();
+
+	if (!sent)
+		return;
+	__u64 *place = &sent->mappings[id / 2 % PROFD_SENT_MAPPINGS];
+
+	if (*place != id && !profd_send_mapping())
+		*place = id;
+}
+
+/*
+ * The executable mapping that holds pc: its index in the sample's list, PROFD_NO_MAPPING where the
+ * list is full, or a negative profd_user_end. Global, so that it is verified once and not at each
+ * turn of the walk.
+ */
+__noinline int profd_find_mapping(__u64 pc)
+{
+	struct profd_scratch *scratch = profd_scratch_here();
+
+	if (!scratch)
+		return -PROFD_END_MAPPING_RACE;
+	__u32 count = scratch->vma_count;
+
+	for (__u32 i = 0; i < PROFD_MAX_STACK_MAPPINGS && i < count; i++)
+		if (pc - scratch->vmas[i].start < scratch->vmas[i].bytes)
+			return i;
+	int failure = profd_find_vma(pc);
+
+	if (failure)
+		return failure;
+	if (!(scratch->found_flags & VM_EXEC))
+		return -PROFD_END_PC_NOT_EXECUTABLE;
+	if (count > PROFD_MAX_STACK_MAPPINGS)
+		count = PROFD_MAX_STACK_MAPPINGS;
+	struct profd_vma *vma = &scratch->vmas[count];
+
+	profd_describe_mapping(scratch);
+	vma->start = scratch->mapping.start;
+	vma->bytes = scratch->mapping.end - scratch->mapping.start;
+	vma->id = scratch->mapping.id;
+	if (count == PROFD_MAX_STACK_MAPPINGS)
+		return PROFD_NO_MAPPING;
+	scratch->vma_count = count + 1;
+	profd_announce_mapping(scratch);
+	return count;
+}
+
+#endif

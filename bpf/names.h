@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Names of files and cgroups, walked from the innermost component to the root, each written with
+ * its NUL.
+ *
+ * Without locks: a rename under the walk can mix two paths. User space takes such a name only where
+ * the file that it leads to has the key that came with it.
+ */
+#ifndef PROFD_NAMES_H
+#define PROFD_NAMES_H
+
+#include "bpf/scratch.h"
+
+#define PROFD_MAX_COMPONENTS 64
+
+struct profd_name_walk {
+	char *out; /* PROFD_MAX_NAME_BYTES and room for one component more */
+	__u32 used;
+	__u32 cut;   /* 1 until the root is reached */
+	__u64 node;  /* struct dentry or kernfs_node */
+	__u64 mount; /* struct mount */
+};
+
+/* False when the component does not fit. */
+static __always_inline bool profd_append_name(struct profd_name_walk *walk, const void *name)
+{
+	if (walk->used >= PROFD_MAX_NAME_BYTES)
+		return false;
+	long bytes = bpf_probe_read_kernel_str(walk->out + walk->used, PROFD_COMPONENT_BYTES, name);
+
+	if (bytes <= 0 || walk->used + bytes > PROFD_MAX_NAME_BYTES)
+		return false;
+	walk->used += bytes;
+	return true;
+}
+
+/* From a mount's root to the place where it is mounted. False at the namespace's root. */
+static __always_inline bool profd_cross_mount(struct profd_name_walk *walk)
+{
+	struct mount *mount = (void *)walk->mount;
+	struct mount *parent = BPF_CORE_READ(mount, mnt_parent);
+
+	if (!parent || parent == mount) {
+		walk->cut = 0;
+		return false;
+	}
+	walk->node = (__u64)BPF_CORE_READ(mount, mnt_mountpoint);
+	walk->mount = (__u64)parent;
+	return true;
+}
+
+static long profd_path_step(__u32 index, struct profd_name_walk *walk)
+{
+	struct dentry *dentry = (void *)walk->node;
+	struct mount *mount = (void *)walk->mount;
+	struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
+
+	if (dentry == BPF_CORE_READ(mount, mnt.mnt_root))
+		return !profd_cross_mount(walk);
+	/* The root of a file system that is not this mount's: a file that lies outside every mount.
+	 */
+	if (!parent || parent == dentry)
+		return 1;
+	if (!profd_append_name(walk, BPF_CORE_READ(dentry, d_name.name)))
+		return 1;
+	walk->node = (__u64)parent;
+	return 0;
+}
+
+static __always_inline struct kernfs_node *profd_kernfs_parent(struct kernfs_node *node)
+{
+	struct kernfs_node___rcu_parent *rcu = (void *)node;
+	struct kernfs_node___parent *plain = (void *)node;
+
+	if (bpf_core_field_exists(rcu->__parent))
+		return BPF_CORE_READ(rcu, __parent);
+	return BPF_CORE_READ(plain, parent);
+}
+
+static long profd_cgroup_step(__u32 index, struct profd_name_walk *walk)
+{
+	struct kernfs_node *node = (void *)walk->node;
+	struct kernfs_node *parent = profd_kernfs_parent(node);
+
+	if (!parent)
+		return 1;
+	if (!profd_append_name(walk, BPF_CORE_READ(node, name)))
+		return 1;
+	walk->node = (__u64)parent;
+	return 0;
+}
+
+/* Writes the path of scratch->found_file into the mapping record. */
+__noinline int profd_write_path(void)
+{
+	struct profd_scratch *scratch = profd_scratch_here();
+
+	if (!scratch)
+		return 0;
+	struct file *file = (void *)scratch->found_file;
+	struct profd_name_walk walk = {.out = scratch->names, .cut = 1};
+
+	walk.node = (__u64)BPF_CORE_READ(file, f_path.dentry);
+	walk.mount =
+		(__u64)BPF_CORE_READ(file, f_path.mnt) - bpf_core_field_offset(struct mount, mnt);
+	bpf_loop(PROFD_MAX_COMPONENTS, profd_path_step, &walk, 0);
+	scratch->mapping.name_bytes = walk.used;
+	scratch->mapping.names_cut = walk.cut;
+	return 0;
+}
+
+/* Writes the cgroup v2 path of a kernfs node into the process record. */
+__noinline int profd_write_cgroup(__u64 node)
+{
+	struct profd_scratch *scratch = profd_scratch_here();
+
+	if (!scratch)
+		return 0;
+	struct profd_name_walk walk = {.out = scratch->cgroup, .node = node};
+
+	bpf_loop(PROFD_MAX_COMPONENTS, profd_cgroup_step, &walk, 0);
+	scratch->process.cgroup_bytes = walk.used;
+	return 0;
+}
+
+#endif

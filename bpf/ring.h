@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Transport: one ring buffer per CPU, made by user space for every possible CPU. Nothing wakes user
+ * space but a new file or a ring that is half full; it drains by its own timer.
+ */
+#ifndef PROFD_RING_H
+#define PROFD_RING_H
+
+#include "bpf/kernel_types.h"
+#include "bpf/profd_abi.h"
+
+struct profd_ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096); /* of the shape only: user space makes the real ones */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1); /* set before load to the number of possible CPUs */
+	__type(key, __u32);
+	__array(values, struct profd_ring);
+} profd_rings SEC(".maps");
+
+static __always_inline void *profd_ring_here(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&profd_rings, &cpu);
+}
+
+static __always_inline __u64 profd_wake_when_half_full(void *ring)
+{
+	__u64 used = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
+
+	return used > bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / 2 ? BPF_RB_FORCE_WAKEUP
+								    : BPF_RB_NO_WAKEUP;
+}
+
+/* The helper has one error for both: a full ring, and one whose lock the tick itself interrupted.
+ */
+static __always_inline enum profd_loss profd_ring_failure(void *ring, __u64 bytes)
+{
+	__u64 used = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
+	__u64 needed = (bytes + BPF_RINGBUF_HDR_SZ + 7) & ~7ULL;
+
+	return used + needed >= bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) ? PROFD_LOSS_RING_FULL
+									  : PROFD_LOSS_RING_BUSY;
+}
+
+#endif

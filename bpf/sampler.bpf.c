@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+/*
+ * The sampling program: one run per tick of a perf event, in interrupt or NMI context.
+ *
+ * A tick is counted, matched with the sessions, made into one record of exactly the bytes it needs,
+ * and sent. What it cannot do it counts. Nothing here takes a lock, and no map is written that
+ * another CPU could hold.
+ */
+#include "bpf/kernel_types.h"
+#include "bpf/profd_abi.h"
+
+#include "bpf/counters.h"
+#include "bpf/filter.h"
+#include "bpf/process.h"
+#include "bpf/process_record.h"
+#include "bpf/ring.h"
+#include "bpf/scratch.h"
+#include "bpf/targets.h"
+#include "bpf/unwind.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* Read whole: the context may not be read in parts, and the compiler would shorten it. */
+static __always_inline bool profd_hit_user_mode(struct bpf_perf_event_data *ctx)
+{
+	return (*(volatile __u64 *)&ctx->regs.cs & 3) == 3;
+}
+
+static __always_inline __u8 profd_context_of(struct bpf_perf_event_data *ctx,
+					     struct task_struct *task,
+					     struct pt_regs___kernel *regs)
+{
+	/* Workers share a user process's memory, but its registers are not theirs. */
+	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
+		return PROFD_CONTEXT_KTHREAD;
+	if (!BPF_CORE_READ(task, mm))
+		return PROFD_CONTEXT_EXIT;
+	if (BPF_CORE_READ_BITFIELD(task, in_execve))
+		return PROFD_CONTEXT_EXEC;
+	if (regs->cs == PROFD_USER32_CS)
+		return PROFD_CONTEXT_COMPAT;
+	if (profd_hit_user_mode(ctx))
+		return PROFD_CONTEXT_USER;
+	/* Entry code sets orig_ax to -1 for all but system calls. */
+	return (__s64)regs->orig_ax >= 0 ? PROFD_CONTEXT_SYSCALL : PROFD_CONTEXT_TRAP;
+}
+
+static __always_inline void profd_walk_kernel(struct bpf_perf_event_data *ctx,
+					      struct profd_scratch *scratch)
+{
+	struct profd_sample *sample = &scratch->sample;
+	long bytes = bpf_get_stack(ctx, scratch->words, PROFD_MAX_KERNEL_FRAMES * 8, 0);
+
+	sample->kernel_frames = bytes > 0 ? (__u32)bytes / 8 : 0;
+	sample->kernel_truncated = sample->kernel_frames == PROFD_MAX_KERNEL_FRAMES;
+}
+
+static __always_inline void profd_append_mappings(struct profd_scratch *scratch)
+{
+	struct profd_sample *sample = &scratch->sample;
+	__u32 next = sample->kernel_frames + sample->user_frames;
+	__u32 count = scratch->vma_count;
+
+	/* Never so; tells the verifier. */
+	if (next > PROFD_MAX_KERNEL_FRAMES + PROFD_MAX_USER_FRAMES)
+		return;
+	for (__u32 i = 0; i < PROFD_MAX_STACK_MAPPINGS && i < count; i++)
+		scratch->words[next + i] = scratch->vmas[i].id;
+	sample->mapping_count = count;
+}
+
+/* All of the record but its size; the stacks are appended in the order in which they stand in it.
+ */
+static __always_inline void profd_fill_sample(struct bpf_perf_event_data *ctx,
+					      struct profd_scratch *scratch,
+					      struct task_struct *task)
+{
+	struct profd_sample *sample = &scratch->sample;
+	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(task);
+
+	sample->header.type = PROFD_RECORD_SAMPLE;
+	sample->period = ctx->sample_period;
+	sample->tid = profd_tid_of(task);
+	sample->cpu = bpf_get_smp_processor_id();
+	sample->context = profd_context_of(ctx, task, regs);
+	sample->kernel_frames = 0;
+	sample->kernel_truncated = 0;
+	sample->user_frames = 0;
+	sample->mapping_count = 0;
+	sample->user_end = PROFD_END_NO_USER_STACK;
+	scratch->mm = (__u64)BPF_CORE_READ(task, mm);
+	scratch->vma_count = 0;
+	if (!profd_hit_user_mode(ctx))
+		profd_walk_kernel(ctx, scratch);
+	if (sample->context <= PROFD_CONTEXT_TRAP)
+		profd_walk_user(scratch, regs);
+	profd_append_mappings(scratch);
+}
+
+static __always_inline void profd_send_sample(struct profd_scratch *scratch,
+					      struct profd_counters *counters)
+{
+	struct profd_sample *sample = &scratch->sample;
+	void *ring = profd_ring_here();
+
+	if (!ring) {
+		profd_count_loss(sample->sessions, PROFD_LOSS_NO_RING);
+		return;
+	}
+	__u64 words = sample->kernel_frames + sample->user_frames + sample->mapping_count;
+
+	if (words > PROFD_MAX_WORDS)
+		words = PROFD_MAX_WORDS;
+	__u64 bytes = sizeof(*sample) + words * 8;
+
+	sample->header.size = bytes;
+	if (bpf_ringbuf_output(ring, sample, bytes, profd_wake_when_half_full(ring)))
+		profd_count_loss(sample->sessions, profd_ring_failure(ring, bytes));
+	else
+		counters->sent++;
+}
+
+SEC("perf_event")
+int profd_tick(struct bpf_perf_event_data *ctx)
+{
+	struct profd_counters *counters = profd_counters_here();
+	struct profd_scratch *scratch = profd_scratch_here();
+	struct profd_filter *filter = profd_filter_now();
+	__u64 event_set = bpf_get_attach_cookie(ctx);
+	struct profd_comm comm = {};
+
+	if (!counters)
+		return 0;
+	counters->taken++;
+	if (event_set < PROFD_MAX_EVENT_SETS)
+		counters->event_set_taken[event_set]++;
+	if (!(__u32)bpf_get_current_pid_tgid()) {
+		counters->idle++;
+		return 0;
+	}
+	if (!scratch || !filter) {
+		counters->lost[PROFD_LOSS_SCRATCH]++;
+		return 0;
+	}
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *leader = task->group_leader;
+
+	if (!profd_identify(leader, &scratch->sample.process)) {
+		counters->outside_namespace++;
+		counters->filtered++;
+		return 0;
+	}
+	bpf_probe_read_kernel_str(&comm, sizeof(comm), leader->comm);
+	__u32 sessions = profd_match(filter, event_set, task, leader, &comm);
+
+	if (!sessions) {
+		counters->filtered++;
+		return 0;
+	}
+	profd_count_match(sessions);
+	scratch->sample.time_ns = bpf_ktime_get_ns();
+	scratch->sample.sessions = sessions;
+	scratch->sample.event_set = event_set;
+	profd_announce_process(scratch, leader, &comm);
+	profd_fill_sample(ctx, scratch, task);
+	profd_send_sample(scratch, counters);
+	return 0;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Which mapping holds an address: a walk of the kernel's own VMA tree, the maple tree mm->mm_mt,
+ * without its locks.
+ *
+ * Node pointers carry their type in bits 3 to 6. A node's slot i holds what lies above pivot i-1
+ * and up to pivot i; a pivot of 0 behind the first ends the node early. A reader that races with a
+ * change can meet a node that was let go: what it finds is believed only when the VMA names this mm
+ * and holds the address.
+ */
+#ifndef PROFD_VMA_H
+#define PROFD_VMA_H
+
+#include "bpf/scratch.h"
+
+#define PROFD_MAPLE_MAX_DEPTH                                                                      \
+	8 /* 5 levels hold the 65,530 mappings that a process may have by default */
+#define PROFD_MAPLE_LEAF_64 1
+#define PROFD_MAPLE_RANGE_64 2
+#define PROFD_MAPLE_ARANGE_64 3
+
+static __always_inline __u32 profd_maple_type(__u64 node)
+{
+	return node >> 3 & 15;
+}
+
+/* Only the root may be something else: an empty tree, or an entry for index 0 alone. */
+static __always_inline bool profd_is_maple_root_node(__u64 root)
+{
+	return (root & 3) == 2 && root > PROFD_PAGE_BYTES;
+}
+
+/* The slot of a node that covers pc; 0 where there is none. */
+static __always_inline __u64 profd_maple_slot(struct profd_scratch *scratch, __u64 node, __u64 pc)
+{
+	bool wide = profd_maple_type(node) == PROFD_MAPLE_ARANGE_64;
+	__u64 base = node & ~255ULL;
+	__u64 slots = base + (wide ? bpf_core_field_offset(struct maple_arange_64, slot)
+				   : bpf_core_field_offset(struct maple_range_64, slot));
+	__u64 pivots = base + bpf_core_field_offset(struct maple_range_64, pivot);
+	__u32 count = wide ? 9 : 15;
+	__u64 entry = 0;
+	__u32 i;
+
+	if (bpf_probe_read_kernel(scratch->pivots, 15 * 8, (void *)pivots))
+		return 0;
+	for (i = 0; i < 15; i++) {
+		__u64 pivot = scratch->pivots[i];
+
+		if (i == count || pivot >= pc || (i && !pivot))
+			break;
+	}
+	bpf_probe_read_kernel(&entry, sizeof(entry), (void *)(slots + 8 * i));
+	return entry;
+}
+
+/* Fills in found_* and returns 0, or a negative profd_user_end. */
+static __always_inline int profd_read_vma(struct profd_scratch *scratch, __u64 entry, __u64 pc)
+{
+	struct vm_area_struct *vma = (void *)entry;
+
+	scratch->found_start = BPF_CORE_READ(vma, vm_start);
+	scratch->found_end = BPF_CORE_READ(vma, vm_end);
+	if (pc < scratch->found_start || pc >= scratch->found_end ||
+	    (__u64)BPF_CORE_READ(vma, vm_mm) != scratch->mm)
+		return -PROFD_END_MAPPING_RACE;
+	scratch->found_flags = BPF_CORE_READ(vma, vm_flags);
+	scratch->found_pgoff = BPF_CORE_READ(vma, vm_pgoff);
+	scratch->found_file = (__u64)BPF_CORE_READ(vma, vm_file);
+	return 0;
+}
+
+/* Looks pc up in the tree of scratch->mm. Global, so that it is verified once. */
+__noinline int profd_find_vma(__u64 pc)
+{
+	struct profd_scratch *scratch = profd_scratch_here();
+
+	if (!scratch)
+		return -PROFD_END_MAPPING_RACE;
+	struct mm_struct *mm = (void *)scratch->mm;
+	__u64 entry = (__u64)BPF_CORE_READ(mm, mm_mt.ma_root);
+
+	if (!profd_is_maple_root_node(entry))
+		return -PROFD_END_PC_UNMAPPED;
+	for (int depth = 0; depth < PROFD_MAPLE_MAX_DEPTH; depth++) {
+		bool leaf = profd_maple_type(entry) <= PROFD_MAPLE_LEAF_64;
+
+		entry = profd_maple_slot(scratch, entry, pc);
+		if (leaf)
+			break;
+		if (!entry)
+			return -PROFD_END_MAPPING_RACE;
+	}
+	if (!entry)
+		return -PROFD_END_PC_UNMAPPED;
+	return profd_read_vma(scratch, entry, pc);
+}
+
+#endif
