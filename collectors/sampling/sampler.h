@@ -1,8 +1,9 @@
-// The sampling source: perf events on every CPU, the BPF programs, the ring buffers and the in-kernel filter.
+// The sampling source: perf events on every CPU, the BPF programs, the ring buffers and the
+// in-kernel filter.
 //
-// One Sampler serves all sessions. A session takes a slot (one of 32), which selects processes in the kernel; sessions
-// with equal event specs share one set of perf events, and no event is open while no session wants it. Not thread safe:
-// the io thread owns it. The sink must outlive it.
+// One Sampler serves all sessions. A session takes a slot (one of 32), which selects processes in
+// the kernel; sessions with equal event specs share one set of perf events, and no event is open
+// while no session wants it. Not thread safe: the io thread owns it. The sink must outlive it.
 
 #pragma once
 
@@ -27,10 +28,12 @@ struct Target {
   std::vector<std::string> comms;    // of the thread-group leader, exact, at most 15 bytes
   std::vector<std::uint32_t> uids;   // real uid
   std::vector<std::string> cgroups;  // paths below the cgroup v2 mount; with all cgroups below them
-  bool follow_children = true;       // of pids: descendants alive now, and those born later from their fork on
-  bool from_exec = false;            // of pids: nothing before their next exec
+  bool follow_children =
+      true;  // of pids: descendants alive now, and those born later from their fork on
+  bool from_exec = false;  // of pids: nothing before their next exec
 
-  // Only processes that a caller with these ids could read by ptrace's rule (all uids and gids equal, dumpable).
+  // Only processes that a caller with these ids could read by ptrace's rule (all uids and gids
+  // equal, dumpable).
   struct Credentials {
     std::uint32_t uid;
     std::uint32_t gid;
@@ -55,20 +58,23 @@ struct SamplerLedger {
   std::uint64_t idle = 0;
   std::uint64_t filtered = 0;
   std::uint64_t outside_namespace = 0;  // of filtered
-  std::uint64_t received = 0;           // by user space; sent = received + malformed once all is drained
-  LossCounts lost{};
+  std::uint64_t received = 0;   // by user space; sent = received + malformed once all is drained
+  std::uint64_t malformed = 0;  // records that failed their checks: our own mistake
+  LossCounts lost{};            // on the kernel side: neither malformed nor anything later
+  std::uint64_t not_followed =
+      0;  // children of targets that found the kernel's list of targets full
   std::uint64_t mapping_records = 0;
   std::uint64_t mapping_records_lost = 0;
   std::uint64_t process_records = 0;
   std::uint64_t process_records_lost = 0;
-  // What the perf events counted more than the programs took: ticks that the kernel skipped because another BPF
-  // program ran on that CPU. An estimate, outside the identity.
+  // What the perf events counted more than the programs took: ticks that the kernel skipped because
+  // another BPF program ran on that CPU. An estimate, outside the identity.
   std::uint64_t skipped_estimate = 0;
 };
 
 struct SamplerOptions {
   std::size_t ring_bytes = std::size_t{1} << 20;  // per CPU, a power of two
-  std::span<const std::byte> bpf_object;          // the ELF object to load; the built-in one when empty
+  std::span<const std::byte> bpf_object;  // the ELF object to load; the built-in one when empty
 };
 
 class Sampler {
@@ -80,11 +86,12 @@ class Sampler {
   Sampler& operator=(const Sampler&) = delete;
   ~Sampler();
 
-  // Begins to take samples for a new session. Errors: no such process, no free slot, an event that can't be opened.
+  // Begins to take samples for a new session. Errors: no such process, no free slot, an event that
+  // can't be opened.
   Result<SessionSlot> start(const EventSpec& event, const Target& target);
 
-  // Ends a session: no tick matches it any more. Drains until all its samples have arrived or 1 s has passed, and
-  // returns its final counts. The slot is free for reuse afterwards.
+  // Ends a session: no tick matches it any more. Drains until all its samples have arrived or 1 s
+  // has passed, and returns its final counts. The slot is free for reuse afterwards.
   SlotLedger stop(SessionSlot slot);
 
   // Hands every record that is in the rings to the sink. Returns how many samples there were.
@@ -93,7 +100,8 @@ class Sampler {
   // Readable when user space should drain at once: a new file was mapped, or a ring fills up.
   [[nodiscard]] int wake_fd() const;
 
-  // False once every process of a session by pids is gone, followed children included. True for other targets.
+  // False once every process of a session by pids is gone, followed children included. True for
+  // other targets.
   [[nodiscard]] bool has_targets(SessionSlot slot) const;
 
   [[nodiscard]] SlotLedger slot_ledger(SessionSlot slot) const;

@@ -1,0 +1,173 @@
+#include "collectors/sampling/perf_events.h"
+
+#include <bpf/bpf.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+#include <string>
+
+#include "collectors/sampling/cycle_rate.h"
+
+namespace profd {
+namespace {
+
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+
+struct Reading {
+  std::uint64_t count = 0;
+  std::uint64_t enabled_ns = 0;
+};
+
+Reading read_event(int fd) {
+  Reading reading;
+  if (::read(fd, &reading, sizeof(reading)) != sizeof(reading)) return {};
+  return reading;
+}
+
+std::vector<unsigned> online_cpus() {
+  std::ifstream file("/sys/devices/system/cpu/online");
+  std::string list;
+  std::getline(file, list);
+  return parse_cpu_list(list);
+}
+
+perf_event_attr attributes_of(const EventSpec& spec, std::uint64_t fixed_period) {
+  perf_event_attr attr{};
+  attr.size = sizeof(attr);
+  attr.type = spec.type;
+  attr.config = spec.config;
+  attr.freq = fixed_period == 0;
+  if (fixed_period == 0) {
+    attr.sample_freq = spec.frequency_hz;
+  } else {
+    attr.sample_period = fixed_period;
+  }
+  attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
+  attr.disabled = 1;
+  return attr;
+}
+
+Error open_error(const EventSpec& spec, unsigned cpu, int code) {
+  const std::string what = "could not open event " + spec.name + " on CPU " + std::to_string(cpu);
+  switch (code) {
+    case ENOENT:
+    case ENODEV:
+    case EOPNOTSUPP:
+      return fail(ErrorCode::kUnsupported, "this host does not have event " + spec.name,
+                  "use cpu-clock: it needs no hardware counter");
+    case EACCES:
+    case EPERM:
+      return fail(ErrorCode::kPermissionDenied, what + ": permission denied",
+                  "run profd as root or with CAP_PERFMON");
+    case EMFILE:
+      return fail(ErrorCode::kIo, what + ": too many open files", "raise profd's LimitNOFILE");
+    default:
+      return fail_errno(what, code);
+  }
+}
+
+bool is_clock(const EventSpec& spec) {
+  return spec.type == PERF_TYPE_SOFTWARE &&
+         (spec.config == PERF_COUNT_SW_CPU_CLOCK || spec.config == PERF_COUNT_SW_TASK_CLOCK);
+}
+
+bool is_cycles(const EventSpec& spec) {
+  return spec.type == PERF_TYPE_HARDWARE && spec.config == PERF_COUNT_HW_CPU_CYCLES;
+}
+
+// A fixed period wherever the rate of the event is known; 0 where only the kernel can find it. A
+// profile's samples all weigh the same, so they must stand for equal amounts. The kernel's own way
+// to a frequency is to start at one event a sample, thousands of interrupts in the first
+// milliseconds, and to shorten the period on a CPU that is mostly idle.
+Result<std::uint64_t> fixed_period_of(const EventSpec& spec) {
+  if (spec.period != 0) return spec.period;
+  if (is_clock(spec)) return kNsPerSecond / spec.frequency_hz;
+  if (!is_cycles(spec)) return std::uint64_t{0};
+  const auto rate = measure_cycles_per_second();
+  if (!rate) return rate.error();
+  return *rate / spec.frequency_hz;
+}
+
+}  // namespace
+
+Result<PerfEvents> PerfEvents::open(const EventSpec& spec, unsigned index, int program) {
+  const auto fixed_period = fixed_period_of(spec);
+  if (!fixed_period) return fixed_period.error();
+  PerfEvents set(spec, *fixed_period, index, program);
+  for (const unsigned cpu : online_cpus()) {
+    auto opened = set.open_on(cpu);
+    if (!opened) return opened.error();
+    set.events_.push_back(std::move(*opened));
+  }
+  return set;
+}
+
+Result<PerfEvents::CpuEvent> PerfEvents::open_on(unsigned cpu) const {
+  perf_event_attr attr = attributes_of(spec_, fixed_period_);
+  CpuEvent opened{.cpu = cpu, .event = {}, .link = {}};
+  opened.event.reset(static_cast<int>(
+      ::syscall(SYS_perf_event_open, &attr, -1, static_cast<int>(cpu), -1, PERF_FLAG_FD_CLOEXEC)));
+  if (!opened.event.valid()) return open_error(spec_, cpu, errno);
+  bpf_link_create_opts options{};
+  options.sz = sizeof(options);
+  options.perf_event.bpf_cookie = index_;
+  opened.link.reset(bpf_link_create(program_, opened.event.get(), BPF_PERF_EVENT, &options));
+  if (!opened.link.valid()) return fail_errno("attach to event " + spec_.name);
+  if (::ioctl(opened.event.get(), PERF_EVENT_IOC_ENABLE, 0) != 0) {
+    return fail_errno("enable event " + spec_.name);
+  }
+  return opened;
+}
+
+void PerfEvents::refresh() {
+  const std::vector<unsigned> online = online_cpus();
+  // An event whose time stands still is dead: its CPU went, also when it is back by now.
+  std::erase_if(events_, [&](CpuEvent& event) {
+    const Reading reading = read_event(event.event.get());
+    const bool alive = reading.enabled_ns != event.enabled_ns;
+    event.enabled_ns = reading.enabled_ns;
+    if (alive && std::ranges::binary_search(online, event.cpu)) return false;
+    closed_count_ += reading.count;
+    return true;
+  });
+  for (const unsigned cpu : online) {
+    if (std::ranges::find(events_, cpu, &CpuEvent::cpu) != events_.end()) continue;
+    if (auto opened = open_on(cpu)) events_.push_back(std::move(*opened));
+  }
+}
+
+std::uint64_t PerfEvents::expected_ticks() const {
+  if (fixed_period_ == 0) return 0;
+  std::uint64_t count = closed_count_;
+  for (const CpuEvent& event : events_) count += read_event(event.event.get()).count;
+  return count / fixed_period_;
+}
+
+std::vector<unsigned> parse_cpu_list(std::string_view list) {
+  std::vector<unsigned> cpus;
+  const char* at = list.data();
+  const char* const end = at + list.size();
+  while (at != end) {
+    unsigned first = 0;
+    const auto low = std::from_chars(at, end, first);
+    unsigned last = first;
+    at = low.ptr;
+    if (low.ec == std::errc() && at != end && *at == '-')
+      at = std::from_chars(at + 1, end, last).ptr;
+    constexpr unsigned kMaxCpus = 1U << 16;
+    if (low.ec == std::errc() && last < kMaxCpus) {
+      for (unsigned cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
+    }
+    at = std::find(at, end, ',');
+    if (at != end) ++at;
+  }
+  return cpus;
+}
+
+}  // namespace profd

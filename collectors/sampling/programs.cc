@@ -1,0 +1,160 @@
+#include "collectors/sampling/programs.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <bpf/sampler.skel.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdarg>
+#include <cstring>
+
+namespace profd {
+namespace {
+
+// libbpf prints to stderr; what matters comes back as an error. The verifier's last words are kept
+// for it.
+int discard_log(libbpf_print_level, const char*, va_list) noexcept { return 0; }
+
+Error load_error(int code, const std::vector<char>& log) {
+  std::string message = "could not load the BPF programs: " + std::string(std::strerror(-code));
+  constexpr std::size_t kShown = 400;  // the verifier ends with what it refused
+  const std::string_view text(log.data(), ::strnlen(log.data(), log.size()));
+  if (!text.empty()) {
+    message += "; verifier: ";
+    message += text.substr(text.size() > kShown ? text.size() - kShown : 0);
+  }
+  const bool denied = code == -EPERM || code == -EACCES;
+  return fail(denied ? ErrorCode::kPermissionDenied : ErrorCode::kUnsupported, std::move(message),
+              denied ? "run profd as root or with CAP_BPF and CAP_PERFMON" : "");
+}
+
+// The programs' hash key, in their read-only data: fresh for each load.
+Result<void> draw_hash_key(bpf_object* object) {
+  bpf_map* map = nullptr;
+  bpf_object__for_each_map(map, object) {
+    if (!std::string_view(bpf_map__name(map)).ends_with(".rodata")) continue;
+    std::size_t size = 0;
+    void* data = const_cast<void*>(bpf_map__initial_value(map, &size));
+    if (data == nullptr || ::getrandom(data, 2 * sizeof(std::uint64_t), 0) < 0) {
+      return fail_errno("draw the hash key");
+    }
+    return {};
+  }
+  return fail(ErrorCode::kInternal, "the BPF object has no read-only data");
+}
+
+}  // namespace
+
+void Programs::Close::operator()(bpf_object* object) const noexcept { bpf_object__close(object); }
+
+std::span<const std::byte> Programs::built_in() {
+  std::size_t size = 0;
+  const void* bytes = profd_sampler__elf_bytes(&size);
+  return {static_cast<const std::byte*>(bytes), size};
+}
+
+Result<Programs> Programs::load(std::span<const std::byte> object, std::size_t ring_bytes) {
+  libbpf_set_print(discard_log);
+  libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
+  std::vector<char> log(1 << 16);
+  bpf_object_open_opts options{};
+  options.sz = sizeof(options);
+  options.object_name = "profd";
+  options.kernel_log_buf = log.data();
+  options.kernel_log_size = log.size();
+  Programs programs;
+  programs.object_.reset(bpf_object__open_mem(object.data(), object.size(), &options));
+  if (!programs.object_) return fail_errno("open the BPF object");
+  if (auto drawn = draw_hash_key(programs.object_.get()); !drawn) return drawn.error();
+
+  bpf_map* rings = bpf_object__find_map_by_name(programs.object_.get(), "profd_rings");
+  const int cpus = libbpf_num_possible_cpus();
+  if (rings == nullptr || cpus <= 0) return fail(ErrorCode::kInternal, "no rings or no CPUs");
+  bpf_map__set_max_entries(rings, static_cast<std::uint32_t>(cpus));
+  if (const int code = bpf_object__load(programs.object_.get()); code != 0) {
+    return load_error(code, log);
+  }
+  if (auto made = programs.make_rings(ring_bytes); !made) return made.error();
+  return programs;
+}
+
+Result<void> Programs::make_rings(std::size_t ring_bytes) {
+  const auto outer = map("profd_rings");
+  if (!outer) return outer.error();
+  const int cpus = libbpf_num_possible_cpus();
+  for (std::uint32_t cpu = 0; cpu < static_cast<std::uint32_t>(cpus); ++cpu) {
+    UniqueFd ring(bpf_map_create(BPF_MAP_TYPE_RINGBUF, "profd_ring", 0, 0,
+                                 static_cast<std::uint32_t>(ring_bytes), nullptr));
+    if (!ring.valid())
+      return fail_errno("create a ring buffer of " + std::to_string(ring_bytes) + " bytes");
+    const int fd = ring.get();
+    if (bpf_map_update_elem(*outer, &cpu, &fd, BPF_ANY) != 0) return fail_errno("install a ring");
+    rings_.push_back(std::move(ring));
+  }
+  return {};
+}
+
+Result<int> Programs::map(const char* name) const {
+  const int fd = bpf_object__find_map_fd_by_name(object_.get(), name);
+  if (fd < 0) return fail(ErrorCode::kInternal, "the BPF object has no map " + std::string(name));
+  return fd;
+}
+
+Result<int> Programs::program(const char* name) const {
+  const bpf_program* program = bpf_object__find_program_by_name(object_.get(), name);
+  if (program == nullptr) {
+    return fail(ErrorCode::kInternal, "the BPF object has no program " + std::string(name));
+  }
+  return bpf_program__fd(program);
+}
+
+Result<UniqueFd> Programs::attach_tracepoint(const char* name) const {
+  const auto fd = program(name);
+  if (!fd) return fd.error();
+  UniqueFd link(bpf_raw_tracepoint_open(nullptr, *fd));
+  if (!link.valid()) return fail_errno("attach " + std::string(name));
+  return link;
+}
+
+Result<std::vector<profd_task>> Programs::list_tasks(std::uint32_t only_tgid) const {
+  const auto fd = program("profd_tasks");
+  if (!fd) return fd.error();
+  bpf_iter_link_info info{};
+  info.task.tid = only_tgid;
+  bpf_link_create_opts options{};
+  options.sz = sizeof(options);
+  options.iter_info = &info;
+  options.iter_info_len = sizeof(info);
+  const UniqueFd link(bpf_link_create(*fd, 0, BPF_TRACE_ITER, &options));
+  if (!link.valid()) return fail_errno("list processes");
+  const UniqueFd iterator(bpf_iter_create(link.get()));
+  if (!iterator.valid()) return fail_errno("list processes");
+
+  std::string bytes;
+  std::array<char, 1 << 14> chunk;
+  for (;;) {
+    const ssize_t got = ::read(iterator.get(), chunk.data(), chunk.size());
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got < 0) return fail_errno("list processes");
+    if (got == 0) break;
+    bytes.append(chunk.data(), static_cast<std::size_t>(got));
+  }
+  std::vector<profd_task> tasks(bytes.size() / sizeof(profd_task));
+  std::memcpy(tasks.data(), bytes.data(), tasks.size() * sizeof(profd_task));
+  return tasks;
+}
+
+void Programs::wait_for_running_programs() const {
+  // The kernel's bpf(2) waits for an RCU grace period after every change of a map of maps, for just
+  // this use (kernel/bpf/syscall.c, maybe_wait_bpf_programs). Putting the same ring in its place
+  // changes nothing else.
+  const auto outer = map("profd_rings");
+  const std::uint32_t cpu = 0;
+  const int fd = rings_.front().get();
+  if (outer) bpf_map_update_elem(*outer, &cpu, &fd, BPF_ANY);
+}
+
+}  // namespace profd

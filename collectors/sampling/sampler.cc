@@ -1,0 +1,342 @@
+#include "collectors/sampling/sampler.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "collectors/sampling/host_checks.h"
+#include "collectors/sampling/mapped_files.h"
+#include "collectors/sampling/perf_events.h"
+#include "collectors/sampling/programs.h"
+#include "collectors/sampling/record.h"
+#include "collectors/sampling/ring_reader.h"
+#include "collectors/sampling/target_filter.h"
+
+namespace profd {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kSettleTimeout{1};
+constexpr std::chrono::milliseconds kSettlePause{1};
+constexpr std::chrono::seconds kHotplugInterval{1};
+
+// Adds up the counters of all CPUs, word by word: the struct is nothing but such words.
+Result<profd_counters> sum_counters(int map) {
+  constexpr std::size_t kWords = sizeof(profd_counters) / sizeof(std::uint64_t);
+  using Words = std::array<std::uint64_t, kWords>;
+  static_assert(sizeof(Words) == sizeof(profd_counters));
+  std::vector<Words> cpus(static_cast<std::size_t>(libbpf_num_possible_cpus()));
+  const std::uint32_t zero = 0;
+  if (bpf_map_lookup_elem(map, &zero, cpus.data()) != 0) return fail_errno("read the counters");
+  Words total{};
+  for (const Words& words : cpus) {
+    for (std::size_t i = 0; i < kWords; ++i) total[i] += words[i];
+  }
+  return std::bit_cast<profd_counters>(total);
+}
+
+std::uint64_t kernel_losses(const profd_counters& counters) {
+  std::uint64_t total = 0;
+  for (const std::uint64_t lost : counters.lost) total += lost;
+  return total;
+}
+
+bool is_balanced(const profd_counters& counters) {
+  return counters.taken ==
+         counters.sent + counters.idle + counters.filtered + kernel_losses(counters);
+}
+
+}  // namespace
+
+class Sampler::Impl final : public RingReader::Handler {
+ public:
+  explicit Impl(SampleSink& sink) : sink_(sink) {}
+  Result<void> open(const SamplerOptions& options);
+
+  Result<SessionSlot> start(const EventSpec& event, const Target& target);
+  SlotLedger stop(SessionSlot slot);
+  std::size_t drain();
+  SlotLedger slot_ledger(SessionSlot slot) const;
+  SamplerLedger ledger() const;
+
+  void on_record(std::span<const std::byte> bytes) noexcept override;
+
+  int wake_fd() const { return rings_->wake_fd(); }
+  bool has_targets(SessionSlot slot) const { return filter_->has_targets(slot); }
+  void release_files() { files_.release_unused(); }
+
+ private:
+  // A session's place. Kernel counters only grow, so a slot's counts are those since its start.
+  struct Slot {
+    enum class State { kFree, kLive, kRetired } state = State::kFree;
+    unsigned event_set = 0;
+    SlotLedger before;  // raw counts when it was started
+    std::uint64_t received = 0;
+    std::uint64_t malformed = 0;
+  };
+
+  struct EventSet {
+    PerfEvents events;
+    std::uint64_t taken_before;
+    unsigned sessions = 0;
+  };
+
+  Result<unsigned> use_events(const EventSpec& event);
+  void release_events(unsigned set);
+  profd_counters counters() const;
+  profd_counters balanced_counters() const;
+  SlotLedger raw_ledger(SessionSlot slot) const;
+  bool settle(SessionSlot slot);
+  std::uint64_t skipped_by(const EventSet& set, unsigned index, const profd_counters& now) const;
+  void on(const SampleView& sample) noexcept;
+  void on(const MappingView& mapping) noexcept;
+  void on(const ProcessView& process) noexcept { sink_.on_process(process); }
+
+  SampleSink& sink_;
+  MappedFiles files_;
+  std::optional<Programs> programs_;
+  std::optional<TargetFilter> filter_;
+  std::optional<RingReader> rings_;
+  int counters_map_ = -1;
+  int tick_program_ = -1;
+  std::array<Slot, PROFD_MAX_SESSIONS> slots_;
+  std::array<std::optional<EventSet>, PROFD_MAX_EVENT_SETS> event_sets_;
+  std::uint64_t received_ = 0;
+  std::uint64_t malformed_ = 0;
+  std::uint64_t skipped_by_closed_ = 0;
+  Clock::time_point next_refresh_{};
+};
+
+Result<void> Sampler::Impl::open(const SamplerOptions& options) {
+  if (auto missing = missing_features(read_host_facts()); !missing.empty()) return missing.front();
+  auto programs = Programs::load(
+      options.bpf_object.empty() ? Programs::built_in() : options.bpf_object, options.ring_bytes);
+  if (!programs) return programs.error();
+  programs_.emplace(std::move(*programs));
+  const auto counters_map = programs_->map("profd_counters");
+  const auto tick = programs_->program("profd_tick");
+  if (!counters_map) return counters_map.error();
+  if (!tick) return tick.error();
+  counters_map_ = *counters_map;
+  tick_program_ = *tick;
+  // Listing ourselves is how the programs learn which PID namespace is ours.
+  if (auto self = programs_->list_tasks(static_cast<std::uint32_t>(::getpid())); !self) {
+    return self.error();
+  }
+  auto filter = TargetFilter::open(*programs_);
+  if (!filter) return filter.error();
+  filter_.emplace(std::move(*filter));
+  auto rings = RingReader::open(programs_->rings(), *this);
+  if (!rings) return rings.error();
+  rings_.emplace(std::move(*rings));
+  return {};
+}
+
+Result<SessionSlot> Sampler::Impl::start(const EventSpec& event, const Target& target) {
+  const auto free = std::ranges::find(slots_, Slot::State::kFree, &Slot::state);
+  if (free == slots_.end()) {
+    return fail(ErrorCode::kBusy,
+                "all " + std::to_string(slots_.size()) + " session slots are in use",
+                "stop a session first");
+  }
+  const auto set = use_events(event);
+  if (!set) return set.error();
+  const auto slot = static_cast<SessionSlot>(free - slots_.begin());
+  *free = Slot{.state = Slot::State::kLive, .event_set = *set, .before = {}};
+  free->before = raw_ledger(slot);
+  if (auto added = filter_->add(slot, *set, target); !added) {
+    settle(slot);
+    release_events(*set);
+    free->state = Slot::State::kFree;
+    return added.error();
+  }
+  return slot;
+}
+
+// The set of an equal event that is open already, else a new one.
+Result<unsigned> Sampler::Impl::use_events(const EventSpec& event) {
+  const auto same = std::ranges::find_if(event_sets_, [&](const std::optional<EventSet>& set) {
+    return set && set->events.spec().same_events(event);
+  });
+  const auto place =
+      same != event_sets_.end()
+          ? same
+          : std::ranges::find_if(event_sets_, [](const auto& set) { return !set.has_value(); });
+  if (place == event_sets_.end()) {
+    return fail(ErrorCode::kBusy,
+                "all " + std::to_string(event_sets_.size()) + " sets of events are in use",
+                "use the event and frequency of a running session");
+  }
+  const auto index = static_cast<unsigned>(place - event_sets_.begin());
+  if (!*place) {
+    const std::uint64_t taken_before = counters().event_set_taken[index];
+    auto events = PerfEvents::open(event, index, tick_program_);
+    if (!events) return events.error();
+    place->emplace(EventSet{.events = std::move(*events), .taken_before = taken_before});
+  }
+  ++(*place)->sessions;
+  return index;
+}
+
+void Sampler::Impl::release_events(unsigned index) {
+  std::optional<EventSet>& set = event_sets_[index];
+  if (--set->sessions != 0) return;
+  skipped_by_closed_ += skipped_by(*set, index, counters());
+  set.reset();
+}
+
+SlotLedger Sampler::Impl::stop(SessionSlot slot) {
+  filter_->stop_matching(slot);
+  programs_->wait_for_running_programs();
+  const bool settled = settle(slot);
+  const SlotLedger last = slot_ledger(slot);
+  filter_->remove(slot);
+  release_events(slots_[slot].event_set);
+  // What did not arrive may still do so, and must not be taken for another session's.
+  slots_[slot].state = settled ? Slot::State::kFree : Slot::State::kRetired;
+  return last;
+}
+
+// Drains until every sample of a slot that matches no more is accounted for. False when some never
+// came.
+bool Sampler::Impl::settle(SessionSlot slot) {
+  const Clock::time_point limit = Clock::now() + kSettleTimeout;
+  for (;;) {
+    drain();
+    const SlotLedger now = slot_ledger(slot);
+    std::uint64_t accounted = now.received;
+    for (const std::uint64_t lost : now.lost) accounted += lost;
+    if (accounted == now.taken) return true;
+    if (Clock::now() >= limit) return false;
+    std::this_thread::sleep_for(kSettlePause);
+  }
+}
+
+std::size_t Sampler::Impl::drain() {
+  const std::uint64_t before = received_;
+  rings_->drain();
+  if (const Clock::time_point now = Clock::now(); now >= next_refresh_) {
+    next_refresh_ = now + kHotplugInterval;
+    for (std::optional<EventSet>& set : event_sets_) {
+      if (set) set->events.refresh();
+    }
+  }
+  return static_cast<std::size_t>(received_ - before);
+}
+
+void Sampler::Impl::on_record(std::span<const std::byte> bytes) noexcept {
+  const std::optional<Record> record = parse_record(bytes);
+  if (record) {
+    std::visit([this](const auto& view) { on(view); }, *record);
+    return;
+  }
+  ++malformed_;
+  for (std::uint32_t rest = sessions_of_refused(bytes); rest != 0; rest &= rest - 1) {
+    ++slots_[static_cast<unsigned>(std::countr_zero(rest))].malformed;
+  }
+}
+
+void Sampler::Impl::on(const SampleView& sample) noexcept {
+  ++received_;
+  for (std::uint32_t rest = sample.sessions; rest != 0; rest &= rest - 1) {
+    ++slots_[static_cast<unsigned>(std::countr_zero(rest))].received;
+  }
+  sink_.on_sample(sample);
+}
+
+void Sampler::Impl::on(const MappingView& mapping) noexcept {
+  sink_.on_mapping(mapping, files_.find_or_open(mapping));
+}
+
+profd_counters Sampler::Impl::counters() const {
+  const auto sum = sum_counters(counters_map_);
+  return sum ? *sum : profd_counters{};
+}
+
+// A tick that runs while the counters are read has been taken and is nothing else yet: look again.
+// A real difference stays.
+profd_counters Sampler::Impl::balanced_counters() const {
+  constexpr int kTries = 5;
+  profd_counters sum = counters();
+  for (int i = 1; i < kTries && !is_balanced(sum); ++i) sum = counters();
+  return sum;
+}
+
+SlotLedger Sampler::Impl::raw_ledger(SessionSlot slot) const {
+  const profd_counters sum = counters();
+  SlotLedger raw;
+  raw.taken = sum.session_taken[slot];
+  raw.received = slots_[slot].received;
+  std::ranges::copy(sum.session_lost[slot], raw.lost.begin());
+  raw.lost[static_cast<std::size_t>(Loss::kMalformedRecord)] = slots_[slot].malformed;
+  return raw;
+}
+
+SlotLedger Sampler::Impl::slot_ledger(SessionSlot slot) const {
+  SlotLedger ledger = raw_ledger(slot);
+  const SlotLedger& before = slots_[slot].before;
+  ledger.taken -= before.taken;
+  ledger.received -= before.received;
+  for (std::size_t i = 0; i < kLossCount; ++i) ledger.lost[i] -= before.lost[i];
+  return ledger;
+}
+
+std::uint64_t Sampler::Impl::skipped_by(const EventSet& set, unsigned index,
+                                        const profd_counters& now) const {
+  const std::uint64_t expected = set.events.expected_ticks();
+  const std::uint64_t taken = now.event_set_taken[index] - set.taken_before;
+  return expected > taken ? expected - taken : 0;
+}
+
+SamplerLedger Sampler::Impl::ledger() const {
+  const profd_counters sum = balanced_counters();
+  SamplerLedger ledger{.taken = sum.taken,
+                       .sent = sum.sent,
+                       .idle = sum.idle,
+                       .filtered = sum.filtered,
+                       .outside_namespace = sum.outside_namespace,
+                       .received = received_,
+                       .malformed = malformed_,
+                       .lost = {},
+                       .not_followed = sum.not_followed,
+                       .mapping_records = sum.mapping_records,
+                       .mapping_records_lost = sum.mapping_records_lost,
+                       .process_records = sum.process_records,
+                       .process_records_lost = sum.process_records_lost,
+                       .skipped_estimate = skipped_by_closed_};
+  std::ranges::copy(sum.lost, ledger.lost.begin());
+  for (unsigned i = 0; i < event_sets_.size(); ++i) {
+    if (event_sets_[i]) ledger.skipped_estimate += skipped_by(*event_sets_[i], i, sum);
+  }
+  return ledger;
+}
+
+Result<std::unique_ptr<Sampler>> Sampler::open(const SamplerOptions& options, SampleSink& sink) {
+  auto impl = std::make_unique<Impl>(sink);
+  if (auto opened = impl->open(options); !opened) return opened.error();
+  return std::unique_ptr<Sampler>(new Sampler(std::move(impl)));
+}
+
+Sampler::Sampler(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Sampler::~Sampler() = default;
+
+Result<SessionSlot> Sampler::start(const EventSpec& event, const Target& target) {
+  return impl_->start(event, target);
+}
+SlotLedger Sampler::stop(SessionSlot slot) { return impl_->stop(slot); }
+std::size_t Sampler::drain() { return impl_->drain(); }
+int Sampler::wake_fd() const { return impl_->wake_fd(); }
+bool Sampler::has_targets(SessionSlot slot) const { return impl_->has_targets(slot); }
+SlotLedger Sampler::slot_ledger(SessionSlot slot) const { return impl_->slot_ledger(slot); }
+SamplerLedger Sampler::ledger() const { return impl_->ledger(); }
+void Sampler::release_files() { impl_->release_files(); }
+
+}  // namespace profd
