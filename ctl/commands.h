@@ -1,0 +1,22 @@
+// profctl's verbs. Each returns the process's exit code, and has said on the console what there is
+// to say.
+
+#pragma once
+
+#include "ctl/client.h"
+#include "ctl/console.h"
+#include "ctl/options.h"
+
+namespace profd {
+
+[[nodiscard]] int run_start(Client& client, const Options& options, const Console& console);
+[[nodiscard]] int run_stop(Client& client, const Options& options, const Console& console);
+[[nodiscard]] int run_dump(Client& client, const Options& options, const Console& console);
+[[nodiscard]] int run_list(Client& client, const Options& options, const Console& console);
+[[nodiscard]] int run_status(Client& client, const Options& options, const Console& console);
+
+// Blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD of the calling thread meanwhile, and takes them as its
+// own.
+[[nodiscard]] int run_record(Client& client, const Options& options, const Console& console);
+
+}  // namespace profd

@@ -1,0 +1,111 @@
+#include "ctl/fetch_result.h"
+
+#include <algorithm>
+#include <iomanip>
+#include <ostream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ctl/output_directory.h"
+#include "ctl/signal_watch.h"
+#include "formats/gperftools_writer.h"
+
+namespace profd {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSummaryName = "session.json";
+
+bool is_profile(const std::string& path) { return path.ends_with(".prof"); }
+
+bool has_objects(const ResultInfo& result) {
+  return std::ranges::any_of(result.files,
+                             [](const ResultFile& file) { return !is_profile(file.path); });
+}
+
+// The directory as a profile's text may name it; "." where readers could not parse it.
+std::string build_dir(const fs::path& directory) {
+  const bool parsed = readers_can_parse_path(directory / "objects" / "x.so", false);
+  return parsed ? directory.string() : ".";
+}
+
+Result<void> write_files(Client& client, const ResultInfo& result, OutputDirectory& output) {
+  const std::string objects = build_dir(output.absolute());
+  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  for (const ResultFile& file : result.files) {
+    if (signals.wait(std::chrono::milliseconds(0))) {
+      return fail(ErrorCode::kIo, "interrupted by a signal", kKept);
+    }
+    auto bytes = client.fetch(result.result, file);
+    if (!bytes) return bytes.error();
+    if (is_profile(file.path)) *bytes = with_build_dir(std::move(*bytes), objects);
+    if (auto written = output.write(file.path, *bytes); !written) return written;
+  }
+  // Last: a directory with a session.json is whole.
+  if (auto synced = output.sync(); !synced) return synced;
+  if (auto written = output.write(kSummaryName, to_json(result.summary) + "\n"); !written) {
+    return written;
+  }
+  return output.sync();
+}
+
+std::string percent_complete(const ProfileSummary& profile) {
+  if (profile.user_samples == 0) return "-";
+  const double share =
+      static_cast<double>(profile.complete_samples) / static_cast<double>(profile.user_samples);
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(1) << 100 * share << "%";
+  return text.str();
+}
+
+// PATH  SAMPLES  COMPLETE, the profiles with most samples first; "-" for what is no profile.
+void print_files(const ResultInfo& result, const fs::path& directory, const Console& console) {
+  std::vector<ProfileSummary> profiles = result.summary.profiles;
+  std::ranges::stable_sort(profiles, std::ranges::greater(), &ProfileSummary::samples);
+  for (const ProfileSummary& profile : profiles) {
+    console.out << printable((directory / profile.path).string()) << "  " << profile.samples
+                << " samples  " << percent_complete(profile) << " complete\n";
+  }
+  for (const ResultFile& file : result.files) {
+    const bool told =
+        std::ranges::find(profiles, file.path, &ProfileSummary::path) != profiles.end();
+    if (!told) console.out << printable((directory / file.path).string()) << "\n";
+  }
+  console.out << printable((directory / kSummaryName).string()) << "\n";
+}
+
+// A result that stays in the daemon goes by itself in time: worth a word, not a failure.
+void let_go(Client& client, const ResultInfo& result, const Console& console) {
+  const auto removed = client.remove(result.result);
+  if (removed || removed.error().code == ErrorCode::kNotFound) return;
+  console.err << "profctl: all files are written, but profd could not let go of its copy: "
+              << printable(removed.error().message) << "\n";
+}
+
+}  // namespace
+
+Result<void> fetch_result(Client& client, const ResultInfo& result, const fs::path& directory,
+                          bool json, const Console& console) {
+  std::vector<std::string> names{kSummaryName};
+  for (const ResultFile& file : result.files) names.push_back(file.path);
+  auto output = OutputDirectory::open(directory, names);
+  if (!output) return output.error();
+  if (auto written = write_files(client, result, *output); !written) return written;
+  output->keep();
+  let_go(client, result, console);
+  if (json) {
+    console.out << to_json(result.summary) << "\n";
+  } else {
+    print_files(result, directory, console);
+  }
+  if (has_objects(result) && build_dir(output->absolute()) == ".") {
+    console.err << "hint: pprof can't parse the path " << printable(output->absolute().string())
+                << ": run it inside that directory\n";
+  }
+  return {};
+}
+
+}  // namespace profd

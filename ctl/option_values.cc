@@ -1,0 +1,81 @@
+#include "ctl/option_values.h"
+
+#include <pwd.h>
+
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+namespace profd {
+namespace {
+
+constexpr std::string_view kCgroupMount = "/sys/fs/cgroup";
+constexpr double kMaxDurationMs = 1000.0 * 60 * 60 * 24 * 366;
+
+// The whole text as one number.
+template <class T>
+bool read_number(std::string_view text, T& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+Error invalid(const std::string& what, std::string hint) {
+  return fail(ErrorCode::kInvalidArgument, what, std::move(hint));
+}
+
+std::string max_sample_rate() {
+  std::ifstream file("/proc/sys/kernel/perf_event_max_sample_rate");
+  std::string rate;
+  std::getline(file, rate);
+  return rate.empty() ? "the host's limit" : rate;
+}
+
+}  // namespace
+
+Result<std::uint32_t> parse_pid(const std::string& text) {
+  std::uint32_t pid = 0;
+  constexpr std::uint32_t kMax = std::numeric_limits<std::int32_t>::max();
+  if (read_number(text, pid) && pid != 0 && pid <= kMax) return pid;
+  return invalid("\"" + text + "\" is no pid", "give numbers: --pid 1234 or --pid 1234,5678");
+}
+
+Result<std::uint32_t> parse_user(const std::string& text) {
+  std::uint32_t uid = 0;
+  if (read_number(text, uid)) return uid;
+  const passwd* const user = ::getpwnam(text.c_str());
+  if (user != nullptr) return user->pw_uid;
+  return invalid("there is no user \"" + text + "\"", "'getent passwd' shows the users");
+}
+
+Result<std::uint64_t> parse_frequency(const std::string& text) {
+  std::uint64_t frequency_hz = 0;
+  if (read_number(text, frequency_hz) && frequency_hz != 0) return frequency_hz;
+  return invalid("\"" + text + "\" is no frequency",
+                 "give 1 to " + max_sample_rate() + " samples a second, for example 99");
+}
+
+Result<std::uint64_t> parse_duration_ms(const std::string& text) {
+  constexpr auto kUnits = std::to_array<std::pair<std::string_view, double>>(
+      {{"", 1e3}, {"ms", 1}, {"s", 1e3}, {"m", 60e3}, {"h", 3600e3}});
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
+  double number = 0;
+  for (const auto& [unit, milliseconds] : kUnits) {
+    if (std::string_view(text).substr(digits) != unit) continue;
+    if (!read_number(std::string_view(text).substr(0, digits), number)) break;
+    number *= milliseconds;
+    if (number >= 1 && number <= kMaxDurationMs) return static_cast<std::uint64_t>(number);
+  }
+  return invalid("\"" + text + "\" is no duration",
+                 "give at least 1ms and at most 366 days, for example 500ms, 10s, 5m or 1h");
+}
+
+std::string parse_cgroup(const std::string& text) {
+  if (!text.starts_with(kCgroupMount)) return text;
+  const std::string below = text.substr(kCgroupMount.size());
+  return below.empty() ? "/" : below;
+}
+
+}  // namespace profd

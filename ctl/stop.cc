@@ -1,0 +1,38 @@
+// stop and dump: the same but for what becomes of the session.
+
+#include "ctl/commands.h"
+#include "ctl/fetch_result.h"
+#include "ctl/output_directory.h"
+
+namespace profd {
+namespace {
+
+using Finish = Result<ResultInfo> (Client::*)(const std::string& id);
+
+int write_session(Client& client, Finish finish, const Options& options, const Console& console) {
+  const std::string directory =
+      options.output.empty() ? "profd-" + options.session : options.output;
+  if (!is_valid_id(options.session)) {
+    // The daemon has no such session either; but a path must not be made of it.
+    return report(console,
+                  fail(ErrorCode::kNotFound, "no session has the id \"" + options.session + "\"",
+                       "'profctl list' shows the sessions"));
+  }
+  if (auto free = OutputDirectory::check(directory); !free) return report(console, free.error());
+  const auto result = (client.*finish)(options.session);
+  if (!result) return report(console, result.error());
+  const auto fetched = fetch_result(client, *result, directory, options.json, console);
+  return fetched ? static_cast<int>(kExitOk) : report(console, fetched.error());
+}
+
+}  // namespace
+
+int run_stop(Client& client, const Options& options, const Console& console) {
+  return write_session(client, &Client::stop, options, console);
+}
+
+int run_dump(Client& client, const Options& options, const Console& console) {
+  return write_session(client, &Client::dump, options, console);
+}
+
+}  // namespace profd
