@@ -1,0 +1,37 @@
+// Which frames lie in the function that a program starts in: the one at its ELF entry point. A
+// stack whose outermost frame does is complete. Answers are kept by file, since a build starts the
+// same compiler a thousand times. Used on the worker.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "collectors/sampling/mapped_files.h"
+#include "formats/elf_file.h"
+
+namespace profd {
+
+class EntryFunctions {
+ public:
+  // Those of `file_offsets` whose code belongs to the function at the file's entry point. None for
+  // a file without a symbol there.
+  [[nodiscard]] std::set<std::uint64_t> select(const MappedFile& file,
+                                               const std::set<std::uint64_t>& file_offsets);
+
+ private:
+  struct KnownFile {
+    std::optional<ElfSummary> elf;           // none: nothing to be found in it
+    std::map<std::uint64_t, bool> in_entry;  // by virtual address
+  };
+
+  KnownFile& find_or_read(const MappedFile& file);
+  static void look_up(const MappedFile& file, KnownFile& known,
+                      const std::set<std::uint64_t>& addresses);
+
+  std::map<FileKey, KnownFile> files_;
+};
+
+}  // namespace profd

@@ -1,0 +1,48 @@
+// The kernel's frames in a session's profiles, and the one image that names them.
+//
+// The image holds the functions that were hit, at folded addresses (formats/profile.h). Where the
+// kernel's addresses are not the caller's to see, or the kernel shows no symbols
+// (kernel.kptr_restrict), each run of kernel frames becomes one frame in a function `[kernel]`, at
+// an address that says nothing. Used on the worker.
+
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "daemon/object_images.h"
+#include "formats/elf_image.h"
+#include "formats/kallsyms.h"
+#include "formats/profile.h"
+
+namespace profd {
+
+class KernelImage {
+ public:
+  static KernelImage hidden();
+
+  // `addresses`: of code bytes that were hit, so one less than a return address.
+  static KernelImage named(const KernelSymbols& symbols, const std::string& release,
+                           const std::set<std::uint64_t>& addresses);
+
+  // Frames as a profile wants them, for kernel frames as the kernel gives them; both leaf first.
+  void append_frames(std::span<const std::uint64_t> kernel_frames,
+                     std::vector<Frame>& frames) const;
+
+  // The mapping line of profiles that have kernel frames.
+  [[nodiscard]] ProfileMapping mapping() const;
+
+  [[nodiscard]] EncodedObject encode() const;
+
+ private:
+  KernelImage(bool hidden, std::string path, AbsoluteImage image);
+
+  bool hidden_;
+  std::string path_;  // "objects/..."
+  AbsoluteImage image_;
+};
+
+}  // namespace profd

@@ -1,0 +1,176 @@
+#include "daemon/object_images.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string_view>
+#include <utility>
+
+#include "daemon/safe_name.h"
+#include "daemon/vdso.h"
+#include "formats/elf_image.h"
+#include "formats/gperftools_writer.h"
+
+namespace profd {
+namespace {
+
+constexpr std::string_view kBuildPrefix = "$build/";
+constexpr std::size_t kNameBytes = 100;
+
+std::int64_t nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+// O_PATH opens nothing: neither a FIFO nor a lease can hold it up.
+bool path_leads_to(const std::string& path, const struct stat& file) {
+  const UniqueFd there(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  struct stat found {};
+  if (!there.valid() || ::fstat(there.get(), &found) != 0) return false;
+  return found.st_dev == file.st_dev && found.st_ino == file.st_ino &&
+         found.st_size == file.st_size && nanoseconds(found.st_ctim) == nanoseconds(file.st_ctim);
+}
+
+// Bytes written after the kernel side met the file are not those that ran.
+bool unchanged(const MappedFile& file, const struct stat& status) {
+  return static_cast<std::uint64_t>(status.st_size) == file.key.size_bytes &&
+         nanoseconds(status.st_mtim) <= file.key.ctime_ns;
+}
+
+bool is_at_its_path(const MappedFile& file) {
+  struct stat status {};
+  if (file.deleted || ::fstat(file.fd.get(), &status) != 0) return false;
+  return unchanged(file, status) && path_leads_to(file.path, status);
+}
+
+bool still_has_its_bytes(const MappedFile& file) {
+  struct stat status {};
+  return ::fstat(file.fd.get(), &status) == 0 && unchanged(file, status);
+}
+
+std::string hex(std::string_view bytes) {
+  std::string text;
+  std::array<char, 3> digits{};
+  for (const char byte : bytes) {
+    std::snprintf(digits.data(), digits.size(), "%02x", static_cast<unsigned char>(byte));
+    text += digits.data();
+  }
+  return text;
+}
+
+std::string hex_of_key(const FileKey& key) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%x-%lx-%x", key.device, key.inode, key.generation);
+  return text.data();
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// Blanks and brackets inside would end or split the name for a reader.
+std::string bracket(const std::string& path) {
+  return "[" + safe_file_name(base_name(path), kNameBytes) + "]";
+}
+
+std::string line_path_of_image(const std::string& name) {
+  return std::string(kBuildPrefix) + "objects/" + name + ".so";
+}
+
+}  // namespace
+
+void ProfiledObject::hit(std::uint64_t file_offset) {
+  if (!image_) return;
+  if (const Result<std::uint64_t> address = vaddr_of_offset(image_->elf, file_offset)) {
+    image_->hit_addresses.insert(*address);
+  }
+}
+
+std::string ProfiledObject::encode_image() const {
+  const std::vector<std::uint64_t> hit(image_->hit_addresses.begin(), image_->hit_addresses.end());
+  Result<std::vector<ElfSymbol>> functions = find_elf_symbols(image_->fd, hit);
+  FileImage image{.original = image_->elf, .functions = {}};
+  if (functions) image.functions = std::move(*functions);
+  return encode_file_image(image);
+}
+
+ObjectImages::ObjectImages(std::string kernel_release)
+    : kernel_release_(std::move(kernel_release)) {}
+
+ProfiledObject& ObjectImages::find_or_add(const Mapping& mapping, bool main_executable) {
+  if (mapping.kind == PROFD_MAPPING_VDSO) return vdso();
+  if (mapping.kind == PROFD_MAPPING_ANONYMOUS) return bracketed("[anon]");
+  if (!mapping.file) return bracketed("[unreachable]");
+  const MappedFile& file = *mapping.file;
+  if (!file.fd.valid()) return bracketed(bracket(file.path));
+  const auto [known, added] = at_its_path_.try_emplace(file.key, false);
+  if (added) known->second = is_at_its_path(file);
+  if (!known->second || !readers_can_parse_path(file.path, main_executable)) {
+    return image_of(mapping);
+  }
+  ProfiledObject& object = by_line_path_[file.path];
+  object.line_path_ = file.path;
+  return object;
+}
+
+std::vector<EncodedObject> ObjectImages::encode() const {
+  std::vector<EncodedObject> encoded;
+  for (const auto& [line_path, object] : by_line_path_) {
+    if (!object.has_image()) continue;
+    encoded.push_back(
+        {.path = line_path.substr(kBuildPrefix.size()), .bytes = object.encode_image()});
+  }
+  return encoded;
+}
+
+ProfiledObject& ObjectImages::bracketed(const std::string& name) {
+  ProfiledObject& object = by_line_path_[name];
+  object.line_path_ = name;
+  return object;
+}
+
+ProfiledObject& ObjectImages::vdso() {
+  const std::string path =
+      line_path_of_image("vdso-" + safe_file_name(kernel_release_, kNameBytes));
+  if (const auto found = by_line_path_.find(path); found != by_line_path_.end()) {
+    return found->second;
+  }
+  Result<UniqueFd> bytes = copy_own_vdso();
+  if (!bytes) return bracketed("[vdso]");
+  Result<ElfSummary> elf = read_elf_summary(bytes->get());
+  if (!elf) return bracketed("[vdso]");
+  vdso_ = std::move(*bytes);
+  ProfiledObject& object = by_line_path_[path];
+  object.line_path_ = path;
+  object.image_ = {.fd = vdso_.get(), .elf = std::move(*elf), .hit_addresses = {}};
+  return object;
+}
+
+ProfiledObject& ObjectImages::image_of(const Mapping& mapping) {
+  const MappedFile& file = *mapping.file;
+  if (const auto found = images_.find(file.key); found != images_.end()) return *found->second;
+  Result<ElfSummary> elf = read_elf_summary(file.fd.get());
+  if (!elf || !still_has_its_bytes(file)) return bracketed(bracket(file.path));
+  const std::string path = unique_image_path(file, *elf);
+  ProfiledObject& object = by_line_path_[path];
+  object.line_path_ = path;
+  object.image_ = {.fd = file.fd.get(), .elf = std::move(*elf), .hit_addresses = {}};
+  images_.emplace(file.key, &object);
+  files_.push_back(mapping.file);
+  return object;
+}
+
+// By build id, so that the same program has the same name in every session; a file that claims
+// another's build id gets a number, not its image.
+std::string ObjectImages::unique_image_path(const MappedFile& file, const ElfSummary& elf) {
+  const std::string id = elf.build_id.empty() ? hex_of_key(file.key) : hex(elf.build_id);
+  const std::string name =
+      safe_file_name(base_name(file.path), kNameBytes) + "-" + id.substr(0, kNameBytes);
+  std::string path = line_path_of_image(name);
+  for (int number = 2; by_line_path_.contains(path); ++number) {
+    path = line_path_of_image(name + "-" + std::to_string(number));
+  }
+  return path;
+}
+
+}  // namespace profd

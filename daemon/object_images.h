@@ -1,0 +1,79 @@
+// The files behind a session's user frames: which are named by their path, and which need an image
+// beside the profiles (formats/elf_image.h) because pprof would not find them there.
+//
+// A path is used when the file that profd sees at it is the one that ran and both pprofs can parse
+// it. Others (deleted, replaced, of another mount namespace, a path with blanks) get an image of
+// their hit functions in objects/, one for each file and shared by the session's profiles. What is
+// no ELF file or out of reach gets a bracketed name, which readers skip. Used on the worker.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "collectors/sampling/mapped_files.h"
+#include "daemon/process_table.h"
+#include "formats/elf_file.h"
+#include "formats/unique_fd.h"
+
+namespace profd {
+
+// A file that pprof reads under `line_path`. With an image, what was hit is to be told by hit().
+class ProfiledObject {
+ public:
+  [[nodiscard]] const std::string& line_path() const { return line_path_; }
+  [[nodiscard]] bool has_image() const { return image_.has_value(); }
+
+  // A code byte that a sample hit, as an offset into the file.
+  void hit(std::uint64_t file_offset);
+
+  // Bytes of the image, with the functions hit so far. Only with has_image().
+  [[nodiscard]] std::string encode_image() const;
+
+ private:
+  friend class ObjectImages;
+  struct Image {
+    int fd;  // borrowed
+    ElfSummary elf;
+    std::set<std::uint64_t> hit_addresses;  // virtual addresses
+  };
+
+  std::string line_path_;
+  std::optional<Image> image_;
+};
+
+struct EncodedObject {
+  std::string path;  // "objects/..."
+  std::string bytes;
+};
+
+class ObjectImages {
+ public:
+  explicit ObjectImages(std::string kernel_release);
+
+  // What a profile calls the object of a mapping. Stays valid as long as *this.
+  ProfiledObject& find_or_add(const Mapping& mapping, bool main_executable);
+
+  // All images that were hit, in the order of their names.
+  [[nodiscard]] std::vector<EncodedObject> encode() const;
+
+ private:
+  ProfiledObject& bracketed(const std::string& name);
+  ProfiledObject& vdso();
+  ProfiledObject& image_of(const Mapping& mapping);
+  std::string unique_image_path(const MappedFile& file, const ElfSummary& elf);
+
+  std::string kernel_release_;
+  UniqueFd vdso_;  // a memfd with the bytes of our own
+  std::map<std::string, ProfiledObject> by_line_path_;
+  std::map<FileKey, ProfiledObject*> images_;
+  std::map<FileKey, bool> at_its_path_;
+  std::vector<std::shared_ptr<const MappedFile>> files_;  // keeps the images' fds open
+};
+
+}  // namespace profd

@@ -1,0 +1,34 @@
+// One process's samples as a profile that both pprofs read right, and what session.json says of it.
+//
+// Joins what the aggregator kept apart: stacks by their words, mappings by id. Used on the worker.
+
+#pragma once
+
+#include <cstdint>
+
+#include "daemon/entry_functions.h"
+#include "daemon/kernel_image.h"
+#include "daemon/object_images.h"
+#include "daemon/session_snapshot.h"
+#include "formats/profile.h"
+#include "formats/session_summary.h"
+
+namespace profd {
+
+// Shared by the profiles of one session.
+struct SessionObjects {
+  ObjectImages objects;
+  KernelImage kernel;
+  EntryFunctions entries;
+};
+
+struct BuiltProfile {
+  Profile profile;
+  ProfileSummary summary;  // without path and samples, which the written file decides
+};
+
+// Tells `shared` what was hit, so its images are to be encoded after the last profile.
+[[nodiscard]] BuiltProfile build_profile(const ProcessSnapshot& process, std::uint64_t period,
+                                         SessionObjects& shared);
+
+}  // namespace profd

@@ -1,0 +1,24 @@
+// A session's samples as files: one profile a process image, the images beside them, and the
+// summary that becomes session.json. Runs on the worker; reads /proc/kallsyms.
+
+#pragma once
+
+#include <cstdint>
+
+#include "daemon/result_writer.h"
+#include "daemon/session_snapshot.h"
+#include "formats/result.h"
+#include "formats/session_summary.h"
+
+namespace profd {
+
+// Adds all files to `result`, without committing it. What the ledger calls written is counted in
+// the files as they are on the disk.
+[[nodiscard]] Result<SessionSummary> write_session(const SessionSnapshot& snapshot,
+                                                   ResultWriter& result);
+
+// The header's period: microseconds for time, else in the event's own unit; 1 at least. Where the
+// kernel chose the period of an event that is no time, the mean of its choices.
+[[nodiscard]] std::uint64_t period_of(const SessionSnapshot& snapshot);
+
+}  // namespace profd
