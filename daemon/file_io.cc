@@ -1,0 +1,48 @@
+#include "daemon/file_io.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "formats/unique_fd.h"
+
+namespace profd {
+namespace {
+
+constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+
+}  // namespace
+
+Result<void> write_all(int fd, std::string_view bytes, const std::string& what) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return fail_errno("could not write " + what);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+Result<std::string> read_all(int fd, const std::string& what) {
+  std::string text;
+  for (std::size_t end = 0;;) {
+    text.resize(end + kChunkBytes);
+    const ssize_t bytes = ::read(fd, text.data() + end, kChunkBytes);
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) return fail_errno("could not read " + what);
+    end += static_cast<std::size_t>(bytes);
+    if (bytes == 0) {
+      text.resize(end);
+      return text;
+    }
+  }
+}
+
+Result<std::string> read_whole_file(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return fail_errno("could not open " + path);
+  return read_all(fd.get(), path);
+}
+
+}  // namespace profd

@@ -1,0 +1,83 @@
+// Finished results: on disk under STATE_DIR/results/ID, known by id, each with its owner.
+//
+// The directory is the daemon's own (0700). Results survive a restart; half-written ones do not.
+// The io thread owns the table; write_result() is the worker's part and needs none of it.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/service.h"
+#include "daemon/session_snapshot.h"
+#include "formats/control_api.h"
+#include "formats/result.h"
+#include "formats/unique_fd.h"
+
+namespace profd {
+
+// How long what a caller without rights left, and any dump, is kept.
+inline constexpr std::chrono::seconds kShortKeeping{15 * 60};
+
+struct StoredResult {
+  SessionInfo session;  // as listed; its uid is the owner's
+  ResultInfo info;
+  bool is_dump = false;
+  std::chrono::seconds keep{};  // 0: until it is removed
+  std::chrono::system_clock::time_point created;
+
+  [[nodiscard]] std::uint64_t bytes() const;
+};
+
+// Writes a result and commits it as `result.info.result`: session.json and meta.json beside the
+// profiles. Fills in info.summary and info.files. On an error nothing of it is left. On the worker.
+Result<StoredResult> write_result(const std::string& results_dir, const SessionSnapshot& snapshot,
+                                  StoredResult result);
+
+class ResultStore {
+ public:
+  // Makes the directory, removes what was half-written, loads the rest.
+  static Result<ResultStore> open(const std::string& results_dir);
+
+  [[nodiscard]] const std::string& directory() const { return path_; }
+
+  // A result that write_result() committed.
+  void adopt(StoredResult result);
+
+  // Null when there is none of that id.
+  [[nodiscard]] const StoredResult* find(const std::string& id) const;
+  [[nodiscard]] std::vector<const StoredResult*> all() const;
+
+  // `path` must be one of the result's files.
+  [[nodiscard]] Result<OpenedFile> open_file(const StoredResult& result,
+                                             const std::string& path) const;
+  Result<void> remove(const std::string& id);
+
+  // Removes those whose time is over.
+  void expire();
+
+  [[nodiscard]] std::uint64_t bytes() const;
+  [[nodiscard]] std::uint64_t bytes_of(uid_t uid) const;
+
+ private:
+  struct Kept {
+    StoredResult result;
+    std::optional<std::chrono::steady_clock::time_point> deadline;
+  };
+
+  ResultStore(std::string path, UniqueFd directory)
+      : path_(std::move(path)), directory_(std::move(directory)) {}
+
+  Result<void> load();
+  [[nodiscard]] Result<StoredResult> load_one(const std::string& id) const;
+
+  std::string path_;
+  UniqueFd directory_;
+  std::map<std::string, Kept> results_;
+};
+
+}  // namespace profd
