@@ -1,0 +1,59 @@
+#include "daemon/drain_loop.h"
+
+#include <fcntl.h>
+
+#include <chrono>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace profd {
+namespace {
+
+using std::chrono_literals::operator""ms;
+
+constexpr auto kInterval = 100ms;
+constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
+
+}  // namespace
+
+// Its own descriptor of the source's wake-up, since Asio closes the one it is given.
+DrainLoop::DrainLoop(boost::asio::io_context& io, SampleSource& source)
+    : source_(source), timer_(io), wake_(io, ::fcntl(source.wake_fd(), F_DUPFD_CLOEXEC, 0)) {
+  boost::asio::co_spawn(io, drain_by_time(), boost::asio::detached);
+  boost::asio::co_spawn(io, drain_on_request(), boost::asio::detached);
+}
+
+void DrainLoop::resume() {
+  active_ = true;
+  timer_.cancel();
+}
+
+void DrainLoop::pause() { active_ = false; }
+
+void DrainLoop::stop() {
+  stopped_ = true;
+  timer_.cancel();
+  wake_.cancel();
+}
+
+boost::asio::awaitable<void> DrainLoop::drain_by_time() {
+  while (!stopped_) {
+    timer_.expires_after(active_ ? kInterval : std::chrono::hours(24));
+    co_await timer_.async_wait(kTuple);
+    if (active_) source_.drain();
+  }
+}
+
+boost::asio::awaitable<void> DrainLoop::drain_on_request() {
+  while (!stopped_) {
+    const auto [error] =
+        co_await wake_.async_wait(boost::asio::posix::stream_descriptor::wait_read, kTuple);
+    if (error) co_return;
+    source_.drain();
+  }
+}
+
+}  // namespace profd

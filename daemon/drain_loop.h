@@ -1,0 +1,40 @@
+// Drains the source of samples: every 100 ms, and at once when it asks for that because a new file
+// was mapped or a ring fills up. Idle while nothing is sampled. On the io thread.
+
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "daemon/sample_source.h"
+
+namespace profd {
+
+class DrainLoop {
+ public:
+  // Both must outlive *this; `io` must have run dry before *this goes.
+  DrainLoop(boost::asio::io_context& io, SampleSource& source);
+  DrainLoop(const DrainLoop&) = delete;
+  DrainLoop& operator=(const DrainLoop&) = delete;
+
+  // While paused, which it is at first, nothing is drained.
+  void resume();
+  void pause();
+
+  // Ends both flows for good.
+  void stop();
+
+ private:
+  boost::asio::awaitable<void> drain_by_time();
+  boost::asio::awaitable<void> drain_on_request();
+
+  SampleSource& source_;
+  boost::asio::steady_timer timer_;
+  boost::asio::posix::stream_descriptor wake_;
+  bool active_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace profd

@@ -1,0 +1,102 @@
+// All sessions: started, listed, ended and stored, each within its caller's rights and limits.
+//
+// A session runs until it is stopped, its duration is over or its targets are gone. Then it leaves
+// the kernel at once, and the worker encodes it into the store, where `stop` finds it: memory is
+// bounded by what runs. When storing fails (a full disk) its samples stay in memory, and the next
+// `stop` tries again. Nobody needs to stay connected. On the io thread, but for the worker's part.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "daemon/aggregator.h"
+#include "daemon/drain_loop.h"
+#include "daemon/result_store.h"
+#include "daemon/sample_source.h"
+#include "daemon/service.h"
+#include "daemon/session.h"
+#include "daemon/worker.h"
+
+namespace profd {
+
+struct SessionLimits {
+  std::uint64_t session_max_bytes = std::uint64_t{1} << 30;  // of trusted callers' sessions
+  // Of all that one caller without rights holds; each of its sessions gets an equal share.
+  std::uint64_t untrusted_max_bytes = std::uint64_t{64} << 20;
+  std::size_t untrusted_max_sessions = 4;
+  std::chrono::seconds untrusted_keep = kShortKeeping;
+};
+
+class Sessions final : public Service {
+ public:
+  // `io`, `aggregator` (the sink of `source`) and `source` must outlive *this.
+  Sessions(boost::asio::io_context& io, SampleSource& source, Aggregator& aggregator,
+           ResultStore store, const SessionLimits& limits = {});
+
+  Result<std::string> start(const Caller& caller, const StartRequest& request) override;
+  Result<SessionInfo> session(const Caller& caller, const std::string& id) override;
+  std::vector<SessionInfo> sessions(const Caller& caller) override;
+  boost::asio::awaitable<Result<ResultInfo>> stop(Caller caller, std::string id) override;
+  boost::asio::awaitable<Result<ResultInfo>> dump(Caller caller, std::string id) override;
+  Result<OpenedFile> open_result_file(const Caller& caller, const std::string& result,
+                                      const std::string& path) override;
+  Result<void> remove_result(const Caller& caller, const std::string& result) override;
+  StatusInfo status(const Caller& caller) override;
+
+  // Ends all sessions and stores them; no new one can start. `io` runs dry afterwards.
+  boost::asio::awaitable<void> shut_down();
+
+ private:
+  using SessionPtr = std::shared_ptr<Session>;
+
+  // The worker's answer. The samples come back when they could not be stored.
+  struct Written {
+    Result<StoredResult> result;
+    std::optional<SessionSnapshot> unwritten;
+  };
+
+  Result<SessionPtr> find(const Caller& caller, const std::string& id) const;
+  Result<const StoredResult*> find_stored(const Caller& caller, const std::string& id) const;
+  [[nodiscard]] std::vector<SessionInfo> visible_to(const Caller& caller) const;
+  Result<void> check_quota(const Caller& caller) const;
+  [[nodiscard]] std::uint64_t bytes_held_by(uid_t uid) const;
+  [[nodiscard]] std::string unused_id() const;
+  [[nodiscard]] std::size_t running() const;
+  [[nodiscard]] SessionInfo describe(const Session& session) const;
+
+  SessionPtr add_session(const Caller& caller, const StartRequest& request, const EventSpec& event,
+                         SessionSlot slot);
+  void end(Session& session);
+  void end_and_store(const SessionPtr& session);
+  Result<SessionSnapshot> copy_samples(const Session& session);
+  void let_go_of(const Session& session);
+
+  boost::asio::awaitable<Result<ResultInfo>> store(SessionPtr session);
+  boost::asio::awaitable<Written> write(SessionSnapshot snapshot, StoredResult result);
+  boost::asio::awaitable<void> look_after();
+  void end_those_without_targets();
+  void expire();
+
+  boost::asio::io_context& io_;
+  SampleSource& source_;
+  Aggregator& aggregator_;
+  ResultStore store_;
+  SessionLimits limits_;
+  DrainLoop drain_loop_;
+  Worker worker_;
+  std::map<std::string, SessionPtr> sessions_;  // running, or ended and not yet stored
+  boost::asio::steady_timer second_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  bool shutting_down_ = false;
+};
+
+}  // namespace profd
