@@ -1,0 +1,33 @@
+// profd's configuration: a TOML file, whose every key has a default.
+//
+//     socket = "/run/profd/profd.sock"
+//     state_dir = "/var/lib/profd"
+//     log_level = "info"                 # trace, debug, info, warning, error
+//     ring_bytes = 1048576               # of each CPU's ring buffer, a power of two
+//     session_max_bytes = 1073741824     # of samples held for one session
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "formats/result.h"
+
+namespace profd {
+
+struct Config {
+  std::string socket = "/run/profd/profd.sock";
+  std::string state_dir = "/var/lib/profd";
+  std::string log_level = "info";
+  std::size_t ring_bytes = std::size_t{1} << 20;
+  std::uint64_t session_max_bytes = std::uint64_t{1} << 30;
+};
+
+// An error names the file, line and column, and for an unknown key the nearest known ones.
+[[nodiscard]] Result<Config> parse_config(std::string_view text, const std::string& file_name);
+
+[[nodiscard]] Result<Config> load_config(const std::string& path);
+
+}  // namespace profd
