@@ -59,7 +59,8 @@ __noinline int profd_send_mapping(void)
 	if (!scratch || !counters || !sent || !ring)
 		return -1;
 	struct profd_mapping *mapping = &scratch->mapping;
-	__u64 file = profd_hash_end(profd_hash_file(profd_hash_key[0], &mapping->file));
+	__u64 hash = profd_hash_end(profd_hash_file(profd_hash_key[0], &mapping->file));
+	__u64 file = profd_sent_tag(scratch, hash);
 	__u64 *file_sent = &sent->files[file / 2 % PROFD_SENT_FILES];
 	bool new_file = mapping->kind == PROFD_MAPPING_FILE && *file_sent != file;
 
@@ -89,15 +90,15 @@ __noinline int profd_send_mapping(void)
  */
 static __always_inline void profd_announce_mapping(struct profd_scratch *scratch)
 {
-	__u64 id = scratch->mapping.id;
+	__u64 tag = profd_sent_tag(scratch, scratch->mapping.id);
 	struct profd_sent *sent = profd_sent_here();
 
 	if (!sent)
 		return;
-	__u64 *place = &sent->mappings[id / 2 % PROFD_SENT_MAPPINGS];
+	__u64 *place = &sent->mappings[tag / 2 % PROFD_SENT_MAPPINGS];
 
-	if (*place != id && !profd_send_mapping())
-		*place = id;
+	if (*place != tag && !profd_send_mapping())
+		*place = tag;
 }
 
 /*

@@ -67,6 +67,7 @@ static __always_inline void profd_announce_process(struct profd_scratch *scratch
 	__u64 hash = profd_hash_process(&scratch->sample.process);
 
 	hash = profd_hash_end(profd_hash_word(profd_hash_word(hash, name[0]), name[1]));
+	hash = profd_sent_tag(scratch, hash);
 	if (!sent)
 		return;
 	__u64 *place = &sent->processes[hash / 2 % PROFD_SENT_PROCESSES];

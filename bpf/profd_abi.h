@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What the BPF programs and user space say to each other: records in the ring buffers, counters and the filter.
+ * What the BPF programs and user space say to each other: records in the ring buffers, counters and
+ * the filter.
  *
- * Included by BPF C (after vmlinux-like type definitions) and by C++. Fixed-size fields only, no padding left to the
- * compiler; every struct's size is asserted below. Little endian, x86-64. All times are CLOCK_MONOTONIC nanoseconds
- * but start_ns, which is the leader's start in boot time (/proc/PID/stat, field 22, before its rounding).
+ * Included by BPF C (after vmlinux-like type definitions) and by C++. Fixed-size fields only, no
+ * padding left to the compiler; every struct's size is asserted below. Little endian, x86-64. All
+ * times are CLOCK_MONOTONIC nanoseconds but start_ns, which is the leader's start in boot time
+ * (/proc/PID/stat, field 22, before its rounding).
  */
 #ifndef PROFD_ABI_H
 #define PROFD_ABI_H
@@ -25,21 +27,23 @@ enum profd_record_type {
 	PROFD_RECORD_PROCESS = 3,
 };
 
-/* Starts every record. size counts the whole record with the words or bytes that follow its struct. */
+/* Starts every record. size counts the whole record with the words or bytes that follow its struct.
+ */
 struct profd_record_header {
 	__u32 size;
 	__u32 type;
 };
 
-/* Exact identity of a process image: neither a reused pid nor an exec can stand for another. tgid is in profd's own
- * PID namespace. */
+/* Exact identity of a process image: neither a reused pid nor an exec can stand for another. tgid
+ * is in profd's own PID namespace. */
 struct profd_process_key {
 	__u64 start_ns;
 	__u32 tgid;
 	__u32 exec_id;
 };
 
-/* A file as the kernel sees it; one overwritten in place keeps device, inode and generation. All 0: no file. */
+/* A file as the kernel sees it; one overwritten in place keeps device, inode and generation. All 0:
+ * no file. */
 struct profd_file_key {
 	__u64 inode;
 	__u64 size;
@@ -62,26 +66,27 @@ enum profd_context {
 
 /* Why the user stack ends where it does. */
 enum profd_user_end {
-	PROFD_END_NO_USER_STACK = 0,   /* see the context */
-	PROFD_END_FP_ZERO = 1,	       /* the frame-pointer chain ends with 0, as _start sets it */
+	PROFD_END_NO_USER_STACK = 0,	/* see the context */
+	PROFD_END_FP_ZERO = 1,		/* the frame-pointer chain ends with 0, as _start sets it */
 	PROFD_END_NO_FRAME_POINTER = 2, /* the frame pointer does not lead up the stack */
-	PROFD_END_PC_UNMAPPED = 3,     /* the next address lies in no mapping */
+	PROFD_END_PC_UNMAPPED = 3,	/* the next address lies in no mapping */
 	PROFD_END_PC_NOT_EXECUTABLE = 4,
 	PROFD_END_STACK_UNREADABLE = 5, /* stack memory was not present */
-	PROFD_END_DEPTH_LIMIT = 6,     /* PROFD_MAX_USER_FRAMES reached */
-	PROFD_END_MAPPING_RACE = 7,    /* the mapping tree changed under the walk */
+	PROFD_END_DEPTH_LIMIT = 6,	/* PROFD_MAX_USER_FRAMES reached */
+	PROFD_END_MAPPING_RACE = 7,	/* the mapping tree changed under the walk */
 	PROFD_END_COUNT,
 };
 
 /* How a user frame was found, in the top three bits of its word. */
 enum profd_frame_how {
 	PROFD_FRAME_INTERRUPTED = 0, /* the register: exact */
-	PROFD_FRAME_SYSCALL = 1,     /* the register, after the syscall instruction: acts as a return address */
-	PROFD_FRAME_POINTER = 2,     /* by a frame-pointer step: a return address */
+	PROFD_FRAME_SYSCALL =
+		1, /* the register, after the syscall instruction: acts as a return address */
+	PROFD_FRAME_POINTER = 2, /* by a frame-pointer step: a return address */
 };
 
-/* A user frame's word: address in bits 0-56, in 57-60 the index of its mapping in the sample's list of mapping ids,
- * in 61-63 profd_frame_how. */
+/* A user frame's word: address in bits 0-56, in 57-60 the index of its mapping in the sample's list
+ * of mapping ids, in 61-63 profd_frame_how. */
 #define PROFD_FRAME_ADDRESS_BITS 57
 #define PROFD_FRAME_MAPPING_SHIFT 57
 #define PROFD_FRAME_MAPPING_MASK 15
@@ -89,8 +94,8 @@ enum profd_frame_how {
 #define PROFD_NO_MAPPING 15 /* as an index: none, or the stack met more than 15 mappings */
 #define PROFD_MAX_STACK_MAPPINGS 15
 
-/* Followed by words of 8 bytes: kernel_frames addresses and user_frames frame words, both leaf first, then
- * mapping_count mapping ids. */
+/* Followed by words of 8 bytes: kernel_frames addresses and user_frames frame words, both leaf
+ * first, then mapping_count mapping ids. */
 struct profd_sample {
 	struct profd_record_header header;
 	__u64 time_ns;
@@ -115,9 +120,10 @@ enum profd_mapping_kind {
 	PROFD_MAPPING_VDSO = 2,
 };
 
-/* Sent before the first sample of its CPU that names it. Its id stands for all its fields and the process together, so
- * another mapping at the same address has another id. Followed by name_bytes bytes: the path's components, innermost
- * first, each ended by NUL, up to the root of the mount namespace (cut at PROFD_MAX_NAME_BYTES: then names_cut). */
+/* Sent before the first sample of its CPU that names it. Its id stands for all its fields and the
+ * process together, so another mapping at the same address has another id. Followed by name_bytes
+ * bytes: the path's components, innermost first, each ended by NUL, up to the root of the mount
+ * namespace (cut at PROFD_MAX_NAME_BYTES: then names_cut). */
 struct profd_mapping {
 	struct profd_record_header header;
 	__u64 time_ns;
@@ -132,8 +138,9 @@ struct profd_mapping {
 	__u16 names_cut;
 };
 
-/* Sent before the first sample of its CPU of a process image, and again when its comm changes. Followed by
- * cgroup_bytes bytes: the components of its cgroup v2 path, innermost first, each ended by NUL. */
+/* Sent before the first sample of its CPU of a process image, and again when its comm changes.
+ * Followed by cgroup_bytes bytes: the components of its cgroup v2 path, innermost first, each ended
+ * by NUL. */
 struct profd_process {
 	struct profd_record_header header;
 	__u64 time_ns;
@@ -162,7 +169,7 @@ enum profd_loss {
 struct profd_counters {
 	__u64 taken;
 	__u64 idle;
-	__u64 filtered; /* matched no session; with outside_namespace */
+	__u64 filtered;		 /* matched no session; with outside_namespace */
 	__u64 outside_namespace; /* of filtered: tasks that profd's PID namespace does not show */
 	__u64 sent;
 	__u64 lost[PROFD_LOSS_COUNT];
@@ -176,12 +183,13 @@ struct profd_counters {
 	__u64 session_lost[PROFD_MAX_SESSIONS][PROFD_LOSS_COUNT];
 };
 
-/* A process that is a target: key is the tgid in the initial PID namespace, start_ns guards against its reuse. */
+/* A process that is a target: key is the tgid in the initial PID namespace, start_ns guards against
+ * its reuse. */
 struct profd_target {
 	__u64 start_ns;
 	__u32 sessions;
-	__u32 follow;	   /* of sessions: those that children join at fork */
-	__u32 from_exec;   /* of sessions: those that begin when exec_id is no longer this one */
+	__u32 follow;	 /* of sessions: those that children join at fork */
+	__u32 from_exec; /* of sessions: those that begin when exec_id is no longer this one */
 	__u32 exec_id;
 };
 
@@ -196,23 +204,26 @@ struct profd_task {
 
 /* Written by user space at any time, read by every tick; each field stands alone. */
 struct profd_filter {
-	__u32 live;		/* slots in use: every mask below is cut by it */
-	__u32 all;		/* slots that want every process */
-	__u32 by_process;	/* slots with entries in the target map */
+	__u32 live;	  /* slots in use: every mask below is cut by it */
+	__u32 all;	  /* slots that want every process */
+	__u32 by_process; /* slots with entries in the target map */
 	__u32 by_comm;
 	__u32 by_uid;
-	__u32 by_cgroup;	/* slots with places in the cgroup array filled */
-	__u32 restricted;	/* slots that may see only what restrict_uid/gid may read (ptrace's rule) */
-	__u32 reserved;
+	__u32 by_cgroup;  /* slots with places in the cgroup array filled */
+	__u32 restricted; /* slots that may see only what restrict_uid/gid may read (ptrace's rule)
+			   */
+	__u32 announcements; /* raised by user space: what was told once is told again */
 	__u32 event_set[PROFD_MAX_EVENT_SETS]; /* slots by event set, the perf event's BPF cookie */
 	__u32 restrict_uid[PROFD_MAX_SESSIONS];
 	__u32 restrict_gid[PROFD_MAX_SESSIONS];
 };
 
 #ifdef __cplusplus
-#define PROFD_ASSERT_SIZE(type, bytes) static_assert(sizeof(type) == (bytes), #type " has another size")
+#define PROFD_ASSERT_SIZE(type, bytes)                                                             \
+	static_assert(sizeof(type) == (bytes), #type " has another size")
 #else
-#define PROFD_ASSERT_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type " has another size")
+#define PROFD_ASSERT_SIZE(type, bytes)                                                             \
+	_Static_assert(sizeof(type) == (bytes), #type " has another size")
 #endif
 PROFD_ASSERT_SIZE(struct profd_record_header, 8);
 PROFD_ASSERT_SIZE(struct profd_process_key, 16);

@@ -161,6 +161,7 @@ int profd_tick(struct bpf_perf_event_data *ctx)
 	scratch->sample.time_ns = bpf_ktime_get_ns();
 	scratch->sample.sessions = sessions;
 	scratch->sample.event_set = event_set;
+	scratch->announcements = filter->announcements;
 	profd_announce_process(scratch, leader, &comm);
 	profd_fill_sample(ctx, scratch, task);
 	profd_send_sample(scratch, counters);

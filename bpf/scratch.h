@@ -36,7 +36,7 @@ struct profd_scratch {
 
 	__u64 mm; /* of the current task, as a number */
 	__u32 vma_count;
-	__u32 reserved;
+	__u32 announcements; /* of the filter, at this tick */
 	struct profd_vma vmas[PROFD_MAX_STACK_MAPPINGS + 1];
 
 	/* The VMA that was found last, as it stands in the kernel. */
@@ -52,7 +52,11 @@ struct profd_scratch {
 	__u64 window[2 * PROFD_WINDOW_BYTES / 8];
 };
 
-/* Direct-mapped caches of hashes: a record that is remembered went out on this CPU. */
+/*
+ * Direct-mapped caches of hashes: a record that is remembered went out on this CPU. User space may
+ * let go of what it was told when a session ends, so it raises filter.announcements when one
+ * starts: then all is told again.
+ */
 #define PROFD_SENT_MAPPINGS 1024
 #define PROFD_SENT_PROCESSES 512
 #define PROFD_SENT_FILES 512
@@ -92,6 +96,12 @@ static __always_inline struct profd_sent *profd_sent_here(void)
 	__u32 zero = 0;
 
 	return bpf_map_lookup_elem(&profd_sent, &zero);
+}
+
+/* What the caches hold of a hash. Never 0. */
+static __always_inline __u64 profd_sent_tag(const struct profd_scratch *scratch, __u64 hash)
+{
+	return (hash + scratch->announcements * 0x9e3779b97f4a7c15ULL) | 1;
 }
 
 #endif

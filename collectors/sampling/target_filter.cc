@@ -131,6 +131,7 @@ Result<void> TargetFilter::add(SessionSlot slot, unsigned event_set, const Targe
     filter_->restrict_gid[slot] = target.restrict_to->gid;
     set_bit(filter_->restricted, slot);
   }
+  std::atomic_ref(filter_->announcements).fetch_add(1, std::memory_order_release);
   set_bit(filter_->event_set[event_set], slot);
   set_bit(filter_->live, slot);
   // By pid last and live: a child of a target that forks now joins only a live session.

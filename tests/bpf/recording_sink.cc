@@ -1,0 +1,58 @@
+#include "tests/bpf/recording_sink.h"
+
+#include <algorithm>
+
+namespace profd::test {
+
+StoredSample::StoredSample(const SampleView& sample)
+    : view(sample), words(sample.words.begin(), sample.words.end()) {
+  const std::span<const std::uint64_t> all = words;
+  view.words = all;
+  view.kernel_frames = all.first(sample.kernel_frames.size());
+  view.user_frames = all.subspan(sample.kernel_frames.size(), sample.user_frames.size());
+  view.mapping_ids = all.last(sample.mapping_ids.size());
+}
+
+void RecordingSink::on_sample(const SampleView& sample) noexcept {
+  const bool told = told_.contains(sample.process) &&
+                    std::ranges::all_of(sample.mapping_ids, [&](std::uint64_t id) {
+                      const auto mapping = mappings.find(id);
+                      return mapping != mappings.end() && mapping->second.process == sample.process;
+                    });
+  if (!told) ++untold_;
+  samples.emplace_back(sample);
+}
+
+void RecordingSink::on_mapping(const MappingView& mapping,
+                               std::shared_ptr<const MappedFile> file) noexcept {
+  mappings.insert_or_assign(mapping.id, StoredMapping{.process = mapping.process,
+                                                      .id = mapping.id,
+                                                      .start = mapping.start,
+                                                      .end = mapping.end,
+                                                      .file_offset = mapping.file_offset,
+                                                      .file = mapping.file,
+                                                      .kind = mapping.kind,
+                                                      .names = std::string(mapping.names),
+                                                      .mapped = std::move(file)});
+}
+
+void RecordingSink::on_process(const ProcessView& process) noexcept {
+  told_.insert(process.process);
+  processes.push_back({.process = process.process,
+                       .executable = process.executable,
+                       .uid = process.uid,
+                       .parent_tgid = process.parent_tgid,
+                       .kernel_thread = process.kernel_thread,
+                       .comm = std::string(process.comm),
+                       .cgroup = std::string(process.cgroup)});
+}
+
+std::vector<const StoredSample*> RecordingSink::of_process(std::uint32_t tgid) const {
+  std::vector<const StoredSample*> found;
+  for (const StoredSample& sample : samples) {
+    if (sample.view.process.tgid == tgid) found.push_back(&sample);
+  }
+  return found;
+}
+
+}  // namespace profd::test

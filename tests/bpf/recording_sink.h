@@ -1,0 +1,72 @@
+// Keeps all that a Sampler hands over, for tests to look at afterwards.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "collectors/sampling/mapped_files.h"
+#include "collectors/sampling/sample.h"
+
+namespace profd::test {
+
+struct StoredSample {
+  SampleView view;  // its spans point into `words`
+  std::vector<std::uint64_t> words;
+
+  explicit StoredSample(const SampleView& sample);
+  StoredSample(StoredSample&&) = default;
+  StoredSample& operator=(StoredSample&&) = default;
+
+  [[nodiscard]] UserFrame frame(std::size_t index) const {
+    return UserFrame::from_word(view.user_frames[index]);
+  }
+};
+
+struct StoredMapping {
+  ProcessKey process;
+  std::uint64_t id;
+  std::uint64_t start;
+  std::uint64_t end;
+  std::uint64_t file_offset;
+  FileKey file;
+  profd_mapping_kind kind;
+  std::string names;
+  std::shared_ptr<const MappedFile> mapped;
+};
+
+struct StoredProcess {
+  ProcessKey process;
+  FileKey executable;
+  std::uint32_t uid;
+  std::uint32_t parent_tgid;
+  bool kernel_thread;
+  std::string comm;
+  std::string cgroup;
+};
+
+class RecordingSink : public SampleSink {
+ public:
+  void on_sample(const SampleView& sample) noexcept override;
+  void on_mapping(const MappingView& mapping,
+                  std::shared_ptr<const MappedFile> file) noexcept override;
+  void on_process(const ProcessView& process) noexcept override;
+
+  // Samples that came before the record of their process or of a mapping of theirs.
+  [[nodiscard]] std::size_t untold() const { return untold_; }
+  [[nodiscard]] std::vector<const StoredSample*> of_process(std::uint32_t tgid) const;
+
+  std::vector<StoredSample> samples;
+  std::map<std::uint64_t, StoredMapping> mappings;
+  std::vector<StoredProcess> processes;
+
+ private:
+  std::set<ProcessKey> told_;
+  std::size_t untold_ = 0;
+};
+
+}  // namespace profd::test

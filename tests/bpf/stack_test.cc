@@ -1,0 +1,158 @@
+// User and kernel stacks of programs whose call chains are known, frame by frame.
+
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tests/bpf/sampling_test.h"
+#include "tests/bpf/workload.h"
+
+namespace profd::test {
+namespace {
+
+using StackTest = SamplingTest;
+
+std::vector<std::string> functions_of(const StoredSample& sample) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < sample.view.user_frames.size(); ++i) {
+    const UserFrame frame = sample.frame(i);
+    names.push_back(workload_function(frame.address - (frame.how != PROFD_FRAME_INTERRUPTED)));
+  }
+  return names;
+}
+
+// Leaf first, from spin() to enter(), which cleared the frame pointer.
+std::vector<std::string> recursion(std::size_t depth) {
+  std::vector<std::string> names = {"spin"};
+  names.insert(names.end(), depth + 1, "recurse");
+  names.insert(names.end(), {"run_recurse", "enter"});
+  return names;
+}
+
+TEST_F(StackTest, EveryFrameOfARecursionIsFoundUpToTheEntry) {
+  const Workload workload({"recurse", "25"});
+  const SessionSlot slot = start(target_of_pid(workload.pid()));
+  collect(workload.pid(), 200);
+  stop_balanced(slot);
+  std::size_t in_user_mode = 0;
+  for (const StoredSample* sample : sink_.of_process(workload.pid())) {
+    EXPECT_EQ(functions_of(*sample), recursion(25));
+    EXPECT_EQ(sample->view.user_end, PROFD_END_FP_ZERO);
+    EXPECT_EQ(sample->view.tid, workload.pid());
+    in_user_mode += sample->view.context == PROFD_CONTEXT_USER;
+    EXPECT_EQ(sample->view.kernel_frames.empty(), sample->view.context == PROFD_CONTEXT_USER);
+  }
+  EXPECT_GT(in_user_mode, 100U);
+}
+
+TEST_F(StackTest, AFrameKnowsHowItWasFoundAndWhichMappingHoldsIt) {
+  const Workload workload({"recurse", "3"});
+  const SessionSlot slot = start(target_of_pid(workload.pid()));
+  collect(workload.pid(), 20);
+  stop_balanced(slot);
+  for (const StoredSample* sample : sink_.of_process(workload.pid())) {
+    EXPECT_EQ(sample->frame(0).how, PROFD_FRAME_INTERRUPTED);
+    for (std::size_t i = 0; i < sample->view.user_frames.size(); ++i) {
+      const UserFrame frame = sample->frame(i);
+      EXPECT_EQ(frame.how, i == 0 ? PROFD_FRAME_INTERRUPTED : PROFD_FRAME_POINTER);
+      ASSERT_LT(frame.mapping, sample->view.mapping_ids.size());
+      const StoredMapping& mapping = sink_.mappings.at(sample->view.mapping_ids[frame.mapping]);
+      EXPECT_GE(frame.address, mapping.start);
+      EXPECT_LT(frame.address, mapping.end);
+    }
+  }
+}
+
+TEST_F(StackTest, AStackDeeperThanTheLimitIsCutAndMarked) {
+  const Workload workload({"recurse", "600"});
+  const SessionSlot slot = start(target_of_pid(workload.pid()));
+  collect(workload.pid(), 20);
+  stop_balanced(slot);
+  for (const StoredSample* sample : sink_.of_process(workload.pid())) {
+    EXPECT_EQ(sample->view.user_frames.size(), std::size_t{PROFD_MAX_USER_FRAMES});
+    EXPECT_EQ(sample->view.user_end, PROFD_END_DEPTH_LIMIT);
+    EXPECT_EQ(functions_of(*sample).back(), "recurse");
+  }
+}
+
+TEST_F(StackTest, ASystemCallHasBothStacksAndALeafThatActsAsAReturnAddress) {
+  const Workload workload({"syscalls"});
+  const SessionSlot slot = start(target_of_pid(workload.pid()));
+  collect(workload.pid(), 300);
+  stop_balanced(slot);
+  const std::vector<std::string> expected = {"call_kernel", "run_syscalls", "enter"};
+  std::size_t in_system_call = 0;
+  for (const StoredSample* sample : sink_.of_process(workload.pid())) {
+    EXPECT_EQ(functions_of(*sample), expected);
+    if (sample->view.context != PROFD_CONTEXT_SYSCALL) continue;
+    ++in_system_call;
+    EXPECT_FALSE(sample->view.kernel_frames.empty());
+    EXPECT_EQ(sample->frame(0).how, PROFD_FRAME_SYSCALL);
+    for (const std::uint64_t address : sample->view.kernel_frames) EXPECT_GE(address >> 63, 1U);
+  }
+  EXPECT_GT(in_system_call, 100U);
+}
+
+TEST_F(StackTest, AFaultIsATrapWithTheFaultingFunctionAsItsExactLeaf) {
+  const Workload workload({"faults"});
+  const SessionSlot slot = start(target_of_pid(workload.pid()));
+  collect(workload.pid(), 300);
+  stop_balanced(slot);
+  std::size_t traps = 0;
+  for (const StoredSample* sample : sink_.of_process(workload.pid())) {
+    if (sample->view.context != PROFD_CONTEXT_TRAP) continue;
+    ++traps;
+    EXPECT_FALSE(sample->view.kernel_frames.empty());
+    EXPECT_EQ(functions_of(*sample).front(), "fault_pages");
+    EXPECT_EQ(sample->frame(0).how, PROFD_FRAME_INTERRUPTED);
+  }
+  EXPECT_GT(traps, 50U);
+}
+
+TEST_F(StackTest, ThreadsAreToldApartWithinOneProcess) {
+  const Workload workload({"threads", "4"});
+  const SessionSlot slot = start(target_of_pid(workload.pid()));
+  std::set<std::uint32_t> threads;
+  collect_until([&] {
+    for (const StoredSample* sample : sink_.of_process(workload.pid())) {
+      threads.insert(sample->view.tid);
+    }
+    return threads.size() == 4;
+  });
+  stop_balanced(slot);
+  std::set<ProcessKey> processes;
+  for (const StoredSample& sample : sink_.samples) processes.insert(sample.view.process);
+  EXPECT_EQ(processes.size(), 1U);
+}
+
+TEST_F(StackTest, ATaskOnItsWayOutIsAKernelOnlySample) {
+  const Workload workload({"exits"});
+  const SessionSlot slot = start(target_of_pid(workload.pid()));
+  const auto in_exit = [&] {
+    return std::ranges::count(sink_.samples, PROFD_CONTEXT_EXIT,
+                              [](const StoredSample& sample) { return sample.view.context; });
+  };
+  collect_until([&] { return in_exit() >= 20; });
+  stop_balanced(slot);
+  for (const StoredSample& sample : sink_.samples) {
+    if (sample.view.context != PROFD_CONTEXT_EXIT) continue;
+    EXPECT_TRUE(sample.view.user_frames.empty());
+    EXPECT_EQ(sample.view.user_end, PROFD_END_NO_USER_STACK);
+    EXPECT_FALSE(sample.view.kernel_frames.empty());
+  }
+}
+
+TEST_F(StackTest, HardwareCyclesGiveTheSameStacksFromNmiContext) {
+  const EventSpec event = event_of("cpu", 999);
+  const Workload workload({"recurse", "25"});
+  const SessionSlot slot = start(target_of_pid(workload.pid()), event);
+  collect(workload.pid(), 200);
+  stop_balanced(slot);
+  for (const StoredSample* sample : sink_.of_process(workload.pid())) {
+    EXPECT_EQ(functions_of(*sample), recursion(25));
+  }
+}
+
+}  // namespace
+}  // namespace profd::test

@@ -1,0 +1,97 @@
+#include "tests/bpf/workload.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <stdexcept>
+
+namespace profd::test {
+namespace {
+
+std::map<std::uint64_t, std::string> functions_by_nm(const std::string& program) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> nm(
+      ::popen(("nm --defined-only " + program).c_str(), "r"), ::pclose);
+  std::map<std::uint64_t, std::string> functions;
+  std::array<char, 4096> line;
+  while (nm && std::fgets(line.data(), line.size(), nm.get()) != nullptr) {
+    unsigned long address = 0;
+    char type = 0;
+    std::array<char, 256> name{};
+    if (std::sscanf(line.data(), "%lx %c %255s", &address, &type, name.data()) == 3 &&
+        (type == 't' || type == 'T')) {
+      functions[address] = name.data();
+    }
+  }
+  if (functions.empty()) throw std::runtime_error("nm found no functions in " + program);
+  return functions;
+}
+
+// In the child: nothing but system calls from here to exec.
+[[noreturn]] void become(const char* program, char* const* arguments,
+                         const WorkloadOptions& options, int output) {
+  if (!options.cgroup.empty()) {
+    const int procs = ::open((options.cgroup + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC);
+    if (procs < 0 || ::write(procs, "0", 1) != 1) ::_exit(120);
+  }
+  if (::dup2(output, STDOUT_FILENO) < 0) ::_exit(121);
+  if (options.uid != 0 &&
+      (::setgroups(0, nullptr) != 0 || ::setresgid(options.gid, options.gid, options.gid) != 0 ||
+       ::setresuid(options.uid, options.uid, options.uid) != 0)) {
+    ::_exit(122);
+  }
+  ::execv(program, arguments);
+  ::_exit(123);
+}
+
+}  // namespace
+
+Workload::Workload(std::vector<std::string> arguments, const WorkloadOptions& options) {
+  const std::string program = options.program.empty() ? workload_path() : options.program;
+  arguments.insert(arguments.begin(), program);
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  std::array<int, 2> pipe{};
+  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe");
+  output_.reset(pipe[0]);
+  const UniqueFd write_end(pipe[1]);
+  pid_ = ::fork();
+  if (pid_ < 0) throw std::runtime_error("fork");
+  if (pid_ == 0) become(program.c_str(), pointers.data(), options, write_end.get());
+  said_ = read_output();
+}
+
+Workload::~Workload() { end(); }
+
+std::string Workload::read_output() {
+  std::array<char, 256> buffer{};
+  const ssize_t got = ::read(output_.get(), buffer.data(), buffer.size());
+  if (got <= 0) throw std::runtime_error("the workload ended early");
+  return {buffer.data(), static_cast<std::size_t>(got)};
+}
+
+void Workload::signal(int number) const { ::kill(pid_, number); }
+
+void Workload::end() {
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+}
+
+std::string workload_path() { return PROFD_TEST_WORKLOAD; }
+
+std::string workload_function(std::uint64_t address) {
+  static const std::map<std::uint64_t, std::string> functions = functions_by_nm(workload_path());
+  const auto next = functions.upper_bound(address);
+  return next == functions.begin() ? "?" : std::prev(next)->second;
+}
+
+}  // namespace profd::test

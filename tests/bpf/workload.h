@@ -1,0 +1,50 @@
+// Runs the workload program (workload.c) and knows its functions' addresses.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "formats/unique_fd.h"
+
+namespace profd::test {
+
+struct WorkloadOptions {
+  std::string program;  // another path to run; the workload itself when empty
+  uid_t uid = 0;        // with all ids set to it
+  gid_t gid = 0;
+  std::string cgroup;  // a directory to join first
+};
+
+// One process, running when the constructor is through; killed and reaped with its object, its
+// children by their own wish (PR_SET_PDEATHSIG).
+class Workload {
+ public:
+  explicit Workload(std::vector<std::string> arguments, const WorkloadOptions& options = {});
+  Workload(const Workload&) = delete;
+  Workload& operator=(const Workload&) = delete;
+  ~Workload();
+
+  [[nodiscard]] std::uint32_t pid() const { return static_cast<std::uint32_t>(pid_); }
+  // What it wrote when it was ready.
+  [[nodiscard]] const std::string& said() const { return said_; }
+  void signal(int number) const;
+  void end();
+
+ private:
+  std::string read_output();
+
+  pid_t pid_ = -1;
+  UniqueFd output_;
+  std::string said_;
+};
+
+[[nodiscard]] std::string workload_path();
+
+// The name of the function at an address of the workload, by nm; "?" for none.
+[[nodiscard]] std::string workload_function(std::uint64_t address);
+
+}  // namespace profd::test
