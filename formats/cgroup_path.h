@@ -1,8 +1,8 @@
 // Who a process belongs to, read from its cgroup path: systemd unit and container.
 //
-// Units: the innermost "*.service", "*.scope" (no container's), "*.slice"-less component as systemd escapes it.
-// Containers: docker-ID.scope, libpod-ID.scope, cri-containerd-ID.scope, crio-ID.scope, /docker/ID, /kubepods/.../ID,
-// where ID is 64 hexadecimal digits; shown in full.
+// Units: the innermost "*.service", "*.scope" (no container's), "*.slice"-less component as systemd
+// escapes it. Containers: docker-ID.scope, libpod-ID.scope, cri-containerd-ID.scope, crio-ID.scope,
+// /docker/ID, /kubepods/.../ID, where ID is 64 hexadecimal digits; shown in full.
 
 #pragma once
 

@@ -2,14 +2,19 @@
 // at run time, and files that are deleted, replaced or out of reach. They hold the hit functions'
 // symbols and nothing that was not hit.
 //
-// Two shapes, each verified with both pprofs, addr2line and llvm-symbolizer:
-// - an absolute image (kernel, JIT): ET_EXEC without program headers, .text at its run-time
-// address, so that addresses
-//   are looked up as they are;
-// - a file image: ET_DYN (or ET_EXEC) with the original's PT_LOADs and build id, so that the
-// original's mapping lines
-//   fit it.
-// The last symbol is "_fini" at the end of the code: Perl's pprof gives the last symbol no size.
+// Two shapes, each tested with both pprofs, addr2line, nm and llvm-symbolizer:
+//
+// - An absolute image (kernel, JIT) is an ET_EXEC without program headers, with .text at its
+//   run-time address, so that addresses are looked up as they are.
+//
+// - A file image has the original's type, PT_LOADs and build id, so that the original's mapping
+//   lines fit it. Perl's pprof computes addresses by the one .text section: where executable
+//   segments lie differently in file and memory, it names those of the lowest hit function's only.
+//
+// Code has no bytes in either (NOBITS): names don't need them. An address between functions is
+// given to a symbol "[unknown]" that fills the gap, not to the function before. The last symbol is
+// "_fini", right behind the code: Perl's pprof gives the last symbol no size, and uses this one as
+// a separator in what it asks of addr2line.
 
 #pragma once
 

@@ -169,7 +169,7 @@ std::optional<MappingLine> parse_full_line(std::string_view line) {
   fields.hexadecimal();
   fields.blanks();
   fields.decimal();
-  fields.blanks();
+  if (fields.ok() && !fields.rest().empty()) fields.blanks();
   if (!fields.ok() || !is_permissions(permissions)) return std::nullopt;
   const std::string_view path = without_suffix(fields.rest(), kDeletedSuffix);
   return MappingLine{{start, limit, file_offset, std::string(path)},
