@@ -9,6 +9,8 @@
 #include "bpf/kernel_types.h"
 #include "bpf/profd_abi.h"
 
+/* Since 6.13 a bit of the nanoseconds says that someone has asked for them (I_CTIME_QUERIED). */
+#define PROFD_CTIME_NSEC_MASK 0x7fffffff
 #define PROFD_NS_PER_SECOND 1000000000LL
 
 static __always_inline __s64 profd_ctime_ns(struct inode *inode)
@@ -19,7 +21,7 @@ static __always_inline __s64 profd_ctime_ns(struct inode *inode)
 
 	if (bpf_core_field_exists(split->i_ctime_sec))
 		return BPF_CORE_READ(split, i_ctime_sec) * PROFD_NS_PER_SECOND +
-		       BPF_CORE_READ(split, i_ctime_nsec);
+		       (BPF_CORE_READ(split, i_ctime_nsec) & PROFD_CTIME_NSEC_MASK);
 	if (bpf_core_field_exists(hidden->__i_ctime))
 		return BPF_CORE_READ(hidden, __i_ctime.tv_sec) * PROFD_NS_PER_SECOND +
 		       BPF_CORE_READ(hidden, __i_ctime.tv_nsec);

@@ -13,10 +13,10 @@
 namespace profd::test {
 
 struct WorkloadOptions {
-  std::string program;  // another path to run; the workload itself when empty
-  uid_t uid = 0;        // with all ids set to it
+  std::string program{};  // another path to run; the workload itself when empty
+  uid_t uid = 0;          // with all ids set to it
   gid_t gid = 0;
-  std::string cgroup;  // a directory to join first
+  std::string cgroup{};  // a directory to join first
 };
 
 // One process, running when the constructor is through; killed and reaped with its object, its

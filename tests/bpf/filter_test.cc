@@ -1,0 +1,303 @@
+// Which processes a session takes: every criterion of a target, and several sessions at once.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "tests/bpf/sampling_test.h"
+#include "tests/bpf/workload.h"
+
+namespace profd::test {
+namespace {
+
+using FilterTest = SamplingTest;
+using std::chrono::milliseconds;
+
+constexpr uid_t kUser = 54321;
+constexpr uid_t kOther = 54322;
+
+std::set<std::uint32_t> sampled(const RecordingSink& sink, std::uint32_t sessions = ~0U) {
+  std::set<std::uint32_t> tgids;
+  for (const StoredSample& sample : sink.samples) {
+    if ((sample.view.sessions & sessions) != 0) tgids.insert(sample.view.process.tgid);
+  }
+  return tgids;
+}
+
+// The place where cgroup v2 is mounted, from the mount table.
+std::string cgroup_mount() {
+  std::ifstream mounts("/proc/mounts");
+  for (std::string device, place, type, rest; mounts >> device >> place >> type;) {
+    std::getline(mounts, rest);
+    if (type == "cgroup2") return place;
+  }
+  throw std::runtime_error("no cgroup v2 is mounted");
+}
+
+// A cgroup of one test; empty again by the time it goes.
+class Cgroup {
+ public:
+  explicit Cgroup(const std::string& name)
+      : name_("profd-test-" + std::to_string(::getpid()) + name),
+        path_(cgroup_mount() + "/" + name_) {
+    std::filesystem::create_directories(path_);
+  }
+  Cgroup(const Cgroup&) = delete;
+  Cgroup& operator=(const Cgroup&) = delete;
+  ~Cgroup() {
+    // A killed process leaves its cgroup a little after it was reaped.
+    for (int i = 0; i < 1000 && ::rmdir(path_.c_str()) != 0 && errno == EBUSY; ++i) {
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+  }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string name_;
+  std::string path_;
+};
+
+TEST_F(FilterTest, APidTakesThatProcessAlone) {
+  const Workload wanted({"spin"});
+  const Workload other({"spin"});
+  const SessionSlot slot = start(target_of_pid(wanted.pid()));
+  collect(wanted.pid(), 100);
+  const SlotLedger last = stop_balanced(slot);
+  EXPECT_EQ(sampled(sink_), std::set{wanted.pid()});
+  EXPECT_EQ(last.taken, sink_.samples.size());
+  EXPECT_GT(sampler_->ledger().filtered, 0U);
+}
+
+TEST_F(FilterTest, APidThatIsNoProcessIsRefusedByItsNumber) {
+  std::uint32_t gone = 0;
+  {
+    const Workload workload({"spin"});
+    gone = workload.pid();
+  }
+  const auto slot = sampler_->start(event_of("cpu-clock", 99), target_of_pid(gone));
+  ASSERT_FALSE(slot);
+  EXPECT_EQ(slot.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(slot.error().message, "no such process " + std::to_string(gone));
+}
+
+TEST_F(FilterTest, ACommTakesEveryProcessWhoseLeaderHasThatName) {
+  const Workload wanted({"named", "profd-test-name"});
+  const Workload other({"named", "profd-test-nam"});
+  Target target;
+  target.comms = {"profd-test-name"};
+  const SessionSlot slot = start(target);
+  collect(wanted.pid(), 50);
+  stop_balanced(slot);
+  EXPECT_EQ(sampled(sink_), std::set{wanted.pid()});
+  ASSERT_FALSE(sink_.processes.empty());
+  EXPECT_EQ(sink_.processes.front().comm, "profd-test-name");
+}
+
+TEST_F(FilterTest, AUidTakesEveryProcessOfThatUser) {
+  const Workload wanted({"spin"}, {.uid = kUser, .gid = kUser});
+  const Workload other({"spin"}, {.uid = kOther, .gid = kOther});
+  Target target;
+  target.uids = {kUser};
+  const SessionSlot slot = start(target);
+  collect(wanted.pid(), 50);
+  stop_balanced(slot);
+  EXPECT_EQ(sampled(sink_), std::set{wanted.pid()});
+  EXPECT_EQ(sink_.processes.front().uid, kUser);
+}
+
+TEST_F(FilterTest, ACgroupTakesWhatRunsInItAndBelow) {
+  const Cgroup parent("-parent");
+  const Cgroup child("-parent/child");
+  const Workload direct({"spin"}, {.cgroup = parent.path()});
+  const Workload below({"spin"}, {.cgroup = child.path()});
+  const Workload outside({"spin"});
+  Target target;
+  target.cgroups = {"/" + parent.name()};
+  const SessionSlot slot = start(target);
+  collect(direct.pid(), 50);
+  collect(below.pid(), 50);
+  stop_balanced(slot);
+  EXPECT_EQ(sampled(sink_), (std::set{direct.pid(), below.pid()}));
+  const auto record = std::ranges::find(
+      sink_.processes, below.pid(), [](const StoredProcess& each) { return each.process.tgid; });
+  ASSERT_NE(record, sink_.processes.end());
+  EXPECT_EQ(record->cgroup, std::string("child\0", 6) + parent.name() + '\0');
+}
+
+TEST_F(FilterTest, ACgroupThatIsNotThereIsRefused) {
+  Target target;
+  target.cgroups = {"/profd-test-none"};
+  const auto slot = sampler_->start(event_of("cpu-clock", 99), target);
+  ASSERT_FALSE(slot);
+  EXPECT_EQ(slot.error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(FilterTest, ARestrictedSessionSeesOnlyDumpableProcessesOfItsOwner) {
+  const WorkloadOptions as_user{.uid = kUser, .gid = kUser};
+  const Workload own({"spin"}, as_user);
+  const Workload hidden({"not-dumpable"}, as_user);
+  const Workload strange({"spin"}, {.uid = kOther, .gid = kOther});
+  const Workload of_other_group({"spin"}, {.uid = kUser, .gid = kOther});
+  const Workload of_root({"spin"});
+  Target target = target_of_all();
+  target.restrict_to = Target::Credentials{.uid = kUser, .gid = kUser};
+  const SessionSlot slot = start(target);
+  const SessionSlot everything = start(target_of_all());
+  // The unrestricted session beside it proves that the others ran.
+  collect(own.pid(), 50);
+  for (const Workload* other : {&hidden, &strange, &of_other_group, &of_root}) {
+    collect(other->pid(), 50);
+  }
+  stop_balanced(slot);
+  stop_balanced(everything);
+  EXPECT_EQ(sampled(sink_, 1U << slot), std::set{own.pid()});
+}
+
+TEST_F(FilterTest, ChildrenBornLaterAreFollowed) {
+  const Workload workload({"fork-later"});
+  const SessionSlot slot = start(target_of_pid(workload.pid()));
+  collect(workload.pid(), 10);
+  workload.signal(SIGUSR1);
+  collect_until([&] { return sampled(sink_).size() == 2; });
+  stop_balanced(slot);
+}
+
+TEST_F(FilterTest, ChildrenAliveAlreadyAreAdopted) {
+  const Workload workload({"parent"});
+  const auto child = static_cast<std::uint32_t>(std::stoul(workload.said()));
+  const SessionSlot slot = start(target_of_pid(workload.pid()));
+  collect(child, 50);
+  stop_balanced(slot);
+  EXPECT_EQ(sink_.processes.back().parent_tgid, workload.pid());
+}
+
+TEST_F(FilterTest, ChildrenAreLeftOutWhereThatIsAskedFor) {
+  const Workload adopted({"parent"});
+  const Workload later({"fork-later"});
+  Target target;
+  target.pids = {adopted.pid(), later.pid()};
+  target.follow_children = false;
+  const SessionSlot slot = start(target);
+  const SessionSlot everything = start(target_of_all());
+  later.signal(SIGUSR1);
+  // Until the other session has seen a child of each.
+  collect_until([&] {
+    std::set<std::uint32_t> parents;
+    for (const StoredProcess& process : sink_.processes) parents.insert(process.parent_tgid);
+    return parents.contains(adopted.pid()) && parents.contains(later.pid());
+  });
+  collect_for(milliseconds(200));
+  stop_balanced(slot);
+  stop_balanced(everything);
+  for (const std::uint32_t tgid : sampled(sink_, 1U << slot)) {
+    EXPECT_TRUE(tgid == adopted.pid() || tgid == later.pid()) << tgid;
+  }
+}
+
+TEST_F(FilterTest, FromExecNothingIsTakenBeforeIt) {
+  const Workload workload({"exec-later"});
+  Target target = target_of_pid(workload.pid());
+  target.from_exec = true;
+  const SessionSlot slot = start(target);
+  const SessionSlot whole = start(target_of_pid(workload.pid()));
+  collect(workload.pid(), 50);
+  EXPECT_EQ(sampler_->slot_ledger(slot).taken, 0U);
+  workload.signal(SIGUSR1);
+  collect_until([&] { return sampler_->slot_ledger(slot).received >= 50; });
+  stop_balanced(slot);
+  stop_balanced(whole);
+  std::set<std::uint32_t> images;
+  for (const StoredSample& sample : sink_.samples) {
+    if ((sample.view.sessions >> slot & 1) != 0) images.insert(sample.view.process.exec_id);
+  }
+  EXPECT_EQ(images.size(), 1U);
+  EXPECT_GT(*images.begin(), sink_.samples.front().view.process.exec_id);
+}
+
+TEST_F(FilterTest, SessionsOfDifferentTargetsAndEventsKeepTheirSamplesApart) {
+  const Workload first({"spin"});
+  const Workload second({"spin"});
+  const SessionSlot slow = start(target_of_pid(first.pid()), 199);
+  const SessionSlot fast = start(target_of_pid(second.pid()), 999);
+  collect(first.pid(), 50);
+  collect(second.pid(), 50);
+  const SlotLedger of_slow = stop_balanced(slow);
+  const SlotLedger of_fast = stop_balanced(fast);
+  EXPECT_EQ(sampled(sink_, 1U << slow), std::set{first.pid()});
+  EXPECT_EQ(sampled(sink_, 1U << fast), std::set{second.pid()});
+  for (const StoredSample& sample : sink_.samples) {
+    EXPECT_EQ(sample.view.period,
+              sample.view.process.tgid == first.pid() ? 5'025'125U : 1'001'001U);
+  }
+  EXPECT_EQ(of_slow.received + of_fast.received, sink_.samples.size());
+}
+
+std::size_t open_perf_events() {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    count += std::filesystem::read_symlink(entry, gone) == "anon_inode:[perf_event]";
+  }
+  return count;
+}
+
+TEST_F(FilterTest, SessionsOfOneEventShareItsTicksAndNoneIsOpenWithoutASession) {
+  const Workload workload({"spin"});
+  EXPECT_EQ(open_perf_events(), 0U);
+  const SessionSlot first = start(target_of_pid(workload.pid()));
+  const std::size_t of_one = open_perf_events();
+  const SessionSlot second = start(target_of_all());
+  EXPECT_EQ(open_perf_events(), of_one);
+  collect(workload.pid(), 50);
+  stop_balanced(first);
+  EXPECT_EQ(open_perf_events(), of_one);
+  stop_balanced(second);
+  EXPECT_EQ(open_perf_events(), 0U);
+  const std::uint32_t both = 1U << first | 1U << second;
+  EXPECT_TRUE(std::ranges::any_of(
+      sink_.samples, [&](const StoredSample& sample) { return sample.view.sessions == both; }));
+}
+
+TEST_F(FilterTest, ASessionByPidsEndsWithTheLastOfItsProcesses) {
+  Workload workload({"parent"});
+  const SessionSlot slot = start(target_of_pid(workload.pid()));
+  const SessionSlot all = start(target_of_all());
+  EXPECT_TRUE(sampler_->has_targets(slot));
+  workload.end();
+  collect_until([&] { return !sampler_->has_targets(slot); });
+  EXPECT_TRUE(sampler_->has_targets(all));
+  stop_balanced(slot);
+  stop_balanced(all);
+}
+
+TEST_F(FilterTest, ASlotThatIsUsedAgainStartsFromNothing) {
+  const Workload workload({"spin"});
+  const SessionSlot first = start(target_of_pid(workload.pid()));
+  collect(workload.pid(), 100);
+  stop_balanced(first);
+  const SessionSlot again = start(target_of_pid(workload.pid()));
+  EXPECT_EQ(again, first);
+  EXPECT_LT(sampler_->slot_ledger(again).taken, 50U);
+  collect(workload.pid(), 150);
+  stop_balanced(again);
+  EXPECT_EQ(sink_.untold(), 0U);
+}
+
+TEST_F(FilterTest, ThirtyTwoSessionsRunAtOnceAndTheNextIsRefused) {
+  std::vector<SessionSlot> slots;
+  for (int i = 0; i < PROFD_MAX_SESSIONS; ++i) slots.push_back(start(target_of_all()));
+  const auto refused = sampler_->start(event_of("cpu-clock", 999), target_of_all());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kBusy);
+  collect_until([&] { return sink_.samples.size() > 20; });
+  for (const SessionSlot slot : slots) stop_balanced(slot);
+}
+
+}  // namespace
+}  // namespace profd::test

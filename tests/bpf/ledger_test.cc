@@ -1,0 +1,116 @@
+// Every tick is accounted for, exactly, and what is dropped in silence shows.
+
+#include <bpf/bpf.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <vector>
+
+#include "collectors/sampling/programs.h"
+#include "tests/bpf/sampling_test.h"
+#include "tests/bpf/workload.h"
+
+namespace profd::test {
+namespace {
+
+using LedgerTest = SamplingTest;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TEST_F(LedgerTest, AForkStormIsAccountedForToTheLastTick) {
+  const Workload first({"storm"});
+  const Workload second({"storm"});
+  const SessionSlot all = start(target_of_all());
+  const SessionSlot followed = start(target_of_pid(first.pid()), 1999);
+  collect_for(seconds(3));
+  const SlotLedger of_all = stop_balanced(all);
+  const SlotLedger of_followed = stop_balanced(followed);
+  EXPECT_GT(of_all.received, 1000U);
+  EXPECT_GT(of_followed.received, 500U);
+  EXPECT_EQ(total(of_all.lost) + total(of_followed.lost), 0U);
+  EXPECT_EQ(sink_.untold(), 0U);
+  const SamplerLedger ledger = sampler_->ledger();
+  EXPECT_EQ(ledger.sent, ledger.received);
+  EXPECT_EQ(ledger.not_followed, 0U);
+  EXPECT_EQ(of_all.received + of_followed.received, sink_.samples.size());
+}
+
+TEST_F(LedgerTest, OnlyContextsWithoutAUserStackLackOne) {
+  const Workload storm({"storm"});
+  const Workload faults({"faults"});
+  const SessionSlot slot = start(target_of_all());
+  collect_for(seconds(2));
+  stop_balanced(slot);
+  std::map<int, int> races;
+  for (const StoredSample& sample : sink_.samples) {
+    const bool has_stack = sample.view.context < PROFD_CONTEXT_KTHREAD;
+    EXPECT_EQ(!sample.view.user_frames.empty(), has_stack) << sample.view.context;
+    EXPECT_EQ(sample.view.user_end != PROFD_END_NO_USER_STACK, has_stack) << sample.view.context;
+    ++races[sample.view.user_end];
+  }
+  // Mappings come and go as fast as they can here: still less than one walk in a hundred meets a
+  // change.
+  EXPECT_LT(races[PROFD_END_MAPPING_RACE] * 100, static_cast<int>(sink_.samples.size()));
+}
+
+TEST_F(LedgerTest, ARingTooSmallLosesByAnExactCount) {
+  open({.ring_bytes = 4096, .bpf_object = {}});
+  const Workload workload({"recurse", "100"});
+  const SessionSlot slot = start(target_of_pid(workload.pid()));
+  std::this_thread::sleep_for(seconds(1));  // nobody drains
+  const SlotLedger last = stop_balanced(slot);
+  const auto full = last.lost[static_cast<std::size_t>(Loss::kRingFull)];
+  EXPECT_GT(full, 100U);
+  EXPECT_EQ(total(last.lost), full);
+  EXPECT_EQ(last.received, sink_.samples.size());
+  const SamplerLedger ledger = sampler_->ledger();
+  EXPECT_EQ(ledger.lost[static_cast<std::size_t>(Loss::kRingFull)], full);
+}
+
+TEST_F(LedgerTest, RecordsDroppedInSilenceShowAsADifference) {
+  std::ifstream file(PROFD_TEST_DROPPING_OBJECT, std::ios::binary);
+  const std::vector<char> object((std::istreambuf_iterator<char>(file)),
+                                 std::istreambuf_iterator<char>());
+  ASSERT_FALSE(object.empty());
+  open({.bpf_object = std::as_bytes(std::span(object))});
+  const Workload workload({"spin"});
+  const SessionSlot slot = start(target_of_pid(workload.pid()));
+  collect(workload.pid(), 200);
+  const SlotLedger last = sampler_->stop(slot);
+  const std::uint64_t missing = last.taken - last.received - total(last.lost);
+  EXPECT_GE(missing, last.taken / 12);
+  EXPECT_LE(missing, last.taken / 8);
+  const SamplerLedger ledger = sampler_->ledger();
+  EXPECT_EQ(ledger.sent - ledger.received, missing);
+}
+
+TEST_F(LedgerTest, TheSlotOfASessionThatDidNotSettleIsNotUsedAgain) {
+  std::ifstream file(PROFD_TEST_DROPPING_OBJECT, std::ios::binary);
+  const std::vector<char> object((std::istreambuf_iterator<char>(file)),
+                                 std::istreambuf_iterator<char>());
+  open({.bpf_object = std::as_bytes(std::span(object))});
+  const Workload workload({"spin"});
+  const SessionSlot first = start(target_of_pid(workload.pid()));
+  collect(workload.pid(), 50);
+  sampler_->stop(first);
+  const SessionSlot second = start(target_of_pid(workload.pid()));
+  EXPECT_NE(second, first);
+  sampler_->stop(second);
+}
+
+TEST_F(LedgerTest, TicksAreAboutAsManyAsTheFrequencySays) {
+  const Workload workload({"spin"});
+  const SessionSlot slot = start(target_of_pid(workload.pid()));
+  collect(workload.pid(), 100);
+  stop_balanced(slot);
+  const StoredSample& first = sink_.samples.front();
+  const StoredSample& last = sink_.samples.back();
+  const double span = static_cast<double>(last.view.time_ns - first.view.time_ns);
+  // Fewer when the process does not always run; never more.
+  EXPECT_LE(static_cast<double>(sink_.samples.size() - 1), span / 1e9 * 999 * 1.1 + 2);
+}
+
+}  // namespace
+}  // namespace profd::test
