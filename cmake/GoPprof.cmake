@@ -3,7 +3,7 @@
 include_guard(GLOBAL)
 
 find_program(GO go HINTS /usr/lib/go-1.19/bin REQUIRED)
-set(GO_PPROF ${PROJECT_BINARY_DIR}/go-pprof)
+set(GO_PPROF ${PROJECT_BINARY_DIR}/go-pprof CACHE INTERNAL "Go's pprof")
 add_custom_command(
   OUTPUT ${GO_PPROF}
   COMMAND ${CMAKE_COMMAND} -E env GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS=

@@ -9,7 +9,9 @@
 namespace profd {
 namespace {
 
-constexpr std::uint64_t kMaxNoteBytes = 64 * 1024;
+using namespace std::string_view_literals;
+
+constexpr std::uint64_t kMaxNoteBytes = 65536;
 constexpr std::size_t kMaxNotes = 32;
 constexpr std::size_t kMaxBuildIdBytes = 64;
 
@@ -23,7 +25,7 @@ std::string build_id_in_notes(std::string_view notes, std::size_t alignment) {
     cursor.align(alignment);
     const std::string_view value = cursor.read_bytes(value_bytes);
     cursor.align(alignment);
-    const bool build_id = type == NT_GNU_BUILD_ID && name == std::string_view("GNU", 4);
+    const bool build_id = type == NT_GNU_BUILD_ID && name == "GNU\0"sv;
     if (cursor.ok() && build_id && value.size() <= kMaxBuildIdBytes) return std::string(value);
   }
   return {};

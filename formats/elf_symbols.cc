@@ -50,8 +50,7 @@ class Lookup {
   explicit Lookup(std::span<const std::uint64_t> addresses)
       : addresses_(addresses.begin(), addresses.end()) {
     std::ranges::sort(addresses_);
-    const auto repeated = std::ranges::unique(addresses_);
-    addresses_.erase(repeated.begin(), repeated.end());
+    addresses_.erase(std::unique(addresses_.begin(), addresses_.end()), addresses_.end());
     slots_.resize(addresses_.size());
   }
 
@@ -71,8 +70,8 @@ class Lookup {
       if (hit.known && (found.empty() || found.back().start != hit.start)) found.push_back(hit);
     }
     std::ranges::sort(found, {}, &Function::start);
-    const auto repeated = std::ranges::unique(found, {}, &Function::start);
-    found.erase(repeated.begin(), repeated.end());
+    const auto same = [](const Function& a, const Function& b) { return a.start == b.start; };
+    found.erase(std::unique(found.begin(), found.end(), same), found.end());
     return found;
   }
 
@@ -163,7 +162,7 @@ std::string read_name(int fd, const Elf64_Shdr& strings, std::uint32_t offset) {
 }
 
 const Elf64_Shdr* symbol_table_of(const std::vector<Elf64_Shdr>& sections) {
-  for (const std::uint32_t type : {SHT_SYMTAB, SHT_DYNSYM}) {
+  for (const Elf64_Word type : {Elf64_Word{SHT_SYMTAB}, Elf64_Word{SHT_DYNSYM}}) {
     const auto table = std::ranges::find(sections, type, &Elf64_Shdr::sh_type);
     const bool usable = table != sections.end() && table->sh_entsize == sizeof(Elf64_Sym) &&
                         table->sh_size > sizeof(Elf64_Sym) && table->sh_link < sections.size() &&

@@ -13,7 +13,7 @@ namespace {
 // What a function is given at most where the next symbol is another module's: the modules' areas
 // lie apart, and what is hit in between belongs to neither. The largest functions of a kernel are a
 // few tens of KiB.
-constexpr std::uint64_t kMaxLastFunctionBytes = 64 * 1024;
+constexpr std::uint64_t kMaxLastFunctionBytes = 65536;
 
 constexpr std::string_view kCodeTypes = "tTwW";
 

@@ -60,16 +60,12 @@ Result<MapsLine> parse_maps_line(std::string_view line) {
   parsed.device_minor = device_number(fields, in_range);
   fields.expect(' ');
   parsed.inode = fields.decimal();
+  if (fields.ok() && !fields.rest().empty()) fields.blanks();
   const bool whole = fields.ok() && in_range && parsed.permissions.size() == 4;
   if (!whole || parsed.limit <= parsed.start) {
     return fail(ErrorCode::kMalformed,
                 "not a line of /proc/PID/maps: " + std::string(line.substr(0, 200)));
   }
-  if (fields.rest().empty()) return parsed;
-  fields.blanks();
-  if (!fields.ok())
-    return fail(ErrorCode::kMalformed,
-                "no blank before a mapping's path: " + std::string(line.substr(0, 200)));
   set_path(parsed, fields.rest());
   return parsed;
 }
