@@ -62,7 +62,8 @@ void append_records(std::string& file, const Profile& profile) {
 
 void append_decoys(std::string& file, const Profile& profile, std::uint64_t decoys) {
   if (decoys == 0) return;
-  const std::uint64_t leaf = profile.pcs(profile.records()[0])[0];
+  // A leaf of 0, which add_record() lets in, would make a trailer of it.
+  const std::uint64_t leaf = std::max(profile.pcs(profile.records()[0])[0], gperftools::kNoAddress);
   for (; decoys > 0; --decoys) append_slots(file, std::array<std::uint64_t, 3>{0, 1, leaf});
 }
 

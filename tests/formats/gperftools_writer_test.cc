@@ -114,6 +114,13 @@ TEST(GperftoolsWriter, AddsDecoysAsRecordsOfNothingAtASampledLeaf) {
             slots({0, 3, 0, 1, 0, 7, 2, 0x1000, 0x2000, 0, 1, 0x1000, 0, 1, 0}));
 }
 
+TEST(GperftoolsWriter, NeverMakesATrailerOfADecoy) {
+  Profile profile;
+  profile.period = 1;
+  profile.add_record(std::vector<std::uint64_t>{0, 0x2000}, 7);
+  EXPECT_EQ(encode_gperftools(profile), slots({0, 3, 0, 1, 0, 7, 2, 0, 0x2000, 0, 1, 1, 0, 1, 0}));
+}
+
 TEST(WithBuildDir, PutsAnotherDirectoryInPlace) {
   Profile profile = example();
   profile.build_dir = "/before";
