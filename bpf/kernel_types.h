@@ -196,6 +196,14 @@ struct vm_area_struct {
 	struct file *vm_file;
 };
 
+typedef struct {
+	int counter;
+} profd_kernel_atomic;
+
+struct signal_struct {
+	profd_kernel_atomic live; /* threads that have not called exit */
+};
+
 struct task_struct {
 	unsigned int flags;
 	struct mm_struct *mm;
@@ -209,6 +217,7 @@ struct task_struct {
 	__u64 self_exec_id;
 	const struct cred *real_cred;
 	char comm[16];
+	struct signal_struct *signal;
 	struct css_set *cgroups;
 };
 

@@ -191,6 +191,8 @@ struct profd_target {
 	__u32 follow;	 /* of sessions: those that children join at fork */
 	__u32 from_exec; /* of sessions: those that begin when exec_id is no longer this one */
 	__u32 exec_id;
+	__u32 ended; /* 1: its last thread has called exit; ticks on the way out still match */
+	__u32 reserved;
 };
 
 /* What profd_tasks tells of each process that profd's PID namespace shows. */
@@ -231,7 +233,7 @@ PROFD_ASSERT_SIZE(struct profd_file_key, 32);
 PROFD_ASSERT_SIZE(struct profd_sample, 64);
 PROFD_ASSERT_SIZE(struct profd_mapping, 104);
 PROFD_ASSERT_SIZE(struct profd_process, 104);
-PROFD_ASSERT_SIZE(struct profd_target, 24);
+PROFD_ASSERT_SIZE(struct profd_target, 32);
 PROFD_ASSERT_SIZE(struct profd_task, 24);
 
 #endif

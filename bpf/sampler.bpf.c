@@ -35,7 +35,7 @@ static __always_inline __u8 profd_context_of(struct bpf_perf_event_data *ctx,
 		return PROFD_CONTEXT_KTHREAD;
 	if (!BPF_CORE_READ(task, mm))
 		return PROFD_CONTEXT_EXIT;
-	if (BPF_CORE_READ_BITFIELD(task, in_execve))
+	if (bpf_core_field_exists(task->in_execve) && BPF_CORE_READ_BITFIELD(task, in_execve))
 		return PROFD_CONTEXT_EXEC;
 	if (regs->cs == PROFD_USER32_CS)
 		return PROFD_CONTEXT_COMPAT;

@@ -55,6 +55,19 @@ int BPF_PROG(profd_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
+/* The end of a process, as far as a session is concerned: its parent may never reap it. */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(profd_exit, struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+	struct profd_target *target = bpf_map_lookup_elem(&profd_targets, &tgid);
+
+	if (target && target->start_ns == task->group_leader->start_boottime &&
+	    !task->signal->live.counter)
+		target->ended = 1;
+	return 0;
+}
+
 /* The last that is heard of a task. In a group whose second thread called exec, the old leader is
  * freed under another number than the group's. */
 SEC("tp_btf/sched_process_free")

@@ -254,12 +254,11 @@ Result<void> TargetFilter::add_process(SessionSlot slot, const profd_task& task,
   profd_target entry{};
   const bool known = bpf_map_lookup_elem(targets_, &task.global_tgid, &entry) == 0 &&
                      entry.start_ns == task.start_ns;
-  if (!known)
-    entry = {.start_ns = task.start_ns,
-             .sessions = 0,
-             .follow = 0,
-             .from_exec = 0,
-             .exec_id = task.exec_id};
+  if (!known) {
+    entry = {};
+    entry.start_ns = task.start_ns;
+    entry.exec_id = task.exec_id;
+  }
   // Sessions that waited for an exec which has happened since are under way.
   if (entry.exec_id != task.exec_id) entry.from_exec = 0;
   entry.exec_id = task.exec_id;
@@ -271,23 +270,25 @@ Result<void> TargetFilter::add_process(SessionSlot slot, const profd_task& task,
   return fail_errno("add process " + std::to_string(task.tgid));
 }
 
-Result<void> TargetFilter::attach_hooks(bool follow) {
-  if (!free_hook_.valid()) {
-    auto hook = programs_->attach_tracepoint("profd_free");
-    if (!hook) return hook.error();
-    free_hook_ = std::move(*hook);
-  }
-  if (follow && !fork_hook_.valid()) {
-    auto hook = programs_->attach_tracepoint("profd_fork");
-    if (!hook) return hook.error();
-    fork_hook_ = std::move(*hook);
-  }
+Result<void> TargetFilter::attach_hook(UniqueFd& hook, const char* program) {
+  if (hook.valid()) return {};
+  auto attached = programs_->attach_tracepoint(program);
+  if (!attached) return attached.error();
+  hook = std::move(*attached);
   return {};
+}
+
+Result<void> TargetFilter::attach_hooks(bool follow) {
+  if (auto attached = attach_hook(free_hook_, "profd_free"); !attached) return attached;
+  if (auto attached = attach_hook(exit_hook_, "profd_exit"); !attached) return attached;
+  return follow ? attach_hook(fork_hook_, "profd_fork") : Result<void>{};
 }
 
 void TargetFilter::detach_unneeded_hooks() {
   if (following_ == 0) fork_hook_.reset();
-  if (filter_->by_process == 0) free_hook_.reset();
+  if (filter_->by_process != 0) return;
+  exit_hook_.reset();
+  free_hook_.reset();
 }
 
 void TargetFilter::stop_matching(SessionSlot slot) { clear_bit(filter_->live, slot); }
@@ -329,8 +330,11 @@ bool TargetFilter::has_targets(SessionSlot slot) const {
   const std::uint32_t others =
       filter_->all | filter_->by_comm | filter_->by_uid | filter_->by_cgroup;
   if ((others & bit(slot)) != 0) return true;
-  return std::ranges::any_of(keys_of<std::uint32_t>(targets_),
-                             [&](std::uint32_t tgid) { return is_target(tgid, slot); });
+  return std::ranges::any_of(keys_of<std::uint32_t>(targets_), [&](std::uint32_t tgid) {
+    profd_target entry{};
+    return bpf_map_lookup_elem(targets_, &tgid, &entry) == 0 && (entry.sessions & bit(slot)) != 0 &&
+           entry.ended == 0;
+  });
 }
 
 }  // namespace profd

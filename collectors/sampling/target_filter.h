@@ -52,6 +52,7 @@ class TargetFilter {
   void remove_absent(const std::vector<profd_task>& added, const std::vector<profd_task>& present);
   [[nodiscard]] bool is_target(std::uint32_t global_tgid, SessionSlot slot) const;
   Result<void> add_cgroups(SessionSlot slot, const std::vector<std::string>& cgroups);
+  Result<void> attach_hook(UniqueFd& hook, const char* program);
   Result<void> attach_hooks(bool follow);
   void detach_unneeded_hooks();
 
@@ -64,6 +65,7 @@ class TargetFilter {
   std::string cgroup_mount_;     // empty: the host has no cgroup v2
   std::uint32_t following_ = 0;  // slots that follow children
   UniqueFd fork_hook_;
+  UniqueFd exit_hook_;
   UniqueFd free_hook_;
 };
 

@@ -15,6 +15,7 @@
 namespace profd::test {
 namespace {
 
+namespace fs = std::filesystem;
 using FilterTest = SamplingTest;
 using std::chrono::milliseconds;
 
@@ -45,7 +46,7 @@ class Cgroup {
   explicit Cgroup(const std::string& name)
       : name_("profd-test-" + std::to_string(::getpid()) + name),
         path_(cgroup_mount() + "/" + name_) {
-    std::filesystem::create_directories(path_);
+    fs::create_directories(path_);
   }
   Cgroup(const Cgroup&) = delete;
   Cgroup& operator=(const Cgroup&) = delete;
@@ -240,9 +241,9 @@ TEST_F(FilterTest, SessionsOfDifferentTargetsAndEventsKeepTheirSamplesApart) {
 
 std::size_t open_perf_events() {
   std::size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
     std::error_code gone;
-    count += std::filesystem::read_symlink(entry, gone) == "anon_inode:[perf_event]";
+    count += fs::read_symlink(entry, gone) == "anon_inode:[perf_event]";
   }
   return count;
 }
@@ -274,6 +275,17 @@ TEST_F(FilterTest, ASessionByPidsEndsWithTheLastOfItsProcesses) {
   EXPECT_TRUE(sampler_->has_targets(all));
   stop_balanced(slot);
   stop_balanced(all);
+}
+
+TEST_F(FilterTest, AProcessThatNobodyReapsHasEndedAllTheSame) {
+  const Workload workload({"parent"});
+  const auto child = static_cast<std::uint32_t>(std::stoul(workload.said()));
+  const SessionSlot slot = start(target_of_pid(child));
+  EXPECT_TRUE(sampler_->has_targets(slot));
+  ::kill(static_cast<pid_t>(child), SIGKILL);
+  collect_until([&] { return !sampler_->has_targets(slot); });
+  EXPECT_TRUE(fs::exists("/proc/" + std::to_string(child)));
+  stop_balanced(slot);
 }
 
 TEST_F(FilterTest, ASlotThatIsUsedAgainStartsFromNothing) {

@@ -102,6 +102,23 @@ TEST_F(MappingTest, TwoFilesAtOneAddressAreTwoMappings) {
   for (const auto& [id, mapping] : sink_.mappings) EXPECT_EQ(mapping.process.tgid, workload.pid());
 }
 
+TEST_F(MappingTest, CodeInMemoryAndTheVdsoHaveKindsOfTheirOwn) {
+  const Workload in_memory({"anonymous"});
+  const Workload in_vdso({"clock"});
+  Target target;
+  target.pids = {in_memory.pid(), in_vdso.pid()};
+  const SessionSlot slot = start(target);
+  const auto saw = [&](const Workload& workload, profd_mapping_kind kind) {
+    return std::ranges::any_of(leaf_mappings(workload.pid()), [&](std::uint64_t id) {
+      const StoredMapping& mapping = sink_.mappings.at(id);
+      return mapping.kind == kind && mapping.names.empty() && mapping.file.empty();
+    });
+  };
+  collect_until(
+      [&] { return saw(in_memory, PROFD_MAPPING_ANONYMOUS) && saw(in_vdso, PROFD_MAPPING_VDSO); });
+  stop_balanced(slot);
+}
+
 TEST_F(MappingTest, AProcessOfTwentyMillisecondsHasItsFileOpened) {
   const fs::path program = directory_ / "short";
   fs::copy_file(workload_path(), program);

@@ -76,6 +76,46 @@ TEST_F(StackTest, AStackDeeperThanTheLimitIsCutAndMarked) {
   }
 }
 
+struct StackEnd {
+  const char* name;
+  const char* mode;
+  profd_user_end end;
+  std::vector<std::string> functions;
+};
+
+class StackEndTest : public SamplingTest, public testing::WithParamInterface<StackEnd> {};
+
+// workload.c, run_stack(): two frames at the end of a page, damaged in one way each.
+TEST_P(StackEndTest, IsNamedAndWhatCameBeforeIsKept) {
+  const Workload workload({"stack", GetParam().mode});
+  const SessionSlot slot = start(target_of_pid(workload.pid()));
+  collect(workload.pid(), 50);
+  stop_balanced(slot);
+  std::size_t spinning = 0;
+  for (const StoredSample* sample : sink_.of_process(workload.pid())) {
+    const std::vector<std::string> functions = functions_of(*sample);
+    if (functions.front() != "spin_with") continue;  // on its way there
+    ++spinning;
+    EXPECT_EQ(functions, GetParam().functions);
+    EXPECT_EQ(sample->view.user_end, GetParam().end);
+  }
+  EXPECT_GT(spinning, 40U);
+}
+
+const std::vector<std::string> kLeaf = {"spin_with"};
+const std::vector<std::string> kWhole = {"spin_with", "spin", "spin"};
+
+INSTANTIATE_TEST_SUITE_P(
+    StackTest, StackEndTest,
+    testing::Values(StackEnd{"Zero", "zero", PROFD_END_FP_ZERO, kWhole},
+                    StackEnd{"Misaligned", "misaligned", PROFD_END_NO_FRAME_POINTER, kWhole},
+                    StackEnd{"Downwards", "downwards", PROFD_END_NO_FRAME_POINTER, kWhole},
+                    StackEnd{"Unreadable", "unreadable", PROFD_END_STACK_UNREADABLE, kWhole},
+                    StackEnd{"Unmapped", "unmapped", PROFD_END_PC_UNMAPPED, kLeaf},
+                    StackEnd{"NotExecutable", "not-executable", PROFD_END_PC_NOT_EXECUTABLE,
+                             kLeaf}),
+    [](const auto& end) { return std::string(end.param.name); });
+
 TEST_F(StackTest, ASystemCallHasBothStacksAndALeafThatActsAsAReturnAddress) {
   const Workload workload({"syscalls"});
   const SessionSlot slot = start(target_of_pid(workload.pid()));

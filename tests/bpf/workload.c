@@ -198,7 +198,7 @@ STEP void run_storm(const char *argument)
 	}
 }
 
-// A child that spins; the parent waits. The child's pid goes to stdout.
+// A child that spins; the parent sleeps and never reaps it. The child's pid goes to stdout.
 STEP void run_parent(const char *argument)
 {
 	pid_t child = fork();
@@ -303,6 +303,66 @@ STEP void run_remap(const char *argument)
 	}
 }
 
+// Code in memory that is no file's.
+STEP void run_anonymous(const char *argument)
+{
+	static const unsigned char loop[] = { 0xeb, 0xfe }; // jmp to itself
+	void *code = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)argument;
+	memcpy(code, loop, sizeof(loop));
+	ready();
+	((void (*)(void))code)();
+	work_done++;
+}
+
+STEP void run_clock(const char *argument)
+{
+	(void)argument;
+	ready();
+	while (!over)
+		work_done += (unsigned long)now();
+}
+
+// Spins for ever with these two registers.
+void spin_with(unsigned long frame_pointer, unsigned long stack_pointer);
+__asm__(".globl spin_with\n"
+	".type spin_with, @function\n"
+	"spin_with: mov %rdi, %rbp\n"
+	"mov %rsi, %rsp\n"
+	"0: jmp 0b\n"
+	".size spin_with, .-spin_with\n");
+
+// Stacks that end in every way. Two frames, {saved frame pointer, return address}, lie at the end of a page; what comes
+// behind it can't be read.
+STEP void run_stack(const char *argument)
+{
+	char *page = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned long *last = (unsigned long *)(page + PAGE - 16);
+	unsigned long *first = (unsigned long *)(page + PAGE - 48);
+	unsigned long code = (unsigned long)spin;
+
+	mprotect(page + PAGE, PAGE, PROT_NONE);
+	first[0] = (unsigned long)last;
+	first[1] = code + 1;
+	last[0] = 0;
+	last[1] = code + 1;
+	if (strcmp(argument, "misaligned") == 0)
+		last[0] = (unsigned long)page + PAGE + 4;
+	else if (strcmp(argument, "downwards") == 0)
+		last[0] = (unsigned long)first;
+	else if (strcmp(argument, "unreadable") == 0)
+		last[0] = (unsigned long)page + PAGE + 64;
+	else if (strcmp(argument, "unmapped") == 0)
+		first[1] = 16;
+	else if (strcmp(argument, "not-executable") == 0)
+		first[1] = (unsigned long)page + 1;
+	ready();
+	spin_with((unsigned long)first, (unsigned long)page + PAGE / 2);
+	work_done++;
+}
+
 STEP void run_not_dumpable(const char *argument)
 {
 	(void)argument;
@@ -332,6 +392,9 @@ static const struct {
 	{ "spawn", run_spawn },
 	{ "storm", run_storm },
 	{ "parent", run_parent },
+	{ "anonymous", run_anonymous },
+	{ "clock", run_clock },
+	{ "stack", run_stack },
 	{ "fork-later", run_fork_later },
 	{ "exec-later", run_exec_later },
 	{ "exits", run_exits },
