@@ -3,11 +3,17 @@
 
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "ctl/client.h"
 #include "ctl/console.h"
 #include "ctl/options.h"
 
 namespace profd {
+
+// All of profctl: reads the command line (without the program's name) and runs its verb.
+[[nodiscard]] int run_profctl(const std::vector<std::string>& arguments, const Console& console);
 
 [[nodiscard]] int run_start(Client& client, const Options& options, const Console& console);
 [[nodiscard]] int run_stop(Client& client, const Options& options, const Console& console);

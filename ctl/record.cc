@@ -46,10 +46,12 @@ milliseconds next_tick(const Recording& recording) {
   return std::clamp(left, kShortestTick, kTick);
 }
 
-// Whether the signal ends the recording. A terminal has told the command itself; anyone else told
-// only us.
+bool has_ended(Command* command) { return command != nullptr && command->status().has_value(); }
+
+// Whether the signal ends the recording. A terminal has told the command itself; anyone else only
+// told us.
 bool ends_recording(const SignalWatch::Arrival& arrival, Command* command) {
-  if (arrival.signal == SIGCHLD) return command != nullptr && command->status().has_value();
+  if (arrival.signal == SIGCHLD) return has_ended(command);
   if (command != nullptr && !arrival.from_terminal) command->send(arrival.signal);
   return true;
 }
@@ -64,6 +66,7 @@ Result<void> wait_for_the_end(const Recording& recording, Command* command) {
       if (ends_recording(*arrival, command)) return {};
       continue;
     }
+    if (has_ended(command)) return {};
     const auto session = recording.client.session(recording.session);
     if (!session) return session.error();
     if (session->state != "running" || !session->targets_alive) return {};

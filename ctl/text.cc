@@ -60,6 +60,7 @@ void print_table(const std::vector<std::vector<std::string>>& rows, std::ostream
       line += row[i];
       if (i + 1 < row.size()) line.append(widths[i] - row[i].size() + 2, ' ');
     }
+    line.resize(line.find_last_not_of(' ') + 1);
     out << line << "\n";
   }
 }

@@ -1,0 +1,40 @@
+#include "ctl/commands.h"
+
+#include <ostream>
+#include <variant>
+
+namespace profd {
+namespace {
+
+int run_verb(const Options& options, const Console& console) {
+  Client client(options.socket);
+  switch (options.verb) {
+    case Verb::kStart:
+      return run_start(client, options, console);
+    case Verb::kStop:
+      return run_stop(client, options, console);
+    case Verb::kDump:
+      return run_dump(client, options, console);
+    case Verb::kList:
+      return run_list(client, options, console);
+    case Verb::kStatus:
+      return run_status(client, options, console);
+    case Verb::kRecord:
+      return run_record(client, options, console);
+  }
+  return kExitFailed;
+}
+
+}  // namespace
+
+int run_profctl(const std::vector<std::string>& arguments, const Console& console) {
+  const auto parsed = parse_options(arguments);
+  if (!parsed) return report(console, parsed.error());
+  if (const auto* help = std::get_if<HelpText>(&*parsed)) {
+    console.out << help->text;
+    return kExitOk;
+  }
+  return run_verb(std::get<Options>(*parsed), console);
+}
+
+}  // namespace profd

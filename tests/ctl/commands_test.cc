@@ -1,0 +1,221 @@
+// profctl's verbs against the real control server with a service that has nothing to profile.
+
+#include "ctl/commands.h"
+
+#include <sys/stat.h>
+
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "formats/gperftools_reader.h"
+#include "tests/ctl/a_result.h"
+#include "tests/ctl/ran.h"
+#include "tests/daemon/running_server.h"
+
+namespace profd {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+std::string slurp(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class CommandsTest : public ::testing::Test {
+ protected:
+  CommandsTest() { give_a_result(service_); }
+
+  Ran run(const std::vector<std::string>& arguments) {
+    return run_with_socket(server_.socket(), arguments);
+  }
+
+  FakeService service_;
+  RunningServer server_{service_};
+  TemporaryDirectory directory_;
+  fs::path out_ = directory_.path() / "out";
+};
+
+TEST_F(CommandsTest, StartPrintsTheIdAlone) {
+  const Ran ran = run({"start", "--pid", "1234", "-F", "499", "-d", "10s", "--no-children"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.out, "5f2c01ab\n");
+  EXPECT_EQ(ran.err, "");
+  StartRequest expected;
+  expected.target.pids = {1234};
+  expected.children = false;
+  expected.frequency_hz = 499;
+  expected.duration_ms = 10'000;
+  EXPECT_THAT(service_.started, ElementsAre(expected));
+  EXPECT_EQ(run({"start", "-a", "--json"}).out, "{\"session\":\"5f2c01ab\"}\n");
+}
+
+TEST_F(CommandsTest, StopWritesEveryFileAndThenLetsTheDaemonForget) {
+  const Ran ran = run({"stop", "5f2c01ab", "-o", out_});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, (out_ / "work.2.prof").string() + "  490 samples  50.0% complete\n" +
+                         (out_ / "work.1.prof").string() + "  5 samples  - complete\n" +
+                         (out_ / "objects/kernel.so").string() + "\n" +
+                         (out_ / "session.json").string() + "\n");
+  EXPECT_EQ(ran.err, "");
+  EXPECT_EQ(slurp(out_ / "session.json"), to_json(service_.result.summary) + "\n");
+  EXPECT_EQ(slurp(out_ / "objects" / "kernel.so"), service_.files["objects/kernel.so"]);
+  EXPECT_EQ(service_.calls.back(), "remove 5f2c01ab");
+  const auto profile = decode_gperftools(slurp(out_ / "work.2.prof"));
+  ASSERT_TRUE(profile) << profile.error().message;
+  EXPECT_EQ(profile->samples(), 490u);
+  EXPECT_EQ(profile->build_dir, fs::canonical(out_)) << "objects are found from anywhere";
+}
+
+TEST_F(CommandsTest, StopPrintsSessionJsonWhenAsked) {
+  const Ran ran = run({"stop", "5f2c01ab", "--json", "-o", out_});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.out, to_json(service_.result.summary) + "\n");
+  EXPECT_EQ(slurp(out_ / "session.json"), ran.out);
+}
+
+TEST_F(CommandsTest, DumpDoesTheSameAndRemovesItsOwnResultOnly) {
+  service_.result.result = "5f2c01ab-dump-1";
+  const Ran ran = run({"dump", "5f2c01ab", "-o", out_});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(service_.calls, Contains("dump 5f2c01ab"));
+  EXPECT_THAT(service_.calls, Not(Contains("stop 5f2c01ab")));
+  EXPECT_EQ(service_.calls.back(), "remove 5f2c01ab-dump-1");
+}
+
+TEST_F(CommandsTest, ADirectoryWithBlanksNeedsPprofToRunInIt) {
+  const fs::path blank = directory_.path() / "a b";
+  const Ran ran = run({"stop", "5f2c01ab", "-o", blank});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("inside that directory"));
+  EXPECT_EQ(decode_gperftools(slurp(blank / "work.1.prof"))->build_dir, ".");
+}
+
+TEST_F(CommandsTest, ADirectoryWithASessionIsRefusedBeforeAnythingIsAsked) {
+  fs::create_directory(out_);
+  std::ofstream(out_ / "session.json") << "precious";
+  for (const char* verb : {"stop", "dump", "record"}) {
+    std::vector<std::string> words{verb, "5f2c01ab", "-o", out_};
+    if (std::string(verb) == "record") words = {verb, "-a", "-o", out_};
+    const Ran ran = run(words);
+    EXPECT_EQ(ran.code, 1) << verb;
+    EXPECT_THAT(ran.err, StartsWith("profctl: " + (out_ / "session.json").string()));
+    EXPECT_THAT(ran.err, HasSubstr("\nhint: "));
+  }
+  EXPECT_THAT(service_.calls, IsEmpty());
+  EXPECT_EQ(slurp(out_ / "session.json"), "precious");
+}
+
+TEST_F(CommandsTest, AProfileThatIsThereIsNotOverwrittenAndTheSamplesAreKept) {
+  fs::create_directory(out_);
+  std::ofstream(out_ / "work.2.prof") << "precious";
+  const Ran ran = run({"stop", "5f2c01ab", "-o", out_});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.err, HasSubstr("work.2.prof is there already"));
+  EXPECT_EQ(slurp(out_ / "work.2.prof"), "precious");
+  EXPECT_FALSE(fs::exists(out_ / "work.1.prof"));
+  EXPECT_THAT(service_.calls, Not(Contains("remove 5f2c01ab")));
+}
+
+TEST_F(CommandsTest, AFileThatFailsInTheMiddleLeavesNothingAndTheSamplesAreKept) {
+  service_.files.erase("work.2.prof");  // the last one that is fetched
+  const Ran ran = run({"stop", "5f2c01ab", "-o", out_});
+  EXPECT_EQ(ran.code, 4) << "the daemon's own error";
+  EXPECT_FALSE(fs::exists(out_));
+  EXPECT_THAT(service_.calls, Not(Contains("remove 5f2c01ab")));
+}
+
+TEST_F(CommandsTest, SessionsAreListedAsATable) {
+  service_.info.target.comms = {"evil\x1b[2J"};
+  const Ran ran = run({"list"});
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.out, StartsWith("ID        TARGET"));
+  EXPECT_THAT(ran.out, HasSubstr("5f2c01ab  pid 1234, comm evil?[2J  running  cpu, 99 Hz  495"));
+  EXPECT_EQ(run({"list", "--json"}).out, to_json(std::vector{service_.info}) + "\n");
+}
+
+TEST_F(CommandsTest, StatusIsForPeopleOrForScripts) {
+  service_.state.pid = 77;
+  service_.state.uptime_seconds = 3661;
+  service_.state.cpu_seconds = 36.61;
+  service_.state.rss_bytes = 40u << 20;
+  service_.state.ledger = {
+      .taken = 10, .sent = 5, .idle = 2, .filtered = 1, .lost = {{"ring_full", 1}}};
+  const Ran people = run({"status"});
+  EXPECT_EQ(people.code, 0);
+  for (const char* part :
+       {"0.1.0, pid 77, up 1 h 1 min", "36.61 CPU seconds (1.00 %), 40.0 MiB",
+        "10 taken = 5 sent + 2 idle + 1 filtered + 1 lost, difference 1", "1 ring_full"}) {
+    EXPECT_THAT(people.out, HasSubstr(part));
+  }
+  EXPECT_EQ(run({"status", "--json"}).out, to_json(service_.state) + "\n");
+}
+
+TEST_F(CommandsTest, TheDaemonsErrorsBecomeExitCodes) {
+  const std::pair<ErrorCode, int> table[] = {
+      {ErrorCode::kInvalidArgument, 2},
+      {ErrorCode::kMalformed, 1},
+      {ErrorCode::kPermissionDenied, 5},
+      {ErrorCode::kNotFound, 4},
+      {ErrorCode::kTimeout, 1},
+      {ErrorCode::kBusy, 1},
+      {ErrorCode::kTooLarge, 1},
+      {ErrorCode::kUnsupported, 6},
+      {ErrorCode::kIo, 1},
+      {ErrorCode::kInternal, 1},
+      {ErrorCode::kUnavailable, 3},
+  };
+  for (const auto& [code, exit_code] : table) {
+    service_.error = fail(code, "what", "do this");
+    const Ran ran = run({"stop", "5f2c01ab", "-o", out_});
+    EXPECT_EQ(ran.code, exit_code);
+    EXPECT_EQ(ran.err, "profctl: what\nhint: do this\n");
+    EXPECT_EQ(ran.out, "");
+    EXPECT_FALSE(fs::exists(out_));
+  }
+}
+
+TEST_F(CommandsTest, AnIdThatCanBeNoneIsNotFoundAndNeverAPath) {
+  for (const char* id : {"../../etc", "a/b", ".", "a b", ""}) {
+    const Ran ran = run({"stop", id});
+    EXPECT_EQ(ran.code, 4) << id;
+  }
+  EXPECT_THAT(service_.calls, IsEmpty());
+}
+
+TEST_F(CommandsTest, AStopThatTakesAWhileIsWaitedFor) {
+  service_.before_result = []() -> boost::asio::awaitable<void> {
+    boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor,
+                                    std::chrono::milliseconds(500));
+    co_await timer.async_wait(boost::asio::use_awaitable);
+  };
+  EXPECT_EQ(run({"stop", "5f2c01ab", "-o", out_}).code, 0);
+}
+
+TEST(NoDaemon, IsExitCodeThree) {
+  const TemporaryDirectory directory;
+  const std::vector<std::vector<std::string>> table = {
+      {"status"},           {"list"},         {"start", "-a"}, {"stop", "5f2c01ab"},
+      {"dump", "5f2c01ab"}, {"record", "-a"},
+  };
+  for (const auto& words : table) {
+    const Ran ran = run_with_socket(directory.path() / "absent", words);
+    EXPECT_EQ(ran.code, 3) << words.front();
+    EXPECT_THAT(ran.err, HasSubstr("systemctl start profd"));
+  }
+}
+
+}  // namespace
+}  // namespace profd

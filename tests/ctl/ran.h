@@ -1,0 +1,29 @@
+// One run of profctl inside the test.
+
+#pragma once
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "ctl/commands.h"
+
+namespace profd {
+
+struct Ran {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+inline Ran run_with_socket(const std::filesystem::path& socket, std::vector<std::string> arguments,
+                           bool err_is_terminal = false) {
+  arguments.insert(arguments.begin(), {"--socket", socket.string()});
+  std::ostringstream out;
+  std::ostringstream err;
+  const int code = run_profctl(arguments, Console{out, err, err_is_terminal});
+  return {code, out.str(), err.str()};
+}
+
+}  // namespace profd

@@ -1,0 +1,213 @@
+// `profctl record` with real commands and a daemon that only pretends to sample them.
+
+#include <signal.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include "ctl/command.h"
+#include "ctl/signal_watch.h"
+#include "tests/ctl/a_result.h"
+#include "tests/ctl/ran.h"
+#include "tests/daemon/running_server.h"
+
+namespace profd {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class RecordTest : public ::testing::Test {
+ protected:
+  RecordTest() { give_a_result(service_); }
+
+  Ran record(std::vector<std::string> arguments, bool err_is_terminal = false) {
+    arguments.insert(arguments.begin(), {"record", "-o", out_.string()});
+    return run_with_socket(server_.socket(), arguments, err_is_terminal);
+  }
+
+  [[nodiscard]] bool wrote() const { return fs::exists(out_ / "session.json"); }
+
+  FakeService service_;
+  RunningServer server_{service_};
+  TemporaryDirectory directory_;
+  fs::path out_ = directory_.path() / "out";
+  fs::path mark_ = directory_.path() / "mark";
+};
+
+TEST_F(RecordTest, ACommandIsRecordedFromItsExecAndItsStatusPassedOn) {
+  const std::pair<const char*, int> table[] = {
+      {"exit 0", 0}, {"exit 7", 7}, {"kill -9 $$", 137}, {"kill -TERM $$", 143}};
+  for (const auto& [script, status] : table) {
+    const Ran ran = record({"-F", "499", "--", "sh", "-c", script});
+    EXPECT_EQ(ran.code, status) << script << ran.err;
+    EXPECT_TRUE(wrote()) << script;
+    EXPECT_EQ(ran.out, "") << "standard output is the command's";
+    EXPECT_THAT(ran.err, HasSubstr("work.2.prof"));
+    const StartRequest& request = service_.started.back();
+    EXPECT_TRUE(request.from_exec);
+    EXPECT_TRUE(request.children);
+    EXPECT_EQ(request.target.pids.size(), 1u);
+    EXPECT_EQ(request.frequency_hz, 499u);
+    fs::remove_all(out_);
+  }
+}
+
+TEST_F(RecordTest, ACommandDoesNotRunBeforeTheSessionIsThere) {
+  bool ran_before = true;
+  service_.on_call = [&] {
+    if (service_.calls.back() == "start") ran_before = fs::exists(mark_);
+  };
+  EXPECT_EQ(record({"--", "touch", mark_}).code, 0);
+  EXPECT_FALSE(ran_before);
+  EXPECT_TRUE(fs::exists(mark_));
+}
+
+TEST_F(RecordTest, ACommandDoesNotRunWhenTheSessionCanNotStart) {
+  service_.error = fail(ErrorCode::kPermissionDenied, "what", "do this");
+  const Ran ran = record({"--", "touch", mark_});
+  EXPECT_EQ(ran.code, 125);
+  EXPECT_EQ(ran.err, "profctl: what\nhint: do this\n");
+  EXPECT_FALSE(fs::exists(mark_));
+}
+
+TEST_F(RecordTest, ACommandThatIsNotThereOrCanNotRunLeavesNothing) {
+  const std::pair<const char*, int> table[] = {{"/no/such/command", 127},
+                                               {"no-such-command-in-path", 127},
+                                               {"/etc/passwd", 126},
+                                               {"/", 126}};
+  for (const auto& [command, status] : table) {
+    const Ran ran = record({"--", command});
+    EXPECT_EQ(ran.code, status) << command;
+    EXPECT_THAT(ran.err, HasSubstr(command));
+    EXPECT_FALSE(fs::exists(out_));
+    EXPECT_EQ(service_.calls.back(), "remove 5f2c01ab") << "nor in the daemon";
+  }
+}
+
+TEST_F(RecordTest, AFailureOfOursIsOneHundredTwentyFiveAndTheCommandRunsToItsEnd) {
+  const std::string script = "mkdir " + out_.string() + "; echo x > " +
+                             (out_ / "session.json").string() + "; touch " + mark_.string();
+  const Ran ran = record({"--", "sh", "-c", script});
+  EXPECT_EQ(ran.code, 125);
+  EXPECT_THAT(ran.err, HasSubstr("profctl stop 5f2c01ab -o"));
+  EXPECT_TRUE(fs::exists(mark_));
+}
+
+TEST_F(RecordTest, TheCommandsSignalsAreAsTheyWere) {
+  // SIGPIPE and the four that record waits for: none blocked, none ignored.
+  const Ran ran =
+      record({"--", "sh", "-c", "grep -E '^Sig(Blk|Ign)' /proc/self/status > " + mark_.string()});
+  EXPECT_EQ(ran.code, 0);
+  std::ifstream file(mark_);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(text, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+}
+
+TEST_F(RecordTest, ATargetIsRecordedUntilItsSessionEnds) {
+  int polls = 0;
+  service_.on_session = [&](SessionInfo& info) {
+    if (++polls == 2) info.state = "ended";
+  };
+  const Ran ran = record({"-a", "-d", "50ms"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(wrote());
+  EXPECT_THAT(ran.out, HasSubstr("work.2.prof"));
+  EXPECT_EQ(service_.started.back().duration_ms, 50u);
+  EXPECT_FALSE(service_.started.back().from_exec);
+}
+
+TEST_F(RecordTest, ATargetIsRecordedUntilItIsGone) {
+  service_.on_session = [](SessionInfo& info) { info.targets_alive = false; };
+  EXPECT_EQ(record({"--pid", "1234"}).code, 0);
+  EXPECT_TRUE(wrote());
+}
+
+TEST_F(RecordTest, CtrlCEndsAndWrites) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    service_.on_session = [main = ::pthread_self(), signal](SessionInfo&) {
+      ::pthread_kill(main, signal);
+    };
+    const Ran ran = record({"-a"});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_TRUE(wrote());
+    EXPECT_THAT(service_.calls, Contains("stop 5f2c01ab"));
+    fs::remove_all(out_);
+  }
+}
+
+TEST_F(RecordTest, ASignalThatOnlyWeGotIsPassedToTheCommand) {
+  service_.on_session = [main = ::pthread_self()](SessionInfo&) { ::pthread_kill(main, SIGTERM); };
+  const Ran ran = record({"--", "sleep", "600"});
+  EXPECT_EQ(ran.code, 128 + SIGTERM);
+  EXPECT_TRUE(wrote());
+}
+
+TEST_F(RecordTest, ProgressIsForTerminalsOnly) {
+  int polls = 0;
+  service_.on_session = [&](SessionInfo& info) {
+    if (++polls % 3 == 0) info.state = "ended";
+    if (polls % 3 == 1) info.state = "running";
+  };
+  EXPECT_EQ(record({"-a"}).err, "");
+  fs::remove_all(out_);
+  const Ran ran = record({"-a"}, true);
+  EXPECT_THAT(ran.err, HasSubstr("\r\x1b[Krecording pid 1234"));
+  EXPECT_THAT(ran.err, HasSubstr("495 samples  0 lost"));
+  EXPECT_TRUE(ran.err.ends_with("\r\x1b[K")) << "the line is gone at the end";
+}
+
+TEST_F(RecordTest, ADaemonThatIsLostIsToldAndTheCommandRunsToItsEnd) {
+  service_.on_session = [this](SessionInfo&) {
+    service_.error = fail(ErrorCode::kNotFound, "there is no 5f2c01ab");
+  };
+  const Ran ran = record({"--", "sh", "-c", "sleep 1; touch " + mark_.string()});
+  EXPECT_EQ(ran.code, 125);
+  EXPECT_THAT(ran.err, HasSubstr("there is no 5f2c01ab"));
+  EXPECT_TRUE(fs::exists(mark_));
+}
+
+TEST(SignalWatch, LeavesTheMaskAsItWas) {
+  sigset_t before;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  {
+    SignalWatch watch({SIGUSR1});
+    ::pthread_kill(::pthread_self(), SIGUSR1);
+    const auto arrival = watch.wait(std::chrono::seconds(10));
+    ASSERT_TRUE(arrival);
+    EXPECT_EQ(arrival->signal, SIGUSR1);
+    EXPECT_FALSE(arrival->from_terminal);
+    EXPECT_FALSE(watch.wait(std::chrono::milliseconds(0)));
+    ::pthread_kill(::pthread_self(), SIGUSR1);  // unasked for: must not strike afterwards
+  }
+  sigset_t after;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  for (int signal = 1; signal < NSIG; ++signal) {
+    EXPECT_EQ(::sigismember(&before, signal), ::sigismember(&after, signal)) << signal;
+  }
+}
+
+TEST(Command, ThatIsNotLetGoNeverRuns) {
+  const TemporaryDirectory directory;
+  const fs::path mark = directory.path() / "mark";
+  sigset_t mask;
+  ::sigemptyset(&mask);
+  {
+    const auto command = Command::fork({"touch", mark}, mask);
+    ASSERT_TRUE(command);
+    EXPECT_EQ(::kill(command->pid(), 0), 0);
+  }
+  EXPECT_FALSE(fs::exists(mark));
+}
+
+}  // namespace
+}  // namespace profd
