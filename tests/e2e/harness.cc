@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -65,7 +66,8 @@ Report parse_report(const std::string& text) {
     std::istringstream fields(line);
     std::string flat_value, flat, sum, cumulative_value, cumulative, name;
     if (!(fields >> flat_value >> flat >> sum >> cumulative_value >> cumulative)) continue;
-    if (!flat.ends_with('%') || !sum.ends_with('%') || !cumulative.ends_with('%')) continue;
+    const bool numbers = std::isdigit(static_cast<unsigned char>(flat[0])) != 0;  // no heading
+    if (!numbers || !flat.ends_with('%') || !cumulative.ends_with('%')) continue;
     std::getline(fields >> std::ws, name);
     report.flat[name] += std::stod(flat);
     report.cumulative[name] += std::stod(cumulative);

@@ -3,7 +3,8 @@
  *
  *     family SECONDS          parent_work, and child_work in a forked child; both for SECONDS
  *     family SECONDS exec     before_exec for SECONDS, then after_exec in the same process
- *     family SECONDS storm    for SECONDS: children of 20 ms each in brief_work, which exec this file
+ *     family SECONDS storm    for SECONDS: children of 20 ms each in brief_work, which exec this
+ * file
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -25,12 +26,12 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-#define WORK(seconds)                                                           \
-	do {                                                                    \
-		double end = now() + (seconds);                                 \
-		while (now() < end)                                             \
-			for (uint32_t i = 0; i < 100000; i++)                   \
-				sink = (sink ^ i) * 1099511628211u;             \
+#define WORK(seconds)                                                                              \
+	do {                                                                                       \
+		double end = now() + (seconds);                                                    \
+		while (now() < end)                                                                \
+			for (uint32_t i = 0; i < 100000; i++)                                      \
+				sink = (sink ^ i) * 1099511628211u;                                \
 	} while (0)
 
 NOINLINE void parent_work(double seconds)
@@ -58,6 +59,19 @@ NOINLINE void brief_work(double seconds)
 	WORK(seconds);
 }
 
+/* By its own path: a program that is run as /proc/self/exe is called "exe". */
+static void exec_self(const char *seconds, const char *mode)
+{
+	char path[4096];
+	ssize_t bytes = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (bytes < 0)
+		_exit(127);
+	path[bytes] = 0;
+	execl(path, "family", seconds, mode, NULL);
+	_exit(127);
+}
+
 static int storm(double seconds)
 {
 	double end = now() + seconds;
@@ -65,10 +79,8 @@ static int storm(double seconds)
 	while (now() < end) {
 		pid_t pid = fork();
 
-		if (pid == 0) {
-			execl("/proc/self/exe", "family", "0.02", "brief", NULL);
-			_exit(127);
-		}
+		if (pid == 0)
+			exec_self("0.02", "brief");
 		waitpid(pid, NULL, 0);
 	}
 	return 0;
@@ -88,8 +100,7 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(mode, "exec")) {
 		before_exec(seconds);
-		execl("/proc/self/exe", "family", argv[1], "after", NULL);
-		return 127;
+		exec_self(argv[1], "after");
 	}
 	if (!strcmp(mode, "after")) {
 		after_exec(seconds);

@@ -5,19 +5,32 @@
  */
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #define NOINLINE __attribute__((noinline, noclone))
 
 static char buffer[1 << 20];
+
+/* The call stands here: libc's wrapper has no frame, so that its caller would be left out of the
+ * stack. */
+static inline long system_read(long fd, void *bytes, long count)
+{
+	long result;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(SYS_read), "D"(fd), "S"(bytes), "d"(count)
+			 : "rcx", "r11", "memory");
+	return result;
+}
 
 NOINLINE long read_zeros(int fd)
 {
 	long total = 0;
 
 	for (int i = 0; i < 16; i++)
-		total += read(fd, buffer, sizeof(buffer));
+		total += system_read(fd, buffer, sizeof(buffer));
 	return total;
 }
 
@@ -33,7 +46,8 @@ int main(int argc, char **argv)
 	do {
 		read_zeros(fd);
 		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while ((double)(now.tv_sec - start.tv_sec) + (double)(now.tv_nsec - start.tv_nsec) * 1e-9 <
+	} while ((double)(now.tv_sec - start.tv_sec) +
+			 (double)(now.tv_nsec - start.tv_nsec) * 1e-9 <
 		 seconds);
 	return 0;
 }

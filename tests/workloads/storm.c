@@ -3,7 +3,8 @@
  *
  *     storm SECONDS [SLEEPERS]
  *
- * With SLEEPERS it starts that many sleeping processes instead, prints "ready", and ends them after SECONDS.
+ * With SLEEPERS it starts that many sleeping processes instead, prints "ready", and ends them after
+ * SECONDS.
  */
 #include <signal.h>
 #include <stdio.h>
