@@ -16,7 +16,6 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
-#define PF_EXITING 0x00000004
 #define PF_IO_WORKER 0x00000010
 #define PF_USER_WORKER 0x00004000 /* since Linux 6.4; the bit has no meaning in 6.1 */
 #define PF_KTHREAD 0x00200000

@@ -86,8 +86,7 @@ __noinline int profd_send_mapping(void)
 	return 0;
 }
 
-/* Sends the described mapping where this CPU has not done so yet; remembered only once it went out.
- */
+/* Sends the described mapping where this CPU has not yet; remembered only once it went out. */
 static __always_inline void profd_announce_mapping(struct profd_scratch *scratch)
 {
 	__u64 tag = profd_sent_tag(scratch, scratch->mapping.id);

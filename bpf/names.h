@@ -57,8 +57,7 @@ static long profd_path_step(__u32 index, struct profd_name_walk *walk)
 
 	if (dentry == BPF_CORE_READ(mount, mnt.mnt_root))
 		return !profd_cross_mount(walk);
-	/* The root of a file system that is not this mount's: a file that lies outside every mount.
-	 */
+	/* A root that is not the mount's: the file lies outside every mount. */
 	if (!parent || parent == dentry)
 		return 1;
 	if (!profd_append_name(walk, BPF_CORE_READ(dentry, d_name.name)))

@@ -69,8 +69,7 @@ static __always_inline void profd_append_mappings(struct profd_scratch *scratch)
 	sample->mapping_count = count;
 }
 
-/* All of the record but its size; the stacks are appended in the order in which they stand in it.
- */
+/* All of the record but its size; the stacks in the order in which they stand in it. */
 static __always_inline void profd_fill_sample(struct bpf_perf_event_data *ctx,
 					      struct profd_scratch *scratch,
 					      struct task_struct *task)

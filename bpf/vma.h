@@ -13,11 +13,12 @@
 
 #include "bpf/scratch.h"
 
-#define PROFD_MAPLE_MAX_DEPTH                                                                      \
-	8 /* 5 levels hold the 65,530 mappings that a process may have by default */
+/* 5 levels hold the 65,530 mappings that a process may have by default. */
+#define PROFD_MAPLE_MAX_DEPTH 8
 #define PROFD_MAPLE_LEAF_64 1
-#define PROFD_MAPLE_RANGE_64 2
 #define PROFD_MAPLE_ARANGE_64 3
+#define PROFD_MAPLE_RANGE_PIVOTS 15
+#define PROFD_MAPLE_ARANGE_PIVOTS 9
 
 static __always_inline __u32 profd_maple_type(__u64 node)
 {
@@ -38,13 +39,13 @@ static __always_inline __u64 profd_maple_slot(struct profd_scratch *scratch, __u
 	__u64 slots = base + (wide ? bpf_core_field_offset(struct maple_arange_64, slot)
 				   : bpf_core_field_offset(struct maple_range_64, slot));
 	__u64 pivots = base + bpf_core_field_offset(struct maple_range_64, pivot);
-	__u32 count = wide ? 9 : 15;
+	__u32 count = wide ? PROFD_MAPLE_ARANGE_PIVOTS : PROFD_MAPLE_RANGE_PIVOTS;
 	__u64 entry = 0;
 	__u32 i;
 
-	if (bpf_probe_read_kernel(scratch->pivots, 15 * 8, (void *)pivots))
+	if (bpf_probe_read_kernel(scratch->pivots, PROFD_MAPLE_RANGE_PIVOTS * 8, (void *)pivots))
 		return 0;
-	for (i = 0; i < 15; i++) {
+	for (i = 0; i < PROFD_MAPLE_RANGE_PIVOTS; i++) {
 		__u64 pivot = scratch->pivots[i];
 
 		if (i == count || pivot >= pc || (i && !pivot))

@@ -102,8 +102,11 @@ Result<PerfEvents> PerfEvents::open(const EventSpec& spec, unsigned index, int p
   PerfEvents set(spec, *fixed_period, index, program);
   for (const unsigned cpu : online_cpus()) {
     auto opened = set.open_on(cpu);
-    if (!opened) return opened.error();
-    set.events_.push_back(std::move(*opened));
+    if (opened) {
+      set.events_.push_back(std::move(*opened));
+    } else if (std::ranges::binary_search(online_cpus(), cpu)) {
+      return opened.error();
+    }
   }
   return set;
 }

@@ -58,11 +58,10 @@ struct SamplerLedger {
   std::uint64_t idle = 0;
   std::uint64_t filtered = 0;
   std::uint64_t outside_namespace = 0;  // of filtered
-  std::uint64_t received = 0;   // by user space; sent = received + malformed once all is drained
-  std::uint64_t malformed = 0;  // records that failed their checks: our own mistake
-  LossCounts lost{};            // on the kernel side: neither malformed nor anything later
-  std::uint64_t not_followed =
-      0;  // children of targets that found the kernel's list of targets full
+  std::uint64_t received = 0;      // by user space; sent = received + malformed once all is drained
+  std::uint64_t malformed = 0;     // records that failed their checks: our own mistake
+  LossCounts lost{};               // on the kernel side: neither malformed nor anything later
+  std::uint64_t not_followed = 0;  // children of targets, not sampled: the list of targets was full
   std::uint64_t mapping_records = 0;
   std::uint64_t mapping_records_lost = 0;
   std::uint64_t process_records = 0;
@@ -92,7 +91,8 @@ class Sampler {
   Result<SessionSlot> start(const EventSpec& event, const Target& target);
 
   // Ends a session: no tick matches it any more. Drains until all its samples have arrived or 1 s
-  // has passed, and returns its final counts. The slot is free for reuse afterwards.
+  // has passed, and returns its final counts. The slot is free for reuse afterwards, unless some
+  // samples never arrived: they may still do so, and must not be taken for another session's.
   SlotLedger stop(SessionSlot slot);
 
   // Hands every record that is in the rings to the sink. Returns how many samples there were.
