@@ -1,0 +1,51 @@
+#include "daemon/instance_lock.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include "tests/formats/readers.h"
+
+namespace profd {
+namespace {
+
+TEST(InstanceLock, RefusesASecondHolderAndNamesTheFirst) {
+  const test::ScratchDirectory directory;
+  const std::string path = directory.path() / "lock";
+  const Result<InstanceLock> first = InstanceLock::take(path);
+  ASSERT_TRUE(first) << first.error().message;
+  const Result<InstanceLock> second = InstanceLock::take(path);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::kBusy);
+  EXPECT_EQ(second.error().message,
+            "profd is already running as pid " + std::to_string(::getpid()));
+}
+
+TEST(InstanceLock, IsFreeOnceItsHolderIsGone) {
+  const test::ScratchDirectory directory;
+  const std::string path = directory.path() / "lock";
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(InstanceLock::take(path) ? 0 : 1);
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  ASSERT_EQ(status, 0);
+  const Result<InstanceLock> lock = InstanceLock::take(path);
+  ASSERT_TRUE(lock) << lock.error().message;
+  EXPECT_EQ(test::read_file(path), std::to_string(::getpid()) + "\n");
+}
+
+TEST(InstanceLock, DoesNotFollowALink) {
+  const test::ScratchDirectory directory;
+  const std::string path = directory.path() / "lock";
+  const std::string victim = directory.write("victim", "precious");
+  ASSERT_EQ(::symlink(victim.c_str(), path.c_str()), 0);
+  EXPECT_FALSE(InstanceLock::take(path));
+  EXPECT_EQ(test::read_file(victim), "precious");
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,345 @@
+#include "daemon/sessions.h"
+
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <gmock/gmock.h>
+
+#include "tests/daemon/fake_source.h"
+#include "tests/formats/readers.h"
+
+namespace profd {
+namespace {
+
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
+using test::FakeSource;
+using test::SyntheticSample;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::SizeIs;
+
+constexpr auto kHang = 30s;  // whatever takes longer never comes
+constexpr ProcessKey kProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
+const Caller kRoot{.uid = 0, .gid = 0, .pid = 1, .trusted = true};
+const Caller kAlice{.uid = 4001, .gid = 4001, .pid = 2, .trusted = false};
+const Caller kBob{.uid = 4002, .gid = 4002, .pid = 3, .trusted = false};
+
+StartRequest everything() {
+  StartRequest request;
+  request.target.all = true;
+  return request;
+}
+
+StartRequest by_comm(const std::string& comm) {
+  StartRequest request;
+  request.target.comms = {comm};
+  return request;
+}
+
+SyntheticSample sample_at(std::uint64_t address) { return SyntheticSample(kProcess).leaf(address); }
+
+class SessionsTest : public testing::Test {
+ protected:
+  explicit SessionsTest(const SessionLimits& limits = {}) : limits_(limits) {}
+
+  void SetUp() override { open(); }
+  void TearDown() override { close(); }
+
+  void open() {
+    sessions_.emplace(io_, source_, aggregator_, ResultStore::open(directory()).value(), limits_);
+  }
+  void close() {
+    if (!sessions_) return;
+    boost::asio::co_spawn(io_, sessions_->shut_down(), boost::asio::detached);
+    io_.restart();
+    io_.run_for(kHang);
+    sessions_.reset();
+  }
+
+  std::string directory() const { return scratch_.path() / "results"; }
+  Sessions& sessions() { return *sessions_; }
+
+  using Verb = boost::asio::awaitable<Result<ResultInfo>> (Sessions::*)(Caller, std::string);
+
+  // Runs the io thread until `over`.
+  void run_until(const std::function<bool()>& over) {
+    const auto limit = std::chrono::steady_clock::now() + kHang;
+    io_.restart();
+    while (!over() && std::chrono::steady_clock::now() < limit) io_.run_one_for(100ms);
+    ASSERT_TRUE(over());
+  }
+
+  void begin(Verb verb, const Caller& caller, const std::string& id,
+             std::optional<Result<ResultInfo>>& answer) {
+    boost::asio::co_spawn(io_, (sessions().*verb)(caller, id),
+                          [&answer](const std::exception_ptr&, Result<ResultInfo> result) {
+                            answer = std::move(result);
+                          });
+  }
+
+  Result<ResultInfo> run(Verb verb, const Caller& caller, const std::string& id) {
+    std::optional<Result<ResultInfo>> answer;
+    begin(verb, caller, id, answer);
+    run_until([&answer] { return answer.has_value(); });
+    return answer.value();
+  }
+  Result<ResultInfo> stop(const Caller& caller, const std::string& id) {
+    return run(&Sessions::stop, caller, id);
+  }
+  Result<ResultInfo> dump(const Caller& caller, const std::string& id) {
+    return run(&Sessions::dump, caller, id);
+  }
+
+  test::ScratchDirectory scratch_;
+  SessionLimits limits_;
+  boost::asio::io_context io_{1};
+  Aggregator aggregator_;
+  FakeSource source_{aggregator_};
+  std::optional<Sessions> sessions_;
+};
+
+TEST_F(SessionsTest, WritesWhatWasSampledBetweenStartAndStop) {
+  const std::string id = sessions().start(kRoot, everything()).value();
+  EXPECT_THAT(id, MatchesRegex("[0-9a-f]+"));
+  EXPECT_THAT(id, SizeIs(8));
+  for (std::uint64_t i = 0; i < 5; ++i) source_.take(sample_at(i), 0);
+  const Result<ResultInfo> result = stop(kRoot, id);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->result, id);
+  EXPECT_EQ(result->summary.session, id);
+  EXPECT_EQ(result->summary.ledger.taken, 5U);
+  EXPECT_EQ(result->summary.ledger.written, 5U);
+  EXPECT_EQ(result->summary.ledger.difference(), 0);
+  EXPECT_TRUE(sessions().open_result_file(kRoot, id, "unknown.7.prof"));
+  EXPECT_FALSE(source_.slots[0]);
+  EXPECT_EQ(source_.releases, 1);
+}
+
+TEST_F(SessionsTest, ShowsALossThatNobodyCounted) {
+  const std::string id = sessions().start(kRoot, everything()).value();
+  source_.take(sample_at(1), 0);
+  source_.slots[0]->ledger.taken += 2;  // dropped in silence
+  EXPECT_EQ(stop(kRoot, id)->summary.ledger.difference(), 2);
+}
+
+TEST_F(SessionsTest, GivesTheSameResultToEachStop) {
+  const std::string id = sessions().start(kRoot, everything()).value();
+  source_.take(sample_at(1), 0);
+  std::optional<Result<ResultInfo>> first;
+  std::optional<Result<ResultInfo>> second;
+  begin(&Sessions::stop, kRoot, id, first);
+  begin(&Sessions::stop, kRoot, id, second);
+  run_until([&] { return first && second; });
+  ASSERT_TRUE(*first);
+  ASSERT_TRUE(*second) << second->error().message;
+  EXPECT_EQ(**first, **second);
+  EXPECT_EQ(*stop(kRoot, id), **first);
+}
+
+TEST_F(SessionsTest, ForgetsAResultThatWasRemoved) {
+  const std::string id = sessions().start(kRoot, everything()).value();
+  ASSERT_TRUE(stop(kRoot, id));
+  EXPECT_THAT(sessions().sessions(kRoot), SizeIs(1));
+  ASSERT_TRUE(sessions().remove_result(kRoot, id));
+  EXPECT_EQ(stop(kRoot, id).error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(sessions().sessions(kRoot), IsEmpty());
+}
+
+TEST_F(SessionsTest, DumpsWithoutEnding) {
+  const std::string id = sessions().start(kRoot, everything()).value();
+  source_.take(sample_at(1), 0);
+  const Result<ResultInfo> first = dump(kRoot, id);
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_EQ(first->result, id + "-dump-1");
+  EXPECT_EQ(first->summary.ledger.written, 1U);
+  EXPECT_EQ(first->summary.ledger.difference(), 0);
+  source_.take(sample_at(2), 0);
+  EXPECT_EQ(dump(kRoot, id)->result, id + "-dump-2");
+  EXPECT_EQ(sessions().session(kRoot, id)->state, "running");
+  EXPECT_THAT(sessions().sessions(kRoot), SizeIs(1));
+  EXPECT_EQ(stop(kRoot, id)->summary.ledger.written, 2U);
+  EXPECT_EQ(dump(kRoot, id).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(SessionsTest, EndsAndStoresASessionWhoseDurationIsOver) {
+  StartRequest request = everything();
+  request.duration_ms = 10;
+  const std::string id = sessions().start(kRoot, request).value();
+  source_.take(sample_at(1), 0);
+  run_until([&] { return sessions().session(kRoot, id)->state == "ended"; });
+  EXPECT_FALSE(source_.slots[0]);
+  const Result<ResultInfo> result = stop(kRoot, id);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->summary.ledger.written, 1U);
+}
+
+TEST_F(SessionsTest, EndsASessionWhoseTargetsAreGone) {
+  StartRequest request;
+  request.target.pids = {static_cast<std::uint32_t>(::getpid())};
+  const std::string id = sessions().start(kRoot, request).value();
+  source_.take(sample_at(1), 0);
+  source_.slots[0]->has_targets = false;
+  EXPECT_FALSE(sessions().session(kRoot, id)->targets_alive);
+  run_until([&] { return sessions().session(kRoot, id)->state == "ended"; });
+  EXPECT_EQ(stop(kRoot, id)->summary.ledger.written, 1U);
+}
+
+TEST_F(SessionsTest, DrainsWhileASessionRunsAndOnlyThen) {
+  io_.run_for(300ms);
+  EXPECT_EQ(source_.drains, 0);
+  const std::string id = sessions().start(kRoot, everything()).value();
+  run_until([this] { return source_.drains >= 3; });
+  ASSERT_TRUE(stop(kRoot, id));
+  run_until([this, before = source_.drains] { return source_.drains >= before; });
+  const int after = source_.drains;
+  io_.restart();
+  io_.run_for(300ms);
+  EXPECT_LE(source_.drains, after + 1);
+}
+
+TEST_F(SessionsTest, StoresRunningSessionsAtTheEndAndFindsThemAfterARestart) {
+  const std::string id = sessions().start(kRoot, everything()).value();
+  source_.take(sample_at(1), 0);
+  close();
+  open();
+  ASSERT_THAT(sessions().sessions(kRoot), SizeIs(1));
+  EXPECT_EQ(sessions().sessions(kRoot)[0].state, "ended");
+  const Result<ResultInfo> result = stop(kRoot, id);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->summary.ledger.written, 1U);
+}
+
+TEST_F(SessionsTest, ReportsWhatTheSourceRefuses) {
+  source_.error = fail(ErrorCode::kNotFound, "no such process 1234");
+  EXPECT_EQ(sessions().start(kRoot, everything()).error().message, "no such process 1234");
+  EXPECT_THAT(sessions().sessions(kRoot), IsEmpty());
+}
+
+TEST_F(SessionsTest, RefusesARequestThatMakesNoSense) {
+  StartRequest unknown_event = everything();
+  unknown_event.event = "cpu-clok";
+  StartRequest both = everything();
+  both.frequency_hz = 99;
+  both.period = 1000;
+  StartRequest absurd = everything();
+  absurd.frequency_hz = 1'000'000'000;
+  for (const StartRequest& request : {StartRequest{}, unknown_event, both, absurd}) {
+    const Result<std::string> refused = sessions().start(kRoot, request);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument) << refused.error().message;
+  }
+  EXPECT_THAT(sessions().sessions(kRoot), IsEmpty());
+}
+
+TEST_F(SessionsTest, RestrictsACallerWithoutRights) {
+  const std::string id = sessions().start(kAlice, by_comm("x")).value();
+  ASSERT_TRUE(source_.slots[0]->target.restrict_to);
+  EXPECT_EQ(source_.slots[0]->target.restrict_to->uid, kAlice.uid);
+  EXPECT_EQ(source_.slots[0]->target.restrict_to->gid, kAlice.gid);
+  EXPECT_EQ(sessions().start(kAlice, everything()).error().code, ErrorCode::kPermissionDenied);
+  sessions().start(kRoot, everything()).value();
+  EXPECT_FALSE(source_.slots[1]->target.restrict_to);
+  source_.take(sample_at(1).kernel(0xffffffff9a123456), 0);
+  const Result<ResultInfo> result = stop(kAlice, id);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_THAT(result->files,
+              testing::Contains(testing::Field(&ResultFile::path, "objects/kernel.so")));
+}
+
+TEST_F(SessionsTest, KeepsCallersWithoutRightsApart) {
+  const std::string id = sessions().start(kAlice, by_comm("x")).value();
+  EXPECT_THAT(sessions().sessions(kBob), IsEmpty());
+  EXPECT_THAT(sessions().sessions(kRoot), SizeIs(1));
+  EXPECT_EQ(sessions().session(kBob, id).error().code, ErrorCode::kPermissionDenied);
+  EXPECT_EQ(stop(kBob, id).error().code, ErrorCode::kPermissionDenied);
+  EXPECT_EQ(dump(kBob, id).error().code, ErrorCode::kPermissionDenied);
+  ASSERT_TRUE(source_.slots[0]);
+  source_.take(sample_at(1), 0);
+  const Result<ResultInfo> result = stop(kAlice, id);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(stop(kBob, id).error().code, ErrorCode::kPermissionDenied);
+  EXPECT_EQ(sessions().open_result_file(kBob, id, "unknown.7.prof").error().code,
+            ErrorCode::kPermissionDenied);
+  EXPECT_EQ(sessions().remove_result(kBob, id).error().code, ErrorCode::kPermissionDenied);
+  EXPECT_TRUE(sessions().open_result_file(kAlice, id, "unknown.7.prof"));
+  EXPECT_TRUE(sessions().remove_result(kRoot, id));
+}
+
+TEST_F(SessionsTest, AllowsACallerWithoutRightsFourSessions) {
+  std::vector<std::string> ids;
+  for (int i = 0; i < 4; ++i) ids.push_back(sessions().start(kAlice, by_comm("x")).value());
+  EXPECT_EQ(sessions().start(kAlice, by_comm("x")).error().code, ErrorCode::kTooLarge);
+  EXPECT_TRUE(sessions().start(kBob, by_comm("x")));
+  EXPECT_TRUE(sessions().start(kRoot, by_comm("x")));
+  ASSERT_TRUE(stop(kAlice, ids[0]));  // ended ones count as well
+  EXPECT_FALSE(sessions().start(kAlice, by_comm("x")));
+  ASSERT_TRUE(sessions().remove_result(kAlice, ids[0]));
+  EXPECT_TRUE(sessions().start(kAlice, by_comm("x")));
+}
+
+class SmallSessionsTest : public SessionsTest {
+ protected:
+  SmallSessionsTest()
+      : SessionsTest({.session_max_bytes = 1 << 30,
+                      .untrusted_max_bytes = 64 << 10,
+                      .untrusted_max_sessions = 4,
+                      .untrusted_keep = 0s}) {}
+};
+
+TEST_F(SmallSessionsTest, CountsTheSamplesThatACallersShareHasNoRoomFor) {
+  const std::string id = sessions().start(kAlice, by_comm("x")).value();
+  for (std::uint64_t i = 0; i < 1000; ++i) source_.take(sample_at(i), 0);
+  const SessionLedger ledger = stop(kAlice, id)->summary.ledger;
+  EXPECT_EQ(ledger.taken, 1000U);
+  EXPECT_GT(ledger.lost.at("memory_limit"), 0U);
+  EXPECT_EQ(ledger.difference(), 0);
+}
+
+// A disk that is full until the test makes room.
+class FullDiskSessionsTest : public SessionsTest {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(directory());
+    ASSERT_EQ(::mount("profd-test", directory().c_str(), "tmpfs", 0, "size=16k"), 0)
+        << "needs root";
+    open();
+  }
+  void TearDown() override {
+    close();
+    ::umount2(directory().c_str(), MNT_DETACH);
+  }
+  void make_room() {
+    ASSERT_EQ(::mount("profd-test", directory().c_str(), "tmpfs", MS_REMOUNT, "size=16m"), 0);
+  }
+};
+
+TEST_F(FullDiskSessionsTest, KeepsItsSamplesForAnotherTry) {
+  const std::string id = sessions().start(kRoot, everything()).value();
+  for (std::uint64_t i = 0; i < 2000; ++i) source_.take(sample_at(i), 0);
+  const Result<ResultInfo> failed = stop(kRoot, id);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ErrorCode::kIo);
+  EXPECT_THAT(failed.error().message, HasSubstr("No space"));
+  EXPECT_EQ(sessions().session(kRoot, id)->state, "ended");
+  EXPECT_EQ(sessions().session(kRoot, id)->samples, 2000U);
+  make_room();
+  const Result<ResultInfo> result = stop(kRoot, id);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->summary.ledger.written, 2000U);
+  EXPECT_EQ(result->summary.ledger.difference(), 0);
+}
+
+}  // namespace
+}  // namespace profd
