@@ -16,6 +16,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value_to.hpp>
+#include <boost/system/system_error.hpp>
 #include <spdlog/spdlog.h>
 
 #include "daemon/file_io.h"
@@ -218,6 +219,8 @@ Result<StoredResult> ResultStore::load_one(const std::string& id) const {
     result.info.result = id;
     result.info.summary = std::move(*summary);
     return result;
+  } catch (const boost::system::system_error& problem) {
+    return fail(ErrorCode::kMalformed, std::string(kMetaFile) + ": " + problem.code().message());
   } catch (const std::exception& problem) {
     return fail(ErrorCode::kMalformed, std::string(kMetaFile) + ": " + problem.what());
   }
