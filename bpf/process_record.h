@@ -59,7 +59,6 @@ __noinline int profd_send_process(void)
 
 /* Tells user space who the process is, where this CPU has not done so yet under this comm. */
 static __always_inline void profd_announce_process(struct profd_scratch *scratch,
-						   struct task_struct *leader,
 						   const struct profd_comm *comm)
 {
 	struct profd_sent *sent = profd_sent_here();

@@ -119,6 +119,25 @@ static __always_inline void profd_send_sample(struct profd_scratch *scratch,
 		counters->sent++;
 }
 
+/* The sessions that want the current task; fills in the sample's process. 0 is counted here. */
+static __always_inline __u32 profd_select(struct profd_counters *counters,
+					  struct profd_scratch *scratch,
+					  struct profd_filter *filter, struct task_struct *task,
+					  const struct profd_comm *comm)
+{
+	struct profd_sample *sample = &scratch->sample;
+	struct task_struct *leader = task->group_leader;
+	__u32 sessions = 0;
+
+	if (profd_identify(leader, &sample->process))
+		sessions = profd_match(filter, sample->event_set, task, leader, comm);
+	else
+		counters->outside_namespace++;
+	if (!sessions)
+		counters->filtered++;
+	return sessions;
+}
+
 SEC("perf_event")
 int profd_tick(struct bpf_perf_event_data *ctx)
 {
@@ -126,7 +145,6 @@ int profd_tick(struct bpf_perf_event_data *ctx)
 	struct profd_scratch *scratch = profd_scratch_here();
 	struct profd_filter *filter = profd_filter_now();
 	__u64 event_set = bpf_get_attach_cookie(ctx);
-	struct profd_comm comm = {};
 
 	if (!counters)
 		return 0;
@@ -142,26 +160,19 @@ int profd_tick(struct bpf_perf_event_data *ctx)
 		return 0;
 	}
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct task_struct *leader = task->group_leader;
+	struct profd_comm comm = {};
 
-	if (!profd_identify(leader, &scratch->sample.process)) {
-		counters->outside_namespace++;
-		counters->filtered++;
-		return 0;
-	}
-	bpf_probe_read_kernel_str(&comm, sizeof(comm), leader->comm);
-	__u32 sessions = profd_match(filter, event_set, task, leader, &comm);
+	scratch->sample.event_set = event_set;
+	bpf_probe_read_kernel_str(&comm, sizeof(comm), task->group_leader->comm);
+	__u32 sessions = profd_select(counters, scratch, filter, task, &comm);
 
-	if (!sessions) {
-		counters->filtered++;
+	if (!sessions)
 		return 0;
-	}
 	profd_count_match(sessions);
 	scratch->sample.time_ns = bpf_ktime_get_ns();
 	scratch->sample.sessions = sessions;
-	scratch->sample.event_set = event_set;
 	scratch->announcements = filter->announcements;
-	profd_announce_process(scratch, leader, &comm);
+	profd_announce_process(scratch, &comm);
 	profd_fill_sample(ctx, scratch, task);
 	profd_send_sample(scratch, counters);
 	return 0;

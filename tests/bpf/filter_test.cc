@@ -298,6 +298,16 @@ TEST_F(FilterTest, ASlotThatIsUsedAgainStartsFromNothing) {
   EXPECT_LT(sampler_->slot_ledger(again).taken, 50U);
   collect(workload.pid(), 150);
   stop_balanced(again);
+}
+
+TEST_F(FilterTest, ALaterSessionIsToldAgainWhatAnEarlierOneWasTold) {
+  const Workload workload({"spin"});
+  for (std::size_t session = 1; session <= 2; ++session) {
+    const SessionSlot slot = start(target_of_pid(workload.pid()));
+    collect(workload.pid(), session * 100);
+    stop_balanced(slot);
+    sink_.forget();
+  }
   EXPECT_EQ(sink_.untold(), 0U);
 }
 

@@ -47,6 +47,11 @@ void RecordingSink::on_process(const ProcessView& process) noexcept {
                        .cgroup = std::string(process.cgroup)});
 }
 
+void RecordingSink::forget() {
+  mappings.clear();
+  told_.clear();
+}
+
 std::vector<const StoredSample*> RecordingSink::of_process(std::uint32_t tgid) const {
   std::vector<const StoredSample*> found;
   for (const StoredSample& sample : samples) {

@@ -56,6 +56,9 @@ class RecordingSink : public SampleSink {
                   std::shared_ptr<const MappedFile> file) noexcept override;
   void on_process(const ProcessView& process) noexcept override;
 
+  // Lets go of all that was told, as user space may at a session's end.
+  void forget();
+
   // Samples that came before the record of their process or of a mapping of theirs.
   [[nodiscard]] std::size_t untold() const { return untold_; }
   [[nodiscard]] std::vector<const StoredSample*> of_process(std::uint32_t tgid) const;
