@@ -106,6 +106,32 @@ TEST_F(ElfFileTest, FindsEachFunctionOnceAndInOrder) {
   EXPECT_EQ(symbols[1].address, std::max(hot, functions["main"]));
 }
 
+TEST_F(ElfFileTest, FindsNestedAndUnsizedFunctionsAndNoneInBetween) {
+  struct Case {
+    std::uint64_t offset;  // from `outer` on
+    const char* name;
+  };
+  const std::uint64_t outer = test::nm_functions(STACK_NO_PIE)["outer"];
+  std::vector<std::uint64_t> all;
+  for (const Case& c : {Case{4, "outer"},
+                        {20, "inner"},
+                        {28, "inner"},
+                        {40, "outer"},
+                        {56, ""},
+                        {68, "unsized"},
+                        {76, "unsized"},
+                        {84, "sized_after"},
+                        {100, ""}}) {
+    EXPECT_EQ(only_name_at(STACK_NO_PIE, outer + c.offset), c.name) << c.offset;
+    all.push_back(outer + c.offset);
+  }
+  std::vector<std::string> names;
+  for (const ElfSymbol& symbol : symbols_at(STACK_NO_PIE, all)) names.push_back(symbol.name);
+  EXPECT_THAT(names, testing::ElementsAre("outer", "inner", "unsized", "sized_after"));
+  EXPECT_EQ(symbols_at(STACK_NO_PIE, {outer + 20, outer + 40}).size(), 2U) << "both";
+  EXPECT_EQ(symbols_at(STACK_NO_PIE, {outer + 20, outer + 28}).size(), 1U) << "inner alone";
+}
+
 TEST_F(ElfFileTest, ReadsTheDynamicSymbolsOfAStrippedLibrary) {
   const auto functions = test::nm_functions(STACK_STRIPPED, "-D");
   ASSERT_TRUE(functions.contains("middle"));

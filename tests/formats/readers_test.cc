@@ -208,7 +208,7 @@ class FileImageTest : public ReadersTest, public testing::WithParamInterface<con
     ASSERT_TRUE(summary);
     base_ = summary->type == ET_DYN ? 0x555555554000 : 0;
     std::vector<std::uint64_t> hits;
-    for (const char* name : {"hot_leaf", "far_away", "middle"})
+    for (const char* name : {"hot_leaf", "far_away", "far_too", "middle"})
       hits.push_back(functions_.at(name) + 1);
     const auto symbols = find_elf_symbols(fd.get(), hits);
     ASSERT_TRUE(symbols);
@@ -259,6 +259,17 @@ TEST_P(FileImageTest, NamesTheHitFunctionsOfEverySegment) {
     if (std::string(reader) == "Perl" && profile.mappings.size() > 1) continue;
     EXPECT_EQ(report.rows, (std::map<std::string, Row>{
                                {"hot_leaf", {5, 5}}, {"far_away", {0, 5}}, {"middle", {0, 5}}}))
+        << reader;
+  }
+}
+
+TEST_P(FileImageTest, NamesTheHitFunctionsOfALaterSegmentInBothReaders) {
+  std::erase_if(image_.functions, [](const ElfSymbol& f) { return !f.name.starts_with("far_"); });
+  Profile profile = mapped();
+  profile.add_stack(std::vector<Frame>{{address("far_away") + 2, kExact}, {address("far_too") + 4}},
+                    5);
+  for (const auto& [reader, report] : reports(profile)) {
+    EXPECT_EQ(report.rows, (std::map<std::string, Row>{{"far_away", {5, 5}}, {"far_too", {0, 5}}}))
         << reader;
   }
 }
