@@ -21,6 +21,12 @@
 
 namespace profd {
 
+struct SessionCounts {
+  std::uint64_t samples = 0;
+  std::uint64_t lost = 0;
+  bool targets_alive = true;
+};
+
 struct Session {
   // Setting a time cancels who waits, so `stored` gets one once, which never comes.
   explicit Session(boost::asio::io_context& io)
@@ -37,6 +43,7 @@ struct Session {
   bool running = true;
   SessionSlot slot = 0;                 // while running
   std::optional<SessionSnapshot> held;  // ended, and neither stored nor with the worker
+  SessionCounts final_counts;           // once it has ended
   bool with_worker = false;
   unsigned dumps = 0;
 
@@ -56,11 +63,6 @@ struct Session {
 [[nodiscard]] SessionSnapshot snapshot_of(const Session& session);
 
 // As it is listed, with the given counts.
-struct SessionCounts {
-  std::uint64_t samples = 0;
-  std::uint64_t lost = 0;
-  bool targets_alive = true;
-};
 [[nodiscard]] SessionInfo info_of(const Session& session, const SessionCounts& counts);
 
 // Lost in the kernel side's counts and refused by the aggregator.

@@ -6,7 +6,8 @@
 
 namespace profd {
 
-void add_samples(SessionSnapshot& snapshot, SessionSamples samples, const ProcessTable& processes) {
+void add_samples(SessionSnapshot& snapshot, SessionSamples&& samples,
+                 const ProcessTable& processes) {
   snapshot.samples = samples.samples;
   snapshot.refused = samples.refused;
   snapshot.period_sum = samples.period_sum;

@@ -37,6 +37,7 @@ struct SessionSnapshot {
 };
 
 // Fills in what the samples say; each process with the image that is known of it.
-void add_samples(SessionSnapshot& snapshot, SessionSamples samples, const ProcessTable& processes);
+void add_samples(SessionSnapshot& snapshot, SessionSamples&& samples,
+                 const ProcessTable& processes);
 
 }  // namespace profd

@@ -253,20 +253,16 @@ std::size_t Sessions::running() const {
 }
 
 SessionInfo Sessions::describe(const Session& session) const {
-  if (session.running) {
-    const SessionSamples& samples = aggregator_.samples(session.slot);
-    return info_of(session, {.samples = samples.samples,
-                             .lost = lost_of(source_.slot_ledger(session.slot), samples.refused),
-                             .targets_alive = source_.has_targets(session.slot)});
-  }
-  if (!session.held) return info_of(session, {});
-  return info_of(session, {.samples = session.held->samples,
-                           .lost = lost_of(session.held->ledger, session.held->refused)});
+  if (!session.running) return info_of(session, session.final_counts);
+  const SessionSamples& samples = aggregator_.samples(session.slot);
+  return info_of(session, {.samples = samples.samples,
+                           .lost = lost_of(source_.slot_ledger(session.slot), samples.refused),
+                           .targets_alive = source_.has_targets(session.slot)});
 }
 
 Sessions::SessionPtr Sessions::add_session(const Caller& caller, const StartRequest& request,
                                            const EventSpec& event, SessionSlot slot) {
-  const auto session = std::make_shared<Session>(io_);
+  auto session = std::make_shared<Session>(io_);
   session->id = unused_id();
   session->owner = caller;
   session->request = request;
@@ -290,12 +286,16 @@ Sessions::SessionPtr Sessions::add_session(const Caller& caller, const StartRequ
 
 void Sessions::end(Session& session) {
   session.duration.cancel();
+  const bool targets_alive = source_.has_targets(session.slot);
   const SlotLedger ledger = source_.stop(session.slot);
   session.running = false;
   session.ended_steady = std::chrono::steady_clock::now();
   SessionSnapshot snapshot = snapshot_of(session);
   snapshot.ledger = ledger;
   add_samples(snapshot, aggregator_.close(session.slot), aggregator_.processes());
+  session.final_counts = {.samples = snapshot.samples,
+                          .lost = lost_of(ledger, snapshot.refused),
+                          .targets_alive = targets_alive};
   session.held = std::move(snapshot);
   if (running() == 0) drain_loop_.pause();
 }
@@ -320,7 +320,8 @@ Result<SessionSnapshot> Sessions::copy_samples(const Session& session) {
     if (accounted == snapshot.ledger.taken) break;
   }
   try {
-    add_samples(snapshot, aggregator_.samples(session.slot), aggregator_.processes());
+    SessionSamples copy = aggregator_.samples(session.slot);
+    add_samples(snapshot, std::move(copy), aggregator_.processes());
   } catch (const std::bad_alloc&) {
     return fail(ErrorCode::kTooLarge, "no memory for a copy of the samples of " + session.id);
   }

@@ -33,7 +33,7 @@ class Worker {
   boost::asio::awaitable<std::invoke_result_t<Work>> run(Work work) {
     using Value = std::invoke_result_t<Work>;
     auto begin = [this](auto handler, Work todo) {
-      post_work(std::move(handler), std::move(todo));
+      this->post_work(std::move(handler), std::move(todo));
     };
     return boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void(Value)>(
         std::move(begin), boost::asio::use_awaitable, std::move(work));

@@ -1,5 +1,5 @@
-// A program that is looked at and never run: functions whose addresses a test puts into samples. Without a C library, so
-// that its entry point has a symbol, as in a static program.
+// A program that is looked at and never run: functions whose addresses a test puts into samples.
+// Without a C library, so that its entry point has a symbol, as in a static program.
 
 __attribute__((noinline)) int leaf(int x) {
   volatile int sum = 0;
