@@ -77,30 +77,29 @@ Result<void> wait_for_the_end(const Recording& recording, Command* command) {
 
 // `record` can't be run again for the samples it has; `stop` can.
 Error with_way_out(Error error, const Recording& recording) {
+  const std::string stop = "'profctl stop " + recording.session + " -o DIR'";
   if (error.code == ErrorCode::kIo) {
-    error.hint = "profd keeps the samples: 'profctl stop " + recording.session +
-                 " -o DIR' writes them to another directory";
+    error.hint = "profd keeps the samples: " + stop + " writes them to another directory";
+  } else if (error.code == ErrorCode::kUnavailable) {
+    error.hint = "once profd answers again, " + stop + " writes what it has";
   }
   return error;
 }
 
 Result<void> stop_and_write(const Recording& recording, const Console& console) {
   const auto directory = directory_of(recording);
-  if (auto free = OutputDirectory::check(directory); !free) {
-    return with_way_out(free.error(), recording);
-  }
+  if (auto free = OutputDirectory::check(directory); !free) return free;
   const auto result = recording.client.stop(recording.session);
   if (!result) return result.error();
-  const auto fetched =
-      fetch_result(recording.client, *result, directory, recording.options.json, console);
-  if (!fetched) return with_way_out(fetched.error(), recording);
-  return {};
+  return fetch_result(recording.client, *result, directory, recording.options.json, console);
 }
 
 Result<void> record_to_the_end(const Recording& recording, Command* command,
                                const Console& console) {
-  if (auto waited = wait_for_the_end(recording, command); !waited) return waited;
-  return stop_and_write(recording, console);
+  auto recorded = wait_for_the_end(recording, command);
+  if (recorded) recorded = stop_and_write(recording, console);
+  if (!recorded) return with_way_out(recorded.error(), recording);
+  return {};
 }
 
 // A directory that can't be used is told before anything has run. Without -o its name is not known
