@@ -92,18 +92,24 @@ asio::awaitable<void> ControlServer::wait_until_idle(std::chrono::steady_clock::
   } else {
     idle_timer_.expires_after(limit);
   }
-  if (!idle()) co_await idle_timer_.async_wait(kAsValues);
+  if (!idle()) {
+    co_await idle_timer_.async_wait(kAsValues);
+  }
 }
 
 asio::awaitable<void> ControlServer::accept_all() {
   asio::steady_timer pause(io_);
+  bool starved = false;
   while (acceptor_.is_open()) {
     auto [error, socket] = co_await acceptor_.async_accept(kAsValues);
     if (!error) {
+      starved = false;
       admit(std::move(socket));
     } else if (error != asio::error::operation_aborted) {
       // Out of file descriptors or memory: the client waits in the backlog until others have gone.
-      spdlog::warn("could not accept a connection: {}", error.message());
+      // One line for all the tries of such a time.
+      if (!starved) spdlog::warn("could not accept a connection: {}", error.message());
+      starved = true;
       pause.expires_after(kAcceptPause);
       co_await pause.async_wait(kAsValues);
     }
