@@ -47,6 +47,7 @@ bool read_byte(int fd) {
 
 std::vector<char*> as_argv(std::vector<std::string>& arguments) {
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   return argv;

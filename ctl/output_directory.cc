@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <ranges>
 #include <utility>
 
 #include <stdio.h>
@@ -95,11 +94,11 @@ OutputDirectory::~OutputDirectory() {
     const auto [parent, name] = split(path);
     ::unlinkat(directories_.at(parent).get(), name.c_str(), 0);
   }
-  for (const std::string& path : std::views::reverse(made_below_)) {
-    const auto [parent, name] = split(path);
+  for (auto path = made_below_.rbegin(); path != made_below_.rend(); ++path) {
+    const auto [parent, name] = split(*path);
     ::unlinkat(directories_.at(parent).get(), name.c_str(), AT_REMOVEDIR);
   }
-  for (const fs::path& path : std::views::reverse(made_)) ::rmdir(path.c_str());
+  for (auto path = made_.rbegin(); path != made_.rend(); ++path) ::rmdir(path->c_str());
 }
 
 // With the directories above it, each noted to be taken away again.
@@ -121,7 +120,7 @@ Result<int> OutputDirectory::directory(const std::string& path) {
   if (known != directories_.end()) return known->second.get();
   const auto [parent_path, name] = split(path);
   const auto parent = directory(parent_path);
-  if (!parent) return parent;
+  if (!parent) return parent.error();
   const fs::path shown = shown_ / path;
   if (::mkdirat(*parent, name.c_str(), 0777) == 0) {
     made_below_.push_back(path);

@@ -27,7 +27,8 @@ Error not_permitted(const std::string& what) {
   return fail(ErrorCode::kPermissionDenied, what, "ask as root, or as a member of the group profd");
 }
 
-// Everything is read through this one descriptor, so that it is about one process: a reused pid gives ESRCH.
+// Everything is read through this one descriptor, so that it is about one process: a reused pid
+// gives ESRCH.
 Result<UniqueFd> open_process(pid_t pid) {
   const std::string path = "/proc/" + std::to_string(pid);
   UniqueFd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -45,8 +46,8 @@ Result<std::string> read_status(int process, pid_t pid) {
   return fail_errno("could not read the status of pid " + std::to_string(pid));
 }
 
-// The line that starts with `key`, which no process can forge: in "Name:", the only line with text of its own, the
-// kernel writes a line feed as "\n".
+// The line that starts with `key`, which no process can forge: in "Name:", the only line with text
+// of its own, the kernel writes a line feed as "\n".
 std::optional<Ids> ids_of(std::string_view status, std::string_view key) {
   const std::size_t line = status.find("\n" + std::string(key) + ":");
   if (line == std::string_view::npos) return std::nullopt;
@@ -66,8 +67,9 @@ bool all_are(const Ids& ids, std::uint32_t id) {
   return ids[0] == id && ids[1] == id && ids[2] == id;
 }
 
-// The kernel gives the files below /proc/PID to root when the process is not dumpable. Not /proc/PID itself: world-
-// readable directories keep the process's effective uid in any case (task_dump_owner).
+// The kernel gives the files below /proc/PID to root when the process is not dumpable. Not
+// /proc/PID itself: world-readable directories keep the process's effective uid in any case
+// (task_dump_owner).
 Result<bool> is_dumpable(int process, pid_t pid, uid_t uid) {
   struct stat info {};
   if (::fstatat(process, "fd", &info, AT_SYMLINK_NOFOLLOW) == 0) return info.st_uid == uid;

@@ -117,7 +117,9 @@ asio::awaitable<bool> HttpConnection::exchange() {
   const error_code error = co_await read(parser);
   if (error) {
     const auto explained = explain(error, parser.got_some() || buffer_.size() > 0, limits_);
-    if (explained) co_await write(reply_error(*explained), false);
+    if (explained) {
+      co_await write(reply_error(*explained), false);
+    }
     co_return false;
   }
   Request request{parser.get().method(), std::string(parser.get().target()),

@@ -162,7 +162,9 @@ asio::awaitable<Reply> answer(Service& service, Caller caller, Request& request)
   for (const Route& route : kRoutes) {
     if (!matches(route.pattern, request.target, exchange)) continue;
     is_there = true;
-    if (route.method == request.method) co_return co_await route.handler(exchange);
+    if (route.method == request.method) {
+      co_return co_await route.handler(exchange);
+    }
   }
   if (!is_there) co_return reply_error(fail(ErrorCode::kNotFound, "there is nothing at this path"));
   Reply reply = reply_error(fail(ErrorCode::kInvalidArgument, "this path has no such method"));

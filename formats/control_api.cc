@@ -332,7 +332,7 @@ Result<StatusInfo> parse_status_info(std::string_view text) {
 }
 
 Error parse_error(std::string_view text) {
-  const Error unreadable = fail(ErrorCode::kInternal, "profd answered " + quoted(text));
+  Error unreadable = fail(ErrorCode::kInternal, "profd answered " + quoted(text));
   const auto value = parse_json(text, kMaxAnswerDepth);
   const auto* const object = value ? value->if_object() : nullptr;
   const auto* const inner = object != nullptr ? object->if_contains("error") : nullptr;

@@ -1,6 +1,5 @@
 // Reads a JSON object into a struct, field by field, with the first failure kept and named by its
-// place
-// ("profiles[3].pid: expected a whole number"), so that a reader is a list of its fields.
+// place ("profiles[3].pid: expected a whole number"), so that a reader is a list of its fields.
 //
 // A struct becomes readable, also as an element or a member, by a function `Result<void>
 // read_json(const boost::json::value&, T&)` beside it.
