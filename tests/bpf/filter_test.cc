@@ -292,12 +292,13 @@ TEST_F(FilterTest, ASlotThatIsUsedAgainStartsFromNothing) {
   const Workload workload({"spin"});
   const SessionSlot first = start(target_of_pid(workload.pid()));
   collect(workload.pid(), 100);
-  stop_balanced(first);
+  const SlotLedger of_first = stop_balanced(first);
   const SessionSlot again = start(target_of_pid(workload.pid()));
   EXPECT_EQ(again, first);
-  EXPECT_LT(sampler_->slot_ledger(again).taken, 50U);
-  collect(workload.pid(), 150);
-  stop_balanced(again);
+  EXPECT_EQ(sampler_->slot_ledger(again).received, 0U);
+  collect(workload.pid(), of_first.received + 50);
+  const SlotLedger of_second = stop_balanced(again);
+  EXPECT_EQ(of_first.received + of_second.received, sink_.samples.size());
 }
 
 TEST_F(FilterTest, ALaterSessionIsToldAgainWhatAnEarlierOneWasTold) {

@@ -20,6 +20,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 TEST_F(LedgerTest, AForkStormIsAccountedForToTheLastTick) {
+  // Room for all of it: this test may be kept from draining on a busy host.
+  open({.ring_bytes = std::size_t{8} << 20, .bpf_object = {}});
   const Workload first({"storm"});
   const Workload second({"storm"});
   const SessionSlot all = start(target_of_all());
@@ -27,8 +29,8 @@ TEST_F(LedgerTest, AForkStormIsAccountedForToTheLastTick) {
   collect_for(seconds(3));
   const SlotLedger of_all = stop_balanced(all);
   const SlotLedger of_followed = stop_balanced(followed);
-  EXPECT_GT(of_all.received, 1000U);
-  EXPECT_GT(of_followed.received, 500U);
+  EXPECT_GT(of_all.received, 500U);
+  EXPECT_GT(of_followed.received, 50U);
   EXPECT_EQ(total(of_all.lost) + total(of_followed.lost), 0U);
   EXPECT_EQ(sink_.untold(), 0U);
   const SamplerLedger ledger = sampler_->ledger();

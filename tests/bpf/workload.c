@@ -43,6 +43,12 @@ static void ready(void) {
   if (write(STDOUT_FILENO, ".", 1) != 1) _exit(1);
 }
 
+// Children go with their parent, also when it went before they could ask for that.
+static void die_with(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
+}
+
 static double now(void) {
   struct timespec time;
 
@@ -177,11 +183,12 @@ STEP void run_storm(const char* argument) {
 
 // A child that spins; the parent sleeps and never reaps it. The child's pid goes to stdout.
 STEP void run_parent(const char* argument) {
+  pid_t parent = getpid();
   pid_t child = fork();
 
   (void)argument;
   if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    die_with(parent);
     while (!over) work_done++;
   }
   if (dprintf(STDOUT_FILENO, "%d\n", child) < 0) _exit(1);
@@ -204,8 +211,10 @@ STEP void run_fork_later(const char* argument) {
     work_done++;
     if (!fork_wanted) continue;
     fork_wanted = 0;
+    pid_t parent = getpid();
+
     if (fork() == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      die_with(parent);
       while (!over) work_done++;
     }
   }
