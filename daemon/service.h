@@ -1,6 +1,8 @@
-// What the control server asks of the rest of the daemon: sessions, their results, and the state of the whole.
+// What the control server asks of the rest of the daemon: sessions, their results, and the state of
+// the whole.
 //
-// Every verb takes the caller, whose rights are decided here and nowhere else. Called on the io thread only.
+// Every verb takes the caller, whose rights are decided here and nowhere else. Called on the io
+// thread only.
 
 #pragma once
 
@@ -42,7 +44,8 @@ class Service {
   virtual Result<SessionInfo> session(const Caller& caller, const std::string& id) = 0;
   virtual std::vector<SessionInfo> sessions(const Caller& caller) = 0;
 
-  // Encoding runs on the worker; the io thread goes on meanwhile. `id` by value: the coroutine outlives the call.
+  // Encoding runs on the worker; the io thread goes on meanwhile. `id` by value: the coroutine
+  // outlives the call.
   virtual boost::asio::awaitable<Result<ResultInfo>> stop(Caller caller, std::string id) = 0;
   virtual boost::asio::awaitable<Result<ResultInfo>> dump(Caller caller, std::string id) = 0;
 
