@@ -57,6 +57,12 @@ Result<std::uint64_t> parse_frequency(const std::string& text) {
                  "give 1 to " + max_sample_rate() + " samples a second, for example 99");
 }
 
+Result<std::uint64_t> parse_period(const std::string& text) {
+  std::uint64_t period = 0;
+  if (read_number(text, period) && period != 0) return period;
+  return invalid("\"" + text + "\" is no period", "give a number of events, for example 1000");
+}
+
 Result<std::uint64_t> parse_duration_ms(const std::string& text) {
   constexpr auto kUnits = std::to_array<std::pair<std::string_view, double>>(
       {{"", 1e3}, {"ms", 1}, {"s", 1e3}, {"m", 60e3}, {"h", 3600e3}});

@@ -19,6 +19,9 @@ namespace profd {
 // Hertz, at least 1. The host's upper limit is the daemon's to check; the error names it.
 [[nodiscard]] Result<std::uint64_t> parse_frequency(const std::string& text);
 
+// Events a sample, at least 1; nanoseconds for the clocks.
+[[nodiscard]] Result<std::uint64_t> parse_period(const std::string& text);
+
 // "500ms", "10s", "5m", "1h", "1.5h"; a plain number is seconds. At least 1 ms, in milliseconds.
 [[nodiscard]] Result<std::uint64_t> parse_duration_ms(const std::string& text);
 

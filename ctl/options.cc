@@ -53,6 +53,7 @@ struct Words {
   bool no_children = false;
   std::string event;
   std::string frequency;
+  std::string period;
   std::string duration;
 };
 
@@ -81,6 +82,8 @@ void add_sampling(CLI::App& verb, Words& words) {
       ->type_name("EVENT");
   verb.add_option("-F,--freq", words.frequency, "Samples a second on each CPU [99]")
       ->type_name("HZ");
+  verb.add_option("-c,--period", words.period, "Events a sample, instead of --freq")
+      ->type_name("N");
   verb.add_option("-d,--duration", words.duration, "End after 500ms, 10s, 5m, 1h")
       ->type_name("TIME");
 }
@@ -151,6 +154,11 @@ Result<void> read_sampling(const CLI::App& verb, const Words& words, StartReques
     const auto frequency_hz = parse_frequency(words.frequency);
     if (!frequency_hz) return frequency_hz.error();
     out.frequency_hz = *frequency_hz;
+  }
+  if (verb.count("--period") != 0) {
+    const auto period = parse_period(words.period);
+    if (!period) return period.error();
+    out.period = *period;
   }
   if (verb.count("--duration") != 0) {
     const auto duration_ms = parse_duration_ms(words.duration);

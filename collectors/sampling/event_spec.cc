@@ -1,15 +1,12 @@
 #include "collectors/sampling/event_spec.h"
 
 #include <linux/perf_event.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <fstream>
 
 #include "formats/nearest_name.h"
-#include "formats/unique_fd.h"
 
 namespace profd {
 namespace {
@@ -21,14 +18,13 @@ struct NamedEvent {
   bool is_time;
 };
 
-constexpr std::string_view kDefaultEvent = "cpu";
 constexpr std::uint64_t kDefaultFrequencyHz = 99;  // not 100: no lockstep with timers
 constexpr std::uint64_t kKernelDefaultMaxSampleRateHz = 100'000;
 constexpr std::uint64_t kNanosecondsPerSecond = 1'000'000'000;
 
 // perf's names and aliases, perf-list(1).
 constexpr std::array kEvents = {
-    NamedEvent{kDefaultEvent, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true},
+    NamedEvent{"cpu", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true},
     NamedEvent{"cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, true},
     NamedEvent{"task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, true},
     NamedEvent{"page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, false},
@@ -61,19 +57,6 @@ constexpr std::array kEvents = {
     NamedEvent{"idle-cycles-backend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND,
                false},
 };
-
-// In a VM without a virtual PMU the event type is there, but opening it fails.
-bool hardware_cycles_work() {
-  perf_event_attr attr{};
-  attr.size = sizeof attr;
-  attr.type = PERF_TYPE_HARDWARE;
-  attr.config = PERF_COUNT_HW_CPU_CYCLES;
-  attr.disabled = 1;
-  attr.exclude_kernel = 1;
-  const UniqueFd fd(
-      static_cast<int>(::syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC)));
-  return fd.valid();
-}
 
 Error unknown_event(std::string_view name) {
   const std::vector<std::string_view> known = event_names();
@@ -124,10 +107,6 @@ Result<EventSpec> make_event_spec(std::string_view name, std::uint64_t frequency
                  .config = event->config,
                  .is_time = event->is_time,
                  .unit = event->is_time ? "microseconds" : std::string(name)};
-  if (name == kDefaultEvent && period == 0 && hardware_cycles_work()) {
-    spec.type = PERF_TYPE_HARDWARE;
-    spec.config = PERF_COUNT_HW_CPU_CYCLES;
-  }
   if (const Result<void> rate = set_rate(spec, frequency_hz, period); !rate) return rate.error();
   return spec;
 }

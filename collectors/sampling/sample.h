@@ -1,7 +1,8 @@
 // What the sampling collector emits: one type per kind of record, checked once, borrowed.
 //
-// A view points into the ring buffer and is valid only during the call that hands it over. Its accessors cannot fail:
-// record.h checked every size before the view was made. Times are CLOCK_MONOTONIC nanoseconds.
+// A view points into the ring buffer and is valid only during the call that hands it over. Its
+// accessors cannot fail: record.h checked every size before the view was made. Times are
+// CLOCK_MONOTONIC nanoseconds.
 
 #pragma once
 
@@ -64,7 +65,8 @@ struct SampleView {
   profd_user_end user_end;
   bool kernel_truncated;
   std::uint8_t event_set;
-  // Leaf first. `words` is all three in a row: equal words (and counts) of one process are an equal stack.
+  // Leaf first. `words` is all three in a row: equal words (and counts) of one process are an equal
+  // stack.
   std::span<const std::uint64_t> words;
   std::span<const std::uint64_t> kernel_frames;
   std::span<const std::uint64_t> user_frames;  // UserFrame words
@@ -96,8 +98,8 @@ struct ProcessView {
   std::string_view cgroup;  // components, innermost first, each ended by NUL
 };
 
-// Where the events of a source go. Called on the io thread, in ring order: a mapping or process before the first
-// sample of the same CPU that needs it. Repeats of both are normal.
+// Where the events of a source go. Called on the io thread, in ring order: a mapping or process
+// before the first sample of the same CPU that needs it. Repeats of both are normal.
 class SampleSink {
  public:
   SampleSink() = default;
@@ -106,8 +108,10 @@ class SampleSink {
   virtual ~SampleSink() = default;
 
   virtual void on_sample(const SampleView& sample) noexcept = 0;
-  // `file` is null for a mapping without file and for a file that could not be opened; it may be kept.
-  virtual void on_mapping(const MappingView& mapping, std::shared_ptr<const MappedFile> file) noexcept = 0;
+  // `file` is null for a mapping without file and for a file that could not be opened; it may be
+  // kept.
+  virtual void on_mapping(const MappingView& mapping,
+                          std::shared_ptr<const MappedFile> file) noexcept = 0;
   virtual void on_process(const ProcessView& process) noexcept = 0;
 };
 

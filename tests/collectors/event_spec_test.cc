@@ -38,11 +38,14 @@ TEST(EventSpec, OnlyClocksAreTime) {
   }
 }
 
-TEST(EventSpec, PeriodsOfTheDefaultEventAreNanosecondsOfCpuTime) {
-  const Result<EventSpec> spec = make_event_spec("cpu", 0, 1'000'000);
-  ASSERT_TRUE(spec);
-  EXPECT_EQ(spec->type, static_cast<std::uint32_t>(PERF_TYPE_SOFTWARE));
-  EXPECT_EQ(spec->config, static_cast<std::uint64_t>(PERF_COUNT_SW_CPU_CLOCK));
+TEST(EventSpec, TheDefaultEventIsTheCpuClockWhoseSamplesAreTrueTime) {
+  for (const auto& [frequency_hz, period] : {std::pair(499u, 0u), std::pair(0u, 1'000'000u)}) {
+    const Result<EventSpec> spec = make_event_spec("cpu", frequency_hz, period);
+    ASSERT_TRUE(spec);
+    EXPECT_TRUE(spec->same_events(*make_event_spec("cpu-clock", frequency_hz, period)));
+    EXPECT_EQ(spec->type, static_cast<std::uint32_t>(PERF_TYPE_SOFTWARE));
+    EXPECT_EQ(spec->config, static_cast<std::uint64_t>(PERF_COUNT_SW_CPU_CLOCK));
+  }
 }
 
 TEST(EventSpec, RefusesARateAboveTheKernelsLimitAndNamesIt) {

@@ -24,6 +24,12 @@ Options parsed(const Words& words) {
   return result ? std::get<Options>(*result) : Options();
 }
 
+TEST(Options, TakesAPeriodInPlaceOfAFrequency) {
+  const Options options = parsed({"start", "-a", "-e", "page-faults", "-c", "100"});
+  EXPECT_EQ(options.request.period, 100u);
+  EXPECT_EQ(options.request.frequency_hz, 0u);
+}
+
 TEST(Options, TargetsAreCollectedFromEveryForm) {
   const Options options = parsed({"start", "-p", "1,2", "--pid", "3", "--pid=4", "-n", "nginx",
                                   "--comm", "a b", "-G", "/sys/fs/cgroup/system.slice", "--cgroup",
@@ -108,6 +114,8 @@ TEST(Options, WhatMakesNoSenseIsOneCauseAndAHint) {
       {{"start", "-a", "-F", ""}, "\"\""},
       {{"start", "-a", "-F", "1e9"}, "1e9"},
       {{"start", "-a", "-F", "-5"}, "-5"},
+      {{"start", "-a", "-c", "0"}, "\"0\""},
+      {{"start", "-a", "-c", "often"}, "often"},
       {{"start", "-a", "-d", "yesterday"}, "yesterday"},
       {{"start", "-a", "-d", ""}, "\"\""},
       {{"start", "-a", "--", "ls"}, "--"},
