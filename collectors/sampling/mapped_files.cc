@@ -102,7 +102,7 @@ MappedFile from_link(const FileKey& key, const std::string& link_path, Opened op
   return file;
 }
 
-MappedFile from_names(const MappingView& mapping, std::string error) {
+MappedFile from_names(const MappingView& mapping, const std::string& error) {
   MappedFile file{.key = mapping.file, .path = path_from_names(mapping.names)};
   if (file.path.empty()) file.path = "?";
   Opened opened = open_regular(file.path, mapping.file);
@@ -123,7 +123,7 @@ MappedFile open_file(const MappingView& mapping) {
     Opened again = open_regular(present, mapping.file);
     if (again.fd.valid()) return from_link(mapping.file, present, std::move(again));
   }
-  return from_names(mapping, std::move(opened.error));
+  return from_names(mapping, opened.error);
 }
 
 }  // namespace
