@@ -23,9 +23,10 @@ build: packages
 check: build
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
+# Without vptr: its check asks the kernel for a descriptor, and fails where a test has used them all up.
 check-asan: packages
 	@cmake -G Ninja -S . -B $(BUILD)-asan --log-level=WARNING -DCMAKE_BUILD_TYPE=Debug \
-	  -DCMAKE_CXX_FLAGS='-O1 -fsanitize=address,undefined -fno-sanitize-recover=all'
+	  -DCMAKE_CXX_FLAGS='-O1 -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all'
 	@cmake --build $(BUILD)-asan -j $(JOBS)
 	ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS) -LE lint
 

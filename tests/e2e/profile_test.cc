@@ -22,7 +22,8 @@ using ::testing::Key;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
-constexpr double kSharePoints = 5;  // percent points a share may be off
+// Percent points a share may be off: four standard deviations of 1,500 samples.
+constexpr double kSharePoints = 5;
 
 class ProfileTest : public ::testing::Test {
  protected:
@@ -61,7 +62,7 @@ void expect_shares(const Report& report, const std::string& which) {
 
 TEST_F(ProfileTest, SharesAndTimeOfAProgramAreThoseOfTheProgram) {
   const std::string program = workload("shares");
-  const SessionSummary summary = record({"-F", "499"}, {program, "3"});
+  const SessionSummary summary = record({"-F", "999"}, {program, "3"});
   const std::vector<ProfileSummary> profiles = profiles_of(summary, "shares");
   ASSERT_THAT(profiles, SizeIs(1));
   expect_shares(go_pprof(file(profiles[0])), "Go");
@@ -74,7 +75,7 @@ TEST_F(ProfileTest, SharesAndTimeOfAProgramAreThoseOfTheProgram) {
 
 TEST_F(ProfileTest, ThreadsAreInTheirProcessesProfile) {
   const std::string program = workload("shares");
-  const SessionSummary summary = record({"-F", "499"}, {program, "1", "3"});
+  const SessionSummary summary = record({"-F", "999"}, {program, "1", "3"});
   const std::vector<ProfileSummary> profiles = profiles_of(summary, "shares");
   ASSERT_THAT(profiles, SizeIs(1));
   const Report report = go_pprof(file(profiles[0]));
@@ -158,14 +159,14 @@ TEST_F(ProfileTest, ADeletedBinaryIsNamedByItsImage) {
   std::filesystem::copy_file(workload("shares"), program);
   Process process({program, "60"});
   const Ended started =
-      daemon_.profctl({"start", "-F", "499", "--pid", std::to_string(process.pid())});
+      daemon_.profctl({"start", "-F", "1999", "--pid", std::to_string(process.pid())});
   ASSERT_EQ(started.status, 0) << started.err;
   std::filesystem::remove(program);
   const std::string id = started.out.substr(0, started.out.find('\n'));
   ASSERT_TRUE(eventually([&] {
     const Ended listed = daemon_.profctl({"list", "--json"});
     const auto sessions = parse_session_list(listed.out);
-    return sessions && !sessions->empty() && (*sessions)[0].samples >= 300;
+    return sessions && !sessions->empty() && (*sessions)[0].samples >= 1500;
   }));
   const Ended stopped = daemon_.profctl({"stop", id, "-o", output_});
   ASSERT_EQ(stopped.status, 0) << stopped.err;
@@ -180,7 +181,7 @@ TEST_F(ProfileTest, APathWithSpacesIsNamed) {
   const std::filesystem::path program = directory_.path() / "a path" / "with spaces";
   std::filesystem::create_directory(program.parent_path());
   std::filesystem::copy_file(workload("shares"), program);
-  const SessionSummary summary = record({"-F", "499"}, {program, "1"});
+  const SessionSummary summary = record({"-F", "1999"}, {program, "1"});
   const std::vector<ProfileSummary> profiles = profiles_of(summary, "with spaces");
   ASSERT_THAT(profiles, SizeIs(1));
   EXPECT_THAT(profiles[0].path, ::testing::StartsWith("with_spaces."));
@@ -220,7 +221,7 @@ TEST_F(ProfileTest, AProgramInAnotherMountNamespaceAndChrootIsNamed) {
     return std::filesystem::read_symlink(exe, ignored).filename() == "isolated";
   }));
   const Ended recorded = daemon_.profctl(
-      {"record", "-F", "499", "-d", "2", "--pid", std::to_string(process.pid()), "-o", output_});
+      {"record", "-F", "1999", "-d", "2", "--pid", std::to_string(process.pid()), "-o", output_});
   ASSERT_EQ(recorded.status, 0) << recorded.err;
   const SessionSummary summary = read_summary(output_);
   EXPECT_EQ(summary.ledger.difference(), 0);

@@ -12,7 +12,11 @@
 #include <time.h>
 
 #define NOINLINE __attribute__((noinline, noclone))
-#define UNIT 400000
+/* A call of caller() takes 0.2 to 0.8 ms, another time each, so that no sampling frequency falls in
+ * step with it. */
+#define SMALLEST_UNIT 20000
+#define UNIT_STEPS 64
+#define UNIT_STEP 1000
 
 /* gcc leaves the frame out of a function that calls none, whatever the flags, unless it asks for
  * its address. */
@@ -20,12 +24,13 @@
 
 static volatile uint64_t sink;
 static double seconds;
+static __thread uint32_t unit, seed = 1;
 
 #define WORK(units)                                                                                \
 	do {                                                                                       \
 		KEEP_FRAME();                                                                      \
 		uint64_t hash = 14695981039346656037u;                                             \
-		for (uint32_t i = 0; i < (units)*UNIT; i++)                                        \
+		for (uint32_t i = 0; i < unit * (units); i++)                                      \
 			hash = (hash ^ i) * 1099511628211u;                                        \
 		sink = hash;                                                                       \
 	} while (0)
@@ -55,6 +60,8 @@ static double cpu_seconds(clockid_t clock)
 
 NOINLINE void caller(void)
 {
+	seed = seed * 1664525 + 1013904223;
+	unit = SMALLEST_UNIT + (seed >> 26) % UNIT_STEPS * UNIT_STEP;
 	hot_sixty();
 	hot_thirty();
 	hot_ten();
