@@ -1,9 +1,7 @@
 #include "ctl/fetch_result.h"
 
 #include <algorithm>
-#include <iomanip>
 #include <ostream>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,22 +50,13 @@ Result<void> write_files(Client& client, const ResultInfo& result, OutputDirecto
   return output.sync();
 }
 
-std::string percent_complete(const ProfileSummary& profile) {
-  if (profile.user_samples == 0) return "-";
-  const double share =
-      static_cast<double>(profile.complete_samples) / static_cast<double>(profile.user_samples);
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(1) << 100 * share << "%";
-  return text.str();
-}
-
-// PATH  SAMPLES  COMPLETE, the profiles with most samples first; "-" for what is no profile.
+// PATH  SAMPLES, the profiles with most samples first; the path alone for what is no profile.
 void print_files(const ResultInfo& result, const fs::path& directory, const Console& console) {
   std::vector<ProfileSummary> profiles = result.summary.profiles;
   std::ranges::stable_sort(profiles, std::ranges::greater(), &ProfileSummary::samples);
   for (const ProfileSummary& profile : profiles) {
     console.out << printable((directory / profile.path).string()) << "  " << profile.samples
-                << " samples  " << percent_complete(profile) << " complete\n";
+                << (profile.samples == 1 ? " sample\n" : " samples\n");
   }
   for (const ResultFile& file : result.files) {
     const bool told =
@@ -100,6 +89,9 @@ Result<void> fetch_result(Client& client, const ResultInfo& result, const fs::pa
     console.out << to_json(result.summary) << "\n";
   } else {
     print_files(result, directory, console);
+  }
+  if (result.summary.ledger.taken == 0) {
+    console.err << "profctl: nothing was sampled: no process matched, or none used the CPU\n";
   }
   if (has_objects(result) && build_dir(output->absolute()) == ".") {
     console.err << "hint: pprof can't parse the path " << printable(output->absolute().string())

@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kMaxIdle{5};
 
 Error not_running(const std::string& path) {
   return fail(ErrorCode::kUnavailable, "profd is not running: nobody listens on " + path,
-              "start it with 'systemctl start profd', or give its socket with --socket");
+              "start it as root, or give its socket with --socket");
 }
 
 Error explain(const error_code& error, const HttpClient::Limits& limits) {
@@ -27,7 +27,7 @@ Error explain(const error_code& error, const HttpClient::Limits& limits) {
     return fail(
         ErrorCode::kUnavailable,
         "profd did not answer within " + std::to_string(limits.answer.count() / 1000) + " s",
-        "see what it does: journalctl -u profd");
+        "its log says what it does");
   }
   if (error == http::error::body_limit || error == http::error::buffer_overflow) {
     return fail(ErrorCode::kMalformed, "profd's answer is longer than it may be");
@@ -37,7 +37,7 @@ Error explain(const error_code& error, const HttpClient::Limits& limits) {
     return fail(ErrorCode::kMalformed, "profd's answer is no HTTP: " + error.message());
   }
   return fail(ErrorCode::kUnavailable, "profd closed the connection before its answer was whole",
-              "see why: journalctl -u profd");
+              "its log says why");
 }
 
 }  // namespace

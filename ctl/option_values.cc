@@ -12,7 +12,9 @@
 namespace profd {
 namespace {
 
-constexpr std::string_view kCgroupMount = "/sys/fs/cgroup";
+// The longer first. The other is where v1 hierarchies are mounted beside v2.
+constexpr std::array<std::string_view, 2> kCgroupMounts = {"/sys/fs/cgroup/unified",
+                                                           "/sys/fs/cgroup"};
 constexpr double kMaxDurationMs = 1000.0 * 60 * 60 * 24 * 366;
 
 // The whole text as one number.
@@ -79,9 +81,13 @@ Result<std::uint64_t> parse_duration_ms(const std::string& text) {
 }
 
 std::string parse_cgroup(const std::string& text) {
-  if (!text.starts_with(kCgroupMount)) return text;
-  const std::string below = text.substr(kCgroupMount.size());
-  return below.empty() ? "/" : below;
+  for (const std::string_view mount : kCgroupMounts) {
+    if (!text.starts_with(mount)) continue;
+    const std::string below = text.substr(mount.size());
+    if (below.empty()) return "/";
+    if (below.starts_with('/')) return below;
+  }
+  return text;
 }
 
 }  // namespace profd

@@ -25,8 +25,8 @@ namespace profd {
 // "500ms", "10s", "5m", "1h", "1.5h"; a plain number is seconds. At least 1 ms, in milliseconds.
 [[nodiscard]] Result<std::uint64_t> parse_duration_ms(const std::string& text);
 
-// A cgroup's path below the cgroup v2 mount; one with the mount point (/sys/fs/cgroup) before it is
-// understood too.
+// A cgroup's path below the cgroup v2 mount; one with the mount point (/sys/fs/cgroup, or
+// /sys/fs/cgroup/unified) before it is understood too.
 [[nodiscard]] std::string parse_cgroup(const std::string& text);
 
 }  // namespace profd

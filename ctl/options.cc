@@ -80,7 +80,8 @@ void add_sampling(CLI::App& verb, Words& words) {
   verb.add_option("-e,--event", words.event,
                   "perf's name of the event, for example page-faults [cpu]")
       ->type_name("EVENT");
-  verb.add_option("-F,--freq", words.frequency, "Samples a second on each CPU [99]")
+  verb.add_option("-F,--freq", words.frequency,
+                  "Samples a second on each CPU [99]; for what is no time rather --period")
       ->type_name("HZ");
   verb.add_option("-c,--period", words.period, "Events a sample, instead of --freq")
       ->type_name("N");

@@ -61,7 +61,8 @@ Result<void> OutputDirectory::check(const fs::path& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     if (errno == ENOENT) return {};
-    return failed("could not look at " + path.string(), errno);
+    return fail(ErrorCode::kIo, "could not look at " + path.string() + ": " + std::strerror(errno),
+                "give another directory with -o");
   }
   if (!S_ISDIR(info.st_mode)) return is_there(path);
   if (is_taken(path / "session.json")) return is_there(path / "session.json");

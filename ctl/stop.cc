@@ -10,17 +10,21 @@ namespace {
 using Finish = Result<ResultInfo> (Client::*)(const std::string& id);
 
 int write_session(Client& client, Finish finish, const Options& options, const Console& console) {
-  const std::string directory =
-      options.output.empty() ? "profd-" + options.session : options.output;
   if (!is_valid_id(options.session)) {
     // The daemon has no such session either; but a path must not be made of it.
     return report(console,
                   fail(ErrorCode::kNotFound, "no session has the id \"" + options.session + "\"",
                        "'profctl list' shows the sessions"));
   }
-  if (auto free = OutputDirectory::check(directory); !free) return report(console, free.error());
+  // A dump's own directory by default has the number of the dump, which only the daemon knows.
+  const bool numbered = options.output.empty() && options.verb == Verb::kDump;
+  std::string directory = options.output.empty() ? "profd-" + options.session : options.output;
+  if (auto free = numbered ? Result<void>() : OutputDirectory::check(directory); !free) {
+    return report(console, free.error());
+  }
   const auto result = (client.*finish)(options.session);
   if (!result) return report(console, result.error());
+  if (numbered) directory = "profd-" + result->result;
   const auto fetched = fetch_result(client, *result, directory, options.json, console);
   return fetched ? static_cast<int>(kExitOk) : report(console, fetched.error());
 }

@@ -65,8 +65,8 @@ TEST_F(CommandsTest, StartPrintsTheIdAlone) {
 TEST_F(CommandsTest, StopWritesEveryFileAndThenLetsTheDaemonForget) {
   const Ran ran = run({"stop", "5f2c01ab", "-o", out_});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(ran.out, (out_ / "work.2.prof").string() + "  490 samples  50.0% complete\n" +
-                         (out_ / "work.1.prof").string() + "  5 samples  - complete\n" +
+  EXPECT_EQ(ran.out, (out_ / "work.2.prof").string() + "  490 samples\n" +
+                         (out_ / "work.1.prof").string() + "  5 samples\n" +
                          (out_ / "objects/kernel.so").string() + "\n" +
                          (out_ / "session.json").string() + "\n");
   EXPECT_EQ(ran.err, "");
@@ -213,7 +213,7 @@ TEST(NoDaemon, IsExitCodeThree) {
   for (const auto& words : table) {
     const Ran ran = run_with_socket(directory.path() / "absent", words);
     EXPECT_EQ(ran.code, 3) << words.front();
-    EXPECT_THAT(ran.err, HasSubstr("systemctl start profd"));
+    EXPECT_THAT(ran.err, HasSubstr("--socket"));
   }
 }
 
