@@ -18,7 +18,7 @@ std::string safe_file_name(std::string_view name, std::size_t max_bytes) {
   std::ranges::replace_if(
       safe, [](char c) { return !is_safe(c); }, '_');
   if (safe.empty()) return "_";
-  if (safe.front() == '.') safe.front() = '_';
+  if (safe.front() == '.' || safe.front() == '-') safe.front() = '_';
   return safe;
 }
 
