@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,7 +12,8 @@
 namespace profd {
 namespace {
 
-constexpr mode_t kMode = 0644;
+// Whoever may open the file may lock it, and so keep profd from starting.
+constexpr mode_t kMode = 0600;
 
 Error taken(int fd, const std::string& path) {
   const Result<std::string> text = read_all(fd, path);
@@ -25,6 +27,10 @@ Error taken(int fd, const std::string& path) {
 Result<InstanceLock> InstanceLock::take(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kMode));
   if (!fd.valid()) return fail_errno("could not open " + path);
+  // It may be there already, from before or from someone else.
+  if (::fchown(fd.get(), ::geteuid(), ::getegid()) != 0 || ::fchmod(fd.get(), kMode) != 0) {
+    return fail_errno("could not own " + path);
+  }
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return taken(fd.get(), path);
     return fail_errno("could not lock " + path);

@@ -11,9 +11,9 @@ namespace profd {
 
 class InstanceLock {
  public:
-  // Takes the lock and writes the own pid into `path`, which is made if absent (0644) and stays
-  // when the process ends: removing it would let two processes lock two files of one name. kBusy
-  // names the pid of the one that has it.
+  // Takes the lock and writes the own pid into `path`, which is made if absent and made the own
+  // user's alone (0600). It stays when the process ends: removing it would let two processes lock
+  // two files of one name. kBusy names the pid of the one that has it.
   static Result<InstanceLock> take(const std::string& path);
 
  private:

@@ -1,5 +1,6 @@
 #include "daemon/instance_lock.h"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +37,27 @@ TEST(InstanceLock, IsFreeOnceItsHolderIsGone) {
   const Result<InstanceLock> lock = InstanceLock::take(path);
   ASSERT_TRUE(lock) << lock.error().message;
   EXPECT_EQ(test::read_file(path), std::to_string(::getpid()) + "\n");
+}
+
+// Whoever can open a file can lock it.
+TEST(InstanceLock, IsNobodyElsesToOpen) {
+  const test::ScratchDirectory directory;
+  for (const bool was_there : {false, true}) {
+    SCOPED_TRACE(was_there ? "an existing file" : "a new file");
+    const std::string path = directory.path() / (was_there ? "old" : "new");
+    if (was_there) {
+      directory.write("old", "");
+      ASSERT_EQ(::chown(path.c_str(), 4711, 4711), 0) << "needs root";
+      ASSERT_EQ(::chmod(path.c_str(), 0666), 0);
+    }
+    const Result<InstanceLock> lock = InstanceLock::take(path);
+    ASSERT_TRUE(lock) << lock.error().message;
+    struct stat status {};
+    ASSERT_EQ(::stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, 0600U);
+    EXPECT_EQ(status.st_uid, ::geteuid());
+    EXPECT_EQ(status.st_gid, ::getegid());
+  }
 }
 
 TEST(InstanceLock, DoesNotFollowALink) {
