@@ -2,7 +2,8 @@
 //
 // The daemon may read every process, so it has to rebuild the check that the kernel would have made
 // for the caller: PTRACE_MODE_READ_REALCREDS, that is, real, effective and saved ids of the process
-// all equal the caller's, and the process is dumpable. What is decided here holds for the moment of
+// all equal the caller's, and the process is dumpable, has no capabilities and is in profd's user
+// namespace. What is decided here holds for the moment of
 // the request; the kernel side decides again at every sample (Target::restrict_to), so a target
 // that execs a set-uid program later is no longer taken.
 //
@@ -24,7 +25,7 @@ namespace profd {
 [[nodiscard]] Result<void> authorize_target(const Caller& caller, const TargetRequest& target);
 
 // The rule for one process. kNotFound: no such process; kPermissionDenied: another user's, one with
-// changed ids, or one that is not dumpable.
+// changed ids, one with capabilities or in another user namespace, or one that is not dumpable.
 [[nodiscard]] Result<void> authorize_process(const Caller& caller, pid_t pid);
 
 }  // namespace profd

@@ -4,8 +4,11 @@
 
 #include "daemon/authorization.h"
 
+#include <linux/capability.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,13 +33,27 @@ constexpr gid_t kOthers = 4722;
 struct Ids {
   std::array<uid_t, 3> uids;  // real, effective, saved
   std::array<gid_t, 3> gids;
+  bool keeps_capabilities = false;
+  bool own_user_namespace = false;  // without capabilities in it
 };
 
 constexpr Ids kAllAlice{{kAlice, kAlice, kAlice}, {kStaff, kStaff, kStaff}};
+constexpr Ids kCapableAlice{{kAlice, kAlice, kAlice}, {kStaff, kStaff, kStaff}, true};
+constexpr Ids kRemoteAlice{{kAlice, kAlice, kAlice}, {kStaff, kStaff, kStaff}, false, true};
+
+// A new user namespace comes with all of them.
+bool enter_user_namespace() {
+  if (::unshare(CLONE_NEWUSER) != 0) return false;
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  const std::array<__user_cap_data_struct, 2> none{};
+  return ::syscall(SYS_capset, &header, none.data()) == 0;
+}
 
 bool become(const Ids& ids) {
-  return ::setresgid(ids.gids[0], ids.gids[1], ids.gids[2]) == 0 &&
-         ::setresuid(ids.uids[0], ids.uids[1], ids.uids[2]) == 0;
+  return ::prctl(PR_SET_KEEPCAPS, ids.keeps_capabilities ? 1 : 0) == 0 &&
+         ::setresgid(ids.gids[0], ids.gids[1], ids.gids[2]) == 0 &&
+         ::setresuid(ids.uids[0], ids.uids[1], ids.uids[2]) == 0 &&
+         (!ids.own_user_namespace || enter_user_namespace());
 }
 
 // A process with these ids that sits and waits.
@@ -106,6 +123,7 @@ TEST(Authorization, IsTheKernelsRuleForEveryMixOfIds) {
   const Case table[] = {
       {"her own", kAllAlice, true, true},
       {"her own, not dumpable", kAllAlice, false, false},
+      {"her own, with capabilities", kCapableAlice, true, false},
       {"another user's", {{kBob, kBob, kBob}, {kStaff, kStaff, kStaff}}, true, false},
       {"root's", {{0, 0, 0}, {0, 0, 0}}, true, false},
       {"real uid another", {{kBob, kAlice, kAlice}, {kStaff, kStaff, kStaff}}, true, false},
@@ -129,6 +147,16 @@ TEST(Authorization, IsTheKernelsRuleForEveryMixOfIds) {
     const Caller trusted{.uid = kBob, .gid = kOthers, .pid = 1, .trusted = true};
     EXPECT_TRUE(authorize_process(trusted, process.pid())) << c.what;
   }
+}
+
+// Stricter than the kernel, which lets the namespace's owner: profd can't tell who that is.
+TEST(Authorization, AProcessInAnotherUserNamespaceIsRefused) {
+  const Sitter process(kRemoteAlice, true);
+  const auto decided = authorize_process(caller_of(kAlice, kStaff), process.pid());
+  ASSERT_FALSE(decided);
+  EXPECT_EQ(decided.error().code, ErrorCode::kPermissionDenied);
+  EXPECT_NE(decided.error().message.find("user namespace"), std::string::npos)
+      << decided.error().message;
 }
 
 TEST(Authorization, ANameCanNotForgeTheIds) {
