@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "formats/json_fields.h"
@@ -17,6 +18,11 @@ constexpr std::size_t kMaxRequestDepth = 4;
 constexpr std::size_t kMaxAnswerDepth = 12;
 constexpr std::size_t kMaxCommBytes = 15;  // the kernel keeps no more of a name
 constexpr std::size_t kMaxEventBytes = 128;
+// Each of a target's terms is looked at for every process that starts.
+constexpr std::size_t kMaxPids = 256;
+constexpr std::size_t kMaxComms = 64;
+constexpr std::size_t kMaxUids = 64;
+constexpr std::size_t kMaxCgroups = 8;
 constexpr std::size_t kMaxPathBytes = 1024;
 constexpr auto kMaxPathDepth = 8;
 constexpr std::size_t kMaxIdBytes = 64;
@@ -92,9 +98,38 @@ Result<void> check_cgroup(const std::string& path) {
                  "give it as below the cgroup v2 mount, for example /system.slice");
 }
 
+// Each stays where it first stood.
+template <class T>
+void fold_duplicates(std::vector<T>& terms) {
+  std::set<T> seen;
+  std::erase_if(terms, [&seen](const T& term) { return !seen.insert(term).second; });
+}
+
+void fold_duplicates(TargetRequest& target) {
+  fold_duplicates(target.pids);
+  fold_duplicates(target.comms);
+  fold_duplicates(target.uids);
+  fold_duplicates(target.cgroups);
+}
+
+Result<void> check_count(std::size_t count, std::size_t limit, const std::string& what) {
+  if (count <= limit) return {};
+  return invalid(
+      "a target may have " + std::to_string(limit) + " " + what + ", not " + std::to_string(count),
+      "start several sessions, or one of all processes");
+}
+
+Result<void> check_counts(const TargetRequest& target) {
+  if (auto checked = check_count(target.pids.size(), kMaxPids, "pids"); !checked) return checked;
+  if (auto checked = check_count(target.comms.size(), kMaxComms, "comms"); !checked) return checked;
+  if (auto checked = check_count(target.uids.size(), kMaxUids, "uids"); !checked) return checked;
+  return check_count(target.cgroups.size(), kMaxCgroups, "cgroups");
+}
+
 Result<void> check_target(const TargetRequest& target) {
   constexpr std::uint32_t kMaxPid = std::numeric_limits<std::int32_t>::max();
   if (target.empty()) return invalid("no target is given", "name a process, or all of them");
+  if (auto checked = check_counts(target); !checked) return checked;
   for (const std::uint32_t pid : target.pids) {
     if (pid == 0 || pid > kMaxPid) return invalid(std::to_string(pid) + " is no pid");
   }
@@ -295,6 +330,7 @@ Result<StartRequest> parse_start_request(std::string_view text) {
   if (!value) return value.error();
   StartRequest request;
   if (auto read = read_json(*value, request); !read) return invalid(read.error().message);
+  fold_duplicates(request.target);
   if (auto checked = check_request(request); !checked) return checked.error();
   return request;
 }

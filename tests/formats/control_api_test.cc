@@ -160,6 +160,52 @@ TEST(ControlApi, BadRequestsAreRefusedByName) {
   }
 }
 
+struct Bound {
+  const char* what;
+  std::size_t limit;
+  void (*add)(TargetRequest& target, std::uint32_t number);
+};
+
+constexpr Bound kBounds[] = {
+    {"pids", 256, [](TargetRequest& target, std::uint32_t n) { target.pids.push_back(n); }},
+    {"comms", 64,
+     [](TargetRequest& target, std::uint32_t n) { target.comms.push_back(std::to_string(n)); }},
+    {"uids", 64, [](TargetRequest& target, std::uint32_t n) { target.uids.push_back(n); }},
+    {"cgroups", 8,
+     [](TargetRequest& target, std::uint32_t n) {
+       target.cgroups.push_back("/" + std::to_string(n));
+     }},
+};
+
+TEST(ControlApi, ATargetHasOnlySoManyTermsOfAKind) {
+  for (const Bound& bound : kBounds) {
+    SCOPED_TRACE(bound.what);
+    StartRequest request;
+    for (std::uint32_t n = 1; n <= bound.limit; ++n) bound.add(request.target, n);
+    EXPECT_EQ(*parse_start_request(to_json(request)), request);
+    bound.add(request.target, 9999);
+    const auto refused = parse_start_request(to_json(request));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_NE(refused.error().message.find(std::to_string(bound.limit) + " " + bound.what),
+              std::string::npos)
+        << refused.error().message;
+  }
+}
+
+TEST(ControlApi, TermsGivenTwiceCountOnce) {
+  for (const Bound& bound : kBounds) {
+    SCOPED_TRACE(bound.what);
+    StartRequest once;
+    StartRequest often;
+    for (const std::uint32_t n : {7U, 3U}) bound.add(once.target, n);
+    for (int i = 0; i < 500; ++i) {
+      for (const std::uint32_t n : {7U, 3U}) bound.add(often.target, n);
+    }
+    EXPECT_EQ(*parse_start_request(to_json(often)), once);
+  }
+}
+
 TEST(ControlApi, ARequestCutAnywhereIsAnError) {
   const std::string whole = to_json(full_request());
   for (std::size_t cut = 0; cut < whole.size(); ++cut) {
