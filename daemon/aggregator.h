@@ -45,6 +45,9 @@ class Aggregator final : public SampleSink {
 
   [[nodiscard]] const ProcessTable& processes() const { return processes_; }
 
+  // Mappings that were over a limit since this was last asked.
+  [[nodiscard]] std::uint64_t take_unkept_mappings() { return processes_.take_unkept(); }
+
   // Lets go of the processes that no open session has samples of.
   void forget_processes();
 
