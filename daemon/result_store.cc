@@ -20,6 +20,7 @@
 #include <spdlog/spdlog.h>
 
 #include "daemon/file_io.h"
+#include "daemon/log_text.h"
 #include "daemon/result_writer.h"
 #include "daemon/session_writer.h"
 
@@ -28,6 +29,9 @@ namespace {
 
 constexpr const char* kMetaFile = "meta.json";
 constexpr const char* kSummaryFile = "session.json";
+
+// Far above what is written: 64 bytes a file and 350 a profile.
+constexpr std::size_t kMaxStoredJsonBytes = std::size_t{64} << 20;
 
 // What session.json does not say: whose it is and how long it stays.
 std::string encode_meta(const StoredResult& result) {
@@ -59,10 +63,26 @@ StoredResult decode_meta(const std::string& text) {
   return result;
 }
 
-// Never out of the results, and never through a link.
+// Whether what is read is the result that the directory's name promises.
+bool belongs_to(const StoredResult& result, const std::string& id) {
+  const std::string& session = result.session.session;
+  const bool named = result.is_dump ? id.starts_with(session + "-dump-") : id == session;
+  return named && is_valid_id(session) && is_valid_id(id) &&
+         std::ranges::all_of(result.info.files, [](const ResultFile& file) {
+           return is_valid_result_path(file.path);
+         });
+}
+
+// To the one who asks, what the disk lost is no wrong name.
+Error as_io(Error error) {
+  if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kIo;
+  return error;
+}
+
+// A file; never out of the results, never through a link, and never waiting for a writer.
 UniqueFd open_beneath(int directory, const std::string& path) {
   open_how how{};
-  how.flags = O_RDONLY | O_CLOEXEC;
+  how.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
   return UniqueFd(
       static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how)));
@@ -70,33 +90,43 @@ UniqueFd open_beneath(int directory, const std::string& path) {
 
 Result<std::string> read_beneath(int directory, const std::string& path) {
   const UniqueFd fd = open_beneath(directory, path);
-  if (!fd.valid()) return fail_errno("could not open " + path);
+  struct stat status {};
+  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) return fail_errno("could not open " + path);
+  if (!S_ISREG(status.st_mode)) return fail(ErrorCode::kMalformed, path + " is no file");
+  if (static_cast<std::uint64_t>(status.st_size) > kMaxStoredJsonBytes) {
+    return fail(ErrorCode::kTooLarge,
+                path + " is over " + std::to_string(kMaxStoredJsonBytes) + " bytes");
+  }
   return read_all(fd.get(), path);
+}
+
+std::uint64_t bytes_of_files(const std::vector<ResultFile>& files) {
+  std::uint64_t sum = 0;
+  for (const ResultFile& file : files) sum += file.bytes;
+  return sum;
+}
+
+// Adds what makes files a result.
+Result<void> finish_result(ResultWriter& writer, StoredResult& result) {
+  if (auto added = writer.add(kSummaryFile, to_json(result.info.summary)); !added) return added;
+  if (auto added = writer.add(kMetaFile, encode_meta(result)); !added) return added;
+  result.own_bytes = bytes_of_files(writer.files()) - bytes_of_files(result.info.files);
+  return writer.commit(result.info.result);
 }
 
 }  // namespace
 
-std::uint64_t StoredResult::bytes() const {
-  std::uint64_t sum = 0;
-  for (const ResultFile& file : info.files) sum += file.bytes;
-  return sum;
-}
+std::uint64_t StoredResult::bytes() const { return own_bytes + bytes_of_files(info.files); }
 
 Result<StoredResult> write_result(const std::string& results_dir, const SessionSnapshot& snapshot,
                                   StoredResult result) {
   Result<ResultWriter> writer = ResultWriter::create(results_dir);
-  if (!writer) return writer.error();
+  if (!writer) return as_io(writer.error());
   Result<SessionSummary> summary = write_session(snapshot, *writer);
-  if (!summary) return summary.error();
+  if (!summary) return as_io(summary.error());
   result.info.summary = std::move(*summary);
   result.info.files = writer->files();
-  if (Result<void> added = writer->add(kSummaryFile, to_json(result.info.summary)); !added) {
-    return added.error();
-  }
-  if (Result<void> added = writer->add(kMetaFile, encode_meta(result)); !added) {
-    return added.error();
-  }
-  if (Result<void> done = writer->commit(result.info.result); !done) return done.error();
+  if (auto finished = finish_result(*writer, result); !finished) return as_io(finished.error());
   return result;
 }
 
@@ -105,11 +135,13 @@ Result<ResultStore> ResultStore::open(const std::string& results_dir) {
   std::filesystem::create_directories(results_dir, error);
   if (error) return fail_errno("could not make " + results_dir, error.value());
   if (::chmod(results_dir.c_str(), S_IRWXU) != 0) return fail_errno("could not own " + results_dir);
-  UniqueFd directory(::open(results_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.valid()) return fail_errno("could not open " + results_dir);
-  ResultStore store(results_dir, std::move(directory));
+  ResultStore store(results_dir);
   if (Result<void> loaded = store.load(); !loaded) return loaded.error();
   return store;
+}
+
+UniqueFd ResultStore::directory_fd() const {
+  return UniqueFd(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
 void ResultStore::adopt(StoredResult result) {
@@ -136,6 +168,20 @@ std::vector<const StoredResult*> ResultStore::all() const {
   return all;
 }
 
+std::size_t ResultStore::dumps_of(uid_t uid) const {
+  return static_cast<std::size_t>(std::ranges::count_if(results_, [uid](const auto& entry) {
+    const StoredResult& result = entry.second.result;
+    return result.is_dump && result.session.uid == uid;
+  }));
+}
+
+Result<void> ResultStore::check(const StoredResult& result) const {
+  const std::string& id = result.info.result;
+  const UniqueFd directory = directory_fd();
+  if (open_beneath(directory.get(), id + "/" + kMetaFile).valid()) return {};
+  return as_io(fail_errno("could not open result " + id));
+}
+
 Result<OpenedFile> ResultStore::open_file(const StoredResult& result,
                                           const std::string& path) const {
   const std::string& id = result.info.result;
@@ -143,10 +189,11 @@ Result<OpenedFile> ResultStore::open_file(const StoredResult& result,
                            [&path](const ResultFile& file) { return file.path == path; })) {
     return fail(ErrorCode::kNotFound, "result " + id + " has no file " + path);
   }
-  OpenedFile opened{.fd = open_beneath(directory_.get(), id + "/" + path)};
+  const UniqueFd directory = directory_fd();
+  OpenedFile opened{.fd = open_beneath(directory.get(), id + "/" + path)};
   struct stat status {};
   if (!opened.fd.valid() || ::fstat(opened.fd.get(), &status) != 0) {
-    return fail_errno("could not open " + path + " of result " + id);
+    return as_io(fail_errno("could not open " + path + " of result " + id));
   }
   opened.bytes = static_cast<std::uint64_t>(status.st_size);
   return opened;
@@ -156,10 +203,11 @@ Result<OpenedFile> ResultStore::open_file(const StoredResult& result,
 Result<void> ResultStore::remove(const std::string& id) {
   if (results_.erase(id) == 0) return fail(ErrorCode::kNotFound, "no result " + id);
   const std::string doomed = ".removed-" + id;
-  if (::renameat(directory_.get(), id.c_str(), directory_.get(), doomed.c_str()) != 0) {
-    return fail_errno("could not remove result " + id);
+  const UniqueFd directory = directory_fd();
+  if (::renameat(directory.get(), id.c_str(), directory.get(), doomed.c_str()) != 0) {
+    return as_io(fail_errno("could not remove result " + id));
   }
-  return remove_tree(directory_.get(), doomed);
+  return remove_tree(directory.get(), doomed);
 }
 
 void ResultStore::expire() {
@@ -193,24 +241,26 @@ Result<void> ResultStore::load() {
     names.push_back(entry.path().filename().string());
   }
   if (error) return fail_errno("could not list " + path_, error.value());
+  const UniqueFd directory = directory_fd();
   for (const std::string& name : names) {
     if (name.starts_with('.')) {  // not renamed into place, or on its way out
-      if (Result<void> removed = remove_tree(directory_.get(), name); !removed) return removed;
+      if (Result<void> removed = remove_tree(directory.get(), name); !removed) return removed;
       continue;
     }
     if (Result<StoredResult> result = load_one(name)) {
       adopt(std::move(*result));
     } else {
-      spdlog::warn("result {} is left alone: {}", name, result.error().message);
+      spdlog::warn("result {} is left alone: {}", log_text(name), result.error().message);
     }
   }
   return {};
 }
 
 Result<StoredResult> ResultStore::load_one(const std::string& id) const {
-  const Result<std::string> meta = read_beneath(directory_.get(), id + "/" + kMetaFile);
+  const UniqueFd directory = directory_fd();
+  const Result<std::string> meta = read_beneath(directory.get(), id + "/" + kMetaFile);
   if (!meta) return meta.error();
-  const Result<std::string> json = read_beneath(directory_.get(), id + "/" + kSummaryFile);
+  const Result<std::string> json = read_beneath(directory.get(), id + "/" + kSummaryFile);
   if (!json) return json.error();
   Result<SessionSummary> summary = parse_session_summary(*json);
   if (!summary) return summary.error();
@@ -218,7 +268,9 @@ Result<StoredResult> ResultStore::load_one(const std::string& id) const {
     StoredResult result = decode_meta(*meta);
     result.info.result = id;
     result.info.summary = std::move(*summary);
-    return result;
+    result.own_bytes = meta->size() + json->size();
+    if (belongs_to(result, id)) return result;
+    return fail(ErrorCode::kMalformed, std::string(kMetaFile) + " is of another result");
   } catch (const boost::system::system_error& problem) {
     return fail(ErrorCode::kMalformed, std::string(kMetaFile) + ": " + problem.code().message());
   } catch (const std::exception& problem) {

@@ -26,15 +26,17 @@ inline constexpr std::chrono::seconds kShortKeeping{15 * 60};
 struct StoredResult {
   SessionInfo session;  // as listed; its uid is the owner's
   ResultInfo info;
+  std::uint64_t own_bytes = 0;  // of the files beside info.files
   bool is_dump = false;
   std::chrono::seconds keep{};  // 0: until it is removed
   std::chrono::system_clock::time_point created;
 
-  [[nodiscard]] std::uint64_t bytes() const;
+  [[nodiscard]] std::uint64_t bytes() const;  // on the disk
 };
 
 // Writes a result and commits it as `result.info.result`: session.json and meta.json beside the
-// profiles. Fills in info.summary and info.files. On an error nothing of it is left. On the worker.
+// profiles. Fills in info.summary, info.files and own_bytes. On an error nothing of it is left; a
+// directory that is gone is kIo. On the worker.
 Result<StoredResult> write_result(const std::string& results_dir, const SessionSnapshot& snapshot,
                                   StoredResult result);
 
@@ -51,6 +53,11 @@ class ResultStore {
   // Null when there is none of that id.
   [[nodiscard]] const StoredResult* find(const std::string& id) const;
   [[nodiscard]] std::vector<const StoredResult*> all() const;
+
+  [[nodiscard]] std::size_t dumps_of(uid_t uid) const;
+
+  // kIo when it is not on the disk, since someone else removed it.
+  [[nodiscard]] Result<void> check(const StoredResult& result) const;
 
   // `path` must be one of the result's files.
   [[nodiscard]] Result<OpenedFile> open_file(const StoredResult& result,
@@ -69,14 +76,15 @@ class ResultStore {
     std::optional<std::chrono::steady_clock::time_point> deadline;
   };
 
-  ResultStore(std::string path, UniqueFd directory)
-      : path_(std::move(path)), directory_(std::move(directory)) {}
+  explicit ResultStore(std::string path) : path_(std::move(path)) {}
 
   Result<void> load();
   [[nodiscard]] Result<StoredResult> load_one(const std::string& id) const;
 
+  // Opened for each use, so that results work again when the directory was removed and is back.
+  [[nodiscard]] UniqueFd directory_fd() const;
+
   std::string path_;
-  UniqueFd directory_;
   std::map<std::string, Kept> results_;
 };
 

@@ -186,6 +186,70 @@ TEST_F(ResultStoreTest, LeavesAloneWhatItCannotRead) {
   }
 }
 
+TEST_F(ResultStoreTest, ReadsOnlyFilesOfTheSizeItWrites) {
+  for (const char* file : {"meta.json", "session.json"}) {
+    for (const bool is_pipe : {true, false}) {
+      SCOPED_TRACE(std::string(file) + (is_pipe ? " is a pipe" : " is vast"));
+      open();
+      write(result_named("0000000a")).value();
+      const std::string path = directory() + "/0000000a/" + file;
+      if (is_pipe) {
+        ASSERT_EQ(::unlink(path.c_str()), 0);
+        ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+      } else {
+        ASSERT_EQ(::truncate(path.c_str(), off_t{1} << 40), 0);
+      }
+      EXPECT_EQ(open().find("0000000a"), nullptr);
+      std::filesystem::remove_all(directory());
+    }
+  }
+}
+
+TEST_F(ResultStoreTest, TakesAResultOnlyUnderItsOwnName) {
+  open();
+  write(result_named("0000000a")).value();
+  StoredResult dump = result_named("0000000b-dump-1");
+  dump.session.session = "0000000b";
+  dump.is_dump = true;
+  write(dump).value();
+  for (const char* name : {"0000000c", "0000000a-dump-1", "not an id"}) {
+    std::filesystem::copy(directory() + "/0000000a", directory() + "/" + name,
+                          std::filesystem::copy_options::recursive);
+  }
+  std::filesystem::copy(directory() + "/0000000b-dump-1", directory() + "/0000000b",
+                        std::filesystem::copy_options::recursive);
+  const ResultStore store = open();
+  EXPECT_THAT(store.all(), SizeIs(2));
+  EXPECT_NE(store.find("0000000a"), nullptr);
+  EXPECT_NE(store.find("0000000b-dump-1"), nullptr);
+}
+
+TEST_F(ResultStoreTest, CountsEveryByteOnTheDisk) {
+  ResultStore store = open();
+  store.adopt(write(result_named("0000000a", 1000)).value());
+  std::uint64_t on_disk = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory())) {
+    if (entry.is_regular_file()) on_disk += entry.file_size();
+  }
+  EXPECT_EQ(store.bytes_of(1000), on_disk);
+  EXPECT_EQ(store.bytes(), on_disk);
+  EXPECT_EQ(open().bytes_of(1000), on_disk);
+}
+
+TEST_F(ResultStoreTest, TellsThatTheDiskHasLostAResult) {
+  ResultStore store = open();
+  store.adopt(write(result_named("0000000a")).value());
+  const StoredResult& result = *store.find("0000000a");
+  EXPECT_TRUE(store.check(result));
+  std::filesystem::remove_all(directory());
+  EXPECT_EQ(store.check(result).error().code, ErrorCode::kIo);
+  EXPECT_EQ(store.open_file(result, "work.7.prof").error().code, ErrorCode::kIo);
+  EXPECT_EQ(write(result_named("0000000b")).error().code, ErrorCode::kIo);
+  std::filesystem::create_directory(directory());
+  store.adopt(write(result_named("0000000b")).value());
+  EXPECT_TRUE(store.open_file(*store.find("0000000b"), "work.7.prof"));
+}
+
 TEST_F(ResultStoreTest, NeverReplacesAResult) {
   open();
   const StoredResult first = write(result_named("0000000a"), 10).value();
