@@ -118,7 +118,8 @@ Result<std::vector<InstanceLock>> lock_out_others(const Config& config) {
   return locks;
 }
 
-boost::asio::awaitable<void> run_until_signal(boost::asio::io_context& io, ControlServer& server,
+// False when sessions were lost at the end.
+boost::asio::awaitable<bool> run_until_signal(boost::asio::io_context& io, ControlServer& server,
                                               Sessions& sessions) {
   boost::asio::signal_set signals(io, SIGTERM, SIGINT);
   server.start();
@@ -126,7 +127,7 @@ boost::asio::awaitable<void> run_until_signal(boost::asio::io_context& io, Contr
       co_await signals.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
   spdlog::info("ending on signal {}", signal);
   co_await server.stop();
-  co_await sessions.shut_down();
+  co_return co_await sessions.shut_down();
 }
 
 // Members are made top to bottom and go in reverse: the sink outlives the sampler.
@@ -144,11 +145,14 @@ Result<void> serve(const Config& config) {
   Result<std::unique_ptr<ControlServer>> server = ControlServer::open(io, config.socket, sessions);
   if (!server) return server.error();
   spdlog::info("profd " PROFD_VERSION " listens on {}", config.socket);
+  bool all_stored = false;
   boost::asio::co_spawn(io, run_until_signal(io, **server, sessions),
-                        [](const std::exception_ptr& problem) {
+                        [&all_stored](const std::exception_ptr& problem, bool stored) {
                           if (problem) std::rethrow_exception(problem);
+                          all_stored = stored;
                         });
   io.run();
+  if (!all_stored) return fail(ErrorCode::kIo, "samples are lost, since they could not be stored");
   return {};
 }
 

@@ -45,7 +45,9 @@ struct Session {
   std::optional<SessionSnapshot> held;  // ended, and neither stored nor with the worker
   SessionCounts final_counts;           // once it has ended
   bool with_worker = false;
+  std::uint64_t bytes_with_worker = 0;  // of its samples and of copies of them
   unsigned dumps = 0;
+  unsigned dumps_with_worker = 0;
 
   boost::asio::steady_timer duration;  // ends it
   boost::asio::steady_timer stored;    // cancelled when the worker is through with it

@@ -16,6 +16,7 @@
 
 #include "collectors/sampling/loss.h"
 #include "daemon/authorization.h"
+#include "daemon/log_text.h"
 #include "daemon/process_usage.h"
 
 namespace profd {
@@ -37,6 +38,11 @@ Error not_found(const std::string& id) {
 
 Error not_yours(const std::string& id) {
   return fail(ErrorCode::kPermissionDenied, "session " + id + " is another user's");
+}
+
+Error holds_too_much() {
+  return fail(ErrorCode::kTooLarge, "your sessions and results hold too much",
+              "fetch them with profctl stop");
 }
 
 // Nothing may be thrown on the worker's thread. What can be is a lack of memory.
@@ -77,11 +83,12 @@ Result<std::string> Sessions::start(const Caller& caller, const StartRequest& re
   const Result<EventSpec> event =
       make_event_spec(request.event, request.frequency_hz, request.period);
   if (!event) return event.error();
+  if (Result<void> fits = check_rate(caller, *event); !fits) return fits.error();
   const Result<SessionSlot> slot = source_.start(*event, target_of(request, caller));
   if (!slot) return slot.error();
   const SessionPtr session = add_session(caller, request, *event, *slot);
   spdlog::info("session {} started by uid {}: {}, {}", session->id, caller.uid,
-               profd::describe(request.target), event->name);
+               log_text(profd::describe(request.target)), log_text(event->name));
   return session->id;
 }
 
@@ -110,6 +117,7 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::stop(Caller caller, std::st
   if (!session) {
     const Result<const StoredResult*> stored = find_stored(caller, id);
     if (!stored) co_return stored.error();
+    if (Result<void> there = store_.check(**stored); !there) co_return there.error();
     co_return (*stored)->info;
   }
   if ((*session)->running) end(**session);
@@ -124,10 +132,7 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::dump(Caller caller, std::st
     co_return fail(ErrorCode::kInvalidArgument, "session " + id + " has ended",
                    "profctl stop " + id + " fetches it");
   }
-  if (!caller.trusted && bytes_held_by(caller.uid) > limits_.untrusted_max_bytes) {
-    co_return fail(ErrorCode::kTooLarge, "your sessions and results hold too much",
-                   "fetch them with profctl stop");
-  }
+  if (Result<void> fits = check_dump_quota(caller, **session); !fits) co_return fits.error();
   Result<SessionSnapshot> snapshot = copy_samples(**session);
   if (!snapshot) co_return snapshot.error();
   StoredResult result;
@@ -135,7 +140,12 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::dump(Caller caller, std::st
   result.is_dump = true;
   result.keep = kShortKeeping;
   result.info.result = id + "-dump-" + std::to_string(++(*session)->dumps);
+  const std::uint64_t bytes = snapshot->bytes;
+  ++(*session)->dumps_with_worker;
+  (*session)->bytes_with_worker += bytes;
   Written written = co_await write(std::move(*snapshot), std::move(result));
+  (*session)->bytes_with_worker -= bytes;
+  --(*session)->dumps_with_worker;
   if (!written.result) co_return written.result.error();
   ResultInfo info = written.result->info;
   store_.adopt(std::move(*written.result));
@@ -182,8 +192,9 @@ StatusInfo Sessions::status(const Caller& /*caller*/) {
   return status;
 }
 
-boost::asio::awaitable<void> Sessions::shut_down() {
+boost::asio::awaitable<bool> Sessions::shut_down() {
   shutting_down_ = true;
+  bool all_stored = true;
   second_.cancel();
   const std::map<std::string, SessionPtr> all = sessions_;
   for (const auto& [id, session] : all) {
@@ -192,8 +203,11 @@ boost::asio::awaitable<void> Sessions::shut_down() {
   drain_loop_.stop();
   for (const auto& [id, session] : all) {
     const Result<ResultInfo> stored = co_await store(session);
-    if (!stored) spdlog::error("session {} is lost: {}", id, stored.error().message);
+    if (stored) continue;
+    spdlog::error("session {} is lost: {}", id, stored.error().message);
+    all_stored = false;
   }
+  co_return all_stored;
 }
 
 Result<Sessions::SessionPtr> Sessions::find(const Caller& caller, const std::string& id) const {
@@ -224,9 +238,44 @@ Result<void> Sessions::check_quota(const Caller& caller) const {
                 "fetch one with profctl stop");
   }
   if (bytes_held_by(caller.uid) > limits_.untrusted_max_bytes) {
-    return fail(ErrorCode::kTooLarge, "your sessions and results hold too much",
-                "fetch them with profctl stop");
+    return holds_too_much();
   }
+  return {};
+}
+
+Result<void> Sessions::check_rate(const Caller& caller, const EventSpec& event) const {
+  if (caller.trusted) return {};
+  constexpr std::uint64_t kMinPeriodNs = 1'000'000;
+  const std::string limit = std::to_string(limits_.untrusted_max_hz) + " Hz";
+  const std::string hint = "give a frequency of at most " + limit;
+  if (event.frequency_hz > limits_.untrusted_max_hz) {
+    return fail(ErrorCode::kInvalidArgument,
+                std::to_string(event.frequency_hz) + " Hz is over your limit of " + limit, hint);
+  }
+  if (event.period == 0) return {};
+  if (!event.is_time) {
+    return fail(ErrorCode::kPermissionDenied,
+                "only root and the group profd may give a period of " + event.name, hint);
+  }
+  if (event.period >= kMinPeriodNs) return {};
+  return fail(ErrorCode::kInvalidArgument,
+              "a period of " + std::to_string(event.period) + " ns is under your limit of 1 ms",
+              "give one of at least 1000000 (ns)");
+}
+
+Result<void> Sessions::check_dump_quota(const Caller& caller, const Session& session) const {
+  if (caller.trusted) return {};
+  std::size_t count = store_.dumps_of(caller.uid);
+  for (const auto& [id, other] : sessions_) {
+    if (other->owner.uid == caller.uid) count += other->dumps_with_worker;
+  }
+  if (count >= limits_.untrusted_max_dumps) {
+    return fail(ErrorCode::kTooLarge,
+                "you have " + std::to_string(count) + " dumps already, which is the limit",
+                "fetch one and remove it, or wait: each goes after 15 minutes");
+  }
+  const std::uint64_t copy = aggregator_.samples(session.slot).bytes;
+  if (bytes_held_by(caller.uid) + copy > limits_.untrusted_max_bytes) return holds_too_much();
   return {};
 }
 
@@ -236,6 +285,7 @@ std::uint64_t Sessions::bytes_held_by(uid_t uid) const {
     if (session->owner.uid != uid) continue;
     if (session->running) sum += aggregator_.samples(session->slot).bytes;
     if (session->held) sum += session->held->bytes;
+    sum += session->bytes_with_worker;
   }
   return sum;
 }
@@ -297,6 +347,7 @@ void Sessions::end(Session& session) {
                           .lost = lost_of(ledger, snapshot.refused),
                           .targets_alive = targets_alive};
   session.held = std::move(snapshot);
+  log_unkept_mappings(session);
   if (running() == 0) drain_loop_.pause();
 }
 
@@ -328,6 +379,13 @@ Result<SessionSnapshot> Sessions::copy_samples(const Session& session) {
   return snapshot;
 }
 
+void Sessions::log_unkept_mappings(const Session& session) {
+  if (const std::uint64_t unkept = aggregator_.take_unkept_mappings(); unkept != 0) {
+    spdlog::warn("session {}: {} mappings were over a limit; frames in them have no names",
+                 session.id, unkept);
+  }
+}
+
 void Sessions::let_go_of(const Session& session) {
   sessions_.erase(session.id);
   aggregator_.forget_processes();
@@ -347,8 +405,11 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::store(SessionPtr session) {
   result.info.result = session->id;
   SessionSnapshot snapshot = std::move(*session->held);
   session->held.reset();
+  const std::uint64_t bytes = snapshot.bytes;
   session->with_worker = true;
+  session->bytes_with_worker += bytes;
   Written written = co_await write(std::move(snapshot), std::move(result));
+  session->bytes_with_worker -= bytes;
   session->with_worker = false;
   session->held = std::move(written.unwritten);
   session->stored.cancel();

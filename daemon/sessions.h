@@ -33,6 +33,8 @@ struct SessionLimits {
   // Of all that one caller without rights holds; each of its sessions gets an equal share.
   std::uint64_t untrusted_max_bytes = std::uint64_t{64} << 20;
   std::size_t untrusted_max_sessions = 4;
+  std::size_t untrusted_max_dumps = 4;   // stored or being written
+  std::uint64_t untrusted_max_hz = 999;  // a tick costs the whole host, whoever is sampled
   std::chrono::seconds untrusted_keep = kShortKeeping;
 };
 
@@ -52,8 +54,9 @@ class Sessions final : public Service {
   Result<void> remove_result(const Caller& caller, const std::string& result) override;
   StatusInfo status(const Caller& caller) override;
 
-  // Ends all sessions and stores them; no new one can start. `io` runs dry afterwards.
-  boost::asio::awaitable<void> shut_down();
+  // Ends all sessions and stores them; no new one can start. `io` runs dry afterwards. False when
+  // samples are lost, since they could not be stored.
+  boost::asio::awaitable<bool> shut_down();
 
  private:
   using SessionPtr = std::shared_ptr<Session>;
@@ -68,6 +71,8 @@ class Sessions final : public Service {
   Result<const StoredResult*> find_stored(const Caller& caller, const std::string& id) const;
   [[nodiscard]] std::vector<SessionInfo> visible_to(const Caller& caller) const;
   Result<void> check_quota(const Caller& caller) const;
+  Result<void> check_rate(const Caller& caller, const EventSpec& event) const;
+  Result<void> check_dump_quota(const Caller& caller, const Session& session) const;
   [[nodiscard]] std::uint64_t bytes_held_by(uid_t uid) const;
   [[nodiscard]] std::string unused_id() const;
   [[nodiscard]] std::size_t running() const;
@@ -79,6 +84,7 @@ class Sessions final : public Service {
   void end_and_store(const SessionPtr& session);
   Result<SessionSnapshot> copy_samples(const Session& session);
   void let_go_of(const Session& session);
+  void log_unkept_mappings(const Session& session);
 
   boost::asio::awaitable<Result<ResultInfo>> store(SessionPtr session);
   boost::asio::awaitable<Written> write(SessionSnapshot snapshot, StoredResult result);

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -289,6 +291,76 @@ TEST_F(SessionsTest, AllowsACallerWithoutRightsFourSessions) {
   EXPECT_TRUE(sessions().start(kAlice, by_comm("x")));
 }
 
+TEST_F(SessionsTest, AllowsACallerWithoutRightsFourDumps) {
+  const std::string id = sessions().start(kAlice, by_comm("x")).value();
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(dump(kAlice, id));
+  const Result<ResultInfo> fifth = dump(kAlice, id);
+  ASSERT_FALSE(fifth);
+  EXPECT_EQ(fifth.error().code, ErrorCode::kTooLarge);
+  EXPECT_NE(fifth.error().hint, "");
+  const std::string of_bob = sessions().start(kBob, by_comm("x")).value();
+  EXPECT_TRUE(dump(kBob, of_bob));
+  EXPECT_TRUE(dump(kRoot, of_bob));
+  ASSERT_TRUE(sessions().remove_result(kAlice, id + "-dump-2"));
+  EXPECT_TRUE(dump(kAlice, id));
+}
+
+TEST_F(SessionsTest, CountsTheDumpsThatAreBeingWritten) {
+  const std::string id = sessions().start(kAlice, by_comm("x")).value();
+  std::array<std::optional<Result<ResultInfo>>, 8> answers;
+  for (auto& answer : answers) begin(&Sessions::dump, kAlice, id, answer);
+  run_until([&] { return std::ranges::all_of(answers, [](const auto& a) { return !!a; }); });
+  EXPECT_EQ(std::ranges::count_if(answers, [](const auto& a) { return a->has_value(); }), 4);
+}
+
+TEST_F(SessionsTest, BoundsTheRateOfACallerWithoutRights) {
+  struct Case {
+    const char* event;
+    std::uint64_t frequency_hz;
+    std::uint64_t period;
+    bool allowed;
+    const char* limit;  // stands in the refusal
+  };
+  const Case table[] = {
+      {"cpu", 999, 0, true, ""},
+      {"cpu", 1000, 0, false, "999 Hz"},
+      {"cpu", 0, 1'000'000, true, ""},
+      {"cpu", 0, 999'999, false, "1 ms"},
+      {"page-faults", 999, 0, true, ""},
+      {"page-faults", 1000, 0, false, "999 Hz"},
+      {"page-faults", 0, 1'000'000, false, "root"},
+  };
+  for (const Case& c : table) {
+    SCOPED_TRACE(std::string(c.event) + " " + std::to_string(c.frequency_hz + c.period));
+    StartRequest request = by_comm("x");
+    request.event = c.event;
+    request.frequency_hz = c.frequency_hz;
+    request.period = c.period;
+    EXPECT_TRUE(sessions().start(kRoot, request));
+    const Result<std::string> decided = sessions().start(kAlice, request);
+    ASSERT_EQ(decided.has_value(), c.allowed);
+    if (!decided) {
+      EXPECT_THAT(decided.error().message, HasSubstr(c.limit));
+    }
+  }
+}
+
+TEST_F(SessionsTest, TellsThatItsDirectoryIsGoneAndGoesOnOnceItIsBack) {
+  const std::string stored = sessions().start(kRoot, everything()).value();
+  ASSERT_TRUE(stop(kRoot, stored));
+  const std::string id = sessions().start(kRoot, everything()).value();
+  source_.take(sample_at(1), 0);
+  std::filesystem::remove_all(directory());
+  EXPECT_EQ(stop(kRoot, stored).error().code, ErrorCode::kIo);
+  EXPECT_EQ(stop(kRoot, id).error().code, ErrorCode::kIo);
+  std::filesystem::create_directory(directory());
+  const Result<ResultInfo> result = stop(kRoot, id);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->summary.ledger.written, 1U);
+  EXPECT_TRUE(sessions().open_result_file(kRoot, id, "unknown.7.prof"));
+  EXPECT_EQ(stop(kRoot, stored).error().code, ErrorCode::kIo);
+}
+
 class SmallSessionsTest : public SessionsTest {
  protected:
   SmallSessionsTest()
@@ -305,6 +377,23 @@ TEST_F(SmallSessionsTest, CountsTheSamplesThatACallersShareHasNoRoomFor) {
   EXPECT_EQ(ledger.taken, 1000U);
   EXPECT_GT(ledger.lost.at("memory_limit"), 0U);
   EXPECT_EQ(ledger.difference(), 0);
+}
+
+TEST_F(SmallSessionsTest, CountsTheSamplesThatAreBeingWritten) {
+  std::string id;
+  for (SessionSlot slot = 0; slot < 3; ++slot) {  // each fills its quarter
+    id = sessions().start(kAlice, by_comm("x")).value();
+    for (std::uint64_t i = 0; i < 1000; ++i) source_.take(sample_at(i), slot);
+  }
+  source_.drain();
+  std::optional<Result<ResultInfo>> first;
+  std::optional<Result<ResultInfo>> second;
+  begin(&Sessions::dump, kAlice, id, first);
+  begin(&Sessions::dump, kAlice, id, second);
+  run_until([&] { return first && second; });
+  EXPECT_TRUE(*first);
+  ASSERT_FALSE(*second);
+  EXPECT_EQ(second->error().code, ErrorCode::kTooLarge);
 }
 
 // A disk that is full until the test makes room.
@@ -324,6 +413,24 @@ class FullDiskSessionsTest : public SessionsTest {
     ASSERT_EQ(::mount("profd-test", directory().c_str(), "tmpfs", MS_REMOUNT, "size=16m"), 0);
   }
 };
+
+TEST_F(FullDiskSessionsTest, SaysAtTheEndThatSamplesAreLost) {
+  sessions().start(kRoot, everything()).value();
+  for (std::uint64_t i = 0; i < 2000; ++i) source_.take(sample_at(i), 0);
+  std::optional<bool> all_stored;
+  const auto shut_down = [&] {
+    all_stored.reset();
+    boost::asio::co_spawn(
+        io_, sessions().shut_down(),
+        [&all_stored](const std::exception_ptr&, bool stored) { all_stored = stored; });
+    run_until([&all_stored] { return all_stored.has_value(); });
+  };
+  shut_down();
+  EXPECT_FALSE(*all_stored);
+  make_room();
+  shut_down();
+  EXPECT_TRUE(*all_stored);
+}
 
 TEST_F(FullDiskSessionsTest, KeepsItsSamplesForAnotherTry) {
   const std::string id = sessions().start(kRoot, everything()).value();
