@@ -108,6 +108,10 @@ bool named_like_library(std::string_view path) {
          std::ranges::any_of(kSuffixes, [&](auto suffix) { return stem.ends_with(suffix); });
 }
 
+// Go's pprof matches each mapping line against regular expressions that backtrack: a path of 1,000
+// bytes holds it up for good.
+constexpr std::size_t kMaxReadablePathBytes = 512;
+
 bool is_plain(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte > ' ' && byte != 0x7f && byte != '$' && byte != '\\';
@@ -140,8 +144,8 @@ std::string with_build_dir(std::string file, const std::string& build_dir) {
 }
 
 bool readers_can_parse_path(const std::string& path, bool main_executable) {
-  return path.starts_with('/') && fits_a_line(path) && std::ranges::all_of(path, is_plain) &&
-         (main_executable || named_like_library(path));
+  return path.starts_with('/') && path.size() <= kMaxReadablePathBytes &&
+         std::ranges::all_of(path, is_plain) && (main_executable || named_like_library(path));
 }
 
 }  // namespace profd

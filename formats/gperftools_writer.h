@@ -22,8 +22,8 @@ namespace profd {
 [[nodiscard]] std::string with_build_dir(std::string file, const std::string& build_dir);
 
 // A path that both pprofs read whole from a mapping line: no blanks, no control characters, no "
-// (deleted)" or '$', and for anything but the main executable a name that Perl's takes for a
-// library (*.so, *.so.6, *.node, ...).
+// (deleted)" or '$', at most 512 bytes, and for anything but the main executable a name that Perl's
+// takes for a library (*.so, *.so.6, *.node, ...).
 [[nodiscard]] bool readers_can_parse_path(const std::string& path, bool main_executable);
 
 }  // namespace profd

@@ -165,6 +165,8 @@ TEST(ReadersCanParsePath, TakesWhatBothReadersReadWhole) {
                         {"[vdso]", false, false},
                         {"", false, false},
                         {"relative.so", false, false},
+                        {"/" + std::string(508, 'a') + ".so", true, true},
+                        {"/" + std::string(509, 'a') + ".so", false, false},
                         {"/" + std::string(70000, 'a') + ".so", false, false}}) {
     EXPECT_EQ(readers_can_parse_path(c.path, false), c.library) << c.path.substr(0, 80);
     EXPECT_EQ(readers_can_parse_path(c.path, true), c.main) << c.path.substr(0, 80);
