@@ -203,6 +203,10 @@ struct signal_struct {
 	profd_kernel_atomic live; /* threads that have not called exit */
 };
 
+struct fs_struct {
+	struct path root;
+};
+
 struct task_struct {
 	unsigned int flags;
 	struct mm_struct *mm;
@@ -216,6 +220,7 @@ struct task_struct {
 	__u64 self_exec_id;
 	const struct cred *real_cred;
 	char comm[16];
+	struct fs_struct *fs;
 	struct signal_struct *signal;
 	struct css_set *cgroups;
 };

@@ -13,10 +13,16 @@
 
 #define PROFD_MAX_COMPONENTS 64
 
+/* profd's root, where paths end that profd can open: learned like its PID namespace. */
+struct {
+	__u64 node;  /* struct dentry */
+	__u64 mount; /* struct mount */
+} profd_root;
+
 struct profd_name_walk {
 	char *out; /* PROFD_MAX_NAME_BYTES and room for one component more */
 	__u32 used;
-	__u32 cut;   /* 1 until the root is reached */
+	__u32 cut;   /* 1 until a root is reached */
 	__u64 node;  /* struct dentry or kernfs_node */
 	__u64 mount; /* struct mount */
 };
@@ -32,6 +38,11 @@ static __always_inline bool profd_append_name(struct profd_name_walk *walk, cons
 		return false;
 	walk->used += bytes;
 	return true;
+}
+
+static __always_inline __u64 profd_mount_of(struct vfsmount *mnt)
+{
+	return (__u64)mnt - bpf_core_field_offset(struct mount, mnt);
 }
 
 /* From a mount's root to the place where it is mounted. False at the namespace's root. */
@@ -55,6 +66,10 @@ static long profd_path_step(__u32 index, struct profd_name_walk *walk)
 	struct mount *mount = (void *)walk->mount;
 	struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
 
+	if (walk->node == profd_root.node && walk->mount == profd_root.mount) {
+		walk->cut = 0;
+		return 1;
+	}
 	if (dentry == BPF_CORE_READ(mount, mnt.mnt_root))
 		return !profd_cross_mount(walk);
 	/* A root that is not the mount's: the file lies outside every mount. */
@@ -64,6 +79,13 @@ static long profd_path_step(__u32 index, struct profd_name_walk *walk)
 		return 1;
 	walk->node = (__u64)parent;
 	return 0;
+}
+
+/* Runs in profd's own context. */
+static __always_inline void profd_learn_root(struct task_struct *self)
+{
+	profd_root.node = (__u64)BPF_CORE_READ(self, fs, root.dentry);
+	profd_root.mount = profd_mount_of(BPF_CORE_READ(self, fs, root.mnt));
 }
 
 static __always_inline struct kernfs_node *profd_kernfs_parent(struct kernfs_node *node)
@@ -100,8 +122,7 @@ __noinline int profd_write_path(void)
 	struct profd_name_walk walk = {.out = scratch->names, .cut = 1};
 
 	walk.node = (__u64)BPF_CORE_READ(file, f_path.dentry);
-	walk.mount =
-		(__u64)BPF_CORE_READ(file, f_path.mnt) - bpf_core_field_offset(struct mount, mnt);
+	walk.mount = profd_mount_of(BPF_CORE_READ(file, f_path.mnt));
 	bpf_loop(PROFD_MAX_COMPONENTS, profd_path_step, &walk, 0);
 	scratch->mapping.name_bytes = walk.used;
 	scratch->mapping.names_cut = walk.cut;

@@ -8,6 +8,7 @@
 
 #include "bpf/counters.h"
 #include "bpf/filter.h"
+#include "bpf/names.h"
 #include "bpf/process.h"
 
 static __always_inline bool profd_is_leader(struct task_struct *task)
@@ -85,7 +86,7 @@ int BPF_PROG(profd_free, struct task_struct *task)
 }
 
 /* Runs in the context of the process that reads the iterator, profd itself. */
-static __always_inline void profd_learn_namespace(void)
+static __always_inline void profd_learn_ourselves(void)
 {
 	struct task_struct *self = bpf_get_current_task_btf();
 	struct pid *pid = BPF_CORE_READ(self, thread_pid);
@@ -97,6 +98,7 @@ static __always_inline void profd_learn_namespace(void)
 		return;
 	profd_namespace.inum = BPF_CORE_READ(upid.ns, ns.inum);
 	profd_namespace.level = level;
+	profd_learn_root(self);
 }
 
 /* Writes a struct profd_task for each process that profd's PID namespace shows. */
@@ -107,7 +109,7 @@ int profd_tasks(struct bpf_iter__task *ctx)
 
 	if (!task || !profd_is_leader(task))
 		return 0;
-	profd_learn_namespace();
+	profd_learn_ourselves();
 	struct profd_task out = {
 		.start_ns = task->start_boottime,
 		.global_tgid = task->tgid,
