@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <unordered_map>
 
 namespace profd {
 namespace {
@@ -32,18 +33,22 @@ constexpr std::uint64_t kEndBytes = 1;
 
 std::uint64_t page_of(std::uint64_t address) { return address / kPage * kPage; }
 
-// The strings of a table, each put once at the end.
+// The strings of a table. Equal ones share their bytes: a file whose functions all have one long
+// name must not grow by being copied.
 class StringTable {
  public:
   std::uint32_t add(std::string_view text) {
     const auto offset = static_cast<std::uint32_t>(bytes_.size());
-    bytes_.append(text.substr(0, text.find('\0'))).push_back('\0');
-    return offset;
+    const auto [known, added] =
+        offsets_.try_emplace(std::string(text.substr(0, text.find('\0'))), offset);
+    if (added) bytes_.append(known->first).push_back('\0');
+    return known->second;
   }
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
 
  private:
   std::string bytes_ = std::string(1, '\0');
+  std::unordered_map<std::string, std::uint32_t> offsets_;
 };
 
 template <class T>

@@ -274,6 +274,15 @@ TEST_P(FileImageTest, NamesTheHitFunctionsOfALaterSegmentInBothReaders) {
   }
 }
 
+TEST_P(FileImageTest, HoldsANameOnceHoweverManyFunctionsShareIt) {
+  const std::uint64_t first = image_.functions[0].address;
+  image_.functions.clear();
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    image_.functions.push_back({first + i, 1, std::string(4096, 'A')});
+  }
+  EXPECT_LT(encode_file_image(image_).size(), 2 * 4096U);
+}
+
 TEST_P(FileImageTest, IsSmallAndKeepsTypeSegmentsAndBuildId) {
   const std::string bytes = encode_file_image(image_);
   EXPECT_LT(bytes.size(), 4096U);
