@@ -1,28 +1,29 @@
 #include "collectors/sampling/mapped_files.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <climits>
 #include <cstdio>
-#include <fstream>
 
 #include <boost/container_hash/hash.hpp>
-
-#include "formats/proc_maps.h"
 
 namespace profd {
 namespace {
 
-// No O_NOFOLLOW: a map_files entry is a link that only the kernel can make. O_NONBLOCK: a write
-// lease would stall an open of a regular file for 45 s, and a FIFO for ever.
-constexpr int kOpenFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+// O_NONBLOCK: a write lease would stall an open of a regular file for 45 s.
+constexpr int kReadFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 constexpr off_t kMaxFileBytes = off_t{4} << 30;
 constexpr std::string_view kDeletedSuffix = " (deleted)";
-constexpr std::size_t kMaxMapsLines = 70'000;  // a little over vm.max_map_count
+constexpr std::size_t kMaxFiles = 65'536;
+constexpr std::chrono::seconds kRetryInterval{1};
+constexpr std::size_t kShareOfAll = 2;  // of the descriptor limit, one in so many
+constexpr std::size_t kShareOfOwner = 16;
 
 std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
@@ -43,22 +44,43 @@ struct Opened {
   std::string error;
 };
 
-Opened open_regular(const std::string& path, const FileKey& key) {
+std::string refusal(const struct stat& status, const FileKey& key) {
+  if (!S_ISREG(status.st_mode)) return "not a regular file";
+  if (status.st_size > kMaxFileBytes) return "larger than 4 GiB";
+  if (!same_content(key, status)) return "changed since it was sampled";
+  return {};
+}
+
+// From a descriptor of the place alone (O_PATH), so that a FIFO or a device is never opened: that
+// has effects of its own.
+Opened open_regular(const UniqueFd& place, const FileKey& key) {
   Opened opened;
-  opened.fd.reset(::open(path.c_str(), kOpenFlags));
-  if (!opened.fd.valid()) {
+  if (!place.valid()) {
     opened.error = fail_errno("open").message;
-  } else if (::fstat(opened.fd.get(), &opened.status) != 0) {
+  } else if (::fstat(place.get(), &opened.status) != 0) {
     opened.error = fail_errno("fstat").message;
-  } else if (!S_ISREG(opened.status.st_mode)) {
-    opened.error = "not a regular file";
-  } else if (opened.status.st_size > kMaxFileBytes) {
-    opened.error = "larger than 4 GiB";
-  } else if (!same_content(key, opened.status)) {
-    opened.error = "changed since it was sampled";
+  } else {
+    opened.error = refusal(opened.status, key);
   }
-  if (!opened.error.empty()) opened.fd.reset();
+  if (!opened.error.empty()) return opened;
+  const std::string link = "/proc/self/fd/" + std::to_string(place.get());
+  opened.fd.reset(::open(link.c_str(), kReadFlags));
+  if (!opened.fd.valid()) opened.error = fail_errno("open").message;
   return opened;
+}
+
+// Follows the link: a map_files entry is one that only the kernel can make.
+UniqueFd place_of_link(const std::string& link) {
+  return UniqueFd(::open(link.c_str(), O_PATH | O_CLOEXEC));
+}
+
+// The kernel's names of a file hold no links: one that is there now was laid for us.
+UniqueFd place_of_names(const std::string& path) {
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  return UniqueFd(
+      static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how))));
 }
 
 std::string map_files_path(std::uint32_t tgid, std::uint64_t start, std::uint64_t end) {
@@ -81,33 +103,28 @@ bool is_deleted(const std::string& link, const struct stat& status) {
   return ::stat(link.c_str(), &named) != 0 || named.st_ino != status.st_ino;
 }
 
-// The mapping may have been split or joined since: the one that holds the start now. Empty when
-// there is none.
-std::string present_map_files_path(const MappingView& mapping) {
-  std::ifstream maps("/proc/" + std::to_string(mapping.process.tgid) + "/maps");
-  std::size_t lines = 0;
-  for (std::string text; std::getline(maps, text) && ++lines < kMaxMapsLines;) {
-    const Result<MapsLine> line = parse_maps_line(text);
-    if (line && line->start <= mapping.start && mapping.start < line->limit) {
-      return map_files_path(mapping.process.tgid, line->start, line->limit);
-    }
-  }
-  return {};
+void note_status(MappedFile& file, const struct stat& status) {
+  file.stat_device = status.st_dev;
+  file.stat_inode = status.st_ino;
+  file.stat_ctime_ns = nanoseconds(status.st_ctim);
+  file.owner = status.st_uid;
 }
 
 MappedFile from_link(const FileKey& key, const std::string& link_path, Opened opened) {
   MappedFile file{.key = key, .path = read_link(link_path), .fd = std::move(opened.fd)};
   file.deleted = is_deleted(file.path, opened.status);
   if (file.deleted) file.path.resize(file.path.size() - kDeletedSuffix.size());
+  note_status(file, opened.status);
   return file;
 }
 
 MappedFile from_names(const MappingView& mapping, const std::string& error) {
   MappedFile file{.key = mapping.file, .path = path_from_names(mapping.names)};
   if (file.path.empty()) file.path = "?";
-  Opened opened = open_regular(file.path, mapping.file);
+  Opened opened = open_regular(place_of_names(file.path), mapping.file);
   if (opened.fd.valid() && opened.status.st_ino == mapping.file.inode) {
     file.fd = std::move(opened.fd);
+    note_status(file, opened.status);
   } else {
     file.error = "map_files: " + error + "; " + file.path + ": " +
                  (opened.error.empty() ? "another file" : opened.error);
@@ -117,12 +134,8 @@ MappedFile from_names(const MappingView& mapping, const std::string& error) {
 
 MappedFile open_file(const MappingView& mapping) {
   const std::string exact = map_files_path(mapping.process.tgid, mapping.start, mapping.end);
-  Opened opened = open_regular(exact, mapping.file);
+  Opened opened = open_regular(place_of_link(exact), mapping.file);
   if (opened.fd.valid()) return from_link(mapping.file, exact, std::move(opened));
-  if (const std::string present = present_map_files_path(mapping); !present.empty()) {
-    Opened again = open_regular(present, mapping.file);
-    if (again.fd.valid()) return from_link(mapping.file, present, std::move(again));
-  }
   return from_names(mapping, opened.error);
 }
 
@@ -138,19 +151,62 @@ std::size_t MappedFiles::KeyHash::operator()(const FileKey& key) const noexcept 
   return seed;
 }
 
-std::shared_ptr<const MappedFile> MappedFiles::find_or_open(const MappingView& mapping) {
+MappedFiles::MappedFiles(std::size_t descriptor_limit) : descriptor_limit_(descriptor_limit) {}
+
+std::size_t MappedFiles::soft_descriptor_limit() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
+std::shared_ptr<const MappedFile> MappedFiles::find_or_open(const MappingView& mapping,
+                                                            Clock::time_point now) {
   if (mapping.file.empty()) return nullptr;
   const auto found = files_.find(mapping.file);
-  if (found != files_.end() && found->second->fd.valid()) return found->second;
-  // One that could not be opened is tried again: another process may still have it mapped.
-  auto file = std::make_shared<const MappedFile>(open_file(mapping));
-  files_.insert_or_assign(mapping.file, file);
-  return file;
+  if (found != files_.end()) {
+    // One without a descriptor is tried again: another process may still have it mapped.
+    const Entry& entry = found->second;
+    if (entry.file->fd.valid() || now - entry.opened_at < kRetryInterval) return entry.file;
+  } else if (files_.size() >= kMaxFiles) {
+    return std::make_shared<const MappedFile>(
+        MappedFile{.key = mapping.file,
+                   .path = mapping.names.empty() ? "?" : path_from_names(mapping.names),
+                   .error = "too many files are known"});
+  }
+  MappedFile file = open_file(mapping);
+  if (file.fd.valid()) hold_or_let_go(file);
+  auto shared = std::make_shared<const MappedFile>(std::move(file));
+  files_.insert_or_assign(mapping.file, Entry{.file = shared, .opened_at = now});
+  return shared;
+}
+
+// Root's files are the system's own: their number is no stranger's choice.
+void MappedFiles::hold_or_let_go(MappedFile& file) {
+  const auto owner = held_by_owner_.find(file.owner);
+  const std::size_t of_owner = owner == held_by_owner_.end() ? 0 : owner->second;
+  if (held_ >= descriptor_limit_ / kShareOfAll ||
+      (file.owner != 0 && of_owner >= descriptor_limit_ / kShareOfOwner)) {
+    file.fd.reset();
+    file.error = "too many files are held";
+    return;
+  }
+  ++held_;
+  ++held_by_owner_[file.owner];
+}
+
+void MappedFiles::forget(const MappedFile& file) {
+  if (!file.fd.valid()) return;
+  --held_;
+  const auto owner = held_by_owner_.find(file.owner);
+  if (--owner->second == 0) held_by_owner_.erase(owner);
 }
 
 void MappedFiles::release_unused() {
-  boost::unordered::erase_if(files_,
-                             [](const auto& entry) { return entry.second.use_count() == 1; });
+  boost::unordered::erase_if(files_, [this](const auto& entry) {
+    const std::shared_ptr<const MappedFile>& file = entry.second.file;
+    if (file.use_count() != 1) return false;
+    forget(*file);
+    return true;
+  });
 }
 
 std::string path_from_names(std::string_view names) {

@@ -3,11 +3,15 @@
 //
 // A file is opened through /proc/PID/map_files/START-END, which names exactly the mapped file, also
 // when it is deleted, on an overlay or in another mount namespace. When the process is gone
-// already, the dentry names of the record lead to it, if the file there still has the key. Owned by
-// the io thread; a MappedFile is immutable and may go to the worker.
+// already, the dentry names of the record lead to it, if the file there still has the key. Nothing
+// but a regular file is ever opened. Who maps files is not trusted: what could not be opened is
+// tried again at most once a second, and files and descriptors are bounded, also for one owner.
+// Owned by the io thread; a MappedFile is immutable and may go to the worker.
 
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -25,12 +29,25 @@ struct MappedFile {
   bool deleted = false;
   UniqueFd fd{};        // open for reading, a regular file; invalid when nothing could be opened
   std::string error{};  // why fd is invalid
+
+  // What fstat said of the opened file, also where fd was let go again; all 0 when none was opened.
+  // On an overlay these are the overlay's and the key's the layer's.
+  std::uint64_t stat_device = 0;
+  std::uint64_t stat_inode = 0;
+  std::int64_t stat_ctime_ns = 0;
+  std::uint32_t owner = 0;  // uid
 };
 
 class MappedFiles {
  public:
+  using Clock = std::chrono::steady_clock;
+
+  // Of so many descriptors half are used, and a sixteenth for files of one owner but root.
+  explicit MappedFiles(std::size_t descriptor_limit = soft_descriptor_limit());
+
   // The file of a mapping record, from the table or opened now. Null for a mapping without a file.
-  std::shared_ptr<const MappedFile> find_or_open(const MappingView& mapping);
+  std::shared_ptr<const MappedFile> find_or_open(const MappingView& mapping,
+                                                 Clock::time_point now = Clock::now());
 
   // Forgets files that nobody else holds.
   void release_unused();
@@ -41,7 +58,18 @@ class MappedFiles {
   struct KeyHash {
     std::size_t operator()(const FileKey& key) const noexcept;
   };
-  boost::unordered_flat_map<FileKey, std::shared_ptr<const MappedFile>, KeyHash> files_;
+  struct Entry {
+    std::shared_ptr<const MappedFile> file;
+    Clock::time_point opened_at;
+  };
+  static std::size_t soft_descriptor_limit();
+  void hold_or_let_go(MappedFile& file);
+  void forget(const MappedFile& file);
+
+  std::size_t descriptor_limit_;
+  std::size_t held_ = 0;
+  boost::unordered_flat_map<std::uint32_t, std::size_t> held_by_owner_;
+  boost::unordered_flat_map<FileKey, Entry, KeyHash> files_;
 };
 
 // "bin\0usr\0" -> "/usr/bin". Empty for no names.

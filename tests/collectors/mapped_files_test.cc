@@ -1,13 +1,16 @@
 #include "collectors/sampling/mapped_files.h"
 
 #include <fcntl.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -95,10 +98,61 @@ TEST_F(MappedFilesTest, TakesANameThatEndsInDeletedAsItStands) {
   EXPECT_EQ(file->path, path_.string());
 }
 
-TEST_F(MappedFilesTest, FindsAMappingThatWasJoinedWithItsNeighbour) {
+TEST_F(MappedFilesTest, FindsAMappingThatWasJoinedWithItsNeighbourByTheNames) {
   view_.end += kPage;
+  const std::string text = names();
+  view_.names = text;
   const auto file = files_.find_or_open(view_);
   EXPECT_TRUE(file->fd.valid()) << file->error;
+}
+
+TEST_F(MappedFilesTest, FollowsNoSymbolicLinkUnderTheNames) {
+  std::filesystem::rename(path_, directory_ / "moved");
+  std::filesystem::create_symlink(directory_ / "moved", path_);
+  view_.process.tgid = 4'000'000;
+  const std::string text = names();
+  view_.names = text;
+  EXPECT_FALSE(files_.find_or_open(view_)->fd.valid());
+}
+
+TEST_F(MappedFilesTest, SaysWhatFstatSaidOfTheFile) {
+  struct stat status {};
+  ASSERT_EQ(::stat(path_.c_str(), &status), 0);
+  const auto file = files_.find_or_open(view_);
+  EXPECT_EQ(file->stat_device, status.st_dev);
+  EXPECT_EQ(file->stat_inode, status.st_ino);
+  EXPECT_EQ(file->stat_ctime_ns, view_.file.ctime_ns);
+}
+
+// The key's device stands for another file each time: the same bytes under many keys.
+TEST_F(MappedFilesTest, HoldsHalfOfTheDescriptorsAndASixteenthForOneOwner) {
+  for (const auto& [owner, held] : {std::pair{uid_t{0}, 16}, std::pair{uid_t{54321}, 2}}) {
+    ASSERT_EQ(::chown(path_.c_str(), owner, owner), 0);
+    MappedFiles files(32);
+    int valid = 0;
+    std::vector<std::shared_ptr<const MappedFile>> all;
+    for (view_.file.device = 1; view_.file.device <= 20; ++view_.file.device) {
+      all.push_back(files.find_or_open(view_));
+      valid += all.back()->fd.valid();
+    }
+    EXPECT_EQ(valid, held);
+    EXPECT_EQ(all.back()->error, "too many files are held");
+    EXPECT_EQ(all.back()->path, path_.string());
+    EXPECT_EQ(all.back()->stat_inode, view_.file.inode);
+    all.clear();
+    files.release_unused();
+    EXPECT_TRUE(files.find_or_open(view_)->fd.valid());
+  }
+}
+
+TEST_F(MappedFilesTest, KnowsABoundedNumberOfFiles) {
+  view_.process.tgid = 4'000'000;
+  for (view_.file.device = 1; view_.file.device <= 65'536; ++view_.file.device) {
+    files_.find_or_open(view_);
+  }
+  const auto refused = files_.find_or_open(view_);
+  EXPECT_EQ(refused->error, "too many files are known");
+  EXPECT_EQ(files_.size(), 65'536u);
 }
 
 TEST_F(MappedFilesTest, FallsBackToTheNamesWhenTheProcessIsGone) {
@@ -128,22 +182,30 @@ TEST_F(MappedFilesTest, RefusesAFileThatWasWrittenSinceItWasSampled) {
   EXPECT_THAT(file->error, HasSubstr("changed since it was sampled"));
 }
 
-TEST_F(MappedFilesTest, TriesAFileAgainThatCouldNotBeOpened) {
+TEST_F(MappedFilesTest, TriesAFileAgainThatCouldNotBeOpenedButOnceASecond) {
+  using std::chrono::milliseconds;
+  const MappedFiles::Clock::time_point now{};
   MappingView gone = view_;
   gone.process.tgid = 4'000'000;
-  EXPECT_FALSE(files_.find_or_open(gone)->fd.valid());
-  EXPECT_TRUE(files_.find_or_open(view_)->fd.valid());
+  const auto failed = files_.find_or_open(gone, now);
+  EXPECT_FALSE(failed->fd.valid());
+  EXPECT_EQ(files_.find_or_open(view_, now + milliseconds(999)), failed);
+  EXPECT_TRUE(files_.find_or_open(view_, now + milliseconds(1000))->fd.valid());
 }
 
-TEST_F(MappedFilesTest, DoesNotHangOnAFifoUnderTheName) {
+TEST_F(MappedFilesTest, NeverOpensAFifoUnderTheName) {
   std::filesystem::remove(path_);
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  const UniqueFd watch(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  ASSERT_GE(::inotify_add_watch(watch.get(), path_.c_str(), IN_OPEN), 0);
   view_.process.tgid = 4'000'000;
   const std::string text = names();
   view_.names = text;
   const auto file = files_.find_or_open(view_);
   EXPECT_FALSE(file->fd.valid());
   EXPECT_THAT(file->error, HasSubstr("not a regular file"));
+  std::array<char, 4096> events;
+  EXPECT_EQ(::read(watch.get(), events.data(), events.size()), -1) << "somebody opened it";
 }
 
 TEST_F(MappedFilesTest, ReleasesOnlyFilesThatNobodyHolds) {
