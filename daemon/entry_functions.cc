@@ -21,7 +21,8 @@ const ElfSymbol* function_at(std::span<const ElfSymbol> functions, std::uint64_t
 }  // namespace
 
 std::set<std::uint64_t> EntryFunctions::select(const MappedFile& file,
-                                               const std::set<std::uint64_t>& file_offsets) {
+                                               const std::set<std::uint64_t>& file_offsets,
+                                               SymbolBudget& budget) {
   std::set<std::uint64_t> selected;
   KnownFile& known = find_or_read(file);
   if (!known.elf) return selected;
@@ -33,7 +34,7 @@ std::set<std::uint64_t> EntryFunctions::select(const MappedFile& file,
     address_of.emplace(offset, *address);
     if (!known.in_entry.contains(*address)) unknown.insert(*address);
   }
-  if (!unknown.empty()) look_up(file, known, unknown);
+  if (!unknown.empty()) look_up(file, known, unknown, budget);
   for (const auto& [offset, address] : address_of) {
     if (known.in_entry.at(address)) selected.insert(offset);
   }
@@ -51,10 +52,10 @@ EntryFunctions::KnownFile& EntryFunctions::find_or_read(const MappedFile& file) 
 
 // One pass over the file's symbols for all of them.
 void EntryFunctions::look_up(const MappedFile& file, KnownFile& known,
-                             const std::set<std::uint64_t>& addresses) {
+                             const std::set<std::uint64_t>& addresses, SymbolBudget& budget) {
   std::vector<std::uint64_t> asked(addresses.begin(), addresses.end());
   asked.push_back(known.elf->entry);
-  const Result<std::vector<ElfSymbol>> functions = find_elf_symbols(file.fd.get(), asked);
+  const Result<std::vector<ElfSymbol>> functions = find_elf_symbols(file.fd.get(), asked, budget);
   const ElfSymbol* entry = functions ? function_at(*functions, known.elf->entry) : nullptr;
   for (const std::uint64_t address : addresses) {
     known.in_entry[address] = entry != nullptr && function_at(*functions, address) == entry;

@@ -17,9 +17,10 @@ namespace profd {
 class EntryFunctions {
  public:
   // Those of `file_offsets` whose code belongs to the function at the file's entry point. None for
-  // a file without a symbol there.
+  // a file without a symbol there, or whose symbols `budget` doesn't allow.
   [[nodiscard]] std::set<std::uint64_t> select(const MappedFile& file,
-                                               const std::set<std::uint64_t>& file_offsets);
+                                               const std::set<std::uint64_t>& file_offsets,
+                                               SymbolBudget& budget);
 
  private:
   struct KnownFile {
@@ -29,7 +30,7 @@ class EntryFunctions {
 
   KnownFile& find_or_read(const MappedFile& file);
   static void look_up(const MappedFile& file, KnownFile& known,
-                      const std::set<std::uint64_t>& addresses);
+                      const std::set<std::uint64_t>& addresses, SymbolBudget& budget);
 
   std::map<FileKey, KnownFile> files_;
 };

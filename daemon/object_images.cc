@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include <spdlog/spdlog.h>
+
 #include "daemon/safe_name.h"
 #include "daemon/vdso.h"
 #include "formats/elf_image.h"
@@ -86,12 +88,15 @@ void ProfiledObject::hit(std::uint64_t file_offset) {
   }
 }
 
-std::string ProfiledObject::encode_image() const {
+Result<std::string> ProfiledObject::encode_image(SymbolBudget& symbols) const {
   const std::vector<std::uint64_t> hit(image_->hit_addresses.begin(), image_->hit_addresses.end());
-  Result<std::vector<ElfSymbol>> functions = find_elf_symbols(image_->fd, hit);
-  FileImage image{.original = image_->elf, .functions = {}};
-  if (functions) image.functions = std::move(*functions);
-  return encode_file_image(image);
+  Result<std::vector<ElfSymbol>> functions = find_elf_symbols(image_->fd, hit, symbols);
+  if (!functions) return functions.error();
+  return encode_file_image({.original = image_->elf, .functions = std::move(*functions)});
+}
+
+std::string ProfiledObject::encode_image_without_symbols() const {
+  return encode_file_image({.original = image_->elf, .functions = {}});
 }
 
 ObjectImages::ObjectImages(std::string kernel_release)
@@ -113,14 +118,26 @@ ProfiledObject& ObjectImages::find_or_add(const Mapping& mapping, bool main_exec
   return object;
 }
 
-std::vector<EncodedObject> ObjectImages::encode() const {
-  std::vector<EncodedObject> encoded;
+Result<void> ObjectImages::write(ResultWriter& result, std::uint64_t bytes,
+                                 SymbolBudget& symbols) const {
+  std::size_t without_symbols = 0;
   for (const auto& [line_path, object] : by_line_path_) {
     if (!object.has_image()) continue;
-    encoded.push_back(
-        {.path = line_path.substr(kBuildPrefix.size()), .bytes = object.encode_image()});
+    Result<std::string> image = object.encode_image(symbols);
+    if (image && image->size() <= bytes) {
+      bytes -= image->size();
+    } else {
+      image = object.encode_image_without_symbols();
+      ++without_symbols;
+    }
+    const std::string path = line_path.substr(kBuildPrefix.size());
+    if (Result<void> added = result.add(path, *image); !added) return added;
   }
-  return encoded;
+  if (without_symbols != 0) {
+    spdlog::warn("wrote {} object images without symbols: over a limit, or not readable",
+                 without_symbols);
+  }
+  return {};
 }
 
 ProfiledObject& ObjectImages::bracketed(const std::string& name) {

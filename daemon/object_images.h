@@ -5,6 +5,9 @@
 // it. Others (deleted, replaced, of another mount namespace, a path with blanks) get an image of
 // their hit functions in objects/, one for each file and shared by the session's profiles. What is
 // no ELF file or out of reach gets a bracketed name, which readers skip. Used on the worker.
+//
+// Any process can make a session write many large images, so a session's images share limits, and
+// those beyond them are written without symbols.
 
 #pragma once
 
@@ -18,7 +21,9 @@
 
 #include "collectors/sampling/mapped_files.h"
 #include "daemon/process_table.h"
+#include "daemon/result_writer.h"
 #include "formats/elf_file.h"
+#include "formats/result.h"
 #include "formats/unique_fd.h"
 
 namespace profd {
@@ -32,8 +37,10 @@ class ProfiledObject {
   // A code byte that a sample hit, as an offset into the file.
   void hit(std::uint64_t file_offset);
 
-  // Bytes of the image, with the functions hit so far. Only with has_image().
-  [[nodiscard]] std::string encode_image() const;
+  // Bytes of the image, with the functions hit so far. Only with has_image(). An error where the
+  // symbols can't be had or are not allowed.
+  [[nodiscard]] Result<std::string> encode_image(SymbolBudget& symbols) const;
+  [[nodiscard]] std::string encode_image_without_symbols() const;
 
  private:
   friend class ObjectImages;
@@ -59,8 +66,10 @@ class ObjectImages {
   // What a profile calls the object of a mapping. Stays valid as long as *this.
   ProfiledObject& find_or_add(const Mapping& mapping, bool main_executable);
 
-  // All images that were hit, in the order of their names.
-  [[nodiscard]] std::vector<EncodedObject> encode() const;
+  // Adds all images, in the order of their names, each encoded when its turn comes. Those with
+  // symbols are at most `bytes` together. Logs how many got none.
+  [[nodiscard]] Result<void> write(ResultWriter& result, std::uint64_t bytes,
+                                   SymbolBudget& symbols) const;
 
  private:
   ProfiledObject& bracketed(const std::string& name);

@@ -97,7 +97,8 @@ class Builder {
     for (const StackTable::Stack& stack : table().stacks()) {
       if (const auto offset = root_offset(stack)) roots.insert(*offset);
     }
-    if (!roots.empty()) entry_offsets_ = shared_.entries.select(*executable_, roots);
+    if (roots.empty()) return;
+    entry_offsets_ = shared_.entries.select(*executable_, roots, shared_.symbols);
   }
 
   void count(const StackTable::Stack& stack) {

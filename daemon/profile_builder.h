@@ -20,6 +20,7 @@ struct SessionObjects {
   ObjectImages objects;
   KernelImage kernel;
   EntryFunctions entries;
+  SymbolBudget symbols;  // of all of them
 };
 
 struct BuiltProfile {

@@ -23,6 +23,8 @@ namespace {
 constexpr std::uint64_t kMicrosecondsPerSecond = 1'000'000;
 constexpr std::uint64_t kNanosecondsPerMicrosecond = 1000;
 constexpr std::size_t kCommBytes = 64;
+constexpr std::uint64_t kMaxImagesBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMaxRestrictedImagesBytes = std::uint64_t{16} << 20;
 
 std::uint64_t rounded_quotient(std::uint64_t dividend, std::uint64_t divisor) {
   return divisor == 0 ? 0 : (dividend + divisor / 2) / divisor;
@@ -99,16 +101,15 @@ Result<ProfileSummary> write_profile(BuiltProfile built, std::set<std::string>& 
   return summary;
 }
 
-Result<void> write_images(const SessionSnapshot& snapshot, const SessionObjects& shared,
+Result<void> write_images(const SessionSnapshot& snapshot, SessionObjects& shared,
                           ResultWriter& result) {
   if (has_kernel_frames(snapshot)) {
     const EncodedObject kernel = shared.kernel.encode();
     if (Result<void> added = result.add(kernel.path, kernel.bytes); !added) return added;
   }
-  for (const EncodedObject& object : shared.objects.encode()) {
-    if (Result<void> added = result.add(object.path, object.bytes); !added) return added;
-  }
-  return {};
+  // Who may not see kernel addresses is not trusted with the disk either.
+  const std::uint64_t bytes = snapshot.hide_kernel ? kMaxRestrictedImagesBytes : kMaxImagesBytes;
+  return shared.objects.write(result, bytes, shared.symbols);
 }
 
 SessionLedger ledger_of(const SessionSnapshot& snapshot,
@@ -157,7 +158,8 @@ Result<SessionSummary> write_session(const SessionSnapshot& snapshot, ResultWrit
   const std::string release = kernel_release();
   SessionObjects shared{.objects = ObjectImages(release),
                         .kernel = make_kernel_image(snapshot, release),
-                        .entries = {}};
+                        .entries = {},
+                        .symbols = {}};
   SessionSummary summary = summarize(snapshot);
   std::set<std::string> taken;
   for (const ProcessSnapshot& process : snapshot.processes) {

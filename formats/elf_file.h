@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -44,8 +45,21 @@ struct ElfSummary {
 // `fd` is borrowed, and read by pread only.
 [[nodiscard]] Result<ElfSummary> read_elf_summary(int fd);
 
+// What may yet be spent on the symbols of files that root doesn't own: anyone can make a large
+// table of nothing.
+struct SymbolBudget {
+  std::uint64_t table_bytes = std::uint64_t{256} << 20;
+  std::chrono::steady_clock::duration time = std::chrono::seconds(2);
+};
+
 // The functions (.symtab, else .dynsym) that cover the given virtual addresses, sorted by address,
 // each once. An address in no symbol is left out. A symbol without size covers up to the next one.
+// Names are cut at 1,024 bytes; functions whose names would make more than 1 MiB are left out.
+// kTooLarge for a table of more bytes than the file has on the disk, and where `budget` is spent.
+[[nodiscard]] Result<std::vector<ElfSymbol>> find_elf_symbols(
+    int fd, std::span<const std::uint64_t> addresses, SymbolBudget& budget);
+
+// The same, whatever it costs.
 [[nodiscard]] Result<std::vector<ElfSymbol>> find_elf_symbols(
     int fd, std::span<const std::uint64_t> addresses);
 

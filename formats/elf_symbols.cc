@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -11,8 +13,15 @@ namespace profd {
 namespace {
 
 constexpr std::uint64_t kMaxSymbols = 4'000'000;
-constexpr std::size_t kMaxNameBytes = 4096;
-constexpr std::size_t kMaxAllNamesBytes = std::size_t{16} << 20;
+constexpr std::size_t kMaxNameBytes = 1024;
+constexpr std::size_t kMaxAllNamesBytes = std::size_t{1} << 20;
+
+// A file system that compresses may store a table in fewer bytes, and a small file in none; but
+// holes must not count as tables.
+constexpr std::uint64_t kMaxCompression = 16;
+constexpr std::uint64_t kUnallocatedBytes = std::uint64_t{1} << 20;
+
+using Clock = std::chrono::steady_clock;
 
 // A function of a symbol table, without its name.
 struct Function {
@@ -135,21 +144,27 @@ std::optional<Function> function_of(const Elf64_Sym& symbol,
   return function;
 }
 
-// By 64 KiB at a time: the table of a browser is over 100 MB.
-void scan_symbols(int fd, const Elf64_Shdr& table, const std::vector<Elf64_Shdr>& sections,
-                  Lookup& lookup) {
+std::uint64_t table_bytes(const Elf64_Shdr& table) {
+  return std::min(table.sh_size, kMaxSymbols * sizeof(Elf64_Sym));
+}
+
+// By 64 KiB at a time: the table of a browser is over 100 MB. False when the time was over first.
+bool scan_symbols(int fd, const Elf64_Shdr& table, const std::vector<Elf64_Shdr>& sections,
+                  Clock::time_point until, Lookup& lookup) {
   std::array<Elf64_Sym, 2730> chunk;
-  std::uint64_t left = std::min(table.sh_size / sizeof(Elf64_Sym), kMaxSymbols);
+  std::uint64_t left = table_bytes(table) / sizeof(Elf64_Sym);
   std::uint64_t offset = table.sh_offset;
   while (left > 0) {
+    if (Clock::now() >= until) return false;
     const std::size_t count = std::min<std::uint64_t>(left, chunk.size());
-    if (!elf::read_at(fd, offset, chunk.data(), count * sizeof(Elf64_Sym))) return;
+    if (!elf::read_at(fd, offset, chunk.data(), count * sizeof(Elf64_Sym))) return true;
     for (std::size_t i = 0; i < count; ++i) {
       if (const auto function = function_of(chunk[i], sections)) lookup.add(*function);
     }
     left -= count;
     offset += count * sizeof(Elf64_Sym);
   }
+  return true;
 }
 
 // Cut where it is longer than the cap; empty where the string table has none there.
@@ -172,26 +187,67 @@ const Elf64_Shdr* symbol_table_of(const std::vector<Elf64_Shdr>& sections) {
   return nullptr;
 }
 
-}  // namespace
+bool is_on_disk(const struct stat& file, std::uint64_t bytes) {
+  return bytes <=
+         static_cast<std::uint64_t>(file.st_blocks) * 512 * kMaxCompression + kUnallocatedBytes;
+}
 
-Result<std::vector<ElfSymbol>> find_elf_symbols(int fd, std::span<const std::uint64_t> addresses) {
-  const Result<Elf64_Ehdr> header = elf::read_header(fd);
-  if (!header) return header.error();
+Error too_large(const char* what) { return fail(ErrorCode::kTooLarge, what); }
+
+// None of the functions after those whose names are as much as an image may have.
+std::vector<ElfSymbol> with_names(int fd, const Elf64_Shdr& strings,
+                                  const std::vector<Function>& functions, Clock::time_point until) {
   std::vector<ElfSymbol> symbols;
-  const std::vector<Elf64_Shdr> sections = elf::read_section_headers(fd, *header);
-  const Elf64_Shdr* table = symbol_table_of(sections);
-  if (table == nullptr) return symbols;
-  Lookup lookup(addresses);
-  scan_symbols(fd, *table, sections, lookup);
   std::size_t names_bytes = 0;
-  for (const Function& hit : lookup.hits()) {
-    std::string name = read_name(fd, sections[table->sh_link], hit.name);
+  for (const Function& function : functions) {
+    if (Clock::now() >= until) break;
+    std::string name = read_name(fd, strings, function.name);
     names_bytes += name.size();
-    if (names_bytes > kMaxAllNamesBytes)
-      return fail(ErrorCode::kTooLarge, "an ELF file with over 16 MiB of names");
-    if (!name.empty()) symbols.push_back({hit.start, hit.bytes, std::move(name)});
+    if (names_bytes > kMaxAllNamesBytes) break;
+    if (!name.empty()) symbols.push_back({function.start, function.bytes, std::move(name)});
   }
   return symbols;
+}
+
+Result<std::vector<ElfSymbol>> find_symbols(int fd, const struct stat& file,
+                                            std::span<const std::uint64_t> addresses,
+                                            std::uint64_t& bytes_left, Clock::time_point until) {
+  const Result<Elf64_Ehdr> header = elf::read_header(fd);
+  if (!header) return header.error();
+  const std::vector<Elf64_Shdr> sections = elf::read_section_headers(fd, *header);
+  const Elf64_Shdr* table = symbol_table_of(sections);
+  if (table == nullptr) return std::vector<ElfSymbol>{};
+  const std::uint64_t bytes = table_bytes(*table);
+  if (!is_on_disk(file, bytes)) return too_large("an ELF file whose symbol table is a hole");
+  if (bytes > bytes_left) return too_large("an ELF file with more symbols than may yet be read");
+  bytes_left -= bytes;
+  Lookup lookup(addresses);
+  if (!scan_symbols(fd, *table, sections, until, lookup)) {
+    return too_large("an ELF file whose symbols take too long to read");
+  }
+  return with_names(fd, sections[table->sh_link], lookup.hits(), until);
+}
+
+}  // namespace
+
+Result<std::vector<ElfSymbol>> find_elf_symbols(int fd, std::span<const std::uint64_t> addresses,
+                                                SymbolBudget& budget) {
+  struct stat file {};
+  if (::fstat(fd, &file) != 0) return fail_errno("could not stat an ELF file");
+  if (file.st_uid == 0) {
+    std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+    return find_symbols(fd, file, addresses, unlimited, Clock::time_point::max());
+  }
+  const Clock::time_point started = Clock::now();
+  auto symbols = find_symbols(fd, file, addresses, budget.table_bytes, started + budget.time);
+  budget.time -= Clock::now() - started;
+  return symbols;
+}
+
+Result<std::vector<ElfSymbol>> find_elf_symbols(int fd, std::span<const std::uint64_t> addresses) {
+  SymbolBudget unlimited{.table_bytes = std::numeric_limits<std::uint64_t>::max(),
+                         .time = std::chrono::hours(1)};
+  return find_elf_symbols(fd, addresses, unlimited);
 }
 
 }  // namespace profd

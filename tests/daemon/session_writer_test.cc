@@ -9,6 +9,7 @@
 
 #include <gmock/gmock.h>
 
+#include "daemon/object_images.h"
 #include "daemon/result_writer.h"
 #include "formats/gperftools_reader.h"
 #include "tests/daemon/chain_program.h"
@@ -169,6 +170,32 @@ TEST_F(SessionWriterTest, NamesTheFunctionsOfADeletedFileByAnImage) {
   EXPECT_THAT(objects(), ElementsAre(MatchesRegex("chain-[0-9a-f]+\\.so")));
   EXPECT_THAT(profile("chain.4321.prof").mappings.at(0).path, StartsWith("$build/objects/chain-"));
   expect_both_readers("chain.4321.prof", kChainRows);
+}
+
+TEST_F(SessionWriterTest, WritesImagesBeyondTheirLimitsWithoutSymbols) {
+  struct Case {
+    std::uint64_t image_bytes;
+    SymbolBudget symbols;
+    bool named;
+  };
+  ProcessSnapshot& process = add_process("chain");
+  const ChainProgram program = add_program(process, "chain");
+  ASSERT_EQ(::chown((scratch_.path() / "chain").c_str(), 65534, 65534), 0);
+  std::filesystem::remove(scratch_.path() / "chain");
+  const Mapping mapping = program.mapping();
+  int number = 0;
+  for (Case c : {Case{1 << 20, {}, true}, Case{100, {}, false},
+                 Case{1 << 20, {.table_bytes = 10, .time = std::chrono::hours(1)}, false},
+                 Case{1 << 20, {.table_bytes = 1 << 20, .time = {}}, false}}) {
+    ObjectImages images("6.1");
+    images.find_or_add(mapping, true)
+        .hit(program.address("leaf") - mapping.start + mapping.file_offset);
+    ResultWriter result = ResultWriter::create(scratch_.path()).value();
+    ASSERT_TRUE(images.write(result, c.image_bytes, c.symbols));
+    ASSERT_EQ(result.files().size(), 1U);
+    const std::string image = result.read_back(result.files()[0].path).value();
+    EXPECT_EQ(image.find("leaf") != image.npos, c.named) << number++;
+  }
 }
 
 TEST_F(SessionWriterTest, NamesTheFunctionsOfAReplacedFileByAnImage) {

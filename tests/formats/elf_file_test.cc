@@ -2,8 +2,11 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -206,11 +209,84 @@ TEST_F(ElfFileTest, SurvivesSectionHeadersThatLie) {
     std::memset(file.data() + at, 0xff, 4);
     const auto symbols =
         with_file(file, [&](int fd) { return find_elf_symbols(fd, std::vector{address}); });
-    ASSERT_TRUE(symbols);
-    for (const ElfSymbol& symbol : *symbols) EXPECT_LE(symbol.name.size(), 4096U);
+    if (symbols) {
+      for (const ElfSymbol& symbol : *symbols) EXPECT_LE(symbol.name.size(), 1024U);
+    } else {
+      EXPECT_EQ(symbols.error().code, ErrorCode::kTooLarge);
+    }
     const auto summary = with_file(file, [](int fd) { return read_elf_summary(fd); });
     ASSERT_TRUE(summary);
   }
+}
+
+// A program whose one section .symtab has `count` functions of 16 bytes from 0x10000 on, all of
+// them with one name.
+std::string many_functions(std::size_t count, std::size_t name_bytes) {
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = ELFDATA2LSB;
+  header.e_type = ET_DYN;
+  header.e_shentsize = sizeof(Elf64_Shdr);
+  header.e_shnum = 3;
+  header.e_shoff = sizeof header;
+  Elf64_Shdr sections[3]{};
+  sections[1].sh_type = SHT_SYMTAB;
+  sections[1].sh_offset = sizeof header + sizeof sections;
+  sections[1].sh_size = count * sizeof(Elf64_Sym);
+  sections[1].sh_entsize = sizeof(Elf64_Sym);
+  sections[1].sh_link = 2;
+  sections[2].sh_type = SHT_STRTAB;
+  sections[2].sh_offset = sections[1].sh_offset + sections[1].sh_size;
+  sections[2].sh_size = name_bytes + 2;
+  std::string file(reinterpret_cast<const char*>(&header), sizeof header);
+  file.append(reinterpret_cast<const char*>(sections), sizeof sections);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Elf64_Sym symbol{1, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), 0, 1, 0x10000 + i * 16, 16};
+    file.append(reinterpret_cast<const char*>(&symbol), sizeof symbol);
+  }
+  return file.append(1, '\0').append(name_bytes, 'A').append(1, '\0');
+}
+
+TEST_F(ElfFileTest, CutsLongNamesAndLeavesOutFunctionsBeyondTheirLimit) {
+  std::vector<std::uint64_t> addresses;
+  for (std::uint64_t i = 0; i < 4000; ++i) addresses.push_back(0x10000 + i * 16);
+  const auto symbols = with_file(many_functions(4000, 4094),
+                                 [&](int fd) { return find_elf_symbols(fd, addresses); });
+  ASSERT_TRUE(symbols);
+  EXPECT_EQ(symbols->size(), 1024U) << "1 MiB of names of 1,024 bytes";
+  EXPECT_EQ(symbols->at(0).name, std::string(1024, 'A'));
+}
+
+TEST_F(ElfFileTest, RefusesASymbolTableThatIsAHole) {
+  std::string file = many_functions(1, 8);
+  const std::uint64_t entries = 4'000'000;
+  const std::uint64_t bytes = entries * sizeof(Elf64_Sym);
+  std::memcpy(file.data() + sizeof(Elf64_Ehdr) + sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_size),
+              &bytes, sizeof bytes);
+  const auto path = scratch_.write("sparse", file);
+  ASSERT_EQ(::truncate(path.c_str(), off_t{128} << 20), 0);
+  const UniqueFd fd = open_program(path);
+  const auto symbols = find_elf_symbols(fd.get(), std::vector<std::uint64_t>{0x10000});
+  ASSERT_FALSE(symbols);
+  EXPECT_EQ(symbols.error().code, ErrorCode::kTooLarge);
+}
+
+TEST_F(ElfFileTest, ChargesTheSymbolsOfFilesThatRootDoesNotOwn) {
+  const auto path = scratch_.write("file", many_functions(1000, 8));
+  const std::vector<std::uint64_t> address{0x10000};
+  const UniqueFd fd = open_program(path);
+  SymbolBudget budget{.table_bytes = 30'000, .time = std::chrono::hours(1)};
+  ASSERT_EQ(::fchown(fd.get(), 0, 0), 0);
+  ASSERT_TRUE(find_elf_symbols(fd.get(), address, budget));
+  EXPECT_EQ(budget.table_bytes, 30'000U) << "root's own";
+  ASSERT_EQ(::fchown(fd.get(), 65534, 65534), 0);
+  ASSERT_TRUE(find_elf_symbols(fd.get(), address, budget));
+  EXPECT_EQ(budget.table_bytes, 6'000U) << "1,000 symbols of 24 bytes";
+  EXPECT_LT(budget.time, std::chrono::hours(1));
+  EXPECT_EQ(find_elf_symbols(fd.get(), address, budget).error().code, ErrorCode::kTooLarge);
+  budget = {.table_bytes = 30'000, .time = std::chrono::seconds(0)};
+  EXPECT_EQ(find_elf_symbols(fd.get(), address, budget).error().code, ErrorCode::kTooLarge);
 }
 
 TEST_F(ElfFileTest, RefusesAFileThatIsTooLarge) {

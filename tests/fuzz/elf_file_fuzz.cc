@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!symbols) return 0;
   require(symbols->size() <= addresses.size(), "at most one function an address");
   for (const profd::ElfSymbol& symbol : *symbols) {
-    require(!symbol.name.empty() && symbol.name.size() <= 4096, "names within their cap");
+    require(!symbol.name.empty() && symbol.name.size() <= 1024, "names within their cap");
   }
   const std::string image = profd::encode_file_image({*summary, *symbols});
   fill(file.get(), image.data(), image.size());
