@@ -26,13 +26,27 @@ std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
+// What fstat says of a file that must stay the same.
+struct Identity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t bytes = 0;
+  std::int64_t ctime_ns = 0;
+
+  friend bool operator==(const Identity&, const Identity&) = default;
+};
+
+Identity identity_of(const struct stat& status) {
+  return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
+          nanoseconds(status.st_ctim)};
+}
+
 // O_PATH opens nothing: neither a FIFO nor a lease can hold it up.
-bool path_leads_to(const std::string& path, const struct stat& file) {
+bool path_leads_to(const std::string& path, const Identity& file) {
   const UniqueFd there(::open(path.c_str(), O_PATH | O_CLOEXEC));
   struct stat found {};
   if (!there.valid() || ::fstat(there.get(), &found) != 0) return false;
-  return found.st_dev == file.st_dev && found.st_ino == file.st_ino &&
-         found.st_size == file.st_size && nanoseconds(found.st_ctim) == nanoseconds(file.st_ctim);
+  return identity_of(found) == file;
 }
 
 // Bytes written after the kernel side met the file are not those that ran.
@@ -41,10 +55,17 @@ bool unchanged(const MappedFile& file, const struct stat& status) {
          nanoseconds(status.st_mtim) <= file.key.ctime_ns;
 }
 
+// Its descriptor may have been let go, since only so many are held: then the path must show what
+// was seen through it.
 bool is_at_its_path(const MappedFile& file) {
+  if (file.deleted) return false;
+  if (!file.fd.valid()) {
+    return path_leads_to(
+        file.path, {file.stat_device, file.stat_inode, file.key.size_bytes, file.stat_ctime_ns});
+  }
   struct stat status {};
-  if (file.deleted || ::fstat(file.fd.get(), &status) != 0) return false;
-  return unchanged(file, status) && path_leads_to(file.path, status);
+  if (::fstat(file.fd.get(), &status) != 0) return false;
+  return unchanged(file, status) && path_leads_to(file.path, identity_of(status));
 }
 
 bool still_has_its_bytes(const MappedFile& file) {
@@ -107,11 +128,12 @@ ProfiledObject& ObjectImages::find_or_add(const Mapping& mapping, bool main_exec
   if (mapping.kind == PROFD_MAPPING_ANONYMOUS) return bracketed("[anon]");
   if (!mapping.file) return bracketed("[unreachable]");
   const MappedFile& file = *mapping.file;
-  if (!file.fd.valid()) return bracketed(bracket(file.path));
+  const bool met = file.fd.valid() || file.stat_inode != 0;
+  if (!met) return bracketed(bracket(file.path));
   const auto [known, added] = at_its_path_.try_emplace(file.key, false);
   if (added) known->second = is_at_its_path(file);
   if (!known->second || !readers_can_parse_path(file.path, main_executable)) {
-    return image_of(mapping);
+    return file.fd.valid() ? image_of(mapping) : bracketed(bracket(file.path));
   }
   ProfiledObject& object = by_line_path_[file.path];
   object.line_path_ = file.path;

@@ -198,6 +198,32 @@ TEST_F(SessionWriterTest, WritesImagesBeyondTheirLimitsWithoutSymbols) {
   }
 }
 
+// As MappedFiles leaves it where too many descriptors are held.
+MappedFile without_descriptor(const std::string& path) {
+  struct stat status {};
+  EXPECT_EQ(::stat(path.c_str(), &status), 0);
+  MappedFile file{.key = test::open_mapped(path)->key, .path = path};
+  file.stat_device = status.st_dev;
+  file.stat_inode = status.st_ino;
+  file.stat_ctime_ns = file.key.ctime_ns;
+  return file;
+}
+
+TEST_F(SessionWriterTest, NamesAFileWithoutDescriptorByItsPathWhileItStaysTheSame) {
+  const std::string path = scratch_.write("libx.so", "1");
+  Mapping mapping;
+  mapping.kind = PROFD_MAPPING_FILE;
+  mapping.file = std::make_shared<const MappedFile>(without_descriptor(path));
+  EXPECT_EQ(ObjectImages("6.1").find_or_add(mapping, false).line_path(), path);
+  MappedFile deleted = without_descriptor(path);
+  deleted.deleted = true;
+  mapping.file = std::make_shared<const MappedFile>(std::move(deleted));
+  EXPECT_EQ(ObjectImages("6.1").find_or_add(mapping, false).line_path(), "[libx.so]");
+  mapping.file = std::make_shared<const MappedFile>(without_descriptor(path));
+  std::filesystem::rename(scratch_.write("other", "2"), path);
+  EXPECT_EQ(ObjectImages("6.1").find_or_add(mapping, false).line_path(), "[libx.so]");
+}
+
 TEST_F(SessionWriterTest, NamesTheFunctionsOfAReplacedFileByAnImage) {
   ProcessSnapshot& process = add_process("chain");
   const ChainProgram program = add_program(process, "chain");
