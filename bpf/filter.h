@@ -10,7 +10,7 @@
 #include "bpf/profd_abi.h"
 
 #define PROFD_MAX_TARGETS 32768
-#define PROFD_MAX_NAMED_TARGETS 1024
+#define PROFD_MAX_NAMED_TARGETS 4096
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -137,8 +137,31 @@ __noinline __u32 profd_owned_by(__u32 uid, __u32 gid)
 	return slots;
 }
 
-/* Of restricted sessions, those whose owner may read the task by ptrace's rule: all its ids, and a
- * dumpable image. A task on its way out has no image left: its ids decide. */
+/* profd's user namespace, where a session's owner is known by his ids: learned like its PID
+ * namespace. */
+struct {
+	__u64 address; /* struct user_namespace */
+} profd_user_namespace;
+
+/* Runs in profd's own context. */
+static __always_inline void profd_learn_user_namespace(struct task_struct *self)
+{
+	profd_user_namespace.address = (__u64)BPF_CORE_READ(self, real_cred, user_ns);
+}
+
+/* Whether a process without capabilities could hold as many as the credentials do. */
+static __always_inline bool profd_is_plain(const struct cred *cred)
+{
+	const void *caps = (const void *)cred + bpf_core_field_offset(struct cred, cap_permitted);
+	__u64 permitted;
+
+	return (__u64)BPF_CORE_READ(cred, user_ns) == profd_user_namespace.address &&
+	       !bpf_probe_read_kernel(&permitted, sizeof(permitted), caps) && !permitted;
+}
+
+/* Of restricted sessions, those whose owner may read the task by ptrace's rule: all its ids, a
+ * dumpable image, and no capability that the owner lacks. A task on its way out has no image left:
+ * its credentials decide. */
 static __always_inline __u32 profd_may_read(struct task_struct *task, __u32 sessions)
 {
 	const struct cred *cred = task->real_cred;
@@ -146,7 +169,7 @@ static __always_inline __u32 profd_may_read(struct task_struct *task, __u32 sess
 	__u32 uid = cred->uid.val, gid = cred->gid.val;
 
 	if (cred->euid.val != uid || cred->suid.val != uid || cred->egid.val != gid ||
-	    cred->sgid.val != gid || (mm && !profd_is_dumpable(mm)))
+	    cred->sgid.val != gid || (mm && !profd_is_dumpable(mm)) || !profd_is_plain(cred))
 		return 0;
 	return sessions & profd_owned_by(uid, gid);
 }

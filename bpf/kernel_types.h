@@ -44,6 +44,13 @@ typedef struct {
 	unsigned int val;
 } profd_kernel_id;
 
+/* Read as 8 bytes: two words before 6.3. */
+typedef struct {
+	__u64 val;
+} profd_kernel_capabilities;
+
+struct user_namespace;
+
 struct cred {
 	profd_kernel_id uid;
 	profd_kernel_id gid;
@@ -51,6 +58,8 @@ struct cred {
 	profd_kernel_id sgid;
 	profd_kernel_id euid;
 	profd_kernel_id egid;
+	profd_kernel_capabilities cap_permitted;
+	struct user_namespace *user_ns;
 };
 
 struct ns_common {

@@ -99,6 +99,7 @@ static __always_inline void profd_learn_ourselves(void)
 	profd_namespace.inum = BPF_CORE_READ(upid.ns, ns.inum);
 	profd_namespace.level = level;
 	profd_learn_root(self);
+	profd_learn_user_namespace(self);
 }
 
 /* Writes a struct profd_task for each process that profd's PID namespace shows. */

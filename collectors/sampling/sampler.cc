@@ -27,6 +27,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kSettleTimeout{1};
 constexpr std::chrono::milliseconds kSettlePause{1};
 constexpr std::chrono::seconds kHotplugInterval{1};
+// Not for restricted sessions: whoever starts them must not shut the administrator out.
+constexpr std::size_t kKeptSlots = 8;
+constexpr std::size_t kKeptEventSets = 3;
 
 // Adds up the counters of all CPUs, word by word: the struct is nothing but such words.
 Result<profd_counters> sum_counters(int map) {
@@ -89,7 +92,7 @@ class Sampler::Impl final : public RingReader::Handler {
     unsigned sessions = 0;
   };
 
-  Result<unsigned> use_events(const EventSpec& event);
+  Result<unsigned> use_events(const EventSpec& event, bool restricted);
   void release_events(unsigned set);
   profd_counters counters() const;
   profd_counters balanced_counters() const;
@@ -141,15 +144,17 @@ Result<void> Sampler::Impl::open(const SamplerOptions& options) {
 }
 
 Result<SessionSlot> Sampler::Impl::start(const EventSpec& event, const Target& target) {
-  const auto free = std::ranges::find(slots_, Slot::State::kFree, &Slot::state);
-  if (free == slots_.end()) {
+  const bool restricted = target.restrict_to.has_value();
+  const std::span places(slots_.data(), slots_.size() - (restricted ? kKeptSlots : 0));
+  const auto free = std::ranges::find(places, Slot::State::kFree, &Slot::state);
+  if (free == places.end()) {
     return fail(ErrorCode::kBusy,
-                "all " + std::to_string(slots_.size()) + " session slots are in use",
+                "all " + std::to_string(places.size()) + " session slots are in use",
                 "stop a session first");
   }
-  const auto set = use_events(event);
+  const auto set = use_events(event, restricted);
   if (!set) return set.error();
-  const auto slot = static_cast<SessionSlot>(free - slots_.begin());
+  const auto slot = static_cast<SessionSlot>(free - places.begin());
   *free = Slot{.state = Slot::State::kLive, .event_set = *set, .before = {}};
   free->before = raw_ledger(slot);
   if (auto added = filter_->add(slot, *set, target); !added) {
@@ -162,17 +167,18 @@ Result<SessionSlot> Sampler::Impl::start(const EventSpec& event, const Target& t
 }
 
 // The set of an equal event that is open already, else a new one.
-Result<unsigned> Sampler::Impl::use_events(const EventSpec& event) {
+Result<unsigned> Sampler::Impl::use_events(const EventSpec& event, bool restricted) {
   const auto same = std::ranges::find_if(event_sets_, [&](const std::optional<EventSet>& set) {
     return set && set->events.spec().same_events(event);
   });
-  const auto place =
-      same != event_sets_.end()
-          ? same
-          : std::ranges::find_if(event_sets_, [](const auto& set) { return !set.has_value(); });
-  if (place == event_sets_.end()) {
-    return fail(ErrorCode::kBusy,
-                "all " + std::to_string(event_sets_.size()) + " sets of events are in use",
+  const std::size_t places = event_sets_.size() - (restricted ? kKeptEventSets : 0);
+  const auto limit = event_sets_.begin() + static_cast<std::ptrdiff_t>(places);
+  const auto place = same != event_sets_.end()
+                         ? same
+                         : std::find_if(event_sets_.begin(), limit,
+                                        [](const auto& set) { return !set.has_value(); });
+  if (same == event_sets_.end() && place == limit) {
+    return fail(ErrorCode::kBusy, "all " + std::to_string(places) + " sets of events are in use",
                 "use the event and frequency of a running session");
   }
   const auto index = static_cast<unsigned>(place - event_sets_.begin());

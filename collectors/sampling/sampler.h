@@ -86,8 +86,9 @@ class Sampler {
   ~Sampler();
 
   // Begins to take samples for a new session. Errors: no such process, no free slot, an event that
-  // can't be opened. From here on mappings and processes are told to the sink anew: what it let go
-  // with an earlier session is not missed.
+  // can't be opened. Restricted sessions leave the last 8 slots and 3 sets of events to others.
+  // From here on mappings and processes are told to the sink anew: what it let go with an earlier
+  // session is not missed.
   Result<SessionSlot> start(const EventSpec& event, const Target& target);
 
   // Ends a session: no tick matches it any more. Drains until all its samples have arrived or 1 s

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 namespace profd {
@@ -192,8 +193,10 @@ Result<void> TargetFilter::add_processes(SessionSlot slot, const Target& target)
   if (target.pids.empty()) return {};
   if (auto attached = attach_hooks(target.follow_children); !attached) return attached;
   if (target.follow_children) following_ |= bit(slot);
+  const std::set<std::uint32_t> unique(target.pids.begin(), target.pids.end());
+  const std::vector<std::uint32_t> pids(unique.begin(), unique.end());
   std::vector<UniqueFd> pidfds;
-  for (const std::uint32_t pid : target.pids) {
+  for (const std::uint32_t pid : pids) {
     auto pidfd = open_process(pid);
     if (!pidfd) return pidfd.error();
     pidfds.push_back(std::move(*pidfd));
@@ -201,13 +204,13 @@ Result<void> TargetFilter::add_processes(SessionSlot slot, const Target& target)
   const auto tasks = programs_->list_tasks(0);
   if (!tasks) return tasks.error();
   for (std::size_t i = 0; i < pidfds.size(); ++i) {
-    const auto task = std::ranges::find(*tasks, target.pids[i], &profd_task::tgid);
-    if (task == tasks->end()) return no_such_process(target.pids[i]);
+    const auto task = std::ranges::find(*tasks, pids[i], &profd_task::tgid);
+    if (task == tasks->end()) return no_such_process(pids[i]);
     auto added = add_process(slot, *task, target.follow_children, target.from_exec);
     if (!added) return added;
     // Alive now: the list spoke of this process, not of one that had its number before or after,
     // and its end is still to come, so that the hook will take its entry out.
-    if (!is_running(pidfds[i])) return no_such_process(target.pids[i]);
+    if (!is_running(pidfds[i])) return no_such_process(pids[i]);
   }
   set_bit(filter_->by_process, slot);
   return target.follow_children ? add_descendants(slot, target.from_exec) : Result<void>{};

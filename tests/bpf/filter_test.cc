@@ -1,6 +1,7 @@
 // Which processes a session takes: every criterion of a target, and several sessions at once.
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -139,12 +140,14 @@ TEST_F(FilterTest, ACgroupThatIsNotThereIsRefused) {
   EXPECT_EQ(slot.error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(FilterTest, ARestrictedSessionSeesOnlyDumpableProcessesOfItsOwner) {
+TEST_F(FilterTest, ARestrictedSessionSeesOnlyPlainDumpableProcessesOfItsOwner) {
   const WorkloadOptions as_user{.uid = kUser, .gid = kUser};
   const Workload own({"spin"}, as_user);
   const Workload hidden({"not-dumpable"}, as_user);
   const Workload strange({"spin"}, {.uid = kOther, .gid = kOther});
   const Workload of_other_group({"spin"}, {.uid = kUser, .gid = kOther});
+  const Workload capable({"spin"}, {.uid = kUser, .gid = kUser, .capable = true});
+  const Workload apart({"spin"}, {.uid = kUser, .gid = kUser, .own_user_namespace = true});
   const Workload of_root({"spin"});
   Target target = target_of_all();
   target.restrict_to = Target::Credentials{.uid = kUser, .gid = kUser};
@@ -152,7 +155,7 @@ TEST_F(FilterTest, ARestrictedSessionSeesOnlyDumpableProcessesOfItsOwner) {
   const SessionSlot everything = start(target_of_all());
   // The unrestricted session beside it proves that the others ran.
   collect(own.pid(), 50);
-  for (const Workload* other : {&hidden, &strange, &of_other_group, &of_root}) {
+  for (const Workload* other : {&hidden, &strange, &of_other_group, &capable, &apart, &of_root}) {
     collect(other->pid(), 50);
   }
   stop_balanced(slot);
@@ -320,6 +323,46 @@ TEST_F(FilterTest, ThirtyTwoSessionsRunAtOnceAndTheNextIsRefused) {
   EXPECT_EQ(refused.error().code, ErrorCode::kBusy);
   collect_until([&] { return sink_.samples.size() > 20; });
   for (const SessionSlot slot : slots) stop_balanced(slot);
+}
+
+TEST_F(FilterTest, RestrictedSessionsLeaveSlotsForOthers) {
+  Target restricted = target_of_all();
+  restricted.restrict_to = Target::Credentials{.uid = kUser, .gid = kUser};
+  std::vector<SessionSlot> slots;
+  for (int i = 0; i < PROFD_MAX_SESSIONS - 8; ++i) slots.push_back(start(restricted));
+  const auto refused = sampler_->start(event_of("cpu-clock", 999), restricted);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kBusy);
+  slots.push_back(start(target_of_all()));
+  for (const SessionSlot slot : slots) stop_balanced(slot);
+}
+
+TEST_F(FilterTest, RestrictedSessionsLeaveSetsOfEventsForOthers) {
+  Target restricted = target_of_all();
+  restricted.restrict_to = Target::Credentials{.uid = kUser, .gid = kUser};
+  std::vector<SessionSlot> slots;
+  for (unsigned i = 0; i < PROFD_MAX_EVENT_SETS - 3; ++i)
+    slots.push_back(start(restricted, 50 + i));
+  const auto refused = sampler_->start(event_of("cpu-clock", 99), restricted);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kBusy);
+  slots.push_back(start(target_of_all(), 99));
+  slots.push_back(start(restricted, 99));  // shares the set
+  for (const SessionSlot slot : slots) stop_balanced(slot);
+}
+
+TEST_F(FilterTest, APidNamedManyTimesIsOneTarget) {
+  const Workload workload({"spin"});
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit low{.rlim_cur = 256, .rlim_max = limit.rlim_max};
+  Target target;
+  target.pids.assign(20'000, workload.pid());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  const auto slot = sampler_->start(event_of("cpu-clock", 999), target);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  ASSERT_TRUE(slot) << slot.error().message;
+  stop_balanced(*slot);
 }
 
 }  // namespace

@@ -2,7 +2,11 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +37,16 @@ std::map<std::uint64_t, std::string> functions_by_nm(const std::string& program)
   return functions;
 }
 
+// After the change of ids that PR_SET_KEEPCAPS was set for.
+bool keep_net_admin() {
+  constexpr std::uint32_t kMask = 1U << CAP_NET_ADMIN;
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  std::array<__user_cap_data_struct, 2> sets{};
+  sets[0] = {.effective = kMask, .permitted = kMask, .inheritable = kMask};
+  return ::syscall(SYS_capset, &header, sets.data()) == 0 &&
+         ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_ADMIN, 0, 0) == 0;
+}
+
 // In the child: nothing but system calls from here to exec.
 [[noreturn]] void become(const char* program, char* const* arguments,
                          const WorkloadOptions& options, int output) {
@@ -41,11 +55,14 @@ std::map<std::uint64_t, std::string> functions_by_nm(const std::string& program)
     if (procs < 0 || ::write(procs, "0", 1) != 1) ::_exit(120);
   }
   if (::dup2(output, STDOUT_FILENO) < 0) ::_exit(121);
+  if (options.capable && ::prctl(PR_SET_KEEPCAPS, 1) != 0) ::_exit(124);
   if (options.uid != 0 &&
       (::setgroups(0, nullptr) != 0 || ::setresgid(options.gid, options.gid, options.gid) != 0 ||
        ::setresuid(options.uid, options.uid, options.uid) != 0)) {
     ::_exit(122);
   }
+  if (options.capable && !keep_net_admin()) ::_exit(125);
+  if (options.own_user_namespace && ::unshare(CLONE_NEWUSER) != 0) ::_exit(126);
   ::execv(program, arguments);
   ::_exit(123);
 }

@@ -16,6 +16,8 @@ struct WorkloadOptions {
   std::string program{};  // another path to run; the workload itself when empty
   uid_t uid = 0;          // with all ids set to it
   gid_t gid = 0;
+  bool capable = false;  // with CAP_NET_ADMIN, as an ambient capability
+  bool own_user_namespace = false;
   std::string cgroup{};  // a directory to join first
 };
 
