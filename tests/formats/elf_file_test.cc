@@ -273,7 +273,7 @@ TEST_F(ElfFileTest, RefusesASymbolTableThatIsAHole) {
 }
 
 TEST_F(ElfFileTest, ChargesTheSymbolsOfFilesThatRootDoesNotOwn) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  ASSERT_EQ(::geteuid(), 0U) << "run as root: only root can give files away";
   const auto path = scratch_.write("file", many_functions(1000, 8));
   const std::vector<std::uint64_t> address{0x10000};
   const UniqueFd fd = open_program(path);
