@@ -84,6 +84,13 @@ bool is_running(const UniqueFd& pidfd) {
   return ::poll(&poll, 1, 0) == 0;
 }
 
+// A kernel may keep a process from BPF iterators that its /proc shows: sandboxes do so with theirs.
+Error not_listed(std::uint32_t pid, const UniqueFd& pidfd) {
+  if (!is_running(pidfd)) return no_such_process(pid);
+  return fail(ErrorCode::kUnsupported,
+              "the kernel does not list process " + std::to_string(pid) + " to BPF programs");
+}
+
 std::string find_cgroup_mount() {
   std::ifstream mounts("/proc/self/mountinfo");
   for (std::string line; std::getline(mounts, line);) {
@@ -205,7 +212,7 @@ Result<void> TargetFilter::add_processes(SessionSlot slot, const Target& target)
   if (!tasks) return tasks.error();
   for (std::size_t i = 0; i < pidfds.size(); ++i) {
     const auto task = std::ranges::find(*tasks, pids[i], &profd_task::tgid);
-    if (task == tasks->end()) return no_such_process(pids[i]);
+    if (task == tasks->end()) return not_listed(pids[i], pidfds[i]);
     auto added = add_process(slot, *task, target.follow_children, target.from_exec);
     if (!added) return added;
     // Alive now: the list spoke of this process, not of one that had its number before or after,
