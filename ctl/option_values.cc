@@ -83,7 +83,7 @@ Result<std::uint64_t> parse_duration_ms(const std::string& text) {
 std::string parse_cgroup(const std::string& text) {
   for (const std::string_view mount : kCgroupMounts) {
     if (!text.starts_with(mount)) continue;
-    const std::string below = text.substr(mount.size());
+    std::string below = text.substr(mount.size());
     if (below.empty()) return "/";
     if (below.starts_with('/')) return below;
   }
