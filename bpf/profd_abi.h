@@ -74,6 +74,15 @@ enum profd_user_end {
 	PROFD_END_STACK_UNREADABLE = 5, /* stack memory was not present */
 	PROFD_END_DEPTH_LIMIT = 6,	/* PROFD_MAX_USER_FRAMES reached */
 	PROFD_END_MAPPING_RACE = 7,	/* the mapping tree changed under the walk */
+	PROFD_END_ENTRY = 8,		/* the rows say that nothing called this frame: complete */
+	PROFD_END_NO_ROW = 9,	 /* no rule for the address, and no frame pointer that leads up */
+	PROFD_END_NO_TABLE = 10, /* no rows of the file can be had, and no frame pointer as above */
+	PROFD_END_CFA_NOT_ABOVE = 11, /* the rule leads down the stack, or nowhere */
+	PROFD_END_REGISTER_LOST = 12, /* the rule needs a register that this frame doesn't know */
+	PROFD_END_LATE = 13,	      /* a file without a table yet: a profd_late_stack follows */
+	/* Only of user space, where a late stack was unwound on. */
+	PROFD_END_TABLE_LATE = 14, /* the table was not there in time */
+	PROFD_END_WINDOW = 15,	   /* the stack goes on above the window that was sent */
 	PROFD_END_COUNT,
 };
 
@@ -83,6 +92,9 @@ enum profd_frame_how {
 	PROFD_FRAME_SYSCALL =
 		1, /* the register, after the syscall instruction: acts as a return address */
 	PROFD_FRAME_POINTER = 2, /* by a frame-pointer step: a return address */
+	PROFD_FRAME_ROW = 3,	 /* by an unwind row: a return address */
+	PROFD_FRAME_SIGNAL = 4,	 /* by a signal frame: where the signal hit, exact */
+	PROFD_FRAME_HOW_COUNT,
 };
 
 /* A user frame's word: address in bits 0-56, in 57-60 the index of its mapping in the sample's list
@@ -95,7 +107,8 @@ enum profd_frame_how {
 #define PROFD_MAX_STACK_MAPPINGS 15
 
 /* Followed by words of 8 bytes: kernel_frames addresses and user_frames frame words, both leaf
- * first, then mapping_count mapping ids. */
+ * first, then mapping_count mapping ids; then, where late_words isn't 0 (user_end is
+ * PROFD_END_LATE), a profd_late_stack and the stack window behind it, late_words in all. */
 struct profd_sample {
 	struct profd_record_header header;
 	__u64 time_ns;
@@ -111,7 +124,21 @@ struct profd_sample {
 	__u8 context;  /* profd_context */
 	__u8 event_set;
 	__u8 kernel_truncated; /* 1: the kernel stack was cut at its limit */
-	__u8 reserved[3];
+	__u8 reserved;
+	__u16 late_words;
+};
+
+#define PROFD_LATE_WINDOW_BYTES 16384
+
+/* The rest of a stack whose last user frame lies in a file that has no table yet: that frame's
+ * registers, and the stack from its sp up as far as it could be read. */
+struct profd_late_stack {
+	__u64 ip; /* of the last user frame */
+	__u64 sp;
+	__u64 bp;
+	__u64 bx;
+	__u64 registers[16]; /* by DWARF number, where the frame was interrupted; else 0 */
+	__u64 window_start;  /* sp, rounded down to 8 */
 };
 
 enum profd_mapping_kind {
@@ -122,8 +149,8 @@ enum profd_mapping_kind {
 
 /* Sent before the first sample of its CPU that names it. Its id stands for all its fields and the
  * process together, so another mapping at the same address has another id. Followed by name_bytes
- * bytes: the path's components, innermost first, each ended by NUL, up to the root of the mount
- * namespace (cut at PROFD_MAX_NAME_BYTES: then names_cut). */
+ * bytes: the path's components, innermost first, each ended by NUL, up to profd's own root, or that
+ * of the file's mount namespace (cut at PROFD_MAX_NAME_BYTES: then names_cut). */
 struct profd_mapping {
 	struct profd_record_header header;
 	__u64 time_ns;
@@ -204,6 +231,13 @@ struct profd_task {
 	__u32 exec_id;
 };
 
+/* The key of a table (struct profd_table in unwind_rows.h). */
+struct profd_table_key {
+	struct profd_file_key file;
+	__u32 piece; /* of the file: offset >> PROFD_PIECE_SHIFT */
+	__u32 reserved;
+};
+
 /* Written by user space at any time, read by every tick; each field stands alone. */
 struct profd_filter {
 	__u32 live;	  /* slots in use: every mask below is cut by it */
@@ -215,6 +249,9 @@ struct profd_filter {
 	__u32 restricted; /* slots that may see only what restrict_uid/gid may read (ptrace's rule)
 			   */
 	__u32 announcements; /* raised by user space: what was told once is told again */
+	__u32 tables; /* raised when a table was added or taken away: what CPUs remember of tables
+			 is void */
+	__u32 reserved;
 	__u32 event_set[PROFD_MAX_EVENT_SETS]; /* slots by event set, the perf event's BPF cookie */
 	__u32 restrict_uid[PROFD_MAX_SESSIONS];
 	__u32 restrict_gid[PROFD_MAX_SESSIONS];
@@ -231,6 +268,8 @@ PROFD_ASSERT_SIZE(struct profd_record_header, 8);
 PROFD_ASSERT_SIZE(struct profd_process_key, 16);
 PROFD_ASSERT_SIZE(struct profd_file_key, 32);
 PROFD_ASSERT_SIZE(struct profd_sample, 64);
+PROFD_ASSERT_SIZE(struct profd_late_stack, 168);
+PROFD_ASSERT_SIZE(struct profd_table_key, 40);
 PROFD_ASSERT_SIZE(struct profd_mapping, 104);
 PROFD_ASSERT_SIZE(struct profd_process, 104);
 PROFD_ASSERT_SIZE(struct profd_target, 32);

@@ -44,7 +44,7 @@ bool frames_fit(const SampleView& view) {
   return std::ranges::all_of(view.user_frames, [&](std::uint64_t word) {
     const UserFrame frame = UserFrame::from_word(word);
     return (frame.mapping < view.mapping_ids.size() || frame.mapping == PROFD_NO_MAPPING) &&
-           frame.how <= PROFD_FRAME_POINTER;
+           frame.how < PROFD_FRAME_HOW_COUNT;
   });
 }
 

@@ -1,0 +1,58 @@
+// The parser: a child process without rights, in which every ELF file and all CFI of other users is
+// parsed, and nowhere else.
+//
+// It has no file but those that it is sent, can open none, and can't make sockets, processes or
+// trace one (seccomp, Landlock, rlimits). A request is an operation and read-only descriptors; the
+// answer is an error or a sealed memfd of capped size, which is checked like any other input. One
+// that faults, answers nonsense or takes too long is killed, and another one is started; the
+// request is an error then. One parser serves one thread.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/cfi_tables.h"
+#include "formats/elf_file.h"
+#include "formats/result.h"
+#include "formats/unique_fd.h"
+
+namespace profd {
+
+struct ParserLimits {
+  std::uint64_t memory_bytes = std::uint64_t{64} << 20;  // address space beyond the program's own
+  std::uint64_t answer_bytes = std::uint64_t{64} << 20;
+  std::chrono::milliseconds cpu_time{1000};   // for one request
+  std::chrono::milliseconds wall_time{5000};  // a file system may hang
+};
+
+class Parser {
+ public:
+  // Starts the child: the running program again, as `profd --parser` (see run_parser). Call before
+  // there is anything to hide.
+  static Result<std::unique_ptr<Parser>> start(const ParserLimits& limits = {});
+  virtual ~Parser() = default;
+
+  // The functions of formats/ by the same names, run in the child. `fd` is borrowed.
+  virtual Result<UnwindSource> read_unwind_source(int fd, const DigestKey& key) = 0;
+  virtual Result<std::string> make_unwind_table(int fd, int debug_fd) = 0;
+  virtual Result<ElfSummary> read_elf_summary(int fd) = 0;
+  virtual Result<std::vector<ElfSymbol>> find_elf_symbols(
+      int fd, std::span<const std::uint64_t> addresses) = 0;
+
+  [[nodiscard]] virtual pid_t child() const = 0;  // for tests and status
+  [[nodiscard]] virtual std::uint64_t restarts() const = 0;
+};
+
+// The child's main: serves requests on descriptor 3 until it is closed. Gives the rights up first,
+// and exits non-zero where it can't.
+int run_parser();
+
+}  // namespace profd
