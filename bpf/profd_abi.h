@@ -80,9 +80,10 @@ enum profd_user_end {
 	PROFD_END_CFA_NOT_ABOVE = 11, /* the rule leads down the stack, or nowhere */
 	PROFD_END_REGISTER_LOST = 12, /* the rule needs a register that this frame doesn't know */
 	PROFD_END_LATE = 13,	      /* a file without a table yet: a profd_late_stack follows */
+	PROFD_END_TABLE_LATE = 14,    /* as before, but the table was not there in time, or the
+					 ring had no room for the late stack */
 	/* Only of user space, where a late stack was unwound on. */
-	PROFD_END_TABLE_LATE = 14, /* the table was not there in time */
-	PROFD_END_WINDOW = 15,	   /* the stack goes on above the window that was sent */
+	PROFD_END_WINDOW = 15, /* the stack goes on above the window that was sent */
 	PROFD_END_COUNT,
 };
 
@@ -130,15 +131,22 @@ struct profd_sample {
 
 #define PROFD_LATE_WINDOW_BYTES 16384
 
+/* Registers whose value a frame doesn't know, as bits. */
+#define PROFD_LOST_BP 1u
+#define PROFD_LOST_BX 2u
+
 /* The rest of a stack whose last user frame lies in a file that has no table yet: that frame's
- * registers, and the stack from its sp up as far as it could be read. */
+ * registers, and the stack around its sp and up as far as it could be read. The records of all
+ * executable mappings of the process are in the ring before it. */
 struct profd_late_stack {
 	__u64 ip; /* of the last user frame */
 	__u64 sp;
 	__u64 bp;
 	__u64 bx;
 	__u64 registers[16]; /* by DWARF number, where the frame was interrupted; else 0 */
-	__u64 window_start;  /* sp, rounded down to 8 */
+	__u64 window_start;  /* a multiple of 8: sp, less its red zone where it was interrupted */
+	__u32 lost;	     /* PROFD_LOST_ bits: of bp and bx */
+	__u32 signal_frames; /* passed so far, of PROFD_MAX_SIGNAL_FRAMES */
 };
 
 enum profd_mapping_kind {
@@ -249,8 +257,9 @@ struct profd_filter {
 	__u32 restricted; /* slots that may see only what restrict_uid/gid may read (ptrace's rule)
 			   */
 	__u32 announcements; /* raised by user space: what was told once is told again */
-	__u32 tables; /* raised when a table was added or taken away: what CPUs remember of tables
-			 is void */
+	/* Raised when a table was added or taken away: what CPUs remember of tables is void. 0:
+	 * nobody makes tables, so frame pointers only, and no stack is late. */
+	__u32 tables;
 	__u32 reserved;
 	__u32 event_set[PROFD_MAX_EVENT_SETS]; /* slots by event set, the perf event's BPF cookie */
 	__u32 restrict_uid[PROFD_MAX_SESSIONS];
@@ -268,7 +277,7 @@ PROFD_ASSERT_SIZE(struct profd_record_header, 8);
 PROFD_ASSERT_SIZE(struct profd_process_key, 16);
 PROFD_ASSERT_SIZE(struct profd_file_key, 32);
 PROFD_ASSERT_SIZE(struct profd_sample, 64);
-PROFD_ASSERT_SIZE(struct profd_late_stack, 168);
+PROFD_ASSERT_SIZE(struct profd_late_stack, 176);
 PROFD_ASSERT_SIZE(struct profd_table_key, 40);
 PROFD_ASSERT_SIZE(struct profd_mapping, 104);
 PROFD_ASSERT_SIZE(struct profd_process, 104);

@@ -92,6 +92,34 @@ struct profd_rule {
 	__u8 reserved[7];
 };
 
+/*
+ * How a frame is taken to its caller, here and where a stack is unwound late.
+ *
+ * A frame that was interrupted (the leaf, and the one below a signal frame) is looked up by its own
+ * address, any other by the one before, since a call may be its function's last instruction. The
+ * CFA must be above sp, and no slot below it, but for the red zone of an interrupted frame: so
+ * stacks go up and every walk ends. Only a signal frame may lead anywhere, to the stack that the
+ * signal left, and only PROFD_MAX_SIGNAL_FRAMES of them are followed.
+ *
+ * An unknown rule, and a file without rows, is left by one step of the frame pointer, and then rows
+ * are tried again.
+ */
+#define PROFD_RED_ZONE_BYTES 128
+#define PROFD_MAX_SIGNAL_FRAMES 8
+
+/* Of the kernel's struct sigcontext, which SIGNAL rules lead to: words, in this order by DWARF
+ * number (r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp), and then ip. */
+#define PROFD_SIGCONTEXT_REGISTERS                                                                 \
+	{                                                                                          \
+		8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7                               \
+	}
+#define PROFD_SIGCONTEXT_IP 16
+#define PROFD_SIGCONTEXT_WORDS 17
+
+/* The vDSO is no file; its rows are found under a key that is 0 but for this inode, by the offset
+ * from its start. */
+#define PROFD_VDSO_INODE 1
+
 /* The dictionary's first entries are these, whatever file is loaded. */
 #define PROFD_RULE_INDEX_UNKNOWN 0u
 #define PROFD_RULE_INDEX_END 1u
