@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -15,6 +14,9 @@
 #include <map>
 #include <memory>
 #include <stdexcept>
+#include <utility>
+
+#include "tests/user_namespace.h"
 
 namespace profd::test {
 namespace {
@@ -55,6 +57,7 @@ bool keep_net_admin() {
     if (procs < 0 || ::write(procs, "0", 1) != 1) ::_exit(120);
   }
   if (::dup2(output, STDOUT_FILENO) < 0) ::_exit(121);
+  const int root = options.own_user_namespace ? leave_chroot() : -1;
   if (options.capable && ::prctl(PR_SET_KEEPCAPS, 1) != 0) ::_exit(124);
   if (options.uid != 0 &&
       (::setgroups(0, nullptr) != 0 || ::setresgid(options.gid, options.gid, options.gid) != 0 ||
@@ -62,7 +65,7 @@ bool keep_net_admin() {
     ::_exit(122);
   }
   if (options.capable && !keep_net_admin()) ::_exit(125);
-  if (options.own_user_namespace && ::unshare(CLONE_NEWUSER) != 0) ::_exit(126);
+  if (options.own_user_namespace && !enter_user_namespace(root)) ::_exit(126);
   ::execv(program, arguments);
   ::_exit(123);
 }
@@ -78,10 +81,11 @@ Workload::Workload(std::vector<std::string> arguments, const WorkloadOptions& op
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe");
   output_.reset(pipe[0]);
-  const UniqueFd write_end(pipe[1]);
+  UniqueFd write_end(pipe[1]);
   pid_ = ::fork();
   if (pid_ < 0) throw std::runtime_error("fork");
   if (pid_ == 0) become(program.c_str(), pointers.data(), options, write_end.get());
+  write_end.reset();  // else the end of a child that failed would not show
   said_ = read_output();
 }
 
@@ -90,8 +94,16 @@ Workload::~Workload() { end(); }
 std::string Workload::read_output() {
   std::array<char, 256> buffer{};
   const ssize_t got = ::read(output_.get(), buffer.data(), buffer.size());
-  if (got <= 0) throw std::runtime_error("the workload ended early");
+  if (got <= 0) throw std::runtime_error("the workload ended early: " + describe_end());
   return {buffer.data(), static_cast<std::size_t>(got)};
+}
+
+// The numbers are those of become().
+std::string Workload::describe_end() {
+  int status = 0;
+  ::waitpid(std::exchange(pid_, -1), &status, 0);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  return code == 126 ? "no user namespace can be made here" : "exit code " + std::to_string(code);
 }
 
 void Workload::signal(int number) const { ::kill(pid_, number); }

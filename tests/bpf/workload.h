@@ -38,6 +38,7 @@ class Workload {
 
  private:
   std::string read_output();
+  std::string describe_end();
 
   pid_t pid_ = -1;
   UniqueFd output_;

@@ -5,7 +5,6 @@
 #include "daemon/authorization.h"
 
 #include <linux/capability.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -21,6 +20,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/unique_fd.h"
+#include "tests/user_namespace.h"
 
 namespace profd {
 namespace {
@@ -42,18 +42,18 @@ constexpr Ids kCapableAlice{{kAlice, kAlice, kAlice}, {kStaff, kStaff, kStaff}, 
 constexpr Ids kRemoteAlice{{kAlice, kAlice, kAlice}, {kStaff, kStaff, kStaff}, false, true};
 
 // A new user namespace comes with all of them.
-bool enter_user_namespace() {
-  if (::unshare(CLONE_NEWUSER) != 0) return false;
+bool drop_capabilities() {
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   const std::array<__user_cap_data_struct, 2> none{};
   return ::syscall(SYS_capset, &header, none.data()) == 0;
 }
 
 bool become(const Ids& ids) {
+  const int root = ids.own_user_namespace ? test::leave_chroot() : -1;
   return ::prctl(PR_SET_KEEPCAPS, ids.keeps_capabilities ? 1 : 0) == 0 &&
          ::setresgid(ids.gids[0], ids.gids[1], ids.gids[2]) == 0 &&
          ::setresuid(ids.uids[0], ids.uids[1], ids.uids[2]) == 0 &&
-         (!ids.own_user_namespace || enter_user_namespace());
+         (!ids.own_user_namespace || (test::enter_user_namespace(root) && drop_capabilities()));
 }
 
 // A process with these ids that sits and waits.
@@ -74,7 +74,8 @@ class Sitter {
     }
     told.reset();
     char byte = 0;
-    if (::read(ready.get(), &byte, 1) != 1) throw std::runtime_error("these tests need root");
+    if (::read(ready.get(), &byte, 1) != 1)
+      throw std::runtime_error("these tests need root, and user namespaces");
   }
   Sitter(const Sitter&) = delete;
   Sitter& operator=(const Sitter&) = delete;
