@@ -48,7 +48,8 @@ enum profd_rule_kind {
 		0,	    /* no row, or one that can't be told in a rule: try the frame pointer */
 	PROFD_RULE_END = 1, /* the return address is undefined: the program's or thread's entry */
 	PROFD_RULE_REGISTER = 2, /* CFA = cfa_register + cfa_offset */
-	PROFD_RULE_DEREF = 3,	 /* CFA = *(cfa_register + cfa_offset) + cfa_add */
+	/* CFA = *(cfa_register + 8 * cfa_index's register + cfa_offset) + cfa_add */
+	PROFD_RULE_DEREF = 3,
 	PROFD_RULE_PLT =
 		4, /* CFA = rsp + 8, and 8 more where the low 4 bits of ip are >= cfa_add */
 	PROFD_RULE_SIGNAL =
@@ -62,6 +63,9 @@ enum profd_saved {
 	PROFD_SAVED_AT_CFA = 1,	  /* at CFA + offset */
 	PROFD_SAVED_REGISTER = 2, /* in the register with the DWARF number `offset` */
 	PROFD_SAVED_LOST = 3,	  /* undefined, or beyond what a rule can tell */
+	/* At cfa_register + offset: only with PROFD_RULE_DEREF, where the CFA is no constant away.
+	 */
+	PROFD_SAVED_AT_REGISTER = 4,
 	PROFD_SAVED_COUNT,
 };
 
@@ -89,7 +93,8 @@ struct profd_rule {
 	__u8 ra_saved;	   /* profd_saved, of AT_CFA and REGISTER */
 	__u8 rbp_saved;	   /* profd_saved */
 	__u8 rbx_saved;	   /* profd_saved */
-	__u8 reserved[7];
+	__u8 cfa_index;	   /* of PROFD_RULE_DEREF: 1 + DWARF number; 0: none */
+	__u8 reserved[6];
 };
 
 /*
