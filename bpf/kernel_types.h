@@ -33,7 +33,10 @@
 /* The kernel's own names for what UAPI calls rip, rsp and so on; in 6.9 cs became 16 bits of a
  * union. */
 struct pt_regs___kernel {
-	unsigned long bp;
+	unsigned long r15, r14, r13, r12;
+	unsigned long bp, bx;
+	unsigned long r11, r10, r9, r8;
+	unsigned long ax, cx, dx, si, di;
 	unsigned long orig_ax;
 	unsigned long ip;
 	unsigned short cs;
@@ -181,6 +184,21 @@ struct mm_struct {
 	struct maple_tree mm_mt;
 	mm_context_t context;
 	struct file *exe_file;
+};
+
+/* What changes with every change of the mappings, since 6.4, where VMAs have locks of their own. */
+struct mm_struct___sequence_number { /* before 6.13: raised at the change's end */
+	int mm_lock_seq;
+};
+
+struct seqcount {
+	unsigned int sequence;
+};
+
+typedef struct seqcount seqcount_t;
+
+struct mm_struct___sequence_count { /* odd while a change is under way */
+	seqcount_t mm_lock_seq;
 };
 
 struct mm_struct___flags_word { /* before 6.18 */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The executable mappings of a stack: looked up, named by id, and told to user space the first time
- * a CPU meets them.
+ * The executable mappings of a stack: named by id, and told to user space the first time a CPU
+ * meets them.
  */
 #ifndef PROFD_MAPPING_H
 #define PROFD_MAPPING_H
@@ -9,10 +9,10 @@
 #include "bpf/counters.h"
 #include "bpf/file.h"
 #include "bpf/hash.h"
+#include "bpf/memory.h"
 #include "bpf/names.h"
 #include "bpf/ring.h"
 #include "bpf/scratch.h"
-#include "bpf/vma.h"
 
 static __always_inline __u32 profd_mapping_kind_of(struct profd_scratch *scratch)
 {
@@ -53,15 +53,15 @@ __noinline int profd_send_mapping(void)
 {
 	struct profd_scratch *scratch = profd_scratch_here();
 	struct profd_counters *counters = profd_counters_here();
-	struct profd_sent *sent = profd_sent_here();
+	struct profd_memory *memory = profd_memory_here();
 	void *ring = profd_ring_here();
 
-	if (!scratch || !counters || !sent || !ring)
+	if (!scratch || !counters || !memory || !ring)
 		return -1;
 	struct profd_mapping *mapping = &scratch->mapping;
 	__u64 hash = profd_hash_end(profd_hash_file(profd_hash_key[0], &mapping->file));
 	__u64 file = profd_sent_tag(scratch, hash);
-	__u64 *file_sent = &sent->files[file / 2 % PROFD_SENT_FILES];
+	__u64 *file_sent = &memory->sent.files[file / 2 % PROFD_SENT_FILES];
 	bool new_file = mapping->kind == PROFD_MAPPING_FILE && *file_sent != file;
 
 	mapping->name_bytes = 0;
@@ -86,54 +86,34 @@ __noinline int profd_send_mapping(void)
 	return 0;
 }
 
-/* Sends the described mapping where this CPU has not yet; remembered only once it went out. */
-static __always_inline void profd_announce_mapping(struct profd_scratch *scratch)
+/* Sends the described mapping where this CPU has not yet; remembered only once it went out. False
+ * where it could not be sent. */
+static __always_inline bool profd_announce_mapping(struct profd_scratch *scratch,
+						   struct profd_memory *memory)
 {
 	__u64 tag = profd_sent_tag(scratch, scratch->mapping.id);
-	struct profd_sent *sent = profd_sent_here();
+	__u64 *place = &memory->sent.mappings[tag / 2 % PROFD_SENT_MAPPINGS];
 
-	if (!sent)
-		return;
-	__u64 *place = &sent->mappings[tag / 2 % PROFD_SENT_MAPPINGS];
-
-	if (*place != tag && !profd_send_mapping())
-		*place = tag;
+	if (*place == tag)
+		return true;
+	if (profd_send_mapping())
+		return false;
+	*place = tag;
+	return true;
 }
 
-/*
- * The executable mapping that holds pc: its index in the sample's list, PROFD_NO_MAPPING where the
- * list is full, or a negative profd_user_end. Global, so that it is verified once and not at each
- * turn of the walk.
- */
-__noinline int profd_find_mapping(__u64 pc)
+/* The place of a mapping in the sample's list; PROFD_NO_MAPPING where the list is full. */
+static __always_inline __u32 profd_list_mapping(struct profd_scratch *scratch, __u64 id)
 {
-	struct profd_scratch *scratch = profd_scratch_here();
-
-	if (!scratch)
-		return -PROFD_END_MAPPING_RACE;
-	__u32 count = scratch->vma_count;
+	__u32 count = scratch->mapping_count;
 
 	for (__u32 i = 0; i < PROFD_MAX_STACK_MAPPINGS && i < count; i++)
-		if (pc - scratch->vmas[i].start < scratch->vmas[i].bytes)
+		if (scratch->mapping_ids[i] == id)
 			return i;
-	int failure = profd_find_vma(pc);
-
-	if (failure)
-		return failure;
-	if (!(scratch->found_flags & VM_EXEC))
-		return -PROFD_END_PC_NOT_EXECUTABLE;
-	if (count > PROFD_MAX_STACK_MAPPINGS)
-		count = PROFD_MAX_STACK_MAPPINGS;
-	struct profd_vma *vma = &scratch->vmas[count];
-
-	profd_describe_mapping(scratch);
-	vma->start = scratch->mapping.start;
-	vma->bytes = scratch->mapping.end - scratch->mapping.start;
-	vma->id = scratch->mapping.id;
-	if (count == PROFD_MAX_STACK_MAPPINGS)
+	if (count >= PROFD_MAX_STACK_MAPPINGS)
 		return PROFD_NO_MAPPING;
-	scratch->vma_count = count + 1;
-	profd_announce_mapping(scratch);
+	scratch->mapping_ids[count] = id;
+	scratch->mapping_count = count + 1;
 	return count;
 }
 

@@ -10,6 +10,7 @@
 #include "bpf/file.h"
 #include "bpf/filter.h"
 #include "bpf/hash.h"
+#include "bpf/memory.h"
 #include "bpf/names.h"
 #include "bpf/process.h"
 #include "bpf/ring.h"
@@ -59,17 +60,16 @@ __noinline int profd_send_process(void)
 
 /* Tells user space who the process is, where this CPU has not done so yet under this comm. */
 static __always_inline void profd_announce_process(struct profd_scratch *scratch,
+						   struct profd_memory *memory,
 						   const struct profd_comm *comm)
 {
-	struct profd_sent *sent = profd_sent_here();
 	const __u64 *name = (const __u64 *)comm->bytes;
 	__u64 hash = profd_hash_process(&scratch->sample.process);
 
 	hash = profd_hash_end(profd_hash_word(profd_hash_word(hash, name[0]), name[1]));
 	hash = profd_sent_tag(scratch, hash);
-	if (!sent)
-		return;
-	__u64 *place = &sent->processes[hash / 2 % PROFD_SENT_PROCESSES];
+
+	__u64 *place = &memory->sent.processes[hash / 2 % PROFD_SENT_PROCESSES];
 
 	if (*place == hash)
 		return;

@@ -11,6 +11,8 @@
 
 #include "bpf/counters.h"
 #include "bpf/filter.h"
+#include "bpf/late.h"
+#include "bpf/memory.h"
 #include "bpf/process.h"
 #include "bpf/process_record.h"
 #include "bpf/ring.h"
@@ -33,7 +35,7 @@ static __always_inline __u8 profd_context_of(struct bpf_perf_event_data *ctx,
 	/* Workers share a user process's memory, but its registers are not theirs. */
 	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return PROFD_CONTEXT_KTHREAD;
-	if (!BPF_CORE_READ(task, mm))
+	if (!task->mm)
 		return PROFD_CONTEXT_EXIT;
 	if (bpf_core_field_exists(task->in_execve) && BPF_CORE_READ_BITFIELD(task, in_execve))
 		return PROFD_CONTEXT_EXEC;
@@ -59,20 +61,20 @@ static __always_inline void profd_append_mappings(struct profd_scratch *scratch)
 {
 	struct profd_sample *sample = &scratch->sample;
 	__u32 next = sample->kernel_frames + sample->user_frames;
-	__u32 count = scratch->vma_count;
+	__u32 count = scratch->mapping_count;
 
 	/* Never so; tells the verifier. */
 	if (next > PROFD_MAX_KERNEL_FRAMES + PROFD_MAX_USER_FRAMES)
 		return;
 	for (__u32 i = 0; i < PROFD_MAX_STACK_MAPPINGS && i < count; i++)
-		scratch->words[next + i] = scratch->vmas[i].id;
+		scratch->words[next + i] = scratch->mapping_ids[i];
 	sample->mapping_count = count;
 }
 
 /* All of the record but its size; the stacks in the order in which they stand in it. */
 static __always_inline void profd_fill_sample(struct bpf_perf_event_data *ctx,
 					      struct profd_scratch *scratch,
-					      struct task_struct *task)
+					      struct profd_memory *memory, struct task_struct *task)
 {
 	struct profd_sample *sample = &scratch->sample;
 	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(task);
@@ -87,13 +89,18 @@ static __always_inline void profd_fill_sample(struct bpf_perf_event_data *ctx,
 	sample->user_frames = 0;
 	sample->mapping_count = 0;
 	sample->user_end = PROFD_END_NO_USER_STACK;
-	scratch->mm = (__u64)BPF_CORE_READ(task, mm);
-	scratch->vma_count = 0;
+	sample->late_words = 0;
+	scratch->mapping_count = 0;
 	if (!profd_hit_user_mode(ctx))
 		profd_walk_kernel(ctx, scratch);
-	if (sample->context <= PROFD_CONTEXT_TRAP)
-		profd_walk_user(scratch, regs);
+	if (sample->context <= PROFD_CONTEXT_TRAP) {
+		profd_enter_space(scratch, memory, task);
+		profd_walk_user(scratch, memory, regs);
+	}
 	profd_append_mappings(scratch);
+	if (sample->user_end == PROFD_END_LATE)
+		profd_append_late(sample->kernel_frames + sample->user_frames +
+				  sample->mapping_count);
 }
 
 static __always_inline void profd_send_sample(struct profd_scratch *scratch,
@@ -106,14 +113,17 @@ static __always_inline void profd_send_sample(struct profd_scratch *scratch,
 		profd_count_loss(sample->sessions, PROFD_LOSS_NO_RING);
 		return;
 	}
-	__u64 words = sample->kernel_frames + sample->user_frames + sample->mapping_count;
+	__u64 words = sample->kernel_frames + sample->user_frames + sample->mapping_count +
+		      sample->late_words;
 
-	if (words > PROFD_MAX_WORDS)
-		words = PROFD_MAX_WORDS;
+	if (words > PROFD_MAX_WORDS + PROFD_MAX_LATE_WORDS)
+		words = PROFD_MAX_WORDS + PROFD_MAX_LATE_WORDS;
 	__u64 bytes = sizeof(*sample) + words * 8;
+	/* A late stack waits for user space to make the table. */
+	__u64 wake = sample->late_words ? BPF_RB_FORCE_WAKEUP : profd_wake_when_half_full(ring);
 
 	sample->header.size = bytes;
-	if (bpf_ringbuf_output(ring, sample, bytes, profd_wake_when_half_full(ring)))
+	if (bpf_ringbuf_output(ring, sample, bytes, wake))
 		profd_count_loss(sample->sessions, profd_ring_failure(ring, bytes));
 	else
 		counters->sent++;
@@ -143,6 +153,7 @@ int profd_tick(struct bpf_perf_event_data *ctx)
 {
 	struct profd_counters *counters = profd_counters_here();
 	struct profd_scratch *scratch = profd_scratch_here();
+	struct profd_memory *memory = profd_memory_here();
 	struct profd_filter *filter = profd_filter_now();
 	__u64 event_set = bpf_get_attach_cookie(ctx);
 
@@ -155,7 +166,7 @@ int profd_tick(struct bpf_perf_event_data *ctx)
 		counters->idle++;
 		return 0;
 	}
-	if (!scratch || !filter) {
+	if (!scratch || !memory || !filter) {
 		counters->lost[PROFD_LOSS_SCRATCH]++;
 		return 0;
 	}
@@ -172,8 +183,10 @@ int profd_tick(struct bpf_perf_event_data *ctx)
 	scratch->sample.time_ns = bpf_ktime_get_ns();
 	scratch->sample.sessions = sessions;
 	scratch->announcements = filter->announcements;
-	profd_announce_process(scratch, &comm);
-	profd_fill_sample(ctx, scratch, task);
+	scratch->tables = filter->tables;
+	profd_keep_rules_of(scratch->tables);
+	profd_announce_process(scratch, memory, &comm);
+	profd_fill_sample(ctx, scratch, memory, task);
 	profd_send_sample(scratch, counters);
 	return 0;
 }

@@ -1,43 +1,67 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Memory of one tick, and what a CPU remembers between ticks. Per-CPU values hold 32 KiB at most.
- * Ticks do not nest on a CPU: the kernel skips a perf event's program while another one runs there
- * (bpf_prog_active).
+ * Memory of one tick. Per-CPU values hold 32 KiB at most. Ticks do not nest on a CPU: the kernel
+ * skips a perf event's program while another one runs there (bpf_prog_active).
  */
 #ifndef PROFD_SCRATCH_H
 #define PROFD_SCRATCH_H
 
 #include "bpf/kernel_types.h"
 #include "bpf/profd_abi.h"
+#include "bpf/unwind_rows.h"
 
 #define PROFD_MAX_WORDS (PROFD_MAX_KERNEL_FRAMES + PROFD_MAX_USER_FRAMES + PROFD_MAX_STACK_MAPPINGS)
+#define PROFD_MAX_LATE_WORDS ((sizeof(struct profd_late_stack) + PROFD_LATE_WINDOW_BYTES) / 8)
 #define PROFD_WINDOW_BYTES 1024
 #define PROFD_COMPONENT_BYTES 256 /* NAME_MAX and its NUL */
+#define PROFD_MAPLE_SLOTS 16
 
-/* An executable mapping of the current stack. The place behind the last is for stacks that meet
- * more. */
-struct profd_vma {
-	__u64 start;
-	__u64 bytes;
-	__u64 id;
+/* Where the walk of the user stack is. */
+struct profd_walk {
+	__u64 ip, sp, bp, bx; /* of the current frame */
+	__u32 lost;	      /* PROFD_LOST_ bits: of bp and bx */
+	__u32 how;	      /* profd_frame_how of ip */
+
+	/* The span of code that holds ip (spans.h); most stacks stay in one for a while. */
+	__u64 span_start;
+	__u64 span_bytes;
+	__u32 span_offset; /* of its start within the piece */
+	__u32 span_number; /* of its table */
+	__u32 span_rows;   /* profd_rows */
+	__u32 span;	   /* its place in the address space's list */
+	__u32 mapping;	   /* index in the sample's list of mapping ids */
+
+	__u32 signal_frames;
+	__u64 window_start; /* the user address that scratch->window's first byte stands for */
+	__u32 next;	    /* index of the next word in scratch->words */
+	__u32 frames;
+	__u32 end; /* profd_user_end, when the walk ended here */
+	__u32 reserved;
 };
 
 struct profd_scratch {
 	/* The record: what follows its struct is written straight behind it. */
 	struct profd_sample sample;
-	__u64 words[PROFD_MAX_WORDS];
+	__u64 words[PROFD_MAX_WORDS + PROFD_MAX_LATE_WORDS];
 
-	/* Room for one component behind the limit, so that a bound on the offset is enough for the
-	 * verifier. */
-	struct profd_mapping mapping;
-	char names[PROFD_MAX_NAME_BYTES + PROFD_COMPONENT_BYTES];
-	struct profd_process process;
-	char cgroup[PROFD_MAX_NAME_BYTES + PROFD_COMPONENT_BYTES];
+	struct profd_walk walk;
+	/* Stack memory. Twice the window: a short read goes to its upper end (see window.h). */
+	__u64 window[2 * PROFD_WINDOW_BYTES / 8];
 
-	__u64 mm; /* of the current task, as a number */
-	__u32 vma_count;
+	__u64 mm;	     /* of the current task, as a number */
+	__u32 space;	     /* its place in profd_memory.spaces */
+	__u32 sequence;	     /* of its mappings, where has_sequence */
+	__u32 has_sequence;  /* 0 before 6.4, and while the mappings are being changed */
 	__u32 announcements; /* of the filter, at this tick */
-	struct profd_vma vmas[PROFD_MAX_STACK_MAPPINGS + 1];
+	__u32 tables;	     /* of the filter, at this tick */
+
+	/* Ids of the executable mappings that the stack has met. */
+	__u32 mapping_count;
+	__u64 mapping_ids[PROFD_MAX_STACK_MAPPINGS + 1];
+
+	__u64 registers[PROFD_DWARF_REGISTERS]; /* of an interrupted frame (registers.h) */
+	__u64 sigcontext[PROFD_SIGCONTEXT_WORDS];
+	struct profd_table_key table_key;
 
 	/* The VMA that was found last, as it stands in the kernel. */
 	__u64 found_start;
@@ -46,25 +70,17 @@ struct profd_scratch {
 	__u64 found_pgoff;
 	__u64 found_file;
 
-	__u64 pivots[16];
+	/* The maple tree's node that was read last, and the last address that it covers. */
+	__u64 pivots[PROFD_MAPLE_SLOTS];
+	__u64 slots[PROFD_MAPLE_SLOTS];
+	__u64 node_last;
 
-	/* Stack memory. Twice the window: a short read goes to its upper end (see unwind.h). */
-	__u64 window[2 * PROFD_WINDOW_BYTES / 8];
-};
-
-/*
- * Direct-mapped caches of hashes: a record that is remembered went out on this CPU. User space may
- * let go of what it was told when a session ends, so it raises filter.announcements when one
- * starts: then all is told again.
- */
-#define PROFD_SENT_MAPPINGS 1024
-#define PROFD_SENT_PROCESSES 512
-#define PROFD_SENT_FILES 512
-
-struct profd_sent {
-	__u64 mappings[PROFD_SENT_MAPPINGS];
-	__u64 processes[PROFD_SENT_PROCESSES];
-	__u64 files[PROFD_SENT_FILES];
+	/* Room for one component behind the limit, so that a bound on the offset is enough for the
+	 * verifier. */
+	struct profd_mapping mapping;
+	char names[PROFD_MAX_NAME_BYTES + PROFD_COMPONENT_BYTES];
+	struct profd_process process;
+	char cgroup[PROFD_MAX_NAME_BYTES + PROFD_COMPONENT_BYTES];
 };
 
 struct {
@@ -74,34 +90,13 @@ struct {
 	__type(value, struct profd_scratch);
 } profd_scratch SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct profd_sent);
-} profd_sent SEC(".maps");
-
 _Static_assert(sizeof(struct profd_scratch) <= 32768, "a per-CPU value holds 32 KiB");
-_Static_assert(sizeof(struct profd_sent) <= 32768, "a per-CPU value holds 32 KiB");
 
 static __always_inline struct profd_scratch *profd_scratch_here(void)
 {
 	__u32 zero = 0;
 
 	return bpf_map_lookup_elem(&profd_scratch, &zero);
-}
-
-static __always_inline struct profd_sent *profd_sent_here(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&profd_sent, &zero);
-}
-
-/* What the caches hold of a hash. Never 0. */
-static __always_inline __u64 profd_sent_tag(const struct profd_scratch *scratch, __u64 hash)
-{
-	return (hash + scratch->announcements * 0x9e3779b97f4a7c15ULL) | 1;
 }
 
 #endif

@@ -1,136 +1,147 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * The user stack, by our own walk: never bpf_get_stack() with the user flag, which panics kernels
- * where uprobes are active. A step turns {ip, sp, bp} of a frame into those of its caller; by frame
- * pointer here.
+ * where uprobes are active. A step turns the registers of a frame into those of its caller, by the
+ * row of its address or by the frame pointer; one stack may mix both. unwind_rows.h says how.
  */
 #ifndef PROFD_UNWIND_H
 #define PROFD_UNWIND_H
 
-#include "bpf/mapping.h"
-#include "bpf/scratch.h"
+#include "bpf/registers.h"
+#include "bpf/rules.h"
+#include "bpf/spans.h"
+#include "bpf/window.h"
 
 #define PROFD_ADDRESS_MASK ((1ULL << PROFD_FRAME_ADDRESS_BITS) - 1)
 
-struct profd_walk {
+/* What a turn of the walk needs at hand. Its state is in scratch->walk: there the verifier follows
+ * no values, and verifies one turn for all. */
+struct profd_walk_context {
 	struct profd_scratch *scratch;
-	__u64 ip, sp, bp;
-	__u64 vma_start,
-		vma_bytes;  /* of the frame before: most stacks stay in one mapping for a while */
-	__u64 window_start; /* the user address of scratch->window's first byte */
-	__u32 mapping;	    /* that mapping's index */
-	__u32 how;	    /* profd_frame_how of ip */
-	__u32 next;	    /* index of the next word in scratch->words */
-	__u32 frames;
-	__u32 end; /* profd_user_end, when the walk ended here */
+	struct profd_memory *memory;
 };
 
-/*
- * Copies a window of stack from an address on. What cannot be read whole is read up to the end of
- * its page, into the window's upper end, so that one check of the offset serves both: the verifier
- * can't relate an offset to a size. Returns the address that the window's first byte stands for, 0
- * where nothing could be read.
- */
-__noinline __u64 profd_read_window(__u64 address)
+/* Why a frame without a row is the last one, when its frame pointer is of no use. */
+static __always_inline __u32 profd_end_without_row(const struct profd_walk *walk)
 {
-	struct profd_scratch *scratch = profd_scratch_here();
-
-	if (!scratch)
-		return 0;
-	char *window = (char *)scratch->window;
-
-	if (!bpf_probe_read_user(window, PROFD_WINDOW_BYTES, (void *)address))
-		return address;
-	__u64 rest = PROFD_PAGE_BYTES - (address & (PROFD_PAGE_BYTES - 1));
-
-	if (rest >= PROFD_WINDOW_BYTES)
-		return 0;
-	barrier_var(rest); /* or clang computes from the address again, past the check */
-	if (bpf_probe_read_user(window + (PROFD_WINDOW_BYTES - rest), rest, (void *)address))
-		return 0;
-	return address - (PROFD_WINDOW_BYTES - rest);
+	if (walk->span_rows == PROFD_ROWS_READY)
+		return PROFD_END_NO_ROW;
+	return walk->span_rows == PROFD_ROWS_NONE ? PROFD_END_NO_TABLE : PROFD_END_NO_FRAME_POINTER;
 }
 
-/* The two words at a stack address, which is a multiple of 8. */
-static __always_inline bool profd_read_pair(struct profd_walk *walk, __u64 address, __u64 *first,
-					    __u64 *second)
+/* To the caller, by the frame pointer. 0, or a profd_user_end. A frame pointer of 0 ends a chain
+ * only for whom a frame pointer led there: elsewhere the register may be in other use. */
+static __always_inline __u32 profd_step_by_frame_pointer(struct profd_scratch *scratch)
 {
-	__u64 offset = address - walk->window_start;
-
-	if (offset > PROFD_WINDOW_BYTES - 16) {
-		walk->window_start = profd_read_window(address);
-		offset = address - walk->window_start;
-		if (offset > PROFD_WINDOW_BYTES - 16)
-			return false;
-	}
-	offset /= 8;
-	*first = walk->scratch->window[offset];
-	*second = walk->scratch->window[offset + 1];
-	return true;
-}
-
-/* To the caller, by the frame pointer. 0, or a profd_user_end. Stacks go up, so every walk ends. */
-static __always_inline __u32 profd_frame_pointer_step(struct profd_walk *walk)
-{
+	struct profd_walk *walk = &scratch->walk;
 	__u64 bp = walk->bp;
 
-	if (!bp)
+	if (walk->lost & PROFD_LOST_BP)
+		return PROFD_END_REGISTER_LOST;
+	if (!bp && walk->how == PROFD_FRAME_POINTER)
 		return PROFD_END_FP_ZERO;
 	if (bp % 8 || bp < walk->sp)
-		return PROFD_END_NO_FRAME_POINTER;
-	if (!profd_read_pair(walk, bp, &walk->bp, &walk->ip))
+		return profd_end_without_row(walk);
+	if (!profd_have_slots(walk, bp, bp + 8))
 		return PROFD_END_STACK_UNREADABLE;
+	walk->bp = profd_window_word(scratch, bp);
+	walk->ip = profd_window_word(scratch, bp + 8);
 	walk->sp = bp + 16;
+	walk->lost = PROFD_LOST_BX;
 	walk->how = PROFD_FRAME_POINTER;
 	return 0;
 }
 
-/* Finds the mapping of walk->ip. 0, or a profd_user_end. A return address is looked up one byte
- * before: the call may be its function's last instruction. */
-static __always_inline __u32 profd_locate(struct profd_walk *walk)
+/* To the caller, by a rule that stands in the row itself. */
+static __always_inline __u32 profd_step_by_inline_rule(struct profd_scratch *scratch, __u32 rule)
 {
-	__u64 pc = walk->ip - (walk->how != PROFD_FRAME_INTERRUPTED);
+	struct profd_walk *walk = &scratch->walk;
+	__u64 bp_slot = rule & PROFD_RULE_SLOT_MASK;
+	__u64 bx_slot = rule >> PROFD_RULE_RBX_SHIFT & PROFD_RULE_SLOT_MASK;
+	__u64 lowest = bp_slot > bx_slot ? bp_slot : bx_slot;
+	__u64 cfa = walk->sp;
 
-	if (pc - walk->vma_start < walk->vma_bytes)
-		return 0;
-	int index = profd_find_mapping(pc);
+	if (rule & PROFD_RULE_CFA_RBP) {
+		cfa = walk->bp;
+		if (walk->lost & PROFD_LOST_BP)
+			return PROFD_END_REGISTER_LOST;
+	}
+	cfa += 8ULL * (rule >> PROFD_RULE_CFA_SHIFT & PROFD_RULE_CFA_MASK);
+	lowest = cfa - 8 * (lowest ? lowest : 1);
+	/* One branch for both: neither may be negative. */
+	__s64 below = (cfa - 8 - walk->sp) | (lowest - profd_frame_floor(walk));
 
-	if (index < 0)
-		return -index;
-	struct profd_vma *vma = &walk->scratch->vmas[index & PROFD_FRAME_MAPPING_MASK];
-
-	walk->vma_start = vma->start;
-	walk->vma_bytes = vma->bytes;
-	walk->mapping = index;
+	barrier_var(below); /* or each half gets ranges, and each range states to verify */
+	if (below < 0)
+		return PROFD_END_CFA_NOT_ABOVE;
+	if (!profd_have_slots(walk, lowest, cfa - 8))
+		return PROFD_END_STACK_UNREADABLE;
+	walk->ip = profd_window_word(scratch, cfa - 8);
+	if (bp_slot) {
+		walk->bp = profd_window_word(scratch, cfa - 8 * bp_slot);
+		walk->lost &= ~PROFD_LOST_BP;
+	}
+	if (bx_slot) {
+		walk->bx = profd_window_word(scratch, cfa - 8 * bx_slot);
+		walk->lost &= ~PROFD_LOST_BX;
+	}
+	walk->sp = cfa;
+	walk->how = PROFD_FRAME_ROW;
 	return 0;
 }
 
-static __always_inline bool profd_push_frame(struct profd_walk *walk, __u32 mapping)
+/* To the caller. 0, or a profd_user_end. */
+static __always_inline __u32 profd_step(struct profd_scratch *scratch,
+					const struct profd_memory *memory, __u64 pc)
 {
+	struct profd_walk *walk = &scratch->walk;
+
+	if (walk->span_rows == PROFD_ROWS_LATE)
+		return PROFD_END_LATE;
+	if (walk->span_rows == PROFD_ROWS_READY) {
+		__u32 rule = profd_rule_at(memory, walk, pc);
+
+		if (!(rule & PROFD_RULE_IN_DICTIONARY))
+			return profd_step_by_inline_rule(scratch, rule);
+		__u32 end = profd_follow_rule(rule & ~PROFD_RULE_IN_DICTIONARY);
+
+		if (end != PROFD_END_NO_ROW)
+			return end;
+	}
+	return profd_step_by_frame_pointer(scratch);
+}
+
+static __always_inline void profd_push_frame(struct profd_scratch *scratch, __u32 mapping)
+{
+	struct profd_walk *walk = &scratch->walk;
 	__u32 at = walk->next;
 
 	if (at >= PROFD_MAX_KERNEL_FRAMES + PROFD_MAX_USER_FRAMES)
-		return false;
-	walk->scratch->words[at] = (walk->ip & PROFD_ADDRESS_MASK) |
-				   (__u64)mapping << PROFD_FRAME_MAPPING_SHIFT |
-				   (__u64)walk->how << PROFD_FRAME_HOW_SHIFT;
+		return;
+	scratch->words[at] = (walk->ip & PROFD_ADDRESS_MASK) |
+			     (__u64)mapping << PROFD_FRAME_MAPPING_SHIFT |
+			     (__u64)walk->how << PROFD_FRAME_HOW_SHIFT;
 	walk->next = at + 1;
 	walk->frames++;
-	return true;
 }
 
 /* One frame: an address that lies in no executable mapping is no frame, but for the leaf, which is
  * known. */
-static long profd_walk_frame(__u32 index, struct profd_walk *walk)
+static long profd_walk_frame(__u32 index, struct profd_walk_context *context)
 {
-	__u32 end = profd_locate(walk);
+	struct profd_scratch *scratch = context->scratch;
+	struct profd_walk *walk = &scratch->walk;
+	__u64 pc = walk->ip - !PROFD_HOW_IN(walk->how, PROFD_EXACT);
+	__u32 end = 0;
 
+	if (pc - walk->span_start >= walk->span_bytes)
+		end = profd_enter_span(pc);
 	if (end) {
 		if (!walk->frames)
-			profd_push_frame(walk, PROFD_NO_MAPPING);
+			profd_push_frame(scratch, PROFD_NO_MAPPING);
 	} else {
-		profd_push_frame(walk, walk->mapping);
-		end = profd_frame_pointer_step(walk);
+		profd_push_frame(scratch, walk->mapping);
+		end = profd_step(scratch, context->memory, pc);
 	}
 	if (!end)
 		return 0;
@@ -140,23 +151,30 @@ static long profd_walk_frame(__u32 index, struct profd_walk *walk)
 
 /* Appends the user stack to the sample. */
 static __always_inline void profd_walk_user(struct profd_scratch *scratch,
+					    struct profd_memory *memory,
 					    struct pt_regs___kernel *regs)
 {
+	struct profd_walk_context context = {.scratch = scratch, .memory = memory};
 	struct profd_sample *sample = &scratch->sample;
-	struct profd_walk walk = {
-		.scratch = scratch,
-		.ip = regs->ip,
-		.sp = regs->sp,
-		.bp = regs->bp,
-		.how = sample->context == PROFD_CONTEXT_SYSCALL ? PROFD_FRAME_SYSCALL
-								: PROFD_FRAME_INTERRUPTED,
-		.next = sample->kernel_frames,
-		.end = PROFD_END_DEPTH_LIMIT,
-	};
+	struct profd_walk *walk = &scratch->walk;
 
-	bpf_loop(PROFD_MAX_USER_FRAMES, profd_walk_frame, &walk, 0);
-	sample->user_frames = walk.frames;
-	sample->user_end = walk.end;
+	walk->ip = regs->ip;
+	walk->sp = regs->sp;
+	walk->bp = regs->bp;
+	walk->bx = regs->bx;
+	walk->lost = 0;
+	walk->how = sample->context == PROFD_CONTEXT_SYSCALL ? PROFD_FRAME_SYSCALL
+							     : PROFD_FRAME_INTERRUPTED;
+	walk->span_bytes = 0;
+	walk->signal_frames = 0;
+	walk->next = sample->kernel_frames;
+	walk->frames = 0;
+	walk->end = PROFD_END_DEPTH_LIMIT;
+	/* Now, so that what the last tick read is in no walk's reach. */
+	walk->window_start = profd_read_window(profd_frame_floor(walk));
+	bpf_loop(PROFD_MAX_USER_FRAMES, profd_walk_frame, &context, 0);
+	sample->user_frames = walk->frames;
+	sample->user_end = walk->end;
 }
 
 #endif

@@ -63,8 +63,7 @@ enum profd_saved {
 	PROFD_SAVED_AT_CFA = 1,	  /* at CFA + offset */
 	PROFD_SAVED_REGISTER = 2, /* in the register with the DWARF number `offset` */
 	PROFD_SAVED_LOST = 3,	  /* undefined, or beyond what a rule can tell */
-	/* At cfa_register + offset: only with PROFD_RULE_DEREF, where the CFA is no constant away.
-	 */
+	/* At cfa_register + offset: of PROFD_RULE_DEREF, whose CFA is no constant away. */
 	PROFD_SAVED_AT_REGISTER = 4,
 	PROFD_SAVED_COUNT,
 };

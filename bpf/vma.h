@@ -4,9 +4,9 @@
  * without its locks.
  *
  * Node pointers carry their type in bits 3 to 6. A node's slot i holds what lies above pivot i-1
- * and up to pivot i; a pivot of 0 behind the first ends the node early. A reader that races with a
- * change can meet a node that was let go: what it finds is believed only when the VMA names this mm
- * and holds the address.
+ * and up to pivot i; a pivot of 0 behind the first ends the node early, and the slot there goes up
+ * to the node's own last address. A reader that races with a change can meet a node that was let
+ * go: what it finds is believed only when the VMA names this mm and holds the address.
  */
 #ifndef PROFD_VMA_H
 #define PROFD_VMA_H
@@ -31,70 +31,98 @@ static __always_inline bool profd_is_maple_root_node(__u64 root)
 	return (root & 3) == 2 && root > PROFD_PAGE_BYTES;
 }
 
-/* The slot of a node that covers pc; 0 where there is none. */
-static __always_inline __u64 profd_maple_slot(struct profd_scratch *scratch, __u64 node, __u64 pc)
+/* Reads the pivots of a node of range_64 or leaf_64, or as many of an arange_64's and more. */
+static __always_inline bool profd_read_pivots(struct profd_scratch *scratch, __u64 node)
+{
+	__u64 pivots = (node & ~255ULL) + bpf_core_field_offset(struct maple_range_64, pivot);
+
+	return !bpf_probe_read_kernel(scratch->pivots, PROFD_MAPLE_RANGE_PIVOTS * 8,
+				      (void *)pivots);
+}
+
+/* The slot of a node that covers an address; 0 where there is none. node_last becomes the last
+ * address that the slot covers. */
+static __always_inline __u64 profd_maple_slot(struct profd_scratch *scratch, __u64 node,
+					      __u64 address)
 {
 	bool wide = profd_maple_type(node) == PROFD_MAPLE_ARANGE_64;
-	__u64 base = node & ~255ULL;
-	__u64 slots = base + (wide ? bpf_core_field_offset(struct maple_arange_64, slot)
-				   : bpf_core_field_offset(struct maple_range_64, slot));
-	__u64 pivots = base + bpf_core_field_offset(struct maple_range_64, pivot);
+	__u64 slots =
+		(node & ~255ULL) + (wide ? bpf_core_field_offset(struct maple_arange_64, slot)
+					 : bpf_core_field_offset(struct maple_range_64, slot));
 	__u32 count = wide ? PROFD_MAPLE_ARANGE_PIVOTS : PROFD_MAPLE_RANGE_PIVOTS;
 	__u64 entry = 0;
 	__u32 i;
 
-	if (bpf_probe_read_kernel(scratch->pivots, PROFD_MAPLE_RANGE_PIVOTS * 8, (void *)pivots))
+	if (!profd_read_pivots(scratch, node))
 		return 0;
 	for (i = 0; i < PROFD_MAPLE_RANGE_PIVOTS; i++) {
 		__u64 pivot = scratch->pivots[i];
 
-		if (i == count || pivot >= pc || (i && !pivot))
+		if (i == count || (i && !pivot))
 			break;
+		if (pivot >= address) {
+			scratch->node_last = pivot;
+			break;
+		}
 	}
 	bpf_probe_read_kernel(&entry, sizeof(entry), (void *)(slots + 8 * i));
 	return entry;
 }
 
-/* Fills in found_* and returns 0, or a negative profd_user_end. */
-static __always_inline int profd_read_vma(struct profd_scratch *scratch, __u64 entry, __u64 pc)
+/* The leaf of scratch->mm's tree that covers an address, and in node_last its last one; 0 where the
+ * tree changes under the walk, 1 where it is empty. */
+static __always_inline __u64 profd_maple_leaf(struct profd_scratch *scratch, __u64 address)
+{
+	struct mm_struct *mm = (void *)scratch->mm;
+	__u64 node = (__u64)BPF_CORE_READ(mm, mm_mt.ma_root);
+
+	scratch->node_last = ~0ULL;
+	if (!profd_is_maple_root_node(node))
+		return 1;
+	for (int depth = 1; depth < PROFD_MAPLE_MAX_DEPTH; depth++) {
+		if (!node || profd_maple_type(node) <= PROFD_MAPLE_LEAF_64)
+			break;
+		node = profd_maple_slot(scratch, node, address);
+	}
+	return node;
+}
+
+/* Fills in found_*; false where the entry is no VMA of this mm. */
+static __always_inline bool profd_read_vma(struct profd_scratch *scratch, __u64 entry)
 {
 	struct vm_area_struct *vma = (void *)entry;
 
 	scratch->found_start = BPF_CORE_READ(vma, vm_start);
 	scratch->found_end = BPF_CORE_READ(vma, vm_end);
-	if (pc < scratch->found_start || pc >= scratch->found_end ||
+	if (scratch->found_start >= scratch->found_end ||
 	    (__u64)BPF_CORE_READ(vma, vm_mm) != scratch->mm)
-		return -PROFD_END_MAPPING_RACE;
+		return false;
 	scratch->found_flags = BPF_CORE_READ(vma, vm_flags);
 	scratch->found_pgoff = BPF_CORE_READ(vma, vm_pgoff);
 	scratch->found_file = (__u64)BPF_CORE_READ(vma, vm_file);
-	return 0;
+	return true;
 }
 
-/* Looks pc up in the tree of scratch->mm. Global, so that it is verified once. */
+/* Looks pc up in the tree of scratch->mm: fills in found_* and returns 0, or a profd_user_end.
+ * Global, so that it is verified once. */
 __noinline int profd_find_vma(__u64 pc)
 {
 	struct profd_scratch *scratch = profd_scratch_here();
 
 	if (!scratch)
-		return -PROFD_END_MAPPING_RACE;
-	struct mm_struct *mm = (void *)scratch->mm;
-	__u64 entry = (__u64)BPF_CORE_READ(mm, mm_mt.ma_root);
+		return PROFD_END_MAPPING_RACE;
+	__u64 leaf = profd_maple_leaf(scratch, pc);
 
-	if (!profd_is_maple_root_node(entry))
-		return -PROFD_END_PC_UNMAPPED;
-	for (int depth = 0; depth < PROFD_MAPLE_MAX_DEPTH; depth++) {
-		bool leaf = profd_maple_type(entry) <= PROFD_MAPLE_LEAF_64;
+	if (leaf <= 1)
+		return leaf ? PROFD_END_PC_UNMAPPED : PROFD_END_MAPPING_RACE;
+	__u64 entry = profd_maple_slot(scratch, leaf, pc);
 
-		entry = profd_maple_slot(scratch, entry, pc);
-		if (leaf)
-			break;
-		if (!entry)
-			return -PROFD_END_MAPPING_RACE;
-	}
 	if (!entry)
-		return -PROFD_END_PC_UNMAPPED;
-	return profd_read_vma(scratch, entry, pc);
+		return PROFD_END_PC_UNMAPPED;
+	if (!profd_read_vma(scratch, entry) || pc < scratch->found_start ||
+	    pc >= scratch->found_end)
+		return PROFD_END_MAPPING_RACE;
+	return 0;
 }
 
 #endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Spans of code: the part of an executable mapping that lies in one piece of its file, with the
+ * table of that piece. A CPU remembers those of the address spaces that it sampled last.
+ */
+#ifndef PROFD_SPANS_H
+#define PROFD_SPANS_H
+
+#include "bpf/mapping.h"
+#include "bpf/memory.h"
+#include "bpf/tables.h"
+#include "bpf/vma.h"
+
+#define PROFD_PIECE_BYTES (1ULL << PROFD_PIECE_SHIFT)
+
+/* Cuts the described mapping down to the piece around pc. False where the piece has no number. */
+static __always_inline bool profd_cut_span(const struct profd_mapping *mapping, __u64 pc,
+					   struct profd_span *span, __u32 *piece)
+{
+	__u64 offset = pc - mapping->start + mapping->file_offset;
+	__u64 piece_start = offset & ~(PROFD_PIECE_BYTES - 1);
+	__u64 first = mapping->file_offset > piece_start ? mapping->file_offset : piece_start;
+	__u64 last = mapping->file_offset + (mapping->end - mapping->start) - 1;
+
+	if (last > piece_start + (PROFD_PIECE_BYTES - 1))
+		last = piece_start + (PROFD_PIECE_BYTES - 1);
+	span->start = mapping->start + (first - mapping->file_offset);
+	span->bytes = last - first + 1;
+	span->offset = first - piece_start;
+	*piece = offset >> PROFD_PIECE_SHIFT;
+	return *piece == offset >> PROFD_PIECE_SHIFT;
+}
+
+/* Takes over what user space says of the piece whose key is in scratch->table_key. */
+static __always_inline void profd_find_table(struct profd_scratch *scratch, struct profd_span *span)
+{
+	struct profd_table *table = bpf_map_lookup_elem(&profd_tables, &scratch->table_key);
+
+	if (!table) {
+		/* User space has the vDSO's table from its start on, or never. */
+		span->rows = scratch->mapping.kind == PROFD_MAPPING_FILE ? PROFD_ROWS_LATE
+									 : PROFD_ROWS_NONE;
+		return;
+	}
+	table->used_ns = scratch->sample.time_ns;
+	span->rows = table->state == PROFD_TABLE_READY && table->number ? PROFD_ROWS_READY
+									: PROFD_ROWS_NONE;
+	span->number = table->number & PROFD_MAX_TABLE_NUMBER;
+	span->arena = table->arena;
+	span->buckets_at = table->buckets_at;
+	span->first_bucket = table->first_bucket;
+	span->bucket_count = table->bucket_count;
+}
+
+/* Makes the span of the described mapping around pc. */
+static __always_inline void profd_fill_span(struct profd_scratch *scratch, __u64 pc,
+					    struct profd_span *span)
+{
+	const struct profd_mapping *mapping = &scratch->mapping;
+	struct profd_table_key *key = &scratch->table_key;
+	bool has_rows = scratch->tables && mapping->kind != PROFD_MAPPING_ANONYMOUS;
+
+	span->mapping_id = mapping->id;
+	span->number = 0;
+	if (has_rows && profd_cut_span(mapping, pc, span, &key->piece)) {
+		key->file = mapping->file;
+		if (mapping->kind == PROFD_MAPPING_VDSO)
+			key->file.inode = PROFD_VDSO_INODE;
+		profd_find_table(scratch, span);
+		return;
+	}
+	span->start = mapping->start;
+	span->bytes = mapping->end - mapping->start;
+	span->offset = 0;
+	span->rows = PROFD_ROWS_NOT_ASKED;
+}
+
+/* Finds the mapping of pc, tells it, and remembers its span; 0, or a profd_user_end. */
+static __always_inline __u32 profd_add_span(struct profd_scratch *scratch,
+					    struct profd_memory *memory, struct profd_space *space,
+					    __u64 pc)
+{
+	__u32 failure = profd_find_vma(pc);
+
+	if (failure)
+		return failure;
+	if (!(scratch->found_flags & VM_EXEC))
+		return PROFD_END_PC_NOT_EXECUTABLE;
+	__u32 place = space->next_span % PROFD_SPANS;
+
+	profd_describe_mapping(scratch);
+	/* What could not be told is looked up, and told, again by the next tick. */
+	if (!profd_announce_mapping(scratch, memory))
+		space->mm = 0;
+	profd_fill_span(scratch, pc, &space->spans[place]);
+	space->next_span = place + 1;
+	if (space->span_count < PROFD_SPANS)
+		space->span_count++;
+	scratch->walk.span = place;
+	return 0;
+}
+
+static __always_inline bool profd_find_span(const struct profd_space *space,
+					    struct profd_walk *walk, __u64 pc)
+{
+	__u32 count = space->span_count;
+
+	for (__u32 i = 0; i < PROFD_SPANS && i < count; i++) {
+		if (pc - space->spans[i].start >= space->spans[i].bytes)
+			continue;
+		walk->span = i;
+		return true;
+	}
+	return false;
+}
+
+/* Makes the span that holds pc the walk's; 0, or a profd_user_end. Global, so that it is verified
+ * once and not at each turn of the walk. */
+__noinline int profd_enter_span(__u64 pc)
+{
+	struct profd_scratch *scratch = profd_scratch_here();
+	struct profd_memory *memory = profd_memory_here();
+
+	if (!scratch || !memory || scratch->space > PROFD_PASSING_SPACE)
+		return PROFD_END_MAPPING_RACE;
+	struct profd_space *space = &memory->spaces[scratch->space];
+	struct profd_walk *walk = &scratch->walk;
+
+	if (!profd_find_span(space, walk, pc)) {
+		__u32 failure = profd_add_span(scratch, memory, space, pc);
+
+		if (failure)
+			return failure;
+	}
+	const struct profd_span *span = &space->spans[walk->span % PROFD_SPANS];
+
+	walk->span_start = span->start;
+	walk->span_bytes = span->bytes;
+	walk->span_offset = span->offset;
+	walk->span_number = span->number;
+	walk->span_rows = span->rows;
+	walk->mapping = profd_list_mapping(scratch, span->mapping_id);
+	return 0;
+}
+
+/* Looks an offset of the walk's piece up in the rows, and remembers the rule in `place` of the
+ * known ones. */
+__noinline __u32 profd_find_rule(__u32 offset, __u32 place)
+{
+	struct profd_scratch *scratch = profd_scratch_here();
+	struct profd_memory *memory = profd_memory_here();
+
+	if (!scratch || !memory || scratch->space > PROFD_PASSING_SPACE)
+		return PROFD_NO_RULE;
+	const struct profd_space *space = &memory->spaces[scratch->space];
+	const struct profd_span *span = &space->spans[scratch->walk.span % PROFD_SPANS];
+	__u32 rule = profd_search_rows(span, offset);
+
+	memory->rules[place % PROFD_KNOWN_RULES] = (__u64)span->number << PROFD_KNOWN_NUMBER_SHIFT |
+						   (__u64)offset << PROFD_RULE_BITS | rule;
+	return rule;
+}
+
+/* The rule for an address of the walk's span, whose rows are READY. */
+static __always_inline __u32 profd_rule_at(const struct profd_memory *memory,
+					   const struct profd_walk *walk, __u64 pc)
+{
+	__u32 offset = pc - walk->span_start + walk->span_offset;
+	__u64 tag = (__u64)walk->span_number << PROFD_KNOWN_NUMBER_SHIFT |
+		    (__u64)offset << PROFD_RULE_BITS;
+	__u32 place = (offset ^ offset >> 7 ^ walk->span_number) % PROFD_KNOWN_RULES;
+	__u64 known = memory->rules[place];
+
+	if (!((known ^ tag) >> PROFD_RULE_BITS))
+		return known & ((1U << PROFD_RULE_BITS) - 1);
+	return profd_find_rule(offset, place);
+}
+
+#endif
