@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "formats/error_json.h"
+
 namespace profd {
 namespace {
 

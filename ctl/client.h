@@ -11,6 +11,7 @@
 #include "ctl/http_client.h"
 #include "formats/control_api.h"
 #include "formats/result.h"
+#include "formats/status_info.h"
 
 namespace profd {
 

@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "formats/control_api.h"
 #include "formats/result.h"
+#include "formats/start_request.h"
 
 namespace profd {
 

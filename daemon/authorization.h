@@ -14,8 +14,8 @@
 #include <sys/types.h>
 
 #include "daemon/service.h"
-#include "formats/control_api.h"
 #include "formats/result.h"
+#include "formats/start_request.h"
 
 namespace profd {
 

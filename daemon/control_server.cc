@@ -12,6 +12,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <spdlog/spdlog.h>
 
+#include "formats/error_json.h"
+
 namespace profd {
 namespace {
 

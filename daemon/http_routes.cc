@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "formats/control_api.h"
+#include "formats/error_json.h"
 
 namespace profd {
 namespace {

@@ -16,6 +16,7 @@
 
 #include "formats/control_api.h"
 #include "formats/result.h"
+#include "formats/status_info.h"
 #include "formats/unique_fd.h"
 
 namespace profd {

@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "ctl/client.h"
+#include "formats/error_json.h"
 #include "formats/unique_fd.h"
 #include "tests/ctl/a_result.h"
 #include "tests/ctl/ran.h"

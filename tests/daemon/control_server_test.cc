@@ -17,6 +17,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "formats/error_json.h"
 #include "tests/daemon/fake_service.h"
 #include "tests/daemon/raw_client.h"
 #include "tests/daemon/running_server.h"

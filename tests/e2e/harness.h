@@ -18,6 +18,7 @@
 
 #include "formats/control_api.h"
 #include "formats/session_summary.h"
+#include "formats/status_info.h"
 
 namespace profd::e2e {
 

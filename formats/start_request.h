@@ -1,0 +1,50 @@
+// What a client asks a new session to be: POST /v1/sessions of the control socket (docs/api.md).
+//
+// Parsing checks types, ranges and counts, so that nobody behind it sees a half-valid request.
+// Members that it does not know are refused by name.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/result.h"
+
+namespace profd {
+
+struct TargetRequest {
+  bool all = false;
+  std::vector<std::uint32_t> pids;
+  std::vector<std::string> comms;
+  std::vector<std::uint32_t> uids;
+  std::vector<std::string> cgroups;
+
+  [[nodiscard]] bool empty() const {
+    return !all && pids.empty() && comms.empty() && uids.empty() && cgroups.empty();
+  }
+  friend bool operator==(const TargetRequest&, const TargetRequest&) = default;
+};
+
+// "all", or "pid 1234, comm nginx": for people.
+[[nodiscard]] std::string describe(const TargetRequest& target);
+
+struct StartRequest {
+  TargetRequest target;
+  bool children = true;
+  bool from_exec = false;
+  std::string event = "cpu";
+  std::uint64_t frequency_hz = 0;  // 0: not given
+  std::uint64_t period = 0;        // 0: not given
+  std::uint64_t duration_ms = 0;   // 0: until stopped
+
+  friend bool operator==(const StartRequest&, const StartRequest&) = default;
+};
+
+[[nodiscard]] std::string to_json(const StartRequest& request);
+
+// kMalformed: no JSON. kInvalidArgument: JSON that makes no sense as a request.
+[[nodiscard]] Result<StartRequest> parse_start_request(std::string_view json);
+
+}  // namespace profd

@@ -1,0 +1,15 @@
+// TargetRequest as a JSON value, for the messages that carry one. Users outside formats/ want
+// start_request.h.
+
+#pragma once
+
+#include <boost/json/object.hpp>
+
+#include "formats/start_request.h"
+
+namespace profd {
+
+[[nodiscard]] boost::json::object target_json(const TargetRequest& target);
+[[nodiscard]] Result<void> read_json(const boost::json::value& value, TargetRequest& out);
+
+}  // namespace profd

@@ -1,0 +1,53 @@
+#include "formats/status_info.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace profd {
+namespace {
+
+StatusInfo a_status() {
+  StatusInfo status;
+  status.version = "0.1.0";
+  status.pid = 77;
+  status.uptime_seconds = 60;
+  status.cpu_seconds = 0.125;
+  status.rss_bytes = 40000000;
+  status.sessions = 2;
+  status.ledger = {.taken = 100, .sent = 80, .idle = 10, .filtered = 5, .lost = {{"ring_full", 4}}};
+  status.outside_namespace = 1;
+  status.received = 79;
+  status.skipped_estimate = 2;
+  status.mapping_records = 3;
+  status.results_bytes = 4;
+  return status;
+}
+
+TEST(StatusInfo, ReadBackIsEqual) {
+  EXPECT_EQ(*parse_status_info(to_json(a_status())), a_status());
+}
+
+TEST(StatusInfo, TextIsAsTheDocumentSays) {
+  EXPECT_EQ(
+      to_json(a_status()),
+      R"({"version":"0.1.0","pid":77,"uptime_seconds":60,"cpu_seconds":0.125,"rss_bytes":40000000,)"
+      R"("sessions":2,"ledger":{"taken":100,"sent":80,"idle":10,"filtered":5,"lost":{"ring_full":4},)"
+      R"("difference":1},"outside_namespace":1,"received":79,"skipped_estimate":2,)"
+      R"("mapping_records":3,"results_bytes":4})");
+}
+
+TEST(StatusInfo, ADifferenceMayBeNegative) {
+  StatusInfo status = a_status();
+  status.ledger.taken = 0;
+  EXPECT_EQ(status.ledger.difference(), -99);
+}
+
+TEST(StatusInfo, AnAnswerMayHaveMembersThatAreNewToUs) {
+  std::string status = to_json(a_status());
+  status.insert(1, R"("new":{"deep":[1,2]},)");
+  EXPECT_EQ(*parse_status_info(status), a_status());
+}
+
+}  // namespace
+}  // namespace profd
