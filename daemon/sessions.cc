@@ -1,10 +1,7 @@
 #include "daemon/sessions.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <exception>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -14,10 +11,9 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <spdlog/spdlog.h>
 
-#include "collectors/sampling/loss.h"
 #include "daemon/authorization.h"
+#include "daemon/daemon_status.h"
 #include "daemon/log_text.h"
-#include "daemon/process_usage.h"
 
 namespace profd {
 namespace {
@@ -38,22 +34,6 @@ Error not_found(const std::string& id) {
 
 Error not_yours(const std::string& id) {
   return fail(ErrorCode::kPermissionDenied, "session " + id + " is another user's");
-}
-
-Error holds_too_much() {
-  return fail(ErrorCode::kTooLarge, "your sessions and results hold too much",
-              "fetch them with profctl stop");
-}
-
-// Nothing may be thrown on the worker's thread. What can be is a lack of memory.
-Result<StoredResult> write_without_throwing(const std::string& directory,
-                                            const SessionSnapshot& snapshot, StoredResult result) {
-  try {
-    return write_result(directory, snapshot, std::move(result));
-  } catch (const std::exception& problem) {
-    return fail(ErrorCode::kInternal,
-                std::string("could not encode the samples: ") + problem.what());
-  }
 }
 
 }  // namespace
@@ -79,11 +59,15 @@ Result<std::string> Sessions::start(const Caller& caller, const StartRequest& re
   if (Result<void> allowed = authorize_target(caller, request.target); !allowed) {
     return allowed.error();
   }
-  if (Result<void> fits = check_quota(caller); !fits) return fits.error();
+  if (!caller.trusted) {
+    if (Result<void> fits = check_start(limits_, held_by(caller.uid)); !fits) return fits.error();
+  }
   const Result<EventSpec> event =
       make_event_spec(request.event, request.frequency_hz, request.period);
   if (!event) return event.error();
-  if (Result<void> fits = check_rate(caller, *event); !fits) return fits.error();
+  if (!caller.trusted) {
+    if (Result<void> fits = check_rate(limits_, *event); !fits) return fits.error();
+  }
   const Result<SessionSlot> slot = source_.start(*event, target_of(request, caller));
   if (!slot) return slot.error();
   const SessionPtr session = add_session(caller, request, *event, *slot);
@@ -132,7 +116,11 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::dump(Caller caller, std::st
     co_return fail(ErrorCode::kInvalidArgument, "session " + id + " has ended",
                    "profctl stop " + id + " fetches it");
   }
-  if (Result<void> fits = check_dump_quota(caller, **session); !fits) co_return fits.error();
+  if (!caller.trusted) {
+    const std::uint64_t bytes = aggregator_.samples((*session)->slot).bytes;
+    Result<void> fits = check_dump(limits_, held_by(caller.uid), bytes);
+    if (!fits) co_return fits.error();
+  }
   Result<SessionSnapshot> snapshot = copy_samples(**session);
   if (!snapshot) co_return snapshot.error();
   StoredResult result;
@@ -143,7 +131,8 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::dump(Caller caller, std::st
   const std::uint64_t bytes = snapshot->bytes;
   ++(*session)->dumps_with_worker;
   (*session)->bytes_with_worker += bytes;
-  Written written = co_await write(std::move(*snapshot), std::move(result));
+  auto operation = worker_.write(store_.directory(), std::move(*snapshot), std::move(result));
+  StoreWorker::Written written = co_await std::move(operation);
   (*session)->bytes_with_worker -= bytes;
   --(*session)->dumps_with_worker;
   if (!written.result) co_return written.result.error();
@@ -166,30 +155,10 @@ Result<void> Sessions::remove_result(const Caller& caller, const std::string& re
 }
 
 StatusInfo Sessions::status(const Caller& /*caller*/) {
-  const ProcessUsage usage = own_usage();
-  const SamplerLedger ledger = source_.ledger();
-  const auto uptime = std::chrono::steady_clock::now() - started_;
-  StatusInfo status{.version = PROFD_VERSION,
-                    .pid = static_cast<std::uint32_t>(::getpid()),
-                    .uptime_seconds = std::chrono::duration<double>(uptime).count(),
-                    .cpu_seconds = usage.cpu_seconds,
-                    .rss_bytes = usage.rss_bytes,
-                    .sessions = running(),
-                    .ledger = {.taken = ledger.taken,
-                               .sent = ledger.sent,
-                               .idle = ledger.idle,
-                               .filtered = ledger.filtered,
-                               .lost = {}},
-                    .outside_namespace = ledger.outside_namespace,
-                    .received = ledger.received,
-                    .skipped_estimate = ledger.skipped_estimate,
-                    .mapping_records = ledger.mapping_records,
-                    .results_bytes = store_.bytes()};
-  for (std::size_t reason = 0; reason < kLossCount; ++reason) {
-    if (ledger.lost[reason] == 0) continue;
-    status.ledger.lost.emplace(loss_name(static_cast<Loss>(reason)), ledger.lost[reason]);
-  }
-  return status;
+  return describe_daemon({.uptime = std::chrono::steady_clock::now() - started_,
+                          .running_sessions = running(),
+                          .results_bytes = store_.bytes(),
+                          .ledger = source_.ledger()});
 }
 
 boost::asio::awaitable<bool> Sessions::shut_down() {
@@ -229,65 +198,20 @@ Result<const StoredResult*> Sessions::find_stored(const Caller& caller,
   return stored;
 }
 
-Result<void> Sessions::check_quota(const Caller& caller) const {
-  if (caller.trusted) return {};
-  const std::size_t count = visible_to(caller).size();  // all of them its own
-  if (count >= limits_.untrusted_max_sessions) {
-    return fail(ErrorCode::kTooLarge,
-                "you have " + std::to_string(count) + " sessions already, which is the limit",
-                "fetch one with profctl stop");
+Holdings Sessions::held_by(uid_t uid) const {
+  Holdings held{.sessions = 0, .dumps = store_.dumps_of(uid), .bytes = store_.bytes_of(uid)};
+  for (const StoredResult* stored : store_.all()) {
+    if (!stored->is_dump && stored->session.uid == uid) ++held.sessions;
   }
-  if (bytes_held_by(caller.uid) > limits_.untrusted_max_bytes) {
-    return holds_too_much();
-  }
-  return {};
-}
-
-Result<void> Sessions::check_rate(const Caller& caller, const EventSpec& event) const {
-  if (caller.trusted) return {};
-  constexpr std::uint64_t kMinPeriodNs = 1'000'000;
-  const std::string limit = std::to_string(limits_.untrusted_max_hz) + " Hz";
-  const std::string hint = "give a frequency of at most " + limit;
-  if (event.frequency_hz > limits_.untrusted_max_hz) {
-    return fail(ErrorCode::kInvalidArgument,
-                std::to_string(event.frequency_hz) + " Hz is over your limit of " + limit, hint);
-  }
-  if (event.period == 0) return {};
-  if (!event.is_time) {
-    return fail(ErrorCode::kPermissionDenied,
-                "only root and the group profd may give a period of " + event.name, hint);
-  }
-  if (event.period >= kMinPeriodNs) return {};
-  return fail(ErrorCode::kInvalidArgument,
-              "a period of " + std::to_string(event.period) + " ns is under your limit of 1 ms",
-              "give one of at least 1000000 (ns)");
-}
-
-Result<void> Sessions::check_dump_quota(const Caller& caller, const Session& session) const {
-  if (caller.trusted) return {};
-  std::size_t count = store_.dumps_of(caller.uid);
-  for (const auto& [id, other] : sessions_) {
-    if (other->owner.uid == caller.uid) count += other->dumps_with_worker;
-  }
-  if (count >= limits_.untrusted_max_dumps) {
-    return fail(ErrorCode::kTooLarge,
-                "you have " + std::to_string(count) + " dumps already, which is the limit",
-                "fetch one and remove it, or wait: each goes after 15 minutes");
-  }
-  const std::uint64_t copy = aggregator_.samples(session.slot).bytes;
-  if (bytes_held_by(caller.uid) + copy > limits_.untrusted_max_bytes) return holds_too_much();
-  return {};
-}
-
-std::uint64_t Sessions::bytes_held_by(uid_t uid) const {
-  std::uint64_t sum = store_.bytes_of(uid);
   for (const auto& [id, session] : sessions_) {
     if (session->owner.uid != uid) continue;
-    if (session->running) sum += aggregator_.samples(session->slot).bytes;
-    if (session->held) sum += session->held->bytes;
-    sum += session->bytes_with_worker;
+    ++held.sessions;
+    held.dumps += session->dumps_with_worker;
+    held.bytes += session->bytes_with_worker;
+    if (session->running) held.bytes += aggregator_.samples(session->slot).bytes;
+    if (session->held) held.bytes += session->held->bytes;
   }
-  return sum;
+  return held;
 }
 
 std::string Sessions::unused_id() const {
@@ -408,7 +332,8 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::store(SessionPtr session) {
   const std::uint64_t bytes = snapshot.bytes;
   session->with_worker = true;
   session->bytes_with_worker += bytes;
-  Written written = co_await write(std::move(snapshot), std::move(result));
+  auto operation = worker_.write(store_.directory(), std::move(snapshot), std::move(result));
+  StoreWorker::Written written = co_await std::move(operation);
   session->bytes_with_worker -= bytes;
   session->with_worker = false;
   session->held = std::move(written.unwritten);
@@ -418,20 +343,6 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::store(SessionPtr session) {
   store_.adopt(std::move(*written.result));
   let_go_of(*session);
   co_return info;
-}
-
-boost::asio::awaitable<Sessions::Written> Sessions::write(SessionSnapshot snapshot,
-                                                          StoredResult result) {
-  result.created = std::chrono::system_clock::now();
-  // Samples that are on the disk are let go on the worker, where that holds nobody up.
-  auto work = [directory = store_.directory(), snapshot = std::move(snapshot),
-               result = std::move(result)]() mutable {
-    Written written{.result = write_without_throwing(directory, snapshot, std::move(result)),
-                    .unwritten = std::nullopt};
-    if (!written.result) written.unwritten = std::move(snapshot);
-    return written;
-  };
-  co_return co_await worker_.run(std::move(work));
 }
 
 boost::asio::awaitable<void> Sessions::look_after() {

@@ -19,24 +19,15 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "daemon/aggregator.h"
+#include "daemon/caller_limits.h"
 #include "daemon/drain_loop.h"
 #include "daemon/result_store.h"
 #include "daemon/sample_source.h"
 #include "daemon/service.h"
 #include "daemon/session.h"
-#include "daemon/worker.h"
+#include "daemon/store_worker.h"
 
 namespace profd {
-
-struct SessionLimits {
-  std::uint64_t session_max_bytes = std::uint64_t{1} << 30;  // of trusted callers' sessions
-  // Of all that one caller without rights holds; each of its sessions gets an equal share.
-  std::uint64_t untrusted_max_bytes = std::uint64_t{64} << 20;
-  std::size_t untrusted_max_sessions = 4;
-  std::size_t untrusted_max_dumps = 4;   // stored or being written
-  std::uint64_t untrusted_max_hz = 999;  // a tick costs the whole host, whoever is sampled
-  std::chrono::seconds untrusted_keep = kShortKeeping;
-};
 
 class Sessions final : public Service {
  public:
@@ -61,19 +52,10 @@ class Sessions final : public Service {
  private:
   using SessionPtr = std::shared_ptr<Session>;
 
-  // The worker's answer. The samples come back when they could not be stored.
-  struct Written {
-    Result<StoredResult> result;
-    std::optional<SessionSnapshot> unwritten;
-  };
-
   Result<SessionPtr> find(const Caller& caller, const std::string& id) const;
   Result<const StoredResult*> find_stored(const Caller& caller, const std::string& id) const;
   [[nodiscard]] std::vector<SessionInfo> visible_to(const Caller& caller) const;
-  Result<void> check_quota(const Caller& caller) const;
-  Result<void> check_rate(const Caller& caller, const EventSpec& event) const;
-  Result<void> check_dump_quota(const Caller& caller, const Session& session) const;
-  [[nodiscard]] std::uint64_t bytes_held_by(uid_t uid) const;
+  [[nodiscard]] Holdings held_by(uid_t uid) const;
   [[nodiscard]] std::string unused_id() const;
   [[nodiscard]] std::size_t running() const;
   [[nodiscard]] SessionInfo describe(const Session& session) const;
@@ -87,7 +69,6 @@ class Sessions final : public Service {
   void log_unkept_mappings(const Session& session);
 
   boost::asio::awaitable<Result<ResultInfo>> store(SessionPtr session);
-  boost::asio::awaitable<Written> write(SessionSnapshot snapshot, StoredResult result);
   boost::asio::awaitable<void> look_after();
   void end_those_without_targets();
   void expire();
@@ -98,7 +79,7 @@ class Sessions final : public Service {
   ResultStore store_;
   SessionLimits limits_;
   DrainLoop drain_loop_;
-  Worker worker_;
+  StoreWorker worker_;
   std::map<std::string, SessionPtr> sessions_;  // running, or ended and not yet stored
   boost::asio::steady_timer second_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();

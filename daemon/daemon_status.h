@@ -1,0 +1,23 @@
+// The daemon's own account of itself: what it is, what it costs, what became of all samples.
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "collectors/sampling/sampler.h"
+#include "formats/status_info.h"
+
+namespace profd {
+
+struct DaemonFacts {
+  std::chrono::steady_clock::duration uptime{};
+  std::size_t running_sessions = 0;
+  std::uint64_t results_bytes = 0;
+  SamplerLedger ledger;
+};
+
+[[nodiscard]] StatusInfo describe_daemon(const DaemonFacts& facts);
+
+}  // namespace profd

@@ -1,0 +1,36 @@
+// Encodes the samples of ended sessions, and of dumps, into the store: on the worker's thread, one
+// after the other, while the io thread goes on.
+
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "daemon/result_store.h"
+#include "daemon/session_snapshot.h"
+#include "daemon/worker.h"
+#include "formats/result.h"
+
+namespace profd {
+
+class StoreWorker {
+ public:
+  // The samples come back when they could not be stored.
+  struct Written {
+    Result<StoredResult> result;
+    std::optional<SessionSnapshot> unwritten;
+  };
+
+  // Into `directory`, for a coroutine of the io thread. `result` says whose and what it is; the
+  // rest is filled in.
+  [[nodiscard]] boost::asio::awaitable<Written> write(std::string directory,
+                                                      SessionSnapshot snapshot,
+                                                      StoredResult result);
+
+ private:
+  Worker worker_;
+};
+
+}  // namespace profd
