@@ -24,6 +24,10 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds kTick{500};
 constexpr milliseconds kShortestTick{20};
 
+// A session that `record` started ends without it (killed, say): each tick renews the lease. Long,
+// so that a host which hardly lets us run does not cut a recording short.
+constexpr milliseconds kLease{30'000};
+
 struct Recording {
   Client& client;
   const Options& options;
@@ -36,6 +40,11 @@ struct Recording {
 std::filesystem::path directory_of(const Recording& recording) {
   const Options& options = recording.options;
   return options.output.empty() ? "profd-" + recording.session : options.output;
+}
+
+StartRequest with_lease(StartRequest request) {
+  request.lease_ms = static_cast<std::uint64_t>(kLease.count());
+  return request;
 }
 
 // Short towards the end of a duration, so that a recording of 1 s takes little more.
@@ -112,7 +121,7 @@ Result<void> check_output(const Options& options) {
 int record_target(Recording& recording) {
   const Console& console = recording.console;
   if (auto free = check_output(recording.options); !free) return report(console, free.error());
-  const auto session = recording.client.start(recording.options.request);
+  const auto session = recording.client.start(with_lease(recording.options.request));
   if (!session) return report(console, session.error());
   recording.session = *session;
   const auto recorded = record_to_the_end(recording, nullptr, console);
@@ -123,7 +132,7 @@ Result<Command> start_on_command(Recording& recording) {
   if (auto free = check_output(recording.options); !free) return free.error();
   auto command = Command::fork(recording.options.command, recording.signals.former_mask());
   if (!command) return command.error();
-  StartRequest request = recording.options.request;
+  StartRequest request = with_lease(recording.options.request);
   request.target.pids = {static_cast<std::uint32_t>(command->pid())};
   request.from_exec = true;
   const auto session = recording.client.start(request);

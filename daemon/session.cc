@@ -11,6 +11,11 @@
 
 namespace profd {
 
+void Session::renew_lease() {
+  if (request.lease_ms == 0) return;
+  lease_end = std::chrono::steady_clock::now() + std::chrono::milliseconds(request.lease_ms);
+}
+
 std::string random_session_id() {
   std::uint32_t number = 0;
   if (::getrandom(&number, sizeof number, 0) != sizeof number) {

@@ -32,6 +32,9 @@ struct Session {
   explicit Session(boost::asio::io_context& io)
       : duration(io), stored(io, std::chrono::steady_clock::time_point::max()) {}
 
+  // Somebody still wants it. Does nothing for a session without a lease.
+  void renew_lease();
+
   std::string id;
   Caller owner;
   StartRequest request;
@@ -39,6 +42,7 @@ struct Session {
   std::chrono::system_clock::time_point started;
   std::chrono::steady_clock::time_point started_steady;
   std::chrono::steady_clock::time_point ended_steady;
+  std::chrono::steady_clock::time_point lease_end = std::chrono::steady_clock::time_point::max();
 
   bool running = true;
   SessionSlot slot = 0;                 // while running

@@ -77,7 +77,10 @@ Result<std::string> Sessions::start(const Caller& caller, const StartRequest& re
 }
 
 Result<SessionInfo> Sessions::session(const Caller& caller, const std::string& id) {
-  if (const Result<SessionPtr> session = find(caller, id)) return describe(**session);
+  if (const Result<SessionPtr> session = find(caller, id)) {
+    (*session)->renew_lease();
+    return describe(**session);
+  }
   const Result<const StoredResult*> stored = find_stored(caller, id);
   if (!stored) return stored.error();
   return (*stored)->session;
@@ -243,6 +246,7 @@ Sessions::SessionPtr Sessions::add_session(const Caller& caller, const StartRequ
   session->event = event;
   session->started = std::chrono::system_clock::now();
   session->started_steady = std::chrono::steady_clock::now();
+  session->renew_lease();
   session->slot = slot;
   aggregator_.open(slot, caller.trusted
                              ? limits_.session_max_bytes
@@ -351,6 +355,7 @@ boost::asio::awaitable<void> Sessions::look_after() {
     co_await second_.async_wait(kTuple);
     if (shutting_down_) co_return;
     end_those_without_targets();
+    end_those_without_client();
     expire();
   }
 }
@@ -361,6 +366,18 @@ void Sessions::end_those_without_targets() {
     if (session->running && !source_.has_targets(session->slot)) over.push_back(session);
   }
   std::ranges::for_each(over, [this](const SessionPtr& session) { end_and_store(session); });
+}
+
+void Sessions::end_those_without_client() {
+  const auto now = std::chrono::steady_clock::now();
+  std::vector<SessionPtr> over;
+  for (const auto& [id, session] : sessions_) {
+    if (session->running && session->lease_end < now) over.push_back(session);
+  }
+  for (const SessionPtr& session : over) {
+    spdlog::info("session {} ends: its client is gone", session->id);
+    end_and_store(session);
+  }
 }
 
 // Of callers without rights, what could not be stored goes as well.

@@ -1,9 +1,10 @@
 // All sessions: started, listed, ended and stored, each within its caller's rights and limits.
 //
-// A session runs until it is stopped, its duration is over or its targets are gone. Then it leaves
-// the kernel at once, and the worker encodes it into the store, where `stop` finds it: memory is
-// bounded by what runs. When storing fails (a full disk) its samples stay in memory, and the next
-// `stop` tries again. Nobody needs to stay connected. On the io thread, but for the worker's part.
+// A session runs until it is stopped, its duration is over, its targets are gone, or nobody has
+// asked for it during its lease. Then it leaves the kernel at once, and the worker encodes it into
+// the store, where `stop` finds it: memory is bounded by what runs. When storing fails (a full
+// disk) its samples stay in memory, and the next `stop` tries again. On the io thread, but for the
+// worker's part.
 
 #pragma once
 
@@ -71,6 +72,7 @@ class Sessions final : public Service {
   boost::asio::awaitable<Result<ResultInfo>> store(SessionPtr session);
   boost::asio::awaitable<void> look_after();
   void end_those_without_targets();
+  void end_those_without_client();
   void expire();
 
   boost::asio::io_context& io_;

@@ -15,6 +15,7 @@ namespace json = boost::json;
 constexpr std::size_t kMaxRequestDepth = 4;
 constexpr std::size_t kMaxCommBytes = 15;  // the kernel keeps no more of a name
 constexpr std::size_t kMaxEventBytes = 128;
+constexpr std::uint64_t kMaxTimeMs = 366ULL * 24 * 60 * 60 * 1000;
 // Each of a target's terms is looked at for every process that starts.
 constexpr std::size_t kMaxPids = 256;
 constexpr std::size_t kMaxComms = 64;
@@ -92,6 +93,8 @@ Result<void> check_request(const StartRequest& request) {
   if (request.frequency_hz != 0 && request.period != 0) {
     return invalid("frequency and period exclude each other");
   }
+  if (request.duration_ms > kMaxTimeMs) return invalid("duration_ms is over 366 days");
+  if (request.lease_ms > kMaxTimeMs) return invalid("lease_ms is over 366 days");
   return {};
 }
 
@@ -145,6 +148,7 @@ Result<void> read_json(const json::value& value, StartRequest& out) {
       .optional("frequency", frequency)
       .optional("period", period)
       .optional("duration_ms", out.duration_ms)
+      .optional("lease_ms", out.lease_ms)
       .finish_strict();
 }
 
@@ -169,6 +173,7 @@ std::string to_json(const StartRequest& request) {
   if (request.frequency_hz != 0) object["frequency"] = request.frequency_hz;
   if (request.period != 0) object["period"] = request.period;
   object["duration_ms"] = request.duration_ms;
+  if (request.lease_ms != 0) object["lease_ms"] = request.lease_ms;
   return json_text(object);
 }
 

@@ -38,6 +38,7 @@ struct StartRequest {
   std::uint64_t frequency_hz = 0;  // 0: not given
   std::uint64_t period = 0;        // 0: not given
   std::uint64_t duration_ms = 0;   // 0: until stopped
+  std::uint64_t lease_ms = 0;      // ends when nobody has asked for it so long; 0: never
 
   friend bool operator==(const StartRequest&, const StartRequest&) = default;
 };

@@ -60,6 +60,7 @@ TEST_F(RecordTest, ACommandIsRecordedFromItsExecAndItsStatusPassedOn) {
     EXPECT_TRUE(request.children);
     EXPECT_EQ(request.target.pids.size(), 1u);
     EXPECT_EQ(request.frequency_hz, 499u);
+    EXPECT_EQ(request.lease_ms, 30'000u);
     fs::remove_all(out_);
   }
 }
@@ -139,6 +140,8 @@ TEST_F(RecordTest, ATargetIsRecordedUntilItsSessionEnds) {
   EXPECT_TRUE(wrote());
   EXPECT_THAT(ran.out, HasSubstr("work.2.prof"));
   EXPECT_EQ(service_.started.back().duration_ms, 50u);
+  EXPECT_EQ(service_.started.back().lease_ms, 30'000u)
+      << "a record that is killed leaves no session";
   EXPECT_FALSE(service_.started.back().from_exec);
 }
 

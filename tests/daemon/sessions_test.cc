@@ -187,6 +187,33 @@ TEST_F(SessionsTest, EndsAndStoresASessionWhoseDurationIsOver) {
   EXPECT_EQ(result->summary.ledger.written, 1U);
 }
 
+TEST_F(SessionsTest, EndsASessionThatNobodyAskedForDuringItsLease) {
+  StartRequest request = everything();
+  request.lease_ms = 100;
+  const std::string abandoned = sessions().start(kRoot, request).value();
+  source_.take(sample_at(1), 0);
+  request.lease_ms = 60'000;
+  const std::string wanted = sessions().start(kRoot, request).value();
+  const auto state_of = [this](const std::string& id) {
+    const auto all = sessions().sessions(kRoot);
+    return std::ranges::find(all, id, &SessionInfo::session)->state;
+  };
+  run_until([&] { return state_of(abandoned) == "ended"; });
+  EXPECT_EQ(state_of(wanted), "running");
+  EXPECT_EQ(stop(kRoot, abandoned)->summary.ledger.written, 1U) << "its samples are kept";
+}
+
+TEST_F(SessionsTest, ALeaseIsRenewedByWhoeverAsksForTheSession) {
+  StartRequest request = everything();
+  request.lease_ms = 3000;
+  const std::string id = sessions().start(kRoot, request).value();
+  const auto begin = std::chrono::steady_clock::now();
+  run_until([&] {
+    EXPECT_EQ(sessions().session(kRoot, id)->state, "running");
+    return std::chrono::steady_clock::now() - begin > 5s;
+  });
+}
+
 TEST_F(SessionsTest, EndsASessionWhoseTargetsAreGone) {
   StartRequest request;
   request.target.pids = {static_cast<std::uint32_t>(::getpid())};

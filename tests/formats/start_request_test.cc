@@ -23,6 +23,7 @@ StartRequest full_request() {
   request.event = "cycles";
   request.period = kMax;
   request.duration_ms = 1500;
+  request.lease_ms = 30'000;
   return request;
 }
 
@@ -79,6 +80,10 @@ TEST(StartRequest, BadRequestsAreRefusedByName) {
        "frequency"},
       {R"({"target":{"all":true},"from_exec":true})", ErrorCode::kInvalidArgument, "from_exec"},
       {R"({"target":{"all":true},"event":""})", ErrorCode::kInvalidArgument, "event"},
+      {R"({"target":{"all":true},"duration_ms":31622400001})", ErrorCode::kInvalidArgument,
+       "duration_ms"},
+      {R"({"target":{"all":true},"lease_ms":18446744073709551615})", ErrorCode::kInvalidArgument,
+       "lease_ms"},
       {long_event.c_str(), ErrorCode::kInvalidArgument, "event"},
   };
   for (const BadRequest& bad : table) {
