@@ -1,5 +1,6 @@
 #include "ctl/commands.h"
 
+#include <algorithm>
 #include <ostream>
 #include <variant>
 
@@ -25,16 +26,24 @@ int run_verb(const Options& options, const Console& console) {
   return kExitFailed;
 }
 
+// Known also of a command line that can't be read. What stands behind "--" is another program's.
+bool asks_for_json(const std::vector<std::string>& arguments) {
+  const auto end = std::ranges::find(arguments, "--");
+  return std::find(arguments.begin(), end, "--json") != end;
+}
+
 }  // namespace
 
 int run_profctl(const std::vector<std::string>& arguments, const Console& console) {
+  Console as_asked = console;
+  as_asked.json_errors = asks_for_json(arguments);
   const auto parsed = parse_options(arguments);
-  if (!parsed) return report(console, parsed.error());
+  if (!parsed) return report(as_asked, parsed.error());
   if (const auto* help = std::get_if<HelpText>(&*parsed)) {
     console.out << help->text;
     return kExitOk;
   }
-  return run_verb(std::get<Options>(*parsed), console);
+  return run_verb(std::get<Options>(*parsed), as_asked);
 }
 
 }  // namespace profd

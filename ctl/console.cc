@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ostream>
 
+#include "formats/error_json.h"
+
 namespace profd {
 
 ExitCode exit_code_of(ErrorCode code) {
@@ -29,6 +31,10 @@ ExitCode exit_code_of(ErrorCode code) {
 }
 
 int report(const Console& console, const Error& error) {
+  if (console.json_errors) {
+    console.err << to_json(error) << "\n";
+    return exit_code_of(error.code);
+  }
   console.err << "profctl: " << printable(error.message) << "\n";
   if (!error.hint.empty()) console.err << "hint: " << printable(error.hint) << "\n";
   return exit_code_of(error.code);

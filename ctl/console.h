@@ -33,9 +33,11 @@ struct Console {
   std::ostream& out;
   std::ostream& err;
   bool err_is_terminal = false;
+  bool json_errors = false;
 };
 
-// "profctl: CAUSE" and, where there is one, "hint: HINT". Returns the error's exit code.
+// "profctl: CAUSE" and, where there is one, "hint: HINT"; or both as one line of JSON, the form
+// that the daemon gives errors in (formats/error_json.h). Returns the error's exit code.
 int report(const Console& console, const Error& error);
 
 // Processes, and so the daemon's answers, may carry any bytes: control characters become '?', so

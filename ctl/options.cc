@@ -219,7 +219,7 @@ Result<std::variant<Options, HelpText>> parse_options(std::vector<std::string> a
   CLI::App app("profctl drives profd, the profiler of this host.", "profctl");
   app.formatter(std::make_shared<ExamplesFirst>());
   app.set_version_flag("--version", "profctl " PROFD_VERSION);
-  app.add_flag("--json", options.json, "Answer in JSON, one line");
+  app.add_flag("--json", options.json, "Answer in JSON, one line; errors too");
   app.add_option("--socket", options.socket, "profd's socket")
       ->envname("PROFD_SOCKET")
       ->default_val(kDefaultSocket)

@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "formats/error_json.h"
 #include "formats/gperftools_reader.h"
 #include "tests/ctl/a_result.h"
 #include "tests/ctl/ran.h"
@@ -185,6 +186,28 @@ TEST_F(CommandsTest, TheDaemonsErrorsBecomeExitCodes) {
     EXPECT_EQ(ran.out, "");
     EXPECT_FALSE(fs::exists(out_));
   }
+}
+
+TEST_F(CommandsTest, ErrorsAreJsonWhenAsked) {
+  service_.error = fail(ErrorCode::kBusy, "wh\"at", "do this");
+  const std::string line = R"({"error":{"code":"busy","message":"wh\"at","hint":"do this"}})"
+                           "\n";
+  for (const auto& words :
+       std::vector<std::vector<std::string>>{{"stop", "5f2c01ab", "-o", out_, "--json"},
+                                             {"--json", "start", "-a"},
+                                             {"record", "-a", "--json"},
+                                             {"record", "-o", out_, "--json", "--", "true"}}) {
+    const Ran ran = run(words);
+    EXPECT_EQ(ran.err, line) << words.front();
+    EXPECT_EQ(ran.out, "") << words.front();
+    EXPECT_NE(ran.code, 0) << words.front();
+  }
+  const Ran usage = run({"record", "--json", "--no-such-option"});
+  EXPECT_EQ(usage.code, 2);
+  EXPECT_EQ(parse_error(usage.err).code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(parse_error(usage.err).message, HasSubstr("--no-such-option"));
+  const Ran of_the_command = run({"record", "-o", out_, "--", "true", "--json"});
+  EXPECT_THAT(of_the_command.err, StartsWith("profctl: ")) << "the option is the command's";
 }
 
 TEST_F(CommandsTest, AnIdThatCanBeNoneIsNotFoundAndNeverAPath) {
