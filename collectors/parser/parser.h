@@ -38,6 +38,9 @@ class Parser {
   // Starts the child: the running program again, as `profd --parser` (see run_parser). Call before
   // there is anything to hide.
   static Result<std::unique_ptr<Parser>> start(const ParserLimits& limits = {});
+  Parser() = default;
+  Parser(const Parser&) = delete;
+  Parser& operator=(const Parser&) = delete;
   virtual ~Parser() = default;
 
   // The functions of formats/ by the same names, run in the child. `fd` is borrowed.
@@ -50,6 +53,11 @@ class Parser {
   [[nodiscard]] virtual pid_t child() const = 0;  // for tests and status
   [[nodiscard]] virtual std::uint64_t restarts() const = 0;
 };
+
+// Whether the program was started as a parser: main() is then run_parser() and nothing else, in
+// every program that starts one, tests too.
+inline constexpr const char* kParserArgument = "--parser";
+[[nodiscard]] bool is_parser_call(int argc, char** argv);
 
 // The child's main: serves requests on descriptor 3 until it is closed. Gives the rights up first,
 // and exits non-zero where it can't.

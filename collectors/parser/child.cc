@@ -1,0 +1,131 @@
+// The parser's own side: gives up its rights, then answers requests until the socket is closed.
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <new>
+#include <string_view>
+
+#include "collectors/parser/packets.h"
+#include "collectors/parser/parser.h"
+#include "collectors/parser/results.h"
+#include "collectors/parser/rights.h"
+#include "formats/elf_tables.h"
+
+namespace profd {
+namespace {
+
+using parser::Answer;
+using parser::Operation;
+using parser::Request;
+
+constexpr int kSocket = 3;
+constexpr std::size_t kMaxAddresses = std::size_t{1} << 20;
+
+Result<std::vector<std::uint64_t>> read_addresses(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return fail_errno("could not read the addresses");
+  const auto count = static_cast<std::size_t>(status.st_size) / sizeof(std::uint64_t);
+  if (count > kMaxAddresses) return fail(ErrorCode::kTooLarge, "too many addresses");
+  auto addresses = elf::read_table<std::uint64_t>(fd, 0, count);
+  if (!addresses) return fail(ErrorCode::kIo, "could not read the addresses");
+  return std::move(*addresses);
+}
+
+template <class T>
+Result<std::string> encoded(const Result<T>& result) {
+  if (!result) return result.error();
+  return parser::encode(*result);
+}
+
+Result<std::string> find_symbols(int fd, int addresses_fd) {
+  const auto addresses = read_addresses(addresses_fd);
+  if (!addresses) return addresses.error();
+  const auto symbols = find_elf_symbols(fd, *addresses);
+  if (!symbols) return symbols.error();
+  return parser::encode(*symbols);
+}
+
+Result<std::string> carry_out(const Request& request, const std::vector<UniqueFd>& files) {
+  const int file = files.empty() ? -1 : files[0].get();
+  const int second = files.size() < 2 ? -1 : files[1].get();
+  switch (request.operation) {
+    case Operation::kReadUnwindSource:
+      return encoded(
+          read_unwind_source(file, DigestKey{.words = {request.words[0], request.words[1]}}));
+    case Operation::kMakeUnwindTable:
+      return make_unwind_table(file, second);
+    case Operation::kReadElfSummary:
+      return encoded(read_elf_summary(file));
+    case Operation::kFindElfSymbols:
+      return find_symbols(file, second);
+    case Operation::kStart:
+      break;
+  }
+  return fail(ErrorCode::kInternal, "the parser was asked for what it can't do");
+}
+
+Result<std::string> carry_out_in_bounds(const Request& request,
+                                        const std::vector<UniqueFd>& files) {
+  try {
+    return carry_out(request, files);
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorCode::kTooLarge, "the file needs more memory than is allowed");
+  }
+}
+
+bool send_answer(const Result<std::string>& result) {
+  Result<UniqueFd> sealed =
+      result ? parser::make_sealed(*result) : Result<UniqueFd>(result.error());
+  const Answer answer = sealed ? Answer{} : parser::answer_of(sealed.error());
+  const std::string_view bytes(reinterpret_cast<const char*>(&answer), sizeof answer);
+  if (!sealed) return parser::send_packet(kSocket, bytes, {});
+  const int fd = sealed->get();
+  return parser::send_packet(kSocket, bytes, {&fd, 1});
+}
+
+// None once the other side is gone, or sends what is no request.
+std::optional<Request> next_request(std::vector<UniqueFd>& files) {
+  Request request;
+  auto received =
+      parser::receive_packet(kSocket, {reinterpret_cast<char*>(&request), sizeof request});
+  if (!received || received->bytes != sizeof request) return std::nullopt;
+  files = std::move(received->descriptors);
+  return request;
+}
+
+Result<std::string> start(const Request& request) {
+  if (request.operation != Operation::kStart) {
+    return fail(ErrorCode::kInternal, "the parser was not told its limits");
+  }
+  if (auto gone =
+          give_up_rights({.memory_bytes = request.words[0], .file_bytes = request.words[1]});
+      !gone) {
+    return gone.error();
+  }
+  return std::string();
+}
+
+}  // namespace
+
+bool is_parser_call(int argc, char** argv) {
+  return argc == 2 && std::string_view(argv[1]) == kParserArgument;
+}
+
+int run_parser() {
+  std::vector<UniqueFd> files;
+  auto request = next_request(files);
+  if (!request) return 1;
+  const Result<std::string> started = start(*request);
+  if (!send_answer(started) || !started) return 1;
+  while ((request = next_request(files))) {
+    if (!send_answer(carry_out_in_bounds(*request, files))) break;
+    files.clear();
+  }
+  // What a program does on its way out may need what is no longer allowed.
+  ::_exit(0);
+}
+
+}  // namespace profd

@@ -1,0 +1,226 @@
+#include "collectors/parser/client.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "collectors/parser/packets.h"
+#include "collectors/parser/results.h"
+
+namespace profd {
+namespace parser {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr milliseconds kLook{20};  // how often a busy child's clock is read
+constexpr milliseconds kStartLimit{5000};
+constexpr milliseconds kEndLimit{200};
+// Killed ones that hang in a read that a file system does not end.
+constexpr std::size_t kMaxStuck = 4;
+
+// 0 for a process that is gone.
+nanoseconds cpu_time_of(pid_t process) {
+  clockid_t clock = 0;
+  timespec time{};
+  if (::clock_getcpuclockid(process, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return {};
+  return std::chrono::seconds(time.tv_sec) + nanoseconds(time.tv_nsec);
+}
+
+// Whether it is reaped. One that hangs in the kernel is not within any time.
+bool reap(pid_t process, milliseconds limit) {
+  const UniqueFd handle(::pidfd_open(process, 0));
+  pollfd over{.fd = handle.get(), .events = POLLIN, .revents = 0};
+  if (handle.valid()) ::poll(&over, 1, static_cast<int>(limit.count()));
+  return ::waitpid(process, nullptr, WNOHANG) != 0;
+}
+
+class Client final : public Parser {
+ public:
+  Client(const ParserLimits& limits, SpawnChild spawn)
+      : limits_(limits), spawn_(std::move(spawn)) {}
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  ~Client() override { end_child(); }
+
+  Result<void> ensure_child();
+
+  Result<UnwindSource> read_unwind_source(int fd, const DigestKey& key) override;
+  Result<std::string> make_unwind_table(int fd, int debug_fd) override;
+  Result<ElfSummary> read_elf_summary(int fd) override;
+  Result<std::vector<ElfSymbol>> find_elf_symbols(
+      int fd, std::span<const std::uint64_t> addresses) override;
+
+  [[nodiscard]] pid_t child() const override { return child_; }
+  [[nodiscard]] std::uint64_t restarts() const override { return restarts_; }
+
+ private:
+  Result<void> start_child();
+  void end_child();
+  Result<std::string> call(const Request& request, std::span<const int> files);
+  bool send(const Request& request, std::span<const int> files);
+  Result<std::string> receive(milliseconds cpu_limit, milliseconds wall_limit);
+  Result<void> wait_for_answer(milliseconds cpu_limit, milliseconds wall_limit) const;
+  Result<std::string> read_answer();
+
+  ParserLimits limits_;
+  SpawnChild spawn_;
+  UniqueFd socket_;
+  pid_t child_ = -1;
+  bool started_once_ = false;
+  std::uint64_t restarts_ = 0;
+  std::vector<pid_t> stuck_;
+};
+
+Result<void> Client::ensure_child() {
+  if (child_ > 0) return {};
+  std::erase_if(stuck_, [](pid_t process) { return ::waitpid(process, nullptr, WNOHANG) != 0; });
+  if (stuck_.size() >= kMaxStuck) {
+    return fail(ErrorCode::kBusy, "too many parsers hang in file systems that don't answer");
+  }
+  auto started = start_child();
+  if (!started) end_child();
+  if (started && std::exchange(started_once_, true)) ++restarts_;
+  return started;
+}
+
+Result<void> Client::start_child() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return fail_errno("could not make a socket pair");
+  }
+  socket_.reset(ends[0]);
+  const UniqueFd theirs(ends[1]);
+  const auto child = spawn_(theirs.get());
+  if (!child) return child.error();
+  child_ = *child;
+  const Request request{.operation = Operation::kStart,
+                        .words = {limits_.memory_bytes, limits_.answer_bytes}};
+  if (!send(request, {})) return fail_errno("could not start the parser");
+  const auto answer = receive(kStartLimit, kStartLimit);
+  if (!answer) return answer.error();
+  return {};
+}
+
+void Client::end_child() {
+  socket_.reset();
+  if (child_ <= 0) return;
+  ::kill(child_, SIGKILL);
+  if (!reap(child_, kEndLimit)) stuck_.push_back(child_);
+  child_ = -1;
+}
+
+bool Client::send(const Request& request, std::span<const int> files) {
+  return send_packet(socket_.get(), {reinterpret_cast<const char*>(&request), sizeof request},
+                     files);
+}
+
+Result<std::string> Client::call(const Request& request, std::span<const int> files) {
+  if (auto ready = ensure_child(); !ready) return ready.error();
+  if (!send(request, files)) {
+    // It died between two requests: no fault of this one.
+    end_child();
+    if (auto ready = ensure_child(); !ready) return ready.error();
+    if (!send(request, files)) return fail_errno("could not ask the parser");
+  }
+  return receive(limits_.cpu_time, limits_.wall_time);
+}
+
+// An answer, which may be an error; or the end of a child that gave none.
+Result<std::string> Client::receive(milliseconds cpu_limit, milliseconds wall_limit) {
+  if (auto there = wait_for_answer(cpu_limit, wall_limit); !there) {
+    end_child();
+    return there.error();
+  }
+  return read_answer();
+}
+
+Result<void> Client::wait_for_answer(milliseconds cpu_limit, milliseconds wall_limit) const {
+  const Clock::time_point end = Clock::now() + wall_limit;
+  const nanoseconds cpu_end = cpu_time_of(child_) + cpu_limit;
+  for (;;) {
+    pollfd answer{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+    const int ready = ::poll(&answer, 1, static_cast<int>(kLook.count()));
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR) return fail_errno("could not wait for the parser");
+    if (cpu_time_of(child_) > cpu_end) {
+      return fail(ErrorCode::kTimeout, "the file takes too much time to parse");
+    }
+    if (Clock::now() >= end) {
+      return fail(ErrorCode::kTimeout, "the file is not read within the time limit");
+    }
+  }
+}
+
+Result<std::string> Client::read_answer() {
+  Answer answer;
+  auto received = receive_packet(socket_.get(), {reinterpret_cast<char*>(&answer), sizeof answer});
+  if (received && received->bytes == sizeof answer) {
+    if (auto error = error_of(answer)) return std::move(*error);
+    if (answer.status == 0 && received->descriptors.size() == 1) {
+      auto bytes = read_sealed(received->descriptors[0].get(), limits_.answer_bytes);
+      if (!bytes) end_child();
+      return bytes;
+    }
+  }
+  end_child();
+  if (received && received->bytes == 0) {
+    return fail(ErrorCode::kUnavailable, "the parser died of the file");
+  }
+  return fail(ErrorCode::kMalformed, "the parser's answer makes no sense");
+}
+
+Result<UnwindSource> Client::read_unwind_source(int fd, const DigestKey& key) {
+  const auto bytes = call(
+      {.operation = Operation::kReadUnwindSource, .words = {key.words[0], key.words[1]}}, {&fd, 1});
+  if (!bytes) return bytes.error();
+  return decode_unwind_source(*bytes);
+}
+
+Result<std::string> Client::make_unwind_table(int fd, int debug_fd) {
+  const int files[] = {fd, debug_fd};
+  return call({.operation = Operation::kMakeUnwindTable},
+              std::span(files).first(debug_fd >= 0 ? 2 : 1));
+}
+
+Result<ElfSummary> Client::read_elf_summary(int fd) {
+  const auto bytes = call({.operation = Operation::kReadElfSummary}, {&fd, 1});
+  if (!bytes) return bytes.error();
+  return decode_elf_summary(*bytes);
+}
+
+Result<std::vector<ElfSymbol>> Client::find_elf_symbols(int fd,
+                                                        std::span<const std::uint64_t> addresses) {
+  const auto list =
+      make_sealed({reinterpret_cast<const char*>(addresses.data()), addresses.size_bytes()});
+  if (!list) return list.error();
+  const int files[] = {fd, list->get()};
+  const auto bytes = call({.operation = Operation::kFindElfSymbols}, files);
+  if (!bytes) return bytes.error();
+  return decode_elf_symbols(*bytes);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Parser>> start_client(const ParserLimits& limits, SpawnChild spawn) {
+  auto client = std::make_unique<Client>(limits, std::move(spawn));
+  if (auto ready = client->ensure_child(); !ready) return ready.error();
+  return std::unique_ptr<Parser>(std::move(client));
+}
+
+}  // namespace parser
+
+Result<std::unique_ptr<Parser>> Parser::start(const ParserLimits& limits) {
+  return parser::start_client(limits, &parser::spawn_this_program);
+}
+
+}  // namespace profd

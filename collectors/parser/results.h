@@ -1,0 +1,25 @@
+// The parser's results as bytes, and back. A child is believed no more than a stranger: what
+// doesn't fit its form is kMalformed.
+
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/cfi_tables.h"
+#include "formats/elf_file.h"
+#include "formats/result.h"
+
+namespace profd::parser {
+
+[[nodiscard]] std::string encode(const UnwindSource& source);
+[[nodiscard]] std::string encode(const ElfSummary& summary);
+[[nodiscard]] std::string encode(std::span<const ElfSymbol> symbols);
+
+[[nodiscard]] Result<UnwindSource> decode_unwind_source(std::string_view bytes);
+[[nodiscard]] Result<ElfSummary> decode_elf_summary(std::string_view bytes);
+[[nodiscard]] Result<std::vector<ElfSymbol>> decode_elf_symbols(std::string_view bytes);
+
+}  // namespace profd::parser
