@@ -1,0 +1,367 @@
+#include "collectors/sampling/unwind_tables.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace profd {
+namespace {
+
+constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << PROFD_PIECE_SHIFT;
+// Evicting waits for the programs: then rather some more at once.
+constexpr std::uint64_t kEvictedAtOnce = 16;  // one in so many of all words
+constexpr std::uint64_t kMaxEntriesPerFile = Pieces{}.size();
+
+profd_table_key key_of(const FileKey& file, std::size_t piece) {
+  return {.file = {.inode = file.inode,
+                   .size = file.size_bytes,
+                   .ctime_ns = file.ctime_ns,
+                   .device = file.device,
+                   .generation = file.generation},
+          .piece = static_cast<std::uint32_t>(piece),
+          .reserved = 0};
+}
+
+std::uint64_t words_of(const UnwindPieceView& piece) {
+  return piece.bucket_starts.size() + piece.rows.size();
+}
+
+std::uint64_t nanoseconds(std::chrono::nanoseconds time) {
+  return static_cast<std::uint64_t>(time.count());
+}
+
+// The row that holds for an offset within its bucket: the last at or before it. The one before the
+// bucket's first is there (a sentinel is the table's first).
+std::uint32_t row_for(std::span<const std::uint32_t> arena, const profd_table& table,
+                      std::uint32_t bucket, std::uint32_t offset) {
+  const std::uint32_t first = arena[table.buckets_at + bucket];
+  const std::uint32_t last = arena[table.buckets_at + bucket + 1];
+  const auto rows = arena.subspan(first, last - first);
+  const auto after = std::ranges::upper_bound(rows, offset, {}, &profd_row_offset);
+  return arena[first + static_cast<std::size_t>(after - rows.begin()) - 1];
+}
+
+}  // namespace
+
+Pieces pieces_of(std::uint64_t file_offset, std::uint64_t bytes, std::uint64_t file_bytes) {
+  Pieces pieces;
+  const std::uint64_t limit =
+      std::min({file_offset + bytes, file_bytes, std::uint64_t{pieces.size()} * kPieceBytes});
+  for (std::uint64_t at = file_offset / kPieceBytes * kPieceBytes; at < limit; at += kPieceBytes) {
+    pieces.set(at / kPieceBytes);
+  }
+  return pieces;
+}
+
+UnwindTables::UnwindTables(std::unique_ptr<TableMaps> maps, const UnwindTablesLimits& limits)
+    : limits_(limits),
+      maps_(std::move(maps)),
+      space_(std::min<std::size_t>(limits.max_bytes / (limits.arena_words * sizeof(std::uint32_t)),
+                                   PROFD_MAX_ARENAS),
+             limits.arena_words),
+      rules_(maps_->rules()),
+      budget_({.words = space_.words_in_all(), .entries = limits.max_entries}) {
+  maps_->raise_generation();  // the programs ask for tables from the first one on
+}
+
+UnwindTables::State UnwindTables::state(const FileKey& file) const {
+  const auto known = by_file_.find(file);
+  if (known == by_file_.end()) return State::kUnknown;
+  return known->second->refused ? State::kNone : State::kReady;
+}
+
+bool UnwindTables::share(const CodeFile& file, const std::string& content) {
+  const auto known = by_name_.find(content);
+  if (known == by_name_.end()) return false;
+  add_file(*known->second, file);
+  return true;
+}
+
+std::optional<TableRefusal> UnwindTables::install(const CodeFile& file, const std::string& content,
+                                                  const UnwindTableView& table) {
+  if (by_file_.contains(file.key) || share(file, content)) return std::nullopt;
+  Content made;
+  made.name = content;
+  made.owner = file.owner;
+  if (const auto refusal = store(made, table)) return refusal;
+  add_content(file, std::move(made));
+  return std::nullopt;
+}
+
+void UnwindTables::refuse(const CodeFile& file, TableRefusal reason) {
+  if (by_file_.contains(file.key)) return;
+  ++refused_[static_cast<std::size_t>(reason)];
+  Content none;
+  none.owner = file.owner;
+  none.refused = true;
+  add_content(file, std::move(none));
+}
+
+void UnwindTables::forget(const FileKey& file) {
+  const auto known = by_file_.find(file);
+  if (known == by_file_.end() || !known->second->refused) return;
+  const auto place =
+      std::ranges::find(contents_, known->second, [](const Content& content) { return &content; });
+  Contents gone;
+  unpublish(*place);
+  gone.splice(gone.end(), contents_, place);
+  free_all(gone);
+  maps_->raise_generation();
+}
+
+void UnwindTables::cover(const FileKey& file, const Pieces& pieces) {
+  if (const auto known = by_file_.find(file); known != by_file_.end()) {
+    add_entries(*known->second, file, pieces);
+  }
+}
+
+void UnwindTables::add_content(const CodeFile& file, Content content) {
+  Content& added = contents_.emplace_back(std::move(content));
+  if (!added.name.empty()) by_name_.emplace(added.name, &added);
+  add_file(added, file);
+}
+
+// Tables have all their pieces told at once: what else of the file may be mapped later is known
+// then.
+void UnwindTables::add_file(Content& content, const CodeFile& file) {
+  if (!by_file_.emplace(file.key, &content).second) return;
+  Pieces pieces = file.pieces;
+  for (const Piece& piece : content.pieces) pieces.set(piece.number);
+  content.entries.emplace(file.key, Pieces{});
+  add_entries(content, file.key, pieces);
+}
+
+void UnwindTables::add_entries(Content& content, const FileKey& file, const Pieces& pieces) {
+  const Pieces missing = pieces & ~content.entries.at(file);
+  if (missing.none()) return;
+  const TableUse use{.words = 0, .entries = missing.count()};
+  content.since_ns = now_ns_;  // or it could be what has to go
+  // Room is made by evicting others; where that can't be, stacks go on to come late.
+  if (make_room(content.owner, use) != TableShortage::kNone) return;
+  for (std::size_t number = 0; number < missing.size(); ++number) {
+    if (!missing[number]) continue;
+    const auto piece = std::ranges::find(content.pieces, number, &Piece::number);
+    profd_table none{};
+    none.state = PROFD_TABLE_NONE;
+    // A map that is full, though we counted, is our own mistake: stacks come late then.
+    (void)maps_->put(key_of(file, number), piece != content.pieces.end() ? piece->table : none);
+  }
+  content.entries.at(file) |= missing;
+  budget_.add(content.owner, use);
+  maps_->raise_generation();
+}
+
+std::optional<TableRefusal> UnwindTables::store(Content& content, const UnwindTableView& table) {
+  TableUse use{.words = 0, .entries = table.pieces.size()};
+  for (const UnwindPieceView& piece : table.pieces) {
+    if (words_of(piece) > limits_.arena_words || piece.header.piece >= kMaxEntriesPerFile) {
+      return TableRefusal::kTooLarge;
+    }
+    use.words += words_of(piece);
+  }
+  if (table.rules.size() > limits_.max_rules_of_table) return TableRefusal::kTooLarge;
+  if (const auto shortage = make_room(content.owner, use); shortage != TableShortage::kNone) {
+    return shortage == TableShortage::kOfAll ? TableRefusal::kOverMemory : TableRefusal::kOverShare;
+  }
+  auto rules = rules_.acquire(table.rules, content.owner);
+  if (!rules) return TableRefusal::kOverMemory;
+  if (!take_blocks(content, table)) {
+    rules_.release(*rules);
+    return TableRefusal::kOverMemory;
+  }
+  content.rules = std::move(*rules);
+  budget_.add(content.owner, {.words = use.words, .entries = 0});
+  for (std::size_t i = 0; i < table.pieces.size(); ++i) {
+    write_piece(content.pieces[i], table.pieces[i], content.rules);
+    content.rows += table.pieces[i].rows.size();
+  }
+  return std::nullopt;
+}
+
+// All blocks or none. Gaps may be too small although they add up: then some more goes.
+bool UnwindTables::take_blocks(Content& content, const UnwindTableView& table) {
+  for (const UnwindPieceView& view : table.pieces) {
+    const auto words = static_cast<std::uint32_t>(words_of(view));
+    auto block = space_.take(words);
+    while (!block && evict(content.owner, TableShortage::kOfAll, {.words = words, .entries = 0})) {
+      block = space_.take(words);
+    }
+    if (block && !make_arenas()) {
+      space_.give_back(*block);
+      block.reset();
+    }
+    if (!block) {
+      for (const Piece& piece : content.pieces) {
+        space_.give_back(piece.block);
+        numbers_.erase(piece.table.number);
+      }
+      content.pieces.clear();
+      return false;
+    }
+    const profd_table placed{.used_ns = 0,
+                             .number = draw_number(),
+                             .arena = block->arena,
+                             .buckets_at = block->at,
+                             .first_bucket = view.header.first_bucket,
+                             .bucket_count = view.header.bucket_count,
+                             .state = PROFD_TABLE_READY};
+    content.pieces.push_back({.number = view.header.piece, .table = placed, .block = *block});
+  }
+  return true;
+}
+
+// The memory behind every arena that has come into use. False where the kernel gives none.
+bool UnwindTables::make_arenas() {
+  while (arenas_.size() < space_.arenas()) {
+    const auto made = maps_->make_arena(static_cast<std::uint32_t>(arenas_.size()));
+    if (!made) return false;
+    arenas_.push_back(*made);
+  }
+  return true;
+}
+
+void UnwindTables::write_piece(const Piece& piece, const UnwindPieceView& view,
+                               std::span<const std::uint32_t> rules) {
+  const std::span<std::uint32_t> words =
+      arenas_[piece.block.arena].subspan(piece.block.at, piece.block.words);
+  const auto rows_at = piece.block.at + static_cast<std::uint32_t>(view.bucket_starts.size());
+  auto out = words.begin();
+  for (const std::uint32_t start : view.bucket_starts) *out++ = rows_at + start;
+  for (const std::uint32_t row : view.rows) {
+    const std::uint32_t rule = profd_row_rule(row);
+    const std::uint32_t local = rule & ~PROFD_RULE_IN_DICTIONARY;
+    const bool own = rule != local && local >= PROFD_RULE_FIRST_FREE;
+    const std::uint32_t global =
+        own ? PROFD_RULE_IN_DICTIONARY | rules[local - PROFD_RULE_FIRST_FREE] : rule;
+    *out++ = profd_row_offset(row) | global << PROFD_ROW_RULE_SHIFT;
+  }
+}
+
+TableShortage UnwindTables::make_room(std::uint32_t owner, const TableUse& more) {
+  TableShortage shortage = budget_.shortage(owner, more);
+  while (shortage != TableShortage::kNone && evict(owner, shortage, more)) {
+    shortage = budget_.shortage(owner, more);
+  }
+  return shortage;
+}
+
+// Takes the coldest away until as much is free as is asked for. False when none is cold.
+bool UnwindTables::evict(std::uint32_t owner, TableShortage shortage, const TableUse& more) {
+  const std::uint64_t words = std::max(more.words, space_.words_in_all() / kEvictedAtOnce);
+  Contents gone;
+  TableUse freed;
+  for (const Contents::iterator content : coldest_first(owner, shortage)) {
+    if (freed.words >= words && freed.entries >= more.entries) break;
+    for (const auto& [file, entries] : content->entries) freed.entries += entries.count();
+    for (const Piece& piece : content->pieces) freed.words += piece.block.words;
+    unpublish(*content);
+    gone.splice(gone.end(), contents_, content);
+  }
+  if (gone.empty()) return false;
+  maps_->raise_generation();
+  maps_->wait_for_running_programs();
+  evicted_ += gone.size();
+  free_all(gone);
+  return true;
+}
+
+std::vector<UnwindTables::Contents::iterator> UnwindTables::coldest_first(std::uint32_t owner,
+                                                                          TableShortage shortage) {
+  std::vector<std::pair<std::uint64_t, Contents::iterator>> cold;
+  for (auto content = contents_.begin(); content != contents_.end(); ++content) {
+    if (shortage == TableShortage::kOfOwner && content->owner != owner) continue;
+    if (shortage == TableShortage::kOfOthersThanRoot && content->owner == 0) continue;
+    const std::uint64_t used_ns = last_used_ns(*content);
+    if (used_ns + nanoseconds(kHot) <= now_ns_) cold.emplace_back(used_ns, content);
+  }
+  std::ranges::sort(cold, {}, [](const auto& entry) { return entry.first; });
+  std::vector<Contents::iterator> ordered;
+  for (const auto& entry : cold) ordered.push_back(entry.second);
+  return ordered;
+}
+
+std::uint64_t UnwindTables::last_used_ns(const Content& content) const {
+  std::uint64_t last = content.since_ns;
+  for (const auto& [file, entries] : content.entries) {
+    for (std::size_t number = 0; number < entries.size(); ++number) {
+      if (entries[number]) last = std::max(last, maps_->used_ns(key_of(file, number)));
+    }
+  }
+  return last;
+}
+
+// From the next generation on no program finds the content.
+void UnwindTables::unpublish(const Content& content) {
+  for (const auto& [file, entries] : content.entries) {
+    for (std::size_t number = 0; number < entries.size(); ++number) {
+      if (entries[number]) maps_->erase(key_of(file, number));
+    }
+    by_file_.erase(file);
+  }
+  if (!content.name.empty()) by_name_.erase(content.name);
+}
+
+void UnwindTables::free_all(Contents& gone) {
+  for (const Content& content : gone) {
+    TableUse use;
+    for (const auto& [file, entries] : content.entries) use.entries += entries.count();
+    for (const Piece& piece : content.pieces) {
+      use.words += piece.block.words;
+      space_.give_back(piece.block);
+      numbers_.erase(piece.table.number);
+    }
+    rules_.release(content.rules);
+    budget_.remove(content.owner, use);
+  }
+}
+
+const UnwindTables::Piece* UnwindTables::find_piece(const FileKey& file,
+                                                    std::uint64_t offset) const {
+  const auto known = by_file_.find(file);
+  if (known == by_file_.end()) return nullptr;
+  const auto& pieces = known->second->pieces;
+  const auto piece = std::ranges::find(pieces, offset >> PROFD_PIECE_SHIFT, &Piece::number);
+  return piece == pieces.end() ? nullptr : &*piece;
+}
+
+profd_rule UnwindTables::find_rule(const FileKey& file, std::uint64_t offset) const {
+  const Piece* piece = find_piece(file, offset);
+  if (piece == nullptr) return rules_[PROFD_RULE_INDEX_UNKNOWN];
+  const auto within = static_cast<std::uint32_t>(offset & (kPieceBytes - 1));
+  const std::uint32_t bucket = (within >> PROFD_BUCKET_SHIFT) - piece->table.first_bucket;
+  if (bucket >= piece->table.bucket_count) return rules_[PROFD_RULE_INDEX_UNKNOWN];
+  const std::uint32_t rule = profd_row_rule(
+      row_for(arenas_[piece->block.arena], piece->table, bucket, within & PROFD_ROW_OFFSET_MASK));
+  if ((rule & PROFD_RULE_IN_DICTIONARY) == 0) return decode_inline_rule(rule);
+  return rules_[rule & ~PROFD_RULE_IN_DICTIONARY];
+}
+
+// In use are far fewer than there are.
+std::uint32_t UnwindTables::draw_number() {
+  do {
+    last_number_ = last_number_ % PROFD_MAX_TABLE_NUMBER + 1;
+  } while (!numbers_.insert(last_number_).second);
+  return last_number_;
+}
+
+void UnwindTables::tick(std::uint64_t now_ns) {
+  now_ns_ = now_ns;
+  if (now_ns < next_refresh_ns_) return;
+  next_refresh_ns_ = now_ns + nanoseconds(kRefreshInterval);
+  maps_->raise_generation();
+}
+
+void UnwindTables::add_to(UnwindStats& stats) const {
+  stats.tables = by_name_.size();
+  for (const Content& content : contents_) {
+    stats.rows += content.rows;
+    if (!content.refused) stats.files += content.entries.size();
+  }
+  stats.bytes = space_.words_taken() * sizeof(std::uint32_t);
+  stats.arena_bytes = arenas_.size() * limits_.arena_words * sizeof(std::uint32_t);
+  stats.cap_bytes = limits_.max_bytes;
+  stats.rules = rules_.size();
+  stats.evicted = evicted_;
+  stats.refused = refused_;
+}
+
+}  // namespace profd
