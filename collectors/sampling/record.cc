@@ -8,6 +8,8 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
+constexpr std::size_t kLateStackWords = sizeof(profd_late_stack) / sizeof(std::uint64_t);
+
 // Copies a fixed part out and moves on; false when there is too little.
 template <class T>
 bool take(Bytes& bytes, T& value) {
@@ -31,12 +33,19 @@ FileKey to_key(const profd_file_key& key) {
           .generation = key.generation};
 }
 
+// There exactly where the stack ends late, which it does at a frame.
+bool late_part_is_sane(const profd_sample& sample) {
+  if (sample.user_end != PROFD_END_LATE) return sample.late_words == 0;
+  return sample.user_frames != 0 && sample.late_words >= kLateStackWords &&
+         sample.late_words <= kLateStackWords + PROFD_LATE_WINDOW_BYTES / sizeof(std::uint64_t);
+}
+
 bool counts_are_sane(const profd_sample& sample) {
   return sample.kernel_frames <= PROFD_MAX_KERNEL_FRAMES &&
          sample.user_frames <= PROFD_MAX_USER_FRAMES &&
          sample.mapping_count <= PROFD_MAX_STACK_MAPPINGS && sample.user_end < PROFD_END_COUNT &&
          sample.context < PROFD_CONTEXT_COUNT && sample.event_set < PROFD_MAX_EVENT_SETS &&
-         sample.sessions != 0;
+         sample.sessions != 0 && late_part_is_sane(sample);
 }
 
 // Every frame's mapping is in the list, or is none.
@@ -48,7 +57,17 @@ bool frames_fit(const SampleView& view) {
   });
 }
 
-SampleView to_view(const profd_sample& sample, std::span<const std::uint64_t> words) {
+// The late part goes on at the last frame.
+bool late_fits(const SampleView& view) {
+  if (view.late == nullptr) return true;
+  constexpr std::uint64_t kAddressMask = (std::uint64_t{1} << PROFD_FRAME_ADDRESS_BITS) - 1;
+  return (view.late->ip & kAddressMask) == UserFrame::from_word(view.user_frames.back()).address &&
+         view.late->window_start % sizeof(std::uint64_t) == 0;
+}
+
+SampleView to_view(const profd_sample& sample, std::span<const std::uint64_t> all) {
+  const std::span words = all.first(all.size() - sample.late_words);
+  const std::span late = all.last(sample.late_words);
   return {.process = to_key(sample.process),
           .time_ns = sample.time_ns,
           .period = sample.period,
@@ -62,19 +81,21 @@ SampleView to_view(const profd_sample& sample, std::span<const std::uint64_t> wo
           .words = words,
           .kernel_frames = words.first(sample.kernel_frames),
           .user_frames = words.subspan(sample.kernel_frames, sample.user_frames),
-          .mapping_ids = words.last(sample.mapping_count)};
+          .mapping_ids = words.last(sample.mapping_count),
+          .late = late.empty() ? nullptr : reinterpret_cast<const profd_late_stack*>(late.data()),
+          .late_window = late.empty() ? late : late.subspan(kLateStackWords)};
 }
 
 std::optional<Record> parse_sample(Bytes bytes) {
   profd_sample sample;
   if (!take(bytes, sample) || !counts_are_sane(sample)) return std::nullopt;
-  const std::size_t count =
-      std::size_t{sample.kernel_frames} + sample.user_frames + sample.mapping_count;
+  const std::size_t count = std::size_t{sample.kernel_frames} + sample.user_frames +
+                            sample.mapping_count + sample.late_words;
   if (bytes.size() != count * sizeof(std::uint64_t)) return std::nullopt;
   // Size and alignment are checked, and the ring holds nothing but such words here.
   const std::span words(reinterpret_cast<const std::uint64_t*>(bytes.data()), count);
   SampleView view = to_view(sample, words);
-  if (!frames_fit(view)) return std::nullopt;
+  if (!frames_fit(view) || !late_fits(view)) return std::nullopt;
   return view;
 }
 

@@ -71,6 +71,10 @@ struct SampleView {
   std::span<const std::uint64_t> kernel_frames;
   std::span<const std::uint64_t> user_frames;  // UserFrame words
   std::span<const std::uint64_t> mapping_ids;
+  // Where the stack has to be unwound on (PROFD_END_LATE), else null and empty: never so for a
+  // sink.
+  const profd_late_stack* late = nullptr;
+  std::span<const std::uint64_t> late_window{};
 };
 
 struct MappingView {
