@@ -11,8 +11,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include "collectors/sampling/vdso.h"
 #include "daemon/safe_name.h"
-#include "daemon/vdso.h"
 #include "formats/elf_image.h"
 #include "formats/gperftools_writer.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/vdso.h"
+#include "collectors/sampling/vdso.h"
 
 #include <elf.h>
 #include <sys/auxv.h>
