@@ -10,20 +10,23 @@
 //                                  counts from PROFD_RULE_FIRST_FREE here
 //     for each piece, by number:   UnwindPieceHeader
 //                                  u32[bucket_count + 1]   index into the piece's rows
-//                                  u32[row_count]          rows; the first is the sentinel, for
-//                                  what
-//                                                          lies before the piece's first row
+//                                  u32[row_count]          rows; the first is the sentinel, in no
+//                                                          bucket: for what lies before the first
 //
 // Pure values; nothing here reads a file.
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <boost/unordered/unordered_flat_map.hpp>
 
 #include "bpf/unwind_rows.h"
 #include "formats/result.h"
@@ -49,8 +52,9 @@ struct UnwindRow {
   profd_rule rule{};
 };
 
+inline constexpr std::string_view kUnwindTableMagic = "profdUT1";
 struct UnwindTableHeader {
-  char magic[8];  // "profdUT1"
+  char magic[8];  // kUnwindTableMagic
   std::uint32_t rule_count;
   std::uint32_t piece_count;
   std::uint64_t row_count;  // of all pieces, sentinels included
@@ -64,16 +68,48 @@ struct UnwindPieceHeader {
   std::uint32_t row_count;
 };
 
+// At most this many dictionary rules in one table: the largest of 3,389 files has 845. Whoever
+// makes a file with more can't fill the dictionary of all files with it.
+inline constexpr std::size_t kMaxTableRules = 4096;
+inline constexpr std::uint64_t kMaxTableRows = std::uint64_t{4} << 20;
+
 // Takes rows by rising offset and encodes them: neighbours with the same rule become one row, a row
-// of no length none. kTooLarge for more than 2^31 bytes or PROFD_MAX_RULES rules.
+// of no length none. The last row should be PROFD_RULE_UNKNOWN, for it holds to its bucket's end.
+// What is over a limit becomes unknown and counts as kOverLimit.
 class UnwindTableWriter {
  public:
   void add(const UnwindRow& row);
   void count_loss(CfiLoss loss, std::uint32_t times = 1);
-  [[nodiscard]] Result<std::string> encode() const;
+  [[nodiscard]] bool is_full() const { return row_count_ >= kMaxTableRows; }
+
+  // Leaves the writer empty. kTooLarge: more bytes than 2^31.
+  [[nodiscard]] Result<std::string> encode();
 
  private:
-  std::vector<UnwindRow> rows_;
+  struct Piece {
+    UnwindPieceHeader header{};
+    std::vector<std::uint32_t> bucket_starts;
+    std::vector<std::uint32_t> rows;
+  };
+
+  // A rule as a row has it: PROFD_RULE_BITS bits.
+  [[nodiscard]] std::uint32_t code_of(const profd_rule& rule);
+  [[nodiscard]] std::uint32_t intern(const profd_rule& rule);
+  void commit(std::uint64_t offset, std::uint32_t code);
+  [[nodiscard]] bool has_room(std::uint32_t piece) const;
+  Piece& piece_for(std::uint64_t offset);
+  void open_piece(std::uint32_t piece, std::uint32_t first_bucket);
+  void fill_buckets(Piece& piece, std::size_t count);
+
+  std::vector<Piece> pieces_;
+  std::vector<profd_rule> rules_;
+  boost::unordered_flat_map<std::array<std::uint64_t, 4>, std::uint32_t> codes_;
+  profd_rule last_rule_{};  // and its code: runs of one rule are common
+  std::uint32_t last_code_ = PROFD_RULE_IN_DICTIONARY | PROFD_RULE_INDEX_UNKNOWN;
+  std::uint64_t pending_offset_ = 0;  // the last row's: one at the same place replaces it
+  std::uint32_t pending_code_ = PROFD_RULE_IN_DICTIONARY | PROFD_RULE_INDEX_UNKNOWN;
+  std::uint32_t current_code_ = PROFD_RULE_IN_DICTIONARY | PROFD_RULE_INDEX_UNKNOWN;
+  std::uint64_t row_count_ = 0;
   std::uint32_t lost_[kCfiLossCount] = {};
 };
 
@@ -99,5 +135,6 @@ struct UnwindTableView {
 
 // A rule of a row without a dictionary, taken apart; and back, where it fits.
 [[nodiscard]] profd_rule decode_inline_rule(std::uint32_t rule);
+[[nodiscard]] std::optional<std::uint32_t> encode_inline_rule(const profd_rule& rule);
 
 }  // namespace profd

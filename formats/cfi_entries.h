@@ -1,0 +1,71 @@
+// The entries of .eh_frame and .debug_frame: CIEs, which several functions share, and FDEs, one for
+// each function (DWARF 5, 6.4.1; LSB Core 5.0, 10.6).
+//
+// Entries borrow the section's bytes. Nothing is kept between calls, so lying or cyclic CIE
+// pointers cost no more than a failed read.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace profd {
+
+struct CfiSection {
+  std::string bytes;
+  std::uint64_t vaddr = 0;  // where the bytes are loaded; .debug_frame isn't
+  bool is_eh_frame = true;
+  bool has_known_end = true;  // false: found without section headers; ends at its terminator
+};
+
+struct CfiEntry {
+  std::uint64_t position = 0;  // in the section
+  bool is_cie = false;
+  std::uint64_t cie_position = 0;  // of an FDE
+  std::string_view body;           // behind the id
+  std::uint64_t body_position = 0;
+  bool is_64_bit = false;
+};
+
+struct CfiCie {
+  std::uint64_t code_alignment = 1;
+  std::int64_t data_alignment = -8;
+  std::uint8_t pointer_encoding = 0;
+  bool has_augmentation_data = false;
+  bool is_signal_frame = false;
+  std::string_view instructions;
+  std::uint64_t instructions_vaddr = 0;
+};
+
+struct CfiFde {
+  std::uint64_t start = 0;  // a virtual address
+  std::uint64_t bytes = 0;
+  std::string_view instructions;
+  std::uint64_t instructions_vaddr = 0;
+};
+
+// One pass over a section.
+class CfiEntries {
+ public:
+  explicit CfiEntries(const CfiSection& section) : section_(section) {}
+
+  // None at the end, and where the next entry can't be found: then is_damaged().
+  [[nodiscard]] std::optional<CfiEntry> next();
+  [[nodiscard]] bool is_damaged() const { return damaged_; }
+
+ private:
+  const CfiSection& section_;
+  std::uint64_t position_ = 0;
+  bool damaged_ = false;
+};
+
+// None where there is no whole entry at that place.
+[[nodiscard]] std::optional<CfiEntry> read_cfi_entry(const CfiSection& section,
+                                                     std::uint64_t position);
+[[nodiscard]] std::optional<CfiCie> read_cie(const CfiSection& section, const CfiEntry& entry);
+[[nodiscard]] std::optional<CfiFde> read_fde(const CfiSection& section, const CfiEntry& entry,
+                                             const CfiCie& cie);
+
+}  // namespace profd
