@@ -75,11 +75,11 @@ struct profd_space {
 _Static_assert(PROFD_TABLE_NUMBER_BITS + PROFD_KNOWN_NUMBER_SHIFT == 64, "no bit is left out");
 
 struct profd_memory {
-	struct profd_sent sent;
-	struct profd_space spaces[PROFD_SPACES + 1];
-	__u64 rules[PROFD_KNOWN_RULES];
 	__u32 tables; /* filter.tables of which the rules are */
 	__u32 reserved;
+	__u64 rules[PROFD_KNOWN_RULES];
+	struct profd_space spaces[PROFD_SPACES + 1];
+	struct profd_sent sent;
 };
 
 struct {

@@ -10,6 +10,11 @@
 #include "bpf/tables.h"
 #include "bpf/window.h"
 
+static __always_inline __u32 profd_with_bit(__u32 set, __u32 bit, bool value)
+{
+	return value ? set | bit : set & ~bit;
+}
+
 static __always_inline bool profd_read_word(__u64 address, __u64 *word)
 {
 	return !bpf_probe_read_user(word, sizeof(*word), (void *)address);
@@ -39,82 +44,98 @@ static __always_inline bool profd_register(struct profd_scratch *scratch, __u32 
 	return true;
 }
 
+/* Where a step by the CFA starts from. */
+struct profd_base {
+	__u64 address; /* the rule's cfa_register */
+	__u64 cfa;
+};
+
+/* PROFD_RULE_DEREF, from base->address. 0, or a profd_user_end. */
+static __always_inline __u32 profd_deref_cfa(struct profd_scratch *scratch,
+					     const struct profd_rule *rule, struct profd_base *base)
+{
+	__u64 index = 0;
+
+	if (rule->cfa_index && !profd_register(scratch, rule->cfa_index - 1, &index))
+		return PROFD_END_REGISTER_LOST;
+	if (!profd_read_word(base->address + 8 * index + rule->cfa_offset, &base->cfa))
+		return PROFD_END_STACK_UNREADABLE;
+	base->cfa += rule->cfa_add;
+	return 0;
+}
+
 /* 0, or a profd_user_end. */
-static __always_inline __u32 profd_cfa_of(struct profd_scratch *scratch,
-					  const struct profd_rule *rule, __u64 *cfa)
+static __always_inline __u32 profd_find_base(struct profd_scratch *scratch,
+					     const struct profd_rule *rule, struct profd_base *base)
 {
 	struct profd_walk *walk = &scratch->walk;
 
 	if (rule->kind == PROFD_RULE_PLT) {
-		*cfa = walk->sp + 8 + (((__s64)(walk->ip & 15) >= rule->cfa_add) ? 8 : 0);
+		base->cfa = walk->sp + 8 + ((__s64)(walk->ip & 15) >= rule->cfa_add ? 8 : 0);
 		return 0;
 	}
-	if (!profd_register(scratch, rule->cfa_register, cfa))
+	if (!profd_register(scratch, rule->cfa_register, &base->address))
 		return PROFD_END_REGISTER_LOST;
-	*cfa += rule->cfa_offset;
-	if (rule->kind == PROFD_RULE_REGISTER)
-		return 0;
-	if (!profd_read_word(*cfa, cfa))
-		return PROFD_END_STACK_UNREADABLE;
-	*cfa += rule->cfa_add;
+	if (rule->kind == PROFD_RULE_DEREF)
+		return profd_deref_cfa(scratch, rule, base);
+	base->cfa = base->address + rule->cfa_offset;
 	return 0;
 }
 
-/* Gets a register of the caller back, from what stands in scratch->walk, which is the callee's; the
- * bit of `lost` where it can't be had. */
-static __always_inline __u32 profd_get_back(struct profd_scratch *scratch, __u64 cfa, __u8 saved,
-					    __s32 offset, __u32 lost, __u64 *value)
+/* Gets a register of the caller back, from what the callee, the walk's frame, knows. False where it
+ * can't be had; a slot below the frame's floor is none of its. */
+static __always_inline bool profd_get_back(struct profd_scratch *scratch,
+					   const struct profd_base *base, __u8 saved, __s32 offset,
+					   __u64 *value)
 {
-	__u64 slot = cfa + offset;
+	__u64 slot = saved == PROFD_SAVED_AT_REGISTER ? base->address : base->cfa;
 
-	if (saved == PROFD_SAVED_NOT)
-		return scratch->walk.lost & lost;
-	if (saved == PROFD_SAVED_AT_CFA)
-		return (__s64)(slot - profd_frame_floor(&scratch->walk)) >= 0 &&
-				       profd_read_word(slot, value)
-			       ? 0
-			       : lost;
 	if (saved == PROFD_SAVED_REGISTER)
-		return profd_register(scratch, offset, value) ? 0 : lost;
-	return lost;
+		return profd_register(scratch, offset, value);
+	if (saved != PROFD_SAVED_AT_CFA && saved != PROFD_SAVED_AT_REGISTER)
+		return false;
+	slot += offset;
+	return (__s64)(slot - profd_frame_floor(&scratch->walk)) >= 0 &&
+	       profd_read_word(slot, value);
 }
 
 /* The return address; 0, or a profd_user_end. */
 static __always_inline __u32 profd_return_address(struct profd_scratch *scratch,
-						  const struct profd_rule *rule, __u64 cfa,
-						  __u64 *address)
+						  const struct profd_rule *rule,
+						  const struct profd_base *base, __u64 *address)
 {
-	__u64 slot = cfa + rule->ra_offset;
-
-	if (rule->ra_saved == PROFD_SAVED_REGISTER)
-		return profd_register(scratch, rule->ra_offset, address) ? 0
-									 : PROFD_END_REGISTER_LOST;
-	if (rule->ra_saved != PROFD_SAVED_AT_CFA)
-		return PROFD_END_NO_ROW;
-	if ((__s64)(slot - scratch->walk.sp) < 0)
-		return PROFD_END_CFA_NOT_ABOVE;
-	return profd_read_word(slot, address) ? 0 : PROFD_END_STACK_UNREADABLE;
+	if (profd_get_back(scratch, base, rule->ra_saved, rule->ra_offset, address))
+		return 0;
+	return rule->ra_saved == PROFD_SAVED_REGISTER ? PROFD_END_REGISTER_LOST
+						      : PROFD_END_STACK_UNREADABLE;
 }
 
 static __always_inline __u32 profd_step_by_cfa(struct profd_scratch *scratch,
 					       const struct profd_rule *rule)
 {
 	struct profd_walk *walk = &scratch->walk;
-	__u64 cfa = 0, ip = 0, bp = walk->bp, bx = walk->bx;
-	__u32 end = profd_cfa_of(scratch, rule, &cfa);
-	__u32 lost;
+	struct profd_base base = {};
+	__u64 ip = 0, bp = walk->bp, bx = walk->bx;
+	__u32 lost = walk->lost;
+	__u32 end = profd_find_base(scratch, rule, &base);
 
 	if (end)
 		return end;
-	if ((__s64)(cfa - walk->sp) <= 0)
+	if ((__s64)(base.cfa - walk->sp) <= 0)
 		return PROFD_END_CFA_NOT_ABOVE;
-	end = profd_return_address(scratch, rule, cfa, &ip);
+	end = profd_return_address(scratch, rule, &base, &ip);
 	if (end)
 		return end;
-	lost = profd_get_back(scratch, cfa, rule->rbp_saved, rule->rbp_offset, PROFD_LOST_BP, &bp);
-	lost |= profd_get_back(scratch, cfa, rule->rbx_saved, rule->rbx_offset, PROFD_LOST_BX, &bx);
+	if (rule->rbp_saved != PROFD_SAVED_NOT)
+		lost = profd_with_bit(
+			lost, PROFD_LOST_BP,
+			!profd_get_back(scratch, &base, rule->rbp_saved, rule->rbp_offset, &bp));
+	if (rule->rbx_saved != PROFD_SAVED_NOT)
+		lost = profd_with_bit(
+			lost, PROFD_LOST_BX,
+			!profd_get_back(scratch, &base, rule->rbx_saved, rule->rbx_offset, &bx));
 	walk->ip = ip;
-	walk->sp = cfa;
+	walk->sp = base.cfa;
 	walk->bp = bp;
 	walk->bx = bx;
 	walk->lost = lost;

@@ -39,15 +39,9 @@ struct profd_walk {
 	__u32 reserved;
 };
 
+/* What every tick touches comes first and lies together: at a low rate each line, and each page, is
+ * a miss. */
 struct profd_scratch {
-	/* The record: what follows its struct is written straight behind it. */
-	struct profd_sample sample;
-	__u64 words[PROFD_MAX_WORDS + PROFD_MAX_LATE_WORDS];
-
-	struct profd_walk walk;
-	/* Stack memory. Twice the window: a short read goes to its upper end (see window.h). */
-	__u64 window[2 * PROFD_WINDOW_BYTES / 8];
-
 	__u64 mm;	     /* of the current task, as a number */
 	__u32 space;	     /* its place in profd_memory.spaces */
 	__u32 sequence;	     /* of its mappings, where has_sequence */
@@ -58,6 +52,14 @@ struct profd_scratch {
 	/* Ids of the executable mappings that the stack has met. */
 	__u32 mapping_count;
 	__u64 mapping_ids[PROFD_MAX_STACK_MAPPINGS + 1];
+	struct profd_walk walk;
+
+	/* Stack memory. Twice the window: a short read goes to its upper end (see window.h). */
+	__u64 window[2 * PROFD_WINDOW_BYTES / 8];
+
+	/* The record: what follows its struct is written straight behind it. */
+	struct profd_sample sample;
+	__u64 words[PROFD_MAX_WORDS + PROFD_MAX_LATE_WORDS];
 
 	__u64 registers[PROFD_DWARF_REGISTERS]; /* of an interrupted frame (registers.h) */
 	__u64 sigcontext[PROFD_SIGCONTEXT_WORDS];
