@@ -69,6 +69,7 @@ void Aggregator::forget_processes() {
 }
 
 void Aggregator::on_sample(const SampleView& sample) noexcept {
+  unwind_tally_.count(sample, processes_);
   const std::uint64_t hash = StackTable::hash_of(sample);
   for (std::uint32_t mask = sample.sessions; mask != 0; mask &= mask - 1) {
     std::optional<SessionSamples>& session =

@@ -17,6 +17,7 @@
 #include "collectors/sampling/sampler.h"
 #include "daemon/process_table.h"
 #include "daemon/stack_table.h"
+#include "daemon/unwind_tally.h"
 
 namespace profd {
 
@@ -45,6 +46,9 @@ class Aggregator final : public SampleSink {
 
   [[nodiscard]] const ProcessTable& processes() const { return processes_; }
 
+  // Of all samples, of whichever session.
+  [[nodiscard]] const UnwindTally& unwind_tally() const { return unwind_tally_; }
+
   // Mappings that were over a limit since this was last asked.
   [[nodiscard]] std::uint64_t take_unkept_mappings() { return processes_.take_unkept(); }
 
@@ -59,6 +63,7 @@ class Aggregator final : public SampleSink {
  private:
   std::array<std::optional<SessionSamples>, PROFD_MAX_SESSIONS> sessions_;
   ProcessTable processes_;
+  UnwindTally unwind_tally_;
 };
 
 }  // namespace profd

@@ -1,11 +1,10 @@
 #include "daemon/profile_builder.h"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <optional>
 #include <set>
-#include <string_view>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,17 +12,11 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include "daemon/mapping_layout.h"
+#include "daemon/stack_end.h"
 #include "formats/cgroup_path.h"
 
 namespace profd {
 namespace {
-
-// Why a user stack did not reach its entry, by profd_user_end. That of a zero frame pointer is for
-// stacks that end so elsewhere: in a thread, or where code without frame pointers left a 0.
-constexpr std::array<std::string_view, PROFD_END_COUNT> kIncompleteReasons = {
-    "no_user_stack",     "frame_pointer_zero", "no_frame_pointer", "pc_unmapped",
-    "pc_not_executable", "stack_unreadable",   "depth_limit",      "mapping_race",
-};
 
 struct FramesHash {
   std::size_t operator()(const std::vector<Frame>& frames) const {
@@ -36,10 +29,18 @@ struct FramesHash {
   }
 };
 
-std::string incomplete_reason(const StackTable::Stack& stack) {
-  if (stack.stack_class == StackClass::kCompat) return "32_bit";
-  if (stack.user_end >= kIncompleteReasons.size()) return "unknown";
-  return std::string(kIncompleteReasons[stack.user_end]);
+// `caller` is the next frame, if there is one. The frame that a signal handler returns to is the
+// restorer, which the kernel put there: nothing before its first byte called the handler.
+PcKind kind_of(const UserFrame& frame, const UserFrame* caller) {
+  const bool is_interrupted =
+      frame.how == PROFD_FRAME_INTERRUPTED || frame.how == PROFD_FRAME_SIGNAL;
+  const bool is_restorer = caller != nullptr && caller->how == PROFD_FRAME_SIGNAL;
+  return is_interrupted || is_restorer ? PcKind::kExact : PcKind::kReturnAddress;
+}
+
+// The code byte that a frame stands for: that before a return address belongs to the call.
+std::uint64_t code_address(const UserFrame& frame, PcKind kind) {
+  return kind == PcKind::kExact ? frame.address : frame.address - 1;
 }
 
 bool is_in_build_dir(const ProfileMapping& mapping) { return mapping.path.starts_with("$build/"); }
@@ -76,11 +77,6 @@ class Builder {
     return frame.mapping < ids.size() ? layout_.find(ids[frame.mapping]) : nullptr;
   }
 
-  // The code byte that a frame stands for: that before a return address belongs to the call.
-  static std::uint64_t code_address(const UserFrame& frame) {
-    return frame.how == PROFD_FRAME_INTERRUPTED ? frame.address : frame.address - 1;
-  }
-
   // Offset of the outermost frame's code in the executable; none where it lies elsewhere.
   std::optional<std::uint64_t> root_offset(const StackTable::Stack& stack) {
     const auto words = table().user_frames(stack);
@@ -89,16 +85,24 @@ class Builder {
     const PlacedMapping* mapping = mapping_of(stack, root);
     if (mapping == nullptr || !mapping->main_executable || !mapping->file) return std::nullopt;
     executable_ = mapping->file;
-    return mapping->offset_of(code_address(root));
+    return mapping->offset_of(code_address(root, kind_of(root, nullptr)));
   }
 
   void find_entries() {
     std::set<std::uint64_t> roots;
     for (const StackTable::Stack& stack : table().stacks()) {
+      if (reached_root(stack.user_end)) continue;
       if (const auto offset = root_offset(stack)) roots.insert(*offset);
     }
     if (roots.empty()) return;
     entry_offsets_ = shared_.entries.select(*executable_, roots, shared_.symbols);
+  }
+
+  // Also without rows: where the program's code has frame pointers up to its entry function.
+  bool is_complete(const StackTable::Stack& stack) {
+    if (reached_root(stack.user_end)) return true;
+    const auto root = root_offset(stack);
+    return root && entry_offsets_.contains(*root);
   }
 
   void count(const StackTable::Stack& stack) {
@@ -108,11 +112,11 @@ class Builder {
       return;
     }
     summary.user_samples += stack.count;
-    const auto root = root_offset(stack);
-    if (root && entry_offsets_.contains(*root)) {
+    if (is_complete(stack)) {
       summary.complete_samples += stack.count;
     } else {
-      summary.incomplete[incomplete_reason(stack)] += stack.count;
+      const std::string_view reason = incomplete_reason(stack.stack_class, stack.user_end);
+      summary.incomplete[std::string(reason)] += stack.count;
     }
   }
 
@@ -121,19 +125,26 @@ class Builder {
     const auto kernel = table().kernel_frames(stack);
     has_kernel_frames_ = has_kernel_frames_ || !kernel.empty();
     shared_.kernel.append_frames(kernel, frames);
-    for (const std::uint64_t word : table().user_frames(stack)) {
-      frames.push_back(user_frame(stack, UserFrame::from_word(word)));
-    }
+    add_user_frames(stack, frames);
     const auto [known, added] = index_.try_emplace(frames, stacks_.size());
     if (added) stacks_.emplace_back(std::move(frames), 0);
     stacks_[known->second].second += stack.count;
   }
 
-  Frame user_frame(const StackTable::Stack& stack, const UserFrame& frame) {
+  void add_user_frames(const StackTable::Stack& stack, std::vector<Frame>& frames) {
+    const auto words = table().user_frames(stack);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const UserFrame frame = UserFrame::from_word(words[i]);
+      const bool has_caller = i + 1 < words.size();
+      const UserFrame caller = has_caller ? UserFrame::from_word(words[i + 1]) : frame;
+      frames.push_back(user_frame(stack, frame, kind_of(frame, has_caller ? &caller : nullptr)));
+    }
+  }
+
+  Frame user_frame(const StackTable::Stack& stack, const UserFrame& frame, PcKind kind) {
     const PlacedMapping* mapping = mapping_of(stack, frame);
-    if (mapping != nullptr) mapping->object->hit(mapping->offset_of(code_address(frame)));
-    return {.pc = frame.address + (mapping != nullptr ? mapping->shift : 0),
-            .kind = frame.how == PROFD_FRAME_INTERRUPTED ? PcKind::kExact : PcKind::kReturnAddress};
+    if (mapping != nullptr) mapping->object->hit(mapping->offset_of(code_address(frame, kind)));
+    return {.pc = frame.address + (mapping != nullptr ? mapping->shift : 0), .kind = kind};
   }
 
   void describe() {

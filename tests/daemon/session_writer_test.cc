@@ -161,6 +161,38 @@ TEST_F(SessionWriterTest, CountsAStackThatReachesTheEntryPointAsComplete) {
                                               Pair("no_frame_pointer", 4), Pair("pc_unmapped", 1)));
 }
 
+TEST_F(SessionWriterTest, CountsAStackThatTheRowsEndedAsCompleteWhereverItsRootIs) {
+  ProcessSnapshot& process = add_process("chain");
+  const ChainProgram program = add_program(process, "libchain.so");
+  const auto ended = [&](profd_user_end end) {
+    return SyntheticSample(kProcess)
+        .leaf(program.address("leaf"), 1)
+        .user(program.address("outer", 5), 1, PROFD_FRAME_ROW)
+        .end(end);
+  };
+  add_samples(process, ended(PROFD_END_ENTRY), 5);
+  add_samples(process, ended(PROFD_END_NO_ROW), 2);
+  const ProfileSummary written = write().profiles.at(0);
+  EXPECT_EQ(written.complete_samples, 5U);
+  EXPECT_THAT(written.incomplete, ElementsAre(Pair("no_row", 2)));
+}
+
+// Each of these starts its function, where the byte before is another's.
+TEST_F(SessionWriterTest, NamesWhatASignalInterruptedAndTheRestorerByTheirOwnAddress) {
+  ProcessSnapshot& process = add_process("chain");
+  const ChainProgram program = add_program(process, "libchain.so");
+  add_samples(process,
+              SyntheticSample(kProcess)
+                  .leaf(program.address("leaf"), 1)
+                  .user(program.address("middle"), 1, PROFD_FRAME_ROW)    // the restorer
+                  .user(program.address("outer"), 1, PROFD_FRAME_SIGNAL)  // was interrupted
+                  .user(program.address("_start", 5), 1, PROFD_FRAME_ROW)
+                  .end(PROFD_END_ENTRY),
+              3);
+  write();
+  expect_both_readers("chain.4321.prof", kChainRows);
+}
+
 TEST_F(SessionWriterTest, NamesTheFunctionsOfADeletedFileByAnImage) {
   ProcessSnapshot& process = add_process("chain");
   const ChainProgram program = add_program(process, "chain");
