@@ -22,6 +22,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "collectors/parser/parser.h"
 #include "collectors/sampling/host_checks.h"
 #include "collectors/sampling/sampler.h"
 #include "daemon/aggregator.h"
@@ -134,7 +135,9 @@ boost::asio::awaitable<bool> run_until_signal(boost::asio::io_context& io, Contr
 Result<void> serve(const Config& config) {
   Aggregator aggregator;
   Result<std::unique_ptr<Sampler>> sampler =
-      Sampler::open({.ring_bytes = config.ring_bytes, .bpf_object = {}}, aggregator);
+      Sampler::open({.ring_bytes = config.ring_bytes,
+                     .unwinding = {.cache_directory = config.state_dir + "/unwind"}},
+                    aggregator);
   if (!sampler) return sampler.error();
   const std::unique_ptr<SampleSource> source = make_sample_source(std::move(*sampler));
   Result<ResultStore> store = ResultStore::open(config.state_dir + "/results");
@@ -181,6 +184,7 @@ int run(const Options& options) {
 }  // namespace profd
 
 int main(int argc, char** argv) {
+  if (profd::is_parser_call(argc, argv)) return profd::run_parser();
   CLI::App app{"Samples the stacks of every process; profctl tells it what for.", "profd"};
   profd::Options options;
   profd::add_options(app, options);

@@ -2,8 +2,8 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -38,7 +38,7 @@ nanoseconds cpu_time_of(pid_t process) {
 
 // Whether it is reaped. One that hangs in the kernel is not within any time.
 bool reap(pid_t process, milliseconds limit) {
-  const UniqueFd handle(::pidfd_open(process, 0));
+  const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
   pollfd over{.fd = handle.get(), .events = POLLIN, .revents = 0};
   if (handle.valid()) ::poll(&over, 1, static_cast<int>(limit.count()));
   return ::waitpid(process, nullptr, WNOHANG) != 0;
@@ -99,9 +99,10 @@ Result<void> Client::start_child() {
     return fail_errno("could not make a socket pair");
   }
   socket_.reset(ends[0]);
-  const UniqueFd theirs(ends[1]);
+  UniqueFd theirs(ends[1]);
   const auto child = spawn_(theirs.get());
   if (!child) return child.error();
+  theirs.reset();  // or its end would not be seen
   child_ = *child;
   const Request request{.operation = Operation::kStart,
                         .words = {limits_.memory_bytes, limits_.answer_bytes}};

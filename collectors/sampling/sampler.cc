@@ -2,6 +2,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,8 @@
 #include "collectors/sampling/record.h"
 #include "collectors/sampling/ring_reader.h"
 #include "collectors/sampling/target_filter.h"
+#include "collectors/sampling/unwinding.h"
+#include "formats/unique_fd.h"
 
 namespace profd {
 namespace {
@@ -72,7 +75,8 @@ class Sampler::Impl final : public RingReader::Handler {
 
   void on_record(std::span<const std::byte> bytes) noexcept override;
 
-  int wake_fd() const { return rings_->wake_fd(); }
+  int wake_fd() const { return wake_.get(); }
+  UnwindStats unwind_stats() const { return unwinding_->stats(); }
   bool has_targets(SessionSlot slot) const { return filter_->has_targets(slot); }
   void release_files() { files_.release_unused(); }
 
@@ -92,6 +96,7 @@ class Sampler::Impl final : public RingReader::Handler {
     unsigned sessions = 0;
   };
 
+  Result<void> watch(int fd);
   Result<unsigned> use_events(const EventSpec& event, bool restricted);
   void release_events(unsigned set);
   profd_counters counters() const;
@@ -100,6 +105,7 @@ class Sampler::Impl final : public RingReader::Handler {
   bool settle(SessionSlot slot);
   std::uint64_t skipped_by(const EventSet& set, unsigned index, const profd_counters& now) const;
   void on(const SampleView& sample) noexcept;
+  void hand_on(const SampleView& sample) noexcept;
   void on(const MappingView& mapping) noexcept;
   void on(const ProcessView& process) noexcept { sink_.on_process(process); }
 
@@ -107,7 +113,9 @@ class Sampler::Impl final : public RingReader::Handler {
   MappedFiles files_;
   std::optional<Programs> programs_;
   std::optional<TargetFilter> filter_;
+  std::unique_ptr<Unwinding> unwinding_;
   std::optional<RingReader> rings_;
+  UniqueFd wake_;  // an epoll of all that wakes us
   int counters_map_ = -1;
   int tick_program_ = -1;
   std::array<Slot, PROFD_MAX_SESSIONS> slots_;
@@ -140,6 +148,21 @@ Result<void> Sampler::Impl::open(const SamplerOptions& options) {
   auto rings = RingReader::open(programs_->rings(), *this);
   if (!rings) return rings.error();
   rings_.emplace(std::move(*rings));
+  auto unwinding = Unwinding::open(*programs_, files_, options.unwinding,
+                                   [this](const SampleView& sample) { hand_on(sample); });
+  if (!unwinding) return unwinding.error();
+  unwinding_ = std::move(*unwinding);
+  wake_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!wake_.valid()) return fail_errno("create an epoll descriptor");
+  if (auto watched = watch(rings_->wake_fd()); !watched) return watched;
+  return watch(unwinding_->wake_fd());
+}
+
+Result<void> Sampler::Impl::watch(int fd) {
+  epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
+  if (::epoll_ctl(wake_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+    return fail_errno("wait for the kernel");
+  }
   return {};
 }
 
@@ -211,12 +234,13 @@ SlotLedger Sampler::Impl::stop(SessionSlot slot) {
   return last;
 }
 
-// Drains until every sample of a slot that matches no more is accounted for. False when some never
-// came.
+// Drains until every sample of a slot that matches no more is accounted for. What still waits for a
+// table at the end is handed on without. False when some never came.
 bool Sampler::Impl::settle(SessionSlot slot) {
   const Clock::time_point limit = Clock::now() + kSettleTimeout;
   for (;;) {
     drain();
+    if (Clock::now() >= limit) unwinding_->flush(1U << slot);
     const SlotLedger now = slot_ledger(slot);
     std::uint64_t accounted = now.received;
     for (const std::uint64_t lost : now.lost) accounted += lost;
@@ -229,6 +253,7 @@ bool Sampler::Impl::settle(SessionSlot slot) {
 std::size_t Sampler::Impl::drain() {
   const std::uint64_t before = received_;
   rings_->drain();
+  unwinding_->poll();
   if (const Clock::time_point now = Clock::now(); now >= next_refresh_) {
     next_refresh_ = now + kHotplugInterval;
     for (std::optional<EventSet>& set : event_sets_) {
@@ -251,6 +276,14 @@ void Sampler::Impl::on_record(std::span<const std::byte> bytes) noexcept {
 }
 
 void Sampler::Impl::on(const SampleView& sample) noexcept {
+  if (sample.late != nullptr) {
+    unwinding_->on_late_sample(sample);
+  } else {
+    hand_on(sample);
+  }
+}
+
+void Sampler::Impl::hand_on(const SampleView& sample) noexcept {
   ++received_;
   for (std::uint32_t rest = sample.sessions; rest != 0; rest &= rest - 1) {
     ++slots_[static_cast<unsigned>(std::countr_zero(rest))].received;
@@ -259,7 +292,9 @@ void Sampler::Impl::on(const SampleView& sample) noexcept {
 }
 
 void Sampler::Impl::on(const MappingView& mapping) noexcept {
-  sink_.on_mapping(mapping, files_.find_or_open(mapping));
+  auto file = files_.find_or_open(mapping);
+  unwinding_->on_mapping(mapping, file);
+  sink_.on_mapping(mapping, std::move(file));
 }
 
 profd_counters Sampler::Impl::counters() const {
@@ -311,6 +346,7 @@ SamplerLedger Sampler::Impl::ledger() const {
                        .outside_namespace = sum.outside_namespace,
                        .received = received_,
                        .malformed = malformed_,
+                       .waiting = unwinding_->waiting(),
                        .lost = {},
                        .not_followed = sum.not_followed,
                        .mapping_records = sum.mapping_records,
@@ -343,6 +379,7 @@ int Sampler::wake_fd() const { return impl_->wake_fd(); }
 bool Sampler::has_targets(SessionSlot slot) const { return impl_->has_targets(slot); }
 SlotLedger Sampler::slot_ledger(SessionSlot slot) const { return impl_->slot_ledger(slot); }
 SamplerLedger Sampler::ledger() const { return impl_->ledger(); }
+UnwindStats Sampler::unwind_stats() const { return impl_->unwind_stats(); }
 void Sampler::release_files() { impl_->release_files(); }
 
 }  // namespace profd

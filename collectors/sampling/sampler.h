@@ -17,6 +17,8 @@
 #include "collectors/sampling/event_spec.h"
 #include "collectors/sampling/loss.h"
 #include "collectors/sampling/sample.h"
+#include "collectors/sampling/unwind_stats.h"
+#include "collectors/sampling/unwinding.h"
 #include "formats/result.h"
 
 namespace profd {
@@ -58,8 +60,9 @@ struct SamplerLedger {
   std::uint64_t idle = 0;
   std::uint64_t filtered = 0;
   std::uint64_t outside_namespace = 0;  // of filtered
-  std::uint64_t received = 0;      // by user space; sent = received + malformed once all is drained
+  std::uint64_t received = 0;  // handed to the sink; sent = received + malformed + waiting, drained
   std::uint64_t malformed = 0;     // records that failed their checks: our own mistake
+  std::uint64_t waiting = 0;       // stacks that are to be unwound late
   LossCounts lost{};               // on the kernel side: neither malformed nor anything later
   std::uint64_t not_followed = 0;  // children of targets, not sampled: the list of targets was full
   std::uint64_t mapping_records = 0;
@@ -73,12 +76,14 @@ struct SamplerLedger {
 
 struct SamplerOptions {
   std::size_t ring_bytes = std::size_t{1} << 20;  // per CPU, a power of two
-  std::span<const std::byte> bpf_object;  // the ELF object to load; the built-in one when empty
+  std::span<const std::byte> bpf_object{};  // the ELF object to load; the built-in one when empty
+  UnwindingOptions unwinding{};
 };
 
 class Sampler {
  public:
-  // Checks the host, loads and verifies the programs. Opens no perf event.
+  // Checks the host, loads and verifies the programs, starts the parser (parser.h: the program must
+  // be one that can be one). Opens no perf event.
   static Result<std::unique_ptr<Sampler>> open(const SamplerOptions& options, SampleSink& sink);
 
   Sampler(const Sampler&) = delete;
@@ -92,14 +97,16 @@ class Sampler {
   Result<SessionSlot> start(const EventSpec& event, const Target& target);
 
   // Ends a session: no tick matches it any more. Drains until all its samples have arrived or 1 s
-  // has passed, and returns its final counts. The slot is free for reuse afterwards, unless some
-  // samples never arrived: they may still do so, and must not be taken for another session's.
+  // has passed, stacks that wait for a table included, and returns its final counts. The slot is
+  // free for reuse afterwards, unless some samples never arrived: they may still do so, and must
+  // not be taken for another session's.
   SlotLedger stop(SessionSlot slot);
 
   // Hands every record that is in the rings to the sink. Returns how many samples there were.
   std::size_t drain();
 
-  // Readable when user space should drain at once: a new file was mapped, or a ring fills up.
+  // Readable when user space should drain at once: a new file was mapped, a ring fills up, or a
+  // table was made.
   [[nodiscard]] int wake_fd() const;
 
   // False once every process of a session by pids is gone, followed children included. True for
@@ -108,6 +115,7 @@ class Sampler {
 
   [[nodiscard]] SlotLedger slot_ledger(SessionSlot slot) const;
   [[nodiscard]] SamplerLedger ledger() const;
+  [[nodiscard]] UnwindStats unwind_stats() const;
 
   // Files that no session needs any more are closed: call after a session's results are let go.
   void release_files();
