@@ -9,6 +9,7 @@ namespace {
 constexpr std::uint32_t kLength64 = 0xffffffff;
 constexpr std::uint64_t kMaxCodeAlignment = 16;
 constexpr std::uint64_t kReturnAddressColumn = 16;
+constexpr std::int64_t kGoDataAlignment = -4;  // everyone else's is -8
 
 struct Length {
   std::uint64_t bytes = 0;  // of the entry, without the length itself
@@ -148,6 +149,7 @@ std::optional<CfiCie> read_cie(const CfiSection& section, const CfiEntry& entry)
   if (!read_version(cursor, entry.body, version, augmentation)) return std::nullopt;
   cie.code_alignment = dwarf::read_uleb(cursor);
   cie.data_alignment = dwarf::read_sleb(cursor);
+  cie.is_go = !section.is_eh_frame && cie.data_alignment == kGoDataAlignment;
   const std::uint64_t column = read_return_column(cursor, version);
   if (!augmentation->letters.empty()) {
     cie.has_augmentation_data = true;

@@ -35,6 +35,9 @@ struct CfiCie {
   std::uint8_t pointer_encoding = 0;
   bool has_augmentation_data = false;
   bool is_signal_frame = false;
+  // By Go's linker, which tells neither how rbp is saved nor where stacks end. Go's code keeps
+  // frame pointers, which do.
+  bool is_go = false;
   std::string_view instructions;
   std::uint64_t instructions_vaddr = 0;
 };

@@ -68,7 +68,7 @@ std::optional<CfiFunction> CfiFunctions::place(CfiSource& source, const CfiEntry
     count(losses_, CfiLoss::kMalformed);
     return std::nullopt;
   }
-  if (fde->bytes == 0) return std::nullopt;
+  if (fde->bytes == 0 || cie->cie.is_go) return std::nullopt;
   const CodeSegment* segment = fde->start == 0 ? nullptr : code.segment_of(fde->start);
   if (segment == nullptr) {
     count(losses_, CfiLoss::kOutsideCode);

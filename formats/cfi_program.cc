@@ -126,30 +126,29 @@ void CfiProgram::step_extended(std::uint8_t opcode) {
 void CfiProgram::step_cfa(std::uint8_t opcode) {
   CfaDefinition& cfa = state_.cfa;
   switch (opcode) {
-    case kDefCfa:
-    case kDefCfaSf: {
+    case kDefCfa: {
       const std::uint64_t number = dwarf::read_uleb(cursor_);
-      const std::uint64_t offset =
-          opcode == kDefCfa ? dwarf::read_uleb(cursor_)
-                            : static_cast<std::uint64_t>(
-                                  factored(static_cast<std::uint64_t>(dwarf::read_sleb(cursor_))));
-      cfa = {true, false, number, static_cast<std::int64_t>(offset), {}};
+      cfa = {true, false, number, static_cast<std::int64_t>(dwarf::read_uleb(cursor_)), {}};
       break;
     }
-    case kDefCfaRegister:
+    case kDefCfaSf: {
+      const std::uint64_t number = dwarf::read_uleb(cursor_);
+      cfa = {true, false, number, read_factored(), {}};
+      break;
+    }
+    case kDefCfaRegister:  // after an expression: with the offset from before it, as libgcc has it
       cfa.register_number = dwarf::read_uleb(cursor_);
-      if (cfa.is_expression || !cfa.is_known) fail_with(CfiLoss::kMalformed);
+      cfa.is_expression = false;
       break;
     case kDefCfaOffset:
       cfa.offset = static_cast<std::int64_t>(dwarf::read_uleb(cursor_));
-      if (cfa.is_expression || !cfa.is_known) fail_with(CfiLoss::kMalformed);
       break;
     case kDefCfaOffsetSf:
-      cfa.offset = factored(static_cast<std::uint64_t>(dwarf::read_sleb(cursor_)));
-      if (cfa.is_expression || !cfa.is_known) fail_with(CfiLoss::kMalformed);
+      cfa.offset = read_factored();
       break;
     case kDefCfaExpression:
-      cfa = {true, true, 0, 0, cursor_.read_bytes(dwarf::read_uleb(cursor_))};
+      cfa.is_known = cfa.is_expression = true;
+      cfa.expression = cursor_.read_bytes(dwarf::read_uleb(cursor_));
       break;
     default:
       step_register(opcode);
@@ -166,21 +165,17 @@ void CfiProgram::step_register(std::uint8_t opcode) {
       break;
   }
   const std::uint64_t number = dwarf::read_uleb(cursor_);
-  const auto unsigned_offset = [&] { return factored(dwarf::read_uleb(cursor_)); };
-  const auto signed_offset = [&] {
-    return factored(static_cast<std::uint64_t>(dwarf::read_sleb(cursor_)));
-  };
   switch (opcode) {
     case kOffsetExtended:
-      return save(number, SavedAs::kOffset, unsigned_offset());
+      return save(number, SavedAs::kOffset, factored(dwarf::read_uleb(cursor_)));
     case kOffsetExtendedSf:
-      return save(number, SavedAs::kOffset, signed_offset());
+      return save(number, SavedAs::kOffset, read_factored());
     case kGnuNegativeOffsetExtended:
       return save(number, SavedAs::kOffset, factored(~dwarf::read_uleb(cursor_) + 1));
     case kValOffset:
-      return save(number, SavedAs::kValOffset, unsigned_offset());
+      return save(number, SavedAs::kValOffset, factored(dwarf::read_uleb(cursor_)));
     case kValOffsetSf:
-      return save(number, SavedAs::kValOffset, signed_offset());
+      return save(number, SavedAs::kValOffset, read_factored());
     case kRestoreExtended:
       return restore(number);
     case kUndefined:
@@ -236,6 +231,10 @@ void CfiProgram::fail_with(CfiLoss loss) { loss_ = loss; }
 // In unsigned arithmetic, where a product too large has a meaning.
 std::int64_t CfiProgram::factored(std::uint64_t value) const {
   return static_cast<std::int64_t>(value * static_cast<std::uint64_t>(cie_.data_alignment));
+}
+
+std::int64_t CfiProgram::read_factored() {
+  return factored(static_cast<std::uint64_t>(dwarf::read_sleb(cursor_)));
 }
 
 SavedRegister* CfiProgram::find(CfiState& state, std::uint64_t number) {

@@ -81,6 +81,7 @@ class CfiProgram {
   void recall();
   void fail_with(CfiLoss loss);
   [[nodiscard]] std::int64_t factored(std::uint64_t value) const;
+  [[nodiscard]] std::int64_t read_factored();
   [[nodiscard]] static SavedRegister* find(CfiState& state, std::uint64_t number);
 
   const CfiCie& cie_;
