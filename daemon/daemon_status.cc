@@ -2,12 +2,58 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 #include "collectors/sampling/loss.h"
 #include "daemon/process_usage.h"
 
 namespace profd {
 
-StatusInfo describe_daemon(const DaemonFacts& facts) {
+namespace {
+
+constexpr std::size_t kWorstObjects = 10;
+
+StatusInfo::Unwinding::Tables describe_tables(const UnwindStats& stats) {
+  StatusInfo::Unwinding::Tables tables{.count = stats.tables,
+                                       .files = stats.files,
+                                       .rows = stats.rows,
+                                       .bytes = stats.bytes,
+                                       .arena_bytes = stats.arena_bytes,
+                                       .cap_bytes = stats.cap_bytes,
+                                       .rules = stats.rules,
+                                       .evicted = stats.evicted,
+                                       .loading = stats.loading,
+                                       .refused = {}};
+  for (std::size_t reason = 0; reason < kTableRefusalCount; ++reason) {
+    if (stats.refused[reason] == 0) continue;
+    tables.refused.emplace(name_of(static_cast<TableRefusal>(reason)), stats.refused[reason]);
+  }
+  return tables;
+}
+
+StatusInfo::Unwinding describe_unwinding(const UnwindStats& stats, const UnwindTally& tally,
+                                         bool show_objects) {
+  StatusInfo::Unwinding unwinding{.user_samples = tally.user_samples(),
+                                  .complete_samples = tally.complete_samples(),
+                                  .incomplete = tally.incomplete(),
+                                  .worst = {},
+                                  .tables = describe_tables(stats),
+                                  .late = {.waiting = stats.late_waiting,
+                                           .done = stats.late_done,
+                                           .given_up = stats.late_given_up},
+                                  .parser_restarts = stats.parser_restarts};
+  if (!show_objects) return unwinding;
+  for (UnwindTally::Object& object : tally.worst(kWorstObjects)) {
+    unwinding.worst.push_back({.path = std::move(object.path),
+                               .reason = std::move(object.reason),
+                               .samples = object.samples});
+  }
+  return unwinding;
+}
+
+}  // namespace
+
+StatusInfo describe_daemon(const DaemonFacts& facts, const UnwindTally& tally, bool show_objects) {
   const ProcessUsage usage = own_usage();
   const SamplerLedger& ledger = facts.ledger;
   StatusInfo status{.version = PROFD_VERSION,
@@ -25,7 +71,8 @@ StatusInfo describe_daemon(const DaemonFacts& facts) {
                     .received = ledger.received,
                     .skipped_estimate = ledger.skipped_estimate,
                     .mapping_records = ledger.mapping_records,
-                    .results_bytes = facts.results_bytes};
+                    .results_bytes = facts.results_bytes,
+                    .unwinding = describe_unwinding(facts.unwinding, tally, show_objects)};
   for (std::size_t reason = 0; reason < kLossCount; ++reason) {
     if (ledger.lost[reason] == 0) continue;
     status.ledger.lost.emplace(loss_name(static_cast<Loss>(reason)), ledger.lost[reason]);

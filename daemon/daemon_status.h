@@ -7,6 +7,8 @@
 #include <cstdint>
 
 #include "collectors/sampling/sampler.h"
+#include "collectors/sampling/unwind_stats.h"
+#include "daemon/unwind_tally.h"
 #include "formats/status_info.h"
 
 namespace profd {
@@ -16,8 +18,11 @@ struct DaemonFacts {
   std::size_t running_sessions = 0;
   std::uint64_t results_bytes = 0;
   SamplerLedger ledger;
+  UnwindStats unwinding;
 };
 
-[[nodiscard]] StatusInfo describe_daemon(const DaemonFacts& facts);
+// Which objects stacks broke off in is not for everyone: they may be other users' files.
+[[nodiscard]] StatusInfo describe_daemon(const DaemonFacts& facts, const UnwindTally& tally,
+                                         bool show_objects);
 
 }  // namespace profd

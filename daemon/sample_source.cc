@@ -22,6 +22,7 @@ class SamplerSource final : public SampleSource {
     return sampler_->slot_ledger(slot);
   }
   [[nodiscard]] SamplerLedger ledger() const override { return sampler_->ledger(); }
+  [[nodiscard]] UnwindStats unwind_stats() const override { return sampler_->unwind_stats(); }
   void release_files() override { sampler_->release_files(); }
 
  private:

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "collectors/sampling/sampler.h"
+#include "collectors/sampling/unwind_stats.h"
 
 namespace profd {
 
@@ -23,6 +24,7 @@ class SampleSource {
   [[nodiscard]] virtual bool has_targets(SessionSlot slot) const = 0;
   [[nodiscard]] virtual SlotLedger slot_ledger(SessionSlot slot) const = 0;
   [[nodiscard]] virtual SamplerLedger ledger() const = 0;
+  [[nodiscard]] virtual UnwindStats unwind_stats() const = 0;
   virtual void release_files() = 0;
 };
 

@@ -157,11 +157,13 @@ Result<void> Sessions::remove_result(const Caller& caller, const std::string& re
   return store_.remove(result);
 }
 
-StatusInfo Sessions::status(const Caller& /*caller*/) {
+StatusInfo Sessions::status(const Caller& caller) {
   return describe_daemon({.uptime = std::chrono::steady_clock::now() - started_,
                           .running_sessions = running(),
                           .results_bytes = store_.bytes(),
-                          .ledger = source_.ledger()});
+                          .ledger = source_.ledger(),
+                          .unwinding = source_.unwind_stats()},
+                         aggregator_.unwind_tally(), caller.trusted);
 }
 
 boost::asio::awaitable<bool> Sessions::shut_down() {

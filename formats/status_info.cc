@@ -1,5 +1,7 @@
 #include "formats/status_info.h"
 
+#include <utility>
+
 #include "formats/json_fields.h"
 #include "formats/session_summary_json.h"
 
@@ -19,6 +21,38 @@ json::object ledger_json(const StatusInfo::Ledger& ledger) {
           {"difference", ledger.difference()}};
 }
 
+json::object tables_json(const StatusInfo::Unwinding::Tables& tables) {
+  return {{"count", tables.count},
+          {"files", tables.files},
+          {"rows", tables.rows},
+          {"bytes", tables.bytes},
+          {"arena_bytes", tables.arena_bytes},
+          {"cap_bytes", tables.cap_bytes},
+          {"rules", tables.rules},
+          {"evicted", tables.evicted},
+          {"loading", tables.loading},
+          {"refused", counts_json(tables.refused)}};
+}
+
+json::object late_json(const StatusInfo::Unwinding::Late& late) {
+  return {{"waiting", late.waiting}, {"done", late.done}, {"given_up", late.given_up}};
+}
+
+json::object unwinding_json(const StatusInfo::Unwinding& unwinding) {
+  json::array worst;
+  for (const StatusInfo::Unwinding::Object& object : unwinding.worst) {
+    worst.push_back(json::object{
+        {"path", object.path}, {"reason", object.reason}, {"samples", object.samples}});
+  }
+  return {{"user_samples", unwinding.user_samples},
+          {"complete_samples", unwinding.complete_samples},
+          {"incomplete", counts_json(unwinding.incomplete)},
+          {"worst", std::move(worst)},
+          {"tables", tables_json(unwinding.tables)},
+          {"late", late_json(unwinding.late)},
+          {"parser_restarts", unwinding.parser_restarts}};
+}
+
 }  // namespace
 
 std::int64_t StatusInfo::Ledger::difference() const {
@@ -32,6 +66,49 @@ Result<void> read_json(const json::value& value, StatusInfo::Ledger& out) {
       .required("idle", out.idle)
       .required("filtered", out.filtered)
       .required("lost", out.lost)
+      .finish();
+}
+
+Result<void> read_json(const json::value& value, StatusInfo::Unwinding::Object& out) {
+  return JsonFields(value)
+      .required("path", out.path)
+      .required("reason", out.reason)
+      .required("samples", out.samples)
+      .finish();
+}
+
+Result<void> read_json(const json::value& value, StatusInfo::Unwinding::Tables& out) {
+  return JsonFields(value)
+      .required("count", out.count)
+      .optional("files", out.files)
+      .required("rows", out.rows)
+      .required("bytes", out.bytes)
+      .optional("arena_bytes", out.arena_bytes)
+      .required("cap_bytes", out.cap_bytes)
+      .optional("rules", out.rules)
+      .optional("evicted", out.evicted)
+      .optional("loading", out.loading)
+      .required("refused", out.refused)
+      .finish();
+}
+
+Result<void> read_json(const json::value& value, StatusInfo::Unwinding::Late& out) {
+  return JsonFields(value)
+      .required("waiting", out.waiting)
+      .required("done", out.done)
+      .required("given_up", out.given_up)
+      .finish();
+}
+
+Result<void> read_json(const json::value& value, StatusInfo::Unwinding& out) {
+  return JsonFields(value)
+      .required("user_samples", out.user_samples)
+      .required("complete_samples", out.complete_samples)
+      .required("incomplete", out.incomplete)
+      .required("worst", out.worst)
+      .required("tables", out.tables)
+      .required("late", out.late)
+      .optional("parser_restarts", out.parser_restarts)
       .finish();
 }
 
@@ -49,6 +126,7 @@ Result<void> read_json(const json::value& value, StatusInfo& out) {
       .optional("skipped_estimate", out.skipped_estimate)
       .optional("mapping_records", out.mapping_records)
       .optional("results_bytes", out.results_bytes)
+      .optional("unwinding", out.unwinding)
       .finish();
 }
 
@@ -64,7 +142,8 @@ std::string to_json(const StatusInfo& status) {
                                 {"received", status.received},
                                 {"skipped_estimate", status.skipped_estimate},
                                 {"mapping_records", status.mapping_records},
-                                {"results_bytes", status.results_bytes}});
+                                {"results_bytes", status.results_bytes},
+                                {"unwinding", unwinding_json(status.unwinding)}});
 }
 
 Result<StatusInfo> parse_status_info(std::string_view text) {

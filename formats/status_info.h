@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/result.h"
 #include "formats/session_summary.h"
@@ -24,6 +25,45 @@ struct StatusInfo {
     friend bool operator==(const Ledger&, const Ledger&) = default;
   };
 
+  // How user stacks ended since the start, and what unwinding by tables takes.
+  struct Unwinding {
+    // The object in which stacks broke off: its path, or a name in brackets.
+    struct Object {
+      std::string path;
+      std::string reason;
+      std::uint64_t samples = 0;
+      friend bool operator==(const Object&, const Object&) = default;
+    };
+    struct Tables {
+      std::uint64_t count = 0;
+      std::uint64_t files = 0;
+      std::uint64_t rows = 0;
+      std::uint64_t bytes = 0;
+      std::uint64_t arena_bytes = 0;
+      std::uint64_t cap_bytes = 0;
+      std::uint64_t rules = 0;
+      std::uint64_t evicted = 0;
+      std::uint64_t loading = 0;
+      CountsByReason refused;  // files
+      friend bool operator==(const Tables&, const Tables&) = default;
+    };
+    struct Late {
+      std::uint64_t waiting = 0;
+      std::uint64_t done = 0;
+      std::uint64_t given_up = 0;
+      friend bool operator==(const Late&, const Late&) = default;
+    };
+
+    std::uint64_t user_samples = 0;
+    std::uint64_t complete_samples = 0;  // of user_samples
+    CountsByReason incomplete;           // the rest of them
+    std::vector<Object> worst;
+    Tables tables;
+    Late late;
+    std::uint64_t parser_restarts = 0;
+    friend bool operator==(const Unwinding&, const Unwinding&) = default;
+  };
+
   std::string version;
   std::uint32_t pid = 0;
   double uptime_seconds = 0;
@@ -36,6 +76,7 @@ struct StatusInfo {
   std::uint64_t skipped_estimate = 0;
   std::uint64_t mapping_records = 0;
   std::uint64_t results_bytes = 0;
+  Unwinding unwinding;
 
   friend bool operator==(const StatusInfo&, const StatusInfo&) = default;
 };

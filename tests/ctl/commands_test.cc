@@ -154,11 +154,31 @@ TEST_F(CommandsTest, StatusIsForPeopleOrForScripts) {
   service_.state.rss_bytes = 40u << 20;
   service_.state.ledger = {
       .taken = 10, .sent = 5, .idle = 2, .filtered = 1, .lost = {{"ring_full", 1}}};
+  service_.state.unwinding = {.user_samples = 10'000,
+                              .complete_samples = 9'997,
+                              .incomplete = {{"no_row", 2}, {"window", 1}},
+                              .worst = {{.path = "/opt/\x1bx", .reason = "no_row", .samples = 2}},
+                              .tables = {.count = 5,
+                                         .files = 6,
+                                         .rows = 700,
+                                         .bytes = 2048,
+                                         .arena_bytes = 4096,
+                                         .cap_bytes = 40U << 20,
+                                         .rules = 9,
+                                         .evicted = 10,
+                                         .loading = 11,
+                                         .refused = {{"malformed", 12}}},
+                              .late = {.waiting = 13, .done = 14, .given_up = 15},
+                              .parser_restarts = 0};
   const Ran people = run({"status"});
   EXPECT_EQ(people.code, 0);
   for (const char* part :
        {"0.1.0, pid 77, up 1 h 1 min", "36.61 CPU seconds (1.00 %), 40.0 MiB",
-        "10 taken = 5 sent + 2 idle + 1 filtered + 1 lost, difference 1", "1 ring_full"}) {
+        "10 taken = 5 sent + 2 idle + 1 filtered + 1 lost, difference 1", "1 ring_full",
+        "99.97 % of 10000 complete, the rest 2 no_row, 1 window",
+        "14 unwound late, 13 waiting, 15 given up",
+        "5 of 6 files, 700 rows, 2.0 KiB of at most 40.0 MiB; 11 loading, 10 evicted",
+        "no table   12 malformed", "broke off  2 no_row in /opt/?x\n"}) {
     EXPECT_THAT(people.out, HasSubstr(part));
   }
   EXPECT_EQ(run({"status", "--json"}).out, to_json(service_.state) + "\n");

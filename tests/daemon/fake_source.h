@@ -61,10 +61,12 @@ class FakeSource final : public SampleSource {
     return slots.at(slot)->ledger;
   }
   [[nodiscard]] SamplerLedger ledger() const override { return totals; }
+  [[nodiscard]] UnwindStats unwind_stats() const override { return unwinding; }
   void release_files() override { ++releases; }
 
   std::array<std::optional<Slot>, PROFD_MAX_SESSIONS> slots;
   SamplerLedger totals;
+  UnwindStats unwinding;
   std::optional<Error> error;  // given by start(), when set
   int drains = 0;
   int releases = 0;

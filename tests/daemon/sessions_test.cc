@@ -214,6 +214,25 @@ TEST_F(SessionsTest, ALeaseIsRenewedByWhoeverAsksForTheSession) {
   });
 }
 
+TEST_F(SessionsTest, StatusTellsHowStacksEndedAndOnlyTrustedCallersWhere) {
+  source_.unwinding.tables = 3;
+  source_.unwinding.refused[static_cast<std::size_t>(TableRefusal::kTooLarge)] = 4;
+  source_.unwinding.late_done = 5;
+  const std::string id = sessions().start(kRoot, everything()).value();
+  source_.take(sample_at(1).end(PROFD_END_ENTRY), 0);
+  source_.take(sample_at(2).end(PROFD_END_NO_ROW), 0);
+  ASSERT_TRUE(stop(kRoot, id));
+  const StatusInfo::Unwinding all = sessions().status(kRoot).unwinding;
+  EXPECT_EQ(all.user_samples, 2U);
+  EXPECT_EQ(all.complete_samples, 1U);
+  EXPECT_THAT(all.incomplete, ElementsAre(testing::Pair("no_row", 1)));
+  EXPECT_THAT(all.worst, SizeIs(1));
+  EXPECT_EQ(all.tables.count, 3U);
+  EXPECT_THAT(all.tables.refused, ElementsAre(testing::Pair("too_large", 4)));
+  EXPECT_EQ(all.late.done, 5U);
+  EXPECT_THAT(sessions().status(kAlice).unwinding.worst, IsEmpty());
+}
+
 TEST_F(SessionsTest, EndsASessionWhoseTargetsAreGone) {
   StartRequest request;
   request.target.pids = {static_cast<std::uint32_t>(::getpid())};

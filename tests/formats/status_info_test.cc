@@ -21,6 +21,22 @@ StatusInfo a_status() {
   status.skipped_estimate = 2;
   status.mapping_records = 3;
   status.results_bytes = 4;
+  status.unwinding = {.user_samples = 50,
+                      .complete_samples = 47,
+                      .incomplete = {{"no_row", 2}, {"window", 1}},
+                      .worst = {{.path = "/opt/x", .reason = "no_row", .samples = 2}},
+                      .tables = {.count = 5,
+                                 .files = 6,
+                                 .rows = 700,
+                                 .bytes = 3000,
+                                 .arena_bytes = 4096,
+                                 .cap_bytes = 8192,
+                                 .rules = 9,
+                                 .evicted = 10,
+                                 .loading = 11,
+                                 .refused = {{"malformed", 12}}},
+                      .late = {.waiting = 13, .done = 14, .given_up = 15},
+                      .parser_restarts = 16};
   return status;
 }
 
@@ -34,7 +50,12 @@ TEST(StatusInfo, TextIsAsTheDocumentSays) {
       R"({"version":"0.1.0","pid":77,"uptime_seconds":60,"cpu_seconds":0.125,"rss_bytes":40000000,)"
       R"("sessions":2,"ledger":{"taken":100,"sent":80,"idle":10,"filtered":5,"lost":{"ring_full":4},)"
       R"("difference":1},"outside_namespace":1,"received":79,"skipped_estimate":2,)"
-      R"("mapping_records":3,"results_bytes":4})");
+      R"("mapping_records":3,"results_bytes":4,)"
+      R"("unwinding":{"user_samples":50,"complete_samples":47,"incomplete":{"no_row":2,"window":1},)"
+      R"("worst":[{"path":"/opt/x","reason":"no_row","samples":2}],)"
+      R"("tables":{"count":5,"files":6,"rows":700,"bytes":3000,"arena_bytes":4096,"cap_bytes":8192,)"
+      R"("rules":9,"evicted":10,"loading":11,"refused":{"malformed":12}},)"
+      R"("late":{"waiting":13,"done":14,"given_up":15},"parser_restarts":16}})");
 }
 
 TEST(StatusInfo, ADifferenceMayBeNegative) {
