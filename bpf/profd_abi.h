@@ -239,6 +239,16 @@ struct profd_task {
 	__u32 exec_id;
 };
 
+/* What profd_running tells of each executable mapping of a file. */
+struct profd_running_code {
+	struct profd_file_key file;
+	__u64 start;
+	__u64 end;
+	__u64 file_offset; /* bytes */
+	__u32 tgid;	   /* in profd's PID namespace */
+	__u32 reserved;
+};
+
 /* The key of a table (struct profd_table in unwind_rows.h). */
 struct profd_table_key {
 	struct profd_file_key file;
@@ -283,5 +293,6 @@ PROFD_ASSERT_SIZE(struct profd_mapping, 104);
 PROFD_ASSERT_SIZE(struct profd_process, 104);
 PROFD_ASSERT_SIZE(struct profd_target, 32);
 PROFD_ASSERT_SIZE(struct profd_task, 24);
+PROFD_ASSERT_SIZE(struct profd_running_code, 64);
 
 #endif

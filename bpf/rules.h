@@ -101,13 +101,19 @@ static __always_inline bool profd_get_back(struct profd_scratch *scratch,
 
 /* The return address; 0, or a profd_user_end. */
 static __always_inline __u32 profd_return_address(struct profd_scratch *scratch,
-						  const struct profd_rule *rule,
-						  const struct profd_base *base, __u64 *address)
+						  const struct profd_rule *rule, __u64 cfa,
+						  __u64 *address)
 {
-	if (profd_get_back(scratch, base, rule->ra_saved, rule->ra_offset, address))
-		return 0;
-	return rule->ra_saved == PROFD_SAVED_REGISTER ? PROFD_END_REGISTER_LOST
-						      : PROFD_END_STACK_UNREADABLE;
+	__u64 slot = cfa + rule->ra_offset;
+
+	if (rule->ra_saved == PROFD_SAVED_REGISTER)
+		return profd_register(scratch, rule->ra_offset, address) ? 0
+									 : PROFD_END_REGISTER_LOST;
+	if (rule->ra_saved != PROFD_SAVED_AT_CFA)
+		return PROFD_END_NO_ROW;
+	if ((__s64)(slot - scratch->walk.sp) < 0)
+		return PROFD_END_CFA_NOT_ABOVE;
+	return profd_read_word(slot, address) ? 0 : PROFD_END_STACK_UNREADABLE;
 }
 
 static __always_inline __u32 profd_step_by_cfa(struct profd_scratch *scratch,
@@ -123,7 +129,7 @@ static __always_inline __u32 profd_step_by_cfa(struct profd_scratch *scratch,
 		return end;
 	if ((__s64)(base.cfa - walk->sp) <= 0)
 		return PROFD_END_CFA_NOT_ABOVE;
-	end = profd_return_address(scratch, rule, &base, &ip);
+	end = profd_return_address(scratch, rule, base.cfa, &ip);
 	if (end)
 		return end;
 	if (rule->rbp_saved != PROFD_SAVED_NOT)

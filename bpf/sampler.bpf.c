@@ -19,6 +19,7 @@
 #include "bpf/scratch.h"
 #include "bpf/targets.h"
 #include "bpf/unwind.h"
+#include "bpf/vmas.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

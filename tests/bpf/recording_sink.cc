@@ -5,12 +5,18 @@
 namespace profd::test {
 
 StoredSample::StoredSample(const SampleView& sample)
-    : view(sample), words(sample.words.begin(), sample.words.end()) {
+    : view(sample),
+      words(sample.words.begin(), sample.words.end()),
+      late_window(sample.late_window.begin(), sample.late_window.end()) {
   const std::span<const std::uint64_t> all = words;
   view.words = all;
   view.kernel_frames = all.first(sample.kernel_frames.size());
   view.user_frames = all.subspan(sample.kernel_frames.size(), sample.user_frames.size());
   view.mapping_ids = all.last(sample.mapping_ids.size());
+  view.late_window = late_window;
+  if (sample.late == nullptr) return;
+  late = *sample.late;
+  view.late = &late;
 }
 
 void RecordingSink::on_sample(const SampleView& sample) noexcept {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <set>
@@ -15,12 +16,14 @@
 namespace profd::test {
 
 struct StoredSample {
-  SampleView view;  // its spans point into `words`
+  SampleView view;  // its spans point into `words` and `late_window`, `late` to below
   std::vector<std::uint64_t> words;
+  profd_late_stack late{};
+  std::vector<std::uint64_t> late_window;
 
   explicit StoredSample(const SampleView& sample);
-  StoredSample(StoredSample&&) = default;
-  StoredSample& operator=(StoredSample&&) = default;
+  StoredSample(const StoredSample&) = delete;
+  StoredSample& operator=(const StoredSample&) = delete;
 
   [[nodiscard]] UserFrame frame(std::size_t index) const {
     return UserFrame::from_word(view.user_frames[index]);
@@ -63,7 +66,7 @@ class RecordingSink : public SampleSink {
   [[nodiscard]] std::size_t untold() const { return untold_; }
   [[nodiscard]] std::vector<const StoredSample*> of_process(std::uint32_t tgid) const;
 
-  std::vector<StoredSample> samples;
+  std::deque<StoredSample> samples;
   std::map<std::uint64_t, StoredMapping> mappings;
   std::vector<StoredProcess> processes;
 

@@ -1,0 +1,45 @@
+// What is known of the `frames` program (frames.c): where its labels are, which rows describe its
+// functions, and which stack a chain of kinds makes.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "bpf/profd_abi.h"
+#include "formats/unwind_table.h"
+#include "tests/bpf/recording_sink.h"
+
+namespace profd::test {
+
+[[nodiscard]] std::string frames_path();
+
+// By nm. Throws where there is none.
+[[nodiscard]] std::uint64_t frames_label(const std::string& name);
+
+// By function. A function that is not there has no row.
+using FrameRules = std::map<std::string, profd_rule>;
+[[nodiscard]] FrameRules frames_rules();
+
+// CFA = register + offset, the return address below it.
+[[nodiscard]] profd_rule cfa_rule(std::uint8_t cfa_register, std::int32_t offset);
+
+// Rows of the file that is mapped there.
+[[nodiscard]] std::vector<UnwindRow> frames_rows(const FrameRules& rules,
+                                                 const StoredMapping& mapping);
+
+struct KnownFrame {
+  std::uint64_t address;
+  profd_frame_how how;
+
+  friend bool operator==(const KnownFrame&, const KnownFrame&) = default;
+};
+void PrintTo(const KnownFrame& frame, std::ostream* out);
+
+// Leaf first, from the leaf's label to enter().
+[[nodiscard]] std::vector<KnownFrame> frames_stack(const std::vector<std::string>& kinds);
+[[nodiscard]] std::vector<KnownFrame> frames_of(const StoredSample& sample);
+
+}  // namespace profd::test

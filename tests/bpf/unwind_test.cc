@@ -1,0 +1,195 @@
+#include "tests/bpf/unwind_test.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+#include "collectors/sampling/record.h"
+#include "tests/bpf/sampling_test.h"
+
+namespace profd::test {
+namespace {
+
+profd_table_key key_of(const FileKey& file, std::uint32_t piece) {
+  return {.file = {.inode = file.inode,
+                   .size = file.size_bytes,
+                   .ctime_ns = file.ctime_ns,
+                   .device = file.device,
+                   .generation = file.generation},
+          .piece = piece,
+          .reserved = 0};
+}
+
+std::string encode(const std::vector<UnwindRow>& rows) {
+  UnwindTableWriter writer;
+  for (const UnwindRow& row : rows) writer.add(row);
+  auto bytes = writer.encode();
+  if (!bytes) throw std::runtime_error(bytes.error().message);
+  return *bytes;
+}
+
+UnwindTableView view_of(const std::string& bytes) {
+  auto view = read_unwind_table(bytes);
+  if (!view) throw std::runtime_error(view.error().message);
+  return *view;
+}
+
+}  // namespace
+
+// Hands records to the sink as the Sampler does, late samples included.
+class UnwindTest::Records final : public RingReader::Handler {
+ public:
+  explicit Records(RecordingSink& sink) : sink_(sink) {}
+
+  void on_record(std::span<const std::byte> bytes) noexcept override {
+    const std::optional<Record> record = parse_record(bytes);
+    if (!record) {
+      ADD_FAILURE() << "a record that is none, of " << bytes.size() << " bytes";
+      return;
+    }
+    std::visit([this](const auto& view) { on(view); }, *record);
+  }
+
+ private:
+  void on(const SampleView& sample) noexcept { sink_.on_sample(sample); }
+  void on(const MappingView& mapping) noexcept { sink_.on_mapping(mapping, nullptr); }
+  void on(const ProcessView& process) noexcept { sink_.on_process(process); }
+
+  RecordingSink& sink_;
+};
+
+UnwindTest::UnwindTest() = default;
+UnwindTest::~UnwindTest() = default;
+
+void UnwindTest::SetUp() {
+  auto programs = Programs::load(Programs::built_in(), std::size_t{1} << 20);
+  ASSERT_TRUE(programs) << programs.error().message;
+  programs_.emplace(std::move(*programs));
+  ASSERT_TRUE(programs_->list_tasks(static_cast<std::uint32_t>(::getpid())));
+  auto filter = TargetFilter::open(*programs_);
+  ASSERT_TRUE(filter) << filter.error().message;
+  filter_.emplace(std::move(*filter));
+  records_ = std::make_unique<Records>(sink_);
+  auto rings = RingReader::open(programs_->rings(), *records_);
+  ASSERT_TRUE(rings) << rings.error().message;
+  rings_.emplace(std::move(*rings));
+  auto maps = open_table_maps(*programs_);
+  ASSERT_TRUE(maps) << maps.error().message;
+  maps_ = std::move(*maps);
+  const auto arena = maps_->make_arena(0);
+  ASSERT_TRUE(arena) << arena.error().message;
+  arena_ = *arena;
+  maps_->rules()[PROFD_RULE_INDEX_END].kind = PROFD_RULE_END;
+}
+
+void UnwindTest::TearDown() { EXPECT_EQ(sink_.untold(), 0U); }
+
+void UnwindTest::sample(std::vector<std::uint32_t> pids) {
+  Target target;
+  target.pids = std::move(pids);
+  const auto added = filter_->add(0, 0, target);
+  ASSERT_TRUE(added) << added.error().message;
+  const auto tick = programs_->program("profd_tick");
+  ASSERT_TRUE(tick);
+  auto events = PerfEvents::open(event_of("cpu-clock", 999), 0, *tick);
+  ASSERT_TRUE(events) << events.error().message;
+  events_.emplace(std::move(*events));
+}
+
+void UnwindTest::drain_until(const std::function<bool()>& condition) {
+  const auto guard = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > guard) {
+      throw std::runtime_error("not within a minute; " + std::to_string(sink_.samples.size()) +
+                               " samples");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    rings_->drain();
+  }
+}
+
+const StoredMapping& UnwindTest::mapping_at(std::uint32_t pid, std::uint64_t address) {
+  const auto find = [&] {
+    return std::ranges::find_if(sink_.mappings, [&](const auto& entry) {
+      const StoredMapping& mapping = entry.second;
+      return mapping.process.tgid == pid && address >= mapping.start && address < mapping.end;
+    });
+  };
+  drain_until([&] { return find() != sink_.mappings.end(); });
+  return find()->second;
+}
+
+void UnwindTest::write_piece(const UnwindTableView& table, const UnwindPieceView& piece,
+                             std::uint32_t buckets_at) {
+  const auto buckets = arena_.subspan(buckets_at, piece.bucket_starts.size());
+  const auto rows = arena_.subspan(buckets_at + buckets.size(), piece.rows.size());
+  const auto first_row = static_cast<std::uint32_t>(buckets_at + buckets.size());
+  std::ranges::copy(table.rules, maps_->rules().subspan(rules_used_).begin());
+  std::ranges::transform(piece.bucket_starts, buckets.begin(),
+                         [&](std::uint32_t start) { return first_row + start; });
+  std::ranges::transform(piece.rows, rows.begin(), [&](std::uint32_t row) {
+    const std::uint32_t rule = profd_row_rule(row);
+    const bool own = (rule & PROFD_RULE_IN_DICTIONARY) != 0 &&
+                     (rule & ~PROFD_RULE_IN_DICTIONARY) >= PROFD_RULE_FIRST_FREE;
+    return own ? row + ((rules_used_ - PROFD_RULE_FIRST_FREE) << PROFD_ROW_RULE_SHIFT) : row;
+  });
+  rules_used_ += static_cast<std::uint32_t>(table.rules.size());
+}
+
+void UnwindTest::install(const FileKey& file, const std::vector<UnwindRow>& rows,
+                         std::uint32_t number) {
+  const std::string bytes = encode(rows);
+  const UnwindTableView table = view_of(bytes);
+  for (const UnwindPieceView& piece : table.pieces) {
+    last_table_at_ = words_used_;
+    write_piece(table, piece, words_used_);
+    const auto put =
+        maps_->put(key_of(file, piece.header.piece), {.used_ns = 0,
+                                                      .number = number++,
+                                                      .arena = 0,
+                                                      .buckets_at = words_used_,
+                                                      .first_bucket = piece.header.first_bucket,
+                                                      .bucket_count = piece.header.bucket_count,
+                                                      .state = PROFD_TABLE_READY});
+    ASSERT_TRUE(put) << put.error().message;
+    words_used_ += static_cast<std::uint32_t>(piece.bucket_starts.size() + piece.rows.size());
+  }
+}
+
+void UnwindTest::rewrite(const std::vector<UnwindRow>& rows) {
+  const std::string bytes = encode(rows);
+  const UnwindTableView table = view_of(bytes);
+  write_piece(table, table.pieces.front(), last_table_at_);
+}
+
+void UnwindTest::install_none(const FileKey& file) {
+  profd_table table{};
+  table.state = PROFD_TABLE_NONE;
+  ASSERT_TRUE(maps_->put(key_of(file, 0), table));
+}
+
+void UnwindTest::raise_tables() {
+  maps_->raise_generation();
+  maps_->wait_for_running_programs();
+}
+
+std::uint64_t UnwindTest::used_ns(const FileKey& file) { return maps_->used_ns(key_of(file, 0)); }
+
+std::vector<const StoredSample*> UnwindTest::collect(std::size_t count,
+                                                     const Condition& condition) {
+  std::vector<const StoredSample*> found;
+  rings_->drain();
+  std::size_t next = sink_.samples.size();
+  drain_until([&] {
+    for (; next < sink_.samples.size(); ++next) {
+      if (condition(sink_.samples[next])) found.push_back(&sink_.samples[next]);
+    }
+    return found.size() >= count;
+  });
+  return found;
+}
+
+}  // namespace profd::test
