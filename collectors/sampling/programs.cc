@@ -46,6 +46,13 @@ Result<void> draw_hash_key(bpf_object* object) {
   return fail(ErrorCode::kInternal, "the BPF object has no read-only data");
 }
 
+template <class T>
+std::vector<T> values_in(const std::string& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
 }  // namespace
 
 void Programs::Close::operator()(bpf_object* object) const noexcept { bpf_object__close(object); }
@@ -119,8 +126,9 @@ Result<UniqueFd> Programs::attach_tracepoint(const char* name) const {
   return link;
 }
 
-Result<std::vector<profd_task>> Programs::list_tasks(std::uint32_t only_tgid) const {
-  const auto fd = program("profd_tasks");
+// All that an iterator over tasks writes.
+Result<std::string> Programs::read_iterator(const char* name, std::uint32_t only_tgid) const {
+  const auto fd = program(name);
   if (!fd) return fd.error();
   bpf_iter_link_info info{};
   info.task.tid = only_tgid;
@@ -139,12 +147,21 @@ Result<std::vector<profd_task>> Programs::list_tasks(std::uint32_t only_tgid) co
     const ssize_t got = ::read(iterator.get(), chunk.data(), chunk.size());
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got < 0) return fail_errno("list processes");
-    if (got == 0) break;
+    if (got == 0) return bytes;
     bytes.append(chunk.data(), static_cast<std::size_t>(got));
   }
-  std::vector<profd_task> tasks(bytes.size() / sizeof(profd_task));
-  std::memcpy(tasks.data(), bytes.data(), tasks.size() * sizeof(profd_task));
-  return tasks;
+}
+
+Result<std::vector<profd_task>> Programs::list_tasks(std::uint32_t only_tgid) const {
+  const auto bytes = read_iterator("profd_tasks", only_tgid);
+  if (!bytes) return bytes.error();
+  return values_in<profd_task>(*bytes);
+}
+
+Result<std::vector<profd_running_code>> Programs::list_running_code() const {
+  const auto bytes = read_iterator("profd_running", 0);
+  if (!bytes) return bytes.error();
+  return values_in<profd_running_code>(*bytes);
 }
 
 void Programs::wait_for_running_programs() const {

@@ -42,6 +42,9 @@ class Programs {
   // Every process that our PID namespace shows. `only_tgid` limits it to one; 0 is all.
   [[nodiscard]] Result<std::vector<profd_task>> list_tasks(std::uint32_t only_tgid) const;
 
+  // What code runs from which files now, in every process that our PID namespace shows.
+  [[nodiscard]] Result<std::vector<profd_running_code>> list_running_code() const;
+
   // Returns once every program run that began before the call is over, on all CPUs: what they read
   // is then no longer in use, and what they counted can be read.
   void wait_for_running_programs() const;
@@ -53,6 +56,7 @@ class Programs {
 
   Programs() = default;
   Result<void> make_rings(std::size_t ring_bytes);
+  [[nodiscard]] Result<std::string> read_iterator(const char* name, std::uint32_t only_tgid) const;
 
   std::unique_ptr<bpf_object, Close> object_;
   std::vector<UniqueFd> rings_;

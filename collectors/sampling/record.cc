@@ -21,16 +21,8 @@ bool take(Bytes& bytes, T& value) {
 
 bool is_aligned(Bytes bytes) { return reinterpret_cast<std::uintptr_t>(bytes.data()) % 8 == 0; }
 
-ProcessKey to_key(const profd_process_key& key) {
+ProcessKey to_process_key(const profd_process_key& key) {
   return {.tgid = key.tgid, .exec_id = key.exec_id, .start_ns = key.start_ns};
-}
-
-FileKey to_key(const profd_file_key& key) {
-  return {.inode = key.inode,
-          .size_bytes = key.size,
-          .ctime_ns = key.ctime_ns,
-          .device = key.device,
-          .generation = key.generation};
 }
 
 // There exactly where the stack ends late, which it does at a frame.
@@ -68,7 +60,7 @@ bool late_fits(const SampleView& view) {
 SampleView to_view(const profd_sample& sample, std::span<const std::uint64_t> all) {
   const std::span words = all.first(all.size() - sample.late_words);
   const std::span late = all.last(sample.late_words);
-  return {.process = to_key(sample.process),
+  return {.process = to_process_key(sample.process),
           .time_ns = sample.time_ns,
           .period = sample.period,
           .tid = sample.tid,
@@ -115,7 +107,7 @@ std::optional<Record> parse_mapping(Bytes bytes) {
       mapping.id == 0) {
     return std::nullopt;
   }
-  return MappingView{.process = to_key(mapping.process),
+  return MappingView{.process = to_process_key(mapping.process),
                      .time_ns = mapping.time_ns,
                      .id = mapping.id,
                      .start = mapping.start,
@@ -136,7 +128,7 @@ std::optional<Record> parse_process(Bytes bytes) {
   // The view needs the comm where it stays, not in our copy.
   const auto* comm =
       reinterpret_cast<const char*>(whole.subspan(offsetof(profd_process, comm)).data());
-  return ProcessView{.process = to_key(process.process),
+  return ProcessView{.process = to_process_key(process.process),
                      .time_ns = process.time_ns,
                      .executable = to_key(process.executable),
                      .cgroup_id = process.cgroup_id,
@@ -148,6 +140,14 @@ std::optional<Record> parse_process(Bytes bytes) {
 }
 
 }  // namespace
+
+FileKey to_key(const profd_file_key& key) {
+  return {.inode = key.inode,
+          .size_bytes = key.size,
+          .ctime_ns = key.ctime_ns,
+          .device = key.device,
+          .generation = key.generation};
+}
 
 std::optional<Record> parse_record(Bytes bytes) {
   profd_record_header header;

@@ -18,6 +18,8 @@ namespace profd {
 
 using Record = std::variant<SampleView, MappingView, ProcessView>;
 
+[[nodiscard]] FileKey to_key(const profd_file_key& key);
+
 // One whole record as the ring buffer holds it, aligned to 8 bytes. None for a malformed one.
 [[nodiscard]] std::optional<Record> parse_record(std::span<const std::byte> bytes);
 

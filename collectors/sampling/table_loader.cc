@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <future>
 #include <utility>
 
@@ -175,11 +176,21 @@ std::shared_ptr<const MappedFile> TableLoader::next(const std::stop_token& stop)
 bool TableLoader::request(std::shared_ptr<const MappedFile> file, Urgency urgency) {
   {
     const std::lock_guard lock(mutex_);
-    if (urgent_.size() + background_.size() >= kMaxQueued) return false;
-    (urgency == Urgency::kStacksWait ? urgent_ : background_).push_back(std::move(file));
+    Queue& queue = urgency == Urgency::kStacksWait ? urgent_ : background_;
+    if (queue.size() >= kMaxQueued) return false;
+    queue.push_back(std::move(file));
   }
   changed_.notify_one();
   return true;
+}
+
+void TableLoader::hurry(const FileKey& file) {
+  const std::lock_guard lock(mutex_);
+  const auto queued = std::ranges::find(
+      background_, file, [](const std::shared_ptr<const MappedFile>& entry) { return entry->key; });
+  if (queued == background_.end()) return;
+  urgent_.push_back(std::move(*queued));
+  background_.erase(queued);
 }
 
 std::vector<LoadResult> TableLoader::take() {

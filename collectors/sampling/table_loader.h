@@ -2,8 +2,8 @@
 // tables or refusals come out.
 //
 // What stacks wait for comes before what is loaded in the background. Bounded: at most kMaxQueued
-// files wait, and no more is made while kMaxReady results wait to be taken. The io thread calls;
-// nothing is shared but the two queues.
+// files of each kind wait, and no more is made while kMaxReady results wait to be taken. The io
+// thread calls; nothing is shared but the two queues.
 
 #pragma once
 
@@ -57,6 +57,9 @@ class TableLoader {
   enum class Urgency { kStacksWait, kBackground };
   // False when the queue is full. `file` has a descriptor.
   [[nodiscard]] bool request(std::shared_ptr<const MappedFile> file, Urgency urgency);
+
+  // Stacks wait for what was requested in the background.
+  void hurry(const FileKey& file);
 
   // Readable while there are results.
   [[nodiscard]] int wake_fd() const { return wake_.get(); }

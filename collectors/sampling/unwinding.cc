@@ -2,9 +2,12 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "collectors/sampling/debug_files.h"
+#include "collectors/sampling/record.h"
 #include "collectors/sampling/vdso.h"
 
 namespace profd {
@@ -33,6 +36,17 @@ CodeFile code_file(const FileKey& key, std::uint64_t file_offset, std::uint64_t 
           .pieces = pieces_of(file_offset, bytes, key.size_bytes)};
 }
 
+// As if it had been told.
+MappingView view_of(const profd_running_code& running) {
+  MappingView view{};
+  view.process.tgid = running.tgid;
+  view.start = running.start;
+  view.end = running.end;
+  view.file_offset = running.file_offset;
+  view.file = to_key(running.file);
+  return view;
+}
+
 std::uint64_t nanoseconds(std::chrono::steady_clock::time_point time) {
   return static_cast<std::uint64_t>(std::chrono::nanoseconds(time.time_since_epoch()).count());
 }
@@ -50,6 +64,7 @@ Result<std::unique_ptr<Unwinding>> Unwinding::open(const Programs& programs, Map
   std::unique_ptr<Unwinding> unwinding(
       new Unwinding(files, std::move(*maps), std::move(*loader), options, std::move(deliver)));
   unwinding->load_vdso();
+  unwinding->load_running_code(programs);
   return unwinding;
 }
 
@@ -81,6 +96,35 @@ void Unwinding::load_vdso() {
           TableLoader::Urgency::kStacksWait);
 }
 
+// In the background, and the more processes run it the sooner. A list that can't be had is none:
+// tables are then made as stacks need them.
+void Unwinding::load_running_code(const Programs& programs) {
+  const auto listed = programs.list_running_code();
+  if (!listed) return;
+  struct Code {
+    MappingView mapping{};
+    Pieces pieces{};
+    std::size_t processes = 0;
+  };
+  std::map<FileKey, Code> files;
+  for (const profd_running_code& running : *listed) {
+    const MappingView mapping = view_of(running);
+    Code& code = files.try_emplace(mapping.file, Code{.mapping = mapping}).first->second;
+    code.pieces |= pieces_of(running.file_offset, running.end - running.start, running.file.size);
+    ++code.processes;
+  }
+  std::vector<const Code*> by_use;
+  for (const auto& [key, code] : files) by_use.push_back(&code);
+  std::ranges::stable_sort(by_use, std::ranges::greater{}, &Code::processes);
+  if (by_use.size() > TableLoader::kMaxQueued) by_use.resize(TableLoader::kMaxQueued);
+  for (const Code* code : by_use) {
+    const auto file = files_.find_or_open(code->mapping);
+    if (!file || !file->fd.valid()) continue;
+    request({.key = code->mapping.file, .owner = file->owner, .pieces = code->pieces}, file,
+            TableLoader::Urgency::kBackground);
+  }
+}
+
 void Unwinding::on_mapping(const MappingView& mapping,
                            const std::shared_ptr<const MappedFile>& file) {
   mappings_.add(mapping);
@@ -108,16 +152,11 @@ bool Unwinding::may_have_passed(const FileKey& file, bool can_be_read) const {
 // For a stack that met a file whose mapping was told before: its table was evicted since.
 void Unwinding::request_again(const CodeMapping& mapping) {
   if (loading_.contains(mapping.file)) return;
-  const MappingView view{.process = {},
-                         .time_ns = mapping.time_ns,
-                         .id = mapping.id,
-                         .start = mapping.start,
-                         .end = mapping.end,
-                         .file_offset = mapping.file_offset,
-                         .file = mapping.file,
-                         .kind = mapping.kind,
-                         .names_cut = false,
-                         .names = {}};
+  MappingView view{};
+  view.start = mapping.start;
+  view.end = mapping.end;
+  view.file_offset = mapping.file_offset;
+  view.file = mapping.file;
   const auto file = files_.find_or_open(view);
   request(code_file(mapping.file, mapping.file_offset, mapping.end - mapping.start, file.get()),
           file, TableLoader::Urgency::kStacksWait);
@@ -127,7 +166,10 @@ void Unwinding::request(const CodeFile& file, const std::shared_ptr<const Mapped
                         TableLoader::Urgency urgency) {
   const auto [known, added] = loading_.try_emplace(file.key, file);
   known->second.pieces |= file.pieces;
-  if (!added) return;
+  if (!added) {
+    if (urgency == TableLoader::Urgency::kStacksWait) loader_->hurry(file.key);
+    return;
+  }
   if (!opened || !opened->fd.valid()) {
     loading_.erase(known);
     refuse(file, TableRefusal::kVanished);

@@ -67,6 +67,7 @@ class Unwinding {
             std::unique_ptr<TableLoader> loader, const UnwindingOptions& options,
             LateUnwinder::Deliver deliver);
   void load_vdso();
+  void load_running_code(const Programs& programs);
   void request(const CodeFile& file, const std::shared_ptr<const MappedFile>& opened,
                TableLoader::Urgency urgency);
   void request_again(const CodeMapping& mapping);

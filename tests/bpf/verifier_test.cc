@@ -30,7 +30,7 @@ TEST_P(VerifierTest, VerifiesInFewInstructions) {
 
 INSTANTIATE_TEST_SUITE_P(Programs, VerifierTest,
                          testing::Values("profd_tick", "profd_fork", "profd_exit", "profd_free",
-                                         "profd_tasks"),
+                                         "profd_tasks", "profd_running"),
                          [](const auto& program) { return std::string(program.param); });
 
 TEST(ProgramsTest, AnObjectThatIsNoneIsAnError) {
