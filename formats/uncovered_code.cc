@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace profd {
 namespace {
@@ -12,6 +13,7 @@ constexpr std::uint64_t kBlockBytes = std::uint64_t{256} << 10;
 constexpr std::uint64_t kMaxBytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t kMaxPaddingBytes = 256;
 constexpr std::uint64_t kSlotBytes = 16;
+constexpr std::uint64_t kShortSlotBytes = 8;  // .plt.got
 constexpr std::uint64_t kMaxEntryBytes = 128;
 constexpr std::size_t kMaxPlts = 16;
 
@@ -189,32 +191,35 @@ void UncoveredCode::find_restorers(std::uint64_t begin, std::uint64_t end,
 
 void UncoveredCode::find_plt(std::uint64_t begin, std::uint64_t end, std::vector<Known>& known) {
   for (const Elf64_Shdr& plt : plts_) {
-    if ((plt.sh_offset | plt.sh_addr) % kSlotBytes != 0 || plt.sh_size > kMaxBytes) continue;
+    const std::uint64_t slot = plt.sh_entsize == kShortSlotBytes ? kShortSlotBytes : kSlotBytes;
+    if ((plt.sh_offset | plt.sh_addr) % slot != 0 || plt.sh_size > kMaxBytes) continue;
     const std::uint64_t plt_end = std::min(end, plt.sh_offset + plt.sh_size);
-    const std::uint64_t first =
-        (std::max(begin, plt.sh_offset) + kSlotBytes - 1) & ~(kSlotBytes - 1);
-    for (std::uint64_t at = first; at < plt_end && plt_end - at >= kSlotBytes; at += kSlotBytes) {
-      add_plt_slot(at, known);
+    const std::uint64_t first = (std::max(begin, plt.sh_offset) + slot - 1) & ~(slot - 1);
+    for (std::uint64_t at = first; at < plt_end && plt_end - at >= slot; at += slot) {
+      add_plt_slot(at, view(at, slot), known);
     }
   }
 }
 
-void UncoveredCode::add_plt_slot(std::uint64_t offset, std::vector<Known>& known) {
-  std::string_view code = view(offset, kSlotBytes);
-  const auto all = [&](const profd_rule& rule) {
-    known.push_back({offset, offset + kSlotBytes, rule});
-  };
-  if (code.starts_with("\xff\x35"sv)) {  // the first entry, with a word pushed: push; jmp
+void UncoveredCode::add_plt_slot(std::uint64_t offset, std::string_view code,
+                                 std::vector<Known>& known) {
+  const std::uint64_t end = offset + code.size();
+  const bool is_short = code.size() < kSlotBytes;
+  if (!is_short && code.starts_with("\xff\x35"sv)) {  // the first, with a word pushed: push; jmp
     known.push_back({offset, offset + 6, rsp_rule(16)});
-    known.push_back({offset + 6, offset + kSlotBytes, rsp_rule(24)});
+    known.push_back({offset + 6, end, rsp_rule(24)});
     return;
   }
-  if (code.starts_with("\xff\x25"sv) && code[6] == '\x68') return all(plt_rule(11));  // jmp; push
   const bool has_endbr = code.starts_with("\xf3\x0f\x1e\xfa"sv);
-  if (has_endbr && code[4] == '\x68') return all(plt_rule(9));  // endbr64; push; jmp
-  if (has_endbr) code.remove_prefix(4);
-  if (code.starts_with('\xf2')) code.remove_prefix(1);  // bnd
-  if (code.starts_with("\xff\x25"sv)) all(rsp_rule(8));
+  const auto rule = [&]() -> std::optional<profd_rule> {
+    if (!is_short && code.starts_with("\xff\x25"sv) && code[6] == '\x68') return plt_rule(11);
+    if (!is_short && has_endbr && code[4] == '\x68') return plt_rule(9);
+    if (has_endbr) code.remove_prefix(4);
+    if (code.starts_with('\xf2')) code.remove_prefix(1);  // bnd
+    if (code.starts_with("\xff\x25"sv)) return rsp_rule(8);
+    return std::nullopt;
+  }();
+  if (rule) known.push_back({offset, end, *rule});
 }
 
 // The function's end is known where the next one's begin is, or the first call doesn't return.

@@ -43,7 +43,7 @@ class UncoveredCode {
   [[nodiscard]] bool is_padding(std::uint64_t begin, std::uint64_t end);
   void find_restorers(std::uint64_t begin, std::uint64_t end, std::vector<Known>& known);
   void find_plt(std::uint64_t begin, std::uint64_t end, std::vector<Known>& known);
-  void add_plt_slot(std::uint64_t offset, std::vector<Known>& known);
+  static void add_plt_slot(std::uint64_t offset, std::string_view code, std::vector<Known>& known);
   void find_entry(std::uint64_t begin, std::uint64_t end, std::vector<Known>& known);
 
   const CodeFile& file_;

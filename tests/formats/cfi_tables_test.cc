@@ -1,0 +1,407 @@
+#include "formats/cfi_tables.h"
+
+#include <elf.h>
+#include <fcntl.h>
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "formats/elf_file.h"
+#include "formats/unique_fd.h"
+#include "tests/formats/cfi_comparison.h"
+#include "tests/formats/libdw_cfi.h"
+#include "tests/formats/readers.h"
+
+namespace profd {
+namespace {
+
+using test::CfiTally;
+using test::LibdwCfi;
+using testing::HasSubstr;
+
+constexpr DigestKey kKey{{0x1234, 0x5678}};
+
+UniqueFd open_file(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_TRUE(fd.valid()) << path;
+  return fd;
+}
+
+// A file's table, read back, and its symbols.
+class CodeTable {
+ public:
+  explicit CodeTable(const std::string& path, const std::string& debug_path = "") {
+    const UniqueFd fd = open_file(path);
+    const UniqueFd debug = debug_path.empty() ? UniqueFd() : open_file(debug_path);
+    auto encoded = make_unwind_table(fd.get(), debug.get());
+    EXPECT_TRUE(encoded) << path << ": " << encoded.error().message;
+    if (!encoded) return;
+    bytes_ = std::move(*encoded);
+    auto view = read_unwind_table(bytes_);
+    EXPECT_TRUE(view) << path << ": " << view.error().message;
+    if (view) view_ = std::move(*view);
+  }
+
+  [[nodiscard]] const UnwindTableView& view() const { return view_; }
+  [[nodiscard]] std::uint32_t lost(CfiLoss loss) const {
+    return view_.header.lost[static_cast<std::size_t>(loss)];
+  }
+  [[nodiscard]] profd_rule at(std::uint64_t offset) const { return find_rule(view_, offset); }
+  [[nodiscard]] int kind_at(std::uint64_t offset) const { return at(offset).kind; }
+
+ private:
+  std::string bytes_;
+  UnwindTableView view_{};
+};
+
+std::uint32_t all_lost(const CodeTable& table) {
+  std::uint32_t sum = 0;
+  for (const std::uint32_t lost : table.view().header.lost) sum += lost;
+  return sum;
+}
+
+class CfiTablesTest : public testing::Test {
+ protected:
+  // Runs a binutils program: {} is replaced by the new file's path.
+  [[nodiscard]] std::string made_by(const std::string& command, const std::string& name) const {
+    std::string path = scratch_.path() / name;
+    std::string filled = command;
+    filled.replace(filled.find("{}"), 2, path);
+    const std::string output = test::output_of(filled);
+    return path;
+  }
+
+  [[nodiscard]] std::string changed(const std::string& path,
+                                    const std::function<void(std::string&)>& change) const {
+    std::string bytes = test::read_file(path);
+    change(bytes);
+    return scratch_.write("changed", bytes);
+  }
+
+  test::ScratchDirectory scratch_;
+};
+
+void forget_sections(std::string& file) {
+  std::memset(file.data() + offsetof(Elf64_Ehdr, e_shoff), 0, 8);
+  std::memset(file.data() + offsetof(Elf64_Ehdr, e_shnum), 0, 4);
+}
+
+// All functions of `oracle` are as `table` has them.
+CfiTally compared(const std::string& oracle, const CodeTable& table, bool debug_frame = false) {
+  CfiTally tally;
+  const auto libdw = LibdwCfi::open(oracle, debug_frame);
+  EXPECT_TRUE(libdw) << oracle;
+  if (libdw) test::compare_with_libdw(oracle, *libdw, table.view(), tally);
+  return tally;
+}
+
+// libdw refuses what follows an expression in `dereferenced`. rbp is lost in `realigned` where it
+// is told from rbp and the CFA from r10; rsp in `in_registers`.
+void expect_shapes(const std::string& oracle, const CodeTable& table) {
+  const CfiTally tally = compared(oracle, table, oracle != CFI_SHAPES);
+  EXPECT_GE(tally.functions, 13U);
+  EXPECT_GE(tally.addresses, 50U);
+  EXPECT_EQ(tally.unknown, oracle == CFI_SHAPES ? 1U : 2U);
+  EXPECT_EQ(tally.lost_registers, 2U);
+  EXPECT_EQ(tally.refused, 1U);
+}
+
+// The offset in an image whose code is loaded where it lies in the file.
+std::map<std::string, std::uint64_t> places(const std::string& path) {
+  return test::nm_functions(path);
+}
+
+TEST_F(CfiTablesTest, TellsEveryShapeOfRuleAsLibdwDoes) {
+  const CodeTable table(CFI_SHAPES);
+  expect_shapes(CFI_SHAPES, table);
+  auto functions = places(CFI_SHAPES);
+  EXPECT_EQ(table.kind_at(functions["pushes"]), PROFD_RULE_REGISTER);
+  EXPECT_EQ(table.kind_at(functions["dereferenced"] + 1), PROFD_RULE_DEREF);
+  EXPECT_EQ(table.kind_at(functions["dereferenced"] + 2), PROFD_RULE_REGISTER);
+  EXPECT_EQ(table.kind_at(functions["indexed"] + 1), PROFD_RULE_DEREF);
+  EXPECT_EQ(table.at(functions["indexed"] + 1).cfa_index, 10) << "r9";
+  EXPECT_EQ(table.kind_at(functions["plus_of_expression"] + 1), PROFD_RULE_REGISTER);
+  EXPECT_EQ(table.kind_at(functions["undefined"] + 3), PROFD_RULE_END);
+  EXPECT_EQ(table.kind_at(functions["signal_frame"]), PROFD_RULE_SIGNAL);
+  EXPECT_EQ(table.at(functions["signal_frame"]).cfa_offset, 40);
+  EXPECT_EQ(table.kind_at(functions["in_registers"] + 3), PROFD_RULE_REGISTER);
+  EXPECT_EQ(table.kind_at(functions["in_registers"] + 4), PROFD_RULE_UNKNOWN) << "another stack";
+  EXPECT_EQ(table.lost(CfiLoss::kUnsupportedRegister), 2U) << "realigned, in_registers";
+  EXPECT_EQ(all_lost(table), 2U);
+}
+
+TEST_F(CfiTablesTest, ReadsDebugFrameAsLibdwDoes) {
+  expect_shapes(CFI_SHAPES_DEBUG, CodeTable(CFI_SHAPES_DEBUG));
+}
+
+TEST_F(CfiTablesTest, InflatesDebugFrameHoweverItIsCompressed) {
+  for (const char* how : {"zlib", "zlib-gnu", "zstd"}) {
+    const std::string packed = made_by(
+        std::string("objcopy --compress-debug-sections=") + how + " " CFI_SHAPES_DEBUG " {}", how);
+    const std::string sections = test::output_of("readelf -SW " + packed);
+    ASSERT_TRUE(sections.find(".zdebug_frame") != std::string::npos ||
+                sections.find("  C ") != std::string::npos)
+        << how << " did not compress it";
+    expect_shapes(CFI_SHAPES_DEBUG, CodeTable(packed));
+  }
+}
+
+TEST_F(CfiTablesTest, TakesWhatIsMissingFromASeparateDebugFile) {
+  const std::string stripped = made_by("objcopy --strip-all " CFI_SHAPES_DEBUG " {}", "stripped");
+  const std::string debug = made_by("objcopy --only-keep-debug " CFI_SHAPES_DEBUG " {}", "debug");
+  auto functions = places(CFI_SHAPES_DEBUG);
+  EXPECT_EQ(CodeTable(stripped).kind_at(functions["pushes"]), PROFD_RULE_UNKNOWN);
+  expect_shapes(CFI_SHAPES_DEBUG, CodeTable(stripped, debug));
+}
+
+TEST_F(CfiTablesTest, RefusesADebugFileOfAnotherBuild) {
+  const std::string stripped = made_by("objcopy --strip-all " CFI_SHAPES_DEBUG " {}", "stripped");
+  const std::string debug = made_by("objcopy --only-keep-debug " CFI_SHAPES_DEBUG " {}", "debug");
+  std::string bytes = test::read_file(debug);
+  const std::size_t id = bytes.find("\x0a\x0b\x0c\x0d");
+  ASSERT_NE(id, std::string::npos);
+  bytes[id] = '\x0b';
+  const std::string other = scratch_.write("other", bytes);
+  const CodeTable table(stripped, other);
+  EXPECT_EQ(table.kind_at(places(CFI_SHAPES_DEBUG)["pushes"]), PROFD_RULE_UNKNOWN);
+  EXPECT_EQ(table.lost(CfiLoss::kMalformed), 1U);
+}
+
+TEST_F(CfiTablesTest, FindsEhFrameWithoutSectionHeaders) {
+  expect_shapes(CFI_SHAPES, CodeTable(changed(CFI_SHAPES, forget_sections)));
+}
+
+TEST_F(CfiTablesTest, MakesUnknownAndCountsWhatNoRuleTells) {
+  const CodeTable table(CFI_UNTOLD);
+  auto functions = places(CFI_UNTOLD);
+  for (const char* name :
+       {"literal_cfa", "cfa_of_xmm0", "huge_cfa", "empty_cfa", "cut_cfa", "longer_cfa",
+        "two_dereferences", "same_return_address", "return_address_value", "stack_switch",
+        "no_opcode", "restore_of_nothing", "cut_operand"}) {
+    EXPECT_EQ(table.kind_at(functions[name]), PROFD_RULE_REGISTER) << name;
+    EXPECT_EQ(table.kind_at(functions[name] + 1), PROFD_RULE_UNKNOWN) << name;
+  }
+  EXPECT_EQ(table.kind_at(functions["lying_signal_frame"]), PROFD_RULE_UNKNOWN);
+  EXPECT_EQ(table.at(functions["rbp_by_value"] + 1).rbp_saved, PROFD_SAVED_LOST);
+  EXPECT_EQ(table.at(functions["rbx_by_value"] + 1).rbx_saved, PROFD_SAVED_LOST);
+  EXPECT_EQ(table.at(functions["rbp_of_another"] + 1).rbp_saved, PROFD_SAVED_LOST);
+  EXPECT_EQ(table.kind_at(functions["rbp_by_value"] + 1), PROFD_RULE_REGISTER);
+  EXPECT_EQ(table.lost(CfiLoss::kUnsupportedCfa), 8U);
+  EXPECT_EQ(table.lost(CfiLoss::kUnsupportedRegister), 6U);
+  EXPECT_EQ(table.lost(CfiLoss::kMalformed), 3U);
+}
+
+TEST_F(CfiTablesTest, KnowsTheEntryPointAndRestorersByTheirCode) {
+  const CodeTable table(UNCOVERED);
+  auto at = places(UNCOVERED);
+  EXPECT_EQ(table.kind_at(at["_start"] - 1), PROFD_RULE_UNKNOWN);
+  EXPECT_EQ(table.kind_at(at["_start"]), PROFD_RULE_END);
+  EXPECT_EQ(table.kind_at(at["after_start"] - 1), PROFD_RULE_END) << "the call's return";
+  EXPECT_EQ(table.kind_at(at["after_start"]), PROFD_RULE_UNKNOWN);
+  EXPECT_EQ(table.kind_at(at["__restore_rt"] - 1), PROFD_RULE_SIGNAL) << "a return into it";
+  EXPECT_EQ(table.at(at["__restore_rt"] - 1).cfa_offset, 40);
+  EXPECT_EQ(table.kind_at(at["after_restorer"] - 1), PROFD_RULE_SIGNAL);
+  EXPECT_EQ(table.kind_at(at["after_restorer"]), PROFD_RULE_UNKNOWN);
+  EXPECT_EQ(table.kind_at(at["short_restorer"] + 1), PROFD_RULE_SIGNAL);
+  for (const char* name : {"main", "other_system_call", "other_number"}) {
+    for (std::uint64_t i = 0; i < 12; ++i) {
+      EXPECT_EQ(table.kind_at(at[name] + i), PROFD_RULE_UNKNOWN) << name << " " << i;
+    }
+  }
+}
+
+TEST_F(CfiTablesTest, GoesOnThroughPaddingButNotThroughCode) {
+  const CodeTable table(UNCOVERED);
+  auto at = places(UNCOVERED);
+  EXPECT_EQ(table.kind_at(at["padding"] + 4), PROFD_RULE_REGISTER);
+  EXPECT_EQ(table.kind_at(at["after_padding"]), PROFD_RULE_REGISTER);
+  EXPECT_EQ(table.kind_at(at["tiny"]), PROFD_RULE_UNKNOWN);
+  EXPECT_EQ(table.kind_at(at["after_tiny"]), PROFD_RULE_REGISTER);
+}
+
+// The linker's own CFI, of the same library linked with it, is the oracle.
+TEST_F(CfiTablesTest, KnowsEntriesOfPltsThatHaveNoCfi) {
+  struct Case {
+    const char* without;
+    const char* with;
+  };
+  for (const Case& c : {Case{IMPORTS_WITHOUT_CFI, IMPORTS_WITH_CFI},
+                        {IMPORTS_IBT_WITHOUT_CFI, IMPORTS_IBT_WITH_CFI}}) {
+    ASSERT_EQ(test::output_of(std::string("readelf -wF ") + c.without).find("rip"),
+              std::string::npos);
+    const CodeTable without(c.without);
+    const CodeTable with(c.with);
+    std::size_t entries = 0;
+    std::istringstream lines(test::output_of(std::string("readelf -SW ") + c.with));
+    for (std::string line; std::getline(lines, line);) {
+      unsigned long long vaddr = 0, offset = 0, bytes = 0;
+      const std::size_t name = line.find(".plt");
+      if (name == std::string::npos || line.find(" AX ") == std::string::npos) continue;
+      ASSERT_EQ(
+          std::sscanf(line.c_str() + name, "%*s PROGBITS %llx %llx %llx", &vaddr, &offset, &bytes),
+          3);
+      for (std::uint64_t at = offset; at < offset + bytes; ++at, ++entries) {
+        const auto ours = test::caller_by_rule(without.at(at), vaddr + (at - offset));
+        const auto linkers = test::caller_by_rule(with.at(at), vaddr + (at - offset));
+        ASSERT_TRUE(linkers) << line;
+        ASSERT_TRUE(ours) << line << std::hex << " " << at;
+        ASSERT_EQ(ours->cfa, linkers->cfa) << line << std::hex << " " << at;
+      }
+    }
+    EXPECT_GE(entries, 3U * 16U);
+  }
+}
+
+TEST_F(CfiTablesTest, ReadsStaticAndPositionDependentPrograms) {
+  for (const char* path : {STACK_PIE, STACK_NO_PIE, STACK_STRIPPED, STATIC, STATIC_PIE}) {
+    const CfiTally tally = compared(path, CodeTable(path));
+    EXPECT_GE(tally.functions, 8U) << path;
+    EXPECT_LE(tally.unknown, 1U) << path << ": longjmp's last step";
+    EXPECT_EQ(tally.refused, 0U) << path;
+  }
+}
+
+// .far_text lies in an executable segment of its own, whose addresses differ from its offsets.
+TEST_F(CfiTablesTest, ReadsTheCodeOfEverySegment) {
+  const CodeTable table(STACK_NO_PIE);
+  const std::uint64_t vaddr = places(STACK_NO_PIE)["far_away"];
+  const auto libdw = LibdwCfi::open(STACK_NO_PIE);
+  ASSERT_TRUE(libdw);
+  const auto offset = libdw->offset_of(vaddr);
+  ASSERT_TRUE(offset);
+  EXPECT_NE(*offset, vaddr);
+  EXPECT_EQ(table.kind_at(*offset), PROFD_RULE_REGISTER);
+}
+
+TEST_F(CfiTablesTest, LeavesGoToItsFramePointers) {
+  const CodeTable table(GO_PPROF_BINARY);
+  const auto functions = places(GO_PPROF_BINARY);
+  ASSERT_TRUE(functions.contains("main.main"));
+  const auto libdw = LibdwCfi::open(GO_PPROF_BINARY, true);
+  ASSERT_TRUE(libdw);
+  EXPECT_EQ(table.kind_at(*libdw->offset_of(functions.at("main.main"))), PROFD_RULE_UNKNOWN);
+  EXPECT_EQ(all_lost(table), 0U);
+}
+
+TEST_F(CfiTablesTest, SaysWhatIsInAFileBeforeItsRowsAreMade) {
+  const auto source = read_unwind_source(open_file(STACK_PIE).get(), kKey);
+  ASSERT_TRUE(source) << source.error().message;
+  EXPECT_EQ(source->build_id, "\x01\x23\x45\x67\x89\xab\xcd\xef");
+  EXPECT_TRUE(source->has_eh_frame);
+  EXPECT_FALSE(source->has_debug_frame);
+  EXPECT_EQ(source->debug_link, "");
+  const auto debug = read_unwind_source(open_file(CFI_SHAPES_DEBUG).get(), kKey);
+  ASSERT_TRUE(debug);
+  EXPECT_TRUE(debug->has_debug_frame);
+}
+
+TEST_F(CfiTablesTest, ReadsTheDebugLinkThatObjcopyWrites) {
+  const std::string debug = made_by("objcopy --only-keep-debug " STACK_PIE " {}", "stack.debug");
+  const std::string linked =
+      made_by("objcopy --add-gnu-debuglink=" + debug + " " STACK_PIE " {}", "linked");
+  const auto source = read_unwind_source(open_file(linked).get(), kKey);
+  ASSERT_TRUE(source);
+  EXPECT_EQ(source->debug_link, "stack.debug");
+  std::uint32_t crc = 0;
+  const std::string said =
+      test::output_of("readelf --debug-dump=links " + linked + " | grep -i crc");
+  ASSERT_EQ(std::sscanf(said.c_str() + said.find("0x"), "%x", &crc), 1) << said;
+  EXPECT_EQ(source->debug_link_crc, crc);
+  const std::string with_path =
+      changed(linked, [](std::string& file) { file[file.find("stack.debug")] = '/'; });
+  EXPECT_EQ(read_unwind_source(open_file(with_path).get(), kKey)->debug_link, "");
+}
+
+TEST_F(CfiTablesTest, DigestsAllThatRowsAreMadeFrom) {
+  const auto digest_of = [](const std::string& path, const DigestKey& key = kKey) {
+    const auto source = read_unwind_source(open_file(path).get(), key);
+    EXPECT_TRUE(source);
+    return std::pair(source->digest[0], source->digest[1]);
+  };
+  const auto original = digest_of(UNCOVERED);
+  EXPECT_EQ(digest_of(changed(UNCOVERED, [](auto&) {})), original) << "another file, the same rows";
+  EXPECT_NE(digest_of(UNCOVERED, DigestKey{{1, 2}}), original) << "another key";
+  auto at = places(UNCOVERED);
+  const std::string bytes = test::read_file(UNCOVERED);
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  struct Case {
+    const char* what;
+    std::size_t offset;
+    bool same;
+  };
+  for (const Case& c : {
+           Case{"the restorer's code", at["__restore_rt"] + 3, false},
+           {"the entry's code", at["_start"] + 1, false},
+           {"the entry's address", offsetof(Elf64_Ehdr, e_entry), false},
+           {"code that has CFI", at["covered"], true},
+           {"code that no row is made from", at["main"] + 2, true},
+       }) {
+    const std::string other =
+        changed(UNCOVERED, [&](std::string& file) { file[c.offset] ^= 0x20; });
+    EXPECT_EQ(digest_of(other) == original, c.same) << c.what;
+  }
+  const std::string shapes = test::read_file(CFI_SHAPES);
+  const std::size_t cie = shapes.find(std::string("zR\0\x01\x78\x10\x01", 7));
+  ASSERT_NE(cie, std::string::npos);
+  const std::string other = changed(CFI_SHAPES, [&](std::string& file) { file[cie + 4] ^= 0x10; });
+  EXPECT_NE(digest_of(other), digest_of(CFI_SHAPES)) << "a CIE";
+}
+
+TEST_F(CfiTablesTest, SaysWhyAFileIsRefused) {
+  struct Case {
+    const char* what;
+    std::function<void(std::string&)> change;
+    ErrorCode code;
+    const char* message;
+  };
+  for (const Case& c : {
+           Case{"empty", [](auto& f) { f.clear(); }, ErrorCode::kMalformed, "not an ELF file"},
+           {"32 bit", [](auto& f) { f[EI_CLASS] = ELFCLASS32; }, ErrorCode::kUnsupported, "32-bit"},
+           {"aarch64", [](auto& f) { f[18] = static_cast<char>(EM_AARCH64); },
+            ErrorCode::kUnsupported, "another machine"},
+           {"no segments", [](auto& f) { f[56] = f[57] = 0; }, ErrorCode::kUnsupported,
+            "without code"},
+           {"cut", [](auto& f) { f.resize(100); }, ErrorCode::kMalformed, "program headers"},
+       }) {
+    const UniqueFd fd = open_file(changed(STACK_PIE, c.change));
+    const auto table = make_unwind_table(fd.get(), -1);
+    ASSERT_FALSE(table) << c.what;
+    EXPECT_EQ(table.error().code, c.code) << c.what;
+    EXPECT_THAT(table.error().message, HasSubstr(c.message)) << c.what;
+    EXPECT_FALSE(read_unwind_source(fd.get(), kKey)) << c.what;
+  }
+  EXPECT_FALSE(make_unwind_table(-1, -1));
+}
+
+// Whatever 4 bytes of CFI say, what comes out is a table; and the first and the last functions'
+// rows are never moved outside the code.
+TEST_F(CfiTablesTest, SurvivesEveryWordOfCfiAtItsWorst) {
+  const std::string good = test::read_file(CFI_SHAPES);
+  std::istringstream lines(test::output_of("readelf -SW " CFI_SHAPES " | grep ' .eh_frame '"));
+  std::string line;
+  std::getline(lines, line);
+  unsigned long long offset = 0, bytes = 0;
+  ASSERT_EQ(
+      std::sscanf(line.c_str() + line.find(".eh_frame"), "%*s %*s %*x %llx %llx", &offset, &bytes),
+      2);
+  const std::string path = scratch_.path() / "worst";
+  for (std::size_t at = offset; at + 4 <= offset + bytes; at += 4) {
+    for (const char filler : {'\xff', '\0', '\x7f', '\x41'}) {
+      std::string file = good;
+      std::memset(file.data() + at, filler, 4);
+      const CodeTable table(scratch_.write("worst", file));
+      if (HasFailure()) FAIL() << std::hex << at;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace profd
