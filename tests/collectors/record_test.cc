@@ -82,6 +82,26 @@ Bytes good_sample() {
   return bytes;
 }
 
+constexpr std::size_t kWindowWords = 5;
+
+// The same, whose stack ends at a file without a table.
+Bytes late_sample() {
+  Bytes bytes = good_sample();
+  profd_late_stack late{};
+  late.ip = 0x7fff00000000;
+  late.sp = 0x7ffe00000104;
+  late.window_start = 0x7ffe00000080;
+  const std::vector<std::uint64_t> window = {11, 12, 13, 14, 15};
+  bytes.append(&late, sizeof(late));
+  bytes.append(window.data(), window.size() * 8);
+  bytes.edit<profd_sample>([&](auto& sample) {
+    sample.user_end = PROFD_END_LATE;
+    sample.late_words = static_cast<std::uint16_t>(sizeof(late) / 8 + window.size());
+    sample.header.size = static_cast<std::uint32_t>(bytes.size());
+  });
+  return bytes;
+}
+
 Bytes good_mapping(std::string_view names = std::string_view("bin\0usr\0", 8)) {
   profd_mapping mapping{};
   mapping.header = {.size = static_cast<std::uint32_t>(sizeof(mapping) + names.size()),
@@ -138,6 +158,21 @@ TEST(RecordTest, ASampleIsTakenApartIntoItsThreeLists) {
   EXPECT_EQ(sample.words.size(), kKernelFrames + kUserFrames + kMappings);
 }
 
+TEST(RecordTest, ALateStackHasItsRegistersAndItsWindow) {
+  const Bytes bytes = late_sample();
+  const auto record = parse_record(bytes.span());
+  ASSERT_TRUE(record);
+  const auto& sample = std::get<SampleView>(*record);
+  ASSERT_NE(sample.late, nullptr);
+  EXPECT_EQ(sample.late->sp, 0x7ffe00000104U);
+  ASSERT_EQ(sample.late_window.size(), kWindowWords);
+  EXPECT_EQ(sample.late_window[4], 15U);
+  EXPECT_EQ(sample.words.size(), kKernelFrames + kUserFrames + kMappings);
+  EXPECT_EQ(sample.mapping_ids[0], 0xabcdefU);
+  const Bytes whole = good_sample();
+  EXPECT_EQ(std::get<SampleView>(*parse_record(whole.span())).late, nullptr);
+}
+
 TEST(RecordTest, AMappingKeepsItsNamesWithTheirEnds) {
   const Bytes bytes = good_mapping();
   const auto record = parse_record(bytes.span());
@@ -176,7 +211,7 @@ TEST(RecordTest, NoNamesAreFine) {
 }
 
 TEST(RecordTest, EveryRecordCutAnywhereIsRefused) {
-  for (const Bytes& whole : {good_sample(), good_mapping(), good_process()}) {
+  for (const Bytes& whole : {good_sample(), late_sample(), good_mapping(), good_process()}) {
     for (std::size_t size = 0; size < whole.size(); ++size) {
       EXPECT_FALSE(parse_record(whole.span().first(size))) << size;
       // Cut, and its header says so.
@@ -236,6 +271,63 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"UnknownEventSet", [](auto& sample) { sample.event_set = PROFD_MAX_EVENT_SETS; }},
         Damage{"NoSession", [](auto& sample) { sample.sessions = 0; }}),
     [](const auto& damage) { return std::string(damage.param.name); });
+
+class DamagedLateSampleTest : public testing::TestWithParam<Damage> {};
+
+TEST_P(DamagedLateSampleTest, IsRefused) {
+  Bytes bytes = late_sample();
+  bytes.edit<profd_sample>(GetParam().change);
+  EXPECT_FALSE(parse_record(bytes.span()));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    RecordTest, DamagedLateSampleTest,
+    testing::Values(Damage{"EndsOtherwise",
+                           [](auto& sample) { sample.user_end = PROFD_END_ENTRY; }},
+                    Damage{"NoLateWords", [](auto& sample) { sample.late_words = 0; }},
+                    Damage{"OneWordLess", [](auto& sample) { --sample.late_words; }},
+                    Damage{"OneWordMore", [](auto& sample) { ++sample.late_words; }},
+                    Damage{"LessThanTheRegisters",
+                           [](auto& sample) {
+                             sample.late_words = sizeof(profd_late_stack) / 8 - 1;
+                             sample.kernel_frames += kWindowWords + 1;
+                           }},
+                    Damage{"NoFrameToGoOnFrom",
+                           [](auto& sample) {
+                             sample.kernel_frames += sample.user_frames;
+                             sample.user_frames = 0;
+                           }},
+                    Damage{"AnotherLastFrame",
+                           [](auto& sample) {
+                             --sample.user_frames;
+                             ++sample.mapping_count;
+                           }}),
+    [](const auto& damage) { return std::string(damage.param.name); });
+
+TEST(RecordTest, AWindowThatIsTooLargeIsRefused) {
+  Bytes bytes = late_sample();
+  const std::vector<std::uint64_t> more(PROFD_LATE_WINDOW_BYTES / 8 - kWindowWords + 1);
+  const auto append = [&](std::size_t words) {
+    bytes.append(more.data(), words * 8);
+    bytes.edit<profd_sample>([&](auto& sample) {
+      sample.late_words = static_cast<std::uint16_t>(sample.late_words + words);
+      sample.header.size = static_cast<std::uint32_t>(bytes.size());
+    });
+  };
+  append(more.size() - 1);
+  EXPECT_TRUE(parse_record(bytes.span()));
+  append(1);
+  EXPECT_FALSE(parse_record(bytes.span()));
+}
+
+TEST(RecordTest, AWindowOfHalfWordsIsRefused) {
+  Bytes bytes = late_sample();
+  bytes.edit<profd_sample>([](auto&) {});
+  std::vector<std::byte> copy(bytes.span().begin(), bytes.span().end());
+  const std::size_t late = copy.size() - kWindowWords * 8 - sizeof(profd_late_stack);
+  copy[late + offsetof(profd_late_stack, window_start)] = std::byte{0x84};
+  EXPECT_FALSE(parse_record(copy));
+}
 
 struct MappingDamage {
   const char* name;
