@@ -50,8 +50,8 @@ std::optional<Augmentation> read_augmentation(Cursor& cursor, std::string_view b
   const std::string_view text = cursor.read_bytes(end - start);
   cursor.read<std::uint8_t>();
   if (text == "eh") return Augmentation{{}, true};
-  if (!text.empty() && text[0] != 'z') return std::nullopt;
-  return Augmentation{text, false};
+  const bool is_known = text.empty() || text[0] == 'z' || text == "S";
+  return is_known ? std::optional(Augmentation{text, false}) : std::nullopt;
 }
 
 bool skip_personality(Cursor& cursor) {
@@ -151,7 +151,8 @@ std::optional<CfiCie> read_cie(const CfiSection& section, const CfiEntry& entry)
   cie.data_alignment = dwarf::read_sleb(cursor);
   cie.is_go = !section.is_eh_frame && cie.data_alignment == kGoDataAlignment;
   const std::uint64_t column = read_return_column(cursor, version);
-  if (!augmentation->letters.empty()) {
+  cie.is_signal_frame = augmentation->letters == "S";  // of .debug_frame: a letter without data
+  if (augmentation->letters.starts_with('z')) {
     cie.has_augmentation_data = true;
     const std::string_view data = cursor.read_bytes(dwarf::read_uleb(cursor));
     if (!read_augmentation_data(augmentation->letters, data, cie)) return std::nullopt;

@@ -117,4 +117,9 @@ __asm__(
     ".cfi_escape 0x10,6,3,0x77,0xf8,0x00\n.cfi_escape 0x10,3,3,0x77,0x80,0x01\n"
     ".cfi_escape 0x10,7,3,0x77,0xa0,0x01\n.cfi_escape 0x10,16,3,0x77,0xa8,0x01\n"
     "nop\n"
-    "end signal_frame\n");
+    "end signal_frame\n"
+
+    "function lying_signal_frame\n"
+    ".cfi_signal_frame\n"
+    "nop\n"
+    "end lying_signal_frame\n");

@@ -1,6 +1,8 @@
-// Functions with call frame information that no rule tells, each with a plain row first.
+// Functions with call frame information that no rule tells, each with a plain row first. In
+// .debug_frame, for the linker reads the other.
 
 __asm__(
+    ".cfi_sections .debug_frame\n"
     ".macro function name\n"
     ".p2align 4\n.globl \\name\n.type \\name, %function\n\\name:\n.cfi_startproc\nnop\n"
     ".endm\n"
@@ -21,7 +23,6 @@ __asm__(
     "function no_opcode\n.cfi_escape 0x3f\nend no_opcode\n"
     "function restore_of_nothing\n.cfi_escape 0x0b\nend restore_of_nothing\n"
     "function cut_operand\n.cfi_escape 0x0f,0x7f\nend cut_operand\n"
-    "function lying_signal_frame\n.cfi_signal_frame\nend lying_signal_frame\n"
     // These lose a register only.
     "function rbp_by_value\n.cfi_escape 0x14,6,2\nend rbp_by_value\n"
     "function rbx_by_value\n.cfi_escape 0x16,3,2,0x77,0\nend rbx_by_value\n"
