@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -112,6 +113,11 @@ bool allow(const Filter& filter, int call) {
   return ::seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, call, 0) == 0;
 }
 
+// What the bits of an argument must be.
+scmp_arg_cmp masked(unsigned argument, std::uint64_t bits, std::uint64_t value) {
+  return {.arg = argument, .op = SCMP_CMP_MASKED_EQ, .datum_a = bits, .datum_b = value};
+}
+
 bool allow_if(const Filter& filter, int call, scmp_arg_cmp condition) {
   return ::seccomp_rule_add_array(filter.get(), SCMP_ACT_ALLOW, call, 1, &condition) == 0;
 }
@@ -133,11 +139,10 @@ Result<void> forbid_system_calls() {
       SCMP_SYS(exit),         SCMP_SYS(exit_group),  SCMP_SYS(restart_syscall)};
   bool made = true;
   for (const int call : kCalls) made = made && allow(filter, call);
-  made = made && allow_if(filter, SCMP_SYS(mmap), SCMP_A2_64(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)) &&
-         allow_if(filter, SCMP_SYS(mprotect), SCMP_A2_64(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)) &&
-         allow_if(filter, SCMP_SYS(fcntl), SCMP_A1_32(SCMP_CMP_EQ, F_ADD_SEALS)) &&
-         allow_if(filter, SCMP_SYS(newfstatat),
-                  SCMP_A3_32(SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, AT_EMPTY_PATH));
+  made = made && allow_if(filter, SCMP_SYS(mmap), masked(2, PROT_EXEC, 0)) &&
+         allow_if(filter, SCMP_SYS(mprotect), masked(2, PROT_EXEC, 0)) &&
+         allow_if(filter, SCMP_SYS(fcntl), masked(1, UINT32_MAX, F_ADD_SEALS)) &&
+         allow_if(filter, SCMP_SYS(newfstatat), masked(3, AT_EMPTY_PATH, AT_EMPTY_PATH));
   if (!made) return fail(ErrorCode::kIo, "could not make a seccomp filter");
   if (const int status = ::seccomp_load(filter.get()); status != 0) {
     return fail_errno("could not give up system calls", -status);

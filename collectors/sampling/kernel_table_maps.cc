@@ -92,7 +92,9 @@ Result<void> KernelTableMaps::open() {
 }
 
 Result<std::span<std::uint32_t>> KernelTableMaps::make_arena(std::uint32_t index) {
-  LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+  bpf_map_create_opts options{};
+  options.sz = sizeof(options);
+  options.map_flags = BPF_F_MMAPABLE;
   const UniqueFd arena(bpf_map_create(BPF_MAP_TYPE_ARRAY, "profd_arena", sizeof(std::uint32_t),
                                       kArenaBytes, 1, &options));
   if (!arena.valid()) return fail_errno("could not create memory for unwind tables");

@@ -275,6 +275,7 @@ std::vector<UnwindTables::Contents::iterator> UnwindTables::coldest_first(std::u
   }
   std::ranges::sort(cold, {}, [](const auto& entry) { return entry.first; });
   std::vector<Contents::iterator> ordered;
+  ordered.reserve(cold.size());
   for (const auto& entry : cold) ordered.push_back(entry.second);
   return ordered;
 }

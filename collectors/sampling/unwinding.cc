@@ -114,6 +114,7 @@ void Unwinding::load_running_code(const Programs& programs) {
     ++code.processes;
   }
   std::vector<const Code*> by_use;
+  by_use.reserve(files.size());
   for (const auto& [key, code] : files) by_use.push_back(&code);
   std::ranges::stable_sort(by_use, std::ranges::greater{}, &Code::processes);
   if (by_use.size() > TableLoader::kMaxQueued) by_use.resize(TableLoader::kMaxQueued);
