@@ -1,6 +1,7 @@
 // A program whose stack is what its arguments say: `frames KIND...`, outermost first, the last one
-// a leaf that spins; a file to map for `in_file` may come before them. Says "." when it is about to
-// call the first.
+// a leaf that spins. Before them may come a file to map: `/PATH` for in_file, or `pages:/PATH`,
+// each page of which becomes a mapping of its own, for in_pages. Says "." when it is about to call
+// the first.
 //
 // Every kind is a function in assembly with a frame of its own shape, none of them described by the
 // file: the tests write the rows (unwind_frames.cc). A kind calls the next one and has the label
@@ -54,10 +55,15 @@ FUNCTION(realigned,
 FUNCTION(in_register, "pop %rbx\nsub $16, %rsp\n" CALL_NEXT("in_register") NEVER);
 FUNCTION(moved, "push %rbx\nmov %rbp, %rbx\nmov $1, %ebp\nsub $8, %rsp\n" CALL_NEXT("moved") NEVER);
 
-// Calls code that a file's mapping holds; the mapping begins 1 MiB before 16 MiB of file offset,
-// and the code 16 bytes.
-FUNCTION(in_file,
-         "sub $24, %rsp\nmovabs $0x300000ffff0, %rax\ncall *%rax\n" LABEL("in_file_returns") NEVER);
+// Code that lies in the mapped file; where it is hit by a signal, the handler goes on with the
+// chain.
+static const void* volatile next_of_handler __attribute__((used));
+#define CALL_AT(name, address)                                                \
+  FUNCTION(name, "sub $24, %rsp\nmov %rdi, next_of_handler\nmovabs $" address \
+                 ", %rax\n"                                                   \
+                 "call *%rax\n" LABEL(#name "_returns") NEVER)
+CALL_AT(in_file, "0x300000ffff0");
+CALL_AT(in_pages, "0x40000000000");
 
 FUNCTION(leaf, SPIN("leaf"));
 FUNCTION(leaf_red_zone, "mov %rbp, -8(%rsp)\nmov $1, %ebp\n" SPIN("leaf_red_zone"));
@@ -71,7 +77,6 @@ FUNCTION(leaf_kernel,
              "leaf_kernel_spins") "jmp leaf_kernel_again\n");  // sched_yield
 
 // Hit by a signal, whose handler goes on with the chain.
-static const kind* volatile next_of_handler __attribute__((used));
 FUNCTION(hit, "sub $24, %rsp\nmov %rdi, next_of_handler\n" LABEL("hit_spins") NEVER);
 FUNCTION(hit_r11,
          "mov %rsp, %r11\nsub $56, %rsp\nmov %rdi, next_of_handler\n" LABEL("hit_r11_spins") NEVER);
@@ -104,12 +109,12 @@ static const struct {
 } kinds[] = {
 #define KIND(name) \
   { #name, name }
-    KIND(in_file),     KIND(plain),        KIND(clobber),  KIND(framed),
-    KIND(fallback),    KIND(by_rbx),       KIND(big),      KIND(realigned),
-    KIND(in_register), KIND(moved),        KIND(leaf),     KIND(leaf_red_zone),
-    KIND(leaf_r11),    KIND(leaf_indexed), KIND(leaf_plt), KIND(leaf_plt_pushed),
-    KIND(leaf_kernel), KIND(hit),          KIND(hit_r11),  KIND(own_frame_leaf),
-    KIND(endless),
+    KIND(in_file),         KIND(in_pages),    KIND(plain),        KIND(clobber),
+    KIND(framed),          KIND(fallback),    KIND(by_rbx),       KIND(big),
+    KIND(realigned),       KIND(in_register), KIND(moved),        KIND(leaf),
+    KIND(leaf_red_zone),   KIND(leaf_r11),    KIND(leaf_indexed), KIND(leaf_plt),
+    KIND(leaf_plt_pushed), KIND(leaf_kernel), KIND(hit),          KIND(hit_r11),
+    KIND(own_frame_leaf),  KIND(endless),
 };
 
 static kind find_kind(const char* name) {
@@ -140,13 +145,41 @@ static void take_signals(char* stack_top) {
   if (sigaltstack(&stack, NULL) || syscall(SYS_rt_sigaction, SIGILL, &action, NULL, 8)) _exit(4);
 }
 
-static void map_file(const char* path) {
+static int open_file(const char* path) {
   int fd = open(path, O_RDONLY);
 
-  if (mmap((void*)0x30000000000, 2 << 20, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED_NOREPLACE,
-           fd, (1 << 24) - (1 << 20)) == MAP_FAILED)
-    _exit(5);
-  close(fd);
+  if (fd < 0) _exit(5);
+  return fd;
+}
+
+static void map_code(unsigned long address, size_t bytes, int fd, off_t offset) {
+  if (mmap((void*)address, bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd,
+           offset) == MAP_FAILED)
+    _exit(6);
+}
+
+// Around 16 MiB of file offset; in_file's code lies 16 bytes before.
+static void map_file(const char* path) {
+  map_code(0x30000000000, 2 << 20, open_file(path), (1 << 24) - (1 << 20));
+}
+
+// With a page left out behind each.
+static void map_pages(const char* path) {
+  int fd = open_file(path);
+  off_t bytes = lseek(fd, 0, SEEK_END);
+
+  for (off_t at = 0; at < bytes; at += PAGE)
+    map_code(0x40000000000 + 2 * (unsigned long)at, PAGE, fd, at);
+}
+
+static int map_argument(const char* argument) {
+  if (argument[0] == '/')
+    map_file(argument);
+  else if (strncmp(argument, "pages:", 6) == 0)
+    map_pages(argument + 6);
+  else
+    return 0;
+  return 1;
 }
 
 int main(int count, char** arguments) {
@@ -157,12 +190,9 @@ int main(int count, char** arguments) {
   take_signals(make_stack(0x20000000000));
   own_frame[CONTEXT_RSP] = (unsigned long)own_frame;
   own_frame[CONTEXT_RIP] = (unsigned long)own_frame_spins;
-  if (count > 1 && strchr(arguments[1], '/')) {
-    map_file(arguments[1]);
-    arguments++;
-    count--;
-  }
-  for (int i = 1; i < count && i < 512; i++) chain[i - 1] = find_kind(arguments[i]);
+  int first = 1 + (count > 1 && map_argument(arguments[1]));
+
+  for (int i = first; i < count && i < 512; i++) chain[i - first] = find_kind(arguments[i]);
   if (write(STDOUT_FILENO, ".", 1) != 1) return 1;
   enter(chain, stack);
 }

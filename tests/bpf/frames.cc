@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <ostream>
 #include <stdexcept>
@@ -87,6 +89,19 @@ bool is_hit(const std::string& kind) { return kind.starts_with("hit"); }
 
 }  // namespace
 
+std::string write_code_file(const std::string& directory, const CodeBytes& code) {
+  const std::string path = directory + "/code";
+  std::ofstream file(path, std::ios::binary);
+  for (const auto& [offset, bytes] : code) {
+    file.seekp(static_cast<std::streamoff>(offset));
+    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
+  file.close();
+  if (!file) throw std::runtime_error("write " + path);
+  std::filesystem::resize_file(path, (code.rbegin()->first / 4096 + 1) * 4096);
+  return path;
+}
+
 std::string frames_path() { return PROFD_TEST_FRAMES; }
 
 std::uint64_t frames_label(const std::string& name) { return symbol(name).address; }
@@ -113,6 +128,7 @@ FrameRules frames_rules() {
       {"in_register", in_register_rule()},
       {"moved", saving_bx(saving_bp(rsp(24), PROFD_SAVED_REGISTER, PROFD_DWARF_RBX), at_cfa, -16)},
       {"in_file", rsp(32)},
+      {"in_pages", rsp(32)},
       {"leaf", rsp(8)},
       {"leaf_red_zone", saving_bp(rsp(8), at_cfa, -16)},
       {"leaf_r11", cfa_rule(kR11, 8)},

@@ -42,4 +42,14 @@ void PrintTo(const KnownFrame& frame, std::ostream* out);
 [[nodiscard]] std::vector<KnownFrame> frames_stack(const std::vector<std::string>& kinds);
 [[nodiscard]] std::vector<KnownFrame> frames_of(const StoredSample& sample);
 
+// A file of whole pages with these bytes at these offsets, for in_file and in_pages. Returns its
+// path.
+using CodeBytes = std::map<std::uint64_t, std::string>;
+[[nodiscard]] std::string write_code_file(const std::string& directory, const CodeBytes& code);
+
+// Where frames.c maps it.
+inline constexpr std::uint64_t kBoundaryOffset = std::uint64_t{1} << PROFD_PIECE_SHIFT;
+inline constexpr std::uint64_t kBoundaryAddress = 0x30000100000;  // of kBoundaryOffset
+inline constexpr std::uint64_t kPagesAddress = 0x40000000000;
+
 }  // namespace profd::test

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 #include <thread>
 
@@ -65,7 +67,10 @@ UnwindTest::UnwindTest() = default;
 UnwindTest::~UnwindTest() = default;
 
 void UnwindTest::SetUp() {
-  auto programs = Programs::load(Programs::built_in(), std::size_t{1} << 20);
+  std::string pattern = (std::filesystem::temp_directory_path() / "profd-unwind-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+  directory_ = pattern;
+  auto programs = Programs::load(Programs::built_in(), ring_bytes_);
   ASSERT_TRUE(programs) << programs.error().message;
   programs_.emplace(std::move(*programs));
   ASSERT_TRUE(programs_->list_tasks(static_cast<std::uint32_t>(::getpid())));
@@ -85,7 +90,10 @@ void UnwindTest::SetUp() {
   maps_->rules()[PROFD_RULE_INDEX_END].kind = PROFD_RULE_END;
 }
 
-void UnwindTest::TearDown() { EXPECT_EQ(sink_.untold(), 0U); }
+void UnwindTest::TearDown() {
+  EXPECT_EQ(sink_.untold(), 0U);
+  if (!directory_.empty()) std::filesystem::remove_all(directory_);
+}
 
 void UnwindTest::sample(std::vector<std::uint32_t> pids) {
   Target target;
@@ -171,6 +179,8 @@ void UnwindTest::install_none(const FileKey& file) {
   ASSERT_TRUE(maps_->put(key_of(file, 0), table));
 }
 
+void UnwindTest::remove(const FileKey& file) { maps_->erase(key_of(file, 0)); }
+
 void UnwindTest::raise_tables() {
   maps_->raise_generation();
   maps_->wait_for_running_programs();
@@ -179,7 +189,7 @@ void UnwindTest::raise_tables() {
 std::uint64_t UnwindTest::used_ns(const FileKey& file) { return maps_->used_ns(key_of(file, 0)); }
 
 std::vector<const StoredSample*> UnwindTest::collect(std::size_t count,
-                                                     const Condition& condition) {
+                                                     const SampleCondition& condition) {
   std::vector<const StoredSample*> found;
   rings_->drain();
   std::size_t next = sink_.samples.size();

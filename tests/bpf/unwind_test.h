@@ -22,6 +22,8 @@
 
 namespace profd::test {
 
+using SampleCondition = std::function<bool(const StoredSample&)>;
+
 class UnwindTest : public testing::Test {
  protected:
   UnwindTest();
@@ -42,16 +44,21 @@ class UnwindTest : public testing::Test {
   // Rows of the table that was installed last take these ones' place, unseen.
   void rewrite(const std::vector<UnwindRow>& rows);
   void install_none(const FileKey& file);
+  void remove(const FileKey& file);
   // Tables were added or taken away: true for every tick that begins after the call.
   void raise_tables();
   std::uint64_t used_ns(const FileKey& file);
 
   // Drains until so many samples that hold the condition have come since the call; fails after a
   // minute.
-  using Condition = std::function<bool(const StoredSample&)>;
-  std::vector<const StoredSample*> collect(std::size_t count, const Condition& condition);
+  std::vector<const StoredSample*> collect(std::size_t count, const SampleCondition& condition);
+
+  // Readable when user space was woken.
+  [[nodiscard]] int wake_fd() const { return rings_->wake_fd(); }
 
   RecordingSink sink_;
+  std::string directory_;  // for files of the test
+  std::size_t ring_bytes_ = std::size_t{1} << 20;
 
  private:
   class Records;

@@ -1,0 +1,281 @@
+// Stacks that meet a file without a table: what is sent is enough to unwind them on, as the
+// process's own registers, memory and maps say.
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "tests/bpf/frames.h"
+#include "tests/bpf/unwind_test.h"
+#include "tests/bpf/workload.h"
+
+namespace profd::test {
+namespace {
+
+constexpr std::uint64_t kStackTop = 0x10000000000 + (1 << 20);  // frames.c, main()
+
+user_regs_struct registers_by_ptrace(pid_t pid) {
+  user_regs_struct registers{};
+  EXPECT_EQ(::ptrace(PTRACE_SEIZE, pid, nullptr, nullptr), 0);
+  EXPECT_EQ(::ptrace(PTRACE_INTERRUPT, pid, nullptr, nullptr), 0);
+  EXPECT_EQ(::waitpid(pid, nullptr, 0), pid);
+  EXPECT_EQ(::ptrace(PTRACE_GETREGS, pid, nullptr, &registers), 0);
+  EXPECT_EQ(::ptrace(PTRACE_DETACH, pid, nullptr, nullptr), 0);
+  return registers;
+}
+
+std::array<std::uint64_t, PROFD_DWARF_REGISTERS> by_dwarf_number(const user_regs_struct& r) {
+  return {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp,
+          r.r8,  r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15};
+}
+
+std::vector<std::uint64_t> memory_of(std::uint32_t pid, std::uint64_t address, std::size_t words) {
+  const UniqueFd memory(::open(("/proc/" + std::to_string(pid) + "/mem").c_str(), O_RDONLY));
+  std::vector<std::uint64_t> read(words);
+  const auto bytes = static_cast<ssize_t>(words * sizeof(std::uint64_t));
+  EXPECT_EQ(::pread(memory.get(), read.data(), static_cast<std::size_t>(bytes),
+                    static_cast<off_t>(address)),
+            bytes);
+  return read;
+}
+
+// {start, end} of what /proc shows as executable, but for the kernel's own vsyscall page.
+using Ranges = std::set<std::pair<std::uint64_t, std::uint64_t>>;
+Ranges executable_ranges(std::uint32_t pid) {
+  std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
+  Ranges ranges;
+  for (std::string line; std::getline(maps, line);) {
+    std::uint64_t start = 0;
+    std::uint64_t end = 0;
+    char dash = 0;
+    std::string permissions;
+    std::istringstream(line) >> std::hex >> start >> dash >> end >> permissions;
+    if (permissions.at(2) == 'x' && start >> 63 == 0) ranges.emplace(start, end);
+  }
+  return ranges;
+}
+
+bool is_late(const StoredSample& sample) { return sample.view.user_end == PROFD_END_LATE; }
+
+SampleCondition late_in(const std::string& label) {
+  return [address = frames_label(label)](const StoredSample& sample) {
+    return is_late(sample) && sample.frame(0).address == address;
+  };
+}
+
+// More than what is sent of one.
+std::vector<std::string> large_stack() {
+  std::vector<std::string> kinds(400, "plain");  // of 48 bytes
+  kinds.emplace_back("leaf");
+  return kinds;
+}
+
+class UnwindLateTest : public UnwindTest {
+ protected:
+  Ranges told_ranges(std::uint32_t pid) const {
+    Ranges ranges;
+    for (const auto& [id, mapping] : sink_.mappings) {
+      if (mapping.process.tgid == pid) ranges.emplace(mapping.start, mapping.end);
+    }
+    return ranges;
+  }
+
+  // Gives the file of in_file, which lies on both sides of a piece's end, its rows.
+  void install_code(std::uint32_t pid, std::int32_t cfa_of_second) {
+    install(mapping_at(pid, kBoundaryAddress).file,
+            {{.offset = kBoundaryOffset - 16, .rule = cfa_rule(PROFD_DWARF_RSP, 8)},
+             {.offset = kBoundaryOffset, .rule = cfa_rule(PROFD_DWARF_RSP, cfa_of_second)},
+             {.offset = kBoundaryOffset + 64, .rule = {}}},
+            100);
+  }
+
+  // A call at the end of the first piece to `second`, at the beginning of the next one.
+  std::string write_boundary_file(const std::string& second) const {
+    using std::string_literals::operator""s;
+    return write_code_file(
+        directory_, {{kBoundaryOffset - 16, "\xe8\x0b\x00\x00\x00"s}, {kBoundaryOffset, second}});
+  }
+};
+
+const std::string kSpin = "\xeb\xfe";
+
+TEST_F(UnwindLateTest, AnInterruptedLeafComesWithAllItsRegistersAndItsStack) {
+  const Workload workload({"plain", "clobber", "leaf_r11"}, {.program = frames_path()});
+  raise_tables();
+  sample({workload.pid()});
+  const auto samples = collect(5, late_in("leaf_r11_spins"));
+  const auto registers = by_dwarf_number(registers_by_ptrace(static_cast<pid_t>(workload.pid())));
+  for (const StoredSample* sample : samples) {
+    const profd_late_stack& late = sample->late;
+    ASSERT_EQ(sample->view.user_frames.size(), 1U);
+    EXPECT_EQ(late.ip, sample->frame(0).address);
+    EXPECT_EQ(late.sp, registers[PROFD_DWARF_RSP]);
+    EXPECT_EQ(late.bp, registers[PROFD_DWARF_RBP]);
+    EXPECT_EQ(late.bx, registers[PROFD_DWARF_RBX]);
+    EXPECT_TRUE(std::ranges::equal(late.registers, registers));
+    EXPECT_EQ(late.lost, 0U);
+    EXPECT_EQ(late.signal_frames, 0U);
+    // From the red zone to the stack's end, behind which nothing can be read.
+    EXPECT_EQ(late.window_start, (late.sp - PROFD_RED_ZONE_BYTES) & ~7ULL);
+    EXPECT_EQ(sample->late_window.size(), (kStackTop - late.window_start) / 8);
+    EXPECT_EQ(sample->late_window,
+              memory_of(workload.pid(), late.window_start, sample->late_window.size()));
+  }
+}
+
+TEST_F(UnwindLateTest, ALargeStackComesUpToTheLimit) {
+  const Workload workload(large_stack(), {.program = frames_path()});
+  raise_tables();
+  sample({workload.pid()});
+  for (const StoredSample* sample : collect(5, late_in("leaf_spins"))) {
+    EXPECT_EQ(sample->late_window.size(), PROFD_LATE_WINDOW_BYTES / 8);
+    EXPECT_EQ(sample->late_window,
+              memory_of(workload.pid(), sample->late.window_start, sample->late_window.size()));
+  }
+}
+
+TEST_F(UnwindLateTest, AFrameThatRowsLedToComesWithWhatItKnows) {
+  const Workload workload({write_boundary_file(kSpin), "plain", "in_file", "leaf"},
+                          {.program = frames_path()});
+  sample({workload.pid()});
+  install_code(workload.pid(), 8);
+  raise_tables();
+  const auto samples = collect(5, [](const StoredSample& sample) {
+    return is_late(sample) && sample.frame(0).address == kBoundaryAddress;
+  });
+  const user_regs_struct registers = registers_by_ptrace(static_cast<pid_t>(workload.pid()));
+  const std::vector<KnownFrame> expected = {
+      {kBoundaryAddress, PROFD_FRAME_INTERRUPTED},
+      {kBoundaryAddress - 11, PROFD_FRAME_ROW},
+      {frames_label("in_file_returns"), PROFD_FRAME_ROW},
+  };
+  for (const StoredSample* sample : samples) {
+    EXPECT_EQ(frames_of(*sample), expected);
+    EXPECT_EQ(sample->late.sp, registers.rsp + 16);
+    EXPECT_EQ(sample->late.bp, registers.rbp);
+    EXPECT_EQ(sample->late.bx, registers.rbx);
+    EXPECT_EQ(sample->late.window_start, sample->late.sp);
+    for (const std::uint64_t value : sample->late.registers) EXPECT_EQ(value, 0U);
+  }
+}
+
+TEST_F(UnwindLateTest, AFrameBelowASignalComesWithAllItsRegisters) {
+  using std::string_literals::operator""s;
+  const std::string code = "\x49\xbb\x11\x22\x33\x44\x55\x66\x77\x08\x0f\x0b"s;  // mov r11; ud2
+  const Workload workload({write_boundary_file(code), "plain", "in_file", "clobber", "leaf"},
+                          {.program = frames_path()});
+  sample({workload.pid()});
+  const StoredMapping mapping = mapping_at(workload.pid(), frames_label("enter"));
+  install(mapping.file, frames_rows(frames_rules(), mapping));
+  raise_tables();
+  for (const StoredSample* sample : collect(5, late_in("leaf_spins"))) {
+    ASSERT_EQ(sample->view.user_frames.size(), 5U);
+    EXPECT_EQ(sample->frame(4).address, kBoundaryAddress + 10);
+    EXPECT_EQ(sample->frame(4).how, PROFD_FRAME_SIGNAL);
+    EXPECT_EQ(sample->late.signal_frames, 1U);
+    EXPECT_EQ(sample->late.registers[11], 0x0877665544332211U);
+    EXPECT_EQ(sample->late.registers[PROFD_DWARF_RSP], sample->late.sp);
+    EXPECT_LT(sample->late.sp, kStackTop);
+    EXPECT_EQ(sample->late_window,
+              memory_of(workload.pid(), sample->late.window_start, sample->late_window.size()));
+  }
+}
+
+TEST_F(UnwindLateTest, LostRegistersAreMarked) {
+  using std::string_literals::operator""s;
+  FrameRules rules = frames_rules();
+  rules["clobber"].rbp_saved = PROFD_SAVED_LOST;
+  // Calls the next kind.
+  const std::string code = "\x48\x8b\x07\x48\x83\xc7\x08\xff\xd0\x0f\x0b"s;
+  const Workload workload({write_boundary_file(code), "in_file", "clobber", "leaf"},
+                          {.program = frames_path()});
+  sample({workload.pid()});
+  const StoredMapping mapping = mapping_at(workload.pid(), frames_label("enter"));
+  install(mapping.file, frames_rows(rules, mapping));
+  raise_tables();
+  for (const StoredSample* sample : collect(5, late_in("leaf_spins"))) {
+    ASSERT_EQ(sample->view.user_frames.size(), 3U);
+    EXPECT_EQ(sample->frame(2).address, kBoundaryAddress + 9);
+    EXPECT_EQ(sample->late.lost, PROFD_LOST_BP);
+  }
+}
+
+TEST_F(UnwindLateTest, AllExecutableMappingsOfTheProcessAreTold) {
+  CodeBytes pages;
+  for (std::uint64_t i = 0; i < 100; ++i) pages[i * 4096] = kSpin;
+  const Workload workload({"pages:" + write_code_file(directory_, pages), "plain", "leaf"},
+                          {.program = frames_path()});
+  raise_tables();
+  sample({workload.pid()});
+  const StoredSample* late = collect(1, late_in("leaf_spins")).front();
+  EXPECT_EQ(late->view.mapping_ids.size(), 1U);
+  const Ranges ranges = executable_ranges(workload.pid());
+  EXPECT_GT(ranges.size(), 100U);
+  EXPECT_EQ(told_ranges(workload.pid()), ranges);
+}
+
+TEST_F(UnwindLateTest, SomeOfVeryManyMappingsAreTold) {
+  CodeBytes pages;
+  for (std::uint64_t i = 0; i < 5000; ++i) pages[i * 4096] = kSpin;
+  const Workload workload({"pages:" + write_code_file(directory_, pages), "plain", "leaf"},
+                          {.program = frames_path()});
+  raise_tables();
+  sample({workload.pid()});
+  const StoredSample* late = collect(1, late_in("leaf_spins")).front();
+  const std::size_t told = told_ranges(late->view.process.tgid).size();
+  EXPECT_GT(told, 100U);
+  EXPECT_LT(told, 2000U);
+}
+
+TEST_F(UnwindLateTest, ALateStackWakesUserSpaceEachTime) {
+  const Workload workload({"plain", "leaf"}, {.program = frames_path()});
+  raise_tables();
+  sample({workload.pid()});
+  for (int i = 0; i < 3; ++i) {
+    (void)collect(1, late_in("leaf_spins"));
+    pollfd wake{.fd = wake_fd(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(::poll(&wake, 1, 60'000), 1);
+  }
+}
+
+class UnwindLateInASmallRingTest : public UnwindLateTest {
+ protected:
+  void SetUp() override {
+    ring_bytes_ = 64 << 10;
+    UnwindLateTest::SetUp();
+  }
+};
+
+TEST_F(UnwindLateInASmallRingTest, AStackWithoutItsRestIsSentWhereTheRingFillsUp) {
+  const Workload workload(large_stack(), {.program = frames_path()});
+  raise_tables();
+  sample({workload.pid()});
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // nobody drains
+  (void)collect(1, is_late);
+  const auto ends_with = [](profd_user_end end) {
+    return [end](const StoredSample& sample) { return sample.view.user_end == end; };
+  };
+  EXPECT_GT(std::ranges::count_if(sink_.samples, ends_with(PROFD_END_LATE)), 0);
+  EXPECT_GT(std::ranges::count_if(sink_.samples, ends_with(PROFD_END_TABLE_LATE)), 0);
+}
+
+TEST_F(UnwindLateTest, NothingIsLateBeforeAnyoneMakesTables) {
+  const Workload workload({"framed", "leaf"}, {.program = frames_path()});
+  sample({workload.pid()});
+  const auto samples =
+      collect(20, [](const StoredSample& sample) { return !sample.view.user_frames.empty(); });
+  for (const StoredSample* sample : samples) EXPECT_FALSE(is_late(*sample));
+}
+
+}  // namespace
+}  // namespace profd::test
