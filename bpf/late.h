@@ -44,15 +44,7 @@ __noinline int profd_tell_slot(__u64 entry)
 	return profd_announce_mapping(scratch, memory) ? PROFD_TELL_TOLD : PROFD_TELL_NO_ROOM;
 }
 
-static __always_inline bool profd_read_slots(struct profd_scratch *scratch, __u64 leaf)
-{
-	__u64 slots = (leaf & ~255ULL) + bpf_core_field_offset(struct maple_range_64, slot);
-
-	return profd_read_pivots(scratch, leaf) &&
-	       !bpf_probe_read_kernel(scratch->slots, sizeof(scratch->slots), (void *)slots);
-}
-
-/* All slots of one leaf. The last one may hold something else: a pivot says where the leaf ends. */
+/* All slots of one leaf. */
 static long profd_tell_leaf(__u32 index, struct profd_listing *listing)
 {
 	struct profd_scratch *scratch = listing->scratch;

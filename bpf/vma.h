@@ -87,6 +87,15 @@ static __always_inline __u64 profd_maple_leaf(struct profd_scratch *scratch, __u
 	return node;
 }
 
+/* Reads all of a leaf. The last slot may hold something else: a pivot says where the leaf ends. */
+static __always_inline bool profd_read_slots(struct profd_scratch *scratch, __u64 leaf)
+{
+	__u64 slots = (leaf & ~255ULL) + bpf_core_field_offset(struct maple_range_64, slot);
+
+	return profd_read_pivots(scratch, leaf) &&
+	       !bpf_probe_read_kernel(scratch->slots, sizeof(scratch->slots), (void *)slots);
+}
+
 /* Fills in found_*; false where the entry is no VMA of this mm. */
 static __always_inline bool profd_read_vma(struct profd_scratch *scratch, __u64 entry)
 {
