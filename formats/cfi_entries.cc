@@ -9,6 +9,11 @@ namespace {
 constexpr std::uint32_t kLength64 = 0xffffffff;
 constexpr std::uint64_t kMaxCodeAlignment = 16;
 constexpr std::uint64_t kReturnAddressColumn = 16;
+
+// A CIE may be read again for each of a million FDEs, so its parts have an end: real ones have
+// letters like "zPLR" and about ten bytes of instructions.
+constexpr std::size_t kMaxAugmentationBytes = 16;
+constexpr std::size_t kMaxCieInstructionBytes = 256;
 constexpr std::int64_t kGoDataAlignment = -4;  // everyone else's is -8
 
 struct Length {
@@ -45,7 +50,7 @@ struct Augmentation {
 
 std::optional<Augmentation> read_augmentation(Cursor& cursor, std::string_view body) {
   const std::size_t start = cursor.offset();
-  const std::size_t end = body.find('\0', start);
+  const std::size_t end = body.substr(0, start + kMaxAugmentationBytes).find('\0', start);
   if (end == std::string_view::npos) return std::nullopt;
   const std::string_view text = cursor.read_bytes(end - start);
   cursor.read<std::uint8_t>();
@@ -158,7 +163,8 @@ std::optional<CfiCie> read_cie(const CfiSection& section, const CfiEntry& entry)
     if (!read_augmentation_data(augmentation->letters, data, cie)) return std::nullopt;
   }
   const bool usable = cursor.ok() && column == kReturnAddressColumn && cie.code_alignment > 0 &&
-                      cie.code_alignment <= kMaxCodeAlignment;
+                      cie.code_alignment <= kMaxCodeAlignment &&
+                      cursor.remaining() <= kMaxCieInstructionBytes;
   if (!usable) return std::nullopt;
   cie.instructions_vaddr = section.vaddr + entry.body_position + cursor.offset();
   cie.instructions = cursor.read_bytes(cursor.remaining());

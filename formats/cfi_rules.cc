@@ -26,7 +26,7 @@ enum : std::uint8_t {
 constexpr std::int64_t kSigcontextRbp = 80;
 constexpr std::int64_t kSigcontextRbx = 88;
 constexpr std::int64_t kSigcontextRsp = 120;
-constexpr std::int64_t kSigcontextIp = 8 * PROFD_SIGCONTEXT_IP;
+constexpr std::int64_t kSigcontextIp = std::int64_t{8} * PROFD_SIGCONTEXT_IP;
 
 // Reads operations one by one; each answers whether it was the one.
 class Operations {

@@ -15,6 +15,7 @@ namespace profd {
 namespace {
 
 constexpr std::uint64_t kMaxNamesBytes = std::uint64_t{1} << 20;
+constexpr std::size_t kMaxNameBytes = 64;  // longer ones are none that is looked for
 constexpr std::uint64_t kMaxPackedBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kEhFrameHeaderBytes = 16;
 constexpr Elf64_Word kCompressedByZlib = 1;  // ELFCOMPRESS_*; glibc 2.36 doesn't know zstd's yet
@@ -71,7 +72,8 @@ Result<CodeFile> CodeFile::open(int fd) {
 
 std::string_view CodeFile::name_of(const Elf64_Shdr& section) const {
   if (section.sh_name >= section_names_.size()) return {};
-  const std::string_view rest = std::string_view(section_names_).substr(section.sh_name);
+  const std::string_view rest =
+      std::string_view(section_names_).substr(section.sh_name, kMaxNameBytes);
   return rest.substr(0, rest.find('\0'));
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <optional>
 
 namespace profd {
@@ -16,6 +17,7 @@ constexpr std::uint64_t kSlotBytes = 16;
 constexpr std::uint64_t kShortSlotBytes = 8;  // .plt.got
 constexpr std::uint64_t kMaxEntryBytes = 128;
 constexpr std::size_t kMaxPlts = 16;
+constexpr std::size_t kMaxKnown = 65536;  // between two functions
 
 // From rsp at the restorer, where the kernel's struct ucontext begins, to its struct sigcontext.
 constexpr std::int32_t kSigcontextOffset = 40;
@@ -84,6 +86,14 @@ std::size_t padding_bytes(std::string_view code) {
   return bytes == 0 || bytes > rest.size() ? 0 : prefixes + bytes;
 }
 
+// string_view's own search is slow in code that is full of the first byte.
+std::size_t find_tail(std::string_view code, std::size_t from) {
+  const void* found =
+      ::memmem(code.data() + from, code.size() - from, kRestorerTail.data(), kRestorerTail.size());
+  return found == nullptr ? std::string_view::npos
+                          : static_cast<std::size_t>(static_cast<const char*>(found) - code.data());
+}
+
 // In code that ends with the restorer's tail's first byte: where the mov begins; npos: another one.
 // mov $15, %eax is one too, but not with a prefix that makes it another register's.
 std::size_t find_mov(std::string_view code, std::size_t tail) {
@@ -132,7 +142,7 @@ std::string_view UncoveredCode::view(std::uint64_t offset, std::uint64_t bytes) 
                     block_.size() - (offset - block_offset_) >= bytes;
   if (!held) {
     const std::uint64_t wanted = std::min({kBlockBytes, bytes_left_, code_end_ - offset});
-    if (bytes > bytes_left_) bytes_left_ = 0;
+    if (bytes > bytes_left_) over_limit_ = true;
     if (bytes > wanted) return {};
     bytes_left_ -= wanted;
     block_offset_ = offset;
@@ -173,18 +183,31 @@ std::vector<UnwindRow> UncoveredCode::rows_of(std::uint64_t begin, std::uint64_t
   return rows;
 }
 
+// Neighbours with one rule, as the entries of a PLT, become one part.
+void UncoveredCode::add(std::vector<Known>& known, const Known& part) {
+  const bool continues = !known.empty() && known.back().end == part.begin &&
+                         std::memcmp(&known.back().rule, &part.rule, sizeof part.rule) == 0;
+  if (continues) {
+    known.back().end = part.end;
+  } else if (known.size() < kMaxKnown) {
+    known.push_back(part);
+  } else {
+    over_limit_ = true;
+  }
+}
+
 void UncoveredCode::find_restorers(std::uint64_t begin, std::uint64_t end,
                                    std::vector<Known>& known) {
   constexpr std::uint64_t kOverlap = 16;
   for (std::uint64_t at = begin; at < end; at += kBlockBytes - kOverlap) {
     const std::string_view code = view(at, std::min(kBlockBytes, end - at));
     if (code.empty()) return;
-    for (std::size_t tail = code.find(kRestorerTail); tail != std::string_view::npos;
-         tail = code.find(kRestorerTail, tail + 1)) {
+    for (std::size_t tail = find_tail(code, 0); tail != std::string_view::npos;
+         tail = find_tail(code, tail + 1)) {
       const std::size_t mov = find_mov(code, tail);
       if (mov == std::string_view::npos) continue;
       const std::uint64_t first = std::max(begin, at + mov - (at + mov > begin ? 1 : 0));
-      known.push_back({first, at + tail + kRestorerTail.size(), signal_rule()});
+      add(known, {first, at + tail + kRestorerTail.size(), signal_rule()});
     }
   }
 }
@@ -206,9 +229,8 @@ void UncoveredCode::add_plt_slot(std::uint64_t offset, std::string_view code,
   const std::uint64_t end = offset + code.size();
   const bool is_short = code.size() < kSlotBytes;
   if (!is_short && code.starts_with("\xff\x35"sv)) {  // the first, with a word pushed: push; jmp
-    known.push_back({offset, offset + 6, rsp_rule(16)});
-    known.push_back({offset + 6, end, rsp_rule(24)});
-    return;
+    add(known, {offset, offset + 6, rsp_rule(16)});
+    return add(known, {offset + 6, end, rsp_rule(24)});
   }
   const bool has_endbr = code.starts_with("\xf3\x0f\x1e\xfa"sv);
   const auto rule = [&]() -> std::optional<profd_rule> {
@@ -219,7 +241,7 @@ void UncoveredCode::add_plt_slot(std::uint64_t offset, std::string_view code,
     if (code.starts_with("\xff\x25"sv)) return rsp_rule(8);
     return std::nullopt;
   }();
-  if (rule) known.push_back({offset, end, *rule});
+  if (rule) add(known, {offset, end, *rule});
 }
 
 // The function's end is known where the next one's begin is, or the first call doesn't return.
@@ -229,7 +251,7 @@ void UncoveredCode::find_entry(std::uint64_t begin, std::uint64_t end, std::vect
   if (!begins_as_entry(code)) return;
   const bool ends_here = end - entry_ <= kMaxEntryBytes;
   const std::uint64_t bytes = ends_here ? end - entry_ : entry_bytes(code);
-  if (bytes > 0) known.push_back({entry_, entry_ + bytes, end_rule()});
+  if (bytes > 0) add(known, {entry_, entry_ + bytes, end_rule()});
 }
 
 }  // namespace profd

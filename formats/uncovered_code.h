@@ -29,8 +29,8 @@ class UncoveredCode {
   // The rows of file offsets [begin, end), which must rise from call to call; the first is at
   // `begin`. None: only padding.
   [[nodiscard]] std::vector<UnwindRow> rows_of(std::uint64_t begin, std::uint64_t end);
-  // So much code has no CFI that not all of it was looked at.
-  [[nodiscard]] bool is_over_limit() const { return bytes_left_ == 0; }
+  // There was more such code than is looked at, or more known parts in it than are taken.
+  [[nodiscard]] bool is_over_limit() const { return over_limit_; }
 
  private:
   struct Known {
@@ -43,7 +43,8 @@ class UncoveredCode {
   [[nodiscard]] bool is_padding(std::uint64_t begin, std::uint64_t end);
   void find_restorers(std::uint64_t begin, std::uint64_t end, std::vector<Known>& known);
   void find_plt(std::uint64_t begin, std::uint64_t end, std::vector<Known>& known);
-  static void add_plt_slot(std::uint64_t offset, std::string_view code, std::vector<Known>& known);
+  void add(std::vector<Known>& known, const Known& part);
+  void add_plt_slot(std::uint64_t offset, std::string_view code, std::vector<Known>& known);
   void find_entry(std::uint64_t begin, std::uint64_t end, std::vector<Known>& known);
 
   const CodeFile& file_;
@@ -53,6 +54,7 @@ class UncoveredCode {
   std::string block_;
   std::uint64_t block_offset_ = 0;
   std::uint64_t bytes_left_;
+  bool over_limit_ = false;
 };
 
 }  // namespace profd
