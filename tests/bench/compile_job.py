@@ -1,5 +1,6 @@
 """A compile job: hundreds of short-lived compilers, every tick of which is to be delivered, complete, and nearly free."""
 
+import collections
 import json
 import os
 import subprocess
@@ -68,6 +69,7 @@ def cpu_of(pid: int) -> float:
 
 def report(slower: list, results: list, rounds: int) -> None:
     taken = written = complete = user = 0
+    reasons = collections.Counter()
     for directory, _ in results:
         summary = json.loads((directory / "session.json").read_text())
         taken += summary["ledger"]["taken"]
@@ -75,8 +77,12 @@ def report(slower: list, results: list, rounds: int) -> None:
         chosen = [p for p in summary["profiles"] if p["comm"] in COMPILERS]
         complete += sum(p["complete_samples"] for p in chosen)
         user += sum(p["user_samples"] for p in chosen)
+        for profile in chosen:
+            reasons.update(profile["incomplete"])
     row(f"compile job of {FILES} files: ticks delivered", f"{100 * written / taken:.2f} %", "-", ">= 99.9 %")
     row("  complete user stacks", f"{100 * complete / user:.2f} % of {user}", "-", ">= 99.5 %")
+    if reasons:
+        print("    incomplete:", ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items())))
     row(f"  slowed, 99 Hz, {rounds} rounds", interval(slower), "-", "<= 1 %")
     minutes = [minute for _, minute in results]
     row("  own CPU seconds a minute, parser too", f"{sum(minutes) / len(minutes):.3f}", "-", "<= 0.15")
