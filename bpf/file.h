@@ -29,6 +29,13 @@ static __always_inline __s64 profd_ctime_ns(struct inode *inode)
 	       BPF_CORE_READ(plain, i_ctime.tv_nsec);
 }
 
+#define PROFD_FUSE_MAGIC 0x65735546 /* FUSE_SUPER_MAGIC */
+
+static __always_inline bool profd_is_on_fuse(struct file *file)
+{
+	return file && BPF_CORE_READ(file, f_inode, i_sb, s_magic) == PROFD_FUSE_MAGIC;
+}
+
 static __always_inline void profd_file_key_of(struct file *file, struct profd_file_key *key)
 {
 	struct inode *inode = file ? BPF_CORE_READ(file, f_inode) : NULL;

@@ -130,6 +130,7 @@ struct path {
 
 struct super_block {
 	__u32 s_dev;
+	unsigned long s_magic;
 };
 
 struct timespec64 {

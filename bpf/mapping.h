@@ -37,6 +37,7 @@ static __always_inline void profd_describe_mapping(struct profd_scratch *scratch
 	mapping->kind = profd_mapping_kind_of(scratch);
 	mapping->file_offset =
 		mapping->kind == PROFD_MAPPING_FILE ? scratch->found_pgoff << PROFD_PAGE_SHIFT : 0;
+	mapping->on_fuse = profd_is_on_fuse((void *)scratch->found_file);
 	profd_file_key_of((void *)scratch->found_file, &mapping->file);
 
 	hash = profd_hash_process(&mapping->process);

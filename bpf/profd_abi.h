@@ -170,7 +170,8 @@ struct profd_mapping {
 	struct profd_file_key file;
 	__u32 kind;
 	__u16 name_bytes;
-	__u16 names_cut;
+	__u8 names_cut;
+	__u8 on_fuse; /* 1: another process answers for the file, or never does */
 };
 
 /* Sent before the first sample of its CPU of a process image, and again when its comm changes.
@@ -246,7 +247,7 @@ struct profd_running_code {
 	__u64 end;
 	__u64 file_offset; /* bytes */
 	__u32 tgid;	   /* in profd's PID namespace */
-	__u32 reserved;
+	__u32 on_fuse;	   /* as in profd_mapping */
 };
 
 /* The key of a table (struct profd_table in unwind_rows.h). */

@@ -49,6 +49,7 @@ static __always_inline void profd_list_file(struct profd_file_listing *listing, 
 
 	if (!scratch->found_file)
 		return;
+	code.on_fuse = profd_is_on_fuse((void *)scratch->found_file);
 	profd_file_key_of((void *)scratch->found_file, &code.file);
 	bpf_seq_write(listing->out, &code, sizeof(code));
 	listing->listed++;
@@ -61,11 +62,7 @@ static long profd_list_leaf(__u32 index, struct profd_file_listing *listing)
 	__u64 leaf = profd_maple_leaf(scratch, listing->next);
 	__u64 last = scratch->node_last;
 
-	if (leaf <= 1 || !profd_read_pivots(scratch, leaf))
-		return 1;
-	__u64 slots = (leaf & ~255ULL) + bpf_core_field_offset(struct maple_range_64, slot);
-
-	if (bpf_probe_read_kernel(scratch->slots, sizeof(scratch->slots), (void *)slots))
+	if (leaf <= 1 || !profd_read_slots(scratch, leaf))
 		return 1;
 	for (__u32 i = 0; i < PROFD_MAPLE_SLOTS; i++) {
 		__u64 pivot = i < PROFD_MAPLE_RANGE_PIVOTS ? scratch->pivots[i] : last;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <new>
 #include <string_view>
@@ -40,12 +41,15 @@ Result<std::string> encoded(const Result<T>& result) {
   return parser::encode(*result);
 }
 
-Result<std::string> find_symbols(int fd, int addresses_fd) {
+Result<std::string> find_symbols(const Request& request, int fd, int addresses_fd) {
   const auto addresses = read_addresses(addresses_fd);
   if (!addresses) return addresses.error();
-  const auto symbols = find_elf_symbols(fd, *addresses);
+  SymbolBudget budget{.table_bytes = request.words[0],
+                      .time = std::chrono::nanoseconds(request.words[1])};
+  auto symbols = find_elf_symbols(fd, *addresses, budget);
   if (!symbols) return symbols.error();
-  return parser::encode(*symbols);
+  return parser::encode(
+      parser::FoundSymbols{.table_bytes_left = budget.table_bytes, .symbols = std::move(*symbols)});
 }
 
 Result<std::string> carry_out(const Request& request, const std::vector<UniqueFd>& files) {
@@ -60,7 +64,7 @@ Result<std::string> carry_out(const Request& request, const std::vector<UniqueFd
     case Operation::kReadElfSummary:
       return encoded(read_elf_summary(file));
     case Operation::kFindElfSymbols:
-      return find_symbols(file, second);
+      return find_symbols(request, file, second);
     case Operation::kStart:
       break;
   }

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -44,6 +45,11 @@ bool reap(pid_t process, milliseconds limit) {
   return ::waitpid(process, nullptr, WNOHANG) != 0;
 }
 
+bool is_owned_by_root(int fd) {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 && status.st_uid == 0;
+}
+
 class Client final : public Parser {
  public:
   Client(const ParserLimits& limits, SpawnChild spawn)
@@ -57,8 +63,8 @@ class Client final : public Parser {
   Result<UnwindSource> read_unwind_source(int fd, const DigestKey& key) override;
   Result<std::string> make_unwind_table(int fd, int debug_fd) override;
   Result<ElfSummary> read_elf_summary(int fd) override;
-  Result<std::vector<ElfSymbol>> find_elf_symbols(
-      int fd, std::span<const std::uint64_t> addresses) override;
+  Result<std::vector<ElfSymbol>> find_elf_symbols(int fd, std::span<const std::uint64_t> addresses,
+                                                  SymbolBudget& budget) override;
 
   [[nodiscard]] pid_t child() const override { return child_; }
   [[nodiscard]] std::uint64_t restarts() const override { return restarts_; }
@@ -199,15 +205,25 @@ Result<ElfSummary> Client::read_elf_summary(int fd) {
   return decode_elf_summary(*bytes);
 }
 
+// The time is charged here, since a child that hangs or dies tells none.
 Result<std::vector<ElfSymbol>> Client::find_elf_symbols(int fd,
-                                                        std::span<const std::uint64_t> addresses) {
+                                                        std::span<const std::uint64_t> addresses,
+                                                        SymbolBudget& budget) {
   const auto list =
       make_sealed({reinterpret_cast<const char*>(addresses.data()), addresses.size_bytes()});
   if (!list) return list.error();
   const int files[] = {fd, list->get()};
-  const auto bytes = call({.operation = Operation::kFindElfSymbols}, files);
+  const auto time = std::max(std::chrono::nanoseconds(budget.time), std::chrono::nanoseconds(0));
+  const Clock::time_point started = Clock::now();
+  const auto bytes = call({.operation = Operation::kFindElfSymbols,
+                           .words = {budget.table_bytes, static_cast<std::uint64_t>(time.count())}},
+                          files);
+  if (!is_owned_by_root(fd)) budget.time -= Clock::now() - started;
   if (!bytes) return bytes.error();
-  return decode_elf_symbols(*bytes);
+  auto found = decode_found_symbols(*bytes);
+  if (!found) return found.error();
+  budget.table_bytes = std::min(budget.table_bytes, found->table_bytes_left);
+  return std::move(found->symbols);
 }
 
 }  // namespace

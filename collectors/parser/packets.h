@@ -23,7 +23,7 @@ enum class Operation : std::uint32_t {
   kReadUnwindSource,  // a file; words are the digest key
   kMakeUnwindTable,   // a file and perhaps its debug file
   kReadElfSummary,    // a file
-  kFindElfSymbols,    // a file and one with the addresses, 8 bytes each
+  kFindElfSymbols,    // a file and one with the addresses, 8 bytes each; the budget
 };
 
 struct Request {

@@ -47,8 +47,9 @@ class Parser {
   virtual Result<UnwindSource> read_unwind_source(int fd, const DigestKey& key) = 0;
   virtual Result<std::string> make_unwind_table(int fd, int debug_fd) = 0;
   virtual Result<ElfSummary> read_elf_summary(int fd) = 0;
-  virtual Result<std::vector<ElfSymbol>> find_elf_symbols(
-      int fd, std::span<const std::uint64_t> addresses) = 0;
+  virtual Result<std::vector<ElfSymbol>> find_elf_symbols(int fd,
+                                                          std::span<const std::uint64_t> addresses,
+                                                          SymbolBudget& budget) = 0;
 
   [[nodiscard]] virtual pid_t child() const = 0;  // for tests and status
   [[nodiscard]] virtual std::uint64_t restarts() const = 0;

@@ -105,17 +105,20 @@ Result<ElfSummary> decode_elf_summary(std::string_view bytes) {
   return summary;
 }
 
-std::string encode(std::span<const ElfSymbol> symbols) {
+std::string encode(const FoundSymbols& found) {
   Writer writer;
-  for (const ElfSymbol& symbol : symbols) {
+  writer.add(found.table_bytes_left);
+  for (const ElfSymbol& symbol : found.symbols) {
     writer.add(symbol.address).add(symbol.bytes).add(symbol.name);
   }
   return writer.take();
 }
 
-Result<std::vector<ElfSymbol>> decode_elf_symbols(std::string_view bytes) {
+Result<FoundSymbols> decode_found_symbols(std::string_view bytes) {
   Cursor cursor(bytes);
-  std::vector<ElfSymbol> symbols;
+  FoundSymbols found;
+  found.table_bytes_left = cursor.read<std::uint64_t>();
+  std::vector<ElfSymbol>& symbols = found.symbols;
   while (cursor.ok() && cursor.remaining() > 0) {
     ElfSymbol symbol;
     symbol.address = cursor.read<std::uint64_t>();
@@ -126,7 +129,7 @@ Result<std::vector<ElfSymbol>> decode_elf_symbols(std::string_view bytes) {
     symbols.push_back(std::move(symbol));
   }
   if (!at_end(cursor)) return malformed();
-  return symbols;
+  return found;
 }
 
 }  // namespace profd::parser

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <span>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,12 +14,17 @@
 
 namespace profd::parser {
 
+struct FoundSymbols {
+  std::uint64_t table_bytes_left = 0;  // of the budget
+  std::vector<ElfSymbol> symbols;
+};
+
 [[nodiscard]] std::string encode(const UnwindSource& source);
 [[nodiscard]] std::string encode(const ElfSummary& summary);
-[[nodiscard]] std::string encode(std::span<const ElfSymbol> symbols);
+[[nodiscard]] std::string encode(const FoundSymbols& found);
 
 [[nodiscard]] Result<UnwindSource> decode_unwind_source(std::string_view bytes);
 [[nodiscard]] Result<ElfSummary> decode_elf_summary(std::string_view bytes);
-[[nodiscard]] Result<std::vector<ElfSymbol>> decode_elf_symbols(std::string_view bytes);
+[[nodiscard]] Result<FoundSymbols> decode_found_symbols(std::string_view bytes);
 
 }  // namespace profd::parser

@@ -10,6 +10,7 @@
 #include <array>
 #include <climits>
 #include <cstdio>
+#include <fstream>
 
 #include <boost/container_hash/hash.hpp>
 
@@ -19,6 +20,7 @@ namespace {
 // O_NONBLOCK: a write lease would stall an open of a regular file for 45 s.
 constexpr int kReadFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 constexpr off_t kMaxFileBytes = off_t{4} << 30;
+constexpr const char* kOnFuse = "on a FUSE file system, which may not answer";
 constexpr std::string_view kDeletedSuffix = " (deleted)";
 constexpr std::size_t kMaxFiles = 65'536;
 constexpr std::chrono::seconds kRetryInterval{1};
@@ -36,6 +38,38 @@ bool same_content(const FileKey& key, const struct stat& status) {
   if (key.size_bytes != static_cast<std::uint64_t>(status.st_size)) return false;
   if (key.ctime_ns == nanoseconds(status.st_ctim)) return true;
   return key.inode == status.st_ino && nanoseconds(status.st_mtim) <= key.ctime_ns;
+}
+
+// Of the kernel's own encoding in a key.
+bool is_on_device(int place, std::uint32_t device) {
+  constexpr unsigned kMinorBits = 20;
+  struct statx status {};
+  // Without asking the file system: a FUSE one may not answer.
+  return ::statx(place, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &status) == 0 &&
+         (status.stx_dev_major << kMinorBits | status.stx_dev_minor) == device;
+}
+
+// The first value of a line of /proc/self/fdinfo/N that begins so; empty: none.
+std::string mount_id_of(int fd) {
+  std::ifstream info("/proc/self/fdinfo/" + std::to_string(fd));
+  std::string field;
+  std::string value;
+  while (info >> field >> value) {
+    if (field == "mnt_id:") return value;
+  }
+  return {};
+}
+
+// By the list of mounts, which needs no answer of theirs. What isn't in the list counts as one.
+bool may_be_fuse(int place) {
+  const std::string id = mount_id_of(place);
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    if (!line.starts_with(id + " ")) continue;
+    const auto separator = line.find(" - ");
+    return separator == std::string::npos || line.compare(separator + 3, 4, "fuse") == 0;
+  }
+  return true;
 }
 
 struct Opened {
@@ -57,6 +91,8 @@ Opened open_regular(const UniqueFd& place, const FileKey& key) {
   Opened opened;
   if (!place.valid()) {
     opened.error = fail_errno("open").message;
+  } else if (!is_on_device(place.get(), key.device) && may_be_fuse(place.get())) {
+    opened.error = kOnFuse;
   } else if (::fstat(place.get(), &opened.status) != 0) {
     opened.error = fail_errno("fstat").message;
   } else {
@@ -74,11 +110,12 @@ UniqueFd place_of_link(const std::string& link) {
   return UniqueFd(::open(link.c_str(), O_PATH | O_CLOEXEC));
 }
 
-// The kernel's names of a file hold no links: one that is there now was laid for us.
+// The kernel's names of a file hold no links: one that is there now was laid for us. Nor does it
+// have to ask a file system for what was run just now.
 UniqueFd place_of_names(const std::string& path) {
   open_how how{};
   how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED;
   return UniqueFd(
       static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how))));
 }
@@ -132,7 +169,15 @@ MappedFile from_names(const MappingView& mapping, const std::string& error) {
   return file;
 }
 
+// Whatever is asked of it may be answered by nobody, and can't be interrupted then.
+MappedFile unopened_on_fuse(const MappingView& mapping) {
+  return {.key = mapping.file,
+          .path = mapping.names.empty() ? "?" : path_from_names(mapping.names),
+          .error = kOnFuse};
+}
+
 MappedFile open_file(const MappingView& mapping) {
+  if (mapping.on_fuse) return unopened_on_fuse(mapping);
   const std::string exact = map_files_path(mapping.process.tgid, mapping.start, mapping.end);
   Opened opened = open_regular(place_of_link(exact), mapping.file);
   if (opened.fd.valid()) return from_link(mapping.file, exact, std::move(opened));

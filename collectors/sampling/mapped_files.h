@@ -4,9 +4,10 @@
 // A file is opened through /proc/PID/map_files/START-END, which names exactly the mapped file, also
 // when it is deleted, on an overlay or in another mount namespace. When the process is gone
 // already, the dentry names of the record lead to it, if the file there still has the key. Nothing
-// but a regular file is ever opened. Who maps files is not trusted: what could not be opened is
-// tried again at most once a second, and files and descriptors are bounded, also for one owner.
-// Owned by the io thread; a MappedFile is immutable and may go to the worker.
+// but a regular file is ever opened, and none on FUSE, where another process may let us wait for
+// ever. Who maps files is not trusted: what could not be opened is tried again at most once a
+// second, and files and descriptors are bounded, also for one owner. Owned by the io thread; a
+// MappedFile is immutable and may go to the worker.
 
 #pragma once
 

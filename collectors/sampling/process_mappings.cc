@@ -20,6 +20,7 @@ void ProcessMappings::add(const MappingView& mapping) {
                   .file_offset = mapping.file_offset,
                   .time_ns = mapping.time_ns,
                   .file = mapping.kind == PROFD_MAPPING_VDSO ? vdso_key() : mapping.file,
+                  .on_fuse = mapping.on_fuse,
                   .kind = mapping.kind});
   ++size_;
   while (size_ > kMaxMappings && processes_.size() > 1) forget_oldest();

@@ -20,6 +20,7 @@ struct CodeMapping {
   std::uint64_t file_offset = 0;
   std::uint64_t time_ns = 0;
   FileKey file;  // of the vDSO: vdso_key()
+  bool on_fuse = false;
   profd_mapping_kind kind = PROFD_MAPPING_ANONYMOUS;
 };
 

@@ -116,6 +116,7 @@ std::optional<Record> parse_mapping(Bytes bytes) {
                      .file = to_key(mapping.file),
                      .kind = static_cast<profd_mapping_kind>(mapping.kind),
                      .names_cut = mapping.names_cut != 0,
+                     .on_fuse = mapping.on_fuse != 0,
                      .names = *names};
 }
 

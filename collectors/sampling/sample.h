@@ -87,6 +87,7 @@ struct MappingView {
   FileKey file;
   profd_mapping_kind kind;
   bool names_cut;
+  bool on_fuse = false;    // another process answers for the file, or never does
   std::string_view names;  // components, innermost first, each ended by NUL
 };
 

@@ -10,7 +10,7 @@ namespace profd {
 
 // Why a file has no table, counted by file.
 enum class TableRefusal : std::uint8_t {
-  kVanished,     // nothing could be opened, or it was no regular file
+  kVanished,     // nothing could be opened, or nothing is: no regular file, or one on FUSE
   kChanged,      // it was written to while it was read
   kMalformed,    // no ELF file, or one that leads out of itself
   kUnsupported,  // another machine's, or without code

@@ -44,6 +44,7 @@ MappingView view_of(const profd_running_code& running) {
   view.end = running.end;
   view.file_offset = running.file_offset;
   view.file = to_key(running.file);
+  view.on_fuse = running.on_fuse != 0;
   return view;
 }
 
@@ -158,6 +159,7 @@ void Unwinding::request_again(const CodeMapping& mapping) {
   view.end = mapping.end;
   view.file_offset = mapping.file_offset;
   view.file = mapping.file;
+  view.on_fuse = mapping.on_fuse;
   const auto file = files_.find_or_open(view);
   request(code_file(mapping.file, mapping.file_offset, mapping.end - mapping.start, file.get()),
           file, TableLoader::Urgency::kStacksWait);
