@@ -44,7 +44,7 @@ std::set<std::uint64_t> EntryFunctions::select(const MappedFile& file,
 EntryFunctions::KnownFile& EntryFunctions::find_or_read(const MappedFile& file) {
   const auto [known, added] = files_.try_emplace(file.key);
   if (!added || !file.fd.valid()) return known->second;
-  if (Result<ElfSummary> elf = read_elf_summary(file.fd.get())) {
+  if (Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get())) {
     known->second.elf = std::move(*elf);
   }
   return known->second;
@@ -55,7 +55,8 @@ void EntryFunctions::look_up(const MappedFile& file, KnownFile& known,
                              const std::set<std::uint64_t>& addresses, SymbolBudget& budget) {
   std::vector<std::uint64_t> asked(addresses.begin(), addresses.end());
   asked.push_back(known.elf->entry);
-  const Result<std::vector<ElfSymbol>> functions = find_elf_symbols(file.fd.get(), asked, budget);
+  const Result<std::vector<ElfSymbol>> functions =
+      parser_.find_elf_symbols(file.fd.get(), asked, budget);
   const ElfSymbol* entry = functions ? function_at(*functions, known.elf->entry) : nullptr;
   for (const std::uint64_t address : addresses) {
     known.in_entry[address] = entry != nullptr && function_at(*functions, address) == entry;

@@ -1,6 +1,6 @@
 // Which frames lie in the function that a program starts in: the one at its ELF entry point. A
 // stack whose outermost frame does is complete. Answers are kept by file, since a build starts the
-// same compiler a thousand times. Used on the worker.
+// same compiler a thousand times. ELF files are read by the parser alone. Used on the worker.
 
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "collectors/parser/parser.h"
 #include "collectors/sampling/mapped_files.h"
 #include "formats/elf_file.h"
 
@@ -16,6 +17,9 @@ namespace profd {
 
 class EntryFunctions {
  public:
+  // `parser` must outlive *this.
+  explicit EntryFunctions(Parser& parser) : parser_(parser) {}
+
   // Those of `file_offsets` whose code belongs to the function at the file's entry point. None for
   // a file without a symbol there, or whose symbols `budget` doesn't allow.
   [[nodiscard]] std::set<std::uint64_t> select(const MappedFile& file,
@@ -29,9 +33,10 @@ class EntryFunctions {
   };
 
   KnownFile& find_or_read(const MappedFile& file);
-  static void look_up(const MappedFile& file, KnownFile& known,
-                      const std::set<std::uint64_t>& addresses, SymbolBudget& budget);
+  void look_up(const MappedFile& file, KnownFile& known, const std::set<std::uint64_t>& addresses,
+               SymbolBudget& budget);
 
+  Parser& parser_;
   std::map<FileKey, KnownFile> files_;
 };
 

@@ -133,6 +133,8 @@ boost::asio::awaitable<bool> run_until_signal(boost::asio::io_context& io, Contr
 
 // Members are made top to bottom and go in reverse: the sink outlives the sampler.
 Result<void> serve(const Config& config) {
+  Result<std::unique_ptr<Parser>> parser = Parser::start();
+  if (!parser) return parser.error();
   Aggregator aggregator;
   Result<std::unique_ptr<Sampler>> sampler =
       Sampler::open({.ring_bytes = config.ring_bytes,
@@ -143,7 +145,7 @@ Result<void> serve(const Config& config) {
   Result<ResultStore> store = ResultStore::open(config.state_dir + "/results");
   if (!store) return store.error();
   boost::asio::io_context io(1);
-  Sessions sessions(io, *source, aggregator, std::move(*store),
+  Sessions sessions(io, *source, aggregator, std::move(*store), std::move(*parser),
                     {.session_max_bytes = config.session_max_bytes});
   Result<std::unique_ptr<ControlServer>> server = ControlServer::open(io, config.socket, sessions);
   if (!server) return server.error();

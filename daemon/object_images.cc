@@ -109,9 +109,9 @@ void ProfiledObject::hit(std::uint64_t file_offset) {
   }
 }
 
-Result<std::string> ProfiledObject::encode_image(SymbolBudget& symbols) const {
+Result<std::string> ProfiledObject::encode_image(Parser& parser, SymbolBudget& symbols) const {
   const std::vector<std::uint64_t> hit(image_->hit_addresses.begin(), image_->hit_addresses.end());
-  Result<std::vector<ElfSymbol>> functions = find_elf_symbols(image_->fd, hit, symbols);
+  Result<std::vector<ElfSymbol>> functions = parser.find_elf_symbols(image_->fd, hit, symbols);
   if (!functions) return functions.error();
   return encode_file_image({.original = image_->elf, .functions = std::move(*functions)});
 }
@@ -120,8 +120,8 @@ std::string ProfiledObject::encode_image_without_symbols() const {
   return encode_file_image({.original = image_->elf, .functions = {}});
 }
 
-ObjectImages::ObjectImages(std::string kernel_release)
-    : kernel_release_(std::move(kernel_release)) {}
+ObjectImages::ObjectImages(Parser& parser, std::string kernel_release)
+    : parser_(parser), kernel_release_(std::move(kernel_release)) {}
 
 ProfiledObject& ObjectImages::find_or_add(const Mapping& mapping, bool main_executable) {
   if (mapping.kind == PROFD_MAPPING_VDSO) return vdso();
@@ -145,7 +145,7 @@ Result<void> ObjectImages::write(ResultWriter& result, std::uint64_t bytes,
   std::size_t without_symbols = 0;
   for (const auto& [line_path, object] : by_line_path_) {
     if (!object.has_image()) continue;
-    Result<std::string> image = object.encode_image(symbols);
+    Result<std::string> image = object.encode_image(parser_, symbols);
     if (image && image->size() <= bytes) {
       bytes -= image->size();
     } else {
@@ -176,7 +176,7 @@ ProfiledObject& ObjectImages::vdso() {
   }
   Result<UniqueFd> bytes = copy_own_vdso();
   if (!bytes) return bracketed("[vdso]");
-  Result<ElfSummary> elf = read_elf_summary(bytes->get());
+  Result<ElfSummary> elf = parser_.read_elf_summary(bytes->get());
   if (!elf) return bracketed("[vdso]");
   vdso_ = std::move(*bytes);
   ProfiledObject& object = by_line_path_[path];
@@ -188,7 +188,7 @@ ProfiledObject& ObjectImages::vdso() {
 ProfiledObject& ObjectImages::image_of(const Mapping& mapping) {
   const MappedFile& file = *mapping.file;
   if (const auto found = images_.find(file.key); found != images_.end()) return *found->second;
-  Result<ElfSummary> elf = read_elf_summary(file.fd.get());
+  Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get());
   if (!elf || !still_has_its_bytes(file)) return bracketed(bracket(file.path));
   const std::string path = unique_image_path(file, *elf);
   ProfiledObject& object = by_line_path_[path];

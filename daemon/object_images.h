@@ -4,7 +4,8 @@
 // A path is used when the file that profd sees at it is the one that ran and both pprofs can parse
 // it. Others (deleted, replaced, of another mount namespace, a path with blanks) get an image of
 // their hit functions in objects/, one for each file and shared by the session's profiles. What is
-// no ELF file or out of reach gets a bracketed name, which readers skip. Used on the worker.
+// no ELF file or out of reach gets a bracketed name, which readers skip. ELF files are read by the
+// parser alone. Used on the worker.
 //
 // Any process can make a session write many large images, so a session's images share limits, and
 // those beyond them are written without symbols.
@@ -19,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "collectors/parser/parser.h"
 #include "collectors/sampling/mapped_files.h"
 #include "daemon/process_table.h"
 #include "daemon/result_writer.h"
@@ -39,7 +41,7 @@ class ProfiledObject {
 
   // Bytes of the image, with the functions hit so far. Only with has_image(). An error where the
   // symbols can't be had or are not allowed.
-  [[nodiscard]] Result<std::string> encode_image(SymbolBudget& symbols) const;
+  [[nodiscard]] Result<std::string> encode_image(Parser& parser, SymbolBudget& symbols) const;
   [[nodiscard]] std::string encode_image_without_symbols() const;
 
  private:
@@ -61,7 +63,8 @@ struct EncodedObject {
 
 class ObjectImages {
  public:
-  explicit ObjectImages(std::string kernel_release);
+  // `parser` must outlive *this.
+  ObjectImages(Parser& parser, std::string kernel_release);
 
   // What a profile calls the object of a mapping. Stays valid as long as *this.
   ProfiledObject& find_or_add(const Mapping& mapping, bool main_executable);
@@ -77,6 +80,7 @@ class ObjectImages {
   ProfiledObject& image_of(const Mapping& mapping);
   std::string unique_image_path(const MappedFile& file, const ElfSummary& elf);
 
+  Parser& parser_;
   std::string kernel_release_;
   UniqueFd vdso_;  // a memfd with the bytes of our own
   std::map<std::string, ProfiledObject> by_line_path_;

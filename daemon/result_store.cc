@@ -119,10 +119,10 @@ Result<void> finish_result(ResultWriter& writer, StoredResult& result) {
 std::uint64_t StoredResult::bytes() const { return own_bytes + bytes_of_files(info.files); }
 
 Result<StoredResult> write_result(const std::string& results_dir, const SessionSnapshot& snapshot,
-                                  StoredResult result) {
+                                  Parser& parser, StoredResult result) {
   Result<ResultWriter> writer = ResultWriter::create(results_dir);
   if (!writer) return as_io(writer.error());
-  Result<SessionSummary> summary = write_session(snapshot, *writer);
+  Result<SessionSummary> summary = write_session(snapshot, parser, *writer);
   if (!summary) return as_io(summary.error());
   result.info.summary = std::move(*summary);
   result.info.files = writer->files();

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "collectors/parser/parser.h"
 #include "daemon/service.h"
 #include "daemon/session_snapshot.h"
 #include "formats/control_api.h"
@@ -38,7 +39,7 @@ struct StoredResult {
 // profiles. Fills in info.summary, info.files and own_bytes. On an error nothing of it is left; a
 // directory that is gone is kIo. On the worker.
 Result<StoredResult> write_result(const std::string& results_dir, const SessionSnapshot& snapshot,
-                                  StoredResult result);
+                                  Parser& parser, StoredResult result);
 
 class ResultStore {
  public:

@@ -154,11 +154,12 @@ std::uint64_t period_of(const SessionSnapshot& snapshot) {
   return std::max<std::uint64_t>(period, 1);
 }
 
-Result<SessionSummary> write_session(const SessionSnapshot& snapshot, ResultWriter& result) {
+Result<SessionSummary> write_session(const SessionSnapshot& snapshot, Parser& parser,
+                                     ResultWriter& result) {
   const std::string release = kernel_release();
-  SessionObjects shared{.objects = ObjectImages(release),
+  SessionObjects shared{.objects = ObjectImages(parser, release),
                         .kernel = make_kernel_image(snapshot, release),
-                        .entries = {},
+                        .entries = EntryFunctions(parser),
                         .symbols = {}};
   SessionSummary summary = summarize(snapshot);
   std::set<std::string> taken;

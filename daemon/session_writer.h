@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "collectors/parser/parser.h"
 #include "daemon/result_writer.h"
 #include "daemon/session_snapshot.h"
 #include "formats/result.h"
@@ -14,7 +15,7 @@ namespace profd {
 
 // Adds all files to `result`, without committing it. What the ledger calls written is counted in
 // the files as they are on the disk.
-[[nodiscard]] Result<SessionSummary> write_session(const SessionSnapshot& snapshot,
+[[nodiscard]] Result<SessionSummary> write_session(const SessionSnapshot& snapshot, Parser& parser,
                                                    ResultWriter& result);
 
 // The header's period: microseconds for time, else in the event's own unit; 1 at least. Where the

@@ -39,13 +39,14 @@ Error not_yours(const std::string& id) {
 }  // namespace
 
 Sessions::Sessions(boost::asio::io_context& io, SampleSource& source, Aggregator& aggregator,
-                   ResultStore store, const SessionLimits& limits)
+                   ResultStore store, std::unique_ptr<Parser> parser, const SessionLimits& limits)
     : io_(io),
       source_(source),
       aggregator_(aggregator),
       store_(std::move(store)),
       limits_(limits),
       drain_loop_(io, source),
+      worker_(std::move(parser)),
       second_(io) {
   boost::asio::co_spawn(io_, look_after(), boost::asio::detached);
 }

@@ -32,9 +32,10 @@ namespace profd {
 
 class Sessions final : public Service {
  public:
-  // `io`, `aggregator` (the sink of `source`) and `source` must outlive *this.
+  // `io`, `aggregator` (the sink of `source`) and `source` must outlive *this. `parser`, not null,
+  // is for the files behind samples.
   Sessions(boost::asio::io_context& io, SampleSource& source, Aggregator& aggregator,
-           ResultStore store, const SessionLimits& limits = {});
+           ResultStore store, std::unique_ptr<Parser> parser, const SessionLimits& limits = {});
 
   Result<std::string> start(const Caller& caller, const StartRequest& request) override;
   Result<SessionInfo> session(const Caller& caller, const std::string& id) override;

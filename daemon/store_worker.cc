@@ -9,9 +9,10 @@ namespace {
 
 // Nothing may be thrown on the worker's thread. What can be is a lack of memory.
 Result<StoredResult> write_without_throwing(const std::string& directory,
-                                            const SessionSnapshot& snapshot, StoredResult result) {
+                                            const SessionSnapshot& snapshot, Parser& parser,
+                                            StoredResult result) {
   try {
-    return write_result(directory, snapshot, std::move(result));
+    return write_result(directory, snapshot, parser, std::move(result));
   } catch (const std::exception& problem) {
     return fail(ErrorCode::kInternal,
                 std::string("could not encode the samples: ") + problem.what());
@@ -25,10 +26,11 @@ boost::asio::awaitable<StoreWorker::Written> StoreWorker::write(std::string dire
                                                                 StoredResult result) {
   result.created = std::chrono::system_clock::now();
   // Samples that are on the disk are let go on the worker, where that holds nobody up.
-  auto work = [directory = std::move(directory), snapshot = std::move(snapshot),
+  auto work = [&parser = *parser_, directory = std::move(directory), snapshot = std::move(snapshot),
                result = std::move(result)]() mutable {
-    Written written{.result = write_without_throwing(directory, snapshot, std::move(result)),
-                    .unwritten = std::nullopt};
+    Written written{
+        .result = write_without_throwing(directory, snapshot, parser, std::move(result)),
+        .unwritten = std::nullopt};
     if (!written.result) written.unwritten = std::move(snapshot);
     return written;
   };

@@ -3,11 +3,14 @@
 
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <boost/asio/awaitable.hpp>
 
+#include "collectors/parser/parser.h"
 #include "daemon/result_store.h"
 #include "daemon/session_snapshot.h"
 #include "daemon/worker.h"
@@ -17,6 +20,9 @@ namespace profd {
 
 class StoreWorker {
  public:
+  // `parser`, not null, is the worker thread's from here on.
+  explicit StoreWorker(std::unique_ptr<Parser> parser) : parser_(std::move(parser)) {}
+
   // The samples come back when they could not be stored.
   struct Written {
     Result<StoredResult> result;
@@ -30,6 +36,7 @@ class StoreWorker {
                                                       StoredResult result);
 
  private:
+  std::unique_ptr<Parser> parser_;
   Worker worker_;
 };
 

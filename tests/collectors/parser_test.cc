@@ -57,7 +57,8 @@ TEST_F(ParserTest, AnswersAreThoseOfTheSameFunctionsHere) {
   }
 
   const std::uint64_t addresses[] = {expected->entry, 0};
-  const auto symbols = parser_->find_elf_symbols(program_.get(), addresses);
+  SymbolBudget budget;
+  const auto symbols = parser_->find_elf_symbols(program_.get(), addresses, budget);
   ASSERT_TRUE(symbols) << symbols.error().message;
   EXPECT_EQ(*symbols, *find_elf_symbols(program_.get(), addresses));
 

@@ -10,6 +10,7 @@
 #include "daemon/aggregator.h"
 #include "daemon/result_writer.h"
 #include "daemon/session_writer.h"
+#include "tests/daemon/local_parser.h"
 #include "tests/daemon/synthetic_sample.h"
 #include "tests/formats/readers.h"
 
@@ -51,7 +52,8 @@ struct Stages {
     add_samples(snapshot, std::move(samples), aggregator.processes());
     before_encoding(snapshot);
     ResultWriter result = ResultWriter::create(scratch.path()).value();
-    return write_session(snapshot, result).value().ledger;
+    test::LocalParser parser;
+    return write_session(snapshot, parser, result).value().ledger;
   }
 };
 

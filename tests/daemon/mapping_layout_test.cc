@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/daemon/chain_program.h"
+#include "tests/daemon/local_parser.h"
 #include "tests/daemon/synthetic_sample.h"
 
 namespace profd {
@@ -49,7 +50,8 @@ class MappingLayoutTest : public testing::Test {
 
   // "start-limit offset path", as a reader would show it.
   std::vector<std::string> lines() {
-    ObjectImages objects("test");
+    test::LocalParser parser;
+    ObjectImages objects(parser, "test");
     std::vector<std::string> text;
     for (const ProfileMapping& line : MappingLayout(process_, objects).lines()) {
       char range[80];
@@ -125,7 +127,8 @@ TEST_F(MappingLayoutTest, FindsEachFrameWhereItsMappingWentTo) {
   map(2, 12, 0x1000, 0x3000, 0);
   sample(0x2000, 1);
   sample(0x2000, 2);
-  ObjectImages objects("test");
+  test::LocalParser parser;
+  ObjectImages objects(parser, "test");
   const MappingLayout layout(process_, objects);
   ASSERT_NE(layout.find(1), nullptr);
   ASSERT_NE(layout.find(2), nullptr);

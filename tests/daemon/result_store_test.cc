@@ -16,6 +16,7 @@
 #include "daemon/file_io.h"
 #include "daemon/result_writer.h"
 #include "formats/gperftools_reader.h"
+#include "tests/daemon/local_parser.h"
 #include "tests/daemon/synthetic_sample.h"
 #include "tests/formats/readers.h"
 
@@ -80,10 +81,11 @@ class ResultStoreTest : public testing::Test {
   std::string directory() const { return scratch_.path() / "results"; }
 
   Result<StoredResult> write(StoredResult result, std::uint64_t stacks = 10) {
-    return write_result(directory(), snapshot_with(stacks), std::move(result));
+    return write_result(directory(), snapshot_with(stacks), parser_, std::move(result));
   }
 
   test::ScratchDirectory scratch_;
+  test::LocalParser parser_;
 };
 
 TEST_F(ResultStoreTest, KeepsItsDirectoryFromOthers) {
@@ -299,9 +301,11 @@ TEST_F(FullDiskTest, LeavesNothingHalfWritten) {
 
 // Stores results for ever; a byte goes into `done` for each. Does not return.
 [[noreturn]] void store_until_killed(const std::string& directory, int round, int done) {
+  test::LocalParser parser;
   for (int i = 0;; ++i) {
     const std::string id = std::to_string(round) + "-" + std::to_string(i);
-    const bool stored{write_result(directory, snapshot_with(kKillStacks), result_named(id))};
+    const bool stored{
+        write_result(directory, snapshot_with(kKillStacks), parser, result_named(id))};
     if (!stored || ::write(done, "x", 1) != 1) ::_exit(1);
   }
 }

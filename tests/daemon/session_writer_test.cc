@@ -1,10 +1,12 @@
 #include "daemon/session_writer.h"
 
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <limits>
+#include <memory>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -13,6 +15,7 @@
 #include "daemon/result_writer.h"
 #include "formats/gperftools_reader.h"
 #include "tests/daemon/chain_program.h"
+#include "tests/daemon/local_parser.h"
 #include "tests/daemon/synthetic_sample.h"
 
 namespace profd {
@@ -83,7 +86,7 @@ class SessionWriterTest : public testing::Test {
 
   SessionSummary write() {
     ResultWriter result = ResultWriter::create(scratch_.path()).value();
-    const SessionSummary summary = write_session(snapshot_, result).value();
+    const SessionSummary summary = write_session(snapshot_, *parser_, result).value();
     EXPECT_TRUE(result.commit("result"));
     return summary;
   }
@@ -112,6 +115,7 @@ class SessionWriterTest : public testing::Test {
     std::filesystem::current_path(before);
   }
 
+  std::unique_ptr<Parser> parser_ = Parser::start().value();
   test::ScratchDirectory scratch_;
   SessionSnapshot snapshot_;
 };
@@ -204,6 +208,48 @@ TEST_F(SessionWriterTest, NamesTheFunctionsOfADeletedFileByAnImage) {
   expect_both_readers("chain.4321.prof", kChainRows);
 }
 
+// As one that a file killed, or that ran out of its time.
+class FailingParser final : public test::LocalParser {
+ public:
+  explicit FailingParser(bool has_summaries) : has_summaries_(has_summaries) {}
+  Result<ElfSummary> read_elf_summary(int fd) override {
+    if (has_summaries_) return LocalParser::read_elf_summary(fd);
+    return fail(ErrorCode::kUnavailable, "the parser died");
+  }
+  Result<std::vector<ElfSymbol>> find_elf_symbols(int, std::span<const std::uint64_t>,
+                                                  SymbolBudget&) override {
+    return fail(ErrorCode::kTimeout, "the file takes too much time to parse");
+  }
+
+ private:
+  bool has_summaries_;
+};
+
+TEST_F(SessionWriterTest, WritesEverySampleWhereTheParserFails) {
+  ProcessSnapshot& process = add_process("chain");
+  const ChainProgram program = add_program(process, "chain");
+  std::filesystem::remove(scratch_.path() / "chain");
+  add_samples(process, chain(program), 3);
+  for (const bool has_summaries : {true, false}) {
+    std::filesystem::remove_all(path(""));
+    parser_ = std::make_unique<FailingParser>(has_summaries);
+    const SessionSummary summary = write();
+    EXPECT_EQ(summary.ledger.written, 3U);
+    EXPECT_EQ(summary.ledger.difference(), 0);
+    EXPECT_EQ(objects().size(), has_summaries ? 1U : 0U) << "an image, without names";
+    const std::string line = profile("chain.4321.prof").mappings.at(0).path;
+    EXPECT_EQ(line.starts_with(has_summaries ? "$build/objects/" : "[chain"), true) << line;
+  }
+}
+
+TEST_F(SessionWriterTest, WritesOnWhenTheParserWasKilled) {
+  ProcessSnapshot& process = add_process("chain");
+  const ChainProgram program = add_program(process, "chain");
+  add_samples(process, chain(program), 3);
+  ASSERT_EQ(::kill(parser_->child(), SIGKILL), 0);
+  EXPECT_EQ(write().ledger.written, 3U);
+}
+
 TEST_F(SessionWriterTest, WritesImagesBeyondTheirLimitsWithoutSymbols) {
   struct Case {
     std::uint64_t image_bytes;
@@ -219,7 +265,7 @@ TEST_F(SessionWriterTest, WritesImagesBeyondTheirLimitsWithoutSymbols) {
   for (Case c : {Case{1 << 20, {}, true}, Case{100, {}, false},
                  Case{1 << 20, {.table_bytes = 10, .time = std::chrono::hours(1)}, false},
                  Case{1 << 20, {.table_bytes = 1 << 20, .time = {}}, false}}) {
-    ObjectImages images("6.1");
+    ObjectImages images(*parser_, "6.1");
     images.find_or_add(mapping, true)
         .hit(program.address("leaf") - mapping.start + mapping.file_offset);
     ResultWriter result = ResultWriter::create(scratch_.path()).value();
@@ -246,14 +292,14 @@ TEST_F(SessionWriterTest, NamesAFileWithoutDescriptorByItsPathWhileItStaysTheSam
   Mapping mapping;
   mapping.kind = PROFD_MAPPING_FILE;
   mapping.file = std::make_shared<const MappedFile>(without_descriptor(path));
-  EXPECT_EQ(ObjectImages("6.1").find_or_add(mapping, false).line_path(), path);
+  EXPECT_EQ(ObjectImages(*parser_, "6.1").find_or_add(mapping, false).line_path(), path);
   MappedFile deleted = without_descriptor(path);
   deleted.deleted = true;
   mapping.file = std::make_shared<const MappedFile>(std::move(deleted));
-  EXPECT_EQ(ObjectImages("6.1").find_or_add(mapping, false).line_path(), "[libx.so]");
+  EXPECT_EQ(ObjectImages(*parser_, "6.1").find_or_add(mapping, false).line_path(), "[libx.so]");
   mapping.file = std::make_shared<const MappedFile>(without_descriptor(path));
   std::filesystem::rename(scratch_.write("other", "2"), path);
-  EXPECT_EQ(ObjectImages("6.1").find_or_add(mapping, false).line_path(), "[libx.so]");
+  EXPECT_EQ(ObjectImages(*parser_, "6.1").find_or_add(mapping, false).line_path(), "[libx.so]");
 }
 
 TEST_F(SessionWriterTest, NamesTheFunctionsOfAReplacedFileByAnImage) {
@@ -395,7 +441,7 @@ TEST_F(SessionWriterTest, MakesAFileNameOfAnyProcessName) {
     const ProcessKey key{.tgid = 1, .exec_id = 1, .start_ns = 1};
     add_samples(add_process(comm, key), SyntheticSample(key).leaf(0x1000));
     ResultWriter result = ResultWriter::create(scratch_.path()).value();
-    EXPECT_EQ(write_session(snapshot_, result).value().profiles.at(0).path, expected);
+    EXPECT_EQ(write_session(snapshot_, *parser_, result).value().profiles.at(0).path, expected);
   }
 }
 

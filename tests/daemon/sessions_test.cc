@@ -17,6 +17,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/daemon/fake_source.h"
+#include "tests/daemon/local_parser.h"
 #include "tests/formats/readers.h"
 
 namespace profd {
@@ -60,7 +61,8 @@ class SessionsTest : public testing::Test {
   void TearDown() override { close(); }
 
   void open() {
-    sessions_.emplace(io_, source_, aggregator_, ResultStore::open(directory()).value(), limits_);
+    sessions_.emplace(io_, source_, aggregator_, ResultStore::open(directory()).value(),
+                      std::make_unique<test::LocalParser>(), limits_);
   }
   void close() {
     if (!sessions_) return;
