@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "tests/bpf/frames.h"
 #include "tests/bpf/unwind_test.h"
@@ -13,7 +14,7 @@
 namespace profd::test {
 namespace {
 
-const std::string kSpin = "\xeb\xfe";
+constexpr const char* kSpin = "\xeb\xfe";
 
 class UnwindMemoryTest : public UnwindTest {
  protected:
@@ -127,11 +128,20 @@ TEST_F(UnwindMemoryTest, TheTimeOfUseIsToldOnceForEachGenerationOfTables) {
   EXPECT_LE(used_ns(file), after->view.time_ns);
 }
 
-TEST_F(UnwindMemoryTest, CodeOnBothSidesOfAPiecesEndIsFound) {
-  using std::string_literals::operator""s;
-  const std::string file = write_code_file(
-      directory_, {{kBoundaryOffset - 16, "\xe8\x0b\x00\x00\x00"s}, {kBoundaryOffset, kSpin}});
-  const Workload workload({file, "plain", "in_file", "leaf"}, {.program = frames_path()});
+// Code on both sides of a piece's end: in_file enters it 16 bytes before.
+struct Crossing {
+  const char* name;
+  CodeBytes code;
+  std::uint64_t leaf;
+  std::uint64_t caller;  // where it returns to
+};
+
+class UnwindCrossingTest : public UnwindMemoryTest, public testing::WithParamInterface<Crossing> {};
+
+TEST_P(UnwindCrossingTest, IsCompleteWithBothPiecesRows) {
+  const Workload workload(
+      {write_code_file(directory_, GetParam().code), "plain", "in_file", "leaf"},
+      {.program = frames_path()});
   raise_tables();  // with a late stack all mappings are told
   sample({workload.pid()});
   install(mapping_at(workload.pid(), frames_label("enter")).file,
@@ -143,22 +153,36 @@ TEST_F(UnwindMemoryTest, CodeOnBothSidesOfAPiecesEndIsFound) {
           2);
   raise_tables();
   const std::vector<KnownFrame> expected = {
-      {kBoundaryAddress, PROFD_FRAME_INTERRUPTED},
-      {kBoundaryAddress - 11, PROFD_FRAME_ROW},
+      {GetParam().leaf, PROFD_FRAME_INTERRUPTED},
+      {GetParam().caller, PROFD_FRAME_ROW},
       {frames_label("in_file_returns"), PROFD_FRAME_ROW},
       {frames_label("plain_returns"), PROFD_FRAME_ROW},
       {frames_label("enter_returns"), PROFD_FRAME_ROW},
   };
   const auto samples = collect(30, [](const StoredSample& sample) {
-    return !sample.view.user_frames.empty() && sample.frame(0).address == kBoundaryAddress;
+    return !sample.view.user_frames.empty() && sample.frame(0).address == GetParam().leaf;
   });
   for (const StoredSample* sample : samples) {
     EXPECT_EQ(frames_of(*sample), expected);
     EXPECT_EQ(sample->view.user_end, PROFD_END_ENTRY);
-    // Two pieces of one mapping.
     EXPECT_EQ(sample->frame(0).mapping, sample->frame(1).mapping);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    UnwindMemory, UnwindCrossingTest,
+    testing::Values(Crossing{"Upwards",
+                             {{kBoundaryOffset - 16, {"\xe8\x0b\x00\x00\x00", 5}},
+                              {kBoundaryOffset, kSpin}},
+                             kBoundaryAddress,
+                             kBoundaryAddress - 11},
+                    Crossing{"Downwards",
+                             {{kBoundaryOffset - 16, {"\xe9\x0b\x00\x00\x00", 5}},
+                              {kBoundaryOffset - 8, kSpin},
+                              {kBoundaryOffset, {"\xe8\xf3\xff\xff\xff", 5}}},
+                             kBoundaryAddress - 8,
+                             kBoundaryAddress + 5}),
+    [](const auto& crossing) { return std::string(crossing.param.name); });
 
 TEST_F(UnwindMemoryTest, AStackOfMoreMappingsThanAreRememberedIsComplete) {
   using std::string_literals::operator""s;
@@ -196,6 +220,24 @@ TEST_F(UnwindMemoryTest, AStackOfMoreMappingsThanAreRememberedIsComplete) {
     EXPECT_EQ(sample->frame(14).mapping, 14U);
     EXPECT_EQ(sample->frame(15).mapping, unsigned{PROFD_NO_MAPPING});
   }
+}
+
+TEST_F(UnwindMemoryTest, AMappingThatTookAnothersPlaceIsSeenByTheSameCpu) {
+  const Workload workload({"remap", directory_});
+  pin(workload);
+  sample({workload.pid()});
+  constexpr std::uint64_t kPlace = 0x700000000000;  // workload.c, map_code()
+  std::set<std::uint64_t> inodes;
+  const auto samples = collect(1, [&](const StoredSample& sample) {
+    if (sample.view.user_frames.empty() || sample.frame(0).mapping == PROFD_NO_MAPPING) {
+      return false;
+    }
+    const StoredMapping& mapping =
+        sink_.mappings.at(sample.view.mapping_ids[sample.frame(0).mapping]);
+    if (mapping.start == kPlace) inodes.insert(mapping.file.inode);
+    return inodes.size() == 2;
+  });
+  EXPECT_FALSE(samples.empty());
 }
 
 TEST_F(UnwindMemoryTest, TheVdsoHasATableUnderAKeyOfItsOwn) {
