@@ -7,12 +7,17 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <optional>
 #include <vector>
 
 #include <gmock/gmock.h>
+
+#include "tests/collectors/silent_fuse.h"
 
 namespace profd {
 namespace {
@@ -74,6 +79,59 @@ TEST_F(MappedFilesTest, OpensTheMappedFileByItsRange) {
   EXPECT_TRUE(file->fd.valid()) << file->error;
   EXPECT_EQ(file->path, path_.string());
   EXPECT_FALSE(file->deleted);
+}
+
+// What MappedFiles says of a file while its server is silent. An own thread waits for it; the
+// server's end lets go of whoever hangs.
+class SilentFuseTest : public MappedFilesTest {
+ protected:
+  void SetUp() override {
+    MappedFilesTest::SetUp();
+    ::munmap(memory_, kPage);
+    std::filesystem::create_directory(directory_ / "mount");
+    fuse_.emplace(directory_ / "mount");
+    ASSERT_TRUE(fuse_->mounted());
+    path_ = fuse_->file();
+    const UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    ASSERT_TRUE(fd.valid());
+    memory_ = ::mmap(nullptr, kPage, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+    ASSERT_NE(memory_, MAP_FAILED);
+    view_.start = reinterpret_cast<std::uint64_t>(memory_);
+    view_.end = view_.start + kPage;
+  }
+  void TearDown() override {
+    fuse_.reset();
+    MappedFilesTest::TearDown();
+  }
+
+  std::string error_while_silent() {
+    fuse_->fall_silent();
+    auto answer =
+        std::async(std::launch::async, [this] { return files_.find_or_open(view_)->error; });
+    if (answer.wait_for(std::chrono::seconds(20)) == std::future_status::ready) {
+      return answer.get();
+    }
+    fuse_.reset();
+    return "hangs";
+  }
+
+  std::optional<test::SilentFuse> fuse_;
+};
+
+TEST_F(SilentFuseTest, AMappedFileIsNotWaitedFor) {
+  EXPECT_THAT(error_while_silent(), HasSubstr("FUSE"));
+}
+
+TEST_F(SilentFuseTest, AFileThatIsToldToBeOnFuseIsNotEvenLookedAt) {
+  view_.on_fuse = true;
+  EXPECT_THAT(error_while_silent(), HasSubstr("FUSE"));
+}
+
+TEST_F(SilentFuseTest, AFileOfAProcessThatIsGoneIsNotWaitedFor) {
+  const std::string text = names();
+  view_.names = text;
+  view_.process.tgid = 0x7fffffff;
+  EXPECT_NE(error_while_silent(), "hangs");
 }
 
 TEST_F(MappedFilesTest, OpensEachFileOnce) {

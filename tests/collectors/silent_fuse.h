@@ -1,0 +1,44 @@
+// A FUSE file system with one file, whose server answers until it is told to be silent.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+
+#include "formats/unique_fd.h"
+
+namespace profd::test {
+
+class SilentFuse {
+ public:
+  // Mounts on an empty directory; needs root and /dev/fuse.
+  explicit SilentFuse(const std::string& directory);
+  SilentFuse(const SilentFuse&) = delete;
+  SilentFuse& operator=(const SilentFuse&) = delete;
+  // Whoever waits for an answer gets an error.
+  ~SilentFuse();
+
+  [[nodiscard]] bool mounted() const { return mounted_; }
+  [[nodiscard]] std::string file() const { return directory_ + "/file"; }
+  // Nothing is answered from here on.
+  void fall_silent() { silent_ = true; }
+
+ private:
+  void serve();
+  void answer(std::uint32_t operation, std::uint64_t id);
+  template <class T>
+  void reply(std::uint64_t id, const T& body);
+
+  std::string directory_;
+  UniqueFd device_;
+  bool mounted_ = false;
+  std::atomic<bool> silent_ = false;
+  std::atomic<bool> over_ = false;
+  std::thread server_;
+};
+
+}  // namespace profd::test
