@@ -103,9 +103,14 @@ static __always_inline bool profd_announce_mapping(struct profd_scratch *scratch
 	return true;
 }
 
-/* The place of a mapping in the sample's list; PROFD_NO_MAPPING where the list is full. */
-static __always_inline __u32 profd_list_mapping(struct profd_scratch *scratch, __u64 id)
+/* The place of a mapping in the sample's list; PROFD_NO_MAPPING where the list is full. Global, so
+ * that its loop is verified once. */
+__noinline __u32 profd_list_mapping(__u64 id)
 {
+	struct profd_scratch *scratch = profd_scratch_here();
+
+	if (!scratch)
+		return PROFD_NO_MAPPING;
 	__u32 count = scratch->mapping_count;
 
 	for (__u32 i = 0; i < PROFD_MAX_STACK_MAPPINGS && i < count; i++)
@@ -113,7 +118,8 @@ static __always_inline __u32 profd_list_mapping(struct profd_scratch *scratch, _
 			return i;
 	if (count >= PROFD_MAX_STACK_MAPPINGS)
 		return PROFD_NO_MAPPING;
-	scratch->mapping_ids[count] = id;
+	barrier_var(count); /* Linux 6.1 doesn't learn from the comparison what clang makes of it */
+	scratch->mapping_ids[count & PROFD_FRAME_MAPPING_MASK] = id;
 	scratch->mapping_count = count + 1;
 	return count;
 }

@@ -139,7 +139,7 @@ __noinline int profd_enter_span(__u64 pc)
 	walk->span_offset = span->offset;
 	walk->span_number = span->number;
 	walk->span_rows = span->rows;
-	walk->mapping = profd_list_mapping(scratch, span->mapping_id);
+	walk->mapping = profd_list_mapping(span->mapping_id);
 	return 0;
 }
 
