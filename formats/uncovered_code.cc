@@ -24,6 +24,15 @@ constexpr std::int32_t kSigcontextOffset = 40;
 constexpr std::string_view kRestorerTail = "\x0f\0\0\0\x0f\x05"sv;  // $15; syscall
 constexpr std::string_view kRestorerMov = "\x48\xc7\xc0"sv;         // mov $imm32, %rax
 
+// nop; call goexit1; nop; and padding: so it stands in Go's runtime/asm_amd64.s. The return is to
+// its second byte, and looked up at the first.
+constexpr std::uint64_t kGoexitBytes = 8;
+constexpr std::uint64_t kGoAlignment = 16;
+
+bool is_goexit(std::string_view code) {
+  return code.starts_with("\x90\xe8"sv) && code.substr(6).starts_with("\x90\xcc"sv);
+}
+
 profd_rule rsp_rule(std::int32_t offset) {
   profd_rule rule{};
   rule.kind = PROFD_RULE_REGISTER;
@@ -131,6 +140,8 @@ UncoveredCode::UncoveredCode(const CodeFile& file)
     : file_(file),
       plts_(file.code_sections(".plt")),
       entry_(file.code().offset_of(file.header().e_entry).value_or(0)),
+      is_go_(file.find_section(".gopclntab") != nullptr ||
+             file.find_section(".data.rel.ro.gopclntab") != nullptr),
       bytes_left_(kMaxBytes) {
   plts_.resize(std::min(plts_.size(), kMaxPlts));
   for (const CodeSegment& segment : file.code().all()) code_end_ = segment.offset + segment.bytes;
@@ -170,6 +181,7 @@ std::vector<UnwindRow> UncoveredCode::rows_of(std::uint64_t begin, std::uint64_t
   find_restorers(begin, end, known);
   find_plt(begin, end, known);
   find_entry(begin, end, known);
+  if (is_go_) find_goroutine_exit(begin, end, known);
   std::ranges::sort(known, {}, &Known::begin);
   std::vector<UnwindRow> rows{{begin, profd_rule{}}};
   std::uint64_t taken = begin;
@@ -208,6 +220,18 @@ void UncoveredCode::find_restorers(std::uint64_t begin, std::uint64_t end,
       if (mov == std::string_view::npos) continue;
       const std::uint64_t first = std::max(begin, at + mov - (at + mov > begin ? 1 : 0));
       add(known, {first, at + tail + kRestorerTail.size(), signal_rule()});
+    }
+  }
+}
+
+void UncoveredCode::find_goroutine_exit(std::uint64_t begin, std::uint64_t end,
+                                        std::vector<Known>& known) {
+  std::uint64_t block = (begin + kGoAlignment - 1) & ~(kGoAlignment - 1);
+  for (; block < end; block += kBlockBytes) {
+    const std::string_view code = view(block, std::min(kBlockBytes, end - block));
+    for (std::uint64_t at = 0; at + kGoexitBytes <= code.size(); at += kGoAlignment) {
+      if (!is_goexit(code.substr(at, kGoexitBytes))) continue;
+      add(known, {block + at, block + at + kGoexitBytes, end_rule()});
     }
   }
 }

@@ -6,6 +6,8 @@
 // entered
 //   by a return and so is looked up one byte before it, where its row begins.
 // - The function at the ELF entry point: nothing called it.
+// - Go's goexit: the return address of every goroutine's first function, where its chain of frame
+//   pointers ends.
 //
 // All other code is unknown.
 
@@ -42,6 +44,7 @@ class UncoveredCode {
   [[nodiscard]] std::string_view view(std::uint64_t offset, std::uint64_t bytes);
   [[nodiscard]] bool is_padding(std::uint64_t begin, std::uint64_t end);
   void find_restorers(std::uint64_t begin, std::uint64_t end, std::vector<Known>& known);
+  void find_goroutine_exit(std::uint64_t begin, std::uint64_t end, std::vector<Known>& known);
   void find_plt(std::uint64_t begin, std::uint64_t end, std::vector<Known>& known);
   void add(std::vector<Known>& known, const Known& part);
   void add_plt_slot(std::uint64_t offset, std::string_view code, std::vector<Known>& known);
@@ -51,6 +54,7 @@ class UncoveredCode {
   std::vector<Elf64_Shdr> plts_;
   std::uint64_t entry_ = 0;  // file offset; 0: none
   std::uint64_t code_end_ = 0;
+  bool is_go_;
   std::string block_;
   std::uint64_t block_offset_ = 0;
   std::uint64_t bytes_left_;

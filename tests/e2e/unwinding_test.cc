@@ -88,6 +88,14 @@ TEST_F(UnwindingTest, StacksOfDistributionBuildsAreComplete) {
   }
 }
 
+TEST_F(UnwindingTest, StacksOfGoProgramsAreComplete) {
+  for (const std::string name : {"goroutines", "goroutines_stripped"}) {
+    const SessionSummary summary = record({"-F", "499"}, {workload(name), "2", "30"});
+    expect_complete(stacks_of(summary, name.substr(0, 15)), name);
+    std::filesystem::remove_all(output_);
+  }
+}
+
 TEST_F(UnwindingTest, FunctionsWithoutFramePointersAreAllNamed) {
   const SessionSummary summary = record({"-F", "499"}, {workload("callbacks"), "2"});
   const std::vector<ProfileSummary> profiles = profiles_of(summary, "callbacks");

@@ -219,6 +219,18 @@ TEST_F(CfiTablesTest, KnowsTheEntryPointAndRestorersByTheirCode) {
   }
 }
 
+TEST_F(CfiTablesTest, KnowsTheEndOfGoroutinesInGoProgramsOnly) {
+  auto at = places(UNCOVERED);
+  const CodeTable table(UNCOVERED);
+  EXPECT_EQ(table.kind_at(at["goexit"] - 1), PROFD_RULE_UNKNOWN);
+  EXPECT_EQ(table.kind_at(at["goexit"]), PROFD_RULE_END) << "a return behind its first nop";
+  EXPECT_EQ(table.kind_at(at["after_goexit"] + 1), PROFD_RULE_UNKNOWN);
+  EXPECT_EQ(table.kind_at(at["no_goexit"]), PROFD_RULE_UNKNOWN);
+  const CodeTable other(
+      changed(UNCOVERED, [](std::string& file) { file[file.find(".gopclntab") + 1] = 'n'; }));
+  EXPECT_EQ(other.kind_at(at["goexit"]), PROFD_RULE_UNKNOWN);
+}
+
 TEST_F(CfiTablesTest, GoesOnThroughPaddingButNotThroughCode) {
   const CodeTable table(UNCOVERED);
   auto at = places(UNCOVERED);

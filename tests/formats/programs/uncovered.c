@@ -30,6 +30,11 @@ __asm__(
     "function other_number\n"
     "nop\nmov $14, %rax\nsyscall\n"
 
+    "function goexit\n"
+    "nop\ncall .Lgoexit1\nnop\n.globl after_goexit\nafter_goexit:\n.skip 24, 0xcc\n.Lgoexit1: ret\n"
+    "function no_goexit\n"
+    "nop\ncall .Lgoexit1\nnop\nret\n"
+
     "function covered\n"
     ".cfi_startproc\nret\n.cfi_endproc\n"
     "function covered_too\n"
@@ -41,4 +46,6 @@ __asm__(
     ".globl tiny\ntiny:\n"
     "inc %eax\nret\n"
     ".globl after_tiny\nafter_tiny:\n"
-    ".cfi_startproc\nret\n.cfi_endproc\n");
+    ".cfi_startproc\nret\n.cfi_endproc\n"
+
+    ".section .gopclntab, \"a\"\n.long 0xfffffff1\n");
