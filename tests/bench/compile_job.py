@@ -6,7 +6,7 @@ import os
 import subprocess
 import time
 
-from harness import Bench, cpu_seconds, interval, row
+from harness import Bench, cpu_seconds, family, interval, row
 
 FILES = 60
 SOURCE = """
@@ -63,8 +63,7 @@ def compile_job(bench: Bench) -> None:
 
 
 def cpu_of(pid: int) -> float:
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
-        return cpu_seconds(pid) + sum(cpu_seconds(int(child)) for child in children.read().split())
+    return sum(map(cpu_seconds, family(pid)))
 
 
 def report(slower: list, results: list, rounds: int) -> None:

@@ -113,6 +113,12 @@ def cpu_seconds(pid: int) -> float:
     return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
 
+def family(pid: int) -> list:
+    """The daemon and its parsers."""
+    threads = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
+    return [pid] + [int(child) for thread in threads for child in thread.read_text().split()]
+
+
 def rss_bytes(pid: int) -> int:
     return int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
