@@ -16,11 +16,8 @@
 #define PROFD_MAX_LEAVES 128
 #define PROFD_MAX_LISTED 512
 
-struct profd_listing {
+struct profd_listing_context {
 	struct profd_scratch *scratch;
-	__u64 next; /* address */
-	__u32 told;
-	__u32 whole;
 };
 
 enum profd_tell_result {
@@ -45,9 +42,10 @@ __noinline int profd_tell_slot(__u64 entry)
 }
 
 /* All slots of one leaf. */
-static long profd_tell_leaf(__u32 index, struct profd_listing *listing)
+static long profd_tell_leaf(__u32 index, struct profd_listing_context *context)
 {
-	struct profd_scratch *scratch = listing->scratch;
+	struct profd_scratch *scratch = context->scratch;
+	struct profd_listing *listing = &scratch->listing;
 	__u64 leaf = profd_maple_leaf(scratch, listing->next);
 	__u64 last = scratch->node_last;
 
@@ -85,14 +83,15 @@ __noinline int profd_tell_mappings(void)
 
 	if (!scratch || !memory)
 		return 0;
-	struct profd_listing listing = {.scratch = scratch};
+	struct profd_listing_context context = {.scratch = scratch};
 	__u64 tag = profd_list_tag(scratch);
 	__u64 *place = &memory->sent.lists[tag / 2 % PROFD_SENT_LISTS];
 
 	if (*place == tag)
 		return 0;
-	bpf_loop(PROFD_MAX_LEAVES, profd_tell_leaf, &listing, 0);
-	if (listing.whole && scratch->has_sequence)
+	__builtin_memset(&scratch->listing, 0, sizeof(scratch->listing));
+	bpf_loop(PROFD_MAX_LEAVES, profd_tell_leaf, &context, 0);
+	if (scratch->listing.whole && scratch->has_sequence)
 		*place = tag;
 	return 0;
 }

@@ -19,24 +19,23 @@ struct {
 	__u64 mount; /* struct mount */
 } profd_root;
 
-struct profd_name_walk {
+struct profd_name_context {
+	struct profd_name_walk *walk;
 	char *out; /* PROFD_MAX_NAME_BYTES and room for one component more */
-	__u32 used;
-	__u32 cut;   /* 1 until a root is reached */
-	__u64 node;  /* struct dentry or kernfs_node */
-	__u64 mount; /* struct mount */
 };
 
 /* False when the component does not fit. */
-static __always_inline bool profd_append_name(struct profd_name_walk *walk, const void *name)
+static __always_inline bool profd_append_name(struct profd_name_context *context, const void *name)
 {
-	if (walk->used >= PROFD_MAX_NAME_BYTES)
-		return false;
-	long bytes = bpf_probe_read_kernel_str(walk->out + walk->used, PROFD_COMPONENT_BYTES, name);
+	__u32 used = context->walk->used;
 
-	if (bytes <= 0 || walk->used + bytes > PROFD_MAX_NAME_BYTES)
+	if (used >= PROFD_MAX_NAME_BYTES)
 		return false;
-	walk->used += bytes;
+	long bytes = bpf_probe_read_kernel_str(context->out + used, PROFD_COMPONENT_BYTES, name);
+
+	if (bytes <= 0 || used + bytes > PROFD_MAX_NAME_BYTES)
+		return false;
+	context->walk->used = used + bytes;
 	return true;
 }
 
@@ -60,8 +59,9 @@ static __always_inline bool profd_cross_mount(struct profd_name_walk *walk)
 	return true;
 }
 
-static long profd_path_step(__u32 index, struct profd_name_walk *walk)
+static long profd_path_step(__u32 index, struct profd_name_context *context)
 {
+	struct profd_name_walk *walk = context->walk;
 	struct dentry *dentry = (void *)walk->node;
 	struct mount *mount = (void *)walk->mount;
 	struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
@@ -75,7 +75,7 @@ static long profd_path_step(__u32 index, struct profd_name_walk *walk)
 	/* A root that is not the mount's: the file lies outside every mount. */
 	if (!parent || parent == dentry)
 		return 1;
-	if (!profd_append_name(walk, BPF_CORE_READ(dentry, d_name.name)))
+	if (!profd_append_name(context, BPF_CORE_READ(dentry, d_name.name)))
 		return 1;
 	walk->node = (__u64)parent;
 	return 0;
@@ -98,14 +98,15 @@ static __always_inline struct kernfs_node *profd_kernfs_parent(struct kernfs_nod
 	return BPF_CORE_READ(plain, parent);
 }
 
-static long profd_cgroup_step(__u32 index, struct profd_name_walk *walk)
+static long profd_cgroup_step(__u32 index, struct profd_name_context *context)
 {
+	struct profd_name_walk *walk = context->walk;
 	struct kernfs_node *node = (void *)walk->node;
 	struct kernfs_node *parent = profd_kernfs_parent(node);
 
 	if (!parent)
 		return 1;
-	if (!profd_append_name(walk, BPF_CORE_READ(node, name)))
+	if (!profd_append_name(context, BPF_CORE_READ(node, name)))
 		return 1;
 	walk->node = (__u64)parent;
 	return 0;
@@ -119,13 +120,16 @@ __noinline int profd_write_path(void)
 	if (!scratch)
 		return 0;
 	struct file *file = (void *)scratch->found_file;
-	struct profd_name_walk walk = {.out = scratch->names, .cut = 1};
+	struct profd_name_walk *walk = &scratch->name_walk;
+	struct profd_name_context context = {.walk = walk, .out = scratch->names};
 
-	walk.node = (__u64)BPF_CORE_READ(file, f_path.dentry);
-	walk.mount = profd_mount_of(BPF_CORE_READ(file, f_path.mnt));
-	bpf_loop(PROFD_MAX_COMPONENTS, profd_path_step, &walk, 0);
-	scratch->mapping.name_bytes = walk.used;
-	scratch->mapping.names_cut = walk.cut;
+	walk->node = (__u64)BPF_CORE_READ(file, f_path.dentry);
+	walk->mount = profd_mount_of(BPF_CORE_READ(file, f_path.mnt));
+	walk->used = 0;
+	walk->cut = 1;
+	bpf_loop(PROFD_MAX_COMPONENTS, profd_path_step, &context, 0);
+	scratch->mapping.name_bytes = walk->used;
+	scratch->mapping.names_cut = walk->cut;
 	return 0;
 }
 
@@ -136,10 +140,13 @@ __noinline int profd_write_cgroup(__u64 node)
 
 	if (!scratch)
 		return 0;
-	struct profd_name_walk walk = {.out = scratch->cgroup, .node = node};
+	struct profd_name_walk *walk = &scratch->name_walk;
+	struct profd_name_context context = {.walk = walk, .out = scratch->cgroup};
 
-	bpf_loop(PROFD_MAX_COMPONENTS, profd_cgroup_step, &walk, 0);
-	scratch->process.cgroup_bytes = walk.used;
+	walk->node = node;
+	walk->used = 0;
+	bpf_loop(PROFD_MAX_COMPONENTS, profd_cgroup_step, &context, 0);
+	scratch->process.cgroup_bytes = walk->used;
 	return 0;
 }
 

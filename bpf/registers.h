@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * All registers of a frame that was interrupted, by DWARF number: from the kernel's entry stack for
- * the leaf, from the signal frame for the frame below one. Other frames know rsp, rbp and rbx.
+ * the leaf, from the signal frame for the frame below one. Their callers know them too: a register
+ * of which a row says nothing is the caller's own, as debuggers take it, and hand-written code
+ * counts on it (OpenSSL's AES-GCM has its CFA in rax over a call). Frames beyond know rsp, rbp and
+ * rbx.
  */
 #ifndef PROFD_REGISTERS_H
 #define PROFD_REGISTERS_H
@@ -47,10 +50,10 @@ static __always_inline void profd_registers_of_leaf(__u64 *out)
 	out[15] = regs->r15;
 }
 
-/* Fills scratch->registers, which is the walk's frame's as long as it was interrupted. */
+/* Fills scratch->registers with those of the frame that was interrupted last. */
 static __always_inline void profd_know_registers(struct profd_scratch *scratch)
 {
-	if (scratch->walk.how != PROFD_FRAME_SIGNAL)
+	if (!scratch->walk.signal_frames)
 		profd_registers_of_leaf(scratch->registers);
 }
 

@@ -37,7 +37,8 @@ static __always_inline bool profd_register(struct profd_scratch *scratch, __u32 
 		*value = walk->bx;
 		return !(walk->lost & PROFD_LOST_BX);
 	}
-	if (number >= PROFD_DWARF_REGISTERS || !profd_was_interrupted(walk))
+	if (number >= PROFD_DWARF_REGISTERS ||
+	    !(profd_was_interrupted(walk) || walk->callee_was_whole))
 		return false;
 	profd_know_registers(scratch);
 	*value = scratch->registers[number % PROFD_DWARF_REGISTERS];
@@ -145,6 +146,7 @@ static __always_inline __u32 profd_step_by_cfa(struct profd_scratch *scratch,
 	walk->bp = bp;
 	walk->bx = bx;
 	walk->lost = lost;
+	walk->callee_was_whole = profd_was_interrupted(walk);
 	walk->how = PROFD_FRAME_ROW;
 	return 0;
 }

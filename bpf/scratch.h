@@ -36,7 +36,25 @@ struct profd_walk {
 	__u32 next;	    /* index of the next word in scratch->words */
 	__u32 frames;
 	__u32 end; /* profd_user_end, when the walk ended here */
-	__u32 reserved;
+	__u32 callee_was_whole; /* 1: a row led here from a frame that was interrupted */
+};
+
+/*
+ * State of walks in bpf_loop(). It stands here, where the verifier follows no values: before Linux
+ * 6.8 it takes a callback's first turn for all of them, and removes what that turn does not reach.
+ * So nothing that one turn hands to the next may lie on the stack.
+ */
+struct profd_name_walk {
+	__u64 node;  /* struct dentry or kernfs_node */
+	__u64 mount; /* struct mount */
+	__u32 used;
+	__u32 cut; /* 1 until a root is reached */
+};
+
+struct profd_listing {
+	__u64 next; /* address */
+	__u32 told;
+	__u32 whole; /* 1 when the last leaf was told */
 };
 
 /* What every tick touches comes first and lies together: at a low rate each line, and each page, is
@@ -76,6 +94,9 @@ struct profd_scratch {
 	__u64 pivots[PROFD_MAPLE_SLOTS];
 	__u64 slots[PROFD_MAPLE_SLOTS];
 	__u64 node_last;
+
+	struct profd_listing listing;
+	struct profd_name_walk name_walk;
 
 	/* Room for one component behind the limit, so that a bound on the offset is enough for the
 	 * verifier. */

@@ -48,6 +48,7 @@ static __always_inline __u32 profd_step_by_frame_pointer(struct profd_scratch *s
 	walk->ip = profd_window_word(scratch, bp + 8);
 	walk->sp = bp + 16;
 	walk->lost = PROFD_LOST_BX;
+	walk->callee_was_whole = 0;
 	walk->how = PROFD_FRAME_POINTER;
 	return 0;
 }
@@ -86,6 +87,7 @@ static __always_inline __u32 profd_step_by_inline_rule(struct profd_scratch *scr
 		walk->lost &= ~PROFD_LOST_BX;
 	}
 	walk->sp = cfa;
+	walk->callee_was_whole = profd_was_interrupted(walk);
 	walk->how = PROFD_FRAME_ROW;
 	return 0;
 }
@@ -167,6 +169,7 @@ static __always_inline void profd_walk_user(struct profd_scratch *scratch,
 							     : PROFD_FRAME_INTERRUPTED;
 	walk->span_bytes = 0;
 	walk->signal_frames = 0;
+	walk->callee_was_whole = 0;
 	walk->next = sample->kernel_frames;
 	walk->frames = 0;
 	walk->end = PROFD_END_DEPTH_LIMIT;

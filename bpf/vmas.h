@@ -28,9 +28,7 @@ struct {
 struct profd_file_listing {
 	struct profd_scratch *scratch;
 	struct seq_file *out;
-	__u64 next; /* address */
 	__u32 tgid;
-	__u32 listed;
 };
 
 static __always_inline void profd_list_file(struct profd_file_listing *listing, __u64 entry)
@@ -52,14 +50,14 @@ static __always_inline void profd_list_file(struct profd_file_listing *listing, 
 	code.on_fuse = profd_is_on_fuse((void *)scratch->found_file);
 	profd_file_key_of((void *)scratch->found_file, &code.file);
 	bpf_seq_write(listing->out, &code, sizeof(code));
-	listing->listed++;
+	scratch->listing.told++;
 }
 
 /* All slots of one leaf, as in late.h. */
 static long profd_list_leaf(__u32 index, struct profd_file_listing *listing)
 {
 	struct profd_scratch *scratch = listing->scratch;
-	__u64 leaf = profd_maple_leaf(scratch, listing->next);
+	__u64 leaf = profd_maple_leaf(scratch, scratch->listing.next);
 	__u64 last = scratch->node_last;
 
 	if (leaf <= 1 || !profd_read_slots(scratch, leaf))
@@ -71,8 +69,9 @@ static long profd_list_leaf(__u32 index, struct profd_file_listing *listing)
 		if (pivot >= last || !pivot)
 			break;
 	}
-	listing->next = last + 1;
-	return !listing->next || listing->listed >= PROFD_MAX_LISTED_FILES - PROFD_MAPLE_SLOTS;
+	scratch->listing.next = last + 1;
+	return !scratch->listing.next ||
+	       scratch->listing.told >= PROFD_MAX_LISTED_FILES - PROFD_MAPLE_SLOTS;
 }
 
 /* Writes a struct profd_running_code for each executable mapping of a file, of each process that
@@ -92,6 +91,7 @@ int profd_running(struct bpf_iter__task *ctx)
 		.tgid = profd_tgid_of(task),
 	};
 
+	__builtin_memset(&scratch->listing, 0, sizeof(scratch->listing));
 	scratch->mm = (__u64)BPF_CORE_READ(task, mm);
 	if (scratch->mm && listing.tgid)
 		bpf_loop(PROFD_MAX_LISTED_LEAVES, profd_list_leaf, &listing, 0);

@@ -110,22 +110,19 @@ TEST_F(UnwindMemoryTest, ATableThatWasTakenAwayIsNotUsedOnceTablesAreRaised) {
   }
 }
 
-TEST_F(UnwindMemoryTest, TheTimeOfUseIsToldOnceForEachGenerationOfTables) {
+TEST_F(UnwindMemoryTest, TheTimeOfUseIsToldAnewForEachGenerationOfTables) {
   const Workload workload({"plain", "leaf"}, {.program = frames_path()});
   pin(workload);
   sample({workload.pid()});
   const FileKey file = mapping_at(workload.pid(), frames_label("enter")).file;
   install(file, rows_here(workload, frames_rules()));
   EXPECT_EQ(used_ns(file), 0U);
-  raise_tables();
-  const std::uint64_t before = collect_in_leaf(workload, 1).front()->view.time_ns;
-  const std::uint64_t first = used_ns(file);
-  EXPECT_GT(first, 0U);
-  EXPECT_LE(first, before);
-  raise_tables();
-  const StoredSample* after = collect_in_leaf(workload, 20).back();
-  EXPECT_GT(used_ns(file), first);
-  EXPECT_LE(used_ns(file), after->view.time_ns);
+  for (int generation = 0; generation < 2; ++generation) {
+    const std::uint64_t before = used_ns(file);
+    raise_tables();
+    (void)collect_in_leaf(workload, 20);
+    EXPECT_GT(used_ns(file), before);
+  }
 }
 
 // Code on both sides of a piece's end: in_file enters it 16 bytes before.
