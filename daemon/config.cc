@@ -15,12 +15,14 @@
 namespace profd {
 namespace {
 
-constexpr std::array<std::string_view, 5> kKeys = {"socket", "state_dir", "log_level", "ring_bytes",
-                                                   "session_max_bytes"};
+constexpr std::array<std::string_view, 6> kKeys = {
+    "socket", "state_dir", "log_level", "ring_bytes", "session_max_bytes", "unwind_max_bytes"};
 constexpr std::array<std::string_view, 5> kLogLevels = {"trace", "debug", "info", "warning",
                                                         "error"};
 constexpr std::int64_t kMinRingBytes = std::int64_t{64} << 10;
 constexpr std::int64_t kMaxRingBytes = std::int64_t{256} << 20;
+constexpr std::int64_t kMinUnwindBytes = std::int64_t{4} << 20;
+constexpr std::int64_t kMaxUnwindBytes = std::int64_t{512} << 20;
 constexpr std::int64_t kMinSessionBytes = std::int64_t{1} << 20;
 
 std::string place(const std::string& file, const toml::source_position& where) {
@@ -103,6 +105,7 @@ Result<Config> read_table(const toml::table& table, const std::string& file) {
   reader.require_power_of_two("ring_bytes", config.ring_bytes);
   reader.read("session_max_bytes", kMinSessionBytes, std::numeric_limits<std::int64_t>::max(),
               config.session_max_bytes);
+  reader.read("unwind_max_bytes", kMinUnwindBytes, kMaxUnwindBytes, config.unwind_max_bytes);
   if (reader.error()) return *reader.error();
   return config;
 }

@@ -5,6 +5,7 @@
 //     log_level = "info"                 # trace, debug, info, warning, error
 //     ring_bytes = 1048576               # of each CPU's ring buffer, a power of two
 //     session_max_bytes = 1073741824     # of samples held for one session
+//     unwind_max_bytes = 41943040        # of unwind tables in the kernel
 
 #pragma once
 
@@ -23,6 +24,7 @@ struct Config {
   std::string log_level = "info";
   std::size_t ring_bytes = std::size_t{1} << 20;
   std::uint64_t session_max_bytes = std::uint64_t{1} << 30;
+  std::size_t unwind_max_bytes = std::size_t{40} << 20;
 };
 
 // An error names the file, line and column, and for an unknown key the nearest known ones.

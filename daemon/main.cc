@@ -138,7 +138,8 @@ Result<void> serve(const Config& config) {
   Aggregator aggregator;
   Result<std::unique_ptr<Sampler>> sampler =
       Sampler::open({.ring_bytes = config.ring_bytes,
-                     .unwinding = {.cache_directory = config.state_dir + "/unwind"}},
+                     .unwinding = {.cache_directory = config.state_dir + "/unwind",
+                                   .max_bytes = config.unwind_max_bytes}},
                     aggregator);
   if (!sampler) return sampler.error();
   const std::unique_ptr<SampleSource> source = make_sample_source(std::move(*sampler));

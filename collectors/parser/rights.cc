@@ -22,7 +22,10 @@
 namespace profd {
 namespace {
 
-constexpr uid_t kNobody = 65534;  // also the kernel's own overflow id
+// A user that no one else is, in a range that nobody hands out (systemd's UIDS-GIDS.md): as
+// `nobody`, other processes of that name could kill us. It is the second choice, where a user
+// namespace has no such id.
+constexpr std::array<uid_t, 2> kUsers = {2'147'483'000, 65'534};
 constexpr rlim_t kOpenFiles = 16;
 
 Result<void> check(bool done, const char* what) {
@@ -43,9 +46,11 @@ void leave_root_directory() {
 Result<void> become_nobody() {
   if (!done_or_not_permitted(::setgroups(0, nullptr))) return fail_errno("could not leave groups");
   if (::geteuid() != 0) return {};
-  return check(
-      ::setresgid(kNobody, kNobody, kNobody) == 0 && ::setresuid(kNobody, kNobody, kNobody) == 0,
-      "the user");
+  for (const uid_t user : kUsers) {
+    const bool group_gone = ::setresgid(user, user, user) == 0;
+    if (group_gone && ::setresuid(user, user, user) == 0) return {};
+  }
+  return check(errno == EPERM, "the user");
 }
 
 Result<void> drop_capabilities() {

@@ -30,7 +30,8 @@ std::optional<std::uint64_t> value_of(const UnwindFrame& frame, std::uint32_t nu
     default:
       break;
   }
-  if (number >= PROFD_DWARF_REGISTERS || !frame.was_interrupted()) return std::nullopt;
+  if (number >= PROFD_DWARF_REGISTERS) return std::nullopt;
+  if (!frame.was_interrupted() && !frame.callee_was_whole) return std::nullopt;
   return frame.registers[number];
 }
 
@@ -124,7 +125,9 @@ profd_user_end step_by_cfa(UnwindFrame& frame, const profd_rule& rule, const Sta
                       .bx = bx.value,
                       .lost = lost,
                       .signal_frames = frame.signal_frames,
-                      .how = PROFD_FRAME_ROW};
+                      .how = PROFD_FRAME_ROW,
+                      .callee_was_whole = frame.was_interrupted(),
+                      .registers = frame.registers};
   return kStepped;
 }
 

@@ -72,13 +72,15 @@ UnwindTables::State UnwindTables::state(const FileKey& file) const {
 bool UnwindTables::share(const CodeFile& file, const std::string& content) {
   const auto known = by_name_.find(content);
   if (known == by_name_.end()) return false;
-  add_file(*known->second, file);
+  known->second->since_ns = now_ns_;  // or it could be what has to go
+  if (make_place(file.owner)) add_file(*known->second, file);
   return true;
 }
 
 std::optional<TableRefusal> UnwindTables::install(const CodeFile& file, const std::string& content,
                                                   const UnwindTableView& table) {
   if (by_file_.contains(file.key) || share(file, content)) return std::nullopt;
+  if (!make_place(file.owner)) return TableRefusal::kOverMemory;
   Content made;
   made.name = content;
   made.owner = file.owner;
@@ -90,6 +92,7 @@ std::optional<TableRefusal> UnwindTables::install(const CodeFile& file, const st
 void UnwindTables::refuse(const CodeFile& file, TableRefusal reason) {
   if (by_file_.contains(file.key)) return;
   ++refused_[static_cast<std::size_t>(reason)];
+  if (!make_place(file.owner)) return;
   Content none;
   none.owner = file.owner;
   none.refused = true;
@@ -115,9 +118,18 @@ void UnwindTables::cover(const FileKey& file, const Pieces& pieces) {
 }
 
 void UnwindTables::add_content(const CodeFile& file, Content content) {
+  content.since_ns = now_ns_;
+  content.stays = file.stays;
   Content& added = contents_.emplace_back(std::move(content));
   if (!added.name.empty()) by_name_.emplace(added.name, &added);
   add_file(added, file);
+}
+
+// For one file more.
+bool UnwindTables::make_place(std::uint32_t owner) {
+  if (by_file_.size() < kMaxFiles) return true;
+  const auto whose = owner == 0 ? TableShortage::kOfAll : TableShortage::kOfOthersThanRoot;
+  return evict(owner, whose, {.words = 0, .entries = 1});
 }
 
 // Tables have all their pieces told at once: what else of the file may be mapped later is known
@@ -268,6 +280,7 @@ std::vector<UnwindTables::Contents::iterator> UnwindTables::coldest_first(std::u
                                                                           TableShortage shortage) {
   std::vector<std::pair<std::uint64_t, Contents::iterator>> cold;
   for (auto content = contents_.begin(); content != contents_.end(); ++content) {
+    if (content->stays) continue;
     if (shortage == TableShortage::kOfOwner && content->owner != owner) continue;
     if (shortage == TableShortage::kOfOthersThanRoot && content->owner == 0) continue;
     const std::uint64_t used_ns = last_used_ns(*content);

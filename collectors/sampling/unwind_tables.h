@@ -44,6 +44,7 @@ struct CodeFile {
   FileKey key;
   std::uint32_t owner = 0;  // uid
   Pieces pieces;
+  bool stays = false;  // never evicted: of what programs have no second way to
 };
 
 struct UnwindTablesLimits {
@@ -56,6 +57,8 @@ struct UnwindTablesLimits {
 class UnwindTables {
  public:
   static constexpr std::chrono::seconds kHot{20};
+  // Known at a time, with a table or refused. Of more, and none cold, nothing is remembered.
+  static constexpr std::size_t kMaxFiles = 16'384;
   // How often the programs are made to say again what they use.
   static constexpr std::chrono::seconds kRefreshInterval{10};
 
@@ -104,6 +107,7 @@ class UnwindTables {
     std::string name;
     std::uint32_t owner = 0;
     bool refused = false;
+    bool stays = false;
     std::uint64_t since_ns = 0;  // when something of it was added last
     std::uint64_t rows = 0;
     std::vector<Piece> pieces;
@@ -119,6 +123,7 @@ class UnwindTables {
                    std::span<const std::uint32_t> rules);
   void add_content(const CodeFile& file, Content content);
   void add_file(Content& content, const CodeFile& file);
+  bool make_place(std::uint32_t owner);
   void add_entries(Content& content, const FileKey& file, const Pieces& pieces);
 
   TableShortage make_room(std::uint32_t owner, const TableUse& more);

@@ -14,6 +14,7 @@ namespace profd {
 namespace {
 
 constexpr std::chrono::seconds kRetryInterval{60};
+constexpr std::size_t kMaxRefused = UnwindTables::kMaxFiles;
 // Nobody's: of files that could not be opened.
 constexpr std::uint32_t kUnknownOwner = UINT32_MAX;
 
@@ -22,7 +23,6 @@ bool may_pass(TableRefusal reason) {
     case TableRefusal::kMalformed:
     case TableRefusal::kUnsupported:
     case TableRefusal::kTooLarge:
-    case TableRefusal::kParserDied:
       return false;
     default:
       return true;
@@ -86,7 +86,7 @@ void Unwinding::load_vdso() {
   auto image = copy_own_vdso();
   struct stat status {};
   const bool there = image && ::fstat(image->get(), &status) == 0;
-  CodeFile file{.key = vdso_key(), .owner = 0, .pieces = 1};
+  const CodeFile file{.key = vdso_key(), .owner = 0, .pieces = 1, .stays = true};
   if (!there) {
     refuse(file, TableRefusal::kVanished);
     return;
@@ -184,7 +184,15 @@ void Unwinding::request(const CodeFile& file, const std::shared_ptr<const Mapped
 
 void Unwinding::refuse(const CodeFile& file, TableRefusal reason) {
   tables_.refuse(file, reason);
-  if (may_pass(reason)) refused_.insert_or_assign(file.key, Refused{reason, Clock::now()});
+  if (!may_pass(reason)) return;
+  if (refused_.size() >= kMaxRefused) {
+    std::erase_if(refused_, [this](const auto& entry) {
+      return tables_.state(entry.first) != UnwindTables::State::kNone;
+    });
+  }
+  if (refused_.size() < kMaxRefused) {
+    refused_.insert_or_assign(file.key, Refused{reason, Clock::now()});
+  }
 }
 
 void Unwinding::poll() {

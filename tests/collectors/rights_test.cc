@@ -113,7 +113,7 @@ TEST(RightsTest, MemoryAndFilesAreBounded) {
 }
 
 // As the kernel tells it, which is asked while the process waits on a pipe.
-TEST(RightsTest, TheProcessIsNobodyWithNothing) {
+TEST(RightsTest, TheProcessIsAUserOfItsOwnWithNothing) {
   int ready[2];
   int wait[2];
   ASSERT_EQ(::pipe(ready), 0);
@@ -133,9 +133,10 @@ TEST(RightsTest, TheProcessIsNobodyWithNothing) {
   end_of(child);
   for (const int fd : {ready[0], ready[1], wait[0]}) ::close(fd);
   for (const char* line :
-       {"Uid:\t65534\t65534\t65534\t65534\n", "Gid:\t65534\t65534\t65534\t65534\n",
-        "CapPrm:\t0000000000000000\n", "CapEff:\t0000000000000000\n", "CapInh:\t0000000000000000\n",
-        "CapAmb:\t0000000000000000\n", "NoNewPrivs:\t1\n", "Seccomp:\t2\n", "Groups:\t \n"}) {
+       {"Uid:\t2147483000\t2147483000\t2147483000\t2147483000\n",
+        "Gid:\t2147483000\t2147483000\t2147483000\t2147483000\n", "CapPrm:\t0000000000000000\n",
+        "CapEff:\t0000000000000000\n", "CapInh:\t0000000000000000\n", "CapAmb:\t0000000000000000\n",
+        "NoNewPrivs:\t1\n", "Seccomp:\t2\n", "Groups:\t \n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
   }
 }

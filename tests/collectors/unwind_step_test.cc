@@ -74,8 +74,14 @@ TEST_F(UnwindStepTest, TheCfaMayBeOfTheFramePointerOrAnyRegisterOfTheLeaf) {
   ASSERT_EQ(step(rule(PROFD_RULE_REGISTER, 10, 0)), kStepped);
   EXPECT_EQ(frame_.sp, at(10));
   EXPECT_EQ(frame_.ip, 0x1009U);
-  // The caller doesn't know it any more.
-  EXPECT_EQ(step(rule(PROFD_RULE_REGISTER, 10, 0)), PROFD_END_REGISTER_LOST);
+}
+
+TEST_F(UnwindStepTest, WhatTheLeafLeavesAloneItsCallerKnowsAndNoOneBeyond) {
+  frame_.registers[0] = at(20);
+  ASSERT_EQ(step(rule(PROFD_RULE_REGISTER, PROFD_DWARF_RSP, 16)), kStepped);
+  ASSERT_EQ(step(rule(PROFD_RULE_REGISTER, 0, 0)), kStepped);
+  EXPECT_EQ(frame_.sp, at(20));
+  EXPECT_EQ(step(rule(PROFD_RULE_REGISTER, 0, 80)), PROFD_END_REGISTER_LOST);
 }
 
 TEST_F(UnwindStepTest, ADereferencedCfaIsReadFromTheStack) {

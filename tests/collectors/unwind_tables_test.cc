@@ -238,6 +238,29 @@ TEST_F(UnwindTablesTest, EntriesAreBoundedToo) {
   EXPECT_NE(entry(file(1), 0), nullptr);
 }
 
+TEST_F(UnwindTablesTest, SoIsTheNumberOfFilesThatAreKnown) {
+  for (std::uint64_t i = 0; i < UnwindTables::kMaxFiles + 100; ++i) {
+    CodeFile none = file(100 + i, kUser);
+    none.pieces.reset();
+    tables_.refuse(none, TableRefusal::kVanished);
+  }
+  EXPECT_EQ(tables_.state(file(100 + UnwindTables::kMaxFiles).key), UnwindTables::State::kUnknown);
+  pass(60);
+  ASSERT_FALSE(install(file(1), "root's", table_of(10)));
+  EXPECT_EQ(tables_.state(file(1).key), UnwindTables::State::kReady);
+}
+
+TEST_F(UnwindTablesTest, WhatStaysIsNeverEvicted) {
+  CodeFile vdso = file(1);
+  vdso.stays = true;
+  ASSERT_FALSE(install(vdso, "vdso", table_of(900)));
+  for (std::uint64_t i = 2; i <= 10; ++i) {
+    pass(60);
+    ASSERT_FALSE(install(file(i), std::to_string(i), table_of(900)));
+  }
+  EXPECT_NE(entry(vdso, 0), nullptr);
+}
+
 TEST_F(UnwindTablesTest, ATableLargerThanAnArenaIsRefused) {
   EXPECT_EQ(install(file(1), "large", table_of(1100)), TableRefusal::kTooLarge);
 }

@@ -8,12 +8,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -88,7 +89,12 @@ class UnwindingTest : public testing::Test {
     std::vector<char*> raw;
     for (std::string& argument : arguments) raw.push_back(argument.data());
     raw.push_back(nullptr);
-    ASSERT_EQ(::posix_spawn(&program_, raw[0], nullptr, nullptr, raw.data(), environ), 0);
+    int error = 0;
+    do {
+      error = ::posix_spawn(&program_, raw[0], nullptr, nullptr, raw.data(), environ);
+      // A parser that starts now holds the copy open for writing until it execs.
+    } while (error == ETXTBSY);
+    ASSERT_EQ(error, 0);
   }
   void end_program() {
     if (program_ <= 0) return;
@@ -101,7 +107,7 @@ class UnwindingTest : public testing::Test {
     Target target;
     target.pids = {static_cast<std::uint32_t>(program_)};
     const auto slot = sampler_->start(*make_event_spec("cpu-clock", 999, 0), target);
-    EXPECT_TRUE(slot) << slot.error().message;
+    if (!slot) throw std::runtime_error(slot.error().message);
     return *slot;
   }
   void collect_until(const std::function<bool()>& condition) {

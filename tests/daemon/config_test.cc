@@ -19,13 +19,15 @@ TEST(Config, HasADefaultForEveryKey) {
 TEST(Config, TakesEveryKey) {
   const Result<Config> config = parse_config(
       "socket = \"/tmp/s\"\nstate_dir = \"/tmp/d\"\nlog_level = \"debug\"\n"
-      "ring_bytes = 65536\nsession_max_bytes = 2097152\n",
+      "ring_bytes = 65536\nsession_max_bytes = 2097152\n"
+      "unwind_max_bytes = 8388608\n",
       "profd.toml");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->socket, "/tmp/s");
   EXPECT_EQ(config->state_dir, "/tmp/d");
   EXPECT_EQ(config->log_level, "debug");
   EXPECT_EQ(config->ring_bytes, 65536U);
+  EXPECT_EQ(config->unwind_max_bytes, 8388608U);
   EXPECT_EQ(config->session_max_bytes, 2097152U);
 }
 
@@ -49,6 +51,7 @@ TEST(Config, NamesThePlaceOfEachMistake) {
       {"ring_bytes = 1.5", "f:1:14: ", "must be a number", ""},
       {"ring_bytes = 1", "f:1:14: ", "from 65536", ""},
       {"ring_bytes = -65536", "f:1:14: ", "from 65536", ""},
+      {"unwind_max_bytes = 1", "f:1:20: ", "from 4194304", ""},
       {"ring_bytes = 65537", "f:1:14: ", "power of two", ""},
       {"session_max_bytes = 0", "f:1:21: ", "from 1048576", ""},
       {"socket = ", "f:1:", "", ""},
