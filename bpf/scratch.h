@@ -35,7 +35,7 @@ struct profd_walk {
 	__u64 window_start; /* the user address that scratch->window's first byte stands for */
 	__u32 next;	    /* index of the next word in scratch->words */
 	__u32 frames;
-	__u32 end; /* profd_user_end, when the walk ended here */
+	__u32 end;		/* profd_user_end, when the walk ended here */
 	__u32 callee_was_whole; /* 1: a row led here from a frame that was interrupted */
 };
 

@@ -90,7 +90,7 @@ bool is_hit(const std::string& kind) { return kind.starts_with("hit"); }
 }  // namespace
 
 std::string write_code_file(const std::string& directory, const CodeBytes& code) {
-  const std::string path = directory + "/code";
+  std::string path = directory + "/code";
   std::ofstream file(path, std::ios::binary);
   for (const auto& [offset, bytes] : code) {
     file.seekp(static_cast<std::streamoff>(offset));
@@ -156,6 +156,7 @@ std::vector<UnwindRow> frames_rows(const FrameRules& rules, const StoredMapping&
     by_offset.try_emplace(end - base);
   }
   std::vector<UnwindRow> rows;
+  rows.reserve(by_offset.size());
   for (const auto& [offset, rule] : by_offset) rows.push_back({.offset = offset, .rule = rule});
   return rows;
 }
@@ -189,6 +190,7 @@ std::vector<KnownFrame> frames_stack(const std::vector<std::string>& kinds) {
 
 std::vector<KnownFrame> frames_of(const StoredSample& sample) {
   std::vector<KnownFrame> frames;
+  frames.reserve(sample.view.user_frames.size());
   for (std::size_t i = 0; i < sample.view.user_frames.size(); ++i) {
     const UserFrame frame = sample.frame(i);
     frames.push_back({.address = frame.address, .how = frame.how});

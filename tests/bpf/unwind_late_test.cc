@@ -107,7 +107,7 @@ class UnwindLateTest : public UnwindTest {
   }
 };
 
-const std::string kSpin = "\xeb\xfe";
+constexpr const char* kSpin = "\xeb\xfe";
 
 TEST_F(UnwindLateTest, AnInterruptedLeafComesWithAllItsRegistersAndItsStack) {
   const Workload workload({"plain", "clobber", "leaf_r11"}, {.program = frames_path()});

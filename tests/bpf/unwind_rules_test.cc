@@ -33,6 +33,7 @@ class UnwindRulesTest : public UnwindTest {
     });
   }
 
+ private:
   std::optional<Workload> workload_;
 };
 
