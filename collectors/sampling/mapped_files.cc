@@ -60,16 +60,24 @@ std::string mount_id_of(int fd) {
   return {};
 }
 
-// By the list of mounts, which needs no answer of theirs. What isn't in the list counts as one.
-bool may_be_fuse(int place) {
-  const std::string id = mount_id_of(place);
-  std::ifstream mounts("/proc/self/mountinfo");
+// The kind of a mount, by the list of those that a process sees; empty: not in it.
+std::string file_system_of(const std::string& mount_id, const std::string& process) {
+  std::ifstream mounts("/proc/" + process + "/mountinfo");
   for (std::string line; std::getline(mounts, line);) {
-    if (!line.starts_with(id + " ")) continue;
     const auto separator = line.find(" - ");
-    return separator == std::string::npos || line.compare(separator + 3, 4, "fuse") == 0;
+    if (!line.starts_with(mount_id + " ") || separator == std::string::npos) continue;
+    return line.substr(separator + 3);
   }
-  return true;
+  return {};
+}
+
+// By the lists of mounts, which need no answer of theirs: ours, and that of the process, which may
+// live in a container. What is in neither counts as one.
+bool may_be_fuse(int place, std::uint32_t tgid) {
+  const std::string id = mount_id_of(place);
+  std::string kind = file_system_of(id, "self");
+  if (kind.empty()) kind = file_system_of(id, std::to_string(tgid));
+  return kind.empty() || kind.starts_with("fuse");
 }
 
 struct Opened {
@@ -87,11 +95,13 @@ std::string refusal(const struct stat& status, const FileKey& key) {
 
 // From a descriptor of the place alone (O_PATH), so that a FIFO or a device is never opened: that
 // has effects of its own.
-Opened open_regular(const UniqueFd& place, const FileKey& key) {
+Opened open_regular(const UniqueFd& place, const MappingView& mapping) {
+  const FileKey& key = mapping.file;
   Opened opened;
   if (!place.valid()) {
     opened.error = fail_errno("open").message;
-  } else if (!is_on_device(place.get(), key.device) && may_be_fuse(place.get())) {
+  } else if (!is_on_device(place.get(), key.device) &&
+             may_be_fuse(place.get(), mapping.process.tgid)) {
     opened.error = kOnFuse;
   } else if (::fstat(place.get(), &opened.status) != 0) {
     opened.error = fail_errno("fstat").message;
@@ -158,7 +168,7 @@ MappedFile from_link(const FileKey& key, const std::string& link_path, Opened op
 MappedFile from_names(const MappingView& mapping, const std::string& error) {
   MappedFile file{.key = mapping.file, .path = path_from_names(mapping.names)};
   if (file.path.empty()) file.path = "?";
-  Opened opened = open_regular(place_of_names(file.path), mapping.file);
+  Opened opened = open_regular(place_of_names(file.path), mapping);
   if (opened.fd.valid() && opened.status.st_ino == mapping.file.inode) {
     file.fd = std::move(opened.fd);
     note_status(file, opened.status);
@@ -179,7 +189,7 @@ MappedFile unopened_on_fuse(const MappingView& mapping) {
 MappedFile open_file(const MappingView& mapping) {
   if (mapping.on_fuse) return unopened_on_fuse(mapping);
   const std::string exact = map_files_path(mapping.process.tgid, mapping.start, mapping.end);
-  Opened opened = open_regular(place_of_link(exact), mapping.file);
+  Opened opened = open_regular(place_of_link(exact), mapping);
   if (opened.fd.valid()) return from_link(mapping.file, exact, std::move(opened));
   return from_names(mapping, opened.error);
 }

@@ -302,12 +302,16 @@ profd_counters Sampler::Impl::counters() const {
   return sum ? *sum : profd_counters{};
 }
 
-// A tick that runs while the counters are read has been taken and is nothing else yet: look again.
-// A real difference stays.
+// A tick that runs while the counters are read has been taken and is nothing else yet: look again,
+// also a little later, since its virtual CPU may stand still in the middle. A real difference
+// stays.
 profd_counters Sampler::Impl::balanced_counters() const {
-  constexpr int kTries = 5;
+  constexpr int kTries = 10;
   profd_counters sum = counters();
-  for (int i = 1; i < kTries && !is_balanced(sum); ++i) sum = counters();
+  for (int i = 1; i < kTries && !is_balanced(sum); ++i) {
+    std::this_thread::sleep_for(kSettlePause);
+    sum = counters();
+  }
   return sum;
 }
 

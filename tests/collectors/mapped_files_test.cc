@@ -4,6 +4,7 @@
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <array>
@@ -52,7 +53,7 @@ class MappedFilesTest : public ::testing::Test {
     view_.file = {.inode = status.st_ino,
                   .size_bytes = kPage,
                   .ctime_ns = status.st_ctim.tv_sec * 1'000'000'000 + status.st_ctim.tv_nsec,
-                  .device = 1,
+                  .device = (::gnu_dev_major(status.st_dev) << 20) | ::gnu_dev_minor(status.st_dev),
                   .generation = 7};
   }
 
@@ -182,14 +183,14 @@ TEST_F(MappedFilesTest, SaysWhatFstatSaidOfTheFile) {
   EXPECT_EQ(file->stat_ctime_ns, view_.file.ctime_ns);
 }
 
-// The key's device stands for another file each time: the same bytes under many keys.
+// The key's generation stands for another file each time: the same bytes under many keys.
 TEST_F(MappedFilesTest, HoldsHalfOfTheDescriptorsAndASixteenthForOneOwner) {
   for (const auto& [owner, held] : {std::pair{uid_t{0}, 16}, std::pair{uid_t{54321}, 2}}) {
     ASSERT_EQ(::chown(path_.c_str(), owner, owner), 0);
     MappedFiles files(32);
     int valid = 0;
     std::vector<std::shared_ptr<const MappedFile>> all;
-    for (view_.file.device = 1; view_.file.device <= 20; ++view_.file.device) {
+    for (view_.file.generation = 1; view_.file.generation <= 20; ++view_.file.generation) {
       all.push_back(files.find_or_open(view_));
       valid += all.back()->fd.valid();
     }
@@ -205,7 +206,7 @@ TEST_F(MappedFilesTest, HoldsHalfOfTheDescriptorsAndASixteenthForOneOwner) {
 
 TEST_F(MappedFilesTest, KnowsABoundedNumberOfFiles) {
   view_.process.tgid = 4'000'000;
-  for (view_.file.device = 1; view_.file.device <= 65'536; ++view_.file.device) {
+  for (view_.file.generation = 1; view_.file.generation <= 65'536; ++view_.file.generation) {
     files_.find_or_open(view_);
   }
   const auto refused = files_.find_or_open(view_);
