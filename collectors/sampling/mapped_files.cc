@@ -227,11 +227,26 @@ std::shared_ptr<const MappedFile> MappedFiles::find_or_open(const MappingView& m
                    .path = mapping.names.empty() ? "?" : path_from_names(mapping.names),
                    .error = "too many files are known"});
   }
+  if (!may_open(mapping.process.tgid, now)) {
+    return std::make_shared<const MappedFile>(
+        MappedFile{.key = mapping.file,
+                   .path = mapping.names.empty() ? "?" : path_from_names(mapping.names),
+                   .error = "too many new files within a second"});
+  }
   MappedFile file = open_file(mapping);
   if (file.fd.valid()) hold_or_let_go(file);
   auto shared = std::make_shared<const MappedFile>(std::move(file));
   files_.insert_or_assign(mapping.file, Entry{.file = shared, .opened_at = now});
   return shared;
+}
+
+bool MappedFiles::may_open(std::uint32_t tgid, Clock::time_point now) {
+  if (now - second_began_ >= std::chrono::seconds(1)) {
+    second_began_ = now;
+    opened_in_second_ = 0;
+    opened_by_process_.clear();
+  }
+  return ++opened_by_process_[tgid] <= kMaxNewOfProcess && ++opened_in_second_ <= kMaxNew;
 }
 
 // Root's files are the system's own: their number is no stranger's choice.

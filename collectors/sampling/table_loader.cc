@@ -150,7 +150,7 @@ TableLoader::~TableLoader() {
 
 void TableLoader::run(const std::stop_token& stop, Work& work) {
   while (const auto file = next(stop)) {
-    LoadResult result = work.load(*file);
+    LoadResult result = load_in_share(work, *file);
     parser_restarts_ = work.parser_restarts();
     {
       const std::lock_guard lock(mutex_);
@@ -158,6 +158,35 @@ void TableLoader::run(const std::stop_token& stop, Work& work) {
     }
     ::eventfd_write(wake_.get(), 1);
   }
+}
+
+LoadResult TableLoader::load_in_share(Work& work, const MappedFile& file) {
+  const auto begin = std::chrono::steady_clock::now();
+  forget_some_time(begin);
+  std::chrono::nanoseconds& time = time_of_owner_[file.owner];
+  if (file.owner != 0 && time >= kMaxTime) {
+    return {.file = file.key, .content = {}, .table = {}, .refusal = TableRefusal::kOverShare};
+  }
+  LoadResult result = work.load(file);
+  time += std::chrono::steady_clock::now() - begin;
+  return result;
+}
+
+void TableLoader::forget_some_time(std::chrono::steady_clock::time_point now) {
+  if (now - forgotten_at_ < kForgetInterval) return;
+  forgotten_at_ = now;
+  for (auto& [owner, time] : time_of_owner_) time /= 2;
+  std::erase_if(time_of_owner_, [](const auto& entry) { return entry.second.count() == 0; });
+}
+
+// The first of root's, or else of who took the least time.
+TableLoader::Queue::iterator TableLoader::fairest(Queue& queue) {
+  return std::ranges::min_element(queue, {}, [this](const auto& file) {
+    const auto known = time_of_owner_.find(file->owner);
+    const auto time =
+        known == time_of_owner_.end() ? std::chrono::nanoseconds::zero() : known->second;
+    return std::pair(file->owner != 0, file->owner == 0 ? std::chrono::nanoseconds::zero() : time);
+  });
 }
 
 // Null at the end.
@@ -168,8 +197,9 @@ std::shared_ptr<const MappedFile> TableLoader::next(const std::stop_token& stop)
   });
   if (stop.stop_requested()) return nullptr;
   Queue& queue = urgent_.empty() ? background_ : urgent_;
-  auto file = std::move(queue.front());
-  queue.pop_front();
+  const auto chosen = fairest(queue);
+  auto file = std::move(*chosen);
+  queue.erase(chosen);
   return file;
 }
 
@@ -177,7 +207,10 @@ bool TableLoader::request(std::shared_ptr<const MappedFile> file, Urgency urgenc
   {
     const std::lock_guard lock(mutex_);
     Queue& queue = urgency == Urgency::kStacksWait ? urgent_ : background_;
+    const auto of_owner = static_cast<std::size_t>(
+        std::ranges::count(queue, file->owner, [](const auto& queued) { return queued->owner; }));
     if (queue.size() >= kMaxQueued) return false;
+    if (file->owner != 0 && of_owner >= kMaxQueuedOfOwner) return false;
     queue.push_back(std::move(file));
   }
   changed_.notify_one();

@@ -8,7 +8,9 @@ namespace {
 
 constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << PROFD_PIECE_SHIFT;
 // Evicting waits for the programs: then rather some more at once.
-constexpr std::uint64_t kEvictedAtOnce = 16;  // one in so many of all words
+constexpr std::uint64_t kEvictedAtOnce = 16;  // one in so many of all words and entries
+constexpr std::chrono::seconds kRetryInterval{1};
+constexpr std::size_t kMaxInVain = 1024;
 constexpr std::uint64_t kMaxEntriesPerFile = Pieces{}.size();
 
 profd_table_key key_of(const FileKey& file, std::size_t piece) {
@@ -256,19 +258,34 @@ TableShortage UnwindTables::make_room(std::uint32_t owner, const TableUse& more)
   return shortage;
 }
 
-// Takes the coldest away until as much is free as is asked for. False when none is cold.
+// Takes the coldest away until as much is free as is asked for, and a good part more. False when
+// none is cold. A look at all of them is dear, and who maps files by the thousands must not make us
+// take one for each: after one in vain there is no other for a while.
 bool UnwindTables::evict(std::uint32_t owner, TableShortage shortage, const TableUse& more) {
   const std::uint64_t words = std::max(more.words, space_.words_in_all() / kEvictedAtOnce);
+  const std::uint64_t entries = more.words != 0 || more.entries == 0
+                                    ? more.entries
+                                    : std::max(more.entries, limits_.max_entries / kEvictedAtOnce);
+  const auto whose = std::pair(shortage, shortage == TableShortage::kOfOwner ? owner : 0);
+  if (const auto vain = in_vain_ns_.find(whose);
+      vain != in_vain_ns_.end() && now_ns_ < vain->second + nanoseconds(kRetryInterval)) {
+    return false;
+  }
   Contents gone;
   TableUse freed;
   for (const Contents::iterator content : coldest_first(owner, shortage)) {
-    if (freed.words >= words && freed.entries >= more.entries) break;
-    for (const auto& [file, entries] : content->entries) freed.entries += entries.count();
+    const bool enough_words = more.words == 0 || freed.words >= words;
+    if (enough_words && freed.entries >= entries) break;
+    for (const auto& [file, told] : content->entries) freed.entries += told.count();
     for (const Piece& piece : content->pieces) freed.words += piece.block.words;
     unpublish(*content);
     gone.splice(gone.end(), contents_, content);
   }
-  if (gone.empty()) return false;
+  if (gone.empty()) {
+    if (in_vain_ns_.size() >= kMaxInVain) in_vain_ns_.clear();
+    in_vain_ns_[whose] = now_ns_;
+    return false;
+  }
   maps_->raise_generation();
   maps_->wait_for_running_programs();
   evicted_ += gone.size();

@@ -21,6 +21,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectors/sampling/arena_space.h"
@@ -149,6 +150,8 @@ class UnwindTables {
   std::uint32_t last_number_ = 0;
   std::uint64_t now_ns_ = 0;
   std::uint64_t next_refresh_ns_ = 0;
+  // When nothing cold was found last, by whose would have had to go.
+  std::map<std::pair<TableShortage, std::uint32_t>, std::uint64_t> in_vain_ns_;
   std::uint64_t evicted_ = 0;
   std::array<std::uint64_t, kTableRefusalCount> refused_{};
 };

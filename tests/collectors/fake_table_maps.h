@@ -30,6 +30,7 @@ struct FakeMapsState {
   std::map<KeyBytes, profd_table> tables;
   unsigned generation = 0;
   unsigned waits = 0;
+  unsigned looks = 0;  // at a time of use
   bool out_of_memory = false;
 };
 
@@ -51,6 +52,7 @@ class FakeTableMaps final : public TableMaps {
   }
   void erase(const profd_table_key& key) override { state_.tables.erase(bytes_of(key)); }
   std::uint64_t used_ns(const profd_table_key& key) override {
+    ++state_.looks;
     const auto known = state_.tables.find(bytes_of(key));
     return known == state_.tables.end() ? 0 : known->second.used_ns;
   }

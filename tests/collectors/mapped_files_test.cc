@@ -206,12 +206,30 @@ TEST_F(MappedFilesTest, HoldsHalfOfTheDescriptorsAndASixteenthForOneOwner) {
 
 TEST_F(MappedFilesTest, KnowsABoundedNumberOfFiles) {
   view_.process.tgid = 4'000'000;
+  auto now = MappedFiles::Clock::now();
   for (view_.file.generation = 1; view_.file.generation <= 65'536; ++view_.file.generation) {
-    files_.find_or_open(view_);
+    if (view_.file.generation % 500 == 0) now += std::chrono::seconds(1);
+    files_.find_or_open(view_, now);
   }
-  const auto refused = files_.find_or_open(view_);
+  const auto refused = files_.find_or_open(view_, now);
   EXPECT_EQ(refused->error, "too many files are known");
   EXPECT_EQ(files_.size(), 65'536u);
+}
+
+TEST_F(MappedFilesTest, OpensSoManyNewFilesOfAProcessInASecondAndOthersStill) {
+  const auto now = MappedFiles::Clock::now();
+  for (std::size_t i = 0; i <= MappedFiles::kMaxNewOfProcess; ++i) {
+    view_.file.generation = static_cast<std::uint32_t>(i);
+    const bool first = i < MappedFiles::kMaxNewOfProcess;
+    const auto file = files_.find_or_open(view_, now);
+    EXPECT_EQ(file->error == "too many new files within a second", !first) << i;
+  }
+  EXPECT_EQ(files_.size(), MappedFiles::kMaxNewOfProcess);
+  view_.file.generation = 1;  // known
+  EXPECT_NE(files_.find_or_open(view_, now)->error, "too many new files within a second");
+  view_.file.generation = 1'000'000;
+  EXPECT_NE(files_.find_or_open(view_, now + std::chrono::seconds(1))->error,
+            "too many new files within a second");
 }
 
 TEST_F(MappedFilesTest, FallsBackToTheNamesWhenTheProcessIsGone) {

@@ -8,10 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -40,11 +42,13 @@ class TableLoaderTest : public testing::Test {
     loader_ = std::move(*loader);
   }
 
-  static std::shared_ptr<const MappedFile> opened(const fs::path& path, std::uint64_t inode) {
+  static std::shared_ptr<const MappedFile> opened(const fs::path& path, std::uint64_t inode,
+                                                  std::uint32_t owner = 0) {
     return std::make_shared<const MappedFile>(
         MappedFile{.key = {.inode = inode},
                    .path = path,
-                   .fd = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))});
+                   .fd = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)),
+                   .owner = owner});
   }
   LoadResult load(const fs::path& path) {
     EXPECT_TRUE(loader_->request(opened(path, 1), TableLoader::Urgency::kStacksWait));
@@ -68,6 +72,40 @@ class TableLoaderTest : public testing::Test {
   fs::path directory_;
   std::unique_ptr<TableLoader> loader_;
 };
+
+// What is made but not taken stops the thread, so at most one more is made before the last of these
+// are queued.
+TEST_F(TableLoaderTest, FilesOfOneOwnerDoNotHoldUpOthers) {
+  constexpr std::uint64_t kRoots = 100;
+  constexpr std::uint64_t kOthers = 200;
+  const auto request = [this](std::uint64_t inode, std::uint32_t owner) {
+    return loader_->request(opened("/proc/self/exe", inode, owner),
+                            TableLoader::Urgency::kStacksWait);
+  };
+  for (std::uint64_t i = 1; i <= 30; ++i) ASSERT_TRUE(request(i, 1000));
+  ASSERT_TRUE(request(kOthers, 2000));
+  ASSERT_TRUE(request(kRoots, 0));
+  std::vector<std::uint64_t> order;
+  while (order.size() < 32) {
+    pollfd wake{.fd = loader_->wake_fd(), .events = POLLIN, .revents = 0};
+    ASSERT_EQ(::poll(&wake, 1, 60'000), 1);
+    for (const LoadResult& result : loader_->take()) order.push_back(result.file.inode);
+  }
+  const auto place_of = [&](std::uint64_t inode) {
+    return static_cast<std::size_t>(std::ranges::find(order, inode) - order.begin());
+  };
+  EXPECT_LE(place_of(kRoots), TableLoader::kMaxReady + 1);
+  EXPECT_LE(place_of(kOthers), TableLoader::kMaxReady + 2);
+}
+
+TEST_F(TableLoaderTest, OneOwnerTakesNoMoreThanItsShareOfTheQueue) {
+  std::size_t taken = 0;
+  for (std::uint64_t i = 0; i < TableLoader::kMaxQueuedOfOwner + 50; ++i) {
+    taken += loader_->request(opened("/proc/self/exe", i, 1000), TableLoader::Urgency::kStacksWait);
+  }
+  EXPECT_LE(taken, TableLoader::kMaxQueuedOfOwner + TableLoader::kMaxReady + 1);
+  EXPECT_TRUE(loader_->request(opened("/proc/self/exe", 5000), TableLoader::Urgency::kStacksWait));
+}
 
 TEST_F(TableLoaderTest, ACopyHasTheSameContentAndIsStoredOnce) {
   fs::copy_file("/proc/self/exe", directory_ / "copy");

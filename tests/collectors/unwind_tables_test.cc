@@ -238,6 +238,21 @@ TEST_F(UnwindTablesTest, EntriesAreBoundedToo) {
   EXPECT_NE(entry(file(1), 0), nullptr);
 }
 
+// A look at every entry for each of thousands of files would stall the io thread.
+TEST_F(UnwindTablesTest, WhatFoundNothingColdIsNotLookedForAgainAtOnce) {
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    tables_.refuse(file(100 + i, kUser), TableRefusal::kVanished);
+  }
+  const unsigned looked = state_.looks;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    tables_.refuse(file(1000 + i, kUser), TableRefusal::kVanished);
+  }
+  EXPECT_EQ(state_.looks, looked);
+  pass(60);
+  tables_.refuse(file(5000, kUser), TableRefusal::kVanished);
+  EXPECT_NE(entry(file(5000), 0), nullptr);
+}
+
 TEST_F(UnwindTablesTest, SoIsTheNumberOfFilesThatAreKnown) {
   for (std::uint64_t i = 0; i < UnwindTables::kMaxFiles + 100; ++i) {
     CodeFile none = file(100 + i, kUser);
