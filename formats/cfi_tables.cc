@@ -55,46 +55,6 @@ class CfiLoader {
   std::size_t bytes_left_ = kMaxCfiBytes;
 };
 
-// The rows of one function, from its FDE, up to where the next one begins.
-class FunctionRows {
- public:
-  FunctionRows(CfiFunctions& functions, UnwindTableWriter& writer)
-      : functions_(functions), writer_(writer) {}
-
-  void add(const CfiFunction& function) {
-    CfiSource& source = functions_.source_of(function);
-    const auto entry = read_cfi_entry(source.section(), function.position);
-    const CfiSource::Cie* cie = entry ? source.cie_at(entry->cie_position) : nullptr;
-    const auto fde = cie == nullptr ? std::nullopt : read_fde(source.section(), *entry, cie->cie);
-    if (!fde || !cie->initial) return lose(function.offset, CfiLoss::kMalformed);
-    CfiProgram program(cie->cie, *fde, *cie->initial);
-    run(program, function, *fde, cie->cie.is_signal_frame);
-  }
-
- private:
-  void run(CfiProgram& program, const CfiFunction& function, const CfiFde& fde, bool is_signal) {
-    std::optional<CfiLoss> loss;
-    for (bool more = true; more;) {
-      more = program.advance();
-      const std::uint64_t skipped = program.address() - fde.start;
-      if (skipped >= function.bytes) break;
-      if (program.loss()) return lose(function.offset + skipped, *program.loss());
-      const RuleWithLoss told = rule_of(program.state(), is_signal);
-      if (told.loss) loss = told.loss;
-      writer_.add({function.offset + skipped, told.rule});
-    }
-    if (loss) writer_.count_loss(*loss);
-  }
-
-  void lose(std::uint64_t offset, CfiLoss loss) {
-    writer_.add(unknown_from(offset));
-    writer_.count_loss(loss);
-  }
-
-  CfiFunctions& functions_;
-  UnwindTableWriter& writer_;
-};
-
 // All the code of a file, by file offset: what an FDE describes, and what none does.
 struct CodeVisitor {
   virtual ~CodeVisitor() = default;
@@ -121,6 +81,7 @@ void visit_code(const CodeFile& file, CfiFunctions& functions, CodeVisitor& visi
   if (uncovered.is_over_limit()) count(functions.losses(), CfiLoss::kOverLimit);
 }
 
+// The rows of each function, from its FDE, up to where the next one begins.
 class RowMaker : public CodeVisitor {
  public:
   RowMaker(CfiFunctions& functions, UnwindTableWriter& writer)
