@@ -91,7 +91,8 @@ TEST_F(UnwindingTest, StacksOfDistributionBuildsAreComplete) {
 TEST_F(UnwindingTest, StacksOfGoProgramsAreComplete) {
   for (const std::string name : {"goroutines", "goroutines_stripped"}) {
     const SessionSummary summary = record({"-F", "499"}, {workload(name), "2", "30"});
-    // By frame pointers, which a function's first and last instructions have not set: 1 to 2 in 100.
+    // By frame pointers, which a function's first and last instructions have not set: 1 to 2 in
+    // 100.
     expect_complete(stacks_of(summary, name.substr(0, 15)), name, 0.95);
     std::filesystem::remove_all(output_);
   }
