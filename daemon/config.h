@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -18,6 +19,17 @@
 
 namespace profd {
 
+// Continuous mode: the whole host, sampled for ever, kept as windows under the state directory.
+struct ContinuousConfig {
+  bool enabled = false;
+  std::chrono::seconds window{60};
+  std::uint64_t frequency_hz = 19;
+  std::chrono::seconds max_age{std::chrono::hours{24 * 7}};
+  std::uint64_t max_bytes = std::uint64_t{1} << 30;  // windows and their objects
+
+  friend bool operator==(const ContinuousConfig&, const ContinuousConfig&) = default;
+};
+
 struct Config {
   std::string socket = "/run/profd/profd.sock";
   std::string state_dir = "/var/lib/profd";
@@ -25,6 +37,7 @@ struct Config {
   std::size_t ring_bytes = std::size_t{1} << 20;
   std::uint64_t session_max_bytes = std::uint64_t{1} << 30;
   std::size_t unwind_max_bytes = std::size_t{40} << 20;
+  ContinuousConfig continuous;
 };
 
 // An error names the file, line and column, and for an unknown key the nearest known ones.
