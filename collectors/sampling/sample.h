@@ -41,6 +41,15 @@ struct FileKey {
   friend auto operator<=>(const FileKey&, const FileKey&) = default;
 };
 
+// Whose process it is by ptrace's rule: these are all its ids, it is dumpable, without capabilities,
+// and in profd's user namespace.
+struct ProcessOwner {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+
+  friend auto operator<=>(const ProcessOwner&, const ProcessOwner&) = default;
+};
+
 // One user frame of a sample, taken apart from its word.
 struct UserFrame {
   std::uint64_t address;
