@@ -1,0 +1,37 @@
+// A 64-bit hash whose results a sampled process cannot foresee.
+//
+// Processes choose their own addresses, so with a fixed hash they could choose colliding ones and
+// make every look-up a walk. Each word is folded in by one 64 x 64 -> 128 bit
+// multiplication with the running state, which starts from a random seed (wyhash's step).
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace profd {
+
+class SeededHash {
+ public:
+  explicit SeededHash(std::uint64_t seed) : state_(seed ^ kFirst) {}
+
+  void add(std::uint64_t word) { state_ = fold(state_ ^ word, kSecond); }
+  void add(std::span<const std::uint64_t> words) {
+    for (const std::uint64_t word : words) add(word);
+  }
+  [[nodiscard]] std::uint64_t value() const { return fold(state_, kFirst); }
+
+ private:
+  __extension__ using Wide = unsigned __int128;
+  static constexpr std::uint64_t kFirst = 0xa0761d6478bd642f;
+  static constexpr std::uint64_t kSecond = 0xe7037ed1a0b428db;
+
+  static std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
+    const Wide product = Wide{a} * b;
+    return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+  }
+
+  std::uint64_t state_;
+};
+
+}  // namespace profd
