@@ -173,7 +173,8 @@ def perf_share(data: pathlib.Path, comms: set) -> str:
 
 
 def perf_recorder(data: pathlib.Path, mode: str) -> subprocess.Popen:
-    return subprocess.Popen(["perf", "record", "-q", "-a", "--call-graph", mode, "-e", "cpu-clock", "-F",
+    # Reading what it records of BPF programs that are loaded meanwhile, perf 6.1 fails half-way ("Bad address").
+    return subprocess.Popen(["perf", "record", "-q", "-a", "--no-bpf-event", "--call-graph", mode, "-e", "cpu-clock", "-F",
                              str(FREQUENCY), "-o", str(data)], stderr=subprocess.DEVNULL)
 
 
