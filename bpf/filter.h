@@ -166,30 +166,38 @@ static __always_inline bool profd_is_plain(const struct cred *cred)
 	       !bpf_probe_read_kernel(&permitted, sizeof(permitted), caps) && !permitted;
 }
 
-/* Of restricted sessions, those whose owner may read the task by ptrace's rule: all its ids, a
- * dumpable image, and no capability that the owner lacks. A task on its way out has no image left:
- * its credentials decide. */
-static __always_inline __u32 profd_may_read(struct task_struct *task, __u32 sessions)
+/* Whose the current task is by ptrace's rule: all its ids, a dumpable image, and no capability that
+ * its owner lacks. A task on its way out has no image left: its credentials decide. */
+__noinline int profd_find_owner(struct profd_owner *owner)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	const struct cred *cred = task->real_cred;
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);
 	__u32 uid = cred->uid.val, gid = cred->gid.val;
 
+	if (!owner)
+		return 0;
+	owner->uid = PROFD_NO_OWNER;
+	owner->gid = PROFD_NO_OWNER;
 	if (cred->euid.val != uid || cred->suid.val != uid || cred->egid.val != gid ||
 	    cred->sgid.val != gid || (mm && !profd_is_dumpable(mm)) || !profd_is_plain(cred))
 		return 0;
-	return sessions & profd_owned_by(uid, gid);
+	owner->uid = uid;
+	owner->gid = gid;
+	return 0;
 }
 
-/* The sessions of an event set that want the current task. */
+/* The sessions of an event set that want the current task. `all` is read once: a slot that takes
+ * over from another does so between two ticks. */
 static __always_inline __u32 profd_match(struct profd_filter *filter, __u64 event_set,
-					 struct task_struct *task, struct task_struct *leader,
-					 const struct profd_comm *comm)
+					 struct task_struct *leader,
+					 const struct profd_comm *comm,
+					 const struct profd_owner *owner)
 {
 	if (event_set >= PROFD_MAX_EVENT_SETS)
 		return 0;
 	__u32 wanted = filter->event_set[event_set] & filter->live;
-	__u32 matched = wanted & filter->all;
+	__u32 matched = wanted & *(volatile __u32 *)&filter->all;
 
 	if (wanted & filter->by_process)
 		matched |= profd_match_target(leader) & wanted & filter->by_process;
@@ -202,7 +210,8 @@ static __always_inline __u32 profd_match(struct profd_filter *filter, __u64 even
 	__u32 restricted = matched & filter->restricted;
 
 	if (restricted)
-		matched = (matched & ~restricted) | profd_may_read(task, restricted);
+		matched = (matched & ~restricted) |
+			  (restricted & profd_owned_by(owner->uid, owner->gid));
 	return matched;
 }
 

@@ -107,6 +107,16 @@ enum profd_frame_how {
 #define PROFD_NO_MAPPING 15 /* as an index: none, or the stack met more than 15 mappings */
 #define PROFD_MAX_STACK_MAPPINGS 15
 
+/* Whose the task is by ptrace's rule: these are all its ids, its image is dumpable, and it has no
+ * capability and is in profd's user namespace. Told with each sample, since any tick may find it
+ * changed. */
+struct profd_owner {
+	__u32 uid; /* PROFD_NO_OWNER: nobody's */
+	__u32 gid;
+};
+
+#define PROFD_NO_OWNER 0xffffffffu
+
 /* Followed by words of 8 bytes: kernel_frames addresses and user_frames frame words, both leaf
  * first, then mapping_count mapping ids; then, where late_words isn't 0 (user_end is
  * PROFD_END_LATE), a profd_late_stack and the stack window behind it, late_words in all. */
@@ -115,6 +125,7 @@ struct profd_sample {
 	__u64 time_ns;
 	__u64 period; /* of the event, in its own unit, as the kernel gives it for this tick */
 	struct profd_process_key process;
+	struct profd_owner owner;
 	__u32 tid; /* in profd's PID namespace */
 	__u32 cpu;
 	__u32 sessions; /* bit mask of session slots */
@@ -287,7 +298,8 @@ struct profd_filter {
 PROFD_ASSERT_SIZE(struct profd_record_header, 8);
 PROFD_ASSERT_SIZE(struct profd_process_key, 16);
 PROFD_ASSERT_SIZE(struct profd_file_key, 32);
-PROFD_ASSERT_SIZE(struct profd_sample, 64);
+PROFD_ASSERT_SIZE(struct profd_owner, 8);
+PROFD_ASSERT_SIZE(struct profd_sample, 72);
 PROFD_ASSERT_SIZE(struct profd_late_stack, 176);
 PROFD_ASSERT_SIZE(struct profd_table_key, 40);
 PROFD_ASSERT_SIZE(struct profd_mapping, 104);

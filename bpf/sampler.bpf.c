@@ -141,7 +141,7 @@ static __always_inline __u32 profd_select(struct profd_counters *counters,
 	__u32 sessions = 0;
 
 	if (profd_identify(leader, &sample->process))
-		sessions = profd_match(filter, sample->event_set, task, leader, comm);
+		sessions = profd_match(filter, sample->event_set, leader, comm, &sample->owner);
 	else
 		counters->outside_namespace++;
 	if (!sessions)
@@ -175,6 +175,7 @@ int profd_tick(struct bpf_perf_event_data *ctx)
 	struct profd_comm comm = {};
 
 	scratch->sample.event_set = event_set;
+	profd_find_owner(&scratch->sample.owner);
 	bpf_probe_read_kernel_str(&comm, sizeof(comm), task->group_leader->comm);
 	__u32 sessions = profd_select(counters, scratch, filter, task, &comm);
 

@@ -22,12 +22,23 @@ ProcessSamples* find_or_add_process(SessionSamples& session, const ProcessKey& k
   return &added;
 }
 
+// The first sample's, until one has another.
+void join_owner(ProcessSamples& process, const SampleView& sample, bool is_first) {
+  if (is_first) {
+    process.owner = sample.owner;
+  } else if (process.owner != sample.owner) {
+    process.owner.reset();
+  }
+}
+
 bool add_sample(SessionSamples& session, const SampleView& sample, std::uint64_t hash) {
   ProcessSamples* process = find_or_add_process(session, sample.process);
   if (process == nullptr) return false;
   const std::uint64_t before = process->stacks.bytes();
   const std::uint64_t room = session.limit_bytes - std::min(session.bytes, session.limit_bytes);
+  const bool is_first = process->stacks.stacks().empty();
   if (process->stacks.add(sample, hash, room) == StackTable::Added::kNoRoom) return false;
+  join_owner(*process, sample, is_first);
   session.bytes += process->stacks.bytes() - before;
   return true;
 }

@@ -24,6 +24,7 @@ namespace profd {
 // What one process image gave to one session.
 struct ProcessSamples {
   StackTable stacks;
+  std::optional<ProcessOwner> owner;  // of all its samples; none: nobody's, or not always the same
 };
 
 // A value: copied for a dump, moved out at the end.

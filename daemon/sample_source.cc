@@ -12,6 +12,10 @@ class SamplerSource final : public SampleSource {
   Result<SessionSlot> start(const EventSpec& event, const Target& target) override {
     return sampler_->start(event, target);
   }
+  Result<SessionSlot> hand_over(SessionSlot slot) override { return sampler_->hand_over(slot); }
+  [[nodiscard]] bool is_settled(SessionSlot slot) const override {
+    return sampler_->is_settled(slot);
+  }
   SlotLedger stop(SessionSlot slot) override { return sampler_->stop(slot); }
   void drain() override { sampler_->drain(); }
   [[nodiscard]] int wake_fd() const override { return sampler_->wake_fd(); }

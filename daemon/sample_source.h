@@ -18,6 +18,8 @@ class SampleSource {
   virtual ~SampleSource() = default;
 
   virtual Result<SessionSlot> start(const EventSpec& event, const Target& target) = 0;
+  virtual Result<SessionSlot> hand_over(SessionSlot slot) = 0;
+  [[nodiscard]] virtual bool is_settled(SessionSlot slot) const = 0;
   virtual SlotLedger stop(SessionSlot slot) = 0;
   virtual void drain() = 0;
   [[nodiscard]] virtual int wake_fd() const = 0;

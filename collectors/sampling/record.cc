@@ -25,6 +25,11 @@ ProcessKey to_process_key(const profd_process_key& key) {
   return {.tgid = key.tgid, .exec_id = key.exec_id, .start_ns = key.start_ns};
 }
 
+std::optional<ProcessOwner> to_owner(const profd_owner& owner) {
+  if (owner.uid == PROFD_NO_OWNER) return std::nullopt;
+  return ProcessOwner{.uid = owner.uid, .gid = owner.gid};
+}
+
 // There exactly where the stack ends late, which it does at a frame.
 bool late_part_is_sane(const profd_sample& sample) {
   if (sample.user_end != PROFD_END_LATE) return sample.late_words == 0;
@@ -66,6 +71,7 @@ SampleView to_view(const profd_sample& sample, std::span<const std::uint64_t> al
           .tid = sample.tid,
           .cpu = sample.cpu,
           .sessions = sample.sessions,
+          .owner = to_owner(sample.owner),
           .context = static_cast<profd_context>(sample.context),
           .user_end = static_cast<profd_user_end>(sample.user_end),
           .kernel_truncated = sample.kernel_truncated != 0,

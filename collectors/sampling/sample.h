@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -70,6 +71,7 @@ struct SampleView {
   std::uint32_t tid;
   std::uint32_t cpu;
   std::uint32_t sessions;  // bit mask of session slots, never 0
+  std::optional<ProcessOwner> owner;  // at that moment; none: nobody's but root's
   profd_context context;
   profd_user_end user_end;
   bool kernel_truncated;

@@ -68,6 +68,8 @@ class Sampler::Impl final : public RingReader::Handler {
   Result<void> open(const SamplerOptions& options);
 
   Result<SessionSlot> start(const EventSpec& event, const Target& target);
+  Result<SessionSlot> hand_over(SessionSlot slot);
+  bool is_settled(SessionSlot slot) const;
   SlotLedger stop(SessionSlot slot);
   std::size_t drain();
   SlotLedger slot_ledger(SessionSlot slot) const;
@@ -97,6 +99,8 @@ class Sampler::Impl final : public RingReader::Handler {
   };
 
   Result<void> watch(int fd);
+  Result<SessionSlot> find_slot(bool restricted) const;
+  void take_slot(SessionSlot slot, unsigned event_set);
   Result<unsigned> use_events(const EventSpec& event, bool restricted);
   void release_events(unsigned set);
   profd_counters counters() const;
@@ -166,27 +170,51 @@ Result<void> Sampler::Impl::watch(int fd) {
   return {};
 }
 
-Result<SessionSlot> Sampler::Impl::start(const EventSpec& event, const Target& target) {
-  const bool restricted = target.restrict_to.has_value();
+Result<SessionSlot> Sampler::Impl::find_slot(bool restricted) const {
   const std::span places(slots_.data(), slots_.size() - (restricted ? kKeptSlots : 0));
   const auto free = std::ranges::find(places, Slot::State::kFree, &Slot::state);
-  if (free == places.end()) {
-    return fail(ErrorCode::kBusy,
-                "all " + std::to_string(places.size()) + " session slots are in use",
-                "stop a session first");
-  }
+  if (free != places.end()) return static_cast<SessionSlot>(free - places.begin());
+  return fail(ErrorCode::kBusy,
+              "all " + std::to_string(places.size()) + " session slots are in use",
+              "stop a session first");
+}
+
+void Sampler::Impl::take_slot(SessionSlot slot, unsigned event_set) {
+  slots_[slot] = Slot{.state = Slot::State::kLive, .event_set = event_set, .before = {}};
+  slots_[slot].before = raw_ledger(slot);
+}
+
+Result<SessionSlot> Sampler::Impl::start(const EventSpec& event, const Target& target) {
+  const bool restricted = target.restrict_to.has_value();
+  const auto slot = find_slot(restricted);
+  if (!slot) return slot.error();
   const auto set = use_events(event, restricted);
   if (!set) return set.error();
-  const auto slot = static_cast<SessionSlot>(free - places.begin());
-  *free = Slot{.state = Slot::State::kLive, .event_set = *set, .before = {}};
-  free->before = raw_ledger(slot);
-  if (auto added = filter_->add(slot, *set, target); !added) {
-    settle(slot);
+  take_slot(*slot, *set);
+  if (auto added = filter_->add(*slot, *set, target); !added) {
+    settle(*slot);
     release_events(*set);
-    free->state = Slot::State::kFree;
+    slots_[*slot].state = Slot::State::kFree;
     return added.error();
   }
-  return slot;
+  return *slot;
+}
+
+Result<SessionSlot> Sampler::Impl::hand_over(SessionSlot slot) {
+  const auto next = find_slot(false);
+  if (!next) return next.error();
+  const unsigned set = slots_[slot].event_set;
+  take_slot(*next, set);
+  ++event_sets_[set]->sessions;
+  filter_->hand_over(slot, *next, set);
+  return *next;
+}
+
+bool Sampler::Impl::is_settled(SessionSlot slot) const {
+  const SlotLedger now = slot_ledger(slot);
+  std::uint64_t accounted = now.received;
+  for (const std::uint64_t lost : now.lost) accounted += lost;
+  return accounted == now.taken;
 }
 
 // The set of an equal event that is open already, else a new one.
@@ -241,10 +269,7 @@ bool Sampler::Impl::settle(SessionSlot slot) {
   for (;;) {
     drain();
     if (Clock::now() >= limit) unwinding_->flush(1U << slot);
-    const SlotLedger now = slot_ledger(slot);
-    std::uint64_t accounted = now.received;
-    for (const std::uint64_t lost : now.lost) accounted += lost;
-    if (accounted == now.taken) return true;
+    if (is_settled(slot)) return true;
     if (Clock::now() >= limit) return false;
     std::this_thread::sleep_for(kSettlePause);
   }
@@ -377,6 +402,8 @@ Sampler::~Sampler() = default;
 Result<SessionSlot> Sampler::start(const EventSpec& event, const Target& target) {
   return impl_->start(event, target);
 }
+Result<SessionSlot> Sampler::hand_over(SessionSlot slot) { return impl_->hand_over(slot); }
+bool Sampler::is_settled(SessionSlot slot) const { return impl_->is_settled(slot); }
 SlotLedger Sampler::stop(SessionSlot slot) { return impl_->stop(slot); }
 std::size_t Sampler::drain() { return impl_->drain(); }
 int Sampler::wake_fd() const { return impl_->wake_fd(); }

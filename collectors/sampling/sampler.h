@@ -96,6 +96,14 @@ class Sampler {
   // session is not missed.
   Result<SessionSlot> start(const EventSpec& event, const Target& target);
 
+  // A new slot that takes a session of all processes over: each tick matches exactly one of both.
+  // From here on `slot` only waits for its last samples, until stop(). Errors: no free slot.
+  Result<SessionSlot> hand_over(SessionSlot slot);
+
+  // Whether all samples of a slot have arrived or are lost. Of one that was handed over, so that
+  // stop() has nothing to wait for.
+  [[nodiscard]] bool is_settled(SessionSlot slot) const;
+
   // Ends a session: no tick matches it any more. Drains until all its samples have arrived or 1 s
   // has passed, stacks that wait for a table included, and returns its final counts. The slot is
   // free for reuse afterwards, unless some samples never arrived: they may still do so, and must

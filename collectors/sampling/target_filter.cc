@@ -301,6 +301,14 @@ void TargetFilter::detach_unneeded_hooks() {
   free_hook_.reset();
 }
 
+// One store decides, so all else stands before it.
+void TargetFilter::hand_over(SessionSlot from, SessionSlot to, unsigned event_set) {
+  set_bit(filter_->event_set[event_set], to);
+  set_bit(filter_->live, to);
+  const std::uint32_t both = bit(from) | bit(to);
+  std::atomic_ref(filter_->all).fetch_xor(both, std::memory_order_acq_rel);
+}
+
 void TargetFilter::stop_matching(SessionSlot slot) { clear_bit(filter_->live, slot); }
 
 void TargetFilter::remove(SessionSlot slot) {

@@ -28,6 +28,10 @@ class TargetFilter {
   // behind.
   Result<void> add(SessionSlot slot, unsigned event_set, const Target& target);
 
+  // `to` wants all processes from the tick on that `from`, which does, stops matching. `event_set`
+  // is that of `from`.
+  void hand_over(SessionSlot from, SessionSlot to, unsigned event_set);
+
   // From here on no tick that begins matches the slot; one that runs may
   // (Programs::wait_for_running_programs).
   void stop_matching(SessionSlot slot);

@@ -69,6 +69,7 @@ Bytes good_sample() {
   sample.time_ns = 123;
   sample.period = 1'001'001;
   sample.process = {.start_ns = 77, .tgid = 42, .exec_id = 3};
+  sample.owner = {.uid = 1000, .gid = 100};
   sample.tid = 43;
   sample.cpu = 1;
   sample.sessions = 5;
@@ -143,6 +144,7 @@ TEST(RecordTest, ASampleIsTakenApartIntoItsThreeLists) {
   EXPECT_EQ(sample.process, (ProcessKey{.tgid = 42, .exec_id = 3, .start_ns = 77}));
   EXPECT_EQ(sample.time_ns, 123U);
   EXPECT_EQ(sample.period, 1'001'001U);
+  EXPECT_EQ(sample.owner, (ProcessOwner{.uid = 1000, .gid = 100}));
   EXPECT_EQ(sample.tid, 43U);
   EXPECT_EQ(sample.sessions, 5U);
   EXPECT_EQ(sample.context, PROFD_CONTEXT_SYSCALL);
@@ -156,6 +158,12 @@ TEST(RecordTest, ASampleIsTakenApartIntoItsThreeLists) {
   ASSERT_EQ(sample.mapping_ids.size(), kMappings);
   EXPECT_EQ(sample.mapping_ids[0], 0xabcdefU);
   EXPECT_EQ(sample.words.size(), kKernelFrames + kUserFrames + kMappings);
+}
+
+TEST(RecordTest, ASampleOfNobodysProcessHasNoOwner) {
+  Bytes bytes = good_sample();
+  bytes.edit<profd_sample>([](auto& sample) { sample.owner = {PROFD_NO_OWNER, PROFD_NO_OWNER}; });
+  EXPECT_EQ(std::get<SampleView>(*parse_record(bytes.span())).owner, std::nullopt);
 }
 
 TEST(RecordTest, ALateStackHasItsRegistersAndItsWindow) {

@@ -42,6 +42,13 @@ class FakeSource final : public SampleSource {
     }
     return fail(ErrorCode::kBusy, "no slot");
   }
+  Result<SessionSlot> hand_over(SessionSlot slot) override {
+    if (error) return *error;
+    ++hand_overs;
+    const Slot from = *slots.at(slot);
+    return start(from.event, from.target);
+  }
+  [[nodiscard]] bool is_settled(SessionSlot) const override { return waiting_.empty(); }
   SlotLedger stop(SessionSlot slot) override {
     drain();
     return std::exchange(slots.at(slot), std::nullopt)->ledger;
@@ -70,6 +77,7 @@ class FakeSource final : public SampleSource {
   std::optional<Error> error;  // given by start(), when set
   int drains = 0;
   int releases = 0;
+  int hand_overs = 0;
 
  private:
   Aggregator& sink_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,10 @@ class SyntheticSample {
     sessions_ = mask;
     return *this;
   }
+  SyntheticSample& owner(std::optional<ProcessOwner> value) {
+    owner_ = value;
+    return *this;
+  }
   SyntheticSample& period(std::uint64_t value) {
     period_ = value;
     return *this;
@@ -63,6 +68,7 @@ class SyntheticSample {
             .tid = process_.tgid,
             .cpu = 0,
             .sessions = sessions_,
+            .owner = owner_,
             .context = context_,
             .user_end = end_,
             .kernel_truncated = false,
@@ -91,6 +97,7 @@ class SyntheticSample {
   profd_context context_ = PROFD_CONTEXT_USER;
   profd_user_end end_ = PROFD_END_FP_ZERO;
   std::uint32_t sessions_ = 1;
+  std::optional<ProcessOwner> owner_;
   std::uint64_t period_ = 0;
 };
 
