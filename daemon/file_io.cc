@@ -1,8 +1,10 @@
 #include "daemon/file_io.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "formats/unique_fd.h"
@@ -11,6 +13,13 @@ namespace profd {
 namespace {
 
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+
+// One more than there is, so that the second read finds the end. Files of the kernel say 0.
+std::size_t chunk_bytes(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0 || status.st_size <= 0) return kChunkBytes;
+  return std::min(static_cast<std::size_t>(status.st_size) + 1, kChunkBytes);
+}
 
 }  // namespace
 
@@ -26,9 +35,10 @@ Result<void> write_all(int fd, std::string_view bytes, const std::string& what) 
 
 Result<std::string> read_all(int fd, const std::string& what) {
   std::string text;
+  const std::size_t chunk = chunk_bytes(fd);
   for (std::size_t end = 0;;) {
-    text.resize(end + kChunkBytes);
-    const ssize_t bytes = ::read(fd, text.data() + end, kChunkBytes);
+    text.resize(end + chunk);
+    const ssize_t bytes = ::read(fd, text.data() + end, chunk);
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes < 0) return fail_errno("could not read " + what);
     end += static_cast<std::size_t>(bytes);

@@ -20,7 +20,7 @@ KernelImage KernelImage::hidden() {
   AbsoluteImage image;
   image.functions.push_back(
       {.address = fold_kernel_address(kHiddenAddress), .bytes = kHiddenBytes, .name = "[kernel]"});
-  return {true, "objects/kernel.so", std::move(image)};
+  return {true, "$build/objects/kernel.so", std::move(image)};
 }
 
 // Not called vmlinux: Go's pprof would look for _stext in it.
@@ -38,8 +38,17 @@ KernelImage KernelImage::named(const KernelSymbols& symbols, const std::string& 
   AbsoluteImage image;
   for (auto& [start, function] : functions) image.functions.push_back(std::move(function));
   if (image.functions.empty()) return hidden();
-  return {false, "objects/kernel-" + safe_file_name(release, kReleaseBytes) + ".so",
+  return {false, "$build/objects/kernel-" + safe_file_name(release, kReleaseBytes) + ".so",
           std::move(image)};
+}
+
+KernelImage KernelImage::at(std::string line_path) && {
+  line_path_ = std::move(line_path);
+  return std::move(*this);
+}
+
+KernelImage KernelImage::of(AbsoluteImage image, std::string line_path) {
+  return {false, std::move(line_path), std::move(image)};
 }
 
 void KernelImage::append_frames(std::span<const std::uint64_t> kernel_frames,
@@ -60,14 +69,12 @@ ProfileMapping KernelImage::mapping() const {
   return {.start = placement.start,
           .limit = placement.limit,
           .file_offset = placement.file_offset,
-          .path = "$build/" + path_};
+          .path = line_path_};
 }
 
-EncodedObject KernelImage::encode() const {
-  return {.path = path_, .bytes = encode_absolute_image(image_)};
-}
+std::string KernelImage::encode() const { return encode_absolute_image(image_); }
 
-KernelImage::KernelImage(bool hidden, std::string path, AbsoluteImage image)
-    : hidden_(hidden), path_(std::move(path)), image_(std::move(image)) {}
+KernelImage::KernelImage(bool hidden, std::string line_path, AbsoluteImage image)
+    : hidden_(hidden), line_path_(std::move(line_path)), image_(std::move(image)) {}
 
 }  // namespace profd

@@ -1,4 +1,4 @@
-// The kernel's frames in a session's profiles, and the one image that names them.
+// The kernel's frames in the profiles of a session or window, and the one image that names them.
 //
 // The image holds the functions that were hit, at folded addresses (formats/profile.h). Where the
 // kernel's addresses are not the caller's to see, or the kernel shows no symbols
@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "daemon/object_images.h"
 #include "formats/elf_image.h"
 #include "formats/kallsyms.h"
 #include "formats/profile.h"
@@ -28,6 +27,12 @@ class KernelImage {
   static KernelImage named(const KernelSymbols& symbols, const std::string& release,
                            const std::set<std::uint64_t>& addresses);
 
+  // The same, as profiles under any path name it.
+  [[nodiscard]] KernelImage at(std::string line_path) &&;
+
+  // One whose functions are known already, at folded addresses.
+  static KernelImage of(AbsoluteImage image, std::string line_path);
+
   // Frames as a profile wants them, for kernel frames as the kernel gives them; both leaf first.
   void append_frames(std::span<const std::uint64_t> kernel_frames,
                      std::vector<Frame>& frames) const;
@@ -35,13 +40,14 @@ class KernelImage {
   // The mapping line of profiles that have kernel frames.
   [[nodiscard]] ProfileMapping mapping() const;
 
-  [[nodiscard]] EncodedObject encode() const;
+  [[nodiscard]] const std::string& line_path() const { return line_path_; }
+  [[nodiscard]] std::string encode() const;
 
  private:
-  KernelImage(bool hidden, std::string path, AbsoluteImage image);
+  KernelImage(bool hidden, std::string line_path, AbsoluteImage image);
 
   bool hidden_;
-  std::string path_;  // "objects/..."
+  std::string line_path_;
   AbsoluteImage image_;
 };
 

@@ -47,7 +47,7 @@ std::vector<UsedMapping> used_mappings(const ProcessSnapshot& process) {
   return used;
 }
 
-PlacedMapping place(const Mapping& mapping, const FileKey& executable, ObjectImages& objects) {
+PlacedMapping place(const Mapping& mapping, const FileKey& executable, ProfiledObjects& objects) {
   const bool main = !executable.empty() && mapping.file_key == executable;
   const bool anonymous = mapping.kind == PROFD_MAPPING_ANONYMOUS;
   return {.start = mapping.start,
@@ -67,7 +67,7 @@ bool overlaps_any(const std::map<std::uint64_t, std::uint64_t>& limit_by_start,
 
 }  // namespace
 
-MappingLayout::MappingLayout(const ProcessSnapshot& process, ObjectImages& objects) {
+MappingLayout::MappingLayout(const ProcessSnapshot& process, ProfiledObjects& objects) {
   join(process, objects);
   move_older_from_newer();
 }
@@ -95,7 +95,7 @@ std::vector<ProfileMapping> MappingLayout::lines() const {
   return lines;
 }
 
-void MappingLayout::join(const ProcessSnapshot& process, ObjectImages& objects) {
+void MappingLayout::join(const ProcessSnapshot& process, ProfiledObjects& objects) {
   const UsedMapping* previous = nullptr;
   const std::vector<UsedMapping> used = used_mappings(process);
   for (const UsedMapping& next : used) {

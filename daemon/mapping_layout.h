@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-#include "daemon/object_images.h"
+#include "daemon/profiled_object.h"
 #include "daemon/process_table.h"
 #include "daemon/session_snapshot.h"
 #include "formats/profile.h"
@@ -42,7 +42,7 @@ struct PlacedMapping {
 class MappingLayout {
  public:
   // Of the mappings that the stacks of `process` name. `objects` must outlive *this.
-  MappingLayout(const ProcessSnapshot& process, ObjectImages& objects);
+  MappingLayout(const ProcessSnapshot& process, ProfiledObjects& objects);
 
   // Null for a mapping of which no record came.
   [[nodiscard]] const PlacedMapping* find(std::uint64_t mapping_id) const;
@@ -51,7 +51,7 @@ class MappingLayout {
   [[nodiscard]] std::vector<ProfileMapping> lines() const;
 
  private:
-  void join(const ProcessSnapshot& process, ObjectImages& objects);
+  void join(const ProcessSnapshot& process, ProfiledObjects& objects);
   void move_older_from_newer();
 
   std::vector<PlacedMapping> placed_;

@@ -19,12 +19,7 @@
 namespace profd {
 namespace {
 
-constexpr std::string_view kBuildPrefix = "$build/";
 constexpr std::size_t kNameBytes = 100;
-
-std::int64_t nanoseconds(const timespec& time) {
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
 
 // What fstat says of a file that must stay the same.
 struct Identity {
@@ -36,9 +31,13 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
+std::int64_t ctime_ns_of(const struct stat& status) {
+  return std::int64_t{status.st_ctim.tv_sec} * 1'000'000'000 + status.st_ctim.tv_nsec;
+}
+
 Identity identity_of(const struct stat& status) {
   return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
-          nanoseconds(status.st_ctim)};
+          ctime_ns_of(status)};
 }
 
 // O_PATH opens nothing: neither a FIFO nor a lease can hold it up.
@@ -47,12 +46,6 @@ bool path_leads_to(const std::string& path, const Identity& file) {
   struct stat found {};
   if (!there.valid() || ::fstat(there.get(), &found) != 0) return false;
   return identity_of(found) == file;
-}
-
-// Bytes written after the kernel side met the file are not those that ran.
-bool unchanged(const MappedFile& file, const struct stat& status) {
-  return static_cast<std::uint64_t>(status.st_size) == file.key.size_bytes &&
-         nanoseconds(status.st_mtim) <= file.key.ctime_ns;
 }
 
 // Its descriptor may have been let go, since only so many are held: then the path must show what
@@ -65,35 +58,7 @@ bool is_at_its_path(const MappedFile& file) {
   }
   struct stat status {};
   if (::fstat(file.fd.get(), &status) != 0) return false;
-  return unchanged(file, status) && path_leads_to(file.path, identity_of(status));
-}
-
-bool still_has_its_bytes(const MappedFile& file) {
-  struct stat status {};
-  return ::fstat(file.fd.get(), &status) == 0 && unchanged(file, status);
-}
-
-std::string hex(std::string_view bytes) {
-  std::string text;
-  std::array<char, 3> digits{};
-  for (const char byte : bytes) {
-    std::snprintf(digits.data(), digits.size(), "%02x", static_cast<unsigned char>(byte));
-    text += digits.data();
-  }
-  return text;
-}
-
-std::string hex_of_key(const FileKey& key) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%x-%lx-%x", key.device, key.inode, key.generation);
-  return text.data();
-}
-
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-// Blanks and brackets inside would end or split the name for a reader.
-std::string bracket(const std::string& path) {
-  return "[" + safe_file_name(base_name(path), kNameBytes) + "]";
+  return still_has_its_bytes(file) && path_leads_to(file.path, identity_of(status));
 }
 
 std::string line_path_of_image(const std::string& name) {
@@ -102,42 +67,22 @@ std::string line_path_of_image(const std::string& name) {
 
 }  // namespace
 
-void ProfiledObject::hit(std::uint64_t file_offset) {
-  if (!image_) return;
-  if (const Result<std::uint64_t> address = vaddr_of_offset(image_->elf, file_offset)) {
-    image_->hit_addresses.insert(*address);
-  }
-}
-
-Result<std::string> ProfiledObject::encode_image(Parser& parser, SymbolBudget& symbols) const {
-  const std::vector<std::uint64_t> hit(image_->hit_addresses.begin(), image_->hit_addresses.end());
-  Result<std::vector<ElfSymbol>> functions = parser.find_elf_symbols(image_->fd, hit, symbols);
-  if (!functions) return functions.error();
-  return encode_file_image({.original = image_->elf, .functions = std::move(*functions)});
-}
-
-std::string ProfiledObject::encode_image_without_symbols() const {
-  return encode_file_image({.original = image_->elf, .functions = {}});
-}
-
 ObjectImages::ObjectImages(Parser& parser, std::string kernel_release)
     : parser_(parser), kernel_release_(std::move(kernel_release)) {}
 
 ProfiledObject& ObjectImages::find_or_add(const Mapping& mapping, bool main_executable) {
   if (mapping.kind == PROFD_MAPPING_VDSO) return vdso();
-  if (mapping.kind == PROFD_MAPPING_ANONYMOUS) return bracketed("[anon]");
-  if (!mapping.file) return bracketed("[unreachable]");
+  if (mapping.kind == PROFD_MAPPING_ANONYMOUS) return named("[anon]");
+  if (!mapping.file) return named("[unreachable]");
   const MappedFile& file = *mapping.file;
   const bool met = file.fd.valid() || file.stat_inode != 0;
-  if (!met) return bracketed(bracket(file.path));
+  if (!met) return named(bracketed_name(file.path));
   const auto [known, added] = at_its_path_.try_emplace(file.key, false);
   if (added) known->second = is_at_its_path(file);
   if (!known->second || !readers_can_parse_path(file.path, main_executable)) {
-    return file.fd.valid() ? image_of(mapping) : bracketed(bracket(file.path));
+    return file.fd.valid() ? image_of(mapping) : named(bracketed_name(file.path));
   }
-  ProfiledObject& object = by_line_path_[file.path];
-  object.line_path_ = file.path;
-  return object;
+  return named(file.path);
 }
 
 Result<void> ObjectImages::write(ResultWriter& result, std::uint64_t bytes,
@@ -145,11 +90,11 @@ Result<void> ObjectImages::write(ResultWriter& result, std::uint64_t bytes,
   std::size_t without_symbols = 0;
   for (const auto& [line_path, object] : by_line_path_) {
     if (!object.has_image()) continue;
-    Result<std::string> image = object.encode_image(parser_, symbols);
+    Result<std::string> image = encode(object.image(), symbols);
     if (image && image->size() <= bytes) {
       bytes -= image->size();
     } else {
-      image = object.encode_image_without_symbols();
+      image = encode_file_image({.original = object.image().elf, .functions = {}});
       ++without_symbols;
     }
     const std::string path = line_path.substr(kBuildPrefix.size());
@@ -162,10 +107,16 @@ Result<void> ObjectImages::write(ResultWriter& result, std::uint64_t bytes,
   return {};
 }
 
-ProfiledObject& ObjectImages::bracketed(const std::string& name) {
-  ProfiledObject& object = by_line_path_[name];
-  object.line_path_ = name;
-  return object;
+ProfiledObject& ObjectImages::named(const std::string& line_path) {
+  return by_line_path_.try_emplace(line_path, line_path).first->second;
+}
+
+Result<std::string> ObjectImages::encode(const ProfiledObject::Image& image,
+                                         SymbolBudget& symbols) const {
+  const std::vector<std::uint64_t> hit(image.hit_addresses.begin(), image.hit_addresses.end());
+  Result<std::vector<ElfSymbol>> functions = parser_.find_elf_symbols(image.fd, hit, symbols);
+  if (!functions) return functions.error();
+  return encode_file_image({.original = image.elf, .functions = std::move(*functions)});
 }
 
 ProfiledObject& ObjectImages::vdso() {
@@ -175,25 +126,22 @@ ProfiledObject& ObjectImages::vdso() {
     return found->second;
   }
   Result<UniqueFd> bytes = copy_own_vdso();
-  if (!bytes) return bracketed("[vdso]");
+  if (!bytes) return named("[vdso]");
   Result<ElfSummary> elf = parser_.read_elf_summary(bytes->get());
-  if (!elf) return bracketed("[vdso]");
+  if (!elf) return named("[vdso]");
   vdso_ = std::move(*bytes);
-  ProfiledObject& object = by_line_path_[path];
-  object.line_path_ = path;
-  object.image_ = {.fd = vdso_.get(), .elf = std::move(*elf), .hit_addresses = {}};
-  return object;
+  ProfiledObject::Image image{.fd = vdso_.get(), .elf = std::move(*elf), .hit_addresses = {}};
+  return by_line_path_.try_emplace(path, path, std::move(image)).first->second;
 }
 
 ProfiledObject& ObjectImages::image_of(const Mapping& mapping) {
   const MappedFile& file = *mapping.file;
   if (const auto found = images_.find(file.key); found != images_.end()) return *found->second;
   Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get());
-  if (!elf || !still_has_its_bytes(file)) return bracketed(bracket(file.path));
+  if (!elf || !still_has_its_bytes(file)) return named(bracketed_name(file.path));
   const std::string path = unique_image_path(file, *elf);
-  ProfiledObject& object = by_line_path_[path];
-  object.line_path_ = path;
-  object.image_ = {.fd = file.fd.get(), .elf = std::move(*elf), .hit_addresses = {}};
+  ProfiledObject::Image image{.fd = file.fd.get(), .elf = std::move(*elf), .hit_addresses = {}};
+  ProfiledObject& object = by_line_path_.try_emplace(path, path, std::move(image)).first->second;
   images_.emplace(file.key, &object);
   files_.push_back(mapping.file);
   return object;
@@ -202,9 +150,7 @@ ProfiledObject& ObjectImages::image_of(const Mapping& mapping) {
 // By build id, so that the same program has the same name in every session; a file that claims
 // another's build id gets a number, not its image.
 std::string ObjectImages::unique_image_path(const MappedFile& file, const ElfSummary& elf) {
-  const std::string id = elf.build_id.empty() ? hex_of_key(file.key) : hex(elf.build_id);
-  const std::string name =
-      safe_file_name(base_name(file.path), kNameBytes) + "-" + id.substr(0, kNameBytes);
+  const std::string name = image_name(file, elf);
   std::string path = line_path_of_image(name);
   for (int number = 2; by_line_path_.contains(path); ++number) {
     path = line_path_of_image(name + "-" + std::to_string(number));

@@ -18,11 +18,13 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collectors/parser/parser.h"
 #include "collectors/sampling/mapped_files.h"
 #include "daemon/process_table.h"
+#include "daemon/profiled_object.h"
 #include "daemon/result_writer.h"
 #include "formats/elf_file.h"
 #include "formats/result.h"
@@ -30,44 +32,15 @@
 
 namespace profd {
 
-// A file that pprof reads under `line_path`. With an image, what was hit is to be told by hit().
-class ProfiledObject {
- public:
-  [[nodiscard]] const std::string& line_path() const { return line_path_; }
-  [[nodiscard]] bool has_image() const { return image_.has_value(); }
+// What the paths of a session's images begin with, in mapping lines.
+inline constexpr std::string_view kBuildPrefix = "$build/";
 
-  // A code byte that a sample hit, as an offset into the file.
-  void hit(std::uint64_t file_offset);
-
-  // Bytes of the image, with the functions hit so far. Only with has_image(). An error where the
-  // symbols can't be had or are not allowed.
-  [[nodiscard]] Result<std::string> encode_image(Parser& parser, SymbolBudget& symbols) const;
-  [[nodiscard]] std::string encode_image_without_symbols() const;
-
- private:
-  friend class ObjectImages;
-  struct Image {
-    int fd;  // borrowed
-    ElfSummary elf;
-    std::set<std::uint64_t> hit_addresses;  // virtual addresses
-  };
-
-  std::string line_path_;
-  std::optional<Image> image_;
-};
-
-struct EncodedObject {
-  std::string path;  // "objects/..."
-  std::string bytes;
-};
-
-class ObjectImages {
+class ObjectImages final : public ProfiledObjects {
  public:
   // `parser` must outlive *this.
   ObjectImages(Parser& parser, std::string kernel_release);
 
-  // What a profile calls the object of a mapping. Stays valid as long as *this.
-  ProfiledObject& find_or_add(const Mapping& mapping, bool main_executable);
+  ProfiledObject& find_or_add(const Mapping& mapping, bool main_executable) override;
 
   // Adds all images, in the order of their names, each encoded when its turn comes. Those with
   // symbols are at most `bytes` together. Logs how many got none.
@@ -75,9 +48,11 @@ class ObjectImages {
                                    SymbolBudget& symbols) const;
 
  private:
-  ProfiledObject& bracketed(const std::string& name);
+  ProfiledObject& named(const std::string& line_path);
   ProfiledObject& vdso();
   ProfiledObject& image_of(const Mapping& mapping);
+  [[nodiscard]] Result<std::string> encode(const ProfiledObject::Image& image,
+                                           SymbolBudget& symbols) const;
   std::string unique_image_path(const MappedFile& file, const ElfSummary& elf);
 
   Parser& parser_;

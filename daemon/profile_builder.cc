@@ -48,7 +48,7 @@ bool is_in_build_dir(const ProfileMapping& mapping) { return mapping.path.starts
 // Builds the one profile; a class only so that the steps share what they look up.
 class Builder {
  public:
-  Builder(const ProcessSnapshot& process, SessionObjects& shared)
+  Builder(const ProcessSnapshot& process, const SharedObjects& shared)
       : process_(process), shared_(shared), layout_(process, shared.objects) {}
 
   BuiltProfile build(std::uint64_t period) {
@@ -160,7 +160,7 @@ class Builder {
   }
 
   const ProcessSnapshot& process_;
-  SessionObjects& shared_;
+  const SharedObjects& shared_;
   MappingLayout layout_;
   std::shared_ptr<const MappedFile> executable_;
   std::set<std::uint64_t> entry_offsets_;
@@ -173,7 +173,7 @@ class Builder {
 }  // namespace
 
 BuiltProfile build_profile(const ProcessSnapshot& process, std::uint64_t period,
-                           SessionObjects& shared) {
+                           const SharedObjects& shared) {
   return Builder(process, shared).build(period);
 }
 

@@ -8,19 +8,19 @@
 
 #include "daemon/entry_functions.h"
 #include "daemon/kernel_image.h"
-#include "daemon/object_images.h"
+#include "daemon/profiled_object.h"
 #include "daemon/session_snapshot.h"
 #include "formats/profile.h"
 #include "formats/session_summary.h"
 
 namespace profd {
 
-// Shared by the profiles of one session.
-struct SessionObjects {
-  ObjectImages objects;
-  KernelImage kernel;
-  EntryFunctions entries;
-  SymbolBudget symbols;  // of all of them
+// Shared by the profiles of one session or window.
+struct SharedObjects {
+  ProfiledObjects& objects;
+  const KernelImage& kernel;
+  EntryFunctions& entries;
+  SymbolBudget& symbols;  // of all of them
 };
 
 struct BuiltProfile {
@@ -30,6 +30,6 @@ struct BuiltProfile {
 
 // Tells `shared` what was hit, so its images are to be encoded after the last profile.
 [[nodiscard]] BuiltProfile build_profile(const ProcessSnapshot& process, std::uint64_t period,
-                                         SessionObjects& shared);
+                                         const SharedObjects& shared);
 
 }  // namespace profd

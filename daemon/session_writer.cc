@@ -1,55 +1,21 @@
 #include "daemon/session_writer.h"
 
-#include <sys/utsname.h>
-
-#include <algorithm>
-#include <chrono>
-#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
-#include "collectors/sampling/loss.h"
 #include "daemon/file_io.h"
-#include "daemon/profile_builder.h"
-#include "daemon/safe_name.h"
-#include "daemon/utc_time.h"
-#include "formats/gperftools_reader.h"
-#include "formats/gperftools_writer.h"
+#include "daemon/kernel_image.h"
+#include "daemon/kernel_release.h"
+#include "daemon/object_images.h"
+#include "daemon/profile_files.h"
 #include "formats/kallsyms.h"
 
 namespace profd {
 namespace {
 
-constexpr std::uint64_t kMicrosecondsPerSecond = 1'000'000;
-constexpr std::uint64_t kNanosecondsPerMicrosecond = 1000;
-constexpr std::size_t kCommBytes = 64;
 constexpr std::uint64_t kMaxImagesBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMaxRestrictedImagesBytes = std::uint64_t{16} << 20;
-
-std::uint64_t rounded_quotient(std::uint64_t dividend, std::uint64_t divisor) {
-  return divisor == 0 ? 0 : (dividend + divisor / 2) / divisor;
-}
-
-std::string kernel_release() {
-  utsname name{};
-  return ::uname(&name) == 0 ? name.release : "unknown";
-}
-
-std::set<std::uint64_t> kernel_addresses(const SessionSnapshot& snapshot) {
-  std::set<std::uint64_t> addresses;
-  for (const ProcessSnapshot& process : snapshot.processes) {
-    const StackTable& table = process.samples.stacks;
-    for (const StackTable::Stack& stack : table.stacks()) {
-      const auto frames = table.kernel_frames(stack);
-      if (frames.empty()) continue;
-      addresses.insert(frames.front());
-      for (const std::uint64_t return_address : frames.subspan(1)) {
-        addresses.insert(return_address - 1);
-      }
-    }
-  }
-  return addresses;
-}
 
 KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string& release) {
   if (snapshot.hide_kernel) return KernelImage::hidden();
@@ -61,118 +27,34 @@ KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string
   return symbols ? KernelImage::named(*symbols, release, addresses) : KernelImage::hidden();
 }
 
-bool has_kernel_frames(const SessionSnapshot& snapshot) {
-  return std::ranges::any_of(snapshot.processes, [](const ProcessSnapshot& process) {
-    return std::ranges::any_of(process.samples.stacks.stacks(), [](const StackTable::Stack& stack) {
-      return stack.kernel_frames != 0;
-    });
-  });
-}
-
-// COMM.PID.prof, with a number where an exec or a reused pid made a second of that name.
-std::string unique_profile_path(const ProfileSummary& summary, std::set<std::string>& taken) {
-  const std::string stem =
-      safe_file_name(summary.comm, kCommBytes) + "." + std::to_string(summary.pid);
-  std::string path = stem + ".prof";
-  for (int number = 2; !taken.insert(path).second; ++number) {
-    path = stem + "." + std::to_string(number) + ".prof";
-  }
-  return path;
-}
-
-Result<std::uint64_t> samples_on_disk(const ResultWriter& result, const std::string& path) {
-  const Result<std::string> bytes = result.read_back(path);
-  if (!bytes) return bytes.error();
-  const Result<Profile> profile = decode_gperftools(*bytes);
-  if (!profile) return profile.error();
-  return profile->samples();
-}
-
-Result<ProfileSummary> write_profile(BuiltProfile built, std::set<std::string>& taken,
-                                     ResultWriter& result) {
-  ProfileSummary& summary = built.summary;
-  summary.path = unique_profile_path(summary, taken);
-  if (Result<void> added = result.add(summary.path, encode_gperftools(built.profile)); !added) {
-    return added.error();
-  }
-  const Result<std::uint64_t> samples = samples_on_disk(result, summary.path);
-  if (!samples) return samples.error();
-  summary.samples = *samples;
-  return summary;
-}
-
-Result<void> write_images(const SessionSnapshot& snapshot, SessionObjects& shared,
+Result<void> write_images(const SessionSnapshot& snapshot, const KernelImage& kernel,
+                          const ObjectImages& objects, SymbolBudget& symbols,
                           ResultWriter& result) {
   if (has_kernel_frames(snapshot)) {
-    const EncodedObject kernel = shared.kernel.encode();
-    if (Result<void> added = result.add(kernel.path, kernel.bytes); !added) return added;
+    const std::string path = kernel.line_path().substr(kBuildPrefix.size());
+    if (Result<void> added = result.add(path, kernel.encode()); !added) return added;
   }
   // Who may not see kernel addresses is not trusted with the disk either.
   const std::uint64_t bytes = snapshot.hide_kernel ? kMaxRestrictedImagesBytes : kMaxImagesBytes;
-  return shared.objects.write(result, bytes, shared.symbols);
-}
-
-SessionLedger ledger_of(const SessionSnapshot& snapshot,
-                        const std::vector<ProfileSummary>& profiles) {
-  SessionLedger ledger;
-  ledger.taken = snapshot.ledger.taken;
-  for (const ProfileSummary& profile : profiles) ledger.written += profile.samples;
-  LossCounts lost = snapshot.ledger.lost;
-  lost[static_cast<std::size_t>(Loss::kMemoryLimit)] += snapshot.refused;
-  for (std::size_t reason = 0; reason < kLossCount; ++reason) {
-    if (lost[reason] == 0) continue;
-    ledger.lost.emplace(loss_name(static_cast<Loss>(reason)), lost[reason]);
-  }
-  return ledger;
-}
-
-SessionSummary summarize(const SessionSnapshot& snapshot) {
-  SessionSummary summary;
-  summary.session = snapshot.session;
-  summary.started = utc_text(snapshot.started);
-  summary.seconds = std::chrono::duration<double>(snapshot.lasted).count();
-  summary.event = snapshot.event.name;
-  summary.period_us = period_of(snapshot);
-  summary.period_unit = snapshot.event.unit;
-  return summary;
+  return objects.write(result, bytes, symbols);
 }
 
 }  // namespace
 
-std::uint64_t period_of(const SessionSnapshot& snapshot) {
-  const EventSpec& event = snapshot.event;
-  std::uint64_t period = 0;
-  if (event.is_time && event.frequency_hz != 0) {
-    period = rounded_quotient(kMicrosecondsPerSecond, event.frequency_hz);
-  } else if (event.is_time) {
-    period = rounded_quotient(event.period, kNanosecondsPerMicrosecond);
-  } else if (event.period != 0) {
-    period = event.period;
-  } else {
-    period = rounded_quotient(snapshot.period_sum, snapshot.samples);
-  }
-  return std::max<std::uint64_t>(period, 1);
-}
-
 Result<SessionSummary> write_session(const SessionSnapshot& snapshot, Parser& parser,
                                      ResultWriter& result) {
   const std::string release = kernel_release();
-  SessionObjects shared{.objects = ObjectImages(parser, release),
-                        .kernel = make_kernel_image(snapshot, release),
-                        .entries = EntryFunctions(parser),
-                        .symbols = {}};
-  SessionSummary summary = summarize(snapshot);
-  std::set<std::string> taken;
-  for (const ProcessSnapshot& process : snapshot.processes) {
-    Result<ProfileSummary> profile =
-        write_profile(build_profile(process, summary.period_us, shared), taken, result);
-    if (!profile) return profile.error();
-    summary.profiles.push_back(std::move(*profile));
-  }
-  if (Result<void> written = write_images(snapshot, shared, result); !written) {
+  ObjectImages objects(parser, release);
+  const KernelImage kernel = make_kernel_image(snapshot, release);
+  EntryFunctions entries(parser);
+  SymbolBudget symbols;
+  Result<SessionSummary> summary = write_profiles(
+      snapshot, {.objects = objects, .kernel = kernel, .entries = entries, .symbols = symbols},
+      result);
+  if (!summary) return summary;
+  if (auto written = write_images(snapshot, kernel, objects, symbols, result); !written) {
     return written.error();
   }
-  summary.ledger = ledger_of(snapshot, summary.profiles);
   return summary;
 }
 

@@ -3,8 +3,6 @@
 
 #pragma once
 
-#include <cstdint>
-
 #include "collectors/parser/parser.h"
 #include "daemon/result_writer.h"
 #include "daemon/session_snapshot.h"
@@ -17,9 +15,5 @@ namespace profd {
 // the files as they are on the disk.
 [[nodiscard]] Result<SessionSummary> write_session(const SessionSnapshot& snapshot, Parser& parser,
                                                    ResultWriter& result);
-
-// The header's period: microseconds for time, else in the event's own unit; 1 at least. Where the
-// kernel chose the period of an event that is no time, the mean of its choices.
-[[nodiscard]] std::uint64_t period_of(const SessionSnapshot& snapshot);
 
 }  // namespace profd

@@ -58,6 +58,9 @@ struct WindowRecord {
 // [A-Za-z0-9._+-], without a leading dot: all that can be in STATE/objects.
 [[nodiscard]] bool is_object_name(std::string_view name);
 
+inline constexpr const char* kWindowRecordFile = "window.json";
+inline constexpr const char* kWindowSummaryFile = "session.json";
+
 class WindowFiles {
  public:
   // kNotFound when there is none of that name.

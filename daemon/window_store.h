@@ -37,6 +37,9 @@ struct Evicted {
   std::vector<std::string> objects;
 };
 
+// What a file of so many bytes takes: whole blocks.
+[[nodiscard]] std::uint64_t disk_bytes_of(std::uint64_t file_bytes);
+
 class WindowStore {
  public:
   // Makes STATE/windows and STATE/objects, removes what was half-written and the objects that no
@@ -57,8 +60,11 @@ class WindowStore {
   // A name for a window that starts then.
   [[nodiscard]] std::string unused_name(std::chrono::system_clock::time_point start) const;
 
-  // A window that is on the disk, with what its objects take by now.
-  void adopt(WindowInfo window, const std::map<std::string, std::uint64_t>& object_bytes);
+  // A window that is on the disk, and the objects that it needs.
+  void adopt(WindowInfo window, const std::vector<std::string>& objects);
+
+  // What an object takes by now. One that no window needs goes with the next evict().
+  void set_object_bytes(const std::string& name, std::uint64_t disk_bytes);
 
   // Forgets what is over the limits, oldest first, an object with the last window that needs it.
   [[nodiscard]] Evicted evict(const WindowLimits& limits,
@@ -76,6 +82,12 @@ class WindowStore {
 
   explicit WindowStore(const std::string& state_dir)
       : windows_dir_(state_dir + "/windows"), objects_dir_(state_dir + "/objects") {}
+
+  Result<void> load_windows(const std::string& state_dir);
+  Result<void> load_objects();
+  [[nodiscard]] std::vector<WindowInfo>::const_iterator find(const std::string& name) const;
+  void drop_unneeded_objects(Evicted& evicted);
+  void drop_objects_before(const std::string& oldest, Evicted& evicted);
 
   std::string windows_dir_;
   std::string objects_dir_;

@@ -63,6 +63,10 @@ struct SymbolBudget {
 [[nodiscard]] Result<std::vector<ElfSymbol>> find_elf_symbols(
     int fd, std::span<const std::uint64_t> addresses);
 
+// All functions of a file with few of them, such as an image (elf_image.h): sorted by address, each
+// once, of at most 1 MiB of names. kTooLarge for a file of more than 200,000 symbols.
+[[nodiscard]] Result<std::vector<ElfSymbol>> list_elf_functions(int fd);
+
 // The virtual address that file offset `offset` is loaded at; error when no segment has it.
 [[nodiscard]] Result<std::uint64_t> vaddr_of_offset(const ElfSummary& elf, std::uint64_t offset);
 

@@ -253,6 +253,7 @@ std::vector<CodeSection> code_sections_of(const FileImage& image) {
 }  // namespace
 
 ImagePlacement placement_of(const AbsoluteImage& image) {
+  if (image.text_limit != 0) return {image.text_start, image.text_limit, kTextOffset};
   if (image.functions.empty()) return {};
   const std::uint64_t first = page_of(image.functions.front().address);
   const ElfSymbol& last = image.functions.back();

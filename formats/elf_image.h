@@ -29,6 +29,10 @@ namespace profd {
 struct AbsoluteImage {
   std::vector<ElfSymbol> functions;  // sorted, not overlapping
   std::string build_id;              // raw bytes; empty: none
+  // Where .text lies, all functions in it. 0: as the functions need it, so that an image with more
+  // functions may need another mapping line.
+  std::uint64_t text_start = 0;
+  std::uint64_t text_limit = 0;
 };
 
 // Where a profile's mapping line must lie: from one page before the first function (pprof lists

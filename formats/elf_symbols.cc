@@ -13,6 +13,7 @@ namespace profd {
 namespace {
 
 constexpr std::uint64_t kMaxSymbols = 4'000'000;
+constexpr std::uint64_t kMaxListedSymbols = 200'000;
 constexpr std::size_t kMaxNameBytes = 1024;
 constexpr std::size_t kMaxAllNamesBytes = std::size_t{1} << 20;
 
@@ -116,6 +117,24 @@ class Lookup {
   std::vector<Slot> slots_;
 };
 
+// All that are added; of several at one address the one that is preferred.
+class FunctionList {
+ public:
+  void add(const Function& function) { functions_.push_back(function); }
+
+  [[nodiscard]] std::vector<Function> sorted() {
+    std::ranges::stable_sort(functions_, [](const Function& a, const Function& b) {
+      return a.start != b.start ? a.start < b.start : nearer(a, b);
+    });
+    const auto same = [](const Function& a, const Function& b) { return a.start == b.start; };
+    functions_.erase(std::unique(functions_.begin(), functions_.end(), same), functions_.end());
+    return std::move(functions_);
+  }
+
+ private:
+  std::vector<Function> functions_;
+};
+
 std::uint8_t rank_of(unsigned char info) {
   switch (ELF64_ST_BIND(info)) {
     case STB_GLOBAL:
@@ -149,8 +168,10 @@ std::uint64_t table_bytes(const Elf64_Shdr& table) {
 }
 
 // By 64 KiB at a time: the table of a browser is over 100 MB. False when the time was over first.
+// `functions` has add(Function).
+template <class Functions>
 bool scan_symbols(int fd, const Elf64_Shdr& table, const std::vector<Elf64_Shdr>& sections,
-                  Clock::time_point until, Lookup& lookup) {
+                  Clock::time_point until, Functions& functions) {
   std::array<Elf64_Sym, 2730> chunk;
   std::uint64_t left = table_bytes(table) / sizeof(Elf64_Sym);
   std::uint64_t offset = table.sh_offset;
@@ -159,7 +180,7 @@ bool scan_symbols(int fd, const Elf64_Shdr& table, const std::vector<Elf64_Shdr>
     const std::size_t count = std::min<std::uint64_t>(left, chunk.size());
     if (!elf::read_at(fd, offset, chunk.data(), count * sizeof(Elf64_Sym))) return true;
     for (std::size_t i = 0; i < count; ++i) {
-      if (const auto function = function_of(chunk[i], sections)) lookup.add(*function);
+      if (const auto function = function_of(chunk[i], sections)) functions.add(*function);
     }
     left -= count;
     offset += count * sizeof(Elf64_Sym);
@@ -242,6 +263,20 @@ Result<std::vector<ElfSymbol>> find_elf_symbols(int fd, std::span<const std::uin
   auto symbols = find_symbols(fd, file, addresses, budget.table_bytes, started + budget.time);
   budget.time -= Clock::now() - started;
   return symbols;
+}
+
+Result<std::vector<ElfSymbol>> list_elf_functions(int fd) {
+  const Result<Elf64_Ehdr> header = elf::read_header(fd);
+  if (!header) return header.error();
+  const std::vector<Elf64_Shdr> sections = elf::read_section_headers(fd, *header);
+  const Elf64_Shdr* table = symbol_table_of(sections);
+  if (table == nullptr) return std::vector<ElfSymbol>{};
+  if (table->sh_size / sizeof(Elf64_Sym) > kMaxListedSymbols) {
+    return too_large("an ELF file with too many symbols to list");
+  }
+  FunctionList list;
+  (void)scan_symbols(fd, *table, sections, Clock::time_point::max(), list);
+  return with_names(fd, sections[table->sh_link], list.sorted(), Clock::time_point::max());
 }
 
 Result<std::vector<ElfSymbol>> find_elf_symbols(int fd, std::span<const std::uint64_t> addresses) {

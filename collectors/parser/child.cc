@@ -52,6 +52,12 @@ Result<std::string> find_symbols(const Request& request, int fd, int addresses_f
       parser::FoundSymbols{.table_bytes_left = budget.table_bytes, .symbols = std::move(*symbols)});
 }
 
+Result<std::string> list_functions(int fd) {
+  auto functions = list_elf_functions(fd);
+  if (!functions) return functions.error();
+  return parser::encode(parser::FoundSymbols{.symbols = std::move(*functions)});
+}
+
 Result<std::string> carry_out(const Request& request, const std::vector<UniqueFd>& files) {
   const int file = files.empty() ? -1 : files[0].get();
   const int second = files.size() < 2 ? -1 : files[1].get();
@@ -65,6 +71,8 @@ Result<std::string> carry_out(const Request& request, const std::vector<UniqueFd
       return encoded(read_elf_summary(file));
     case Operation::kFindElfSymbols:
       return find_symbols(request, file, second);
+    case Operation::kListElfFunctions:
+      return list_functions(file);
     case Operation::kStart:
       break;
   }

@@ -65,6 +65,7 @@ class Client final : public Parser {
   Result<ElfSummary> read_elf_summary(int fd) override;
   Result<std::vector<ElfSymbol>> find_elf_symbols(int fd, std::span<const std::uint64_t> addresses,
                                                   SymbolBudget& budget) override;
+  Result<std::vector<ElfSymbol>> list_elf_functions(int fd) override;
 
   [[nodiscard]] pid_t child() const override { return child_; }
   [[nodiscard]] std::uint64_t restarts() const override { return restarts_; }
@@ -223,6 +224,14 @@ Result<std::vector<ElfSymbol>> Client::find_elf_symbols(int fd,
   auto found = decode_found_symbols(*bytes);
   if (!found) return found.error();
   budget.table_bytes = std::min(budget.table_bytes, found->table_bytes_left);
+  return std::move(found->symbols);
+}
+
+Result<std::vector<ElfSymbol>> Client::list_elf_functions(int fd) {
+  const auto bytes = call({.operation = Operation::kListElfFunctions}, {&fd, 1});
+  if (!bytes) return bytes.error();
+  auto found = decode_found_symbols(*bytes);
+  if (!found) return found.error();
   return std::move(found->symbols);
 }
 

@@ -24,6 +24,7 @@ enum class Operation : std::uint32_t {
   kMakeUnwindTable,   // a file and perhaps its debug file
   kReadElfSummary,    // a file
   kFindElfSymbols,    // a file and one with the addresses, 8 bytes each; the budget
+  kListElfFunctions,  // a file
 };
 
 struct Request {

@@ -51,6 +51,8 @@ class Parser {
                                                           std::span<const std::uint64_t> addresses,
                                                           SymbolBudget& budget) = 0;
 
+  virtual Result<std::vector<ElfSymbol>> list_elf_functions(int fd) = 0;
+
   [[nodiscard]] virtual pid_t child() const = 0;  // for tests and status
   [[nodiscard]] virtual std::uint64_t restarts() const = 0;
 };

@@ -24,6 +24,9 @@ class LocalParser : public Parser {
                                                   SymbolBudget& budget) override {
     return profd::find_elf_symbols(fd, addresses, budget);
   }
+  Result<std::vector<ElfSymbol>> list_elf_functions(int fd) override {
+    return profd::list_elf_functions(fd);
+  }
   [[nodiscard]] pid_t child() const override { return ::getpid(); }
   [[nodiscard]] std::uint64_t restarts() const override { return 0; }
 };

@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 
 #include "daemon/object_images.h"
+#include "daemon/profile_files.h"
 #include "daemon/result_writer.h"
 #include "formats/gperftools_reader.h"
 #include "tests/daemon/chain_program.h"

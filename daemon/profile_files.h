@@ -1,0 +1,32 @@
+// The profiles of a session or window as files, and the summary that becomes session.json. Runs on
+// the worker.
+
+#pragma once
+
+#include <cstdint>
+#include <set>
+
+#include "daemon/profile_builder.h"
+#include "daemon/result_writer.h"
+#include "daemon/session_snapshot.h"
+#include "formats/result.h"
+#include "formats/session_summary.h"
+
+namespace profd {
+
+// Adds one profile a process image to `result`; the images that they name are the caller's to
+// write. What the ledger calls written is counted in the files as they are on the disk.
+[[nodiscard]] Result<SessionSummary> write_profiles(const SessionSnapshot& snapshot,
+                                                    const SharedObjects& shared,
+                                                    ResultWriter& result);
+
+// The header's period: microseconds for time, else in the event's own unit; 1 at least. Where the
+// kernel chose the period of an event that is no time, the mean of its choices.
+[[nodiscard]] std::uint64_t period_of(const SessionSnapshot& snapshot);
+
+// Of the kernel's code bytes that were hit: one less than a return address.
+[[nodiscard]] std::set<std::uint64_t> kernel_addresses(const SessionSnapshot& snapshot);
+
+[[nodiscard]] bool has_kernel_frames(const SessionSnapshot& snapshot);
+
+}  // namespace profd
