@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "formats/cgroup_path.h"
 #include "formats/json_fields.h"
 #include "formats/start_request_json.h"
 
@@ -21,6 +22,8 @@ constexpr std::size_t kMaxPids = 256;
 constexpr std::size_t kMaxComms = 64;
 constexpr std::size_t kMaxUids = 64;
 constexpr std::size_t kMaxCgroups = 8;
+constexpr std::size_t kMaxNames = 8;  // of units, and of containers
+constexpr std::size_t kMaxNameBytes = 255;
 
 Error invalid(std::string message, std::string hint = {}) {
   return fail(ErrorCode::kInvalidArgument, std::move(message), std::move(hint));
@@ -41,6 +44,21 @@ Result<void> check_cgroup(const std::string& path) {
                  "give it as below the cgroup v2 mount, for example /system.slice");
 }
 
+// A name of one cgroup, so no path.
+Result<void> check_name(const std::string& name, const std::string& what) {
+  const bool is_one = !name.empty() && name.size() <= kMaxNameBytes && name != "." &&
+                      name != ".." && name.find_first_of(std::string_view("/\0", 2)) == name.npos;
+  if (is_one) return {};
+  return invalid("\"" + name + "\" names no " + what);
+}
+
+Result<void> check_names(const std::vector<std::string>& names, const std::string& what) {
+  for (const std::string& name : names) {
+    if (auto checked = check_name(name, what); !checked) return checked;
+  }
+  return {};
+}
+
 // Each stays where it first stood.
 template <class T>
 void fold_duplicates(std::vector<T>& terms) {
@@ -53,6 +71,8 @@ void fold_duplicates(TargetRequest& target) {
   fold_duplicates(target.comms);
   fold_duplicates(target.uids);
   fold_duplicates(target.cgroups);
+  fold_duplicates(target.units);
+  fold_duplicates(target.containers);
 }
 
 Result<void> check_count(std::size_t count, std::size_t limit, const std::string& what) {
@@ -66,12 +86,17 @@ Result<void> check_counts(const TargetRequest& target) {
   if (auto checked = check_count(target.pids.size(), kMaxPids, "pids"); !checked) return checked;
   if (auto checked = check_count(target.comms.size(), kMaxComms, "comms"); !checked) return checked;
   if (auto checked = check_count(target.uids.size(), kMaxUids, "uids"); !checked) return checked;
+  if (auto checked = check_count(target.units.size(), kMaxNames, "units"); !checked) return checked;
+  if (auto checked = check_count(target.containers.size(), kMaxNames, "containers"); !checked) {
+    return checked;
+  }
   return check_count(target.cgroups.size(), kMaxCgroups, "cgroups");
 }
 
+}  // namespace
+
 Result<void> check_target(const TargetRequest& target) {
   constexpr std::uint32_t kMaxPid = std::numeric_limits<std::int32_t>::max();
-  if (target.empty()) return invalid("no target is given", "name a process, or all of them");
   if (auto checked = check_counts(target); !checked) return checked;
   for (const std::uint32_t pid : target.pids) {
     if (pid == 0 || pid > kMaxPid) return invalid(std::to_string(pid) + " is no pid");
@@ -82,10 +107,15 @@ Result<void> check_target(const TargetRequest& target) {
   for (const std::string& path : target.cgroups) {
     if (auto checked = check_cgroup(path); !checked) return checked;
   }
-  return {};
+  if (auto checked = check_names(target.units, "unit"); !checked) return checked;
+  return check_names(target.containers, "container");
 }
 
+namespace {
+
 Result<void> check_request(const StartRequest& request) {
+  if (request.target.empty())
+    return invalid("no target is given", "name a process, or all of them");
   if (auto checked = check_target(request.target); !checked) return checked;
   if (request.from_exec && request.target.pids.empty()) return invalid("from_exec needs pids");
   if (request.event.empty()) return invalid("the event's name is empty");
@@ -122,19 +152,30 @@ json::object target_json(const TargetRequest& target) {
   if (!target.cgroups.empty()) {
     object["cgroups"] = json::array(target.cgroups.begin(), target.cgroups.end());
   }
+  if (!target.units.empty()) {
+    object["units"] = json::array(target.units.begin(), target.units.end());
+  }
+  if (!target.containers.empty()) {
+    object["containers"] = json::array(target.containers.begin(), target.containers.end());
+  }
   return object;
 }
 
 // The readers are found by their argument's type, hence not in the unnamed namespace.
 
 Result<void> read_json(const json::value& value, TargetRequest& out) {
-  return JsonFields(value)
-      .optional("all", out.all)
-      .optional("pids", out.pids)
-      .optional("comms", out.comms)
-      .optional("uids", out.uids)
-      .optional("cgroups", out.cgroups)
-      .finish_strict();
+  auto read = JsonFields(value)
+                  .optional("all", out.all)
+                  .optional("pids", out.pids)
+                  .optional("comms", out.comms)
+                  .optional("uids", out.uids)
+                  .optional("cgroups", out.cgroups)
+                  .optional("units", out.units)
+                  .optional("containers", out.containers)
+                  .finish_strict();
+  for (std::string& unit : out.units) unit = full_unit_name(unit);
+  fold_duplicates(out);
+  return read;
 }
 
 Result<void> read_json(const json::value& value, StartRequest& out) {
@@ -162,6 +203,8 @@ std::string describe(const TargetRequest& target) {
   for (const std::string& comm : target.comms) add("comm", comm);
   for (const std::uint32_t uid : target.uids) add("uid", std::to_string(uid));
   for (const std::string& cgroup : target.cgroups) add("cgroup", cgroup);
+  for (const std::string& unit : target.units) add("unit", unit);
+  for (const std::string& container : target.containers) add("container", container);
   return text;
 }
 
@@ -182,7 +225,6 @@ Result<StartRequest> parse_start_request(std::string_view text) {
   if (!value) return value.error();
   StartRequest request;
   if (auto read = read_json(*value, request); !read) return invalid(read.error().message);
-  fold_duplicates(request.target);
   if (auto checked = check_request(request); !checked) return checked.error();
   return request;
 }

@@ -1,4 +1,5 @@
-// What a client asks a new session to be: POST /v1/sessions of the control socket (docs/api.md).
+// What a client asks a new session to be: POST /v1/sessions of the control socket (docs/api.md),
+// and which processes any request is about.
 //
 // Parsing checks types, ranges and counts, so that nobody behind it sees a half-valid request.
 // Members that it does not know are refused by name.
@@ -20,9 +21,12 @@ struct TargetRequest {
   std::vector<std::string> comms;
   std::vector<std::uint32_t> uids;
   std::vector<std::string> cgroups;
+  std::vector<std::string> units;       // full names: "nginx.service"
+  std::vector<std::string> containers;  // ids, beginnings of ids, names
 
   [[nodiscard]] bool empty() const {
-    return !all && pids.empty() && comms.empty() && uids.empty() && cgroups.empty();
+    return !all && pids.empty() && comms.empty() && uids.empty() && cgroups.empty() &&
+           units.empty() && containers.empty();
   }
   friend bool operator==(const TargetRequest&, const TargetRequest&) = default;
 };

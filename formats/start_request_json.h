@@ -12,4 +12,7 @@ namespace profd {
 [[nodiscard]] boost::json::object target_json(const TargetRequest& target);
 [[nodiscard]] Result<void> read_json(const boost::json::value& value, TargetRequest& out);
 
+// The forms and the counts of its terms; kInvalidArgument. An empty one is fine.
+[[nodiscard]] Result<void> check_target(const TargetRequest& target);
+
 }  // namespace profd

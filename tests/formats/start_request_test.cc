@@ -17,7 +17,9 @@ StartRequest full_request() {
                     .pids = {1234, 1235},
                     .comms = {"nginx", "a \"quoted\" one"},
                     .uids = {0, 4294967295},
-                    .cgroups = {"/system.slice"}};
+                    .cgroups = {"/system.slice"},
+                    .units = {"nginx.service"},
+                    .containers = {"0123abcd", "web"}};
   request.children = false;
   request.from_exec = true;
   request.event = "cycles";
