@@ -41,19 +41,6 @@ Result<std::uint64_t> samples_on_disk(const ResultWriter& result, const std::str
   return profile->samples();
 }
 
-Result<ProfileSummary> write_profile(BuiltProfile built, std::set<std::string>& taken,
-                                     ResultWriter& result) {
-  ProfileSummary& summary = built.summary;
-  summary.path = unique_profile_path(summary, taken);
-  if (Result<void> added = result.add(summary.path, encode_gperftools(built.profile)); !added) {
-    return added.error();
-  }
-  const Result<std::uint64_t> samples = samples_on_disk(result, summary.path);
-  if (!samples) return samples.error();
-  summary.samples = *samples;
-  return summary;
-}
-
 SessionLedger ledger_of(const SessionSnapshot& snapshot,
                         const std::vector<ProfileSummary>& profiles) {
   SessionLedger ledger;
@@ -96,6 +83,18 @@ std::uint64_t period_of(const SessionSnapshot& snapshot) {
   return std::max<std::uint64_t>(period, 1);
 }
 
+Result<ProfileSummary> write_profile(const Profile& profile, ProfileSummary summary,
+                                     std::set<std::string>& taken, ResultWriter& result) {
+  summary.path = unique_profile_path(summary, taken);
+  if (Result<void> added = result.add(summary.path, encode_gperftools(profile)); !added) {
+    return added.error();
+  }
+  const Result<std::uint64_t> samples = samples_on_disk(result, summary.path);
+  if (!samples) return samples.error();
+  summary.samples = *samples;
+  return summary;
+}
+
 std::set<std::uint64_t> kernel_addresses(const SessionSnapshot& snapshot) {
   std::set<std::uint64_t> addresses;
   for (const ProcessSnapshot& process : snapshot.processes) {
@@ -125,8 +124,9 @@ Result<SessionSummary> write_profiles(const SessionSnapshot& snapshot, const Sha
   SessionSummary summary = summarize(snapshot);
   std::set<std::string> taken;
   for (const ProcessSnapshot& process : snapshot.processes) {
+    BuiltProfile built = build_profile(process, summary.period_us, shared);
     Result<ProfileSummary> profile =
-        write_profile(build_profile(process, summary.period_us, shared), taken, result);
+        write_profile(built.profile, std::move(built.summary), taken, result);
     if (!profile) return profile.error();
     summary.profiles.push_back(std::move(*profile));
   }

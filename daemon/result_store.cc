@@ -124,9 +124,14 @@ Result<StoredResult> write_result(const std::string& results_dir, const SessionS
   if (!writer) return as_io(writer.error());
   Result<SessionSummary> summary = write_session(snapshot, parser, *writer);
   if (!summary) return as_io(summary.error());
-  result.info.summary = std::move(*summary);
-  result.info.files = writer->files();
-  if (auto finished = finish_result(*writer, result); !finished) return as_io(finished.error());
+  return commit_result(std::move(*writer), std::move(*summary), std::move(result));
+}
+
+Result<StoredResult> commit_result(ResultWriter writer, SessionSummary summary,
+                                   StoredResult result) {
+  result.info.summary = std::move(summary);
+  result.info.files = writer.files();
+  if (auto finished = finish_result(writer, result); !finished) return as_io(finished.error());
   return result;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "collectors/parser/parser.h"
+#include "daemon/result_writer.h"
 #include "daemon/service.h"
 #include "daemon/session_snapshot.h"
 #include "formats/control_api.h"
@@ -40,6 +41,10 @@ struct StoredResult {
 // directory that is gone is kIo. On the worker.
 Result<StoredResult> write_result(const std::string& results_dir, const SessionSnapshot& snapshot,
                                   Parser& parser, StoredResult result);
+
+// The same for files that are in `writer` already, and what is to be said of them.
+Result<StoredResult> commit_result(ResultWriter writer, SessionSummary summary,
+                                   StoredResult result);
 
 class ResultStore {
  public:

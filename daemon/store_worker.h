@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
@@ -28,6 +29,16 @@ class StoreWorker {
     Result<StoredResult> result;
     std::optional<SessionSnapshot> unwritten;
   };
+
+  // Any other work, given the parser: `work` must not throw, and takes about as long as others may
+  // have to wait for it.
+  template <class Work>
+  [[nodiscard]] boost::asio::awaitable<std::invoke_result_t<Work, Parser&>> run(Work work) {
+    auto with_parser = [&parser = *parser_, work = std::move(work)]() mutable {
+      return work(parser);
+    };
+    return worker_.run(std::move(with_parser));
+  }
 
   // Into `directory`, for a coroutine of the io thread. `result` says whose and what it is; the
   // rest is filled in.
