@@ -6,6 +6,7 @@
 
 #include "formats/control_api.h"
 #include "formats/error_json.h"
+#include "formats/history_api.h"
 
 namespace profd {
 namespace {
@@ -74,6 +75,28 @@ asio::awaitable<Reply> dump_session(Exchange& exchange) {
   co_return reply_result(result);
 }
 
+asio::awaitable<Reply> make_export(Exchange& exchange) {
+  auto request = parse_export_request(exchange.body);
+  if (!request) co_return reply_error(request.error());
+  auto operation = exchange.service.export_windows(exchange.caller, std::move(*request));
+  const auto result = co_await std::move(operation);
+  co_return reply_result(result);
+}
+
+asio::awaitable<Reply> list_windows(Exchange& exchange) {
+  const auto request = parse_history_request(exchange.body);
+  if (!request) co_return reply_error(request.error());
+  auto operation = exchange.service.history(exchange.caller, *request);
+  const auto history = co_await std::move(operation);
+  co_return history ? reply_json(to_json(*history)) : reply_error(history.error());
+}
+
+asio::awaitable<Reply> get_last_window(Exchange& exchange) {
+  auto operation = exchange.service.last_window(exchange.caller);
+  const auto window = co_await std::move(operation);
+  co_return window ? reply_json(to_json(*window)) : reply_error(window.error());
+}
+
 asio::awaitable<Reply> get_file(Exchange& exchange) {
   auto file = exchange.service.open_result_file(exchange.caller, exchange.id, exchange.path);
   if (!file) co_return reply_error(file.error());
@@ -95,6 +118,9 @@ constexpr auto kRoutes = std::to_array<Route>({
     {http::verb::get, "/v1/sessions/ID", get_session},
     {http::verb::post, "/v1/sessions/ID/stop", stop_session},
     {http::verb::post, "/v1/sessions/ID/dump", dump_session},
+    {http::verb::post, "/v1/exports", make_export},
+    {http::verb::post, "/v1/history", list_windows},
+    {http::verb::get, "/v1/history/last", get_last_window},
     {http::verb::get, "/v1/results/ID/files/PATH", get_file},
     {http::verb::delete_, "/v1/results/ID", delete_result},
 });

@@ -15,6 +15,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "formats/control_api.h"
+#include "formats/history_api.h"
 #include "formats/result.h"
 #include "formats/status_info.h"
 #include "formats/unique_fd.h"
@@ -49,6 +50,13 @@ class Service {
   // outlives the call.
   virtual boost::asio::awaitable<Result<ResultInfo>> stop(Caller caller, std::string id) = 0;
   virtual boost::asio::awaitable<Result<ResultInfo>> dump(Caller caller, std::string id) = 0;
+
+  // Of the windows that continuous mode keeps; done on the worker too.
+  virtual boost::asio::awaitable<Result<ResultInfo>> export_windows(Caller caller,
+                                                                    ExportRequest request) = 0;
+  virtual boost::asio::awaitable<Result<History>> history(Caller caller,
+                                                          HistoryRequest request) = 0;
+  virtual boost::asio::awaitable<Result<WindowShares>> last_window(Caller caller) = 0;
 
   virtual Result<OpenedFile> open_result_file(const Caller& caller, const std::string& result,
                                               const std::string& path) = 0;

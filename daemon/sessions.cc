@@ -206,6 +206,7 @@ Result<const StoredResult*> Sessions::find_stored(const Caller& caller,
 
 Holdings Sessions::held_by(uid_t uid) const {
   Holdings held{.sessions = 0, .dumps = store_.dumps_of(uid), .bytes = store_.bytes_of(uid)};
+  if (history_ && history_->is_busy_for(uid)) ++held.dumps;
   for (const StoredResult* stored : store_.all()) {
     if (!stored->is_dump && stored->session.uid == uid) ++held.sessions;
   }

@@ -27,6 +27,7 @@
 #include "daemon/service.h"
 #include "daemon/session.h"
 #include "daemon/store_worker.h"
+#include "daemon/window_history.h"
 
 namespace profd {
 
@@ -46,6 +47,18 @@ class Sessions final : public Service {
                                       const std::string& path) override;
   Result<void> remove_result(const Caller& caller, const std::string& result) override;
   StatusInfo status(const Caller& caller) override;
+  boost::asio::awaitable<Result<ResultInfo>> export_windows(Caller caller,
+                                                            ExportRequest request) override;
+  boost::asio::awaitable<Result<History>> history(Caller caller, HistoryRequest request) override;
+  boost::asio::awaitable<Result<WindowShares>> last_window(Caller caller) override;
+
+  // Answers of these windows from now on; `windows` must outlive *this.
+  void show_history(const WindowStore& windows);
+
+  // Requests for the history that are under way end soon, without an answer.
+  void end_history_requests() {
+    if (history_) history_->shut_down();
+  }
 
   // Ends all sessions and stores them; no new one can start. `io` runs dry afterwards. False when
   // samples are lost, since they could not be stored.
@@ -83,6 +96,7 @@ class Sessions final : public Service {
   SessionLimits limits_;
   DrainLoop drain_loop_;
   StoreWorker worker_;
+  std::optional<WindowHistory> history_;
   std::map<std::string, SessionPtr> sessions_;  // running, or ended and not yet stored
   boost::asio::steady_timer second_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();

@@ -47,7 +47,7 @@ void add_range(const TimeRange& range, json::object& object) {
 }
 
 Result<void> check_range(const TimeRange& range) {
-  if (range.until_ms > TimeRange().until_ms) return invalid("until_ms is too far from now");
+  if (range.until_ms > TimeRange::kEndMs) return invalid("until_ms is too far from now");
   if (range.since_ms < range.until_ms) return {};
   return invalid("the range ends before it begins", "give a --since that is before --until");
 }

@@ -21,8 +21,10 @@
 namespace profd {
 
 struct TimeRange {
+  static constexpr std::uint64_t kEndMs = 9'000'000'000'000;  // in 2255; as far as clocks count
+
   std::uint64_t since_ms = 0;
-  std::uint64_t until_ms = std::uint64_t{1} << 52;  // far from now, and exact in any JSON reader
+  std::uint64_t until_ms = kEndMs;
 
   friend bool operator==(const TimeRange&, const TimeRange&) = default;
 };

@@ -23,6 +23,9 @@ class FakeService : public Service {
   SessionInfo info;                // what every session looks like
   ResultInfo result;               // what stop and dump give
   std::map<std::string, std::string> files;
+  std::vector<ExportRequest> exported;
+  std::vector<HistoryRequest> asked;
+  History windows;  // what history gives
   StatusInfo state;
   std::optional<Error> error;                                   // given instead, when set
   std::function<void()> on_call;                                // before anything else
@@ -59,6 +62,27 @@ class FakeService : public Service {
     note(caller, "dump " + id);
     if (before_result) co_await before_result();
     co_return give(id);
+  }
+
+  boost::asio::awaitable<Result<ResultInfo>> export_windows(Caller caller,
+                                                            ExportRequest request) override {
+    note(caller, "export");
+    exported.push_back(std::move(request));
+    if (error) co_return *error;
+    co_return result;
+  }
+
+  boost::asio::awaitable<Result<History>> history(Caller caller, HistoryRequest request) override {
+    note(caller, "history");
+    asked.push_back(request);
+    if (error) co_return *error;
+    co_return windows;
+  }
+
+  boost::asio::awaitable<Result<WindowShares>> last_window(Caller caller) override {
+    note(caller, "last window");
+    if (error) co_return *error;
+    co_return windows.windows.at(0);
   }
 
   Result<OpenedFile> open_result_file(const Caller& caller, const std::string& id,
