@@ -110,7 +110,10 @@ asio::awaitable<void> ControlServer::accept_all() {
     } else if (error != asio::error::operation_aborted) {
       // Out of file descriptors or memory: the client waits in the backlog until others have gone.
       // One line for all the tries of such a time.
-      if (!starved) spdlog::warn("could not accept a connection: {}", error.message());
+      if (!starved) {
+        spdlog::warn("could not accept a connection: {}", error.message());
+        ++counts_.starved;
+      }
       starved = true;
       pause.expires_after(kAcceptPause);
       co_await pause.async_wait(kAsValues);
@@ -124,6 +127,7 @@ void ControlServer::admit(HttpConnection::Socket socket) {
   if (has_room_for(*caller)) {
     serve(std::move(socket), *caller);
   } else {
+    ++counts_.refused;
     turn_away(socket);
   }
 }
@@ -136,9 +140,10 @@ bool ControlServer::has_room_for(const Caller& caller) const {
 }
 
 void ControlServer::serve(HttpConnection::Socket socket, const Caller& caller) {
-  const auto connection =
-      connections_.emplace(connections_.end(), std::move(socket), caller, service_, limits_.http);
+  const auto connection = connections_.emplace(connections_.end(), std::move(socket), caller,
+                                               service_, counts_, limits_.http);
   ++connections_by_uid_[caller.uid];
+  ++counts_.open;
   asio::co_spawn(io_, connection->run(),
                  [this, connection](const std::exception_ptr&) { forget(connection); });
 }
@@ -147,6 +152,7 @@ void ControlServer::forget(std::list<HttpConnection>::iterator connection) {
   const auto held = connections_by_uid_.find(connection->caller().uid);
   if (--held->second == 0) connections_by_uid_.erase(held);
   connections_.erase(connection);
+  --counts_.open;
   if (idle()) idle_timer_.cancel();
 }
 

@@ -75,6 +75,7 @@ class ControlServer {
   std::optional<gid_t> trusted_group_;
   std::list<HttpConnection> connections_;
   std::map<uid_t, std::size_t> connections_by_uid_;
+  StatusInfo::Connections counts_;
   bool accepting_ = false;
   boost::asio::steady_timer idle_timer_;  // cancelled when idle() comes true
 };

@@ -55,6 +55,7 @@ StatusInfo::Unwinding describe_unwinding(const UnwindStats& stats, const UnwindT
 
 StatusInfo describe_daemon(const DaemonFacts& facts, const UnwindTally& tally, bool show_objects) {
   const ProcessUsage usage = own_usage();
+  const ChildrenUsage children = children_usage();
   const SamplerLedger& ledger = facts.ledger;
   StatusInfo status{.version = PROFD_VERSION,
                     .pid = static_cast<std::uint32_t>(::getpid()),
@@ -72,7 +73,14 @@ StatusInfo describe_daemon(const DaemonFacts& facts, const UnwindTally& tally, b
                     .skipped_estimate = ledger.skipped_estimate,
                     .mapping_records = ledger.mapping_records,
                     .results_bytes = facts.results_bytes,
+                    .parsers = {.processes = children.processes,
+                                .cpu_seconds = children.cpu_seconds,
+                                .rss_bytes = children.rss_bytes},
+                    .connections = {},
+                    .cpu_gaps = {.count = ledger.cpu_gaps,
+                                 .seconds = static_cast<double>(ledger.cpu_gap_ns) * 1e-9},
                     .unwinding = describe_unwinding(facts.unwinding, tally, show_objects)};
+  status.unwinding.parser_restarts += facts.worker_parser_restarts;
   for (std::size_t reason = 0; reason < kLossCount; ++reason) {
     if (ledger.lost[reason] == 0) continue;
     status.ledger.lost.emplace(loss_name(static_cast<Loss>(reason)), ledger.lost[reason]);

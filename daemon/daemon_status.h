@@ -17,6 +17,7 @@ struct DaemonFacts {
   std::chrono::steady_clock::duration uptime{};
   std::size_t running_sessions = 0;
   std::uint64_t results_bytes = 0;
+  std::uint64_t worker_parser_restarts = 0;
   SamplerLedger ledger;
   UnwindStats unwinding;
 };

@@ -68,9 +68,9 @@ std::optional<Error> explain(const error_code& error, bool began, const HttpLimi
 
 // The edge where exceptions (out of memory, a mistake of ours) end: the client gets an error, the
 // daemon goes on.
-asio::awaitable<Reply> answer_guarded(Service& service, Caller caller, Request& request) {
+asio::awaitable<Reply> answer_guarded(RouteContext context, Caller caller, Request& request) {
   try {
-    co_return co_await answer(service, caller, request);
+    co_return co_await answer(context, caller, request);
   } catch (const std::exception& mistake) {
     spdlog::error("a request of uid {} failed: {}", caller.uid, mistake.what());
   }
@@ -81,10 +81,11 @@ asio::awaitable<Reply> answer_guarded(Service& service, Caller caller, Request& 
 }  // namespace
 
 HttpConnection::HttpConnection(Socket socket, Caller caller, Service& service,
-                               const HttpLimits& limits)
+                               StatusInfo::Connections& counts, const HttpLimits& limits)
     : socket_(std::move(socket)),
       caller_(caller),
       service_(service),
+      counts_(counts),
       limits_(limits),
       buffer_(limits.header_bytes + limits.body_bytes) {}
 
@@ -118,13 +119,15 @@ asio::awaitable<bool> HttpConnection::exchange() {
   if (error) {
     const auto explained = explain(error, parser.got_some() || buffer_.size() > 0, limits_);
     if (explained) {
+      if (explained->code == ErrorCode::kTimeout) ++counts_.slow;
       co_await write(reply_error(*explained), false);
     }
     co_return false;
   }
   Request request{parser.get().method(), std::string(parser.get().target()),
                   std::move(parser.get().body())};
-  const Reply reply = co_await answer_guarded(service_, caller_, request);
+  const RouteContext context{service_, counts_};
+  const Reply reply = co_await answer_guarded(context, caller_, request);
   co_return co_await write(reply, parser.get().keep_alive());
 }
 
@@ -133,24 +136,29 @@ asio::awaitable<bool> HttpConnection::write(const Reply& reply, bool keep_alive)
   header.result(reply.status);
   header.keep_alive(keep_alive);
   if (reply.status != http::status::no_content) {
-    header.set(http::field::content_type,
-               reply.file ? "application/octet-stream" : "application/json");
-    header.content_length(reply.file ? reply.file->bytes : reply.json.size());
+    header.set(http::field::content_type, boost::beast::string_view(reply.content_type));
+    header.content_length(reply.file ? reply.file->bytes : reply.text.size());
   }
   if (!co_await write_header(header)) co_return false;
   if (reply.file) {
     if (!co_await write_file(*reply.file)) co_return false;
-  } else if (!co_await write_bytes(reply.json.data(), reply.json.size())) {
+  } else if (!co_await write_bytes(reply.text.data(), reply.text.size())) {
     co_return false;
   }
   co_return keep_alive;
+}
+
+// Whether a write has failed, for which a client that does not read may be the cause.
+bool HttpConnection::is_over(const error_code& error) {
+  if (error == asio::error::timed_out) ++counts_.slow;
+  return error.failed();
 }
 
 asio::awaitable<bool> HttpConnection::write_header(Header& header) {
   http::response_serializer<http::empty_body> serializer(header);
   auto operation = http::async_write_header(socket_, serializer, kAsValues);
   const error_code error = co_await within(limits_.stall, std::move(operation));
-  co_return !error;
+  co_return !is_over(error);
 }
 
 asio::awaitable<bool> HttpConnection::write_bytes(const char* bytes, std::size_t size) {
@@ -158,7 +166,7 @@ asio::awaitable<bool> HttpConnection::write_bytes(const char* bytes, std::size_t
     const auto chunk = asio::buffer(bytes + done, std::min(kChunkBytes, size - done));
     auto operation = asio::async_write(socket_, chunk, kAsValues);
     const error_code error = co_await within(limits_.stall, std::move(operation));
-    if (error) co_return false;
+    if (is_over(error)) co_return false;
   }
   co_return true;
 }

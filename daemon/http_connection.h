@@ -33,8 +33,9 @@ class HttpConnection {
  public:
   using Socket = boost::asio::local::stream_protocol::socket;
 
-  // `service` must outlive the connection.
-  HttpConnection(Socket socket, Caller caller, Service& service, const HttpLimits& limits);
+  // `service` and `counts`, where slow clients are counted, must outlive the connection.
+  HttpConnection(Socket socket, Caller caller, Service& service, StatusInfo::Connections& counts,
+                 const HttpLimits& limits);
 
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
@@ -62,10 +63,12 @@ class HttpConnection {
   boost::asio::awaitable<bool> write_file(const OpenedFile& file);
 
   boost::asio::awaitable<boost::system::error_code> read(Parser& parser);
+  bool is_over(const boost::system::error_code& error);
 
   Socket socket_;
   Caller caller_;
   Service& service_;
+  StatusInfo::Connections& counts_;
   HttpLimits limits_;
   boost::beast::flat_buffer buffer_;
 };

@@ -4,9 +4,11 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/metrics.h"
 #include "formats/control_api.h"
 #include "formats/error_json.h"
 #include "formats/history_api.h"
+#include "formats/metrics_text.h"
 
 namespace profd {
 namespace {
@@ -17,6 +19,7 @@ namespace http = boost::beast::http;
 // One request on its way through a handler.
 struct Exchange {
   Service& service;
+  const StatusInfo::Connections& connections;
   Caller caller;
   std::string id;    // where the pattern says ID
   std::string path;  // where the pattern says PATH
@@ -34,7 +37,7 @@ struct Route {
 Reply reply_json(std::string json, http::status status = http::status::ok) {
   Reply reply;
   reply.status = status;
-  reply.json = std::move(json);
+  reply.text = std::move(json);
   return reply;
 }
 
@@ -42,8 +45,21 @@ Reply reply_result(const Result<ResultInfo>& result) {
   return result ? reply_json(to_json(*result)) : reply_error(result.error());
 }
 
+StatusInfo status_for(Exchange& exchange) {
+  StatusInfo status = exchange.service.status(exchange.caller);
+  status.connections = exchange.connections;
+  return status;
+}
+
 asio::awaitable<Reply> get_status(Exchange& exchange) {
-  co_return reply_json(to_json(exchange.service.status(exchange.caller)));
+  co_return reply_json(to_json(status_for(exchange)));
+}
+
+asio::awaitable<Reply> get_metrics(Exchange& exchange) {
+  Reply reply;
+  reply.text = metrics_of(status_for(exchange));
+  reply.content_type = kMetricsContentType;
+  co_return reply;
 }
 
 asio::awaitable<Reply> start_session(Exchange& exchange) {
@@ -101,6 +117,7 @@ asio::awaitable<Reply> get_file(Exchange& exchange) {
   auto file = exchange.service.open_result_file(exchange.caller, exchange.id, exchange.path);
   if (!file) co_return reply_error(file.error());
   Reply reply;
+  reply.content_type = "application/octet-stream";
   reply.file = std::move(*file);
   co_return reply;
 }
@@ -112,6 +129,7 @@ asio::awaitable<Reply> delete_result(Exchange& exchange) {
 }
 
 constexpr auto kRoutes = std::to_array<Route>({
+    {http::verb::get, "/metrics", get_metrics},
     {http::verb::get, "/v1/status", get_status},
     {http::verb::post, "/v1/sessions", start_session},
     {http::verb::get, "/v1/sessions", list_sessions},
@@ -183,8 +201,16 @@ Reply reply_error(const Error& error) {
   return reply_json(to_json(error), http_status(error.code));
 }
 
-asio::awaitable<Reply> answer(Service& service, Caller caller, Request& request) {
-  Exchange exchange{service, caller, {}, {}, std::move(request.body)};
+std::vector<std::string> route_names() {
+  std::vector<std::string> names;
+  for (const Route& route : kRoutes) {
+    names.push_back(std::string(http::to_string(route.method)) + " " + std::string(route.pattern));
+  }
+  return names;
+}
+
+asio::awaitable<Reply> answer(RouteContext context, Caller caller, Request& request) {
+  Exchange exchange{context.service, context.connections, caller, {}, {}, std::move(request.body)};
   bool is_there = false;
   for (const Route& route : kRoutes) {
     if (!matches(route.pattern, request.target, exchange)) continue;

@@ -8,6 +8,8 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/beast/http/status.hpp>
@@ -25,13 +27,23 @@ struct Request {
 
 struct Reply {
   boost::beast::http::status status = boost::beast::http::status::ok;
-  std::string json;                // empty: none
-  std::optional<OpenedFile> file;  // instead of json
+  std::string text;  // empty: none
+  std::string_view content_type = "application/json";
+  std::optional<OpenedFile> file;  // instead of text
 };
 
-// `request` may be taken apart; it and `service` must live until the answer is there.
-[[nodiscard]] boost::asio::awaitable<Reply> answer(Service& service, Caller caller,
+// What routes are answered from. Connections are what the server counts, for status.
+struct RouteContext {
+  Service& service;
+  const StatusInfo::Connections& connections;
+};
+
+// `request` may be taken apart; it and what `context` names must live until the answer is there.
+[[nodiscard]] boost::asio::awaitable<Reply> answer(RouteContext context, Caller caller,
                                                    Request& request);
+
+// "GET /v1/sessions/ID", ...: every one that there is.
+[[nodiscard]] std::vector<std::string> route_names();
 
 [[nodiscard]] Reply reply_error(const Error& error);
 [[nodiscard]] boost::beast::http::status http_status(ErrorCode code);

@@ -162,6 +162,7 @@ StatusInfo Sessions::status(const Caller& caller) {
   return describe_daemon({.uptime = std::chrono::steady_clock::now() - started_,
                           .running_sessions = running(),
                           .results_bytes = store_.bytes(),
+                          .worker_parser_restarts = worker_.parser_restarts(),
                           .ledger = source_.ledger(),
                           .unwinding = source_.unwind_stats()},
                          aggregator_.unwind_tally(), caller.trusted);

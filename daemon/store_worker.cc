@@ -26,11 +26,12 @@ boost::asio::awaitable<StoreWorker::Written> StoreWorker::write(std::string dire
                                                                 StoredResult result) {
   result.created = std::chrono::system_clock::now();
   // Samples that are on the disk are let go on the worker, where that holds nobody up.
-  auto work = [&parser = *parser_, directory = std::move(directory), snapshot = std::move(snapshot),
-               result = std::move(result)]() mutable {
+  auto work = [&parser = *parser_, &restarts = parser_restarts_, directory = std::move(directory),
+               snapshot = std::move(snapshot), result = std::move(result)]() mutable {
     Written written{
         .result = write_without_throwing(directory, snapshot, parser, std::move(result)),
         .unwritten = std::nullopt};
+    restarts = parser.restarts();
     if (!written.result) written.unwritten = std::move(snapshot);
     return written;
   };

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,8 +48,12 @@ class StoreWorker {
                                                       SessionSnapshot snapshot,
                                                       StoredResult result);
 
+  // On any thread.
+  [[nodiscard]] std::uint64_t parser_restarts() const { return parser_restarts_; }
+
  private:
   std::unique_ptr<Parser> parser_;
+  std::atomic<std::uint64_t> parser_restarts_ = 0;
   Worker worker_;
 };
 

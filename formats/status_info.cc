@@ -38,6 +38,19 @@ json::object late_json(const StatusInfo::Unwinding::Late& late) {
   return {{"waiting", late.waiting}, {"done", late.done}, {"given_up", late.given_up}};
 }
 
+json::object parsers_json(const StatusInfo::Parsers& parsers) {
+  return {{"processes", parsers.processes},
+          {"cpu_seconds", parsers.cpu_seconds},
+          {"rss_bytes", parsers.rss_bytes}};
+}
+
+json::object connections_json(const StatusInfo::Connections& connections) {
+  return {{"open", connections.open},
+          {"refused", connections.refused},
+          {"starved", connections.starved},
+          {"slow", connections.slow}};
+}
+
 json::object unwinding_json(const StatusInfo::Unwinding& unwinding) {
   json::array worst;
   for (const StatusInfo::Unwinding::Object& object : unwinding.worst) {
@@ -112,6 +125,27 @@ Result<void> read_json(const json::value& value, StatusInfo::Unwinding& out) {
       .finish();
 }
 
+Result<void> read_json(const json::value& value, StatusInfo::Parsers& out) {
+  return JsonFields(value)
+      .required("processes", out.processes)
+      .required("cpu_seconds", out.cpu_seconds)
+      .required("rss_bytes", out.rss_bytes)
+      .finish();
+}
+
+Result<void> read_json(const json::value& value, StatusInfo::Connections& out) {
+  return JsonFields(value)
+      .required("open", out.open)
+      .required("refused", out.refused)
+      .required("starved", out.starved)
+      .required("slow", out.slow)
+      .finish();
+}
+
+Result<void> read_json(const json::value& value, StatusInfo::CpuGaps& out) {
+  return JsonFields(value).required("count", out.count).required("seconds", out.seconds).finish();
+}
+
 Result<void> read_json(const json::value& value, StatusInfo& out) {
   return JsonFields(value)
       .required("version", out.version)
@@ -126,24 +160,31 @@ Result<void> read_json(const json::value& value, StatusInfo& out) {
       .optional("skipped_estimate", out.skipped_estimate)
       .optional("mapping_records", out.mapping_records)
       .optional("results_bytes", out.results_bytes)
+      .optional("parsers", out.parsers)
+      .optional("connections", out.connections)
+      .optional("cpu_gaps", out.cpu_gaps)
       .optional("unwinding", out.unwinding)
       .finish();
 }
 
 std::string to_json(const StatusInfo& status) {
-  return json_text(json::object{{"version", status.version},
-                                {"pid", status.pid},
-                                {"uptime_seconds", status.uptime_seconds},
-                                {"cpu_seconds", status.cpu_seconds},
-                                {"rss_bytes", status.rss_bytes},
-                                {"sessions", status.sessions},
-                                {"ledger", ledger_json(status.ledger)},
-                                {"outside_namespace", status.outside_namespace},
-                                {"received", status.received},
-                                {"skipped_estimate", status.skipped_estimate},
-                                {"mapping_records", status.mapping_records},
-                                {"results_bytes", status.results_bytes},
-                                {"unwinding", unwinding_json(status.unwinding)}});
+  return json_text(json::object{
+      {"version", status.version},
+      {"pid", status.pid},
+      {"uptime_seconds", status.uptime_seconds},
+      {"cpu_seconds", status.cpu_seconds},
+      {"rss_bytes", status.rss_bytes},
+      {"sessions", status.sessions},
+      {"ledger", ledger_json(status.ledger)},
+      {"outside_namespace", status.outside_namespace},
+      {"received", status.received},
+      {"skipped_estimate", status.skipped_estimate},
+      {"mapping_records", status.mapping_records},
+      {"results_bytes", status.results_bytes},
+      {"parsers", parsers_json(status.parsers)},
+      {"connections", connections_json(status.connections)},
+      {"cpu_gaps", {{"count", status.cpu_gaps.count}, {"seconds", status.cpu_gaps.seconds}}},
+      {"unwinding", unwinding_json(status.unwinding)}});
 }
 
 Result<StatusInfo> parse_status_info(std::string_view text) {

@@ -60,8 +60,32 @@ struct StatusInfo {
     std::vector<Object> worst;
     Tables tables;
     Late late;
-    std::uint64_t parser_restarts = 0;
+    std::uint64_t parser_restarts = 0;  // of all parsers
     friend bool operator==(const Unwinding&, const Unwinding&) = default;
+  };
+
+  // The child processes that parse files. Their CPU time includes that of those that have gone.
+  struct Parsers {
+    std::uint64_t processes = 0;
+    double cpu_seconds = 0;
+    std::uint64_t rss_bytes = 0;
+    friend bool operator==(const Parsers&, const Parsers&) = default;
+  };
+
+  // To the control socket.
+  struct Connections {
+    std::uint64_t open = 0;
+    std::uint64_t refused = 0;  // over the limit of connections
+    std::uint64_t starved = 0;  // times that none could be accepted, for want of descriptors
+    std::uint64_t slow = 0;     // closed: a request or an answer took too long
+    friend bool operator==(const Connections&, const Connections&) = default;
+  };
+
+  // CPUs that went, whose events died with them, until the events were opened anew.
+  struct CpuGaps {
+    std::uint64_t count = 0;
+    double seconds = 0;  // in which nothing was sampled there
+    friend bool operator==(const CpuGaps&, const CpuGaps&) = default;
   };
 
   std::string version;
@@ -76,6 +100,9 @@ struct StatusInfo {
   std::uint64_t skipped_estimate = 0;
   std::uint64_t mapping_records = 0;
   std::uint64_t results_bytes = 0;
+  Parsers parsers;
+  Connections connections;
+  CpuGaps cpu_gaps;
   Unwinding unwinding;
 
   friend bool operator==(const StatusInfo&, const StatusInfo&) = default;

@@ -113,7 +113,7 @@ Result<PerfEvents> PerfEvents::open(const EventSpec& spec, unsigned index, int p
 
 Result<PerfEvents::CpuEvent> PerfEvents::open_on(unsigned cpu) const {
   perf_event_attr attr = attributes_of(spec_, fixed_period_);
-  CpuEvent opened{.cpu = cpu, .event = {}, .link = {}};
+  CpuEvent opened{.cpu = cpu, .event = {}, .link = {}, .alive_at = Clock::now()};
   opened.event.reset(static_cast<int>(
       ::syscall(SYS_perf_event_open, &attr, -1, static_cast<int>(cpu), -1, PERF_FLAG_FD_CLOEXEC)));
   if (!opened.event.valid()) return open_error(spec_, cpu, errno);
@@ -128,20 +128,34 @@ Result<PerfEvents::CpuEvent> PerfEvents::open_on(unsigned cpu) const {
   return opened;
 }
 
-void PerfEvents::refresh() {
+CpuGaps& CpuGaps::operator+=(const CpuGaps& other) {
+  count += other.count;
+  time += other.time;
+  return *this;
+}
+
+void PerfEvents::refresh(Clock::time_point now) {
   const std::vector<unsigned> online = online_cpus();
   // An event whose time stands still is dead: its CPU went, also when it is back by now.
   std::erase_if(events_, [&](CpuEvent& event) {
     const Reading reading = read_event(event.event.get());
     const bool alive = reading.enabled_ns != event.enabled_ns;
     event.enabled_ns = reading.enabled_ns;
+    if (alive) event.alive_at = now;
     if (alive && std::ranges::binary_search(online, event.cpu)) return false;
     closed_count_ += reading.count;
+    dead_.emplace(event.cpu, event.alive_at);
     return true;
   });
   for (const unsigned cpu : online) {
     if (std::ranges::find(events_, cpu, &CpuEvent::cpu) != events_.end()) continue;
-    if (auto opened = open_on(cpu)) events_.push_back(std::move(*opened));
+    auto opened = open_on(cpu);
+    if (!opened) continue;
+    events_.push_back(std::move(*opened));
+    if (const auto dead = dead_.find(cpu); dead != dead_.end()) {
+      gaps_ += {.count = 1, .time = now - dead->second};
+      dead_.erase(dead);
+    }
   }
 }
 

@@ -5,7 +5,9 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -15,8 +17,19 @@
 
 namespace profd {
 
+// CPUs that went and came back, and the time from their events' last sign of life until new ones
+// were opened.
+struct CpuGaps {
+  std::uint64_t count = 0;
+  std::chrono::nanoseconds time{};
+
+  CpuGaps& operator+=(const CpuGaps& other);
+};
+
 class PerfEvents {
  public:
+  using Clock = std::chrono::steady_clock;
+
   // `program` is the sampling program's descriptor, borrowed for as long as the set lives; `index`
   // is what the program finds as its cookie. Fails when the event can't be opened on some online
   // CPU.
@@ -24,7 +37,9 @@ class PerfEvents {
 
   // Opens events on CPUs that came, or came back, since the last call; drops those of CPUs that
   // went.
-  void refresh();
+  void refresh(Clock::time_point now = Clock::now());
+
+  [[nodiscard]] const CpuGaps& gaps() const { return gaps_; }
 
   // How many ticks the counts of the events stand for, those of CPUs gone included. 0 where the
   // kernel chooses the period as it goes (a hardware event by frequency).
@@ -38,6 +53,7 @@ class PerfEvents {
     UniqueFd event;
     UniqueFd link;                 // destroyed first: the event must outlive it
     std::uint64_t enabled_ns = 0;  // at the last refresh
+    Clock::time_point alive_at{};  // when it was seen to be
   };
 
   PerfEvents(EventSpec spec, std::uint64_t fixed_period, unsigned index, int program)
@@ -49,6 +65,8 @@ class PerfEvents {
   unsigned index_;
   int program_;
   std::vector<CpuEvent> events_;
+  std::map<unsigned, Clock::time_point> dead_;  // CPUs without an event, by when it was alive last
+  CpuGaps gaps_;
   std::uint64_t closed_count_ = 0;
 };
 

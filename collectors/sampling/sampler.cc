@@ -127,6 +127,7 @@ class Sampler::Impl final : public RingReader::Handler {
   std::uint64_t received_ = 0;
   std::uint64_t malformed_ = 0;
   std::uint64_t skipped_by_closed_ = 0;
+  CpuGaps gaps_of_closed_;
   Clock::time_point next_refresh_{};
 };
 
@@ -247,6 +248,7 @@ void Sampler::Impl::release_events(unsigned index) {
   std::optional<EventSet>& set = event_sets_[index];
   if (--set->sessions != 0) return;
   skipped_by_closed_ += skipped_by(*set, index, counters());
+  gaps_of_closed_ += set->events.gaps();
   set.reset();
 }
 
@@ -384,9 +386,14 @@ SamplerLedger Sampler::Impl::ledger() const {
                        .process_records_lost = sum.process_records_lost,
                        .skipped_estimate = skipped_by_closed_};
   std::ranges::copy(sum.lost, ledger.lost.begin());
+  CpuGaps gaps = gaps_of_closed_;
   for (unsigned i = 0; i < event_sets_.size(); ++i) {
-    if (event_sets_[i]) ledger.skipped_estimate += skipped_by(*event_sets_[i], i, sum);
+    if (!event_sets_[i]) continue;
+    ledger.skipped_estimate += skipped_by(*event_sets_[i], i, sum);
+    gaps += event_sets_[i]->events.gaps();
   }
+  ledger.cpu_gaps = gaps.count;
+  ledger.cpu_gap_ns = static_cast<std::uint64_t>(gaps.time.count());
   return ledger;
 }
 

@@ -72,6 +72,9 @@ struct SamplerLedger {
   // What the perf events counted more than the programs took: ticks that the kernel skipped because
   // another BPF program ran on that CPU. An estimate, outside the identity.
   std::uint64_t skipped_estimate = 0;
+  // CPUs that went and came back while they were sampled (perf_events.h), by set of events.
+  std::uint64_t cpu_gaps = 0;
+  std::uint64_t cpu_gap_ns = 0;
 };
 
 struct SamplerOptions {

@@ -21,6 +21,9 @@ StatusInfo a_status() {
   status.skipped_estimate = 2;
   status.mapping_records = 3;
   status.results_bytes = 4;
+  status.parsers = {.processes = 2, .cpu_seconds = 0.25, .rss_bytes = 8000000};
+  status.connections = {.open = 17, .refused = 18, .starved = 19, .slow = 20};
+  status.cpu_gaps = {.count = 1, .seconds = 1.5};
   status.unwinding = {.user_samples = 50,
                       .complete_samples = 47,
                       .incomplete = {{"no_row", 2}, {"window", 1}},
@@ -51,6 +54,9 @@ TEST(StatusInfo, TextIsAsTheDocumentSays) {
       R"("sessions":2,"ledger":{"taken":100,"sent":80,"idle":10,"filtered":5,"lost":{"ring_full":4},)"
       R"("difference":1},"outside_namespace":1,"received":79,"skipped_estimate":2,)"
       R"("mapping_records":3,"results_bytes":4,)"
+      R"("parsers":{"processes":2,"cpu_seconds":0.25,"rss_bytes":8000000},)"
+      R"("connections":{"open":17,"refused":18,"starved":19,"slow":20},)"
+      R"("cpu_gaps":{"count":1,"seconds":1.5},)"
       R"("unwinding":{"user_samples":50,"complete_samples":47,"incomplete":{"no_row":2,"window":1},)"
       R"("worst":[{"path":"/opt/x","reason":"no_row","samples":2}],)"
       R"("tables":{"count":5,"files":6,"rows":700,"bytes":3000,"arena_bytes":4096,"cap_bytes":8192,)"
