@@ -1,11 +1,5 @@
-// profd's configuration: a TOML file, whose every key has a default.
-//
-//     socket = "/run/profd/profd.sock"
-//     state_dir = "/var/lib/profd"
-//     log_level = "info"                 # trace, debug, info, warning, error
-//     ring_bytes = 1048576               # of each CPU's ring buffer, a power of two
-//     session_max_bytes = 1073741824     # of samples held for one session
-//     unwind_max_bytes = 41943040        # of unwind tables in the kernel
+// profd's settings, each with its default. daemon/config_keys.h names them, config_reader.h reads
+// them.
 
 #pragma once
 
@@ -13,9 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
-
-#include "formats/result.h"
 
 namespace profd {
 
@@ -33,16 +24,13 @@ struct ContinuousConfig {
 struct Config {
   std::string socket = "/run/profd/profd.sock";
   std::string state_dir = "/var/lib/profd";
-  std::string log_level = "info";
-  std::size_t ring_bytes = std::size_t{1} << 20;
-  std::uint64_t session_max_bytes = std::uint64_t{1} << 30;
-  std::size_t unwind_max_bytes = std::size_t{40} << 20;
+  std::string log_level = "info";                            // or trace, debug, warning, error
+  std::size_t ring_bytes = std::size_t{1} << 20;             // of each CPU's ring, a power of two
+  std::uint64_t session_max_bytes = std::uint64_t{1} << 30;  // of samples held for one session
+  std::size_t unwind_max_bytes = std::size_t{40} << 20;      // of unwind tables in the kernel
   ContinuousConfig continuous;
+
+  friend bool operator==(const Config&, const Config&) = default;
 };
-
-// An error names the file, line and column, and for an unknown key the nearest known ones.
-[[nodiscard]] Result<Config> parse_config(std::string_view text, const std::string& file_name);
-
-[[nodiscard]] Result<Config> load_config(const std::string& path);
 
 }  // namespace profd

@@ -50,7 +50,14 @@ Result<std::unique_ptr<ControlServer>> ControlServer::open(asio::io_context& io,
                                                            const ControlLimits& limits) {
   auto listener = HttpListener::open(socket);
   if (!listener) return listener.error();
-  UniqueFd fd(::fcntl(listener->fd(), F_DUPFD_CLOEXEC, 0));
+  return serve_on(io, std::move(*listener), service, limits);
+}
+
+Result<std::unique_ptr<ControlServer>> ControlServer::serve_on(asio::io_context& io,
+                                                               HttpListener listener,
+                                                               Service& service,
+                                                               const ControlLimits& limits) {
+  UniqueFd fd(::fcntl(listener.fd(), F_DUPFD_CLOEXEC, 0));
   if (!fd.valid()) return fail_errno("could not duplicate the control socket");
   Acceptor acceptor(io);
   error_code error;
@@ -58,7 +65,7 @@ Result<std::unique_ptr<ControlServer>> ControlServer::open(asio::io_context& io,
   if (error) return fail(ErrorCode::kIo, "could not watch the control socket: " + error.message());
   (void)fd.release();
   return std::unique_ptr<ControlServer>(
-      new ControlServer(io, std::move(*listener), std::move(acceptor), service, limits));
+      new ControlServer(io, std::move(listener), std::move(acceptor), service, limits));
 }
 
 ControlServer::ControlServer(asio::io_context& io, HttpListener listener, Acceptor acceptor,

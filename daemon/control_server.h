@@ -41,6 +41,11 @@ class ControlServer {
                                                      Service& service,
                                                      const ControlLimits& limits = {});
 
+  // The same on a socket that is listened on already.
+  static Result<std::unique_ptr<ControlServer>> serve_on(boost::asio::io_context& io,
+                                                         HttpListener listener, Service& service,
+                                                         const ControlLimits& limits = {});
+
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 

@@ -28,10 +28,16 @@ DrainLoop::DrainLoop(boost::asio::io_context& io, SampleSource& source)
 
 void DrainLoop::resume() {
   active_ = true;
+  ++drains_;
   timer_.cancel();
 }
 
 void DrainLoop::pause() { active_ = false; }
+
+std::optional<std::uint64_t> DrainLoop::drains() const {
+  if (!active_) return std::nullopt;
+  return drains_;
+}
 
 void DrainLoop::stop() {
   stopped_ = true;
@@ -43,7 +49,9 @@ boost::asio::awaitable<void> DrainLoop::drain_by_time() {
   while (!stopped_) {
     timer_.expires_after(active_ ? kInterval : std::chrono::hours(24));
     co_await timer_.async_wait(kTuple);
-    if (active_) source_.drain();
+    if (!active_) continue;
+    source_.drain();
+    ++drains_;
   }
 }
 

@@ -3,6 +3,9 @@
 
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -23,6 +26,9 @@ class DrainLoop {
   void resume();
   void pause();
 
+  // Grows with each drain by time, and by resume(); none while paused. A life sign.
+  [[nodiscard]] std::optional<std::uint64_t> drains() const;
+
   // Ends both flows for good.
   void stop();
 
@@ -33,6 +39,7 @@ class DrainLoop {
   SampleSource& source_;
   boost::asio::steady_timer timer_;
   boost::asio::posix::stream_descriptor wake_;
+  std::uint64_t drains_ = 0;
   bool active_ = false;
   bool stopped_ = false;
 };

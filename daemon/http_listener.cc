@@ -124,6 +124,13 @@ std::vector<gid_t> groups_of(int connection) {
   }
 }
 
+// -1: no socket.
+int option_of(int fd, int option) {
+  int value = -1;
+  socklen_t size = sizeof(value);
+  return ::getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
+}
+
 }  // namespace
 
 Result<HttpListener> HttpListener::open(const fs::path& path) {
@@ -144,13 +151,28 @@ Result<HttpListener> HttpListener::open(const fs::path& path) {
   return HttpListener(std::move(*fd), path, info.st_dev, info.st_ino);
 }
 
+Result<HttpListener> HttpListener::adopt(UniqueFd socket) {
+  if (option_of(socket.get(), SO_DOMAIN) != AF_UNIX ||
+      option_of(socket.get(), SO_TYPE) != SOCK_STREAM ||
+      option_of(socket.get(), SO_ACCEPTCONN) != 1) {
+    return fail(ErrorCode::kInvalidArgument,
+                "the socket that was passed is no UNIX stream socket that is listened on",
+                "in the socket unit, ListenStream= must be a path, and Accept=no");
+  }
+  const int flags = ::fcntl(socket.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK) != 0) {
+    return fail_errno("could not take the socket that was passed");
+  }
+  return HttpListener(std::move(socket), {}, 0, 0);
+}
+
 HttpListener::HttpListener(UniqueFd fd, fs::path path, dev_t device, ino_t inode)
     : fd_(std::move(fd)), path_(std::move(path)), device_(device), inode_(inode) {}
 
 HttpListener::HttpListener(HttpListener&& other) noexcept = default;
 
 HttpListener::~HttpListener() {
-  if (fd_.valid()) remove_socket(path_, device_, inode_);
+  if (fd_.valid() && !path_.empty()) remove_socket(path_, device_, inode_);
 }
 
 std::optional<gid_t> find_trusted_group() {

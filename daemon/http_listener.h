@@ -27,6 +27,10 @@ class HttpListener {
   HttpListener& operator=(HttpListener&&) = delete;
   ~HttpListener();
 
+  // Takes a socket that someone else made and keeps beside us (socket_activation.h), so the path is
+  // theirs and stays. kInvalidArgument: it is no UNIX stream socket that is listened on.
+  static Result<HttpListener> adopt(UniqueFd socket);
+
   // Borrowed, non-blocking.
   [[nodiscard]] int fd() const { return fd_.get(); }
 
@@ -34,7 +38,7 @@ class HttpListener {
   HttpListener(UniqueFd fd, std::filesystem::path path, dev_t device, ino_t inode);
 
   UniqueFd fd_;
-  std::filesystem::path path_;
+  std::filesystem::path path_;  // empty: not ours
   dev_t device_;
   ino_t inode_;
 };

@@ -62,6 +62,11 @@ asio::awaitable<Reply> get_metrics(Exchange& exchange) {
   co_return reply;
 }
 
+asio::awaitable<Reply> get_config(Exchange& exchange) {
+  const auto config = exchange.service.configuration(exchange.caller);
+  co_return config ? reply_json(to_json(*config)) : reply_error(config.error());
+}
+
 asio::awaitable<Reply> start_session(Exchange& exchange) {
   const auto request = parse_start_request(exchange.body);
   if (!request) co_return reply_error(request.error());
@@ -131,6 +136,7 @@ asio::awaitable<Reply> delete_result(Exchange& exchange) {
 constexpr auto kRoutes = std::to_array<Route>({
     {http::verb::get, "/metrics", get_metrics},
     {http::verb::get, "/v1/status", get_status},
+    {http::verb::get, "/v1/config", get_config},
     {http::verb::post, "/v1/sessions", start_session},
     {http::verb::get, "/v1/sessions", list_sessions},
     {http::verb::get, "/v1/sessions/ID", get_session},

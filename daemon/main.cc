@@ -27,11 +27,17 @@
 #include "collectors/sampling/sampler.h"
 #include "daemon/aggregator.h"
 #include "daemon/config.h"
+#include "daemon/config_in_force.h"
+#include "daemon/config_reader.h"
 #include "daemon/control_server.h"
+#include "daemon/environment.h"
 #include "daemon/instance_lock.h"
+#include "daemon/life_signs.h"
 #include "daemon/result_store.h"
 #include "daemon/sample_source.h"
+#include "daemon/service_manager.h"
 #include "daemon/sessions.h"
+#include "daemon/socket_activation.h"
 
 namespace profd {
 namespace {
@@ -44,6 +50,9 @@ struct Options {
   std::string config_file;
   std::string socket;
   std::string state_dir;
+  bool check = false;
+  bool check_config = false;
+  bool json = false;
 };
 
 void say(const Error& error) {
@@ -57,34 +66,65 @@ int exit_code_of(const Error& error) {
 
 void add_options(CLI::App& app, Options& options) {
   app.set_version_flag("--version", std::string("profd " PROFD_VERSION));
-  app.add_option("--config", options.config_file, "TOML file")->type_name("FILE");
+  app.add_option("--config", options.config_file,
+                 std::string("TOML file (default ") + kDefaultConfigFile + ", if it is there)")
+      ->type_name("FILE");
   app.add_option("--socket", options.socket, "control socket (default /run/profd/profd.sock)")
       ->type_name("PATH");
   app.add_option("--state-dir", options.state_dir,
                  "where results are kept (default /var/lib/profd)")
       ->type_name("PATH");
+  CLI::Option* const check =
+      app.add_flag("--check", options.check, "say whether this host has what profd needs, and end");
+  app.add_flag("--check-config", options.check_config, "say whether the files are valid, and end")
+      ->excludes(check);
+  app.add_flag("--json", options.json, "answer of --check in JSON")->needs(check);
 }
 
-// The command line has the last word.
-Result<Config> configure(const Options& options) {
-  Result<Config> config = Config{};
-  if (!options.config_file.empty()) config = load_config(options.config_file);
-  if (!config) return config;
-  if (!options.socket.empty()) config->socket = options.socket;
-  if (!options.state_dir.empty()) config->state_dir = options.state_dir;
-  return config;
+// Relative paths are the caller's; the daemon has none.
+void add_path(const std::string& key, const std::string& path, ConfigSource& source) {
+  if (!path.empty()) source.command_line[key] = std::filesystem::absolute(path);
 }
 
+ConfigSource config_source(const Options& options) {
+  ConfigSource source;
+  if (!options.config_file.empty()) {
+    source.file = std::filesystem::absolute(options.config_file);
+    source.file_was_named = true;
+  }
+  add_path("socket", options.socket, source);
+  add_path("state_dir", options.state_dir, source);
+  return source;
+}
+
+// journald has the time of each line already.
 void set_up_log(const std::string& level) {
+  const bool is_journal = !take_variable("JOURNAL_STREAM").empty();
   spdlog::set_default_logger(spdlog::stderr_color_mt("profd"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S%z %l %v");
+  spdlog::set_pattern(is_journal ? "%l %v" : "%Y-%m-%dT%H:%M:%S%z %l %v");
   spdlog::set_level(spdlog::level::from_str(level));
 }
 
+// What the host, or a sandbox around us, does not give: each in a line with its way out.
 bool host_is_fit() {
-  const std::vector<Error> missing = missing_features(read_host_facts());
-  for (const Error& feature : missing) say(feature);
-  return missing.empty();
+  const CheckReport report = check_host(read_host_facts());
+  for (const CheckPoint& point : report) {
+    if (point.state == CheckState::kFatal) say({.message = point.message, .hint = point.hint});
+    if (point.state == CheckState::kFix) spdlog::warn("{} ({})", point.message, point.hint);
+  }
+  return worst_state(report) != CheckState::kFatal;
+}
+
+int print_check(bool as_json) {
+  const CheckReport report = check_host(read_host_facts());
+  if (as_json) std::printf("%s\n", to_json(report).c_str());
+  for (const CheckPoint& point : report) {
+    if (as_json) break;
+    const std::string state(state_name(point.state));
+    std::printf("%-8s %-16s %s\n", state.c_str(), point.name.c_str(), point.message.c_str());
+    if (!point.hint.empty()) std::printf("%-8s %-16s %s\n", "", "", point.hint.c_str());
+  }
+  return worst_state(report) == CheckState::kFatal ? kExitHostLacksFeature : 0;
 }
 
 // Each mapped file that was sampled stays open until its session ends.
@@ -119,20 +159,84 @@ Result<std::vector<InstanceLock>> lock_out_others(const Config& config) {
   return locks;
 }
 
+// The one that the service manager listens on for us, if there is one.
+UniqueFd take_control_socket() {
+  for (PassedSocket& passed : take_passed_sockets()) return std::move(passed.fd);
+  return {};
+}
+
+void take_over(const Config& config) {
+  spdlog::set_level(spdlog::level::from_str(config.log_level));
+}
+
+void reload(ConfigInForce& config, Sessions& sessions) {
+  const ConfigInForce::Reload reload = config.reload();
+  for (const Error& error : reload.errors) {
+    spdlog::error("the configuration stays as it was: {}", error.message);
+  }
+  for (const std::string& key : reload.need_restart) {
+    spdlog::warn("{} has a new value, which takes a restart", key);
+  }
+  if (!reload.errors.empty()) return;
+  take_over(config.config());
+  sessions.configure(config);
+  spdlog::info("read the configuration again: {} new values", reload.applied.size());
+}
+
+// What lives while profd serves. All is borrowed.
+struct Serving {
+  boost::asio::io_context& io;
+  ServiceManager& manager;
+  ConfigInForce& config;
+  Sessions& sessions;
+  ControlServer& server;
+};
+
 // False when sessions were lost at the end.
-boost::asio::awaitable<bool> run_until_signal(boost::asio::io_context& io, ControlServer& server,
-                                              Sessions& sessions) {
-  boost::asio::signal_set signals(io, SIGTERM, SIGINT);
-  server.start();
-  const auto [error, signal] =
-      co_await signals.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+boost::asio::awaitable<bool> run_until_signal(Serving serving) {
+  boost::asio::signal_set signals(serving.io, SIGTERM, SIGINT, SIGHUP);
+  serving.server.start();
+  serving.manager.ready();
+  int signal = SIGHUP;
+  while (signal == SIGHUP) {
+    const auto [error, number] =
+        co_await signals.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+    signal = number;
+    if (signal != SIGHUP) break;
+    serving.manager.reloading();
+    reload(serving.config, serving.sessions);
+    serving.manager.ready();
+  }
   spdlog::info("ending on signal {}", signal);
-  co_await server.stop();
-  co_return co_await sessions.shut_down();
+  serving.manager.stopping();
+  co_await serving.server.stop();
+  co_return co_await serving.sessions.shut_down();
+}
+
+std::string status_line(Sessions& sessions) {
+  const StatusInfo status = sessions.status(Caller{});
+  return std::to_string(status.ledger.sent) + " samples, " +
+         std::to_string(sum_of(status.ledger.lost)) + " lost, " + std::to_string(status.sessions) +
+         " sessions";
+}
+
+Vitals vitals_of(Sessions& sessions) {
+  return {.drains = [&sessions] { return sessions.drains(); },
+          .ask_worker = [&sessions] { return sessions.worker_catches_up(); },
+          .status = [&sessions] { return status_line(sessions); }};
+}
+
+Result<std::unique_ptr<ControlServer>> open_server(boost::asio::io_context& io, UniqueFd socket,
+                                                   const std::string& path, Service& service) {
+  if (!socket.valid()) return ControlServer::open(io, path, service);
+  Result<HttpListener> listener = HttpListener::adopt(std::move(socket));
+  if (!listener) return listener.error();
+  return ControlServer::serve_on(io, std::move(*listener), service);
 }
 
 // Members are made top to bottom and go in reverse: the sink outlives the sampler.
-Result<void> serve(const Config& config) {
+Result<void> serve(ConfigInForce& in_force, ServiceManager& manager, UniqueFd socket) {
+  const Config& config = in_force.config();
   Result<std::unique_ptr<Parser>> parser = Parser::start();
   if (!parser) return parser.error();
   Aggregator aggregator;
@@ -145,42 +249,57 @@ Result<void> serve(const Config& config) {
   const std::unique_ptr<SampleSource> source = make_sample_source(std::move(*sampler));
   Result<ResultStore> store = ResultStore::open(config.state_dir + "/results");
   if (!store) return store.error();
+  // Profiles name their objects by absolute paths.
   boost::asio::io_context io(1);
-  Sessions sessions(io, *source, aggregator, std::move(*store), std::move(*parser),
-                    {.session_max_bytes = config.session_max_bytes});
-  Result<std::unique_ptr<ControlServer>> server = ControlServer::open(io, config.socket, sessions);
+  Sessions sessions(io, *source, aggregator, std::move(*store), std::move(*parser));
+  sessions.configure(in_force);
+  auto server = open_server(io, std::move(socket), config.socket, sessions);
   if (!server) return server.error();
+  LifeSigns life_signs(io, manager, vitals_of(sessions));
   spdlog::info("profd " PROFD_VERSION " listens on {}", config.socket);
   bool all_stored = false;
-  boost::asio::co_spawn(io, run_until_signal(io, **server, sessions),
-                        [&all_stored](const std::exception_ptr& problem, bool stored) {
+  const Serving serving{io, manager, in_force, sessions, **server};
+  boost::asio::co_spawn(io, run_until_signal(serving),
+                        [&](const std::exception_ptr& problem, bool stored) {
                           if (problem) std::rethrow_exception(problem);
                           all_stored = stored;
+                          life_signs.stop();
                         });
   io.run();
   if (!all_stored) return fail(ErrorCode::kIo, "samples are lost, since they could not be stored");
   return {};
 }
 
-int run(const Options& options) {
-  const Result<Config> config = configure(options);
-  if (!config) {
-    say(config.error());
-    return kExitUsage;
-  }
-  set_up_log(config->log_level);
-  if (!host_is_fit()) return kExitHostLacksFeature;
-  raise_open_files_limit();
-  const Result<std::vector<InstanceLock>> locks = lock_out_others(*config);
+int serve_within_locks(ConfigInForce& config) {
+  ServiceManager manager = ServiceManager::from_environment();
+  UniqueFd socket = take_control_socket();
+  const Result<std::vector<InstanceLock>> locks = lock_out_others(config.config());
   if (!locks) {
     say(locks.error());
     return kExitFailed;
   }
-  if (const Result<void> served = serve(*config); !served) {
+  if (const Result<void> served = serve(config, manager, std::move(socket)); !served) {
     say(served.error());
     return exit_code_of(served.error());
   }
   return 0;
+}
+
+int run(const Options& options) {
+  if (options.check) return print_check(options.json);
+  ConfigSource source = config_source(options);
+  ConfigReading reading = read_config(source);
+  for (const Error& error : reading.errors) say(error);
+  if (!reading.errors.empty()) return kExitUsage;
+  if (options.check_config) {
+    std::printf("ok\n");
+    return 0;
+  }
+  ConfigInForce config(std::move(source), std::move(reading));
+  set_up_log(config.config().log_level);
+  if (!host_is_fit()) return kExitHostLacksFeature;
+  raise_open_files_limit();
+  return serve_within_locks(config);
 }
 
 }  // namespace

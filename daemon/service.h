@@ -14,6 +14,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "formats/config_info.h"
 #include "formats/control_api.h"
 #include "formats/history_api.h"
 #include "formats/result.h"
@@ -63,6 +64,9 @@ class Service {
   virtual Result<void> remove_result(const Caller& caller, const std::string& result) = 0;
 
   virtual StatusInfo status(const Caller& caller) = 0;
+
+  // Trusted callers only, since it has paths of the host.
+  virtual Result<ConfigInfo> configuration(const Caller& caller) = 0;
 };
 
 }  // namespace profd

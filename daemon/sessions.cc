@@ -158,6 +158,20 @@ Result<void> Sessions::remove_result(const Caller& caller, const std::string& re
   return store_.remove(result);
 }
 
+Result<ConfigInfo> Sessions::configuration(const Caller& caller) {
+  if (!caller.trusted) {
+    return fail(ErrorCode::kPermissionDenied, "the configuration is for root and the group profd",
+                "sudo profctl config");
+  }
+  if (config_ == nullptr) return fail(ErrorCode::kUnavailable, "there is no configuration yet");
+  return config_->describe();
+}
+
+void Sessions::configure(const ConfigInForce& config) {
+  config_ = &config;
+  limits_.session_max_bytes = config.config().session_max_bytes;
+}
+
 StatusInfo Sessions::status(const Caller& caller) {
   return describe_daemon({.uptime = std::chrono::steady_clock::now() - started_,
                           .running_sessions = running(),

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@
 
 #include "daemon/aggregator.h"
 #include "daemon/caller_limits.h"
+#include "daemon/config_in_force.h"
 #include "daemon/drain_loop.h"
 #include "daemon/result_store.h"
 #include "daemon/sample_source.h"
@@ -47,6 +49,15 @@ class Sessions final : public Service {
                                       const std::string& path) override;
   Result<void> remove_result(const Caller& caller, const std::string& result) override;
   StatusInfo status(const Caller& caller) override;
+  Result<ConfigInfo> configuration(const Caller& caller) override;
+
+  // Takes over what concerns sessions: those that start from now on. Called again after a reload;
+  // `config` must outlive *this.
+  void configure(const ConfigInForce& config);
+
+  // Life signs of what sessions are made by (life_signs.h).
+  [[nodiscard]] std::optional<std::uint64_t> drains() const { return drain_loop_.drains(); }
+  [[nodiscard]] boost::asio::awaitable<void> worker_catches_up() { return worker_.catch_up(); }
   boost::asio::awaitable<Result<ResultInfo>> export_windows(Caller caller,
                                                             ExportRequest request) override;
   boost::asio::awaitable<Result<History>> history(Caller caller, HistoryRequest request) override;
@@ -94,6 +105,7 @@ class Sessions final : public Service {
   Aggregator& aggregator_;
   ResultStore store_;
   SessionLimits limits_;
+  const ConfigInForce* config_ = nullptr;  // null: there is none to show
   DrainLoop drain_loop_;
   StoreWorker worker_;
   std::optional<WindowHistory> history_;

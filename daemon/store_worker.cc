@@ -21,6 +21,11 @@ Result<StoredResult> write_without_throwing(const std::string& directory,
 
 }  // namespace
 
+boost::asio::awaitable<void> StoreWorker::catch_up() {
+  auto nothing = [] { return true; };
+  co_await worker_.run(std::move(nothing));
+}
+
 boost::asio::awaitable<StoreWorker::Written> StoreWorker::write(std::string directory,
                                                                 SessionSnapshot snapshot,
                                                                 StoredResult result) {

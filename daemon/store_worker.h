@@ -48,6 +48,9 @@ class StoreWorker {
                                                       SessionSnapshot snapshot,
                                                       StoredResult result);
 
+  // Returns when all that was given before is done.
+  [[nodiscard]] boost::asio::awaitable<void> catch_up();
+
   // On any thread.
   [[nodiscard]] std::uint64_t parser_restarts() const { return parser_restarts_; }
 

@@ -1,13 +1,11 @@
 #include "collectors/sampling/host_checks.h"
 
+#include <errno.h>
 #include <linux/capability.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
 #include <array>
 #include <charconv>
-#include <fstream>
-#include <sstream>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -34,30 +32,6 @@ constexpr std::array kNeeded = {
     Capability{CAP_SYSLOG, "CAP_SYSLOG", true},
 };
 
-std::string read_line_starting(const char* path, std::string_view prefix) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(prefix)) return line.substr(prefix.size());
-  }
-  return {};
-}
-
-std::uint64_t effective_capabilities() {
-  std::istringstream text(read_line_starting("/proc/self/status", "CapEff:"));
-  std::uint64_t mask = 0;
-  text >> std::hex >> mask;
-  return mask;
-}
-
-// "none [integrity] confidentiality": the one in brackets is in force.
-std::string lockdown_in_force() {
-  const std::string line = read_line_starting("/sys/kernel/security/lockdown", "");
-  const std::size_t open = line.find('[');
-  const std::size_t close = line.find(']');
-  if (open == std::string::npos || close == std::string::npos || close < open) return {};
-  return line.substr(open + 1, close - open - 1);
-}
-
 std::pair<unsigned, unsigned> parse_release(std::string_view release) {
   std::pair<unsigned, unsigned> version{0, 0};
   const char* const end = release.data() + release.size();
@@ -80,42 +54,148 @@ std::string missing_capabilities(std::uint64_t capabilities) {
   return names;
 }
 
+CheckPoint ok(std::string name, std::string message) {
+  return {.name = std::move(name), .message = std::move(message), .hint = {}};
+}
+
+CheckPoint fatal(std::string name, std::string message, std::string hint) {
+  return {.name = std::move(name),
+          .state = CheckState::kFatal,
+          .message = std::move(message),
+          .hint = std::move(hint)};
+}
+
+CheckPoint fix(std::string name, std::string message, std::string hint) {
+  CheckPoint point = fatal(std::move(name), std::move(message), std::move(hint));
+  point.state = CheckState::kFix;
+  return point;
+}
+
+CheckPoint of_rights(CheckPoint point) {
+  point.needs_privilege = true;
+  return point;
+}
+
+std::string refused(const std::string& what, int error) {
+  return what + ": " + std::strerror(error);
+}
+
+CheckPoint check_kernel(const HostFacts& facts) {
+  if (parse_release(facts.kernel_release) < kOldestKernel) {
+    return fatal("kernel", "kernel " + facts.kernel_release + " is older than 6.1",
+                 "boot Linux 6.1 or later");
+  }
+  return ok("kernel", "Linux " + facts.kernel_release);
+}
+
+CheckPoint check_btf(const HostFacts& facts) {
+  if (!facts.has_btf) {
+    return fatal("btf", "the kernel has no BTF (/sys/kernel/btf/vmlinux can't be read)",
+                 "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, and mount /sys");
+  }
+  return ok("btf", "the kernel describes its types");
+}
+
+CheckPoint check_lockdown(const HostFacts& facts) {
+  if (facts.lockdown == "confidentiality") {
+    return fatal("lockdown",
+                 "kernel lockdown is 'confidentiality', which stops BPF from reading memory",
+                 "boot with lockdown=integrity");
+  }
+  return ok("lockdown", facts.lockdown.empty() ? "the kernel has none" : facts.lockdown);
+}
+
+CheckPoint check_capabilities(const HostFacts& facts) {
+  const std::string names = missing_capabilities(facts.capabilities);
+  if (names.empty()) return ok("capabilities", "all that profd needs");
+  const std::string who = facts.is_root ? "root without " : "not root, and no ";
+  return fatal("capabilities", who + names,
+               facts.is_root ? "allow these capabilities to the container or unit"
+                             : "run as root, or with these capabilities");
+}
+
+CheckPoint check_bpf(const HostFacts& facts) {
+  if (facts.bpf_error == 0) return ok("bpf", "maps can be made");
+  return fatal(
+      "bpf", refused("BPF maps can't be made", facts.bpf_error),
+      "in the unit, SystemCallFilter= must allow bpf (@privileged has it); in a container, "
+      "its seccomp profile");
+}
+
+CheckPoint check_perf_event(const HostFacts& facts) {
+  if (facts.perf_event_error == 0) return ok("perf_event", "events can be opened");
+  return fatal("perf_event",
+               refused("perf events of all processes can't be opened", facts.perf_event_error),
+               "in the unit, SystemCallFilter= must allow perf_event_open (@debug has it); in a "
+               "container, its seccomp profile");
+}
+
+CheckPoint check_openat2(const HostFacts& facts) {
+  if (facts.openat2_error == 0) return ok("openat2", "paths can be followed safely");
+  return fatal("openat2", refused("openat2 can't be called", facts.openat2_error),
+               "in the unit, leave out RestrictSUIDSGID= and DynamicUser=, which forbid it; in a "
+               "container, its seccomp profile must allow it");
+}
+
+CheckPoint check_map_files(const HostFacts& facts) {
+  if (facts.map_files_error == 0) return ok("map_files", "mapped files can be opened");
+  return fatal(
+      "map_files", refused("/proc/PID/map_files can't be opened", facts.map_files_error),
+      "allow CAP_CHECKPOINT_RESTORE, and leave ProtectProc=, ProcSubset= and PrivateUsers= "
+      "out of the unit");
+}
+
+CheckPoint check_other_processes(const HostFacts& facts) {
+  if (facts.other_maps_error == 0) return ok("other_processes", "/proc shows their mappings");
+  return fix("other_processes",
+             refused("/proc does not show other processes' mappings", facts.other_maps_error),
+             "in the unit, allow CAP_SYS_PTRACE and leave out PrivateUsers=; /proc mounted with "
+             "hidepid= hides them too");
+}
+
+CheckPoint check_kallsyms(const HostFacts& facts) {
+  if (facts.kallsyms_error == 0) return ok("kallsyms", "kernel functions have names");
+  if (facts.kallsyms_error != ENODATA) {
+    return fix("kallsyms", refused("/proc/kallsyms can't be read", facts.kallsyms_error),
+               "in the unit, leave out ProtectKernelTunables= and ProcSubset=pid, which hide it: "
+               "kernel functions have no names");
+  }
+  return fix("kallsyms", "/proc/kallsyms has no addresses: kernel functions have no names",
+             facts.kptr_restrict >= 2
+                 ? "set kernel.kptr_restrict to 1: sysctl kernel.kptr_restrict=1"
+                 : "allow CAP_SYSLOG, which ProtectKernelLogs= takes away in a unit");
+}
+
+CheckPoint check_pmu(const HostFacts& facts) {
+  if (facts.cycles_error == 0) return ok("pmu", "hardware events can be sampled");
+  CheckPoint point = ok("pmu", refused("no hardware events (-e cycles)", facts.cycles_error) +
+                                   "; the CPU clock, which is the default, needs none");
+  point.state = CheckState::kNote;
+  return point;
+}
+
 }  // namespace
 
-HostFacts read_host_facts() {
-  HostFacts facts;
-  utsname name{};
-  if (::uname(&name) == 0) facts.kernel_release = name.release;
-  facts.has_btf = ::access("/sys/kernel/btf/vmlinux", R_OK) == 0;
-  facts.is_root = ::geteuid() == 0;
-  facts.capabilities = effective_capabilities();
-  facts.lockdown = lockdown_in_force();
-  return facts;
+CheckReport check_host(const HostFacts& facts) {
+  return {check_kernel(facts),
+          check_btf(facts),
+          check_lockdown(facts),
+          of_rights(check_capabilities(facts)),
+          of_rights(check_bpf(facts)),
+          of_rights(check_perf_event(facts)),
+          check_openat2(facts),
+          of_rights(check_map_files(facts)),
+          of_rights(check_other_processes(facts)),
+          of_rights(check_kallsyms(facts)),
+          of_rights(check_pmu(facts))};
 }
 
 std::vector<Error> missing_features(const HostFacts& facts) {
   std::vector<Error> missing;
-  if (parse_release(facts.kernel_release) < kOldestKernel) {
-    missing.push_back(fail(ErrorCode::kUnsupported,
-                           "kernel " + facts.kernel_release + " is older than 6.1",
-                           "boot Linux 6.1 or later"));
-  }
-  if (const std::string names = missing_capabilities(facts.capabilities); !names.empty()) {
-    const std::string who = facts.is_root ? "root without " : "not root, and no ";
-    missing.push_back(fail(ErrorCode::kUnsupported, who + names,
-                           facts.is_root ? "allow these capabilities to the container or unit"
-                                         : "run as root, or with these capabilities"));
-  }
-  if (!facts.has_btf) {
-    missing.push_back(fail(ErrorCode::kUnsupported,
-                           "the kernel has no BTF (/sys/kernel/btf/vmlinux can't be read)",
-                           "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, and mount /sys"));
-  }
-  if (facts.lockdown == "confidentiality") {
+  for (CheckPoint& point : check_host(facts)) {
+    if (point.state != CheckState::kFatal) continue;
     missing.push_back(
-        fail(ErrorCode::kUnsupported,
-             "kernel lockdown is 'confidentiality', which stops BPF from reading memory",
-             "boot with lockdown=integrity"));
+        fail(ErrorCode::kUnsupported, std::move(point.message), std::move(point.hint)));
   }
   return missing;
 }

@@ -27,6 +27,7 @@ class FakeService : public Service {
   std::vector<HistoryRequest> asked;
   History windows;  // what history gives
   StatusInfo state;
+  ConfigInfo config;
   std::optional<Error> error;                                   // given instead, when set
   std::function<void()> on_call;                                // before anything else
   std::function<void(SessionInfo&)> on_session;                 // changes what session() gives
@@ -105,6 +106,12 @@ class FakeService : public Service {
   StatusInfo status(const Caller& caller) override {
     note(caller, "status");
     return state;
+  }
+
+  Result<ConfigInfo> configuration(const Caller& caller) override {
+    note(caller, "configuration");
+    if (error) return *error;
+    return config;
   }
 
  private:
