@@ -101,9 +101,33 @@ Result<ResultInfo> Client::dump(const std::string& id) { return finish(id, "dump
 
 Result<ResultInfo> Client::finish(const std::string& id, const std::string& verb) {
   if (auto checked = check_id(id); !checked) return checked.error();
+  return ask_for_result("/v1/sessions/" + id + "/" + verb, {});
+}
+
+Result<ResultInfo> Client::export_windows(const ExportRequest& request) {
+  return ask_for_result("/v1/exports", to_json(request));
+}
+
+Result<History> Client::history(const HistoryRequest& request) {
+  const auto body = ask(Verb::post, "/v1/history", to_json(request), patient());
+  if (!body) return body.error();
+  return believe(parse_history(*body));
+}
+
+Result<WindowShares> Client::last_window() {
+  const auto body = ask(Verb::get, "/v1/history/last", {}, patient());
+  if (!body) return body.error();
+  return believe(parse_window_shares(*body));
+}
+
+HttpClient::Limits Client::patient() const {
   HttpClient::Limits limits = usual();
   limits.answer = limits_.encode;
-  const auto body = ask(Verb::post, "/v1/sessions/" + id + "/" + verb, {}, limits);
+  return limits;
+}
+
+Result<ResultInfo> Client::ask_for_result(const std::string& target, const std::string& text) {
+  const auto body = ask(Verb::post, target, text, patient());
   if (!body) return body.error();
   auto result = believe(parse_result_info(*body));
   if (!result) return result;

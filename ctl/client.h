@@ -10,6 +10,7 @@
 
 #include "ctl/http_client.h"
 #include "formats/control_api.h"
+#include "formats/history_api.h"
 #include "formats/result.h"
 #include "formats/status_info.h"
 
@@ -20,7 +21,7 @@ class Client {
   struct Limits {
     std::chrono::milliseconds answer{10'000};
     std::chrono::milliseconds encode{
-        600'000};  // for stop and dump, which encode every profile first
+        600'000};  // for what reads or encodes many profiles first
     std::chrono::milliseconds stall{30'000};
   };
 
@@ -38,6 +39,11 @@ class Client {
   Result<ResultInfo> stop(const std::string& id);
   Result<ResultInfo> dump(const std::string& id);
 
+  // Of the windows that continuous mode keeps. The result is as stop()'s.
+  Result<ResultInfo> export_windows(const ExportRequest& request);
+  Result<History> history(const HistoryRequest& request);
+  Result<WindowShares> last_window();
+
   // One of the result's files, of just the length that the result told.
   Result<std::string> fetch(const std::string& result, const ResultFile& file);
   Result<void> remove(const std::string& result);
@@ -49,6 +55,8 @@ class Client {
   Result<std::string> ask(Verb method, const std::string& target, const std::string& body,
                           const HttpClient::Limits& limits);
   Result<ResultInfo> finish(const std::string& id, const std::string& verb);
+  Result<ResultInfo> ask_for_result(const std::string& target, const std::string& body);
+  [[nodiscard]] HttpClient::Limits patient() const;
   [[nodiscard]] HttpClient::Limits usual() const;
 
   HttpClient http_;

@@ -18,6 +18,12 @@ int run_verb(const Options& options, const Console& console) {
       return run_dump(client, options, console);
     case Verb::kList:
       return run_list(client, options, console);
+    case Verb::kExport:
+      return run_export(client, options, console);
+    case Verb::kHistory:
+      return run_history(client, options, console);
+    case Verb::kPs:
+      return run_ps(client, options, console);
     case Verb::kStatus:
       return run_status(client, options, console);
     case Verb::kRecord:

@@ -19,6 +19,9 @@ namespace profd {
 [[nodiscard]] int run_stop(Client& client, const Options& options, const Console& console);
 [[nodiscard]] int run_dump(Client& client, const Options& options, const Console& console);
 [[nodiscard]] int run_list(Client& client, const Options& options, const Console& console);
+[[nodiscard]] int run_export(Client& client, const Options& options, const Console& console);
+[[nodiscard]] int run_history(Client& client, const Options& options, const Console& console);
+[[nodiscard]] int run_ps(Client& client, const Options& options, const Console& console);
 [[nodiscard]] int run_status(Client& client, const Options& options, const Console& console);
 
 // Blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD of the calling thread meanwhile, and takes them as its

@@ -65,6 +65,14 @@ Result<std::uint64_t> parse_period(const std::string& text) {
   return invalid("\"" + text + "\" is no period", "give a number of events, for example 1000");
 }
 
+Result<std::uint64_t> parse_limit(const std::string& text, std::uint64_t max) {
+  std::uint64_t limit = 0;
+  if (read_number(text, limit) && limit != 0 && limit <= max) return limit;
+  return invalid("\"" + text + "\" is no number of things to show",
+                 "give 1 or more" +
+                     (max < 1'000'000 ? ", at most " + std::to_string(max) : std::string()));
+}
+
 Result<std::uint64_t> parse_duration_ms(const std::string& text) {
   constexpr auto kUnits = std::to_array<std::pair<std::string_view, double>>(
       {{"", 1e3}, {"ms", 1}, {"s", 1e3}, {"m", 60e3}, {"h", 3600e3}});

@@ -22,6 +22,9 @@ namespace profd {
 // Events a sample, at least 1; nanoseconds for the clocks.
 [[nodiscard]] Result<std::uint64_t> parse_period(const std::string& text);
 
+// How many to show: 1 to `max`.
+[[nodiscard]] Result<std::uint64_t> parse_limit(const std::string& text, std::uint64_t max);
+
 // "500ms", "10s", "5m", "1h", "1.5h"; a plain number is seconds. At least 1 ms, in milliseconds.
 [[nodiscard]] Result<std::uint64_t> parse_duration_ms(const std::string& text);
 

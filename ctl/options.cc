@@ -1,8 +1,10 @@
 #include "ctl/options.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
 #include <utility>
@@ -10,6 +12,8 @@
 #include <CLI/CLI.hpp>
 
 #include "ctl/option_values.h"
+#include "formats/cgroup_path.h"
+#include "formats/time_text.h"
 
 namespace profd {
 namespace {
@@ -21,7 +25,9 @@ constexpr const char* kExamples = R"(Examples:
   profctl stop ID -o out                         end it and write out/COMM.PID.prof and out/session.json
   profctl record -d 10s -o out -a                the whole host for 10 s
   profctl record -o out -- ./server --port 80    a command, from its first instruction to its end
-  profctl record -n nginx -F 499 -d 30s -o out   every process of that name, 499 times a second
+  profctl record -u nginx -F 499 -d 30s -o out   a systemd unit, 499 times a second
+  profctl ps                                     who used the CPU in the last minute
+  profctl export --since 14:00 --until 14:10 -o out    what the host did then
   profctl status                                 what profd does and what it costs
 
   pprof -http=localhost:8080 out/nginx.812.prof  look at a profile
@@ -49,15 +55,35 @@ struct Words {
   std::vector<std::string> comms;
   std::vector<std::string> cgroups;
   std::vector<std::string> users;
+  std::vector<std::string> units;
+  std::vector<std::string> containers;
   bool all = false;
   bool no_children = false;
   std::string event;
   std::string frequency;
   std::string period;
   std::string duration;
+  std::string since;
+  std::string until;
+  std::string last;
+  std::string limit;
 };
 
-void add_target(CLI::App& verb, Words& words) {
+// An option of the target, given as often as there are terms.
+CLI::Option* add_term(CLI::App& verb, const char* name, std::vector<std::string>& words,
+                      const char* what) {
+  return verb.add_option(name, words, what)->allow_extra_args(false)->group("Target");
+}
+
+// `-c` is --period's where there is one.
+void add_owners(CLI::App& verb, Words& words, const char* container) {
+  add_term(verb, "-u,--unit", words.units, "Processes of a systemd unit; nginx is nginx.service")
+      ->type_name("UNIT");
+  add_term(verb, container, words.containers, "Processes of a container: its id or the beginning")
+      ->type_name("ID");
+}
+
+void add_target(CLI::App& verb, Words& words, const char* container) {
   const auto one_each = [](CLI::Option* option) {
     return option->allow_extra_args(false)->group("Target");
   };
@@ -71,7 +97,11 @@ void add_target(CLI::App& verb, Words& words) {
       ->type_name("PATH");
   one_each(verb.add_option("--uid", words.users, "Processes of this user, by number or name"))
       ->type_name("USER");
+  add_owners(verb, words, container);
   verb.add_flag("-a,--all", words.all, "Every process of the host")->group("Target");
+}
+
+void add_children(CLI::App& verb, Words& words) {
   verb.add_flag("--no-children", words.no_children, "Leave out the children of --pid")
       ->group("Target");
 }
@@ -87,6 +117,15 @@ void add_sampling(CLI::App& verb, Words& words) {
       ->type_name("N");
   verb.add_option("-d,--duration", words.duration, "End after 500ms, 10s, 5m, 1h")
       ->type_name("TIME");
+}
+
+void add_range(CLI::App& verb, Words& words) {
+  verb.add_option("-S,--since", words.since,
+                  "From then on: \"2026-11-20 14:05\", 14:05, today, yesterday, -10m, \"1h ago\"")
+      ->type_name("TIME");
+  verb.add_option("-U,--until", words.until, "Up to then [now]")->type_name("TIME");
+  verb.add_option("-l,--last", words.last, "The last 10m, 1h, ...: instead of the two")
+      ->type_name("SPAN");
 }
 
 void add_output(CLI::App& verb, Options& options) {
@@ -108,10 +147,27 @@ CLI::App& add_verb(CLI::App& app, Options& options, Verb verb, const char* name,
   return *added;
 }
 
+void add_history_verbs(CLI::App& app, Options& options, Words& words) {
+  CLI::App& history = add_verb(app, options, Verb::kHistory, "history",
+                               "Show the windows of continuous mode and what was hot in them");
+  add_range(history, words);
+  history.add_option("-n,--limit", words.limit, "Show the newest N windows [100]")->type_name("N");
+  CLI::App& ps =
+      add_verb(app, options, Verb::kPs, "ps", "Show who used the CPU in the last window");
+  add_owners(ps, words, "-c,--container");
+  ps.add_option("-n,--limit", words.limit, "Show the N that used most")->type_name("N");
+  CLI::App& exported = add_verb(app, options, Verb::kExport, "export",
+                                "Write the profiles of a time that continuous mode has kept");
+  add_target(exported, words, "-c,--container");
+  add_range(exported, words);
+  add_output(exported, options);
+}
+
 void add_verbs(CLI::App& app, Options& options, Words& words) {
   CLI::App& start =
       add_verb(app, options, Verb::kStart, "start", "Begin a session and print its id");
-  add_target(start, words);
+  add_target(start, words, "--container");
+  add_children(start, words);
   add_sampling(start, words);
   add_session(add_verb(app, options, Verb::kStop, "stop", "End a session and write its profiles"),
               options);
@@ -122,9 +178,11 @@ void add_verbs(CLI::App& app, Options& options, Words& words) {
       add_verb(app, options, Verb::kRecord, "record",
                "Start, wait, stop in one: for a time, until Ctrl-C, or for a command "
                "given behind --");
-  add_target(record, words);
+  add_target(record, words, "--container");
+  add_children(record, words);
   add_sampling(record, words);
   add_output(record, options);
+  add_history_verbs(app, options, words);
   add_verb(app, options, Verb::kList, "list", "Show the sessions");
   add_verb(app, options, Verb::kStatus, "status", "Show what profd does and what it costs");
 }
@@ -143,6 +201,8 @@ Result<void> read_each(const std::vector<std::string>& words, Parse parse, std::
 Result<void> read_target(const Words& words, TargetRequest& out) {
   out.all = words.all;
   out.comms = words.comms;
+  out.containers = words.containers;
+  std::ranges::transform(words.units, std::back_inserter(out.units), full_unit_name);
   std::ranges::transform(words.cgroups, std::back_inserter(out.cgroups), parse_cgroup);
   if (auto read = read_each(words.pids, parse_pid, out.pids); !read) return read;
   return read_each(words.users, parse_user, out.uids);
@@ -174,13 +234,61 @@ Error usage(std::string message, std::string hint) {
   return fail(ErrorCode::kInvalidArgument, std::move(message), std::move(hint));
 }
 
+Result<void> read_point(const std::string& text, WallTime now, std::uint64_t& out_ms) {
+  const auto time = parse_time_text(text, now);
+  if (!time) return time.error();
+  out_ms = static_cast<std::uint64_t>(time->time_since_epoch().count());
+  return {};
+}
+
+Result<void> read_range(const CLI::App& verb, const Words& words, TimeRange& out) {
+  const bool has_ends = verb.count("--since") + verb.count("--until") != 0;
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  if (verb.count("--last") != 0) {
+    if (has_ends) return usage("--last excludes --since and --until", "leave out one of them");
+    const auto span = parse_time_span(words.last);
+    if (!span) return span.error();
+    return read_point("-" + words.last, now, out.since_ms);
+  }
+  if (verb.count("--since") != 0) {
+    if (auto read = read_point(words.since, now, out.since_ms); !read) return read;
+  }
+  if (verb.count("--until") != 0) {
+    if (auto read = read_point(words.until, now, out.until_ms); !read) return read;
+  }
+  if (out.since_ms < out.until_ms) return {};
+  return usage("the range ends before it begins", "give a --since that is before --until");
+}
+
+Result<void> read_history(const CLI::App& verb, const Words& words, Options& out) {
+  const bool is_ps = out.verb == Verb::kPs;
+  if (!is_ps) {
+    if (auto read = read_range(verb, words, out.range); !read) return read;
+  }
+  if (out.verb == Verb::kExport) {
+    const bool has_range = verb.count("--since") + verb.count("--until") + verb.count("--last") != 0;
+    if (!has_range) return usage("no time is given", "give --last 10m, or --since and --until");
+    return {};
+  }
+  out.limit = is_ps ? std::numeric_limits<std::uint64_t>::max() : HistoryRequest().limit;
+  if (verb.count("--limit") == 0) return {};
+  const auto limit = parse_limit(words.limit, is_ps ? out.limit : HistoryRequest::kMaxWindows);
+  if (!limit) return limit.error();
+  out.limit = *limit;
+  return {};
+}
+
+bool is_of_history(Verb verb) {
+  return verb == Verb::kExport || verb == Verb::kHistory || verb == Verb::kPs;
+}
+
 Result<void> check_command(const Options& options) {
   const bool has_command = !options.command.empty();
   const bool has_target = !options.request.target.empty();
   if (options.verb != Verb::kStart && options.verb != Verb::kRecord) return {};
   if (!has_target && !has_command) {
     return usage("no target is given", options.verb == Verb::kStart
-                                           ? "name one: --pid, --comm, --cgroup, --uid or --all"
+                                           ? "name one: --pid, --comm, --unit, --container, --cgroup, --uid or --all"
                                            : "name one (--pid, --all, ...) or a command: -- CMD");
   }
   if (has_target && has_command) {
@@ -238,6 +346,10 @@ Result<std::variant<Options, HelpText>> parse_options(std::vector<std::string> a
     const CLI::App& verb = *app.get_subcommands().front();
     if (auto sampling = read_sampling(verb, words, read.request); !sampling)
       return sampling.error();
+  }
+  if (is_of_history(read.verb)) {
+    const CLI::App& verb = *app.get_subcommands().front();
+    if (auto history = read_history(verb, words, read); !history) return history.error();
   }
   if (has_dashes && (read.verb != Verb::kRecord || read.command.empty())) {
     return usage("there is no command behind --", "'--' is for 'profctl record -- CMD ARGS'");

@@ -2,24 +2,38 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "formats/history_api.h"
 #include "formats/result.h"
 #include "formats/start_request.h"
 
 namespace profd {
 
-enum class Verb { kStart, kStop, kDump, kList, kStatus, kRecord };
+enum class Verb {
+  kStart,
+  kStop,
+  kDump,
+  kList,
+  kStatus,
+  kRecord,
+  kExport,
+  kHistory,
+  kPs,
+};
 
 struct Options {
   Verb verb = Verb::kStatus;
   std::string socket;
   bool json = false;
-  StartRequest request;              // start, record
+  StartRequest request;              // start, record; of export and ps the target only
   std::string session;               // stop, dump
-  std::string output;                // stop, dump, record; empty: ./profd-ID
+  TimeRange range;                   // export, history
+  std::uint64_t limit = 0;           // history: windows; ps: processes
+  std::string output;                // stop, dump, record, export; empty: ./profd-ID
   std::vector<std::string> command;  // record: what stands behind "--"
 };
 

@@ -10,6 +10,9 @@
 #include <string_view>
 #include <utility>
 
+#include "ctl/console.h"
+#include "formats/time_text.h"
+
 namespace profd {
 
 std::string duration_text(double seconds) {
@@ -39,6 +42,18 @@ std::string bytes_text(std::uint64_t bytes) {
   std::ostringstream text;
   text << std::fixed << std::setprecision(1) << number << " " << kUnits[unit];
   return text.str();
+}
+
+std::string percent_text(double percent) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(1) << percent << " %";
+  return text.str();
+}
+
+std::string started_text(const WindowShares& window) {
+  const auto started = parse_utc(window.started);
+  if (!started) return printable(window.started);
+  return local_time_text(WallTime(std::chrono::seconds(*started)));
 }
 
 std::optional<std::int64_t> parse_utc(const std::string& text) {

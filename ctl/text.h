@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "formats/history_api.h"
+
 namespace profd {
 
 // The two largest units: "5 s", "3 min 20 s", "2 h 5 min", "4 d 3 h".
@@ -15,6 +17,12 @@ namespace profd {
 
 // "512 B", "1.5 KiB", "40.0 MiB".
 [[nodiscard]] std::string bytes_text(std::uint64_t bytes);
+
+// "12.3 %".
+[[nodiscard]] std::string percent_text(double percent);
+
+// Local time: "2026-01-02 04:05:00"; the daemon's own text where that is no time.
+[[nodiscard]] std::string started_text(const WindowShares& window);
 
 // Seconds since 1970 of "2026-01-02T03:04:05Z"; nothing for any other form.
 [[nodiscard]] std::optional<std::int64_t> parse_utc(const std::string& text);

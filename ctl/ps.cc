@@ -1,0 +1,66 @@
+#include <algorithm>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "ctl/commands.h"
+#include "ctl/text.h"
+
+namespace profd {
+namespace {
+
+constexpr std::size_t kShownContainerChars = 12;  // as docker shows them
+
+bool is_of(const ProcessShare& process, const TargetRequest& target) {
+  if (target.empty()) return true;
+  const auto is_unit = [&process](const std::string& unit) { return process.unit == unit; };
+  const auto is_container = [&process](const std::string& container) {
+    return process.container && process.container->starts_with(container);
+  };
+  return std::ranges::any_of(target.units, is_unit) ||
+         std::ranges::any_of(target.containers, is_container);
+}
+
+std::string complete_text(const ProcessShare& process) {
+  if (process.user_samples == 0) return "-";
+  return percent_text(100 * static_cast<double>(process.complete_samples) /
+                      static_cast<double>(process.user_samples));
+}
+
+std::vector<std::string> row_of(const ProcessShare& process) {
+  return {percent_text(process.cpu_percent),
+          std::to_string(process.pid),
+          printable(process.comm),
+          printable(process.unit.value_or("-")),
+          printable(process.container.value_or("-").substr(0, kShownContainerChars)),
+          std::to_string(process.samples),
+          complete_text(process)};
+}
+
+void print_processes(const WindowShares& window, std::ostream& out) {
+  out << started_text(window) << ", " << duration_text(window.seconds) << ": " << window.samples
+      << " samples, " << sum_of(window.lost) << " lost\n\n";
+  std::vector<std::vector<std::string>> rows{
+      {"CPU", "PID", "COMMAND", "UNIT", "CONTAINER", "SAMPLES", "COMPLETE"}};
+  for (const ProcessShare& process : window.processes) rows.push_back(row_of(process));
+  print_table(rows, out);
+}
+
+}  // namespace
+
+int run_ps(Client& client, const Options& options, const Console& console) {
+  auto window = client.last_window();
+  if (!window) return report(console, window.error());
+  std::erase_if(window->processes, [&options](const ProcessShare& process) {
+    return !is_of(process, options.request.target);
+  });
+  if (window->processes.size() > options.limit) window->processes.resize(options.limit);
+  if (options.json) {
+    console.out << to_json(*window) << "\n";
+  } else {
+    print_processes(*window, console.out);
+  }
+  return kExitOk;
+}
+
+}  // namespace profd
