@@ -26,12 +26,13 @@ std::string random_session_id() {
   return text.data();
 }
 
-Target target_of(const StartRequest& request, const Caller& owner) {
-  Target target{.all = request.target.all,
-                .pids = request.target.pids,
-                .comms = request.target.comms,
-                .uids = request.target.uids,
-                .cgroups = request.target.cgroups,
+Target target_of(const StartRequest& request, const TargetRequest& processes,
+                 const Caller& owner) {
+  Target target{.all = processes.all,
+                .pids = processes.pids,
+                .comms = processes.comms,
+                .uids = processes.uids,
+                .cgroups = processes.cgroups,
                 .follow_children = request.children,
                 .from_exec = request.from_exec,
                 .restrict_to = std::nullopt};

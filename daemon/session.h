@@ -60,8 +60,10 @@ struct Session {
 // Eight random hexadecimal digits.
 [[nodiscard]] std::string random_session_id();
 
-// What the kernel side is to take for it. Callers without rights get what they may read.
-[[nodiscard]] Target target_of(const StartRequest& request, const Caller& owner);
+// What the kernel side is to take for it: `processes` is the request's target with its units and
+// containers as cgroups. Callers without rights get what they may read.
+[[nodiscard]] Target target_of(const StartRequest& request, const TargetRequest& processes,
+                               const Caller& owner);
 
 [[nodiscard]] std::chrono::nanoseconds time_of(const Session& session);
 

@@ -11,6 +11,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <spdlog/spdlog.h>
 
+#include "collectors/sampling/cgroup_mount.h"
 #include "daemon/authorization.h"
 #include "daemon/daemon_status.h"
 #include "daemon/log_text.h"
@@ -45,6 +46,7 @@ Sessions::Sessions(boost::asio::io_context& io, SampleSource& source, Aggregator
       aggregator_(aggregator),
       store_(std::move(store)),
       limits_(limits),
+      cgroups_(find_cgroup_mount()),
       drain_loop_(io, source),
       worker_(std::move(parser)),
       second_(io) {
@@ -69,7 +71,9 @@ Result<std::string> Sessions::start(const Caller& caller, const StartRequest& re
   if (!caller.trusted) {
     if (Result<void> fits = check_rate(limits_, *event); !fits) return fits.error();
   }
-  const Result<SessionSlot> slot = source_.start(*event, target_of(request, caller));
+  const Result<TargetRequest> target = cgroups_.resolve(request.target);
+  if (!target) return target.error();
+  const Result<SessionSlot> slot = source_.start(*event, target_of(request, *target, caller));
   if (!slot) return slot.error();
   const SessionPtr session = add_session(caller, request, *event, *slot);
   spdlog::info("session {} started by uid {}: {}, {}", session->id, caller.uid,

@@ -22,6 +22,7 @@
 
 #include "daemon/aggregator.h"
 #include "daemon/caller_limits.h"
+#include "daemon/cgroup_tree.h"
 #include "daemon/config_in_force.h"
 #include "daemon/drain_loop.h"
 #include "daemon/result_store.h"
@@ -105,6 +106,7 @@ class Sessions final : public Service {
   Aggregator& aggregator_;
   ResultStore store_;
   SessionLimits limits_;
+  CgroupTree cgroups_;
   const ConfigInForce* config_ = nullptr;  // null: there is none to show
   DrainLoop drain_loop_;
   StoreWorker worker_;

@@ -11,9 +11,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <set>
-#include <sstream>
+
+#include "collectors/sampling/cgroup_mount.h"
 
 namespace profd {
 namespace {
@@ -89,18 +89,6 @@ Error not_listed(std::uint32_t pid, const UniqueFd& pidfd) {
   if (!is_running(pidfd)) return no_such_process(pid);
   return fail(ErrorCode::kUnsupported,
               "the kernel does not list process " + std::to_string(pid) + " to BPF programs");
-}
-
-std::string find_cgroup_mount() {
-  std::ifstream mounts("/proc/self/mountinfo");
-  for (std::string line; std::getline(mounts, line);) {
-    if (line.find(" - cgroup2 ") == std::string::npos) continue;
-    std::istringstream fields(line);
-    std::string skipped, place;
-    fields >> skipped >> skipped >> skipped >> skipped >> place;
-    return place;
-  }
-  return {};
 }
 
 }  // namespace

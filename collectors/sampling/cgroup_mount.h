@@ -1,0 +1,12 @@
+// Where the host's cgroup v2 hierarchy is mounted.
+
+#pragma once
+
+#include <string>
+
+namespace profd {
+
+// /sys/fs/cgroup, or /sys/fs/cgroup/unified beside v1 hierarchies. Empty: there is none.
+[[nodiscard]] std::string find_cgroup_mount();
+
+}  // namespace profd
