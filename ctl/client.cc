@@ -75,6 +75,12 @@ Result<StatusInfo> Client::status() {
   return believe(parse_status_info(*body));
 }
 
+Result<ConfigInfo> Client::configuration() {
+  const auto body = ask(Verb::get, "/v1/config", {}, usual());
+  if (!body) return body.error();
+  return believe(parse_config_info(*body));
+}
+
 Result<std::vector<SessionInfo>> Client::sessions() {
   const auto body = ask(Verb::get, "/v1/sessions", {}, usual());
   if (!body) return body.error();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ctl/http_client.h"
+#include "formats/config_info.h"
 #include "formats/control_api.h"
 #include "formats/history_api.h"
 #include "formats/result.h"
@@ -29,6 +30,7 @@ class Client {
   Client(std::string socket, const Limits& limits);
 
   Result<StatusInfo> status();
+  Result<ConfigInfo> configuration();
   Result<std::vector<SessionInfo>> sessions();
   Result<SessionInfo> session(const std::string& id);
 

@@ -22,6 +22,10 @@ int run_verb(const Options& options, const Console& console) {
       return run_export(client, options, console);
     case Verb::kHistory:
       return run_history(client, options, console);
+    case Verb::kConfig:
+      return run_config(client, options, console);
+    case Verb::kDoctor:
+      return run_doctor(client, options, console);
     case Verb::kPs:
       return run_ps(client, options, console);
     case Verb::kStatus:

@@ -24,6 +24,11 @@ namespace profd {
 [[nodiscard]] int run_ps(Client& client, const Options& options, const Console& console);
 [[nodiscard]] int run_status(Client& client, const Options& options, const Console& console);
 
+[[nodiscard]] int run_config(Client& client, const Options& options, const Console& console);
+
+// kExitUnsupported: profd can't run here; kExitFailed: something should be mended.
+[[nodiscard]] int run_doctor(Client& client, const Options& options, const Console& console);
+
 // Blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD of the calling thread meanwhile, and takes them as its
 // own.
 [[nodiscard]] int run_record(Client& client, const Options& options, const Console& console);

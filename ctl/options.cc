@@ -185,6 +185,13 @@ void add_verbs(CLI::App& app, Options& options, Words& words) {
   add_history_verbs(app, options, words);
   add_verb(app, options, Verb::kList, "list", "Show the sessions");
   add_verb(app, options, Verb::kStatus, "status", "Show what profd does and what it costs");
+  add_verb(app, options, Verb::kConfig, "config",
+           "Show the configuration in force and where each value comes from");
+  add_verb(app, options, Verb::kDoctor, "doctor",
+           "Look at the host, the service and a process, and say what to do")
+      .add_option("-p,--pid", words.pids, "Look at this process too")
+      ->delimiter(',')
+      ->type_name("PID");
 }
 
 // Reads each word by `parse` into `out`; the first that can't be read is the error.
@@ -266,7 +273,8 @@ Result<void> read_history(const CLI::App& verb, const Words& words, Options& out
     if (auto read = read_range(verb, words, out.range); !read) return read;
   }
   if (out.verb == Verb::kExport) {
-    const bool has_range = verb.count("--since") + verb.count("--until") + verb.count("--last") != 0;
+    const bool has_range =
+        verb.count("--since") + verb.count("--until") + verb.count("--last") != 0;
     if (!has_range) return usage("no time is given", "give --last 10m, or --since and --until");
     return {};
   }
@@ -287,9 +295,10 @@ Result<void> check_command(const Options& options) {
   const bool has_target = !options.request.target.empty();
   if (options.verb != Verb::kStart && options.verb != Verb::kRecord) return {};
   if (!has_target && !has_command) {
-    return usage("no target is given", options.verb == Verb::kStart
-                                           ? "name one: --pid, --comm, --unit, --container, --cgroup, --uid or --all"
-                                           : "name one (--pid, --all, ...) or a command: -- CMD");
+    return usage("no target is given",
+                 options.verb == Verb::kStart
+                     ? "name one: --pid, --comm, --unit, --container, --cgroup, --uid or --all"
+                     : "name one (--pid, --all, ...) or a command: -- CMD");
   }
   if (has_target && has_command) {
     return usage("a target and a command exclude each other", "leave out one of them");

@@ -23,6 +23,8 @@ enum class Verb {
   kExport,
   kHistory,
   kPs,
+  kConfig,
+  kDoctor,
 };
 
 struct Options {

@@ -1,0 +1,171 @@
+#include "ctl/process_checks.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "formats/code_file.h"
+#include "formats/elf_file.h"
+#include "formats/proc_maps.h"
+#include "formats/unique_fd.h"
+
+namespace profd {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostMapsLines = 65'536;
+
+CheckPoint point(std::string name, CheckState state, std::string message, std::string hint = {}) {
+  return {.name = std::move(name),
+          .state = state,
+          .message = std::move(message),
+          .hint = std::move(hint)};
+}
+
+struct Runtime {
+  std::string_view name;
+  std::string_view file;  // how the name of one of its files begins
+  std::string_view makes_code;
+};
+
+constexpr std::string_view kMakesCode = "code that it makes at run time has addresses and no names";
+constexpr std::string_view kInterprets =
+    "its functions are the interpreter's, not the script's: those have no frames of their own";
+
+constexpr auto kRuntimes = std::to_array<Runtime>({
+    {"Java", "libjvm.so", kMakesCode},
+    {"Node.js", "node", kMakesCode},
+    {".NET", "libcoreclr.so", kMakesCode},
+    {"Erlang", "beam.smp", kMakesCode},
+    {"PHP", "php", kInterprets},
+    {"PHP", "libphp", kInterprets},
+    {"Python", "python", kInterprets},
+    {"Python", "libpython", kInterprets},
+    {"Ruby", "ruby", kInterprets},
+    {"Ruby", "libruby", kInterprets},
+    {"Perl", "perl", kInterprets},
+    {"Perl", "libperl", kInterprets},
+});
+
+const Runtime* runtime_of_file(const std::string& path) {
+  const std::string name = fs::path(path).filename();
+  const auto* const found = std::ranges::find_if(
+      kRuntimes, [&](const Runtime& runtime) { return name.starts_with(runtime.file); });
+  return found == kRuntimes.end() ? nullptr : found;
+}
+
+// By the files that are mapped as code.
+const Runtime* find_runtime(const std::string& process) {
+  std::ifstream maps(process + "/maps");
+  std::size_t lines = 0;
+  for (std::string text; lines < kMostMapsLines && std::getline(maps, text); ++lines) {
+    const auto line = parse_maps_line(text);
+    if (!line || line->permissions.find('x') == std::string::npos) continue;
+    if (const Runtime* runtime = runtime_of_file(line->path)) return runtime;
+  }
+  return nullptr;
+}
+
+CheckPoint check_runtime(const std::string& process) {
+  const Runtime* const runtime = find_runtime(process);
+  if (runtime == nullptr) return point("runtime", CheckState::kOk, "machine code, as far as seen");
+  return point("runtime", CheckState::kNote,
+               std::string(runtime->name) + ": " + std::string(runtime->makes_code));
+}
+
+// What the kernel runs, whatever became of its path. A write lease can't hold us up.
+UniqueFd open_program(const std::string& process) {
+  UniqueFd fd(::open((process + "/exe").c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct stat status {};
+  if (fd.valid() && (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))) fd.reset();
+  return fd;
+}
+
+CheckPoint check_path(const std::string& process) {
+  std::error_code error;
+  const std::string path = fs::read_symlink(process + "/exe", error);
+  if (path.ends_with(" (deleted)")) {
+    return point("program", CheckState::kNote,
+                 path + ": its functions come from what is kept of it", "restart the process");
+  }
+  return point("program", CheckState::kOk, path);
+}
+
+CheckPoint check_unwinding(const CodeFile& file) {
+  const auto& segments = file.program_headers();
+  const bool has_index = std::ranges::any_of(
+      segments, [](const Elf64_Phdr& segment) { return segment.p_type == PT_GNU_EH_FRAME; });
+  if (has_index || file.find_section(".eh_frame") != nullptr) {
+    return point("unwinding", CheckState::kOk, ".eh_frame is there: no frame pointers are needed");
+  }
+  if (file.find_section(".debug_frame") != nullptr) {
+    return point("unwinding", CheckState::kOk,
+                 ".debug_frame is there: no frame pointers are needed");
+  }
+  if (file.find_section(".gopclntab") != nullptr) {
+    return point("unwinding", CheckState::kOk, "Go keeps frame pointers");
+  }
+  return point("unwinding", CheckState::kFix,
+               "no .eh_frame: its stacks are whole only where it keeps frame pointers",
+               "build it with -fasynchronous-unwind-tables, or -fno-omit-frame-pointer");
+}
+
+CheckPoint check_symbols(const CodeFile& file) {
+  if (file.find_section(".symtab") != nullptr || file.find_section(".gopclntab") != nullptr) {
+    return point("symbols", CheckState::kOk, "functions have names");
+  }
+  return point("symbols", CheckState::kNote, "stripped: only exported functions have names",
+               "install its debug package, or build it without -s");
+}
+
+CheckPoint check_build_id(int fd) {
+  const auto summary = read_elf_summary(fd);
+  if (summary && !summary->build_id.empty()) {
+    return point("build_id", CheckState::kOk, "names the build");
+  }
+  return point("build_id", CheckState::kNote,
+               "none: a debug package can't be told to be of this build",
+               "link it with -Wl,--build-id");
+}
+
+}  // namespace
+
+CheckReport check_program(int fd) {
+  const Result<CodeFile> file = CodeFile::open(fd);
+  if (!file) {
+    return {point("unwinding", CheckState::kFix, file.error().message,
+                  "only 64-bit x86 programs have their user stacks sampled")};
+  }
+  return {check_unwinding(*file), check_symbols(*file), check_build_id(fd)};
+}
+
+Result<CheckReport> check_process(std::uint32_t pid) {
+  const std::string process = "/proc/" + std::to_string(pid);
+  std::error_code ignored;
+  if (!fs::exists(process, ignored)) {
+    return fail(ErrorCode::kNotFound, "there is no process " + std::to_string(pid),
+                "'profctl ps' shows who used the CPU");
+  }
+  const UniqueFd program = open_program(process);
+  if (!program.valid()) {
+    return CheckReport{point("program", CheckState::kUnknown,
+                             fail_errno("could not open " + process + "/exe").message,
+                             "it may be a kernel thread, or another user's: sudo profctl doctor")};
+  }
+  CheckReport report{check_path(process)};
+  for (CheckPoint& found : check_program(program.get())) report.push_back(std::move(found));
+  report.push_back(check_runtime(process));
+  return report;
+}
+
+}  // namespace profd
