@@ -13,6 +13,7 @@
 
 #include "daemon/utc_time.h"
 #include "daemon/window_store.h"
+#include "formats/cgroup_path.h"
 #include "formats/elf_image.h"
 #include "formats/gperftools_writer.h"
 #include "tests/formats/readers.h"

@@ -13,7 +13,6 @@
 #include <boost/asio/io_context.hpp>
 #include <gmock/gmock.h>
 
-#include "formats/cgroup_path.h"
 #include "formats/gperftools_reader.h"
 #include "tests/daemon/fabricated_windows.h"
 #include "tests/daemon/local_parser.h"
