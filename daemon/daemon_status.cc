@@ -79,7 +79,8 @@ StatusInfo describe_daemon(const DaemonFacts& facts, const UnwindTally& tally, b
                     .connections = {},
                     .cpu_gaps = {.count = ledger.cpu_gaps,
                                  .seconds = static_cast<double>(ledger.cpu_gap_ns) * 1e-9},
-                    .unwinding = describe_unwinding(facts.unwinding, tally, show_objects)};
+                    .unwinding = describe_unwinding(facts.unwinding, tally, show_objects),
+                    .continuous = facts.continuous};
   status.unwinding.parser_restarts += facts.worker_parser_restarts;
   for (std::size_t reason = 0; reason < kLossCount; ++reason) {
     if (ledger.lost[reason] == 0) continue;

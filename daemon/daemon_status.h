@@ -20,6 +20,7 @@ struct DaemonFacts {
   std::uint64_t worker_parser_restarts = 0;
   SamplerLedger ledger;
   UnwindStats unwinding;
+  StatusInfo::Continuous continuous;
 };
 
 // Which objects stacks broke off in is not for everyone: they may be other users' files.

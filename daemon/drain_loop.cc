@@ -12,9 +12,6 @@
 namespace profd {
 namespace {
 
-using std::chrono_literals::operator""ms;
-
-constexpr auto kInterval = 100ms;
 constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 
 }  // namespace
@@ -26,8 +23,10 @@ DrainLoop::DrainLoop(boost::asio::io_context& io, SampleSource& source)
   boost::asio::co_spawn(io, drain_on_request(), boost::asio::detached);
 }
 
-void DrainLoop::resume() {
+void DrainLoop::resume(std::chrono::milliseconds interval) {
+  if (active_ && interval_ == interval) return;
   active_ = true;
+  interval_ = interval;
   ++drains_;
   timer_.cancel();
 }
@@ -47,7 +46,7 @@ void DrainLoop::stop() {
 
 boost::asio::awaitable<void> DrainLoop::drain_by_time() {
   while (!stopped_) {
-    timer_.expires_after(active_ ? kInterval : std::chrono::hours(24));
+    timer_.expires_after(active_ ? interval_ : std::chrono::hours(24));
     co_await timer_.async_wait(kTuple);
     if (!active_) continue;
     source_.drain();

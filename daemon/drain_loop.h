@@ -1,8 +1,10 @@
-// Drains the source of samples: every 100 ms, and at once when it asks for that because a new file
-// was mapped or a ring fills up. Idle while nothing is sampled. On the io thread.
+// Drains the source of samples: by time, and at once when it asks for that because a new file was
+// mapped, a stack waits for its table or a ring fills up. Idle while nothing is sampled. On the io
+// thread.
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
@@ -23,7 +25,7 @@ class DrainLoop {
   DrainLoop& operator=(const DrainLoop&) = delete;
 
   // While paused, which it is at first, nothing is drained.
-  void resume();
+  void resume(std::chrono::milliseconds interval);
   void pause();
 
   // Grows with each drain by time, and by resume(); none while paused. A life sign.
@@ -39,6 +41,7 @@ class DrainLoop {
   SampleSource& source_;
   boost::asio::steady_timer timer_;
   boost::asio::posix::stream_descriptor wake_;
+  std::chrono::milliseconds interval_{};
   std::uint64_t drains_ = 0;
   bool active_ = false;
   bool stopped_ = false;

@@ -41,6 +41,12 @@ std::set<std::uint64_t> EntryFunctions::select(const MappedFile& file,
   return selected;
 }
 
+void EntryFunctions::forget_beyond(std::size_t count) {
+  std::size_t known = files_.size();
+  for (const auto& [key, file] : files_) known += file.in_entry.size();
+  if (known > count) files_.clear();
+}
+
 EntryFunctions::KnownFile& EntryFunctions::find_or_read(const MappedFile& file) {
   const auto [known, added] = files_.try_emplace(file.key);
   if (!added || !file.fd.valid()) return known->second;

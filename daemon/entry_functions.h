@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -25,6 +26,9 @@ class EntryFunctions {
   [[nodiscard]] std::set<std::uint64_t> select(const MappedFile& file,
                                                const std::set<std::uint64_t>& file_offsets,
                                                SymbolBudget& budget);
+
+  // Forgets all, where it is about more than so many files and addresses.
+  void forget_beyond(std::size_t count);
 
  private:
   struct KnownFile {

@@ -38,6 +38,7 @@
 #include "daemon/service_manager.h"
 #include "daemon/sessions.h"
 #include "daemon/socket_activation.h"
+#include "daemon/window_store.h"
 
 namespace profd {
 namespace {
@@ -250,8 +251,11 @@ Result<void> serve(ConfigInForce& in_force, ServiceManager& manager, UniqueFd so
   Result<ResultStore> store = ResultStore::open(config.state_dir + "/results");
   if (!store) return store.error();
   // Profiles name their objects by absolute paths.
+  Result<WindowStore> windows = WindowStore::open(std::filesystem::absolute(config.state_dir));
+  if (!windows) return windows.error();
   boost::asio::io_context io(1);
   Sessions sessions(io, *source, aggregator, std::move(*store), std::move(*parser));
+  sessions.keep_windows(std::move(*windows), [] { return Parser::start(); });
   sessions.configure(in_force);
   auto server = open_server(io, std::move(socket), config.socket, sessions);
   if (!server) return server.error();

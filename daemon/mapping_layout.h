@@ -13,8 +13,8 @@
 #include <memory>
 #include <vector>
 
-#include "daemon/profiled_object.h"
 #include "daemon/process_table.h"
+#include "daemon/profiled_object.h"
 #include "daemon/session_snapshot.h"
 #include "formats/profile.h"
 

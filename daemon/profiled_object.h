@@ -56,8 +56,8 @@ class ProfiledObjects {
 // "[NAME]" of a path: what readers skip. Blanks and brackets inside would end or split the name.
 [[nodiscard]] std::string bracketed_name(const std::string& path);
 
-// A file's name and build id (else its key in the kernel), fit to be part of an image's name. Anyone
-// can claim another's build id.
+// A file's name and build id (else its key in the kernel), fit to be part of an image's name.
+// Anyone can claim another's build id.
 [[nodiscard]] std::string image_name(const MappedFile& file, const ElfSummary& elf);
 
 // Whether a file still has the bytes that ran: none were written since the kernel side met it.

@@ -115,4 +115,12 @@ Result<void> remove_tree(int parent, const std::string& name) {
   return {};
 }
 
+Result<void> remove_whole(int parent, const std::string& name) {
+  const std::string doomed = ".removed-" + name;
+  if (::renameat(parent, name.c_str(), parent, doomed.c_str()) != 0) {
+    return fail_errno("could not remove " + name);
+  }
+  return remove_tree(parent, doomed);
+}
+
 }  // namespace profd

@@ -54,4 +54,7 @@ class ResultWriter {
 // Below `parent`, with all that is in it; links are removed, not followed.
 Result<void> remove_tree(int parent, const std::string& name);
 
+// The same, renamed first, so that a crash in between leaves nothing that looks whole.
+Result<void> remove_whole(int parent, const std::string& name);
+
 }  // namespace profd

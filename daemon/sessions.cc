@@ -19,6 +19,7 @@
 namespace profd {
 namespace {
 
+using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 
 constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
@@ -26,6 +27,11 @@ constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 // A copy of a running session fits its ledger when no tick came between; at 99 Hz the second try
 // does.
 constexpr int kCopyTries = 20;
+
+// Between two drains. Windows alone are in no hurry, and a busy CPU gives 20 KB a second to a ring of
+// 1 MiB; who stops a session waits for its last samples.
+constexpr auto kDrainForSessions = 100ms;
+constexpr auto kDrainForWindows = 1000ms;
 
 bool may_see(const Caller& caller, uid_t owner) { return caller.trusted || caller.uid == owner; }
 
@@ -73,7 +79,7 @@ Result<std::string> Sessions::start(const Caller& caller, const StartRequest& re
   }
   const Result<TargetRequest> target = cgroups_.resolve(request.target);
   if (!target) return target.error();
-  const Result<SessionSlot> slot = source_.start(*event, target_of(request, *target, caller));
+  const Result<SessionSlot> slot = start_sampling(*event, target_of(request, *target, caller));
   if (!slot) return slot.error();
   const SessionPtr session = add_session(caller, request, *event, *slot);
   spdlog::info("session {} started by uid {}: {}, {}", session->id, caller.uid,
@@ -174,6 +180,7 @@ Result<ConfigInfo> Sessions::configuration(const Caller& caller) {
 void Sessions::configure(const ConfigInForce& config) {
   config_ = &config;
   limits_.session_max_bytes = config.config().session_max_bytes;
+  if (continuous_) continuous_->configure(config.config().continuous);
 }
 
 StatusInfo Sessions::status(const Caller& caller) {
@@ -182,7 +189,9 @@ StatusInfo Sessions::status(const Caller& caller) {
                           .results_bytes = store_.bytes(),
                           .worker_parser_restarts = worker_.parser_restarts(),
                           .ledger = source_.ledger(),
-                          .unwinding = source_.unwind_stats()},
+                          .unwinding = source_.unwind_stats(),
+                          .continuous = continuous_ ? continuous_->status()
+                                                    : StatusInfo::Continuous{}},
                          aggregator_.unwind_tally(), caller.trusted);
 }
 
@@ -201,6 +210,7 @@ boost::asio::awaitable<bool> Sessions::shut_down() {
     spdlog::error("session {} is lost: {}", id, stored.error().message);
     all_stored = false;
   }
+  if (continuous_) co_await continuous_->shut_down();
   co_return all_stored;
 }
 
@@ -275,7 +285,7 @@ Sessions::SessionPtr Sessions::add_session(const Caller& caller, const StartRequ
                              ? limits_.session_max_bytes
                              : limits_.untrusted_max_bytes / limits_.untrusted_max_sessions);
   sessions_.emplace(session->id, session);
-  drain_loop_.resume();
+  set_pace();
   if (request.duration_ms != 0) {
     session->duration.expires_after(std::chrono::milliseconds(request.duration_ms));
     session->duration.async_wait([this, session](const boost::system::error_code& error) {
@@ -283,6 +293,33 @@ Sessions::SessionPtr Sessions::add_session(const Caller& caller, const StartRequ
     });
   }
   return session;
+}
+
+// Windows leave their place to a user's session.
+Result<SessionSlot> Sessions::start_sampling(const EventSpec& event, const Target& target) {
+  Result<SessionSlot> slot = source_.start(event, target);
+  const bool is_full = !slot && slot.error().code == ErrorCode::kBusy;
+  if (is_full && continuous_ && continuous_->give_way()) slot = source_.start(event, target);
+  return slot;
+}
+
+void Sessions::set_pace() {
+  if (running() != 0) {
+    drain_loop_.resume(kDrainForSessions);
+  } else if (continuous_ && continuous_->is_sampling()) {
+    drain_loop_.resume(kDrainForWindows);
+  } else {
+    drain_loop_.pause();
+  }
+}
+
+void Sessions::keep_windows(WindowStore store, Continuous::StartParser start_parser) {
+  continuous_.emplace(Continuous::Parts{.io = io_,
+                                        .source = source_,
+                                        .aggregator = aggregator_,
+                                        .sampling_changed = [this] { set_pace(); },
+                                        .start_parser = std::move(start_parser)},
+                      std::move(store));
 }
 
 void Sessions::end(Session& session) {
@@ -299,7 +336,7 @@ void Sessions::end(Session& session) {
                           .targets_alive = targets_alive};
   session.held = std::move(snapshot);
   log_unkept_mappings(session);
-  if (running() == 0) drain_loop_.pause();
+  set_pace();
 }
 
 void Sessions::end_and_store(const SessionPtr& session) {

@@ -24,6 +24,7 @@
 #include "daemon/caller_limits.h"
 #include "daemon/cgroup_tree.h"
 #include "daemon/config_in_force.h"
+#include "daemon/continuous.h"
 #include "daemon/drain_loop.h"
 #include "daemon/result_store.h"
 #include "daemon/sample_source.h"
@@ -50,15 +51,6 @@ class Sessions final : public Service {
                                       const std::string& path) override;
   Result<void> remove_result(const Caller& caller, const std::string& result) override;
   StatusInfo status(const Caller& caller) override;
-  Result<ConfigInfo> configuration(const Caller& caller) override;
-
-  // Takes over what concerns sessions: those that start from now on. Called again after a reload;
-  // `config` must outlive *this.
-  void configure(const ConfigInForce& config);
-
-  // Life signs of what sessions are made by (life_signs.h).
-  [[nodiscard]] std::optional<std::uint64_t> drains() const { return drain_loop_.drains(); }
-  [[nodiscard]] boost::asio::awaitable<void> worker_catches_up() { return worker_.catch_up(); }
   boost::asio::awaitable<Result<ResultInfo>> export_windows(Caller caller,
                                                             ExportRequest request) override;
   boost::asio::awaitable<Result<History>> history(Caller caller, HistoryRequest request) override;
@@ -70,6 +62,22 @@ class Sessions final : public Service {
   // Requests for the history that are under way end soon, without an answer.
   void end_history_requests() {
     if (history_) history_->shut_down();
+  }
+  Result<ConfigInfo> configuration(const Caller& caller) override;
+
+  // Takes over what concerns sessions: those that start from now on. Called again after a reload;
+  // `config` must outlive *this.
+  void configure(const ConfigInForce& config);
+
+  // Life signs of what sessions are made by (life_signs.h).
+  [[nodiscard]] std::optional<std::uint64_t> drains() const { return drain_loop_.drains(); }
+  [[nodiscard]] boost::asio::awaitable<void> worker_catches_up() { return worker_.catch_up(); }
+
+  // The whole host's windows, from the next configure() on as that says.
+  void keep_windows(WindowStore store, Continuous::StartParser start_parser);
+  // Null: none are kept.
+  [[nodiscard]] const WindowStore* windows() const {
+    return continuous_ ? &continuous_->windows() : nullptr;
   }
 
   // Ends all sessions and stores them; no new one can start. `io` runs dry afterwards. False when
@@ -89,6 +97,8 @@ class Sessions final : public Service {
 
   SessionPtr add_session(const Caller& caller, const StartRequest& request, const EventSpec& event,
                          SessionSlot slot);
+  Result<SessionSlot> start_sampling(const EventSpec& event, const Target& target);
+  void set_pace();
   void end(Session& session);
   void end_and_store(const SessionPtr& session);
   Result<SessionSnapshot> copy_samples(const Session& session);
@@ -111,6 +121,7 @@ class Sessions final : public Service {
   DrainLoop drain_loop_;
   StoreWorker worker_;
   std::optional<WindowHistory> history_;
+  std::optional<Continuous> continuous_;
   std::map<std::string, SessionPtr> sessions_;  // running, or ended and not yet stored
   boost::asio::steady_timer second_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();

@@ -140,7 +140,9 @@ std::string window_name(std::chrono::system_clock::time_point start) {
 // The pattern, then perhaps "-" and a number.
 bool is_window_name(std::string_view name) {
   if (name.size() < kNamePattern.size()) return false;
-  const auto fits = [](char c, char pattern) { return pattern == '0' ? is_digit(c) : c == pattern; };
+  const auto fits = [](char c, char pattern) {
+    return pattern == '0' ? is_digit(c) : c == pattern;
+  };
   if (!std::ranges::equal(name.substr(0, kNamePattern.size()), kNamePattern, fits)) return false;
   name.remove_prefix(kNamePattern.size());
   if (name.empty()) return true;

@@ -21,10 +21,6 @@ constexpr std::uint16_t kHostMachine = EM_AARCH64;
 constexpr std::uint16_t kHostMachine = EM_X86_64;
 #endif
 
-// An address in no function shows this, not the function before it. Both readers print it as it
-// stands.
-constexpr std::string_view kGapName = "[unknown]";
-
 // Perl's pprof asks addr2line for this symbol's address between any two others, and knows the
 // answer by the name: so it has to lie in a section, which is why code sections are a byte longer
 // than their code.

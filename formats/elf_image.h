@@ -20,11 +20,14 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/elf_file.h"
 
 namespace profd {
+
+inline constexpr std::string_view kGapName = "[unknown]";
 
 struct AbsoluteImage {
   std::vector<ElfSymbol> functions;  // sorted, not overlapping

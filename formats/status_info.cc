@@ -66,6 +66,21 @@ json::object unwinding_json(const StatusInfo::Unwinding& unwinding) {
           {"parser_restarts", unwinding.parser_restarts}};
 }
 
+json::object continuous_json(const StatusInfo::Continuous& continuous) {
+  return {{"enabled", continuous.enabled},
+          {"frequency", continuous.frequency_hz},
+          {"window_seconds", continuous.window_seconds},
+          {"windows", continuous.windows},
+          {"objects", continuous.objects},
+          {"disk_bytes", continuous.disk_bytes},
+          {"oldest", continuous.oldest},
+          {"last_written", continuous.last_written},
+          {"waiting", continuous.waiting},
+          {"damaged", continuous.damaged},
+          {"failed", counts_json(continuous.failed)},
+          {"lost_samples", continuous.lost_samples}};
+}
+
 }  // namespace
 
 std::int64_t StatusInfo::Ledger::difference() const {
@@ -146,6 +161,23 @@ Result<void> read_json(const json::value& value, StatusInfo::CpuGaps& out) {
   return JsonFields(value).required("count", out.count).required("seconds", out.seconds).finish();
 }
 
+Result<void> read_json(const json::value& value, StatusInfo::Continuous& out) {
+  return JsonFields(value)
+      .required("enabled", out.enabled)
+      .optional("frequency", out.frequency_hz)
+      .optional("window_seconds", out.window_seconds)
+      .optional("windows", out.windows)
+      .optional("objects", out.objects)
+      .optional("disk_bytes", out.disk_bytes)
+      .optional("oldest", out.oldest)
+      .optional("last_written", out.last_written)
+      .optional("waiting", out.waiting)
+      .optional("damaged", out.damaged)
+      .optional("failed", out.failed)
+      .optional("lost_samples", out.lost_samples)
+      .finish();
+}
+
 Result<void> read_json(const json::value& value, StatusInfo& out) {
   return JsonFields(value)
       .required("version", out.version)
@@ -164,6 +196,7 @@ Result<void> read_json(const json::value& value, StatusInfo& out) {
       .optional("connections", out.connections)
       .optional("cpu_gaps", out.cpu_gaps)
       .optional("unwinding", out.unwinding)
+      .optional("continuous", out.continuous)
       .finish();
 }
 
@@ -184,7 +217,8 @@ std::string to_json(const StatusInfo& status) {
       {"parsers", parsers_json(status.parsers)},
       {"connections", connections_json(status.connections)},
       {"cpu_gaps", {{"count", status.cpu_gaps.count}, {"seconds", status.cpu_gaps.seconds}}},
-      {"unwinding", unwinding_json(status.unwinding)}});
+      {"unwinding", unwinding_json(status.unwinding)},
+      {"continuous", continuous_json(status.continuous)}});
 }
 
 Result<StatusInfo> parse_status_info(std::string_view text) {

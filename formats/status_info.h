@@ -88,6 +88,23 @@ struct StatusInfo {
     friend bool operator==(const CpuGaps&, const CpuGaps&) = default;
   };
 
+  // The windows that are sampled all the time, and those that are kept.
+  struct Continuous {
+    bool enabled = false;
+    std::uint64_t frequency_hz = 0;
+    std::uint64_t window_seconds = 0;
+    std::uint64_t windows = 0;
+    std::uint64_t objects = 0;     // images that they share
+    std::uint64_t disk_bytes = 0;  // of both
+    std::string oldest;            // RFC 3339, UTC: its start; empty: there is none
+    std::string last_written;      // the end of that window
+    std::uint64_t waiting = 0;     // to be written
+    std::uint64_t damaged = 0;     // found so at the start, and set aside
+    CountsByReason failed;         // windows that were not written, or not removed
+    std::uint64_t lost_samples = 0;  // of those that were not written
+    friend bool operator==(const Continuous&, const Continuous&) = default;
+  };
+
   std::string version;
   std::uint32_t pid = 0;
   double uptime_seconds = 0;
@@ -104,6 +121,7 @@ struct StatusInfo {
   Connections connections;
   CpuGaps cpu_gaps;
   Unwinding unwinding;
+  Continuous continuous;
 
   friend bool operator==(const StatusInfo&, const StatusInfo&) = default;
 };
