@@ -2,11 +2,14 @@
 
 BUILD := build
 JOBS := $(shell nproc)
+PREFIX := /usr/local
 
-.PHONY: help packages build check check-asan demo bench fuzz clean
+.PHONY: help packages build install package check check-asan demo bench fuzz clean
 
 help:
 	@echo 'make demo         build profd, profile a sample workload, show what was hot'
+	@echo 'make install      put it below $(PREFIX) (PREFIX=) and into /etc (DESTDIR= goes before both)'
+	@echo 'make package      leave $(BUILD)/package/profd_VERSION_amd64.deb'
 	@echo 'make build        leave $(BUILD)/profd and $(BUILD)/profctl'
 	@echo 'make check        build and run every test (as root, on a kernel with BPF)'
 	@echo 'make check-asan   the same under the address and undefined-behaviour sanitizers'
@@ -19,6 +22,16 @@ packages:
 build: packages
 	@cmake -G Ninja -S . -B $(BUILD) --log-level=WARNING
 	@cmake --build $(BUILD) -j $(JOBS)
+
+# The prefix stands in the unit only, so nothing is compiled again.
+install: build
+	@cmake -S . -B $(BUILD) --log-level=WARNING -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	@cmake --install $(BUILD)
+
+package: build
+	@cmake -S . -B $(BUILD) --log-level=WARNING -DCMAKE_INSTALL_PREFIX=/usr
+	@cd $(BUILD) && cpack -B package
+	lintian --fail-on error,warning $(BUILD)/package/*.deb
 
 check: build
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)

@@ -1,0 +1,69 @@
+# bash completion for profctl. Verbs and options are read from its own --help, so they are always its own.
+
+_profctl_verbs() {
+  profctl --help 2>/dev/null | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]\{1,\}\) .*/\1/p'
+}
+
+_profctl_options() {
+  profctl "$@" --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]+' | sort -u
+}
+
+# The verb, which is the first word that is no option's.
+_profctl_verb() {
+  local i
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case ${COMP_WORDS[i]} in
+    --socket) i=$((i + 1)) ;;
+    -*) ;;
+    *)
+      printf '%s' "${COMP_WORDS[i]}"
+      return
+      ;;
+    esac
+  done
+}
+
+_profctl_words() {
+  case $1 in
+  pids) ps -eo pid= ;;
+  comms) ps -eo comm= | sort -u ;;
+  users) getent passwd | cut -d: -f1 ;;
+  units) systemctl list-units --plain --no-legend --no-pager --all 2>/dev/null | cut -d' ' -f1 ;;
+  sessions) profctl list 2>/dev/null | sed 1d | cut -d' ' -f1 ;;
+  events) printf '%s\n' cpu cpu-clock task-clock cycles page-faults context-switches ;;
+  esac
+}
+
+_profctl() {
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} verb list=
+  COMPREPLY=()
+  verb=$(_profctl_verb)
+  case $before in
+  -o | --output)
+    mapfile -t COMPREPLY < <(compgen -d -- "$word")
+    return
+    ;;
+  --socket)
+    mapfile -t COMPREPLY < <(compgen -f -- "$word")
+    return
+    ;;
+  -p | --pid) list=$(_profctl_words pids) ;;
+  -n | --comm) list=$(_profctl_words comms) ;;
+  -u | --unit) list=$(_profctl_words units) ;;
+  --uid) list=$(_profctl_words users) ;;
+  -e | --event) list=$(_profctl_words events) ;;
+  --) [ "$verb" = record ] && mapfile -t COMPREPLY < <(compgen -c -- "$word") && return ;;
+  *)
+    if [[ $word == -* ]]; then
+      list=$(_profctl_options ${verb:+"$verb"})
+    elif [ -z "$verb" ]; then
+      list=$(_profctl_verbs)
+    elif [ "$verb" = stop ] || [ "$verb" = dump ]; then
+      list=$(_profctl_words sessions)
+    fi
+    ;;
+  esac
+  mapfile -t COMPREPLY < <(compgen -W "$list" -- "$word")
+}
+
+complete -F _profctl profctl
