@@ -55,21 +55,36 @@ bool move_without_replacing(int directory, const char* from, const char* to) {
   return ::linkat(directory, from, directory, to, 0) == 0 && ::unlinkat(directory, from, 0) == 0;
 }
 
+Error unusable(const std::string& what, int error) {
+  return fail(ErrorCode::kIo, what + ": " + std::strerror(error),
+              "give another directory with -o");
+}
+
+bool may_make_files_in(const fs::path& directory) {
+  return ::access(directory.c_str(), W_OK | X_OK) == 0;
+}
+
+// `path` is absent: whether what is there of the way to it lets directories be made.
+Result<void> check_it_can_be_made(const fs::path& path) {
+  std::error_code error;
+  fs::path above = fs::absolute(path, error).parent_path();
+  while (!fs::exists(above, error) && above.has_relative_path()) above = above.parent_path();
+  if (!fs::is_directory(above, error)) return unusable("could not make " + path.string(), ENOTDIR);
+  if (!may_make_files_in(above)) return unusable("could not make " + path.string(), errno);
+  return {};
+}
+
 }  // namespace
 
 Result<void> OutputDirectory::check(const fs::path& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
-    if (errno == ENOENT) return {};
-    return fail(ErrorCode::kIo, "could not look at " + path.string() + ": " + std::strerror(errno),
-                "give another directory with -o");
+    if (errno != ENOENT) return unusable("could not look at " + path.string(), errno);
+    return check_it_can_be_made(path);
   }
   if (!S_ISDIR(info.st_mode)) return is_there(path);
   if (is_taken(path / "session.json")) return is_there(path / "session.json");
-  if (::access(path.c_str(), W_OK | X_OK) != 0) {
-    return fail(ErrorCode::kIo, "could not write to " + path.string() + ": " + std::strerror(errno),
-                "give another directory with -o");
-  }
+  if (!may_make_files_in(path)) return unusable("could not write to " + path.string(), errno);
   return {};
 }
 

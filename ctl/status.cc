@@ -14,8 +14,8 @@ void print_ledger(const StatusInfo& status, std::ostream& out) {
       << " idle + " << ledger.filtered << " filtered + " << sum_of(ledger.lost) << " lost";
   out << (ledger.difference() == 0 ? "" : ", difference " + std::to_string(ledger.difference()));
   out << "\n           " << status.received << " received, " << status.outside_namespace
-      << " outside profd's PID namespace, about " << status.skipped_estimate
-      << " skipped by the kernel\n";
+      << " outside profd's PID namespace; about " << status.skipped_estimate
+      << " ticks did not come, most from idle CPUs\n";
   for (const auto& [reason, count] : ledger.lost) {
     out << "lost       " << count << " " << printable(reason) << "\n";
   }
@@ -45,7 +45,7 @@ void print_unwinding(const StatusInfo::Unwinding& unwinding, std::ostream& out) 
   if (!unwinding.incomplete.empty()) out << ", the rest " << counts_text(unwinding.incomplete);
   out << "\n           " << unwinding.late.done << " unwound late, " << unwinding.late.waiting
       << " waiting, " << unwinding.late.given_up << " given up\n"
-      << "tables     " << tables.count << " of " << tables.files << " files, " << tables.rows
+      << "tables     " << tables.count << " for " << tables.files << " files, " << tables.rows
       << " rows, " << bytes_text(tables.bytes) << " of at most " << bytes_text(tables.cap_bytes)
       << "; " << tables.loading << " loading, " << tables.evicted << " evicted\n";
   if (!tables.refused.empty()) out << "no table   " << counts_text(tables.refused) << "\n";

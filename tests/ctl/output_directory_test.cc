@@ -135,5 +135,18 @@ TEST_F(OutputDirectoryTest, CheckRefusesWhatCanNotBeWrittenTo) {
   EXPECT_THAT(checked.error().message, HasSubstr("session.json"));
 }
 
+TEST_F(OutputDirectoryTest, CheckRefusesWhatCanNotBeMade) {
+  EXPECT_TRUE(OutputDirectory::check(out_ / "deep" / "below"));
+  ASSERT_EQ(::mount("none", directory_.path().c_str(), "tmpfs", MS_RDONLY, ""), 0) << "needs root";
+  for (const fs::path& path : {out_, out_ / "deep" / "below"}) {
+    const auto checked = OutputDirectory::check(path);
+    ASSERT_FALSE(checked);
+    EXPECT_EQ(checked.error().code, ErrorCode::kIo);
+    EXPECT_THAT(checked.error().message, HasSubstr("could not make " + path.string()));
+    EXPECT_THAT(checked.error().message, HasSubstr("Read-only"));
+  }
+  EXPECT_EQ(::umount(directory_.path().c_str()), 0);
+}
+
 }  // namespace
 }  // namespace profd
