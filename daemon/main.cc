@@ -210,6 +210,7 @@ boost::asio::awaitable<bool> run_until_signal(Serving serving) {
   }
   spdlog::info("ending on signal {}", signal);
   serving.manager.stopping();
+  serving.sessions.end_history_requests();
   co_await serving.server.stop();
   co_return co_await serving.sessions.shut_down();
 }

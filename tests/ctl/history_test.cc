@@ -1,0 +1,200 @@
+// profctl's verbs of the history, against the real control server with a service that has windows.
+
+#include <time.h>
+
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include "ctl/options.h"
+#include "tests/ctl/a_result.h"
+#include "tests/ctl/ran.h"
+#include "tests/daemon/running_server.h"
+
+namespace profd {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+const std::string kId(64, 'c');
+
+ProcessShare process(const std::string& comm, double cpu_percent) {
+  ProcessShare share;
+  share.cpu_percent = cpu_percent;
+  share.pid = 812;
+  share.comm = comm;
+  share.samples = 114;
+  share.user_samples = 100;
+  share.complete_samples = 99;
+  return share;
+}
+
+WindowShares window() {
+  WindowShares window;
+  window.window = "20260102T140500Z";
+  window.started = "2026-01-02T14:05:00Z";
+  window.seconds = 60;
+  window.samples = 120;
+  window.lost = {{"ring_full", 2}};
+  window.processes = {process("nginx", 10), process("evil\x1b[31m", 0.5), process("c", 0.25),
+                      process("d", 0)};
+  window.processes[0].unit = "nginx.service";
+  window.processes[1].container = kId;
+  window.processes[2].unit = "bad\nunit";
+  return window;
+}
+
+class HistoryTest : public ::testing::Test {
+ protected:
+  HistoryTest() {
+    ::setenv("TZ", "Europe/Berlin", 1);
+    ::tzset();
+    give_a_result(service_);
+    service_.windows.windows = {window()};
+  }
+  ~HistoryTest() override {
+    ::unsetenv("TZ");
+    ::tzset();
+  }
+
+  Ran run(const std::vector<std::string>& arguments) {
+    return run_with_socket(server_.socket(), arguments);
+  }
+
+  FakeService service_;
+  RunningServer server_{service_};
+  TemporaryDirectory directory_;
+  fs::path out_ = directory_.path() / "out";
+};
+
+TEST_F(HistoryTest, PsIsATableInLocalTime) {
+  const Ran ran = run({"ps"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out,
+            "2026-01-02 15:05:00, 1 min: 120 samples, 2 lost\n\n"
+            "CPU     PID  COMMAND     UNIT           CONTAINER     SAMPLES  COMPLETE\n"
+            "10.0 %  812  nginx       nginx.service  -             114      99.0 %\n"
+            "0.5 %   812  evil?[31m   -              cccccccccccc  114      99.0 %\n"
+            "0.2 %   812  c           bad?unit       -             114      99.0 %\n"
+            "0.0 %   812  d           -              -             114      99.0 %\n");
+}
+
+TEST_F(HistoryTest, PsIsCutToANumberAUnitOrAContainer) {
+  const auto shown = [this](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"ps", "--json"});
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    std::vector<std::string> comms;
+    for (const ProcessShare& share : parse_window_shares(ran.out)->processes) {
+      comms.push_back(share.comm);
+    }
+    return comms;
+  };
+  EXPECT_THAT(shown({}), SizeIs(4));
+  EXPECT_THAT(shown({"-n", "1"}), ElementsAre("nginx"));
+  EXPECT_THAT(shown({"-u", "nginx"}), ElementsAre("nginx"));
+  EXPECT_THAT(shown({"-c", "cccc"}), ElementsAre("evil\x1b[31m"));
+  EXPECT_THAT(shown({"-u", "none"}), IsEmpty());
+}
+
+TEST_F(HistoryTest, HistoryShowsTheHottestOfEachWindow) {
+  service_.windows.left_out = 7;
+  const Ran ran = run({"history", "--last", "1h", "-n", "5"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out,
+            "STARTED              LASTED  SAMPLES  LOST  HOTTEST\n"
+            "2026-01-02 15:05:00  1 min   120      2     nginx 10.0 %, evil?[31m 0.5 %, c 0.2 %\n");
+  EXPECT_THAT(ran.err, HasSubstr("7 older windows"));
+  ASSERT_THAT(service_.asked, SizeIs(1));
+  EXPECT_EQ(service_.asked[0].limit, 5u);
+  EXPECT_EQ(run({"history", "--json"}).out, to_json(service_.windows) + "\n");
+}
+
+TEST_F(HistoryTest, AnExportIsFetchedLikeAnyResult) {
+  const Ran ran = run({"export", "--since", "2026-01-02 15:05", "--until", "@1767362760", "-u",
+                       "nginx", "-c", "cc", "-p", "7", "-o", out_});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(fs::exists(out_ / "work.2.prof"));
+  EXPECT_TRUE(fs::exists(out_ / "session.json"));
+  ASSERT_THAT(service_.exported, SizeIs(1));
+  ExportRequest expected;
+  expected.range = {.since_ms = 1'767'362'700'000, .until_ms = 1'767'362'760'000};
+  expected.target.pids = {7};
+  expected.target.units = {"nginx.service"};
+  expected.target.containers = {"cc"};
+  EXPECT_EQ(service_.exported[0], expected);
+  EXPECT_EQ(service_.calls.back(), "remove 5f2c01ab");
+}
+
+TEST_F(HistoryTest, TheLastMinutesEndNow) {
+  const auto before = static_cast<std::uint64_t>(::time(nullptr)) * 1000;
+  EXPECT_EQ(run({"export", "--last", "10m", "-o", out_}).code, 0);
+  const auto after = static_cast<std::uint64_t>(::time(nullptr)) * 1000 + 1000;
+  ASSERT_THAT(service_.exported, SizeIs(1));
+  EXPECT_GE(service_.exported[0].range.since_ms, before - 600'000);
+  EXPECT_LE(service_.exported[0].range.since_ms, after - 600'000);
+  EXPECT_EQ(service_.exported[0].range.until_ms, TimeRange::kEndMs);
+}
+
+TEST_F(HistoryTest, TheDaemonsErrorsAreTold) {
+  service_.error = fail(ErrorCode::kNotFound, "continuous mode has kept no window", "switch it on");
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"ps"}, {"history"}, {"export", "--last", "1h", "-o", out_}}) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, kExitNotFound);
+    EXPECT_EQ(ran.err, "profctl: continuous mode has kept no window\nhint: switch it on\n");
+    EXPECT_EQ(ran.out, "");
+  }
+  EXPECT_FALSE(fs::exists(out_));
+}
+
+TEST(HistoryOptions, WhatMakesNoSenseIsOneCauseAndAHint) {
+  using Words = std::vector<std::string>;
+  const std::pair<Words, const char*> table[] = {
+      {{"export"}, "time"},
+      {{"export", "-o", "x"}, "time"},
+      {{"export", "--last", "soon"}, "soon"},
+      {{"export", "--last", "0"}, "0"},
+      {{"export", "--last", ""}, "\"\""},
+      {{"export", "--since", "14:61"}, "14:61"},
+      {{"export", "--last", "1h", "--since", "now"}, "--last"},
+      {{"export", "--since", "now", "--until", "yesterday"}, "range"},
+      {{"export", "--last", "1h", "-p", "x"}, "\"x\""},
+      {{"history", "-n", "0"}, "\"0\""},
+      {{"history", "-n", "1001"}, "1001"},
+      {{"history", "--since", ""}, "\"\""},
+      {{"ps", "-n", "all"}, "all"},
+      {{"ps", "--since", "now"}, "--since"},
+      {{"export", "--last", "1h", "--", "ls"}, "--"},
+  };
+  for (const auto& [words, named] : table) {
+    const auto result = parse_options(words);
+    ASSERT_FALSE(result) << ::testing::PrintToString(words);
+    EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(result.error().message, HasSubstr(named)) << ::testing::PrintToString(words);
+    EXPECT_NE(result.error().hint, "") << ::testing::PrintToString(words);
+  }
+}
+
+TEST(HistoryOptions, UnitsAndContainersAreTargetsOfSessionsToo) {
+  const auto parsed =
+      parse_options({"start", "-u", "nginx", "--unit", "a.scope", "--container", "4f0c"});
+  ASSERT_TRUE(parsed);
+  const TargetRequest& target = std::get<Options>(*parsed).request.target;
+  EXPECT_THAT(target.units, ElementsAre("nginx.service", "a.scope"));
+  EXPECT_THAT(target.containers, ElementsAre("4f0c"));
+}
+
+}  // namespace
+}  // namespace profd
