@@ -38,6 +38,7 @@ std::chrono::system_clock::time_point to_time(std::uint64_t nanoseconds_since_ep
 
 json::object profile_json(const WindowProfile& profile) {
   json::object object{{"path", profile.path}, {"cgroup", profile.cgroup}};
+  if (profile.user) object.emplace("user", *profile.user);
   if (profile.owner) {
     object.emplace("uid", profile.owner->uid);
     object.emplace("gid", profile.owner->gid);
@@ -76,6 +77,7 @@ Result<void> read_json(const json::value& value, WindowProfile& out) {
   auto read = JsonFields(value)
                   .required("path", out.path)
                   .required("cgroup", out.cgroup)
+                  .optional("user", out.user)
                   .optional("uid", uid)
                   .optional("gid", gid)
                   .finish();

@@ -30,6 +30,8 @@ namespace profd {
 struct WindowProfile {
   std::string path;                   // as in session.json
   std::optional<ProcessOwner> owner;  // none: root's and the group profd's alone
+  // The real uid; none: unknown.
+  std::optional<std::uint32_t> user = std::nullopt;
   std::string cgroup;                 // below the cgroup v2 mount; empty: unknown
 
   friend bool operator==(const WindowProfile&, const WindowProfile&) = default;

@@ -43,7 +43,7 @@ void WindowTarget::apply(WindowView& view) {
 
 bool WindowTarget::is_named(const ProfileSummary& summary, const WindowProfile& profile) const {
   if (contains(target_.pids, summary.pid) || contains(target_.comms, summary.comm)) return true;
-  if (profile.owner && contains(target_.uids, profile.owner->uid)) return true;
+  if (profile.user && contains(target_.uids, *profile.user)) return true;
   return std::ranges::any_of(target_.cgroups, [&profile](const std::string& cgroup) {
     return !profile.cgroup.empty() && is_below(profile.cgroup, cgroup);
   });

@@ -1,9 +1,8 @@
 // Which profiles of the windows of continuous mode a target means.
 //
-// A target's terms are any of them, as for sessions. Users are those whose processes they wholly
-// were (ProcessOwner); children of pids are not followed. A unit or container of a name that others
-// can choose too (formats/cgroup_path.h) counts in those windows only in which the system had none
-// of it. Any thread.
+// A target's terms are any of them, as for sessions; children of pids are not followed. A unit or
+// container of a name that others can choose too (formats/cgroup_path.h) counts in those windows
+// only in which the system had none of it. Any thread.
 
 #pragma once
 

@@ -25,6 +25,10 @@ constexpr int kIoPriorityOfThread = 1;    // IOPRIO_WHO_PROCESS
 constexpr int kIdleIoPriority = 3 << 13;  // IOPRIO_CLASS_IDLE << IOPRIO_CLASS_SHIFT
 constexpr std::size_t kMaxEntries = 20'000;
 
+std::optional<std::uint32_t> user_of(const ProcessImage& image) {
+  return image.identified ? std::optional(image.uid) : std::nullopt;
+}
+
 // Who the profiles belong to, in the order of the snapshot, which is that of the summary.
 std::vector<WindowProfile> profiles_of(const SessionSnapshot& snapshot,
                                        const SessionSummary& summary) {
@@ -33,6 +37,7 @@ std::vector<WindowProfile> profiles_of(const SessionSnapshot& snapshot,
     const ProcessSnapshot& process = snapshot.processes[i];
     profiles.push_back({.path = summary.profiles[i].path,
                         .owner = process.samples.owner,
+                        .user = user_of(process.image),
                         .cgroup = process.image.cgroup});
   }
   return profiles;

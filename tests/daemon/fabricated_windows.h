@@ -24,6 +24,7 @@ struct FabricatedProfile {
   std::uint32_t pid = 7;
   std::string comm = "work";
   std::optional<ProcessOwner> owner;
+  std::optional<std::uint32_t> user = 0;
   std::string cgroup;
   Profile profile;
 };
@@ -99,7 +100,7 @@ class FabricatedWindows {
       const ProfileSummary one = summary_of(profile, summary.profiles.size());
       summary.ledger.written += one.samples;
       record.profiles.push_back(
-          {.path = one.path, .owner = profile.owner, .cgroup = profile.cgroup});
+          {.path = one.path, .owner = profile.owner, .user = profile.user, .cgroup = profile.cgroup});
       (void)scratch_.write(directory + one.path, encode_gperftools(profile.profile));
       summary.profiles.push_back(one);
     }

@@ -274,7 +274,7 @@ TEST_F(WindowHistoryTest, TargetsAreFoundByTheirCgroups) {
   const auto in = [this](std::uint32_t pid, const std::string& comm, const std::string& cgroup) {
     FabricatedProfile profile = hot(pid, comm, 1);
     profile.cgroup = cgroup;
-    if (pid == 3) profile.owner = kOfAlice;
+    if (pid == 3) profile.user = 4001;
     return profile;
   };
   windows_.add(minute(0),
