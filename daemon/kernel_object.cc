@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include <malloc.h>
-
 #include "daemon/file_io.h"
 #include "daemon/kernel_release.h"
 #include "daemon/safe_name.h"
@@ -124,7 +122,6 @@ bool KernelObject::refresh_symbols() {
   if (!text) return false;
   Result<KernelSymbols> symbols = KernelSymbols::parse(std::move(*text));
   if (symbols && !symbols->empty()) symbols_ = std::move(*symbols);
-  ::malloc_trim(0);  // parsing takes thrice the memory of what stays
   return symbols_.has_value();
 }
 

@@ -1,5 +1,6 @@
 // profd: reads its options, makes its parts in the order in which they need each other, runs.
 
+#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -126,6 +127,13 @@ int print_check(bool as_json) {
     if (!point.hint.empty()) std::printf("%-8s %-16s %s\n", "", "", point.hint.c_str());
   }
   return worst_state(report) == CheckState::kFatal ? kExitHostLacksFeature : 0;
+}
+
+// Buffers that grow to some MiB for a moment (symbols, tables, profiles) go back to the system at
+// once: glibc would keep up to 32 MiB of them for each thread.
+void keep_memory_low() {
+  constexpr int kLargeBytes = 128 * 1024;
+  ::mallopt(M_MMAP_THRESHOLD, kLargeBytes);
 }
 
 // Each mapped file that was sampled stays open until its session ends.
@@ -304,6 +312,7 @@ int run(const Options& options) {
   set_up_log(config.config().log_level);
   if (!host_is_fit()) return kExitHostLacksFeature;
   raise_open_files_limit();
+  keep_memory_low();
   return serve_within_locks(config);
 }
 
