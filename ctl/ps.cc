@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -38,7 +39,7 @@ std::vector<std::string> row_of(const ProcessShare& process) {
 }
 
 void print_processes(const WindowShares& window, std::ostream& out) {
-  out << started_text(window) << ", " << duration_text(window.seconds) << ": " << window.samples
+  out << started_text(window) << ", " << duration_text(std::round(window.seconds)) << ": " << window.samples
       << " samples, " << sum_of(window.lost) << " lost\n\n";
   std::vector<std::vector<std::string>> rows{
       {"CPU", "PID", "COMMAND", "UNIT", "CONTAINER", "SAMPLES", "COMPLETE"}};

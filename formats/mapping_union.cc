@@ -74,22 +74,27 @@ std::vector<ProfileMapping> MappingUnion::lines() const {
   for (const auto& [start, piece] : pieces_) {
     lines.push_back({start, piece.limit, piece.file_offset, piece.path});
   }
-  std::ranges::stable_partition(
-      lines, [this](const ProfileMapping& line) { return line.path == executable_; });
+  std::stable_partition(lines.begin(), lines.end(),
+                        [this](const ProfileMapping& line) { return line.path == executable_; });
   return lines;
 }
 
-// For all of them, should each have to move. No real process comes near.
+// For all of them, should each have to move. No real process comes near, and none has addresses up
+// there.
 bool MappingUnion::has_room_for(std::span<const ProfileMapping> mappings) const {
-  const std::uint64_t taken =
-      pieces_.empty() ? next_free_ : std::max(next_free_, std::prev(pieces_.end())->second.limit);
-  if (taken >= kMovedLimit) return false;
-  std::uint64_t room = kMovedLimit - taken;
+  std::uint64_t end = next_free_;
+  if (!pieces_.empty()) end = std::max(end, std::prev(pieces_.end())->second.limit);
   for (const ProfileMapping& mapping : mappings) {
-    const std::uint64_t bytes = mapping.limit - mapping.start;
     if (is_kernel(mapping)) continue;
-    if (bytes == 0 || bytes >= room || room - bytes < kGapBytes) return false;
-    room -= bytes + kGapBytes;
+    if (mapping.limit <= mapping.start || mapping.limit > kMovedLimit) return false;
+    end = std::max(end, mapping.limit);
+  }
+  std::uint64_t room = kMovedLimit - std::min(end, kMovedLimit);
+  for (const ProfileMapping& mapping : mappings) {
+    const std::uint64_t bytes = mapping.limit - mapping.start + kGapBytes;
+    if (is_kernel(mapping)) continue;
+    if (bytes > room) return false;
+    room -= bytes;
   }
   return true;
 }
@@ -140,8 +145,13 @@ void MappingUnion::unite(const ProfileMapping& mapping) {
 void MappingUnion::skip_taken(std::uint64_t bytes) {
   for (;;) {
     const auto [first, end] = overlapped_by(next_free_, next_free_ + bytes);
-    if (first == end) return;
-    next_free_ = std::prev(end)->second.limit + kGapBytes;
+    if (first != end) {
+      next_free_ = std::prev(end)->second.limit + kGapBytes;
+    } else if (has_unmapped_in(next_free_, next_free_ + bytes)) {
+      next_free_ += kGapBytes;
+    } else {
+      return;
+    }
   }
 }
 

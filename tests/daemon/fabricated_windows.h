@@ -99,8 +99,10 @@ class FabricatedWindows {
     for (const FabricatedProfile& profile : profiles) {
       const ProfileSummary one = summary_of(profile, summary.profiles.size());
       summary.ledger.written += one.samples;
-      record.profiles.push_back(
-          {.path = one.path, .owner = profile.owner, .user = profile.user, .cgroup = profile.cgroup});
+      record.profiles.push_back({.path = one.path,
+                                 .owner = profile.owner,
+                                 .user = profile.user,
+                                 .cgroup = profile.cgroup});
       (void)scratch_.write(directory + one.path, encode_gperftools(profile.profile));
       summary.profiles.push_back(one);
     }
