@@ -8,7 +8,7 @@ PREFIX := /usr/local
 
 help:
 	@echo 'make demo         build profd, profile a sample workload, show what was hot'
-	@echo 'make install      put it below $(PREFIX) (PREFIX=) and into /etc (DESTDIR= goes before both)'
+	@echo 'make install      put it below PREFIX=$(PREFIX) and into /etc (DESTDIR= goes before both)'
 	@echo 'make package      leave $(BUILD)/package/profd_VERSION_amd64.deb'
 	@echo 'make build        leave $(BUILD)/profd and $(BUILD)/profctl'
 	@echo 'make check        build and run every test (as root, on a kernel with BPF)'
@@ -23,13 +23,10 @@ build: packages
 	@cmake -G Ninja -S . -B $(BUILD) --log-level=WARNING
 	@cmake --build $(BUILD) -j $(JOBS)
 
-# The prefix stands in the unit only, so nothing is compiled again.
 install: build
-	@cmake -S . -B $(BUILD) --log-level=WARNING -DCMAKE_INSTALL_PREFIX=$(PREFIX)
-	@cmake --install $(BUILD)
+	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 package: build
-	@cmake -S . -B $(BUILD) --log-level=WARNING -DCMAKE_INSTALL_PREFIX=/usr
 	@cd $(BUILD) && cpack -B package
 	lintian --fail-on error,warning $(BUILD)/package/*.deb
 

@@ -20,11 +20,9 @@ add_custom_command(OUTPUT ${installed_docs}/changelog.gz DEPENDS ${PROJECT_SOURC
                    COMMAND sh -c "${GZIP} -9n <'${PROJECT_SOURCE_DIR}/packaging/debian/changelog' >'${installed_docs}/changelog.gz'")
 add_custom_target(docs ALL DEPENDS ${man_pages} ${installed_docs}/changelog.gz)
 
-configure_file(${PROJECT_SOURCE_DIR}/systemd/profd.service.in ${PROJECT_BINARY_DIR}/systemd/profd.service @ONLY)
-
 install(TARGETS profd DESTINATION ${CMAKE_INSTALL_SBINDIR})
 install(TARGETS profctl DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES ${PROJECT_BINARY_DIR}/systemd/profd.service systemd/profd.socket DESTINATION lib/systemd/system)
+install(FILES systemd/profd.service systemd/profd.socket DESTINATION lib/systemd/system)
 install(FILES systemd/profd.sysusers DESTINATION lib/sysusers.d RENAME profd.conf)
 install(FILES systemd/profd.tmpfiles DESTINATION lib/tmpfiles.d RENAME profd.conf)
 install(FILES systemd/profd.toml DESTINATION /etc/profd)
