@@ -25,6 +25,14 @@ system_clock::time_point to_time(std::uint64_t ms) {
   return system_clock::time_point(std::chrono::milliseconds(static_cast<std::int64_t>(ms)));
 }
 
+// Windows end some milliseconds late: one before the range is not in it for that.
+bool is_in_range(const WindowInfo& window, system_clock::time_point since,
+                 system_clock::time_point until) {
+  constexpr int kEnough = 10;  // a tenth of the shorter one
+  const auto shared = std::min(window.end, until) - std::max(window.start, since);
+  return shared * kEnough > std::min(window.end - window.start, until - since);
+}
+
 // Reads windows one after the other.
 class ListJob {
  public:
@@ -152,9 +160,11 @@ boost::asio::awaitable<Result<typename Job::Value>> WindowHistory::run(Caller ca
 
 Result<std::vector<std::string>> WindowHistory::names_in(const TimeRange& range) const {
   if (windows_.windows().empty()) return nothing_kept();
+  const system_clock::time_point since = to_time(range.since_ms);
+  const system_clock::time_point until = to_time(range.until_ms);
   std::vector<std::string> names;
-  for (WindowInfo& window : windows_.between(to_time(range.since_ms), to_time(range.until_ms))) {
-    names.push_back(std::move(window.name));
+  for (WindowInfo& window : windows_.between(since, until)) {
+    if (is_in_range(window, since, until)) names.push_back(std::move(window.name));
   }
   return names;
 }

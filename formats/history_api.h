@@ -2,8 +2,9 @@
 // the CPU in the last one, and which of them are to become one result. docs/api.md is the
 // description.
 //
-// Times are milliseconds since 1970, UTC; a range holds every window that shares some time with
-// [since, until). Requests refuse members that they do not know, answers skip them.
+// Times are milliseconds since 1970, UTC. A range [since, until) holds every window that shares
+// with it more than a tenth of the shorter of the two. Requests refuse members that they do not
+// know, answers skip them.
 
 #pragma once
 

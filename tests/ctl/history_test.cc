@@ -96,9 +96,10 @@ TEST_F(HistoryTest, PsIsCutToANumberAUnitOrAContainer) {
     const Ran ran = run(arguments);
     EXPECT_EQ(ran.code, 0) << ran.err;
     std::vector<std::string> comms;
-    for (const ProcessShare& share : parse_window_shares(ran.out)->processes) {
-      comms.push_back(share.comm);
-    }
+    const auto window = parse_window_shares(ran.out);
+    EXPECT_TRUE(window) << ran.out;
+    if (!window) return comms;
+    for (const ProcessShare& share : window->processes) comms.push_back(share.comm);
     return comms;
   };
   EXPECT_THAT(shown({}), SizeIs(4));

@@ -255,6 +255,8 @@ TEST_F(WindowHistoryTest, ARangeHoldsTheWindowsThatShareTimeWithIt) {
                         {minutes(1, 2), 2},
                         {{kStartMs + 30'000, kStartMs + 90'000}, 2},
                         {{kStartMs + kMinuteMs - 1, kStartMs + kMinuteMs}, 1},
+                        {{kStartMs + kMinuteMs - 5, kStartMs + 2 * kMinuteMs - 5}, 1},
+                        {{kStartMs + kMinuteMs - 5'000, kStartMs + kMinuteMs + 5'000}, 2},
                         {{kStartMs + kMinuteMs, kStartMs + kMinuteMs + 1}, 1},
                         {{0, TimeRange::kEndMs}, 4}}) {
     const auto result = export_as(kRoot, {.range = c.range, .target = {}});
