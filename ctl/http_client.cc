@@ -99,6 +99,15 @@ Result<HttpAnswer> HttpClient::request(http::verb method, const std::string& tar
   request.set(http::field::host, "profd");
   request.body() = body;
   request.prepare_payload();
+  bool taken = true;
+  auto answer = try_request(request, limits, taken);
+  if (answer || taken) return answer;
+  if (auto connected = connect(); !connected) return connected.error();
+  return try_request(request, limits, taken);
+}
+
+Result<HttpAnswer> HttpClient::try_request(const Request& request, const Limits& limits,
+                                           bool& taken) {
   // A server that turns us away answers without reading: its answer counts more than our failed
   // write.
   const error_code sent = send(request, limits);
@@ -108,6 +117,7 @@ Result<HttpAnswer> HttpClient::request(http::verb method, const std::string& tar
   last_used_ = std::chrono::steady_clock::now();
   error_code ignored;
   if (received || !parser.get().keep_alive()) socket_.close(ignored);
+  taken = !received || sent != asio::error::broken_pipe;
   if (received) return explain(received, limits);
   return HttpAnswer{parser.get().result_int(), std::move(parser.get().body())};
 }

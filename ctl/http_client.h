@@ -1,8 +1,10 @@
 // HTTP/1.1 on a UNIX socket, one request at a time, blocking, with a time limit on every step.
 //
 // The connection is kept between requests and renewed when it was idle for longer than a server
-// keeps one. Errors: kUnavailable when nobody listens, answers in time, or stays until the answer's
-// end; kMalformed for an answer that is no HTTP or breaks its own lengths.
+// keeps one. One that the server gives up before it has taken the request, as it does when it ends,
+// is renewed too: over a restart, with a socket that the service manager holds, nothing is lost.
+// Errors: kUnavailable when nobody listens, answers in time, or stays until the answer's end;
+// kMalformed for an answer that is no HTTP or breaks its own lengths.
 
 #pragma once
 
@@ -43,6 +45,9 @@ class HttpClient {
  private:
   using Request = boost::beast::http::request<boost::beast::http::string_body>;
   using Parser = boost::beast::http::response_parser<boost::beast::http::string_body>;
+
+  // One try. `taken` says whether the server may have taken the request.
+  Result<HttpAnswer> try_request(const Request& request, const Limits& limits, bool& taken);
 
   Result<void> connect();
   boost::system::error_code send(const Request& request, const Limits& limits);
