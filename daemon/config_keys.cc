@@ -112,7 +112,7 @@ Result<void> read_ring_bytes(const toml::node& node, std::uint64_t& value) {
 std::string quoted(const std::string& text) {
   const toml::value<std::string> value(text);
   std::ostringstream out;
-  out << toml::toml_formatter(value);
+  out << toml::toml_formatter(value, toml::format_flags::none);
   return out.str();
 }
 
