@@ -100,8 +100,9 @@ Outcome<Job> take_turn(std::unique_ptr<Job> job, Parser& parser) {
 }
 
 Error nothing_kept() {
-  return fail(ErrorCode::kNotFound, "continuous mode has kept no window",
-              "switch it on in /etc/profd/profd.toml: [continuous] enabled = true");
+  return fail(ErrorCode::kNotFound, "continuous mode has kept no window yet",
+              "wait for the end of the first one, or switch it on in /etc/profd/profd.toml: "
+              "[continuous] enabled = true");
 }
 
 SessionInfo info_of_export(const Caller& caller, const ExportRequest& request) {
