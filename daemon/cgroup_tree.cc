@@ -120,7 +120,8 @@ void CgroupTree::walk() {
     const std::string above = std::move(queue.front());
     queue.pop_front();
     for (const std::string& name : children_of(mount_ + above)) {
-      std::string path = above + "/" + name;
+      std::string path = above;
+      path.append("/").append(name);
       if (path.size() > kMaxPathBytes || paths_.size() == kMaxCgroups) break;
       (delegates_names(path) ? delegated : system).push_back(path);
       paths_.push_back(std::move(path));
