@@ -38,7 +38,7 @@ check-asan: packages
 	@cmake -G Ninja -S . -B $(BUILD)-asan --log-level=WARNING -DCMAKE_BUILD_TYPE=Debug \
 	  -DCMAKE_CXX_FLAGS='-O1 -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all'
 	@cmake --build $(BUILD)-asan -j $(JOBS)
-	ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS) -LE lint
+	ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS) -LE 'lint|package'
 
 demo: build
 	@tests/demo/run $(BUILD)
