@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <spdlog/spdlog.h>
+
+#include "daemon/log_text.h"
 #include "daemon/sessions.h"
 
 namespace profd {
@@ -29,6 +32,10 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::export_windows(Caller calle
   auto operation = history_->make_export(caller, std::move(request), store_.directory(), max_bytes);
   Result<StoredResult> stored = co_await std::move(operation);
   if (!stored) co_return stored.error();
+  const TargetRequest& target = stored->session.target;
+  spdlog::info("history exported by uid {}: {}, {} samples", caller.uid,
+               target.empty() ? "all" : log_text(profd::describe(target)),
+               stored->info.summary.ledger.written);
   ResultInfo info = stored->info;
   store_.adopt(std::move(*stored));
   co_return info;
