@@ -142,18 +142,20 @@ TemporaryDirectory::~TemporaryDirectory() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-Daemon::Daemon() { start(); }
+Daemon::Daemon(Options options) : options_(std::move(options)) { start(); }
 
 Daemon::~Daemon() {
   if (process_ && process_->running()) stop(SIGTERM);
 }
 
 Args Daemon::command() const {
-  return {PROFD_BINARY, "--socket", socket(), "--state-dir", state()};
+  Args command{PROFD_BINARY, "--socket", socket(), "--state-dir", state()};
+  command.insert(command.end(), options_.arguments.begin(), options_.arguments.end());
+  return command;
 }
 
 void Daemon::start() {
-  process_ = std::make_unique<Process>(command());
+  process_ = std::make_unique<Process>(command(), options_.process);
   const bool answers = eventually([this] { return profctl({"status"}).status == 0; });
   if (!answers) {
     ADD_FAILURE() << "profd does not answer; its log:\n" << process_->err();

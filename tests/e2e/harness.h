@@ -82,7 +82,12 @@ class TemporaryDirectory {
 // answers.
 class Daemon {
  public:
-  Daemon();
+  struct Options {
+    Args arguments;            // beside those for its socket and state
+    Process::Options process;  // how it is run
+  };
+  Daemon() : Daemon(Options()) {}
+  explicit Daemon(Options options);
   ~Daemon();
 
   [[nodiscard]] const std::filesystem::path& directory() const { return directory_.path(); }
@@ -102,6 +107,7 @@ class Daemon {
   [[nodiscard]] StatusInfo status() const;
 
  private:
+  Options options_;
   TemporaryDirectory directory_;
   std::unique_ptr<Process> process_;
 };

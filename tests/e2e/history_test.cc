@@ -1,0 +1,236 @@
+// The history as its users meet it: a daemon that keeps windows of 2 s, and what profctl shows and
+// exports of them.
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include "formats/gperftools_reader.h"
+#include "formats/history_api.h"
+#include "tests/e2e/harness.h"
+
+namespace profd::e2e {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::Field;
+using ::testing::Ge;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+constexpr uid_t kNobody = 65534;
+
+std::string slurp(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::filesystem::path written(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream(path) << text;
+  return path;
+}
+
+// Below the cgroup v2 mount, with the processes that are started in it.
+class TestUnit {
+ public:
+  TestUnit() : name_("profd-test-" + std::to_string(::getpid()) + ".service") {
+    const bool unified = std::filesystem::exists("/sys/fs/cgroup/cgroup.procs");
+    path_ = std::string(unified ? "/sys/fs/cgroup/" : "/sys/fs/cgroup/unified/") + name_;
+    std::filesystem::create_directory(path_);
+  }
+  TestUnit(const TestUnit&) = delete;
+  TestUnit& operator=(const TestUnit&) = delete;
+  // A killed process leaves its cgroup a little after it was reaped.
+  ~TestUnit() {
+    EXPECT_TRUE(eventually([this] { return ::rmdir(path_.c_str()) == 0; }));
+  }
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] Process::Options inside() const {
+    Process::Options options;
+    options.before_exec = [procs = path_ / "cgroup.procs"] { std::ofstream(procs) << ::getpid(); };
+    return options;
+  }
+
+ private:
+  std::string name_;
+  std::filesystem::path path_;
+};
+
+class HistoryTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] History history(const Process::Options& as = {}) const {
+    const Ended shown = daemon_.profctl({"history", "--json"}, as);
+    const auto history = parse_history(shown.out);
+    return history ? *history : History();
+  }
+
+  // How many windows have samples of `comm`.
+  [[nodiscard]] std::size_t windows_with(const std::string& comm) const {
+    const History all = history();
+    return static_cast<std::size_t>(
+        std::ranges::count_if(all.windows, [&comm](const WindowShares& window) {
+          return std::ranges::find(window.processes, comm, &ProcessShare::comm) !=
+                 window.processes.end();
+        }));
+  }
+
+  void wait_for_windows_with(const std::string& comm, std::size_t count) const {
+    EXPECT_TRUE(eventually([&] { return windows_with(comm) >= count; })) << comm;
+  }
+
+  // What the windows themselves say, as they lie on the disk.
+  [[nodiscard]] std::uint64_t samples_in_windows(const std::string& comm) const {
+    std::uint64_t sum = 0;
+    for (const auto& window : std::filesystem::directory_iterator(daemon_.state() / "windows")) {
+      for (const ProfileSummary& profile : profiles_of(read_summary(window.path()), comm)) {
+        sum += profile.samples;
+      }
+    }
+    return sum;
+  }
+
+  static Process::Options as_nobody() {
+    Process::Options options;
+    options.uid = kNobody;
+    return options;
+  }
+
+  TemporaryDirectory directory_;
+  std::filesystem::path config_ = written(directory_.path() / "profd.toml",
+                                          "[continuous]\n"
+                                          "enabled = true\n"
+                                          "window = \"2s\"\n"
+                                          "frequency = 99\n");
+  Daemon daemon_{{.arguments = {"--config", config_}, .process = {}}};
+  std::filesystem::path output_ = directory_.path() / "out";
+};
+
+TEST_F(HistoryTest, AnExportIsTheSumOfTheWindowsAndBothPprofsReadIt) {
+  const Process busy({workload("shares"), "600"});
+  wait_for_windows_with("shares", 3);
+  daemon_.stop(SIGTERM);
+  const std::uint64_t expected = samples_in_windows("shares");
+  daemon_.start();
+  const Ended exported =
+      daemon_.profctl({"export", "-n", "shares", "--until", "now", "-o", output_});
+  ASSERT_EQ(exported.status, 0) << exported.err;
+  const SessionSummary summary = read_summary(output_);
+  ASSERT_THAT(summary.profiles, SizeIs(1));
+  EXPECT_EQ(summary.ledger.difference(), 0);
+  EXPECT_EQ(summary.profiles[0].samples, expected);
+  const std::filesystem::path profile = output_ / summary.profiles[0].path;
+  EXPECT_EQ(decode_gperftools(slurp(profile))->samples(), expected);
+  for (const Report& report : {go_pprof(profile), perl_pprof(workload("shares"), profile)}) {
+    EXPECT_NEAR(report.flat.at("hot_sixty"), 60, 10) << report.text;
+    EXPECT_NEAR(report.cumulative.at("main"), 100, 5) << report.text;
+  }
+}
+
+TEST_F(HistoryTest, ARangeIsCutToItsWindows) {
+  const Process busy({workload("shares"), "600"});
+  wait_for_windows_with("shares", 3);
+  const History all = history();
+  const WindowShares& last = all.windows.back();
+  const WindowShares& second = all.windows[all.windows.size() - 2];
+  const auto text = [](const WindowShares& window) { return window.started; };
+  const Ended exported = daemon_.profctl(
+      {"export", "--since", text(second), "--until", text(last), "-o", output_, "--json"});
+  ASSERT_EQ(exported.status, 0) << exported.err;
+  const SessionSummary summary = read_summary(output_);
+  EXPECT_EQ(summary.started, second.started);
+  EXPECT_EQ(summary.ledger.written, second.samples);
+  EXPECT_EQ(summary.ledger.difference(), 0);
+}
+
+TEST_F(HistoryTest, PsShowsWhoIsBusyAndWhose) {
+  const TestUnit unit;
+  const Process busy({workload("shares"), "600"}, unit.inside());
+  wait_for_windows_with("shares", 1);
+  const Ended shown = daemon_.profctl({"ps", "--json", "-u", unit.name()});
+  ASSERT_EQ(shown.status, 0) << shown.err;
+  const auto window = parse_window_shares(shown.out);
+  ASSERT_TRUE(window);
+  ASSERT_THAT(window->processes, SizeIs(1));
+  EXPECT_EQ(window->processes[0].pid, static_cast<std::uint32_t>(busy.pid()));
+  EXPECT_EQ(window->processes[0].unit, unit.name());
+  EXPECT_GT(window->processes[0].cpu_percent, 0);
+  const Ended table = daemon_.profctl({"ps", "-n", "100"});
+  EXPECT_THAT(table.out, HasSubstr("COMPLETE"));
+  EXPECT_THAT(table.out, HasSubstr(unit.name()));
+  const Ended exported =
+      daemon_.profctl({"export", "--last", "1h", "-u", unit.name(), "-o", output_});
+  ASSERT_EQ(exported.status, 0) << exported.err;
+  EXPECT_THAT(read_summary(output_).profiles, SizeIs(1));
+}
+
+TEST_F(HistoryTest, ASessionTakesAUnit) {
+  const TestUnit unit;
+  const Process busy({workload("shares"), "600"}, unit.inside());
+  const Process other({workload("shares"), "600"});
+  const Ended recorded = daemon_.profctl({"record", "-u", unit.name(), "-d", "1s", "-o", output_});
+  ASSERT_EQ(recorded.status, 0) << recorded.err;
+  const SessionSummary summary = read_summary(output_);
+  ASSERT_THAT(summary.profiles, SizeIs(1));
+  EXPECT_EQ(summary.profiles[0].pid, static_cast<std::uint32_t>(busy.pid()));
+  const Ended missing = daemon_.profctl({"record", "-u", "profd-test-none", "-d", "1s"});
+  EXPECT_EQ(missing.status, 4);
+  EXPECT_THAT(missing.err, HasSubstr("profd-test-none.service"));
+}
+
+TEST_F(HistoryTest, OthersSeeTheirOwnAndNothingElse) {
+  ::chmod(directory_.path().c_str(), 0777);
+  const Process roots({workload("shares"), "600"});
+  const Process theirs({workload("reader"), "600"}, as_nobody());
+  wait_for_windows_with("shares", 2);
+  EXPECT_TRUE(eventually([this] {
+    const History seen = history(as_nobody());
+    return std::ranges::any_of(seen.windows,
+                               [](const WindowShares& window) { return window.samples > 0; });
+  }));
+  for (const WindowShares& window : history(as_nobody()).windows) {
+    EXPECT_THAT(window.lost, IsEmpty());
+    EXPECT_THAT(window.processes, Each(Field(&ProcessShare::pid, theirs.pid())));
+  }
+  const auto last = parse_window_shares(daemon_.profctl({"ps", "--json"}, as_nobody()).out);
+  ASSERT_TRUE(last);
+  EXPECT_THAT(last->processes, Each(Field(&ProcessShare::pid, theirs.pid())));
+  const Ended exported = daemon_.profctl({"export", "--last", "1h", "-o", output_}, as_nobody());
+  ASSERT_EQ(exported.status, 0) << exported.err;
+  const SessionSummary summary = read_summary(output_);
+  ASSERT_THAT(summary.profiles, SizeIs(1));
+  EXPECT_EQ(summary.profiles[0].pid, static_cast<std::uint32_t>(theirs.pid()));
+  EXPECT_EQ(summary.ledger.difference(), 0);
+  const auto profile = decode_gperftools(slurp(output_ / summary.profiles[0].path));
+  ASSERT_TRUE(profile);
+  const std::uint64_t folded = fold_kernel_address(0xffffffff81000000);
+  for (const Profile::Record& record : profile->records()) {
+    for (const std::uint64_t pc : profile->pcs(record)) {
+      EXPECT_TRUE(unfold_kernel_address(pc) == pc || pc == folded) << std::hex << pc;
+    }
+  }
+}
+
+TEST(HistoryOffTest, WithoutContinuousModeThereIsOneCauseAndAHint) {
+  const Daemon daemon;
+  TemporaryDirectory directory;
+  for (const Args& args : {Args{"ps"}, {"history"}, {"export", "--last", "1h"}}) {
+    const Ended ended = daemon.profctl(args);
+    EXPECT_EQ(ended.status, 4) << args[0];
+    EXPECT_THAT(ended.err, AllOf(HasSubstr("profctl: "), HasSubstr("hint: "))) << args[0];
+    EXPECT_THAT(ended.err, HasSubstr("[continuous]")) << args[0];
+  }
+}
+
+}  // namespace
+}  // namespace profd::e2e
