@@ -1,5 +1,6 @@
 #include "collectors/sampling/host_checks.h"
 
+#include <errno.h>
 #include <linux/capability.h>
 
 #include <gmock/gmock.h>
@@ -46,6 +47,10 @@ TEST(HostChecks, SaysInOneLineWhatIsMissingAndWhatToDo) {
       {[](HostFacts& f) { f.is_root = true, f.capabilities &= ~bit(CAP_BPF); },
        "root without CAP_BPF", "container"},
       {[](HostFacts& f) { f.lockdown = "confidentiality"; }, "lockdown", "lockdown=integrity"},
+      {[](HostFacts& f) { f.bpf_error = EPERM; }, "BPF maps can't be made", "SystemCallFilter="},
+      {[](HostFacts& f) { f.perf_event_error = EPERM; }, "perf events", "SystemCallFilter="},
+      {[](HostFacts& f) { f.openat2_error = ENOSYS; }, "openat2", "RestrictSUIDSGID="},
+      {[](HostFacts& f) { f.map_files_error = EPERM; }, "map_files", "CAP_CHECKPOINT_RESTORE"},
   };
   for (const Case& c : cases) {
     HostFacts facts = good_host();
@@ -56,6 +61,37 @@ TEST(HostChecks, SaysInOneLineWhatIsMissingAndWhatToDo) {
     EXPECT_THAT(missing[0].message, HasSubstr(c.message));
     EXPECT_THAT(missing[0].hint, HasSubstr(c.hint));
     EXPECT_EQ(missing[0].message.find('\n'), std::string::npos);
+  }
+}
+
+TEST(HostChecks, RunsWithoutWhatOnlyCostsNames) {
+  struct Case {
+    void (*damage)(HostFacts&);
+    const char* name;
+    CheckState state;
+    const char* hint;
+  };
+  const Case cases[] = {
+      {[](HostFacts& f) { f.kallsyms_error = EACCES; }, "kallsyms", CheckState::kFix,
+       "ProtectKernelTunables="},
+      {[](HostFacts& f) { f.kallsyms_error = ENODATA; }, "kallsyms", CheckState::kFix,
+       "ProtectKernelLogs="},
+      {[](HostFacts& f) { f.kallsyms_error = ENODATA, f.kptr_restrict = 2; }, "kallsyms",
+       CheckState::kFix, "kptr_restrict=1"},
+      {[](HostFacts& f) { f.other_maps_error = EACCES; }, "other_processes", CheckState::kFix,
+       "CAP_SYS_PTRACE"},
+      {[](HostFacts& f) { f.cycles_error = ENOENT; }, "pmu", CheckState::kNote, ""},
+  };
+  for (const Case& c : cases) {
+    HostFacts facts = good_host();
+    c.damage(facts);
+    EXPECT_THAT(missing_features(facts), IsEmpty());
+    CheckReport report = check_host(facts);
+    std::erase_if(report, [](const CheckPoint& point) { return point.state == CheckState::kOk; });
+    ASSERT_THAT(report, SizeIs(1)) << c.name;
+    EXPECT_EQ(report[0].name, c.name);
+    EXPECT_EQ(report[0].state, c.state);
+    EXPECT_THAT(report[0].hint, HasSubstr(c.hint));
   }
 }
 
