@@ -83,8 +83,16 @@ void ExportObjects::pin(const std::string& name) {
   if (::linkat(AT_FDCWD, path.c_str(), pins_.get(), name.c_str(), 0) == 0) pinned_.insert(name);
 }
 
-// Readers look a caller up one byte before its address (gperftools_format.h).
 void ExportObjects::adopt(Profile& profile) {
+  note_hits(profile);
+  for (ProfileMapping& mapping : profile.mappings) {
+    mapping.path = line_path_of(mapping);
+    if (mapping.path.starts_with(kBuildPrefix)) profile.build_dir.assign(1, '.');
+  }
+}
+
+// Readers look a caller up one byte before its address (gperftools_format.h).
+void ExportObjects::note_hits(const Profile& profile) {
   std::vector<Object*> objects;
   for (const ProfileMapping& mapping : profile.mappings) objects.push_back(object_of(mapping));
   for (const Profile::Record& record : profile.records()) {
@@ -99,10 +107,6 @@ void ExportObjects::adopt(Profile& profile) {
       const std::uint64_t offset = address - mapping->start + mapping->file_offset;
       object->hits.insert(object->is_kernel ? address : offset);
     }
-  }
-  for (ProfileMapping& mapping : profile.mappings) {
-    mapping.path = line_path_of(mapping);
-    if (mapping.path.starts_with(kBuildPrefix)) profile.build_dir.assign(1, '.');
   }
 }
 

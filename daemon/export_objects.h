@@ -57,6 +57,7 @@ class ExportObjects {
         pins_(std::move(pins)),
         name_(std::move(name)) {}
 
+  void note_hits(const Profile& profile);
   [[nodiscard]] Object* object_of(const ProfileMapping& mapping);
   [[nodiscard]] std::string line_path_of(const ProfileMapping& mapping);
   [[nodiscard]] Result<std::string> encode(const std::string& name, const Object& object,
