@@ -36,7 +36,7 @@ class ExportObjects {
   // One that is gone already stays without an image.
   void pin(const std::string& name);
 
-  // Makes the mappings of a profile name what write() writes, and notes what is hit.
+  // Makes the mappings of a profile name what write_next() writes, and notes what is hit.
   void adopt(Profile& profile);
 
   // Writes the image of one more object; false: there was none left. Those with symbols are at most
