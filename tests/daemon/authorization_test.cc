@@ -193,17 +193,19 @@ TEST(Authorization, TargetsOfOthersAreRefused) {
     bool allowed;
   };
   const Case table[] = {
-      {"all", {true, {}, {}, {}, {}}, false},
-      {"own pid", {false, {own_pid}, {}, {}, {}}, true},
-      {"own and foreign pid", {false, {own_pid, foreign_pid}, {}, {}, {}}, false},
-      {"own uid", {false, {}, {}, {kAlice}, {}}, true},
-      {"foreign uid", {false, {}, {}, {kBob}, {}}, false},
-      {"root", {false, {}, {}, {0}, {}}, false},
-      {"own and foreign uid", {false, {}, {}, {kAlice, kBob}, {}}, false},
-      {"a name", {false, {}, {"nginx"}, {}, {}}, true},
-      {"a cgroup", {false, {}, {}, {}, {"/system.slice"}}, true},
-      {"all behind a name", {true, {}, {"nginx"}, {}, {}}, false},
-      {"foreign pid behind a name", {false, {foreign_pid}, {"nginx"}, {}, {}}, false},
+      {"all", {true, {}, {}, {}, {}, {}, {}}, false},
+      {"own pid", {false, {own_pid}, {}, {}, {}, {}, {}}, true},
+      {"own and foreign pid", {false, {own_pid, foreign_pid}, {}, {}, {}, {}, {}}, false},
+      {"own uid", {false, {}, {}, {kAlice}, {}, {}, {}}, true},
+      {"foreign uid", {false, {}, {}, {kBob}, {}, {}, {}}, false},
+      {"root", {false, {}, {}, {0}, {}, {}, {}}, false},
+      {"own and foreign uid", {false, {}, {}, {kAlice, kBob}, {}, {}, {}}, false},
+      {"a name", {false, {}, {"nginx"}, {}, {}, {}, {}}, true},
+      {"a cgroup", {false, {}, {}, {}, {"/system.slice"}, {}, {}}, true},
+      {"a unit", {false, {}, {}, {}, {}, {"nginx.service"}, {}}, true},
+      {"a container", {false, {}, {}, {}, {}, {}, {"4f0c"}}, true},
+      {"all behind a name", {true, {}, {"nginx"}, {}, {}, {}, {}}, false},
+      {"foreign pid behind a name", {false, {foreign_pid}, {"nginx"}, {}, {}, {}, {}}, false},
   };
   Caller root = caller_of(0, 0);
   root.trusted = true;
