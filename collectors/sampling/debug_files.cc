@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <string_view>
 
 #include <boost/crc.hpp>
@@ -15,6 +16,7 @@ namespace profd {
 namespace {
 
 constexpr off_t kMaxDebugBytes = off_t{4} << 30;
+constexpr std::chrono::seconds kMaxChecksumTime{2};
 
 // Links may lead around below the root, and not out of it.
 UniqueFd open_below(int root, const std::string& path) {
@@ -30,7 +32,9 @@ UniqueFd open_below(int root, const std::string& path) {
   return fd;
 }
 
+// No longer than kMaxChecksumTime: other files wait for their tables meanwhile.
 bool has_checksum(int fd, std::uint32_t expected) {
+  const auto end = std::chrono::steady_clock::now() + kMaxChecksumTime;
   boost::crc_32_type crc;
   std::array<char, 1 << 16> block;
   off_t at = 0;
@@ -39,6 +43,7 @@ bool has_checksum(int fd, std::uint32_t expected) {
     if (got <= 0) return got == 0 && crc.checksum() == expected;
     crc.process_bytes(block.data(), static_cast<std::size_t>(got));
     at += got;
+    if (std::chrono::steady_clock::now() > end) return false;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <set>
 
 namespace profd {
 
@@ -51,6 +52,15 @@ std::optional<std::uint32_t> RuleDictionary::acquire_one(const profd_rule& rule,
   }
   ++places_[known->second].users;
   return known->second;
+}
+
+TableShortage RuleDictionary::shortage(std::span<const profd_rule> rules,
+                                       std::uint32_t owner) const {
+  std::set<Value> missing;
+  for (const profd_rule& rule : rules) {
+    if (const Value value = value_of(rule); !by_value_.contains(value)) missing.insert(value);
+  }
+  return budget_.shortage(owner, {.words = 0, .entries = missing.size()});
 }
 
 void RuleDictionary::release(std::span<const std::uint32_t> places) {

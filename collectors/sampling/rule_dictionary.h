@@ -31,6 +31,10 @@ class RuleDictionary {
                                                                   std::uint32_t owner);
   void release(std::span<const std::uint32_t> places);
 
+  // Whose rules would have to go for acquire() to find room.
+  [[nodiscard]] TableShortage shortage(std::span<const profd_rule> rules,
+                                       std::uint32_t owner) const;
+
   [[nodiscard]] const profd_rule& operator[](std::uint32_t place) const { return rules_[place]; }
   [[nodiscard]] std::size_t size() const { return by_value_.size(); }
   [[nodiscard]] std::size_t capacity() const { return rules_.size() - PROFD_RULE_FIRST_FREE; }

@@ -128,7 +128,8 @@ std::vector<Entry> entries_of(int directory) {
 
 }  // namespace
 
-Result<TableCache> TableCache::open(const std::string& directory, std::uint64_t max_bytes) {
+Result<TableCache> TableCache::open(const std::string& directory, std::uint64_t max_bytes,
+                                    std::size_t max_files) {
   TableCache cache;
   if (directory.empty()) {
     const auto key = draw_key();
@@ -146,8 +147,12 @@ Result<TableCache> TableCache::open(const std::string& directory, std::uint64_t 
   if (!key) return key.error();
   cache.key_ = *key;
   cache.max_bytes_ = max_bytes;
+  cache.max_files_ = max_files;
   cache.maker_ = own_build();
-  for (const Entry& entry : entries_of(cache.directory_.get())) cache.bytes_ += entry.bytes;
+  for (const Entry& entry : entries_of(cache.directory_.get())) {
+    cache.bytes_ += entry.bytes;
+    ++cache.files_;
+  }
   return cache;
 }
 
@@ -177,7 +182,8 @@ void TableCache::store(const std::string& content, const std::string& table) {
     return;
   }
   bytes_ += sizeof header + table.size();
-  if (bytes_ > max_bytes_) remove_oldest();
+  ++files_;  // one that was there already is counted twice, until all are
+  if (bytes_ > max_bytes_ || files_ > max_files_) remove_oldest();
 }
 
 // To nine tenths, so that the directory isn't read for each new file.
@@ -189,9 +195,12 @@ void TableCache::remove_oldest() {
   });
   bytes_ = 0;
   for (const Entry& entry : entries) bytes_ += entry.bytes;
+  files_ = entries.size();
   for (const Entry& entry : entries) {
-    if (bytes_ <= max_bytes_ / 10 * 9) break;
-    if (::unlinkat(directory_.get(), entry.name.c_str(), 0) == 0) bytes_ -= entry.bytes;
+    if (bytes_ <= max_bytes_ / 10 * 9 && files_ <= max_files_ / 10 * 9) break;
+    if (::unlinkat(directory_.get(), entry.name.c_str(), 0) != 0) continue;
+    bytes_ -= entry.bytes;
+    --files_;
   }
 }
 

@@ -1,9 +1,9 @@
 // Unwind tables on the disk, by content, so that a restart parses nothing again.
 //
 // A directory of our own, 0700. Files are made under another name and renamed; what is damaged, or
-// was made by another build of profd, is made anew. Bounded: what was used least recently goes.
-// Holds the digest key too: names in the cache mean nothing under another one. Owned by the loading
-// thread.
+// was made by another build of profd, is made anew. Bounded in bytes and files: what was used least
+// recently goes. Holds the digest key too: names in the cache mean nothing under another one. Owned
+// by the loading thread.
 
 #pragma once
 
@@ -20,10 +20,12 @@ namespace profd {
 class TableCache {
  public:
   static constexpr std::uint64_t kMaxBytes = std::uint64_t{256} << 20;
+  static constexpr std::size_t kMaxFiles = 16'384;
 
   // Makes the directory, and the key where there is none. Without a directory (empty) nothing is
   // kept, and the key is a new one.
-  static Result<TableCache> open(const std::string& directory, std::uint64_t max_bytes = kMaxBytes);
+  static Result<TableCache> open(const std::string& directory, std::uint64_t max_bytes = kMaxBytes,
+                                 std::size_t max_files = kMaxFiles);
 
   [[nodiscard]] const DigestKey& key() const { return key_; }
 
@@ -38,7 +40,9 @@ class TableCache {
 
   UniqueFd directory_;
   std::uint64_t max_bytes_ = 0;
+  std::size_t max_files_ = 0;
   std::uint64_t bytes_ = 0;
+  std::size_t files_ = 0;
   std::uint64_t maker_ = 0;  // stands for this build
   DigestKey key_;
 };

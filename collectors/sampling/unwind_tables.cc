@@ -31,6 +31,10 @@ std::uint64_t nanoseconds(std::chrono::nanoseconds time) {
   return static_cast<std::uint64_t>(time.count());
 }
 
+TableRefusal refusal_for(TableShortage shortage) {
+  return shortage == TableShortage::kOfAll ? TableRefusal::kOverMemory : TableRefusal::kOverShare;
+}
+
 // The row that holds for an offset within its bucket: the last at or before it. The one before the
 // bucket's first is there (a sentinel is the table's first).
 std::uint32_t row_for(std::span<const std::uint32_t> arena, const profd_table& table,
@@ -174,15 +178,13 @@ std::optional<TableRefusal> UnwindTables::store(Content& content, const UnwindTa
   }
   if (table.rules.size() > limits_.max_rules_of_table) return TableRefusal::kTooLarge;
   if (const auto shortage = make_room(content.owner, use); shortage != TableShortage::kNone) {
-    return shortage == TableShortage::kOfAll ? TableRefusal::kOverMemory : TableRefusal::kOverShare;
+    return refusal_for(shortage);
   }
-  auto rules = rules_.acquire(table.rules, content.owner);
-  if (!rules) return TableRefusal::kOverMemory;
+  if (const auto refusal = take_rules(content, table)) return refusal;
   if (!take_blocks(content, table)) {
-    rules_.release(*rules);
+    rules_.release(content.rules);
     return TableRefusal::kOverMemory;
   }
-  content.rules = std::move(*rules);
   budget_.add(content.owner, {.words = use.words, .entries = 0});
   for (std::size_t i = 0; i < table.pieces.size(); ++i) {
     write_piece(content.pieces[i], table.pieces[i], content.rules);
@@ -191,14 +193,37 @@ std::optional<TableRefusal> UnwindTables::store(Content& content, const UnwindTa
   return std::nullopt;
 }
 
-// All blocks or none. Gaps may be too small although they add up: then some more goes.
+// A rule is free when the last table that has it is gone.
+std::optional<TableRefusal> UnwindTables::take_rules(Content& content,
+                                                     const UnwindTableView& table) {
+  auto rules = rules_.acquire(table.rules, content.owner);
+  while (!rules) {
+    const TableShortage shortage = rules_.shortage(table.rules, content.owner);
+    if (!evict(content.owner, shortage, {.words = 0, .entries = 1})) return refusal_for(shortage);
+    rules = rules_.acquire(table.rules, content.owner);
+  }
+  content.rules = std::move(*rules);
+  return std::nullopt;
+}
+
+// Gaps may be too small although they add up: then some more goes, of the owner's own first.
+std::optional<ArenaBlock> UnwindTables::take_block(std::uint32_t owner, std::uint32_t words) {
+  auto block = space_.take(words);
+  for (const TableShortage whose :
+       {TableShortage::kOfOwner, TableShortage::kOfOthersThanRoot, TableShortage::kOfAll}) {
+    if (owner == 0 && whose != TableShortage::kOfAll) continue;
+    while (!block && evict(owner, whose, {.words = words, .entries = 0})) {
+      block = space_.take(words);
+    }
+  }
+  return block;
+}
+
+// All blocks or none.
 bool UnwindTables::take_blocks(Content& content, const UnwindTableView& table) {
   for (const UnwindPieceView& view : table.pieces) {
     const auto words = static_cast<std::uint32_t>(words_of(view));
-    auto block = space_.take(words);
-    while (!block && evict(content.owner, TableShortage::kOfAll, {.words = words, .entries = 0})) {
-      block = space_.take(words);
-    }
+    auto block = take_block(content.owner, words);
     if (block && !make_arenas()) {
       space_.give_back(*block);
       block.reset();

@@ -119,6 +119,8 @@ class UnwindTables {
 
   std::optional<TableRefusal> store(Content& content, const UnwindTableView& table);
   bool take_blocks(Content& content, const UnwindTableView& table);
+  std::optional<ArenaBlock> take_block(std::uint32_t owner, std::uint32_t words);
+  std::optional<TableRefusal> take_rules(Content& content, const UnwindTableView& table);
   bool make_arenas();
   void write_piece(const Piece& piece, const UnwindPieceView& view,
                    std::span<const std::uint32_t> rules);

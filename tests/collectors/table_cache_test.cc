@@ -133,5 +133,15 @@ TEST_F(TableCacheTest, TheLeastRecentlyUsedGoWhereItGrowsTooLarge) {
   EXPECT_LE(bytes, 10'000U);
 }
 
+// A file that costs little takes an inode all the same.
+TEST_F(TableCacheTest, ManySmallOnesAreTooManyToo) {
+  auto cache = TableCache::open(directory(), TableCache::kMaxBytes, 100);
+  ASSERT_TRUE(cache);
+  for (int i = 0; i < 300; ++i) cache->store(std::to_string(i), "x");
+  const auto files = std::distance(fs::directory_iterator(directory()), fs::directory_iterator());
+  EXPECT_LE(files, 100 + 1) << "and the key";
+  EXPECT_TRUE(cache->find("299"));
+}
+
 }  // namespace
 }  // namespace profd

@@ -229,6 +229,49 @@ TEST_F(UnwindTablesTest, AUserTakesNothingFromOthers) {
   EXPECT_NE(entry(file(4), 0), nullptr);
 }
 
+// So many rules that no row can hold, none of them of another table.
+std::string table_of_rules(std::int32_t first, std::size_t count) {
+  std::vector<std::pair<std::uint64_t, profd_rule>> list;
+  for (std::size_t i = 0; i < count; ++i) {
+    list.emplace_back(i * 4, rule(first + 2 * static_cast<std::int32_t>(i) + 1));
+  }
+  return table_of(list);
+}
+
+// 400 rules, a quarter of them for one user.
+class FewRulesTest : public UnwindTablesTest {
+ protected:
+  FewRulesTest() {
+    few_.rules.resize(PROFD_RULE_FIRST_FREE + 400);
+    tables_ = UnwindTables(std::make_unique<FakeTableMaps>(few_), kLimits);
+    tables_.tick(now_ns_);
+  }
+
+  FakeMapsState few_{kArenaWords};
+};
+
+TEST_F(FewRulesTest, AUserHasAShareOfThemAndItsOwnColdTablesGoForMore) {
+  ASSERT_FALSE(install(file(1), "root's", table_of_rules(1000, 90)));
+  ASSERT_FALSE(install(file(2, kUser), "user's", table_of_rules(2000, 90)));
+  EXPECT_EQ(install(file(3, kUser), "too much", table_of_rules(3000, 90)),
+            TableRefusal::kOverShare);
+  pass(60);
+  EXPECT_FALSE(install(file(3, kUser), "too much", table_of_rules(3000, 90)));
+  EXPECT_EQ(tables_.state(file(1).key), UnwindTables::State::kReady);
+  EXPECT_EQ(tables_.state(file(2).key), UnwindTables::State::kUnknown);
+}
+
+// Four arenas, each with a table that leaves a gap too small for one more, though they add up.
+TEST_F(UnwindTablesTest, WhereGapsAreTooSmallTheOwnersOwnGoFirst) {
+  ASSERT_FALSE(install(file(1), "root's", table_of(600)));
+  ASSERT_FALSE(install(file(2), "root's too", table_of(600)));
+  ASSERT_FALSE(install(file(3), "root's third", table_of(600)));
+  ASSERT_FALSE(install(file(4, kUser), "user's", table_of(500)));
+  pass(60);
+  ASSERT_FALSE(install(file(5, kUser), "another", table_of(504)));
+  for (std::uint64_t inode = 1; inode <= 3; ++inode) EXPECT_NE(entry(file(inode), 0), nullptr);
+}
+
 TEST_F(UnwindTablesTest, EntriesAreBoundedToo) {
   for (std::uint64_t i = 0; i < 100; ++i) {
     tables_.refuse(file(100 + i, kUser), TableRefusal::kVanished);
