@@ -82,8 +82,16 @@ Result<void> ResultWriter::commit(const std::string& name) {
     if (errno == EEXIST) return fail(ErrorCode::kBusy, "there is a result " + name + " already");
     return fail_errno("could not rename " + name_ + " to " + name);
   }
+  if (::fsync(results_.get()) != 0) {
+    const Error error = fail_errno("could not sync the directory of results");
+    // Or the next try would find a result of that name, and of that name nobody would know.
+    if (::renameat2(results_.get(), name.c_str(), results_.get(), name_.c_str(),
+                    RENAME_NOREPLACE) != 0) {
+      name_.clear();
+    }
+    return error;
+  }
   name_.clear();  // no longer to be removed
-  if (::fsync(results_.get()) != 0) return fail_errno("could not sync the directory of results");
   return {};
 }
 
