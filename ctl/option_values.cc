@@ -4,10 +4,13 @@
 
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <fstream>
 #include <limits>
 #include <string_view>
 #include <utility>
+
+#include "formats/quantity_text.h"
 
 namespace profd {
 namespace {
@@ -15,7 +18,7 @@ namespace {
 // The longer first. The other is where v1 hierarchies are mounted beside v2.
 constexpr std::array<std::string_view, 2> kCgroupMounts = {"/sys/fs/cgroup/unified",
                                                            "/sys/fs/cgroup"};
-constexpr double kMaxDurationMs = 1000.0 * 60 * 60 * 24 * 366;
+constexpr std::chrono::hours kMaxDuration{24 * 366};
 
 // The whole text as one number.
 template <class T>
@@ -74,15 +77,10 @@ Result<std::uint64_t> parse_limit(const std::string& text, std::uint64_t max) {
 }
 
 Result<std::uint64_t> parse_duration_ms(const std::string& text) {
-  constexpr auto kUnits = std::to_array<std::pair<std::string_view, double>>(
-      {{"", 1e3}, {"ms", 1}, {"s", 1e3}, {"m", 60e3}, {"h", 3600e3}});
-  const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
-  double number = 0;
-  for (const auto& [unit, milliseconds] : kUnits) {
-    if (std::string_view(text).substr(digits) != unit) continue;
-    if (!read_number(std::string_view(text).substr(0, digits), number)) break;
-    number *= milliseconds;
-    if (number >= 1 && number <= kMaxDurationMs) return static_cast<std::uint64_t>(number);
+  const bool is_plain = text.find_first_not_of("0123456789.") == std::string::npos;
+  const auto duration = parse_duration(is_plain ? text + "s" : text);
+  if (duration && duration->count() >= 1 && *duration <= kMaxDuration) {
+    return static_cast<std::uint64_t>(duration->count());
   }
   return invalid("\"" + text + "\" is no duration",
                  "give at least 1ms and at most 366 days, for example 500ms, 10s, 5m or 1h");

@@ -1,0 +1,126 @@
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <stdlib.h>
+
+#include "ctl/process_checks.h"
+#include "ctl/program_output.h"
+#include "formats/unique_fd.h"
+
+namespace profd {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+TEST(ProgramOutput, HasWhatTheProgramWroteAndItsStatus) {
+  const auto output = output_of({"sh", "-c", "echo one; echo two >&2; exit 3"}, 20s);
+  ASSERT_TRUE(output) << output.error().message;
+  EXPECT_EQ(output->out, "one\n");
+  EXPECT_EQ(output->status, 3);
+}
+
+TEST(ProgramOutput, TellsTheSignalThatEndedIt) {
+  const auto output = output_of({"sh", "-c", "kill -TERM $$"}, 20s);
+  ASSERT_TRUE(output);
+  EXPECT_EQ(output->status, 128 + SIGTERM);
+}
+
+TEST(ProgramOutput, SaysWhenThereIsNoSuchProgram) {
+  const auto output = output_of({"no-such-program-here"}, 20s);
+  ASSERT_FALSE(output);
+  EXPECT_EQ(output.error().code, ErrorCode::kNotFound);
+}
+
+TEST(ProgramOutput, EndsAProgramThatTakesTooLong) {
+  const auto output = output_of({"sleep", "1000"}, 100ms);
+  ASSERT_FALSE(output);
+  EXPECT_EQ(output.error().code, ErrorCode::kTimeout);
+}
+
+TEST(ProgramOutput, IsBounded) {
+  const auto output = output_of({"head", "-c", "5000000", "/dev/zero"}, 60s);
+  ASSERT_TRUE(output);
+  EXPECT_LE(output->out.size(), (std::size_t{1} << 20) + 4096);
+}
+
+CheckPoint find(const CheckReport& report, const std::string& name) {
+  for (const CheckPoint& point : report) {
+    if (point.name == name) return point;
+  }
+  ADD_FAILURE() << "no point " << name;
+  return {};
+}
+
+// A program that the compiler and strip(1) made as the test says.
+class Program {
+ public:
+  explicit Program(const std::string& flags, const std::string& after = "true") {
+    std::string pattern = "/tmp/profd-doctor-XXXXXX";
+    const UniqueFd file(::mkstemp(pattern.data()));
+    path_ = pattern;
+    const std::string command = "echo 'int main(void){return 0;}' | cc -x c " + flags + " -o " +
+                                path_ + " - && " + after + " " + path_;
+    const auto built = output_of({"sh", "-c", command}, 60s);
+    EXPECT_TRUE(built && built->status == 0) << command;
+    fd_ = UniqueFd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program() { ::unlink(path_.c_str()); }
+
+  [[nodiscard]] CheckReport report() const { return check_program(fd_.get()); }
+
+ private:
+  std::string path_;
+  UniqueFd fd_;
+};
+
+TEST(Doctor, FindsAnOrdinaryProgramWell) {
+  const CheckReport report = Program("-O1 -Wl,--build-id").report();
+  EXPECT_EQ(worst_state(report), CheckState::kOk);
+  EXPECT_THAT(report, SizeIs(3));
+}
+
+TEST(Doctor, SeesWhatAProgramLacks) {
+  EXPECT_EQ(find(Program("-O1", "strip").report(), "symbols").state, CheckState::kNote);
+  EXPECT_EQ(find(Program("-O1 -Wl,--build-id=none").report(), "build_id").state, CheckState::kNote);
+  const Program bare("-O1 -nostdlib -static -fno-asynchronous-unwind-tables -Wl,-e,main");
+  const CheckPoint unwinding = find(bare.report(), "unwinding");
+  EXPECT_EQ(unwinding.state, CheckState::kFix);
+  EXPECT_THAT(unwinding.hint, HasSubstr("-fasynchronous-unwind-tables"));
+}
+
+TEST(Doctor, TakesAFileThatIsNoProgramForWhatItIs) {
+  for (const std::string& bytes : {std::string(), std::string("#!/bin/sh\n"),
+                                   std::string("\x7f"
+                                               "ELF"),
+                                   std::string(4096, '\xff')}) {
+    const UniqueFd file(::memfd_create("program", MFD_CLOEXEC));
+    ASSERT_EQ(::write(file.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+    EXPECT_EQ(worst_state(check_program(file.get())), CheckState::kFix);
+  }
+}
+
+TEST(Doctor, LooksAtARunningProcess) {
+  const auto report = check_process(static_cast<std::uint32_t>(::getpid()));
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_THAT(find(*report, "program").message, HasSubstr("ctl_test"));
+  EXPECT_EQ(find(*report, "unwinding").state, CheckState::kOk);
+  EXPECT_EQ(find(*report, "runtime").state, CheckState::kOk);
+}
+
+TEST(Doctor, SaysWhenThereIsNoSuchProcess) {
+  const auto report = check_process(std::numeric_limits<std::int32_t>::max());
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace profd
