@@ -21,6 +21,7 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 
 Result<pid_t> spawn(std::vector<std::string>& arguments, int out) {
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;
