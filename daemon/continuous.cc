@@ -60,6 +60,7 @@ Continuous::Continuous(Parts parts, WindowStore store)
 void Continuous::configure(const ContinuousConfig& config) {
   if (stopping_ || config == config_) return;
   config_ = config;
+  reconfigured_ = running_;
   timer_.cancel();
   if (!config_.enabled || running_ || !ready_to_write()) return;
   running_ = true;
@@ -103,7 +104,9 @@ boost::asio::awaitable<void> Continuous::shut_down() {
 boost::asio::awaitable<void> Continuous::run() {
   while (!stopping_) {
     if (config_.enabled && !open_) begin();
-    co_await sleep(config_.enabled ? until_next_boundary() : Steady::duration(24h));
+    const Steady::duration left = config_.enabled ? until_next_boundary() : Steady::duration(24h);
+    if (!reconfigured_) co_await sleep(left);
+    reconfigured_ = false;
     if (!stopping_ && open_) co_await end_window();
   }
   if (open_) give_way();
@@ -206,7 +209,7 @@ boost::asio::awaitable<void> Continuous::write_waiting() {
     samples.snapshot.session = store_.unused_name(samples.snapshot.started);
     const std::uint64_t count = samples.snapshot.samples;
     auto write = [writer = writer_.get(), samples = std::move(samples)] {
-      take_lowest_priority();
+      take_low_priority();
       return writer->write(samples);
     };
     WrittenWindow written = co_await worker_->run(std::move(write));

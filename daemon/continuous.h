@@ -6,8 +6,8 @@
 // last samples without holding anybody up. How long a window was is measured by the steady clock,
 // so a step of the wall clock shows in its times and nowhere else.
 //
-// It has the lowest priority. Its windows are written on a thread of their own that runs when
-// nobody else wants to; when too many wait, the newest is lost, by a counted reason. It gives up
+// Everything else goes before it. Its windows are written on a thread of their own, of a low
+// priority; when too many wait, the newest is lost, by a counted reason. It gives up
 // its slot where a user's session needs one. On the io thread, but for the writer's part.
 
 #pragma once
@@ -105,7 +105,8 @@ class Continuous {
   boost::asio::steady_timer written_;  // cancelled when nothing waits any more
   boost::asio::steady_timer ended_;    // cancelled when run() is over
   bool stopping_ = false;
-  bool running_ = false;
+  bool running_ = false;       // run() is
+  bool reconfigured_ = false;  // and has not seen it yet
   bool writing_ = false;
   bool failing_ = false;
   std::optional<Steady::time_point> clock_stepped_at_;

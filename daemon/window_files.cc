@@ -148,7 +148,8 @@ bool is_window_name(std::string_view name) {
   if (!std::ranges::equal(name.substr(0, kNamePattern.size()), kNamePattern, fits)) return false;
   name.remove_prefix(kNamePattern.size());
   if (name.empty()) return true;
-  name.remove_prefix(name.starts_with('-') ? 1 : 0);
+  if (!name.starts_with('-')) return false;
+  name.remove_prefix(1);
   return !name.empty() && name.size() <= 3 && std::ranges::all_of(name, is_digit);
 }
 

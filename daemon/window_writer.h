@@ -1,7 +1,7 @@
 // Windows from samples to the disk, and off it again: what the window worker does.
 //
-// Everything here runs on the worker's thread, which has the lowest priority there is for the CPU
-// and the disk: a window waits, a session does not.
+// Everything here runs on the window worker's thread, which has a low priority for the CPU and the
+// disk: a window waits, a session does not.
 
 #pragma once
 
@@ -58,7 +58,7 @@ class WindowWriter {
   EntryFunctions entries_;
 };
 
-// Makes the calling thread run, read and write when nobody else wants to.
-void take_lowest_priority();
+// Makes the calling thread run, read and write after others.
+void take_low_priority();
 
 }  // namespace profd

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include "daemon/object_images.h"
 #include "tests/daemon/chain_program.h"
 #include "tests/daemon/local_parser.h"
 #include "tests/daemon/synthetic_sample.h"
