@@ -14,8 +14,7 @@ int run_export(Client& client, const Options& options, const Console& console) {
   const auto result =
       client.export_windows({.range = options.range, .target = options.request.target});
   if (!result) return report(console, result.error());
-  const std::string directory =
-      options.output.empty() ? "profd-" + result->result : options.output;
+  const std::string directory = options.output.empty() ? "profd-" + result->result : options.output;
   const auto fetched = fetch_result(client, *result, directory, options.json, console);
   return fetched ? static_cast<int>(kExitOk) : report(console, fetched.error());
 }
