@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -233,6 +235,81 @@ TEST_F(UnwindingTest, AStackIsThatOfGdbFrameByFrame) {
     EXPECT_GE(percent_as_expected(profile, expected), 99);
     std::filesystem::remove_all(output_);
   }
+}
+
+using CallerCounts = std::map<std::vector<std::uint64_t>, std::uint64_t>;
+
+// A blank line after each sample, and for each of its frames its place in its file, the leaf first.
+// perf takes 1 from return addresses, and the profile does not.
+CallerCounts callers_by_perf(const std::string& perf_script) {
+  CallerCounts counts;
+  std::vector<std::uint64_t> frames;
+  std::istringstream lines(perf_script);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream fields(line);
+    if (std::uint64_t ip = 0; fields >> std::hex >> ip) {
+      frames.push_back(frames.empty() ? ip : ip + 1);
+    } else if (!frames.empty()) {
+      frames.erase(frames.begin());
+      ++counts[std::exchange(frames, {})];
+    }
+  }
+  return counts;
+}
+
+CallerCounts callers_by_perf(pid_t pid) {
+  const TemporaryDirectory directory;
+  const std::string data = directory.path() / "perf.data";
+  const Ended recorded =
+      run({"perf", "record", "--quiet", "-e", "cpu-clock:u", "-F", "99", "--call-graph",
+           "dwarf,16384", "-p", std::to_string(pid), "-o", data, "--", "sleep", "2"});
+  EXPECT_EQ(recorded.status, 0) << recorded.err;
+  const Ended script = run({"perf", "script", "-i", data, "--no-inline", "-F", "ip"});
+  EXPECT_EQ(script.status, 0) << script.err;
+  return callers_by_perf(script.out);
+}
+
+// That of the most samples, and its share of them all in percent.
+std::pair<std::vector<std::uint64_t>, double> commonest(const CallerCounts& counts) {
+  if (counts.empty()) return {};
+  std::uint64_t sum = 0;
+  for (const auto& [callers, count] : counts) sum += count;
+  const auto most = std::ranges::max_element(counts, {}, &CallerCounts::value_type::second);
+  return {most->first, 100 * static_cast<double>(most->second) / static_cast<double>(sum)};
+}
+
+// Places in files, as perf tells them.
+std::vector<std::uint64_t> offsets_of(const Profile& profile,
+                                      const std::vector<std::uint64_t>& addresses) {
+  std::vector<std::uint64_t> offsets;
+  for (const std::uint64_t address : addresses) {
+    for (const ProfileMapping& mapping : profile.mappings) {
+      if (address < mapping.start || address >= mapping.limit) continue;
+      offsets.push_back(address - mapping.start + mapping.file_offset);
+    }
+  }
+  return offsets;
+}
+
+// A program that stays at the bottom of one recursion, built without frame pointers.
+TEST_F(UnwindingTest, AStackIsThatOfPerfsDwarfUnwinderFrameByFrame) {
+  const Process process({workload("depth_no_frame_pointers"), "600", "60"});
+  const auto [by_perf, share_by_perf] = commonest(callers_by_perf(process.pid()));
+  ASSERT_GE(by_perf.size(), 60U);
+  EXPECT_GE(share_by_perf, 90);
+  const Ended ended = daemon_.profctl(
+      {"record", "-F", "499", "-d", "1s", "-o", output_, "-p", std::to_string(process.pid())});
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  const SessionSummary summary = read_summary(output_);
+  ASSERT_THAT(summary.profiles, SizeIs(1));
+  const Profile profile = decode_gperftools(test::read_file(file(summary.profiles[0]))).value();
+  CallerCounts counts;
+  for (const Profile::Record& record : profile.records()) {
+    counts[offsets_of(profile, user_callers(profile, record))] += record.count;
+  }
+  const auto [ours, share] = commonest(counts);
+  EXPECT_EQ(ours, by_perf);
+  EXPECT_GE(share, 90);
 }
 
 }  // namespace
