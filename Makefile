@@ -4,7 +4,7 @@ BUILD := build
 JOBS := $(shell nproc)
 PREFIX := /usr/local
 
-.PHONY: help packages build install package check check-asan demo bench fuzz clean
+.PHONY: help packages build install package check check-asan check-oldest-kernel soak demo bench fuzz clean
 
 help:
 	@echo 'make demo         build profd, profile a sample workload, show what was hot'
@@ -13,6 +13,8 @@ help:
 	@echo 'make build        leave $(BUILD)/profd and $(BUILD)/profctl'
 	@echo 'make check        build and run every test (as root, on a kernel with BPF)'
 	@echo 'make check-asan   the same under the address and undefined-behaviour sanitizers'
+	@echo 'make check-oldest-kernel   the kernel tests on Linux 6.1, in QEMU (two minutes)'
+	@echo 'make soak         kill profd a hundred times at random moments, and look at what it left'
 	@echo 'make bench        measure profd beside perf'
 	@echo 'make fuzz         fuzz every reader, FUZZ_SECONDS=60 each'
 
@@ -39,6 +41,12 @@ check-asan: packages
 	  -DCMAKE_CXX_FLAGS='-O1 -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all'
 	@cmake --build $(BUILD)-asan -j $(JOBS)
 	ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS) -LE 'lint|package'
+
+check-oldest-kernel: build
+	@tests/oldest_kernel/run $(BUILD)
+
+soak: build
+	$(BUILD)/e2e_test --gtest_filter='*KillAtAnyMoment*' --gtest_repeat=10
 
 demo: build
 	@tests/demo/run $(BUILD)

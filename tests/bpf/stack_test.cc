@@ -100,29 +100,43 @@ struct StackEnd {
   std::vector<std::string> functions;
 };
 
-class StackEndTest : public StackTest, public testing::WithParamInterface<StackEnd> {};
+class StackEndTest : public StackTest, public testing::WithParamInterface<StackEnd> {
+ protected:
+  // Without those on their way there.
+  std::vector<const StoredSample*> spinning(std::uint32_t tgid) const;
 
-// workload.c, run_stack(): two frames at the end of a page, damaged in one way each.
+  // Of a stack that was unwound late only executable mappings are known.
+  static bool is_late(const StoredSample& sample) {
+    return sample.view.user_end == PROFD_END_PC_UNMAPPED &&
+           GetParam().end == PROFD_END_PC_NOT_EXECUTABLE;
+  }
+};
+
+std::vector<const StoredSample*> StackEndTest::spinning(std::uint32_t tgid) const {
+  std::vector<const StoredSample*> samples = settled(tgid);
+  std::erase_if(samples, [](const StoredSample* sample) {
+    const std::vector<std::string> functions = functions_of(*sample);
+    return functions.empty() || functions.front() != "spin_with";
+  });
+  return samples;
+}
+
+// workload.c, run_stack(): two frames at the end of a page, damaged in one way each. How many
+// stacks come late, before the program's table is there, is the machine's speed: those after them
+// count.
 TEST_P(StackEndTest, IsNamedAndWhatCameBeforeIsKept) {
   const Workload workload({"stack", GetParam().mode});
   const SessionSlot slot = start(target_of_pid(workload.pid()));
-  collect(workload.pid(), 70);
+  collect_until([&] {
+    return std::ranges::count_if(spinning(workload.pid()),
+                                 [](const auto* sample) { return !is_late(*sample); }) > 40;
+  });
   stop_balanced(slot);
-  std::size_t spinning = 0;
-  std::size_t exact = 0;
-  for (const StoredSample* sample : settled(workload.pid())) {
-    const std::vector<std::string> functions = functions_of(*sample);
-    if (functions.front() != "spin_with") continue;  // on its way there
-    ++spinning;
-    EXPECT_EQ(functions, GetParam().functions);
-    // Of a stack that was unwound late only executable mappings are known.
-    const bool late = sample->view.user_end == PROFD_END_PC_UNMAPPED &&
-                      GetParam().end == PROFD_END_PC_NOT_EXECUTABLE;
-    exact += !late;
-    EXPECT_TRUE(late || sample->view.user_end == GetParam().end) << sample->view.user_end;
+  for (const StoredSample* sample : spinning(workload.pid())) {
+    EXPECT_EQ(functions_of(*sample), GetParam().functions);
+    EXPECT_TRUE(is_late(*sample) || sample->view.user_end == GetParam().end)
+        << sample->view.user_end;
   }
-  EXPECT_GT(spinning, 40U);
-  EXPECT_GT(exact, 20U);
 }
 
 const std::vector<std::string> kLeaf = {"spin_with"};

@@ -275,7 +275,9 @@ TEST_F(LifecycleTest, SigtermKeepsHeldSamplesForTheNextDaemon) {
 }
 
 TEST_F(LifecycleTest, KillAtAnyMomentLeavesOnlyWholeProfiles) {
-  std::mt19937 random(20);
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
   for (int round = 0; round < 10; ++round) {
     const std::string id = start({"-a"});
     wait_for_samples(id, 20);
