@@ -50,7 +50,8 @@ class Manager {
                            {"NOTIFY_SOCKET", notify_path()},
                            {"WATCHDOG_USEC", "300000"}};
     options.before_exec = [control = control_.get()] {
-      ::dup2(control, 3);  // without close-on-exec
+      ::dup2(control, 3);
+      ::fcntl(3, F_SETFD, 0);  // it may have been 3 all along
       ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);
     };
     const Args command = {PROFD_BINARY, "--socket", socket(), "--state-dir",
