@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -161,6 +162,33 @@ TEST_F(FilterTest, ARestrictedSessionSeesOnlyPlainDumpableProcessesOfItsOwner) {
   stop_balanced(slot);
   stop_balanced(everything);
   EXPECT_EQ(sampled(sink_, 1U << slot), std::set{own.pid()});
+}
+
+TEST_F(FilterTest, EachSampleTellsWhoseItsProcessIs) {
+  const Workload own({"spin"}, {.uid = kUser, .gid = kUser});
+  const Workload of_other_group({"spin"}, {.uid = kUser, .gid = kOther});
+  const Workload hidden({"not-dumpable"}, {.uid = kUser, .gid = kUser});
+  const Workload capable({"spin"}, {.uid = kUser, .gid = kUser, .capable = true});
+  const Workload apart({"spin"}, {.uid = kUser, .gid = kUser, .own_user_namespace = true});
+  const Workload of_root({"spin"});
+  const SessionSlot slot = start(target_of_all());
+  for (const Workload* each : {&own, &of_other_group, &hidden, &capable, &apart, &of_root}) {
+    collect(each->pid(), 20);
+  }
+  stop_balanced(slot);
+  const auto owners = [this](const Workload& workload) {
+    std::set<std::optional<ProcessOwner>> found;
+    for (const StoredSample* sample : sink_.of_process(workload.pid())) {
+      found.insert(sample->view.owner);
+    }
+    return found;
+  };
+  using Owners = std::set<std::optional<ProcessOwner>>;
+  EXPECT_EQ(owners(own), (Owners{ProcessOwner{.uid = kUser, .gid = kUser}}));
+  EXPECT_EQ(owners(of_other_group), (Owners{ProcessOwner{.uid = kUser, .gid = kOther}}));
+  for (const Workload* nobodys : {&hidden, &capable, &apart, &of_root}) {
+    EXPECT_EQ(owners(*nobodys), Owners{std::nullopt});
+  }
 }
 
 TEST_F(FilterTest, ChildrenBornLaterAreFollowed) {

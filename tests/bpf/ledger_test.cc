@@ -3,6 +3,7 @@
 #include <bpf/bpf.h>
 
 #include <algorithm>
+#include <bit>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -37,6 +38,36 @@ TEST_F(LedgerTest, AForkStormIsAccountedForToTheLastTick) {
   EXPECT_EQ(ledger.sent, ledger.received);
   EXPECT_EQ(ledger.not_followed, 0U);
   EXPECT_EQ(of_all.received + of_followed.received, sink_.samples.size());
+}
+
+TEST_F(LedgerTest, ASlotIsHandedOverBetweenTwoTicks) {
+  const Workload one({"spin"});
+  const Workload another({"spin"});
+  const SessionSlot witness = start(target_of_all());
+  SessionSlot slot = start(target_of_all());
+  std::uint64_t taken = 0;
+  for (int i = 0; i < 20; ++i) {
+    collect_for(milliseconds(50));
+    const auto next = sampler_->hand_over(slot);
+    ASSERT_TRUE(next) << next.error().message;
+    collect_until([&] { return sampler_->is_settled(slot); });
+    taken += stop_balanced(slot).taken;
+    slot = *next;
+  }
+  taken += stop_balanced(slot).taken;
+  stop_balanced(witness);
+  // Of what lies between the first tick and the last, each is in exactly one slot.
+  std::map<std::uint64_t, int> slots_by_time;
+  for (const StoredSample& sample : sink_.samples) {
+    const int others = std::popcount(sample.view.sessions & ~(1U << witness));
+    slots_by_time[sample.view.time_ns] = std::max(others, slots_by_time[sample.view.time_ns]);
+    EXPECT_LE(others, 1);
+  }
+  const auto is_inside = [](const auto& entry) { return entry.second != 0; };
+  const auto first = std::ranges::find_if(slots_by_time, is_inside);
+  const auto last = std::find_if(slots_by_time.rbegin(), slots_by_time.rend(), is_inside).base();
+  EXPECT_EQ(std::count_if(first, last, is_inside), std::distance(first, last));
+  EXPECT_GT(taken, 1000U);
 }
 
 TEST_F(LedgerTest, OnlyContextsWithoutAUserStackLackOne) {
