@@ -21,8 +21,7 @@ class Client {
  public:
   struct Limits {
     std::chrono::milliseconds answer{10'000};
-    std::chrono::milliseconds encode{
-        600'000};  // for what reads or encodes many profiles first
+    std::chrono::milliseconds encode{600'000};  // for what reads or encodes many profiles first
     std::chrono::milliseconds stall{30'000};
   };
 

@@ -71,9 +71,9 @@ Result<std::uint64_t> parse_period(const std::string& text) {
 Result<std::uint64_t> parse_limit(const std::string& text, std::uint64_t max) {
   std::uint64_t limit = 0;
   if (read_number(text, limit) && limit != 0 && limit <= max) return limit;
-  return invalid("\"" + text + "\" is no number of things to show",
-                 "give 1 or more" +
-                     (max < 1'000'000 ? ", at most " + std::to_string(max) : std::string()));
+  return invalid(
+      "\"" + text + "\" is no number of things to show",
+      "give 1 or more" + (max < 1'000'000 ? ", at most " + std::to_string(max) : std::string()));
 }
 
 Result<std::uint64_t> parse_duration_ms(const std::string& text) {

@@ -25,7 +25,8 @@ namespace profd {
 // How many to show: 1 to `max`.
 [[nodiscard]] Result<std::uint64_t> parse_limit(const std::string& text, std::uint64_t max);
 
-// "500ms", "10s", "5m", "1h", "1.5h", "1d"; a plain number is seconds. At least 1 ms, in milliseconds.
+// "500ms", "10s", "5m", "1h", "1.5h", "1d"; a plain number is seconds. At least 1 ms, in
+// milliseconds.
 [[nodiscard]] Result<std::uint64_t> parse_duration_ms(const std::string& text);
 
 // A cgroup's path below the cgroup v2 mount; one with the mount point (/sys/fs/cgroup, or

@@ -1,6 +1,5 @@
 // profd: reads its options, makes its parts in the order in which they need each other, runs.
 
-#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -20,6 +19,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <malloc.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -227,7 +227,7 @@ std::string status_line(Sessions& sessions) {
   const StatusInfo status = sessions.status(Caller{});
   return std::to_string(status.ledger.sent) + " samples, " +
          std::to_string(sum_of(status.ledger.lost)) + " lost, " + std::to_string(status.sessions) +
-         " sessions";
+         " sessions, " + std::to_string(status.continuous.windows) + " windows";
 }
 
 Vitals vitals_of(Sessions& sessions) {
