@@ -227,16 +227,16 @@ TEST_F(WindowsTest, ASessionSamplesBesideTheWindows) {
   const SessionSummary session = read_summary(output);
   EXPECT_EQ(session.ledger.difference(), 0);
   EXPECT_EQ(daemon->stop(SIGTERM).status, 0);
+  const auto of_session = profiles_of(session, "shares");
+  ASSERT_THAT(of_session, SizeIs(1));
   std::uint64_t in_windows = 0;
   for (const std::string& name : names(*daemon)) {
     expect_whole(*daemon, name);
     for (const auto& profile : profiles_of(read_summary(path_of(*daemon, name)), "shares")) {
-      in_windows += profile.samples;
+      if (profile.pid == of_session[0].pid) in_windows += profile.samples;
     }
   }
   // The same ticks, but for those around its exec and its end.
-  const auto of_session = profiles_of(session, "shares");
-  ASSERT_THAT(of_session, SizeIs(1));
   EXPECT_NEAR(static_cast<double>(in_windows), static_cast<double>(of_session[0].samples), 5);
 }
 
