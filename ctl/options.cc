@@ -76,14 +76,15 @@ CLI::Option* add_term(CLI::App& verb, const char* name, std::vector<std::string>
 }
 
 // `-c` is --period's where there is one.
-void add_owners(CLI::App& verb, Words& words, const char* container) {
+void add_owners(CLI::App& verb, Words& words) {
   add_term(verb, "-u,--unit", words.units, "Processes of a systemd unit; nginx is nginx.service")
       ->type_name("UNIT");
-  add_term(verb, container, words.containers, "Processes of a container: its id or the beginning")
+  add_term(verb, "-c,--container", words.containers,
+           "Processes of a container: its id or the beginning")
       ->type_name("ID");
 }
 
-void add_target(CLI::App& verb, Words& words, const char* container) {
+void add_target(CLI::App& verb, Words& words) {
   const auto one_each = [](CLI::Option* option) {
     return option->allow_extra_args(false)->group("Target");
   };
@@ -97,7 +98,7 @@ void add_target(CLI::App& verb, Words& words, const char* container) {
       ->type_name("PATH");
   one_each(verb.add_option("--uid", words.users, "Processes of this user, by number or name"))
       ->type_name("USER");
-  add_owners(verb, words, container);
+  add_owners(verb, words);
   verb.add_flag("-a,--all", words.all, "Every process of the host")->group("Target");
 }
 
@@ -113,8 +114,7 @@ void add_sampling(CLI::App& verb, Words& words) {
   verb.add_option("-F,--freq", words.frequency,
                   "Samples a second on each CPU [99]; for what is no time rather --period")
       ->type_name("HZ");
-  verb.add_option("-c,--period", words.period, "Events a sample, instead of --freq")
-      ->type_name("N");
+  verb.add_option("--period", words.period, "Events a sample, instead of --freq")->type_name("N");
   verb.add_option("-d,--duration", words.duration, "End after 500ms, 10s, 5m, 1h")
       ->type_name("TIME");
 }
@@ -154,11 +154,11 @@ void add_history_verbs(CLI::App& app, Options& options, Words& words) {
   history.add_option("-n,--limit", words.limit, "Show the newest N windows [100]")->type_name("N");
   CLI::App& ps =
       add_verb(app, options, Verb::kPs, "ps", "Show who used the CPU in the last window");
-  add_owners(ps, words, "-c,--container");
+  add_owners(ps, words);
   ps.add_option("-n,--limit", words.limit, "Show the N that used most")->type_name("N");
   CLI::App& exported = add_verb(app, options, Verb::kExport, "export",
                                 "Write the profiles of a time that continuous mode has kept");
-  add_target(exported, words, "-c,--container");
+  add_target(exported, words);
   add_range(exported, words);
   add_output(exported, options);
 }
@@ -166,7 +166,7 @@ void add_history_verbs(CLI::App& app, Options& options, Words& words) {
 void add_verbs(CLI::App& app, Options& options, Words& words) {
   CLI::App& start =
       add_verb(app, options, Verb::kStart, "start", "Begin a session and print its id");
-  add_target(start, words, "--container");
+  add_target(start, words);
   add_children(start, words);
   add_sampling(start, words);
   add_session(add_verb(app, options, Verb::kStop, "stop", "End a session and write its profiles"),
@@ -178,7 +178,7 @@ void add_verbs(CLI::App& app, Options& options, Words& words) {
       add_verb(app, options, Verb::kRecord, "record",
                "Start, wait, stop in one: for a time, until Ctrl-C, or for a command "
                "given behind --");
-  add_target(record, words, "--container");
+  add_target(record, words);
   add_children(record, words);
   add_sampling(record, words);
   add_output(record, options);

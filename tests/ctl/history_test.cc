@@ -190,7 +190,7 @@ TEST(HistoryOptions, WhatMakesNoSenseIsOneCauseAndAHint) {
 
 TEST(HistoryOptions, UnitsAndContainersAreTargetsOfSessionsToo) {
   const auto parsed =
-      parse_options({"start", "-u", "nginx", "--unit", "a.scope", "--container", "4f0c"});
+      parse_options({"start", "-u", "nginx", "--unit", "a.scope", "-c", "4f0c"});
   ASSERT_TRUE(parsed);
   const TargetRequest& target = std::get<Options>(*parsed).request.target;
   EXPECT_THAT(target.units, ElementsAre("nginx.service", "a.scope"));

@@ -25,7 +25,7 @@ Options parsed(const Words& words) {
 }
 
 TEST(Options, TakesAPeriodInPlaceOfAFrequency) {
-  const Options options = parsed({"start", "-a", "-e", "page-faults", "-c", "100"});
+  const Options options = parsed({"start", "-a", "-e", "page-faults", "--period", "100"});
   EXPECT_EQ(options.request.period, 100u);
   EXPECT_EQ(options.request.frequency_hz, 0u);
 }
@@ -114,8 +114,8 @@ TEST(Options, WhatMakesNoSenseIsOneCauseAndAHint) {
       {{"start", "-a", "-F", ""}, "\"\""},
       {{"start", "-a", "-F", "1e9"}, "1e9"},
       {{"start", "-a", "-F", "-5"}, "-5"},
-      {{"start", "-a", "-c", "0"}, "\"0\""},
-      {{"start", "-a", "-c", "often"}, "often"},
+      {{"start", "-a", "--period", "0"}, "\"0\""},
+      {{"start", "-a", "--period", "often"}, "often"},
       {{"start", "-a", "-d", "yesterday"}, "yesterday"},
       {{"start", "-a", "-d", ""}, "\"\""},
       {{"start", "-a", "--", "ls"}, "--"},

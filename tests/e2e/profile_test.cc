@@ -224,7 +224,7 @@ TEST_F(ProfileTest, TheWholeHostIsSampledWithKernelThreads) {
 
 TEST_F(ProfileTest, AnEventThatIsNoTimeHasItsOwnUnit) {
   const SessionSummary summary =
-      record({"-e", "page-faults", "-c", "10"}, {workload("family"), "1", "storm"});
+      record({"-e", "page-faults", "--period", "10"}, {workload("family"), "1", "storm"});
   EXPECT_EQ(summary.event, "page-faults");
   EXPECT_EQ(summary.period_unit, "page-faults");
   EXPECT_EQ(summary.period_us, 10u);
