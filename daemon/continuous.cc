@@ -97,17 +97,25 @@ StatusInfo::Continuous Continuous::status() const {
 boost::asio::awaitable<void> Continuous::shut_down() {
   stopping_ = true;
   timer_.cancel();
-  while (running_) co_await ended_.async_wait(kTuple);
-  while (writing_) co_await written_.async_wait(kTuple);
+  while (running_) {
+    co_await ended_.async_wait(kTuple);
+  }
+  while (writing_) {
+    co_await written_.async_wait(kTuple);
+  }
 }
 
 boost::asio::awaitable<void> Continuous::run() {
   while (!stopping_) {
     if (config_.enabled && !open_) begin();
     const Steady::duration left = config_.enabled ? until_next_boundary() : Steady::duration(24h);
-    if (!reconfigured_) co_await sleep(left);
+    if (!reconfigured_) {
+      co_await sleep(left);
+    }
     reconfigured_ = false;
-    if (!stopping_ && open_) co_await end_window();
+    if (!stopping_ && open_) {
+      co_await end_window();
+    }
   }
   if (open_) give_way();
   running_ = false;
@@ -126,7 +134,9 @@ boost::asio::awaitable<void> Continuous::end_window() {
     if (const auto next = parts_.source.hand_over(window.slot)) open(*next, window.event);
   }
   const Steady::time_point end = Steady::now();
-  if (open_) co_await settle(window.slot);
+  if (open_) {
+    co_await settle(window.slot);
+  }
   close(window, end);
   if (!open_) parts_.sampling_changed();
 }

@@ -69,8 +69,8 @@ std::vector<ElfSymbol> join(std::vector<ElfSymbol> before, std::vector<ElfSymbol
   std::ranges::stable_sort(before, [](const ElfSymbol& a, const ElfSymbol& b) {
     return a.address != b.address ? a.address < b.address : a.bytes > b.bytes;
   });
-  const auto twice = std::ranges::unique(before, {}, &ElfSymbol::address);
-  before.erase(twice.begin(), twice.end());
+  const auto same = [](const ElfSymbol& a, const ElfSymbol& b) { return a.address == b.address; };
+  before.erase(std::unique(before.begin(), before.end(), same), before.end());
   return before;
 }
 

@@ -28,8 +28,8 @@ constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 // does.
 constexpr int kCopyTries = 20;
 
-// Between two drains. Windows alone are in no hurry, and a busy CPU gives 20 KB a second to a ring of
-// 1 MiB; who stops a session waits for its last samples.
+// Between two drains. Windows alone are in no hurry, and a busy CPU gives 20 KB a second to a ring
+// of 1 MiB; who stops a session waits for its last samples.
 constexpr auto kDrainForSessions = 100ms;
 constexpr auto kDrainForWindows = 1000ms;
 
@@ -184,15 +184,15 @@ void Sessions::configure(const ConfigInForce& config) {
 }
 
 StatusInfo Sessions::status(const Caller& caller) {
-  return describe_daemon({.uptime = std::chrono::steady_clock::now() - started_,
-                          .running_sessions = running(),
-                          .results_bytes = store_.bytes(),
-                          .worker_parser_restarts = worker_.parser_restarts(),
-                          .ledger = source_.ledger(),
-                          .unwinding = source_.unwind_stats(),
-                          .continuous = continuous_ ? continuous_->status()
-                                                    : StatusInfo::Continuous{}},
-                         aggregator_.unwind_tally(), caller.trusted);
+  return describe_daemon(
+      {.uptime = std::chrono::steady_clock::now() - started_,
+       .running_sessions = running(),
+       .results_bytes = store_.bytes(),
+       .worker_parser_restarts = worker_.parser_restarts(),
+       .ledger = source_.ledger(),
+       .unwinding = source_.unwind_stats(),
+       .continuous = continuous_ ? continuous_->status() : StatusInfo::Continuous{}},
+      aggregator_.unwind_tally(), caller.trusted);
 }
 
 boost::asio::awaitable<bool> Sessions::shut_down() {
@@ -210,7 +210,9 @@ boost::asio::awaitable<bool> Sessions::shut_down() {
     spdlog::error("session {} is lost: {}", id, stored.error().message);
     all_stored = false;
   }
-  if (continuous_) co_await continuous_->shut_down();
+  if (continuous_) {
+    co_await continuous_->shut_down();
+  }
   co_return all_stored;
 }
 

@@ -32,7 +32,7 @@ struct WindowProfile {
   std::optional<ProcessOwner> owner;  // none: root's and the group profd's alone
   // The real uid; none: unknown.
   std::optional<std::uint32_t> user = std::nullopt;
-  std::string cgroup;                 // below the cgroup v2 mount; empty: unknown
+  std::string cgroup;  // below the cgroup v2 mount; empty: unknown
 
   friend bool operator==(const WindowProfile&, const WindowProfile&) = default;
 };
