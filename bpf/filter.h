@@ -190,8 +190,7 @@ __noinline int profd_find_owner(struct profd_owner *owner)
 /* The sessions of an event set that want the current task. `all` is read once: a slot that takes
  * over from another does so between two ticks. */
 static __always_inline __u32 profd_match(struct profd_filter *filter, __u64 event_set,
-					 struct task_struct *leader,
-					 const struct profd_comm *comm,
+					 struct task_struct *leader, const struct profd_comm *comm,
 					 const struct profd_owner *owner)
 {
 	if (event_set >= PROFD_MAX_EVENT_SETS)

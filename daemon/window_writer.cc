@@ -1,6 +1,7 @@
 #include "daemon/window_writer.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -97,6 +98,7 @@ WrittenWindow WindowWriter::write(const WindowSamples& samples) noexcept {
   } catch (const std::exception& problem) {  // no memory
     written.window = fail(ErrorCode::kInternal, problem.what());
   }
+  ::malloc_trim(0);  // what a window took for a moment is not what the next one will
   return written;
 }
 

@@ -94,13 +94,13 @@ struct StatusInfo {
     std::uint64_t frequency_hz = 0;
     std::uint64_t window_seconds = 0;
     std::uint64_t windows = 0;
-    std::uint64_t objects = 0;     // images that they share
-    std::uint64_t disk_bytes = 0;  // of both
-    std::string oldest;            // RFC 3339, UTC: its start; empty: there is none
-    std::string last_written;      // the end of that window
-    std::uint64_t waiting = 0;     // to be written
-    std::uint64_t damaged = 0;     // found so at the start, and set aside
-    CountsByReason failed;         // windows that were not written, or not removed
+    std::uint64_t objects = 0;       // images that they share
+    std::uint64_t disk_bytes = 0;    // of both
+    std::string oldest;              // RFC 3339, UTC: its start; empty: there is none
+    std::string last_written;        // the end of that window
+    std::uint64_t waiting = 0;       // to be written
+    std::uint64_t damaged = 0;       // found so at the start, and set aside
+    CountsByReason failed;           // windows that were not written, or not removed
     std::uint64_t lost_samples = 0;  // of those that were not written
     friend bool operator==(const Continuous&, const Continuous&) = default;
   };

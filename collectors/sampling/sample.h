@@ -42,8 +42,8 @@ struct FileKey {
   friend auto operator<=>(const FileKey&, const FileKey&) = default;
 };
 
-// Whose process it is by ptrace's rule: these are all its ids, it is dumpable, without capabilities,
-// and in profd's user namespace.
+// Whose process it is by ptrace's rule: these are all its ids, it is dumpable, without
+// capabilities, and in profd's user namespace.
 struct ProcessOwner {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
@@ -70,7 +70,7 @@ struct SampleView {
   std::uint64_t period;  // in the event's unit
   std::uint32_t tid;
   std::uint32_t cpu;
-  std::uint32_t sessions;  // bit mask of session slots, never 0
+  std::uint32_t sessions;             // bit mask of session slots, never 0
   std::optional<ProcessOwner> owner;  // at that moment; none: nobody's but root's
   profd_context context;
   profd_user_end user_end;
