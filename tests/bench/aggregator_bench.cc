@@ -35,6 +35,7 @@ SampleView view_of(const Stack& stack, std::uint32_t tgid) {
           .tid = tgid,
           .cpu = 0,
           .sessions = 1,
+          .owner = ProcessOwner{},
           .context = PROFD_CONTEXT_USER,
           .user_end = PROFD_END_FP_ZERO,
           .kernel_truncated = false,
