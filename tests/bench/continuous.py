@@ -82,33 +82,36 @@ def perf_minute(bench: Bench) -> float:
         return cpu_seconds(recorder.pid) - before
 
 
-def busy(bench: Bench, seconds: int) -> list:
-    return [bench.workload("depth", seconds, 25) for _ in range(os.cpu_count())]
+@contextlib.contextmanager
+def running(bench: Bench, commands: list):
+    processes = []
+    try:
+        processes.extend(bench.workload(*command) for command in commands)
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
 
 
-def end(processes: list) -> None:
-    for process in processes:
-        process.kill()
-        process.communicate()
+def busy() -> list:
+    return [("depth", 20 * WINDOW, 25)] * os.cpu_count()
 
 
 def costs(bench: Bench) -> None:
     with continuous(bench) as daemon:
         wait_for_window(bench)  # warm
         idle = a_minute(bench, daemon)
-        load = busy(bench, 20 * WINDOW)
-        loaded = a_minute(bench, daemon)
-        end(load)
-        sleepers = bench.workload("storm", 20 * WINDOW, MANY)
-        sleepers.stdout.readline()
-        many = a_minute(bench, daemon)
+        with running(bench, busy()):
+            loaded = a_minute(bench, daemon)
+        with running(bench, [("storm", 20 * WINDOW, MANY)]) as sleepers:
+            sleepers[0].stdout.readline()
+            many = a_minute(bench, daemon)
         resident, maps = rss_bytes(daemon.pid), bpf_map_bytes()
-        end([sleepers])
         status = bench.status()["continuous"]
     theirs = perf_minute(bench)
-    load = busy(bench, 20 * WINDOW)
-    theirs_loaded = perf_minute(bench)
-    end(load)
+    with running(bench, busy()):
+        theirs_loaded = perf_minute(bench)
     row("windows, idle host, CPU seconds a minute", f"{idle:.4f}", f"{theirs:.4f}", "<= 0.02")
     row("  two busy CPUs", f"{loaded:.4f}", f"{theirs_loaded:.4f}", "<= 0.05")
     row(f"  idle with {MANY} processes", f"{many:.4f}", "-", "no more")
@@ -123,23 +126,22 @@ def bytes_of(directory: pathlib.Path) -> tuple:
     return sum(file.st_size for file in files), sum(file.st_blocks * 512 for file in files)
 
 
+def hundred() -> list:
+    kinds = (("shares", 20 * WINDOW), ("depth", 20 * WINDOW, 25), ("family", 20 * WINDOW), ("reader", 20 * WINDOW))
+    return [kind for kind in kinds for _ in range(PROCESSES // len(kinds))]
+
+
 def disk(bench: Bench) -> None:
-    programs = ("shares", "depth", "family", "reader")
-    with continuous(bench):
-        load = [bench.workload(program, 20 * WINDOW, *([25] if program == "depth" else []))
-                for program in programs for _ in range(PROCESSES // len(programs))]
+    with continuous(bench), running(bench, hundred()):
         wait_for_window(bench)
         window = wait_for_window(bench)
         profiles = json.loads((window / "session.json").read_text())["profiles"]
         length, blocks = bytes_of(window)
         objects, object_blocks = bytes_of(bench.directory / "state" / "objects")
-        end(load)
-    with switching_perf(bench) as (_, directory):
-        load = [bench.workload("shares", 20 * WINDOW) for _ in range(PROCESSES)]
+    with switching_perf(bench) as (_, directory), running(bench, hundred()):
         while len(list(directory.glob("perf.data.2*"))) < 2:
             time.sleep(1)
         newest = sorted(directory.glob("perf.data.2*"))[1].stat().st_size
-        end(load)
     row(f"a window of {len(profiles)} processes, KB", f"{length / 1e3:.0f}", f"{newest / 1e3:.0f}", "<= 300")
     row("  in blocks of the disk, KB", f"{blocks / 1e3:.0f}", "-")
     row("  the objects of all windows, KB", f"{objects / 1e3:.0f} ({object_blocks / 1e3:.0f})", "-")
