@@ -7,6 +7,7 @@
 
 #include <malloc.h>
 
+#include "collectors/sampling/open_mapped_file.h"
 #include "daemon/seeded_hash.h"
 
 namespace profd {

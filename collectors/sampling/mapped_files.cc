@@ -1,197 +1,26 @@
 #include "collectors/sampling/mapped_files.h"
 
-#include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include <array>
-#include <climits>
-#include <cstdio>
-#include <fstream>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include <boost/container_hash/hash.hpp>
+
+#include "collectors/sampling/open_mapped_file.h"
 
 namespace profd {
 namespace {
 
-// O_NONBLOCK: a write lease would stall an open of a regular file for 45 s.
-constexpr int kReadFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-constexpr off_t kMaxFileBytes = off_t{4} << 30;
-constexpr const char* kOnFuse = "on a FUSE file system, which may not answer";
-constexpr std::string_view kDeletedSuffix = " (deleted)";
 constexpr std::size_t kMaxFiles = 65'536;
 constexpr std::chrono::seconds kRetryInterval{1};
 constexpr std::size_t kShareOfAll = 2;  // of the descriptor limit, one in so many
 constexpr std::size_t kShareOfOwner = 16;
+constexpr const char* kLate = "a process keeps us waiting";
 
-std::int64_t nanoseconds(const timespec& time) {
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
-// Device and inode are not asked for where the change time fits: on an overlay, fstat's are the
-// overlay's and the key's the layer's. An unlink or chmod moves the change time of a file whose
-// bytes are still those that ran.
-bool same_content(const FileKey& key, const struct stat& status) {
-  if (key.size_bytes != static_cast<std::uint64_t>(status.st_size)) return false;
-  if (key.ctime_ns == nanoseconds(status.st_ctim)) return true;
-  return key.inode == status.st_ino && nanoseconds(status.st_mtim) <= key.ctime_ns;
-}
-
-// Of the kernel's own encoding in a key.
-bool is_on_device(int place, std::uint32_t device) {
-  constexpr unsigned kMinorBits = 20;
-  struct statx status {};
-  // Without asking the file system: a FUSE one may not answer.
-  return ::statx(place, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &status) == 0 &&
-         (status.stx_dev_major << kMinorBits | status.stx_dev_minor) == device;
-}
-
-// The first value of a line of /proc/self/fdinfo/N that begins so; empty: none.
-std::string mount_id_of(int fd) {
-  std::ifstream info("/proc/self/fdinfo/" + std::to_string(fd));
-  std::string field;
-  std::string value;
-  while (info >> field >> value) {
-    if (field == "mnt_id:") return value;
-  }
-  return {};
-}
-
-// The kind of a mount, by the list of those that a process sees; empty: not in it.
-std::string file_system_of(const std::string& mount_id, const std::string& process) {
-  std::ifstream mounts("/proc/" + process + "/mountinfo");
-  for (std::string line; std::getline(mounts, line);) {
-    const auto separator = line.find(" - ");
-    if (!line.starts_with(mount_id + " ") || separator == std::string::npos) continue;
-    return line.substr(separator + 3);
-  }
-  return {};
-}
-
-// By the lists of mounts, which need no answer of theirs: ours, and that of the process, which may
-// live in a container. What is in neither counts as one.
-bool may_be_fuse(int place, std::uint32_t tgid) {
-  const std::string id = mount_id_of(place);
-  std::string kind = file_system_of(id, "self");
-  if (kind.empty()) kind = file_system_of(id, std::to_string(tgid));
-  return kind.empty() || kind.starts_with("fuse");
-}
-
-struct Opened {
-  UniqueFd fd;
-  struct stat status {};
-  std::string error;
-};
-
-std::string refusal(const struct stat& status, const FileKey& key) {
-  if (!S_ISREG(status.st_mode)) return "not a regular file";
-  if (status.st_size > kMaxFileBytes) return "larger than 4 GiB";
-  if (!same_content(key, status)) return "changed since it was sampled";
-  return {};
-}
-
-// From a descriptor of the place alone (O_PATH), so that a FIFO or a device is never opened: that
-// has effects of its own.
-Opened open_regular(const UniqueFd& place, const MappingView& mapping) {
-  const FileKey& key = mapping.file;
-  Opened opened;
-  if (!place.valid()) {
-    opened.error = fail_errno("open").message;
-  } else if (!is_on_device(place.get(), key.device) &&
-             may_be_fuse(place.get(), mapping.process.tgid)) {
-    opened.error = kOnFuse;
-  } else if (::fstat(place.get(), &opened.status) != 0) {
-    opened.error = fail_errno("fstat").message;
-  } else {
-    opened.error = refusal(opened.status, key);
-  }
-  if (!opened.error.empty()) return opened;
-  const std::string link = "/proc/self/fd/" + std::to_string(place.get());
-  opened.fd.reset(::open(link.c_str(), kReadFlags));
-  if (!opened.fd.valid()) opened.error = fail_errno("open").message;
-  return opened;
-}
-
-// Follows the link: a map_files entry is one that only the kernel can make.
-UniqueFd place_of_link(const std::string& link) {
-  return UniqueFd(::open(link.c_str(), O_PATH | O_CLOEXEC));
-}
-
-// The kernel's names of a file hold no links: one that is there now was laid for us. Nor does it
-// have to ask a file system for what was run just now.
-UniqueFd place_of_names(const std::string& path) {
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED;
-  return UniqueFd(
-      static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how))));
-}
-
-std::string map_files_path(std::uint32_t tgid, std::uint64_t start, std::uint64_t end) {
-  std::array<char, 96> path{};
-  std::snprintf(path.data(), path.size(), "/proc/%u/map_files/%lx-%lx", tgid, start, end);
-  return path.data();
-}
-
-std::string read_link(const std::string& path) {
-  std::array<char, PATH_MAX> target{};
-  const ssize_t bytes = ::readlink(path.c_str(), target.data(), target.size());
-  return bytes > 0 ? std::string(target.data(), static_cast<std::size_t>(bytes)) : std::string();
-}
-
-// A link target may end in " (deleted)" because the file is, or because it is called so.
-bool is_deleted(const std::string& link, const struct stat& status) {
-  if (!link.ends_with(kDeletedSuffix)) return false;
-  if (status.st_nlink == 0) return true;
-  struct stat named {};
-  return ::stat(link.c_str(), &named) != 0 || named.st_ino != status.st_ino;
-}
-
-void note_status(MappedFile& file, const struct stat& status) {
-  file.stat_device = status.st_dev;
-  file.stat_inode = status.st_ino;
-  file.stat_ctime_ns = nanoseconds(status.st_ctim);
-  file.owner = status.st_uid;
-}
-
-MappedFile from_link(const FileKey& key, const std::string& link_path, Opened opened) {
-  MappedFile file{.key = key, .path = read_link(link_path), .fd = std::move(opened.fd)};
-  file.deleted = is_deleted(file.path, opened.status);
-  if (file.deleted) file.path.resize(file.path.size() - kDeletedSuffix.size());
-  note_status(file, opened.status);
-  return file;
-}
-
-MappedFile from_names(const MappingView& mapping, const std::string& error) {
-  MappedFile file{.key = mapping.file, .path = path_from_names(mapping.names)};
-  if (file.path.empty()) file.path = "?";
-  Opened opened = open_regular(place_of_names(file.path), mapping);
-  if (opened.fd.valid() && opened.status.st_ino == mapping.file.inode) {
-    file.fd = std::move(opened.fd);
-    note_status(file, opened.status);
-  } else {
-    file.error = "map_files: " + error + "; " + file.path + ": " +
-                 (opened.error.empty() ? "another file" : opened.error);
-  }
-  return file;
-}
-
-// Whatever is asked of it may be answered by nobody, and can't be interrupted then.
-MappedFile unopened_on_fuse(const MappingView& mapping) {
-  return {.key = mapping.file,
-          .path = mapping.names.empty() ? "?" : path_from_names(mapping.names),
-          .error = kOnFuse};
-}
-
-MappedFile open_file(const MappingView& mapping) {
-  if (mapping.on_fuse) return unopened_on_fuse(mapping);
-  const std::string exact = map_files_path(mapping.process.tgid, mapping.start, mapping.end);
-  Opened opened = open_regular(place_of_link(exact), mapping);
-  if (opened.fd.valid()) return from_link(mapping.file, exact, std::move(opened));
-  return from_names(mapping, opened.error);
+std::shared_ptr<const MappedFile> unopened_of(const MappingView& mapping, const char* why) {
+  return std::make_shared<const MappedFile>(unopened(place_of(mapping), why));
 }
 
 }  // namespace
@@ -222,28 +51,33 @@ std::shared_ptr<const MappedFile> MappedFiles::find_or_open(const MappingView& m
     const Entry& entry = found->second;
     if (entry.file->fd.valid() || now - entry.opened_at < kRetryInterval) return entry.file;
   } else if (files_.size() >= kMaxFiles) {
-    return std::make_shared<const MappedFile>(
-        MappedFile{.key = mapping.file,
-                   .path = mapping.names.empty() ? "?" : path_from_names(mapping.names),
-                   .error = "too many files are known"});
+    return unopened_of(mapping, "too many files are known");
   }
   if (!may_open(mapping.process.tgid, now)) {
-    return std::make_shared<const MappedFile>(
-        MappedFile{.key = mapping.file,
-                   .path = mapping.names.empty() ? "?" : path_from_names(mapping.names),
-                   .error = "too many new files within a second"});
+    return unopened_of(mapping, "too many new files within a second");
   }
-  MappedFile file = open_file(mapping);
+  MappedFile file = open(mapping);
   if (file.fd.valid()) hold_or_let_go(file);
   auto shared = std::make_shared<const MappedFile>(std::move(file));
   files_.insert_or_assign(mapping.file, Entry{.file = shared, .opened_at = now});
   return shared;
 }
 
+MappedFile MappedFiles::open(const MappingView& mapping) {
+  const MappingPlace place = place_of(mapping);
+  if (place.on_fuse || late_in_second_ >= kMaxLate) return open_by_names(place, kLate);
+  std::optional<MappedFile> opened = opener_.run([place] { return open_by_mapping(place); });
+  if (opened && opened->fd.valid()) return std::move(*opened);
+  if (opened) return open_by_names(place, opened->error);
+  ++late_in_second_;
+  return open_by_names(place, kLate);
+}
+
 bool MappedFiles::may_open(std::uint32_t tgid, Clock::time_point now) {
   if (now - second_began_ >= std::chrono::seconds(1)) {
     second_began_ = now;
     opened_in_second_ = 0;
+    late_in_second_ = 0;
     opened_by_process_.clear();
   }
   return ++opened_by_process_[tgid] <= kMaxNewOfProcess && ++opened_in_second_ <= kMaxNew;
@@ -277,16 +111,6 @@ void MappedFiles::release_unused() {
     forget(*file);
     return true;
   });
-}
-
-std::string path_from_names(std::string_view names) {
-  std::string path;
-  while (!names.empty()) {
-    const std::size_t end = std::min(names.find('\0'), names.size());
-    path.insert(0, "/" + std::string(names.substr(0, end)));
-    names.remove_prefix(std::min(end + 1, names.size()));
-  }
-  return path;
 }
 
 }  // namespace profd

@@ -3,41 +3,24 @@
 //
 // A file is opened through /proc/PID/map_files/START-END, which names exactly the mapped file, also
 // when it is deleted, on an overlay or in another mount namespace. When the process is gone
-// already, the dentry names of the record lead to it, if the file there still has the key. Nothing
-// but a regular file is ever opened, and none on FUSE, where another process may let us wait for
-// ever. Who maps files is not trusted: what could not be opened is tried again at most once a
-// second, and files and descriptors are bounded, also for one owner. Owned by the io thread; a
-// MappedFile is immutable and may go to the worker.
+// already, or keeps us waiting, the dentry names of the record lead to it, if the file there still
+// has the key (open_mapped_file.h). Who maps files is not trusted: what could not be opened is
+// tried again at most once a second, and files and descriptors are bounded, also for one owner.
+// Owned by the io thread; a MappedFile is immutable and may go to the worker.
 
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
+#include "collectors/sampling/mapped_file.h"
 #include "collectors/sampling/sample.h"
-#include "formats/result.h"
-#include "formats/unique_fd.h"
+#include "collectors/sampling/timed_opener.h"
 
 namespace profd {
-
-struct MappedFile {
-  FileKey key;
-  std::string path;  // as the kernel names it, without " (deleted)"; never empty
-  bool deleted = false;
-  UniqueFd fd{};        // open for reading, a regular file; invalid when nothing could be opened
-  std::string error{};  // why fd is invalid
-
-  // What fstat said of the opened file, also where fd was let go again; all 0 when none was opened.
-  // On an overlay these are the overlay's and the key's the layer's.
-  std::uint64_t stat_device = 0;
-  std::uint64_t stat_inode = 0;
-  std::int64_t stat_ctime_ns = 0;
-  std::uint32_t owner = 0;  // uid
-};
 
 class MappedFiles {
  public:
@@ -46,6 +29,9 @@ class MappedFiles {
   // In a second, of one process and of all: an open takes about 20 us of the io thread.
   static constexpr std::size_t kMaxNewOfProcess = 512;
   static constexpr std::size_t kMaxNew = 4096;
+
+  // In a second: opens that may be waited for in vain, each for TimedOpener::kMaxWait.
+  static constexpr std::size_t kMaxLate = 2;
 
   // Of so many descriptors half are used, and a sixteenth for files of one owner but root.
   explicit MappedFiles(std::size_t descriptor_limit = soft_descriptor_limit());
@@ -68,20 +54,20 @@ class MappedFiles {
     Clock::time_point opened_at;
   };
   static std::size_t soft_descriptor_limit();
+  MappedFile open(const MappingView& mapping);
   void hold_or_let_go(MappedFile& file);
   void forget(const MappedFile& file);
   [[nodiscard]] bool may_open(std::uint32_t tgid, Clock::time_point now);
 
+  TimedOpener opener_;
   std::size_t descriptor_limit_;
   std::size_t held_ = 0;
   Clock::time_point second_began_;
   std::size_t opened_in_second_ = 0;
+  std::size_t late_in_second_ = 0;
   boost::unordered_flat_map<std::uint32_t, std::size_t> opened_by_process_;
   boost::unordered_flat_map<std::uint32_t, std::size_t> held_by_owner_;
   boost::unordered_flat_map<FileKey, Entry, KeyHash> files_;
 };
-
-// "bin\0usr\0" -> "/usr/bin". Empty for no names.
-[[nodiscard]] std::string path_from_names(std::string_view names);
 
 }  // namespace profd

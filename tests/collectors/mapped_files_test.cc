@@ -18,6 +18,7 @@
 
 #include <gmock/gmock.h>
 
+#include "collectors/sampling/open_mapped_file.h"
 #include "tests/collectors/silent_fuse.h"
 
 namespace profd {
