@@ -21,6 +21,8 @@
 namespace profd::e2e {
 namespace {
 
+using ::testing::Contains;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -217,7 +219,9 @@ TEST_F(LifecycleTest, SessionsDoNotDisturbEachOther) {
     ASSERT_EQ(daemon_.profctl({"stop", id, "-o", out}).status, 0);
     const SessionSummary summary = read_summary(out);
     EXPECT_EQ(summary.ledger.difference(), 0);
-    EXPECT_THAT(profiles_of(summary, "shares"), SizeIs(1));
+    EXPECT_THAT(
+        profiles_of(summary, "shares"),
+        Contains(Field(&ProfileSummary::pid, static_cast<std::uint32_t>(busy_.pid()))).Times(1));
   }
   EXPECT_THAT(read_summary(directory_.path() / one).profiles, SizeIs(1));
   EXPECT_EQ(daemon_.status().ledger.difference(), 0);

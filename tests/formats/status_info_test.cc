@@ -40,6 +40,18 @@ StatusInfo a_status() {
                                  .refused = {{"malformed", 12}}},
                       .late = {.waiting = 13, .done = 14, .given_up = 15},
                       .parser_restarts = 16};
+  status.continuous = {.enabled = true,
+                       .frequency_hz = 19,
+                       .window_seconds = 60,
+                       .windows = 21,
+                       .objects = 22,
+                       .disk_bytes = 23,
+                       .oldest = "2026-11-20T14:05:00Z",
+                       .last_written = "2026-11-20T14:06:00Z",
+                       .waiting = 1,
+                       .damaged = 2,
+                       .failed = {{"no_space", 3}},
+                       .lost_samples = 24};
   return status;
 }
 
@@ -61,7 +73,10 @@ TEST(StatusInfo, TextIsAsTheDocumentSays) {
       R"("worst":[{"path":"/opt/x","reason":"no_row","samples":2}],)"
       R"("tables":{"count":5,"files":6,"rows":700,"bytes":3000,"arena_bytes":4096,"cap_bytes":8192,)"
       R"("rules":9,"evicted":10,"loading":11,"refused":{"malformed":12}},)"
-      R"("late":{"waiting":13,"done":14,"given_up":15},"parser_restarts":16}})");
+      R"("late":{"waiting":13,"done":14,"given_up":15},"parser_restarts":16},)"
+      R"("continuous":{"enabled":true,"frequency":19,"window_seconds":60,"windows":21,"objects":22,)"
+      R"("disk_bytes":23,"oldest":"2026-11-20T14:05:00Z","last_written":"2026-11-20T14:06:00Z",)"
+      R"("waiting":1,"damaged":2,"failed":{"no_space":3},"lost_samples":24}})");
 }
 
 TEST(StatusInfo, ADifferenceMayBeNegative) {
