@@ -27,7 +27,7 @@ struct Config {
   std::string log_level = "info";                            // or trace, debug, warning, error
   std::size_t ring_bytes = std::size_t{1} << 20;             // of each CPU's ring, a power of two
   std::uint64_t session_max_bytes = std::uint64_t{1} << 30;  // of samples held for one session
-  std::size_t unwind_max_bytes = std::size_t{16} << 20;      // of unwind tables in the kernel
+  std::size_t unwind_max_bytes = std::size_t{40} << 20;      // of unwind tables in the kernel
   ContinuousConfig continuous;
 
   friend bool operator==(const Config&, const Config&) = default;

@@ -19,8 +19,8 @@
 namespace profd {
 namespace {
 
-// What an image adds by itself (formats/elf_image.cc).
-constexpr std::string_view kGapName = "[unknown]";
+// What an image adds by itself (formats/elf_image.cc). The gaps' marks stay: they have the file's
+// name.
 constexpr std::string_view kEndName = "_fini";
 
 bool is_kernel(const ProfileMapping& mapping) {
@@ -46,9 +46,7 @@ Result<std::vector<ElfSymbol>> hit_functions(int fd, const std::vector<std::uint
                                              Parser& parser, SymbolBudget& symbols) {
   Result<std::vector<ElfSymbol>> functions = parser.find_elf_symbols(fd, addresses, symbols);
   if (!functions) return functions;
-  std::erase_if(*functions, [](const ElfSymbol& function) {
-    return function.name == kGapName || function.name == kEndName;
-  });
+  std::erase_if(*functions, [](const ElfSymbol& function) { return function.name == kEndName; });
   return functions;
 }
 
@@ -167,7 +165,9 @@ Result<std::string> ExportObjects::encode(const std::string& name, const Object&
   auto functions = hit_functions(fd.get(), addresses, parser, symbols_);
   if (!functions) return functions.error();
   return encode_within(room_bytes, std::move(*functions), [&](std::vector<ElfSymbol> of) {
-    if (!object.is_kernel) return encode_file_image({.original = *elf, .functions = std::move(of)});
+    if (!object.is_kernel) {
+      return encode_file_image({.original = *elf, .name = {}, .functions = std::move(of)});
+    }
     return encode_absolute_image({.functions = std::move(of),
                                   .build_id = elf->build_id,
                                   .text_start = object.line.start,

@@ -71,7 +71,7 @@ void KernelObject::load_image_of_boot() {
     functions_.clear();
     for (const ElfSymbol& function : *there) {
       const std::uint64_t start = unfold_kernel_address(function.address);
-      if (function.name == kGapName || start >= kTextLimit) continue;
+      if (is_gap_name(function.name) || start >= kTextLimit) continue;
       functions_.emplace(start, Function{start + function.bytes, function.name});
     }
   }

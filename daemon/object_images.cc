@@ -12,6 +12,7 @@
 #include <spdlog/spdlog.h>
 
 #include "collectors/sampling/vdso.h"
+#include "daemon/object_symbols.h"
 #include "daemon/safe_name.h"
 #include "formats/elf_image.h"
 #include "formats/gperftools_writer.h"
@@ -86,7 +87,7 @@ ProfiledObject& ObjectImages::find_or_add(const Mapping& mapping, bool main_exec
 }
 
 Result<void> ObjectImages::write(ResultWriter& result, std::uint64_t bytes,
-                                 SymbolBudget& symbols) const {
+                                 SymbolBudgets& symbols) const {
   std::size_t without_symbols = 0;
   for (const auto& [line_path, object] : by_line_path_) {
     if (!object.has_image()) continue;
@@ -94,7 +95,7 @@ Result<void> ObjectImages::write(ResultWriter& result, std::uint64_t bytes,
     if (image && image->size() <= bytes) {
       bytes -= image->size();
     } else {
-      image = encode_file_image({.original = object.image().elf, .functions = {}});
+      image = encode_file_image({.original = object.image().elf, .name = {}, .functions = {}});
       ++without_symbols;
     }
     const std::string path = line_path.substr(kBuildPrefix.size());
@@ -112,11 +113,12 @@ ProfiledObject& ObjectImages::named(const std::string& line_path) {
 }
 
 Result<std::string> ObjectImages::encode(const ProfiledObject::Image& image,
-                                         SymbolBudget& symbols) const {
+                                         SymbolBudgets& symbols) const {
   const std::vector<std::uint64_t> hit(image.hit_addresses.begin(), image.hit_addresses.end());
-  Result<std::vector<ElfSymbol>> functions = parser_.find_elf_symbols(image.fd, hit, symbols);
+  Result<std::vector<ElfSymbol>> functions = find_object_symbols(parser_, image, hit, symbols);
   if (!functions) return functions.error();
-  return encode_file_image({.original = image.elf, .functions = std::move(*functions)});
+  return encode_file_image(
+      {.original = image.elf, .name = plain_name(image.path), .functions = std::move(*functions)});
 }
 
 ProfiledObject& ObjectImages::vdso() {
@@ -130,7 +132,7 @@ ProfiledObject& ObjectImages::vdso() {
   Result<ElfSummary> elf = parser_.read_elf_summary(bytes->get());
   if (!elf) return named("[vdso]");
   vdso_ = std::move(*bytes);
-  ProfiledObject::Image image{.fd = vdso_.get(), .elf = std::move(*elf), .hit_addresses = {}};
+  ProfiledObject::Image image{.fd = vdso_.get(), .elf = std::move(*elf)};
   return by_line_path_.try_emplace(path, path, std::move(image)).first->second;
 }
 
@@ -139,23 +141,13 @@ ProfiledObject& ObjectImages::image_of(const Mapping& mapping) {
   if (const auto found = images_.find(file.key); found != images_.end()) return *found->second;
   Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get());
   if (!elf || !still_has_its_bytes(file)) return named(bracketed_name(file.path));
-  const std::string path = unique_image_path(file, *elf);
-  ProfiledObject::Image image{.fd = file.fd.get(), .elf = std::move(*elf), .hit_addresses = {}};
+  const std::string path = line_path_of_image(image_name(file, *elf));
+  ProfiledObject::Image image{
+      .fd = file.fd.get(), .elf = std::move(*elf), .path = file.path, .owner = file.owner};
   ProfiledObject& object = by_line_path_.try_emplace(path, path, std::move(image)).first->second;
   images_.emplace(file.key, &object);
   files_.push_back(mapping.file);
   return object;
-}
-
-// By build id, so that the same program has the same name in every session; a file that claims
-// another's build id gets a number, not its image.
-std::string ObjectImages::unique_image_path(const MappedFile& file, const ElfSummary& elf) {
-  const std::string name = image_name(file, elf);
-  std::string path = line_path_of_image(name);
-  for (int number = 2; by_line_path_.contains(path); ++number) {
-    path = line_path_of_image(name + "-" + std::to_string(number));
-  }
-  return path;
 }
 
 }  // namespace profd

@@ -26,6 +26,7 @@
 #include "daemon/process_table.h"
 #include "daemon/profiled_object.h"
 #include "daemon/result_writer.h"
+#include "daemon/symbol_budgets.h"
 #include "formats/elf_file.h"
 #include "formats/result.h"
 #include "formats/unique_fd.h"
@@ -45,15 +46,14 @@ class ObjectImages final : public ProfiledObjects {
   // Adds all images, in the order of their names, each encoded when its turn comes. Those with
   // symbols are at most `bytes` together. Logs how many got none.
   [[nodiscard]] Result<void> write(ResultWriter& result, std::uint64_t bytes,
-                                   SymbolBudget& symbols) const;
+                                   SymbolBudgets& symbols) const;
 
  private:
   ProfiledObject& named(const std::string& line_path);
   ProfiledObject& vdso();
   ProfiledObject& image_of(const Mapping& mapping);
   [[nodiscard]] Result<std::string> encode(const ProfiledObject::Image& image,
-                                           SymbolBudget& symbols) const;
-  std::string unique_image_path(const MappedFile& file, const ElfSummary& elf);
+                                           SymbolBudgets& symbols) const;
 
   Parser& parser_;
   std::string kernel_release_;

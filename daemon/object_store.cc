@@ -13,6 +13,7 @@
 #include "collectors/sampling/vdso.h"
 #include "daemon/file_io.h"
 #include "daemon/kernel_release.h"
+#include "daemon/object_symbols.h"
 #include "daemon/safe_name.h"
 #include "formats/elf_image.h"
 
@@ -26,17 +27,11 @@ constexpr std::size_t kReleaseBytes = 100;
 constexpr std::size_t kMaxOriginals = 8192;
 constexpr std::size_t kMaxRemembered = 200'000;
 
+// Of looking for a file's symbols: each may take a second.
+constexpr int kMaxFailures = 5;
+
 // An image that is larger takes no more functions: it can only be so by design.
 constexpr std::uint64_t kMaxImageBytes = std::uint64_t{4} << 20;
-
-bool same_segments(const ElfSummary& a, const ElfSummary& b) {
-  const auto same = [](const ElfSegment& x, const ElfSegment& y) {
-    return x.offset == y.offset && x.vaddr == y.vaddr && x.memory_bytes == y.memory_bytes &&
-           x.flags == y.flags;
-  };
-  return a.type == b.type && a.machine == b.machine &&
-         std::ranges::equal(a.segments, b.segments, same);
-}
 
 // The marks that images have between and after their functions (elf_image.h).
 void drop_marks(std::vector<ElfSymbol>& functions, const ElfSummary& elf) {
@@ -46,7 +41,7 @@ void drop_marks(std::vector<ElfSymbol>& functions, const ElfSummary& elf) {
     });
   };
   std::erase_if(functions, [&](const ElfSymbol& function) {
-    return function.name == kGapName || (!elf.segments.empty() && !is_code(function.address));
+    return is_gap_name(function.name) || (!elf.segments.empty() && !is_code(function.address));
   });
 }
 
@@ -86,9 +81,7 @@ const ObjectStore::Original* ObjectStore::find_or_read(const MappedFile& file) {
   if (!file.fd.valid()) return nullptr;
   Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get());
   if (!elf || !still_has_its_bytes(file)) return nullptr;
-  std::string stem = image_name(file, *elf);
-  if (file.owner != 0) stem += "-u" + std::to_string(file.owner);
-  std::string name = unused_name(stem, *elf);
+  std::string name = image_name(file, *elf) + ".so";
   remembered_ += elf->segments.size();
   return &originals_.emplace(file.key, Original{.name = std::move(name), .elf = std::move(*elf)})
               .first->second;
@@ -101,14 +94,14 @@ const ObjectStore::Original* ObjectStore::vdso() {
   Result<ElfSummary> elf = parser_.read_elf_summary(bytes->get());
   if (!elf) return nullptr;
   vdso_ = std::move(*bytes);
-  const std::string stem = "vdso-" + safe_file_name(kernel_release(), kReleaseBytes);
-  vdso_original_ = Original{.name = unused_name(stem, *elf), .elf = std::move(*elf)};
+  std::string name = "vdso-" + safe_file_name(kernel_release(), kReleaseBytes) + ".so";
+  vdso_original_ = Original{.name = std::move(name), .elf = std::move(*elf)};
   return &*vdso_original_;
 }
 
 Result<std::uint64_t> ObjectStore::update(const std::string& name,
                                           const ProfiledObject::Image& image,
-                                          SymbolBudget& symbols) {
+                                          SymbolBudgets& symbols) {
   const Content& content = content_of(name);
   std::vector<std::uint64_t> missing;
   for (const std::uint64_t address : image.hit_addresses) {
@@ -128,24 +121,26 @@ Result<std::uint64_t> ObjectStore::update(const std::string& name,
 
 Result<void> ObjectStore::rewrite(const std::string& name, const ProfiledObject::Image& image,
                                   const std::vector<std::uint64_t>& missing,
-                                  SymbolBudget& symbols) {
+                                  SymbolBudgets& symbols) {
   Result<std::vector<ElfSymbol>> before = functions_of(name);
   if (!before) return before.error();
   drop_marks(*before, image.elf);
   Result<std::vector<ElfSymbol>> added = std::vector<ElfSymbol>{};
-  if (image.fd >= 0) added = parser_.find_elf_symbols(image.fd, missing, symbols);
+  if (image.fd >= 0) added = find_object_symbols(parser_, image, missing, symbols);
   const bool found = added && !added->empty();
   if (found) give_sizes(*added, missing);
   const std::vector<ElfSymbol> functions =
       join(std::move(*before), found ? std::move(*added) : std::vector<ElfSymbol>{});
-  const std::string bytes = encode_file_image({.original = image.elf, .functions = functions});
+  const std::string bytes = encode_file_image(
+      {.original = image.elf, .name = plain_name(image.path), .functions = functions});
   if (content_of(name).bytes == 0 || found) {
     if (Result<void> put_there = put(name, bytes); !put_there) return put_there;
     remember(name, functions, bytes.size());
   }
   if (image.fd < 0) return {};
-  // Also where the symbols could not be had: they won't be the next time.
+  // What could not be had may be had the next time, unless the file itself is to blame.
   Content& content = content_of(name);
+  if (!added && ++content.failures < kMaxFailures) return {};
   content.nameless.insert(missing.begin(), missing.end());
   remembered_ += missing.size();
   return {};
@@ -197,26 +192,6 @@ UniqueFd ObjectStore::open(const std::string& name) const {
   return UniqueFd(::open(path_of(name).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-std::string ObjectStore::unused_name(const std::string& stem, const ElfSummary& elf) {
-  std::string name = stem + ".so";
-  for (int number = 2; !fits(name, elf); ++number) {
-    name = stem + "-" + std::to_string(number) + ".so";
-  }
-  return name;
-}
-
-// Whether an image is one of this file, or of none yet.
-bool ObjectStore::fits(const std::string& name, const ElfSummary& elf) {
-  const auto same_name = [&name](const auto& entry) { return entry.second.name == name; };
-  if (const auto known = std::ranges::find_if(originals_, same_name); known != originals_.end()) {
-    return same_segments(known->second.elf, elf);
-  }
-  const UniqueFd fd = open(name);
-  if (!fd.valid()) return true;
-  const Result<ElfSummary> there = parser_.read_elf_summary(fd.get());
-  return !there || same_segments(*there, elf);  // a damaged one is written anew
-}
-
 ObjectStore::Content& ObjectStore::content_of(const std::string& name) {
   if (const auto found = contents_.find(name); found != contents_.end()) return found->second;
   const UniqueFd fd = open(name);
@@ -234,7 +209,7 @@ void ObjectStore::remember(const std::string& name, const std::vector<ElfSymbol>
   remembered_ -= content.functions.size();
   content.functions.clear();
   for (const ElfSymbol& function : functions) {
-    if (function.name == kGapName) continue;
+    if (is_gap_name(function.name)) continue;
     content.functions.push_back({function.address, function.address + function.bytes});
   }
   content.bytes = bytes;

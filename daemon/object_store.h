@@ -5,8 +5,7 @@
 // with nothing new parses nothing; after a restart it is read back from the image. Memory and
 // images are bounded, since anyone can run large files.
 //
-// Images of root's files are shared by build id alone. Anyone can claim another's build id, so
-// those of other owners' files bear the owner's uid, and a file with other segments gets a number.
+// Images are shared by name (image_name): nobody's file gets into that of root's, or another's.
 // On the window worker; ELF files are read by the parser alone.
 
 #pragma once
@@ -23,6 +22,7 @@
 #include "collectors/parser/parser.h"
 #include "collectors/sampling/mapped_files.h"
 #include "daemon/profiled_object.h"
+#include "daemon/symbol_budgets.h"
 #include "formats/elf_file.h"
 #include "formats/result.h"
 #include "formats/unique_fd.h"
@@ -50,7 +50,7 @@ class ObjectStore {
   // Sees to it that an image has the functions at the addresses that were hit, as far as they can
   // be had. Returns its bytes.
   Result<std::uint64_t> update(const std::string& name, const ProfiledObject::Image& image,
-                               SymbolBudget& symbols);
+                               SymbolBudgets& symbols);
 
   // All functions of an image that is there, with the marks between them (elf_image.h); none where
   // there is no such image, or a damaged one.
@@ -82,14 +82,13 @@ class ObjectStore {
     std::set<std::uint64_t> nameless;  // addresses in no function of a known size
     std::uint64_t bytes = 0;           // 0: there is no file yet
     bool full = false;                 // takes no more
+    int failures = 0;                  // of looking for symbols
   };
 
   [[nodiscard]] UniqueFd open(const std::string& name) const;
-  [[nodiscard]] std::string unused_name(const std::string& stem, const ElfSummary& elf);
-  [[nodiscard]] bool fits(const std::string& name, const ElfSummary& elf);
   Content& content_of(const std::string& name);
   Result<void> rewrite(const std::string& name, const ProfiledObject::Image& image,
-                       const std::vector<std::uint64_t>& missing, SymbolBudget& symbols);
+                       const std::vector<std::uint64_t>& missing, SymbolBudgets& symbols);
   void remember(const std::string& name, const std::vector<ElfSymbol>& functions,
                 std::uint64_t bytes);
 

@@ -95,7 +95,8 @@ class Builder {
       if (const auto offset = root_offset(stack)) roots.insert(*offset);
     }
     if (roots.empty()) return;
-    entry_offsets_ = shared_.entries.select(*executable_, roots, shared_.symbols);
+    entry_offsets_ =
+        shared_.entries.select(*executable_, roots, shared_.symbols.of(executable_->owner));
   }
 
   // Also without rows: where the program's code has frame pointers up to its entry function.

@@ -10,6 +10,7 @@
 #include "daemon/kernel_image.h"
 #include "daemon/profiled_object.h"
 #include "daemon/session_snapshot.h"
+#include "daemon/symbol_budgets.h"
 #include "formats/profile.h"
 #include "formats/session_summary.h"
 
@@ -20,7 +21,7 @@ struct SharedObjects {
   ProfiledObjects& objects;
   const KernelImage& kernel;
   EntryFunctions& entries;
-  SymbolBudget& symbols;  // of all of them
+  SymbolBudgets& symbols;  // of all of them
 };
 
 struct BuiltProfile {

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <string_view>
 
+#include <boost/container_hash/hash.hpp>
+
 #include "daemon/safe_name.h"
 
 namespace profd {
@@ -33,7 +35,20 @@ std::string hex_of_key(const FileKey& key) {
   return text.data();
 }
 
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+// So many digits that one owner's files don't meet by chance; root's are told apart by build id.
+std::string hex_of_segments(const ElfSummary& elf) {
+  std::size_t hash = elf.type;
+  boost::hash_combine(hash, elf.machine);
+  for (const ElfSegment& segment : elf.segments) {
+    for (const std::uint64_t field :
+         {segment.offset, segment.vaddr, segment.memory_bytes, std::uint64_t{segment.flags}}) {
+      boost::hash_combine(hash, field);
+    }
+  }
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "%08zx", hash & 0xffffffff);
+  return text.data();
+}
 
 }  // namespace
 
@@ -44,13 +59,17 @@ void ProfiledObject::hit(std::uint64_t file_offset) {
   }
 }
 
-std::string bracketed_name(const std::string& path) {
-  return "[" + safe_file_name(base_name(path), kNameBytes) + "]";
-}
+std::string bracketed_name(const std::string& path) { return "[" + plain_name(path) + "]"; }
 
 std::string image_name(const MappedFile& file, const ElfSummary& elf) {
   const std::string id = elf.build_id.empty() ? hex_of_key(file.key) : hex(elf.build_id);
-  return safe_file_name(base_name(file.path), kNameBytes) + "-" + id.substr(0, kNameBytes);
+  const std::string owner = file.owner == 0 ? "" : "-u" + std::to_string(file.owner);
+  return plain_name(file.path) + "-" + id.substr(0, kNameBytes) + "-" + hex_of_segments(elf) +
+         owner;
+}
+
+std::string plain_name(const std::string& path) {
+  return safe_file_name(path.substr(path.rfind('/') + 1), kNameBytes);
 }
 
 bool still_has_its_bytes(const MappedFile& file) {

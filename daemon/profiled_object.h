@@ -24,7 +24,9 @@ class ProfiledObject {
   struct Image {
     int fd = -1;  // of the original, borrowed; -1: it is out of reach by now
     ElfSummary elf;
-    std::set<std::uint64_t> hit_addresses;  // virtual addresses
+    std::string path{};                       // of the original
+    std::uint32_t owner = 0;                  // its uid
+    std::set<std::uint64_t> hit_addresses{};  // virtual addresses
   };
 
   explicit ProfiledObject(std::string line_path, std::optional<Image> image = std::nullopt)
@@ -56,9 +58,13 @@ class ProfiledObjects {
 // "[NAME]" of a path: what readers skip. Blanks and brackets inside would end or split the name.
 [[nodiscard]] std::string bracketed_name(const std::string& path);
 
-// A file's name and build id (else its key in the kernel), fit to be part of an image's name.
-// Anyone can claim another's build id.
+// What the image of a file is called: by its name and build id, else its key in the kernel; and by
+// its segments, and its owner where that is not root, since anyone can claim another's build id.
+// Files of one name so share an image.
 [[nodiscard]] std::string image_name(const MappedFile& file, const ElfSummary& elf);
+
+// The last part of a path, fit to be a file's name.
+[[nodiscard]] std::string plain_name(const std::string& path);
 
 // Whether a file still has the bytes that ran: none were written since the kernel side met it.
 [[nodiscard]] bool still_has_its_bytes(const MappedFile& file);

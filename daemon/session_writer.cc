@@ -28,7 +28,7 @@ KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string
 }
 
 Result<void> write_images(const SessionSnapshot& snapshot, const KernelImage& kernel,
-                          const ObjectImages& objects, SymbolBudget& symbols,
+                          const ObjectImages& objects, SymbolBudgets& symbols,
                           ResultWriter& result) {
   if (has_kernel_frames(snapshot)) {
     const std::string path = kernel.line_path().substr(kBuildPrefix.size());
@@ -47,7 +47,7 @@ Result<SessionSummary> write_session(const SessionSnapshot& snapshot, Parser& pa
   ObjectImages objects(parser, release);
   const KernelImage kernel = make_kernel_image(snapshot, release);
   EntryFunctions entries(parser);
-  SymbolBudget symbols;
+  SymbolBudgets symbols;
   Result<SessionSummary> summary = write_profiles(
       snapshot, {.objects = objects, .kernel = kernel, .entries = entries, .symbols = symbols},
       result);

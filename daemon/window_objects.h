@@ -12,27 +12,33 @@
 
 #include "daemon/object_store.h"
 #include "daemon/profiled_object.h"
+#include "daemon/symbol_budgets.h"
 #include "formats/result.h"
 
 namespace profd {
 
 class WindowObjects final : public ProfiledObjects {
  public:
+  // In a window. Further ones get a bracketed name, as what is out of reach.
+  static constexpr std::size_t kMaxImagesOfOwner = 256;
+
   // `store` must outlive *this.
   explicit WindowObjects(ObjectStore& store) : store_(store) {}
 
   ProfiledObject& find_or_add(const Mapping& mapping, bool main_executable) override;
 
   // Brings the images up to date; `bytes` gets what each takes.
-  Result<void> write(SymbolBudget& symbols, std::map<std::string, std::uint64_t>& bytes);
+  Result<void> write(SymbolBudgets& symbols, std::map<std::string, std::uint64_t>& bytes);
 
  private:
   ProfiledObject& named(const std::string& line_path);
-  ProfiledObject& image_of(const ObjectStore::Original& original, int fd);
+  [[nodiscard]] bool has_room_for(const ObjectStore::Original& original, std::uint32_t owner);
+  ProfiledObject& image_of(const ObjectStore::Original& original, ProfiledObject::Image image);
 
   ObjectStore& store_;
   std::map<std::string, ProfiledObject> by_line_path_;
-  std::map<std::string, ProfiledObject*> images_;         // by name in the store
+  std::map<std::string, ProfiledObject*> images_;  // by name in the store
+  std::map<std::uint32_t, std::size_t> images_of_owner_;
   std::vector<std::shared_ptr<const MappedFile>> files_;  // keeps the images' fds open
 };
 

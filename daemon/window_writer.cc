@@ -114,7 +114,7 @@ void WindowWriter::write_or_throw(const WindowSamples& samples, WrittenWindow& w
   }
   WindowObjects objects(objects_);
   const KernelImage kernel = kernel_.image_for(kernel_addresses(snapshot));
-  SymbolBudget symbols;
+  SymbolBudgets symbols;
   const Result<SessionSummary> summary = write_profiles(
       snapshot, {.objects = objects, .kernel = kernel, .entries = entries_, .symbols = symbols},
       *result);

@@ -92,6 +92,10 @@ class ImageWriter {
     note_.resize((note_.size() + 3) / 4 * 4, '\0');
   }
 
+  void set_gap_name(const std::string& file_name) {
+    if (!file_name.empty()) gap_name_ = "[" + file_name + "]";
+  }
+
   void add_functions(const std::vector<ElfSymbol>& functions) {
     for (std::size_t i = 0; i < functions.size(); ++i) {
       const auto code = std::ranges::find_if(
@@ -124,7 +128,7 @@ class ImageWriter {
     const std::uint64_t room = next - function.address;
     const std::uint64_t bytes = function.bytes == 0 ? room : std::min(function.bytes, room);
     add_symbol(function.name, function.address, bytes, section);
-    if (bytes < room) add_symbol(kGapName, function.address + bytes, room - bytes, section);
+    if (bytes < room) add_symbol(gap_name_, function.address + bytes, room - bytes, section);
   }
 
   // After all other symbols: nm, which Perl's pprof runs, sorts by address and gives the last one
@@ -225,6 +229,7 @@ class ImageWriter {
   std::uint16_t machine_;
   std::uint64_t entry_;
   std::vector<CodeSection> code_;
+  std::string gap_name_ = "[unknown]";
   std::string segments_;
   std::string note_;
   std::string symbols_;
@@ -247,6 +252,8 @@ std::vector<CodeSection> code_sections_of(const FileImage& image) {
 }
 
 }  // namespace
+
+bool is_gap_name(std::string_view name) { return name.starts_with('[') && name.ends_with(']'); }
 
 ImagePlacement placement_of(const AbsoluteImage& image) {
   if (image.text_limit != 0) return {image.text_start, image.text_limit, kTextOffset};
@@ -271,6 +278,7 @@ std::string encode_file_image(const FileImage& image) {
                      code_sections_of(image));
   writer.set_segments(image.original.segments);
   writer.set_build_id(image.original.build_id);
+  writer.set_gap_name(image.name);
   writer.add_functions(image.functions);
   return writer.encode();
 }

@@ -12,7 +12,8 @@
 //   segments lie differently in file and memory, it names those of the lowest hit function's only.
 //
 // Code has no bytes in either (NOBITS): names don't need them. An address between functions is
-// given to a symbol "[unknown]" that fills the gap, not to the function before. The last symbol is
+// given to a symbol "[NAME]" of the file that fills the gap, not to the function before. The last
+// symbol is
 // "_fini", right behind the code: Perl's pprof gives the last symbol no size, and uses this one as
 // a separator in what it asks of addr2line.
 
@@ -27,7 +28,8 @@
 
 namespace profd {
 
-inline constexpr std::string_view kGapName = "[unknown]";
+// Whether a symbol is one that fills a gap.
+[[nodiscard]] bool is_gap_name(std::string_view name);
 
 struct AbsoluteImage {
   std::vector<ElfSymbol> functions;  // sorted, not overlapping
@@ -51,6 +53,7 @@ struct ImagePlacement {
 
 struct FileImage {
   ElfSummary original;
+  std::string name;                  // of the file, for the gaps; empty: unknown
   std::vector<ElfSymbol> functions;  // virtual addresses of the original, sorted
 };
 

@@ -38,6 +38,10 @@ class CountingParser final : public test::LocalParser {
   Result<std::vector<ElfSymbol>> find_elf_symbols(int fd, std::span<const std::uint64_t> addresses,
                                                   SymbolBudget& budget) override {
     ++calls;
+    if (failures > 0) {
+      --failures;
+      return fail(ErrorCode::kTooLarge, "too many symbols");
+    }
     return LocalParser::find_elf_symbols(fd, addresses, budget);
   }
   Result<std::vector<ElfSymbol>> list_elf_functions(int fd) override {
@@ -46,6 +50,7 @@ class CountingParser final : public test::LocalParser {
   }
 
   int calls = 0;
+  int failures = 0;  // of the next look-ups
 };
 
 class ObjectStoreTest : public testing::Test {
@@ -64,6 +69,7 @@ class ObjectStoreTest : public testing::Test {
     if (original == nullptr) throw std::runtime_error("not known");
     const ProfiledObject::Image image{.fd = chain.file()->fd.get(),
                                       .elf = original->elf,
+                                      .path = chain.file()->path,
                                       .hit_addresses = {chain.address(function, offset) - kBase}};
     EXPECT_GT(store.update(original->name, image, symbols_).value(), 0U);
     return original->name;
@@ -74,7 +80,7 @@ class ObjectStoreTest : public testing::Test {
 
   test::ScratchDirectory scratch_;
   CountingParser parser_;
-  SymbolBudget symbols_;
+  SymbolBudgets symbols_;
 };
 
 TEST_F(ObjectStoreTest, AnImageHasTheFunctionsOfAllWindows) {
@@ -134,6 +140,30 @@ TEST_F(ObjectStoreTest, ACopyOfAFileSharesItsImage) {
   fs::copy_file(CHAIN_PROGRAM, scratch_.path() / "upgraded" / "chain");
   EXPECT_EQ(hit(store, ChainProgram(scratch_.path() / "upgraded" / "chain", kBase), "_start"),
             name);
+}
+
+TEST_F(ObjectStoreTest, SymbolsThatCouldNotBeHadAreLookedForAgain) {
+  ObjectStore store(directory(), parser_);
+  const ChainProgram chain(program(), kBase);
+  parser_.failures = 1;
+  const std::string name = hit(store, chain, "leaf");
+  EXPECT_THAT(functions(name), Not(Contains(Key("leaf"))));
+  hit(store, chain, "leaf");
+  EXPECT_THAT(functions(name), Contains(Key("leaf")));
+}
+
+TEST_F(ObjectStoreTest, AFileWhoseSymbolsNeverComeIsLeftAlone) {
+  ObjectStore store(directory(), parser_);
+  const ChainProgram chain(program(), kBase);
+  parser_.failures = 1000;
+  for (int window = 0; window < 20; ++window) hit(store, chain, "leaf");
+  EXPECT_GT(parser_.failures, 980) << "it was asked every time";
+}
+
+TEST_F(ObjectStoreTest, WhatLiesBetweenFunctionsHasTheFilesName) {
+  ObjectStore store(directory(), parser_);
+  const std::string name = hit(store, ChainProgram(program(), kBase), "leaf");
+  EXPECT_THAT(functions(name), Contains(Key("[chain]")));
 }
 
 TEST_F(ObjectStoreTest, AnotherOwnersFileOfTheSameBuildIdHasItsOwnImage) {

@@ -204,7 +204,7 @@ TEST_F(SessionWriterTest, NamesTheFunctionsOfADeletedFileByAnImage) {
   std::filesystem::remove(scratch_.path() / "chain");
   add_samples(process, chain(program), 3);
   write();
-  EXPECT_THAT(objects(), ElementsAre(MatchesRegex("chain-[0-9a-f]+\\.so")));
+  EXPECT_THAT(objects(), ElementsAre(MatchesRegex("chain-[0-9a-f]+-[0-9a-f]+\\.so")));
   EXPECT_THAT(profile("chain.4321.prof").mappings.at(0).path, StartsWith("$build/objects/chain-"));
   expect_both_readers("chain.4321.prof", kChainRows);
 }
@@ -263,14 +263,15 @@ TEST_F(SessionWriterTest, WritesImagesBeyondTheirLimitsWithoutSymbols) {
   std::filesystem::remove(scratch_.path() / "chain");
   const Mapping mapping = program.mapping();
   int number = 0;
-  for (Case c : {Case{1 << 20, {}, true}, Case{100, {}, false},
-                 Case{1 << 20, {.table_bytes = 10, .time = std::chrono::hours(1)}, false},
-                 Case{1 << 20, {.table_bytes = 1 << 20, .time = {}}, false}}) {
+  for (const Case& c : {Case{1 << 20, {}, true}, Case{100, {}, false},
+                        Case{1 << 20, {.table_bytes = 10, .time = std::chrono::hours(1)}, false},
+                        Case{1 << 20, {.table_bytes = 1 << 20, .time = {}}, false}}) {
     ObjectImages images(*parser_, "6.1");
     images.find_or_add(mapping, true)
         .hit(program.address("leaf") - mapping.start + mapping.file_offset);
     ResultWriter result = ResultWriter::create(scratch_.path()).value();
-    ASSERT_TRUE(images.write(result, c.image_bytes, c.symbols));
+    SymbolBudgets symbols(c.symbols);
+    ASSERT_TRUE(images.write(result, c.image_bytes, symbols));
     ASSERT_EQ(result.files().size(), 1U);
     const std::string image = result.read_back(result.files()[0].path).value();
     EXPECT_EQ(image.find("leaf") != image.npos, c.named) << number++;
@@ -319,7 +320,7 @@ TEST_F(SessionWriterTest, NamesTheFunctionsOfAPathWithBlanksByAnImage) {
   const ChainProgram program = add_program(process, "my chain");
   add_samples(process, chain(program), 3);
   write();
-  EXPECT_THAT(objects(), ElementsAre(MatchesRegex("my_chain-[0-9a-f]+\\.so")));
+  EXPECT_THAT(objects(), ElementsAre(MatchesRegex("my_chain-[0-9a-f]+-[0-9a-f]+\\.so")));
   expect_both_readers("chain.4321.prof", kChainRows);
 }
 

@@ -212,7 +212,7 @@ class FileImageTest : public ReadersTest, public testing::WithParamInterface<con
       hits.push_back(functions_.at(name) + 1);
     const auto symbols = find_elf_symbols(fd.get(), hits);
     ASSERT_TRUE(symbols);
-    image_ = {*summary, *symbols};
+    image_ = {*summary, {}, *symbols};
   }
 
   Profile mapped() {

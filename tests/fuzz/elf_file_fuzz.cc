@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const profd::ElfSymbol& symbol : *symbols) {
     require(!symbol.name.empty() && symbol.name.size() <= 1024, "names within their cap");
   }
-  const std::string image = profd::encode_file_image({*summary, *symbols});
+  const std::string image = profd::encode_file_image({*summary, {}, *symbols});
   fill(file.get(), image.data(), image.size());
   const auto copy = profd::read_elf_summary(file.get());
   require(copy.has_value(), "an image is an ELF file");
