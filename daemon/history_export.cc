@@ -20,6 +20,15 @@ Error no_window() {
               "'profctl history' shows which are kept; the one under way comes with its end");
 }
 
+Error no_process(const WindowTarget& target) {
+  if (target.is_everything()) {
+    return fail(ErrorCode::kNotFound, "no process was sampled in this range",
+                "'profctl history' shows the windows and who was busy in them");
+  }
+  return fail(ErrorCode::kNotFound, "no process matched",
+              "'profctl history' shows who was busy then, 'profctl ps' the units and containers");
+}
+
 }  // namespace
 
 HistoryExport::HistoryExport(ExportPlan plan)
@@ -111,6 +120,8 @@ Result<void> HistoryExport::end_windows() {
   summary_.seconds = std::chrono::duration<double>(end_ - first_start_).count();
   summary_.ledger = merge_.ledger();
   merged_ = merge_.take();
+  // Where profiles were lost, there is that to tell.
+  if (merged_.empty() && summary_.ledger.taken == 0) return no_process(target_);
   next_ = 0;
   phase_ = Phase::kProfiles;
   return {};
