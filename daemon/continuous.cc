@@ -107,7 +107,6 @@ boost::asio::awaitable<void> Continuous::shut_down() {
 
 boost::asio::awaitable<void> Continuous::run() {
   while (!stopping_) {
-    if (config_.enabled && !open_) begin();
     const Steady::duration left = config_.enabled ? until_next_boundary() : Steady::duration(24h);
     if (!reconfigured_) {
       co_await sleep(left);
@@ -116,6 +115,7 @@ boost::asio::awaitable<void> Continuous::run() {
     if (!stopping_ && open_) {
       co_await end_window();
     }
+    if (!stopping_ && config_.enabled && !open_) begin();
   }
   if (open_) give_way();
   running_ = false;
@@ -155,6 +155,7 @@ bool Continuous::ready_to_write() {
   Result<std::unique_ptr<Parser>> parser = parts_.start_parser();
   if (!parser) {
     spdlog::error("no windows are kept: {}", parser.error().message);
+    count_failure(WindowFailure::kNotBegun);
     return false;
   }
   writer_ = std::make_unique<WindowWriter>(store_.windows_dir(), store_.objects_dir(),
@@ -168,6 +169,7 @@ void Continuous::begin() {
   const Result<EventSpec> event = make_event_spec("cpu", config_.frequency_hz, 0);
   if (!event) {
     spdlog::error("no windows are kept: {}", event.error().message);
+    count_failure(WindowFailure::kNotBegun);
     return;
   }
   Target target;
@@ -175,6 +177,7 @@ void Continuous::begin() {
   const Result<SessionSlot> slot = parts_.source.start(*event, target);
   if (!slot) {
     spdlog::warn("a window is not begun: {}", slot.error().message);
+    count_failure(WindowFailure::kNotBegun);
     return;
   }
   open(*slot, *event);
@@ -204,7 +207,8 @@ void Continuous::close(const OpenWindow& window, Steady::time_point end) {
 
 void Continuous::enqueue(WindowSamples samples) {
   if (waiting_.size() >= kMaxWaiting) {
-    count_failure("writer_busy", samples.snapshot.samples, "too many others wait to be written");
+    lose(WindowFailure::kWriterBusy, samples.snapshot.samples,
+         "too many others wait to be written");
     return;
   }
   waiting_.push_back(std::move(samples));
@@ -229,7 +233,7 @@ boost::asio::awaitable<void> Continuous::write_waiting() {
       return writer->remove(evicted);
     };
     const std::size_t left = co_await worker_->run(std::move(remove));
-    if (left != 0) failed_["not_removed"] += left;
+    if (left != 0) count_failure(WindowFailure::kNotRemoved, left);
   }
   writing_ = false;
   written_.cancel();
@@ -240,8 +244,9 @@ void Continuous::adopt(WrittenWindow written, std::uint64_t samples) {
     store_.set_object_bytes(name, disk_bytes_of(bytes));
   }
   if (!written.window) {
-    const std::string reason = disk_is_full(store_.windows_dir()) ? "no_space" : "io";
-    count_failure(reason, samples, written.window.error().message);
+    const bool is_full = disk_is_full(store_.windows_dir());
+    lose(is_full ? WindowFailure::kNoSpace : WindowFailure::kIo, samples,
+         written.window.error().message);
     return;
   }
   if (std::exchange(failing_, false)) spdlog::info("windows are written again");
@@ -249,9 +254,12 @@ void Continuous::adopt(WrittenWindow written, std::uint64_t samples) {
   store_.adopt(std::move(*written.window), written.objects);
 }
 
-void Continuous::count_failure(const std::string& reason, std::uint64_t samples,
-                               const std::string& why) {
-  ++failed_[reason];
+void Continuous::count_failure(WindowFailure failure, std::uint64_t windows) {
+  failed_[std::string(name_of(failure))] += windows;
+}
+
+void Continuous::lose(WindowFailure failure, std::uint64_t samples, const std::string& why) {
+  count_failure(failure);
   lost_samples_ += samples;
   if (!std::exchange(failing_, true)) spdlog::warn("a window is lost: {}", why);
 }

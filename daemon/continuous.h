@@ -29,6 +29,7 @@
 #include "daemon/aggregator.h"
 #include "daemon/config.h"
 #include "daemon/sample_source.h"
+#include "daemon/window_failure.h"
 #include "daemon/window_store.h"
 #include "daemon/window_writer.h"
 #include "daemon/worker.h"
@@ -91,7 +92,8 @@ class Continuous {
   void close(const OpenWindow& window, Steady::time_point end);
   void enqueue(WindowSamples samples);
   void adopt(WrittenWindow written, std::uint64_t samples);
-  void count_failure(const std::string& reason, std::uint64_t samples, const std::string& why);
+  void count_failure(WindowFailure failure, std::uint64_t windows = 1);
+  void lose(WindowFailure failure, std::uint64_t samples, const std::string& why);
   [[nodiscard]] Steady::duration until_next_boundary() const;
   [[nodiscard]] WindowLimits limits() const;
   void watch_clock(const OpenWindow& window, Steady::time_point end);

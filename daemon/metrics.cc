@@ -1,9 +1,13 @@
 #include "daemon/metrics.h"
 
+#include <chrono>
+
 #include "collectors/sampling/loss.h"
 #include "collectors/sampling/unwind_stats.h"
 #include "daemon/stack_end.h"
+#include "daemon/window_failure.h"
 #include "formats/metrics_text.h"
+#include "formats/time_text.h"
 
 namespace profd {
 namespace {
@@ -15,6 +19,10 @@ void add_all_reasons(StatusInfo& status) {
   for (std::size_t i = 0; i < kTableRefusalCount; ++i) {
     const auto reason = static_cast<TableRefusal>(i);
     status.unwinding.tables.refused.try_emplace(std::string(name_of(reason)), 0);
+  }
+  for (std::size_t i = 0; i < kWindowFailureCount; ++i) {
+    const auto reason = static_cast<WindowFailure>(i);
+    status.continuous.failed.try_emplace(std::string(name_of(reason)), 0);
   }
   CountsByReason& incomplete = status.unwinding.incomplete;
   incomplete.try_emplace(std::string(incomplete_reason(StackClass::kCompat, 0)), 0);
@@ -104,6 +112,32 @@ void add_unwinding(MetricsText& out, const StatusInfo::Unwinding& unwinding) {
               tables.refused);
 }
 
+// 0, as Prometheus has it, for a time that has not come.
+double timestamp_of(const std::string& rfc3339) {
+  const auto time = parse_time_text(rfc3339, WallTime{});
+  if (!time) return 0;
+  return std::chrono::duration<double>(time->time_since_epoch()).count();
+}
+
+void add_history(MetricsText& out, const StatusInfo::Continuous& windows) {
+  out.gauge("profd_continuous_enabled", "1 where continuous mode is on.",
+            std::uint64_t{windows.enabled ? 1U : 0U});
+  out.gauge("profd_windows", "Windows that are kept.", windows.windows);
+  out.gauge("profd_windows_waiting", "Windows that wait to be written.", windows.waiting);
+  out.gauge("profd_windows_damaged", "Windows set aside at the start.", windows.damaged);
+  out.counter("profd_windows_failed_total", "Windows that were not written, or not removed.",
+              "reason", windows.failed);
+  out.counter("profd_window_samples_lost_total", "Samples of windows that were not written.",
+              windows.lost_samples);
+  out.gauge("profd_window_oldest_timestamp_seconds",
+            "Start of the oldest window; 0: there is none.", timestamp_of(windows.oldest));
+  out.gauge("profd_window_last_written_timestamp_seconds",
+            "End of the last window that was written; 0: there is none.",
+            timestamp_of(windows.last_written));
+  out.gauge("profd_history_objects", "Images that windows share.", windows.objects);
+  out.gauge("profd_history_bytes", "Windows and their images on the disk.", windows.disk_bytes);
+}
+
 }  // namespace
 
 std::string metrics_of(StatusInfo status) {
@@ -113,6 +147,7 @@ std::string metrics_of(StatusInfo status) {
   add_service(out, status);
   add_samples(out, status);
   add_unwinding(out, status.unwinding);
+  add_history(out, status.continuous);
   return out.text();
 }
 

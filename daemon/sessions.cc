@@ -322,7 +322,7 @@ void Sessions::keep_windows(WindowStore store, Continuous::StartParser start_par
                                         .sampling_changed = [this] { set_pace(); },
                                         .start_parser = std::move(start_parser)},
                       std::move(store));
-  show_history(continuous_->windows());
+  show_history(continuous_->windows(), [this] { return continuous_->status(); });
 }
 
 void Sessions::end(Session& session) {

@@ -56,8 +56,9 @@ class Sessions final : public Service {
   boost::asio::awaitable<Result<History>> history(Caller caller, HistoryRequest request) override;
   boost::asio::awaitable<Result<WindowShares>> last_window(Caller caller) override;
 
-  // Answers of these windows from now on; `windows` must outlive *this.
-  void show_history(const WindowStore& windows);
+  // Answers of these windows from now on; `windows`, and what `status` looks at, must outlive
+  // *this.
+  void show_history(const WindowStore& windows, WindowHistory::Status status);
 
   // Requests for the history that are under way end soon, without an answer.
   void end_history_requests() {

@@ -18,7 +18,9 @@ Error no_history() {
 
 }  // namespace
 
-void Sessions::show_history(const WindowStore& windows) { history_.emplace(windows, worker_); }
+void Sessions::show_history(const WindowStore& windows, WindowHistory::Status status) {
+  history_.emplace(windows, worker_, std::move(status));
+}
 
 boost::asio::awaitable<Result<ResultInfo>> Sessions::export_windows(Caller caller,
                                                                     ExportRequest request) {

@@ -99,10 +99,20 @@ Outcome<Job> take_turn(std::unique_ptr<Job> job, Parser& parser) {
   return outcome;
 }
 
-Error nothing_kept() {
-  return fail(ErrorCode::kNotFound, "continuous mode has kept no window yet",
-              "wait for the end of the first one, or switch it on in /etc/profd/profd.toml: "
-              "[continuous] enabled = true");
+Error nothing_kept(const StatusInfo::Continuous& status) {
+  if (!status.enabled) {
+    return fail(ErrorCode::kNotFound, "continuous mode is off, and has kept no window",
+                "switch it on in /etc/profd/profd.toml: [continuous] enabled = true");
+  }
+  if (!status.failed.empty()) {
+    return fail(
+        ErrorCode::kNotFound,
+        "continuous mode is on, but has kept no window (failed: " + text_of(status.failed) + ")",
+        "'profctl doctor' says what to do");
+  }
+  return fail(ErrorCode::kNotFound, "continuous mode is on, and has kept no window yet",
+              "the first one comes with its end: they take " +
+                  std::to_string(status.window_seconds) + " s");
 }
 
 SessionInfo info_of_export(const Caller& caller, const ExportRequest& request) {
@@ -160,7 +170,7 @@ boost::asio::awaitable<Result<typename Job::Value>> WindowHistory::run(Caller ca
 }
 
 Result<std::vector<std::string>> WindowHistory::names_in(const TimeRange& range) const {
-  if (windows_.windows().empty()) return nothing_kept();
+  if (windows_.windows().empty()) return nothing_kept(status_());
   const system_clock::time_point since = to_time(range.since_ms);
   const system_clock::time_point until = to_time(range.until_ms);
   std::vector<std::string> names;
@@ -183,7 +193,7 @@ boost::asio::awaitable<Result<History>> WindowHistory::list(Caller caller, Histo
 }
 
 boost::asio::awaitable<Result<WindowShares>> WindowHistory::last(Caller caller) {
-  if (windows_.windows().empty()) co_return nothing_kept();
+  if (windows_.windows().empty()) co_return nothing_kept(status_());
   std::vector<std::string> names{windows_.windows().back().name};
   auto job =
       std::make_unique<ListJob>(windows_.windows_dir(), std::move(names), caller, kMaxProcesses);

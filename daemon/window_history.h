@@ -9,9 +9,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
@@ -22,14 +24,18 @@
 #include "daemon/window_store.h"
 #include "formats/history_api.h"
 #include "formats/result.h"
+#include "formats/status_info.h"
 
 namespace profd {
 
 class WindowHistory {
  public:
-  // Both must outlive *this.
-  WindowHistory(const WindowStore& windows, StoreWorker& worker)
-      : windows_(windows), worker_(worker) {}
+  // What continuous mode says of itself by now.
+  using Status = std::function<StatusInfo::Continuous()>;
+
+  // Both, and what `status` looks at, must outlive *this.
+  WindowHistory(const WindowStore& windows, StoreWorker& worker, Status status)
+      : windows_(windows), worker_(worker), status_(std::move(status)) {}
 
   [[nodiscard]] boost::asio::awaitable<Result<History>> list(Caller caller, HistoryRequest request);
 
@@ -61,6 +67,7 @@ class WindowHistory {
 
   const WindowStore& windows_;
   StoreWorker& worker_;
+  Status status_;
   std::set<uid_t> busy_;
   bool shutting_down_ = false;
 };

@@ -46,6 +46,14 @@ std::uint64_t sum_of(const CountsByReason& counts) {
                          [](std::uint64_t sum, const auto& count) { return sum + count.second; });
 }
 
+std::string text_of(const CountsByReason& counts) {
+  std::string text;
+  for (const auto& [reason, count] : counts) {
+    text.append(text.empty() ? "" : ", ").append(std::to_string(count) + " " + reason);
+  }
+  return text;
+}
+
 std::int64_t SessionLedger::difference() const {
   return static_cast<std::int64_t>(taken - written - sum_of(lost));
 }

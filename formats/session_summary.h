@@ -22,6 +22,9 @@ using CountsByReason = std::map<std::string, std::uint64_t>;
 
 [[nodiscard]] std::uint64_t sum_of(const CountsByReason& counts);
 
+// "5 no_row, 2 window"
+[[nodiscard]] std::string text_of(const CountsByReason& counts);
+
 // taken = written + lost, each term counted by itself; what does not add up is the difference,
 // shown as it is.
 struct SessionLedger {

@@ -9,6 +9,7 @@
 #include "collectors/sampling/loss.h"
 #include "collectors/sampling/unwind_stats.h"
 #include "daemon/stack_end.h"
+#include "daemon/window_failure.h"
 #include "tests/formats/readers.h"
 
 namespace profd {
@@ -24,6 +25,9 @@ std::vector<std::string_view> all_reasons() {
   for (std::size_t i = 0; i < kLossCount; ++i) reasons.push_back(loss_name(static_cast<Loss>(i)));
   for (std::size_t i = 0; i < kTableRefusalCount; ++i) {
     reasons.push_back(name_of(static_cast<TableRefusal>(i)));
+  }
+  for (std::size_t i = 0; i < kWindowFailureCount; ++i) {
+    reasons.push_back(name_of(static_cast<WindowFailure>(i)));
   }
   return reasons;
 }

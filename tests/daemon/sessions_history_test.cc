@@ -43,7 +43,7 @@ class SessionsHistoryTest : public testing::Test {
     mine.profile = test::profile_of({object}, {{{0x400010}, 3}});
     windows_.add(std::chrono::system_clock::time_point() + 24h, {mine});
     store_.emplace(windows_.open());
-    sessions_.show_history(*store_);
+    sessions_.show_history(*store_, [] { return StatusInfo::Continuous{}; });
   }
   void TearDown() override {
     boost::asio::co_spawn(io_, sessions_.shut_down(), boost::asio::detached);

@@ -79,7 +79,7 @@ class WindowHistoryTest : public testing::Test {
   void open() {
     store_.emplace(windows_.open());
     worker_.emplace(std::make_unique<test::LocalParser>());
-    history_.emplace(*store_, *worker_);
+    history_.emplace(*store_, *worker_, [this] { return status_; });
   }
 
   template <class T>
@@ -125,6 +125,7 @@ class WindowHistoryTest : public testing::Test {
   ProfileMapping work_;
   std::optional<WindowStore> store_;
   std::optional<StoreWorker> worker_;
+  StatusInfo::Continuous status_;
   std::optional<WindowHistory> history_;
 };
 
@@ -293,7 +294,6 @@ TEST_F(WindowHistoryTest, TargetsAreFoundByTheirCgroups) {
   EXPECT_THAT(exported([](auto& t) { t.containers = {"aaaa"}; }), ElementsAre("d.4"));
   EXPECT_THAT(exported([](auto& t) { t.cgroups = {"/system.slice"}; }),
               ElementsAre("a.1", "b.2", "d.4"));
-  EXPECT_THAT(exported([](auto& t) { t.cgroups = {"/system.slice/x.servic"}; }), IsEmpty());
   EXPECT_THAT(exported([](auto& t) { t.cgroups = {"/"}; }), SizeIs(4));
   EXPECT_THAT(exported([](auto& t) { t.uids = {4001}; }), ElementsAre("c.3"));
   EXPECT_THAT(exported([](auto& t) { t.pids = {2}, t.comms = {"e"}; }), ElementsAre("b.2", "e.5"));
@@ -395,6 +395,39 @@ TEST_F(WindowHistoryTest, ListsTheNewestWindowsWithTheHottestProcessesFirst) {
   EXPECT_NEAR(history->windows[1].processes[0].cpu_percent, 10.0, 0.01);  // 6 s of 60
 }
 
+TEST_F(WindowHistoryTest, AnExportThatMatchesNothingIsNoneAndLeavesNothing) {
+  windows_.add(minute(0), {hot(7, "work", 1)});
+  TargetRequest no_cgroup;
+  no_cgroup.cgroups = {"/system.slice/x.servic"};
+  TargetRequest no_comm;
+  no_comm.comms = {"wor"};
+  for (const TargetRequest& target : {no_cgroup, no_comm}) {
+    const auto result = export_as(kRoot, {.range = {}, .target = target});
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, ErrorCode::kNotFound);
+    EXPECT_EQ(result.error().message, "no process matched");
+    EXPECT_NE(result.error().hint, "");
+  }
+  const Caller stranger{.uid = 4444, .gid = 4444, .pid = 9, .trusted = false};
+  const auto nothing_seen = export_all(stranger);
+  ASSERT_FALSE(nothing_seen);
+  EXPECT_EQ(nothing_seen.error().code, ErrorCode::kNotFound);
+  EXPECT_TRUE(std::filesystem::is_empty(results()));
+}
+
+TEST_F(WindowHistoryTest, SaysWhyThereIsNoWindow) {
+  open();
+  status_.enabled = true;
+  status_.window_seconds = 300;
+  const Error early = run(history_->last(kRoot)).error();
+  EXPECT_THAT(early.message, HasSubstr("is on"));
+  EXPECT_THAT(early.hint, HasSubstr("300 s"));
+  status_.failed = {{"no_space", 5}};
+  const Error failing = run(history_->last(kRoot)).error();
+  EXPECT_THAT(failing.message, HasSubstr("(failed: 5 no_space)"));
+  EXPECT_THAT(failing.hint, HasSubstr("profctl doctor"));
+}
+
 TEST_F(WindowHistoryTest, NoWindowsAtAllHaveAHint) {
   open();
   for (const Error& error : {run(history_->last(kRoot)).error(),
@@ -423,7 +456,7 @@ TEST_F(WindowHistoryTest, ACallerWithoutRightsHasOneRequestAtATime) {
 
 // Work that comes later is done before a long export ends.
 TEST_F(WindowHistoryTest, AnExportLetsOthersWorkInBetween) {
-  for (int i = 0; i < 300; ++i) windows_.add(minute(i), {hot(7, "work", 1), hot(8, "more", 1)});
+  for (int i = 0; i < 700; ++i) windows_.add(minute(i), {hot(7, "work", 1), hot(8, "more", 1)});
   open();
   std::vector<std::string> order;
   const auto exported = [&](const std::exception_ptr&, const Result<StoredResult>& result) {
