@@ -29,6 +29,16 @@ Error wrong(std::string what, std::string hint = {}) {
   return fail(ErrorCode::kInvalidArgument, std::move(what), std::move(hint));
 }
 
+// "trace, debug or info"
+std::string one_of(std::span<const std::string_view> values) {
+  std::string text;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    text += i == 0 ? "" : (i + 1 == values.size() ? " or " : ", ");
+    text += values[i];
+  }
+  return text;
+}
+
 Result<void> read_text(const toml::node& node, std::string& value) {
   const std::optional<std::string> text = node.value_exact<std::string>();
   if (!text || text->empty()) return wrong("must be a string that is not empty");
@@ -47,9 +57,10 @@ Result<void> read_path(const toml::node& node, std::string& value) {
 
 Result<void> read_log_level(const toml::node& node, std::string& value) {
   std::string text;
-  if (auto read = read_text(node, text); !read) return read;
+  if (auto read = read_text(node, text); !read) return wrong("must be " + one_of(kLogLevels));
   if (std::ranges::find(kLogLevels, text) == kLogLevels.end()) {
-    return wrong("can't be \"" + text + "\"", did_you_mean(nearest_names(text, kLogLevels)));
+    return wrong("can't be \"" + text + "\"; must be " + one_of(kLogLevels),
+                 did_you_mean(nearest_names(text, kLogLevels)));
   }
   value = text;
   return {};
@@ -174,6 +185,18 @@ std::span<const ConfigKey> config_keys() { return kKeys; }
 
 const ConfigKey* find_config_key(std::string_view name) {
   const auto* const found = std::ranges::find(kKeys, name, &ConfigKey::name);
+  return found == kKeys.end() ? nullptr : found;
+}
+
+std::string_view table_of(std::string_view key) {
+  const std::size_t dot = key.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : key.substr(0, dot);
+}
+
+const ConfigKey* find_in_any_table(std::string_view name) {
+  const auto* const found = std::ranges::find_if(kKeys, [name](const ConfigKey& key) {
+    return key.name.substr(table_of(key.name).empty() ? 0 : table_of(key.name).size() + 1) == name;
+  });
   return found == kKeys.end() ? nullptr : found;
 }
 

@@ -31,6 +31,12 @@ struct ConfigKey {
 // Null when there is none of that name.
 [[nodiscard]] const ConfigKey* find_config_key(std::string_view name);
 
+// The table of a whole name; empty for a key above all tables.
+[[nodiscard]] std::string_view table_of(std::string_view key);
+
+// The key of this name without its table, whichever that is. Null: there is none.
+[[nodiscard]] const ConfigKey* find_in_any_table(std::string_view name);
+
 // The names below a table, without it ("window" below "continuous"); at the top, below "", tables
 // are names too.
 [[nodiscard]] std::vector<std::string_view> names_below(std::string_view table);

@@ -18,9 +18,18 @@ namespace fs = std::filesystem;
 
 constexpr const char* kDropInDirectory = "conf.d";
 constexpr const char* kCommandLine = "command line";
+constexpr const char* kFormHint =
+    "write KEY = VALUE, where a value is a number, true or false, or a text in double quotes";
 
 std::string place(const std::string& file, const toml::source_position& where) {
   return file + ":" + std::to_string(where.line) + ":" + std::to_string(where.column) + ": ";
+}
+
+// Of a key that stands in another table.
+std::string place_hint(const ConfigKey& key) {
+  const std::string table(table_of(key.name));
+  if (table.empty()) return "it belongs before the first [table] of the file";
+  return "it belongs into the table [" + table + "]";
 }
 
 // Takes a parsed file's values into a reading, key by key, and notes what is wrong with them.
@@ -74,9 +83,10 @@ class FileReader {
   }
 
   void refuse_key(const toml::key& key, const std::string& whole, const std::string& table) {
-    const auto near = nearest_names(key.str(), names_below(table));
+    std::string hint = did_you_mean(nearest_names(key.str(), names_below(table)));
+    if (const ConfigKey* elsewhere = find_in_any_table(key.str())) hint = place_hint(*elsewhere);
     complain(key.source(),
-             fail(ErrorCode::kInvalidArgument, "unknown key " + whole, did_you_mean(near)));
+             fail(ErrorCode::kInvalidArgument, "unknown key " + whole, std::move(hint)));
   }
 
   void complain(const toml::source_region& where, Error error) {
@@ -135,8 +145,9 @@ void read_config_text(std::string_view text, const std::string& file, ConfigRead
   try {
     FileReader(file, reading).read_file(toml::parse(text));
   } catch (const toml::parse_error& error) {
-    reading.errors.push_back(fail(ErrorCode::kMalformed, place(file, error.source().begin) +
-                                                             std::string(error.description())));
+    const std::string what(error.description());
+    reading.errors.push_back(fail(ErrorCode::kMalformed, place(file, error.source().begin) + what,
+                                  what.starts_with("Error while parsing") ? kFormHint : ""));
   }
 }
 

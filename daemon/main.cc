@@ -327,7 +327,9 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : profd::kExitUsage;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    profd::say({.message = error.what(), .hint = "'profd --help' shows the options"});
+    return profd::kExitUsage;
   }
   try {
     return profd::run(options);
