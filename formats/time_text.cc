@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -120,10 +121,17 @@ struct Reading {
   milliseconds fraction{0};
 
   [[nodiscard]] bool is_in_calendar() const {
-    const std::chrono::year_month_day date{std::chrono::year(year),
-                                           std::chrono::month(static_cast<unsigned>(month)),
-                                           std::chrono::day(static_cast<unsigned>(day))};
-    return date.ok() && year >= 1970 && hour < 24 && minute < 60 && second < 60;
+    return date().ok() && year >= 1970 && hour < 24 && minute < 60 && second < 60;
+  }
+
+  // Of a date in the calendar.
+  [[nodiscard]] std::chrono::weekday weekday() const {
+    return std::chrono::weekday(std::chrono::sys_days(date()));
+  }
+
+  [[nodiscard]] std::chrono::year_month_day date() const {
+    return {std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
+            std::chrono::day(static_cast<unsigned>(day))};
   }
 };
 
@@ -171,6 +179,28 @@ std::optional<WallTime> midnight(WallTime now, int days_from_today) {
   return in_local_zone(day, true);
 }
 
+bool are_alike(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](char x, char y) {
+    return std::tolower(static_cast<unsigned char>(x)) ==
+           std::tolower(static_cast<unsigned char>(y));
+  });
+}
+
+// A day of the week before a date, as "Sat " or "Saturday ", or none.
+std::optional<std::chrono::weekday> take_weekday(std::string_view& text) {
+  constexpr std::array<std::string_view, 7> kDays = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                                     "Thursday", "Friday", "Saturday"};
+  constexpr std::size_t kShort = 3;
+  const std::string_view word = text.substr(0, text.find(' '));
+  for (unsigned day = 0; day < kDays.size(); ++day) {
+    const std::string_view name = kDays.at(day);
+    if (!are_alike(word, name) && !are_alike(word, name.substr(0, kShort))) continue;
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    return std::chrono::weekday(day);
+  }
+  return std::nullopt;
+}
+
 bool starts_with_date(std::string_view text) { return text.size() > 4 && text[4] == '-'; }
 
 void read_date(Pieces& pieces, Reading& out) {
@@ -206,6 +236,7 @@ std::optional<std::chrono::minutes> read_zone(Pieces& pieces) {
 }
 
 std::optional<WallTime> read_date_and_clock(std::string_view text, WallTime now) {
+  const std::optional<std::chrono::weekday> weekday = take_weekday(text);
   Pieces pieces(text);
   Reading reading = midnight_of(now);
   std::optional<std::chrono::minutes> zone;
@@ -217,6 +248,7 @@ std::optional<WallTime> read_date_and_clock(std::string_view text, WallTime now)
     zone = read_zone(pieces);
   }
   if (!pieces.is_done() || !reading.is_in_calendar()) return std::nullopt;
+  if (weekday && (!has_date || *weekday != reading.weekday())) return std::nullopt;
   // A day that begins with a change of clocks begins at 01:00.
   return zone ? in_utc(reading) - *zone : in_local_zone(reading, !has_clock);
 }
