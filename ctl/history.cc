@@ -28,7 +28,7 @@ std::string hottest_text(const WindowShares& window) {
 void print_history(const History& history, const Console& console) {
   std::vector<std::vector<std::string>> rows{{"STARTED", "LASTED", "SAMPLES", "LOST", "HOTTEST"}};
   for (const WindowShares& window : history.windows) {
-    rows.push_back({started_text(window), duration_text(std::round(window.seconds)),
+    rows.push_back({local_text(window.started), duration_text(std::round(window.seconds)),
                     std::to_string(window.samples), std::to_string(sum_of(window.lost)),
                     hottest_text(window)});
   }

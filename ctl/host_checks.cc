@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "ctl/program_output.h"
+#include "ctl/status_checks.h"
 #include "ctl/text.h"
 
 namespace profd {
@@ -21,7 +22,6 @@ using std::chrono_literals::operator""s;
 
 constexpr auto kProgramLimit = 20s;
 constexpr std::uint64_t kLeastFreeBytes = std::uint64_t{512} << 20;
-constexpr double kMostLostShare = 0.01;
 constexpr const char* kDefaultStateDirectory = "/var/lib/profd";
 
 CheckPoint point(std::string name, CheckState state, std::string message, std::string hint = {}) {
@@ -74,37 +74,29 @@ CheckPoint check_answer(const Result<StatusInfo>& status) {
                    ", up " + duration_text(status->uptime_seconds));
 }
 
-CheckPoint check_losses(const StatusInfo& status) {
-  const std::uint64_t lost = sum_of(status.ledger.lost);
-  const std::string message =
-      std::to_string(lost) + " of " + std::to_string(status.ledger.taken) + " samples lost";
-  const bool is_much =
-      static_cast<double>(lost) > kMostLostShare * static_cast<double>(status.ledger.taken);
-  return point("losses", is_much ? CheckState::kFix : CheckState::kOk, message,
-               is_much ? "profctl status has the reasons; for ring_full raise ring_bytes" : "");
-}
-
-// The configuration is not for everyone to read; the default's place is.
-std::string state_directory(const Result<ConfigInfo>& config) {
-  if (!config) return kDefaultStateDirectory;
+// Nothing where profd does not tell it: the configuration is not for everyone to read.
+std::optional<std::string> state_directory(const Result<ConfigInfo>& config) {
+  if (!config) return std::nullopt;
   for (const ConfigInfo::Value& value : config->values) {
     if (value.key == "state_dir" && value.value.size() > 2) {
       return value.value.substr(1, value.value.size() - 2);
     }
   }
-  return kDefaultStateDirectory;
+  return std::nullopt;
 }
 
-CheckPoint check_disk(const std::string& directory) {
+CheckPoint check_disk(const std::optional<std::string>& state_dir) {
+  const std::string directory = state_dir.value_or(kDefaultStateDirectory);
+  const std::string place =
+      directory + (state_dir ? "" : " (the default; profd has not told its own)");
   struct statvfs disk {};
   if (::statvfs(directory.c_str(), &disk) != 0) {
-    return point("disk", CheckState::kUnknown,
-                 fail_errno("could not look at " + directory).message);
+    return point("disk", CheckState::kUnknown, fail_errno("could not look at " + place).message);
   }
   const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
   const bool is_short = free < kLeastFreeBytes;
   return point("disk", is_short ? CheckState::kFix : CheckState::kOk,
-               bytes_text(free) + " free at " + directory,
+               bytes_text(free) + " free at " + place,
                is_short ? "make room, or lower continuous.max_bytes in profd.toml" : "");
 }
 
@@ -144,11 +136,12 @@ CheckReport check_service(Client& client) {
   const auto status = client.status();
   report.push_back(check_answer(status));
   if (!status) {
-    report.push_back(check_disk(kDefaultStateDirectory));
+    report.push_back(check_disk(std::nullopt));
     return report;
   }
   const auto config = client.configuration();
-  report.push_back(check_losses(*status));
+  report.push_back(check_losses(status->ledger));
+  report.push_back(check_history(status->continuous));
   report.push_back(check_config(config));
   report.push_back(check_disk(state_directory(config)));
   return report;

@@ -3,12 +3,14 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -138,6 +140,36 @@ CheckPoint check_build_id(int fd) {
                "link it with -Wl,--build-id");
 }
 
+// By the flags in /proc/PID/stat, which everyone may read; the name before them may be anything.
+bool is_kernel_thread(const std::string& process) {
+  constexpr unsigned long kKernelThread = 0x00200000;  // PF_KTHREAD of the kernel
+  std::ifstream file(process + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const std::size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos) return false;
+  std::istringstream fields(line.substr(name_end + 1));
+  std::string state;
+  std::array<long, 5> parent_to_terminal_group{};
+  unsigned long flags = 0;
+  fields >> state;
+  for (long& field : parent_to_terminal_group) fields >> field;
+  fields >> flags;
+  return !fields.fail() && (flags & kKernelThread) != 0;
+}
+
+CheckPoint no_program(const std::string& process) {
+  const Error error = fail_errno("could not open " + process + "/exe");
+  if (is_kernel_thread(process)) {
+    return point("program", CheckState::kOk,
+                 "a kernel thread: it has no program, and its stacks are the kernel's");
+  }
+  const bool may_all = ::geteuid() == 0;
+  return point(
+      "program", CheckState::kUnknown, error.message,
+      may_all ? "it may be about to end" : "it may be another user's: sudo profctl doctor");
+}
+
 }  // namespace
 
 CheckReport check_program(int fd) {
@@ -158,9 +190,7 @@ Result<CheckReport> check_process(std::uint32_t pid) {
   }
   const UniqueFd program = open_program(process);
   if (!program.valid()) {
-    return CheckReport{point("program", CheckState::kUnknown,
-                             fail_errno("could not open " + process + "/exe").message,
-                             "it may be a kernel thread, or another user's: sudo profctl doctor")};
+    return CheckReport{no_program(process)};
   }
   CheckReport report{check_path(process)};
   for (CheckPoint& found : check_program(program.get())) report.push_back(std::move(found));

@@ -39,8 +39,8 @@ std::vector<std::string> row_of(const ProcessShare& process) {
 }
 
 void print_processes(const WindowShares& window, std::ostream& out) {
-  out << started_text(window) << ", " << duration_text(std::round(window.seconds)) << ": " << window.samples
-      << " samples, " << sum_of(window.lost) << " lost\n\n";
+  out << local_text(window.started) << ", " << duration_text(std::round(window.seconds)) << ": "
+      << window.samples << " samples, " << sum_of(window.lost) << " lost\n\n";
   std::vector<std::vector<std::string>> rows{
       {"CPU", "PID", "COMMAND", "UNIT", "CONTAINER", "SAMPLES", "COMPLETE"}};
   for (const ProcessShare& process : window.processes) rows.push_back(row_of(process));
@@ -55,6 +55,11 @@ int run_ps(Client& client, const Options& options, const Console& console) {
   std::erase_if(window->processes, [&options](const ProcessShare& process) {
     return !is_of(process, options.request.target);
   });
+  if (window->processes.empty() && !options.request.target.empty()) {
+    return report(console, fail(ErrorCode::kNotFound, "no process matched",
+                                "'profctl ps' without -u and -c shows the units and containers "
+                                "that used the CPU in the last window"));
+  }
   if (window->processes.size() > options.limit) window->processes.resize(options.limit);
   if (options.json) {
     console.out << to_json(*window) << "\n";

@@ -29,15 +29,6 @@ std::string percent_text(std::uint64_t part, std::uint64_t whole) {
   return text.str();
 }
 
-// "5 no_row, 2 window"
-std::string counts_text(const CountsByReason& counts) {
-  std::string text;
-  for (const auto& [reason, count] : counts) {
-    text.append(text.empty() ? "" : ", ").append(std::to_string(count) + " " + printable(reason));
-  }
-  return text;
-}
-
 void print_unwinding(const StatusInfo::Unwinding& unwinding, std::ostream& out) {
   const StatusInfo::Unwinding::Tables& tables = unwinding.tables;
   out << "stacks     " << percent_text(unwinding.complete_samples, unwinding.user_samples) << " of "
@@ -55,17 +46,50 @@ void print_unwinding(const StatusInfo::Unwinding& unwinding, std::ostream& out) 
   }
 }
 
+void print_history(const StatusInfo::Continuous& history, std::ostream& out) {
+  if (history.enabled) {
+    out << "history    on: " << history.frequency_hz << " Hz, windows of "
+        << duration_text(static_cast<double>(history.window_seconds));
+  } else {
+    out << "history    off";
+  }
+  out << "; " << history.windows << " windows kept, " << bytes_text(history.disk_bytes)
+      << " on disk\n";
+  if (!history.oldest.empty()) {
+    out << "           oldest " << local_text(history.oldest) << ", last written "
+        << local_text(history.last_written) << "\n";
+  }
+  if (!history.failed.empty()) {
+    out << "failed     windows: " << counts_text(history.failed) << "; " << history.lost_samples
+        << " samples lost with them\n";
+  }
+  if (history.damaged != 0) out << "damaged    " << history.damaged << " windows set aside\n";
+}
+
+// "36.61 CPU seconds (1.00 %)"
+std::string cpu_text(double cpu_seconds, double uptime_seconds) {
+  const double share = uptime_seconds > 0 ? 100 * cpu_seconds / uptime_seconds : 0;
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(2) << cpu_seconds << " CPU seconds (" << share << " %)";
+  return text.str();
+}
+
+void print_cost(const StatusInfo& status, std::ostream& out) {
+  const StatusInfo::Parsers& parsers = status.parsers;
+  out << "cost       " << cpu_text(status.cpu_seconds + parsers.cpu_seconds, status.uptime_seconds)
+      << ", " << bytes_text(status.rss_bytes + parsers.rss_bytes) << " resident\n"
+      << "           of that " << parsers.processes << " parsers "
+      << cpu_text(parsers.cpu_seconds, status.uptime_seconds) << ", "
+      << bytes_text(parsers.rss_bytes) << "\n";
+}
+
 void print_status(const StatusInfo& status, std::ostream& out) {
-  const double share =
-      status.uptime_seconds > 0 ? 100 * status.cpu_seconds / status.uptime_seconds : 0;
-  std::ostringstream cost;
-  cost << std::fixed << std::setprecision(2) << status.cpu_seconds << " CPU seconds (" << share
-       << " %), ";
   out << "profd      " << printable(status.version) << ", pid " << status.pid << ", up "
-      << duration_text(status.uptime_seconds) << "\n"
-      << "cost       " << cost.str() << bytes_text(status.rss_bytes) << " resident\n"
-      << "sessions   " << status.sessions << " running, " << bytes_text(status.results_bytes)
+      << duration_text(status.uptime_seconds) << "\n";
+  print_cost(status, out);
+  out << "sessions   " << status.sessions << " running, " << bytes_text(status.results_bytes)
       << " of results held\n";
+  print_history(status.continuous, out);
   print_ledger(status, out);
   print_unwinding(status.unwinding, out);
 }

@@ -50,10 +50,12 @@ std::string percent_text(double percent) {
   return text.str();
 }
 
-std::string started_text(const WindowShares& window) {
-  const auto started = parse_utc(window.started);
-  if (!started) return printable(window.started);
-  return local_time_text(WallTime(std::chrono::seconds(*started)));
+std::string counts_text(const CountsByReason& counts) { return printable(text_of(counts)); }
+
+std::string local_text(const std::string& utc) {
+  const auto time = parse_utc(utc);
+  if (!time) return printable(utc);
+  return local_time_text(WallTime(std::chrono::seconds(*time)));
 }
 
 std::optional<std::int64_t> parse_utc(const std::string& text) {

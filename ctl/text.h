@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/history_api.h"
+#include "formats/session_summary.h"
 
 namespace profd {
 
@@ -21,8 +21,12 @@ namespace profd {
 // "12.3 %".
 [[nodiscard]] std::string percent_text(double percent);
 
-// Local time: "2026-01-02 04:05:00"; the daemon's own text where that is no time.
-[[nodiscard]] std::string started_text(const WindowShares& window);
+// "5 no_row, 2 window", as reasons may be shown on a terminal.
+[[nodiscard]] std::string counts_text(const CountsByReason& counts);
+
+// Local time of a time as the daemon tells it: "2026-01-02 04:05:00"; its own text where that is no
+// time.
+[[nodiscard]] std::string local_text(const std::string& utc);
 
 // Seconds since 1970 of "2026-01-02T03:04:05Z"; nothing for any other form.
 [[nodiscard]] std::optional<std::int64_t> parse_utc(const std::string& text);

@@ -151,7 +151,8 @@ TEST_F(CommandsTest, StatusIsForPeopleOrForScripts) {
   service_.state.pid = 77;
   service_.state.uptime_seconds = 3661;
   service_.state.cpu_seconds = 36.61;
-  service_.state.rss_bytes = 40u << 20;
+  service_.state.rss_bytes = 30u << 20;
+  service_.state.parsers = {.processes = 2, .cpu_seconds = 36.61, .rss_bytes = 10U << 20};
   service_.state.ledger = {
       .taken = 10, .sent = 5, .idle = 2, .filtered = 1, .lost = {{"ring_full", 1}}};
   service_.state.unwinding = {.user_samples = 10'000,
@@ -173,7 +174,9 @@ TEST_F(CommandsTest, StatusIsForPeopleOrForScripts) {
   const Ran people = run({"status"});
   EXPECT_EQ(people.code, 0);
   for (const char* part :
-       {"0.1.0, pid 77, up 1 h 1 min", "36.61 CPU seconds (1.00 %), 40.0 MiB",
+       {"0.1.0, pid 77, up 1 h 1 min", "73.22 CPU seconds (2.00 %), 40.0 MiB resident",
+        "of that 2 parsers 36.61 CPU seconds (1.00 %), 10.0 MiB\n",
+        "history    off; 0 windows kept, 0 B on disk\n",
         "10 taken = 5 sent + 2 idle + 1 filtered + 1 lost, difference 1", "1 ring_full",
         "99.97 % of 10000 complete, the rest 2 no_row, 1 window",
         "14 unwound late, 13 waiting, 15 given up",
@@ -188,6 +191,28 @@ TEST_F(CommandsTest, StatusIsForPeopleOrForScripts) {
   StatusInfo expected = service_.state;
   expected.connections.open = parsed->connections.open;
   EXPECT_EQ(json, to_json(expected) + "\n");
+}
+
+TEST_F(CommandsTest, StatusTellsOfContinuousModeAndOfWindowsThatFailed) {
+  StatusInfo::Continuous& continuous = service_.state.continuous;
+  continuous.enabled = true;
+  continuous.frequency_hz = 19;
+  continuous.window_seconds = 300;
+  continuous.windows = 42;
+  continuous.disk_bytes = 3U << 20;
+  continuous.oldest = "2026-01-02T14:05:00Z";
+  continuous.last_written = "no time";
+  const std::string well = run({"status"}).out;
+  EXPECT_THAT(well, HasSubstr("history    on: 19 Hz, windows of 5 min; 42 windows kept, 3.0 MiB on "
+                              "disk\n           oldest 2026-01-0"));
+  EXPECT_THAT(well, HasSubstr(", last written no time\n"));
+  EXPECT_THAT(well, Not(HasSubstr("failed")));
+  continuous.failed = {{"no_space", 5}, {"writer_busy", 1}};
+  continuous.lost_samples = 1234;
+  continuous.damaged = 3;
+  const std::string ill = run({"status"}).out;
+  EXPECT_THAT(ill, HasSubstr("failed     windows: 5 no_space, 1 writer_busy; 1234 samples lost"));
+  EXPECT_THAT(ill, HasSubstr("damaged    3 windows set aside\n"));
 }
 
 TEST_F(CommandsTest, TheDaemonsErrorsBecomeExitCodes) {

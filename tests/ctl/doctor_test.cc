@@ -10,6 +10,7 @@
 
 #include "ctl/process_checks.h"
 #include "ctl/program_output.h"
+#include "ctl/status_checks.h"
 #include "formats/unique_fd.h"
 
 namespace profd {
@@ -17,6 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
+using testing::Not;
 using testing::SizeIs;
 
 TEST(ProgramOutput, HasWhatTheProgramWroteAndItsStatus) {
@@ -114,6 +116,60 @@ TEST(Doctor, LooksAtARunningProcess) {
   EXPECT_THAT(find(*report, "program").message, HasSubstr("ctl_test"));
   EXPECT_EQ(find(*report, "unwinding").state, CheckState::kOk);
   EXPECT_EQ(find(*report, "runtime").state, CheckState::kOk);
+}
+
+TEST(Doctor, KnowsAKernelThread) {
+  const auto report = check_process(2);  // kthreadd, of every Linux
+  ASSERT_TRUE(report);
+  ASSERT_THAT(*report, SizeIs(1));
+  EXPECT_EQ(report->front().state, CheckState::kOk);
+  EXPECT_THAT(report->front().message, HasSubstr("kernel thread"));
+  EXPECT_EQ(report->front().hint, "");
+}
+
+TEST(Doctor, FindsNothingToMendWhereNothingIsLost) {
+  EXPECT_EQ(check_losses({}).state, CheckState::kOk);
+  const CheckPoint none = check_losses({.taken = 1000, .sent = 1000, .lost = {{"ring_full", 0}}});
+  EXPECT_EQ(none.state, CheckState::kOk);
+  EXPECT_EQ(none.message, "0 of 1000 samples lost");
+}
+
+TEST(Doctor, SaysWhatToDoWhenMoreThanOneSampleInAThousandIsLost) {
+  const CheckPoint few = check_losses({.taken = 1000, .sent = 999, .lost = {{"ring_full", 1}}});
+  EXPECT_EQ(few.state, CheckState::kOk);
+  EXPECT_EQ(few.message, "1 of 1000 samples lost: 1 ring_full");
+  EXPECT_EQ(few.hint, "");
+  const CheckPoint many = check_losses(
+      {.taken = 1000, .sent = 991, .lost = {{"ring_full", 2}, {"memory_limit", 5}, {"new", 2}}});
+  EXPECT_EQ(many.state, CheckState::kFix);
+  EXPECT_THAT(many.message,
+              HasSubstr("9 of 1000 samples lost: 5 memory_limit, 2 new, 2 ring_full"));
+  for (const char* what : {"ring_bytes", "session_max_bytes", "new: "}) {
+    EXPECT_THAT(many.hint, HasSubstr(what));
+  }
+  EXPECT_THAT(many.hint, Not(HasSubstr("no_ring")));
+}
+
+TEST(Doctor, SaysThatContinuousModeIsOff) {
+  const CheckPoint point = check_history({});
+  EXPECT_EQ(point.state, CheckState::kFix);
+  EXPECT_THAT(point.message, HasSubstr("off"));
+  EXPECT_THAT(point.hint, HasSubstr("[continuous] enabled = true"));
+}
+
+TEST(Doctor, SaysWhyWindowsFail) {
+  StatusInfo::Continuous history;
+  history.enabled = true;
+  history.windows = 3;
+  history.disk_bytes = 2048;
+  EXPECT_EQ(check_history(history).state, CheckState::kOk);
+  EXPECT_THAT(check_history(history).message, HasSubstr("3 windows kept, 2.0 KiB"));
+  history.failed = {{"no_space", 5}};
+  history.lost_samples = 77;
+  const CheckPoint point = check_history(history);
+  EXPECT_EQ(point.state, CheckState::kFix);
+  EXPECT_THAT(point.message, HasSubstr("5 no_space; 77 samples lost"));
+  EXPECT_THAT(point.hint, HasSubstr("make room"));
 }
 
 TEST(Doctor, SaysWhenThereIsNoSuchProcess) {

@@ -23,7 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
@@ -106,7 +105,18 @@ TEST_F(HistoryTest, PsIsCutToANumberAUnitOrAContainer) {
   EXPECT_THAT(shown({"-n", "1"}), ElementsAre("nginx"));
   EXPECT_THAT(shown({"-u", "nginx"}), ElementsAre("nginx"));
   EXPECT_THAT(shown({"-c", "cccc"}), ElementsAre("evil\x1b[31m"));
-  EXPECT_THAT(shown({"-u", "none"}), IsEmpty());
+}
+
+TEST_F(HistoryTest, PsOfNothingThatRanIsNotFound) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"ps", "-u", "none"},
+                                                    {"ps", "-c", "abc"},
+                                                    {"ps", "-c", "abc", "--json"}}) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, kExitNotFound);
+    EXPECT_THAT(ran.err, HasSubstr("no process matched"));
+    EXPECT_THAT(ran.err, HasSubstr("profctl ps"));
+    EXPECT_EQ(ran.out, "");
+  }
 }
 
 TEST_F(HistoryTest, HistoryShowsTheHottestOfEachWindow) {
@@ -189,8 +199,7 @@ TEST(HistoryOptions, WhatMakesNoSenseIsOneCauseAndAHint) {
 }
 
 TEST(HistoryOptions, UnitsAndContainersAreTargetsOfSessionsToo) {
-  const auto parsed =
-      parse_options({"start", "-u", "nginx", "--unit", "a.scope", "-c", "4f0c"});
+  const auto parsed = parse_options({"start", "-u", "nginx", "--unit", "a.scope", "-c", "4f0c"});
   ASSERT_TRUE(parsed);
   const TargetRequest& target = std::get<Options>(*parsed).request.target;
   EXPECT_THAT(target.units, ElementsAre("nginx.service", "a.scope"));
