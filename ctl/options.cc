@@ -7,18 +7,25 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 
 #include "ctl/option_values.h"
 #include "formats/cgroup_path.h"
+#include "formats/nearest_name.h"
 #include "formats/time_text.h"
 
 namespace profd {
 namespace {
 
 constexpr const char* kDefaultSocket = "/run/profd/profd.sock";
+
+// Directories that are written to by default, as help shows them.
+constexpr const char* kOfSession = "./profd-ID";
+constexpr const char* kOfResult = "./profd-RESULT, which is printed";
 
 constexpr const char* kExamples = R"(Examples:
   profctl start --pid 1234                       begin to profile a process and its children; prints an id
@@ -121,22 +128,25 @@ void add_sampling(CLI::App& verb, Words& words) {
 
 void add_range(CLI::App& verb, Words& words) {
   verb.add_option("-S,--since", words.since,
-                  "From then on: \"2026-11-20 14:05\", 14:05, today, yesterday, -10m, \"1h ago\"")
+                  "From then on: \"2026-11-20 14:05\", \"Fri 2026-11-20 14:05\", 14:05, today, "
+                  "yesterday, -10m, \"1h ago\", 2026-11-20T14:05:00Z, @SECONDS")
       ->type_name("TIME");
   verb.add_option("-U,--until", words.until, "Up to then [now]")->type_name("TIME");
-  verb.add_option("-l,--last", words.last, "The last 10m, 1h, ...: instead of the two")
+  verb.add_option("-l,--last", words.last,
+                  "The last 10m, \"1h 30min\", ...: instead of the two; 5 is 5 seconds")
       ->type_name("SPAN");
 }
 
-void add_output(CLI::App& verb, Options& options) {
+// A result of a session that goes on, and that of no session, has a name of its own.
+void add_output(CLI::App& verb, Options& options, const std::string& by_default) {
   verb.add_option("-o,--output", options.output,
-                  "Directory to write to; made if absent [./profd-ID]")
+                  "Directory to write to; made if absent [" + by_default + "]")
       ->type_name("DIR");
 }
 
-void add_session(CLI::App& verb, Options& options) {
+void add_session(CLI::App& verb, Options& options, const std::string& directory) {
   verb.add_option("session", options.session, "What 'start' printed")->required()->type_name("ID");
-  add_output(verb, options);
+  add_output(verb, options, directory);
 }
 
 CLI::App& add_verb(CLI::App& app, Options& options, Verb verb, const char* name, const char* what) {
@@ -160,7 +170,7 @@ void add_history_verbs(CLI::App& app, Options& options, Words& words) {
                                 "Write the profiles of a time that continuous mode has kept");
   add_target(exported, words);
   add_range(exported, words);
-  add_output(exported, options);
+  add_output(exported, options, kOfResult);
 }
 
 void add_verbs(CLI::App& app, Options& options, Words& words) {
@@ -170,10 +180,10 @@ void add_verbs(CLI::App& app, Options& options, Words& words) {
   add_children(start, words);
   add_sampling(start, words);
   add_session(add_verb(app, options, Verb::kStop, "stop", "End a session and write its profiles"),
-              options);
+              options, kOfSession);
   add_session(
       add_verb(app, options, Verb::kDump, "dump", "Write a session's profiles so far; it goes on"),
-      options);
+      options, kOfResult);
   CLI::App& record =
       add_verb(app, options, Verb::kRecord, "record",
                "Start, wait, stop in one: for a time, until Ctrl-C, or for a command "
@@ -181,7 +191,7 @@ void add_verbs(CLI::App& app, Options& options, Words& words) {
   add_target(record, words);
   add_children(record, words);
   add_sampling(record, words);
-  add_output(record, options);
+  add_output(record, options, kOfSession);
   add_history_verbs(app, options, words);
   add_verb(app, options, Verb::kList, "list", "Show the sessions");
   add_verb(app, options, Verb::kStatus, "status", "Show what profd does and what it costs");
@@ -306,6 +316,20 @@ Result<void> check_command(const Options& options) {
   return {};
 }
 
+// CLI11 has no word for it.
+std::optional<Error> find_unknown_verb(const CLI::App& app) {
+  const std::vector<std::string> left = app.remaining();
+  if (!app.get_subcommands().empty() || left.empty() || left.front().starts_with('-')) {
+    return std::nullopt;
+  }
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
+  const std::vector<std::string_view> known(verbs.begin(), verbs.end());
+  const std::string nearest = did_you_mean(nearest_names(left.front(), known));
+  return usage("no such verb: " + left.front(),
+               nearest.empty() ? "'profctl --help' shows the verbs" : nearest);
+}
+
 // CLI11 throws for whatever it can't read, and for --help.
 Result<std::variant<Options, HelpText>> parse(CLI::App& app, Options& options,
                                               std::vector<std::string> arguments) {
@@ -318,6 +342,7 @@ Result<std::variant<Options, HelpText>> parse(CLI::App& app, Options& options,
   } catch (const CLI::CallForVersion& version) {
     return HelpText{std::string(version.what()) + "\n"};
   } catch (const CLI::ParseError& error) {
+    if (const auto no_verb = find_unknown_verb(app)) return *no_verb;
     return usage(error.what(), "'profctl --help' has examples");
   }
   return std::move(options);

@@ -35,7 +35,7 @@ struct Options {
   std::string session;               // stop, dump
   TimeRange range;                   // export, history
   std::uint64_t limit = 0;           // history: windows; ps: processes
-  std::string output;                // stop, dump, record, export; empty: ./profd-ID
+  std::string output;                // stop, dump, record, export; empty: ./profd-RESULT
   std::vector<std::string> command;  // record: what stands behind "--"
 };
 

@@ -1,6 +1,7 @@
 #include "ctl/options.h"
 
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -93,6 +94,33 @@ TEST(Options, HelpStartsWithExamples) {
   const auto verb = parse_options({"record", "--help"});
   ASSERT_TRUE(verb);
   EXPECT_THAT(std::get<HelpText>(*verb).text, HasSubstr("profctl record"));
+}
+
+TEST(Options, HelpNamesTheDirectoryThatIsWrittenToByDefault) {
+  const std::pair<const char*, const char*> table[] = {{"stop", "[./profd-ID]"},
+                                                       {"record", "[./profd-ID]"},
+                                                       {"dump", "[./profd-RESULT,"},
+                                                       {"export", "[./profd-RESULT,"}};
+  for (const auto& [verb, directory] : table) {
+    const auto help = parse_options({verb, "--help"});
+    ASSERT_TRUE(help);
+    EXPECT_THAT(std::get<HelpText>(*help).text, HasSubstr(directory)) << verb;
+  }
+}
+
+TEST(Options, AVerbThatIsNoneHasTheNearest) {
+  const std::tuple<Words, const char*, const char*> table[] = {
+      {{"dance"}, "no such verb: dance", "--help"},
+      {{"statsu"}, "no such verb: statsu", "did you mean status?"},
+      {{"exprot", "--last", "1h"}, "no such verb: exprot", "export"},
+      {{"--json", "lst"}, "no such verb: lst", "list"},
+  };
+  for (const auto& [words, message, hint] : table) {
+    const auto result = parse_options(words);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().message, message);
+    EXPECT_THAT(result.error().hint, HasSubstr(hint));
+  }
 }
 
 TEST(Options, WhatMakesNoSenseIsOneCauseAndAHint) {
