@@ -25,6 +25,11 @@ std::string place(const std::string& file, const toml::source_position& where) {
   return file + ":" + std::to_string(where.line) + ":" + std::to_string(where.column) + ": ";
 }
 
+// Whether a parser's error is of how a line is written, and not of what other lines have.
+bool is_of_form(const std::string& what) {
+  return what.starts_with("Error while parsing") && what.find("redefine") == std::string::npos;
+}
+
 // Of a key that stands in another table.
 std::string place_hint(const ConfigKey& key) {
   const std::string table(table_of(key.name));
@@ -147,7 +152,7 @@ void read_config_text(std::string_view text, const std::string& file, ConfigRead
   } catch (const toml::parse_error& error) {
     const std::string what(error.description());
     reading.errors.push_back(fail(ErrorCode::kMalformed, place(file, error.source().begin) + what,
-                                  what.starts_with("Error while parsing") ? kFormHint : ""));
+                                  is_of_form(what) ? kFormHint : ""));
   }
 }
 

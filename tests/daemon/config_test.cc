@@ -115,6 +115,7 @@ TEST(Config, NamesThePlaceOfEachMistake) {
       {"socket = \"/a\"\nsocket = \"/b\"", "f:2:", "", ""},
       {"socket = \"\xff\"", "f:1:", "", ""},
   };
+  EXPECT_EQ(parse("socket = \"/a\"\nsocket = \"/b\"").errors.at(0).hint, "");
   for (const BadConfig& bad : table) {
     SCOPED_TRACE(bad.text);
     const ConfigReading reading = parse(bad.text);

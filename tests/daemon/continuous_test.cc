@@ -24,6 +24,7 @@ using std::chrono_literals::operator""s;
 using test::FakeSource;
 using test::SyntheticSample;
 using testing::ElementsAre;
+using testing::Ge;
 using testing::IsEmpty;
 using testing::Pair;
 using testing::SizeIs;
@@ -169,6 +170,8 @@ TEST_F(ContinuousTest, TriesAgainWhereNoSlotIsFree) {
   continuous_->configure(each_second());
   EXPECT_FALSE(continuous_->is_sampling());
   io_.run_for(50ms);
+  EXPECT_THAT(continuous_->status().failed, ElementsAre(Pair("not_begun", Ge(1U))));
+  EXPECT_EQ(continuous_->status().lost_samples, 0U);
   source_.error.reset();
   run_until([this] { return continuous_->is_sampling(); });
 }
