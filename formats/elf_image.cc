@@ -96,6 +96,18 @@ class ImageWriter {
     if (!file_name.empty()) gap_name_ = "[" + file_name + "]";
   }
 
+  // What comes before the first function of a section, all of it where there is none.
+  void add_first_gaps(const std::vector<ElfSymbol>& functions) {
+    for (std::size_t i = 0; i < code_.size(); ++i) {
+      const auto first =
+          std::ranges::lower_bound(functions, code_[i].address, {}, &ElfSymbol::address);
+      const std::uint64_t limit =
+          first == functions.end() ? code_[i].limit() : std::min(first->address, code_[i].limit());
+      if (limit > code_[i].address)
+        add_symbol(gap_name_, code_[i].address, limit - code_[i].address, i);
+    }
+  }
+
   void add_functions(const std::vector<ElfSymbol>& functions) {
     for (std::size_t i = 0; i < functions.size(); ++i) {
       const auto code = std::ranges::find_if(
@@ -279,6 +291,7 @@ std::string encode_file_image(const FileImage& image) {
   writer.set_segments(image.original.segments);
   writer.set_build_id(image.original.build_id);
   writer.set_gap_name(image.name);
+  if (!image.name.empty()) writer.add_first_gaps(image.functions);
   writer.add_functions(image.functions);
   return writer.encode();
 }

@@ -53,7 +53,7 @@ struct ImagePlacement {
 
 struct FileImage {
   ElfSummary original;
-  std::string name;                  // of the file, for the gaps; empty: unknown
+  std::string name;  // of the file, for the gaps, that before the first included; empty: unknown
   std::vector<ElfSymbol> functions;  // virtual addresses of the original, sorted
 };
 
