@@ -26,8 +26,7 @@ std::string random_session_id() {
   return text.data();
 }
 
-Target target_of(const StartRequest& request, const TargetRequest& processes,
-                 const Caller& owner) {
+Target target_of(const StartRequest& request, const TargetRequest& processes, const Caller& owner) {
   Target target{.all = processes.all,
                 .pids = processes.pids,
                 .comms = processes.comms,

@@ -1,7 +1,6 @@
 #include "daemon/window_writer.h"
 
 #include <fcntl.h>
-#include <malloc.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include <exception>
 #include <utility>
 
+#include <malloc.h>
 #include <spdlog/spdlog.h>
 
 #include "daemon/profile_files.h"
