@@ -56,8 +56,7 @@ bool move_without_replacing(int directory, const char* from, const char* to) {
 }
 
 Error unusable(const std::string& what, int error) {
-  return fail(ErrorCode::kIo, what + ": " + std::strerror(error),
-              "give another directory with -o");
+  return fail(ErrorCode::kIo, what + ": " + std::strerror(error), "give another directory with -o");
 }
 
 bool may_make_files_in(const fs::path& directory) {

@@ -24,8 +24,8 @@ inline constexpr const char* kKept = "profd keeps the samples: run the same comm
 
 class OutputDirectory {
  public:
-  // What can be told before anything is fetched, and without a change: `path` may be absent where it
-  // can be made, but no file, not without the right to write, and no directory with a session in
+  // What can be told before anything is fetched, and without a change: `path` may be absent where
+  // it can be made, but no file, not without the right to write, and no directory with a session in
   // it.
   static Result<void> check(const std::filesystem::path& path);
 
