@@ -92,7 +92,7 @@ TEST_F(MetricsTest, AreTheFiguresOfStatus) {
   EXPECT_GE(value_of(all, "profd_cpu_seconds_total"), before.cpu_seconds);
   EXPECT_LE(value_of(all, "profd_cpu_seconds_total"), after.cpu_seconds);
   EXPECT_EQ(value_of(all, "profd_samples_lost_total", "reason=ring_full"), 0);
-  EXPECT_EQ(value_of(all, "profd_user_stacks_incomplete_total", "reason=depth_limit"), 0);
+  EXPECT_EQ(value_of(all, "profd_user_stacks_incomplete_total", "reason=32_bit"), 0);
   EXPECT_EQ(value_of(all, "profd_unwind_files_refused_total", "reason=over_share"), 0);
 }
 
