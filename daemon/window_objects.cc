@@ -1,7 +1,5 @@
 #include "daemon/window_objects.h"
 
-#include <utility>
-
 namespace profd {
 
 ProfiledObject& WindowObjects::find_or_add(const Mapping& mapping, bool) {
@@ -45,12 +43,12 @@ bool WindowObjects::has_room_for(const ObjectStore::Original& original, std::uin
 }
 
 ProfiledObject& WindowObjects::image_of(const ObjectStore::Original& original,
-                                        ProfiledObject::Image image) {
+                                        const ProfiledObject::Image& image) {
   if (const auto found = images_.find(original.name); found != images_.end()) {
     return *found->second;
   }
   const std::string path = store_.path_of(original.name);
-  ProfiledObject& object = by_line_path_.try_emplace(path, path, std::move(image)).first->second;
+  ProfiledObject& object = by_line_path_.try_emplace(path, path, image).first->second;
   images_.emplace(original.name, &object);
   return object;
 }

@@ -33,7 +33,8 @@ class WindowObjects final : public ProfiledObjects {
  private:
   ProfiledObject& named(const std::string& line_path);
   [[nodiscard]] bool has_room_for(const ObjectStore::Original& original, std::uint32_t owner);
-  ProfiledObject& image_of(const ObjectStore::Original& original, ProfiledObject::Image image);
+  ProfiledObject& image_of(const ObjectStore::Original& original,
+                           const ProfiledObject::Image& image);
 
   ObjectStore& store_;
   std::map<std::string, ProfiledObject> by_line_path_;

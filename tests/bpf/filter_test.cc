@@ -21,8 +21,9 @@ namespace fs = std::filesystem;
 using FilterTest = SamplingTest;
 using std::chrono::milliseconds;
 
-constexpr uid_t kUser = 54321;
-constexpr uid_t kOther = 54322;
+// Of this process alone: other tests may run beside it.
+const uid_t kUser = 50'000 + static_cast<uid_t>(::getpid()) % 10'000;
+const uid_t kOther = kUser + 10'000;
 
 std::set<std::uint32_t> sampled(const RecordingSink& sink, std::uint32_t sessions = ~0U) {
   std::set<std::uint32_t> tgids;

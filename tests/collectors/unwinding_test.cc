@@ -168,7 +168,11 @@ TEST_F(UnwindingTest, AKilledParserCostsOneFileAtMost) {
       for (pid_t child = 0; children >> child;) {
         std::ifstream line("/proc/" + std::to_string(child) + "/cmdline");
         std::string text{std::istreambuf_iterator<char>(line), {}};
-        if (text.find("--parser") != std::string::npos) ::kill(child, SIGKILL);
+        if (text.find("--parser") == std::string::npos) continue;
+        ::kill(child, SIGKILL);
+        // Until its socket is closed: the next file is not to be given to one that dies.
+        siginfo_t ended{};
+        ::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT);
       }
     }
   };
