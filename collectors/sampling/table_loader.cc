@@ -87,6 +87,8 @@ Result<std::unique_ptr<TableLoader::Work>> TableLoader::Work::open(
 
 LoadResult TableLoader::Work::load(const MappedFile& file) {
   auto loaded = try_load(file);
+  // The parser may have died of something else, such as the host's want of memory.
+  if (!loaded && loaded.error().code == ErrorCode::kUnavailable) loaded = try_load(file);
   if (loaded) return std::move(*loaded);
   return {.file = file.key, .content = {}, .table = {}, .refusal = refusal_of(loaded.error().code)};
 }

@@ -126,7 +126,8 @@ class UnwindingTest : public testing::Test {
     EXPECT_EQ(ledger.malformed, 0U);
   }
   void expect_complete(std::size_t of_thousand) {
-    EXPECT_GE(sink_.ends[PROFD_END_ENTRY] * 1000, sink_.all() * of_thousand) << sink_.text();
+    EXPECT_GE(sink_.ends[PROFD_END_ENTRY] * 1000, sink_.all() * of_thousand)
+        << sink_.text() << "refused: " << testing::PrintToString(sampler_->unwind_stats().refused);
   }
 
   static constexpr const char* kSpinInPerl =

@@ -448,11 +448,11 @@ class FewDescriptorsTest : public FaultsTest {
  protected:
   FewDescriptorsTest() : FaultsTest({.arguments = {}, .process = with_limit()}) {}
 
-  // As a unit's LimitNOFILE does, so hard and soft. profd itself takes 76 on two CPUs.
+  // As a unit's LimitNOFILE does, so hard and soft. profd itself takes about 100 on two CPUs.
   static Process::Options with_limit() {
     Process::Options options;
     options.before_exec = [] {
-      const rlimit limit{.rlim_cur = 100, .rlim_max = 100};
+      const rlimit limit{.rlim_cur = 140, .rlim_max = 140};
       ::setrlimit(RLIMIT_NOFILE, &limit);
     };
     return options;
@@ -464,7 +464,7 @@ TEST_F(FewDescriptorsTest, WithoutDescriptorsItLivesAndCountsAndGoesOn) {
   wait_for_samples(id, 10);
   {
     std::vector<std::unique_ptr<Process>> clients;
-    for (int i = 0; i < 64; ++i) {
+    for (int i = 0; i < 100; ++i) {
       clients.push_back(std::make_unique<Process>(
           Args{"python3", "-c",
                "import socket, sys, time; s = socket.socket(socket.AF_UNIX);"
