@@ -209,6 +209,7 @@ Reply reply_error(const Error& error) {
 
 std::vector<std::string> route_names() {
   std::vector<std::string> names;
+  names.reserve(kRoutes.size());
   for (const Route& route : kRoutes) {
     names.push_back(std::string(http::to_string(route.method)) + " " + std::string(route.pattern));
   }
