@@ -16,8 +16,8 @@ foreach(page profctl.1 profd.8 profd.toml.5)
                      COMMAND sh -c "${SCDOC} <'${source}' | ${GZIP} -9n >'${packed}'")
   list(APPEND man_pages ${packed})
 endforeach()
-add_custom_command(OUTPUT ${installed_docs}/changelog.gz DEPENDS ${PROJECT_SOURCE_DIR}/packaging/debian/changelog VERBATIM
-                   COMMAND sh -c "${GZIP} -9n <'${PROJECT_SOURCE_DIR}/packaging/debian/changelog' >'${installed_docs}/changelog.gz'")
+add_custom_command(OUTPUT ${installed_docs}/changelog.gz DEPENDS ${PROJECT_SOURCE_DIR}/systemd/debian/changelog VERBATIM
+                   COMMAND sh -c "${GZIP} -9n <'${PROJECT_SOURCE_DIR}/systemd/debian/changelog' >'${installed_docs}/changelog.gz'")
 add_custom_target(docs ALL DEPENDS ${man_pages} ${installed_docs}/changelog.gz)
 
 install(TARGETS profd DESTINATION ${CMAKE_INSTALL_SBINDIR})
@@ -35,5 +35,5 @@ install(FILES ctl/completions/profctl.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/
         RENAME profctl)
 install(FILES ctl/completions/profctl.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions RENAME _profctl)
 install(FILES ctl/completions/profctl.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
-install(FILES packaging/debian/copyright ${installed_docs}/changelog.gz docs/api.md README.md
+install(FILES systemd/debian/copyright ${installed_docs}/changelog.gz docs/api.md README.md
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/profd)
