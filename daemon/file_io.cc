@@ -1,13 +1,13 @@
 #include "daemon/file_io.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-
-#include "formats/unique_fd.h"
 
 namespace profd {
 namespace {
@@ -52,6 +52,25 @@ Result<std::string> read_all(int fd, const std::string& what) {
 Result<std::string> read_whole_file(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return fail_errno("could not open " + path);
+  return read_all(fd.get(), path);
+}
+
+UniqueFd open_beneath(int directory, const std::string& path) {
+  open_how how{};
+  how.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+  return UniqueFd(
+      static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how)));
+}
+
+Result<std::string> read_beneath(int directory, const std::string& path, std::uint64_t max_bytes) {
+  const UniqueFd fd = open_beneath(directory, path);
+  struct stat status {};
+  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) return fail_errno("could not open " + path);
+  if (!S_ISREG(status.st_mode)) return fail(ErrorCode::kMalformed, path + " is no file");
+  if (static_cast<std::uint64_t>(status.st_size) > max_bytes) {
+    return fail(ErrorCode::kTooLarge, path + " is over " + std::to_string(max_bytes) + " bytes");
+  }
   return read_all(fd.get(), path);
 }
 

@@ -2,9 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -77,27 +75,6 @@ bool belongs_to(const StoredResult& result, const std::string& id) {
 Error as_io(Error error) {
   if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kIo;
   return error;
-}
-
-// A file; never out of the results, never through a link, and never waiting for a writer.
-UniqueFd open_beneath(int directory, const std::string& path) {
-  open_how how{};
-  how.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-  return UniqueFd(
-      static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how)));
-}
-
-Result<std::string> read_beneath(int directory, const std::string& path) {
-  const UniqueFd fd = open_beneath(directory, path);
-  struct stat status {};
-  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) return fail_errno("could not open " + path);
-  if (!S_ISREG(status.st_mode)) return fail(ErrorCode::kMalformed, path + " is no file");
-  if (static_cast<std::uint64_t>(status.st_size) > kMaxStoredJsonBytes) {
-    return fail(ErrorCode::kTooLarge,
-                path + " is over " + std::to_string(kMaxStoredJsonBytes) + " bytes");
-  }
-  return read_all(fd.get(), path);
 }
 
 std::uint64_t bytes_of_files(const std::vector<ResultFile>& files) {
@@ -263,9 +240,11 @@ Result<void> ResultStore::load() {
 
 Result<StoredResult> ResultStore::load_one(const std::string& id) const {
   const UniqueFd directory = directory_fd();
-  const Result<std::string> meta = read_beneath(directory.get(), id + "/" + kMetaFile);
+  const Result<std::string> meta =
+      read_beneath(directory.get(), id + "/" + kMetaFile, kMaxStoredJsonBytes);
   if (!meta) return meta.error();
-  const Result<std::string> json = read_beneath(directory.get(), id + "/" + kSummaryFile);
+  const Result<std::string> json =
+      read_beneath(directory.get(), id + "/" + kSummaryFile, kMaxStoredJsonBytes);
   if (!json) return json.error();
   Result<SessionSummary> summary = parse_session_summary(*json);
   if (!summary) return summary.error();

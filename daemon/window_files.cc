@@ -1,10 +1,6 @@
 #include "daemon/window_files.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -44,27 +40,6 @@ json::object profile_json(const WindowProfile& profile) {
     object.emplace("gid", profile.owner->gid);
   }
   return object;
-}
-
-// Below the window, never through a link, and never waiting for a writer.
-UniqueFd open_beneath(int directory, const std::string& path) {
-  open_how how{};
-  how.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-  return UniqueFd(
-      static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how)));
-}
-
-Result<std::string> read_beneath(int directory, const std::string& path) {
-  const UniqueFd fd = open_beneath(directory, path);
-  struct stat status {};
-  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) return fail_errno("could not open " + path);
-  if (!S_ISREG(status.st_mode)) return fail(ErrorCode::kMalformed, path + " is no file");
-  const auto bytes = static_cast<std::uint64_t>(status.st_size);
-  if (bytes > kMaxFileBytes) {
-    return fail(ErrorCode::kTooLarge, path + " is over " + std::to_string(kMaxFileBytes));
-  }
-  return read_all(fd.get(), path);
 }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -170,19 +145,20 @@ Result<WindowFiles> WindowFiles::open(const std::string& windows_dir, const std:
 }
 
 Result<WindowRecord> WindowFiles::read_record() const {
-  const Result<std::string> text = read_beneath(directory_.get(), kWindowRecordFile);
+  const Result<std::string> text = read_beneath(directory_.get(), kWindowRecordFile, kMaxFileBytes);
   if (!text) return text.error();
   return parse_window_record(*text);
 }
 
 Result<SessionSummary> WindowFiles::read_summary() const {
-  const Result<std::string> text = read_beneath(directory_.get(), kWindowSummaryFile);
+  const Result<std::string> text =
+      read_beneath(directory_.get(), kWindowSummaryFile, kMaxFileBytes);
   if (!text) return text.error();
   return parse_session_summary(*text);
 }
 
 Result<std::string> WindowFiles::read_profile(const std::string& path) const {
-  return read_beneath(directory_.get(), path);
+  return read_beneath(directory_.get(), path, kMaxFileBytes);
 }
 
 }  // namespace profd
