@@ -13,7 +13,6 @@
 
 #include "collectors/sampling/cgroup_mount.h"
 #include "daemon/authorization.h"
-#include "daemon/daemon_status.h"
 #include "daemon/log_text.h"
 
 namespace profd {
@@ -32,16 +31,6 @@ constexpr int kCopyTries = 20;
 // of 1 MiB; who stops a session waits for its last samples.
 constexpr auto kDrainForSessions = 100ms;
 constexpr auto kDrainForWindows = 1000ms;
-
-bool may_see(const Caller& caller, uid_t owner) { return caller.trusted || caller.uid == owner; }
-
-Error not_found(const std::string& id) {
-  return fail(ErrorCode::kNotFound, "no session " + id, "see profctl list");
-}
-
-Error not_yours(const std::string& id) {
-  return fail(ErrorCode::kPermissionDenied, "session " + id + " is another user's");
-}
 
 }  // namespace
 
@@ -85,29 +74,6 @@ Result<std::string> Sessions::start(const Caller& caller, const StartRequest& re
   spdlog::info("session {} started by uid {}: {}, {}", session->id, caller.uid,
                log_text(profd::describe(request.target)), log_text(event->name));
   return session->id;
-}
-
-Result<SessionInfo> Sessions::session(const Caller& caller, const std::string& id) {
-  if (const Result<SessionPtr> session = find(caller, id)) {
-    (*session)->renew_lease();
-    return describe(**session);
-  }
-  const Result<const StoredResult*> stored = find_stored(caller, id);
-  if (!stored) return stored.error();
-  return (*stored)->session;
-}
-
-std::vector<SessionInfo> Sessions::sessions(const Caller& caller) { return visible_to(caller); }
-
-std::vector<SessionInfo> Sessions::visible_to(const Caller& caller) const {
-  std::vector<SessionInfo> infos;
-  for (const auto& [id, session] : sessions_) {
-    if (may_see(caller, session->owner.uid)) infos.push_back(describe(*session));
-  }
-  for (const StoredResult* stored : store_.all()) {
-    if (!stored->is_dump && may_see(caller, stored->session.uid)) infos.push_back(stored->session);
-  }
-  return infos;
 }
 
 boost::asio::awaitable<Result<ResultInfo>> Sessions::stop(Caller caller, std::string id) {
@@ -155,44 +121,10 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::dump(Caller caller, std::st
   co_return info;
 }
 
-Result<OpenedFile> Sessions::open_result_file(const Caller& caller, const std::string& result,
-                                              const std::string& path) {
-  const Result<const StoredResult*> stored = find_stored(caller, result);
-  if (!stored) return stored.error();
-  return store_.open_file(**stored, path);
-}
-
-Result<void> Sessions::remove_result(const Caller& caller, const std::string& result) {
-  const Result<const StoredResult*> stored = find_stored(caller, result);
-  if (!stored) return stored.error();
-  return store_.remove(result);
-}
-
-Result<ConfigInfo> Sessions::configuration(const Caller& caller) {
-  if (!caller.trusted) {
-    return fail(ErrorCode::kPermissionDenied, "the configuration is for root and the group profd",
-                "sudo profctl config");
-  }
-  if (config_ == nullptr) return fail(ErrorCode::kUnavailable, "there is no configuration yet");
-  return config_->describe();
-}
-
 void Sessions::configure(const ConfigInForce& config) {
   config_ = &config;
   limits_.session_max_bytes = config.config().session_max_bytes;
   if (continuous_) continuous_->configure(config.config().continuous);
-}
-
-StatusInfo Sessions::status(const Caller& caller) {
-  return describe_daemon(
-      {.uptime = std::chrono::steady_clock::now() - started_,
-       .running_sessions = running(),
-       .results_bytes = store_.bytes(),
-       .worker_parser_restarts = worker_.parser_restarts(),
-       .ledger = source_.ledger(),
-       .unwinding = source_.unwind_stats(),
-       .continuous = continuous_ ? continuous_->status() : StatusInfo::Continuous{}},
-      aggregator_.unwind_tally(), caller.trusted);
 }
 
 boost::asio::awaitable<bool> Sessions::shut_down() {
@@ -216,60 +148,11 @@ boost::asio::awaitable<bool> Sessions::shut_down() {
   co_return all_stored;
 }
 
-Result<Sessions::SessionPtr> Sessions::find(const Caller& caller, const std::string& id) const {
-  const auto found = sessions_.find(id);
-  if (found == sessions_.end()) return not_found(id);
-  if (!may_see(caller, found->second->owner.uid)) return not_yours(id);
-  return found->second;
-}
-
-Result<const StoredResult*> Sessions::find_stored(const Caller& caller,
-                                                  const std::string& id) const {
-  const auto unstored = sessions_.find(id);
-  if (unstored != sessions_.end() && !may_see(caller, unstored->second->owner.uid)) {
-    return not_yours(id);
-  }
-  const StoredResult* stored = store_.find(id);
-  if (stored == nullptr) return not_found(id);
-  if (!may_see(caller, stored->session.uid)) return not_yours(id);
-  return stored;
-}
-
-Holdings Sessions::held_by(uid_t uid) const {
-  Holdings held{.sessions = 0, .dumps = store_.dumps_of(uid), .bytes = store_.bytes_of(uid)};
-  if (history_ && history_->is_busy_for(uid)) ++held.dumps;
-  for (const StoredResult* stored : store_.all()) {
-    if (!stored->is_dump && stored->session.uid == uid) ++held.sessions;
-  }
-  for (const auto& [id, session] : sessions_) {
-    if (session->owner.uid != uid) continue;
-    ++held.sessions;
-    held.dumps += session->dumps_with_worker;
-    held.bytes += session->bytes_with_worker;
-    if (session->running) held.bytes += aggregator_.samples(session->slot).bytes;
-    if (session->held) held.bytes += session->held->bytes;
-  }
-  return held;
-}
-
 std::string Sessions::unused_id() const {
   for (;;) {
     std::string id = random_session_id();
     if (!sessions_.contains(id) && store_.find(id) == nullptr) return id;
   }
-}
-
-std::size_t Sessions::running() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(sessions_, [](const auto& entry) { return entry.second->running; }));
-}
-
-SessionInfo Sessions::describe(const Session& session) const {
-  if (!session.running) return info_of(session, session.final_counts);
-  const SessionSamples& samples = aggregator_.samples(session.slot);
-  return info_of(session, {.samples = samples.samples,
-                           .lost = lost_of(source_.slot_ledger(session.slot), samples.refused),
-                           .targets_alive = source_.has_targets(session.slot)});
 }
 
 Sessions::SessionPtr Sessions::add_session(const Caller& caller, const StartRequest& request,
@@ -389,7 +272,7 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::store(SessionPtr session) {
     co_await session->stored.async_wait(kTuple);
   }
   if (const StoredResult* stored = store_.find(session->id)) co_return stored->info;
-  if (!session->held) co_return not_found(session->id);
+  if (!session->held) co_return fail(ErrorCode::kNotFound, "no session " + session->id);
   StoredResult result;
   result.session = describe(*session);
   result.keep = session->owner.trusted ? 0s : limits_.untrusted_keep;
