@@ -1,0 +1,119 @@
+#include "collectors/jit/directory_watch.h"
+
+#include <fcntl.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace profd {
+namespace {
+
+constexpr std::uint32_t kAppears = IN_CREATE | IN_MOVED_TO | IN_ONLYDIR;
+constexpr std::size_t kMaxRefusals = 256;
+
+bool is_same_directory(int a, int b) {
+  struct stat first {};
+  struct stat second {};
+  return ::fstat(a, &first) == 0 && ::fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DirectoryWatch>> DirectoryWatch::open(
+    const std::vector<std::string>& directories, Open open_file) {
+  UniqueFd notify(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  if (!notify.valid()) return fail_errno("could not watch directories");
+  std::unique_ptr<DirectoryWatch> watch(
+      new DirectoryWatch(std::move(notify), std::move(open_file)));
+  for (const std::string& path : directories) watch->add_directory(path);
+  return watch;
+}
+
+void DirectoryWatch::add_directory(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() || directories_.size() >= kMaxDirectories) return;
+  const bool known = std::ranges::any_of(directories_, [&fd](const Directory& directory) {
+    return is_same_directory(directory.fd.get(), fd.get());
+  });
+  if (known) return;
+  const std::string place = "/proc/self/fd/" + std::to_string(fd.get());
+  const int watch = ::inotify_add_watch(notify_.get(), place.c_str(), kAppears);
+  if (watch >= 0) directories_.push_back({.watch = watch, .fd = std::move(fd)});
+}
+
+std::vector<std::uint32_t> DirectoryWatch::take() {
+  std::vector<std::uint32_t> pids;
+  alignas(inotify_event) std::array<char, 65536> buffer;
+  for (;;) {
+    const ssize_t got = ::read(notify_.get(), buffer.data(), buffer.size());
+    if (got <= 0) return pids;
+    for (std::size_t at = 0; at < static_cast<std::size_t>(got);) {
+      inotify_event event{};
+      std::memcpy(&event, buffer.data() + at, sizeof event);
+      const char* const text = buffer.data() + at + sizeof event;
+      const std::string name(text, ::strnlen(text, event.len));
+      at += sizeof event + event.len;
+      const auto named = jit_file_name(name);
+      const auto directory = std::ranges::find(directories_, event.wd, &Directory::watch);
+      if (!named || directory == directories_.end()) continue;
+      if (hold(*directory, name, *named)) pids.push_back(named->pid);
+    }
+  }
+}
+
+bool DirectoryWatch::hold(const Directory& directory, const std::string& name,
+                          const NamedJitFile& named) {
+  if (!may_open()) {
+    refuse(JitRefusal::kQueueFull);
+    return false;
+  }
+  JitOpening opening =
+      open_file_(directory.fd.get(), name, {.kind = named.kind, .any_owner = true});
+  if (opening.refusal) refuse(*opening.refusal);
+  if (!opening.file) return false;
+  make_room(opening.file->owner);
+  held_.push_back({.pid = named.pid, .file = std::move(opening.file)});
+  return true;
+}
+
+bool DirectoryWatch::may_open() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - second_began_ >= std::chrono::seconds(1)) {
+    second_began_ = now;
+    opened_in_second_ = 0;
+  }
+  return ++opened_in_second_ <= kMaxOpens;
+}
+
+void DirectoryWatch::refuse(JitRefusal reason) {
+  if (refusals_.size() < kMaxRefusals) refusals_.push_back(reason);
+}
+
+void DirectoryWatch::make_room(std::uint32_t owner) {
+  const auto is_owners = [owner](const Held& held) { return held.file->owner == owner; };
+  const auto of_owner = static_cast<std::size_t>(std::ranges::count_if(held_, is_owners));
+  if (owner != 0 && of_owner >= kMaxHeldOfOwner) {
+    held_.erase(std::ranges::find_if(held_, is_owners));
+  } else if (held_.size() >= kMaxHeld) {
+    held_.pop_front();
+  }
+}
+
+std::vector<std::shared_ptr<const JitFile>> DirectoryWatch::find(std::uint32_t pid,
+                                                                 std::uint32_t uid) const {
+  std::vector<std::shared_ptr<const JitFile>> found;
+  for (const Held& held : held_) {
+    if (held.pid != pid || (held.file->owner != uid && held.file->owner != 0)) continue;
+    found.push_back(held.file);
+  }
+  return found;
+}
+
+}  // namespace profd

@@ -1,0 +1,87 @@
+// Tells of files with a JIT runtime's names as they appear in directories where anyone may make
+// them: the host's /tmp, and those of the configuration.
+//
+// A file is opened and held at once, so that neither its unlinking nor the end of its container
+// loses it. How many are held is bounded, also for one owner; those held longest go first. What the
+// kernel's queue could not hold is found otherwise, or not. Not thread safe.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "collectors/jit/jit_look.h"
+#include "collectors/jit/open_jit_file.h"
+#include "formats/result.h"
+#include "formats/unique_fd.h"
+
+namespace profd {
+
+// The host's /tmp, whatever our own is.
+inline constexpr const char* kHostTmp = "/proc/1/root/tmp";
+
+class DirectoryWatch {
+ public:
+  static constexpr std::size_t kMaxHeld = 1024;
+  static constexpr std::size_t kMaxHeldOfOwner = 64;
+  static constexpr std::size_t kMaxDirectories = 64;
+  static constexpr std::size_t kMaxOpens = 256;  // in a second: whoever makes files costs us these
+
+  // Opens a file in a directory: open_jit_file(), or a way to it that can't hang.
+  using Open =
+      std::function<JitOpening(int directory, const std::string& name, const JitFileRules& rules)>;
+
+  // Directories that are not there are left out. An error only where the kernel can watch nothing.
+  static Result<std::unique_ptr<DirectoryWatch>> open(const std::vector<std::string>& directories,
+                                                      Open open_file);
+  DirectoryWatch(const DirectoryWatch&) = delete;
+  DirectoryWatch& operator=(const DirectoryWatch&) = delete;
+
+  // Readable when a file appeared, of whatever name.
+  [[nodiscard]] int fd() const { return notify_.get(); }
+
+  // Holds what appeared since; returns of what pids (as named) there is something new.
+  std::vector<std::uint32_t> take();
+
+  // Held files named after a pid: those of one user, or root.
+  [[nodiscard]] std::vector<std::shared_ptr<const JitFile>> find(std::uint32_t pid,
+                                                                 std::uint32_t uid) const;
+
+  [[nodiscard]] std::size_t held() const { return held_.size(); }
+  [[nodiscard]] std::vector<JitRefusal> take_refusals() { return std::move(refusals_); }
+
+ private:
+  struct Directory {
+    int watch = -1;
+    UniqueFd fd;
+  };
+  struct Held {
+    std::uint32_t pid = 0;
+    std::shared_ptr<const JitFile> file;
+  };
+
+  DirectoryWatch(UniqueFd notify, Open open_file)
+      : notify_(std::move(notify)), open_file_(std::move(open_file)) {}
+  void add_directory(const std::string& path);
+  bool hold(const Directory& directory, const std::string& name, const NamedJitFile& named);
+  [[nodiscard]] bool may_open();
+  void refuse(JitRefusal reason);
+  void make_room(std::uint32_t owner);
+
+  UniqueFd notify_;
+  Open open_file_;
+  std::vector<Directory> directories_;
+  std::deque<Held> held_;  // the oldest first
+  std::vector<JitRefusal> refusals_;
+  std::chrono::steady_clock::time_point second_began_;
+  std::size_t opened_in_second_ = 0;
+};
+
+}  // namespace profd

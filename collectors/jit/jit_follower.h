@@ -1,0 +1,134 @@
+// Finds JIT runtimes' files and reads them as they grow, on a thread of its own with a parser of
+// its own: processes go in, what their files say comes out.
+//
+// A file that does not grow costs a look at its size (0.5 us), each 100 ms at first and each second
+// later. One that grows is read in parts of 1 MiB, and rests as long afterwards as keeps it at a
+// quarter of a core; another user's file that stays at its share for kMaxTime is let go. A part
+// that the parser dies of, or can't read in its time, costs the file a strike; the third is its
+// last. Bounded: kMaxFiles files, kMaxFilesOfOwner of one owner but root; kMaxQueued processes
+// wait; no more is read while kMaxReady results wait to be taken. The io thread calls; nothing is
+// shared but the queues.
+
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "collectors/jit/jit_look.h"
+#include "collectors/jit/jit_stats.h"
+#include "collectors/parser/jit_results.h"
+#include "collectors/sampling/sample.h"
+#include "formats/result.h"
+#include "formats/unique_fd.h"
+
+namespace profd {
+
+// What was found of a process. `look.files` are followed from here on.
+struct JitProcessSeen {
+  ProcessKey process;
+  JitLook look;
+};
+
+// A file with a name that speaks of this pid (in some namespace) has appeared.
+struct JitFileSeen {
+  std::uint32_t pid = 0;
+};
+
+// What stands in a file from where the last one of it ended. `epoch` grows where the file is
+// another than it was: a map that was written anew.
+struct JitFileGrew {
+  std::shared_ptr<const JitFile> file;
+  std::uint32_t epoch = 0;
+  std::int64_t read_ns = 0;  // monotonic: when this was seen
+  std::variant<JitDumpChunk, PerfMapChunk> chunk;
+};
+
+// No more will come of it.
+struct JitFileEnded {
+  JitFileId file;
+  JitRefusal reason = JitRefusal::kMalformed;
+};
+
+// All that stood in the files when read_on() was called has come before this.
+struct JitReadOn {
+  std::uint64_t ticket = 0;
+};
+
+using JitNews = std::variant<JitProcessSeen, JitFileSeen, JitFileGrew, JitFileEnded, JitReadOn>;
+
+class JitFollower {
+ public:
+  static constexpr std::size_t kMaxFiles = 1024;
+  static constexpr std::size_t kMaxFilesOfOwner = 128;
+  static constexpr std::size_t kMaxQueued = 1024;
+  static constexpr std::size_t kMaxReady = 16;
+  static constexpr std::chrono::milliseconds kFirstInterval{100};
+  static constexpr std::chrono::milliseconds kLastInterval{1000};
+  static constexpr std::chrono::seconds kMaxWait{2};  // of a read_on()
+  static constexpr int kMaxStrikes = 3;
+
+  // Starts the thread, its parser and the watch of the directories; an error where that can't be.
+  static Result<std::unique_ptr<JitFollower>> start(std::vector<std::string> directories);
+  JitFollower(const JitFollower&) = delete;
+  JitFollower& operator=(const JitFollower&) = delete;
+  // Waits for the part that is being read, at most as long as the parser may take.
+  ~JitFollower();
+
+  // Looks for a process's files. False when the queue is full. `uid` is that of its samples, for
+  // when it is gone by then.
+  [[nodiscard]] bool look(const ProcessKey& process, std::uint32_t uid);
+
+  // Nobody needs the file any more.
+  void let_go(const JitFileId& file);
+
+  // Looks for these processes' files again and reads all files to their present end, or for
+  // kMaxWait; a JitReadOn with the ticket tells when.
+  std::uint64_t read_on(std::vector<ProcessKey> processes);
+
+  // Readable while there is news.
+  [[nodiscard]] int wake_fd() const { return wake_.get(); }
+  [[nodiscard]] std::vector<JitNews> take();
+
+  // What is counted on the thread: files, bytes_read, parser_restarts, refused.
+  void add_to(JitStats& stats) const;
+
+ private:
+  class Work;
+  struct Wanted {
+    ProcessKey process;
+    std::uint32_t uid = 0;
+  };
+  struct Ticket {
+    std::uint64_t number = 0;
+    std::vector<ProcessKey> processes;
+  };
+  // What the thread was asked and has not taken up yet.
+  struct Requests {
+    std::deque<Wanted> looks;
+    std::vector<JitFileId> let_go;
+    std::vector<Ticket> tickets;
+  };
+
+  JitFollower() = default;
+  void run(const std::stop_token& stop, Work& work);
+  void wake_thread();
+
+  UniqueFd wake_;             // of the io thread
+  UniqueFd asked_;            // of ours
+  mutable std::mutex mutex_;  // of all below
+  Requests requests_;
+  std::vector<JitNews> ready_;
+  JitStats stats_;
+  std::uint64_t last_ticket_ = 0;
+  std::jthread thread_;  // last: ends before what it uses
+};
+
+}  // namespace profd
