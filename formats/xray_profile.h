@@ -1,0 +1,70 @@
+// Profiles of what XRay measured: exclusive time and numbers of calls by stack, for pprof.
+//
+// A frame's address is that of its function's first instruction. Functions that no binary names get
+// an address each in an image of their own, where they are called "xray:ID".
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "formats/profile.h"
+#include "formats/xray_call_tree.h"
+#include "formats/xray_map.h"
+
+namespace profd::xray {
+
+// Where the functions of a process are. Ids with an object's number in their high bits
+// (xray_fdr_format.h) are that object's; where only one object is given, ids are its own.
+class CodeMap {
+ public:
+  struct Object {
+    FunctionMap map;
+    std::uint64_t bias = 0;  // what is added to the file's addresses
+  };
+
+  CodeMap() = default;
+  explicit CodeMap(std::vector<Object> objects) : objects_(std::move(objects)) {}
+
+  // Null: no object has it.
+  [[nodiscard]] const Function* find(std::uint32_t id) const;
+  // An address of the image of unknown functions where no object has the id.
+  [[nodiscard]] std::uint64_t address_of(std::uint32_t id) const;
+
+ private:
+  std::vector<Object> objects_;
+};
+
+struct Profiles {
+  Profile exclusive;                   // period 1 us
+  Profile calls;                       // period 1: one sample is one call
+  std::vector<std::uint32_t> unknown;  // ids in the profiles that no object has, sorted
+  std::uint64_t cut_stacks =
+      0;  // whose outermost frames were left out, for the sum of all is capped
+};
+
+// Mappings are the caller's to add.
+[[nodiscard]] Profiles make_profiles(const CallTree& tree, double ns_per_tick, const CodeMap& code);
+
+// What names functions that no object has.
+struct UnknownImage {
+  std::string bytes;       // an ELF file
+  ProfileMapping mapping;  // its line; the path is the caller's to set
+};
+[[nodiscard]] UnknownImage make_unknown_image(const std::vector<std::uint32_t>& ids);
+
+// "xray:ID"
+[[nodiscard]] std::string unknown_name(std::uint32_t id);
+
+using NameOf = std::function<std::string(std::uint32_t id)>;
+
+enum class FoldedValue : std::uint8_t { kNanoseconds, kCalls };
+
+// One line a stack: "outer;inner 1234".
+[[nodiscard]] std::string make_folded(const CallTree& tree, double ns_per_tick, FoldedValue value,
+                                      const NameOf& name_of);
+
+}  // namespace profd::xray

@@ -1,0 +1,221 @@
+#include "formats/xray_thread_stack.h"
+
+#include <algorithm>
+
+namespace profd::xray {
+
+ThreadStack::ThreadStack(StacksShared& shared, ThreadId id)
+    : shared_(shared),
+      id_(id),
+      format_(shared.options.format),
+      tree_(shared.options.seed),
+      top_(tree_.root()),
+      last_ticks_(kNoTicks) {
+  ++shared_.pending_nodes;
+}
+
+Decoded ThreadStack::append(std::string_view records) {
+  const Decoded decoded = decode_records(format_, records, position_, *this);
+  flush_counts();
+  shared_.report.bytes += decoded.bytes;
+  return decoded;
+}
+
+void ThreadStack::begin_buffer(const Format& format) {
+  format_ = format;
+  position_.to_skip = 0;
+  position_.has_ticks = position_.has_ticks && format.version == 1;
+  typed_events_ = 0;
+  ++shared_.report.buffers;
+}
+
+void ThreadStack::end_buffer(const Decoded& last, std::uint64_t bytes_left, Tail tail) {
+  Report& report = shared_.report;
+  if (last.stop == Stop::kDamaged) {
+    report.count(Issue::kDamagedBuffer);
+    report.count(Issue::kDamagedBytes, bytes_left);
+    position_.has_ticks = false;
+  } else if (last.stop == Stop::kOutOfBytes && (bytes_left != 0 || position_.to_skip != 0)) {
+    report.count(Issue::kCutRecord);
+  }
+  // Each typed event took 16 bytes of records off the end (xray_fdr_format.h).
+  const bool lost_tail = tail == Tail::kByRuntime && format_.version == 5 && typed_events_ != 0;
+  if (last.stop == Stop::kDamaged || tail == Tail::kCut || lost_tail) {
+    report.count(Issue::kGap);
+    end_segment();
+  }
+}
+
+void ThreadStack::end_segment() {
+  shared_.report.count(Issue::kUnclosed, stack_.size() + too_deep_);
+  too_deep_ = 0;
+  while (!stack_.empty()) pop();
+  shared_.report.count(Issue::kTooManyStacks, shared_.tree.merge(tree_, shared_.options.max_nodes));
+  shared_.pending_nodes -= tree_.nodes().size() - 1;
+  tree_.clear();
+  top_ = tree_.root();
+  last_ticks_ = kNoTicks;
+  leap_ticks_ = 0;
+  leap_node_ = 0;
+  late_roots_ = 0;
+}
+
+void ThreadStack::flush_counts() {
+  Report& report = shared_.report;
+  report.records += entries_ + exits_;
+  report.entries += entries_;
+  report.exits += exits_;
+  report.tail_exits += tail_exits_;
+  entries_ = exits_ = tail_exits_ = 0;
+}
+
+void ThreadStack::on_function(Action action, std::uint32_t id, std::uint64_t ticks) {
+  charge(ticks);
+  if (action == Action::kEnter || action == Action::kEnterWithArguments) {
+    ++entries_;
+    enter(id);
+    return;
+  }
+  ++exits_;
+  if (action == Action::kTailExit) ++tail_exits_;
+  exit(id);
+}
+
+void ThreadStack::on_argument(std::uint64_t value) {
+  ++shared_.report.arguments;
+  if (shared_.options.listener != nullptr) shared_.options.listener->on_argument(id_, value);
+}
+
+void ThreadStack::on_event(const Event& event) {
+  if (event.is_typed) {
+    ++shared_.report.typed_events;
+    ++typed_events_;
+  } else {
+    ++shared_.report.custom_events;
+  }
+  if (shared_.options.listener == nullptr) return;
+  Event shown = event;
+  shown.ticks = std::max(shown_ticks_, event.ticks);
+  shared_.options.listener->on_event(id_, shown);
+}
+
+// A damaged time gives someone years. It shows when the next absolute one is before it.
+void ThreadStack::on_absolute_ticks(std::uint64_t ticks) {
+  constexpr std::uint64_t kLeap = std::uint64_t{1} << 32;  // deltas can't
+  if (last_ticks_ == kNoTicks || ticks < last_ticks_ || ticks - last_ticks_ < kLeap) return;
+  leap_ticks_ = ticks - last_ticks_;
+  leap_node_ = top_;
+}
+
+// The time since the record before was the innermost call's.
+void ThreadStack::charge(std::uint64_t ticks) {
+  if (ticks < last_ticks_) [[unlikely]] {
+    charge_oddly(ticks);
+  } else {
+    tree_[top_].self_ticks += ticks - last_ticks_;
+    last_ticks_ = ticks;
+  }
+  shown_ticks_ = std::max(shown_ticks_, ticks);
+}
+
+void ThreadStack::charge_oddly(std::uint64_t ticks) {
+  if (!position_.has_ticks) {
+    shared_.report.count(Issue::kNoTime);
+    return;
+  }
+  if (last_ticks_ == kNoTicks) {
+    first_ticks_ = ticks;
+  } else {
+    shared_.report.count(Issue::kClockStep);
+    std::uint64_t& leapt = tree_[leap_node_].self_ticks;
+    leapt -= std::min({leapt, leap_ticks_, last_ticks_ - ticks});
+    leap_ticks_ = 0;
+  }
+  last_ticks_ = ticks;
+}
+
+void ThreadStack::enter(std::uint32_t function) {
+  if (stack_.size() >= shared_.options.max_depth) [[unlikely]] {
+    ++too_deep_;
+    shared_.report.count(Issue::kTooDeep);
+    return;
+  }
+  CallTree::Index node = tree_.last_child(top_, function);
+  if (node == CallTree::kNone) node = add_node(top_, function);
+  push(function, node);
+}
+
+void ThreadStack::push(std::uint32_t function, CallTree::Index node) {
+  if (node == CallTree::kNone) [[unlikely]] {
+    shared_.report.count(Issue::kTooManyStacks);
+    node = top_;
+  } else {
+    ++tree_[node].calls;
+  }
+  stack_.push_back({function, node});
+  top_ = node;
+  if (shared_.options.listener != nullptr) {
+    shared_.options.listener->on_enter(id_, function, shown_ticks_);
+  }
+}
+
+void ThreadStack::pop() {
+  if (shared_.options.listener != nullptr) {
+    shared_.options.listener->on_exit(id_, stack_.back().function, shown_ticks_);
+  }
+  stack_.pop_back();
+  top_ = stack_.empty() ? tree_.root() : stack_.back().node;
+}
+
+void ThreadStack::exit(std::uint32_t function) {
+  if (too_deep_ != 0) [[unlikely]] {
+    --too_deep_;
+  } else if (!stack_.empty() && stack_.back().function == function) [[likely]] {
+    pop();
+  } else {
+    exit_outer(function);
+  }
+}
+
+// What is looked at is popped, found or not: all exits together take no longer than all entries.
+void ThreadStack::exit_outer(std::uint32_t function) {
+  while (!stack_.empty() && stack_.back().function != function) {
+    shared_.report.count(Issue::kImpliedExit);
+    pop();
+  }
+  if (stack_.empty()) {
+    exit_unknown(function);
+  } else {
+    pop();
+  }
+}
+
+void ThreadStack::exit_unknown(std::uint32_t function) {
+  shared_.report.count(Issue::kLateRoot);
+  if (!tree_.root_becomes(function, max_nodes())) {
+    shared_.report.count(Issue::kTooManyStacks);
+    return;
+  }
+  ++shared_.pending_nodes;
+  top_ = tree_.root();
+  ++late_roots_;
+  if (shared_.options.listener != nullptr) {
+    shared_.options.listener->on_late_root(id_, function, first_ticks_, shown_ticks_, late_roots_);
+  }
+}
+
+CallTree::Index ThreadStack::add_node(CallTree::Index parent, std::uint32_t function) {
+  const std::size_t before = tree_.nodes().size();
+  const CallTree::Index node = tree_.child(parent, function, max_nodes());
+  shared_.pending_nodes += tree_.nodes().size() - before;
+  return node;
+}
+
+// Of this tree, so that all together keep to the limit.
+std::size_t ThreadStack::max_nodes() const {
+  const std::size_t all = shared_.tree.nodes().size() + shared_.pending_nodes;
+  const std::size_t left = shared_.options.max_nodes - std::min(all, shared_.options.max_nodes);
+  return tree_.nodes().size() + left;
+}
+
+}  // namespace profd::xray
