@@ -137,6 +137,11 @@ void add_range(CLI::App& verb, Words& words) {
       ->type_name("SPAN");
 }
 
+void add_asking(CLI::App& verb, Options& options) {
+  verb.add_flag("--ask-runtime", options.ask_runtime,
+                "Ask the JVMs of --pid (HotSpot 17 and later) for the names of their code");
+}
+
 // A result of a session that goes on, and that of no session, has a name of its own.
 void add_output(CLI::App& verb, Options& options, const std::string& by_default) {
   verb.add_option("-o,--output", options.output,
@@ -179,8 +184,11 @@ void add_verbs(CLI::App& app, Options& options, Words& words) {
   add_target(start, words);
   add_children(start, words);
   add_sampling(start, words);
-  add_session(add_verb(app, options, Verb::kStop, "stop", "End a session and write its profiles"),
-              options, kOfSession);
+  add_asking(start, options);
+  CLI::App& stop =
+      add_verb(app, options, Verb::kStop, "stop", "End a session and write its profiles");
+  add_session(stop, options, kOfSession);
+  add_asking(stop, options);
   add_session(
       add_verb(app, options, Verb::kDump, "dump", "Write a session's profiles so far; it goes on"),
       options, kOfResult);
@@ -191,6 +199,7 @@ void add_verbs(CLI::App& app, Options& options, Words& words) {
   add_target(record, words);
   add_children(record, words);
   add_sampling(record, words);
+  add_asking(record, options);
   add_output(record, options, kOfSession);
   add_history_verbs(app, options, words);
   add_verb(app, options, Verb::kList, "list", "Show the sessions");
@@ -312,6 +321,10 @@ Result<void> check_command(const Options& options) {
   }
   if (has_target && has_command) {
     return usage("a target and a command exclude each other", "leave out one of them");
+  }
+  if (options.ask_runtime && options.request.target.pids.empty()) {
+    return usage("--ask-runtime asks the processes of --pid, and none is given",
+                 "name one: --pid PID");
   }
   return {};
 }

@@ -37,6 +37,7 @@ struct Options {
   std::uint64_t limit = 0;           // history: windows; ps: processes
   std::string output;                // stop, dump, record, export; empty: ./profd-RESULT
   std::vector<std::string> command;  // record: what stands behind "--"
+  bool ask_runtime = false;          // start, record, stop: the processes of --pid
 };
 
 // Asked for and not an error: the text of --help or --version, for standard output.

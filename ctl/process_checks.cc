@@ -14,10 +14,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "ctl/process_facts.h"
 #include "formats/code_file.h"
 #include "formats/elf_file.h"
-#include "formats/proc_maps.h"
+#include "formats/runtimes.h"
 #include "formats/unique_fd.h"
 
 namespace profd {
@@ -25,7 +27,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostMapsLines = 65'536;
+constexpr std::string_view kMakesCode = "code that it makes at run time has addresses and no names";
+constexpr std::string_view kInterprets =
+    "its functions are the interpreter's, not the script's: those have no frames of their own";
 
 CheckPoint point(std::string name, CheckState state, std::string message, std::string hint = {}) {
   return {.name = std::move(name),
@@ -34,55 +38,43 @@ CheckPoint point(std::string name, CheckState state, std::string message, std::s
           .hint = std::move(hint)};
 }
 
-struct Runtime {
-  std::string_view name;
-  std::string_view file;  // how the name of one of its files begins
-  std::string_view makes_code;
-};
-
-constexpr std::string_view kMakesCode = "code that it makes at run time has addresses and no names";
-constexpr std::string_view kInterprets =
-    "its functions are the interpreter's, not the script's: those have no frames of their own";
-
-constexpr auto kRuntimes = std::to_array<Runtime>({
-    {"Java", "libjvm.so", kMakesCode},
-    {"Node.js", "node", kMakesCode},
-    {".NET", "libcoreclr.so", kMakesCode},
-    {"Erlang", "beam.smp", kMakesCode},
-    {"PHP", "php", kInterprets},
-    {"PHP", "libphp", kInterprets},
-    {"Python", "python", kInterprets},
-    {"Python", "libpython", kInterprets},
-    {"Ruby", "ruby", kInterprets},
-    {"Ruby", "libruby", kInterprets},
-    {"Perl", "perl", kInterprets},
-    {"Perl", "libperl", kInterprets},
-});
-
-const Runtime* runtime_of_file(const std::string& path) {
-  const std::string name = fs::path(path).filename();
-  const auto* const found = std::ranges::find_if(
-      kRuntimes, [&](const Runtime& runtime) { return name.starts_with(runtime.file); });
-  return found == kRuntimes.end() ? nullptr : found;
-}
-
 // By the files that are mapped as code.
-const Runtime* find_runtime(const std::string& process) {
-  std::ifstream maps(process + "/maps");
-  std::size_t lines = 0;
-  for (std::string text; lines < kMostMapsLines && std::getline(maps, text); ++lines) {
-    const auto line = parse_maps_line(text);
-    if (!line || line->permissions.find('x') == std::string::npos) continue;
-    if (const Runtime* runtime = runtime_of_file(line->path)) return runtime;
+const Runtime* find_runtime(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    if (const Runtime* runtime = runtime_of_file(path)) return runtime;
   }
   return nullptr;
 }
 
-CheckPoint check_runtime(const std::string& process) {
-  const Runtime* const runtime = find_runtime(process);
+// Where a runtime that was told to names its code: the file that it maps to mark it, or its perf
+// map, in its own root.
+std::optional<std::string> find_code_names(std::uint32_t pid,
+                                           const std::vector<std::string>& paths) {
+  const auto marker = std::ranges::find_if(paths, [](const std::string& path) {
+    return fs::path(path).filename().string().starts_with("jit-");
+  });
+  if (marker != paths.end()) return *marker;
+  const Result<ProcessFacts> facts = read_process_facts(static_cast<pid_t>(pid));
+  if (!facts) return std::nullopt;
+  const std::string map = "/tmp/perf-" + std::to_string(facts->namespace_pid) + ".map";
+  const std::string seen = "/proc/" + std::to_string(pid) + "/root" + map;
+  struct stat status {};
+  if (::lstat(seen.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return map;
+}
+
+CheckPoint check_runtime(std::uint32_t pid) {
+  const std::vector<std::string> paths = code_paths_of(static_cast<pid_t>(pid));
+  const Runtime* const runtime = find_runtime(paths);
+  const auto names = find_code_names(pid, paths);
+  if (names) {
+    const std::string who = runtime == nullptr ? "a runtime" : std::string(runtime->name);
+    return point("runtime", CheckState::kOk, who + ": names the code that it makes in " + *names);
+  }
   if (runtime == nullptr) return point("runtime", CheckState::kOk, "machine code, as far as seen");
-  return point("runtime", CheckState::kNote,
-               std::string(runtime->name) + ": " + std::string(runtime->makes_code));
+  const std::string_view what = runtime->makes_code ? kMakesCode : kInterprets;
+  return point("runtime", CheckState::kNote, std::string(runtime->name) + ": " + std::string(what),
+               std::string(runtime->remedy));
 }
 
 // What the kernel runs, whatever became of its path. A write lease can't hold us up.
@@ -194,7 +186,7 @@ Result<CheckReport> check_process(std::uint32_t pid) {
   }
   CheckReport report{check_path(process)};
   for (CheckPoint& found : check_program(program.get())) report.push_back(std::move(found));
-  report.push_back(check_runtime(process));
+  report.push_back(check_runtime(pid));
   return report;
 }
 

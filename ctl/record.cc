@@ -8,6 +8,7 @@
 #include <ostream>
 #include <string>
 
+#include "ctl/ask_runtime.h"
 #include "ctl/command.h"
 #include "ctl/commands.h"
 #include "ctl/fetch_result.h"
@@ -28,6 +29,11 @@ constexpr milliseconds kShortestTick{20};
 // so that a host which hardly lets us run does not cut a recording short.
 constexpr milliseconds kLease{30'000};
 
+// How often runtimes are asked for names while `record` runs, and how long before a session's end
+// the last time: what they made and threw away in between stays without.
+constexpr std::chrono::minutes kAskEvery{1};
+constexpr milliseconds kAskBeforeEnd{1'500};
+
 struct Recording {
   Client& client;
   const Options& options;
@@ -35,6 +41,7 @@ struct Recording {
   SignalWatch& signals;
   std::string session;
   Clock::time_point started = Clock::now();
+  Clock::time_point asked = Clock::now();
 };
 
 std::filesystem::path directory_of(const Recording& recording) {
@@ -55,6 +62,23 @@ milliseconds next_tick(const Recording& recording) {
   return std::clamp(left, kShortestTick, kTick);
 }
 
+// Who does not answer costs names, and not the recording.
+void ask_runtimes(Recording& recording) {
+  if (!recording.options.ask_runtime) return;
+  recording.asked = Clock::now();
+  const auto asked = ask_for_perf_maps(recording.options.request.target.pids);
+  if (!asked) (void)report(recording.console, asked.error());
+}
+
+// Once a minute, and shortly before the daemon ends the session by itself.
+void ask_runtimes_when_due(Recording& recording) {
+  const auto now = Clock::now();
+  const milliseconds duration(recording.options.request.duration_ms);
+  const auto last = recording.started + duration - std::min(kAskBeforeEnd, duration / 2);
+  const bool is_last = duration != milliseconds(0) && now >= last && recording.asked < last;
+  if (is_last || now - recording.asked >= kAskEvery) ask_runtimes(recording);
+}
+
 bool has_ended(Command* command) { return command != nullptr && command->status().has_value(); }
 
 // Whether the signal ends the recording. A terminal has told the command itself; anyone else only
@@ -67,18 +91,20 @@ bool ends_recording(const SignalWatch::Arrival& arrival, Command* command) {
 
 // Until the session is over, the command has ended, or a signal asks for the end. Error: the daemon
 // is lost.
-Result<void> wait_for_the_end(const Recording& recording, Command* command) {
+Result<void> wait_for_the_end(Recording& recording, Command* command) {
   Progress progress(recording.console);
   while (true) {
     const auto arrival = recording.signals.wait(next_tick(recording));
     if (arrival) {
-      if (ends_recording(*arrival, command)) return {};
-      continue;
+      if (!ends_recording(*arrival, command)) continue;
+      ask_runtimes(recording);  // the targets are still there
+      return {};
     }
     if (has_ended(command)) return {};
     const auto session = recording.client.session(recording.session);
     if (!session) return session.error();
     if (session->state != "running" || !session->targets_alive) return {};
+    ask_runtimes_when_due(recording);
     // A command's own output would be torn by a line that is redrawn.
     if (command == nullptr) progress.show(*session, recording.options.request.duration_ms);
   }
@@ -103,8 +129,7 @@ Result<void> stop_and_write(const Recording& recording, const Console& console) 
   return fetch_result(recording.client, *result, directory, recording.options.json, console);
 }
 
-Result<void> record_to_the_end(const Recording& recording, Command* command,
-                               const Console& console) {
+Result<void> record_to_the_end(Recording& recording, Command* command, const Console& console) {
   auto recorded = wait_for_the_end(recording, command);
   if (recorded) recorded = stop_and_write(recording, console);
   if (!recorded) return with_way_out(recorded.error(), recording);
@@ -121,6 +146,10 @@ Result<void> check_output(const Options& options) {
 int record_target(Recording& recording) {
   const Console& console = recording.console;
   if (auto free = check_output(recording.options); !free) return report(console, free.error());
+  if (recording.options.ask_runtime) {
+    const auto asked = ask_for_perf_maps(recording.options.request.target.pids);
+    if (!asked) return report(console, asked.error());
+  }
   const auto session = recording.client.start(with_lease(recording.options.request));
   if (!session) return report(console, session.error());
   recording.session = *session;

@@ -1,11 +1,22 @@
 // stop and dump: the same but for what becomes of the session.
 
+#include "ctl/ask_runtime.h"
 #include "ctl/commands.h"
 #include "ctl/fetch_result.h"
 #include "ctl/output_directory.h"
 
 namespace profd {
 namespace {
+
+// While the session still runs, so that its profiles have the names. Who does not answer costs
+// names, and not the profiles.
+void ask_targets(Client& client, const Options& options, const Console& console) {
+  const auto session = client.session(options.session);
+  if (!session || session->state != "running") return;
+  if (const auto asked = ask_for_perf_maps(session->target.pids); !asked) {
+    (void)report(console, asked.error());
+  }
+}
 
 using Finish = Result<ResultInfo> (Client::*)(const std::string& id);
 
@@ -22,6 +33,7 @@ int write_session(Client& client, Finish finish, const Options& options, const C
   if (auto free = numbered ? Result<void>() : OutputDirectory::check(directory); !free) {
     return report(console, free.error());
   }
+  if (options.ask_runtime) ask_targets(client, options, console);
   const auto result = (client.*finish)(options.session);
   if (!result) return report(console, result.error());
   if (numbered) directory = "profd-" + result->result;

@@ -35,6 +35,8 @@ void add_summary(const ProfileSummary& from, ProfileSummary& to) {
   add_counts(from.incomplete, to.incomplete);
   to.unit = from.unit;
   to.container = from.container;
+  if (from.jit && to.jit) add_later(*from.jit, *to.jit);
+  if (from.jit && !to.jit) to.jit = from.jit;
 }
 
 }  // namespace

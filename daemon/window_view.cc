@@ -33,7 +33,8 @@ ProcessShare share_of(const ProfileSummary& profile, const SessionSummary& windo
           .container = profile.container,
           .samples = profile.samples,
           .user_samples = profile.user_samples,
-          .complete_samples = profile.complete_samples};
+          .complete_samples = profile.complete_samples,
+          .jit = profile.jit};
 }
 
 }  // namespace

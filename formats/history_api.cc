@@ -30,7 +30,8 @@ json::object process_json(const ProcessShare& process) {
           {"container", text_or_null(process.container)},
           {"samples", process.samples},
           {"user_samples", process.user_samples},
-          {"complete_samples", process.complete_samples}};
+          {"complete_samples", process.complete_samples},
+          {"jit", process.jit ? json::value(jit_names_json(*process.jit)) : json::value(nullptr)}};
 }
 
 json::object window_json(const WindowShares& window) {
@@ -83,6 +84,7 @@ Result<void> read_json(const json::value& value, ProcessShare& out) {
       .required("samples", out.samples)
       .required("user_samples", out.user_samples)
       .required("complete_samples", out.complete_samples)
+      .optional("jit", out.jit)
       .finish();
 }
 

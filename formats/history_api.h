@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/jit_names.h"
 #include "formats/result.h"
 #include "formats/session_summary.h"
 #include "formats/start_request.h"
@@ -59,6 +60,7 @@ struct ProcessShare {
   std::uint64_t samples = 0;
   std::uint64_t user_samples = 0;
   std::uint64_t complete_samples = 0;
+  std::optional<JitNames> jit;
 
   friend bool operator==(const ProcessShare&, const ProcessShare&) = default;
 };

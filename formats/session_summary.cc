@@ -29,7 +29,8 @@ json::object profile_json(const ProfileSummary& profile) {
           {"kernel_only_samples", profile.kernel_only_samples},
           {"incomplete", counts_json(profile.incomplete)},
           {"unit", optional_text(profile.unit)},
-          {"container", optional_text(profile.container)}};
+          {"container", optional_text(profile.container)},
+          {"jit", profile.jit ? json::value(jit_names_json(*profile.jit)) : json::value(nullptr)}};
 }
 
 json::object ledger_json(const SessionLedger& ledger) {
@@ -95,6 +96,7 @@ Result<void> read_json(const json::value& value, ProfileSummary& out) {
       .required("incomplete", out.incomplete)
       .optional("unit", out.unit)
       .optional("container", out.container)
+      .optional("jit", out.jit)
       .finish();
 }
 

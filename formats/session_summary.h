@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/jit_names.h"
 #include "formats/result.h"
 
 namespace profd {
@@ -50,6 +51,7 @@ struct ProfileSummary {
   CountsByReason incomplete;              // the rest of user_samples, by what ended the stack
   std::optional<std::string> unit;        // systemd unit, from the cgroup
   std::optional<std::string> container;   // container id, from the cgroup
+  std::optional<JitNames> jit;            // none: no sample has a frame in code made at run time
 
   friend bool operator==(const ProfileSummary&, const ProfileSummary&) = default;
 };

@@ -82,11 +82,11 @@ TEST_F(HistoryTest, PsIsATableInLocalTime) {
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(ran.out,
             "2026-01-02 15:05:00, 1 min: 120 samples, 2 lost\n\n"
-            "CPU     PID  COMMAND    UNIT           CONTAINER     SAMPLES  COMPLETE\n"
-            "10.0 %  812  nginx      nginx.service  -             114      99.0 %\n"
-            "0.5 %   812  evil?[31m  -              cccccccccccc  114      99.0 %\n"
-            "0.2 %   812  c          bad?unit       -             114      99.0 %\n"
-            "0.0 %   812  d          -              -             114      99.0 %\n");
+            "CPU     PID  COMMAND    UNIT           CONTAINER     SAMPLES  COMPLETE  JIT CODE\n"
+            "10.0 %  812  nginx      nginx.service  -             114      99.0 %    -\n"
+            "0.5 %   812  evil?[31m  -              cccccccccccc  114      99.0 %    -\n"
+            "0.2 %   812  c          bad?unit       -             114      99.0 %    -\n"
+            "0.0 %   812  d          -              -             114      99.0 %    -\n");
 }
 
 TEST_F(HistoryTest, PsIsCutToANumberAUnitOrAContainer) {

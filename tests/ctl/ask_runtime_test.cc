@@ -1,0 +1,182 @@
+#include "ctl/ask_runtime.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <stdlib.h>
+
+#include "formats/unique_fd.h"
+
+namespace profd {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+constexpr AskLimits kShort{.listen = 300ms, .answer = 300ms};
+
+std::string socket_of(pid_t pid) { return "/tmp/.java_pid" + std::to_string(pid); }
+
+// A child that has a file of that name mapped as code, and does as told.
+class Impostor {
+ public:
+  Impostor(const std::string& mapped_name, const std::function<void()>& life) {
+    std::string directory = "/tmp/profd-ask-XXXXXX";
+    EXPECT_NE(::mkdtemp(directory.data()), nullptr);
+    directory_ = directory;
+    const std::string file = directory_ + "/" + mapped_name;
+    std::ofstream(file) << std::string(4096, '\0');
+    std::array<int, 2> fds{};
+    EXPECT_EQ(::pipe2(fds.data(), O_CLOEXEC), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      const UniqueFd code(::open(file.c_str(), O_RDONLY));
+      ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, code.get(), 0);
+      sigset_t none{};
+      sigset_t quit{};
+      ::sigaddset(&quit, SIGQUIT);
+      ::sigprocmask(SIG_SETMASK, life ? &quit : &none, nullptr);
+      if (life) ::signal(SIGQUIT, [](int) {});
+      (void)!::write(fds[1], "x", 1);
+      ::sigsuspend(&none);  // until somebody asks
+      if (life) life();
+      ::pause();
+      ::_exit(0);
+    }
+    char ready = 0;
+    EXPECT_EQ(::read(fds[0], &ready, 1), 1);
+    ::close(fds[0]);
+    ::close(fds[1]);
+  }
+  Impostor(const Impostor&) = delete;
+  Impostor& operator=(const Impostor&) = delete;
+  ~Impostor() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    ::unlink(socket_of(pid_).c_str());
+    std::filesystem::remove_all(directory_);
+  }
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] bool lives() const { return ::waitpid(pid_, nullptr, WNOHANG) == 0; }
+
+ private:
+  std::string directory_;
+  pid_t pid_ = -1;
+};
+
+int listen_at(const std::string& path) {
+  const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  ::listen(socket, 1);
+  return socket;
+}
+
+// What a JVM does when it is woken: JDK 17, os_linux/attachListener_linux.cpp.
+void answer_as_jvm(const std::string& answer) {
+  const pid_t self = ::getpid();
+  if (::access(("/tmp/.attach_pid" + std::to_string(self)).c_str(), F_OK) != 0) return;
+  const int listening = listen_at(socket_of(self));
+  const int asker = ::accept(listening, nullptr, nullptr);
+  std::array<char, 64> request{};
+  const ssize_t got = ::read(asker, request.data(), request.size());
+  const std::string expected("1\0jcmd\0Compiler.perfmap\0\0\0", 26);
+  const bool as_it_should = std::string(request.data(), static_cast<std::size_t>(got)) == expected;
+  const std::string text = as_it_should ? answer : "1\nwrong request\n";
+  (void)!::write(asker, text.data(), text.size());
+  ::close(asker);
+}
+
+TEST(AskRuntime, ReturnsOnceTheJvmHasWrittenItsMap) {
+  const Impostor jvm("libjvm.so", [] { answer_as_jvm("0\n"); });
+  const Result<void> asked = ask_for_perf_map(jvm.pid());
+  EXPECT_TRUE(asked) << asked.error().message;
+  EXPECT_FALSE(std::filesystem::exists("/tmp/.attach_pid" + std::to_string(jvm.pid())));
+}
+
+TEST(AskRuntime, SaysWhatTheJvmSays) {
+  struct Case {
+    const char* answer;
+    ErrorCode code;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"1\njava.lang.IllegalArgumentException: Unknown diagnostic command\n",
+       ErrorCode::kUnsupported, "older than Java 17"},
+      {"1\nno space\nsecond line\n", ErrorCode::kIo, "refused: no space"},
+      {"", ErrorCode::kIo, "refused"},
+      {"nonsense", ErrorCode::kIo, "refused"},
+  };
+  for (const Case& c : cases) {
+    const Impostor jvm("libjvm.so", [&c] { answer_as_jvm(c.answer); });
+    const Result<void> asked = ask_for_perf_map(jvm.pid());
+    ASSERT_FALSE(asked) << c.answer;
+    EXPECT_EQ(asked.error().code, c.code) << c.answer;
+    EXPECT_THAT(asked.error().message, HasSubstr(c.message));
+  }
+}
+
+TEST(AskRuntime, SendsNoSignalToWhatIsNoHotSpot) {
+  struct Case {
+    const char* mapped;
+    const char* message;
+  };
+  const Case cases[] = {{"libother.so", "runs no HotSpot"},
+                        {"libjvm.so.debug", "runs no HotSpot"},
+                        {"libjvm.so", "takes no questions"}};  // it does not catch the signal
+  for (const Case& c : cases) {
+    const Impostor other(c.mapped, nullptr);
+    const Result<void> asked = ask_for_perf_map(other.pid(), kShort);
+    ASSERT_FALSE(asked) << c.mapped;
+    EXPECT_EQ(asked.error().code, ErrorCode::kUnsupported) << c.mapped;
+    EXPECT_THAT(asked.error().message, HasSubstr(c.message));
+    EXPECT_TRUE(other.lives()) << c.mapped;
+  }
+}
+
+TEST(AskRuntime, GivesUpOnAJvmThatOpensNoSocketOrDoesNotAnswer) {
+  const Impostor silent("libjvm.so", [] {});
+  const Result<void> asked = ask_for_perf_map(silent.pid(), kShort);
+  ASSERT_FALSE(asked);
+  EXPECT_EQ(asked.error().code, ErrorCode::kTimeout);
+
+  const Impostor deaf("libjvm.so", [] { listen_at(socket_of(::getpid())); });
+  const Result<void> waited = ask_for_perf_map(deaf.pid(), kShort);
+  ASSERT_FALSE(waited);
+  EXPECT_EQ(waited.error().code, ErrorCode::kTimeout);
+}
+
+TEST(AskRuntime, DoesNotTalkToAnotherProcessesSocket) {
+  const Impostor jvm("libjvm.so", [] {});
+  const UniqueFd ours(listen_at(socket_of(jvm.pid())));
+  const Result<void> asked = ask_for_perf_map(jvm.pid(), kShort);
+  ASSERT_FALSE(asked);
+  EXPECT_EQ(asked.error().code, ErrorCode::kPermissionDenied);
+}
+
+TEST(AskRuntime, FindsNoProcessThatIsGone) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  const Result<void> asked = ask_for_perf_map(child);
+  ASSERT_FALSE(asked);
+  EXPECT_EQ(asked.error().code, ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace profd
