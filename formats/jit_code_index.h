@@ -19,6 +19,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -29,12 +30,15 @@
 
 namespace profd {
 
+class JitGenerations;
+struct JitGeneration;
+
 struct JitCode {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;  // 1 to jitdump::kMaxCodeBytes
   std::uint64_t born_ns = 0;
-  std::uint32_t serial = 0;  // by at(): unique in an index and its forks; add() gives it
-  std::uint32_t source = 0;  // the caller's number of the file
+  std::uint64_t serial = 0;  // by at(): unique in an index
+  std::uint16_t source = 0;  // the caller's number of the file
   std::string_view name;     // as written; by at(): until the index is changed
   JitFileRange code;         // in that file: the bytes, if it has them
   JitFileRange debug_info;   // and the records of its lines
@@ -42,8 +46,7 @@ struct JitCode {
 };
 
 enum class JitCodeLoss : std::uint8_t {
-  kForgotten,    // the oldest that were never asked for, to make room for new ones
-  kNoRoom,       // new ones, where all others were asked for
+  kForgotten,    // the oldest, those first that were not asked for lately, to make room
   kUnknownMove,  // a MOVE of what isn't there
   kCount,
 };
@@ -66,7 +69,7 @@ class JitCodeIndex {
   // size, untouched since, is the same code told again (a runtime's threads each tell all).
   void add(const JitCode& code);
   // A DEBUG_INFO whose LOAD comes later (JitDumpEventKind::kDebugInfo).
-  void expect_load(std::uint32_t source, std::uint64_t address, const JitFileRange& debug_info);
+  void expect_load(std::uint16_t source, std::uint64_t address, const JitFileRange& debug_info);
   // A MOVE of the code that starts at `from`, at that time.
   void move(std::uint64_t from, std::uint64_t to, std::uint64_t time_ns);
   // Nothing lives in the range from that time on: munmap. bytes may reach the end of the address
@@ -80,28 +83,38 @@ class JitCodeIndex {
   // Whether at() will give the same answer for that time for ever.
   [[nodiscard]] bool is_final(std::uint64_t time_ns) const { return time_ns < seen_until_ns_; }
 
-  // What counted at an address and a time. An answer protects its generation from being forgotten.
-  [[nodiscard]] std::optional<JitCode> at(std::uint64_t address, std::uint64_t time_ns);
+  // What counted at an address and a time. What is asked for is forgotten last.
+  [[nodiscard]] std::optional<JitCode> at(std::uint64_t address, std::uint64_t time_ns) const;
   // Whether any generation of any time covers the address.
   [[nodiscard]] bool knows(std::uint64_t address) const;
 
   // The index of a child that was forked now.
   [[nodiscard]] JitCodeIndex fork();
 
-  [[nodiscard]] std::size_t generations() const;   // without those that have no name
+  [[nodiscard]] std::size_t functions() const;     // generations that have a name
   [[nodiscard]] std::size_t memory_bytes() const;  // shared ones count whole
   [[nodiscard]] std::uint64_t merged() const { return merged_; }
   [[nodiscard]] const std::array<std::uint64_t, kJitCodeLosses>& losses() const { return losses_; }
 
  private:
-  class Layer;
-  struct Pending;
+  struct Found {
+    const JitGeneration* generation = nullptr;
+    const JitGenerations* layer = nullptr;
+  };
+  using Expected = std::map<std::pair<std::uint16_t, std::uint64_t>, JitFileRange>;
+
+  [[nodiscard]] Found youngest(std::uint64_t address, std::uint64_t time_ns) const;
+  [[nodiscard]] Found earliest_after(std::uint64_t address, std::uint64_t time_ns) const;
+  [[nodiscard]] bool is_told_again(const JitGeneration& made, std::string_view name) const;
+  [[nodiscard]] std::vector<Found> by_age() const;
+  void append(const JitGeneration& generation, std::string_view name);
+  void make_room(std::size_t name_bytes);
 
   JitCodeLimits limits_;
-  std::vector<std::shared_ptr<Layer>> shared_;  // with forks; never added to
-  std::unique_ptr<Layer> own_;
-  std::unique_ptr<Pending> pending_;
-  std::uint32_t next_serial_ = 1;
+  std::vector<std::shared_ptr<const JitGenerations>> shared_;  // with forks
+  std::unique_ptr<JitGenerations> own_;
+  Expected expected_;  // debug info, by source and address
+  std::uint64_t next_serial_ = 1;
   std::uint64_t seen_until_ns_ = 0;
   std::uint64_t merged_ = 0;
   std::array<std::uint64_t, kJitCodeLosses> losses_{};

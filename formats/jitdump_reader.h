@@ -100,7 +100,7 @@ struct JitDumpEvent {
 };
 
 struct JitDumpEvents {
-  std::vector<JitDumpEvent> events;  // in the file's order
+  std::vector<JitDumpEvent> events;  // in the file's order, kDebugInfo last
   JitDumpDamageCounts damage{};
   std::uint64_t records = 0;  // whole ones that were passed, whatever they were
 };
@@ -132,7 +132,6 @@ struct JitLine {
 // code stands for its first byte. Stops at the first entry that can't be one.
 [[nodiscard]] std::vector<JitLine> decode_jit_lines(std::string_view record,
                                                     const JitDumpState& state,
-                                                    std::uint64_t code_address,
                                                     std::uint64_t code_bytes);
 
 // The unwind data of an UNWINDING record, its two parts told apart. Views into the record.

@@ -1,0 +1,300 @@
+#include "formats/jit_code_index.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "formats/jit_generations.h"
+
+namespace profd {
+namespace {
+
+// How many forks' layers a look-up goes through before they are copied into one.
+constexpr std::size_t kMaxShared = 4;
+
+constexpr std::size_t kMaxExpected = 65536;
+
+constexpr std::uint64_t kForever = std::numeric_limits<std::uint64_t>::max();
+
+// How far before `place` a range starts; 0 where it doesn't fit.
+std::uint32_t distance_back(const JitFileRange& range, std::uint64_t place) {
+  if (range.bytes == 0 || range.offset >= place) return 0;
+  const std::uint64_t back = place - range.offset;
+  return back <= std::numeric_limits<std::uint32_t>::max() ? static_cast<std::uint32_t>(back) : 0;
+}
+
+JitFileRange range_back(std::uint64_t place, std::uint32_t back, std::uint32_t bytes) {
+  return back == 0 ? JitFileRange{} : JitFileRange{place - back, bytes};
+}
+
+JitGeneration generation_of(const JitCode& code, std::uint64_t serial) {
+  JitGeneration made;
+  made.address = code.address;
+  made.bytes = code.bytes;
+  made.born_ns = code.born_ns;
+  made.serial = serial;
+  made.source = code.source;
+  made.has_code = code.code.bytes > 0;
+  made.code_offset = code.code.offset;
+  const std::uint64_t place = code.code.offset;
+  made.debug_info_back = distance_back(code.debug_info, place);
+  made.debug_info_bytes = static_cast<std::uint32_t>(code.debug_info.bytes);
+  made.unwinding_back = distance_back(code.unwinding_info, place);
+  made.unwinding_bytes = static_cast<std::uint32_t>(code.unwinding_info.bytes);
+  return made;
+}
+
+JitCode code_of(const JitGeneration& generation, std::string_view name) {
+  JitCode code;
+  code.address = generation.address;
+  code.bytes = generation.bytes;
+  code.born_ns = generation.born_ns;
+  code.serial = generation.serial;
+  code.source = generation.source;
+  code.name = name;
+  const std::uint64_t place = generation.code_offset;
+  code.code = {place, generation.has_code ? generation.bytes : 0};
+  code.debug_info = range_back(place, generation.debug_info_back, generation.debug_info_bytes);
+  code.unwinding_info = range_back(place, generation.unwinding_back, generation.unwinding_bytes);
+  return code;
+}
+
+// Addresses of what is kept while the oldest are forgotten: disjoint, by start.
+class KeptRanges {
+ public:
+  [[nodiscard]] bool overlaps(const JitGeneration& row) const {
+    auto next = ranges_.upper_bound(row.address);
+    if (next != ranges_.begin() && std::prev(next)->second > row.address) return true;
+    return next != ranges_.end() && next->first - row.address < row.bytes;
+  }
+
+  void add(const JitGeneration& row) {
+    std::uint64_t start = row.address;
+    std::uint64_t limit = row.address + std::min(row.bytes, ~row.address);
+    auto at = ranges_.upper_bound(start);
+    if (at != ranges_.begin() && std::prev(at)->second >= start) --at;
+    while (at != ranges_.end() && at->first <= limit) {
+      start = std::min(start, at->first);
+      limit = std::max(limit, at->second);
+      at = ranges_.erase(at);
+    }
+    ranges_.emplace(start, limit);
+  }
+
+ private:
+  std::map<std::uint64_t, std::uint64_t> ranges_;
+};
+
+// Which of `rows`, the oldest first, stay where about a quarter has to go: the oldest that nobody
+// asked for lately. One that lies over older code that stays has to stay too, or the older would be
+// taken for it.
+template <class Row>
+std::vector<Row> without_forgotten(const std::vector<Row>& rows) {
+  const std::size_t wanted = rows.size() / 4 + 1;
+  std::vector<Row> left;
+  KeptRanges kept;
+  std::size_t forgotten = 0;
+  for (const Row& row : rows) {
+    const JitGeneration& generation = *row.generation;
+    const bool enough = forgotten == wanted;
+    if (!enough && generation.was_asked_for == 0 && !kept.overlaps(generation)) {
+      ++forgotten;
+      continue;
+    }
+    if (!enough) kept.add(generation);
+    left.push_back(row);
+  }
+  // Hardly any: then the oldest, asked for or not.
+  if (forgotten < wanted / 4 + 1)
+    left.assign(rows.begin() + static_cast<std::ptrdiff_t>(wanted), rows.end());
+  return left;
+}
+
+template <class Row>
+std::unique_ptr<JitGenerations> copy_of(const std::vector<Row>& rows) {
+  auto copy = std::make_unique<JitGenerations>();
+  for (const auto& [generation, layer] : rows) {
+    JitGeneration row = *generation;
+    row.was_asked_for = 0;
+    copy->add(row, layer->name_of(*generation));
+  }
+  return copy;
+}
+
+}  // namespace
+
+std::string_view name_of(JitCodeLoss loss) {
+  constexpr std::array<std::string_view, kJitCodeLosses> kNames{"forgotten", "unknown-move"};
+  return kNames[static_cast<std::size_t>(loss)];
+}
+
+JitCodeIndex::JitCodeIndex(const JitCodeLimits& limits)
+    : limits_(limits), own_(std::make_unique<JitGenerations>()) {}
+JitCodeIndex::JitCodeIndex(JitCodeIndex&&) noexcept = default;
+JitCodeIndex& JitCodeIndex::operator=(JitCodeIndex&&) noexcept = default;
+JitCodeIndex::~JitCodeIndex() = default;
+
+void JitCodeIndex::add(const JitCode& code) {
+  if (code.bytes == 0 || code.bytes > jitdump::kMaxCodeBytes) return;
+  JitGeneration made = generation_of(code, next_serial_);
+  if (const auto expected = expected_.extract({code.source, code.address})) {
+    made.debug_info_back = distance_back(expected.mapped(), made.code_offset);
+    made.debug_info_bytes = static_cast<std::uint32_t>(expected.mapped().bytes);
+  }
+  const std::string_view name = code.name.substr(0, jitdump::kMaxNameBytes);
+  if (is_told_again(made, name)) {
+    ++merged_;
+    return;
+  }
+  append(made, name);
+}
+
+void JitCodeIndex::append(const JitGeneration& generation, std::string_view name) {
+  make_room(name.size());
+  own_->add(generation, name);
+  ++next_serial_;
+}
+
+void JitCodeIndex::make_room(std::size_t name_bytes) {
+  std::size_t rows = own_->rows().size() + 1;
+  std::size_t names = own_->name_bytes() + name_bytes;
+  for (const auto& layer : shared_) {
+    rows += layer->rows().size();
+    names += layer->name_bytes();
+  }
+  if (rows <= limits_.generations && names <= limits_.name_bytes) return;
+  const std::vector<Found> left = without_forgotten(by_age());
+  losses_[static_cast<std::size_t>(JitCodeLoss::kForgotten)] += rows - 1 - left.size();
+  own_ = copy_of(left);
+  shared_.clear();
+}
+
+// All rows, the oldest first.
+std::vector<JitCodeIndex::Found> JitCodeIndex::by_age() const {
+  std::vector<Found> all;
+  const auto add_layer = [&](const JitGenerations& layer) {
+    for (const JitGeneration& row : layer.rows()) all.push_back({&row, &layer});
+  };
+  for (const auto& layer : shared_) add_layer(*layer);
+  add_layer(*own_);
+  std::ranges::sort(all, [](const Found& a, const Found& b) {
+    return a.generation->is_older_than(*b.generation);
+  });
+  return all;
+}
+
+// Whether the code lies there already, and nothing came over it since.
+bool JitCodeIndex::is_told_again(const JitGeneration& made, std::string_view name) const {
+  const auto [known, layer] = youngest(made.address, kForever);
+  if (known == nullptr || known->is_function == 0 || known->address != made.address ||
+      known->bytes != made.bytes || made.born_ns < known->born_ns ||
+      made.has_code > known->has_code || layer->name_of(*known) != name)
+    return false;
+  const JitGeneration& there = *known;
+  return !own_->is_overlaid(there) &&
+         std::ranges::none_of(shared_, [&](const auto& s) { return s->is_overlaid(there); });
+}
+
+void JitCodeIndex::expect_load(std::uint16_t source, std::uint64_t address,
+                               const JitFileRange& debug_info) {
+  if (expected_.size() >= kMaxExpected) expected_.clear();
+  expected_.insert_or_assign({source, address}, debug_info);
+}
+
+void JitCodeIndex::move(std::uint64_t from, std::uint64_t to, std::uint64_t time_ns) {
+  const auto [known, layer] = youngest(from, time_ns);
+  if (known == nullptr || known->is_function == 0 || known->address != from) {
+    ++losses_[static_cast<std::size_t>(JitCodeLoss::kUnknownMove)];
+    return;
+  }
+  JitGeneration moved = *known;
+  const std::string name(layer->name_of(*known));
+  end(from, moved.bytes, time_ns);
+  moved.address = to;
+  moved.born_ns = time_ns;
+  moved.serial = next_serial_;
+  append(moved, name);
+}
+
+void JitCodeIndex::end(std::uint64_t address, std::uint64_t bytes, std::uint64_t time_ns) {
+  const bool concerned =
+      own_->may_overlap(address, bytes) ||
+      std::ranges::any_of(shared_, [&](const auto& s) { return s->may_overlap(address, bytes); });
+  if (bytes == 0 || !concerned) return;
+  JitGeneration nothing;
+  nothing.address = address;
+  nothing.bytes = bytes;
+  nothing.born_ns = time_ns;
+  nothing.serial = next_serial_;
+  nothing.is_function = 0;
+  append(nothing, {});
+}
+
+void JitCodeIndex::seen_until(std::uint64_t time_ns) {
+  seen_until_ns_ = std::max(seen_until_ns_, time_ns);
+}
+
+JitCodeIndex::Found JitCodeIndex::youngest(std::uint64_t address, std::uint64_t time_ns) const {
+  Found found{own_->youngest(address, time_ns, nullptr), own_.get()};
+  for (const auto& layer : shared_) {
+    const JitGeneration* other = layer->youngest(address, time_ns, found.generation);
+    if (other != nullptr) found = {other, layer.get()};
+  }
+  return found;
+}
+
+JitCodeIndex::Found JitCodeIndex::earliest_after(std::uint64_t address,
+                                                 std::uint64_t time_ns) const {
+  Found found{own_->earliest_after(address, time_ns, nullptr), own_.get()};
+  for (const auto& layer : shared_) {
+    const JitGeneration* other = layer->earliest_after(address, time_ns, found.generation);
+    if (other != nullptr) found = {other, layer.get()};
+  }
+  return found;
+}
+
+std::optional<JitCode> JitCodeIndex::at(std::uint64_t address, std::uint64_t time_ns) const {
+  Found found = youngest(address, time_ns);
+  if (found.generation == nullptr || found.generation->is_function == 0) {
+    // What was forgotten may have lived there then.
+    if (losses_[static_cast<std::size_t>(JitCodeLoss::kForgotten)] > 0) return std::nullopt;
+    found = earliest_after(address, time_ns);
+  }
+  if (found.generation == nullptr) return std::nullopt;
+  found.generation->was_asked_for = 1;
+  return code_of(*found.generation, found.layer->name_of(*found.generation));
+}
+
+bool JitCodeIndex::knows(std::uint64_t address) const {
+  const Found newest = youngest(address, kForever);
+  return newest.generation != nullptr &&
+         (newest.generation->is_function != 0 || earliest_after(address, 0).generation != nullptr);
+}
+
+JitCodeIndex JitCodeIndex::fork() {
+  if (!own_->rows().empty())
+    shared_.push_back(std::exchange(own_, std::make_unique<JitGenerations>()));
+  if (shared_.size() > kMaxShared) shared_.assign(1, copy_of(by_age()));
+  JitCodeIndex child(limits_);
+  child.shared_ = shared_;
+  child.expected_ = expected_;
+  child.next_serial_ = next_serial_;
+  child.seen_until_ns_ = seen_until_ns_;
+  child.losses_ = losses_;
+  return child;
+}
+
+std::size_t JitCodeIndex::functions() const {
+  std::size_t count = own_->functions();
+  for (const auto& layer : shared_) count += layer->functions();
+  return count;
+}
+
+std::size_t JitCodeIndex::memory_bytes() const {
+  std::size_t bytes = own_->memory_bytes();
+  for (const auto& layer : shared_) bytes += layer->memory_bytes();
+  return bytes;
+}
+
+}  // namespace profd

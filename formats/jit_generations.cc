@@ -1,0 +1,170 @@
+#include "formats/jit_generations.h"
+
+#include <algorithm>
+#include <random>
+
+namespace profd {
+namespace {
+
+// How far a look-up goes through a cell. A process that fills its cells with more than that between
+// two moments that are asked for loses names, not the daemon's time.
+constexpr std::size_t kMaxSteps = 4096;
+
+constexpr std::size_t kMaxCellsToCheck = 64;
+
+// What JitGeneration::name_bytes holds.
+constexpr std::uint16_t kMaxNameBytes = 0x1fff;
+
+constexpr unsigned shift_of(unsigned level) { return 8 + 2 * level; }
+
+unsigned level_of(std::uint64_t bytes) {
+  unsigned level = 0;
+  while (shift_of(level) < 64 && bytes > std::uint64_t{1} << shift_of(level)) ++level;
+  return level;
+}
+
+std::uint64_t cell_number(unsigned level, std::uint64_t address) {
+  return shift_of(level) < 64 ? address >> shift_of(level) : 0;
+}
+
+// A number has 56 bits at most.
+std::uint64_t key_of(unsigned level, std::uint64_t number) {
+  return std::uint64_t{level} << 58 | number;
+}
+
+// The last byte, at most that of the address space.
+std::uint64_t last_of(std::uint64_t address, std::uint64_t bytes) {
+  return address + std::min(bytes - 1, ~address);
+}
+
+}  // namespace
+
+std::uint64_t JitGenerations::random_seed() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
+}
+
+void JitGenerations::add(JitGeneration generation, std::string_view name) {
+  generation.name_offset = static_cast<std::uint32_t>(names_.size());
+  generation.name_bytes = static_cast<std::uint16_t>(name.size()) & kMaxNameBytes;
+  names_.append(name);
+  const auto row = static_cast<std::uint32_t>(rows_.size());
+  rows_.push_back(generation);
+  functions_ += generation.is_function ? 1 : 0;
+  const std::uint64_t last = last_of(generation.address, generation.bytes);
+  lowest_ = std::min(lowest_, generation.address);
+  highest_ = std::max(highest_, last);
+  const unsigned level = level_of(generation.bytes);
+  ++on_level_[level];
+  const std::uint64_t first_cell = cell_number(level, generation.address);
+  const std::uint64_t last_cell = cell_number(level, last);
+  list(key_of(level, first_cell), row);
+  if (last_cell != first_cell) list(key_of(level, last_cell), row);
+}
+
+// A place for one more at the end of the cell's piece.
+std::uint32_t* JitGenerations::make_room(Cell& cell) {
+  if (cell.count == cell.room) {
+    const std::uint32_t room = std::max(2U, cell.room * 2);
+    const auto first = static_cast<std::uint32_t>(ids_.size());
+    ids_.resize(ids_.size() + room);
+    std::copy_n(ids_.begin() + cell.first, cell.count, ids_.begin() + first);
+    cell.first = first;
+    cell.room = room;
+  }
+  return ids_.data() + cell.first + cell.count++;
+}
+
+void JitGenerations::list(std::uint64_t key, std::uint32_t row) {
+  std::uint32_t* place = make_room(cells_[key]);
+  *place = row;
+  const std::uint32_t* first = place + 1 - cells_[key].count;
+  for (; place != first && rows_[row].is_older_than(rows_[place[-1]]); --place)
+    std::swap(place[0], place[-1]);
+}
+
+std::span<const std::uint32_t> JitGenerations::cell_at(unsigned level,
+                                                       std::uint64_t address) const {
+  if (on_level_[level] == 0) return {};
+  const auto cell = cells_.find(key_of(level, cell_number(level, address)));
+  if (cell == cells_.end()) return {};
+  return {ids_.data() + cell->second.first, cell->second.count};
+}
+
+std::size_t JitGenerations::first_after(std::span<const std::uint32_t> ids,
+                                        std::uint64_t time_ns) const {
+  const auto after = std::ranges::partition_point(
+      ids, [&](std::uint32_t id) { return rows_[id].born_ns <= time_ns; });
+  return static_cast<std::size_t>(after - ids.begin());
+}
+
+const JitGeneration* JitGenerations::youngest(std::uint64_t address, std::uint64_t time_ns,
+                                              const JitGeneration* floor) const {
+  const JitGeneration* best = nullptr;
+  for (unsigned level = 0; level < kLevels; ++level) {
+    const auto ids = cell_at(level, address);
+    const std::size_t after = first_after(ids, time_ns);
+    const std::size_t end = after - std::min(after, kMaxSteps);
+    for (std::size_t i = after; i > end; --i) {
+      const JitGeneration& row = rows_[ids[i - 1]];
+      if (floor != nullptr && row.is_older_than(*floor)) break;
+      if (!row.covers(address)) continue;
+      best = &row;
+      floor = &row;
+      break;
+    }
+  }
+  return best;
+}
+
+const JitGeneration* JitGenerations::earliest_after(std::uint64_t address, std::uint64_t time_ns,
+                                                    const JitGeneration* ceiling) const {
+  const JitGeneration* best = nullptr;
+  for (unsigned level = 0; level < kLevels; ++level) {
+    const auto ids = cell_at(level, address);
+    const std::size_t after = first_after(ids, time_ns);
+    const std::size_t end = std::min(ids.size(), after + kMaxSteps);
+    for (std::size_t i = after; i < end; ++i) {
+      const JitGeneration& row = rows_[ids[i]];
+      if (ceiling != nullptr && ceiling->is_older_than(row)) break;
+      if (!row.is_function || !row.covers(address)) continue;
+      best = &row;
+      ceiling = &row;
+      break;
+    }
+  }
+  return best;
+}
+
+bool JitGenerations::is_overlaid(const JitGeneration& generation) const {
+  const std::uint64_t last = last_of(generation.address, generation.bytes);
+  for (unsigned level = 0; level < kLevels; ++level) {
+    if (on_level_[level] == 0) continue;
+    const std::uint64_t first_cell = cell_number(level, generation.address);
+    const std::uint64_t cells = cell_number(level, last) - first_cell;
+    if (cells >= kMaxCellsToCheck) return true;
+    for (std::uint64_t i = 0; i <= cells; ++i) {
+      const auto cell = cells_.find(key_of(level, first_cell + i));
+      if (cell == cells_.end()) continue;
+      const std::span ids(ids_.data() + cell->second.first, cell->second.count);
+      const bool overlaid = std::any_of(ids.rbegin(), ids.rend(), [&](std::uint32_t id) {
+        return generation.is_older_than(rows_[id]) &&
+               rows_[id].overlaps(generation.address, generation.bytes);
+      });
+      if (overlaid) return true;
+    }
+  }
+  return false;
+}
+
+bool JitGenerations::may_overlap(std::uint64_t address, std::uint64_t bytes) const {
+  return !rows_.empty() && address <= highest_ && last_of(address, bytes) >= lowest_;
+}
+
+std::size_t JitGenerations::memory_bytes() const {
+  using Slot = decltype(cells_)::value_type;
+  return rows_.capacity() * sizeof(JitGeneration) + names_.capacity() +
+         ids_.capacity() * sizeof(std::uint32_t) + cells_.bucket_count() * (sizeof(Slot) + 1);
+}
+
+}  // namespace profd
