@@ -1,0 +1,198 @@
+#include "collectors/xray/app/link.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectors/xray/app/find_profd.h"
+#include "collectors/xray/app/patching.h"
+#include "collectors/xray/app/recorder.h"
+#include "collectors/xray/app/region.h"
+
+/* Of which an app with much thread-local data may take a part. */
+enum { kStackBytes = 256 * 1024 };
+
+/* Held while a command is carried out, and over a fork: so a child never comes to be while its
+ * functions are half patched. */
+static pthread_mutex_t at_work = PTHREAD_MUTEX_INITIALIZER;
+static int connection = -1;
+static uint32_t current_session;
+
+static const char* socket_path(void) {
+  const char* const named = secure_getenv("PROFD_XRAY_SOCKET");
+  return named != NULL && named[0] == '/' ? named : PROFD_XRAY_APP_SOCKET;
+}
+
+static bool send_answer(const struct profd_xray_answer* answer, int fd) {
+  struct iovec bytes = {.iov_base = (void*)answer, .iov_len = sizeof *answer};
+  union {
+    struct cmsghdr header;
+    char space[CMSG_SPACE(sizeof(int))];
+  } control;
+  struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
+  if (fd >= 0) {
+    memset(&control, 0, sizeof control);
+    message.msg_control = &control;
+    message.msg_controllen = sizeof control;
+    struct cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  }
+  return sendmsg(connection, &message, MSG_NOSIGNAL) == (ssize_t)sizeof *answer;
+}
+
+static void end_session(void) {
+  if (current_session == 0) return;
+  profd_xray_unpatch();
+  profd_xray_record_for(0);
+  profd_xray_leave_mode();
+  current_session = 0;
+}
+
+static bool begin_session(uint32_t session) {
+  end_session();
+  struct profd_xray_answer answer = {.kind = PROFD_XRAY_REFUSED, .session = session};
+  answer.value = profd_xray_enter_mode();
+  if (answer.value == 0 && !profd_xray_region_open(profd_xray_clock_of_host())) {
+    profd_xray_leave_mode();
+    answer.value = PROFD_XRAY_NO_MEMORY;
+  }
+  if (answer.value != 0) return send_answer(&answer, -1);
+  profd_xray_region_reset();
+  current_session = session;
+  profd_xray_record_for(session);
+  answer.kind = PROFD_XRAY_READY;
+  answer.function = profd_xray_last_function();
+  answer.first_function = profd_xray_address_of_first();
+  return send_answer(&answer, profd_xray_memory.fd);
+}
+
+static bool patch(const struct profd_xray_command* command) {
+  struct profd_xray_answer answer = {.kind = PROFD_XRAY_PATCHED, .session = command->session};
+  if (command->session == current_session)
+    answer.value = profd_xray_patch(command->functions, command->count);
+  return send_answer(&answer, -1);
+}
+
+static bool end(const struct profd_xray_command* command) {
+  const struct profd_xray_answer answer = {.kind = PROFD_XRAY_ENDED, .session = command->session};
+  if (command->session == current_session) end_session();
+  return send_answer(&answer, -1);
+}
+
+static bool is_whole(const struct profd_xray_command* command, ssize_t bytes) {
+  const size_t head = offsetof(struct profd_xray_command, functions);
+  return bytes >= (ssize_t)head && command->count <= PROFD_XRAY_FUNCTIONS_A_PACKET &&
+         (size_t)bytes == head + command->count * sizeof command->functions[0];
+}
+
+/* False: the connection is of no use any more. */
+static bool carry_out(const struct profd_xray_command* command) {
+  switch (command->kind) {
+    case PROFD_XRAY_BEGIN:
+      return command->session != 0 && begin_session(command->session);
+    case PROFD_XRAY_PATCH:
+      return patch(command);
+    case PROFD_XRAY_END:
+      return end(command);
+    case PROFD_XRAY_RELEASE:
+      if (current_session == 0) profd_xray_region_release();
+      return true;
+    default:
+      return false;
+  }
+}
+
+static void serve(void) {
+  static struct profd_xray_command command; /* one thread, and too large for its stack's taste */
+  bool goes_on = true;
+  while (goes_on) {
+    const ssize_t bytes = recv(connection, &command, sizeof command, 0);
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0 || !is_whole(&command, bytes)) return;
+    pthread_mutex_lock(&at_work);
+    goes_on = carry_out(&command);
+    pthread_mutex_unlock(&at_work);
+  }
+}
+
+static void hang_up(void) {
+  pthread_mutex_lock(&at_work);
+  end_session();
+  profd_xray_region_release();
+  close(connection);
+  connection = -1;
+  pthread_mutex_unlock(&at_work);
+}
+
+/* A profd that takes nobody in is asked again, but not at once. */
+static void wait_before_next(time_t connected) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const struct timespec pause = {.tv_sec = 4};
+  if (now.tv_sec - connected < 2) nanosleep(&pause, NULL);
+}
+
+static void* stay_in_touch(void* unused) {
+  (void)unused;
+  prctl(PR_SET_NAME, "profd-xray");
+  for (;;) {
+    const int found = profd_xray_find_profd(socket_path());
+    if (found < 0) return NULL;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    pthread_mutex_lock(&at_work);
+    connection = found;
+    pthread_mutex_unlock(&at_work);
+    serve();
+    hang_up();
+    wait_before_next(now.tv_sec);
+  }
+}
+
+/* The app's signals are for its own threads. */
+static bool start_thread(void) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_attr_t attributes;
+  pthread_t thread;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const bool started = pthread_create(&thread, &attributes, stay_in_touch, NULL) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attributes);
+  return started;
+}
+
+static void before_fork(void) { pthread_mutex_lock(&at_work); }
+static void after_fork_in_parent(void) { pthread_mutex_unlock(&at_work); }
+
+/* The child is another app: not its parent's session, memory or connection, which would live on
+ * through it. */
+static void after_fork_in_child(void) {
+  pthread_mutex_init(&at_work, NULL);
+  if (connection >= 0) close(connection);
+  connection = -1;
+  profd_xray_recorder_forget();
+  end_session();
+  profd_xray_region_abandon();
+  start_thread();
+}
+
+bool profd_xray_link_start(void) {
+  return pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0 &&
+         start_thread();
+}
