@@ -84,13 +84,14 @@ def perf_minute(bench: Bench) -> float:
 
 @contextlib.contextmanager
 def running(bench: Bench, commands: list):
+    """Each with the processes that it forks, which outlive it and hold its output open."""
     processes = []
     try:
-        processes.extend(bench.workload(*command) for command in commands)
+        processes.extend(bench.workload(*command, start_new_session=True) for command in commands)
         yield processes
     finally:
         for process in processes:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
 
 
@@ -103,6 +104,7 @@ def costs(bench: Bench) -> None:
         wait_for_window(bench)  # warm
         idle = a_minute(bench, daemon)
         with running(bench, busy()):
+            wait_for_window(bench)  # whose programs need their images
             loaded = a_minute(bench, daemon)
         with running(bench, [("storm", 20 * WINDOW, MANY)]) as sleepers:
             sleepers[0].stdout.readline()
