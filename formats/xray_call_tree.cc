@@ -51,7 +51,7 @@ CallTree::Index CallTree::child(Index parent, std::uint32_t function, std::size_
   if (found == kNone) {
     if (nodes_.size() >= std::min<std::size_t>(max_nodes, kNone)) return kNone;
     found = static_cast<Index>(nodes_.size());
-    nodes_.push_back({function, parent, kNone, 0, 0});
+    nodes_.push_back({.function = function, .parent = parent});
     slots_[slot] = found;
     if (nodes_.size() * 2 > slots_.size()) grow();
   }
@@ -62,7 +62,7 @@ CallTree::Index CallTree::child(Index parent, std::uint32_t function, std::size_
 bool CallTree::root_becomes(std::uint32_t function, std::size_t max_nodes) {
   if (nodes_.size() >= std::min<std::size_t>(max_nodes, kNone)) return false;
   const auto above = static_cast<Index>(nodes_.size());
-  nodes_.push_back({kNoFunction, kNone, root_, 0, 0});
+  nodes_.push_back({.last_child = root_});
   const Index below = root_;
   nodes_[below].function = function;
   nodes_[below].parent = above;
@@ -88,8 +88,12 @@ std::uint64_t CallTree::merge(const CallTree& other, std::size_t max_nodes) {
       const Index parent = here[added.parent];
       const Index found = child(parent, added.function, max_nodes);
       here[path.back()] = found == kNone ? parent : found;
-      if (found == kNone) homeless += added.calls;
-      if (found != kNone) nodes_[found].calls += added.calls;
+      if (found == kNone) {
+        homeless += added.calls;
+      } else {
+        nodes_[found].calls += added.calls;
+        nodes_[found].actions |= added.actions;
+      }
     }
     nodes_[here[node]].self_ticks += other.nodes_[node].self_ticks;
   }

@@ -27,6 +27,7 @@ class CallTree {
     std::uint32_t function = kNoFunction;
     Index parent = kNone;      // of the root: none. May be a higher index than the node's own
     Index last_child = kNone;  // that was looked up
+    std::uint8_t actions = 0;  // 1 << Action of the records of it that were seen
     std::uint64_t calls = 0;   // entries
     std::uint64_t self_ticks = 0;
   };

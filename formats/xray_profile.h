@@ -29,6 +29,8 @@ class CodeMap {
   CodeMap() = default;
   explicit CodeMap(std::vector<Object> objects) : objects_(std::move(objects)) {}
 
+  [[nodiscard]] bool empty() const { return objects_.empty(); }
+
   // Null: no object has it.
   [[nodiscard]] const Function* find(std::uint32_t id) const;
   // An address of the image of unknown functions where no object has the id.
@@ -48,6 +50,16 @@ struct Profiles {
 
 // Mappings are the caller's to add.
 [[nodiscard]] Profiles make_profiles(const CallTree& tree, double ns_per_tick, const CodeMap& code);
+
+// Records that no process running these objects can have left: the objects are others.
+struct Mismatch {
+  std::uint64_t beyond = 0;   // functions of the main program with a higher id than it has
+  std::uint64_t unlike = 0;   // functions that left a record by a sled that they don't have
+  std::uint32_t example = 0;  // of their ids, the lowest
+
+  explicit operator bool() const { return beyond + unlike != 0; }
+};
+[[nodiscard]] Mismatch find_mismatch(const CallTree& tree, const CodeMap& code);
 
 // What names functions that no object has.
 struct UnknownImage {

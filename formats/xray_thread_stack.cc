@@ -73,12 +73,12 @@ void ThreadStack::on_function(Action action, std::uint32_t id, std::uint64_t tic
   charge(ticks);
   if (action == Action::kEnter || action == Action::kEnterWithArguments) {
     ++entries_;
-    enter(id);
+    enter(action, id);
     return;
   }
   ++exits_;
   if (action == Action::kTailExit) ++tail_exits_;
-  exit(id);
+  exit(action, id);
 }
 
 void ThreadStack::on_argument(std::uint64_t value) {
@@ -134,7 +134,7 @@ void ThreadStack::charge_oddly(std::uint64_t ticks) {
   last_ticks_ = ticks;
 }
 
-void ThreadStack::enter(std::uint32_t function) {
+void ThreadStack::enter(Action action, std::uint32_t function) {
   if (stack_.size() >= shared_.options.max_depth) [[unlikely]] {
     ++too_deep_;
     shared_.report.count(Issue::kTooDeep);
@@ -142,21 +142,27 @@ void ThreadStack::enter(std::uint32_t function) {
   }
   CallTree::Index node = tree_.last_child(top_, function);
   if (node == CallTree::kNone) node = add_node(top_, function);
-  push(function, node);
+  push(action, function, node);
 }
 
-void ThreadStack::push(std::uint32_t function, CallTree::Index node) {
+void ThreadStack::push(Action action, std::uint32_t function, CallTree::Index node) {
   if (node == CallTree::kNone) [[unlikely]] {
     shared_.report.count(Issue::kTooManyStacks);
     node = top_;
   } else {
     ++tree_[node].calls;
+    note(node, action);
   }
   stack_.push_back({function, node});
   top_ = node;
   if (shared_.options.listener != nullptr) {
     shared_.options.listener->on_enter(id_, function, shown_ticks_);
   }
+}
+
+void ThreadStack::note(CallTree::Index node, Action action) {
+  CallTree::Node& noted = tree_[node];
+  noted.actions = static_cast<std::uint8_t>(noted.actions | 1U << static_cast<unsigned>(action));
 }
 
 void ThreadStack::pop() {
@@ -167,36 +173,39 @@ void ThreadStack::pop() {
   top_ = stack_.empty() ? tree_.root() : stack_.back().node;
 }
 
-void ThreadStack::exit(std::uint32_t function) {
+void ThreadStack::exit(Action action, std::uint32_t function) {
   if (too_deep_ != 0) [[unlikely]] {
     --too_deep_;
   } else if (!stack_.empty() && stack_.back().function == function) [[likely]] {
+    note(top_, action);
     pop();
   } else {
-    exit_outer(function);
+    exit_outer(action, function);
   }
 }
 
 // What is looked at is popped, found or not: all exits together take no longer than all entries.
-void ThreadStack::exit_outer(std::uint32_t function) {
+void ThreadStack::exit_outer(Action action, std::uint32_t function) {
   while (!stack_.empty() && stack_.back().function != function) {
     shared_.report.count(Issue::kImpliedExit);
     pop();
   }
   if (stack_.empty()) {
-    exit_unknown(function);
+    exit_unknown(action, function);
   } else {
+    note(top_, action);
     pop();
   }
 }
 
-void ThreadStack::exit_unknown(std::uint32_t function) {
+void ThreadStack::exit_unknown(Action action, std::uint32_t function) {
   shared_.report.count(Issue::kLateRoot);
   if (!tree_.root_becomes(function, max_nodes())) {
     shared_.report.count(Issue::kTooManyStacks);
     return;
   }
   ++shared_.pending_nodes;
+  note(top_, action);
   top_ = tree_.root();
   ++late_roots_;
   if (shared_.options.listener != nullptr) {

@@ -50,12 +50,13 @@ class ThreadStack : public Handler {
 
   void charge(std::uint64_t ticks);
   void charge_oddly(std::uint64_t ticks);
-  void enter(std::uint32_t function);
-  void exit(std::uint32_t function);
-  void exit_outer(std::uint32_t function);
-  void exit_unknown(std::uint32_t function);
-  void push(std::uint32_t function, CallTree::Index node);
+  void enter(Action action, std::uint32_t function);
+  void exit(Action action, std::uint32_t function);
+  void exit_outer(Action action, std::uint32_t function);
+  void exit_unknown(Action action, std::uint32_t function);
+  void push(Action action, std::uint32_t function, CallTree::Index node);
   void pop();
+  void note(CallTree::Index node, Action action);
   [[nodiscard]] CallTree::Index add_node(CallTree::Index parent, std::uint32_t function);
   [[nodiscard]] std::size_t max_nodes() const;
   void flush_counts();

@@ -2,8 +2,8 @@
 //
 // Source: "Trace Event Format" (Google, 2016). One B and one E event a call, X for one that had
 // begun before the records did, i for custom and typed events (their payload in args). Times are in
-// microseconds with three decimals, counted from the first record: whole nanoseconds, which no
-// reader rounds before a trace is a hundred days long. They don't go back in a thread.
+// microseconds with three decimals, counted from 1 us before the first record: whole nanoseconds,
+// which no reader rounds before a trace is a hundred days long. They don't go back in a thread.
 
 #pragma once
 
@@ -41,11 +41,10 @@ class TraceWriter : public Listener {
   void finish();
 
  private:
-  void begin_event(char phase, ThreadId thread, std::uint64_t ticks);
+  void begin_event(char phase, ThreadId thread, std::uint64_t ns);
   void end_call();
-  void flush_if_full();
   [[nodiscard]] std::uint64_t ns_of(std::uint64_t ticks) const;
-  [[nodiscard]] const std::string& name_of(std::uint32_t function);
+  [[nodiscard]] const std::string& json_name_of(std::uint32_t function);
 
   Options options_;
   NameOf name_of_;

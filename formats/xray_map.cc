@@ -1,0 +1,189 @@
+#include "formats/xray_map.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "formats/code_file.h"
+#include "formats/cursor.h"
+#include "formats/elf_tables.h"
+
+namespace profd::xray {
+namespace {
+
+constexpr std::uint64_t kSledBytes = 32;
+constexpr std::uint64_t kIndexBytes = 16;
+constexpr std::uint64_t kMaxSectionBytes = std::uint64_t{128} << 20;
+constexpr std::size_t kMaxFunctions = std::size_t{1} << 28;
+constexpr std::uint8_t kMaxSledVersion = 2;
+
+struct SledEntry {
+  std::uint64_t function = 0;
+  std::uint8_t kind = 0;
+  bool is_always = false;
+};
+
+Error malformed(const char* what) { return fail(ErrorCode::kMalformed, what); }
+
+Result<std::string> read_section(const CodeFile& file, const Elf64_Shdr& section) {
+  if (section.sh_size > kMaxSectionBytes) {
+    return fail(ErrorCode::kTooLarge, "an instrumentation map of more than 128 MiB");
+  }
+  std::string bytes = file.read(section.sh_offset, section.sh_size);
+  if (bytes.empty()) return malformed("an instrumentation map beyond the file's end");
+  return bytes;
+}
+
+void store(std::string& bytes, std::uint64_t at, std::uint64_t value) {
+  for (std::size_t i = 0; i < sizeof value; ++i) bytes[at + i] = static_cast<char>(value >> 8 * i);
+}
+
+// What the loader would put there, in a file that is loaded where it says.
+void apply_relocations(const CodeFile& file, const Elf64_Shdr& section, std::string& bytes) {
+  for (const char* name : {".rela.dyn", ".rela.plt"}) {
+    const Elf64_Shdr* table = file.find_section(name);
+    if (table == nullptr || table->sh_size > kMaxSectionBytes) continue;
+    const auto relocations = elf::read_table<Elf64_Rela>(file.fd(), table->sh_offset,
+                                                         table->sh_size / sizeof(Elf64_Rela));
+    if (!relocations) continue;
+    for (const Elf64_Rela& relocation : *relocations) {
+      const std::uint64_t at = relocation.r_offset - section.sh_addr;
+      const bool is_here = relocation.r_offset >= section.sh_addr &&
+                           bytes.size() >= sizeof(std::uint64_t) &&
+                           at <= bytes.size() - sizeof(std::uint64_t);
+      if (is_here && ELF64_R_TYPE(relocation.r_info) == R_X86_64_RELATIVE) {
+        store(bytes, at, static_cast<std::uint64_t>(relocation.r_addend));
+      }
+    }
+  }
+}
+
+// None: a sled of an unknown version or kind.
+Result<std::vector<SledEntry>> read_sleds(std::string_view bytes, std::uint64_t address) {
+  std::vector<SledEntry> sleds;
+  sleds.reserve(bytes.size() / kSledBytes);
+  for (std::uint64_t at = 0; bytes.size() - at >= kSledBytes; at += kSledBytes) {
+    Cursor cursor(bytes.substr(at, kSledBytes));
+    cursor.read<std::uint64_t>();
+    SledEntry sled;
+    sled.function = cursor.read<std::uint64_t>();
+    sled.kind = cursor.read<std::uint8_t>();
+    sled.is_always = cursor.read<std::uint8_t>() != 0;
+    const auto version = cursor.read<std::uint8_t>();
+    if (version > kMaxSledVersion || sled.kind >= kSledKinds) {
+      return fail(ErrorCode::kUnsupported, "an instrumentation map with sleds of an unknown kind");
+    }
+    if (version == 2) sled.function += address + at + sizeof(std::uint64_t);
+    sleds.push_back(sled);
+  }
+  return sleds;
+}
+
+Function function_of(std::span<const SledEntry> sleds) {
+  Function function;
+  if (!sleds.empty()) function.address = sleds.front().function;
+  for (const SledEntry& sled : sleds) {
+    function.sleds = static_cast<std::uint8_t>(function.sleds | 1U << sled.kind);
+    function.is_always = function.is_always || sled.is_always;
+  }
+  return function;
+}
+
+// A function's sleds lie together.
+std::vector<Function> functions_by_sleds(std::span<const SledEntry> sleds) {
+  std::vector<Function> functions;
+  while (!sleds.empty()) {
+    const std::uint64_t address = sleds.front().function;
+    const auto end = std::ranges::find_if(
+        sleds, [&](const SledEntry& sled) { return sled.function != address; });
+    const auto count = static_cast<std::size_t>(end - sleds.begin());
+    functions.push_back(function_of(sleds.first(count)));
+    sleds = sleds.subspan(count);
+  }
+  return functions;
+}
+
+struct SledRange {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
+
+// Of one entry of the index, in either form; `map` is where the sleds are. None: it is of neither.
+std::optional<SledRange> range_of(std::uint64_t a, std::uint64_t b, std::uint64_t field,
+                                  std::uint64_t map, std::uint64_t sleds) {
+  const auto number_of = [&](std::uint64_t address) { return (address - map) / kSledBytes; };
+  if (a >= map && b >= a && number_of(b) <= sleds) return {{number_of(a), (b - a) / kSledBytes}};
+  const std::uint64_t first = field + a;
+  if (first < map || number_of(first) > sleds || b > sleds - number_of(first)) return std::nullopt;
+  return {{number_of(first), b}};
+}
+
+// None: not an index of these sleds.
+std::optional<std::vector<Function>> functions_by_index(std::string_view index,
+                                                        std::uint64_t index_address,
+                                                        std::span<const SledEntry> sleds,
+                                                        std::uint64_t map_address) {
+  std::vector<Function> functions;
+  Cursor cursor(index);
+  while (cursor.remaining() >= kIndexBytes) {
+    const std::uint64_t field = index_address + cursor.offset();
+    const auto a = cursor.read<std::uint64_t>();
+    const auto b = cursor.read<std::uint64_t>();
+    const auto range = range_of(a, b, field, map_address, sleds.size());
+    if (!range || range->count == 0) return std::nullopt;
+    functions.push_back(function_of(sleds.subspan(range->first, range->count)));
+  }
+  if (functions.empty()) return std::nullopt;
+  return functions;
+}
+
+}  // namespace
+
+Result<FunctionMap> read_function_map(int fd) {
+  const Result<CodeFile> file = CodeFile::open(fd);
+  if (!file) return file.error();
+  const Elf64_Shdr* section = file->find_section("xray_instr_map");
+  if (section == nullptr) {
+    return fail(ErrorCode::kNotFound, "no section xray_instr_map: it is not instrumented",
+                "build it with clang -fxray-instrument");
+  }
+  Result<std::string> bytes = read_section(*file, *section);
+  if (!bytes) return bytes.error();
+  apply_relocations(*file, *section, *bytes);
+  const Result<std::vector<SledEntry>> sleds = read_sleds(*bytes, section->sh_addr);
+  if (!sleds) return sleds.error();
+  FunctionMap map;
+  if (const Elf64_Shdr* index = file->find_section("xray_fn_idx")) {
+    Result<std::string> entries = read_section(*file, *index);
+    if (!entries) return entries.error();
+    apply_relocations(*file, *index, *entries);
+    auto functions = functions_by_index(*entries, index->sh_addr, *sleds, section->sh_addr);
+    if (functions) map.functions = std::move(*functions);
+  }
+  if (map.functions.empty()) map.functions = functions_by_sleds(*sleds);
+  return map;
+}
+
+std::vector<std::string> read_function_names(int fd, const FunctionMap& map, SymbolBudget& budget) {
+  std::unordered_multimap<std::uint64_t, std::size_t> ids;
+  std::vector<std::uint64_t> addresses;
+  for (std::size_t i = 0; i < map.functions.size(); ++i) {
+    ids.emplace(map.functions[i].address, i);
+    addresses.push_back(map.functions[i].address);
+  }
+  std::ranges::sort(addresses);
+  std::vector<std::string> names(map.functions.size());
+  // One look-up gives at most 1 MiB of names: those of the lowest addresses.
+  for (std::span<const std::uint64_t> left = addresses; !left.empty();) {
+    const auto symbols = find_elf_symbols(fd, left, budget);
+    if (!symbols || symbols->empty()) break;
+    for (const ElfSymbol& symbol : *symbols) {
+      const auto [first, last] = ids.equal_range(symbol.address);
+      for (auto id = first; id != last; ++id) names[id->second] = symbol.name;
+    }
+    const auto next = std::ranges::upper_bound(left, symbols->back().address);
+    left = left.subspan(static_cast<std::size_t>(next - left.begin()));
+  }
+  return names;
+}
+
+}  // namespace profd::xray
