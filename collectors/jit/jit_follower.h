@@ -119,6 +119,8 @@ class JitFollower {
 
   JitFollower() = default;
   void run(const std::stop_token& stop, Work& work);
+  void publish(const Work& work, std::vector<JitNews> news);
+  void wait(const Work& work, bool may_read) const;
   void wake_thread();
 
   UniqueFd wake_;             // of the io thread

@@ -1,6 +1,7 @@
 #include "collectors/jit/jit_look.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -90,8 +91,6 @@ bool read_facts(int process, std::uint64_t start_ns, JitProcessFacts& facts) {
   facts.parent = number_of<std::uint32_t>(field_of(fields, 1));
   facts.uid = number_of<std::uint32_t>(field_of(line_of(status, "Uid:"), 1));
   facts.pid_in_space = number_of<std::uint32_t>(last_field(line_of(status, "NSpid:")));
-  facts.started_ns =
-      now_by(CLOCK_REALTIME) - now_by(CLOCK_BOOTTIME) + static_cast<std::int64_t>(start_ns);
   return true;
 }
 
@@ -127,11 +126,10 @@ class Look {
 };
 
 JitFileRules Look::rules(JitFileKind kind) const {
-  // Runtimes write after they start, and file times are the tick's.
   return {.kind = kind,
           .uid = look_.facts.uid,
           .tgid = process_.tgid,
-          .not_before_ns = look_.facts.started_ns - kSecond};
+          .not_before_ns = start_time_ns(process_)};
 }
 
 void Look::add(JitOpening opening) {
@@ -189,6 +187,19 @@ JitLook look_for_jit_files(const ProcessKey& process) {
   const UniqueFd directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid()) return {};
   return Look(process, directory.get()).run();
+}
+
+// A second early: file times are the tick's, and the clock may be set.
+std::int64_t start_time_ns(const ProcessKey& process) {
+  return now_by(CLOCK_REALTIME) - now_by(CLOCK_BOOTTIME) +
+         static_cast<std::int64_t>(process.start_ns) - kSecond;
+}
+
+bool is_written_since(const JitFile& file, std::int64_t time_ns) {
+  struct statx status {};
+  return ::statx(file.fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MTIME, &status) ==
+             0 &&
+         status.stx_mtime.tv_sec * kSecond + status.stx_mtime.tv_nsec >= time_ns;
 }
 
 std::optional<NamedJitFile> jit_file_name(std::string_view name) {

@@ -22,7 +22,6 @@ struct JitProcessFacts {
   std::uint32_t uid = 0;           // effective
   std::uint32_t parent = 0;        // tgid in profd's PID namespace
   std::uint32_t pid_in_space = 0;  // its pid in its own PID namespace, as runtimes write it
-  std::int64_t started_ns = 0;     // real time, to 10 ms
 };
 
 // Executable memory that a process shares with others: code that one compiles, all run. Found
@@ -41,6 +40,11 @@ struct JitLook {
 };
 
 [[nodiscard]] JitLook look_for_jit_files(const ProcessKey& process);
+
+// When a process started, in real time; what was last written before is not its own.
+[[nodiscard]] std::int64_t start_time_ns(const ProcessKey& process);
+// Whether a held file was written since.
+[[nodiscard]] bool is_written_since(const JitFile& file, std::int64_t time_ns);
 
 // The pid that a file's name speaks of: "jit-PID.dump", "jit-PID", "jit-TID-PID-XXXXXX",
 // "perf-PID.map". None for other names.

@@ -28,6 +28,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include "collectors/jit/jit_follower.h"
+#include "collectors/jit/jit_space.h"
 #include "collectors/jit/jit_stats.h"
 #include "collectors/sampling/sample.h"
 #include "formats/jit_code_index.h"
@@ -37,12 +38,6 @@ namespace profd {
 
 struct JitOptions {
   std::vector<std::string> directories;  // watched beside the host's /tmp
-};
-
-// A file to read code bytes and lines from, with Parser::read_jit_code(): a value for the worker.
-struct JitSource {
-  std::shared_ptr<const JitFile> file;  // never null
-  JitDumpState state;                   // as far as it is read
 };
 
 // What an address meant at a time.

@@ -9,10 +9,12 @@
 #include <new>
 #include <string_view>
 
+#include "collectors/parser/jit_requests.h"
 #include "collectors/parser/packets.h"
 #include "collectors/parser/parser.h"
 #include "collectors/parser/results.h"
 #include "collectors/parser/rights.h"
+#include "collectors/xray/follower.h"
 #include "formats/elf_tables.h"
 
 namespace profd {
@@ -58,6 +60,36 @@ Result<std::string> list_functions(int fd) {
   return parser::encode(parser::FoundSymbols{.symbols = std::move(*functions)});
 }
 
+// What a request's second descriptor holds, as its own type.
+template <class T>
+Result<T> read_argument(int fd, Result<T> (*decode)(std::string_view)) {
+  constexpr off_t kMaxArgumentBytes = off_t{32} << 20;
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return fail_errno("could not read the request");
+  if (status.st_size > kMaxArgumentBytes) return fail(ErrorCode::kTooLarge, "a long request");
+  const auto bytes = elf::read_table<char>(fd, 0, static_cast<std::size_t>(status.st_size));
+  if (!bytes) return fail(ErrorCode::kIo, "could not read the request");
+  return decode({bytes->data(), bytes->size()});
+}
+
+Result<std::string> read_jitdump_from(int fd, int argument) {
+  const auto state = read_argument(argument, &parser::decode_jitdump_state);
+  if (!state) return state.error();
+  return encoded(parser::read_jitdump_chunk(fd, *state));
+}
+
+Result<std::string> read_perf_map_from(int fd, int argument) {
+  const auto state = read_argument(argument, &parser::decode_perf_map_state);
+  if (!state) return state.error();
+  return encoded(parser::read_perf_map_chunk(fd, *state));
+}
+
+Result<std::string> read_jit_code(int fd, int argument) {
+  const auto request = read_argument(argument, &parser::decode_jit_code_request);
+  if (!request) return request.error();
+  return parser::read_jit_code(fd, *request);
+}
+
 Result<std::string> carry_out(const Request& request, const std::vector<UniqueFd>& files) {
   const int file = files.empty() ? -1 : files[0].get();
   const int second = files.size() < 2 ? -1 : files[1].get();
@@ -73,7 +105,14 @@ Result<std::string> carry_out(const Request& request, const std::vector<UniqueFd
       return find_symbols(request, file, second);
     case Operation::kListElfFunctions:
       return list_functions(file);
+    case Operation::kReadJitDump:
+      return read_jitdump_from(file, second);
+    case Operation::kReadPerfMap:
+      return read_perf_map_from(file, second);
+    case Operation::kReadJitCode:
+      return read_jit_code(file, second);
     case Operation::kStart:
+    case Operation::kFollowXray:
       break;
   }
   return fail(ErrorCode::kInternal, "the parser was asked for what it can't do");
@@ -133,6 +172,10 @@ int run_parser() {
   const Result<std::string> started = start(*request);
   if (!send_answer(started) || !started) return 1;
   while ((request = next_request(files))) {
+    if (request->operation == Operation::kFollowXray && files.size() == 2) {
+      xray::follow_app(kSocket, std::move(files[0]), std::move(files[1]));
+      break;
+    }
     if (!send_answer(carry_out_in_bounds(*request, files))) break;
     files.clear();
   }

@@ -66,6 +66,10 @@ class Client final : public Parser {
   Result<std::vector<ElfSymbol>> find_elf_symbols(int fd, std::span<const std::uint64_t> addresses,
                                                   SymbolBudget& budget) override;
   Result<std::vector<ElfSymbol>> list_elf_functions(int fd) override;
+  Result<JitDumpChunk> read_jitdump(int fd, const JitDumpState& state) override;
+  Result<PerfMapChunk> read_perf_map(int fd, const PerfMapState& state) override;
+  Result<JitCodeAnswers> read_jit_code(int fd, const JitDumpState& state,
+                                       std::span<const JitCodeQuery> queries) override;
 
   [[nodiscard]] pid_t child() const override { return child_; }
   [[nodiscard]] std::uint64_t restarts() const override { return restarts_; }
@@ -74,6 +78,7 @@ class Client final : public Parser {
   Result<void> start_child();
   void end_child();
   Result<std::string> call(const Request& request, std::span<const int> files);
+  Result<std::string> call_with(Operation operation, int fd, std::string_view argument);
   bool send(const Request& request, std::span<const int> files);
   Result<std::string> receive(milliseconds cpu_limit, milliseconds wall_limit);
   Result<void> wait_for_answer(milliseconds cpu_limit, milliseconds wall_limit) const;
@@ -233,6 +238,38 @@ Result<std::vector<ElfSymbol>> Client::list_elf_functions(int fd) {
   auto found = decode_found_symbols(*bytes);
   if (!found) return found.error();
   return std::move(found->symbols);
+}
+
+// With an argument that a request's words don't hold.
+Result<std::string> Client::call_with(Operation operation, int fd, std::string_view argument) {
+  const auto sealed = make_sealed(argument);
+  if (!sealed) return sealed.error();
+  const int files[] = {fd, sealed->get()};
+  return call({.operation = operation}, files);
+}
+
+Result<JitDumpChunk> Client::read_jitdump(int fd, const JitDumpState& state) {
+  auto bytes = call_with(Operation::kReadJitDump, fd, encode(state));
+  if (!bytes) return bytes.error();
+  return decode_jitdump_chunk(std::move(*bytes));
+}
+
+Result<PerfMapChunk> Client::read_perf_map(int fd, const PerfMapState& state) {
+  auto bytes = call_with(Operation::kReadPerfMap, fd, encode(state));
+  if (!bytes) return bytes.error();
+  return decode_perf_map_chunk(std::move(*bytes));
+}
+
+Result<JitCodeAnswers> Client::read_jit_code(int fd, const JitDumpState& state,
+                                             std::span<const JitCodeQuery> queries) {
+  const JitCodeRequest request{.state = state, .queries = {queries.begin(), queries.end()}};
+  auto bytes = call_with(Operation::kReadJitCode, fd, encode(request));
+  if (!bytes) return bytes.error();
+  auto answers = decode_jit_code_answers(std::move(*bytes));
+  if (answers && answers->functions.size() != queries.size()) {
+    return fail(ErrorCode::kMalformed, "the parser's answer is of other functions");
+  }
+  return answers;
 }
 
 }  // namespace

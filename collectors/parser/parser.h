@@ -1,5 +1,5 @@
-// The parser: a child process without rights, in which every ELF file and all CFI of other users is
-// parsed, and nowhere else.
+// The parser: a child process without rights, in which every ELF file, all CFI and every JIT
+// runtime's file of other users is parsed, and nowhere else.
 //
 // It has no file but those that it is sent, can open none, and can't make sockets, processes or
 // trace one (seccomp, Landlock, rlimits). A request is an operation and read-only descriptors; the
@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "collectors/parser/jit_results.h"
 #include "formats/cfi_tables.h"
 #include "formats/elf_file.h"
 #include "formats/result.h"
@@ -52,6 +53,15 @@ class Parser {
                                                           SymbolBudget& budget) = 0;
 
   virtual Result<std::vector<ElfSymbol>> list_elf_functions(int fd) = 0;
+
+  // What stands in the file from the state on, at most about 1 MiB of it.
+  virtual Result<JitDumpChunk> read_jitdump(int fd, const JitDumpState& state) = 0;
+  virtual Result<PerfMapChunk> read_perf_map(int fd, const PerfMapState& state) = 0;
+
+  // The bytes and lines of functions of a jitdump, by what its events said. `state` is the last one
+  // of the file.
+  virtual Result<JitCodeAnswers> read_jit_code(int fd, const JitDumpState& state,
+                                               std::span<const JitCodeQuery> queries) = 0;
 
   [[nodiscard]] virtual pid_t child() const = 0;  // for tests and status
   [[nodiscard]] virtual std::uint64_t restarts() const = 0;

@@ -1,8 +1,6 @@
 #include "collectors/parser/results.h"
 
-#include <cstring>
-#include <type_traits>
-
+#include "collectors/parser/encoder.h"
 #include "formats/cursor.h"
 
 namespace profd::parser {
@@ -12,26 +10,6 @@ constexpr std::size_t kMaxSegments = 1024;
 constexpr std::size_t kMaxStringBytes = 4096;
 
 Error malformed() { return fail(ErrorCode::kMalformed, "the parser's answer has another form"); }
-
-class Writer {
- public:
-  template <class T>
-  requires std::is_unsigned_v<T> Writer& add(T value) {
-    char raw[sizeof(T)];
-    std::memcpy(raw, &value, sizeof(T));
-    bytes_.append(raw, sizeof(T));
-    return *this;
-  }
-  Writer& add(std::string_view text) {
-    add(static_cast<std::uint32_t>(text.size()));
-    bytes_.append(text);
-    return *this;
-  }
-  [[nodiscard]] std::string take() { return std::move(bytes_); }
-
- private:
-  std::string bytes_;
-};
 
 std::string read_text(Cursor& cursor) {
   const auto bytes = cursor.read<std::uint32_t>();
@@ -43,7 +21,7 @@ bool at_end(const Cursor& cursor) { return cursor.ok() && cursor.remaining() == 
 }  // namespace
 
 std::string encode(const UnwindSource& source) {
-  return Writer()
+  return Encoder()
       .add(source.build_id)
       .add(source.debug_link)
       .add(source.debug_link_crc)
@@ -68,7 +46,7 @@ Result<UnwindSource> decode_unwind_source(std::string_view bytes) {
 }
 
 std::string encode(const ElfSummary& summary) {
-  Writer writer;
+  Encoder writer;
   writer.add(summary.type).add(summary.machine).add(summary.entry).add(summary.build_id);
   writer.add(static_cast<std::uint32_t>(summary.segments.size()));
   for (const ElfSegment& segment : summary.segments) {
@@ -106,7 +84,7 @@ Result<ElfSummary> decode_elf_summary(std::string_view bytes) {
 }
 
 std::string encode(const FoundSymbols& found) {
-  Writer writer;
+  Encoder writer;
   writer.add(found.table_bytes_left);
   for (const ElfSymbol& symbol : found.symbols) {
     writer.add(symbol.address).add(symbol.bytes).add(symbol.name);

@@ -141,12 +141,14 @@ Result<void> forbid_system_calls() {
       SCMP_SYS(futex),        SCMP_SYS(getrandom),   SCMP_SYS(clock_gettime),
       SCMP_SYS(rt_sigreturn), SCMP_SYS(sigaltstack), SCMP_SYS(rt_sigprocmask),
       SCMP_SYS(sched_yield),  SCMP_SYS(gettid),      SCMP_SYS(getpid),
-      SCMP_SYS(exit),         SCMP_SYS(exit_group),  SCMP_SYS(restart_syscall)};
+      SCMP_SYS(exit),         SCMP_SYS(exit_group),  SCMP_SYS(restart_syscall),
+      SCMP_SYS(poll)};
   bool made = true;
   for (const int call : kCalls) made = made && allow(filter, call);
   made = made && allow_if(filter, SCMP_SYS(mmap), masked(2, PROT_EXEC, 0)) &&
          allow_if(filter, SCMP_SYS(mprotect), masked(2, PROT_EXEC, 0)) &&
          allow_if(filter, SCMP_SYS(fcntl), masked(1, UINT32_MAX, F_ADD_SEALS)) &&
+         allow_if(filter, SCMP_SYS(fcntl), masked(1, UINT32_MAX, F_GET_SEALS)) &&
          allow_if(filter, SCMP_SYS(newfstatat), masked(3, AT_EMPTY_PATH, AT_EMPTY_PATH));
   if (!made) return fail(ErrorCode::kIo, "could not make a seccomp filter");
   if (const int status = ::seccomp_load(filter.get()); status != 0) {

@@ -4,9 +4,12 @@
 
 #include <unistd.h>
 
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "collectors/parser/jit_requests.h"
 #include "collectors/parser/parser.h"
 
 namespace profd::test {
@@ -26,6 +29,19 @@ class LocalParser : public Parser {
   }
   Result<std::vector<ElfSymbol>> list_elf_functions(int fd) override {
     return profd::list_elf_functions(fd);
+  }
+  Result<JitDumpChunk> read_jitdump(int fd, const JitDumpState& state) override {
+    return parser::read_jitdump_chunk(fd, state);
+  }
+  Result<PerfMapChunk> read_perf_map(int fd, const PerfMapState& state) override {
+    return parser::read_perf_map_chunk(fd, state);
+  }
+  Result<JitCodeAnswers> read_jit_code(int fd, const JitDumpState& state,
+                                       std::span<const JitCodeQuery> queries) override {
+    auto answers =
+        parser::read_jit_code(fd, {.state = state, .queries = {queries.begin(), queries.end()}});
+    if (!answers) return answers.error();
+    return parser::decode_jit_code_answers(std::move(*answers));
   }
   [[nodiscard]] pid_t child() const override { return ::getpid(); }
   [[nodiscard]] std::uint64_t restarts() const override { return 0; }

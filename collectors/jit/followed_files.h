@@ -1,0 +1,60 @@
+// All files that are read on, each in its turn. Of the following thread alone.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "collectors/jit/directory_watch.h"
+#include "collectors/jit/followed_file.h"
+#include "collectors/jit/jit_follower.h"
+#include "collectors/parser/parser.h"
+#include "collectors/sampling/timed_opener.h"
+
+namespace profd {
+
+class FollowedFiles {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Of the parser's time for files of one owner but root; halved every kForgetInterval.
+  static constexpr std::chrono::seconds kMaxTime{3};
+  static constexpr std::chrono::seconds kForgetInterval{30};
+
+  // Takes up the files of a look, each read once at once; what turns out to be none is taken out of
+  // the look. A process with a jitdump needs no perf map: that has no times.
+  void follow(JitLook& look, Parser& parser, std::vector<JitNews>& news);
+  void let_go(const JitFileId& id) { files_.erase(id); }
+
+  // Reads those that are due until so much news is there.
+  void read_due(Parser& parser, std::size_t max_news, std::vector<JitNews>& news);
+  [[nodiscard]] Clock::duration time_to_next(Clock::time_point now) const;
+
+  // All are due now. What were_at_end_since() asks for.
+  [[nodiscard]] std::map<JitFileId, std::uint64_t> hurry();
+  [[nodiscard]] bool were_at_end_since(const std::map<JitFileId, std::uint64_t>& before) const;
+
+  void add_to(JitStats& stats) const;
+
+ private:
+  using Files = std::map<JitFileId, FollowedFile>;
+
+  bool take_up(const std::shared_ptr<const JitFile>& file, Parser& parser,
+               std::vector<JitNews>& news);
+  Files::iterator read_one(Files::iterator file, Parser& parser, std::vector<JitNews>& news);
+  [[nodiscard]] bool is_over_share(std::uint32_t owner, Clock::time_point now);
+  [[nodiscard]] std::optional<JitRefusal> refusal_of(const JitFile& file) const;
+  void refuse(JitRefusal reason) { ++stats_.refused[static_cast<std::size_t>(reason)]; }
+
+  Files files_;
+  std::set<JitFileId> no_files_;  // of other formats: mapped like a runtime's, and looked at once
+  std::map<std::uint32_t, Clock::duration> time_of_owner_;
+  Clock::time_point forgotten_at_{};
+  JitStats stats_;
+};
+
+}  // namespace profd

@@ -1,0 +1,117 @@
+#include "collectors/jit/jit_space.h"
+
+#include <algorithm>
+
+namespace profd {
+namespace {
+
+std::optional<JitAnswer> find_in(const JitLayer& layer, std::uint64_t address,
+                                 std::uint64_t time_ns) {
+  auto code = layer.space->index.at(address, time_ns);
+  // What the parent made after the fork is the parent's alone.
+  if (!code || code->born_ns > layer.until_ns) return std::nullopt;
+  return JitAnswer{.space = layer.space->number, .code = *code};
+}
+
+void add(JitTeller& teller, JitSpace& space, const JitDumpEvent& event, std::uint64_t time_ns) {
+  switch (event.kind) {
+    case JitDumpEventKind::kLoad:
+      space.index.add({.address = event.address,
+                       .bytes = event.code_bytes,
+                       .born_ns = time_ns,
+                       .source = teller.told->number,
+                       .name = event.name,
+                       .code = event.code,
+                       .debug_info = event.debug_info,
+                       .unwinding_info = event.unwinding_info});
+      break;
+    case JitDumpEventKind::kMove:
+      space.index.move(event.old_address, event.address, time_ns);
+      break;
+    case JitDumpEventKind::kDebugInfo:
+      space.index.expect_load(teller.told->number, event.address, event.debug_info);
+      break;
+    case JitDumpEventKind::kUnwindingInfo:
+    case JitDumpEventKind::kClose:
+      break;
+  }
+}
+
+// Null: there are too many already.
+JitSpace* space_of(JitTeller& teller, std::uint32_t pid, const MakeJitSpace& make_space) {
+  const std::uint32_t place = teller.place_of(pid);
+  const auto known = teller.spaces.find(place);
+  if (known != teller.spaces.end()) return known->second.get();
+  if (teller.spaces.size() >= JitTeller::kMaxSpaces) return nullptr;
+  auto space = make_space();
+  space->told_by.push_back(teller.told);
+  return teller.spaces.emplace(place, std::move(space)).first->second.get();
+}
+
+std::uint64_t take_up_dump(JitTeller& teller, const JitFileGrew& part, const TscConversion* tsc,
+                           const MakeJitSpace& make_space) {
+  const auto& chunk = std::get<JitDumpChunk>(part.chunk);
+  const bool is_tsc = chunk.state.has_arch_timestamps();
+  const auto read_ns = static_cast<std::uint64_t>(part.read_ns);
+  std::uint64_t foreign = 0;
+  std::uint64_t last_ns = 0;
+  teller.told->source.state = chunk.state;
+  for (const JitDumpEvent& event : chunk.read.events) {
+    std::uint64_t time_ns = event.timestamp;
+    if (is_tsc) time_ns = tsc != nullptr ? tsc_to_ns(event.timestamp, *tsc) : read_ns;
+    // No record is of the future: one that says so would make all before it final.
+    last_ns = std::max(last_ns, std::min(time_ns, read_ns));
+    if (event.kind == JitDumpEventKind::kDebugInfo) {  // names no pid
+      for (const auto& [pid, space] : teller.spaces) add(teller, *space, event, time_ns);
+    } else if (event.kind == JitDumpEventKind::kClose ||  // others may go on writing
+               event.kind == JitDumpEventKind::kUnwindingInfo) {
+      continue;
+    } else if (JitSpace* const space = space_of(teller, event.pid, make_space)) {
+      add(teller, *space, event, time_ns);
+    } else {
+      ++foreign;
+    }
+  }
+  for (const auto& [pid, space] : teller.spaces) space->index.seen_until(last_ns);
+  return foreign;
+}
+
+void take_up_map(JitTeller& teller, const JitFileGrew& part) {
+  for (const auto& [pid, space] : teller.spaces) {
+    for (const PerfMapLine& line : std::get<PerfMapChunk>(part.chunk).read.lines) {
+      space->index.add({.address = line.address,
+                        .bytes = line.bytes,
+                        .born_ns = static_cast<std::uint64_t>(part.read_ns),
+                        .source = teller.told->number,
+                        .name = line.name,
+                        .code = {},
+                        .debug_info = {},
+                        .unwinding_info = {}});
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<JitAnswer> find_in_layers(const std::vector<JitLayer>& layers, std::uint64_t address,
+                                        std::uint64_t time_ns) {
+  std::optional<JitAnswer> later;
+  for (const JitLayer& layer : layers) {
+    const std::uint64_t time = std::min(time_ns, layer.until_ns);
+    auto answer = find_in(layer, address, time);
+    if (!answer) continue;
+    if (answer->code.born_ns <= time) return answer;
+    // Told of later than it ran; unless another layer had it in time.
+    if (!later) later = answer;
+  }
+  return later;
+}
+
+std::uint64_t take_up(JitTeller& teller, const JitFileGrew& part, const TscConversion* tsc,
+                      const MakeJitSpace& make_space) {
+  if (teller.is_dump()) return take_up_dump(teller, part, tsc, make_space);
+  take_up_map(teller, part);
+  return 0;
+}
+
+}  // namespace profd

@@ -1,0 +1,88 @@
+// What is known of one address space's JIT code, and the file that tells it. Of the io thread.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "collectors/jit/jit_follower.h"
+#include "formats/jit_code_index.h"
+
+namespace profd {
+
+// A file to read code bytes and lines from, with Parser::read_jit_code(): a value for the worker.
+struct JitSource {
+  std::shared_ptr<const JitFile> file;  // never null
+  JitDumpState state;                   // as far as it is read
+};
+
+// A source under the number that code has (JitCode::source). A number is another file's only when
+// nothing that the file told is known any more.
+struct JitNumberedSource {
+  std::uint16_t number = 0;
+  JitSource source;
+};
+
+// The code that one process made, or that several share.
+struct JitSpace {
+  std::uint32_t number = 0;
+  std::uint32_t owner = 0;  // uid
+  std::size_t bytes = 0;    // of memory, as last counted
+  JitCodeIndex index;
+  std::vector<std::shared_ptr<const JitNumberedSource>> told_by;
+
+  JitSpace(std::uint32_t number_of_it, std::uint32_t uid)
+      : number(number_of_it), owner(uid), index(limits()) {}
+
+  // A real runtime's largest program has 137,490 functions.
+  static JitCodeLimits limits() {
+    return {.generations = std::size_t{1} << 18, .name_bytes = std::size_t{16} << 20};
+  }
+};
+
+// As much of a space as a process has: all of its own, of its parent's what was there at the fork.
+struct JitLayer {
+  std::shared_ptr<JitSpace> space;
+  std::uint64_t until_ns = UINT64_MAX;
+};
+
+// What lay at an address at a time, the first layer being the process's own.
+struct JitAnswer {
+  std::uint32_t space = 0;
+  JitCode code;
+};
+[[nodiscard]] std::optional<JitAnswer> find_in_layers(const std::vector<JitLayer>& layers,
+                                                      std::uint64_t address, std::uint64_t time_ns);
+
+// A file that tells, and whom.
+struct JitTeller {
+  static constexpr std::size_t kMaxSpaces = 64;
+
+  std::shared_ptr<JitNumberedSource> told;  // never null
+  // By the pid that records name; where the code is shared by all, that one is kEveryone.
+  static constexpr std::uint32_t kEveryone = UINT32_MAX;
+  std::map<std::uint32_t, std::shared_ptr<JitSpace>> spaces;
+  bool is_shared = false;
+  bool is_full = false;  // over its share of memory: nothing more is taken up
+
+  [[nodiscard]] const JitFile& file() const { return *told->source.file; }
+  [[nodiscard]] const JitDumpState& state() const { return told->source.state; }
+  [[nodiscard]] bool is_dump() const { return file().kind == JitFileKind::kJitDump; }
+  [[nodiscard]] std::uint32_t place_of(std::uint32_t pid) const {
+    return is_shared ? kEveryone : pid;
+  }
+};
+
+// Makes a space for a pid that has none.
+using MakeJitSpace = std::function<std::shared_ptr<JitSpace>()>;
+
+// Takes the records up; returns how many were of more pids than a file may have. `tsc` turns their
+// time stamps where the file has the processor's; without, they are of now.
+std::uint64_t take_up(JitTeller& teller, const JitFileGrew& part, const TscConversion* tsc,
+                      const MakeJitSpace& make_space);
+
+}  // namespace profd

@@ -1,0 +1,29 @@
+// The processor's time stamp counter as CLOCK_MONOTONIC, for runtimes that stamp their records with
+// the counter.
+
+#pragma once
+
+#include <optional>
+
+#include "formats/jitdump_reader.h"
+#include "formats/unique_fd.h"
+
+namespace profd {
+
+class TscClock {
+ public:
+  TscClock();
+  TscClock(const TscClock&) = delete;
+  TscClock& operator=(const TscClock&) = delete;
+  ~TscClock();
+
+  // For counts of the last hour or so: the monotonic clock is slewed, the counter isn't. None where
+  // the kernel doesn't take the counter for its own clock.
+  [[nodiscard]] std::optional<TscConversion> conversion() const;
+
+ private:
+  UniqueFd event_;
+  void* page_ = nullptr;  // a perf_event_mmap_page
+};
+
+}  // namespace profd

@@ -1,0 +1,99 @@
+#include "collectors/parser/jit_requests.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <utility>
+
+namespace profd::parser {
+namespace {
+
+Result<std::uint64_t> size_of(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return fail_errno("could not look at the file");
+  return static_cast<std::uint64_t>(std::max<off_t>(status.st_size, 0));
+}
+
+// As much as there is of a range.
+Result<std::string> read_range(int fd, std::uint64_t offset, std::size_t count) {
+  std::string bytes(count, '\0');
+  std::size_t done = 0;
+  while (done < count) {
+    const ssize_t got =
+        ::pread(fd, bytes.data() + done, count - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno("could not read the file");
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
+// Empty where it isn't there whole any more, or beyond what is left of an answer.
+std::string read_whole(int fd, const JitFileRange& range, std::size_t room) {
+  constexpr std::uint64_t kMaxOffset = std::uint64_t{1} << 62;
+  if (range.bytes == 0 || range.bytes > room || range.offset > kMaxOffset) return {};
+  auto bytes = read_range(fd, range.offset, range.bytes);
+  if (!bytes || bytes->size() != range.bytes) return {};
+  return std::move(*bytes);
+}
+
+}  // namespace
+
+Result<JitDumpChunk> read_jitdump_chunk(int fd, const JitDumpState& state) {
+  static_assert(kJitChunkBytes >= kMinJitDumpRead);
+  JitDumpChunk chunk{.state = state, .file_bytes = 0, .read = {}, .text = {}};
+  const auto size = size_of(fd);
+  if (!size) return size.error();
+  chunk.file_bytes = *size;
+  if (state.offset >= *size) return chunk;
+  auto bytes =
+      read_range(fd, state.offset, std::min<std::uint64_t>(*size - state.offset, kJitChunkBytes));
+  if (!bytes) return bytes.error();
+  chunk.text = std::make_unique<const std::string>(std::move(*bytes));
+  auto events = read_jitdump(*chunk.text, *size, chunk.state);
+  if (!events) return events.error();
+  chunk.read = std::move(*events);
+  return chunk;
+}
+
+Result<PerfMapChunk> read_perf_map_chunk(int fd, const PerfMapState& state) {
+  static_assert(kJitChunkBytes >= kPerfMapOverlapBytes + kMaxPerfMapLineBytes);
+  PerfMapChunk chunk{.state = state, .file_bytes = 0, .read = {}, .text = {}};
+  const auto size = size_of(fd);
+  if (!size) return size.error();
+  chunk.file_bytes = *size;
+  const std::uint64_t from = state.read_from();
+  const std::uint64_t there = *size > from ? *size - from : 0;
+  auto bytes = read_range(fd, from, std::min<std::uint64_t>(there, kJitChunkBytes));
+  if (!bytes) return bytes.error();
+  chunk.text = std::make_unique<const std::string>(std::move(*bytes));
+  chunk.read = read_perf_map(*chunk.text, chunk.state);
+  return chunk;
+}
+
+Result<std::string> read_jit_code(int fd, const JitCodeRequest& request) {
+  std::deque<std::string> storage;  // what the answers point into: it may not move
+  JitCodeAnswers answers;
+  std::size_t room = kMaxJitCodeAnswerBytes;
+  for (const JitCodeQuery& query : request.queries) {
+    JitCodeAnswer& answer = answers.functions.emplace_back();
+    answer.code = storage.emplace_back(read_whole(fd, query.code, room));
+    room -= answer.code.size();
+    const std::string& record = storage.emplace_back(read_whole(fd, query.debug_info, room));
+    if (record.empty()) continue;
+    answer.lines = decode_jit_lines(record, request.state, query.code_bytes);
+    // A line repeats its file's name.
+    std::size_t bytes = 0;
+    for (const JitLine& line : answer.lines) bytes += line.file.size() + sizeof(JitLine);
+    if (bytes > room) answer.lines.clear();
+    room -= std::min(bytes, room);
+  }
+  return encode(answers);
+}
+
+}  // namespace profd::parser
