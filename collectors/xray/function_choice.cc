@@ -1,0 +1,56 @@
+#include "collectors/xray/function_choice.h"
+
+#include <cstdlib>
+#include <memory>
+
+#include <cxxabi.h>
+#include <re2/re2.h>
+
+namespace profd::xray {
+namespace {
+
+constexpr std::int64_t kMaxPatternMemory = std::int64_t{4} << 20;
+
+RE2::Options options() {
+  RE2::Options options(RE2::Quiet);
+  options.set_max_mem(kMaxPatternMemory);
+  return options;
+}
+
+Error no_pattern(std::string_view pattern, const std::string& why) {
+  return fail(ErrorCode::kInvalidArgument,
+              "\"" + std::string(pattern.substr(0, 64)) + "\" is no regular expression: " + why,
+              "the syntax is RE2's: (^|::)parse, Cache::.*");
+}
+
+std::string demangled(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
+  return text ? std::string(text.get()) : name;
+}
+
+}  // namespace
+
+Result<void> check_pattern(std::string_view pattern) {
+  if (pattern.size() > kMaxPatternBytes) {
+    return no_pattern(pattern, "it is longer than 1024 bytes");
+  }
+  const RE2 expression(re2::StringPiece(pattern.data(), pattern.size()), options());
+  if (!expression.ok()) return no_pattern(pattern, expression.error());
+  return {};
+}
+
+Result<std::vector<std::int32_t>> choose_functions(const std::vector<std::string>& names,
+                                                   std::string_view pattern) {
+  const RE2 expression(re2::StringPiece(pattern.data(), pattern.size()), options());
+  if (!expression.ok()) return no_pattern(pattern, expression.error());
+  std::vector<std::int32_t> chosen;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty() || !RE2::PartialMatch(demangled(names[i]), expression)) continue;
+    chosen.push_back(static_cast<std::int32_t>(i + 1));
+  }
+  return chosen;
+}
+
+}  // namespace profd::xray

@@ -1,0 +1,44 @@
+// What the daemon and the process that follows an app say to each other: plain structs over the
+// parser's socket pair (collectors/parser/packets.h), of which the daemon believes nothing.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "collectors/parser/packets.h"
+#include "collectors/xray/function_choice.h"
+
+namespace profd::xray {
+
+enum class Order : std::uint32_t {
+  kFollow = 1,  // the first
+  kShow,        // a result of what there is so far
+  kFinish,      // the app is let go, and the result is the last
+};
+
+struct OrderPacket {
+  Order order{};
+  std::uint32_t session = 0;        // kFollow; not 0
+  std::uint32_t pattern_bytes = 0;  // kFollow; 0: all functions
+  std::array<char, kMaxPatternBytes> pattern{};
+};
+
+enum class News : std::uint32_t {
+  kProgress = 1,  // the counts have changed
+  kAppIsGone,     // it has ended, or has hung up
+  kResult,        // with a sealed memfd (live_result.h)
+  kFailed,        // `error` tells; the last
+};
+
+struct NewsPacket {
+  News news{};
+  std::uint32_t functions = 0;  // that the program has
+  std::uint32_t patched = 0;
+  std::uint32_t reserved = 0;
+  std::uint64_t records = 0;
+  std::uint64_t dropped = 0;
+  parser::Answer error;
+};
+
+}  // namespace profd::xray

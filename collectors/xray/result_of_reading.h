@@ -1,0 +1,24 @@
+// What was measured as profiles with the code addresses of the running app.
+
+#pragma once
+
+#include <cstdint>
+
+#include "collectors/xray/live_result.h"
+#include "formats/result.h"
+#include "formats/xray_map.h"
+#include "formats/xray_stacks.h"
+
+namespace profd::xray {
+
+// The program that was measured.
+struct MeasuredProgram {
+  int program = -1;  // its file, borrowed
+  const FunctionMap& map;
+  std::uint64_t first = 0;  // where the app says that its function 1 is
+};
+
+[[nodiscard]] Result<LiveResult> make_result(Measured measured, double ns_per_tick,
+                                             const MeasuredProgram& program);
+
+}  // namespace profd::xray
