@@ -30,6 +30,8 @@ int run_verb(const Options& options, const Console& console) {
       return run_ps(client, options, console);
     case Verb::kStatus:
       return run_status(client, options, console);
+    case Verb::kConvert:
+      return run_convert(options, console);
     case Verb::kRecord:
       return run_record(client, options, console);
   }

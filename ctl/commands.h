@@ -26,6 +26,9 @@ namespace profd {
 
 [[nodiscard]] int run_config(Client& client, const Options& options, const Console& console);
 
+// Files alone: profd need not run.
+[[nodiscard]] int run_convert(const Options& options, const Console& console);
+
 // kExitUnsupported: profd can't run here; kExitFailed: something should be mended.
 [[nodiscard]] int run_doctor(Client& client, const Options& options, const Console& console);
 

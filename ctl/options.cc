@@ -37,6 +37,8 @@ constexpr const char* kExamples = R"(Examples:
   profctl export --since 14:00 --until 14:10 -o out    what the host did then
   profctl status                                 what profd does and what it costs
 
+  profctl convert xray-log.app.* --binary ./app -o app.prof   traces of LLVM XRay into a profile
+
   pprof -http=localhost:8080 out/nginx.812.prof  look at a profile
 )";
 
@@ -178,6 +180,33 @@ void add_history_verbs(CLI::App& app, Options& options, Words& words) {
   add_output(exported, options, kOfResult);
 }
 
+void add_convert(CLI::App& app, Options& options) {
+  CLI::App& verb = add_verb(app, options, Verb::kConvert, "convert",
+                            "Make a profile of traces that LLVM XRay wrote to files");
+  ConvertOptions& convert = options.convert;
+  verb.add_option("logs", convert.logs, "xray-log.* files of one process")
+      ->required()
+      ->type_name("LOG");
+  verb.add_option("-b,--binary", convert.binaries,
+                  "The program that ran; then its instrumented shared objects")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  verb.add_option("--build-id", convert.build_id, "Refuse a program of another build id")
+      ->type_name("HEX");
+  verb.add_option("-o,--output", convert.output, "File to write to; - is standard output")
+      ->required()
+      ->type_name("FILE");
+  const std::map<std::string, ConvertFormat> formats{{"prof", ConvertFormat::kProfile},
+                                                     {"folded", ConvertFormat::kFolded},
+                                                     {"trace", ConvertFormat::kTrace}};
+  verb.add_option("--format", convert.format,
+                  "prof for pprof, folded for flame graphs, trace for Perfetto [prof]")
+      ->transform(CLI::CheckedTransformer(formats).description(""))
+      ->type_name("FORMAT");
+  verb.add_flag("--calls", convert.calls, "Numbers of calls in place of exclusive times");
+  verb.add_flag("--force", convert.force, "Also where the program can't have written the traces");
+}
+
 void add_verbs(CLI::App& app, Options& options, Words& words) {
   CLI::App& start =
       add_verb(app, options, Verb::kStart, "start", "Begin a session and print its id");
@@ -202,6 +231,7 @@ void add_verbs(CLI::App& app, Options& options, Words& words) {
   add_asking(record, options);
   add_output(record, options, kOfSession);
   add_history_verbs(app, options, words);
+  add_convert(app, options);
   add_verb(app, options, Verb::kList, "list", "Show the sessions");
   add_verb(app, options, Verb::kStatus, "status", "Show what profd does and what it costs");
   add_verb(app, options, Verb::kConfig, "config",

@@ -25,6 +25,23 @@ enum class Verb {
   kPs,
   kConfig,
   kDoctor,
+  kConvert,
+};
+
+enum class ConvertFormat {
+  kProfile,
+  kFolded,
+  kTrace,
+};
+
+struct ConvertOptions {
+  std::vector<std::string> logs;
+  std::vector<std::string> binaries;  // the main program first
+  std::string build_id;               // hexadecimal, of the main program; empty: any
+  std::string output;                 // a file; "-": standard output
+  ConvertFormat format = ConvertFormat::kProfile;
+  bool calls = false;  // numbers of calls in place of times
+  bool force = false;  // whatever the binaries are
 };
 
 struct Options {
@@ -36,6 +53,7 @@ struct Options {
   TimeRange range;                   // export, history
   std::uint64_t limit = 0;           // history: windows; ps: processes
   std::string output;                // stop, dump, record, export; empty: ./profd-RESULT
+  ConvertOptions convert;            // convert
   std::vector<std::string> command;  // record: what stands behind "--"
   bool ask_runtime = false;          // start, record, stop: the processes of --pid
 };

@@ -39,6 +39,11 @@ _profctl() {
   COMPREPLY=()
   verb=$(_profctl_verb)
   case $before in
+  -b | --binary)
+    mapfile -t COMPREPLY < <(compgen -f -- "$word")
+    return
+    ;;
+  --format) list='prof folded trace' ;;
   -o | --output)
     mapfile -t COMPREPLY < <(compgen -d -- "$word")
     return
@@ -58,6 +63,9 @@ _profctl() {
       list=$(_profctl_options ${verb:+"$verb"})
     elif [ -z "$verb" ]; then
       list=$(_profctl_verbs)
+    elif [ "$verb" = convert ]; then
+      mapfile -t COMPREPLY < <(compgen -f -- "$word")
+      return
     elif [ "$verb" = stop ] || [ "$verb" = dump ]; then
       list=$(_profctl_words sessions)
     fi

@@ -29,11 +29,15 @@ function __profctl_values
             getent passwd | cut -d: -f1
         case -e --event
             printf '%s\n' cpu cpu-clock task-clock cycles page-faults context-switches
-        case -o --output --socket
+        case --format
+            printf '%s\n' prof folded trace
+        case -o --output --socket -b --binary
             __fish_complete_path (commandline -ct)
         case '*'
             if not __profctl_verb >/dev/null; or test -z (__profctl_verb)
                 __profctl_verbs
+            else if test (__profctl_verb) = convert
+                __fish_complete_path (commandline -ct)
             else if contains (__profctl_verb) stop dump
                 profctl list 2>/dev/null | sed 1d | cut -d' ' -f1
             end

@@ -17,7 +17,8 @@ _profctl() {
   done
   case ${words[CURRENT-1]} in
   -o | --output) _files -/; return ;;
-  --socket) _files; return ;;
+  --socket | -b | --binary) _files; return ;;
+  --format) list=(prof folded trace) ;;
   -p | --pid) list=(${(f)"$(ps -eo pid= | tr -d ' ')"}) ;;
   -n | --comm) list=(${(f)"$(ps -eo comm= | sort -u)"}) ;;
   -u | --unit)
@@ -30,6 +31,9 @@ _profctl() {
       list=(${(f)"$(_profctl_options $verb)"})
     elif [[ -z $verb ]]; then
       list=(${(f)"$(_profctl_verbs)"})
+    elif [[ $verb == convert ]]; then
+      _files
+      return
     elif [[ $verb == (stop|dump) ]]; then
       list=(${(f)"$(profctl list 2>/dev/null | sed 1d | cut -d' ' -f1)"})
     fi ;;
