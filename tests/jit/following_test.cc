@@ -1,0 +1,257 @@
+// What a runtime writes names its code: wherever its file lies, however it is called, whoever its
+// children are.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "collectors/jit/jit_processes.h"
+#include "collectors/parser/parser.h"
+#include "tests/jit/runtime.h"
+
+namespace profd::test {
+namespace {
+
+class JitFollowingTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto started = JitProcesses::start({.directories = {directory_.path()}});
+    ASSERT_TRUE(started) << started.error().message;
+    processes_ = std::move(*started);
+  }
+
+  // As its first sample in made code would have it.
+  void sample(const ProcessKey& process) { processes_->on_mapping(made_code_of(process)); }
+
+  [[nodiscard]] bool comes_to_know(const ProcessKey& process, const std::string& name,
+                                   std::uint64_t address = 0x10000,
+                                   std::uint64_t time_ns = UINT64_MAX - 1) {
+    return wait_for(*processes_,
+                    [&] { return name_at(*processes_, process, address, time_ns) == name; });
+  }
+
+  // Until all that stands in the files now has been read.
+  [[nodiscard]] bool read_on(const ProcessKey& process) {
+    const std::uint64_t ticket = processes_->read_on({process});
+    return wait_for(*processes_, [&] { return processes_->has_read_on(ticket); });
+  }
+
+  PrivateDirectory directory_;
+  std::unique_ptr<JitProcesses> processes_;
+};
+
+TEST_F(JitFollowingTest, AFileIsFoundByItsMarkerWhateverItsNameIs) {
+  const std::string path = directory_ / "no-name-that-says-anything";
+  write_file(path, std::string(40, '\0'));
+  const Runtime runtime([&] { return map_marker(path.c_str()); });
+  ASSERT_TRUE(runtime.is_ready());
+  write_file(path, dump_of(runtime.pid(), {.name = "made"}));
+  sample(runtime.key());
+  EXPECT_TRUE(comes_to_know(runtime.key(), "made"));
+}
+
+TEST_F(JitFollowingTest, AFileWithoutANameIsFoundByItsMarker) {
+  const std::string path = directory_ / "unlinked";
+  write_file(path, std::string(40, '\0'));
+  const UniqueFd writer(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  const Runtime runtime([&] { return map_marker(path.c_str()) && ::unlink(path.c_str()) == 0; });
+  ASSERT_TRUE(runtime.is_ready());
+  const std::string dump = dump_of(runtime.pid(), {.name = "made"});
+  ASSERT_EQ(::write(writer.get(), dump.data(), dump.size()), static_cast<ssize_t>(dump.size()));
+  sample(runtime.key());
+  EXPECT_TRUE(comes_to_know(runtime.key(), "made"));
+}
+
+TEST_F(JitFollowingTest, ADumpIsFoundByNameInItsProcessesWorkingDirectory) {
+  const Runtime runtime([&] { return ::chdir(directory_.path().c_str()) == 0; });
+  ASSERT_TRUE(runtime.is_ready());
+  write_file(directory_ / ("jit-" + std::to_string(runtime.pid()) + ".dump"),
+             dump_of(runtime.pid(), {.name = "made"}));
+  sample(runtime.key());
+  EXPECT_TRUE(comes_to_know(runtime.key(), "made"));
+}
+
+TEST_F(JitFollowingTest, AMapIsFoundInTheTmpOfItsProcessesRoot) {
+  std::filesystem::create_directory(directory_ / "tmp");
+  const Runtime runtime(
+      [&] { return ::chroot(directory_.path().c_str()) == 0 && ::chdir("/") == 0; });
+  ASSERT_TRUE(runtime.is_ready());
+  write_file(directory_ / ("tmp/perf-" + std::to_string(runtime.pid()) + ".map"),
+             "0x10000 40 int T.fib(int)\n");
+  sample(runtime.key());
+  EXPECT_TRUE(comes_to_know(runtime.key(), "int T.fib(int)"));
+}
+
+TEST_F(JitFollowingTest, WhatIsWrittenLaterComesToBeKnown) {
+  const Runtime runtime([&] { return ::chdir(directory_.path().c_str()) == 0; });
+  const std::string path = directory_ / ("jit-" + std::to_string(runtime.pid()) + ".dump");
+  write_file(path, dump_of(runtime.pid(), {.name = "first"}));
+  sample(runtime.key());
+  ASSERT_TRUE(comes_to_know(runtime.key(), "first"));
+  const std::string second = load_of(runtime.pid(), {.name = "second", .time_ns = 2});
+  append_file(path, second.substr(0, 30));
+  ASSERT_TRUE(read_on(runtime.key()));
+  EXPECT_EQ(name_at(*processes_, runtime.key(), 0x10000), "first");
+  append_file(path, second.substr(30));
+  ASSERT_TRUE(comes_to_know(runtime.key(), "second"));
+  EXPECT_EQ(name_at(*processes_, runtime.key(), 0x10000, 1), "first");
+}
+
+TEST_F(JitFollowingTest, AFileThatAppearsAfterTheFirstSampleIsFound) {
+  const Runtime runtime([&] { return ::chdir(directory_.path().c_str()) == 0; });
+  sample(runtime.key());
+  ASSERT_TRUE(read_on(runtime.key()));
+  write_file(directory_ / ("jit-" + std::to_string(runtime.pid()) + ".dump"),
+             dump_of(runtime.pid(), {.name = "made"}));
+  EXPECT_TRUE(comes_to_know(runtime.key(), "made"));
+}
+
+TEST_F(JitFollowingTest, AMapThatIsWrittenAnewIsReadAnew) {
+  const Runtime runtime;
+  const std::string path = "/tmp/perf-" + std::to_string(runtime.pid()) + ".map";
+  write_file(path, "10000 40 first\n20000 40 other\n");
+  sample(runtime.key());
+  const bool knew_first = comes_to_know(runtime.key(), "first");
+  write_file(path, "10000 40 second, which is longer\n20000 40 other\n");
+  const bool knows_second = comes_to_know(runtime.key(), "second, which is longer");
+  std::filesystem::remove(path);
+  EXPECT_TRUE(knew_first);
+  EXPECT_TRUE(knows_second);
+}
+
+TEST_F(JitFollowingTest, ADumpIsTakenAndNotTheMapBesideIt) {
+  const Runtime runtime([&] { return ::chdir(directory_.path().c_str()) == 0; });
+  const std::string map = "/tmp/perf-" + std::to_string(runtime.pid()) + ".map";
+  write_file(map, "10000 40 of the map\n");
+  write_file(directory_ / ("jit-" + std::to_string(runtime.pid()) + ".dump"),
+             dump_of(runtime.pid(), {.name = "of the dump"}));
+  sample(runtime.key());
+  const bool knows = comes_to_know(runtime.key(), "of the dump");
+  const bool has_read = read_on(runtime.key());
+  std::filesystem::remove(map);
+  EXPECT_TRUE(knows);
+  ASSERT_TRUE(has_read);
+  EXPECT_EQ(name_at(*processes_, runtime.key(), 0x10000), "of the dump");
+}
+
+TEST_F(JitFollowingTest, AProcessThatIsGoneKeepsItsNamesUntilNobodyNeedsThem) {
+  Runtime runtime([&] { return ::chdir(directory_.path().c_str()) == 0; });
+  const ProcessKey key = runtime.key();
+  const std::string path = directory_ / ("jit-" + std::to_string(runtime.pid()) + ".dump");
+  write_file(path, dump_of(runtime.pid(), {.name = "made"}));
+  sample(key);
+  ASSERT_TRUE(comes_to_know(key, "made"));
+  std::filesystem::remove(path);
+  runtime.end();
+  processes_->forget_unless([](const ProcessKey&) { return true; });
+  EXPECT_EQ(name_at(*processes_, key, 0x10000), "made");
+  EXPECT_TRUE(wait_for(*processes_, [&] { return processes_->is_final(key, 1'000'000'000); }));
+  processes_->forget_unless([](const ProcessKey&) { return false; });
+  EXPECT_FALSE(processes_->knows(key));
+  EXPECT_EQ(processes_->stats().processes, 0U);
+}
+
+TEST_F(JitFollowingTest, AProcessThatIsGoneBeforeItIsLookedAtIsNamedByWhatItLeft) {
+  Runtime runtime;
+  const ProcessKey key = runtime.key();
+  const std::string dump = dump_of(runtime.pid(), {.name = "made"});
+  write_file(directory_ / ("jit-" + std::to_string(runtime.pid()) + ".dump"), dump);
+  ASSERT_TRUE(wait_for(*processes_, [&] { return processes_->stats().files != 0; }));
+  std::filesystem::remove(directory_ / ("jit-" + std::to_string(runtime.pid()) + ".dump"));
+  runtime.end();
+  sample(key);
+  EXPECT_TRUE(comes_to_know(key, "made"));
+}
+
+TEST_F(JitFollowingTest, AForkedChildHasWhatItsParentHadAtTheFork) {
+  const std::string path = directory_ / "dump";
+  write_file(path, std::string(40, '\0'));
+  pid_t* const child = static_cast<pid_t*>(
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  const Runtime parent([&] {
+    if (!map_marker(path.c_str())) return false;
+    const pid_t forked = ::fork();
+    if (forked == 0) {
+      ::alarm(60);
+      for (;;) ::pause();
+    }
+    *child = forked;
+    return forked > 0;
+  });
+  ASSERT_TRUE(parent.is_ready());
+  ASSERT_GT(*child, 0);
+  const ProcessKey child_key = key_of(*child);
+  const std::uint64_t before = 1;
+  const std::uint64_t after = monotonic_ns() + 1'000'000;
+  write_file(path,
+             dump_of(parent.pid(), {.name = "before", .address = 0x10000, .time_ns = before}) +
+                 load_of(parent.pid(), {.name = "after", .address = 0x10000, .time_ns = after}) +
+                 load_of(*child, {.name = "childs", .address = 0x20000, .time_ns = after}));
+  sample(child_key);
+  sample(parent.key());
+  EXPECT_TRUE(comes_to_know(child_key, "childs", 0x20000));
+  EXPECT_TRUE(comes_to_know(parent.key(), "after"));
+  EXPECT_EQ(name_at(*processes_, child_key, 0x10000), "before");
+  EXPECT_EQ(name_at(*processes_, parent.key(), 0x20000), "");
+  ::kill(*child, SIGKILL);
+  ::munmap(child, 4096);
+}
+
+TEST_F(JitFollowingTest, CodeInSharedMemoryIsThatOfAllWhoHaveTheFileMapped) {
+  const std::string path = directory_ / "dump";
+  write_file(path, std::string(40, '\0'));
+  const Runtime worker([&] {
+    return map_marker(path.c_str()) && ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC,
+                                              MAP_SHARED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
+  });
+  ASSERT_TRUE(worker.is_ready());
+  const pid_t other = worker.pid() + 1;
+  write_file(path, dump_of(other, {.name = "another's"}));
+  sample(worker.key());
+  EXPECT_TRUE(comes_to_know(worker.key(), "another's"));
+}
+
+TEST_F(JitFollowingTest, RecordsUnderAnotherPidNameNobodysCode) {
+  const Runtime victim;
+  const Runtime forger([&] { return ::chdir(directory_.path().c_str()) == 0; });
+  write_file(directory_ / ("jit-" + std::to_string(forger.pid()) + ".dump"),
+             dump_of(forger.pid(), {.name = "own"}) +
+                 load_of(victim.pid(), {.name = "forged", .address = 0x10000, .time_ns = 5}));
+  sample(victim.key());
+  sample(forger.key());
+  EXPECT_TRUE(comes_to_know(forger.key(), "own"));
+  ASSERT_TRUE(read_on(victim.key()));
+  EXPECT_EQ(name_at(*processes_, victim.key(), 0x10000), "");
+}
+
+TEST_F(JitFollowingTest, CodeBytesAreReadFromTheHeldFile) {
+  const Runtime runtime([&] { return ::chdir(directory_.path().c_str()) == 0; });
+  const std::string path = directory_ / ("jit-" + std::to_string(runtime.pid()) + ".dump");
+  write_file(path, dump_of(runtime.pid(), {.name = "made", .address = 0x10000, .bytes = 5}));
+  sample(runtime.key());
+  ASSERT_TRUE(comes_to_know(runtime.key(), "made"));
+  std::filesystem::remove(path);
+  const auto function = processes_->at(runtime.key(), 0x10000, 1);
+  ASSERT_TRUE(function);
+  const auto source = processes_->source_of(function->code);
+  ASSERT_TRUE(source);
+  auto parser = Parser::start();
+  ASSERT_TRUE(parser);
+  const JitCodeQuery queries[] = {{.address = function->code.address,
+                                   .code_bytes = function->code.bytes,
+                                   .code = function->code.code,
+                                   .debug_info = function->code.debug_info}};
+  const auto answers = (*parser)->read_jit_code(source->file->fd.get(), source->state, queries);
+  ASSERT_TRUE(answers) << answers.error().message;
+  ASSERT_EQ(answers->functions.size(), 1U);
+  EXPECT_EQ(answers->functions[0].code, std::string(5, '\x90'));
+}
+
+}  // namespace
+}  // namespace profd::test
