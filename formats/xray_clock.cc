@@ -12,6 +12,8 @@ constexpr double kLeastDifference = 0.005;
 constexpr double kUncertainties = 5;
 // Of the wall clock's reading: a small sample may lie on a line by chance.
 constexpr double kJitterNs = 20e3;
+// More than what reads two clocks one after the other can explain: one of them was set meanwhile.
+constexpr double kMaxJitterNs = 1e6;
 
 }  // namespace
 
@@ -43,7 +45,7 @@ bool Clock::fit(Fit& out) const {
   const double jitter_ns = std::max(std::sqrt(residual / (count_ - 2)), kJitterNs);
   out.hz = 1e9 / ns_per_tick;
   out.relative_error = jitter_ns / std::sqrt(wall_wall_);
-  return std::isfinite(out.hz) && out.hz > 0;
+  return std::isfinite(out.hz) && out.hz > 0 && jitter_ns < kMaxJitterNs;
 }
 
 bool Clock::header_is_wrong() const {

@@ -7,6 +7,7 @@
 //
 // So the slope of a least-squares line through the pairs is taken in place of the header's value
 // where it surely differs: by more than 0.5 %, and by more than five times its own uncertainty.
+// Pairs that lie on no line tell nothing: a clock was set.
 
 #pragma once
 
@@ -33,7 +34,7 @@ class Clock {
     double relative_error = 0;  // one standard deviation
   };
 
-  // False: too few pairs, or too close together.
+  // False: too few pairs, too close together, or on no line.
   [[nodiscard]] bool fit(Fit& out) const;
 
   std::uint64_t header_hz_;

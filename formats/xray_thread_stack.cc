@@ -87,6 +87,7 @@ void ThreadStack::on_argument(std::uint64_t value) {
 }
 
 void ThreadStack::on_event(const Event& event) {
+  if (format_.version == 5) charge(event.ticks);  // before, their ticks are of their own
   if (event.is_typed) {
     ++shared_.report.typed_events;
     ++typed_events_;
