@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <string>
+#include <utility>
 
+#include "formats/jit_forgetting.h"
 #include "formats/jit_generations.h"
 
 namespace profd {
@@ -60,59 +61,7 @@ JitCode code_of(const JitGeneration& generation, std::string_view name) {
   return code;
 }
 
-// Addresses of what is kept while the oldest are forgotten: disjoint, by start.
-class KeptRanges {
- public:
-  [[nodiscard]] bool overlaps(const JitGeneration& row) const {
-    auto next = ranges_.upper_bound(row.address);
-    if (next != ranges_.begin() && std::prev(next)->second > row.address) return true;
-    return next != ranges_.end() && next->first - row.address < row.bytes;
-  }
-
-  void add(const JitGeneration& row) {
-    std::uint64_t start = row.address;
-    std::uint64_t limit = row.address + std::min(row.bytes, ~row.address);
-    auto at = ranges_.upper_bound(start);
-    if (at != ranges_.begin() && std::prev(at)->second >= start) --at;
-    while (at != ranges_.end() && at->first <= limit) {
-      start = std::min(start, at->first);
-      limit = std::max(limit, at->second);
-      at = ranges_.erase(at);
-    }
-    ranges_.emplace(start, limit);
-  }
-
- private:
-  std::map<std::uint64_t, std::uint64_t> ranges_;
-};
-
-// Which of `rows`, the oldest first, stay where about a quarter has to go: the oldest that nobody
-// asked for lately. One that lies over older code that stays has to stay too, or the older would be
-// taken for it.
-template <class Row>
-std::vector<Row> without_forgotten(const std::vector<Row>& rows) {
-  const std::size_t wanted = rows.size() / 4 + 1;
-  std::vector<Row> left;
-  KeptRanges kept;
-  std::size_t forgotten = 0;
-  for (const Row& row : rows) {
-    const JitGeneration& generation = *row.generation;
-    const bool enough = forgotten == wanted;
-    if (!enough && generation.was_asked_for == 0 && !kept.overlaps(generation)) {
-      ++forgotten;
-      continue;
-    }
-    if (!enough) kept.add(generation);
-    left.push_back(row);
-  }
-  // Hardly any: then the oldest, asked for or not.
-  if (forgotten < wanted / 4 + 1)
-    left.assign(rows.begin() + static_cast<std::ptrdiff_t>(wanted), rows.end());
-  return left;
-}
-
-template <class Row>
-std::unique_ptr<JitGenerations> copy_of(const std::vector<Row>& rows) {
+std::unique_ptr<JitGenerations> copy_of(const std::vector<JitLayerRow>& rows) {
   auto copy = std::make_unique<JitGenerations>();
   for (const auto& [generation, layer] : rows) {
     JitGeneration row = *generation;
@@ -137,6 +86,10 @@ JitCodeIndex::~JitCodeIndex() = default;
 
 void JitCodeIndex::add(const JitCode& code) {
   if (code.bytes == 0 || code.bytes > jitdump::kMaxCodeBytes) return;
+  if (code.born_ns < complete_since_ns_) {
+    ++losses_[static_cast<std::size_t>(JitCodeLoss::kForgotten)];
+    return;
+  }
   JitGeneration made = generation_of(code, next_serial_);
   if (const auto expected = expected_.extract({code.source, code.address})) {
     made.debug_info_back = distance_back(expected.mapped(), made.code_offset);
@@ -164,21 +117,22 @@ void JitCodeIndex::make_room(std::size_t name_bytes) {
     names += layer->name_bytes();
   }
   if (rows <= limits_.generations && names <= limits_.name_bytes) return;
-  const std::vector<Found> left = without_forgotten(by_age());
-  losses_[static_cast<std::size_t>(JitCodeLoss::kForgotten)] += rows - 1 - left.size();
-  own_ = copy_of(left);
+  const JitRemembered left = forget_oldest(by_age());
+  losses_[static_cast<std::size_t>(JitCodeLoss::kForgotten)] += rows - 1 - left.rows.size();
+  complete_since_ns_ = std::max(complete_since_ns_, left.complete_since_ns);
+  own_ = copy_of(left.rows);
   shared_.clear();
 }
 
 // All rows, the oldest first.
-std::vector<JitCodeIndex::Found> JitCodeIndex::by_age() const {
-  std::vector<Found> all;
+std::vector<JitLayerRow> JitCodeIndex::by_age() const {
+  std::vector<JitLayerRow> all;
   const auto add_layer = [&](const JitGenerations& layer) {
     for (const JitGeneration& row : layer.rows()) all.push_back({&row, &layer});
   };
   for (const auto& layer : shared_) add_layer(*layer);
   add_layer(*own_);
-  std::ranges::sort(all, [](const Found& a, const Found& b) {
+  std::ranges::sort(all, [](const JitLayerRow& a, const JitLayerRow& b) {
     return a.generation->is_older_than(*b.generation);
   });
   return all;
@@ -235,8 +189,8 @@ void JitCodeIndex::seen_until(std::uint64_t time_ns) {
   seen_until_ns_ = std::max(seen_until_ns_, time_ns);
 }
 
-JitCodeIndex::Found JitCodeIndex::youngest(std::uint64_t address, std::uint64_t time_ns) const {
-  Found found{own_->youngest(address, time_ns, nullptr), own_.get()};
+JitLayerRow JitCodeIndex::youngest(std::uint64_t address, std::uint64_t time_ns) const {
+  JitLayerRow found{own_->youngest(address, time_ns, nullptr), own_.get()};
   for (const auto& layer : shared_) {
     const JitGeneration* other = layer->youngest(address, time_ns, found.generation);
     if (other != nullptr) found = {other, layer.get()};
@@ -244,9 +198,8 @@ JitCodeIndex::Found JitCodeIndex::youngest(std::uint64_t address, std::uint64_t 
   return found;
 }
 
-JitCodeIndex::Found JitCodeIndex::earliest_after(std::uint64_t address,
-                                                 std::uint64_t time_ns) const {
-  Found found{own_->earliest_after(address, time_ns, nullptr), own_.get()};
+JitLayerRow JitCodeIndex::earliest_after(std::uint64_t address, std::uint64_t time_ns) const {
+  JitLayerRow found{own_->earliest_after(address, time_ns, nullptr), own_.get()};
   for (const auto& layer : shared_) {
     const JitGeneration* other = layer->earliest_after(address, time_ns, found.generation);
     if (other != nullptr) found = {other, layer.get()};
@@ -255,10 +208,12 @@ JitCodeIndex::Found JitCodeIndex::earliest_after(std::uint64_t address,
 }
 
 std::optional<JitCode> JitCodeIndex::at(std::uint64_t address, std::uint64_t time_ns) const {
-  Found found = youngest(address, time_ns);
-  if (found.generation == nullptr || found.generation->is_function == 0) {
-    // What was forgotten may have lived there then.
-    if (losses_[static_cast<std::size_t>(JitCodeLoss::kForgotten)] > 0) return std::nullopt;
+  JitLayerRow found = youngest(address, std::max(time_ns, complete_since_ns_));
+  const bool lived = found.generation != nullptr && found.generation->is_function != 0;
+  if (complete_since_ns_ > 0) {
+    // What was forgotten may have lived there before; only what did all the time since is known.
+    if (!lived || found.generation->born_ns > time_ns) return std::nullopt;
+  } else if (!lived) {
     found = earliest_after(address, time_ns);
   }
   if (found.generation == nullptr) return std::nullopt;
@@ -267,7 +222,7 @@ std::optional<JitCode> JitCodeIndex::at(std::uint64_t address, std::uint64_t tim
 }
 
 bool JitCodeIndex::knows(std::uint64_t address) const {
-  const Found newest = youngest(address, kForever);
+  const JitLayerRow newest = youngest(address, kForever);
   return newest.generation != nullptr &&
          (newest.generation->is_function != 0 || earliest_after(address, 0).generation != nullptr);
 }
@@ -281,6 +236,7 @@ JitCodeIndex JitCodeIndex::fork() {
   child.expected_ = expected_;
   child.next_serial_ = next_serial_;
   child.seen_until_ns_ = seen_until_ns_;
+  child.complete_since_ns_ = complete_since_ns_;
   child.losses_ = losses_;
   return child;
 }

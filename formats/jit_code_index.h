@@ -11,6 +11,9 @@
 // Where nothing lived, the earliest later generation counts: runtimes that are asked to write their
 // names at some time in their life stamp all their code with that time.
 //
+// Where there are too many, old ones are forgotten (jit_forgetting.h): an address then has no name
+// at times for which that may have been lost, never another's.
+//
 // Times are nanoseconds of the samples' clock; addresses those of the process. Not thread-safe: the
 // io thread's. A fork's child starts with all that its parent has and shares the memory of it.
 
@@ -32,6 +35,7 @@ namespace profd {
 
 class JitGenerations;
 struct JitGeneration;
+struct JitLayerRow;
 
 struct JitCode {
   std::uint64_t address = 0;
@@ -46,7 +50,7 @@ struct JitCode {
 };
 
 enum class JitCodeLoss : std::uint8_t {
-  kForgotten,    // the oldest, those first that were not asked for lately, to make room
+  kForgotten,    // to make room: what ended long ago, then the oldest that nobody asked for lately
   kUnknownMove,  // a MOVE of what isn't there
   kCount,
 };
@@ -97,16 +101,12 @@ class JitCodeIndex {
   [[nodiscard]] const std::array<std::uint64_t, kJitCodeLosses>& losses() const { return losses_; }
 
  private:
-  struct Found {
-    const JitGeneration* generation = nullptr;
-    const JitGenerations* layer = nullptr;
-  };
   using Expected = std::map<std::pair<std::uint16_t, std::uint64_t>, JitFileRange>;
 
-  [[nodiscard]] Found youngest(std::uint64_t address, std::uint64_t time_ns) const;
-  [[nodiscard]] Found earliest_after(std::uint64_t address, std::uint64_t time_ns) const;
+  [[nodiscard]] JitLayerRow youngest(std::uint64_t address, std::uint64_t time_ns) const;
+  [[nodiscard]] JitLayerRow earliest_after(std::uint64_t address, std::uint64_t time_ns) const;
   [[nodiscard]] bool is_told_again(const JitGeneration& made, std::string_view name) const;
-  [[nodiscard]] std::vector<Found> by_age() const;
+  [[nodiscard]] std::vector<JitLayerRow> by_age() const;
   void append(const JitGeneration& generation, std::string_view name);
   void make_room(std::size_t name_bytes);
 
@@ -116,6 +116,7 @@ class JitCodeIndex {
   Expected expected_;  // debug info, by source and address
   std::uint64_t next_serial_ = 1;
   std::uint64_t seen_until_ns_ = 0;
+  std::uint64_t complete_since_ns_ = 0;  // what ended before may be forgotten
   std::uint64_t merged_ = 0;
   std::array<std::uint64_t, kJitCodeLosses> losses_{};
 };

@@ -117,4 +117,10 @@ class JitGenerations {
   std::uint64_t highest_ = 0;
 };
 
+// A row, and where its name is.
+struct JitLayerRow {
+  const JitGeneration* generation = nullptr;
+  const JitGenerations* layer = nullptr;
+};
+
 }  // namespace profd

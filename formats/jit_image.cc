@@ -28,6 +28,10 @@ constexpr std::uint64_t kMaxLineGap = std::uint64_t{16} << 20;
 // Beyond that, code is moved together: ELF counts sections to 65,279.
 constexpr std::size_t kMaxSections = 4096;
 
+// Go's pprof takes the byte before the next symbol for the end of a function and disassembles up to
+// before that: where there is room, a function has a byte more, lest its `ret` be cut off.
+constexpr std::uint64_t kEndBytes = 1;
+
 constexpr std::size_t kBuildIdBytes = 20;
 
 std::uint64_t page_of(std::uint64_t address) { return address / kPage * kPage; }
@@ -59,7 +63,7 @@ class Placer {
     const auto other = std::ranges::lower_bound(occupied_, range.limit, {}, &AddressRange::start);
     if (other != occupied_.begin() && std::prev(other)->limit > range.start) return false;
     const auto sampled = std::ranges::lower_bound(unnamed_, range.start);
-    return sampled == unnamed_.end() || *sampled >= range.limit;
+    return sampled == unnamed_.end() || *sampled >= range.limit + kEndBytes;
   }
 
   std::span<const AddressRange> occupied_;
@@ -144,19 +148,30 @@ class MappingLines {
   std::vector<ImagePlacement> lines_;
 };
 
+// How many bytes the function at that place of the order is given.
+std::uint64_t bytes_given(const JitImage& image, const JitImageLayout& layout,
+                          const std::vector<std::size_t>& order, std::size_t place) {
+  const std::uint64_t bytes = image.functions[order[place]].bytes;
+  if (place + 1 == order.size()) return bytes + kEndBytes;
+  const std::uint64_t room = layout.addresses[order[place + 1]] - layout.addresses[order[place]];
+  return std::min(bytes + kEndBytes, room);
+}
+
 // The code of a section; from `start` on, which may lie before its first function.
 ElfCodeSection section_of(const JitImage& image, const JitImageLayout& layout,
-                          std::span<const std::size_t> functions, std::uint64_t start) {
-  const std::size_t last = functions.back();
+                          const std::vector<std::size_t>& order, const Cluster& cluster,
+                          std::uint64_t start) {
+  const std::size_t last = order[cluster.last - 1];
   ElfCodeSection section;
   section.address = start;
-  section.bytes = layout.addresses[last] + image.functions[last].bytes - start;
+  section.bytes =
+      layout.addresses[last] + bytes_given(image, layout, order, cluster.last - 1) - start;
   section.file_offset = kElfTextOffset;
   if (image.functions[last].code.empty()) return section;
   section.code.reserve(section.bytes);
-  for (const std::size_t i : functions) {
-    section.code.resize(layout.addresses[i] - start, '\0');
-    section.code.append(image.functions[i].code);
+  for (std::size_t place = cluster.first; place < cluster.last; ++place) {
+    section.code.resize(layout.addresses[order[place]] - start, '\0');
+    section.code.append(image.functions[order[place]].code);
   }
   section.code.resize(section.bytes, '\0');
   return section;
@@ -193,12 +208,13 @@ DwarfSections lines_of(const JitImage& image, const JitImageLayout& layout,
 void add_symbols(ElfImageWriter& writer, const JitImage& image, const JitImageLayout& layout,
                  const std::vector<std::size_t>& order, const std::vector<Cluster>& clusters) {
   for (std::size_t section = 0; section < clusters.size(); ++section) {
-    for (std::size_t i = clusters[section].first; i < clusters[section].last; ++i) {
-      const JitImageFunction& function = image.functions[order[i]];
-      const std::uint64_t address = layout.addresses[order[i]];
-      const std::uint64_t next = i + 1 < clusters[section].last ? layout.addresses[order[i + 1]]
-                                                                : address + function.bytes;
-      writer.add_function({address, function.bytes, function.name}, next, section);
+    const Cluster& cluster = clusters[section];
+    for (std::size_t place = cluster.first; place < cluster.last; ++place) {
+      const std::uint64_t address = layout.addresses[order[place]];
+      const std::uint64_t bytes = bytes_given(image, layout, order, place);
+      const bool is_last = place + 1 == cluster.last;
+      const std::uint64_t next = is_last ? address + bytes : layout.addresses[order[place + 1]];
+      writer.add_function({address, bytes, image.functions[order[place]].name}, next, section);
     }
   }
   writer.add_end();
@@ -241,10 +257,9 @@ EncodedJitImage encode_jit_image(const JitImage& image, const JitImageLayout& la
   const std::vector<Cluster> clusters = clusters_of(image.functions, layout.addresses, order);
   std::vector<ElfCodeSection> code;
   for (const Cluster& cluster : clusters) {
-    const std::span own = std::span(order).subspan(cluster.first, cluster.last - cluster.first);
     const std::uint64_t start =
-        code.empty() ? layout.placements.front().start : layout.addresses[own.front()];
-    code.push_back(section_of(image, layout, own, start));
+        code.empty() ? layout.placements.front().start : layout.addresses[order[cluster.first]];
+    code.push_back(section_of(image, layout, order, cluster, start));
   }
   DwarfSections lines = lines_of(image, layout, order);
   EncodedJitImage encoded;
