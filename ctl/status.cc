@@ -46,6 +46,17 @@ void print_unwinding(const StatusInfo::Unwinding& unwinding, std::ostream& out) 
   }
 }
 
+void print_jit(const StatusInfo::Jit& jit, std::ostream& out) {
+  if (jit.processes == 0 && jit.refused.empty()) return;
+  out << "jit        " << jit.processes << " processes tell of " << jit.functions
+      << " functions, which take " << bytes_text(jit.bytes) << "; " << jit.files
+      << " files held, " << bytes_text(jit.bytes_read) << " read";
+  if (jit.forgotten != 0) out << "; " << jit.forgotten << " forgotten";
+  out << "\n";
+  if (!jit.refused.empty()) out << "not read   files: " << counts_text(jit.refused) << "\n";
+  if (!jit.damaged.empty()) out << "damaged    records: " << counts_text(jit.damaged) << "\n";
+}
+
 void print_history(const StatusInfo::Continuous& history, std::ostream& out) {
   if (history.enabled) {
     out << "history    on: " << history.frequency_hz << " Hz, windows of "
@@ -92,6 +103,7 @@ void print_status(const StatusInfo& status, std::ostream& out) {
   print_history(status.continuous, out);
   print_ledger(status, out);
   print_unwinding(status.unwinding, out);
+  print_jit(status.jit, out);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace profd {
 
@@ -21,6 +22,13 @@ struct ContinuousConfig {
   friend bool operator==(const ContinuousConfig&, const ContinuousConfig&) = default;
 };
 
+// Where runtimes leave the files that name their code.
+struct JitConfig {
+  std::vector<std::string> directories;  // beside the host's /tmp
+
+  friend bool operator==(const JitConfig&, const JitConfig&) = default;
+};
+
 struct Config {
   std::string socket = "/run/profd/profd.sock";
   std::string state_dir = "/var/lib/profd";
@@ -29,6 +37,7 @@ struct Config {
   std::uint64_t session_max_bytes = std::uint64_t{1} << 30;  // of samples held for one session
   std::size_t unwind_max_bytes = std::size_t{40} << 20;      // of unwind tables in the kernel
   ContinuousConfig continuous;
+  JitConfig jit;
 
   friend bool operator==(const Config&, const Config&) = default;
 };

@@ -55,6 +55,20 @@ Result<void> read_path(const toml::node& node, std::string& value) {
   return {};
 }
 
+Result<void> read_paths(const toml::node& node, std::vector<std::string>& value) {
+  constexpr std::size_t kMaxPaths = 60;
+  const toml::array* const list = node.as_array();
+  if (list == nullptr || list->size() > kMaxPaths) {
+    return wrong("must be a list of at most " + std::to_string(kMaxPaths) + " paths");
+  }
+  std::vector<std::string> paths;
+  for (const toml::node& entry : *list) {
+    if (auto read = read_path(entry, paths.emplace_back()); !read) return read;
+  }
+  value = std::move(paths);
+  return {};
+}
+
 Result<void> read_log_level(const toml::node& node, std::string& value) {
   std::string text;
   if (auto read = read_text(node, text); !read) return wrong("must be " + one_of(kLogLevels));
@@ -127,6 +141,15 @@ std::string quoted(const std::string& text) {
   return out.str();
 }
 
+std::string list_text(const std::vector<std::string>& texts) {
+  std::string list = "[";
+  for (const std::string& text : texts) {
+    if (list.size() > 1) list += ", ";
+    list += quoted(text);
+  }
+  return list + "]";
+}
+
 std::string size_text(std::uint64_t bytes) { return quoted(exact_bytes_text(bytes)); }
 std::string time_text(seconds time) { return quoted(exact_duration_text(time)); }
 
@@ -177,6 +200,9 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
        return read_bytes(node, kMiB, kEiB, to.continuous.max_bytes);
      },
      [](const Config& from) { return size_text(from.continuous.max_bytes); }},
+    {"jit.directories", kNeedsRestart,
+     [](const toml::node& node, Config& to) { return read_paths(node, to.jit.directories); },
+     [](const Config& from) { return list_text(from.jit.directories); }},
 });
 
 }  // namespace

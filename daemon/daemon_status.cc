@@ -51,6 +51,23 @@ StatusInfo::Unwinding describe_unwinding(const UnwindStats& stats, const UnwindT
   return unwinding;
 }
 
+StatusInfo::Jit describe_jit(const JitStats& stats) {
+  StatusInfo::Jit jit{.processes = stats.processes,
+                      .files = stats.files,
+                      .functions = stats.functions,
+                      .bytes = stats.bytes,
+                      .bytes_read = stats.bytes_read,
+                      .events = stats.events,
+                      .forgotten = stats.forgotten,
+                      .refused = {},
+                      .damaged = {stats.damaged.begin(), stats.damaged.end()}};
+  for (std::size_t reason = 0; reason < kJitRefusalCount; ++reason) {
+    if (stats.refused[reason] == 0) continue;
+    jit.refused.emplace(name_of(static_cast<JitRefusal>(reason)), stats.refused[reason]);
+  }
+  return jit;
+}
+
 }  // namespace
 
 StatusInfo describe_daemon(const DaemonFacts& facts, const UnwindTally& tally, bool show_objects) {
@@ -80,8 +97,9 @@ StatusInfo describe_daemon(const DaemonFacts& facts, const UnwindTally& tally, b
                     .cpu_gaps = {.count = ledger.cpu_gaps,
                                  .seconds = static_cast<double>(ledger.cpu_gap_ns) * 1e-9},
                     .unwinding = describe_unwinding(facts.unwinding, tally, show_objects),
+                    .jit = describe_jit(facts.jit),
                     .continuous = facts.continuous};
-  status.unwinding.parser_restarts += facts.worker_parser_restarts;
+  status.unwinding.parser_restarts += facts.worker_parser_restarts + facts.jit.parser_restarts;
   for (std::size_t reason = 0; reason < kLossCount; ++reason) {
     if (ledger.lost[reason] == 0) continue;
     status.ledger.lost.emplace(loss_name(static_cast<Loss>(reason)), ledger.lost[reason]);

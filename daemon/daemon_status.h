@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "collectors/jit/jit_stats.h"
 #include "collectors/sampling/sampler.h"
 #include "collectors/sampling/unwind_stats.h"
 #include "daemon/unwind_tally.h"
@@ -20,6 +21,7 @@ struct DaemonFacts {
   std::uint64_t worker_parser_restarts = 0;
   SamplerLedger ledger;
   UnwindStats unwinding;
+  JitStats jit{};
   StatusInfo::Continuous continuous;
 };
 

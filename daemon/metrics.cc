@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "collectors/jit/jit_stats.h"
 #include "collectors/sampling/loss.h"
 #include "collectors/sampling/unwind_stats.h"
 #include "daemon/stack_end.h"
@@ -19,6 +20,9 @@ void add_all_reasons(StatusInfo& status) {
   for (std::size_t i = 0; i < kTableRefusalCount; ++i) {
     const auto reason = static_cast<TableRefusal>(i);
     status.unwinding.tables.refused.try_emplace(std::string(name_of(reason)), 0);
+  }
+  for (std::size_t i = 0; i < kJitRefusalCount; ++i) {
+    status.jit.refused.try_emplace(std::string(name_of(static_cast<JitRefusal>(i))), 0);
   }
   for (std::size_t i = 0; i < kWindowFailureCount; ++i) {
     const auto reason = static_cast<WindowFailure>(i);
@@ -112,6 +116,21 @@ void add_unwinding(MetricsText& out, const StatusInfo::Unwinding& unwinding) {
               tables.refused);
 }
 
+void add_jit(MetricsText& out, const StatusInfo::Jit& jit) {
+  out.gauge("profd_jit_processes", "Processes whose runtime tells of its code.", jit.processes);
+  out.gauge("profd_jit_files", "Files of runtimes that are held.", jit.files);
+  out.gauge("profd_jit_functions", "Functions made at run time that are known.", jit.functions);
+  out.gauge("profd_jit_bytes", "Memory for them.", jit.bytes);
+  out.counter("profd_jit_read_bytes_total", "What was read of runtimes' files.", jit.bytes_read);
+  out.counter("profd_jit_events_total", "Records and lines that told something.", jit.events);
+  out.counter("profd_jit_forgotten_total", "Functions that were forgotten for want of memory.",
+              jit.forgotten);
+  out.counter("profd_jit_files_refused_total", "Files of runtimes that are not read.", "reason",
+              jit.refused);
+  out.counter("profd_jit_damaged_total", "Records and lines that make no sense.", "reason",
+              jit.damaged);
+}
+
 // 0, as Prometheus has it, for a time that has not come.
 double timestamp_of(const std::string& rfc3339) {
   const auto time = parse_time_text(rfc3339, WallTime{});
@@ -147,6 +166,7 @@ std::string metrics_of(StatusInfo status) {
   add_service(out, status);
   add_samples(out, status);
   add_unwinding(out, status.unwinding);
+  add_jit(out, status.jit);
   add_history(out, status.continuous);
   return out.text();
 }

@@ -66,6 +66,18 @@ json::object unwinding_json(const StatusInfo::Unwinding& unwinding) {
           {"parser_restarts", unwinding.parser_restarts}};
 }
 
+json::object jit_json(const StatusInfo::Jit& jit) {
+  return {{"processes", jit.processes},
+          {"files", jit.files},
+          {"functions", jit.functions},
+          {"bytes", jit.bytes},
+          {"bytes_read", jit.bytes_read},
+          {"events", jit.events},
+          {"forgotten", jit.forgotten},
+          {"refused", counts_json(jit.refused)},
+          {"damaged", counts_json(jit.damaged)}};
+}
+
 json::object continuous_json(const StatusInfo::Continuous& continuous) {
   return {{"enabled", continuous.enabled},
           {"frequency", continuous.frequency_hz},
@@ -85,6 +97,20 @@ json::object continuous_json(const StatusInfo::Continuous& continuous) {
 
 std::int64_t StatusInfo::Ledger::difference() const {
   return static_cast<std::int64_t>(taken - sent - idle - filtered - sum_of(lost));
+}
+
+Result<void> read_json(const json::value& value, StatusInfo::Jit& out) {
+  return JsonFields(value)
+      .required("processes", out.processes)
+      .required("files", out.files)
+      .required("functions", out.functions)
+      .required("bytes", out.bytes)
+      .required("bytes_read", out.bytes_read)
+      .required("events", out.events)
+      .required("forgotten", out.forgotten)
+      .required("refused", out.refused)
+      .required("damaged", out.damaged)
+      .finish();
 }
 
 Result<void> read_json(const json::value& value, StatusInfo::Ledger& out) {
@@ -196,6 +222,7 @@ Result<void> read_json(const json::value& value, StatusInfo& out) {
       .optional("connections", out.connections)
       .optional("cpu_gaps", out.cpu_gaps)
       .optional("unwinding", out.unwinding)
+      .optional("jit", out.jit)
       .optional("continuous", out.continuous)
       .finish();
 }
@@ -218,6 +245,7 @@ std::string to_json(const StatusInfo& status) {
       {"connections", connections_json(status.connections)},
       {"cpu_gaps", {{"count", status.cpu_gaps.count}, {"seconds", status.cpu_gaps.seconds}}},
       {"unwinding", unwinding_json(status.unwinding)},
+      {"jit", jit_json(status.jit)},
       {"continuous", continuous_json(status.continuous)}});
 }
 

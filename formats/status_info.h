@@ -64,6 +64,20 @@ struct StatusInfo {
     friend bool operator==(const Unwinding&, const Unwinding&) = default;
   };
 
+  // The files of JIT runtimes, and what is known by them.
+  struct Jit {
+    std::uint64_t processes = 0;   // with such a file
+    std::uint64_t files = 0;       // held
+    std::uint64_t functions = 0;   // known now
+    std::uint64_t bytes = 0;       // of memory for them
+    std::uint64_t bytes_read = 0;  // of files
+    std::uint64_t events = 0;      // records and lines that told something
+    std::uint64_t forgotten = 0;   // functions, for want of memory
+    CountsByReason refused;        // files
+    CountsByReason damaged;        // records and lines
+    friend bool operator==(const Jit&, const Jit&) = default;
+  };
+
   // The child processes that parse files. Their CPU time includes that of those that have gone.
   struct Parsers {
     std::uint64_t processes = 0;
@@ -121,6 +135,7 @@ struct StatusInfo {
   Connections connections;
   CpuGaps cpu_gaps;
   Unwinding unwinding;
+  Jit jit;
   Continuous continuous;
 
   friend bool operator==(const StatusInfo&, const StatusInfo&) = default;

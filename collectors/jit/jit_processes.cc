@@ -268,7 +268,7 @@ void JitProcesses::State::on(const JitFileGrew& grew) {
   });
   if (foreign != 0) {
     refuse(JitRefusal::kForeignPid);
-    stats_.damaged["foreign-pid"] += foreign;
+    stats_.damaged["foreign_pid"] += foreign;
   }
   weigh(teller);
   if (had_header || !teller.state().header_read) return;
@@ -284,16 +284,17 @@ void JitProcesses::State::count_damage(const JitFileGrew& grew) {
     stats_.events += dump->read.events.size();
     for (std::size_t i = 0; i < kJitDumpDamages; ++i) {
       const std::uint64_t count = dump->read.damage[i];
-      if (count != 0) {
-        stats_.damaged[std::string(name_of(static_cast<JitDumpDamage>(i)))] += count;
-      }
+      if (count == 0) continue;
+      std::string reason(name_of(static_cast<JitDumpDamage>(i)));
+      std::ranges::replace(reason, '-', '_');
+      stats_.damaged[reason] += count;
     }
     return;
   }
   const PerfMapLines& read = std::get<PerfMapChunk>(grew.chunk).read;
   stats_.events += read.lines.size();
-  if (read.bad_lines != 0) stats_.damaged["bad-line"] += read.bad_lines;
-  if (read.long_lines != 0) stats_.damaged["long-line"] += read.long_lines;
+  if (read.bad_lines != 0) stats_.damaged["bad_line"] += read.bad_lines;
+  if (read.long_lines != 0) stats_.damaged["long_line"] += read.long_lines;
 }
 
 // A file that tells more than fits is not read on; what it told stays.

@@ -40,6 +40,15 @@ StatusInfo a_status() {
                                  .refused = {{"malformed", 12}}},
                       .late = {.waiting = 13, .done = 14, .given_up = 15},
                       .parser_restarts = 16};
+  status.jit = {.processes = 25,
+                .files = 26,
+                .functions = 27,
+                .bytes = 28,
+                .bytes_read = 29,
+                .events = 30,
+                .forgotten = 31,
+                .refused = {{"link", 32}},
+                .damaged = {{"bad_name", 33}}};
   status.continuous = {.enabled = true,
                        .frequency_hz = 19,
                        .window_seconds = 60,

@@ -238,11 +238,11 @@ std::string load_with(pid_t pid, std::uint64_t code_bytes, std::string_view name
 
 std::vector<Damage> damages() {
   return {
-      {"CodeBeyondItsRecord", "bad-code-size",
+      {"CodeBeyondItsRecord", "bad_code_size",
        [](pid_t pid) { return load_with(pid, 1 << 20, "liar"); }},
-      {"ARecordSmallerThanItsKind", "short-record", [](pid_t) { return raw_record(0, 20, 4); }},
-      {"AnUnknownRecord", "unknown-record", [](pid_t) { return raw_record(77, 32, 16); }},
-      {"ARangeThatWraps", "bad-address",
+      {"ARecordSmallerThanItsKind", "short_record", [](pid_t) { return raw_record(0, 20, 4); }},
+      {"AnUnknownRecord", "unknown_record", [](pid_t) { return raw_record(77, 32, 16); }},
+      {"ARangeThatWraps", "bad_address",
        [](pid_t pid) {
          JitDumpWriter writer;
          writer.load({.timestamp = 1,
