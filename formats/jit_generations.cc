@@ -19,7 +19,7 @@ constexpr unsigned shift_of(unsigned level) { return 8 + 2 * level; }
 
 unsigned level_of(std::uint64_t bytes) {
   unsigned level = 0;
-  while (shift_of(level) < 64 && bytes > std::uint64_t{1} << shift_of(level)) ++level;
+  while (shift_of(level) < 64 && bytes > std::uint64_t{1} << (shift_of(level) - 1)) ++level;
   return level;
 }
 
@@ -45,9 +45,7 @@ std::uint64_t JitGenerations::random_seed() {
 }
 
 void JitGenerations::add(JitGeneration generation, std::string_view name) {
-  generation.name_offset = static_cast<std::uint32_t>(names_.size());
-  generation.name_bytes = static_cast<std::uint16_t>(name.size()) & kMaxNameBytes;
-  names_.append(name);
+  set_name(generation, name);
   const auto row = static_cast<std::uint32_t>(rows_.size());
   rows_.push_back(generation);
   functions_ += generation.is_function ? 1 : 0;
@@ -60,6 +58,17 @@ void JitGenerations::add(JitGeneration generation, std::string_view name) {
   const std::uint64_t last_cell = cell_number(level, last);
   list(key_of(level, first_cell), row);
   if (last_cell != first_cell) list(key_of(level, last_cell), row);
+}
+
+void JitGenerations::set_name(JitGeneration& generation, std::string_view name) {
+  name = name.substr(0, kMaxNameBytes);
+  if (names_.empty() || names_.back().size() + name.size() > kNamesBytes)
+    names_.emplace_back().reserve(kNamesBytes);
+  const std::size_t offset = (names_.size() - 1) * kNamesBytes + names_.back().size();
+  generation.name_offset = static_cast<std::uint32_t>(offset);
+  generation.name_bytes = static_cast<std::uint16_t>(name.size()) & kMaxNameBytes;
+  names_.back().append(name);
+  name_bytes_ += name.size();
 }
 
 // A place for one more at the end of the cell's piece.
@@ -163,7 +172,7 @@ bool JitGenerations::may_overlap(std::uint64_t address, std::uint64_t bytes) con
 
 std::size_t JitGenerations::memory_bytes() const {
   using Slot = decltype(cells_)::value_type;
-  return rows_.capacity() * sizeof(JitGeneration) + names_.capacity() +
+  return rows_.size() * sizeof(JitGeneration) + names_.size() * kNamesBytes +
          ids_.capacity() * sizeof(std::uint32_t) + cells_.bucket_count() * (sizeof(Slot) + 1);
 }
 

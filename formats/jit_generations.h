@@ -1,18 +1,18 @@
 // The generations of JIT code that one layer of a JitCodeIndex holds, found by address and time.
 //
 // The address space is cut into cells on levels: on level n a cell has 256 * 4^n bytes. A
-// generation is listed on the lowest level whose cells are as large as it is, so in one cell or
-// two, whatever its size. A look-up goes through one cell a level that is in use, and in it from
+// generation is listed on the lowest level whose cells are twice as large as it is, so in one cell
+// or two, whatever its size. A look-up goes through one cell a level that is in use, and in it from
 // the time asked for backwards: there are few other functions in a cell, so few steps.
 //
-// About 100 bytes each, and the name.
+// About 100 bytes each, and the name. Nothing is copied as it grows.
 
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
@@ -73,15 +73,17 @@ class JitGenerations {
   [[nodiscard]] bool may_overlap(std::uint64_t address, std::uint64_t bytes) const;
 
   [[nodiscard]] std::string_view name_of(const JitGeneration& generation) const {
-    return std::string_view(names_).substr(generation.name_offset, generation.name_bytes);
+    return std::string_view(names_[generation.name_offset / kNamesBytes])
+        .substr(generation.name_offset % kNamesBytes, generation.name_bytes);
   }
-  [[nodiscard]] const std::vector<JitGeneration>& rows() const { return rows_; }
+  [[nodiscard]] const std::deque<JitGeneration>& rows() const { return rows_; }
   [[nodiscard]] std::size_t functions() const { return functions_; }
-  [[nodiscard]] std::size_t name_bytes() const { return names_.size(); }
+  [[nodiscard]] std::size_t name_bytes() const { return name_bytes_; }
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
   static constexpr unsigned kLevels = 29;
+  static constexpr std::size_t kNamesBytes = 65536;
 
   // A piece of ids_: rows of this cell, the oldest first.
   struct Cell {
@@ -100,6 +102,7 @@ class JitGenerations {
   };
 
   [[nodiscard]] std::span<const std::uint32_t> cell_at(unsigned level, std::uint64_t address) const;
+  void set_name(JitGeneration& generation, std::string_view name);
   void list(std::uint64_t key, std::uint32_t row);
   std::uint32_t* make_room(Cell& cell);
   [[nodiscard]] std::size_t first_after(std::span<const std::uint32_t> ids,
@@ -107,12 +110,13 @@ class JitGenerations {
 
   static std::uint64_t random_seed();
 
-  std::vector<JitGeneration> rows_;
-  std::string names_;
+  std::deque<JitGeneration> rows_;
+  std::vector<std::string> names_;  // of kNamesBytes each
   boost::unordered_flat_map<std::uint64_t, Cell, CellHash> cells_{0, CellHash{random_seed()}};
   std::vector<std::uint32_t> ids_;
   std::array<std::size_t, kLevels> on_level_{};
   std::size_t functions_ = 0;
+  std::size_t name_bytes_ = 0;
   std::uint64_t lowest_ = ~std::uint64_t{0};
   std::uint64_t highest_ = 0;
 };
