@@ -111,9 +111,12 @@ struct SledRange {
 std::optional<SledRange> range_of(std::uint64_t a, std::uint64_t b, std::uint64_t field,
                                   std::uint64_t map, std::uint64_t sleds) {
   const auto number_of = [&](std::uint64_t address) { return (address - map) / kSledBytes; };
-  if (a >= map && b >= a && number_of(b) <= sleds) return {{number_of(a), (b - a) / kSledBytes}};
+  const auto is_sled = [&](std::uint64_t address) {
+    return address >= map && (address - map) % kSledBytes == 0 && number_of(address) <= sleds;
+  };
+  if (is_sled(a) && is_sled(b) && b >= a) return {{number_of(a), number_of(b) - number_of(a)}};
   const std::uint64_t first = field + a;
-  if (first < map || number_of(first) > sleds || b > sleds - number_of(first)) return std::nullopt;
+  if (!is_sled(first) || b > sleds - number_of(first)) return std::nullopt;
   return {{number_of(first), b}};
 }
 
