@@ -69,6 +69,7 @@ struct Words {
   bool all = false;
   bool no_children = false;
   std::string event;
+  std::string functions;
   std::string frequency;
   std::string period;
   std::string duration;
@@ -120,6 +121,9 @@ void add_sampling(CLI::App& verb, Words& words) {
   verb.add_option("-e,--event", words.event,
                   "perf's name of the event, for example page-faults [cpu]")
       ->type_name("EVENT");
+  verb.add_option("--functions", words.functions,
+                  "Which to record of --event xray, by a regular expression [all]")
+      ->type_name("REGEX");
   verb.add_option("-F,--freq", words.frequency,
                   "Samples a second on each CPU [99]; for what is no time rather --period")
       ->type_name("HZ");
@@ -267,6 +271,7 @@ Result<void> read_target(const Words& words, TargetRequest& out) {
 // An option that was given at all counts, so that an empty value is an error and not the default.
 Result<void> read_sampling(const CLI::App& verb, const Words& words, StartRequest& out) {
   if (verb.count("--event") != 0) out.event = words.event;
+  out.functions = words.functions;
   if (verb.count("--freq") != 0) {
     const auto frequency_hz = parse_frequency(words.frequency);
     if (!frequency_hz) return frequency_hz.error();

@@ -72,6 +72,9 @@ asio::awaitable<Reply> start_session(Exchange& exchange) {
   if (!request) co_return reply_error(request.error());
   const auto session = exchange.service.start(exchange.caller, *request);
   if (!session) co_return reply_error(session.error());
+  auto operation = exchange.service.under_way(*session);
+  const auto begun = co_await std::move(operation);
+  if (!begun) co_return reply_error(begun.error());
   co_return reply_json(started_json(*session), http::status::created);
 }
 

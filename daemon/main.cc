@@ -40,6 +40,7 @@
 #include "daemon/sessions.h"
 #include "daemon/socket_activation.h"
 #include "daemon/window_store.h"
+#include "daemon/xray_apps.h"
 
 namespace profd {
 namespace {
@@ -47,6 +48,9 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr int kExitHostLacksFeature = 6;
+
+// Beside the control socket, where libprofd_xray looks for it.
+constexpr const char* kXrayAppSocketName = "app.sock";
 
 struct Options {
   std::string config_file;
@@ -266,6 +270,10 @@ Result<void> serve(ConfigInForce& in_force, ServiceManager& manager, UniqueFd so
   Sessions sessions(io, *source, aggregator, std::move(*store), std::move(*parser));
   sessions.keep_windows(std::move(*windows), [] { return Parser::start(); });
   sessions.configure(in_force);
+  auto apps = XrayApps::open(
+      io, std::filesystem::path(config.socket).parent_path() / kXrayAppSocketName);
+  if (!apps) return apps.error();
+  sessions.record_calls_of(std::move(*apps));
   auto server = open_server(io, std::move(socket), config.socket, sessions);
   if (!server) return server.error();
   LifeSigns life_signs(io, manager, vitals_of(sessions));

@@ -23,12 +23,14 @@ std::uint64_t rounded_quotient(std::uint64_t dividend, std::uint64_t divisor) {
 }
 
 // COMM.PID.prof, with a number where an exec or a reused pid made a second of that name.
-std::string unique_profile_path(const ProfileSummary& summary, std::set<std::string>& taken) {
+std::string unique_profile_path(const ProfileSummary& summary, const std::string& kind,
+                                std::set<std::string>& taken) {
   const std::string stem =
       safe_file_name(summary.comm, kCommBytes) + "." + std::to_string(summary.pid);
-  std::string path = stem + ".prof";
+  const std::string end = (kind.empty() ? "" : "." + kind) + ".prof";
+  std::string path = stem + end;
   for (int number = 2; !taken.insert(path).second; ++number) {
-    path = stem + "." + std::to_string(number) + ".prof";
+    path = stem + "." + std::to_string(number) + end;
   }
   return path;
 }
@@ -84,8 +86,9 @@ std::uint64_t period_of(const SessionSnapshot& snapshot) {
 }
 
 Result<ProfileSummary> write_profile(const Profile& profile, ProfileSummary summary,
-                                     std::set<std::string>& taken, ResultWriter& result) {
-  summary.path = unique_profile_path(summary, taken);
+                                     std::set<std::string>& taken, ResultWriter& result,
+                                     const std::string& kind) {
+  summary.path = unique_profile_path(summary, kind, taken);
   if (Result<void> added = result.add(summary.path, encode_gperftools(profile)); !added) {
     return added.error();
   }

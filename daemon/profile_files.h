@@ -21,11 +21,12 @@ namespace profd {
                                                     const SharedObjects& shared,
                                                     ResultWriter& result);
 
-// Adds one profile as COMM.PID.prof, with a number where `taken` has that name already. Samples and
-// path of what it returns are those of the file on the disk.
+// Adds one profile as COMM.PID.prof, or COMM.PID.KIND.prof, with a number where `taken` has that
+// name already. Samples and path of what it returns are those of the file on the disk.
 [[nodiscard]] Result<ProfileSummary> write_profile(const Profile& profile, ProfileSummary summary,
                                                    std::set<std::string>& taken,
-                                                   ResultWriter& result);
+                                                   ResultWriter& result,
+                                                   const std::string& kind = {});
 
 // The header's period: microseconds for time, else in the event's own unit; 1 at least. Where the
 // kernel chose the period of an event that is no time, the mean of its choices.

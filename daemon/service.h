@@ -44,6 +44,11 @@ class Service {
   virtual ~Service() = default;
 
   virtual Result<std::string> start(const Caller& caller, const StartRequest& request) = 0;
+  // Returns when what start() set out to do goes on, or can't: then there is no such session.
+  virtual boost::asio::awaitable<Result<void>> under_way(std::string /*id*/) {
+    co_return Result<void>();
+  }
+
   virtual Result<SessionInfo> session(const Caller& caller, const std::string& id) = 0;
   virtual std::vector<SessionInfo> sessions(const Caller& caller) = 0;
 

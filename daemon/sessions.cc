@@ -60,6 +60,7 @@ Result<std::string> Sessions::start(const Caller& caller, const StartRequest& re
   if (!caller.trusted) {
     if (Result<void> fits = check_start(limits_, held_by(caller.uid)); !fits) return fits.error();
   }
+  if (request.event == kXrayEvent) return start_xray(caller, request);
   const Result<EventSpec> event =
       make_event_spec(request.event, request.frequency_hz, request.period);
   if (!event) return event.error();
@@ -76,7 +77,22 @@ Result<std::string> Sessions::start(const Caller& caller, const StartRequest& re
   return session->id;
 }
 
+Result<std::string> Sessions::start_xray(const Caller& caller, const StartRequest& request) {
+  if (!xray_) return fail(ErrorCode::kUnavailable, "profd listens to no instrumented apps");
+  const std::string id = unused_id();
+  if (Result<void> started = xray_->start(caller, request, id); !started) return started.error();
+  return id;
+}
+
+boost::asio::awaitable<Result<void>> Sessions::under_way(std::string id) {
+  if (!xray_) co_return Result<void>();
+  co_return co_await xray_->under_way(std::move(id));
+}
+
 boost::asio::awaitable<Result<ResultInfo>> Sessions::stop(Caller caller, std::string id) {
+  const Result<bool> xray = is_xray(caller, id);
+  if (!xray) co_return xray.error();
+  if (*xray) co_return co_await xray_->stop(id);
   const Result<SessionPtr> session = find(caller, id);
   if (!session) {
     const Result<const StoredResult*> stored = find_stored(caller, id);
@@ -89,6 +105,9 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::stop(Caller caller, std::st
 }
 
 boost::asio::awaitable<Result<ResultInfo>> Sessions::dump(Caller caller, std::string id) {
+  const Result<bool> xray = is_xray(caller, id);
+  if (!xray) co_return xray.error();
+  if (*xray) co_return co_await xray_->dump(id);
   const Result<SessionPtr> session = find(caller, id);
   if (!session || !(*session)->running) {
     const Result<const StoredResult*> stored = find_stored(caller, id);
@@ -136,6 +155,7 @@ boost::asio::awaitable<bool> Sessions::shut_down() {
     if (session->running) end(*session);
   }
   drain_loop_.stop();
+  if (xray_ && !co_await xray_->shut_down()) all_stored = false;
   for (const auto& [id, session] : all) {
     const Result<ResultInfo> stored = co_await store(session);
     if (stored) continue;
@@ -151,7 +171,8 @@ boost::asio::awaitable<bool> Sessions::shut_down() {
 std::string Sessions::unused_id() const {
   for (;;) {
     std::string id = random_session_id();
-    if (!sessions_.contains(id) && store_.find(id) == nullptr) return id;
+    const bool is_xray = xray_ && xray_->find(id) != nullptr;
+    if (!is_xray && !sessions_.contains(id) && store_.find(id) == nullptr) return id;
   }
 }
 
@@ -206,6 +227,11 @@ void Sessions::keep_windows(WindowStore store, Continuous::StartParser start_par
                                         .start_parser = std::move(start_parser)},
                       std::move(store));
   show_history(continuous_->windows(), [this] { return continuous_->status(); });
+}
+
+void Sessions::record_calls_of(std::unique_ptr<XrayApps> apps) {
+  xray_ = std::make_unique<XraySessions>(
+      XraySessions::Parts{.io = io_, .store = store_, .worker = worker_}, std::move(apps));
 }
 
 void Sessions::end(Session& session) {
@@ -302,6 +328,7 @@ boost::asio::awaitable<void> Sessions::look_after() {
     if (shutting_down_) co_return;
     end_those_without_targets();
     end_those_without_client();
+    if (xray_) xray_->look_after();
     expire();
   }
 }

@@ -32,6 +32,7 @@
 #include "daemon/session.h"
 #include "daemon/store_worker.h"
 #include "daemon/window_history.h"
+#include "daemon/xray_sessions.h"
 
 namespace profd {
 
@@ -43,6 +44,7 @@ class Sessions final : public Service {
            ResultStore store, std::unique_ptr<Parser> parser, const SessionLimits& limits = {});
 
   Result<std::string> start(const Caller& caller, const StartRequest& request) override;
+  boost::asio::awaitable<Result<void>> under_way(std::string id) override;
   Result<SessionInfo> session(const Caller& caller, const std::string& id) override;
   std::vector<SessionInfo> sessions(const Caller& caller) override;
   boost::asio::awaitable<Result<ResultInfo>> stop(Caller caller, std::string id) override;
@@ -59,6 +61,9 @@ class Sessions final : public Service {
   // Answers of these windows from now on; `windows`, and what `status` looks at, must outlive
   // *this.
   void show_history(const WindowStore& windows, WindowHistory::Status status);
+
+  // From now on sessions of event "xray" record the calls of these apps.
+  void record_calls_of(std::unique_ptr<XrayApps> apps);
 
   // Requests for the history that are under way end soon, without an answer.
   void end_history_requests() {
@@ -88,6 +93,8 @@ class Sessions final : public Service {
  private:
   using SessionPtr = std::shared_ptr<Session>;
 
+  Result<std::string> start_xray(const Caller& caller, const StartRequest& request);
+  Result<bool> is_xray(const Caller& caller, const std::string& id) const;
   Result<SessionPtr> find(const Caller& caller, const std::string& id) const;
   Result<const StoredResult*> find_stored(const Caller& caller, const std::string& id) const;
   [[nodiscard]] std::vector<SessionInfo> visible_to(const Caller& caller) const;
@@ -123,6 +130,7 @@ class Sessions final : public Service {
   StoreWorker worker_;
   std::optional<WindowHistory> history_;
   std::optional<Continuous> continuous_;
+  std::unique_ptr<XraySessions> xray_;  // null: no app can come
   std::map<std::string, SessionPtr> sessions_;  // running, or ended and not yet stored
   boost::asio::steady_timer second_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();

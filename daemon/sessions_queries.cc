@@ -22,6 +22,12 @@ Error not_yours(const std::string& id) {
 }  // namespace
 
 Result<SessionInfo> Sessions::session(const Caller& caller, const std::string& id) {
+  const Result<bool> xray = is_xray(caller, id);
+  if (!xray) return xray.error();
+  if (*xray) {
+    xray_->renew_lease(id);
+    return info_of(*xray_->find(id));
+  }
   if (const Result<SessionPtr> session = find(caller, id)) {
     (*session)->renew_lease();
     return describe(**session);
@@ -37,6 +43,11 @@ std::vector<SessionInfo> Sessions::visible_to(const Caller& caller) const {
   std::vector<SessionInfo> infos;
   for (const auto& [id, session] : sessions_) {
     if (may_see(caller, session->owner.uid)) infos.push_back(describe(*session));
+  }
+  if (xray_) {
+    for (const XraySession* session : xray_->all()) {
+      if (may_see(caller, session->owner.uid)) infos.push_back(info_of(*session));
+    }
   }
   for (const StoredResult* stored : store_.all()) {
     if (!stored->is_dump && may_see(caller, stored->session.uid)) infos.push_back(stored->session);
@@ -78,6 +89,13 @@ StatusInfo Sessions::status(const Caller& caller) {
       aggregator_.unwind_tally(), caller.trusted);
 }
 
+Result<bool> Sessions::is_xray(const Caller& caller, const std::string& id) const {
+  const XraySession* const session = xray_ ? xray_->find(id) : nullptr;
+  if (session == nullptr) return false;
+  if (!may_see(caller, session->owner.uid)) return not_yours(id);
+  return true;
+}
+
 Result<Sessions::SessionPtr> Sessions::find(const Caller& caller, const std::string& id) const {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return not_found(id);
@@ -102,6 +120,11 @@ Holdings Sessions::held_by(uid_t uid) const {
   if (history_ && history_->is_busy_for(uid)) ++held.dumps;
   for (const StoredResult* stored : store_.all()) {
     if (!stored->is_dump && stored->session.uid == uid) ++held.sessions;
+  }
+  if (xray_) {
+    for (const XraySession* session : xray_->all()) {
+      if (session->owner.uid == uid) ++held.sessions;
+    }
   }
   for (const auto& [id, session] : sessions_) {
     if (session->owner.uid != uid) continue;

@@ -68,10 +68,13 @@ json::object counts_json(const CountsByReason& counts) {
 json::object summary_json(const SessionSummary& summary) {
   json::array profiles;
   for (const ProfileSummary& profile : summary.profiles) profiles.push_back(profile_json(profile));
-  return {{"session", summary.session},      {"started", summary.started},
-          {"seconds", summary.seconds},      {"event", summary.event},
-          {"period_us", summary.period_us},  {"period_unit", summary.period_unit},
-          {"profiles", std::move(profiles)}, {"ledger", ledger_json(summary.ledger)}};
+  json::object object = {
+      {"session", summary.session},      {"started", summary.started},
+      {"seconds", summary.seconds},      {"event", summary.event},
+      {"period_us", summary.period_us},  {"period_unit", summary.period_unit},
+      {"profiles", std::move(profiles)}, {"ledger", ledger_json(summary.ledger)}};
+  if (summary.xray) object["xray"] = counts_json(*summary.xray);
+  return object;
 }
 
 Result<void> read_json(const json::value& value, SessionLedger& out) {
@@ -110,6 +113,7 @@ Result<void> read_json(const json::value& value, SessionSummary& out) {
       .optional("period_unit", out.period_unit)
       .required("profiles", out.profiles)
       .required("ledger", out.ledger)
+      .optional("xray", out.xray)
       .finish();
 }
 

@@ -65,6 +65,8 @@ struct SessionSummary {
   std::string period_unit = "microseconds";
   std::vector<ProfileSummary> profiles;
   SessionLedger ledger;
+  // Of event "xray": what its records were, and what of them was not as it should be.
+  std::optional<CountsByReason> xray{};
 
   friend bool operator==(const SessionSummary&, const SessionSummary&) = default;
 };

@@ -16,6 +16,7 @@ namespace json = boost::json;
 constexpr std::size_t kMaxRequestDepth = 4;
 constexpr std::size_t kMaxCommBytes = 15;  // the kernel keeps no more of a name
 constexpr std::size_t kMaxEventBytes = 128;
+constexpr std::size_t kMaxFunctionsBytes = 1024;
 constexpr std::uint64_t kMaxTimeMs = 366ULL * 24 * 60 * 60 * 1000;
 // Each of a target's terms is looked at for every process that starts.
 constexpr std::size_t kMaxPids = 256;
@@ -120,6 +121,12 @@ Result<void> check_request(const StartRequest& request) {
   if (request.from_exec && request.target.pids.empty()) return invalid("from_exec needs pids");
   if (request.event.empty()) return invalid("the event's name is empty");
   if (request.event.size() > kMaxEventBytes) return invalid("the event's name is over 128 bytes");
+  if (!request.functions.empty() && request.event != "xray") {
+    return invalid("functions can be chosen for the event xray alone");
+  }
+  if (request.functions.size() > kMaxFunctionsBytes) {
+    return invalid("the functions' expression is over 1024 bytes");
+  }
   if (request.frequency_hz != 0 && request.period != 0) {
     return invalid("frequency and period exclude each other");
   }
@@ -186,6 +193,7 @@ Result<void> read_json(const json::value& value, StartRequest& out) {
       .optional("children", out.children)
       .optional("from_exec", out.from_exec)
       .optional("event", out.event)
+      .optional("functions", out.functions)
       .optional("frequency", frequency)
       .optional("period", period)
       .optional("duration_ms", out.duration_ms)
@@ -213,6 +221,7 @@ std::string to_json(const StartRequest& request) {
                       {"children", request.children},
                       {"from_exec", request.from_exec},
                       {"event", request.event}};
+  if (!request.functions.empty()) object["functions"] = request.functions;
   if (request.frequency_hz != 0) object["frequency"] = request.frequency_hz;
   if (request.period != 0) object["period"] = request.period;
   object["duration_ms"] = request.duration_ms;

@@ -39,6 +39,7 @@ struct StartRequest {
   bool children = true;
   bool from_exec = false;
   std::string event = "cpu";
+  std::string functions{};         // of event "xray": a regular expression; empty: all
   std::uint64_t frequency_hz = 0;  // 0: not given
   std::uint64_t period = 0;        // 0: not given
   std::uint64_t duration_ms = 0;   // 0: until stopped
