@@ -5,6 +5,9 @@
 #include <exception>
 #include <utility>
 
+#include "daemon/jit_naming.h"
+#include "daemon/jit_samples.h"
+
 namespace profd {
 namespace {
 
@@ -31,30 +34,14 @@ void join_owner(ProcessSamples& process, const SampleView& sample, bool is_first
   }
 }
 
-bool add_sample(SessionSamples& session, const SampleView& sample, std::uint64_t hash) {
-  ProcessSamples* process = find_or_add_process(session, sample.process);
-  if (process == nullptr) return false;
-  const std::uint64_t before = process->stacks.bytes();
-  const std::uint64_t room = session.limit_bytes - std::min(session.bytes, session.limit_bytes);
-  const bool is_first = process->stacks.stacks().empty();
-  if (process->stacks.add(sample, hash, room) == StackTable::Added::kNoRoom) return false;
-  join_owner(*process, sample, is_first);
-  session.bytes += process->stacks.bytes() - before;
-  return true;
-}
-
-void count_sample(SessionSamples& session, const SampleView& sample, std::uint64_t hash) noexcept {
-  bool added = false;
-  try {
-    added = add_sample(session, sample, hash);
-  } catch (const std::exception&) {  // no memory for another process
-  }
-  if (!added) {
-    ++session.refused;
-    return;
-  }
-  ++session.samples;
-  session.period_sum += sample.period;
+// Of a mapping whose record is yet to come nobody knows.
+bool may_have_made_code(const SampleView& sample, const ProcessTable& processes) {
+  if (sample.mapping_ids.empty()) return false;
+  const ProcessImage* image = processes.find(sample.process);
+  return image == nullptr || std::ranges::any_of(sample.mapping_ids, [image](std::uint64_t id) {
+           const auto mapping = image->mappings.find(id);
+           return mapping == image->mappings.end() || may_be_made_at_run_time(mapping->second);
+         });
 }
 
 }  // namespace
@@ -72,11 +59,13 @@ const SessionSamples& Aggregator::samples(SessionSlot slot) const {
 }
 
 void Aggregator::forget_processes() {
-  processes_.forget_unless([this](const ProcessKey& key) {
+  const auto needed = [this](const ProcessKey& key) {
     return std::ranges::any_of(sessions_, [&key](const std::optional<SessionSamples>& session) {
       return session && session->processes.contains(key);
     });
-  });
+  };
+  processes_.forget_unless(needed);
+  if (naming_ != nullptr) naming_->forget_unless(needed);
 }
 
 void Aggregator::on_sample(const SampleView& sample) noexcept {
@@ -89,8 +78,66 @@ void Aggregator::on_sample(const SampleView& sample) noexcept {
   }
 }
 
+void Aggregator::count_sample(SessionSamples& session, const SampleView& sample,
+                              std::uint64_t hash) noexcept {
+  bool added = false;
+  try {
+    added = add_sample(session, sample, hash);
+  } catch (const std::exception&) {  // no memory for another process
+  }
+  if (!added) {
+    ++session.refused;
+    return;
+  }
+  ++session.samples;
+  session.period_sum += sample.period;
+}
+
+bool Aggregator::add_sample(SessionSamples& session, const SampleView& sample, std::uint64_t hash) {
+  ProcessSamples* process = find_or_add_process(session, sample.process);
+  if (process == nullptr) return false;
+  const std::uint64_t before = process->stacks.bytes();
+  const std::uint64_t room = session.limit_bytes - std::min(session.bytes, session.limit_bytes);
+  const bool is_first = process->stacks.stacks().empty();
+  const StackTable::Added added = process->stacks.add(sample, hash, room);
+  if (added == StackTable::Added::kNoRoom) return false;
+  join_owner(*process, sample, is_first);
+  session.bytes += process->stacks.bytes() - before;
+  if (added == StackTable::Added::kNew && may_have_made_code(sample, processes_)) {
+    process->stacks.time_last_counted();
+  }
+  keep_time(session, *process, sample);
+  return true;
+}
+
+// A time that can't be kept costs no more than itself.
+void Aggregator::keep_time(SessionSamples& session, ProcessSamples& process,
+                           const SampleView& sample) {
+  const std::uint32_t stack = process.stacks.last_counted();
+  if (!process.stacks.stacks()[stack].is_timed) return;
+  try {
+    if (process.jit.is_full()) make_room(session, process, sample.process);
+    if (session.bytes + JitLog::kEntryBytes > session.limit_bytes) return;
+    process.jit.add(stack, sample.time_ns);
+    session.bytes += JitLog::kEntryBytes;
+  } catch (const std::exception&) {  // no memory
+  }
+}
+
+void Aggregator::make_room(SessionSamples& session, ProcessSamples& process,
+                           const ProcessKey& key) {
+  const std::size_t before = process.jit.entries().size();
+  const StackTable& stacks = process.stacks;
+  const JitLookup code = naming_ != nullptr ? naming_->lookup(key) : JitLookup();
+  process.jit.fold_oldest_half([&](std::uint32_t stack, std::uint64_t a, std::uint64_t b) {
+    return !code.at || means_the_same(stacks, stacks.stacks()[stack], a, b, code);
+  });
+  session.bytes -= (before - process.jit.entries().size()) * JitLog::kEntryBytes;
+}
+
 void Aggregator::on_mapping(const MappingView& mapping,
                             std::shared_ptr<const MappedFile> file) noexcept {
+  if (naming_ != nullptr) naming_->on_mapping(mapping);
   try {
     processes_.add(mapping, std::move(file));
   } catch (const std::exception&) {  // no memory: its frames keep their addresses
@@ -98,6 +145,7 @@ void Aggregator::on_mapping(const MappingView& mapping,
 }
 
 void Aggregator::on_process(const ProcessView& process) noexcept {
+  if (naming_ != nullptr) naming_->on_process(process);
   try {
     processes_.add(process);
   } catch (const std::exception&) {  // no memory: it stays without a name

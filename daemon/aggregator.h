@@ -15,15 +15,19 @@
 
 #include "collectors/sampling/sample.h"
 #include "collectors/sampling/sampler.h"
+#include "daemon/jit_log.h"
 #include "daemon/process_table.h"
 #include "daemon/stack_table.h"
 #include "daemon/unwind_tally.h"
 
 namespace profd {
 
+class JitNaming;
+
 // What one process image gave to one session.
 struct ProcessSamples {
   StackTable stacks;
+  JitLog jit;                         // of the stacks that may have frames in code made at run time
   std::optional<ProcessOwner> owner;  // of all its samples; none: nobody's, or not always the same
 };
 
@@ -39,6 +43,12 @@ struct SessionSamples {
 
 class Aggregator final : public SampleSink {
  public:
+  Aggregator() = default;
+
+  // Where code made at run time is looked up; it is told of all processes and mappings. Must
+  // outlive *this. Null: nowhere, so that no more can be known than that there is such code.
+  void look_up_code_in(JitNaming* naming) { naming_ = naming; }
+
   // Samples of a slot count from open() to close(); those of no open slot are ignored, and show up
   // as the difference of their session's ledger.
   void open(SessionSlot slot, std::uint64_t limit_bytes);
@@ -62,9 +72,16 @@ class Aggregator final : public SampleSink {
   void on_process(const ProcessView& process) noexcept override;
 
  private:
+  void count_sample(SessionSamples& session, const SampleView& sample, std::uint64_t hash) noexcept;
+  [[nodiscard]] bool add_sample(SessionSamples& session, const SampleView& sample,
+                                std::uint64_t hash);
+  void keep_time(SessionSamples& session, ProcessSamples& process, const SampleView& sample);
+  void make_room(SessionSamples& session, ProcessSamples& process, const ProcessKey& key);
+
   std::array<std::optional<SessionSamples>, PROFD_MAX_SESSIONS> sessions_;
   ProcessTable processes_;
   UnwindTally unwind_tally_;
+  JitNaming* naming_ = nullptr;
 };
 
 }  // namespace profd

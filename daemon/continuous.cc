@@ -136,6 +136,7 @@ boost::asio::awaitable<void> Continuous::end_window() {
   const Steady::time_point end = Steady::now();
   if (open_) {
     co_await settle(window.slot);
+    co_await read_on(window.slot);
   }
   close(window, end);
   if (!open_) parts_.sampling_changed();
@@ -147,6 +148,14 @@ boost::asio::awaitable<void> Continuous::settle(SessionSlot slot) {
     parts_.source.drain();
     if (parts_.source.is_settled(slot)) co_return;
   }
+}
+
+// What runtimes wrote of the code that the window met.
+boost::asio::awaitable<void> Continuous::read_on(SessionSlot slot) {
+  if (parts_.naming == nullptr || stopping_) co_return;
+  std::vector<ProcessKey> processes = timed_processes(parts_.aggregator.samples(slot));
+  if (processes.empty()) co_return;
+  co_await parts_.naming->read_on(std::move(processes));
 }
 
 // The parser and the writer's thread are there from when they are first needed.
@@ -200,6 +209,7 @@ void Continuous::close(const OpenWindow& window, Steady::time_point end) {
   snapshot.event = window.event;
   snapshot.ledger = parts_.source.stop(window.slot);
   add_samples(snapshot, parts_.aggregator.close(window.slot), parts_.aggregator.processes());
+  if (parts_.naming != nullptr) parts_.naming->resolve_now(snapshot);
   parts_.aggregator.forget_processes();
   parts_.source.release_files();
   enqueue(std::move(samples));

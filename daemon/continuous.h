@@ -28,6 +28,7 @@
 #include "collectors/sampling/event_spec.h"
 #include "daemon/aggregator.h"
 #include "daemon/config.h"
+#include "daemon/jit_naming.h"
 #include "daemon/sample_source.h"
 #include "daemon/window_failure.h"
 #include "daemon/window_store.h"
@@ -47,6 +48,7 @@ class Continuous {
     SampleSource& source;
     Aggregator& aggregator;
     std::function<void()> sampling_changed;  // called when is_sampling() is another
+    JitNaming* naming = nullptr;             // of code made at run time; null: it has no names
     StartParser start_parser;                // once, when it is first enabled
   };
 
@@ -84,6 +86,7 @@ class Continuous {
   boost::asio::awaitable<void> sleep(Steady::duration time);
   boost::asio::awaitable<void> end_window();
   boost::asio::awaitable<void> settle(SessionSlot slot);
+  boost::asio::awaitable<void> read_on(SessionSlot slot);
   boost::asio::awaitable<void> write_waiting();
 
   bool ready_to_write();

@@ -10,6 +10,8 @@
 #include <spdlog/spdlog.h>
 #include <stdlib.h>
 
+#include "daemon/file_io.h"
+#include "daemon/jit_images.h"
 #include "daemon/kernel_image.h"
 #include "daemon/object_images.h"
 #include "daemon/profiled_object.h"
@@ -137,6 +139,7 @@ ExportObjects::Object* ExportObjects::object_of(const ProfileMapping& mapping) {
   if (!pinned_.contains(name)) return nullptr;
   Object& object = objects_[name];
   object.is_kernel = is_kernel(mapping);
+  object.is_jit = is_window_jit_line(mapping);
   object.line = mapping;
   return &object;
 }
@@ -154,6 +157,7 @@ Result<std::string> ExportObjects::encode(const std::string& name, const Object&
                                           Parser& parser, std::uint64_t room_bytes) {
   const UniqueFd fd(::openat(pins_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) return fail_errno("could not open " + name);
+  if (object.is_jit) return read_all(fd.get(), name);
   const Result<ElfSummary> elf = parser.read_elf_summary(fd.get());
   if (!elf) return elf.error();
   std::vector<std::uint64_t> addresses;

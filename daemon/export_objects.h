@@ -47,6 +47,7 @@ class ExportObjects {
  private:
   struct Object {
     bool is_kernel = false;        // looked up by address: its image has no file's offsets
+    bool is_jit = false;           // one process's in one window: nobody else's hits are in it
     ProfileMapping line;           // of the kernel
     std::set<std::uint64_t> hits;  // of bytes in the file, else addresses
   };

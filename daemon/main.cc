@@ -23,6 +23,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "collectors/jit/jit_processes.h"
 #include "collectors/parser/parser.h"
 #include "collectors/sampling/host_checks.h"
 #include "collectors/sampling/sampler.h"
@@ -33,6 +34,7 @@
 #include "daemon/control_server.h"
 #include "daemon/environment.h"
 #include "daemon/instance_lock.h"
+#include "daemon/jit_naming.h"
 #include "daemon/life_signs.h"
 #include "daemon/result_store.h"
 #include "daemon/sample_source.h"
@@ -253,6 +255,9 @@ Result<void> serve(ConfigInForce& in_force, ServiceManager& manager, UniqueFd so
   const Config& config = in_force.config();
   Result<std::unique_ptr<Parser>> parser = Parser::start();
   if (!parser) return parser.error();
+  Result<std::unique_ptr<JitProcesses>> jit =
+      JitProcesses::start({.directories = config.jit.directories});
+  if (!jit) return jit.error();
   Aggregator aggregator;
   Result<std::unique_ptr<Sampler>> sampler =
       Sampler::open({.ring_bytes = config.ring_bytes,
@@ -267,11 +272,14 @@ Result<void> serve(ConfigInForce& in_force, ServiceManager& manager, UniqueFd so
   Result<WindowStore> windows = WindowStore::open(std::filesystem::absolute(config.state_dir));
   if (!windows) return windows.error();
   boost::asio::io_context io(1);
+  JitNaming naming(std::move(*jit));
+  naming.run(io);
   Sessions sessions(io, *source, aggregator, std::move(*store), std::move(*parser));
+  sessions.name_made_code_by(naming);
   sessions.keep_windows(std::move(*windows), [] { return Parser::start(); });
   sessions.configure(in_force);
-  auto apps = XrayApps::open(
-      io, std::filesystem::path(config.socket).parent_path() / kXrayAppSocketName);
+  auto apps =
+      XrayApps::open(io, std::filesystem::path(config.socket).parent_path() / kXrayAppSocketName);
   if (!apps) return apps.error();
   sessions.record_calls_of(std::move(*apps));
   auto server = open_server(io, std::move(socket), config.socket, sessions);
@@ -285,8 +293,10 @@ Result<void> serve(ConfigInForce& in_force, ServiceManager& manager, UniqueFd so
                           if (problem) std::rethrow_exception(problem);
                           all_stored = stored;
                           life_signs.stop();
+                          naming.stop();
                         });
   io.run();
+  aggregator.look_up_code_in(nullptr);
   if (!all_stored) return fail(ErrorCode::kIo, "samples are lost, since they could not be stored");
   return {};
 }

@@ -55,8 +55,16 @@ PlacedMapping place(const Mapping& mapping, const FileKey& executable, ProfiledO
           .file_offset = anonymous ? 0 : mapping.file_offset,
           .newest_ns = mapping.time_ns,
           .main_executable = main,
+          .may_be_made = may_be_made_at_run_time(mapping),
           .file = mapping.file,
           .object = &objects.find_or_add(mapping, main)};
+}
+
+ProfileMapping line_of(const PlacedMapping& mapping) {
+  return {.start = mapping.start + mapping.shift,
+          .limit = mapping.limit + mapping.shift,
+          .file_offset = mapping.file_offset,
+          .path = mapping.object->line_path()};
 }
 
 bool overlaps_any(const std::map<std::uint64_t, std::uint64_t>& limit_by_start,
@@ -86,11 +94,14 @@ std::vector<ProfileMapping> MappingLayout::lines() const {
   });
   std::vector<ProfileMapping> lines;
   lines.reserve(ordered.size());
-  for (const PlacedMapping* mapping : ordered) {
-    lines.push_back({.start = mapping->start + mapping->shift,
-                     .limit = mapping->limit + mapping->shift,
-                     .file_offset = mapping->file_offset,
-                     .path = mapping->object->line_path()});
+  for (const PlacedMapping* mapping : ordered) lines.push_back(line_of(*mapping));
+  return lines;
+}
+
+std::vector<ProfileMapping> MappingLayout::lines_of_files() const {
+  std::vector<ProfileMapping> lines;
+  for (const PlacedMapping& mapping : placed_) {
+    if (!mapping.may_be_made) lines.push_back(line_of(mapping));
   }
   return lines;
 }

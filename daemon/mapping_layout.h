@@ -31,6 +31,7 @@ struct PlacedMapping {
   std::uint64_t newest_ns = 0;
   std::uint64_t shift = 0;  // from the process's addresses to the profile's
   bool main_executable = false;
+  bool may_be_made = false;  // at run time: its lines give way to those of an image
   std::shared_ptr<const MappedFile> file;
   ProfiledObject* object = nullptr;
 
@@ -49,6 +50,9 @@ class MappingLayout {
 
   // The executable's first, then by address.
   [[nodiscard]] std::vector<ProfileMapping> lines() const;
+
+  // Without those where code may have been made at run time.
+  [[nodiscard]] std::vector<ProfileMapping> lines_of_files() const;
 
  private:
   void join(const ProcessSnapshot& process, ProfiledObjects& objects);

@@ -2,7 +2,10 @@
 
 #include <signal.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
 #include <malloc.h>
@@ -45,6 +48,16 @@ std::size_t ProcessKeyHash::operator()(const ProcessKey& key) const noexcept {
   hash.add(key.start_ns);
   hash.add(std::uint64_t{key.tgid} << 32 | key.exec_id);
   return hash.value();
+}
+
+// A library that was replaced under its users has no name any more either, but lay elsewhere.
+bool may_be_made_at_run_time(const Mapping& mapping) {
+  if (mapping.kind != PROFD_MAPPING_FILE) return mapping.kind == PROFD_MAPPING_ANONYMOUS;
+  if (!mapping.file || !mapping.file->deleted) return false;
+  constexpr std::array<std::string_view, 5> kPlaces{"/memfd:", "/dev/zero", "/dev/shm/", "/SYSV",
+                                                    "/tmp/"};
+  return std::ranges::any_of(
+      kPlaces, [&](std::string_view place) { return mapping.file->path.starts_with(place); });
 }
 
 void ProcessTable::add(const MappingView& mapping, std::shared_ptr<const MappedFile> file) {

@@ -38,6 +38,10 @@ struct Mapping {
   std::shared_ptr<const MappedFile> file;  // null: none, or never opened
 };
 
+// Whether code in it may have been made at run time: in memory without a file, or in a file that
+// has no name any more (memfds, shared memory).
+[[nodiscard]] bool may_be_made_at_run_time(const Mapping& mapping);
+
 // One program run by one process: an exec or a reused pid is another.
 struct ProcessImage {
   std::string comm;    // the latest

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,9 +12,11 @@
 #include <boost/container_hash/hash.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 
+#include "daemon/code_address.h"
 #include "daemon/mapping_layout.h"
 #include "daemon/stack_end.h"
 #include "formats/cgroup_path.h"
+#include "formats/runtimes.h"
 
 namespace profd {
 namespace {
@@ -29,18 +32,14 @@ struct FramesHash {
   }
 };
 
-// `caller` is the next frame, if there is one. The frame that a signal handler returns to is the
-// restorer, which the kernel put there: nothing before its first byte called the handler.
-PcKind kind_of(const UserFrame& frame, const UserFrame* caller) {
-  const bool is_interrupted =
-      frame.how == PROFD_FRAME_INTERRUPTED || frame.how == PROFD_FRAME_SIGNAL;
-  const bool is_restorer = caller != nullptr && caller->how == PROFD_FRAME_SIGNAL;
-  return is_interrupted || is_restorer ? PcKind::kExact : PcKind::kReturnAddress;
-}
-
-// The code byte that a frame stands for: that before a return address belongs to the call.
-std::uint64_t code_address(const UserFrame& frame, PcKind kind) {
-  return kind == PcKind::kExact ? frame.address : frame.address - 1;
+// By the files that it has mapped; their order is none.
+std::string runtime_of(const ProcessImage& image) {
+  for (const auto& [id, mapping] : image.mappings) {
+    if (!mapping.file) continue;
+    const Runtime* runtime = runtime_of_file(mapping.file->path);
+    if (runtime != nullptr) return std::string(runtime->name);
+  }
+  return {};
 }
 
 bool is_in_build_dir(const ProfileMapping& mapping) { return mapping.path.starts_with("$build/"); }
@@ -53,14 +52,17 @@ class Builder {
 
   BuiltProfile build(std::uint64_t period) {
     find_entries();
+    place_made_code();
     for (const StackTable::Stack& stack : table().stacks()) {
       count(stack);
-      add(stack);
+      if (!is_resolved(stack)) add(stack, {}, stack.count);
     }
+    add_runs();
     Profile& profile = built_.profile;
     profile.period = period;
     for (const auto& [frames, samples] : stacks_) profile.add_stack(frames, samples);
     profile.mappings = layout_.lines();
+    if (built_.jit) built_.jit->part.add_lines(built_.jit->line_path, profile.mappings);
     if (has_kernel_frames_) profile.mappings.push_back(shared_.kernel.mapping());
     if (std::ranges::any_of(profile.mappings, is_in_build_dir)) profile.build_dir.assign(1, '.');
     describe();
@@ -69,6 +71,7 @@ class Builder {
 
  private:
   using CountedStack = std::pair<std::vector<Frame>, std::uint64_t>;
+  using Functions = std::span<const std::uint32_t>;  // of each user frame; none: no frame has one
 
   const StackTable& table() const { return process_.samples.stacks; }
 
@@ -85,7 +88,7 @@ class Builder {
     const PlacedMapping* mapping = mapping_of(stack, root);
     if (mapping == nullptr || !mapping->main_executable || !mapping->file) return std::nullopt;
     executable_ = mapping->file;
-    return mapping->offset_of(code_address(root, kind_of(root, nullptr)));
+    return mapping->offset_of(code_address(root, kind_of_frame(words, words.size() - 1)));
   }
 
   void find_entries() {
@@ -121,24 +124,58 @@ class Builder {
     }
   }
 
-  void add(const StackTable::Stack& stack) {
+  // Code that was made at run time is looked up by time, so it comes in runs.
+  bool is_resolved(const StackTable::Stack& stack) const { return process_.jit && stack.is_timed; }
+
+  void place_made_code() {
+    if (!process_.jit || shared_.jit == nullptr || process_.jit->functions.empty()) return;
+    JitImagePart part(*process_.jit, layout_.lines_of_files(), shared_.jit->room());
+    built_.jit.emplace(BuiltProfile::Jit{
+        shared_.jit->line_path_for(process_.image.comm, process_.key.tgid), std::move(part)});
+  }
+
+  void add_runs() {
+    if (!process_.jit) return;
+    for (const JitSamples::Run& run : process_.jit->runs) {
+      const StackTable::Stack& stack = table().stacks()[run.stack];
+      const Functions functions = process_.jit->frames_of(run, stack.user_frames);
+      count_made_code(stack, functions, run.count);
+      add(stack, functions, run.count);
+    }
+  }
+
+  // By the innermost user frame: that is where the time went.
+  void count_made_code(const StackTable::Stack& stack, Functions functions, std::uint64_t samples) {
+    if (functions.empty()) return;
+    const bool is_named = functions.front() != JitSamples::kNoFunction;
+    const UserFrame leaf = UserFrame::from_word(table().user_frames(stack).front());
+    const PlacedMapping* mapping = mapping_of(stack, leaf);
+    if (!is_named && (mapping == nullptr || !mapping->may_be_made)) return;
+    jit_samples_ += samples;
+    if (is_named) jit_named_samples_ += samples;
+  }
+
+  void add(const StackTable::Stack& stack, Functions functions, std::uint64_t samples) {
     std::vector<Frame> frames;
     const auto kernel = table().kernel_frames(stack);
     has_kernel_frames_ = has_kernel_frames_ || !kernel.empty();
     shared_.kernel.append_frames(kernel, frames);
-    add_user_frames(stack, frames);
+    add_user_frames(stack, functions, frames);
     const auto [known, added] = index_.try_emplace(frames, stacks_.size());
     if (added) stacks_.emplace_back(std::move(frames), 0);
-    stacks_[known->second].second += stack.count;
+    stacks_[known->second].second += samples;
   }
 
-  void add_user_frames(const StackTable::Stack& stack, std::vector<Frame>& frames) {
+  void add_user_frames(const StackTable::Stack& stack, Functions functions,
+                       std::vector<Frame>& frames) {
     const auto words = table().user_frames(stack);
     for (std::size_t i = 0; i < words.size(); ++i) {
       const UserFrame frame = UserFrame::from_word(words[i]);
-      const bool has_caller = i + 1 < words.size();
-      const UserFrame caller = has_caller ? UserFrame::from_word(words[i + 1]) : frame;
-      frames.push_back(user_frame(stack, frame, kind_of(frame, has_caller ? &caller : nullptr)));
+      const PcKind kind = kind_of_frame(words, i);
+      const bool is_made =
+          built_.jit && !functions.empty() && functions[i] != JitSamples::kNoFunction;
+      frames.push_back(is_made ? Frame{built_.jit->part.place(functions[i], frame.address), kind}
+                               : user_frame(stack, frame, kind));
     }
   }
 
@@ -158,6 +195,16 @@ class Builder {
     CgroupOwner owner = owner_of_cgroup(image.cgroup);
     summary.unit = std::move(owner.unit);
     summary.container = std::move(owner.container);
+    if (jit_samples_ != 0) summary.jit = describe_jit();
+  }
+
+  JitNames describe_jit() const {
+    JitNames names{.runtime = runtime_of(process_.image),
+                   .file = process_.jit->info.file,
+                   .functions = process_.jit->info.functions,
+                   .samples = jit_samples_,
+                   .named_samples = jit_named_samples_};
+    return names;
   }
 
   const ProcessSnapshot& process_;
@@ -166,6 +213,8 @@ class Builder {
   std::shared_ptr<const MappedFile> executable_;
   std::set<std::uint64_t> entry_offsets_;
   bool has_kernel_frames_ = false;
+  std::uint64_t jit_samples_ = 0;
+  std::uint64_t jit_named_samples_ = 0;
   boost::unordered_flat_map<std::vector<Frame>, std::size_t, FramesHash> index_;
   std::vector<CountedStack> stacks_;  // in the order they were met
   BuiltProfile built_;

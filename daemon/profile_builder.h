@@ -5,8 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "daemon/entry_functions.h"
+#include "daemon/jit_images.h"
 #include "daemon/kernel_image.h"
 #include "daemon/profiled_object.h"
 #include "daemon/session_snapshot.h"
@@ -22,11 +25,20 @@ struct SharedObjects {
   const KernelImage& kernel;
   EntryFunctions& entries;
   SymbolBudgets& symbols;  // of all of them
+  // For code made at run time, which has no names without.
+  JitImages* jit = nullptr;
 };
 
 struct BuiltProfile {
+  // Its image is to be written under the line path. Looks into the ProcessSnapshot.
+  struct Jit {
+    std::string line_path;
+    JitImagePart part;
+  };
+
   Profile profile;
   ProfileSummary summary;  // without path and samples, which the written file decides
+  std::optional<Jit> jit;
 };
 
 // Tells `shared` what was hit, so its images are to be encoded after the last profile.

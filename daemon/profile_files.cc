@@ -132,6 +132,9 @@ Result<SessionSummary> write_profiles(const SessionSnapshot& snapshot, const Sha
         write_profile(built.profile, std::move(built.summary), taken, result);
     if (!profile) return profile.error();
     summary.profiles.push_back(std::move(*profile));
+    if (!built.jit) continue;
+    Result<void> written = shared.jit->write(built.jit->line_path, built.jit->part);
+    if (!written) return written.error();
   }
   summary.ledger = ledger_of(snapshot, summary.profiles);
   return summary;

@@ -17,7 +17,8 @@ void add_samples(SessionSnapshot& snapshot, SessionSamples&& samples,
     const ProcessImage* image = processes.find(key);
     snapshot.processes.push_back({.key = key,
                                   .image = image != nullptr ? *image : ProcessImage{},
-                                  .samples = std::move(process)});
+                                  .samples = std::move(process),
+                                  .jit = std::nullopt});
   }
   std::ranges::sort(snapshot.processes, {}, [](const ProcessSnapshot& process) {
     return std::tuple(process.key.tgid, process.key.start_ns, process.key.exec_id);

@@ -5,12 +5,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "collectors/sampling/event_spec.h"
 #include "collectors/sampling/sampler.h"
 #include "daemon/aggregator.h"
+#include "daemon/jit_samples.h"
 #include "daemon/process_table.h"
 
 namespace profd {
@@ -19,6 +21,7 @@ struct ProcessSnapshot {
   ProcessKey key;
   ProcessImage image;
   ProcessSamples samples;
+  std::optional<JitSamples> jit{};  // of its timed stacks, once they are resolved
 };
 
 struct SessionSnapshot {

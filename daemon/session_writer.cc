@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "daemon/file_io.h"
+#include "daemon/jit_images.h"
 #include "daemon/kernel_image.h"
 #include "daemon/kernel_release.h"
 #include "daemon/object_images.h"
@@ -27,6 +28,11 @@ KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string
   return symbols ? KernelImage::named(*symbols, release, addresses) : KernelImage::hidden();
 }
 
+// Who may not see kernel addresses is not trusted with the disk either.
+std::uint64_t max_images_bytes(const SessionSnapshot& snapshot) {
+  return snapshot.hide_kernel ? kMaxRestrictedImagesBytes : kMaxImagesBytes;
+}
+
 Result<void> write_images(const SessionSnapshot& snapshot, const KernelImage& kernel,
                           const ObjectImages& objects, SymbolBudgets& symbols,
                           ResultWriter& result) {
@@ -34,9 +40,7 @@ Result<void> write_images(const SessionSnapshot& snapshot, const KernelImage& ke
     const std::string path = kernel.line_path().substr(kBuildPrefix.size());
     if (Result<void> added = result.add(path, kernel.encode()); !added) return added;
   }
-  // Who may not see kernel addresses is not trusted with the disk either.
-  const std::uint64_t bytes = snapshot.hide_kernel ? kMaxRestrictedImagesBytes : kMaxImagesBytes;
-  return objects.write(result, bytes, symbols);
+  return objects.write(result, max_images_bytes(snapshot), symbols);
 }
 
 }  // namespace
@@ -48,8 +52,10 @@ Result<SessionSummary> write_session(const SessionSnapshot& snapshot, Parser& pa
   const KernelImage kernel = make_kernel_image(snapshot, release);
   EntryFunctions entries(parser);
   SymbolBudgets symbols;
+  ResultJitImages jit(parser, max_images_bytes(snapshot), result);
   Result<SessionSummary> summary = write_profiles(
-      snapshot, {.objects = objects, .kernel = kernel, .entries = entries, .symbols = symbols},
+      snapshot,
+      {.objects = objects, .kernel = kernel, .entries = entries, .symbols = symbols, .jit = &jit},
       result);
   if (!summary) return summary;
   if (auto written = write_images(snapshot, kernel, objects, symbols, result); !written) {

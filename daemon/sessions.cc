@@ -130,6 +130,8 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::dump(Caller caller, std::st
   const std::uint64_t bytes = snapshot->bytes;
   ++(*session)->dumps_with_worker;
   (*session)->bytes_with_worker += bytes;
+  if (naming_ != nullptr) naming_->hold(*snapshot);
+  co_await resolve_made_code(*snapshot);
   auto operation = worker_.write(store_.directory(), std::move(*snapshot), std::move(result));
   StoreWorker::Written written = co_await std::move(operation);
   (*session)->bytes_with_worker -= bytes;
@@ -224,9 +226,22 @@ void Sessions::keep_windows(WindowStore store, Continuous::StartParser start_par
                                         .source = source_,
                                         .aggregator = aggregator_,
                                         .sampling_changed = [this] { set_pace(); },
+                                        .naming = naming_,
                                         .start_parser = std::move(start_parser)},
                       std::move(store));
   show_history(continuous_->windows(), [this] { return continuous_->status(); });
+}
+
+void Sessions::name_made_code_by(JitNaming& naming) {
+  naming_ = &naming;
+  aggregator_.look_up_code_in(&naming);
+}
+
+// What hold() was called for.
+boost::asio::awaitable<void> Sessions::resolve_made_code(SessionSnapshot& snapshot) {
+  if (naming_ != nullptr) {
+    co_await naming_->resolve(snapshot);
+  }
 }
 
 void Sessions::record_calls_of(std::unique_ptr<XrayApps> apps) {
@@ -246,6 +261,7 @@ void Sessions::end(Session& session) {
   session.final_counts = {.samples = snapshot.samples,
                           .lost = lost_of(ledger, snapshot.refused),
                           .targets_alive = targets_alive};
+  if (naming_ != nullptr) naming_->hold(snapshot);
   session.held = std::move(snapshot);
   log_unkept_mappings(session);
   set_pace();
@@ -308,6 +324,7 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::store(SessionPtr session) {
   const std::uint64_t bytes = snapshot.bytes;
   session->with_worker = true;
   session->bytes_with_worker += bytes;
+  co_await resolve_made_code(snapshot);
   auto operation = worker_.write(store_.directory(), std::move(snapshot), std::move(result));
   StoreWorker::Written written = co_await std::move(operation);
   session->bytes_with_worker -= bytes;

@@ -26,6 +26,7 @@
 #include "daemon/config_in_force.h"
 #include "daemon/continuous.h"
 #include "daemon/drain_loop.h"
+#include "daemon/jit_naming.h"
 #include "daemon/result_store.h"
 #include "daemon/sample_source.h"
 #include "daemon/service.h"
@@ -61,6 +62,9 @@ class Sessions final : public Service {
   // Answers of these windows from now on; `windows`, and what `status` looks at, must outlive
   // *this.
   void show_history(const WindowStore& windows, WindowHistory::Status status);
+
+  // Where samples in code made at run time get their functions; must outlive *this.
+  void name_made_code_by(JitNaming& naming);
 
   // From now on sessions of event "xray" record the calls of these apps.
   void record_calls_of(std::unique_ptr<XrayApps> apps);
@@ -110,6 +114,7 @@ class Sessions final : public Service {
   void end(Session& session);
   void end_and_store(const SessionPtr& session);
   Result<SessionSnapshot> copy_samples(const Session& session);
+  boost::asio::awaitable<void> resolve_made_code(SessionSnapshot& snapshot);
   void let_go_of(const Session& session);
   void log_unkept_mappings(const Session& session);
 
@@ -131,6 +136,7 @@ class Sessions final : public Service {
   std::optional<WindowHistory> history_;
   std::optional<Continuous> continuous_;
   std::unique_ptr<XraySessions> xray_;  // null: no app can come
+  JitNaming* naming_ = nullptr;
   std::map<std::string, SessionPtr> sessions_;  // running, or ended and not yet stored
   boost::asio::steady_timer second_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();

@@ -78,15 +78,16 @@ Result<ConfigInfo> Sessions::configuration(const Caller& caller) {
 }
 
 StatusInfo Sessions::status(const Caller& caller) {
-  return describe_daemon(
-      {.uptime = std::chrono::steady_clock::now() - started_,
-       .running_sessions = running(),
-       .results_bytes = store_.bytes(),
-       .worker_parser_restarts = worker_.parser_restarts(),
-       .ledger = source_.ledger(),
-       .unwinding = source_.unwind_stats(),
-       .continuous = continuous_ ? continuous_->status() : StatusInfo::Continuous{}},
-      aggregator_.unwind_tally(), caller.trusted);
+  DaemonFacts facts;
+  facts.uptime = std::chrono::steady_clock::now() - started_;
+  facts.running_sessions = running();
+  facts.results_bytes = store_.bytes();
+  facts.worker_parser_restarts = worker_.parser_restarts();
+  facts.ledger = source_.ledger();
+  facts.unwinding = source_.unwind_stats();
+  if (naming_ != nullptr) facts.jit = naming_->stats();
+  if (continuous_) facts.continuous = continuous_->status();
+  return describe_daemon(facts, aggregator_.unwind_tally(), caller.trusted);
 }
 
 Result<bool> Sessions::is_xray(const Caller& caller, const std::string& id) const {

@@ -57,6 +57,7 @@ StackTable::Added StackTable::add(const SampleView& sample, std::uint64_t hash,
   for (; next != 0; next = stacks_[next - 1].next_of_hash) {
     if (Stack& stack = stacks_[next - 1]; equal(stack, sample)) {
       ++stack.count;
+      last_counted_ = next - 1;
       return Added::kKnown;
     }
   }
@@ -72,6 +73,7 @@ StackTable::Added StackTable::add(const SampleView& sample, std::uint64_t hash,
     return Added::kNoRoom;
   }
   bytes_ += bytes_of(sample);
+  last_counted_ = static_cast<std::uint32_t>(stacks_.size() - 1);
   return Added::kNew;
 }
 

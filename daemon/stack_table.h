@@ -37,6 +37,7 @@ class StackTable {
     std::uint8_t mapping_count = 0;
     StackClass stack_class = StackClass::kUser;
     std::uint8_t user_end = 0;  // profd_user_end
+    bool is_timed = false;      // the times of its samples are kept (jit_log.h)
   };
 
   enum class Added { kKnown, kNew, kNoRoom };
@@ -49,6 +50,10 @@ class StackTable {
   [[nodiscard]] static std::uint64_t hash_of(const SampleView& sample) noexcept;
 
   [[nodiscard]] std::span<const Stack> stacks() const { return stacks_; }
+
+  // Which of stacks() the last add() that had room counted.
+  [[nodiscard]] std::uint32_t last_counted() const { return last_counted_; }
+  void time_last_counted() { stacks_[last_counted_].is_timed = true; }
 
   // Leaf first; user frames are UserFrame words.
   [[nodiscard]] std::span<const std::uint64_t> kernel_frames(const Stack& stack) const;
@@ -71,6 +76,7 @@ class StackTable {
   std::vector<Stack> stacks_;
   std::vector<std::uint64_t> words_;
   std::uint64_t bytes_ = 0;
+  std::uint32_t last_counted_ = 0;
 };
 
 }  // namespace profd

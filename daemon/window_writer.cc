@@ -11,6 +11,7 @@
 #include <malloc.h>
 #include <spdlog/spdlog.h>
 
+#include "daemon/jit_images.h"
 #include "daemon/profile_files.h"
 #include "daemon/result_writer.h"
 #include "daemon/window_files.h"
@@ -59,6 +60,11 @@ WindowRecord record_of(const WindowSamples& samples, const SessionSummary& summa
           .disk_bytes = 0,
           .objects = std::move(objects),
           .profiles = profiles_of(snapshot, summary)};
+}
+
+std::uint64_t start_second_of(const SessionSnapshot& snapshot) {
+  const auto since = snapshot.started.time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::floor<std::chrono::seconds>(since).count());
 }
 
 // In whole blocks, with one for the directory.
@@ -115,8 +121,11 @@ void WindowWriter::write_or_throw(const WindowSamples& samples, WrittenWindow& w
   WindowObjects objects(objects_);
   const KernelImage kernel = kernel_.image_for(kernel_addresses(snapshot));
   SymbolBudgets symbols;
+  WindowJitImages jit(*parser_, objects_, snapshot.session, start_second_of(snapshot),
+                      written.object_bytes);
   const Result<SessionSummary> summary = write_profiles(
-      snapshot, {.objects = objects, .kernel = kernel, .entries = entries_, .symbols = symbols},
+      snapshot,
+      {.objects = objects, .kernel = kernel, .entries = entries_, .symbols = symbols, .jit = &jit},
       *result);
   Result<void> images =
       summary ? objects.write(symbols, written.object_bytes) : Result<void>(summary.error());

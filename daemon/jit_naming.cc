@@ -1,0 +1,127 @@
+#include "daemon/jit_naming.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace profd {
+namespace {
+
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
+
+constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
+
+// How often it is looked whether the files are read to their ends; the collector bounds that time.
+constexpr auto kReadPause = 10ms;
+constexpr int kReadTries = 300;
+
+bool has_times(const ProcessSamples& samples) { return !samples.jit.empty(); }
+
+}  // namespace
+
+JitNaming::JitNaming(std::unique_ptr<JitProcesses> processes) : processes_(std::move(processes)) {}
+
+// Its own descriptor, since Asio closes the one it is given.
+void JitNaming::run(boost::asio::io_context& io) {
+  news_.emplace(io, ::fcntl(processes_->wake_fd(), F_DUPFD_CLOEXEC, 0));
+  timer_.emplace(io);
+  boost::asio::co_spawn(io, poll_on_news(), boost::asio::detached);
+  boost::asio::co_spawn(io, poll_by_time(), boost::asio::detached);
+}
+
+void JitNaming::stop() {
+  stopped_ = true;
+  if (news_) news_->cancel();
+  if (timer_) timer_->cancel();
+}
+
+JitLookup JitNaming::lookup(const ProcessKey& process) {
+  return {.at = [this, process](std::uint64_t address, std::uint64_t time_ns)
+              -> std::optional<JitFunction> { return processes_->at(process, address, time_ns); },
+          .source_of = [this](const JitCode& code) { return processes_->source_of(code); }};
+}
+
+void JitNaming::forget_unless(const std::function<bool(const ProcessKey&)>& needed) {
+  processes_->forget_unless(
+      [&](const ProcessKey& key) { return held_.contains(key) || needed(key); });
+}
+
+void JitNaming::hold(const SessionSnapshot& snapshot) {
+  for (const ProcessKey& key : timed_processes(snapshot)) held_.insert(key);
+}
+
+boost::asio::awaitable<void> JitNaming::resolve(SessionSnapshot& snapshot) {
+  std::vector<ProcessKey> processes = timed_processes(snapshot);
+  if (!processes.empty()) {
+    co_await read_on(processes);
+  }
+  resolve_now(snapshot);
+  for (const ProcessKey& key : processes) {
+    if (const auto held = held_.find(key); held != held_.end()) held_.erase(held);
+  }
+}
+
+void JitNaming::resolve_now(SessionSnapshot& snapshot) {
+  for (ProcessSnapshot& process : snapshot.processes) {
+    if (!has_times(process.samples)) continue;
+    process.jit = resolve_jit(process.samples.stacks, std::exchange(process.samples.jit, {}),
+                              process.image, lookup(process.key));
+    process.jit->info = processes_->info(process.key).value_or(JitProcessInfo());
+  }
+}
+
+boost::asio::awaitable<void> JitNaming::read_on(std::vector<ProcessKey> processes) {
+  const std::uint64_t ticket = processes_->read_on(std::move(processes));
+  boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
+  for (int tries = 0; tries < kReadTries; ++tries) {
+    processes_->poll();
+    if (stopped_ || processes_->has_read_on(ticket)) co_return;
+    timer.expires_after(kReadPause);
+    co_await timer.async_wait(kTuple);
+  }
+}
+
+boost::asio::awaitable<void> JitNaming::poll_on_news() {
+  while (!stopped_) {
+    const auto [error] =
+        co_await news_->async_wait(boost::asio::posix::stream_descriptor::wait_read, kTuple);
+    if (error) co_return;
+    processes_->poll();
+  }
+}
+
+// Processes without a file are looked at again now and then.
+boost::asio::awaitable<void> JitNaming::poll_by_time() {
+  while (!stopped_) {
+    timer_->expires_after(1s);
+    co_await timer_->async_wait(kTuple);
+    processes_->poll();
+  }
+}
+
+std::vector<ProcessKey> timed_processes(const SessionSamples& samples) {
+  std::vector<ProcessKey> keys;
+  for (const auto& [key, process] : samples.processes) {
+    if (has_times(process)) keys.push_back(key);
+  }
+  return keys;
+}
+
+std::vector<ProcessKey> timed_processes(const SessionSnapshot& snapshot) {
+  std::vector<ProcessKey> keys;
+  for (const ProcessSnapshot& process : snapshot.processes) {
+    if (has_times(process.samples)) keys.push_back(process.key);
+  }
+  return keys;
+}
+
+}  // namespace profd
