@@ -171,7 +171,8 @@ ElfCodeSection section_of(const JitImage& image, const JitImageLayout& layout,
   section.code.reserve(section.bytes);
   for (std::size_t place = cluster.first; place < cluster.last; ++place) {
     section.code.resize(layout.addresses[order[place]] - start, '\0');
-    section.code.append(image.functions[order[place]].code);
+    const JitImageFunction& function = image.functions[order[place]];
+    section.code.append(function.code, 0, function.bytes);
   }
   section.code.resize(section.bytes, '\0');
   return section;
@@ -195,9 +196,10 @@ DwarfSections lines_of(const JitImage& image, const JitImageLayout& layout,
     writer.begin_function(function.name, layout.addresses[i], function.bytes,
                           known ? function.lines[0].file + 1 + unknown : unknown,
                           known ? function.lines[0].line : 1);
-    for (const JitImageLine& line : function.lines)
+    for (const JitImageLine& line : function.lines) {
       writer.add_line(layout.addresses[i] + line.code_offset, line.file + 1 + unknown, line.line,
                       line.column);
+    }
     writer.end_function();
   }
   const std::size_t last = order.back();

@@ -42,7 +42,7 @@ struct JitImageFunction {
 
 struct JitImage {
   std::vector<std::string> files;  // "file://" is cut off
-  std::string directory = "/";     // what relative names of files start from
+  std::string directory;           // what relative names of files start from; empty: they stand
   std::vector<JitImageFunction> functions;
 };
 

@@ -102,6 +102,6 @@ inline constexpr std::uint64_t kMaxRecordBytes = std::uint64_t{64} << 20;
 inline constexpr std::uint64_t kMaxCodeBytes = std::uint64_t{256} << 20;
 inline constexpr std::size_t kMaxNameBytes = 4096;  // longer names are cut
 inline constexpr std::size_t kMaxNameScan = 65536;  // a name without an end by then is none
-inline constexpr std::size_t kMaxLinesOfFunction = 65536;
+inline constexpr std::size_t kMaxLinesOfFunction = 16384;
 
 }  // namespace profd::jitdump

@@ -10,6 +10,9 @@
 namespace profd {
 namespace {
 
+// perf's own struct has an int.
+constexpr std::uint32_t kMaxLine = std::numeric_limits<std::int32_t>::max();
+
 // One pass over the entries of a DEBUG record. Ends with it, and at what can't be an entry.
 class DebugEntries {
  public:
@@ -101,7 +104,7 @@ std::vector<JitLine> decode_jit_lines(std::string_view record, const JitDumpStat
   DebugEntries entries(record, order_of(state), code_bytes);
   while (const auto entry = entries.next()) {
     const std::int64_t offset = std::max<std::int64_t>(entry->distance - bias, 0);
-    const bool is_mark = entry->line == 0 || entry->file.empty();
+    const bool is_mark = entry->line == 0 || entry->line > kMaxLine || entry->file.empty();
     if (is_mark || static_cast<std::uint64_t>(offset) >= code_bytes) continue;
     if (lines.size() == jitdump::kMaxLinesOfFunction) break;
     lines.push_back(

@@ -1,12 +1,15 @@
 #include "formats/jit_image.h"
 
 #include <algorithm>
+#include <random>
 #include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "formats/gperftools_writer.h"
+#include "formats/jitdump_reader.h"
+#include "tests/formats/jit_files.h"
 #include "tests/formats/readers.h"
 
 namespace profd {
@@ -140,8 +143,80 @@ TEST(JitImageLayout, MovesFunctionsTogetherThatLieFarApart) {
   const auto layout = lay_out_jit_image(functions);
   const auto moved = std::ranges::count_if(layout.addresses, [](auto a) { return a > kMoved; });
   EXPECT_GT(moved, 15000);
-  const std::string image = encode_jit_image({{}, "/", functions}, layout).bytes;
+  const std::string image = encode_jit_image({{}, "", functions}, layout).bytes;
   EXPECT_LT(image.size(), 20000 * 1024U);
+}
+
+TEST(JitImageLayout, NeverLetsTwoThingsMeet) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    std::mt19937_64 random(seed);
+    std::vector<JitImageFunction> functions;
+    for (unsigned i = 0; i < 300; ++i) {
+      const std::uint64_t bytes = 1 + random() % (1U << random() % 16);
+      functions.push_back({kCode + random() % (1 << 20), bytes, "f", {}, {}});
+      if (random() % 4 != 0) functions.back().code.assign(bytes, '\x90');
+    }
+    const std::vector<AddressRange> occupied{{kCode + 0x4000, kCode + 0x6000},
+                                             {kCode + 0x6000, kCode + 0x6800}};
+    std::vector<std::uint64_t> unnamed{kCode + 0x9000, kCode + 0x20001};
+    const auto layout = lay_out_jit_image(functions, occupied, unnamed);
+    std::vector<AddressRange> all(occupied);
+    for (const std::uint64_t address : unnamed) all.push_back({address, address + 1});
+    for (std::size_t i = 0; i < functions.size(); ++i) {
+      const AddressRange own{layout.addresses[i], layout.addresses[i] + functions[i].bytes};
+      all.push_back(own);
+      ASSERT_EQ(std::ranges::count_if(layout.placements,
+                                      [&](const ImagePlacement& line) {
+                                        return line.start <= own.start && own.limit <= line.limit;
+                                      }),
+                1);
+    }
+    std::ranges::sort(all, {}, &AddressRange::start);
+    for (std::size_t i = 1; i < all.size(); ++i) ASSERT_LE(all[i - 1].limit, all[i].start) << seed;
+    std::vector<AddressRange> lines(occupied);
+    for (const ImagePlacement& line : layout.placements) lines.push_back({line.start, line.limit});
+    std::ranges::sort(lines, {}, &AddressRange::start);
+    for (std::size_t i = 1; i < lines.size(); ++i) ASSERT_LE(lines[i - 1].limit, lines[i].start);
+  }
+}
+
+// All of a file of node's, generations of one address among them.
+TEST_F(JitImageTest, HoldsRealCodeNamesAndLines) {
+  const std::string dump = test::read_file(std::string(FORMATS_TEST_DATA) + "/jit/node.dump");
+  const test::ReadJitDump read = test::read_whole(dump);
+  std::vector<std::vector<JitLine>> lines;
+  for (const JitDumpEvent& event : read.events) {
+    JitImageFunction function{event.address,
+                              event.code_bytes,
+                              std::string(event.name),
+                              std::string(test::part_of(dump, event.code)),
+                              {}};
+    lines.push_back(
+        decode_jit_lines(test::part_of(dump, event.debug_info), read.state, event.code_bytes));
+    for (const JitLine& line : lines.back()) {
+      image_.files.emplace_back(line.file);
+      const auto file = static_cast<std::uint32_t>(image_.files.size() - 1);
+      function.lines.push_back({line.code_offset, line.line, line.discriminator, file});
+    }
+    image_.functions.push_back(std::move(function));
+  }
+  encode();
+  EXPECT_THAT(test::output_of("llvm-dwarfdump --verify " + path_.string()),
+              HasSubstr("No errors."));
+  std::string questions;
+  std::string answers;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    for (const JitLine& line : lines[i]) {
+      questions += " " + hexadecimal(layout_.addresses[i] + line.code_offset);
+      answers += image_.functions[i].name + "\n" + std::string(line.file) + ":" +
+                 std::to_string(line.line) + "\n";
+    }
+  }
+  EXPECT_GT(std::ranges::count(answers, '\n'), 200);
+  EXPECT_EQ(test::output_of("addr2line -f -e " + path_.string() + questions), answers);
+  const JitImageFunction& last = image_.functions.back();
+  const std::uint64_t offset_in_file = encoded_.bytes.find(last.code);
+  EXPECT_NE(offset_in_file, std::string::npos);
 }
 
 TEST_F(JitImageTest, NamesFunctionsInEveryReader) {

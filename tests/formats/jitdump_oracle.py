@@ -58,7 +58,7 @@ def main() -> None:
         lines = {}
         for distance, line, file in entries(debug.pop(address, b"\0" * 32), size):
             offset = max(distance - bias, 0)
-            if line != 0 and file and offset < size:
+            if 0 < line < 1 << 31 and file and offset < size:
                 lines[offset] = f"  +{offset} {line} {file.hex()}"
         for offset in sorted(lines):
             print(lines[offset])

@@ -512,8 +512,9 @@ TEST(JitDumpLines, AreSortedWithinTheCodeAndOneForEachOffset) {
                 {kCode + 0x10, 5, 0, "a"},
                 {kCode + 0x20, 8, 3, "\xff"},  // as the one before
                 {kCode + 0x30, 0, 0, "a"},     // no line
-                {kCode + 0x100, 9, 0, "a"},    // behind the code
-                {kCode + 0x17f, 0, 0, ""}},    // an end mark
+                {kCode + 0x38, ~0U, 0, "a"},
+                {kCode + 0x100, 9, 0, "a"},  // behind the code
+                {kCode + 0x17f, 0, 0, ""}},  // an end mark
                record),
       ElementsAre(JitLine{0, 4, 0, "a"}, JitLine{0x10, 5, 0, "a"}, JitLine{0x20, 8, 3, "a"}));
 }
