@@ -4,8 +4,8 @@
 //
 // Two shapes, each tested with both pprofs, addr2line, nm and llvm-symbolizer:
 //
-// - An absolute image (kernel, JIT) is an ET_EXEC without program headers, with .text at its
-//   run-time address, so that addresses are looked up as they are.
+// - An absolute image (of the kernel; jit_image.h has JIT code's) is an ET_EXEC without program
+//   headers, with .text at its run-time address, so that addresses are looked up as they are.
 //
 // - A file image has the original's type, PT_LOADs and build id, so that the original's mapping
 //   lines fit it. Perl's pprof computes addresses by the one .text section: where executable
@@ -13,9 +13,8 @@
 //
 // Code has no bytes in either (NOBITS): names don't need them. An address between functions is
 // given to a symbol "[NAME]" of the file that fills the gap, not to the function before. The last
-// symbol is
-// "_fini", right behind the code: Perl's pprof gives the last symbol no size, and uses this one as
-// a separator in what it asks of addr2line.
+// symbol is "_fini", right behind the code: Perl's pprof gives the last symbol no size, and uses
+// this one as a separator in what it asks of addr2line.
 
 #pragma once
 

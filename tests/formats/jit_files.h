@@ -32,4 +32,10 @@ struct ReadJitDump {
 
 [[nodiscard]] std::string_view part_of(std::string_view file, const JitFileRange& range);
 
+// Overwrites a number of a record, little endian.
+template <class T>
+void set_bytes(std::string& file, std::size_t at, T value) {
+  file.replace(at, sizeof value, reinterpret_cast<const char*>(&value), sizeof value);
+}
+
 }  // namespace profd::test
