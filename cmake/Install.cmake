@@ -22,6 +22,9 @@ add_custom_target(docs ALL DEPENDS ${man_pages} ${installed_docs}/changelog.gz)
 
 install(TARGETS profd DESTINATION ${CMAKE_INSTALL_SBINDIR})
 install(TARGETS profctl DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS profd_xray profd_xray_static DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES collectors/xray/app/profd_xray.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES systemd/debian/lintian-overrides DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides RENAME profd)
 install(FILES systemd/profd.service systemd/profd.socket DESTINATION lib/systemd/system)
 install(FILES systemd/profd.sysusers DESTINATION lib/sysusers.d RENAME profd.conf)
 install(FILES systemd/profd.tmpfiles DESTINATION lib/tmpfiles.d RENAME profd.conf)
@@ -35,5 +38,5 @@ install(FILES ctl/completions/profctl.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/
         RENAME profctl)
 install(FILES ctl/completions/profctl.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions RENAME _profctl)
 install(FILES ctl/completions/profctl.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
-install(FILES systemd/debian/copyright ${installed_docs}/changelog.gz docs/api.md README.md
+install(FILES systemd/debian/copyright ${installed_docs}/changelog.gz docs/api.md docs/xray.md README.md
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/profd)

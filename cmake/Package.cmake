@@ -25,6 +25,8 @@ set(CPACK_DEBIAN_PACKAGE_SUGGESTS "google-perftools")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION TRUE)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA
     ${PROJECT_SOURCE_DIR}/systemd/debian/conffiles
+    ${PROJECT_SOURCE_DIR}/systemd/debian/shlibs
+    ${PROJECT_SOURCE_DIR}/systemd/debian/triggers
     ${PROJECT_SOURCE_DIR}/systemd/debian/postinst
     ${PROJECT_SOURCE_DIR}/systemd/debian/prerm
     ${PROJECT_SOURCE_DIR}/systemd/debian/postrm)
