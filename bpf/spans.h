@@ -13,22 +13,51 @@
 
 #define PROFD_PIECE_BYTES (1ULL << PROFD_PIECE_SHIFT)
 
-/* Cuts the described mapping down to the piece around pc. False where the piece has no number. */
-static __always_inline bool profd_cut_span(const struct profd_mapping *mapping, __u64 pc,
-					   struct profd_span *span, __u32 *piece)
+/* Cuts the described mapping, which begins at file_offset, down to the piece around pc. False where
+ * the piece has no number. */
+static __always_inline bool profd_cut_span(const struct profd_mapping *mapping, __u64 file_offset,
+					   __u64 pc, struct profd_span *span, __u32 *piece)
 {
-	__u64 offset = pc - mapping->start + mapping->file_offset;
+	__u64 offset = pc - mapping->start + file_offset;
 	__u64 piece_start = offset & ~(PROFD_PIECE_BYTES - 1);
-	__u64 first = mapping->file_offset > piece_start ? mapping->file_offset : piece_start;
-	__u64 last = mapping->file_offset + (mapping->end - mapping->start) - 1;
+	__u64 first = file_offset > piece_start ? file_offset : piece_start;
+	__u64 last = file_offset + (mapping->end - mapping->start) - 1;
 
 	if (last > piece_start + (PROFD_PIECE_BYTES - 1))
 		last = piece_start + (PROFD_PIECE_BYTES - 1);
-	span->start = mapping->start + (first - mapping->file_offset);
+	span->start = mapping->start + (first - file_offset);
 	span->bytes = last - first + 1;
 	span->offset = first - piece_start;
 	*piece = offset >> PROFD_PIECE_SHIFT;
 	return *piece == offset >> PROFD_PIECE_SHIFT;
+}
+
+/* Fills in the key of the described mapping's piece. */
+static __always_inline void profd_key_piece(struct profd_scratch *scratch)
+{
+	const struct profd_mapping *mapping = &scratch->mapping;
+	struct profd_table_key *key = &scratch->table_key;
+
+	key->file = mapping->file;
+	if (mapping->kind == PROFD_MAPPING_VDSO)
+		key->file.inode = PROFD_VDSO_INODE;
+	if (mapping->kind != PROFD_MAPPING_ANONYMOUS)
+		return;
+	key->file.inode = PROFD_MADE_CODE_INODE;
+	key->file.size = mapping->process.start_ns;
+	key->file.ctime_ns = key->piece / PROFD_MADE_CODE_PIECES;
+	key->file.device = mapping->process.tgid;
+	key->file.generation = mapping->process.exec_id;
+	key->piece %= PROFD_MADE_CODE_PIECES;
+}
+
+/* What is done without a table: a file's may come; user space has the vDSO's from its start on, or
+ * never; and made code has frame pointers. */
+static __always_inline __u32 profd_rows_without_table(__u32 kind)
+{
+	if (kind == PROFD_MAPPING_FILE)
+		return PROFD_ROWS_LATE;
+	return kind == PROFD_MAPPING_VDSO ? PROFD_ROWS_NONE : PROFD_ROWS_NOT_ASKED;
 }
 
 /* Takes over what user space says of the piece whose key is in scratch->table_key. */
@@ -37,9 +66,7 @@ static __always_inline void profd_find_table(struct profd_scratch *scratch, stru
 	struct profd_table *table = bpf_map_lookup_elem(&profd_tables, &scratch->table_key);
 
 	if (!table) {
-		/* User space has the vDSO's table from its start on, or never. */
-		span->rows = scratch->mapping.kind == PROFD_MAPPING_FILE ? PROFD_ROWS_LATE
-									 : PROFD_ROWS_NONE;
+		span->rows = profd_rows_without_table(scratch->mapping.kind);
 		return;
 	}
 	table->used_ns = scratch->sample.time_ns;
@@ -57,15 +84,15 @@ static __always_inline void profd_fill_span(struct profd_scratch *scratch, __u64
 					    struct profd_span *span)
 {
 	const struct profd_mapping *mapping = &scratch->mapping;
-	struct profd_table_key *key = &scratch->table_key;
-	bool has_rows = scratch->tables && mapping->kind != PROFD_MAPPING_ANONYMOUS;
+	/* Made code is keyed by its address. */
+	__u64 file_offset = mapping->kind == PROFD_MAPPING_ANONYMOUS ? mapping->start
+								      : mapping->file_offset;
 
 	span->mapping_id = mapping->id;
 	span->number = 0;
-	if (has_rows && profd_cut_span(mapping, pc, span, &key->piece)) {
-		key->file = mapping->file;
-		if (mapping->kind == PROFD_MAPPING_VDSO)
-			key->file.inode = PROFD_VDSO_INODE;
+	if (scratch->tables &&
+	    profd_cut_span(mapping, file_offset, pc, span, &scratch->table_key.piece)) {
+		profd_key_piece(scratch);
 		profd_find_table(scratch, span);
 		return;
 	}

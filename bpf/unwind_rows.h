@@ -124,6 +124,16 @@ struct profd_rule {
  * from its start. */
 #define PROFD_VDSO_INODE 1
 
+/*
+ * Code that a process made at run time lies in no file either. Its rows, if its runtime tells of
+ * some, are found under a key that is this inode, the process's start for the size, the upper half
+ * of the address for the change time, its tgid for the device and its exec id for the generation;
+ * the lower half of the address is the offset. No file has such a change time.
+ */
+#define PROFD_MADE_CODE_INODE 2
+#define PROFD_MADE_CODE_REGION_SHIFT 32
+#define PROFD_MADE_CODE_PIECES (1u << (PROFD_MADE_CODE_REGION_SHIFT - PROFD_PIECE_SHIFT))
+
 /* The dictionary's first entries are these, whatever file is loaded. */
 #define PROFD_RULE_INDEX_UNKNOWN 0u
 #define PROFD_RULE_INDEX_END 1u

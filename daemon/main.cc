@@ -265,6 +265,10 @@ Result<void> serve(ConfigInForce& in_force, ServiceManager& manager, UniqueFd so
                                    .max_bytes = config.unwind_max_bytes}},
                     aggregator);
   if (!sampler) return sampler.error();
+  (*jit)->give_rows_to([to = sampler->get()](const ProcessKey& process, std::uint32_t owner,
+                                             std::uint32_t region, std::string_view table) {
+    to->set_made_code_rows(process, owner, region, table);
+  });
   const std::unique_ptr<SampleSource> source = make_sample_source(std::move(*sampler));
   Result<ResultStore> store = ResultStore::open(config.state_dir + "/results");
   if (!store) return store.error();

@@ -71,11 +71,15 @@ FollowedFile::Step FollowedFile::read_on(Parser& parser, Clock::time_point now) 
 }
 
 Result<JitFileGrew> FollowedFile::read_part(Parser& parser) const {
-  JitFileGrew part{
-      .file = file_, .epoch = epoch_, .read_ns = monotonic_ns(), .chunk = JitDumpChunk{}};
+  JitFileGrew part{.file = file_,
+                   .epoch = epoch_,
+                   .read_ns = monotonic_ns(),
+                   .chunk = JitDumpChunk{},
+                   .rows = {}};
   if (file_->kind == JitFileKind::kJitDump) {
     auto chunk = parser.read_jitdump(file_->fd.get(), dump_);
     if (!chunk) return chunk.error();
+    read_rows(parser, *chunk, part);
     part.chunk = std::move(*chunk);
   } else {
     auto chunk = parser.read_perf_map(file_->fd.get(), map_);
@@ -84,6 +88,26 @@ Result<JitFileGrew> FollowedFile::read_part(Parser& parser) const {
     part.chunk = std::move(*chunk);
   }
   return part;
+}
+
+// Rows that can't be had cost nothing else: frame pointers are followed then.
+void FollowedFile::read_rows(Parser& parser, const JitDumpChunk& chunk, JitFileGrew& part) const {
+  std::vector<JitUnwindQuery> queries;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < chunk.read.events.size(); ++i) {
+    const JitDumpEvent& event = chunk.read.events[i];
+    if (event.unwinding_info.bytes == 0) continue;
+    queries.push_back({.address = event.address,
+                       .code_bytes = event.code_bytes,
+                       .unwinding_info = event.unwinding_info});
+    places.push_back(i);
+  }
+  if (queries.empty()) return;
+  auto answers = parser.read_jit_unwind_rows(file_->fd.get(), chunk.state, queries);
+  if (!answers) return;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (!(*answers)[i].empty()) part.rows.emplace(places[i], std::move((*answers)[i]));
+  }
 }
 
 void FollowedFile::take_up(const JitFileGrew& part, Step& step) {

@@ -51,6 +51,7 @@ class FollowedFile {
 
   [[nodiscard]] std::optional<Extent> extent() const;
   Result<JitFileGrew> read_part(Parser& parser) const;
+  void read_rows(Parser& parser, const JitDumpChunk& chunk, JitFileGrew& part) const;
   void take_up(const JitFileGrew& part, Step& step);
   [[nodiscard]] std::optional<JitRefusal> strike(ErrorCode code);
   void rest(Clock::time_point now, Clock::duration took, bool is_at_end);

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -49,6 +50,8 @@ struct JitFileGrew {
   std::uint32_t epoch = 0;
   std::int64_t read_ns = 0;  // monotonic: when this was seen
   std::variant<JitDumpChunk, PerfMapChunk> chunk;
+  // By place in a JitDumpChunk's events: the unwind rows of those that have some.
+  std::map<std::size_t, std::vector<JitUnwindRows>> rows;
 };
 
 // No more will come of it.

@@ -23,6 +23,7 @@ constexpr unsigned kSerialBits = 40;
 constexpr std::size_t kMaxSources = 60'000;
 constexpr std::size_t kMaxUids = 16'384;
 constexpr std::chrono::seconds kLifeInterval{1};
+constexpr std::chrono::seconds kMaxRowsInterval{8};
 constexpr std::uint64_t kMarkerBytes = 4096;
 // Of one process: a program can map what it likes.
 constexpr std::size_t kMaxFilesOfProcess = 16;
@@ -74,6 +75,10 @@ class JitProcesses::State {
     std::vector<std::shared_ptr<JitTeller>> tellers;
     std::vector<JitLayer> layers;           // its own first
     std::bitset<kJitRefusalCount> refused;  // counted once each
+    std::uint64_t rows_given = 0;           // MadeCodeRows::changes() of all layers
+    std::set<std::uint32_t> regions;        // that rows were given of
+    Clock::time_point next_rows{};
+    Clock::duration rows_interval = kLifeInterval;
     bool is_gone = false;
     bool is_looked_for = false;  // now
     Clock::time_point next_look{};
@@ -87,6 +92,7 @@ class JitProcesses::State {
   void on(const JitFileGrew& grew);
   void on(const JitFileEnded& ended);
   void look_again(Clock::time_point now);
+  void give_rows(const TakeRows& take_rows, Clock::time_point now);
   // Ends the code of those that have died since it was asked last, once all is read.
   void look_who_lives(Clock::time_point now);
   void end_dead(std::uint64_t read_ticket);
@@ -333,6 +339,34 @@ void JitProcesses::State::look_again(Clock::time_point now) {
   }
 }
 
+// The programs have to look everything up again after each change: where it goes on, they come the
+// more rarely.
+void JitProcesses::State::give_rows(const TakeRows& take_rows, Clock::time_point now) {
+  for (auto& [key, process] : processes_) {
+    std::uint64_t changes = 0;
+    for (const JitLayer& layer : process->layers) changes += layer.space->rows.changes();
+    if (process->is_gone || now < process->next_rows) continue;
+    if (changes == process->rows_given) {
+      process->rows_interval = kLifeInterval;
+      continue;
+    }
+    process->rows_given = changes;
+    process->next_rows = now + process->rows_interval;
+    process->rows_interval =
+        std::min<Clock::duration>(2 * process->rows_interval, kMaxRowsInterval);
+    MadeCodeRows rows = process->layers.front().space->rows;
+    for (const JitLayer& layer : process->layers) rows.add_missing(layer.space->rows);
+    std::map<std::uint32_t, std::string> tables = rows.tables();
+    for (const std::uint32_t region : process->regions) {
+      if (auto none = UnwindTableWriter().encode()) tables.try_emplace(region, std::move(*none));
+    }
+    for (const auto& [region, table] : tables) {
+      take_rows(key, process->facts.uid, region, table);
+      process->regions.insert(region);
+    }
+  }
+}
+
 void JitProcesses::State::look_who_lives(Clock::time_point now) {
   if (now - looked_who_lives_ < kLifeInterval) return;
   looked_who_lives_ = now;
@@ -441,7 +475,10 @@ void JitProcesses::poll(Clock::time_point now) {
     }
   }
   state_->look_who_lives(now);
+  if (take_rows_) state_->give_rows(take_rows_, now);
 }
+
+void JitProcesses::give_rows_to(TakeRows take_rows) { take_rows_ = std::move(take_rows); }
 
 std::optional<JitFunction> JitProcesses::at(const ProcessKey& process, std::uint64_t address,
                                             std::uint64_t time_ns) {

@@ -81,6 +81,13 @@ class JitProcesses {
   void poll(Clock::time_point now = Clock::now());
   [[nodiscard]] int wake_fd() const { return follower_->wake_fd(); }
 
+  // Where unwind rows go: those of a process's code in one 4 GiB of addresses (address >> 32), as
+  // an encoded table (unwind_table.h) of the lower half, instead of those that were given before.
+  // Called by poll(), for one process once a second at most.
+  using TakeRows = std::function<void(const ProcessKey& process, std::uint32_t owner,
+                                      std::uint32_t region, std::string_view table)>;
+  void give_rows_to(TakeRows take_rows);
+
   // What lay at an address at a time, as far as it is known by now. An answer keeps the function
   // from being forgotten.
   [[nodiscard]] std::optional<JitFunction> at(const ProcessKey& process, std::uint64_t address,
@@ -114,6 +121,7 @@ class JitProcesses {
 
   std::unique_ptr<JitFollower> follower_;
   std::unique_ptr<State> state_;
+  TakeRows take_rows_;
   std::uint64_t read_ticket_ = 0;
 };
 

@@ -37,6 +37,21 @@ void add(JitTeller& teller, JitSpace& space, const JitDumpEvent& event, std::uin
   }
 }
 
+// Code that comes without rows takes those away that were there.
+void renew_rows(JitSpace& space, const JitDumpEvent& event,
+                const std::vector<JitUnwindRows>* functions) {
+  if (event.kind == JitDumpEventKind::kLoad || event.kind == JitDumpEventKind::kMove) {
+    space.rows.erase(event.address, event.address + event.code_bytes);
+  }
+  if (functions == nullptr) return;
+  for (const JitUnwindRows& function : *functions) space.rows.set(function);
+}
+
+const std::vector<JitUnwindRows>* rows_of(const JitFileGrew& part, std::size_t event) {
+  const auto found = part.rows.find(event);
+  return found == part.rows.end() ? nullptr : &found->second;
+}
+
 // Null: there are too many already.
 JitSpace* space_of(JitTeller& teller, std::uint32_t pid, const MakeJitSpace& make_space) {
   const std::uint32_t place = teller.place_of(pid);
@@ -56,18 +71,21 @@ std::uint64_t take_up_dump(JitTeller& teller, const JitFileGrew& part, const Tsc
   std::uint64_t foreign = 0;
   std::uint64_t last_ns = 0;
   teller.told->source.state = chunk.state;
-  for (const JitDumpEvent& event : chunk.read.events) {
+  for (std::size_t i = 0; i < chunk.read.events.size(); ++i) {
+    const JitDumpEvent& event = chunk.read.events[i];
     std::uint64_t time_ns = event.timestamp;
     if (is_tsc) time_ns = tsc != nullptr ? tsc_to_ns(event.timestamp, *tsc) : read_ns;
     // No record is of the future: one that says so would make all before it final.
     last_ns = std::max(last_ns, std::min(time_ns, read_ns));
     if (event.kind == JitDumpEventKind::kDebugInfo) {  // names no pid
       for (const auto& [pid, space] : teller.spaces) add(teller, *space, event, time_ns);
-    } else if (event.kind == JitDumpEventKind::kClose ||  // others may go on writing
-               event.kind == JitDumpEventKind::kUnwindingInfo) {
+    } else if (event.kind == JitDumpEventKind::kUnwindingInfo) {  // nor does this
+      for (const auto& [pid, space] : teller.spaces) renew_rows(*space, event, rows_of(part, i));
+    } else if (event.kind == JitDumpEventKind::kClose) {  // others may go on writing
       continue;
     } else if (JitSpace* const space = space_of(teller, event.pid, make_space)) {
       add(teller, *space, event, time_ns);
+      renew_rows(*space, event, rows_of(part, i));
     } else {
       ++foreign;
     }

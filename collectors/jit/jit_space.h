@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "collectors/jit/jit_follower.h"
+#include "collectors/jit/made_code_rows.h"
 #include "formats/jit_code_index.h"
 
 namespace profd {
@@ -33,6 +34,7 @@ struct JitSpace {
   std::uint32_t owner = 0;  // uid
   std::size_t bytes = 0;    // of memory, as last counted
   JitCodeIndex index;
+  MadeCodeRows rows;  // of the code as it stands now
   std::vector<std::shared_ptr<const JitNumberedSource>> told_by;
 
   JitSpace(std::uint32_t number_of_it, std::uint32_t uid)

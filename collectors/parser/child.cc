@@ -90,6 +90,12 @@ Result<std::string> read_jit_code(int fd, int argument) {
   return parser::read_jit_code(fd, *request);
 }
 
+Result<std::string> read_jit_unwind_rows(int fd, int argument) {
+  const auto request = read_argument(argument, &parser::decode_jit_unwind_request);
+  if (!request) return request.error();
+  return parser::encode(parser::read_jit_unwind_rows(fd, *request));
+}
+
 Result<std::string> carry_out(const Request& request, const std::vector<UniqueFd>& files) {
   const int file = files.empty() ? -1 : files[0].get();
   const int second = files.size() < 2 ? -1 : files[1].get();
@@ -111,6 +117,8 @@ Result<std::string> carry_out(const Request& request, const std::vector<UniqueFd
       return read_perf_map_from(file, second);
     case Operation::kReadJitCode:
       return read_jit_code(file, second);
+    case Operation::kReadJitUnwindRows:
+      return read_jit_unwind_rows(file, second);
     case Operation::kStart:
     case Operation::kFollowXray:
       break;

@@ -70,6 +70,8 @@ class Client final : public Parser {
   Result<PerfMapChunk> read_perf_map(int fd, const PerfMapState& state) override;
   Result<JitCodeAnswers> read_jit_code(int fd, const JitDumpState& state,
                                        std::span<const JitCodeQuery> queries) override;
+  Result<JitUnwindAnswers> read_jit_unwind_rows(int fd, const JitDumpState& state,
+                                                std::span<const JitUnwindQuery> queries) override;
 
   [[nodiscard]] pid_t child() const override { return child_; }
   [[nodiscard]] std::uint64_t restarts() const override { return restarts_; }
@@ -267,6 +269,18 @@ Result<JitCodeAnswers> Client::read_jit_code(int fd, const JitDumpState& state,
   if (!bytes) return bytes.error();
   auto answers = decode_jit_code_answers(std::move(*bytes));
   if (answers && answers->functions.size() != queries.size()) {
+    return fail(ErrorCode::kMalformed, "the parser's answer is of other functions");
+  }
+  return answers;
+}
+
+Result<JitUnwindAnswers> Client::read_jit_unwind_rows(int fd, const JitDumpState& state,
+                                                      std::span<const JitUnwindQuery> queries) {
+  const JitUnwindRequest request{.state = state, .queries = {queries.begin(), queries.end()}};
+  const auto bytes = call_with(Operation::kReadJitUnwindRows, fd, encode(request));
+  if (!bytes) return bytes.error();
+  auto answers = decode_jit_unwind_answers(*bytes);
+  if (answers && answers->size() != queries.size()) {
     return fail(ErrorCode::kMalformed, "the parser's answer is of other functions");
   }
   return answers;

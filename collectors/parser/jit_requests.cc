@@ -11,6 +11,9 @@
 namespace profd::parser {
 namespace {
 
+// Of one record: 100 KB is that of a large object.
+constexpr std::size_t kMaxUnwindingBytes = std::size_t{4} << 20;
+
 Result<std::uint64_t> size_of(int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return fail_errno("could not look at the file");
@@ -74,6 +77,24 @@ Result<PerfMapChunk> read_perf_map_chunk(int fd, const PerfMapState& state) {
   chunk.text = std::make_unique<const std::string>(std::move(*bytes));
   chunk.read = read_perf_map(*chunk.text, chunk.state);
   return chunk;
+}
+
+JitUnwindAnswers read_jit_unwind_rows(int fd, const JitUnwindRequest& request) {
+  JitUnwindAnswers answers;
+  std::size_t room = kMaxJitUnwindRows;
+  for (const JitUnwindQuery& query : request.queries) {
+    std::vector<JitUnwindRows>& functions = answers.emplace_back();
+    const std::string record = read_whole(fd, query.unwinding_info, kMaxUnwindingBytes);
+    if (record.empty()) continue;
+    auto read = profd::read_jit_unwind_rows(record, request.state, query.address, query.code_bytes);
+    if (!read) continue;
+    std::size_t rows = 0;
+    for (const JitUnwindRows& function : *read) rows += function.rows.size();
+    if (rows > room) continue;
+    room -= rows;
+    functions = std::move(*read);
+  }
+  return answers;
 }
 
 Result<std::string> read_jit_code(int fd, const JitCodeRequest& request) {

@@ -14,6 +14,8 @@ namespace profd::parser {
 [[nodiscard]] Result<JitDumpChunk> read_jitdump_chunk(int fd, const JitDumpState& state);
 [[nodiscard]] Result<PerfMapChunk> read_perf_map_chunk(int fd, const PerfMapState& state);
 
+[[nodiscard]] JitUnwindAnswers read_jit_unwind_rows(int fd, const JitUnwindRequest& request);
+
 // Encoded, since the views of an answer would outlive what they point into.
 [[nodiscard]] Result<std::string> read_jit_code(int fd, const JitCodeRequest& request);
 

@@ -1,5 +1,7 @@
 #include "collectors/parser/jit_results.h"
 
+#include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "collectors/parser/encoder.h"
@@ -32,6 +34,8 @@ void add(Encoder& out, const JitDumpState& state) {
       .add(state.flags)
       .add(static_cast<std::uint64_t>(state.first_line_distance))
       .add(state.last_timestamp)
+      .add(state.unwinding_offset)
+      .add(state.unwinding_bytes)
       .add(state.pid)
       .add(state.elf_machine);
   add(out, state.header_read);
@@ -45,6 +49,8 @@ JitDumpState read_dump_state(Cursor& cursor) {
   state.flags = cursor.read<std::uint64_t>();
   state.first_line_distance = static_cast<std::int64_t>(cursor.read<std::uint64_t>());
   state.last_timestamp = cursor.read<std::uint64_t>();
+  state.unwinding_offset = cursor.read<std::uint64_t>();
+  state.unwinding_bytes = cursor.read<std::uint64_t>();
   state.pid = cursor.read<std::uint32_t>();
   state.elf_machine = cursor.read<std::uint32_t>();
   state.header_read = cursor.read<std::uint8_t>() != 0;
@@ -121,6 +127,37 @@ bool read_answer(Cursor& cursor, JitCodeAnswer& answer) {
   return cursor.ok();
 }
 
+void add(Encoder& out, const JitUnwindRows& function) {
+  static_assert(std::is_trivially_copyable_v<profd_rule>);
+  out.add(function.start).add(function.limit);
+  out.add(static_cast<std::uint32_t>(function.rows.size()));
+  for (const UnwindRow& row : function.rows) {
+    out.add(row.offset);
+    out.add(std::string_view(reinterpret_cast<const char*>(&row.rule), sizeof row.rule));
+  }
+}
+
+// What MadeCodeRows relies on: rows rise, within the function.
+bool read_function(Cursor& cursor, JitUnwindRows& function) {
+  function.start = cursor.read<std::uint64_t>();
+  function.limit = cursor.read<std::uint64_t>();
+  const auto rows = cursor.read<std::uint32_t>();
+  if (function.start >= function.limit || rows == 0 || rows > kMaxJitUnwindRows) return false;
+  for (std::uint32_t i = 0; i < rows; ++i) {
+    UnwindRow row;
+    row.offset = cursor.read<std::uint64_t>();
+    const std::string_view rule = read_text(cursor);
+    const std::uint64_t least = i == 0 ? function.start : function.rows.back().offset;
+    if (rule.size() != sizeof row.rule || row.offset < least || row.offset >= function.limit) {
+      return false;
+    }
+    std::memcpy(&row.rule, rule.data(), sizeof row.rule);
+    if (row.rule.kind >= PROFD_RULE_KIND_COUNT) return false;
+    function.rows.push_back(row);
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string encode(const JitDumpState& state) {
@@ -174,6 +211,55 @@ Result<JitCodeRequest> decode_jit_code_request(std::string_view bytes) {
   }
   if (!at_end(cursor)) return malformed();
   return request;
+}
+
+std::string encode(const JitUnwindRequest& request) {
+  Encoder out;
+  add(out, request.state);
+  for (const JitUnwindQuery& query : request.queries) {
+    out.add(query.address).add(query.code_bytes);
+    add(out, query.unwinding_info);
+  }
+  return out.take();
+}
+
+Result<JitUnwindRequest> decode_jit_unwind_request(std::string_view bytes) {
+  Cursor cursor(bytes);
+  JitUnwindRequest request;
+  request.state = read_dump_state(cursor);
+  while (cursor.ok() && cursor.remaining() > 0) {
+    JitUnwindQuery query;
+    query.address = cursor.read<std::uint64_t>();
+    query.code_bytes = cursor.read<std::uint64_t>();
+    query.unwinding_info = read_range(cursor);
+    request.queries.push_back(query);
+  }
+  if (!at_end(cursor)) return malformed();
+  return request;
+}
+
+std::string encode(const JitUnwindAnswers& answers) {
+  Encoder out;
+  for (const std::vector<JitUnwindRows>& functions : answers) {
+    out.add(static_cast<std::uint32_t>(functions.size()));
+    for (const JitUnwindRows& function : functions) add(out, function);
+  }
+  return out.take();
+}
+
+Result<JitUnwindAnswers> decode_jit_unwind_answers(std::string_view bytes) {
+  Cursor cursor(bytes);
+  JitUnwindAnswers answers;
+  while (cursor.ok() && cursor.remaining() > 0) {
+    const auto functions = cursor.read<std::uint32_t>();
+    if (functions > kMaxJitUnwindRows) return malformed();
+    answers.emplace_back();
+    for (std::uint32_t i = 0; i < functions; ++i) {
+      if (!read_function(cursor, answers.back().emplace_back())) return malformed();
+    }
+  }
+  if (!at_end(cursor)) return malformed();
+  return answers;
 }
 
 std::string encode(const JitDumpChunk& chunk) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/jit_unwind_rows.h"
 #include "formats/jitdump_reader.h"
 #include "formats/perf_map.h"
 #include "formats/result.h"
@@ -45,6 +46,16 @@ struct JitCodeAnswer {
   std::vector<JitLine> lines;
 };
 
+// For code of 0 bytes: a record that speaks of a whole object.
+struct JitUnwindQuery {
+  std::uint64_t address = 0;
+  std::uint64_t code_bytes = 0;
+  JitFileRange unwinding_info;
+};
+
+// One for each query, in their order; none where the record makes no sense.
+using JitUnwindAnswers = std::vector<std::vector<JitUnwindRows>>;
+
 // One for each query, in their order.
 struct JitCodeAnswers {
   std::vector<JitCodeAnswer> functions;
@@ -64,19 +75,28 @@ struct JitCodeRequest {
   std::vector<JitCodeQuery> queries;
 };
 
+struct JitUnwindRequest {
+  JitDumpState state;
+  std::vector<JitUnwindQuery> queries;
+};
+
 [[nodiscard]] std::string encode(const JitDumpState& state);
 [[nodiscard]] std::string encode(const PerfMapState& state);
 [[nodiscard]] std::string encode(const JitCodeRequest& request);
+[[nodiscard]] std::string encode(const JitUnwindRequest& request);
 [[nodiscard]] std::string encode(const JitDumpChunk& chunk);
 [[nodiscard]] std::string encode(const PerfMapChunk& chunk);
 [[nodiscard]] std::string encode(const JitCodeAnswers& answers);
+[[nodiscard]] std::string encode(const JitUnwindAnswers& answers);
 
 [[nodiscard]] Result<JitDumpState> decode_jitdump_state(std::string_view bytes);
 [[nodiscard]] Result<PerfMapState> decode_perf_map_state(std::string_view bytes);
 [[nodiscard]] Result<JitCodeRequest> decode_jit_code_request(std::string_view bytes);
+[[nodiscard]] Result<JitUnwindRequest> decode_jit_unwind_request(std::string_view bytes);
 [[nodiscard]] Result<JitDumpChunk> decode_jitdump_chunk(std::string bytes);
 [[nodiscard]] Result<PerfMapChunk> decode_perf_map_chunk(std::string bytes);
 [[nodiscard]] Result<JitCodeAnswers> decode_jit_code_answers(std::string bytes);
+[[nodiscard]] Result<JitUnwindAnswers> decode_jit_unwind_answers(std::string_view bytes);
 
 }  // namespace parser
 }  // namespace profd

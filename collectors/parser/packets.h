@@ -19,16 +19,17 @@
 namespace profd::parser {
 
 enum class Operation : std::uint32_t {
-  kStart = 1,         // the first request: words are {memory_bytes, answer_bytes}
-  kReadUnwindSource,  // a file; words are the digest key
-  kMakeUnwindTable,   // a file and perhaps its debug file
-  kReadElfSummary,    // a file
-  kFindElfSymbols,    // a file and one with the addresses, 8 bytes each; the budget
-  kListElfFunctions,  // a file
-  kFollowXray,        // a file and a connection: no answer, but collectors/xray/follower.h
-  kReadJitDump,       // a file and one with the state to go on from
-  kReadPerfMap,       // likewise
-  kReadJitCode,       // a file and one with what is asked
+  kStart = 1,          // the first request: words are {memory_bytes, answer_bytes}
+  kReadUnwindSource,   // a file; words are the digest key
+  kMakeUnwindTable,    // a file and perhaps its debug file
+  kReadElfSummary,     // a file
+  kFindElfSymbols,     // a file and one with the addresses, 8 bytes each; the budget
+  kListElfFunctions,   // a file
+  kFollowXray,         // a file and a connection: no answer, but collectors/xray/follower.h
+  kReadJitDump,        // a file and one with the state to go on from
+  kReadPerfMap,        // likewise
+  kReadJitCode,        // a file and one with what is asked
+  kReadJitUnwindRows,  // likewise
 };
 
 struct Request {

@@ -62,6 +62,9 @@ class Parser {
   // of the file.
   virtual Result<JitCodeAnswers> read_jit_code(int fd, const JitDumpState& state,
                                                std::span<const JitCodeQuery> queries) = 0;
+  // The unwind rows that records tell; 65,536 rows in all, and none of what is beyond.
+  virtual Result<JitUnwindAnswers> read_jit_unwind_rows(
+      int fd, const JitDumpState& state, std::span<const JitUnwindQuery> queries) = 0;
 
   [[nodiscard]] virtual pid_t child() const = 0;  // for tests and status
   [[nodiscard]] virtual std::uint64_t restarts() const = 0;

@@ -127,7 +127,14 @@ LateUnwinder::Progress LateUnwinder::walk(Stack& stack) {
 profd_user_end LateUnwinder::step(Stack& stack, const CodeMapping& mapping) const {
   const StackWindow window(stack.window_start, stack.window);
   profd_user_end without = PROFD_END_NO_FRAME_POINTER;
-  if (mapping.kind != PROFD_MAPPING_ANONYMOUS) {
+  if (mapping.kind == PROFD_MAPPING_ANONYMOUS) {
+    const auto [key, offset] = made_code_place(stack.sample.process, stack.frame.code_address());
+    if (tables_.state(key) == UnwindTables::State::kReady) {
+      without = PROFD_END_NO_ROW;
+      const profd_user_end end = step_by_rule(stack.frame, tables_.find_rule(key, offset), window);
+      if (end != PROFD_END_NO_ROW) return end;
+    }
+  } else {
     const bool ready = tables_.state(mapping.file) == UnwindTables::State::kReady;
     without = ready ? PROFD_END_NO_ROW : PROFD_END_NO_TABLE;
     if (ready) {

@@ -27,9 +27,16 @@ struct CodeMapping {
 // The key under which the vDSO's rows stand.
 [[nodiscard]] FileKey vdso_key();
 
+// The key under which the rows of code stand that a process made, and its offset there.
+struct MadeCodePlace {
+  FileKey key;
+  std::uint64_t offset = 0;
+};
+[[nodiscard]] MadeCodePlace made_code_place(const ProcessKey& process, std::uint64_t address);
+
 class ProcessMappings {
  public:
-  static constexpr std::size_t kMaxMappings = 65'536;
+  static constexpr std::size_t kMaxMappings = 16'384;  // 3 MB; a busy host fills any limit in time
   static constexpr std::size_t kMaxMappingsOfProcess = 4096;
 
   // The newer one stands where two overlap.

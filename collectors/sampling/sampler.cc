@@ -81,6 +81,7 @@ class Sampler::Impl final : public RingReader::Handler {
   UnwindStats unwind_stats() const { return unwinding_->stats(); }
   bool has_targets(SessionSlot slot) const { return filter_->has_targets(slot); }
   void release_files() { files_.release_unused(); }
+  Unwinding& unwinding() { return *unwinding_; }
 
  private:
   // A session's place. Kernel counters only grow, so a slot's counts are those since its start.
@@ -418,6 +419,10 @@ bool Sampler::has_targets(SessionSlot slot) const { return impl_->has_targets(sl
 SlotLedger Sampler::slot_ledger(SessionSlot slot) const { return impl_->slot_ledger(slot); }
 SamplerLedger Sampler::ledger() const { return impl_->ledger(); }
 UnwindStats Sampler::unwind_stats() const { return impl_->unwind_stats(); }
+void Sampler::set_made_code_rows(const ProcessKey& process, std::uint32_t owner,
+                                 std::uint32_t region, std::string_view table) {
+  impl_->unwinding().set_made_code_rows(process, owner, region, table);
+}
 void Sampler::release_files() { impl_->release_files(); }
 
 }  // namespace profd

@@ -128,6 +128,10 @@ class Sampler {
   [[nodiscard]] SamplerLedger ledger() const;
   [[nodiscard]] UnwindStats unwind_stats() const;
 
+  // The unwind rows of code that a process made at run time (unwinding.h).
+  void set_made_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t region,
+                          std::string_view table);
+
   // Files that no session needs any more are closed: call after a session's results are let go.
   void release_files();
 

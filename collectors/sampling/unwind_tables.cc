@@ -95,6 +95,21 @@ std::optional<TableRefusal> UnwindTables::install(const CodeFile& file, const st
   return std::nullopt;
 }
 
+std::optional<TableRefusal> UnwindTables::replace(const CodeFile& file, const std::string& content,
+                                                  const UnwindTableView& table) {
+  if (const auto known = by_file_.find(file.key); known != by_file_.end()) {
+    const auto place =
+        std::ranges::find(contents_, known->second, [](const Content& entry) { return &entry; });
+    Contents gone;
+    unpublish(*place);
+    gone.splice(gone.end(), contents_, place);
+    maps_->raise_generation();
+    maps_->wait_for_running_programs();
+    free_all(gone);
+  }
+  return install(file, content, table);
+}
+
 void UnwindTables::refuse(const CodeFile& file, TableRefusal reason) {
   if (by_file_.contains(file.key)) return;
   ++refused_[static_cast<std::size_t>(reason)];

@@ -79,6 +79,11 @@ class UnwindTables {
   std::optional<TableRefusal> install(const CodeFile& file, const std::string& content,
                                       const UnwindTableView& table);
 
+  // The same where the file has another table by now, which goes; also where the new one finds no
+  // room. For a moment the file has none. Waits for what the programs run now.
+  std::optional<TableRefusal> replace(const CodeFile& file, const std::string& content,
+                                      const UnwindTableView& table);
+
   // From here on the file has no table.
   void refuse(const CodeFile& file, TableRefusal reason);
 

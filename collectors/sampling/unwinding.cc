@@ -195,6 +195,22 @@ void Unwinding::refuse(const CodeFile& file, TableRefusal reason) {
   }
 }
 
+void Unwinding::set_made_code_rows(const ProcessKey& process, std::uint32_t owner,
+                                   std::uint32_t region, std::string_view table) {
+  const FileKey key =
+      made_code_place(process, std::uint64_t{region} << PROFD_MADE_CODE_REGION_SHIFT).key;
+  const CodeFile file{.key = key, .owner = owner, .pieces = {}};
+  // Another process's rows are never these, so the name is the place.
+  const std::string content = "made-" + std::to_string(process.tgid) + "-" +
+                              std::to_string(process.start_ns) + "-" +
+                              std::to_string(process.exec_id) + "-" + std::to_string(region);
+  // A view wants its bytes aligned, as those of a string of its own are.
+  const std::string bytes(table);
+  const auto view = read_unwind_table(bytes);
+  if (!view) return;
+  if (const auto refusal = tables_.replace(file, content, *view)) tables_.refuse(file, *refusal);
+}
+
 void Unwinding::poll() {
   const Clock::time_point now = Clock::now();
   tables_.tick(nanoseconds(now));

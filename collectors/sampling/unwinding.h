@@ -45,6 +45,12 @@ class Unwinding {
   // A sample with a late part.
   void on_late_sample(const SampleView& sample) { late_.add(sample, Clock::now()); }
 
+  // The rows of code that a process made, in one 4 GiB of its addresses (address >> 32), instead of
+  // those that were told before; `table` is an encoded one whose offsets are the lower half. A
+  // table that can't be used is none, and counted.
+  void set_made_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t region,
+                          std::string_view table);
+
   // Installs what was made since, and goes on with the stacks that waited for it.
   void poll();
 

@@ -43,6 +43,11 @@ class LocalParser : public Parser {
     if (!answers) return answers.error();
     return parser::decode_jit_code_answers(std::move(*answers));
   }
+  Result<JitUnwindAnswers> read_jit_unwind_rows(int fd, const JitDumpState& state,
+                                                std::span<const JitUnwindQuery> queries) override {
+    return parser::read_jit_unwind_rows(
+        fd, {.state = state, .queries = {queries.begin(), queries.end()}});
+  }
   [[nodiscard]] pid_t child() const override { return ::getpid(); }
   [[nodiscard]] std::uint64_t restarts() const override { return 0; }
 };

@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -266,6 +268,36 @@ TEST_P(DamagedDump, CostsOneRecordAndIsCounted) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DamagedDump, testing::ValuesIn(damages()),
+                         [](const auto& instance) { return instance.param.name; });
+
+// Files that perf makes its heap public by, dies of, or reads nothing of.
+struct Crafted {
+  std::string name;
+  std::string damage;  // empty: it is read
+};
+void PrintTo(const Crafted& crafted, std::ostream* out) { *out << crafted.name; }
+
+class CraftedDump : public HostileDump, public testing::WithParamInterface<Crafted> {};
+
+TEST_P(CraftedDump, CostsNobodyElse) {
+  std::ifstream file(PROFD_JIT_DATA "/hostile-" + GetParam().name + ".dump", std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  ASSERT_FALSE(bytes.empty());
+  write(bytes);
+  if (GetParam().damage.empty()) {
+    EXPECT_TRUE(wait_for(*processes_, [this] { return processes_->stats().events != 0; }));
+  } else {
+    EXPECT_TRUE(is_damaged_by(GetParam().damage));
+  }
+  Bystander bystander(*processes_);
+  EXPECT_TRUE(bystander.is_named());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CraftedDump,
+                         testing::Values(Crafted{"badsize", "bad_code_size"},
+                                         Crafted{"huge", "huge_record"}, Crafted{"hdr48", ""},
+                                         Crafted{"trav", ""}, Crafted{"v2", ""},
+                                         Crafted{"zero", ""}),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST_F(HostileDump, RecordsOfTooManyPidsAreCounted) {
