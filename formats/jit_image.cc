@@ -23,10 +23,14 @@ constexpr std::uint64_t kMovedAlignment = 16;
 // Code in one section may lie as far apart as that, which zeros fill, and under one mapping line as
 // far as the other. Perl's pprof runs objdump for each line, 25 ms.
 constexpr std::uint64_t kMaxSectionGap = kPage;
+
+// A larger function has a section of its own, so that one without bytes costs none.
+constexpr std::uint64_t kMaxSharedBytes = 4 * kPage;
+
 constexpr std::uint64_t kMaxLineGap = std::uint64_t{16} << 20;
 
 // Beyond that, code is moved together: ELF counts sections to 65,279.
-constexpr std::size_t kMaxSections = 4096;
+constexpr std::size_t kMaxSections = 16384;
 
 // Go's pprof takes the byte before the next symbol for the end of a function and disassembles up to
 // before that: where there is room, a function has a byte more, lest its `ret` be cut off.
@@ -86,20 +90,22 @@ struct Cluster {
   std::size_t last = 0;
 };
 
+// By sizes and addresses alone, so that there are no more of them when the code is known.
 std::vector<Cluster> clusters_of(const std::vector<JitImageFunction>& functions,
                                  const std::vector<std::uint64_t>& addresses,
                                  const std::vector<std::size_t>& order) {
+  const auto belong_together = [&](std::size_t a, std::size_t b) {
+    const std::uint64_t gap = addresses[b] - (addresses[a] + functions[a].bytes);
+    return gap <= kMaxSectionGap && functions[a].bytes <= kMaxSharedBytes &&
+           functions[b].bytes <= kMaxSharedBytes;
+  };
   std::vector<Cluster> clusters;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    if (i > 0) {
-      const JitImageFunction& before = functions[order[i - 1]];
-      const std::uint64_t gap = addresses[order[i]] - (addresses[order[i - 1]] + before.bytes);
-      if (gap <= kMaxSectionGap && before.code.empty() == functions[order[i]].code.empty()) {
-        clusters.back().last = i + 1;
-        continue;
-      }
+    if (i > 0 && belong_together(order[i - 1], order[i])) {
+      clusters.back().last = i + 1;
+    } else {
+      clusters.push_back({i, i + 1});
     }
-    clusters.push_back({i, i + 1});
   }
   return clusters;
 }
@@ -110,13 +116,8 @@ void move_excess(const std::vector<JitImageFunction>& functions, Placer& placer,
   const std::vector<std::size_t> order = by_address(addresses);
   const std::vector<Cluster> clusters = clusters_of(functions, addresses, order);
   if (clusters.size() <= kMaxSections) return;
-  // By kind, so that those with code and those without make a section each.
-  for (const bool has_code : {true, false}) {
-    for (std::size_t i = clusters[kMaxSections / 2].first; i < order.size(); ++i) {
-      const JitImageFunction& function = functions[order[i]];
-      if (function.code.empty() != has_code) addresses[order[i]] = placer.move(function.bytes);
-    }
-  }
+  for (std::size_t i = clusters[kMaxSections / 2].first; i < order.size(); ++i)
+    addresses[order[i]] = placer.move(functions[order[i]].bytes);
 }
 
 class MappingLines {
@@ -167,7 +168,11 @@ ElfCodeSection section_of(const JitImage& image, const JitImageLayout& layout,
   section.bytes =
       layout.addresses[last] + bytes_given(image, layout, order, cluster.last - 1) - start;
   section.file_offset = kElfTextOffset;
-  if (image.functions[last].code.empty()) return section;
+  const bool has_code =
+      std::any_of(order.begin() + static_cast<std::ptrdiff_t>(cluster.first),
+                  order.begin() + static_cast<std::ptrdiff_t>(cluster.last),
+                  [&](std::size_t i) { return !image.functions[i].code.empty(); });
+  if (!has_code) return section;
   section.code.reserve(section.bytes);
   for (std::size_t place = cluster.first; place < cluster.last; ++place) {
     section.code.resize(layout.addresses[order[place]] - start, '\0');

@@ -139,12 +139,29 @@ TEST(JitImageLayout, HasALineForEachRegionAndNoneOverAnother) {
 // Each in a section of its own, there would be more than ELF can count.
 TEST(JitImageLayout, MovesFunctionsTogetherThatLieFarApart) {
   std::vector<JitImageFunction> functions;
-  for (unsigned i = 0; i < 20000; ++i) functions.push_back(function_of("f", kCode + 0x10000 * i));
+  for (unsigned i = 0; i < 70000; ++i)
+    functions.push_back({kCode + 0x10000 * i, 0x10, "f" + std::to_string(i), "", {}});
   const auto layout = lay_out_jit_image(functions);
   const auto moved = std::ranges::count_if(layout.addresses, [](auto a) { return a > kMoved; });
-  EXPECT_GT(moved, 15000);
-  const std::string image = encode_jit_image({{}, "", functions}, layout).bytes;
-  EXPECT_LT(image.size(), 20000 * 1024U);
+  EXPECT_GT(moved, 50000);
+  // The code comes to be known after the layout.
+  for (unsigned i = 0; i < functions.size(); i += 2) functions[i].code = code_of(0x10);
+  const test::ScratchDirectory scratch;
+  const auto path = scratch.write("image.so", encode_jit_image({{}, "", functions}, layout).bytes);
+  const auto symbols = test::nm_functions(path);
+  for (const unsigned i : {0U, 1U, 8191U, 20000U, 69999U})
+    EXPECT_EQ(symbols.at(functions[i].name), layout.addresses[i]) << i;
+  EXPECT_LT(std::filesystem::file_size(path), 20'000'000U);
+}
+
+// A process may claim what it likes.
+TEST(JitImageLayout, GivesLargeFunctionsWithoutBytesNone) {
+  std::vector<JitImageFunction> functions{function_of("a", kCode)};
+  for (unsigned i = 1; i < 100; ++i)
+    functions.push_back(
+        {kCode + 0x100 + (std::uint64_t{i} << 28), std::uint64_t{1} << 28, "f", "", {}});
+  const auto encoded = encode_jit_image({{}, "", functions}, lay_out_jit_image(functions));
+  EXPECT_LT(encoded.bytes.size(), 100'000U);
 }
 
 TEST(JitImageLayout, NeverLetsTwoThingsMeet) {
