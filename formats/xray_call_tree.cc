@@ -1,7 +1,7 @@
 #include "formats/xray_call_tree.h"
 
 #include <algorithm>
-#include <limits>
+#include <utility>
 
 #include "formats/seeded_hash.h"
 
@@ -55,7 +55,8 @@ CallTree::Index CallTree::child(Index parent, std::uint32_t function, std::size_
     slots_[slot] = found;
     if (nodes_.size() * 2 > slots_.size()) grow();
   }
-  nodes_[parent].last_child = found;
+  const Index last = std::exchange(nodes_[parent].last_child, found);
+  if (last != kNone) nodes_[last].next = found;
   return found;
 }
 

@@ -27,6 +27,7 @@ class CallTree {
     std::uint32_t function = kNoFunction;
     Index parent = kNone;      // of the root: none. May be a higher index than the node's own
     Index last_child = kNone;  // that was looked up
+    Index next = kNone;        // sibling that was looked up after this one, the last time
     std::uint8_t actions = 0;  // 1 << Action of the records of it that were seen
     std::uint64_t calls = 0;   // entries
     std::uint64_t self_ticks = 0;
@@ -36,11 +37,16 @@ class CallTree {
 
   [[nodiscard]] Index root() const { return root_; }
 
-  // The node of `function` as called from `parent`, if it is the one that was looked up last, as it
-  // is in a loop; else kNone.
-  [[nodiscard]] Index last_child(Index parent, std::uint32_t function) const {
+  // The node of `function` as called from `parent`, where that can be guessed: the callee is the
+  // one of the last time, or the one that followed it then. Else kNone.
+  [[nodiscard]] Index likely_child(Index parent, std::uint32_t function) {
     const Index last = nodes_[parent].last_child;
-    return last != kNone && nodes_[last].function == function ? last : kNone;
+    if (last == kNone) return kNone;
+    if (nodes_[last].function == function) return last;
+    const Index next = nodes_[last].next;
+    if (next == kNone || nodes_[next].function != function) return kNone;
+    nodes_[parent].last_child = next;
+    return next;
   }
 
   // The node of `function` as called from `parent`, made on first sight. kNone: it would be one

@@ -7,11 +7,88 @@ namespace profd::xray {
 ThreadStack::ThreadStack(StacksShared& shared, ThreadId id)
     : shared_(shared),
       id_(id),
+      listener_(shared.options.listener),
       format_(shared.options.format),
       tree_(shared.options.seed),
+      max_depth_(shared.options.max_depth),
       top_(tree_.root()),
       last_ticks_(kNoTicks) {
   ++shared_.pending_nodes;
+}
+
+// What every record passes through stands before decode_records(), which it becomes a part of.
+
+// The time since the record before was the innermost call's.
+inline void ThreadStack::charge(std::uint64_t ticks) {
+  if (ticks < last_ticks_) [[unlikely]] {
+    charge_oddly(ticks);
+  } else {
+    tree_[top_].self_ticks += ticks - last_ticks_;
+    last_ticks_ = ticks;
+  }
+  if (listener_ != nullptr) shown_ticks_ = std::max(shown_ticks_, ticks);
+}
+
+inline void ThreadStack::note(CallTree::Index node, Action action) {
+  CallTree::Node& noted = tree_[node];
+  noted.actions = static_cast<std::uint8_t>(noted.actions | 1U << static_cast<unsigned>(action));
+}
+
+inline void ThreadStack::pop() {
+  if (listener_ != nullptr) {
+    listener_->on_exit(id_, stack_.back().function, shown_ticks_);
+  }
+  stack_.pop_back();
+  top_ = stack_.empty() ? tree_.root() : stack_.back().node;
+}
+
+inline void ThreadStack::push(Action action, std::uint32_t function, CallTree::Index node) {
+  if (node == CallTree::kNone) [[unlikely]] {
+    shared_.report.count(Issue::kTooManyStacks);
+    node = top_;
+  } else {
+    ++tree_[node].calls;
+    note(node, action);
+  }
+  stack_.push_back({function, node});
+  top_ = node;
+  if (listener_ != nullptr) {
+    listener_->on_enter(id_, function, shown_ticks_);
+  }
+}
+
+inline void ThreadStack::enter(Action action, std::uint32_t function) {
+  if (stack_.size() >= max_depth_) [[unlikely]] {
+    ++too_deep_;
+    shared_.report.count(Issue::kTooDeep);
+    return;
+  }
+  CallTree::Index node = tree_.likely_child(top_, function);
+  if (node == CallTree::kNone) node = add_node(top_, function);
+  push(action, function, node);
+}
+
+inline void ThreadStack::exit(Action action, std::uint32_t function) {
+  if (too_deep_ != 0) [[unlikely]] {
+    --too_deep_;
+  } else if (!stack_.empty() && stack_.back().function == function) [[likely]] {
+    note(top_, action);
+    pop();
+  } else {
+    exit_outer(action, function);
+  }
+}
+
+inline void ThreadStack::on_function(Action action, std::uint32_t id, std::uint64_t ticks) {
+  charge(ticks);
+  if (action == Action::kEnter || action == Action::kEnterWithArguments) {
+    ++entries_;
+    enter(action, id);
+    return;
+  }
+  ++exits_;
+  if (action == Action::kTailExit) ++tail_exits_;
+  exit(action, id);
 }
 
 Decoded ThreadStack::append(std::string_view records) {
@@ -69,21 +146,9 @@ void ThreadStack::flush_counts() {
   entries_ = exits_ = tail_exits_ = 0;
 }
 
-void ThreadStack::on_function(Action action, std::uint32_t id, std::uint64_t ticks) {
-  charge(ticks);
-  if (action == Action::kEnter || action == Action::kEnterWithArguments) {
-    ++entries_;
-    enter(action, id);
-    return;
-  }
-  ++exits_;
-  if (action == Action::kTailExit) ++tail_exits_;
-  exit(action, id);
-}
-
 void ThreadStack::on_argument(std::uint64_t value) {
   ++shared_.report.arguments;
-  if (shared_.options.listener != nullptr) shared_.options.listener->on_argument(id_, value);
+  if (listener_ != nullptr) listener_->on_argument(id_, value);
 }
 
 void ThreadStack::on_event(const Event& event) {
@@ -94,10 +159,10 @@ void ThreadStack::on_event(const Event& event) {
   } else {
     ++shared_.report.custom_events;
   }
-  if (shared_.options.listener == nullptr) return;
+  if (listener_ == nullptr) return;
   Event shown = event;
   shown.ticks = std::max(shown_ticks_, event.ticks);
-  shared_.options.listener->on_event(id_, shown);
+  listener_->on_event(id_, shown);
 }
 
 // A damaged time gives someone years. It shows when the next absolute one is before it.
@@ -106,17 +171,6 @@ void ThreadStack::on_absolute_ticks(std::uint64_t ticks) {
   if (last_ticks_ == kNoTicks || ticks < last_ticks_ || ticks - last_ticks_ < kLeap) return;
   leap_ticks_ = ticks - last_ticks_;
   leap_node_ = top_;
-}
-
-// The time since the record before was the innermost call's.
-void ThreadStack::charge(std::uint64_t ticks) {
-  if (ticks < last_ticks_) [[unlikely]] {
-    charge_oddly(ticks);
-  } else {
-    tree_[top_].self_ticks += ticks - last_ticks_;
-    last_ticks_ = ticks;
-  }
-  shown_ticks_ = std::max(shown_ticks_, ticks);
 }
 
 void ThreadStack::charge_oddly(std::uint64_t ticks) {
@@ -133,56 +187,6 @@ void ThreadStack::charge_oddly(std::uint64_t ticks) {
     leap_ticks_ = 0;
   }
   last_ticks_ = ticks;
-}
-
-void ThreadStack::enter(Action action, std::uint32_t function) {
-  if (stack_.size() >= shared_.options.max_depth) [[unlikely]] {
-    ++too_deep_;
-    shared_.report.count(Issue::kTooDeep);
-    return;
-  }
-  CallTree::Index node = tree_.last_child(top_, function);
-  if (node == CallTree::kNone) node = add_node(top_, function);
-  push(action, function, node);
-}
-
-void ThreadStack::push(Action action, std::uint32_t function, CallTree::Index node) {
-  if (node == CallTree::kNone) [[unlikely]] {
-    shared_.report.count(Issue::kTooManyStacks);
-    node = top_;
-  } else {
-    ++tree_[node].calls;
-    note(node, action);
-  }
-  stack_.push_back({function, node});
-  top_ = node;
-  if (shared_.options.listener != nullptr) {
-    shared_.options.listener->on_enter(id_, function, shown_ticks_);
-  }
-}
-
-void ThreadStack::note(CallTree::Index node, Action action) {
-  CallTree::Node& noted = tree_[node];
-  noted.actions = static_cast<std::uint8_t>(noted.actions | 1U << static_cast<unsigned>(action));
-}
-
-void ThreadStack::pop() {
-  if (shared_.options.listener != nullptr) {
-    shared_.options.listener->on_exit(id_, stack_.back().function, shown_ticks_);
-  }
-  stack_.pop_back();
-  top_ = stack_.empty() ? tree_.root() : stack_.back().node;
-}
-
-void ThreadStack::exit(Action action, std::uint32_t function) {
-  if (too_deep_ != 0) [[unlikely]] {
-    --too_deep_;
-  } else if (!stack_.empty() && stack_.back().function == function) [[likely]] {
-    note(top_, action);
-    pop();
-  } else {
-    exit_outer(action, function);
-  }
 }
 
 // What is looked at is popped, found or not: all exits together take no longer than all entries.
@@ -209,8 +213,8 @@ void ThreadStack::exit_unknown(Action action, std::uint32_t function) {
   note(top_, action);
   top_ = tree_.root();
   ++late_roots_;
-  if (shared_.options.listener != nullptr) {
-    shared_.options.listener->on_late_root(id_, function, first_ticks_, shown_ticks_, late_roots_);
+  if (listener_ != nullptr) {
+    listener_->on_late_root(id_, function, first_ticks_, shown_ticks_, late_roots_);
   }
 }
 

@@ -63,9 +63,11 @@ class ThreadStack : public Handler {
 
   StacksShared& shared_;
   ThreadId id_;
+  Listener* listener_;
   Format format_;
   Position position_;
   CallTree tree_;
+  std::size_t max_depth_;
   std::vector<Call> stack_;        // outermost first
   CallTree::Index top_;            // the innermost call's node; the root when none is open
   std::uint64_t too_deep_ = 0;     // open calls above the stack that are not kept
