@@ -87,16 +87,6 @@ class FileNumbers {
   std::map<std::string, std::uint32_t> numbers_;
 };
 
-void add_code(const JitCodeAnswer& answer, FileNumbers& files, JitImageFunction& function) {
-  if (answer.code.size() == function.bytes) function.code = answer.code;
-  for (const JitLine& line : answer.lines) {
-    function.lines.push_back({.code_offset = line.code_offset,
-                              .line = line.line,
-                              .column = line.discriminator,
-                              .file = files.number_of(line.file)});
-  }
-}
-
 // Length of the UTF-8 character that `text` begins with; 0: it begins with none.
 std::size_t utf8_length(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.front());
@@ -109,8 +99,44 @@ std::size_t utf8_length(std::string_view text) {
   return whole ? length : 0;
 }
 
+bool is_control(char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }
+
+// V8 takes the names of some files from memory that it has freed: a few random bytes.
+bool is_likely_file(std::string_view name) {
+  constexpr std::size_t kShortestName = 4;  // "a.js"
+  if (name.size() < kShortestName || std::ranges::any_of(name, is_control)) return false;
+  while (!name.empty()) {
+    const std::size_t length = utf8_length(name);
+    if (length == 0) return false;
+    name.remove_prefix(length);
+  }
+  return true;
+}
+
+// V8's functions have it in their names too: "JS:*name FILE:LINE:COLUMN". Empty: not told.
+std::string_view file_in_name(std::string_view function) {
+  const std::size_t blank = function.find(' ');
+  if (!function.starts_with("JS:") || blank == function.npos) return {};
+  std::string_view file = function.substr(blank + 1);
+  for (int number = 0; number < 2; ++number) file = file.substr(0, file.rfind(':'));
+  return file;
+}
+
+void add_code(const JitCodeAnswer& answer, std::string_view name, FileNumbers& files,
+              JitImageFunction& function) {
+  if (answer.code.size() == function.bytes) function.code = answer.code;
+  for (const JitLine& line : answer.lines) {
+    const std::string_view file = is_likely_file(line.file) ? line.file : file_in_name(name);
+    if (file.empty()) continue;
+    function.lines.push_back({.code_offset = line.code_offset,
+                              .line = line.line,
+                              .column = line.discriminator,
+                              .file = files.number_of(file)});
+  }
+}
+
 char shown(char c) {
-  if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) return '?';
+  if (is_control(c)) return '?';
   if (c == '(' || c == '<' || c == '[') return '{';
   if (c == ')' || c == '>' || c == ']') return '}';
   return c;
@@ -163,7 +189,8 @@ void JitImagePart::read_code(Parser& parser, JitImage& image) const {
     const auto answers = parser.read_jit_code(from.file->fd.get(), from.state, queries);
     if (!answers) continue;  // names need none
     for (std::size_t i = 0; i < asked.size(); ++i) {
-      add_code(answers->functions[i], files, image.functions[asked[i]]);
+      add_code(answers->functions[i], samples_->functions[asked[i]].name, files,
+               image.functions[asked[i]]);
     }
   }
 }
