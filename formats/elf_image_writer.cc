@@ -91,7 +91,7 @@ void ElfImageWriter::add_first_gaps(const std::vector<ElfSymbol>& functions) {
     const std::uint64_t limit =
         first == functions.end() ? code_[i].limit() : std::min(first->address, code_[i].limit());
     if (limit > code_[i].address)
-      add_symbol(gap_name_, code_[i].address, limit - code_[i].address, i);
+      add_symbol(gap_name(), code_[i].address, limit - code_[i].address, i);
   }
 }
 
@@ -110,20 +110,25 @@ void ElfImageWriter::add_function(const ElfSymbol& function, std::uint64_t next,
                                   std::size_t section) {
   const std::uint64_t room = next - function.address;
   const std::uint64_t bytes = function.bytes == 0 ? room : std::min(function.bytes, room);
-  add_symbol(function.name, function.address, bytes, section);
-  if (bytes < room) add_symbol(gap_name_, function.address + bytes, room - bytes, section);
+  add_symbol(strings_.add(function.name), function.address, bytes, section);
+  if (bytes < room) add_symbol(gap_name(), function.address + bytes, room - bytes, section);
 }
 
 void ElfImageWriter::add_end() {
   if (code_.empty()) return;
   const std::size_t last = last_of(code_);
-  add_symbol(kEndName, code_[last].limit(), kEndBytes, last);
+  add_symbol(strings_.add(kEndName), code_[last].limit(), kEndBytes, last);
 }
 
-void ElfImageWriter::add_symbol(std::string_view name, std::uint64_t address, std::uint64_t bytes,
+std::uint32_t ElfImageWriter::gap_name() {
+  if (gap_name_offset_ == 0) gap_name_offset_ = strings_.add(gap_name_);
+  return gap_name_offset_;
+}
+
+void ElfImageWriter::add_symbol(std::uint32_t name, std::uint64_t address, std::uint64_t bytes,
                                 std::size_t section) {
   Elf64_Sym symbol{};
-  symbol.st_name = strings_.add(name);
+  symbol.st_name = name;
   symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
   symbol.st_shndx = static_cast<Elf64_Section>(section + 1);
   symbol.st_value = address;
@@ -131,8 +136,19 @@ void ElfImageWriter::add_symbol(std::string_view name, std::uint64_t address, st
   append(symbols_, symbol);
 }
 
+// Alignment apart, which 64 KiB are room for.
+std::size_t ElfImageWriter::encoded_bytes() const {
+  std::size_t bytes = symbols_.size() + strings_.bytes().size() + names_.bytes().size() + 65536 +
+                      sections_.size() * sizeof(Elf64_Shdr);
+  for (const ElfCodeSection& section : code_) bytes += section.code.empty() ? 0 : section.bytes;
+  for (const DebugSection& debug : debug_) bytes += debug.bytes.size();
+  return bytes;
+}
+
 std::string ElfImageWriter::encode() {
-  std::string file(sizeof(Elf64_Ehdr), '\0');
+  std::string file;
+  file.reserve(encoded_bytes());
+  file.resize(sizeof(Elf64_Ehdr));
   const std::uint64_t program_headers = file.size();
   file.append(segments_);
   append_code(file);
@@ -147,16 +163,18 @@ std::string ElfImageWriter::encode() {
 }
 
 void ElfImageWriter::append_code(std::string& file) {
-  std::size_t total = 0;
-  for (const ElfCodeSection& section : code_) total += section.code.size();
-  if (total == 0) return;
-  file.reserve(kElfTextOffset + total + symbols_.size() + strings_.bytes().size());
+  const bool has_code = std::ranges::any_of(
+      code_, [](const ElfCodeSection& section) { return !section.code.empty(); });
+  if (!has_code) return;
   align(file, kElfTextOffset);
   for (std::size_t i = 0; i < code_.size(); ++i) {
     if (code_[i].code.empty()) continue;
     Elf64_Shdr& header = sections_[i + 1];
     header.sh_offset = file.size();
-    file.append(code_[i].code);
+    for (const ElfCode& code : code_[i].code) {
+      file.resize(header.sh_offset + (code.address - header.sh_addr), '\0');
+      file.append(code.bytes);
+    }
     file.resize(header.sh_offset + header.sh_size, '\0');
   }
 }

@@ -27,12 +27,17 @@ class ElfStrings {
   std::unordered_map<std::string, std::uint32_t> offsets_;
 };
 
+struct ElfCode {
+  std::uint64_t address = 0;
+  std::string_view bytes;  // borrowed
+};
+
 // A range of code that a section header describes.
 struct ElfCodeSection {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t file_offset = 0;  // of NOBITS: where it claims to lie
-  std::string code = {};          // `bytes` of them; empty: NOBITS
+  std::uint64_t file_offset = 0;   // of NOBITS: where it claims to lie
+  std::vector<ElfCode> code = {};  // in it, sorted, zeros between; none: NOBITS
 
   [[nodiscard]] std::uint64_t limit() const { return address + bytes; }
   [[nodiscard]] bool holds(std::uint64_t at) const { return at >= address && at - address < bytes; }
@@ -69,7 +74,7 @@ class ElfImageWriter {
   // no size.
   void add_end();
 
-  // Once.
+  // Once, while the code that was given is there.
   [[nodiscard]] std::string encode();
 
  private:
@@ -79,8 +84,10 @@ class ElfImageWriter {
   };
 
   void add_code_section(std::size_t i, std::uint64_t end_bytes);
-  void add_symbol(std::string_view name, std::uint64_t address, std::uint64_t bytes,
+  [[nodiscard]] std::uint32_t gap_name();  // its place in the strings
+  void add_symbol(std::uint32_t name, std::uint64_t address, std::uint64_t bytes,
                   std::size_t section);
+  [[nodiscard]] std::size_t encoded_bytes() const;
   void append_section(std::string& file, Elf64_Shdr section, std::string_view bytes);
   void append_code(std::string& file);
   void append_note(std::string& file);
@@ -95,6 +102,7 @@ class ElfImageWriter {
   std::vector<ElfCodeSection> code_;
   std::vector<DebugSection> debug_;
   std::string gap_name_ = "[unknown]";
+  std::uint32_t gap_name_offset_ = 0;
   std::string segments_;
   std::string note_;
   std::string symbols_;

@@ -168,18 +168,13 @@ ElfCodeSection section_of(const JitImage& image, const JitImageLayout& layout,
   section.bytes =
       layout.addresses[last] + bytes_given(image, layout, order, cluster.last - 1) - start;
   section.file_offset = kElfTextOffset;
-  const bool has_code =
-      std::any_of(order.begin() + static_cast<std::ptrdiff_t>(cluster.first),
-                  order.begin() + static_cast<std::ptrdiff_t>(cluster.last),
-                  [&](std::size_t i) { return !image.functions[i].code.empty(); });
-  if (!has_code) return section;
-  section.code.reserve(section.bytes);
   for (std::size_t place = cluster.first; place < cluster.last; ++place) {
-    section.code.resize(layout.addresses[order[place]] - start, '\0');
     const JitImageFunction& function = image.functions[order[place]];
-    section.code.append(function.code, 0, function.bytes);
+    if (!function.code.empty()) {
+      section.code.push_back({layout.addresses[order[place]],
+                              std::string_view(function.code).substr(0, function.bytes)});
+    }
   }
-  section.code.resize(section.bytes, '\0');
   return section;
 }
 
@@ -234,7 +229,9 @@ std::string build_id_of(const std::vector<ElfCodeSection>& code, const DwarfSect
     crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(bytes.data()),
                               bytes.size());
   };
-  for (const ElfCodeSection& section : code) add(section.code);
+  for (const ElfCodeSection& section : code) {
+    for (const ElfCode& piece : section.code) add(piece.bytes);
+  }
   add(lines.info);  // names and addresses
   add(lines.line);
   std::string id(kBuildIdBytes, '\0');
