@@ -65,7 +65,7 @@ class JitFollower::Work {
   void look(const Wanted& wanted, std::vector<JitNews>& news);
   void add_held_files(const Wanted& wanted, JitLook& look);
   void refuse(JitRefusal reason) { ++stats_.refused[static_cast<std::size_t>(reason)]; }
-  void begin_ticket(Ticket ticket, std::vector<JitNews>& news);
+  void begin_ticket(const Ticket& ticket, std::vector<JitNews>& news);
   void end_tickets(std::vector<JitNews>& news);
 
   std::unique_ptr<Parser> parser_;
@@ -101,7 +101,7 @@ Result<std::unique_ptr<JitFollower::Work>> JitFollower::Work::open(
 void JitFollower::Work::carry_out(Requests requests, std::vector<JitNews>& news) {
   for (const JitFileId& id : requests.let_go) files_.let_go(id);
   for (const Wanted& wanted : requests.looks) look(wanted, news);
-  for (Ticket& ticket : requests.tickets) begin_ticket(std::move(ticket), news);
+  for (const Ticket& ticket : requests.tickets) begin_ticket(ticket, news);
 }
 
 void JitFollower::Work::look(const Wanted& wanted, std::vector<JitNews>& news) {
@@ -148,7 +148,7 @@ void JitFollower::Work::read_files(std::vector<JitNews>& news) {
   end_tickets(news);
 }
 
-void JitFollower::Work::begin_ticket(Ticket ticket, std::vector<JitNews>& news) {
+void JitFollower::Work::begin_ticket(const Ticket& ticket, std::vector<JitNews>& news) {
   Waiting waiting{.ticket = ticket.number, .files = {}, .deadline = Clock::now() + kMaxWait};
   for (const ProcessKey& process : ticket.processes) {
     if (Clock::now() >= waiting.deadline) break;

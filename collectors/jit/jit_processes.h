@@ -10,7 +10,7 @@
 // workers), all that its file tells is everyone's who has the file mapped. A record of any other
 // pid is dropped and counted: no process names another's code.
 //
-// Bounded: kMaxBytes of code in all, kMaxBytesOfUser of one user but root, kMaxProcesses processes.
+// Bounded by processes, and by memory in all and of one user but root (jit_registry.h).
 // Owned by the io thread; nothing here waits.
 
 #pragma once
@@ -18,16 +18,13 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include <boost/unordered/unordered_flat_map.hpp>
-
 #include "collectors/jit/jit_follower.h"
+#include "collectors/jit/jit_registry.h"
 #include "collectors/jit/jit_space.h"
 #include "collectors/jit/jit_stats.h"
 #include "collectors/sampling/sample.h"
@@ -59,14 +56,6 @@ class JitProcesses {
  public:
   using Clock = std::chrono::steady_clock;
 
-  static constexpr std::size_t kMaxProcesses = 4096;
-  static constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
-  static constexpr std::size_t kMaxBytesOfUser = std::size_t{64} << 20;
-  // A process without a file is looked at again after the first, then after twice as long each
-  // time.
-  static constexpr std::chrono::seconds kFirstLook{1};
-  static constexpr std::chrono::seconds kLastLook{60};
-
   // Starts the following thread and its parser (parser.h: the program must be one that can be one).
   static Result<std::unique_ptr<JitProcesses>> start(const JitOptions& options);
   JitProcesses(const JitProcesses&) = delete;
@@ -84,8 +73,7 @@ class JitProcesses {
   // Where unwind rows go: those of a process's code in one 4 GiB of addresses (address >> 32), as
   // an encoded table (unwind_table.h) of the lower half, instead of those that were given before.
   // Called by poll(), for one process once a second at most.
-  using TakeRows = std::function<void(const ProcessKey& process, std::uint32_t owner,
-                                      std::uint32_t region, std::string_view table)>;
+  using TakeRows = JitRegistry::TakeRows;
   void give_rows_to(TakeRows take_rows);
 
   // What lay at an address at a time, as far as it is known by now. An answer keeps the function
@@ -116,11 +104,10 @@ class JitProcesses {
   [[nodiscard]] JitStats stats() const;
 
  private:
-  class State;
   explicit JitProcesses(std::unique_ptr<JitFollower> follower);
 
   std::unique_ptr<JitFollower> follower_;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<JitRegistry> registry_;
   TakeRows take_rows_;
   std::uint64_t read_ticket_ = 0;
 };

@@ -335,7 +335,7 @@ TEST_F(HostileDump, NamesWithoutEndTakeBoundedMemory) {
   }
   write(dump + load_of(pid(), {.name = "last", .time_ns = 5000}));
   EXPECT_TRUE(is_named("last"));
-  EXPECT_LE(processes_->stats().bytes, JitProcesses::kMaxBytesOfUser);
+  EXPECT_LE(processes_->stats().bytes, JitRegistry::kMaxBytesOfUser);
 }
 
 TEST_F(HostileDump, AFileSystemThatDoesNotAnswerCostsNobodyElse) {
