@@ -146,8 +146,7 @@ class EventMaker {
   void add_debug_info(const Record& record) {
     Cursor cursor = body_of(record);
     const auto address = cursor.read<std::uint64_t>();
-    state_.first_line_distance =
-        std::min(state_.first_line_distance, first_line_distance(record.bytes, order_of(state_)));
+    state_.line_bias_votes += line_bias_vote(record.bytes, order_of(state_));
     if (latest_ && latest_->address != address)
       waiting_.insert_or_assign(latest_->address, latest_->range);
     latest_ = DebugInfo{address, record.range()};
@@ -270,9 +269,7 @@ bool is_jitdump(std::string_view bytes) {
 }
 
 std::uint64_t JitDumpState::line_bias() const {
-  const bool biased = first_line_distance >= static_cast<std::int64_t>(jitdump::kLineBias) &&
-                      first_line_distance <= jitdump::kMaxBiasedFirstLine;
-  return biased ? jitdump::kLineBias : 0;
+  return line_bias_votes > 0 ? jitdump::kLineBias : 0;
 }
 
 Result<JitDumpEvents> read_jitdump(std::string_view bytes, std::uint64_t file_bytes,

@@ -18,7 +18,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -49,9 +48,9 @@ using JitDumpDamageCounts = std::array<std::uint64_t, kJitDumpDamages>;
 struct JitDumpState {
   std::uint64_t offset = 0;  // in the file, of the next byte to read
   std::uint64_t flags = 0;
-  // By how much the first line of any function lies behind its start, as written; what
-  // line_bias() is told by.
-  std::int64_t first_line_distance = std::numeric_limits<std::int64_t>::max();
+  // DEBUG records whose first line lies as far behind their code as a bias makes it, minus all
+  // others: what line_bias() is told by.
+  std::int64_t line_bias_votes = 0;
   std::uint64_t last_timestamp = 0;  // the highest yet, in the records' clock
   // The UNWINDING record that waits for its LOAD; 0 bytes: none.
   std::uint64_t unwinding_offset = 0;

@@ -90,11 +90,15 @@ bool is_pointer_encoding(unsigned char encoding) {
 
 }  // namespace
 
-std::int64_t first_line_distance(std::string_view record, std::endian order) {
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+int line_bias_vote(std::string_view record, std::endian order) {
+  constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+  std::int64_t least = kNone;
   DebugEntries entries(record, order, jitdump::kMaxCodeBytes);
   while (const auto entry = entries.next()) least = std::min(least, entry->distance);
-  return least;
+  if (least == kNone) return 0;
+  const bool biased = least >= static_cast<std::int64_t>(jitdump::kLineBias) &&
+                      least <= jitdump::kMaxBiasedFirstLine;
+  return biased ? 1 : -1;
 }
 
 std::vector<JitLine> decode_jit_lines(std::string_view record, const JitDumpState& state,

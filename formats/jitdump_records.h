@@ -14,9 +14,9 @@ namespace profd {
   return state.big_endian ? std::endian::big : std::endian::little;
 }
 
-// How far behind the code's start the lowest of a DEBUG record's entries lies, the highest number
-// there is without any. The record may be cut.
-[[nodiscard]] std::int64_t first_line_distance(std::string_view record, std::endian order);
+// Of a DEBUG record, which may be cut: 1 where its lowest entry lies where a biased first line
+// does, -1 where it lies elsewhere, 0 without any.
+[[nodiscard]] int line_bias_vote(std::string_view record, std::endian order);
 
 // Whether the bytes start with the four of an eh_frame_hdr: version 1, then three pointer
 // encodings. An eh_frame starts with the length of a CIE, which is a multiple of 4.

@@ -32,7 +32,7 @@ JitFileRange read_range(Cursor& cursor) {
 void add(Encoder& out, const JitDumpState& state) {
   out.add(state.offset)
       .add(state.flags)
-      .add(static_cast<std::uint64_t>(state.first_line_distance))
+      .add(static_cast<std::uint64_t>(state.line_bias_votes))
       .add(state.last_timestamp)
       .add(state.unwinding_offset)
       .add(state.unwinding_bytes)
@@ -47,7 +47,7 @@ JitDumpState read_dump_state(Cursor& cursor) {
   JitDumpState state;
   state.offset = cursor.read<std::uint64_t>();
   state.flags = cursor.read<std::uint64_t>();
-  state.first_line_distance = static_cast<std::int64_t>(cursor.read<std::uint64_t>());
+  state.line_bias_votes = static_cast<std::int64_t>(cursor.read<std::uint64_t>());
   state.last_timestamp = cursor.read<std::uint64_t>();
   state.unwinding_offset = cursor.read<std::uint64_t>();
   state.unwinding_bytes = cursor.read<std::uint64_t>();

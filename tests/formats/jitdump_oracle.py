@@ -3,7 +3,7 @@
 
     jitdump_oracle.py FILE
 
-Little endian. The bias of DEBUG entries is that of all the file's records: 0x40 where no entry is nearer to its code.
+Little endian. DEBUG entries are 0x40 too high where most records' lowest is 0x40 to 0x50 behind their code.
 """
 
 import struct
@@ -38,8 +38,9 @@ def entries(record: bytes, most: int):
 def main() -> None:
     data = open(sys.argv[1], "rb").read()
     all_records = list(records(data))
-    distances = [d for _, kind, _, r in all_records if kind == 2 for d, _, _ in entries(r, 1 << 28)]
-    bias = 0x40 if distances and 0x40 <= min(distances) <= 0x50 else 0
+    lowest = [min((d for d, _, _ in entries(r, 1 << 28)), default=None) for _, kind, _, r in all_records if kind == 2]
+    known = [d for d in lowest if d is not None]
+    bias = 0x40 if 2 * sum(0x40 <= d <= 0x50 for d in known) > len(known) else 0
     debug, unwind = {}, None
     for at, kind, time, record in all_records:
         if kind == 2:

@@ -141,27 +141,41 @@ TEST(JitDumpRecords, RefusesUnwindDataThatMakesNoSense) {
 
 // The lines that a record of these entries gives for code of 0x100 bytes at kCode.
 std::vector<JitLine> lines_of(const std::vector<JitDumpLine>& entries, std::string& record,
-                              std::int64_t first_line_distance = 0) {
+                              std::int64_t line_bias_votes = 0) {
   JitDumpWriter writer;
   writer.debug_info(1, kCode, entries);
   record = writer.take();
   JitDumpState state;
-  state.first_line_distance = first_line_distance;
+  state.line_bias_votes = line_bias_votes;
   return decode_jit_lines(record, state, 0x100);
 }
 
-TEST(JitDumpLines, TakeBackTheBiasThatSomeWritersAdd) {
-  for (const auto& [distance, bias] : {std::pair<std::int64_t, std::uint64_t>{-55, 0},
-                                       {0, 0},
-                                       {63, 0},
-                                       {64, 64},
-                                       {80, 64},
-                                       {81, 0}}) {
-    std::string record;
-    const auto lines = lines_of({{kCode + 0x50, 3, 1, "f"}}, record, distance);
-    ASSERT_EQ(lines.size(), 1U);
-    EXPECT_EQ(lines[0], (JitLine{static_cast<std::uint32_t>(0x50 - bias), 3, 1, "f"})) << distance;
+// A file of records with these distances of their first lines.
+std::uint64_t bias_of(const std::vector<std::int64_t>& distances) {
+  JitDumpWriter writer;
+  writer.header({});
+  for (const std::int64_t distance : distances) {
+    const std::uint64_t first = kCode + static_cast<std::uint64_t>(distance);
+    writer.debug_info(1, kCode,
+                      std::vector<JitDumpLine>{{first + 9, 2, 0, "f"}, {first, 1, 0, "f"}});
   }
+  return read_whole(writer.bytes()).state.line_bias();
+}
+
+TEST(JitDumpLines, AreBiasedWhereMostRecordsSay) {
+  EXPECT_EQ(bias_of({}), 0U);
+  for (const std::int64_t distance : {-55, 0, 63, 81, 100}) EXPECT_EQ(bias_of({distance}), 0U);
+  for (const std::int64_t distance : {64, 67, 80}) EXPECT_EQ(bias_of({distance}), 64U);
+  EXPECT_EQ(bias_of({64, 64, 100}), 64U) << "V8, a prologue without a line";
+  EXPECT_EQ(bias_of({72, 84, 44, 52}), 0U) << "HotSpot, a line there by chance";
+}
+
+TEST(JitDumpLines, AreMovedBackByTheBias) {
+  std::string record;
+  EXPECT_THAT(lines_of({{kCode + 0x50, 3, 1, "f"}}, record, 5),
+              ElementsAre(JitLine{0x10, 3, 1, "f"}));
+  EXPECT_THAT(lines_of({{kCode + 0x50, 3, 1, "f"}}, record, -5),
+              ElementsAre(JitLine{0x50, 3, 1, "f"}));
 }
 
 TEST(JitDumpLines, AreSortedWithinTheCodeAndOneForEachOffset) {
