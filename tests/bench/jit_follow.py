@@ -8,7 +8,7 @@ from harness import Bench, row
 
 def following(bench: Bench) -> None:
     for loads in (100, 10_000):
-        output = subprocess.run([str(bench.build / "jit_follow_bench"), str(loads), "10"], check=True,
+        output = subprocess.run([str(bench.profd_binary.parent / "jit_follow_bench"), str(loads), "10"], check=True,
                                 capture_output=True, text=True).stdout
         cost = json.loads(output)
         percent = cost["own_percent"] + cost["parser_percent"]
