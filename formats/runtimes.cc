@@ -17,7 +17,9 @@ constexpr auto kRuntimes = std::to_array<Runtime>({
     {"Java", "libjvm.so", true,
      "'profctl record --ask-runtime --pid PID' asks a JVM of 17 or later; or java "
      "-agentpath:libperf-jvmti.so; with -XX:+PreserveFramePointer, for whole stacks"},
-    {"Node.js", "node", true, "node --perf-prof, or --perf-basic-prof for names alone"},
+    {"Node.js", "node", true,
+     "node --perf-basic-prof names all at once; --perf-prof gives lines and code too, but tells "
+     "the last of it when the process ends"},
     {"Deno", "deno", true, "deno run --v8-flags=--perf-prof"},
     {"Bun", "bun", true, "BUN_JSC_useJITDump=1"},
     {".NET", "libcoreclr.so", true, "DOTNET_PerfMapEnabled=1"},

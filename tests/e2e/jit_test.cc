@@ -1,0 +1,273 @@
+// Real runtimes, and a small JIT that reuses its addresses, through profd and profctl: whose names
+// both pprofs show.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "tests/e2e/recording.h"
+
+namespace profd::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Gt;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr double kNamed = 0.995;  // of the samples in made code
+
+fs::path program(const std::string& name) {
+  return fs::path(SOURCE_DIRECTORY) / "tests/e2e/programs" / name;
+}
+
+double share(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+class JitTest : public RecordingTest {
+ protected:
+  // Runs a command in a directory of its own, and gives what was written of its one process of that
+  // name.
+  std::optional<ProfileSummary> record_runtime(const std::string& comm, const Args& command) {
+    Process::Options options;
+    options.directory = directory_.path();
+    return profile_of(record({"-F", "499"}, command, options), comm);
+  }
+
+  static std::optional<ProfileSummary> profile_of(const SessionSummary& summary,
+                                                  const std::string& comm) {
+    const std::vector<ProfileSummary> profiles = profiles_of(summary, comm);
+    EXPECT_THAT(profiles, SizeIs(1));
+    if (profiles.size() != 1) return std::nullopt;
+    return profiles[0];
+  }
+
+  // That nearly all samples in made code have names, and that these functions have most of the
+  // time, in both pprofs.
+  void expect_named(const std::optional<ProfileSummary>& profile, const std::string& runtime,
+                    const std::string& told_in, const Args& functions) {
+    ASSERT_TRUE(profile);
+    ASSERT_TRUE(profile->jit) << "no sample in made code";
+    EXPECT_EQ(profile->jit->runtime, runtime);
+    EXPECT_THAT(profile->jit->file, HasSubstr(told_in));
+    EXPECT_THAT(profile->jit->functions, Gt(functions.size()));
+    EXPECT_GT(profile->jit->samples, 200U);
+    EXPECT_GE(share(profile->jit->named_samples, profile->jit->samples), kNamed);
+    for (const Report& report : {go_pprof(file(*profile)), perl(*profile)}) {
+      double percent = 0;
+      for (const auto& [name, flat] : report.flat) {
+        if (std::ranges::any_of(functions, [&name = name](const std::string& function) {
+              return name.find(function) != std::string::npos;
+            })) {
+          percent += flat;
+        }
+      }
+      EXPECT_GE(percent, 60) << report.text;
+    }
+  }
+
+  Report perl(const ProfileSummary& profile) const {
+    return perl_pprof("/usr/bin/env", file(profile));
+  }
+
+  // What a command of Go's pprof prints of a profile.
+  std::string go(const ProfileSummary& profile, const Args& arguments) const {
+    Args command{GO_PPROF_BINARY};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    command.push_back(file(profile));
+    return run(command).out;
+  }
+};
+
+// Samples of workload "reuse" by whether the native functions around its made ones are theirs.
+struct Judged {
+  std::uint64_t right = 0;
+  std::uint64_t wrong = 0;
+  std::string first_wrong;
+};
+
+bool all_of_one_kind(const std::string& stack) {
+  constexpr int kKinds = 32;  // of workload "reuse"
+  std::vector<int> kinds;
+  const std::regex native("(marker|run)_([0-9]+)");
+  const std::regex made("gen_([0-9]+)");
+  for (auto it = std::sregex_iterator(stack.begin(), stack.end(), native);
+       it != std::sregex_iterator(); ++it) {
+    kinds.push_back(std::stoi((*it)[2]));
+  }
+  for (auto it = std::sregex_iterator(stack.begin(), stack.end(), made);
+       it != std::sregex_iterator(); ++it) {
+    kinds.push_back(std::stoi((*it)[1]) % kKinds);
+  }
+  return std::ranges::adjacent_find(kinds, std::not_equal_to()) == kinds.end();
+}
+
+Judged judge(const std::string& traces) {
+  Judged judged;
+  const std::string line = "-----------+";
+  for (std::size_t at = traces.find(line); at != std::string::npos;) {
+    const std::size_t next = traces.find(line, at + 1);
+    const std::string stack = traces.substr(traces.find('\n', at) + 1, next - at);
+    at = next;
+    if (stack.find("gen_") == std::string::npos) continue;
+    const std::uint64_t samples = std::strtoull(stack.c_str(), nullptr, 10);
+    const bool right = all_of_one_kind(stack);
+    (right ? judged.right : judged.wrong) += samples;
+    if (!right && judged.first_wrong.empty()) judged.first_wrong = stack;
+  }
+  return judged;
+}
+
+TEST_F(JitTest, NoSampleGetsAnotherTimesFunctionWhereAddressesAreReused) {
+  Process::Options options;
+  options.directory = directory_.path();
+  const SessionSummary summary = record({"-F", "999"}, {workload("reuse"), "3"}, options);
+  const auto profile = profile_of(summary, "reuse");
+  ASSERT_TRUE(profile);
+  ASSERT_TRUE(profile->jit);
+  EXPECT_GT(profile->jit->functions, 50U);
+  EXPECT_GT(profile->jit->samples, 200U);
+  EXPECT_EQ(profile->jit->named_samples, profile->jit->samples);
+  const Judged judged = judge(go(*profile, {"-traces", "-sample_index=samples"}));
+  EXPECT_EQ(judged.wrong, 0U) << judged.first_wrong;
+  EXPECT_GE(judged.right, profile->jit->samples);
+}
+
+TEST_F(JitTest, NodeWithPerfProfIsNamedListedAndDisassembled) {
+  const auto profile = record_runtime("node", {"node", "--perf-prof", program("busy.js"), "4"});
+  expect_named(profile, "Node.js", "jit-", {"JS:*fib", "JS:*mix"});
+  ASSERT_TRUE(profile);
+  EXPECT_THAT(go(*profile, {"-list=mix"}), HasSubstr("Math.sqrt(i)"));
+  EXPECT_THAT(go(*profile, {"-show=mix", "-disasm=mix"}), HasSubstr("sqrtsd"));
+}
+
+TEST_F(JitTest, NodeWithPerfBasicProfIsNamed) {
+  const auto profile =
+      record_runtime("node", {"node", "--perf-basic-prof", program("busy.js"), "4"});
+  expect_named(profile, "Node.js", "perf-", {"JS:*fib", "JS:*mix"});
+  ASSERT_TRUE(profile);
+  std::error_code ignored;
+  fs::remove("/tmp/perf-" + std::to_string(profile->pid) + ".map", ignored);
+}
+
+TEST_F(JitTest, NodeThatReusesAddressesIsNamed) {
+  const auto profile =
+      record_runtime("node", {"node", "--perf-prof", "--expose-gc", program("churn.js"), "6"});
+  ASSERT_TRUE(profile);
+  ASSERT_TRUE(profile->jit);
+  EXPECT_GT(profile->jit->functions, 1000U);
+  EXPECT_GT(profile->jit->samples, 200U);
+  EXPECT_GE(share(profile->jit->named_samples, profile->jit->samples), kNamed);
+}
+
+TEST_F(JitTest, ErlangIsNamed) {
+  const Process::Options here{.directory = directory_.path(), .environment = {}, .before_exec = {}};
+  ASSERT_EQ(run({"erlc", program("busy.erl")}, here).status, 0);
+  const auto profile = record_runtime(
+      "beam.smp", {"erl", "+JPperf", "dump", "-noshell", "-eval", "busy:run(4000), halt()."});
+  expect_named(profile, "Erlang", "jit-", {"busy:fib/1"});
+  ASSERT_TRUE(profile);
+  fs::remove("/tmp/jit-" + std::to_string(profile->pid) + ".dump");
+}
+
+TEST_F(JitTest, PhpIsNamed) {
+  const auto profile = record_runtime(
+      "php", {"php", "-d", "opcache.enable_cli=1", "-d", "opcache.jit_buffer_size=64M", "-d",
+              "opcache.jit=function", "-d", "opcache.jit_debug=32", program("busy.php"), "4"});
+  expect_named(profile, "PHP", "jit-", {"JIT$fib", "JIT$mix"});
+  ASSERT_TRUE(profile);
+  fs::remove("/tmp/jit-" + std::to_string(profile->pid) + ".dump");
+}
+
+TEST_F(JitTest, AJvmWithoutSwitchesIsAskedForItsNames) {
+  const Process::Options here{.directory = directory_.path(), .environment = {}, .before_exec = {}};
+  ASSERT_EQ(run({"javac", "-d", directory_.path(), program("Busy.java")}, here).status, 0);
+  Process java({"java", "-XX:+PreserveFramePointer", "Busy", "100"}, here);
+  const std::string pid = std::to_string(java.pid());
+  const Args asked{"record", "-F", "499", "-d", "4s", "--ask-runtime", "--pid", pid, "-o", output_};
+  ASSERT_TRUE(eventually([&] {  // it answers once it has started
+    return daemon_.profctl({"doctor", "--pid", pid}).out.find("Java") != std::string::npos;
+  }));
+  ASSERT_TRUE(eventually([&] { return daemon_.profctl(asked).status == 0; }));
+  expect_named(profile_of(read_summary(output_), "java"), "Java", "perf-",
+               {"Busy.fib", "Busy.mix"});
+  fs::remove("/tmp/perf-" + pid + ".map");
+}
+
+TEST_F(JitTest, ASessionOfOneWithoutRightsHasNamesOfItsOwnProcesses) {
+  constexpr uid_t kNobody = 65534;
+  const fs::path own = directory_.path() / "own";
+  fs::create_directory(own);
+  fs::permissions(directory_.path(), fs::perms::all);
+  fs::permissions(own, fs::perms::all);
+  Process::Options options;
+  options.directory = own;
+  options.uid = kNobody;
+  output_ = own / "out";
+  const auto profile = profile_of(
+      record({"-F", "499"}, {"node", "--perf-prof", program("busy.js"), "3"}, options), "node");
+  expect_named(profile, "Node.js", "jit-", {"JS:*fib", "JS:*mix"});
+}
+
+TEST_F(JitTest, ADumpOfASessionThatGoesOnHasNames) {
+  Process::Options options;
+  options.directory = directory_.path();
+  // What --perf-prof tells last stays in the runtime's buffer as long as it runs.
+  Process node({"node", "--perf-basic-prof", program("busy.js"), "60"}, options);
+  const Ended started =
+      daemon_.profctl({"start", "-F", "499", "--pid", std::to_string(node.pid())});
+  ASSERT_EQ(started.status, 0) << started.err;
+  const std::string session = started.out.substr(0, started.out.find('\n'));
+  ::sleep(3);
+  const Ended dumped = daemon_.profctl({"dump", session, "-o", output_});
+  ASSERT_EQ(dumped.status, 0) << dumped.err;
+  expect_named(profile_of(read_summary(output_), "node"), "Node.js", "perf-",
+               {"JS:*fib", "JS:*mix"});
+  fs::remove("/tmp/perf-" + std::to_string(node.pid()) + ".map");
+  EXPECT_EQ(daemon_.profctl({"stop", session, "-o", directory_.path() / "stopped"}).status, 0);
+}
+
+TEST(JitWindowsTest, WindowsAndTheirExportsHaveNames) {
+  TemporaryDirectory directory;
+  std::ofstream(directory.path() / "profd.toml")
+      << "[continuous]\nenabled = true\nwindow = \"2s\"\nfrequency = 499\n";
+  Daemon::Options options;
+  options.arguments = {"--config", directory.path() / "profd.toml"};
+  const Daemon daemon(options);
+  Process::Options here;
+  here.directory = directory.path();
+  Process node({"node", "--perf-basic-prof", program("busy.js"), "100"}, here);
+  const std::string shown = "Node.js 100.0 % named";
+  EXPECT_TRUE(eventually([&] {
+    return daemon.profctl({"ps"}).out.find(shown) != std::string::npos;
+  })) << daemon.profctl({"ps"}).out;
+  ::sleep(3);
+  const fs::path out = directory.path() / "out";
+  const Ended exported = daemon.profctl({"export", "--last", "1m", "-o", out});
+  ASSERT_EQ(exported.status, 0) << exported.err;
+  const SessionSummary summary = read_summary(out);
+  EXPECT_EQ(summary.ledger.difference(), 0);
+  const std::vector<ProfileSummary> profiles = profiles_of(summary, "node");
+  ASSERT_THAT(profiles, SizeIs(1));
+  ASSERT_TRUE(profiles[0].jit);
+  const Report report = go_pprof(out / profiles[0].path);
+  double percent = 0;
+  for (const auto& [name, flat] : report.flat) {
+    if (name.starts_with("JS:*fib") || name.starts_with("JS:*mix")) percent += flat;
+  }
+  EXPECT_GE(percent, 60) << report.text;
+  fs::remove("/tmp/perf-" + std::to_string(node.pid()) + ".map");
+}
+
+}  // namespace
+}  // namespace profd::e2e

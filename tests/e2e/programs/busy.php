@@ -1,0 +1,20 @@
+<?php
+// busy.php SECONDS: most of the time in fib and mix.
+function fib($n) {
+    return $n < 2 ? $n : fib($n - 1) + fib($n - 2);
+}
+
+function mix($n) {
+    $sum = 0;
+    for ($i = 0; $i < $n; $i++) {
+        $sum += $i * ($i & 7);
+    }
+    return $sum;
+}
+
+$end = microtime(true) + (float)$argv[1];
+$sum = 0;
+while (microtime(true) < $end) {
+    $sum += fib(20) + mix(50000);
+}
+echo $sum, "\n";
