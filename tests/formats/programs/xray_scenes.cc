@@ -88,7 +88,7 @@ SEEN void landing() {
 
 SEEN void jumping() {
   count(kJumping);
-  landing();  // a tail call
+  [[clang::musttail]] return landing();
 }
 
 SEEN void deeper(int levels) {
