@@ -146,7 +146,9 @@ class EventMaker {
   void add_debug_info(const Record& record) {
     Cursor cursor = body_of(record);
     const auto address = cursor.read<std::uint64_t>();
-    state_.line_bias_votes += line_bias_vote(record.bytes, order_of(state_));
+    constexpr std::int64_t kMostVotes = 1'000'000;
+    state_.line_bias_votes = std::clamp(state_.line_bias_votes, -kMostVotes, kMostVotes) +
+                             line_bias_vote(record.bytes, order_of(state_));
     if (latest_ && latest_->address != address)
       waiting_.insert_or_assign(latest_->address, latest_->range);
     latest_ = DebugInfo{address, record.range()};
