@@ -46,9 +46,9 @@
 //   code_addr: it belongs to the LOAD that follows.
 //
 // - A DEBUG's addresses are 0x40 too high with V8 and LLVM, which make up for the ELF header of
-//   old perfs; most records of such a file, and few of others, have their first line just there. They aren't sorted, may lie up to 55 bytes before the code (Erlang), at its end or
-//   behind (end marks, line 0), and the rest of a record may be garbage after a file name of freed
-//   memory (V8).
+//   old perfs; most records of such a file, and few of others, have their first line just there.
+//   They aren't sorted, may lie up to 55 bytes before the code (Erlang), at its end or behind (end
+//   marks, line 0), and the rest of a record may be garbage after a file name of freed memory (V8).
 //
 // - A file name of the one byte 0xff stands for the one before.
 //
