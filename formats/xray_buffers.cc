@@ -167,9 +167,8 @@ class Finder {
     bytes = bytes.substr(0, std::min<std::uint64_t>(bytes.size(), end - start));
     (void)decode_records(header_.format, bytes, position, preamble);
     if (is_cut) report_.count(Issue::kCutBuffer);
-    if (preamble.begins && !preamble.has_records && end - start <= bytes.size()) {
-      report_.count(Issue::kEmptyBuffer);
-    } else if (start == end) {
+    const bool is_seen_whole = end - start <= bytes.size();
+    if (start == end || (preamble.begins && !preamble.has_records && is_seen_whole)) {
       report_.count(Issue::kEmptyBuffer);
     } else if (!preamble.begins || (!preamble.has_ticks && header_.format.version > 1)) {
       report_.count(Issue::kDamagedBuffer);

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::uint64_t kSledBytes = 32;
 constexpr std::uint64_t kIndexBytes = 16;
-constexpr std::uint64_t kMaxSectionBytes = std::uint64_t{128} << 20;
-constexpr std::size_t kMaxFunctions = std::size_t{1} << 28;
+constexpr std::uint64_t kMaxSectionBytes = std::uint64_t{64} << 20;  // 2 million sleds
+constexpr std::size_t kRelocationsAtOnce = 2048;
 constexpr std::uint8_t kMaxSledVersion = 2;
 
 struct SledEntry {
@@ -26,7 +26,7 @@ Error malformed(const char* what) { return fail(ErrorCode::kMalformed, what); }
 
 Result<std::string> read_section(const CodeFile& file, const Elf64_Shdr& section) {
   if (section.sh_size > kMaxSectionBytes) {
-    return fail(ErrorCode::kTooLarge, "an instrumentation map of more than 128 MiB");
+    return fail(ErrorCode::kTooLarge, "an instrumentation map of more than 64 MiB");
   }
   std::string bytes = file.read(section.sh_offset, section.sh_size);
   if (bytes.empty()) return malformed("an instrumentation map beyond the file's end");
@@ -38,22 +38,26 @@ void store(std::string& bytes, std::uint64_t at, std::uint64_t value) {
 }
 
 // What the loader would put there, in a file that is loaded where it says.
+void apply(const Elf64_Rela& relocation, std::uint64_t section, std::string& bytes) {
+  const std::uint64_t at = relocation.r_offset - section;
+  const bool is_here = relocation.r_offset >= section && bytes.size() >= sizeof(std::uint64_t) &&
+                       at <= bytes.size() - sizeof(std::uint64_t);
+  if (is_here && ELF64_R_TYPE(relocation.r_info) == R_X86_64_RELATIVE) {
+    store(bytes, at, static_cast<std::uint64_t>(relocation.r_addend));
+  }
+}
+
 void apply_relocations(const CodeFile& file, const Elf64_Shdr& section, std::string& bytes) {
-  for (const char* name : {".rela.dyn", ".rela.plt"}) {
-    const Elf64_Shdr* table = file.find_section(name);
-    if (table == nullptr || table->sh_size > kMaxSectionBytes) continue;
-    const auto relocations = elf::read_table<Elf64_Rela>(file.fd(), table->sh_offset,
-                                                         table->sh_size / sizeof(Elf64_Rela));
-    if (!relocations) continue;
-    for (const Elf64_Rela& relocation : *relocations) {
-      const std::uint64_t at = relocation.r_offset - section.sh_addr;
-      const bool is_here = relocation.r_offset >= section.sh_addr &&
-                           bytes.size() >= sizeof(std::uint64_t) &&
-                           at <= bytes.size() - sizeof(std::uint64_t);
-      if (is_here && ELF64_R_TYPE(relocation.r_info) == R_X86_64_RELATIVE) {
-        store(bytes, at, static_cast<std::uint64_t>(relocation.r_addend));
-      }
-    }
+  const Elf64_Shdr* table = file.find_section(".rela.dyn");
+  if (table == nullptr) return;
+  std::uint64_t left = std::min(table->sh_size, kMaxSectionBytes) / sizeof(Elf64_Rela);
+  for (std::uint64_t at = table->sh_offset; left != 0;) {
+    const std::size_t count = std::min<std::uint64_t>(left, kRelocationsAtOnce);
+    const auto relocations = elf::read_table<Elf64_Rela>(file.fd(), at, count);
+    if (!relocations) return;
+    for (const Elf64_Rela& relocation : *relocations) apply(relocation, section.sh_addr, bytes);
+    left -= count;
+    at += count * sizeof(Elf64_Rela);
   }
 }
 
@@ -126,13 +130,15 @@ std::optional<std::vector<Function>> functions_by_index(std::string_view index,
                                                         std::span<const SledEntry> sleds,
                                                         std::uint64_t map_address) {
   std::vector<Function> functions;
+  std::uint64_t left = sleds.size();  // a sled is of one function
   Cursor cursor(index);
   while (cursor.remaining() >= kIndexBytes) {
     const std::uint64_t field = index_address + cursor.offset();
     const auto a = cursor.read<std::uint64_t>();
     const auto b = cursor.read<std::uint64_t>();
     const auto range = range_of(a, b, field, map_address, sleds.size());
-    if (!range || range->count == 0) return std::nullopt;
+    if (!range || range->count == 0 || range->count > left) return std::nullopt;
+    left -= range->count;
     functions.push_back(function_of(sleds.subspan(range->first, range->count)));
   }
   if (functions.empty()) return std::nullopt;
