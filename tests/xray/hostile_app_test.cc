@@ -1,0 +1,138 @@
+// Apps that lie, through the daemon: the session of each ends with its own reason, and an honest
+// app beside it loses nothing.
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include <gmock/gmock.h>
+
+#include "tests/e2e/harness.h"
+#include "tests/formats/readers.h"
+#include "tests/xray/instrumented_app.h"
+
+namespace profd::e2e {
+namespace {
+
+using test::InstrumentedApp;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+struct Way {
+  const char* name;
+  const char* said;  // on start, or on stop where start succeeds
+};
+
+const Way kWays[] = {
+    {"garbage", "makes no sense"},
+    {"long", "makes no sense"},
+    {"hang-up", "has ended"},
+    {"no-memory-sent", "makes no sense"},
+    {"many-descriptors", "makes no sense"},
+    {"device", "no file in memory"},
+    {"unsealed", "not sealed"},
+    {"other-functions", "other functions"},
+    {"elsewhere", "loaded"},
+    {"long-buffer", "longer than its slot"},
+    {"silence", "doesn't answer"},
+    {"talks-first", "makes no sense"},
+};
+
+class HostileAppTest : public testing::Test {
+ protected:
+  std::filesystem::path socket() const { return daemon_.socket().parent_path() / "app.sock"; }
+
+  Ended start(const InstrumentedApp& app) {
+    Ended started;
+    eventually([&] {
+      started = daemon_.profctl({"start", "--event", "xray", "--pid", std::to_string(app.pid())});
+      return started.err.find("has not come") == std::string::npos;
+    });
+    started.out = started.out.substr(0, started.out.find('\n'));
+    return started;
+  }
+
+  Daemon daemon_;
+  TemporaryDirectory directory_;
+};
+
+TEST_F(HostileAppTest, AnAppThatLiesEndsItsOwnSessionAlone) {
+  InstrumentedApp honest(socket(), {"--rounds", "20000"});
+  const Ended good = start(honest);
+  ASSERT_EQ(good.status, 0) << good.err;
+  for (const Way& way : kWays) {
+    SCOPED_TRACE(way.name);
+    InstrumentedApp hostile(socket(), {way.name}, "xray_hostile");
+    Ended ended = start(hostile);
+    if (ended.status == 0) {
+      ended = daemon_.profctl({"stop", ended.out, "-o", directory_.path() / "never"});
+    }
+    EXPECT_NE(ended.status, 0);
+    EXPECT_THAT(ended.err, HasSubstr(way.said));
+    EXPECT_FALSE(std::filesystem::exists(directory_.path() / "never"));
+  }
+  honest.go();
+  const std::uint64_t rounds = honest.rounds_done();
+  const std::filesystem::path output = directory_.path() / "out";
+  ASSERT_EQ(daemon_.profctl({"stop", good.out, "-o", output}).status, 0);
+  const std::string name = "xray_calls." + std::to_string(honest.pid()) + ".xray-calls.prof";
+  EXPECT_EQ(test::go_report(output / name).rows.at("leaf").flat, 8 * rounds);
+  EXPECT_TRUE(daemon_.process().running());
+}
+
+TEST_F(HostileAppTest, AnAppThatScribblesOrFloodsIsEndedOrReadAndNothingElseIsHarmed) {
+  for (const char* way : {"scribbles", "floods"}) {
+    SCOPED_TRACE(way);
+    InstrumentedApp hostile(socket(), {way}, "xray_hostile");
+    const Ended started = start(hostile);
+    ::usleep(500'000);
+    if (started.status == 0) {
+      (void)daemon_.profctl({"stop", started.out, "-o", directory_.path() / way});
+    }
+    InstrumentedApp honest(socket(), {"--rounds", "1000"});
+    const Ended good = start(honest);
+    ASSERT_EQ(good.status, 0) << good.err;
+    honest.go();
+    const std::uint64_t rounds = honest.rounds_done();
+    const std::filesystem::path output = directory_.path() / (std::string(way) + "-honest");
+    ASSERT_EQ(daemon_.profctl({"stop", good.out, "-o", output}).status, 0);
+    const std::string name = "xray_calls." + std::to_string(honest.pid()) + ".xray-calls.prof";
+    EXPECT_EQ(test::go_report(output / name).rows.at("leaf").flat, 8 * rounds);
+  }
+}
+
+// One user's connections are limited, and none of them is read before a session wants it.
+TEST_F(HostileAppTest, ManyConnectionsAndUnreadPacketsCostNobodyElse) {
+  std::vector<UniqueFd> connections;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strcpy(address.sun_path, socket().c_str());
+  for (int i = 0; i < 500; ++i) {
+    UniqueFd connection(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    (void)::connect(connection.get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
+    for (int packet = 0; packet < 20; ++packet) {
+      (void)::send(connection.get(), &address, sizeof address, MSG_NOSIGNAL);
+    }
+    connections.push_back(std::move(connection));
+  }
+  InstrumentedApp honest(socket(), {});
+  const Ended good = start(honest);
+  EXPECT_EQ(good.status, 0) << good.err;
+}
+
+// A process can come with the socket of another in its hands, but only as itself.
+TEST_F(HostileAppTest, WhoConnectsDecidesWhoTheAppIs) {
+  InstrumentedApp hostile(socket(), {"garbage"}, "xray_hostile");
+  const Process other({"sleep", "60"});
+  const Ended refused =
+      daemon_.profctl({"start", "--event", "xray", "--pid", std::to_string(other.pid())});
+  EXPECT_EQ(refused.status, 4);
+  EXPECT_THAT(refused.err, HasSubstr("has not come"));
+}
+
+}  // namespace
+}  // namespace profd::e2e

@@ -1,0 +1,152 @@
+// An instrumented program that answers profd wrongly: hostile WAY. It says "ready" when it is
+// connected.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "collectors/xray/app/wire.h"
+
+extern "C" std::size_t __xray_max_function_id();
+extern "C" std::uintptr_t __xray_function_address(std::int32_t function);
+
+__attribute__((noinline)) void instrumented() { std::puts("called"); }
+
+namespace {
+
+constexpr int kAllSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+int connect_to_profd() {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strcpy(address.sun_path, std::getenv("PROFD_XRAY_SOCKET"));
+  const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  while (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+    ::usleep(10'000);
+  return fd;
+}
+
+void send_with(int socket, const void* bytes, std::size_t size,
+               const std::vector<int>& descriptors) {
+  iovec part{.iov_base = const_cast<void*>(bytes), .iov_len = size};
+  alignas(cmsghdr) char control[CMSG_SPACE(64 * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (!descriptors.empty()) {
+    const std::size_t bytes_of_all = descriptors.size() * sizeof(int);
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(bytes_of_all);
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(bytes_of_all);
+    std::memcpy(CMSG_DATA(header), descriptors.data(), bytes_of_all);
+  }
+  ::sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+struct Memory {
+  int fd = -1;
+  unsigned char* bytes = nullptr;
+  std::size_t size = 0;
+};
+
+Memory make_memory(int seals, unsigned flags = 0) {
+  Memory memory;
+  memory.size = profd_xray_region_bytes(PROFD_XRAY_SLOTS, PROFD_XRAY_SLOT_BYTES);
+  memory.fd = ::memfd_create("hostile", MFD_ALLOW_SEALING | flags);
+  if (::ftruncate(memory.fd, static_cast<off_t>(memory.size)) != 0) return memory;
+  ::fcntl(memory.fd, F_ADD_SEALS, seals);
+  memory.bytes = static_cast<unsigned char*>(
+      ::mmap(nullptr, memory.size, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd, 0));
+  auto* const header = reinterpret_cast<profd_xray_region*>(memory.bytes);
+  header->magic = PROFD_XRAY_MAGIC;
+  header->clock = PROFD_XRAY_CLOCK_TSC;
+  header->slots = PROFD_XRAY_SLOTS;
+  header->slot_bytes = PROFD_XRAY_SLOT_BYTES;
+  return memory;
+}
+
+profd_xray_answer ready(std::uint32_t session) {
+  return {.kind = PROFD_XRAY_READY,
+          .session = session,
+          .value = 0,
+          .function = static_cast<std::uint32_t>(__xray_max_function_id()),
+          .first_function = __xray_function_address(1)};
+}
+
+profd_xray_slot* slots_of(const Memory& memory) {
+  return reinterpret_cast<profd_xray_slot*>(memory.bytes + sizeof(profd_xray_region));
+}
+
+// Every word of the table and of the buffers, as fast as can be, until killed.
+[[noreturn]] void scribble(const Memory& memory, std::uint32_t session) {
+  for (std::uint64_t i = 0;; ++i) {
+    profd_xray_slot& slot = slots_of(memory)[i % PROFD_XRAY_SLOTS];
+    slot.session = session;
+    slot.thread = i * 0x9e3779b97f4a7c15;
+    slot.sequence = i % 3;
+    slot.bytes = i % PROFD_XRAY_SLOT_BYTES;
+    slot.state = PROFD_XRAY_FULL + PROFD_XRAY_ONE_USE * i;
+    memory.bytes[profd_xray_buffers_offset(PROFD_XRAY_SLOTS) + i % (1 << 20)] =
+        static_cast<unsigned char>(i * 31);
+  }
+}
+
+void answer(const std::string& way, int socket, std::uint32_t session) {
+  const profd_xray_answer honest = ready(session);
+  if (way == "garbage") return send_with(socket, "garbage", 7, {});
+  if (way == "long") return send_with(socket, std::string(4096, 'x').data(), 4096, {});
+  if (way == "silence") return;
+  if (way == "hang-up") return static_cast<void>(::close(socket));
+  if (way == "no-memory-sent") return send_with(socket, &honest, sizeof honest, {});
+  if (way == "many-descriptors") {
+    return send_with(socket, &honest, sizeof honest,
+                     std::vector<int>(60, make_memory(kAllSeals).fd));
+  }
+  if (way == "device")
+    return send_with(socket, &honest, sizeof honest, std::vector<int>{::open("/dev/zero", O_RDWR)});
+  if (way == "unsealed")
+    return send_with(socket, &honest, sizeof honest, std::vector<int>{make_memory(0).fd});
+  const Memory memory = make_memory(kAllSeals);
+  profd_xray_answer lie = honest;
+  if (way == "other-functions") lie.function += 1;
+  if (way == "elsewhere") lie.first_function += 123;
+  if (way == "long-buffer") {
+    profd_xray_slot& slot = slots_of(memory)[0];
+    slot.session = session;
+    slot.state = PROFD_XRAY_FULL;
+    slot.bytes = std::uint64_t{1} << 60;
+  }
+  send_with(socket, &lie, sizeof lie, std::vector<int>{memory.fd});
+  if (way == "scribbles") scribble(memory, session);
+  if (way == "floods") {
+    for (;;) send_with(socket, &lie, sizeof lie, {memory.fd, memory.fd});
+  }
+}
+
+}  // namespace
+
+[[clang::xray_never_instrument]] int main(int, char** argv) {
+  const std::string way = argv[1];
+  const int socket = connect_to_profd();
+  if (way == "talks-first") send_with(socket, "hello", 5, {0, 1, 2});
+  std::puts("ready");
+  std::fflush(stdout);
+  profd_xray_command command{};
+  while (::recv(socket, &command, sizeof command, 0) > 0) {
+    if (command.kind == PROFD_XRAY_BEGIN) answer(way, socket, command.session);
+  }
+  if (std::getchar() == 'x') instrumented();
+  return 0;
+}
