@@ -47,7 +47,7 @@ void print_unwinding(const StatusInfo::Unwinding& unwinding, std::ostream& out) 
 }
 
 void print_jit(const StatusInfo::Jit& jit, std::ostream& out) {
-  if (jit.processes == 0 && jit.refused.empty()) return;
+  if (jit.events == 0 && jit.refused.empty()) return;
   out << "jit        " << jit.processes << " processes tell of " << jit.functions
       << " functions, which take " << bytes_text(jit.bytes) << "; " << jit.files
       << " files held, " << bytes_text(jit.bytes_read) << " read";

@@ -46,7 +46,7 @@ class JitFollower::Work {
   static Result<std::unique_ptr<Work>> open(const std::vector<std::string>& directories);
 
   // Each adds to `news`.
-  void carry_out(Requests requests, std::vector<JitNews>& news);
+  void carry_out(const Requests& requests, std::vector<JitNews>& news);
   void watch(std::vector<JitNews>& news);
   void read_files(std::vector<JitNews>& news);
 
@@ -98,7 +98,7 @@ Result<std::unique_ptr<JitFollower::Work>> JitFollower::Work::open(
   return work;
 }
 
-void JitFollower::Work::carry_out(Requests requests, std::vector<JitNews>& news) {
+void JitFollower::Work::carry_out(const Requests& requests, std::vector<JitNews>& news) {
   for (const JitFileId& id : requests.let_go) files_.let_go(id);
   for (const Wanted& wanted : requests.looks) look(wanted, news);
   for (const Ticket& ticket : requests.tickets) begin_ticket(ticket, news);
@@ -231,7 +231,7 @@ void JitFollower::run(const std::stop_token& stop, Work& work) {
       may_read = ready_.size() < kMaxReady;
     }
     std::vector<JitNews> news;
-    work.carry_out(std::move(requests), news);
+    work.carry_out(requests, news);
     work.watch(news);
     if (may_read) work.read_files(news);
     publish(work, std::move(news));

@@ -3,15 +3,14 @@
 //
 // A file that does not grow costs a look at its size (0.5 us), each 100 ms at first and each second
 // later. One that grows is read in parts of 1 MiB, and rests as long afterwards as keeps it at a
-// quarter of a core; another user's file that stays at its share for kMaxTime is let go. A part
-// that the parser dies of, or can't read in its time, costs the file a strike; the third is its
-// last. Bounded: kMaxFiles files, kMaxFilesOfOwner of one owner but root; kMaxQueued processes
-// wait; no more is read while kMaxReady results wait to be taken. The io thread calls; nothing is
-// shared but the queues.
+// quarter of a core; the files of one user but root take a tenth in the long run
+// (followed_files.h). A part that the parser dies of, or can't read in its time, costs the file a
+// strike; the third is its last. Bounded: kMaxFiles files, kMaxFilesOfOwner of one owner but root;
+// kMaxQueued processes wait; no more is read while kMaxReady results wait to be taken. The io
+// thread calls; nothing is shared but the queues.
 
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -76,7 +75,6 @@ class JitFollower {
   static constexpr std::chrono::milliseconds kFirstInterval{100};
   static constexpr std::chrono::milliseconds kLastInterval{1000};
   static constexpr std::chrono::seconds kMaxWait{2};  // of a read_on()
-  static constexpr int kMaxStrikes = 3;
 
   // Starts the thread, its parser and the watch of the directories; an error where that can't be.
   static Result<std::unique_ptr<JitFollower>> start(std::vector<std::string> directories);

@@ -15,6 +15,8 @@ using Clock = JitRegistry::Clock;
 constexpr std::size_t kMaxSources = 60'000;
 constexpr std::size_t kMaxUids = 16'384;
 constexpr std::chrono::seconds kMaxRowsInterval{8};
+// Between two processes' rows: whoever makes processes must not make all CPUs forget all the time.
+constexpr std::chrono::milliseconds kRowsPause{250};
 constexpr std::uint64_t kMarkerBytes = 4096;
 // Of one process: a program can map what it likes.
 constexpr std::size_t kMaxFilesOfProcess = 16;
@@ -24,7 +26,7 @@ constexpr std::size_t kMaxFilesOfProcess = 16;
 bool may_be_of_jit(const MappingView& mapping) {
   if (mapping.kind == PROFD_MAPPING_ANONYMOUS) return true;
   if (mapping.kind != PROFD_MAPPING_FILE) return false;
-  for (const std::string_view name : {"memfd:", "zero", "SYSV", "jit-"}) {
+  for (const std::string_view name : {"memfd:", "dev/zero", "SYSV", "jit-"}) {
     if (mapping.names.starts_with(name)) return true;
   }
   return mapping.file_offset == 0 && mapping.end - mapping.start <= kMarkerBytes;
@@ -255,6 +257,7 @@ void JitRegistry::look_again(Clock::time_point now) {
 // The programs have to look everything up again after each change: where it goes on, they come the
 // more rarely.
 void JitRegistry::give_rows(const TakeRows& take_rows, Clock::time_point now) {
+  if (now < next_rows_) return;
   for (auto& [key, process] : processes_) {
     if (process->is_gone || now < process->next_rows) continue;
     std::uint64_t changes = 0;
@@ -268,6 +271,8 @@ void JitRegistry::give_rows(const TakeRows& take_rows, Clock::time_point now) {
     process->rows_interval =
         std::min<Clock::duration>(2 * process->rows_interval, kMaxRowsInterval);
     give_rows_of(key, *process, take_rows);
+    next_rows_ = now + kRowsPause;
+    return;
   }
 }
 

@@ -70,7 +70,7 @@ class JitRegistry {
   void look_who_lives(Clock::time_point now);
   // All that stood in the files at that ticket is read: who died before will tell no more.
   void end_dead(std::uint64_t read_ticket);
-  // The rows that changed since they were given last.
+  // The rows of a process whose rows changed since they were given last.
   void give_rows(const TakeRows& take_rows, Clock::time_point now);
 
   [[nodiscard]] const Process* find(const ProcessKey& key) const;
@@ -121,6 +121,7 @@ class JitRegistry {
   std::uint16_t last_source_ = 0;
   std::uint32_t last_space_ = 0;
   Clock::time_point looked_who_lives_{};
+  Clock::time_point next_rows_{};
   JitStats stats_;
 };
 

@@ -30,6 +30,7 @@ JitFileRange read_range(Cursor& cursor) {
 }
 
 void add(Encoder& out, const JitDumpState& state) {
+  static_assert(sizeof(JitDumpState) == 64 && sizeof(PerfMapState) == 24, "all of it is sent");
   out.add(state.offset)
       .add(state.flags)
       .add(static_cast<std::uint64_t>(state.line_bias_votes))
