@@ -61,6 +61,19 @@ TEST(Options, SamplingOptionsReachTheRequest) {
   EXPECT_EQ(options.output, "out");
 }
 
+TEST(Options, RuntimesAreAskedWhereTheirPidsAreGiven) {
+  EXPECT_TRUE(parsed({"start", "--pid", "1", "--ask-runtime"}).ask_runtime);
+  EXPECT_TRUE(parsed({"record", "--pid", "1", "--ask-runtime"}).ask_runtime);
+  EXPECT_TRUE(parsed({"stop", "4f0c2a19", "--ask-runtime"}).ask_runtime);
+  EXPECT_FALSE(parsed({"record", "--pid", "1"}).ask_runtime);
+  for (const Words& words : {Words{"record", "-a", "--ask-runtime"},
+                             Words{"record", "--ask-runtime", "--", "java", "Main"}}) {
+    const auto result = parse_options(words);
+    ASSERT_FALSE(result);
+    EXPECT_THAT(result.error().message, HasSubstr("--pid"));
+  }
+}
+
 TEST(Options, EverythingBehindTheDashesIsTheCommand) {
   const Options options = parsed({"record", "-F", "99", "--", "ls", "-a", "--", "--json", "x"});
   EXPECT_THAT(options.command, ElementsAre("ls", "-a", "--", "--json", "x"));
