@@ -1,0 +1,39 @@
+// Any pieces of what an app's threads wrote, in any order; and any result of the process that read
+// them.
+//
+// A piece: the thread, flags (a buffer begins, a gap), the number of its bytes (16 bits), its
+// bytes.
+
+#include <cstdint>
+#include <string_view>
+
+#include "collectors/xray/live_reading.h"
+#include "collectors/xray/live_result.h"
+#include "tests/fuzz/require.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  (void)profd::xray::decode_live_result(bytes);
+  profd::xray::LiveReading reading(1);
+  constexpr std::size_t kHeadBytes = 4;
+  while (bytes.size() >= kHeadBytes) {
+    const auto length = static_cast<std::size_t>(static_cast<unsigned char>(bytes[2]) |
+                                                 static_cast<unsigned char>(bytes[3]) << 8);
+    const profd::xray::LivePiece piece{.thread = bytes[0],
+                                       .begins_buffer = (bytes[1] & 1) != 0,
+                                       .lost = static_cast<std::uint64_t>(bytes[1] & 4),
+                                       .gap = (bytes[1] & 2) != 0,
+                                       .records = bytes.substr(kHeadBytes, length)};
+    reading.take(piece);
+    bytes.remove_prefix(kHeadBytes + piece.records.size());
+  }
+  const profd::xray::Measured so_far = reading.so_far(3);
+  const profd::xray::Measured all = reading.finish(3);
+  require(so_far.report.records == all.report.records, "a look changes nothing");
+  require(all.report.entries + all.report.exits == all.report.records, "a record is one of two");
+  require(all.report.bytes <= size, "no more is read than there is");
+  std::uint64_t calls = 0;
+  for (const auto& node : all.tree.nodes()) calls += node.calls;
+  require(calls <= all.report.records, "no call without a record");
+  return 0;
+}
