@@ -8,7 +8,7 @@
 namespace profd::xray {
 namespace {
 
-constexpr std::size_t kFirstSlots = 64;
+constexpr std::size_t kFirstSlots = 16;  // a tree for each of 65,536 threads is not much
 
 }  // namespace
 

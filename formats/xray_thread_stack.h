@@ -25,6 +25,9 @@ struct StacksShared {
 class ThreadStack : public Handler {
  public:
   ThreadStack(StacksShared& shared, ThreadId id);
+  ThreadStack(const ThreadStack&) = delete;
+  ThreadStack& operator=(const ThreadStack&) = delete;
+  ~ThreadStack() { shared_.pending_nodes -= tree_.nodes().size(); }
 
   [[nodiscard]] Decoded append(std::string_view records);
   void begin_buffer(const Format& format);

@@ -87,5 +87,7 @@ def xray_traces(bench: Bench) -> None:
                             "-aggregate-threads", trace]))
         compare(f"{size}: timeline", records, best_of(2, [*convert, os.devnull, "--format", "trace"]),
                 best_of(1, [llvm_xray, "convert", "-output-format=trace_event", trace, "-o", os.devnull]))
-        row(f"{size}: stacks with llvm-xray's number of calls", same_stacks(bench, llvm_xray, trace), "-")
+        # It sorts buffers wrongly from 17 a thread on.
+        row(f"{size}: stacks with llvm-xray's number of calls", same_stacks(bench, llvm_xray, trace), "-",
+            "all" if buffer_bytes == LARGE_BUFFER else "it errs")
         trace.unlink()
