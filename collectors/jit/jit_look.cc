@@ -165,7 +165,10 @@ void Look::look_at_mappings() {
 void Look::look_in(const char* link, const std::string& path, const std::string& name,
                    JitFileKind kind) {
   const UniqueFd directory = open_directory_of(directory_, link, path);
-  if (directory.valid()) add(open_jit_file(directory.get(), name, rules(kind)));
+  if (!directory.valid()) return;
+  JitFileRules found = rules(kind);
+  found.shown_in = path == "." ? "" : "/" + path + "/";
+  add(open_jit_file(directory.get(), name, found));
 }
 
 JitLook Look::run() {

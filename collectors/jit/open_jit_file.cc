@@ -119,7 +119,7 @@ JitOpening open_jit_file(int directory, const std::string& name, const JitFileRu
   const UniqueFd place =
       open_inside(directory, name, O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
   if (!place.valid()) return nothing_there(errno);
-  return open_place(place, name, rules);
+  return open_place(place, rules.shown_in + name, rules);
 }
 
 JitOpening open_mapped_jit_file(int proc_directory, const char* link, const std::string& path,

@@ -46,6 +46,7 @@ struct JitFileRules {
   bool any_owner = false;          // seen before its process is known: checked when that is
   std::uint32_t tgid = 0;          // whose list of mounts tells what FUSE is; 0: our own
   std::int64_t not_before_ns = 0;  // real time; last written earlier: another process's
+  std::string shown_in{};          // the directory as its process names it, with a slash at its end
 };
 
 // One of: a file; a reason; neither, where there is no such file.

@@ -86,6 +86,8 @@ TEST_F(JitFollowingTest, AMapIsFoundInTheTmpOfItsProcessesRoot) {
              "0x10000 40 int T.fib(int)\n");
   sample(runtime.key());
   EXPECT_TRUE(comes_to_know(runtime.key(), "int T.fib(int)"));
+  EXPECT_EQ(processes_->info(runtime.key())->file,
+            "/tmp/perf-" + std::to_string(runtime.pid()) + ".map");
 }
 
 TEST_F(JitFollowingTest, WhatIsWrittenLaterComesToBeKnown) {
