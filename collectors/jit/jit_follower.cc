@@ -115,7 +115,6 @@ void JitFollower::Work::look(const Wanted& wanted, std::vector<JitNews>& news) {
     seen.look.refusals.push_back(JitRefusal::kLate);
   }
   add_held_files(wanted, seen.look);
-  for (const JitRefusal reason : seen.look.refusals) refuse(reason);
   std::vector<JitNews> of_files;
   files_.follow(seen.look, *parser_, of_files);
   news.emplace_back(std::move(seen));

@@ -48,6 +48,8 @@ window = "90s"
 frequency = 49
 max_age = "12h"
 max_bytes = "1.5GiB"
+[jit]
+directories = ["/srv/app", "/var/jit"]
 )";
 
 TEST(Config, TakesEveryKey) {
@@ -64,7 +66,8 @@ TEST(Config, TakesEveryKey) {
                                        .window = std::chrono::seconds(90),
                                        .frequency_hz = 49,
                                        .max_age = std::chrono::hours(12),
-                                       .max_bytes = 1610612736}};
+                                       .max_bytes = 1610612736},
+                        .jit = {.directories = {"/srv/app", "/var/jit"}}};
   EXPECT_EQ(reading.config, expected);
 }
 
@@ -111,6 +114,8 @@ TEST(Config, NamesThePlaceOfEachMistake) {
       {"[continuous]\nfrequency = 0", "f:2:13: ", "from 1 to 999", ""},
       {"[continuous]\nmax_age = \"7 days\"", "f:2:11: ", "a time from 1m to 366d", ""},
       {"[continuous]\nmax_bytes = \"1GB\"", "f:2:13: ", "a size from 1MiB", ""},
+      {"[jit]\ndirectories = \"/x\"", "f:2:15: ", "a list of at most 60 paths", ""},
+      {"[jit]\ndirectories = [\"x\"]", "f:2:15: ", "a path from / on", ""},
       {"socket = ", "f:1:", "", ""},
       {"socket = \"/a\"\nsocket = \"/b\"", "f:2:", "", ""},
       {"socket = \"\xff\"", "f:1:", "", ""},
