@@ -15,6 +15,7 @@ constexpr std::uint64_t kIndexBytes = 16;
 constexpr std::uint64_t kMaxSectionBytes = std::uint64_t{64} << 20;  // 2 million sleds
 constexpr std::size_t kRelocationsAtOnce = 2048;
 constexpr std::uint8_t kMaxSledVersion = 2;
+constexpr std::size_t kMaxNamesBytes = std::size_t{64} << 20;
 
 struct SledEntry {
   std::uint64_t function = 0;
@@ -181,13 +182,18 @@ std::vector<std::string> read_function_names(int fd, const FunctionMap& map, Sym
   }
   std::ranges::sort(addresses);
   std::vector<std::string> names(map.functions.size());
+  std::size_t names_bytes = 0;
   // One look-up gives at most 1 MiB of names: those of the lowest addresses.
-  for (std::span<const std::uint64_t> left = addresses; !left.empty();) {
+  for (std::span<const std::uint64_t> left = addresses;
+       !left.empty() && names_bytes < kMaxNamesBytes;) {
     const auto symbols = find_elf_symbols(fd, left, budget);
     if (!symbols || symbols->empty()) break;
     for (const ElfSymbol& symbol : *symbols) {
       const auto [first, last] = ids.equal_range(symbol.address);
-      for (auto id = first; id != last; ++id) names[id->second] = symbol.name;
+      for (auto id = first; id != last; ++id) {
+        names[id->second] = symbol.name;
+        names_bytes += symbol.name.size();
+      }
     }
     const auto next = std::ranges::upper_bound(left, symbols->back().address);
     left = left.subspan(static_cast<std::size_t>(next - left.begin()));

@@ -60,7 +60,7 @@ struct FunctionMap {
 [[nodiscard]] Result<FunctionMap> read_function_map(int fd);
 
 // The names of all functions of a map as they stand in the symbol table, by id - 1; empty where
-// there is none. Stops where `budget` is spent.
+// there is none. Stops where `budget` is spent, and at 64 MiB of names.
 [[nodiscard]] std::vector<std::string> read_function_names(int fd, const FunctionMap& map,
                                                            SymbolBudget& budget);
 
