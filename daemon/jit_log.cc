@@ -77,17 +77,24 @@ void for_each_stack(Entries entries, const std::function<void(Entries)>& each) {
   }
 }
 
+std::size_t run_length(Entries of_one_stack, const JitLog::MeansTheSame& same) {
+  const Entry& first = of_one_stack.front();
+  const auto is_same = [&](const Entry& entry) {
+    return same(first.stack, first.time_ns, entry.time_ns);
+  };
+  if (is_same(of_one_stack.back())) return of_one_stack.size();
+  // The end lies behind the last power of two that is in the run.
+  std::size_t step = 1;
+  while (step < of_one_stack.size() && is_same(of_one_stack[step])) step *= 2;
+  const Entries rest = of_one_stack.first(std::min(step, of_one_stack.size())).subspan(step / 2);
+  const auto end = std::ranges::partition_point(rest, is_same);
+  return step / 2 + static_cast<std::size_t>(end - rest.begin());
+}
+
 void for_each_run(Entries of_one_stack, const JitLog::MeansTheSame& same,
                   const std::function<void(Entries)>& each) {
   while (!of_one_stack.empty()) {
-    const Entry& first = of_one_stack.front();
-    const auto is_same = [&](const Entry& entry) {
-      return same(first.stack, first.time_ns, entry.time_ns);
-    };
-    const auto end = is_same(of_one_stack.back())
-                         ? of_one_stack.end()
-                         : std::ranges::partition_point(of_one_stack, is_same);
-    const auto length = static_cast<std::size_t>(end - of_one_stack.begin());
+    const std::size_t length = run_length(of_one_stack, same);
     each(of_one_stack.first(length));
     of_one_stack = of_one_stack.subspan(length);
   }

@@ -57,8 +57,13 @@ class JitLog {
   std::uint64_t blurred_ = 0;
 };
 
+// How many of the first entries mean the same, of one stack and sorted by time; there is one at
+// least. Looks at few of them where little changed.
+[[nodiscard]] std::size_t run_length(std::span<const JitLog::Entry> of_one_stack,
+                                     const JitLog::MeansTheSame& same);
+
 // Splits entries of one stack, sorted by time, into runs that mean the same, and gives them to
-// `each` in that order. Looks at few of them where little changed.
+// `each` in that order.
 void for_each_run(std::span<const JitLog::Entry> of_one_stack, const JitLog::MeansTheSame& same,
                   const std::function<void(std::span<const JitLog::Entry>)>& each);
 

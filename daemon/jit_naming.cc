@@ -9,6 +9,7 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -23,6 +24,9 @@ constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 // How often it is looked whether the files are read to their ends; the collector bounds that time.
 constexpr auto kReadPause = 10ms;
 constexpr int kReadTries = 300;
+
+// Some milliseconds of stacks with many frames.
+constexpr std::size_t kRunsAtATime = 500;
 
 bool has_times(const ProcessSamples& samples) { return !samples.jit.empty(); }
 
@@ -64,19 +68,44 @@ boost::asio::awaitable<void> JitNaming::resolve(SessionSnapshot& snapshot) {
   if (!processes.empty()) {
     co_await read_on(processes);
   }
-  resolve_now(snapshot);
+  for (ProcessSnapshot& process : snapshot.processes) {
+    if (has_times(process.samples)) {
+      co_await resolve(process);
+    }
+  }
   for (const ProcessKey& key : processes) {
     if (const auto held = held_.find(key); held != held_.end()) held_.erase(held);
   }
 }
 
+// Rings are drained meanwhile.
+boost::asio::awaitable<void> JitNaming::resolve(ProcessSnapshot& process) {
+  const auto executor = co_await boost::asio::this_coro::executor;
+  JitResolver resolver = resolver_of(process);
+  while (resolver.advance(kRunsAtATime)) {
+    co_await boost::asio::post(executor, boost::asio::use_awaitable);
+  }
+  finish(resolver, process);
+}
+
 void JitNaming::resolve_now(SessionSnapshot& snapshot) {
   for (ProcessSnapshot& process : snapshot.processes) {
     if (!has_times(process.samples)) continue;
-    process.jit = resolve_jit(process.samples.stacks, std::exchange(process.samples.jit, {}),
-                              process.image, lookup(process.key));
-    process.jit->info = processes_->info(process.key).value_or(JitProcessInfo());
+    JitResolver resolver = resolver_of(process);
+    while (resolver.advance(kRunsAtATime)) {
+    }
+    finish(resolver, process);
   }
+}
+
+JitResolver JitNaming::resolver_of(ProcessSnapshot& process) {
+  return {process.samples.stacks, std::exchange(process.samples.jit, {}), process.image,
+          lookup(process.key)};
+}
+
+void JitNaming::finish(JitResolver& resolver, ProcessSnapshot& process) {
+  process.jit = resolver.take();
+  process.jit->info = processes_->info(process.key).value_or(JitProcessInfo());
 }
 
 boost::asio::awaitable<void> JitNaming::read_on(std::vector<ProcessKey> processes) {

@@ -62,6 +62,9 @@ class JitNaming {
   [[nodiscard]] JitStats stats() const { return processes_->stats(); }
 
  private:
+  boost::asio::awaitable<void> resolve(ProcessSnapshot& process);
+  [[nodiscard]] JitResolver resolver_of(ProcessSnapshot& process);
+  void finish(JitResolver& resolver, ProcessSnapshot& process);
   boost::asio::awaitable<void> poll_on_news();
   boost::asio::awaitable<void> poll_by_time();
 

@@ -9,10 +9,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <boost/unordered/unordered_flat_map.hpp>
 
 #include "collectors/jit/jit_processes.h"
 #include "daemon/jit_log.h"
@@ -67,7 +71,41 @@ struct JitLookup {
                                   std::uint64_t time_a_ns, std::uint64_t time_b_ns,
                                   const JitLookup& code);
 
-// Of the stacks that are timed; `log` has times of theirs.
+// Resolves the timed stacks of one process, run by run, so that whoever has other things to do can
+// do them in between.
+class JitResolver {
+ public:
+  // `log` has times of theirs. `stacks` and `image` must outlive *this.
+  JitResolver(const StackTable& stacks, JitLog log, const ProcessImage& image, JitLookup code);
+
+  // False: all are done.
+  [[nodiscard]] bool advance(std::size_t runs);
+
+  // Once advance() said so.
+  [[nodiscard]] JitSamples take();
+
+ private:
+  void step();
+  void add_run(std::uint64_t count, std::uint64_t time_ns);
+  [[nodiscard]] bool is_candidate(const StackTable::Stack& stack, const UserFrame& frame) const;
+  [[nodiscard]] std::uint32_t function_at(std::uint64_t address, std::uint64_t time_ns);
+  void add_function(const JitCode& code);
+  [[nodiscard]] std::size_t source_of(const JitCode& code);
+
+  const StackTable& stacks_;
+  const ProcessImage& image_;
+  JitLog log_;
+  JitLookup code_;
+  std::uint32_t stack_ = 0;    // that is at hand
+  std::uint64_t counted_ = 0;  // of its samples
+  std::size_t next_ = 0;       // entry of the log
+  JitSamples samples_;
+  boost::unordered_flat_map<std::uint64_t, std::uint32_t> by_generation_;
+  std::map<std::uint32_t, std::size_t> sources_;
+  std::set<std::uint64_t> unnamed_;
+};
+
+// All at once.
 [[nodiscard]] JitSamples resolve_jit(const StackTable& stacks, JitLog log,
                                      const ProcessImage& image, const JitLookup& code);
 
