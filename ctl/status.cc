@@ -46,11 +46,20 @@ void print_unwinding(const StatusInfo::Unwinding& unwinding, std::ostream& out) 
   }
 }
 
+void print_xray(const StatusInfo::Xray& xray, std::ostream& out) {
+  if (xray == StatusInfo::Xray{}) return;
+  out << "xray       " << xray.apps << " apps, " << xray.sessions << " sessions, " << xray.failed
+      << " failed; " << xray.traces << " traces taken";
+  if (xray.apps_refused != 0) out << "; " << xray.apps_refused << " apps refused";
+  if (xray.traces_refused != 0) out << "; " << xray.traces_refused << " traces refused";
+  out << "\n";
+}
+
 void print_jit(const StatusInfo::Jit& jit, std::ostream& out) {
   if (jit.events == 0 && jit.refused.empty()) return;
   out << "jit        " << jit.processes << " processes tell of " << jit.functions
-      << " functions, which take " << bytes_text(jit.bytes) << "; " << jit.files
-      << " files held, " << bytes_text(jit.bytes_read) << " read";
+      << " functions, which take " << bytes_text(jit.bytes) << "; " << jit.files << " files held, "
+      << bytes_text(jit.bytes_read) << " read";
   if (jit.forgotten != 0) out << "; " << jit.forgotten << " forgotten";
   out << "\n";
   if (!jit.refused.empty()) out << "not read   files: " << counts_text(jit.refused) << "\n";
@@ -104,6 +113,7 @@ void print_status(const StatusInfo& status, std::ostream& out) {
   print_ledger(status, out);
   print_unwinding(status.unwinding, out);
   print_jit(status.jit, out);
+  print_xray(status.xray, out);
 }
 
 }  // namespace

@@ -29,6 +29,13 @@ struct JitConfig {
   friend bool operator==(const JitConfig&, const JitConfig&) = default;
 };
 
+// Instrumented programs' traces.
+struct XrayConfig {
+  std::string directory{};  // in which they leave them; empty: none is watched
+
+  friend bool operator==(const XrayConfig&, const XrayConfig&) = default;
+};
+
 struct Config {
   std::string socket = "/run/profd/profd.sock";
   std::string state_dir = "/var/lib/profd";
@@ -37,7 +44,8 @@ struct Config {
   std::uint64_t session_max_bytes = std::uint64_t{1} << 30;  // of samples held for one session
   std::size_t unwind_max_bytes = std::size_t{40} << 20;      // of unwind tables in the kernel
   ContinuousConfig continuous;
-  JitConfig jit;
+  JitConfig jit{};
+  XrayConfig xray{};
 
   friend bool operator==(const Config&, const Config&) = default;
 };

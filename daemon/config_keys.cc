@@ -69,6 +69,14 @@ Result<void> read_paths(const toml::node& node, std::vector<std::string>& value)
   return {};
 }
 
+// "" is none.
+Result<void> read_path_or_none(const toml::node& node, std::string& value) {
+  const std::optional<std::string> text = node.value_exact<std::string>();
+  if (!text || !text->empty()) return read_path(node, value);
+  value.clear();
+  return {};
+}
+
 Result<void> read_log_level(const toml::node& node, std::string& value) {
   std::string text;
   if (auto read = read_text(node, text); !read) return wrong("must be " + one_of(kLogLevels));
@@ -203,6 +211,9 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
     {"jit.directories", kNeedsRestart,
      [](const toml::node& node, Config& to) { return read_paths(node, to.jit.directories); },
      [](const Config& from) { return list_text(from.jit.directories); }},
+    {"xray.directory", kNeedsRestart,
+     [](const toml::node& node, Config& to) { return read_path_or_none(node, to.xray.directory); },
+     [](const Config& from) { return quoted(from.xray.directory); }},
 });
 
 }  // namespace

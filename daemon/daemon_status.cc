@@ -98,6 +98,7 @@ StatusInfo describe_daemon(const DaemonFacts& facts, const UnwindTally& tally, b
                                  .seconds = static_cast<double>(ledger.cpu_gap_ns) * 1e-9},
                     .unwinding = describe_unwinding(facts.unwinding, tally, show_objects),
                     .jit = describe_jit(facts.jit),
+                    .xray = facts.xray,
                     .continuous = facts.continuous};
   status.unwinding.parser_restarts += facts.worker_parser_restarts + facts.jit.parser_restarts;
   for (std::size_t reason = 0; reason < kLossCount; ++reason) {

@@ -22,6 +22,7 @@ struct DaemonFacts {
   SamplerLedger ledger;
   UnwindStats unwinding;
   JitStats jit{};
+  StatusInfo::Xray xray;
   StatusInfo::Continuous continuous;
 };
 

@@ -286,6 +286,10 @@ Result<void> serve(ConfigInForce& in_force, ServiceManager& manager, UniqueFd so
       XrayApps::open(io, std::filesystem::path(config.socket).parent_path() / kXrayAppSocketName);
   if (!apps) return apps.error();
   sessions.record_calls_of(std::move(*apps));
+  if (!config.xray.directory.empty()) {
+    const auto watched = sessions.take_traces_from(config.xray.directory);
+    if (!watched) return watched.error();
+  }
   auto server = open_server(io, std::move(socket), config.socket, sessions);
   if (!server) return server.error();
   LifeSigns life_signs(io, manager, vitals_of(sessions));

@@ -157,6 +157,7 @@ boost::asio::awaitable<bool> Sessions::shut_down() {
     if (session->running) end(*session);
   }
   drain_loop_.stop();
+  if (traces_) traces_->stop();
   if (xray_ && !co_await xray_->shut_down()) all_stored = false;
   for (const auto& [id, session] : all) {
     const Result<ResultInfo> stored = co_await store(session);
@@ -247,6 +248,14 @@ boost::asio::awaitable<void> Sessions::resolve_made_code(SessionSnapshot& snapsh
 void Sessions::record_calls_of(std::unique_ptr<XrayApps> apps) {
   xray_ = std::make_unique<XraySessions>(
       XraySessions::Parts{.io = io_, .store = store_, .worker = worker_}, std::move(apps));
+}
+
+Result<void> Sessions::take_traces_from(const std::string& directory) {
+  auto traces = XrayDirectory::open(
+      {.io = io_, .store = store_, .unused_id = [this] { return unused_id(); }}, directory);
+  if (!traces) return traces.error();
+  traces_ = std::move(*traces);
+  return {};
 }
 
 void Sessions::end(Session& session) {

@@ -33,6 +33,7 @@
 #include "daemon/session.h"
 #include "daemon/store_worker.h"
 #include "daemon/window_history.h"
+#include "daemon/xray_directory.h"
 #include "daemon/xray_sessions.h"
 
 namespace profd {
@@ -69,6 +70,9 @@ class Sessions final : public Service {
   // From now on sessions of event "xray" record the calls of these apps.
   void record_calls_of(std::unique_ptr<XrayApps> apps);
 
+  // Traces that are left in this directory become results.
+  Result<void> take_traces_from(const std::string& directory);
+
   // Requests for the history that are under way end soon, without an answer.
   void end_history_requests() {
     if (history_) history_->shut_down();
@@ -97,6 +101,7 @@ class Sessions final : public Service {
  private:
   using SessionPtr = std::shared_ptr<Session>;
 
+  [[nodiscard]] StatusInfo::Xray describe_xray() const;
   Result<std::string> start_xray(const Caller& caller, const StartRequest& request);
   Result<bool> is_xray(const Caller& caller, const std::string& id) const;
   Result<SessionPtr> find(const Caller& caller, const std::string& id) const;
@@ -136,6 +141,7 @@ class Sessions final : public Service {
   std::optional<WindowHistory> history_;
   std::optional<Continuous> continuous_;
   std::unique_ptr<XraySessions> xray_;  // null: no app can come
+  std::unique_ptr<XrayDirectory> traces_;
   JitNaming* naming_ = nullptr;
   std::map<std::string, SessionPtr> sessions_;  // running, or ended and not yet stored
   boost::asio::steady_timer second_;

@@ -77,6 +77,21 @@ Result<ConfigInfo> Sessions::configuration(const Caller& caller) {
   return config_->describe();
 }
 
+StatusInfo::Xray Sessions::describe_xray() const {
+  StatusInfo::Xray xray;
+  if (xray_) {
+    xray.apps = xray_->apps().size();
+    xray.apps_refused = xray_->apps().refused();
+    xray.sessions = xray_->running();
+    xray.failed = xray_->failed();
+  }
+  if (traces_) {
+    xray.traces = traces_->counts().logs;
+    xray.traces_refused = traces_->counts().refused;
+  }
+  return xray;
+}
+
 StatusInfo Sessions::status(const Caller& caller) {
   DaemonFacts facts;
   facts.uptime = std::chrono::steady_clock::now() - started_;
@@ -86,6 +101,7 @@ StatusInfo Sessions::status(const Caller& caller) {
   facts.ledger = source_.ledger();
   facts.unwinding = source_.unwind_stats();
   if (naming_ != nullptr) facts.jit = naming_->stats();
+  facts.xray = describe_xray();
   if (continuous_) facts.continuous = continuous_->status();
   return describe_daemon(facts, aggregator_.unwind_tally(), caller.trusted);
 }

@@ -30,6 +30,7 @@ Result<xray::LiveResult> read_result(const UniqueFd& memory) {
 Mapping mapping_of(const XrayTarget& target) {
   Mapping mapping;
   mapping.kind = PROFD_MAPPING_FILE;
+  if (!target.program) return mapping;  // not known, and no frame is in it
   mapping.file_key = target.program->key;
   mapping.file = target.program;
   return mapping;

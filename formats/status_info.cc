@@ -67,14 +67,10 @@ json::object unwinding_json(const StatusInfo::Unwinding& unwinding) {
 }
 
 json::object jit_json(const StatusInfo::Jit& jit) {
-  return {{"processes", jit.processes},
-          {"files", jit.files},
-          {"functions", jit.functions},
-          {"bytes", jit.bytes},
-          {"bytes_read", jit.bytes_read},
-          {"events", jit.events},
-          {"forgotten", jit.forgotten},
-          {"refused", counts_json(jit.refused)},
+  return {{"processes", jit.processes},         {"files", jit.files},
+          {"functions", jit.functions},         {"bytes", jit.bytes},
+          {"bytes_read", jit.bytes_read},       {"events", jit.events},
+          {"forgotten", jit.forgotten},         {"refused", counts_json(jit.refused)},
           {"damaged", counts_json(jit.damaged)}};
 }
 
@@ -187,6 +183,17 @@ Result<void> read_json(const json::value& value, StatusInfo::CpuGaps& out) {
   return JsonFields(value).required("count", out.count).required("seconds", out.seconds).finish();
 }
 
+Result<void> read_json(const json::value& value, StatusInfo::Xray& out) {
+  return JsonFields(value)
+      .required("apps", out.apps)
+      .required("apps_refused", out.apps_refused)
+      .required("sessions", out.sessions)
+      .required("failed", out.failed)
+      .required("traces", out.traces)
+      .required("traces_refused", out.traces_refused)
+      .finish();
+}
+
 Result<void> read_json(const json::value& value, StatusInfo::Continuous& out) {
   return JsonFields(value)
       .required("enabled", out.enabled)
@@ -223,6 +230,7 @@ Result<void> read_json(const json::value& value, StatusInfo& out) {
       .optional("cpu_gaps", out.cpu_gaps)
       .optional("unwinding", out.unwinding)
       .optional("jit", out.jit)
+      .optional("xray", out.xray)
       .optional("continuous", out.continuous)
       .finish();
 }
@@ -246,6 +254,13 @@ std::string to_json(const StatusInfo& status) {
       {"cpu_gaps", {{"count", status.cpu_gaps.count}, {"seconds", status.cpu_gaps.seconds}}},
       {"unwinding", unwinding_json(status.unwinding)},
       {"jit", jit_json(status.jit)},
+      {"xray",
+       {{"apps", status.xray.apps},
+        {"apps_refused", status.xray.apps_refused},
+        {"sessions", status.xray.sessions},
+        {"failed", status.xray.failed},
+        {"traces", status.xray.traces},
+        {"traces_refused", status.xray.traces_refused}}},
       {"continuous", continuous_json(status.continuous)}});
 }
 

@@ -102,6 +102,17 @@ struct StatusInfo {
     friend bool operator==(const CpuGaps&, const CpuGaps&) = default;
   };
 
+  // Instrumented apps and their traces.
+  struct Xray {
+    std::uint64_t apps = 0;            // connected
+    std::uint64_t apps_refused = 0;    // over a limit, or not who they were
+    std::uint64_t sessions = 0;        // running
+    std::uint64_t failed = 0;          // sessions that ended with an error
+    std::uint64_t traces = 0;          // of the watched directory, that became results
+    std::uint64_t traces_refused = 0;  // that did not
+    friend bool operator==(const Xray&, const Xray&) = default;
+  };
+
   // The windows that are sampled all the time, and those that are kept.
   struct Continuous {
     bool enabled = false;
@@ -136,6 +147,7 @@ struct StatusInfo {
   CpuGaps cpu_gaps;
   Unwinding unwinding;
   Jit jit;
+  Xray xray;
   Continuous continuous;
 
   friend bool operator==(const StatusInfo&, const StatusInfo&) = default;

@@ -9,12 +9,14 @@
 #include <new>
 #include <string_view>
 
+#include "collectors/parser/encoder.h"
 #include "collectors/parser/jit_requests.h"
 #include "collectors/parser/packets.h"
 #include "collectors/parser/parser.h"
 #include "collectors/parser/results.h"
 #include "collectors/parser/rights.h"
 #include "collectors/xray/follower.h"
+#include "collectors/xray/log_result.h"
 #include "formats/elf_tables.h"
 
 namespace profd {
@@ -96,6 +98,17 @@ Result<std::string> read_jit_unwind_rows(int fd, int argument) {
   return parser::encode(parser::read_jit_unwind_rows(fd, *request));
 }
 
+Result<std::string> find_xray_process(int log) {
+  const auto process = xray::process_of_log(log);
+  if (!process) return process.error();
+  return parser::Encoder().add(static_cast<std::uint32_t>(*process)).take();
+}
+
+Result<std::string> encoded_live(const Result<xray::LiveResult>& result) {
+  if (!result) return result.error();
+  return xray::encode(*result);
+}
+
 Result<std::string> carry_out(const Request& request, const std::vector<UniqueFd>& files) {
   const int file = files.empty() ? -1 : files[0].get();
   const int second = files.size() < 2 ? -1 : files[1].get();
@@ -119,6 +132,10 @@ Result<std::string> carry_out(const Request& request, const std::vector<UniqueFd
       return read_jit_code(file, second);
     case Operation::kReadJitUnwindRows:
       return read_jit_unwind_rows(file, second);
+    case Operation::kFindXrayProcess:
+      return find_xray_process(file);
+    case Operation::kReadXrayLog:
+      return encoded_live(xray::read_log(file, second));
     case Operation::kStart:
     case Operation::kFollowXray:
       break;

@@ -14,6 +14,7 @@
 
 #include "collectors/parser/packets.h"
 #include "collectors/parser/results.h"
+#include "formats/cursor.h"
 
 namespace profd {
 namespace parser {
@@ -73,6 +74,8 @@ class Client final : public Parser {
   Result<JitUnwindAnswers> read_jit_unwind_rows(int fd, const JitDumpState& state,
                                                 std::span<const JitUnwindQuery> queries) override;
 
+  Result<std::int32_t> find_xray_process(int log) override;
+  Result<UniqueFd> read_xray_log(int log, int program) override;
   [[nodiscard]] pid_t child() const override { return child_; }
   [[nodiscard]] std::uint64_t restarts() const override { return restarts_; }
 
@@ -232,6 +235,23 @@ Result<std::vector<ElfSymbol>> Client::find_elf_symbols(int fd,
   if (!found) return found.error();
   budget.table_bytes = std::min(budget.table_bytes, found->table_bytes_left);
   return std::move(found->symbols);
+}
+
+Result<std::int32_t> Client::find_xray_process(int log) {
+  const auto bytes = call({.operation = Operation::kFindXrayProcess}, {&log, 1});
+  if (!bytes) return bytes.error();
+  Cursor cursor(*bytes);
+  const auto process = static_cast<std::int32_t>(cursor.read<std::uint32_t>());
+  if (!cursor.ok()) return fail(ErrorCode::kMalformed, "the parser's answer makes no sense");
+  return process;
+}
+
+Result<UniqueFd> Client::read_xray_log(int log, int program) {
+  const int files[] = {log, program};
+  const auto bytes =
+      call({.operation = Operation::kReadXrayLog}, std::span(files).first(program >= 0 ? 2 : 1));
+  if (!bytes) return bytes.error();
+  return make_sealed(*bytes);
 }
 
 Result<std::vector<ElfSymbol>> Client::list_elf_functions(int fd) {

@@ -66,6 +66,11 @@ class Parser {
   virtual Result<JitUnwindAnswers> read_jit_unwind_rows(
       int fd, const JitDumpState& state, std::span<const JitUnwindQuery> queries) = 0;
 
+  // Of collectors/xray/log_result.h; the result as a sealed memfd for decode_live_result(). No
+  // `program` is -1.
+  virtual Result<std::int32_t> find_xray_process(int log) = 0;
+  virtual Result<UniqueFd> read_xray_log(int log, int program) = 0;
+
   [[nodiscard]] virtual pid_t child() const = 0;  // for tests and status
   [[nodiscard]] virtual std::uint64_t restarts() const = 0;
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 
 // Memory for 8 million records: at 100 million a second they last four times as long.
 constexpr milliseconds kBetweenDrains{20};
-constexpr milliseconds kBetweenIdleDrains{50};
+constexpr milliseconds kBetweenIdleDrains{40};
 constexpr milliseconds kBetweenNews{200};
 constexpr milliseconds kBeginLimit{5000};
 constexpr milliseconds kEndLimit{2000};
@@ -38,6 +39,11 @@ std::uint64_t random_seed() {
   std::uint64_t seed = 0;
   (void)::getrandom(&seed, sizeof seed, GRND_NONBLOCK);
   return seed;
+}
+
+bool tell_failure(int daemon, const Error& error) {
+  const NewsPacket packet{.news = News::kFailed, .error = parser::answer_of(error)};
+  return parser::send_packet(daemon, {reinterpret_cast<const char*>(&packet), sizeof packet}, {});
 }
 
 class Follower {
@@ -142,19 +148,13 @@ class Follower {
   bool show(Measured measured) {
     auto result = make_result(std::move(measured), ticks_.ns_per_tick(region_->clock()),
                               {.program = program_.get(), .map = map_, .first = first_function_});
-    if (!result) return tell_failure(result.error());
+    if (!result) return tell_failure(daemon_, result.error());
     result->functions = map_.functions.size();
     result->patched = link_.patched();
     const auto sealed = parser::make_sealed(encode(*result));
-    if (!sealed) return tell_failure(sealed.error());
+    if (!sealed) return tell_failure(daemon_, sealed.error());
     const int memory = sealed->get();
     return tell(News::kResult, {&memory, 1});
-  }
-
-  bool tell_failure(const Error& error) {
-    const NewsPacket packet{.news = News::kFailed, .error = parser::answer_of(error)};
-    return parser::send_packet(daemon_, {reinterpret_cast<const char*>(&packet), sizeof packet},
-                               {});
   }
 
   bool tell(News news, std::span<const int> descriptors = {}) {
@@ -172,7 +172,9 @@ class Follower {
 
   void tell_progress() {
     const bool is_new = reading_.records() != told_records_ || link_.patched() != told_patched_;
-    if (!is_new || Clock::now() - last_news_ < kBetweenNews) return;
+    // The first ones at once: who started the session may wait for them.
+    const bool is_first = told_records_ == 0;
+    if (!is_new || (!is_first && Clock::now() - last_news_ < kBetweenNews)) return;
     told_patched_ = link_.patched();
     tell(News::kProgress);
   }
@@ -192,11 +194,6 @@ class Follower {
   std::uint32_t told_patched_ = 0;
 };
 
-void tell_failure(int daemon, const Error& error) {
-  const NewsPacket packet{.news = News::kFailed, .error = parser::answer_of(error)};
-  (void)parser::send_packet(daemon, {reinterpret_cast<const char*>(&packet), sizeof packet}, {});
-}
-
 }  // namespace
 
 void follow_app(int daemon, UniqueFd program, UniqueFd connection) {
@@ -206,10 +203,15 @@ void follow_app(int daemon, UniqueFd program, UniqueFd connection) {
   if (!received || received->bytes != sizeof order || order.pattern_bytes > kMaxPatternBytes) {
     return;
   }
-  Follower follower(daemon, std::move(program), std::move(connection), order);
-  Result<void> done = follower.attach({order.pattern.data(), order.pattern_bytes});
-  if (done) done = follower.run();
-  if (!done) tell_failure(daemon, done.error());
+  try {
+    Follower follower(daemon, std::move(program), std::move(connection), order);
+    Result<void> done = follower.attach({order.pattern.data(), order.pattern_bytes});
+    if (done) done = follower.run();
+    if (!done) tell_failure(daemon, done.error());
+  } catch (const std::bad_alloc&) {
+    tell_failure(daemon,
+                 fail(ErrorCode::kTooLarge, "the app's calls need more memory than is allowed"));
+  }
 }
 
 }  // namespace profd::xray

@@ -19,6 +19,7 @@ std::uint64_t page_of(std::uint64_t address) { return address & ~(kPageBytes - 1
 
 // An app that lies about where it was loaded shifts its own profile, within what user space is.
 Result<std::uint64_t> bias_of(const MeasuredProgram& program) {
+  if (program.map.functions.empty()) return std::uint64_t{0};
   const std::uint64_t bias = program.first - program.map.functions.front().address;
   if (bias % kPageBytes == 0 && bias < kUserEnd) return bias;
   return fail(ErrorCode::kMalformed, "the app can't have been loaded where it says it was");
@@ -44,7 +45,8 @@ std::vector<ProfileMapping> mappings_of(const ElfSummary& elf, std::uint64_t bia
 
 Result<LiveResult> make_result(Measured measured, double ns_per_tick,
                                const MeasuredProgram& program) {
-  const auto elf = read_elf_summary(program.program);
+  const auto elf =
+      program.program < 0 ? Result<ElfSummary>(ElfSummary()) : read_elf_summary(program.program);
   if (!elf) return elf.error();
   const auto bias = bias_of(program);
   if (!bias) return bias.error();

@@ -13,7 +13,7 @@ namespace profd::xray {
 
 // The program that was measured.
 struct MeasuredProgram {
-  int program = -1;  // its file, borrowed
+  int program = -1;  // its file, borrowed; -1: it is not known, and the map is empty
   const FunctionMap& map;
   std::uint64_t first = 0;  // where the app says that its function 1 is
 };

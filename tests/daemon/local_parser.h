@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "collectors/parser/jit_requests.h"
+#include "collectors/parser/packets.h"
 #include "collectors/parser/parser.h"
+#include "collectors/xray/log_result.h"
 
 namespace profd::test {
 
@@ -47,6 +49,12 @@ class LocalParser : public Parser {
                                                 std::span<const JitUnwindQuery> queries) override {
     return parser::read_jit_unwind_rows(
         fd, {.state = state, .queries = {queries.begin(), queries.end()}});
+  }
+  Result<std::int32_t> find_xray_process(int log) override { return xray::process_of_log(log); }
+  Result<UniqueFd> read_xray_log(int log, int program) override {
+    const auto result = xray::read_log(log, program);
+    if (!result) return result.error();
+    return parser::make_sealed(xray::encode(*result));
   }
   [[nodiscard]] pid_t child() const override { return ::getpid(); }
   [[nodiscard]] std::uint64_t restarts() const override { return 0; }

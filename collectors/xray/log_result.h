@@ -1,0 +1,21 @@
+// Traces that a process wrote into a file, as profiles: in the parser's process, for files are
+// other users' bytes.
+
+#pragma once
+
+#include <cstdint>
+
+#include "collectors/xray/live_result.h"
+#include "formats/result.h"
+
+namespace profd::xray {
+
+// Which process wrote it, as the trace says; 0: it does not (before version 3). `log` is borrowed,
+// and read by pread only.
+[[nodiscard]] Result<std::int32_t> process_of_log(int log);
+
+// `program` is the file of the program that wrote it, or -1: then functions have no names but their
+// numbers. Addresses are those of the file.
+[[nodiscard]] Result<LiveResult> read_log(int log, int program);
+
+}  // namespace profd::xray

@@ -1,0 +1,211 @@
+#include "daemon/xray_directory.h"
+
+#include <fcntl.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <spdlog/spdlog.h>
+
+#include "daemon/log_text.h"
+#include "daemon/utc_time.h"
+
+namespace profd {
+namespace {
+
+using boost::asio::posix::stream_descriptor;
+
+constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
+constexpr std::string_view kLogPrefix = "xray-log.";
+// A trace of a GiB takes some seconds.
+constexpr ParserLimits kLimits{.memory_bytes = std::uint64_t{768} << 20,
+                               .answer_bytes = std::uint64_t{256} << 20,
+                               .cpu_time = std::chrono::milliseconds(60'000),
+                               .wall_time = std::chrono::milliseconds(120'000)};
+
+// What the worker needs of the daemon's to make a trace a result.
+struct Reading {
+  std::string directory;  // of results
+  XrayMeasurement measurement;
+  UniqueFd log;
+  StoredResult result;
+};
+
+Result<StoredResult> write_log(Reading& reading, Parser& parser) {
+  const XrayTarget& target = reading.measurement.target;
+  auto measured =
+      parser.read_xray_log(reading.log.get(), target.program ? target.program->fd.get() : -1);
+  if (!measured) return measured.error();
+  reading.measurement.result = std::move(*measured);
+  auto writer = ResultWriter::create(reading.directory);
+  if (!writer) return writer.error();
+  auto summary = write_xray(reading.measurement, parser, *writer);
+  if (!summary) return summary.error();
+  return commit_result(std::move(*writer), std::move(*summary), std::move(reading.result));
+}
+
+// Nothing may be thrown on the worker's thread. What can be is a lack of memory.
+Result<StoredResult> write_without_throwing(Reading& reading, Parser& parser) {
+  try {
+    return write_log(reading, parser);
+  } catch (const std::exception& problem) {
+    return fail(ErrorCode::kInternal, problem.what());
+  }
+}
+
+SessionInfo session_of(const std::string& id, uid_t owner, pid_t process) {
+  SessionInfo session;
+  session.session = id;
+  session.state = "ended";
+  if (process > 0) session.target.pids = {static_cast<std::uint32_t>(process)};
+  session.event = "xray-log";
+  session.period = 1;
+  session.started = utc_text(std::chrono::system_clock::now());
+  session.uid = owner;
+  session.targets_alive = false;
+  return session;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<XrayDirectory>> XrayDirectory::open(const Parts& parts,
+                                                           const std::string& path) {
+  UniqueFd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd events(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  if (!directory.valid() || !events.valid() ||
+      ::inotify_add_watch(events.get(), path.c_str(), IN_CLOSE_WRITE | IN_MOVED_TO | IN_ONLYDIR) <
+          0) {
+    return fail_errno("could not watch " + path);
+  }
+  auto parser = Parser::start(kLimits);
+  if (!parser) return parser.error();
+  return std::unique_ptr<XrayDirectory>(
+      new XrayDirectory(parts, std::move(directory), std::move(events), std::move(*parser)));
+}
+
+XrayDirectory::XrayDirectory(const Parts& parts, UniqueFd directory, UniqueFd events,
+                             std::unique_ptr<Parser> parser)
+    : parts_(parts),
+      directory_(std::move(directory)),
+      events_(parts.io, events.release()),
+      parser_(std::move(parser)) {
+  boost::asio::co_spawn(parts_.io, watch(), boost::asio::detached);
+}
+
+void XrayDirectory::stop() {
+  boost::system::error_code ignored;
+  events_.close(ignored);
+  waiting_.clear();
+}
+
+boost::asio::awaitable<void> XrayDirectory::watch() {
+  alignas(inotify_event) std::array<char, 4096> bytes{};
+  for (;;) {
+    const auto [error] = co_await events_.async_wait(stream_descriptor::wait_read, kTuple);
+    if (error) co_return;
+    const ssize_t got = ::read(events_.native_handle(), bytes.data(), bytes.size());
+    for (ssize_t at = 0; at < got;) {
+      const auto* const event = reinterpret_cast<const inotify_event*>(bytes.data() + at);
+      if (event->len != 0) take(event->name);
+      at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+    }
+  }
+}
+
+void XrayDirectory::refuse(const std::string& name, const std::string& why) {
+  ++counts_.refused;
+  spdlog::warn("the trace {} is left alone: {}", log_text(name), log_text(why));
+}
+
+void XrayDirectory::take(const std::string& name) {
+  if (!name.starts_with(kLogPrefix)) return;
+  Closed closed{
+      .name = name,
+      .log = UniqueFd(::openat(directory_.get(), name.c_str(),
+                               O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC))};
+  struct stat status {};
+  if (!closed.log.valid() || ::fstat(closed.log.get(), &status) != 0) {
+    return refuse(name, fail_errno("could not open it").message);
+  }
+  closed.owner = status.st_uid;
+  if (!S_ISREG(status.st_mode)) return refuse(name, "it is no regular file");
+  if (static_cast<std::uint64_t>(status.st_size) > kMaxLogBytes) return refuse(name, "over 4 GiB");
+  if (waiting_.size() >= kMaxWaiting) return refuse(name, "64 others are waiting");
+  waiting_.push_back(std::move(closed));
+  if (is_reading_) return;
+  is_reading_ = true;
+  boost::asio::co_spawn(parts_.io, read_all(), boost::asio::detached);
+}
+
+boost::asio::awaitable<void> XrayDirectory::read_all() {
+  while (!waiting_.empty()) {
+    Closed closed = std::move(waiting_.front());
+    waiting_.pop_front();
+    co_await read(std::move(closed));
+  }
+  is_reading_ = false;
+}
+
+// A trace's pid is its writer's word: a process of another user is not taken at it.
+XrayTarget XrayDirectory::writer_of(const Closed& closed, pid_t process) {
+  if (process > 0 && effective_uid_of(process) == closed.owner) {
+    auto found = find_xray_target(process, opener_);
+    if (found) return std::move(*found);
+  }
+  XrayTarget unknown;
+  unknown.pid = process;
+  unknown.comm = closed.name.substr(kLogPrefix.size());
+  unknown.comm.resize(std::min(unknown.comm.size(), unknown.comm.rfind('.')));
+  return unknown;
+}
+
+boost::asio::awaitable<void> XrayDirectory::read(Closed closed) {
+  const auto of_owner = std::ranges::count_if(parts_.store.all(), [&](const StoredResult* one) {
+    return one->session.uid == closed.owner;
+  });
+  if (closed.owner != 0 && static_cast<std::size_t>(of_owner) >= kMaxResultsOfUid) {
+    refuse(closed.name, "its owner has 4 results already");
+    co_return;
+  }
+  auto ask = [&parser = *parser_, log = closed.log.get()] { return parser.find_xray_process(log); };
+  const Result<std::int32_t> process = co_await worker_.run(std::move(ask));
+  if (!process) {
+    refuse(closed.name, process.error().message);
+    co_return;
+  }
+  Reading reading;
+  const std::string id = parts_.unused_id();
+  reading.directory = parts_.store.directory();
+  reading.measurement.session = id;
+  reading.measurement.started = std::chrono::system_clock::now();
+  reading.measurement.target = writer_of(closed, *process);
+  reading.measurement.trusted = closed.owner == 0;
+  reading.result.session = session_of(id, closed.owner, *process);
+  reading.result.info.result = id;
+  reading.result.created = std::chrono::system_clock::now();
+  if (closed.owner != 0) reading.result.keep = kShortKeeping;
+  reading.log = std::move(closed.log);
+  auto work = [&parser = *parser_, reading = std::move(reading)]() mutable {
+    return write_without_throwing(reading, parser);
+  };
+  Result<StoredResult> written = co_await worker_.run(std::move(work));
+  if (!written) {
+    refuse(closed.name, written.error().message);
+    co_return;
+  }
+  ++counts_.logs;
+  spdlog::info("the trace {} is result {} of uid {}", log_text(closed.name), id, closed.owner);
+  parts_.store.adopt(std::move(*written));
+}
+
+}  // namespace profd

@@ -1,0 +1,90 @@
+// A directory in which instrumented programs leave their traces (xray-log.*): each that its writer
+// has closed becomes a result of the file's owner, as if a session had recorded it.
+//
+// Anyone may be able to write there. A file is opened without following a link and only as a
+// regular one, read by a parser of its own, one after the other on a thread of its own; who isn't
+// root has as many results as sessions, kept as long. The program that wrote a trace is found while
+// it still runs, by the pid in the trace; else its functions have no names but their numbers. On
+// the io thread.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include "collectors/parser/parser.h"
+#include "collectors/sampling/timed_opener.h"
+#include "daemon/result_store.h"
+#include "daemon/worker.h"
+#include "daemon/xray_writer.h"
+#include "formats/result.h"
+#include "formats/unique_fd.h"
+
+namespace profd {
+
+class XrayDirectory {
+ public:
+  static constexpr std::size_t kMaxWaiting = 64;
+  static constexpr std::size_t kMaxResultsOfUid = 4;  // of one uid other than 0
+  static constexpr std::uint64_t kMaxLogBytes = std::uint64_t{4} << 30;
+
+  // All outlive *this. `unused_id` gives an id for a result.
+  struct Parts {
+    boost::asio::io_context& io;
+    ResultStore& store;
+    std::function<std::string()> unused_id;
+  };
+
+  // `path` must be there. Starts a parser.
+  static Result<std::unique_ptr<XrayDirectory>> open(const Parts& parts, const std::string& path);
+  XrayDirectory(const XrayDirectory&) = delete;
+  XrayDirectory& operator=(const XrayDirectory&) = delete;
+  ~XrayDirectory() { stop(); }
+
+  // No more files; the io context runs dry when the one at hand is done.
+  void stop();
+
+  struct Counts {
+    std::uint64_t logs = 0;     // that became results
+    std::uint64_t refused = 0;  // links, no traces, too large, over a limit
+  };
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+
+ private:
+  struct Closed {
+    std::string name;
+    UniqueFd log;
+    uid_t owner = 0;
+  };
+
+  XrayDirectory(const Parts& parts, UniqueFd directory, UniqueFd events,
+                std::unique_ptr<Parser> parser);
+
+  boost::asio::awaitable<void> watch();
+  void take(const std::string& name);
+  void refuse(const std::string& name, const std::string& why);
+  boost::asio::awaitable<void> read_all();
+  boost::asio::awaitable<void> read(Closed closed);
+  XrayTarget writer_of(const Closed& closed, pid_t process);
+
+  Parts parts_;
+  UniqueFd directory_;
+  boost::asio::posix::stream_descriptor events_;
+  std::unique_ptr<Parser> parser_;  // the worker's
+  TimedOpener opener_;
+  std::deque<Closed> waiting_;
+  bool is_reading_ = false;
+  Counts counts_;
+  Worker worker_;
+};
+
+}  // namespace profd
