@@ -50,6 +50,8 @@ max_age = "12h"
 max_bytes = "1.5GiB"
 [jit]
 directories = ["/srv/app", "/var/jit"]
+[xray]
+directory = "/srv/traces"
 )";
 
 TEST(Config, TakesEveryKey) {
@@ -67,7 +69,8 @@ TEST(Config, TakesEveryKey) {
                                        .frequency_hz = 49,
                                        .max_age = std::chrono::hours(12),
                                        .max_bytes = 1610612736},
-                        .jit = {.directories = {"/srv/app", "/var/jit"}}};
+                        .jit = {.directories = {"/srv/app", "/var/jit"}},
+                        .xray = {.directory = "/srv/traces"}};
   EXPECT_EQ(reading.config, expected);
 }
 
