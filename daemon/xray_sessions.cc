@@ -281,7 +281,9 @@ boost::asio::awaitable<Result<ResultInfo>> XraySessions::dump(std::string id) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) co_return is_gone(id);
   const SessionPtr session = found->second;
-  while (session->is_dumping) co_await session->changed.async_wait(kTuple);
+  while (session->is_dumping) {
+    co_await session->changed.async_wait(kTuple);
+  }
   if (session->state != XrayState::kRunning) {
     co_return fail(ErrorCode::kInvalidArgument, "session " + id + " has ended",
                    "profctl stop " + id + " fetches it");

@@ -145,8 +145,8 @@ class Follower {
     return {};
   }
 
-  bool show(Measured measured) {
-    auto result = make_result(std::move(measured), ticks_.ns_per_tick(region_->clock()),
+  bool show(const Measured& measured) {
+    auto result = make_result(measured, ticks_.ns_per_tick(region_->clock()),
                               {.program = program_.get(), .map = map_, .first = first_function_});
     if (!result) return tell_failure(daemon_, result.error());
     result->functions = map_.functions.size();

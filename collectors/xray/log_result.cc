@@ -70,7 +70,7 @@ Result<LiveResult> read_log(int log, int program) {
   Measured measured = stacks.finish();
   measured.report.add(reader.report());
   const std::uint64_t first = map->functions.empty() ? 0 : map->functions.front().address;
-  auto result = make_result(std::move(measured), reader.clock().ns_per_tick(),
+  auto result = make_result(measured, reader.clock().ns_per_tick(),
                             {.program = program, .map = *map, .first = first});
   if (result) result->functions = map->functions.size();
   return result;

@@ -43,7 +43,7 @@ std::vector<ProfileMapping> mappings_of(const ElfSummary& elf, std::uint64_t bia
 
 }  // namespace
 
-Result<LiveResult> make_result(Measured measured, double ns_per_tick,
+Result<LiveResult> make_result(const Measured& measured, double ns_per_tick,
                                const MeasuredProgram& program) {
   const auto elf =
       program.program < 0 ? Result<ElfSummary>(ElfSummary()) : read_elf_summary(program.program);

@@ -18,7 +18,7 @@ struct MeasuredProgram {
   std::uint64_t first = 0;  // where the app says that its function 1 is
 };
 
-[[nodiscard]] Result<LiveResult> make_result(Measured measured, double ns_per_tick,
+[[nodiscard]] Result<LiveResult> make_result(const Measured& measured, double ns_per_tick,
                                              const MeasuredProgram& program);
 
 }  // namespace profd::xray
