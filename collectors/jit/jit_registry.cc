@@ -18,6 +18,7 @@ constexpr std::chrono::seconds kMaxRowsInterval{8};
 // Between two processes' rows: whoever makes processes must not make all CPUs forget all the time.
 constexpr std::chrono::milliseconds kRowsPause{250};
 constexpr std::uint64_t kMarkerBytes = 4096;
+constexpr std::uint32_t kSharedMemoryDevice = 1;  // 00:01
 // Of one process: a program can map what it likes.
 constexpr std::size_t kMaxFilesOfProcess = 16;
 
@@ -26,6 +27,8 @@ constexpr std::size_t kMaxFilesOfProcess = 16;
 bool may_be_of_jit(const MappingView& mapping) {
   if (mapping.kind == PROFD_MAPPING_ANONYMOUS) return true;
   if (mapping.kind != PROFD_MAPPING_FILE) return false;
+  // The kernel's own mount of memory that is shared, which it makes before all others of no device.
+  if (mapping.file.device == kSharedMemoryDevice) return true;
   for (const std::string_view name : {"memfd:", "dev/zero", "SYSV", "jit-"}) {
     if (mapping.names.starts_with(name)) return true;
   }
