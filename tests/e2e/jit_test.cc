@@ -189,6 +189,15 @@ TEST_F(JitTest, PhpIsNamed) {
   fs::remove("/tmp/jit-" + std::to_string(profile->pid) + ".dump");
 }
 
+TEST_F(JitTest, PhpWithAMapInMemoryThatItsWorkersShareIsNamed) {
+  const auto profile = record_runtime(
+      "php", {"php", "-d", "opcache.enable_cli=1", "-d", "opcache.jit_buffer_size=64M", "-d",
+              "opcache.jit=tracing", "-d", "opcache.jit_debug=16", program("busy.php"), "4"});
+  expect_named(profile, "PHP", "perf-", {"TRACE-"});
+  ASSERT_TRUE(profile);
+  fs::remove("/tmp/perf-" + std::to_string(profile->pid) + ".map");
+}
+
 TEST_F(JitTest, AJvmWithoutSwitchesIsAskedForItsNames) {
   const Process::Options here{.directory = directory_.path(), .environment = {}, .before_exec = {}};
   ASSERT_EQ(run({"javac", "-d", directory_.path(), program("Busy.java")}, here).status, 0);
