@@ -7,9 +7,11 @@
  *     ...
  *     profd_xray_start();
  *
- *     clang++ -fxray-instrument app.cc -lprofd_xray                                the shared
- * library clang++ -fxray-instrument app.cc -l:libprofd_xray.a -Wl,-u,profd_xray_enlist  the static
- * one: nothing to call
+ *     clang++ -fxray-instrument app.cc -lprofd_xray
+ *
+ * Or link the static library whole, and call nothing:
+ *
+ *     clang++ -fxray-instrument app.cc -l:libprofd_xray.a -Wl,-u,profd_xray_enlist
  *
  * From then on the app has one more thread, which sleeps until profd's socket appears, and nothing
  * else changes: functions stay unpatched, 1 to 2 ns a call, until somebody asks for them:
