@@ -85,8 +85,8 @@ static __always_inline void profd_fill_span(struct profd_scratch *scratch, __u64
 {
 	const struct profd_mapping *mapping = &scratch->mapping;
 	/* Made code is keyed by its address. */
-	__u64 file_offset = mapping->kind == PROFD_MAPPING_ANONYMOUS ? mapping->start
-								      : mapping->file_offset;
+	__u64 file_offset =
+		mapping->kind == PROFD_MAPPING_ANONYMOUS ? mapping->start : mapping->file_offset;
 
 	span->mapping_id = mapping->id;
 	span->number = 0;

@@ -25,8 +25,8 @@ enum class Operation : std::uint32_t {
   kReadElfSummary,     // a file
   kFindElfSymbols,     // a file and one with the addresses, 8 bytes each; the budget
   kListElfFunctions,   // a file
-  kFindXrayProcess,   // a trace
-  kReadXrayLog,       // a trace and perhaps its program
+  kFindXrayProcess,    // a trace
+  kReadXrayLog,        // a trace and perhaps its program
   kFollowXray,         // a file and a connection: no answer, but collectors/xray/follower.h
   kReadJitDump,        // a file and one with the state to go on from
   kReadPerfMap,        // likewise

@@ -28,7 +28,7 @@ function __profctl_values
         case --uid
             getent passwd | cut -d: -f1
         case -e --event
-            printf '%s\n' cpu cpu-clock task-clock cycles page-faults context-switches
+            printf '%s\n' cpu cpu-clock task-clock cycles page-faults context-switches xray
         case --format
             printf '%s\n' prof folded trace
         case -o --output --socket -b --binary
