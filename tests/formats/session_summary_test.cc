@@ -40,7 +40,7 @@ TEST(SessionSummary, TextIsAsPromised) {
       R"("start_time_ns":18446744073709551615,"comm":"work","path":"work.12.prof","samples":495,)"
       R"("stacks":20,"user_samples":490,"complete_samples":480,"kernel_only_samples":5,)"
       R"("incomplete":{"depth_limit":4,"no_frame_pointer":6},"unit":"work.service",)"
-      R"("container":null}],"ledger":{"taken":500,"written":495,"lost":{"ring_full":3},)"
+      R"("container":null,"jit":null}],"ledger":{"taken":500,"written":495,"lost":{"ring_full":3},)"
       R"("difference":2}})");
 }
 
