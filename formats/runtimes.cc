@@ -10,7 +10,8 @@ constexpr std::string_view kPythonRemedy =
     "python -X perf_jit (3.13 and later) or -X perf (3.12), of a Python with frame pointers";
 constexpr std::string_view kRubyRemedy = "ruby --yjit --yjit-perf, for what YJIT compiles";
 constexpr std::string_view kPhpRemedy =
-    "php -d opcache.jit_debug=32 beside opcache.jit=function and opcache.jit_buffer_size=64M";
+    "php -d opcache.jit_debug=32 beside opcache.jit=function and opcache.jit_buffer_size=64M (and "
+    "opcache.enable_cli=1 on the command line)";
 
 // A name that begins with another one stands before it.
 constexpr auto kRuntimes = std::to_array<Runtime>({
@@ -23,7 +24,7 @@ constexpr auto kRuntimes = std::to_array<Runtime>({
     {"Deno", "deno", true, "deno run --v8-flags=--perf-prof"},
     {"Bun", "bun", true, "BUN_JSC_useJITDump=1"},
     {".NET", "libcoreclr.so", true, "DOTNET_PerfMapEnabled=1"},
-    {"Erlang", "beam.smp", true, "erl +JPperf dump, or ERL_FLAGS='+JPperf dump'"},
+    {"Erlang", "beam.smp", true, "erl +JPperf true, or ERL_FLAGS='+JPperf true'"},
     {"LuaJIT", "luajit", true, ""},
     {"LuaJIT", "libluajit", true, ""},
     {"PHP", "php", false, kPhpRemedy},
