@@ -14,8 +14,6 @@ namespace {
 // How many forks' layers a look-up goes through before they are copied into one.
 constexpr std::size_t kMaxShared = 4;
 
-constexpr std::size_t kMaxExpected = 65536;
-
 constexpr std::uint64_t kForever = std::numeric_limits<std::uint64_t>::max();
 
 // How far before `place` a range starts; 0 where it doesn't fit.
@@ -90,11 +88,7 @@ void JitCodeIndex::add(const JitCode& code) {
     ++losses_[static_cast<std::size_t>(JitCodeLoss::kForgotten)];
     return;
   }
-  JitGeneration made = generation_of(code, next_serial_);
-  if (const auto expected = expected_.extract({code.source, code.address})) {
-    made.debug_info_back = distance_back(expected.mapped(), made.code_offset);
-    made.debug_info_bytes = static_cast<std::uint32_t>(expected.mapped().bytes);
-  }
+  const JitGeneration made = generation_of(code, next_serial_);
   const std::string_view name = code.name.substr(0, jitdump::kMaxNameBytes);
   if (is_told_again(made, name)) {
     ++merged_;
@@ -148,12 +142,6 @@ bool JitCodeIndex::is_told_again(const JitGeneration& made, std::string_view nam
   const JitGeneration& there = *known;
   return !own_->is_overlaid(there) &&
          std::ranges::none_of(shared_, [&](const auto& s) { return s->is_overlaid(there); });
-}
-
-void JitCodeIndex::expect_load(std::uint16_t source, std::uint64_t address,
-                               const JitFileRange& debug_info) {
-  if (expected_.size() >= kMaxExpected) expected_.clear();
-  expected_.insert_or_assign({source, address}, debug_info);
 }
 
 void JitCodeIndex::move(std::uint64_t from, std::uint64_t to, std::uint64_t time_ns) {
@@ -233,7 +221,6 @@ JitCodeIndex JitCodeIndex::fork() {
   if (shared_.size() > kMaxShared) shared_.assign(1, copy_of(by_age()));
   JitCodeIndex child(limits_);
   child.shared_ = shared_;
-  child.expected_ = expected_;
   child.next_serial_ = next_serial_;
   child.seen_until_ns_ = seen_until_ns_;
   child.complete_since_ns_ = complete_since_ns_;

@@ -22,11 +22,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "formats/jitdump_reader.h"
@@ -72,8 +70,6 @@ class JitCodeIndex {
   // A LOAD, or a perf map's line. What lies there already under the same name and with the same
   // size, untouched since, is the same code told again (a runtime's threads each tell all).
   void add(const JitCode& code);
-  // A DEBUG_INFO whose LOAD comes later (JitDumpEventKind::kDebugInfo).
-  void expect_load(std::uint16_t source, std::uint64_t address, const JitFileRange& debug_info);
   // A MOVE of the code that starts at `from`, at that time.
   void move(std::uint64_t from, std::uint64_t to, std::uint64_t time_ns);
   // Nothing lives in the range from that time on: munmap. bytes may reach the end of the address
@@ -101,8 +97,6 @@ class JitCodeIndex {
   [[nodiscard]] const std::array<std::uint64_t, kJitCodeLosses>& losses() const { return losses_; }
 
  private:
-  using Expected = std::map<std::pair<std::uint16_t, std::uint64_t>, JitFileRange>;
-
   [[nodiscard]] JitLayerRow youngest(std::uint64_t address, std::uint64_t time_ns) const;
   [[nodiscard]] JitLayerRow earliest_after(std::uint64_t address, std::uint64_t time_ns) const;
   [[nodiscard]] bool is_told_again(const JitGeneration& made, std::string_view name) const;
@@ -113,7 +107,6 @@ class JitCodeIndex {
   JitCodeLimits limits_;
   std::vector<std::shared_ptr<const JitGenerations>> shared_;  // with forks
   std::unique_ptr<JitGenerations> own_;
-  Expected expected_;  // debug info, by source and address
   std::uint64_t next_serial_ = 1;
   std::uint64_t seen_until_ns_ = 0;
   std::uint64_t complete_since_ns_ = 0;  // what ended before may be forgotten

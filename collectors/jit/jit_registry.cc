@@ -187,13 +187,13 @@ void JitRegistry::on(const JitFileGrew& grew) {
   JitTeller& teller = *known->second;
   const bool had_header = teller.state().header_read;
   const auto tsc = tsc_.conversion();
-  const std::uint64_t foreign = take_up(teller, grew, tsc ? &*tsc : nullptr, [this, &teller] {
-    return make_space(teller.file().owner);
-  });
-  if (foreign != 0) {
+  const JitLeftOut left_out = take_up(teller, grew, tsc ? &*tsc : nullptr,
+                                      [this, &teller] { return make_space(teller.file().owner); });
+  if (left_out.foreign != 0) {
     refuse(JitRefusal::kForeignPid);
-    stats_.damaged["foreign_pid"] += foreign;
+    stats_.damaged["foreign_pid"] += left_out.foreign;
   }
+  if (left_out.lines != 0) stats_.damaged["lines_without_code"] += left_out.lines;
   weigh(teller);
   if (had_header || !teller.state().header_read) return;
   for (auto& [key, process] : processes_) {
@@ -223,7 +223,7 @@ void JitRegistry::count_damage(const JitFileGrew& grew) {
 
 // A file that tells more than fits is not read on; what it told stays.
 void JitRegistry::weigh(JitTeller& teller) {
-  for (const auto& [pid, space] : teller.spaces) space->bytes = space->index.memory_bytes();
+  for (const auto& [pid, space] : teller.spaces) space->bytes = space->memory_bytes();
   const std::uint32_t owner = teller.file().owner;
   const bool is_over = bytes_of(std::nullopt) > kMaxBytes;
   if (!is_over && (owner == 0 || bytes_of(owner) <= kMaxBytesOfUser)) return;
@@ -238,6 +238,9 @@ std::size_t JitRegistry::bytes_of(std::optional<std::uint32_t> owner) const {
     const auto space = entry.lock();
     if (space && (!owner || space->owner == *owner)) bytes += space->bytes;
   }
+  for (const auto& [id, teller] : files_) {
+    if (!owner || teller->file().owner == *owner) bytes += teller->memory_bytes();
+  }
   return bytes;
 }
 
@@ -248,6 +251,7 @@ void JitRegistry::on(const JitFileEnded& ended) {
   if (ended.reason == JitRefusal::kMalformed && !known->second->state().header_read) {
     for (auto& [key, process] : processes_) std::erase(process->tellers, known->second);
   }
+  known->second->expected.clear();
   files_.erase(known);
 }
 
@@ -348,12 +352,12 @@ void JitRegistry::forget_unless(const std::function<bool(const ProcessKey&)>& ne
 
 void JitRegistry::add_to(JitStats& stats) const {
   stats = stats_;
+  stats.bytes = bytes_of(std::nullopt);
   for (const auto& [key, process] : processes_) stats.processes += !process->tellers.empty();
   for (const std::weak_ptr<JitSpace>& entry : spaces_) {
     const auto space = entry.lock();
     if (!space) continue;
     stats.functions += space->index.functions();
-    stats.bytes += space->bytes;
     for (const std::uint64_t lost : space->index.losses()) stats.forgotten += lost;
   }
 }

@@ -13,28 +13,30 @@ std::optional<JitAnswer> find_in(const JitLayer& layer, std::uint64_t address,
   return JitAnswer{.space = layer.space->number, .code = *code};
 }
 
-void add(JitTeller& teller, JitSpace& space, const JitDumpEvent& event, std::uint64_t time_ns) {
-  switch (event.kind) {
-    case JitDumpEventKind::kLoad:
-      space.index.add({.address = event.address,
-                       .bytes = event.code_bytes,
-                       .born_ns = time_ns,
-                       .source = teller.told->number,
-                       .name = event.name,
-                       .code = event.code,
-                       .debug_info = event.debug_info,
-                       .unwinding_info = event.unwinding_info});
-      break;
-    case JitDumpEventKind::kMove:
-      space.index.move(event.old_address, event.address, time_ns);
-      break;
-    case JitDumpEventKind::kDebugInfo:
-      space.index.expect_load(teller.told->number, event.address, event.debug_info);
-      break;
-    case JitDumpEventKind::kUnwindingInfo:
-    case JitDumpEventKind::kClose:
-      break;
-  }
+JitFileRange take_expected(JitTeller& teller, std::uint64_t address) {
+  const auto lines = teller.expected.extract(address);
+  return lines ? lines.mapped() : JitFileRange{};
+}
+
+// False: there is no room.
+bool expect_load(JitTeller& teller, const JitDumpEvent& event) {
+  const bool is_room = teller.expected.size() < JitTeller::kMaxExpected;
+  if (!is_room && !teller.expected.contains(event.address)) return false;
+  teller.expected.insert_or_assign(event.address, event.debug_info);
+  return true;
+}
+
+void add_load(JitTeller& teller, JitSpace& space, const JitDumpEvent& event,
+              std::uint64_t time_ns) {
+  const JitFileRange expected = take_expected(teller, event.address);
+  space.index.add({.address = event.address,
+                   .bytes = event.code_bytes,
+                   .born_ns = time_ns,
+                   .source = teller.told->number,
+                   .name = event.name,
+                   .code = event.code,
+                   .debug_info = event.debug_info.bytes != 0 ? event.debug_info : expected,
+                   .unwinding_info = event.unwinding_info});
 }
 
 // Code that comes without rows takes those away that were there.
@@ -63,12 +65,26 @@ JitSpace* space_of(JitTeller& teller, std::uint32_t pid, const MakeJitSpace& mak
   return teller.spaces.emplace(place, std::move(space)).first->second.get();
 }
 
-std::uint64_t take_up_dump(JitTeller& teller, const JitFileGrew& part, const TscConversion* tsc,
-                           const MakeJitSpace& make_space) {
+// Whether it had a space to go to.
+bool take_up_code(JitTeller& teller, const JitDumpEvent& event, std::uint64_t time_ns,
+                  const std::vector<JitUnwindRows>* rows, const MakeJitSpace& make_space) {
+  JitSpace* const space = space_of(teller, event.pid, make_space);
+  if (space == nullptr) return false;
+  if (event.kind == JitDumpEventKind::kMove) {
+    space->index.move(event.old_address, event.address, time_ns);
+  } else {
+    add_load(teller, *space, event, time_ns);
+  }
+  renew_rows(*space, event, rows);
+  return true;
+}
+
+JitLeftOut take_up_dump(JitTeller& teller, const JitFileGrew& part, const TscConversion* tsc,
+                        const MakeJitSpace& make_space) {
   const auto& chunk = std::get<JitDumpChunk>(part.chunk);
   const bool is_tsc = chunk.state.has_arch_timestamps();
   const auto read_ns = static_cast<std::uint64_t>(part.read_ns);
-  std::uint64_t foreign = 0;
+  JitLeftOut left_out;
   std::uint64_t last_ns = 0;
   teller.told->source.state = chunk.state;
   for (std::size_t i = 0; i < chunk.read.events.size(); ++i) {
@@ -77,21 +93,25 @@ std::uint64_t take_up_dump(JitTeller& teller, const JitFileGrew& part, const Tsc
     if (is_tsc) time_ns = tsc != nullptr ? tsc_to_ns(event.timestamp, *tsc) : read_ns;
     // No record is of the future: one that says so would make all before it final.
     last_ns = std::max(last_ns, std::min(time_ns, read_ns));
-    if (event.kind == JitDumpEventKind::kDebugInfo) {  // names no pid
-      for (const auto& [pid, space] : teller.spaces) add(teller, *space, event, time_ns);
-    } else if (event.kind == JitDumpEventKind::kUnwindingInfo) {  // nor does this
-      for (const auto& [pid, space] : teller.spaces) renew_rows(*space, event, rows_of(part, i));
-    } else if (event.kind == JitDumpEventKind::kClose) {  // others may go on writing
-      continue;
-    } else if (JitSpace* const space = space_of(teller, event.pid, make_space)) {
-      add(teller, *space, event, time_ns);
-      renew_rows(*space, event, rows_of(part, i));
-    } else {
-      ++foreign;
+    switch (event.kind) {
+      case JitDumpEventKind::kLoad:
+      case JitDumpEventKind::kMove:
+        if (!take_up_code(teller, event, time_ns, rows_of(part, i), make_space)) ++left_out.foreign;
+        break;
+      case JitDumpEventKind::kDebugInfo:
+        if (!expect_load(teller, event)) ++left_out.lines;
+        break;
+      case JitDumpEventKind::kUnwindingInfo:  // names no pid: it is the writer's
+        if (JitSpace* const space = space_of(teller, chunk.state.pid, make_space)) {
+          renew_rows(*space, event, rows_of(part, i));
+        }
+        break;
+      case JitDumpEventKind::kClose:  // others may go on writing
+        break;
     }
   }
   for (const auto& [pid, space] : teller.spaces) space->index.seen_until(last_ns);
-  return foreign;
+  return left_out;
 }
 
 void take_up_map(JitTeller& teller, const JitFileGrew& part) {
@@ -125,11 +145,16 @@ std::optional<JitAnswer> find_in_layers(const std::vector<JitLayer>& layers, std
   return later;
 }
 
-std::uint64_t take_up(JitTeller& teller, const JitFileGrew& part, const TscConversion* tsc,
-                      const MakeJitSpace& make_space) {
+std::size_t JitTeller::memory_bytes() const {
+  constexpr std::size_t kNodeBytes = 32;  // of a map, beside its value
+  return expected.size() * (sizeof(decltype(expected)::value_type) + kNodeBytes);
+}
+
+JitLeftOut take_up(JitTeller& teller, const JitFileGrew& part, const TscConversion* tsc,
+                   const MakeJitSpace& make_space) {
   if (teller.is_dump()) return take_up_dump(teller, part, tsc, make_space);
   take_up_map(teller, part);
-  return 0;
+  return {};
 }
 
 }  // namespace profd

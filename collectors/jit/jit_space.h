@@ -40,6 +40,10 @@ struct JitSpace {
   JitSpace(std::uint32_t number_of_it, std::uint32_t uid)
       : number(number_of_it), owner(uid), index(limits()) {}
 
+  [[nodiscard]] std::size_t memory_bytes() const {
+    return index.memory_bytes() + rows.memory_bytes();
+  }
+
   // A real runtime's largest program has 137,490 functions.
   static JitCodeLimits limits() {
     return {.generations = std::size_t{1} << 18, .name_bytes = std::size_t{16} << 20};
@@ -63,14 +67,21 @@ struct JitAnswer {
 // A file that tells, and whom.
 struct JitTeller {
   static constexpr std::size_t kMaxSpaces = 64;
+  // LLVM's ORC writes the lines of a whole object before its code.
+  static constexpr std::size_t kMaxExpected = 4096;
 
   std::shared_ptr<JitNumberedSource> told;  // never null
   // By the pid that records name; where the code is shared by all, that one is kEveryone.
   static constexpr std::uint32_t kEveryone = UINT32_MAX;
   std::map<std::uint32_t, std::shared_ptr<JitSpace>> spaces;
+  // Lines (DEBUG_INFO) whose code is not told of yet, by its address. They name no pid: the first
+  // code that is told of there has them, whoever's it is.
+  std::map<std::uint64_t, JitFileRange> expected;
   bool is_shared = false;
   bool is_full = false;  // over its share of memory: nothing more is taken up
 
+  // Of memory, without the spaces.
+  [[nodiscard]] std::size_t memory_bytes() const;
   [[nodiscard]] const JitFile& file() const { return *told->source.file; }
   [[nodiscard]] const JitDumpState& state() const { return told->source.state; }
   [[nodiscard]] bool is_dump() const { return file().kind == JitFileKind::kJitDump; }
@@ -82,9 +93,15 @@ struct JitTeller {
 // Makes a space for a pid that has none.
 using MakeJitSpace = std::function<std::shared_ptr<JitSpace>()>;
 
-// Takes the records up; returns how many were of more pids than a file may have. `tsc` turns their
-// time stamps where the file has the processor's; without, they are of now.
-std::uint64_t take_up(JitTeller& teller, const JitFileGrew& part, const TscConversion* tsc,
-                      const MakeJitSpace& make_space);
+// Records that were not taken up.
+struct JitLeftOut {
+  std::uint64_t foreign = 0;  // of more pids than a file may have
+  std::uint64_t lines = 0;    // more than may wait for their code
+};
+
+// Takes the records up. `tsc` turns their time stamps where the file has the processor's; without,
+// they are of now.
+JitLeftOut take_up(JitTeller& teller, const JitFileGrew& part, const TscConversion* tsc,
+                   const MakeJitSpace& make_space);
 
 }  // namespace profd

@@ -25,7 +25,7 @@ void MadeCodeRows::erase(std::uint64_t start, std::uint64_t limit) {
 void MadeCodeRows::set(const JitUnwindRows& function) {
   const bool is_in_one_region = function.start >> kRegionShift == function.limit >> kRegionShift;
   erase(function.start, function.limit);
-  if (rows_ + function.rows.size() > kMaxRows || !is_in_one_region) return;
+  if (function.rows.empty() || rows_ + function.rows.size() > kMaxRows || !is_in_one_region) return;
   rows_ += function.rows.size();
   functions_.emplace(function.start, function);
   ++changes_;
@@ -38,6 +38,12 @@ void MadeCodeRows::add_missing(const MadeCodeRows& others) {
         after != functions_.begin() && std::prev(after)->second.limit > function.start;
     if (!is_taken) set(function);
   }
+}
+
+std::size_t MadeCodeRows::memory_bytes() const {
+  constexpr std::size_t kNodeBytes = 32;  // of a map, beside its value
+  return functions_.size() * (sizeof(decltype(functions_)::value_type) + kNodeBytes) +
+         rows_ * sizeof(UnwindRow);
 }
 
 std::map<std::uint32_t, std::string> MadeCodeRows::tables() const {

@@ -23,6 +23,7 @@ class MadeCodeRows {
   void add_missing(const MadeCodeRows& others);
 
   [[nodiscard]] bool empty() const { return functions_.empty(); }
+  [[nodiscard]] std::size_t memory_bytes() const;
   // Grows with each change.
   [[nodiscard]] std::uint64_t changes() const { return changes_; }
 

@@ -140,18 +140,6 @@ TEST(JitCodeIndex, MergesWhatIsToldAgainUnlessSomethingCameBetween) {
   EXPECT_EQ(index.functions(), 5U);
 }
 
-TEST(JitCodeIndex, FindsLinesThatCameLongBeforeTheirLoad) {
-  JitCodeIndex index;
-  index.expect_load(3, kCode, {100, 50});
-  JitCode code = code_of("a", kCode, 0x100, 10);
-  code.source = 3;
-  code.code = {400, 0x100};
-  index.add(code);
-  EXPECT_EQ(index.at(kCode, 10)->debug_info, (JitFileRange{100, 50}));
-  index.add(code_of("b", kCode, 0x100, 20));
-  EXPECT_EQ(index.at(kCode, 20)->debug_info, JitFileRange{});
-}
-
 TEST(JitCodeIndex, TellsWhetherAnAnswerIsFinal) {
   JitCodeIndex index;
   EXPECT_FALSE(index.is_final(0));

@@ -19,6 +19,7 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include "collectors/jit/jit_processes.h"
 #include "formats/jitdump_writer.h"
@@ -336,6 +337,48 @@ TEST_F(HostileDump, NamesWithoutEndTakeBoundedMemory) {
   write(dump + load_of(pid(), {.name = "last", .time_ns = 5000}));
   EXPECT_TRUE(is_named("last"));
   EXPECT_LE(processes_->stats().bytes, JitRegistry::kMaxBytesOfUser);
+}
+
+std::string lines_of(std::uint64_t address) {
+  JitDumpWriter writer;
+  const JitDumpLine lines[] = {{.address = address, .line = 1, .discriminator = 0, .file = "f"}};
+  writer.debug_info(1, address, lines);
+  return writer.take();
+}
+
+std::size_t heap_bytes() {
+  const struct mallinfo2 heap = ::mallinfo2();
+  return heap.uordblks + heap.hblkhd;
+}
+
+// Without a bound for each file, 64 times 30,000 entries of 80 bytes.
+TEST_F(HostileDump, LinesWithoutCodeTakeTheMemoryOfOneFile) {
+  constexpr std::uint64_t kLines = 30'000;
+  std::string dump = dump_of(pid(), {.name = "own"});
+  for (pid_t i = 1; i < static_cast<pid_t>(JitTeller::kMaxSpaces); ++i) {
+    dump += load_of(100'000'000 + i, {.name = "other", .address = 0x20000});
+  }
+  write(dump);
+  ASSERT_TRUE(is_named("own"));
+  const std::size_t before = heap_bytes();
+  std::string lines;
+  for (std::uint64_t i = 0; i < kLines; ++i) lines += lines_of(0x1000000 + i * 64);
+  append_file(path_, lines + load_of(pid(), {.name = "last", .time_ns = 5000}));
+  ASSERT_TRUE(is_named("last"));
+  EXPECT_TRUE(is_damaged_by("lines_without_code"));
+  EXPECT_LE(heap_bytes(), before + (std::size_t{32} << 20));
+}
+
+TEST_F(HostileDump, LinesThatWaitForTheirCodeCountAsMemory) {
+  write(dump_of(pid(), {.name = "own"}));
+  ASSERT_TRUE(is_named("own"));
+  const std::uint64_t before = processes_->stats().bytes;
+  std::string lines;
+  for (std::uint64_t i = 0; i < 1000; ++i) lines += lines_of(0x1000000 + i * 64);
+  append_file(path_, lines);
+  EXPECT_TRUE(wait_for(*processes_, [&] {
+    return processes_->stats().bytes >= before + 1000 * sizeof(JitFileRange);
+  }));
 }
 
 TEST_F(HostileDump, AFileSystemThatDoesNotAnswerCostsNobodyElse) {
