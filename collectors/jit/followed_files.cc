@@ -7,11 +7,15 @@ namespace profd {
 namespace {
 
 constexpr std::size_t kMaxNoFiles = 4096;
+constexpr std::chrono::minutes kNoFileLife{5};
 constexpr std::chrono::seconds kShareRest{1};
 
 // Only then is it news that it isn't a runtime's: anything may be mapped like one.
 bool is_named_like_one(const JitFile& file) {
-  return jit_file_name(std::string_view(file.path).substr(file.path.rfind('/') + 1)).has_value();
+  constexpr std::string_view kDeleted = " (deleted)";
+  std::string_view name = std::string_view(file.path).substr(file.path.rfind('/') + 1);
+  if (name.ends_with(kDeleted)) name.remove_suffix(kDeleted.size());
+  return jit_file_name(name).has_value();
 }
 
 }  // namespace
@@ -29,13 +33,27 @@ void FollowedFiles::follow(JitLook& look, Parser& parser, std::vector<JitNews>& 
 bool FollowedFiles::take_up(const std::shared_ptr<const JitFile>& file, Parser& parser,
                             std::vector<JitNews>& news) {
   if (files_.contains(file->id)) return true;
-  if (no_files_.contains(file->id)) return false;
+  if (is_known_as_none(*file)) return false;
   if (const auto reason = refusal_of(*file)) {
     refuse(*reason);
     return false;
   }
   read_one(files_.emplace(file->id, FollowedFile(file)).first, parser, news);
   return files_.contains(file->id);
+}
+
+bool FollowedFiles::is_known_as_none(const JitFile& file) {
+  if (is_named_like_one(file)) return false;
+  const auto known = no_files_.find({file.id, file.changed_ns, file.born_ns});
+  if (known == no_files_.end()) return false;
+  if (Clock::now() < known->second) return true;
+  no_files_.erase(known);
+  return false;
+}
+
+void FollowedFiles::remember_as_none(const JitFile& file) {
+  if (no_files_.size() >= kMaxNoFiles) no_files_.clear();
+  no_files_.insert_or_assign({file.id, file.changed_ns, file.born_ns}, Clock::now() + kNoFileLife);
 }
 
 std::optional<JitRefusal> FollowedFiles::refusal_of(const JitFile& file) const {
@@ -55,10 +73,8 @@ FollowedFiles::Files::iterator FollowedFiles::read_one(Files::iterator file, Par
   stats_.bytes_read += step.bytes;
   if (step.news) news.emplace_back(std::move(*step.news));
   if (!step.end) return std::next(file);
-  const bool is_none = *step.end == JitRefusal::kMalformed && !is_named_like_one(followed.file());
-  if (is_none) {
-    if (no_files_.size() >= kMaxNoFiles) no_files_.clear();
-    no_files_.insert(file->first);
+  if (*step.end == JitRefusal::kMalformed && !is_named_like_one(followed.file())) {
+    remember_as_none(followed.file());
   } else {
     refuse(*step.end);
   }

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <vector>
 
 #include "collectors/jit/directory_watch.h"
@@ -50,8 +49,20 @@ class FollowedFiles {
   [[nodiscard]] std::optional<JitRefusal> refusal_of(const JitFile& file) const;
   void refuse(JitRefusal reason) { ++stats_.refused[static_cast<std::size_t>(reason)]; }
 
+  // Files of other formats that are mapped like a runtime's: not read again while they are the
+  // same. Never one with a runtime's name.
+  [[nodiscard]] bool is_known_as_none(const JitFile& file);
+  void remember_as_none(const JitFile& file);
+
+  struct NoFile {
+    JitFileId id;
+    std::int64_t changed_ns = 0;
+    std::int64_t born_ns = 0;
+    friend auto operator<=>(const NoFile&, const NoFile&) = default;
+  };
+
   Files files_;
-  std::set<JitFileId> no_files_;  // of other formats: mapped like a runtime's, and looked at once
+  std::map<NoFile, Clock::time_point> no_files_;  // by when each is forgotten
   std::map<std::uint32_t, Clock::duration> time_of_owner_;
   Clock::time_point forgotten_at_{};
   JitStats stats_;

@@ -38,9 +38,13 @@ std::string mount_kind(std::uint64_t mount_id, const std::string& process) {
   return {};
 }
 
+std::int64_t ns_of(const statx_timestamp& time) {
+  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
+
 // What can be known without asking the file system: a FUSE one may never answer.
 bool look_at(int place, struct statx& status) {
-  constexpr unsigned kWanted = STATX_BASIC_STATS | STATX_MNT_ID;
+  constexpr unsigned kWanted = STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID;
   return ::statx(place, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, kWanted, &status) == 0 &&
          (status.stx_mask & STATX_MNT_ID) != 0;
 }
@@ -54,8 +58,7 @@ std::optional<JitRefusal> refusal_of(const struct statx& status, const JitFileRu
   // Who may not write a map may still lay a link to it under another process's name.
   if (rules.kind == JitFileKind::kPerfMap && status.stx_nlink != 1) return JitRefusal::kLink;
   if (status.stx_size > kMaxFileBytes) return JitRefusal::kTooLarge;
-  const std::int64_t written = status.stx_mtime.tv_sec * 1'000'000'000 + status.stx_mtime.tv_nsec;
-  if (written < rules.not_before_ns) return JitRefusal::kStale;
+  if (ns_of(status.stx_mtime) < rules.not_before_ns) return JitRefusal::kStale;
   return std::nullopt;
 }
 
@@ -86,6 +89,8 @@ JitOpening open_place(const UniqueFd& place, std::string path, const JitFileRule
                       .kind = rules.kind,
                       .path = std::move(path),
                       .owner = status.stx_uid,
+                      .changed_ns = ns_of(status.stx_ctime),
+                      .born_ns = ns_of(status.stx_btime),
                       .fd = std::move(fd)}),
           .refusal = {}};
 }

@@ -36,6 +36,8 @@ struct JitFile {
   JitFileKind kind = JitFileKind::kJitDump;
   std::string path;  // as its process names it; for messages
   std::uint32_t owner = 0;
+  std::int64_t changed_ns = 0;  // its change time and, where the file system has one, its birth,
+  std::int64_t born_ns = 0;     // when it was opened: a number (inode) comes to be another file's
   UniqueFd fd{};
 };
 

@@ -105,6 +105,34 @@ TEST_F(JitFollowingTest, WhatIsWrittenLaterComesToBeKnown) {
   EXPECT_EQ(name_at(*processes_, runtime.key(), 0x10000, 1), "first");
 }
 
+TEST_F(JitFollowingTest, LinesThatCameLongBeforeTheirCodeAreIts) {
+  const Runtime runtime([&] { return ::chdir(directory_.path().c_str()) == 0; });
+  const std::string path = directory_ / ("jit-" + std::to_string(runtime.pid()) + ".dump");
+  JitDumpWriter writer;
+  const JitDumpLine lines[] = {{.address = 0x20000, .line = 7, .discriminator = 0, .file = "f"}};
+  writer.debug_info(1, 0x20000, lines);
+  write_file(path, dump_of(runtime.pid(), {.name = "first"}) + writer.take());
+  sample(runtime.key());
+  ASSERT_TRUE(comes_to_know(runtime.key(), "first"));
+  ASSERT_TRUE(read_on(runtime.key()));
+  append_file(path, load_of(runtime.pid(), {.name = "with lines", .address = 0x20000}));
+  ASSERT_TRUE(comes_to_know(runtime.key(), "with lines", 0x20000));
+  EXPECT_NE(processes_->at(runtime.key(), 0x20000, 1)->code.debug_info.bytes, 0U);
+  EXPECT_EQ(processes_->at(runtime.key(), 0x10000, 1)->code.debug_info.bytes, 0U);
+}
+
+TEST_F(JitFollowingTest, AFileOfAnotherFormatIsLookedAtAgainOnceItChanged) {
+  const std::string path = directory_ / "of whatever name";
+  write_file(path, std::string(100, 'x'));
+  const Runtime runtime([&] { return map_marker(path.c_str()); });
+  ASSERT_TRUE(runtime.is_ready());
+  sample(runtime.key());
+  ASSERT_TRUE(read_on(runtime.key()));
+  write_file(path, dump_of(runtime.pid(), {.name = "made"}));
+  ASSERT_TRUE(read_on(runtime.key()));
+  EXPECT_TRUE(comes_to_know(runtime.key(), "made"));
+}
+
 TEST_F(JitFollowingTest, AFileThatAppearsAfterTheFirstSampleIsFound) {
   const Runtime runtime([&] { return ::chdir(directory_.path().c_str()) == 0; });
   sample(runtime.key());
