@@ -30,6 +30,16 @@ constexpr std::size_t kRunsAtATime = 500;
 
 bool has_times(const ProcessSamples& samples) { return !samples.jit.empty(); }
 
+// Finds nothing any more from `end` on, which `is_late` tells of.
+JitLookup until(JitLookup code, std::chrono::steady_clock::time_point end, bool& is_late) {
+  const auto at = [find = std::move(code.at), end, &is_late](std::uint64_t address,
+                                                             std::uint64_t time_ns) {
+    is_late = is_late || std::chrono::steady_clock::now() >= end;
+    return is_late ? std::optional<JitFunction>() : find(address, time_ns);
+  };
+  return {.at = at, .source_of = std::move(code.source_of)};
+}
+
 }  // namespace
 
 JitNaming::JitNaming(std::unique_ptr<JitProcesses> processes) : processes_(std::move(processes)) {}
@@ -81,7 +91,7 @@ boost::asio::awaitable<void> JitNaming::resolve(SessionSnapshot& snapshot) {
 // Rings are drained meanwhile.
 boost::asio::awaitable<void> JitNaming::resolve(ProcessSnapshot& process) {
   const auto executor = co_await boost::asio::this_coro::executor;
-  JitResolver resolver = resolver_of(process);
+  JitResolver resolver = resolver_of(process, lookup(process.key));
   while (resolver.advance(kRunsAtATime)) {
     co_await boost::asio::post(executor, boost::asio::use_awaitable);
   }
@@ -89,18 +99,27 @@ boost::asio::awaitable<void> JitNaming::resolve(ProcessSnapshot& process) {
 }
 
 void JitNaming::resolve_now(SessionSnapshot& snapshot) {
+  const auto end = std::chrono::steady_clock::now() + kMaxTime;
   for (ProcessSnapshot& process : snapshot.processes) {
     if (!has_times(process.samples)) continue;
-    JitResolver resolver = resolver_of(process);
+    bool is_late = false;
+    JitResolver resolver = resolver_of(process, until(lookup(process.key), end, is_late));
     while (resolver.advance(kRunsAtATime)) {
     }
     finish(resolver, process);
+    if (is_late) ++late_;
   }
 }
 
-JitResolver JitNaming::resolver_of(ProcessSnapshot& process) {
+JitResolver JitNaming::resolver_of(ProcessSnapshot& process, JitLookup code) {
   return {process.samples.stacks, std::exchange(process.samples.jit, {}), process.image,
-          lookup(process.key)};
+          std::move(code)};
+}
+
+JitStats JitNaming::stats() const {
+  JitStats stats = processes_->stats();
+  stats.refused[static_cast<std::size_t>(JitRefusal::kLate)] += late_;
+  return stats;
 }
 
 void JitNaming::finish(JitResolver& resolver, ProcessSnapshot& process) {

@@ -8,6 +8,8 @@
 
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -53,17 +55,19 @@ class JitNaming {
   // outlive the call.
   [[nodiscard]] boost::asio::awaitable<void> resolve(SessionSnapshot& snapshot);
 
-  // The same for what has been read so far.
+  // The same for what has been read so far. What takes longer than kMaxTime stays without names,
+  // and counts as late.
+  static constexpr std::chrono::milliseconds kMaxTime{100};
   void resolve_now(SessionSnapshot& snapshot);
 
   // Reads the files of these samples' runtimes to their ends, for 2 s at most.
   [[nodiscard]] boost::asio::awaitable<void> read_on(std::vector<ProcessKey> processes);
 
-  [[nodiscard]] JitStats stats() const { return processes_->stats(); }
+  [[nodiscard]] JitStats stats() const;
 
  private:
   boost::asio::awaitable<void> resolve(ProcessSnapshot& process);
-  [[nodiscard]] JitResolver resolver_of(ProcessSnapshot& process);
+  [[nodiscard]] JitResolver resolver_of(ProcessSnapshot& process, JitLookup code);
   void finish(JitResolver& resolver, ProcessSnapshot& process);
   boost::asio::awaitable<void> poll_on_news();
   boost::asio::awaitable<void> poll_by_time();
@@ -72,6 +76,7 @@ class JitNaming {
   std::multiset<ProcessKey> held_;
   std::optional<boost::asio::posix::stream_descriptor> news_;
   std::optional<boost::asio::steady_timer> timer_;
+  std::uint64_t late_ = 0;  // processes of windows
   bool stopped_ = false;
 };
 

@@ -63,6 +63,7 @@ void JitRegistry::on_mapping(const MappingView& mapping) {
     refuse(JitRefusal::kQueueFull);
     return;
   }
+  keys_.insert(mapping.process);
   look(mapping.process,
        *processes_.emplace(mapping.process, std::make_unique<Process>()).first->second);
 }
@@ -139,21 +140,33 @@ void JitRegistry::link(const ProcessKey& key, Process& process, JitTeller& telle
   // Of one that was gone before it could be looked at, its pid here is all that is known.
   const std::uint32_t pid = process.facts.pid_in_space != 0 ? process.facts.pid_in_space : key.tgid;
   const std::uint32_t own = teller.place_of(pid);
-  add_layer(process, {.space = space_of(teller, own)});
+  add_layer_of(process, teller, own, UINT64_MAX);
   if (!teller.state().header_read) return;
   const std::uint32_t writer = teller.place_of(teller.state().pid);
   if (writer == own) return;
   // Who has another one's file mapped was forked by it.
-  add_layer(process, {.space = space_of(teller, writer), .until_ns = monotonic_start_ns(key)});
+  add_layer_of(process, teller, writer, monotonic_start_ns(key));
 }
 
-std::shared_ptr<JitSpace> JitRegistry::space_of(JitTeller& teller, std::uint32_t place) {
-  std::shared_ptr<JitSpace>& space = teller.spaces[place];
-  if (!space) {
-    space = make_space(teller.file().owner);
-    space->told_by.push_back(teller.told);
+void JitRegistry::add_layer_of(Process& process, JitTeller& teller, std::uint32_t place,
+                               std::uint64_t until_ns) {
+  if (auto space = space_of(teller, place)) {
+    add_layer(process, {.space = std::move(space), .until_ns = until_ns});
+  } else {
+    refuse(JitRefusal::kForeignPid);
   }
-  return space;
+}
+
+// Null: there are too many already. The writer's is always among them.
+std::shared_ptr<JitSpace> JitRegistry::space_of(JitTeller& teller, std::uint32_t place) {
+  const auto known = teller.spaces.find(place);
+  if (known != teller.spaces.end()) return known->second;
+  const bool is_writers =
+      teller.state().header_read && place == teller.place_of(teller.state().pid);
+  if (teller.spaces.size() >= JitTeller::kMaxSpaces && !is_writers) return nullptr;
+  auto space = make_space(teller.file().owner);
+  space->told_by.push_back(teller.told);
+  return teller.spaces.emplace(place, std::move(space)).first->second;
 }
 
 void JitRegistry::add_layer(Process& process, JitLayer layer) {
@@ -163,18 +176,17 @@ void JitRegistry::add_layer(Process& process, JitLayer layer) {
   const auto place = std::ranges::find_if(
       process.layers, [&layer](const JitLayer& known) { return known.until_ns < layer.until_ns; });
   process.layers.insert(place, std::move(layer));
+  if (process.layers.size() > kMaxLayers) process.layers.pop_back();
 }
 
 // From a parent that has not called exec since, as far as the kernel's own count tells.
 void JitRegistry::inherit(const ProcessKey& key, Process& process) {
   if (process.facts.parent == 0) return;
-  for (const auto& [other, parent] : processes_) {
-    if (other.tgid != process.facts.parent || other.exec_id != key.exec_id ||
-        other.start_ns > key.start_ns) {
-      continue;
-    }
-    const std::uint64_t start = monotonic_start_ns(key);
-    for (const JitLayer& layer : parent->layers) {
+  const std::uint64_t start = monotonic_start_ns(key);
+  for (auto other = keys_.lower_bound({.tgid = process.facts.parent, .exec_id = 0, .start_ns = 0});
+       other != keys_.end() && other->tgid == process.facts.parent; ++other) {
+    if (other->exec_id != key.exec_id || other->start_ns > key.start_ns) continue;
+    for (const JitLayer& layer : processes_.at(*other)->layers) {
       add_layer(process, {.space = layer.space, .until_ns = std::min(layer.until_ns, start)});
     }
   }
@@ -338,6 +350,7 @@ void JitRegistry::forget_unless(const std::function<bool(const ProcessKey&)>& ne
   boost::unordered::erase_if(processes_, [&needed](const auto& entry) {
     return (entry.second->is_gone || is_gone(entry.first)) && !needed(entry.first);
   });
+  std::erase_if(keys_, [this](const ProcessKey& key) { return !processes_.contains(key); });
   std::set<const JitTeller*> in_use;
   for (const auto& [key, process] : processes_) {
     for (const auto& teller : process->tellers) in_use.insert(teller.get());

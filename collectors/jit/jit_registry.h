@@ -31,6 +31,8 @@ class JitRegistry {
                                       std::uint32_t region, std::string_view table)>;
 
   static constexpr std::size_t kMaxProcesses = 4096;
+  // Of one process: its own, those it shares, and its nearest ancestors'.
+  static constexpr std::size_t kMaxLayers = 16;
   static constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
   static constexpr std::size_t kMaxBytesOfUser = std::size_t{64} << 20;
   // A process is looked at again after the first, then after twice as long each time.
@@ -44,7 +46,7 @@ class JitRegistry {
   struct Process {
     JitProcessFacts facts;
     std::vector<std::shared_ptr<JitTeller>> tellers;
-    std::vector<JitLayer> layers;           // its own first
+    std::vector<JitLayer> layers;           // its own first, then by the time of the fork
     std::bitset<kJitRefusalCount> refused;  // counted once each
     std::uint64_t rows_given = 0;           // MadeCodeRows::changes() of all layers
     std::set<std::uint32_t> regions;        // that rows were given of
@@ -103,6 +105,8 @@ class JitRegistry {
   static void add_layer(Process& process, JitLayer layer);
   std::shared_ptr<JitTeller> teller_of(const std::shared_ptr<const JitFile>& file);
   std::shared_ptr<JitSpace> make_space(std::uint32_t owner);
+  void add_layer_of(Process& process, JitTeller& teller, std::uint32_t place,
+                    std::uint64_t until_ns);
   std::shared_ptr<JitSpace> space_of(JitTeller& teller, std::uint32_t place);
   static void give_rows_of(const ProcessKey& key, Process& process, const TakeRows& take_rows);
   void count_damage(const JitFileGrew& grew);
@@ -113,6 +117,7 @@ class JitRegistry {
   JitFollower& follower_;
   TscClock tsc_;
   Processes processes_;
+  std::set<ProcessKey> keys_;  // of them, in order: a parent is known by its tgid
   boost::unordered_flat_map<ProcessKey, std::uint32_t, KeyHash> uids_;
   std::map<JitFileId, std::shared_ptr<JitTeller>> files_;
   std::map<std::uint16_t, std::weak_ptr<const JitNumberedSource>> sources_;

@@ -233,6 +233,50 @@ TEST_F(JitFollowingTest, AForkedChildHasWhatItsParentHadAtTheFork) {
   ::munmap(child, 4096);
 }
 
+constexpr std::size_t kForks = JitRegistry::kMaxLayers + 4;
+
+// Each the child of the one before; in the first one: system calls only.
+bool fork_chain(pid_t* pids) {
+  for (std::size_t i = 0; i < kForks; ++i) {
+    const pid_t forked = ::fork();
+    if (forked != 0) {
+      pids[i] = forked;
+      if (i == 0) return forked > 0;
+      for (;;) ::pause();
+    }
+    ::alarm(60);
+  }
+  for (;;) ::pause();
+}
+
+TEST_F(JitFollowingTest, AChainOfForksHasTheCodeOfItsNearestAncestorsAlone) {
+  const std::string path = directory_ / "dump";
+  write_file(path, std::string(40, '\0'));
+  auto* const pids = static_cast<pid_t*>(
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  volatile pid_t* const last = &pids[kForks - 1];
+  const Runtime first([&] { return map_marker(path.c_str()) && fork_chain(pids); });
+  ASSERT_TRUE(first.is_ready());
+  ASSERT_TRUE(wait_for(*processes_, [last] { return *last > 0; }));
+  std::string dump = dump_of(first.pid(), {.name = "first", .address = 0x10000});
+  for (std::size_t i = 0; i < kForks; ++i) {
+    dump += load_of(pids[i], {.name = std::to_string(i), .address = 0x20000 + i * 0x1000});
+  }
+  write_file(path, dump);
+  sample(first.key());
+  for (std::size_t i = 0; i < kForks; ++i) {  // one by one: a child inherits when it is seen
+    sample(key_of(pids[i]));
+    EXPECT_TRUE(comes_to_know(key_of(pids[i]), std::to_string(i), 0x20000 + i * 0x1000));
+    EXPECT_TRUE(read_on(key_of(pids[i])));
+  }
+  const ProcessKey deepest = key_of(pids[kForks - 1]);
+  const std::uint64_t parents = 0x20000 + (kForks - 2) * 0x1000;
+  EXPECT_EQ(name_at(*processes_, deepest, parents), std::to_string(kForks - 2));
+  EXPECT_EQ(name_at(*processes_, deepest, 0x20000), "") << "the farthest ancestor's";
+  for (std::size_t i = 0; i < kForks; ++i) ::kill(pids[i], SIGKILL);
+  ::munmap(pids, 4096);
+}
+
 TEST_F(JitFollowingTest, CodeInSharedMemoryIsThatOfAllWhoHaveTheFileMapped) {
   const std::string path = directory_ / "dump";
   write_file(path, std::string(40, '\0'));
