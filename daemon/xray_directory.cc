@@ -1,5 +1,6 @@
 #include "daemon/xray_directory.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
@@ -9,6 +10,8 @@
 #include <array>
 #include <chrono>
 #include <exception>
+#include <filesystem>
+#include <memory>
 #include <utility>
 
 #include <boost/asio/as_tuple.hpp>
@@ -32,6 +35,9 @@ constexpr ParserLimits kLimits{.memory_bytes = std::uint64_t{768} << 20,
                                .answer_bytes = std::uint64_t{256} << 20,
                                .cpu_time = std::chrono::milliseconds(60'000),
                                .wall_time = std::chrono::milliseconds(120'000)};
+
+// Of a directory that anyone fills.
+constexpr std::size_t kMaxScanned = std::size_t{1} << 16;
 
 // What the worker needs of the daemon's to make a trace a result.
 struct Reading {
@@ -98,7 +104,13 @@ XrayDirectory::XrayDirectory(const Parts& parts, UniqueFd directory, UniqueFd ev
     : parts_(parts),
       directory_(std::move(directory)),
       events_(parts.io, events.release()),
-      parser_(std::move(parser)) {
+      parser_(std::move(parser)),
+      stamp_(std::filesystem::path(parts.store.directory()).parent_path() / "xray-read") {
+  struct stat status {};
+  if (::stat(stamp_.c_str(), &status) == 0) {
+    complete_ns_ = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+  }
+  scan();
   boost::asio::co_spawn(parts_.io, watch(), boost::asio::detached);
 }
 
@@ -116,44 +128,90 @@ boost::asio::awaitable<void> XrayDirectory::watch() {
     const ssize_t got = ::read(events_.native_handle(), bytes.data(), bytes.size());
     for (ssize_t at = 0; at < got;) {
       const auto* const event = reinterpret_cast<const inotify_event*>(bytes.data() + at);
+      if ((event->mask & IN_Q_OVERFLOW) != 0) {
+        ++counts_.missed;
+        scan();
+      }
       if (event->len != 0) take(event->name);
       at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
     }
   }
 }
 
+// Those that were changed since all were known to be taken. What was taken twice is found by the
+// queue.
+void XrayDirectory::scan() {
+  const int fd = ::openat(directory_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(fd < 0 ? nullptr : ::fdopendir(fd), ::closedir);
+  if (!entries) return spdlog::warn("{}", fail_errno("could not scan for traces").message);
+  for (std::size_t i = 0; i < kMaxScanned; ++i) {
+    const dirent* const entry = ::readdir(entries.get());
+    if (entry == nullptr) return;
+    struct stat status {};
+    if (::fstatat(directory_.get(), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (changed_ns(status) > complete_ns_) take(entry->d_name);
+  }
+}
+
+// Only when nothing waits: what is lost with the daemon is found again.
+void XrayDirectory::set_stamp() const {
+  const UniqueFd stamp(
+      ::open(stamp_.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
+  const timespec time{.tv_sec = complete_ns_ / 1'000'000'000,
+                      .tv_nsec = complete_ns_ % 1'000'000'000};
+  const timespec both[] = {time, time};
+  if (stamp.valid()) (void)::futimens(stamp.get(), both);
+}
+
+// One line a second: anyone may have any number refused.
 void XrayDirectory::refuse(const std::string& name, const std::string& why) {
   ++counts_.refused;
-  spdlog::warn("the trace {} is left alone: {}", log_text(name), log_text(why));
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_told_ < std::chrono::seconds(1)) {
+    ++untold_;
+    return;
+  }
+  last_told_ = now;
+  const std::uint64_t others = std::exchange(untold_, 0);
+  spdlog::warn("the trace {} is left alone: {} ({} others before)", log_text(name), log_text(why),
+               others);
 }
 
 void XrayDirectory::take(const std::string& name) {
   if (!name.starts_with(kLogPrefix)) return;
   Closed closed{
       .name = name,
-      .log = UniqueFd(::openat(directory_.get(), name.c_str(),
-                               O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC))};
+      .file = UniqueFd(::openat(directory_.get(), name.c_str(),
+                                O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC))};
   struct stat status {};
-  if (!closed.log.valid() || ::fstat(closed.log.get(), &status) != 0) {
+  if (!closed.file.valid() || ::fstat(closed.file.get(), &status) != 0) {
     return refuse(name, fail_errno("could not open it").message);
   }
   closed.owner = status.st_uid;
-  if (!S_ISREG(status.st_mode)) return refuse(name, "it is no regular file");
-  if (static_cast<std::uint64_t>(status.st_size) > kMaxLogBytes) return refuse(name, "over 4 GiB");
-  if (waiting_.size() >= kMaxWaiting) return refuse(name, "64 others are waiting");
-  waiting_.push_back(std::move(closed));
+  newest_ns_ = std::max(newest_ns_, changed_ns(status));
+  const auto added = waiting_.add(std::move(closed), status, std::chrono::steady_clock::now());
+  if (!added) return refuse(name, added.error().message);
+  if (*added) begin_reading();
+}
+
+void XrayDirectory::begin_reading() {
   if (is_reading_) return;
   is_reading_ = true;
   boost::asio::co_spawn(parts_.io, read_all(), boost::asio::detached);
 }
 
 boost::asio::awaitable<void> XrayDirectory::read_all() {
-  while (!waiting_.empty()) {
-    Closed closed = std::move(waiting_.front());
-    waiting_.pop_front();
-    co_await read(std::move(closed));
+  while (auto closed = waiting_.next()) {
+    const uid_t owner = closed->owner;
+    const auto begin = std::chrono::steady_clock::now();
+    co_await read(std::move(*closed));
+    const auto end = std::chrono::steady_clock::now();
+    waiting_.spent(owner, end - begin, end);
   }
   is_reading_ = false;
+  if (!events_.is_open()) co_return;
+  complete_ns_ = newest_ns_;
+  set_stamp();
 }
 
 // A trace's pid is its writer's word: a process of another user is not taken at it.
@@ -177,7 +235,9 @@ boost::asio::awaitable<void> XrayDirectory::read(Closed closed) {
     refuse(closed.name, "its owner has 4 results already");
     co_return;
   }
-  auto ask = [&parser = *parser_, log = closed.log.get()] { return parser.find_xray_process(log); };
+  auto ask = [&parser = *parser_, log = closed.file.get()] {
+    return parser.find_xray_process(log);
+  };
   const Result<std::int32_t> process = co_await worker_.run(std::move(ask));
   if (!process) {
     refuse(closed.name, process.error().message);
@@ -194,7 +254,7 @@ boost::asio::awaitable<void> XrayDirectory::read(Closed closed) {
   reading.result.info.result = id;
   reading.result.created = std::chrono::system_clock::now();
   if (closed.owner != 0) reading.result.keep = kShortKeeping;
-  reading.log = std::move(closed.log);
+  reading.log = std::move(closed.file);
   auto work = [&parser = *parser_, reading = std::move(reading)]() mutable {
     return write_without_throwing(reading, parser);
   };

@@ -2,17 +2,18 @@
 // has closed becomes a result of the file's owner, as if a session had recorded it.
 //
 // Anyone may be able to write there. A file is opened without following a link and only as a
-// regular one, read by a parser of its own, one after the other on a thread of its own; who isn't
-// root has as many results as sessions, kept as long. The program that wrote a trace is found while
-// it still runs, by the pid in the trace; else its functions have no names but their numbers. On
-// the io thread.
+// regular one, read by a parser of its own, one after the other on a thread of its own, the owners
+// by turns (xray_queue.h); who isn't root has as many results as sessions, kept as long. What was
+// left while nobody watched is found at the start, by the time of a stamp beside the results. The
+// program that wrote a trace is found while it still runs, by the pid in the trace; else its
+// functions have no names but their numbers. On the io thread.
 
 #pragma once
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,6 +26,7 @@
 #include "collectors/sampling/timed_opener.h"
 #include "daemon/result_store.h"
 #include "daemon/worker.h"
+#include "daemon/xray_queue.h"
 #include "daemon/xray_writer.h"
 #include "formats/result.h"
 #include "formats/unique_fd.h"
@@ -33,9 +35,7 @@ namespace profd {
 
 class XrayDirectory {
  public:
-  static constexpr std::size_t kMaxWaiting = 64;
   static constexpr std::size_t kMaxResultsOfUid = 4;  // of one uid other than 0
-  static constexpr std::uint64_t kMaxLogBytes = std::uint64_t{4} << 30;
 
   // All outlive *this. `unused_id` gives an id for a result.
   struct Parts {
@@ -56,21 +56,21 @@ class XrayDirectory {
   struct Counts {
     std::uint64_t logs = 0;     // that became results
     std::uint64_t refused = 0;  // links, no traces, too large, over a limit
+    std::uint64_t missed = 0;   // times that the kernel dropped events; a scan followed
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }
 
  private:
-  struct Closed {
-    std::string name;
-    UniqueFd log;
-    uid_t owner = 0;
-  };
+  using Closed = XrayQueue::Log;
 
   XrayDirectory(const Parts& parts, UniqueFd directory, UniqueFd events,
                 std::unique_ptr<Parser> parser);
 
   boost::asio::awaitable<void> watch();
   void take(const std::string& name);
+  void begin_reading();
+  void scan();
+  void set_stamp() const;
   void refuse(const std::string& name, const std::string& why);
   boost::asio::awaitable<void> read_all();
   boost::asio::awaitable<void> read(Closed closed);
@@ -81,8 +81,13 @@ class XrayDirectory {
   boost::asio::posix::stream_descriptor events_;
   std::unique_ptr<Parser> parser_;  // the worker's
   TimedOpener opener_;
-  std::deque<Closed> waiting_;
+  XrayQueue waiting_;
   bool is_reading_ = false;
+  std::string stamp_;             // the path
+  std::int64_t newest_ns_ = 0;    // change of what was taken
+  std::int64_t complete_ns_ = 0;  // what was changed up to then is taken
+  std::uint64_t untold_ = 0;      // refusals
+  std::chrono::steady_clock::time_point last_told_{};
   Counts counts_;
   Worker worker_;
 };
