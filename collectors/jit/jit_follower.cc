@@ -28,12 +28,14 @@ ParserLimits parser_limits() {
 
 // On a thread that may hang, for a while only; none where it took longer.
 template <class T>
-std::optional<T> run_in_time(TimedOpener& opener, std::function<T()> job) {
+std::optional<T> run_in_time(TimedOpener& opener, std::uint32_t uid, std::function<T()> job) {
   auto result = std::make_shared<T>();
-  const auto done = opener.run([result, job = std::move(job)] {
-    *result = job();
-    return MappedFile{};
-  });
+  const auto done = opener.run(
+      [result, job = std::move(job)] {
+        *result = job();
+        return MappedFile{};
+      },
+      uid);
   if (!done) return std::nullopt;
   return std::move(*result);
 }
@@ -87,7 +89,7 @@ Result<std::unique_ptr<JitFollower::Work>> JitFollower::Work::open(
                                     [self = work.get()](int directory, const std::string& name,
                                                         const JitFileRules& rules) -> JitOpening {
                                       auto opening = run_in_time<JitOpening>(
-                                          self->opener_, [directory, name, rules] {
+                                          self->opener_, 0, [directory, name, rules] {
                                             return open_jit_file(directory, name, rules);
                                           });
                                       if (opening) return std::move(*opening);
@@ -106,7 +108,7 @@ void JitFollower::Work::carry_out(const Requests& requests, std::vector<JitNews>
 
 void JitFollower::Work::look(const Wanted& wanted, std::vector<JitNews>& news) {
   auto found = run_in_time<JitLook>(
-      opener_, [process = wanted.process] { return look_for_jit_files(process); });
+      opener_, wanted.uid, [process = wanted.process] { return look_for_jit_files(process); });
   JitProcessSeen seen{.process = wanted.process, .look = {}};
   if (found) {
     seen.look = std::move(*found);
@@ -149,9 +151,9 @@ void JitFollower::Work::read_files(std::vector<JitNews>& news) {
 
 void JitFollower::Work::begin_ticket(const Ticket& ticket, std::vector<JitNews>& news) {
   Waiting waiting{.ticket = ticket.number, .files = {}, .deadline = Clock::now() + kMaxWait};
-  for (const ProcessKey& process : ticket.processes) {
+  for (const Wanted& wanted : ticket.processes) {
     if (Clock::now() >= waiting.deadline) break;
-    look({.process = process, .uid = 0}, news);
+    look(wanted, news);
   }
   waiting.files = files_.hurry();
   waiting_.push_back(std::move(waiting));
@@ -274,7 +276,7 @@ void JitFollower::let_go(const JitFileId& file) {
   wake_thread();
 }
 
-std::uint64_t JitFollower::read_on(std::vector<ProcessKey> processes) {
+std::uint64_t JitFollower::read_on(std::vector<Wanted> processes) {
   std::uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);

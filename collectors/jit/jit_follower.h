@@ -83,8 +83,14 @@ class JitFollower {
   // Waits for the part that is being read, at most as long as the parser may take.
   ~JitFollower();
 
-  // Looks for a process's files. False when the queue is full. `uid` is that of its samples, for
-  // when it is gone by then.
+  // Whose user is not known: who has no files.
+  static constexpr std::uint32_t kNobody = UINT32_MAX;
+  struct Wanted {
+    ProcessKey process;
+    // Of its samples, for when it is gone by then, and whose thread it is that may hang.
+    std::uint32_t uid = kNobody;
+  };
+  // Looks for a process's files. False when the queue is full.
   [[nodiscard]] bool look(const ProcessKey& process, std::uint32_t uid);
 
   // Nobody needs the file any more.
@@ -92,7 +98,7 @@ class JitFollower {
 
   // Looks for these processes' files again and reads all files to their present end, or for
   // kMaxWait; a JitReadOn with the ticket tells when.
-  std::uint64_t read_on(std::vector<ProcessKey> processes);
+  std::uint64_t read_on(std::vector<Wanted> processes);
 
   // Readable while there is news.
   [[nodiscard]] int wake_fd() const { return wake_.get(); }
@@ -103,13 +109,9 @@ class JitFollower {
 
  private:
   class Work;
-  struct Wanted {
-    ProcessKey process;
-    std::uint32_t uid = 0;
-  };
   struct Ticket {
     std::uint64_t number = 0;
-    std::vector<ProcessKey> processes;
+    std::vector<Wanted> processes;
   };
   // What the thread was asked and has not taken up yet.
   struct Requests {

@@ -107,7 +107,12 @@ std::optional<JitProcessInfo> JitProcesses::info(const ProcessKey& process) cons
 }
 
 std::uint64_t JitProcesses::read_on(std::vector<ProcessKey> processes) {
-  return follower_->read_on(std::move(processes));
+  std::vector<JitFollower::Wanted> wanted;
+  wanted.reserve(processes.size());
+  for (const ProcessKey& key : processes) {
+    wanted.push_back({.process = key, .uid = registry_->uid_of(key)});
+  }
+  return follower_->read_on(std::move(wanted));
 }
 
 void JitProcesses::forget_unless(const std::function<bool(const ProcessKey&)>& needed) {

@@ -70,8 +70,7 @@ void JitRegistry::on_mapping(const MappingView& mapping) {
 
 void JitRegistry::look(const ProcessKey& key, Process& process) {
   if (process.is_looked_for || process.is_gone) return;
-  const auto uid = uids_.find(key);
-  process.is_looked_for = follower_.look(key, uid == uids_.end() ? 0 : uid->second);
+  process.is_looked_for = follower_.look(key, uid_of(key));
   if (!process.is_looked_for) refuse(JitRefusal::kQueueFull);
   process.next_look = Clock::now() + process.interval;
   process.interval = std::min<Clock::duration>(2 * process.interval, kLastLook);
@@ -334,6 +333,11 @@ void JitRegistry::end_dead(std::uint64_t read_ticket) {
     }
     dead_.erase(dead_.begin());
   }
+}
+
+std::uint32_t JitRegistry::uid_of(const ProcessKey& key) const {
+  const auto uid = uids_.find(key);
+  return uid == uids_.end() ? JitFollower::kNobody : uid->second;
 }
 
 const JitRegistry::Process* JitRegistry::find(const ProcessKey& key) const {

@@ -75,6 +75,8 @@ class JitRegistry {
   // The rows of a process whose rows changed since they were given last.
   void give_rows(const TakeRows& take_rows, Clock::time_point now);
 
+  // As the sampler told; JitFollower::kNobody where it did not.
+  [[nodiscard]] std::uint32_t uid_of(const ProcessKey& key) const;
   [[nodiscard]] const Process* find(const ProcessKey& key) const;
   [[nodiscard]] std::shared_ptr<const JitNumberedSource> source(std::uint16_t number) const;
   void forget_unless(const std::function<bool(const ProcessKey&)>& needed);

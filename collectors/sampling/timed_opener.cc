@@ -1,5 +1,6 @@
 #include "collectors/sampling/timed_opener.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -21,8 +22,10 @@ class TimedOpener::Lane {
     const std::lock_guard lock(mutex_);
     return !job_;
   }
+  [[nodiscard]] bool is_late_for(std::uint32_t uid) { return uid == uid_ && !is_free(); }
 
-  std::optional<MappedFile> run(std::function<MappedFile()> job) {
+  std::optional<MappedFile> run(std::function<MappedFile()> job, std::uint32_t uid) {
+    uid_ = uid;
     std::unique_lock lock(mutex_);
     job_ = std::move(job);
     result_.reset();
@@ -58,6 +61,7 @@ class TimedOpener::Lane {
   std::condition_variable changed_;
   std::function<MappedFile()> job_;  // called unlocked; changed by the other side only when empty
   std::optional<MappedFile> result_;
+  std::uint32_t uid_ = 0;  // the job's; of the caller's side alone
   bool given_up_ = false;
   bool ended_ = false;
 };
@@ -66,7 +70,9 @@ TimedOpener::~TimedOpener() {
   for (const std::shared_ptr<Lane>& lane : lanes_) lane->end();
 }
 
-TimedOpener::Lane* TimedOpener::free_lane() {
+TimedOpener::Lane* TimedOpener::free_lane(std::uint32_t uid) {
+  const auto is_late = [uid](const auto& lane) { return lane->is_late_for(uid); };
+  if (uid != 0 && std::ranges::any_of(lanes_, is_late)) return nullptr;
   for (const std::shared_ptr<Lane>& lane : lanes_) {
     if (lane->is_free()) return lane.get();
   }
@@ -74,10 +80,10 @@ TimedOpener::Lane* TimedOpener::free_lane() {
   return lanes_.emplace_back(Lane::start()).get();
 }
 
-std::optional<MappedFile> TimedOpener::run(std::function<MappedFile()> open) {
-  Lane* const lane = free_lane();
+std::optional<MappedFile> TimedOpener::run(std::function<MappedFile()> open, std::uint32_t uid) {
+  Lane* const lane = free_lane(uid);
   if (lane == nullptr) return std::nullopt;
-  return lane->run(std::move(open));
+  return lane->run(std::move(open), uid);
 }
 
 }  // namespace profd

@@ -3,11 +3,13 @@
 // An open through /proc/PID/map_files takes the lock of the process's memory, which the process can
 // hold for half a second and more (fork or munmap of much memory), and nothing ends the wait. The
 // io thread must not: it gives the open to a thread and goes on without the file when the thread is
-// late. A thread that is late is not used until it is back; when all are, opens fail at once.
+// late. A thread that is late is not used until it is back; when all are, opens fail at once. So do
+// those of a user but root for whom one is late: a file system of his own making may hang for ever.
 
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -29,13 +31,15 @@ class TimedOpener {
   // Threads that are late end by themselves.
   ~TimedOpener();
 
-  // What `open` returns, or nothing where it takes longer than kMaxWait, or all threads are late.
-  // `open` must own all that it needs: it may run on after this has returned.
-  [[nodiscard]] std::optional<MappedFile> run(std::function<MappedFile()> open);
+  // What `open` returns, or nothing where it takes longer than kMaxWait, or all threads are late,
+  // or one is for this user. `open` must own all that it needs: it may run on after this has
+  // returned.
+  [[nodiscard]] std::optional<MappedFile> run(std::function<MappedFile()> open,
+                                              std::uint32_t uid = 0);
 
  private:
   class Lane;
-  Lane* free_lane();
+  Lane* free_lane(std::uint32_t uid);
 
   std::vector<std::shared_ptr<Lane>> lanes_;
 };

@@ -70,6 +70,17 @@ TEST(TimedOpener, FailsAtOnceWhileAllAreLateAndWorksOnceTheyAreBack) {
   EXPECT_TRUE(works_again(opener));
 }
 
+TEST(TimedOpener, OneUserHoldsOneThreadAndRootAsManyAsThereAre) {
+  constexpr std::uint32_t kUser = 54'321;
+  TimedOpener opener;
+  Gate gate;
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(opener.run(gate.job(), kUser));
+  EXPECT_FALSE(opener.run(gate.job(), kUser + 1));
+  EXPECT_FALSE(opener.run(gate.job()));
+  EXPECT_TRUE(works_again(opener)) << "the last one is free";
+  gate.open();
+}
+
 TEST(TimedOpener, MayGoBeforeItsLateThreads) {
   Gate gate;
   {
