@@ -150,16 +150,22 @@ Profiles make_profiles(const CallTree& tree, double ns_per_tick, const CodeMap& 
 Mismatch find_mismatch(const CallTree& tree, const CodeMap& code) {
   std::map<std::uint32_t, bool> is_beyond;  // of those that don't fit
   if (code.empty()) return {};
+  Mismatch found;
+  std::set<std::uint32_t> functions;
   for (const CallTree::Node& node : tree.nodes()) {
     if (node.parent == CallTree::kNone) continue;
+    functions.insert(node.function);
+    found.calls = saturated_sum(found.calls, node.calls);
     const Function* const function = code.find(node.function);
     if (function == nullptr) {
-      if (node.function >> kObjectShift == 0) is_beyond[node.function] = true;
+      if (node.function >> kObjectShift != 0) continue;
+      is_beyond[node.function] = true;
+      found.beyond_calls = saturated_sum(found.beyond_calls, node.calls);
     } else if (!can_leave(*function, node.actions)) {
       is_beyond[node.function] = false;
     }
   }
-  Mismatch found;
+  found.functions = functions.size();
   for (const auto& [id, beyond] : is_beyond) ++(beyond ? found.beyond : found.unlike);
   if (!is_beyond.empty()) found.example = is_beyond.begin()->first;
   return found;

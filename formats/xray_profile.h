@@ -51,13 +51,28 @@ struct Profiles {
 // Mappings are the caller's to add.
 [[nodiscard]] Profiles make_profiles(const CallTree& tree, double ns_per_tick, const CodeMap& code);
 
-// Records that no process running these objects can have left: the objects are others.
+// Records that no process running these objects can have left. Few are damage, which a flipped bit
+// does, and stay as they are; many say that the objects are others.
 struct Mismatch {
   std::uint64_t beyond = 0;   // functions of the main program with a higher id than it has
   std::uint64_t unlike = 0;   // functions that left a record by a sled that they don't have
   std::uint32_t example = 0;  // of their ids, the lowest
 
-  explicit operator bool() const { return beyond + unlike != 0; }
+  std::uint64_t functions = 0;     // that left records at all
+  std::uint64_t beyond_calls = 0;  // of the first
+  std::uint64_t calls = 0;
+
+  // Most of them, or more than a handful and 1 %. A function is unlike by a single record, so that
+  // its calls say nothing.
+  explicit operator bool() const {
+    return is_many(beyond_calls, calls) || is_many(unlike, functions);
+  }
+
+ private:
+  static bool is_many(std::uint64_t some, std::uint64_t all) {
+    constexpr std::uint64_t kHandful = 8;
+    return some > all / 2 || (some > kHandful && some > all / 100);
+  }
 };
 [[nodiscard]] Mismatch find_mismatch(const CallTree& tree, const CodeMap& code);
 

@@ -101,6 +101,19 @@ TEST(XrayProfile, AProgramThatCantHaveLeftTheRecordsIsFoundOut) {
   EXPECT_EQ(fewer.example, 2U);
 }
 
+// One record of a thousand calls has another's number, then one in fifty.
+TEST(XrayProfile, AFlippedBitDoesNotMakeTheProgramAnother) {
+  const CodeMap code({{two_functions(), 0}});
+  for (const int flipped : {1, 20}) {
+    CallTree tree(0);
+    tree[tree.child(tree.root(), 1, 100)].calls = 1000;
+    tree[tree.child(tree.root(), 77, 100)].calls = static_cast<std::uint64_t>(flipped);
+    const Mismatch found = find_mismatch(tree, code);
+    EXPECT_EQ(found.beyond, 1U);
+    EXPECT_EQ(static_cast<bool>(found), flipped == 20);
+  }
+}
+
 TEST(XrayProfile, FoldedLinesHaveNanosecondsOrCalls) {
   const auto name_of = [](std::uint32_t id) { return "f;" + std::to_string(id); };
   EXPECT_EQ(make_folded(small_tree(), 10, FoldedValue::kNanoseconds, name_of),
