@@ -108,16 +108,20 @@ void ThreadStack::begin_buffer(const Format& format) {
 
 void ThreadStack::end_buffer(const Decoded& last, std::uint64_t bytes_left, Tail tail) {
   Report& report = shared_.report;
-  if (last.stop == Stop::kDamaged) {
+  // Each typed event took 16 bytes of records off the end (xray_fdr_format.h).
+  const bool lost_tail = tail == Tail::kByRuntime && format_.version == 5 && typed_events_ != 0;
+  // A payload's damaged size takes the records behind it along.
+  const bool reaches_beyond = last.stop == Stop::kOutOfBytes && tail != Tail::kCut && !lost_tail &&
+                              (position_.to_skip != 0 || bytes_left >= kMetadataBytes);
+  const bool is_damaged = last.stop == Stop::kDamaged || reaches_beyond;
+  if (is_damaged) {
     report.count(Issue::kDamagedBuffer);
     report.count(Issue::kDamagedBytes, bytes_left);
     position_.has_ticks = false;
   } else if (last.stop == Stop::kOutOfBytes && (bytes_left != 0 || position_.to_skip != 0)) {
     report.count(Issue::kCutRecord);
   }
-  // Each typed event took 16 bytes of records off the end (xray_fdr_format.h).
-  const bool lost_tail = tail == Tail::kByRuntime && format_.version == 5 && typed_events_ != 0;
-  if (last.stop == Stop::kDamaged || tail == Tail::kCut || lost_tail) {
+  if (is_damaged || tail == Tail::kCut || lost_tail) {
     report.count(Issue::kGap);
     end_segment();
   }

@@ -250,5 +250,20 @@ TEST(XrayStacks, CountsWhatItRead) {
   EXPECT_EQ(report.typed_events, 1U);
 }
 
+TEST(XrayStacks, APayloadThatReachesBeyondItsBufferIsDamage) {
+  for (const std::size_t payload : {100U, 8000U}) {
+    Writer writer(Format{});
+    writer.preamble({.process = 1, .thread = 1, .wall_ns = 0, .ticks = 1, .cpu = 0});
+    writer.function(Action::kEnter, 1, 1);
+    writer.custom_event(std::string(payload, 'x'), 1);
+    const std::string whole = writer.take_records();
+    Stacks stacks({});
+    stacks.add({.process = 1, .thread = 1}, whole.substr(0, whole.size() - 50));
+    const Report report = stacks.finish().report;
+    EXPECT_EQ(report[Issue::kDamagedBuffer], 1U) << payload;
+    EXPECT_EQ(report[Issue::kGap], 1U) << payload;
+  }
+}
+
 }  // namespace
 }  // namespace profd::xray
