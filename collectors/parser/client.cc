@@ -1,5 +1,6 @@
 #include "collectors/parser/client.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -29,6 +30,7 @@ constexpr milliseconds kStartLimit{5000};
 constexpr milliseconds kEndLimit{200};
 // Killed ones that hang in a read that a file system does not end.
 constexpr std::size_t kMaxStuck = 4;
+constexpr std::uint32_t kUnknownOwner = UINT32_MAX;
 
 // 0 for a process that is gone.
 nanoseconds cpu_time_of(pid_t process) {
@@ -46,9 +48,13 @@ bool reap(pid_t process, milliseconds limit) {
   return ::waitpid(process, nullptr, WNOHANG) != 0;
 }
 
-bool is_owned_by_root(int fd) {
-  struct stat status {};
-  return ::fstat(fd, &status) == 0 && status.st_uid == 0;
+// Without asking its file system, which may not answer.
+std::uint32_t owner_of(int fd) {
+  struct statx status {};
+  const bool is_known =
+      ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_UID, &status) == 0 &&
+      (status.stx_mask & STATX_UID) != 0;
+  return is_known ? status.stx_uid : kUnknownOwner;
 }
 
 class Client final : public Parser {
@@ -80,6 +86,12 @@ class Client final : public Parser {
   [[nodiscard]] std::uint64_t restarts() const override { return restarts_; }
 
  private:
+  struct Stuck {
+    pid_t process = -1;
+    std::uint32_t owner = 0;  // of the file
+  };
+  [[nodiscard]] bool is_stuck_for(std::uint32_t owner);
+  void forget_unstuck();
   Result<void> start_child();
   void end_child();
   Result<std::string> call(const Request& request, std::span<const int> files);
@@ -95,12 +107,13 @@ class Client final : public Parser {
   pid_t child_ = -1;
   bool started_once_ = false;
   std::uint64_t restarts_ = 0;
-  std::vector<pid_t> stuck_;
+  std::uint32_t owner_ = 0;  // of the file that is being read
+  std::vector<Stuck> stuck_;
 };
 
 Result<void> Client::ensure_child() {
   if (child_ > 0) return {};
-  std::erase_if(stuck_, [](pid_t process) { return ::waitpid(process, nullptr, WNOHANG) != 0; });
+  forget_unstuck();
   if (stuck_.size() >= kMaxStuck) {
     return fail(ErrorCode::kBusy, "too many parsers hang in file systems that don't answer");
   }
@@ -108,6 +121,17 @@ Result<void> Client::ensure_child() {
   if (!started) end_child();
   if (started && std::exchange(started_once_, true)) ++restarts_;
   return started;
+}
+
+void Client::forget_unstuck() {
+  std::erase_if(stuck_,
+                [](const Stuck& stuck) { return ::waitpid(stuck.process, nullptr, WNOHANG) != 0; });
+}
+
+// One user but root holds one of them, or he alone could hold all.
+bool Client::is_stuck_for(std::uint32_t owner) {
+  forget_unstuck();
+  return owner != 0 && std::ranges::find(stuck_, owner, &Stuck::owner) != stuck_.end();
 }
 
 Result<void> Client::start_child() {
@@ -133,7 +157,7 @@ void Client::end_child() {
   socket_.reset();
   if (child_ <= 0) return;
   ::kill(child_, SIGKILL);
-  if (!reap(child_, kEndLimit)) stuck_.push_back(child_);
+  if (!reap(child_, kEndLimit)) stuck_.push_back({.process = child_, .owner = owner_});
   child_ = -1;
 }
 
@@ -143,6 +167,10 @@ bool Client::send(const Request& request, std::span<const int> files) {
 }
 
 Result<std::string> Client::call(const Request& request, std::span<const int> files) {
+  owner_ = files.empty() ? 0 : owner_of(files.front());
+  if (is_stuck_for(owner_)) {
+    return fail(ErrorCode::kBusy, "a parser hangs in a file of the same owner");
+  }
   if (auto ready = ensure_child(); !ready) return ready.error();
   if (!send(request, files)) {
     // It died between two requests: no fault of this one.
@@ -229,7 +257,7 @@ Result<std::vector<ElfSymbol>> Client::find_elf_symbols(int fd,
   const auto bytes = call({.operation = Operation::kFindElfSymbols,
                            .words = {budget.table_bytes, static_cast<std::uint64_t>(time.count())}},
                           files);
-  if (!is_owned_by_root(fd)) budget.time -= Clock::now() - started;
+  if (!(owner_of(fd) == 0)) budget.time -= Clock::now() - started;
   if (!bytes) return bytes.error();
   auto found = decode_found_symbols(*bytes);
   if (!found) return found.error();

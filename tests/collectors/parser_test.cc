@@ -6,8 +6,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -137,6 +139,44 @@ TEST_F(ParserTest, OneThatIsStuckIsKilledAtTheTimeLimit) {
   EXPECT_EQ(late.error().code, ErrorCode::kTimeout);
   EXPECT_EQ(::kill(child, 0), -1);  // gone, and reaped
   EXPECT_TRUE(parser_->read_elf_summary(program_.get()));
+}
+
+// Keeps a process, once killed, from being reaped, as one that hangs in the kernel is not.
+pid_t hold_back(pid_t process) {
+  int ends[2];
+  if (::pipe(ends) != 0) return -1;
+  const pid_t holder = fork_into([&] {
+    const char done = ::ptrace(PTRACE_SEIZE, process, nullptr, nullptr) == 0 ? '+' : '-';
+    if (::write(ends[1], &done, 1) != 1) return 1;
+    ::alarm(60);
+    for (;;) ::pause();
+    return 0;
+  });
+  ::close(ends[1]);
+  char done = '-';
+  const bool is_held = ::read(ends[0], &done, 1) == 1 && done == '+';
+  ::close(ends[0]);
+  EXPECT_TRUE(is_held);
+  return holder;
+}
+
+TEST_F(ParserTest, OneThatIsNeverReapedCostsItsFilesOwnerAlone) {
+  std::string path = "/tmp/profd_parser_XXXXXX";
+  const UniqueFd of_user(::mkostemp(path.data(), O_CLOEXEC));
+  std::filesystem::remove(path);
+  ASSERT_EQ(::fchown(of_user.get(), 54'321, 54'321), 0);
+  start({.wall_time = 200ms});
+  ::kill(parser_->child(), SIGSTOP);
+  const pid_t holder = hold_back(parser_->child());
+  const auto late = parser_->read_elf_summary(of_user.get());
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::kTimeout);
+  const auto again = parser_->read_elf_summary(of_user.get());
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, ErrorCode::kBusy);
+  EXPECT_TRUE(parser_->read_elf_summary(program_.get())) << "root's";
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
 }
 
 void send(int socket, std::string_view packet, std::span<const int> descriptors) {
