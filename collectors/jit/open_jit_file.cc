@@ -102,9 +102,12 @@ JitOpening nothing_there(int error) {
 
 }  // namespace
 
+// Each process is shown the mounts below its own root alone: of one in a chroot, the mount that it
+// lies in is shown to those outside.
 bool is_fuse_mount(std::uint64_t mount_id, std::uint32_t tgid) {
   std::string kind = mount_kind(mount_id, "self");
   if (kind.empty() && tgid != 0) kind = mount_kind(mount_id, std::to_string(tgid));
+  if (kind.empty()) kind = mount_kind(mount_id, "1");
   return kind.empty() || kind.starts_with("fuse");
 }
 
