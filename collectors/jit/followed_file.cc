@@ -128,6 +128,7 @@ std::optional<JitRefusal> FollowedFile::strike(ErrorCode code) {
     return JitRefusal::kNotPermitted;
   }
   if (++strikes_ < kMaxStrikes) return std::nullopt;
+  if (code == ErrorCode::kBusy) return JitRefusal::kLate;
   return code == ErrorCode::kTimeout ? JitRefusal::kTimeout : JitRefusal::kParserDied;
 }
 

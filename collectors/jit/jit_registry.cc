@@ -59,13 +59,22 @@ void JitRegistry::on_process(const ProcessView& view) {
 
 void JitRegistry::on_mapping(const MappingView& mapping) {
   if (!may_be_of_jit(mapping) || processes_.contains(mapping.process)) return;
-  if (processes_.size() >= kMaxProcesses) {
-    refuse(JitRefusal::kQueueFull);
-    return;
-  }
+  const std::uint32_t uid = uid_of(mapping.process);
+  if (const auto refusal = refusal_of(uid)) return refuse(*refusal);
+  ++processes_of_[uid];
   keys_.insert(mapping.process);
-  look(mapping.process,
-       *processes_.emplace(mapping.process, std::make_unique<Process>()).first->second);
+  Process& process =
+      *processes_.emplace(mapping.process, std::make_unique<Process>()).first->second;
+  process.uid = uid;
+  look(mapping.process, process);
+}
+
+std::optional<JitRefusal> JitRegistry::refusal_of(std::uint32_t uid) const {
+  if (processes_.size() >= kMaxProcesses) return JitRefusal::kQueueFull;
+  const auto of_user = processes_of_.find(uid);
+  if (uid == 0 || of_user == processes_of_.end()) return std::nullopt;
+  if (of_user->second >= kMaxProcessesOfUser) return JitRefusal::kOverShare;
+  return std::nullopt;
 }
 
 void JitRegistry::look(const ProcessKey& key, Process& process) {
@@ -354,6 +363,8 @@ void JitRegistry::forget_unless(const std::function<bool(const ProcessKey&)>& ne
   boost::unordered::erase_if(processes_, [&needed](const auto& entry) {
     return (entry.second->is_gone || is_gone(entry.first)) && !needed(entry.first);
   });
+  processes_of_.clear();
+  for (const auto& [key, process] : processes_) ++processes_of_[process->uid];
   std::erase_if(keys_, [this](const ProcessKey& key) { return !processes_.contains(key); });
   std::set<const JitTeller*> in_use;
   for (const auto& [key, process] : processes_) {

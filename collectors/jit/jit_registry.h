@@ -31,6 +31,8 @@ class JitRegistry {
                                       std::uint32_t region, std::string_view table)>;
 
   static constexpr std::size_t kMaxProcesses = 4096;
+  // Of one user but root: a quarter.
+  static constexpr std::size_t kMaxProcessesOfUser = kMaxProcesses / 4;
   // Of one process: its own, those it shares, and its nearest ancestors'.
   static constexpr std::size_t kMaxLayers = 16;
   static constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
@@ -45,6 +47,7 @@ class JitRegistry {
 
   struct Process {
     JitProcessFacts facts;
+    std::uint32_t uid = 0;  // uid_of() when it was first seen
     std::vector<std::shared_ptr<JitTeller>> tellers;
     std::vector<JitLayer> layers;           // its own first, then by the time of the fork
     std::bitset<kJitRefusalCount> refused;  // counted once each
@@ -98,6 +101,7 @@ class JitRegistry {
     std::vector<ProcessKey> processes;
   };
 
+  [[nodiscard]] std::optional<JitRefusal> refusal_of(std::uint32_t uid) const;
   void look(const ProcessKey& key, Process& process);
   void look_again(Clock::time_point now);
   void attach(const ProcessKey& key, Process& process, const std::shared_ptr<const JitFile>& file,
@@ -119,6 +123,7 @@ class JitRegistry {
   JitFollower& follower_;
   TscClock tsc_;
   Processes processes_;
+  std::map<std::uint32_t, std::size_t> processes_of_;  // by uid
   std::set<ProcessKey> keys_;  // of them, in order: a parent is known by its tgid
   boost::unordered_flat_map<ProcessKey, std::uint32_t, KeyHash> uids_;
   std::map<JitFileId, std::shared_ptr<JitTeller>> files_;

@@ -257,7 +257,7 @@ Result<std::vector<ElfSymbol>> Client::find_elf_symbols(int fd,
   const auto bytes = call({.operation = Operation::kFindElfSymbols,
                            .words = {budget.table_bytes, static_cast<std::uint64_t>(time.count())}},
                           files);
-  if (!(owner_of(fd) == 0)) budget.time -= Clock::now() - started;
+  if (owner_of(fd) != 0) budget.time -= Clock::now() - started;
   if (!bytes) return bytes.error();
   auto found = decode_found_symbols(*bytes);
   if (!found) return found.error();

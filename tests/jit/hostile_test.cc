@@ -381,6 +381,25 @@ TEST_F(HostileDump, LinesThatWaitForTheirCodeCountAsMemory) {
   }));
 }
 
+TEST_F(HostileDump, OneUsersProcessesLeaveRoomForOthers) {
+  const auto see = [this](std::uint32_t tgid, std::uint32_t uid) {
+    ProcessView view{};
+    view.process = {.tgid = tgid, .exec_id = 1, .start_ns = 1};
+    view.uid = uid;
+    processes_->on_process(view);
+    processes_->on_mapping(made_code_of(view.process));
+    return processes_->info(view.process).has_value();
+  };
+  constexpr std::uint32_t kFirst = 100'000'000;  // beyond the kernel's highest pid
+  for (std::uint32_t i = 0; i < JitRegistry::kMaxProcessesOfUser; ++i) {
+    ASSERT_TRUE(see(kFirst + i, kOther));
+  }
+  EXPECT_FALSE(see(kFirst - 1, kOther));
+  EXPECT_NE(refused(*processes_, JitRefusal::kOverShare), 0U);
+  EXPECT_TRUE(see(kFirst - 2, kOther + 1));
+  EXPECT_TRUE(see(kFirst - 3, 0));
+}
+
 TEST_F(HostileDump, AFileSystemThatDoesNotAnswerCostsNobodyElse) {
   PrivateDirectory mount_point;
   SilentFuse fuse(mount_point.path());
