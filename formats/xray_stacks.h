@@ -41,6 +41,7 @@ struct StacksOptions {
   std::size_t max_nodes = std::size_t{1} << 20;  // 32 bytes each, and 8 of its index
   std::size_t max_threads = std::size_t{1} << 16;
   std::size_t max_depth = std::size_t{1} << 14;
+  std::size_t max_open = std::size_t{1} << 22;  // calls of all threads together, 8 bytes each
 };
 
 // What is known of a buffer's end.

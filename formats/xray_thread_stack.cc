@@ -10,10 +10,14 @@ ThreadStack::ThreadStack(StacksShared& shared, ThreadId id)
       listener_(shared.options.listener),
       format_(shared.options.format),
       tree_(shared.options.seed),
-      max_depth_(shared.options.max_depth),
       top_(tree_.root()),
       last_ticks_(kNoTicks) {
   ++shared_.pending_nodes;
+}
+
+ThreadStack::~ThreadStack() {
+  shared_.pending_nodes -= tree_.nodes().size();
+  shared_.granted_depth -= max_depth_;
 }
 
 // What every record passes through stands before decode_records(), which it becomes a part of.
@@ -58,7 +62,7 @@ inline void ThreadStack::push(Action action, std::uint32_t function, CallTree::I
 }
 
 inline void ThreadStack::enter(Action action, std::uint32_t function) {
-  if (stack_.size() >= max_depth_) [[unlikely]] {
+  if (stack_.size() >= max_depth_ && !may_be_deeper()) [[unlikely]] {
     ++too_deep_;
     shared_.report.count(Issue::kTooDeep);
     return;
@@ -220,6 +224,18 @@ void ThreadStack::exit_unknown(Action action, std::uint32_t function) {
   if (listener_ != nullptr) {
     listener_->on_late_root(id_, function, first_ticks_, shown_ticks_, late_roots_);
   }
+}
+
+// Not above calls that are left out already: their exits come first.
+bool ThreadStack::may_be_deeper() {
+  constexpr std::size_t kFirstDepth = 64;
+  const StacksOptions& options = shared_.options;
+  const std::size_t depth = std::min(std::max(kFirstDepth, 2 * max_depth_), options.max_depth);
+  const std::size_t more = depth - max_depth_;
+  if (too_deep_ != 0 || more == 0 || shared_.granted_depth + more > options.max_open) return false;
+  shared_.granted_depth += more;
+  max_depth_ = depth;
+  return true;
 }
 
 CallTree::Index ThreadStack::add_node(CallTree::Index parent, std::uint32_t function) {

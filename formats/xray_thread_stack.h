@@ -18,6 +18,7 @@ struct StacksShared {
   CallTree tree;  // of what can get no more late roots
   Report report;
   std::size_t pending_nodes = 0;  // in the trees of threads
+  std::size_t granted_depth = 0;  // of all threads
 };
 
 // A handler of records. The tree holds what was found since the last gap; it is merged into the
@@ -27,7 +28,7 @@ class ThreadStack : public Handler {
   ThreadStack(StacksShared& shared, ThreadId id);
   ThreadStack(const ThreadStack&) = delete;
   ThreadStack& operator=(const ThreadStack&) = delete;
-  ~ThreadStack() { shared_.pending_nodes -= tree_.nodes().size(); }
+  ~ThreadStack();
 
   [[nodiscard]] Decoded append(std::string_view records);
   void begin_buffer(const Format& format);
@@ -62,6 +63,7 @@ class ThreadStack : public Handler {
   void note(CallTree::Index node, Action action);
   [[nodiscard]] CallTree::Index add_node(CallTree::Index parent, std::uint32_t function);
   [[nodiscard]] std::size_t max_nodes() const;
+  bool may_be_deeper();
   void flush_counts();
 
   StacksShared& shared_;
@@ -70,7 +72,7 @@ class ThreadStack : public Handler {
   Format format_;
   Position position_;
   CallTree tree_;
-  std::size_t max_depth_;
+  std::size_t max_depth_ = 0;      // granted; grows with the stack
   std::vector<Call> stack_;        // outermost first
   CallTree::Index top_;            // the innermost call's node; the root when none is open
   std::uint64_t too_deep_ = 0;     // open calls above the stack that are not kept

@@ -265,5 +265,20 @@ TEST(XrayStacks, APayloadThatReachesBeyondItsBufferIsDamage) {
   }
 }
 
+TEST(XrayStacks, TheOpenCallsOfAllThreadsTogetherAreBounded) {
+  StacksOptions options;
+  options.max_open = 256;
+  Stacks stacks(options);
+  for (int thread = 1; thread <= 8; ++thread) {
+    Writer writer(Format{});
+    writer.preamble({.process = 1, .thread = thread, .wall_ns = 0, .ticks = 1, .cpu = 0});
+    for (int i = 0; i < 64; ++i) writer.function(Action::kEnter, 1, 1);
+    stacks.add({.process = 1, .thread = thread}, writer.take_records());
+  }
+  const Report report = stacks.finish().report;
+  EXPECT_EQ(report[Issue::kTooDeep], 4U * 64);
+  EXPECT_EQ(report[Issue::kUnclosed], 8U * 64);
+}
+
 }  // namespace
 }  // namespace profd::xray
