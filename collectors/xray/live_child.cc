@@ -13,8 +13,8 @@ namespace profd::xray {
 namespace {
 
 // Beyond the program's own: the tables of a large program's symbols, stacks, and two profiles.
-constexpr std::uint64_t kMemoryBytes = std::uint64_t{768} << 20;
-constexpr std::uint64_t kResultBytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t kMemoryBytes = std::uint64_t{384} << 20;
+constexpr std::uint64_t kResultBytes = std::uint64_t{128} << 20;
 
 template <class Packet>
 std::string_view bytes_of(const Packet& packet) {

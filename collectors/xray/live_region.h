@@ -34,8 +34,8 @@ struct LivePiece {
 
 class LiveRegion {
  public:
-  static constexpr std::uint32_t kMaxSlots = 4096;
-  static constexpr std::uint32_t kMaxSlotBytes = std::uint32_t{1} << 20;
+  static constexpr std::uint32_t kMaxSlots = 2048;
+  static constexpr std::uint32_t kMaxSlotBytes = std::uint32_t{1} << 17;
   static constexpr std::size_t kMaxThreads = std::size_t{1} << 16;
 
   // Of what an app sent as its memory. kMalformed says what is wrong with it.
