@@ -113,13 +113,24 @@ bool is_likely_file(std::string_view name) {
   return true;
 }
 
-// V8's functions have it in their names too: "JS:*name FILE:LINE:COLUMN". Empty: not told.
+// Without what stands behind the last colon, where that is a number.
+std::string_view without_number(std::string_view text) {
+  const auto colon = text.rfind(':');
+  if (colon == text.npos || colon + 1 == text.size()) return text;
+  const std::string_view number = text.substr(colon + 1);
+  return number.find_first_not_of("0123456789") == number.npos ? text.substr(0, colon) : text;
+}
+
+// V8's functions have it in their names too: "JS:*name FILE:LINE:COLUMN", before node 20
+// "LazyCompile:*name FILE:LINE". Empty: not told.
 std::string_view file_in_name(std::string_view function) {
+  const std::size_t colon = function.find(':');
   const std::size_t blank = function.find(' ');
-  if (!function.starts_with("JS:") || blank == function.npos) return {};
-  std::string_view file = function.substr(blank + 1);
-  for (int number = 0; number < 2; ++number) file = file.substr(0, file.rfind(':'));
-  return file;
+  if (blank == function.npos || colon > blank) return {};
+  constexpr std::array<std::string_view, 5> kTags{"JS", "LazyCompile", "Function", "Script",
+                                                  "Eval"};
+  if (std::ranges::find(kTags, function.substr(0, colon)) == kTags.end()) return {};
+  return without_number(without_number(function.substr(blank + 1)));
 }
 
 void add_code(const JitCodeAnswer& answer, std::string_view name, FileNumbers& files,

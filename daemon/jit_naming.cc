@@ -42,7 +42,7 @@ JitLookup until(JitLookup code, std::chrono::steady_clock::time_point end, bool&
 
 }  // namespace
 
-JitNaming::JitNaming(std::unique_ptr<JitProcesses> processes) : processes_(std::move(processes)) {}
+JitNaming::JitNaming(std::unique_ptr<JitProcesses> processes) : processes_(processes) {}
 
 // Its own descriptor, since Asio closes the one it is given.
 void JitNaming::run(boost::asio::io_context& io) {
@@ -128,7 +128,7 @@ void JitNaming::finish(JitResolver& resolver, ProcessSnapshot& process) {
 }
 
 boost::asio::awaitable<void> JitNaming::read_on(std::vector<ProcessKey> processes) {
-  const std::uint64_t ticket = processes_->read_on(std::move(processes));
+  const std::uint64_t ticket = processes_->read_on(processes);
   boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
   for (int tries = 0; tries < kReadTries; ++tries) {
     processes_->poll();

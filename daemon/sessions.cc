@@ -92,7 +92,9 @@ boost::asio::awaitable<Result<void>> Sessions::under_way(std::string id) {
 boost::asio::awaitable<Result<ResultInfo>> Sessions::stop(Caller caller, std::string id) {
   const Result<bool> xray = is_xray(caller, id);
   if (!xray) co_return xray.error();
-  if (*xray) co_return co_await xray_->stop(id);
+  if (*xray) {
+    co_return co_await xray_->stop(id);
+  }
   const Result<SessionPtr> session = find(caller, id);
   if (!session) {
     const Result<const StoredResult*> stored = find_stored(caller, id);
@@ -107,7 +109,9 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::stop(Caller caller, std::st
 boost::asio::awaitable<Result<ResultInfo>> Sessions::dump(Caller caller, std::string id) {
   const Result<bool> xray = is_xray(caller, id);
   if (!xray) co_return xray.error();
-  if (*xray) co_return co_await xray_->dump(id);
+  if (*xray) {
+    co_return co_await xray_->dump(id);
+  }
   const Result<SessionPtr> session = find(caller, id);
   if (!session || !(*session)->running) {
     const Result<const StoredResult*> stored = find_stored(caller, id);

@@ -106,7 +106,7 @@ std::optional<JitProcessInfo> JitProcesses::info(const ProcessKey& process) cons
   return info;
 }
 
-std::uint64_t JitProcesses::read_on(std::vector<ProcessKey> processes) {
+std::uint64_t JitProcesses::read_on(const std::vector<ProcessKey>& processes) {
   std::vector<JitFollower::Wanted> wanted;
   wanted.reserve(processes.size());
   for (const ProcessKey& key : processes) {

@@ -95,7 +95,7 @@ class JitProcesses {
 
   // Has the files of these processes looked for and read to their present end, for at most 2 s.
   // Ask has_read_on() with the answer, after poll().
-  [[nodiscard]] std::uint64_t read_on(std::vector<ProcessKey> processes);
+  [[nodiscard]] std::uint64_t read_on(const std::vector<ProcessKey>& processes);
   [[nodiscard]] bool has_read_on(std::uint64_t ticket) const { return ticket <= read_ticket_; }
 
   // Forgets the processes that are gone and that `needed` refuses, and closes their files.
