@@ -42,7 +42,7 @@ JitLookup until(JitLookup code, std::chrono::steady_clock::time_point end, bool&
 
 }  // namespace
 
-JitNaming::JitNaming(std::unique_ptr<JitProcesses> processes) : processes_(processes) {}
+JitNaming::JitNaming(std::unique_ptr<JitProcesses> processes) : processes_(std::move(processes)) {}
 
 // Its own descriptor, since Asio closes the one it is given.
 void JitNaming::run(boost::asio::io_context& io) {
