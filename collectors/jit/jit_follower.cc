@@ -40,6 +40,11 @@ std::optional<T> run_in_time(TimedOpener& opener, std::uint32_t uid, std::functi
   return std::move(*result);
 }
 
+bool is_readable(int fd) {
+  pollfd readable{.fd = fd, .events = POLLIN, .revents = 0};
+  return ::poll(&readable, 1, 0) == 1;
+}
+
 }  // namespace
 
 // What the thread has to itself.
@@ -138,7 +143,7 @@ void JitFollower::Work::add_held_files(const Wanted& wanted, JitLook& look) {
 
 void JitFollower::Work::watch(std::vector<JitNews>& news) {
   const Clock::time_point now = Clock::now();
-  if (now - watched_at_ < kWatchInterval) return;
+  if (now - watched_at_ < kWatchInterval || !is_readable(watch_->fd())) return;
   watched_at_ = now;
   for (const std::uint32_t pid : watch_->take()) news.emplace_back(JitFileSeen{.pid = pid});
   for (const JitRefusal reason : watch_->take_refusals()) refuse(reason);
