@@ -209,6 +209,23 @@ std::optional<JitCode> JitCodeIndex::at(std::uint64_t address, std::uint64_t tim
   return code_of(*found.generation, found.layer->name_of(*found.generation));
 }
 
+std::optional<JitCode> JitCodeIndex::successor_of(const JitCode& known, std::uint64_t address,
+                                                  std::uint64_t time_ns) const {
+  const JitLayerRow newest = youngest(address, time_ns);
+  if (newest.generation == nullptr || newest.generation->is_function == 0 ||
+      newest.generation->born_ns < std::max(known.born_ns, complete_since_ns_)) {
+    return std::nullopt;
+  }
+  const auto tells = [&](const JitGenerations& layer) {
+    return layer.told_before(*newest.generation, known.address, known.bytes, known.name);
+  };
+  const bool is_told =
+      tells(*own_) || std::ranges::any_of(shared_, [&](const auto& s) { return tells(*s); });
+  if (!is_told) return std::nullopt;
+  newest.generation->was_asked_for = 1;
+  return code_of(*newest.generation, newest.layer->name_of(*newest.generation));
+}
+
 bool JitCodeIndex::knows(std::uint64_t address) const {
   const JitLayerRow newest = youngest(address, kForever);
   return newest.generation != nullptr &&

@@ -85,6 +85,10 @@ class JitCodeIndex {
 
   // What counted at an address and a time. What is asked for is forgotten last.
   [[nodiscard]] std::optional<JitCode> at(std::uint64_t address, std::uint64_t time_ns) const;
+  // Of an index that is told the same code by another file: what it has at that address and time,
+  // if it was told of `known` (by range and name) before that, and if that is not older.
+  [[nodiscard]] std::optional<JitCode> successor_of(const JitCode& known, std::uint64_t address,
+                                                    std::uint64_t time_ns) const;
   // Whether any generation of any time covers the address.
   [[nodiscard]] bool knows(std::uint64_t address) const;
 

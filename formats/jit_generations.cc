@@ -145,6 +145,18 @@ const JitGeneration* JitGenerations::earliest_after(std::uint64_t address, std::
   return best;
 }
 
+bool JitGenerations::told_before(const JitGeneration& newer, std::uint64_t address,
+                                 std::uint64_t bytes, std::string_view name) const {
+  const auto ids = cell_at(level_of(bytes), address);
+  const std::size_t after = first_after(ids, newer.born_ns);
+  const auto some = ids.subspan(after - std::min(after, kMaxSteps), std::min(after, kMaxSteps));
+  return std::any_of(some.rbegin(), some.rend(), [&](std::uint32_t id) {
+    const JitGeneration& row = rows_[id];
+    return row.is_older_than(newer) && row.address == address && row.bytes == bytes &&
+           name_of(row) == name;
+  });
+}
+
 bool JitGenerations::is_overlaid(const JitGeneration& generation) const {
   const std::uint64_t last = last_of(generation.address, generation.bytes);
   for (unsigned level = 0; level < kLevels; ++level) {

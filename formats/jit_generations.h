@@ -67,6 +67,9 @@ class JitGenerations {
   // is younger than `ceiling`.
   [[nodiscard]] const JitGeneration* earliest_after(std::uint64_t address, std::uint64_t time_ns,
                                                     const JitGeneration* ceiling) const;
+  // Whether one older than `newer` has this range and name.
+  [[nodiscard]] bool told_before(const JitGeneration& newer, std::uint64_t address,
+                                 std::uint64_t bytes, std::string_view name) const;
   // Whether one younger than that overlaps its range. True as well where it takes too long to tell.
   [[nodiscard]] bool is_overlaid(const JitGeneration& generation) const;
   // Whether any can overlap: no says no, yes may be wrong.

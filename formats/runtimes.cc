@@ -19,8 +19,8 @@ constexpr auto kRuntimes = std::to_array<Runtime>({
      "'profctl record --ask-runtime --pid PID' asks a JVM of 17 or later; or java "
      "-agentpath:libperf-jvmti.so; with -XX:+PreserveFramePointer, for whole stacks"},
     {"Node.js", "node", true,
-     "node --perf-basic-prof names all at once; --perf-prof gives lines and code too, but tells "
-     "the last of it when the process ends"},
+     "node --perf-prof --perf-basic-prof: names at once by the second, lines and code by the "
+     "first"},
     {"Deno", "deno", true, "deno run --v8-flags=--perf-prof"},
     {"Bun", "bun", true, "BUN_JSC_useJITDump=1"},
     {".NET", "libcoreclr.so", true, "DOTNET_PerfMapEnabled=1"},

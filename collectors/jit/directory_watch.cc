@@ -48,12 +48,12 @@ void DirectoryWatch::add_directory(const std::string& path) {
   if (watch >= 0) directories_.push_back({.watch = watch, .fd = std::move(fd)});
 }
 
-std::vector<std::uint32_t> DirectoryWatch::take() {
-  std::vector<std::uint32_t> pids;
+std::vector<DirectoryWatch::Appeared> DirectoryWatch::take() {
+  std::vector<Appeared> appeared;
   alignas(inotify_event) std::array<char, 65536> buffer;
   for (;;) {
     const ssize_t got = ::read(notify_.get(), buffer.data(), buffer.size());
-    if (got <= 0) return pids;
+    if (got <= 0) return appeared;
     for (std::size_t at = 0; at < static_cast<std::size_t>(got);) {
       inotify_event event{};
       std::memcpy(&event, buffer.data() + at, sizeof event);
@@ -63,24 +63,26 @@ std::vector<std::uint32_t> DirectoryWatch::take() {
       const auto named = jit_file_name(name);
       const auto directory = std::ranges::find(directories_, event.wd, &Directory::watch);
       if (!named || directory == directories_.end()) continue;
-      if (hold(*directory, name, *named)) pids.push_back(named->pid);
+      if (const auto file = hold(*directory, name, *named)) appeared.push_back(*file);
     }
   }
 }
 
-bool DirectoryWatch::hold(const Directory& directory, const std::string& name,
-                          const NamedJitFile& named) {
+std::optional<DirectoryWatch::Appeared> DirectoryWatch::hold(const Directory& directory,
+                                                             const std::string& name,
+                                                             const NamedJitFile& named) {
   if (!may_open()) {
     refuse(JitRefusal::kQueueFull);
-    return false;
+    return std::nullopt;
   }
   JitOpening opening =
       open_file_(directory.fd.get(), name, {.kind = named.kind, .any_owner = true});
   if (opening.refusal) refuse(*opening.refusal);
-  if (!opening.file) return false;
-  make_room(opening.file->owner);
+  if (!opening.file) return std::nullopt;
+  const std::uint32_t owner = opening.file->owner;
+  make_room(owner);
   held_.push_back({.pid = named.pid, .file = std::move(opening.file)});
-  return true;
+  return Appeared{.pid = named.pid, .owner = owner, .kind = named.kind};
 }
 
 bool DirectoryWatch::may_open() {

@@ -14,6 +14,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,13 @@ class DirectoryWatch {
   // Readable when a file appeared, of whatever name.
   [[nodiscard]] int fd() const { return notify_.get(); }
 
-  // Holds what appeared since; returns of what pids (as named) there is something new.
-  std::vector<std::uint32_t> take();
+  // Holds what appeared since, and tells of each file.
+  struct Appeared {
+    std::uint32_t pid = 0;  // as named
+    std::uint32_t owner = 0;
+    JitFileKind kind = JitFileKind::kJitDump;
+  };
+  std::vector<Appeared> take();
 
   // Held files named after a pid: those of one user, or root.
   [[nodiscard]] std::vector<std::shared_ptr<const JitFile>> find(std::uint32_t pid,
@@ -70,7 +76,8 @@ class DirectoryWatch {
   DirectoryWatch(UniqueFd notify, Open open_file)
       : notify_(std::move(notify)), open_file_(std::move(open_file)) {}
   void add_directory(const std::string& path);
-  bool hold(const Directory& directory, const std::string& name, const NamedJitFile& named);
+  [[nodiscard]] std::optional<Appeared> hold(const Directory& directory, const std::string& name,
+                                             const NamedJitFile& named);
   [[nodiscard]] bool may_open();
   void refuse(JitRefusal reason);
   void make_room(std::uint32_t owner);

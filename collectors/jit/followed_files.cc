@@ -21,13 +21,7 @@ bool is_named_like_one(const JitFile& file) {
 }  // namespace
 
 void FollowedFiles::follow(JitLook& look, Parser& parser, std::vector<JitNews>& news) {
-  const auto is_dump = [](const auto& file) { return file->kind == JitFileKind::kJitDump; };
-  std::erase_if(look.files,
-                [&](const auto& file) { return is_dump(file) && !take_up(file, parser, news); });
-  const bool has_dump = std::ranges::any_of(look.files, is_dump);
-  std::erase_if(look.files, [&](const auto& file) {
-    return !is_dump(file) && (has_dump || !take_up(file, parser, news));
-  });
+  std::erase_if(look.files, [&](const auto& file) { return !take_up(file, parser, news); });
 }
 
 bool FollowedFiles::take_up(const std::shared_ptr<const JitFile>& file, Parser& parser,

@@ -25,7 +25,7 @@ class FollowedFiles {
   static constexpr std::chrono::seconds kForgetInterval{30};
 
   // Takes up the files of a look, each read once at once; what turns out to be none is taken out of
-  // the look. A process with a jitdump needs no perf map: that has no times.
+  // the look.
   void follow(JitLook& look, Parser& parser, std::vector<JitNews>& news);
   void let_go(const JitFileId& id) { files_.erase(id); }
 

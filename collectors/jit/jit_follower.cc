@@ -145,7 +145,9 @@ void JitFollower::Work::watch(std::vector<JitNews>& news) {
   const Clock::time_point now = Clock::now();
   if (now - watched_at_ < kWatchInterval || !is_readable(watch_->fd())) return;
   watched_at_ = now;
-  for (const std::uint32_t pid : watch_->take()) news.emplace_back(JitFileSeen{.pid = pid});
+  for (const auto& [pid, owner, kind] : watch_->take()) {
+    news.emplace_back(JitFileSeen{.pid = pid, .owner = owner, .kind = kind});
+  }
   for (const JitRefusal reason : watch_->take_refusals()) refuse(reason);
 }
 

@@ -40,6 +40,8 @@ struct JitProcessSeen {
 // A file with a name that speaks of this pid (in some namespace) has appeared.
 struct JitFileSeen {
   std::uint32_t pid = 0;
+  std::uint32_t owner = 0;
+  JitFileKind kind = JitFileKind::kJitDump;
 };
 
 // What stands in a file from where the last one of it ended. `epoch` grows where the file is

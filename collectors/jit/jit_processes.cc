@@ -99,8 +99,10 @@ std::optional<JitProcessInfo> JitProcesses::info(const ProcessKey& process) cons
   if (known == nullptr) return std::nullopt;
   JitProcessInfo info{.file = {}, .is_gone = known->is_gone};
   if (!known->tellers.empty()) {
-    info.file = known->tellers.front()->file().path;
-    info.kind = known->tellers.front()->file().kind;
+    auto shown = std::ranges::find_if(known->tellers, &JitTeller::is_dump);
+    if (shown == known->tellers.end()) shown = known->tellers.begin();
+    info.file = (*shown)->file().path;
+    info.kind = (*shown)->file().kind;
   }
   for (const JitLayer& layer : known->layers) info.functions += layer.space->index.functions();
   return info;

@@ -46,7 +46,8 @@ struct JitFunction {
 
 // What is known of one process's runtime, for `ps`.
 struct JitProcessInfo {
-  std::string file;  // the first, as the process calls it; empty: none was found
+  std::string
+      file;  // the first jitdump or else map, as the process calls it; empty: none was found
   JitFileKind kind = JitFileKind::kJitDump;
   std::uint64_t functions = 0;  // known now
   bool is_gone = false;

@@ -102,10 +102,16 @@ void JitRegistry::on(const JitProcessSeen& seen) {
   inherit(seen.process, process);
 }
 
+// Whoever makes files that are named after others' processes causes no work.
 void JitRegistry::on(const JitFileSeen& seen) {
+  const auto is_of_kind = [&seen](const auto& teller) { return teller->file().kind == seen.kind; };
   for (auto& [key, process] : processes_) {
     const bool is_named = process->facts.pid_in_space == seen.pid || key.tgid == seen.pid;
-    if (is_named && process->tellers.empty()) look(key, *process);
+    const std::uint32_t uid = process->facts.pid_in_space != 0 ? process->facts.uid : process->uid;
+    const bool may_be_its = seen.owner == 0 || seen.owner == uid;
+    if (is_named && may_be_its && std::ranges::none_of(process->tellers, is_of_kind)) {
+      look(key, *process);
+    }
   }
 }
 
@@ -125,8 +131,8 @@ std::shared_ptr<JitTeller> JitRegistry::teller_of(const std::shared_ptr<const Ji
   return teller;
 }
 
-std::shared_ptr<JitSpace> JitRegistry::make_space(std::uint32_t owner) {
-  auto space = std::make_shared<JitSpace>(++last_space_, owner);
+std::shared_ptr<JitSpace> JitRegistry::make_space(const JitFile& file) {
+  auto space = std::make_shared<JitSpace>(++last_space_, file);
   spaces_.push_back(space);
   return space;
 }
@@ -172,7 +178,7 @@ std::shared_ptr<JitSpace> JitRegistry::space_of(JitTeller& teller, std::uint32_t
   const bool is_writers =
       teller.state().header_read && place == teller.place_of(teller.state().pid);
   if (teller.spaces.size() >= JitTeller::kMaxSpaces && !is_writers) return nullptr;
-  auto space = make_space(teller.file().owner);
+  auto space = make_space(teller.file());
   space->told_by.push_back(teller.told);
   return teller.spaces.emplace(place, std::move(space)).first->second;
 }
@@ -208,7 +214,7 @@ void JitRegistry::on(const JitFileGrew& grew) {
   const bool had_header = teller.state().header_read;
   const auto tsc = tsc_.conversion();
   const JitLeftOut left_out = take_up(teller, grew, tsc ? &*tsc : nullptr,
-                                      [this, &teller] { return make_space(teller.file().owner); });
+                                      [this, &teller] { return make_space(teller.file()); });
   if (left_out.foreign != 0) {
     refuse(JitRefusal::kForeignPid);
     stats_.damaged["foreign_pid"] += left_out.foreign;

@@ -110,7 +110,7 @@ class JitRegistry {
   void inherit(const ProcessKey& key, Process& process);
   static void add_layer(Process& process, JitLayer layer);
   std::shared_ptr<JitTeller> teller_of(const std::shared_ptr<const JitFile>& file);
-  std::shared_ptr<JitSpace> make_space(std::uint32_t owner);
+  std::shared_ptr<JitSpace> make_space(const JitFile& file);
   void add_layer_of(Process& process, JitTeller& teller, std::uint32_t place,
                     std::uint64_t until_ns);
   std::shared_ptr<JitSpace> space_of(JitTeller& teller, std::uint32_t place);

@@ -13,6 +13,33 @@ std::optional<JitAnswer> find_in(const JitLayer& layer, std::uint64_t address,
   return JitAnswer{.space = layer.space->number, .code = *code};
 }
 
+struct Found {
+  std::optional<JitAnswer> answer;
+  const JitLayer* layer = nullptr;
+  bool lived = false;  // else it was told of later than it ran
+};
+
+// In the layers that jitdumps or, else, maps told of. What lived at the time counts before all that
+// is told of later.
+Found find_in_files(const std::vector<JitLayer>& layers, bool have_times, std::uint64_t address,
+                    std::uint64_t time_ns) {
+  Found later;
+  for (const JitLayer& layer : layers) {
+    if (layer.space->has_times != have_times) continue;
+    const std::uint64_t time = std::min(time_ns, layer.until_ns);
+    Found found{.answer = find_in(layer, address, time), .layer = &layer};
+    if (!found.answer) continue;
+    found.lived = found.answer->code.born_ns <= time;
+    if (found.lived) return found;
+    if (!later.answer) later = found;
+  }
+  return later;
+}
+
+bool is_same(const JitCode& a, const JitCode& b) {
+  return a.address == b.address && a.bytes == b.bytes && a.name == b.name;
+}
+
 JitFileRange take_expected(JitTeller& teller, std::uint64_t address) {
   const auto lines = teller.expected.extract(address);
   return lines ? lines.mapped() : JitFileRange{};
@@ -110,7 +137,10 @@ JitLeftOut take_up_dump(JitTeller& teller, const JitFileGrew& part, const TscCon
         break;
     }
   }
-  for (const auto& [pid, space] : teller.spaces) space->index.seen_until(last_ns);
+  for (const auto& [pid, space] : teller.spaces) {
+    space->index.seen_until(last_ns);
+    space->told_until_ns = std::max(space->told_until_ns, last_ns);
+  }
   return left_out;
 }
 
@@ -133,16 +163,20 @@ void take_up_map(JitTeller& teller, const JitFileGrew& part) {
 
 std::optional<JitAnswer> find_in_layers(const std::vector<JitLayer>& layers, std::uint64_t address,
                                         std::uint64_t time_ns) {
-  std::optional<JitAnswer> later;
-  for (const JitLayer& layer : layers) {
-    const std::uint64_t time = std::min(time_ns, layer.until_ns);
-    auto answer = find_in(layer, address, time);
-    if (!answer) continue;
-    if (answer->code.born_ns <= time) return answer;
-    // Told of later than it ran; unless another layer had it in time.
-    if (!later) later = answer;
+  const Found dump = find_in_files(layers, true, address, time_ns);
+  const Found map = find_in_files(layers, false, address, time_ns);
+  if (!dump.answer || !map.answer) return dump.answer ? dump.answer : map.answer;
+  // It has the code and its lines.
+  if (is_same(dump.answer->code, map.answer->code)) return dump.answer;
+  if (!dump.lived) {
+    const bool is_older = map.answer->code.born_ns < dump.answer->code.born_ns;
+    return map.lived || is_older ? map.answer : dump.answer;
   }
-  return later;
+  if (time_ns < dump.layer->space->told_until_ns) return dump.answer;
+  const auto newer = map.layer->space->index.successor_of(dump.answer->code, address,
+                                                          std::min(time_ns, map.layer->until_ns));
+  if (!newer) return dump.answer;
+  return JitAnswer{.space = map.answer->space, .code = *newer};
 }
 
 std::size_t JitTeller::memory_bytes() const {

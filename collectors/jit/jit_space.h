@@ -33,12 +33,19 @@ struct JitSpace {
   std::uint32_t number = 0;
   std::uint32_t owner = 0;  // uid
   std::size_t bytes = 0;    // of memory, as last counted
+  // Of a jitdump, whose times are the runtime's: of its last record. A map's lines have the times
+  // of their reading.
+  std::uint64_t told_until_ns = 0;
+  bool has_times = true;
   JitCodeIndex index;
   MadeCodeRows rows;  // of the code as it stands now
   std::vector<std::shared_ptr<const JitNumberedSource>> told_by;
 
-  JitSpace(std::uint32_t number_of_it, std::uint32_t uid)
-      : number(number_of_it), owner(uid), index(limits()) {}
+  JitSpace(std::uint32_t number_of_it, const JitFile& file)
+      : number(number_of_it),
+        owner(file.owner),
+        has_times(file.kind == JitFileKind::kJitDump),
+        index(limits()) {}
 
   [[nodiscard]] std::size_t memory_bytes() const {
     return index.memory_bytes() + rows.memory_bytes();
@@ -56,7 +63,11 @@ struct JitLayer {
   std::uint64_t until_ns = UINT64_MAX;
 };
 
-// What lay at an address at a time, the first layer being the process's own.
+// What lay at an address at a time, the first layer being the process's own. Of a process with a
+// jitdump and a map the dump counts, which knows the times. The map fills what the dump lacks:
+// where the dump has nothing, and after its last record, since runtimes hold the newest ones back.
+// Then a function of the dump has been replaced if the map tells of it and later of another; that
+// is seen from the map's reading on, a second late at most.
 struct JitAnswer {
   std::uint32_t space = 0;
   JitCode code;

@@ -245,6 +245,18 @@ TEST_F(JitTest, ADumpOfASessionThatGoesOnHasNames) {
   EXPECT_EQ(daemon_.profctl({"stop", session, "-o", directory_.path() / "stopped"}).status, 0);
 }
 
+TEST_F(JitTest, TheMapNamesWhatARuntimeThatGoesOnHasNotWrittenIntoItsDump) {
+  Process::Options options;
+  options.directory = directory_.path();
+  const Process node({"node", "--perf-prof", "--perf-basic-prof", program("busy.js"), "60"},
+                     options);
+  const Ended recorded = daemon_.profctl(
+      {"record", "-F", "499", "-d", "3s", "--pid", std::to_string(node.pid()), "-o", output_});
+  ASSERT_EQ(recorded.status, 0) << recorded.err;
+  expect_named(profile_of(read_summary(output_), "node"), "Node.js", "jit-", {":*fib", ":*mix"});
+  fs::remove("/tmp/perf-" + std::to_string(node.pid()) + ".map");
+}
+
 TEST(JitWindowsTest, WindowsAndTheirExportsHaveNames) {
   TemporaryDirectory directory;
   std::ofstream(directory.path() / "profd.toml")

@@ -52,6 +52,31 @@ TEST(JitCodeIndex, NamesWhatLivedAtItsTime) {
   }
 }
 
+TEST(JitCodeIndex, KnowsWhatReplacedAFunctionThatItWasToldOfToo) {
+  const JitCode known = code_of("known", kCode, 0x100, 10);
+  struct Case {
+    std::vector<JitCode> told;
+    std::string successor;
+  };
+  const JitCode newer = code_of("newer", kCode + 0x80, 0x100, 30);
+  for (const Case& c :
+       {Case{{code_of("known", kCode, 0x100, 20), newer}, "newer"},
+        Case{{code_of("known", kCode, 0x100, 30), newer}, "newer"},
+        Case{{newer, code_of("known", kCode, 0x100, 30)}, kNone}, Case{{newer}, kNone},
+        Case{{code_of("named otherwise", kCode, 0x100, 20), newer}, kNone},
+        Case{{code_of("known", kCode, 0x80, 20), newer}, kNone},
+        Case{{code_of("known", kCode, 0x100, 5), code_of("n", kCode, 9, 8)}, kNone},
+        Case{{code_of("known", kCode, 0x100, 20)}, kNone}}) {
+    JitCodeIndex index;
+    for (const JitCode& code : c.told) index.add(code);
+    const auto found = index.successor_of(known, kCode + 0x80, 40);
+    EXPECT_EQ(found ? std::string(found->name) : kNone, c.successor);
+    EXPECT_FALSE(index.successor_of(known, kCode + 0x80, 29));
+    JitCodeIndex child = index.fork();
+    EXPECT_EQ(child.successor_of(known, kCode + 0x80, 40).has_value(), found.has_value());
+  }
+}
+
 TEST(JitCodeIndex, TakesTheEarliestLaterWhereNothingLived) {
   JitCodeIndex index;
   index.add(code_of("second", kCode, 0x100, 40));

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -155,19 +157,64 @@ TEST_F(JitFollowingTest, AMapThatIsWrittenAnewIsReadAnew) {
   EXPECT_TRUE(knows_second);
 }
 
-TEST_F(JitFollowingTest, ADumpIsTakenAndNotTheMapBesideIt) {
-  const Runtime runtime([&] { return ::chdir(directory_.path().c_str()) == 0; });
-  const std::string map = "/tmp/perf-" + std::to_string(runtime.pid()) + ".map";
-  write_file(map, "10000 40 of the map\n");
-  write_file(directory_ / ("jit-" + std::to_string(runtime.pid()) + ".dump"),
-             dump_of(runtime.pid(), {.name = "of the dump"}));
-  sample(runtime.key());
-  const bool knows = comes_to_know(runtime.key(), "of the dump");
-  const bool has_read = read_on(runtime.key());
-  std::filesystem::remove(map);
-  EXPECT_TRUE(knows);
-  ASSERT_TRUE(has_read);
-  EXPECT_EQ(name_at(*processes_, runtime.key(), 0x10000), "of the dump");
+// A runtime that writes both files.
+class JitTwoFilesTest : public JitFollowingTest {
+ protected:
+  void TearDown() override { std::filesystem::remove(map_); }
+
+  void write_both(std::string_view map, const std::vector<Function>& functions) {
+    write_file(map_, map);
+    std::string dump = dump_header(runtime_.pid());
+    for (const Function& function : functions) dump += load_of(runtime_.pid(), function);
+    write_file(directory_ / ("jit-" + std::to_string(runtime_.pid()) + ".dump"), dump);
+    sample(runtime_.key());
+    ASSERT_TRUE(read_on(runtime_.key()));
+    ASSERT_TRUE(wait_for(*processes_, [&] { return processes_->stats().following == 2; }));
+  }
+  [[nodiscard]] std::string named(std::uint64_t address, std::uint64_t time_ns = UINT64_MAX - 1) {
+    return name_at(*processes_, runtime_.key(), address, time_ns);
+  }
+
+  const Runtime runtime_{[&] { return ::chdir(directory_.path().c_str()) == 0; }};
+  const std::string map_ = "/tmp/perf-" + std::to_string(runtime_.pid()) + ".map";
+};
+
+TEST_F(JitTwoFilesTest, TheDumpCountsWhereItKnowsACodeAndTheMapNamesTheRest) {
+  write_both("10000 40 of the map\n20000 40 of the map alone\n", {{.name = "of the dump"}});
+  EXPECT_EQ(named(0x10000), "of the dump");
+  EXPECT_EQ(named(0x20000), "of the map alone");
+  const auto info = processes_->info(runtime_.key());
+  ASSERT_TRUE(info);
+  EXPECT_EQ(info->kind, JitFileKind::kJitDump);
+}
+
+TEST_F(JitTwoFilesTest, WhatBothTellIsOfTheDumpSinceThatHasTheCode) {
+  write_both("10000 40 both\n", {{.name = "both"}});
+  const auto found = processes_->at(runtime_.key(), 0x10000, UINT64_MAX - 1);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->code.code.bytes, 64U);
+  EXPECT_TRUE(processes_->source_of(found->code));
+}
+
+TEST_F(JitTwoFilesTest, WhatTheMapTellsOverAFunctionOfTheDumpReplacedItAfterTheLastRecord) {
+  constexpr std::uint64_t kLastRecord = 5000;
+  write_both("10000 40 old\n30000 40 last\n10020 100 new\n",
+             {{.name = "old", .time_ns = 1000},
+              {.name = "last", .address = 0x30000, .time_ns = kLastRecord}});
+  EXPECT_EQ(named(0x10030), "new");
+  EXPECT_EQ(named(0x10010), "old");
+  EXPECT_EQ(named(0x10030, kLastRecord - 1), "old");
+  EXPECT_EQ(named(0x10030, kLastRecord + 1), "old") << "before the map was read";
+}
+
+TEST_F(JitTwoFilesTest, AMapOfOtherNamesReplacesNothing) {
+  write_both("10000 40 int of.the.map()\n", {{.name = "Lof/the/dump;()I"}});
+  EXPECT_EQ(named(0x10000), "Lof/the/dump;()I");
+}
+
+TEST_F(JitTwoFilesTest, WhatTheMapToldFirstReplacesNothing) {
+  write_both("10000 80 older\n10000 40 old\n", {{.name = "old"}});
+  EXPECT_EQ(named(0x10000), "old");
 }
 
 TEST_F(JitFollowingTest, AProcessThatIsGoneKeepsItsNamesUntilNobodyNeedsThem) {
