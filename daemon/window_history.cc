@@ -17,7 +17,6 @@ namespace {
 
 using std::chrono::system_clock;
 
-constexpr std::chrono::milliseconds kTurn{10};
 constexpr std::size_t kHottest = 5;  // of each window that is listed
 constexpr std::size_t kMaxProcesses = 10'000;
 
@@ -84,7 +83,7 @@ struct Outcome {
 template <class Job>
 Outcome<Job> take_turn(std::unique_ptr<Job> job, Parser& parser) {
   Outcome<Job> outcome;
-  const Result<bool> done = job->advance(parser, kTurn);
+  const Result<bool> done = job->advance(parser, WindowHistory::kTurn);
   if (done && !*done) {
     outcome.job = std::move(job);
     return outcome;

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -30,6 +31,9 @@ namespace profd {
 
 class WindowHistory {
  public:
+  // How long a request holds the worker before others have their turn; a step under way is ended.
+  static constexpr std::chrono::milliseconds kTurn{10};
+
   // What continuous mode says of itself by now.
   using Status = std::function<StatusInfo::Continuous()>;
 
