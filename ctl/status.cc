@@ -50,6 +50,7 @@ void print_xray(const StatusInfo::Xray& xray, std::ostream& out) {
   if (xray == StatusInfo::Xray{}) return;
   out << "xray       " << xray.apps << " apps, " << xray.sessions << " sessions, " << xray.failed
       << " failed; " << xray.traces << " traces taken";
+  if (!xray.ended.empty()) out << "; ended early: " << counts_text(xray.ended);
   if (xray.apps_refused != 0) out << "; " << xray.apps_refused << " apps refused";
   if (xray.traces_refused != 0) out << "; " << xray.traces_refused << " traces refused";
   out << "\n";

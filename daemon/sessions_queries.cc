@@ -84,6 +84,7 @@ StatusInfo::Xray Sessions::describe_xray() const {
     xray.apps_refused = xray_->apps().refused();
     xray.sessions = xray_->running();
     xray.failed = xray_->failed();
+    xray.ended = xray_->ended();
   }
   if (traces_) {
     xray.traces = traces_->counts().logs;

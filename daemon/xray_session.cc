@@ -31,7 +31,7 @@ SessionInfo info_of(const XraySession& session) {
           .samples = session.records,
           .lost = session.dropped,
           .uid = session.owner.uid,
-          .targets_alive = session.app_alive && !session.error};
+          .targets_alive = session.end == xray::AppEnd::kAsAsked && !session.error};
 }
 
 XrayMeasurement measurement_of(const XraySession& session, const UniqueFd& result) {
@@ -40,6 +40,7 @@ XrayMeasurement measurement_of(const XraySession& session, const UniqueFd& resul
           .lasted = time_of(session),
           .target = session.target,
           .trusted = session.owner.trusted,
+          .end = session.end,
           .result = UniqueFd(::fcntl(result.get(), F_DUPFD_CLOEXEC, 0))};
 }
 

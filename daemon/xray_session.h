@@ -52,7 +52,7 @@ struct XraySession {
   XrayState state = XrayState::kAttaching;
   std::uint64_t records = 0;
   std::uint64_t dropped = 0;
-  bool app_alive = true;
+  xray::AppEnd end{};          // why the app takes part no more
   UniqueFd result;             // kEnded
   std::optional<Error> error;  // kEnded without a result
   UniqueFd shown;              // what a dump waits for

@@ -111,7 +111,10 @@ Result<void> XraySessions::start(const Caller& caller, const StartRequest& reque
 // Until the follower has said its last word.
 boost::asio::awaitable<void> XraySessions::follow(SessionPtr session) {
   session->limit.async_wait([this, session](const boost::system::error_code& error) {
-    if (!error) fail_session(session, fail(ErrorCode::kTimeout, "the app does not answer"));
+    if (!error) {
+      fail_session(session, xray::AppEnd::kSilent,
+                   fail(ErrorCode::kTimeout, "the app does not answer"));
+    }
   });
   while (session->state != XrayState::kEnded) {
     const auto [error] =
@@ -122,7 +125,9 @@ boost::asio::awaitable<void> XraySessions::follow(SessionPtr session) {
 }
 
 void XraySessions::take(const SessionPtr& session, xray::LiveNews news) {
-  if (news.news == xray::News::kFailed) return fail_session(session, std::move(news.error));
+  if (news.news == xray::News::kFailed) {
+    return fail_session(session, news.end, std::move(news.error));
+  }
   session->records = news.records;
   session->dropped = news.dropped;
   if (session->state == XrayState::kAttaching) {
@@ -135,8 +140,8 @@ void XraySessions::take(const SessionPtr& session, xray::LiveNews news) {
       });
     }
   }
-  if (news.news == xray::News::kAppIsGone) {
-    session->app_alive = false;
+  if (news.news == xray::News::kAppIsOut) {
+    note_end(session, news.end, news.error.message);
     finish_and_store(session);
   } else if (news.news == xray::News::kResult && session->state == XrayState::kFinishing) {
     session->result = std::move(news.result);
@@ -148,14 +153,21 @@ void XraySessions::take(const SessionPtr& session, xray::LiveNews news) {
   session->changed.cancel();
 }
 
-// The app is not trusted with its functions patched, nor with a conversation that broke off.
-void XraySessions::fail_session(const SessionPtr& session, Error error) {
+// Told once a session. An app that did not keep to the protocol is not trusted with its functions
+// patched: it unpatches them when its connection ends, and may come again.
+void XraySessions::note_end(const SessionPtr& session, xray::AppEnd end, const std::string& why) {
+  if (end == xray::AppEnd::kAsAsked || session->end != xray::AppEnd::kAsAsked) return;
+  session->end = end;
+  ++ended_[std::string(xray::name_of(end))];
+  spdlog::warn("session {} ends, {}: {}", session->id, xray::name_of(end), log_text(why));
+  const bool is_patched = end == xray::AppEnd::kFollowerDied || end == xray::AppEnd::kOutOfMemory;
+  if (is_misconduct(end) || is_patched) apps_->hang_up(session->target.pid);
+}
+
+void XraySessions::fail_session(const SessionPtr& session, xray::AppEnd reason, Error error) {
   if (session->state == XrayState::kEnded) return;
-  spdlog::warn("session {} ends: {}", session->id, log_text(error.message));
+  note_end(session, reason, error.message);
   ++failed_;
-  const bool has_begun = session->state != XrayState::kAttaching ||
-                         error.code == ErrorCode::kTimeout || error.code == ErrorCode::kMalformed;
-  if (has_begun) apps_->hang_up(session->target.pid);
   session->error = std::move(error);
   end(session);
   session->changed.cancel();
@@ -168,7 +180,10 @@ void XraySessions::finish(const SessionPtr& session) {
   session->duration.cancel();
   session->limit.expires_after(kResultLimit);
   session->limit.async_wait([this, session](const boost::system::error_code& error) {
-    if (!error) fail_session(session, fail(ErrorCode::kTimeout, "the app's calls don't come"));
+    if (!error) {
+      fail_session(session, xray::AppEnd::kFollowerDied,
+                   fail(ErrorCode::kTimeout, "the app's calls don't come"));
+    }
   });
   (void)session->follower.order(xray::Order::kFinish);  // else its end is news
 }
@@ -238,7 +253,9 @@ boost::asio::awaitable<Result<ResultInfo>> XraySessions::stop(std::string id) {
   if (found == sessions_.end()) co_return is_gone(id);
   const SessionPtr session = found->second;
   finish(session);
-  co_return co_await store(session);
+  Result<ResultInfo> stored = co_await store(session);
+  if (session->error) sessions_.erase(id);  // it has been told
+  co_return stored;
 }
 
 boost::asio::awaitable<Result<StoredResult>> XraySessions::write(XrayMeasurement measurement,
@@ -257,10 +274,7 @@ boost::asio::awaitable<Result<ResultInfo>> XraySessions::store(SessionPtr sessio
     co_await session->changed.async_wait(kTuple);
   }
   if (const StoredResult* stored = parts_.store.find(session->id)) co_return stored->info;
-  if (session->error) {
-    sessions_.erase(session->id);
-    co_return *session->error;
-  }
+  if (session->error) co_return *session->error;
   StoredResult result;
   result.session = info_of(*session);
   result.keep = session->owner.trusted ? 0s : kShortKeeping;

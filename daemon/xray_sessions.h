@@ -26,6 +26,7 @@
 #include "daemon/store_worker.h"
 #include "daemon/xray_apps.h"
 #include "daemon/xray_session.h"
+#include "formats/session_summary.h"
 
 namespace profd {
 
@@ -50,7 +51,7 @@ class XraySessions {
   // under_way().
   Result<void> start(const Caller& caller, const StartRequest& request, const std::string& id);
 
-  // Returns when the app's functions are being patched, or can't be.
+  // Returns when the app's functions are patched, or can't be.
   boost::asio::awaitable<Result<void>> under_way(std::string id);
 
   // Null: none of that id that isn't stored.
@@ -70,13 +71,16 @@ class XraySessions {
   [[nodiscard]] const XrayApps& apps() const { return *apps_; }
   [[nodiscard]] std::size_t running() const;
   [[nodiscard]] std::uint64_t failed() const { return failed_; }
+  // Sessions that ended before anybody asked, by the name of the reason (xray::AppEnd).
+  [[nodiscard]] const CountsByReason& ended() const { return ended_; }
 
  private:
   using SessionPtr = std::shared_ptr<XraySession>;
 
   boost::asio::awaitable<void> follow(SessionPtr session);
   void take(const SessionPtr& session, xray::LiveNews news);
-  void fail_session(const SessionPtr& session, Error error);
+  void note_end(const SessionPtr& session, xray::AppEnd end, const std::string& why);
+  void fail_session(const SessionPtr& session, xray::AppEnd reason, Error error);
   void finish(const SessionPtr& session);
   void finish_and_store(const SessionPtr& session);
   void end(const SessionPtr& session);
@@ -91,6 +95,7 @@ class XraySessions {
   std::map<std::string, SessionPtr> sessions_;  // running, or ended and not yet stored
   std::vector<pid_t> to_reap_;
   std::uint64_t failed_ = 0;
+  CountsByReason ended_;
 };
 
 }  // namespace profd

@@ -107,6 +107,9 @@ SessionSummary summarize(const XrayMeasurement& measurement, const xray::LiveRes
   summary.period_us = 1;
   summary.ledger = ledger_of(live.report);
   summary.xray = report_of(live);
+  if (measurement.end != xray::AppEnd::kAsAsked) {
+    summary.xray->emplace(xray::name_of(measurement.end), 1);
+  }
   return summary;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "collectors/parser/parser.h"
+#include "collectors/xray/app_end.h"
 #include "collectors/xray/live_result.h"
 #include "daemon/result_writer.h"
 #include "daemon/xray_target.h"
@@ -24,7 +25,8 @@ struct XrayMeasurement {
   std::chrono::nanoseconds lasted{};
   XrayTarget target;
   bool trusted = false;  // with the disk
-  UniqueFd result;       // as the process that followed the app gave it
+  xray::AppEnd end{};
+  UniqueFd result;  // as the process that followed the app gave it
 };
 
 // Adds all files to `result`, without committing it.

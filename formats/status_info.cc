@@ -189,6 +189,7 @@ Result<void> read_json(const json::value& value, StatusInfo::Xray& out) {
       .required("apps_refused", out.apps_refused)
       .required("sessions", out.sessions)
       .required("failed", out.failed)
+      .optional("ended", out.ended)
       .required("traces", out.traces)
       .required("traces_refused", out.traces_refused)
       .finish();
@@ -259,6 +260,7 @@ std::string to_json(const StatusInfo& status) {
         {"apps_refused", status.xray.apps_refused},
         {"sessions", status.xray.sessions},
         {"failed", status.xray.failed},
+        {"ended", counts_json(status.xray.ended)},
         {"traces", status.xray.traces},
         {"traces_refused", status.xray.traces_refused}}},
       {"continuous", continuous_json(status.continuous)}});

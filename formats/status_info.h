@@ -108,6 +108,7 @@ struct StatusInfo {
     std::uint64_t apps_refused = 0;    // over a limit, or not who they were
     std::uint64_t sessions = 0;        // running
     std::uint64_t failed = 0;          // sessions that ended with an error
+    CountsByReason ended;              // sessions that ended before anybody asked (docs/xray.md)
     std::uint64_t traces = 0;          // of the watched directory, that became results
     std::uint64_t traces_refused = 0;  // that did not
     friend bool operator==(const Xray&, const Xray&) = default;

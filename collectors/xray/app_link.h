@@ -1,7 +1,12 @@
 // The connection to an app, from profd's end (app/wire.h): asks it to record, and takes its word
 // for nothing.
 //
-// Waits as long as the app needs, within limits. Used in the process that follows the app.
+// Waits as long as the app needs, within limits. Takes no more answers than there can be: one for
+// each question, and some that an earlier session left. Used in the process that follows the app.
+//
+// Errors, which app_end.h gives names: kNotFound, it is gone; kTimeout, it doesn't answer;
+// kUnsupported, it can't, and says why; kMalformed, it answers nonsense, or what nobody asked;
+// kTooLarge, it answers without end.
 
 #pragma once
 
@@ -29,23 +34,20 @@ class AppLink {
   AppLink(UniqueFd connection, std::uint32_t session)
       : connection_(std::move(connection)), session_(session) {}
 
-  // kUnavailable: it has ended; kTimeout: it doesn't answer; kUnsupported: it can't, and says why;
-  // kMalformed: it answers nonsense.
   Result<ReadyApp> begin(std::chrono::milliseconds limit);
 
-  // Empty: all functions. Their answers come by next_answer().
+  // Empty: all functions. Their answers come by take_answer().
   Result<void> patch(std::span<const std::int32_t> functions);
   [[nodiscard]] std::uint32_t patches_under_way() const { return patches_under_way_; }
   [[nodiscard]] std::uint32_t patched() const { return patched_; }
 
   // Nothing is patched any more when has_ended() says so.
-  bool end() { return send(PROFD_XRAY_END, {}); }
+  Result<void> end();
   [[nodiscard]] bool has_ended() const { return has_ended_; }
-  bool release() { return send(PROFD_XRAY_RELEASE, {}); }
+  void release() { (void)send(PROFD_XRAY_RELEASE, {}); }
 
-  // Takes one answer; call when the descriptor is readable. False: the app is gone, or talks
-  // nonsense.
-  bool take_answer();
+  // Takes one answer; call when the descriptor is readable.
+  Result<void> take_answer();
 
   [[nodiscard]] int descriptor() const { return connection_.get(); }
 
@@ -55,14 +57,19 @@ class AppLink {
     std::vector<UniqueFd> descriptors;
   };
 
-  bool send(profd_xray_command_kind kind, std::span<const std::int32_t> functions);
+  Result<void> send(profd_xray_command_kind kind, std::span<const std::int32_t> functions);
   [[nodiscard]] Result<Answer> receive();
+  // None: an answer to an earlier session.
+  [[nodiscard]] Result<std::optional<Answer>> receive_of_session();
   Result<Answer> wait_for_ready(std::chrono::milliseconds limit);
 
   UniqueFd connection_;
   std::uint32_t session_;
   std::uint32_t patches_under_way_ = 0;
   std::uint32_t patched_ = 0;
+  std::uint32_t functions_ = 0;  // that it says it has
+  std::uint32_t late_answers_ = 0;
+  bool is_to_end_ = false;
   bool has_ended_ = false;
 };
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectors/xray/app_end.h"
 #include "collectors/xray/app_link.h"
 #include "collectors/xray/function_choice.h"
 #include "collectors/xray/live_packets.h"
@@ -41,10 +42,16 @@ std::uint64_t random_seed() {
   return seed;
 }
 
-bool tell_failure(int daemon, const Error& error) {
-  const NewsPacket packet{.news = News::kFailed, .error = parser::answer_of(error)};
+bool tell_failure(int daemon, AppEnd end, const Error& error) {
+  const NewsPacket packet{.news = News::kFailed, .end = end, .error = parser::answer_of(error)};
   return parser::send_packet(daemon, {reinterpret_cast<const char*>(&packet), sizeof packet}, {});
 }
+
+// Why there is nothing to show.
+struct Failure {
+  AppEnd end{};
+  Error error{};
+};
 
 class Follower {
  public:
@@ -55,34 +62,43 @@ class Follower {
         session_(order.session),
         reading_(random_seed()) {}
 
-  Result<void> attach(std::string_view pattern) {
+  std::optional<Failure> attach(std::string_view pattern) {
     auto map = read_function_map(program_.get());
-    if (!map) return map.error();
+    if (!map) return Failure{AppEnd::kRefused, map.error()};
     map_ = std::move(*map);
     auto chosen = choose(pattern);
-    if (!chosen) return chosen.error();
+    if (!chosen) return Failure{AppEnd::kAsAsked, chosen.error()};
     auto app = link_.begin(kBeginLimit);
-    if (!app) return app.error();
+    if (!app) return Failure{end_of_talk(app.error().code), app.error()};
     if (app->functions != map_.functions.size()) {
-      return fail(ErrorCode::kMalformed, "the app has other functions than its program's file");
+      return Failure{
+          AppEnd::kNonsense,
+          fail(ErrorCode::kMalformed, "the app has other functions than its program's file")};
     }
     first_function_ = app->first_function;
+    if (auto placed = check_place(measured_program()); !placed) {
+      return Failure{AppEnd::kNonsense, placed.error()};
+    }
     auto region = LiveRegion::open(std::move(app->memory), session_);
-    if (!region) return region.error();
+    if (!region) return Failure{AppEnd::kBadMemory, region.error()};
     region_.emplace(std::move(*region));
-    return link_.patch(*chosen);
+    if (auto sent = link_.patch(*chosen); !sent) {
+      return Failure{end_of_talk(sent.error().code), sent.error()};
+    }
+    return std::nullopt;
   }
 
-  // Until the daemon wants no more, or is gone.
-  Result<void> run() {
-    tell(News::kProgress);
+  // Until the daemon wants no more, or is gone. The first news is that the functions are patched;
+  // an app that is out before, and has told nothing, has never begun.
+  std::optional<Failure> run() {
     for (;;) {
-      const auto bytes = drain();
-      if (!bytes) return bytes.error();
+      const std::uint64_t bytes = drain();
+      if (!has_begun_ && is_out() && reading_.records() == 0) return Failure{end_, why_};
+      if (!has_begun_ && (is_out() || link_.patches_under_way() == 0)) begin();
       tell_progress();
-      const auto order = wait_for_order(*bytes != 0 ? kBetweenDrains : kBetweenIdleDrains);
-      if (!order) return {};
-      if (*order == Order::kShow && !show(reading_.so_far(region_->dropped()))) return {};
+      const auto order = wait_for_order(bytes != 0 ? kBetweenDrains : kBetweenIdleDrains);
+      if (!order) return std::nullopt;
+      if (*order == Order::kShow && !show(reading_.so_far(region_->dropped()))) return std::nullopt;
       if (*order == Order::kFinish) return finish();
     }
   }
@@ -90,6 +106,8 @@ class Follower {
  private:
   // A place in the loop where nothing was ordered.
   static constexpr Order kNone{};
+
+  [[nodiscard]] bool is_out() const { return end_ != AppEnd::kAsAsked; }
 
   Result<std::vector<std::int32_t>> choose(std::string_view pattern) {
     if (pattern.empty()) return std::vector<std::int32_t>();
@@ -102,19 +120,40 @@ class Follower {
     return chosen;
   }
 
-  Result<std::uint64_t> drain() {
-    return region_->drain([this](const LivePiece& piece) { reading_.take(piece); });
+  void begin() {
+    has_begun_ = true;
+    tell(News::kProgress);
+    if (is_out()) tell(News::kAppIsOut);
+  }
+
+  // The first reason is the reason; what comes of it is no other.
+  void app_is_out(AppEnd end, const Error& why) {
+    if (end_ != AppEnd::kAsAsked) return;
+    end_ = end;
+    why_ = why;
+    if (has_begun_) tell(News::kAppIsOut);
+  }
+
+  void app_is_out(const Error& of_talk) { app_is_out(end_of_talk(of_talk.code), of_talk); }
+
+  // The bytes that were new. An app that is out may still be writing, but for one whose memory
+  // makes no sense.
+  std::uint64_t drain(bool is_last = false) {
+    if (end_ == AppEnd::kBadMemory) return 0;
+    const auto take = [this](const LivePiece& piece) { reading_.take(piece); };
+    const auto bytes = is_last ? region_->finish(take) : region_->drain(take);
+    if (bytes) return *bytes;
+    app_is_out(AppEnd::kBadMemory, bytes.error());
+    return 0;
   }
 
   // None: the daemon is gone.
   std::optional<Order> wait_for_order(milliseconds limit) {
-    pollfd both[] = {
-        {.fd = daemon_, .events = POLLIN, .revents = 0},
-        {.fd = app_is_gone_ ? -1 : link_.descriptor(), .events = POLLIN, .revents = 0}};
+    pollfd both[] = {{.fd = daemon_, .events = POLLIN, .revents = 0},
+                     {.fd = is_out() ? -1 : link_.descriptor(), .events = POLLIN, .revents = 0}};
     if (::poll(both, 2, static_cast<int>(limit.count())) <= 0) return kNone;
-    if (both[1].revents != 0 && !link_.take_answer()) {
-      app_is_gone_ = true;
-      tell(News::kAppIsGone);
+    if (both[1].revents != 0) {
+      if (auto taken = link_.take_answer(); !taken) app_is_out(taken.error());
     }
     if (both[0].revents == 0) return kNone;
     OrderPacket packet;
@@ -126,35 +165,47 @@ class Follower {
 
   // What is on its way is read meanwhile, so that nobody has to drop anything.
   void let_go() {
-    if (app_is_gone_ || !link_.end()) return;
+    if (is_out()) return;
+    Result<void> talk = link_.end();
     const Clock::time_point end = Clock::now() + kEndLimit;
-    while (!link_.has_ended() && Clock::now() < end) {
+    while (talk && !is_out() && !link_.has_ended() && Clock::now() < end) {
       pollfd answer{.fd = link_.descriptor(), .events = POLLIN, .revents = 0};
-      const int ready = ::poll(&answer, 1, static_cast<int>(kBetweenDrains.count()));
-      if (ready > 0 && !link_.take_answer()) return;
-      if (!drain()) return;
+      if (::poll(&answer, 1, static_cast<int>(kBetweenDrains.count())) > 0) {
+        talk = link_.take_answer();
+      }
+      drain();
     }
+    const bool in_time = talk || talk.error().code != ErrorCode::kTimeout;
+    if (!talk && in_time) return app_is_out(talk.error());
+    if (link_.has_ended()) return;
+    app_is_out(AppEnd::kStillPatched,
+               fail(ErrorCode::kTimeout, "the app doesn't say that it has ended the recording",
+                    "it may be stopped"));
   }
 
-  Result<void> finish() {
+  // An app whose own doing ended the session before it told anything has nothing to show.
+  std::optional<Failure> finish() {
     let_go();
-    const auto rest = region_->finish([this](const LivePiece& piece) { reading_.take(piece); });
-    if (!rest) return rest.error();
+    drain(true);
+    if (is_misconduct(end_) && reading_.records() == 0) return Failure{end_, why_};
     link_.release();
     (void)show(reading_.finish(region_->dropped()));
-    return {};
+    return std::nullopt;
   }
 
   bool show(const Measured& measured) {
-    auto result = make_result(measured, ticks_.ns_per_tick(region_->clock()),
-                              {.program = program_.get(), .map = map_, .first = first_function_});
-    if (!result) return tell_failure(daemon_, result.error());
+    auto result = make_result(measured, ticks_.ns_per_tick(region_->clock()), measured_program());
+    if (!result) return tell_failure(daemon_, end_, result.error());
     result->functions = map_.functions.size();
     result->patched = link_.patched();
     const auto sealed = parser::make_sealed(encode(*result));
-    if (!sealed) return tell_failure(daemon_, sealed.error());
+    if (!sealed) return tell_failure(daemon_, AppEnd::kOutOfMemory, sealed.error());
     const int memory = sealed->get();
     return tell(News::kResult, {&memory, 1});
+  }
+
+  [[nodiscard]] MeasuredProgram measured_program() const {
+    return {.program = program_.get(), .map = map_, .first = first_function_};
   }
 
   bool tell(News news, std::span<const int> descriptors = {}) {
@@ -163,14 +214,16 @@ class Follower {
     const NewsPacket packet{.news = news,
                             .functions = static_cast<std::uint32_t>(map_.functions.size()),
                             .patched = link_.patched(),
+                            .end = end_,
                             .records = told_records_,
                             .dropped = region_->dropped(),
-                            .error = {}};
+                            .error = parser::answer_of(why_)};
     return parser::send_packet(daemon_, {reinterpret_cast<const char*>(&packet), sizeof packet},
                                descriptors);
   }
 
   void tell_progress() {
+    if (!has_begun_) return;
     const bool is_new = reading_.records() != told_records_ || link_.patched() != told_patched_;
     // The first ones at once: who started the session may wait for them.
     const bool is_first = told_records_ == 0;
@@ -188,7 +241,9 @@ class Follower {
   FunctionMap map_;
   std::uint64_t first_function_ = 0;
   std::optional<LiveRegion> region_;
-  bool app_is_gone_ = false;
+  bool has_begun_ = false;
+  AppEnd end_ = AppEnd::kAsAsked;
+  Error why_;  // of end_
   Clock::time_point last_news_{};
   std::uint64_t told_records_ = 0;
   std::uint32_t told_patched_ = 0;
@@ -205,11 +260,11 @@ void follow_app(int daemon, UniqueFd program, UniqueFd connection) {
   }
   try {
     Follower follower(daemon, std::move(program), std::move(connection), order);
-    Result<void> done = follower.attach({order.pattern.data(), order.pattern_bytes});
-    if (done) done = follower.run();
-    if (!done) tell_failure(daemon, done.error());
+    auto failure = follower.attach({order.pattern.data(), order.pattern_bytes});
+    if (!failure) failure = follower.run();
+    if (failure) tell_failure(daemon, failure->end, failure->error);
   } catch (const std::bad_alloc&) {
-    tell_failure(daemon,
+    tell_failure(daemon, AppEnd::kOutOfMemory,
                  fail(ErrorCode::kTooLarge, "the app's calls need more memory than is allowed"));
   }
 }

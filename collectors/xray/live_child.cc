@@ -37,7 +37,9 @@ bool send_first_orders(int socket, int program, int connection, std::uint32_t se
          parser::send_packet(socket, bytes_of(order), {});
 }
 
-LiveNews failed(Error error) { return {.news = News::kFailed, .error = std::move(error)}; }
+LiveNews failed(Error error) {
+  return {.news = News::kFailed, .end = AppEnd::kFollowerDied, .error = std::move(error)};
+}
 
 Error nonsense() {
   return fail(ErrorCode::kMalformed, "the process that followed the app talked nonsense");
@@ -89,8 +91,9 @@ std::optional<LiveNews> LiveChild::next_news() {
                 .functions = packet.functions,
                 .patched = packet.patched,
                 .records = packet.records,
-                .dropped = packet.dropped};
-  if (packet.news == News::kFailed) {
+                .dropped = packet.dropped,
+                .end = packet.end};
+  if (packet.news == News::kFailed || packet.news == News::kAppIsOut) {
     auto error = parser::error_of(packet.error);
     news.error = error ? std::move(*error) : nonsense();
   }

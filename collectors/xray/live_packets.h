@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "collectors/parser/packets.h"
+#include "collectors/xray/app_end.h"
 #include "collectors/xray/function_choice.h"
 
 namespace profd::xray {
@@ -26,16 +27,16 @@ struct OrderPacket {
 
 enum class News : std::uint32_t {
   kProgress = 1,  // the counts have changed
-  kAppIsGone,     // it has ended, or has hung up
+  kAppIsOut,      // the app takes part no more: `end` and `error` tell why
   kResult,        // with a sealed memfd (live_result.h)
-  kFailed,        // `error` tells; the last
+  kFailed,        // `end` and `error` tell; the last
 };
 
 struct NewsPacket {
   News news{};
   std::uint32_t functions = 0;  // that the program has
   std::uint32_t patched = 0;
-  std::uint32_t reserved = 0;
+  AppEnd end{};  // kAsAsked until it is out
   std::uint64_t records = 0;
   std::uint64_t dropped = 0;
   parser::Answer error;

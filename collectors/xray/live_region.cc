@@ -99,6 +99,7 @@ std::uint64_t LiveRegion::dropped() const {
 // next time.
 Result<void> LiveRegion::look_at_slots() {
   seen_.clear();
+  Result<void> sound;
   for (std::uint32_t i = 0; i < slot_count_; ++i) {
     const profd_xray_slot& slot = slots()[i];
     const std::uint64_t state = load(slot.state);
@@ -114,13 +115,16 @@ Result<void> LiveRegion::look_at_slots() {
                     .state = state,
                     .slot = i};
     if (bytes == 0 || load(slot.state) != state) continue;
-    if (bytes > slot_bytes_) return wrong("has a buffer that is longer than its slot");
-    seen_.push_back(seen);
+    if (bytes > slot_bytes_) {
+      sound = wrong("has a buffer that is longer than its slot");
+    } else {
+      seen_.push_back(seen);
+    }
   }
   std::ranges::sort(seen_, {}, [](const Seen& seen) {
     return std::tuple(seen.thread, seen.sequence, seen.slot);
   });
-  return {};
+  return sound;
 }
 
 LiveRegion::Thread* LiveRegion::thread_of(std::uint64_t number) {
@@ -160,7 +164,7 @@ Result<std::uint64_t> LiveRegion::read(const Seen& seen, Thread& thread, bool ga
 }
 
 Result<std::uint64_t> LiveRegion::drain(const Take& take, bool is_last) {
-  if (auto looked = look_at_slots(); !looked) return looked.error();
+  const Result<void> sound = look_at_slots();
   std::uint64_t bytes = 0;
   for (const Seen& seen : seen_) {
     const bool is_full = (seen.state & PROFD_XRAY_STATE_MASK) == PROFD_XRAY_FULL;
@@ -181,6 +185,7 @@ Result<std::uint64_t> LiveRegion::drain(const Take& take, bool is_last) {
     give_back(seen);
     *thread = {.number = thread->number, .sequence = seen.sequence + 1};
   }
+  if (!sound) return sound.error();
   return bytes;
 }
 

@@ -43,7 +43,8 @@ class LiveRegion {
 
   using Take = std::function<void(const LivePiece& piece)>;
 
-  // Hands over what is new, and gives back what has been read. An error: the table makes no sense.
+  // Hands over what is new, and gives back what has been read. An error: the table makes no sense;
+  // what of it does is handed over first.
   Result<std::uint64_t> drain(const Take& take) { return drain(take, false); }
   // The last time, when nobody writes any more: also what comes behind something missing.
   Result<std::uint64_t> finish(const Take& take) { return drain(take, true); }

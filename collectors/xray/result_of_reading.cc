@@ -43,6 +43,11 @@ std::vector<ProfileMapping> mappings_of(const ElfSummary& elf, std::uint64_t bia
 
 }  // namespace
 
+Result<void> check_place(const MeasuredProgram& program) {
+  if (const auto bias = bias_of(program); !bias) return bias.error();
+  return {};
+}
+
 Result<LiveResult> make_result(const Measured& measured, double ns_per_tick,
                                const MeasuredProgram& program) {
   const auto elf =

@@ -18,6 +18,9 @@ struct MeasuredProgram {
   std::uint64_t first = 0;  // where the app says that its function 1 is
 };
 
+// kMalformed: it can't have been loaded where the app says.
+[[nodiscard]] Result<void> check_place(const MeasuredProgram& program);
+
 [[nodiscard]] Result<LiveResult> make_result(const Measured& measured, double ns_per_tick,
                                              const MeasuredProgram& program);
 

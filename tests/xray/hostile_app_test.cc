@@ -38,8 +38,27 @@ const Way kWays[] = {
     {"other-functions", "other functions"},
     {"elsewhere", "loaded"},
     {"long-buffer", "longer than its slot"},
+    {"claims-too-much", "makes no sense"},
     {"silence", "doesn't answer"},
     {"talks-first", "makes no sense"},
+};
+
+// Of apps that are honest until their calls are there: how status and session.json call the end.
+struct LateWay {
+  const char* name;
+  const char* reason;
+  const char* said;  // in the log
+};
+
+const LateWay kLateWays[] = {
+    {"late-garbage", "app_nonsense", "makes no sense"},
+    {"late-unasked", "app_nonsense", "nobody asked"},
+    {"late-ended", "app_nonsense", "nobody asked"},
+    {"late-descriptors", "app_nonsense", "makes no sense"},
+    {"late-flood", "app_flood", "without end"},
+    {"late-memory", "app_memory", "longer than its slot"},
+    {"late-hang-up", "app_gone", "has ended"},
+    {"late-silence", "still_patched", "doesn't say that it has ended"},
 };
 
 class HostileAppTest : public testing::Test {
@@ -82,6 +101,34 @@ TEST_F(HostileAppTest, AnAppThatLiesEndsItsOwnSessionAlone) {
   const std::string name = "xray_calls." + std::to_string(honest.pid()) + ".xray-calls.prof";
   EXPECT_EQ(test::go_report(output / name).rows.at("leaf").flat, 8 * rounds);
   EXPECT_TRUE(daemon_.process().running());
+}
+
+TEST_F(HostileAppTest, WhatAnAppDoesLaterEndsItsSessionWithAReasonAndItsCallsAreKept) {
+  CountsByReason expected;
+  for (const LateWay& way : kLateWays) {
+    SCOPED_TRACE(way.name);
+    InstrumentedApp hostile(socket(), {way.name}, "xray_hostile");
+    const Ended started = start(hostile);
+    ASSERT_EQ(started.status, 0) << started.err;
+    const std::filesystem::path output = directory_.path() / way.name;
+    if (std::string(way.name) != "late-silence") {
+      ++expected[way.reason];
+      EXPECT_TRUE(eventually([&] { return daemon_.status().xray.ended == expected; }));
+    } else {
+      ASSERT_TRUE(eventually(
+          [&] { return daemon_.profctl({"list"}).out.find(" 200 ") != std::string::npos; }));
+    }
+    const Ended stopped = daemon_.profctl({"stop", started.out, "-o", output});
+    ASSERT_EQ(stopped.status, 0) << stopped.err;
+    const SessionSummary summary = read_summary(output);
+    ASSERT_TRUE(summary.xray);
+    EXPECT_EQ(summary.xray->contains(way.reason), true);
+    EXPECT_EQ(summary.xray->at("entries"), 100);
+    EXPECT_THAT(daemon_.process().err(), HasSubstr(std::string(way.reason) + ": "));
+    EXPECT_THAT(daemon_.process().err(), HasSubstr(way.said));
+  }
+  ++expected["still_patched"];
+  EXPECT_EQ(daemon_.status().xray.ended, expected);
 }
 
 TEST_F(HostileAppTest, AnAppThatScribblesOrFloodsIsEndedOrReadAndNothingElseIsHarmed) {

@@ -103,6 +103,73 @@ profd_xray_slot* slots_of(const Memory& memory) {
   }
 }
 
+void put(unsigned char*& to, const void* bytes, std::size_t size) {
+  std::memcpy(to, bytes, size);
+  to += size;
+}
+
+void put_metadata(unsigned char*& to, unsigned kind, std::uint64_t first, std::uint64_t second) {
+  unsigned char record[16] = {static_cast<unsigned char>(kind << 1 | 1)};
+  std::memcpy(record + 1, &first, sizeof first);
+  std::memcpy(record + 9, &second, 7);
+  put(to, record, sizeof record);
+}
+
+// As an honest app would: 100 calls of function 1 by thread 1.
+void write_calls(const Memory& memory, std::uint32_t session) {
+  unsigned char* const buffer = memory.bytes + profd_xray_buffers_offset(PROFD_XRAY_SLOTS);
+  unsigned char* end = buffer;
+  put_metadata(end, 0, 1, 0);              // NEW_BUFFER
+  put_metadata(end, 4, 1, 0);              // WALL_CLOCK
+  put_metadata(end, 9, 1, 0);              // PID
+  put_metadata(end, 2, 1000ULL << 16, 0);  // NEW_CPU
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    const std::uint64_t record = std::uint64_t{100} << 32 | 1 << 4 | (i % 2) << 1;
+    put(end, &record, sizeof record);
+  }
+  profd_xray_slot& slot = slots_of(memory)[0];
+  slot.session = session;
+  slot.thread = 1;
+  slot.state = PROFD_XRAY_LIVE;
+  __atomic_store_n(&slot.bytes, static_cast<std::uint64_t>(end - buffer), __ATOMIC_RELEASE);
+}
+
+void send_answer(int socket, std::uint32_t session, std::uint32_t kind, std::uint32_t value) {
+  const profd_xray_answer answer = {
+      .kind = kind, .session = session, .value = value, .function = 0, .first_function = 0};
+  send_with(socket, &answer, sizeof answer, {});
+}
+
+// The ways that begin like an honest app: the calls are there when the trouble starts.
+void go_wrong_later(const std::string& way, int socket, std::uint32_t session,
+                    const Memory& memory) {
+  if (way == "claims-too-much") return send_answer(socket, session, PROFD_XRAY_PATCHED, ~0U);
+  write_calls(memory, session);
+  send_answer(socket, session, PROFD_XRAY_PATCHED, 1);
+  if (way == "late-garbage") return send_with(socket, "garbage", 7, {});
+  if (way == "late-unasked") return send_answer(socket, session, PROFD_XRAY_PATCHED, 0);
+  if (way == "late-ended") return send_answer(socket, session, PROFD_XRAY_ENDED, 0);
+  if (way == "late-descriptors") {
+    const profd_xray_answer ended = {.kind = PROFD_XRAY_ENDED,
+                                     .session = session,
+                                     .value = 0,
+                                     .function = 0,
+                                     .first_function = 0};
+    return send_with(socket, &ended, sizeof ended, std::vector<int>(2, memory.fd));
+  }
+  if (way == "late-flood") {
+    for (int i = 0; i < 1 << 20; ++i) send_answer(socket, session ^ 1, PROFD_XRAY_PATCHED, 0);
+  }
+  if (way == "late-memory") {
+    slots_of(memory)[1].session = session;
+    slots_of(memory)[1].state = PROFD_XRAY_FULL;
+    __atomic_store_n(&slots_of(memory)[1].bytes, std::uint64_t{1} << 60, __ATOMIC_RELEASE);
+  }
+  if (way == "late-hang-up") ::close(socket);
+}
+
+Memory shared;
+
 void answer(const std::string& way, int socket, std::uint32_t session) {
   const profd_xray_answer honest = ready(session);
   if (way == "garbage") return send_with(socket, "garbage", 7, {});
@@ -119,6 +186,7 @@ void answer(const std::string& way, int socket, std::uint32_t session) {
   if (way == "unsealed")
     return send_with(socket, &honest, sizeof honest, std::vector<int>{make_memory(0).fd});
   const Memory memory = make_memory(kAllSeals);
+  shared = memory;
   profd_xray_answer lie = honest;
   if (way == "other-functions") lie.function += 1;
   if (way == "elsewhere") lie.first_function += 123;
@@ -129,6 +197,7 @@ void answer(const std::string& way, int socket, std::uint32_t session) {
     slot.bytes = std::uint64_t{1} << 60;
   }
   send_with(socket, &lie, sizeof lie, std::vector<int>{memory.fd});
+  if (way == "scribbles") send_answer(socket, session, PROFD_XRAY_PATCHED, 1);
   if (way == "scribbles") scribble(memory, session);
   if (way == "floods") {
     for (;;) send_with(socket, &lie, sizeof lie, {memory.fd, memory.fd});
@@ -143,9 +212,13 @@ void answer(const std::string& way, int socket, std::uint32_t session) {
   if (way == "talks-first") send_with(socket, "hello", 5, {0, 1, 2});
   std::puts("ready");
   std::fflush(stdout);
+  const bool goes_wrong_later = way.starts_with("late-") || way == "claims-too-much";
   profd_xray_command command{};
   while (::recv(socket, &command, sizeof command, 0) > 0) {
     if (command.kind == PROFD_XRAY_BEGIN) answer(way, socket, command.session);
+    if (command.kind == PROFD_XRAY_PATCH && goes_wrong_later) {
+      go_wrong_later(way, socket, command.session, shared);
+    }
   }
   if (std::getchar() == 'x') instrumented();
   return 0;
