@@ -213,6 +213,21 @@ TEST_F(JitTest, AJvmWithoutSwitchesIsAskedForItsNames) {
   fs::remove("/tmp/perf-" + pid + ".map");
 }
 
+TEST_F(JitTest, AJvmWithPerfsAgentIsNamedAndListed) {
+  Process::Options options;
+  options.directory = directory_.path();
+  options.environment = {{"JITDUMPDIR", directory_.path()}};
+  ASSERT_EQ(run({"javac", "-d", directory_.path(), program("Busy.java")}, options).status, 0);
+  const Args java{"java", std::string("-agentpath:") + PERF_JVMTI, "-XX:+PreserveFramePointer",
+                  "Busy", "5"};
+  const auto profile = profile_of(record({"-F", "499"}, java, options), "java");
+  expect_named(profile, "Java", "/.debug/jit/java-jit-", {"LBusy;fib", "LBusy;mix"});
+  ASSERT_TRUE(profile);
+  EXPECT_THAT(go(*profile,
+                 {"-list=Busy;mix", "-source_path=" + program("Busy.java").parent_path().string()}),
+              HasSubstr("Math.sqrt(i)"));
+}
+
 TEST_F(JitTest, ASessionOfOneWithoutRightsHasNamesOfItsOwnProcesses) {
   constexpr uid_t kNobody = 65534;
   const fs::path own = directory_.path() / "own";
