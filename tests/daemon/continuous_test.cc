@@ -169,7 +169,7 @@ TEST_F(ContinuousTest, TriesAgainWhereNoSlotIsFree) {
   source_.error = fail(ErrorCode::kBusy, "all slots are in use");
   continuous_->configure(each_second());
   EXPECT_FALSE(continuous_->is_sampling());
-  io_.run_for(50ms);
+  run_until([this] { return !continuous_->status().failed.empty(); });
   EXPECT_THAT(continuous_->status().failed, ElementsAre(Pair("not_begun", Ge(1U))));
   EXPECT_EQ(continuous_->status().lost_samples, 0U);
   source_.error.reset();

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -30,8 +31,7 @@ struct RawAnswer {
 class RawClient {
  public:
   RawClient() : fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    // A guard against a hanging test, far above what any answer takes.
-    const timeval limit{.tv_sec = 20, .tv_usec = 0};
+    const timeval limit{.tv_sec = kHangMs / 1000, .tv_usec = 0};
     ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     ::setsockopt(fd_.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
   }
@@ -100,7 +100,16 @@ class RawClient {
   // Whether the other end closed, with nothing more to read. Waits for it.
   bool is_closed() { return received_.empty() && !receive_more() && received_.empty(); }
 
+  // Whether the other end closed, whatever is left to read. Waits for it.
+  [[nodiscard]] bool is_hung_up() const {
+    pollfd end{.fd = fd_.get(), .events = 0, .revents = 0};
+    return ::poll(&end, 1, kHangMs) == 1 && (end.revents & POLLHUP) != 0;
+  }
+
  private:
+  // A guard against a hanging test, far above what any answer takes.
+  static constexpr int kHangMs = 20'000;
+
   bool receive_more() {
     char bytes[65536];
     const ssize_t got = ::recv(fd_.get(), bytes, sizeof(bytes), 0);
