@@ -1,0 +1,33 @@
+// Samples judged by their own stacks: programs whose made functions come in kinds, each called by
+// and calling native functions of its kind, so that a stack tells whether its names are true
+// whatever the runtime's files say.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace profd::e2e {
+
+struct Judged {
+  std::uint64_t right = 0;
+  std::uint64_t wrong = 0;
+  std::string first_wrong;
+};
+
+enum class Verdict { kUnknown, kRight, kWrong };
+
+// Of the output of `pprof -traces -sample_index=samples`; `verdict` sees one stack, the innermost
+// frame first.
+Judged judge(const std::string& traces,
+             const std::function<Verdict(const std::string& stack)>& verdict);
+
+// Of workload "reuse": gen_I between run_K and marker_K with K = I mod 32.
+Verdict verdict_of_reuse(const std::string& stack);
+
+// Of programs/churn.js: made_KIND_I between run_KIND and V8's ieee754::KIND. Only the outermost of
+// adjacent ieee754 functions counts: some call others.
+Verdict verdict_of_churn(const std::string& stack);
+
+}  // namespace profd::e2e
