@@ -27,10 +27,10 @@ std::string unique_profile_path(const ProfileSummary& summary, const std::string
                                 std::set<std::string>& taken) {
   const std::string stem =
       safe_file_name(summary.comm, kCommBytes) + "." + std::to_string(summary.pid);
-  const std::string end = (kind.empty() ? "" : "." + kind) + ".prof";
+  const std::string end = kind.empty() ? ".prof" : "." + kind + ".prof";
   std::string path = stem + end;
   for (int number = 2; !taken.insert(path).second; ++number) {
-    path = stem + "." + std::to_string(number) + end;
+    path = std::string(stem).append(".").append(std::to_string(number)).append(end);
   }
   return path;
 }
