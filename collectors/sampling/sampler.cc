@@ -12,9 +12,9 @@
 #include <thread>
 #include <utility>
 
+#include "collectors/sampling/event_sets.h"
 #include "collectors/sampling/host_checks.h"
 #include "collectors/sampling/mapped_files.h"
-#include "collectors/sampling/perf_events.h"
 #include "collectors/sampling/programs.h"
 #include "collectors/sampling/record.h"
 #include "collectors/sampling/ring_reader.h"
@@ -32,7 +32,6 @@ constexpr std::chrono::milliseconds kSettlePause{1};
 constexpr std::chrono::seconds kHotplugInterval{1};
 // Not for restricted sessions: whoever starts them must not shut the administrator out.
 constexpr std::size_t kKeptSlots = 8;
-constexpr std::size_t kKeptEventSets = 3;
 
 // Adds up the counters of all CPUs, word by word: the struct is nothing but such words.
 Result<profd_counters> sum_counters(int map) {
@@ -93,22 +92,13 @@ class Sampler::Impl final : public RingReader::Handler {
     std::uint64_t malformed = 0;
   };
 
-  struct EventSet {
-    PerfEvents events;
-    std::uint64_t taken_before;
-    unsigned sessions = 0;
-  };
-
   Result<void> watch(int fd);
   Result<SessionSlot> find_slot(bool restricted) const;
   void take_slot(SessionSlot slot, unsigned event_set);
-  Result<unsigned> use_events(const EventSpec& event, bool restricted);
-  void release_events(unsigned set);
   profd_counters counters() const;
   profd_counters balanced_counters() const;
   SlotLedger raw_ledger(SessionSlot slot) const;
   bool settle(SessionSlot slot);
-  std::uint64_t skipped_by(const EventSet& set, unsigned index, const profd_counters& now) const;
   void on(const SampleView& sample) noexcept;
   void hand_on(const SampleView& sample) noexcept;
   void on(const MappingView& mapping) noexcept;
@@ -122,13 +112,10 @@ class Sampler::Impl final : public RingReader::Handler {
   std::optional<RingReader> rings_;
   UniqueFd wake_;  // an epoll of all that wakes us
   int counters_map_ = -1;
-  int tick_program_ = -1;
   std::array<Slot, PROFD_MAX_SESSIONS> slots_;
-  std::array<std::optional<EventSet>, PROFD_MAX_EVENT_SETS> event_sets_;
+  std::optional<EventSets> events_;
   std::uint64_t received_ = 0;
   std::uint64_t malformed_ = 0;
-  std::uint64_t skipped_by_closed_ = 0;
-  CpuGaps gaps_of_closed_;
   Clock::time_point next_refresh_{};
 };
 
@@ -143,7 +130,7 @@ Result<void> Sampler::Impl::open(const SamplerOptions& options) {
   if (!counters_map) return counters_map.error();
   if (!tick) return tick.error();
   counters_map_ = *counters_map;
-  tick_program_ = *tick;
+  events_.emplace(*tick);
   // Listing ourselves is how the programs learn which PID namespace is ours.
   if (auto self = programs_->list_tasks(static_cast<std::uint32_t>(::getpid())); !self) {
     return self.error();
@@ -190,12 +177,12 @@ Result<SessionSlot> Sampler::Impl::start(const EventSpec& event, const Target& t
   const bool restricted = target.restrict_to.has_value();
   const auto slot = find_slot(restricted);
   if (!slot) return slot.error();
-  const auto set = use_events(event, restricted);
+  const auto set = events_->use(event, restricted, counters());
   if (!set) return set.error();
   take_slot(*slot, *set);
   if (auto added = filter_->add(*slot, *set, target); !added) {
     settle(*slot);
-    release_events(*set);
+    events_->release(*set, counters());
     slots_[*slot].state = Slot::State::kFree;
     return added.error();
   }
@@ -207,7 +194,7 @@ Result<SessionSlot> Sampler::Impl::hand_over(SessionSlot slot) {
   if (!next) return next.error();
   const unsigned set = slots_[slot].event_set;
   take_slot(*next, set);
-  ++event_sets_[set]->sessions;
+  events_->share(set);
   filter_->hand_over(slot, *next, set);
   return *next;
 }
@@ -219,47 +206,13 @@ bool Sampler::Impl::is_settled(SessionSlot slot) const {
   return accounted == now.taken;
 }
 
-// The set of an equal event that is open already, else a new one.
-Result<unsigned> Sampler::Impl::use_events(const EventSpec& event, bool restricted) {
-  const auto same = std::ranges::find_if(event_sets_, [&](const std::optional<EventSet>& set) {
-    return set && set->events.spec().same_events(event);
-  });
-  const std::size_t places = event_sets_.size() - (restricted ? kKeptEventSets : 0);
-  const auto limit = event_sets_.begin() + static_cast<std::ptrdiff_t>(places);
-  const auto place = same != event_sets_.end()
-                         ? same
-                         : std::find_if(event_sets_.begin(), limit,
-                                        [](const auto& set) { return !set.has_value(); });
-  if (same == event_sets_.end() && place == limit) {
-    return fail(ErrorCode::kBusy, "all " + std::to_string(places) + " sets of events are in use",
-                "use the event and frequency of a running session");
-  }
-  const auto index = static_cast<unsigned>(place - event_sets_.begin());
-  if (!*place) {
-    const std::uint64_t taken_before = counters().event_set_taken[index];
-    auto events = PerfEvents::open(event, index, tick_program_);
-    if (!events) return events.error();
-    place->emplace(EventSet{.events = std::move(*events), .taken_before = taken_before});
-  }
-  ++(*place)->sessions;
-  return index;
-}
-
-void Sampler::Impl::release_events(unsigned index) {
-  std::optional<EventSet>& set = event_sets_[index];
-  if (--set->sessions != 0) return;
-  skipped_by_closed_ += skipped_by(*set, index, counters());
-  gaps_of_closed_ += set->events.gaps();
-  set.reset();
-}
-
 SlotLedger Sampler::Impl::stop(SessionSlot slot) {
   filter_->stop_matching(slot);
   programs_->wait_for_running_programs();
   const bool settled = settle(slot);
   const SlotLedger last = slot_ledger(slot);
   filter_->remove(slot);
-  release_events(slots_[slot].event_set);
+  events_->release(slots_[slot].event_set, counters());
   // What did not arrive may still do so, and must not be taken for another session's.
   slots_[slot].state = settled ? Slot::State::kFree : Slot::State::kRetired;
   return last;
@@ -284,9 +237,7 @@ std::size_t Sampler::Impl::drain() {
   unwinding_->poll();
   if (const Clock::time_point now = Clock::now(); now >= next_refresh_) {
     next_refresh_ = now + kHotplugInterval;
-    for (std::optional<EventSet>& set : event_sets_) {
-      if (set) set->events.refresh();
-    }
+    events_->refresh();
   }
   return static_cast<std::size_t>(received_ - before);
 }
@@ -362,13 +313,6 @@ SlotLedger Sampler::Impl::slot_ledger(SessionSlot slot) const {
   return ledger;
 }
 
-std::uint64_t Sampler::Impl::skipped_by(const EventSet& set, unsigned index,
-                                        const profd_counters& now) const {
-  const std::uint64_t expected = set.events.expected_ticks();
-  const std::uint64_t taken = now.event_set_taken[index] - set.taken_before;
-  return expected > taken ? expected - taken : 0;
-}
-
 SamplerLedger Sampler::Impl::ledger() const {
   const profd_counters sum = balanced_counters();
   SamplerLedger ledger{.taken = sum.taken,
@@ -385,14 +329,9 @@ SamplerLedger Sampler::Impl::ledger() const {
                        .mapping_records_lost = sum.mapping_records_lost,
                        .process_records = sum.process_records,
                        .process_records_lost = sum.process_records_lost,
-                       .skipped_estimate = skipped_by_closed_};
+                       .skipped_estimate = events_->skipped(sum)};
   std::ranges::copy(sum.lost, ledger.lost.begin());
-  CpuGaps gaps = gaps_of_closed_;
-  for (unsigned i = 0; i < event_sets_.size(); ++i) {
-    if (!event_sets_[i]) continue;
-    ledger.skipped_estimate += skipped_by(*event_sets_[i], i, sum);
-    gaps += event_sets_[i]->events.gaps();
-  }
+  const CpuGaps gaps = events_->gaps();
   ledger.cpu_gaps = gaps.count;
   ledger.cpu_gap_ns = static_cast<std::uint64_t>(gaps.time.count());
   return ledger;

@@ -23,27 +23,12 @@ profd_table_key key_of(const FileKey& file, std::size_t piece) {
           .reserved = 0};
 }
 
-std::uint64_t words_of(const UnwindPieceView& piece) {
-  return piece.bucket_starts.size() + piece.rows.size();
-}
-
 std::uint64_t nanoseconds(std::chrono::nanoseconds time) {
   return static_cast<std::uint64_t>(time.count());
 }
 
 TableRefusal refusal_for(TableShortage shortage) {
   return shortage == TableShortage::kOfAll ? TableRefusal::kOverMemory : TableRefusal::kOverShare;
-}
-
-// The row that holds for an offset within its bucket: the last at or before it. The one before the
-// bucket's first is there (a sentinel is the table's first).
-std::uint32_t row_for(std::span<const std::uint32_t> arena, const profd_table& table,
-                      std::uint32_t bucket, std::uint32_t offset) {
-  const std::uint32_t first = arena[table.buckets_at + bucket];
-  const std::uint32_t last = arena[table.buckets_at + bucket + 1];
-  const auto rows = arena.subspan(first, last - first);
-  const auto after = std::ranges::upper_bound(rows, offset, {}, &profd_row_offset);
-  return arena[first + static_cast<std::size_t>(after - rows.begin()) - 1];
 }
 
 }  // namespace
@@ -61,11 +46,9 @@ Pieces pieces_of(std::uint64_t file_offset, std::uint64_t bytes, std::uint64_t f
 UnwindTables::UnwindTables(std::unique_ptr<TableMaps> maps, const UnwindTablesLimits& limits)
     : limits_(limits),
       maps_(std::move(maps)),
-      space_(std::min<std::size_t>(limits.max_bytes / (limits.arena_words * sizeof(std::uint32_t)),
-                                   PROFD_MAX_ARENAS),
-             limits.arena_words),
+      arenas_(*maps_, limits.max_bytes, limits.arena_words),
       rules_(maps_->rules()),
-      budget_({.words = space_.words_in_all(), .entries = limits.max_entries}) {
+      budget_({.words = arenas_.words_in_all(), .entries = limits.max_entries}) {
   maps_->raise_generation();  // the programs ask for tables from the first one on
 }
 
@@ -158,7 +141,7 @@ bool UnwindTables::make_place(std::uint32_t owner) {
 void UnwindTables::add_file(Content& content, const CodeFile& file) {
   if (!by_file_.emplace(file.key, &content).second) return;
   Pieces pieces = file.pieces;
-  for (const Piece& piece : content.pieces) pieces.set(piece.number);
+  for (const PlacedPiece& piece : content.pieces) pieces.set(piece.number);
   content.entries.emplace(file.key, Pieces{});
   add_entries(content, file.key, pieces);
 }
@@ -172,7 +155,7 @@ void UnwindTables::add_entries(Content& content, const FileKey& file, const Piec
   if (make_room(content.owner, use) != TableShortage::kNone) return;
   for (std::size_t number = 0; number < missing.size(); ++number) {
     if (!missing[number]) continue;
-    const auto piece = std::ranges::find(content.pieces, number, &Piece::number);
+    const auto piece = std::ranges::find(content.pieces, number, &PlacedPiece::number);
     profd_table none{};
     none.state = PROFD_TABLE_NONE;
     // A map that is full, though we counted, is our own mistake: stacks come late then.
@@ -186,23 +169,24 @@ void UnwindTables::add_entries(Content& content, const FileKey& file, const Piec
 std::optional<TableRefusal> UnwindTables::store(Content& content, const UnwindTableView& table) {
   TableUse use{.words = 0, .entries = table.pieces.size()};
   for (const UnwindPieceView& piece : table.pieces) {
-    if (words_of(piece) > limits_.arena_words || piece.header.piece >= kMaxEntriesPerFile) {
+    if (TableArenas::words_of(piece) > limits_.arena_words ||
+        piece.header.piece >= kMaxEntriesPerFile) {
       return TableRefusal::kTooLarge;
     }
-    use.words += words_of(piece);
+    use.words += TableArenas::words_of(piece);
   }
   if (table.rules.size() > limits_.max_rules_of_table) return TableRefusal::kTooLarge;
   if (const auto shortage = make_room(content.owner, use); shortage != TableShortage::kNone) {
     return refusal_for(shortage);
   }
   if (const auto refusal = take_rules(content, table)) return refusal;
-  if (!take_blocks(content, table)) {
+  if (!place(content, table)) {
     rules_.release(content.rules);
     return TableRefusal::kOverMemory;
   }
   budget_.add(content.owner, {.words = use.words, .entries = 0});
   for (std::size_t i = 0; i < table.pieces.size(); ++i) {
-    write_piece(content.pieces[i], table.pieces[i], content.rules);
+    arenas_.write(content.pieces[i], table.pieces[i], content.rules);
     content.rows += table.pieces[i].rows.size();
   }
   return std::nullopt;
@@ -222,72 +206,31 @@ std::optional<TableRefusal> UnwindTables::take_rules(Content& content,
 }
 
 // Gaps may be too small although they add up: then some more goes, of the owner's own first.
-std::optional<ArenaBlock> UnwindTables::take_block(std::uint32_t owner, std::uint32_t words) {
-  auto block = space_.take(words);
+std::optional<ArenaBlock> UnwindTables::take_block(std::uint32_t owner, std::uint64_t words) {
+  auto block = arenas_.take(words);
   for (const TableShortage whose :
        {TableShortage::kOfOwner, TableShortage::kOfOthersThanRoot, TableShortage::kOfAll}) {
     if (owner == 0 && whose != TableShortage::kOfAll) continue;
     while (!block && evict(owner, whose, {.words = words, .entries = 0})) {
-      block = space_.take(words);
+      block = arenas_.take(words);
     }
   }
   return block;
 }
 
-// All blocks or none.
-bool UnwindTables::take_blocks(Content& content, const UnwindTableView& table) {
+// All pieces or none.
+bool UnwindTables::place(Content& content, const UnwindTableView& table) {
   for (const UnwindPieceView& view : table.pieces) {
-    const auto words = static_cast<std::uint32_t>(words_of(view));
-    auto block = take_block(content.owner, words);
-    if (block && !make_arenas()) {
-      space_.give_back(*block);
-      block.reset();
-    }
-    if (!block) {
-      for (const Piece& piece : content.pieces) {
-        space_.give_back(piece.block);
-        numbers_.erase(piece.table.number);
-      }
+    const auto block = take_block(content.owner, TableArenas::words_of(view));
+    const auto piece = block ? arenas_.place(view, *block) : std::nullopt;
+    if (!piece) {
+      for (const PlacedPiece& placed : content.pieces) arenas_.give_back(placed);
       content.pieces.clear();
       return false;
     }
-    const profd_table placed{.used_ns = 0,
-                             .number = draw_number(),
-                             .arena = block->arena,
-                             .buckets_at = block->at,
-                             .first_bucket = view.header.first_bucket,
-                             .bucket_count = view.header.bucket_count,
-                             .state = PROFD_TABLE_READY};
-    content.pieces.push_back({.number = view.header.piece, .table = placed, .block = *block});
+    content.pieces.push_back(*piece);
   }
   return true;
-}
-
-// The memory behind every arena that has come into use. False where the kernel gives none.
-bool UnwindTables::make_arenas() {
-  while (arenas_.size() < space_.arenas()) {
-    const auto made = maps_->make_arena(static_cast<std::uint32_t>(arenas_.size()));
-    if (!made) return false;
-    arenas_.push_back(*made);
-  }
-  return true;
-}
-
-void UnwindTables::write_piece(const Piece& piece, const UnwindPieceView& view,
-                               std::span<const std::uint32_t> rules) {
-  const std::span<std::uint32_t> words =
-      arenas_[piece.block.arena].subspan(piece.block.at, piece.block.words);
-  const auto rows_at = piece.block.at + static_cast<std::uint32_t>(view.bucket_starts.size());
-  auto out = words.begin();
-  for (const std::uint32_t start : view.bucket_starts) *out++ = rows_at + start;
-  for (const std::uint32_t row : view.rows) {
-    const std::uint32_t rule = profd_row_rule(row);
-    const std::uint32_t local = rule & ~PROFD_RULE_IN_DICTIONARY;
-    const bool own = rule != local && local >= PROFD_RULE_FIRST_FREE;
-    const std::uint32_t global =
-        own ? PROFD_RULE_IN_DICTIONARY | rules[local - PROFD_RULE_FIRST_FREE] : rule;
-    *out++ = profd_row_offset(row) | global << PROFD_ROW_RULE_SHIFT;
-  }
 }
 
 TableShortage UnwindTables::make_room(std::uint32_t owner, const TableUse& more) {
@@ -302,7 +245,7 @@ TableShortage UnwindTables::make_room(std::uint32_t owner, const TableUse& more)
 // none is cold. A look at all of them is dear, and who maps files by the thousands must not make us
 // take one for each: after one in vain there is no other for a while.
 bool UnwindTables::evict(std::uint32_t owner, TableShortage shortage, const TableUse& more) {
-  const std::uint64_t words = std::max(more.words, space_.words_in_all() / kEvictedAtOnce);
+  const std::uint64_t words = std::max(more.words, arenas_.words_in_all() / kEvictedAtOnce);
   const std::uint64_t entries = more.words != 0 || more.entries == 0
                                     ? more.entries
                                     : std::max(more.entries, limits_.max_entries / kEvictedAtOnce);
@@ -317,7 +260,7 @@ bool UnwindTables::evict(std::uint32_t owner, TableShortage shortage, const Tabl
     const bool enough_words = more.words == 0 || freed.words >= words;
     if (enough_words && freed.entries >= entries) break;
     for (const auto& [file, told] : content->entries) freed.entries += told.count();
-    for (const Piece& piece : content->pieces) freed.words += piece.block.words;
+    for (const PlacedPiece& piece : content->pieces) freed.words += piece.block.words;
     unpublish(*content);
     gone.splice(gone.end(), contents_, content);
   }
@@ -375,43 +318,30 @@ void UnwindTables::free_all(Contents& gone) {
   for (const Content& content : gone) {
     TableUse use;
     for (const auto& [file, entries] : content.entries) use.entries += entries.count();
-    for (const Piece& piece : content.pieces) {
+    for (const PlacedPiece& piece : content.pieces) {
       use.words += piece.block.words;
-      space_.give_back(piece.block);
-      numbers_.erase(piece.table.number);
+      arenas_.give_back(piece);
     }
     rules_.release(content.rules);
     budget_.remove(content.owner, use);
   }
 }
 
-const UnwindTables::Piece* UnwindTables::find_piece(const FileKey& file,
-                                                    std::uint64_t offset) const {
+const PlacedPiece* UnwindTables::find_piece(const FileKey& file, std::uint64_t offset) const {
   const auto known = by_file_.find(file);
   if (known == by_file_.end()) return nullptr;
   const auto& pieces = known->second->pieces;
-  const auto piece = std::ranges::find(pieces, offset >> PROFD_PIECE_SHIFT, &Piece::number);
+  const auto piece = std::ranges::find(pieces, offset >> PROFD_PIECE_SHIFT, &PlacedPiece::number);
   return piece == pieces.end() ? nullptr : &*piece;
 }
 
 profd_rule UnwindTables::find_rule(const FileKey& file, std::uint64_t offset) const {
-  const Piece* piece = find_piece(file, offset);
-  if (piece == nullptr) return rules_[PROFD_RULE_INDEX_UNKNOWN];
+  const PlacedPiece* piece = find_piece(file, offset);
   const auto within = static_cast<std::uint32_t>(offset & (kPieceBytes - 1));
-  const std::uint32_t bucket = (within >> PROFD_BUCKET_SHIFT) - piece->table.first_bucket;
-  if (bucket >= piece->table.bucket_count) return rules_[PROFD_RULE_INDEX_UNKNOWN];
-  const std::uint32_t rule = profd_row_rule(
-      row_for(arenas_[piece->block.arena], piece->table, bucket, within & PROFD_ROW_OFFSET_MASK));
-  if ((rule & PROFD_RULE_IN_DICTIONARY) == 0) return decode_inline_rule(rule);
-  return rules_[rule & ~PROFD_RULE_IN_DICTIONARY];
-}
-
-// In use are far fewer than there are.
-std::uint32_t UnwindTables::draw_number() {
-  do {
-    last_number_ = last_number_ % PROFD_MAX_TABLE_NUMBER + 1;
-  } while (!numbers_.insert(last_number_).second);
-  return last_number_;
+  const auto rule = piece != nullptr ? arenas_.find_rule(*piece, within) : std::nullopt;
+  if (!rule) return rules_[PROFD_RULE_INDEX_UNKNOWN];
+  if ((*rule & PROFD_RULE_IN_DICTIONARY) == 0) return decode_inline_rule(*rule);
+  return rules_[*rule & ~PROFD_RULE_IN_DICTIONARY];
 }
 
 void UnwindTables::tick(std::uint64_t now_ns) {
@@ -427,8 +357,8 @@ void UnwindTables::add_to(UnwindStats& stats) const {
     stats.rows += content.rows;
     if (!content.refused) stats.files += content.entries.size();
   }
-  stats.bytes = space_.words_taken() * sizeof(std::uint32_t);
-  stats.arena_bytes = arenas_.size() * limits_.arena_words * sizeof(std::uint32_t);
+  stats.bytes = arenas_.bytes_taken();
+  stats.arena_bytes = arenas_.arena_bytes();
   stats.cap_bytes = limits_.max_bytes;
   stats.rules = rules_.size();
   stats.evicted = evicted_;

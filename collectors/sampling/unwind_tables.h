@@ -19,14 +19,13 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "collectors/sampling/arena_space.h"
 #include "collectors/sampling/rule_dictionary.h"
 #include "collectors/sampling/sample.h"
+#include "collectors/sampling/table_arenas.h"
 #include "collectors/sampling/table_budget.h"
 #include "collectors/sampling/table_maps.h"
 #include "collectors/sampling/unwind_stats.h"
@@ -103,11 +102,6 @@ class UnwindTables {
   void add_to(UnwindStats& stats) const;
 
  private:
-  struct Piece {
-    std::uint32_t number = 0;  // of the file
-    profd_table table{};
-    ArenaBlock block;
-  };
   // A table and the files that share it; or a file that has none, without pieces.
   struct Content {
     std::string name;
@@ -116,19 +110,16 @@ class UnwindTables {
     bool stays = false;
     std::uint64_t since_ns = 0;  // when something of it was added last
     std::uint64_t rows = 0;
-    std::vector<Piece> pieces;
+    std::vector<PlacedPiece> pieces;
     std::vector<std::uint32_t> rules;
     std::map<FileKey, Pieces> entries;  // by file: its pieces that have one
   };
   using Contents = std::list<Content>;
 
   std::optional<TableRefusal> store(Content& content, const UnwindTableView& table);
-  bool take_blocks(Content& content, const UnwindTableView& table);
-  std::optional<ArenaBlock> take_block(std::uint32_t owner, std::uint32_t words);
+  bool place(Content& content, const UnwindTableView& table);
+  std::optional<ArenaBlock> take_block(std::uint32_t owner, std::uint64_t words);
   std::optional<TableRefusal> take_rules(Content& content, const UnwindTableView& table);
-  bool make_arenas();
-  void write_piece(const Piece& piece, const UnwindPieceView& view,
-                   std::span<const std::uint32_t> rules);
   void add_content(const CodeFile& file, Content content);
   void add_file(Content& content, const CodeFile& file);
   bool make_place(std::uint32_t owner);
@@ -141,20 +132,16 @@ class UnwindTables {
   void unpublish(const Content& content);
   void free_all(Contents& gone);
 
-  [[nodiscard]] const Piece* find_piece(const FileKey& file, std::uint64_t offset) const;
-  std::uint32_t draw_number();
+  [[nodiscard]] const PlacedPiece* find_piece(const FileKey& file, std::uint64_t offset) const;
 
   UnwindTablesLimits limits_;
   std::unique_ptr<TableMaps> maps_;
-  ArenaSpace space_;
+  TableArenas arenas_;
   RuleDictionary rules_;
   TableBudget budget_;
-  std::vector<std::span<std::uint32_t>> arenas_;
   Contents contents_;
   std::map<std::string, Content*> by_name_;
   std::map<FileKey, Content*> by_file_;
-  std::set<std::uint32_t> numbers_;  // of tables
-  std::uint32_t last_number_ = 0;
   std::uint64_t now_ns_ = 0;
   std::uint64_t next_refresh_ns_ = 0;
   // When nothing cold was found last, by whose would have had to go.

@@ -1,0 +1,82 @@
+#include "collectors/sampling/event_sets.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace profd {
+namespace {
+
+// Not for restricted sessions: whoever starts them must not shut the administrator out.
+constexpr std::size_t kKeptSets = 3;
+
+}  // namespace
+
+Result<EventSets::Sets::iterator> EventSets::find_or_choose(const EventSpec& event,
+                                                            bool restricted) {
+  const auto same = std::ranges::find_if(sets_, [&](const std::optional<Set>& set) {
+    return set && set->events.spec().same_events(event);
+  });
+  if (same != sets_.end()) return same;
+  const std::size_t places = sets_.size() - (restricted ? kKeptSets : 0);
+  const auto limit = sets_.begin() + static_cast<std::ptrdiff_t>(places);
+  const auto free =
+      std::find_if(sets_.begin(), limit, [](const auto& set) { return !set.has_value(); });
+  if (free != limit) return free;
+  return fail(ErrorCode::kBusy, "all " + std::to_string(places) + " sets of events are in use",
+              "use the event and frequency of a running session");
+}
+
+Result<unsigned> EventSets::use(const EventSpec& event, bool restricted,
+                                const profd_counters& now) {
+  const auto place = find_or_choose(event, restricted);
+  if (!place) return place.error();
+  std::optional<Set>& set = **place;
+  const auto index = static_cast<unsigned>(*place - sets_.begin());
+  if (!set) {
+    auto events = PerfEvents::open(event, index, program_);
+    if (!events) return events.error();
+    set.emplace(Set{.events = std::move(*events), .taken_before = now.event_set_taken[index]});
+  }
+  ++set->sessions;
+  return index;
+}
+
+void EventSets::release(unsigned index, const profd_counters& now) {
+  std::optional<Set>& set = sets_[index];
+  if (--set->sessions != 0) return;
+  skipped_by_closed_ += skipped_by(index, now);
+  gaps_of_closed_ += set->events.gaps();
+  set.reset();
+}
+
+void EventSets::refresh() {
+  for (std::optional<Set>& set : sets_) {
+    if (set) set->events.refresh();
+  }
+}
+
+std::uint64_t EventSets::skipped_by(unsigned index, const profd_counters& now) const {
+  const Set& set = *sets_[index];
+  const std::uint64_t expected = set.events.expected_ticks();
+  const std::uint64_t taken = now.event_set_taken[index] - set.taken_before;
+  return expected > taken ? expected - taken : 0;
+}
+
+std::uint64_t EventSets::skipped(const profd_counters& now) const {
+  std::uint64_t skipped = skipped_by_closed_;
+  for (unsigned i = 0; i < sets_.size(); ++i) {
+    if (sets_[i]) skipped += skipped_by(i, now);
+  }
+  return skipped;
+}
+
+CpuGaps EventSets::gaps() const {
+  CpuGaps gaps = gaps_of_closed_;
+  for (const std::optional<Set>& set : sets_) {
+    if (set) gaps += set->events.gaps();
+  }
+  return gaps;
+}
+
+}  // namespace profd
