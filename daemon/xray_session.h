@@ -44,6 +44,7 @@ struct XraySession {
   Caller owner;
   StartRequest request;
   XrayTarget target;
+  std::uint64_t memory_bytes = 0;  // that it may take
   std::chrono::system_clock::time_point started;
   std::chrono::steady_clock::time_point started_steady;
   std::chrono::steady_clock::time_point ended_steady;

@@ -76,9 +76,8 @@ XraySessions::XraySessions(const Parts& parts, std::unique_ptr<XrayApps> apps)
 Result<void> XraySessions::start(const Caller& caller, const StartRequest& request,
                                  const std::string& id) {
   if (auto sound = check(request); !sound) return sound;
-  if (running() >= kMaxRunning) {
-    return fail(ErrorCode::kBusy, "16 sessions record calls already", "stop one of them");
-  }
+  const auto memory_bytes = xray_memory_for(held_by(caller.uid), caller.trusted);
+  if (!memory_bytes) return memory_bytes.error();
   const auto pid = static_cast<pid_t>(request.target.pids.front());
   for (const auto& [other, session] : sessions_) {
     if (session->target.pid != pid || session->state == XrayState::kEnded) continue;
@@ -89,13 +88,14 @@ Result<void> XraySessions::start(const Caller& caller, const StartRequest& reque
   const auto connection = apps_->connection_of(pid);
   if (!connection) return connection.error();
   auto follower = xray::LiveChild::start(target->program->fd.get(), *connection, number_of(id),
-                                         request.functions);
+                                         request.functions, *memory_bytes);
   if (!follower) return follower.error();
   auto session = std::make_shared<XraySession>(parts_.io, std::move(*follower));
   session->id = id;
   session->owner = caller;
   session->request = request;
   session->target = std::move(*target);
+  session->memory_bytes = *memory_bytes;
   session->started = std::chrono::system_clock::now();
   session->started_steady = std::chrono::steady_clock::now();
   session->renew_lease();
@@ -106,6 +106,19 @@ Result<void> XraySessions::start(const Caller& caller, const StartRequest& reque
   spdlog::info("session {} started by uid {}: calls of pid {}, {}", id, caller.uid, pid,
                log_text(request.functions.empty() ? "all functions" : request.functions));
   return {};
+}
+
+// A failed session holds nothing any more but its reason.
+XrayHoldings XraySessions::held_by(uid_t uid) const {
+  XrayHoldings held;
+  for (const auto& [id, session] : sessions_) {
+    if (session->error) continue;
+    ++held.sessions;
+    held.bytes += session->memory_bytes;
+    if (!session->owner.trusted) ++held.untrusted_sessions;
+    if (session->owner.uid == uid) held.bytes_of_user += session->memory_bytes;
+  }
+  return held;
 }
 
 // Until the follower has said its last word.

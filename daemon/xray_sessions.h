@@ -25,6 +25,7 @@
 #include "daemon/service.h"
 #include "daemon/store_worker.h"
 #include "daemon/xray_apps.h"
+#include "daemon/xray_memory.h"
 #include "daemon/xray_session.h"
 #include "formats/session_summary.h"
 
@@ -34,9 +35,6 @@ inline constexpr const char* kXrayEvent = "xray";
 
 class XraySessions {
  public:
-  // Each follows with a process of some MiB.
-  static constexpr std::size_t kMaxRunning = 16;
-
   // Where results go, and what else is shared with sessions of samples; all outlive *this.
   struct Parts {
     boost::asio::io_context& io;
@@ -77,6 +75,7 @@ class XraySessions {
  private:
   using SessionPtr = std::shared_ptr<XraySession>;
 
+  [[nodiscard]] XrayHoldings held_by(uid_t uid) const;
   boost::asio::awaitable<void> follow(SessionPtr session);
   void take(const SessionPtr& session, xray::LiveNews news);
   void note_end(const SessionPtr& session, xray::AppEnd end, const std::string& why);

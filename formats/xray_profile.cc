@@ -15,8 +15,6 @@ namespace {
 constexpr std::uint64_t kUnknownBase = 0x7ffe'0000'0000;
 constexpr std::uint64_t kUnknownStride = 16;
 
-// Of all stacks of a profile together: 128 MiB.
-constexpr std::uint64_t kMaxFrames = std::uint64_t{1} << 24;
 constexpr std::uint64_t kMinDepth = 16;
 
 constexpr double kMaxCount = 1e18;
@@ -122,7 +120,8 @@ std::uint64_t CodeMap::address_of(std::uint32_t id) const {
   return function->address + objects_[object].bias;
 }
 
-Profiles make_profiles(const CallTree& tree, double ns_per_tick, const CodeMap& code) {
+Profiles make_profiles(const CallTree& tree, double ns_per_tick, const CodeMap& code,
+                       std::uint64_t max_frames) {
   Profiles made;
   made.exclusive.period = 1;
   made.calls.period = 1;
@@ -130,9 +129,9 @@ Profiles make_profiles(const CallTree& tree, double ns_per_tick, const CodeMap& 
   const std::vector<std::uint32_t> depths = depths_of(nodes);
   std::uint64_t frames = 0;
   for (const std::uint32_t depth : depths) frames += depth;
-  const std::uint64_t max_depth = frames <= kMaxFrames
+  const std::uint64_t max_depth = frames <= max_frames
                                       ? std::uint64_t{CallTree::kNone}
-                                      : std::max(kMaxFrames / nodes.size(), kMinDepth);
+                                      : std::max(max_frames / nodes.size(), kMinDepth);
   Rounding microseconds(ns_per_tick / 1000);
   StackBuilder stacks(tree, code);
   for (CallTree::Index node = 0; node < nodes.size(); ++node) {

@@ -48,8 +48,13 @@ struct Profiles {
       0;  // whose outermost frames were left out, for the sum of all is capped
 };
 
-// Mappings are the caller's to add.
-[[nodiscard]] Profiles make_profiles(const CallTree& tree, double ns_per_tick, const CodeMap& code);
+// Frames of all stacks of a profile together: 128 MiB.
+inline constexpr std::uint64_t kMaxProfileFrames = std::uint64_t{1} << 24;
+
+// Mappings are the caller's to add. Where all stacks together have more than `max_frames`, each
+// keeps as many of its innermost as fit, but for 16.
+[[nodiscard]] Profiles make_profiles(const CallTree& tree, double ns_per_tick, const CodeMap& code,
+                                     std::uint64_t max_frames = kMaxProfileFrames);
 
 // Records that no process running these objects can have left. Few are damage, which a flipped bit
 // does, and stay as they are; many say that the objects are others.

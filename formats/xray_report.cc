@@ -28,6 +28,7 @@ constexpr std::array<Words, kIssues> kWords{{
     {"too_deep", "calls too deep to be kept: their time is their caller's"},
     {"too_many_stacks", "calls of more stacks than are kept: their time is their caller's"},
     {"too_many_threads", "records left out: of more threads than are kept"},
+    {"cut_stack", "stacks whose outermost frames are left out: all together have too many"},
 }};
 
 const Words& words_of(Issue issue) { return kWords[static_cast<std::size_t>(issue)]; }

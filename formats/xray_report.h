@@ -34,8 +34,9 @@ enum class Issue : std::uint8_t {
   kTooDeep,         // calls deeper than is kept; their time is their caller's
   kTooManyStacks,   // calls of stacks beyond the limit; their time is their caller's
   kTooManyThreads,  // records of threads beyond the limit
+  kCutStack,        // stacks of a profile whose outermost frames are left out, for want of memory
 };
-inline constexpr std::size_t kIssues = static_cast<std::size_t>(Issue::kTooManyThreads) + 1;
+inline constexpr std::size_t kIssues = static_cast<std::size_t>(Issue::kCutStack) + 1;
 
 // "cut_record": as status and session.json have it.
 [[nodiscard]] std::string_view issue_name(Issue issue);

@@ -36,6 +36,9 @@ constexpr milliseconds kBetweenNews{200};
 constexpr milliseconds kBeginLimit{5000};
 constexpr milliseconds kEndLimit{2000};
 
+// For what is not the app's: the program's headers, the buffers of records and packets.
+constexpr std::uint64_t kOwnBytes = std::uint64_t{4} << 20;
+
 std::uint64_t random_seed() {
   std::uint64_t seed = 0;
   (void)::getrandom(&seed, sizeof seed, GRND_NONBLOCK);
@@ -45,6 +48,11 @@ std::uint64_t random_seed() {
 bool tell_failure(int daemon, AppEnd end, const Error& error) {
   const NewsPacket packet{.news = News::kFailed, .end = end, .error = parser::answer_of(error)};
   return parser::send_packet(daemon, {reinterpret_cast<const char*>(&packet), sizeof packet}, {});
+}
+
+Error too_much() {
+  return fail(ErrorCode::kTooLarge, "the app's calls need more memory than is allowed",
+              "record fewer functions: --functions");
 }
 
 // Why there is nothing to show.
@@ -60,12 +68,14 @@ class Follower {
         program_(std::move(program)),
         link_(std::move(connection), order.session),
         session_(order.session),
-        reading_(random_seed()) {}
+        memory_bytes_(order.memory_bytes) {}
 
   std::optional<Failure> attach(std::string_view pattern) {
     auto map = read_function_map(program_.get());
     if (!map) return Failure{AppEnd::kRefused, map.error()};
     map_ = std::move(*map);
+    const std::uint64_t taken = kOwnBytes + 2 * map_.functions.size() * sizeof(Function);
+    limits_ = LiveLimits::of(memory_bytes_ - std::min(memory_bytes_, taken));
     auto chosen = choose(pattern);
     if (!chosen) return Failure{AppEnd::kAsAsked, chosen.error()};
     auto app = link_.begin(kBeginLimit);
@@ -82,6 +92,7 @@ class Follower {
     auto region = LiveRegion::open(std::move(app->memory), session_);
     if (!region) return Failure{AppEnd::kBadMemory, region.error()};
     region_.emplace(std::move(*region));
+    reading_.emplace(random_seed(), limits_);
     if (auto sent = link_.patch(*chosen); !sent) {
       return Failure{end_of_talk(sent.error().code), sent.error()};
     }
@@ -93,12 +104,13 @@ class Follower {
   std::optional<Failure> run() {
     for (;;) {
       const std::uint64_t bytes = drain();
-      if (!has_begun_ && is_out() && reading_.records() == 0) return Failure{end_, why_};
+      if (!has_begun_ && is_out() && reading_->records() == 0) return Failure{end_, why_};
       if (!has_begun_ && (is_out() || link_.patches_under_way() == 0)) begin();
       tell_progress();
       const auto order = wait_for_order(bytes != 0 ? kBetweenDrains : kBetweenIdleDrains);
       if (!order) return std::nullopt;
-      if (*order == Order::kShow && !show(reading_.so_far(region_->dropped()))) return std::nullopt;
+      if (*order == Order::kShow && !show(reading_->so_far(region_->dropped())))
+        return std::nullopt;
       if (*order == Order::kFinish) return finish();
     }
   }
@@ -139,11 +151,15 @@ class Follower {
   // The bytes that were new. An app that is out may still be writing, but for one whose memory
   // makes no sense.
   std::uint64_t drain(bool is_last = false) {
-    if (end_ == AppEnd::kBadMemory) return 0;
-    const auto take = [this](const LivePiece& piece) { reading_.take(piece); };
-    const auto bytes = is_last ? region_->finish(take) : region_->drain(take);
-    if (bytes) return *bytes;
-    app_is_out(AppEnd::kBadMemory, bytes.error());
+    if (end_ == AppEnd::kBadMemory || end_ == AppEnd::kOutOfMemory) return 0;
+    const auto take = [this](const LivePiece& piece) { reading_->take(piece); };
+    try {
+      const auto bytes = is_last ? region_->finish(take) : region_->drain(take);
+      if (bytes) return *bytes;
+      app_is_out(AppEnd::kBadMemory, bytes.error());
+    } catch (const std::bad_alloc&) {
+      app_is_out(AppEnd::kOutOfMemory, too_much());
+    }
     return 0;
   }
 
@@ -187,21 +203,35 @@ class Follower {
   std::optional<Failure> finish() {
     let_go();
     drain(true);
-    if (is_misconduct(end_) && reading_.records() == 0) return Failure{end_, why_};
+    if (is_misconduct(end_) && reading_->records() == 0) return Failure{end_, why_};
     link_.release();
-    (void)show(reading_.finish(region_->dropped()));
+    (void)show(reading_->finish(region_->dropped()));
     return std::nullopt;
   }
 
-  bool show(const Measured& measured) {
-    auto result = make_result(measured, ticks_.ns_per_tick(region_->clock()), measured_program());
-    if (!result) return tell_failure(daemon_, end_, result.error());
+  Result<UniqueFd> make_sealed_result(const Measured& measured, std::uint64_t max_frames) {
+    auto result =
+        make_result(measured, ticks_.ns_per_tick(region_->clock()), measured_program(), max_frames);
+    if (!result) return result.error();
     result->functions = map_.functions.size();
     result->patched = link_.patched();
-    const auto sealed = parser::make_sealed(encode(*result));
-    if (!sealed) return tell_failure(daemon_, AppEnd::kOutOfMemory, sealed.error());
-    const int memory = sealed->get();
-    return tell(News::kResult, {&memory, 1});
+    return parser::make_sealed(encode(*result));
+  }
+
+  // Stacks without their outermost frames are better than none.
+  bool show(const Measured& measured) {
+    for (const std::uint64_t max_frames : {std::uint64_t{limits_.frames}, std::uint64_t{0}}) {
+      try {
+        const auto sealed = make_sealed_result(measured, max_frames);
+        if (!sealed && max_frames != 0) continue;
+        if (!sealed) return tell_failure(daemon_, AppEnd::kOutOfMemory, sealed.error());
+        const int memory = sealed->get();
+        return tell(News::kResult, {&memory, 1});
+      } catch (const std::bad_alloc&) {
+        continue;
+      }
+    }
+    return tell_failure(daemon_, AppEnd::kOutOfMemory, too_much());
   }
 
   [[nodiscard]] MeasuredProgram measured_program() const {
@@ -210,7 +240,7 @@ class Follower {
 
   bool tell(News news, std::span<const int> descriptors = {}) {
     last_news_ = Clock::now();
-    told_records_ = reading_.records();
+    told_records_ = reading_->records();
     const NewsPacket packet{.news = news,
                             .functions = static_cast<std::uint32_t>(map_.functions.size()),
                             .patched = link_.patched(),
@@ -224,7 +254,7 @@ class Follower {
 
   void tell_progress() {
     if (!has_begun_) return;
-    const bool is_new = reading_.records() != told_records_ || link_.patched() != told_patched_;
+    const bool is_new = reading_->records() != told_records_ || link_.patched() != told_patched_;
     // The first ones at once: who started the session may wait for them.
     const bool is_first = told_records_ == 0;
     if (!is_new || (!is_first && Clock::now() - last_news_ < kBetweenNews)) return;
@@ -236,7 +266,9 @@ class Follower {
   UniqueFd program_;
   AppLink link_;
   std::uint32_t session_;
-  LiveReading reading_;
+  std::uint64_t memory_bytes_;
+  LiveLimits limits_;
+  std::optional<LiveReading> reading_;
   TickRate ticks_;
   FunctionMap map_;
   std::uint64_t first_function_ = 0;
@@ -264,8 +296,7 @@ void follow_app(int daemon, UniqueFd program, UniqueFd connection) {
     if (!failure) failure = follower.run();
     if (failure) tell_failure(daemon, failure->end, failure->error);
   } catch (const std::bad_alloc&) {
-    tell_failure(daemon, AppEnd::kOutOfMemory,
-                 fail(ErrorCode::kTooLarge, "the app's calls need more memory than is allowed"));
+    tell_failure(daemon, AppEnd::kOutOfMemory, too_much());
   }
 }
 

@@ -12,9 +12,8 @@
 namespace profd::xray {
 namespace {
 
-// Beyond the program's own: the tables of a large program's symbols, stacks, and two profiles.
-constexpr std::uint64_t kMemoryBytes = std::uint64_t{384} << 20;
-constexpr std::uint64_t kResultBytes = std::uint64_t{128} << 20;
+// Of a session's memory, what a result may take; the rest is what the child has to work with.
+constexpr std::uint64_t kResultPart = 4;
 
 template <class Packet>
 std::string_view bytes_of(const Packet& packet) {
@@ -23,13 +22,16 @@ std::string_view bytes_of(const Packet& packet) {
 
 // Orders are given before the child is there: they wait in the socket.
 bool send_first_orders(int socket, int program, int connection, std::uint32_t session,
-                       std::string_view pattern) {
+                       std::string_view pattern, std::uint64_t memory_bytes) {
+  const std::uint64_t result_bytes = memory_bytes / kResultPart;
+  const std::uint64_t work_bytes = memory_bytes - result_bytes;
   const parser::Request limits{.operation = parser::Operation::kStart,
-                               .words = {kMemoryBytes, kResultBytes}};
+                               .words = {work_bytes, result_bytes}};
   const parser::Request follow{.operation = parser::Operation::kFollowXray};
   OrderPacket order{.order = Order::kFollow,
                     .session = session,
-                    .pattern_bytes = static_cast<std::uint32_t>(pattern.size())};
+                    .pattern_bytes = static_cast<std::uint32_t>(pattern.size()),
+                    .memory_bytes = work_bytes};
   std::ranges::copy(pattern, order.pattern.begin());
   const std::array<int, 2> files = {program, connection};
   return parser::send_packet(socket, bytes_of(limits), {}) &&
@@ -48,7 +50,7 @@ Error nonsense() {
 }  // namespace
 
 Result<LiveChild> LiveChild::start(int program, int connection, std::uint32_t session,
-                                   std::string_view pattern) {
+                                   std::string_view pattern, std::uint64_t memory_bytes) {
   if (auto fits = check_pattern(pattern); !fits) return fits.error();
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -56,7 +58,7 @@ Result<LiveChild> LiveChild::start(int program, int connection, std::uint32_t se
   }
   UniqueFd ours(ends[0]);
   const UniqueFd theirs(ends[1]);
-  if (!send_first_orders(ours.get(), program, connection, session, pattern)) {
+  if (!send_first_orders(ours.get(), program, connection, session, pattern, memory_bytes)) {
     return fail_errno("could not give the first orders");
   }
   const auto process = parser::spawn_this_program(theirs.get());

@@ -32,9 +32,10 @@ struct LiveNews {
 class LiveChild {
  public:
   // `program` and `connection` are borrowed: the child gets its own. `pattern` as for
-  // choose_functions(); empty: all.
+  // choose_functions(); empty: all. `memory_bytes` is all that the child and a result take, beyond
+  // what the program itself does.
   static Result<LiveChild> start(int program, int connection, std::uint32_t session,
-                                 std::string_view pattern);
+                                 std::string_view pattern, std::uint64_t memory_bytes);
 
   LiveChild(LiveChild&&) noexcept = default;
   LiveChild& operator=(LiveChild&&) = delete;

@@ -22,6 +22,7 @@ struct OrderPacket {
   Order order{};
   std::uint32_t session = 0;        // kFollow; not 0
   std::uint32_t pattern_bytes = 0;  // kFollow; 0: all functions
+  std::uint64_t memory_bytes = 0;   // kFollow; what may be allocated
   std::array<char, kMaxPatternBytes> pattern{};
 };
 

@@ -1,5 +1,7 @@
 #include "collectors/xray/live_reading.h"
 
+#include <algorithm>
+
 #include "formats/xray_fdr_format.h"
 
 namespace profd::xray {
@@ -7,12 +9,31 @@ namespace {
 
 constexpr Format kFormat{.version = kMaxVersion, .order = std::endian::little};
 constexpr std::size_t kPreambleBytes = 4 * kMetadataBytes;
-constexpr std::size_t kMaxNodes = std::size_t{1} << 19;
+
+// For each stack, in the tree, a copy of it, two profiles and their text: 600 bytes, measured with
+// stacks of 16 frames and more.
+constexpr std::size_t kBytesOfStack = 800;
+constexpr std::size_t kFramesOfStack = 8;
+constexpr std::size_t kMaxStacks = std::size_t{1} << 19;
+constexpr std::size_t kStacksOfThread = 4;  // a thread takes as much memory as so many
+constexpr std::size_t kOpenOfStack = 4;
 
 }  // namespace
 
-LiveReading::LiveReading(std::uint64_t seed)
-    : stacks_({.format = kFormat, .seed = seed, .listener = nullptr, .max_nodes = kMaxNodes}) {}
+LiveLimits LiveLimits::of(std::uint64_t bytes) {
+  const std::size_t stacks = std::min<std::uint64_t>(bytes / kBytesOfStack, kMaxStacks);
+  return {.stacks = stacks,
+          .frames = stacks * kFramesOfStack,
+          .threads = std::min(stacks / kStacksOfThread, LiveRegion::kMaxThreads)};
+}
+
+LiveReading::LiveReading(std::uint64_t seed, const LiveLimits& limits)
+    : stacks_({.format = kFormat,
+               .seed = seed,
+               .listener = nullptr,
+               .max_nodes = limits.stacks,
+               .max_threads = limits.threads,
+               .max_open = limits.stacks * kOpenOfStack}) {}
 
 void LiveReading::take(const LivePiece& piece) {
   const ThreadId thread{.process = 0, .thread = piece.thread};

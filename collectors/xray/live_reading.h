@@ -11,10 +11,21 @@
 
 namespace profd::xray {
 
+// How much of an app's calls fits into some memory: stacks, and frames of a profile's stacks. What
+// is beyond is counted, and its time its caller's.
+struct LiveLimits {
+  std::size_t stacks = 0;
+  std::size_t frames = 0;
+  std::size_t threads = 0;
+
+  // `bytes` are all that is left for reading and for making a result.
+  static LiveLimits of(std::uint64_t bytes);
+};
+
 class LiveReading {
  public:
   // `seed` is random: the app chooses its functions' numbers.
-  explicit LiveReading(std::uint64_t seed);
+  LiveReading(std::uint64_t seed, const LiveLimits& limits);
 
   void take(const LivePiece& piece);
 

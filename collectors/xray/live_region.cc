@@ -31,7 +31,7 @@ Result<std::uint64_t> sealed_size(int fd) {
   if (seals < 0) return wrong("is no file in memory");
   if ((seals & kSeals) != kSeals) return wrong("is not sealed, so that its size may change");
   struct stat status {};
-  if (::fstat(fd, &status) != 0) return fail_errno("could not look at the app's memory");
+  if (::fstat(fd, &status) != 0) return wrong("can't be looked at");
   // Memory of huge pages has its own file system, which can refuse us a page as late as at a read.
   if (status.st_blksize != PROFD_XRAY_PAGE_BYTES) return wrong("is made of huge pages");
   return static_cast<std::uint64_t>(status.st_size);
@@ -70,7 +70,7 @@ Result<LiveRegion> LiveRegion::open(UniqueFd memfd, std::uint32_t session) {
   if (auto fits = check(*header, *size); !fits) return fits.error();
   const std::size_t bytes = profd_xray_buffers_offset(header->slots);
   void* const table = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
-  if (table == MAP_FAILED) return fail_errno("could not map the app's memory");
+  if (table == MAP_FAILED) return wrong("can't be mapped to be read and written");
   LiveRegion region(std::move(memfd),
                     {static_cast<profd_xray_region*>(table), Unmap{.bytes = bytes}}, session);
   // What was checked, not what may stand there by now.
@@ -153,7 +153,7 @@ Result<std::uint64_t> LiveRegion::read(const Seen& seen, Thread& thread, bool ga
   const std::uint64_t offset =
       profd_xray_buffers_offset(slot_count_) + std::uint64_t{seen.slot} * slot_bytes_ + thread.read;
   const ssize_t got = ::pread(memfd_.get(), buffer_.data(), bytes, static_cast<off_t>(offset));
-  if (got != static_cast<ssize_t>(bytes)) return fail_errno("could not read the app's memory");
+  if (got != static_cast<ssize_t>(bytes)) return wrong("can't be read");
   thread.read = seen.bytes;
   take({.thread = thread.number,
         .begins_buffer = begins_buffer,

@@ -49,16 +49,17 @@ Result<void> check_place(const MeasuredProgram& program) {
 }
 
 Result<LiveResult> make_result(const Measured& measured, double ns_per_tick,
-                               const MeasuredProgram& program) {
+                               const MeasuredProgram& program, std::uint64_t max_frames) {
   const auto elf =
       program.program < 0 ? Result<ElfSummary>(ElfSummary()) : read_elf_summary(program.program);
   if (!elf) return elf.error();
   const auto bias = bias_of(program);
   if (!bias) return bias.error();
   const CodeMap code(std::vector<CodeMap::Object>{{.map = program.map, .bias = *bias}});
-  Profiles profiles = make_profiles(measured.tree, ns_per_tick, code);
+  Profiles profiles = make_profiles(measured.tree, ns_per_tick, code, max_frames);
   std::vector<ProfileMapping> mappings = mappings_of(*elf, *bias);
   LiveResult result{.report = measured.report, .ns_per_tick = ns_per_tick};
+  result.report.count(Issue::kCutStack, profiles.cut_stacks);
   if (!profiles.unknown.empty()) {
     UnknownImage image = make_unknown_image(profiles.unknown);
     image.mapping.path = kUnknownPath;

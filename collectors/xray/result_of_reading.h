@@ -7,6 +7,7 @@
 #include "collectors/xray/live_result.h"
 #include "formats/result.h"
 #include "formats/xray_map.h"
+#include "formats/xray_profile.h"
 #include "formats/xray_stacks.h"
 
 namespace profd::xray {
@@ -22,6 +23,7 @@ struct MeasuredProgram {
 [[nodiscard]] Result<void> check_place(const MeasuredProgram& program);
 
 [[nodiscard]] Result<LiveResult> make_result(const Measured& measured, double ns_per_tick,
-                                             const MeasuredProgram& program);
+                                             const MeasuredProgram& program,
+                                             std::uint64_t max_frames = kMaxProfileFrames);
 
 }  // namespace profd::xray

@@ -8,9 +8,12 @@
 
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <memory>
 
 #include <gmock/gmock.h>
 
+#include "daemon/xray_memory.h"
 #include "tests/e2e/harness.h"
 #include "tests/formats/readers.h"
 #include "tests/xray/instrumented_app.h"
@@ -150,6 +153,55 @@ TEST_F(HostileAppTest, AnAppThatScribblesOrFloodsIsEndedOrReadAndNothingElseIsHa
     const std::string name = "xray_calls." + std::to_string(honest.pid()) + ".xray-calls.prof";
     EXPECT_EQ(test::go_report(output / name).rows.at("leaf").flat, 8 * rounds);
   }
+}
+
+// The most that was resident, of all processes that the daemon has started.
+std::uint64_t peak_of_children(pid_t daemon) {
+  std::uint64_t sum = 0;
+  std::ifstream list("/proc/" + std::to_string(daemon) + "/task/" + std::to_string(daemon) +
+                     "/children");
+  for (pid_t child = 0; list >> child;) {
+    std::ifstream status("/proc/" + std::to_string(child) + "/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("VmHWM:")) sum += std::stoull(line.substr(6)) * 1024;
+    }
+  }
+  return sum;
+}
+
+// Each has ten times the stacks that fit.
+TEST_F(HostileAppTest, AppsThatNeedMoreMemoryThanThereIsLoseStacksAndAreRecordedOn) {
+  std::vector<std::unique_ptr<InstrumentedApp>> apps;
+  std::vector<std::string> sessions;
+  for (std::size_t i = 0; i < kMaxXraySessions; ++i) {
+    apps.push_back(std::make_unique<InstrumentedApp>(
+        socket(), std::vector<std::string>{"late-growth"}, "xray_hostile"));
+    const Ended started = start(*apps.back());
+    ASSERT_EQ(started.status, 0) << started.err;
+    sessions.push_back(started.out);
+  }
+  const InstrumentedApp one_more(socket(), {});
+  const Ended refused = start(one_more);
+  EXPECT_THAT(refused.err, HasSubstr("16 sessions record calls already"));
+  for (const std::string& session : sessions) {
+    EXPECT_EQ(daemon_.profctl({"dump", session, "-o", directory_.path() / "dump"}).status, 0);
+    std::filesystem::remove_all(directory_.path() / "dump");
+  }
+  const std::uint64_t peak = peak_of_children(daemon_.process().pid());
+  RecordProperty("peak_mib", static_cast<int>(peak >> 20));
+  EXPECT_LT(peak, kXrayMemoryBytes);
+  for (const std::string& session : sessions) {
+    const std::filesystem::path output = directory_.path() / session;
+    const Ended stopped = daemon_.profctl({"stop", session, "-o", output});
+    ASSERT_EQ(stopped.status, 0) << stopped.err;
+    const SessionSummary summary = read_summary(output);
+    ASSERT_TRUE(summary.xray);
+    EXPECT_GT(summary.xray->at("records"), 6'000'000);
+    EXPECT_TRUE(summary.xray->contains("too_many_stacks"));
+    EXPECT_FALSE(summary.xray->contains("out_of_memory"));
+    std::filesystem::remove_all(output);
+  }
+  EXPECT_TRUE(daemon_.process().running());
 }
 
 // One user's connections are limited, and none of them is read before a session wants it.

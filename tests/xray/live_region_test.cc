@@ -82,7 +82,7 @@ class Memory {
 };
 
 struct Read {
-  LiveReading reading{1};
+  LiveReading reading{1, LiveLimits::of(std::uint64_t{64} << 20)};
   std::vector<LivePiece> pieces;  // without their records
   LiveRegion::Take take = [this](const LivePiece& piece) {
     reading.take(piece);

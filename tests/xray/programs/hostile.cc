@@ -115,23 +115,54 @@ void put_metadata(unsigned char*& to, unsigned kind, std::uint64_t first, std::u
   put(to, record, sizeof record);
 }
 
-// As an honest app would: 100 calls of function 1 by thread 1.
-void write_calls(const Memory& memory, std::uint32_t session) {
-  unsigned char* const buffer = memory.bytes + profd_xray_buffers_offset(PROFD_XRAY_SLOTS);
-  unsigned char* end = buffer;
+unsigned char* buffer_of(const Memory& memory, std::uint64_t slot) {
+  return memory.bytes + profd_xray_buffers_offset(PROFD_XRAY_SLOTS) + slot * PROFD_XRAY_SLOT_BYTES;
+}
+
+void put_call(unsigned char*& to, bool is_exit, std::uint64_t function) {
+  const std::uint64_t record =
+      std::uint64_t{100} << 32 | function << 4 | std::uint64_t{is_exit} << 1;
+  put(to, &record, sizeof record);
+}
+
+void put_preamble(unsigned char*& end) {
   put_metadata(end, 0, 1, 0);              // NEW_BUFFER
   put_metadata(end, 4, 1, 0);              // WALL_CLOCK
   put_metadata(end, 9, 1, 0);              // PID
   put_metadata(end, 2, 1000ULL << 16, 0);  // NEW_CPU
-  for (std::uint64_t i = 0; i < 200; ++i) {
-    const std::uint64_t record = std::uint64_t{100} << 32 | 1 << 4 | (i % 2) << 1;
-    put(end, &record, sizeof record);
-  }
+}
+
+// As an honest app would: 100 calls of function 1 by thread 1.
+void write_calls(const Memory& memory, std::uint32_t session) {
+  unsigned char* const buffer = buffer_of(memory, 0);
+  unsigned char* end = buffer;
+  put_preamble(end);
+  for (int i = 0; i < 200; ++i) put_call(end, i % 2 == 1, 1);
   profd_xray_slot& slot = slots_of(memory)[0];
   slot.session = session;
   slot.thread = 1;
   slot.state = PROFD_XRAY_LIVE;
   __atomic_store_n(&slot.bytes, static_cast<std::uint64_t>(end - buffer), __ATOMIC_RELEASE);
+}
+
+// A buffer of one thread after the other, of calls that are hardly ever called from the same place.
+void write_new_stacks(const Memory& memory, std::uint32_t session, std::uint64_t sequence) {
+  static std::uint64_t random = 1;
+  const std::uint64_t slot = sequence % PROFD_XRAY_SLOTS;
+  profd_xray_slot& taken = slots_of(memory)[slot];
+  if ((__atomic_load_n(&taken.state, __ATOMIC_ACQUIRE) & PROFD_XRAY_STATE_MASK) != 0) return;
+  unsigned char* const buffer = buffer_of(memory, slot);
+  unsigned char* end = buffer;
+  put_preamble(end);
+  while (end < buffer + PROFD_XRAY_SLOT_BYTES - 8) {
+    random = random * 6364136223846793005 + 1442695040888963407;
+    put_call(end, random >> 61 < 3, 1 + (random >> 33) % 1000);
+  }
+  taken.session = session;
+  taken.thread = sequence % 50;
+  taken.sequence = sequence / 50;
+  __atomic_store_n(&taken.bytes, static_cast<std::uint64_t>(end - buffer), __ATOMIC_RELEASE);
+  __atomic_store_n(&taken.state, taken.state | PROFD_XRAY_FULL, __ATOMIC_RELEASE);
 }
 
 void send_answer(int socket, std::uint32_t session, std::uint32_t kind, std::uint32_t value) {
@@ -146,6 +177,11 @@ void go_wrong_later(const std::string& way, int socket, std::uint32_t session,
   if (way == "claims-too-much") return send_answer(socket, session, PROFD_XRAY_PATCHED, ~0U);
   write_calls(memory, session);
   send_answer(socket, session, PROFD_XRAY_PATCHED, 1);
+  if (way == "late-growth") {
+    for (std::uint64_t i = 50; i < 850; ++i) write_new_stacks(memory, session, i);
+    send_answer(socket, session ^ 1, PROFD_XRAY_PATCHED, 0);
+    return;
+  }
   if (way == "late-garbage") return send_with(socket, "garbage", 7, {});
   if (way == "late-unasked") return send_answer(socket, session, PROFD_XRAY_PATCHED, 0);
   if (way == "late-ended") return send_answer(socket, session, PROFD_XRAY_ENDED, 0);
@@ -216,6 +252,9 @@ void answer(const std::string& way, int socket, std::uint32_t session) {
   profd_xray_command command{};
   while (::recv(socket, &command, sizeof command, 0) > 0) {
     if (command.kind == PROFD_XRAY_BEGIN) answer(way, socket, command.session);
+    if (command.kind == PROFD_XRAY_END && way == "late-growth") {
+      send_answer(socket, command.session, PROFD_XRAY_ENDED, 0);
+    }
     if (command.kind == PROFD_XRAY_PATCH && goes_wrong_later) {
       go_wrong_later(way, socket, command.session, shared);
     }
