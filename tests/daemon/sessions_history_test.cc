@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 
 #include "daemon/sessions.h"
+#include "tests/daemon/callers.h"
 #include "tests/daemon/fabricated_windows.h"
 #include "tests/daemon/fake_source.h"
 #include "tests/daemon/local_parser.h"
@@ -20,14 +21,14 @@ namespace profd {
 namespace {
 
 using namespace std::chrono_literals;
+using test::kAlice;
+using test::kBob;
+using test::kRoot;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr auto kHang = 30s;
-const Caller kAlice{.uid = 4001, .gid = 4001, .pid = 2, .trusted = false};
-const Caller kBob{.uid = 4002, .gid = 4002, .pid = 3, .trusted = false};
-const Caller kRoot{.uid = 0, .gid = 0, .pid = 1, .trusted = true};
 
 class SessionsHistoryTest : public testing::Test {
  protected:

@@ -1,0 +1,13 @@
+// Who asks in tests: root, and users without rights.
+
+#pragma once
+
+#include "daemon/service.h"
+
+namespace profd::test {
+
+inline constexpr Caller kRoot{.uid = 0, .gid = 0, .pid = 1, .trusted = true};
+inline constexpr Caller kAlice{.uid = 4001, .gid = 4001, .pid = 2, .trusted = false};
+inline constexpr Caller kBob{.uid = 4002, .gid = 4002, .pid = 3, .trusted = false};
+
+}  // namespace profd::test
