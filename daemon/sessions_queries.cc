@@ -89,6 +89,7 @@ StatusInfo::Xray Sessions::describe_xray() const {
   if (traces_) {
     xray.traces = traces_->counts().logs;
     xray.traces_refused = traces_->counts().refused;
+    xray.traces_missed = traces_->counts().missed;
   }
   return xray;
 }

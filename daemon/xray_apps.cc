@@ -159,7 +159,8 @@ Result<int> XrayApps::connection_of(pid_t pid) const {
     return found->second->connection.native_handle();
   }
   return fail(ErrorCode::kNotFound, "pid " + std::to_string(pid) + " has not come to profd",
-              "only apps that link libprofd_xray do: docs/xray.md");
+              "only apps that link libprofd_xray do, at " + path_.string() +
+                  " or where PROFD_XRAY_SOCKET says: docs/xray.md");
 }
 
 }  // namespace profd

@@ -57,6 +57,7 @@ Result<StoredResult> write_log(Reading& reading, Parser& parser) {
   if (!writer) return writer.error();
   auto summary = write_xray(reading.measurement, parser, *writer);
   if (!summary) return summary.error();
+  reading.result.session.samples = summary->ledger.written;
   return commit_result(std::move(*writer), std::move(*summary), std::move(reading.result));
 }
 

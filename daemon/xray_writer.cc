@@ -87,10 +87,12 @@ CountsByReason report_of(const xray::LiveResult& result) {
 }
 
 // In records of calls: the profiles' samples are of another unit each.
+// What an app says that it lost is its word: no sum of these can wrap.
 SessionLedger ledger_of(const xray::Report& report) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 60;
   SessionLedger ledger;
-  const std::uint64_t lost = report[xray::Issue::kLostRecords];
-  const std::uint64_t refused = report[xray::Issue::kTooManyThreads];
+  const std::uint64_t lost = std::min(report[xray::Issue::kLostRecords], kMost);
+  const std::uint64_t refused = std::min(report[xray::Issue::kTooManyThreads], kMost);
   ledger.taken = report.records + lost + refused;
   ledger.written = report.records;
   if (lost != 0) ledger.lost.emplace(xray::issue_name(xray::Issue::kLostRecords), lost);

@@ -192,6 +192,7 @@ Result<void> read_json(const json::value& value, StatusInfo::Xray& out) {
       .optional("ended", out.ended)
       .required("traces", out.traces)
       .required("traces_refused", out.traces_refused)
+      .optional("traces_missed", out.traces_missed)
       .finish();
 }
 
@@ -262,7 +263,8 @@ std::string to_json(const StatusInfo& status) {
         {"failed", status.xray.failed},
         {"ended", counts_json(status.xray.ended)},
         {"traces", status.xray.traces},
-        {"traces_refused", status.xray.traces_refused}}},
+        {"traces_refused", status.xray.traces_refused},
+        {"traces_missed", status.xray.traces_missed}}},
       {"continuous", continuous_json(status.continuous)}});
 }
 

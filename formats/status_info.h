@@ -111,6 +111,7 @@ struct StatusInfo {
     CountsByReason ended;              // sessions that ended before anybody asked (docs/xray.md)
     std::uint64_t traces = 0;          // of the watched directory, that became results
     std::uint64_t traces_refused = 0;  // that did not
+    std::uint64_t traces_missed = 0;   // times that the directory was looked through for more
     friend bool operator==(const Xray&, const Xray&) = default;
   };
 

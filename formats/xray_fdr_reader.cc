@@ -21,13 +21,13 @@ bool is_header(std::string_view bytes, std::endian order, std::uint16_t& version
 }
 
 Error other_type(std::uint16_t type) {
-  return fail(ErrorCode::kUnsupported,
+  return fail(ErrorCode::kMalformed,
               type == 0 ? "an XRay trace in basic mode" : "an XRay profile",
               "profd reads traces in Flight Data Recorder mode (xray_mode=xray-fdr)");
 }
 
 Error other_version(std::uint16_t version) {
-  return fail(ErrorCode::kUnsupported,
+  return fail(ErrorCode::kMalformed,
               "an XRay trace of version " + std::to_string(version) + ": 1 to 5 are known");
 }
 

@@ -30,7 +30,7 @@ struct Header {
   friend bool operator==(const Header&, const Header&) = default;
 };
 
-// kMalformed: no FDR trace. kUnsupported: of another type or version, which the message names.
+// kMalformed: no FDR trace, or of another type or version, which the message names.
 [[nodiscard]] Result<Header> read_header(std::string_view bytes);
 
 // One metadata record's content. Only what its kind has is set.

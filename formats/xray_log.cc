@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -46,6 +47,26 @@ void Log::index(const FoundBuffer& found) {
   buffers_.push_back(
       {found.thread, by_wall ? static_cast<std::uint64_t>(found.wall_ns) : found.ticks,
        found.offset, found.bytes, static_cast<std::uint32_t>(files_.size() - 1), found.is_cut});
+}
+
+bool Log::is_of_one_process() const {
+  std::vector<std::set<std::int32_t>> files(files_.size());
+  for (const Buffer& buffer : buffers_) {
+    if (buffer.thread.process != 0) files[buffer.file].insert(buffer.thread.process);
+  }
+  std::erase_if(files, [](const auto& processes) { return processes.empty(); });
+  if (files.empty()) return true;
+  std::set<std::int32_t> joined = std::move(files.back());
+  files.pop_back();
+  const auto joins = [&](const auto& processes) {
+    return std::ranges::any_of(processes, [&](std::int32_t id) { return joined.contains(id); });
+  };
+  for (auto next = std::ranges::find_if(files, joins); next != files.end();
+       next = std::ranges::find_if(files, joins)) {
+    joined.merge(*next);
+    files.erase(next);
+  }
+  return files.empty();
 }
 
 void Log::sort() {

@@ -28,6 +28,10 @@ class Log {
   // another version, or with ticks of another frequency than those before.
   [[nodiscard]] Result<void> add(ByteSource source);
 
+  // By the processes that the buffers name: no file is of other processes than all the rest. A
+  // forked child's has buffers of its parent, and so fits both. Before sort().
+  [[nodiscard]] bool is_of_one_process() const;
+
   // Drops what is there twice, and sorts. After the last add().
   void sort();
 

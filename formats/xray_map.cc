@@ -153,7 +153,7 @@ Result<FunctionMap> read_function_map(int fd) {
   if (!file) return file.error();
   const Elf64_Shdr* section = file->find_section("xray_instr_map");
   if (section == nullptr) {
-    return fail(ErrorCode::kNotFound, "no section xray_instr_map: it is not instrumented",
+    return fail(ErrorCode::kUnsupported, "no section xray_instr_map: it is not instrumented",
                 "build it with clang -fxray-instrument");
   }
   Result<std::string> bytes = read_section(*file, *section);

@@ -56,7 +56,7 @@ struct FunctionMap {
   }
 };
 
-// `fd` is borrowed, and read by pread only. kNotFound: not an instrumented file.
+// `fd` is borrowed, and read by pread only. kUnsupported: not an instrumented file.
 [[nodiscard]] Result<FunctionMap> read_function_map(int fd);
 
 // The names of all functions of a map as they stand in the symbol table, by id - 1; empty where

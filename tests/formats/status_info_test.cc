@@ -55,7 +55,8 @@ StatusInfo a_status() {
                  .failed = 37,
                  .ended = {{"app_flood", 9}},
                  .traces = 38,
-                 .traces_refused = 39};
+                 .traces_refused = 39,
+                 .traces_missed = 40};
   status.continuous = {.enabled = true,
                        .frequency_hz = 19,
                        .window_seconds = 60,
@@ -93,7 +94,7 @@ TEST(StatusInfo, TextIsAsTheDocumentSays) {
       R"("jit":{"processes":25,"files":26,"functions":27,"bytes":28,"bytes_read":29,"events":30,)"
       R"("forgotten":31,"refused":{"link":32},"damaged":{"bad_name":33}},)"
       R"("xray":{"apps":34,"apps_refused":35,"sessions":36,"failed":37,"ended":{"app_flood":9},"traces":38,)"
-      R"("traces_refused":39},)"
+      R"("traces_refused":39,"traces_missed":40},)"
       R"("continuous":{"enabled":true,"frequency":19,"window_seconds":60,"windows":21,"objects":22,)"
       R"("disk_bytes":23,"oldest":"2026-11-20T14:05:00Z","last_written":"2026-11-20T14:06:00Z",)"
       R"("waiting":1,"damaged":2,"failed":{"no_space":3},"lost_samples":24}})");

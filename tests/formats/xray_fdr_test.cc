@@ -212,10 +212,10 @@ TEST(XrayFdrReader, RefusesOtherFilesByName) {
            Case{"", ErrorCode::kMalformed, "shorter than a header"},
            Case{header(5, 1).substr(0, 31), ErrorCode::kMalformed, "shorter than a header"},
            Case{std::string(32, 'x'), ErrorCode::kMalformed, "other bytes"},
-           Case{header(0, 1), ErrorCode::kUnsupported, "version 0"},
-           Case{header(6, 1), ErrorCode::kUnsupported, "version 6"},
-           Case{header(3, 0), ErrorCode::kUnsupported, "basic mode"},
-           Case{header(1, 2), ErrorCode::kUnsupported, "profile"},
+           Case{header(0, 1), ErrorCode::kMalformed, "version 0"},
+           Case{header(6, 1), ErrorCode::kMalformed, "version 6"},
+           Case{header(3, 0), ErrorCode::kMalformed, "basic mode"},
+           Case{header(1, 2), ErrorCode::kMalformed, "profile"},
        }) {
     const auto read = read_header(refused.bytes);
     ASSERT_FALSE(read) << refused.message;

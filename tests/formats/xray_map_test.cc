@@ -146,7 +146,7 @@ TEST(XrayMap, WhatIsNoMapIsAnErrorThatSaysWhy) {
     const char* message;
   };
   for (const Case& refused :
-       {Case{{}, ErrorCode::kNotFound, "not instrumented"},
+       {Case{{}, ErrorCode::kUnsupported, "not instrumented"},
         Case{{{"xray_instr_map", unknown_version}}, ErrorCode::kUnsupported, "unknown kind"},
         Case{{{"xray_instr_map", unknown_kind}}, ErrorCode::kUnsupported, "unknown kind"}}) {
     const UniqueFd file = file_with(refused.sections);
