@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <ostream>
 #include <random>
-#include <set>
 #include <utility>
 
 #include "ctl/commands.h"
@@ -29,11 +29,19 @@ std::uint64_t random_seed() {
   return std::uint64_t{random()} << 32 | random();
 }
 
+Error not_opened(const std::string& path) {
+  Error error = fail_errno("could not open " + path);
+  if (error.code == ErrorCode::kNotFound) {
+    error.hint = "a program writes xray-log.NAME.XXXXXX where it runs, when its log is flushed";
+  }
+  return error;
+}
+
 // Shares the descriptor with the function that reads from it.
 Result<xray::ByteSource> open_log(const std::string& path) {
   const auto fd = std::make_shared<UniqueFd>(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd->valid()) return fail_errno("could not open " + path);
+  if (!fd->valid()) return not_opened(path);
   struct stat info {};
   if (::fstat(fd->get(), &info) != 0) return fail_errno("could not look at " + path);
   if (!S_ISREG(info.st_mode)) {
@@ -48,7 +56,7 @@ Result<xray::ByteSource> open_log(const std::string& path) {
                           }};
 }
 
-Result<xray::Log> open_logs(const std::vector<std::string>& paths) {
+Result<xray::Log> open_logs(const std::vector<std::string>& paths, bool force) {
   xray::Log log;
   for (const std::string& path : paths) {
     auto source = open_log(path);
@@ -58,6 +66,10 @@ Result<xray::Log> open_logs(const std::vector<std::string>& paths) {
       error.message = path + ": " + error.message;
       return error;
     }
+  }
+  if (!force && !log.is_of_one_process()) {
+    return fail(ErrorCode::kInvalidArgument, "these traces are of different processes",
+                "convert those of each process by themselves, or --force");
   }
   log.sort();
   if (log.buffers() == 0) {
@@ -96,7 +108,7 @@ class Conversion {
       : options_(options), log_(std::move(log)), code_(std::move(code)), seed_(random_seed()) {}
 
   Result<ConvertReport> run() {
-    const xray::Measured measured = read(nullptr);
+    xray::Measured measured = read(nullptr);
     const auto mismatch = xray::find_mismatch(measured.tree, code_.code());
     if (mismatch && !options_.force) return mismatch_error(mismatch, options_.binaries.front());
     report_.counts = log_.report();
@@ -122,16 +134,18 @@ class Conversion {
   }
 
   void count_stacks(const xray::CallTree& tree) {
-    std::set<std::uint32_t> unknown;
+    std::vector<std::uint32_t> unknown;
     for (const xray::CallTree::Node& node : tree.nodes()) {
       if (node.parent == xray::CallTree::kNone) continue;
       if (node.calls != 0 || node.self_ticks != 0) ++report_.stacks;
-      if (code_.code().find(node.function) == nullptr) unknown.insert(node.function);
+      if (code_.code().find(node.function()) == nullptr) unknown.push_back(node.function());
     }
+    std::ranges::sort(unknown);
+    unknown.erase(std::unique(unknown.begin(), unknown.end()), unknown.end());
     report_.unknown_functions = unknown.size();
   }
 
-  Result<void> write(const xray::CallTree& tree, OutputFile& file) {
+  Result<void> write(xray::CallTree& tree, OutputFile& file) {
     switch (options_.format) {
       case ConvertFormat::kProfile:
         return write_profile(tree, file);
@@ -147,8 +161,12 @@ class Conversion {
     return {};
   }
 
-  Result<void> write_profile(const xray::CallTree& tree, OutputFile& file) {
-    auto made = xray::make_profiles(tree, log_.clock().ns_per_tick(), code_.code());
+  // Takes the tree: a profile of a million stacks needs its room.
+  Result<void> write_profile(xray::CallTree& tree, OutputFile& file) {
+    auto made = xray::make_profiles(tree, log_.clock().ns_per_tick(), code_.code(),
+                                    {.exclusive = !options_.calls, .calls = options_.calls});
+    tree.clear();
+    report_.counts.count(xray::Issue::kCutStack, made.cut_stacks);
     Profile& profile = options_.calls ? made.calls : made.exclusive;
     profile.mappings = code_.mappings();
     if (auto named = write_unknown_image(made.unknown, options_.output, profile); !named) {
@@ -180,9 +198,13 @@ class Conversion {
 
 int run_convert(const Options& options, const Console& console) {
   const ConvertOptions& convert = options.convert;
+  if (convert.calls && convert.format == ConvertFormat::kTrace) {
+    return report(console, fail(ErrorCode::kInvalidArgument, "a timeline has no numbers of calls",
+                                "--calls goes with --format prof or folded"));
+  }
   auto code = InstrumentedCode::open(convert.binaries, convert.build_id);
   if (!code) return report(console, code.error());
-  auto log = open_logs(convert.logs);
+  auto log = open_logs(convert.logs, convert.force);
   if (!log) return report(console, log.error());
   const auto converted = Conversion(convert, std::move(*log), std::move(*code)).run();
   if (!converted) return report(console, converted.error());

@@ -28,14 +28,14 @@ std::size_t CallTree::slot_of(Index parent, std::uint32_t function) const {
   std::size_t slot = hash.value() & (slots_.size() - 1);
   while (slots_[slot] != kNone) {
     const Node& node = nodes_[slots_[slot]];
-    if (node.function == function && node.parent == parent) break;
+    if (node.is_of(function) && node.parent == parent) break;
     slot = (slot + 1) & (slots_.size() - 1);
   }
   return slot;
 }
 
 void CallTree::insert(Index node) {
-  slots_[slot_of(nodes_[node].parent, nodes_[node].function)] = node;
+  slots_[slot_of(nodes_[node].parent, nodes_[node].function())] = node;
 }
 
 void CallTree::grow() {
@@ -51,7 +51,7 @@ CallTree::Index CallTree::child(Index parent, std::uint32_t function, std::size_
   if (found == kNone) {
     if (nodes_.size() >= std::min<std::size_t>(max_nodes, kNone)) return kNone;
     found = static_cast<Index>(nodes_.size());
-    nodes_.push_back({.function = function, .parent = parent});
+    nodes_.push_back({.word = function, .parent = parent});
     slots_[slot] = found;
     if (nodes_.size() * 2 > slots_.size()) grow();
   }
@@ -65,7 +65,7 @@ bool CallTree::root_becomes(std::uint32_t function, std::size_t max_nodes) {
   const auto above = static_cast<Index>(nodes_.size());
   nodes_.push_back({.last_child = root_});
   const Index below = root_;
-  nodes_[below].function = function;
+  nodes_[below].word = function;
   nodes_[below].parent = above;
   root_ = above;
   if (nodes_.size() * 2 > slots_.size()) {
@@ -87,13 +87,13 @@ std::uint64_t CallTree::merge(const CallTree& other, std::size_t max_nodes) {
     for (; !path.empty(); path.pop_back()) {
       const Node& added = other.nodes_[path.back()];
       const Index parent = here[added.parent];
-      const Index found = child(parent, added.function, max_nodes);
+      const Index found = child(parent, added.function(), max_nodes);
       here[path.back()] = found == kNone ? parent : found;
       if (found == kNone) {
         homeless += added.calls;
       } else {
         nodes_[found].calls += added.calls;
-        nodes_[found].actions |= added.actions;
+        nodes_[found].word |= added.word;
       }
     }
     nodes_[here[node]].self_ticks += other.nodes_[node].self_ticks;

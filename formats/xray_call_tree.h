@@ -15,23 +15,31 @@
 #include <span>
 #include <vector>
 
+#include "formats/xray_fdr_format.h"
+
 namespace profd::xray {
 
 class CallTree {
  public:
   using Index = std::uint32_t;
   static constexpr Index kNone = ~Index{0};
-  static constexpr std::uint32_t kNoFunction = ~std::uint32_t{0};  // the root's
 
   struct Node {
-    std::uint32_t function = kNoFunction;
+    std::uint32_t word = 0;    // the function's id, and above it 1 << Action of its records
     Index parent = kNone;      // of the root: none. May be a higher index than the node's own
     Index last_child = kNone;  // that was looked up
     Index next = kNone;        // sibling that was looked up after this one, the last time
-    std::uint8_t actions = 0;  // 1 << Action of the records of it that were seen
     std::uint64_t calls = 0;   // entries
     std::uint64_t self_ticks = 0;
+
+    [[nodiscard]] std::uint32_t function() const { return word & kMaxFunctionId; }
+    [[nodiscard]] std::uint8_t actions() const {
+      return static_cast<std::uint8_t>(word >> kFunctionIdBits);
+    }
+    [[nodiscard]] bool is_of(std::uint32_t id) const { return (word ^ id) << kActions == 0; }
+    void note(Action action) { word |= 1U << (kFunctionIdBits + static_cast<unsigned>(action)); }
   };
+  static_assert(sizeof(Node) == 32);
 
   explicit CallTree(std::uint64_t seed);
 
@@ -42,9 +50,9 @@ class CallTree {
   [[nodiscard]] Index likely_child(Index parent, std::uint32_t function) {
     const Index last = nodes_[parent].last_child;
     if (last == kNone) return kNone;
-    if (nodes_[last].function == function) return last;
+    if (nodes_[last].is_of(function)) return last;
     const Index next = nodes_[last].next;
-    if (next == kNone || nodes_[next].function != function) return kNone;
+    if (next == kNone || !nodes_[next].is_of(function)) return kNone;
     nodes_[parent].last_child = next;
     return next;
   }

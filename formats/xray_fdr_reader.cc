@@ -21,8 +21,7 @@ bool is_header(std::string_view bytes, std::endian order, std::uint16_t& version
 }
 
 Error other_type(std::uint16_t type) {
-  return fail(ErrorCode::kMalformed,
-              type == 0 ? "an XRay trace in basic mode" : "an XRay profile",
+  return fail(ErrorCode::kMalformed, type == 0 ? "an XRay trace in basic mode" : "an XRay profile",
               "profd reads traces in Flight Data Recorder mode (xray_mode=xray-fdr)");
 }
 

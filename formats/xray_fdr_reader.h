@@ -184,27 +184,33 @@ std::size_t take_metadata(const Format& format, std::string_view left, Position&
 template <std::endian kOrder, class Handler>
 Decoded decode(const Format& format, std::string_view bytes, Position& position, Handler& handler) {
   using Bits = FunctionBits<kOrder>;
-  Decoded done{std::min<std::size_t>(bytes.size(), position.to_skip), Stop::kOutOfBytes};
-  position.to_skip -= done.bytes;
-  while (bytes.size() - done.bytes >= kFunctionBytes) {
-    const Function record = load_function<kOrder>(bytes.data() + done.bytes);
+  Stop stop = Stop::kOutOfBytes;
+  std::size_t at = std::min<std::size_t>(bytes.size(), position.to_skip);
+  position.to_skip -= at;
+  // Both in registers: the handler's stores may be anywhere.
+  std::uint64_t ticks = position.ticks;
+  const std::size_t last = bytes.size() - std::min(bytes.size(), kFunctionBytes);
+  while (at <= last && bytes.size() >= kFunctionBytes) {
+    const Function record = load_function<kOrder>(bytes.data() + at);
     if (Bits::is_metadata(record.word)) [[unlikely]] {
-      const std::size_t taken =
-          take_metadata(format, bytes.substr(done.bytes), position, handler, done.stop);
-      done.bytes += taken;
-      if (taken == 0 || done.stop != Stop::kOutOfBytes) return done;
+      position.ticks = ticks;
+      const std::size_t taken = take_metadata(format, bytes.substr(at), position, handler, stop);
+      at += taken;
+      ticks = position.ticks;
+      if (taken == 0 || stop != Stop::kOutOfBytes) return {at, stop};
       continue;
     }
     const std::uint32_t action = Bits::action(record.word);
     if (action >= kActions) [[unlikely]] {
-      done.stop = Stop::kDamaged;
-      return done;
+      stop = Stop::kDamaged;
+      break;
     }
-    position.ticks += record.delta;
-    handler.on_function(static_cast<Action>(action), Bits::id(record.word), position.ticks);
-    done.bytes += kFunctionBytes;
+    ticks += record.delta;
+    handler.on_function(static_cast<Action>(action), Bits::id(record.word), ticks);
+    at += kFunctionBytes;
   }
-  return done;
+  position.ticks = ticks;
+  return {at, stop};
 }
 
 }  // namespace detail

@@ -66,23 +66,30 @@ class StackBuilder {
     frames_.clear();
     for (; nodes_[node].parent != CallTree::kNone && frames_.size() < max_depth;
          node = nodes_[node].parent) {
-      const std::uint32_t id = nodes_[node].function;
-      if (code_.find(id) == nullptr) unknown_.insert(id);
+      const std::uint32_t id = nodes_[node].function();
       frames_.push_back({code_.address_of(id), PcKind::kExact});
     }
     return frames_;
-  }
-
-  [[nodiscard]] std::vector<std::uint32_t> unknown() const {
-    return {unknown_.begin(), unknown_.end()};
   }
 
  private:
   std::span<const CallTree::Node> nodes_;
   const CodeMap& code_;
   std::vector<Frame> frames_;
-  std::set<std::uint32_t> unknown_;
 };
+
+// Sorted.
+std::vector<std::uint32_t> unknown_functions(std::span<const CallTree::Node> nodes,
+                                             const CodeMap& code) {
+  std::vector<std::uint32_t> unknown;
+  for (const CallTree::Node& node : nodes) {
+    const bool is_root = node.parent == CallTree::kNone;
+    if (!is_root && code.find(node.function()) == nullptr) unknown.push_back(node.function());
+  }
+  std::ranges::sort(unknown);
+  unknown.erase(std::unique(unknown.begin(), unknown.end()), unknown.end());
+  return unknown;
+}
 
 // Old runtimes tell neither entries with arguments nor tail exits from others.
 bool can_leave(const Function& function, std::uint8_t actions) {
@@ -121,7 +128,7 @@ std::uint64_t CodeMap::address_of(std::uint32_t id) const {
 }
 
 Profiles make_profiles(const CallTree& tree, double ns_per_tick, const CodeMap& code,
-                       std::uint64_t max_frames) {
+                       const ProfileOptions& options) {
   Profiles made;
   made.exclusive.period = 1;
   made.calls.period = 1;
@@ -129,20 +136,22 @@ Profiles make_profiles(const CallTree& tree, double ns_per_tick, const CodeMap& 
   const std::vector<std::uint32_t> depths = depths_of(nodes);
   std::uint64_t frames = 0;
   for (const std::uint32_t depth : depths) frames += depth;
-  const std::uint64_t max_depth = frames <= max_frames
+  const std::uint64_t max_depth = frames <= options.max_frames
                                       ? std::uint64_t{CallTree::kNone}
-                                      : std::max(max_frames / nodes.size(), kMinDepth);
+                                      : std::max(options.max_frames / nodes.size(), kMinDepth);
   Rounding microseconds(ns_per_tick / 1000);
   StackBuilder stacks(tree, code);
   for (CallTree::Index node = 0; node < nodes.size(); ++node) {
     if (nodes[node].parent == CallTree::kNone) continue;
     if (nodes[node].calls == 0 && nodes[node].self_ticks == 0) continue;
     const std::vector<Frame>& stack = stacks.frames_of(node, max_depth);
-    made.exclusive.add_stack(stack, microseconds.next(nodes[node].self_ticks));
-    made.calls.add_stack(stack, nodes[node].calls);
+    if (options.exclusive) {
+      made.exclusive.add_stack(stack, microseconds.next(nodes[node].self_ticks));
+    }
+    if (options.calls) made.calls.add_stack(stack, nodes[node].calls);
     if (depths[node] > max_depth) ++made.cut_stacks;
   }
-  made.unknown = stacks.unknown();
+  made.unknown = unknown_functions(nodes, code);
   return made;
 }
 
@@ -153,15 +162,15 @@ Mismatch find_mismatch(const CallTree& tree, const CodeMap& code) {
   std::set<std::uint32_t> functions;
   for (const CallTree::Node& node : tree.nodes()) {
     if (node.parent == CallTree::kNone) continue;
-    functions.insert(node.function);
+    functions.insert(node.function());
     found.calls = saturated_sum(found.calls, node.calls);
-    const Function* const function = code.find(node.function);
+    const Function* const function = code.find(node.function());
     if (function == nullptr) {
-      if (node.function >> kObjectShift != 0) continue;
-      is_beyond[node.function] = true;
+      if (node.function() >> kObjectShift != 0) continue;
+      is_beyond[node.function()] = true;
       found.beyond_calls = saturated_sum(found.beyond_calls, node.calls);
-    } else if (!can_leave(*function, node.actions)) {
-      is_beyond[node.function] = false;
+    } else if (!can_leave(*function, node.actions())) {
+      is_beyond[node.function()] = false;
     }
   }
   found.functions = functions.size();
@@ -173,6 +182,7 @@ Mismatch find_mismatch(const CallTree& tree, const CodeMap& code) {
 UnknownImage make_unknown_image(const std::vector<std::uint32_t>& ids) {
   AbsoluteImage image;
   const CodeMap nothing;
+  image.functions.reserve(ids.size());
   for (const std::uint32_t id : ids) {
     image.functions.push_back({nothing.address_of(id), kUnknownStride, unknown_name(id)});
   }
@@ -201,7 +211,7 @@ std::string make_folded(const CallTree& tree, double ns_per_tick, FoldedValue va
     if (count == 0) continue;
     ids.clear();
     for (CallTree::Index at = node; nodes[at].parent != CallTree::kNone; at = nodes[at].parent) {
-      ids.push_back(nodes[at].function);
+      ids.push_back(nodes[at].function());
     }
     for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
       text.append(id == ids.rbegin() ? "" : ";").append(name(*id));

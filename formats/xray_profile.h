@@ -51,10 +51,16 @@ struct Profiles {
 // Frames of all stacks of a profile together: 128 MiB.
 inline constexpr std::uint64_t kMaxProfileFrames = std::uint64_t{1} << 24;
 
-// Mappings are the caller's to add. Where all stacks together have more than `max_frames`, each
-// keeps as many of its innermost as fit, but for 16.
+struct ProfileOptions {
+  // Where all stacks together have more, each keeps as many of its innermost as fit, 16 at least.
+  std::uint64_t max_frames = kMaxProfileFrames;
+  bool exclusive = true;  // which to make
+  bool calls = true;
+};
+
+// Mappings are the caller's to add.
 [[nodiscard]] Profiles make_profiles(const CallTree& tree, double ns_per_tick, const CodeMap& code,
-                                     std::uint64_t max_frames = kMaxProfileFrames);
+                                     const ProfileOptions& options = {});
 
 // Records that no process running these objects can have left. Few are damage, which a flipped bit
 // does, and stay as they are; many say that the objects are others.

@@ -1,6 +1,7 @@
 #include "formats/xray_thread_stack.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace profd::xray {
 
@@ -10,14 +11,21 @@ ThreadStack::ThreadStack(StacksShared& shared, ThreadId id)
       listener_(shared.options.listener),
       format_(shared.options.format),
       tree_(shared.options.seed),
-      top_(tree_.root()),
+      stack_(1),
       last_ticks_(kNoTicks) {
   ++shared_.pending_nodes;
+  last_ = stack_.data();
+  clear_stack();
 }
 
 ThreadStack::~ThreadStack() {
   shared_.pending_nodes -= tree_.nodes().size();
-  shared_.granted_depth -= max_depth_;
+  shared_.granted_depth -= stack_.size() - 1;
+}
+
+void ThreadStack::clear_stack() {
+  top_ = stack_.data();
+  top_->node = tree_.root();
 }
 
 // What every record passes through stands before decode_records(), which it becomes a part of.
@@ -27,56 +35,53 @@ inline void ThreadStack::charge(std::uint64_t ticks) {
   if (ticks < last_ticks_) [[unlikely]] {
     charge_oddly(ticks);
   } else {
-    tree_[top_].self_ticks += ticks - last_ticks_;
+    tree_[top_->node].self_ticks += ticks - last_ticks_;
     last_ticks_ = ticks;
   }
-  if (listener_ != nullptr) shown_ticks_ = std::max(shown_ticks_, ticks);
+  if (listener_ != nullptr) [[unlikely]]
+    shown_ticks_ = std::max(shown_ticks_, ticks);
 }
 
-inline void ThreadStack::note(CallTree::Index node, Action action) {
-  CallTree::Node& noted = tree_[node];
-  noted.actions = static_cast<std::uint8_t>(noted.actions | 1U << static_cast<unsigned>(action));
-}
+inline void ThreadStack::note(CallTree::Index node, Action action) { tree_[node].note(action); }
 
 inline void ThreadStack::pop() {
-  if (listener_ != nullptr) {
-    listener_->on_exit(id_, stack_.back().function, shown_ticks_);
+  if (listener_ != nullptr) [[unlikely]] {
+    listener_->on_exit(id_, top_->function, shown_ticks_);
   }
-  stack_.pop_back();
-  top_ = stack_.empty() ? tree_.root() : stack_.back().node;
+  --top_;
 }
 
 inline void ThreadStack::push(Action action, std::uint32_t function, CallTree::Index node) {
   if (node == CallTree::kNone) [[unlikely]] {
     shared_.report.count(Issue::kTooManyStacks);
-    node = top_;
+    node = top_->node;
   } else {
     ++tree_[node].calls;
     note(node, action);
   }
-  stack_.push_back({function, node});
-  top_ = node;
-  if (listener_ != nullptr) {
+  *++top_ = {function, node};
+  if (listener_ != nullptr) [[unlikely]] {
     listener_->on_enter(id_, function, shown_ticks_);
   }
 }
 
 inline void ThreadStack::enter(Action action, std::uint32_t function) {
-  if (stack_.size() >= max_depth_ && !may_be_deeper()) [[unlikely]] {
+  if (top_ == last_ && !may_be_deeper()) [[unlikely]] {
     ++too_deep_;
     shared_.report.count(Issue::kTooDeep);
     return;
   }
-  CallTree::Index node = tree_.likely_child(top_, function);
-  if (node == CallTree::kNone) node = add_node(top_, function);
+  CallTree::Index node = tree_.likely_child(top_->node, function);
+  if (node == CallTree::kNone) [[unlikely]]
+    node = add_node(top_->node, function);
   push(action, function, node);
 }
 
 inline void ThreadStack::exit(Action action, std::uint32_t function) {
   if (too_deep_ != 0) [[unlikely]] {
     --too_deep_;
-  } else if (!stack_.empty() && stack_.back().function == function) [[likely]] {
-    note(top_, action);
+  } else if (top_->function == function && !is_empty()) [[likely]] {
+    note(top_->node, action);
     pop();
   } else {
     exit_outer(action, function);
@@ -91,7 +96,8 @@ inline void ThreadStack::on_function(Action action, std::uint32_t id, std::uint6
     return;
   }
   ++exits_;
-  if (action == Action::kTailExit) ++tail_exits_;
+  if (action == Action::kTailExit) [[unlikely]]
+    ++tail_exits_;
   exit(action, id);
 }
 
@@ -132,13 +138,18 @@ void ThreadStack::end_buffer(const Decoded& last, std::uint64_t bytes_left, Tail
 }
 
 void ThreadStack::end_segment() {
-  shared_.report.count(Issue::kUnclosed, stack_.size() + too_deep_);
+  shared_.report.count(Issue::kUnclosed, open_calls() + too_deep_);
   too_deep_ = 0;
-  while (!stack_.empty()) pop();
-  shared_.report.count(Issue::kTooManyStacks, shared_.tree.merge(tree_, shared_.options.max_nodes));
+  while (!is_empty()) pop();
   shared_.pending_nodes -= tree_.nodes().size() - 1;
+  if (shared_.tree.nodes().size() == 1 && shared_.tree.nodes().front().self_ticks == 0) {
+    std::swap(shared_.tree, tree_);  // no copy of the first one, which may be the only
+  } else {
+    shared_.report.count(Issue::kTooManyStacks,
+                         shared_.tree.merge(tree_, shared_.options.max_nodes));
+  }
   tree_.clear();
-  top_ = tree_.root();
+  clear_stack();
   last_ticks_ = kNoTicks;
   leap_ticks_ = 0;
   leap_node_ = 0;
@@ -178,7 +189,7 @@ void ThreadStack::on_absolute_ticks(std::uint64_t ticks) {
   constexpr std::uint64_t kLeap = std::uint64_t{1} << 32;  // deltas can't
   if (last_ticks_ == kNoTicks || ticks < last_ticks_ || ticks - last_ticks_ < kLeap) return;
   leap_ticks_ = ticks - last_ticks_;
-  leap_node_ = top_;
+  leap_node_ = top_->node;
 }
 
 void ThreadStack::charge_oddly(std::uint64_t ticks) {
@@ -199,14 +210,14 @@ void ThreadStack::charge_oddly(std::uint64_t ticks) {
 
 // What is looked at is popped, found or not: all exits together take no longer than all entries.
 void ThreadStack::exit_outer(Action action, std::uint32_t function) {
-  while (!stack_.empty() && stack_.back().function != function) {
+  while (!is_empty() && top_->function != function) {
     shared_.report.count(Issue::kImpliedExit);
     pop();
   }
-  if (stack_.empty()) {
+  if (is_empty()) {
     exit_unknown(action, function);
   } else {
-    note(top_, action);
+    note(top_->node, action);
     pop();
   }
 }
@@ -218,8 +229,8 @@ void ThreadStack::exit_unknown(Action action, std::uint32_t function) {
     return;
   }
   ++shared_.pending_nodes;
-  note(top_, action);
-  top_ = tree_.root();
+  note(top_->node, action);
+  top_->node = tree_.root();
   ++late_roots_;
   if (listener_ != nullptr) {
     listener_->on_late_root(id_, function, first_ticks_, shown_ticks_, late_roots_);
@@ -230,11 +241,15 @@ void ThreadStack::exit_unknown(Action action, std::uint32_t function) {
 bool ThreadStack::may_be_deeper() {
   constexpr std::size_t kFirstDepth = 64;
   const StacksOptions& options = shared_.options;
-  const std::size_t depth = std::min(std::max(kFirstDepth, 2 * max_depth_), options.max_depth);
-  const std::size_t more = depth - max_depth_;
+  const std::size_t granted = stack_.size() - 1;
+  const std::size_t depth = std::min(std::max(kFirstDepth, 2 * granted), options.max_depth);
+  const std::size_t more = depth - granted;
   if (too_deep_ != 0 || more == 0 || shared_.granted_depth + more > options.max_open) return false;
+  const std::size_t open = open_calls();
+  stack_.resize(depth + 1);
   shared_.granted_depth += more;
-  max_depth_ = depth;
+  top_ = stack_.data() + open;
+  last_ = stack_.data() + depth;
   return true;
 }
 

@@ -37,9 +37,8 @@ class ThreadStack : public Handler {
   // Closes what is open, and begins a new segment.
   void end_segment();
   [[nodiscard]] const CallTree& tree() const { return tree_; }
-  [[nodiscard]] std::size_t open_calls() const { return stack_.size(); }
 
-  void on_function(Action action, std::uint32_t id, std::uint64_t ticks);
+  [[gnu::always_inline]] void on_function(Action action, std::uint32_t id, std::uint64_t ticks);
   void on_argument(std::uint64_t value);
   void on_event(const Event& event);
   void on_absolute_ticks(std::uint64_t ticks);
@@ -52,15 +51,20 @@ class ThreadStack : public Handler {
     CallTree::Index node = 0;
   };
 
-  void charge(std::uint64_t ticks);
+  [[gnu::always_inline]] void charge(std::uint64_t ticks);
   void charge_oddly(std::uint64_t ticks);
-  void enter(Action action, std::uint32_t function);
-  void exit(Action action, std::uint32_t function);
+  [[gnu::always_inline]] void enter(Action action, std::uint32_t function);
+  [[gnu::always_inline]] void exit(Action action, std::uint32_t function);
   void exit_outer(Action action, std::uint32_t function);
   void exit_unknown(Action action, std::uint32_t function);
-  void push(Action action, std::uint32_t function, CallTree::Index node);
+  [[gnu::always_inline]] void push(Action action, std::uint32_t function, CallTree::Index node);
   void pop();
   void note(CallTree::Index node, Action action);
+  [[nodiscard]] bool is_empty() const { return top_ == stack_.data(); }
+  [[nodiscard]] std::size_t open_calls() const {
+    return static_cast<std::size_t>(top_ - stack_.data());
+  }
+  void clear_stack();
   [[nodiscard]] CallTree::Index add_node(CallTree::Index parent, std::uint32_t function);
   [[nodiscard]] std::size_t max_nodes() const;
   bool may_be_deeper();
@@ -72,9 +76,10 @@ class ThreadStack : public Handler {
   Format format_;
   Position position_;
   CallTree tree_;
-  std::size_t max_depth_ = 0;      // granted; grows with the stack
-  std::vector<Call> stack_;        // outermost first
-  CallTree::Index top_;            // the innermost call's node; the root when none is open
+  // Outermost first, behind one that stands for the root; as many as are granted.
+  std::vector<Call> stack_;
+  Call* top_;                      // the innermost
+  Call* last_;                     // of stack_
   std::uint64_t too_deep_ = 0;     // open calls above the stack that are not kept
   std::uint64_t last_ticks_;       // of the record before; kNoTicks: none in this segment
   std::uint64_t first_ticks_ = 0;  // of the segment

@@ -56,7 +56,7 @@ Result<LiveResult> make_result(const Measured& measured, double ns_per_tick,
   const auto bias = bias_of(program);
   if (!bias) return bias.error();
   const CodeMap code(std::vector<CodeMap::Object>{{.map = program.map, .bias = *bias}});
-  Profiles profiles = make_profiles(measured.tree, ns_per_tick, code, max_frames);
+  Profiles profiles = make_profiles(measured.tree, ns_per_tick, code, {.max_frames = max_frames});
   std::vector<ProfileMapping> mappings = mappings_of(*elf, *bias);
   LiveResult result{.report = measured.report, .ns_per_tick = ns_per_tick};
   result.report.count(Issue::kCutStack, profiles.cut_stacks);

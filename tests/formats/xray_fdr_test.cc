@@ -7,6 +7,7 @@
 
 #include "formats/xray_fdr_reader.h"
 #include "formats/xray_fdr_writer.h"
+#include "tests/formats/xray_traces.h"
 
 namespace profd::xray {
 namespace {
@@ -42,19 +43,9 @@ std::vector<std::string> told_of(const Format& format, const std::string& record
   return teller.told;
 }
 
-class EveryFormat : public ::testing::TestWithParam<std::tuple<int, std::endian>> {
- protected:
-  Format format_{static_cast<std::uint16_t>(std::get<0>(GetParam())), std::get<1>(GetParam())};
-};
+class EveryFormat : public FormatTest {};
 
-INSTANTIATE_TEST_SUITE_P(XrayFdr, EveryFormat,
-                         ::testing::Combine(::testing::Values(1, 2, 3, 4, 5),
-                                            ::testing::Values(std::endian::little,
-                                                              std::endian::big)),
-                         [](const auto& test) {
-                           return "version" + std::to_string(std::get<0>(test.param)) +
-                                  (std::get<1>(test.param) == std::endian::big ? "big" : "little");
-                         });
+INSTANTIATE_TEST_SUITE_P(XrayFdr, EveryFormat, every_format(), name_of_format);
 
 TEST_P(EveryFormat, AHeaderReadsAsItWasWritten) {
   const Header header{format_, true, false, 2'596'124'000, 16384};

@@ -45,19 +45,9 @@ std::string trace_of(const std::vector<Part>& parts, Format format = {}) {
   return trace;
 }
 
-class EveryVersion : public ::testing::TestWithParam<std::tuple<int, std::endian>> {
- protected:
-  Format format_{static_cast<std::uint16_t>(std::get<0>(GetParam())), std::get<1>(GetParam())};
-};
+class EveryVersion : public FormatTest {};
 
-INSTANTIATE_TEST_SUITE_P(XrayLog, EveryVersion,
-                         ::testing::Combine(::testing::Values(1, 2, 3, 4, 5),
-                                            ::testing::Values(std::endian::little,
-                                                              std::endian::big)),
-                         [](const auto& test) {
-                           return "version" + std::to_string(std::get<0>(test.param)) +
-                                  (std::get<1>(test.param) == std::endian::big ? "big" : "little");
-                         });
+INSTANTIATE_TEST_SUITE_P(XrayLog, EveryVersion, every_format(), name_of_format);
 
 // In the file's order the second buffer comes first; each thread's are in the order of time.
 TEST_P(EveryVersion, BuffersAreReadByTimeAndThread) {

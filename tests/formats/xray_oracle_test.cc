@@ -5,9 +5,11 @@
 #include <fcntl.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -128,6 +130,22 @@ Counts our_times(const Stacked& stacks) {
   return times;
 }
 
+// By the bytes alone: the preamble of each buffer, with its thread and its first ticks, stands
+// there once. A runtime that lists a released buffer in another's slot has lost that other one
+// (xray_fdr_format.h), whatever reads its trace.
+bool is_whole(const std::string& trace) {
+  constexpr std::size_t kPreambleBytes = 4 * kMetadataBytes;
+  std::set<std::string> preambles;
+  for (std::size_t at = kHeaderBytes; at + kMetadataBytes + kPreambleBytes <= trace.size();) {
+    std::uint64_t bytes = 0;  // of BUFFER_EXTENTS
+    std::memcpy(&bytes, trace.data() + at + 1, sizeof bytes);
+    at += kMetadataBytes;
+    if (!preambles.insert(trace.substr(at, kPreambleBytes)).second) return false;
+    at += bytes;
+  }
+  return true;
+}
+
 class EveryScene : public XrayOracle, public ::testing::WithParamInterface<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(XrayOracle, EveryScene,
@@ -145,7 +163,14 @@ TEST_P(EveryScene, HasTheStacksAndTimesOfLlvmXray) {
 }
 
 TEST_P(EveryScene, HasTheCallsThatTheProgramCounted) {
-  const Recorded recorded = record(GetParam(), 3, 2000, kSmallBuffers);
+  Recorded recorded;
+  for (int tries = 0; tries < 20; ++tries) {
+    for (const std::string& lost : recorded.traces) fs::remove(lost);
+    recorded = record(GetParam(), 3, 2000, kSmallBuffers);
+    ASSERT_EQ(recorded.traces.size(), 1U);
+    if (is_whole(test::read_file(recorded.traces[0]))) break;
+  }
+  ASSERT_TRUE(is_whole(test::read_file(recorded.traces[0]))) << "XRay's runtime lost buffers";
   const ReadTrace read = read_files(recorded.traces);
   EXPECT_GT(read.report.buffers, 20U);
   EXPECT_EQ(calls_by_name(read.stacks), recorded.calls);

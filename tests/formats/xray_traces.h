@@ -3,12 +3,16 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <ostream>
 #include <string>
+#include <tuple>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "formats/xray_fdr_writer.h"
 #include "formats/xray_log.h"
@@ -42,10 +46,10 @@ inline Stacked stacked(const CallTree& tree) {
   Stacked all;
   for (const CallTree::Node& node : tree.nodes()) {
     if (node.parent == CallTree::kNone || node.calls + node.self_ticks == 0) continue;
-    std::string path = std::to_string(node.function);
+    std::string path = std::to_string(node.function());
     for (auto at = node.parent; tree.nodes()[at].parent != CallTree::kNone;
          at = tree.nodes()[at].parent) {
-      path = std::to_string(tree.nodes()[at].function) + ";" + path;
+      path = std::to_string(tree.nodes()[at].function()) + ";" + path;
     }
     StackSums& sums = all[path];
     sums.calls += node.calls;
@@ -75,6 +79,23 @@ inline ReadTrace read_traces(const std::vector<std::string>& traces) {
 
 inline Header header_of(const Format& format, std::uint64_t buffer_bytes = 4096) {
   return {format, true, true, 1'000'000'000, buffer_bytes};
+}
+
+// For tests of all versions in both byte orders; each file has a class of its own of it.
+class FormatTest : public ::testing::TestWithParam<std::tuple<int, std::endian>> {
+ protected:
+  Format format_{static_cast<std::uint16_t>(std::get<0>(GetParam())), std::get<1>(GetParam())};
+};
+
+inline auto every_format() {
+  return ::testing::Combine(::testing::Values(1, 2, 3, 4, 5),
+                            ::testing::Values(std::endian::little, std::endian::big));
+}
+
+inline std::string name_of_format(
+    const ::testing::TestParamInfo<std::tuple<int, std::endian>>& test) {
+  return "version" + std::to_string(std::get<0>(test.param)) +
+         (std::get<1>(test.param) == std::endian::big ? "big" : "little");
 }
 
 }  // namespace profd::xray
