@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "ctl/instrumented_app.h"
 #include "ctl/process_facts.h"
 #include "formats/code_file.h"
 #include "formats/elf_file.h"
@@ -187,6 +188,8 @@ Result<CheckReport> check_process(std::uint32_t pid) {
   CheckReport report{check_path(process)};
   for (CheckPoint& found : check_program(program.get())) report.push_back(std::move(found));
   report.push_back(check_runtime(pid));
+  auto instrumentation = check_instrumentation(static_cast<pid_t>(pid), program.get());
+  if (instrumentation) report.push_back(std::move(*instrumentation));
   return report;
 }
 

@@ -1,6 +1,5 @@
 #include "ctl/verbs.h"
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -118,6 +117,13 @@ void add_history_verbs(CLI::App& app, Options& options, OptionWords& words) {
   add_output(exported, options, kOfResult);
 }
 
+ConvertFormat format_of(const std::string& word) {
+  if (word == "prof") return ConvertFormat::kProfile;
+  if (word == "folded") return ConvertFormat::kFolded;
+  if (word == "trace") return ConvertFormat::kTrace;
+  throw CLI::ValidationError("--format", "is prof, folded or trace, not " + word);
+}
+
 void add_convert(CLI::App& app, Options& options) {
   CLI::App& verb = add_verb(app, options, Verb::kConvert, "convert",
                             "Make a profile of traces that LLVM XRay wrote to files");
@@ -134,12 +140,9 @@ void add_convert(CLI::App& app, Options& options) {
   verb.add_option("-o,--output", convert.output, "File to write to; - is standard output")
       ->required()
       ->type_name("FILE");
-  const std::map<std::string, ConvertFormat> formats{{"prof", ConvertFormat::kProfile},
-                                                     {"folded", ConvertFormat::kFolded},
-                                                     {"trace", ConvertFormat::kTrace}};
-  verb.add_option("--format", convert.format,
-                  "prof for pprof, folded for flame graphs, trace for Perfetto [prof]")
-      ->transform(CLI::CheckedTransformer(formats).description(""))
+  verb.add_option_function<std::string>(
+          "--format", [&convert](const std::string& word) { convert.format = format_of(word); },
+          "prof for pprof, folded for flame graphs, trace for Perfetto [prof]")
       ->type_name("FORMAT");
   verb.add_flag("--calls", convert.calls, "Numbers of calls in place of exclusive times");
   verb.add_flag("--force", convert.force, "Also where the program can't have written the traces");

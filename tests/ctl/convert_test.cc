@@ -161,6 +161,39 @@ TEST_F(ConvertTest, AnotherProgramIsRefusedUnlessForced) {
   EXPECT_EQ(test::read_file(out_), "xray:4711 5000\n");
 }
 
+TEST_F(ConvertTest, TracesOfDifferentProcessesAreNoOneProfileUnlessForced) {
+  for (const std::int32_t process : {1, 3}) {
+    xray::Writer writer({});
+    writer.preamble({process, 2, 1'000, 1'000, 0});
+    writer.function(xray::Action::kEnter, 1, 0);
+    writer.function(xray::Action::kExit, 1, 5'000);
+    traces_.push_back(directory_.write(
+        "trace." + std::to_string(process),
+        xray::encode_header({{}, true, true, 1'000'000'000, 4096}) + writer.take_buffer()));
+  }
+  const Ran refused = convert({}, "");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("different processes"));
+  EXPECT_THAT(written(), IsEmpty());
+  const Ran forced = convert({"--force", "--format", "folded"}, "");
+  EXPECT_EQ(forced.code, 0) << forced.err;
+  EXPECT_EQ(test::read_file(out_), "xray:1 10000\n");
+}
+
+TEST_F(ConvertTest, ATimelineOfNumbersOfCallsIsRefused) {
+  record("calls");
+  const Ran refused = convert({"--format", "trace", "--calls"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--calls"));
+  EXPECT_THAT(written(), IsEmpty());
+}
+
+TEST_F(ConvertTest, AnUnknownFormatIsSaidInWords) {
+  const Ran refused = convert({"trace.any", "--format", "svg"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("prof, folded or trace, not svg"));
+}
+
 TEST_F(ConvertTest, AnotherBuildIdIsRefused) {
   record("calls");
   const Ran refused = convert({"--build-id", "00c0ffee"});
@@ -184,7 +217,7 @@ TEST_F(ConvertTest, WhatIsNoTraceIsAnErrorThatNamesTheFile) {
         Case{directory_.write("trace.text", std::string(100, 'x')), 1, "no XRay trace"},
         Case{directory_.write("trace.empty", ""), 1, "no XRay trace"},
         Case{directory_.write("trace.header", header), 1, "no records"},
-        Case{directory_.write("trace.new", xray::encode_header({unknown, true, true, 1, 1})), 6,
+        Case{directory_.write("trace.new", xray::encode_header({unknown, true, true, 1, 1})), 1,
              "version 6"},
         Case{fifo, 2, "no regular file"}, Case{directory_.path(), 2, "no regular file"}}) {
     traces_ = {refused.path};

@@ -238,12 +238,23 @@ TEST_F(LiveTest, TheStaticLibraryDoesTheSame) {
   expect_calls(app, rounds, kCallsOfRound, "xray_calls_stat");  // the kernel's 15 bytes of a name
 }
 
+TEST_F(LiveTest, DoctorTellsWhoseCallsCanBeRecorded) {
+  InstrumentedApp app(socket(), {});
+  stop(start(app));
+  const Ended instrumented = daemon_.profctl({"doctor", "--pid", std::to_string(app.pid())});
+  EXPECT_THAT(instrumented.out, HasSubstr("libprofd_xray is there"));
+  const InstrumentedApp without(socket(), {"silence"}, "xray_hostile");
+  const Ended unlinked = daemon_.profctl({"doctor", "--pid", std::to_string(without.pid())});
+  EXPECT_THAT(unlinked.out, HasSubstr("but not libprofd_xray"));
+}
+
 TEST_F(LiveTest, AProcessWithoutTheLibraryIsRefused) {
   const Process other({"sleep", "60"});
   const Ended refused =
       daemon_.profctl({"start", "--event", "xray", "--pid", std::to_string(other.pid())});
   EXPECT_EQ(refused.status, 4);
   EXPECT_THAT(refused.err, HasSubstr("libprofd_xray"));
+  EXPECT_THAT(refused.err, HasSubstr(socket().string()));
 }
 
 TEST_F(LiveTest, OthersProcessesAreNotTheirsToRecord) {
