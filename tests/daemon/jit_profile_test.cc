@@ -50,13 +50,7 @@ class JitProfileTest : public testing::Test {
  protected:
   JitProfileTest() {
     snapshot_.session = "00c0ffee";
-    snapshot_.event = {.name = "cpu",
-                       .type = 0,
-                       .config = 0,
-                       .is_time = true,
-                       .unit = "microseconds",
-                       .frequency_hz = 99,
-                       .period = 0};
+    snapshot_.event = {.name = "cpu", .unit = "microseconds", .frequency_hz = 99};
     ProcessSnapshot& process = snapshot_.processes.emplace_back();
     process.key = kProcess;
     process.image.comm = "runtime";

@@ -34,13 +34,7 @@ constexpr ProcessKey kProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
 
 SessionSnapshot snapshot_with(std::uint64_t stacks) {
   SessionSnapshot snapshot;
-  snapshot.event = {.name = "cpu",
-                    .type = 0,
-                    .config = 0,
-                    .is_time = true,
-                    .unit = "microseconds",
-                    .frequency_hz = 99,
-                    .period = 0};
+  snapshot.event = {.name = "cpu", .unit = "microseconds", .frequency_hz = 99};
   ProcessSnapshot& process = snapshot.processes.emplace_back();
   process.key = kProcess;
   process.image.comm = "work";

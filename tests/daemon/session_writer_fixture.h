@@ -30,13 +30,7 @@ class SessionWriterTest : public testing::Test {
  protected:
   SessionWriterTest() {
     snapshot_.session = "00c0ffee";
-    snapshot_.event = {.name = "cpu",
-                       .type = 0,
-                       .config = 0,
-                       .is_time = true,
-                       .unit = "microseconds",
-                       .frequency_hz = 99,
-                       .period = 0};
+    snapshot_.event = {.name = "cpu", .unit = "microseconds", .frequency_hz = 99};
   }
 
   ProcessSnapshot& add_process(const std::string& comm, const ProcessKey& key = kProcess) {
