@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <set>
 
 #include <gmock/gmock.h>
 
@@ -155,12 +156,34 @@ TEST_F(HostileAppTest, AnAppThatScribblesOrFloodsIsEndedOrReadAndNothingElseIsHa
   }
 }
 
+std::set<pid_t> children_of(pid_t daemon) {
+  std::ifstream list("/proc/" + std::to_string(daemon) + "/task/" + std::to_string(daemon) +
+                     "/children");
+  std::set<pid_t> children;
+  for (pid_t child = 0; list >> child;) children.insert(child);
+  return children;
+}
+
+TEST_F(HostileAppTest, AFollowerThatDiesEndsItsSessionWithAReason) {
+  InstrumentedApp app(socket(), {"--forever"});
+  const std::set<pid_t> before = children_of(daemon_.process().pid());
+  const Ended started = start(app);
+  ASSERT_EQ(started.status, 0) << started.err;
+  for (const pid_t child : children_of(daemon_.process().pid())) {
+    if (!before.contains(child)) ::kill(child, SIGKILL);
+  }
+  EXPECT_TRUE(eventually([&] {
+    return daemon_.status().xray.ended == CountsByReason{{"follower_died", 1}};
+  }));
+  const Ended stopped = daemon_.profctl({"stop", started.out, "-o", directory_.path() / "never"});
+  EXPECT_NE(stopped.status, 0);
+  EXPECT_THAT(stopped.err, HasSubstr("died"));
+}
+
 // The most that was resident, of all processes that the daemon has started.
 std::uint64_t peak_of_children(pid_t daemon) {
   std::uint64_t sum = 0;
-  std::ifstream list("/proc/" + std::to_string(daemon) + "/task/" + std::to_string(daemon) +
-                     "/children");
-  for (pid_t child = 0; list >> child;) {
+  for (const pid_t child : children_of(daemon)) {
     std::ifstream status("/proc/" + std::to_string(child) + "/status");
     for (std::string line; std::getline(status, line);) {
       if (line.starts_with("VmHWM:")) sum += std::stoull(line.substr(6)) * 1024;

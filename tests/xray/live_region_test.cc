@@ -97,12 +97,17 @@ LiveRegion opened(Memory& memory) {
   return std::move(*region);
 }
 
-TEST(LiveRegion, ReadsFullBuffersAndGivesThemBack) {
+struct Live {
   Memory memory;
-  memory.write(0, 1, 0, PROFD_XRAY_FULL, 10);
-  memory.write(1, 1, 1, PROFD_XRAY_LIVE, 3);
   LiveRegion region = opened(memory);
   Read read;
+};
+
+class LiveRegionTest : public testing::Test, protected Live {};
+
+TEST_F(LiveRegionTest, ReadsFullBuffersAndGivesThemBack) {
+  memory.write(0, 1, 0, PROFD_XRAY_FULL, 10);
+  memory.write(1, 1, 1, PROFD_XRAY_LIVE, 3);
   ASSERT_TRUE(region.drain(read.take));
   EXPECT_EQ(memory.state(0), PROFD_XRAY_FREE);
   EXPECT_EQ(memory.state(1), PROFD_XRAY_LIVE);
@@ -112,11 +117,8 @@ TEST(LiveRegion, ReadsFullBuffersAndGivesThemBack) {
   EXPECT_EQ(measured.report[Issue::kGap], 0);
 }
 
-TEST(LiveRegion, ReadsALiveBufferOnWhereItStopped) {
-  Memory memory;
+TEST_F(LiveRegionTest, ReadsALiveBufferOnWhereItStopped) {
   memory.write(0, 1, 0, PROFD_XRAY_LIVE, 3);
-  LiveRegion region = opened(memory);
-  Read read;
   ASSERT_TRUE(region.drain(read.take));
   memory.write(0, 1, 0, PROFD_XRAY_LIVE, 5);
   ASSERT_TRUE(region.drain(read.take));
@@ -127,11 +129,8 @@ TEST(LiveRegion, ReadsALiveBufferOnWhereItStopped) {
   EXPECT_EQ(read.reading.finish(0).report.entries, 9);
 }
 
-TEST(LiveRegion, WaitsForABufferThatIsNotFullYet) {
-  Memory memory;
+TEST_F(LiveRegionTest, WaitsForABufferThatIsNotFullYet) {
   memory.write(0, 1, 1, PROFD_XRAY_FULL, 2);
-  LiveRegion region = opened(memory);
-  Read read;
   ASSERT_TRUE(region.drain(read.take));
   EXPECT_TRUE(read.pieces.empty());
   memory.write(2, 1, 0, PROFD_XRAY_FULL, 2);
@@ -140,36 +139,27 @@ TEST(LiveRegion, WaitsForABufferThatIsNotFullYet) {
   EXPECT_FALSE(read.pieces[1].gap);
 }
 
-TEST(LiveRegion, SaysAtTheEndThatABufferIsMissing) {
-  Memory memory;
+TEST_F(LiveRegionTest, SaysAtTheEndThatABufferIsMissing) {
   memory.write(0, 1, 3, PROFD_XRAY_FULL, 2);
-  LiveRegion region = opened(memory);
-  Read read;
   ASSERT_TRUE(region.finish(read.take));
   ASSERT_EQ(read.pieces.size(), 1);
   EXPECT_TRUE(read.pieces[0].gap);
   EXPECT_EQ(read.reading.finish(0).report[Issue::kGap], 1);
 }
 
-TEST(LiveRegion, LeavesAnEarlierSessionsBuffersAlone) {
-  Memory memory;
+TEST_F(LiveRegionTest, LeavesAnEarlierSessionsBuffersAlone) {
   memory.write(0, 1, 0, PROFD_XRAY_LIVE, 2);
   memory.slot(0).session = kSession - 1;
-  LiveRegion region = opened(memory);
-  Read read;
   ASSERT_TRUE(region.finish(read.take));
   EXPECT_TRUE(read.pieces.empty());
   EXPECT_EQ(memory.state(0), PROFD_XRAY_LIVE);
 }
 
-TEST(LiveRegion, CountsWhatTheAppDropped) {
-  Memory memory;
+TEST_F(LiveRegionTest, CountsWhatTheAppDropped) {
   memory.header().stripes[0].dropped = 5;
   memory.header().stripes[15].dropped = 7;
   memory.write(0, 1, 0, PROFD_XRAY_FULL, 1);
   memory.slot(0).dropped = 4;
-  LiveRegion region = opened(memory);
-  Read read;
   ASSERT_TRUE(region.finish(read.take));
   EXPECT_EQ(region.dropped(), 12);
   EXPECT_EQ(read.reading.finish(region.dropped()).report[Issue::kLostRecords], 12);
@@ -237,11 +227,8 @@ TEST(LiveRegion, RefusesWhatIsNoMemoryAtAll) {
   EXPECT_FALSE(LiveRegion::open(UniqueFd(ends[1]), kSession));
 }
 
-TEST(LiveRegion, EndsWhereABufferIsLongerThanItsSlotOrGetsShorter) {
-  Memory memory;
+TEST_F(LiveRegionTest, EndsWhereABufferIsLongerThanItsSlotOrGetsShorter) {
   memory.write(0, 1, 0, PROFD_XRAY_LIVE, 5);
-  LiveRegion region = opened(memory);
-  Read read;
   ASSERT_TRUE(region.drain(read.take));
   memory.slot(0).bytes = 64;
   EXPECT_FALSE(region.drain(read.take));
@@ -251,19 +238,23 @@ TEST(LiveRegion, EndsWhereABufferIsLongerThanItsSlotOrGetsShorter) {
   EXPECT_FALSE(region.drain(read.take));
 }
 
-TEST(LiveRegion, KeepsItsOwnIdeaOfTheSlots) {
-  Memory memory;
+TEST_F(LiveRegionTest, ABufferThatMakesNoSenseCostsNoOther) {
   memory.write(0, 1, 0, PROFD_XRAY_FULL, 5);
-  LiveRegion region = opened(memory);
+  memory.write(1, 2, 0, PROFD_XRAY_FULL, 5);
+  memory.slot(1).bytes = kSlotBytes + 1;
+  EXPECT_FALSE(region.drain(read.take));
+  EXPECT_EQ(read.reading.finish(0).report.entries, 5);
+}
+
+TEST_F(LiveRegionTest, KeepsItsOwnIdeaOfTheSlots) {
+  memory.write(0, 1, 0, PROFD_XRAY_FULL, 5);
   memory.header().slots = ~0U;
   memory.header().slot_bytes = ~0U;
-  Read read;
   EXPECT_TRUE(region.drain(read.take));
   EXPECT_EQ(read.reading.finish(0).report.entries, 5);
 }
 
-TEST(LiveRegion, ADamagedBufferCostsItself) {
-  Memory memory;
+TEST_F(LiveRegionTest, ADamagedBufferCostsItself) {
   memory.write(0, 1, 0, PROFD_XRAY_FULL, 10);
   memory.write(1, 2, 0, PROFD_XRAY_FULL, 10);
   memory.write(2, 1, 1, PROFD_XRAY_FULL, 10);
@@ -272,8 +263,6 @@ TEST(LiveRegion, ADamagedBufferCostsItself) {
   const char unknown = 0x7f;
   ::pwrite(fd.get(), &unknown, 1,
            static_cast<off_t>(profd_xray_buffers_offset(kSlots) + 64 + 5 * 16));
-  LiveRegion region = opened(memory);
-  Read read;
   ASSERT_TRUE(region.finish(read.take));
   const Measured measured = read.reading.finish(0);
   EXPECT_EQ(measured.report.entries, 25);
@@ -284,9 +273,8 @@ TEST(LiveRegion, ADamagedBufferCostsItself) {
 TEST(LiveRegion, SurvivesAnyContent) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 2000; ++round) {
-    Memory memory;
-    LiveRegion region = opened(memory);
-    Read read;
+    Live live;
+    Memory& memory = live.memory;
     for (int turn = 0; turn < 8; ++turn) {
       for (std::uint32_t i = 0; i < kSlots; ++i) {
         memory.write(i, random() % 3, random() % 4,
@@ -299,10 +287,10 @@ TEST(LiveRegion, SurvivesAnyContent) {
                  static_cast<off_t>(profd_xray_buffers_offset(kSlots) + i * kSlotBytes +
                                     random() % (kSlotBytes - 8)));
       }
-      if (!region.drain(read.take)) break;
+      if (!live.region.drain(live.read.take)) break;
     }
-    (void)region.finish(read.take);
-    (void)read.reading.finish(random());
+    (void)live.region.finish(live.read.take);
+    (void)live.read.reading.finish(random());
   }
 }
 
