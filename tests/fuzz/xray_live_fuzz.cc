@@ -14,7 +14,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string_view bytes(reinterpret_cast<const char*>(data), size);
   (void)profd::xray::decode_live_result(bytes);
-  profd::xray::LiveReading reading(1);
+  profd::xray::LiveReading reading(1, profd::xray::LiveLimits::of(std::uint64_t{16} << 20));
   constexpr std::size_t kHeadBytes = 4;
   while (bytes.size() >= kHeadBytes) {
     const auto length = static_cast<std::size_t>(static_cast<unsigned char>(bytes[2]) |
