@@ -53,6 +53,7 @@ void print_xray(const StatusInfo::Xray& xray, std::ostream& out) {
   if (!xray.ended.empty()) out << "; ended early: " << counts_text(xray.ended);
   if (xray.apps_refused != 0) out << "; " << xray.apps_refused << " apps refused";
   if (xray.traces_refused != 0) out << "; " << xray.traces_refused << " traces refused";
+  if (xray.traces_missed != 0) out << "; looked through again " << xray.traces_missed << " times";
   out << "\n";
 }
 

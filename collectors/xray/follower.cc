@@ -39,6 +39,9 @@ constexpr milliseconds kEndLimit{2000};
 // For what is not the app's: the program's headers, the buffers of records and packets.
 constexpr std::uint64_t kOwnBytes = std::uint64_t{4} << 20;
 
+// A profile of fewer would say nothing.
+constexpr std::size_t kLeastStacks = 4096;
+
 std::uint64_t random_seed() {
   std::uint64_t seed = 0;
   (void)::getrandom(&seed, sizeof seed, GRND_NONBLOCK);
@@ -53,6 +56,11 @@ bool tell_failure(int daemon, AppEnd end, const Error& error) {
 Error too_much() {
   return fail(ErrorCode::kTooLarge, "the app's calls need more memory than is allowed",
               "record fewer functions: --functions");
+}
+
+Error too_large() {
+  return fail(ErrorCode::kTooLarge, "the program has more functions than the memory left is for",
+              "stop another session that records calls");
 }
 
 // Why there is nothing to show.
@@ -76,6 +84,7 @@ class Follower {
     map_ = std::move(*map);
     const std::uint64_t taken = kOwnBytes + 2 * map_.functions.size() * sizeof(Function);
     limits_ = LiveLimits::of(memory_bytes_ - std::min(memory_bytes_, taken));
+    if (limits_.stacks < kLeastStacks) return Failure{AppEnd::kOutOfMemory, too_large()};
     auto chosen = choose(pattern);
     if (!chosen) return Failure{AppEnd::kAsAsked, chosen.error()};
     auto app = link_.begin(kBeginLimit);

@@ -246,6 +246,26 @@ TEST_F(LiveRegionTest, ABufferThatMakesNoSenseCostsNoOther) {
   EXPECT_EQ(read.reading.finish(0).report.entries, 5);
 }
 
+TEST_F(LiveRegionTest, ThreadsBeyondWhatTheMemoryIsForAreCountedAndTheOthersReadOn) {
+  LiveReading small(1, {.stacks = 100, .frames = 100, .threads = 1});
+  const auto take = [&small](const LivePiece& piece) { small.take(piece); };
+  memory.write(0, 1, 0, PROFD_XRAY_FULL, 5);
+  memory.write(1, 2, 0, PROFD_XRAY_FULL, 7);
+  memory.write(2, 1, 1, PROFD_XRAY_FULL, 5);
+  ASSERT_TRUE(region.finish(take));
+  const Measured measured = small.finish(0);
+  EXPECT_EQ(measured.report.entries, 10);
+  EXPECT_GE(measured.report[Issue::kTooManyThreads], 14);
+}
+
+TEST(LiveLimits, AreOfTheMemoryGivenAndNotMoreThanEver) {
+  EXPECT_EQ(LiveLimits::of(0).stacks, 0);
+  EXPECT_LT(LiveLimits::of(std::uint64_t{16} << 20).stacks,
+            LiveLimits::of(std::uint64_t{32} << 20).stacks);
+  EXPECT_EQ(LiveLimits::of(std::uint64_t{1} << 40).stacks,
+            LiveLimits::of(~std::uint64_t{0}).stacks);
+}
+
 TEST_F(LiveRegionTest, KeepsItsOwnIdeaOfTheSlots) {
   memory.write(0, 1, 0, PROFD_XRAY_FULL, 5);
   memory.header().slots = ~0U;
