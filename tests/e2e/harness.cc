@@ -17,13 +17,6 @@ namespace {
 
 constexpr auto kPollInterval = std::chrono::milliseconds(10);
 
-std::string slurp(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 std::filesystem::path temporary_file() {
   std::string pattern = std::filesystem::temp_directory_path() / "profd_e2e_XXXXXX";
   const int fd = ::mkstemp(pattern.data());
@@ -76,6 +69,15 @@ Report parse_report(const std::string& text) {
 }
 
 }  // namespace
+
+std::string slurp(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 Process::Process(const Args& command, const Options& options)
     : out_path_(temporary_file()), err_path_(temporary_file()) {

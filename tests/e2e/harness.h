@@ -24,6 +24,11 @@ namespace profd::e2e {
 
 using Args = std::vector<std::string>;
 
+// The whole of a file; of one that can't be read, nothing.
+std::string slurp(const std::filesystem::path& path);
+
+std::string first_line(const std::string& text);
+
 struct Ended {
   int status = -1;  // exit status, or 128 + signal
   std::string out;

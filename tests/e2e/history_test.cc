@@ -30,11 +30,6 @@ using ::testing::SizeIs;
 
 constexpr uid_t kNobody = 65534;
 
-std::string slurp(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::filesystem::path written(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path) << text;
   return path;

@@ -1,22 +1,21 @@
 // The interface that scripts rely on: verbs, exit codes, files, and what happens when things go
 // wrong.
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <random>
-#include <sstream>
+#include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 
 #include "formats/gperftools_reader.h"
-#include "tests/e2e/harness.h"
+#include "tests/e2e/lifecycle_fixture.h"
 
 namespace profd::e2e {
 namespace {
@@ -30,44 +29,6 @@ using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 constexpr uid_t kNobody = 65534;
-constexpr uid_t kSomebody = 12345;
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
-std::string slurp(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-class LifecycleTest : public ::testing::Test {
- protected:
-  std::string start(const Args& options) {
-    Args args{"start", "-F", "499"};
-    args.insert(args.end(), options.begin(), options.end());
-    const Ended started = daemon_.profctl(args);
-    EXPECT_EQ(started.status, 0) << started.err;
-    return first_line(started.out);
-  }
-
-  std::uint64_t samples_of(const std::string& id) {
-    const auto sessions = parse_session_list(daemon_.profctl({"list", "--json"}).out);
-    if (!sessions) return 0;
-    const auto found = std::ranges::find(*sessions, id, &SessionInfo::session);
-    return found == sessions->end() ? 0 : found->samples;
-  }
-
-  void wait_for_samples(const std::string& id, std::uint64_t count) {
-    EXPECT_TRUE(eventually([&] { return samples_of(id) >= count; })) << "samples of " << id;
-  }
-
-  Daemon daemon_;
-  TemporaryDirectory directory_;
-  std::filesystem::path output_ = directory_.path() / "out";
-  Process busy_{{workload("shares"), "600"}};
-  std::string busy_pid_ = std::to_string(busy_.pid());
-};
 
 TEST_F(LifecycleTest, StartPrintsTheIdAloneAndStopALineForEachFile) {
   const std::string id = start({"--pid", busy_pid_});
@@ -334,105 +295,6 @@ TEST_F(LifecycleTest, WithoutRightsItSaysWhatIsMissingAndExitsWithSix) {
   EXPECT_EQ(ended.status, 6);
   EXPECT_THAT(ended.err, HasSubstr("CAP_BPF"));
   EXPECT_THAT(ended.err, HasSubstr("root"));
-}
-
-// What a caller without rights may do: their own processes and nothing else.
-class OthersTest : public LifecycleTest {
- protected:
-  Ended as(uid_t uid, const Args& args) {
-    Process::Options options;
-    options.uid = uid;
-    options.directory = directory_.path();
-    return daemon_.profctl(args, options);
-  }
-
-  void SetUp() override {
-    std::filesystem::permissions(directory_.path(), std::filesystem::perms(01777));
-  }
-
-  static Process::Options owner(uid_t uid) {
-    Process::Options options;
-    options.uid = uid;
-    return options;
-  }
-};
-
-TEST_F(OthersTest, ProfileTheirOwnProcessesWithoutKernelAddresses) {
-  Process mine({workload("reader"), "600"}, owner(kSomebody));
-  const Ended started = as(kSomebody, {"start", "-F", "499", "--pid", std::to_string(mine.pid())});
-  ASSERT_EQ(started.status, 0) << started.err;
-  const std::string id = first_line(started.out);
-  wait_for_samples(id, 200);
-  const Ended stopped = as(kSomebody, {"stop", id, "-o", output_});
-  ASSERT_EQ(stopped.status, 0) << stopped.err;
-  const SessionSummary summary = read_summary(output_);
-  EXPECT_EQ(summary.ledger.difference(), 0);
-  ASSERT_THAT(summary.profiles, SizeIs(1));
-  struct stat status {};
-  ASSERT_EQ(::stat((output_ / summary.profiles[0].path).c_str(), &status), 0);
-  EXPECT_EQ(status.st_uid, kSomebody);
-  for (const Report& report :
-       {go_pprof(output_ / summary.profiles[0].path),
-        perl_pprof(workload("reader"), output_ / summary.profiles[0].path)}) {
-    ASSERT_TRUE(report.flat.contains("[kernel]")) << report.text;
-    EXPECT_GE(report.flat.at("[kernel]"), 80) << report.text;
-    EXPECT_FALSE(report.cumulative.contains("vfs_read")) << report.text;
-  }
-  const Result<Profile> profile = decode_gperftools(slurp(output_ / summary.profiles[0].path));
-  ASSERT_TRUE(profile);
-  std::vector<std::uint64_t> kernel;
-  for (const Profile::Record& record : profile->records()) {
-    for (const std::uint64_t pc : profile->pcs(record)) {
-      if (pc >> 48 != 0) kernel.push_back(pc);
-    }
-  }
-  std::ranges::sort(kernel);
-  kernel.erase(std::ranges::unique(kernel).begin(), kernel.end());
-  EXPECT_LE(kernel.size(), 2u) << "one address, as leaf and as caller";
-}
-
-TEST_F(OthersTest, AreRefusedEverythingElse) {
-  Process theirs({workload("shares"), "600"}, owner(kSomebody));
-  const std::string id = start({"--pid", busy_pid_});
-  const Args refused[] = {
-      {"start", "--pid", busy_pid_},
-      {"start", "--pid", std::to_string(theirs.pid())},
-      {"start", "-a"},
-      {"start", "--uid", "0"},
-      {"stop", id, "-o", output_},
-      {"dump", id, "-o", output_},
-      {"record", "--pid", busy_pid_, "-d", "1", "-o", output_},
-  };
-  for (const Args& args : refused) {
-    const Ended ended = as(kNobody, args);
-    EXPECT_EQ(ended.status, 5) << ::testing::PrintToString(args) << ended.err;
-    EXPECT_THAT(ended.err, Not(IsEmpty()));
-  }
-  EXPECT_EQ(as(kNobody, {"list", "--json"}).out, "{\"sessions\":[]}\n");
-  EXPECT_FALSE(std::filesystem::exists(output_ / "session.json"));
-  EXPECT_EQ(daemon_.profctl({"stop", id, "-o", output_}).status, 0);
-}
-
-TEST_F(OthersTest, SeeOnlyTheirOwnProcessesBehindANameThatOthersBear) {
-  Process mine({workload("shares"), "600"}, owner(kSomebody));
-  const Ended started = as(kSomebody, {"start", "-F", "499", "-n", "shares"});
-  ASSERT_EQ(started.status, 0) << started.err;
-  const std::string id = first_line(started.out);
-  wait_for_samples(id, 100);
-  ASSERT_EQ(as(kSomebody, {"stop", id, "-o", output_}).status, 0);
-  const SessionSummary summary = read_summary(output_);
-  ASSERT_THAT(summary.profiles, SizeIs(1));
-  EXPECT_EQ(summary.profiles[0].pid, static_cast<std::uint32_t>(mine.pid()));
-}
-
-TEST_F(OthersTest, HoldFourSessionsAtMost) {
-  Process mine({workload("shares"), "600"}, owner(kSomebody));
-  const Args args{"start", "--pid", std::to_string(mine.pid())};
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(as(kSomebody, args).status, 0);
-  const Ended fifth = as(kSomebody, args);
-  EXPECT_NE(fifth.status, 0);
-  EXPECT_THAT(fifth.err, HasSubstr("4"));
-  EXPECT_EQ(start({"--pid", busy_pid_}).empty(), false);
 }
 
 }  // namespace
