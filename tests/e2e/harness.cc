@@ -7,10 +7,14 @@
 #include <unistd.h>
 
 #include <cctype>
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 #include <thread>
+
+#include "formats/unique_fd.h"
 
 namespace profd::e2e {
 namespace {
@@ -81,13 +85,22 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 Process::Process(const Args& command, const Options& options)
     : out_path_(temporary_file()), err_path_(temporary_file()) {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe2 failed");
+  const UniqueFd gate(ends[0]);
+  UniqueFd childs_end(ends[1]);  // closed by its exec, or its end
   pid_ = ::fork();
-  if (pid_ != 0) return;
-  redirect(out_path_, STDOUT_FILENO);
-  redirect(err_path_, STDERR_FILENO);
-  if (options.before_exec) options.before_exec();
-  become(options);
-  exec(command);
+  if (pid_ == 0) {
+    redirect(out_path_, STDOUT_FILENO);
+    redirect(err_path_, STDERR_FILENO);
+    if (options.before_exec) options.before_exec();
+    become(options);
+    exec(command);
+  }
+  childs_end.reset();
+  char none = 0;
+  while (::read(gate.get(), &none, 1) < 0 && errno == EINTR) {
+  }
 }
 
 Process::~Process() {

@@ -35,7 +35,8 @@ struct Ended {
   std::string err;
 };
 
-// A running child. Killed and reaped on destruction unless it was waited for.
+// A child that runs its command: past its exec, so that it is nothing else to whoever looks from
+// here on. Killed and reaped on destruction unless it was waited for.
 class Process {
  public:
   struct Options {
