@@ -35,6 +35,10 @@ constexpr milliseconds kBetweenIdleDrains{40};
 constexpr milliseconds kBetweenNews{200};
 constexpr milliseconds kBeginLimit{5000};
 constexpr milliseconds kEndLimit{2000};
+// Who starts a session waits so long for an app that is patching a million functions, and the
+// session longer.
+constexpr milliseconds kPatchedLimit{3000};
+constexpr milliseconds kPatchLimit{30000};
 
 // For what is not the app's: the program's headers, the buffers of records and packets.
 constexpr std::uint64_t kOwnBytes = std::uint64_t{4} << 20;
@@ -105,16 +109,17 @@ class Follower {
     if (auto sent = link_.patch(*chosen); !sent) {
       return Failure{end_of_talk(sent.error().code), sent.error()};
     }
+    attached_ = Clock::now();
     return std::nullopt;
   }
 
-  // Until the daemon wants no more, or is gone. The first news is that the functions are patched;
-  // an app that is out before, and has told nothing, has never begun.
+  // Until the daemon wants no more, or is gone. The first news is that the functions are patched,
+  // or take long to be; an app that is out before, and has told nothing, has never begun.
   std::optional<Failure> run() {
     for (;;) {
       const std::uint64_t bytes = drain();
       if (!has_begun_ && is_out() && reading_->records() == 0) return Failure{end_, why_};
-      if (!has_begun_ && (is_out() || link_.patches_under_way() == 0)) begin();
+      watch_patching();
       tell_progress();
       const auto order = wait_for_order(bytes != 0 ? kBetweenDrains : kBetweenIdleDrains);
       if (!order) return std::nullopt;
@@ -139,6 +144,15 @@ class Follower {
                                             " instrumented functions matches");
     }
     return chosen;
+  }
+
+  void watch_patching() {
+    const auto waited = Clock::now() - attached_;
+    const bool is_patching = !is_out() && link_.patches_under_way() != 0;
+    if (!has_begun_ && (!is_patching || waited > kPatchedLimit)) begin();
+    if (!is_patching || waited < kPatchLimit) return;
+    app_is_out(AppEnd::kSilent,
+               fail(ErrorCode::kTimeout, "the app doesn't say that its functions are patched"));
   }
 
   void begin() {
@@ -282,6 +296,7 @@ class Follower {
   FunctionMap map_;
   std::uint64_t first_function_ = 0;
   std::optional<LiveRegion> region_;
+  Clock::time_point attached_{};
   bool has_begun_ = false;
   AppEnd end_ = AppEnd::kAsAsked;
   Error why_;  // of end_

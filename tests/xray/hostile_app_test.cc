@@ -43,6 +43,7 @@ const Way kWays[] = {
     {"elsewhere", "loaded"},
     {"long-buffer", "longer than its slot"},
     {"claims-too-much", "makes no sense"},
+    {"never-patched", "doesn't say that it has ended"},
     {"silence", "doesn't answer"},
     {"talks-first", "makes no sense"},
 };
