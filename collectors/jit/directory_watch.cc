@@ -24,6 +24,13 @@ bool is_same_directory(int a, int b) {
          first.st_ino == second.st_ino;
 }
 
+bool is_unlinked(const JitFile& file) {
+  struct statx status {};
+  return ::statx(file.fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_NLINK, &status) ==
+             0 &&
+         status.stx_nlink == 0;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<DirectoryWatch>> DirectoryWatch::open(
@@ -81,17 +88,24 @@ std::optional<DirectoryWatch::Appeared> DirectoryWatch::hold(const Directory& di
   if (!opening.file) return std::nullopt;
   const std::uint32_t owner = opening.file->owner;
   make_room(owner);
-  held_.push_back({.pid = named.pid, .file = std::move(opening.file)});
+  held_.push_back({.pid = named.pid, .file = std::move(opening.file), .unlinked = {}});
   return Appeared{.pid = named.pid, .owner = owner, .kind = named.kind};
 }
 
 bool DirectoryWatch::may_open() {
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = Clock::now();
   if (now - second_began_ >= std::chrono::seconds(1)) {
     second_began_ = now;
     opened_in_second_ = 0;
   }
   return ++opened_in_second_ <= kMaxOpens;
+}
+
+void DirectoryWatch::let_go_of_unlinked(Clock::time_point now) {
+  std::erase_if(held_, [now](Held& held) {
+    if (!held.unlinked && is_unlinked(*held.file)) held.unlinked = now;
+    return held.unlinked && now - *held.unlinked >= kMaxUnlinked;
+  });
 }
 
 void DirectoryWatch::refuse(JitRefusal reason) {

@@ -2,8 +2,9 @@
 // them: the host's /tmp, and those of the configuration.
 //
 // A file is opened and held at once, so that neither its unlinking nor the end of its container
-// loses it. How many are held is bounded, also for one owner; those held longest go first. What the
-// kernel's queue could not hold is found otherwise, or not. Not thread safe.
+// loses it. How many are held is bounded, also for one owner; those held longest go first, and
+// those without a name after some minutes, since they take room on a disk that nobody can see. What
+// the kernel's queue could not hold is found otherwise, or not. Not thread safe.
 
 #pragma once
 
@@ -30,8 +31,12 @@ inline constexpr const char* kHostTmp = "/proc/1/root/tmp";
 
 class DirectoryWatch {
  public:
+  using Clock = std::chrono::steady_clock;
+
   static constexpr std::size_t kMaxHeld = 1024;
   static constexpr std::size_t kMaxHeldOfOwner = 64;
+  static constexpr std::chrono::minutes kMaxUnlinked{10};
+  static constexpr std::chrono::minutes kCheckInterval{1};
   static constexpr std::size_t kMaxDirectories = 64;
   static constexpr std::size_t kMaxOpens = 256;  // in a second: whoever makes files costs us these
 
@@ -56,6 +61,9 @@ class DirectoryWatch {
   };
   std::vector<Appeared> take();
 
+  // Call each kCheckInterval: lets go of files that were unlinked kMaxUnlinked ago.
+  void let_go_of_unlinked(Clock::time_point now);
+
   // Held files named after a pid: those of one user, or root.
   [[nodiscard]] std::vector<std::shared_ptr<const JitFile>> find(std::uint32_t pid,
                                                                  std::uint32_t uid) const;
@@ -71,6 +79,7 @@ class DirectoryWatch {
   struct Held {
     std::uint32_t pid = 0;
     std::shared_ptr<const JitFile> file;
+    std::optional<Clock::time_point> unlinked;  // seen to be
   };
 
   DirectoryWatch(UniqueFd notify, Open open_file)
@@ -87,7 +96,7 @@ class DirectoryWatch {
   std::vector<Directory> directories_;
   std::deque<Held> held_;  // the oldest first
   std::vector<JitRefusal> refusals_;
-  std::chrono::steady_clock::time_point second_began_;
+  Clock::time_point second_began_;
   std::size_t opened_in_second_ = 0;
 };
 

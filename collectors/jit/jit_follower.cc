@@ -81,6 +81,7 @@ class JitFollower::Work {
   FollowedFiles files_;
   std::vector<Waiting> waiting_;
   Clock::time_point watched_at_{};
+  Clock::time_point checked_at_{};
   JitStats stats_;
 };
 
@@ -143,6 +144,10 @@ void JitFollower::Work::add_held_files(const Wanted& wanted, JitLook& look) {
 
 void JitFollower::Work::watch(std::vector<JitNews>& news) {
   const Clock::time_point now = Clock::now();
+  if (now - checked_at_ >= DirectoryWatch::kCheckInterval) {
+    checked_at_ = now;
+    watch_->let_go_of_unlinked(now);
+  }
   if (now - watched_at_ < kWatchInterval || !is_readable(watch_->fd())) return;
   watched_at_ = now;
   for (const auto& [pid, owner, kind] : watch_->take()) {
@@ -186,6 +191,7 @@ Clock::duration JitFollower::Work::time_to_next(bool may_read) const {
   const Clock::time_point now = Clock::now();
   Clock::duration time = std::chrono::hours(1);
   if (now - watched_at_ < kWatchInterval) time = kWatchInterval;
+  if (watch_->held() != 0) time = std::min<Clock::duration>(time, DirectoryWatch::kCheckInterval);
   if (may_read) time = std::min(time, files_.time_to_next(now));
   if (may_read && !waiting_.empty()) time = std::min<Clock::duration>(time, milliseconds(10));
   return std::max(time, Clock::duration::zero());

@@ -89,6 +89,7 @@ bool read_facts(int process, std::uint64_t start_ns, JitProcessFacts& facts) {
   // Field 22 of all, of which two are before these; the kernel rounds it down.
   if (number_of<std::uint64_t>(field_of(fields, 19)) != start_ns / (kSecond / ticks)) return false;
   facts.parent = number_of<std::uint32_t>(field_of(fields, 1));
+  facts.real_uid = number_of<std::uint32_t>(field_of(line_of(status, "Uid:"), 0));
   facts.uid = number_of<std::uint32_t>(field_of(line_of(status, "Uid:"), 1));
   facts.pid_in_space = number_of<std::uint32_t>(last_field(line_of(status, "NSpid:")));
   return true;
@@ -128,6 +129,7 @@ class Look {
 JitFileRules Look::rules(JitFileKind kind) const {
   return {.kind = kind,
           .uid = look_.facts.uid,
+          .payer = look_.facts.real_uid,
           .tgid = process_.tgid,
           .not_before_ns = start_time_ns(process_)};
 }

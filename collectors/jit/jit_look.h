@@ -20,6 +20,7 @@ namespace profd {
 // What else there is to know of a process than its key.
 struct JitProcessFacts {
   std::uint32_t uid = 0;           // effective
+  std::uint32_t real_uid = 0;      // who runs it: of a set-user-ID program another
   std::uint32_t parent = 0;        // tgid in profd's PID namespace
   std::uint32_t pid_in_space = 0;  // its pid in its own PID namespace, as runtimes write it
 };

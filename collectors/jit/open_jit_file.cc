@@ -88,7 +88,7 @@ JitOpening open_place(const UniqueFd& place, std::string path, const JitFileRule
               JitFile{.id = {.device = device, .inode = status.stx_ino},
                       .kind = rules.kind,
                       .path = std::move(path),
-                      .owner = status.stx_uid,
+                      .owner = status.stx_uid == 0 ? rules.payer : status.stx_uid,
                       .changed_ns = ns_of(status.stx_ctime),
                       .born_ns = ns_of(status.stx_btime),
                       .fd = std::move(fd)}),

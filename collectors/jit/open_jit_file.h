@@ -34,8 +34,8 @@ struct JitFileId {
 struct JitFile {
   JitFileId id;
   JitFileKind kind = JitFileKind::kJitDump;
-  std::string path;  // as its process names it; for messages
-  std::uint32_t owner = 0;
+  std::string path;             // as its process names it; for messages
+  std::uint32_t owner = 0;      // whose share it takes: root's file in another user's process, his
   std::int64_t changed_ns = 0;  // its change time and, where the file system has one, its birth,
   std::int64_t born_ns = 0;     // when it was opened: a number (inode) comes to be another file's
   UniqueFd fd{};
@@ -45,6 +45,7 @@ struct JitFile {
 struct JitFileRules {
   JitFileKind kind = JitFileKind::kJitDump;
   std::uint32_t uid = 0;           // the process's effective one; root's files count as its own
+  std::uint32_t payer = 0;         // the process's real one, whose share root's files take
   bool any_owner = false;          // seen before its process is known: checked when that is
   std::uint32_t tgid = 0;          // whose list of mounts tells what FUSE is; 0: our own
   std::int64_t not_before_ns = 0;  // real time; last written earlier: another process's
