@@ -20,6 +20,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <spdlog/spdlog.h>
 
+#include "collectors/xray/log_result.h"
 #include "daemon/log_text.h"
 #include "daemon/utc_time.h"
 
@@ -31,8 +32,8 @@ using boost::asio::posix::stream_descriptor;
 constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 constexpr std::string_view kLogPrefix = "xray-log.";
 // A trace of a GiB takes some seconds.
-constexpr ParserLimits kLimits{.memory_bytes = std::uint64_t{768} << 20,
-                               .answer_bytes = std::uint64_t{256} << 20,
+constexpr ParserLimits kLimits{.memory_bytes = xray::kLogMemoryBytes,
+                               .answer_bytes = xray::kLogResultBytes,
                                .cpu_time = std::chrono::milliseconds(60'000),
                                .wall_time = std::chrono::milliseconds(120'000)};
 

@@ -16,7 +16,7 @@
 namespace profd {
 namespace {
 
-constexpr std::uint64_t kMaxResultBytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t kMaxResultBytes = std::uint64_t{128} << 20;
 constexpr std::uint64_t kMaxImagesBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMaxRestrictedImagesBytes = std::uint64_t{16} << 20;
 constexpr std::string_view kUnknownImage = "objects/xray-unknown-functions.so";

@@ -9,12 +9,16 @@
 #include <string_view>
 #include <utility>
 
+#include "collectors/xray/live_reading.h"
 #include "collectors/xray/result_of_reading.h"
 #include "formats/xray_log.h"
 #include "formats/xray_map.h"
 
 namespace profd::xray {
 namespace {
+
+// Of a million buffers, and what a program's map takes.
+constexpr std::uint64_t kIndexBytes = std::uint64_t{96} << 20;
 
 Result<ByteSource> source_of(int log) {
   struct stat status {};
@@ -63,15 +67,17 @@ Result<LiveResult> read_log(int log, int program) {
   Log reader;
   if (auto added = reader.add(std::move(*source)); !added) return added.error();
   reader.sort();
+  const LiveLimits limits = LiveLimits::of(kLogMemoryBytes - kIndexBytes);
   StacksOptions options;
   options.seed = random_seed();
+  options.max_nodes = limits.stacks;
   Stacks stacks(options);
   reader.read(stacks);
   Measured measured = stacks.finish();
   measured.report.add(reader.report());
   const std::uint64_t first = map->functions.empty() ? 0 : map->functions.front().address;
   auto result = make_result(measured, reader.clock().ns_per_tick(),
-                            {.program = program, .map = *map, .first = first});
+                            {.program = program, .map = *map, .first = first}, limits.frames);
   if (result) result->functions = map->functions.size();
   return result;
 }
