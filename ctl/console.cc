@@ -3,9 +3,22 @@
 #include <algorithm>
 #include <ostream>
 
+#include <boost/nowide/utf/convert.hpp>
+
 #include "formats/error_json.h"
 
 namespace profd {
+namespace {
+
+// U+0080 to U+009F: terminals take them for escape sequences.
+void replace_c1(std::string& text) {
+  for (std::size_t at = text.find('\xc2'); at != text.npos; at = text.find('\xc2', at + 1)) {
+    const bool is_c1 = at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) < 0xa0;
+    if (is_c1) text.replace(at, 2, "?");
+  }
+}
+
+}  // namespace
 
 ExitCode exit_code_of(ErrorCode code) {
   switch (code) {
@@ -41,9 +54,11 @@ int report(const Console& console, const Error& error) {
 }
 
 std::string printable(std::string_view text) {
-  std::string out(text);
+  std::string out =
+      boost::nowide::utf::convert_string<char>(text.data(), text.data() + text.size());
   std::ranges::replace_if(
       out, [](char c) { return (static_cast<unsigned char>(c) < 0x20) || c == 0x7f; }, '?');
+  replace_c1(out);
   return out;
 }
 

@@ -40,8 +40,8 @@ struct Console {
 // that the daemon gives errors in (formats/error_json.h). Returns the error's exit code.
 int report(const Console& console, const Error& error);
 
-// Processes, and so the daemon's answers, may carry any bytes: control characters become '?', so
-// that none of them can steer the terminal.
+// Processes, and so the daemon's answers, may carry any bytes: control characters (C0, DEL and C1)
+// become '?', and what is no UTF-8 U+FFFD, so that none of them can steer the terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace profd

@@ -1,6 +1,7 @@
 #include "ctl/fetch_result.h"
 
 #include <algorithm>
+#include <map>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "ctl/output_directory.h"
 #include "ctl/signal_watch.h"
 #include "formats/gperftools_writer.h"
+#include "formats/runtimes.h"
 
 namespace profd {
 namespace {
@@ -66,6 +68,25 @@ void print_files(const ResultInfo& result, const fs::path& directory, const Cons
   console.out << printable((directory / kSummaryName).string()) << "\n";
 }
 
+// Of code that runtimes made, by their names: whose samples mostly have names needs no word.
+void tell_of_unnamed_code(const SessionSummary& summary, const Console& console) {
+  constexpr std::uint64_t kFew = 10;  // samples, or one of so many
+  std::map<std::string, JitNames> of_runtimes;
+  for (const ProfileSummary& profile : summary.profiles) {
+    if (profile.jit) add_later(*profile.jit, of_runtimes[profile.jit->runtime]);
+  }
+  for (const auto& [name, names] : of_runtimes) {
+    const std::uint64_t unnamed = names.samples - std::min(names.named_samples, names.samples);
+    if (names.samples < kFew || unnamed <= names.samples / kFew) continue;
+    console.err << "profctl: " << unnamed << " of " << names.samples << " samples in code that "
+                << (name.empty() ? "processes make at run time" : printable(name) + " makes")
+                << " have no names\n";
+    const Runtime* const runtime = runtime_of_name(name);
+    if (runtime == nullptr || runtime->remedy.empty()) continue;
+    console.err << "hint: " << runtime->remedy << "\n";
+  }
+}
+
 // A result that stays in the daemon goes by itself in time: worth a word, not a failure.
 void let_go(Client& client, const ResultInfo& result, const Console& console) {
   const auto removed = client.remove(result.result);
@@ -93,6 +114,7 @@ Result<void> fetch_result(Client& client, const ResultInfo& result, const fs::pa
   if (result.summary.ledger.taken == 0) {
     console.err << "profctl: nothing was sampled: no process matched, or none used the CPU\n";
   }
+  tell_of_unnamed_code(result.summary, console);
   if (has_objects(result) && build_dir(output->absolute()) == ".") {
     console.err << "hint: pprof can't parse the path " << printable(output->absolute().string())
                 << ": run it inside that directory\n";

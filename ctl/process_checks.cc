@@ -70,6 +70,12 @@ CheckPoint check_runtime(std::uint32_t pid) {
   const auto names = find_code_names(pid, paths);
   if (names) {
     const std::string who = runtime == nullptr ? "a runtime" : std::string(runtime->name);
+    if (who == "Java" && names->ends_with(".map")) {
+      return point(
+          "runtime", CheckState::kNote,
+          who + ": was asked for its names, and lacks those of code made since, in " + *names,
+          "'profctl record --ask-runtime --pid PID' asks it again");
+    }
     return point("runtime", CheckState::kOk, who + ": names the code that it makes in " + *names);
   }
   if (runtime == nullptr) return point("runtime", CheckState::kOk, "machine code, as far as seen");

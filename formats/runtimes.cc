@@ -40,6 +40,11 @@ constexpr auto kRuntimes = std::to_array<Runtime>({
 
 }  // namespace
 
+const Runtime* runtime_of_name(std::string_view name) {
+  const auto* const found = std::ranges::find(kRuntimes, name, &Runtime::name);
+  return found == kRuntimes.end() ? nullptr : found;
+}
+
 const Runtime* runtime_of_file(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
   const auto* const found = std::ranges::find_if(

@@ -15,6 +15,9 @@ struct Runtime {
   std::string_view remedy;       // what makes it name its functions; empty: nothing does
 };
 
+// By its name. Null: none is called so.
+[[nodiscard]] const Runtime* runtime_of_name(std::string_view name);
+
 // By the path of a file that a process has mapped as code. Null: of no runtime that is known.
 [[nodiscard]] const Runtime* runtime_of_file(std::string_view path);
 

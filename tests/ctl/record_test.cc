@@ -65,6 +65,26 @@ TEST_F(RecordTest, ACommandIsRecordedFromItsExecAndItsStatusPassedOn) {
   }
 }
 
+TEST_F(RecordTest, CodeWithoutNamesIsToldOfByRuntime) {
+  auto& profiles = service_.result.summary.profiles;
+  const auto names = [](const std::string& runtime, std::uint64_t samples, std::uint64_t named) {
+    return JitNames{
+        .runtime = runtime, .file = "", .functions = 9, .samples = samples, .named_samples = named};
+  };
+  profiles[0].jit = names("Perl", 100, 90);  // a tenth has none
+  profiles[1].jit = names("Java", 400, 100);
+  const Ran ran = record({"--", "true"});
+  EXPECT_THAT(ran.err, HasSubstr("300 of 400 samples in code that Java makes have no names\nhint: "
+                                 "'profctl record --ask-runtime"));
+  EXPECT_THAT(ran.err, Not(HasSubstr("Perl")));
+  fs::remove_all(out_);
+  profiles[0].jit = names("", 100, 89);
+  profiles[1].jit = names("", 9, 0);
+  EXPECT_THAT(
+      record({"--", "true"}).err,
+      HasSubstr("20 of 109 samples in code that processes make at run time have no names\n"));
+}
+
 TEST_F(RecordTest, ACommandDoesNotRunBeforeTheSessionIsThere) {
   bool ran_before = true;
   service_.on_call = [&] {

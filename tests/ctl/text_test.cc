@@ -59,6 +59,14 @@ TEST(Text, TablesAreAlignedAndHaveNoBlanksAtTheEnd) {
 
 TEST(Text, NothingThatAProcessNamesItselfSteersTheTerminal) {
   EXPECT_EQ(printable("a\x1b[2J\r\n\tb\x7f\xc3\xa9"), "a?[2J???b?\xc3\xa9");
+  // U+009B is the escape sequence's beginning in one character, and in one byte.
+  EXPECT_EQ(printable("\xc2\x80\xc2\x9b"
+                      "2J\xc2\x9f\xc2\xa0"),
+            "??2J?\xc2\xa0");
+  EXPECT_EQ(printable("\x9b"
+                      "2J\xc2"),
+            "\xef\xbf\xbd"
+            "2J\xef\xbf\xbd");
 }
 
 }  // namespace
