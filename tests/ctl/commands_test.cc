@@ -15,9 +15,7 @@
 
 #include "formats/error_json.h"
 #include "formats/gperftools_reader.h"
-#include "tests/ctl/a_result.h"
-#include "tests/ctl/ran.h"
-#include "tests/daemon/running_server.h"
+#include "tests/ctl/profctl_fixture.h"
 
 namespace profd {
 namespace {
@@ -35,19 +33,7 @@ std::string slurp(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-class CommandsTest : public ::testing::Test {
- protected:
-  CommandsTest() { give_a_result(service_); }
-
-  Ran run(const std::vector<std::string>& arguments) {
-    return run_with_socket(server_.socket(), arguments);
-  }
-
-  FakeService service_;
-  RunningServer server_{service_};
-  TemporaryDirectory directory_;
-  fs::path out_ = directory_.path() / "out";
-};
+class CommandsTest : public test::ProfctlTest {};
 
 TEST_F(CommandsTest, StartPrintsTheIdAlone) {
   const Ran ran = run({"start", "--pid", "1234", "-F", "499", "-d", "10s", "--no-children"});

@@ -13,9 +13,7 @@
 #include <stdlib.h>
 
 #include "ctl/options.h"
-#include "tests/ctl/a_result.h"
-#include "tests/ctl/ran.h"
-#include "tests/daemon/running_server.h"
+#include "tests/ctl/profctl_fixture.h"
 
 namespace profd {
 namespace {
@@ -54,27 +52,17 @@ WindowShares window() {
   return window;
 }
 
-class HistoryTest : public ::testing::Test {
+class HistoryTest : public test::ProfctlTest {
  protected:
   HistoryTest() {
     ::setenv("TZ", "Europe/Berlin", 1);
     ::tzset();
-    give_a_result(service_);
     service_.windows.windows = {window()};
   }
   ~HistoryTest() override {
     ::unsetenv("TZ");
     ::tzset();
   }
-
-  Ran run(const std::vector<std::string>& arguments) {
-    return run_with_socket(server_.socket(), arguments);
-  }
-
-  FakeService service_;
-  RunningServer server_{service_};
-  TemporaryDirectory directory_;
-  fs::path out_ = directory_.path() / "out";
 };
 
 TEST_F(HistoryTest, PsIsATableInLocalTime) {
