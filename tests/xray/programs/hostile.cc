@@ -178,7 +178,7 @@ void go_wrong_later(const std::string& way, int socket, std::uint32_t session,
   write_calls(memory, session);
   send_answer(socket, session, PROFD_XRAY_PATCHED, 1);
   if (way == "late-growth") {
-    for (std::uint64_t i = 50; i < 850; ++i) write_new_stacks(memory, session, i);
+    for (std::uint64_t i = 50; i < 250; ++i) write_new_stacks(memory, session, i);
     send_answer(socket, session ^ 1, PROFD_XRAY_PATCHED, 0);
     return;
   }
