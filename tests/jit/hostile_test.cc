@@ -19,11 +19,11 @@
 #include <string>
 
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include "collectors/jit/jit_processes.h"
 #include "formats/jitdump_writer.h"
 #include "tests/collectors/silent_fuse.h"
+#include "tests/jit/hostile_dump.h"
 #include "tests/jit/runtime.h"
 
 namespace profd::test {
@@ -148,38 +148,6 @@ TEST_P(JitTrapTest, IsRefusedForItsReasonAndCostsNobodyElse) {
 INSTANTIATE_TEST_SUITE_P(All, JitTrapTest, testing::ValuesIn(traps()),
                          [](const auto& instance) { return instance.param.name; });
 
-// A dump in its process's working directory.
-class HostileDump : public testing::Test {
- protected:
-  void SetUp() override {
-    auto started = JitProcesses::start({});
-    ASSERT_TRUE(started) << started.error().message;
-    processes_ = std::move(*started);
-    path_ = directory_ / ("jit-" + std::to_string(runtime_.pid()) + ".dump");
-  }
-
-  void write(const std::string& bytes) {
-    write_file(path_, bytes);
-    processes_->on_mapping(made_code_of(runtime_.key()));
-  }
-  [[nodiscard]] pid_t pid() const { return runtime_.pid(); }
-  [[nodiscard]] bool is_named(const std::string& name) {
-    return wait_for(*processes_,
-                    [&] { return name_at(*processes_, runtime_.key(), 0x10000) == name; });
-  }
-  [[nodiscard]] bool is_damaged_by(const std::string& reason) {
-    return wait_for(*processes_, [&] { return processes_->stats().damaged.contains(reason); });
-  }
-  [[nodiscard]] bool comes_to_be_refused(JitRefusal reason) {
-    return wait_for(*processes_, [&] { return refused(*processes_, reason) != 0; });
-  }
-
-  PrivateDirectory directory_;
-  Runtime runtime_{[this] { return ::chdir(directory_.path().c_str()) == 0; }};
-  std::string path_;
-  std::unique_ptr<JitProcesses> processes_;
-};
-
 TEST_F(HostileDump, AFileThatIsCutWhileItIsReadIsLetGoAndKeepsItsNames) {
   write(dump_of(pid(), {.name = "made"}));
   ASSERT_TRUE(is_named("made"));
@@ -301,16 +269,6 @@ INSTANTIATE_TEST_SUITE_P(All, CraftedDump,
                                          Crafted{"zero", ""}),
                          [](const auto& instance) { return instance.param.name; });
 
-TEST_F(HostileDump, RecordsOfTooManyPidsAreCounted) {
-  std::string dump = dump_of(pid(), {.name = "own"});
-  for (pid_t other = 1; other < 200; ++other) {
-    dump += load_of(other + 100'000'000, {.name = "other", .address = 0x20000});
-  }
-  write(dump);
-  EXPECT_TRUE(is_named("own"));
-  EXPECT_TRUE(comes_to_be_refused(JitRefusal::kForeignPid));
-}
-
 TEST_F(HostileDump, AMoveInCirclesEnds) {
   JitDumpWriter writer;
   writer.header({.pid = static_cast<std::uint32_t>(pid())});
@@ -325,79 +283,6 @@ TEST_F(HostileDump, AMoveInCirclesEnds) {
   }
   write(dump + writer.take());
   EXPECT_TRUE(is_named("made"));
-}
-
-// 100 MB of names: each is cut, and the memory for all has a bound.
-TEST_F(HostileDump, NamesWithoutEndTakeBoundedMemory) {
-  std::string dump = dump_header(pid());
-  for (std::uint64_t i = 0; i < 1700; ++i) {
-    dump += load_of(
-        pid(), {.name = std::string(60'000, 'n'), .address = 0x20000 + 64 * i, .time_ns = i + 1});
-  }
-  write(dump + load_of(pid(), {.name = "last", .time_ns = 5000}));
-  EXPECT_TRUE(is_named("last"));
-  EXPECT_LE(processes_->stats().bytes, JitRegistry::kMaxBytesOfUser);
-}
-
-std::string lines_of(std::uint64_t address) {
-  JitDumpWriter writer;
-  const JitDumpLine lines[] = {{.address = address, .line = 1, .discriminator = 0, .file = "f"}};
-  writer.debug_info(1, address, lines);
-  return writer.take();
-}
-
-std::size_t heap_bytes() {
-  const struct mallinfo2 heap = ::mallinfo2();
-  return heap.uordblks + heap.hblkhd;
-}
-
-// Without a bound for each file, 64 times 30,000 entries of 80 bytes.
-TEST_F(HostileDump, LinesWithoutCodeTakeTheMemoryOfOneFile) {
-  constexpr std::uint64_t kLines = 30'000;
-  std::string dump = dump_of(pid(), {.name = "own"});
-  for (pid_t i = 1; i < static_cast<pid_t>(JitTeller::kMaxSpaces); ++i) {
-    dump += load_of(100'000'000 + i, {.name = "other", .address = 0x20000});
-  }
-  write(dump);
-  ASSERT_TRUE(is_named("own"));
-  const std::size_t before = heap_bytes();
-  std::string lines;
-  for (std::uint64_t i = 0; i < kLines; ++i) lines += lines_of(0x1000000 + i * 64);
-  append_file(path_, lines + load_of(pid(), {.name = "last", .time_ns = 5000}));
-  ASSERT_TRUE(is_named("last"));
-  EXPECT_TRUE(is_damaged_by("lines_without_code"));
-  EXPECT_LE(heap_bytes(), before + (std::size_t{32} << 20));
-}
-
-TEST_F(HostileDump, LinesThatWaitForTheirCodeCountAsMemory) {
-  write(dump_of(pid(), {.name = "own"}));
-  ASSERT_TRUE(is_named("own"));
-  const std::uint64_t before = processes_->stats().bytes;
-  std::string lines;
-  for (std::uint64_t i = 0; i < 1000; ++i) lines += lines_of(0x1000000 + i * 64);
-  append_file(path_, lines);
-  EXPECT_TRUE(wait_for(*processes_, [&] {
-    return processes_->stats().bytes >= before + 1000 * sizeof(JitFileRange);
-  }));
-}
-
-TEST_F(HostileDump, OneUsersProcessesLeaveRoomForOthers) {
-  const auto see = [this](std::uint32_t tgid, std::uint32_t uid) {
-    ProcessView view{};
-    view.process = {.tgid = tgid, .exec_id = 1, .start_ns = 1};
-    view.uid = uid;
-    processes_->on_process(view);
-    processes_->on_mapping(made_code_of(view.process));
-    return processes_->info(view.process).has_value();
-  };
-  constexpr std::uint32_t kFirst = 100'000'000;  // beyond the kernel's highest pid
-  for (std::uint32_t i = 0; i < JitRegistry::kMaxProcessesOfUser; ++i) {
-    ASSERT_TRUE(see(kFirst + i, kOther));
-  }
-  EXPECT_FALSE(see(kFirst - 1, kOther));
-  EXPECT_NE(refused(*processes_, JitRefusal::kOverShare), 0U);
-  EXPECT_TRUE(see(kFirst - 2, kOther + 1));
-  EXPECT_TRUE(see(kFirst - 3, 0));
 }
 
 TEST_F(HostileDump, AFileSystemThatDoesNotAnswerCostsNobodyElse) {
