@@ -24,6 +24,9 @@ class CallTree {
   using Index = std::uint32_t;
   static constexpr Index kNone = ~Index{0};
 
+  static constexpr unsigned kActionBits = 32 - kFunctionIdBits;
+  static_assert(kActions <= kActionBits);
+
   struct Node {
     std::uint32_t word = 0;    // the function's id, and above it 1 << Action of its records
     Index parent = kNone;      // of the root: none. May be a higher index than the node's own
@@ -36,7 +39,7 @@ class CallTree {
     [[nodiscard]] std::uint8_t actions() const {
       return static_cast<std::uint8_t>(word >> kFunctionIdBits);
     }
-    [[nodiscard]] bool is_of(std::uint32_t id) const { return (word ^ id) << kActions == 0; }
+    [[nodiscard]] bool is_of(std::uint32_t id) const { return (word ^ id) << kActionBits == 0; }
     void note(Action action) { word |= 1U << (kFunctionIdBits + static_cast<unsigned>(action)); }
   };
   static_assert(sizeof(Node) == 32);

@@ -38,6 +38,7 @@ class ThreadStack : public Handler {
   void end_segment();
   [[nodiscard]] const CallTree& tree() const { return tree_; }
 
+  // By order, with what it calls: a call of it takes as long as the rest of its work.
   [[gnu::always_inline]] void on_function(Action action, std::uint32_t id, std::uint64_t ticks);
   void on_argument(std::uint64_t value);
   void on_event(const Event& event);
