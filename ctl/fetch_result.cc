@@ -9,6 +9,7 @@
 
 #include "ctl/output_directory.h"
 #include "ctl/signal_watch.h"
+#include "ctl/text.h"
 #include "formats/gperftools_writer.h"
 #include "formats/runtimes.h"
 
@@ -87,6 +88,28 @@ void tell_of_unnamed_code(const SessionSummary& summary, const Console& console)
   }
 }
 
+// Of recorded calls: what was not as it should be, and why the app took part no more.
+CountsByReason oddities_of(const SessionSummary& summary) {
+  CountsByReason odd = summary.xray.value_or(CountsByReason());
+  for (const char* plain : {"functions", "patched", "records", "entries", "exits", "tail_exits",
+                            "arguments", "buffers", "threads"}) {
+    odd.erase(plain);
+  }
+  return odd;
+}
+
+void print_remarks(const SessionSummary& summary, const Console& console) {
+  const bool is_sampled = !summary.xray.has_value();
+  if (summary.ledger.taken == 0) {
+    console.err << (is_sampled
+                        ? "profctl: nothing was sampled: no process matched, or none used "
+                          "the CPU\n"
+                        : "profctl: nothing was recorded: none of the functions was called\n");
+  }
+  const CountsByReason odd = oddities_of(summary);
+  if (!odd.empty()) console.err << "profctl: " << counts_text(odd) << " (docs/xray.md)\n";
+}
+
 // A result that stays in the daemon goes by itself in time: worth a word, not a failure.
 void let_go(Client& client, const ResultInfo& result, const Console& console) {
   const auto removed = client.remove(result.result);
@@ -111,9 +134,7 @@ Result<void> fetch_result(Client& client, const ResultInfo& result, const fs::pa
   } else {
     print_files(result, directory, console);
   }
-  if (result.summary.ledger.taken == 0) {
-    console.err << "profctl: nothing was sampled: no process matched, or none used the CPU\n";
-  }
+  print_remarks(result.summary, console);
   tell_of_unnamed_code(result.summary, console);
   if (has_objects(result) && build_dir(output->absolute()) == ".") {
     console.err << "hint: pprof can't parse the path " << printable(output->absolute().string())

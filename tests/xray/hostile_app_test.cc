@@ -125,9 +125,10 @@ TEST_F(HostileAppTest, WhatAnAppDoesLaterEndsItsSessionWithAReasonAndItsCallsAre
     }
     const Ended stopped = daemon_.profctl({"stop", started.out, "-o", output});
     ASSERT_EQ(stopped.status, 0) << stopped.err;
+    EXPECT_THAT(stopped.err, HasSubstr(std::string("1 ") + way.reason));
     const SessionSummary summary = read_summary(output);
     ASSERT_TRUE(summary.xray);
-    EXPECT_EQ(summary.xray->contains(way.reason), true);
+    EXPECT_TRUE(summary.xray->contains(way.reason));
     EXPECT_EQ(summary.xray->at("entries"), 100);
     EXPECT_THAT(daemon_.process().err(), HasSubstr(std::string(way.reason) + ": "));
     EXPECT_THAT(daemon_.process().err(), HasSubstr(way.said));
