@@ -32,6 +32,10 @@ using Clock = std::chrono::steady_clock;
 // Memory for 8 million records: at 100 million a second they last four times as long.
 constexpr milliseconds kBetweenDrains{20};
 constexpr milliseconds kBetweenIdleDrains{40};
+// Until there are records, but not for an app that has nothing to do: who started the session
+// waits.
+constexpr milliseconds kBetweenFirstDrains{5};
+constexpr milliseconds kFirstDrains{1000};
 constexpr milliseconds kBetweenNews{200};
 constexpr milliseconds kBeginLimit{5000};
 constexpr milliseconds kEndLimit{2000};
@@ -121,7 +125,7 @@ class Follower {
       if (!has_begun_ && is_out() && reading_->records() == 0) return Failure{end_, why_};
       watch_patching();
       tell_progress();
-      const auto order = wait_for_order(bytes != 0 ? kBetweenDrains : kBetweenIdleDrains);
+      const auto order = wait_for_order(pause_after(bytes));
       if (!order) return std::nullopt;
       if (*order == Order::kShow && !show(reading_->so_far(region_->dropped())))
         return std::nullopt;
@@ -134,6 +138,12 @@ class Follower {
   static constexpr Order kNone{};
 
   [[nodiscard]] bool is_out() const { return end_ != AppEnd::kAsAsked; }
+
+  [[nodiscard]] milliseconds pause_after(std::uint64_t bytes) const {
+    if (bytes != 0) return kBetweenDrains;
+    const bool is_first = reading_->records() == 0 && Clock::now() - attached_ < kFirstDrains;
+    return is_first ? kBetweenFirstDrains : kBetweenIdleDrains;
+  }
 
   Result<std::vector<std::int32_t>> choose(std::string_view pattern) {
     if (pattern.empty()) return std::vector<std::int32_t>();
