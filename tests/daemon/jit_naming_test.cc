@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/daemon/handmade_session.h"
 #include "tests/daemon/synthetic_sample.h"
 
 namespace profd {
@@ -15,9 +16,8 @@ constexpr ProcessKey kProcess{.tgid = 4321, .exec_id = 1, .start_ns = 100};
 
 // A process of so many different stacks in made code, with one sample each.
 SessionSnapshot snapshot_of(std::uint64_t stacks, std::uint64_t frames) {
-  SessionSnapshot snapshot;
-  ProcessSnapshot& process = snapshot.processes.emplace_back();
-  process.key = kProcess;
+  SessionSnapshot snapshot = test::handmade_session();
+  ProcessSnapshot& process = test::add_process(snapshot, kProcess, "runtime");
   StackTable& table = process.samples.stacks;
   for (std::uint64_t i = 0; i < stacks; ++i) {
     test::SyntheticSample sample(kProcess);

@@ -16,6 +16,7 @@
 #include "formats/gperftools_reader.h"
 #include "formats/jitdump_writer.h"
 #include "tests/daemon/chain_program.h"
+#include "tests/daemon/handmade_session.h"
 #include "tests/daemon/local_parser.h"
 #include "tests/daemon/synthetic_sample.h"
 
@@ -49,11 +50,7 @@ SampledJitCode function(const std::string& name) {
 class JitProfileTest : public testing::Test {
  protected:
   JitProfileTest() {
-    snapshot_.session = "00c0ffee";
-    snapshot_.event = {.name = "cpu", .unit = "microseconds", .frequency_hz = 99};
-    ProcessSnapshot& process = snapshot_.processes.emplace_back();
-    process.key = kProcess;
-    process.image.comm = "runtime";
+    ProcessSnapshot& process = test::add_process(snapshot_, kProcess, "runtime");
     process.image.mappings.emplace(1, memory());
     process.jit.emplace();
   }
@@ -100,7 +97,7 @@ class JitProfileTest : public testing::Test {
 
   std::unique_ptr<Parser> parser_ = Parser::start().value();
   test::ScratchDirectory scratch_;
-  SessionSnapshot snapshot_;
+  SessionSnapshot snapshot_ = test::handmade_session();
 };
 
 TEST_F(JitProfileTest, OneAddressOfTwoFunctionsIsTwoRows) {

@@ -16,6 +16,7 @@
 #include "daemon/file_io.h"
 #include "daemon/result_writer.h"
 #include "formats/gperftools_reader.h"
+#include "tests/daemon/handmade_session.h"
 #include "tests/daemon/local_parser.h"
 #include "tests/daemon/synthetic_sample.h"
 #include "tests/formats/readers.h"
@@ -33,11 +34,8 @@ constexpr std::uint64_t kKillStacks = 200;
 constexpr ProcessKey kProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
 
 SessionSnapshot snapshot_with(std::uint64_t stacks) {
-  SessionSnapshot snapshot;
-  snapshot.event = {.name = "cpu", .unit = "microseconds", .frequency_hz = 99};
-  ProcessSnapshot& process = snapshot.processes.emplace_back();
-  process.key = kProcess;
-  process.image.comm = "work";
+  SessionSnapshot snapshot = test::handmade_session();
+  ProcessSnapshot& process = test::add_process(snapshot, kProcess, "work");
   for (std::uint64_t i = 0; i < stacks; ++i) {
     SyntheticSample sample = SyntheticSample(kProcess).leaf(0x1000 + i).user(0x9000);
     process.samples.stacks.add(sample.view(), StackTable::hash_of(sample.view()), kNoLimit);

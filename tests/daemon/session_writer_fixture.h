@@ -17,6 +17,7 @@
 #include "daemon/session_writer.h"
 #include "formats/gperftools_reader.h"
 #include "tests/daemon/chain_program.h"
+#include "tests/daemon/handmade_session.h"
 #include "tests/daemon/synthetic_sample.h"
 #include "tests/formats/readers.h"
 
@@ -28,16 +29,8 @@ inline constexpr ProcessKey kProcess{.tgid = 4321, .exec_id = 1, .start_ns = 100
 // Puts a session together by hand, writes it, and looks at the files.
 class SessionWriterTest : public testing::Test {
  protected:
-  SessionWriterTest() {
-    snapshot_.session = "00c0ffee";
-    snapshot_.event = {.name = "cpu", .unit = "microseconds", .frequency_hz = 99};
-  }
-
   ProcessSnapshot& add_process(const std::string& comm, const ProcessKey& key = kProcess) {
-    ProcessSnapshot& process = snapshot_.processes.emplace_back();
-    process.key = key;
-    process.image.comm = comm;
-    return process;
+    return test::add_process(snapshot_, key, comm);
   }
 
   // The chain program as the executable, from a private copy.
@@ -102,7 +95,7 @@ class SessionWriterTest : public testing::Test {
 
   std::unique_ptr<Parser> parser_ = Parser::start().value();
   ScratchDirectory scratch_;
-  SessionSnapshot snapshot_;
+  SessionSnapshot snapshot_ = handmade_session();
 };
 
 // Of three samples of chain().
