@@ -58,6 +58,7 @@ TEST_F(DirectoryTest, AFinishedTraceBecomesAResultOfItsOwner) {
   ASSERT_TRUE(eventually([&] { return counts().traces == 1; }));
   const Ended list = daemon_->profctl({"list"});
   EXPECT_THAT(list.out, HasSubstr("xray-log"));
+  EXPECT_THAT(list.out, HasSubstr(" 180 "));  // ten rounds of 18 records
   const std::string line = list.out.substr(list.out.find('\n') + 1);
   const std::filesystem::path output = directory_.path() / "out";
   ASSERT_EQ(daemon_->profctl({"stop", line.substr(0, 8), "-o", output}).status, 0);
