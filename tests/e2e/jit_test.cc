@@ -149,7 +149,7 @@ TEST_F(JitTest, NoSampleGetsAnotherTimesFunctionWhereAddressesAreReused) {
 }
 
 TEST_F(JitTest, NodeWithPerfProfIsNamedListedAndDisassembled) {
-  const auto profile = record_runtime("node", {"node", "--perf-prof", program("busy.js"), "4"});
+  const auto profile = record_runtime("node", {"node", "--perf-prof", program("busy.js"), "2"});
   expect_named(profile, "Node.js", "jit-", {":*fib", ":*mix"});
   ASSERT_TRUE(profile);
   EXPECT_THAT(go(*profile, {"-list=mix"}), HasSubstr("Math.sqrt(i)"));
@@ -158,7 +158,7 @@ TEST_F(JitTest, NodeWithPerfProfIsNamedListedAndDisassembled) {
 
 TEST_F(JitTest, NodeWithPerfBasicProfIsNamed) {
   const auto profile =
-      record_runtime("node", {"node", "--perf-basic-prof", program("busy.js"), "4"});
+      record_runtime("node", {"node", "--perf-basic-prof", program("busy.js"), "2"});
   expect_named(profile, "Node.js", "perf-", {":*fib", ":*mix"});
   ASSERT_TRUE(profile);
   std::error_code ignored;
@@ -167,7 +167,7 @@ TEST_F(JitTest, NodeWithPerfBasicProfIsNamed) {
 
 TEST_F(JitTest, NodeThatReusesAddressesGetsNoNameOfAnotherTime) {
   const auto profile =
-      record_runtime("node", {"node", "--perf-prof", "--expose-gc", program("churn.js"), "8"});
+      record_runtime("node", {"node", "--perf-prof", "--expose-gc", program("churn.js"), "5"});
   ASSERT_TRUE(profile);
   ASSERT_TRUE(profile->jit);
   EXPECT_GT(profile->jit->functions, 1000U);
@@ -193,7 +193,7 @@ TEST_F(JitTest, ErlangIsNamed) {
   const Process::Options here{.directory = directory_.path(), .environment = {}, .before_exec = {}};
   ASSERT_EQ(run({"erlc", program("busy.erl")}, here).status, 0);
   const auto profile = record_runtime(
-      "beam.smp", {"erl", "+JPperf", "dump", "-noshell", "-eval", "busy:run(4000), halt()."});
+      "beam.smp", {"erl", "+JPperf", "dump", "-noshell", "-eval", "busy:run(2000), halt()."});
   expect_named(profile, "Erlang", "jit-", {"busy:fib/1"});
   ASSERT_TRUE(profile);
   fs::remove("/tmp/jit-" + std::to_string(profile->pid) + ".dump");
@@ -202,7 +202,7 @@ TEST_F(JitTest, ErlangIsNamed) {
 TEST_F(JitTest, PhpIsNamed) {
   const auto profile = record_runtime(
       "php", {"php", "-d", "opcache.enable_cli=1", "-d", "opcache.jit_buffer_size=64M", "-d",
-              "opcache.jit=function", "-d", "opcache.jit_debug=32", program("busy.php"), "4"});
+              "opcache.jit=function", "-d", "opcache.jit_debug=32", program("busy.php"), "2"});
   expect_named(profile, "PHP", "jit-", {"JIT$fib", "JIT$mix"});
   ASSERT_TRUE(profile);
   fs::remove("/tmp/jit-" + std::to_string(profile->pid) + ".dump");
@@ -211,7 +211,7 @@ TEST_F(JitTest, PhpIsNamed) {
 TEST_F(JitTest, PhpWithAMapInMemoryThatItsWorkersShareIsNamed) {
   const auto profile = record_runtime(
       "php", {"php", "-d", "opcache.enable_cli=1", "-d", "opcache.jit_buffer_size=64M", "-d",
-              "opcache.jit=tracing", "-d", "opcache.jit_debug=16", program("busy.php"), "4"});
+              "opcache.jit=tracing", "-d", "opcache.jit_debug=16", program("busy.php"), "2"});
   expect_named(profile, "PHP", "perf-", {"TRACE-"});
   ASSERT_TRUE(profile);
   fs::remove("/tmp/perf-" + std::to_string(profile->pid) + ".map");
@@ -240,7 +240,7 @@ TEST_F(JitTest, AJvmWithPerfsAgentIsNamedAndListed) {
   options.environment = {{"JITDUMPDIR", directory_.path()}};
   ASSERT_EQ(run({"javac", "-d", directory_.path(), program("Busy.java")}, options).status, 0);
   const Args java{"java", std::string("-agentpath:") + PERF_JVMTI, "-XX:+PreserveFramePointer",
-                  "Busy", "5"};
+                  "Busy", "4"};
   const auto profile = profile_of(record({"-F", "499"}, java, options), "java");
   expect_named(profile, "Java", "/.debug/jit/java-jit-", {"LBusy;fib", "LBusy;mix"});
   ASSERT_TRUE(profile);
@@ -260,7 +260,7 @@ TEST_F(JitTest, ASessionOfOneWithoutRightsHasNamesOfItsOwnProcesses) {
   options.uid = kNobody;
   output_ = own / "out";
   const auto profile = profile_of(
-      record({"-F", "499"}, {"node", "--perf-prof", program("busy.js"), "3"}, options), "node");
+      record({"-F", "499"}, {"node", "--perf-prof", program("busy.js"), "2"}, options), "node");
   expect_named(profile, "Node.js", "jit-", {":*fib", ":*mix"});
 }
 

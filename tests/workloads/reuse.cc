@@ -4,9 +4,9 @@
 //
 //     reuse SECONDS
 //
-// Function gen_I is run for some milliseconds by the native function run_K and calls marker_K, with
-// K = I mod 32: whoever shows gen_I beside another's run_K or marker_K has named it wrong. Places
-// overlap in part. The dump is jit-PID.dump in the working directory.
+// It runs for so long on a CPU. Function gen_I is run for some milliseconds by the native function
+// run_K and calls marker_K, with K = I mod 32: whoever shows gen_I beside another's run_K or marker_K
+// has named it wrong. Places overlap in part. The dump is jit-PID.dump in the working directory.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -69,10 +69,10 @@ struct Kind {
 };
 constexpr std::array<Kind, kKinds> kAll{{EACH_KIND(KIND_ENTRY)}};
 
-double seconds(clockid_t clock)
+double seconds_on_cpu()
 {
 	timespec now{};
-	::clock_gettime(clock, &now);
+	::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
 	return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
@@ -151,21 +151,21 @@ class Dump
 
 int main(int argc, char **argv)
 {
-	const double end = seconds(CLOCK_MONOTONIC) + (argc > 1 ? std::atof(argv[1]) : 1);
+	const double end = seconds_on_cpu() + (argc > 1 ? std::atof(argv[1]) : 1);
 	void *const memory = ::mmap(nullptr, kBufferBytes, PROT_READ | PROT_WRITE | PROT_EXEC,
 				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		return 1;
 	Dump dump;
-	for (std::uint64_t i = 0; seconds(CLOCK_MONOTONIC) < end; ++i) {
+	for (std::uint64_t i = 0; seconds_on_cpu() < end; ++i) {
 		const Kind &kind = kAll[i % kKinds];
 		const std::string code = machine_code(kind.marker);
 		std::uint8_t *const place =
 			static_cast<std::uint8_t *>(memory) + i % 3 * kPlaceStep;
 		std::memcpy(place, code.data(), code.size());
 		dump.load("gen_" + std::to_string(i), place, code, i);
-		const double life_end = seconds(CLOCK_PROCESS_CPUTIME_ID) + kLife;
-		while (seconds(CLOCK_PROCESS_CPUTIME_ID) < life_end) {
+		const double life_end = seconds_on_cpu() + kLife;
+		while (seconds_on_cpu() < life_end) {
 			kind.run(reinterpret_cast<Code>(place));
 		}
 	}
