@@ -5,8 +5,9 @@
 //     reuse SECONDS
 //
 // It runs for so long on a CPU. Function gen_I is run for some milliseconds by the native function
-// run_K and calls marker_K, with K = I mod 32: whoever shows gen_I beside another's run_K or marker_K
-// has named it wrong. Places overlap in part. The dump is jit-PID.dump in the working directory.
+// run_K and calls marker_K, with K = I mod 32: whoever shows gen_I beside another's run_K or
+// marker_K has named it wrong. Places overlap in part. The dump is jit-PID.dump in the working
+// directory.
 
 #include <fcntl.h>
 #include <sys/mman.h>
