@@ -5,10 +5,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -19,6 +23,22 @@
 
 namespace profd::test {
 namespace {
+
+// How often the thread that follows files has gone to sleep.
+std::uint64_t sleeps_of_follower() {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::ifstream(task.path() / "comm") >> name;
+    if (name != "jit-follower") continue;
+    std::ifstream status(task.path() / "status");
+    std::uint64_t count = 0;
+    for (std::string word; status >> word;) {
+      if (word == "voluntary_ctxt_switches:") status >> count;
+    }
+    return count;
+  }
+  return 0;
+}
 
 class JitFollowingTest : public testing::Test {
  protected:
@@ -372,6 +392,16 @@ TEST_F(JitFollowingTest, CodeBytesAreReadFromTheHeldFile) {
   ASSERT_TRUE(answers) << answers.error().message;
   ASSERT_EQ(answers->functions.size(), 1U);
   EXPECT_EQ(answers->functions[0].code, std::string(5, '\x90'));
+}
+
+// An idle daemon costs nothing by it.
+TEST_F(JitFollowingTest, TheFollowerSleepsWhereNoFileAppears) {
+  write_file(directory_ / "no-runtime", "");
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // that one has woken it
+  const std::uint64_t before = sleeps_of_follower();
+  EXPECT_GT(before, 0u);
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  EXPECT_LT(sleeps_of_follower() - before, 5u);
 }
 
 }  // namespace
