@@ -148,12 +148,15 @@ class Follower {
   Result<std::vector<std::int32_t>> choose(std::string_view pattern) {
     if (pattern.empty()) return std::vector<std::int32_t>();
     SymbolBudget budget;
-    auto chosen = choose_functions(read_function_names(program_.get(), map_, budget), pattern);
-    if (chosen && chosen->empty()) {
-      return fail(ErrorCode::kNotFound, "none of the " + std::to_string(map_.functions.size()) +
-                                            " instrumented functions matches");
-    }
-    return chosen;
+    const auto names = read_function_names(program_.get(), map_, budget);
+    auto chosen = choose_functions(names, pattern);
+    if (!chosen || !chosen->empty()) return chosen;
+    const auto named = std::ranges::find_if_not(names, &std::string::empty);
+    return fail(
+        ErrorCode::kNotFound,
+        "none of the " + std::to_string(map_.functions.size()) + " instrumented functions matches",
+        named == names.end() ? "they have no names: the program is stripped"
+                             : "one of them is " + demangled(*named));
   }
 
   void watch_patching() {

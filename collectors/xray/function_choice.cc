@@ -23,14 +23,31 @@ Error no_pattern(std::string_view pattern, const std::string& why) {
               "the syntax is RE2's: (^|::)parse, Cache::.*");
 }
 
+// "Cache::get" of "Cache::get(int) const"; all of a name without arguments.
+std::string_view without_arguments(std::string_view name) {
+  const std::size_t end = name.rfind(')');
+  int open = 0;
+  for (std::size_t at = end; at != std::string_view::npos && at < name.size(); --at) {
+    if (name[at] == ')') ++open;
+    if (name[at] == '(' && --open == 0) return name.substr(0, at);
+  }
+  return name;
+}
+
+bool matches(const std::string& name, const RE2& expression) {
+  const std::string_view bare = without_arguments(name);
+  return RE2::PartialMatch(name, expression) ||
+         RE2::PartialMatch(re2::StringPiece(bare.data(), bare.size()), expression);
+}
+
+}  // namespace
+
 std::string demangled(const std::string& name) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
   return text ? std::string(text.get()) : name;
 }
-
-}  // namespace
 
 Result<void> check_pattern(std::string_view pattern) {
   if (pattern.size() > kMaxPatternBytes) {
@@ -47,7 +64,7 @@ Result<std::vector<std::int32_t>> choose_functions(const std::vector<std::string
   if (!expression.ok()) return no_pattern(pattern, expression.error());
   std::vector<std::int32_t> chosen;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i].empty() || !RE2::PartialMatch(demangled(names[i]), expression)) continue;
+    if (names[i].empty() || !matches(demangled(names[i]), expression)) continue;
     chosen.push_back(static_cast<std::int32_t>(i + 1));
   }
   return chosen;

@@ -17,7 +17,11 @@ inline constexpr std::size_t kMaxPatternBytes = 1024;
 // whatever it is. kInvalidArgument says what is wrong with it.
 [[nodiscard]] Result<void> check_pattern(std::string_view pattern);
 
-// The numbers (from 1) of the functions whose demangled names match, in order. `names` are those of
+// The symbol's name for people, itself where it is not mangled.
+[[nodiscard]] std::string demangled(const std::string& name);
+
+// The numbers (from 1) of the functions whose demangled names match with their arguments or without
+// them, in order. `names` are those of
 // the symbol table, by number - 1.
 [[nodiscard]] Result<std::vector<std::int32_t>> choose_functions(
     const std::vector<std::string>& names, std::string_view pattern);

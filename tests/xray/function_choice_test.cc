@@ -24,6 +24,15 @@ TEST(FunctionChoice, MatchesDemangledNamesAnywhere) {
   EXPECT_THAT(chosen("mangled|^main$"), ElementsAre(1, 6));
 }
 
+TEST(FunctionChoice, MatchesNamesWithoutTheirArguments) {
+  EXPECT_THAT(chosen("^parse$"), ElementsAre(5));
+  EXPECT_THAT(chosen("^Cache::(get|put)$"), ElementsAre(2, 4));
+  const auto members =
+      choose_functions({"_ZNK5CacheclEi", "_Z4callPFviE"}, "::operator\\(\\)$|^call$");
+  ASSERT_TRUE(members);
+  EXPECT_THAT(*members, ElementsAre(1, 2));
+}
+
 TEST(FunctionChoice, DoesNotMatchMangledNamesNorNoNameAtAll) {
   EXPECT_THAT(chosen("_ZN5"), IsEmpty());
   EXPECT_THAT(chosen("^$"), IsEmpty());
