@@ -199,9 +199,11 @@ class Builder {
   }
 
   JitNames describe_jit() const {
-    JitNames names{.runtime = runtime_of(process_.image),
-                   .file = process_.jit->info.file,
-                   .functions = process_.jit->info.functions,
+    const JitProcessInfo& info = process_.jit->info;
+    std::string sampled = runtime_of(process_.image);
+    JitNames names{.runtime = sampled.empty() ? std::string(info.runtime) : std::move(sampled),
+                   .file = info.file,
+                   .functions = info.functions,
                    .samples = jit_samples_,
                    .named_samples = jit_named_samples_};
     return names;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "formats/proc_maps.h"
+#include "formats/runtimes.h"
 
 namespace profd {
 namespace {
@@ -108,6 +109,13 @@ bool is_shared_code(const MapsLine& line) {
   return line.permissions.size() >= 4 && line.permissions[3] == 's' && line.permissions[2] == 'x';
 }
 
+// Samples name the libraries that they hit; those in made code alone may never hit the runtime's.
+std::string_view runtime_of(const MapsLine& line) {
+  if (line.permissions.size() < 3 || line.permissions[2] != 'x') return {};
+  const Runtime* const runtime = runtime_of_file(line.path);
+  return runtime == nullptr ? std::string_view() : runtime->name;
+}
+
 class Look {
  public:
   Look(const ProcessKey& process, int directory) : process_(process), directory_(directory) {}
@@ -151,6 +159,7 @@ void Look::look_at_mappings() {
     rest.remove_prefix(std::min(text.size() + 1, rest.size()));
     const auto line = parse_maps_line(text);
     if (!line) continue;
+    if (look_.facts.runtime.empty()) look_.facts.runtime = runtime_of(*line);
     if (is_shared_code(*line) && look_.shared.size() < kMaxShared) {
       look_.shared.push_back({.start = line->start, .limit = line->limit});
     } else if (is_marker(*line) && markers < kMaxMarkers) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collectors/jit/open_jit_file.h"
@@ -23,6 +24,7 @@ struct JitProcessFacts {
   std::uint32_t real_uid = 0;      // who runs it: of a set-user-ID program another
   std::uint32_t parent = 0;        // tgid in profd's PID namespace
   std::uint32_t pid_in_space = 0;  // its pid in its own PID namespace, as runtimes write it
+  std::string_view runtime;        // formats/runtimes.h's name of it; empty: none that is known
 };
 
 // Executable memory that a process shares with others: code that one compiles, all run. Found

@@ -97,7 +97,7 @@ std::optional<JitSource> JitProcesses::source_of(const JitCode& code) const {
 std::optional<JitProcessInfo> JitProcesses::info(const ProcessKey& process) const {
   const JitRegistry::Process* const known = registry_->find(process);
   if (known == nullptr) return std::nullopt;
-  JitProcessInfo info{.file = {}, .is_gone = known->is_gone};
+  JitProcessInfo info{.file = {}, .runtime = known->facts.runtime, .is_gone = known->is_gone};
   if (!known->tellers.empty()) {
     auto shown = std::ranges::find_if(known->tellers, &JitTeller::is_dump);
     if (shown == known->tellers.end()) shown = known->tellers.begin();

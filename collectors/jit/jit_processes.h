@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collectors/jit/jit_follower.h"
@@ -49,6 +50,7 @@ struct JitProcessInfo {
   std::string
       file;  // the first jitdump or else map, as the process calls it; empty: none was found
   JitFileKind kind = JitFileKind::kJitDump;
+  std::string_view runtime;     // formats/runtimes.h's name of it; empty: none that is known
   std::uint64_t functions = 0;  // known now
   bool is_gone = false;
 };

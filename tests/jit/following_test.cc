@@ -68,6 +68,18 @@ class JitFollowingTest : public testing::Test {
   std::unique_ptr<JitProcesses> processes_;
 };
 
+TEST_F(JitFollowingTest, ARuntimeIsKnownByALibraryThatNoSampleHit) {
+  const std::string library = directory_ / "libjvm.so";
+  write_file(library, std::string(4096, '\0'));
+  const Runtime runtime([&] { return map_marker(library.c_str()); });
+  ASSERT_TRUE(runtime.is_ready());
+  sample(runtime.key());
+  ASSERT_TRUE(read_on(runtime.key()));
+  const auto info = processes_->info(runtime.key());
+  ASSERT_TRUE(info);
+  EXPECT_EQ(info->runtime, "Java");
+}
+
 TEST_F(JitFollowingTest, AFileIsFoundByItsMarkerWhateverItsNameIs) {
   const std::string path = directory_ / "no-name-that-says-anything";
   write_file(path, std::string(40, '\0'));
