@@ -29,10 +29,9 @@ constexpr milliseconds kShortestTick{20};
 // so that a host which hardly lets us run does not cut a recording short.
 constexpr milliseconds kLease{30'000};
 
-// How often runtimes are asked for names while `record` runs, and how long before a session's end
-// the last time: what they made and threw away in between stays without.
+// How often runtimes are asked for names while `record` runs, beside the last time at the end: what
+// they made and threw away in between stays without.
 constexpr std::chrono::minutes kAskEvery{1};
-constexpr milliseconds kAskBeforeEnd{1'500};
 
 struct Recording {
   Client& client;
@@ -49,9 +48,19 @@ std::filesystem::path directory_of(const Recording& recording) {
   return options.output.empty() ? "profd-" + recording.session : options.output;
 }
 
-StartRequest with_lease(StartRequest request) {
+// Where runtimes are asked, the end is ours: their last answer comes while the session still runs.
+StartRequest request_of(const Options& options) {
+  StartRequest request = options.request;
   request.lease_ms = static_cast<std::uint64_t>(kLease.count());
+  if (options.ask_runtime) request.duration_ms = 0;
   return request;
+}
+
+// Whether a duration that we keep is over.
+bool is_our_end(const Recording& recording) {
+  const milliseconds duration(recording.options.request.duration_ms);
+  return recording.options.ask_runtime && duration != milliseconds(0) &&
+         Clock::now() >= recording.started + duration;
 }
 
 // Short towards the end of a duration, so that a recording of 1 s takes little more.
@@ -68,15 +77,6 @@ void ask_runtimes(Recording& recording) {
   recording.asked = Clock::now();
   const auto asked = ask_for_perf_maps(recording.options.request.target.pids);
   if (!asked) (void)report(recording.console, asked.error());
-}
-
-// Once a minute, and shortly before the daemon ends the session by itself.
-void ask_runtimes_when_due(Recording& recording) {
-  const auto now = Clock::now();
-  const milliseconds duration(recording.options.request.duration_ms);
-  const auto last = recording.started + duration - std::min(kAskBeforeEnd, duration / 2);
-  const bool is_last = duration != milliseconds(0) && now >= last && recording.asked < last;
-  if (is_last || now - recording.asked >= kAskEvery) ask_runtimes(recording);
 }
 
 bool has_ended(Command* command) { return command != nullptr && command->status().has_value(); }
@@ -104,7 +104,11 @@ Result<void> wait_for_the_end(Recording& recording, Command* command) {
     const auto session = recording.client.session(recording.session);
     if (!session) return session.error();
     if (session->state != "running" || !session->targets_alive) return {};
-    ask_runtimes_when_due(recording);
+    if (is_our_end(recording)) {
+      ask_runtimes(recording);
+      return {};
+    }
+    if (Clock::now() - recording.asked >= kAskEvery) ask_runtimes(recording);
     // A command's own output would be torn by a line that is redrawn.
     if (command == nullptr) progress.show(*session, recording.options.request.duration_ms);
   }
@@ -150,9 +154,10 @@ int record_target(Recording& recording) {
     const auto asked = ask_for_perf_maps(recording.options.request.target.pids);
     if (!asked) return report(console, asked.error());
   }
-  const auto session = recording.client.start(with_lease(recording.options.request));
+  const auto session = recording.client.start(request_of(recording.options));
   if (!session) return report(console, session.error());
   recording.session = *session;
+  recording.started = recording.asked = Clock::now();
   const auto recorded = record_to_the_end(recording, nullptr, console);
   return recorded ? static_cast<int>(kExitOk) : report(console, recorded.error());
 }
@@ -161,7 +166,7 @@ Result<Command> start_on_command(Recording& recording) {
   if (auto free = check_output(recording.options); !free) return free.error();
   auto command = Command::fork(recording.options.command, recording.signals.former_mask());
   if (!command) return command.error();
-  StartRequest request = with_lease(recording.options.request);
+  StartRequest request = request_of(recording.options);
   request.target.pids = {static_cast<std::uint32_t>(command->pid())};
   request.from_exec = true;
   const auto session = recording.client.start(request);
