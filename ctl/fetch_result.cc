@@ -4,6 +4,7 @@
 #include <map>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -69,22 +70,38 @@ void print_files(const ResultInfo& result, const fs::path& directory, const Cons
   console.out << printable((directory / kSummaryName).string()) << "\n";
 }
 
+// A JVM writes its map when it is asked, and not again by itself.
+bool was_asked(const JitNames& names) {
+  return names.runtime == "Java" && names.file.ends_with(".map");
+}
+
+// What would give the names; empty: nothing does.
+std::string_view remedy_of(const JitNames& names) {
+  if (was_asked(names)) {
+    return "it was made after Java was last asked: a longer session names more of it, and java "
+           "-agentpath:libperf-jvmti.so all";
+  }
+  const Runtime* const runtime = runtime_of_name(names.runtime);
+  return runtime == nullptr ? std::string_view() : runtime->remedy;
+}
+
 // Of code that runtimes made, by their names: whose samples mostly have names needs no word.
 void tell_of_unnamed_code(const SessionSummary& summary, const Console& console) {
-  constexpr std::uint64_t kFew = 10;  // samples, or one of so many
-  std::map<std::string, JitNames> of_runtimes;
+  constexpr std::uint64_t kFew = 10;                             // samples, or one of so many
+  std::map<std::pair<std::string, bool>, JitNames> of_runtimes;  // apart: those that were asked
   for (const ProfileSummary& profile : summary.profiles) {
-    if (profile.jit) add_later(*profile.jit, of_runtimes[profile.jit->runtime]);
+    if (!profile.jit) continue;
+    add_later(*profile.jit, of_runtimes[{profile.jit->runtime, was_asked(*profile.jit)}]);
   }
-  for (const auto& [name, names] : of_runtimes) {
+  for (const auto& [key, names] : of_runtimes) {
+    const std::string& name = names.runtime;
     const std::uint64_t unnamed = names.samples - std::min(names.named_samples, names.samples);
     if (names.samples < kFew || unnamed <= names.samples / kFew) continue;
     console.err << "profctl: " << unnamed << " of " << names.samples << " samples in code that "
                 << (name.empty() ? "processes make at run time" : printable(name) + " makes")
                 << " have no names\n";
-    const Runtime* const runtime = runtime_of_name(name);
-    if (runtime == nullptr || runtime->remedy.empty()) continue;
-    console.err << "hint: " << runtime->remedy << "\n";
+    const std::string_view remedy = remedy_of(names);
+    if (!remedy.empty()) console.err << "hint: " << remedy << "\n";
   }
 }
 

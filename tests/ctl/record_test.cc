@@ -85,6 +85,18 @@ TEST_F(RecordTest, CodeWithoutNamesIsToldOfByRuntime) {
       HasSubstr("20 of 109 samples in code that processes make at run time have no names\n"));
 }
 
+TEST_F(RecordTest, AJvmThatWasAskedIsNotToBeAskedByTheSameSwitch) {
+  service_.result.summary.profiles[0].jit = JitNames{.runtime = "Java",
+                                                     .file = "/tmp/perf-9.map",
+                                                     .functions = 9,
+                                                     .samples = 100,
+                                                     .named_samples = 50};
+  const Ran ran = record({"--", "true"});
+  EXPECT_THAT(ran.err, HasSubstr("50 of 100 samples in code that Java makes have no names\nhint: "
+                                 "it was made after Java was last asked"));
+  EXPECT_THAT(ran.err, Not(HasSubstr("--ask-runtime")));
+}
+
 TEST_F(RecordTest, ACommandDoesNotRunBeforeTheSessionIsThere) {
   bool ran_before = true;
   service_.on_call = [&] {
