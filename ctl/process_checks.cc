@@ -47,14 +47,16 @@ const Runtime* find_runtime(const std::vector<std::string>& paths) {
   return nullptr;
 }
 
-// Where a runtime that was told to names its code: the file that it maps to mark it, or its perf
-// map, in its own root.
-std::optional<std::string> find_code_names(std::uint32_t pid,
-                                           const std::vector<std::string>& paths) {
+// Where a runtime that was told to names its code: the file that it maps to mark it.
+std::optional<std::string> find_jitdump(const std::vector<std::string>& paths) {
   const auto marker = std::ranges::find_if(paths, [](const std::string& path) {
     return fs::path(path).filename().string().starts_with("jit-");
   });
-  if (marker != paths.end()) return *marker;
+  return marker == paths.end() ? std::nullopt : std::optional(*marker);
+}
+
+// Or its perf map, in its own root.
+std::optional<std::string> find_perf_map(std::uint32_t pid) {
   const Result<ProcessFacts> facts = read_process_facts(static_cast<pid_t>(pid));
   if (!facts) return std::nullopt;
   const std::string map = "/tmp/perf-" + std::to_string(facts->namespace_pid) + ".map";
@@ -64,20 +66,29 @@ std::optional<std::string> find_code_names(std::uint32_t pid,
   return map;
 }
 
+// There is one of the two at least.
+CheckPoint check_code_names(const Runtime* runtime, const std::optional<std::string>& dump,
+                            const std::optional<std::string>& map) {
+  const std::string who = runtime == nullptr ? "a runtime" : std::string(runtime->name);
+  if (who == "Java" && !dump) {
+    return point("runtime", CheckState::kNote,
+                 who + ": was asked for its names, and lacks those of code made since, in " + *map,
+                 "'profctl record --ask-runtime --pid PID' asks it again");
+  }
+  const std::string names = who + ": names the code that it makes in " + (dump ? *dump : *map);
+  if (who == "Node.js" && !map) {
+    return point("runtime", CheckState::kNote, names + ", the newest functions late",
+                 std::string(runtime->remedy));
+  }
+  return point("runtime", CheckState::kOk, names);
+}
+
 CheckPoint check_runtime(std::uint32_t pid) {
   const std::vector<std::string> paths = code_paths_of(static_cast<pid_t>(pid));
   const Runtime* const runtime = find_runtime(paths);
-  const auto names = find_code_names(pid, paths);
-  if (names) {
-    const std::string who = runtime == nullptr ? "a runtime" : std::string(runtime->name);
-    if (who == "Java" && names->ends_with(".map")) {
-      return point(
-          "runtime", CheckState::kNote,
-          who + ": was asked for its names, and lacks those of code made since, in " + *names,
-          "'profctl record --ask-runtime --pid PID' asks it again");
-    }
-    return point("runtime", CheckState::kOk, who + ": names the code that it makes in " + *names);
-  }
+  const auto dump = find_jitdump(paths);
+  const auto map = find_perf_map(pid);
+  if (dump || map) return check_code_names(runtime, dump, map);
   if (runtime == nullptr) return point("runtime", CheckState::kOk, "machine code, as far as seen");
   const std::string_view what = runtime->makes_code ? kMakesCode : kInterprets;
   return point("runtime", CheckState::kNote, std::string(runtime->name) + ": " + std::string(what),
