@@ -60,6 +60,15 @@ bool is_hotspot(pid_t pid) {
   return std::ranges::any_of(paths, is_jvm) && std::ranges::none_of(paths, is_openj9);
 }
 
+// As the daemon says it: who may not ask may not see what the process runs either.
+Result<void> check_is_ours(const Jvm& jvm) {
+  const uid_t caller = ::geteuid();
+  if (caller == 0 || caller == jvm.facts.uid) return {};
+  return fail(ErrorCode::kPermissionDenied,
+              "pid " + std::to_string(jvm.pid) + " belongs to another user",
+              "only root may ask for other users' processes");
+}
+
 // The signal that asks for the socket would end a program that does not catch it, as a JVM with
 // -Xrs does not.
 Result<void> check_is_hotspot(const Jvm& jvm) {
@@ -80,6 +89,7 @@ Result<Jvm> find_jvm(pid_t pid) {
   Result<ProcessFacts> facts = read_process_facts(pid);
   if (!facts) return facts.error();
   jvm.facts = *facts;
+  if (auto ours = check_is_ours(jvm); !ours) return ours.error();
   if (auto fits = check_is_hotspot(jvm); !fits) return fits.error();
   const std::string path = "/proc/" + std::to_string(pid) + "/root/tmp";
   jvm.tmp = UniqueFd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));

@@ -169,6 +169,18 @@ TEST(AskRuntime, DoesNotTalkToAnotherProcessesSocket) {
   EXPECT_EQ(asked.error().code, ErrorCode::kPermissionDenied);
 }
 
+TEST(AskRuntime, AnothersProcessIsToldAsThat) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be somebody else";
+  const Impostor jvm("libjvm.so", [] {});
+  ASSERT_EQ(::seteuid(65534), 0);
+  const Result<void> asked = ask_for_perf_map(jvm.pid(), kShort);
+  ASSERT_EQ(::seteuid(0), 0);
+  ASSERT_FALSE(asked);
+  EXPECT_EQ(asked.error().code, ErrorCode::kPermissionDenied);
+  EXPECT_THAT(asked.error().message, HasSubstr("belongs to another user"));
+  EXPECT_TRUE(jvm.lives());
+}
+
 TEST(AskRuntime, FindsNoProcessThatIsGone) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
