@@ -56,6 +56,8 @@ struct XraySession {
   xray::AppEnd end{};          // why the app takes part no more
   UniqueFd result;             // kEnded
   std::optional<Error> error;  // kEnded without a result
+  // Of an app without a connection, for which only its program can be looked at.
+  std::optional<Error> has_not_come;
   UniqueFd shown;              // what a dump waits for
   bool is_dumping = false;
   unsigned dumps = 0;

@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -45,6 +47,14 @@ Result<void> check(const StartRequest& request) {
   return {};
 }
 
+// A follower asks it in vain.
+UniqueFd ended_connection() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return UniqueFd();
+  ::close(ends[1]);
+  return UniqueFd(ends[0]);
+}
+
 // The session's random id, which is eight hexadecimal digits, as a number that is not 0.
 std::uint32_t number_of(const std::string& id) {
   const auto number = static_cast<std::uint32_t>(std::strtoul(id.c_str(), nullptr, 16));
@@ -84,14 +94,19 @@ Result<void> XraySessions::start(const Caller& caller, const StartRequest& reque
     return fail(ErrorCode::kBusy, "session " + other + " records that process's calls already");
   }
   auto target = find_xray_target(pid, opener_);
-  if (!target) return target.error();
   const auto connection = apps_->connection_of(pid);
-  if (!connection) return connection.error();
-  auto follower = xray::LiveChild::start(target->program->fd.get(), *connection, number_of(id),
-                                         request.functions, *memory_bytes);
+  if (!target && !connection && target.error().code == ErrorCode::kIo) return connection.error();
+  if (!target) return target.error();
+  // A program that is not instrumented does not come either: its follower says which it is.
+  const UniqueFd nobody = connection ? UniqueFd() : ended_connection();
+  if (!connection && !nobody.valid()) return connection.error();
+  auto follower =
+      xray::LiveChild::start(target->program->fd.get(), connection ? *connection : nobody.get(),
+                             number_of(id), request.functions, *memory_bytes);
   if (!follower) return follower.error();
   auto session = std::make_shared<XraySession>(parts_.io, std::move(*follower));
   session->id = id;
+  if (!connection) session->has_not_come = connection.error();
   session->owner = caller;
   session->request = request;
   session->target = std::move(*target);
@@ -126,7 +141,7 @@ boost::asio::awaitable<void> XraySessions::follow(SessionPtr session) {
   session->limit.async_wait([this, session](const boost::system::error_code& error) {
     if (!error) {
       fail_session(session, xray::AppEnd::kSilent,
-                   fail(ErrorCode::kTimeout, "the app does not answer"));
+                   fail(ErrorCode::kTimeout, "the app does not answer", "it may be stopped"));
     }
   });
   while (session->state != XrayState::kEnded) {
@@ -179,8 +194,12 @@ void XraySessions::note_end(const SessionPtr& session, xray::AppEnd end, const s
 
 void XraySessions::fail_session(const SessionPtr& session, xray::AppEnd reason, Error error) {
   if (session->state == XrayState::kEnded) return;
-  note_end(session, reason, error.message);
-  ++failed_;
+  if (session->has_not_come && reason == xray::AppEnd::kGone) {
+    error = *session->has_not_come;
+  } else {
+    note_end(session, reason, error.message);
+    ++failed_;
+  }
   session->error = std::move(error);
   end(session);
   session->changed.cancel();

@@ -51,19 +51,24 @@ std::vector<UniqueFd> descriptors_in(msghdr& message) {
 Answer answer_of(const Error& error) {
   Answer answer;
   answer.status = 1 + static_cast<std::uint32_t>(error.code);
-  const std::size_t bytes = std::min(error.message.size(), kMaxTextBytes);
-  std::copy_n(error.message.begin(), bytes, answer.text.begin());
-  answer.text_bytes = static_cast<std::uint32_t>(bytes);
+  const std::size_t message = std::min(error.message.size(), kMaxTextBytes);
+  const std::size_t hint = std::min(error.hint.size(), kMaxTextBytes - message);
+  std::copy_n(error.hint.begin(), hint,
+              std::copy_n(error.message.begin(), message, answer.text.begin()));
+  answer.text_bytes = static_cast<std::uint32_t>(message + hint);
+  answer.hint_bytes = static_cast<std::uint32_t>(hint);
   return answer;
 }
 
 std::optional<Error> error_of(const Answer& answer) {
   if (answer.status == 0 || answer.text_bytes > kMaxTextBytes ||
+      answer.hint_bytes > answer.text_bytes ||
       answer.status > 1 + static_cast<std::uint32_t>(ErrorCode::kInternal)) {
     return std::nullopt;
   }
-  return fail(static_cast<ErrorCode>(answer.status - 1),
-              std::string(answer.text.data(), answer.text_bytes));
+  const std::size_t message = answer.text_bytes - answer.hint_bytes;
+  return fail(static_cast<ErrorCode>(answer.status - 1), std::string(answer.text.data(), message),
+              std::string(answer.text.data() + message, answer.hint_bytes));
 }
 
 bool send_packet(int socket, std::string_view bytes, std::span<const int> descriptors) {

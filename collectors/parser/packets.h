@@ -42,10 +42,12 @@ struct Request {
 
 inline constexpr std::size_t kMaxTextBytes = 480;
 
-// With one descriptor, a sealed memfd with the result, where status is 0; else with a text.
+// With one descriptor, a sealed memfd with the result, where status is 0; else with a text, which
+// is the error's message and behind it its hint, cut where they don't fit.
 struct Answer {
   std::uint32_t status = 0;  // 0, or 1 + ErrorCode
   std::uint32_t text_bytes = 0;
+  std::uint32_t hint_bytes = 0;  // of these
   std::array<char, kMaxTextBytes> text{};
 };
 

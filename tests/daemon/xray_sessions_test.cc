@@ -4,6 +4,7 @@
 
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -81,12 +82,28 @@ class XraySessionsTest : public ::testing::Test {
   UniqueFd app_;
 };
 
-TEST_F(XraySessionsTest, AProcessThatHasNotComeIsNotFoundAndTheSocketIsNamed) {
-  const auto started = sessions_.start(root_, request(), "0000000a");
+TEST_F(XraySessionsTest, AProcessThatHasNotComeAndWhoseProgramDoesNotOpenIsNotFound) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  StartRequest of_child = request();
+  of_child.target.pids = {static_cast<std::uint32_t>(child)};
+  const auto started = sessions_.start(root_, of_child, "0000000a");
+  ::waitpid(child, nullptr, 0);
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(started.error().hint, HasSubstr(socket().string()));
   EXPECT_THAT(sessions_.all(), IsEmpty());
+}
+
+TEST_F(XraySessionsTest, AProgramThatIsNotInstrumentedIsToldSoThoughItHasNotCome) {
+  ASSERT_TRUE(sessions_.start(root_, request(), "0000000a"));
+  const auto said = under_way("0000000a");
+  ASSERT_FALSE(said);
+  EXPECT_EQ(said.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(said.error().message, HasSubstr("not instrumented"));
+  EXPECT_THAT(said.error().hint, HasSubstr("-fxray-instrument"));
 }
 
 TEST_F(XraySessionsTest, WhatOneProcessAndEveryCallHaveNotIsRefused) {

@@ -44,7 +44,7 @@ const Way kWays[] = {
     {"long-buffer", "longer than its slot"},
     {"claims-too-much", "makes no sense"},
     {"never-patched", "doesn't say that it has ended"},
-    {"silence", "doesn't answer"},
+    {"silence", "it may be stopped"},
     {"talks-first", "makes no sense"},
 };
 

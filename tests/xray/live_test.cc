@@ -122,9 +122,19 @@ TEST_F(LiveTest, AnExpressionThatMatchesNothingOrIsNoneIsSaidAtOnce) {
   const Ended none = daemon_.profctl(start_command(app, {"--functions", "no such function"}));
   EXPECT_EQ(none.status, 4);
   EXPECT_THAT(none.err, HasSubstr("none of the"));
+  EXPECT_THAT(none.err, HasSubstr("one of them is "));
   const Ended bad = daemon_.profctl(start_command(app, {"--functions", "("}));
   EXPECT_EQ(bad.status, 2) << bad.err;
   EXPECT_THAT(bad.err, HasSubstr("no regular expression"));
+  EXPECT_EQ(app.end(), 0);
+}
+
+TEST_F(LiveTest, AnAppThatHasNotComeIsNotFoundAndCountsAsNoEnd) {
+  InstrumentedApp app(output_.string() + ".sock", {});
+  const Ended refused = daemon_.profctl(start_command(app));
+  EXPECT_EQ(refused.status, 4);
+  EXPECT_THAT(refused.err, HasSubstr("has not come"));
+  EXPECT_EQ(daemon_.status().xray.failed, 0);
   EXPECT_EQ(app.end(), 0);
 }
 
