@@ -16,13 +16,14 @@ std::string megahertz_text(double hz) { return std::to_string(std::llround(hz / 
 
 void print_report(const ConvertReport& report, const Console& console) {
   const xray::Report& counts = report.counts;
-  console.err << "profctl: " << counts.entries << " calls by " << counts.threads
-              << (counts.threads == 1 ? " thread" : " threads") << " in " << report.stacks
-              << (report.stacks == 1 ? " stack" : " stacks") << "\n";
+  console.err << "profctl: " << counts.entries << (counts.entries == 1 ? " call" : " calls")
+              << " by " << counts.threads << (counts.threads == 1 ? " thread" : " threads")
+              << " in " << report.stacks << (report.stacks == 1 ? " stack" : " stacks") << "\n";
   for (std::size_t i = 0; i < xray::kIssues; ++i) {
     const auto issue = static_cast<xray::Issue>(i);
     if (counts[issue] != 0) {
-      console.err << "profctl: " << counts[issue] << " " << xray::issue_text(issue) << "\n";
+      console.err << "profctl: " << counts[issue] << " " << xray::issue_text(issue, counts[issue])
+                  << "\n";
     }
   }
   if (report.clock.header_is_wrong()) {

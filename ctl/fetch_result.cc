@@ -13,6 +13,7 @@
 #include "ctl/text.h"
 #include "formats/gperftools_writer.h"
 #include "formats/runtimes.h"
+#include "formats/xray_report.h"
 
 namespace profd {
 namespace {
@@ -123,7 +124,15 @@ void print_remarks(const SessionSummary& summary, const Console& console) {
                           "the CPU\n"
                         : "profctl: nothing was recorded: none of the functions was called\n");
   }
-  const CountsByReason odd = oddities_of(summary);
+  CountsByReason odd = oddities_of(summary);
+  for (std::size_t i = 0; i < xray::kIssues; ++i) {
+    const auto issue = static_cast<xray::Issue>(i);
+    const auto found = odd.find(std::string(xray::issue_name(issue)));
+    if (found == odd.end()) continue;
+    console.err << "profctl: " << found->second << " "
+                << xray::issue_text(issue, static_cast<std::uint64_t>(found->second)) << "\n";
+    odd.erase(found);
+  }
   if (!odd.empty()) console.err << "profctl: " << counts_text(odd) << " (docs/xray.md)\n";
 }
 

@@ -46,14 +46,20 @@ void print_unwinding(const StatusInfo::Unwinding& unwinding, std::ostream& out) 
   }
 }
 
+std::string number_of(std::uint64_t count, const char* one) {
+  return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
+}
+
 void print_xray(const StatusInfo::Xray& xray, std::ostream& out) {
   if (xray == StatusInfo::Xray{}) return;
-  out << "xray       " << xray.apps << " apps, " << xray.sessions << " sessions, " << xray.failed
-      << " failed; " << xray.traces << " traces taken";
+  out << "xray       " << number_of(xray.apps, "app") << ", " << number_of(xray.sessions, "session")
+      << ", " << xray.failed << " failed; " << number_of(xray.traces, "trace") << " taken";
   if (!xray.ended.empty()) out << "; ended early: " << counts_text(xray.ended);
-  if (xray.apps_refused != 0) out << "; " << xray.apps_refused << " apps refused";
-  if (xray.traces_refused != 0) out << "; " << xray.traces_refused << " traces refused";
-  if (xray.traces_missed != 0) out << "; looked through again " << xray.traces_missed << " times";
+  if (xray.apps_refused != 0) out << "; " << number_of(xray.apps_refused, "app") << " refused";
+  if (xray.traces_refused != 0)
+    out << "; " << number_of(xray.traces_refused, "trace") << " refused";
+  if (xray.traces_missed != 0)
+    out << "; looked through again " << number_of(xray.traces_missed, "time");
   out << "\n";
 }
 

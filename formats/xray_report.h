@@ -40,8 +40,9 @@ inline constexpr std::size_t kIssues = static_cast<std::size_t>(Issue::kCutStack
 
 // "cut_record": as status and session.json have it.
 [[nodiscard]] std::string_view issue_name(Issue issue);
-// "records cut by a buffer's end": for people, behind the count.
-[[nodiscard]] std::string_view issue_text(Issue issue);
+// "records cut by their buffer's end", or of one "record cut by its buffer's end": for people,
+// behind the count.
+[[nodiscard]] std::string_view issue_text(Issue issue, std::uint64_t count);
 
 struct Report {
   std::uint64_t bytes = 0;
