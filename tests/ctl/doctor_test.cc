@@ -3,7 +3,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <limits>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <stdlib.h>
@@ -116,6 +119,38 @@ TEST(Doctor, LooksAtARunningProcess) {
   EXPECT_THAT(find(*report, "program").message, HasSubstr("ctl_test"));
   EXPECT_EQ(find(*report, "unwinding").state, CheckState::kOk);
   EXPECT_EQ(find(*report, "runtime").state, CheckState::kOk);
+}
+
+// A page of a new file of that name, as code of this process.
+class MappedCode {
+ public:
+  explicit MappedCode(const std::string& path) {
+    std::ofstream(path) << std::string(4096, '\0');
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    page_ = ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file.get(), 0);
+  }
+  MappedCode(const MappedCode&) = delete;
+  MappedCode& operator=(const MappedCode&) = delete;
+  ~MappedCode() { ::munmap(page_, 4096); }
+
+ private:
+  void* page_ = nullptr;
+};
+
+TEST(Doctor, NodeWithAJitdumpAloneIsToldThatItsNewestFunctionsComeLate) {
+  std::string directory = "/tmp/profd-doctor-XXXXXX";
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  {
+    const MappedCode node(directory + "/node");
+    const MappedCode dump(directory + "/jit-9.dump");
+    const auto report = check_process(static_cast<std::uint32_t>(::getpid()));
+    ASSERT_TRUE(report);
+    const CheckPoint runtime = find(*report, "runtime");
+    EXPECT_EQ(runtime.state, CheckState::kNote);
+    EXPECT_THAT(runtime.message, HasSubstr("jit-9.dump, the newest functions late"));
+    EXPECT_THAT(runtime.hint, HasSubstr("--perf-basic-prof"));
+  }
+  std::filesystem::remove_all(directory);
 }
 
 TEST(Doctor, KnowsAKernelThread) {
