@@ -17,6 +17,7 @@
 
 #include <gtest/gtest.h>
 
+#include "collectors/jit/jit_follower.h"
 #include "collectors/jit/jit_processes.h"
 #include "collectors/parser/parser.h"
 #include "tests/jit/runtime.h"
@@ -406,9 +407,12 @@ TEST_F(JitFollowingTest, CodeBytesAreReadFromTheHeldFile) {
   EXPECT_EQ(answers->functions[0].code, std::string(5, '\x90'));
 }
 
-// An idle daemon costs nothing by it.
-TEST_F(JitFollowingTest, TheFollowerSleepsWhereNoFileAppears) {
-  write_file(directory_ / "no-runtime", "");
+// An idle daemon costs nothing by it. Of a directory of its own, since others write into /tmp.
+TEST(JitFollowerTest, SleepsWhereNoFileAppears) {
+  const PrivateDirectory directory;
+  const auto follower = JitFollower::start({directory.path()});
+  ASSERT_TRUE(follower) << follower.error().message;
+  write_file(directory / "no-runtime", "");
   std::this_thread::sleep_for(std::chrono::milliseconds(200));  // that one has woken it
   const std::uint64_t before = sleeps_of_follower();
   EXPECT_GT(before, 0u);
