@@ -58,7 +58,7 @@ struct XraySession {
   std::optional<Error> error;  // kEnded without a result
   // Of an app without a connection, for which only its program can be looked at.
   std::optional<Error> has_not_come;
-  UniqueFd shown;              // what a dump waits for
+  UniqueFd shown;  // what a dump waits for
   bool is_dumping = false;
   unsigned dumps = 0;
   bool with_worker = false;
