@@ -251,7 +251,7 @@ TEST_F(HostileAppTest, ManyConnectionsAndUnreadPacketsCostNobodyElse) {
 // A process can come with the socket of another in its hands, but only as itself.
 TEST_F(HostileAppTest, WhoConnectsDecidesWhoTheAppIs) {
   InstrumentedApp hostile(socket(), {"garbage"}, "xray_hostile");
-  const Process other({"sleep", "60"});
+  const InstrumentedApp other(socket().string() + ".other", {});
   const Ended refused =
       daemon_.profctl({"start", "--event", "xray", "--pid", std::to_string(other.pid())});
   EXPECT_EQ(refused.status, 4);

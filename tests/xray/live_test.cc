@@ -134,6 +134,8 @@ TEST_F(LiveTest, AnAppThatHasNotComeIsNotFoundAndCountsAsNoEnd) {
   const Ended refused = daemon_.profctl(start_command(app));
   EXPECT_EQ(refused.status, 4);
   EXPECT_THAT(refused.err, HasSubstr("has not come"));
+  EXPECT_THAT(refused.err, HasSubstr("libprofd_xray"));
+  EXPECT_THAT(refused.err, HasSubstr(socket().string()));
   EXPECT_EQ(daemon_.status().xray.failed, 0);
   EXPECT_EQ(app.end(), 0);
 }
@@ -258,13 +260,12 @@ TEST_F(LiveTest, DoctorTellsWhoseCallsCanBeRecorded) {
   EXPECT_THAT(unlinked.out, HasSubstr("but not libprofd_xray"));
 }
 
-TEST_F(LiveTest, AProcessWithoutTheLibraryIsRefused) {
+TEST_F(LiveTest, AProgramThatIsNotInstrumentedIsRefused) {
   const Process other({"sleep", "60"});
   const Ended refused =
       daemon_.profctl({"start", "--event", "xray", "--pid", std::to_string(other.pid())});
-  EXPECT_EQ(refused.status, 4);
-  EXPECT_THAT(refused.err, HasSubstr("libprofd_xray"));
-  EXPECT_THAT(refused.err, HasSubstr(socket().string()));
+  EXPECT_EQ(refused.status, 6);
+  EXPECT_THAT(refused.err, HasSubstr("it is not instrumented"));
 }
 
 TEST_F(LiveTest, OthersProcessesAreNotTheirsToRecord) {
