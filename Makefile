@@ -35,10 +35,11 @@ package: build
 check: build
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
-# Without vptr: its check asks the kernel for a descriptor, and fails where a test has used them all up.
+# Without vptr: its check asks the kernel for a descriptor, and fails where a test has used them all up. And g++ takes what
+# the sanitizers add for reads of what was never written.
 check-asan: packages
 	@cmake -G Ninja -S . -B $(BUILD)-asan --log-level=WARNING -DCMAKE_BUILD_TYPE=Debug \
-	  -DCMAKE_CXX_FLAGS='-O1 -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all'
+	  -DCMAKE_CXX_FLAGS='-O1 -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all -Wno-maybe-uninitialized'
 	@cmake --build $(BUILD)-asan -j $(JOBS)
 	ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS) -LE 'lint|package'
 
