@@ -63,7 +63,8 @@ class JitTest : public RecordingTest {
   void expect_named(const std::optional<ProfileSummary>& profile, const std::string& runtime,
                     const std::string& told_in, const Args& functions) {
     ASSERT_TRUE(profile);
-    ASSERT_TRUE(profile->jit) << "no sample in made code";
+    ASSERT_TRUE(profile->jit) << "no sample in made code, of " << profile->samples << "\n"
+                              << recorded_.out << recorded_.err;
     EXPECT_EQ(profile->jit->runtime, runtime);
     EXPECT_THAT(profile->jit->file, HasSubstr(told_in));
     EXPECT_THAT(profile->jit->functions, Gt(functions.size()));
