@@ -210,7 +210,7 @@ TEST_F(ProfileTest, AProgramInAnotherMountNamespaceAndChrootIsNamed) {
 
 TEST_F(ProfileTest, TheWholeHostIsSampledWithKernelThreads) {
   Process busy({workload("reader"), "60"});
-  const Ended recorded = daemon_.profctl({"record", "-a", "-F", "499", "-d", "2", "-o", output_});
+  const Ended recorded = daemon_.profctl({"record", "-a", "-F", "499", "-d", "10", "-o", output_});
   ASSERT_EQ(recorded.status, 0) << recorded.err;
   const SessionSummary summary = read_summary(output_);
   EXPECT_EQ(summary.ledger.difference(), 0);
