@@ -1,11 +1,16 @@
-// churn.js SECONDS: for so long on a CPU, makes functions, runs each until it is optimized, and lets
-// the collector take them, so that code lies where other code lay before.
+// churn.js SECONDS FUNCTIONS: for so long on a CPU, and until so many are made, makes functions,
+// runs each, some until they are optimized, and lets the collector take them, so that code lies
+// where other code lay before.
 //
 // made_KIND_I calls one function of node's own that nothing else here calls (Math.KIND is C++:
 // v8::base::ieee754::KIND) and is called by run_KIND, which stays where it is: whoever shows
 // made_KIND_I beside another kind's functions has named it wrong.
 const kinds = ['acos', 'asin', 'atan', 'cbrt', 'cosh', 'exp', 'expm1', 'log', 'log10', 'log1p',
                'log2', 'tan'];
+const collectEach = 250;
+// No multiple of the kinds' number: each kind is optimized at some time.
+const optimizeEach = 49;
+const callsToOptimize = 60;
 
 function compile(source) {
   return new Function(`return ${source}`)();
@@ -20,18 +25,20 @@ function make(kind, i) {
   }`);
 }
 
-const runners = kinds.map((kind) => compile(`function run_${kind}(made) {
+const runners = kinds.map((kind) => compile(`function run_${kind}(made, calls) {
   let sum = 0;
-  for (let k = 0; k < 60; k++) { sum += made(1000); }
+  for (let k = 0; k < calls; k++) { sum += made(500); }
   return sum;
 }`));
 
 const end = Number(process.argv[2]) * 1e6;
+const functions = Number(process.argv[3]);
 let sum = 0;
-for (let i = 0; process.cpuUsage().user < end; i++) {
+for (let i = 0; i < functions || process.cpuUsage().user < end; i++) {
   const kind = i % kinds.length;
-  sum += runners[kind](make(kinds[kind], i));
-  if (i % 50 === 0 && global.gc) {
+  const calls = i % optimizeEach === 0 ? callsToOptimize : 4;
+  sum += runners[kind](make(kinds[kind], i), calls);
+  if (i % collectEach === 0) {
     global.gc();
   }
 }
