@@ -40,7 +40,8 @@ Verdict verdict_of_reuse(const std::string& stack) {
 
 Verdict verdict_of_churn(const std::string& stack) {
   static const std::regex native("ieee754::([a-z0-9]+)$");
-  static const std::regex script("JS:.(made|run)_([a-z0-9]+)");
+  // "JS:^made_...", before node 20 "Function:^made_...", and not node:internal/main/run_main.
+  static const std::regex script(":.(made|run)_([a-z0-9]+)");
   std::string callee;
   std::set<std::string> made;
   std::set<std::string> around;
