@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "formats/json_fields.h"
+#include "formats/json_members.h"
 #include "formats/session_summary_json.h"
 #include "formats/start_request_json.h"
 
@@ -17,21 +17,6 @@ constexpr std::size_t kMaxPathBytes = 1024;
 constexpr auto kMaxPathDepth = 8;
 constexpr std::size_t kMaxIdBytes = 64;
 
-json::object session_json(const SessionInfo& session) {
-  return {{"session", session.session},
-          {"state", session.state},
-          {"target", target_json(session.target)},
-          {"event", session.event},
-          {"frequency", session.frequency_hz},
-          {"period", session.period},
-          {"started", session.started},
-          {"seconds", session.seconds},
-          {"samples", session.samples},
-          {"lost", session.lost},
-          {"uid", session.uid},
-          {"targets_alive", session.targets_alive}};
-}
-
 bool is_all_of(std::string_view text, std::string_view others) {
   return std::ranges::all_of(text, [others](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -41,54 +26,38 @@ bool is_all_of(std::string_view text, std::string_view others) {
 
 }  // namespace
 
-// The readers are found by their argument's type, hence not in the unnamed namespace.
-
-Result<void> read_json(const json::value& value, SessionInfo& out) {
-  return JsonFields(value)
-      .required("session", out.session)
-      .required("state", out.state)
-      .required("target", out.target)
-      .required("event", out.event)
-      .optional("frequency", out.frequency_hz)
-      .optional("period", out.period)
-      .required("started", out.started)
-      .required("seconds", out.seconds)
-      .required("samples", out.samples)
-      .required("lost", out.lost)
-      .optional("uid", out.uid)
-      .optional("targets_alive", out.targets_alive)
-      .finish();
+void members(auto& fields, Is<SessionInfo> auto& session) {
+  fields.required("session", session.session)
+      .required("state", session.state)
+      .required("target", session.target)
+      .required("event", session.event)
+      .optional("frequency", session.frequency_hz)
+      .optional("period", session.period)
+      .required("started", session.started)
+      .required("seconds", session.seconds)
+      .required("samples", session.samples)
+      .required("lost", session.lost)
+      .optional("uid", session.uid)
+      .optional("targets_alive", session.targets_alive);
 }
 
-Result<void> read_json(const json::value& value, ResultFile& out) {
-  return JsonFields(value).required("path", out.path).required("bytes", out.bytes).finish();
+void members(auto& fields, Is<ResultFile> auto& file) {
+  fields.required("path", file.path).required("bytes", file.bytes);
 }
 
-Result<void> read_json(const json::value& value, ResultInfo& out) {
-  return JsonFields(value)
-      .required("result", out.result)
-      .required("summary", out.summary)
-      .required("files", out.files)
-      .finish();
+void members(auto& fields, Is<ResultInfo> auto& result) {
+  fields.required("result", result.result)
+      .required("summary", result.summary)
+      .required("files", result.files);
 }
 
-std::string to_json(const SessionInfo& session) { return json_text(session_json(session)); }
+std::string to_json(const SessionInfo& session) { return json_text(json_of(session)); }
 
 std::string to_json(const std::vector<SessionInfo>& sessions) {
-  json::array list;
-  for (const SessionInfo& session : sessions) list.push_back(session_json(session));
-  return json_text(json::object{{"sessions", std::move(list)}});
+  return json_text(json::object{{"sessions", json_of(sessions)}});
 }
 
-std::string to_json(const ResultInfo& result) {
-  json::array files;
-  for (const ResultFile& file : result.files) {
-    files.push_back(json::object{{"path", file.path}, {"bytes", file.bytes}});
-  }
-  return json_text(json::object{{"result", result.result},
-                                {"summary", summary_json(result.summary)},
-                                {"files", std::move(files)}});
-}
+std::string to_json(const ResultInfo& result) { return json_text(json_of(result)); }
 
 std::string started_json(const std::string& session) {
   return json_text(json::object{{"session", session}});

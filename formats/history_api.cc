@@ -2,8 +2,7 @@
 
 #include <utility>
 
-#include "formats/json_fields.h"
-#include "formats/session_summary_json.h"
+#include "formats/json_members.h"
 #include "formats/start_request_json.h"
 
 namespace profd {
@@ -15,31 +14,6 @@ constexpr std::size_t kMaxDepth = 8;
 
 Error invalid(std::string message, std::string hint = {}) {
   return fail(ErrorCode::kInvalidArgument, std::move(message), std::move(hint));
-}
-
-json::value text_or_null(const std::optional<std::string>& text) {
-  return text ? json::value(*text) : json::value(nullptr);
-}
-
-json::object process_json(const ProcessShare& process) {
-  return {{"cpu_percent", process.cpu_percent},
-          {"pid", process.pid},
-          {"start_time_ns", process.start_time_ns},
-          {"comm", process.comm},
-          {"unit", text_or_null(process.unit)},
-          {"container", text_or_null(process.container)},
-          {"samples", process.samples},
-          {"user_samples", process.user_samples},
-          {"complete_samples", process.complete_samples},
-          {"jit", process.jit ? json::value(jit_names_json(*process.jit)) : json::value(nullptr)}};
-}
-
-json::object window_json(const WindowShares& window) {
-  json::array processes;
-  for (const ProcessShare& process : window.processes) processes.push_back(process_json(process));
-  return {{"window", window.window},          {"started", window.started},
-          {"seconds", window.seconds},        {"samples", window.samples},
-          {"lost", counts_json(window.lost)}, {"processes", std::move(processes)}};
 }
 
 void add_range(const TimeRange& range, json::object& object) {
@@ -73,43 +47,36 @@ Result<void> read_json(const json::value& value, HistoryRequest& out) {
       .finish_strict();
 }
 
-Result<void> read_json(const json::value& value, ProcessShare& out) {
-  return JsonFields(value)
-      .required("cpu_percent", out.cpu_percent)
-      .required("pid", out.pid)
-      .required("start_time_ns", out.start_time_ns)
-      .required("comm", out.comm)
-      .optional("unit", out.unit)
-      .optional("container", out.container)
-      .required("samples", out.samples)
-      .required("user_samples", out.user_samples)
-      .required("complete_samples", out.complete_samples)
-      .optional("jit", out.jit)
-      .finish();
+void members(auto& fields, Is<ProcessShare> auto& process) {
+  fields.required("cpu_percent", process.cpu_percent)
+      .required("pid", process.pid)
+      .required("start_time_ns", process.start_time_ns)
+      .required("comm", process.comm)
+      .optional("unit", process.unit)
+      .optional("container", process.container)
+      .required("samples", process.samples)
+      .required("user_samples", process.user_samples)
+      .required("complete_samples", process.complete_samples)
+      .optional("jit", process.jit);
 }
 
-Result<void> read_json(const json::value& value, WindowShares& out) {
-  return JsonFields(value)
-      .required("window", out.window)
-      .required("started", out.started)
-      .required("seconds", out.seconds)
-      .required("samples", out.samples)
-      .required("lost", out.lost)
-      .required("processes", out.processes)
-      .finish();
+void members(auto& fields, Is<WindowShares> auto& window) {
+  fields.required("window", window.window)
+      .required("started", window.started)
+      .required("seconds", window.seconds)
+      .required("samples", window.samples)
+      .required("lost", window.lost)
+      .required("processes", window.processes);
 }
 
-Result<void> read_json(const json::value& value, History& out) {
-  return JsonFields(value)
-      .required("windows", out.windows)
-      .required("left_out", out.left_out)
-      .finish();
+void members(auto& fields, Is<History> auto& history) {
+  fields.required("windows", history.windows).required("left_out", history.left_out);
 }
 
 std::string to_json(const ExportRequest& request) {
   json::object object;
   add_range(request.range, object);
-  if (!request.target.empty()) object["target"] = target_json(request.target);
+  if (!request.target.empty()) object["target"] = json_of(request.target);
   return json_text(object);
 }
 
@@ -120,13 +87,9 @@ std::string to_json(const HistoryRequest& request) {
   return json_text(object);
 }
 
-std::string to_json(const WindowShares& window) { return json_text(window_json(window)); }
+std::string to_json(const WindowShares& window) { return json_text(json_of(window)); }
 
-std::string to_json(const History& history) {
-  json::array windows;
-  for (const WindowShares& window : history.windows) windows.push_back(window_json(window));
-  return json_text(json::object{{"windows", std::move(windows)}, {"left_out", history.left_out}});
-}
+std::string to_json(const History& history) { return json_text(json_of(history)); }
 
 Result<ExportRequest> parse_export_request(std::string_view text) {
   const auto value = parse_json(text, kMaxDepth);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "formats/json_fields.h"
+#include "formats/json_members.h"
 
 namespace profd {
 
@@ -14,22 +14,18 @@ void add_later(const JitNames& later, JitNames& sum) {
   sum.named_samples += later.named_samples;
 }
 
-boost::json::object jit_names_json(const JitNames& names) {
-  return {{"runtime", names.runtime},
-          {"file", names.file},
-          {"functions", names.functions},
-          {"samples", names.samples},
-          {"named_samples", names.named_samples}};
+void members(auto& fields, Is<JitNames> auto& names) {
+  fields.required("runtime", names.runtime)
+      .required("file", names.file)
+      .required("functions", names.functions)
+      .required("samples", names.samples)
+      .required("named_samples", names.named_samples);
 }
 
+boost::json::object jit_names_json(const JitNames& names) { return write_members(names); }
+
 Result<void> read_json(const boost::json::value& value, JitNames& out) {
-  return JsonFields(value)
-      .required("runtime", out.runtime)
-      .required("file", out.file)
-      .required("functions", out.functions)
-      .required("samples", out.samples)
-      .required("named_samples", out.named_samples)
-      .finish();
+  return read_members(value, out);
 }
 
 }  // namespace profd

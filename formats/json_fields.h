@@ -69,6 +69,12 @@ class JsonFields {
     return *this;
   }
 
+  // As optional(); to write, a member without a value is left out (json_members.h).
+  template <class T>
+  JsonFields& if_set(std::string_view key, std::optional<T>& out) {
+    return optional(key, out);
+  }
+
   // Members that were not asked for are ignored by finish(), and named as an error by
   // finish_strict().
   [[nodiscard]] Result<void> finish() const;

@@ -7,12 +7,17 @@
 //       fields.required("first", range.first).optional("last", range.last);
 //     }
 //
-// Reading is JsonFields': an absent member that is `required` is an error. Writing has them all. A
-// value that follows from the others, difference(), is written behind them and not read.
+// Reading is JsonFields': an absent member that is `required` is an error. Writing has them all,
+// but for those `if_set` that have no value. A value that follows from the others, difference(), is
+// written behind them and not read.
+//
+// A type that more than one source file reads or writes has functions of its own for that in a
+// header, made of write_members() and read_members().
 
 #pragma once
 
 #include <concepts>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -22,8 +27,9 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
+#include "formats/jit_names.h"
 #include "formats/json_fields.h"
-#include "formats/session_summary_json.h"
+#include "formats/session_summary.h"
 
 namespace profd {
 
@@ -37,18 +43,32 @@ concept HasMembers = requires(JsonFields& fields, T& value) {
 };
 
 template <HasMembers T>
-[[nodiscard]] Result<void> read_json(const boost::json::value& value, T& out) {
+[[nodiscard]] Result<void> read_members(const boost::json::value& value, T& out) {
   JsonFields fields(value);
   members(fields, out);
   return fields.finish();
 }
 
+template <HasMembers T>
+[[nodiscard]] Result<void> read_json(const boost::json::value& value, T& out) {
+  return read_members(value, out);
+}
+
 [[nodiscard]] inline boost::json::value json_of(const CountsByReason& counts) {
-  return counts_json(counts);
+  return boost::json::object(counts.begin(), counts.end());
+}
+
+[[nodiscard]] inline boost::json::value json_of(const JitNames& names) {
+  return jit_names_json(names);
 }
 
 template <class T>
 [[nodiscard]] boost::json::value json_of(const T& value);
+
+template <class T>
+[[nodiscard]] boost::json::value json_of(const std::optional<T>& value) {
+  return value ? json_of(*value) : boost::json::value(nullptr);
+}
 
 template <class T>
 [[nodiscard]] boost::json::value json_of(const std::vector<T>& values) {
@@ -69,6 +89,10 @@ class JsonMembers {
   JsonMembers& optional(std::string_view key, const T& value) {
     return required(key, value);
   }
+  template <class T>
+  JsonMembers& if_set(std::string_view key, const std::optional<T>& value) {
+    return value ? required(key, *value) : *this;
+  }
 
   [[nodiscard]] boost::json::object take() { return std::move(object_); }
 
@@ -76,15 +100,20 @@ class JsonMembers {
   boost::json::object object_;
 };
 
+template <HasMembers T>
+[[nodiscard]] boost::json::object write_members(const T& value) {
+  JsonMembers written;
+  members(written, value);
+  if constexpr (requires { value.difference(); }) {
+    written.required("difference", value.difference());
+  }
+  return written.take();
+}
+
 template <class T>
 boost::json::value json_of(const T& value) {
   if constexpr (HasMembers<T>) {
-    JsonMembers written;
-    members(written, value);
-    if constexpr (requires { value.difference(); }) {
-      written.required("difference", value.difference());
-    }
-    return written.take();
+    return write_members(value);
   } else {
     return boost::json::value(value);
   }

@@ -3,15 +3,14 @@
 
 #pragma once
 
-#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
 
-#include "formats/json_text.h"
+#include "formats/result.h"
 #include "formats/session_summary.h"
 
 namespace profd {
 
-[[nodiscard]] boost::json::object counts_json(const CountsByReason& counts);
-[[nodiscard]] boost::json::object summary_json(const SessionSummary& summary);
+[[nodiscard]] boost::json::value json_of(const SessionSummary& summary);
 [[nodiscard]] Result<void> read_json(const boost::json::value& value, SessionSummary& out);
 
 }  // namespace profd

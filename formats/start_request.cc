@@ -149,7 +149,7 @@ Result<void> read_json(const json::value& value, PositiveNumber& number) {
 
 }  // namespace
 
-json::object target_json(const TargetRequest& target) {
+json::value json_of(const TargetRequest& target) {
   json::object object;
   if (target.all) object["all"] = true;
   if (!target.pids.empty()) object["pids"] = json::array(target.pids.begin(), target.pids.end());
@@ -217,7 +217,7 @@ std::string describe(const TargetRequest& target) {
 }
 
 std::string to_json(const StartRequest& request) {
-  json::object object{{"target", target_json(request.target)},
+  json::object object{{"target", json_of(request.target)},
                       {"children", request.children},
                       {"from_exec", request.from_exec},
                       {"event", request.event}};

@@ -3,13 +3,13 @@
 
 #pragma once
 
-#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
 
 #include "formats/start_request.h"
 
 namespace profd {
 
-[[nodiscard]] boost::json::object target_json(const TargetRequest& target);
+[[nodiscard]] boost::json::value json_of(const TargetRequest& target);
 [[nodiscard]] Result<void> read_json(const boost::json::value& value, TargetRequest& out);
 
 // The forms and the counts of its terms; kInvalidArgument. An empty one is fine.
