@@ -13,6 +13,7 @@
 #include "ctl/text.h"
 #include "formats/gperftools_writer.h"
 #include "formats/runtimes.h"
+#include "formats/xray_app_end.h"
 #include "formats/xray_report.h"
 
 namespace profd {
@@ -116,6 +117,31 @@ CountsByReason oddities_of(const SessionSummary& summary) {
   return odd;
 }
 
+// The count of that name is taken out; 0: there is none.
+std::uint64_t take_count(std::string_view name, CountsByReason& counts) {
+  const auto found = counts.find(std::string(name));
+  if (found == counts.end()) return 0;
+  const std::uint64_t count = found->second;
+  counts.erase(found);
+  return count;
+}
+
+// In words; those of a newer daemon by their names.
+void print_oddities(CountsByReason odd, const Console& console) {
+  for (std::size_t i = 0; i < xray::kIssues; ++i) {
+    const auto issue = static_cast<xray::Issue>(i);
+    const std::uint64_t count = take_count(xray::issue_name(issue), odd);
+    if (count == 0) continue;
+    console.err << "profctl: " << count << " " << xray::issue_text(issue, count) << "\n";
+  }
+  for (std::size_t i = 0; i < xray::kAppEnds; ++i) {
+    const auto end = static_cast<xray::AppEnd>(i);
+    if (take_count(xray::name_of(end), odd) == 0) continue;
+    console.err << "profctl: the app " << xray::text_of(end) << "\n";
+  }
+  if (!odd.empty()) console.err << "profctl: " << counts_text(odd) << " (docs/xray.md)\n";
+}
+
 void print_remarks(const SessionSummary& summary, const Console& console) {
   const bool is_sampled = !summary.xray.has_value();
   if (summary.ledger.taken == 0) {
@@ -124,16 +150,7 @@ void print_remarks(const SessionSummary& summary, const Console& console) {
                           "the CPU\n"
                         : "profctl: nothing was recorded: none of the functions was called\n");
   }
-  CountsByReason odd = oddities_of(summary);
-  for (std::size_t i = 0; i < xray::kIssues; ++i) {
-    const auto issue = static_cast<xray::Issue>(i);
-    const auto found = odd.find(std::string(xray::issue_name(issue)));
-    if (found == odd.end()) continue;
-    console.err << "profctl: " << found->second << " "
-                << xray::issue_text(issue, static_cast<std::uint64_t>(found->second)) << "\n";
-    odd.erase(found);
-  }
-  if (!odd.empty()) console.err << "profctl: " << counts_text(odd) << " (docs/xray.md)\n";
+  print_oddities(oddities_of(summary), console);
 }
 
 // A result that stays in the daemon goes by itself in time: worth a word, not a failure.

@@ -17,6 +17,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <spdlog/spdlog.h>
 
+#include "collectors/xray/app_end.h"
 #include "daemon/caller_limits.h"
 #include "daemon/log_text.h"
 

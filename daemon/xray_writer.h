@@ -8,13 +8,13 @@
 #include <string>
 
 #include "collectors/parser/parser.h"
-#include "collectors/xray/app_end.h"
 #include "collectors/xray/live_result.h"
 #include "daemon/result_writer.h"
 #include "daemon/xray_target.h"
 #include "formats/result.h"
 #include "formats/session_summary.h"
 #include "formats/unique_fd.h"
+#include "formats/xray_app_end.h"
 
 namespace profd {
 

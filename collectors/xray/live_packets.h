@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "collectors/parser/packets.h"
-#include "collectors/xray/app_end.h"
 #include "collectors/xray/function_choice.h"
+#include "formats/xray_app_end.h"
 
 namespace profd::xray {
 

@@ -73,6 +73,16 @@ TEST_F(CommandsTest, StopPrintsSessionJsonWhenAsked) {
   EXPECT_EQ(slurp(out_ / "session.json"), ran.out);
 }
 
+TEST_F(CommandsTest, StopTellsInWordsWhatWasNotAsItShouldBeWithRecordedCalls) {
+  service_.result.summary.xray = {
+      {"records", 495}, {"gap", 1}, {"app_gone", 1}, {"still_patched", 1}, {"of_a_later_day", 2}};
+  EXPECT_EQ(run({"stop", "5f2c01ab", "-o", out_}).err,
+            "profctl: 1 gap in a thread's records\n"
+            "profctl: the app has ended, or has ended its connection\n"
+            "profctl: the app did not say in time that its functions are as they were\n"
+            "profctl: 2 of_a_later_day (docs/xray.md)\n");
+}
+
 TEST_F(CommandsTest, DumpDoesTheSameAndRemovesItsOwnResultOnly) {
   service_.result.result = "5f2c01ab-dump-1";
   const Ran ran = run({"dump", "5f2c01ab", "-o", out_});
