@@ -260,8 +260,8 @@ Step next_record(std::string_view bytes, std::uint64_t file_bytes, JitDumpState&
 
 std::string_view name_of(JitDumpDamage damage) {
   constexpr std::array<std::string_view, kJitDumpDamages> kNames{
-      "short-record", "huge-record", "bad-name",       "bad-code-size",
-      "bad-address",  "bad-sizes",   "unknown-record", "lost-frame"};
+      "short_record", "huge_record", "bad_name",       "bad_code_size",
+      "bad_address",  "bad_sizes",   "unknown_record", "lost_frame"};
   return kNames[static_cast<std::size_t>(damage)];
 }
 

@@ -39,7 +39,7 @@ enum class JitDumpDamage : std::uint8_t {
   kCount,
 };
 inline constexpr std::size_t kJitDumpDamages = static_cast<std::size_t>(JitDumpDamage::kCount);
-[[nodiscard]] std::string_view name_of(JitDumpDamage damage);  // "short-record"
+[[nodiscard]] std::string_view name_of(JitDumpDamage damage);  // "short_record"
 
 using JitDumpDamageCounts = std::array<std::uint64_t, kJitDumpDamages>;
 
