@@ -10,7 +10,8 @@
 
 namespace profd {
 
-// `program` is the file that it runs, borrowed. None: it is not instrumented.
+// `program` is the file that it runs, borrowed. None: it is not instrumented, and has no part of
+// profd's either.
 [[nodiscard]] std::optional<CheckPoint> check_instrumentation(pid_t pid, int program);
 
 }  // namespace profd

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <stdlib.h>
 
+#include "ctl/instrumented_app.h"
 #include "ctl/process_checks.h"
 #include "ctl/program_output.h"
 #include "ctl/status_checks.h"
@@ -66,12 +67,13 @@ CheckPoint find(const CheckReport& report, const std::string& name) {
 // A program that the compiler and strip(1) made as the test says.
 class Program {
  public:
-  explicit Program(const std::string& flags, const std::string& after = "true") {
+  explicit Program(const std::string& flags, const std::string& after = "true",
+                   const std::string& source = "int main(void){return 0;}") {
     std::string pattern = "/tmp/profd-doctor-XXXXXX";
     const UniqueFd file(::mkstemp(pattern.data()));
     path_ = pattern;
-    const std::string command = "echo 'int main(void){return 0;}' | cc -x c " + flags + " -o " +
-                                path_ + " - && " + after + " " + path_;
+    const std::string command = "echo '" + source + "' | cc -x c - -x none " + flags + " -o " +
+                                path_ + " && " + after + " " + path_;
     const auto built = output_of({"sh", "-c", command}, 60s);
     EXPECT_TRUE(built && built->status == 0) << command;
     fd_ = UniqueFd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
@@ -81,6 +83,7 @@ class Program {
   ~Program() { ::unlink(path_.c_str()); }
 
   [[nodiscard]] CheckReport report() const { return check_program(fd_.get()); }
+  [[nodiscard]] int fd() const { return fd_.get(); }
 
  private:
   std::string path_;
@@ -100,6 +103,20 @@ TEST(Doctor, SeesWhatAProgramLacks) {
   const CheckPoint unwinding = find(bare.report(), "unwinding");
   EXPECT_EQ(unwinding.state, CheckState::kFix);
   EXPECT_THAT(unwinding.hint, HasSubstr("-fasynchronous-unwind-tables"));
+}
+
+TEST(Doctor, TellsAnAppThatLinksTheLibraryButIsNotInstrumentedSo) {
+  const std::string source = "#include <profd_xray.h>\nint main(void){return profd_xray_start();}";
+  const std::string include = "-I" XRAY_LIBRARY_HEADERS " ";
+  for (const std::string library : {XRAY_LIBRARY, XRAY_STATIC_LIBRARY " -pthread"}) {
+    const Program app(include + library, "true", source);
+    const auto found = check_instrumentation(::getpid(), app.fd());
+    ASSERT_TRUE(found) << library;
+    EXPECT_EQ(found->state, CheckState::kNote);
+    EXPECT_THAT(found->message, HasSubstr("no function is instrumented"));
+    EXPECT_THAT(found->hint, HasSubstr("-fxray-instrument"));
+  }
+  EXPECT_FALSE(check_instrumentation(::getpid(), Program("-O1").fd()));
 }
 
 TEST(Doctor, TakesAFileThatIsNoProgramForWhatItIs) {
