@@ -91,8 +91,8 @@ Result<std::unique_ptr<XrayDirectory>> XrayDirectory::open(const Parts& parts,
   UniqueFd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   UniqueFd events(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!directory.valid() || !events.valid() ||
-      ::inotify_add_watch(events.get(), path.c_str(), IN_CLOSE_WRITE | IN_MOVED_TO | IN_ONLYDIR) <
-          0) {
+      ::inotify_add_watch(events.get(), path.c_str(),
+                          IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_ONLYDIR) < 0) {
     return fail_errno("could not watch " + path);
   }
   auto parser = Parser::start(kLimits);
@@ -107,6 +107,7 @@ XrayDirectory::XrayDirectory(const Parts& parts, UniqueFd directory, UniqueFd ev
       directory_(std::move(directory)),
       events_(parts.io, events.release()),
       parser_(std::move(parser)),
+      retry_(parts.io),
       stamp_(std::filesystem::path(parts.store.directory()).parent_path() / "xray-read") {
   struct stat status {};
   if (::stat(stamp_.c_str(), &status) == 0) {
@@ -120,6 +121,7 @@ void XrayDirectory::stop() {
   boost::system::error_code ignored;
   events_.close(ignored);
   waiting_.clear();
+  retry_.cancel();
 }
 
 boost::asio::awaitable<void> XrayDirectory::watch() {
@@ -134,7 +136,8 @@ boost::asio::awaitable<void> XrayDirectory::watch() {
         ++counts_.missed;
         scan();
       }
-      if (event->len != 0) take(event->name);
+      if (event->len != 0 && (event->mask & IN_CREATE) != 0) note_creation(event->name);
+      if (event->len != 0 && (event->mask & IN_CREATE) == 0) take(event->name);
       at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
     }
   }
@@ -155,8 +158,10 @@ void XrayDirectory::scan() {
   }
 }
 
-// Only when nothing waits: what is lost with the daemon is found again.
-void XrayDirectory::set_stamp() const {
+// Only when nothing more can be read: what is lost with the daemon then is found again. What waits
+// for room is not: by it one owner could have the traces of all the others read twice.
+void XrayDirectory::set_stamp() {
+  if (std::exchange(complete_ns_, newest_ns_) == newest_ns_) return;
   const UniqueFd stamp(
       ::open(stamp_.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
   const timespec time{.tv_sec = complete_ns_ / 1'000'000'000,
@@ -179,6 +184,17 @@ void XrayDirectory::refuse(const std::string& name, const std::string& why) {
                others);
 }
 
+// A regular file is closed, or moved here, when it is complete. Others are never closed by who made
+// them.
+void XrayDirectory::note_creation(const std::string& name) {
+  struct stat status {};
+  if (!name.starts_with(kLogPrefix) ||
+      ::fstatat(directory_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+    return;
+  }
+  if (!S_ISREG(status.st_mode)) refuse(name, "it is no regular file");
+}
+
 void XrayDirectory::take(const std::string& name) {
   if (!name.starts_with(kLogPrefix)) return;
   Closed closed{
@@ -191,29 +207,46 @@ void XrayDirectory::take(const std::string& name) {
   }
   closed.owner = status.st_uid;
   newest_ns_ = std::max(newest_ns_, changed_ns(status));
-  const auto added = waiting_.add(std::move(closed), status, std::chrono::steady_clock::now());
+  const auto added = waiting_.add(std::move(closed), status);
   if (!added) return refuse(name, added.error().message);
   if (*added) begin_reading();
 }
 
 void XrayDirectory::begin_reading() {
-  if (is_reading_) return;
-  is_reading_ = true;
+  retry_.cancel();
+  if (std::exchange(is_reading_, true)) return;
   boost::asio::co_spawn(parts_.io, read_all(), boost::asio::detached);
 }
 
+bool XrayDirectory::has_room(uid_t owner) const {
+  if (owner == 0) return true;
+  const auto results = std::ranges::count_if(
+      parts_.store.all(), [owner](const StoredResult* one) { return one->session.uid == owner; });
+  return static_cast<std::size_t>(results) < kMaxResultsOfUid;
+}
+
+std::optional<XrayDirectory::Closed> XrayDirectory::next() {
+  for (const std::string& name : waiting_.take_put_off()) take(name);
+  return waiting_.next(std::chrono::steady_clock::now(),
+                       [this](uid_t owner) { return has_room(owner); });
+}
+
 boost::asio::awaitable<void> XrayDirectory::read_all() {
-  while (auto closed = waiting_.next()) {
-    const uid_t owner = closed->owner;
-    const auto begin = std::chrono::steady_clock::now();
-    co_await read(std::move(*closed));
-    const auto end = std::chrono::steady_clock::now();
-    waiting_.spent(owner, end - begin, end);
+  while (events_.is_open()) {
+    if (auto closed = next()) {
+      const uid_t owner = closed->owner;
+      const auto begin = std::chrono::steady_clock::now();
+      co_await read(std::move(*closed));
+      const auto end = std::chrono::steady_clock::now();
+      waiting_.spent(owner, end - begin, end);
+      continue;
+    }
+    set_stamp();
+    if (waiting_.empty()) break;
+    retry_.expires_after(parts_.retry);
+    (void)co_await retry_.async_wait(kTuple);
   }
   is_reading_ = false;
-  if (!events_.is_open()) co_return;
-  complete_ns_ = newest_ns_;
-  set_stamp();
 }
 
 // A trace's pid is its writer's word: a process of another user is not taken at it.
@@ -230,13 +263,6 @@ XrayTarget XrayDirectory::writer_of(const Closed& closed, pid_t process) {
 }
 
 boost::asio::awaitable<void> XrayDirectory::read(Closed closed) {
-  const auto of_owner = std::ranges::count_if(parts_.store.all(), [&](const StoredResult* one) {
-    return one->session.uid == closed.owner;
-  });
-  if (closed.owner != 0 && static_cast<std::size_t>(of_owner) >= kMaxResultsOfUid) {
-    refuse(closed.name, "its owner has 4 results already");
-    co_return;
-  }
   auto ask = [&parser = *parser_, log = closed.file.get()] {
     return parser.find_xray_process(log);
   };

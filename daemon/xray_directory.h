@@ -3,10 +3,10 @@
 //
 // Anyone may be able to write there. A file is opened without following a link and only as a
 // regular one, read by a parser of its own, one after the other on a thread of its own, the owners
-// by turns (xray_queue.h); who isn't root has as many results as sessions, kept as long. What was
-// left while nobody watched is found at the start, by the time of a stamp beside the results. The
-// program that wrote a trace is found while it still runs, by the pid in the trace; else its
-// functions have no names but their numbers. On the io thread.
+// by turns (xray_queue.h); who isn't root has as many results as sessions, kept as long, and while
+// he has them his traces wait. What was left while nobody watched is found at the start, by the
+// time of a stamp beside the results. The program that wrote a trace is found while it still runs,
+// by the pid in the trace; else its functions have no names but their numbers. On the io thread.
 
 #pragma once
 
@@ -16,11 +16,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "collectors/parser/parser.h"
 #include "collectors/sampling/timed_opener.h"
@@ -37,11 +39,13 @@ class XrayDirectory {
  public:
   static constexpr std::size_t kMaxResultsOfUid = 4;  // of one uid other than 0
 
-  // All outlive *this. `unused_id` gives an id for a result.
+  // All outlive *this. `unused_id` gives an id for a result. Traces of owners without room for a
+  // result are looked at again after each `retry`.
   struct Parts {
     boost::asio::io_context& io;
     ResultStore& store;
     std::function<std::string()> unused_id;
+    std::chrono::steady_clock::duration retry = std::chrono::seconds(10);
   };
 
   // `path` must be there. Starts a parser.
@@ -67,11 +71,14 @@ class XrayDirectory {
                 std::unique_ptr<Parser> parser);
 
   boost::asio::awaitable<void> watch();
+  void note_creation(const std::string& name);
   void take(const std::string& name);
   void begin_reading();
   void scan();
-  void set_stamp() const;
+  void set_stamp();
   void refuse(const std::string& name, const std::string& why);
+  [[nodiscard]] bool has_room(uid_t owner) const;
+  [[nodiscard]] std::optional<Closed> next();
   boost::asio::awaitable<void> read_all();
   boost::asio::awaitable<void> read(Closed closed);
   XrayTarget writer_of(const Closed& closed, pid_t process);
@@ -83,6 +90,7 @@ class XrayDirectory {
   TimedOpener opener_;
   XrayQueue waiting_;
   bool is_reading_ = false;
+  boost::asio::steady_timer retry_;
   std::string stamp_;             // the path
   std::int64_t newest_ns_ = 0;    // change of what was taken
   std::int64_t complete_ns_ = 0;  // what was changed up to then is taken

@@ -1,5 +1,7 @@
 #include "daemon/xray_queue.h"
 
+#include <algorithm>
+
 namespace profd {
 namespace {
 
@@ -42,45 +44,75 @@ bool XrayQueue::was_seen(const FileKey& file, std::int64_t changed) {
   return false;
 }
 
-bool XrayQueue::has_spent_all(uid_t owner, Clock::time_point now) {
-  std::erase_if(spent_, [&](const auto& one) { return now - one.second.since >= kReadingWindow; });
+bool XrayQueue::has_spent_all(uid_t owner) const {
   const auto found = spent_.find(owner);
   return owner != 0 && found != spent_.end() && found->second.time >= kMaxReading;
 }
 
-Result<bool> XrayQueue::add(Log log, const struct stat& status, Clock::time_point now) {
-  const FileKey file{status.st_dev, status.st_ino};
-  if (files_.contains(file) || was_seen(file, changed_ns(status))) return false;
-  if (auto good = check(status); !good) return good.error();
-  if (has_spent_all(log.owner, now)) {
-    return fail(ErrorCode::kTooLarge, "reading its owner's took 2 of the last 10 minutes");
+std::size_t XrayQueue::places_of(uid_t owner) const {
+  const std::size_t most = owner == 0 ? kMaxOfRoot : kMaxOfOwner;
+  const auto found = waiting_.find(owner);
+  if (found != waiting_.end()) return most - found->second.size();
+  return owner == 0 || waiting_.size() < kMaxOwners ? most : 0;
+}
+
+// By its name alone: a descriptor each would be dear.
+Result<bool> XrayQueue::put_off(const Log& log) {
+  auto found = put_off_.find(log.owner);
+  if (found == put_off_.end()) {
+    if (log.owner != 0 && put_off_.size() >= kMaxOwners) {
+      return fail(ErrorCode::kTooLarge, "those of 64 owners are waiting");
+    }
+    found = put_off_.try_emplace(log.owner).first;
   }
-  const auto owners = waiting_.find(log.owner);
-  const std::size_t of_owner = owners == waiting_.end() ? 0 : owners->second.size();
-  if (of_owner >= (log.owner == 0 ? kMaxOfRoot : kMaxOfOwner)) {
+  std::deque<std::string>& names = found->second;
+  if (std::ranges::find(names, log.name) != names.end()) return false;
+  if (names.size() >= kMaxPutOff) {
     return fail(ErrorCode::kTooLarge, "too many of its owner's are waiting");
   }
-  if (of_owner == 0 && log.owner != 0 && waiting_.size() >= kMaxOwners) {
-    return fail(ErrorCode::kTooLarge, "those of 64 owners are waiting");
-  }
+  names.push_back(log.name);
+  return false;
+}
+
+Result<bool> XrayQueue::add(Log log, const struct stat& status) {
+  const FileKey file{status.st_dev, status.st_ino};
+  if (files_.contains(file)) return false;
+  if (places_of(log.owner) == 0) return put_off(log);
+  if (was_seen(file, changed_ns(status))) return false;
+  if (auto good = check(status); !good) return good.error();
   const uid_t owner = log.owner;
   waiting_[owner].push_back({.log = std::move(log), .file = file});
   files_.insert(file);
-  ++size_;
   return true;
 }
 
-std::optional<XrayQueue::Log> XrayQueue::next() {
-  if (empty()) return std::nullopt;
+std::optional<XrayQueue::Log> XrayQueue::next(Clock::time_point now,
+                                              const std::function<bool(uid_t)>& has_room) {
+  std::erase_if(spent_, [&](const auto& one) { return now - one.second.since >= kReadingWindow; });
   auto turn = last_owner_ ? waiting_.upper_bound(*last_owner_) : waiting_.begin();
-  if (turn == waiting_.end()) turn = waiting_.begin();
-  last_owner_ = turn->first;
-  Waiting first = std::move(turn->second.front());
-  turn->second.pop_front();
-  if (turn->second.empty()) waiting_.erase(turn);
-  files_.erase(first.file);
-  --size_;
-  return std::move(first.log);
+  for (std::size_t asked = 0; asked < waiting_.size(); ++asked, ++turn) {
+    if (turn == waiting_.end()) turn = waiting_.begin();
+    if (has_spent_all(turn->first) || !has_room(turn->first)) continue;
+    last_owner_ = turn->first;
+    Waiting first = std::move(turn->second.front());
+    turn->second.pop_front();
+    if (turn->second.empty()) waiting_.erase(turn);
+    files_.erase(first.file);
+    return std::move(first.log);
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> XrayQueue::take_put_off() {
+  std::vector<std::string> taken;
+  for (auto& [owner, names] : put_off_) {
+    for (std::size_t places = places_of(owner); places > 0 && !names.empty(); --places) {
+      taken.push_back(std::move(names.front()));
+      names.pop_front();
+    }
+  }
+  std::erase_if(put_off_, [](const auto& one) { return one.second.empty(); });
+  return taken;
 }
 
 void XrayQueue::spent(uid_t owner, std::chrono::nanoseconds time, Clock::time_point now) {
@@ -90,8 +122,8 @@ void XrayQueue::spent(uid_t owner, std::chrono::nanoseconds time, Clock::time_po
 
 void XrayQueue::clear() {
   waiting_.clear();
+  put_off_.clear();
   files_.clear();
-  size_ = 0;
 }
 
 }  // namespace profd

@@ -2,7 +2,8 @@
 //
 // Anyone may leave as many as he likes, and each may take a minute to read. So each owner has a few
 // places and a time to be read in, the owners take turns, and a file waits once however often it is
-// closed. What one owner does costs another no trace, and at most one reading's wait. Not
+// closed. Those that find no place are put off by name, as many as that is bounded for, and tried
+// again. What one owner does costs another no trace, and at most one reading's wait. Not
 // thread-safe.
 
 #pragma once
@@ -13,11 +14,13 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "formats/result.h"
 #include "formats/unique_fd.h"
@@ -34,6 +37,7 @@ class XrayQueue {
   static constexpr std::size_t kMaxOwners = 64;
   static constexpr std::size_t kMaxOfOwner = 8;
   static constexpr std::size_t kMaxOfRoot = 64;
+  static constexpr std::size_t kMaxPutOff = 256;  // of one owner, for each of kMaxOwners
   static constexpr std::uint64_t kMaxLogBytes = std::uint64_t{4} << 30;
   // Of one owner's readings, failed ones too; root's are not counted.
   static constexpr std::chrono::seconds kMaxReading{120};
@@ -45,16 +49,22 @@ class XrayQueue {
     uid_t owner = 0;
   };
 
-  // `status` is of `log.file`. False: the same file waits already, or was seen as it is. An error
-  // says why it is refused.
-  Result<bool> add(Log log, const struct stat& status, Clock::time_point now);
+  // `status` is of `log.file`. False: the same file waits already, was seen as it is, or is put
+  // off, for want of a place. An error says why it is refused.
+  Result<bool> add(Log log, const struct stat& status);
 
-  // The first one of the owner whose turn it is.
-  std::optional<Log> next();
+  // The first one of the owner whose turn it is, of those who have time left and room for a result.
+  // None: all that wait do so for that.
+  std::optional<Log> next(Clock::time_point now, const std::function<bool(uid_t)>& has_room);
+
+  // The names of what was put off, as many as there are places for by now. They are to be opened
+  // and added anew.
+  std::vector<std::string> take_put_off();
 
   void spent(uid_t owner, std::chrono::nanoseconds time, Clock::time_point now);
 
-  [[nodiscard]] bool empty() const { return size_ == 0; }
+  // Nothing waits, and nothing is put off.
+  [[nodiscard]] bool empty() const { return waiting_.empty() && put_off_.empty(); }
   void clear();
 
  private:
@@ -68,15 +78,17 @@ class XrayQueue {
     std::chrono::nanoseconds time{};
   };
 
-  [[nodiscard]] bool has_spent_all(uid_t owner, Clock::time_point now);
+  [[nodiscard]] std::size_t places_of(uid_t owner) const;  // that are free
+  [[nodiscard]] Result<bool> put_off(const Log& log);
+  [[nodiscard]] bool has_spent_all(uid_t owner) const;
   bool was_seen(const FileKey& file, std::int64_t changed);
 
-  std::map<uid_t, std::deque<Waiting>> waiting_;  // none empty
-  std::set<FileKey> files_;                       // that wait
+  std::map<uid_t, std::deque<Waiting>> waiting_;      // none empty
+  std::map<uid_t, std::deque<std::string>> put_off_;  // likewise
+  std::set<FileKey> files_;                           // that wait
   std::map<uid_t, Spent> spent_;
   std::map<FileKey, std::int64_t> seen_;  // when they were changed last
   std::deque<FileKey> seen_order_;
-  std::size_t size_ = 0;
   std::optional<uid_t> last_owner_;
 };
 
