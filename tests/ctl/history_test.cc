@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <limits>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -156,34 +155,6 @@ TEST_F(HistoryTest, TheDaemonsErrorsAreTold) {
     EXPECT_EQ(ran.out, "");
   }
   EXPECT_FALSE(fs::exists(out_));
-}
-
-TEST(HistoryOptions, WhatMakesNoSenseIsOneCauseAndAHint) {
-  using Words = std::vector<std::string>;
-  const std::pair<Words, const char*> table[] = {
-      {{"export"}, "time"},
-      {{"export", "-o", "x"}, "time"},
-      {{"export", "--last", "soon"}, "soon"},
-      {{"export", "--last", "0"}, "0"},
-      {{"export", "--last", ""}, "\"\""},
-      {{"export", "--since", "14:61"}, "14:61"},
-      {{"export", "--last", "1h", "--since", "now"}, "--last"},
-      {{"export", "--since", "now", "--until", "yesterday"}, "range"},
-      {{"export", "--last", "1h", "-p", "x"}, "\"x\""},
-      {{"history", "-n", "0"}, "\"0\""},
-      {{"history", "-n", "1001"}, "1001"},
-      {{"history", "--since", ""}, "\"\""},
-      {{"ps", "-n", "all"}, "all"},
-      {{"ps", "--since", "now"}, "--since"},
-      {{"export", "--last", "1h", "--", "ls"}, "--"},
-  };
-  for (const auto& [words, named] : table) {
-    const auto result = parse_options(words);
-    ASSERT_FALSE(result) << ::testing::PrintToString(words);
-    EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
-    EXPECT_THAT(result.error().message, HasSubstr(named)) << ::testing::PrintToString(words);
-    EXPECT_NE(result.error().hint, "") << ::testing::PrintToString(words);
-  }
 }
 
 TEST(HistoryOptions, UnitsAndContainersAreTargetsOfSessionsToo) {

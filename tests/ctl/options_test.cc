@@ -166,6 +166,21 @@ TEST(Options, WhatMakesNoSenseIsOneCauseAndAHint) {
       {{"record"}, "target"},
       {{"record", "--"}, "--"},
       {{"record", "-a", "--", "ls"}, "exclude"},
+      {{"export"}, "time"},
+      {{"export", "-o", "x"}, "time"},
+      {{"export", "--last", "soon"}, "soon"},
+      {{"export", "--last", "0"}, "0"},
+      {{"export", "--last", ""}, "\"\""},
+      {{"export", "--since", "14:61"}, "14:61"},
+      {{"export", "--last", "1h", "--since", "now"}, "--last"},
+      {{"export", "--since", "now", "--until", "yesterday"}, "range"},
+      {{"export", "--last", "1h", "-p", "x"}, "\"x\""},
+      {{"history", "-n", "0"}, "\"0\""},
+      {{"history", "-n", "1001"}, "1001"},
+      {{"history", "--since", ""}, "\"\""},
+      {{"ps", "-n", "all"}, "all"},
+      {{"ps", "--since", "now"}, "--since"},
+      {{"export", "--last", "1h", "--", "ls"}, "--"},
   };
   for (const auto& [words, named] : table) {
     const auto result = parse_options(words);

@@ -1,21 +1,18 @@
 #include "formats/cfi_tables.h"
 
 #include <elf.h>
-#include <fcntl.h>
 
 #include <cstring>
 #include <functional>
 #include <map>
-#include <memory>
-#include <optional>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "formats/elf_file.h"
 #include "formats/unique_fd.h"
 #include "tests/formats/cfi_comparison.h"
+#include "tests/formats/changed_files.h"
 #include "tests/formats/libdw_cfi.h"
 #include "tests/formats/readers.h"
 
@@ -24,15 +21,8 @@ namespace {
 
 using test::CfiTally;
 using test::LibdwCfi;
+using test::open_file;
 using testing::HasSubstr;
-
-constexpr DigestKey kKey{{0x1234, 0x5678}};
-
-UniqueFd open_file(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  EXPECT_TRUE(fd.valid()) << path;
-  return fd;
-}
 
 // A file's table, read back, and its symbols.
 class CodeTable {
@@ -67,26 +57,7 @@ std::uint32_t all_lost(const CodeTable& table) {
   return sum;
 }
 
-class CfiTablesTest : public testing::Test {
- protected:
-  // Runs a binutils program: {} is replaced by the new file's path.
-  [[nodiscard]] std::string made_by(const std::string& command, const std::string& name) const {
-    std::string path = scratch_.path() / name;
-    std::string filled = command;
-    filled.replace(filled.find("{}"), 2, path);
-    const std::string output = test::output_of(filled);
-    return path;
-  }
-
-  [[nodiscard]] std::string changed(const std::string& path,
-                                    const std::function<void(std::string&)>& change) const {
-    std::string bytes = test::read_file(path);
-    change(bytes);
-    return scratch_.write("changed", bytes);
-  }
-
-  test::ScratchDirectory scratch_;
-};
+class CfiTablesTest : public test::ChangedFilesTest {};
 
 void forget_sections(std::string& file) {
   std::memset(file.data() + offsetof(Elf64_Ehdr, e_shoff), 0, 8);
@@ -304,71 +275,6 @@ TEST_F(CfiTablesTest, LeavesGoToItsFramePointers) {
   EXPECT_EQ(all_lost(table), 0U);
 }
 
-TEST_F(CfiTablesTest, SaysWhatIsInAFileBeforeItsRowsAreMade) {
-  const auto source = read_unwind_source(open_file(STACK_PIE).get(), kKey);
-  ASSERT_TRUE(source) << source.error().message;
-  EXPECT_EQ(source->build_id, "\x01\x23\x45\x67\x89\xab\xcd\xef");
-  EXPECT_TRUE(source->has_eh_frame);
-  EXPECT_FALSE(source->has_debug_frame);
-  EXPECT_EQ(source->debug_link, "");
-  const auto debug = read_unwind_source(open_file(CFI_SHAPES_DEBUG).get(), kKey);
-  ASSERT_TRUE(debug);
-  EXPECT_TRUE(debug->has_debug_frame);
-}
-
-TEST_F(CfiTablesTest, ReadsTheDebugLinkThatObjcopyWrites) {
-  const std::string debug = made_by("objcopy --only-keep-debug " STACK_PIE " {}", "stack.debug");
-  const std::string linked =
-      made_by("objcopy --add-gnu-debuglink=" + debug + " " STACK_PIE " {}", "linked");
-  const auto source = read_unwind_source(open_file(linked).get(), kKey);
-  ASSERT_TRUE(source);
-  EXPECT_EQ(source->debug_link, "stack.debug");
-  std::uint32_t crc = 0;
-  const std::string said =
-      test::output_of("readelf --debug-dump=links " + linked + " | grep -i crc");
-  ASSERT_EQ(std::sscanf(said.c_str() + said.find("0x"), "%x", &crc), 1) << said;
-  EXPECT_EQ(source->debug_link_crc, crc);
-  const std::string with_path =
-      changed(linked, [](std::string& file) { file[file.find("stack.debug")] = '/'; });
-  EXPECT_EQ(read_unwind_source(open_file(with_path).get(), kKey)->debug_link, "");
-}
-
-TEST_F(CfiTablesTest, DigestsAllThatRowsAreMadeFrom) {
-  const auto digest_of = [](const std::string& path, const DigestKey& key = kKey) {
-    const auto source = read_unwind_source(open_file(path).get(), key);
-    EXPECT_TRUE(source);
-    return std::pair(source->digest[0], source->digest[1]);
-  };
-  const auto original = digest_of(UNCOVERED);
-  EXPECT_EQ(digest_of(changed(UNCOVERED, [](auto&) {})), original) << "another file, the same rows";
-  EXPECT_NE(digest_of(UNCOVERED, DigestKey{{1, 2}}), original) << "another key";
-  auto at = places(UNCOVERED);
-  const std::string bytes = test::read_file(UNCOVERED);
-  Elf64_Ehdr header;
-  std::memcpy(&header, bytes.data(), sizeof header);
-  struct Case {
-    const char* what;
-    std::size_t offset;
-    bool same;
-  };
-  for (const Case& c : {
-           Case{"the restorer's code", at["__restore_rt"] + 3, false},
-           {"the entry's code", at["_start"] + 1, false},
-           {"the entry's address", offsetof(Elf64_Ehdr, e_entry), false},
-           {"code that has CFI", at["covered"], true},
-           {"code that no row is made from", at["main"] + 2, true},
-       }) {
-    const std::string other =
-        changed(UNCOVERED, [&](std::string& file) { file[c.offset] ^= 0x20; });
-    EXPECT_EQ(digest_of(other) == original, c.same) << c.what;
-  }
-  const std::string shapes = test::read_file(CFI_SHAPES);
-  const std::size_t cie = shapes.find(std::string("zR\0\x01\x78\x10\x01", 7));
-  ASSERT_NE(cie, std::string::npos);
-  const std::string other = changed(CFI_SHAPES, [&](std::string& file) { file[cie + 4] ^= 0x10; });
-  EXPECT_NE(digest_of(other), digest_of(CFI_SHAPES)) << "a CIE";
-}
-
 TEST_F(CfiTablesTest, SaysWhyAFileIsRefused) {
   struct Case {
     const char* what;
@@ -390,7 +296,7 @@ TEST_F(CfiTablesTest, SaysWhyAFileIsRefused) {
     ASSERT_FALSE(table) << c.what;
     EXPECT_EQ(table.error().code, c.code) << c.what;
     EXPECT_THAT(table.error().message, HasSubstr(c.message)) << c.what;
-    EXPECT_FALSE(read_unwind_source(fd.get(), kKey)) << c.what;
+    EXPECT_FALSE(read_unwind_source(fd.get(), DigestKey{{1, 2}})) << c.what;
   }
   EXPECT_FALSE(make_unwind_table(-1, -1));
 }
