@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ctl/check_point.h"
 #include "ctl/program_output.h"
 #include "ctl/status_checks.h"
 #include "ctl/text.h"
@@ -23,13 +24,6 @@ using std::chrono_literals::operator""s;
 constexpr auto kProgramLimit = 20s;
 constexpr std::uint64_t kLeastFreeBytes = std::uint64_t{512} << 20;
 constexpr const char* kDefaultStateDirectory = "/var/lib/profd";
-
-CheckPoint point(std::string name, CheckState state, std::string message, std::string hint = {}) {
-  return {.name = std::move(name),
-          .state = state,
-          .message = std::move(message),
-          .hint = std::move(hint)};
-}
 
 // PATH of an ordinary user has no sbin.
 std::string find_profd() {

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
+#include "ctl/check_point.h"
 #include "formats/code_file.h"
 #include "formats/xray_map.h"
 
@@ -46,10 +46,6 @@ bool links_library(int program) {
   });
 }
 
-CheckPoint point(CheckState state, std::string message, std::string hint = {}) {
-  return {.name = "xray", .state = state, .message = std::move(message), .hint = std::move(hint)};
-}
-
 }  // namespace
 
 std::optional<CheckPoint> check_instrumentation(pid_t pid, int program) {
@@ -58,17 +54,17 @@ std::optional<CheckPoint> check_instrumentation(pid_t pid, int program) {
   if (!map) {
     if (!has_library && !links_library(program)) return std::nullopt;
     return point(
-        CheckState::kNote,
+        "xray", CheckState::kNote,
         "libprofd_xray is there, but no function is instrumented: no calls can be recorded",
         "build it with clang -fxray-instrument");
   }
   const std::string functions = std::to_string(map->functions.size()) + " instrumented functions";
   if (has_library) {
     return point(
-        CheckState::kOk,
+        "xray", CheckState::kOk,
         functions + ", and libprofd_xray is there: its calls can be recorded by --event xray");
   }
-  return point(CheckState::kNote,
+  return point("xray", CheckState::kNote,
                functions + ", but not libprofd_xray: its calls can't be recorded while it runs",
                "link it with -lprofd_xray and call profd_xray_start()");
 }

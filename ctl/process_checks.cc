@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "ctl/check_point.h"
 #include "ctl/instrumented_app.h"
 #include "ctl/process_facts.h"
 #include "formats/code_file.h"
@@ -31,13 +32,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kMakesCode = "code that it makes at run time has addresses and no names";
 constexpr std::string_view kInterprets =
     "its functions are the interpreter's, not the script's: those have no frames of their own";
-
-CheckPoint point(std::string name, CheckState state, std::string message, std::string hint = {}) {
-  return {.name = std::move(name),
-          .state = state,
-          .message = std::move(message),
-          .hint = std::move(hint)};
-}
 
 // By the files that are mapped as code.
 const Runtime* find_runtime(const std::vector<std::string>& paths) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "ctl/check_point.h"
 #include "ctl/text.h"
 
 namespace profd {
@@ -55,44 +56,38 @@ std::string remedies(const CountsByReason& counts, std::span<const Remedy> known
   return text;
 }
 
-CheckPoint history_point(CheckState state, std::string message, std::string hint = {}) {
-  return {
-      .name = "history", .state = state, .message = std::move(message), .hint = std::move(hint)};
-}
-
 }  // namespace
 
 CheckPoint check_losses(const StatusInfo::Ledger& ledger) {
   const std::uint64_t lost = sum_of(ledger.lost);
   const bool is_much =
       static_cast<double>(lost) > kMostLostShare * static_cast<double>(ledger.taken);
-  CheckPoint point{
+  CheckPoint losses{
       .name = "losses",
       .state = is_much ? CheckState::kFix : CheckState::kOk,
       .message = std::to_string(lost) + " of " + std::to_string(ledger.taken) + " samples lost",
       .hint = is_much ? remedies(ledger.lost, kOfLosses) : std::string()};
-  if (lost != 0) point.message += ": " + counts_text(ledger.lost);
-  return point;
+  if (lost != 0) losses.message += ": " + counts_text(ledger.lost);
+  return losses;
 }
 
 CheckPoint check_history(const StatusInfo::Continuous& history) {
   if (sum_of(history.failed) != 0) {
-    return history_point(CheckState::kFix,
-                         "windows that failed since profd's start: " + counts_text(history.failed) +
-                             "; " + std::to_string(history.lost_samples) +
-                             " samples lost with them",
-                         remedies(history.failed, kOfWindows));
+    return point("history", CheckState::kFix,
+                 "windows that failed since profd's start: " + counts_text(history.failed) + "; " +
+                     std::to_string(history.lost_samples) + " samples lost with them",
+                 remedies(history.failed, kOfWindows));
   }
   if (!history.enabled) {
-    return history_point(CheckState::kFix, "continuous mode is off: nothing is kept of the past",
-                         "switch it on: [continuous] enabled = true in /etc/profd/profd.toml, then "
-                         "systemctl reload profd");
+    return point("history", CheckState::kFix, "continuous mode is off: nothing is kept of the past",
+                 "switch it on: [continuous] enabled = true in /etc/profd/profd.toml, then "
+                 "systemctl reload profd");
   }
   const std::string kept = std::to_string(history.windows) + " windows kept, " +
                            bytes_text(history.disk_bytes) + " on disk";
-  if (history.last_written.empty()) return history_point(CheckState::kOk, kept + " so far");
-  return history_point(CheckState::kOk,
-                       kept + ", last written " + local_text(history.last_written));
+  if (history.last_written.empty()) return point("history", CheckState::kOk, kept + " so far");
+  return point("history", CheckState::kOk,
+               kept + ", last written " + local_text(history.last_written));
 }
 
 }  // namespace profd
