@@ -41,6 +41,11 @@ std::uint64_t least_bytes_of(RecordId id) {
   return jitdump::kRecordHeaderBytes;
 }
 
+// A DEBUG record's entries have a file name each, if an empty one.
+std::uint64_t most_entries_of(const Record& record) {
+  return (record.total_bytes - jitdump::kDebugInfoBytes) / (jitdump::kDebugEntryBytes + 1);
+}
+
 bool may_hold_code(std::uint64_t address, std::uint64_t bytes) {
   constexpr std::uint64_t kKernelHalf = std::uint64_t{1} << 63;
   return bytes <= jitdump::kMaxCodeBytes && address < kKernelHalf && bytes <= kKernelHalf - address;
@@ -146,6 +151,9 @@ class EventMaker {
   void add_debug_info(const Record& record) {
     Cursor cursor = body_of(record);
     const auto address = cursor.read<std::uint64_t>();
+    if (cursor.read<std::uint64_t>() > most_entries_of(record)) {
+      return lose(JitDumpDamage::kBadSizes);
+    }
     constexpr std::int64_t kMostVotes = 1'000'000;
     state_.line_bias_votes = std::clamp(state_.line_bias_votes, -kMostVotes, kMostVotes) +
                              line_bias_vote(record.bytes, order_of(state_));

@@ -33,7 +33,7 @@ enum class JitDumpDamage : std::uint8_t {
   kBadName,        // no end in the record, or in its first 64 KiB
   kBadCodeSize,    // code bytes beyond the record
   kBadAddress,     // a range that wraps, is over kMaxCodeBytes, or lies in the kernel's half
-  kBadSizes,       // unwind data beyond the record
+  kBadSizes,       // unwind data, or more lines than fit, beyond the record
   kUnknownRecord,  // an id that isn't known
   kLostFrame,      // a total_size below 16: nothing after it can be found. Once, and it is the last
   kCount,

@@ -203,6 +203,11 @@ TEST(JitDumpReader, LosesOneRecordToDamageAndCountsWhy) {
                 [](auto&f, auto at) { set_bytes(f, at, std::uint32_t{1}); }},
            Case{"unwind data beyond the record", JitDumpDamage::kBadSizes,
                 [](auto&f, auto at) { set_bytes(f, at, std::uint32_t{4}); }},
+           Case{"2^60 lines", JitDumpDamage::kBadSizes,
+                [](auto&f, auto at) {
+                  set_bytes(f, at, std::uint32_t{2});
+                  set_bytes(f, at + 24, std::uint64_t{1} << 60);
+                }},
        }) {
     ThreeLoads made = three_loads();
     c.damage(made.file, made.second);
