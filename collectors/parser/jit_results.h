@@ -67,8 +67,9 @@ inline constexpr std::size_t kMaxJitCodeAnswerBytes = std::size_t{32} << 20;
 
 namespace parser {
 
-// How much of a file one request reads.
-inline constexpr std::size_t kJitChunkBytes = std::size_t{1} << 20;
+// How much of a file one request reads. Of the smallest records it has thousands, each taken up on
+// the io thread, and many such parts may wait for that.
+inline constexpr std::size_t kJitChunkBytes = std::size_t{256} << 10;
 
 struct JitCodeRequest {
   JitDumpState state;

@@ -54,7 +54,7 @@ class Parser {
 
   virtual Result<std::vector<ElfSymbol>> list_elf_functions(int fd) = 0;
 
-  // What stands in the file from the state on, at most about 1 MiB of it.
+  // What stands in the file from the state on, at most 256 KiB of it.
   virtual Result<JitDumpChunk> read_jitdump(int fd, const JitDumpState& state) = 0;
   virtual Result<PerfMapChunk> read_perf_map(int fd, const PerfMapState& state) = 0;
 
