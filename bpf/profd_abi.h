@@ -25,6 +25,7 @@ enum profd_record_type {
 	PROFD_RECORD_SAMPLE = 1,
 	PROFD_RECORD_MAPPING = 2,
 	PROFD_RECORD_PROCESS = 3,
+	PROFD_RECORD_UNMAP = 4,
 };
 
 /* Starts every record. size counts the whole record with the words or bytes that follow its struct.
@@ -203,6 +204,16 @@ struct profd_process {
 	__u32 reserved2;
 };
 
+/* Sent when a watched process begins to give up memory that overlaps its spans, whole pages or not:
+ * munmap(2), or mmap(2) of fresh memory over it. */
+struct profd_unmap {
+	struct profd_record_header header;
+	__u64 time_ns; /* before anything else can lie there */
+	struct profd_process_key process;
+	__u64 start;
+	__u64 end;
+};
+
 /* Every way in which the kernel side can lose a sample. */
 enum profd_loss {
 	PROFD_LOSS_RING_FULL = 0,
@@ -224,7 +235,9 @@ struct profd_counters {
 	__u64 mapping_records_lost; /* sent again by the next sample that needs them */
 	__u64 process_records;
 	__u64 process_records_lost;
-	__u64 not_followed; /* children of targets that found the target map full */
+	__u64 unmap_records;
+	__u64 unmap_records_lost; /* over a process's rate, or for want of room */
+	__u64 not_followed;	  /* children of targets that found the target map full */
 	__u64 event_set_taken[PROFD_MAX_EVENT_SETS];
 	__u64 session_taken[PROFD_MAX_SESSIONS];
 	__u64 session_lost[PROFD_MAX_SESSIONS][PROFD_LOSS_COUNT];
@@ -240,6 +253,22 @@ struct profd_target {
 	__u32 exec_id;
 	__u32 ended; /* 1: its last thread has called exit; ticks on the way out still match */
 	__u32 reserved;
+};
+
+#define PROFD_MAX_WATCHED 4096
+#define PROFD_WATCHED_SPANS 8
+#define PROFD_UNMAPS_PER_SECOND 1000
+
+struct profd_address_span {
+	__u64 start;
+	__u64 end; /* 0: none */
+};
+
+/* A process that is to be told of when it gives up memory in these spans, by profd_process_key. */
+struct profd_watched {
+	struct profd_address_span spans[PROFD_WATCHED_SPANS];
+	__u64 second_ns; /* when the second began in which so many were told */
+	__u64 told;
 };
 
 /* What profd_tasks tells of each process that profd's PID namespace shows. */
@@ -304,7 +333,9 @@ PROFD_ASSERT_SIZE(struct profd_late_stack, 176);
 PROFD_ASSERT_SIZE(struct profd_table_key, 40);
 PROFD_ASSERT_SIZE(struct profd_mapping, 104);
 PROFD_ASSERT_SIZE(struct profd_process, 104);
+PROFD_ASSERT_SIZE(struct profd_unmap, 48);
 PROFD_ASSERT_SIZE(struct profd_target, 32);
+PROFD_ASSERT_SIZE(struct profd_watched, 144);
 PROFD_ASSERT_SIZE(struct profd_task, 24);
 PROFD_ASSERT_SIZE(struct profd_running_code, 64);
 

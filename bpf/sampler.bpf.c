@@ -18,6 +18,7 @@
 #include "bpf/ring.h"
 #include "bpf/scratch.h"
 #include "bpf/targets.h"
+#include "bpf/unmaps.h"
 #include "bpf/unwind.h"
 #include "bpf/vmas.h"
 

@@ -152,4 +152,8 @@ void Aggregator::on_process(const ProcessView& process) noexcept {
   }
 }
 
+void Aggregator::on_unmap(const UnmapView& unmap) noexcept {
+  if (naming_ != nullptr) naming_->on_unmap(unmap);
+}
+
 }  // namespace profd

@@ -70,6 +70,7 @@ class Aggregator final : public SampleSink {
   void on_mapping(const MappingView& mapping,
                   std::shared_ptr<const MappedFile> file) noexcept override;
   void on_process(const ProcessView& process) noexcept override;
+  void on_unmap(const UnmapView& unmap) noexcept override;
 
  private:
   void count_sample(SessionSamples& session, const SampleView& sample, std::uint64_t hash) noexcept;

@@ -89,6 +89,7 @@ StatusInfo describe_daemon(const DaemonFacts& facts, const UnwindTally& tally, b
                     .received = ledger.received,
                     .skipped_estimate = ledger.skipped_estimate,
                     .mapping_records = ledger.mapping_records,
+                    .unmaps = {.told = ledger.unmap_records, .lost = ledger.unmap_records_lost},
                     .results_bytes = facts.results_bytes,
                     .parsers = {.processes = children.processes,
                                 .cpu_seconds = children.cpu_seconds,

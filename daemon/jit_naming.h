@@ -41,6 +41,7 @@ class JitNaming {
 
   void on_process(const ProcessView& process) noexcept { processes_->on_process(process); }
   void on_mapping(const MappingView& mapping) noexcept { processes_->on_mapping(mapping); }
+  void on_unmap(const UnmapView& unmap) noexcept { processes_->on_unmap(unmap); }
 
   // Of a process by now. Valid as long as *this.
   [[nodiscard]] JitLookup lookup(const ProcessKey& process);

@@ -8,6 +8,7 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -250,6 +251,13 @@ Result<std::unique_ptr<ControlServer>> open_server(boost::asio::io_context& io, 
   return ControlServer::serve_on(io, std::move(*listener), service);
 }
 
+void watch_memory(Sampler& sampler, const ProcessKey& process, std::span<const AddressSpan> spans) {
+  const auto watched = sampler.watch_unmaps(process, spans);
+  static bool is_told = false;
+  if (watched || std::exchange(is_told, true)) return;
+  spdlog::warn("code that is unmapped keeps its name: {}", watched.error().message);
+}
+
 // Members are made top to bottom and go in reverse: the sink outlives the sampler.
 Result<void> serve(ConfigInForce& in_force, ServiceManager& manager, UniqueFd socket) {
   const Config& config = in_force.config();
@@ -269,6 +277,10 @@ Result<void> serve(ConfigInForce& in_force, ServiceManager& manager, UniqueFd so
                                              std::uint32_t region, std::string_view table) {
     to->set_made_code_rows(process, owner, region, table);
   });
+  (*jit)->give_memory_to(
+      [to = sampler->get()](const ProcessKey& process, std::span<const AddressSpan> spans) {
+        watch_memory(*to, process, spans);
+      });
   const std::unique_ptr<SampleSource> source = make_sample_source(std::move(*sampler));
   Result<ResultStore> store = ResultStore::open(config.state_dir + "/results");
   if (!store) return store.error();

@@ -83,6 +83,9 @@ void add_samples(MetricsText& out, const StatusInfo& status) {
   out.gauge("profd_samples_skipped_estimate", "About as many ticks were skipped by the kernel.",
             status.skipped_estimate);
   out.counter("profd_mapping_records_total", "Records of mappings.", status.mapping_records);
+  out.counter("profd_unmaps_total", "Memory with made code that was given up.", status.unmaps.told);
+  out.counter("profd_unmaps_lost_total", "The same, but profd was not told of it.",
+              status.unmaps.lost);
   out.counter("profd_cpu_gaps_total", "CPUs that went and came back while they were sampled.",
               status.cpu_gaps.count);
   out.counter("profd_cpu_gap_seconds_total", "Time in which such CPUs were not sampled.",

@@ -160,10 +160,7 @@ void JitCodeIndex::move(std::uint64_t from, std::uint64_t to, std::uint64_t time
 }
 
 void JitCodeIndex::end(std::uint64_t address, std::uint64_t bytes, std::uint64_t time_ns) {
-  const bool concerned =
-      own_->may_overlap(address, bytes) ||
-      std::ranges::any_of(shared_, [&](const auto& s) { return s->may_overlap(address, bytes); });
-  if (bytes == 0 || !concerned) return;
+  if (bytes == 0) return;
   JitGeneration nothing;
   nothing.address = address;
   nothing.bytes = bytes;
@@ -224,6 +221,17 @@ std::optional<JitCode> JitCodeIndex::successor_of(const JitCode& known, std::uin
   if (!is_told) return std::nullopt;
   newest.generation->was_asked_for = 1;
   return code_of(*newest.generation, newest.layer->name_of(*newest.generation));
+}
+
+bool JitCodeIndex::is_bare_since(std::uint64_t address, std::uint64_t bytes,
+                                 std::uint64_t time_ns) const {
+  JitGeneration range;
+  range.address = address;
+  range.bytes = bytes;
+  range.born_ns = time_ns;
+  range.serial = kForever;
+  return !own_->is_overlaid(range) &&
+         std::ranges::none_of(shared_, [&](const auto& s) { return s->is_overlaid(range); });
 }
 
 bool JitCodeIndex::knows(std::uint64_t address) const {

@@ -73,7 +73,8 @@ class JitCodeIndex {
   // A MOVE of the code that starts at `from`, at that time.
   void move(std::uint64_t from, std::uint64_t to, std::uint64_t time_ns);
   // Nothing lives in the range from that time on: munmap. bytes may reach the end of the address
-  // space: 2^64 - 1 for an exec.
+  // space: 2^64 - 1 for an exec. Kept also where no code is known: a record of the time before may
+  // come late.
   void end(std::uint64_t address, std::uint64_t bytes, std::uint64_t time_ns);
 
   // That all records of times before this have been added. Files are in the order of time but for a
@@ -89,6 +90,10 @@ class JitCodeIndex {
   // if it was told of `known` (by range and name) before that, and if that is not older.
   [[nodiscard]] std::optional<JitCode> successor_of(const JitCode& known, std::uint64_t address,
                                                     std::uint64_t time_ns) const;
+  // Whether nothing was told of the range that was born after that time. False as well where it
+  // takes too long to tell.
+  [[nodiscard]] bool is_bare_since(std::uint64_t address, std::uint64_t bytes,
+                                   std::uint64_t time_ns) const;
   // Whether any generation of any time covers the address.
   [[nodiscard]] bool knows(std::uint64_t address) const;
 

@@ -50,8 +50,6 @@ void JitGenerations::add(JitGeneration generation, std::string_view name) {
   rows_.push_back(generation);
   functions_ += generation.is_function ? 1 : 0;
   const std::uint64_t last = last_of(generation.address, generation.bytes);
-  lowest_ = std::min(lowest_, generation.address);
-  highest_ = std::max(highest_, last);
   const unsigned level = level_of(generation.bytes);
   ++on_level_[level];
   const std::uint64_t first_cell = cell_number(level, generation.address);
@@ -176,10 +174,6 @@ bool JitGenerations::is_overlaid(const JitGeneration& generation) const {
     }
   }
   return false;
-}
-
-bool JitGenerations::may_overlap(std::uint64_t address, std::uint64_t bytes) const {
-  return !rows_.empty() && address <= highest_ && last_of(address, bytes) >= lowest_;
 }
 
 std::size_t JitGenerations::memory_bytes() const {

@@ -72,8 +72,6 @@ class JitGenerations {
                                  std::uint64_t bytes, std::string_view name) const;
   // Whether one younger than that overlaps its range. True as well where it takes too long to tell.
   [[nodiscard]] bool is_overlaid(const JitGeneration& generation) const;
-  // Whether any can overlap: no says no, yes may be wrong.
-  [[nodiscard]] bool may_overlap(std::uint64_t address, std::uint64_t bytes) const;
 
   [[nodiscard]] std::string_view name_of(const JitGeneration& generation) const {
     return std::string_view(names_[generation.name_offset / kNamesBytes])
@@ -120,8 +118,6 @@ class JitGenerations {
   std::array<std::size_t, kLevels> on_level_{};
   std::size_t functions_ = 0;
   std::size_t name_bytes_ = 0;
-  std::uint64_t lowest_ = ~std::uint64_t{0};
-  std::uint64_t highest_ = 0;
 };
 
 // A row, and where its name is.

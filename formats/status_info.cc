@@ -38,6 +38,10 @@ void members(auto& fields, Is<StatusInfo::CpuGaps> auto& gaps) {
   fields.required("count", gaps.count).required("seconds", gaps.seconds);
 }
 
+void members(auto& fields, Is<StatusInfo::Unmaps> auto& unmaps) {
+  fields.required("told", unmaps.told).required("lost", unmaps.lost);
+}
+
 void members(auto& fields, Is<StatusInfo::Unwinding::Object> auto& object) {
   fields.required("path", object.path)
       .required("reason", object.reason)
@@ -123,6 +127,7 @@ void members(auto& fields, Is<StatusInfo> auto& status) {
       .optional("received", status.received)
       .optional("skipped_estimate", status.skipped_estimate)
       .optional("mapping_records", status.mapping_records)
+      .optional("unmaps", status.unmaps)
       .optional("results_bytes", status.results_bytes)
       .optional("parsers", status.parsers)
       .optional("connections", status.connections)

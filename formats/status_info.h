@@ -102,6 +102,13 @@ struct StatusInfo {
     friend bool operator==(const CpuGaps&, const CpuGaps&) = default;
   };
 
+  // Memory with code made at run time that a process gave up.
+  struct Unmaps {
+    std::uint64_t told = 0;
+    std::uint64_t lost = 0;  // more than profd takes of one process, or than it had room for
+    friend bool operator==(const Unmaps&, const Unmaps&) = default;
+  };
+
   // Instrumented apps and their traces.
   struct Xray {
     std::uint64_t apps = 0;            // connected
@@ -143,6 +150,7 @@ struct StatusInfo {
   std::uint64_t received = 0;
   std::uint64_t skipped_estimate = 0;
   std::uint64_t mapping_records = 0;
+  Unmaps unmaps;
   std::uint64_t results_bytes = 0;
   Parsers parsers;
   Connections connections;

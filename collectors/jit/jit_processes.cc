@@ -43,6 +43,13 @@ void JitProcesses::on_mapping(const MappingView& mapping) noexcept {
   }
 }
 
+void JitProcesses::on_unmap(const UnmapView& unmap) noexcept {
+  try {
+    registry_->on_unmap(unmap);
+  } catch (const std::exception&) {  // no memory: code keeps a name that it had
+  }
+}
+
 void JitProcesses::poll(Clock::time_point now) {
   for (const JitNews& news : follower_->take()) {
     if (const auto* done = std::get_if<JitReadOn>(&news)) {
@@ -59,9 +66,14 @@ void JitProcesses::poll(Clock::time_point now) {
   }
   registry_->look_who_lives(now);
   if (take_rows_) registry_->give_rows(take_rows_, now);
+  registry_->watch_memory();
 }
 
 void JitProcesses::give_rows_to(TakeRows take_rows) { take_rows_ = std::move(take_rows); }
+
+void JitProcesses::give_memory_to(MadeCodeMemory::Watch watch) {
+  registry_->give_memory_to(std::move(watch));
+}
 
 std::optional<JitFunction> JitProcesses::at(const ProcessKey& process, std::uint64_t address,
                                             std::uint64_t time_ns) {

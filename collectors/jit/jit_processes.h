@@ -68,6 +68,7 @@ class JitProcesses {
   // What the sampler tells, before the first sample that needs it.
   void on_process(const ProcessView& process) noexcept;
   void on_mapping(const MappingView& mapping) noexcept;
+  void on_unmap(const UnmapView& unmap) noexcept;
 
   // Takes up what was read since: call at each drain, and when wake_fd() is readable.
   void poll(Clock::time_point now = Clock::now());
@@ -78,6 +79,10 @@ class JitProcesses {
   // Called by poll(), for one process once a second at most.
   using TakeRows = JitRegistry::TakeRows;
   void give_rows_to(TakeRows take_rows);
+
+  // Whom to have told where processes run code of their making: when they give that memory up,
+  // on_unmap() is to know. Called by on_mapping() and poll().
+  void give_memory_to(MadeCodeMemory::Watch watch);
 
   // What lay at an address at a time, as far as it is known by now. An answer keeps the function
   // from being forgotten.

@@ -18,21 +18,15 @@ constexpr std::chrono::seconds kMaxRowsInterval{8};
 // Between two processes' rows: whoever makes processes must not make all CPUs forget all the time.
 constexpr std::chrono::milliseconds kRowsPause{250};
 constexpr std::uint64_t kMarkerBytes = 4096;
-constexpr std::uint32_t kSharedMemoryDevice = 1;  // 00:01
 // Of one process: a program can map what it likes.
 constexpr std::size_t kMaxFilesOfProcess = 16;
 
-// Memory that a process wrote code into: without a file, or with one that lives in memory. And what
-// looks like a runtime's marker.
+// What looks like a runtime's marker, or is memory of made code.
 bool may_be_of_jit(const MappingView& mapping) {
-  if (mapping.kind == PROFD_MAPPING_ANONYMOUS) return true;
+  if (is_made_code(mapping)) return true;
   if (mapping.kind != PROFD_MAPPING_FILE) return false;
-  // The kernel's own mount of memory that is shared, which it makes before all others of no device.
-  if (mapping.file.device == kSharedMemoryDevice) return true;
-  for (const std::string_view name : {"memfd:", "dev/zero", "SYSV", "jit-"}) {
-    if (mapping.names.starts_with(name)) return true;
-  }
-  return mapping.file_offset == 0 && mapping.end - mapping.start <= kMarkerBytes;
+  return mapping.names.starts_with("jit-") ||
+         (mapping.file_offset == 0 && mapping.end - mapping.start <= kMarkerBytes);
 }
 
 bool is_gone(const ProcessKey& process) {
@@ -58,15 +52,37 @@ void JitRegistry::on_process(const ProcessView& view) {
 }
 
 void JitRegistry::on_mapping(const MappingView& mapping) {
-  if (!may_be_of_jit(mapping) || processes_.contains(mapping.process)) return;
-  const std::uint32_t uid = uid_of(mapping.process);
-  if (const auto refusal = refusal_of(uid)) return refuse(*refusal);
-  ++processes_of_[uid];
-  keys_.insert(mapping.process);
-  Process& process =
-      *processes_.emplace(mapping.process, std::make_unique<Process>()).first->second;
-  process.uid = uid;
-  look(mapping.process, process);
+  if (!may_be_of_jit(mapping)) return;
+  auto known = processes_.find(mapping.process);
+  if (known == processes_.end()) {
+    const std::uint32_t uid = uid_of(mapping.process);
+    if (const auto refusal = refusal_of(uid)) return refuse(*refusal);
+    ++processes_of_[uid];
+    keys_.insert(mapping.process);
+    known = processes_.emplace(mapping.process, std::make_unique<Process>()).first;
+    known->second->uid = uid;
+    look(mapping.process, *known->second);
+  }
+  if (is_made_code(mapping)) {
+    memory_.add(mapping.process, {.start = mapping.start, .end = mapping.end},
+                need_of(mapping.process), watch_);
+  }
+}
+
+void JitRegistry::on_unmap(const UnmapView& unmap) {
+  const auto known = processes_.find(unmap.process);
+  if (known != processes_.end()) give_up(known->second->layers, unmap);
+}
+
+// Where there is no code that is known there is none to end.
+MadeCodeMemory::Need JitRegistry::need_of(const ProcessKey& key) const {
+  const Process* const process = find(key);
+  if (process == nullptr || process->is_gone) return MadeCodeMemory::Need::kNoMore;
+  return process->layers.empty() ? MadeCodeMemory::Need::kNotYet : MadeCodeMemory::Need::kNow;
+}
+
+void JitRegistry::watch_memory() {
+  memory_.tell([this](const ProcessKey& key) { return need_of(key); }, watch_);
 }
 
 std::optional<JitRefusal> JitRegistry::refusal_of(std::uint32_t uid) const {
@@ -165,7 +181,7 @@ void JitRegistry::link(const ProcessKey& key, Process& process, JitTeller& telle
 void JitRegistry::add_layer_of(Process& process, JitTeller& teller, std::uint32_t place,
                                std::uint64_t until_ns) {
   if (auto space = space_of(teller, place)) {
-    add_layer(process, {.space = std::move(space), .until_ns = until_ns});
+    add_layer(process, {.space = std::move(space), .until_ns = until_ns, .given_up = {}});
   } else {
     refuse(JitRefusal::kForeignPid);
   }
@@ -179,6 +195,7 @@ std::shared_ptr<JitSpace> JitRegistry::space_of(JitTeller& teller, std::uint32_t
       teller.state().header_read && place == teller.place_of(teller.state().pid);
   if (teller.spaces.size() >= JitTeller::kMaxSpaces && !is_writers) return nullptr;
   auto space = make_space(teller.file());
+  space->is_everyones = teller.is_shared;
   space->told_by.push_back(teller.told);
   return teller.spaces.emplace(place, std::move(space)).first->second;
 }
@@ -201,7 +218,9 @@ void JitRegistry::inherit(const ProcessKey& key, Process& process) {
        other != keys_.end() && other->tgid == process.facts.parent; ++other) {
     if (other->exec_id != key.exec_id || other->start_ns > key.start_ns) continue;
     for (const JitLayer& layer : processes_.at(*other)->layers) {
-      add_layer(process, {.space = layer.space, .until_ns = std::min(layer.until_ns, start)});
+      add_layer(process, {.space = layer.space,
+                          .until_ns = std::min(layer.until_ns, start),
+                          .given_up = layer.given_up});
     }
   }
 }

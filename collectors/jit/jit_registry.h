@@ -11,7 +11,9 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -19,6 +21,7 @@
 #include "collectors/jit/jit_follower.h"
 #include "collectors/jit/jit_space.h"
 #include "collectors/jit/jit_stats.h"
+#include "collectors/jit/made_code_memory.h"
 #include "collectors/jit/tsc_clock.h"
 #include "collectors/sampling/sample.h"
 
@@ -30,7 +33,7 @@ class JitRegistry {
   using TakeRows = std::function<void(const ProcessKey& process, std::uint32_t owner,
                                       std::uint32_t region, std::string_view table)>;
 
-  static constexpr std::size_t kMaxProcesses = 4096;
+  static constexpr std::size_t kMaxProcesses = PROFD_MAX_WATCHED;
   // Of one user but root: a quarter.
   static constexpr std::size_t kMaxProcessesOfUser = kMaxProcesses / 4;
   // Of one process: its own, those it shares, and its nearest ancestors'.
@@ -64,6 +67,7 @@ class JitRegistry {
   // What the sampler tells.
   void on_process(const ProcessView& view);
   void on_mapping(const MappingView& mapping);
+  void on_unmap(const UnmapView& unmap);
 
   // What the follower found.
   void on(const JitProcessSeen& seen);
@@ -77,6 +81,11 @@ class JitRegistry {
   void end_dead(std::uint64_t read_ticket);
   // The rows of a process whose rows changed since they were given last.
   void give_rows(const TakeRows& take_rows, Clock::time_point now);
+
+  // Whom to have told where processes run code of which something is known: at once, and at each
+  // watch_memory().
+  void give_memory_to(MadeCodeMemory::Watch watch) { watch_ = std::move(watch); }
+  void watch_memory();
 
   // As the sampler told; JitFollower::kNobody where it did not.
   [[nodiscard]] std::uint32_t uid_of(const ProcessKey& key) const;
@@ -101,6 +110,7 @@ class JitRegistry {
     std::vector<ProcessKey> processes;
   };
 
+  [[nodiscard]] MadeCodeMemory::Need need_of(const ProcessKey& key) const;
   [[nodiscard]] std::optional<JitRefusal> refusal_of(std::uint32_t uid) const;
   void look(const ProcessKey& key, Process& process);
   void look_again(Clock::time_point now);
@@ -123,6 +133,8 @@ class JitRegistry {
   JitFollower& follower_;
   TscClock tsc_;
   Processes processes_;
+  MadeCodeMemory::Watch watch_ = [](const ProcessKey&, std::span<const AddressSpan>) {};
+  MadeCodeMemory memory_;                              // of processes_
   std::map<std::uint32_t, std::size_t> processes_of_;  // by uid
   std::set<ProcessKey> keys_;  // of them, in order: a parent is known by its tgid
   boost::unordered_flat_map<ProcessKey, std::uint32_t, KeyHash> uids_;

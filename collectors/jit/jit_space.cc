@@ -25,7 +25,7 @@ Found find_in_files(const std::vector<JitLayer>& layers, bool have_times, std::u
                     std::uint64_t time_ns) {
   Found later;
   for (const JitLayer& layer : layers) {
-    if (layer.space->has_times != have_times) continue;
+    if (layer.space->has_times != have_times || layer.has_given_up(address, time_ns)) continue;
     const std::uint64_t time = std::min(time_ns, layer.until_ns);
     Found found{.answer = find_in(layer, address, time), .layer = &layer};
     if (!found.answer) continue;
@@ -56,6 +56,7 @@ bool expect_load(JitTeller& teller, const JitDumpEvent& event) {
 void add_load(JitTeller& teller, JitSpace& space, const JitDumpEvent& event,
               std::uint64_t time_ns) {
   const JitFileRange expected = take_expected(teller, event.address);
+  ++space.loads;
   space.index.add({.address = event.address,
                    .bytes = event.code_bytes,
                    .born_ns = time_ns,
@@ -88,6 +89,7 @@ JitSpace* space_of(JitTeller& teller, std::uint32_t pid, const MakeJitSpace& mak
   if (known != teller.spaces.end()) return known->second.get();
   if (teller.spaces.size() >= JitTeller::kMaxSpaces) return nullptr;
   auto space = make_space();
+  space->is_everyones = teller.is_shared;
   space->told_by.push_back(teller.told);
   return teller.spaces.emplace(place, std::move(space)).first->second.get();
 }
@@ -98,6 +100,7 @@ bool take_up_code(JitTeller& teller, const JitDumpEvent& event, std::uint64_t ti
   JitSpace* const space = space_of(teller, event.pid, make_space);
   if (space == nullptr) return false;
   if (event.kind == JitDumpEventKind::kMove) {
+    ++space->loads;
     space->index.move(event.old_address, event.address, time_ns);
   } else {
     add_load(teller, *space, event, time_ns);
@@ -146,6 +149,7 @@ JitLeftOut take_up_dump(JitTeller& teller, const JitFileGrew& part, const TscCon
 
 void take_up_map(JitTeller& teller, const JitFileGrew& part) {
   for (const auto& [pid, space] : teller.spaces) {
+    space->loads += std::get<PerfMapChunk>(part.chunk).read.lines.size();
     for (const PerfMapLine& line : std::get<PerfMapChunk>(part.chunk).read.lines) {
       space->index.add({.address = line.address,
                         .bytes = line.bytes,
@@ -160,6 +164,36 @@ void take_up_map(JitTeller& teller, const JitFileGrew& part) {
 }
 
 }  // namespace
+
+void JitSpace::give_up(const UnmapView& unmap) {
+  if (ends >= kFreeEnds + loads) return;
+  ++ends;
+  const std::uint64_t length = unmap.end - unmap.start;
+  index.end(unmap.start, length, unmap.time_ns);
+  if (index.is_bare_since(unmap.start, length, unmap.time_ns)) rows.erase(unmap.start, unmap.end);
+  bytes = memory_bytes();
+}
+
+bool JitLayer::has_given_up(std::uint64_t address, std::uint64_t time_ns) const {
+  return std::ranges::any_of(given_up, [address, time_ns](const UnmapView& unmap) {
+    return unmap.start <= address && address < unmap.end && unmap.time_ns <= time_ns;
+  });
+}
+
+void give_up(std::vector<JitLayer>& layers, const UnmapView& unmap) {
+  for (JitLayer& layer : layers) {
+    if (layer.space->is_everyones) continue;
+    if (layer.is_own()) {
+      layer.space->give_up(unmap);
+    } else if (layer.given_up.size() < JitLayer::kMaxGivenUp) {
+      layer.given_up.push_back(unmap);
+    } else {
+      UnmapView& last = layer.given_up.back();
+      last.start = std::min(last.start, unmap.start);
+      last.end = std::max(last.end, unmap.end);
+    }
+  }
+}
 
 std::optional<JitAnswer> find_in_layers(const std::vector<JitLayer>& layers, std::uint64_t address,
                                         std::uint64_t time_ns) {

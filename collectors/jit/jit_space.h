@@ -11,6 +11,7 @@
 
 #include "collectors/jit/jit_follower.h"
 #include "collectors/jit/made_code_rows.h"
+#include "collectors/sampling/sample.h"
 #include "formats/jit_code_index.h"
 
 namespace profd {
@@ -40,6 +41,9 @@ struct JitSpace {
   JitCodeIndex index;
   MadeCodeRows rows;  // of the code as it stands now
   std::vector<std::shared_ptr<const JitNumberedSource>> told_by;
+  bool is_everyones = false;  // who gives it up, gives it up for itself
+  std::uint64_t loads = 0;    // since it is known
+  std::uint64_t ends = 0;     // of memory with code
 
   JitSpace(std::uint32_t number_of_it, const JitFile& file)
       : number(number_of_it),
@@ -51,6 +55,11 @@ struct JitSpace {
     return index.memory_bytes() + rows.memory_bytes();
   }
 
+  // Its memory is given up: what lay there ends. Ends take room as code does, so there are no more
+  // of them than of that, and a few, since a runtime's records come late.
+  static constexpr std::uint64_t kFreeEnds = 256;
+  void give_up(const UnmapView& unmap);
+
   // A real runtime's largest program has 137,490 functions.
   static JitCodeLimits limits() {
     return {.generations = std::size_t{1} << 18, .name_bytes = std::size_t{16} << 20};
@@ -59,9 +68,19 @@ struct JitSpace {
 
 // As much of a space as a process has: all of its own, of its parent's what was there at the fork.
 struct JitLayer {
+  static constexpr std::size_t kMaxGivenUp = 64;
+
   std::shared_ptr<JitSpace> space;
   std::uint64_t until_ns = UINT64_MAX;
+  // Of its parent's: what it has given up for itself since. Where there is more, all between too.
+  std::vector<UnmapView> given_up;
+
+  [[nodiscard]] bool is_own() const { return until_ns == UINT64_MAX; }
+  [[nodiscard]] bool has_given_up(std::uint64_t address, std::uint64_t time_ns) const;
 };
+
+// What the process whose layers these are gave up.
+void give_up(std::vector<JitLayer>& layers, const UnmapView& unmap);
 
 // What lay at an address at a time, the first layer being the process's own. Of a process with a
 // jitdump and a map the dump counts, which knows the times. The map fills what the dump lacks:

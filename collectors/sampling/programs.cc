@@ -46,6 +46,37 @@ Result<void> draw_hash_key(bpf_object* object) {
   return fail(ErrorCode::kInternal, "the BPF object has no read-only data");
 }
 
+// Whether the kernel lets programs run where a function begins. It may lack the means
+// (CONFIG_FUNCTION_TRACER), or be told not to.
+bool can_hook(const char* function) {
+  const int id = libbpf_find_vmlinux_btf_id(function, BPF_TRACE_FENTRY);
+  if (id <= 0) return false;
+  constexpr std::array<bpf_insn, 2> kReturn0{
+      bpf_insn{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},
+      bpf_insn{.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0}};
+  bpf_prog_load_opts options{};
+  options.sz = sizeof(options);
+  options.expected_attach_type = BPF_TRACE_FENTRY;
+  options.attach_btf_id = static_cast<std::uint32_t>(id);
+  const UniqueFd program(bpf_prog_load(BPF_PROG_TYPE_TRACING, "profd_probe", "GPL", kReturn0.data(),
+                                       kReturn0.size(), &options));
+  return program.valid() && UniqueFd(bpf_raw_tracepoint_open(nullptr, program.get())).valid();
+}
+
+// Of the programs that are not loaded unless they are chosen, all others of which work without.
+void choose_unmap_hooks(bpf_object* object) {
+  const auto choose = [object](const char* name) {
+    bpf_program* const program = bpf_object__find_program_by_name(object, name);
+    if (program != nullptr) bpf_program__set_autoload(program, true);
+  };
+  if (can_hook("__x64_sys_munmap") && can_hook("__x64_sys_mmap")) {
+    choose("profd_munmap_call");
+    choose("profd_mmap_call");
+  } else if (libbpf_find_vmlinux_btf_id("mmap_lock_start_locking", BPF_TRACE_RAW_TP) > 0) {
+    choose("profd_mmap_lock");
+  }
+}
+
 template <class T>
 std::vector<T> values_in(const std::string& bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));
@@ -77,6 +108,7 @@ Result<Programs> Programs::load(std::span<const std::byte> object, std::size_t r
   if (!programs.object_) return fail_errno("open the BPF object");
   if (auto drawn = draw_hash_key(programs.object_.get()); !drawn) return drawn.error();
 
+  choose_unmap_hooks(programs.object_.get());
   bpf_map* rings = bpf_object__find_map_by_name(programs.object_.get(), "profd_rings");
   const int cpus = libbpf_num_possible_cpus();
   if (rings == nullptr || cpus <= 0) return fail(ErrorCode::kInternal, "no rings or no CPUs");
@@ -115,7 +147,12 @@ Result<int> Programs::program(const char* name) const {
   if (program == nullptr) {
     return fail(ErrorCode::kInternal, "the BPF object has no program " + std::string(name));
   }
-  return bpf_program__fd(program);
+  const int fd = bpf_program__fd(program);
+  if (fd < 0) {
+    return fail(ErrorCode::kUnsupported,
+                "the kernel has nothing to run this in: " + std::string(name));
+  }
+  return fd;
 }
 
 Result<UniqueFd> Programs::attach_tracepoint(const char* name) const {

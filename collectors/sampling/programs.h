@@ -35,8 +35,8 @@ class Programs {
   // One for each possible CPU.
   [[nodiscard]] const std::vector<UniqueFd>& rings() const { return rings_; }
 
-  // Attaches a program to the raw tracepoint it was written for; detached when the descriptor is
-  // closed.
+  // Attaches a program to the raw tracepoint or function it was written for; detached when the
+  // descriptor is closed.
   [[nodiscard]] Result<UniqueFd> attach_tracepoint(const char* name) const;
 
   // Every process that our PID namespace shows. `only_tgid` limits it to one; 0 is all.

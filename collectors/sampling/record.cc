@@ -146,6 +146,15 @@ std::optional<Record> parse_process(Bytes bytes) {
                      .cgroup = *cgroup};
 }
 
+std::optional<Record> parse_unmap(Bytes bytes) {
+  profd_unmap unmap;
+  if (!take(bytes, unmap) || !bytes.empty() || unmap.start >= unmap.end) return std::nullopt;
+  return UnmapView{.process = to_process_key(unmap.process),
+                   .time_ns = unmap.time_ns,
+                   .start = unmap.start,
+                   .end = unmap.end};
+}
+
 }  // namespace
 
 FileKey to_key(const profd_file_key& key) {
@@ -169,6 +178,8 @@ std::optional<Record> parse_record(Bytes bytes) {
       return parse_mapping(bytes);
     case PROFD_RECORD_PROCESS:
       return parse_process(bytes);
+    case PROFD_RECORD_UNMAP:
+      return parse_unmap(bytes);
     default:
       return std::nullopt;
   }

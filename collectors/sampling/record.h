@@ -16,7 +16,7 @@
 
 namespace profd {
 
-using Record = std::variant<SampleView, MappingView, ProcessView>;
+using Record = std::variant<SampleView, MappingView, ProcessView, UnmapView>;
 
 [[nodiscard]] FileKey to_key(const profd_file_key& key);
 

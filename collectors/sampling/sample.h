@@ -42,6 +42,14 @@ struct FileKey {
   friend auto operator<=>(const FileKey&, const FileKey&) = default;
 };
 
+// Addresses of a process, `end` not among them.
+struct AddressSpan {
+  std::uint64_t start = 0;
+  std::uint64_t end = 0;
+
+  friend auto operator<=>(const AddressSpan&, const AddressSpan&) = default;
+};
+
 // Whose process it is by ptrace's rule: these are all its ids, it is dumpable, without
 // capabilities, and in profd's user namespace.
 struct ProcessOwner {
@@ -102,6 +110,14 @@ struct MappingView {
   std::string_view names;  // components, innermost first, each ended by NUL
 };
 
+// The process begins to give up this memory, as it may do without having it.
+struct UnmapView {
+  ProcessKey process;
+  std::uint64_t time_ns;
+  std::uint64_t start;
+  std::uint64_t end;
+};
+
 struct ProcessView {
   ProcessKey process;
   std::uint64_t time_ns;
@@ -129,6 +145,8 @@ class SampleSink {
   virtual void on_mapping(const MappingView& mapping,
                           std::shared_ptr<const MappedFile> file) noexcept = 0;
   virtual void on_process(const ProcessView& process) noexcept = 0;
+  // Only of processes that are watched (Sampler::watch_unmaps).
+  virtual void on_unmap(const UnmapView& unmap) noexcept = 0;
 };
 
 }  // namespace profd

@@ -19,6 +19,7 @@
 #include "collectors/sampling/record.h"
 #include "collectors/sampling/ring_reader.h"
 #include "collectors/sampling/target_filter.h"
+#include "collectors/sampling/unmap_watch.h"
 #include "collectors/sampling/unwinding.h"
 #include "formats/unique_fd.h"
 
@@ -81,6 +82,7 @@ class Sampler::Impl final : public RingReader::Handler {
   bool has_targets(SessionSlot slot) const { return filter_->has_targets(slot); }
   void release_files() { files_.release_unused(); }
   Unwinding& unwinding() { return *unwinding_; }
+  UnmapWatch& unmap_watch() { return *unmap_watch_; }
 
  private:
   // A session's place. Kernel counters only grow, so a slot's counts are those since its start.
@@ -103,11 +105,13 @@ class Sampler::Impl final : public RingReader::Handler {
   void hand_on(const SampleView& sample) noexcept;
   void on(const MappingView& mapping) noexcept;
   void on(const ProcessView& process) noexcept { sink_.on_process(process); }
+  void on(const UnmapView& unmap) noexcept { sink_.on_unmap(unmap); }
 
   SampleSink& sink_;
   MappedFiles files_;
   std::optional<Programs> programs_;
   std::optional<TargetFilter> filter_;
+  std::optional<UnmapWatch> unmap_watch_;
   std::unique_ptr<Unwinding> unwinding_;
   std::optional<RingReader> rings_;
   UniqueFd wake_;  // an epoll of all that wakes us
@@ -138,6 +142,9 @@ Result<void> Sampler::Impl::open(const SamplerOptions& options) {
   auto filter = TargetFilter::open(*programs_);
   if (!filter) return filter.error();
   filter_.emplace(std::move(*filter));
+  auto unmap_watch = UnmapWatch::open(*programs_);
+  if (!unmap_watch) return unmap_watch.error();
+  unmap_watch_.emplace(std::move(*unmap_watch));
   auto rings = RingReader::open(programs_->rings(), *this);
   if (!rings) return rings.error();
   rings_.emplace(std::move(*rings));
@@ -329,6 +336,8 @@ SamplerLedger Sampler::Impl::ledger() const {
                        .mapping_records_lost = sum.mapping_records_lost,
                        .process_records = sum.process_records,
                        .process_records_lost = sum.process_records_lost,
+                       .unmap_records = sum.unmap_records,
+                       .unmap_records_lost = sum.unmap_records_lost,
                        .skipped_estimate = events_->skipped(sum)};
   std::ranges::copy(sum.lost, ledger.lost.begin());
   const CpuGaps gaps = events_->gaps();
@@ -361,6 +370,9 @@ UnwindStats Sampler::unwind_stats() const { return impl_->unwind_stats(); }
 void Sampler::set_made_code_rows(const ProcessKey& process, std::uint32_t owner,
                                  std::uint32_t region, std::string_view table) {
   impl_->unwinding().set_made_code_rows(process, owner, region, table);
+}
+Result<void> Sampler::watch_unmaps(const ProcessKey& process, std::span<const AddressSpan> spans) {
+  return impl_->unmap_watch().set(process, spans);
 }
 void Sampler::release_files() { impl_->release_files(); }
 

@@ -69,6 +69,8 @@ struct SamplerLedger {
   std::uint64_t mapping_records_lost = 0;
   std::uint64_t process_records = 0;
   std::uint64_t process_records_lost = 0;
+  std::uint64_t unmap_records = 0;
+  std::uint64_t unmap_records_lost = 0;
   // What the perf events counted more than the programs took: ticks that the kernel skipped because
   // another BPF program ran on that CPU. An estimate, outside the identity.
   std::uint64_t skipped_estimate = 0;
@@ -131,6 +133,10 @@ class Sampler {
   // The unwind rows of code that a process made at run time (unwinding.h).
   void set_made_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t region,
                           std::string_view table);
+
+  // From here on the sink is told when the process gives up memory in these spans, 8 at most; with
+  // none, no longer. An error where the kernel can't tell.
+  Result<void> watch_unmaps(const ProcessKey& process, std::span<const AddressSpan> spans);
 
   // Files that no session needs any more are closed: call after a session's results are let go.
   void release_files();

@@ -58,6 +58,7 @@ class RecordingSink : public SampleSink {
   void on_mapping(const MappingView& mapping,
                   std::shared_ptr<const MappedFile> file) noexcept override;
   void on_process(const ProcessView& process) noexcept override;
+  void on_unmap(const UnmapView& unmap) noexcept override { unmaps.push_back(unmap); }
 
   // Lets go of all that was told, as user space may at a session's end.
   void forget();
@@ -69,6 +70,7 @@ class RecordingSink : public SampleSink {
   std::deque<StoredSample> samples;
   std::map<std::uint64_t, StoredMapping> mappings;
   std::vector<StoredProcess> processes;
+  std::vector<UnmapView> unmaps;
 
  private:
   std::set<ProcessKey> told_;

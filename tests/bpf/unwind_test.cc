@@ -59,6 +59,7 @@ class UnwindTest::Records final : public RingReader::Handler {
   void on(const SampleView& sample) noexcept { sink_.on_sample(sample); }
   void on(const MappingView& mapping) noexcept { sink_.on_mapping(mapping, nullptr); }
   void on(const ProcessView& process) noexcept { sink_.on_process(process); }
+  void on(const UnmapView& unmap) noexcept { sink_.on_unmap(unmap); }
 
   RecordingSink& sink_;
 };

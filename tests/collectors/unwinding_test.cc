@@ -39,6 +39,7 @@ class EndCounter final : public SampleSink {
   }
   void on_mapping(const MappingView&, std::shared_ptr<const MappedFile>) noexcept override {}
   void on_process(const ProcessView&) noexcept override {}
+  void on_unmap(const UnmapView&) noexcept override {}
 
   [[nodiscard]] std::size_t all() const {
     std::size_t count = 0;

@@ -110,12 +110,23 @@ TEST(JitCodeIndex, EndsCodeThatIsUnmapped) {
   EXPECT_EQ(index.functions(), 2U);
 }
 
-TEST(JitCodeIndex, KeepsNothingOfWhatEndsWhereNoCodeWas) {
+TEST(JitCodeIndex, EndsCodeThatIsToldOfAfterItsEnd) {
+  JitCodeIndex index;
+  index.end(kCode, 0x1000, 20);
+  index.add(code_of("a", kCode, 0x100, 10));
+  EXPECT_EQ(name_at(index, kCode, 19), "a");
+  EXPECT_EQ(name_at(index, kCode, 20), kNone);
+  index.add(code_of("a", kCode, 0x100, 30));
+  EXPECT_EQ(name_at(index, kCode, 30), "a");
+}
+
+TEST(JitCodeIndex, KnowsWhereNothingWasToldSince) {
   JitCodeIndex index;
   index.add(code_of("a", kCode, 0x100, 10));
-  const std::size_t before = index.memory_bytes();
-  for (std::uint64_t i = 0; i < 1000; ++i) index.end(0x10000 * i, 0x1000, 20);
-  EXPECT_EQ(index.memory_bytes(), before);
+  EXPECT_FALSE(index.is_bare_since(kCode + 0xff, 1, 9));
+  EXPECT_TRUE(index.is_bare_since(kCode, 0x1000, 10));
+  EXPECT_TRUE(index.is_bare_since(kCode + 0x100, 0x1000, 9));
+  EXPECT_FALSE(index.fork().is_bare_since(kCode, 1, 9));
 }
 
 TEST(JitCodeIndex, MovesCodeUnderItsNameAndLines) {

@@ -48,6 +48,7 @@ class CountingSink : public SampleSink {
     jit->on_mapping(mapping);
   }
   void on_process(const ProcessView& process) noexcept override { jit->on_process(process); }
+  void on_unmap(const UnmapView& unmap) noexcept override { jit->on_unmap(unmap); }
 
   JitProcesses* jit = nullptr;
   std::size_t samples = 0;

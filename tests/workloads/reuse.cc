@@ -2,7 +2,7 @@
 // as runtimes do: through a buffer of 4 KiB, so that what it wrote last is not in the file before
 // it ends.
 //
-//     reuse SECONDS
+//     reuse SECONDS [silently]
 //
 // It runs for so long on a CPU. Function gen_I is run for some milliseconds by the native function
 // run_K and calls marker_K, with K = I mod 32: whoever shows gen_I beside another's run_K or
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -148,27 +149,77 @@ class Dump
 	std::string waiting_;
 };
 
+constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kPages = 65536;
+constexpr int kCodeRights = PROT_READ | PROT_WRITE | PROT_EXEC;
+
+volatile std::sig_atomic_t is_silent = 0;
+
+std::uint8_t *take_memory(std::size_t bytes, std::uint8_t *place = nullptr, int flags = 0)
+{
+	void *const memory =
+		::mmap(place, bytes, kCodeRights, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+	if (memory == MAP_FAILED)
+		std::exit(1);
+	return static_cast<std::uint8_t *>(memory);
+}
+
+// In both ways that there are.
+void take_page_anew(std::uint8_t *place, std::uint64_t round)
+{
+	const bool is_unmapped = round % 2 == 0;
+	if (is_unmapped)
+		::munmap(place, kPageBytes);
+	take_memory(kPageBytes, place, is_unmapped ? MAP_FIXED_NOREPLACE : MAP_FIXED);
+}
+
+// Puts the code there and runs it for its life.
+void run(const Kind &kind, const std::string &code, std::uint8_t *place)
+{
+	std::memcpy(place, code.data(), code.size());
+	const double end = seconds_on_cpu() + kLife;
+	while (seconds_on_cpu() < end)
+		kind.run(reinterpret_cast<Code>(place));
+}
+
+void tell_and_run(Dump &dump, std::uint64_t i, std::uint8_t *place)
+{
+	const Kind &kind = kAll[i % kKinds];
+	const std::string code = machine_code(kind.marker);
+	dump.load("gen_" + std::to_string(i), place, code, i);
+	run(kind, code, place);
+}
+
+void reuse_silently(Dump &dump, double end)
+{
+	std::uint8_t *const memory = take_memory(kPages * kPageBytes);
+	std::uint8_t *const last = memory + (kPages - 1) * kPageBytes;
+	for (std::uint64_t i = 0; seconds_on_cpu() < end && i < kPages - 1; ++i) {
+		std::uint8_t *const place = memory + i * kPageBytes;
+		tell_and_run(dump, i, place);
+		if (!is_silent) {
+			take_page_anew(last, i);
+			continue;
+		}
+		take_page_anew(place, i);
+		const Kind &other = kAll[(i + kKinds / 2) % kKinds];
+		run(other, machine_code(other.marker), place);
+	}
+}
+
 } // namespace
 
 int main(int argc, char **argv)
 {
 	const double end = seconds_on_cpu() + (argc > 1 ? std::atof(argv[1]) : 1);
-	void *const memory = ::mmap(nullptr, kBufferBytes, PROT_READ | PROT_WRITE | PROT_EXEC,
-				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (memory == MAP_FAILED)
-		return 1;
+	std::signal(SIGUSR1, [](int) { is_silent = 1; });
 	Dump dump;
-	for (std::uint64_t i = 0; seconds_on_cpu() < end; ++i) {
-		const Kind &kind = kAll[i % kKinds];
-		const std::string code = machine_code(kind.marker);
-		std::uint8_t *const place =
-			static_cast<std::uint8_t *>(memory) + i % 3 * kPlaceStep;
-		std::memcpy(place, code.data(), code.size());
-		dump.load("gen_" + std::to_string(i), place, code, i);
-		const double life_end = seconds_on_cpu() + kLife;
-		while (seconds_on_cpu() < life_end) {
-			kind.run(reinterpret_cast<Code>(place));
-		}
+	if (argc > 2) {
+		reuse_silently(dump, end);
+		return 0;
 	}
+	std::uint8_t *const memory = take_memory(kPageBytes);
+	for (std::uint64_t i = 0; seconds_on_cpu() < end; ++i)
+		tell_and_run(dump, i, memory + i % 3 * kPlaceStep);
 	return 0;
 }

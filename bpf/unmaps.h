@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Telling user space when a process gives up memory that it made code in: what was known of the
+ * code there no longer holds.
+ *
+ * Told is the call's begin: whatever is made there afterwards is younger. A call that fails is told
+ * too. Attached only while a process is watched; costs any other process's call one look-up.
+ */
+#ifndef PROFD_UNMAPS_H
+#define PROFD_UNMAPS_H
+
+#include "bpf/counters.h"
+#include "bpf/process.h"
+#include "bpf/ring.h"
+
+#define PROFD_NR_MMAP 9
+#define PROFD_NR_MUNMAP 11
+#define PROFD_MMAP_FRESH_OVER (MAP_FIXED | MAP_ANONYMOUS)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, PROFD_MAX_WATCHED);
+	__type(key, struct profd_process_key);
+	__type(value, struct profd_watched);
+} profd_watched SEC(".maps");
+
+static __always_inline bool profd_overlaps_watched(const struct profd_watched *watched, __u64 start,
+						   __u64 end)
+{
+	for (int i = 0; i < PROFD_WATCHED_SPANS; i++)
+		if (start < watched->spans[i].end && watched->spans[i].start < end)
+			return true;
+	return false;
+}
+
+/* So many of one process in a second: threads that race may get a few more. */
+static __always_inline bool profd_is_in_rate(struct profd_watched *watched, __u64 now)
+{
+	if (now - watched->second_ns >= 1000000000) {
+		watched->second_ns = now;
+		watched->told = 0;
+	}
+	return watched->told++ < PROFD_UNMAPS_PER_SECOND;
+}
+
+/* Samples come first: they keep three quarters of the ring. */
+static __always_inline bool profd_send_unmap(const struct profd_unmap *unmap)
+{
+	void *ring = profd_ring_here();
+
+	return ring &&
+	       bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) <
+		       bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / 4 &&
+	       !bpf_ringbuf_output(ring, (void *)unmap, sizeof(*unmap), BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline void profd_tell_unmap(__u64 start, __u64 bytes)
+{
+	struct profd_unmap unmap = {
+		.header = {.size = sizeof(unmap), .type = PROFD_RECORD_UNMAP},
+		.start = start,
+		.end = start + bytes,
+	};
+
+	if (!profd_identify(bpf_get_current_task_btf()->group_leader, &unmap.process))
+		return;
+	struct profd_watched *watched = bpf_map_lookup_elem(&profd_watched, &unmap.process);
+	struct profd_counters *counters = profd_counters_here();
+
+	if (!watched || !counters || unmap.end <= start ||
+	    !profd_overlaps_watched(watched, start, unmap.end))
+		return;
+	unmap.time_ns = bpf_ktime_get_ns();
+	if (profd_is_in_rate(watched, unmap.time_ns) && profd_send_unmap(&unmap))
+		counters->unmap_records++;
+	else
+		counters->unmap_records_lost++;
+}
+
+/* A task's system call, before it does anything. Fresh memory in the place of what was there is how
+ * a runtime gives up a part of what it reserved. */
+static __always_inline void profd_tell_call(struct pt_regs___kernel *regs)
+{
+	if (regs->orig_ax == PROFD_NR_MUNMAP ||
+	    (regs->orig_ax == PROFD_NR_MMAP &&
+	     (regs->r10 & PROFD_MMAP_FRESH_OVER) == PROFD_MMAP_FRESH_OVER))
+		profd_tell_unmap(regs->di, regs->si);
+}
+
+/* Either these two are loaded, or where the kernel refuses them the third (Programs). */
+SEC("?fentry/__x64_sys_munmap")
+int BPF_PROG(profd_munmap_call, struct pt_regs___kernel *regs)
+{
+	profd_tell_call(regs);
+	return 0;
+}
+
+SEC("?fentry/__x64_sys_mmap")
+int BPF_PROG(profd_mmap_call, struct pt_regs___kernel *regs)
+{
+	profd_tell_call(regs);
+	return 0;
+}
+
+/* Both calls begin with it. So do others, page faults among them before Linux 6.4, and older
+ * kernels make the path of a cgroup each time: the second choice. */
+SEC("?tp_btf/mmap_lock_start_locking")
+int BPF_PROG(profd_mmap_lock, struct mm_struct *mm)
+{
+	profd_tell_call((void *)bpf_task_pt_regs(bpf_get_current_task_btf()));
+	return 0;
+}
+
+#endif

@@ -1,0 +1,62 @@
+#include "collectors/sampling/unmap_watch.h"
+
+#include <bpf/bpf.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace profd {
+namespace {
+
+profd_process_key to_kernel(const ProcessKey& process) {
+  return {.start_ns = process.start_ns, .tgid = process.tgid, .exec_id = process.exec_id};
+}
+
+}  // namespace
+
+Result<UnmapWatch> UnmapWatch::open(const Programs& programs) {
+  const auto watched = programs.map("profd_watched");
+  if (!watched) return watched.error();
+  return UnmapWatch(programs, *watched);
+}
+
+Result<void> UnmapWatch::attach() {
+  if (!hooks_.empty()) return {};
+  std::vector<const char*> names{"profd_munmap_call", "profd_mmap_call"};
+  if (!programs_->program(names.front())) names = {"profd_mmap_lock"};
+  std::vector<UniqueFd> hooks;
+  for (const char* const name : names) {
+    auto hook = programs_->attach_tracepoint(name);
+    if (!hook) return hook.error();
+    hooks.push_back(std::move(*hook));
+  }
+  hooks_ = std::move(hooks);
+  return {};
+}
+
+Result<void> UnmapWatch::set(const ProcessKey& process, std::span<const AddressSpan> spans) {
+  if (spans.empty()) {
+    remove(process);
+    return {};
+  }
+  const profd_process_key key = to_kernel(process);
+  profd_watched watched{};
+  std::ranges::transform(spans.first(std::min(spans.size(), kMaxSpans)), watched.spans,
+                         [](const AddressSpan& span) {
+                           return profd_address_span{.start = span.start, .end = span.end};
+                         });
+  if (bpf_map_update_elem(watched_, &key, &watched, BPF_ANY) != 0) {
+    return fail_errno("watch a process's memory");
+  }
+  processes_.insert(process);
+  return attach();
+}
+
+void UnmapWatch::remove(const ProcessKey& process) {
+  if (processes_.erase(process) == 0) return;
+  const profd_process_key key = to_kernel(process);
+  bpf_map_delete_elem(watched_, &key);
+  if (processes_.empty()) hooks_.clear();
+}
+
+}  // namespace profd
