@@ -143,7 +143,9 @@ boost::asio::awaitable<void> JitNaming::poll_on_news() {
     const auto [error] =
         co_await news_->async_wait(boost::asio::posix::stream_descriptor::wait_read, kTuple);
     if (error) co_return;
-    processes_->poll();
+    while (!stopped_ && !processes_->poll()) {
+      co_await boost::asio::post(boost::asio::use_awaitable);
+    }
   }
 }
 

@@ -33,6 +33,18 @@ bool is_unlinked(const JitFile& file) {
 
 }  // namespace
 
+bool is_seen_by(const ProcessKey& process, const WatchedDirectory& directory) {
+  const std::string path = "/proc/" + std::to_string(process.tgid);
+  const UniqueFd proc(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!proc.valid()) return false;
+  const std::pair<const char*, std::string> places[] = {
+      {"root", "tmp"}, {"cwd", "."}, {"root", directory.path}};
+  return std::ranges::any_of(places, [&](const auto& place) {
+    const UniqueFd seen = open_directory_of(proc.get(), place.first, place.second);
+    return seen.valid() && is_same_directory(seen.get(), directory.fd.get());
+  });
+}
+
 Result<std::unique_ptr<DirectoryWatch>> DirectoryWatch::open(
     const std::vector<std::string>& directories, Open open_file) {
   UniqueFd notify(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
@@ -46,13 +58,13 @@ Result<std::unique_ptr<DirectoryWatch>> DirectoryWatch::open(
 void DirectoryWatch::add_directory(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid() || directories_.size() >= kMaxDirectories) return;
-  const bool known = std::ranges::any_of(directories_, [&fd](const Directory& directory) {
+  const bool known = std::ranges::any_of(directories_, [&fd](const WatchedDirectory& directory) {
     return is_same_directory(directory.fd.get(), fd.get());
   });
   if (known) return;
   const std::string place = "/proc/self/fd/" + std::to_string(fd.get());
   const int watch = ::inotify_add_watch(notify_.get(), place.c_str(), kAppears);
-  if (watch >= 0) directories_.push_back({.watch = watch, .fd = std::move(fd)});
+  if (watch >= 0) directories_.push_back({.watch = watch, .path = path, .fd = std::move(fd)});
 }
 
 std::vector<DirectoryWatch::Appeared> DirectoryWatch::take() {
@@ -68,14 +80,14 @@ std::vector<DirectoryWatch::Appeared> DirectoryWatch::take() {
       const std::string name(text, ::strnlen(text, event.len));
       at += sizeof event + event.len;
       const auto named = jit_file_name(name);
-      const auto directory = std::ranges::find(directories_, event.wd, &Directory::watch);
+      const auto directory = std::ranges::find(directories_, event.wd, &WatchedDirectory::watch);
       if (!named || directory == directories_.end()) continue;
       if (const auto file = hold(*directory, name, *named)) appeared.push_back(*file);
     }
   }
 }
 
-std::optional<DirectoryWatch::Appeared> DirectoryWatch::hold(const Directory& directory,
+std::optional<DirectoryWatch::Appeared> DirectoryWatch::hold(const WatchedDirectory& directory,
                                                              const std::string& name,
                                                              const NamedJitFile& named) {
   if (!may_open()) {
@@ -88,7 +100,8 @@ std::optional<DirectoryWatch::Appeared> DirectoryWatch::hold(const Directory& di
   if (!opening.file) return std::nullopt;
   const std::uint32_t owner = opening.file->owner;
   make_room(owner);
-  held_.push_back({.pid = named.pid, .file = std::move(opening.file), .unlinked = {}});
+  held_.push_back(
+      {.pid = named.pid, .file = std::move(opening.file), .directory = &directory, .unlinked = {}});
   return Appeared{.pid = named.pid, .owner = owner, .kind = named.kind};
 }
 
@@ -122,12 +135,12 @@ void DirectoryWatch::make_room(std::uint32_t owner) {
   }
 }
 
-std::vector<std::shared_ptr<const JitFile>> DirectoryWatch::find(std::uint32_t pid,
-                                                                 std::uint32_t uid) const {
-  std::vector<std::shared_ptr<const JitFile>> found;
+std::vector<DirectoryWatch::Found> DirectoryWatch::find(std::uint32_t pid,
+                                                        std::uint32_t uid) const {
+  std::vector<Found> found;
   for (const Held& held : held_) {
     if (held.pid != pid || (held.file->owner != uid && held.file->owner != 0)) continue;
-    found.push_back(held.file);
+    found.push_back({.file = held.file, .directory = held.directory});
   }
   return found;
 }

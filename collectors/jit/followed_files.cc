@@ -32,7 +32,8 @@ bool FollowedFiles::take_up(const std::shared_ptr<const JitFile>& file, Parser& 
     refuse(*reason);
     return false;
   }
-  read_one(files_.emplace(file->id, FollowedFile(file)).first, parser, news);
+  const auto followed = files_.emplace(file->id, FollowedFile(file)).first;
+  if (news.size() < JitFollower::kMaxReady) read_one(followed, parser, news);
   return files_.contains(file->id);
 }
 

@@ -20,14 +20,17 @@ class FollowedFiles {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Of the parser's time for files of one owner but root; halved every kForgetInterval.
+  // Of the time for files of one owner but root, here and at those who take it up; halved every
+  // kForgetInterval.
   static constexpr std::chrono::seconds kMaxTime{3};
   static constexpr std::chrono::seconds kForgetInterval{30};
 
-  // Takes up the files of a look, each read once at once; what turns out to be none is taken out of
-  // the look.
+  // Takes up the files of a look, the first kMaxReady read once at once; what turns out to be none
+  // then is taken out of the look.
   void follow(JitLook& look, Parser& parser, std::vector<JitNews>& news);
   void let_go(const JitFileId& id) { files_.erase(id); }
+  // Time that was taken for an owner's files elsewhere.
+  void charge(std::uint32_t owner, Clock::duration time) { time_of_owner_[owner] += time; }
 
   // Reads those that are due until so much news is there.
   void read_due(Parser& parser, std::size_t max_news, std::vector<JitNews>& news);

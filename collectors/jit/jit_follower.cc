@@ -71,6 +71,8 @@ class JitFollower::Work {
   Work() = default;
   void look(const Wanted& wanted, std::vector<JitNews>& news);
   void add_held_files(const Wanted& wanted, JitLook& look);
+  [[nodiscard]] bool may_have_written(const Wanted& wanted, const JitProcessFacts& facts,
+                                      const WatchedDirectory& directory);
   void refuse(JitRefusal reason) { ++stats_.refused[static_cast<std::size_t>(reason)]; }
   void begin_ticket(const Ticket& ticket, std::vector<JitNews>& news);
   void end_tickets(std::vector<JitNews>& news);
@@ -108,6 +110,7 @@ Result<std::unique_ptr<JitFollower::Work>> JitFollower::Work::open(
 
 void JitFollower::Work::carry_out(const Requests& requests, std::vector<JitNews>& news) {
   for (const JitFileId& id : requests.let_go) files_.let_go(id);
+  for (const auto& [owner, time] : requests.charges) files_.charge(owner, time);
   for (const Wanted& wanted : requests.looks) look(wanted, news);
   for (const Ticket& ticket : requests.tickets) begin_ticket(ticket, news);
 }
@@ -129,16 +132,34 @@ void JitFollower::Work::look(const Wanted& wanted, std::vector<JitNews>& news) {
   std::ranges::move(of_files, std::back_inserter(news));
 }
 
+// Pids of other PID namespaces are ambiguous: a file of that name is the process's only where it
+// sees the directory.
+bool JitFollower::Work::may_have_written(const Wanted& wanted, const JitProcessFacts& facts,
+                                         const WatchedDirectory& directory) {
+  if (facts.pid_in_space == 0 || facts.pid_in_space == wanted.process.tgid) return true;
+  const auto seen = run_in_time<bool>(opener_, wanted.uid, [process = wanted.process, &directory] {
+    return is_seen_by(process, directory);
+  });
+  return seen.value_or(false);
+}
+
 // What appeared under the process's name and may be gone by now.
 void JitFollower::Work::add_held_files(const Wanted& wanted, JitLook& look) {
   const bool is_known = look.facts.pid_in_space != 0;
   const auto held = watch_->find(is_known ? look.facts.pid_in_space : wanted.process.tgid,
                                  is_known ? look.facts.uid : wanted.uid);
   const std::int64_t started = start_time_ns(wanted.process);
-  for (const auto& file : held) {
-    const bool known = std::ranges::any_of(
-        look.files, [&file](const auto& found) { return found->id == file->id; });
-    if (!known && is_written_since(*file, started)) look.files.push_back(file);
+  const std::uint32_t payer = is_known ? look.facts.real_uid : wanted.uid;
+  for (const auto& [file, directory] : held) {
+    const bool known = std::ranges::any_of(look.files, [&held_file = *file](const auto& found) {
+      return is_same_file(*found, held_file);
+    });
+    if (known || !is_written_since(*file, started) ||
+        !may_have_written(wanted, look.facts, *directory)) {
+      continue;
+    }
+    auto paid = file->owner == 0 && payer != 0 ? with_payer(*file, payer) : file;
+    if (paid) look.files.push_back(std::move(paid));
   }
 }
 
@@ -269,6 +290,11 @@ void JitFollower::wait(const Work& work, bool may_read) const {
   ::poll(wakers, std::size(wakers), static_cast<int>(time.count()));
   eventfd_t count = 0;
   ::eventfd_read(asked_.get(), &count);
+}
+
+void JitFollower::charge(std::uint32_t owner, std::chrono::nanoseconds time) {
+  const std::lock_guard lock(mutex_);
+  requests_.charges[owner] += time;
 }
 
 bool JitFollower::look(const ProcessKey& process, std::uint32_t uid) {

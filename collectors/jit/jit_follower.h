@@ -98,6 +98,9 @@ class JitFollower {
   // Nobody needs the file any more.
   void let_go(const JitFileId& file);
 
+  // What an owner's file told took so long to take up: it counts as time for his files.
+  void charge(std::uint32_t owner, std::chrono::nanoseconds time);
+
   // Looks for these processes' files again and reads all files to their present end, or for
   // kMaxWait; a JitReadOn with the ticket tells when.
   std::uint64_t read_on(std::vector<Wanted> processes);
@@ -119,6 +122,7 @@ class JitFollower {
   struct Requests {
     std::deque<Wanted> looks;
     std::vector<JitFileId> let_go;
+    std::map<std::uint32_t, std::chrono::nanoseconds> charges;  // by owner
     std::vector<Ticket> tickets;
   };
 

@@ -50,23 +50,35 @@ void JitProcesses::on_unmap(const UnmapView& unmap) noexcept {
   }
 }
 
-void JitProcesses::poll(Clock::time_point now) {
-  for (const JitNews& news : follower_->take()) {
-    if (const auto* done = std::get_if<JitReadOn>(&news)) {
-      read_ticket_ = done->ticket;
-      registry_->end_dead(read_ticket_);
-    } else {
-      std::visit(
-          [this](const auto& of_one_kind) {
-            using Kind = std::decay_t<decltype(of_one_kind)>;
-            if constexpr (!std::is_same_v<Kind, JitReadOn>) registry_->on(of_one_kind);
-          },
-          news);
-    }
+void JitProcesses::take_up(const JitNews& news) {
+  const Clock::time_point began = Clock::now();
+  if (const auto* done = std::get_if<JitReadOn>(&news)) {
+    read_ticket_ = done->ticket;
+    registry_->end_dead(read_ticket_);
+    return;
+  }
+  std::visit(
+      [this](const auto& of_one_kind) {
+        using Kind = std::decay_t<decltype(of_one_kind)>;
+        if constexpr (!std::is_same_v<Kind, JitReadOn>) registry_->on(of_one_kind);
+      },
+      news);
+  if (const auto* grew = std::get_if<JitFileGrew>(&news)) {
+    follower_->charge(grew->file->owner, Clock::now() - began);
+  }
+}
+
+bool JitProcesses::poll(Clock::time_point now) {
+  const Clock::time_point end = Clock::now() + kMaxTurn;
+  if (waiting_.empty()) std::ranges::move(follower_->take(), std::back_inserter(waiting_));
+  while (!waiting_.empty() && Clock::now() < end) {
+    take_up(waiting_.front());
+    waiting_.pop_front();
   }
   registry_->look_who_lives(now);
   if (take_rows_) registry_->give_rows(take_rows_, now);
   registry_->watch_memory();
+  return waiting_.empty();
 }
 
 void JitProcesses::give_rows_to(TakeRows take_rows) { take_rows_ = std::move(take_rows); }

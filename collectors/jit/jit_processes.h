@@ -17,6 +17,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -70,8 +71,10 @@ class JitProcesses {
   void on_mapping(const MappingView& mapping) noexcept;
   void on_unmap(const UnmapView& unmap) noexcept;
 
-  // Takes up what was read since: call at each drain, and when wake_fd() is readable.
-  void poll(Clock::time_point now = Clock::now());
+  // Takes up what was read since: call at each drain, and when wake_fd() is readable. False where
+  // there is more than fits into kMaxTurn: call again, after others.
+  static constexpr std::chrono::milliseconds kMaxTurn{10};
+  bool poll(Clock::time_point now = Clock::now());
   [[nodiscard]] int wake_fd() const { return follower_->wake_fd(); }
 
   // Where unwind rows go: those of a process's code in one 4 GiB of addresses (address >> 32), as
@@ -113,10 +116,12 @@ class JitProcesses {
 
  private:
   explicit JitProcesses(std::unique_ptr<JitFollower> follower);
+  void take_up(const JitNews& news);
 
   std::unique_ptr<JitFollower> follower_;
   std::unique_ptr<JitRegistry> registry_;
   TakeRows take_rows_;
+  std::deque<JitNews> waiting_;  // taken from the follower, not yet taken up
   std::uint64_t read_ticket_ = 0;
 };
 

@@ -84,11 +84,12 @@ JitOpening open_place(const UniqueFd& place, std::string path, const JitFileRule
   if (!fd.valid()) return {.file = {}, .refusal = refusal_of_open(errno)};
   const std::uint64_t device =
       std::uint64_t{status.stx_dev_major} << 32 | std::uint64_t{status.stx_dev_minor};
+  const std::uint32_t payer = status.stx_uid == 0 ? rules.payer : status.stx_uid;
   return {.file = std::make_shared<const JitFile>(
-              JitFile{.id = {.device = device, .inode = status.stx_ino},
+              JitFile{.id = {.device = device, .inode = status.stx_ino, .payer = payer},
                       .kind = rules.kind,
                       .path = std::move(path),
-                      .owner = status.stx_uid == 0 ? rules.payer : status.stx_uid,
+                      .owner = payer,
                       .changed_ns = ns_of(status.stx_ctime),
                       .born_ns = ns_of(status.stx_btime),
                       .fd = std::move(fd)}),
@@ -101,6 +102,24 @@ JitOpening nothing_there(int error) {
 }
 
 }  // namespace
+
+bool is_same_file(const JitFile& a, const JitFile& b) {
+  return a.id.device == b.id.device && a.id.inode == b.id.inode;
+}
+
+std::shared_ptr<const JitFile> with_payer(const JitFile& file, std::uint32_t payer) {
+  UniqueFd fd(::fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!fd.valid()) return nullptr;
+  JitFileId id = file.id;
+  id.payer = payer;
+  return std::make_shared<const JitFile>(JitFile{.id = id,
+                                                 .kind = file.kind,
+                                                 .path = file.path,
+                                                 .owner = payer,
+                                                 .changed_ns = file.changed_ns,
+                                                 .born_ns = file.born_ns,
+                                                 .fd = std::move(fd)});
+}
 
 // Each process is shown the mounts below its own root alone: of one in a chroot, the mount that it
 // lies in is shown to those outside.

@@ -21,10 +21,12 @@ namespace profd {
 
 enum class JitFileKind : std::uint8_t { kJitDump, kPerfMap };
 
-// Which file it is, whatever it is called.
+// Which file it is, whatever it is called, and whose share it takes: root's file that a user's
+// process has too is read for each of them.
 struct JitFileId {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
+  std::uint32_t payer = 0;
 
   friend auto operator<=>(const JitFileId&, const JitFileId&) = default;
 };
@@ -57,6 +59,12 @@ struct JitOpening {
   std::shared_ptr<const JitFile> file;
   std::optional<JitRefusal> refusal;
 };
+
+[[nodiscard]] bool is_same_file(const JitFile& a, const JitFile& b);
+
+// A file of root's as it counts for a user's process, whose share it takes; null where there are no
+// descriptors.
+[[nodiscard]] std::shared_ptr<const JitFile> with_payer(const JitFile& file, std::uint32_t payer);
 
 // A directory of a process: `link` is "root" or "cwd" of /proc/PID, `path` is looked up inside.
 // Invalid where there is none, or it lies on FUSE (then `on_fuse`).

@@ -1,7 +1,9 @@
 // How much of pids, names, lines and processes one user's files can make us keep.
 
+#include <chrono>
 #include <cstdint>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -38,6 +40,25 @@ TEST_F(JitBounds, NamesWithoutEndTakeBoundedMemory) {
   write(dump + load_of(pid(), {.name = "last", .time_ns = 5000}));
   EXPECT_TRUE(is_named("last"));
   EXPECT_LE(processes_->stats().bytes, JitRegistry::kMaxBytesOfUser);
+}
+
+// Others of the io thread wait no longer than a turn takes.
+TEST_F(JitBounds, WhatIsReadIsTakenUpInTurns) {
+  constexpr std::uint64_t kFunctions = 60'000;
+  std::string dump = dump_header(pid());
+  for (std::uint64_t i = 0; i < kFunctions; ++i) {
+    dump += load_of(pid(), {.name = "f", .address = 0x20000 + 64 * i, .bytes = 1, .time_ns = 1});
+  }
+  write(dump);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (processes_->stats().bytes_read < dump.size()) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  std::uint64_t turns = 1;
+  while (!processes_->poll()) ++turns;
+  EXPECT_GT(turns, 1U);
+  EXPECT_EQ(processes_->info(runtime_.key())->functions, kFunctions);
 }
 
 std::string lines_of(std::uint64_t address) {
