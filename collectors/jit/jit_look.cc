@@ -79,17 +79,36 @@ std::int64_t now_by(clockid_t clock) {
   return time.tv_sec * kSecond + time.tv_nsec;
 }
 
-// False where the process is another one.
-bool read_facts(int process, std::uint64_t start_ns, JitProcessFacts& facts) {
-  const std::string stat = read_text(process, "stat");
-  const std::string status = read_text(process, "status");
+struct Stat {
+  std::uint32_t parent = 0;
+  std::uint64_t start_ticks = 0;
+};
+
+std::optional<Stat> read_stat(int process, const char* name) {
+  const std::string stat = read_text(process, name);
   const auto comm_end = stat.rfind(')');  // a comm may hold anything, this too
-  if (comm_end == std::string::npos || status.empty()) return false;
+  if (comm_end == std::string::npos) return std::nullopt;
   const std::string_view fields = std::string_view(stat).substr(comm_end + 1);
-  const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  // Field 22 of all, of which two are before these; the kernel rounds it down.
-  if (number_of<std::uint64_t>(field_of(fields, 19)) != start_ns / (kSecond / ticks)) return false;
-  facts.parent = number_of<std::uint32_t>(field_of(fields, 1));
+  // Fields 4 and 22 of all, of which two are before these.
+  return Stat{.parent = number_of<std::uint32_t>(field_of(fields, 1)),
+              .start_ticks = number_of<std::uint64_t>(field_of(fields, 19))};
+}
+
+// A process whose parent has ended has another one at once: who is its parent before and after is
+// its parent meanwhile.
+std::uint64_t start_of_parent(int process, std::uint32_t parent) {
+  const auto theirs = read_stat(AT_FDCWD, ("/proc/" + std::to_string(parent) + "/stat").c_str());
+  const auto again = read_stat(process, "stat");
+  return theirs && again && again->parent == parent ? theirs->start_ticks : 0;
+}
+
+// False where the process is another one.
+bool read_facts(int process, const ProcessKey& key, JitProcessFacts& facts) {
+  const auto stat = read_stat(process, "stat");
+  const std::string status = read_text(process, "status");
+  if (!stat || status.empty() || stat->start_ticks != start_ticks(key)) return false;
+  facts.parent = stat->parent;
+  facts.parent_start_ticks = start_of_parent(process, stat->parent);
   facts.real_uid = number_of<std::uint32_t>(field_of(line_of(status, "Uid:"), 0));
   facts.uid = number_of<std::uint32_t>(field_of(line_of(status, "Uid:"), 1));
   facts.pid_in_space = number_of<std::uint32_t>(last_field(line_of(status, "NSpid:")));
@@ -183,7 +202,7 @@ void Look::look_in(const char* link, const std::string& path, const std::string&
 }
 
 JitLook Look::run() {
-  if (!read_facts(directory_, process_.start_ns, look_.facts)) return {};
+  if (!read_facts(directory_, process_, look_.facts)) return {};
   look_.is_gone = false;
   look_at_mappings();
   const std::string pid = std::to_string(look_.facts.pid_in_space);
@@ -201,6 +220,12 @@ JitLook look_for_jit_files(const ProcessKey& process) {
   const UniqueFd directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid()) return {};
   return Look(process, directory.get()).run();
+}
+
+// The kernel rounds it down.
+std::uint64_t start_ticks(const ProcessKey& process) {
+  const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  return process.start_ns / (kSecond / ticks);
 }
 
 // A second early: file times are the tick's, and the clock may be set.

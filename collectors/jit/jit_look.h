@@ -20,9 +20,10 @@ namespace profd {
 
 // What else there is to know of a process than its key.
 struct JitProcessFacts {
-  std::uint32_t uid = 0;           // effective
-  std::uint32_t real_uid = 0;      // who runs it: of a set-user-ID program another
-  std::uint32_t parent = 0;        // tgid in profd's PID namespace
+  std::uint32_t uid = 0;       // effective
+  std::uint32_t real_uid = 0;  // who runs it: of a set-user-ID program another
+  std::uint32_t parent = 0;    // tgid in profd's PID namespace, and the start of who has it now
+  std::uint64_t parent_start_ticks = 0;
   std::uint32_t pid_in_space = 0;  // its pid in its own PID namespace, as runtimes write it
   std::string_view runtime;        // formats/runtimes.h's name of it; empty: none that is known
 };
@@ -43,6 +44,9 @@ struct JitLook {
 };
 
 [[nodiscard]] JitLook look_for_jit_files(const ProcessKey& process);
+
+// The clock of /proc/PID/stat, as which a process's start counts.
+[[nodiscard]] std::uint64_t start_ticks(const ProcessKey& process);
 
 // When a process started, in real time; what was last written before is not its own.
 [[nodiscard]] std::int64_t start_time_ns(const ProcessKey& process);

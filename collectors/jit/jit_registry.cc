@@ -210,13 +210,16 @@ void JitRegistry::add_layer(Process& process, JitLayer layer) {
   if (process.layers.size() > kMaxLayers) process.layers.pop_back();
 }
 
-// From a parent that has not called exec since, as far as the kernel's own count tells.
+// From a parent that has not called exec since, as far as the kernel's own count tells. One that is
+// gone may have had the parent's pid before it, and be anyone's.
 void JitRegistry::inherit(const ProcessKey& key, Process& process) {
   if (process.facts.parent == 0) return;
   const std::uint64_t start = monotonic_start_ns(key);
   for (auto other = keys_.lower_bound({.tgid = process.facts.parent, .exec_id = 0, .start_ns = 0});
        other != keys_.end() && other->tgid == process.facts.parent; ++other) {
-    if (other->exec_id != key.exec_id || other->start_ns > key.start_ns) continue;
+    const bool is_parent =
+        other->exec_id == key.exec_id && start_ticks(*other) == process.facts.parent_start_ticks;
+    if (!is_parent) continue;
     for (const JitLayer& layer : processes_.at(*other)->layers) {
       add_layer(process, {.space = layer.space,
                           .until_ns = std::min(layer.until_ns, start),

@@ -313,6 +313,35 @@ TEST_F(JitFollowingTest, AForkedChildHasWhatItsParentHadAtTheFork) {
   ::munmap(child, 4096);
 }
 
+// Whose pid was given again: an earlier process, of which samples are kept, may be anyone's.
+TEST_F(JitFollowingTest, AChildHasNothingOfAnEarlierProcessThatHadItsParentsPid) {
+  pid_t* const child = static_cast<pid_t*>(
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  const Runtime parent([&] {
+    const pid_t forked = ::fork();
+    if (forked == 0) {
+      ::alarm(60);
+      for (;;) ::pause();
+    }
+    *child = forked;
+    return forked > 0;
+  });
+  ASSERT_TRUE(parent.is_ready());
+  ProcessKey earlier = parent.key();
+  earlier.start_ns -= 10'000'000'000;
+  write_file(directory_ / ("jit-" + std::to_string(parent.pid()) + ".dump"),
+             dump_of(parent.pid(), {.name = "earlier"}));
+  ASSERT_TRUE(wait_for(*processes_, [&] { return processes_->stats().files != 0; }));
+  sample(earlier);
+  EXPECT_TRUE(comes_to_know(earlier, "earlier"));
+  const ProcessKey child_key = key_of(*child);
+  sample(child_key);
+  EXPECT_TRUE(read_on(child_key));
+  EXPECT_EQ(name_at(*processes_, child_key, 0x10000), "");
+  ::kill(*child, SIGKILL);
+  ::munmap(child, 4096);
+}
+
 constexpr std::size_t kForks = JitRegistry::kMaxLayers + 4;
 
 // Each the child of the one before; in the first one: system calls only.
