@@ -64,7 +64,7 @@ std::unique_ptr<JitGenerations> copy_of(const std::vector<JitLayerRow>& rows) {
   for (const auto& [generation, layer] : rows) {
     JitGeneration row = *generation;
     row.was_asked_for = 0;
-    copy->add(row, layer->name_of(*generation));
+    (void)copy->add(row, layer->name_of(*generation));  // the oldest first: none is late
   }
   return copy;
 }
@@ -99,7 +99,7 @@ void JitCodeIndex::add(const JitCode& code) {
 
 void JitCodeIndex::append(const JitGeneration& generation, std::string_view name) {
   make_room(name.size());
-  own_->add(generation, name);
+  if (!own_->add(generation, name)) ++losses_[static_cast<std::size_t>(JitCodeLoss::kForgotten)];
   ++next_serial_;
 }
 

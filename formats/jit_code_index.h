@@ -48,7 +48,8 @@ struct JitCode {
 };
 
 enum class JitCodeLoss : std::uint8_t {
-  kForgotten,    // to make room: what ended long ago, then the oldest that nobody asked for lately
+  kForgotten,    // to make room: what ended long ago, then the oldest that nobody asked for lately;
+                 // and what comes when thousands beside it are younger
   kUnknownMove,  // a MOVE of what isn't there
   kCount,
 };

@@ -6,8 +6,9 @@
 namespace profd {
 namespace {
 
-// How far a look-up goes through a cell. A process that fills its cells with more than that between
-// two moments that are asked for loses names, not the daemon's time.
+// How far a look-up goes through cells of all levels together, and a late one is put back in its
+// own. A process that fills its cells with more than that between two moments that are asked for
+// loses names, not the daemon's time.
 constexpr std::size_t kMaxSteps = 4096;
 
 constexpr std::size_t kMaxCellsToCheck = 64;
@@ -44,18 +45,28 @@ std::uint64_t JitGenerations::random_seed() {
   return std::uint64_t{random()} << 32 | random();
 }
 
-void JitGenerations::add(JitGeneration generation, std::string_view name) {
+bool JitGenerations::add(JitGeneration generation, std::string_view name) {
+  const std::uint64_t last = last_of(generation.address, generation.bytes);
+  const unsigned level = level_of(generation.bytes);
+  const std::uint64_t first_cell = key_of(level, cell_number(level, generation.address));
+  const std::uint64_t last_cell = key_of(level, cell_number(level, last));
+  if (is_far_behind(first_cell, generation) || is_far_behind(last_cell, generation)) return false;
   set_name(generation, name);
   const auto row = static_cast<std::uint32_t>(rows_.size());
   rows_.push_back(generation);
   functions_ += generation.is_function ? 1 : 0;
-  const std::uint64_t last = last_of(generation.address, generation.bytes);
-  const unsigned level = level_of(generation.bytes);
   ++on_level_[level];
-  const std::uint64_t first_cell = cell_number(level, generation.address);
-  const std::uint64_t last_cell = cell_number(level, last);
-  list(key_of(level, first_cell), row);
-  if (last_cell != first_cell) list(key_of(level, last_cell), row);
+  list(first_cell, row);
+  if (last_cell != first_cell) list(last_cell, row);
+  return true;
+}
+
+// Whether it would have to be put before more than kMaxSteps others.
+bool JitGenerations::is_far_behind(std::uint64_t key, const JitGeneration& generation) const {
+  const auto found = cells_.find(key);
+  if (found == cells_.end() || found->second.count <= kMaxSteps) return false;
+  const Cell& cell = found->second;
+  return generation.is_older_than(rows_[ids_[cell.first + cell.count - 1 - kMaxSteps]]);
 }
 
 void JitGenerations::set_name(JitGeneration& generation, std::string_view name) {
@@ -108,11 +119,10 @@ std::size_t JitGenerations::first_after(std::span<const std::uint32_t> ids,
 const JitGeneration* JitGenerations::youngest(std::uint64_t address, std::uint64_t time_ns,
                                               const JitGeneration* floor) const {
   const JitGeneration* best = nullptr;
+  std::size_t steps = kMaxSteps;
   for (unsigned level = 0; level < kLevels; ++level) {
     const auto ids = cell_at(level, address);
-    const std::size_t after = first_after(ids, time_ns);
-    const std::size_t end = after - std::min(after, kMaxSteps);
-    for (std::size_t i = after; i > end; --i) {
+    for (std::size_t i = first_after(ids, time_ns); i > 0 && steps > 0; --i, --steps) {
       const JitGeneration& row = rows_[ids[i - 1]];
       if (floor != nullptr && row.is_older_than(*floor)) break;
       if (!row.covers(address)) continue;
@@ -127,11 +137,10 @@ const JitGeneration* JitGenerations::youngest(std::uint64_t address, std::uint64
 const JitGeneration* JitGenerations::earliest_after(std::uint64_t address, std::uint64_t time_ns,
                                                     const JitGeneration* ceiling) const {
   const JitGeneration* best = nullptr;
+  std::size_t steps = kMaxSteps;
   for (unsigned level = 0; level < kLevels; ++level) {
     const auto ids = cell_at(level, address);
-    const std::size_t after = first_after(ids, time_ns);
-    const std::size_t end = std::min(ids.size(), after + kMaxSteps);
-    for (std::size_t i = after; i < end; ++i) {
+    for (std::size_t i = first_after(ids, time_ns); i < ids.size() && steps > 0; ++i, --steps) {
       const JitGeneration& row = rows_[ids[i]];
       if (ceiling != nullptr && ceiling->is_older_than(row)) break;
       if (!row.is_function || !row.covers(address)) continue;
@@ -157,21 +166,30 @@ bool JitGenerations::told_before(const JitGeneration& newer, std::uint64_t addre
 
 bool JitGenerations::is_overlaid(const JitGeneration& generation) const {
   const std::uint64_t last = last_of(generation.address, generation.bytes);
+  std::size_t steps = kMaxSteps;
   for (unsigned level = 0; level < kLevels; ++level) {
     if (on_level_[level] == 0) continue;
     const std::uint64_t first_cell = cell_number(level, generation.address);
     const std::uint64_t cells = cell_number(level, last) - first_cell;
     if (cells >= kMaxCellsToCheck) return true;
     for (std::uint64_t i = 0; i <= cells; ++i) {
-      const auto cell = cells_.find(key_of(level, first_cell + i));
-      if (cell == cells_.end()) continue;
-      const std::span ids(ids_.data() + cell->second.first, cell->second.count);
-      const bool overlaid = std::any_of(ids.rbegin(), ids.rend(), [&](std::uint32_t id) {
-        return generation.is_older_than(rows_[id]) &&
-               rows_[id].overlaps(generation.address, generation.bytes);
-      });
-      if (overlaid) return true;
+      if (is_overlaid_in(key_of(level, first_cell + i), generation, steps)) return true;
     }
+  }
+  return false;
+}
+
+// The younger ones are at the end.
+bool JitGenerations::is_overlaid_in(std::uint64_t key, const JitGeneration& generation,
+                                    std::size_t& steps) const {
+  const auto cell = cells_.find(key);
+  if (cell == cells_.end()) return false;
+  const std::span ids(ids_.data() + cell->second.first, cell->second.count);
+  for (std::size_t i = ids.size(); i > 0; --i) {
+    const JitGeneration& row = rows_[ids[i - 1]];
+    if (!generation.is_older_than(row)) return false;
+    if (steps == 0 || row.overlaps(generation.address, generation.bytes)) return true;
+    --steps;
   }
   return false;
 }

@@ -3,7 +3,8 @@
 // The address space is cut into cells on levels: on level n a cell has 256 * 4^n bytes. A
 // generation is listed on the lowest level whose cells are twice as large as it is, so in one cell
 // or two, whatever its size. A look-up goes through one cell a level that is in use, and in it from
-// the time asked for backwards: there are few other functions in a cell, so few steps.
+// the time asked for backwards: there are few other functions in a cell, so few steps. All steps
+// are bounded, since other users' files fill the cells.
 //
 // About 100 bytes each, and the name. Nothing is copied as it grows.
 
@@ -56,8 +57,9 @@ static_assert(sizeof(JitGeneration) == 64);
 
 class JitGenerations {
  public:
-  // `generation`'s name place is set here.
-  void add(JitGeneration generation, std::string_view name);
+  // `generation`'s name place is set here. False: it comes too late, thousands that lie beside it
+  // are younger.
+  [[nodiscard]] bool add(JitGeneration generation, std::string_view name);
 
   // Of those that cover the address, the youngest that was born at `time_ns` or before; none where
   // that is older than `floor` (nullptr: any age).
@@ -104,6 +106,9 @@ class JitGenerations {
 
   [[nodiscard]] std::span<const std::uint32_t> cell_at(unsigned level, std::uint64_t address) const;
   void set_name(JitGeneration& generation, std::string_view name);
+  [[nodiscard]] bool is_far_behind(std::uint64_t key, const JitGeneration& generation) const;
+  [[nodiscard]] bool is_overlaid_in(std::uint64_t key, const JitGeneration& generation,
+                                    std::size_t& steps) const;
   void list(std::uint64_t key, std::uint32_t row);
   std::uint32_t* make_room(Cell& cell);
   [[nodiscard]] std::size_t first_after(std::span<const std::uint32_t> ids,

@@ -366,5 +366,33 @@ TEST(JitCodeIndex, NamesEveryByteOfRealFilesAsTheirLastLoadBeforeTheTimeDoes) {
   }
 }
 
+// Names by turns: else each is the one before, told again.
+void add_many(JitCodeIndex& index, std::uint64_t address, std::uint64_t bytes, std::size_t count,
+              std::uint64_t born_ns) {
+  for (std::size_t i = 0; i < count; ++i) {
+    index.add(code_of(i % 2 == 0 ? "a" : "b", address, bytes, born_ns + i));
+  }
+}
+
+TEST(JitCodeIndex, ForgetsWhatIsToldAfterThousandsOfYoungerOnesBesideIt) {
+  JitCodeIndex index;
+  add_many(index, kCode, 1, 5000, 1000);
+  index.add(code_of("recent", kCode + 16, 1, 5000));
+  index.add(code_of("long ago", kCode + 32, 1, 1));
+  EXPECT_EQ(name_at(index, kCode + 16, 5001), "recent");
+  EXPECT_EQ(name_at(index, kCode + 32, 5001), kNone);
+  EXPECT_EQ(index.losses()[static_cast<std::size_t>(JitCodeLoss::kForgotten)], 1U);
+}
+
+TEST(JitCodeIndex, LooksThroughSoManyOfAllSizesTogether) {
+  constexpr std::uint64_t kLarge = 0x1000;
+  JitCodeIndex index;
+  index.add(code_of("f", kCode, 2 * kLarge, 1));
+  add_many(index, kCode + 16, 1, 3000, 1000);
+  EXPECT_EQ(name_at(index, kCode, 9000), "f");
+  add_many(index, kCode + kLarge / 2, kLarge / 2, 3000, 5000);
+  EXPECT_EQ(name_at(index, kCode, 9000), kNone);
+}
+
 }  // namespace
 }  // namespace profd
