@@ -74,6 +74,13 @@ void print_jit(const StatusInfo::Jit& jit, std::ostream& out) {
   if (!jit.damaged.empty()) out << "damaged    records: " << counts_text(jit.damaged) << "\n";
 }
 
+void print_unmaps(const StatusInfo::Unmaps& unmaps, std::ostream& out) {
+  if (unmaps == StatusInfo::Unmaps{}) return;
+  out << "unmapped   " << number_of(unmaps.told, "time") << " memory of made code";
+  if (unmaps.lost != 0) out << "; " << unmaps.lost << " not told";
+  out << "\n";
+}
+
 void print_history(const StatusInfo::Continuous& history, std::ostream& out) {
   if (history.enabled) {
     out << "history    on: " << history.frequency_hz << " Hz, windows of "
@@ -121,6 +128,7 @@ void print_status(const StatusInfo& status, std::ostream& out) {
   print_ledger(status, out);
   print_unwinding(status.unwinding, out);
   print_jit(status.jit, out);
+  print_unmaps(status.unmaps, out);
   print_xray(status.xray, out);
 }
 

@@ -33,6 +33,16 @@ INSTANTIATE_TEST_SUITE_P(Programs, VerifierTest,
                                          "profd_tasks", "profd_running"),
                          [](const auto& program) { return std::string(program.param); });
 
+// Which one, depends on what the kernel lets programs do.
+TEST(ProgramsTest, OneWayToLearnOfUnmappedMemoryIsThere) {
+  const auto programs = Programs::load(Programs::built_in(), 4096);
+  ASSERT_TRUE(programs) << programs.error().message;
+  const bool by_calls = programs->program("profd_munmap_call").has_value();
+  EXPECT_EQ(programs->program("profd_mmap_call").has_value(), by_calls);
+  EXPECT_EQ(programs->program("profd_mmap_lock").has_value(), !by_calls);
+  std::cout << (by_calls ? "by the calls" : "by the address space's lock") << "\n";
+}
+
 TEST(ProgramsTest, AnObjectThatIsNoneIsAnError) {
   const std::string text = "this is no ELF file";
   const auto programs = Programs::load(std::as_bytes(std::span(text)), 4096);
