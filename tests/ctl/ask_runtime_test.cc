@@ -12,12 +12,16 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <stdlib.h>
 
 #include "formats/unique_fd.h"
+#include "tests/ctl/a_result.h"
+#include "tests/ctl/ran.h"
+#include "tests/daemon/running_server.h"
 
 namespace profd {
 namespace {
@@ -87,11 +91,12 @@ int listen_at(const std::string& path) {
   return socket;
 }
 
-// What a JVM does when it is woken: JDK 17, os_linux/attachListener_linux.cpp.
-void answer_as_jvm(const std::string& answer) {
-  const pid_t self = ::getpid();
-  if (::access(("/tmp/.attach_pid" + std::to_string(self)).c_str(), F_OK) != 0) return;
-  const int listening = listen_at(socket_of(self));
+bool was_asked_to_attach() {
+  return ::access(("/tmp/.attach_pid" + std::to_string(::getpid())).c_str(), F_OK) == 0;
+}
+
+// One question. What a JVM does: JDK 17, os_linux/attachListener_linux.cpp.
+void answer_next(int listening, const std::string& answer) {
   const int asker = ::accept(listening, nullptr, nullptr);
   std::array<char, 64> request{};
   const ssize_t got = ::read(asker, request.data(), request.size());
@@ -100,6 +105,19 @@ void answer_as_jvm(const std::string& answer) {
   const std::string text = as_it_should ? answer : "1\nwrong request\n";
   (void)!::write(asker, text.data(), text.size());
   ::close(asker);
+}
+
+void answer_as_jvm(const std::string& answer) {
+  if (was_asked_to_attach()) answer_next(listen_at(socket_of(::getpid())), answer);
+}
+
+// A byte of the file for each answer.
+void answer_and_count(const std::string& count) {
+  if (!was_asked_to_attach()) return;
+  for (const int listening = listen_at(socket_of(::getpid()));;) {
+    answer_next(listening, "0\n");
+    std::ofstream(count, std::ios::app) << '.';
+  }
 }
 
 TEST(AskRuntime, ReturnsOnceTheJvmHasWrittenItsMap) {
@@ -188,6 +206,27 @@ TEST(AskRuntime, FindsNoProcessThatIsGone) {
   const Result<void> asked = ask_for_perf_map(child);
   ASSERT_FALSE(asked);
   EXPECT_EQ(asked.error().code, ErrorCode::kNotFound);
+}
+
+TEST(AskRuntime, RecordAsksBeforeItsSessionAndAtTheVeryEndOfIt) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path count = directory.path() / "count";
+  const Impostor jvm("libjvm.so", [&] { answer_and_count(count); });
+  FakeService service;
+  give_a_result(service);
+  std::map<std::string, std::uint64_t> answers_before;
+  service.on_call = [&] {
+    answers_before[service.calls.back()] = std::filesystem::file_size(count);
+  };
+  const RunningServer server(service);
+  const Ran ran = run_with_socket(
+      server.socket(), {"record", "--ask-runtime", "--pid", std::to_string(jvm.pid()), "-d", "1s",
+                        "-o", directory.path() / "out"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(answers_before["start"], 1U);
+  EXPECT_EQ(answers_before["stop 5f2c01ab"], 2U);
+  ASSERT_EQ(service.started.size(), 1U);
+  EXPECT_EQ(service.started[0].duration_ms, 0U) << "else the session may end before the answer";
 }
 
 }  // namespace

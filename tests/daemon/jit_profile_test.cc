@@ -138,6 +138,31 @@ TEST_F(JitProfileTest, WhatHasNoNameKeepsItsAddressAndIsCounted) {
   EXPECT_EQ(rows(true).at("known").flat, 3);
 }
 
+// The look that searches for its files sees all that a process has mapped.
+TEST_F(JitProfileTest, TheRuntimeIsWhatTheLookFoundWhereNoSampleHitItsLibrary) {
+  add(kPlace, {{JitSamples::kNoFunction, 2}});
+  jit().info.runtime = "Java";
+  const SessionSummary summary = write();
+  ASSERT_TRUE(summary.profiles[0].jit);
+  EXPECT_EQ(summary.profiles[0].jit->runtime, "Java");
+}
+
+TEST_F(JitProfileTest, TheRuntimeIsRatherThatWhoseLibraryWasHit) {
+  add(kPlace, {{JitSamples::kNoFunction, 2}});
+  auto library = std::make_shared<MappedFile>();
+  library->path = "/usr/lib/jvm/lib/server/libjvm.so";
+  Mapping hit;
+  hit.start = kMemory + 0x200000;
+  hit.limit = hit.start + 0x1000;
+  hit.kind = PROFD_MAPPING_FILE;
+  hit.file = library;
+  process().image.mappings.emplace(2, hit);
+  jit().info.runtime = "Perl";  // embedded, say
+  const SessionSummary summary = write();
+  ASSERT_TRUE(summary.profiles[0].jit);
+  EXPECT_EQ(summary.profiles[0].jit->runtime, "Java");
+}
+
 TEST_F(JitProfileTest, CodeAndLinesComeFromTheRuntimesFile) {
   const std::string code(kBytes, '\x90');
   JitDumpWriter dump;
