@@ -17,11 +17,10 @@ namespace {
 constexpr std::uint32_t kAppears = IN_CREATE | IN_MOVED_TO | IN_ONLYDIR;
 constexpr std::size_t kMaxRefusals = 256;
 
-bool is_same_directory(int a, int b) {
-  struct stat first {};
-  struct stat second {};
-  return ::fstat(a, &first) == 0 && ::fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
-         first.st_ino == second.st_ino;
+bool is_at(int directory, const WatchedPlace& place) {
+  struct stat status {};
+  return ::fstat(directory, &status) == 0 && status.st_dev == place.device &&
+         status.st_ino == place.inode;
 }
 
 bool is_unlinked(const JitFile& file) {
@@ -33,15 +32,15 @@ bool is_unlinked(const JitFile& file) {
 
 }  // namespace
 
-bool is_seen_by(const ProcessKey& process, const WatchedDirectory& directory) {
+bool is_seen_by(const ProcessKey& process, const WatchedPlace& place) {
   const std::string path = "/proc/" + std::to_string(process.tgid);
   const UniqueFd proc(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!proc.valid()) return false;
   const std::pair<const char*, std::string> places[] = {
-      {"root", "tmp"}, {"cwd", "."}, {"root", directory.path}};
-  return std::ranges::any_of(places, [&](const auto& place) {
-    const UniqueFd seen = open_directory_of(proc.get(), place.first, place.second);
-    return seen.valid() && is_same_directory(seen.get(), directory.fd.get());
+      {"root", "tmp"}, {"cwd", "."}, {"root", place.path}};
+  return std::ranges::any_of(places, [&](const auto& seen_as) {
+    const UniqueFd seen = open_directory_of(proc.get(), seen_as.first, seen_as.second);
+    return seen.valid() && is_at(seen.get(), place);
   });
 }
 
@@ -58,13 +57,17 @@ Result<std::unique_ptr<DirectoryWatch>> DirectoryWatch::open(
 void DirectoryWatch::add_directory(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid() || directories_.size() >= kMaxDirectories) return;
-  const bool known = std::ranges::any_of(directories_, [&fd](const WatchedDirectory& directory) {
-    return is_same_directory(directory.fd.get(), fd.get());
-  });
-  if (known) return;
+  struct stat status {};
+  const bool known = std::ranges::any_of(
+      directories_, [&fd](const Directory& directory) { return is_at(fd.get(), directory.place); });
+  if (known || ::fstat(fd.get(), &status) != 0) return;
   const std::string place = "/proc/self/fd/" + std::to_string(fd.get());
   const int watch = ::inotify_add_watch(notify_.get(), place.c_str(), kAppears);
-  if (watch >= 0) directories_.push_back({.watch = watch, .path = path, .fd = std::move(fd)});
+  if (watch >= 0)
+    directories_.push_back(
+        {.watch = watch,
+         .place = {.path = path, .device = status.st_dev, .inode = status.st_ino},
+         .fd = std::move(fd)});
 }
 
 std::vector<DirectoryWatch::Appeared> DirectoryWatch::take() {
@@ -80,14 +83,14 @@ std::vector<DirectoryWatch::Appeared> DirectoryWatch::take() {
       const std::string name(text, ::strnlen(text, event.len));
       at += sizeof event + event.len;
       const auto named = jit_file_name(name);
-      const auto directory = std::ranges::find(directories_, event.wd, &WatchedDirectory::watch);
+      const auto directory = std::ranges::find(directories_, event.wd, &Directory::watch);
       if (!named || directory == directories_.end()) continue;
       if (const auto file = hold(*directory, name, *named)) appeared.push_back(*file);
     }
   }
 }
 
-std::optional<DirectoryWatch::Appeared> DirectoryWatch::hold(const WatchedDirectory& directory,
+std::optional<DirectoryWatch::Appeared> DirectoryWatch::hold(const Directory& directory,
                                                              const std::string& name,
                                                              const NamedJitFile& named) {
   if (!may_open()) {
@@ -100,8 +103,10 @@ std::optional<DirectoryWatch::Appeared> DirectoryWatch::hold(const WatchedDirect
   if (!opening.file) return std::nullopt;
   const std::uint32_t owner = opening.file->owner;
   make_room(owner);
-  held_.push_back(
-      {.pid = named.pid, .file = std::move(opening.file), .directory = &directory, .unlinked = {}});
+  held_.push_back({.pid = named.pid,
+                   .file = std::move(opening.file),
+                   .place = directory.place,
+                   .unlinked = {}});
   return Appeared{.pid = named.pid, .owner = owner, .kind = named.kind};
 }
 
@@ -140,7 +145,7 @@ std::vector<DirectoryWatch::Found> DirectoryWatch::find(std::uint32_t pid,
   std::vector<Found> found;
   for (const Held& held : held_) {
     if (held.pid != pid || (held.file->owner != uid && held.file->owner != 0)) continue;
-    found.push_back({.file = held.file, .directory = held.directory});
+    found.push_back({.file = held.file, .place = held.place});
   }
   return found;
 }

@@ -29,15 +29,16 @@ namespace profd {
 // The host's /tmp, whatever our own is.
 inline constexpr const char* kHostTmp = "/proc/1/root/tmp";
 
-struct WatchedDirectory {
-  int watch = -1;
+// A directory that is watched, under the path that it was asked for by.
+struct WatchedPlace {
   std::string path;
-  UniqueFd fd;
+  dev_t device = 0;
+  ino_t inode = 0;
 };
 
 // Whether a process sees the directory: as its /tmp, as its working directory, or under the same
 // path in its own root. Waits for file systems, as jit_look.h does.
-[[nodiscard]] bool is_seen_by(const ProcessKey& process, const WatchedDirectory& directory);
+[[nodiscard]] bool is_seen_by(const ProcessKey& process, const WatchedPlace& place);
 
 class DirectoryWatch {
  public:
@@ -74,11 +75,10 @@ class DirectoryWatch {
   // Call each kCheckInterval: lets go of files that were unlinked kMaxUnlinked ago.
   void let_go_of_unlinked(Clock::time_point now);
 
-  // Held files named after a pid: those of one user, or root. `directory` is valid as long as
-  // *this.
+  // Held files named after a pid: those of one user, or root.
   struct Found {
     std::shared_ptr<const JitFile> file;
-    const WatchedDirectory* directory = nullptr;
+    WatchedPlace place;
   };
   [[nodiscard]] std::vector<Found> find(std::uint32_t pid, std::uint32_t uid) const;
 
@@ -86,26 +86,31 @@ class DirectoryWatch {
   [[nodiscard]] std::vector<JitRefusal> take_refusals() { return std::move(refusals_); }
 
  private:
+  struct Directory {
+    int watch = -1;
+    WatchedPlace place;
+    UniqueFd fd;
+  };
   struct Held {
     std::uint32_t pid = 0;
     std::shared_ptr<const JitFile> file;
-    const WatchedDirectory* directory = nullptr;
+    WatchedPlace place;
     std::optional<Clock::time_point> unlinked;  // seen to be
   };
 
   DirectoryWatch(UniqueFd notify, Open open_file)
       : notify_(std::move(notify)), open_file_(std::move(open_file)) {}
   void add_directory(const std::string& path);
-  [[nodiscard]] std::optional<Appeared> hold(const WatchedDirectory& directory,
-                                             const std::string& name, const NamedJitFile& named);
+  [[nodiscard]] std::optional<Appeared> hold(const Directory& directory, const std::string& name,
+                                             const NamedJitFile& named);
   [[nodiscard]] bool may_open();
   void refuse(JitRefusal reason);
   void make_room(std::uint32_t owner);
 
   UniqueFd notify_;
   Open open_file_;
-  std::deque<WatchedDirectory> directories_;  // which stay where they are
-  std::deque<Held> held_;                     // the oldest first
+  std::vector<Directory> directories_;
+  std::deque<Held> held_;  // the oldest first
   std::vector<JitRefusal> refusals_;
   Clock::time_point second_began_;
   std::size_t opened_in_second_ = 0;

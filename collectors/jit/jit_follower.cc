@@ -72,7 +72,7 @@ class JitFollower::Work {
   void look(const Wanted& wanted, std::vector<JitNews>& news);
   void add_held_files(const Wanted& wanted, JitLook& look);
   [[nodiscard]] bool may_have_written(const Wanted& wanted, const JitProcessFacts& facts,
-                                      const WatchedDirectory& directory);
+                                      const WatchedPlace& place);
   void refuse(JitRefusal reason) { ++stats_.refused[static_cast<std::size_t>(reason)]; }
   void begin_ticket(const Ticket& ticket, std::vector<JitNews>& news);
   void end_tickets(std::vector<JitNews>& news);
@@ -135,10 +135,10 @@ void JitFollower::Work::look(const Wanted& wanted, std::vector<JitNews>& news) {
 // Pids of other PID namespaces are ambiguous: a file of that name is the process's only where it
 // sees the directory.
 bool JitFollower::Work::may_have_written(const Wanted& wanted, const JitProcessFacts& facts,
-                                         const WatchedDirectory& directory) {
+                                         const WatchedPlace& place) {
   if (facts.pid_in_space == 0 || facts.pid_in_space == wanted.process.tgid) return true;
-  const auto seen = run_in_time<bool>(opener_, wanted.uid, [process = wanted.process, &directory] {
-    return is_seen_by(process, directory);
+  const auto seen = run_in_time<bool>(opener_, wanted.uid, [process = wanted.process, place] {
+    return is_seen_by(process, place);
   });
   return seen.value_or(false);
 }
@@ -150,12 +150,12 @@ void JitFollower::Work::add_held_files(const Wanted& wanted, JitLook& look) {
                                  is_known ? look.facts.uid : wanted.uid);
   const std::int64_t started = start_time_ns(wanted.process);
   const std::uint32_t payer = is_known ? look.facts.real_uid : wanted.uid;
-  for (const auto& [file, directory] : held) {
+  for (const auto& [file, place] : held) {
     const bool known = std::ranges::any_of(look.files, [&held_file = *file](const auto& found) {
       return is_same_file(*found, held_file);
     });
     if (known || !is_written_since(*file, started) ||
-        !may_have_written(wanted, look.facts, *directory)) {
+        !may_have_written(wanted, look.facts, place)) {
       continue;
     }
     auto paid = file->owner == 0 && payer != 0 ? with_payer(*file, payer) : file;

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <memory>
@@ -24,11 +25,10 @@ constexpr uid_t kOther = 54'321;
 class WatchedPlaceTest : public testing::Test {
  protected:
   [[nodiscard]] static bool sees(const Runtime& runtime, const std::string& path) {
-    const WatchedDirectory directory{
-        .watch = -1,
-        .path = path,
-        .fd = UniqueFd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC))};
-    return is_seen_by(runtime.key(), directory);
+    struct stat status {};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0);
+    return is_seen_by(runtime.key(),
+                      {.path = path, .device = status.st_dev, .inode = status.st_ino});
   }
 
   PrivateDirectory here_;
