@@ -257,9 +257,7 @@ void JitRegistry::count_damage(const JitFileGrew& grew) {
     for (std::size_t i = 0; i < kJitDumpDamages; ++i) {
       const std::uint64_t count = dump->read.damage[i];
       if (count == 0) continue;
-      std::string reason(name_of(static_cast<JitDumpDamage>(i)));
-      std::ranges::replace(reason, '-', '_');
-      stats_.damaged[reason] += count;
+      stats_.damaged[std::string(name_of(static_cast<JitDumpDamage>(i)))] += count;
     }
     return;
   }
