@@ -10,6 +10,7 @@
 
 #include <malloc.h>
 
+#include "collectors/jit/made_code_memory.h"
 #include "collectors/sampling/open_mapped_file.h"
 #include "daemon/seeded_hash.h"
 
@@ -53,6 +54,7 @@ std::size_t ProcessKeyHash::operator()(const ProcessKey& key) const noexcept {
 // A library that was replaced under its users has no name any more either, but lay elsewhere.
 bool may_be_made_at_run_time(const Mapping& mapping) {
   if (mapping.kind != PROFD_MAPPING_FILE) return mapping.kind == PROFD_MAPPING_ANONYMOUS;
+  if (is_shared_memory(mapping.file_key)) return true;
   if (!mapping.file || !mapping.file->deleted) return false;
   constexpr std::array<std::string_view, 5> kPlaces{"/memfd:", "/dev/zero", "/dev/shm/", "/SYSV",
                                                     "/tmp/"};

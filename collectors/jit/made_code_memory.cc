@@ -6,12 +6,16 @@
 
 namespace profd {
 
-bool is_made_code(const MappingView& mapping) {
+// The kernel's own mount, which it makes before all others of no device.
+bool is_shared_memory(const FileKey& file) {
   constexpr std::uint32_t kSharedMemoryDevice = 1;  // 00:01
+  return file.device == kSharedMemoryDevice;
+}
+
+bool is_made_code(const MappingView& mapping) {
   if (mapping.kind == PROFD_MAPPING_ANONYMOUS) return true;
   if (mapping.kind != PROFD_MAPPING_FILE) return false;
-  // The kernel's own mount of memory that is shared, which it makes before all others of no device.
-  if (mapping.file.device == kSharedMemoryDevice) return true;
+  if (is_shared_memory(mapping.file)) return true;
   constexpr std::string_view kNames[] = {"memfd:", "dev/zero", "SYSV"};
   return std::ranges::any_of(
       kNames, [&mapping](std::string_view name) { return mapping.names.starts_with(name); });

@@ -146,12 +146,6 @@ bool is_deleted(const std::string& link, const struct stat& status) {
   return ::stat(link.c_str(), &named) != 0 || named.st_ino != status.st_ino;
 }
 
-// What the kernel calls memory that processes share. It lies in no directory, so it counts as
-// deleted also where the mapping is not found.
-bool is_shared_memory(std::string_view path) {
-  return path == "/dev/zero" || path.starts_with("/memfd:") || path.starts_with("/SYSV");
-}
-
 void note_status(MappedFile& file, const struct stat& status) {
   file.stat_device = status.st_dev;
   file.stat_inode = status.st_ino;
@@ -179,10 +173,8 @@ MappingPlace place_of(const MappingView& mapping) {
 }
 
 MappedFile unopened(const MappingPlace& place, std::string why) {
-  return {.key = place.file,
-          .path = place.path.empty() ? "?" : place.path,
-          .deleted = is_shared_memory(place.path),
-          .error = std::move(why)};
+  return {
+      .key = place.file, .path = place.path.empty() ? "?" : place.path, .error = std::move(why)};
 }
 
 MappedFile open_by_mapping(const MappingPlace& place) {
@@ -200,7 +192,6 @@ MappedFile open_by_names(const MappingPlace& place, const std::string& error) {
   Opened opened = open_regular(place_of_names(file.path), place);
   if (opened.fd.valid() && opened.status.st_ino == place.file.inode) {
     file.fd = std::move(opened.fd);
-    file.deleted = false;
     note_status(file, opened.status);
   } else {
     file.error = "map_files: " + error + "; " + file.path + ": " +

@@ -166,21 +166,6 @@ TEST_F(MappedFilesTest, FindsAMappingThatWasJoinedWithItsNeighbourByTheNames) {
   EXPECT_TRUE(file->fd.valid()) << file->error;
 }
 
-// A runtime that writes code there takes the right to run it away meanwhile, and the kernel joins
-// what is then alike.
-TEST_F(MappedFilesTest, KnowsSharedMemoryThatWasJoinedWithItsNeighbour) {
-  ::munmap(memory_, kPage);
-  memory_ = ::mmap(nullptr, kPage, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory_, MAP_FAILED);
-  view_.start = reinterpret_cast<std::uint64_t>(memory_);
-  view_.end = view_.start + 2 * kPage;
-  view_.names = std::string_view("dev/zero\0", 9);
-  const auto file = files_.find_or_open(view_);
-  EXPECT_FALSE(file->fd.valid());
-  EXPECT_EQ(file->path, "/dev/zero");
-  EXPECT_TRUE(file->deleted);
-}
-
 TEST_F(MappedFilesTest, FollowsNoSymbolicLinkUnderTheNames) {
   std::filesystem::rename(path_, directory_ / "moved");
   std::filesystem::create_symlink(directory_ / "moved", path_);

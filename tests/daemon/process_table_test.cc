@@ -1,10 +1,19 @@
 #include "daemon/process_table.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include <gtest/gtest.h>
+
+#include "collectors/sampling/mapped_file.h"
+#include "formats/unique_fd.h"
 
 namespace profd {
 namespace {
@@ -125,6 +134,23 @@ TEST_F(ProcessTableTest, KeepsTheImagesThatAreNeededOrMayBeSampledAgain) {
   EXPECT_NE(table_.find(image_of(1)), nullptr);
   EXPECT_EQ(table_.find(image_of(2)), nullptr);
   EXPECT_EQ(table_.mappings(), 4U);
+}
+
+// PHP takes the right to run its code away while it writes it: the mapping of the sample is none
+// then, and no name leads to the file.
+TEST(MadeCode, MayLieInSharedMemoryWhoseFileCouldNotBeOpened) {
+  const UniqueFd memory(::memfd_create("shared", MFD_CLOEXEC));
+  const UniqueFd disk(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  for (const auto& [fd, may_be] : {std::pair{memory.get(), true}, std::pair{disk.get(), false}}) {
+    struct stat status {};
+    ASSERT_EQ(::fstat(fd, &status), 0);
+    Mapping mapping;
+    mapping.kind = PROFD_MAPPING_FILE;
+    mapping.file_key.inode = status.st_ino;
+    mapping.file_key.device = ::gnu_dev_major(status.st_dev) << 20 | ::gnu_dev_minor(status.st_dev);
+    mapping.file = std::make_shared<MappedFile>();
+    EXPECT_EQ(may_be_made_at_run_time(mapping), may_be) << fd;
+  }
 }
 
 }  // namespace
