@@ -43,10 +43,7 @@ class Shim {
 
   [[nodiscard]] Daemon::Options daemon() const {
     Daemon::Options options;
-    // The address sanitizer refuses to run where anything stands before it, as the shim does.
-    options.process.environment = {{"LD_PRELOAD", FAULT_SHIM},
-                                   {"PROFD_SHIM", file()},
-                                   {"ASAN_OPTIONS", "verify_asan_link_order=0"}};
+    options.process.environment = {{"LD_PRELOAD", FAULT_SHIM}, {"PROFD_SHIM", file()}};
     return options;
   }
   void watch(const std::filesystem::path& directory) {
