@@ -43,9 +43,14 @@ class DebugEntries {
     entry.file = read_name();
     const bool near = entry.distance >= -static_cast<std::int64_t>(jitdump::kLineSlackBytes) &&
                       entry.distance <= farthest_;
+    broke_off_ = cursor_.ok() && !near;
     if (!cursor_.ok() || !near) return std::nullopt;
     return entry;
   }
+
+  // At what can't be an entry: the name before it ended too soon. V8 writes names that it has
+  // freed, with pointers and NULs in them.
+  [[nodiscard]] bool broke_off() const { return broke_off_; }
 
  private:
   std::string_view read_name() {
@@ -67,6 +72,7 @@ class DebugEntries {
   std::uint64_t left_ = 0;
   std::int64_t farthest_ = 0;
   std::string_view file_;
+  bool broke_off_ = false;
 };
 
 // The last written of those at one offset stays.
@@ -106,14 +112,18 @@ std::vector<JitLine> decode_jit_lines(std::string_view record, const JitDumpStat
   std::vector<JitLine> lines;
   const auto bias = static_cast<std::int64_t>(state.line_bias());
   DebugEntries entries(record, order_of(state), code_bytes);
+  bool is_last_kept = false;
   while (const auto entry = entries.next()) {
+    is_last_kept = false;
     const std::int64_t offset = std::max<std::int64_t>(entry->distance - bias, 0);
     const bool is_mark = entry->line == 0 || entry->line > kMaxLine || entry->file.empty();
     if (is_mark || static_cast<std::uint64_t>(offset) >= code_bytes) continue;
     if (lines.size() == jitdump::kMaxLinesOfFunction) break;
     lines.push_back(
         {static_cast<std::uint32_t>(offset), entry->line, entry->discriminator, entry->file});
+    is_last_kept = true;
   }
+  if (entries.broke_off() && is_last_kept) lines.pop_back();
   keep_last_of_each_offset(lines);
   return lines;
 }

@@ -77,11 +77,10 @@ void JitProcesses::take_up(const JitNews& news) {
 }
 
 bool JitProcesses::poll(Clock::time_point now) {
-  const Clock::time_point end = Clock::now() + kMaxTurn;
   if (waiting_.empty()) std::ranges::move(follower_->take(), std::back_inserter(waiting_));
-  while (!waiting_.empty() && Clock::now() < end) {
+  for (bool is_part = false; !waiting_.empty() && !is_part; waiting_.pop_front()) {
+    is_part = std::holds_alternative<JitFileGrew>(waiting_.front());
     take_up(waiting_.front());
-    waiting_.pop_front();
   }
   registry_->look_who_lives(now);
   if (take_rows_) registry_->give_rows(take_rows_, now);

@@ -71,9 +71,8 @@ class JitProcesses {
   void on_mapping(const MappingView& mapping) noexcept;
   void on_unmap(const UnmapView& unmap) noexcept;
 
-  // Takes up what was read since: call at each drain, and when wake_fd() is readable. False where
-  // there is more than fits into kMaxTurn: call again, after others.
-  static constexpr std::chrono::milliseconds kMaxTurn{10};
+  // Takes up what was read since, one part of a file at most: call when wake_fd() is readable, and
+  // now and then. False where there is more: call again, after others.
   bool poll(Clock::time_point now = Clock::now());
   [[nodiscard]] int wake_fd() const { return follower_->wake_fd(); }
 

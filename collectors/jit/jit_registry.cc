@@ -29,6 +29,11 @@ bool may_be_of_jit(const MappingView& mapping) {
          (mapping.file_offset == 0 && mapping.end - mapping.start <= kMarkerBytes);
 }
 
+void count_foreign(const JitTeller& teller, JitStats& stats) {
+  const std::uint64_t records = teller.foreign_records();
+  if (records != 0) stats.damaged["foreign_pid"] += records;
+}
+
 bool is_gone(const ProcessKey& process) {
   return ::kill(static_cast<pid_t>(process.tgid), 0) != 0 && errno == ESRCH;
 }
@@ -204,6 +209,7 @@ void JitRegistry::add_layer(Process& process, JitLayer layer) {
   const bool is_known = std::ranges::any_of(
       process.layers, [&layer](const JitLayer& known) { return known.space == layer.space; });
   if (is_known) return;
+  layer.space->has_process = true;
   const auto place = std::ranges::find_if(
       process.layers, [&layer](const JitLayer& known) { return known.until_ns < layer.until_ns; });
   process.layers.insert(place, std::move(layer));
@@ -298,6 +304,7 @@ void JitRegistry::on(const JitFileEnded& ended) {
     for (auto& [key, process] : processes_) std::erase(process->tellers, known->second);
   }
   known->second->expected.clear();
+  count_foreign(*known->second, stats_);
   files_.erase(known);
 }
 
@@ -398,6 +405,7 @@ void JitRegistry::forget_unless(const std::function<bool(const ProcessKey&)>& ne
   }
   std::erase_if(files_, [this, &in_use](const auto& entry) {
     if (in_use.contains(entry.second.get())) return false;
+    count_foreign(*entry.second, stats_);
     follower_.let_go(entry.first);
     return true;
   });
@@ -408,6 +416,7 @@ void JitRegistry::add_to(JitStats& stats) const {
   stats = stats_;
   stats.bytes = bytes_of(std::nullopt);
   for (const auto& [key, process] : processes_) stats.processes += !process->tellers.empty();
+  for (const auto& [id, teller] : files_) count_foreign(*teller, stats);
   for (const std::weak_ptr<JitSpace>& entry : spaces_) {
     const auto space = entry.lock();
     if (!space) continue;

@@ -213,6 +213,14 @@ std::optional<JitAnswer> find_in_layers(const std::vector<JitLayer>& layers, std
   return JitAnswer{.space = map.answer->space, .code = *newer};
 }
 
+std::uint64_t JitTeller::foreign_records() const {
+  std::uint64_t count = 0;
+  for (const auto& [pid, space] : spaces) {
+    if (!space->has_process) count += space->loads;
+  }
+  return count;
+}
+
 std::size_t JitTeller::memory_bytes() const {
   constexpr std::size_t kNodeBytes = 32;  // of a map, beside its value
   return expected.size() * (sizeof(decltype(expected)::value_type) + kNodeBytes);

@@ -42,6 +42,7 @@ struct JitSpace {
   MadeCodeRows rows;  // of the code as it stands now
   std::vector<std::shared_ptr<const JitNumberedSource>> told_by;
   bool is_everyones = false;  // who gives it up, gives it up for itself
+  bool has_process = false;   // or had one
   std::uint64_t loads = 0;    // since it is known
   std::uint64_t ends = 0;     // of memory with code
 
@@ -110,6 +111,8 @@ struct JitTeller {
   bool is_shared = false;
   bool is_full = false;  // over its share of memory: nothing more is taken up
 
+  // Records of pids that no process with the file has had, as far as is known.
+  [[nodiscard]] std::uint64_t foreign_records() const;
   // Of memory, without the spaces.
   [[nodiscard]] std::size_t memory_bytes() const;
   [[nodiscard]] const JitFile& file() const { return *told->source.file; }

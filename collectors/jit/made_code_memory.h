@@ -14,7 +14,8 @@
 namespace profd {
 
 // Memory that processes share and no directory holds. Its file may be out of reach: while a runtime
-// takes the right to run its code away to write it, the kernel joins the memory with its neighbours.
+// takes the right to run its code away to write it, the kernel joins the memory with its
+// neighbours.
 [[nodiscard]] bool is_shared_memory(const FileKey& file);
 
 // Memory that a process wrote code into: without a file, or with one that lives in memory.

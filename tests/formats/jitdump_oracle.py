@@ -21,18 +21,22 @@ def records(data: bytes):
 
 
 def entries(record: bytes, most: int):
+    """Without the last one before what can't be an entry: its name has a NUL in it."""
     code, count = struct.unpack_from("<QQ", record, 16)
-    at, file = 32, b""
+    at, file, found = 32, b"", []
     for _ in range(count):
         if at + 16 > len(record):
-            return
+            break
         address, line, _ = struct.unpack_from("<QII", record, at)
         end = record.find(b"\0", at + 16)
-        if end < 0 or not -0x80 <= address - code <= most + 0x80:
-            return
+        if end < 0:
+            break
+        if not -0x80 <= address - code <= most + 0x80:
+            return found[:-1]
         file = file if record[at + 16:end] == b"\xff" else record[at + 16:end]
-        yield address - code, line, file
+        found.append((address - code, line, file))
         at = end + 1
+    return found
 
 
 def main() -> None:

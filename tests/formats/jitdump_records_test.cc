@@ -193,14 +193,16 @@ TEST(JitDumpLines, AreSortedWithinTheCodeAndOneForEachOffset) {
       ElementsAre(JitLine{0, 4, 0, "a"}, JitLine{0x10, 5, 0, "a"}, JitLine{0x20, 8, 3, "a"}));
 }
 
-TEST(JitDumpLines, EndAtWhatCantBeALine) {
+TEST(JitDumpLines, EndBeforeTheOneWhoseNameRunsIntoWhatCantBeALine) {
   std::string record;
   const JitDumpLine good{kCode, 1, 0, "f"};
+  const JitDumpLine cut{kCode + 4, 7, 0, "~CF#"};  // of a name with a NUL
   const JitDumpLine late{kCode + 8, 2, 0, "f"};
   for (const std::uint64_t address : {kCode - 0x81, kCode + 0x181, std::uint64_t{0},
                                       ~std::uint64_t{0}, std::uint64_t{0xa54a9d3ff6c3f3d1}}) {
-    EXPECT_THAT(lines_of({good, {address, 1, 0, "f"}, late}, record),
+    EXPECT_THAT(lines_of({good, cut, {address, 1, 0, "f"}, late}, record),
                 ElementsAre(JitLine{0, 1, 0, "f"}));
+    EXPECT_THAT(lines_of({cut, {address, 1, 0, "f"}, late}, record), IsEmpty());
   }
   JitDumpWriter writer;
   writer.debug_info(1, kCode, std::vector<JitDumpLine>{good});

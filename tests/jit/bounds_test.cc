@@ -42,7 +42,7 @@ TEST_F(JitBounds, NamesWithoutEndTakeBoundedMemory) {
   EXPECT_LE(processes_->stats().bytes, JitRegistry::kMaxBytesOfUser);
 }
 
-// Others of the io thread wait no longer than a turn takes.
+// Others of the io thread wait for one part at most.
 TEST_F(JitBounds, WhatIsReadIsTakenUpInTurns) {
   constexpr std::uint64_t kFunctions = 60'000;
   std::string dump = dump_header(pid());
@@ -57,7 +57,7 @@ TEST_F(JitBounds, WhatIsReadIsTakenUpInTurns) {
   }
   std::uint64_t turns = 1;
   while (!processes_->poll()) ++turns;
-  EXPECT_GT(turns, 1U);
+  EXPECT_GE(turns, dump.size() / (256 * 1024));
   EXPECT_EQ(processes_->info(runtime_.key())->functions, kFunctions);
 }
 

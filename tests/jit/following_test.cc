@@ -402,7 +402,7 @@ TEST_F(JitFollowingTest, CodeInSharedMemoryIsThatOfAllWhoHaveTheFileMapped) {
 
 TEST_F(JitFollowingTest, RecordsUnderAnotherPidNameNobodysCode) {
   const Runtime victim;
-  const Runtime forger([&] { return ::chdir(directory_.path().c_str()) == 0; });
+  Runtime forger([&] { return ::chdir(directory_.path().c_str()) == 0; });
   write_file(directory_ / ("jit-" + std::to_string(forger.pid()) + ".dump"),
              dump_of(forger.pid(), {.name = "own"}) +
                  load_of(victim.pid(), {.name = "forged", .address = 0x10000, .time_ns = 5}));
@@ -411,6 +411,11 @@ TEST_F(JitFollowingTest, RecordsUnderAnotherPidNameNobodysCode) {
   EXPECT_TRUE(comes_to_know(forger.key(), "own"));
   ASSERT_TRUE(read_on(victim.key()));
   EXPECT_EQ(name_at(*processes_, victim.key(), 0x10000), "");
+  EXPECT_EQ(processes_->stats().damaged["foreign_pid"], 1U);
+  processes_->forget_unless([](const ProcessKey&) { return false; });
+  forger.end();
+  processes_->forget_unless([](const ProcessKey&) { return false; });
+  EXPECT_EQ(processes_->stats().damaged["foreign_pid"], 1U) << "also when the file is let go of";
 }
 
 TEST_F(JitFollowingTest, CodeBytesAreReadFromTheHeldFile) {
