@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,10 +58,8 @@ class ContainerTest : public testing::Test {
     auto* const inner = static_cast<pid_t*>(
         ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     outer_ = std::make_unique<Runtime>([&] {
-      if (::unshare(CLONE_NEWNS | CLONE_NEWPID) != 0 ||
-          ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-          (hides_directory &&
-           ::mount("none", directory_.path().c_str(), "tmpfs", 0, nullptr) != 0)) {
+      if (::unshare(CLONE_NEWPID) != 0 ||
+          (hides_directory && ::chroot(elsewhere_.path().c_str()) != 0)) {
         return false;
       }
       const pid_t forked = ::fork();
@@ -90,6 +87,7 @@ class ContainerTest : public testing::Test {
   }
 
   PrivateDirectory directory_;
+  PrivateDirectory elsewhere_;
   std::unique_ptr<Runtime> outer_;
   pid_t inner_ = -1;
   std::unique_ptr<JitProcesses> processes_;
