@@ -194,7 +194,8 @@ void JitImagePart::read_code(Parser& parser, JitImage& image) const {
       queries.push_back({.address = code.address,
                          .code_bytes = code.bytes,
                          .code = code.code,
-                         .debug_info = code.debug_info});
+                         .debug_info = code.debug_info,
+                         .script = std::string(jit_script_of(code.name))});
     }
     const JitSource& from = samples_->sources[source];
     const auto answers = parser.read_jit_code(from.file->fd.get(), from.state, queries);

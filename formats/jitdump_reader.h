@@ -129,9 +129,17 @@ struct JitLine {
 // The lines of a DEBUG record (JitDumpEvent::debug_info, its bytes read from the file): sorted by
 // offset, one each (the last written), within the code; end marks left out. What lies before the
 // code stands for its first byte. Stops at the first entry that can't be one.
+//
+// V8 writes the names of scripts that it has freed: the first 16 bytes are the allocator's by then.
+// With `script`, a name of its length that is equal from there on is the script's.
 [[nodiscard]] std::vector<JitLine> decode_jit_lines(std::string_view record,
                                                     const JitDumpState& state,
-                                                    std::uint64_t code_bytes);
+                                                    std::uint64_t code_bytes,
+                                                    std::string_view script = {});
+
+// The script in V8's name of a function, "JS:*f /srv/a.js:1:2"; empty: there is none, or it is too
+// short to be known again without its first 16 bytes.
+[[nodiscard]] std::string_view jit_script_of(std::string_view function);
 
 // The unwind data of an UNWINDING record, its two parts told apart. Views into the record.
 struct JitUnwindingInfo {

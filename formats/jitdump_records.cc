@@ -13,12 +13,16 @@ namespace {
 // perf's own struct has an int.
 constexpr std::uint32_t kMaxLine = std::numeric_limits<std::int32_t>::max();
 
+// What the allocator writes over memory that was freed: two pointers.
+constexpr std::size_t kFreedBytes = 16;
+
 // One pass over the entries of a DEBUG record. Ends with it, and at what can't be an entry.
 class DebugEntries {
  public:
   // `code_bytes`: the size of the code, or the most that it can be.
-  DebugEntries(std::string_view record, std::endian order, std::uint64_t code_bytes)
-      : record_(record), cursor_(record, order) {
+  DebugEntries(std::string_view record, std::endian order, std::uint64_t code_bytes,
+               std::string_view script = {})
+      : record_(record), cursor_(record, order), script_(script) {
     cursor_.read_bytes(jitdump::kRecordHeaderBytes);
     code_address_ = cursor_.read<std::uint64_t>();
     left_ = cursor_.read<std::uint64_t>();
@@ -54,6 +58,10 @@ class DebugEntries {
 
  private:
   std::string_view read_name() {
+    if (is_freed_script()) {
+      cursor_.read_bytes(script_.size() + 1);
+      return file_ = script_;
+    }
     const std::size_t end = record_.find('\0', cursor_.offset());
     if (!cursor_.ok() || end == record_.npos) {
       dwarf::give_up(cursor_);
@@ -66,8 +74,17 @@ class DebugEntries {
     return file_;
   }
 
+  [[nodiscard]] bool is_freed_script() const {
+    if (script_.empty() || !cursor_.ok()) return false;
+    const std::string_view name = record_.substr(cursor_.offset(), script_.size() + 1);
+    return name.size() > script_.size() && name.back() == '\0' &&
+           name.substr(0, kFreedBytes) != script_.substr(0, kFreedBytes) &&
+           name.substr(kFreedBytes, script_.size() - kFreedBytes) == script_.substr(kFreedBytes);
+  }
+
   std::string_view record_;
   Cursor cursor_;
+  std::string_view script_;
   std::uint64_t code_address_ = 0;
   std::uint64_t left_ = 0;
   std::int64_t farthest_ = 0;
@@ -107,11 +124,23 @@ int line_bias_vote(std::string_view record, std::endian order) {
   return biased ? 1 : -1;
 }
 
+std::string_view jit_script_of(std::string_view function) {
+  constexpr std::size_t kKnownBytes = 8;
+  std::string_view script = function.substr(std::min(function.find(' '), function.size() - 1) + 1);
+  for (int i = 0; i < 2; ++i) {  // line and column
+    const std::size_t colon = script.find_last_not_of("0123456789");
+    if (colon != script.npos && colon + 1 < script.size() && script[colon] == ':') {
+      script = script.substr(0, colon);
+    }
+  }
+  return script.size() >= kFreedBytes + kKnownBytes ? script : std::string_view();
+}
+
 std::vector<JitLine> decode_jit_lines(std::string_view record, const JitDumpState& state,
-                                      std::uint64_t code_bytes) {
+                                      std::uint64_t code_bytes, std::string_view script) {
   std::vector<JitLine> lines;
   const auto bias = static_cast<std::int64_t>(state.line_bias());
-  DebugEntries entries(record, order_of(state), code_bytes);
+  DebugEntries entries(record, order_of(state), code_bytes, script);
   bool is_last_kept = false;
   while (const auto entry = entries.next()) {
     is_last_kept = false;

@@ -63,11 +63,10 @@ void DirectoryWatch::add_directory(const std::string& path) {
   if (known || ::fstat(fd.get(), &status) != 0) return;
   const std::string place = "/proc/self/fd/" + std::to_string(fd.get());
   const int watch = ::inotify_add_watch(notify_.get(), place.c_str(), kAppears);
-  if (watch >= 0)
-    directories_.push_back(
-        {.watch = watch,
-         .place = {.path = path, .device = status.st_dev, .inode = status.st_ino},
-         .fd = std::move(fd)});
+  if (watch < 0) return;
+  directories_.push_back({.watch = watch,
+                          .place = {.path = path, .device = status.st_dev, .inode = status.st_ino},
+                          .fd = std::move(fd)});
 }
 
 std::vector<DirectoryWatch::Appeared> DirectoryWatch::take() {

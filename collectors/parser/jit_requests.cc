@@ -107,7 +107,7 @@ Result<std::string> read_jit_code(int fd, const JitCodeRequest& request) {
     room -= answer.code.size();
     const std::string& record = storage.emplace_back(read_whole(fd, query.debug_info, room));
     if (record.empty()) continue;
-    answer.lines = decode_jit_lines(record, request.state, query.code_bytes);
+    answer.lines = decode_jit_lines(record, request.state, query.code_bytes, query.script);
     // A line repeats its file's name.
     std::size_t bytes = 0;
     for (const JitLine& line : answer.lines) bytes += line.file.size() + sizeof(JitLine);

@@ -194,6 +194,7 @@ std::string encode(const JitCodeRequest& request) {
     out.add(query.address).add(query.code_bytes);
     add(out, query.code);
     add(out, query.debug_info);
+    out.add(query.script);
   }
   return out.take();
 }
@@ -208,6 +209,7 @@ Result<JitCodeRequest> decode_jit_code_request(std::string_view bytes) {
     query.code_bytes = cursor.read<std::uint64_t>();
     query.code = read_range(cursor);
     query.debug_info = read_range(cursor);
+    query.script = cursor.read_bytes(cursor.read<std::uint32_t>());
     request.queries.push_back(query);
   }
   if (!at_end(cursor)) return malformed();

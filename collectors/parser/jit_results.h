@@ -38,6 +38,7 @@ struct JitCodeQuery {
   std::uint64_t code_bytes = 0;
   JitFileRange code;        // none: no bytes
   JitFileRange debug_info;  // none: no lines
+  std::string script{};     // for decode_jit_lines()
 };
 
 // Views into JitCodeAnswers::text. What could not be read, or was over a limit, is empty.

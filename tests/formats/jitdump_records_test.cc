@@ -193,6 +193,36 @@ TEST(JitDumpLines, AreSortedWithinTheCodeAndOneForEachOffset) {
       ElementsAre(JitLine{0, 4, 0, "a"}, JitLine{0x10, 5, 0, "a"}, JitLine{0x20, 8, 3, "a"}));
 }
 
+TEST(JitDumpLines, HaveTheScriptsNameWhereV8WroteItOnlyAfterItWasFreed) {
+  const std::string script = "/srv/app/lib/handler of requests.js";
+  std::string freed = script;
+  freed.replace(0, 16, std::string("\x36\x5d\x03\0\0\0\0\0\xca\xa7\xb6\xe1\xb4\xf9\xac\xd6", 16));
+  JitDumpWriter writer;
+  writer.debug_info(
+      1, kCode,
+      std::vector<JitDumpLine>{
+          {kCode, 7, 2, freed}, {kCode + 8, 9, 0, freed}, {kCode + 9, 3, 0, "node:path"}});
+  const std::string record = writer.take();
+  EXPECT_THAT(decode_jit_lines(record, {}, 0x100, script),
+              ElementsAre(JitLine{0, 7, 2, script}, JitLine{8, 9, 0, script},
+                          JitLine{9, 3, 0, "node:path"}));
+  EXPECT_THAT(decode_jit_lines(record, {}, 0x100, "/srv/app/lib/handler of requestz.js"),
+              IsEmpty());
+  EXPECT_THAT(decode_jit_lines(record, {}, 0x100), IsEmpty());
+}
+
+TEST(JitScript, IsWhatFollowsTheFunctionWithoutLineAndColumn) {
+  EXPECT_EQ(jit_script_of("JS:*mix /srv/app/lib/with space/busy.js:11:13"),
+            "/srv/app/lib/with space/busy.js");
+  EXPECT_EQ(jit_script_of("LazyCompile:~ /srv/application/busy.js:7"), "/srv/application/busy.js");
+  EXPECT_EQ(jit_script_of("JS:^requireBuiltin node:internal/bootstrap/realm:420:24"),
+            "node:internal/bootstrap/realm");
+  for (const char* none :
+       {"", " ", "JS:*f", "JS:*f :1:20", "JS:*f /short.js:1:2", "Builtin:Abort"}) {
+    EXPECT_EQ(jit_script_of(none), "") << none;
+  }
+}
+
 TEST(JitDumpLines, EndBeforeTheOneWhoseNameRunsIntoWhatCantBeALine) {
   std::string record;
   const JitDumpLine good{kCode, 1, 0, "f"};
