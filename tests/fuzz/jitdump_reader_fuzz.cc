@@ -34,7 +34,8 @@ void check(std::string_view file, const JitDumpEvent& event, const profd::JitDum
   require(event.code_bytes <= profd::jitdump::kMaxCodeBytes, "sizes are bounded");
   std::uint64_t next = 0;
   for (const auto& line :
-       profd::decode_jit_lines(part_of(file, event.debug_info), state, event.code_bytes)) {
+       profd::decode_jit_lines(part_of(file, event.debug_info), state, event.code_bytes,
+                               profd::jit_script_of(event.name))) {
     require(line.code_offset >= next && line.code_offset < event.code_bytes,
             "lines are sorted and in the code");
     next = line.code_offset + std::uint64_t{1};
