@@ -204,14 +204,14 @@ struct profd_process {
 	__u32 reserved2;
 };
 
-/* Sent when a watched process begins to give up memory that overlaps its spans, whole pages or not:
+/* Sent when a watched process begins to give up memory that overlaps its spans:
  * munmap(2), or mmap(2) of fresh memory over it. */
 struct profd_unmap {
 	struct profd_record_header header;
 	__u64 time_ns; /* before anything else can lie there */
 	struct profd_process_key process;
 	__u64 start;
-	__u64 end;
+	__u64 end; /* of a page */
 };
 
 /* Every way in which the kernel side can lose a sample. */

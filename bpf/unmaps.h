@@ -55,12 +55,13 @@ static __always_inline bool profd_send_unmap(const struct profd_unmap *unmap)
 	       !bpf_ringbuf_output(ring, (void *)unmap, sizeof(*unmap), BPF_RB_NO_WAKEUP);
 }
 
+/* Both calls take whole pages, the last one also where it is named in part. */
 static __always_inline void profd_tell_unmap(__u64 start, __u64 bytes)
 {
 	struct profd_unmap unmap = {
 		.header = {.size = sizeof(unmap), .type = PROFD_RECORD_UNMAP},
 		.start = start,
-		.end = start + bytes,
+		.end = (start + bytes + PROFD_PAGE_BYTES - 1) & -(__u64)PROFD_PAGE_BYTES,
 	};
 
 	if (!profd_identify(bpf_get_current_task_btf()->group_leader, &unmap.process))
