@@ -282,51 +282,29 @@ TEST_F(JitFollowingTest, AProcessThatIsGoneBeforeItIsLookedAtIsNamedByWhatItLeft
 TEST_F(JitFollowingTest, AForkedChildHasWhatItsParentHadAtTheFork) {
   const std::string path = directory_ / "dump";
   write_file(path, std::string(40, '\0'));
-  pid_t* const child = static_cast<pid_t*>(
-      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  const Runtime parent([&] {
-    if (!map_marker(path.c_str())) return false;
-    const pid_t forked = ::fork();
-    if (forked == 0) {
-      ::alarm(60);
-      for (;;) ::pause();
-    }
-    *child = forked;
-    return forked > 0;
-  });
-  ASSERT_TRUE(parent.is_ready());
-  ASSERT_GT(*child, 0);
-  const ProcessKey child_key = key_of(*child);
+  const ForkedRuntime family([&] { return map_marker(path.c_str()); });
+  const Runtime& parent = family.parent();
+  ASSERT_TRUE(family.is_ready());
+  const ProcessKey child_key = key_of(family.child());
   const std::uint64_t before = 1;
   const std::uint64_t after = monotonic_ns() + 1'000'000;
   write_file(path,
              dump_of(parent.pid(), {.name = "before", .address = 0x10000, .time_ns = before}) +
                  load_of(parent.pid(), {.name = "after", .address = 0x10000, .time_ns = after}) +
-                 load_of(*child, {.name = "childs", .address = 0x20000, .time_ns = after}));
+                 load_of(family.child(), {.name = "childs", .address = 0x20000, .time_ns = after}));
   sample(child_key);
   sample(parent.key());
   EXPECT_TRUE(comes_to_know(child_key, "childs", 0x20000));
   EXPECT_TRUE(comes_to_know(parent.key(), "after"));
   EXPECT_EQ(name_at(*processes_, child_key, 0x10000), "before");
   EXPECT_EQ(name_at(*processes_, parent.key(), 0x20000), "");
-  ::kill(*child, SIGKILL);
-  ::munmap(child, 4096);
 }
 
 // Whose pid was given again: an earlier process, of which samples are kept, may be anyone's.
 TEST_F(JitFollowingTest, AChildHasNothingOfAnEarlierProcessThatHadItsParentsPid) {
-  pid_t* const child = static_cast<pid_t*>(
-      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  const Runtime parent([&] {
-    const pid_t forked = ::fork();
-    if (forked == 0) {
-      ::alarm(60);
-      for (;;) ::pause();
-    }
-    *child = forked;
-    return forked > 0;
-  });
-  ASSERT_TRUE(parent.is_ready());
+  const ForkedRuntime family;
+  const Runtime& parent = family.parent();
+  ASSERT_TRUE(family.is_ready());
   ProcessKey earlier = parent.key();
   earlier.start_ns -= 10'000'000'000;
   write_file(directory_ / ("jit-" + std::to_string(parent.pid()) + ".dump"),
@@ -334,12 +312,10 @@ TEST_F(JitFollowingTest, AChildHasNothingOfAnEarlierProcessThatHadItsParentsPid)
   ASSERT_TRUE(wait_for(*processes_, [&] { return processes_->stats().files != 0; }));
   sample(earlier);
   EXPECT_TRUE(comes_to_know(earlier, "earlier"));
-  const ProcessKey child_key = key_of(*child);
+  const ProcessKey child_key = key_of(family.child());
   sample(child_key);
   EXPECT_TRUE(read_on(child_key));
   EXPECT_EQ(name_at(*processes_, child_key, 0x10000), "");
-  ::kill(*child, SIGKILL);
-  ::munmap(child, 4096);
 }
 
 constexpr std::size_t kForks = JitRegistry::kMaxLayers + 4;

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,41 +54,24 @@ TEST_F(WatchedPlaceTest, ADirectoryThatAProcessCantReachIsNotSeen) {
 class ContainerTest : public testing::Test {
  protected:
   void start(bool hides_directory) {
-    auto* const inner = static_cast<pid_t*>(
-        ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-    outer_ = std::make_unique<Runtime>([&] {
-      if (::unshare(CLONE_NEWPID) != 0 ||
-          (hides_directory && ::chroot(elsewhere_.path().c_str()) != 0)) {
-        return false;
-      }
-      const pid_t forked = ::fork();
-      if (forked == 0) {
-        ::alarm(60);
-        for (;;) ::pause();
-      }
-      *inner = forked;
-      return forked > 0;
+    container_ = std::make_unique<ForkedRuntime>([&] {
+      return ::unshare(CLONE_NEWPID) == 0 &&
+             (!hides_directory || ::chroot(elsewhere_.path().c_str()) == 0);
     });
-    ASSERT_TRUE(outer_->is_ready());
-    inner_ = *inner;
-    ::munmap(inner, 4096);
+    ASSERT_TRUE(container_->is_ready());
     auto started = JitProcesses::start({.directories = {directory_.path()}});
     ASSERT_TRUE(started) << started.error().message;
     processes_ = std::move(*started);
     write_file(directory_ / "perf-1.map", "10000 40 written under its pid\n");
-    processes_->on_mapping(made_code_of(key_of(inner_)));
-  }
-  void TearDown() override {
-    if (inner_ > 0) ::kill(inner_, SIGKILL);
+    processes_->on_mapping(made_code_of(key_of(container_->child())));
   }
   [[nodiscard]] bool is_named() {
-    return name_at(*processes_, key_of(inner_), 0x10000, UINT64_MAX - 1) != "";
+    return name_at(*processes_, key_of(container_->child()), 0x10000, UINT64_MAX - 1) != "";
   }
 
   PrivateDirectory directory_;
   PrivateDirectory elsewhere_;
-  std::unique_ptr<Runtime> outer_;
-  pid_t inner_ = -1;
+  std::unique_ptr<ForkedRuntime> container_;
   std::unique_ptr<JitProcesses> processes_;
 };
 
@@ -100,7 +82,7 @@ TEST_F(ContainerTest, AFileInADirectoryThatTheContainerSeesIsItsProcesses) {
 
 TEST_F(ContainerTest, AFileInADirectoryThatTheContainerDoesNotSeeIsAnotherPids) {
   start(true);
-  const std::uint64_t ticket = processes_->read_on({key_of(inner_)});
+  const std::uint64_t ticket = processes_->read_on({key_of(container_->child())});
   ASSERT_TRUE(wait_for(*processes_, [&] { return processes_->has_read_on(ticket); }));
   EXPECT_FALSE(is_named());
 }

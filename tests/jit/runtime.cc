@@ -57,6 +57,25 @@ void Runtime::end() {
   pid_ = -1;
 }
 
+ForkedRuntime::ForkedRuntime(const std::function<bool()>& prepare)
+    : child_(static_cast<pid_t*>(::mmap(nullptr, sizeof(pid_t), PROT_READ | PROT_WRITE,
+                                        MAP_SHARED | MAP_ANONYMOUS, -1, 0))),
+      parent_([&] {
+        if (!prepare()) return false;
+        const pid_t forked = ::fork();
+        if (forked == 0) {
+          ::alarm(kLifeSeconds);
+          for (;;) ::pause();
+        }
+        *child_ = forked;
+        return forked > 0;
+      }) {}
+
+ForkedRuntime::~ForkedRuntime() {
+  if (*child_ > 0) ::kill(*child_, SIGKILL);
+  ::munmap(child_, sizeof(pid_t));
+}
+
 ProcessKey key_of(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text;

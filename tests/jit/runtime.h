@@ -51,6 +51,23 @@ class Runtime {
   ProcessKey key_;
 };
 
+// One that forks after `prepare`; its child sleeps as well, and ends with it.
+class ForkedRuntime {
+ public:
+  explicit ForkedRuntime(const std::function<bool()>& prepare = [] { return true; });
+  ForkedRuntime(const ForkedRuntime&) = delete;
+  ForkedRuntime& operator=(const ForkedRuntime&) = delete;
+  ~ForkedRuntime();
+
+  [[nodiscard]] bool is_ready() const { return parent_.is_ready(); }
+  [[nodiscard]] const Runtime& parent() const { return parent_; }
+  [[nodiscard]] pid_t child() const { return *child_; }
+
+ private:
+  pid_t* child_;  // shared with the parent, which writes it
+  Runtime parent_;
+};
+
 // As the kernel side would tell of a process.
 [[nodiscard]] ProcessKey key_of(pid_t pid);
 // Of made code in it.

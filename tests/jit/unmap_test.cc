@@ -1,9 +1,5 @@
 // Memory that a process gives up ends the code that lay there, for that process and from then on.
 
-#include <signal.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <map>
 #include <memory>
 #include <string>
@@ -118,20 +114,10 @@ TEST_F(JitUnmapOfOneTest, OnlyTheMemoryOfAProcessWithKnownCodeIsWatchedUntilItIs
 
 TEST_F(JitUnmapTest, AParentAndItsForkedChildEndTheirCodeEachForItself) {
   write_file(path_, std::string(40, '\0'));
-  auto* const child = static_cast<pid_t*>(
-      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  const Runtime parent([&] {
-    if (!map_marker(path_.c_str())) return false;
-    const pid_t forked = ::fork();
-    if (forked == 0) {
-      ::alarm(60);
-      for (;;) ::pause();
-    }
-    *child = forked;
-    return forked > 0;
-  });
-  ASSERT_TRUE(parent.is_ready());
-  const ProcessKey child_key = key_of(*child);
+  const ForkedRuntime family([&] { return map_marker(path_.c_str()); });
+  const Runtime& parent = family.parent();
+  ASSERT_TRUE(family.is_ready());
+  const ProcessKey child_key = key_of(family.child());
   write_file(path_, dump_of(parent.pid(), {.name = "a", .address = kCode}) +
                         load_of(parent.pid(), {.name = "b", .address = kCode + 0x1000}));
   processes_->on_mapping(made_code_of(child_key));
@@ -149,8 +135,6 @@ TEST_F(JitUnmapTest, AParentAndItsForkedChildEndTheirCodeEachForItself) {
   EXPECT_EQ(name(child_key, now, kCode + 0x1000), "b");
   EXPECT_EQ(name(parent.key(), now), "a");
   EXPECT_EQ(name(parent.key(), now, kCode + 0x1000), "");
-  ::kill(*child, SIGKILL);
-  ::munmap(child, 4096);
 }
 
 TEST(MadeCodeSpansTest, PiecesThatTouchAreOne) {
