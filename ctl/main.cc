@@ -4,7 +4,7 @@
 #include <exception>
 #include <iostream>
 
-#include "ctl/commands.h"
+#include "ctl/commands/commands.h"
 
 int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);  // a reader that left is seen as a failed write

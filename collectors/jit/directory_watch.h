@@ -19,10 +19,10 @@
 #include <string>
 #include <vector>
 
-#include "collectors/jit/jit_look.h"
-#include "collectors/jit/open_jit_file.h"
-#include "formats/result.h"
-#include "formats/unique_fd.h"
+#include "collectors/jit/open_file.h"
+#include "collectors/jit/scan.h"
+#include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd {
 

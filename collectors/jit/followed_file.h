@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-#include "collectors/jit/jit_follower.h"
+#include "collectors/jit/follower.h"
 #include "collectors/parser/parser.h"
 
 namespace profd {

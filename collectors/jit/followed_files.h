@@ -8,11 +8,11 @@
 #include <memory>
 #include <vector>
 
+#include "collectors/files/timed_opener.h"
 #include "collectors/jit/directory_watch.h"
 #include "collectors/jit/followed_file.h"
-#include "collectors/jit/jit_follower.h"
+#include "collectors/jit/follower.h"
 #include "collectors/parser/parser.h"
-#include "collectors/sampling/timed_opener.h"
 
 namespace profd {
 

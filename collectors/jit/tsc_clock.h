@@ -5,8 +5,8 @@
 
 #include <optional>
 
-#include "formats/jitdump_reader.h"
-#include "formats/unique_fd.h"
+#include "formats/base/unique_fd.h"
+#include "formats/jit/jitdump_reader.h"
 
 namespace profd {
 

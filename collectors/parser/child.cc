@@ -9,15 +9,15 @@
 #include <new>
 #include <string_view>
 
-#include "collectors/parser/encoder.h"
 #include "collectors/parser/jit_requests.h"
-#include "collectors/parser/packets.h"
 #include "collectors/parser/parser.h"
 #include "collectors/parser/results.h"
-#include "collectors/parser/rights.h"
+#include "collectors/sandbox/encoder.h"
+#include "collectors/sandbox/packets.h"
+#include "collectors/sandbox/privileges.h"
 #include "collectors/xray/follower.h"
 #include "collectors/xray/log_result.h"
-#include "formats/elf_tables.h"
+#include "formats/elf/elf_tables.h"
 
 namespace profd {
 namespace {

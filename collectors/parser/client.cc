@@ -13,9 +13,9 @@
 #include <cerrno>
 #include <utility>
 
-#include "collectors/parser/packets.h"
 #include "collectors/parser/results.h"
-#include "formats/cursor.h"
+#include "collectors/sandbox/packets.h"
+#include "formats/base/cursor.h"
 
 namespace profd {
 namespace parser {

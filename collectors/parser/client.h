@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "collectors/parser/parser.h"
-#include "formats/result.h"
+#include "formats/base/result.h"
 
 namespace profd::parser {
 

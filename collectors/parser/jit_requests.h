@@ -6,7 +6,7 @@
 #include <string>
 
 #include "collectors/parser/jit_results.h"
-#include "formats/result.h"
+#include "formats/base/result.h"
 
 namespace profd::parser {
 

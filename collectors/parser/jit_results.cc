@@ -4,8 +4,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "collectors/parser/encoder.h"
-#include "formats/cursor.h"
+#include "collectors/sandbox/encoder.h"
+#include "formats/base/cursor.h"
 
 namespace profd::parser {
 namespace {

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/jit_unwind_rows.h"
-#include "formats/jitdump_reader.h"
-#include "formats/perf_map.h"
-#include "formats/result.h"
+#include "formats/base/result.h"
+#include "formats/jit/jitdump_reader.h"
+#include "formats/jit/perf_map.h"
+#include "formats/jit/unwind_rows.h"
 
 namespace profd {
 

@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "collectors/parser/jit_results.h"
-#include "formats/cfi_tables.h"
-#include "formats/elf_file.h"
-#include "formats/result.h"
-#include "formats/unique_fd.h"
+#include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
+#include "formats/elf/elf_file.h"
+#include "formats/unwind/cfi_tables.h"
 
 namespace profd {
 

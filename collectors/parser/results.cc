@@ -1,7 +1,7 @@
 #include "collectors/parser/results.h"
 
-#include "collectors/parser/encoder.h"
-#include "formats/cursor.h"
+#include "collectors/sandbox/encoder.h"
+#include "formats/base/cursor.h"
 
 namespace profd::parser {
 namespace {

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/cfi_tables.h"
-#include "formats/elf_file.h"
-#include "formats/result.h"
+#include "formats/base/result.h"
+#include "formats/elf/elf_file.h"
+#include "formats/unwind/cfi_tables.h"
 
 namespace profd::parser {
 

@@ -12,7 +12,7 @@
 #include "bpf/profd_abi.h"
 #include "collectors/sampling/event_spec.h"
 #include "collectors/sampling/perf_events.h"
-#include "formats/result.h"
+#include "formats/base/result.h"
 
 namespace profd {
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <fstream>
 
-#include "formats/nearest_name.h"
+#include "formats/base/nearest_name.h"
 
 namespace profd {
 namespace {

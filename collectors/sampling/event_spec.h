@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/result.h"
+#include "formats/base/result.h"
 
 namespace profd {
 

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <string>
 
-#include "collectors/sampling/cycle_rate.h"
+#include "collectors/host/cycle_rate.h"
 
 namespace profd {
 namespace {

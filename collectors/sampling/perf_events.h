@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "collectors/sampling/event_spec.h"
-#include "formats/result.h"
-#include "formats/unique_fd.h"
+#include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd {
 

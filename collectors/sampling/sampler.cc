@@ -12,16 +12,16 @@
 #include <thread>
 #include <utility>
 
+#include "collectors/bpf/programs.h"
+#include "collectors/bpf/record.h"
+#include "collectors/bpf/ring_reader.h"
+#include "collectors/files/mapped_files.h"
+#include "collectors/host/host_checks.h"
 #include "collectors/sampling/event_sets.h"
-#include "collectors/sampling/host_checks.h"
-#include "collectors/sampling/mapped_files.h"
-#include "collectors/sampling/programs.h"
-#include "collectors/sampling/record.h"
-#include "collectors/sampling/ring_reader.h"
 #include "collectors/sampling/target_filter.h"
 #include "collectors/sampling/unmap_watch.h"
-#include "collectors/sampling/unwinding.h"
-#include "formats/unique_fd.h"
+#include "collectors/unwinding/unwinding.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd {
 namespace {

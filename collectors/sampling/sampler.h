@@ -14,12 +14,12 @@
 #include <string>
 #include <vector>
 
+#include "collectors/bpf/loss.h"
+#include "collectors/bpf/sample.h"
 #include "collectors/sampling/event_spec.h"
-#include "collectors/sampling/loss.h"
-#include "collectors/sampling/sample.h"
-#include "collectors/sampling/unwind_stats.h"
-#include "collectors/sampling/unwinding.h"
-#include "formats/result.h"
+#include "collectors/unwinding/stats.h"
+#include "collectors/unwinding/unwinding.h"
+#include "formats/base/result.h"
 
 namespace profd {
 

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <set>
 
-#include "collectors/sampling/cgroup_mount.h"
+#include "collectors/host/cgroup_mount.h"
 
 namespace profd {
 namespace {

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "bpf/profd_abi.h"
-#include "collectors/sampling/programs.h"
+#include "collectors/bpf/programs.h"
 #include "collectors/sampling/sampler.h"
-#include "formats/result.h"
-#include "formats/unique_fd.h"
+#include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd {
 

@@ -10,10 +10,10 @@
 #include <span>
 #include <vector>
 
-#include "collectors/sampling/programs.h"
-#include "collectors/sampling/sample.h"
-#include "formats/result.h"
-#include "formats/unique_fd.h"
+#include "collectors/bpf/programs.h"
+#include "collectors/bpf/sample.h"
+#include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd {
 

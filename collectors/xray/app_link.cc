@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "collectors/parser/packets.h"
+#include "collectors/sandbox/packets.h"
 
 namespace profd::xray {
 namespace {
@@ -48,7 +48,7 @@ Error refused(std::uint32_t reason) {
 
 }  // namespace
 
-// Waits as long as the socket is set to (daemon/xray_apps.cc) where the app doesn't read.
+// Waits as long as the socket is set to (daemon/xray/apps.cc) where the app doesn't read.
 Result<void> AppLink::send(profd_xray_command_kind kind, std::span<const std::int32_t> functions) {
   profd_xray_command command{};
   command.kind = kind;

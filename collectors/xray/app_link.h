@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "collectors/xray/app/wire.h"
-#include "formats/result.h"
-#include "formats/unique_fd.h"
+#include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd::xray {
 

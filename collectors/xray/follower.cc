@@ -12,16 +12,16 @@
 #include <utility>
 #include <vector>
 
-#include "collectors/xray/app_end.h"
 #include "collectors/xray/app_link.h"
+#include "collectors/xray/detach_reason.h"
 #include "collectors/xray/function_choice.h"
 #include "collectors/xray/live_packets.h"
 #include "collectors/xray/live_reading.h"
 #include "collectors/xray/live_region.h"
 #include "collectors/xray/live_result.h"
-#include "collectors/xray/result_of_reading.h"
+#include "collectors/xray/reading_result.h"
 #include "collectors/xray/tick_rate.h"
-#include "formats/xray_map.h"
+#include "formats/xray/map.h"
 
 namespace profd::xray {
 namespace {

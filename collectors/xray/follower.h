@@ -1,5 +1,6 @@
-// The process that follows one app for one session: without rights (collectors/parser/rights.h), so
-// that nothing an app does reaches further than its own session.
+// The process that follows one app for one session: without rights
+// (collectors/sandbox/privileges.h), so that nothing an app does reaches further than its own
+// session.
 //
 // It finds the functions in the program's file, has the app patch them, reads the app's records
 // into call stacks as they come, and gives the result as profiles. It ends with the session, or
@@ -7,7 +8,7 @@
 
 #pragma once
 
-#include "formats/unique_fd.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd::xray {
 

@@ -13,8 +13,8 @@
 #include <string_view>
 
 #include "collectors/xray/live_packets.h"
-#include "formats/result.h"
-#include "formats/unique_fd.h"
+#include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd::xray {
 

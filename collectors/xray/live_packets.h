@@ -1,14 +1,14 @@
 // What the daemon and the process that follows an app say to each other: plain structs over the
-// parser's socket pair (collectors/parser/packets.h), of which the daemon believes nothing.
+// parser's socket pair (collectors/sandbox/packets.h), of which the daemon believes nothing.
 
 #pragma once
 
 #include <array>
 #include <cstdint>
 
-#include "collectors/parser/packets.h"
+#include "collectors/sandbox/packets.h"
 #include "collectors/xray/function_choice.h"
-#include "formats/xray_app_end.h"
+#include "formats/xray/detach_reason.h"
 
 namespace profd::xray {
 

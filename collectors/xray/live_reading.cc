@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "formats/xray_fdr_format.h"
+#include "formats/xray/fdr_format.h"
 
 namespace profd::xray {
 namespace {

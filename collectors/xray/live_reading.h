@@ -7,7 +7,7 @@
 #include <set>
 
 #include "collectors/xray/live_region.h"
-#include "formats/xray_stacks.h"
+#include "formats/xray/stacks.h"
 
 namespace profd::xray {
 

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <utility>
 
-#include "collectors/parser/encoder.h"
-#include "formats/cursor.h"
-#include "formats/gperftools_reader.h"
-#include "formats/gperftools_writer.h"
+#include "collectors/sandbox/encoder.h"
+#include "formats/base/cursor.h"
+#include "formats/profile/gperftools_reader.h"
+#include "formats/profile/gperftools_writer.h"
 
 namespace profd::xray {
 namespace {

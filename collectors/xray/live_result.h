@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "formats/profile.h"
-#include "formats/result.h"
-#include "formats/xray_report.h"
+#include "formats/base/result.h"
+#include "formats/profile/profile.h"
+#include "formats/xray/report.h"
 
 namespace profd::xray {
 

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "collectors/xray/live_reading.h"
-#include "collectors/xray/result_of_reading.h"
-#include "formats/xray_log.h"
-#include "formats/xray_map.h"
+#include "collectors/xray/reading_result.h"
+#include "formats/xray/log.h"
+#include "formats/xray/map.h"
 
 namespace profd::xray {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "collectors/xray/live_result.h"
-#include "formats/result.h"
+#include "formats/base/result.h"
 
 namespace profd::xray {
 

@@ -6,7 +6,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "daemon/aggregator.h"
+#include "daemon/samples/aggregator.h"
 
 namespace profd {
 namespace {

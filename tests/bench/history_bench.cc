@@ -11,8 +11,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include "daemon/history_export.h"
-#include "tests/daemon/fabricated_windows.h"
+#include "daemon/history/export.h"
+#include "tests/daemon/history/fabricated_windows.h"
 #include "tests/daemon/local_parser.h"
 
 namespace profd {

@@ -10,10 +10,10 @@
 
 #include <benchmark/benchmark.h>
 
-#include "formats/jit_code_index.h"
-#include "formats/jit_image.h"
-#include "formats/jitdump_reader.h"
-#include "formats/jitdump_writer.h"
+#include "formats/jit/code_index.h"
+#include "formats/jit/image.h"
+#include "formats/jit/jitdump_reader.h"
+#include "formats/jit/jitdump_writer.h"
 
 namespace profd {
 namespace {

@@ -20,9 +20,9 @@
 #include <thread>
 #include <vector>
 
-#include "collectors/jit/jit_processes.h"
+#include "collectors/jit/processes.h"
 #include "collectors/parser/parser.h"
-#include "tests/jit/runtime.h"
+#include "tests/collectors/jit/runtime.h"
 
 namespace profd::test {
 namespace {

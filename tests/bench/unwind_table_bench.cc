@@ -8,8 +8,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include "formats/cfi_tables.h"
-#include "formats/unique_fd.h"
+#include "formats/base/unique_fd.h"
+#include "formats/unwind/cfi_tables.h"
 
 namespace profd {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "formats/gperftools_writer.h"
+#include "formats/profile/gperftools_writer.h"
 
 namespace profd {
 namespace {

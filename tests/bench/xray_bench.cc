@@ -7,10 +7,10 @@
 
 #include <benchmark/benchmark.h>
 
-#include "formats/xray_fdr_reader.h"
-#include "formats/xray_fdr_writer.h"
-#include "formats/xray_profile.h"
-#include "formats/xray_stacks.h"
+#include "formats/xray/fdr_reader.h"
+#include "formats/xray/fdr_writer.h"
+#include "formats/xray/profile.h"
+#include "formats/xray/stacks.h"
 
 namespace profd::xray {
 namespace {

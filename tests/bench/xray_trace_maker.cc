@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/xray_fdr_writer.h"
+#include "formats/xray/fdr_writer.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bpf/profd_abi.h"
-#include "formats/unwind_table.h"
+#include "formats/unwind/unwind_table.h"
 #include "tests/bpf/recording_sink.h"
 
 namespace profd::test {

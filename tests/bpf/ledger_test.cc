@@ -9,7 +9,7 @@
 #include <map>
 #include <vector>
 
-#include "collectors/sampling/programs.h"
+#include "collectors/bpf/programs.h"
 #include "tests/bpf/sampling_test.h"
 #include "tests/bpf/workload.h"
 

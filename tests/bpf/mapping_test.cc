@@ -10,7 +10,7 @@
 #include <map>
 #include <set>
 
-#include "collectors/sampling/open_mapped_file.h"
+#include "collectors/files/open_mapped_file.h"
 #include "tests/bpf/sampling_test.h"
 #include "tests/bpf/workload.h"
 

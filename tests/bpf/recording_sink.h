@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "collectors/sampling/mapped_files.h"
-#include "collectors/sampling/sample.h"
+#include "collectors/bpf/sample.h"
+#include "collectors/files/mapped_files.h"
 
 namespace profd::test {
 

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "collectors/sampling/record.h"
+#include "collectors/bpf/record.h"
 #include "tests/bpf/sampling_test.h"
 
 namespace profd::test {

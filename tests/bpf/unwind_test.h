@@ -12,12 +12,12 @@
 
 #include <gtest/gtest.h>
 
+#include "collectors/bpf/programs.h"
+#include "collectors/bpf/ring_reader.h"
 #include "collectors/sampling/perf_events.h"
-#include "collectors/sampling/programs.h"
-#include "collectors/sampling/ring_reader.h"
-#include "collectors/sampling/table_maps.h"
 #include "collectors/sampling/target_filter.h"
-#include "formats/unwind_table.h"
+#include "collectors/unwinding/table_maps.h"
+#include "formats/unwind/unwind_table.h"
 #include "tests/bpf/recording_sink.h"
 
 namespace profd::test {

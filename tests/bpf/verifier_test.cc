@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectors/sampling/programs.h"
+#include "collectors/bpf/programs.h"
 
 namespace profd::test {
 namespace {

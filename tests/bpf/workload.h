@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/unique_fd.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd::test {
 

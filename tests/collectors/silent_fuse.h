@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "formats/unique_fd.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd::test {
 

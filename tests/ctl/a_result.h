@@ -5,9 +5,9 @@
 #include <array>
 #include <string>
 
-#include "formats/gperftools_writer.h"
-#include "formats/profile.h"
-#include "tests/daemon/fake_service.h"
+#include "formats/profile/gperftools_writer.h"
+#include "formats/profile/profile.h"
+#include "tests/daemon/control/fake_service.h"
 
 namespace profd {
 

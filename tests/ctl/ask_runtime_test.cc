@@ -1,4 +1,4 @@
-#include "ctl/ask_runtime.h"
+#include "ctl/commands/ask_runtime.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -18,10 +18,10 @@
 #include <gmock/gmock.h>
 #include <stdlib.h>
 
-#include "formats/unique_fd.h"
+#include "formats/base/unique_fd.h"
 #include "tests/ctl/a_result.h"
 #include "tests/ctl/ran.h"
-#include "tests/daemon/running_server.h"
+#include "tests/daemon/control/running_server.h"
 
 namespace profd {
 namespace {

@@ -1,6 +1,6 @@
 // profctl's verbs against the real control server with a service that has nothing to profile.
 
-#include "ctl/commands.h"
+#include "ctl/commands/commands.h"
 
 #include <sys/stat.h>
 
@@ -13,8 +13,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "formats/error_json.h"
-#include "formats/gperftools_reader.h"
+#include "formats/api/error_json.h"
+#include "formats/profile/gperftools_reader.h"
 #include "tests/ctl/profctl_fixture.h"
 
 namespace profd {

@@ -14,9 +14,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "formats/gperftools_reader.h"
-#include "formats/json_text.h"
-#include "formats/xray_fdr_writer.h"
+#include "formats/base/json_text.h"
+#include "formats/profile/gperftools_reader.h"
+#include "formats/xray/fdr_writer.h"
 #include "tests/ctl/ran.h"
 #include "tests/formats/readers.h"
 

@@ -11,11 +11,11 @@
 #include <gmock/gmock.h>
 #include <stdlib.h>
 
-#include "ctl/instrumented_app.h"
-#include "ctl/process_checks.h"
-#include "ctl/program_output.h"
-#include "ctl/status_checks.h"
-#include "formats/unique_fd.h"
+#include "ctl/doctor/instrumented_app.h"
+#include "ctl/doctor/process_checks.h"
+#include "ctl/doctor/status_checks.h"
+#include "ctl/output/program_output.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd {
 namespace {

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include "ctl/options.h"
+#include "ctl/options/options.h"
 #include "tests/ctl/profctl_fixture.h"
 
 namespace profd {

@@ -14,12 +14,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ctl/client.h"
-#include "formats/error_json.h"
-#include "formats/unique_fd.h"
+#include "ctl/client/client.h"
+#include "formats/api/error_json.h"
+#include "formats/base/unique_fd.h"
 #include "tests/ctl/a_result.h"
 #include "tests/ctl/ran.h"
-#include "tests/daemon/running_server.h"
+#include "tests/daemon/control/running_server.h"
 
 namespace profd {
 namespace {

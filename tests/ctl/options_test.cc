@@ -1,4 +1,4 @@
-#include "ctl/options.h"
+#include "ctl/options/options.h"
 
 #include <string>
 #include <tuple>
@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include "ctl/option_values.h"
+#include "ctl/options/values.h"
 
 namespace profd {
 namespace {

@@ -1,5 +1,3 @@
-#include "ctl/output_directory.h"
-
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -10,7 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/daemon/running_server.h"
+#include "ctl/output/directory.h"
+#include "tests/daemon/control/running_server.h"
 
 namespace profd {
 namespace {

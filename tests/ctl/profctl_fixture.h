@@ -11,7 +11,7 @@
 
 #include "tests/ctl/a_result.h"
 #include "tests/ctl/ran.h"
-#include "tests/daemon/running_server.h"
+#include "tests/daemon/control/running_server.h"
 
 namespace profd::test {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ctl/commands.h"
+#include "ctl/commands/commands.h"
 
 namespace profd {
 

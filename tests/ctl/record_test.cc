@@ -13,11 +13,11 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
-#include "ctl/command.h"
-#include "ctl/signal_watch.h"
+#include "ctl/client/signal_watch.h"
+#include "ctl/commands/target_command.h"
 #include "tests/ctl/a_result.h"
 #include "tests/ctl/ran.h"
-#include "tests/daemon/running_server.h"
+#include "tests/daemon/control/running_server.h"
 
 namespace profd {
 namespace {

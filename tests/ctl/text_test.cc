@@ -1,11 +1,11 @@
-#include "ctl/text.h"
+#include "ctl/output/text.h"
 
 #include <sstream>
 #include <utility>
 
 #include <gtest/gtest.h>
 
-#include "ctl/console.h"
+#include "ctl/output/console.h"
 
 namespace profd {
 namespace {

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "daemon/service.h"
+#include "daemon/control/service.h"
 
 namespace profd::test {
 

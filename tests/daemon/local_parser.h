@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "collectors/parser/jit_requests.h"
-#include "collectors/parser/packets.h"
 #include "collectors/parser/parser.h"
+#include "collectors/sandbox/packets.h"
 #include "collectors/xray/log_result.h"
 
 namespace profd::test {

@@ -15,8 +15,8 @@
 
 #include <stdlib.h>
 
-#include "formats/check_report.h"
-#include "formats/unique_fd.h"
+#include "formats/api/check_report.h"
+#include "formats/base/unique_fd.h"
 #include "tests/e2e/harness.h"
 
 namespace profd::e2e {

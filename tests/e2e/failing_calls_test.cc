@@ -16,8 +16,8 @@
 
 #include <gmock/gmock.h>
 
-#include "formats/gperftools_reader.h"
-#include "formats/unique_fd.h"
+#include "formats/base/unique_fd.h"
+#include "formats/profile/gperftools_reader.h"
 #include "tests/e2e/faults_fixture.h"
 #include "tests/faults/shim.h"
 

@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "formats/unique_fd.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd::e2e {
 namespace {

@@ -16,9 +16,9 @@
 
 #include <gmock/gmock.h>
 
-#include "formats/control_api.h"
-#include "formats/session_summary.h"
-#include "formats/status_info.h"
+#include "formats/api/control_api.h"
+#include "formats/api/session_summary.h"
+#include "formats/api/status_info.h"
 
 namespace profd::e2e {
 

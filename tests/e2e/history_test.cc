@@ -12,8 +12,8 @@
 
 #include <gmock/gmock.h>
 
-#include "formats/gperftools_reader.h"
-#include "formats/history_api.h"
+#include "formats/api/history_api.h"
+#include "formats/profile/gperftools_reader.h"
 #include "tests/e2e/harness.h"
 
 namespace profd::e2e {

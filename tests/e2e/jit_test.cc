@@ -15,7 +15,7 @@
 
 #include <gmock/gmock.h>
 
-#include "formats/jitdump_reader.h"
+#include "formats/jit/jitdump_reader.h"
 #include "tests/e2e/judged_stacks.h"
 #include "tests/e2e/recording.h"
 

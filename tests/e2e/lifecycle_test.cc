@@ -14,7 +14,7 @@
 
 #include <gmock/gmock.h>
 
-#include "formats/gperftools_reader.h"
+#include "formats/profile/gperftools_reader.h"
 #include "tests/e2e/lifecycle_fixture.h"
 
 namespace profd::e2e {

@@ -11,8 +11,8 @@
 
 #include <gmock/gmock.h>
 
-#include "formats/error_json.h"
-#include "tests/daemon/raw_client.h"
+#include "formats/api/error_json.h"
+#include "tests/daemon/control/raw_client.h"
 #include "tests/e2e/harness.h"
 
 namespace profd::e2e {

@@ -16,10 +16,10 @@
 
 #include <gmock/gmock.h>
 
-#include "daemon/http_routes.h"
-#include "formats/gperftools_reader.h"
-#include "formats/history_api.h"
-#include "formats/profile.h"
+#include "daemon/control/routes.h"
+#include "formats/api/history_api.h"
+#include "formats/profile/gperftools_reader.h"
+#include "formats/profile/profile.h"
 #include "tests/e2e/harness.h"
 #include "tests/e2e/rights_table.h"
 #include "tests/user_namespace.h"

@@ -13,7 +13,7 @@
 
 #include <gmock/gmock.h>
 
-#include "formats/gperftools_reader.h"
+#include "formats/profile/gperftools_reader.h"
 #include "tests/e2e/recording.h"
 #include "tests/formats/readers.h"
 

@@ -14,7 +14,7 @@
 
 #include <gmock/gmock.h>
 
-#include "daemon/window_files.h"
+#include "daemon/history/files.h"
 #include "tests/e2e/harness.h"
 
 namespace profd::e2e {

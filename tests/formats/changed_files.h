@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "formats/unique_fd.h"
+#include "formats/base/unique_fd.h"
 #include "tests/formats/readers.h"
 
 namespace profd::test {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "formats/cfi_tables.h"
-#include "formats/unique_fd.h"
+#include "formats/base/unique_fd.h"
+#include "formats/unwind/cfi_tables.h"
 #include "tests/fuzz/require.h"
 
 namespace {

@@ -6,9 +6,9 @@
 #include <array>
 #include <cstdint>
 
-#include "formats/elf_file.h"
-#include "formats/elf_image.h"
-#include "formats/unique_fd.h"
+#include "formats/base/unique_fd.h"
+#include "formats/elf/elf_file.h"
+#include "formats/elf/image.h"
 #include "tests/fuzz/require.h"
 
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "formats/gperftools_reader.h"
-#include "formats/gperftools_writer.h"
+#include "formats/profile/gperftools_reader.h"
+#include "formats/profile/gperftools_writer.h"
 #include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

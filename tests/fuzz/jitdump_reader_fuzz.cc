@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/jit_code_index.h"
-#include "formats/jitdump_reader.h"
+#include "formats/jit/code_index.h"
+#include "formats/jit/jitdump_reader.h"
 #include "tests/fuzz/require.h"
 
 namespace {

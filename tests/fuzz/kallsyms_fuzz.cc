@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "formats/kallsyms.h"
+#include "formats/proc/kallsyms.h"
 #include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

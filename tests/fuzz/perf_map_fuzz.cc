@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/perf_map.h"
+#include "formats/jit/perf_map.h"
 #include "tests/fuzz/require.h"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/profile_merge.h"
+#include "formats/profile/merge.h"
 #include "tests/fuzz/require.h"
 
 namespace {

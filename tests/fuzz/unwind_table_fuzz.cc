@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "formats/unwind_table.h"
+#include "formats/unwind/unwind_table.h"
 #include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

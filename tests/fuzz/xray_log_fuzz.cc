@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include "formats/json_text.h"
-#include "formats/xray_log.h"
-#include "formats/xray_profile.h"
-#include "formats/xray_trace.h"
+#include "formats/base/json_text.h"
+#include "formats/xray/log.h"
+#include "formats/xray/profile.h"
+#include "formats/xray/trace.h"
 #include "tests/fuzz/require.h"
 
 namespace {

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "formats/unique_fd.h"
-#include "formats/xray_map.h"
+#include "formats/base/unique_fd.h"
+#include "formats/xray/map.h"
 #include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

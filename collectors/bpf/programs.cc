@@ -1,0 +1,214 @@
+#include "collectors/bpf/programs.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <bpf/sampler.skel.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdarg>
+#include <cstring>
+
+namespace profd {
+namespace {
+
+// libbpf prints to stderr; what matters comes back as an error. The verifier's last words are kept
+// for it.
+int discard_log(libbpf_print_level, const char*, va_list) noexcept { return 0; }
+
+Error load_error(int code, const std::vector<char>& log) {
+  std::string message = "could not load the BPF programs: " + std::string(std::strerror(-code));
+  constexpr std::size_t kShown = 400;  // the verifier ends with what it refused
+  const std::string_view text(log.data(), ::strnlen(log.data(), log.size()));
+  if (!text.empty()) {
+    message += "; verifier: ";
+    message += text.substr(text.size() > kShown ? text.size() - kShown : 0);
+  }
+  const bool denied = code == -EPERM || code == -EACCES;
+  return fail(denied ? ErrorCode::kPermissionDenied : ErrorCode::kUnsupported, std::move(message),
+              denied ? "run profd as root or with CAP_BPF and CAP_PERFMON" : "");
+}
+
+// The programs' hash key, in their read-only data: fresh for each load.
+Result<void> draw_hash_key(bpf_object* object) {
+  bpf_map* map = nullptr;
+  bpf_object__for_each_map(map, object) {
+    if (!std::string_view(bpf_map__name(map)).ends_with(".rodata")) continue;
+    std::size_t size = 0;
+    void* data = const_cast<void*>(bpf_map__initial_value(map, &size));
+    if (data == nullptr || ::getrandom(data, 2 * sizeof(std::uint64_t), 0) < 0) {
+      return fail_errno("draw the hash key");
+    }
+    return {};
+  }
+  return fail(ErrorCode::kInternal, "the BPF object has no read-only data");
+}
+
+// Whether the kernel lets programs run where a function begins. It may lack the means
+// (CONFIG_FUNCTION_TRACER), or be told not to.
+bool can_hook(const char* function) {
+  const int id = libbpf_find_vmlinux_btf_id(function, BPF_TRACE_FENTRY);
+  if (id <= 0) return false;
+  constexpr std::array<bpf_insn, 2> kReturn0{
+      bpf_insn{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0},
+      bpf_insn{.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0}};
+  bpf_prog_load_opts options{};
+  options.sz = sizeof(options);
+  options.expected_attach_type = BPF_TRACE_FENTRY;
+  options.attach_btf_id = static_cast<std::uint32_t>(id);
+  const UniqueFd program(bpf_prog_load(BPF_PROG_TYPE_TRACING, "profd_probe", "GPL", kReturn0.data(),
+                                       kReturn0.size(), &options));
+  return program.valid() && UniqueFd(bpf_raw_tracepoint_open(nullptr, program.get())).valid();
+}
+
+// Of the programs that are not loaded unless they are chosen, all others of which work without.
+void choose_unmap_hooks(bpf_object* object) {
+  const auto choose = [object](const char* name) {
+    bpf_program* const program = bpf_object__find_program_by_name(object, name);
+    if (program != nullptr) bpf_program__set_autoload(program, true);
+  };
+  if (can_hook("__x64_sys_munmap") && can_hook("__x64_sys_mmap")) {
+    choose("profd_munmap_call");
+    choose("profd_mmap_call");
+  } else if (libbpf_find_vmlinux_btf_id("mmap_lock_start_locking", BPF_TRACE_RAW_TP) > 0) {
+    choose("profd_mmap_lock");
+  }
+}
+
+template <class T>
+std::vector<T> values_in(const std::string& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
+}  // namespace
+
+void Programs::Close::operator()(bpf_object* object) const noexcept { bpf_object__close(object); }
+
+std::span<const std::byte> Programs::built_in() {
+  std::size_t size = 0;
+  const void* bytes = profd_sampler__elf_bytes(&size);
+  return {static_cast<const std::byte*>(bytes), size};
+}
+
+Result<Programs> Programs::load(std::span<const std::byte> object, std::size_t ring_bytes) {
+  libbpf_set_print(discard_log);
+  libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
+  std::vector<char> log(1 << 16);
+  bpf_object_open_opts options{};
+  options.sz = sizeof(options);
+  options.object_name = "profd";
+  options.kernel_log_buf = log.data();
+  options.kernel_log_size = log.size();
+  Programs programs;
+  programs.object_.reset(bpf_object__open_mem(object.data(), object.size(), &options));
+  if (!programs.object_) return fail_errno("open the BPF object");
+  if (auto drawn = draw_hash_key(programs.object_.get()); !drawn) return drawn.error();
+
+  choose_unmap_hooks(programs.object_.get());
+  bpf_map* rings = bpf_object__find_map_by_name(programs.object_.get(), "profd_rings");
+  const int cpus = libbpf_num_possible_cpus();
+  if (rings == nullptr || cpus <= 0) return fail(ErrorCode::kInternal, "no rings or no CPUs");
+  bpf_map__set_max_entries(rings, static_cast<std::uint32_t>(cpus));
+  if (const int code = bpf_object__load(programs.object_.get()); code != 0) {
+    return load_error(code, log);
+  }
+  if (auto made = programs.make_rings(ring_bytes); !made) return made.error();
+  return programs;
+}
+
+Result<void> Programs::make_rings(std::size_t ring_bytes) {
+  const auto outer = map("profd_rings");
+  if (!outer) return outer.error();
+  const int cpus = libbpf_num_possible_cpus();
+  for (std::uint32_t cpu = 0; cpu < static_cast<std::uint32_t>(cpus); ++cpu) {
+    UniqueFd ring(bpf_map_create(BPF_MAP_TYPE_RINGBUF, "profd_ring", 0, 0,
+                                 static_cast<std::uint32_t>(ring_bytes), nullptr));
+    if (!ring.valid())
+      return fail_errno("create a ring buffer of " + std::to_string(ring_bytes) + " bytes");
+    const int fd = ring.get();
+    if (bpf_map_update_elem(*outer, &cpu, &fd, BPF_ANY) != 0) return fail_errno("install a ring");
+    rings_.push_back(std::move(ring));
+  }
+  return {};
+}
+
+Result<int> Programs::map(const char* name) const {
+  const int fd = bpf_object__find_map_fd_by_name(object_.get(), name);
+  if (fd < 0) return fail(ErrorCode::kInternal, "the BPF object has no map " + std::string(name));
+  return fd;
+}
+
+Result<int> Programs::program(const char* name) const {
+  const bpf_program* program = bpf_object__find_program_by_name(object_.get(), name);
+  if (program == nullptr) {
+    return fail(ErrorCode::kInternal, "the BPF object has no program " + std::string(name));
+  }
+  const int fd = bpf_program__fd(program);
+  if (fd < 0) {
+    return fail(ErrorCode::kUnsupported,
+                "the kernel has nothing to run this in: " + std::string(name));
+  }
+  return fd;
+}
+
+Result<UniqueFd> Programs::attach_tracepoint(const char* name) const {
+  const auto fd = program(name);
+  if (!fd) return fd.error();
+  UniqueFd link(bpf_raw_tracepoint_open(nullptr, *fd));
+  if (!link.valid()) return fail_errno("attach " + std::string(name));
+  return link;
+}
+
+// All that an iterator over tasks writes.
+Result<std::string> Programs::read_iterator(const char* name, std::uint32_t only_tgid) const {
+  const auto fd = program(name);
+  if (!fd) return fd.error();
+  bpf_iter_link_info info{};
+  info.task.tid = only_tgid;
+  bpf_link_create_opts options{};
+  options.sz = sizeof(options);
+  options.iter_info = &info;
+  options.iter_info_len = sizeof(info);
+  const UniqueFd link(bpf_link_create(*fd, 0, BPF_TRACE_ITER, &options));
+  if (!link.valid()) return fail_errno("list processes");
+  const UniqueFd iterator(bpf_iter_create(link.get()));
+  if (!iterator.valid()) return fail_errno("list processes");
+
+  std::string bytes;
+  std::array<char, 1 << 14> chunk;
+  for (;;) {
+    const ssize_t got = ::read(iterator.get(), chunk.data(), chunk.size());
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got < 0) return fail_errno("list processes");
+    if (got == 0) return bytes;
+    bytes.append(chunk.data(), static_cast<std::size_t>(got));
+  }
+}
+
+Result<std::vector<profd_task>> Programs::list_tasks(std::uint32_t only_tgid) const {
+  const auto bytes = read_iterator("profd_tasks", only_tgid);
+  if (!bytes) return bytes.error();
+  return values_in<profd_task>(*bytes);
+}
+
+Result<std::vector<profd_running_code>> Programs::list_running_code() const {
+  const auto bytes = read_iterator("profd_running", 0);
+  if (!bytes) return bytes.error();
+  return values_in<profd_running_code>(*bytes);
+}
+
+void Programs::wait_for_running_programs() const {
+  // The kernel's bpf(2) waits for an RCU grace period after every change of a map of maps, for just
+  // this use (kernel/bpf/syscall.c, maybe_wait_bpf_programs). Putting the same ring in its place
+  // changes nothing else.
+  const auto outer = map("profd_rings");
+  const std::uint32_t cpu = 0;
+  const int fd = rings_.front().get();
+  if (outer) bpf_map_update_elem(*outer, &cpu, &fd, BPF_ANY);
+}
+
+}  // namespace profd

@@ -1,0 +1,194 @@
+#include "collectors/bpf/record.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace profd {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+constexpr std::size_t kLateStackWords = sizeof(profd_late_stack) / sizeof(std::uint64_t);
+
+// Copies a fixed part out and moves on; false when there is too little.
+template <class T>
+bool take(Bytes& bytes, T& value) {
+  if (bytes.size() < sizeof(T)) return false;
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  bytes = bytes.subspan(sizeof(T));
+  return true;
+}
+
+bool is_aligned(Bytes bytes) { return reinterpret_cast<std::uintptr_t>(bytes.data()) % 8 == 0; }
+
+ProcessKey to_process_key(const profd_process_key& key) {
+  return {.tgid = key.tgid, .exec_id = key.exec_id, .start_ns = key.start_ns};
+}
+
+std::optional<ProcessOwner> to_owner(const profd_owner& owner) {
+  if (owner.uid == PROFD_NO_OWNER) return std::nullopt;
+  return ProcessOwner{.uid = owner.uid, .gid = owner.gid};
+}
+
+// There exactly where the stack ends late, which it does at a frame.
+bool late_part_is_sane(const profd_sample& sample) {
+  if (sample.user_end != PROFD_END_LATE) return sample.late_words == 0;
+  return sample.user_frames != 0 && sample.late_words >= kLateStackWords &&
+         sample.late_words <= kLateStackWords + PROFD_LATE_WINDOW_BYTES / sizeof(std::uint64_t);
+}
+
+bool counts_are_sane(const profd_sample& sample) {
+  return sample.kernel_frames <= PROFD_MAX_KERNEL_FRAMES &&
+         sample.user_frames <= PROFD_MAX_USER_FRAMES &&
+         sample.mapping_count <= PROFD_MAX_STACK_MAPPINGS && sample.user_end < PROFD_END_COUNT &&
+         sample.context < PROFD_CONTEXT_COUNT && sample.event_set < PROFD_MAX_EVENT_SETS &&
+         sample.sessions != 0 && late_part_is_sane(sample);
+}
+
+// Every frame's mapping is in the list, or is none.
+bool frames_fit(const SampleView& view) {
+  return std::ranges::all_of(view.user_frames, [&](std::uint64_t word) {
+    const UserFrame frame = UserFrame::from_word(word);
+    return (frame.mapping < view.mapping_ids.size() || frame.mapping == PROFD_NO_MAPPING) &&
+           frame.how < PROFD_FRAME_HOW_COUNT;
+  });
+}
+
+// The late part goes on at the last frame.
+bool late_fits(const SampleView& view) {
+  if (view.late == nullptr) return true;
+  constexpr std::uint64_t kAddressMask = (std::uint64_t{1} << PROFD_FRAME_ADDRESS_BITS) - 1;
+  return (view.late->ip & kAddressMask) == UserFrame::from_word(view.user_frames.back()).address &&
+         view.late->window_start % sizeof(std::uint64_t) == 0;
+}
+
+SampleView to_view(const profd_sample& sample, std::span<const std::uint64_t> all) {
+  const std::span words = all.first(all.size() - sample.late_words);
+  const std::span late = all.last(sample.late_words);
+  return {.process = to_process_key(sample.process),
+          .time_ns = sample.time_ns,
+          .period = sample.period,
+          .tid = sample.tid,
+          .cpu = sample.cpu,
+          .sessions = sample.sessions,
+          .owner = to_owner(sample.owner),
+          .context = static_cast<profd_context>(sample.context),
+          .user_end = static_cast<profd_user_end>(sample.user_end),
+          .kernel_truncated = sample.kernel_truncated != 0,
+          .event_set = sample.event_set,
+          .words = words,
+          .kernel_frames = words.first(sample.kernel_frames),
+          .user_frames = words.subspan(sample.kernel_frames, sample.user_frames),
+          .mapping_ids = words.last(sample.mapping_count),
+          .late = late.empty() ? nullptr : reinterpret_cast<const profd_late_stack*>(late.data()),
+          .late_window = late.empty() ? late : late.subspan(kLateStackWords)};
+}
+
+std::optional<Record> parse_sample(Bytes bytes) {
+  profd_sample sample;
+  if (!take(bytes, sample) || !counts_are_sane(sample)) return std::nullopt;
+  const std::size_t count = std::size_t{sample.kernel_frames} + sample.user_frames +
+                            sample.mapping_count + sample.late_words;
+  if (bytes.size() != count * sizeof(std::uint64_t)) return std::nullopt;
+  // Size and alignment are checked, and the ring holds nothing but such words here.
+  const std::span words(reinterpret_cast<const std::uint64_t*>(bytes.data()), count);
+  SampleView view = to_view(sample, words);
+  if (!frames_fit(view) || !late_fits(view)) return std::nullopt;
+  return view;
+}
+
+// Components, each with its NUL: empty, or NUL at the end.
+std::optional<std::string_view> take_names(Bytes bytes, std::size_t count) {
+  if (bytes.size() != count || count > PROFD_MAX_NAME_BYTES) return std::nullopt;
+  const std::string_view names(reinterpret_cast<const char*>(bytes.data()), count);
+  if (!names.empty() && names.back() != '\0') return std::nullopt;
+  return names;
+}
+
+std::optional<Record> parse_mapping(Bytes bytes) {
+  profd_mapping mapping;
+  if (!take(bytes, mapping)) return std::nullopt;
+  const auto names = take_names(bytes, mapping.name_bytes);
+  if (!names || mapping.kind > PROFD_MAPPING_VDSO || mapping.start >= mapping.end ||
+      mapping.id == 0) {
+    return std::nullopt;
+  }
+  return MappingView{.process = to_process_key(mapping.process),
+                     .time_ns = mapping.time_ns,
+                     .id = mapping.id,
+                     .start = mapping.start,
+                     .end = mapping.end,
+                     .file_offset = mapping.file_offset,
+                     .file = to_key(mapping.file),
+                     .kind = static_cast<profd_mapping_kind>(mapping.kind),
+                     .names_cut = mapping.names_cut != 0,
+                     .on_fuse = mapping.on_fuse != 0,
+                     .names = *names};
+}
+
+std::optional<Record> parse_process(Bytes bytes) {
+  const Bytes whole = bytes;
+  profd_process process;
+  if (!take(bytes, process)) return std::nullopt;
+  const auto cgroup = take_names(bytes, process.cgroup_bytes);
+  if (!cgroup) return std::nullopt;
+  // The view needs the comm where it stays, not in our copy.
+  const auto* comm =
+      reinterpret_cast<const char*>(whole.subspan(offsetof(profd_process, comm)).data());
+  return ProcessView{.process = to_process_key(process.process),
+                     .time_ns = process.time_ns,
+                     .executable = to_key(process.executable),
+                     .cgroup_id = process.cgroup_id,
+                     .uid = process.uid,
+                     .parent_tgid = process.parent_tgid,
+                     .kernel_thread = process.kernel_thread != 0,
+                     .comm = std::string_view(comm, ::strnlen(comm, PROFD_COMM_BYTES)),
+                     .cgroup = *cgroup};
+}
+
+std::optional<Record> parse_unmap(Bytes bytes) {
+  profd_unmap unmap;
+  if (!take(bytes, unmap) || !bytes.empty() || unmap.start >= unmap.end) return std::nullopt;
+  return UnmapView{.process = to_process_key(unmap.process),
+                   .time_ns = unmap.time_ns,
+                   .start = unmap.start,
+                   .end = unmap.end};
+}
+
+}  // namespace
+
+FileKey to_key(const profd_file_key& key) {
+  return {.inode = key.inode,
+          .size_bytes = key.size,
+          .ctime_ns = key.ctime_ns,
+          .device = key.device,
+          .generation = key.generation};
+}
+
+std::optional<Record> parse_record(Bytes bytes) {
+  profd_record_header header;
+  Bytes rest = bytes;
+  if (!is_aligned(bytes) || !take(rest, header) || header.size != bytes.size()) {
+    return std::nullopt;
+  }
+  switch (header.type) {
+    case PROFD_RECORD_SAMPLE:
+      return parse_sample(bytes);
+    case PROFD_RECORD_MAPPING:
+      return parse_mapping(bytes);
+    case PROFD_RECORD_PROCESS:
+      return parse_process(bytes);
+    case PROFD_RECORD_UNMAP:
+      return parse_unmap(bytes);
+    default:
+      return std::nullopt;
+  }
+}
+
+std::uint32_t sessions_of_refused(Bytes bytes) {
+  profd_sample sample;
+  if (!take(bytes, sample) || sample.header.type != PROFD_RECORD_SAMPLE) return 0;
+  return sample.sessions;
+}
+
+}  // namespace profd

@@ -1,0 +1,89 @@
+#include "collectors/files/debug_files.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <string_view>
+
+#include <boost/crc.hpp>
+
+namespace profd {
+namespace {
+
+constexpr off_t kMaxDebugBytes = off_t{4} << 30;
+constexpr std::chrono::seconds kMaxChecksumTime{2};
+
+// Links may lead around below the root, and not out of it.
+UniqueFd open_below(int root, const std::string& path) {
+  open_how how{};
+  how.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  UniqueFd fd(static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how)));
+  struct stat status {};
+  if (fd.valid() && (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+                     status.st_uid != 0 || status.st_size > kMaxDebugBytes)) {
+    fd.reset();
+  }
+  return fd;
+}
+
+// No longer than kMaxChecksumTime: other files wait for their tables meanwhile.
+bool has_checksum(int fd, std::uint32_t expected) {
+  const auto end = std::chrono::steady_clock::now() + kMaxChecksumTime;
+  boost::crc_32_type crc;
+  std::array<char, 1 << 16> block;
+  off_t at = 0;
+  for (;;) {
+    const ssize_t got = ::pread(fd, block.data(), block.size(), at);
+    if (got <= 0) return got == 0 && crc.checksum() == expected;
+    crc.process_bytes(block.data(), static_cast<std::size_t>(got));
+    at += got;
+    if (std::chrono::steady_clock::now() > end) return false;
+  }
+}
+
+std::string path_by_build_id(const std::string& build_id) {
+  if (build_id.size() < 2) return {};
+  const std::string hex = to_hex(build_id);
+  return ".build-id/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".debug";
+}
+
+std::string path_by_link(const std::string& link, const std::string& path) {
+  const auto slash = path.rfind('/');
+  if (link.empty() || link.find('/') != std::string::npos || !path.starts_with('/')) return {};
+  return path.substr(1, slash) + link;
+}
+
+}  // namespace
+
+std::string to_hex(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string hex;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    hex += kDigits[byte >> 4];
+    hex += kDigits[byte & 15];
+  }
+  return hex;
+}
+
+UniqueFd open_debug_file(const UnwindSource& source, const std::string& path,
+                         const std::string& root) {
+  const UniqueFd directory(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.valid()) return {};
+  if (const std::string below = path_by_build_id(source.build_id); !below.empty()) {
+    if (UniqueFd fd = open_below(directory.get(), below); fd.valid()) return fd;
+  }
+  if (const std::string below = path_by_link(source.debug_link, path); !below.empty()) {
+    UniqueFd fd = open_below(directory.get(), below);
+    if (fd.valid() && has_checksum(fd.get(), source.debug_link_crc)) return fd;
+  }
+  return {};
+}
+
+}  // namespace profd

@@ -1,0 +1,116 @@
+#include "collectors/files/mapped_files.h"
+
+#include <sys/resource.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <boost/container_hash/hash.hpp>
+
+#include "collectors/files/open_mapped_file.h"
+
+namespace profd {
+namespace {
+
+constexpr std::size_t kMaxFiles = 65'536;
+constexpr std::chrono::seconds kRetryInterval{1};
+constexpr std::size_t kShareOfAll = 2;  // of the descriptor limit, one in so many
+constexpr std::size_t kShareOfOwner = 16;
+constexpr const char* kLate = "a process keeps us waiting";
+
+std::shared_ptr<const MappedFile> unopened_of(const MappingView& mapping, const char* why) {
+  return std::make_shared<const MappedFile>(unopened(place_of(mapping), why));
+}
+
+}  // namespace
+
+std::size_t MappedFiles::KeyHash::operator()(const FileKey& key) const noexcept {
+  std::size_t seed = 0;
+  boost::hash_combine(seed, key.inode);
+  boost::hash_combine(seed, key.size_bytes);
+  boost::hash_combine(seed, key.ctime_ns);
+  boost::hash_combine(seed, key.device);
+  boost::hash_combine(seed, key.generation);
+  return seed;
+}
+
+MappedFiles::MappedFiles(std::size_t descriptor_limit) : descriptor_limit_(descriptor_limit) {}
+
+std::size_t MappedFiles::soft_descriptor_limit() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
+std::shared_ptr<const MappedFile> MappedFiles::find_or_open(const MappingView& mapping,
+                                                            Clock::time_point now) {
+  if (mapping.file.empty()) return nullptr;
+  const auto found = files_.find(mapping.file);
+  if (found != files_.end()) {
+    // One without a descriptor is tried again: another process may still have it mapped.
+    const Entry& entry = found->second;
+    if (entry.file->fd.valid() || now - entry.opened_at < kRetryInterval) return entry.file;
+  } else if (files_.size() >= kMaxFiles) {
+    return unopened_of(mapping, "too many files are known");
+  }
+  if (!may_open(mapping.process.tgid, now)) {
+    return unopened_of(mapping, "too many new files within a second");
+  }
+  MappedFile file = open(mapping);
+  if (file.fd.valid()) hold_or_let_go(file);
+  auto shared = std::make_shared<const MappedFile>(std::move(file));
+  files_.insert_or_assign(mapping.file, Entry{.file = shared, .opened_at = now});
+  return shared;
+}
+
+MappedFile MappedFiles::open(const MappingView& mapping) {
+  const MappingPlace place = place_of(mapping);
+  if (place.on_fuse || late_in_second_ >= kMaxLate) return open_by_names(place, kLate);
+  std::optional<MappedFile> opened = opener_.run([place] { return open_by_mapping(place); });
+  if (opened && opened->fd.valid()) return std::move(*opened);
+  if (opened) return open_by_names(place, opened->error);
+  ++late_in_second_;
+  return open_by_names(place, kLate);
+}
+
+bool MappedFiles::may_open(std::uint32_t tgid, Clock::time_point now) {
+  if (now - second_began_ >= std::chrono::seconds(1)) {
+    second_began_ = now;
+    opened_in_second_ = 0;
+    late_in_second_ = 0;
+    opened_by_process_.clear();
+  }
+  return ++opened_by_process_[tgid] <= kMaxNewOfProcess && ++opened_in_second_ <= kMaxNew;
+}
+
+// Root's files are the system's own: their number is no stranger's choice.
+void MappedFiles::hold_or_let_go(MappedFile& file) {
+  const auto owner = held_by_owner_.find(file.owner);
+  const std::size_t of_owner = owner == held_by_owner_.end() ? 0 : owner->second;
+  if (held_ >= descriptor_limit_ / kShareOfAll ||
+      (file.owner != 0 && of_owner >= descriptor_limit_ / kShareOfOwner)) {
+    file.fd.reset();
+    file.error = "too many files are held";
+    return;
+  }
+  ++held_;
+  ++held_by_owner_[file.owner];
+}
+
+void MappedFiles::forget(const MappedFile& file) {
+  if (!file.fd.valid()) return;
+  --held_;
+  const auto owner = held_by_owner_.find(file.owner);
+  if (--owner->second == 0) held_by_owner_.erase(owner);
+}
+
+void MappedFiles::release_unused() {
+  boost::unordered::erase_if(files_, [this](const auto& entry) {
+    const std::shared_ptr<const MappedFile>& file = entry.second.file;
+    if (file.use_count() != 1) return false;
+    forget(*file);
+    return true;
+  });
+}
+
+}  // namespace profd

@@ -1,0 +1,213 @@
+#include "collectors/files/open_mapped_file.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstdio>
+#include <fstream>
+#include <utility>
+
+#include "formats/base/result.h"
+
+namespace profd {
+namespace {
+
+// O_NONBLOCK: a write lease would stall an open of a regular file for 45 s.
+constexpr int kReadFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+constexpr off_t kMaxFileBytes = off_t{4} << 30;
+constexpr const char* kOnFuse = "on a FUSE file system, which may not answer";
+constexpr std::string_view kDeletedSuffix = " (deleted)";
+
+std::int64_t nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+// Device and inode are not asked for where the change time fits: on an overlay, fstat's are the
+// overlay's and the key's the layer's. An unlink or chmod moves the change time of a file whose
+// bytes are still those that ran.
+bool same_content(const FileKey& key, const struct stat& status) {
+  if (key.size_bytes != static_cast<std::uint64_t>(status.st_size)) return false;
+  if (key.ctime_ns == nanoseconds(status.st_ctim)) return true;
+  return key.inode == status.st_ino && nanoseconds(status.st_mtim) <= key.ctime_ns;
+}
+
+// Of the kernel's own encoding in a key.
+bool is_on_device(int place, std::uint32_t device) {
+  constexpr unsigned kMinorBits = 20;
+  struct statx status {};
+  // Without asking the file system: a FUSE one may not answer.
+  return ::statx(place, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &status) == 0 &&
+         (status.stx_dev_major << kMinorBits | status.stx_dev_minor) == device;
+}
+
+// The first value of a line of /proc/self/fdinfo/N that begins so; empty: none.
+std::string mount_id_of(int fd) {
+  std::ifstream info("/proc/self/fdinfo/" + std::to_string(fd));
+  std::string field;
+  std::string value;
+  while (info >> field >> value) {
+    if (field == "mnt_id:") return value;
+  }
+  return {};
+}
+
+// The kind of a mount, by the list of those that a process sees; empty: not in it.
+std::string file_system_of(const std::string& mount_id, const std::string& process) {
+  std::ifstream mounts("/proc/" + process + "/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    const auto separator = line.find(" - ");
+    if (!line.starts_with(mount_id + " ") || separator == std::string::npos) continue;
+    return line.substr(separator + 3);
+  }
+  return {};
+}
+
+// By the lists of mounts, which need no answer of theirs: ours, and that of the process, which may
+// live in a container. What is in neither counts as one.
+bool may_be_fuse(int place, std::uint32_t tgid) {
+  const std::string id = mount_id_of(place);
+  std::string kind = file_system_of(id, "self");
+  if (kind.empty()) kind = file_system_of(id, std::to_string(tgid));
+  return kind.empty() || kind.starts_with("fuse");
+}
+
+struct Opened {
+  UniqueFd fd;
+  struct stat status {};
+  std::string error;
+};
+
+std::string refusal(const struct stat& status, const FileKey& key) {
+  if (!S_ISREG(status.st_mode)) return "not a regular file";
+  if (status.st_size > kMaxFileBytes) return "larger than 4 GiB";
+  if (!same_content(key, status)) return "changed since it was sampled";
+  return {};
+}
+
+// From a descriptor of the place alone (O_PATH), so that a FIFO or a device is never opened: that
+// has effects of its own.
+Opened open_regular(const UniqueFd& place, const MappingPlace& mapping) {
+  const FileKey& key = mapping.file;
+  Opened opened;
+  if (!place.valid()) {
+    opened.error = fail_errno("open").message;
+  } else if (!is_on_device(place.get(), key.device) && may_be_fuse(place.get(), mapping.tgid)) {
+    opened.error = kOnFuse;
+  } else if (::fstat(place.get(), &opened.status) != 0) {
+    opened.error = fail_errno("fstat").message;
+  } else {
+    opened.error = refusal(opened.status, key);
+  }
+  if (!opened.error.empty()) return opened;
+  const std::string link = "/proc/self/fd/" + std::to_string(place.get());
+  opened.fd.reset(::open(link.c_str(), kReadFlags));
+  if (!opened.fd.valid()) opened.error = fail_errno("open").message;
+  return opened;
+}
+
+// Follows the link: a map_files entry is one that only the kernel can make.
+UniqueFd place_of_link(const std::string& link) {
+  return UniqueFd(::open(link.c_str(), O_PATH | O_CLOEXEC));
+}
+
+// The kernel's names of a file hold no links: one that is there now was laid for us. Nor does it
+// have to ask a file system for what was run just now.
+UniqueFd place_of_names(const std::string& path) {
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED;
+  return UniqueFd(
+      static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how))));
+}
+
+std::string map_files_path(std::uint32_t tgid, std::uint64_t start, std::uint64_t end) {
+  std::array<char, 96> path{};
+  std::snprintf(path.data(), path.size(), "/proc/%u/map_files/%lx-%lx", tgid, start, end);
+  return path.data();
+}
+
+std::string read_link(const std::string& path) {
+  std::array<char, PATH_MAX> target{};
+  const ssize_t bytes = ::readlink(path.c_str(), target.data(), target.size());
+  return bytes > 0 ? std::string(target.data(), static_cast<std::size_t>(bytes)) : std::string();
+}
+
+// A link target may end in " (deleted)" because the file is, or because it is called so.
+bool is_deleted(const std::string& link, const struct stat& status) {
+  if (!link.ends_with(kDeletedSuffix)) return false;
+  if (status.st_nlink == 0) return true;
+  struct stat named {};
+  return ::stat(link.c_str(), &named) != 0 || named.st_ino != status.st_ino;
+}
+
+void note_status(MappedFile& file, const struct stat& status) {
+  file.stat_device = status.st_dev;
+  file.stat_inode = status.st_ino;
+  file.stat_ctime_ns = nanoseconds(status.st_ctim);
+  file.owner = status.st_uid;
+}
+
+MappedFile from_link(const FileKey& key, const std::string& link_path, Opened opened) {
+  MappedFile file{.key = key, .path = read_link(link_path), .fd = std::move(opened.fd)};
+  file.deleted = is_deleted(file.path, opened.status);
+  if (file.deleted) file.path.resize(file.path.size() - kDeletedSuffix.size());
+  note_status(file, opened.status);
+  return file;
+}
+
+}  // namespace
+
+MappingPlace place_of(const MappingView& mapping) {
+  return {.file = mapping.file,
+          .tgid = mapping.process.tgid,
+          .start = mapping.start,
+          .end = mapping.end,
+          .on_fuse = mapping.on_fuse,
+          .path = path_from_names(mapping.names)};
+}
+
+MappedFile unopened(const MappingPlace& place, std::string why) {
+  return {
+      .key = place.file, .path = place.path.empty() ? "?" : place.path, .error = std::move(why)};
+}
+
+MappedFile open_by_mapping(const MappingPlace& place) {
+  // Whatever is asked of it may be answered by nobody, and can't be interrupted then.
+  if (place.on_fuse) return unopened(place, kOnFuse);
+  const std::string exact = map_files_path(place.tgid, place.start, place.end);
+  Opened opened = open_regular(place_of_link(exact), place);
+  if (!opened.fd.valid()) return unopened(place, opened.error);
+  return from_link(place.file, exact, std::move(opened));
+}
+
+MappedFile open_by_names(const MappingPlace& place, const std::string& error) {
+  if (place.on_fuse) return unopened(place, kOnFuse);
+  MappedFile file = unopened(place, {});
+  Opened opened = open_regular(place_of_names(file.path), place);
+  if (opened.fd.valid() && opened.status.st_ino == place.file.inode) {
+    file.fd = std::move(opened.fd);
+    note_status(file, opened.status);
+  } else {
+    file.error = "map_files: " + error + "; " + file.path + ": " +
+                 (opened.error.empty() ? "another file" : opened.error);
+  }
+  return file;
+}
+
+std::string path_from_names(std::string_view names) {
+  std::string path;
+  while (!names.empty()) {
+    const std::size_t end = std::min(names.find('\0'), names.size());
+    path.insert(0, "/" + std::string(names.substr(0, end)));
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
+  return path;
+}
+
+}  // namespace profd

@@ -1,0 +1,203 @@
+#include "collectors/host/host_checks.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace profd {
+namespace {
+
+constexpr std::pair<unsigned, unsigned> kOldestKernel{
+    6, 1};  // the maple tree, which the unwinder walks
+
+struct Capability {
+  unsigned bit;
+  std::string_view name;
+  bool implied_by_sys_admin;
+};
+
+// What each is for: loading programs; opening events; reading other processes' /proc; opening their
+// map_files; reading binaries that only their owner may; kernel symbol addresses.
+constexpr std::array kNeeded = {
+    Capability{CAP_BPF, "CAP_BPF", true},
+    Capability{CAP_PERFMON, "CAP_PERFMON", true},
+    Capability{CAP_SYS_PTRACE, "CAP_SYS_PTRACE", false},
+    Capability{CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE", true},
+    Capability{CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", false},
+    Capability{CAP_SYSLOG, "CAP_SYSLOG", true},
+};
+
+std::pair<unsigned, unsigned> parse_release(std::string_view release) {
+  std::pair<unsigned, unsigned> version{0, 0};
+  const char* const end = release.data() + release.size();
+  const auto major = std::from_chars(release.data(), end, version.first);
+  if (major.ec == std::errc() && major.ptr != end && *major.ptr == '.') {
+    std::from_chars(major.ptr + 1, end, version.second);
+  }
+  return version;
+}
+
+bool has(std::uint64_t capabilities, unsigned bit) { return (capabilities >> bit & 1) != 0; }
+
+std::string missing_capabilities(std::uint64_t capabilities) {
+  std::string names;
+  for (const Capability& needed : kNeeded) {
+    const bool implied = needed.implied_by_sys_admin && has(capabilities, CAP_SYS_ADMIN);
+    if (implied || has(capabilities, needed.bit)) continue;
+    names += (names.empty() ? "" : "+") + std::string(needed.name);
+  }
+  return names;
+}
+
+CheckPoint ok(std::string name, std::string message) {
+  return {.name = std::move(name), .message = std::move(message), .hint = {}};
+}
+
+CheckPoint fatal(std::string name, std::string message, std::string hint) {
+  return {.name = std::move(name),
+          .state = CheckState::kFatal,
+          .message = std::move(message),
+          .hint = std::move(hint)};
+}
+
+CheckPoint fix(std::string name, std::string message, std::string hint) {
+  CheckPoint point = fatal(std::move(name), std::move(message), std::move(hint));
+  point.state = CheckState::kFix;
+  return point;
+}
+
+CheckPoint of_rights(CheckPoint point) {
+  point.needs_privilege = true;
+  return point;
+}
+
+std::string refused(const std::string& what, int error) {
+  return what + ": " + std::strerror(error);
+}
+
+CheckPoint check_kernel(const HostFacts& facts) {
+  if (parse_release(facts.kernel_release) < kOldestKernel) {
+    return fatal("kernel", "kernel " + facts.kernel_release + " is older than 6.1",
+                 "boot Linux 6.1 or later");
+  }
+  return ok("kernel", "Linux " + facts.kernel_release);
+}
+
+CheckPoint check_btf(const HostFacts& facts) {
+  if (!facts.has_btf) {
+    return fatal("btf", "the kernel has no BTF (/sys/kernel/btf/vmlinux can't be read)",
+                 "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, and mount /sys");
+  }
+  return ok("btf", "the kernel describes its types");
+}
+
+CheckPoint check_lockdown(const HostFacts& facts) {
+  if (facts.lockdown == "confidentiality") {
+    return fatal("lockdown",
+                 "kernel lockdown is 'confidentiality', which stops BPF from reading memory",
+                 "boot with lockdown=integrity");
+  }
+  return ok("lockdown", facts.lockdown.empty() ? "the kernel has none" : facts.lockdown);
+}
+
+CheckPoint check_capabilities(const HostFacts& facts) {
+  const std::string names = missing_capabilities(facts.capabilities);
+  if (names.empty()) return ok("capabilities", "all that profd needs");
+  const std::string who = facts.is_root ? "root without " : "not root, and no ";
+  return fatal("capabilities", who + names,
+               facts.is_root ? "allow these capabilities to the container or unit"
+                             : "run as root, or with these capabilities");
+}
+
+CheckPoint check_bpf(const HostFacts& facts) {
+  if (facts.bpf_error == 0) return ok("bpf", "maps can be made");
+  return fatal(
+      "bpf", refused("BPF maps can't be made", facts.bpf_error),
+      "in the unit, SystemCallFilter= must allow bpf (@privileged has it); in a container, "
+      "its seccomp profile");
+}
+
+CheckPoint check_perf_event(const HostFacts& facts) {
+  if (facts.perf_event_error == 0) return ok("perf_event", "events can be opened");
+  return fatal("perf_event",
+               refused("perf events of all processes can't be opened", facts.perf_event_error),
+               "in the unit, SystemCallFilter= must allow perf_event_open (@debug has it); in a "
+               "container, its seccomp profile");
+}
+
+CheckPoint check_openat2(const HostFacts& facts) {
+  if (facts.openat2_error == 0) return ok("openat2", "paths can be followed safely");
+  return fatal("openat2", refused("openat2 can't be called", facts.openat2_error),
+               "in the unit, leave out RestrictSUIDSGID= and DynamicUser=, which forbid it; in a "
+               "container, its seccomp profile must allow it");
+}
+
+CheckPoint check_map_files(const HostFacts& facts) {
+  if (facts.map_files_error == 0) return ok("map_files", "mapped files can be opened");
+  return fatal(
+      "map_files", refused("/proc/PID/map_files can't be opened", facts.map_files_error),
+      "allow CAP_CHECKPOINT_RESTORE, and leave ProtectProc=, ProcSubset= and PrivateUsers= "
+      "out of the unit");
+}
+
+CheckPoint check_other_processes(const HostFacts& facts) {
+  if (facts.other_maps_error == 0) return ok("other_processes", "/proc shows their mappings");
+  return fix("other_processes",
+             refused("/proc does not show other processes' mappings", facts.other_maps_error),
+             "in the unit, allow CAP_SYS_PTRACE and leave out PrivateUsers=; /proc mounted with "
+             "hidepid= hides them too");
+}
+
+CheckPoint check_kallsyms(const HostFacts& facts) {
+  if (facts.kallsyms_error == 0) return ok("kallsyms", "kernel functions have names");
+  if (facts.kallsyms_error != ENODATA) {
+    return fix("kallsyms", refused("/proc/kallsyms can't be read", facts.kallsyms_error),
+               "in the unit, leave out ProtectKernelTunables= and ProcSubset=pid, which hide it: "
+               "kernel functions have no names");
+  }
+  return fix("kallsyms", "/proc/kallsyms has no addresses: kernel functions have no names",
+             facts.kptr_restrict >= 2
+                 ? "set kernel.kptr_restrict to 1: sysctl kernel.kptr_restrict=1"
+                 : "allow CAP_SYSLOG, which ProtectKernelLogs= takes away in a unit");
+}
+
+CheckPoint check_pmu(const HostFacts& facts) {
+  if (facts.cycles_error == 0) return ok("pmu", "hardware events can be sampled");
+  CheckPoint point = ok("pmu", refused("no hardware events (-e cycles)", facts.cycles_error) +
+                                   "; the CPU clock, which is the default, needs none");
+  point.state = CheckState::kNote;
+  return point;
+}
+
+}  // namespace
+
+CheckReport check_host(const HostFacts& facts) {
+  return {check_kernel(facts),
+          check_btf(facts),
+          check_lockdown(facts),
+          of_rights(check_capabilities(facts)),
+          of_rights(check_bpf(facts)),
+          of_rights(check_perf_event(facts)),
+          check_openat2(facts),
+          of_rights(check_map_files(facts)),
+          of_rights(check_other_processes(facts)),
+          of_rights(check_kallsyms(facts)),
+          of_rights(check_pmu(facts))};
+}
+
+std::vector<Error> missing_features(const HostFacts& facts) {
+  std::vector<Error> missing;
+  for (CheckPoint& point : check_host(facts)) {
+    if (point.state != CheckState::kFatal) continue;
+    missing.push_back(
+        fail(ErrorCode::kUnsupported, std::move(point.message), std::move(point.hint)));
+  }
+  return missing;
+}
+
+}  // namespace profd

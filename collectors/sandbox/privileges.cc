@@ -1,0 +1,180 @@
+#include "collectors/sandbox/privileges.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/landlock.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+
+#include <seccomp.h>
+
+namespace profd {
+namespace {
+
+// A user that no one else is, in a range that nobody hands out (systemd's UIDS-GIDS.md): as
+// `nobody`, other processes of that name could kill us. It is the second choice, where a user
+// namespace has no such id.
+constexpr std::array<uid_t, 2> kUsers = {2'147'483'000, 65'534};
+constexpr rlim_t kOpenFiles = 16;
+
+Result<void> check(bool done, const char* what) {
+  if (!done) return fail_errno(std::string("could not give up ") + what);
+  return {};
+}
+
+// What needs a right that an ordinary user lacks is done by who has it: the steps that follow hold
+// without it.
+bool done_or_not_permitted(int status) { return status == 0 || errno == EPERM; }
+
+// A directory that holds nothing but our own descriptors' states. Without /proc, or the right,
+// paths still can't be opened; they can be asked for (newfstatat, which glibc's fstat is).
+void leave_root_directory() {
+  if (::chroot("/proc/self/fdinfo") == 0 && ::chdir("/") != 0) ::_exit(1);
+}
+
+Result<void> become_nobody() {
+  if (!done_or_not_permitted(::setgroups(0, nullptr))) return fail_errno("could not leave groups");
+  if (::geteuid() != 0) return {};
+  for (const uid_t user : kUsers) {
+    const bool group_gone = ::setresgid(user, user, user) == 0;
+    if (group_gone && ::setresuid(user, user, user) == 0) return {};
+  }
+  return check(errno == EPERM, "the user");
+}
+
+Result<void> drop_capabilities() {
+  // Kernels before 4.3 have none of these.
+  ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  const std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> none{};
+  return check(::syscall(SYS_capset, &header, none.data()) == 0, "capabilities");
+}
+
+std::uint64_t address_space_bytes() {
+  unsigned long pages = 0;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> statm(std::fopen("/proc/self/statm", "re"),
+                                                              &std::fclose);
+  if (!statm || std::fscanf(statm.get(), "%lu", &pages) != 1) return 0;
+  return std::uint64_t{pages} * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+bool limit(__rlimit_resource resource, std::uint64_t value) {
+  const rlimit both{.rlim_cur = value, .rlim_max = value};
+  return ::setrlimit(resource, &both) == 0;
+}
+
+Result<void> set_limits(const RightsLimits& limits, std::uint64_t used_bytes) {
+  // A file that grows too large is then an error of write().
+  ::signal(SIGXFSZ, SIG_IGN);
+  return check(limit(RLIMIT_AS, used_bytes + limits.memory_bytes) &&
+                   limit(RLIMIT_FSIZE, limits.file_bytes) && limit(RLIMIT_NOFILE, kOpenFiles) &&
+                   limit(RLIMIT_CORE, 0),
+               "resources");
+}
+
+// Not the header's, which has as much of it as the build host's kernel knew.
+struct LandlockRules {
+  std::uint64_t files;
+  std::uint64_t network;  // since version 4
+  std::uint64_t scopes;   // since version 6
+};
+
+LandlockRules rules_of(long version) {
+  constexpr std::array<std::uint64_t, 5> kFileRights = {13, 14, 15, 15, 16};  // by version
+  const auto index = std::min<std::size_t>(static_cast<std::size_t>(version), kFileRights.size());
+  return {.files = (std::uint64_t{1} << kFileRights[index - 1]) - 1,
+          .network = version >= 4 ? 3U : 0U,
+          .scopes = version >= 6 ? 3U : 0U};
+}
+
+// A second wall where the kernel has it: seccomp alone already lets nothing be opened.
+Result<void> forbid_files() {
+  const long version =
+      ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  if (version < 1) return {};
+  const LandlockRules rules = rules_of(version);
+  const std::size_t size = version >= 6 ? 24 : version >= 4 ? 16 : 8;
+  const long rule_set = ::syscall(SYS_landlock_create_ruleset, &rules, size, 0);
+  if (rule_set < 0) return fail_errno("could not make Landlock rules");
+  const bool restricted = ::syscall(SYS_landlock_restrict_self, rule_set, 0) == 0;
+  ::close(static_cast<int>(rule_set));
+  return check(restricted, "files");
+}
+
+using Filter = std::unique_ptr<void, void (*)(scmp_filter_ctx)>;
+
+bool allow(const Filter& filter, int call) {
+  return ::seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, call, 0) == 0;
+}
+
+// What the bits of an argument must be.
+scmp_arg_cmp masked(unsigned argument, std::uint64_t bits, std::uint64_t value) {
+  return {.arg = argument, .op = SCMP_CMP_MASKED_EQ, .datum_a = bits, .datum_b = value};
+}
+
+bool allow_if(const Filter& filter, int call, scmp_arg_cmp condition) {
+  return ::seccomp_rule_add_array(filter.get(), SCMP_ACT_ALLOW, call, 1, &condition) == 0;
+}
+
+Result<void> forbid_system_calls() {
+  const Filter filter(::seccomp_init(SCMP_ACT_KILL_PROCESS), &::seccomp_release);
+  if (!filter) return fail(ErrorCode::kIo, "could not make a seccomp filter");
+  // Descriptors that are there; memory; the end. The allocator's and the sanitizers' own needs
+  // (futex, madvise, signal masks, our ids) give nothing away.
+  constexpr std::array kCalls = {
+      SCMP_SYS(recvmsg),      SCMP_SYS(sendmsg),     SCMP_SYS(read),
+      SCMP_SYS(pread64),      SCMP_SYS(write),       SCMP_SYS(pwrite64),
+      SCMP_SYS(fstat),        SCMP_SYS(lseek),       SCMP_SYS(ftruncate),
+      SCMP_SYS(memfd_create), SCMP_SYS(close),       SCMP_SYS(munmap),
+      SCMP_SYS(mremap),       SCMP_SYS(brk),         SCMP_SYS(madvise),
+      SCMP_SYS(futex),        SCMP_SYS(getrandom),   SCMP_SYS(clock_gettime),
+      SCMP_SYS(rt_sigreturn), SCMP_SYS(sigaltstack), SCMP_SYS(rt_sigprocmask),
+      SCMP_SYS(sched_yield),  SCMP_SYS(gettid),      SCMP_SYS(getpid),
+      SCMP_SYS(exit),         SCMP_SYS(exit_group),  SCMP_SYS(restart_syscall),
+      SCMP_SYS(poll)};
+  bool made = true;
+  for (const int call : kCalls) made = made && allow(filter, call);
+  made = made && allow_if(filter, SCMP_SYS(mmap), masked(2, PROT_EXEC, 0)) &&
+         allow_if(filter, SCMP_SYS(mprotect), masked(2, PROT_EXEC, 0)) &&
+         allow_if(filter, SCMP_SYS(fcntl), masked(1, UINT32_MAX, F_ADD_SEALS)) &&
+         allow_if(filter, SCMP_SYS(fcntl), masked(1, UINT32_MAX, F_GET_SEALS)) &&
+         allow_if(filter, SCMP_SYS(newfstatat), masked(3, AT_EMPTY_PATH, AT_EMPTY_PATH));
+  if (!made) return fail(ErrorCode::kIo, "could not make a seccomp filter");
+  if (const int status = ::seccomp_load(filter.get()); status != 0) {
+    return fail_errno("could not give up system calls", -status);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> give_up_rights(const RightsLimits& limits) {
+  const std::uint64_t used_bytes = address_space_bytes();
+  leave_root_directory();
+  if (auto done = become_nobody(); !done) return done;
+  if (auto done = drop_capabilities(); !done) return done;
+  // After the change of user, which takes both back.
+  if (auto done = check(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                            ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 &&
+                            ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0,
+                        "privileges");
+      !done) {
+    return done;
+  }
+  if (auto done = set_limits(limits, used_bytes); !done) return done;
+  if (auto done = forbid_files(); !done) return done;
+  return forbid_system_calls();
+}
+
+}  // namespace profd

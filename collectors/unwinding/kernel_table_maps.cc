@@ -1,0 +1,136 @@
+#include <bpf/bpf.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <utility>
+#include <vector>
+
+#include "collectors/unwinding/table_maps.h"
+#include "formats/base/unique_fd.h"
+
+namespace profd {
+namespace {
+
+constexpr std::size_t kArenaBytes = std::size_t{PROFD_ARENA_WORDS} * sizeof(std::uint32_t);
+
+// A map's value, shared with the kernel.
+class SharedMemory {
+ public:
+  SharedMemory() = default;
+  SharedMemory(SharedMemory&& other) noexcept
+      : memory_(std::exchange(other.memory_, nullptr)), bytes_(other.bytes_) {}
+  SharedMemory& operator=(SharedMemory&& other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  ~SharedMemory() {
+    if (memory_ != nullptr) ::munmap(memory_, bytes_);
+  }
+
+  static Result<SharedMemory> map(int fd, std::size_t bytes, const char* what) {
+    SharedMemory shared;
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) return fail_errno(std::string("could not map ") + what);
+    shared.memory_ = memory;
+    shared.bytes_ = bytes;
+    return shared;
+  }
+
+  template <class T>
+  [[nodiscard]] std::span<T> as(std::size_t count) const {
+    return {static_cast<T*>(memory_), count};
+  }
+
+ private:
+  void* memory_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+class KernelTableMaps final : public TableMaps {
+ public:
+  explicit KernelTableMaps(const Programs& programs) : programs_(programs) {}
+  Result<void> open();
+
+  Result<std::span<std::uint32_t>> make_arena(std::uint32_t index) override;
+  std::span<profd_rule> rules() override { return rules_.as<profd_rule>(PROFD_MAX_RULES); }
+  Result<void> put(const profd_table_key& key, const profd_table& table) override;
+  void erase(const profd_table_key& key) override { bpf_map_delete_elem(tables_, &key); }
+  std::uint64_t used_ns(const profd_table_key& key) override;
+  void raise_generation() override;
+  void wait_for_running_programs() override { programs_.wait_for_running_programs(); }
+
+ private:
+  const Programs& programs_;
+  int tables_ = -1;  // programs_ owns the descriptors
+  int arenas_ = -1;
+  SharedMemory rules_;
+  SharedMemory filter_;
+  std::vector<SharedMemory> memory_;  // of arenas
+};
+
+Result<void> KernelTableMaps::open() {
+  const auto tables = programs_.map("profd_tables");
+  const auto arenas = programs_.map("profd_arenas");
+  const auto rules = programs_.map("profd_rules");
+  const auto filter = programs_.map("profd_filter");
+  for (const auto* map : {&tables, &arenas, &rules, &filter}) {
+    if (!*map) return map->error();
+  }
+  tables_ = *tables;
+  arenas_ = *arenas;
+  auto rule_memory =
+      SharedMemory::map(*rules, sizeof(profd_rule) * PROFD_MAX_RULES, "the unwind rules");
+  if (!rule_memory) return rule_memory.error();
+  rules_ = std::move(*rule_memory);
+  auto filter_memory = SharedMemory::map(*filter, sizeof(profd_filter), "the filter");
+  if (!filter_memory) return filter_memory.error();
+  filter_ = std::move(*filter_memory);
+  return {};
+}
+
+Result<std::span<std::uint32_t>> KernelTableMaps::make_arena(std::uint32_t index) {
+  bpf_map_create_opts options{};
+  options.sz = sizeof(options);
+  options.map_flags = BPF_F_MMAPABLE;
+  const UniqueFd arena(bpf_map_create(BPF_MAP_TYPE_ARRAY, "profd_arena", sizeof(std::uint32_t),
+                                      kArenaBytes, 1, &options));
+  if (!arena.valid()) return fail_errno("could not create memory for unwind tables");
+  auto memory = SharedMemory::map(arena.get(), kArenaBytes, "memory for unwind tables");
+  if (!memory) return memory.error();
+  const int fd = arena.get();
+  if (bpf_map_update_elem(arenas_, &index, &fd, BPF_ANY) != 0) {
+    return fail_errno("could not install memory for unwind tables");
+  }
+  memory_.push_back(std::move(*memory));
+  return memory_.back().as<std::uint32_t>(PROFD_ARENA_WORDS);
+}
+
+// The system call is what puts the rows, written before it, before the entry that leads to them.
+Result<void> KernelTableMaps::put(const profd_table_key& key, const profd_table& table) {
+  if (bpf_map_update_elem(tables_, &key, &table, BPF_ANY) != 0) {
+    return fail_errno("could not install an unwind table");
+  }
+  return {};
+}
+
+std::uint64_t KernelTableMaps::used_ns(const profd_table_key& key) {
+  profd_table table{};
+  return bpf_map_lookup_elem(tables_, &key, &table) == 0 ? table.used_ns : 0;
+}
+
+void KernelTableMaps::raise_generation() {
+  std::atomic_ref(filter_.as<profd_filter>(1)[0].tables).fetch_add(1);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TableMaps>> open_table_maps(const Programs& programs) {
+  auto maps = std::make_unique<KernelTableMaps>(programs);
+  if (auto opened = maps->open(); !opened) return opened.error();
+  return std::unique_ptr<TableMaps>(std::move(maps));
+}
+
+}  // namespace profd

@@ -1,0 +1,75 @@
+#include "collectors/unwinding/rule_dictionary.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <set>
+
+namespace profd {
+
+RuleDictionary::RuleDictionary(std::span<profd_rule> rules)
+    : rules_(rules), places_(rules.size()), budget_({.words = 0, .entries = capacity()}) {
+  rules_[PROFD_RULE_INDEX_UNKNOWN] = {};
+  rules_[PROFD_RULE_INDEX_END] = {};
+  rules_[PROFD_RULE_INDEX_END].kind = PROFD_RULE_END;
+  free_.resize(capacity());
+  std::iota(free_.rbegin(), free_.rend(), PROFD_RULE_FIRST_FREE);
+}
+
+// Bytes without a meaning must not make one rule many.
+RuleDictionary::Value RuleDictionary::value_of(profd_rule rule) {
+  std::ranges::fill(rule.reserved, std::uint8_t{0});
+  return std::bit_cast<Value>(rule);
+}
+
+std::optional<std::vector<std::uint32_t>> RuleDictionary::acquire(std::span<const profd_rule> rules,
+                                                                  std::uint32_t owner) {
+  std::vector<std::uint32_t> places;
+  places.reserve(rules.size());
+  for (const profd_rule& rule : rules) {
+    const auto place = acquire_one(rule, owner);
+    if (!place) {
+      release(places);
+      return std::nullopt;
+    }
+    places.push_back(*place);
+  }
+  return places;
+}
+
+std::optional<std::uint32_t> RuleDictionary::acquire_one(const profd_rule& rule,
+                                                         std::uint32_t owner) {
+  constexpr TableUse kOne{.words = 0, .entries = 1};
+  const Value value = value_of(rule);
+  auto known = by_value_.find(value);
+  if (known == by_value_.end()) {
+    if (budget_.shortage(owner, kOne) != TableShortage::kNone) return std::nullopt;
+    budget_.add(owner, kOne);
+    known = by_value_.emplace(value, free_.back()).first;
+    free_.pop_back();
+    places_[known->second].owner = owner;
+    rules_[known->second] = std::bit_cast<profd_rule>(value);
+  }
+  ++places_[known->second].users;
+  return known->second;
+}
+
+TableShortage RuleDictionary::shortage(std::span<const profd_rule> rules,
+                                       std::uint32_t owner) const {
+  std::set<Value> missing;
+  for (const profd_rule& rule : rules) {
+    if (const Value value = value_of(rule); !by_value_.contains(value)) missing.insert(value);
+  }
+  return budget_.shortage(owner, {.words = 0, .entries = missing.size()});
+}
+
+void RuleDictionary::release(std::span<const std::uint32_t> places) {
+  for (const std::uint32_t place : places) {
+    if (--places_[place].users != 0) continue;
+    budget_.remove(places_[place].owner, {.words = 0, .entries = 1});
+    by_value_.erase(value_of(rules_[place]));
+    free_.push_back(place);
+  }
+}
+
+}  // namespace profd

@@ -1,0 +1,104 @@
+#include "collectors/unwinding/table_arenas.h"
+
+#include <algorithm>
+
+namespace profd {
+namespace {
+
+// The row that holds for an offset within its bucket: the last at or before it. The one before the
+// bucket's first is there (a sentinel is the table's first).
+std::uint32_t row_for(std::span<const std::uint32_t> arena, const profd_table& table,
+                      std::uint32_t bucket, std::uint32_t offset) {
+  const std::uint32_t first = arena[table.buckets_at + bucket];
+  const std::uint32_t last = arena[table.buckets_at + bucket + 1];
+  const auto rows = arena.subspan(first, last - first);
+  const auto after = std::ranges::upper_bound(rows, offset, {}, &profd_row_offset);
+  return arena[first + static_cast<std::size_t>(after - rows.begin()) - 1];
+}
+
+}  // namespace
+
+TableArenas::TableArenas(TableMaps& maps, std::size_t max_bytes, std::uint32_t arena_words)
+    : maps_(&maps),
+      arena_words_(arena_words),
+      space_(std::min<std::size_t>(max_bytes / (arena_words * sizeof(std::uint32_t)),
+                                   PROFD_MAX_ARENAS),
+             arena_words) {}
+
+std::uint64_t TableArenas::words_of(const UnwindPieceView& piece) {
+  return piece.bucket_starts.size() + piece.rows.size();
+}
+
+std::optional<PlacedPiece> TableArenas::place(const UnwindPieceView& piece,
+                                              const ArenaBlock& block) {
+  if (!make_arenas()) {
+    space_.give_back(block);
+    return std::nullopt;
+  }
+  const profd_table table{.used_ns = 0,
+                          .number = draw_number(),
+                          .arena = block.arena,
+                          .buckets_at = block.at,
+                          .first_bucket = piece.header.first_bucket,
+                          .bucket_count = piece.header.bucket_count,
+                          .state = PROFD_TABLE_READY};
+  return PlacedPiece{.number = piece.header.piece, .table = table, .block = block};
+}
+
+// The memory behind every arena that has come into use. False where the kernel gives none.
+bool TableArenas::make_arenas() {
+  while (arenas_.size() < space_.arenas()) {
+    const auto made = maps_->make_arena(static_cast<std::uint32_t>(arenas_.size()));
+    if (!made) return false;
+    arenas_.push_back(*made);
+  }
+  return true;
+}
+
+// In use are far fewer than there are.
+std::uint32_t TableArenas::draw_number() {
+  do {
+    last_number_ = last_number_ % PROFD_MAX_TABLE_NUMBER + 1;
+  } while (!numbers_.insert(last_number_).second);
+  return last_number_;
+}
+
+void TableArenas::write(const PlacedPiece& piece, const UnwindPieceView& view,
+                        std::span<const std::uint32_t> rules) {
+  const std::span<std::uint32_t> words =
+      arenas_[piece.block.arena].subspan(piece.block.at, piece.block.words);
+  const auto rows_at = piece.block.at + static_cast<std::uint32_t>(view.bucket_starts.size());
+  auto out = words.begin();
+  for (const std::uint32_t start : view.bucket_starts) *out++ = rows_at + start;
+  for (const std::uint32_t row : view.rows) {
+    const std::uint32_t rule = profd_row_rule(row);
+    const std::uint32_t local = rule & ~PROFD_RULE_IN_DICTIONARY;
+    const bool own = rule != local && local >= PROFD_RULE_FIRST_FREE;
+    const std::uint32_t global =
+        own ? PROFD_RULE_IN_DICTIONARY | rules[local - PROFD_RULE_FIRST_FREE] : rule;
+    *out++ = profd_row_offset(row) | global << PROFD_ROW_RULE_SHIFT;
+  }
+}
+
+void TableArenas::give_back(const PlacedPiece& piece) {
+  space_.give_back(piece.block);
+  numbers_.erase(piece.table.number);
+}
+
+std::optional<std::uint32_t> TableArenas::find_rule(const PlacedPiece& piece,
+                                                    std::uint32_t offset) const {
+  const std::uint32_t bucket = (offset >> PROFD_BUCKET_SHIFT) - piece.table.first_bucket;
+  if (bucket >= piece.table.bucket_count) return std::nullopt;
+  return profd_row_rule(
+      row_for(arenas_[piece.block.arena], piece.table, bucket, offset & PROFD_ROW_OFFSET_MASK));
+}
+
+std::uint64_t TableArenas::bytes_taken() const {
+  return space_.words_taken() * sizeof(std::uint32_t);
+}
+
+std::uint64_t TableArenas::arena_bytes() const {
+  return arenas_.size() * std::uint64_t{arena_words_} * sizeof(std::uint32_t);
+}
+
+}  // namespace profd

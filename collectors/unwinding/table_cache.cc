@@ -1,0 +1,207 @@
+#include "collectors/unwinding/table_cache.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <boost/crc.hpp>
+
+namespace profd {
+namespace {
+
+constexpr const char* kKeyName = "key";
+constexpr const char* kTemporaryName = "new";
+constexpr std::string_view kSuffix = ".rows";
+constexpr std::uint64_t kMaxTableBytes = std::uint64_t{64} << 20;
+
+struct Header {
+  std::array<char, 8> magic{'p', 'r', 'o', 'f', 'd', 'U', 'C', '1'};
+  std::uint64_t maker = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t checksum = 0;
+  std::uint32_t reserved = 0;
+};
+
+std::uint32_t checksum_of(const std::string& bytes) {
+  boost::crc_32_type crc;
+  crc.process_bytes(bytes.data(), bytes.size());
+  return crc.checksum();
+}
+
+bool read_whole(int fd, void* to, std::size_t bytes) {
+  auto* at = static_cast<char*>(to);
+  while (bytes > 0) {
+    const ssize_t got = ::read(fd, at, bytes);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    at += got;
+    bytes -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+bool write_whole(int fd, const void* from, std::size_t bytes) {
+  const auto* at = static_cast<const char*>(from);
+  while (bytes > 0) {
+    const ssize_t wrote = ::write(fd, at, bytes);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return false;
+    at += wrote;
+    bytes -= static_cast<std::size_t>(wrote);
+  }
+  return true;
+}
+
+// A file of the directory, whole under its name or not there at all.
+bool replace_file(int directory, const std::string& name, const void* header,
+                  std::size_t header_bytes, std::string_view bytes) {
+  ::unlinkat(directory, kTemporaryName, 0);
+  const UniqueFd fd(::openat(directory, kTemporaryName,
+                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                             S_IRUSR | S_IWUSR));
+  const bool done = fd.valid() && write_whole(fd.get(), header, header_bytes) &&
+                    write_whole(fd.get(), bytes.data(), bytes.size()) &&
+                    ::renameat(directory, kTemporaryName, directory, name.c_str()) == 0;
+  if (!done) ::unlinkat(directory, kTemporaryName, 0);
+  return done;
+}
+
+// Changes with every build: its rows may differ.
+std::uint64_t own_build() {
+  struct stat status {};
+  if (::stat("/proc/self/exe", &status) != 0) return 0;
+  return static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(status.st_mtim.tv_nsec) +
+         static_cast<std::uint64_t>(status.st_size);
+}
+
+Result<DigestKey> draw_key() {
+  DigestKey key;
+  if (::getrandom(key.words, sizeof key.words, 0) != sizeof key.words) {
+    return fail_errno("could not draw a key");
+  }
+  return key;
+}
+
+Result<DigestKey> read_or_make_key(int directory) {
+  DigestKey key;
+  const UniqueFd fd(::openat(directory, kKeyName, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (fd.valid() && read_whole(fd.get(), key.words, sizeof key.words)) return key;
+  auto drawn = draw_key();
+  if (!drawn) return drawn;
+  if (!replace_file(directory, kKeyName, drawn->words, sizeof drawn->words, {})) {
+    return fail_errno("could not keep the key of the unwind tables");
+  }
+  return drawn;
+}
+
+struct Entry {
+  std::string name;
+  std::uint64_t bytes;
+  timespec used;
+};
+
+std::vector<Entry> entries_of(int directory) {
+  std::vector<Entry> entries;
+  UniqueFd copy(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!copy.valid()) return entries;
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(copy.release()), &::closedir);
+  if (!listing) return entries;
+  while (const dirent* entry = ::readdir(listing.get())) {
+    struct stat status {};
+    if (!std::string_view(entry->d_name).ends_with(kSuffix)) continue;
+    if (::fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    entries.push_back({entry->d_name, static_cast<std::uint64_t>(status.st_size), status.st_mtim});
+  }
+  return entries;
+}
+
+}  // namespace
+
+Result<TableCache> TableCache::open(const std::string& directory, std::uint64_t max_bytes,
+                                    std::size_t max_files) {
+  TableCache cache;
+  if (directory.empty()) {
+    const auto key = draw_key();
+    if (!key) return key.error();
+    cache.key_ = *key;
+    return cache;
+  }
+  if (::mkdir(directory.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
+    return fail_errno("could not make " + directory);
+  }
+  cache.directory_.reset(
+      ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!cache.directory_.valid()) return fail_errno("could not open " + directory);
+  const auto key = read_or_make_key(cache.directory_.get());
+  if (!key) return key.error();
+  cache.key_ = *key;
+  cache.max_bytes_ = max_bytes;
+  cache.max_files_ = max_files;
+  cache.maker_ = own_build();
+  for (const Entry& entry : entries_of(cache.directory_.get())) {
+    cache.bytes_ += entry.bytes;
+    ++cache.files_;
+  }
+  return cache;
+}
+
+std::optional<std::string> TableCache::find(const std::string& content) const {
+  if (!directory_.valid()) return std::nullopt;
+  const std::string name = content + std::string(kSuffix);
+  const UniqueFd fd(::openat(directory_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  Header header;
+  const Header expected{.maker = maker_};
+  if (!fd.valid() || !read_whole(fd.get(), &header, sizeof header) ||
+      header.magic != expected.magic || header.maker != maker_ || header.bytes > kMaxTableBytes) {
+    return std::nullopt;
+  }
+  std::string table(header.bytes, '\0');
+  if (!read_whole(fd.get(), table.data(), table.size()) || checksum_of(table) != header.checksum) {
+    return std::nullopt;
+  }
+  ::futimens(fd.get(), nullptr);  // used now
+  return table;
+}
+
+void TableCache::store(const std::string& content, const std::string& table) {
+  if (!directory_.valid() || table.size() > kMaxTableBytes) return;
+  const Header header{.maker = maker_, .bytes = table.size(), .checksum = checksum_of(table)};
+  if (!replace_file(directory_.get(), content + std::string(kSuffix), &header, sizeof header,
+                    table)) {
+    return;
+  }
+  bytes_ += sizeof header + table.size();
+  ++files_;  // one that was there already is counted twice, until all are
+  if (bytes_ > max_bytes_ || files_ > max_files_) remove_oldest();
+}
+
+// To nine tenths, so that the directory isn't read for each new file.
+void TableCache::remove_oldest() {
+  std::vector<Entry> entries = entries_of(directory_.get());
+  std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
+    return a.used.tv_sec != b.used.tv_sec ? a.used.tv_sec < b.used.tv_sec
+                                          : a.used.tv_nsec < b.used.tv_nsec;
+  });
+  bytes_ = 0;
+  for (const Entry& entry : entries) bytes_ += entry.bytes;
+  files_ = entries.size();
+  for (const Entry& entry : entries) {
+    if (bytes_ <= max_bytes_ / 10 * 9 && files_ <= max_files_ / 10 * 9) break;
+    if (::unlinkat(directory_.get(), entry.name.c_str(), 0) != 0) continue;
+    bytes_ -= entry.bytes;
+    --files_;
+  }
+}
+
+}  // namespace profd

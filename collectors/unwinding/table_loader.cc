@@ -1,0 +1,243 @@
+#include "collectors/unwinding/table_loader.h"
+
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+#include "collectors/files/debug_files.h"
+#include "collectors/parser/parser.h"
+#include "collectors/unwinding/table_cache.h"
+
+namespace profd {
+namespace {
+
+TableRefusal refusal_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kUnsupported:
+      return TableRefusal::kUnsupported;
+    case ErrorCode::kTooLarge:
+      return TableRefusal::kTooLarge;
+    case ErrorCode::kTimeout:
+    case ErrorCode::kBusy:
+      return TableRefusal::kTimeout;
+    case ErrorCode::kUnavailable:
+      return TableRefusal::kParserDied;
+    default:
+      return TableRefusal::kMalformed;
+  }
+}
+
+bool same_time(const timespec& a, const timespec& b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+bool same_bytes(const struct stat& a, const struct stat& b) {
+  return a.st_size == b.st_size && same_time(a.st_mtim, b.st_mtim);
+}
+
+std::string hex_words(std::span<const std::uint64_t> words) {
+  return to_hex({reinterpret_cast<const char*>(words.data()), words.size_bytes()});
+}
+
+// Another user can write a file while it is read, so that its table isn't its digest's: files are
+// equal only where their owner is, too.
+std::string name_of_content(const struct stat& status, const UnwindSource& source, int debug_fd) {
+  std::string name = std::to_string(status.st_uid) + "-" + to_hex(source.build_id) + "-" +
+                     hex_words(source.digest);
+  struct stat debug {};
+  if (debug_fd >= 0 && ::fstat(debug_fd, &debug) == 0) {
+    const std::uint64_t words[] = {debug.st_ino, static_cast<std::uint64_t>(debug.st_size),
+                                   static_cast<std::uint64_t>(debug.st_mtim.tv_sec)};
+    name += "-" + hex_words(words);
+  }
+  return name;
+}
+
+}  // namespace
+
+// What the thread has to itself.
+class TableLoader::Work {
+ public:
+  static Result<std::unique_ptr<Work>> open(const TableLoaderOptions& options);
+  LoadResult load(const MappedFile& file);
+  [[nodiscard]] std::uint64_t parser_restarts() const { return parser_->restarts(); }
+
+ private:
+  Work(TableCache cache, std::unique_ptr<Parser> parser, std::string debug_root)
+      : cache_(std::move(cache)), parser_(std::move(parser)), debug_root_(std::move(debug_root)) {}
+  Result<LoadResult> try_load(const MappedFile& file);
+  Result<std::string> make_table(int fd, int debug_fd, const std::string& content);
+
+  TableCache cache_;
+  std::unique_ptr<Parser> parser_;
+  std::string debug_root_;
+};
+
+Result<std::unique_ptr<TableLoader::Work>> TableLoader::Work::open(
+    const TableLoaderOptions& options) {
+  auto cache = TableCache::open(options.cache_directory);
+  if (!cache) return cache.error();
+  auto parser = Parser::start();
+  if (!parser) return parser.error();
+  return std::unique_ptr<Work>(new Work(std::move(*cache), std::move(*parser), options.debug_root));
+}
+
+LoadResult TableLoader::Work::load(const MappedFile& file) {
+  auto loaded = try_load(file);
+  // The parser may have died of something else, such as the host's want of memory.
+  if (!loaded && loaded.error().code == ErrorCode::kUnavailable) loaded = try_load(file);
+  if (loaded) return std::move(*loaded);
+  return {.file = file.key, .content = {}, .table = {}, .refusal = refusal_of(loaded.error().code)};
+}
+
+Result<LoadResult> TableLoader::Work::try_load(const MappedFile& file) {
+  LoadResult result{.file = file.key, .content = {}, .table = {}};
+  const int fd = file.fd.get();
+  struct stat before {};
+  struct stat after {};
+  if (::fstat(fd, &before) != 0) return fail_errno("fstat");
+  const auto source = parser_->read_unwind_source(fd, cache_.key());
+  if (!source) return source.error();
+  UniqueFd debug;
+  if (!source->has_eh_frame && !source->has_debug_frame) {
+    debug = open_debug_file(*source, file.path, debug_root_);
+  }
+  result.content = name_of_content(before, *source, debug.get());
+  auto table = std::make_unique<LoadedTable>();
+  auto cached = cache_.find(result.content);
+  if (cached) table->bytes = std::move(*cached);
+  auto view = read_unwind_table(table->bytes);
+  if (!view) {
+    auto made = parser_->make_unwind_table(fd, debug.get());
+    if (!made) return made.error();
+    table->bytes = std::move(*made);
+    view = read_unwind_table(table->bytes);
+    if (!view) return view.error();
+    if (::fstat(fd, &after) != 0 || !same_bytes(before, after)) {
+      result.refusal = TableRefusal::kChanged;
+      return result;
+    }
+    cache_.store(result.content, table->bytes);
+  }
+  table->view = std::move(*view);
+  result.table = std::move(table);
+  return result;
+}
+
+Result<std::unique_ptr<TableLoader>> TableLoader::start(const TableLoaderOptions& options) {
+  std::unique_ptr<TableLoader> loader(new TableLoader);
+  loader->wake_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!loader->wake_.valid()) return fail_errno("could not make an eventfd");
+  // The parser dies with the thread that started it, so that thread is the one that uses it.
+  std::promise<Result<void>> started;
+  std::future<Result<void>> outcome = started.get_future();
+  loader->thread_ =
+      std::jthread([&options, &started, self = loader.get()](const std::stop_token& stop) {
+        auto work = Work::open(options);
+        const bool ready = work.has_value();
+        started.set_value(ready ? Result<void>() : Result<void>(work.error()));
+        if (ready) self->run(stop, **work);
+      });
+  if (auto ready = outcome.get(); !ready) return ready.error();
+  return loader;
+}
+
+TableLoader::~TableLoader() {
+  thread_.request_stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void TableLoader::run(const std::stop_token& stop, Work& work) {
+  while (const auto file = next(stop)) {
+    LoadResult result = load_in_share(work, *file);
+    parser_restarts_ = work.parser_restarts();
+    {
+      const std::lock_guard lock(mutex_);
+      ready_.push_back(std::move(result));
+    }
+    ::eventfd_write(wake_.get(), 1);
+  }
+}
+
+LoadResult TableLoader::load_in_share(Work& work, const MappedFile& file) {
+  const auto begin = std::chrono::steady_clock::now();
+  forget_some_time(begin);
+  std::chrono::nanoseconds& time = time_of_owner_[file.owner];
+  if (file.owner != 0 && time >= kMaxTime) {
+    return {.file = file.key, .content = {}, .table = {}, .refusal = TableRefusal::kOverShare};
+  }
+  LoadResult result = work.load(file);
+  time += std::chrono::steady_clock::now() - begin;
+  return result;
+}
+
+void TableLoader::forget_some_time(std::chrono::steady_clock::time_point now) {
+  if (now - forgotten_at_ < kForgetInterval) return;
+  forgotten_at_ = now;
+  for (auto& [owner, time] : time_of_owner_) time /= 2;
+  std::erase_if(time_of_owner_, [](const auto& entry) { return entry.second.count() == 0; });
+}
+
+// The first of root's, or else of who took the least time.
+TableLoader::Queue::iterator TableLoader::fairest(Queue& queue) {
+  return std::ranges::min_element(queue, {}, [this](const auto& file) {
+    const auto known = time_of_owner_.find(file->owner);
+    const auto time =
+        known == time_of_owner_.end() ? std::chrono::nanoseconds::zero() : known->second;
+    return std::pair(file->owner != 0, file->owner == 0 ? std::chrono::nanoseconds::zero() : time);
+  });
+}
+
+// Null at the end.
+std::shared_ptr<const MappedFile> TableLoader::next(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, stop, [this] {
+    return ready_.size() < kMaxReady && !(urgent_.empty() && background_.empty());
+  });
+  if (stop.stop_requested()) return nullptr;
+  Queue& queue = urgent_.empty() ? background_ : urgent_;
+  const auto chosen = fairest(queue);
+  auto file = std::move(*chosen);
+  queue.erase(chosen);
+  return file;
+}
+
+bool TableLoader::request(std::shared_ptr<const MappedFile> file, Urgency urgency) {
+  {
+    const std::lock_guard lock(mutex_);
+    Queue& queue = urgency == Urgency::kStacksWait ? urgent_ : background_;
+    const auto of_owner = static_cast<std::size_t>(
+        std::ranges::count(queue, file->owner, [](const auto& queued) { return queued->owner; }));
+    if (queue.size() >= kMaxQueued) return false;
+    if (file->owner != 0 && of_owner >= kMaxQueuedOfOwner) return false;
+    queue.push_back(std::move(file));
+  }
+  changed_.notify_one();
+  return true;
+}
+
+void TableLoader::hurry(const FileKey& file) {
+  const std::lock_guard lock(mutex_);
+  const auto queued = std::ranges::find(
+      background_, file, [](const std::shared_ptr<const MappedFile>& entry) { return entry->key; });
+  if (queued == background_.end()) return;
+  urgent_.push_back(std::move(*queued));
+  background_.erase(queued);
+}
+
+std::vector<LoadResult> TableLoader::take() {
+  eventfd_t count = 0;
+  ::eventfd_read(wake_.get(), &count);
+  std::vector<LoadResult> taken;
+  {
+    const std::lock_guard lock(mutex_);
+    taken.swap(ready_);
+  }
+  changed_.notify_one();
+  return taken;
+}
+
+}  // namespace profd

@@ -1,0 +1,242 @@
+#include "collectors/unwinding/unwinding.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "collectors/bpf/record.h"
+#include "collectors/files/debug_files.h"
+#include "collectors/files/vdso.h"
+
+namespace profd {
+namespace {
+
+constexpr std::chrono::seconds kRetryInterval{60};
+constexpr std::size_t kMaxRefused = UnwindTables::kMaxFiles;
+// Nobody's: of files that could not be opened.
+constexpr std::uint32_t kUnknownOwner = UINT32_MAX;
+
+bool may_pass(TableRefusal reason) {
+  switch (reason) {
+    case TableRefusal::kMalformed:
+    case TableRefusal::kUnsupported:
+    case TableRefusal::kTooLarge:
+      return false;
+    default:
+      return true;
+  }
+}
+
+CodeFile code_file(const FileKey& key, std::uint64_t file_offset, std::uint64_t bytes,
+                   const MappedFile* opened) {
+  return {.key = key,
+          .owner = opened != nullptr && opened->fd.valid() ? opened->owner : kUnknownOwner,
+          .pieces = pieces_of(file_offset, bytes, key.size_bytes)};
+}
+
+// As if it had been told.
+MappingView view_of(const profd_running_code& running) {
+  MappingView view{};
+  view.process.tgid = running.tgid;
+  view.start = running.start;
+  view.end = running.end;
+  view.file_offset = running.file_offset;
+  view.file = to_key(running.file);
+  view.on_fuse = running.on_fuse != 0;
+  return view;
+}
+
+std::uint64_t nanoseconds(std::chrono::steady_clock::time_point time) {
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(time.time_since_epoch()).count());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Unwinding>> Unwinding::open(const Programs& programs, MappedFiles& files,
+                                                   const UnwindingOptions& options,
+                                                   LateUnwinder::Deliver deliver) {
+  auto maps = open_table_maps(programs);
+  if (!maps) return maps.error();
+  auto loader =
+      TableLoader::start({.cache_directory = options.cache_directory, .debug_root = kDebugRoot});
+  if (!loader) return loader.error();
+  std::unique_ptr<Unwinding> unwinding(
+      new Unwinding(files, std::move(*maps), std::move(*loader), options, std::move(deliver)));
+  unwinding->load_vdso();
+  unwinding->load_running_code(programs);
+  return unwinding;
+}
+
+Unwinding::Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
+                     std::unique_ptr<TableLoader> loader, const UnwindingOptions& options,
+                     LateUnwinder::Deliver deliver)
+    : files_(files),
+      tables_(std::move(maps), {.max_bytes = options.max_bytes}),
+      late_(
+          tables_, mappings_, [this](const CodeMapping& mapping) { request_again(mapping); },
+          std::move(deliver)),
+      loader_(std::move(loader)) {
+  tables_.tick(nanoseconds(Clock::now()));
+}
+
+// Its rows come from our own, which is the same.
+void Unwinding::load_vdso() {
+  auto image = copy_own_vdso();
+  struct stat status {};
+  const bool there = image && ::fstat(image->get(), &status) == 0;
+  const CodeFile file{.key = vdso_key(), .owner = 0, .pieces = 1, .stays = true};
+  if (!there) {
+    refuse(file, TableRefusal::kVanished);
+    return;
+  }
+  request(file,
+          std::make_shared<const MappedFile>(
+              MappedFile{.key = file.key, .path = "[vdso]", .fd = std::move(*image)}),
+          TableLoader::Urgency::kStacksWait);
+}
+
+// In the background, and the more processes run it the sooner. A list that can't be had is none:
+// tables are then made as stacks need them.
+void Unwinding::load_running_code(const Programs& programs) {
+  const auto listed = programs.list_running_code();
+  if (!listed) return;
+  struct Code {
+    MappingView mapping{};
+    Pieces pieces{};
+    std::size_t processes = 0;
+  };
+  std::map<FileKey, Code> files;
+  for (const profd_running_code& running : *listed) {
+    const MappingView mapping = view_of(running);
+    Code& code = files.try_emplace(mapping.file, Code{.mapping = mapping}).first->second;
+    code.pieces |= pieces_of(running.file_offset, running.end - running.start, running.file.size);
+    ++code.processes;
+  }
+  std::vector<const Code*> by_use;
+  by_use.reserve(files.size());
+  for (const auto& [key, code] : files) by_use.push_back(&code);
+  std::ranges::stable_sort(by_use, std::ranges::greater{}, &Code::processes);
+  if (by_use.size() > TableLoader::kMaxQueued) by_use.resize(TableLoader::kMaxQueued);
+  for (const Code* code : by_use) {
+    const auto file = files_.find_or_open(code->mapping);
+    if (!file || !file->fd.valid()) continue;
+    request({.key = code->mapping.file, .owner = file->owner, .pieces = code->pieces}, file,
+            TableLoader::Urgency::kBackground);
+  }
+}
+
+void Unwinding::on_mapping(const MappingView& mapping,
+                           const std::shared_ptr<const MappedFile>& file) {
+  mappings_.add(mapping);
+  if (mapping.kind != PROFD_MAPPING_FILE || mapping.file.empty()) return;
+  const CodeFile code =
+      code_file(mapping.file, mapping.file_offset, mapping.end - mapping.start, file.get());
+  const UnwindTables::State state = tables_.state(code.key);
+  if (state == UnwindTables::State::kNone && may_have_passed(code.key, file && file->fd.valid())) {
+    tables_.forget(code.key);
+    refused_.erase(code.key);
+  } else if (state != UnwindTables::State::kUnknown) {
+    tables_.cover(code.key, code.pieces);
+    return;
+  }
+  request(code, file, TableLoader::Urgency::kStacksWait);
+}
+
+bool Unwinding::may_have_passed(const FileKey& file, bool can_be_read) const {
+  const auto known = refused_.find(file);
+  if (known == refused_.end()) return false;
+  if (known->second.reason == TableRefusal::kVanished) return can_be_read;
+  return Clock::now() - known->second.since >= kRetryInterval;
+}
+
+// For a stack that met a file whose mapping was told before: its table was evicted since.
+void Unwinding::request_again(const CodeMapping& mapping) {
+  if (loading_.contains(mapping.file)) return;
+  MappingView view{};
+  view.start = mapping.start;
+  view.end = mapping.end;
+  view.file_offset = mapping.file_offset;
+  view.file = mapping.file;
+  view.on_fuse = mapping.on_fuse;
+  const auto file = files_.find_or_open(view);
+  request(code_file(mapping.file, mapping.file_offset, mapping.end - mapping.start, file.get()),
+          file, TableLoader::Urgency::kStacksWait);
+}
+
+void Unwinding::request(const CodeFile& file, const std::shared_ptr<const MappedFile>& opened,
+                        TableLoader::Urgency urgency) {
+  const auto [known, added] = loading_.try_emplace(file.key, file);
+  known->second.pieces |= file.pieces;
+  if (!added) {
+    if (urgency == TableLoader::Urgency::kStacksWait) loader_->hurry(file.key);
+    return;
+  }
+  if (!opened || !opened->fd.valid()) {
+    loading_.erase(known);
+    refuse(file, TableRefusal::kVanished);
+  } else if (!loader_->request(opened, urgency)) {
+    loading_.erase(known);
+    refuse(file, TableRefusal::kQueueFull);
+  }
+}
+
+void Unwinding::refuse(const CodeFile& file, TableRefusal reason) {
+  tables_.refuse(file, reason);
+  if (!may_pass(reason)) return;
+  if (refused_.size() >= kMaxRefused) {
+    std::erase_if(refused_, [this](const auto& entry) {
+      return tables_.state(entry.first) != UnwindTables::State::kNone;
+    });
+  }
+  if (refused_.size() < kMaxRefused) {
+    refused_.insert_or_assign(file.key, Refused{reason, Clock::now()});
+  }
+}
+
+void Unwinding::set_made_code_rows(const ProcessKey& process, std::uint32_t owner,
+                                   std::uint32_t region, std::string_view table) {
+  const FileKey key =
+      made_code_place(process, std::uint64_t{region} << PROFD_MADE_CODE_REGION_SHIFT).key;
+  const CodeFile file{.key = key, .owner = owner, .pieces = {}};
+  // Another process's rows are never these, so the name is the place.
+  const std::string content = "made-" + std::to_string(process.tgid) + "-" +
+                              std::to_string(process.start_ns) + "-" +
+                              std::to_string(process.exec_id) + "-" + std::to_string(region);
+  // A view wants its bytes aligned, as those of a string of its own are.
+  const std::string bytes(table);
+  const auto view = read_unwind_table(bytes);
+  if (!view) return;
+  if (const auto refusal = tables_.replace(file, content, *view)) tables_.refuse(file, *refusal);
+}
+
+void Unwinding::poll() {
+  const Clock::time_point now = Clock::now();
+  tables_.tick(nanoseconds(now));
+  for (LoadResult& result : loader_->take()) install(std::move(result));
+  late_.poll(now);
+}
+
+void Unwinding::install(LoadResult result) {
+  const auto known = loading_.find(result.file);
+  if (known == loading_.end()) return;
+  const CodeFile file = known->second;
+  loading_.erase(known);
+  if (!result.table) {
+    refuse(file, result.refusal);
+  } else if (const auto refusal = tables_.install(file, result.content, result.table->view)) {
+    refuse(file, *refusal);
+  }
+}
+
+UnwindStats Unwinding::stats() const {
+  UnwindStats stats;
+  tables_.add_to(stats);
+  late_.add_to(stats);
+  stats.loading = loading_.size();
+  stats.parser_restarts = loader_->parser_restarts();
+  return stats;
+}
+
+}  // namespace profd

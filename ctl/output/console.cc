@@ -1,0 +1,65 @@
+#include "ctl/output/console.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include <boost/nowide/utf/convert.hpp>
+
+#include "formats/api/error_json.h"
+
+namespace profd {
+namespace {
+
+// U+0080 to U+009F: terminals take them for escape sequences.
+void replace_c1(std::string& text) {
+  for (std::size_t at = text.find('\xc2'); at != text.npos; at = text.find('\xc2', at + 1)) {
+    const bool is_c1 = at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) < 0xa0;
+    if (is_c1) text.replace(at, 2, "?");
+  }
+}
+
+}  // namespace
+
+ExitCode exit_code_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+      return kExitUsage;
+    case ErrorCode::kNotFound:
+      return kExitNotFound;
+    case ErrorCode::kPermissionDenied:
+      return kExitNotPermitted;
+    case ErrorCode::kUnsupported:
+      return kExitUnsupported;
+    case ErrorCode::kUnavailable:
+      return kExitNoDaemon;
+    case ErrorCode::kMalformed:
+    case ErrorCode::kTooLarge:
+    case ErrorCode::kTimeout:
+    case ErrorCode::kBusy:
+    case ErrorCode::kIo:
+    case ErrorCode::kInternal:
+      break;
+  }
+  return kExitFailed;
+}
+
+int report(const Console& console, const Error& error) {
+  if (console.json_errors) {
+    console.err << to_json(error) << "\n";
+    return exit_code_of(error.code);
+  }
+  console.err << "profctl: " << printable(error.message) << "\n";
+  if (!error.hint.empty()) console.err << "hint: " << printable(error.hint) << "\n";
+  return exit_code_of(error.code);
+}
+
+std::string printable(std::string_view text) {
+  std::string out =
+      boost::nowide::utf::convert_string<char>(text.data(), text.data() + text.size());
+  std::ranges::replace_if(
+      out, [](char c) { return (static_cast<unsigned char>(c) < 0x20) || c == 0x7f; }, '?');
+  replace_c1(out);
+  return out;
+}
+
+}  // namespace profd

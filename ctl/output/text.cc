@@ -1,0 +1,85 @@
+#include "ctl/output/text.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <iomanip>
+#include <ostream>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include "ctl/output/console.h"
+#include "formats/base/time_text.h"
+
+namespace profd {
+
+std::string duration_text(double seconds) {
+  constexpr auto kUnits = std::to_array<std::pair<std::uint64_t, std::string_view>>(
+      {{86400, " d"}, {3600, " h"}, {60, " min"}, {1, " s"}});
+  auto rest = static_cast<std::uint64_t>(std::clamp(seconds, 0.0, 1e15));
+  std::string text;
+  int units = 0;
+  for (const auto& [length, name] : kUnits) {
+    const std::uint64_t count = rest / length;
+    rest %= length;
+    if (count == 0 && units == 0 && length > 1) continue;
+    if (count > 0 || units == 0) {
+      text.append(units == 0 ? "" : " ").append(std::to_string(count)).append(name);
+    }
+    if (++units == 2) break;
+  }
+  return text;
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr auto kUnits = std::to_array<std::string_view>({"KiB", "MiB", "GiB", "TiB"});
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  double number = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  for (; number >= 1024 && unit + 1 < kUnits.size(); ++unit) number /= 1024;
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(1) << number << " " << kUnits[unit];
+  return text.str();
+}
+
+std::string percent_text(double percent) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(1) << percent << " %";
+  return text.str();
+}
+
+std::string counts_text(const CountsByReason& counts) { return printable(text_of(counts)); }
+
+std::string local_text(const std::string& utc) {
+  const auto time = parse_utc(utc);
+  if (!time) return printable(utc);
+  return local_time_text(WallTime(std::chrono::seconds(*time)));
+}
+
+std::optional<std::int64_t> parse_utc(const std::string& text) {
+  tm time{};
+  const char* const end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &time);
+  if (end == nullptr || !text.ends_with('Z')) return std::nullopt;
+  return ::timegm(&time);
+}
+
+void print_table(const std::vector<std::vector<std::string>>& rows, std::ostream& out) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) line.append(widths[i] - row[i].size() + 2, ' ');
+    }
+    line.resize(line.find_last_not_of(' ') + 1);
+    out << line << "\n";
+  }
+}
+
+}  // namespace profd

@@ -1,0 +1,177 @@
+#include "daemon/control/metrics.h"
+
+#include <chrono>
+
+#include "collectors/bpf/loss.h"
+#include "collectors/jit/stats.h"
+#include "collectors/unwinding/stats.h"
+#include "daemon/history/failure.h"
+#include "daemon/samples/stack_end.h"
+#include "formats/api/metrics_text.h"
+#include "formats/base/time_text.h"
+
+namespace profd {
+namespace {
+
+void add_all_reasons(StatusInfo& status) {
+  for (std::size_t i = 0; i < kLossCount; ++i) {
+    status.ledger.lost.try_emplace(std::string(loss_name(static_cast<Loss>(i))), 0);
+  }
+  for (std::size_t i = 0; i < kTableRefusalCount; ++i) {
+    const auto reason = static_cast<TableRefusal>(i);
+    status.unwinding.tables.refused.try_emplace(std::string(name_of(reason)), 0);
+  }
+  for (std::size_t i = 0; i < kJitRefusalCount; ++i) {
+    status.jit.refused.try_emplace(std::string(name_of(static_cast<JitRefusal>(i))), 0);
+  }
+  for (std::size_t i = 0; i < kWindowFailureCount; ++i) {
+    const auto reason = static_cast<WindowFailure>(i);
+    status.continuous.failed.try_emplace(std::string(name_of(reason)), 0);
+  }
+  CountsByReason& incomplete = status.unwinding.incomplete;
+  incomplete.try_emplace(std::string(incomplete_reason(StackClass::kCompat, 0)), 0);
+  for (unsigned end = 0; end < PROFD_END_COUNT; ++end) {
+    // A stack that waits is never counted as such.
+    if (reached_root(end) || end == PROFD_END_LATE) continue;
+    incomplete.try_emplace(std::string(incomplete_reason(StackClass::kUser, end)), 0);
+  }
+}
+
+void add_process(MetricsText& out, const StatusInfo& status) {
+  out.info("profd_build_info", "The version of profd.", "version", status.version);
+  out.gauge("profd_uptime_seconds", "Time since profd started.", status.uptime_seconds);
+  out.counter("profd_cpu_seconds_total", "CPU time of profd without its parsers.",
+              status.cpu_seconds);
+  out.gauge("profd_resident_memory_bytes", "Resident memory of profd without its parsers.",
+            status.rss_bytes);
+  out.gauge("profd_parser_processes", "Child processes that parse files.",
+            status.parsers.processes);
+  out.counter("profd_parser_cpu_seconds_total", "CPU time of the parsers.",
+              status.parsers.cpu_seconds);
+  out.gauge("profd_parser_resident_memory_bytes", "Resident memory of the parsers.",
+            status.parsers.rss_bytes);
+  out.counter("profd_parser_restarts_total", "Parsers that were replaced.",
+              status.unwinding.parser_restarts);
+}
+
+void add_service(MetricsText& out, const StatusInfo& status) {
+  const StatusInfo::Connections& connections = status.connections;
+  out.gauge("profd_sessions", "Sessions that run.", status.sessions);
+  out.gauge("profd_results_bytes", "Results of sessions on the disk.", status.results_bytes);
+  out.gauge("profd_connections", "Connections to the control socket.", connections.open);
+  out.counter("profd_connections_refused_total", "Connections over the limit.",
+              connections.refused);
+  out.counter("profd_connections_starved_total",
+              "Times that no connection could be accepted, for want of descriptors.",
+              connections.starved);
+  out.counter("profd_connections_slow_total", "Connections closed since the client was too slow.",
+              connections.slow);
+}
+
+void add_samples(MetricsText& out, const StatusInfo& status) {
+  const StatusInfo::Ledger& ledger = status.ledger;
+  out.counter("profd_samples_taken_total", "Samples that were taken.", ledger.taken);
+  out.counter("profd_samples_sent_total", "Samples sent to user space.", ledger.sent);
+  out.counter("profd_samples_idle_total", "Samples of an idle CPU.", ledger.idle);
+  out.counter("profd_samples_filtered_total", "Samples that no session wanted.", ledger.filtered);
+  out.counter("profd_samples_lost_total", "Samples that were taken and lost.", "reason",
+              ledger.lost);
+  out.counter("profd_samples_received_total", "Samples received in user space.", status.received);
+  out.counter("profd_samples_outside_namespace_total",
+              "Filtered samples of processes outside profd's PID namespace.",
+              status.outside_namespace);
+  out.gauge("profd_samples_skipped_estimate", "About as many ticks were skipped by the kernel.",
+            status.skipped_estimate);
+  out.counter("profd_mapping_records_total", "Records of mappings.", status.mapping_records);
+  out.counter("profd_unmaps_total", "Memory with made code that was given up.", status.unmaps.told);
+  out.counter("profd_unmaps_lost_total", "The same, but profd was not told of it.",
+              status.unmaps.lost);
+  out.counter("profd_cpu_gaps_total", "CPUs that went and came back while they were sampled.",
+              status.cpu_gaps.count);
+  out.counter("profd_cpu_gap_seconds_total", "Time in which such CPUs were not sampled.",
+              status.cpu_gaps.seconds);
+}
+
+void add_unwinding(MetricsText& out, const StatusInfo::Unwinding& unwinding) {
+  const StatusInfo::Unwinding::Tables& tables = unwinding.tables;
+  out.counter("profd_user_stacks_total", "User stacks that were taken.", unwinding.user_samples);
+  out.counter("profd_user_stacks_complete_total", "User stacks that reach their entry function.",
+              unwinding.complete_samples);
+  out.counter("profd_user_stacks_incomplete_total", "User stacks that end earlier.", "reason",
+              unwinding.incomplete);
+  out.gauge("profd_late_stacks_waiting", "Stacks that wait for a table.", unwinding.late.waiting);
+  out.counter("profd_late_stacks_done_total", "Stacks that were unwound late.",
+              unwinding.late.done);
+  out.counter("profd_late_stacks_given_up_total", "Stacks whose table did not come in time.",
+              unwinding.late.given_up);
+  out.gauge("profd_unwind_tables", "Different unwind tables.", tables.count);
+  out.gauge("profd_unwind_table_files", "Files that have a table.", tables.files);
+  out.gauge("profd_unwind_table_rows", "Rows of all tables.", tables.rows);
+  out.gauge("profd_unwind_table_rules", "Rules in the dictionary of tables.", tables.rules);
+  out.gauge("profd_unwind_table_bytes", "Kernel memory that tables use.", tables.bytes);
+  out.gauge("profd_unwind_arena_bytes", "Kernel memory that is there for tables.",
+            tables.arena_bytes);
+  out.gauge("profd_unwind_arena_limit_bytes", "The limit of that memory.", tables.cap_bytes);
+  out.gauge("profd_unwind_files_loading", "Files that wait for their table.", tables.loading);
+  out.counter("profd_unwind_tables_evicted_total", "Tables that made room for others.",
+              tables.evicted);
+  out.counter("profd_unwind_files_refused_total", "Files that have no table.", "reason",
+              tables.refused);
+}
+
+void add_jit(MetricsText& out, const StatusInfo::Jit& jit) {
+  out.gauge("profd_jit_processes", "Processes whose runtime tells of its code.", jit.processes);
+  out.gauge("profd_jit_files", "Files of runtimes that are held.", jit.files);
+  out.gauge("profd_jit_functions", "Functions made at run time that are known.", jit.functions);
+  out.gauge("profd_jit_bytes", "Memory for them.", jit.bytes);
+  out.counter("profd_jit_read_bytes_total", "What was read of runtimes' files.", jit.bytes_read);
+  out.counter("profd_jit_events_total", "Records and lines that told something.", jit.events);
+  out.counter("profd_jit_forgotten_total", "Functions that were forgotten for want of memory.",
+              jit.forgotten);
+  out.counter("profd_jit_files_refused_total", "Files of runtimes that are not read.", "reason",
+              jit.refused);
+  out.counter("profd_jit_damaged_total", "Records and lines that make no sense.", "reason",
+              jit.damaged);
+}
+
+// 0, as Prometheus has it, for a time that has not come.
+double timestamp_of(const std::string& rfc3339) {
+  const auto time = parse_time_text(rfc3339, WallTime{});
+  if (!time) return 0;
+  return std::chrono::duration<double>(time->time_since_epoch()).count();
+}
+
+void add_history(MetricsText& out, const StatusInfo::Continuous& windows) {
+  out.gauge("profd_continuous_enabled", "1 where continuous mode is on.",
+            std::uint64_t{windows.enabled ? 1U : 0U});
+  out.gauge("profd_windows", "Windows that are kept.", windows.windows);
+  out.gauge("profd_windows_waiting", "Windows that wait to be written.", windows.waiting);
+  out.gauge("profd_windows_damaged", "Windows set aside at the start.", windows.damaged);
+  out.counter("profd_windows_failed_total", "Windows that were not written, or not removed.",
+              "reason", windows.failed);
+  out.counter("profd_window_samples_lost_total", "Samples of windows that were not written.",
+              windows.lost_samples);
+  out.gauge("profd_window_oldest_timestamp_seconds",
+            "Start of the oldest window; 0: there is none.", timestamp_of(windows.oldest));
+  out.gauge("profd_window_last_written_timestamp_seconds",
+            "End of the last window that was written; 0: there is none.",
+            timestamp_of(windows.last_written));
+  out.gauge("profd_history_objects", "Images that windows share.", windows.objects);
+  out.gauge("profd_history_bytes", "Windows and their images on the disk.", windows.disk_bytes);
+}
+
+}  // namespace
+
+std::string metrics_of(StatusInfo status) {
+  add_all_reasons(status);
+  MetricsText out;
+  add_process(out, status);
+  add_service(out, status);
+  add_samples(out, status);
+  add_unwinding(out, status.unwinding);
+  add_jit(out, status.jit);
+  add_history(out, status.continuous);
+  return out.text();
+}
+
+}  // namespace profd

@@ -1,0 +1,238 @@
+#include "daemon/control/routes.h"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "daemon/control/metrics.h"
+#include "formats/api/control_api.h"
+#include "formats/api/error_json.h"
+#include "formats/api/history_api.h"
+#include "formats/api/metrics_text.h"
+
+namespace profd {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+
+// One request on its way through a handler.
+struct Exchange {
+  Service& service;
+  const StatusInfo::Connections& connections;
+  Caller caller;
+  std::string id;    // where the pattern says ID
+  std::string path;  // where the pattern says PATH
+  std::string body;
+};
+
+using Handler = asio::awaitable<Reply> (*)(Exchange& exchange);
+
+struct Route {
+  http::verb method;
+  std::string_view pattern;
+  Handler handler;
+};
+
+Reply reply_json(std::string json, http::status status = http::status::ok) {
+  Reply reply;
+  reply.status = status;
+  reply.text = std::move(json);
+  return reply;
+}
+
+Reply reply_result(const Result<ResultInfo>& result) {
+  return result ? reply_json(to_json(*result)) : reply_error(result.error());
+}
+
+StatusInfo status_for(Exchange& exchange) {
+  StatusInfo status = exchange.service.status(exchange.caller);
+  status.connections = exchange.connections;
+  return status;
+}
+
+asio::awaitable<Reply> get_status(Exchange& exchange) {
+  co_return reply_json(to_json(status_for(exchange)));
+}
+
+asio::awaitable<Reply> get_metrics(Exchange& exchange) {
+  Reply reply;
+  reply.text = metrics_of(status_for(exchange));
+  reply.content_type = kMetricsContentType;
+  co_return reply;
+}
+
+asio::awaitable<Reply> get_config(Exchange& exchange) {
+  const auto config = exchange.service.configuration(exchange.caller);
+  co_return config ? reply_json(to_json(*config)) : reply_error(config.error());
+}
+
+asio::awaitable<Reply> start_session(Exchange& exchange) {
+  const auto request = parse_start_request(exchange.body);
+  if (!request) co_return reply_error(request.error());
+  const auto session = exchange.service.start(exchange.caller, *request);
+  if (!session) co_return reply_error(session.error());
+  auto operation = exchange.service.under_way(*session);
+  const auto begun = co_await std::move(operation);
+  if (!begun) co_return reply_error(begun.error());
+  co_return reply_json(started_json(*session), http::status::created);
+}
+
+asio::awaitable<Reply> list_sessions(Exchange& exchange) {
+  co_return reply_json(to_json(exchange.service.sessions(exchange.caller)));
+}
+
+asio::awaitable<Reply> get_session(Exchange& exchange) {
+  const auto session = exchange.service.session(exchange.caller, exchange.id);
+  co_return session ? reply_json(to_json(*session)) : reply_error(session.error());
+}
+
+asio::awaitable<Reply> stop_session(Exchange& exchange) {
+  auto operation = exchange.service.stop(exchange.caller, exchange.id);
+  const auto result = co_await std::move(operation);
+  co_return reply_result(result);
+}
+
+asio::awaitable<Reply> dump_session(Exchange& exchange) {
+  auto operation = exchange.service.dump(exchange.caller, exchange.id);
+  const auto result = co_await std::move(operation);
+  co_return reply_result(result);
+}
+
+asio::awaitable<Reply> make_export(Exchange& exchange) {
+  auto request = parse_export_request(exchange.body);
+  if (!request) co_return reply_error(request.error());
+  auto operation = exchange.service.export_windows(exchange.caller, std::move(*request));
+  const auto result = co_await std::move(operation);
+  co_return reply_result(result);
+}
+
+asio::awaitable<Reply> list_windows(Exchange& exchange) {
+  const auto request = parse_history_request(exchange.body);
+  if (!request) co_return reply_error(request.error());
+  auto operation = exchange.service.history(exchange.caller, *request);
+  const auto history = co_await std::move(operation);
+  co_return history ? reply_json(to_json(*history)) : reply_error(history.error());
+}
+
+asio::awaitable<Reply> get_last_window(Exchange& exchange) {
+  auto operation = exchange.service.last_window(exchange.caller);
+  const auto window = co_await std::move(operation);
+  co_return window ? reply_json(to_json(*window)) : reply_error(window.error());
+}
+
+asio::awaitable<Reply> get_file(Exchange& exchange) {
+  auto file = exchange.service.open_result_file(exchange.caller, exchange.id, exchange.path);
+  if (!file) co_return reply_error(file.error());
+  Reply reply;
+  reply.content_type = "application/octet-stream";
+  reply.file = std::move(*file);
+  co_return reply;
+}
+
+asio::awaitable<Reply> delete_result(Exchange& exchange) {
+  const auto removed = exchange.service.remove_result(exchange.caller, exchange.id);
+  if (!removed) co_return reply_error(removed.error());
+  co_return reply_json({}, http::status::no_content);
+}
+
+constexpr auto kRoutes = std::to_array<Route>({
+    {http::verb::get, "/metrics", get_metrics},
+    {http::verb::get, "/v1/status", get_status},
+    {http::verb::get, "/v1/config", get_config},
+    {http::verb::post, "/v1/sessions", start_session},
+    {http::verb::get, "/v1/sessions", list_sessions},
+    {http::verb::get, "/v1/sessions/ID", get_session},
+    {http::verb::post, "/v1/sessions/ID/stop", stop_session},
+    {http::verb::post, "/v1/sessions/ID/dump", dump_session},
+    {http::verb::post, "/v1/exports", make_export},
+    {http::verb::post, "/v1/history", list_windows},
+    {http::verb::get, "/v1/history/last", get_last_window},
+    {http::verb::get, "/v1/results/ID/files/PATH", get_file},
+    {http::verb::delete_, "/v1/results/ID", delete_result},
+});
+
+// Up to the next slash, which goes too.
+std::string_view take_component(std::string_view& path) {
+  const std::string_view component = path.substr(0, path.find('/'));
+  path.remove_prefix(component.size() < path.size() ? component.size() + 1 : path.size());
+  return component;
+}
+
+// Fills the exchange's id and path where the pattern has them.
+bool matches(std::string_view pattern, std::string_view target, Exchange& exchange) {
+  const bool ends_alike = pattern.ends_with('/') == target.ends_with('/');
+  while (ends_alike && !pattern.empty()) {
+    if (pattern == "PATH") {
+      exchange.path = target;
+      return is_valid_result_path(target);
+    }
+    const std::string_view expected = take_component(pattern);
+    const std::string_view component = take_component(target);
+    if (expected == "ID" && is_valid_id(component)) {
+      exchange.id = component;
+    } else if (component != expected || expected == "ID") {
+      return false;
+    }
+  }
+  return ends_alike && target.empty();
+}
+
+}  // namespace
+
+http::status http_status(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kMalformed:
+      return http::status::bad_request;
+    case ErrorCode::kPermissionDenied:
+      return http::status::forbidden;
+    case ErrorCode::kNotFound:
+      return http::status::not_found;
+    case ErrorCode::kTimeout:
+      return http::status::request_timeout;
+    case ErrorCode::kBusy:
+      return http::status::conflict;
+    case ErrorCode::kTooLarge:
+      return http::status::payload_too_large;
+    case ErrorCode::kUnsupported:
+      return http::status::not_implemented;
+    case ErrorCode::kUnavailable:
+      return http::status::service_unavailable;
+    case ErrorCode::kIo:
+    case ErrorCode::kInternal:
+      break;
+  }
+  return http::status::internal_server_error;
+}
+
+Reply reply_error(const Error& error) {
+  return reply_json(to_json(error), http_status(error.code));
+}
+
+std::vector<std::string> route_names() {
+  std::vector<std::string> names;
+  names.reserve(kRoutes.size());
+  for (const Route& route : kRoutes) {
+    names.push_back(std::string(http::to_string(route.method)) + " " + std::string(route.pattern));
+  }
+  return names;
+}
+
+asio::awaitable<Reply> answer(RouteContext context, Caller caller, Request& request) {
+  Exchange exchange{context.service, context.connections, caller, {}, {}, std::move(request.body)};
+  bool is_there = false;
+  for (const Route& route : kRoutes) {
+    if (!matches(route.pattern, request.target, exchange)) continue;
+    is_there = true;
+    if (route.method == request.method) {
+      co_return co_await route.handler(exchange);
+    }
+  }
+  if (!is_there) co_return reply_error(fail(ErrorCode::kNotFound, "there is nothing at this path"));
+  Reply reply = reply_error(fail(ErrorCode::kInvalidArgument, "this path has no such method"));
+  reply.status = http::status::method_not_allowed;
+  co_return reply;
+}
+
+}  // namespace profd

@@ -1,0 +1,166 @@
+#include "daemon/control/server.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <spdlog/spdlog.h>
+
+#include "formats/api/error_json.h"
+
+namespace profd {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using namespace std::chrono_literals;
+
+constexpr auto kAsValues = asio::as_tuple(asio::use_awaitable);
+constexpr auto kGrace = 2s;
+constexpr auto kAcceptPause = 100ms;
+
+const std::string& too_many_connections() {
+  static const std::string text = [] {
+    const std::string body = to_json(
+        fail(ErrorCode::kBusy, "there are too many connections to profd", "try again later"));
+    return "HTTP/1.1 503 Service Unavailable\r\nContent-Type: "
+           "application/json\r\nContent-Length: " +
+           std::to_string(body.size()) + "\r\nConnection: close\r\n\r\n" + body;
+  }();
+  return text;
+}
+
+// A new socket's buffer takes it whole; a client that does not read can't hold us up.
+void turn_away(HttpConnection::Socket& socket) {
+  const std::string& text = too_many_connections();
+  (void)::send(socket.native_handle(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ControlServer>> ControlServer::open(asio::io_context& io,
+                                                           const std::filesystem::path& socket,
+                                                           Service& service,
+                                                           const ControlLimits& limits) {
+  auto listener = HttpListener::open(socket);
+  if (!listener) return listener.error();
+  return serve_on(io, std::move(*listener), service, limits);
+}
+
+Result<std::unique_ptr<ControlServer>> ControlServer::serve_on(asio::io_context& io,
+                                                               HttpListener listener,
+                                                               Service& service,
+                                                               const ControlLimits& limits) {
+  UniqueFd fd(::fcntl(listener.fd(), F_DUPFD_CLOEXEC, 0));
+  if (!fd.valid()) return fail_errno("could not duplicate the control socket");
+  Acceptor acceptor(io);
+  error_code error;
+  acceptor.assign(asio::local::stream_protocol(), fd.get(), error);
+  if (error) return fail(ErrorCode::kIo, "could not watch the control socket: " + error.message());
+  (void)fd.release();
+  return std::unique_ptr<ControlServer>(
+      new ControlServer(io, std::move(listener), std::move(acceptor), service, limits));
+}
+
+ControlServer::ControlServer(asio::io_context& io, HttpListener listener, Acceptor acceptor,
+                             Service& service, const ControlLimits& limits)
+    : io_(io),
+      listener_(std::move(listener)),
+      acceptor_(std::move(acceptor)),
+      service_(service),
+      limits_(limits),
+      trusted_group_(find_trusted_group()),
+      idle_timer_(io) {}
+
+void ControlServer::start() {
+  accepting_ = true;
+  asio::co_spawn(io_, accept_all(), [this](const std::exception_ptr&) {
+    accepting_ = false;
+    if (idle()) idle_timer_.cancel();
+  });
+}
+
+asio::awaitable<void> ControlServer::stop() {
+  error_code ignored;
+  acceptor_.close(ignored);
+  for (HttpConnection& connection : connections_) connection.finish();
+  co_await wait_until_idle(kGrace);
+  for (HttpConnection& connection : connections_) connection.abort();
+  co_await wait_until_idle(asio::steady_timer::duration::max());
+}
+
+asio::awaitable<void> ControlServer::wait_until_idle(std::chrono::steady_clock::duration limit) {
+  if (limit == limit.max()) {
+    idle_timer_.expires_at(asio::steady_timer::time_point::max());
+  } else {
+    idle_timer_.expires_after(limit);
+  }
+  if (!idle()) {
+    co_await idle_timer_.async_wait(kAsValues);
+  }
+}
+
+asio::awaitable<void> ControlServer::accept_all() {
+  asio::steady_timer pause(io_);
+  bool starved = false;
+  while (acceptor_.is_open()) {
+    auto [error, socket] = co_await acceptor_.async_accept(kAsValues);
+    if (!error) {
+      starved = false;
+      admit(std::move(socket));
+    } else if (error != asio::error::operation_aborted) {
+      // Out of file descriptors or memory: the client waits in the backlog until others have gone.
+      // One line for all the tries of such a time.
+      if (!starved) {
+        spdlog::warn("could not accept a connection: {}", error.message());
+        ++counts_.starved;
+      }
+      starved = true;
+      pause.expires_after(kAcceptPause);
+      co_await pause.async_wait(kAsValues);
+    }
+  }
+}
+
+void ControlServer::admit(HttpConnection::Socket socket) {
+  const auto caller = identify_caller(socket.native_handle(), trusted_group_);
+  if (!caller) return;
+  if (has_room_for(*caller)) {
+    serve(std::move(socket), *caller);
+  } else {
+    ++counts_.refused;
+    turn_away(socket);
+  }
+}
+
+bool ControlServer::has_room_for(const Caller& caller) const {
+  if (caller.uid == 0) return connections_.size() < limits_.connections;
+  if (connections_.size() + limits_.reserved_for_root >= limits_.connections) return false;
+  const auto held = connections_by_uid_.find(caller.uid);
+  return held == connections_by_uid_.end() || held->second < limits_.connections_per_uid;
+}
+
+void ControlServer::serve(HttpConnection::Socket socket, const Caller& caller) {
+  const auto connection = connections_.emplace(connections_.end(), std::move(socket), caller,
+                                               service_, counts_, limits_.http);
+  ++connections_by_uid_[caller.uid];
+  ++counts_.open;
+  asio::co_spawn(io_, connection->run(),
+                 [this, connection](const std::exception_ptr&) { forget(connection); });
+}
+
+void ControlServer::forget(std::list<HttpConnection>::iterator connection) {
+  const auto held = connections_by_uid_.find(connection->caller().uid);
+  if (--held->second == 0) connections_by_uid_.erase(held);
+  connections_.erase(connection);
+  --counts_.open;
+  if (idle()) idle_timer_.cancel();
+}
+
+}  // namespace profd

@@ -1,0 +1,299 @@
+#include "daemon/history/continuous.h"
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <utility>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <spdlog/spdlog.h>
+
+#include "formats/api/utc_time.h"
+
+namespace profd {
+namespace {
+
+using std::chrono_literals::operator""h;
+using std::chrono_literals::operator""min;
+using std::chrono_literals::operator""ms;
+
+constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
+
+// Of samples held for one window.
+constexpr std::uint64_t kMaxWindowBytes = std::uint64_t{32} << 20;
+
+// Beside the one that is written.
+constexpr std::size_t kMaxWaiting = 2;
+
+// The last samples of a window arrive with the next drain, and late stacks when their table is
+// made.
+constexpr auto kSettlePause = 100ms;
+constexpr int kSettleTries = 30;
+
+// A clock that was set may be set back: what is old by it stays for a while.
+constexpr auto kClockStep = 1min;
+constexpr auto kClockDistrust = 1h;
+
+constexpr std::uint64_t kFullBytes = std::uint64_t{1} << 20;
+
+bool disk_is_full(const std::string& path) {
+  std::error_code error;
+  const auto space = std::filesystem::space(path, error);
+  return !error && space.available < kFullBytes;
+}
+
+}  // namespace
+
+Continuous::Continuous(Parts parts, WindowStore store)
+    : parts_(std::move(parts)),
+      store_(std::move(store)),
+      timer_(parts_.io),
+      written_(parts_.io, Steady::time_point::max()),
+      ended_(parts_.io, Steady::time_point::max()) {
+  config_.enabled = false;
+  if (!store_.windows().empty()) last_written_ = utc_text(store_.windows().back().end);
+}
+
+void Continuous::configure(const ContinuousConfig& config) {
+  if (stopping_ || config == config_) return;
+  config_ = config;
+  reconfigured_ = running_;
+  timer_.cancel();
+  if (!config_.enabled || running_ || !ready_to_write()) return;
+  running_ = true;
+  begin();
+  boost::asio::co_spawn(parts_.io, run(), boost::asio::detached);
+}
+
+bool Continuous::give_way() {
+  if (!open_) return false;
+  const OpenWindow window = *std::exchange(open_, std::nullopt);
+  close(window, Steady::now());
+  parts_.sampling_changed();
+  return true;
+}
+
+StatusInfo::Continuous Continuous::status() const {
+  StatusInfo::Continuous status{
+      .enabled = config_.enabled,
+      .frequency_hz = config_.frequency_hz,
+      .window_seconds = static_cast<std::uint64_t>(config_.window.count()),
+      .windows = store_.windows().size(),
+      .objects = store_.objects(),
+      .disk_bytes = store_.disk_bytes(),
+      .oldest = {},
+      .last_written = last_written_,
+      .waiting = waiting_.size() + (writing_ ? 1 : 0),
+      .damaged = store_.damaged(),
+      .failed = failed_,
+      .lost_samples = lost_samples_};
+  if (!store_.windows().empty()) status.oldest = utc_text(store_.windows().front().start);
+  return status;
+}
+
+boost::asio::awaitable<void> Continuous::shut_down() {
+  stopping_ = true;
+  timer_.cancel();
+  while (running_) {
+    co_await ended_.async_wait(kTuple);
+  }
+  while (writing_) {
+    co_await written_.async_wait(kTuple);
+  }
+}
+
+boost::asio::awaitable<void> Continuous::run() {
+  while (!stopping_) {
+    const Steady::duration left = config_.enabled ? until_next_boundary() : Steady::duration(24h);
+    if (!reconfigured_) {
+      co_await sleep(left);
+    }
+    reconfigured_ = false;
+    if (!stopping_ && open_) {
+      co_await end_window();
+    }
+    if (!stopping_ && config_.enabled && !open_) begin();
+  }
+  if (open_) give_way();
+  running_ = false;
+  ended_.cancel();
+}
+
+boost::asio::awaitable<void> Continuous::sleep(Steady::duration time) {
+  timer_.expires_after(time);
+  co_await timer_.async_wait(kTuple);
+}
+
+boost::asio::awaitable<void> Continuous::end_window() {
+  const OpenWindow window = *std::exchange(open_, std::nullopt);
+  const bool same_event = window.event.frequency_hz == config_.frequency_hz;
+  if (config_.enabled && same_event) {
+    if (const auto next = parts_.source.hand_over(window.slot)) open(*next, window.event);
+  }
+  const Steady::time_point end = Steady::now();
+  if (open_) {
+    co_await settle(window.slot);
+    co_await read_on(window.slot);
+  }
+  close(window, end);
+  if (!open_) parts_.sampling_changed();
+}
+
+boost::asio::awaitable<void> Continuous::settle(SessionSlot slot) {
+  for (int tries = 0; tries < kSettleTries && !stopping_; ++tries) {
+    co_await sleep(kSettlePause);
+    parts_.source.drain();
+    if (parts_.source.is_settled(slot)) co_return;
+  }
+}
+
+// What runtimes wrote of the code that the window met.
+boost::asio::awaitable<void> Continuous::read_on(SessionSlot slot) {
+  if (parts_.naming == nullptr || stopping_) co_return;
+  std::vector<ProcessKey> processes = timed_processes(parts_.aggregator.samples(slot));
+  if (processes.empty()) co_return;
+  co_await parts_.naming->read_on(std::move(processes));
+}
+
+// The parser and the writer's thread are there from when they are first needed.
+bool Continuous::ready_to_write() {
+  if (writer_) return true;
+  Result<std::unique_ptr<Parser>> parser = parts_.start_parser();
+  if (!parser) {
+    spdlog::error("no windows are kept: {}", parser.error().message);
+    count_failure(WindowFailure::kNotBegun);
+    return false;
+  }
+  writer_ = std::make_unique<WindowWriter>(store_.windows_dir(), store_.objects_dir(),
+                                           std::move(*parser));
+  worker_.emplace();
+  return true;
+}
+
+// Where it can't, since users' sessions have all there is, it tries again when the next is due.
+void Continuous::begin() {
+  const Result<EventSpec> event = make_event_spec("cpu", config_.frequency_hz, 0);
+  if (!event) {
+    spdlog::error("no windows are kept: {}", event.error().message);
+    count_failure(WindowFailure::kNotBegun);
+    return;
+  }
+  Target target;
+  target.all = true;
+  const Result<SessionSlot> slot = parts_.source.start(*event, target);
+  if (!slot) {
+    spdlog::warn("a window is not begun: {}", slot.error().message);
+    count_failure(WindowFailure::kNotBegun);
+    return;
+  }
+  open(*slot, *event);
+  parts_.sampling_changed();
+}
+
+void Continuous::open(SessionSlot slot, const EventSpec& event) {
+  parts_.aggregator.open(slot, kMaxWindowBytes);
+  open_ =
+      OpenWindow{.slot = slot, .event = event, .start = Wall::now(), .start_steady = Steady::now()};
+}
+
+void Continuous::close(const OpenWindow& window, Steady::time_point end) {
+  watch_clock(window, end);
+  WindowSamples samples;
+  samples.start_monotonic = window.start_steady.time_since_epoch();
+  SessionSnapshot& snapshot = samples.snapshot;
+  snapshot.started = window.start;
+  snapshot.lasted = end - window.start_steady;
+  snapshot.event = window.event;
+  snapshot.ledger = parts_.source.stop(window.slot);
+  add_samples(snapshot, parts_.aggregator.close(window.slot), parts_.aggregator.processes());
+  if (parts_.naming != nullptr) parts_.naming->resolve_now(snapshot);
+  parts_.aggregator.forget_processes();
+  parts_.source.release_files();
+  enqueue(std::move(samples));
+}
+
+void Continuous::enqueue(WindowSamples samples) {
+  if (waiting_.size() >= kMaxWaiting) {
+    lose(WindowFailure::kWriterBusy, samples.snapshot.samples,
+         "too many others wait to be written");
+    return;
+  }
+  waiting_.push_back(std::move(samples));
+  if (std::exchange(writing_, true)) return;
+  boost::asio::co_spawn(parts_.io, write_waiting(), boost::asio::detached);
+}
+
+boost::asio::awaitable<void> Continuous::write_waiting() {
+  while (!waiting_.empty()) {
+    WindowSamples samples = std::move(waiting_.front());
+    waiting_.pop_front();
+    samples.snapshot.session = store_.unused_name(samples.snapshot.started);
+    const std::uint64_t count = samples.snapshot.samples;
+    auto write = [writer = writer_.get(), samples = std::move(samples)] {
+      take_low_priority();
+      return writer->write(samples);
+    };
+    WrittenWindow written = co_await worker_->run(std::move(write));
+    adopt(std::move(written), count);
+    Evicted evicted = store_.evict(limits(), Wall::now());
+    auto remove = [writer = writer_.get(), evicted = std::move(evicted)] {
+      return writer->remove(evicted);
+    };
+    const std::size_t left = co_await worker_->run(std::move(remove));
+    if (left != 0) count_failure(WindowFailure::kNotRemoved, left);
+  }
+  writing_ = false;
+  written_.cancel();
+}
+
+void Continuous::adopt(WrittenWindow written, std::uint64_t samples) {
+  for (const auto& [name, bytes] : written.object_bytes) {
+    store_.set_object_bytes(name, disk_bytes_of(bytes));
+  }
+  if (!written.window) {
+    const bool is_full = disk_is_full(store_.windows_dir());
+    lose(is_full ? WindowFailure::kNoSpace : WindowFailure::kIo, samples,
+         written.window.error().message);
+    return;
+  }
+  if (std::exchange(failing_, false)) spdlog::info("windows are written again");
+  last_written_ = utc_text(written.window->end);
+  store_.adopt(std::move(*written.window), written.objects);
+}
+
+void Continuous::count_failure(WindowFailure failure, std::uint64_t windows) {
+  failed_[std::string(name_of(failure))] += windows;
+}
+
+void Continuous::lose(WindowFailure failure, std::uint64_t samples, const std::string& why) {
+  count_failure(failure);
+  lost_samples_ += samples;
+  if (!std::exchange(failing_, true)) spdlog::warn("a window is lost: {}", why);
+}
+
+// The next multiple of the window by the wall clock, but a quarter of a window away at least: a
+// timer is a little early by a clock that runs slow.
+Continuous::Steady::duration Continuous::until_next_boundary() const {
+  const auto window = std::chrono::duration_cast<Wall::duration>(config_.window);
+  const auto now = Wall::now().time_since_epoch();
+  const auto left = window - now % window;
+  return left < window / 4 ? left + window : left;
+}
+
+void Continuous::watch_clock(const OpenWindow& window, Steady::time_point end) {
+  const auto by_wall = Wall::now() - window.start;
+  const auto by_steady = Steady::now() - window.start_steady;
+  const auto apart = by_wall > by_steady ? by_wall - by_steady : by_steady - by_wall;
+  if (apart > kClockStep) clock_stepped_at_ = end;
+}
+
+WindowLimits Continuous::limits() const {
+  const bool trusted = !clock_stepped_at_ || Steady::now() - *clock_stepped_at_ > kClockDistrust;
+  return {.max_age = trusted ? config_.max_age : std::chrono::seconds(24h * 36'500),
+          .max_bytes = config_.max_bytes};
+}
+
+}  // namespace profd

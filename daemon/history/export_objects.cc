@@ -1,0 +1,182 @@
+#include "daemon/history/export_objects.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+#include <stdlib.h>
+
+#include "daemon/history/files.h"
+#include "daemon/history/jit_images.h"
+#include "daemon/profiles/kernel_image.h"
+#include "daemon/profiles/object_images.h"
+#include "daemon/profiles/profiled_object.h"
+#include "daemon/storage/file_io.h"
+#include "formats/elf/image.h"
+
+namespace profd {
+namespace {
+
+// What an image adds by itself (formats/elf/image.cc). The gaps' marks stay: they have the file's
+// name.
+constexpr std::string_view kEndName = "_fini";
+
+bool is_kernel(const ProfileMapping& mapping) {
+  return unfold_kernel_address(mapping.start) != mapping.start;
+}
+
+// `last` is the mapping of the frame before.
+const ProfileMapping* find(const std::vector<ProfileMapping>& mappings, const ProfileMapping* last,
+                           std::uint64_t address) {
+  const auto has_address = [address](const ProfileMapping& mapping) {
+    return address - mapping.start < mapping.limit - mapping.start;
+  };
+  if (last != nullptr && has_address(*last)) return last;
+  const auto found = std::ranges::find_if(mappings, has_address);
+  return found == mappings.end() ? nullptr : &*found;
+}
+
+UniqueFd open_directory(int parent, const std::string& name) {
+  return UniqueFd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+Result<std::vector<ElfSymbol>> hit_functions(int fd, const std::vector<std::uint64_t>& addresses,
+                                             Parser& parser, SymbolBudget& symbols) {
+  Result<std::vector<ElfSymbol>> functions = parser.find_elf_symbols(fd, addresses, symbols);
+  if (!functions) return functions;
+  std::erase_if(*functions, [](const ElfSymbol& function) { return function.name == kEndName; });
+  return functions;
+}
+
+// What the image is made with: with the functions, or where those make it too large, with none.
+template <class Encode>
+std::string encode_within(std::uint64_t room_bytes, std::vector<ElfSymbol> functions,
+                          const Encode& encode) {
+  std::string image = encode(std::move(functions));
+  return image.size() <= room_bytes ? image : encode({});
+}
+
+}  // namespace
+
+Result<ExportObjects> ExportObjects::create(const std::string& objects_dir,
+                                            const std::string& results_dir) {
+  std::string path = results_dir + "/.objects-XXXXXX";
+  if (::mkdtemp(path.data()) == nullptr) return fail_errno("could not make " + path);
+  UniqueFd results = open_directory(AT_FDCWD, results_dir);
+  std::string name = path.substr(path.rfind('/') + 1);
+  UniqueFd pins = open_directory(results.get(), name);
+  if (!pins.valid()) return fail_errno("could not open " + path);
+  return ExportObjects(objects_dir, std::move(results), std::move(pins), std::move(name));
+}
+
+ExportObjects::~ExportObjects() {
+  if (results_.valid()) (void)remove_tree(results_.get(), name_);
+}
+
+void ExportObjects::pin(const std::string& name) {
+  if (!is_object_name(name) || pinned_.contains(name)) return;
+  const std::string path = objects_dir_ + "/" + name;
+  if (::linkat(AT_FDCWD, path.c_str(), pins_.get(), name.c_str(), 0) == 0) pinned_.insert(name);
+}
+
+void ExportObjects::adopt(Profile& profile) {
+  note_hits(profile);
+  for (ProfileMapping& mapping : profile.mappings) {
+    mapping.path = line_path_of(mapping);
+    if (mapping.path.starts_with(kBuildPrefix)) profile.build_dir.assign(1, '.');
+  }
+}
+
+// Readers look a caller up one byte before its address (gperftools_format.h).
+void ExportObjects::note_hits(const Profile& profile) {
+  std::vector<Object*> objects;
+  for (const ProfileMapping& mapping : profile.mappings) objects.push_back(object_of(mapping));
+  for (const Profile::Record& record : profile.records()) {
+    const ProfileMapping* mapping = nullptr;
+    const auto pcs = profile.pcs(record);
+    for (std::size_t i = 0; i < pcs.size(); ++i) {
+      const std::uint64_t address = pcs[i] - (i == 0 ? 0 : 1);
+      mapping = find(profile.mappings, mapping, address);
+      if (mapping == nullptr) continue;
+      Object* const object = objects[static_cast<std::size_t>(mapping - profile.mappings.data())];
+      if (object == nullptr) continue;
+      const std::uint64_t offset = address - mapping->start + mapping->file_offset;
+      object->hits.insert(object->is_kernel ? address : offset);
+    }
+  }
+}
+
+Result<bool> ExportObjects::write_next(ResultWriter& result, Parser& parser,
+                                       std::uint64_t max_bytes) {
+  if (std::exchange(has_hidden_kernel_, false)) {
+    const KernelImage kernel = KernelImage::hidden();
+    const std::string path = kernel.line_path().substr(kBuildPrefix.size());
+    if (auto added = result.add(path, kernel.encode()); !added) return added.error();
+    return true;
+  }
+  if (objects_.empty()) return false;
+  const auto object = objects_.extract(objects_.begin());
+  const Result<std::string> image =
+      encode(object.key(), object.mapped(), parser, max_bytes - std::min(bytes_, max_bytes));
+  if (!image) {
+    spdlog::warn("an export goes without {}: {}", object.key(), image.error().message);
+    return true;
+  }
+  bytes_ += image->size();
+  if (auto added = result.add("objects/" + object.key(), *image); !added) return added.error();
+  return true;
+}
+
+// Null: it is of none that we have.
+ExportObjects::Object* ExportObjects::object_of(const ProfileMapping& mapping) {
+  const std::string prefix = objects_dir_ + "/";
+  if (!mapping.path.starts_with(prefix)) return nullptr;
+  const std::string name = mapping.path.substr(prefix.size());
+  if (!pinned_.contains(name)) return nullptr;
+  Object& object = objects_[name];
+  object.is_kernel = is_kernel(mapping);
+  object.is_jit = is_window_jit_line(mapping);
+  object.line = mapping;
+  return &object;
+}
+
+std::string ExportObjects::line_path_of(const ProfileMapping& mapping) {
+  const std::string prefix = objects_dir_ + "/";
+  if (mapping.path == KernelImage::hidden().line_path()) has_hidden_kernel_ = true;
+  if (!mapping.path.starts_with(prefix)) return mapping.path;
+  const std::string name = mapping.path.substr(prefix.size());
+  if (!pinned_.contains(name)) return bracketed_name(mapping.path);
+  return std::string(kBuildPrefix) + "objects/" + name;
+}
+
+Result<std::string> ExportObjects::encode(const std::string& name, const Object& object,
+                                          Parser& parser, std::uint64_t room_bytes) {
+  const UniqueFd fd(::openat(pins_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid()) return fail_errno("could not open " + name);
+  if (object.is_jit) return read_all(fd.get(), name);
+  const Result<ElfSummary> elf = parser.read_elf_summary(fd.get());
+  if (!elf) return elf.error();
+  std::vector<std::uint64_t> addresses;
+  for (const std::uint64_t hit : object.hits) {
+    const auto address = object.is_kernel ? Result<std::uint64_t>(hit) : vaddr_of_offset(*elf, hit);
+    if (address) addresses.push_back(*address);
+  }
+  std::ranges::sort(addresses);
+  auto functions = hit_functions(fd.get(), addresses, parser, symbols_);
+  if (!functions) return functions.error();
+  return encode_within(room_bytes, std::move(*functions), [&](std::vector<ElfSymbol> of) {
+    if (!object.is_kernel) {
+      return encode_file_image({.original = *elf, .name = {}, .functions = std::move(of)});
+    }
+    return encode_absolute_image({.functions = std::move(of),
+                                  .build_id = elf->build_id,
+                                  .text_start = object.line.start,
+                                  .text_limit = object.line.limit});
+  });
+}
+
+}  // namespace profd

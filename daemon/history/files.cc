@@ -1,0 +1,164 @@
+#include "daemon/history/files.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <utility>
+
+#include "daemon/storage/file_io.h"
+#include "formats/base/json_fields.h"
+
+namespace profd {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t kMaxDepth = 8;
+constexpr std::size_t kMaxNameBytes = 240;
+
+// Far above what a window can hold.
+constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
+
+constexpr std::string_view kNamePattern = "00000000T000000Z";
+
+std::int64_t nanoseconds(std::chrono::system_clock::time_point time) {
+  return std::chrono::nanoseconds(time.time_since_epoch()).count();
+}
+
+std::chrono::system_clock::time_point to_time(std::uint64_t nanoseconds_since_epoch) {
+  return std::chrono::system_clock::time_point(
+      std::chrono::nanoseconds(static_cast<std::int64_t>(nanoseconds_since_epoch)));
+}
+
+json::object profile_json(const WindowProfile& profile) {
+  json::object object{{"path", profile.path}, {"cgroup", profile.cgroup}};
+  if (profile.user) object.emplace("user", *profile.user);
+  if (profile.owner) {
+    object.emplace("uid", profile.owner->uid);
+    object.emplace("gid", profile.owner->gid);
+  }
+  return object;
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+}  // namespace
+
+Result<void> read_json(const json::value& value, WindowProfile& out) {
+  std::optional<std::uint32_t> uid;
+  std::optional<std::uint32_t> gid;
+  auto read = JsonFields(value)
+                  .required("path", out.path)
+                  .required("cgroup", out.cgroup)
+                  .optional("user", out.user)
+                  .optional("uid", uid)
+                  .optional("gid", gid)
+                  .finish();
+  if (uid && gid) out.owner = ProcessOwner{.uid = *uid, .gid = *gid};
+  return read;
+}
+
+Result<void> read_json(const json::value& value, WindowRecord& out) {
+  std::uint64_t start = 0;
+  std::uint64_t end = 0;
+  std::uint64_t start_monotonic = 0;
+  std::uint64_t end_monotonic = 0;
+  auto read = JsonFields(value)
+                  .required("start_ns", start)
+                  .required("end_ns", end)
+                  .required("start_monotonic_ns", start_monotonic)
+                  .required("end_monotonic_ns", end_monotonic)
+                  .required("disk_bytes", out.disk_bytes)
+                  .required("objects", out.objects)
+                  .required("profiles", out.profiles)
+                  .finish();
+  if (!read) return read;
+  out.start = to_time(start);
+  out.end = to_time(end);
+  out.start_monotonic = std::chrono::nanoseconds(static_cast<std::int64_t>(start_monotonic));
+  out.end_monotonic = std::chrono::nanoseconds(static_cast<std::int64_t>(end_monotonic));
+  return {};
+}
+
+std::string to_json(const WindowRecord& record) {
+  json::array objects;
+  for (const std::string& object : record.objects) objects.emplace_back(object);
+  json::array profiles;
+  for (const WindowProfile& profile : record.profiles) profiles.push_back(profile_json(profile));
+  return json_text(json::object{{"start_ns", nanoseconds(record.start)},
+                                {"end_ns", nanoseconds(record.end)},
+                                {"start_monotonic_ns", record.start_monotonic.count()},
+                                {"end_monotonic_ns", record.end_monotonic.count()},
+                                {"disk_bytes", record.disk_bytes},
+                                {"objects", std::move(objects)},
+                                {"profiles", std::move(profiles)}});
+}
+
+Result<WindowRecord> parse_window_record(std::string_view text) {
+  Result<WindowRecord> record = parse_as<WindowRecord>(text, kMaxDepth);
+  if (!record) return record;
+  if (!std::ranges::all_of(record->objects, is_object_name)) {
+    return fail(ErrorCode::kMalformed, "a window names an object that can't be one");
+  }
+  return record;
+}
+
+std::string window_name(std::chrono::system_clock::time_point start) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(start);
+  std::tm fields{};
+  ::gmtime_r(&seconds, &fields);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y%m%dT%H%M%SZ", &fields);
+  return text.data();
+}
+
+// The pattern, then perhaps "-" and a number.
+bool is_window_name(std::string_view name) {
+  if (name.size() < kNamePattern.size()) return false;
+  const auto fits = [](char c, char pattern) {
+    return pattern == '0' ? is_digit(c) : c == pattern;
+  };
+  if (!std::ranges::equal(name.substr(0, kNamePattern.size()), kNamePattern, fits)) return false;
+  name.remove_prefix(kNamePattern.size());
+  if (name.empty()) return true;
+  if (!name.starts_with('-')) return false;
+  name.remove_prefix(1);
+  return !name.empty() && name.size() <= 3 && std::ranges::all_of(name, is_digit);
+}
+
+bool is_object_name(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxNameBytes && name.front() != '.' &&
+         std::ranges::all_of(name, [](char c) {
+           return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
+                  c == '_' || c == '+' || c == '-';
+         });
+}
+
+Result<WindowFiles> WindowFiles::open(const std::string& windows_dir, const std::string& name) {
+  if (!is_window_name(name)) return fail(ErrorCode::kNotFound, "no window is called " + name);
+  const std::string path = windows_dir + "/" + name;
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid()) return fail_errno("could not open window " + name);
+  return WindowFiles(std::move(fd));
+}
+
+Result<WindowRecord> WindowFiles::read_record() const {
+  const Result<std::string> text = read_beneath(directory_.get(), kWindowRecordFile, kMaxFileBytes);
+  if (!text) return text.error();
+  return parse_window_record(*text);
+}
+
+Result<SessionSummary> WindowFiles::read_summary() const {
+  const Result<std::string> text =
+      read_beneath(directory_.get(), kWindowSummaryFile, kMaxFileBytes);
+  if (!text) return text.error();
+  return parse_session_summary(*text);
+}
+
+Result<std::string> WindowFiles::read_profile(const std::string& path) const {
+  return read_beneath(directory_.get(), path, kMaxFileBytes);
+}
+
+}  // namespace profd

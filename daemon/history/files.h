@@ -1,0 +1,83 @@
+// A window of continuous mode as it lies on the disk, for whoever reads it.
+//
+//     STATE/windows/NAME/session.json   in the form of any session; "session" is NAME
+//                        window.json    ours alone: times, owners, cgroups, objects
+//                        COMM.PID.prof  one a process image
+//     STATE/objects/OBJECT.so           images of hit functions, shared by all windows
+//
+// NAME is the start in UTC, 20260102T140500Z, with "-2" and so on where the clock was set back to a
+// start that is taken. Profiles name objects by their absolute path. A window appears and goes as a
+// whole, so a reader that is too late gets kNotFound, and one that opened it in time may miss files
+// of it. Any thread.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collectors/bpf/sample.h"
+#include "formats/api/session_summary.h"
+#include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
+
+namespace profd {
+
+// What session.json does not say of a profile.
+struct WindowProfile {
+  std::string path;                   // as in session.json
+  std::optional<ProcessOwner> owner;  // none: root's and the group profd's alone
+  // The real uid; none: unknown.
+  std::optional<std::uint32_t> user = std::nullopt;
+  std::string cgroup;  // below the cgroup v2 mount; empty: unknown
+
+  friend bool operator==(const WindowProfile&, const WindowProfile&) = default;
+};
+
+// window.json
+struct WindowRecord {
+  std::chrono::system_clock::time_point start;
+  std::chrono::system_clock::time_point end;
+  std::chrono::nanoseconds start_monotonic{};  // of this boot; no clock step moves them
+  std::chrono::nanoseconds end_monotonic{};
+  std::uint64_t disk_bytes = 0;         // of the window's files, in blocks
+  std::vector<std::string> objects;     // names in STATE/objects
+  std::vector<WindowProfile> profiles;  // those of session.json, in its order
+
+  friend bool operator==(const WindowRecord&, const WindowRecord&) = default;
+};
+
+[[nodiscard]] std::string to_json(const WindowRecord& record);
+[[nodiscard]] Result<WindowRecord> parse_window_record(std::string_view json);
+
+// "20260102T140500Z" for the first window of that second.
+[[nodiscard]] std::string window_name(std::chrono::system_clock::time_point start);
+[[nodiscard]] bool is_window_name(std::string_view name);
+
+// [A-Za-z0-9._+-], without a leading dot: all that can be in STATE/objects.
+[[nodiscard]] bool is_object_name(std::string_view name);
+
+inline constexpr const char* kWindowRecordFile = "window.json";
+inline constexpr const char* kWindowSummaryFile = "session.json";
+
+class WindowFiles {
+ public:
+  // kNotFound when there is none of that name.
+  static Result<WindowFiles> open(const std::string& windows_dir, const std::string& name);
+
+  [[nodiscard]] Result<WindowRecord> read_record() const;
+  [[nodiscard]] Result<SessionSummary> read_summary() const;
+
+  // The bytes of a profile; `path` as in the summary.
+  [[nodiscard]] Result<std::string> read_profile(const std::string& path) const;
+
+ private:
+  explicit WindowFiles(UniqueFd directory) : directory_(std::move(directory)) {}
+
+  UniqueFd directory_;
+};
+
+}  // namespace profd

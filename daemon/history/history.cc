@@ -1,0 +1,232 @@
+#include "daemon/history/history.h"
+
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include <malloc.h>
+
+#include "daemon/history/export.h"
+#include "daemon/history/view.h"
+#include "daemon/sessions/session.h"
+#include "formats/api/utc_time.h"
+
+namespace profd {
+namespace {
+
+using std::chrono::system_clock;
+
+constexpr std::size_t kHottest = 5;  // of each window that is listed
+constexpr std::size_t kMaxProcesses = 10'000;
+
+system_clock::time_point to_time(std::uint64_t ms) {
+  return system_clock::time_point(std::chrono::milliseconds(static_cast<std::int64_t>(ms)));
+}
+
+// Windows end some milliseconds late: one before the range is not in it for that.
+bool is_in_range(const WindowInfo& window, system_clock::time_point since,
+                 system_clock::time_point until) {
+  constexpr int kEnough = 10;  // a tenth of the shorter one
+  const auto shared = std::min(window.end, until) - std::max(window.start, since);
+  return shared * kEnough > std::min(window.end - window.start, until - since);
+}
+
+// Reads windows one after the other.
+class ListJob {
+ public:
+  using Value = History;
+
+  ListJob(std::string windows_dir, std::vector<std::string> names, Caller caller,
+          std::size_t processes)
+      : windows_dir_(std::move(windows_dir)),
+        names_(std::move(names)),
+        caller_(caller),
+        processes_(processes) {}
+
+  Result<bool> advance(Parser& /*parser*/, std::chrono::steady_clock::duration turn) {
+    const auto end = std::chrono::steady_clock::now() + turn;
+    try {
+      while (next_ < names_.size() && std::chrono::steady_clock::now() < end) read_next();
+    } catch (const std::exception& problem) {  // a lack of memory
+      return fail(ErrorCode::kInternal, std::string("could not read windows: ") + problem.what());
+    }
+    return next_ == names_.size();
+  }
+
+  Value take() { return std::move(history_); }
+
+ private:
+  // A window that went meanwhile, or is damaged, is left out.
+  void read_next() {
+    const Result<WindowFiles> files = WindowFiles::open(windows_dir_, names_[next_++]);
+    if (!files) return;
+    const Result<WindowView> view = view_window(*files, caller_);
+    if (view) history_.windows.push_back(shares_of(*view, processes_));
+  }
+
+  std::string windows_dir_;
+  std::vector<std::string> names_;
+  Caller caller_;
+  std::size_t processes_;
+  std::size_t next_ = 0;
+  History history_;
+};
+
+// What a job is after one turn: itself, or what it came to.
+template <class Job>
+struct Outcome {
+  std::unique_ptr<Job> job;
+  std::optional<Result<typename Job::Value>> result;
+};
+
+template <class Job>
+Outcome<Job> take_turn(std::unique_ptr<Job> job, Parser& parser) {
+  Outcome<Job> outcome;
+  const Result<bool> done = job->advance(parser, WindowHistory::kTurn);
+  if (done && !*done) {
+    outcome.job = std::move(job);
+    return outcome;
+  }
+  if (done) {
+    outcome.result.emplace(job->take());
+  } else {
+    outcome.result.emplace(done.error());
+  }
+  job.reset();
+  ::malloc_trim(0);  // it may have been large
+  return outcome;
+}
+
+Error nothing_kept(const StatusInfo::Continuous& status) {
+  if (!status.enabled) {
+    return fail(ErrorCode::kNotFound, "continuous mode is off, and has kept no window",
+                "switch it on in /etc/profd/profd.toml: [continuous] enabled = true");
+  }
+  if (!status.failed.empty()) {
+    return fail(
+        ErrorCode::kNotFound,
+        "continuous mode is on, but has kept no window (failed: " + text_of(status.failed) + ")",
+        "'profctl doctor' says what to do");
+  }
+  return fail(ErrorCode::kNotFound, "continuous mode is on, and has kept no window yet",
+              "the first one comes with its end: they take " +
+                  std::to_string(status.window_seconds) + " s");
+}
+
+SessionInfo info_of_export(const Caller& caller, const ExportRequest& request) {
+  SessionInfo info;
+  info.session = "history";
+  info.state = "ended";
+  info.target = request.target;
+  info.event = "cpu";
+  info.started = utc_text(to_time(request.range.since_ms));
+  info.uid = caller.uid;
+  info.targets_alive = false;
+  return info;
+}
+
+}  // namespace
+
+// One request of a caller without rights.
+class WindowHistory::Turn {
+ public:
+  static Result<Turn> take(const Caller& caller, std::set<uid_t>& busy) {
+    if (caller.trusted) return Turn(nullptr, caller.uid);
+    if (busy.insert(caller.uid).second) return Turn(&busy, caller.uid);
+    return fail(ErrorCode::kBusy, "another request of yours for the history is under way",
+                "wait for its end");
+  }
+
+  Turn(Turn&& other) noexcept : busy_(std::exchange(other.busy_, nullptr)), uid_(other.uid_) {}
+  Turn& operator=(Turn&&) = delete;
+  ~Turn() {
+    if (busy_ != nullptr) busy_->erase(uid_);
+  }
+
+ private:
+  Turn(std::set<uid_t>* busy, uid_t uid) : busy_(busy), uid_(uid) {}
+
+  std::set<uid_t>* busy_;
+  uid_t uid_;
+};
+
+template <class Job>
+boost::asio::awaitable<Result<typename Job::Value>> WindowHistory::run(Caller caller,
+                                                                       std::unique_ptr<Job> job) {
+  const Result<Turn> turn = Turn::take(caller, busy_);
+  if (!turn) co_return turn.error();
+  while (!shutting_down_) {
+    auto work = [job = std::move(job)](Parser& parser) mutable {
+      return take_turn(std::move(job), parser);
+    };
+    auto operation = worker_.run(std::move(work));
+    Outcome<Job> outcome = co_await std::move(operation);
+    if (outcome.result) co_return std::move(*outcome.result);
+    job = std::move(outcome.job);
+  }
+  co_return fail(ErrorCode::kUnavailable, "profd is about to end");
+}
+
+Result<std::vector<std::string>> WindowHistory::names_in(const TimeRange& range) const {
+  if (windows_.windows().empty()) return nothing_kept(status_());
+  const system_clock::time_point since = to_time(range.since_ms);
+  const system_clock::time_point until = to_time(range.until_ms);
+  std::vector<std::string> names;
+  for (WindowInfo& window : windows_.between(since, until)) {
+    if (is_in_range(window, since, until)) names.push_back(std::move(window.name));
+  }
+  return names;
+}
+
+boost::asio::awaitable<Result<History>> WindowHistory::list(Caller caller, HistoryRequest request) {
+  Result<std::vector<std::string>> names = names_in(request.range);
+  if (!names) co_return names.error();
+  const std::size_t left_out = names->size() - std::min<std::size_t>(names->size(), request.limit);
+  names->erase(names->begin(), names->begin() + static_cast<std::ptrdiff_t>(left_out));
+  auto job = std::make_unique<ListJob>(windows_.windows_dir(), std::move(*names), caller, kHottest);
+  auto operation = run(caller, std::move(job));
+  Result<History> history = co_await std::move(operation);
+  if (history) history->left_out = left_out;
+  co_return history;
+}
+
+boost::asio::awaitable<Result<WindowShares>> WindowHistory::last(Caller caller) {
+  if (windows_.windows().empty()) co_return nothing_kept(status_());
+  std::vector<std::string> names{windows_.windows().back().name};
+  auto job =
+      std::make_unique<ListJob>(windows_.windows_dir(), std::move(names), caller, kMaxProcesses);
+  auto operation = run(caller, std::move(job));
+  Result<History> history = co_await std::move(operation);
+  if (!history) co_return history.error();
+  if (history->windows.empty()) {
+    co_return fail(ErrorCode::kIo, "the last window can't be read", "try again");
+  }
+  co_return std::move(history->windows.front());
+}
+
+boost::asio::awaitable<Result<StoredResult>> WindowHistory::make_export(Caller caller,
+                                                                        ExportRequest request,
+                                                                        std::string results_dir,
+                                                                        std::uint64_t max_bytes) {
+  Result<std::vector<std::string>> names = names_in(request.range);
+  if (!names) co_return names.error();
+  ExportPlan plan;
+  plan.windows_dir = windows_.windows_dir();
+  plan.objects_dir = windows_.objects_dir();
+  plan.results_dir = std::move(results_dir);
+  plan.windows = std::move(*names);
+  plan.caller = caller;
+  plan.max_bytes = max_bytes;
+  plan.result.session = info_of_export(caller, request);
+  plan.result.created = system_clock::now();
+  plan.result.is_dump = true;
+  plan.result.keep = kShortKeeping;
+  plan.result.info.result = "history-dump-" + random_session_id();
+  plan.target = std::move(request.target);
+  auto job = std::make_unique<HistoryExport>(std::move(plan));
+  auto operation = run(caller, std::move(job));
+  co_return co_await std::move(operation);
+}
+
+}  // namespace profd

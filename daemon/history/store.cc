@@ -1,0 +1,195 @@
+#include "daemon/history/store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "daemon/storage/result_writer.h"
+#include "formats/base/log_text.h"
+#include "formats/base/unique_fd.h"
+
+namespace profd {
+namespace {
+
+constexpr std::uint64_t kBlockBytes = 4096;
+constexpr std::size_t kMaxDamaged = 10;
+
+Result<UniqueFd> open_own_directory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) return fail_errno("could not make " + path, error.value());
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() || ::fchmod(fd.get(), S_IRWXU) != 0) return fail_errno("could not own " + path);
+  return fd;
+}
+
+// Sorted, which is by time for windows.
+Result<std::vector<std::string>> names_in(const std::string& path) {
+  std::error_code error;
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+    names.push_back(entry.path().filename().string());
+  }
+  if (error) return fail_errno("could not list " + path, error.value());
+  std::ranges::sort(names);
+  return names;
+}
+
+std::uint64_t file_bytes(int directory, const std::string& name) {
+  struct stat status {};
+  if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return 0;
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+// Moves it to the other damaged ones, of which a few are kept to be looked at.
+void set_aside(int windows, const std::string& state_dir, const std::string& name) {
+  const std::string path = state_dir + "/damaged";
+  const Result<UniqueFd> damaged = open_own_directory(path);
+  if (!damaged) return;
+  (void)remove_tree(damaged->get(), name);
+  (void)::renameat(windows, name.c_str(), damaged->get(), name.c_str());
+  const Result<std::vector<std::string>> kept = names_in(path);
+  for (std::size_t i = 0; kept && i + kMaxDamaged < kept->size(); ++i) {
+    (void)remove_tree(damaged->get(), (*kept)[i]);
+  }
+}
+
+Result<WindowRecord> read_record_of(const std::string& windows_dir, const std::string& name) {
+  const Result<WindowFiles> files = WindowFiles::open(windows_dir, name);
+  if (!files) return files.error();
+  return files->read_record();
+}
+
+}  // namespace
+
+std::uint64_t disk_bytes_of(std::uint64_t file_bytes) {
+  return (file_bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+}
+
+Result<WindowStore> WindowStore::open(const std::string& state_dir) {
+  WindowStore store(state_dir);
+  if (Result<void> loaded = store.load_windows(state_dir); !loaded) return loaded.error();
+  if (Result<void> loaded = store.load_objects(); !loaded) return loaded.error();
+  return store;
+}
+
+Result<void> WindowStore::load_windows(const std::string& state_dir) {
+  const Result<UniqueFd> directory = open_own_directory(windows_dir_);
+  if (!directory) return directory.error();
+  const Result<std::vector<std::string>> names = names_in(windows_dir_);
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
+    if (name.starts_with('.')) {  // not renamed into place, or on its way out
+      if (Result<void> removed = remove_tree(directory->get(), name); !removed) return removed;
+      continue;
+    }
+    const Result<WindowRecord> record = read_record_of(windows_dir_, name);
+    if (record) {
+      adopt({.name = name,
+             .start = record->start,
+             .end = record->end,
+             .disk_bytes = record->disk_bytes},
+            record->objects);
+    } else {
+      ++damaged_;
+      spdlog::warn("window {} is set aside: {}", log_text(name), record.error().message);
+      set_aside(directory->get(), state_dir, name);
+    }
+  }
+  return {};
+}
+
+Result<void> WindowStore::load_objects() {
+  const Result<UniqueFd> directory = open_own_directory(objects_dir_);
+  if (!directory) return directory.error();
+  const Result<std::vector<std::string>> names = names_in(objects_dir_);
+  if (!names) return names.error();
+  const std::set<std::string> there(names->begin(), names->end());
+  std::erase_if(objects_, [&](const auto& object) { return !there.contains(object.first); });
+  for (const std::string& name : *names) {
+    if (objects_.contains(name)) {
+      set_object_bytes(name, disk_bytes_of(file_bytes(directory->get(), name)));
+    } else if (Result<void> removed = remove_tree(directory->get(), name); !removed) {
+      return removed;
+    }
+  }
+  return {};
+}
+
+std::vector<WindowInfo> WindowStore::between(std::chrono::system_clock::time_point since,
+                                             std::chrono::system_clock::time_point until) const {
+  std::vector<WindowInfo> found;
+  std::ranges::copy_if(windows_, std::back_inserter(found), [&](const WindowInfo& window) {
+    return window.end > since && window.start < until;
+  });
+  return found;
+}
+
+std::string WindowStore::unused_name(std::chrono::system_clock::time_point start) const {
+  const std::string stem = window_name(start);
+  std::string name = stem;
+  for (int number = 2; find(name) != windows_.end(); ++number) {
+    name = stem + "-" + std::to_string(number);
+  }
+  return name;
+}
+
+void WindowStore::adopt(WindowInfo window, const std::vector<std::string>& objects) {
+  for (const std::string& object : objects) {
+    std::string& last = objects_[object].last_window;
+    last = std::max(last, window.name);
+  }
+  windows_bytes_ += window.disk_bytes;
+  const auto place = std::ranges::upper_bound(windows_, window.name, {}, &WindowInfo::name);
+  windows_.insert(place, std::move(window));
+}
+
+void WindowStore::set_object_bytes(const std::string& name, std::uint64_t disk_bytes) {
+  Object& object = objects_[name];
+  objects_bytes_ += disk_bytes - object.disk_bytes;
+  object.disk_bytes = disk_bytes;
+}
+
+Evicted WindowStore::evict(const WindowLimits& limits, std::chrono::system_clock::time_point now) {
+  Evicted evicted;
+  drop_unneeded_objects(evicted);
+  std::size_t count = 0;
+  while (count < windows_.size() &&
+         (windows_[count].end < now - limits.max_age || disk_bytes() > limits.max_bytes)) {
+    windows_bytes_ -= windows_[count].disk_bytes;
+    evicted.windows.push_back(std::move(windows_[count].name));
+    windows_[count].name.clear();
+    ++count;
+    drop_objects_before(count < windows_.size() ? windows_[count].name : std::string(), evicted);
+  }
+  windows_.erase(windows_.begin(), windows_.begin() + static_cast<std::ptrdiff_t>(count));
+  return evicted;
+}
+
+std::vector<WindowInfo>::const_iterator WindowStore::find(const std::string& name) const {
+  return std::ranges::find(windows_, name, &WindowInfo::name);
+}
+
+void WindowStore::drop_unneeded_objects(Evicted& evicted) {
+  drop_objects_before(windows_.empty() ? std::string() : windows_.front().name, evicted);
+}
+
+// Names sort by time. Empty: there is no window left.
+void WindowStore::drop_objects_before(const std::string& oldest, Evicted& evicted) {
+  std::erase_if(objects_, [&](const auto& entry) {
+    if (!oldest.empty() && entry.second.last_window >= oldest) return false;
+    objects_bytes_ -= entry.second.disk_bytes;
+    evicted.objects.push_back(entry.first);
+    return true;
+  });
+}
+
+}  // namespace profd

@@ -1,0 +1,171 @@
+#include "daemon/history/writer.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <exception>
+#include <utility>
+
+#include <malloc.h>
+#include <spdlog/spdlog.h>
+
+#include "daemon/history/files.h"
+#include "daemon/history/jit_images.h"
+#include "daemon/history/objects.h"
+#include "daemon/profiles/profile_files.h"
+#include "daemon/storage/result_writer.h"
+
+namespace profd {
+namespace {
+
+// Not the very lowest: on a host that is busy for minutes, which is when windows are wanted most,
+// nice 19 gets next to nothing of a CPU and the idle class no disk at all: with 50 tasks to a CPU,
+// nice 10 would take a minute for what takes 100 ms.
+constexpr int kNice = 5;
+
+// From <linux/ioprio.h>, which is no C++ header.
+constexpr int kIoPriorityOfThread = 1;       // IOPRIO_WHO_PROCESS
+constexpr int kLowIoPriority = 2 << 13 | 7;  // the last level of IOPRIO_CLASS_BE
+constexpr std::size_t kMaxEntries = 20'000;
+
+std::optional<std::uint32_t> user_of(const ProcessImage& image) {
+  return image.identified ? std::optional(image.uid) : std::nullopt;
+}
+
+// Who the profiles belong to, in the order of the snapshot, which is that of the summary.
+std::vector<WindowProfile> profiles_of(const SessionSnapshot& snapshot,
+                                       const SessionSummary& summary) {
+  std::vector<WindowProfile> profiles;
+  for (std::size_t i = 0; i < summary.profiles.size(); ++i) {
+    const ProcessSnapshot& process = snapshot.processes[i];
+    profiles.push_back({.path = summary.profiles[i].path,
+                        .owner = process.samples.owner,
+                        .user = user_of(process.image),
+                        .cgroup = process.image.cgroup});
+  }
+  return profiles;
+}
+
+WindowRecord record_of(const WindowSamples& samples, const SessionSummary& summary,
+                       std::vector<std::string> objects) {
+  const SessionSnapshot& snapshot = samples.snapshot;
+  const auto lasted =
+      std::chrono::duration_cast<std::chrono::system_clock::duration>(snapshot.lasted);
+  return {.start = snapshot.started,
+          .end = snapshot.started + lasted,
+          .start_monotonic = samples.start_monotonic,
+          .end_monotonic = samples.start_monotonic + snapshot.lasted,
+          .disk_bytes = 0,
+          .objects = std::move(objects),
+          .profiles = profiles_of(snapshot, summary)};
+}
+
+std::uint64_t start_second_of(const SessionSnapshot& snapshot) {
+  const auto since = snapshot.started.time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::floor<std::chrono::seconds>(since).count());
+}
+
+// In whole blocks, with one for the directory.
+std::uint64_t disk_bytes_of_all(const std::vector<ResultFile>& files) {
+  std::uint64_t bytes = disk_bytes_of(1);
+  for (const ResultFile& file : files) bytes += disk_bytes_of(file.bytes);
+  return bytes;
+}
+
+// Adds session.json and window.json, and makes the window appear.
+Result<WindowInfo> finish(ResultWriter& result, const SessionSummary& summary,
+                          WindowRecord record) {
+  if (auto added = result.add(kWindowSummaryFile, to_json(summary)); !added) return added.error();
+  record.disk_bytes = disk_bytes_of_all(result.files()) + disk_bytes_of(to_json(record).size());
+  if (auto added = result.add(kWindowRecordFile, to_json(record)); !added) return added.error();
+  if (auto committed = result.commit(summary.session); !committed) return committed.error();
+  return WindowInfo{.name = summary.session,
+                    .start = record.start,
+                    .end = record.end,
+                    .disk_bytes = record.disk_bytes};
+}
+
+}  // namespace
+
+WindowWriter::WindowWriter(std::string windows_dir, const std::string& objects_dir,
+                           std::unique_ptr<Parser> parser)
+    : windows_dir_(std::move(windows_dir)),
+      parser_(std::move(parser)),
+      objects_(objects_dir, *parser_),
+      kernel_(objects_),
+      entries_(*parser_) {}
+
+WrittenWindow WindowWriter::write(const WindowSamples& samples) noexcept {
+  WrittenWindow written{
+      .window = fail(ErrorCode::kInternal, "not written"), .objects = {}, .object_bytes = {}};
+  try {
+    write_or_throw(samples, written);
+  } catch (const std::exception& problem) {  // no memory
+    written.window = fail(ErrorCode::kInternal, problem.what());
+  }
+  ::malloc_trim(0);  // what a window took for a moment is not what the next one will
+  return written;
+}
+
+void WindowWriter::write_or_throw(const WindowSamples& samples, WrittenWindow& written) {
+  const SessionSnapshot& snapshot = samples.snapshot;
+  objects_.trim();
+  entries_.forget_beyond(kMaxEntries);
+  Result<ResultWriter> result = ResultWriter::create(windows_dir_);
+  if (!result) {
+    written.window = result.error();
+    return;
+  }
+  WindowObjects objects(objects_);
+  const KernelImage kernel = kernel_.image_for(kernel_addresses(snapshot));
+  SymbolBudgets symbols;
+  WindowJitImages jit(*parser_, objects_, snapshot.session, start_second_of(snapshot),
+                      written.object_bytes);
+  const Result<SessionSummary> summary = write_profiles(
+      snapshot,
+      {.objects = objects, .kernel = kernel, .entries = entries_, .symbols = symbols, .jit = &jit},
+      *result);
+  Result<void> images =
+      summary ? objects.write(symbols, written.object_bytes) : Result<void>(summary.error());
+  if (images && has_kernel_frames(snapshot)) {
+    const Result<std::uint64_t> bytes = kernel_.write();
+    if (bytes) written.object_bytes[kernel_.name()] = *bytes;
+    if (!bytes) images = bytes.error();
+  }
+  if (images) images = objects_.sync();
+  if (!images) {
+    written.window = images.error();
+    return;
+  }
+  for (const auto& [name, bytes] : written.object_bytes) written.objects.push_back(name);
+  written.window = finish(*result, *summary, record_of(samples, *summary, written.objects));
+}
+
+std::size_t WindowWriter::remove(const Evicted& evicted) noexcept {
+  std::size_t failed = 0;
+  try {
+    const UniqueFd windows(::open(windows_dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    for (const std::string& name : evicted.windows) {
+      if (const Result<void> removed = remove_whole(windows.get(), name); !removed) {
+        spdlog::warn("an old window stays: {}", removed.error().message);
+        ++failed;
+      }
+    }
+    for (const std::string& name : evicted.objects) {
+      if (const Result<void> removed = objects_.remove(name); !removed) ++failed;
+    }
+  } catch (const std::exception&) {
+    ++failed;
+  }
+  return failed;
+}
+
+void take_low_priority() {
+  const auto thread = static_cast<id_t>(::gettid());
+  (void)::setpriority(PRIO_PROCESS, thread, kNice);
+  (void)::syscall(SYS_ioprio_set, kIoPriorityOfThread, thread, kLowIoPriority);
+}
+
+}  // namespace profd

@@ -1,0 +1,72 @@
+#include "daemon/profiles/entry_functions.h"
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace profd {
+namespace {
+
+// `functions` by address. A function without a size goes on to the next.
+const ElfSymbol* function_at(std::span<const ElfSymbol> functions, std::uint64_t address) {
+  const auto after = std::ranges::upper_bound(functions, address, {}, &ElfSymbol::address);
+  if (after == functions.begin()) return nullptr;
+  const ElfSymbol& candidate = *std::prev(after);
+  if (candidate.bytes != 0 && address - candidate.address >= candidate.bytes) return nullptr;
+  return &candidate;
+}
+
+}  // namespace
+
+std::set<std::uint64_t> EntryFunctions::select(const MappedFile& file,
+                                               const std::set<std::uint64_t>& file_offsets,
+                                               SymbolBudget& budget) {
+  std::set<std::uint64_t> selected;
+  KnownFile& known = find_or_read(file);
+  if (!known.elf) return selected;
+  std::map<std::uint64_t, std::uint64_t> address_of;
+  std::set<std::uint64_t> unknown;
+  for (const std::uint64_t offset : file_offsets) {
+    const Result<std::uint64_t> address = vaddr_of_offset(*known.elf, offset);
+    if (!address) continue;
+    address_of.emplace(offset, *address);
+    if (!known.in_entry.contains(*address)) unknown.insert(*address);
+  }
+  if (!unknown.empty()) look_up(file, known, unknown, budget);
+  for (const auto& [offset, address] : address_of) {
+    if (known.in_entry.at(address)) selected.insert(offset);
+  }
+  return selected;
+}
+
+void EntryFunctions::forget_beyond(std::size_t count) {
+  std::size_t known = files_.size();
+  for (const auto& [key, file] : files_) known += file.in_entry.size();
+  if (known > count) files_.clear();
+}
+
+EntryFunctions::KnownFile& EntryFunctions::find_or_read(const MappedFile& file) {
+  const auto [known, added] = files_.try_emplace(file.key);
+  if (!added || !file.fd.valid()) return known->second;
+  if (Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get())) {
+    known->second.elf = std::move(*elf);
+  }
+  return known->second;
+}
+
+// One pass over the file's symbols for all of them.
+void EntryFunctions::look_up(const MappedFile& file, KnownFile& known,
+                             const std::set<std::uint64_t>& addresses, SymbolBudget& budget) {
+  std::vector<std::uint64_t> asked(addresses.begin(), addresses.end());
+  asked.push_back(known.elf->entry);
+  const Result<std::vector<ElfSymbol>> functions =
+      parser_.find_elf_symbols(file.fd.get(), asked, budget);
+  const ElfSymbol* entry = functions ? function_at(*functions, known.elf->entry) : nullptr;
+  for (const std::uint64_t address : addresses) {
+    known.in_entry[address] = entry != nullptr && function_at(*functions, address) == entry;
+  }
+}
+
+}  // namespace profd

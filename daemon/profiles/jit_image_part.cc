@@ -1,0 +1,228 @@
+#include "daemon/profiles/jit_image_part.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include "formats/profile/profile.h"
+
+namespace profd {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kAlign = 16;  // of functions that are put one after the other
+
+// Where an absolute image has its code in the file (formats/elf/image.h).
+constexpr std::uint64_t kTextOffset = 0x1000;
+
+JitImage nameless_code(const JitSamples& samples) {
+  JitImage image;
+  image.functions.reserve(samples.functions.size());
+  for (const SampledJitCode& code : samples.functions) {
+    image.functions.push_back({.address = code.address,
+                               .bytes = code.bytes,
+                               .name = jit_symbol(code.name, code.address),
+                               .code = {},
+                               .lines = {}});
+  }
+  return image;
+}
+
+// One after the other, a page after the room's beginning, since pprof lists from a little before
+// the first. What finds no room has the addresses behind it, which nobody else uses either.
+JitImageLayout pack(const std::vector<JitImageFunction>& functions, const AddressRange& room) {
+  JitImageLayout layout;
+  std::uint64_t next = room.start + kPage;
+  for (const JitImageFunction& function : functions) {
+    layout.addresses.push_back(next);
+    next = (next + function.bytes + kAlign - 1) / kAlign * kAlign;
+  }
+  layout.placements = {{.start = room.start, .limit = next, .file_offset = kTextOffset}};
+  return layout;
+}
+
+JitImageLayout lay_out(const std::vector<JitImageFunction>& functions,
+                       std::span<const ProfileMapping> others, const JitSamples& samples,
+                       const JitRoom& room) {
+  if (room.is_own()) return pack(functions, room.own);
+  std::vector<AddressRange> occupied;
+  for (const ProfileMapping& line : others) occupied.push_back({line.start, line.limit});
+  std::ranges::sort(occupied, {}, &AddressRange::start);
+  return lay_out_jit_image(functions, occupied, samples.unnamed);
+}
+
+// What is left of a line when a range is taken out of it.
+void take_out(const ProfileMapping& line, const ImagePlacement& range,
+              std::vector<ProfileMapping>& left) {
+  const bool apart = line.limit <= range.start || range.limit <= line.start;
+  if (apart) {
+    left.push_back(line);
+    return;
+  }
+  if (line.start < range.start) {
+    left.push_back({line.start, range.start, line.file_offset, line.path});
+  }
+  if (range.limit < line.limit) {
+    const bool has_offsets = !line.path.starts_with('[');
+    const std::uint64_t skipped = has_offsets ? range.limit - line.start : 0;
+    left.push_back({range.limit, line.limit, line.file_offset + skipped, line.path});
+  }
+}
+
+// Lines of one image name files by number.
+class FileNumbers {
+ public:
+  explicit FileNumbers(std::vector<std::string>& files) : files_(files) {}
+
+  std::uint32_t number_of(std::string_view file) {
+    const auto next = static_cast<std::uint32_t>(files_.size());
+    const auto [known, added] = numbers_.try_emplace(std::string(file), next);
+    if (added) files_.emplace_back(file);
+    return known->second;
+  }
+
+ private:
+  std::vector<std::string>& files_;
+  std::map<std::string, std::uint32_t> numbers_;
+};
+
+// Length of the UTF-8 character that `text` begins with; 0: it begins with none.
+std::size_t utf8_length(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text.front());
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
+  const bool whole = std::ranges::all_of(text.substr(1, length - 1), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
+  });
+  return whole ? length : 0;
+}
+
+bool is_control(char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }
+
+// V8 takes the names of some files from memory that it has freed: a few random bytes.
+bool is_likely_file(std::string_view name) {
+  constexpr std::size_t kShortestName = 4;  // "a.js"
+  if (name.size() < kShortestName || std::ranges::any_of(name, is_control)) return false;
+  while (!name.empty()) {
+    const std::size_t length = utf8_length(name);
+    if (length == 0) return false;
+    name.remove_prefix(length);
+  }
+  return true;
+}
+
+// Without what stands behind the last colon, where that is a number.
+std::string_view without_number(std::string_view text) {
+  const auto colon = text.rfind(':');
+  if (colon == text.npos || colon + 1 == text.size()) return text;
+  const std::string_view number = text.substr(colon + 1);
+  return number.find_first_not_of("0123456789") == number.npos ? text.substr(0, colon) : text;
+}
+
+// V8's functions have it in their names too: "JS:*name FILE:LINE:COLUMN", before node 20
+// "LazyCompile:*name FILE:LINE". Empty: not told.
+std::string_view file_in_name(std::string_view function) {
+  const std::size_t colon = function.find(':');
+  const std::size_t blank = function.find(' ');
+  if (blank == function.npos || colon > blank) return {};
+  constexpr std::array<std::string_view, 5> kTags{"JS", "LazyCompile", "Function", "Script",
+                                                  "Eval"};
+  if (std::ranges::find(kTags, function.substr(0, colon)) == kTags.end()) return {};
+  return without_number(without_number(function.substr(blank + 1)));
+}
+
+void add_code(const JitCodeAnswer& answer, std::string_view name, FileNumbers& files,
+              JitImageFunction& function) {
+  if (answer.code.size() == function.bytes) function.code = answer.code;
+  for (const JitLine& line : answer.lines) {
+    const std::string_view file = is_likely_file(line.file) ? line.file : file_in_name(name);
+    if (file.empty()) continue;
+    function.lines.push_back({.code_offset = line.code_offset,
+                              .line = line.line,
+                              .column = line.discriminator,
+                              .file = files.number_of(file)});
+  }
+}
+
+char shown(char c) {
+  if (is_control(c)) return '?';
+  if (c == '(' || c == '<' || c == '[') return '{';
+  if (c == ')' || c == '>' || c == ']') return '}';
+  return c;
+}
+
+}  // namespace
+
+JitImagePart::JitImagePart(const JitSamples& samples, std::span<const ProfileMapping> others,
+                           const JitRoom& room)
+    : samples_(&samples),
+      image_(nameless_code(samples)),
+      layout_(lay_out(image_.functions, others, samples, room)) {}
+
+void JitImagePart::add_lines(const std::string& path, std::vector<ProfileMapping>& lines) const {
+  for (const ImagePlacement& placement : layout_.placements) {
+    std::vector<ProfileMapping> left;
+    for (const ProfileMapping& line : lines) take_out(line, placement, left);
+    lines = std::move(left);
+  }
+  for (const ImagePlacement& placement : layout_.placements) {
+    lines.push_back({.start = placement.start,
+                     .limit = placement.limit,
+                     .file_offset = placement.file_offset,
+                     .path = path});
+  }
+}
+
+std::string JitImagePart::encode(Parser& parser, std::uint64_t max_bytes) const {
+  JitImage whole = image_;
+  read_code(parser, whole);
+  std::string bytes = encode_jit_image(whole, layout_).bytes;
+  return bytes.size() <= max_bytes ? bytes : encode_jit_image(image_, layout_).bytes;
+}
+
+void JitImagePart::read_code(Parser& parser, JitImage& image) const {
+  FileNumbers files(image.files);
+  for (std::size_t source = 0; source < samples_->sources.size(); ++source) {
+    std::vector<std::size_t> asked;
+    std::vector<JitCodeQuery> queries;
+    for (std::size_t i = 0; i < samples_->functions.size(); ++i) {
+      const SampledJitCode& code = samples_->functions[i];
+      if (code.source != source) continue;
+      asked.push_back(i);
+      queries.push_back({.address = code.address,
+                         .code_bytes = code.bytes,
+                         .code = code.code,
+                         .debug_info = code.debug_info,
+                         .script = std::string(jit_script_of(code.name))});
+    }
+    const JitSource& from = samples_->sources[source];
+    const auto answers = parser.read_jit_code(from.file->fd.get(), from.state, queries);
+    if (!answers) continue;  // names need none
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      add_code(answers->functions[i], samples_->functions[asked[i]].name, files,
+               image.functions[asked[i]]);
+    }
+  }
+}
+
+std::string jit_symbol(std::string_view name, std::uint64_t address) {
+  constexpr std::size_t kMaxBytes = 1024;
+  std::string symbol;
+  while (!name.empty() && symbol.size() + 4 <= kMaxBytes) {
+    const std::size_t length = utf8_length(name);
+    if (length > 1) {
+      symbol.append(name.substr(0, length));
+    } else {
+      symbol.push_back(length == 0 ? '?' : shown(name.front()));
+    }
+    name.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  if (!symbol.empty() && symbol != "_fini") return symbol;  // the mark of an image's end
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "jit_%llx", static_cast<unsigned long long>(address));
+  return text.data();
+}
+
+}  // namespace profd

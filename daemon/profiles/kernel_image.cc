@@ -1,0 +1,80 @@
+#include "daemon/profiles/kernel_image.h"
+
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "daemon/storage/safe_name.h"
+
+namespace profd {
+namespace {
+
+// Where the kernel's text would be without address randomization: the same on every host.
+constexpr std::uint64_t kHiddenAddress = 0xffffffff81000000;
+constexpr std::uint64_t kHiddenBytes = 4096;
+constexpr std::size_t kReleaseBytes = 100;
+
+}  // namespace
+
+KernelImage KernelImage::hidden() {
+  AbsoluteImage image;
+  image.functions.push_back(
+      {.address = fold_kernel_address(kHiddenAddress), .bytes = kHiddenBytes, .name = "[kernel]"});
+  return {true, "$build/objects/kernel.so", std::move(image)};
+}
+
+// Not called vmlinux: Go's pprof would look for _stext in it.
+KernelImage KernelImage::named(const KernelSymbols& symbols, const std::string& release,
+                               const std::set<std::uint64_t>& addresses) {
+  if (symbols.empty()) return hidden();
+  std::map<std::uint64_t, ElfSymbol> functions;
+  for (const std::uint64_t address : addresses) {
+    const std::optional<KernelSymbols::Symbol> symbol = symbols.find(address);
+    if (!symbol) continue;
+    functions.try_emplace(symbol->start, ElfSymbol{.address = fold_kernel_address(symbol->start),
+                                                   .bytes = symbol->limit - symbol->start,
+                                                   .name = std::string(symbol->name)});
+  }
+  AbsoluteImage image;
+  for (auto& [start, function] : functions) image.functions.push_back(std::move(function));
+  if (image.functions.empty()) return hidden();
+  return {false, "$build/objects/kernel-" + safe_file_name(release, kReleaseBytes) + ".so",
+          std::move(image)};
+}
+
+KernelImage KernelImage::at(std::string line_path) && {
+  line_path_ = std::move(line_path);
+  return std::move(*this);
+}
+
+KernelImage KernelImage::of(AbsoluteImage image, std::string line_path) {
+  return {false, std::move(line_path), std::move(image)};
+}
+
+void KernelImage::append_frames(std::span<const std::uint64_t> kernel_frames,
+                                std::vector<Frame>& frames) const {
+  if (kernel_frames.empty()) return;
+  if (hidden_) {
+    frames.push_back({.pc = kHiddenAddress, .kind = PcKind::kExact});
+    return;
+  }
+  frames.push_back({.pc = kernel_frames.front(), .kind = PcKind::kExact});
+  for (const std::uint64_t pc : kernel_frames.subspan(1)) {
+    frames.push_back({.pc = pc, .kind = PcKind::kReturnAddress});
+  }
+}
+
+ProfileMapping KernelImage::mapping() const {
+  const ImagePlacement placement = placement_of(image_);
+  return {.start = placement.start,
+          .limit = placement.limit,
+          .file_offset = placement.file_offset,
+          .path = line_path_};
+}
+
+std::string KernelImage::encode() const { return encode_absolute_image(image_); }
+
+KernelImage::KernelImage(bool hidden, std::string line_path, AbsoluteImage image)
+    : hidden_(hidden), line_path_(std::move(line_path)), image_(std::move(image)) {}
+
+}  // namespace profd

@@ -1,0 +1,145 @@
+#include "daemon/profiles/mapping_layout.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace profd {
+namespace {
+
+// Between two moved mappings, so that no reader joins them.
+constexpr std::uint64_t kGapBytes = 4096;
+
+struct UsedMapping {
+  std::uint64_t id;
+  const Mapping* mapping;
+
+  // The address of the object's first byte. Anonymous memory has no offsets: all of it is one.
+  [[nodiscard]] std::uint64_t origin() const {
+    if (mapping->kind == PROFD_MAPPING_ANONYMOUS) return 0;
+    return mapping->start - mapping->file_offset;
+  }
+  [[nodiscard]] auto order() const {
+    return std::tuple(mapping->kind, mapping->file_key, origin(), mapping->start, id);
+  }
+  [[nodiscard]] bool same_object_as(const UsedMapping& other) const {
+    return mapping->kind == other.mapping->kind && mapping->file_key == other.mapping->file_key &&
+           origin() == other.origin();
+  }
+};
+
+std::vector<UsedMapping> used_mappings(const ProcessSnapshot& process) {
+  std::set<std::uint64_t> ids;
+  const StackTable& table = process.samples.stacks;
+  for (const StackTable::Stack& stack : table.stacks()) {
+    const auto of_stack = table.mapping_ids(stack);
+    ids.insert(of_stack.begin(), of_stack.end());
+  }
+  std::vector<UsedMapping> used;
+  for (const std::uint64_t id : ids) {
+    const auto known = process.image.mappings.find(id);
+    if (known != process.image.mappings.end()) used.push_back({id, &known->second});
+  }
+  std::ranges::sort(used, {}, &UsedMapping::order);
+  return used;
+}
+
+PlacedMapping place(const Mapping& mapping, const FileKey& executable, ProfiledObjects& objects) {
+  const bool main = !executable.empty() && mapping.file_key == executable;
+  const bool anonymous = mapping.kind == PROFD_MAPPING_ANONYMOUS;
+  return {.start = mapping.start,
+          .limit = mapping.limit,
+          .file_offset = anonymous ? 0 : mapping.file_offset,
+          .newest_ns = mapping.time_ns,
+          .main_executable = main,
+          .may_be_made = may_be_made_at_run_time(mapping),
+          .file = mapping.file,
+          .object = &objects.find_or_add(mapping, main)};
+}
+
+ProfileMapping line_of(const PlacedMapping& mapping) {
+  return {.start = mapping.start + mapping.shift,
+          .limit = mapping.limit + mapping.shift,
+          .file_offset = mapping.file_offset,
+          .path = mapping.object->line_path()};
+}
+
+bool overlaps_any(const std::map<std::uint64_t, std::uint64_t>& limit_by_start,
+                  const PlacedMapping& mapping) {
+  const auto after = limit_by_start.lower_bound(mapping.limit);
+  return after != limit_by_start.begin() && std::prev(after)->second > mapping.start;
+}
+
+}  // namespace
+
+MappingLayout::MappingLayout(const ProcessSnapshot& process, ProfiledObjects& objects) {
+  join(process, objects);
+  move_older_from_newer();
+}
+
+const PlacedMapping* MappingLayout::find(std::uint64_t mapping_id) const {
+  const auto found = by_id_.find(mapping_id);
+  return found == by_id_.end() ? nullptr : &placed_[found->second];
+}
+
+std::vector<ProfileMapping> MappingLayout::lines() const {
+  std::vector<const PlacedMapping*> ordered;
+  ordered.reserve(placed_.size());
+  for (const PlacedMapping& mapping : placed_) ordered.push_back(&mapping);
+  std::ranges::sort(ordered, {}, [](const PlacedMapping* mapping) {
+    return std::tuple(!mapping->main_executable, mapping->start + mapping->shift);
+  });
+  std::vector<ProfileMapping> lines;
+  lines.reserve(ordered.size());
+  for (const PlacedMapping* mapping : ordered) lines.push_back(line_of(*mapping));
+  return lines;
+}
+
+std::vector<ProfileMapping> MappingLayout::lines_of_files() const {
+  std::vector<ProfileMapping> lines;
+  for (const PlacedMapping& mapping : placed_) {
+    if (!mapping.may_be_made) lines.push_back(line_of(mapping));
+  }
+  return lines;
+}
+
+void MappingLayout::join(const ProcessSnapshot& process, ProfiledObjects& objects) {
+  const UsedMapping* previous = nullptr;
+  const std::vector<UsedMapping> used = used_mappings(process);
+  for (const UsedMapping& next : used) {
+    const Mapping& mapping = *next.mapping;
+    const bool joins = previous != nullptr && next.same_object_as(*previous) &&
+                       mapping.start <= placed_.back().limit;
+    if (joins) {
+      placed_.back().limit = std::max(placed_.back().limit, mapping.limit);
+      placed_.back().newest_ns = std::max(placed_.back().newest_ns, mapping.time_ns);
+    } else {
+      placed_.push_back(place(mapping, process.image.executable, objects));
+    }
+    by_id_.emplace(next.id, placed_.size() - 1);
+    previous = &next;
+  }
+}
+
+void MappingLayout::move_older_from_newer() {
+  std::vector<std::size_t> newest_first(placed_.size());
+  std::iota(newest_first.begin(), newest_first.end(), 0);
+  std::ranges::stable_sort(newest_first, std::ranges::greater{},
+                           [this](std::size_t index) { return placed_[index].newest_ns; });
+  std::map<std::uint64_t, std::uint64_t> limit_by_start;
+  std::uint64_t next_free = kMovedMappingsBase;
+  for (const std::size_t index : newest_first) {
+    PlacedMapping& mapping = placed_[index];
+    if (overlaps_any(limit_by_start, mapping)) {
+      mapping.shift = next_free - mapping.start;
+      next_free += mapping.limit - mapping.start + kGapBytes;
+    } else {
+      limit_by_start.emplace(mapping.start, mapping.limit);
+    }
+  }
+}
+
+}  // namespace profd

@@ -1,0 +1,153 @@
+#include "daemon/profiles/object_images.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string_view>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "collectors/files/vdso.h"
+#include "daemon/profiles/object_symbols.h"
+#include "daemon/storage/safe_name.h"
+#include "formats/elf/image.h"
+#include "formats/profile/gperftools_writer.h"
+
+namespace profd {
+namespace {
+
+constexpr std::size_t kNameBytes = 100;
+
+// What fstat says of a file that must stay the same.
+struct Identity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t bytes = 0;
+  std::int64_t ctime_ns = 0;
+
+  friend bool operator==(const Identity&, const Identity&) = default;
+};
+
+std::int64_t ctime_ns_of(const struct stat& status) {
+  return std::int64_t{status.st_ctim.tv_sec} * 1'000'000'000 + status.st_ctim.tv_nsec;
+}
+
+Identity identity_of(const struct stat& status) {
+  return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
+          ctime_ns_of(status)};
+}
+
+// O_PATH opens nothing: neither a FIFO nor a lease can hold it up.
+bool path_leads_to(const std::string& path, const Identity& file) {
+  const UniqueFd there(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  struct stat found {};
+  if (!there.valid() || ::fstat(there.get(), &found) != 0) return false;
+  return identity_of(found) == file;
+}
+
+// Its descriptor may have been let go, since only so many are held: then the path must show what
+// was seen through it.
+bool is_at_its_path(const MappedFile& file) {
+  if (file.deleted) return false;
+  if (!file.fd.valid()) {
+    return path_leads_to(
+        file.path, {file.stat_device, file.stat_inode, file.key.size_bytes, file.stat_ctime_ns});
+  }
+  struct stat status {};
+  if (::fstat(file.fd.get(), &status) != 0) return false;
+  return still_has_its_bytes(file) && path_leads_to(file.path, identity_of(status));
+}
+
+std::string line_path_of_image(const std::string& name) {
+  return std::string(kBuildPrefix) + "objects/" + name + ".so";
+}
+
+}  // namespace
+
+ObjectImages::ObjectImages(Parser& parser, std::string kernel_release)
+    : parser_(parser), kernel_release_(std::move(kernel_release)) {}
+
+ProfiledObject& ObjectImages::find_or_add(const Mapping& mapping, bool main_executable) {
+  if (mapping.kind == PROFD_MAPPING_VDSO) return vdso();
+  if (mapping.kind == PROFD_MAPPING_ANONYMOUS) return named("[anon]");
+  if (!mapping.file) return named("[unreachable]");
+  const MappedFile& file = *mapping.file;
+  const bool met = file.fd.valid() || file.stat_inode != 0;
+  if (!met) return named(bracketed_name(file.path));
+  const auto [known, added] = at_its_path_.try_emplace(file.key, false);
+  if (added) known->second = is_at_its_path(file);
+  if (!known->second || !readers_can_parse_path(file.path, main_executable)) {
+    return file.fd.valid() ? image_of(mapping) : named(bracketed_name(file.path));
+  }
+  return named(file.path);
+}
+
+Result<void> ObjectImages::write(ResultWriter& result, std::uint64_t bytes,
+                                 SymbolBudgets& symbols) const {
+  std::size_t without_symbols = 0;
+  for (const auto& [line_path, object] : by_line_path_) {
+    if (!object.has_image()) continue;
+    Result<std::string> image = encode(object.image(), symbols);
+    if (image && image->size() <= bytes) {
+      bytes -= image->size();
+    } else {
+      image = encode_file_image({.original = object.image().elf, .name = {}, .functions = {}});
+      ++without_symbols;
+    }
+    const std::string path = line_path.substr(kBuildPrefix.size());
+    if (Result<void> added = result.add(path, *image); !added) return added;
+  }
+  if (without_symbols != 0) {
+    spdlog::warn("wrote {} object images without symbols: over a limit, or not readable",
+                 without_symbols);
+  }
+  return {};
+}
+
+ProfiledObject& ObjectImages::named(const std::string& line_path) {
+  return by_line_path_.try_emplace(line_path, line_path).first->second;
+}
+
+Result<std::string> ObjectImages::encode(const ProfiledObject::Image& image,
+                                         SymbolBudgets& symbols) const {
+  const std::vector<std::uint64_t> hit(image.hit_addresses.begin(), image.hit_addresses.end());
+  Result<std::vector<ElfSymbol>> functions = find_object_symbols(parser_, image, hit, symbols);
+  if (!functions) return functions.error();
+  return encode_file_image(
+      {.original = image.elf, .name = plain_name(image.path), .functions = std::move(*functions)});
+}
+
+ProfiledObject& ObjectImages::vdso() {
+  const std::string path =
+      line_path_of_image("vdso-" + safe_file_name(kernel_release_, kNameBytes));
+  if (const auto found = by_line_path_.find(path); found != by_line_path_.end()) {
+    return found->second;
+  }
+  Result<UniqueFd> bytes = copy_own_vdso();
+  if (!bytes) return named("[vdso]");
+  Result<ElfSummary> elf = parser_.read_elf_summary(bytes->get());
+  if (!elf) return named("[vdso]");
+  vdso_ = std::move(*bytes);
+  ProfiledObject::Image image{.fd = vdso_.get(), .elf = std::move(*elf)};
+  return by_line_path_.try_emplace(path, path, std::move(image)).first->second;
+}
+
+ProfiledObject& ObjectImages::image_of(const Mapping& mapping) {
+  const MappedFile& file = *mapping.file;
+  if (const auto found = images_.find(file.key); found != images_.end()) return *found->second;
+  Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get());
+  if (!elf || !still_has_its_bytes(file)) return named(bracketed_name(file.path));
+  const std::string path = line_path_of_image(image_name(file, *elf));
+  ProfiledObject::Image image{
+      .fd = file.fd.get(), .elf = std::move(*elf), .path = file.path, .owner = file.owner};
+  ProfiledObject& object = by_line_path_.try_emplace(path, path, std::move(image)).first->second;
+  images_.emplace(file.key, &object);
+  files_.push_back(mapping.file);
+  return object;
+}
+
+}  // namespace profd

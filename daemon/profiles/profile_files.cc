@@ -1,0 +1,143 @@
+#include "daemon/profiles/profile_files.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "collectors/bpf/loss.h"
+#include "daemon/storage/safe_name.h"
+#include "formats/api/utc_time.h"
+#include "formats/profile/gperftools_reader.h"
+#include "formats/profile/gperftools_writer.h"
+
+namespace profd {
+namespace {
+
+constexpr std::uint64_t kMicrosecondsPerSecond = 1'000'000;
+constexpr std::uint64_t kNanosecondsPerMicrosecond = 1000;
+constexpr std::size_t kCommBytes = 64;
+
+std::uint64_t rounded_quotient(std::uint64_t dividend, std::uint64_t divisor) {
+  return divisor == 0 ? 0 : (dividend + divisor / 2) / divisor;
+}
+
+// COMM.PID.prof, with a number where an exec or a reused pid made a second of that name.
+std::string unique_profile_path(const ProfileSummary& summary, const std::string& kind,
+                                std::set<std::string>& taken) {
+  const std::string stem =
+      safe_file_name(summary.comm, kCommBytes) + "." + std::to_string(summary.pid);
+  const std::string end = kind.empty() ? ".prof" : "." + kind + ".prof";
+  std::string path = stem + end;
+  for (int number = 2; !taken.insert(path).second; ++number) {
+    path = std::string(stem).append(".").append(std::to_string(number)).append(end);
+  }
+  return path;
+}
+
+Result<std::uint64_t> samples_on_disk(const ResultWriter& result, const std::string& path) {
+  const Result<std::string> bytes = result.read_back(path);
+  if (!bytes) return bytes.error();
+  const Result<Profile> profile = decode_gperftools(*bytes);
+  if (!profile) return profile.error();
+  return profile->samples();
+}
+
+SessionLedger ledger_of(const SessionSnapshot& snapshot,
+                        const std::vector<ProfileSummary>& profiles) {
+  SessionLedger ledger;
+  ledger.taken = snapshot.ledger.taken;
+  for (const ProfileSummary& profile : profiles) ledger.written += profile.samples;
+  LossCounts lost = snapshot.ledger.lost;
+  lost[static_cast<std::size_t>(Loss::kMemoryLimit)] += snapshot.refused;
+  for (std::size_t reason = 0; reason < kLossCount; ++reason) {
+    if (lost[reason] == 0) continue;
+    ledger.lost.emplace(loss_name(static_cast<Loss>(reason)), lost[reason]);
+  }
+  return ledger;
+}
+
+SessionSummary summarize(const SessionSnapshot& snapshot) {
+  SessionSummary summary;
+  summary.session = snapshot.session;
+  summary.started = utc_text(snapshot.started);
+  summary.seconds = std::chrono::duration<double>(snapshot.lasted).count();
+  summary.event = snapshot.event.name;
+  summary.period_us = period_of(snapshot);
+  summary.period_unit = snapshot.event.unit;
+  return summary;
+}
+
+}  // namespace
+
+std::uint64_t period_of(const SessionSnapshot& snapshot) {
+  const EventSpec& event = snapshot.event;
+  std::uint64_t period = 0;
+  if (event.is_time && event.frequency_hz != 0) {
+    period = rounded_quotient(kMicrosecondsPerSecond, event.frequency_hz);
+  } else if (event.is_time) {
+    period = rounded_quotient(event.period, kNanosecondsPerMicrosecond);
+  } else if (event.period != 0) {
+    period = event.period;
+  } else {
+    period = rounded_quotient(snapshot.period_sum, snapshot.samples);
+  }
+  return std::max<std::uint64_t>(period, 1);
+}
+
+Result<ProfileSummary> write_profile(const Profile& profile, ProfileSummary summary,
+                                     std::set<std::string>& taken, ResultWriter& result,
+                                     const std::string& kind) {
+  summary.path = unique_profile_path(summary, kind, taken);
+  if (Result<void> added = result.add(summary.path, encode_gperftools(profile)); !added) {
+    return added.error();
+  }
+  const Result<std::uint64_t> samples = samples_on_disk(result, summary.path);
+  if (!samples) return samples.error();
+  summary.samples = *samples;
+  return summary;
+}
+
+std::set<std::uint64_t> kernel_addresses(const SessionSnapshot& snapshot) {
+  std::set<std::uint64_t> addresses;
+  for (const ProcessSnapshot& process : snapshot.processes) {
+    const StackTable& table = process.samples.stacks;
+    for (const StackTable::Stack& stack : table.stacks()) {
+      const auto frames = table.kernel_frames(stack);
+      if (frames.empty()) continue;
+      addresses.insert(frames.front());
+      for (const std::uint64_t return_address : frames.subspan(1)) {
+        addresses.insert(return_address - 1);
+      }
+    }
+  }
+  return addresses;
+}
+
+bool has_kernel_frames(const SessionSnapshot& snapshot) {
+  return std::ranges::any_of(snapshot.processes, [](const ProcessSnapshot& process) {
+    return std::ranges::any_of(process.samples.stacks.stacks(), [](const StackTable::Stack& stack) {
+      return stack.kernel_frames != 0;
+    });
+  });
+}
+
+Result<SessionSummary> write_profiles(const SessionSnapshot& snapshot, const SharedObjects& shared,
+                                      ResultWriter& result) {
+  SessionSummary summary = summarize(snapshot);
+  std::set<std::string> taken;
+  for (const ProcessSnapshot& process : snapshot.processes) {
+    BuiltProfile built = build_profile(process, summary.period_us, shared);
+    Result<ProfileSummary> profile =
+        write_profile(built.profile, std::move(built.summary), taken, result);
+    if (!profile) return profile.error();
+    summary.profiles.push_back(std::move(*profile));
+    if (!built.jit) continue;
+    Result<void> written = shared.jit->write(built.jit->line_path, built.jit->part);
+    if (!written) return written.error();
+  }
+  summary.ledger = ledger_of(snapshot, summary.profiles);
+  return summary;
+}
+
+}  // namespace profd

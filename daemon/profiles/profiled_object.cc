@@ -1,0 +1,82 @@
+#include "daemon/profiles/profiled_object.h"
+
+#include <sys/stat.h>
+
+#include <array>
+#include <cstdio>
+#include <string_view>
+
+#include <boost/container_hash/hash.hpp>
+
+#include "daemon/storage/safe_name.h"
+
+namespace profd {
+namespace {
+
+constexpr std::size_t kNameBytes = 100;
+
+std::int64_t nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+std::string hex(std::string_view bytes) {
+  std::string text;
+  std::array<char, 3> digits{};
+  for (const char byte : bytes) {
+    std::snprintf(digits.data(), digits.size(), "%02x", static_cast<unsigned char>(byte));
+    text += digits.data();
+  }
+  return text;
+}
+
+std::string hex_of_key(const FileKey& key) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%x-%lx-%x", key.device, key.inode, key.generation);
+  return text.data();
+}
+
+// So many digits that one owner's files don't meet by chance; root's are told apart by build id.
+std::string hex_of_segments(const ElfSummary& elf) {
+  std::size_t hash = elf.type;
+  boost::hash_combine(hash, elf.machine);
+  for (const ElfSegment& segment : elf.segments) {
+    for (const std::uint64_t field :
+         {segment.offset, segment.vaddr, segment.memory_bytes, std::uint64_t{segment.flags}}) {
+      boost::hash_combine(hash, field);
+    }
+  }
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "%08zx", hash & 0xffffffff);
+  return text.data();
+}
+
+}  // namespace
+
+void ProfiledObject::hit(std::uint64_t file_offset) {
+  if (!image_) return;
+  if (const Result<std::uint64_t> address = vaddr_of_offset(image_->elf, file_offset)) {
+    image_->hit_addresses.insert(*address);
+  }
+}
+
+std::string bracketed_name(const std::string& path) { return "[" + plain_name(path) + "]"; }
+
+std::string image_name(const MappedFile& file, const ElfSummary& elf) {
+  const std::string id = elf.build_id.empty() ? hex_of_key(file.key) : hex(elf.build_id);
+  const std::string owner = file.owner == 0 ? "" : "-u" + std::to_string(file.owner);
+  return plain_name(file.path) + "-" + id.substr(0, kNameBytes) + "-" + hex_of_segments(elf) +
+         owner;
+}
+
+std::string plain_name(const std::string& path) {
+  return safe_file_name(path.substr(path.rfind('/') + 1), kNameBytes);
+}
+
+bool still_has_its_bytes(const MappedFile& file) {
+  struct stat status {};
+  return ::fstat(file.fd.get(), &status) == 0 &&
+         static_cast<std::uint64_t>(status.st_size) == file.key.size_bytes &&
+         nanoseconds(status.st_mtim) <= file.key.ctime_ns;
+}
+
+}  // namespace profd

@@ -1,0 +1,67 @@
+#include "daemon/profiles/session_writer.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "collectors/host/kernel_release.h"
+#include "daemon/history/jit_images.h"
+#include "daemon/profiles/kernel_image.h"
+#include "daemon/profiles/object_images.h"
+#include "daemon/profiles/profile_files.h"
+#include "daemon/storage/file_io.h"
+#include "formats/proc/kallsyms.h"
+
+namespace profd {
+namespace {
+
+constexpr std::uint64_t kMaxImagesBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMaxRestrictedImagesBytes = std::uint64_t{16} << 20;
+
+KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string& release) {
+  if (snapshot.hide_kernel) return KernelImage::hidden();
+  const std::set<std::uint64_t> addresses = kernel_addresses(snapshot);
+  if (addresses.empty()) return KernelImage::hidden();
+  Result<std::string> text = read_whole_file("/proc/kallsyms");
+  if (!text) return KernelImage::hidden();
+  const Result<KernelSymbols> symbols = KernelSymbols::parse(std::move(*text));
+  return symbols ? KernelImage::named(*symbols, release, addresses) : KernelImage::hidden();
+}
+
+// Who may not see kernel addresses is not trusted with the disk either.
+std::uint64_t max_images_bytes(const SessionSnapshot& snapshot) {
+  return snapshot.hide_kernel ? kMaxRestrictedImagesBytes : kMaxImagesBytes;
+}
+
+Result<void> write_images(const SessionSnapshot& snapshot, const KernelImage& kernel,
+                          const ObjectImages& objects, SymbolBudgets& symbols,
+                          ResultWriter& result) {
+  if (has_kernel_frames(snapshot)) {
+    const std::string path = kernel.line_path().substr(kBuildPrefix.size());
+    if (Result<void> added = result.add(path, kernel.encode()); !added) return added;
+  }
+  return objects.write(result, max_images_bytes(snapshot), symbols);
+}
+
+}  // namespace
+
+Result<SessionSummary> write_session(const SessionSnapshot& snapshot, Parser& parser,
+                                     ResultWriter& result) {
+  const std::string release = kernel_release();
+  ObjectImages objects(parser, release);
+  const KernelImage kernel = make_kernel_image(snapshot, release);
+  EntryFunctions entries(parser);
+  SymbolBudgets symbols;
+  ResultJitImages jit(parser, max_images_bytes(snapshot), result);
+  Result<SessionSummary> summary = write_profiles(
+      snapshot,
+      {.objects = objects, .kernel = kernel, .entries = entries, .symbols = symbols, .jit = &jit},
+      result);
+  if (!summary) return summary;
+  if (auto written = write_images(snapshot, kernel, objects, symbols, result); !written) {
+    return written.error();
+  }
+  return summary;
+}
+
+}  // namespace profd

@@ -1,0 +1,159 @@
+#include "daemon/samples/aggregator.h"
+
+#include <algorithm>
+#include <bit>
+#include <exception>
+#include <utility>
+
+#include "daemon/samples/jit_naming.h"
+#include "daemon/samples/jit_samples.h"
+
+namespace profd {
+namespace {
+
+// A process image with one stack: its entries in both tables, its names and a few mappings. Without
+// it, a storm of short processes would hold far more than its stacks.
+constexpr std::uint64_t kProcessBytes = 2048;
+
+ProcessSamples* find_or_add_process(SessionSamples& session, const ProcessKey& key) {
+  if (const auto found = session.processes.find(key); found != session.processes.end()) {
+    return &found->second;
+  }
+  if (session.bytes + kProcessBytes > session.limit_bytes) return nullptr;
+  ProcessSamples& added = session.processes[key];
+  session.bytes += kProcessBytes;
+  return &added;
+}
+
+// The first sample's, until one has another.
+void join_owner(ProcessSamples& process, const SampleView& sample, bool is_first) {
+  if (is_first) {
+    process.owner = sample.owner;
+  } else if (process.owner != sample.owner) {
+    process.owner.reset();
+  }
+}
+
+// Of a mapping whose record is yet to come nobody knows.
+bool may_have_made_code(const SampleView& sample, const ProcessTable& processes) {
+  if (sample.mapping_ids.empty()) return false;
+  const ProcessImage* image = processes.find(sample.process);
+  return image == nullptr || std::ranges::any_of(sample.mapping_ids, [image](std::uint64_t id) {
+           const auto mapping = image->mappings.find(id);
+           return mapping == image->mappings.end() || may_be_made_at_run_time(mapping->second);
+         });
+}
+
+}  // namespace
+
+void Aggregator::open(SessionSlot slot, std::uint64_t limit_bytes) {
+  sessions_.at(slot).emplace().limit_bytes = limit_bytes;
+}
+
+SessionSamples Aggregator::close(SessionSlot slot) {
+  return std::exchange(sessions_.at(slot), std::nullopt).value();
+}
+
+const SessionSamples& Aggregator::samples(SessionSlot slot) const {
+  return sessions_.at(slot).value();
+}
+
+void Aggregator::forget_processes() {
+  const auto needed = [this](const ProcessKey& key) {
+    return std::ranges::any_of(sessions_, [&key](const std::optional<SessionSamples>& session) {
+      return session && session->processes.contains(key);
+    });
+  };
+  processes_.forget_unless(needed);
+  if (naming_ != nullptr) naming_->forget_unless(needed);
+}
+
+void Aggregator::on_sample(const SampleView& sample) noexcept {
+  unwind_tally_.count(sample, processes_);
+  const std::uint64_t hash = StackTable::hash_of(sample);
+  for (std::uint32_t mask = sample.sessions; mask != 0; mask &= mask - 1) {
+    std::optional<SessionSamples>& session =
+        sessions_[static_cast<std::size_t>(std::countr_zero(mask))];
+    if (session) count_sample(*session, sample, hash);
+  }
+}
+
+void Aggregator::count_sample(SessionSamples& session, const SampleView& sample,
+                              std::uint64_t hash) noexcept {
+  bool added = false;
+  try {
+    added = add_sample(session, sample, hash);
+  } catch (const std::exception&) {  // no memory for another process
+  }
+  if (!added) {
+    ++session.refused;
+    return;
+  }
+  ++session.samples;
+  session.period_sum += sample.period;
+}
+
+bool Aggregator::add_sample(SessionSamples& session, const SampleView& sample, std::uint64_t hash) {
+  ProcessSamples* process = find_or_add_process(session, sample.process);
+  if (process == nullptr) return false;
+  const std::uint64_t before = process->stacks.bytes();
+  const std::uint64_t room = session.limit_bytes - std::min(session.bytes, session.limit_bytes);
+  const bool is_first = process->stacks.stacks().empty();
+  const StackTable::Added added = process->stacks.add(sample, hash, room);
+  if (added == StackTable::Added::kNoRoom) return false;
+  join_owner(*process, sample, is_first);
+  session.bytes += process->stacks.bytes() - before;
+  if (added == StackTable::Added::kNew && may_have_made_code(sample, processes_)) {
+    process->stacks.time_last_counted();
+  }
+  keep_time(session, *process, sample);
+  return true;
+}
+
+// A time that can't be kept costs no more than itself.
+void Aggregator::keep_time(SessionSamples& session, ProcessSamples& process,
+                           const SampleView& sample) {
+  const std::uint32_t stack = process.stacks.last_counted();
+  if (!process.stacks.stacks()[stack].is_timed) return;
+  try {
+    if (process.jit.is_full()) make_room(session, process, sample.process);
+    if (session.bytes + JitLog::kEntryBytes > session.limit_bytes) return;
+    process.jit.add(stack, sample.time_ns);
+    session.bytes += JitLog::kEntryBytes;
+  } catch (const std::exception&) {  // no memory
+  }
+}
+
+void Aggregator::make_room(SessionSamples& session, ProcessSamples& process,
+                           const ProcessKey& key) {
+  const std::size_t before = process.jit.entries().size();
+  const StackTable& stacks = process.stacks;
+  const JitLookup code = naming_ != nullptr ? naming_->lookup(key) : JitLookup();
+  process.jit.fold_oldest_half([&](std::uint32_t stack, std::uint64_t a, std::uint64_t b) {
+    return !code.at || means_the_same(stacks, stacks.stacks()[stack], a, b, code);
+  });
+  session.bytes -= (before - process.jit.entries().size()) * JitLog::kEntryBytes;
+}
+
+void Aggregator::on_mapping(const MappingView& mapping,
+                            std::shared_ptr<const MappedFile> file) noexcept {
+  if (naming_ != nullptr) naming_->on_mapping(mapping);
+  try {
+    processes_.add(mapping, std::move(file));
+  } catch (const std::exception&) {  // no memory: its frames keep their addresses
+  }
+}
+
+void Aggregator::on_process(const ProcessView& process) noexcept {
+  if (naming_ != nullptr) naming_->on_process(process);
+  try {
+    processes_.add(process);
+  } catch (const std::exception&) {  // no memory: it stays without a name
+  }
+}
+
+void Aggregator::on_unmap(const UnmapView& unmap) noexcept {
+  if (naming_ != nullptr) naming_->on_unmap(unmap);
+}
+
+}  // namespace profd

@@ -1,0 +1,177 @@
+#include "daemon/samples/jit_naming.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace profd {
+namespace {
+
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
+
+constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
+
+// How often it is looked whether the files are read to their ends; the collector bounds that time.
+constexpr auto kReadPause = 10ms;
+constexpr int kReadTries = 300;
+
+// Some milliseconds of stacks with many frames.
+constexpr std::size_t kRunsAtATime = 500;
+
+bool has_times(const ProcessSamples& samples) { return !samples.jit.empty(); }
+
+// Finds nothing any more from `end` on, which `is_late` tells of.
+JitLookup until(JitLookup code, std::chrono::steady_clock::time_point end, bool& is_late) {
+  const auto at = [find = std::move(code.at), end, &is_late](std::uint64_t address,
+                                                             std::uint64_t time_ns) {
+    is_late = is_late || std::chrono::steady_clock::now() >= end;
+    return is_late ? std::optional<JitFunction>() : find(address, time_ns);
+  };
+  return {.at = at, .source_of = std::move(code.source_of)};
+}
+
+}  // namespace
+
+JitNaming::JitNaming(std::unique_ptr<JitProcesses> processes) : processes_(std::move(processes)) {}
+
+// Its own descriptor, since Asio closes the one it is given.
+void JitNaming::run(boost::asio::io_context& io) {
+  news_.emplace(io, ::fcntl(processes_->wake_fd(), F_DUPFD_CLOEXEC, 0));
+  timer_.emplace(io);
+  boost::asio::co_spawn(io, poll_on_news(), boost::asio::detached);
+  boost::asio::co_spawn(io, poll_by_time(), boost::asio::detached);
+}
+
+void JitNaming::stop() {
+  stopped_ = true;
+  if (news_) news_->cancel();
+  if (timer_) timer_->cancel();
+}
+
+JitLookup JitNaming::lookup(const ProcessKey& process) {
+  return {.at = [this, process](std::uint64_t address, std::uint64_t time_ns)
+              -> std::optional<JitFunction> { return processes_->at(process, address, time_ns); },
+          .source_of = [this](const JitCode& code) { return processes_->source_of(code); }};
+}
+
+void JitNaming::forget_unless(const std::function<bool(const ProcessKey&)>& needed) {
+  processes_->forget_unless(
+      [&](const ProcessKey& key) { return held_.contains(key) || needed(key); });
+}
+
+void JitNaming::hold(const SessionSnapshot& snapshot) {
+  for (const ProcessKey& key : timed_processes(snapshot)) held_.insert(key);
+}
+
+boost::asio::awaitable<void> JitNaming::resolve(SessionSnapshot& snapshot) {
+  std::vector<ProcessKey> processes = timed_processes(snapshot);
+  if (!processes.empty()) {
+    co_await read_on(processes);
+  }
+  for (ProcessSnapshot& process : snapshot.processes) {
+    if (has_times(process.samples)) {
+      co_await resolve(process);
+    }
+  }
+  for (const ProcessKey& key : processes) {
+    if (const auto held = held_.find(key); held != held_.end()) held_.erase(held);
+  }
+}
+
+// Rings are drained meanwhile.
+boost::asio::awaitable<void> JitNaming::resolve(ProcessSnapshot& process) {
+  const auto executor = co_await boost::asio::this_coro::executor;
+  JitResolver resolver = resolver_of(process, lookup(process.key));
+  while (resolver.advance(kRunsAtATime)) {
+    co_await boost::asio::post(executor, boost::asio::use_awaitable);
+  }
+  finish(resolver, process);
+}
+
+void JitNaming::resolve_now(SessionSnapshot& snapshot) {
+  const auto end = std::chrono::steady_clock::now() + kMaxTime;
+  for (ProcessSnapshot& process : snapshot.processes) {
+    if (!has_times(process.samples)) continue;
+    bool is_late = false;
+    JitResolver resolver = resolver_of(process, until(lookup(process.key), end, is_late));
+    while (resolver.advance(kRunsAtATime)) {
+    }
+    finish(resolver, process);
+    if (is_late) ++late_;
+  }
+}
+
+JitResolver JitNaming::resolver_of(ProcessSnapshot& process, JitLookup code) {
+  return {process.samples.stacks, std::exchange(process.samples.jit, {}), process.image,
+          std::move(code)};
+}
+
+JitStats JitNaming::stats() const {
+  JitStats stats = processes_->stats();
+  stats.refused[static_cast<std::size_t>(JitRefusal::kLate)] += late_;
+  return stats;
+}
+
+void JitNaming::finish(JitResolver& resolver, ProcessSnapshot& process) {
+  process.jit = resolver.take();
+  process.jit->info = processes_->info(process.key).value_or(JitProcessInfo());
+}
+
+boost::asio::awaitable<void> JitNaming::read_on(std::vector<ProcessKey> processes) {
+  const std::uint64_t ticket = processes_->read_on(processes);
+  boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
+  for (int tries = 0; tries < kReadTries; ++tries) {
+    processes_->poll();
+    if (stopped_ || processes_->has_read_on(ticket)) co_return;
+    timer.expires_after(kReadPause);
+    co_await timer.async_wait(kTuple);
+  }
+}
+
+boost::asio::awaitable<void> JitNaming::poll_on_news() {
+  while (!stopped_) {
+    const auto [error] =
+        co_await news_->async_wait(boost::asio::posix::stream_descriptor::wait_read, kTuple);
+    if (error) co_return;
+    while (!stopped_ && !processes_->poll()) {
+      co_await boost::asio::post(boost::asio::use_awaitable);
+    }
+  }
+}
+
+// Processes without a file are looked at again now and then.
+boost::asio::awaitable<void> JitNaming::poll_by_time() {
+  while (!stopped_) {
+    timer_->expires_after(1s);
+    co_await timer_->async_wait(kTuple);
+    processes_->poll();
+  }
+}
+
+std::vector<ProcessKey> timed_processes(const SessionSamples& samples) {
+  std::vector<ProcessKey> keys;
+  for (const auto& [key, process] : samples.processes) {
+    if (has_times(process)) keys.push_back(key);
+  }
+  return keys;
+}
+
+std::vector<ProcessKey> timed_processes(const SessionSnapshot& snapshot) {
+  std::vector<ProcessKey> keys;
+  for (const ProcessSnapshot& process : snapshot.processes) {
+    if (has_times(process.samples)) keys.push_back(process.key);
+  }
+  return keys;
+}
+
+}  // namespace profd

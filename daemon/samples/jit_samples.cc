@@ -1,0 +1,137 @@
+#include "daemon/samples/jit_samples.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "daemon/profiles/code_address.h"
+
+namespace profd {
+namespace {
+
+// Where a sample's time was let go, the last that is known counts.
+constexpr std::uint64_t kNoTime = std::numeric_limits<std::uint64_t>::max();
+
+std::uint64_t code_address_of(std::span<const std::uint64_t> words, std::size_t index) {
+  return code_address(UserFrame::from_word(words[index]), kind_of_frame(words, index));
+}
+
+// 0: none.
+std::uint64_t generation_at(const JitLookup& code, std::uint64_t address, std::uint64_t time_ns) {
+  const auto found = code.at(address, time_ns);
+  return found ? found->generation + 1 : 0;
+}
+
+}  // namespace
+
+bool means_the_same(const StackTable& stacks, const StackTable::Stack& stack,
+                    std::uint64_t time_a_ns, std::uint64_t time_b_ns, const JitLookup& code) {
+  const auto words = stacks.user_frames(stack);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::uint64_t address = code_address_of(words, i);
+    const std::uint64_t before = generation_at(code, address, time_a_ns);
+    if (before != generation_at(code, address, time_b_ns)) return false;
+  }
+  return true;
+}
+
+JitResolver::JitResolver(const StackTable& stacks, JitLog log, const ProcessImage& image,
+                         JitLookup code)
+    : stacks_(stacks), image_(image), log_(std::move(log)), code_(std::move(code)) {
+  log_.sort();
+}
+
+bool JitResolver::advance(std::size_t runs) {
+  for (; runs != 0 && stack_ < stacks_.stacks().size(); --runs) step();
+  return stack_ < stacks_.stacks().size();
+}
+
+JitSamples JitResolver::take() {
+  samples_.unnamed.assign(unnamed_.begin(), unnamed_.end());
+  samples_.blurred = log_.blurred();
+  return std::move(samples_);
+}
+
+// One run, or what of a stack has no time, which is its last.
+void JitResolver::step() {
+  const StackTable::Stack& stack = stacks_.stacks()[stack_];
+  const auto left = log_.entries().subspan(next_);
+  const auto is_of_stack = [this](const JitLog::Entry& entry) { return entry.stack == stack_; };
+  const auto end = std::ranges::partition_point(left, is_of_stack);
+  const auto entries = left.first(static_cast<std::size_t>(end - left.begin()));
+  if (!stack.is_timed || entries.empty()) {
+    if (stack.is_timed && counted_ != stack.count) add_run(stack.count - counted_, kNoTime);
+    counted_ = 0;
+    ++stack_;
+    return;
+  }
+  const auto same = [&](std::uint32_t, std::uint64_t a, std::uint64_t b) {
+    return means_the_same(stacks_, stack, a, b, code_);
+  };
+  const auto run = entries.first(run_length(entries, same));
+  std::uint64_t count = 0;
+  for (const JitLog::Entry& entry : run) count += entry.count;
+  add_run(count, run.front().time_ns);
+  counted_ += count;
+  next_ += run.size();
+}
+
+void JitResolver::add_run(std::uint64_t count, std::uint64_t time_ns) {
+  const StackTable::Stack& stack = stacks_.stacks()[stack_];
+  samples_.runs.push_back({.stack = stack_, .count = count, .first_frame = samples_.frames.size()});
+  const auto words = stacks_.user_frames(stack);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool may_be = is_candidate(stack, UserFrame::from_word(words[i]));
+    samples_.frames.push_back(may_be ? function_at(code_address_of(words, i), time_ns)
+                                     : JitSamples::kNoFunction);
+  }
+}
+
+// A mapping of which no record came may be any.
+bool JitResolver::is_candidate(const StackTable::Stack& stack, const UserFrame& frame) const {
+  const auto ids = stacks_.mapping_ids(stack);
+  if (frame.mapping >= ids.size()) return true;
+  const auto known = image_.mappings.find(ids[frame.mapping]);
+  return known == image_.mappings.end() || may_be_made_at_run_time(known->second);
+}
+
+std::uint32_t JitResolver::function_at(std::uint64_t address, std::uint64_t time_ns) {
+  const auto found = code_.at(address, time_ns);
+  if (!found) {
+    unnamed_.insert(address);
+    return JitSamples::kNoFunction;
+  }
+  const auto next = static_cast<std::uint32_t>(samples_.functions.size());
+  const auto [known, added] = by_generation_.try_emplace(found->generation, next);
+  if (added) add_function(found->code);
+  return known->second;
+}
+
+void JitResolver::add_function(const JitCode& code) {
+  samples_.functions.push_back({.address = code.address,
+                                .bytes = code.bytes,
+                                .name = std::string(code.name),
+                                .source = source_of(code),
+                                .code = code.code,
+                                .debug_info = code.debug_info});
+}
+
+std::size_t JitResolver::source_of(const JitCode& code) {
+  const auto [known, added] = sources_.try_emplace(code.source, SampledJitCode::kNoSource);
+  if (!added) return known->second;
+  if (auto source = code_.source_of(code)) {
+    known->second = samples_.sources.size();
+    samples_.sources.push_back(std::move(*source));
+  }
+  return known->second;
+}
+
+JitSamples resolve_jit(const StackTable& stacks, JitLog log, const ProcessImage& image,
+                       const JitLookup& code) {
+  JitResolver resolver(stacks, std::move(log), image, code);
+  while (resolver.advance(std::numeric_limits<std::size_t>::max())) {
+  }
+  return resolver.take();
+}
+
+}  // namespace profd

@@ -1,0 +1,144 @@
+#include "daemon/samples/process_table.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include <malloc.h>
+
+#include "collectors/files/open_mapped_file.h"
+#include "collectors/jit/code_memory.h"
+#include "daemon/samples/hash_seed.h"
+
+namespace profd {
+namespace {
+
+// Images and mappings that go at once, before their memory is given back to the system.
+constexpr std::size_t kWorthGivingBack = 4096;
+
+bool pid_is_free(std::uint32_t pid) {
+  return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+}
+
+Mapping mapping_of(const MappingView& view, std::shared_ptr<const MappedFile> file) {
+  return {.start = view.start,
+          .limit = view.end,
+          .file_offset = view.file_offset,
+          .time_ns = view.time_ns,
+          .kind = view.kind,
+          .file_key = view.file,
+          .file = std::move(file)};
+}
+
+// Images whose record is yet to come share one owner, which is no uid.
+std::uint64_t owner_of(const ProcessImage& image) {
+  constexpr std::uint64_t kUnidentified = std::uint64_t{1} << 32;
+  return image.identified ? image.uid : kUnidentified;
+}
+
+bool opened(const Mapping& mapping) { return mapping.file && mapping.file->fd.valid(); }
+
+}  // namespace
+
+std::size_t ProcessKeyHash::operator()(const ProcessKey& key) const noexcept {
+  SeededHash hash(daemon_hash_seed());
+  hash.add(key.start_ns);
+  hash.add(std::uint64_t{key.tgid} << 32 | key.exec_id);
+  return hash.value();
+}
+
+// A library that was replaced under its users has no name any more either, but lay elsewhere.
+bool may_be_made_at_run_time(const Mapping& mapping) {
+  if (mapping.kind != PROFD_MAPPING_FILE) return mapping.kind == PROFD_MAPPING_ANONYMOUS;
+  if (is_shared_memory(mapping.file_key)) return true;
+  if (!mapping.file || !mapping.file->deleted) return false;
+  constexpr std::array<std::string_view, 5> kPlaces{"/memfd:", "/dev/zero", "/dev/shm/", "/SYSV",
+                                                    "/tmp/"};
+  return std::ranges::any_of(
+      kPlaces, [&](std::string_view place) { return mapping.file->path.starts_with(place); });
+}
+
+void ProcessTable::add(const MappingView& mapping, std::shared_ptr<const MappedFile> file) {
+  ProcessImage* image = find_or_add(mapping.process);
+  if (image == nullptr) return;
+  if (const auto found = image->mappings.find(mapping.id); found != image->mappings.end()) {
+    // A repeat; the file may have been out of reach the first time.
+    if (!opened(found->second) && file) found->second.file = std::move(file);
+  } else if (has_room_for_mapping(*image)) {
+    std::size_t& of_owner = mappings_of_owner_[owner_of(*image)];
+    image->mappings.emplace(mapping.id, mapping_of(mapping, std::move(file)));
+    ++of_owner;
+    ++mappings_;
+  } else {
+    ++unkept_;
+  }
+}
+
+void ProcessTable::add(const ProcessView& process) {
+  ProcessImage* image = find_or_add(process.process);
+  if (image == nullptr || process.time_ns < image->comm_time_ns) return;
+  identify(*image, process.uid);
+  image->comm = process.comm;
+  image->comm_time_ns = process.time_ns;
+  image->cgroup = path_from_names(process.cgroup);
+  image->kernel_thread = process.kernel_thread;
+  image->executable = process.executable;
+}
+
+const ProcessImage* ProcessTable::find(const ProcessKey& key) const {
+  const auto found = images_.find(key);
+  return found == images_.end() ? nullptr : &found->second;
+}
+
+void ProcessTable::forget_unless(const std::function<bool(const ProcessKey&)>& needed) {
+  const std::size_t before = images_.size() + mappings_;
+  boost::unordered::erase_if(images_, [&](const auto& entry) {
+    if (needed(entry.first) || !pid_is_free(entry.first.tgid)) return false;
+    discharge(entry.second);
+    return true;
+  });
+  // Erasing leaves a table as wide as it ever was, and the allocator with what is free. Small
+  // tables are left alone.
+  if (before - (images_.size() + mappings_) < kWorthGivingBack) return;
+  images_.rehash(0);
+  mappings_of_owner_.rehash(0);
+  ::malloc_trim(0);
+}
+
+bool ProcessTable::has_room_for_mapping(const ProcessImage& image) const {
+  if (image.mappings.size() >= kMaxMappings || mappings_ >= kMaxMappingsInAll) return false;
+  const std::uint64_t owner = owner_of(image);
+  if (owner == 0) return true;
+  const auto found = mappings_of_owner_.find(owner);
+  return found == mappings_of_owner_.end() || found->second < kMaxMappingsOfUid;
+}
+
+void ProcessTable::identify(ProcessImage& image, std::uint32_t uid) {
+  if (const std::size_t count = image.mappings.size(); count != 0) {
+    std::size_t& of_uid = mappings_of_owner_[uid];  // first, since only this can fail
+    mappings_of_owner_.find(owner_of(image))->second -= count;
+    of_uid += count;
+  }
+  image.identified = true;
+  image.uid = uid;
+}
+
+void ProcessTable::discharge(const ProcessImage& image) {
+  if (image.mappings.empty()) return;
+  mappings_ -= image.mappings.size();
+  const auto found = mappings_of_owner_.find(owner_of(image));
+  found->second -= image.mappings.size();
+  if (found->second == 0) mappings_of_owner_.erase(found);
+}
+
+ProcessImage* ProcessTable::find_or_add(const ProcessKey& key) {
+  if (const auto found = images_.find(key); found != images_.end()) return &found->second;
+  if (images_.size() >= kMaxImages) return nullptr;
+  return &images_[key];
+}
+
+}  // namespace profd

@@ -1,0 +1,113 @@
+#include "daemon/samples/stack_table.h"
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+
+#include "daemon/samples/hash_seed.h"
+
+namespace profd {
+namespace {
+
+// A slot of the index, with its share of the free ones.
+constexpr std::uint64_t kIndexBytes = 24;
+
+std::uint64_t bytes_of(const SampleView& sample) {
+  return 2 * (sample.words.size_bytes() + sizeof(StackTable::Stack) + kIndexBytes);
+}
+
+StackTable::Stack shape_of(const SampleView& sample) {
+  return {.kernel_frames = static_cast<std::uint16_t>(sample.kernel_frames.size()),
+          .user_frames = static_cast<std::uint16_t>(sample.user_frames.size()),
+          .mapping_count = static_cast<std::uint8_t>(sample.mapping_ids.size()),
+          .stack_class = class_of(sample.context),
+          .user_end = static_cast<std::uint8_t>(sample.user_end)};
+}
+
+}  // namespace
+
+StackClass class_of(profd_context context) {
+  switch (context) {
+    case PROFD_CONTEXT_USER:
+    case PROFD_CONTEXT_SYSCALL:
+    case PROFD_CONTEXT_TRAP:
+      return StackClass::kUser;
+    case PROFD_CONTEXT_COMPAT:
+      return StackClass::kCompat;
+    default:
+      return StackClass::kKernelOnly;
+  }
+}
+
+std::uint64_t StackTable::hash_of(const SampleView& sample) noexcept {
+  const Stack shape = shape_of(sample);
+  SeededHash hash(daemon_hash_seed());
+  hash.add(std::uint64_t{shape.kernel_frames} | std::uint64_t{shape.user_frames} << 16 |
+           std::uint64_t{shape.mapping_count} << 32 |
+           static_cast<std::uint64_t>(shape.stack_class) << 40 |
+           std::uint64_t{shape.user_end} << 48);
+  hash.add(sample.words);
+  return hash.value();
+}
+
+StackTable::Added StackTable::add(const SampleView& sample, std::uint64_t hash,
+                                  std::uint64_t room_bytes) noexcept {
+  const auto found = first_of_hash_.find(hash);
+  std::uint32_t next = found == first_of_hash_.end() ? 0 : found->second;
+  for (; next != 0; next = stacks_[next - 1].next_of_hash) {
+    if (Stack& stack = stacks_[next - 1]; equal(stack, sample)) {
+      ++stack.count;
+      last_counted_ = next - 1;
+      return Added::kKnown;
+    }
+  }
+  if (bytes_of(sample) > room_bytes) return Added::kNoRoom;
+  if (stacks_.size() >= std::numeric_limits<std::uint32_t>::max() - 1) return Added::kNoRoom;
+  const std::size_t stacks_before = stacks_.size();
+  const std::size_t words_before = words_.size();
+  try {
+    append(sample, hash);
+  } catch (const std::exception&) {  // no memory
+    stacks_.resize(stacks_before);
+    words_.resize(words_before);
+    return Added::kNoRoom;
+  }
+  bytes_ += bytes_of(sample);
+  last_counted_ = static_cast<std::uint32_t>(stacks_.size() - 1);
+  return Added::kNew;
+}
+
+bool StackTable::equal(const Stack& stack, const SampleView& sample) const {
+  const Stack shape = shape_of(sample);
+  return stack.kernel_frames == shape.kernel_frames && stack.user_frames == shape.user_frames &&
+         stack.mapping_count == shape.mapping_count && stack.stack_class == shape.stack_class &&
+         stack.user_end == shape.user_end &&
+         std::equal(sample.words.begin(), sample.words.end(), words_.data() + stack.first_word);
+}
+
+// The index comes last, so that whatever fails before it leaves nothing to be found.
+void StackTable::append(const SampleView& sample, std::uint64_t hash) {
+  Stack stack = shape_of(sample);
+  stack.count = 1;
+  stack.first_word = words_.size();
+  words_.insert(words_.end(), sample.words.begin(), sample.words.end());
+  stacks_.push_back(stack);
+  std::uint32_t& first = first_of_hash_[hash];
+  stacks_.back().next_of_hash = first;
+  first = static_cast<std::uint32_t>(stacks_.size());
+}
+
+std::span<const std::uint64_t> StackTable::kernel_frames(const Stack& stack) const {
+  return std::span(words_).subspan(stack.first_word, stack.kernel_frames);
+}
+
+std::span<const std::uint64_t> StackTable::user_frames(const Stack& stack) const {
+  return std::span(words_).subspan(stack.first_word + stack.kernel_frames, stack.user_frames);
+}
+
+std::span<const std::uint64_t> StackTable::mapping_ids(const Stack& stack) const {
+  return std::span(words_).subspan(stack.first_word + stack.kernel_frames + stack.user_frames,
+                                   stack.mapping_count);
+}
+
+}  // namespace profd

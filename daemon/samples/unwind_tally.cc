@@ -1,0 +1,117 @@
+#include "daemon/samples/unwind_tally.h"
+
+#include <algorithm>
+#include <exception>
+#include <numeric>
+#include <tuple>
+
+#include "daemon/samples/hash_seed.h"
+#include "daemon/samples/stack_end.h"
+
+namespace profd {
+namespace {
+
+// Null where none is told, or its record is yet to come.
+const Mapping* mapping_of_last_frame(const SampleView& sample, const ProcessTable& processes) {
+  if (sample.user_frames.empty()) return nullptr;
+  const UserFrame last = UserFrame::from_word(sample.user_frames.back());
+  if (last.mapping >= sample.mapping_ids.size()) return nullptr;
+  const ProcessImage* image = processes.find(sample.process);
+  if (image == nullptr) return nullptr;
+  const auto found = image->mappings.find(sample.mapping_ids[last.mapping]);
+  return found == image->mappings.end() ? nullptr : &found->second;
+}
+
+std::string name_of(const Mapping* mapping) {
+  if (mapping == nullptr) return "[unknown]";
+  if (mapping->kind == PROFD_MAPPING_VDSO) return "[vdso]";
+  if (mapping->kind == PROFD_MAPPING_ANONYMOUS) return "[anon]";
+  return mapping->file ? mapping->file->path : "[unreachable]";
+}
+
+}  // namespace
+
+void UnwindTally::count(const SampleView& sample, const ProcessTable& processes) noexcept {
+  const StackClass stack_class = class_of(sample.context);
+  if (stack_class == StackClass::kKernelOnly) return;
+  if (stack_class == StackClass::kCompat) {
+    ++compat_;
+    return;
+  }
+  ++by_end_[sample.user_end];
+  if (reached_root(sample.user_end)) return;
+  try {
+    count_object(sample, processes);
+  } catch (const std::exception&) {  // no memory: the object stays unnamed
+  }
+}
+
+void UnwindTally::count_object(const SampleView& sample, const ProcessTable& processes) {
+  const Mapping* mapping = mapping_of_last_frame(sample, processes);
+  Place place;
+  place.user_end = static_cast<std::uint8_t>(sample.user_end);
+  if (mapping != nullptr) {
+    place.file = mapping->file_key;
+    place.kind = mapping->kind;
+    place.known = true;
+  }
+  auto found = objects_.find(place);
+  if (found == objects_.end()) {
+    if (objects_.size() >= kMaxObjects) drop_lesser_half();
+    found = objects_.emplace(place, Breaks{.path = name_of(mapping), .samples = 0}).first;
+  }
+  ++found->second.samples;
+}
+
+void UnwindTally::drop_lesser_half() {
+  std::vector<std::uint64_t> counts;
+  counts.reserve(objects_.size());
+  for (const auto& [place, breaks] : objects_) counts.push_back(breaks.samples);
+  const auto middle = counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2);
+  std::ranges::nth_element(counts, middle);
+  boost::unordered::erase_if(
+      objects_, [limit = *middle](const auto& entry) { return entry.second.samples <= limit; });
+}
+
+std::uint64_t UnwindTally::user_samples() const {
+  return std::accumulate(by_end_.begin(), by_end_.end(), compat_);
+}
+
+std::uint64_t UnwindTally::complete_samples() const { return by_end_[PROFD_END_ENTRY]; }
+
+CountsByReason UnwindTally::incomplete() const {
+  CountsByReason counts;
+  if (compat_ != 0) counts.emplace(incomplete_reason(StackClass::kCompat, 0), compat_);
+  for (unsigned end = 0; end < by_end_.size(); ++end) {
+    if (by_end_[end] == 0 || reached_root(end)) continue;
+    counts.emplace(incomplete_reason(StackClass::kUser, end), by_end_[end]);
+  }
+  return counts;
+}
+
+std::vector<UnwindTally::Object> UnwindTally::worst(std::size_t count) const {
+  std::vector<Object> objects;
+  for (const auto& [place, breaks] : objects_) {
+    objects.push_back({.path = breaks.path,
+                       .reason = std::string(incomplete_reason(StackClass::kUser, place.user_end)),
+                       .samples = breaks.samples});
+  }
+  std::ranges::sort(objects, [](const Object& a, const Object& b) {
+    return std::tie(b.samples, a.path, a.reason) < std::tie(a.samples, b.path, b.reason);
+  });
+  if (objects.size() > count) objects.resize(count);
+  return objects;
+}
+
+std::size_t UnwindTally::PlaceHash::operator()(const Place& place) const noexcept {
+  SeededHash hash(daemon_hash_seed());
+  hash.add(place.file.inode);
+  hash.add(place.file.size_bytes);
+  hash.add(static_cast<std::uint64_t>(place.file.ctime_ns));
+  hash.add(std::uint64_t{place.file.device} << 32 | place.file.generation);
+  hash.add(std::uint64_t{place.user_end} | std::uint64_t{place.known} << 8 |
+           static_cast<std::uint64_t>(place.kind) << 16);
+  return hash.value();
+}
+
+}  // namespace profd

@@ -1,0 +1,53 @@
+// profd's settings, each with its default. daemon/service/config_keys.h names them, config_reader.h
+// reads them.
+
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace profd {
+
+// Continuous mode: the whole host, sampled for ever, kept as windows under the state directory.
+struct ContinuousConfig {
+  bool enabled = false;
+  std::chrono::seconds window{60};
+  std::uint64_t frequency_hz = 19;
+  std::chrono::seconds max_age{std::chrono::hours{24 * 7}};
+  std::uint64_t max_bytes = std::uint64_t{1} << 30;  // windows and their objects
+
+  friend bool operator==(const ContinuousConfig&, const ContinuousConfig&) = default;
+};
+
+// Where runtimes leave the files that name their code.
+struct JitConfig {
+  std::vector<std::string> directories;  // beside the host's /tmp
+
+  friend bool operator==(const JitConfig&, const JitConfig&) = default;
+};
+
+// Instrumented programs' traces.
+struct XrayConfig {
+  std::string directory{};  // in which they leave them; empty: none is watched
+
+  friend bool operator==(const XrayConfig&, const XrayConfig&) = default;
+};
+
+struct Config {
+  std::string socket = "/run/profd/profd.sock";
+  std::string state_dir = "/var/lib/profd";
+  std::string log_level = "info";                            // or trace, debug, warning, error
+  std::size_t ring_bytes = std::size_t{1} << 20;             // of each CPU's ring, a power of two
+  std::uint64_t session_max_bytes = std::uint64_t{1} << 30;  // of samples held for one session
+  std::size_t unwind_max_bytes = std::size_t{40} << 20;      // of unwind tables in the kernel
+  ContinuousConfig continuous;
+  JitConfig jit{};
+  XrayConfig xray{};
+
+  friend bool operator==(const Config&, const Config&) = default;
+};
+
+}  // namespace profd

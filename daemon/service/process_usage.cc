@@ -1,0 +1,75 @@
+#include "daemon/service/process_usage.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <system_error>
+
+namespace profd {
+namespace {
+
+double seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
+
+double cpu_seconds_of(const rusage& resources) {
+  return seconds(resources.ru_utime) + seconds(resources.ru_stime);
+}
+
+std::uint64_t resident_bytes_of(const std::string& process) {
+  std::uint64_t total_pages = 0;
+  std::uint64_t resident_pages = 0;
+  std::ifstream("/proc/" + process + "/statm") >> total_pages >> resident_pages;
+  return resident_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// Fields 14 and 15 of /proc/PID/stat, in ticks. The name before them may hold anything but ends
+// with the last parenthesis.
+double cpu_seconds_of_process(const std::string& process) {
+  std::ifstream file("/proc/" + process + "/stat");
+  std::string line;
+  std::getline(file, line);
+  std::istringstream fields(line.substr(std::min(line.rfind(')') + 1, line.size())));
+  constexpr int kFieldsBefore = 11;  // from the state on
+  std::string skipped;
+  for (int i = 0; i < kFieldsBefore; ++i) fields >> skipped;
+  double user = 0;
+  double system = 0;
+  fields >> user >> system;
+  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+void add_child(ChildrenUsage& usage, const std::string& process) {
+  ++usage.processes;
+  usage.cpu_seconds += cpu_seconds_of_process(process);
+  usage.rss_bytes += resident_bytes_of(process);
+}
+
+}  // namespace
+
+// By thread, since each lists the children that it made.
+ChildrenUsage children_usage() {
+  ChildrenUsage usage;
+  rusage gone{};
+  if (::getrusage(RUSAGE_CHILDREN, &gone) == 0) usage.cpu_seconds = cpu_seconds_of(gone);
+  std::error_code error;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", error)) {
+    std::ifstream children(thread.path() / "children");
+    for (std::string process; children >> process;) add_child(usage, process);
+  }
+  return usage;
+}
+
+ProcessUsage own_usage() {
+  ProcessUsage usage;
+  rusage resources{};
+  if (::getrusage(RUSAGE_SELF, &resources) == 0) usage.cpu_seconds = cpu_seconds_of(resources);
+  usage.rss_bytes = resident_bytes_of("self");
+  return usage;
+}
+
+}  // namespace profd

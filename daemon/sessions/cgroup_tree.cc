@@ -1,0 +1,132 @@
+#include "daemon/sessions/cgroup_tree.h"
+
+#include <dirent.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <set>
+#include <utility>
+
+namespace profd {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A walk may take one part in so many of the io thread's time, whoever asks.
+constexpr int kTimeShare = 20;
+constexpr std::size_t kMaxPathBytes = 3072;  // a name more still fits the kernel's 4096
+
+std::vector<std::string> children_of(const std::string& directory) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(directory.c_str()), &::closedir);
+  std::vector<std::string> names;
+  if (!stream) return names;
+  while (const dirent* entry = ::readdir(stream.get())) {
+    std::string name = entry->d_name;
+    if (entry->d_type == DT_DIR && name != "." && name != "..") names.push_back(std::move(name));
+    if (names.size() == CgroupTree::kMaxCgroups) break;
+  }
+  return names;
+}
+
+struct Match {
+  CgroupMatch how;
+  const std::string* path;
+};
+
+// Those that answer best, without what lies below others of them.
+std::vector<std::string> best_of(const std::vector<Match>& matches) {
+  CgroupMatch best = CgroupMatch::kNone;
+  for (const Match& match : matches) best = std::max(best, match.how);
+  std::vector<std::string> paths;
+  for (const Match& match : matches) {
+    if (match.how != best) continue;
+    const bool is_below = std::ranges::any_of(
+        paths, [&match](const std::string& above) { return match.path->starts_with(above + "/"); });
+    if (!is_below) paths.push_back(*match.path);
+  }
+  return paths;
+}
+
+}  // namespace
+
+Result<TargetRequest> CgroupTree::resolve(TargetRequest target) {
+  for (const std::string& unit : target.units) {
+    Result<std::vector<std::string>> paths = find_unit(unit);
+    if (!paths) return paths.error();
+    std::ranges::move(*paths, std::back_inserter(target.cgroups));
+  }
+  for (const std::string& container : target.containers) {
+    Result<std::vector<std::string>> paths = find_container(container);
+    if (!paths) return paths.error();
+    std::ranges::move(*paths, std::back_inserter(target.cgroups));
+  }
+  return target;
+}
+
+Result<std::vector<std::string>> CgroupTree::find_unit(const std::string& unit) {
+  if (mount_.empty()) {
+    return fail(ErrorCode::kUnsupported, "this host has no cgroup v2 hierarchy, so no units");
+  }
+  walk_if_stale();
+  std::vector<Match> matches;
+  for (const std::string& path : paths_) {
+    const CgroupMatch match = match_unit(path, unit);
+    if (match != CgroupMatch::kNone) matches.push_back({match, &path});
+  }
+  if (!matches.empty()) return best_of(matches);
+  return fail(ErrorCode::kNotFound, "no unit " + unit + " runs",
+              "'systemctl list-units' shows those that do");
+}
+
+Result<std::vector<std::string>> CgroupTree::find_container(const std::string& name) {
+  if (mount_.empty()) {
+    return fail(ErrorCode::kUnsupported, "this host has no cgroup v2 hierarchy, so no containers");
+  }
+  walk_if_stale();
+  std::vector<Match> matches;
+  std::set<std::string> containers;
+  for (const std::string& path : paths_) {
+    ContainerMatch match = match_container(path, name);
+    if (match.match == CgroupMatch::kNone) continue;
+    matches.push_back({match.match, &path});
+    containers.insert(std::move(match.container));
+  }
+  if (containers.size() > 1) {
+    return fail(ErrorCode::kInvalidArgument,
+                std::to_string(containers.size()) + " containers answer to \"" + name + "\"",
+                "give more digits of the id: " + *containers.begin() + ", ...");
+  }
+  if (!matches.empty()) return best_of(matches);
+  return fail(ErrorCode::kNotFound, "no container answers to \"" + name + "\"",
+              "give its id or the beginning of that, as 'docker ps' or 'podman ps' show it");
+}
+
+void CgroupTree::walk_if_stale() {
+  const Clock::time_point begin = Clock::now();
+  if (begin < valid_until_) return;
+  walk();
+  const Clock::time_point end = Clock::now();
+  valid_until_ = end + kTimeShare * (end - begin);
+}
+
+// By level, so that the shallow ones are met whatever lies below; what others may name comes last.
+void CgroupTree::walk() {
+  paths_.clear();
+  std::deque<std::string> system{""};
+  std::deque<std::string> delegated;
+  while (paths_.size() < kMaxCgroups && !(system.empty() && delegated.empty())) {
+    std::deque<std::string>& queue = system.empty() ? delegated : system;
+    const std::string above = std::move(queue.front());
+    queue.pop_front();
+    for (const std::string& name : children_of(mount_ + above)) {
+      std::string path = above;
+      path.append("/").append(name);
+      if (path.size() > kMaxPathBytes || paths_.size() == kMaxCgroups) break;
+      (delegates_names(path) ? delegated : system).push_back(path);
+      paths_.push_back(std::move(path));
+    }
+  }
+}
+
+}  // namespace profd

@@ -1,0 +1,37 @@
+#include "daemon/storage/background_closer.h"
+
+#include <thread>
+#include <utility>
+
+namespace profd {
+
+BackgroundCloser::BackgroundCloser() : queue_(std::make_shared<Queue>()) {
+  std::thread([queue = queue_] { run(queue); }).detach();
+}
+
+BackgroundCloser::~BackgroundCloser() {
+  const std::lock_guard lock(queue_->mutex);
+  queue_->over = true;
+  queue_->changed.notify_one();
+}
+
+void BackgroundCloser::close(UniqueFd descriptor) {
+  const std::lock_guard lock(queue_->mutex);
+  queue_->waiting.push_back(std::move(descriptor));
+  queue_->changed.notify_one();
+}
+
+void BackgroundCloser::run(const std::shared_ptr<Queue>& queue) {
+  for (;;) {
+    std::vector<UniqueFd> to_close;
+    {
+      std::unique_lock lock(queue->mutex);
+      queue->changed.wait(lock, [&] { return queue->over || !queue->waiting.empty(); });
+      if (queue->waiting.empty()) return;
+      to_close.swap(queue->waiting);
+    }
+    to_close.clear();
+  }
+}
+
+}  // namespace profd

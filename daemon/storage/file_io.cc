@@ -1,0 +1,77 @@
+#include "daemon/storage/file_io.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace profd {
+namespace {
+
+constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+
+// One more than there is, so that the second read finds the end. Files of the kernel say 0.
+std::size_t chunk_bytes(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0 || status.st_size <= 0) return kChunkBytes;
+  return std::min(static_cast<std::size_t>(status.st_size) + 1, kChunkBytes);
+}
+
+}  // namespace
+
+Result<void> write_all(int fd, std::string_view bytes, const std::string& what) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return fail_errno("could not write " + what);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+Result<std::string> read_all(int fd, const std::string& what) {
+  std::string text;
+  const std::size_t chunk = chunk_bytes(fd);
+  for (std::size_t end = 0;;) {
+    text.resize(end + chunk);
+    const ssize_t bytes = ::read(fd, text.data() + end, chunk);
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) return fail_errno("could not read " + what);
+    end += static_cast<std::size_t>(bytes);
+    if (bytes == 0) {
+      text.resize(end);
+      return text;
+    }
+  }
+}
+
+Result<std::string> read_whole_file(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return fail_errno("could not open " + path);
+  return read_all(fd.get(), path);
+}
+
+UniqueFd open_beneath(int directory, const std::string& path) {
+  open_how how{};
+  how.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+  return UniqueFd(
+      static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how)));
+}
+
+Result<std::string> read_beneath(int directory, const std::string& path, std::uint64_t max_bytes) {
+  const UniqueFd fd = open_beneath(directory, path);
+  struct stat status {};
+  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) return fail_errno("could not open " + path);
+  if (!S_ISREG(status.st_mode)) return fail(ErrorCode::kMalformed, path + " is no file");
+  if (static_cast<std::uint64_t>(status.st_size) > max_bytes) {
+    return fail(ErrorCode::kTooLarge, path + " is over " + std::to_string(max_bytes) + " bytes");
+  }
+  return read_all(fd.get(), path);
+}
+
+}  // namespace profd

@@ -1,0 +1,265 @@
+#include "daemon/storage/result_store.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value_to.hpp>
+#include <boost/system/system_error.hpp>
+#include <spdlog/spdlog.h>
+
+#include "daemon/profiles/session_writer.h"
+#include "daemon/storage/file_io.h"
+#include "daemon/storage/result_writer.h"
+#include "formats/base/log_text.h"
+
+namespace profd {
+namespace {
+
+constexpr const char* kMetaFile = "meta.json";
+constexpr const char* kSummaryFile = "session.json";
+
+// Far above what is written: 64 bytes a file and 350 a profile.
+constexpr std::size_t kMaxStoredJsonBytes = std::size_t{64} << 20;
+
+// What session.json does not say: whose it is and how long it stays.
+std::string encode_meta(const StoredResult& result) {
+  boost::json::array files;
+  for (const ResultFile& file : result.info.files) {
+    files.push_back(boost::json::object{{"path", file.path}, {"bytes", file.bytes}});
+  }
+  const boost::json::object meta{{"session", boost::json::parse(to_json(result.session))},
+                                 {"dump", result.is_dump},
+                                 {"keep_seconds", result.keep.count()},
+                                 {"created", std::chrono::system_clock::to_time_t(result.created)},
+                                 {"files", std::move(files)}};
+  return boost::json::serialize(meta) + "\n";
+}
+
+// Throws what boost::json throws; the caller makes a value of it.
+StoredResult decode_meta(const std::string& text) {
+  const boost::json::value meta = boost::json::parse(text);
+  StoredResult result;
+  result.session = parse_session_info(boost::json::serialize(meta.at("session"))).value();
+  result.is_dump = meta.at("dump").as_bool();
+  result.keep = std::chrono::seconds(meta.at("keep_seconds").to_number<std::int64_t>());
+  result.created =
+      std::chrono::system_clock::from_time_t(meta.at("created").to_number<std::time_t>());
+  for (const boost::json::value& file : meta.at("files").as_array()) {
+    result.info.files.push_back({.path = boost::json::value_to<std::string>(file.at("path")),
+                                 .bytes = file.at("bytes").to_number<std::uint64_t>()});
+  }
+  return result;
+}
+
+// Whether what is read is the result that the directory's name promises.
+bool belongs_to(const StoredResult& result, const std::string& id) {
+  const std::string& session = result.session.session;
+  const bool named = result.is_dump ? id.starts_with(session + "-dump-") : id == session;
+  return named && is_valid_id(session) && is_valid_id(id) &&
+         std::ranges::all_of(result.info.files, [](const ResultFile& file) {
+           return is_valid_result_path(file.path);
+         });
+}
+
+// To the one who asks, what the disk lost is no wrong name.
+Error as_io(Error error) {
+  if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kIo;
+  return error;
+}
+
+std::uint64_t bytes_of_files(const std::vector<ResultFile>& files) {
+  std::uint64_t sum = 0;
+  for (const ResultFile& file : files) sum += file.bytes;
+  return sum;
+}
+
+// Adds what makes files a result.
+Result<void> finish_result(ResultWriter& writer, StoredResult& result) {
+  if (auto added = writer.add(kSummaryFile, to_json(result.info.summary)); !added) return added;
+  if (auto added = writer.add(kMetaFile, encode_meta(result)); !added) return added;
+  result.own_bytes = bytes_of_files(writer.files()) - bytes_of_files(result.info.files);
+  return writer.commit(result.info.result);
+}
+
+}  // namespace
+
+std::uint64_t StoredResult::bytes() const { return own_bytes + bytes_of_files(info.files); }
+
+Result<StoredResult> write_result(const std::string& results_dir, const SessionSnapshot& snapshot,
+                                  Parser& parser, StoredResult result) {
+  Result<ResultWriter> writer = ResultWriter::create(results_dir);
+  if (!writer) return as_io(writer.error());
+  Result<SessionSummary> summary = write_session(snapshot, parser, *writer);
+  if (!summary) return as_io(summary.error());
+  return commit_result(std::move(*writer), std::move(*summary), std::move(result));
+}
+
+Result<StoredResult> commit_result(ResultWriter writer, SessionSummary summary,
+                                   StoredResult result) {
+  result.info.summary = std::move(summary);
+  result.info.files = writer.files();
+  if (auto finished = finish_result(writer, result); !finished) return as_io(finished.error());
+  return result;
+}
+
+Result<ResultStore> ResultStore::open(const std::string& results_dir) {
+  std::error_code error;
+  std::filesystem::create_directories(results_dir, error);
+  if (error) return fail_errno("could not make " + results_dir, error.value());
+  if (::chmod(results_dir.c_str(), S_IRWXU) != 0) return fail_errno("could not own " + results_dir);
+  ResultStore store(results_dir);
+  if (Result<void> loaded = store.load(); !loaded) return loaded.error();
+  return store;
+}
+
+UniqueFd ResultStore::directory_fd() const {
+  return UniqueFd(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+void ResultStore::adopt(StoredResult result) {
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  if (result.keep.count() != 0) {
+    // A clock that was set back must not keep it longer.
+    const auto age = std::chrono::duration_cast<std::chrono::seconds>(
+        std::chrono::system_clock::now() - result.created);
+    const auto left = result.keep - age;
+    deadline = std::chrono::steady_clock::now() + std::min(left, result.keep);
+  }
+  const std::string id = result.info.result;
+  results_.insert_or_assign(id, Kept{.result = std::move(result), .deadline = deadline});
+}
+
+const StoredResult* ResultStore::find(const std::string& id) const {
+  const auto found = results_.find(id);
+  return found == results_.end() ? nullptr : &found->second.result;
+}
+
+std::vector<const StoredResult*> ResultStore::all() const {
+  std::vector<const StoredResult*> all;
+  for (const auto& [id, kept] : results_) all.push_back(&kept.result);
+  return all;
+}
+
+std::size_t ResultStore::dumps_of(uid_t uid) const {
+  return static_cast<std::size_t>(std::ranges::count_if(results_, [uid](const auto& entry) {
+    const StoredResult& result = entry.second.result;
+    return result.is_dump && result.session.uid == uid;
+  }));
+}
+
+Result<void> ResultStore::check(const StoredResult& result) const {
+  const std::string& id = result.info.result;
+  const UniqueFd directory = directory_fd();
+  if (open_beneath(directory.get(), id + "/" + kMetaFile).valid()) return {};
+  return as_io(fail_errno("could not open result " + id));
+}
+
+Result<OpenedFile> ResultStore::open_file(const StoredResult& result,
+                                          const std::string& path) const {
+  const std::string& id = result.info.result;
+  if (!std::ranges::any_of(result.info.files,
+                           [&path](const ResultFile& file) { return file.path == path; })) {
+    return fail(ErrorCode::kNotFound, "result " + id + " has no file " + path);
+  }
+  const UniqueFd directory = directory_fd();
+  OpenedFile opened{.fd = open_beneath(directory.get(), id + "/" + path)};
+  struct stat status {};
+  if (!opened.fd.valid() || ::fstat(opened.fd.get(), &status) != 0) {
+    return as_io(fail_errno("could not open " + path + " of result " + id));
+  }
+  opened.bytes = static_cast<std::uint64_t>(status.st_size);
+  return opened;
+}
+
+// Renamed first, so that a crash in between leaves nothing that looks whole.
+Result<void> ResultStore::remove(const std::string& id) {
+  if (results_.erase(id) == 0) return fail(ErrorCode::kNotFound, "no result " + id);
+  const std::string doomed = ".removed-" + id;
+  const UniqueFd directory = directory_fd();
+  if (::renameat(directory.get(), id.c_str(), directory.get(), doomed.c_str()) != 0) {
+    return as_io(fail_errno("could not remove result " + id));
+  }
+  return remove_tree(directory.get(), doomed);
+}
+
+void ResultStore::expire() {
+  std::vector<std::string> over;
+  for (const auto& [id, kept] : results_) {
+    if (kept.deadline && *kept.deadline <= std::chrono::steady_clock::now()) over.push_back(id);
+  }
+  for (const std::string& id : over) {
+    if (Result<void> removed = remove(id); !removed) spdlog::warn("{}", removed.error().message);
+  }
+}
+
+std::uint64_t ResultStore::bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& [id, kept] : results_) sum += kept.result.bytes();
+  return sum;
+}
+
+std::uint64_t ResultStore::bytes_of(uid_t uid) const {
+  std::uint64_t sum = 0;
+  for (const auto& [id, kept] : results_) {
+    if (kept.result.session.uid == uid) sum += kept.result.bytes();
+  }
+  return sum;
+}
+
+Result<void> ResultStore::load() {
+  std::error_code error;
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
+    names.push_back(entry.path().filename().string());
+  }
+  if (error) return fail_errno("could not list " + path_, error.value());
+  const UniqueFd directory = directory_fd();
+  for (const std::string& name : names) {
+    if (name.starts_with('.')) {  // not renamed into place, or on its way out
+      if (Result<void> removed = remove_tree(directory.get(), name); !removed) return removed;
+      continue;
+    }
+    if (Result<StoredResult> result = load_one(name)) {
+      adopt(std::move(*result));
+    } else {
+      spdlog::warn("result {} is left alone: {}", log_text(name), result.error().message);
+    }
+  }
+  return {};
+}
+
+Result<StoredResult> ResultStore::load_one(const std::string& id) const {
+  const UniqueFd directory = directory_fd();
+  const Result<std::string> meta =
+      read_beneath(directory.get(), id + "/" + kMetaFile, kMaxStoredJsonBytes);
+  if (!meta) return meta.error();
+  const Result<std::string> json =
+      read_beneath(directory.get(), id + "/" + kSummaryFile, kMaxStoredJsonBytes);
+  if (!json) return json.error();
+  Result<SessionSummary> summary = parse_session_summary(*json);
+  if (!summary) return summary.error();
+  try {
+    StoredResult result = decode_meta(*meta);
+    result.info.result = id;
+    result.info.summary = std::move(*summary);
+    result.own_bytes = meta->size() + json->size();
+    if (belongs_to(result, id)) return result;
+    return fail(ErrorCode::kMalformed, std::string(kMetaFile) + " is of another result");
+  } catch (const boost::system::system_error& problem) {
+    return fail(ErrorCode::kMalformed, std::string(kMetaFile) + ": " + problem.code().message());
+  } catch (const std::exception& problem) {
+    return fail(ErrorCode::kMalformed, std::string(kMetaFile) + ": " + problem.what());
+  }
+}
+
+}  // namespace profd

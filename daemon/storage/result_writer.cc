@@ -1,0 +1,134 @@
+#include "daemon/storage/result_writer.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include <stdlib.h>
+
+#include "daemon/storage/file_io.h"
+
+namespace profd {
+namespace {
+
+constexpr mode_t kDirectoryMode = 0700;
+constexpr mode_t kFileMode = 0600;
+
+UniqueFd open_directory(int parent, const std::string& name) {
+  return UniqueFd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+Result<std::vector<std::string>> entries_of(int directory) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(::dup(directory)), &::closedir);
+  if (!stream) return fail_errno("could not list a directory");
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(stream.get())) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+Result<ResultWriter> ResultWriter::create(const std::string& results_dir) {
+  UniqueFd results = open_directory(AT_FDCWD, results_dir);
+  if (!results.valid()) return fail_errno("could not open " + results_dir);
+  std::string path = results_dir + "/.partial-XXXXXX";  // mkdtemp: 0700, a new name
+  if (::mkdtemp(path.data()) == nullptr)
+    return fail_errno("could not make a directory in " + results_dir);
+  const std::string name = path.substr(path.rfind('/') + 1);
+  UniqueFd directory = open_directory(results.get(), name);
+  if (!directory.valid()) return fail_errno("could not open " + path);
+  return ResultWriter(std::move(results), std::move(directory), name);
+}
+
+ResultWriter::~ResultWriter() {
+  if (results_.valid() && !name_.empty()) (void)remove_tree(results_.get(), name_);
+}
+
+Result<void> ResultWriter::add(const std::string& path, std::string_view bytes) {
+  if (Result<void> made = add_directory_of(path); !made) return made;
+  const UniqueFd file(::openat(directory_.get(), path.c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode));
+  if (!file.valid()) return fail_errno("could not create " + path);
+  if (Result<void> written = write_all(file.get(), bytes, path); !written) return written;
+  if (::fsync(file.get()) != 0) return fail_errno("could not write " + path);
+  files_.push_back({.path = path, .bytes = bytes.size()});
+  return {};
+}
+
+Result<std::string> ResultWriter::read_back(const std::string& path) const {
+  const UniqueFd file(::openat(directory_.get(), path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!file.valid()) return fail_errno("could not open " + path);
+  return read_all(file.get(), path);
+}
+
+Result<void> ResultWriter::commit(const std::string& name) {
+  for (const std::string& subdirectory : subdirectories_) {
+    const UniqueFd fd = open_directory(directory_.get(), subdirectory);
+    if (!fd.valid() || ::fsync(fd.get()) != 0) return fail_errno("could not sync " + subdirectory);
+  }
+  if (::fsync(directory_.get()) != 0) return fail_errno("could not sync " + name_);
+  if (::renameat2(results_.get(), name_.c_str(), results_.get(), name.c_str(), RENAME_NOREPLACE) !=
+      0) {
+    if (errno == EEXIST) return fail(ErrorCode::kBusy, "there is a result " + name + " already");
+    return fail_errno("could not rename " + name_ + " to " + name);
+  }
+  if (::fsync(results_.get()) != 0) {
+    const Error error = fail_errno("could not sync the directory of results");
+    // Or the next try would find a result of that name, and of that name nobody would know.
+    if (::renameat2(results_.get(), name.c_str(), results_.get(), name_.c_str(),
+                    RENAME_NOREPLACE) != 0) {
+      name_.clear();
+    }
+    return error;
+  }
+  name_.clear();  // no longer to be removed
+  return {};
+}
+
+Result<void> ResultWriter::add_directory_of(const std::string& path) {
+  const std::size_t slash = path.find('/');
+  if (slash == std::string::npos) return {};
+  const std::string name = path.substr(0, slash);
+  if (std::ranges::find(subdirectories_, name) != subdirectories_.end()) return {};
+  if (::mkdirat(directory_.get(), name.c_str(), kDirectoryMode) != 0) {
+    return fail_errno("could not make the directory " + name);
+  }
+  subdirectories_.push_back(name);
+  return {};
+}
+
+Result<void> remove_tree(int parent, const std::string& name) {
+  if (::unlinkat(parent, name.c_str(), 0) == 0 || errno == ENOENT) return {};
+  if (errno != EISDIR && errno != EPERM) return fail_errno("could not remove " + name);
+  const UniqueFd directory = open_directory(parent, name);
+  if (!directory.valid()) return fail_errno("could not open " + name);
+  const Result<std::vector<std::string>> entries = entries_of(directory.get());
+  if (!entries) return entries.error();
+  for (const std::string& entry : *entries) {
+    if (Result<void> removed = remove_tree(directory.get(), entry); !removed) return removed;
+  }
+  if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0) {
+    return fail_errno("could not remove " + name);
+  }
+  return {};
+}
+
+Result<void> remove_whole(int parent, const std::string& name) {
+  const std::string doomed = ".removed-" + name;
+  if (::renameat(parent, name.c_str(), parent, doomed.c_str()) != 0) {
+    return fail_errno("could not remove " + name);
+  }
+  return remove_tree(parent, doomed);
+}
+
+}  // namespace profd

@@ -1,0 +1,68 @@
+// What the control socket says of sessions and their results, as JSON bodies for both of its ends,
+// and which ids and paths either end may use. docs/api.md is their description.
+//
+// Parsing checks types and ranges, so that neither end sees a half-valid value. Unknown members are
+// skipped, so that an older profctl can talk to a newer daemon.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/api/session_summary.h"
+#include "formats/api/start_request.h"
+#include "formats/base/result.h"
+
+namespace profd {
+
+struct SessionInfo {
+  std::string session;
+  std::string state;  // "running" or "ended"
+  TargetRequest target;
+  std::string event;
+  std::uint64_t frequency_hz = 0;
+  std::uint64_t period = 0;
+  std::string started;  // RFC 3339, UTC
+  double seconds = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t lost = 0;
+  std::uint32_t uid = 0;
+  bool targets_alive = true;
+
+  friend bool operator==(const SessionInfo&, const SessionInfo&) = default;
+};
+
+struct ResultFile {
+  std::string path;  // relative, below the result
+  std::uint64_t bytes = 0;
+
+  friend bool operator==(const ResultFile&, const ResultFile&) = default;
+};
+
+struct ResultInfo {
+  std::string result;
+  SessionSummary summary;
+  std::vector<ResultFile> files;
+
+  friend bool operator==(const ResultInfo&, const ResultInfo&) = default;
+};
+
+[[nodiscard]] std::string to_json(const SessionInfo& session);
+[[nodiscard]] std::string to_json(const std::vector<SessionInfo>& sessions);  // {"sessions":[...]}
+[[nodiscard]] std::string to_json(const ResultInfo& result);
+[[nodiscard]] std::string started_json(const std::string& session);  // {"session":"ID"}
+
+[[nodiscard]] Result<std::string> parse_started(std::string_view json);
+[[nodiscard]] Result<SessionInfo> parse_session_info(std::string_view json);
+[[nodiscard]] Result<std::vector<SessionInfo>> parse_session_list(std::string_view json);
+[[nodiscard]] Result<ResultInfo> parse_result_info(std::string_view json);
+
+// What either end may use as part of a path, whoever sent it. An id: 1 to 64 of [A-Za-z0-9_-]. A
+// result's path: components of [A-Za-z0-9._+-], none of them "." or "..", at most 8 of them and
+// 1024 bytes in all.
+[[nodiscard]] bool is_valid_id(std::string_view id);
+[[nodiscard]] bool is_valid_result_path(std::string_view path);
+
+}  // namespace profd

@@ -1,0 +1,79 @@
+#include "formats/api/metrics_text.h"
+
+#include <array>
+#include <charconv>
+
+namespace profd {
+namespace {
+
+// As short as it can be and read back as the same number.
+std::string number(double value) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  return {text.data(), end};
+}
+
+// In help texts, quotes stand for themselves.
+std::string escaped(std::string_view text, bool with_quotes) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\n') {
+      out += "\\n";
+      continue;
+    }
+    if (c == '\\' || (with_quotes && c == '"')) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+void MetricsText::family(std::string_view name, std::string_view help, std::string_view type) {
+  text_.append("# HELP ").append(name).append(" ").append(escaped(help, false)).append("\n");
+  text_.append("# TYPE ").append(name).append(" ").append(type).append("\n");
+}
+
+void MetricsText::series(std::string_view name, const std::string& value) {
+  text_.append(name).append(" ").append(value).append("\n");
+}
+
+void MetricsText::series(std::string_view name, std::string_view label,
+                         std::string_view label_value, const std::string& value) {
+  text_.append(name).append("{").append(label).append("=\"");
+  text_.append(escaped(label_value, true)).append("\"} ").append(value).append("\n");
+}
+
+void MetricsText::counter(std::string_view name, std::string_view help, std::uint64_t value) {
+  family(name, help, "counter");
+  series(name, std::to_string(value));
+}
+
+void MetricsText::counter(std::string_view name, std::string_view help, double value) {
+  family(name, help, "counter");
+  series(name, number(value));
+}
+
+void MetricsText::counter(std::string_view name, std::string_view help, std::string_view label,
+                          const CountsByReason& values) {
+  family(name, help, "counter");
+  for (const auto& [reason, count] : values) series(name, label, reason, std::to_string(count));
+}
+
+void MetricsText::gauge(std::string_view name, std::string_view help, std::uint64_t value) {
+  family(name, help, "gauge");
+  series(name, std::to_string(value));
+}
+
+void MetricsText::gauge(std::string_view name, std::string_view help, double value) {
+  family(name, help, "gauge");
+  series(name, number(value));
+}
+
+void MetricsText::info(std::string_view name, std::string_view help, std::string_view label,
+                       std::string_view value) {
+  family(name, help, "gauge");
+  series(name, label, value, "1");
+}
+
+}  // namespace profd

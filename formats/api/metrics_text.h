@@ -1,0 +1,48 @@
+// The Prometheus text format, version 0.0.4 ("Exposition formats" of its documentation): what a
+// scrape of GET /metrics gives.
+//
+//     # HELP profd_samples_lost_total Samples that were taken and lost, by reason.
+//     # TYPE profd_samples_lost_total counter
+//     profd_samples_lost_total{reason="ring_full"} 4
+//
+// Counters end in _total; units are base units and stand before that (_seconds, _bytes).
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "formats/api/session_summary.h"
+
+namespace profd {
+
+inline constexpr std::string_view kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
+
+// Appends families, each with all its series, one after the other. `name` and `label` are of
+// [a-zA-Z0-9_] and not escaped; help texts and label values may be any text.
+class MetricsText {
+ public:
+  void counter(std::string_view name, std::string_view help, std::uint64_t value);
+  void counter(std::string_view name, std::string_view help, double value);
+  void counter(std::string_view name, std::string_view help, std::string_view label,
+               const CountsByReason& values);
+  void gauge(std::string_view name, std::string_view help, std::uint64_t value);
+  void gauge(std::string_view name, std::string_view help, double value);
+
+  // A gauge of 1 whose label is what there is to tell.
+  void info(std::string_view name, std::string_view help, std::string_view label,
+            std::string_view value);
+
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  void family(std::string_view name, std::string_view help, std::string_view type);
+  void series(std::string_view name, const std::string& value);
+  void series(std::string_view name, std::string_view label, std::string_view label_value,
+              const std::string& value);
+
+  std::string text_;
+};
+
+}  // namespace profd

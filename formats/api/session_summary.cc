@@ -1,0 +1,81 @@
+#include "formats/api/session_summary.h"
+
+#include <numeric>
+
+#include "formats/api/json_members.h"
+#include "formats/api/session_summary_json.h"
+
+namespace profd {
+namespace {
+
+namespace json = boost::json;
+
+// session > profiles > one > incomplete
+constexpr std::size_t kMaxDepth = 8;
+
+}  // namespace
+
+std::uint64_t sum_of(const CountsByReason& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const auto& count) { return sum + count.second; });
+}
+
+std::string text_of(const CountsByReason& counts) {
+  std::string text;
+  for (const auto& [reason, count] : counts) {
+    text.append(text.empty() ? "" : ", ").append(std::to_string(count) + " " + reason);
+  }
+  return text;
+}
+
+std::int64_t SessionLedger::difference() const {
+  return static_cast<std::int64_t>(taken - written - sum_of(lost));
+}
+
+void members(auto& fields, Is<SessionLedger> auto& ledger) {
+  fields.required("taken", ledger.taken)
+      .required("written", ledger.written)
+      .required("lost", ledger.lost);
+}
+
+void members(auto& fields, Is<ProfileSummary> auto& profile) {
+  fields.required("pid", profile.pid)
+      .required("start_time_ns", profile.start_time_ns)
+      .required("comm", profile.comm)
+      .required("path", profile.path)
+      .required("samples", profile.samples)
+      .required("stacks", profile.stacks)
+      .required("user_samples", profile.user_samples)
+      .required("complete_samples", profile.complete_samples)
+      .required("kernel_only_samples", profile.kernel_only_samples)
+      .required("incomplete", profile.incomplete)
+      .optional("unit", profile.unit)
+      .optional("container", profile.container)
+      .optional("jit", profile.jit);
+}
+
+void members(auto& fields, Is<SessionSummary> auto& summary) {
+  fields.required("session", summary.session)
+      .required("started", summary.started)
+      .required("seconds", summary.seconds)
+      .required("event", summary.event)
+      .required("period_us", summary.period_us)
+      .optional("period_unit", summary.period_unit)
+      .required("profiles", summary.profiles)
+      .required("ledger", summary.ledger)
+      .if_set("xray", summary.xray);
+}
+
+json::value json_of(const SessionSummary& summary) { return write_members(summary); }
+
+Result<void> read_json(const json::value& value, SessionSummary& out) {
+  return read_members(value, out);
+}
+
+std::string to_json(const SessionSummary& summary) { return json_text(json_of(summary)); }
+
+Result<SessionSummary> parse_session_summary(std::string_view text) {
+  return parse_as<SessionSummary>(text, kMaxDepth);
+}
+
+}  // namespace profd

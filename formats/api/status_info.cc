@@ -1,0 +1,147 @@
+#include "formats/api/status_info.h"
+
+#include "formats/api/json_members.h"
+
+namespace profd {
+namespace {
+
+constexpr std::size_t kMaxDepth = 12;
+
+}  // namespace
+
+std::int64_t StatusInfo::Ledger::difference() const {
+  return static_cast<std::int64_t>(taken - sent - idle - filtered - sum_of(lost));
+}
+
+void members(auto& fields, Is<StatusInfo::Ledger> auto& ledger) {
+  fields.required("taken", ledger.taken)
+      .required("sent", ledger.sent)
+      .required("idle", ledger.idle)
+      .required("filtered", ledger.filtered)
+      .required("lost", ledger.lost);
+}
+
+void members(auto& fields, Is<StatusInfo::Parsers> auto& parsers) {
+  fields.required("processes", parsers.processes)
+      .required("cpu_seconds", parsers.cpu_seconds)
+      .required("rss_bytes", parsers.rss_bytes);
+}
+
+void members(auto& fields, Is<StatusInfo::Connections> auto& connections) {
+  fields.required("open", connections.open)
+      .required("refused", connections.refused)
+      .required("starved", connections.starved)
+      .required("slow", connections.slow);
+}
+
+void members(auto& fields, Is<StatusInfo::CpuGaps> auto& gaps) {
+  fields.required("count", gaps.count).required("seconds", gaps.seconds);
+}
+
+void members(auto& fields, Is<StatusInfo::Unmaps> auto& unmaps) {
+  fields.required("told", unmaps.told).required("lost", unmaps.lost);
+}
+
+void members(auto& fields, Is<StatusInfo::Unwinding::Object> auto& object) {
+  fields.required("path", object.path)
+      .required("reason", object.reason)
+      .required("samples", object.samples);
+}
+
+void members(auto& fields, Is<StatusInfo::Unwinding::Tables> auto& tables) {
+  fields.required("count", tables.count)
+      .optional("files", tables.files)
+      .required("rows", tables.rows)
+      .required("bytes", tables.bytes)
+      .optional("arena_bytes", tables.arena_bytes)
+      .required("cap_bytes", tables.cap_bytes)
+      .optional("rules", tables.rules)
+      .optional("evicted", tables.evicted)
+      .optional("loading", tables.loading)
+      .required("refused", tables.refused);
+}
+
+void members(auto& fields, Is<StatusInfo::Unwinding::Late> auto& late) {
+  fields.required("waiting", late.waiting)
+      .required("done", late.done)
+      .required("given_up", late.given_up);
+}
+
+void members(auto& fields, Is<StatusInfo::Unwinding> auto& unwinding) {
+  fields.required("user_samples", unwinding.user_samples)
+      .required("complete_samples", unwinding.complete_samples)
+      .required("incomplete", unwinding.incomplete)
+      .required("worst", unwinding.worst)
+      .required("tables", unwinding.tables)
+      .required("late", unwinding.late)
+      .optional("parser_restarts", unwinding.parser_restarts);
+}
+
+void members(auto& fields, Is<StatusInfo::Jit> auto& jit) {
+  fields.required("processes", jit.processes)
+      .required("files", jit.files)
+      .required("functions", jit.functions)
+      .required("bytes", jit.bytes)
+      .required("bytes_read", jit.bytes_read)
+      .required("events", jit.events)
+      .required("forgotten", jit.forgotten)
+      .required("refused", jit.refused)
+      .required("damaged", jit.damaged);
+}
+
+void members(auto& fields, Is<StatusInfo::Xray> auto& xray) {
+  fields.required("apps", xray.apps)
+      .required("apps_refused", xray.apps_refused)
+      .required("sessions", xray.sessions)
+      .required("failed", xray.failed)
+      .optional("ended", xray.ended)
+      .required("traces", xray.traces)
+      .required("traces_refused", xray.traces_refused)
+      .optional("traces_missed", xray.traces_missed);
+}
+
+void members(auto& fields, Is<StatusInfo::Continuous> auto& continuous) {
+  fields.required("enabled", continuous.enabled)
+      .optional("frequency", continuous.frequency_hz)
+      .optional("window_seconds", continuous.window_seconds)
+      .optional("windows", continuous.windows)
+      .optional("objects", continuous.objects)
+      .optional("disk_bytes", continuous.disk_bytes)
+      .optional("oldest", continuous.oldest)
+      .optional("last_written", continuous.last_written)
+      .optional("waiting", continuous.waiting)
+      .optional("damaged", continuous.damaged)
+      .optional("failed", continuous.failed)
+      .optional("lost_samples", continuous.lost_samples);
+}
+
+void members(auto& fields, Is<StatusInfo> auto& status) {
+  fields.required("version", status.version)
+      .required("pid", status.pid)
+      .required("uptime_seconds", status.uptime_seconds)
+      .required("cpu_seconds", status.cpu_seconds)
+      .required("rss_bytes", status.rss_bytes)
+      .required("sessions", status.sessions)
+      .required("ledger", status.ledger)
+      .optional("outside_namespace", status.outside_namespace)
+      .optional("received", status.received)
+      .optional("skipped_estimate", status.skipped_estimate)
+      .optional("mapping_records", status.mapping_records)
+      .optional("unmaps", status.unmaps)
+      .optional("results_bytes", status.results_bytes)
+      .optional("parsers", status.parsers)
+      .optional("connections", status.connections)
+      .optional("cpu_gaps", status.cpu_gaps)
+      .optional("unwinding", status.unwinding)
+      .optional("jit", status.jit)
+      .optional("xray", status.xray)
+      .optional("continuous", status.continuous);
+}
+
+std::string to_json(const StatusInfo& status) { return json_text(json_of(status)); }
+
+Result<StatusInfo> parse_status_info(std::string_view text) {
+  return parse_as<StatusInfo>(text, kMaxDepth);
+}
+
+}  // namespace profd

@@ -1,0 +1,24 @@
+// JSON values to text and back: Boost.JSON, with what our interfaces need on top.
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include <boost/json/value.hpp>
+
+#include "formats/base/result.h"
+
+namespace profd {
+
+// One line, members in the order of insertion. Numbers stand as people write them (5.25 and 10;
+// Boost.JSON itself writes 5.25E0 and 1E1), and bytes that are not UTF-8 become U+FFFD: a process
+// may name itself anything, and one such name must not make the whole text unreadable.
+[[nodiscard]] std::string json_text(const boost::json::value& value);
+
+// kMalformed, with the byte offset, for anything that is not one JSON value or is nested deeper
+// than `max_depth`.
+[[nodiscard]] Result<boost::json::value> parse_json(std::string_view text, std::size_t max_depth);
+
+}  // namespace profd

@@ -1,0 +1,98 @@
+#include "formats/elf/elf_file.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "formats/base/cursor.h"
+#include "formats/elf/elf_tables.h"
+
+namespace profd {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::uint64_t kMaxNoteBytes = 65536;
+constexpr std::size_t kMaxNotes = 32;
+constexpr std::size_t kMaxBuildIdBytes = 64;
+
+std::string build_id_in_notes(std::string_view notes, std::size_t alignment) {
+  Cursor cursor(notes);
+  while (cursor.ok() && cursor.remaining() > 0) {
+    const auto name_bytes = cursor.read<std::uint32_t>();
+    const auto value_bytes = cursor.read<std::uint32_t>();
+    const auto type = cursor.read<std::uint32_t>();
+    const std::string_view name = cursor.read_bytes(name_bytes);
+    cursor.align(alignment);
+    const std::string_view value = cursor.read_bytes(value_bytes);
+    cursor.align(alignment);
+    const bool build_id = type == NT_GNU_BUILD_ID && name == "GNU\0"sv;
+    if (cursor.ok() && build_id && value.size() <= kMaxBuildIdBytes) return std::string(value);
+  }
+  return {};
+}
+
+struct Notes {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t alignment = 0;
+};
+
+std::vector<Notes> notes_of(const std::vector<Elf64_Phdr>& segments,
+                            const std::vector<Elf64_Shdr>& sections) {
+  std::vector<Notes> notes;
+  for (const Elf64_Phdr& p : segments) {
+    if (p.p_type == PT_NOTE) notes.push_back({p.p_offset, p.p_filesz, p.p_align});
+  }
+  for (const Elf64_Shdr& s : sections) {
+    if (s.sh_type == SHT_NOTE) notes.push_back({s.sh_offset, s.sh_size, s.sh_addralign});
+  }
+  notes.resize(std::min(notes.size(), kMaxNotes));
+  return notes;
+}
+
+std::string find_build_id(int fd, const std::vector<Notes>& all) {
+  for (const Notes& notes : all) {
+    const auto bytes =
+        elf::read_table<char>(fd, notes.offset, std::min(notes.bytes, kMaxNoteBytes));
+    if (!bytes) continue;
+    const std::size_t alignment = notes.alignment == 8 ? 8 : 4;
+    std::string id = build_id_in_notes({bytes->data(), bytes->size()}, alignment);
+    if (!id.empty()) return id;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ElfSummary> read_elf_summary(int fd) {
+  const Result<Elf64_Ehdr> header = elf::read_header(fd);
+  if (!header) return header.error();
+  if (header->e_type != ET_EXEC && header->e_type != ET_DYN) {
+    return fail(ErrorCode::kUnsupported, "an ELF file that is no program and no library");
+  }
+  const Result<std::vector<Elf64_Phdr>> segments = elf::read_program_headers(fd, *header);
+  if (!segments) return segments.error();
+  ElfSummary summary;
+  summary.type = header->e_type;
+  summary.machine = header->e_machine;
+  summary.entry = header->e_entry;
+  for (const Elf64_Phdr& p : *segments) {
+    if (p.p_type != PT_LOAD) continue;
+    summary.segments.push_back(
+        {p.p_offset, p.p_vaddr, p.p_filesz, p.p_memsz, p.p_align, p.p_flags});
+  }
+  summary.build_id = find_build_id(fd, notes_of(*segments, elf::read_section_headers(fd, *header)));
+  return summary;
+}
+
+Result<std::uint64_t> vaddr_of_offset(const ElfSummary& elf, std::uint64_t offset) {
+  const auto holds = [&](const ElfSegment& s) {
+    return offset >= s.offset && offset - s.offset < s.file_bytes;
+  };
+  const auto segment = std::ranges::find_if(elf.segments, holds);
+  if (segment == elf.segments.end())
+    return fail(ErrorCode::kNotFound, "no segment of the file has that offset");
+  return segment->vaddr + (offset - segment->offset);
+}
+
+}  // namespace profd

@@ -1,0 +1,81 @@
+#include "formats/elf/elf_tables.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+namespace profd::elf {
+namespace {
+
+constexpr std::uint64_t kMaxFileBytes = std::uint64_t{4} << 30;
+constexpr std::size_t kMaxSegments = 1024;
+
+Error malformed(const std::string& what) { return fail(ErrorCode::kMalformed, what); }
+
+Result<void> check_ident(const Elf64_Ehdr& header) {
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return malformed("not an ELF file");
+  if (header.e_ident[EI_CLASS] != ELFCLASS64) {
+    return fail(ErrorCode::kUnsupported, "a 32-bit ELF file; only 64-bit ones are read");
+  }
+  if (header.e_ident[EI_DATA] != ELFDATA2LSB) {
+    return fail(ErrorCode::kUnsupported, "a big-endian ELF file; only little-endian ones are read");
+  }
+  return {};
+}
+
+Result<void> check_file_size(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return fail_errno("could not stat an ELF file");
+  if (static_cast<std::uint64_t>(status.st_size) > kMaxFileBytes) {
+    return fail(ErrorCode::kTooLarge, "an ELF file larger than 4 GiB");
+  }
+  return {};
+}
+
+}  // namespace
+
+bool read_at(int fd, std::uint64_t offset, void* to, std::size_t bytes) {
+  auto* next = static_cast<char*>(to);
+  while (bytes > 0) {
+    if (offset > kMaxFileBytes) return false;
+    const ssize_t got = ::pread(fd, next, bytes, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    next += got;
+    offset += static_cast<std::uint64_t>(got);
+    bytes -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+Result<Elf64_Ehdr> read_header(int fd) {
+  if (const Result<void> size = check_file_size(fd); !size) return size.error();
+  Elf64_Ehdr header{};
+  if (!read_at(fd, 0, header.e_ident, EI_NIDENT)) return malformed("not an ELF file");
+  if (const Result<void> ident = check_ident(header); !ident) return ident.error();
+  if (!read_at(fd, EI_NIDENT, &header.e_type, sizeof header - EI_NIDENT)) {
+    return malformed("an ELF file cut in its header");
+  }
+  return header;
+}
+
+Result<std::vector<Elf64_Phdr>> read_program_headers(int fd, const Elf64_Ehdr& header) {
+  if (header.e_phnum == 0) return std::vector<Elf64_Phdr>{};
+  if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum > kMaxSegments) {
+    return malformed("an ELF file with absurd program headers");
+  }
+  auto table = read_table<Elf64_Phdr>(fd, header.e_phoff, header.e_phnum);
+  if (!table) return malformed("an ELF file cut in its program headers");
+  return std::move(*table);
+}
+
+std::vector<Elf64_Shdr> read_section_headers(int fd, const Elf64_Ehdr& header) {
+  if (header.e_shnum == 0 || header.e_shentsize != sizeof(Elf64_Shdr)) return {};
+  return read_table<Elf64_Shdr>(fd, header.e_shoff, header.e_shnum)
+      .value_or(std::vector<Elf64_Shdr>{});
+}
+
+}  // namespace profd::elf

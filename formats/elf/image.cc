@@ -1,0 +1,61 @@
+#include "formats/elf/image.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "formats/elf/image_writer.h"
+
+namespace profd {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+
+std::uint64_t page_of(std::uint64_t address) { return address / kPage * kPage; }
+
+// The executable segments, the one that the first function lies in before the others.
+std::vector<ElfCodeSection> code_sections_of(const FileImage& image) {
+  std::vector<ElfCodeSection> code;
+  for (const ElfSegment& s : image.original.segments) {
+    if ((s.flags & PF_X) != 0) code.push_back({s.vaddr, s.memory_bytes, s.offset});
+  }
+  const auto hit = std::ranges::find_if(code, [&](const ElfCodeSection& section) {
+    return !image.functions.empty() && section.holds(image.functions[0].address);
+  });
+  if (hit != code.end()) std::rotate(code.begin(), hit, hit + 1);
+  return code;
+}
+
+}  // namespace
+
+bool is_gap_name(std::string_view name) { return name.starts_with('[') && name.ends_with(']'); }
+
+ImagePlacement placement_of(const AbsoluteImage& image) {
+  if (image.text_limit != 0) return {image.text_start, image.text_limit, kElfTextOffset};
+  if (image.functions.empty()) return {};
+  const std::uint64_t first = page_of(image.functions.front().address);
+  const ElfSymbol& last = image.functions.back();
+  const std::uint64_t limit =
+      last.bytes == 0 ? page_of(last.address) + kPage : last.address + last.bytes;
+  return {first - std::min(first, kPage), limit, kElfTextOffset};
+}
+
+std::string encode_absolute_image(const AbsoluteImage& image) {
+  const auto [start, limit, file_offset] = placement_of(image);
+  ElfImageWriter writer(ET_EXEC, kElfHostMachine, 0, {{start, limit - start, file_offset}});
+  writer.set_build_id(image.build_id);
+  writer.add_functions(image.functions);
+  return writer.encode();
+}
+
+std::string encode_file_image(const FileImage& image) {
+  ElfImageWriter writer(image.original.type, image.original.machine, image.original.entry,
+                        code_sections_of(image));
+  writer.set_segments(image.original.segments);
+  writer.set_build_id(image.original.build_id);
+  writer.set_gap_name(image.name);
+  if (!image.name.empty()) writer.add_first_gaps(image.functions);
+  writer.add_functions(image.functions);
+  return writer.encode();
+}
+
+}  // namespace profd

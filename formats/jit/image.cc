@@ -1,0 +1,282 @@
+#include "formats/jit/image.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <numeric>
+#include <string_view>
+
+#include <sodium/crypto_generichash.h>
+
+#include "formats/elf/dwarf_lines.h"
+#include "formats/elf/image_writer.h"
+
+namespace profd {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+
+// Above all that a program can map, below where kernel addresses are folded to (profile.h).
+constexpr std::uint64_t kMovedStart = std::uint64_t{1} << 51;
+constexpr std::uint64_t kMovedAlignment = 16;
+
+// Code in one section may lie as far apart as that, which zeros fill, and under one mapping line as
+// far as the other. Perl's pprof runs objdump for each line, 25 ms.
+constexpr std::uint64_t kMaxSectionGap = kPage;
+
+// A larger function has a section of its own, so that one without bytes costs none.
+constexpr std::uint64_t kMaxSharedBytes = 4 * kPage;
+
+constexpr std::uint64_t kMaxLineGap = std::uint64_t{16} << 20;
+
+// Beyond that, code is moved together: ELF counts sections to 65,279.
+constexpr std::size_t kMaxSections = 16384;
+
+// Go's pprof takes the byte before the next symbol for the end of a function and disassembles up to
+// before that: where there is room, a function has a byte more, lest its `ret` be cut off.
+constexpr std::uint64_t kEndBytes = 1;
+
+constexpr std::size_t kBuildIdBytes = 20;
+
+std::uint64_t page_of(std::uint64_t address) { return address / kPage * kPage; }
+
+// Finds each function an address, in the order in which they are asked for.
+class Placer {
+ public:
+  Placer(std::span<const AddressRange> occupied, std::span<const std::uint64_t> unnamed)
+      : occupied_(occupied), unnamed_(unnamed) {}
+
+  std::uint64_t place(const JitImageFunction& function) {
+    const AddressRange own{function.address, function.address + function.bytes};
+    if (!is_free(own)) return move(function.bytes);
+    kept_.emplace(own.start, own.limit);
+    return own.start;
+  }
+
+  std::uint64_t move(std::uint64_t bytes) {
+    const std::uint64_t address = next_moved_;
+    next_moved_ = (address + bytes + 2 * kMovedAlignment - 1) / kMovedAlignment * kMovedAlignment;
+    return address;
+  }
+
+ private:
+  [[nodiscard]] bool is_free(const AddressRange& range) const {
+    if (range.start < 2 * kPage || range.limit > kMovedStart) return false;
+    const auto after = kept_.lower_bound(range.limit);
+    if (after != kept_.begin() && std::prev(after)->second > range.start) return false;
+    const auto other = std::ranges::lower_bound(occupied_, range.limit, {}, &AddressRange::start);
+    if (other != occupied_.begin() && std::prev(other)->limit > range.start) return false;
+    const auto sampled = std::ranges::lower_bound(unnamed_, range.start);
+    return sampled == unnamed_.end() || *sampled >= range.limit + kEndBytes;
+  }
+
+  std::span<const AddressRange> occupied_;
+  std::span<const std::uint64_t> unnamed_;
+  std::map<std::uint64_t, std::uint64_t> kept_;
+  std::uint64_t next_moved_ = kMovedStart + kPage;
+};
+
+// Indexes of functions, by the address that they were given.
+std::vector<std::size_t> by_address(const std::vector<std::uint64_t>& addresses) {
+  std::vector<std::size_t> order(addresses.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return addresses[i]; });
+  return order;
+}
+
+// The functions of one section: those from `first` to before `last` of the order.
+struct Cluster {
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
+// By sizes and addresses alone, so that there are no more of them when the code is known.
+std::vector<Cluster> clusters_of(const std::vector<JitImageFunction>& functions,
+                                 const std::vector<std::uint64_t>& addresses,
+                                 const std::vector<std::size_t>& order) {
+  const auto belong_together = [&](std::size_t a, std::size_t b) {
+    const std::uint64_t gap = addresses[b] - (addresses[a] + functions[a].bytes);
+    return gap <= kMaxSectionGap && functions[a].bytes <= kMaxSharedBytes &&
+           functions[b].bytes <= kMaxSharedBytes;
+  };
+  std::vector<Cluster> clusters;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i > 0 && belong_together(order[i - 1], order[i])) {
+      clusters.back().last = i + 1;
+    } else {
+      clusters.push_back({i, i + 1});
+    }
+  }
+  return clusters;
+}
+
+// Moves what would make too many sections.
+void move_excess(const std::vector<JitImageFunction>& functions, Placer& placer,
+                 std::vector<std::uint64_t>& addresses) {
+  const std::vector<std::size_t> order = by_address(addresses);
+  const std::vector<Cluster> clusters = clusters_of(functions, addresses, order);
+  if (clusters.size() <= kMaxSections) return;
+  for (std::size_t i = clusters[kMaxSections / 2].first; i < order.size(); ++i)
+    addresses[order[i]] = placer.move(functions[order[i]].bytes);
+}
+
+class MappingLines {
+ public:
+  explicit MappingLines(std::span<const AddressRange> occupied) : occupied_(occupied) {}
+
+  void add(const AddressRange& function) {
+    const auto next = std::ranges::upper_bound(occupied_, function.start, {}, &AddressRange::start);
+    const std::uint64_t free_from = next == occupied_.begin() ? 0 : std::prev(next)->limit;
+    if (!lines_.empty() && free_from <= lines_.back().limit &&
+        function.start - lines_.back().limit <= kMaxLineGap) {
+      lines_.back().limit = function.limit;
+      return;
+    }
+    const std::uint64_t start = page_of(function.start) - kPage;
+    const std::uint64_t last = lines_.empty() ? 0 : lines_.back().limit;
+    lines_.push_back({std::max({start, free_from, last}), function.limit, 0});
+  }
+
+  // With file offsets as Perl's pprof computes them, from the first section's.
+  [[nodiscard]] std::vector<ImagePlacement> finish() {
+    for (ImagePlacement& line : lines_)
+      line.file_offset = kElfTextOffset + (line.start - lines_.front().start);
+    return std::move(lines_);
+  }
+
+ private:
+  std::span<const AddressRange> occupied_;
+  std::vector<ImagePlacement> lines_;
+};
+
+// How many bytes the function at that place of the order is given.
+std::uint64_t bytes_given(const JitImage& image, const JitImageLayout& layout,
+                          const std::vector<std::size_t>& order, std::size_t place) {
+  const std::uint64_t bytes = image.functions[order[place]].bytes;
+  if (place + 1 == order.size()) return bytes + kEndBytes;
+  const std::uint64_t room = layout.addresses[order[place + 1]] - layout.addresses[order[place]];
+  return std::min(bytes + kEndBytes, room);
+}
+
+// The code of a section; from `start` on, which may lie before its first function.
+ElfCodeSection section_of(const JitImage& image, const JitImageLayout& layout,
+                          const std::vector<std::size_t>& order, const Cluster& cluster,
+                          std::uint64_t start) {
+  const std::size_t last = order[cluster.last - 1];
+  ElfCodeSection section;
+  section.address = start;
+  section.bytes =
+      layout.addresses[last] + bytes_given(image, layout, order, cluster.last - 1) - start;
+  section.file_offset = kElfTextOffset;
+  for (std::size_t place = cluster.first; place < cluster.last; ++place) {
+    const JitImageFunction& function = image.functions[order[place]];
+    if (!function.code.empty()) {
+      section.code.push_back({layout.addresses[order[place]],
+                              std::string_view(function.code).substr(0, function.bytes)});
+    }
+  }
+  return section;
+}
+
+// What files are shown as: URLs are paths.
+std::string_view path_of(std::string_view name) {
+  constexpr std::string_view kFileUrl = "file://";
+  if (name.starts_with(kFileUrl)) name.remove_prefix(kFileUrl.size());
+  return name;
+}
+
+DwarfSections lines_of(const JitImage& image, const JitImageLayout& layout,
+                       const std::vector<std::size_t>& order) {
+  DwarfLinesWriter writer("[jit]", image.directory);
+  const std::uint32_t unknown = writer.add_file("[jit]");
+  for (const std::string& file : image.files) writer.add_file(path_of(file));
+  for (const std::size_t i : order) {
+    const JitImageFunction& function = image.functions[i];
+    const bool known = !function.lines.empty();
+    writer.begin_function(function.name, layout.addresses[i], function.bytes,
+                          known ? function.lines[0].file + 1 + unknown : unknown,
+                          known ? function.lines[0].line : 1);
+    for (const JitImageLine& line : function.lines) {
+      writer.add_line(layout.addresses[i] + line.code_offset, line.file + 1 + unknown, line.line,
+                      line.column);
+    }
+    writer.end_function();
+  }
+  const std::size_t last = order.back();
+  return writer.finish(layout.addresses[order.front()],
+                       layout.addresses[last] + image.functions[last].bytes);
+}
+
+void add_symbols(ElfImageWriter& writer, const JitImage& image, const JitImageLayout& layout,
+                 const std::vector<std::size_t>& order, const std::vector<Cluster>& clusters) {
+  for (std::size_t section = 0; section < clusters.size(); ++section) {
+    const Cluster& cluster = clusters[section];
+    for (std::size_t place = cluster.first; place < cluster.last; ++place) {
+      const std::uint64_t address = layout.addresses[order[place]];
+      const std::uint64_t bytes = bytes_given(image, layout, order, place);
+      const bool is_last = place + 1 == cluster.last;
+      const std::uint64_t next = is_last ? address + bytes : layout.addresses[order[place + 1]];
+      writer.add_function({address, bytes, image.functions[order[place]].name}, next, section);
+    }
+  }
+  writer.add_end();
+}
+
+std::string build_id_of(const std::vector<ElfCodeSection>& code, const DwarfSections& lines) {
+  crypto_generichash_state state;
+  crypto_generichash_init(&state, nullptr, 0, kBuildIdBytes);
+  const auto add = [&](std::string_view bytes) {
+    crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(bytes.data()),
+                              bytes.size());
+  };
+  for (const ElfCodeSection& section : code) {
+    for (const ElfCode& piece : section.code) add(piece.bytes);
+  }
+  add(lines.info);  // names and addresses
+  add(lines.line);
+  std::string id(kBuildIdBytes, '\0');
+  crypto_generichash_final(&state, reinterpret_cast<unsigned char*>(id.data()), id.size());
+  return id;
+}
+
+}  // namespace
+
+JitImageLayout lay_out_jit_image(const std::vector<JitImageFunction>& functions,
+                                 std::span<const AddressRange> occupied,
+                                 std::span<const std::uint64_t> unnamed) {
+  JitImageLayout layout;
+  Placer placer(occupied, unnamed);
+  for (const JitImageFunction& function : functions)
+    layout.addresses.push_back(placer.place(function));
+  move_excess(functions, placer, layout.addresses);
+  MappingLines lines(occupied);
+  for (const std::size_t i : by_address(layout.addresses))
+    lines.add({layout.addresses[i], layout.addresses[i] + functions[i].bytes});
+  layout.placements = lines.finish();
+  return layout;
+}
+
+EncodedJitImage encode_jit_image(const JitImage& image, const JitImageLayout& layout) {
+  const std::vector<std::size_t> order = by_address(layout.addresses);
+  const std::vector<Cluster> clusters = clusters_of(image.functions, layout.addresses, order);
+  std::vector<ElfCodeSection> code;
+  for (const Cluster& cluster : clusters) {
+    const std::uint64_t start =
+        code.empty() ? layout.placements.front().start : layout.addresses[order[cluster.first]];
+    code.push_back(section_of(image, layout, order, cluster, start));
+  }
+  DwarfSections lines = lines_of(image, layout, order);
+  EncodedJitImage encoded;
+  encoded.build_id = build_id_of(code, lines);
+  ElfImageWriter writer(ET_EXEC, kElfHostMachine, 0, std::move(code));
+  writer.set_gap_name("jit");
+  writer.set_build_id(encoded.build_id);
+  writer.add_debug_section(".debug_abbrev", std::move(lines.abbrev));
+  writer.add_debug_section(".debug_info", std::move(lines.info));
+  writer.add_debug_section(".debug_line", std::move(lines.line));
+  add_symbols(writer, image, layout, order, clusters);
+  encoded.bytes = writer.encode();
+  return encoded;
+}
+
+}  // namespace profd

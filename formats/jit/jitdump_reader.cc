@@ -1,0 +1,314 @@
+#include "formats/jit/jitdump_reader.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "formats/base/cursor.h"
+#include "formats/jit/jitdump_records.h"
+
+namespace profd {
+namespace {
+
+using jitdump::RecordId;
+
+// One record as it lies in the file. `bytes` may end before it does where it is longer than what
+// is ever looked at.
+struct Record {
+  RecordId id = RecordId::kLoad;
+  std::uint64_t timestamp = 0;
+  std::uint64_t offset = 0;  // in the file
+  std::uint64_t total_bytes = 0;
+  std::string_view bytes;
+
+  [[nodiscard]] JitFileRange range() const { return {offset, total_bytes}; }
+};
+
+std::uint64_t least_bytes_of(RecordId id) {
+  switch (id) {
+    case RecordId::kLoad:
+      return jitdump::kLoadBytes + 1;
+    case RecordId::kMove:
+      return jitdump::kMoveBytes;
+    case RecordId::kDebugInfo:
+      return jitdump::kDebugInfoBytes;
+    case RecordId::kUnwindingInfo:
+      return jitdump::kUnwindingInfoBytes;
+    case RecordId::kClose:
+      break;
+  }
+  return jitdump::kRecordHeaderBytes;
+}
+
+// A DEBUG record's entries have a file name each, if an empty one.
+std::uint64_t most_entries_of(const Record& record) {
+  return (record.total_bytes - jitdump::kDebugInfoBytes) / (jitdump::kDebugEntryBytes + 1);
+}
+
+bool may_hold_code(std::uint64_t address, std::uint64_t bytes) {
+  constexpr std::uint64_t kKernelHalf = std::uint64_t{1} << 63;
+  return bytes <= jitdump::kMaxCodeBytes && address < kKernelHalf && bytes <= kKernelHalf - address;
+}
+
+// Makes events of records, and finds to each LOAD what came before and belongs to it.
+class EventMaker {
+ public:
+  EventMaker(JitDumpState& state, JitDumpEvents& result) : state_(state), result_(result) {}
+
+  void add(const Record& record) {
+    ++result_.records;
+    state_.last_timestamp = std::max(state_.last_timestamp, record.timestamp);
+    if (record.id > RecordId::kUnwindingInfo) return lose(JitDumpDamage::kUnknownRecord);
+    if (record.total_bytes < least_bytes_of(record.id)) return lose(JitDumpDamage::kShortRecord);
+    switch (record.id) {
+      case RecordId::kLoad:
+        return add_load(record);
+      case RecordId::kMove:
+        return add_move(record);
+      case RecordId::kDebugInfo:
+        return add_debug_info(record);
+      case RecordId::kUnwindingInfo:
+        return add_unwinding_info(record);
+      case RecordId::kClose:
+        result_.events.push_back(event_of(JitDumpEventKind::kClose, record.timestamp));
+    }
+  }
+
+  // What has found no LOAD yet.
+  void finish() {
+    if (latest_) waiting_.insert_or_assign(latest_->address, latest_->range);
+    for (const auto& [address, range] : waiting_) {
+      JitDumpEvent event = event_of(JitDumpEventKind::kDebugInfo, state_.last_timestamp);
+      event.address = address;
+      event.debug_info = range;
+      result_.events.push_back(event);
+    }
+  }
+
+ private:
+  struct DebugInfo {
+    std::uint64_t address = 0;
+    JitFileRange range;
+  };
+
+  static JitDumpEvent event_of(JitDumpEventKind kind, std::uint64_t timestamp) {
+    JitDumpEvent event;
+    event.kind = kind;
+    event.timestamp = timestamp;
+    return event;
+  }
+
+  void lose(JitDumpDamage damage) { ++result_.damage[static_cast<std::size_t>(damage)]; }
+
+  Cursor body_of(const Record& record) {
+    Cursor cursor(record.bytes, order_of(state_));
+    cursor.read_bytes(jitdump::kRecordHeaderBytes);
+    return cursor;
+  }
+
+  void add_load(const Record& record) {
+    Cursor cursor = body_of(record);
+    JitDumpEvent event = event_of(JitDumpEventKind::kLoad, record.timestamp);
+    event.pid = cursor.read<std::uint32_t>();
+    event.tid = cursor.read<std::uint32_t>();
+    cursor.read<std::uint64_t>();  // vma
+    event.address = cursor.read<std::uint64_t>();
+    event.code_bytes = cursor.read<std::uint64_t>();
+    cursor.read<std::uint64_t>();  // code_index
+    event.unwinding_info = take_unwinding_info();
+    event.debug_info = take_debug_info(event.address);
+    if (!may_hold_code(event.address, event.code_bytes)) return lose(JitDumpDamage::kBadAddress);
+    if (const auto damage = set_name_and_code(record, event)) return lose(*damage);
+    if (event.code_bytes > 0) result_.events.push_back(event);
+  }
+
+  static std::optional<JitDumpDamage> set_name_and_code(const Record& record, JitDumpEvent& event) {
+    const std::string_view rest = record.bytes.substr(jitdump::kLoadBytes);
+    const std::size_t name_bytes = rest.substr(0, jitdump::kMaxNameScan).find('\0');
+    if (name_bytes == rest.npos) return JitDumpDamage::kBadName;
+    event.name = rest.substr(0, std::min(name_bytes, jitdump::kMaxNameBytes));
+    const std::uint64_t code = jitdump::kLoadBytes + name_bytes + 1;
+    if (code == record.total_bytes) return std::nullopt;
+    if (event.code_bytes > record.total_bytes - code) return JitDumpDamage::kBadCodeSize;
+    event.code = {record.offset + code, event.code_bytes};
+    return std::nullopt;
+  }
+
+  void add_move(const Record& record) {
+    Cursor cursor = body_of(record);
+    JitDumpEvent event = event_of(JitDumpEventKind::kMove, record.timestamp);
+    event.pid = cursor.read<std::uint32_t>();
+    event.tid = cursor.read<std::uint32_t>();
+    cursor.read<std::uint64_t>();  // vma
+    event.old_address = cursor.read<std::uint64_t>();
+    event.address = cursor.read<std::uint64_t>();
+    event.code_bytes = cursor.read<std::uint64_t>();
+    if (!may_hold_code(event.address, event.code_bytes)) return lose(JitDumpDamage::kBadAddress);
+    if (event.code_bytes > 0) result_.events.push_back(event);
+  }
+
+  void add_debug_info(const Record& record) {
+    Cursor cursor = body_of(record);
+    const auto address = cursor.read<std::uint64_t>();
+    if (cursor.read<std::uint64_t>() > most_entries_of(record)) {
+      return lose(JitDumpDamage::kBadSizes);
+    }
+    constexpr std::int64_t kMostVotes = 1'000'000;
+    state_.line_bias_votes = std::clamp(state_.line_bias_votes, -kMostVotes, kMostVotes) +
+                             line_bias_vote(record.bytes, order_of(state_));
+    if (latest_ && latest_->address != address)
+      waiting_.insert_or_assign(latest_->address, latest_->range);
+    latest_ = DebugInfo{address, record.range()};
+  }
+
+  JitFileRange take_debug_info(std::uint64_t address) {
+    if (latest_ && latest_->address == address) {
+      const JitFileRange range = latest_->range;
+      latest_.reset();
+      return range;
+    }
+    const auto found = waiting_.find(address);
+    if (found == waiting_.end()) return {};
+    const JitFileRange range = found->second;
+    waiting_.erase(found);
+    return range;
+  }
+
+  void add_unwinding_info(const Record& record) {
+    Cursor cursor = body_of(record);
+    const auto data_bytes = cursor.read<std::uint64_t>();
+    const auto hdr_bytes = cursor.read<std::uint64_t>();
+    state_.unwinding_bytes = 0;
+    if (data_bytes > record.total_bytes - jitdump::kUnwindingInfoBytes || hdr_bytes > data_bytes)
+      return lose(JitDumpDamage::kBadSizes);
+    if (data_bytes == hdr_bytes) return;  // frame pointers
+    if (is_eh_frame_hdr(record.bytes.substr(jitdump::kUnwindingInfoBytes))) {
+      JitDumpEvent event = event_of(JitDumpEventKind::kUnwindingInfo, record.timestamp);
+      event.unwinding_info = record.range();
+      result_.events.push_back(event);
+      return;
+    }
+    state_.unwinding_offset = record.offset;
+    state_.unwinding_bytes = record.total_bytes;
+  }
+
+  JitFileRange take_unwinding_info() {
+    const JitFileRange range{state_.unwinding_offset, state_.unwinding_bytes};
+    state_.unwinding_offset = 0;
+    state_.unwinding_bytes = 0;
+    return range;
+  }
+
+  JitDumpState& state_;
+  JitDumpEvents& result_;
+  std::optional<DebugInfo> latest_;  // nearly always the next LOAD's
+  std::map<std::uint64_t, JitFileRange> waiting_;
+};
+
+// Whether the header is passed: it may not be whole yet.
+Result<bool> read_header(std::string_view bytes, std::uint64_t file_bytes, JitDumpState& state) {
+  if (bytes.size() >= sizeof jitdump::kMagic && !is_jitdump(bytes))
+    return fail(ErrorCode::kMalformed, "this is no jitdump: its magic is another's");
+  if (bytes.size() < jitdump::kHeaderBytes) return false;
+  state.big_endian = Cursor(bytes).read<std::uint32_t>() != jitdump::kMagic;
+  Cursor cursor(bytes, order_of(state));
+  cursor.read<std::uint32_t>();
+  const auto version = cursor.read<std::uint32_t>();
+  const auto total_bytes = cursor.read<std::uint32_t>();
+  if (version == 0 || version > jitdump::kMaxVersion) {
+    return fail(ErrorCode::kMalformed,
+                "jitdump version " + std::to_string(version) + " is unknown; 1 and 2 are known");
+  }
+  if (total_bytes < jitdump::kHeaderBytes || total_bytes > jitdump::kMaxHeaderBytes) {
+    return fail(ErrorCode::kMalformed,
+                "a jitdump's header can't have " + std::to_string(total_bytes) + " bytes");
+  }
+  if (total_bytes > file_bytes) return false;
+  state.elf_machine = cursor.read<std::uint32_t>();
+  cursor.read<std::uint32_t>();  // pad
+  state.pid = cursor.read<std::uint32_t>();
+  cursor.read<std::uint64_t>();  // a timestamp of any clock
+  state.flags = cursor.read<std::uint64_t>();
+  state.offset = total_bytes;
+  state.header_read = true;
+  return true;
+}
+
+enum class Step { kRecord, kSkipped, kWait };
+
+// The record at the start of `bytes`, which lies at state.offset.
+Step next_record(std::string_view bytes, std::uint64_t file_bytes, JitDumpState& state,
+                 JitDumpEvents& result, Record& record) {
+  if (bytes.size() < jitdump::kRecordHeaderBytes) return Step::kWait;
+  Cursor cursor(bytes, order_of(state));
+  const auto id = cursor.read<std::uint32_t>();
+  const auto total_bytes = cursor.read<std::uint32_t>();
+  if (id == 0 && total_bytes == 0) return Step::kWait;
+  if (total_bytes < jitdump::kRecordHeaderBytes) {
+    ++result.damage[static_cast<std::size_t>(JitDumpDamage::kLostFrame)];
+    state.frame_lost = true;
+    return Step::kWait;
+  }
+  if (total_bytes > jitdump::kMaxRecordBytes) {
+    ++result.damage[static_cast<std::size_t>(JitDumpDamage::kHugeRecord)];
+    state.offset += total_bytes;
+    return Step::kSkipped;
+  }
+  const std::uint64_t left = file_bytes - std::min(file_bytes, state.offset);
+  if (total_bytes > left || bytes.size() < std::min<std::size_t>(total_bytes, kMinJitDumpRead))
+    return Step::kWait;
+  record = {RecordId{id}, cursor.read<std::uint64_t>(), state.offset, total_bytes,
+            bytes.substr(0, total_bytes)};
+  state.offset += total_bytes;
+  return Step::kRecord;
+}
+
+}  // namespace
+
+std::string_view name_of(JitDumpDamage damage) {
+  constexpr std::array<std::string_view, kJitDumpDamages> kNames{
+      "short_record", "huge_record", "bad_name",       "bad_code_size",
+      "bad_address",  "bad_sizes",   "unknown_record", "lost_frame"};
+  return kNames[static_cast<std::size_t>(damage)];
+}
+
+bool is_jitdump(std::string_view bytes) {
+  return Cursor(bytes).read<std::uint32_t>() == jitdump::kMagic ||
+         Cursor(bytes, std::endian::big).read<std::uint32_t>() == jitdump::kMagic;
+}
+
+std::uint64_t JitDumpState::line_bias() const {
+  return line_bias_votes > 0 ? jitdump::kLineBias : 0;
+}
+
+Result<JitDumpEvents> read_jitdump(std::string_view bytes, std::uint64_t file_bytes,
+                                   JitDumpState& state) {
+  JitDumpEvents result;
+  const std::uint64_t start = state.offset;
+  if (!state.header_read) {
+    const Result<bool> passed = read_header(bytes, file_bytes, state);
+    if (!passed) return passed.error();
+    if (!*passed) return result;
+  }
+  EventMaker events(state, result);
+  Record record;
+  while (!state.frame_lost && state.offset - start <= bytes.size()) {
+    const std::string_view rest = bytes.substr(state.offset - start);
+    const Step step = next_record(rest, file_bytes, state, result, record);
+    if (step == Step::kWait) break;
+    if (step == Step::kRecord) events.add(record);
+  }
+  events.finish();
+  return result;
+}
+
+std::uint64_t tsc_to_ns(std::uint64_t tsc, const TscConversion& conversion) {
+  const unsigned shift = std::min<unsigned>(conversion.time_shift, 63);
+  const std::uint64_t quotient = tsc >> shift;
+  const std::uint64_t remainder = tsc & ((std::uint64_t{1} << shift) - 1);
+  return conversion.time_zero + quotient * conversion.time_mult +
+         ((remainder * conversion.time_mult) >> shift);
+}
+
+}  // namespace profd

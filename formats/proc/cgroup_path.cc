@@ -1,0 +1,144 @@
+#include "formats/proc/cgroup_path.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace profd {
+namespace {
+
+constexpr std::size_t kIdDigits = 64;
+
+bool is_container_id(std::string_view text) {
+  return text.size() == kIdDigits && text.find_first_not_of("0123456789abcdef") == text.npos;
+}
+
+std::string_view without_suffix(std::string_view text, std::string_view suffix) {
+  return text.ends_with(suffix) ? text.substr(0, text.size() - suffix.size()) : text;
+}
+
+// As systemd escapes names in its units: "\x2d" is '-'.
+std::string unescaped(std::string_view text) {
+  std::string plain;
+  while (!text.empty()) {
+    unsigned char byte = 0;
+    const bool is_escape =
+        text.size() >= 4 && text.starts_with("\\x") &&
+        std::from_chars(text.data() + 2, text.data() + 4, byte, 16).ptr == text.data() + 4;
+    plain += is_escape ? static_cast<char>(byte) : text.front();
+    text.remove_prefix(is_escape ? 4 : 1);
+  }
+  return plain;
+}
+
+// The ID of "docker-ID.scope" (systemd's cgroup driver), "ID" (the cgroupfs driver) and
+// "...slice:cri-containerd:ID" (the first's name given to the second); empty for others.
+std::string_view container_id_of(std::string_view component) {
+  constexpr std::array<std::string_view, 4> kRuntimes{"docker-", "libpod-", "cri-containerd-",
+                                                      "crio-"};
+  if (is_container_id(component)) return component;
+  if (const std::size_t colon = component.rfind(':'); colon != component.npos) {
+    const std::string_view id = component.substr(colon + 1);
+    return is_container_id(id) ? id : std::string_view{};
+  }
+  const auto runtime =
+      std::ranges::find_if(kRuntimes, [&](auto name) { return component.starts_with(name); });
+  if (runtime == kRuntimes.end()) return {};
+  const std::string_view id = without_suffix(component.substr(runtime->size()), ".scope");
+  return is_container_id(id) ? id : std::string_view{};
+}
+
+// Empty for what is no container.
+std::string container_of(std::string_view component) {
+  constexpr std::string_view kLxc = "lxc.payload.";
+  constexpr std::string_view kMachine = "machine-";
+  if (component.starts_with(kLxc)) return std::string(component.substr(kLxc.size()));
+  if (component.starts_with(kMachine) && component.ends_with(".scope")) {
+    return unescaped(without_suffix(component.substr(kMachine.size()), ".scope"));
+  }
+  return std::string(container_id_of(component));
+}
+
+// Podman runs its monitor in "libpod-conmon-ID.scope", beside the container: that is a unit.
+bool is_unit(std::string_view component) {
+  const std::size_t dot = component.rfind('.');
+  return dot != component.npos && dot > 0 &&
+         (component.ends_with(".service") || component.ends_with(".scope"));
+}
+
+bool is_user_manager(std::string_view component) {
+  return component.starts_with("user@") && component.ends_with(".service");
+}
+
+// Calls `visit` with each component until it returns true.
+template <class Visit>
+void visit_components(std::string_view path, Visit visit) {
+  while (!path.empty()) {
+    const std::string_view component = path.substr(0, path.find('/'));
+    path.remove_prefix(std::min(component.size() + 1, path.size()));
+    if (!component.empty() && visit(component)) return;
+  }
+}
+
+bool hands_names_on(std::string_view component) {
+  return is_user_manager(component) || !container_of(component).empty();
+}
+
+// Of the first component that `answers`.
+template <class Answers>
+CgroupMatch match_component(std::string_view path, Answers answers) {
+  CgroupMatch match = CgroupMatch::kNone;
+  bool delegated = false;
+  visit_components(path, [&](std::string_view component) {
+    if (answers(component)) match = delegated ? CgroupMatch::kDelegated : CgroupMatch::kSystem;
+    delegated = delegated || hands_names_on(component);
+    return match != CgroupMatch::kNone;
+  });
+  return match;
+}
+
+}  // namespace
+
+CgroupOwner owner_of_cgroup(std::string_view path) {
+  CgroupOwner owner;
+  visit_components(path, [&owner](std::string_view component) {
+    if (std::string container = container_of(component); !container.empty()) {
+      owner.container = std::move(container);
+    } else if (is_unit(component)) {
+      owner.unit = std::string(component);
+    }
+    return false;
+  });
+  return owner;
+}
+
+std::string full_unit_name(std::string_view name) {
+  constexpr std::array<std::string_view, 3> kSuffixes{".service", ".scope", ".slice"};
+  const bool is_full = name.empty() || std::ranges::any_of(kSuffixes, [name](auto suffix) {
+                         return name.ends_with(suffix);
+                       });
+  return std::string(name) + (is_full ? "" : ".service");
+}
+
+CgroupMatch match_unit(std::string_view path, std::string_view unit) {
+  return match_component(path, [unit](std::string_view component) { return component == unit; });
+}
+
+ContainerMatch match_container(std::string_view path, std::string_view name) {
+  ContainerMatch found;
+  found.match = match_component(path, [name, &found](std::string_view component) {
+    const std::string container = container_of(component);
+    const bool by_id = is_container_id(container) && !name.empty() && container.starts_with(name);
+    if (!by_id && (container.empty() || container != name)) return false;
+    found.container = container;
+    return true;
+  });
+  return found;
+}
+
+bool delegates_names(std::string_view path) {
+  return match_component(path, hands_names_on) != CgroupMatch::kNone;
+}
+
+}  // namespace profd

@@ -1,0 +1,160 @@
+#include "formats/proc/kallsyms.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <tuple>
+
+#include "formats/base/text_fields.h"
+
+namespace profd {
+namespace {
+
+// What a function is given at most where the next symbol is another module's: the modules' areas
+// lie apart, and what is hit in between belongs to neither. The largest functions of a kernel are a
+// few tens of KiB.
+constexpr std::uint64_t kMaxLastFunctionBytes = 65536;
+
+constexpr std::string_view kCodeTypes = "tTwW";
+
+struct Line {
+  std::uint64_t address = 0;
+  char type = 0;
+  std::string_view name;
+  std::string_view module;  // "[nf_tables]"; empty for the kernel's own
+
+  [[nodiscard]] bool is_code() const { return kCodeTypes.find(type) != kCodeTypes.npos; }
+};
+
+// "ffffffff81000000 T _text" or "ffffffffc0000000 t init_once\t[fuse]".
+bool parse_line(std::string_view text, Line& line) {
+  TextFields fields(text);
+  line.address = fields.hexadecimal();
+  fields.expect(' ');
+  const std::string_view type = fields.word();
+  fields.expect(' ');
+  line.name = fields.word();
+  if (!fields.ok() || type.size() != 1) return false;
+  line.type = type[0];
+  line.module = {};
+  if (!fields.rest().empty()) {
+    fields.blanks();
+    line.module = fields.word();
+  }
+  return fields.ok();
+}
+
+// "__sched_text_start", "_stext": the linker's marks, which stand where a function starts too.
+bool is_mark(std::string_view name) {
+  return name.starts_with('_') && (name.ends_with("_start") || name.ends_with("_end") ||
+                                   name.ends_with("_begin") || name.ends_with("text"));
+}
+
+// The smaller, the more a name tells of several at one address.
+std::tuple<bool, bool, std::size_t> dullness(std::string_view name) {
+  const bool padding = name.starts_with("__pfx_") || name.starts_with("__cfi_");
+  const std::size_t underscores = std::min(name.find_first_not_of('_'), name.size());
+  return {padding, is_mark(name), underscores};
+}
+
+// A line as it is kept while they are sorted. The name lies at the front of the text by then.
+struct Candidate {
+  std::uint64_t address = 0;
+  std::uint32_t name_offset = 0;
+  std::uint32_t name_bytes = 0;  // 0: no code, but it ends the function before it
+  std::uint32_t module = 0;
+  bool global = false;
+};
+
+// Moves the names to the front of `text`, over the lines they were read from, and cuts the rest
+// off.
+Result<std::vector<Candidate>> read_lines(std::string& text) {
+  std::vector<Candidate> candidates;
+  std::size_t names_end = 0;
+  std::uint32_t module = 0;
+  std::string module_name;
+  std::size_t number = 0;
+  Line line;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    ++number;
+    if (!parse_line(std::string_view(text).substr(at, end - at), line)) {
+      return fail(ErrorCode::kMalformed,
+                  "line " + std::to_string(number) + " of kallsyms is no symbol");
+    }
+    at = end + 1;
+    if (line.address == 0) continue;
+    if (line.module != module_name) {
+      module_name = line.module;
+      ++module;
+    }
+    const std::size_t bytes = line.is_code() ? line.name.size() : 0;
+    std::memmove(text.data() + names_end, line.name.data(), bytes);
+    candidates.push_back({line.address, static_cast<std::uint32_t>(names_end),
+                          static_cast<std::uint32_t>(bytes), module, line.type == 'T'});
+    names_end += bytes;
+  }
+  text.resize(names_end);
+  text.shrink_to_fit();
+  return candidates;
+}
+
+// By address, and at one address the most telling name first. Stable: of equals the file's first
+// stays first.
+void sort_by_address(std::vector<Candidate>& candidates, std::string_view names) {
+  const auto rank = [&](const Candidate& c) {
+    const std::string_view name = names.substr(c.name_offset, c.name_bytes);
+    return std::tuple(name.empty(), dullness(name), !c.global);
+  };
+  std::ranges::stable_sort(candidates, [&](const Candidate& a, const Candidate& b) {
+    return a.address != b.address ? a.address < b.address : rank(a) < rank(b);
+  });
+}
+
+}  // namespace
+
+Result<KernelSymbols> KernelSymbols::parse(std::string text) {
+  if (text.size() > std::numeric_limits<std::uint32_t>::max()) {
+    return fail(ErrorCode::kTooLarge, "kallsyms is larger than 4 GiB");
+  }
+  Result<std::vector<Candidate>> candidates = read_lines(text);
+  if (!candidates) return candidates.error();
+  sort_by_address(*candidates, text);
+  KernelSymbols symbols;
+  symbols.text_ = std::move(text);
+  const Candidate* last = nullptr;
+  for (const Candidate& next : *candidates) {
+    if (last != nullptr && last->address == next.address) continue;
+    if (last != nullptr && last->module != next.module)
+      symbols.end_module(last->address, next.address);
+    symbols.add({next.address, next.name_offset, next.name_bytes});
+    last = &next;
+  }
+  if (last != nullptr) symbols.end_module(last->address, std::numeric_limits<std::uint64_t>::max());
+  symbols.entries_.shrink_to_fit();
+  return symbols;
+}
+
+// An entry that isn't a function only ends the one before it.
+void KernelSymbols::add(const Entry& entry) {
+  const bool ends_nothing = entries_.empty() || entries_.back().name_bytes == 0;
+  if (entry.name_bytes == 0 && ends_nothing) return;
+  entries_.push_back(entry);
+  functions_ += entry.name_bytes != 0 ? 1 : 0;
+}
+
+void KernelSymbols::end_module(std::uint64_t last_symbol, std::uint64_t next_module) {
+  const std::uint64_t room = next_module - last_symbol;
+  add({last_symbol + std::min(room, kMaxLastFunctionBytes), 0, 0});
+}
+
+std::optional<KernelSymbols::Symbol> KernelSymbols::find(std::uint64_t address) const {
+  const auto next = std::ranges::upper_bound(entries_, address, {}, &Entry::address);
+  if (next == entries_.begin() || next == entries_.end()) return std::nullopt;
+  const Entry& entry = *std::prev(next);
+  if (entry.name_bytes == 0) return std::nullopt;
+  return Symbol{entry.address, next->address,
+                std::string_view(text_).substr(entry.name_offset, entry.name_bytes)};
+}
+
+}  // namespace profd

@@ -1,0 +1,300 @@
+#include "formats/profile/gperftools_reader.h"
+
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "formats/base/cursor.h"
+#include "formats/base/text_fields.h"
+#include "formats/profile/gperftools_format.h"
+
+namespace profd {
+namespace {
+
+using gperftools::kBuildKey;
+using gperftools::kBuildVariable;
+using gperftools::kDeletedSuffix;
+
+Error malformed(const std::string& what, std::size_t offset) {
+  return fail(ErrorCode::kMalformed, what + " at offset " + std::to_string(offset));
+}
+
+struct SlotShape {
+  std::size_t bytes = 8;
+  std::endian order = std::endian::little;
+};
+
+// Reads slots of either width as 64-bit numbers.
+class SlotCursor {
+ public:
+  SlotCursor(std::string_view file, SlotShape shape) : cursor_(file, shape.order), shape_(shape) {}
+
+  std::uint64_t slot() {
+    return shape_.bytes == 8 ? cursor_.read<std::uint64_t>() : cursor_.read<std::uint32_t>();
+  }
+  void skip(std::uint64_t slots) { cursor_.read_bytes(slots * shape_.bytes); }
+
+  [[nodiscard]] bool ok() const { return cursor_.ok(); }
+  [[nodiscard]] std::size_t offset() const { return cursor_.offset(); }
+  [[nodiscard]] std::uint64_t slots_left() const { return cursor_.remaining() / shape_.bytes; }
+  [[nodiscard]] std::size_t offset_of(std::size_t slot) const { return slot * shape_.bytes; }
+
+ private:
+  Cursor cursor_;
+  SlotShape shape_;
+};
+
+std::uint64_t header_words(std::string_view file, SlotShape shape) {
+  SlotCursor slots(file, shape);
+  slots.skip(1);
+  return slots.slot();
+}
+
+// Slot 0 is 0, and slot 1 is a small number that isn't: so 8 zero bytes are one wide slot, and the
+// byte order is the one in which slot 1 is small.
+Result<SlotShape> detect_shape(std::string_view file) {
+  constexpr std::size_t kShortest = 8;
+  if (file.size() < kShortest) return malformed("the header is cut", file.size());
+  const std::size_t zeros = std::min(file.find_first_not_of('\0'), file.size());
+  if (zeros < 4) return malformed("this is no CPU profile: the first slot is not 0", 0);
+  for (const std::endian order : {std::endian::little, std::endian::big}) {
+    const SlotShape shape{zeros >= 8 ? 8U : 4U, order};
+    if (file.size() < 2 * shape.bytes) return malformed("the header is cut", file.size());
+    if (header_words(file, shape) <= gperftools::kMaxHeaderWords) return shape;
+  }
+  return malformed("this is no CPU profile: the header's size is absurd", 4);
+}
+
+// Returns the period.
+Result<std::uint64_t> read_header(SlotCursor& slots) {
+  slots.skip(1);
+  const std::uint64_t words = slots.slot();
+  if (words < gperftools::kHeaderWords) {
+    return malformed("the header has " + std::to_string(words) + " slots, 3 are needed,",
+                     slots.offset_of(1));
+  }
+  const std::uint64_t version = slots.slot();
+  const std::uint64_t period = slots.slot();
+  slots.skip(words - 2);
+  if (!slots.ok()) return malformed("the header is cut", slots.offset());
+  if (version != gperftools::kVersion) {
+    return malformed("version " + std::to_string(version) + " is not known,", slots.offset_of(2));
+  }
+  if (period < gperftools::kMinPeriod) return malformed("the period is 0", slots.offset_of(3));
+  return period;
+}
+
+struct RecordView {
+  std::size_t offset = 0;
+  std::uint64_t count = 0;
+  std::vector<std::uint64_t> pcs;
+
+  [[nodiscard]] bool is_trailer() const { return count == 0 && pcs.size() == 1 && pcs[0] == 0; }
+  [[nodiscard]] bool is_decoy() const { return count == 0 && pcs.size() == 1 && pcs[0] != 0; }
+};
+
+// Into `record`, whose memory is used again from record to record.
+Result<void> read_record(SlotCursor& slots, RecordView& record) {
+  record.offset = slots.offset();
+  record.count = slots.slot();
+  const std::uint64_t depth = slots.slot();
+  if (!slots.ok()) return malformed("the file ends without a trailer", record.offset);
+  if (depth == 0 || depth > gperftools::kMaxDepth) {
+    return malformed("a stack is " + std::to_string(depth) + " frames deep", record.offset);
+  }
+  if (depth > slots.slots_left()) return malformed("a record is cut", record.offset);
+  record.pcs.resize(depth);
+  for (std::uint64_t& pc : record.pcs) pc = slots.slot();
+  if (record.count == 0 && depth > 1) return malformed("a record has a count of 0", record.offset);
+  return {};
+}
+
+// Hands each record up to the trailer to `visit`, which may refuse it.
+template <class Visit>
+Result<void> for_each_record(SlotCursor& slots, const Visit& visit) {
+  RecordView record;
+  while (true) {
+    if (const Result<void> read = read_record(slots, record); !read) return read.error();
+    if (record.is_trailer()) return {};
+    if (record.is_decoy()) continue;
+    if (const Result<void> visited = visit(record); !visited) return visited.error();
+  }
+}
+
+std::string_view without_suffix(std::string_view text, std::string_view suffix) {
+  return text.ends_with(suffix) ? text.substr(0, text.size() - suffix.size()) : text;
+}
+
+std::string_view without_blanks(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r";
+  const std::size_t first = std::min(text.find_first_not_of(kBlanks), text.size());
+  text.remove_prefix(first);
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+bool is_permissions(std::string_view word) {
+  return word.size() <= 5 && word.find_first_not_of("-rwxsp") == word.npos;
+}
+
+struct Range {
+  std::uint64_t start = 0;
+  std::uint64_t limit = 0;
+};
+
+Range read_range(TextFields& fields) {
+  Range range;
+  range.start = fields.hexadecimal();
+  fields.expect('-');
+  range.limit = fields.hexadecimal();
+  return range;
+}
+
+// What a line says of the process's memory. A mapping without a path is none: no reader can use it.
+struct MappingLine {
+  ProfileMapping mapping;
+  bool executable = true;
+};
+
+// "START-LIMIT r-xp OFFSET MAJOR:MINOR INODE PATH", as in /proc/PID/maps; the path may hold blanks.
+std::optional<MappingLine> parse_full_line(std::string_view line) {
+  TextFields fields(line);
+  const auto [start, limit] = read_range(fields);
+  fields.blanks();
+  const std::string_view permissions = fields.word();
+  fields.blanks();
+  const std::uint64_t file_offset = fields.hexadecimal();
+  fields.blanks();
+  fields.hexadecimal();
+  fields.expect(':');
+  fields.hexadecimal();
+  fields.blanks();
+  fields.decimal();
+  if (fields.ok() && !fields.rest().empty()) fields.blanks();
+  if (!fields.ok() || !is_permissions(permissions)) return std::nullopt;
+  const std::string_view path = without_suffix(fields.rest(), kDeletedSuffix);
+  return MappingLine{{start, limit, file_offset, std::string(path)},
+                     permissions.find('x') != permissions.npos};
+}
+
+// "(@1000)" -> 0x1000.
+std::optional<std::uint64_t> parse_at_offset(std::string_view word) {
+  TextFields fields(word);
+  fields.expect('(');
+  fields.expect('@');
+  const std::uint64_t offset = fields.hexadecimal();
+  fields.expect(')');
+  if (!fields.ok() || !fields.rest().empty()) return std::nullopt;
+  return offset;
+}
+
+// "START-LIMIT[:] [PERMISSIONS] PATH [(@OFFSET)] [BUILD_ID]"; the path holds no blanks.
+std::optional<MappingLine> parse_brief_line(std::string_view line) {
+  TextFields fields(line);
+  MappingLine brief;
+  const auto [start, limit] = read_range(fields);
+  if (fields.ok() && fields.rest().starts_with(':')) fields.expect(':');
+  fields.blanks();
+  std::string_view path = fields.word();
+  if (fields.ok() && is_permissions(path)) {
+    brief.executable = path.find('x') != path.npos;
+    fields.blanks();
+    path = fields.word();
+  }
+  if (!fields.ok()) return std::nullopt;
+  const std::string_view rest = without_blanks(fields.rest());
+  const std::uint64_t offset = parse_at_offset(rest.substr(0, rest.find(' '))).value_or(0);
+  brief.mapping = {start, limit, offset, std::string(path)};
+  return brief;
+}
+
+// Puts `directory` for each "$build" of a path.
+std::string with_build_variable(std::string path, const std::string& directory) {
+  const std::string_view variable = kBuildVariable;
+  for (std::size_t at = path.find(variable); at != path.npos;
+       at = path.find(variable, at + directory.size())) {
+    path.replace(at, variable.size(), directory);
+  }
+  return path;
+}
+
+// The text list, line by line. The first "build=" becomes Profile::build_dir and its "$build" stay
+// as they are, so that a profile that is encoded again is the same; those of a later one are put
+// in.
+class TextList {
+ public:
+  explicit TextList(Profile& profile) : profile_(profile) {}
+
+  void add_line(std::string_view line) {
+    line = without_blanks(line);
+    if (line.starts_with(kBuildKey)) {
+      build_dir_ = line.substr(std::string_view(kBuildKey).size());
+      if (profile_.build_dir.empty()) profile_.build_dir = build_dir_;
+      return;
+    }
+    std::optional<MappingLine> parsed = parse_full_line(line);
+    if (!parsed) parsed = parse_brief_line(line);
+    if (parsed) add_mapping(std::move(*parsed));
+  }
+
+ private:
+  void add_mapping(MappingLine line) {
+    ProfileMapping& mapping = line.mapping;
+    if (!line.executable || mapping.path.empty() || mapping.limit <= mapping.start) return;
+    if (build_dir_ != profile_.build_dir)
+      mapping.path = with_build_variable(std::move(mapping.path), build_dir_);
+    profile_.mappings.push_back(std::move(mapping));
+  }
+
+  Profile& profile_;
+  std::string build_dir_;
+};
+
+Result<void> read_text(std::string_view file, std::size_t offset, Profile& profile) {
+  if (const std::size_t nul = file.find('\0', offset); nul != file.npos) {
+    return malformed("the text list holds bytes that are no text", nul);
+  }
+  TextList list(profile);
+  while (offset < file.size()) {
+    const std::size_t end = file.find('\n', offset);
+    if (end == file.npos) return malformed("the last line is cut", offset);
+    list.add_line(file.substr(offset, end - offset));
+    offset = end + 1;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Profile> decode_gperftools(std::string_view file) {
+  const Result<SlotShape> shape = detect_shape(file);
+  if (!shape) return shape.error();
+  SlotCursor slots(file, *shape);
+  const Result<std::uint64_t> period = read_header(slots);
+  if (!period) return period.error();
+  Profile profile;
+  profile.period = *period;
+  std::uint64_t left = std::numeric_limits<std::uint64_t>::max();
+  const auto add = [&](const RecordView& record) -> Result<void> {
+    if (record.count > left)
+      return malformed("the counts add up to more than 64 bits hold", record.offset);
+    left -= record.count;
+    profile.add_record(record.pcs, record.count);
+    return {};
+  };
+  if (const Result<void> read = for_each_record(slots, add); !read) return read.error();
+  if (const Result<void> read = read_text(file, slots.offset(), profile); !read)
+    return read.error();
+  return profile;
+}
+
+Result<std::size_t> text_offset(std::string_view file) {
+  const Result<SlotShape> shape = detect_shape(file);
+  if (!shape) return shape.error();
+  SlotCursor slots(file, *shape);
+  if (const Result<std::uint64_t> period = read_header(slots); !period) return period.error();
+  const auto skip = [](const RecordView&) -> Result<void> { return {}; };
+  if (const Result<void> read = for_each_record(slots, skip); !read) return read.error();
+  return slots.offset();
+}
+
+}  // namespace profd

@@ -1,0 +1,178 @@
+#include "formats/profile/mapping_union.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace profd {
+namespace {
+
+// The moved mappings end where frames that are in no mapping are moved to.
+constexpr std::uint64_t kMovedLimit = std::uint64_t{1} << 54;
+
+// Between two moved mappings, so that no reader joins them.
+constexpr std::uint64_t kGapBytes = 4096;
+constexpr unsigned kPageBits = 12;
+
+bool is_kernel(const ProfileMapping& mapping) {
+  return unfold_kernel_address(mapping.start) != mapping.start;
+}
+
+// Names in brackets are of no file: all of the same name is one.
+bool is_same_object(const ProfileMapping& mapping, std::uint64_t start, std::uint64_t file_offset,
+                    const std::string& path) {
+  if (mapping.path != path) return false;
+  if (path.starts_with('[') || is_kernel(mapping)) return true;
+  return mapping.start - mapping.file_offset == start - file_offset;
+}
+
+// Sorted by start; empty when they overlap.
+std::vector<const ProfileMapping*> in_order(std::span<const ProfileMapping> mappings) {
+  std::vector<const ProfileMapping*> ordered;
+  ordered.reserve(mappings.size());
+  for (const ProfileMapping& mapping : mappings) ordered.push_back(&mapping);
+  std::ranges::sort(ordered, {}, &ProfileMapping::start);
+  const auto overlap = [](const auto* a, const auto* b) { return a->limit > b->start; };
+  if (std::ranges::adjacent_find(ordered, overlap) != ordered.end()) ordered.clear();
+  return ordered;
+}
+
+}  // namespace
+
+std::optional<std::vector<MappingUnion::Placement>> MappingUnion::place(
+    std::span<const ProfileMapping> mappings) {
+  const std::vector<const ProfileMapping*> ordered = in_order(mappings);
+  if (ordered.size() != mappings.size() || !has_room_for(mappings)) return std::nullopt;
+  const auto fits = [this](const auto& mapping) { return is_of_this_kernel(mapping); };
+  if (!std::ranges::all_of(mappings, fits)) return std::nullopt;
+  std::vector<Placement> placements;
+  placements.reserve(ordered.size());
+  for (const ProfileMapping* mapping : ordered) {
+    std::uint64_t shift = 0;
+    if (agrees(*mapping)) {
+      unite(*mapping);
+    } else {
+      shift = move_away(*mapping) - mapping->start;
+    }
+    placements.push_back({.start = mapping->start, .limit = mapping->limit, .shift = shift});
+  }
+  learn_executable(mappings);
+  return placements;
+}
+
+std::uint64_t MappingUnion::place_unmapped(std::uint64_t address) {
+  if (unfold_kernel_address(address) != address) return address;  // its image has no other's
+  const auto [first, end] = overlapped_by(address, address + 1);
+  if (first != end) return address | kMovedLimit;
+  unmapped_pages_.insert(address >> kPageBits);
+  return address;
+}
+
+std::vector<ProfileMapping> MappingUnion::lines() const {
+  std::vector<ProfileMapping> lines;
+  lines.reserve(pieces_.size());
+  for (const auto& [start, piece] : pieces_) {
+    lines.push_back({start, piece.limit, piece.file_offset, piece.path});
+  }
+  std::stable_partition(lines.begin(), lines.end(),
+                        [this](const ProfileMapping& line) { return line.path == executable_; });
+  return lines;
+}
+
+// For all of them, should each have to move. No real process comes near, and none has addresses up
+// there.
+bool MappingUnion::has_room_for(std::span<const ProfileMapping> mappings) const {
+  std::uint64_t end = next_free_;
+  if (!pieces_.empty()) end = std::max(end, std::prev(pieces_.end())->second.limit);
+  for (const ProfileMapping& mapping : mappings) {
+    if (is_kernel(mapping)) continue;
+    if (mapping.limit <= mapping.start || mapping.limit > kMovedLimit) return false;
+    end = std::max(end, mapping.limit);
+  }
+  std::uint64_t room = kMovedLimit - std::min(end, kMovedLimit);
+  for (const ProfileMapping& mapping : mappings) {
+    const std::uint64_t bytes = mapping.limit - mapping.start + kGapBytes;
+    if (is_kernel(mapping)) continue;
+    if (bytes > room) return false;
+    room -= bytes;
+  }
+  return true;
+}
+
+bool MappingUnion::is_of_this_kernel(const ProfileMapping& mapping) const {
+  return !is_kernel(mapping) || kernel_.empty() || kernel_ == mapping.path;
+}
+
+std::pair<MappingUnion::Pieces::iterator, MappingUnion::Pieces::iterator>
+MappingUnion::overlapped_by(std::uint64_t start, std::uint64_t limit) {
+  auto first = pieces_.upper_bound(start);
+  if (first != pieces_.begin() && std::prev(first)->second.limit > start) --first;
+  return {first, pieces_.lower_bound(limit)};
+}
+
+bool MappingUnion::has_unmapped_in(std::uint64_t start, std::uint64_t limit) const {
+  const auto page = unmapped_pages_.lower_bound(start >> kPageBits);
+  return page != unmapped_pages_.end() && *page <= (limit - 1) >> kPageBits;
+}
+
+bool MappingUnion::agrees(const ProfileMapping& mapping) {
+  const auto [first, end] = overlapped_by(mapping.start, mapping.limit);
+  const bool same = std::all_of(first, end, [&mapping](const auto& piece) {
+    return is_same_object(mapping, piece.first, piece.second.file_offset, piece.second.path);
+  });
+  return same && !has_unmapped_in(mapping.start, mapping.limit);
+}
+
+// Becomes one piece with those that it overlaps.
+void MappingUnion::unite(const ProfileMapping& mapping) {
+  if (is_kernel(mapping)) kernel_ = mapping.path;
+  const auto [first, end] = overlapped_by(mapping.start, mapping.limit);
+  if (first == end) {
+    pieces_.emplace_hint(end, mapping.start,
+                         Piece{mapping.limit, mapping.file_offset, mapping.path});
+    return;
+  }
+  const auto last = std::prev(end);
+  last->second.limit = std::max(last->second.limit, mapping.limit);
+  if (mapping.start >= first->first && first == last) return;
+  Piece whole = std::move(last->second);
+  const std::uint64_t start = std::min(first->first, mapping.start);
+  whole.file_offset = start == mapping.start ? mapping.file_offset : first->second.file_offset;
+  pieces_.insert_or_assign(pieces_.erase(first, end), start, std::move(whole));
+}
+
+// A profile's own may be up there too.
+void MappingUnion::skip_taken(std::uint64_t bytes) {
+  for (;;) {
+    const auto [first, end] = overlapped_by(next_free_, next_free_ + bytes);
+    if (first != end) {
+      next_free_ = std::prev(end)->second.limit + kGapBytes;
+    } else if (has_unmapped_in(next_free_, next_free_ + bytes)) {
+      next_free_ += kGapBytes;
+    } else {
+      return;
+    }
+  }
+}
+
+std::uint64_t MappingUnion::move_away(const ProfileMapping& mapping) {
+  const std::uint64_t bytes = mapping.limit - mapping.start;
+  // Memory without a file is told apart by its address.
+  const std::uint64_t origin = mapping.path.starts_with('[') ? mapping.start : mapping.file_offset;
+  const auto [known, added] = moved_.try_emplace({mapping.path, origin, bytes}, 0);
+  if (!added) return known->second;
+  skip_taken(bytes);
+  known->second = next_free_;
+  pieces_.emplace(next_free_, Piece{next_free_ + bytes, mapping.file_offset, mapping.path});
+  next_free_ += bytes + kGapBytes;
+  return known->second;
+}
+
+// Lines are in the order of their addresses but for the executable's: one that comes before a lower
+// one is its.
+void MappingUnion::learn_executable(std::span<const ProfileMapping> mappings) {
+  if (!executable_.empty() || mappings.size() < 2) return;
+  if (mappings[0].start > mappings[1].start) executable_ = mappings[0].path;
+}
+
+}  // namespace profd

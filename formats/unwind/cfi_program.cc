@@ -1,0 +1,255 @@
+#include "formats/unwind/cfi_program.h"
+
+#include "formats/elf/dwarf_cursor.h"
+
+namespace profd {
+namespace {
+
+constexpr std::size_t kMaxRemembered = 64;
+constexpr std::uint64_t kReturnAddressColumn = 16;
+
+// DW_CFA_*: the first three have an operand in the opcode's low six bits.
+enum : std::uint8_t {
+  kAdvanceLoc = 0x40,
+  kOffset = 0x80,
+  kRestore = 0xc0,
+  kPrimaryMask = 0xc0,
+  kOperandMask = 0x3f,
+
+  kNop = 0x00,
+  kSetLoc = 0x01,
+  kAdvanceLoc1 = 0x02,
+  kAdvanceLoc2 = 0x03,
+  kAdvanceLoc4 = 0x04,
+  kOffsetExtended = 0x05,
+  kRestoreExtended = 0x06,
+  kUndefined = 0x07,
+  kSameValue = 0x08,
+  kRegister = 0x09,
+  kRememberState = 0x0a,
+  kRestoreState = 0x0b,
+  kDefCfa = 0x0c,
+  kDefCfaRegister = 0x0d,
+  kDefCfaOffset = 0x0e,
+  kDefCfaExpression = 0x0f,
+  kExpression = 0x10,
+  kOffsetExtendedSf = 0x11,
+  kDefCfaSf = 0x12,
+  kDefCfaOffsetSf = 0x13,
+  kValOffset = 0x14,
+  kValOffsetSf = 0x15,
+  kValExpression = 0x16,
+  kGnuArgsSize = 0x2e,
+  kGnuNegativeOffsetExtended = 0x2f,
+};
+
+}  // namespace
+
+CfiProgram::CfiProgram(const CfiCie& cie, std::string_view instructions,
+                       std::uint64_t instructions_vaddr)
+    : cie_(cie), instructions_vaddr_(instructions_vaddr), cursor_(instructions) {}
+
+CfiProgram::CfiProgram(const CfiCie& cie, const CfiFde& fde, const CfiState& initial)
+    : CfiProgram(cie, fde.instructions, fde.instructions_vaddr) {
+  initial_ = &initial;
+  state_ = initial;
+  address_ = next_address_ = fde.start;
+}
+
+std::optional<CfiState> CfiProgram::initial_state(const CfiCie& cie) {
+  CfiProgram program(cie, cie.instructions, cie.instructions_vaddr);
+  if (program.advance() || program.loss()) return std::nullopt;
+  return program.state();
+}
+
+bool CfiProgram::advance() {
+  address_ = next_address_;
+  while (cursor_.ok() && cursor_.remaining() > 0 && !loss_) {
+    step();
+    if (!cursor_.ok()) fail_with(CfiLoss::kMalformed);
+    if (!loss_ && next_address_ != address_) return true;
+  }
+  return false;
+}
+
+void CfiProgram::step() {
+  const auto opcode = cursor_.read<std::uint8_t>();
+  const std::uint8_t operand = opcode & kOperandMask;
+  switch (opcode & kPrimaryMask) {
+    case kAdvanceLoc:
+      move_by(operand);
+      break;
+    case kOffset:
+      save(operand, SavedAs::kOffset, factored(dwarf::read_uleb(cursor_)));
+      break;
+    case kRestore:
+      restore(operand);
+      break;
+    default:
+      step_extended(opcode);
+  }
+}
+
+void CfiProgram::step_extended(std::uint8_t opcode) {
+  switch (opcode) {
+    case kNop:
+      break;
+    case kSetLoc: {
+      const auto to = dwarf::read_pointer(cursor_, cie_.pointer_encoding, instructions_vaddr_);
+      if (!to) return fail_with(CfiLoss::kMalformed);
+      move_to(*to);
+      break;
+    }
+    case kAdvanceLoc1:
+      move_by(cursor_.read<std::uint8_t>());
+      break;
+    case kAdvanceLoc2:
+      move_by(cursor_.read<std::uint16_t>());
+      break;
+    case kAdvanceLoc4:
+      move_by(cursor_.read<std::uint32_t>());
+      break;
+    case kRememberState:
+      remember();
+      break;
+    case kRestoreState:
+      recall();
+      break;
+    case kGnuArgsSize:  // for landing pads only
+      dwarf::read_uleb(cursor_);
+      break;
+    default:
+      step_cfa(opcode);
+  }
+}
+
+void CfiProgram::step_cfa(std::uint8_t opcode) {
+  CfaDefinition& cfa = state_.cfa;
+  switch (opcode) {
+    case kDefCfa: {
+      const std::uint64_t number = dwarf::read_uleb(cursor_);
+      cfa = {true, false, number, static_cast<std::int64_t>(dwarf::read_uleb(cursor_)), {}};
+      break;
+    }
+    case kDefCfaSf: {
+      const std::uint64_t number = dwarf::read_uleb(cursor_);
+      cfa = {true, false, number, read_factored(), {}};
+      break;
+    }
+    case kDefCfaRegister:  // after an expression: with the offset from before it, as libgcc has it
+      cfa.register_number = dwarf::read_uleb(cursor_);
+      cfa.is_expression = false;
+      break;
+    case kDefCfaOffset:
+      cfa.offset = static_cast<std::int64_t>(dwarf::read_uleb(cursor_));
+      break;
+    case kDefCfaOffsetSf:
+      cfa.offset = read_factored();
+      break;
+    case kDefCfaExpression:
+      cfa.is_known = cfa.is_expression = true;
+      cfa.expression = cursor_.read_bytes(dwarf::read_uleb(cursor_));
+      break;
+    default:
+      step_register(opcode);
+  }
+}
+
+void CfiProgram::step_register(std::uint8_t opcode) {
+  switch (opcode) {
+    case kExpression:
+      return save_expression(SavedAs::kExpression);
+    case kValExpression:
+      return save_expression(SavedAs::kValExpression);
+    default:
+      break;
+  }
+  const std::uint64_t number = dwarf::read_uleb(cursor_);
+  switch (opcode) {
+    case kOffsetExtended:
+      return save(number, SavedAs::kOffset, factored(dwarf::read_uleb(cursor_)));
+    case kOffsetExtendedSf:
+      return save(number, SavedAs::kOffset, read_factored());
+    case kGnuNegativeOffsetExtended:
+      return save(number, SavedAs::kOffset, factored(~dwarf::read_uleb(cursor_) + 1));
+    case kValOffset:
+      return save(number, SavedAs::kValOffset, factored(dwarf::read_uleb(cursor_)));
+    case kValOffsetSf:
+      return save(number, SavedAs::kValOffset, read_factored());
+    case kRestoreExtended:
+      return restore(number);
+    case kUndefined:
+      return save(number, SavedAs::kUndefined, 0);
+    case kSameValue:
+      return save(number, SavedAs::kSameValue, 0);
+    case kRegister:
+      return save(number, SavedAs::kRegister, static_cast<std::int64_t>(dwarf::read_uleb(cursor_)));
+    default:
+      fail_with(CfiLoss::kMalformed);
+  }
+}
+
+void CfiProgram::move_by(std::uint64_t delta) {
+  move_to(next_address_ + delta * cie_.code_alignment);
+}
+
+// A CIE describes no address, and a function is described upwards.
+void CfiProgram::move_to(std::uint64_t address) {
+  if (initial_ == nullptr || address < next_address_) return fail_with(CfiLoss::kMalformed);
+  next_address_ = address;
+}
+
+void CfiProgram::save(std::uint64_t number, SavedAs as, std::int64_t value) {
+  if (SavedRegister* saved = find(state_, number)) *saved = {as, value, {}};
+}
+
+void CfiProgram::save_expression(SavedAs as) {
+  const std::uint64_t number = dwarf::read_uleb(cursor_);
+  const std::string_view expression = cursor_.read_bytes(dwarf::read_uleb(cursor_));
+  if (SavedRegister* saved = find(state_, number)) *saved = {as, 0, expression};
+}
+
+void CfiProgram::restore(std::uint64_t number) {
+  if (initial_ == nullptr) return fail_with(CfiLoss::kMalformed);
+  CfiState initial = *initial_;
+  if (SavedRegister* saved = find(state_, number)) *saved = *find(initial, number);
+}
+
+void CfiProgram::remember() {
+  if (remembered_.size() >= kMaxRemembered) return fail_with(CfiLoss::kOverLimit);
+  remembered_.push_back(state_);
+}
+
+void CfiProgram::recall() {
+  if (remembered_.empty()) return fail_with(CfiLoss::kMalformed);
+  state_ = remembered_.back();
+  remembered_.pop_back();
+}
+
+void CfiProgram::fail_with(CfiLoss loss) { loss_ = loss; }
+
+// In unsigned arithmetic, where a product too large has a meaning.
+std::int64_t CfiProgram::factored(std::uint64_t value) const {
+  return static_cast<std::int64_t>(value * static_cast<std::uint64_t>(cie_.data_alignment));
+}
+
+std::int64_t CfiProgram::read_factored() {
+  return factored(static_cast<std::uint64_t>(dwarf::read_sleb(cursor_)));
+}
+
+SavedRegister* CfiProgram::find(CfiState& state, std::uint64_t number) {
+  switch (number) {
+    case PROFD_DWARF_RBX:
+      return &state.rbx;
+    case PROFD_DWARF_RBP:
+      return &state.rbp;
+    case PROFD_DWARF_RSP:
+      return &state.rsp;
+    case kReturnAddressColumn:
+      return &state.return_address;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace profd

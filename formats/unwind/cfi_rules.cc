@@ -1,0 +1,270 @@
+#include "formats/unwind/cfi_rules.h"
+
+#include "formats/elf/dwarf_cursor.h"
+
+namespace profd {
+namespace {
+
+// DW_OP_*
+enum : std::uint8_t {
+  kDeref = 0x06,
+  kAnd = 0x1a,
+  kMul = 0x1e,
+  kPlus = 0x22,
+  kPlusUconst = 0x23,
+  kShl = 0x24,
+  kGe = 0x2a,
+  kLit0 = 0x30,
+  kLit3 = kLit0 + 3,
+  kLit8 = kLit0 + 8,
+  kLit15 = kLit0 + 15,
+  kBreg0 = 0x70,
+  kBregRip = kBreg0 + 16,
+};
+
+// Of the kernel's struct sigcontext: words by register, as PROFD_SIGCONTEXT_REGISTERS has them.
+constexpr std::int64_t kSigcontextRbp = 80;
+constexpr std::int64_t kSigcontextRbx = 88;
+constexpr std::int64_t kSigcontextRsp = 120;
+constexpr std::int64_t kSigcontextIp = std::int64_t{8} * PROFD_SIGCONTEXT_IP;
+
+// Reads operations one by one; each answers whether it was the one.
+class Operations {
+ public:
+  explicit Operations(std::string_view expression) : cursor_(expression) {}
+
+  // DW_OP_breg0 to 15: the register's value and a constant.
+  bool breg(std::uint8_t& number, std::int64_t& offset) {
+    const std::uint8_t opcode = peek();
+    if (opcode < kBreg0 || opcode >= kBregRip) return false;
+    cursor_.read<std::uint8_t>();
+    number = opcode - kBreg0;
+    offset = dwarf::read_sleb(cursor_);
+    return cursor_.ok();
+  }
+
+  bool plus_uconst(std::int64_t& value) {
+    if (!is(kPlusUconst)) return false;
+    value = static_cast<std::int64_t>(dwarf::read_uleb(cursor_));
+    return cursor_.ok();
+  }
+
+  bool literal_up_to_15(std::int32_t& value) {
+    const std::uint8_t opcode = peek();
+    if (opcode < kLit0 || opcode > kLit15) return false;
+    value = opcode - kLit0;
+    return is(opcode);
+  }
+
+  bool rip_itself() { return is(kBregRip) && dwarf::read_sleb(cursor_) == 0; }
+
+  bool is(std::uint8_t opcode) {
+    if (at_end() || peek() != opcode) return false;
+    cursor_.read<std::uint8_t>();
+    return true;
+  }
+
+  [[nodiscard]] bool at_end() const { return cursor_.remaining() == 0; }
+
+ private:
+  [[nodiscard]] std::uint8_t peek() const { return Cursor(cursor_).read<std::uint8_t>(); }
+
+  Cursor cursor_;
+};
+
+struct RegisterPlus {
+  std::uint8_t number = 0;
+  std::int64_t offset = 0;
+
+  friend bool operator==(const RegisterPlus&, const RegisterPlus&) = default;
+};
+
+// Only a register and a constant.
+std::optional<RegisterPlus> register_plus(std::string_view expression) {
+  RegisterPlus value;
+  Operations operations(expression);
+  if (!operations.breg(value.number, value.offset) || !operations.at_end()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::int32_t> narrow(std::int64_t value) {
+  const auto narrowed = static_cast<std::int32_t>(value);
+  if (narrowed != value) return std::nullopt;
+  return narrowed;
+}
+
+std::optional<profd_rule> cfa_rule(profd_rule_kind kind, std::uint64_t number, std::int64_t offset,
+                                   std::int64_t add) {
+  const auto narrow_offset = narrow(offset);
+  const auto narrow_add = narrow(add);
+  if (number >= PROFD_DWARF_REGISTERS || !narrow_offset || !narrow_add) return std::nullopt;
+  profd_rule rule{};
+  rule.kind = kind;
+  rule.cfa_register = static_cast<std::uint8_t>(number);
+  rule.cfa_offset = *narrow_offset;
+  rule.cfa_add = *narrow_add;
+  return rule;
+}
+
+// deref; plus_uconst K, or no more, to the end.
+bool deref_plus(Operations& operations, std::int64_t& add) {
+  if (!operations.is(kDeref)) return false;
+  add = 0;
+  return operations.at_end() || (operations.plus_uconst(add) && operations.at_end());
+}
+
+// bregN X; deref; plus_uconst K: stacks that were realigned, and hand-written code.
+std::optional<profd_rule> deref_rule(std::string_view expression) {
+  Operations operations(expression);
+  RegisterPlus base;
+  std::int64_t add = 0;
+  if (!operations.breg(base.number, base.offset)) return std::nullopt;
+  if (!deref_plus(operations, add)) return std::nullopt;
+  return cfa_rule(PROFD_RULE_DEREF, base.number, base.offset, add);
+}
+
+// bregN X; bregI 0; lit8; mul; plus; deref; plus_uconst K: OpenSSL's Montgomery multiplication.
+std::optional<profd_rule> indexed_rule(std::string_view expression) {
+  Operations operations(expression);
+  RegisterPlus base;
+  RegisterPlus index;
+  std::int64_t add = 0;
+  const bool is_it = operations.breg(base.number, base.offset) &&
+                     operations.breg(index.number, index.offset) && index.offset == 0 &&
+                     operations.is(kLit8) && operations.is(kMul) && operations.is(kPlus) &&
+                     deref_plus(operations, add);
+  if (!is_it) return std::nullopt;
+  auto rule = cfa_rule(PROFD_RULE_DEREF, base.number, base.offset, add);
+  if (rule) rule->cfa_index = static_cast<std::uint8_t>(index.number + 1);
+  return rule;
+}
+
+// breg7 8; breg16 0; lit15; and; litT; ge; lit3; shl; plus: the linkers' PLT entries, which push a
+// word after their first T bytes.
+std::optional<profd_rule> plt_rule(std::string_view expression) {
+  Operations operations(expression);
+  RegisterPlus base;
+  std::int32_t threshold = 0;
+  const bool is_it =
+      operations.breg(base.number, base.offset) && base == RegisterPlus{PROFD_DWARF_RSP, 8} &&
+      operations.rip_itself() && operations.is(kLit15) && operations.is(kAnd) &&
+      operations.literal_up_to_15(threshold) && operations.is(kGe) && operations.is(kLit3) &&
+      operations.is(kShl) && operations.is(kPlus) && operations.at_end();
+  if (!is_it) return std::nullopt;
+  return cfa_rule(PROFD_RULE_PLT, PROFD_DWARF_RSP, 8, threshold);
+}
+
+std::optional<profd_rule> rule_of_cfa(const CfaDefinition& cfa) {
+  if (!cfa.is_known) return std::nullopt;
+  if (!cfa.is_expression) {
+    return cfa_rule(PROFD_RULE_REGISTER, cfa.register_number, cfa.offset, 0);
+  }
+  if (const auto plain = register_plus(cfa.expression)) {
+    return cfa_rule(PROFD_RULE_REGISTER, plain->number, plain->offset, 0);
+  }
+  for (const auto& shape : {deref_rule, indexed_rule, plt_rule}) {
+    if (const auto rule = shape(cfa.expression)) return rule;
+  }
+  return std::nullopt;
+}
+
+struct Saved {
+  profd_saved as = PROFD_SAVED_LOST;
+  std::int32_t offset = 0;
+};
+
+Saved saved_at(profd_saved as, std::int64_t offset) {
+  const auto narrowed = narrow(offset);
+  return narrowed ? Saved{as, *narrowed} : Saved{};
+}
+
+// A place told from a register is one told from the CFA, where that is so far from the same one.
+Saved saved_by_expression(std::string_view expression, const profd_rule& cfa) {
+  const auto place = register_plus(expression);
+  if (!place || place->number != cfa.cfa_register) return {};
+  if (cfa.kind == PROFD_RULE_DEREF) return saved_at(PROFD_SAVED_AT_REGISTER, place->offset);
+  if (cfa.kind != PROFD_RULE_REGISTER) return {};
+  std::int64_t from_cfa = 0;
+  const bool fits = !__builtin_sub_overflow(place->offset, cfa.cfa_offset, &from_cfa);
+  return fits ? saved_at(PROFD_SAVED_AT_CFA, from_cfa) : Saved{};
+}
+
+Saved rule_of_saved(const SavedRegister& saved, std::int64_t own_number, const profd_rule& cfa) {
+  switch (saved.as) {
+    case SavedAs::kUnspecified:
+    case SavedAs::kSameValue:
+      return {PROFD_SAVED_NOT, 0};
+    case SavedAs::kOffset:
+      return saved_at(PROFD_SAVED_AT_CFA, saved.value);
+    case SavedAs::kRegister:
+      if (saved.value == own_number) return {PROFD_SAVED_NOT, 0};
+      if (saved.value < 0 || saved.value >= PROFD_DWARF_REGISTERS) return {};
+      return saved_at(PROFD_SAVED_REGISTER, saved.value);
+    case SavedAs::kExpression:
+      return saved_by_expression(saved.expression, cfa);
+    case SavedAs::kUndefined:
+    case SavedAs::kValOffset:
+    case SavedAs::kValExpression:
+      return {};
+  }
+  return {};
+}
+
+RuleWithLoss unknown(CfiLoss loss) { return {profd_rule{}, loss}; }
+
+bool is_at(const SavedRegister& saved, std::int64_t rsp_offset) {
+  return saved.as == SavedAs::kExpression &&
+         register_plus(saved.expression) == RegisterPlus{PROFD_DWARF_RSP, rsp_offset};
+}
+
+// glibc's restorer tells each register's place in the struct sigcontext above rsp. All are checked
+// that tell that it is one.
+RuleWithLoss signal_rule(const CfiState& state) {
+  const auto cfa = state.cfa.is_expression ? deref_rule(state.cfa.expression) : std::nullopt;
+  if (!cfa || cfa->cfa_register != PROFD_DWARF_RSP || cfa->cfa_add != 0) {
+    return unknown(CfiLoss::kUnsupportedCfa);
+  }
+  const std::int64_t at = cfa->cfa_offset - kSigcontextRsp;
+  const bool is_it = is_at(state.rbp, at + kSigcontextRbp) &&
+                     is_at(state.rbx, at + kSigcontextRbx) &&
+                     is_at(state.return_address, at + kSigcontextIp);
+  const auto rule = cfa_rule(PROFD_RULE_SIGNAL, PROFD_DWARF_RSP, at, 0);
+  if (!is_it || !rule) return unknown(CfiLoss::kUnsupportedCfa);
+  return {*rule, std::nullopt};
+}
+
+// rsp itself is the CFA in the caller; code that says otherwise switches stacks.
+bool is_rsp_the_cfa(const SavedRegister& rsp) {
+  return rsp.as == SavedAs::kUnspecified || (rsp.as == SavedAs::kValOffset && rsp.value == 0);
+}
+
+}  // namespace
+
+RuleWithLoss rule_of(const CfiState& state, bool is_signal_frame) {
+  if (is_signal_frame) return signal_rule(state);
+  if (state.return_address.as == SavedAs::kUndefined) {
+    profd_rule end{};
+    end.kind = PROFD_RULE_END;
+    return {end, std::nullopt};
+  }
+  const auto cfa = rule_of_cfa(state.cfa);
+  if (!cfa) return unknown(CfiLoss::kUnsupportedCfa);
+  const Saved ra = rule_of_saved(state.return_address, -1, *cfa);
+  const bool ra_known = ra.as == PROFD_SAVED_AT_CFA || ra.as == PROFD_SAVED_REGISTER;
+  if (!ra_known || !is_rsp_the_cfa(state.rsp)) return unknown(CfiLoss::kUnsupportedRegister);
+  const Saved rbp = rule_of_saved(state.rbp, PROFD_DWARF_RBP, *cfa);
+  const Saved rbx = rule_of_saved(state.rbx, PROFD_DWARF_RBX, *cfa);
+  RuleWithLoss told{*cfa, std::nullopt};
+  told.rule.ra_saved = ra.as;
+  told.rule.ra_offset = ra.offset;
+  told.rule.rbp_saved = rbp.as;
+  told.rule.rbp_offset = rbp.offset;
+  told.rule.rbx_saved = rbx.as;
+  told.rule.rbx_offset = rbx.offset;
+  const bool lost = (rbp.as == PROFD_SAVED_LOST && state.rbp.as != SavedAs::kUndefined) ||
+                    (rbx.as == PROFD_SAVED_LOST && state.rbx.as != SavedAs::kUndefined);
+  if (lost) told.loss = CfiLoss::kUnsupportedRegister;
+  return told;
+}
+
+}  // namespace profd

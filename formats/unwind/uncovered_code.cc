@@ -1,0 +1,281 @@
+#include "formats/unwind/uncovered_code.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+namespace profd {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::uint64_t kBlockBytes = std::uint64_t{256} << 10;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t kMaxPaddingBytes = 256;
+constexpr std::uint64_t kSlotBytes = 16;
+constexpr std::uint64_t kShortSlotBytes = 8;  // .plt.got
+constexpr std::uint64_t kMaxEntryBytes = 128;
+constexpr std::size_t kMaxPlts = 16;
+constexpr std::size_t kMaxKnown = 65536;  // between two functions
+
+// From rsp at the restorer, where the kernel's struct ucontext begins, to its struct sigcontext.
+constexpr std::int32_t kSigcontextOffset = 40;
+constexpr std::string_view kRestorerTail = "\x0f\0\0\0\x0f\x05"sv;  // $15; syscall
+constexpr std::string_view kRestorerMov = "\x48\xc7\xc0"sv;         // mov $imm32, %rax
+
+// nop; call goexit1; nop; and padding: so it stands in Go's runtime/asm_amd64.s. The return is to
+// its second byte, and looked up at the first.
+constexpr std::uint64_t kGoexitBytes = 8;
+constexpr std::uint64_t kGoAlignment = 16;
+
+bool is_goexit(std::string_view code) {
+  return code.starts_with("\x90\xe8"sv) && code.substr(6).starts_with("\x90\xcc"sv);
+}
+
+profd_rule rsp_rule(std::int32_t offset) {
+  profd_rule rule{};
+  rule.kind = PROFD_RULE_REGISTER;
+  rule.cfa_register = PROFD_DWARF_RSP;
+  rule.cfa_offset = offset;
+  rule.ra_saved = PROFD_SAVED_AT_CFA;
+  rule.ra_offset = -8;
+  return rule;
+}
+
+profd_rule plt_rule(std::int32_t threshold) {
+  profd_rule rule = rsp_rule(8);
+  rule.kind = PROFD_RULE_PLT;
+  rule.cfa_add = threshold;
+  return rule;
+}
+
+profd_rule signal_rule() {
+  profd_rule rule{};
+  rule.kind = PROFD_RULE_SIGNAL;
+  rule.cfa_register = PROFD_DWARF_RSP;
+  rule.cfa_offset = kSigcontextOffset;
+  return rule;
+}
+
+profd_rule end_rule() {
+  profd_rule rule{};
+  rule.kind = PROFD_RULE_END;
+  return rule;
+}
+
+// nop with a ModRM byte, as assemblers use it for each length.
+std::size_t long_nop_bytes(std::string_view code) {
+  if (!code.starts_with("\x0f\x1f"sv) || code.size() < 3) return 0;
+  switch (static_cast<unsigned char>(code[2])) {
+    case 0x00:
+      return 3;
+    case 0x40:
+      return 4;
+    case 0x44:
+      return 5;
+    case 0x80:
+      return 7;
+    case 0x84:
+      return 8;
+    default:
+      return 0;
+  }
+}
+
+// Of the padding instruction that the code begins with; 0: it is none.
+std::size_t padding_bytes(std::string_view code) {
+  if (code[0] == '\xcc' || code[0] == '\x90' || code[0] == '\0') return 1;
+  std::size_t prefixes = 0;
+  while (prefixes < code.size() && code[prefixes] == '\x66') ++prefixes;
+  if (prefixes < code.size() && code[prefixes] == '\x2e') ++prefixes;
+  const std::string_view rest = code.substr(prefixes);
+  if (prefixes > 0 && rest.starts_with('\x90')) return prefixes + 1;
+  const std::size_t bytes = long_nop_bytes(rest);
+  return bytes == 0 || bytes > rest.size() ? 0 : prefixes + bytes;
+}
+
+// string_view's own search is slow in code that is full of the first byte.
+std::size_t find_tail(std::string_view code, std::size_t from) {
+  const void* found =
+      ::memmem(code.data() + from, code.size() - from, kRestorerTail.data(), kRestorerTail.size());
+  return found == nullptr ? std::string_view::npos
+                          : static_cast<std::size_t>(static_cast<const char*>(found) - code.data());
+}
+
+// In code that ends with the restorer's tail's first byte: where the mov begins; npos: another one.
+// mov $15, %eax is one too, but not with a prefix that makes it another register's.
+std::size_t find_mov(std::string_view code, std::size_t tail) {
+  const std::string_view before = code.substr(0, tail);
+  if (before.ends_with(kRestorerMov)) return tail - kRestorerMov.size();
+  const bool prefixed = tail >= 2 && (code[tail - 2] & '\xf0') == '\x40';
+  if (before.ends_with('\xb8') && !prefixed) return tail - 1;
+  return std::string_view::npos;
+}
+
+bool begins_as_entry(std::string_view code) {
+  if (code.starts_with("\xf3\x0f\x1e\xfa"sv)) code.remove_prefix(4);  // endbr64
+  constexpr std::array kStarts = {
+      "\x31\xed"sv,          // xor %ebp, %ebp
+      "\x48\x31\xed"sv,      // xor %rbp, %rbp
+      "\x48\x89\xe7\xe8"sv,  // mov %rsp, %rdi; call: the dynamic loader's
+  };
+  return std::ranges::any_of(kStarts, [&](std::string_view s) { return code.starts_with(s); });
+}
+
+// Up to the end of the first call, and of a hlt behind it.
+std::size_t entry_bytes(std::string_view code) {
+  for (std::size_t i = 0; i + 6 < code.size(); ++i) {
+    std::size_t end = 0;
+    if (code[i] == '\xe8') end = i + 5;                         // call rel32
+    if (code.substr(i).starts_with("\xff\x15"sv)) end = i + 6;  // call *rel32(%rip)
+    if (end != 0) return code[end] == '\xf4' ? end + 1 : end;
+  }
+  return 0;
+}
+
+}  // namespace
+
+UncoveredCode::UncoveredCode(const CodeFile& file)
+    : file_(file),
+      plts_(file.code_sections(".plt")),
+      entry_(file.code().offset_of(file.header().e_entry).value_or(0)),
+      is_go_(file.find_section(".gopclntab") != nullptr ||
+             file.find_section(".data.rel.ro.gopclntab") != nullptr),
+      bytes_left_(kMaxBytes) {
+  plts_.resize(std::min(plts_.size(), kMaxPlts));
+  for (const CodeSegment& segment : file.code().all()) code_end_ = segment.offset + segment.bytes;
+}
+
+// Of at most a block. Empty where the file can't be read so far, or enough was read.
+std::string_view UncoveredCode::view(std::uint64_t offset, std::uint64_t bytes) {
+  const bool held = offset >= block_offset_ && offset - block_offset_ <= block_.size() &&
+                    block_.size() - (offset - block_offset_) >= bytes;
+  if (!held) {
+    const std::uint64_t wanted = std::min({kBlockBytes, bytes_left_, code_end_ - offset});
+    if (bytes > bytes_left_) over_limit_ = true;
+    if (bytes > wanted) return {};
+    bytes_left_ -= wanted;
+    block_offset_ = offset;
+    block_ = file_.read(offset, wanted);
+    if (block_.empty()) return {};
+  }
+  return std::string_view(block_).substr(offset - block_offset_, bytes);
+}
+
+bool UncoveredCode::is_padding(std::uint64_t begin, std::uint64_t end) {
+  if (end - begin > kMaxPaddingBytes) return false;
+  std::string_view code = view(begin, end - begin);
+  if (code.empty()) return false;
+  while (!code.empty()) {
+    const std::size_t bytes = padding_bytes(code);
+    if (bytes == 0) return false;
+    code.remove_prefix(bytes);
+  }
+  return true;
+}
+
+std::vector<UnwindRow> UncoveredCode::rows_of(std::uint64_t begin, std::uint64_t end) {
+  if (begin >= end || is_padding(begin, end)) return {};
+  std::vector<Known> known;
+  find_restorers(begin, end, known);
+  find_plt(begin, end, known);
+  find_entry(begin, end, known);
+  if (is_go_) find_goroutine_exit(begin, end, known);
+  std::ranges::sort(known, {}, &Known::begin);
+  std::vector<UnwindRow> rows{{begin, profd_rule{}}};
+  std::uint64_t taken = begin;
+  for (const Known& part : known) {
+    if (part.begin < taken) continue;
+    rows.push_back({part.begin, part.rule});
+    rows.push_back({part.end, profd_rule{}});
+    taken = part.end;
+  }
+  if (rows.back().offset >= end) rows.pop_back();
+  return rows;
+}
+
+// Neighbours with one rule, as the entries of a PLT, become one part.
+void UncoveredCode::add(std::vector<Known>& known, const Known& part) {
+  const bool continues = !known.empty() && known.back().end == part.begin &&
+                         std::memcmp(&known.back().rule, &part.rule, sizeof part.rule) == 0;
+  if (continues) {
+    known.back().end = part.end;
+  } else if (known.size() < kMaxKnown) {
+    known.push_back(part);
+  } else {
+    over_limit_ = true;
+  }
+}
+
+void UncoveredCode::find_restorers(std::uint64_t begin, std::uint64_t end,
+                                   std::vector<Known>& known) {
+  constexpr std::uint64_t kOverlap = 16;
+  for (std::uint64_t at = begin; at < end; at += kBlockBytes - kOverlap) {
+    const std::string_view code = view(at, std::min(kBlockBytes, end - at));
+    if (code.empty()) return;
+    for (std::size_t tail = find_tail(code, 0); tail != std::string_view::npos;
+         tail = find_tail(code, tail + 1)) {
+      const std::size_t mov = find_mov(code, tail);
+      if (mov == std::string_view::npos) continue;
+      const std::uint64_t first = std::max(begin, at + mov - (at + mov > begin ? 1 : 0));
+      add(known, {first, at + tail + kRestorerTail.size(), signal_rule()});
+    }
+  }
+}
+
+void UncoveredCode::find_goroutine_exit(std::uint64_t begin, std::uint64_t end,
+                                        std::vector<Known>& known) {
+  std::uint64_t block = (begin + kGoAlignment - 1) & ~(kGoAlignment - 1);
+  for (; block < end; block += kBlockBytes) {
+    const std::string_view code = view(block, std::min(kBlockBytes, end - block));
+    for (std::uint64_t at = 0; at + kGoexitBytes <= code.size(); at += kGoAlignment) {
+      if (!is_goexit(code.substr(at, kGoexitBytes))) continue;
+      add(known, {block + at, block + at + kGoexitBytes, end_rule()});
+    }
+  }
+}
+
+void UncoveredCode::find_plt(std::uint64_t begin, std::uint64_t end, std::vector<Known>& known) {
+  for (const Elf64_Shdr& plt : plts_) {
+    const std::uint64_t slot = plt.sh_entsize == kShortSlotBytes ? kShortSlotBytes : kSlotBytes;
+    if ((plt.sh_offset | plt.sh_addr) % slot != 0 || plt.sh_size > kMaxBytes) continue;
+    const std::uint64_t plt_end = std::min(end, plt.sh_offset + plt.sh_size);
+    const std::uint64_t first = (std::max(begin, plt.sh_offset) + slot - 1) & ~(slot - 1);
+    for (std::uint64_t at = first; at < plt_end && plt_end - at >= slot; at += slot) {
+      add_plt_slot(at, view(at, slot), known);
+    }
+  }
+}
+
+void UncoveredCode::add_plt_slot(std::uint64_t offset, std::string_view code,
+                                 std::vector<Known>& known) {
+  const std::uint64_t end = offset + code.size();
+  const bool is_short = code.size() < kSlotBytes;
+  if (!is_short && code.starts_with("\xff\x35"sv)) {  // the first, with a word pushed: push; jmp
+    add(known, {offset, offset + 6, rsp_rule(16)});
+    return add(known, {offset + 6, end, rsp_rule(24)});
+  }
+  const bool has_endbr = code.starts_with("\xf3\x0f\x1e\xfa"sv);
+  const auto rule = [&]() -> std::optional<profd_rule> {
+    if (!is_short && code.starts_with("\xff\x25"sv) && code[6] == '\x68') return plt_rule(11);
+    if (!is_short && has_endbr && code[4] == '\x68') return plt_rule(9);
+    if (has_endbr) code.remove_prefix(4);
+    if (code.starts_with('\xf2')) code.remove_prefix(1);  // bnd
+    if (code.starts_with("\xff\x25"sv)) return rsp_rule(8);
+    return std::nullopt;
+  }();
+  if (rule) add(known, {offset, end, *rule});
+}
+
+// The function's end is known where the next one's begin is, or the first call doesn't return.
+void UncoveredCode::find_entry(std::uint64_t begin, std::uint64_t end, std::vector<Known>& known) {
+  if (entry_ < begin || entry_ >= end || entry_ == 0) return;
+  const std::string_view code = view(entry_, std::min(kMaxEntryBytes, end - entry_));
+  if (!begins_as_entry(code)) return;
+  const bool ends_here = end - entry_ <= kMaxEntryBytes;
+  const std::uint64_t bytes = ends_here ? end - entry_ : entry_bytes(code);
+  if (bytes > 0) add(known, {entry_, entry_ + bytes, end_rule()});
+}
+
+}  // namespace profd

@@ -1,0 +1,222 @@
+#include "formats/unwind/unwind_table.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace profd {
+namespace {
+
+constexpr std::uint32_t kUnknownCode = PROFD_RULE_IN_DICTIONARY | PROFD_RULE_INDEX_UNKNOWN;
+constexpr std::uint32_t kEndCode = PROFD_RULE_IN_DICTIONARY | PROFD_RULE_INDEX_END;
+constexpr std::uint64_t kMaxOffset = std::uint64_t{4} << 30;
+constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 31;
+
+// With all its bucket starts and the row that ends it, a piece fits an arena.
+constexpr std::size_t kMaxPieceRows = PROFD_ARENA_WORDS - PROFD_BUCKETS_PER_PIECE - 2;
+
+constexpr std::uint32_t piece_of(std::uint64_t offset) {
+  return static_cast<std::uint32_t>(offset >> PROFD_PIECE_SHIFT);
+}
+
+constexpr std::uint32_t bucket_of(std::uint64_t offset) {
+  return static_cast<std::uint32_t>(offset >> PROFD_BUCKET_SHIFT) & (PROFD_BUCKETS_PER_PIECE - 1);
+}
+
+std::array<std::uint64_t, 4> words_of(const profd_rule& rule) {
+  std::array<std::uint64_t, 4> words;
+  static_assert(sizeof words == sizeof rule);
+  std::memcpy(words.data(), &rule, sizeof rule);
+  return words;
+}
+
+template <class T>
+void append(std::string& to, const T* values, std::size_t count) {
+  to.append(reinterpret_cast<const char*>(values), count * sizeof(T));
+}
+
+// A slot's five bits: 0 for unchanged, else how many words below the CFA.
+std::optional<std::uint32_t> encode_slot(std::uint8_t saved, std::int32_t offset) {
+  if (saved == PROFD_SAVED_NOT) return 0;
+  if (saved != PROFD_SAVED_AT_CFA || offset >= 0 || offset % 8 != 0) return std::nullopt;
+  const std::int64_t slot = -(std::int64_t{offset} / 8);
+  if (slot > PROFD_RULE_SLOT_MASK) return std::nullopt;
+  return static_cast<std::uint32_t>(slot);
+}
+
+void decode_slot(std::uint32_t slot, std::uint8_t& saved, std::int32_t& offset) {
+  saved = slot == 0 ? PROFD_SAVED_NOT : PROFD_SAVED_AT_CFA;
+  offset = -8 * static_cast<std::int32_t>(slot);
+}
+
+}  // namespace
+
+std::string_view name_of(CfiLoss loss) {
+  switch (loss) {
+    case CfiLoss::kMalformed:
+      return "malformed";
+    case CfiLoss::kUnsupportedCfa:
+      return "unsupported CFA";
+    case CfiLoss::kUnsupportedRegister:
+      return "unsupported register";
+    case CfiLoss::kOutsideCode:
+      return "outside code";
+    case CfiLoss::kOverlap:
+      return "overlap";
+    case CfiLoss::kOverLimit:
+      return "over limit";
+  }
+  return "unknown";
+}
+
+std::optional<std::uint32_t> encode_inline_rule(const profd_rule& rule) {
+  if (rule.kind != PROFD_RULE_REGISTER || rule.ra_saved != PROFD_SAVED_AT_CFA ||
+      rule.ra_offset != -8) {
+    return std::nullopt;
+  }
+  const bool from_rbp = rule.cfa_register == PROFD_DWARF_RBP;
+  if (!from_rbp && rule.cfa_register != PROFD_DWARF_RSP) return std::nullopt;
+  if (rule.cfa_offset < 0 || rule.cfa_offset % 8 != 0) return std::nullopt;
+  const auto cfa_words = static_cast<std::uint32_t>(rule.cfa_offset) / 8;
+  if (cfa_words > PROFD_RULE_CFA_MASK) return std::nullopt;
+  const auto rbp = encode_slot(rule.rbp_saved, rule.rbp_offset);
+  const auto rbx = encode_slot(rule.rbx_saved, rule.rbx_offset);
+  if (!rbp || !rbx) return std::nullopt;
+  return (from_rbp ? PROFD_RULE_CFA_RBP : 0) | cfa_words << PROFD_RULE_CFA_SHIFT |
+         *rbx << PROFD_RULE_RBX_SHIFT | *rbp;
+}
+
+profd_rule decode_inline_rule(std::uint32_t rule) {
+  profd_rule decoded{};
+  decoded.kind = PROFD_RULE_REGISTER;
+  decoded.cfa_register = (rule & PROFD_RULE_CFA_RBP) != 0 ? PROFD_DWARF_RBP : PROFD_DWARF_RSP;
+  decoded.cfa_offset =
+      static_cast<std::int32_t>(8 * (rule >> PROFD_RULE_CFA_SHIFT & PROFD_RULE_CFA_MASK));
+  decoded.ra_saved = PROFD_SAVED_AT_CFA;
+  decoded.ra_offset = -8;
+  decode_slot(rule & PROFD_RULE_SLOT_MASK, decoded.rbp_saved, decoded.rbp_offset);
+  decode_slot(rule >> PROFD_RULE_RBX_SHIFT & PROFD_RULE_SLOT_MASK, decoded.rbx_saved,
+              decoded.rbx_offset);
+  return decoded;
+}
+
+void UnwindTableWriter::count_loss(CfiLoss loss, std::uint32_t times) {
+  lost_[static_cast<std::size_t>(loss)] += times;
+}
+
+void UnwindTableWriter::add(const UnwindRow& row) {
+  if (row.offset > kMaxOffset || row.offset < pending_offset_) {
+    count_loss(CfiLoss::kOutsideCode);
+    return;
+  }
+  if (row.offset != pending_offset_) commit(pending_offset_, pending_code_);
+  pending_offset_ = row.offset;
+  pending_code_ = code_of(row.rule);
+}
+
+std::uint32_t UnwindTableWriter::code_of(const profd_rule& rule) {
+  if (rule.kind == PROFD_RULE_UNKNOWN) return kUnknownCode;
+  if (rule.kind == PROFD_RULE_END) return kEndCode;
+  if (std::memcmp(&rule, &last_rule_, sizeof rule) == 0) return last_code_;
+  const auto in_row = encode_inline_rule(rule);
+  last_rule_ = rule;
+  last_code_ = in_row ? *in_row : intern(rule);
+  return last_code_;
+}
+
+std::uint32_t UnwindTableWriter::intern(const profd_rule& rule) {
+  const auto known = codes_.find(words_of(rule));
+  if (known != codes_.end()) return known->second;
+  if (rules_.size() >= kMaxTableRules) {
+    count_loss(CfiLoss::kOverLimit);
+    return kUnknownCode;
+  }
+  const auto index = static_cast<std::uint32_t>(PROFD_RULE_FIRST_FREE + rules_.size());
+  rules_.push_back(rule);
+  codes_.emplace(words_of(rule), PROFD_RULE_IN_DICTIONARY | index);
+  return PROFD_RULE_IN_DICTIONARY | index;
+}
+
+bool UnwindTableWriter::has_room(std::uint32_t piece) const {
+  const bool same = !pieces_.empty() && pieces_.back().header.piece == piece;
+  return !is_full() && (!same || pieces_.back().rows.size() < kMaxPieceRows);
+}
+
+void UnwindTableWriter::commit(std::uint64_t offset, std::uint32_t code) {
+  if (code != kUnknownCode && !has_room(piece_of(offset))) {
+    if (current_code_ != kUnknownCode) count_loss(CfiLoss::kOverLimit);
+    code = kUnknownCode;
+  }
+  if (code == current_code_) return;
+  Piece& piece = piece_for(offset);
+  fill_buckets(piece, bucket_of(offset) - piece.header.first_bucket + 1);
+  piece.rows.push_back(static_cast<std::uint32_t>(offset & PROFD_ROW_OFFSET_MASK) |
+                       code << PROFD_ROW_RULE_SHIFT);
+  current_code_ = code;
+  ++row_count_;
+}
+
+// Opens the row's piece where the last row lies in one before. A rule that reaches into the next
+// piece becomes that one's sentinel, and so on.
+UnwindTableWriter::Piece& UnwindTableWriter::piece_for(std::uint64_t offset) {
+  const std::uint32_t wanted = piece_of(offset);
+  const bool reaches = current_code_ != kUnknownCode;
+  while (pieces_.empty() || pieces_.back().header.piece != wanted) {
+    if (reaches) {
+      fill_buckets(pieces_.back(), PROFD_BUCKETS_PER_PIECE - pieces_.back().header.first_bucket);
+      open_piece(pieces_.back().header.piece + 1, 0);
+    } else {
+      open_piece(wanted, bucket_of(offset));
+    }
+  }
+  return pieces_.back();
+}
+
+void UnwindTableWriter::open_piece(std::uint32_t piece, std::uint32_t first_bucket) {
+  Piece& opened = pieces_.emplace_back();
+  opened.header.piece = piece;
+  opened.header.first_bucket = first_bucket;
+  opened.rows.push_back(current_code_ << PROFD_ROW_RULE_SHIFT);
+  ++row_count_;
+}
+
+// Up to `count` buckets; those that are new are empty so far.
+void UnwindTableWriter::fill_buckets(Piece& piece, std::size_t count) {
+  if (piece.bucket_starts.size() < count) {
+    piece.bucket_starts.resize(count, static_cast<std::uint32_t>(piece.rows.size()));
+  }
+}
+
+Result<std::string> UnwindTableWriter::encode() {
+  commit(pending_offset_, pending_code_);
+  UnwindTableHeader header{};
+  std::memcpy(header.magic, kUnwindTableMagic.data(), sizeof header.magic);
+  header.rule_count = static_cast<std::uint32_t>(rules_.size());
+  header.piece_count = static_cast<std::uint32_t>(pieces_.size());
+  header.row_count = row_count_;
+  std::ranges::copy(lost_, header.lost);
+  std::uint64_t bytes = sizeof header + rules_.size() * sizeof(profd_rule);
+  for (const Piece& piece : pieces_) {
+    bytes += sizeof piece.header + 4 * (piece.bucket_starts.size() + 1 + piece.rows.size());
+  }
+  if (bytes > kMaxTableBytes) return fail(ErrorCode::kTooLarge, "unwind rows of more than 2 GiB");
+  std::string encoded;
+  encoded.reserve(bytes);
+  append(encoded, &header, 1);
+  append(encoded, rules_.data(), rules_.size());
+  for (Piece& piece : pieces_) {
+    const Piece taken = std::exchange(piece, {});  // so that the rows are not held twice
+    const auto row_count = static_cast<std::uint32_t>(taken.rows.size());
+    const UnwindPieceHeader piece_header{taken.header.piece, taken.header.first_bucket,
+                                         static_cast<std::uint32_t>(taken.bucket_starts.size()),
+                                         row_count};
+    append(encoded, &piece_header, 1);
+    append(encoded, taken.bucket_starts.data(), taken.bucket_starts.size());
+    append(encoded, &row_count, 1);
+    append(encoded, taken.rows.data(), taken.rows.size());
+  }
+  *this = UnwindTableWriter();
+  return encoded;
+}
+
+}  // namespace profd

@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "formats/unwind/unwind_table.h"
+
+namespace profd {
+namespace {
+
+Error malformed(const char* what) { return fail(ErrorCode::kMalformed, what); }
+
+// Takes arrays off the front of the table's bytes.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : left_(bytes) {}
+
+  template <class T>
+  [[nodiscard]] std::optional<T> value() {
+    T value;
+    if (left_.size() < sizeof value) return std::nullopt;
+    std::memcpy(&value, left_.data(), sizeof value);
+    left_.remove_prefix(sizeof value);
+    return value;
+  }
+
+  template <class T>
+  [[nodiscard]] std::optional<std::span<const T>> array(std::size_t count) {
+    if (left_.size() / sizeof(T) < count) return std::nullopt;
+    const std::span<const T> taken(reinterpret_cast<const T*>(left_.data()), count);
+    left_.remove_prefix(count * sizeof(T));
+    return taken;
+  }
+
+  [[nodiscard]] bool at_end() const { return left_.empty(); }
+
+ private:
+  std::string_view left_;
+};
+
+bool is_rule(const profd_rule& rule) {
+  const auto known = [](std::uint8_t saved, std::int32_t offset) {
+    return saved < PROFD_SAVED_COUNT &&
+           (saved != PROFD_SAVED_REGISTER || (offset >= 0 && offset < PROFD_DWARF_REGISTERS));
+  };
+  return rule.kind < PROFD_RULE_KIND_COUNT && rule.cfa_register < PROFD_DWARF_REGISTERS &&
+         rule.cfa_index <= PROFD_DWARF_REGISTERS && known(rule.ra_saved, rule.ra_offset) &&
+         known(rule.rbp_saved, rule.rbp_offset) && known(rule.rbx_saved, rule.rbx_offset);
+}
+
+bool are_rows(std::span<const std::uint32_t> rows, std::size_t rules) {
+  return std::ranges::all_of(rows, [&](std::uint32_t row) {
+    const std::uint32_t rule = profd_row_rule(row);
+    return (rule & PROFD_RULE_IN_DICTIONARY) == 0 ||
+           (rule & ~PROFD_RULE_IN_DICTIONARY) < PROFD_RULE_FIRST_FREE + rules;
+  });
+}
+
+// From behind the sentinel to the end of the rows, and sorted within each bucket.
+bool are_buckets(const UnwindPieceView& piece) {
+  const auto& starts = piece.bucket_starts;
+  if (starts.front() != 1 || starts.back() != piece.rows.size()) return false;
+  if (!std::ranges::is_sorted(starts)) return false;
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
+    const auto rows = piece.rows.subspan(starts[i], starts[i + 1] - starts[i]);
+    const bool rising = std::ranges::adjacent_find(rows, std::ranges::greater_equal{},
+                                                   profd_row_offset) == rows.end();
+    if (!rising) return false;
+  }
+  return true;
+}
+
+bool is_placed(const UnwindPieceHeader& header) {
+  return header.bucket_count > 0 && header.bucket_count <= PROFD_BUCKETS_PER_PIECE &&
+         header.first_bucket <= PROFD_BUCKETS_PER_PIECE - header.bucket_count &&
+         header.row_count > 0 && header.row_count < PROFD_ARENA_WORDS - header.bucket_count;
+}
+
+Result<UnwindPieceView> read_piece(Reader& reader, std::size_t rules) {
+  const auto header = reader.value<UnwindPieceHeader>();
+  if (!header || !is_placed(*header)) return malformed("an unwind piece with an absurd header");
+  const auto starts = reader.array<std::uint32_t>(std::size_t{header->bucket_count} + 1);
+  if (!starts) return malformed("an unwind piece cut in its buckets");
+  const auto rows = reader.array<std::uint32_t>(header->row_count);
+  if (!rows) return malformed("an unwind piece cut in its rows");
+  const UnwindPieceView piece{*header, *starts, *rows};
+  if (!are_buckets(piece)) return malformed("unwind rows that are out of order");
+  if (!are_rows(piece.rows, rules)) return malformed("an unwind row with a rule that is not there");
+  return piece;
+}
+
+}  // namespace
+
+Result<UnwindTableView> read_unwind_table(std::string_view bytes) {
+  Reader reader(bytes);
+  UnwindTableView table{};
+  const auto header = reader.value<UnwindTableHeader>();
+  if (!header || std::string_view(header->magic, sizeof header->magic) != kUnwindTableMagic) {
+    return malformed("not a table of unwind rows");
+  }
+  table.header = *header;
+  if (header->rule_count > kMaxTableRules) return malformed("too many unwind rules");
+  const auto rules = reader.array<profd_rule>(header->rule_count);
+  if (!rules || !std::ranges::all_of(*rules, is_rule)) return malformed("damaged unwind rules");
+  table.rules = *rules;
+  std::uint64_t rows = 0;
+  for (std::uint32_t i = 0; i < header->piece_count; ++i) {
+    const Result<UnwindPieceView> piece = read_piece(reader, table.rules.size());
+    if (!piece) return piece.error();
+    if (i > 0 && piece->header.piece <= table.pieces.back().header.piece) {
+      return malformed("unwind pieces that are out of order");
+    }
+    rows += piece->rows.size();
+    table.pieces.push_back(*piece);
+  }
+  if (!reader.at_end() || rows != header->row_count) {
+    return malformed("unwind rows of another count than the header's");
+  }
+  return table;
+}
+
+profd_rule find_rule(const UnwindTableView& table, std::uint64_t offset) {
+  const std::uint64_t number = offset >> PROFD_PIECE_SHIFT;
+  const auto piece = std::ranges::lower_bound(
+      table.pieces, number, {}, [](const UnwindPieceView& p) { return p.header.piece; });
+  if (piece == table.pieces.end() || piece->header.piece != number) return profd_rule{};
+  const std::uint64_t bucket = (offset >> PROFD_BUCKET_SHIFT & (PROFD_BUCKETS_PER_PIECE - 1)) -
+                               piece->header.first_bucket;  // below it: wraps around
+  if (bucket >= piece->header.bucket_count) return profd_rule{};
+  const std::uint32_t first = piece->bucket_starts[bucket];
+  const auto rows = piece->rows.subspan(first, piece->bucket_starts[bucket + 1] - first);
+  const auto after = std::ranges::upper_bound(rows, offset & PROFD_ROW_OFFSET_MASK, {},
+                                              [](std::uint32_t r) { return profd_row_offset(r); });
+  const auto index = first + static_cast<std::uint32_t>(after - rows.begin()) - 1;
+  const std::uint32_t rule = profd_row_rule(piece->rows[index]);
+  if ((rule & PROFD_RULE_IN_DICTIONARY) == 0) return decode_inline_rule(rule);
+  const std::uint32_t in_dictionary = rule & ~PROFD_RULE_IN_DICTIONARY;
+  profd_rule found{};
+  if (in_dictionary == PROFD_RULE_INDEX_END) found.kind = PROFD_RULE_END;
+  if (in_dictionary >= PROFD_RULE_FIRST_FREE) {
+    found = table.rules[in_dictionary - PROFD_RULE_FIRST_FREE];
+  }
+  return found;
+}
+
+}  // namespace profd

@@ -1,0 +1,65 @@
+#include "formats/xray/clock.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace profd::xray {
+namespace {
+
+constexpr double kFallbackHz = 1e9;  // the runtime's ticks where it has no counter: nanoseconds
+constexpr double kMinSpanNs = 5e6;
+constexpr double kLeastDifference = 0.005;
+constexpr double kUncertainties = 5;
+// Of the wall clock's reading: a small sample may lie on a line by chance.
+constexpr double kJitterNs = 20e3;
+// More than what reads two clocks one after the other can explain: one of them was set meanwhile.
+constexpr double kMaxJitterNs = 1e6;
+
+}  // namespace
+
+void Clock::add(std::uint64_t ticks, std::int64_t wall_ns) {
+  if (count_ == 0) {
+    first_ticks_ = ticks;
+    first_wall_ns_ = wall_ns;
+  }
+  // Differences may be negative: buffers come in any order.
+  const auto x = static_cast<double>(static_cast<std::int64_t>(ticks - first_ticks_));
+  const auto y = static_cast<double>(static_cast<std::int64_t>(
+      static_cast<std::uint64_t>(wall_ns) - static_cast<std::uint64_t>(first_wall_ns_)));
+  count_ += 1;
+  const double dx = x - mean_ticks_;
+  const double dy = y - mean_wall_;
+  mean_ticks_ += dx / count_;
+  mean_wall_ += dy / count_;
+  ticks_ticks_ += dx * (x - mean_ticks_);
+  ticks_wall_ += dx * (y - mean_wall_);
+  wall_wall_ += dy * (y - mean_wall_);
+}
+
+bool Clock::fit(Fit& out) const {
+  if (count_ < 3 || !(ticks_wall_ > 0)) return false;
+  const double spread_ns = std::sqrt(wall_wall_ / count_);
+  if (spread_ns * 2 < kMinSpanNs) return false;
+  const double ns_per_tick = ticks_wall_ / ticks_ticks_;
+  const double residual = std::max(0.0, wall_wall_ - ticks_wall_ * ns_per_tick);
+  const double jitter_ns = std::max(std::sqrt(residual / (count_ - 2)), kJitterNs);
+  out.hz = 1e9 / ns_per_tick;
+  out.relative_error = jitter_ns / std::sqrt(wall_wall_);
+  return std::isfinite(out.hz) && out.hz > 0 && jitter_ns < kMaxJitterNs;
+}
+
+bool Clock::header_is_wrong() const {
+  Fit fitted;
+  if (header_hz_ == 0) return true;
+  if (!fit(fitted)) return false;
+  const double difference = std::abs(fitted.hz / static_cast<double>(header_hz_) - 1);
+  return difference > std::max(kLeastDifference, kUncertainties * fitted.relative_error);
+}
+
+double Clock::frequency_hz() const {
+  Fit fitted;
+  if (header_is_wrong() && fit(fitted)) return fitted.hz;
+  return header_hz_ == 0 ? kFallbackHz : static_cast<double>(header_hz_);
+}
+
+}  // namespace profd::xray

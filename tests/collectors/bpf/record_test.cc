@@ -1,0 +1,384 @@
+// One good record of each kind, then a table of damage to each: every damage is refused, none reads
+// outside.
+
+#include "collectors/bpf/record.h"
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace profd {
+namespace {
+
+constexpr std::size_t kKernelFrames = 2;
+constexpr std::size_t kUserFrames = 3;
+constexpr std::size_t kMappings = 1;
+
+// A record under construction: whole words, as the ring aligns it.
+class Bytes {
+ public:
+  template <class T>
+  explicit Bytes(const T& fixed) {
+    append(&fixed, sizeof(fixed));
+  }
+  void append(const void* data, std::size_t size) {
+    const std::size_t at = size_;
+    size_ += size;
+    words_.resize((size_ + 7) / 8);
+    std::memcpy(reinterpret_cast<char*>(words_.data()) + at, data, size);
+  }
+  void resize(std::size_t size) {
+    size_ = size;
+    words_.resize((size + 7) / 8);
+  }
+  template <class T>
+  void edit(const std::function<void(T&)>& change) {
+    T fixed;
+    std::memcpy(&fixed, words_.data(), sizeof(T));
+    change(fixed);
+    std::memcpy(words_.data(), &fixed, sizeof(T));
+  }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::span<const std::byte> span(std::size_t skip = 0) const {
+    return std::as_bytes(std::span(words_)).subspan(skip, size_ - skip);
+  }
+
+ private:
+  std::vector<std::uint64_t> words_;
+  std::size_t size_ = 0;
+};
+
+std::uint64_t frame_word(std::uint64_t address, std::uint64_t mapping, std::uint64_t how) {
+  return address | mapping << PROFD_FRAME_MAPPING_SHIFT | how << PROFD_FRAME_HOW_SHIFT;
+}
+
+Bytes good_sample() {
+  profd_sample sample{};
+  const std::vector<std::uint64_t> words = {
+      0xffffffff81000010,
+      0xffffffff81000020,
+      frame_word(0x401000, 0, PROFD_FRAME_SYSCALL),
+      frame_word(0x402000, 0, PROFD_FRAME_POINTER),
+      frame_word(0x7fff00000000, PROFD_NO_MAPPING, PROFD_FRAME_POINTER),
+      0xabcdef};
+  sample.header = {.size = static_cast<std::uint32_t>(sizeof(sample) + words.size() * 8),
+                   .type = PROFD_RECORD_SAMPLE};
+  sample.time_ns = 123;
+  sample.period = 1'001'001;
+  sample.process = {.start_ns = 77, .tgid = 42, .exec_id = 3};
+  sample.owner = {.uid = 1000, .gid = 100};
+  sample.tid = 43;
+  sample.cpu = 1;
+  sample.sessions = 5;
+  sample.kernel_frames = kKernelFrames;
+  sample.user_frames = kUserFrames;
+  sample.mapping_count = kMappings;
+  sample.user_end = PROFD_END_FP_ZERO;
+  sample.context = PROFD_CONTEXT_SYSCALL;
+  Bytes bytes(sample);
+  bytes.append(words.data(), words.size() * 8);
+  return bytes;
+}
+
+constexpr std::size_t kWindowWords = 5;
+
+// The same, whose stack ends at a file without a table.
+Bytes late_sample() {
+  Bytes bytes = good_sample();
+  profd_late_stack late{};
+  late.ip = 0x7fff00000000;
+  late.sp = 0x7ffe00000104;
+  late.window_start = 0x7ffe00000080;
+  const std::vector<std::uint64_t> window = {11, 12, 13, 14, 15};
+  bytes.append(&late, sizeof(late));
+  bytes.append(window.data(), window.size() * 8);
+  bytes.edit<profd_sample>([&](auto& sample) {
+    sample.user_end = PROFD_END_LATE;
+    sample.late_words = static_cast<std::uint16_t>(sizeof(late) / 8 + window.size());
+    sample.header.size = static_cast<std::uint32_t>(bytes.size());
+  });
+  return bytes;
+}
+
+Bytes good_mapping(std::string_view names = std::string_view("bin\0usr\0", 8)) {
+  profd_mapping mapping{};
+  mapping.header = {.size = static_cast<std::uint32_t>(sizeof(mapping) + names.size()),
+                    .type = PROFD_RECORD_MAPPING};
+  mapping.process = {.start_ns = 77, .tgid = 42, .exec_id = 3};
+  mapping.id = 9;
+  mapping.start = 0x400000;
+  mapping.end = 0x500000;
+  mapping.file_offset = 0x1000;
+  mapping.file = {.inode = 11, .size = 12, .ctime_ns = 13, .device = 14, .generation = 15};
+  mapping.kind = PROFD_MAPPING_FILE;
+  mapping.name_bytes = static_cast<std::uint16_t>(names.size());
+  Bytes bytes(mapping);
+  bytes.append(names.data(), names.size());
+  return bytes;
+}
+
+Bytes good_process(std::string_view cgroup = std::string_view("a.service\0", 10)) {
+  profd_process process{};
+  process.header = {.size = static_cast<std::uint32_t>(sizeof(process) + cgroup.size()),
+                    .type = PROFD_RECORD_PROCESS};
+  process.process = {.start_ns = 77, .tgid = 42, .exec_id = 3};
+  process.executable.inode = 11;
+  process.cgroup_id = 21;
+  process.uid = 1000;
+  process.parent_tgid = 7;
+  std::memcpy(process.comm, "fifteen-letters", 15);
+  process.cgroup_bytes = static_cast<std::uint16_t>(cgroup.size());
+  Bytes bytes(process);
+  bytes.append(cgroup.data(), cgroup.size());
+  return bytes;
+}
+
+TEST(RecordTest, ASampleIsTakenApartIntoItsThreeLists) {
+  const Bytes bytes = good_sample();
+  const auto record = parse_record(bytes.span());
+  ASSERT_TRUE(record);
+  const auto& sample = std::get<SampleView>(*record);
+  EXPECT_EQ(sample.process, (ProcessKey{.tgid = 42, .exec_id = 3, .start_ns = 77}));
+  EXPECT_EQ(sample.time_ns, 123U);
+  EXPECT_EQ(sample.period, 1'001'001U);
+  EXPECT_EQ(sample.owner, (ProcessOwner{.uid = 1000, .gid = 100}));
+  EXPECT_EQ(sample.tid, 43U);
+  EXPECT_EQ(sample.sessions, 5U);
+  EXPECT_EQ(sample.context, PROFD_CONTEXT_SYSCALL);
+  ASSERT_EQ(sample.kernel_frames.size(), kKernelFrames);
+  EXPECT_EQ(sample.kernel_frames[1], 0xffffffff81000020U);
+  ASSERT_EQ(sample.user_frames.size(), kUserFrames);
+  const UserFrame leaf = UserFrame::from_word(sample.user_frames[0]);
+  EXPECT_EQ(leaf.address, 0x401000U);
+  EXPECT_EQ(leaf.mapping, 0U);
+  EXPECT_EQ(leaf.how, PROFD_FRAME_SYSCALL);
+  ASSERT_EQ(sample.mapping_ids.size(), kMappings);
+  EXPECT_EQ(sample.mapping_ids[0], 0xabcdefU);
+  EXPECT_EQ(sample.words.size(), kKernelFrames + kUserFrames + kMappings);
+}
+
+TEST(RecordTest, ASampleOfNobodysProcessHasNoOwner) {
+  Bytes bytes = good_sample();
+  bytes.edit<profd_sample>([](auto& sample) { sample.owner = {PROFD_NO_OWNER, PROFD_NO_OWNER}; });
+  EXPECT_EQ(std::get<SampleView>(*parse_record(bytes.span())).owner, std::nullopt);
+}
+
+TEST(RecordTest, ALateStackHasItsRegistersAndItsWindow) {
+  const Bytes bytes = late_sample();
+  const auto record = parse_record(bytes.span());
+  ASSERT_TRUE(record);
+  const auto& sample = std::get<SampleView>(*record);
+  ASSERT_NE(sample.late, nullptr);
+  EXPECT_EQ(sample.late->sp, 0x7ffe00000104U);
+  ASSERT_EQ(sample.late_window.size(), kWindowWords);
+  EXPECT_EQ(sample.late_window[4], 15U);
+  EXPECT_EQ(sample.words.size(), kKernelFrames + kUserFrames + kMappings);
+  EXPECT_EQ(sample.mapping_ids[0], 0xabcdefU);
+  const Bytes whole = good_sample();
+  EXPECT_EQ(std::get<SampleView>(*parse_record(whole.span())).late, nullptr);
+}
+
+TEST(RecordTest, AMappingKeepsItsNamesWithTheirEnds) {
+  const Bytes bytes = good_mapping();
+  const auto record = parse_record(bytes.span());
+  ASSERT_TRUE(record);
+  const auto& mapping = std::get<MappingView>(*record);
+  EXPECT_EQ(mapping.names, std::string_view("bin\0usr\0", 8));
+  EXPECT_EQ(
+      mapping.file,
+      (FileKey{.inode = 11, .size_bytes = 12, .ctime_ns = 13, .device = 14, .generation = 15}));
+  EXPECT_EQ(mapping.kind, PROFD_MAPPING_FILE);
+  EXPECT_EQ(mapping.file_offset, 0x1000U);
+}
+
+TEST(RecordTest, AProcessHasItsCommWithoutNul) {
+  const Bytes bytes = good_process();
+  const auto record = parse_record(bytes.span());
+  ASSERT_TRUE(record);
+  const auto& process = std::get<ProcessView>(*record);
+  EXPECT_EQ(process.comm, "fifteen-letters");
+  EXPECT_EQ(process.cgroup, std::string_view("a.service\0", 10));
+  EXPECT_EQ(process.uid, 1000U);
+  EXPECT_EQ(process.parent_tgid, 7U);
+}
+
+TEST(RecordTest, ACommWithoutAnyNulIsSixteenBytes) {
+  Bytes bytes = good_process();
+  bytes.edit<profd_process>([](auto& process) { std::memset(process.comm, 'x', 16); });
+  const auto record = parse_record(bytes.span());
+  ASSERT_TRUE(record);
+  EXPECT_EQ(std::get<ProcessView>(*record).comm, std::string(16, 'x'));
+}
+
+TEST(RecordTest, NoNamesAreFine) {
+  EXPECT_TRUE(parse_record(good_mapping("").span()));
+  EXPECT_TRUE(parse_record(good_process("").span()));
+}
+
+TEST(RecordTest, EveryRecordCutAnywhereIsRefused) {
+  for (const Bytes& whole : {good_sample(), late_sample(), good_mapping(), good_process()}) {
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+      EXPECT_FALSE(parse_record(whole.span().first(size))) << size;
+      // Cut, and its header says so.
+      if (size < sizeof(profd_record_header)) continue;
+      Bytes cut = whole;
+      cut.resize(size);
+      cut.edit<profd_record_header>(
+          [&](auto& header) { header.size = static_cast<std::uint32_t>(size); });
+      EXPECT_FALSE(parse_record(cut.span())) << size;
+    }
+  }
+}
+
+TEST(RecordTest, ARecordThatIsNotAlignedIsRefused) {
+  Bytes padded(std::uint32_t{0});
+  const Bytes whole = good_sample();
+  padded.append(whole.span().data(), whole.size());
+  EXPECT_FALSE(parse_record(padded.span(4)));
+}
+
+struct Damage {
+  const char* name;
+  std::function<void(profd_sample&)> change;
+};
+
+class DamagedSampleTest : public testing::TestWithParam<Damage> {};
+
+TEST_P(DamagedSampleTest, IsRefused) {
+  Bytes bytes = good_sample();
+  bytes.edit<profd_sample>(GetParam().change);
+  EXPECT_FALSE(parse_record(bytes.span()));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    RecordTest, DamagedSampleTest,
+    testing::Values(
+        Damage{"UnknownType", [](auto& sample) { sample.header.type = 99; }},
+        Damage{"SizeTooLarge", [](auto& sample) { sample.header.size += 8; }},
+        Damage{"SizeZero", [](auto& sample) { sample.header.size = 0; }},
+        Damage{"MoreKernelFramesThanWords", [](auto& sample) { ++sample.kernel_frames; }},
+        Damage{"FewerUserFramesThanWords", [](auto& sample) { --sample.user_frames; }},
+        Damage{"MoreMappingsThanWords", [](auto& sample) { ++sample.mapping_count; }},
+        Damage{"KernelFramesOverTheLimit",
+               [](auto& sample) { sample.kernel_frames = PROFD_MAX_KERNEL_FRAMES + 1; }},
+        Damage{"CountsThatAddUpByWrapping",
+               [](auto& sample) {
+                 sample.kernel_frames = 0xffff;
+                 sample.user_frames = 7;
+               }},
+        Damage{"FrameNamesAMappingThatIsNotThere",
+               [](auto& sample) {
+                 sample.mapping_count = 0;
+                 ++sample.kernel_frames;
+               }},
+        Damage{"UnknownContext", [](auto& sample) { sample.context = PROFD_CONTEXT_COUNT; }},
+        Damage{"UnknownEnd", [](auto& sample) { sample.user_end = PROFD_END_COUNT; }},
+        Damage{"UnknownEventSet", [](auto& sample) { sample.event_set = PROFD_MAX_EVENT_SETS; }},
+        Damage{"NoSession", [](auto& sample) { sample.sessions = 0; }}),
+    [](const auto& damage) { return std::string(damage.param.name); });
+
+class DamagedLateSampleTest : public testing::TestWithParam<Damage> {};
+
+TEST_P(DamagedLateSampleTest, IsRefused) {
+  Bytes bytes = late_sample();
+  bytes.edit<profd_sample>(GetParam().change);
+  EXPECT_FALSE(parse_record(bytes.span()));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    RecordTest, DamagedLateSampleTest,
+    testing::Values(Damage{"EndsOtherwise",
+                           [](auto& sample) { sample.user_end = PROFD_END_ENTRY; }},
+                    Damage{"NoLateWords", [](auto& sample) { sample.late_words = 0; }},
+                    Damage{"OneWordLess", [](auto& sample) { --sample.late_words; }},
+                    Damage{"OneWordMore", [](auto& sample) { ++sample.late_words; }},
+                    Damage{"LessThanTheRegisters",
+                           [](auto& sample) {
+                             sample.late_words = sizeof(profd_late_stack) / 8 - 1;
+                             sample.kernel_frames += kWindowWords + 1;
+                           }},
+                    Damage{"NoFrameToGoOnFrom",
+                           [](auto& sample) {
+                             sample.kernel_frames += sample.user_frames;
+                             sample.user_frames = 0;
+                           }},
+                    Damage{"AnotherLastFrame",
+                           [](auto& sample) {
+                             --sample.user_frames;
+                             ++sample.mapping_count;
+                           }}),
+    [](const auto& damage) { return std::string(damage.param.name); });
+
+TEST(RecordTest, AWindowThatIsTooLargeIsRefused) {
+  Bytes bytes = late_sample();
+  const std::vector<std::uint64_t> more(PROFD_LATE_WINDOW_BYTES / 8 - kWindowWords + 1);
+  const auto append = [&](std::size_t words) {
+    bytes.append(more.data(), words * 8);
+    bytes.edit<profd_sample>([&](auto& sample) {
+      sample.late_words = static_cast<std::uint16_t>(sample.late_words + words);
+      sample.header.size = static_cast<std::uint32_t>(bytes.size());
+    });
+  };
+  append(more.size() - 1);
+  EXPECT_TRUE(parse_record(bytes.span()));
+  append(1);
+  EXPECT_FALSE(parse_record(bytes.span()));
+}
+
+TEST(RecordTest, AWindowOfHalfWordsIsRefused) {
+  Bytes bytes = late_sample();
+  bytes.edit<profd_sample>([](auto&) {});
+  std::vector<std::byte> copy(bytes.span().begin(), bytes.span().end());
+  const std::size_t late = copy.size() - kWindowWords * 8 - sizeof(profd_late_stack);
+  copy[late + offsetof(profd_late_stack, window_start)] = std::byte{0x84};
+  EXPECT_FALSE(parse_record(copy));
+}
+
+struct MappingDamage {
+  const char* name;
+  std::function<void(profd_mapping&)> change;
+};
+
+class DamagedMappingTest : public testing::TestWithParam<MappingDamage> {};
+
+TEST_P(DamagedMappingTest, IsRefused) {
+  Bytes bytes = good_mapping();
+  bytes.edit<profd_mapping>(GetParam().change);
+  EXPECT_FALSE(parse_record(bytes.span()));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    RecordTest, DamagedMappingTest,
+    testing::Values(
+        MappingDamage{"MoreNameBytesThanThereAre", [](auto& mapping) { ++mapping.name_bytes; }},
+        MappingDamage{"FewerNameBytesThanThereAre", [](auto& mapping) { --mapping.name_bytes; }},
+        MappingDamage{"EmptyRange", [](auto& mapping) { mapping.end = mapping.start; }},
+        MappingDamage{"RangeBackwards", [](auto& mapping) { mapping.end = mapping.start - 1; }},
+        MappingDamage{"NoId", [](auto& mapping) { mapping.id = 0; }},
+        MappingDamage{"UnknownKind", [](auto& mapping) { mapping.kind = PROFD_MAPPING_VDSO + 1; }}),
+    [](const auto& damage) { return std::string(damage.param.name); });
+
+TEST(RecordTest, NamesWithoutAnEndAreRefused) {
+  EXPECT_FALSE(parse_record(good_mapping("usr").span()));
+  EXPECT_FALSE(parse_record(good_process("usr").span()));
+}
+
+TEST(RecordTest, NamesOverTheLimitAreRefused) {
+  const std::string names(PROFD_MAX_NAME_BYTES + 1, '\0');
+  EXPECT_FALSE(parse_record(good_mapping(names).span()));
+}
+
+TEST(RecordTest, ARefusedSampleStillTellsItsSessions) {
+  Bytes bytes = good_sample();
+  bytes.edit<profd_sample>([](auto& sample) { ++sample.user_frames; });
+  ASSERT_FALSE(parse_record(bytes.span()));
+  EXPECT_EQ(sessions_of_refused(bytes.span()), 5U);
+  EXPECT_EQ(sessions_of_refused(bytes.span().first(16)), 0U);
+  EXPECT_EQ(sessions_of_refused(good_mapping().span()), 0U);
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,307 @@
+#include "collectors/files/mapped_files.h"
+
+#include <fcntl.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <optional>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "collectors/files/open_mapped_file.h"
+#include "tests/collectors/silent_fuse.h"
+
+namespace profd {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A file of one page in a directory of its own, mapped by this process.
+class MappedFilesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = std::filesystem::temp_directory_path() / "mapped_files_XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+    map_file("object file");
+  }
+  void TearDown() override {
+    ::munmap(memory_, kPage);
+    std::filesystem::remove_all(directory_);
+  }
+
+  void map_file(const std::string& name) {
+    path_ = directory_ / name;
+    std::ofstream(path_) << std::string(kPage, 'x');
+    const UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    memory_ = ::mmap(nullptr, kPage, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd.get(), 0);
+    ASSERT_NE(memory_, MAP_FAILED);
+    struct stat status {};
+    ASSERT_EQ(::fstat(fd.get(), &status), 0);
+    view_.process.tgid = static_cast<std::uint32_t>(::getpid());
+    view_.start = reinterpret_cast<std::uint64_t>(memory_);
+    view_.end = view_.start + kPage;
+    view_.file = {.inode = status.st_ino,
+                  .size_bytes = kPage,
+                  .ctime_ns = status.st_ctim.tv_sec * 1'000'000'000 + status.st_ctim.tv_nsec,
+                  .device = (::gnu_dev_major(status.st_dev) << 20) | ::gnu_dev_minor(status.st_dev),
+                  .generation = 7};
+  }
+
+  // The path's components as the kernel sends them.
+  std::string names() const {
+    std::string text;
+    for (std::filesystem::path p = path_; p.has_relative_path(); p = p.parent_path()) {
+      text += p.filename().string() + '\0';
+    }
+    return text;
+  }
+
+  static constexpr std::size_t kPage = 4096;
+  std::filesystem::path directory_;
+  std::filesystem::path path_;
+  void* memory_ = MAP_FAILED;
+  MappingView view_{};
+  MappedFiles files_;
+};
+
+TEST_F(MappedFilesTest, OpensTheMappedFileByItsRange) {
+  const auto file = files_.find_or_open(view_);
+  ASSERT_TRUE(file);
+  EXPECT_TRUE(file->fd.valid()) << file->error;
+  EXPECT_EQ(file->path, path_.string());
+  EXPECT_FALSE(file->deleted);
+}
+
+// What MappedFiles says of a file while its server is silent. An own thread waits for it; the
+// server's end lets go of whoever hangs.
+class SilentFuseTest : public MappedFilesTest {
+ protected:
+  void SetUp() override {
+    MappedFilesTest::SetUp();
+    ::munmap(memory_, kPage);
+    std::filesystem::create_directory(directory_ / "mount");
+    fuse_.emplace(directory_ / "mount");
+    ASSERT_TRUE(fuse_->mounted());
+    path_ = fuse_->file();
+    const UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    ASSERT_TRUE(fd.valid());
+    memory_ = ::mmap(nullptr, kPage, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+    ASSERT_NE(memory_, MAP_FAILED);
+    view_.start = reinterpret_cast<std::uint64_t>(memory_);
+    view_.end = view_.start + kPage;
+  }
+  void TearDown() override {
+    fuse_.reset();
+    MappedFilesTest::TearDown();
+  }
+
+  std::string error_while_silent() {
+    fuse_->fall_silent();
+    auto answer =
+        std::async(std::launch::async, [this] { return files_.find_or_open(view_)->error; });
+    if (answer.wait_for(std::chrono::seconds(20)) == std::future_status::ready) {
+      return answer.get();
+    }
+    fuse_.reset();
+    return "hangs";
+  }
+
+  std::optional<test::SilentFuse> fuse_;
+};
+
+TEST_F(SilentFuseTest, AMappedFileIsNotWaitedFor) {
+  EXPECT_THAT(error_while_silent(), HasSubstr("FUSE"));
+}
+
+TEST_F(SilentFuseTest, AFileThatIsToldToBeOnFuseIsNotEvenLookedAt) {
+  view_.on_fuse = true;
+  EXPECT_THAT(error_while_silent(), HasSubstr("FUSE"));
+}
+
+TEST_F(SilentFuseTest, AFileOfAProcessThatIsGoneIsNotWaitedFor) {
+  const std::string text = names();
+  view_.names = text;
+  view_.process.tgid = 0x7fffffff;
+  EXPECT_NE(error_while_silent(), "hangs");
+}
+
+TEST_F(MappedFilesTest, OpensEachFileOnce) {
+  EXPECT_EQ(files_.find_or_open(view_), files_.find_or_open(view_));
+  EXPECT_EQ(files_.size(), 1u);
+}
+
+TEST_F(MappedFilesTest, OpensADeletedFileAndNamesItWithoutTheKernelsSuffix) {
+  std::filesystem::remove(path_);  // moves the change time, not the content
+  const auto file = files_.find_or_open(view_);
+  ASSERT_TRUE(file->fd.valid()) << file->error;
+  EXPECT_TRUE(file->deleted);
+  EXPECT_EQ(file->path, path_.string());
+}
+
+TEST_F(MappedFilesTest, TakesANameThatEndsInDeletedAsItStands) {
+  ::munmap(memory_, kPage);
+  map_file("odd (deleted)");
+  const auto file = files_.find_or_open(view_);
+  ASSERT_TRUE(file->fd.valid()) << file->error;
+  EXPECT_FALSE(file->deleted);
+  EXPECT_EQ(file->path, path_.string());
+}
+
+TEST_F(MappedFilesTest, FindsAMappingThatWasJoinedWithItsNeighbourByTheNames) {
+  view_.end += kPage;
+  const std::string text = names();
+  view_.names = text;
+  const auto file = files_.find_or_open(view_);
+  EXPECT_TRUE(file->fd.valid()) << file->error;
+}
+
+TEST_F(MappedFilesTest, FollowsNoSymbolicLinkUnderTheNames) {
+  std::filesystem::rename(path_, directory_ / "moved");
+  std::filesystem::create_symlink(directory_ / "moved", path_);
+  view_.process.tgid = 4'000'000;
+  const std::string text = names();
+  view_.names = text;
+  EXPECT_FALSE(files_.find_or_open(view_)->fd.valid());
+}
+
+TEST_F(MappedFilesTest, SaysWhatFstatSaidOfTheFile) {
+  struct stat status {};
+  ASSERT_EQ(::stat(path_.c_str(), &status), 0);
+  const auto file = files_.find_or_open(view_);
+  EXPECT_EQ(file->stat_device, status.st_dev);
+  EXPECT_EQ(file->stat_inode, status.st_ino);
+  EXPECT_EQ(file->stat_ctime_ns, view_.file.ctime_ns);
+}
+
+// The key's generation stands for another file each time: the same bytes under many keys.
+TEST_F(MappedFilesTest, HoldsHalfOfTheDescriptorsAndASixteenthForOneOwner) {
+  for (const auto& [owner, held] : {std::pair{uid_t{0}, 16}, std::pair{uid_t{54321}, 2}}) {
+    ASSERT_EQ(::chown(path_.c_str(), owner, owner), 0);
+    MappedFiles files(32);
+    int valid = 0;
+    std::vector<std::shared_ptr<const MappedFile>> all;
+    for (view_.file.generation = 1; view_.file.generation <= 20; ++view_.file.generation) {
+      all.push_back(files.find_or_open(view_));
+      valid += all.back()->fd.valid();
+    }
+    EXPECT_EQ(valid, held);
+    EXPECT_EQ(all.back()->error, "too many files are held");
+    EXPECT_EQ(all.back()->path, path_.string());
+    EXPECT_EQ(all.back()->stat_inode, view_.file.inode);
+    all.clear();
+    files.release_unused();
+    EXPECT_TRUE(files.find_or_open(view_)->fd.valid());
+  }
+}
+
+TEST_F(MappedFilesTest, KnowsABoundedNumberOfFiles) {
+  view_.process.tgid = 4'000'000;
+  auto now = MappedFiles::Clock::now();
+  for (view_.file.generation = 1; view_.file.generation <= 65'536; ++view_.file.generation) {
+    if (view_.file.generation % 500 == 0) now += std::chrono::seconds(1);
+    files_.find_or_open(view_, now);
+  }
+  const auto refused = files_.find_or_open(view_, now);
+  EXPECT_EQ(refused->error, "too many files are known");
+  EXPECT_EQ(files_.size(), 65'536u);
+}
+
+TEST_F(MappedFilesTest, OpensSoManyNewFilesOfAProcessInASecondAndOthersStill) {
+  const auto now = MappedFiles::Clock::now();
+  for (std::size_t i = 0; i <= MappedFiles::kMaxNewOfProcess; ++i) {
+    view_.file.generation = static_cast<std::uint32_t>(i);
+    const bool first = i < MappedFiles::kMaxNewOfProcess;
+    const auto file = files_.find_or_open(view_, now);
+    EXPECT_EQ(file->error == "too many new files within a second", !first) << i;
+  }
+  EXPECT_EQ(files_.size(), MappedFiles::kMaxNewOfProcess);
+  view_.file.generation = 1;  // known
+  EXPECT_NE(files_.find_or_open(view_, now)->error, "too many new files within a second");
+  view_.file.generation = 1'000'000;
+  EXPECT_NE(files_.find_or_open(view_, now + std::chrono::seconds(1))->error,
+            "too many new files within a second");
+}
+
+TEST_F(MappedFilesTest, FallsBackToTheNamesWhenTheProcessIsGone) {
+  view_.process.tgid = 4'000'000;  // above any pid_max in use here
+  const std::string text = names();
+  view_.names = text;
+  const auto file = files_.find_or_open(view_);
+  ASSERT_TRUE(file->fd.valid()) << file->error;
+  EXPECT_EQ(file->path, path_.string());
+}
+
+TEST_F(MappedFilesTest, RefusesAnotherFileUnderTheSameName) {
+  view_.process.tgid = 4'000'000;
+  view_.file.inode += 1;
+  const std::string text = names();
+  view_.names = text;
+  const auto file = files_.find_or_open(view_);
+  EXPECT_FALSE(file->fd.valid());
+  EXPECT_THAT(file->error, HasSubstr("another file"));
+  EXPECT_EQ(file->path, path_.string());
+}
+
+TEST_F(MappedFilesTest, RefusesAFileThatWasWrittenSinceItWasSampled) {
+  view_.file.ctime_ns -= 1;
+  const auto file = files_.find_or_open(view_);
+  EXPECT_FALSE(file->fd.valid());
+  EXPECT_THAT(file->error, HasSubstr("changed since it was sampled"));
+}
+
+TEST_F(MappedFilesTest, TriesAFileAgainThatCouldNotBeOpenedButOnceASecond) {
+  using std::chrono::milliseconds;
+  const MappedFiles::Clock::time_point now{};
+  MappingView gone = view_;
+  gone.process.tgid = 4'000'000;
+  const auto failed = files_.find_or_open(gone, now);
+  EXPECT_FALSE(failed->fd.valid());
+  EXPECT_EQ(files_.find_or_open(view_, now + milliseconds(999)), failed);
+  EXPECT_TRUE(files_.find_or_open(view_, now + milliseconds(1000))->fd.valid());
+}
+
+TEST_F(MappedFilesTest, NeverOpensAFifoUnderTheName) {
+  std::filesystem::remove(path_);
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  const UniqueFd watch(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  ASSERT_GE(::inotify_add_watch(watch.get(), path_.c_str(), IN_OPEN), 0);
+  view_.process.tgid = 4'000'000;
+  const std::string text = names();
+  view_.names = text;
+  const auto file = files_.find_or_open(view_);
+  EXPECT_FALSE(file->fd.valid());
+  EXPECT_THAT(file->error, HasSubstr("not a regular file"));
+  std::array<char, 4096> events;
+  EXPECT_EQ(::read(watch.get(), events.data(), events.size()), -1) << "somebody opened it";
+}
+
+TEST_F(MappedFilesTest, ReleasesOnlyFilesThatNobodyHolds) {
+  const auto held = files_.find_or_open(view_);
+  files_.release_unused();
+  EXPECT_EQ(files_.size(), 1u);
+}
+
+TEST_F(MappedFilesTest, HasNoFileForAMappingWithout) {
+  view_.file = {};
+  EXPECT_EQ(files_.find_or_open(view_), nullptr);
+}
+
+TEST(PathFromNames, ReversesTheComponents) {
+  EXPECT_EQ(path_from_names(std::string_view("sleep\0bin\0usr\0", 14)), "/usr/bin/sleep");
+  EXPECT_EQ(path_from_names(std::string_view("x", 1)), "/x");
+  EXPECT_EQ(path_from_names(""), "");
+}
+
+}  // namespace
+}  // namespace profd

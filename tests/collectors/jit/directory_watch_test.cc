@@ -1,0 +1,68 @@
+#include "collectors/jit/directory_watch.h"
+
+#include <sys/fsuid.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "tests/collectors/jit/runtime.h"
+
+namespace profd::test {
+namespace {
+
+constexpr uid_t kOther = 54'321;
+
+class DirectoryWatchTest : public testing::Test {
+ protected:
+  PrivateDirectory directory_;
+  std::unique_ptr<DirectoryWatch> watch_ =
+      DirectoryWatch::open({directory_.path()}, open_jit_file).value();
+};
+
+TEST_F(DirectoryWatchTest, TellsOfFilesByNameAndOwner) {
+  write_file(directory_ / "nothing of ours", "");
+  write_file(directory_ / "jit-12.dump", "");
+  std::filesystem::permissions(directory_.path(), std::filesystem::perms::all);
+  ::setfsuid(kOther);  // it is told of at its creation, so its owner must be there by then
+  write_file(directory_ / "perf-13.map", "");
+  ::setfsuid(0);
+  const auto appeared = watch_->take();
+  ASSERT_EQ(appeared.size(), 2U);
+  EXPECT_EQ(appeared[0].pid, 12U);
+  EXPECT_EQ(appeared[0].owner, 0U);
+  EXPECT_EQ(appeared[0].kind, JitFileKind::kJitDump);
+  EXPECT_EQ(appeared[1].pid, 13U);
+  EXPECT_EQ(appeared[1].owner, kOther);
+  EXPECT_EQ(appeared[1].kind, JitFileKind::kPerfMap);
+}
+
+TEST_F(DirectoryWatchTest, HoldsWhatIsUnlinkedForSomeMinutes) {
+  write_file(directory_ / "jit-12.dump", "");
+  write_file(directory_ / "jit-13.dump", "");
+  ASSERT_EQ(watch_->take().size(), 2U);
+  std::filesystem::remove(directory_ / "jit-12.dump");
+  const auto now = DirectoryWatch::Clock::now();
+  watch_->let_go_of_unlinked(now);
+  watch_->let_go_of_unlinked(now + DirectoryWatch::kMaxUnlinked - std::chrono::seconds(1));
+  EXPECT_EQ(watch_->held(), 2U);
+  watch_->let_go_of_unlinked(now + DirectoryWatch::kMaxUnlinked);
+  EXPECT_EQ(watch_->held(), 1U);
+  EXPECT_TRUE(watch_->find(12, 0).empty());
+  EXPECT_EQ(watch_->find(13, 0).size(), 1U);
+}
+
+TEST(JitLook, RootsFileOfASetUserIdProgramTakesTheShareOfWhoRunsIt) {
+  PrivateDirectory directory;
+  const Runtime runtime(
+      [&] { return ::chdir(directory.path().c_str()) == 0 && ::setresuid(kOther, 0, 0) == 0; });
+  ASSERT_TRUE(runtime.is_ready());
+  write_file(directory / ("jit-" + std::to_string(runtime.pid()) + ".dump"), "");
+  const JitLook look = look_for_jit_files(runtime.key());
+  ASSERT_EQ(look.files.size(), 1U);
+  EXPECT_EQ(look.files[0]->owner, kOther);
+}
+
+}  // namespace
+}  // namespace profd::test

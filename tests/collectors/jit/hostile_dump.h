@@ -1,0 +1,49 @@
+// The fixture of tests of what a process may write into its dump.
+
+#pragma once
+
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "collectors/jit/processes.h"
+#include "tests/collectors/jit/runtime.h"
+
+namespace profd::test {
+
+// A dump in its process's working directory.
+class HostileDump : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto started = JitProcesses::start({});
+    ASSERT_TRUE(started) << started.error().message;
+    processes_ = std::move(*started);
+    path_ = directory_ / ("jit-" + std::to_string(runtime_.pid()) + ".dump");
+  }
+
+  void write(const std::string& bytes) {
+    write_file(path_, bytes);
+    processes_->on_mapping(made_code_of(runtime_.key()));
+  }
+  [[nodiscard]] pid_t pid() const { return runtime_.pid(); }
+  [[nodiscard]] bool is_named(const std::string& name) {
+    return wait_for(*processes_,
+                    [&] { return name_at(*processes_, runtime_.key(), 0x10000) == name; });
+  }
+  [[nodiscard]] bool is_damaged_by(const std::string& reason) {
+    return wait_for(*processes_, [&] { return processes_->stats().damaged.contains(reason); });
+  }
+  [[nodiscard]] bool comes_to_be_refused(JitRefusal reason) {
+    return wait_for(*processes_, [&] { return refused(*processes_, reason) != 0; });
+  }
+
+  PrivateDirectory directory_;
+  Runtime runtime_{[this] { return ::chdir(directory_.path().c_str()) == 0; }};
+  std::string path_;
+  std::unique_ptr<JitProcesses> processes_;
+};
+
+}  // namespace profd::test

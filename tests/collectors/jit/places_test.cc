@@ -1,0 +1,112 @@
+// Which files are whose: those of containers, and root's that a user's process has too.
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "collectors/jit/directory_watch.h"
+#include "collectors/jit/processes.h"
+#include "collectors/jit/scan.h"
+#include "tests/collectors/jit/runtime.h"
+
+namespace profd::test {
+namespace {
+
+constexpr uid_t kOther = 54'321;
+
+class WatchedPlaceTest : public testing::Test {
+ protected:
+  [[nodiscard]] static bool sees(const Runtime& runtime, const std::string& path) {
+    struct stat status {};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0);
+    return is_seen_by(runtime.key(),
+                      {.path = path, .device = status.st_dev, .inode = status.st_ino});
+  }
+
+  PrivateDirectory here_;
+  PrivateDirectory there_;
+};
+
+TEST_F(WatchedPlaceTest, ADirectoryIsSeenAsTmpAsWorkingDirectoryAndUnderItsOwnPath) {
+  const Runtime runtime([this] { return ::chdir(here_.path().c_str()) == 0; });
+  ASSERT_TRUE(runtime.is_ready());
+  EXPECT_TRUE(sees(runtime, "/tmp"));
+  EXPECT_TRUE(sees(runtime, here_.path()));
+  EXPECT_TRUE(sees(runtime, there_.path()));
+}
+
+TEST_F(WatchedPlaceTest, ADirectoryThatAProcessCantReachIsNotSeen) {
+  const Runtime runtime(
+      [this] { return ::chroot(here_.path().c_str()) == 0 && ::chdir("/") == 0; });
+  ASSERT_TRUE(runtime.is_ready());
+  EXPECT_FALSE(sees(runtime, "/tmp"));
+  EXPECT_FALSE(sees(runtime, there_.path()));
+  EXPECT_TRUE(sees(runtime, here_.path()));
+}
+
+// In a PID namespace of its own, whose first process, with the pid 1, sleeps.
+class ContainerTest : public testing::Test {
+ protected:
+  void start(bool hides_directory) {
+    container_ = std::make_unique<ForkedRuntime>([&] {
+      return ::unshare(CLONE_NEWPID) == 0 &&
+             (!hides_directory || ::chroot(elsewhere_.path().c_str()) == 0);
+    });
+    ASSERT_TRUE(container_->is_ready());
+    auto started = JitProcesses::start({.directories = {directory_.path()}});
+    ASSERT_TRUE(started) << started.error().message;
+    processes_ = std::move(*started);
+    write_file(directory_ / "perf-1.map", "10000 40 written under its pid\n");
+    processes_->on_mapping(made_code_of(key_of(container_->child())));
+  }
+  [[nodiscard]] bool is_named() {
+    return name_at(*processes_, key_of(container_->child()), 0x10000, UINT64_MAX - 1) != "";
+  }
+
+  PrivateDirectory directory_;
+  PrivateDirectory elsewhere_;
+  std::unique_ptr<ForkedRuntime> container_;
+  std::unique_ptr<JitProcesses> processes_;
+};
+
+TEST_F(ContainerTest, AFileInADirectoryThatTheContainerSeesIsItsProcesses) {
+  start(false);
+  EXPECT_TRUE(wait_for(*processes_, [this] { return is_named(); }));
+}
+
+TEST_F(ContainerTest, AFileInADirectoryThatTheContainerDoesNotSeeIsAnotherPids) {
+  start(true);
+  const std::uint64_t ticket = processes_->read_on({key_of(container_->child())});
+  ASSERT_TRUE(wait_for(*processes_, [&] { return processes_->has_read_on(ticket); }));
+  EXPECT_FALSE(is_named());
+}
+
+TEST(JitFileShareTest, RootsFileTakesTheShareOfEachWhoHasItApart) {
+  PrivateDirectory directory;
+  const std::string path = directory / "dump";
+  write_file(path, std::string(40, '\0'));
+  const Runtime roots([&] { return map_marker(path.c_str()); });
+  const Runtime users(
+      [&] { return map_marker(path.c_str()) && ::setresuid(kOther, kOther, kOther) == 0; });
+  ASSERT_TRUE(roots.is_ready() && users.is_ready());
+  const JitLook root = look_for_jit_files(roots.key());
+  const JitLook user = look_for_jit_files(users.key());
+  ASSERT_EQ(root.files.size(), 1U);
+  ASSERT_EQ(user.files.size(), 1U);
+  EXPECT_TRUE(is_same_file(*root.files[0], *user.files[0]));
+  EXPECT_EQ(root.files[0]->owner, 0U);
+  EXPECT_EQ(user.files[0]->owner, kOther);
+  EXPECT_NE(root.files[0]->id, user.files[0]->id);
+  const auto paid = with_payer(*root.files[0], kOther);
+  ASSERT_TRUE(paid);
+  EXPECT_EQ(paid->id, user.files[0]->id);
+}
+
+}  // namespace
+}  // namespace profd::test

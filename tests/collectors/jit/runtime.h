@@ -1,0 +1,106 @@
+// A process that stands for one with a JIT runtime: it sleeps, and has mapped what it was told to.
+// Its files are the test's to write.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "collectors/jit/processes.h"
+#include "formats/jit/jitdump_writer.h"
+
+namespace profd::test {
+
+// Removed with all that is in it.
+class PrivateDirectory {
+ public:
+  PrivateDirectory();
+  PrivateDirectory(const PrivateDirectory&) = delete;
+  PrivateDirectory& operator=(const PrivateDirectory&) = delete;
+  ~PrivateDirectory();
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+class Runtime {
+ public:
+  // Runs `prepare` in the child, before it sleeps: system calls only. Its result is false where
+  // that failed.
+  explicit Runtime(const std::function<bool()>& prepare = [] { return true; });
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+  ~Runtime();
+
+  [[nodiscard]] bool is_ready() const { return ready_; }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] const ProcessKey& key() const { return key_; }
+  void end();
+
+ private:
+  pid_t pid_ = -1;
+  bool ready_ = false;
+  ProcessKey key_;
+};
+
+// One that forks after `prepare`; its child sleeps as well, and ends with it.
+class ForkedRuntime {
+ public:
+  explicit ForkedRuntime(const std::function<bool()>& prepare = [] { return true; });
+  ForkedRuntime(const ForkedRuntime&) = delete;
+  ForkedRuntime& operator=(const ForkedRuntime&) = delete;
+  ~ForkedRuntime();
+
+  [[nodiscard]] bool is_ready() const { return parent_.is_ready(); }
+  [[nodiscard]] const Runtime& parent() const { return parent_; }
+  [[nodiscard]] pid_t child() const { return *child_; }
+
+ private:
+  pid_t* child_;  // shared with the parent, which writes it
+  Runtime parent_;
+};
+
+// As the kernel side would tell of a process.
+[[nodiscard]] ProcessKey key_of(pid_t pid);
+// Of made code in it.
+[[nodiscard]] MappingView made_code_of(const ProcessKey& process);
+
+// Maps the file's first page as runtimes do.
+[[nodiscard]] bool map_marker(const char* path);
+
+void write_file(const std::string& path, std::string_view bytes);
+void append_file(const std::string& path, std::string_view bytes);
+
+// A dump of one function, whose bytes are all 0x90.
+struct Function {
+  std::string name;
+  std::uint64_t address = 0x10000;
+  std::uint64_t bytes = 64;
+  std::uint64_t time_ns = 1;
+};
+[[nodiscard]] std::string dump_header(pid_t pid);
+[[nodiscard]] std::string load_of(pid_t pid, const Function& function);
+[[nodiscard]] inline std::string dump_of(pid_t pid, const Function& function) {
+  return dump_header(pid) + load_of(pid, function);
+}
+
+[[nodiscard]] std::uint64_t monotonic_ns();
+
+// Polls until it holds; false after 30 s.
+[[nodiscard]] bool wait_for(JitProcesses& processes, const std::function<bool()>& holds);
+
+// The name of what lay at an address, "" for none.
+[[nodiscard]] std::string name_at(JitProcesses& processes, const ProcessKey& process,
+                                  std::uint64_t address, std::uint64_t time_ns = UINT64_MAX - 1);
+
+[[nodiscard]] std::uint64_t refused(const JitProcesses& processes, JitRefusal reason);
+
+}  // namespace profd::test

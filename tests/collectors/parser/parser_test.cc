@@ -1,0 +1,306 @@
+// The parser as its user sees it: right answers, and an error with a reason whatever the child
+// does.
+
+#include "collectors/parser/parser.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "collectors/parser/client.h"
+#include "collectors/sandbox/packets.h"
+#include "formats/unwind/cfi_tables.h"
+#include "tests/collectors/forked.h"
+
+namespace profd::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr DigestKey kKey{{0x0123456789abcdef, 42}};
+
+class ParserTest : public testing::Test {
+ protected:
+  void start(const ParserLimits& limits = {}) {
+    auto parser = Parser::start(limits);
+    ASSERT_TRUE(parser) << parser.error().message;
+    parser_ = std::move(*parser);
+  }
+
+  UniqueFd program_{::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
+  std::unique_ptr<Parser> parser_;
+};
+
+TEST_F(ParserTest, AnswersAreThoseOfTheSameFunctionsHere) {
+  start();
+  const auto summary = parser_->read_elf_summary(program_.get());
+  const auto expected = read_elf_summary(program_.get());
+  ASSERT_TRUE(summary) << summary.error().message;
+  EXPECT_EQ(summary->entry, expected->entry);
+  EXPECT_EQ(summary->build_id, expected->build_id);
+  ASSERT_EQ(summary->segments.size(), expected->segments.size());
+  for (std::size_t i = 0; i < summary->segments.size(); ++i) {
+    EXPECT_EQ(summary->segments[i].vaddr, expected->segments[i].vaddr);
+    EXPECT_EQ(summary->segments[i].flags, expected->segments[i].flags);
+  }
+
+  const std::uint64_t addresses[] = {expected->entry, 0};
+  SymbolBudget budget;
+  const auto symbols = parser_->find_elf_symbols(program_.get(), addresses, budget);
+  ASSERT_TRUE(symbols) << symbols.error().message;
+  EXPECT_EQ(*symbols, *find_elf_symbols(program_.get(), addresses));
+
+  const auto source = parser_->read_unwind_source(program_.get(), kKey);
+  const auto expected_source = read_unwind_source(program_.get(), kKey);
+  ASSERT_TRUE(source) << source.error().message;
+  EXPECT_EQ(source->build_id, expected_source->build_id);
+  EXPECT_TRUE(source->has_eh_frame);
+  EXPECT_EQ(source->digest[0], expected_source->digest[0]);
+  EXPECT_EQ(source->digest[1], expected_source->digest[1]);
+
+  const auto table = parser_->make_unwind_table(program_.get(), -1);
+  ASSERT_TRUE(table) << table.error().message;
+  EXPECT_EQ(*table, *make_unwind_table(program_.get(), -1));
+  EXPECT_EQ(parser_->restarts(), 0U);
+}
+
+TEST_F(ParserTest, AnErrorOfTheFileIsTheAnswer) {
+  start();
+  const UniqueFd text(::open("/etc/passwd", O_RDONLY | O_CLOEXEC));
+  const auto answer = parser_->make_unwind_table(text.get(), -1);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, make_unwind_table(text.get(), -1).error().code);
+  EXPECT_EQ(parser_->restarts(), 0U);
+}
+
+TEST_F(ParserTest, TheChildHasNoDescriptorsButItsOwn) {
+  const UniqueFd secret(::open("/etc/passwd", O_RDONLY));  // not even closed on exec
+  start();
+  const std::string directory = "/proc/" + std::to_string(parser_->child()) + "/fd";
+  const auto descriptors = [&] {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+      names.insert(entry.path().filename());
+    }
+    return names;
+  };
+  // It may be about to close its first answer.
+  for (int i = 0; i < 1000 && descriptors().size() > 4; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(descriptors(), (std::set<std::string>{"0", "1", "2", "3"}));
+}
+
+TEST_F(ParserTest, OneThatIsKilledInMidFileIsAnErrorAndTheNextRequestWorks) {
+  start();
+  const pid_t child = parser_->child();
+  ::kill(child, SIGSTOP);
+  std::thread killer([child] {
+    std::this_thread::sleep_for(100ms);
+    ::kill(child, SIGKILL);
+  });
+  const auto lost = parser_->read_elf_summary(program_.get());
+  killer.join();
+  ASSERT_FALSE(lost);
+  EXPECT_EQ(lost.error().code, ErrorCode::kUnavailable);
+  const auto next = parser_->read_elf_summary(program_.get());
+  EXPECT_TRUE(next) << next.error().message;
+  EXPECT_NE(parser_->child(), child);
+  EXPECT_EQ(parser_->restarts(), 1U);
+}
+
+TEST_F(ParserTest, OneThatDiedIdleCostsNoRequest) {
+  start();
+  ::kill(parser_->child(), SIGKILL);
+  std::this_thread::sleep_for(100ms);
+  const auto answer = parser_->read_elf_summary(program_.get());
+  EXPECT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(parser_->restarts(), 1U);
+}
+
+TEST_F(ParserTest, OneThatIsStuckIsKilledAtTheTimeLimit) {
+  start({.wall_time = 100ms});
+  const pid_t child = parser_->child();
+  ::kill(child, SIGSTOP);
+  const auto late = parser_->read_elf_summary(program_.get());
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::kTimeout);
+  EXPECT_EQ(::kill(child, 0), -1);  // gone, and reaped
+  EXPECT_TRUE(parser_->read_elf_summary(program_.get()));
+}
+
+// Keeps a process, once killed, from being reaped, as one that hangs in the kernel is not.
+pid_t hold_back(pid_t process) {
+  int ends[2];
+  if (::pipe(ends) != 0) return -1;
+  const pid_t holder = fork_into([&] {
+    const char done = ::ptrace(PTRACE_SEIZE, process, nullptr, nullptr) == 0 ? '+' : '-';
+    if (::write(ends[1], &done, 1) != 1) return 1;
+    ::alarm(60);
+    for (;;) ::pause();
+    return 0;
+  });
+  ::close(ends[1]);
+  char done = '-';
+  const bool is_held = ::read(ends[0], &done, 1) == 1 && done == '+';
+  ::close(ends[0]);
+  EXPECT_TRUE(is_held);
+  return holder;
+}
+
+TEST_F(ParserTest, OneThatIsNeverReapedCostsItsFilesOwnerAlone) {
+  std::string path = "/tmp/profd_parser_XXXXXX";
+  const UniqueFd of_user(::mkostemp(path.data(), O_CLOEXEC));
+  std::filesystem::remove(path);
+  ASSERT_EQ(::fchown(of_user.get(), 54'321, 54'321), 0);
+  start({.wall_time = 200ms});
+  ::kill(parser_->child(), SIGSTOP);
+  const pid_t holder = hold_back(parser_->child());
+  const auto late = parser_->read_elf_summary(of_user.get());
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::kTimeout);
+  const auto again = parser_->read_elf_summary(of_user.get());
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, ErrorCode::kBusy);
+  EXPECT_TRUE(parser_->read_elf_summary(program_.get())) << "root's";
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+}
+
+void send(int socket, std::string_view packet, std::span<const int> descriptors) {
+  if (!parser::send_packet(socket, packet, descriptors)) ::_exit(1);
+}
+
+void send_answer(int socket, const parser::Answer& answer, std::span<const int> descriptors) {
+  send(socket, {reinterpret_cast<const char*>(&answer), sizeof answer}, descriptors);
+}
+
+// A parser whose child is a function of ours. What it does with each request but the first, which
+// it answers well.
+std::unique_ptr<Parser> parser_that(const std::function<void(int socket)>& answers,
+                                    const ParserLimits& limits) {
+  const auto spawn = [answers](int socket) -> Result<pid_t> {
+    return fork_into([&] {
+      const auto good = parser::make_sealed("");
+      const parser::Answer answer;
+      const int fd = good->get();
+      parser::Request request;
+      const std::span<char> into(reinterpret_cast<char*>(&request), sizeof request);
+      if (!parser::receive_packet(socket, into)) return 1;
+      send_answer(socket, answer, {&fd, 1});
+      while (true) {
+        const auto received = parser::receive_packet(socket, into);
+        if (!received || received->bytes == 0) return 0;
+        answers(socket);
+      }
+    });
+  };
+  auto parser = parser::start_client(limits, spawn);
+  EXPECT_TRUE(parser) << parser.error().message;
+  return parser ? std::move(*parser) : nullptr;
+}
+
+struct Lie {
+  const char* name;
+  ErrorCode refused_as;
+  std::function<void(int socket)> tell;
+};
+
+class LyingParserTest : public testing::TestWithParam<Lie> {};
+
+TEST_P(LyingParserTest, IsRefused) {
+  const UniqueFd program(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  const auto parser = parser_that(GetParam().tell, {.answer_bytes = 1000});
+  ASSERT_NE(parser, nullptr);
+  const auto answer = parser->read_elf_summary(program.get());
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, GetParam().refused_as) << answer.error().message;
+}
+
+void answer_with(int socket, std::string_view result) {
+  const auto sealed = parser::make_sealed(result);
+  const int fd = sealed->get();
+  send_answer(socket, {}, {&fd, 1});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    ParserTest, LyingParserTest,
+    testing::Values(
+        Lie{"ResultOfAnotherForm", ErrorCode::kMalformed,
+            [](int socket) { answer_with(socket, "nonsense"); }},
+        Lie{"NoResult", ErrorCode::kMalformed, [](int socket) { answer_with(socket, ""); }},
+        Lie{"TooLargeAResult", ErrorCode::kTooLarge,
+            [](int socket) { answer_with(socket, std::string(1001, 'x')); }},
+        Lie{"SuccessWithoutADescriptor", ErrorCode::kMalformed,
+            [](int socket) { send_answer(socket, {}, {}); }},
+        Lie{"TwoDescriptors", ErrorCode::kMalformed,
+            [](int socket) {
+              const auto sealed = parser::make_sealed("");
+              const int fds[] = {sealed->get(), sealed->get()};
+              send_answer(socket, {}, fds);
+            }},
+        Lie{"MemoryThatCanChange", ErrorCode::kMalformed,
+            [](int socket) {
+              const UniqueFd memory(::memfd_create("open", MFD_ALLOW_SEALING));
+              const int fd = memory.get();
+              send_answer(socket, {}, {&fd, 1});
+            }},
+        Lie{"AFile", ErrorCode::kMalformed,
+            [](int socket) {
+              const UniqueFd file(::open("/etc/passwd", O_RDONLY));
+              const int fd = file.get();
+              send_answer(socket, {}, {&fd, 1});
+            }},
+        Lie{"APipeThatNeverAnswers", ErrorCode::kMalformed,
+            [](int socket) {
+              int ends[2];
+              if (::pipe(ends) != 0) return;
+              send_answer(socket, {}, {ends, 1});
+            }},
+        Lie{"AnUnknownError", ErrorCode::kMalformed,
+            [](int socket) { send_answer(socket, {.status = 1000}, {}); }},
+        Lie{"ATextLongerThanItsPlace", ErrorCode::kMalformed,
+            [](int socket) {
+              send_answer(socket, {.status = 1, .text_bytes = parser::kMaxTextBytes + 1}, {});
+            }},
+        Lie{"AShortPacket", ErrorCode::kMalformed, [](int socket) { send(socket, "x", {}); }},
+        Lie{"ALongPacket", ErrorCode::kMalformed,
+            [](int socket) { send(socket, std::string(4096, 'x'), {}); }},
+        Lie{"TheEnd", ErrorCode::kUnavailable, [](int) { ::_exit(0); }}),
+    [](const auto& lie) { return std::string(lie.param.name); });
+
+TEST(ParserLimitsTest, OneThatComputesForEverIsKilledAtTheCpuLimit) {
+  const UniqueFd program(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  const auto parser = parser_that(
+      [](int) {
+        for (volatile bool forever = true; forever;) {
+        }
+      },
+      {.cpu_time = 100ms, .wall_time = 60s});
+  ASSERT_NE(parser, nullptr);
+  const auto answer = parser->read_elf_summary(program.get());
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kTimeout);
+}
+
+TEST(ParserLimitsTest, AProgramThatIsNoParserIsAnErrorAtTheStart) {
+  const auto parser =
+      parser::start_client({}, [](int) -> Result<pid_t> { return fork_into([] { return 0; }); });
+  ASSERT_FALSE(parser);
+  EXPECT_EQ(parser.error().code, ErrorCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace profd::test

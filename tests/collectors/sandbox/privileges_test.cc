@@ -1,0 +1,145 @@
+// A process that gave up its rights: what it tries must end it, and what it needs must still work.
+
+#include "collectors/sandbox/privileges.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "collectors/sandbox/packets.h"
+#include "formats/base/unique_fd.h"
+#include "tests/collectors/forked.h"
+
+namespace profd::test {
+namespace {
+
+constexpr RightsLimits kLimits{.memory_bytes = std::uint64_t{64} << 20,
+                               .file_bytes = std::uint64_t{1} << 20};
+constexpr int kStillThere = 17;
+constexpr int kNoRights = 99;  // they could not be given up
+
+// How a process ends that gives up its rights and does this.
+int end_without_rights(const std::function<int()>& act) {
+  return end_of(fork_into([&] { return give_up_rights(kLimits) ? act() : kNoRights; }));
+}
+
+struct Attempt {
+  const char* name;
+  std::function<void()> act;
+};
+
+class ForbiddenTest : public testing::TestWithParam<Attempt> {};
+
+TEST_P(ForbiddenTest, EndsTheProcess) {
+  const int status = end_without_rights([] {
+    GetParam().act();
+    return kStillThere;
+  });
+  ASSERT_TRUE(WIFSIGNALED(status)) << "exit status " << WEXITSTATUS(status);
+  EXPECT_EQ(WTERMSIG(status), SIGSYS);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    RightsTest, ForbiddenTest,
+    testing::Values(
+        Attempt{"Open", [] { ::open("/etc/passwd", O_RDONLY); }},
+        Attempt{"OpenAt", [] { ::syscall(SYS_openat, AT_FDCWD, "/", O_RDONLY); }},
+        Attempt{"OpenAtTwo", [] { ::syscall(SYS_openat2, AT_FDCWD, "/", nullptr, 0); }},
+        Attempt{"Socket", [] { ::socket(AF_INET, SOCK_STREAM, 0); }},
+        Attempt{"SocketPair",
+                [] {
+                  int ends[2];
+                  ::socketpair(AF_UNIX, SOCK_STREAM, 0, ends);
+                }},
+        Attempt{"Exec", [] { ::execl("/bin/true", "true", nullptr); }},
+        Attempt{"Fork", [] { ::fork(); }},
+        Attempt{"Trace", [] { ::ptrace(PTRACE_ATTACH, ::getppid(), nullptr, nullptr); }},
+        Attempt{"TraceMe", [] { ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr); }},
+        Attempt{"ReadAnothersMemory",
+                [] { ::syscall(SYS_process_vm_readv, ::getppid(), nullptr, 0, nullptr, 0, 0); }},
+        Attempt{"Kill", [] { ::kill(::getppid(), 0); }},
+        Attempt{
+            "ExecutableMemory",
+            [] { ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANON, -1, 0); }},
+        Attempt{"MakeMemoryExecutable",
+                [] {
+                  void* page = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                  ::mprotect(page, 4096, PROT_READ | PROT_EXEC);
+                }},
+        Attempt{"ControlADevice", [] { ::syscall(SYS_ioctl, 0, 0, 0); }},
+        Attempt{"RaiseALimit", [] { ::syscall(SYS_prlimit64, 0, 0, nullptr, nullptr); }},
+        Attempt{"DuplicateADescriptor", [] { ::fcntl(0, F_DUPFD, 0); }},
+        Attempt{"Bpf", [] { ::syscall(SYS_bpf, 0, nullptr, 0); }},
+        Attempt{"IoUring", [] { ::syscall(SYS_io_uring_setup, 1, nullptr); }},
+        Attempt{"StatByName", [] { ::syscall(SYS_stat, "/etc", nullptr); }}),
+    [](const auto& attempt) { return std::string(attempt.param.name); });
+
+TEST(RightsTest, WhatIsOpenIsReadAndResultsAreSealed) {
+  const UniqueFd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  const int status = end_without_rights([&] {
+    char magic[4] = {};
+    if (::pread(file.get(), magic, sizeof magic, 0) != sizeof magic) return 1;
+    if (!parser::make_sealed(std::string(100'000, 'x'))) return 2;
+    return kStillThere;
+  });
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), kStillThere);
+}
+
+TEST(RightsTest, MemoryAndFilesAreBounded) {
+  const int status = end_without_rights([] {
+    const std::size_t beyond = kLimits.memory_bytes * 2;
+    if (::mmap(nullptr, beyond, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) {
+      return 1;
+    }
+    const auto sealed = parser::make_sealed(std::string(kLimits.file_bytes + 1, 'x'));
+    return !sealed && sealed.error().code == ErrorCode::kTooLarge ? kStillThere : 2;
+  });
+  ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), kStillThere);
+}
+
+// As the kernel tells it, which is asked while the process waits on a pipe.
+TEST(RightsTest, TheProcessIsAUserOfItsOwnWithNothing) {
+  int ready[2];
+  int wait[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  ASSERT_EQ(::pipe(wait), 0);
+  const pid_t child = fork_into([&] {
+    ::close(wait[1]);
+    if (!give_up_rights(kLimits)) return kNoRights;
+    char byte = 'r';
+    if (::write(ready[1], &byte, 1) != 1) return 1;
+    return ::read(wait[0], &byte, 1) == 0 ? 0 : 1;
+  });
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  std::ifstream status("/proc/" + std::to_string(child) + "/status");
+  const std::string text{std::istreambuf_iterator<char>(status), {}};
+  ::close(wait[1]);
+  end_of(child);
+  for (const int fd : {ready[0], ready[1], wait[0]}) ::close(fd);
+  for (const char* line :
+       {"Uid:\t2147483000\t2147483000\t2147483000\t2147483000\n",
+        "Gid:\t2147483000\t2147483000\t2147483000\t2147483000\n", "CapPrm:\t0000000000000000\n",
+        "CapEff:\t0000000000000000\n", "CapInh:\t0000000000000000\n", "CapAmb:\t0000000000000000\n",
+        "NoNewPrivs:\t1\n", "Seccomp:\t2\n", "Groups:\t \n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << text;
+  }
+}
+
+}  // namespace
+}  // namespace profd::test

@@ -1,0 +1,248 @@
+// Stacks that wait for tables, with tables in plain memory.
+
+#include "collectors/unwinding/deferred_unwinder.h"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/collectors/unwinding/fake_table_maps.h"
+
+namespace profd::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kStack = 0x7ff000001000;
+constexpr std::uint64_t kProgram = 0x400000;  // where the two files are mapped
+constexpr std::uint64_t kLibrary = 0x500000;
+constexpr ProcessKey kProcess{.tgid = 42, .exec_id = 1, .start_ns = 7};
+
+FileKey key(std::uint64_t inode) { return {.inode = inode, .size_bytes = 0x10000}; }
+
+struct Delivered {
+  std::vector<std::uint64_t> kernel;
+  std::vector<UserFrame> frames;
+  std::vector<std::uint64_t> mappings;
+  profd_user_end end;
+  std::size_t words;
+  bool late;
+};
+
+// A leaf in the library, called by the program; every frame of both has its CFA at sp + 16.
+class LateUnwinderTest : public testing::Test {
+ protected:
+  LateUnwinderTest() {
+    add_mapping(1, kProgram, key(1));
+    add_mapping(2, kLibrary, key(2));
+    words_ = {0, kLibrary + 0x20, 0, kProgram + 0x30, 0, 0xdead};
+    words_.resize(64);
+    late_.ip = kLibrary + 0x10;
+    late_.sp = kStack;
+    late_.window_start = kStack;
+  }
+
+  void add_mapping(std::uint64_t id, std::uint64_t start, const FileKey& file) {
+    MappingView mapping{};
+    mapping.process = kProcess;
+    mapping.id = id;
+    mapping.start = start;
+    mapping.end = start + 0x10000;
+    mapping.file = file;
+    mappings_.add(mapping);
+  }
+
+  void add_sample(std::uint32_t sessions = 1) {
+    lists_ = {0xffffffff81000000, frame_word(late_.ip, PROFD_FRAME_INTERRUPTED), 2};
+    const std::span<const std::uint64_t> all = lists_;
+    SampleView sample{};
+    sample.process = kProcess;
+    sample.sessions = sessions;
+    sample.user_end = PROFD_END_LATE;
+    sample.words = all;
+    sample.kernel_frames = all.first(1);
+    sample.user_frames = all.subspan(1, 1);
+    sample.mapping_ids = all.last(1);
+    sample.late = &late_;
+    sample.late_window = words_;
+    unwinder_.add(sample, now_);
+    lists_.assign(3, 0);  // borrowed for the call
+  }
+
+  static std::uint64_t frame_word(std::uint64_t address, profd_frame_how how) {
+    return address | std::uint64_t{how} << PROFD_FRAME_HOW_SHIFT;
+  }
+
+  void install(std::uint64_t inode, bool entry = false) {
+    profd_rule rule{};
+    rule.kind = entry ? PROFD_RULE_END : PROFD_RULE_REGISTER;
+    rule.cfa_register = PROFD_DWARF_RSP;
+    rule.cfa_offset = 16;
+    rule.ra_saved = PROFD_SAVED_AT_CFA;
+    rule.ra_offset = -8;
+    UnwindTableWriter writer;
+    writer.add({.offset = 0, .rule = rule});
+    writer.add({.offset = 0x8000, .rule = {}});
+    const auto encoded = writer.encode();
+    const auto table = read_unwind_table(*encoded);
+    ASSERT_FALSE(tables_.install({.key = key(inode), .owner = 0, .pieces = 1},
+                                 std::to_string(inode), *table));
+  }
+
+  void deliver(const SampleView& sample) {
+    Delivered one{.kernel = {sample.kernel_frames.begin(), sample.kernel_frames.end()},
+                  .frames = {},
+                  .mappings = {sample.mapping_ids.begin(), sample.mapping_ids.end()},
+                  .end = sample.user_end,
+                  .words = sample.words.size(),
+                  .late = sample.late != nullptr};
+    for (const std::uint64_t word : sample.user_frames) {
+      one.frames.push_back(UserFrame::from_word(word));
+    }
+    delivered_.push_back(one);
+  }
+
+  UnwindStats stats() const {
+    UnwindStats stats;
+    unwinder_.add_to(stats);
+    return stats;
+  }
+
+  FakeMapsState state_{1 << 12};
+  UnwindTables tables_{std::make_unique<FakeTableMaps>(state_),
+                       {.max_bytes = 1 << 18, .arena_words = 1 << 12}};
+  ProcessMappings mappings_;
+  std::vector<std::uint64_t> requested_;
+  std::vector<Delivered> delivered_;
+  LateUnwinder unwinder_{
+      tables_, mappings_,
+      [this](const CodeMapping& mapping) { requested_.push_back(mapping.file.inode); },
+      [this](const SampleView& sample) { deliver(sample); }};
+  LateUnwinder::Clock::time_point now_{};
+  profd_late_stack late_{};
+  std::vector<std::uint64_t> words_;
+  std::vector<std::uint64_t> lists_;
+};
+
+TEST_F(LateUnwinderTest, AStackWaitsForOneFileAfterTheOtherAndIsThenWhole) {
+  add_sample();
+  EXPECT_EQ(unwinder_.waiting(), 1U);
+  EXPECT_EQ(requested_, (std::vector<std::uint64_t>{2}));
+  unwinder_.poll(now_);
+  EXPECT_TRUE(delivered_.empty());
+
+  install(2);
+  unwinder_.poll(now_);
+  EXPECT_TRUE(delivered_.empty());
+  EXPECT_EQ(requested_.back(), 1U);
+
+  install(1, true);
+  unwinder_.poll(now_);
+  ASSERT_EQ(delivered_.size(), 1U);
+  const Delivered& stack = delivered_[0];
+  EXPECT_EQ(stack.end, PROFD_END_ENTRY);
+  EXPECT_FALSE(stack.late);
+  EXPECT_EQ(stack.kernel, (std::vector<std::uint64_t>{0xffffffff81000000}));
+  EXPECT_EQ(stack.mappings, (std::vector<std::uint64_t>{2, 1}));
+  ASSERT_EQ(stack.frames.size(), 3U);
+  EXPECT_EQ(stack.frames[0].address, kLibrary + 0x10);
+  EXPECT_EQ(stack.frames[0].how, PROFD_FRAME_INTERRUPTED);
+  EXPECT_EQ(stack.frames[1].address, kLibrary + 0x20);
+  EXPECT_EQ(stack.frames[1].how, PROFD_FRAME_ROW);
+  EXPECT_EQ(stack.frames[1].mapping, 0U);
+  EXPECT_EQ(stack.frames[2].address, kProgram + 0x30);
+  EXPECT_EQ(stack.frames[2].mapping, 1U);
+  EXPECT_EQ(stack.words, 1U + 3 + 2);
+  EXPECT_EQ(unwinder_.waiting(), 0U);
+  EXPECT_EQ(stats().late_done, 1U);
+}
+
+TEST_F(LateUnwinderTest, WhatIsThereAlreadyCostsNoWait) {
+  install(1, true);
+  install(2);
+  add_sample();
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].end, PROFD_END_ENTRY);
+  EXPECT_TRUE(requested_.empty());
+}
+
+TEST_F(LateUnwinderTest, AFileThatIsRefusedIsLeftByItsFramePointer) {
+  late_.bp = kStack + 16;  // words 2 and 3: the next frame pointer, and the program
+  words_[2] = 0;
+  install(1, true);
+  add_sample();
+  tables_.refuse({.key = key(2), .owner = 0, .pieces = 1}, TableRefusal::kMalformed);
+  unwinder_.poll(now_);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].end, PROFD_END_ENTRY);
+  ASSERT_EQ(delivered_[0].frames.size(), 2U);
+  EXPECT_EQ(delivered_[0].frames[1].address, kProgram + 0x30);
+  EXPECT_EQ(delivered_[0].frames[1].how, PROFD_FRAME_POINTER);
+}
+
+TEST_F(LateUnwinderTest, OneThatWaitedTooLongIsHandedOnAsFarAsItGot) {
+  install(2);
+  add_sample();
+  unwinder_.poll(now_ + LateUnwinder::kMaxWait - 1ms);
+  EXPECT_TRUE(delivered_.empty());
+  unwinder_.poll(now_ + LateUnwinder::kMaxWait);
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].end, PROFD_END_TABLE_LATE);
+  EXPECT_EQ(delivered_[0].frames.size(), 3U);
+  EXPECT_EQ(stats().late_given_up, 1U);
+}
+
+TEST_F(LateUnwinderTest, AFlushTakesWhatBelongsToTheSessionAndNothingElse) {
+  add_sample(0b01);
+  add_sample(0b10);
+  add_sample(0b11);
+  EXPECT_EQ(unwinder_.waiting_for(0b01), 2U);
+  unwinder_.flush(0b01);
+  EXPECT_EQ(delivered_.size(), 2U);
+  EXPECT_EQ(unwinder_.waiting(), 1U);
+  EXPECT_EQ(unwinder_.waiting_for(0b10), 1U);
+}
+
+TEST_F(LateUnwinderTest, NoMoreWaitThanTheLimitAndNoneIsLost) {
+  constexpr std::size_t kMore = 10;
+  for (std::size_t i = 0; i < LateUnwinder::kMaxStacks + kMore; ++i) add_sample();
+  EXPECT_EQ(unwinder_.waiting(), LateUnwinder::kMaxStacks);
+  EXPECT_EQ(delivered_.size(), kMore);
+  EXPECT_EQ(delivered_[0].end, PROFD_END_TABLE_LATE);
+  unwinder_.flush(1);
+  EXPECT_EQ(delivered_.size(), LateUnwinder::kMaxStacks + kMore);
+}
+
+TEST_F(LateUnwinderTest, BytesAreBoundedToo) {
+  words_.resize(PROFD_LATE_WINDOW_BYTES / 8);
+  for (std::size_t i = 0; i < 3000; ++i) add_sample();
+  EXPECT_EQ(unwinder_.waiting(), LateUnwinder::kMaxBytes / PROFD_LATE_WINDOW_BYTES);
+}
+
+TEST_F(LateUnwinderTest, AnAddressInNoMappingEndsTheStackAndIsNoFrame) {
+  words_[1] = 0x12345678;
+  install(2);
+  add_sample();
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].end, PROFD_END_PC_UNMAPPED);
+  EXPECT_EQ(delivered_[0].frames.size(), 1U);
+}
+
+TEST_F(LateUnwinderTest, AStackOfWhoseMappingsNothingWasToldIsHandedOn) {
+  late_.ip = 0x99999999;
+  add_sample();
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].end, PROFD_END_TABLE_LATE);
+}
+
+TEST_F(LateUnwinderTest, ARecursionEndsAtTheLimitOfFrames) {
+  words_.assign(PROFD_LATE_WINDOW_BYTES / 8, kLibrary + 0x20);
+  install(2);
+  add_sample();
+  ASSERT_EQ(delivered_.size(), 1U);
+  EXPECT_EQ(delivered_[0].end, PROFD_END_DEPTH_LIMIT);
+  EXPECT_EQ(delivered_[0].frames.size(), std::size_t{PROFD_MAX_USER_FRAMES});
+}
+
+}  // namespace
+}  // namespace profd::test

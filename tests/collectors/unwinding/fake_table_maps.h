@@ -1,0 +1,66 @@
+// The maps of the sampling programs in plain memory, and what was done to them in which order.
+
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "collectors/unwinding/table_maps.h"
+
+namespace profd::test {
+
+using KeyBytes = std::array<char, sizeof(profd_table_key)>;
+
+inline KeyBytes bytes_of(const profd_table_key& key) {
+  KeyBytes bytes;
+  std::memcpy(bytes.data(), &key, sizeof key);
+  return bytes;
+}
+
+struct FakeMapsState {
+  explicit FakeMapsState(std::uint32_t words) : arena_words(words) {}
+
+  std::uint32_t arena_words;
+  std::vector<std::unique_ptr<std::vector<std::uint32_t>>> arenas;
+  std::vector<profd_rule> rules = std::vector<profd_rule>(PROFD_MAX_RULES);
+  std::map<KeyBytes, profd_table> tables;
+  unsigned generation = 0;
+  unsigned waits = 0;
+  unsigned looks = 0;  // at a time of use
+  bool out_of_memory = false;
+};
+
+class FakeTableMaps final : public TableMaps {
+ public:
+  explicit FakeTableMaps(FakeMapsState& state) : state_(state) {}
+
+  Result<std::span<std::uint32_t>> make_arena(std::uint32_t index) override {
+    if (state_.out_of_memory || index != state_.arenas.size()) {
+      return fail(ErrorCode::kIo, "no memory");
+    }
+    state_.arenas.push_back(std::make_unique<std::vector<std::uint32_t>>(state_.arena_words));
+    return std::span(*state_.arenas.back());
+  }
+  std::span<profd_rule> rules() override { return state_.rules; }
+  Result<void> put(const profd_table_key& key, const profd_table& table) override {
+    state_.tables[bytes_of(key)] = table;
+    return {};
+  }
+  void erase(const profd_table_key& key) override { state_.tables.erase(bytes_of(key)); }
+  std::uint64_t used_ns(const profd_table_key& key) override {
+    ++state_.looks;
+    const auto known = state_.tables.find(bytes_of(key));
+    return known == state_.tables.end() ? 0 : known->second.used_ns;
+  }
+  void raise_generation() override { ++state_.generation; }
+  void wait_for_running_programs() override { ++state_.waits; }
+
+ private:
+  FakeMapsState& state_;
+};
+
+}  // namespace profd::test

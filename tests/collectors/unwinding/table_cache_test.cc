@@ -1,0 +1,147 @@
+#include "collectors/unwinding/table_cache.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace profd {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TableCacheTest : public testing::Test {
+ protected:
+  TableCacheTest() {
+    std::string pattern = (fs::temp_directory_path() / "profd-cache-XXXXXX").string();
+    EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+  }
+  ~TableCacheTest() override { fs::remove_all(root_); }
+
+  [[nodiscard]] std::string directory() const { return root_ / "unwind"; }
+  [[nodiscard]] TableCache open(std::uint64_t max_bytes = TableCache::kMaxBytes) const {
+    auto cache = TableCache::open(directory(), max_bytes);
+    EXPECT_TRUE(cache) << cache.error().message;
+    return std::move(*cache);
+  }
+  [[nodiscard]] fs::path only_table() const {
+    for (const auto& entry : fs::directory_iterator(directory())) {
+      if (entry.path().extension() == ".rows") return entry.path();
+    }
+    return {};
+  }
+
+  fs::path root_;
+};
+
+TEST_F(TableCacheTest, WhatWasStoredIsFoundAfterARestart) {
+  const std::string table(5000, 'x');
+  open().store("0-ab-cd", table);
+  const TableCache again = open();
+  EXPECT_EQ(again.find("0-ab-cd"), table);
+  EXPECT_EQ(again.find("0-ab-ce"), std::nullopt);
+}
+
+TEST_F(TableCacheTest, TheKeyIsSecretAndStays) {
+  const DigestKey first = open().key();
+  const DigestKey second = open().key();
+  EXPECT_EQ(first.words[0], second.words[0]);
+  EXPECT_EQ(first.words[1], second.words[1]);
+  struct stat status {};
+  ASSERT_EQ(::stat((directory() + "/key").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600U);
+  ASSERT_EQ(::stat(directory().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700U);
+}
+
+TEST_F(TableCacheTest, ADamagedKeyIsAnotherOne) {
+  const DigestKey first = open().key();
+  fs::resize_file(directory() + "/key", 3);
+  EXPECT_NE(open().key().words[0], first.words[0]);
+}
+
+TEST_F(TableCacheTest, WithoutADirectoryNothingIsKept) {
+  auto cache = TableCache::open("");
+  ASSERT_TRUE(cache);
+  cache->store("name", "table");
+  EXPECT_EQ(cache->find("name"), std::nullopt);
+  EXPECT_NE(cache->key().words[0], TableCache::open("")->key().words[0]);
+}
+
+struct Damage {
+  const char* name;
+  std::function<void(const fs::path&)> change;
+};
+
+class DamagedCacheTest : public TableCacheTest, public testing::WithParamInterface<Damage> {};
+
+TEST_P(DamagedCacheTest, IsNoTableUntilItIsStoredAgain) {
+  TableCache cache = open();
+  const std::string table(5000, 'x');
+  cache.store("name", table);
+  GetParam().change(only_table());
+  EXPECT_EQ(cache.find("name"), std::nullopt);
+  cache.store("name", table);
+  EXPECT_EQ(cache.find("name"), table);
+}
+
+void overwrite(const fs::path& path, std::streamoff at, char byte) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(at);
+  file.put(byte);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    TableCacheTest, DamagedCacheTest,
+    testing::Values(Damage{"Empty", [](const fs::path& path) { fs::resize_file(path, 0); }},
+                    Damage{"Cut", [](const fs::path& path) { fs::resize_file(path, 3000); }},
+                    Damage{"OtherMagic", [](const fs::path& path) { overwrite(path, 0, '?'); }},
+                    Damage{"OfAnotherBuild", [](const fs::path& path) { overwrite(path, 8, 1); }},
+                    Damage{"AbsurdSize", [](const fs::path& path) { overwrite(path, 22, 1); }},
+                    Damage{"OneByte", [](const fs::path& path) { overwrite(path, 4000, 'y'); }},
+                    Damage{"Gone", [](const fs::path& path) { fs::remove(path); }},
+                    Damage{"ALink",
+                           [](const fs::path& path) {
+                             fs::rename(path, path.string() + ".other");
+                             fs::create_symlink(path.string() + ".other", path);
+                           }}),
+    [](const auto& damage) { return std::string(damage.param.name); });
+
+TEST_F(TableCacheTest, TheLeastRecentlyUsedGoWhereItGrowsTooLarge) {
+  TableCache cache = open(10'000);
+  const std::string table(1000, 'x');
+  for (const char* name : {"a", "b", "c", "d", "e", "f", "g", "h", "i"}) {
+    cache.store(name, table);
+    // The clock of file times has the resolution of a tick.
+    timespec times[2] = {{.tv_sec = name[0], .tv_nsec = 0}, {.tv_sec = name[0], .tv_nsec = 0}};
+    ::utimensat(AT_FDCWD, (directory() + "/" + name + ".rows").c_str(), times, 0);
+  }
+  ASSERT_TRUE(cache.find("a"));  // now the most recent
+  cache.store("j", table);
+  EXPECT_TRUE(cache.find("a"));
+  EXPECT_TRUE(cache.find("j"));
+  EXPECT_FALSE(cache.find("b"));
+  std::uint64_t bytes = 0;
+  for (const auto& entry : fs::directory_iterator(directory())) bytes += entry.file_size();
+  EXPECT_LE(bytes, 10'000U);
+}
+
+// A file that costs little takes an inode all the same.
+TEST_F(TableCacheTest, ManySmallOnesAreTooManyToo) {
+  auto cache = TableCache::open(directory(), TableCache::kMaxBytes, 100);
+  ASSERT_TRUE(cache);
+  for (int i = 0; i < 300; ++i) cache->store(std::to_string(i), "x");
+  const auto files = std::distance(fs::directory_iterator(directory()), fs::directory_iterator());
+  EXPECT_LE(files, 100 + 1) << "and the key";
+  EXPECT_TRUE(cache->find("299"));
+}
+
+}  // namespace
+}  // namespace profd

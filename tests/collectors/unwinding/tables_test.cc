@@ -1,0 +1,356 @@
+// Tables in plain memory: what the programs would find, who shares, who has to go.
+
+#include "collectors/unwinding/tables.h"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/collectors/unwinding/fake_table_maps.h"
+
+namespace profd::test {
+namespace {
+
+constexpr std::uint32_t kArenaWords = 1024;
+constexpr std::uint64_t kPiece = std::uint64_t{1} << PROFD_PIECE_SHIFT;
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint32_t kRoot = 0;
+constexpr std::uint32_t kUser = 1000;
+
+CodeFile file(std::uint64_t inode, std::uint32_t owner = kRoot, std::uint64_t pieces = 1) {
+  return {.key = {.inode = inode, .size_bytes = kPiece * 8}, .owner = owner, .pieces = pieces};
+}
+
+// CFA = rsp + offset; one that no row can hold for an odd offset.
+profd_rule rule(std::int32_t offset) {
+  profd_rule made{};
+  made.kind = PROFD_RULE_REGISTER;
+  made.cfa_register = PROFD_DWARF_RSP;
+  made.cfa_offset = offset;
+  made.ra_saved = PROFD_SAVED_AT_CFA;
+  made.ra_offset = -8;
+  return made;
+}
+
+// Rows at each offset of the list, with its rule.
+std::string table_of(const std::vector<std::pair<std::uint64_t, profd_rule>>& rows) {
+  UnwindTableWriter writer;
+  for (const auto& [offset, rule] : rows) writer.add({.offset = offset, .rule = rule});
+  auto encoded = writer.encode();
+  EXPECT_TRUE(encoded);
+  return *encoded;
+}
+
+// So many rows, each with another rule than the one before.
+std::string table_of(std::size_t rows) {
+  std::vector<std::pair<std::uint64_t, profd_rule>> list;
+  for (std::size_t i = 0; i < rows; ++i) list.emplace_back(i * 4, rule(i % 2 == 0 ? 8 : 16));
+  return table_of(list);
+}
+
+class UnwindTablesTest : public testing::Test {
+ protected:
+  static constexpr UnwindTablesLimits kLimits{.max_bytes = 4 * kArenaWords * 4,
+                                              .arena_words = kArenaWords,
+                                              .max_entries = 64,
+                                              .max_rules_of_table = 100};
+
+  UnwindTablesTest() { tables_.tick(now_ns_); }
+
+  std::optional<TableRefusal> install(const CodeFile& code, const std::string& content,
+                                      const std::string& encoded) {
+    const auto view = read_unwind_table(encoded);
+    EXPECT_TRUE(view);
+    return tables_.install(code, content, *view);
+  }
+  void pass(std::uint64_t seconds) { tables_.tick(now_ns_ += seconds * kSecond); }
+  [[nodiscard]] static profd_table_key key_of(const CodeFile& code, std::uint32_t piece) {
+    profd_table_key key{};
+    key.file.inode = code.key.inode;
+    key.file.size = code.key.size_bytes;
+    key.piece = piece;
+    return key;
+  }
+  // What the programs have of a piece; null: nothing.
+  profd_table* entry(const CodeFile& code, std::uint32_t piece) {
+    const auto known = state_.tables.find(bytes_of(key_of(code, piece)));
+    return known == state_.tables.end() ? nullptr : &known->second;
+  }
+  UnwindStats stats() const {
+    UnwindStats stats;
+    tables_.add_to(stats);
+    return stats;
+  }
+
+  std::uint64_t now_ns_ = 1000 * kSecond;
+  FakeMapsState state_{kArenaWords};
+  UnwindTables tables_{std::make_unique<FakeTableMaps>(state_), kLimits};
+};
+
+TEST_F(UnwindTablesTest, ProgramsAskForTablesFromTheStart) { EXPECT_GT(state_.generation, 0U); }
+
+// The look-up as bpf/unwind_rows.h has it, over what was put into the maps.
+profd_rule look_up(const FakeMapsState& state, const profd_table& table, std::uint64_t offset) {
+  const auto& words = *state.arenas.at(table.arena);
+  const auto within = static_cast<std::uint32_t>(offset % kPiece);
+  const std::uint32_t bucket = (within >> PROFD_BUCKET_SHIFT) - table.first_bucket;
+  if (bucket >= table.bucket_count) return state.rules[PROFD_RULE_INDEX_UNKNOWN];
+  std::uint32_t row = words.at(words.at(table.buckets_at + bucket) - 1);
+  for (std::uint32_t at = words.at(table.buckets_at + bucket);
+       at < words.at(table.buckets_at + bucket + 1); ++at) {
+    if (profd_row_offset(words.at(at)) <= (within & PROFD_ROW_OFFSET_MASK)) row = words.at(at);
+  }
+  const std::uint32_t code = profd_row_rule(row);
+  return (code & PROFD_RULE_IN_DICTIONARY) != 0 ? state.rules.at(code & ~PROFD_RULE_IN_DICTIONARY)
+                                                : decode_inline_rule(code);
+}
+
+TEST_F(UnwindTablesTest, RowsAreFoundWhereTheFileHasThem) {
+  const std::vector<std::pair<std::uint64_t, profd_rule>> rows = {{0x1010, rule(8)},
+                                                                  {0x1013, rule(123457)},
+                                                                  {0x1800, rule(16)},
+                                                                  {0x5000, rule(7)},
+                                                                  {0x5001, profd_rule{}},
+                                                                  {kPiece + 0x20, rule(123457)},
+                                                                  {kPiece + 0x30, profd_rule{}}};
+  const CodeFile code = file(1, kRoot, 3);
+  // Other tables before it, so that its rules and words are not the first.
+  ASSERT_FALSE(install(file(9), "other", table_of({{0, rule(99)}, {8, rule(101)}})));
+  ASSERT_FALSE(install(code, "content", table_of(rows)));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::uint64_t last =
+        i + 1 < rows.size() && rows[i + 1].first / kPiece == rows[i].first / kPiece
+            ? rows[i + 1].first - 1
+            : rows[i].first;
+    for (const std::uint64_t offset : {rows[i].first, last}) {
+      const auto* piece = entry(code, static_cast<std::uint32_t>(offset / kPiece));
+      ASSERT_NE(piece, nullptr);
+      EXPECT_EQ(piece->state, PROFD_TABLE_READY);
+      for (const profd_rule& found :
+           {look_up(state_, *piece, offset), tables_.find_rule(code.key, offset)}) {
+        EXPECT_EQ(found.kind, rows[i].second.kind) << offset;
+        EXPECT_EQ(found.cfa_offset, rows[i].second.cfa_offset) << offset;
+      }
+    }
+  }
+  EXPECT_EQ(tables_.find_rule(code.key, 0).kind, PROFD_RULE_UNKNOWN);
+  EXPECT_EQ(tables_.find_rule(code.key, kPiece - 1).kind, PROFD_RULE_UNKNOWN);
+  EXPECT_EQ(tables_.find_rule(code.key, 7 * kPiece).kind, PROFD_RULE_UNKNOWN);
+}
+
+TEST_F(UnwindTablesTest, EveryPieceThatIsMappedHasAnEntry) {
+  const CodeFile code = file(1, kRoot, 0b101);
+  ASSERT_FALSE(install(code, "content", table_of(10)));
+  ASSERT_NE(entry(code, 2), nullptr);
+  EXPECT_EQ(entry(code, 2)->state, PROFD_TABLE_NONE);
+  EXPECT_EQ(entry(code, 1), nullptr);
+  tables_.cover(code.key, 0b010);
+  ASSERT_NE(entry(code, 1), nullptr);
+  EXPECT_EQ(entry(code, 1)->state, PROFD_TABLE_NONE);
+}
+
+TEST_F(UnwindTablesTest, ARefusedFileIsOneOfFramePointers) {
+  const CodeFile code = file(1, kUser, 0b11);
+  tables_.refuse(code, TableRefusal::kMalformed);
+  EXPECT_EQ(tables_.state(code.key), UnwindTables::State::kNone);
+  ASSERT_NE(entry(code, 1), nullptr);
+  EXPECT_EQ(entry(code, 1)->state, PROFD_TABLE_NONE);
+  EXPECT_EQ(stats().refused[static_cast<std::size_t>(TableRefusal::kMalformed)], 1U);
+  tables_.forget(code.key);
+  EXPECT_EQ(tables_.state(code.key), UnwindTables::State::kUnknown);
+  EXPECT_TRUE(state_.tables.empty());
+}
+
+TEST_F(UnwindTablesTest, FilesOfOneContentShareItsTable) {
+  ASSERT_FALSE(install(file(1), "content", table_of(100)));
+  const std::uint64_t bytes = stats().bytes;
+  EXPECT_FALSE(tables_.share(file(2), "another"));
+  ASSERT_TRUE(tables_.share(file(2), "content"));
+  ASSERT_FALSE(install(file(3), "content", table_of(100)));
+  EXPECT_EQ(stats().bytes, bytes);
+  EXPECT_EQ(stats().tables, 1U);
+  EXPECT_EQ(stats().files, 3U);
+  EXPECT_EQ(entry(file(1), 0)->buckets_at, entry(file(3), 0)->buckets_at);
+  EXPECT_EQ(entry(file(1), 0)->number, entry(file(3), 0)->number);
+}
+
+TEST_F(UnwindTablesTest, DifferentTablesHaveDifferentNumbers) {
+  ASSERT_FALSE(install(file(1), "a", table_of(100)));
+  ASSERT_FALSE(install(file(2), "b", table_of(100)));
+  EXPECT_NE(entry(file(1), 0)->number, entry(file(2), 0)->number);
+  EXPECT_NE(entry(file(1), 0)->number, 0U);
+}
+
+// Four arenas of which each takes one table of 900 rows.
+TEST_F(UnwindTablesTest, TheLeastRecentlySampledGoesFirst) {
+  for (std::uint64_t i = 1; i <= 4; ++i) {
+    ASSERT_FALSE(install(file(i), std::to_string(i), table_of(900)));
+    pass(1);
+  }
+  pass(60);
+  entry(file(1), 0)->used_ns = now_ns_ - 30 * kSecond;  // the oldest, but sampled since
+  const unsigned generation = state_.generation;
+  const unsigned waits = state_.waits;
+  ASSERT_FALSE(install(file(5), "5", table_of(900)));
+  EXPECT_NE(entry(file(1), 0), nullptr);
+  EXPECT_EQ(entry(file(2), 0), nullptr);
+  EXPECT_NE(entry(file(3), 0), nullptr);
+  EXPECT_EQ(tables_.state(file(2).key), UnwindTables::State::kUnknown);
+  EXPECT_GT(state_.generation, generation);
+  EXPECT_GT(state_.waits, waits);  // before its words were used again
+  EXPECT_EQ(stats().evicted, 1U);
+}
+
+TEST_F(UnwindTablesTest, WhatIsHotIsNotGivenUp) {
+  for (std::uint64_t i = 1; i <= 4; ++i) {
+    ASSERT_FALSE(install(file(i), std::to_string(i), table_of(900)));
+  }
+  pass(60);
+  for (std::uint64_t i = 1; i <= 4; ++i) entry(file(i), 0)->used_ns = now_ns_ - kSecond;
+  EXPECT_EQ(install(file(5), "5", table_of(900)), TableRefusal::kOverMemory);
+  pass(60);
+  EXPECT_FALSE(install(file(5), "5", table_of(900)));
+}
+
+TEST_F(UnwindTablesTest, AUserTakesNothingFromOthers) {
+  ASSERT_FALSE(install(file(1), "root's", table_of(900)));
+  pass(60);
+  // A quarter of 4,096 words for one, half for all.
+  ASSERT_FALSE(install(file(2, kUser), "a", table_of(900)));
+  EXPECT_EQ(install(file(3, kUser), "b", table_of(900)), TableRefusal::kOverShare);
+  ASSERT_FALSE(install(file(4, kUser + 1), "c", table_of(900)));
+  EXPECT_EQ(install(file(5, kUser + 2), "d", table_of(900)), TableRefusal::kOverShare);
+  pass(60);
+  // Only their own go, although root's is the coldest.
+  EXPECT_FALSE(install(file(3, kUser), "b", table_of(900)));
+  EXPECT_NE(entry(file(1), 0), nullptr);
+  EXPECT_EQ(entry(file(2), 0), nullptr);
+  EXPECT_NE(entry(file(4), 0), nullptr);
+}
+
+// So many rules that no row can hold, none of them of another table.
+std::string table_of_rules(std::int32_t first, std::size_t count) {
+  std::vector<std::pair<std::uint64_t, profd_rule>> list;
+  for (std::size_t i = 0; i < count; ++i) {
+    list.emplace_back(i * 4, rule(first + 2 * static_cast<std::int32_t>(i) + 1));
+  }
+  return table_of(list);
+}
+
+// 400 rules, a quarter of them for one user.
+class FewRulesTest : public UnwindTablesTest {
+ protected:
+  FewRulesTest() {
+    few_.rules.resize(PROFD_RULE_FIRST_FREE + 400);
+    tables_ = UnwindTables(std::make_unique<FakeTableMaps>(few_), kLimits);
+    tables_.tick(now_ns_);
+  }
+
+  FakeMapsState few_{kArenaWords};
+};
+
+TEST_F(FewRulesTest, AUserHasAShareOfThemAndItsOwnColdTablesGoForMore) {
+  ASSERT_FALSE(install(file(1), "root's", table_of_rules(1000, 90)));
+  ASSERT_FALSE(install(file(2, kUser), "user's", table_of_rules(2000, 90)));
+  EXPECT_EQ(install(file(3, kUser), "too much", table_of_rules(3000, 90)),
+            TableRefusal::kOverShare);
+  pass(60);
+  EXPECT_FALSE(install(file(3, kUser), "too much", table_of_rules(3000, 90)));
+  EXPECT_EQ(tables_.state(file(1).key), UnwindTables::State::kReady);
+  EXPECT_EQ(tables_.state(file(2).key), UnwindTables::State::kUnknown);
+}
+
+// Four arenas, each with a table that leaves a gap too small for one more, though they add up.
+TEST_F(UnwindTablesTest, WhereGapsAreTooSmallTheOwnersOwnGoFirst) {
+  ASSERT_FALSE(install(file(1), "root's", table_of(600)));
+  ASSERT_FALSE(install(file(2), "root's too", table_of(600)));
+  ASSERT_FALSE(install(file(3), "root's third", table_of(600)));
+  ASSERT_FALSE(install(file(4, kUser), "user's", table_of(500)));
+  pass(60);
+  ASSERT_FALSE(install(file(5, kUser), "another", table_of(504)));
+  for (std::uint64_t inode = 1; inode <= 3; ++inode) EXPECT_NE(entry(file(inode), 0), nullptr);
+}
+
+TEST_F(UnwindTablesTest, EntriesAreBoundedToo) {
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    tables_.refuse(file(100 + i, kUser), TableRefusal::kVanished);
+  }
+  EXPECT_LE(state_.tables.size(), 16U);
+  ASSERT_FALSE(install(file(1), "root's", table_of(10)));
+  EXPECT_NE(entry(file(1), 0), nullptr);
+}
+
+// A look at every entry for each of thousands of files would stall the io thread.
+TEST_F(UnwindTablesTest, WhatFoundNothingColdIsNotLookedForAgainAtOnce) {
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    tables_.refuse(file(100 + i, kUser), TableRefusal::kVanished);
+  }
+  const unsigned looked = state_.looks;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    tables_.refuse(file(1000 + i, kUser), TableRefusal::kVanished);
+  }
+  EXPECT_EQ(state_.looks, looked);
+  pass(60);
+  tables_.refuse(file(5000, kUser), TableRefusal::kVanished);
+  EXPECT_NE(entry(file(5000), 0), nullptr);
+}
+
+TEST_F(UnwindTablesTest, SoIsTheNumberOfFilesThatAreKnown) {
+  for (std::uint64_t i = 0; i < UnwindTables::kMaxFiles + 100; ++i) {
+    CodeFile none = file(100 + i, kUser);
+    none.pieces.reset();
+    tables_.refuse(none, TableRefusal::kVanished);
+  }
+  EXPECT_EQ(tables_.state(file(100 + UnwindTables::kMaxFiles).key), UnwindTables::State::kUnknown);
+  pass(60);
+  ASSERT_FALSE(install(file(1), "root's", table_of(10)));
+  EXPECT_EQ(tables_.state(file(1).key), UnwindTables::State::kReady);
+}
+
+TEST_F(UnwindTablesTest, WhatStaysIsNeverEvicted) {
+  CodeFile vdso = file(1);
+  vdso.stays = true;
+  ASSERT_FALSE(install(vdso, "vdso", table_of(900)));
+  for (std::uint64_t i = 2; i <= 10; ++i) {
+    pass(60);
+    ASSERT_FALSE(install(file(i), std::to_string(i), table_of(900)));
+  }
+  EXPECT_NE(entry(vdso, 0), nullptr);
+}
+
+TEST_F(UnwindTablesTest, ATableLargerThanAnArenaIsRefused) {
+  EXPECT_EQ(install(file(1), "large", table_of(1100)), TableRefusal::kTooLarge);
+}
+
+TEST_F(UnwindTablesTest, WhereTheKernelGivesNoMemoryNothingIsLeftBehind) {
+  state_.out_of_memory = true;
+  EXPECT_EQ(install(file(1), "content", table_of(100)), TableRefusal::kOverMemory);
+  EXPECT_EQ(stats().bytes, 0U);
+  EXPECT_EQ(stats().rules, 0U);
+  EXPECT_TRUE(state_.tables.empty());
+  state_.out_of_memory = false;
+  EXPECT_FALSE(install(file(1), "content", table_of(100)));
+}
+
+TEST_F(UnwindTablesTest, UseIsRefreshedEveryTenSeconds) {
+  unsigned raised = 0;
+  for (int i = 0; i < 100; ++i) {
+    const unsigned before = state_.generation;
+    pass(1);
+    raised += state_.generation - before;
+  }
+  EXPECT_EQ(raised, 10U);
+}
+
+TEST(PiecesTest, AMappingCoversThePiecesOfItsBytes) {
+  EXPECT_EQ(pieces_of(0, 1, 100), 1U);
+  EXPECT_EQ(pieces_of(kPiece - 1, 2, 8 * kPiece), 0b11U);
+  EXPECT_EQ(pieces_of(kPiece, kPiece, 8 * kPiece), 0b10U);
+  EXPECT_EQ(pieces_of(0, UINT64_MAX, 3 * kPiece), 0b111U);
+  EXPECT_EQ(pieces_of(UINT64_MAX - 10, 100, 3 * kPiece), 0U);
+  EXPECT_TRUE(pieces_of(kPiece * 1000, kPiece, UINT64_MAX).none());
+}
+
+}  // namespace
+}  // namespace profd::test

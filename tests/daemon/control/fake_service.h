@@ -1,0 +1,135 @@
+// A Service that keeps its sessions in memory and does as the test says, to test both ends of the
+// control socket alone.
+
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "daemon/control/service.h"
+
+namespace profd {
+
+class FakeService : public Service {
+ public:
+  std::vector<StartRequest> started;
+  std::vector<Caller> callers;
+  std::vector<std::string> calls;  // "stop 5f2c01ab"
+  SessionInfo info;                // what every session looks like
+  ResultInfo result;               // what stop and dump give
+  std::map<std::string, std::string> files;
+  std::vector<ExportRequest> exported;
+  std::vector<HistoryRequest> asked;
+  History windows;  // what history gives
+  StatusInfo state;
+  ConfigInfo config;
+  std::optional<Error> error;                                   // given instead, when set
+  std::function<void()> on_call;                                // before anything else
+  std::function<void(SessionInfo&)> on_session;                 // changes what session() gives
+  std::function<boost::asio::awaitable<void>()> before_result;  // awaited by stop and dump
+
+  Result<std::string> start(const Caller& caller, const StartRequest& request) override {
+    note(caller, "start");
+    if (error) return *error;
+    started.push_back(request);
+    return info.session;
+  }
+
+  Result<SessionInfo> session(const Caller& caller, const std::string& id) override {
+    note(caller, "session " + id);
+    if (error) return *error;
+    if (id != info.session) return unknown(id);
+    if (on_session) on_session(info);
+    return info;
+  }
+
+  std::vector<SessionInfo> sessions(const Caller& caller) override {
+    note(caller, "sessions");
+    return {info};
+  }
+
+  boost::asio::awaitable<Result<ResultInfo>> stop(Caller caller, std::string id) override {
+    note(caller, "stop " + id);
+    if (before_result) co_await before_result();
+    co_return give(id);
+  }
+
+  boost::asio::awaitable<Result<ResultInfo>> dump(Caller caller, std::string id) override {
+    note(caller, "dump " + id);
+    if (before_result) co_await before_result();
+    co_return give(id);
+  }
+
+  boost::asio::awaitable<Result<ResultInfo>> export_windows(Caller caller,
+                                                            ExportRequest request) override {
+    note(caller, "export");
+    exported.push_back(std::move(request));
+    if (error) co_return *error;
+    co_return result;
+  }
+
+  boost::asio::awaitable<Result<History>> history(Caller caller, HistoryRequest request) override {
+    note(caller, "history");
+    asked.push_back(request);
+    if (error) co_return *error;
+    co_return windows;
+  }
+
+  boost::asio::awaitable<Result<WindowShares>> last_window(Caller caller) override {
+    note(caller, "last window");
+    if (error) co_return *error;
+    co_return windows.windows.at(0);
+  }
+
+  Result<OpenedFile> open_result_file(const Caller& caller, const std::string& id,
+                                      const std::string& path) override {
+    note(caller, "open " + id + " " + path);
+    const auto file = files.find(path);
+    if (id != result.result || file == files.end()) return unknown(path);
+    OpenedFile opened{UniqueFd(::memfd_create("result", MFD_CLOEXEC)), file->second.size()};
+    const ssize_t written = ::write(opened.fd.get(), file->second.data(), file->second.size());
+    if (written != static_cast<ssize_t>(file->second.size())) return fail_errno("memfd");
+    return opened;
+  }
+
+  Result<void> remove_result(const Caller& caller, const std::string& id) override {
+    note(caller, "remove " + id);
+    if (id != result.result) return unknown(id);
+    return {};
+  }
+
+  StatusInfo status(const Caller& caller) override {
+    note(caller, "status");
+    return state;
+  }
+
+  Result<ConfigInfo> configuration(const Caller& caller) override {
+    note(caller, "configuration");
+    if (error) return *error;
+    return config;
+  }
+
+ private:
+  static Error unknown(const std::string& what) {
+    return fail(ErrorCode::kNotFound, "there is no " + what);
+  }
+
+  void note(const Caller& caller, std::string call) {
+    callers.push_back(caller);
+    calls.push_back(std::move(call));
+    if (on_call) on_call();
+  }
+
+  Result<ResultInfo> give(const std::string& id) const {
+    if (error) return *error;
+    if (id != info.session) return unknown(id);
+    return result;
+  }
+};
+
+}  // namespace profd

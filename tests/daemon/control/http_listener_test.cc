@@ -1,0 +1,141 @@
+#include "daemon/control/http_listener.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/daemon/control/raw_client.h"
+#include "tests/daemon/control/running_server.h"
+
+namespace profd {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uid_t kSomebody = 4711;
+constexpr gid_t kSomeGroup = 4712;
+constexpr gid_t kTrustedGroup = 4713;
+
+class HttpListenerTest : public ::testing::Test {
+ protected:
+  TemporaryDirectory directory_;
+  std::filesystem::path socket_ = directory_.path() / "run" / "profd.sock";
+};
+
+TEST_F(HttpListenerTest, MakesItsDirectoryAndASocketForEveryone) {
+  const mode_t former = ::umask(0077);
+  const auto listener = HttpListener::open(socket_);
+  ::umask(former);
+  ASSERT_TRUE(listener) << listener.error().message;
+  struct stat info {};
+  ASSERT_EQ(::stat(socket_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode, S_IFSOCK | 0666u);
+  ASSERT_EQ(::stat(socket_.parent_path().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode, S_IFDIR | 0755u);
+  const auto entries = std::filesystem::directory_iterator(socket_.parent_path());
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 1) << "nothing but the socket";
+}
+
+TEST_F(HttpListenerTest, ASecondOneIsRefusedWithTheFirstsPid) {
+  const auto first = HttpListener::open(socket_);
+  ASSERT_TRUE(first);
+  const auto second = HttpListener::open(socket_);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::kBusy);
+  EXPECT_THAT(second.error().message, HasSubstr(std::to_string(::getpid())));
+  EXPECT_TRUE(std::filesystem::exists(socket_));
+}
+
+TEST_F(HttpListenerTest, AStaleSocketIsReplaced) {
+  std::filesystem::create_directory(socket_.parent_path());
+  {
+    const UniqueFd dead(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::ranges::copy(socket_.native(), address.sun_path);
+    ASSERT_EQ(::bind(dead.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  }
+  ASSERT_TRUE(std::filesystem::exists(socket_));
+  const auto listener = HttpListener::open(socket_);
+  ASSERT_TRUE(listener) << listener.error().message;
+  EXPECT_NO_THROW(RawClient{socket_});
+}
+
+TEST_F(HttpListenerTest, AFileThatIsNoSocketIsLeftAlone) {
+  std::filesystem::create_directory(socket_.parent_path());
+  std::ofstream(socket_) << "precious";
+  const auto listener = HttpListener::open(socket_);
+  ASSERT_FALSE(listener);
+  EXPECT_THAT(listener.error().message, HasSubstr("no socket"));
+  EXPECT_EQ(std::filesystem::file_size(socket_), 8u);
+}
+
+TEST_F(HttpListenerTest, APathThatIsTooLongIsAnError) {
+  const auto listener = HttpListener::open(directory_.path() / std::string(108, 'x'));
+  ASSERT_FALSE(listener);
+  EXPECT_EQ(listener.error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(HttpListenerTest, TakesAwayItsOwnSocketOnly) {
+  {
+    auto first = HttpListener::open(socket_);
+    ASSERT_TRUE(first);
+  }
+  EXPECT_FALSE(std::filesystem::exists(socket_));
+  {
+    auto first = HttpListener::open(socket_);
+    ASSERT_TRUE(first);
+    std::filesystem::remove(socket_);
+    std::ofstream(socket_) << "another's";
+  }
+  EXPECT_TRUE(std::filesystem::exists(socket_));
+}
+
+TEST_F(HttpListenerTest, MembersOfTheGroupAreTrusted) {
+  struct Case {
+    uid_t uid;
+    gid_t gid;
+    std::vector<gid_t> groups;
+    bool trusted;
+  };
+  std::vector<gid_t> many(1000);
+  for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<gid_t>(10000 + i);
+  std::vector<gid_t> many_and_ours = many;
+  many_and_ours.push_back(kTrustedGroup);
+  const Case table[] = {
+      {0, 0, {}, true},
+      {kSomebody, kTrustedGroup, {}, true},
+      {kSomebody, kSomeGroup, {1, kTrustedGroup}, true},
+      {kSomebody, kSomeGroup, many_and_ours, true},
+      {kSomebody, kSomeGroup, {}, false},
+      {kSomebody, kSomeGroup, {0}, false},
+      {kSomebody, 0, {}, false},
+      {kSomebody, kSomeGroup, many, false},
+      {4294967294, kSomeGroup, {}, false},
+  };
+  const auto listener = HttpListener::open(socket_);
+  ASSERT_TRUE(listener);
+  for (const Case& c : table) {
+    RawClient client;
+    client.connect_as(socket_, c.uid, c.gid, c.groups);
+    const UniqueFd accepted(::accept4(listener->fd(), nullptr, nullptr, SOCK_CLOEXEC));
+    ASSERT_TRUE(accepted.valid());
+    const auto caller = identify_caller(accepted.get(), kTrustedGroup);
+    ASSERT_TRUE(caller);
+    EXPECT_EQ(caller->uid, c.uid);
+    EXPECT_EQ(caller->gid, c.gid);
+    EXPECT_EQ(caller->trusted, c.trusted) << c.uid << " " << c.gid;
+    EXPECT_EQ(identify_caller(accepted.get(), std::nullopt)->trusted, c.uid == 0);
+  }
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,96 @@
+// Every reason that the daemon gives is explained to users.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "collectors/bpf/loss.h"
+#include "collectors/jit/stats.h"
+#include "collectors/unwinding/stats.h"
+#include "daemon/history/failure.h"
+#include "daemon/samples/stack_end.h"
+#include "formats/api/error_json.h"
+#include "formats/jit/jitdump_reader.h"
+#include "formats/xray/detach_reason.h"
+#include "formats/xray/report.h"
+#include "tests/formats/readers.h"
+
+namespace profd {
+namespace {
+
+std::vector<std::string_view> reasons_of_samples() {
+  std::vector<std::string_view> reasons{incomplete_reason(StackClass::kCompat, 0)};
+  for (unsigned end = 0; end < PROFD_END_COUNT; ++end) {
+    // A stack that waits is never counted as such.
+    if (reached_root(end) || end == PROFD_END_LATE) continue;
+    reasons.push_back(incomplete_reason(StackClass::kUser, end));
+  }
+  for (std::size_t i = 0; i < kLossCount; ++i) reasons.push_back(loss_name(static_cast<Loss>(i)));
+  for (std::size_t i = 0; i < kTableRefusalCount; ++i) {
+    reasons.push_back(name_of(static_cast<TableRefusal>(i)));
+  }
+  for (std::size_t i = 0; i < kWindowFailureCount; ++i) {
+    reasons.push_back(name_of(static_cast<WindowFailure>(i)));
+  }
+  return reasons;
+}
+
+std::vector<std::string_view> reasons_of_jit_files() {
+  std::vector<std::string_view> reasons;
+  for (std::size_t i = 0; i < kJitRefusalCount; ++i) {
+    reasons.push_back(name_of(static_cast<JitRefusal>(i)));
+  }
+  for (std::size_t i = 0; i < kJitDumpDamages; ++i) {
+    reasons.push_back(name_of(static_cast<JitDumpDamage>(i)));
+  }
+  return reasons;
+}
+
+std::vector<std::string_view> reasons_of_recorded_calls() {
+  std::vector<std::string_view> reasons;
+  for (std::size_t i = 0; i < xray::kIssues; ++i) {
+    reasons.push_back(xray::issue_name(static_cast<xray::Issue>(i)));
+  }
+  // From 1: that it ended as asked is never told.
+  for (std::size_t i = 1; i < xray::kAppEnds; ++i) {
+    reasons.push_back(xray::name_of(static_cast<xray::AppEnd>(i)));
+  }
+  return reasons;
+}
+
+std::vector<std::string_view> codes_of_errors() {
+  std::vector<std::string_view> codes;
+  for (int code = 0; code <= static_cast<int>(ErrorCode::kInternal); ++code) {
+    codes.push_back(error_code_name(static_cast<ErrorCode>(code)));
+  }
+  return codes;
+}
+
+// A table's row may begin with it, or have it beside others.
+void expect_in(const std::string& name, const std::vector<std::string_view>& reasons,
+               const char* before, const char* behind) {
+  const std::string document = test::read_file(std::string(DOCUMENTS) + "/" + name);
+  for (const std::string_view reason : reasons) {
+    EXPECT_NE(document.find(before + std::string(reason) + behind), std::string::npos)
+        << name << " does not tell of " << reason;
+  }
+}
+
+TEST(Reasons, OfSamplesAreAllInTheDocument) {
+  expect_in("api.md", reasons_of_samples(), "\n| `", "` |");
+}
+
+TEST(Reasons, OfErrorsAreAllInTheDocument) { expect_in("api.md", codes_of_errors(), "`", "`"); }
+
+TEST(Reasons, OfRecordedCallsAreAllInTheDocument) {
+  expect_in("xray.md", reasons_of_recorded_calls(), "\n| `", "` |");
+}
+
+TEST(Reasons, OfFilesOfRuntimesAreAllInTheDocument) {
+  expect_in("jit.md", reasons_of_jit_files(), "`", "`");
+}
+
+}  // namespace
+}  // namespace profd

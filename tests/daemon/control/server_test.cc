@@ -1,0 +1,320 @@
+#include "daemon/control/server.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <future>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+
+#include "formats/api/error_json.h"
+#include "formats/base/unique_fd.h"
+#include "tests/daemon/control/raw_client.h"
+#include "tests/daemon/control/running_server.h"
+#include "tests/daemon/control/server_fixture.h"
+
+namespace profd {
+namespace {
+
+using namespace std::chrono_literals;
+using test::ControlServerTest;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr uid_t kSomebody = 4711;
+constexpr gid_t kSomeGroup = 4712;
+
+Error error_of(const RawAnswer& answer) { return parse_error(answer.body); }
+
+TEST_F(ControlServerTest, AnswersOneRequestAfterTheOtherOnAConnection) {
+  const RunningServer server(service_, patient());
+  RawClient client(server.socket());
+  for (int i = 0; i < 3; ++i) {
+    const RawAnswer answer = client.ask("GET", "/v1/status");
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_THAT(answer.header, HasSubstr("Content-Type: application/json"));
+    EXPECT_EQ(parse_status_info(answer.body)->version, "0.1.0");
+  }
+}
+
+TEST_F(ControlServerTest, ClosesAfterTheAnswerWhenAskedTo) {
+  const RunningServer server(service_, patient());
+  RawClient client(server.socket());
+  client.send("GET /v1/status HTTP/1.1\r\nHost: profd\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(client.receive().status, 200);
+  EXPECT_TRUE(client.is_closed());
+}
+
+TEST_F(ControlServerTest, EveryRouteReachesItsVerb) {
+  const RunningServer server(service_, patient());
+  service_.files["work.1.prof"] = "profile";
+  service_.files["objects/k.so"] = "object";
+  struct Case {
+    const char* method;
+    const char* target;
+    const char* body;
+    int status;
+    const char* call;
+  };
+  const Case table[] = {
+      {"GET", "/v1/status", "", 200, "status"},
+      {"POST", "/v1/sessions", R"({"target":{"all":true}})", 201, "start"},
+      {"GET", "/v1/sessions", "", 200, "sessions"},
+      {"GET", "/v1/sessions/5f2c01ab", "", 200, "session 5f2c01ab"},
+      {"POST", "/v1/sessions/5f2c01ab/stop", "", 200, "stop 5f2c01ab"},
+      {"POST", "/v1/sessions/5f2c01ab/dump", "", 200, "dump 5f2c01ab"},
+      {"GET", "/v1/results/5f2c01ab/files/work.1.prof", "", 200, "open 5f2c01ab work.1.prof"},
+      {"GET", "/v1/results/5f2c01ab/files/objects/k.so", "", 200, "open 5f2c01ab objects/k.so"},
+      {"DELETE", "/v1/results/5f2c01ab", "", 204, "remove 5f2c01ab"},
+      {"GET", "/v1/sessions/other", "", 404, "session other"},
+      {"GET", "/v1/results/5f2c01ab/files/absent", "", 404, "open 5f2c01ab absent"},
+  };
+  RawClient client(server.socket());
+  for (const Case& c : table) {
+    const RawAnswer answer = client.ask(c.method, c.target, c.body);
+    EXPECT_EQ(answer.status, c.status) << c.target;
+    ASSERT_FALSE(service_.calls.empty());
+    EXPECT_EQ(service_.calls.back(), c.call);
+  }
+}
+
+TEST_F(ControlServerTest, WhatIsNoRouteReachesNobody) {
+  const RunningServer server(service_, patient());
+  struct Case {
+    const char* method;
+    const char* target;
+    int status;
+  };
+  const Case table[] = {
+      {"GET", "/", 404},
+      {"GET", "*", 404},
+      {"GET", "/v1", 404},
+      {"GET", "/v1/status/", 404},
+      {"GET", "/v1/status?x=1", 404},
+      {"GET", "//v1/status", 404},
+      {"GET", "v1/status", 404},
+      {"GET", "/v2/status", 404},
+      {"GET", "/v1/sessions/", 404},
+      {"GET", "/v1/sessions/..", 404},
+      {"GET", "/v1/sessions/a%2fb", 404},
+      {"GET", "/v1/sessions/a.b", 404},
+      {"POST", "/v1/sessions/5f2c01ab/stop/", 404},
+      {"POST", "/v1/sessions/5f2c01ab/kill", 404},
+      {"GET", "/v1/results/5f2c01ab/files/", 404},
+      {"GET", "/v1/results/5f2c01ab/files/../meta.json", 404},
+      {"GET", "/v1/results/5f2c01ab/files//etc/passwd", 404},
+      {"GET", "/v1/results/5f2c01ab/files/a/../../b", 404},
+      {"GET", "/v1/results/../files/a", 404},
+      {"POST", "/v1/status", 405},
+      {"HEAD", "/v1/status", 405},
+      {"PUT", "/v1/sessions", 405},
+      {"DELETE", "/v1/sessions/5f2c01ab", 405},
+      {"GET", "/v1/sessions/5f2c01ab/stop", 405},
+      {"BREW", "/v1/status", 405},
+  };
+  for (const Case& c : table) {
+    RawClient client(server.socket());
+    const RawAnswer answer = client.ask(c.method, c.target);
+    EXPECT_EQ(answer.status, c.status) << c.method << " " << c.target;
+    EXPECT_THAT(error_of(answer).message, HasSubstr("path")) << c.target;
+  }
+  EXPECT_THAT(service_.calls, IsEmpty());
+}
+
+TEST_F(ControlServerTest, AnErrorHasItsStatusCodeMessageAndHint) {
+  const RunningServer server(service_, patient());
+  const std::pair<ErrorCode, int> table[] = {
+      {ErrorCode::kInvalidArgument, 400},
+      {ErrorCode::kMalformed, 400},
+      {ErrorCode::kPermissionDenied, 403},
+      {ErrorCode::kNotFound, 404},
+      {ErrorCode::kTimeout, 408},
+      {ErrorCode::kBusy, 409},
+      {ErrorCode::kTooLarge, 413},
+      {ErrorCode::kUnsupported, 501},
+      {ErrorCode::kIo, 500},
+      {ErrorCode::kInternal, 500},
+      {ErrorCode::kUnavailable, 503},
+  };
+  RawClient client(server.socket());
+  for (const auto& [code, status] : table) {
+    service_.error = fail(code, "what", "do this");
+    const RawAnswer answer = client.ask("POST", "/v1/sessions/5f2c01ab/stop");
+    EXPECT_EQ(answer.status, status);
+    EXPECT_EQ(error_of(answer).code, code);
+    EXPECT_EQ(error_of(answer).message, "what");
+    EXPECT_EQ(error_of(answer).hint, "do this");
+  }
+}
+
+TEST_F(ControlServerTest, AMistakeInsideIsAnErrorAndNotTheEnd) {
+  const RunningServer server(service_, patient());
+  RawClient client(server.socket());
+  service_.on_call = [] { throw std::runtime_error("a secret detail"); };
+  const RawAnswer answer = client.ask("GET", "/v1/status");
+  EXPECT_EQ(answer.status, 500);
+  EXPECT_EQ(error_of(answer).code, ErrorCode::kInternal);
+  EXPECT_EQ(answer.body.find("secret"), std::string::npos);
+  service_.on_call = nullptr;
+  EXPECT_EQ(client.ask("GET", "/v1/status").status, 200);
+}
+
+TEST_F(ControlServerTest, AFileLargerThanAnyBufferArrivesWhole) {
+  std::string bytes(5'000'001, '\0');
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 7 + i / 256);
+  service_.files["big.1.prof"] = bytes;
+  service_.files["empty.1.prof"] = "";
+  const RunningServer server(service_, patient());
+  RawClient client(server.socket());
+  EXPECT_TRUE(client.ask("GET", "/v1/results/5f2c01ab/files/big.1.prof").body == bytes);
+  const RawAnswer empty = client.ask("GET", "/v1/results/5f2c01ab/files/empty.1.prof");
+  EXPECT_THAT(empty.header, HasSubstr("Content-Length: 0"));
+  EXPECT_THAT(empty.header, HasSubstr("application/octet-stream"));
+}
+
+TEST_F(ControlServerTest, MalformedRequestsGetFourHundredAndDisturbNobody) {
+  const RunningServer server(service_, patient());
+  RawClient other(server.socket());
+  const char* const table[] = {
+      "\r\n\r\n",
+      "GET\r\n\r\n",
+      "GET /v1/status\r\n\r\n",
+      "GET /v1/status HTTP/9.9\r\n\r\n",
+      "GET /v1/status HTTP/1.1\r\nno colon\r\n\r\n",
+      "GET /v1/status HTTP/1.1\r\n: empty\r\n\r\n",
+      "GET /v1/st\x01tus HTTP/1.1\r\n\r\n",
+      "POST /v1/sessions HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+      "POST /v1/sessions HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+      "POST /v1/sessions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+      "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+  };
+  for (const char* const bytes : table) {
+    RawClient client(server.socket());
+    client.send(bytes);
+    const RawAnswer answer = client.receive();
+    EXPECT_EQ(answer.status, 400) << bytes;
+    EXPECT_EQ(error_of(answer).code, ErrorCode::kMalformed) << bytes;
+    EXPECT_TRUE(client.is_closed()) << bytes;
+    EXPECT_EQ(other.ask("GET", "/v1/status").status, 200);
+  }
+}
+
+TEST_F(ControlServerTest, ABodyThatIsNoRequestGetsFourHundredAndTheConnectionGoesOn) {
+  const RunningServer server(service_, patient());
+  RawClient client(server.socket());
+  EXPECT_EQ(client.ask("POST", "/v1/sessions", "{").status, 400);
+  EXPECT_EQ(client.ask("POST", "/v1/sessions", "").status, 400);
+  const RawAnswer answer = client.ask("POST", "/v1/sessions", R"({"target":{"all":true},"x":1})");
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_THAT(error_of(answer).message, HasSubstr("x: no such field"));
+  EXPECT_THAT(service_.started, IsEmpty());
+}
+
+TEST_F(ControlServerTest, OversizedRequestsGetFourHundredThirteen) {
+  const RunningServer server(service_, patient());
+  const std::string long_header =
+      "GET /v1/status HTTP/1.1\r\nX: " + std::string(9000, 'x') + "\r\n\r\n";
+  const std::string endless_header = "GET /v1/status HTTP/1.1\r\nX: " + std::string(100'000, 'x');
+  const std::string long_body = "POST /v1/sessions HTTP/1.1\r\nContent-Length: 65537\r\n\r\n";
+  const std::string absurd_body =
+      "POST /v1/sessions HTTP/1.1\r\nContent-Length: 18446744073709551615\r\n\r\n";
+  const std::string chunks = "POST /v1/sessions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" +
+                             std::string("10000\r\n") + std::string(0x10000, ' ') +
+                             "\r\n10000\r\n" + std::string(0x10000, ' ') + "\r\n0\r\n\r\n";
+  for (const std::string& bytes : {long_header, endless_header, long_body, absurd_body, chunks}) {
+    RawClient client(server.socket());
+    client.send(bytes);
+    const RawAnswer answer = client.receive();
+    EXPECT_EQ(answer.status, 413) << bytes.substr(0, 80);
+    EXPECT_EQ(error_of(answer).code, ErrorCode::kTooLarge);
+  }
+  RawClient client(server.socket());
+  const std::string largest = R"({"target":{"all":true}})" + std::string(65536 - 23, ' ');
+  EXPECT_EQ(client.ask("POST", "/v1/sessions", largest).status, 201);
+}
+
+TEST_F(ControlServerTest, CallersAreWhoTheKernelSaysTheyAre) {
+  const RunningServer server(service_, patient());
+  RawClient root(server.socket());
+  root.ask("GET", "/v1/status");
+  RawClient somebody;
+  somebody.connect_as(server.socket(), kSomebody, kSomeGroup);
+  somebody.ask("GET", "/v1/status");
+  ASSERT_EQ(service_.callers.size(), 2u);
+  EXPECT_EQ(service_.callers[0].uid, 0u);
+  EXPECT_TRUE(service_.callers[0].trusted);
+  EXPECT_EQ(service_.callers[0].pid, ::getpid());
+  EXPECT_EQ(service_.callers[1].uid, kSomebody);
+  EXPECT_EQ(service_.callers[1].gid, kSomeGroup);
+  EXPECT_FALSE(service_.callers[1].trusted);
+}
+
+TEST_F(ControlServerTest, DescriptorsThatAClientSendsAlongAreNotKept) {
+  const RunningServer server(service_, patient());
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  std::string request = "GET /v1/status HTTP/1.1\r\n\r\n";
+  iovec bytes{request.data(), request.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(int));
+  const int fd = write_end.get();
+  std::copy_n(reinterpret_cast<const char*>(&fd), sizeof(fd),
+              reinterpret_cast<char*>(CMSG_DATA(rights)));
+  RawClient client(server.socket());
+  ASSERT_EQ(::sendmsg(client.fd(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
+  write_end.reset();
+  EXPECT_EQ(client.receive().status, 200);
+  char byte = 0;
+  EXPECT_EQ(::read(read_end.get(), &byte, 1), 0) << "the last writer must be gone";
+}
+
+TEST_F(ControlServerTest, StopWaitsForAnAnswerUnderWayAndClosesTheIdle) {
+  std::promise<void> entered;
+  service_.before_result = [&]() -> boost::asio::awaitable<void> {
+    entered.set_value();
+    boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, 300ms);
+    co_await timer.async_wait(boost::asio::use_awaitable);
+  };
+  RunningServer server(service_, patient());
+  RawClient idle(server.socket());
+  EXPECT_EQ(idle.ask("GET", "/v1/status").status, 200);
+  RawClient busy(server.socket());
+  busy.send("POST /v1/sessions/5f2c01ab/stop HTTP/1.1\r\nContent-Length: 0\r\n\r\n");
+  entered.get_future().wait();
+  server.stop();
+  EXPECT_EQ(busy.receive().status, 200);
+  EXPECT_TRUE(busy.is_closed());
+  EXPECT_TRUE(idle.is_closed());
+  EXPECT_FALSE(std::filesystem::exists(server.socket()));
+}
+
+TEST_F(ControlServerTest, StopDoesNotWaitForWhoDoesNotRead) {
+  service_.files["big.1.prof"] = std::string(8'000'000, 'x');
+  RunningServer server(service_, patient());
+  RawClient deaf(server.socket());
+  deaf.send("GET /v1/results/5f2c01ab/files/big.1.prof HTTP/1.1\r\n\r\n");
+  const auto began = std::chrono::steady_clock::now();
+  server.stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 30s) << "patient() would wait for 60 s";
+}
+
+}  // namespace
+}  // namespace profd

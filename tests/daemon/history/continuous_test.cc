@@ -1,0 +1,248 @@
+#include "daemon/history/continuous.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <numeric>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <gmock/gmock.h>
+
+#include "tests/daemon/local_parser.h"
+#include "tests/daemon/samples/fake_source.h"
+#include "tests/formats/readers.h"
+
+namespace profd {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
+using test::FakeSource;
+using test::SyntheticSample;
+using testing::ElementsAre;
+using testing::Ge;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::SizeIs;
+
+constexpr auto kHang = 30s;
+constexpr ProcessKey kProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
+
+ContinuousConfig each_second() { return {.enabled = true, .window = 1s}; }
+
+class ContinuousTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    continuous_ = std::make_unique<Continuous>(
+        Continuous::Parts{.io = io_,
+                          .source = source_,
+                          .aggregator = aggregator_,
+                          .sampling_changed = [this] { ++changes_; },
+                          .start_parser = [] { return start_parser(); }},
+        WindowStore::open(scratch_.path()).value());
+  }
+  void TearDown() override { shut_down(); }
+
+  static Result<std::unique_ptr<Parser>> start_parser() {
+    return std::unique_ptr<Parser>(std::make_unique<test::LocalParser>());
+  }
+
+  void run_until(const std::function<bool()>& over) {
+    const auto limit = std::chrono::steady_clock::now() + kHang;
+    io_.restart();
+    while (!over() && std::chrono::steady_clock::now() < limit) io_.run_one_for(100ms);
+    ASSERT_TRUE(over());
+  }
+  void wait_for_windows(std::size_t count) {
+    run_until([this, count] { return windows().size() >= count; });
+  }
+  void shut_down() {
+    bool over = false;
+    boost::asio::co_spawn(io_, continuous_->shut_down(),
+                          [&over](const std::exception_ptr&) { over = true; });
+    run_until([&over] { return over; });
+  }
+
+  // In whichever slot samples now.
+  void take(std::uint64_t count, std::optional<ProcessOwner> owner = std::nullopt) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      source_.take(SyntheticSample(kProcess).leaf(i + 1).owner(owner), newest_slot());
+    }
+  }
+  SessionSlot newest_slot() const { return newest_; }
+
+  const std::vector<WindowInfo>& windows() const { return continuous_->windows().windows(); }
+  WindowFiles files(std::size_t window) const {
+    return WindowFiles::open(continuous_->windows().windows_dir(), windows()[window].name).value();
+  }
+  SessionSummary summary(std::size_t window) const { return files(window).read_summary().value(); }
+  std::uint64_t written_in_all() const {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < windows().size(); ++i) sum += summary(i).ledger.written;
+    return sum;
+  }
+
+  test::ScratchDirectory scratch_;
+  boost::asio::io_context io_{1};
+  Aggregator aggregator_;
+  FakeSource source_{aggregator_};
+  int changes_ = 0;
+  SessionSlot newest_ = 0;
+  std::unique_ptr<Continuous> continuous_;
+};
+
+TEST_F(ContinuousTest, DoesNothingUntilItIsEnabled) {
+  continuous_->configure({});
+  io_.run_for(50ms);
+  EXPECT_FALSE(continuous_->is_sampling());
+  EXPECT_FALSE(source_.slots[0]);
+  EXPECT_FALSE(continuous_->status().enabled);
+}
+
+TEST_F(ContinuousTest, SamplesTheWholeHostAtItsFrequency) {
+  continuous_->configure(each_second());
+  EXPECT_TRUE(continuous_->is_sampling());
+  ASSERT_TRUE(source_.slots[0]);
+  EXPECT_TRUE(source_.slots[0]->target.all);
+  EXPECT_FALSE(source_.slots[0]->target.restrict_to);
+  EXPECT_EQ(source_.slots[0]->event.frequency_hz, 19U);
+  EXPECT_EQ(changes_, 1);
+}
+
+TEST_F(ContinuousTest, EachWindowHasTheSamplesOfItsSlotAndAnExactLedger) {
+  continuous_->configure(each_second());
+  take(5);
+  wait_for_windows(1);
+  EXPECT_EQ(summary(0).ledger.taken, 5U);
+  EXPECT_EQ(summary(0).ledger.written, 5U);
+  EXPECT_EQ(summary(0).ledger.difference(), 0);
+  EXPECT_EQ(summary(0).session, windows()[0].name);
+  newest_ = 1;
+  take(3);
+  wait_for_windows(2);
+  EXPECT_EQ(summary(1).ledger.written, 3U);
+  EXPECT_EQ(summary(1).ledger.difference(), 0);
+  EXPECT_GE(source_.hand_overs, 2);
+}
+
+TEST_F(ContinuousTest, WindowsBeginWithTheSecondsOfTheWallClock) {
+  continuous_->configure(each_second());
+  wait_for_windows(3);
+  const auto record = files(1).read_record().value();
+  const auto since_second = record.start.time_since_epoch() % std::chrono::seconds(1);
+  EXPECT_LT(since_second, 900ms);  // a slow machine is late, never early
+  EXPECT_EQ(files(1).read_record()->end_monotonic - record.start_monotonic,
+            record.end - record.start);
+}
+
+TEST_F(ContinuousTest, TheOwnerOfAProfileIsThatOfAllItsSamples) {
+  const ProcessOwner alice{.uid = 1000, .gid = 1000};
+  continuous_->configure(each_second());
+  take(2, alice);
+  wait_for_windows(1);
+  EXPECT_EQ(files(0).read_record()->profiles.at(0).owner, alice);
+  newest_ = 1;
+  take(2, alice);
+  take(1, ProcessOwner{.uid = 1000, .gid = 999});
+  take(1, alice);
+  wait_for_windows(2);
+  EXPECT_EQ(files(1).read_record()->profiles.at(0).owner, std::nullopt);
+}
+
+TEST_F(ContinuousTest, GivesItsSlotToOthersUntilTheNextWindow) {
+  continuous_->configure(each_second());
+  take(4);
+  EXPECT_TRUE(continuous_->give_way());
+  EXPECT_FALSE(continuous_->is_sampling());
+  EXPECT_FALSE(source_.slots[0]);
+  EXPECT_FALSE(continuous_->give_way());
+  wait_for_windows(1);
+  EXPECT_EQ(summary(0).ledger.written, 4U);
+  run_until([this] { return continuous_->is_sampling(); });
+}
+
+TEST_F(ContinuousTest, TriesAgainWhereNoSlotIsFree) {
+  source_.error = fail(ErrorCode::kBusy, "all slots are in use");
+  continuous_->configure(each_second());
+  EXPECT_FALSE(continuous_->is_sampling());
+  run_until([this] { return !continuous_->status().failed.empty(); });
+  EXPECT_THAT(continuous_->status().failed, ElementsAre(Pair("not_begun", Ge(1U))));
+  EXPECT_EQ(continuous_->status().lost_samples, 0U);
+  source_.error.reset();
+  run_until([this] { return continuous_->is_sampling(); });
+}
+
+TEST_F(ContinuousTest, GoesOnWithoutASecondSlot) {
+  continuous_->configure(each_second());
+  take(2);
+  source_.error = fail(ErrorCode::kBusy, "all slots are in use");
+  wait_for_windows(1);
+  EXPECT_EQ(summary(0).ledger.written, 2U);
+  EXPECT_FALSE(continuous_->is_sampling());
+  source_.error.reset();
+  run_until([this] { return continuous_->is_sampling(); });
+}
+
+TEST_F(ContinuousTest, AWindowThatCantBeWrittenIsCountedAndTheNextOneIs) {
+  continuous_->configure(each_second());
+  fs::remove(continuous_->windows().windows_dir());
+  take(6);
+  run_until([this] { return !continuous_->status().failed.empty(); });
+  EXPECT_THAT(continuous_->status().failed, ElementsAre(Pair("io", 1)));
+  EXPECT_EQ(continuous_->status().lost_samples, 6U);
+  fs::create_directory(continuous_->windows().windows_dir());
+  newest_ = 1;
+  take(2);
+  wait_for_windows(1);
+  EXPECT_EQ(continuous_->status().windows, windows().size());
+}
+
+TEST_F(ContinuousTest, TheWindowAtHandIsWrittenAtTheEnd) {
+  continuous_->configure({.enabled = true, .window = std::chrono::hours(1)});
+  take(9);
+  shut_down();
+  ASSERT_THAT(windows(), SizeIs(1));
+  EXPECT_EQ(summary(0).ledger.written, 9U);
+  EXPECT_FALSE(source_.slots[0]);
+}
+
+TEST_F(ContinuousTest, AnotherFrequencyIsInForceAtOnce) {
+  continuous_->configure({.enabled = true, .window = std::chrono::hours(1)});
+  take(1);
+  continuous_->configure({.enabled = true, .window = std::chrono::hours(1), .frequency_hz = 97});
+  wait_for_windows(1);
+  run_until([this] { return continuous_->is_sampling(); });
+  ASSERT_TRUE(source_.slots[0]);
+  EXPECT_EQ(source_.slots[0]->event.frequency_hz, 97U);
+}
+
+TEST_F(ContinuousTest, EndsWhenItIsDisabledAndKeepsItsWindows) {
+  continuous_->configure({.enabled = true, .window = std::chrono::hours(1)});
+  take(1);
+  continuous_->configure({});
+  wait_for_windows(1);
+  EXPECT_FALSE(continuous_->is_sampling());
+  EXPECT_FALSE(source_.slots[0]);
+  EXPECT_EQ(continuous_->status().windows, 1U);
+  continuous_->configure({.enabled = true, .window = std::chrono::hours(1)});
+  run_until([this] { return continuous_->is_sampling(); });
+}
+
+TEST_F(ContinuousTest, EvictsWhatIsOverItsLimits) {
+  ContinuousConfig config = each_second();
+  config.max_bytes = 1;
+  continuous_->configure(config);
+  take(1);
+  run_until([this] { return !continuous_->status().last_written.empty(); });
+  run_until([this] { return continuous_->status().waiting == 0; });
+  EXPECT_THAT(windows(), IsEmpty());
+  EXPECT_TRUE(fs::is_empty(continuous_->windows().windows_dir()));
+  EXPECT_TRUE(fs::is_empty(continuous_->windows().objects_dir()));
+}
+
+}  // namespace
+}  // namespace profd

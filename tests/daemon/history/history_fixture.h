@@ -1,0 +1,105 @@
+// A history of fabricated windows, and what callers get of it: for the tests of what is shown and
+// of what is exported.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <gmock/gmock.h>
+
+#include "daemon/history/history.h"
+#include "daemon/history/store.h"
+#include "daemon/storage/store_worker.h"
+#include "formats/profile/gperftools_reader.h"
+#include "tests/daemon/callers.h"
+#include "tests/daemon/history/fabricated_windows.h"
+#include "tests/daemon/local_parser.h"
+
+namespace profd::test {
+
+// 2026-01-02 14:05:00 UTC
+inline constexpr std::uint64_t kStartMs = 1'767'362'700'000;
+inline constexpr std::uint64_t kMinuteMs = 60'000;
+inline constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 40;
+inline constexpr std::uint64_t kText = 0x555500001000;  // where work.so is mapped
+
+inline std::chrono::system_clock::time_point minute(int number) {
+  return std::chrono::system_clock::time_point(std::chrono::milliseconds(kStartMs)) +
+         number * std::chrono::minutes(1);
+}
+
+class WindowHistoryTest : public testing::Test {
+ protected:
+  static constexpr std::chrono::seconds kHang{60};  // whatever takes longer never comes
+
+  void SetUp() override {
+    std::filesystem::create_directories(results());
+    work_ = windows_.add_object("work.so", {"hot", "warm", "cold"}, kText);
+  }
+
+  [[nodiscard]] std::string results() const { return windows_.state() / "results"; }
+
+  // A process that was `hot` for so many samples, called by `warm`.
+  [[nodiscard]] FabricatedProfile hot(std::uint32_t pid, const std::string& comm,
+                                      std::uint64_t samples) const {
+    return {.pid = pid,
+            .comm = comm,
+            .owner = std::nullopt,
+            .cgroup = "",
+            .profile = profile_of({work_}, {{{kText + 0x10, kText + 0x110}, samples}})};
+  }
+
+  void open(std::unique_ptr<Parser> parser = std::make_unique<LocalParser>()) {
+    store_.emplace(windows_.open());
+    worker_.emplace(std::move(parser));
+    history_.emplace(*store_, *worker_, [this] { return status_; });
+  }
+
+  template <class T>
+  T run(boost::asio::awaitable<T> operation) {
+    std::optional<T> value;
+    boost::asio::co_spawn(io_, std::move(operation), [&](const std::exception_ptr& problem, T got) {
+      if (problem) std::rethrow_exception(problem);
+      value.emplace(std::move(got));
+    });
+    io_.restart();
+    io_.run_for(kHang);
+    return std::move(value.value());
+  }
+
+  Result<StoredResult> export_as(const Caller& caller, const ExportRequest& request,
+                                 std::uint64_t max_bytes = kNoLimit) {
+    if (!history_) open();
+    return run(history_->make_export(caller, request, results(), max_bytes));
+  }
+
+  Result<StoredResult> export_all(const Caller& caller) { return export_as(caller, {}); }
+
+  [[nodiscard]] std::filesystem::path directory_of(const StoredResult& result) const {
+    return std::filesystem::path(results()) / result.info.result;
+  }
+
+  [[nodiscard]] Profile read_profile(const StoredResult& result, const std::string& name) const {
+    return decode_gperftools(read_file(directory_of(result) / name)).value();
+  }
+
+  boost::asio::io_context io_;
+  FabricatedWindows windows_;
+  ProfileMapping work_;
+  std::optional<WindowStore> store_;
+  std::optional<StoreWorker> worker_;
+  StatusInfo::Continuous status_;
+  std::optional<WindowHistory> history_;
+};
+
+}  // namespace profd::test

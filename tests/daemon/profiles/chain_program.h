@@ -1,0 +1,80 @@
+// The test program programs/chain.c as if it ran: its mapping, and the addresses of its functions.
+
+#pragma once
+
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "collectors/files/mapped_files.h"
+#include "daemon/samples/process_table.h"
+#include "formats/elf/elf_file.h"
+#include "tests/formats/readers.h"
+
+namespace profd::test {
+
+inline constexpr std::uint64_t kPageMask = 4095;
+
+// As the kernel would key the file that `fd` is open on.
+[[nodiscard]] inline FileKey key_of(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) throw std::runtime_error("fstat");
+  return {.inode = status.st_ino,
+          .size_bytes = static_cast<std::uint64_t>(status.st_size),
+          .ctime_ns = std::int64_t{status.st_ctim.tv_sec} * 1'000'000'000 + status.st_ctim.tv_nsec,
+          .device = static_cast<std::uint32_t>(status.st_dev),
+          .generation = 1};
+}
+
+[[nodiscard]] inline std::shared_ptr<const MappedFile> open_mapped(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) throw std::runtime_error("open " + path);
+  const FileKey key = key_of(fd.get());
+  return std::make_shared<const MappedFile>(
+      MappedFile{.key = key, .path = path, .deleted = false, .fd = std::move(fd), .error = {}});
+}
+
+class ChainProgram {
+ public:
+  // `path` is a copy of the program; `base` is where its first byte is loaded.
+  ChainProgram(const std::string& path, std::uint64_t base)
+      : base_(base), file_(open_mapped(path)), functions_(nm_functions(CHAIN_PROGRAM)) {
+    const ElfSummary elf = read_elf_summary(file_->fd.get()).value();
+    for (const ElfSegment& segment : elf.segments) {
+      if ((segment.flags & PF_X) != 0) code_ = segment;
+    }
+  }
+
+  // In the process.
+  [[nodiscard]] std::uint64_t address(const std::string& function, std::uint64_t offset = 0) const {
+    return base_ + functions_.at(function) + offset;
+  }
+  [[nodiscard]] const std::shared_ptr<const MappedFile>& file() const { return file_; }
+
+  [[nodiscard]] Mapping mapping(std::uint64_t time_ns = 1) const {
+    const std::uint64_t start = base_ + (code_.vaddr & ~kPageMask);
+    const std::uint64_t limit =
+        base_ + ((code_.vaddr + code_.memory_bytes + kPageMask) & ~kPageMask);
+    return {.start = start,
+            .limit = limit,
+            .file_offset = code_.offset & ~kPageMask,
+            .time_ns = time_ns,
+            .kind = PROFD_MAPPING_FILE,
+            .file_key = file_->key,
+            .file = file_};
+  }
+
+ private:
+  std::uint64_t base_;
+  std::shared_ptr<const MappedFile> file_;
+  std::map<std::string, std::uint64_t> functions_;
+  ElfSegment code_;
+};
+
+}  // namespace profd::test

@@ -1,0 +1,243 @@
+// How a session's profiles name the files that ran, and what images it has for those that pprof
+// can't open.
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "daemon/profiles/object_images.h"
+#include "daemon/storage/result_writer.h"
+#include "tests/daemon/local_parser.h"
+#include "tests/daemon/profiles/session_writer_fixture.h"
+
+namespace profd {
+namespace {
+
+using test::ChainProgram;
+using test::kBase;
+using test::kChainRows;
+using test::kProcess;
+using test::SessionWriterTest;
+using test::SyntheticSample;
+using testing::ElementsAre;
+using testing::MatchesRegex;
+using testing::StartsWith;
+
+TEST_F(SessionWriterTest, NamesAFileByItsPathWhereItIsTheOneThatRan) {
+  ProcessSnapshot& process = add_process("chain");
+  const ChainProgram program = add_program(process, "libchain.so");
+  add_samples(process, chain(program), 3);
+  const SessionSummary summary = write();
+  ASSERT_EQ(summary.profiles.size(), 1U);
+  EXPECT_EQ(summary.profiles[0].path, "chain.4321.prof");
+  EXPECT_EQ(profile("chain.4321.prof").mappings.at(0).path, scratch_.path() / "libchain.so");
+  EXPECT_THAT(objects(), ElementsAre());
+  expect_both_readers("chain.4321.prof", kChainRows);
+}
+
+TEST_F(SessionWriterTest, NamesTheFunctionsOfADeletedFileByAnImage) {
+  ProcessSnapshot& process = add_process("chain");
+  const ChainProgram program = add_program(process, "chain");
+  std::filesystem::remove(scratch_.path() / "chain");
+  add_samples(process, chain(program), 3);
+  write();
+  EXPECT_THAT(objects(), ElementsAre(MatchesRegex("chain-[0-9a-f]+-[0-9a-f]+\\.so")));
+  EXPECT_THAT(profile("chain.4321.prof").mappings.at(0).path, StartsWith("$build/objects/chain-"));
+  expect_both_readers("chain.4321.prof", kChainRows);
+}
+
+// As one that a file killed, or that ran out of its time.
+class FailingParser final : public test::LocalParser {
+ public:
+  explicit FailingParser(bool has_summaries) : has_summaries_(has_summaries) {}
+  Result<ElfSummary> read_elf_summary(int fd) override {
+    if (has_summaries_) return LocalParser::read_elf_summary(fd);
+    return fail(ErrorCode::kUnavailable, "the parser died");
+  }
+  Result<std::vector<ElfSymbol>> find_elf_symbols(int, std::span<const std::uint64_t>,
+                                                  SymbolBudget&) override {
+    return fail(ErrorCode::kTimeout, "the file takes too much time to parse");
+  }
+
+ private:
+  bool has_summaries_;
+};
+
+TEST_F(SessionWriterTest, WritesEverySampleWhereTheParserFails) {
+  ProcessSnapshot& process = add_process("chain");
+  const ChainProgram program = add_program(process, "chain");
+  std::filesystem::remove(scratch_.path() / "chain");
+  add_samples(process, chain(program), 3);
+  for (const bool has_summaries : {true, false}) {
+    std::filesystem::remove_all(path(""));
+    parser_ = std::make_unique<FailingParser>(has_summaries);
+    const SessionSummary summary = write();
+    EXPECT_EQ(summary.ledger.written, 3U);
+    EXPECT_EQ(summary.ledger.difference(), 0);
+    EXPECT_EQ(objects().size(), has_summaries ? 1U : 0U) << "an image, without names";
+    const std::string line = profile("chain.4321.prof").mappings.at(0).path;
+    EXPECT_EQ(line.starts_with(has_summaries ? "$build/objects/" : "[chain"), true) << line;
+  }
+}
+
+TEST_F(SessionWriterTest, WritesOnWhenTheParserWasKilled) {
+  ProcessSnapshot& process = add_process("chain");
+  const ChainProgram program = add_program(process, "chain");
+  add_samples(process, chain(program), 3);
+  ASSERT_EQ(::kill(parser_->child(), SIGKILL), 0);
+  EXPECT_EQ(write().ledger.written, 3U);
+}
+
+TEST_F(SessionWriterTest, WritesImagesBeyondTheirLimitsWithoutSymbols) {
+  struct Case {
+    std::uint64_t image_bytes;
+    SymbolBudget symbols;
+    bool named;
+  };
+  ProcessSnapshot& process = add_process("chain");
+  const ChainProgram program = add_program(process, "chain");
+  ASSERT_EQ(::chown((scratch_.path() / "chain").c_str(), 65534, 65534), 0);
+  std::filesystem::remove(scratch_.path() / "chain");
+  const Mapping mapping = program.mapping();
+  int number = 0;
+  for (const Case& c : {Case{1 << 20, {}, true}, Case{100, {}, false},
+                        Case{1 << 20, {.table_bytes = 10, .time = std::chrono::hours(1)}, false},
+                        Case{1 << 20, {.table_bytes = 1 << 20, .time = {}}, false}}) {
+    ObjectImages images(*parser_, "6.1");
+    images.find_or_add(mapping, true)
+        .hit(program.address("leaf") - mapping.start + mapping.file_offset);
+    ResultWriter result = ResultWriter::create(scratch_.path()).value();
+    SymbolBudgets symbols(c.symbols);
+    ASSERT_TRUE(images.write(result, c.image_bytes, symbols));
+    ASSERT_EQ(result.files().size(), 1U);
+    const std::string image = result.read_back(result.files()[0].path).value();
+    EXPECT_EQ(image.find("leaf") != image.npos, c.named) << number++;
+  }
+}
+
+// As MappedFiles leaves it where too many descriptors are held.
+MappedFile without_descriptor(const std::string& path) {
+  struct stat status {};
+  EXPECT_EQ(::stat(path.c_str(), &status), 0);
+  MappedFile file{.key = test::open_mapped(path)->key, .path = path};
+  file.stat_device = status.st_dev;
+  file.stat_inode = status.st_ino;
+  file.stat_ctime_ns = file.key.ctime_ns;
+  return file;
+}
+
+TEST_F(SessionWriterTest, NamesAFileWithoutDescriptorByItsPathWhileItStaysTheSame) {
+  const std::string path = scratch_.write("libx.so", "1");
+  Mapping mapping;
+  mapping.kind = PROFD_MAPPING_FILE;
+  mapping.file = std::make_shared<const MappedFile>(without_descriptor(path));
+  EXPECT_EQ(ObjectImages(*parser_, "6.1").find_or_add(mapping, false).line_path(), path);
+  MappedFile deleted = without_descriptor(path);
+  deleted.deleted = true;
+  mapping.file = std::make_shared<const MappedFile>(std::move(deleted));
+  EXPECT_EQ(ObjectImages(*parser_, "6.1").find_or_add(mapping, false).line_path(), "[libx.so]");
+  mapping.file = std::make_shared<const MappedFile>(without_descriptor(path));
+  std::filesystem::rename(scratch_.write("other", "2"), path);
+  EXPECT_EQ(ObjectImages(*parser_, "6.1").find_or_add(mapping, false).line_path(), "[libx.so]");
+}
+
+TEST_F(SessionWriterTest, NamesTheFunctionsOfAReplacedFileByAnImage) {
+  ProcessSnapshot& process = add_process("chain");
+  const ChainProgram program = add_program(process, "chain");
+  std::filesystem::remove(scratch_.path() / "chain");
+  std::filesystem::copy_file("/bin/true", scratch_.path() / "chain");
+  add_samples(process, chain(program), 3);
+  write();
+  EXPECT_EQ(objects().size(), 1U);
+  expect_both_readers("chain.4321.prof", kChainRows);
+}
+
+TEST_F(SessionWriterTest, NamesTheFunctionsOfAPathWithBlanksByAnImage) {
+  ProcessSnapshot& process = add_process("chain");
+  const ChainProgram program = add_program(process, "my chain");
+  add_samples(process, chain(program), 3);
+  write();
+  EXPECT_THAT(objects(), ElementsAre(MatchesRegex("my_chain-[0-9a-f]+-[0-9a-f]+\\.so")));
+  expect_both_readers("chain.4321.prof", kChainRows);
+}
+
+TEST_F(SessionWriterTest, DoesNotTrustBytesThatWereWrittenAfterTheSample) {
+  ProcessSnapshot& process = add_process("chain");
+  const ChainProgram program = add_program(process, "chain");
+  const timespec times[] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
+                            {.tv_sec = 4'000'000'000, .tv_nsec = 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, (scratch_.path() / "chain").c_str(), times, 0), 0);
+  add_samples(process, chain(program), 3);
+  write();
+  EXPECT_THAT(objects(), ElementsAre());
+  EXPECT_EQ(profile("chain.4321.prof").mappings.at(0).path, "[chain]");
+}
+
+TEST_F(SessionWriterTest, SkipsAFileThatIsNoElfFile) {
+  const std::string text = scratch_.write("script with blanks", "#!/bin/sh\n");
+  ProcessSnapshot& process = add_process("script");
+  const auto file = test::open_mapped(text);
+  process.image.mappings.emplace(1, Mapping{.start = 0x1000,
+                                            .limit = 0x2000,
+                                            .file_offset = 0,
+                                            .time_ns = 1,
+                                            .kind = PROFD_MAPPING_FILE,
+                                            .file_key = file->key,
+                                            .file = file});
+  add_samples(process, SyntheticSample(kProcess).leaf(0x1010, 1), 3);
+  const SessionSummary summary = write();
+  EXPECT_EQ(summary.profiles.at(0).samples, 3U);
+  EXPECT_EQ(profile("script.4321.prof").mappings.at(0).path, "[script_with_blanks]");
+}
+
+TEST_F(SessionWriterTest, NamesBothObjectsThatHadOneAddress) {
+  ProcessSnapshot& process = add_process("chain");
+  const ChainProgram program = add_program(process, "libchain.so");
+  std::filesystem::copy_file(CHAIN_PROGRAM, scratch_.path() / "libother.so");
+  const ChainProgram other(scratch_.path() / "libother.so", kBase);
+  process.image.mappings.emplace(2, other.mapping(2));
+  add_samples(process, SyntheticSample(kProcess).leaf(program.address("leaf"), 1), 3);
+  add_samples(process, SyntheticSample(kProcess).leaf(other.address("middle"), 2), 2);
+  write();
+  expect_both_readers("chain.4321.prof", {{"leaf", {3, 3}}, {"middle", {2, 2}}});
+}
+
+TEST_F(SessionWriterTest, NamesKernelFunctionsAsKallsymsDoes) {
+  const std::string line = test::output_of("grep -m1 ' T vfs_read$' /proc/kallsyms");
+  const std::uint64_t vfs_read = std::stoull(line, nullptr, 16);
+  ASSERT_NE(vfs_read, 0U) << "kernel.kptr_restrict hides the symbols";
+  ProcessSnapshot& process = add_process("reader");
+  add_samples(process,
+              SyntheticSample(kProcess).kernel(vfs_read + 4).context(PROFD_CONTEXT_KTHREAD), 3);
+  const SessionSummary summary = write();
+  EXPECT_EQ(summary.profiles.at(0).kernel_only_samples, 3U);
+  expect_both_readers("reader.4321.prof", {{"vfs_read", {3, 3}}});
+}
+
+TEST_F(SessionWriterTest, WritesTheVdsoAsAnImage) {
+  ProcessSnapshot& process = add_process("clock");
+  process.image.mappings.emplace(1, Mapping{.start = 0x7fff00000000,
+                                            .limit = 0x7fff00002000,
+                                            .file_offset = 0,
+                                            .time_ns = 1,
+                                            .kind = PROFD_MAPPING_VDSO,
+                                            .file_key = {},
+                                            .file = nullptr});
+  add_samples(process, SyntheticSample(kProcess).leaf(0x7fff00000800, 1));
+  write();
+  EXPECT_THAT(objects(), ElementsAre(MatchesRegex("vdso-.*\\.so")));
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,150 @@
+#include "daemon/samples/aggregator.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <limits>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/daemon/samples/synthetic_sample.h"
+
+namespace profd {
+namespace {
+
+using test::SyntheticSample;
+
+constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+constexpr ProcessKey kOne{.tgid = 7, .exec_id = 1, .start_ns = 100};
+constexpr ProcessKey kOneAfterExec{.tgid = 7, .exec_id = 2, .start_ns = 100};
+constexpr ProcessKey kReusedPid{.tgid = 7, .exec_id = 1, .start_ns = 900};
+
+ProcessView process_view(const ProcessKey& key, std::uint64_t time_ns, std::string_view comm) {
+  return {.process = key,
+          .time_ns = time_ns,
+          .executable = {},
+          .cgroup_id = 0,
+          .uid = 0,
+          .parent_tgid = 1,
+          .kernel_thread = false,
+          .comm = comm,
+          .cgroup = {}};
+}
+
+// The pid of a process that has ended and been waited for.
+std::uint32_t pid_of_the_dead() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  return static_cast<std::uint32_t>(child);
+}
+
+TEST(Aggregator, GivesASampleToEachSessionOfItsMask) {
+  Aggregator aggregator;
+  aggregator.open(0, kNoLimit);
+  aggregator.open(3, kNoLimit);
+  aggregator.open(31, kNoLimit);
+  SyntheticSample sample = SyntheticSample(kOne).leaf(1).period(10);
+  aggregator.on_sample(sample.sessions(1U << 0 | 1U << 31).view());
+  aggregator.on_sample(sample.sessions(1U << 31).view());
+  EXPECT_EQ(aggregator.samples(0).samples, 1U);
+  EXPECT_EQ(aggregator.samples(3).samples, 0U);
+  EXPECT_EQ(aggregator.samples(31).samples, 2U);
+  EXPECT_EQ(aggregator.samples(31).period_sum, 20U);
+}
+
+TEST(Aggregator, IgnoresSlotsThatAreNotOpen) {
+  Aggregator aggregator;
+  aggregator.open(0, kNoLimit);
+  aggregator.on_sample(SyntheticSample(kOne).leaf(1).sessions(0b11).view());
+  EXPECT_EQ(aggregator.close(0).samples, 1U);
+  aggregator.on_sample(SyntheticSample(kOne).leaf(1).sessions(0b11).view());
+  aggregator.open(0, kNoLimit);
+  EXPECT_EQ(aggregator.samples(0).samples, 0U);
+}
+
+TEST(Aggregator, KeepsProcessImagesApart) {
+  Aggregator aggregator;
+  aggregator.open(0, kNoLimit);
+  for (const ProcessKey& key : {kOne, kOneAfterExec, kReusedPid}) {
+    aggregator.on_sample(SyntheticSample(key).leaf(1).view());
+  }
+  EXPECT_EQ(aggregator.close(0).processes.size(), 3U);
+}
+
+TEST(Aggregator, CountsWhatTheMemoryLimitRefuses) {
+  constexpr std::uint64_t kLimit = 64 << 10;
+  constexpr std::uint64_t kSamples = 10'000;
+  Aggregator aggregator;
+  aggregator.open(0, kLimit);
+  aggregator.open(1, kNoLimit);
+  for (std::uint64_t i = 0; i < kSamples; ++i) {
+    aggregator.on_sample(SyntheticSample(kOne).leaf(i).sessions(0b11).view());
+  }
+  const SessionSamples limited = aggregator.close(0);
+  EXPECT_GT(limited.samples, 0U);
+  EXPECT_GT(limited.refused, 0U);
+  EXPECT_EQ(limited.samples + limited.refused, kSamples);
+  EXPECT_LE(limited.bytes, kLimit);
+  EXPECT_EQ(aggregator.close(1).samples, kSamples);
+}
+
+TEST(Aggregator, HoldsAStormOfProcessesToTheLimit) {
+  constexpr std::uint64_t kLimit = 1 << 20;
+  Aggregator aggregator;
+  aggregator.open(0, kLimit);
+  for (std::uint32_t pid = 1; pid <= 10'000; ++pid) {
+    aggregator.on_sample(
+        SyntheticSample({.tgid = pid, .exec_id = 1, .start_ns = pid}).leaf(1).view());
+  }
+  EXPECT_LT(aggregator.samples(0).processes.size(), 1000U);
+  EXPECT_LE(aggregator.samples(0).bytes, kLimit);
+}
+
+TEST(Aggregator, KnowsAProcessByItsLatestName) {
+  Aggregator aggregator;
+  aggregator.on_process(process_view(kOne, 2, "new"));
+  aggregator.on_process(process_view(kOne, 1, "old"));  // from another CPU's ring
+  EXPECT_EQ(aggregator.processes().find(kOne)->comm, "new");
+  aggregator.on_process(process_view(kOne, 3, "newest"));
+  EXPECT_EQ(aggregator.processes().find(kOne)->comm, "newest");
+}
+
+TEST(Aggregator, ForgetsOnlyTheDeadThatNoSessionSaw) {
+  const ProcessKey seen{.tgid = pid_of_the_dead(), .exec_id = 1, .start_ns = 1};
+  const ProcessKey unseen{.tgid = pid_of_the_dead(), .exec_id = 1, .start_ns = 2};
+  const ProcessKey alive{
+      .tgid = static_cast<std::uint32_t>(::getpid()), .exec_id = 1, .start_ns = 3};
+  Aggregator aggregator;
+  aggregator.open(0, kNoLimit);
+  for (const ProcessKey& key : {seen, unseen, alive}) {
+    aggregator.on_process(process_view(key, 1, "x"));
+  }
+  aggregator.on_sample(SyntheticSample(seen).leaf(1).view());
+  aggregator.forget_processes();
+  EXPECT_NE(aggregator.processes().find(seen), nullptr);
+  EXPECT_EQ(aggregator.processes().find(unseen), nullptr);
+  EXPECT_NE(aggregator.processes().find(alive), nullptr);
+}
+
+TEST(Aggregator, BoundsTheMappingsOfAProcess) {
+  Aggregator aggregator;
+  for (std::uint64_t id = 1; id <= ProcessTable::kMaxMappings + 100; ++id) {
+    aggregator.on_mapping({.process = kOne,
+                           .time_ns = id,
+                           .id = id,
+                           .start = id << 12,
+                           .end = (id + 1) << 12,
+                           .file_offset = 0,
+                           .file = {},
+                           .kind = PROFD_MAPPING_ANONYMOUS,
+                           .names_cut = false,
+                           .names = {}},
+                          nullptr);
+  }
+  EXPECT_EQ(aggregator.processes().find(kOne)->mappings.size(), ProcessTable::kMaxMappings);
+}
+
+}  // namespace
+}  // namespace profd

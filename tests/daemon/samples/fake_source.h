@@ -1,0 +1,88 @@
+// A source of samples that does as the test says.
+
+#pragma once
+
+#include <sys/eventfd.h>
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "daemon/samples/aggregator.h"
+#include "daemon/sessions/sample_source.h"
+#include "tests/daemon/samples/synthetic_sample.h"
+
+namespace profd::test {
+
+class FakeSource final : public SampleSource {
+ public:
+  struct Slot {
+    EventSpec event;
+    Target target;
+    SlotLedger ledger;
+    bool has_targets = true;
+  };
+
+  explicit FakeSource(Aggregator& sink) : sink_(sink), wake_(::eventfd(0, EFD_CLOEXEC)) {}
+
+  // Taken by the kernel side, waiting in the rings for the next drain.
+  void take(SyntheticSample sample, SessionSlot slot) {
+    ++slots.at(slot)->ledger.taken;
+    waiting_.push_back(std::move(sample.sessions(1U << slot)));
+  }
+
+  Result<SessionSlot> start(const EventSpec& event, const Target& target) override {
+    if (error) return *error;
+    for (SessionSlot slot = 0; slot < slots.size(); ++slot) {
+      if (slots[slot]) continue;
+      slots[slot] = Slot{.event = event, .target = target, .ledger = {}, .has_targets = true};
+      return slot;
+    }
+    return fail(ErrorCode::kBusy, "no slot");
+  }
+  Result<SessionSlot> hand_over(SessionSlot slot) override {
+    if (error) return *error;
+    ++hand_overs;
+    const Slot from = *slots.at(slot);
+    return start(from.event, from.target);
+  }
+  [[nodiscard]] bool is_settled(SessionSlot) const override { return waiting_.empty(); }
+  SlotLedger stop(SessionSlot slot) override {
+    drain();
+    return std::exchange(slots.at(slot), std::nullopt)->ledger;
+  }
+  void drain() override {
+    ++drains;
+    while (!waiting_.empty()) {
+      sink_.on_sample(waiting_.front().view());
+      waiting_.pop_front();
+    }
+  }
+  [[nodiscard]] int wake_fd() const override { return wake_.get(); }
+  [[nodiscard]] bool has_targets(SessionSlot slot) const override {
+    return slots.at(slot)->has_targets;
+  }
+  [[nodiscard]] SlotLedger slot_ledger(SessionSlot slot) const override {
+    return slots.at(slot)->ledger;
+  }
+  [[nodiscard]] SamplerLedger ledger() const override { return totals; }
+  [[nodiscard]] UnwindStats unwind_stats() const override { return unwinding; }
+  void release_files() override { ++releases; }
+
+  std::array<std::optional<Slot>, PROFD_MAX_SESSIONS> slots;
+  SamplerLedger totals;
+  UnwindStats unwinding;
+  std::optional<Error> error;  // given by start(), when set
+  int drains = 0;
+  int releases = 0;
+  int hand_overs = 0;
+
+ private:
+  Aggregator& sink_;
+  UniqueFd wake_;
+  std::deque<SyntheticSample> waiting_;
+};
+
+}  // namespace profd::test

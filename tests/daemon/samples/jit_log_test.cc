@@ -1,0 +1,97 @@
+#include "daemon/samples/jit_log.h"
+
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include <gmock/gmock.h>
+
+namespace profd {
+namespace {
+
+using testing::ElementsAre;
+
+// Meanings change at multiples of `every_ns`.
+JitLog::MeansTheSame changing(std::uint64_t every_ns) {
+  return [every_ns](std::uint32_t, std::uint64_t a, std::uint64_t b) {
+    return a / every_ns == b / every_ns;
+  };
+}
+
+std::uint64_t samples_of(const JitLog& log) {
+  std::uint64_t samples = 0;
+  for (const JitLog::Entry& entry : log.entries()) samples += entry.count;
+  return samples;
+}
+
+TEST(JitLog, SplitsAStackWhereItsMeaningChanges) {
+  JitLog log;
+  for (const std::uint64_t time : {31, 5, 12, 18, 39, 11}) log.add(0, time);
+  log.sort();
+  std::vector<std::pair<std::uint64_t, std::size_t>> runs;
+  for_each_run(log.entries(), changing(10), [&](std::span<const JitLog::Entry> run) {
+    runs.emplace_back(run.front().time_ns, run.size());
+  });
+  EXPECT_THAT(runs, ElementsAre(std::pair(5U, 1U), std::pair(11U, 3U), std::pair(31U, 2U)));
+}
+
+TEST(JitLog, AsksLittleWhereNothingChanged) {
+  JitLog log;
+  for (std::uint64_t time = 0; time < 100'000; ++time) log.add(0, time);
+  std::size_t asked = 0;
+  std::size_t runs = 0;
+  const JitLog::MeansTheSame same = [&asked](auto, auto, auto) { return ++asked > 0; };
+  for_each_run(log.entries(), same, [&](auto) { ++runs; });
+  EXPECT_EQ(runs, 1U);
+  EXPECT_EQ(asked, 1U);
+}
+
+TEST(JitLog, FoldsWhatMeansTheSameAndKeepsItsTimes) {
+  constexpr std::uint64_t kChange = 1000;
+  JitLog log;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> expected;
+  std::uint64_t time = 0;
+  std::uint64_t added = 0;
+  for (int folds = 0; folds < 5; ++folds) {
+    while (!log.is_full()) {
+      const auto stack = static_cast<std::uint32_t>(time % 7);
+      log.add(stack, time);
+      ++expected[{stack, time / kChange}];
+      ++time;
+      ++added;
+    }
+    log.fold_oldest_half(changing(kChange));
+    EXPECT_LE(log.entries().size(), JitLog::kMaxEntries * 7 / 8);
+  }
+  EXPECT_EQ(samples_of(log), added);
+  EXPECT_EQ(log.blurred(), 0U);
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> found;
+  for (const JitLog::Entry& entry : log.entries()) {
+    found[{entry.stack, entry.time_ns / kChange}] += entry.count;
+  }
+  EXPECT_EQ(found, expected);
+}
+
+TEST(JitLog, StaysBoundedWhereEverythingChangesAndCountsIt) {
+  JitLog log;
+  std::uint64_t time = 0;
+  for (int folds = 0; folds < 5; ++folds) {
+    for (; !log.is_full(); ++time) log.add(static_cast<std::uint32_t>(time % 3), time);
+    log.fold_oldest_half(changing(1));
+    EXPECT_LE(log.entries().size(), JitLog::kMaxEntries * 7 / 8);
+  }
+  EXPECT_EQ(samples_of(log), time);
+  EXPECT_GT(log.blurred(), 0U);
+}
+
+TEST(JitLog, LetsTheTimesOfTooManyStacksGo) {
+  JitLog log;
+  std::uint64_t time = 0;
+  for (; !log.is_full(); ++time) log.add(static_cast<std::uint32_t>(time), time);
+  log.fold_oldest_half(changing(1));
+  EXPECT_LE(log.entries().size(), JitLog::kMaxEntries * 7 / 8);
+  EXPECT_EQ(samples_of(log) + log.blurred(), time);
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,52 @@
+#include "daemon/samples/jit_naming.h"
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+
+#include <gtest/gtest.h>
+
+#include "tests/daemon/profiles/handmade_session.h"
+#include "tests/daemon/samples/synthetic_sample.h"
+
+namespace profd {
+namespace {
+
+constexpr ProcessKey kProcess{.tgid = 4321, .exec_id = 1, .start_ns = 100};
+
+// A process of so many different stacks in made code, with one sample each.
+SessionSnapshot snapshot_of(std::uint64_t stacks, std::uint64_t frames) {
+  SessionSnapshot snapshot = test::handmade_session();
+  ProcessSnapshot& process = test::add_process(snapshot, kProcess, "runtime");
+  StackTable& table = process.samples.stacks;
+  for (std::uint64_t i = 0; i < stacks; ++i) {
+    test::SyntheticSample sample(kProcess);
+    sample.leaf(0x10000 + i);
+    for (std::uint64_t frame = 1; frame < frames; ++frame) sample.user(0x900000 + frame);
+    const SampleView view = sample.view();
+    table.add(view, StackTable::hash_of(view), std::numeric_limits<std::uint64_t>::max());
+    table.time_last_counted();
+  }
+  process.samples.jit.add(0, 1);
+  return snapshot;
+}
+
+std::uint64_t late_of(const JitNaming& naming) {
+  return naming.stats().refused[static_cast<std::size_t>(JitRefusal::kLate)];
+}
+
+TEST(JitNaming, WhatTakesTooLongInAWindowStaysWithoutNamesAndIsCounted) {
+  JitNaming naming(JitProcesses::start({}).value());
+  SessionSnapshot small = snapshot_of(10, 10);
+  naming.resolve_now(small);
+  EXPECT_EQ(late_of(naming), 0U);
+  // Thirteen million questions: each looks at the clock, which alone takes longer than kMaxTime.
+  SessionSnapshot large = snapshot_of(100'000, 128);
+  naming.resolve_now(large);
+  EXPECT_EQ(late_of(naming), 1U);
+  ASSERT_TRUE(large.processes.front().jit);
+  EXPECT_EQ(large.processes.front().jit->runs.size(), 100'000U) << "every sample is there";
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,197 @@
+#include "daemon/samples/jit_samples.h"
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "daemon/samples/aggregator.h"
+#include "tests/daemon/samples/synthetic_sample.h"
+
+namespace profd {
+namespace {
+
+using test::SyntheticSample;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr ProcessKey kProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
+constexpr std::uint64_t kMade = 1;  // mapping ids
+constexpr std::uint64_t kFile = 2;
+
+MappingView mapping(std::uint64_t id, profd_mapping_kind kind) {
+  return {.process = kProcess,
+          .time_ns = 1,
+          .id = id,
+          .start = id << 20,
+          .end = (id + 1) << 20,
+          .file_offset = 0,
+          .file = {},
+          .kind = kind,
+          .names_cut = false,
+          .names = {}};
+}
+
+// An address in that mapping.
+std::uint64_t at(std::uint64_t id, std::uint64_t offset) { return (id << 20) + offset; }
+
+// One session of one process that has made code and a file.
+class JitSamplesTest : public testing::Test {
+ protected:
+  JitSamplesTest() {
+    aggregator_.open(0, std::uint64_t{1} << 30);
+    aggregator_.on_mapping(mapping(kMade, PROFD_MAPPING_ANONYMOUS), nullptr);
+    auto file = std::make_shared<MappedFile>();
+    file->path = "/lib/x.so";
+    aggregator_.on_mapping(mapping(kFile, PROFD_MAPPING_FILE), std::move(file));
+  }
+
+  void add(SyntheticSample sample, std::uint64_t time_ns) {
+    SampleView view = sample.view();
+    view.time_ns = time_ns;
+    aggregator_.on_sample(view);
+  }
+
+  void load(const std::string& name, std::uint64_t address, std::uint64_t born_ns) {
+    index_.add({.address = address,
+                .bytes = 0x100,
+                .born_ns = born_ns,
+                .serial = 0,
+                .source = 0,
+                .name = name,
+                .code = {},
+                .debug_info = {},
+                .unwinding_info = {}});
+  }
+
+  JitLookup lookup() {
+    return {
+        .at = [this](std::uint64_t address, std::uint64_t time_ns) -> std::optional<JitFunction> {
+          const auto code = index_.at(address, time_ns);
+          if (!code) return std::nullopt;
+          return JitFunction{.generation = code->serial, .code = *code};
+        },
+        .source_of = [](const JitCode&) { return std::nullopt; }};
+  }
+
+  const ProcessSamples& samples() const {
+    return aggregator_.samples(0).processes.find(kProcess)->second;
+  }
+
+  JitSamples resolve() {
+    return resolve_jit(samples().stacks, samples().jit, *aggregator_.processes().find(kProcess),
+                       lookup());
+  }
+
+  // "a b" for the frames of each run, leaf first, with its samples.
+  static std::map<std::string, std::uint64_t> text_of(const JitSamples& jit,
+                                                      const StackTable& stacks) {
+    std::map<std::string, std::uint64_t> text;
+    for (const JitSamples::Run& run : jit.runs) {
+      std::string frames;
+      for (const std::uint32_t function :
+           jit.frames_of(run, stacks.stacks()[run.stack].user_frames)) {
+        const bool is_named = function != JitSamples::kNoFunction;
+        frames += (frames.empty() ? "" : " ") + (is_named ? jit.functions[function].name : "-");
+      }
+      text[frames] += run.count;
+    }
+    return text;
+  }
+
+  Aggregator aggregator_;
+  JitCodeIndex index_;
+};
+
+TEST_F(JitSamplesTest, ASampleMeansWhatLayThereAtItsTime) {
+  for (std::uint64_t time = 10; time < 40; ++time) {
+    add(SyntheticSample(kProcess).leaf(at(kMade, 0x50), kMade), time);
+  }
+  load("first", at(kMade, 0), 5);
+  load("second", at(kMade, 0x40), 20);  // overlaps it in part
+  load("third", at(kMade, 0x20), 35);
+  EXPECT_EQ(text_of(resolve(), samples().stacks),
+            (std::map<std::string, std::uint64_t>{{"first", 10}, {"second", 15}, {"third", 5}}));
+}
+
+TEST_F(JitSamplesTest, WhatWasToldAfterwardsCountsForSamplesBefore) {
+  add(SyntheticSample(kProcess).leaf(at(kMade, 0x50), kMade), 10);
+  load("late", at(kMade, 0), 500);
+  EXPECT_EQ(text_of(resolve(), samples().stacks),
+            (std::map<std::string, std::uint64_t>{{"late", 1}}));
+}
+
+TEST_F(JitSamplesTest, ACallerIsLookedUpAtItsCall) {
+  load("caller", at(kMade, 0), 1);
+  load("next", at(kMade, 0x100), 1);
+  add(SyntheticSample(kProcess).leaf(at(kFile, 8), kFile).user(at(kMade, 0x100), kMade), 10);
+  EXPECT_EQ(text_of(resolve(), samples().stacks),
+            (std::map<std::string, std::uint64_t>{{"- caller", 1}}));
+}
+
+TEST_F(JitSamplesTest, AFilesCodeIsTheFilesWhateverARuntimeSays) {
+  load("liar", at(kFile, 0), 1);
+  load("made", at(kMade, 0), 1);
+  add(SyntheticSample(kProcess).leaf(at(kFile, 8), kFile).user(at(kMade, 8), kMade), 10);
+  const JitSamples jit = resolve();
+  EXPECT_EQ(text_of(jit, samples().stacks), (std::map<std::string, std::uint64_t>{{"- made", 1}}));
+  EXPECT_THAT(jit.unnamed, IsEmpty());
+}
+
+TEST_F(JitSamplesTest, CodeWithoutANameKeepsItsAddress) {
+  load("made", at(kMade, 0), 1);
+  add(SyntheticSample(kProcess).leaf(at(kMade, 0x5000), kMade), 10);
+  const JitSamples jit = resolve();
+  EXPECT_EQ(text_of(jit, samples().stacks), (std::map<std::string, std::uint64_t>{{"-", 1}}));
+  EXPECT_THAT(jit.unnamed, ElementsAre(at(kMade, 0x5000)));
+}
+
+TEST_F(JitSamplesTest, NoTimesAreKeptOfOtherCode) {
+  for (std::uint64_t time = 1; time < 100; ++time) {
+    add(SyntheticSample(kProcess).leaf(at(kFile, time), kFile), time);
+  }
+  EXPECT_TRUE(samples().jit.empty());
+  EXPECT_THAT(resolve().runs, IsEmpty());
+}
+
+TEST_F(JitSamplesTest, AMappingThatNobodyKnowsYetMayBeMadeCode) {
+  add(SyntheticSample(kProcess).leaf(at(9, 8), 9), 10);
+  load("made", at(9, 0), 1);
+  EXPECT_EQ(text_of(resolve(), samples().stacks),
+            (std::map<std::string, std::uint64_t>{{"made", 1}}));
+}
+
+TEST_F(JitSamplesTest, SamplesBeyondTheMemoryLimitAreStillCounted) {
+  constexpr std::uint64_t kSamples = 1000;
+  aggregator_.open(1, 4096);  // room for the process and a stack, but not for so many times
+  for (std::uint64_t time = 1; time <= kSamples; ++time) {
+    SyntheticSample sample = SyntheticSample(kProcess).leaf(at(kMade, 8), kMade).sessions(0b10);
+    add(sample, time);
+  }
+  load("made", at(kMade, 0), 1);
+  const SessionSamples session = aggregator_.close(1);
+  EXPECT_EQ(session.samples, kSamples);
+  EXPECT_LE(session.bytes, 4096U);
+  const ProcessSamples& process = session.processes.find(kProcess)->second;
+  EXPECT_LT(process.jit.entries().size(), kSamples);
+  const JitSamples jit =
+      resolve_jit(process.stacks, process.jit, *aggregator_.processes().find(kProcess), lookup());
+  EXPECT_EQ(text_of(jit, process.stacks),
+            (std::map<std::string, std::uint64_t>{{"made", kSamples}}));
+}
+
+TEST_F(JitSamplesTest, AFullLogIsFoldedAndNothingIsLost) {
+  constexpr std::uint64_t kSamples = 3 * JitLog::kMaxEntries;
+  for (std::uint64_t time = 1; time <= kSamples; ++time) {
+    add(SyntheticSample(kProcess).leaf(at(kMade, 8 + time % 4), kMade), time);
+  }
+  EXPECT_LE(samples().jit.entries().size(), JitLog::kMaxEntries);
+  load("made", at(kMade, 0), 1);
+  EXPECT_EQ(text_of(resolve(), samples().stacks),
+            (std::map<std::string, std::uint64_t>{{"made", kSamples}}));
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,157 @@
+#include "daemon/samples/process_table.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "collectors/files/mapped_file.h"
+#include "formats/base/unique_fd.h"
+
+namespace profd {
+namespace {
+
+constexpr std::uint32_t kAlice = 4001;
+constexpr std::uint32_t kBob = 4002;
+constexpr std::uint32_t kNoPid = 0x7fffffff;  // above what the kernel gives out
+
+// The `number`th image of a program of a process that is gone.
+ProcessKey image_of(std::uint32_t number) {
+  return {.tgid = kNoPid, .exec_id = number, .start_ns = 1};
+}
+
+class ProcessTableTest : public testing::Test {
+ protected:
+  void identify(const ProcessKey& key, std::uint32_t uid) {
+    ProcessView view{};
+    view.process = key;
+    view.time_ns = 1;
+    view.uid = uid;
+    table_.add(view);
+  }
+
+  void map(const ProcessKey& key, std::size_t mappings) {
+    for (std::size_t i = 0; i < mappings; ++i) {
+      MappingView view{};
+      view.process = key;
+      view.id = ++last_id_;
+      table_.add(view, nullptr);
+    }
+  }
+
+  [[nodiscard]] std::size_t kept(const ProcessKey& key) const {
+    return table_.find(key)->mappings.size();
+  }
+
+  // As many as a user may have, in full images; gives the next free number.
+  std::uint32_t fill(std::uint32_t uid, std::uint32_t first) {
+    constexpr auto kImages = ProcessTable::kMaxMappingsOfUid / ProcessTable::kMaxMappings;
+    for (std::uint32_t i = 0; i < kImages; ++i) {
+      identify(image_of(first + i), uid);
+      map(image_of(first + i), ProcessTable::kMaxMappings);
+    }
+    return first + static_cast<std::uint32_t>(kImages);
+  }
+
+  void forget_all() {
+    table_.forget_unless([](const ProcessKey&) { return false; });
+  }
+
+  ProcessTable table_;
+  std::uint64_t last_id_ = 0;
+};
+
+TEST_F(ProcessTableTest, KeepsOnlySoManyMappingsOfAUser) {
+  const std::uint32_t next = fill(kAlice, 1);
+  EXPECT_EQ(table_.take_unkept(), 0U);
+  identify(image_of(next), kAlice);
+  map(image_of(next), 3);
+  EXPECT_EQ(kept(image_of(next)), 0U);
+  EXPECT_EQ(table_.mappings(), ProcessTable::kMaxMappingsOfUid);
+  EXPECT_EQ(table_.take_unkept(), 3U);
+  EXPECT_EQ(table_.take_unkept(), 0U);
+  identify(image_of(next + 1), kBob);
+  map(image_of(next + 1), 3);
+  EXPECT_EQ(kept(image_of(next + 1)), 3U);
+}
+
+TEST_F(ProcessTableTest, HoldsRootToTheLimitOfAllAlone) {
+  const std::uint32_t next = fill(0, 1);
+  identify(image_of(next), 0);
+  map(image_of(next), 3);
+  EXPECT_EQ(kept(image_of(next)), 3U);
+}
+
+TEST_F(ProcessTableTest, KeepsOnlySoManyMappingsInAll) {
+  std::uint32_t next = 1;
+  for (std::uint32_t uid = 5000; table_.mappings() < ProcessTable::kMaxMappingsInAll; ++uid) {
+    next = fill(uid, next);
+    ASSERT_EQ(table_.take_unkept(), 0U);
+  }
+  identify(image_of(next), 0);
+  map(image_of(next), 1);
+  EXPECT_EQ(kept(image_of(next)), 0U);
+  EXPECT_EQ(table_.take_unkept(), 1U);
+}
+
+TEST_F(ProcessTableTest, ChargesMappingsThatCameFirstToTheUserOnceItIsKnown) {
+  constexpr std::size_t kEarly = 10;
+  map(image_of(1), kEarly);
+  identify(image_of(1), kAlice);
+  const std::uint32_t next = fill(kAlice, 2);
+  EXPECT_EQ(table_.take_unkept(), kEarly);
+  EXPECT_EQ(table_.mappings(), ProcessTable::kMaxMappingsOfUid);
+  identify(image_of(1), kBob);
+  identify(image_of(next), kAlice);
+  map(image_of(next), kEarly + 1);
+  EXPECT_EQ(kept(image_of(next)), kEarly);
+}
+
+TEST_F(ProcessTableTest, HasRoomAgainForWhatItForgot) {
+  fill(kAlice, 1);
+  forget_all();
+  EXPECT_EQ(table_.size(), 0U);
+  EXPECT_EQ(table_.mappings(), 0U);
+  fill(kAlice, 1);
+  EXPECT_EQ(table_.take_unkept(), 0U);
+}
+
+TEST_F(ProcessTableTest, KeepsTheImagesThatAreNeededOrMayBeSampledAgain) {
+  const ProcessKey own{.tgid = static_cast<std::uint32_t>(::getpid()), .exec_id = 1, .start_ns = 1};
+  for (const ProcessKey& key : {own, image_of(1), image_of(2)}) {
+    identify(key, kAlice);
+    map(key, 2);
+  }
+  table_.forget_unless([](const ProcessKey& key) { return key == image_of(1); });
+  EXPECT_NE(table_.find(own), nullptr);
+  EXPECT_NE(table_.find(image_of(1)), nullptr);
+  EXPECT_EQ(table_.find(image_of(2)), nullptr);
+  EXPECT_EQ(table_.mappings(), 4U);
+}
+
+// PHP takes the right to run its code away while it writes it: the mapping of the sample is none
+// then, and no name leads to the file.
+TEST(MadeCode, MayLieInSharedMemoryWhoseFileCouldNotBeOpened) {
+  const UniqueFd memory(::memfd_create("shared", MFD_CLOEXEC));
+  const UniqueFd disk(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  for (const auto& [fd, may_be] : {std::pair{memory.get(), true}, std::pair{disk.get(), false}}) {
+    struct stat status {};
+    ASSERT_EQ(::fstat(fd, &status), 0);
+    Mapping mapping;
+    mapping.kind = PROFD_MAPPING_FILE;
+    mapping.file_key.inode = status.st_ino;
+    mapping.file_key.device = ::gnu_dev_major(status.st_dev) << 20 | ::gnu_dev_minor(status.st_dev);
+    mapping.file = std::make_shared<MappedFile>();
+    EXPECT_EQ(may_be_made_at_run_time(mapping), may_be) << fd;
+  }
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,114 @@
+#include "daemon/samples/stack_table.h"
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "tests/daemon/samples/synthetic_sample.h"
+
+namespace profd {
+namespace {
+
+using test::SyntheticSample;
+using testing::ElementsAre;
+
+constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+constexpr ProcessKey kProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
+
+StackTable::Added add(StackTable& table, SyntheticSample sample, std::uint64_t room = kNoLimit) {
+  const SampleView view = sample.view();
+  return table.add(view, StackTable::hash_of(view), room);
+}
+
+SyntheticSample plain() {
+  return SyntheticSample(kProcess).kernel(0xffffffff81000001).leaf(0x1000, 5).user(0x2000, 6);
+}
+
+TEST(StackTable, CountsEqualStacksOnce) {
+  StackTable table;
+  EXPECT_EQ(add(table, plain()), StackTable::Added::kNew);
+  EXPECT_EQ(add(table, plain()), StackTable::Added::kKnown);
+  ASSERT_EQ(table.stacks().size(), 1U);
+  EXPECT_EQ(table.stacks()[0].count, 2U);
+}
+
+TEST(StackTable, GivesBackWhatItWasGiven) {
+  StackTable table;
+  add(table, SyntheticSample(kProcess).leaf(0x9999));
+  add(table, plain());
+  const StackTable::Stack& stack = table.stacks()[1];
+  EXPECT_THAT(table.kernel_frames(stack), ElementsAre(0xffffffff81000001));
+  EXPECT_THAT(table.user_frames(stack),
+              ElementsAre(test::frame_word(0x1000, 0, PROFD_FRAME_INTERRUPTED),
+                          test::frame_word(0x2000, 1, PROFD_FRAME_POINTER)));
+  EXPECT_THAT(table.mapping_ids(stack), ElementsAre(5, 6));
+}
+
+TEST(StackTable, KeepsApartWhateverDiffers) {
+  const std::vector<SyntheticSample> all = {
+      plain(),
+      plain().end(PROFD_END_NO_FRAME_POINTER),
+      plain().context(PROFD_CONTEXT_COMPAT),
+      plain().user(0x3000, 6),
+      SyntheticSample(kProcess).kernel(0xffffffff81000002).leaf(0x1000, 5).user(0x2000, 6),
+      SyntheticSample(kProcess).kernel(0xffffffff81000001).leaf(0x1000, 5).user(0x2000, 7),
+      // The same words, of which another number belongs to the kernel.
+      SyntheticSample(kProcess).kernel(1).kernel(2),
+      SyntheticSample(kProcess).kernel(1).user(2, 0, PROFD_FRAME_INTERRUPTED),
+  };
+  StackTable table;
+  for (const SyntheticSample& sample : all) add(table, sample);
+  EXPECT_EQ(table.stacks().size(), all.size());
+}
+
+TEST(StackTable, TellsStacksOfOneHashApart) {
+  StackTable table;
+  SyntheticSample one = plain();
+  SyntheticSample other = plain().user(0x3000, 6);
+  const std::uint64_t hash = 42;  // as if both had it
+  EXPECT_EQ(table.add(one.view(), hash, kNoLimit), StackTable::Added::kNew);
+  EXPECT_EQ(table.add(other.view(), hash, kNoLimit), StackTable::Added::kNew);
+  EXPECT_EQ(table.add(one.view(), hash, kNoLimit), StackTable::Added::kKnown);
+  EXPECT_EQ(table.add(other.view(), hash, kNoLimit), StackTable::Added::kKnown);
+}
+
+TEST(StackTable, RefusesANewStackWithoutRoomButCountsAKnownOne) {
+  StackTable table;
+  add(table, plain());
+  const std::uint64_t bytes = table.bytes();
+  EXPECT_EQ(add(table, plain().user(0x3000), 8), StackTable::Added::kNoRoom);
+  EXPECT_EQ(add(table, plain(), 0), StackTable::Added::kKnown);
+  EXPECT_EQ(table.bytes(), bytes);
+  EXPECT_EQ(table.stacks().size(), 1U);
+}
+
+TEST(StackTable, SaysAtLeastWhatItsWordsTake) {
+  StackTable table;
+  for (std::uint64_t i = 0; i < 1000; ++i) add(table, plain().user(0x10000 + i));
+  EXPECT_GE(table.bytes(), 1000 * (6 * sizeof(std::uint64_t) + sizeof(StackTable::Stack)));
+}
+
+TEST(StackTable, IsAValue) {
+  StackTable table;
+  add(table, plain());
+  const StackTable copy = table;
+  add(table, plain());
+  EXPECT_EQ(copy.stacks()[0].count, 1U);
+  EXPECT_EQ(table.stacks()[0].count, 2U);
+}
+
+TEST(StackTable, PutsEachContextInItsClass) {
+  EXPECT_EQ(class_of(PROFD_CONTEXT_USER), StackClass::kUser);
+  EXPECT_EQ(class_of(PROFD_CONTEXT_SYSCALL), StackClass::kUser);
+  EXPECT_EQ(class_of(PROFD_CONTEXT_TRAP), StackClass::kUser);
+  EXPECT_EQ(class_of(PROFD_CONTEXT_KTHREAD), StackClass::kKernelOnly);
+  EXPECT_EQ(class_of(PROFD_CONTEXT_EXIT), StackClass::kKernelOnly);
+  EXPECT_EQ(class_of(PROFD_CONTEXT_EXEC), StackClass::kKernelOnly);
+  EXPECT_EQ(class_of(PROFD_CONTEXT_COMPAT), StackClass::kCompat);
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,219 @@
+// The rule is the kernel's, so the kernel is the oracle: a process with the caller's ids tries what
+// ptrace's check guards, and the answer has to be the same. Needs root, to make processes of other
+// users.
+
+#include "daemon/sessions/authorization.h"
+
+#include <linux/capability.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "formats/base/unique_fd.h"
+#include "tests/user_namespace.h"
+
+namespace profd {
+namespace {
+
+constexpr uid_t kAlice = 4711;
+constexpr uid_t kBob = 4712;
+constexpr gid_t kStaff = 4721;
+constexpr gid_t kOthers = 4722;
+
+struct Ids {
+  std::array<uid_t, 3> uids;  // real, effective, saved
+  std::array<gid_t, 3> gids;
+  bool keeps_capabilities = false;
+  bool own_user_namespace = false;  // without capabilities in it
+};
+
+constexpr Ids kAllAlice{{kAlice, kAlice, kAlice}, {kStaff, kStaff, kStaff}};
+constexpr Ids kCapableAlice{{kAlice, kAlice, kAlice}, {kStaff, kStaff, kStaff}, true};
+constexpr Ids kRemoteAlice{{kAlice, kAlice, kAlice}, {kStaff, kStaff, kStaff}, false, true};
+
+// A new user namespace comes with all of them.
+bool drop_capabilities() {
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  const std::array<__user_cap_data_struct, 2> none{};
+  return ::syscall(SYS_capset, &header, none.data()) == 0;
+}
+
+bool become(const Ids& ids) {
+  const int root = ids.own_user_namespace ? test::leave_chroot() : -1;
+  return ::prctl(PR_SET_KEEPCAPS, ids.keeps_capabilities ? 1 : 0) == 0 &&
+         ::setresgid(ids.gids[0], ids.gids[1], ids.gids[2]) == 0 &&
+         ::setresuid(ids.uids[0], ids.uids[1], ids.uids[2]) == 0 &&
+         (!ids.own_user_namespace || (test::enter_user_namespace(root) && drop_capabilities()));
+}
+
+// A process with these ids that sits and waits.
+class Sitter {
+ public:
+  Sitter(const Ids& ids, bool dumpable) {
+    std::array<int, 2> ends{};
+    if (::pipe(ends.data()) != 0) throw std::runtime_error("pipe failed");
+    const UniqueFd ready(ends[0]);
+    UniqueFd told(ends[1]);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      // A change of ids clears the mark, so it is set after.
+      const bool became = become(ids) && ::prctl(PR_SET_DUMPABLE, dumpable ? 1 : 0) == 0;
+      if (became && ::write(told.get(), "x", 1) == 1) ::pause();
+      ::_exit(1);
+    }
+    told.reset();
+    char byte = 0;
+    if (::read(ready.get(), &byte, 1) != 1)
+      throw std::runtime_error("these tests need root, and user namespaces");
+  }
+  Sitter(const Sitter&) = delete;
+  Sitter& operator=(const Sitter&) = delete;
+  ~Sitter() { end(); }
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+  void end() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+
+ private:
+  pid_t pid_ = 0;
+};
+
+// What the kernel says: /proc/PID/exe is behind PTRACE_MODE_READ.
+bool kernel_lets(const Caller& caller, pid_t pid) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const Ids ids{{caller.uid, caller.uid, caller.uid}, {caller.gid, caller.gid, caller.gid}};
+    std::array<char, 256> target{};
+    const std::string path = "/proc/" + std::to_string(pid) + "/exe";
+    const bool read = become(ids) && ::readlink(path.c_str(), target.data(), target.size()) > 0;
+    ::_exit(read ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+Caller caller_of(uid_t uid, gid_t gid) {
+  return {.uid = uid, .gid = gid, .pid = 1, .trusted = false};
+}
+
+TEST(Authorization, IsTheKernelsRuleForEveryMixOfIds) {
+  const Caller alice = caller_of(kAlice, kStaff);
+  struct Case {
+    const char* what;
+    Ids ids;
+    bool dumpable;
+    bool allowed;
+  };
+  const Case table[] = {
+      {"her own", kAllAlice, true, true},
+      {"her own, not dumpable", kAllAlice, false, false},
+      {"her own, with capabilities", kCapableAlice, true, false},
+      {"another user's", {{kBob, kBob, kBob}, {kStaff, kStaff, kStaff}}, true, false},
+      {"root's", {{0, 0, 0}, {0, 0, 0}}, true, false},
+      {"real uid another", {{kBob, kAlice, kAlice}, {kStaff, kStaff, kStaff}}, true, false},
+      {"effective uid another", {{kAlice, kBob, kAlice}, {kStaff, kStaff, kStaff}}, true, false},
+      {"saved uid another", {{kAlice, kAlice, kBob}, {kStaff, kStaff, kStaff}}, true, false},
+      {"saved uid root", {{kAlice, kAlice, 0}, {kStaff, kStaff, kStaff}}, true, false},
+      {"real gid another", {{kAlice, kAlice, kAlice}, {kOthers, kStaff, kStaff}}, true, false},
+      {"effective gid another", {{kAlice, kAlice, kAlice}, {kStaff, kOthers, kStaff}}, true, false},
+      {"saved gid another", {{kAlice, kAlice, kAlice}, {kStaff, kStaff, kOthers}}, true, false},
+  };
+  for (const Case& c : table) {
+    const Sitter process(c.ids, c.dumpable);
+    const auto decided = authorize_process(alice, process.pid());
+    EXPECT_EQ(decided.has_value(), c.allowed) << c.what;
+    EXPECT_EQ(decided.has_value(), kernel_lets(alice, process.pid())) << c.what;
+    if (!decided) {
+      EXPECT_EQ(decided.error().code, ErrorCode::kPermissionDenied) << c.what;
+      EXPECT_NE(decided.error().message.find(std::to_string(process.pid())), std::string::npos);
+      EXPECT_NE(decided.error().hint, "") << c.what;
+    }
+    const Caller trusted{.uid = kBob, .gid = kOthers, .pid = 1, .trusted = true};
+    EXPECT_TRUE(authorize_process(trusted, process.pid())) << c.what;
+  }
+}
+
+// Stricter than the kernel, which lets the namespace's owner: profd can't tell who that is.
+TEST(Authorization, AProcessInAnotherUserNamespaceIsRefused) {
+  const Sitter process(kRemoteAlice, true);
+  const auto decided = authorize_process(caller_of(kAlice, kStaff), process.pid());
+  ASSERT_FALSE(decided);
+  EXPECT_EQ(decided.error().code, ErrorCode::kPermissionDenied);
+  EXPECT_NE(decided.error().message.find("user namespace"), std::string::npos)
+      << decided.error().message;
+}
+
+TEST(Authorization, ANameCanNotForgeTheIds) {
+  // It stands before the ids in a process's status; the sitter inherits it from this thread.
+  ::prctl(PR_SET_NAME, "a\nUid:\t4711\t47");
+  const Sitter forger({{kBob, kBob, kBob}, {kOthers, kOthers, kOthers}}, true);
+  ::prctl(PR_SET_NAME, "daemon_test");
+  EXPECT_FALSE(authorize_process(caller_of(kAlice, kStaff), forger.pid()));
+}
+
+TEST(Authorization, AProcessThatIsNotThereIsNotFoundForAnyone) {
+  Sitter process(kAllAlice, true);
+  const pid_t pid = process.pid();
+  process.end();
+  for (const bool trusted : {true, false}) {
+    Caller caller = caller_of(kAlice, kStaff);
+    caller.trusted = trusted;
+    const auto decided = authorize_process(caller, pid);
+    ASSERT_FALSE(decided);
+    EXPECT_EQ(decided.error().code, ErrorCode::kNotFound);
+  }
+}
+
+TEST(Authorization, TargetsOfOthersAreRefused) {
+  const Caller alice = caller_of(kAlice, kStaff);
+  const Sitter own(kAllAlice, true);
+  const Sitter foreign({{kBob, kBob, kBob}, {kStaff, kStaff, kStaff}}, true);
+  const auto own_pid = static_cast<std::uint32_t>(own.pid());
+  const auto foreign_pid = static_cast<std::uint32_t>(foreign.pid());
+  struct Case {
+    const char* what;
+    TargetRequest target;
+    bool allowed;
+  };
+  const Case table[] = {
+      {"all", {true, {}, {}, {}, {}, {}, {}}, false},
+      {"own pid", {false, {own_pid}, {}, {}, {}, {}, {}}, true},
+      {"own and foreign pid", {false, {own_pid, foreign_pid}, {}, {}, {}, {}, {}}, false},
+      {"own uid", {false, {}, {}, {kAlice}, {}, {}, {}}, true},
+      {"foreign uid", {false, {}, {}, {kBob}, {}, {}, {}}, false},
+      {"root", {false, {}, {}, {0}, {}, {}, {}}, false},
+      {"own and foreign uid", {false, {}, {}, {kAlice, kBob}, {}, {}, {}}, false},
+      {"a name", {false, {}, {"nginx"}, {}, {}, {}, {}}, true},
+      {"a cgroup", {false, {}, {}, {}, {"/system.slice"}, {}, {}}, true},
+      {"a unit", {false, {}, {}, {}, {}, {"nginx.service"}, {}}, true},
+      {"a container", {false, {}, {}, {}, {}, {}, {"4f0c"}}, true},
+      {"all behind a name", {true, {}, {"nginx"}, {}, {}, {}, {}}, false},
+      {"foreign pid behind a name", {false, {foreign_pid}, {"nginx"}, {}, {}, {}, {}}, false},
+  };
+  Caller root = caller_of(0, 0);
+  root.trusted = true;
+  for (const Case& c : table) {
+    EXPECT_EQ(authorize_target(alice, c.target).has_value(), c.allowed) << c.what;
+    EXPECT_TRUE(authorize_target(root, c.target)) << c.what;
+  }
+}
+
+}  // namespace
+}  // namespace profd

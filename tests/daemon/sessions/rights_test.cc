@@ -1,0 +1,167 @@
+// What callers without rights may have of sessions: their own, a few, and at a bounded rate.
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "tests/daemon/callers.h"
+#include "tests/daemon/sessions/sessions_fixture.h"
+
+namespace profd {
+namespace {
+
+using std::chrono_literals::operator""s;
+using test::by_comm;
+using test::everything;
+using test::kAlice;
+using test::kBob;
+using test::kRoot;
+using test::sample_at;
+using test::SessionsTest;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+TEST_F(SessionsTest, RestrictsACallerWithoutRights) {
+  const std::string id = sessions().start(kAlice, by_comm("x")).value();
+  ASSERT_TRUE(source_.slots[0]->target.restrict_to);
+  EXPECT_EQ(source_.slots[0]->target.restrict_to->uid, kAlice.uid);
+  EXPECT_EQ(source_.slots[0]->target.restrict_to->gid, kAlice.gid);
+  EXPECT_EQ(sessions().start(kAlice, everything()).error().code, ErrorCode::kPermissionDenied);
+  sessions().start(kRoot, everything()).value();
+  EXPECT_FALSE(source_.slots[1]->target.restrict_to);
+  source_.take(sample_at(1).kernel(0xffffffff9a123456), 0);
+  const Result<ResultInfo> result = stop(kAlice, id);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_THAT(result->files,
+              testing::Contains(testing::Field(&ResultFile::path, "objects/kernel.so")));
+}
+
+TEST_F(SessionsTest, KeepsCallersWithoutRightsApart) {
+  const std::string id = sessions().start(kAlice, by_comm("x")).value();
+  EXPECT_THAT(sessions().sessions(kBob), IsEmpty());
+  EXPECT_THAT(sessions().sessions(kRoot), SizeIs(1));
+  EXPECT_EQ(sessions().session(kBob, id).error().code, ErrorCode::kPermissionDenied);
+  EXPECT_EQ(stop(kBob, id).error().code, ErrorCode::kPermissionDenied);
+  EXPECT_EQ(dump(kBob, id).error().code, ErrorCode::kPermissionDenied);
+  ASSERT_TRUE(source_.slots[0]);
+  source_.take(sample_at(1), 0);
+  const Result<ResultInfo> result = stop(kAlice, id);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(stop(kBob, id).error().code, ErrorCode::kPermissionDenied);
+  EXPECT_EQ(sessions().open_result_file(kBob, id, "unknown.7.prof").error().code,
+            ErrorCode::kPermissionDenied);
+  EXPECT_EQ(sessions().remove_result(kBob, id).error().code, ErrorCode::kPermissionDenied);
+  EXPECT_TRUE(sessions().open_result_file(kAlice, id, "unknown.7.prof"));
+  EXPECT_TRUE(sessions().remove_result(kRoot, id));
+}
+
+TEST_F(SessionsTest, AllowsACallerWithoutRightsFourSessions) {
+  std::vector<std::string> ids;
+  for (int i = 0; i < 4; ++i) ids.push_back(sessions().start(kAlice, by_comm("x")).value());
+  EXPECT_EQ(sessions().start(kAlice, by_comm("x")).error().code, ErrorCode::kTooLarge);
+  EXPECT_TRUE(sessions().start(kBob, by_comm("x")));
+  EXPECT_TRUE(sessions().start(kRoot, by_comm("x")));
+  ASSERT_TRUE(stop(kAlice, ids[0]));  // ended ones count as well
+  EXPECT_FALSE(sessions().start(kAlice, by_comm("x")));
+  ASSERT_TRUE(sessions().remove_result(kAlice, ids[0]));
+  EXPECT_TRUE(sessions().start(kAlice, by_comm("x")));
+}
+
+TEST_F(SessionsTest, AllowsACallerWithoutRightsFourDumps) {
+  const std::string id = sessions().start(kAlice, by_comm("x")).value();
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(dump(kAlice, id));
+  const Result<ResultInfo> fifth = dump(kAlice, id);
+  ASSERT_FALSE(fifth);
+  EXPECT_EQ(fifth.error().code, ErrorCode::kTooLarge);
+  EXPECT_NE(fifth.error().hint, "");
+  const std::string of_bob = sessions().start(kBob, by_comm("x")).value();
+  EXPECT_TRUE(dump(kBob, of_bob));
+  EXPECT_TRUE(dump(kRoot, of_bob));
+  ASSERT_TRUE(sessions().remove_result(kAlice, id + "-dump-2"));
+  EXPECT_TRUE(dump(kAlice, id));
+}
+
+TEST_F(SessionsTest, CountsTheDumpsThatAreBeingWritten) {
+  const std::string id = sessions().start(kAlice, by_comm("x")).value();
+  std::array<std::optional<Result<ResultInfo>>, 8> answers;
+  for (auto& answer : answers) begin(&Sessions::dump, kAlice, id, answer);
+  run_until([&] { return std::ranges::all_of(answers, [](const auto& a) { return !!a; }); });
+  EXPECT_EQ(std::ranges::count_if(answers, [](const auto& a) { return a->has_value(); }), 4);
+}
+
+TEST_F(SessionsTest, BoundsTheRateOfACallerWithoutRights) {
+  struct Case {
+    const char* event;
+    std::uint64_t frequency_hz;
+    std::uint64_t period;
+    bool allowed;
+    const char* limit;  // stands in the refusal
+  };
+  const Case table[] = {
+      {"cpu", 999, 0, true, ""},
+      {"cpu", 1000, 0, false, "999 Hz"},
+      {"cpu", 0, 1'000'000, true, ""},
+      {"cpu", 0, 999'999, false, "1 ms"},
+      {"page-faults", 999, 0, true, ""},
+      {"page-faults", 1000, 0, false, "999 Hz"},
+      {"page-faults", 0, 1'000'000, false, "root"},
+  };
+  for (const Case& c : table) {
+    SCOPED_TRACE(std::string(c.event) + " " + std::to_string(c.frequency_hz + c.period));
+    StartRequest request = by_comm("x");
+    request.event = c.event;
+    request.frequency_hz = c.frequency_hz;
+    request.period = c.period;
+    EXPECT_TRUE(sessions().start(kRoot, request));
+    const Result<std::string> decided = sessions().start(kAlice, request);
+    ASSERT_EQ(decided.has_value(), c.allowed);
+    if (!decided) {
+      EXPECT_THAT(decided.error().message, HasSubstr(c.limit));
+    }
+  }
+}
+
+class SmallSessionsTest : public SessionsTest {
+ protected:
+  SmallSessionsTest()
+      : SessionsTest({.session_max_bytes = 1 << 30,
+                      .untrusted_max_bytes = 64 << 10,
+                      .untrusted_max_sessions = 4,
+                      .untrusted_keep = 0s}) {}
+};
+
+TEST_F(SmallSessionsTest, CountsTheSamplesThatACallersShareHasNoRoomFor) {
+  const std::string id = sessions().start(kAlice, by_comm("x")).value();
+  for (std::uint64_t i = 0; i < 1000; ++i) source_.take(sample_at(i), 0);
+  const SessionLedger ledger = stop(kAlice, id)->summary.ledger;
+  EXPECT_EQ(ledger.taken, 1000U);
+  EXPECT_GT(ledger.lost.at("memory_limit"), 0U);
+  EXPECT_EQ(ledger.difference(), 0);
+}
+
+TEST_F(SmallSessionsTest, CountsTheSamplesThatAreBeingWritten) {
+  std::string id;
+  for (SessionSlot slot = 0; slot < 3; ++slot) {  // each fills its quarter
+    id = sessions().start(kAlice, by_comm("x")).value();
+    for (std::uint64_t i = 0; i < 1000; ++i) source_.take(sample_at(i), slot);
+  }
+  source_.drain();
+  std::optional<Result<ResultInfo>> first;
+  std::optional<Result<ResultInfo>> second;
+  begin(&Sessions::dump, kAlice, id, first);
+  begin(&Sessions::dump, kAlice, id, second);
+  run_until([&] { return first && second; });
+  EXPECT_TRUE(*first);
+  ASSERT_FALSE(*second);
+  EXPECT_EQ(second->error().code, ErrorCode::kTooLarge);
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,283 @@
+#include "daemon/sessions/sessions.h"
+
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <boost/asio/co_spawn.hpp>
+#include <gmock/gmock.h>
+
+#include "tests/daemon/callers.h"
+#include "tests/daemon/sessions/sessions_fixture.h"
+
+namespace profd {
+namespace {
+
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
+using test::everything;
+using test::kAlice;
+using test::kRoot;
+using test::sample_at;
+using test::SessionsTest;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::SizeIs;
+
+TEST_F(SessionsTest, WritesWhatWasSampledBetweenStartAndStop) {
+  const std::string id = sessions().start(kRoot, everything()).value();
+  EXPECT_THAT(id, MatchesRegex("[0-9a-f]+"));
+  EXPECT_THAT(id, SizeIs(8));
+  for (std::uint64_t i = 0; i < 5; ++i) source_.take(sample_at(i), 0);
+  const Result<ResultInfo> result = stop(kRoot, id);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->result, id);
+  EXPECT_EQ(result->summary.session, id);
+  EXPECT_EQ(result->summary.ledger.taken, 5U);
+  EXPECT_EQ(result->summary.ledger.written, 5U);
+  EXPECT_EQ(result->summary.ledger.difference(), 0);
+  EXPECT_TRUE(sessions().open_result_file(kRoot, id, "unknown.7.prof"));
+  EXPECT_FALSE(source_.slots[0]);
+  EXPECT_EQ(source_.releases, 1);
+}
+
+TEST_F(SessionsTest, ShowsALossThatNobodyCounted) {
+  const std::string id = sessions().start(kRoot, everything()).value();
+  source_.take(sample_at(1), 0);
+  source_.slots[0]->ledger.taken += 2;  // dropped in silence
+  EXPECT_EQ(stop(kRoot, id)->summary.ledger.difference(), 2);
+}
+
+TEST_F(SessionsTest, GivesTheSameResultToEachStop) {
+  const std::string id = sessions().start(kRoot, everything()).value();
+  source_.take(sample_at(1), 0);
+  std::optional<Result<ResultInfo>> first;
+  std::optional<Result<ResultInfo>> second;
+  begin(&Sessions::stop, kRoot, id, first);
+  begin(&Sessions::stop, kRoot, id, second);
+  run_until([&] { return first && second; });
+  ASSERT_TRUE(*first);
+  ASSERT_TRUE(*second) << second->error().message;
+  EXPECT_EQ(**first, **second);
+  EXPECT_EQ(*stop(kRoot, id), **first);
+}
+
+TEST_F(SessionsTest, ForgetsAResultThatWasRemoved) {
+  const std::string id = sessions().start(kRoot, everything()).value();
+  ASSERT_TRUE(stop(kRoot, id));
+  EXPECT_THAT(sessions().sessions(kRoot), SizeIs(1));
+  ASSERT_TRUE(sessions().remove_result(kRoot, id));
+  EXPECT_EQ(stop(kRoot, id).error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(sessions().sessions(kRoot), IsEmpty());
+}
+
+TEST_F(SessionsTest, DumpsWithoutEnding) {
+  const std::string id = sessions().start(kRoot, everything()).value();
+  source_.take(sample_at(1), 0);
+  const Result<ResultInfo> first = dump(kRoot, id);
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_EQ(first->result, id + "-dump-1");
+  EXPECT_EQ(first->summary.ledger.written, 1U);
+  EXPECT_EQ(first->summary.ledger.difference(), 0);
+  source_.take(sample_at(2), 0);
+  EXPECT_EQ(dump(kRoot, id)->result, id + "-dump-2");
+  EXPECT_EQ(sessions().session(kRoot, id)->state, "running");
+  EXPECT_THAT(sessions().sessions(kRoot), SizeIs(1));
+  EXPECT_EQ(stop(kRoot, id)->summary.ledger.written, 2U);
+  EXPECT_EQ(dump(kRoot, id).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(SessionsTest, EndsAndStoresASessionWhoseDurationIsOver) {
+  StartRequest request = everything();
+  request.duration_ms = 10;
+  const std::string id = sessions().start(kRoot, request).value();
+  source_.take(sample_at(1), 0);
+  run_until([&] { return sessions().session(kRoot, id)->state == "ended"; });
+  EXPECT_FALSE(source_.slots[0]);
+  const Result<ResultInfo> result = stop(kRoot, id);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->summary.ledger.written, 1U);
+}
+
+TEST_F(SessionsTest, EndsASessionThatNobodyAskedForDuringItsLease) {
+  StartRequest request = everything();
+  request.lease_ms = 100;
+  const std::string abandoned = sessions().start(kRoot, request).value();
+  source_.take(sample_at(1), 0);
+  request.lease_ms = 60'000;
+  const std::string wanted = sessions().start(kRoot, request).value();
+  const auto state_of = [this](const std::string& id) {
+    const auto all = sessions().sessions(kRoot);
+    return std::ranges::find(all, id, &SessionInfo::session)->state;
+  };
+  run_until([&] { return state_of(abandoned) == "ended"; });
+  EXPECT_EQ(state_of(wanted), "running");
+  EXPECT_EQ(stop(kRoot, abandoned)->summary.ledger.written, 1U) << "its samples are kept";
+}
+
+TEST_F(SessionsTest, ALeaseIsRenewedByWhoeverAsksForTheSession) {
+  StartRequest request = everything();
+  request.lease_ms = 3000;
+  const std::string id = sessions().start(kRoot, request).value();
+  const auto begin = std::chrono::steady_clock::now();
+  run_until([&] {
+    EXPECT_EQ(sessions().session(kRoot, id)->state, "running");
+    return std::chrono::steady_clock::now() - begin > 5s;
+  });
+}
+
+TEST_F(SessionsTest, StatusTellsHowStacksEndedAndOnlyTrustedCallersWhere) {
+  source_.unwinding.tables = 3;
+  source_.unwinding.refused[static_cast<std::size_t>(TableRefusal::kTooLarge)] = 4;
+  source_.unwinding.late_done = 5;
+  const std::string id = sessions().start(kRoot, everything()).value();
+  source_.take(sample_at(1).end(PROFD_END_ENTRY), 0);
+  source_.take(sample_at(2).end(PROFD_END_NO_ROW), 0);
+  ASSERT_TRUE(stop(kRoot, id));
+  const StatusInfo::Unwinding all = sessions().status(kRoot).unwinding;
+  EXPECT_EQ(all.user_samples, 2U);
+  EXPECT_EQ(all.complete_samples, 1U);
+  EXPECT_THAT(all.incomplete, ElementsAre(testing::Pair("no_row", 1)));
+  EXPECT_THAT(all.worst, SizeIs(1));
+  EXPECT_EQ(all.tables.count, 3U);
+  EXPECT_THAT(all.tables.refused, ElementsAre(testing::Pair("too_large", 4)));
+  EXPECT_EQ(all.late.done, 5U);
+  EXPECT_THAT(sessions().status(kAlice).unwinding.worst, IsEmpty());
+}
+
+TEST_F(SessionsTest, EndsASessionWhoseTargetsAreGone) {
+  StartRequest request;
+  request.target.pids = {static_cast<std::uint32_t>(::getpid())};
+  const std::string id = sessions().start(kRoot, request).value();
+  source_.take(sample_at(1), 0);
+  source_.slots[0]->has_targets = false;
+  EXPECT_FALSE(sessions().session(kRoot, id)->targets_alive);
+  run_until([&] { return sessions().session(kRoot, id)->state == "ended"; });
+  EXPECT_EQ(stop(kRoot, id)->summary.ledger.written, 1U);
+}
+
+TEST_F(SessionsTest, DrainsWhileASessionRunsAndOnlyThen) {
+  io_.run_for(300ms);
+  EXPECT_EQ(source_.drains, 0);
+  const std::string id = sessions().start(kRoot, everything()).value();
+  run_until([this] { return source_.drains >= 3; });
+  ASSERT_TRUE(stop(kRoot, id));
+  const int after = source_.drains;
+  io_.restart();
+  io_.run_for(300ms);
+  EXPECT_LE(source_.drains, after + 1);
+}
+
+TEST_F(SessionsTest, StoresRunningSessionsAtTheEndAndFindsThemAfterARestart) {
+  const std::string id = sessions().start(kRoot, everything()).value();
+  source_.take(sample_at(1), 0);
+  close();
+  open();
+  ASSERT_THAT(sessions().sessions(kRoot), SizeIs(1));
+  EXPECT_EQ(sessions().sessions(kRoot)[0].state, "ended");
+  const Result<ResultInfo> result = stop(kRoot, id);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->summary.ledger.written, 1U);
+}
+
+TEST_F(SessionsTest, ReportsWhatTheSourceRefuses) {
+  source_.error = fail(ErrorCode::kNotFound, "no such process 1234");
+  EXPECT_EQ(sessions().start(kRoot, everything()).error().message, "no such process 1234");
+  EXPECT_THAT(sessions().sessions(kRoot), IsEmpty());
+}
+
+TEST_F(SessionsTest, RefusesARequestThatMakesNoSense) {
+  StartRequest unknown_event = everything();
+  unknown_event.event = "cpu-clok";
+  StartRequest both = everything();
+  both.frequency_hz = 99;
+  both.period = 1000;
+  StartRequest absurd = everything();
+  absurd.frequency_hz = 1'000'000'000;
+  for (const StartRequest& request : {StartRequest{}, unknown_event, both, absurd}) {
+    const Result<std::string> refused = sessions().start(kRoot, request);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument) << refused.error().message;
+  }
+  EXPECT_THAT(sessions().sessions(kRoot), IsEmpty());
+}
+
+TEST_F(SessionsTest, TellsThatItsDirectoryIsGoneAndGoesOnOnceItIsBack) {
+  const std::string stored = sessions().start(kRoot, everything()).value();
+  ASSERT_TRUE(stop(kRoot, stored));
+  const std::string id = sessions().start(kRoot, everything()).value();
+  source_.take(sample_at(1), 0);
+  std::filesystem::remove_all(directory());
+  EXPECT_EQ(stop(kRoot, stored).error().code, ErrorCode::kIo);
+  EXPECT_EQ(stop(kRoot, id).error().code, ErrorCode::kIo);
+  std::filesystem::create_directory(directory());
+  const Result<ResultInfo> result = stop(kRoot, id);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->summary.ledger.written, 1U);
+  EXPECT_TRUE(sessions().open_result_file(kRoot, id, "unknown.7.prof"));
+  EXPECT_EQ(stop(kRoot, stored).error().code, ErrorCode::kIo);
+}
+
+// A disk that is full until the test makes room.
+class FullDiskSessionsTest : public SessionsTest {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(directory());
+    ASSERT_EQ(::mount("profd-test", directory().c_str(), "tmpfs", 0, "size=16k"), 0)
+        << "needs root";
+    open();
+  }
+  void TearDown() override {
+    close();
+    ::umount2(directory().c_str(), MNT_DETACH);
+  }
+  void make_room() {
+    ASSERT_EQ(::mount("profd-test", directory().c_str(), "tmpfs", MS_REMOUNT, "size=16m"), 0);
+  }
+};
+
+TEST_F(FullDiskSessionsTest, SaysAtTheEndThatSamplesAreLost) {
+  sessions().start(kRoot, everything()).value();
+  for (std::uint64_t i = 0; i < 2000; ++i) source_.take(sample_at(i), 0);
+  std::optional<bool> all_stored;
+  const auto shut_down = [&] {
+    all_stored.reset();
+    boost::asio::co_spawn(
+        io_, sessions().shut_down(),
+        [&all_stored](const std::exception_ptr&, bool stored) { all_stored = stored; });
+    run_until([&all_stored] { return all_stored.has_value(); });
+  };
+  shut_down();
+  EXPECT_FALSE(*all_stored);
+  make_room();
+  shut_down();
+  EXPECT_TRUE(*all_stored);
+}
+
+TEST_F(FullDiskSessionsTest, KeepsItsSamplesForAnotherTry) {
+  const std::string id = sessions().start(kRoot, everything()).value();
+  for (std::uint64_t i = 0; i < 2000; ++i) source_.take(sample_at(i), 0);
+  const Result<ResultInfo> failed = stop(kRoot, id);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, ErrorCode::kIo);
+  EXPECT_THAT(failed.error().message, HasSubstr("No space"));
+  EXPECT_EQ(sessions().session(kRoot, id)->state, "ended");
+  EXPECT_EQ(sessions().session(kRoot, id)->samples, 2000U);
+  make_room();
+  const Result<ResultInfo> result = stop(kRoot, id);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->summary.ledger.written, 2000U);
+  EXPECT_EQ(result->summary.ledger.difference(), 0);
+}
+
+}  // namespace
+}  // namespace profd

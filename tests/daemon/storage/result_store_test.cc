@@ -1,0 +1,334 @@
+#include "daemon/storage/result_store.h"
+
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <limits>
+#include <string>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include "daemon/storage/file_io.h"
+#include "daemon/storage/result_writer.h"
+#include "formats/profile/gperftools_reader.h"
+#include "tests/daemon/local_parser.h"
+#include "tests/daemon/profiles/handmade_session.h"
+#include "tests/daemon/samples/synthetic_sample.h"
+#include "tests/formats/readers.h"
+
+namespace profd {
+namespace {
+
+using test::SyntheticSample;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kKillStacks = 200;
+constexpr ProcessKey kProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
+
+SessionSnapshot snapshot_with(std::uint64_t stacks) {
+  SessionSnapshot snapshot = test::handmade_session();
+  ProcessSnapshot& process = test::add_process(snapshot, kProcess, "work");
+  for (std::uint64_t i = 0; i < stacks; ++i) {
+    SyntheticSample sample = SyntheticSample(kProcess).leaf(0x1000 + i).user(0x9000);
+    process.samples.stacks.add(sample.view(), StackTable::hash_of(sample.view()), kNoLimit);
+  }
+  snapshot.samples = stacks;
+  snapshot.ledger.taken = stacks;
+  return snapshot;
+}
+
+StoredResult result_named(const std::string& id, uid_t uid = 0) {
+  StoredResult result;
+  result.session.session = id;
+  result.session.state = "ended";
+  result.session.target.all = true;
+  result.session.event = "cpu";
+  result.session.started = "2026-01-02T03:04:05Z";
+  result.session.uid = uid;
+  result.info.result = id;
+  result.created = std::chrono::system_clock::now();
+  return result;
+}
+
+std::vector<std::string> names_in(const std::filesystem::path& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    names.push_back(entry.path().filename());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+class ResultStoreTest : public testing::Test {
+ protected:
+  ResultStore open() { return ResultStore::open(directory()).value(); }
+  std::string directory() const { return scratch_.path() / "results"; }
+
+  Result<StoredResult> write(StoredResult result, std::uint64_t stacks = 10) {
+    return write_result(directory(), snapshot_with(stacks), parser_, std::move(result));
+  }
+
+  test::ScratchDirectory scratch_;
+  test::LocalParser parser_;
+};
+
+TEST_F(ResultStoreTest, KeepsItsDirectoryFromOthers) {
+  open();
+  write(result_named("0000000a")).value();
+  struct stat status {};
+  ASSERT_EQ(::stat(directory().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700U);
+  ASSERT_EQ(::stat((directory() + "/0000000a").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700U);
+  ASSERT_EQ(::stat((directory() + "/0000000a/work.7.prof").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600U);
+}
+
+TEST_F(ResultStoreTest, LoadsWhatAnEarlierDaemonStored) {
+  StoredResult stored;
+  {
+    ResultStore store = open();
+    stored = write(result_named("0000000a", 1000)).value();
+    store.adopt(stored);
+  }
+  const ResultStore store = open();
+  const StoredResult* loaded = store.find("0000000a");
+  ASSERT_NE(loaded, nullptr);
+  EXPECT_EQ(loaded->info, stored.info);
+  EXPECT_EQ(loaded->session, stored.session);
+  EXPECT_EQ(loaded->keep, stored.keep);
+  EXPECT_EQ(store.bytes_of(1000), stored.bytes());
+  EXPECT_EQ(store.bytes_of(0), 0U);
+}
+
+TEST_F(ResultStoreTest, OpensTheFilesOfAResultAndNothingElse) {
+  ResultStore store = open();
+  store.adopt(write(result_named("0000000a")).value());
+  scratch_.write("results/secret", "no");
+  const StoredResult& result = *store.find("0000000a");
+  const Result<OpenedFile> file = store.open_file(result, "work.7.prof");
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ(read_all(file->fd.get(), "it").value().size(), file->bytes);
+  for (const char* path : {"", ".", "..", "../secret", "/etc/passwd", "meta.json", "session.json",
+                           "objects", "objects/../meta.json", "work.7.prof/", "./work.7.prof"}) {
+    SCOPED_TRACE(path);
+    const Result<OpenedFile> refused = store.open_file(result, path);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kNotFound);
+  }
+}
+
+TEST_F(ResultStoreTest, DoesNotFollowALinkThatTookAFilesPlace) {
+  ResultStore store = open();
+  store.adopt(write(result_named("0000000a")).value());
+  const std::string file = directory() + "/0000000a/work.7.prof";
+  ASSERT_EQ(::unlink(file.c_str()), 0);
+  ASSERT_EQ(::symlink("/etc/passwd", file.c_str()), 0);
+  EXPECT_FALSE(store.open_file(*store.find("0000000a"), "work.7.prof"));
+}
+
+TEST_F(ResultStoreTest, RemovesAResultForGood) {
+  ResultStore store = open();
+  store.adopt(write(result_named("0000000a")).value());
+  EXPECT_TRUE(store.remove("0000000a"));
+  EXPECT_EQ(store.find("0000000a"), nullptr);
+  EXPECT_THAT(names_in(directory()), IsEmpty());
+  EXPECT_EQ(store.remove("0000000a").error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(ResultStoreTest, ClearsAwayWhatWasLeftHalfDone) {
+  open();
+  write(result_named("0000000a")).value();
+  std::filesystem::create_directories(directory() + "/.partial-abc/objects");
+  scratch_.write("results/.partial-abc/objects/x.so", "half");
+  std::filesystem::create_directories(directory() + "/.removed-0000000b");
+  scratch_.write("precious", "precious");
+  ASSERT_EQ(::symlink((scratch_.path() / "precious").c_str(),
+                      (directory() + "/.partial-abc/link").c_str()),
+            0);
+  open();
+  EXPECT_THAT(names_in(directory()), ElementsAre("0000000a"));
+  EXPECT_EQ(test::read_file(scratch_.path() / "precious"), "precious");
+}
+
+TEST_F(ResultStoreTest, LeavesAloneWhatItCannotRead) {
+  const std::pair<const char*, const char*> table[] = {
+      {"meta.json", ""},
+      {"meta.json", "{"},
+      {"meta.json", "[]"},
+      {"meta.json", "{}"},
+      {"meta.json", "{\"dump\":3}"},
+      {"session.json", ""},
+      {"session.json", "{}"},
+  };
+  for (const auto& [file, bytes] : table) {
+    SCOPED_TRACE(std::string(file) + ": " + bytes);
+    open();
+    write(result_named("0000000a")).value();
+    scratch_.write("results/0000000a/" + std::string(file), bytes);
+    EXPECT_EQ(open().find("0000000a"), nullptr);
+    EXPECT_THAT(names_in(directory()), ElementsAre("0000000a"));
+    std::filesystem::remove_all(directory());
+  }
+}
+
+TEST_F(ResultStoreTest, ReadsOnlyFilesOfTheSizeItWrites) {
+  for (const char* file : {"meta.json", "session.json"}) {
+    for (const bool is_pipe : {true, false}) {
+      SCOPED_TRACE(std::string(file) + (is_pipe ? " is a pipe" : " is vast"));
+      open();
+      write(result_named("0000000a")).value();
+      const std::string path = directory() + "/0000000a/" + file;
+      if (is_pipe) {
+        ASSERT_EQ(::unlink(path.c_str()), 0);
+        ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+      } else {
+        ASSERT_EQ(::truncate(path.c_str(), off_t{1} << 40), 0);
+      }
+      EXPECT_EQ(open().find("0000000a"), nullptr);
+      std::filesystem::remove_all(directory());
+    }
+  }
+}
+
+TEST_F(ResultStoreTest, TakesAResultOnlyUnderItsOwnName) {
+  open();
+  write(result_named("0000000a")).value();
+  StoredResult dump = result_named("0000000b-dump-1");
+  dump.session.session = "0000000b";
+  dump.is_dump = true;
+  write(dump).value();
+  for (const char* name : {"0000000c", "0000000a-dump-1", "not an id"}) {
+    std::filesystem::copy(directory() + "/0000000a", directory() + "/" + name,
+                          std::filesystem::copy_options::recursive);
+  }
+  std::filesystem::copy(directory() + "/0000000b-dump-1", directory() + "/0000000b",
+                        std::filesystem::copy_options::recursive);
+  const ResultStore store = open();
+  EXPECT_THAT(store.all(), SizeIs(2));
+  EXPECT_NE(store.find("0000000a"), nullptr);
+  EXPECT_NE(store.find("0000000b-dump-1"), nullptr);
+}
+
+TEST_F(ResultStoreTest, CountsEveryByteOnTheDisk) {
+  ResultStore store = open();
+  store.adopt(write(result_named("0000000a", 1000)).value());
+  std::uint64_t on_disk = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory())) {
+    if (entry.is_regular_file()) on_disk += entry.file_size();
+  }
+  EXPECT_EQ(store.bytes_of(1000), on_disk);
+  EXPECT_EQ(store.bytes(), on_disk);
+  EXPECT_EQ(open().bytes_of(1000), on_disk);
+}
+
+TEST_F(ResultStoreTest, TellsThatTheDiskHasLostAResult) {
+  ResultStore store = open();
+  store.adopt(write(result_named("0000000a")).value());
+  const StoredResult& result = *store.find("0000000a");
+  EXPECT_TRUE(store.check(result));
+  std::filesystem::remove_all(directory());
+  EXPECT_EQ(store.check(result).error().code, ErrorCode::kIo);
+  EXPECT_EQ(store.open_file(result, "work.7.prof").error().code, ErrorCode::kIo);
+  EXPECT_EQ(write(result_named("0000000b")).error().code, ErrorCode::kIo);
+  std::filesystem::create_directory(directory());
+  store.adopt(write(result_named("0000000b")).value());
+  EXPECT_TRUE(store.open_file(*store.find("0000000b"), "work.7.prof"));
+}
+
+TEST_F(ResultStoreTest, NeverReplacesAResult) {
+  open();
+  const StoredResult first = write(result_named("0000000a"), 10).value();
+  const Result<StoredResult> second = write(result_named("0000000a"), 20);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::kBusy);
+  EXPECT_THAT(names_in(directory()), ElementsAre("0000000a"));
+  EXPECT_EQ(open().find("0000000a")->info, first.info);
+}
+
+TEST_F(ResultStoreTest, LetsGoOfResultsWhoseTimeIsOver) {
+  ResultStore store = open();
+  StoredResult late = result_named("0000000a");
+  late.keep = std::chrono::seconds(900);
+  late.created -= std::chrono::seconds(901);
+  StoredResult fresh = result_named("0000000b");
+  fresh.keep = std::chrono::seconds(900);
+  StoredResult kept = result_named("0000000c");
+  kept.created -= std::chrono::hours(1000);
+  for (const StoredResult& result : {late, fresh, kept}) store.adopt(write(result).value());
+  store.expire();
+  EXPECT_EQ(store.find("0000000a"), nullptr);
+  EXPECT_NE(store.find("0000000b"), nullptr);
+  EXPECT_NE(store.find("0000000c"), nullptr);
+}
+
+// A file system of 64 KiB, gone with the test.
+class FullDiskTest : public ResultStoreTest {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(directory());
+    ASSERT_EQ(::mount("profd-test", directory().c_str(), "tmpfs", 0, "size=64k"), 0)
+        << "needs root";
+  }
+  void TearDown() override { ::umount2(directory().c_str(), MNT_DETACH); }
+};
+
+TEST_F(FullDiskTest, LeavesNothingHalfWritten) {
+  ResultStore store = open();
+  store.adopt(write(result_named("0000000a"), 10).value());
+  const Result<StoredResult> too_large = write(result_named("0000000b"), 10'000);
+  ASSERT_FALSE(too_large);
+  EXPECT_EQ(too_large.error().code, ErrorCode::kIo);
+  EXPECT_THAT(names_in(directory()), ElementsAre("0000000a"));
+  EXPECT_TRUE(store.open_file(*store.find("0000000a"), "work.7.prof"));
+}
+
+// Stores results for ever; a byte goes into `done` for each. Does not return.
+[[noreturn]] void store_until_killed(const std::string& directory, int round, int done) {
+  test::LocalParser parser;
+  for (int i = 0;; ++i) {
+    const std::string id = std::to_string(round) + "-" + std::to_string(i);
+    const bool stored{
+        write_result(directory, snapshot_with(kKillStacks), parser, result_named(id))};
+    if (!stored || ::write(done, "x", 1) != 1) ::_exit(1);
+  }
+}
+
+// Whatever the start after a kill finds is whole, and nothing else is left.
+TEST_F(ResultStoreTest, HoldsOnlyWholeResultsAfterAKill) {
+  open();
+  for (int round = 0; round < 20; ++round) {
+    int done[2];
+    ASSERT_EQ(::pipe(done), 0);
+    const pid_t child = ::fork();
+    if (child == 0) store_until_killed(directory(), round, done[1]);
+    ::close(done[1]);
+    char one = 0;
+    ASSERT_EQ(::read(done[0], &one, 1), 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2 * round));  // into the next one
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    ::close(done[0]);
+    const ResultStore store = open();
+    EXPECT_GE(store.all().size(), 1U);
+    EXPECT_THAT(names_in(directory()), SizeIs(store.all().size()));
+    for (const StoredResult* result : store.all()) {
+      const OpenedFile file = store.open_file(*result, "work.7.prof").value();
+      const std::string bytes = read_all(file.fd.get(), "it").value();
+      EXPECT_EQ(decode_gperftools(bytes).value().samples(), kKillStacks);
+    }
+    std::filesystem::remove_all(directory());
+    std::filesystem::create_directories(directory());
+  }
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,55 @@
+#include "daemon/xray/memory.h"
+
+#include <vector>
+
+#include <gmock/gmock.h>
+
+namespace profd {
+namespace {
+
+// Sessions start until none can any more; what each got.
+std::vector<std::uint64_t> all_grants(bool trusted, XrayHoldings& held) {
+  std::vector<std::uint64_t> grants;
+  for (;;) {
+    const auto bytes = xray_memory_for(held, trusted);
+    if (!bytes) return grants;
+    grants.push_back(*bytes);
+    ++held.sessions;
+    held.bytes += *bytes;
+    held.untrusted_sessions += trusted ? 0 : 1;
+    held.bytes_of_user += *bytes;
+  }
+}
+
+TEST(XrayMemory, AllSessionsTogetherKeepToTheSumAndEachHasTheLeast) {
+  XrayHoldings held;
+  const auto grants = all_grants(true, held);
+  EXPECT_EQ(grants.size(), kMaxXraySessions);
+  EXPECT_THAT(grants, testing::Each(testing::Ge(kLeastXrayBytes)));
+  EXPECT_LE(held.bytes, kXrayMemoryBytes);
+}
+
+TEST(XrayMemory, OneAloneHasMuch) { EXPECT_GE(*xray_memory_for({}, true), kXrayMemoryBytes / 4); }
+
+TEST(XrayMemory, OneUserWithoutRightsHasAQuarterAtMost) {
+  XrayHoldings held;
+  EXPECT_GE(all_grants(false, held).size(), 3U);
+  EXPECT_LE(held.bytes, kXrayBytesOfUser);
+  const auto refused = xray_memory_for(held, false);
+  EXPECT_EQ(refused.error().code, ErrorCode::kBusy);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("one user"));
+}
+
+TEST(XrayMemory, UsersWithoutRightsLeavePlacesForThoseWhoHaveThem) {
+  XrayHoldings held;
+  for (int user = 0; user < 100; ++user) {
+    held.bytes_of_user = 0;
+    (void)all_grants(false, held);
+  }
+  EXPECT_EQ(held.untrusted_sessions, kMaxUntrustedXraySessions);
+  EXPECT_EQ(all_grants(true, held).size(), kMaxXraySessions - kMaxUntrustedXraySessions);
+  EXPECT_LE(held.bytes, kXrayMemoryBytes);
+}
+
+}  // namespace
+}  // namespace profd

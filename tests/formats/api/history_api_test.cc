@@ -1,0 +1,93 @@
+#include "formats/api/history_api.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace profd {
+namespace {
+
+using ::testing::HasSubstr;
+
+WindowShares a_window() {
+  ProcessShare process;
+  process.cpu_percent = 12.5;
+  process.pid = 812;
+  process.start_time_ns = 42;
+  process.comm = "a\"b\x1b";
+  process.unit = "nginx.service";
+  process.samples = 9;
+  process.user_samples = 8;
+  process.complete_samples = 7;
+  WindowShares window;
+  window.window = "20260102T140500Z";
+  window.started = "2026-01-02T14:05:00Z";
+  window.seconds = 59.5;
+  window.samples = 9;
+  window.lost = {{"ring_full", 3}};
+  window.processes = {process};
+  return window;
+}
+
+TEST(HistoryApi, AnswersComeBackAsTheyWere) {
+  const History history{.windows = {a_window(), WindowShares()}, .left_out = 7};
+  EXPECT_EQ(*parse_history(to_json(history)), history);
+  EXPECT_EQ(*parse_window_shares(to_json(a_window())), a_window());
+}
+
+TEST(HistoryApi, RequestsComeBackAsTheyWere) {
+  ExportRequest request;
+  request.range = {.since_ms = 1'700'000'000'000, .until_ms = 1'700'000'060'000};
+  EXPECT_EQ(*parse_export_request(to_json(request)), request);
+  request.target.units = {"nginx.service"};
+  request.target.containers = {"0123"};
+  request.target.pids = {7};
+  EXPECT_EQ(*parse_export_request(to_json(request)), request);
+  const HistoryRequest history{.range = request.range, .limit = 5};
+  EXPECT_EQ(*parse_history_request(to_json(history)), history);
+}
+
+TEST(HistoryApi, AnEmptyRequestIsAboutEverything) {
+  EXPECT_EQ(*parse_export_request("{}"), ExportRequest());
+  EXPECT_EQ(*parse_history_request("{}"), HistoryRequest());
+}
+
+TEST(HistoryApi, ARequestThatMakesNoSenseIsRefusedByWhatIsWrongWithIt) {
+  const std::pair<const char*, const char*> exports[] = {
+      {R"({"since_ms":2,"until_ms":1})", "range"},
+      {R"({"since_ms":1,"until_ms":1})", "range"},
+      {R"({"since_ms":-1})", "since_ms"},
+      {R"({"until_ms":9007199254740993})", "until_ms"},
+      {R"({"since":1})", "since"},
+      {R"({"target":{"pids":[0]}})", "0"},
+      {R"({"target":{"units":["a/b"]}})", "a/b"},
+      {R"({"target":{"units":[""]}})", "unit"},
+      {R"({"target":{"containers":[".."]}})", ".."},
+      {R"({"target":{"containers":["1","2","3","4","5","6","7","8","9"]}})", "containers"},
+      {R"({"target":{"unit":["a"]}})", "unit"},
+      {"[]", "object"},
+  };
+  for (const auto& [json, named] : exports) {
+    const auto request = parse_export_request(json);
+    ASSERT_FALSE(request) << json;
+    EXPECT_EQ(request.error().code, ErrorCode::kInvalidArgument) << json;
+    EXPECT_THAT(request.error().message, HasSubstr(named)) << json;
+  }
+  for (const char* json : {R"({"limit":0})", R"({"limit":1001})", R"({"limit":"all"})",
+                           R"({"target":{}})", R"({"since_ms":2,"until_ms":1})"}) {
+    const auto request = parse_history_request(json);
+    ASSERT_FALSE(request) << json;
+    EXPECT_EQ(request.error().code, ErrorCode::kInvalidArgument) << json;
+  }
+  EXPECT_EQ(parse_export_request("{").error().code, ErrorCode::kMalformed);
+}
+
+TEST(HistoryApi, UnitsAreNamedInFullAndOnce) {
+  const auto request = parse_export_request(R"({"target":{"units":["nginx","nginx.service"]}})");
+  ASSERT_TRUE(request);
+  EXPECT_THAT(request->target.units, ::testing::ElementsAre("nginx.service"));
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,117 @@
+#include "formats/api/status_info.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace profd {
+namespace {
+
+StatusInfo a_status() {
+  StatusInfo status;
+  status.version = "0.1.0";
+  status.pid = 77;
+  status.uptime_seconds = 60;
+  status.cpu_seconds = 0.125;
+  status.rss_bytes = 40000000;
+  status.sessions = 2;
+  status.ledger = {.taken = 100, .sent = 80, .idle = 10, .filtered = 5, .lost = {{"ring_full", 4}}};
+  status.outside_namespace = 1;
+  status.received = 79;
+  status.skipped_estimate = 2;
+  status.mapping_records = 3;
+  status.unmaps = {.told = 21, .lost = 22};
+  status.results_bytes = 4;
+  status.parsers = {.processes = 2, .cpu_seconds = 0.25, .rss_bytes = 8000000};
+  status.connections = {.open = 17, .refused = 18, .starved = 19, .slow = 20};
+  status.cpu_gaps = {.count = 1, .seconds = 1.5};
+  status.unwinding = {.user_samples = 50,
+                      .complete_samples = 47,
+                      .incomplete = {{"no_row", 2}, {"window", 1}},
+                      .worst = {{.path = "/opt/x", .reason = "no_row", .samples = 2}},
+                      .tables = {.count = 5,
+                                 .files = 6,
+                                 .rows = 700,
+                                 .bytes = 3000,
+                                 .arena_bytes = 4096,
+                                 .cap_bytes = 8192,
+                                 .rules = 9,
+                                 .evicted = 10,
+                                 .loading = 11,
+                                 .refused = {{"malformed", 12}}},
+                      .late = {.waiting = 13, .done = 14, .given_up = 15},
+                      .parser_restarts = 16};
+  status.jit = {.processes = 25,
+                .files = 26,
+                .functions = 27,
+                .bytes = 28,
+                .bytes_read = 29,
+                .events = 30,
+                .forgotten = 31,
+                .refused = {{"link", 32}},
+                .damaged = {{"bad_name", 33}}};
+  status.xray = {.apps = 34,
+                 .apps_refused = 35,
+                 .sessions = 36,
+                 .failed = 37,
+                 .ended = {{"app_flood", 9}},
+                 .traces = 38,
+                 .traces_refused = 39,
+                 .traces_missed = 40};
+  status.continuous = {.enabled = true,
+                       .frequency_hz = 19,
+                       .window_seconds = 60,
+                       .windows = 21,
+                       .objects = 22,
+                       .disk_bytes = 23,
+                       .oldest = "2026-11-20T14:05:00Z",
+                       .last_written = "2026-11-20T14:06:00Z",
+                       .waiting = 1,
+                       .damaged = 2,
+                       .failed = {{"no_space", 3}},
+                       .lost_samples = 24};
+  return status;
+}
+
+TEST(StatusInfo, ReadBackIsEqual) {
+  EXPECT_EQ(*parse_status_info(to_json(a_status())), a_status());
+}
+
+TEST(StatusInfo, TextIsAsTheDocumentSays) {
+  EXPECT_EQ(
+      to_json(a_status()),
+      R"({"version":"0.1.0","pid":77,"uptime_seconds":60,"cpu_seconds":0.125,"rss_bytes":40000000,)"
+      R"("sessions":2,"ledger":{"taken":100,"sent":80,"idle":10,"filtered":5,"lost":{"ring_full":4},)"
+      R"("difference":1},"outside_namespace":1,"received":79,"skipped_estimate":2,)"
+      R"("mapping_records":3,"unmaps":{"told":21,"lost":22},"results_bytes":4,)"
+      R"("parsers":{"processes":2,"cpu_seconds":0.25,"rss_bytes":8000000},)"
+      R"("connections":{"open":17,"refused":18,"starved":19,"slow":20},)"
+      R"("cpu_gaps":{"count":1,"seconds":1.5},)"
+      R"("unwinding":{"user_samples":50,"complete_samples":47,"incomplete":{"no_row":2,"window":1},)"
+      R"("worst":[{"path":"/opt/x","reason":"no_row","samples":2}],)"
+      R"("tables":{"count":5,"files":6,"rows":700,"bytes":3000,"arena_bytes":4096,"cap_bytes":8192,)"
+      R"("rules":9,"evicted":10,"loading":11,"refused":{"malformed":12}},)"
+      R"("late":{"waiting":13,"done":14,"given_up":15},"parser_restarts":16},)"
+      R"("jit":{"processes":25,"files":26,"functions":27,"bytes":28,"bytes_read":29,"events":30,)"
+      R"("forgotten":31,"refused":{"link":32},"damaged":{"bad_name":33}},)"
+      R"("xray":{"apps":34,"apps_refused":35,"sessions":36,"failed":37,"ended":{"app_flood":9},"traces":38,)"
+      R"("traces_refused":39,"traces_missed":40},)"
+      R"("continuous":{"enabled":true,"frequency":19,"window_seconds":60,"windows":21,"objects":22,)"
+      R"("disk_bytes":23,"oldest":"2026-11-20T14:05:00Z","last_written":"2026-11-20T14:06:00Z",)"
+      R"("waiting":1,"damaged":2,"failed":{"no_space":3},"lost_samples":24}})");
+}
+
+TEST(StatusInfo, ADifferenceMayBeNegative) {
+  StatusInfo status = a_status();
+  status.ledger.taken = 0;
+  EXPECT_EQ(status.ledger.difference(), -99);
+}
+
+TEST(StatusInfo, AnAnswerMayHaveMembersThatAreNewToUs) {
+  std::string status = to_json(a_status());
+  status.insert(1, R"("new":{"deep":[1,2]},)");
+  EXPECT_EQ(*parse_status_info(status), a_status());
+}
+
+}  // namespace
+}  // namespace profd

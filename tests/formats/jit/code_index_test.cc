@@ -1,0 +1,398 @@
+#include "formats/jit/code_index.h"
+
+#include <algorithm>
+#include <limits>
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "formats/jit/jitdump_reader.h"
+#include "tests/formats/jit/files.h"
+#include "tests/formats/readers.h"
+
+namespace profd {
+namespace {
+
+constexpr std::uint64_t kCode = 0x7f0000000000;
+constexpr std::uint64_t kAll = ~std::uint64_t{0};
+const std::string kNone = "(none)";
+
+JitCode code_of(std::string_view name, std::uint64_t address, std::uint64_t bytes,
+                std::uint64_t born_ns) {
+  JitCode code;
+  code.name = name;
+  code.address = address;
+  code.bytes = bytes;
+  code.born_ns = born_ns;
+  return code;
+}
+
+std::string name_at(const JitCodeIndex& index, std::uint64_t address, std::uint64_t time_ns) {
+  const auto found = index.at(address, time_ns);
+  return found ? std::string(found->name) : kNone;
+}
+
+TEST(JitCodeIndex, NamesWhatLivedAtItsTime) {
+  JitCodeIndex index;
+  index.add(code_of("old", kCode, 0x100, 10));
+  index.add(code_of("new", kCode + 0x80, 0x100, 20));
+  struct Case {
+    std::uint64_t address;
+    std::uint64_t time_ns;
+    std::string name;
+  };
+  for (const Case& c :
+       {Case{kCode - 1, 15, kNone}, Case{kCode, 15, "old"}, Case{kCode + 0xff, 15, "old"},
+        Case{kCode, 25, "old"}, Case{kCode + 0x7f, 25, "old"}, Case{kCode + 0x80, 19, "old"},
+        Case{kCode + 0x80, 20, "new"}, Case{kCode + 0x17f, 25, "new"},
+        Case{kCode + 0x180, 25, kNone}}) {
+    EXPECT_EQ(name_at(index, c.address, c.time_ns), c.name)
+        << c.address - kCode << " " << c.time_ns;
+  }
+}
+
+TEST(JitCodeIndex, KnowsWhatReplacedAFunctionThatItWasToldOfToo) {
+  const JitCode known = code_of("known", kCode, 0x100, 10);
+  struct Case {
+    std::vector<JitCode> told;
+    std::string successor;
+  };
+  const JitCode newer = code_of("newer", kCode + 0x80, 0x100, 30);
+  for (const Case& c :
+       {Case{{code_of("known", kCode, 0x100, 20), newer}, "newer"},
+        Case{{code_of("known", kCode, 0x100, 30), newer}, "newer"},
+        Case{{newer, code_of("known", kCode, 0x100, 30)}, kNone}, Case{{newer}, kNone},
+        Case{{code_of("named otherwise", kCode, 0x100, 20), newer}, kNone},
+        Case{{code_of("known", kCode, 0x80, 20), newer}, kNone},
+        Case{{code_of("known", kCode, 0x100, 5), code_of("n", kCode, 9, 8)}, kNone},
+        Case{{code_of("known", kCode, 0x100, 20)}, kNone}}) {
+    JitCodeIndex index;
+    for (const JitCode& code : c.told) index.add(code);
+    const auto found = index.successor_of(known, kCode + 0x80, 40);
+    EXPECT_EQ(found ? std::string(found->name) : kNone, c.successor);
+    EXPECT_FALSE(index.successor_of(known, kCode + 0x80, 29));
+    JitCodeIndex child = index.fork();
+    EXPECT_EQ(child.successor_of(known, kCode + 0x80, 40).has_value(), found.has_value());
+  }
+}
+
+TEST(JitCodeIndex, TakesTheEarliestLaterWhereNothingLived) {
+  JitCodeIndex index;
+  index.add(code_of("second", kCode, 0x100, 40));
+  index.add(code_of("first", kCode, 0x100, 30));
+  EXPECT_EQ(name_at(index, kCode, 5), "first");
+  index.end(kCode, 0x100, 35);
+  EXPECT_EQ(name_at(index, kCode, 34), "first");
+  EXPECT_EQ(name_at(index, kCode, 36), "second");
+}
+
+TEST(JitCodeIndex, LetsLateRecordsNameEarlierSamples) {
+  JitCodeIndex index;
+  index.add(code_of("late", kCode, 0x100, 30));
+  index.add(code_of("later still, of before", kCode, 0x100, 20));
+  EXPECT_EQ(name_at(index, kCode, 25), "later still, of before");
+  EXPECT_EQ(name_at(index, kCode, 30), "late");
+}
+
+TEST(JitCodeIndex, EndsCodeThatIsUnmapped) {
+  JitCodeIndex index;
+  index.add(code_of("a", kCode, 0x100, 10));
+  index.add(code_of("b", kCode + 0x1000, 0x100, 10));
+  index.end(kCode + 0x80, 0x800, 20);
+  EXPECT_EQ(name_at(index, kCode + 0x80, 19), "a");
+  EXPECT_EQ(name_at(index, kCode + 0x80, 20), kNone);
+  EXPECT_EQ(name_at(index, kCode + 0x7f, 20), "a");
+  index.end(0, kAll, 30);  // exec
+  EXPECT_EQ(name_at(index, kCode, 29), "a");
+  EXPECT_EQ(name_at(index, kCode, 30), kNone);
+  EXPECT_EQ(name_at(index, kCode + 0x1000, 31), kNone);
+  EXPECT_EQ(index.functions(), 2U);
+}
+
+TEST(JitCodeIndex, EndsCodeThatIsToldOfAfterItsEnd) {
+  JitCodeIndex index;
+  index.end(kCode, 0x1000, 20);
+  index.add(code_of("a", kCode, 0x100, 10));
+  EXPECT_EQ(name_at(index, kCode, 19), "a");
+  EXPECT_EQ(name_at(index, kCode, 20), kNone);
+  index.add(code_of("a", kCode, 0x100, 30));
+  EXPECT_EQ(name_at(index, kCode, 30), "a");
+}
+
+TEST(JitCodeIndex, KnowsWhereNothingWasToldSince) {
+  JitCodeIndex index;
+  index.add(code_of("a", kCode, 0x100, 10));
+  EXPECT_FALSE(index.is_bare_since(kCode + 0xff, 1, 9));
+  EXPECT_TRUE(index.is_bare_since(kCode, 0x1000, 10));
+  EXPECT_TRUE(index.is_bare_since(kCode + 0x100, 0x1000, 9));
+  EXPECT_FALSE(index.fork().is_bare_since(kCode, 1, 9));
+}
+
+TEST(JitCodeIndex, MovesCodeUnderItsNameAndLines) {
+  JitCodeIndex index;
+  JitCode code = code_of("a", kCode, 0x100, 10);
+  code.code = {500, 0x100};
+  code.debug_info = {100, 300};
+  code.unwinding_info = {40, 60};
+  index.add(code);
+  index.move(kCode, kCode + 0x80, 20);  // over its own old place
+  EXPECT_EQ(name_at(index, kCode, 19), "a");
+  EXPECT_EQ(name_at(index, kCode, 20), kNone);
+  const auto moved = index.at(kCode + 0x17f, 20);
+  ASSERT_TRUE(moved);
+  EXPECT_EQ(moved->address, kCode + 0x80);
+  EXPECT_EQ(moved->name, "a");
+  EXPECT_EQ(moved->code, code.code);
+  EXPECT_EQ(moved->debug_info, code.debug_info);
+  EXPECT_EQ(moved->unwinding_info, code.unwinding_info);
+}
+
+TEST(JitCodeIndex, CountsMovesOfWhatIsNotThere) {
+  JitCodeIndex index;
+  index.move(kCode, kCode + 0x1000, 5);
+  index.add(code_of("a", kCode, 0x100, 10));
+  index.move(kCode + 8, kCode + 0x1000, 20);
+  for (int i = 0; i < 3; ++i) {  // round and round
+    index.move(kCode, kCode + 0x1000, 20);
+    index.move(kCode + 0x1000, kCode, 20);
+  }
+  EXPECT_EQ(index.losses()[static_cast<std::size_t>(JitCodeLoss::kUnknownMove)], 2U);
+  EXPECT_EQ(name_at(index, kCode, 21), "a");
+}
+
+TEST(JitCodeIndex, MergesWhatIsToldAgainUnlessSomethingCameBetween) {
+  JitCodeIndex index;
+  for (std::uint64_t i = 0; i < 3; ++i) index.add(code_of("a", kCode, 0x1000, 10 + i));
+  EXPECT_EQ(index.functions(), 1U);
+  EXPECT_EQ(index.merged(), 2U);
+  index.add(code_of("small", kCode + 0x800, 0x20, 20));
+  index.add(code_of("a", kCode, 0x1000, 30));
+  EXPECT_EQ(index.functions(), 3U);
+  EXPECT_EQ(name_at(index, kCode + 0x800, 25), "small");
+  EXPECT_EQ(name_at(index, kCode + 0x800, 30), "a");
+  index.add(code_of("a", kCode, 0x1001, 40));
+  index.add(code_of("b", kCode, 0x1001, 40));
+  EXPECT_EQ(index.functions(), 5U);
+}
+
+TEST(JitCodeIndex, TellsWhetherAnAnswerIsFinal) {
+  JitCodeIndex index;
+  EXPECT_FALSE(index.is_final(0));
+  index.seen_until(100);
+  index.seen_until(50);
+  EXPECT_TRUE(index.is_final(99));
+  EXPECT_FALSE(index.is_final(100));
+  index.seen_until(kAll);
+  EXPECT_TRUE(index.is_final(100));
+}
+
+TEST(JitCodeIndex, GivesAForkedChildAllThatItsParentHadAndNothingLater) {
+  JitCodeIndex parent;
+  parent.add(code_of("before", kCode, 0x100, 10));
+  JitCodeIndex child = parent.fork();
+  parent.add(code_of("parent's", kCode, 0x100, 30));
+  child.add(code_of("child's", kCode + 0x80, 0x100, 30));
+  EXPECT_EQ(name_at(child, kCode, 40), "before");
+  EXPECT_EQ(name_at(child, kCode + 0x80, 40), "child's");
+  EXPECT_EQ(name_at(parent, kCode + 0x80, 40), "parent's");
+  child.end(0, kAll, 50);  // it executes something else
+  EXPECT_EQ(name_at(child, kCode, 60), kNone);
+  EXPECT_EQ(name_at(parent, kCode, 60), "parent's");
+}
+
+TEST(JitCodeIndex, SharesMemoryWithForkedChildren) {
+  JitCodeIndex parent;
+  std::vector<JitCodeIndex> children;
+  for (unsigned i = 0; i < 1000; ++i)
+    parent.add(code_of("f" + std::to_string(i), kCode + 0x100 * i, 0x100, i));
+  for (unsigned i = 0; i < 100; ++i) {
+    children.push_back(parent.fork());
+    parent.add(code_of("parent's " + std::to_string(i), kCode, 0x80, 2000 + i));
+  }
+  for (unsigned i = 0; i < 100; ++i) {
+    EXPECT_EQ(name_at(children[i], kCode + 0x4200, 5000), "f66");
+    EXPECT_EQ(name_at(children[i], kCode, 5000),
+              i == 0 ? "f0" : "parent's " + std::to_string(i - 1));
+  }
+}
+
+// What the index says, told by looking at everything.
+class Model {
+ public:
+  void add(const JitCode& code, bool is_function = true) {
+    rows_.push_back(
+        {code.address, code.bytes, code.born_ns, is_function ? std::string(code.name) : ""});
+  }
+  [[nodiscard]] std::string at(std::uint64_t address, std::uint64_t time_ns) const {
+    const Row* youngest = nullptr;
+    const Row* earliest = nullptr;
+    for (const Row& row : rows_) {
+      if (address - row.address >= row.bytes) continue;
+      if (row.born_ns <= time_ns && (youngest == nullptr || row.born_ns >= youngest->born_ns))
+        youngest = &row;
+      if (row.born_ns > time_ns && !row.name.empty() &&
+          (earliest == nullptr || row.born_ns < earliest->born_ns))
+        earliest = &row;
+    }
+    if (youngest != nullptr && !youngest->name.empty()) return youngest->name;
+    return earliest == nullptr ? kNone : earliest->name;
+  }
+
+ private:
+  struct Row {
+    std::uint64_t address;
+    std::uint64_t bytes;
+    std::uint64_t born_ns;
+    std::string name;
+  };
+  std::vector<Row> rows_;
+};
+
+// Sizes from 1 byte to 1 MiB over 2 MiB, in and out of order, with forks in between.
+TEST(JitCodeIndex, AgreesWithAModelThatLooksAtEverything) {
+  for (unsigned seed = 1; seed <= 8; ++seed) {
+    std::mt19937_64 random(seed);
+    JitCodeIndex index;
+    std::vector<JitCodeIndex> parents;
+    Model model;
+    for (unsigned i = 0; i < 1500; ++i) {
+      const std::uint64_t bytes = 1 + random() % (std::uint64_t{1} << random() % 21);
+      const std::uint64_t late = random() % 10 == 0 ? random() % 500 : 0;
+      const std::string name = random() % 50 == 0 ? "again" : "f" + std::to_string(i);
+      const JitCode code = code_of(name, kCode + random() % (1 << 21), bytes,
+                                   1000 + i - std::min<std::uint64_t>(late, i));
+      if (random() % 20 == 0) {
+        index.end(code.address, code.bytes, code.born_ns);
+        model.add(code, false);
+      } else {
+        index.add(code);
+        model.add(code);
+      }
+      if (random() % 100 == 0) {
+        JitCodeIndex child = index.fork();
+        parents.push_back(std::exchange(index, std::move(child)));
+      }
+    }
+    for (unsigned i = 0; i < 5000; ++i) {
+      const std::uint64_t address = kCode + random() % (3 << 20);
+      const std::uint64_t time_ns = 900 + random() % 1800;
+      ASSERT_EQ(name_at(index, address, time_ns), model.at(address, time_ns)) << seed << " " << i;
+    }
+  }
+}
+
+// The model has no bound; the index forgets, and then says nothing rather than something wrong.
+TEST(JitCodeIndex, NeverNamesWrongWhatItHasForgottenAround) {
+  constexpr std::size_t kMost = 400;
+  JitCodeIndex index({.generations = kMost, .name_bytes = std::size_t{1} << 20});
+  Model model;
+  std::mt19937_64 random(5);
+  const std::uint64_t hot = kCode + 0x8000;
+  index.add(code_of("hot", hot, 0x40, 1));
+  model.add(code_of("hot", hot, 0x40, 1));
+  std::size_t named = 0;
+  for (unsigned i = 0; i < 5000; ++i) {
+    const std::string name = "f" + std::to_string(i);
+    std::uint64_t address = kCode + random() % (1 << 15);
+    if (address > hot - 0x1000) address -= 0x1000;
+    const std::uint64_t late = random() % 10 == 0 ? random() % 300 : 0;
+    const std::uint64_t born_ns = 10 + i - std::min<std::uint64_t>(late, i);
+    const JitCode code = code_of(name, address, 1 + random() % 0x800, born_ns);
+    index.add(code);
+    model.add(code);
+    ASSERT_LE(index.functions(), kMost);
+    ASSERT_EQ(name_at(index, hot + 1, 10 + i), "hot") << "what is asked for stays";
+    if (i % 16 != 0) continue;
+    for (const std::uint64_t back : {0, 5, 100, 1000}) {
+      const std::uint64_t at = kCode + random() % (1 << 15);
+      const std::uint64_t time_ns = 10 + i - std::min<std::uint64_t>(back, i);
+      const std::string found = name_at(index, at, time_ns);
+      if (found == kNone) continue;
+      ++named;
+      ASSERT_EQ(found, model.at(at, time_ns)) << i << " " << back;
+    }
+  }
+  EXPECT_GT(named, 400U);
+  EXPECT_GT(index.losses()[static_cast<std::size_t>(JitCodeLoss::kForgotten)], 4000U);
+}
+
+TEST(JitCodeIndex, BoundsTheBytesOfNames) {
+  JitCodeIndex index({.generations = 100'000, .name_bytes = 1 << 20});
+  for (unsigned i = 0; i < 2000; ++i)
+    index.add(code_of(std::string(4000, 'n') + std::to_string(i), kCode + 0x100 * i, 0x100, i));
+  EXPECT_LT(index.memory_bytes(), std::size_t{4} << 20);
+  EXPECT_GT(index.functions(), 150U);
+  EXPECT_NE(name_at(index, kCode + 0x100 * 1999, 3000), kNone);
+}
+
+TEST(JitCodeIndex, TakesRangesAtTheEdgesOfTheAddressSpace) {
+  JitCodeIndex index;
+  index.add(code_of("first", 0, 1, 10));
+  index.add(code_of("last", kAll - 0xf, 0x10, 10));
+  index.add(code_of("nothing", kCode, 0, 10));
+  index.add(code_of("too much", kCode, jitdump::kMaxCodeBytes + 1, 10));
+  EXPECT_EQ(name_at(index, 0, 10), "first");
+  EXPECT_EQ(name_at(index, kAll, 10), "last");
+  EXPECT_EQ(name_at(index, kAll - 0x10, 10), kNone);
+  EXPECT_EQ(index.functions(), 2U);
+}
+
+// perf's way: each LOAD an image that replaces what it overlaps, from its time on.
+TEST(JitCodeIndex, NamesEveryByteOfRealFilesAsTheirLastLoadBeforeTheTimeDoes) {
+  for (const char* name : {"node.dump", "php.dump", "erlang.dump", "bun.dump"}) {
+    const std::string file = test::read_file(std::string(FORMATS_TEST_DATA) + "/jit/" + name);
+    const test::ReadJitDump read = test::read_whole(file);
+    JitCodeIndex index;
+    Model model;
+    for (const JitDumpEvent& event : read.events) {
+      if (event.kind != JitDumpEventKind::kLoad) continue;
+      JitCode code = code_of(event.name, event.address, event.code_bytes, event.timestamp);
+      code.code = event.code;
+      code.debug_info = event.debug_info;
+      index.add(code);
+      model.add(code);
+    }
+    for (const JitDumpEvent& event : read.events) {
+      if (event.kind != JitDumpEventKind::kLoad) continue;
+      for (const std::uint64_t at : {event.address, event.address + event.code_bytes - 1})
+        ASSERT_EQ(name_at(index, at, event.timestamp), model.at(at, event.timestamp)) << name;
+      const auto found = index.at(event.address, event.timestamp);
+      if (found->born_ns == event.timestamp && found->name == event.name) {
+        EXPECT_EQ(found->code, event.code);
+        EXPECT_EQ(found->debug_info, event.debug_info);
+      }
+    }
+  }
+}
+
+// Names by turns: else each is the one before, told again.
+void add_many(JitCodeIndex& index, std::uint64_t address, std::uint64_t bytes, std::size_t count,
+              std::uint64_t born_ns) {
+  for (std::size_t i = 0; i < count; ++i) {
+    index.add(code_of(i % 2 == 0 ? "a" : "b", address, bytes, born_ns + i));
+  }
+}
+
+TEST(JitCodeIndex, ForgetsWhatIsToldAfterThousandsOfYoungerOnesBesideIt) {
+  JitCodeIndex index;
+  add_many(index, kCode, 1, 5000, 1000);
+  index.add(code_of("recent", kCode + 16, 1, 5000));
+  index.add(code_of("long ago", kCode + 32, 1, 1));
+  EXPECT_EQ(name_at(index, kCode + 16, 5001), "recent");
+  EXPECT_EQ(name_at(index, kCode + 32, 5001), kNone);
+  EXPECT_EQ(index.losses()[static_cast<std::size_t>(JitCodeLoss::kForgotten)], 1U);
+}
+
+TEST(JitCodeIndex, LooksThroughSoManyOfAllSizesTogether) {
+  constexpr std::uint64_t kLarge = 0x1000;
+  JitCodeIndex index;
+  index.add(code_of("f", kCode, 2 * kLarge, 1));
+  add_many(index, kCode + 16, 1, 3000, 1000);
+  EXPECT_EQ(name_at(index, kCode, 9000), "f");
+  add_many(index, kCode + kLarge / 2, kLarge / 2, 3000, 5000);
+  EXPECT_EQ(name_at(index, kCode, 9000), kNone);
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,41 @@
+// Jitdumps read as they grow, the events kept.
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/jit/jitdump_reader.h"
+
+namespace profd::test {
+
+struct ReadJitDump {
+  std::vector<JitDumpEvent> events;  // names borrowed from `file`
+  JitDumpDamageCounts damage{};
+  JitDumpState state;
+  std::uint64_t records = 0;
+
+  [[nodiscard]] std::uint64_t damage_of(JitDumpDamage reason) const {
+    return damage[static_cast<std::size_t>(reason)];
+  }
+  [[nodiscard]] std::uint64_t all_damage() const;
+  [[nodiscard]] std::vector<std::string> names() const;
+};
+
+// `file` grows by `step` bytes before each call, of which at most `read_bytes` are given at once.
+// A file that is no jitdump fails the test.
+[[nodiscard]] ReadJitDump read_growing(std::string_view file, std::size_t step,
+                                       std::size_t read_bytes = kMinJitDumpRead);
+[[nodiscard]] ReadJitDump read_whole(std::string_view file);
+
+[[nodiscard]] std::string_view part_of(std::string_view file, const JitFileRange& range);
+
+// Overwrites a number of a record, little endian.
+template <class T>
+void set_bytes(std::string& file, std::size_t at, T value) {
+  file.replace(at, sizeof value, reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+}  // namespace profd::test

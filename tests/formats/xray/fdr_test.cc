@@ -1,0 +1,219 @@
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "formats/xray/fdr_reader.h"
+#include "formats/xray/fdr_writer.h"
+#include "tests/formats/xray/traces.h"
+
+namespace profd::xray {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Tells what it is handed.
+struct Teller : Handler {
+  std::vector<std::string> told;
+
+  void on_function(Action action, std::uint32_t id, std::uint64_t ticks) {
+    constexpr const char* kNames[] = {"enter", "exit", "tail", "args"};
+    told.push_back(std::string(kNames[static_cast<int>(action)]) + " " + std::to_string(id) +
+                   " at " + std::to_string(ticks));
+  }
+  void on_argument(std::uint64_t value) { told.push_back("argument " + std::to_string(value)); }
+  void on_event(const Event& event) {
+    told.push_back((event.is_typed ? "typed " + std::to_string(event.type) : "custom") + " " +
+                   std::string(event.payload.substr(0, 8)) + " of " +
+                   std::to_string(event.payload_bytes) + " at " + std::to_string(event.ticks));
+  }
+  void on_wall_clock(std::int64_t ns) { told.push_back("wall " + std::to_string(ns)); }
+  void on_new_buffer(std::int32_t id) { told.push_back("thread " + std::to_string(id)); }
+  void on_pid(std::int32_t id) { told.push_back("process " + std::to_string(id)); }
+  void on_new_cpu(std::uint16_t cpu) { told.push_back("cpu " + std::to_string(cpu)); }
+};
+
+std::vector<std::string> told_of(const Format& format, const std::string& records) {
+  Teller teller;
+  Position position;
+  (void)decode_records(format, records, position, teller);
+  return teller.told;
+}
+
+class EveryFormat : public FormatTest {};
+
+INSTANTIATE_TEST_SUITE_P(XrayFdr, EveryFormat, every_format(), name_of_format);
+
+TEST_P(EveryFormat, AHeaderReadsAsItWasWritten) {
+  const Header header{format_, true, false, 2'596'124'000, 16384};
+  const auto read = read_header(encode_header(header));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, header);
+}
+
+TEST_P(EveryFormat, FunctionsAndMetadataReadAsTheyWereWritten) {
+  Writer writer(format_);
+  writer.preamble({77, 78, 5'000'007'000, 1'000'000, 3});
+  writer.function(Action::kEnter, 1, 0);
+  writer.function(Action::kEnterWithArguments, kMaxFunctionId, 10);
+  writer.argument(0xfedcba9876543210);
+  writer.ticks(std::uint64_t{1} << 63);
+  writer.function(Action::kTailExit, 2, 0xffffffff);
+  writer.new_cpu(255, 42);
+  writer.function(Action::kExit, 1, 1);
+  std::vector<std::string> expected{"thread 78", "wall 5000007000"};
+  if (format_.version >= 3) expected.emplace_back("process 77");
+  for (const char* record :
+       {"cpu 3", "enter 1 at 1000000", "args 268435455 at 1000010", "argument 18364758544493064720",
+        "tail 2 at 9223372041149743103", "cpu 255", "exit 1 at 43"}) {
+    expected.emplace_back(record);
+  }
+  EXPECT_EQ(told_of(format_, writer.take_records()), expected);
+}
+
+TEST_P(EveryFormat, PiecesOfAnyLengthReadLikeTheWhole) {
+  Writer writer(format_);
+  writer.preamble({77, 78, 5'000'007'000, 1'000'000, 3});
+  writer.function(Action::kEnter, 1, 5);
+  writer.custom_event("payload of odd size", 100);
+  writer.function(Action::kExit, 1, 7);
+  const std::string records = writer.take_records();
+  const auto whole = told_of(format_, records);
+  for (std::size_t piece = 40; piece < records.size(); ++piece) {
+    Teller teller;
+    Position position;
+    std::string held;
+    for (std::size_t at = 0; at < records.size(); at += piece) {
+      held += records.substr(at, piece);
+      held.erase(0, decode_records(format_, held, position, teller).bytes);
+    }
+    EXPECT_EQ(teller.told, whole) << piece;
+    EXPECT_EQ(held, "");
+  }
+}
+
+TEST_P(EveryFormat, ACutRecordIsLeft) {
+  Writer writer(format_);
+  writer.preamble({1, 2, 3'000, 4, 0});
+  writer.function(Action::kEnter, 9, 1);
+  const std::string records = writer.take_records();
+  for (std::size_t cut = 1; cut < 8; ++cut) {
+    Teller teller;
+    Position position;
+    const std::string_view bytes = std::string_view(records).substr(0, records.size() - cut);
+    const Decoded decoded = decode_records(format_, bytes, position, teller);
+    EXPECT_EQ(decoded.bytes, records.size() - 8);
+    EXPECT_EQ(decoded.stop, Stop::kOutOfBytes);
+  }
+}
+
+// The layouts as LLVM's own records of each version have them (xray_fdr_format.h).
+TEST(XrayFdrEvents, OfEachVersionHaveTheirOwnTime) {
+  struct Case {
+    std::uint16_t version;
+    const char* custom;
+    const char* typed;
+  };
+  for (const Case& expected : {Case{2, "custom hey of 3 at 1000", "typed 7 ho of 2 at 77"},
+                               Case{3, "custom hey of 3 at 1000", "typed 7 ho of 2 at 77"},
+                               Case{4, "custom hey of 3 at 66", "typed 7 ho of 2 at 77"},
+                               Case{5, "custom hey of 3 at 1066", "typed 7 ho of 2 at 1143"}}) {
+    const Format format{expected.version, std::endian::little};
+    Writer writer(format);
+    writer.ticks(1000);
+    writer.custom_event("hey", 66);
+    writer.typed_event(7, "ho", 77);
+    EXPECT_THAT(told_of(format, writer.take_records()),
+                ElementsAre(expected.custom, expected.typed))
+        << expected.version;
+  }
+}
+
+TEST(XrayFdrEvents, OfVersionFiveMoveTheTimeOnAndBack) {
+  Writer writer({});
+  writer.ticks(1000);
+  writer.custom_event("a", static_cast<std::uint64_t>(-30));
+  writer.function(Action::kEnter, 1, 5);
+  EXPECT_THAT(told_of({}, writer.take_records()),
+              ElementsAre("custom a of 1 at 970", "enter 1 at 975"));
+}
+
+TEST(XrayFdrEvents, OfAnySizeArePassedOverAndShownInPart) {
+  Writer writer({});
+  writer.ticks(1);
+  writer.custom_event(std::string(100'000, 'x'), 1);
+  writer.function(Action::kEnter, 1, 1);
+  const std::string records = writer.take_records();
+  Teller teller;
+  Position position;
+  std::string held;
+  for (std::size_t at = 0; at < records.size(); at += 5000) {
+    held += records.substr(at, 5000);
+    held.erase(0, decode_records({}, held, position, teller).bytes);
+  }
+  EXPECT_THAT(teller.told, ElementsAre("custom xxxxxxxx of 100000 at 2", "enter 1 at 3"));
+}
+
+TEST(XrayFdrReader, StopsAtWhatIsNoRecord) {
+  struct Case {
+    const char* what;
+    std::uint16_t version;
+    std::string bytes;
+  };
+  const std::string zeros(15, '\0');
+  for (const Case& damage : {
+           Case{"an unknown kind", 5, "\x15" + zeros},
+           Case{"an unknown action", 5, std::string("\x08\0\0\0\0\0\0\0", 8)},
+           Case{"an end of buffer in version 5", 5, "\x03" + zeros},
+           Case{"a buffer's size in version 1", 1, "\x0f" + zeros},
+           Case{"another buffer's begin", 5, "\x0f" + zeros},
+           Case{"a process in version 2", 2, "\x13" + zeros},
+           Case{"a typed event in version 1", 1, "\x11" + zeros},
+           Case{"a negative payload", 5, std::string("\x0b\xff\xff\xff\xff", 5) + zeros},
+       }) {
+    Writer writer({damage.version, std::endian::little});
+    writer.ticks(5);
+    writer.function(Action::kEnter, 3, 1);
+    const std::string good = writer.take_records();
+    Teller teller;
+    Position position;
+    const Decoded decoded = decode_records({damage.version, std::endian::little},
+                                           good + damage.bytes, position, teller);
+    EXPECT_EQ(decoded.stop, Stop::kDamaged) << damage.what;
+    EXPECT_EQ(decoded.bytes, good.size()) << damage.what;
+    EXPECT_THAT(teller.told, ElementsAre("enter 3 at 6")) << damage.what;
+  }
+}
+
+TEST(XrayFdrReader, RefusesOtherFilesByName) {
+  const auto header = [](std::uint16_t version, char type) {
+    std::string bytes = encode_header({{version, std::endian::little}, true, true, 1, 1});
+    bytes[2] = type;
+    return bytes;
+  };
+  struct Case {
+    std::string bytes;
+    ErrorCode code;
+    const char* message;
+  };
+  for (const Case& refused : {
+           Case{"", ErrorCode::kMalformed, "shorter than a header"},
+           Case{header(5, 1).substr(0, 31), ErrorCode::kMalformed, "shorter than a header"},
+           Case{std::string(32, 'x'), ErrorCode::kMalformed, "other bytes"},
+           Case{header(0, 1), ErrorCode::kMalformed, "version 0"},
+           Case{header(6, 1), ErrorCode::kMalformed, "version 6"},
+           Case{header(3, 0), ErrorCode::kMalformed, "basic mode"},
+           Case{header(1, 2), ErrorCode::kMalformed, "profile"},
+       }) {
+    const auto read = read_header(refused.bytes);
+    ASSERT_FALSE(read) << refused.message;
+    EXPECT_EQ(read.error().code, refused.code) << refused.message;
+    EXPECT_THAT(read.error().message, HasSubstr(refused.message));
+  }
+}
+
+}  // namespace
+}  // namespace profd::xray
