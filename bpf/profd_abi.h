@@ -80,9 +80,9 @@ enum profd_user_end {
 	PROFD_END_NO_TABLE = 10, /* no rows of the file can be had, and no frame pointer as above */
 	PROFD_END_CFA_NOT_ABOVE = 11, /* the rule leads down the stack, or nowhere */
 	PROFD_END_REGISTER_LOST = 12, /* the rule needs a register that this frame doesn't know */
-	PROFD_END_LATE = 13,	      /* a file without a table yet: a profd_late_stack follows */
-	PROFD_END_TABLE_LATE = 14,    /* as before, but the table was not there in time, or the
-					 ring had no room for the late stack */
+	PROFD_END_DEFERRED = 13,   /* a file without a table yet: a profd_deferred_stack follows */
+	PROFD_END_TABLE_LATE = 14, /* as before, but the table was not there in time, or the
+				      ring had no room for the late stack */
 	/* Only of user space, where a late stack was unwound on. */
 	PROFD_END_WINDOW = 15, /* the stack goes on above the window that was sent */
 	PROFD_END_COUNT,
@@ -119,8 +119,9 @@ struct profd_owner {
 #define PROFD_NO_OWNER 0xffffffffu
 
 /* Followed by words of 8 bytes: kernel_frames addresses and user_frames frame words, both leaf
- * first, then mapping_count mapping ids; then, where late_words isn't 0 (user_end is
- * PROFD_END_LATE), a profd_late_stack and the stack window behind it, late_words in all. */
+ * first, then mapping_count mapping ids; then, where deferred_words isn't 0 (user_end is
+ * PROFD_END_DEFERRED), a profd_deferred_stack and the stack window behind it, deferred_words in
+ * all. */
 struct profd_sample {
 	struct profd_record_header header;
 	__u64 time_ns;
@@ -138,10 +139,10 @@ struct profd_sample {
 	__u8 event_set;
 	__u8 kernel_truncated; /* 1: the kernel stack was cut at its limit */
 	__u8 reserved;
-	__u16 late_words;
+	__u16 deferred_words;
 };
 
-#define PROFD_LATE_WINDOW_BYTES 16384
+#define PROFD_DEFERRED_WINDOW_BYTES 16384
 
 /* Registers whose value a frame doesn't know, as bits. */
 #define PROFD_LOST_BP 1u
@@ -150,7 +151,7 @@ struct profd_sample {
 /* The rest of a stack whose last user frame lies in a file that has no table yet: that frame's
  * registers, and the stack around its sp and up as far as it could be read. The records of all
  * executable mappings of the process are in the ring before it. */
-struct profd_late_stack {
+struct profd_deferred_stack {
 	__u64 ip; /* of the last user frame */
 	__u64 sp;
 	__u64 bp;
@@ -259,14 +260,14 @@ struct profd_target {
 #define PROFD_WATCHED_SPANS 8
 #define PROFD_UNMAPS_PER_SECOND 1000
 
-struct profd_address_span {
+struct profd_address_range {
 	__u64 start;
 	__u64 end; /* 0: none */
 };
 
 /* A process that is to be told of when it gives up memory in these spans, by profd_process_key. */
 struct profd_watched {
-	struct profd_address_span spans[PROFD_WATCHED_SPANS];
+	struct profd_address_range spans[PROFD_WATCHED_SPANS];
 	__u64 second_ns; /* when the second began in which so many were told */
 	__u64 told;
 };
@@ -329,7 +330,7 @@ PROFD_ASSERT_SIZE(struct profd_process_key, 16);
 PROFD_ASSERT_SIZE(struct profd_file_key, 32);
 PROFD_ASSERT_SIZE(struct profd_owner, 8);
 PROFD_ASSERT_SIZE(struct profd_sample, 72);
-PROFD_ASSERT_SIZE(struct profd_late_stack, 176);
+PROFD_ASSERT_SIZE(struct profd_deferred_stack, 176);
 PROFD_ASSERT_SIZE(struct profd_table_key, 40);
 PROFD_ASSERT_SIZE(struct profd_mapping, 104);
 PROFD_ASSERT_SIZE(struct profd_process, 104);

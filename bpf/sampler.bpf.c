@@ -11,7 +11,7 @@
 
 #include "bpf/counters.h"
 #include "bpf/filter.h"
-#include "bpf/late.h"
+#include "bpf/deferred.h"
 #include "bpf/memory.h"
 #include "bpf/process.h"
 #include "bpf/process_record.h"
@@ -91,7 +91,7 @@ static __always_inline void profd_fill_sample(struct bpf_perf_event_data *ctx,
 	sample->user_frames = 0;
 	sample->mapping_count = 0;
 	sample->user_end = PROFD_END_NO_USER_STACK;
-	sample->late_words = 0;
+	sample->deferred_words = 0;
 	scratch->mapping_count = 0;
 	if (!profd_hit_user_mode(ctx))
 		profd_walk_kernel(ctx, scratch);
@@ -100,9 +100,9 @@ static __always_inline void profd_fill_sample(struct bpf_perf_event_data *ctx,
 		profd_walk_user(scratch, memory, regs);
 	}
 	profd_append_mappings(scratch);
-	if (sample->user_end == PROFD_END_LATE)
-		profd_append_late(sample->kernel_frames + sample->user_frames +
-				  sample->mapping_count);
+	if (sample->user_end == PROFD_END_DEFERRED)
+		profd_append_deferred(sample->kernel_frames + sample->user_frames +
+				      sample->mapping_count);
 }
 
 static __always_inline void profd_send_sample(struct profd_scratch *scratch,
@@ -116,13 +116,13 @@ static __always_inline void profd_send_sample(struct profd_scratch *scratch,
 		return;
 	}
 	__u64 words = sample->kernel_frames + sample->user_frames + sample->mapping_count +
-		      sample->late_words;
+		      sample->deferred_words;
 
-	if (words > PROFD_MAX_WORDS + PROFD_MAX_LATE_WORDS)
-		words = PROFD_MAX_WORDS + PROFD_MAX_LATE_WORDS;
+	if (words > PROFD_MAX_WORDS + PROFD_MAX_DEFERRED_WORDS)
+		words = PROFD_MAX_WORDS + PROFD_MAX_DEFERRED_WORDS;
 	__u64 bytes = sizeof(*sample) + words * 8;
 	/* A late stack waits for user space to make the table. */
-	__u64 wake = sample->late_words ? BPF_RB_FORCE_WAKEUP : profd_wake_when_half_full(ring);
+	__u64 wake = sample->deferred_words ? BPF_RB_FORCE_WAKEUP : profd_wake_when_half_full(ring);
 
 	sample->header.size = bytes;
 	if (bpf_ringbuf_output(ring, sample, bytes, wake))

@@ -11,7 +11,8 @@
 #include "bpf/unwind_rows.h"
 
 #define PROFD_MAX_WORDS (PROFD_MAX_KERNEL_FRAMES + PROFD_MAX_USER_FRAMES + PROFD_MAX_STACK_MAPPINGS)
-#define PROFD_MAX_LATE_WORDS ((sizeof(struct profd_late_stack) + PROFD_LATE_WINDOW_BYTES) / 8)
+#define PROFD_MAX_DEFERRED_WORDS                                                                   \
+	((sizeof(struct profd_deferred_stack) + PROFD_DEFERRED_WINDOW_BYTES) / 8)
 #define PROFD_WINDOW_BYTES 1024
 #define PROFD_COMPONENT_BYTES 256 /* NAME_MAX and its NUL */
 #define PROFD_MAPLE_SLOTS 16
@@ -77,7 +78,7 @@ struct profd_scratch {
 
 	/* The record: what follows its struct is written straight behind it. */
 	struct profd_sample sample;
-	__u64 words[PROFD_MAX_WORDS + PROFD_MAX_LATE_WORDS];
+	__u64 words[PROFD_MAX_WORDS + PROFD_MAX_DEFERRED_WORDS];
 
 	__u64 registers[PROFD_DWARF_REGISTERS]; /* of an interrupted frame (registers.h) */
 	__u64 sigcontext[PROFD_SIGCONTEXT_WORDS];

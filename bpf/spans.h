@@ -43,12 +43,12 @@ static __always_inline void profd_key_piece(struct profd_scratch *scratch)
 		key->file.inode = PROFD_VDSO_INODE;
 	if (mapping->kind != PROFD_MAPPING_ANONYMOUS)
 		return;
-	key->file.inode = PROFD_MADE_CODE_INODE;
+	key->file.inode = PROFD_JIT_CODE_INODE;
 	key->file.size = mapping->process.start_ns;
-	key->file.ctime_ns = key->piece / PROFD_MADE_CODE_PIECES;
+	key->file.ctime_ns = key->piece / PROFD_JIT_CODE_PIECES;
 	key->file.device = mapping->process.tgid;
 	key->file.generation = mapping->process.exec_id;
-	key->piece %= PROFD_MADE_CODE_PIECES;
+	key->piece %= PROFD_JIT_CODE_PIECES;
 }
 
 /* What is done without a table: a file's may come; user space has the vDSO's from its start on, or

@@ -99,7 +99,7 @@ static __always_inline __u32 profd_step(struct profd_scratch *scratch,
 	struct profd_walk *walk = &scratch->walk;
 
 	if (walk->span_rows == PROFD_ROWS_LATE)
-		return PROFD_END_LATE;
+		return PROFD_END_DEFERRED;
 	if (walk->span_rows == PROFD_ROWS_READY) {
 		__u32 rule = profd_rule_at(memory, walk, pc);
 

@@ -130,9 +130,9 @@ struct profd_rule {
  * of the address for the change time, its tgid for the device and its exec id for the generation;
  * the lower half of the address is the offset. No file has such a change time.
  */
-#define PROFD_MADE_CODE_INODE 2
-#define PROFD_MADE_CODE_REGION_SHIFT 32
-#define PROFD_MADE_CODE_PIECES (1u << (PROFD_MADE_CODE_REGION_SHIFT - PROFD_PIECE_SHIFT))
+#define PROFD_JIT_CODE_INODE 2
+#define PROFD_JIT_CODE_REGION_SHIFT 32
+#define PROFD_JIT_CODE_PIECES (1u << (PROFD_JIT_CODE_REGION_SHIFT - PROFD_PIECE_SHIFT))
 
 /* The dictionary's first entries are these, whatever file is loaded. */
 #define PROFD_RULE_INDEX_UNKNOWN 0u

@@ -237,7 +237,7 @@ std::string status_line(Sessions& sessions) {
          " sessions, " + std::to_string(status.continuous.windows) + " windows";
 }
 
-Vitals vitals_of(Sessions& sessions) {
+HealthProbes health_probes_of(Sessions& sessions) {
   return {.drains = [&sessions] { return sessions.drains(); },
           .ask_worker = [&sessions] { return sessions.worker_catches_up(); },
           .status = [&sessions] { return status_line(sessions); }};
@@ -251,7 +251,8 @@ Result<std::unique_ptr<ControlServer>> open_server(boost::asio::io_context& io, 
   return ControlServer::serve_on(io, std::move(*listener), service);
 }
 
-void watch_memory(Sampler& sampler, const ProcessKey& process, std::span<const AddressSpan> spans) {
+void watch_memory(Sampler& sampler, const ProcessKey& process,
+                  std::span<const AddressRange> spans) {
   const auto watched = sampler.watch_unmaps(process, spans);
   static bool is_told = false;
   if (watched || std::exchange(is_told, true)) return;
@@ -273,12 +274,12 @@ Result<void> serve(ConfigInForce& in_force, ServiceManager& manager, UniqueFd so
                                    .max_bytes = config.unwind_max_bytes}},
                     aggregator);
   if (!sampler) return sampler.error();
-  (*jit)->give_rows_to([to = sampler->get()](const ProcessKey& process, std::uint32_t owner,
+  (*jit)->send_rows_to([to = sampler->get()](const ProcessKey& process, std::uint32_t owner,
                                              std::uint32_t region, std::string_view table) {
-    to->set_made_code_rows(process, owner, region, table);
+    to->set_jit_code_rows(process, owner, region, table);
   });
-  (*jit)->give_memory_to(
-      [to = sampler->get()](const ProcessKey& process, std::span<const AddressSpan> spans) {
+  (*jit)->send_code_memory_to(
+      [to = sampler->get()](const ProcessKey& process, std::span<const AddressRange> spans) {
         watch_memory(*to, process, spans);
       });
   const std::unique_ptr<SampleSource> source = make_sample_source(std::move(*sampler));
@@ -291,7 +292,7 @@ Result<void> serve(ConfigInForce& in_force, ServiceManager& manager, UniqueFd so
   JitNaming naming(std::move(*jit));
   naming.run(io);
   Sessions sessions(io, *source, aggregator, std::move(*store), std::move(*parser));
-  sessions.name_made_code_by(naming);
+  sessions.name_jit_code_by(naming);
   sessions.keep_windows(std::move(*windows), [] { return Parser::start(); });
   sessions.configure(in_force);
   auto apps =
@@ -304,7 +305,7 @@ Result<void> serve(ConfigInForce& in_force, ServiceManager& manager, UniqueFd so
   }
   auto server = open_server(io, std::move(socket), config.socket, sessions);
   if (!server) return server.error();
-  LifeSigns life_signs(io, manager, vitals_of(sessions));
+  Watchdog watchdog(io, manager, health_probes_of(sessions));
   spdlog::info("profd " PROFD_VERSION " listens on {}", config.socket);
   bool all_stored = false;
   const Serving serving{io, manager, in_force, sessions, **server};
@@ -312,7 +313,7 @@ Result<void> serve(ConfigInForce& in_force, ServiceManager& manager, UniqueFd so
                         [&](const std::exception_ptr& problem, bool stored) {
                           if (problem) std::rethrow_exception(problem);
                           all_stored = stored;
-                          life_signs.stop();
+                          watchdog.stop();
                           naming.stop();
                         });
   io.run();

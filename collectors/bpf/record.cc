@@ -8,7 +8,7 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-constexpr std::size_t kLateStackWords = sizeof(profd_late_stack) / sizeof(std::uint64_t);
+constexpr std::size_t kLateStackWords = sizeof(profd_deferred_stack) / sizeof(std::uint64_t);
 
 // Copies a fixed part out and moves on; false when there is too little.
 template <class T>
@@ -32,9 +32,10 @@ std::optional<ProcessOwner> to_owner(const profd_owner& owner) {
 
 // There exactly where the stack ends late, which it does at a frame.
 bool late_part_is_sane(const profd_sample& sample) {
-  if (sample.user_end != PROFD_END_LATE) return sample.late_words == 0;
-  return sample.user_frames != 0 && sample.late_words >= kLateStackWords &&
-         sample.late_words <= kLateStackWords + PROFD_LATE_WINDOW_BYTES / sizeof(std::uint64_t);
+  if (sample.user_end != PROFD_END_DEFERRED) return sample.deferred_words == 0;
+  return sample.user_frames != 0 && sample.deferred_words >= kLateStackWords &&
+         sample.deferred_words <=
+             kLateStackWords + PROFD_DEFERRED_WINDOW_BYTES / sizeof(std::uint64_t);
 }
 
 bool counts_are_sane(const profd_sample& sample) {
@@ -63,32 +64,33 @@ bool late_fits(const SampleView& view) {
 }
 
 SampleView to_view(const profd_sample& sample, std::span<const std::uint64_t> all) {
-  const std::span words = all.first(all.size() - sample.late_words);
-  const std::span late = all.last(sample.late_words);
-  return {.process = to_process_key(sample.process),
-          .time_ns = sample.time_ns,
-          .period = sample.period,
-          .tid = sample.tid,
-          .cpu = sample.cpu,
-          .sessions = sample.sessions,
-          .owner = to_owner(sample.owner),
-          .context = static_cast<profd_context>(sample.context),
-          .user_end = static_cast<profd_user_end>(sample.user_end),
-          .kernel_truncated = sample.kernel_truncated != 0,
-          .event_set = sample.event_set,
-          .words = words,
-          .kernel_frames = words.first(sample.kernel_frames),
-          .user_frames = words.subspan(sample.kernel_frames, sample.user_frames),
-          .mapping_ids = words.last(sample.mapping_count),
-          .late = late.empty() ? nullptr : reinterpret_cast<const profd_late_stack*>(late.data()),
-          .late_window = late.empty() ? late : late.subspan(kLateStackWords)};
+  const std::span words = all.first(all.size() - sample.deferred_words);
+  const std::span late = all.last(sample.deferred_words);
+  return {
+      .process = to_process_key(sample.process),
+      .time_ns = sample.time_ns,
+      .period = sample.period,
+      .tid = sample.tid,
+      .cpu = sample.cpu,
+      .sessions = sample.sessions,
+      .owner = to_owner(sample.owner),
+      .context = static_cast<profd_context>(sample.context),
+      .user_end = static_cast<profd_user_end>(sample.user_end),
+      .kernel_truncated = sample.kernel_truncated != 0,
+      .event_set = sample.event_set,
+      .words = words,
+      .kernel_frames = words.first(sample.kernel_frames),
+      .user_frames = words.subspan(sample.kernel_frames, sample.user_frames),
+      .mapping_ids = words.last(sample.mapping_count),
+      .late = late.empty() ? nullptr : reinterpret_cast<const profd_deferred_stack*>(late.data()),
+      .deferred_window = late.empty() ? late : late.subspan(kLateStackWords)};
 }
 
 std::optional<Record> parse_sample(Bytes bytes) {
   profd_sample sample;
   if (!take(bytes, sample) || !counts_are_sane(sample)) return std::nullopt;
   const std::size_t count = std::size_t{sample.kernel_frames} + sample.user_frames +
-                            sample.mapping_count + sample.late_words;
+                            sample.mapping_count + sample.deferred_words;
   if (bytes.size() != count * sizeof(std::uint64_t)) return std::nullopt;
   // Size and alignment are checked, and the ring holds nothing but such words here.
   const std::span words(reinterpret_cast<const std::uint64_t*>(bytes.data()), count);

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "bpf/profd_abi.h"
+#include "formats/base/address_range.h"
 
 namespace profd {
 
@@ -40,14 +41,6 @@ struct FileKey {
 
   [[nodiscard]] bool empty() const { return *this == FileKey{}; }
   friend auto operator<=>(const FileKey&, const FileKey&) = default;
-};
-
-// Addresses of a process, `end` not among them.
-struct AddressSpan {
-  std::uint64_t start = 0;
-  std::uint64_t end = 0;
-
-  friend auto operator<=>(const AddressSpan&, const AddressSpan&) = default;
 };
 
 // Whose process it is by ptrace's rule: these are all its ids, it is dumpable, without
@@ -90,10 +83,10 @@ struct SampleView {
   std::span<const std::uint64_t> kernel_frames;
   std::span<const std::uint64_t> user_frames;  // UserFrame words
   std::span<const std::uint64_t> mapping_ids;
-  // Where the stack has to be unwound on (PROFD_END_LATE), else null and empty: never so for a
+  // Where the stack has to be unwound on (PROFD_END_DEFERRED), else null and empty: never so for a
   // sink.
-  const profd_late_stack* late = nullptr;
-  std::span<const std::uint64_t> late_window{};
+  const profd_deferred_stack* late = nullptr;
+  std::span<const std::uint64_t> deferred_window{};
 };
 
 struct MappingView {

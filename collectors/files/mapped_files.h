@@ -4,7 +4,7 @@
 // A file is opened through /proc/PID/map_files/START-END, which names exactly the mapped file, also
 // when it is deleted, on an overlay or in another mount namespace. When the process is gone
 // already, or keeps us waiting, the dentry names of the record lead to it, if the file there still
-// has the key (open_mapped_file.h). Who maps files is not trusted: what could not be opened is
+// has the key (open_mapped_file.h). Who maps files is not privileged: what could not be opened is
 // tried again at most once a second, and files and descriptors are bounded, also for one owner.
 // Owned by the io thread; a MappedFile is immutable and may go to the worker.
 

@@ -28,11 +28,11 @@ struct CodeMapping {
 [[nodiscard]] FileKey vdso_key();
 
 // The key under which the rows of code stand that a process made, and its offset there.
-struct MadeCodePlace {
+struct JitCodeLocation {
   FileKey key;
   std::uint64_t offset = 0;
 };
-[[nodiscard]] MadeCodePlace made_code_place(const ProcessKey& process, std::uint64_t address);
+[[nodiscard]] JitCodeLocation jit_code_location(const ProcessKey& process, std::uint64_t address);
 
 class ProcessMappings {
  public:

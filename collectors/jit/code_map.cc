@@ -40,27 +40,27 @@ bool is_same(const JitCode& a, const JitCode& b) {
   return a.address == b.address && a.bytes == b.bytes && a.name == b.name;
 }
 
-JitFileRange take_expected(JitTeller& teller, std::uint64_t address) {
-  const auto lines = teller.expected.extract(address);
+JitFileRange take_expected(JitSource& source, std::uint64_t address) {
+  const auto lines = source.expected.extract(address);
   return lines ? lines.mapped() : JitFileRange{};
 }
 
 // False: there is no room.
-bool expect_load(JitTeller& teller, const JitDumpEvent& event) {
-  const bool is_room = teller.expected.size() < JitTeller::kMaxExpected;
-  if (!is_room && !teller.expected.contains(event.address)) return false;
-  teller.expected.insert_or_assign(event.address, event.debug_info);
+bool expect_load(JitSource& source, const JitDumpEvent& event) {
+  const bool is_room = source.expected.size() < JitSource::kMaxExpected;
+  if (!is_room && !source.expected.contains(event.address)) return false;
+  source.expected.insert_or_assign(event.address, event.debug_info);
   return true;
 }
 
-void add_load(JitTeller& teller, JitSpace& space, const JitDumpEvent& event,
+void add_load(JitSource& source, JitCodeMap& space, const JitDumpEvent& event,
               std::uint64_t time_ns) {
-  const JitFileRange expected = take_expected(teller, event.address);
+  const JitFileRange expected = take_expected(source, event.address);
   ++space.loads;
   space.index.add({.address = event.address,
                    .bytes = event.code_bytes,
                    .born_ns = time_ns,
-                   .source = teller.told->number,
+                   .source = source.told->number,
                    .name = event.name,
                    .code = event.code,
                    .debug_info = event.debug_info.bytes != 0 ? event.debug_info : expected,
@@ -68,7 +68,7 @@ void add_load(JitTeller& teller, JitSpace& space, const JitDumpEvent& event,
 }
 
 // Code that comes without rows takes those away that were there.
-void renew_rows(JitSpace& space, const JitDumpEvent& event,
+void renew_rows(JitCodeMap& space, const JitDumpEvent& event,
                 const std::vector<JitUnwindRows>* functions) {
   if (event.kind == JitDumpEventKind::kLoad || event.kind == JitDumpEventKind::kMove) {
     space.rows.erase(event.address, event.address + event.code_bytes);
@@ -83,40 +83,40 @@ const std::vector<JitUnwindRows>* rows_of(const JitFileGrew& part, std::size_t e
 }
 
 // Null: there are too many already.
-JitSpace* space_of(JitTeller& teller, std::uint32_t pid, const MakeJitSpace& make_space) {
-  const std::uint32_t place = teller.place_of(pid);
-  const auto known = teller.spaces.find(place);
-  if (known != teller.spaces.end()) return known->second.get();
-  if (teller.spaces.size() >= JitTeller::kMaxSpaces) return nullptr;
+JitCodeMap* space_of(JitSource& source, std::uint32_t pid, const MakeJitCodeMap& make_space) {
+  const std::uint32_t place = source.place_of(pid);
+  const auto known = source.spaces.find(place);
+  if (known != source.spaces.end()) return known->second.get();
+  if (source.spaces.size() >= JitSource::kMaxSpaces) return nullptr;
   auto space = make_space();
-  space->is_everyones = teller.is_shared;
-  space->told_by.push_back(teller.told);
-  return teller.spaces.emplace(place, std::move(space)).first->second.get();
+  space->is_everyones = source.is_shared;
+  space->told_by.push_back(source.told);
+  return source.spaces.emplace(place, std::move(space)).first->second.get();
 }
 
 // Whether it had a space to go to.
-bool take_up_code(JitTeller& teller, const JitDumpEvent& event, std::uint64_t time_ns,
-                  const std::vector<JitUnwindRows>* rows, const MakeJitSpace& make_space) {
-  JitSpace* const space = space_of(teller, event.pid, make_space);
+bool take_up_code(JitSource& source, const JitDumpEvent& event, std::uint64_t time_ns,
+                  const std::vector<JitUnwindRows>* rows, const MakeJitCodeMap& make_space) {
+  JitCodeMap* const space = space_of(source, event.pid, make_space);
   if (space == nullptr) return false;
   if (event.kind == JitDumpEventKind::kMove) {
     ++space->loads;
     space->index.move(event.old_address, event.address, time_ns);
   } else {
-    add_load(teller, *space, event, time_ns);
+    add_load(source, *space, event, time_ns);
   }
   renew_rows(*space, event, rows);
   return true;
 }
 
-JitLeftOut take_up_dump(JitTeller& teller, const JitFileGrew& part, const TscConversion* tsc,
-                        const MakeJitSpace& make_space) {
+JitLeftOut take_up_dump(JitSource& source, const JitFileGrew& part, const TscConversion* tsc,
+                        const MakeJitCodeMap& make_space) {
   const auto& chunk = std::get<JitDumpChunk>(part.chunk);
   const bool is_tsc = chunk.state.has_arch_timestamps();
   const auto read_ns = static_cast<std::uint64_t>(part.read_ns);
   JitLeftOut left_out;
   std::uint64_t last_ns = 0;
-  teller.told->source.state = chunk.state;
+  source.told->source.state = chunk.state;
   for (std::size_t i = 0; i < chunk.read.events.size(); ++i) {
     const JitDumpEvent& event = chunk.read.events[i];
     std::uint64_t time_ns = event.timestamp;
@@ -126,13 +126,13 @@ JitLeftOut take_up_dump(JitTeller& teller, const JitFileGrew& part, const TscCon
     switch (event.kind) {
       case JitDumpEventKind::kLoad:
       case JitDumpEventKind::kMove:
-        if (!take_up_code(teller, event, time_ns, rows_of(part, i), make_space)) ++left_out.foreign;
+        if (!take_up_code(source, event, time_ns, rows_of(part, i), make_space)) ++left_out.foreign;
         break;
       case JitDumpEventKind::kDebugInfo:
-        if (!expect_load(teller, event)) ++left_out.lines;
+        if (!expect_load(source, event)) ++left_out.lines;
         break;
       case JitDumpEventKind::kUnwindingInfo:  // names no pid: it is the writer's
-        if (JitSpace* const space = space_of(teller, chunk.state.pid, make_space)) {
+        if (JitCodeMap* const space = space_of(source, chunk.state.pid, make_space)) {
           renew_rows(*space, event, rows_of(part, i));
         }
         break;
@@ -140,21 +140,21 @@ JitLeftOut take_up_dump(JitTeller& teller, const JitFileGrew& part, const TscCon
         break;
     }
   }
-  for (const auto& [pid, space] : teller.spaces) {
+  for (const auto& [pid, space] : source.spaces) {
     space->index.seen_until(last_ns);
     space->told_until_ns = std::max(space->told_until_ns, last_ns);
   }
   return left_out;
 }
 
-void take_up_map(JitTeller& teller, const JitFileGrew& part) {
-  for (const auto& [pid, space] : teller.spaces) {
+void take_up_map(JitSource& source, const JitFileGrew& part) {
+  for (const auto& [pid, space] : source.spaces) {
     space->loads += std::get<PerfMapChunk>(part.chunk).read.lines.size();
     for (const PerfMapLine& line : std::get<PerfMapChunk>(part.chunk).read.lines) {
       space->index.add({.address = line.address,
                         .bytes = line.bytes,
                         .born_ns = static_cast<std::uint64_t>(part.read_ns),
-                        .source = teller.told->number,
+                        .source = source.told->number,
                         .name = line.name,
                         .code = {},
                         .debug_info = {},
@@ -165,7 +165,7 @@ void take_up_map(JitTeller& teller, const JitFileGrew& part) {
 
 }  // namespace
 
-void JitSpace::give_up(const UnmapView& unmap) {
+void JitCodeMap::give_up(const UnmapView& unmap) {
   if (ends >= kFreeEnds + loads) return;
   ++ends;
   const std::uint64_t length = unmap.end - unmap.start;
@@ -213,7 +213,7 @@ std::optional<JitAnswer> find_in_layers(const std::vector<JitLayer>& layers, std
   return JitAnswer{.space = map.answer->space, .code = *newer};
 }
 
-std::uint64_t JitTeller::foreign_records() const {
+std::uint64_t JitSource::foreign_records() const {
   std::uint64_t count = 0;
   for (const auto& [pid, space] : spaces) {
     if (!space->has_process) count += space->loads;
@@ -221,15 +221,15 @@ std::uint64_t JitTeller::foreign_records() const {
   return count;
 }
 
-std::size_t JitTeller::memory_bytes() const {
+std::size_t JitSource::memory_bytes() const {
   constexpr std::size_t kNodeBytes = 32;  // of a map, beside its value
   return expected.size() * (sizeof(decltype(expected)::value_type) + kNodeBytes);
 }
 
-JitLeftOut take_up(JitTeller& teller, const JitFileGrew& part, const TscConversion* tsc,
-                   const MakeJitSpace& make_space) {
-  if (teller.is_dump()) return take_up_dump(teller, part, tsc, make_space);
-  take_up_map(teller, part);
+JitLeftOut take_up(JitSource& source, const JitFileGrew& part, const TscConversion* tsc,
+                   const MakeJitCodeMap& make_space) {
+  if (source.is_dump()) return take_up_dump(source, part, tsc, make_space);
+  take_up_map(source, part);
   return {};
 }
 

@@ -17,7 +17,7 @@
 namespace profd {
 
 // A file to read code bytes and lines from, with Parser::read_jit_code(): a value for the worker.
-struct JitSource {
+struct JitSourceFile {
   std::shared_ptr<const JitFile> file;  // never null
   JitDumpState state;                   // as far as it is read
 };
@@ -26,11 +26,11 @@ struct JitSource {
 // nothing that the file told is known any more.
 struct JitNumberedSource {
   std::uint16_t number = 0;
-  JitSource source;
+  JitSourceFile source;
 };
 
 // The code that one process made, or that several share.
-struct JitSpace {
+struct JitCodeMap {
   std::uint32_t number = 0;
   std::uint32_t owner = 0;  // uid
   std::size_t bytes = 0;    // of memory, as last counted
@@ -39,14 +39,14 @@ struct JitSpace {
   std::uint64_t told_until_ns = 0;
   bool has_times = true;
   JitCodeIndex index;
-  MadeCodeRows rows;  // of the code as it stands now
+  JitCodeRows rows;  // of the code as it stands now
   std::vector<std::shared_ptr<const JitNumberedSource>> told_by;
   bool is_everyones = false;  // who gives it up, gives it up for itself
   bool has_process = false;   // or had one
   std::uint64_t loads = 0;    // since it is known
   std::uint64_t ends = 0;     // of memory with code
 
-  JitSpace(std::uint32_t number_of_it, const JitFile& file)
+  JitCodeMap(std::uint32_t number_of_it, const JitFile& file)
       : number(number_of_it),
         owner(file.owner),
         has_times(file.kind == JitFileKind::kJitDump),
@@ -71,7 +71,7 @@ struct JitSpace {
 struct JitLayer {
   static constexpr std::size_t kMaxGivenUp = 64;
 
-  std::shared_ptr<JitSpace> space;
+  std::shared_ptr<JitCodeMap> space;
   std::uint64_t until_ns = UINT64_MAX;
   // Of its parent's: what it has given up for itself since. Where there is more, all between too.
   std::vector<UnmapView> given_up;
@@ -96,7 +96,7 @@ struct JitAnswer {
                                                       std::uint64_t address, std::uint64_t time_ns);
 
 // A file that tells, and whom.
-struct JitTeller {
+struct JitSource {
   static constexpr std::size_t kMaxSpaces = 64;
   // LLVM's ORC writes the lines of a whole object before its code.
   static constexpr std::size_t kMaxExpected = 4096;
@@ -104,7 +104,7 @@ struct JitTeller {
   std::shared_ptr<JitNumberedSource> told;  // never null
   // By the pid that records name; where the code is shared by all, that one is kEveryone.
   static constexpr std::uint32_t kEveryone = UINT32_MAX;
-  std::map<std::uint32_t, std::shared_ptr<JitSpace>> spaces;
+  std::map<std::uint32_t, std::shared_ptr<JitCodeMap>> spaces;
   // Lines (DEBUG_INFO) whose code is not told of yet, by its address. They name no pid: the first
   // code that is told of there has them, whoever's it is.
   std::map<std::uint64_t, JitFileRange> expected;
@@ -124,7 +124,7 @@ struct JitTeller {
 };
 
 // Makes a space for a pid that has none.
-using MakeJitSpace = std::function<std::shared_ptr<JitSpace>()>;
+using MakeJitCodeMap = std::function<std::shared_ptr<JitCodeMap>()>;
 
 // Records that were not taken up.
 struct JitLeftOut {
@@ -134,7 +134,7 @@ struct JitLeftOut {
 
 // Takes the records up. `tsc` turns their time stamps where the file has the processor's; without,
 // they are of now.
-JitLeftOut take_up(JitTeller& teller, const JitFileGrew& part, const TscConversion* tsc,
-                   const MakeJitSpace& make_space);
+JitLeftOut take_up(JitSource& source, const JitFileGrew& part, const TscConversion* tsc,
+                   const MakeJitCodeMap& make_space);
 
 }  // namespace profd

@@ -12,7 +12,7 @@ bool is_shared_memory(const FileKey& file) {
   return file.device == kSharedMemoryDevice;
 }
 
-bool is_made_code(const MappingView& mapping) {
+bool is_jit_code(const MappingView& mapping) {
   if (mapping.kind == PROFD_MAPPING_ANONYMOUS) return true;
   if (mapping.kind != PROFD_MAPPING_FILE) return false;
   if (is_shared_memory(mapping.file)) return true;
@@ -21,10 +21,10 @@ bool is_made_code(const MappingView& mapping) {
       kNames, [&mapping](std::string_view name) { return mapping.names.starts_with(name); });
 }
 
-bool MadeCodeSpans::add(const AddressSpan& memory) {
-  const auto first = std::ranges::lower_bound(spans_, memory.start, {}, &AddressSpan::end);
-  const auto last = std::ranges::upper_bound(spans_, memory.end, {}, &AddressSpan::start);
-  AddressSpan whole = memory;
+bool JitCodeRanges::add(const AddressRange& memory) {
+  const auto first = std::ranges::lower_bound(spans_, memory.start, {}, &AddressRange::end);
+  const auto last = std::ranges::upper_bound(spans_, memory.end, {}, &AddressRange::start);
+  AddressRange whole = memory;
   if (first != last) {
     whole.start = std::min(first->start, memory.start);
     whole.end = std::max(std::prev(last)->end, memory.end);
@@ -35,7 +35,7 @@ bool MadeCodeSpans::add(const AddressSpan& memory) {
   return true;
 }
 
-void MadeCodeSpans::join_nearest() {
+void JitCodeRanges::join_nearest() {
   auto nearest = spans_.begin();
   for (auto span = nearest; std::next(span) != spans_.end(); ++span) {
     if (span[1].start - span->end < nearest[1].start - nearest->end) nearest = span;
@@ -44,7 +44,7 @@ void MadeCodeSpans::join_nearest() {
   spans_.erase(std::next(nearest));
 }
 
-void MadeCodeMemory::Process::tell(const ProcessKey& key, Need need, const Watch& watch) {
+void JitCodeMemory::Process::tell(const ProcessKey& key, Need need, const Watch& watch) {
   if (need == Need::kNow && is_due) {
     watch(key, spans.all());
     is_due = false;
@@ -54,15 +54,15 @@ void MadeCodeMemory::Process::tell(const ProcessKey& key, Need need, const Watch
   }
 }
 
-void MadeCodeMemory::add(const ProcessKey& process, const AddressSpan& memory, Need need,
-                         const Watch& watch) {
+void JitCodeMemory::add(const ProcessKey& process, const AddressRange& memory, Need need,
+                        const Watch& watch) {
   Process& known = processes_[process];
   if (known.spans.add(memory)) known.is_due = true;
   known.tell(process, need, watch);
 }
 
-void MadeCodeMemory::tell(const std::function<Need(const ProcessKey&)>& need_of,
-                          const Watch& watch) {
+void JitCodeMemory::tell(const std::function<Need(const ProcessKey&)>& need_of,
+                         const Watch& watch) {
   for (auto entry = processes_.begin(); entry != processes_.end();) {
     auto& [key, process] = *entry;
     const Need need = need_of(key);

@@ -12,41 +12,41 @@ std::uint64_t within_region(std::uint64_t address) { return static_cast<std::uin
 
 }  // namespace
 
-void MadeCodeRows::erase(std::uint64_t start, std::uint64_t limit) {
+void JitCodeRows::erase(std::uint64_t start, std::uint64_t end) {
   auto at = functions_.lower_bound(start);
-  if (at != functions_.begin() && std::prev(at)->second.limit > start) --at;
-  while (at != functions_.end() && at->first < limit) {
+  if (at != functions_.begin() && std::prev(at)->second.end > start) --at;
+  while (at != functions_.end() && at->first < end) {
     rows_ -= at->second.rows.size();
     at = functions_.erase(at);
     ++changes_;
   }
 }
 
-void MadeCodeRows::set(const JitUnwindRows& function) {
-  const bool is_in_one_region = function.start >> kRegionShift == function.limit >> kRegionShift;
-  erase(function.start, function.limit);
+void JitCodeRows::set(const JitUnwindRows& function) {
+  const bool is_in_one_region = function.start >> kRegionShift == function.end >> kRegionShift;
+  erase(function.start, function.end);
   if (function.rows.empty() || rows_ + function.rows.size() > kMaxRows || !is_in_one_region) return;
   rows_ += function.rows.size();
   functions_.emplace(function.start, function);
   ++changes_;
 }
 
-void MadeCodeRows::add_missing(const MadeCodeRows& others) {
+void JitCodeRows::add_missing(const JitCodeRows& others) {
   for (const auto& [start, function] : others.functions_) {
-    const auto after = functions_.lower_bound(function.limit);
+    const auto after = functions_.lower_bound(function.end);
     const bool is_taken =
-        after != functions_.begin() && std::prev(after)->second.limit > function.start;
+        after != functions_.begin() && std::prev(after)->second.end > function.start;
     if (!is_taken) set(function);
   }
 }
 
-std::size_t MadeCodeRows::memory_bytes() const {
+std::size_t JitCodeRows::memory_bytes() const {
   constexpr std::size_t kNodeBytes = 32;  // of a map, beside its value
   return functions_.size() * (sizeof(decltype(functions_)::value_type) + kNodeBytes) +
          rows_ * sizeof(UnwindRow);
 }
 
-std::map<std::uint32_t, std::string> MadeCodeRows::tables() const {
+std::map<std::uint32_t, std::string> JitCodeRows::tables() const {
   std::map<std::uint32_t, std::string> tables;
   for (auto at = functions_.begin(); at != functions_.end();) {
     const auto region = static_cast<std::uint32_t>(at->first >> kRegionShift);
@@ -57,8 +57,8 @@ std::map<std::uint32_t, std::string> MadeCodeRows::tables() const {
         writer.add({.offset = within_region(row.offset), .rule = row.rule});
       }
       const auto next = std::next(at);
-      if (next == functions_.end() || next->first != function.limit) {
-        writer.add({.offset = within_region(function.limit), .rule = {}});
+      if (next == functions_.end() || next->first != function.end) {
+        writer.add({.offset = within_region(function.end), .rule = {}});
       }
     }
     if (auto encoded = writer.encode()) tables.emplace(region, std::move(*encoded));

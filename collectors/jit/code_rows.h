@@ -12,15 +12,15 @@
 
 namespace profd {
 
-class MadeCodeRows {
+class JitCodeRows {
  public:
   static constexpr std::size_t kMaxRows = std::size_t{1} << 18;
 
   // What doesn't fit has no rows: then frame pointers are followed there.
   void set(const JitUnwindRows& function);
-  void erase(std::uint64_t start, std::uint64_t limit);
+  void erase(std::uint64_t start, std::uint64_t end);
   // Those of `others` that lie where there is nothing here.
-  void add_missing(const MadeCodeRows& others);
+  void add_missing(const JitCodeRows& others);
 
   [[nodiscard]] bool empty() const { return functions_.empty(); }
   [[nodiscard]] std::size_t memory_bytes() const;

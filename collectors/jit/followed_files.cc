@@ -20,12 +20,12 @@ bool is_named_like_one(const JitFile& file) {
 
 }  // namespace
 
-void FollowedFiles::follow(JitLook& look, Parser& parser, std::vector<JitNews>& news) {
+void FollowedFiles::follow(JitScan& look, Parser& parser, std::vector<JitEvent>& news) {
   std::erase_if(look.files, [&](const auto& file) { return !take_up(file, parser, news); });
 }
 
 bool FollowedFiles::take_up(const std::shared_ptr<const JitFile>& file, Parser& parser,
-                            std::vector<JitNews>& news) {
+                            std::vector<JitEvent>& news) {
   if (files_.contains(file->id)) return true;
   if (is_known_as_none(*file)) return false;
   if (const auto reason = refusal_of(*file)) {
@@ -61,7 +61,7 @@ std::optional<JitRefusal> FollowedFiles::refusal_of(const JitFile& file) const {
 
 // The next one, since a file that is at its end is let go of.
 FollowedFiles::Files::iterator FollowedFiles::read_one(Files::iterator file, Parser& parser,
-                                                       std::vector<JitNews>& news) {
+                                                       std::vector<JitEvent>& news) {
   FollowedFile& followed = file->second;
   FollowedFile::Step step = followed.read_on(parser, Clock::now());
   time_of_owner_[followed.file().owner] += step.took;
@@ -77,7 +77,7 @@ FollowedFiles::Files::iterator FollowedFiles::read_one(Files::iterator file, Par
   return files_.erase(file);
 }
 
-void FollowedFiles::read_due(Parser& parser, std::size_t max_news, std::vector<JitNews>& news) {
+void FollowedFiles::read_due(Parser& parser, std::size_t max_news, std::vector<JitEvent>& news) {
   const Clock::time_point now = Clock::now();
   for (auto file = files_.begin(); file != files_.end() && news.size() < max_news;) {
     FollowedFile& followed = file->second;

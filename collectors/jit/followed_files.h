@@ -27,13 +27,13 @@ class FollowedFiles {
 
   // Takes up the files of a look, the first kMaxReady read once at once; what turns out to be none
   // then is taken out of the look.
-  void follow(JitLook& look, Parser& parser, std::vector<JitNews>& news);
+  void follow(JitScan& look, Parser& parser, std::vector<JitEvent>& news);
   void let_go(const JitFileId& id) { files_.erase(id); }
   // Time that was taken for an owner's files elsewhere.
   void charge(std::uint32_t owner, Clock::duration time) { time_of_owner_[owner] += time; }
 
   // Reads those that are due until so much news is there.
-  void read_due(Parser& parser, std::size_t max_news, std::vector<JitNews>& news);
+  void read_due(Parser& parser, std::size_t max_news, std::vector<JitEvent>& news);
   [[nodiscard]] Clock::duration time_to_next(Clock::time_point now) const;
 
   // All are due now. What were_at_end_since() asks for.
@@ -46,8 +46,8 @@ class FollowedFiles {
   using Files = std::map<JitFileId, FollowedFile>;
 
   bool take_up(const std::shared_ptr<const JitFile>& file, Parser& parser,
-               std::vector<JitNews>& news);
-  Files::iterator read_one(Files::iterator file, Parser& parser, std::vector<JitNews>& news);
+               std::vector<JitEvent>& news);
+  Files::iterator read_one(Files::iterator file, Parser& parser, std::vector<JitEvent>& news);
   [[nodiscard]] bool is_over_share(std::uint32_t owner, Clock::time_point now);
   [[nodiscard]] std::optional<JitRefusal> refusal_of(const JitFile& file) const;
   void refuse(JitRefusal reason) { ++stats_.refused[static_cast<std::size_t>(reason)]; }

@@ -53,9 +53,9 @@ class JitFollower::Work {
   static Result<std::unique_ptr<Work>> open(const std::vector<std::string>& directories);
 
   // Each adds to `news`.
-  void carry_out(const Requests& requests, std::vector<JitNews>& news);
-  void watch(std::vector<JitNews>& news);
-  void read_files(std::vector<JitNews>& news);
+  void carry_out(const Requests& requests, std::vector<JitEvent>& news);
+  void watch(std::vector<JitEvent>& news);
+  void read_files(std::vector<JitEvent>& news);
 
   [[nodiscard]] pollfd watched() const;
   [[nodiscard]] Clock::duration time_to_next(bool may_read) const;
@@ -69,13 +69,13 @@ class JitFollower::Work {
   };
 
   Work() = default;
-  void look(const Wanted& wanted, std::vector<JitNews>& news);
-  void add_held_files(const Wanted& wanted, JitLook& look);
+  void look(const Wanted& wanted, std::vector<JitEvent>& news);
+  void add_held_files(const Wanted& wanted, JitScan& look);
   [[nodiscard]] bool may_have_written(const Wanted& wanted, const JitProcessFacts& facts,
                                       const WatchedPlace& place);
   void refuse(JitRefusal reason) { ++stats_.refused[static_cast<std::size_t>(reason)]; }
-  void begin_ticket(const Ticket& ticket, std::vector<JitNews>& news);
-  void end_tickets(std::vector<JitNews>& news);
+  void begin_ticket(const Ticket& ticket, std::vector<JitEvent>& news);
+  void end_tickets(std::vector<JitEvent>& news);
 
   std::unique_ptr<Parser> parser_;
   TimedOpener opener_;
@@ -108,15 +108,15 @@ Result<std::unique_ptr<JitFollower::Work>> JitFollower::Work::open(
   return work;
 }
 
-void JitFollower::Work::carry_out(const Requests& requests, std::vector<JitNews>& news) {
+void JitFollower::Work::carry_out(const Requests& requests, std::vector<JitEvent>& news) {
   for (const JitFileId& id : requests.let_go) files_.let_go(id);
   for (const auto& [owner, time] : requests.charges) files_.charge(owner, time);
   for (const Wanted& wanted : requests.looks) look(wanted, news);
   for (const Ticket& ticket : requests.tickets) begin_ticket(ticket, news);
 }
 
-void JitFollower::Work::look(const Wanted& wanted, std::vector<JitNews>& news) {
-  auto found = run_in_time<JitLook>(
+void JitFollower::Work::look(const Wanted& wanted, std::vector<JitEvent>& news) {
+  auto found = run_in_time<JitScan>(
       opener_, wanted.uid, [process = wanted.process] { return look_for_jit_files(process); });
   JitProcessSeen seen{.process = wanted.process, .look = {}};
   if (found) {
@@ -126,7 +126,7 @@ void JitFollower::Work::look(const Wanted& wanted, std::vector<JitNews>& news) {
     seen.look.refusals.push_back(JitRefusal::kLate);
   }
   add_held_files(wanted, seen.look);
-  std::vector<JitNews> of_files;
+  std::vector<JitEvent> of_files;
   files_.follow(seen.look, *parser_, of_files);
   news.emplace_back(std::move(seen));
   std::ranges::move(of_files, std::back_inserter(news));
@@ -144,7 +144,7 @@ bool JitFollower::Work::may_have_written(const Wanted& wanted, const JitProcessF
 }
 
 // What appeared under the process's name and may be gone by now.
-void JitFollower::Work::add_held_files(const Wanted& wanted, JitLook& look) {
+void JitFollower::Work::add_held_files(const Wanted& wanted, JitScan& look) {
   const bool is_known = look.facts.pid_in_space != 0;
   const auto held = watch_->find(is_known ? look.facts.pid_in_space : wanted.process.tgid,
                                  is_known ? look.facts.uid : wanted.uid);
@@ -163,7 +163,7 @@ void JitFollower::Work::add_held_files(const Wanted& wanted, JitLook& look) {
   }
 }
 
-void JitFollower::Work::watch(std::vector<JitNews>& news) {
+void JitFollower::Work::watch(std::vector<JitEvent>& news) {
   const Clock::time_point now = Clock::now();
   if (now - checked_at_ >= DirectoryWatch::kCheckInterval) {
     checked_at_ = now;
@@ -177,12 +177,12 @@ void JitFollower::Work::watch(std::vector<JitNews>& news) {
   for (const JitRefusal reason : watch_->take_refusals()) refuse(reason);
 }
 
-void JitFollower::Work::read_files(std::vector<JitNews>& news) {
+void JitFollower::Work::read_files(std::vector<JitEvent>& news) {
   files_.read_due(*parser_, kMaxReady, news);
   end_tickets(news);
 }
 
-void JitFollower::Work::begin_ticket(const Ticket& ticket, std::vector<JitNews>& news) {
+void JitFollower::Work::begin_ticket(const Ticket& ticket, std::vector<JitEvent>& news) {
   Waiting waiting{.ticket = ticket.number, .files = {}, .deadline = Clock::now() + kMaxWait};
   for (const Wanted& wanted : ticket.processes) {
     if (Clock::now() >= waiting.deadline) break;
@@ -192,7 +192,7 @@ void JitFollower::Work::begin_ticket(const Ticket& ticket, std::vector<JitNews>&
   waiting_.push_back(std::move(waiting));
 }
 
-void JitFollower::Work::end_tickets(std::vector<JitNews>& news) {
+void JitFollower::Work::end_tickets(std::vector<JitEvent>& news) {
   const Clock::time_point now = Clock::now();
   while (!waiting_.empty()) {
     const Waiting& first = waiting_.front();
@@ -265,7 +265,7 @@ void JitFollower::run(const std::stop_token& stop, Work& work) {
       requests = std::exchange(requests_, {});
       may_read = ready_.size() < kMaxReady;
     }
-    std::vector<JitNews> news;
+    std::vector<JitEvent> news;
     work.carry_out(requests, news);
     work.watch(news);
     if (may_read) work.read_files(news);
@@ -274,7 +274,7 @@ void JitFollower::run(const std::stop_token& stop, Work& work) {
   }
 }
 
-void JitFollower::publish(const Work& work, std::vector<JitNews> news) {
+void JitFollower::publish(const Work& work, std::vector<JitEvent> news) {
   const bool is_news = !news.empty();
   {
     const std::lock_guard lock(mutex_);
@@ -326,10 +326,10 @@ std::uint64_t JitFollower::read_on(std::vector<Wanted> processes) {
   return number;
 }
 
-std::vector<JitNews> JitFollower::take() {
+std::vector<JitEvent> JitFollower::take() {
   eventfd_t count = 0;
   ::eventfd_read(wake_.get(), &count);
-  std::vector<JitNews> taken;
+  std::vector<JitEvent> taken;
   {
     const std::lock_guard lock(mutex_);
     taken.swap(ready_);

@@ -34,7 +34,7 @@ namespace profd {
 // What was found of a process. `look.files` are followed from here on.
 struct JitProcessSeen {
   ProcessKey process;
-  JitLook look;
+  JitScan look;
 };
 
 // A file with a name that speaks of this pid (in some namespace) has appeared.
@@ -66,7 +66,7 @@ struct JitReadOn {
   std::uint64_t ticket = 0;
 };
 
-using JitNews = std::variant<JitProcessSeen, JitFileSeen, JitFileGrew, JitFileEnded, JitReadOn>;
+using JitEvent = std::variant<JitProcessSeen, JitFileSeen, JitFileGrew, JitFileEnded, JitReadOn>;
 
 class JitFollower {
  public:
@@ -107,7 +107,7 @@ class JitFollower {
 
   // Readable while there is news.
   [[nodiscard]] int wake_fd() const { return wake_.get(); }
-  [[nodiscard]] std::vector<JitNews> take();
+  [[nodiscard]] std::vector<JitEvent> take();
 
   // What is counted on the thread: files, bytes_read, parser_restarts, refused.
   void add_to(JitStats& stats) const;
@@ -128,7 +128,7 @@ class JitFollower {
 
   JitFollower() = default;
   void run(const std::stop_token& stop, Work& work);
-  void publish(const Work& work, std::vector<JitNews> news);
+  void publish(const Work& work, std::vector<JitEvent> news);
   void wait(const Work& work, bool may_read) const;
   void wake_thread();
 
@@ -136,7 +136,7 @@ class JitFollower {
   UniqueFd asked_;            // of ours
   mutable std::mutex mutex_;  // of all below
   Requests requests_;
-  std::vector<JitNews> ready_;
+  std::vector<JitEvent> ready_;
   JitStats stats_;
   std::uint64_t last_ticket_ = 0;
   std::jthread thread_;  // last: ends before what it uses

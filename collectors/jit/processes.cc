@@ -58,7 +58,7 @@ void JitProcesses::on_unmap(const UnmapView& unmap) noexcept {
   }
 }
 
-void JitProcesses::take_up(const JitNews& news) {
+void JitProcesses::take_up(const JitEvent& news) {
   const std::chrono::nanoseconds began = thread_cpu_time();
   if (const auto* done = std::get_if<JitReadOn>(&news)) {
     read_ticket_ = done->ticket;
@@ -88,10 +88,10 @@ bool JitProcesses::poll(Clock::time_point now) {
   return waiting_.empty();
 }
 
-void JitProcesses::give_rows_to(TakeRows take_rows) { take_rows_ = std::move(take_rows); }
+void JitProcesses::send_rows_to(TakeRows take_rows) { take_rows_ = std::move(take_rows); }
 
-void JitProcesses::give_memory_to(MadeCodeMemory::Watch watch) {
-  registry_->give_memory_to(std::move(watch));
+void JitProcesses::send_code_memory_to(JitCodeMemory::Watch watch) {
+  registry_->send_code_memory_to(std::move(watch));
 }
 
 std::optional<JitFunction> JitProcesses::at(const ProcessKey& process, std::uint64_t address,
@@ -119,7 +119,7 @@ bool JitProcesses::knows(const ProcessKey& process) const {
   return known != nullptr && !known->layers.empty();
 }
 
-std::optional<JitSource> JitProcesses::source_of(const JitCode& code) const {
+std::optional<JitSourceFile> JitProcesses::source_file_of(const JitCode& code) const {
   const auto numbered = registry_->source(code.source);
   if (!numbered || numbered->source.file->kind != JitFileKind::kJitDump) return std::nullopt;
   return numbered->source;
@@ -129,9 +129,9 @@ std::optional<JitProcessInfo> JitProcesses::info(const ProcessKey& process) cons
   const JitRegistry::Process* const known = registry_->find(process);
   if (known == nullptr) return std::nullopt;
   JitProcessInfo info{.file = {}, .runtime = known->facts.runtime, .is_gone = known->is_gone};
-  if (!known->tellers.empty()) {
-    auto shown = std::ranges::find_if(known->tellers, &JitTeller::is_dump);
-    if (shown == known->tellers.end()) shown = known->tellers.begin();
+  if (!known->sources.empty()) {
+    auto shown = std::ranges::find_if(known->sources, &JitSource::is_dump);
+    if (shown == known->sources.end()) shown = known->sources.begin();
     info.file = (*shown)->file().path;
     info.kind = (*shown)->file().kind;
   }

@@ -43,7 +43,7 @@ struct JitOptions {
 struct JitFunction {
   // The same for all addresses and times at which this function was this code; never another's.
   std::uint64_t generation = 0;
-  JitCode code;  // its name is valid until the next poll(); `source` is for source_of()
+  JitCode code;  // its name is valid until the next poll(); `source` is for source_file_of()
 };
 
 // What is known of one process's runtime, for `ps`.
@@ -80,11 +80,11 @@ class JitProcesses {
   // an encoded table (unwind_table.h) of the lower half, instead of those that were given before.
   // Called by poll(), for one process once a second at most.
   using TakeRows = JitRegistry::TakeRows;
-  void give_rows_to(TakeRows take_rows);
+  void send_rows_to(TakeRows take_rows);
 
   // Whom to have told where processes run code of their making: when they give that memory up,
   // on_unmap() is to know. Called by on_mapping() and poll().
-  void give_memory_to(MadeCodeMemory::Watch watch);
+  void send_code_memory_to(JitCodeMemory::Watch watch);
 
   // What lay at an address at a time, as far as it is known by now. An answer keeps the function
   // from being forgotten.
@@ -98,7 +98,7 @@ class JitProcesses {
 
   // Of an answer's code: where its bytes and lines are. None for perf maps, and for files that were
   // let go of.
-  [[nodiscard]] std::optional<JitSource> source_of(const JitCode& code) const;
+  [[nodiscard]] std::optional<JitSourceFile> source_file_of(const JitCode& code) const;
 
   // None for a process of which nothing is known.
   [[nodiscard]] std::optional<JitProcessInfo> info(const ProcessKey& process) const;
@@ -115,12 +115,12 @@ class JitProcesses {
 
  private:
   explicit JitProcesses(std::unique_ptr<JitFollower> follower);
-  void take_up(const JitNews& news);
+  void take_up(const JitEvent& news);
 
   std::unique_ptr<JitFollower> follower_;
   std::unique_ptr<JitRegistry> registry_;
   TakeRows take_rows_;
-  std::deque<JitNews> waiting_;  // taken from the follower, not yet taken up
+  std::deque<JitEvent> waiting_;  // taken from the follower, not yet taken up
   std::uint64_t read_ticket_ = 0;
 };
 

@@ -23,14 +23,14 @@ constexpr std::size_t kMaxFilesOfProcess = 16;
 
 // What looks like a runtime's marker, or is memory of made code.
 bool may_be_of_jit(const MappingView& mapping) {
-  if (is_made_code(mapping)) return true;
+  if (is_jit_code(mapping)) return true;
   if (mapping.kind != PROFD_MAPPING_FILE) return false;
   return mapping.names.starts_with("jit-") ||
          (mapping.file_offset == 0 && mapping.end - mapping.start <= kMarkerBytes);
 }
 
-void count_foreign(const JitTeller& teller, JitStats& stats) {
-  const std::uint64_t records = teller.foreign_records();
+void count_foreign(const JitSource& source, JitStats& stats) {
+  const std::uint64_t records = source.foreign_records();
   if (records != 0) stats.damaged["foreign_pid"] += records;
 }
 
@@ -68,7 +68,7 @@ void JitRegistry::on_mapping(const MappingView& mapping) {
     known->second->uid = uid;
     look(mapping.process, *known->second);
   }
-  if (is_made_code(mapping)) {
+  if (is_jit_code(mapping)) {
     memory_.add(mapping.process, {.start = mapping.start, .end = mapping.end},
                 need_of(mapping.process), watch_);
   }
@@ -80,10 +80,10 @@ void JitRegistry::on_unmap(const UnmapView& unmap) {
 }
 
 // Where there is no code that is known there is none to end.
-MadeCodeMemory::Need JitRegistry::need_of(const ProcessKey& key) const {
+JitCodeMemory::Need JitRegistry::need_of(const ProcessKey& key) const {
   const Process* const process = find(key);
-  if (process == nullptr || process->is_gone) return MadeCodeMemory::Need::kNoMore;
-  return process->layers.empty() ? MadeCodeMemory::Need::kNotYet : MadeCodeMemory::Need::kNow;
+  if (process == nullptr || process->is_gone) return JitCodeMemory::Need::kNoMore;
+  return process->layers.empty() ? JitCodeMemory::Need::kNotYet : JitCodeMemory::Need::kNow;
 }
 
 void JitRegistry::watch_memory() {
@@ -125,67 +125,67 @@ void JitRegistry::on(const JitProcessSeen& seen) {
 
 // Whoever makes files that are named after others' processes causes no work.
 void JitRegistry::on(const JitFileSeen& seen) {
-  const auto is_of_kind = [&seen](const auto& teller) { return teller->file().kind == seen.kind; };
+  const auto is_of_kind = [&seen](const auto& source) { return source->file().kind == seen.kind; };
   for (auto& [key, process] : processes_) {
     const bool is_named = process->facts.pid_in_space == seen.pid || key.tgid == seen.pid;
     const std::uint32_t uid = process->facts.pid_in_space != 0 ? process->facts.uid : process->uid;
     const bool may_be_its = seen.owner == 0 || seen.owner == uid;
-    if (is_named && may_be_its && std::ranges::none_of(process->tellers, is_of_kind)) {
+    if (is_named && may_be_its && std::ranges::none_of(process->sources, is_of_kind)) {
       look(key, *process);
     }
   }
 }
 
-std::shared_ptr<JitTeller> JitRegistry::teller_of(const std::shared_ptr<const JitFile>& file) {
-  std::shared_ptr<JitTeller>& teller = files_[file->id];
-  if (teller) return teller;
+std::shared_ptr<JitSource> JitRegistry::source_of(const std::shared_ptr<const JitFile>& file) {
+  std::shared_ptr<JitSource>& source = files_[file->id];
+  if (source) return source;
   std::erase_if(sources_, [](const auto& entry) { return entry.second.expired(); });
   if (sources_.size() >= kMaxSources) {
     files_.erase(file->id);
     return nullptr;
   }
   while (sources_.contains(last_source_)) ++last_source_;
-  teller = std::make_shared<JitTeller>();
-  teller->told = std::make_shared<JitNumberedSource>(
+  source = std::make_shared<JitSource>();
+  source->told = std::make_shared<JitNumberedSource>(
       JitNumberedSource{.number = last_source_, .source = {.file = file, .state = {}}});
-  sources_.emplace(last_source_, teller->told);
-  return teller;
+  sources_.emplace(last_source_, source->told);
+  return source;
 }
 
-std::shared_ptr<JitSpace> JitRegistry::make_space(const JitFile& file) {
-  auto space = std::make_shared<JitSpace>(++last_space_, file);
+std::shared_ptr<JitCodeMap> JitRegistry::make_space(const JitFile& file) {
+  auto space = std::make_shared<JitCodeMap>(++last_space_, file);
   spaces_.push_back(space);
   return space;
 }
 
 void JitRegistry::attach(const ProcessKey& key, Process& process,
                          const std::shared_ptr<const JitFile>& file, bool is_shared) {
-  const std::shared_ptr<JitTeller> teller = teller_of(file);
-  if (std::ranges::find(process.tellers, teller) != process.tellers.end()) return;
-  if (!teller) return refuse(JitRefusal::kQueueFull);
-  if (process.tellers.size() >= kMaxFilesOfProcess) return refuse(JitRefusal::kOverShare);
+  const std::shared_ptr<JitSource> source = source_of(file);
+  if (std::ranges::find(process.sources, source) != process.sources.end()) return;
+  if (!source) return refuse(JitRefusal::kQueueFull);
+  if (process.sources.size() >= kMaxFilesOfProcess) return refuse(JitRefusal::kOverShare);
   // Once records went to single processes they stay there.
-  if (teller->spaces.empty()) teller->is_shared = is_shared && teller->is_dump();
-  process.tellers.push_back(teller);
-  link(key, process, *teller);
+  if (source->spaces.empty()) source->is_shared = is_shared && source->is_dump();
+  process.sources.push_back(source);
+  link(key, process, *source);
 }
 
 // What of a file's code is the process's.
-void JitRegistry::link(const ProcessKey& key, Process& process, JitTeller& teller) {
+void JitRegistry::link(const ProcessKey& key, Process& process, JitSource& source) {
   // Of one that was gone before it could be looked at, its pid here is all that is known.
   const std::uint32_t pid = process.facts.pid_in_space != 0 ? process.facts.pid_in_space : key.tgid;
-  const std::uint32_t own = teller.place_of(pid);
-  add_layer_of(process, teller, own, UINT64_MAX);
-  if (!teller.state().header_read) return;
-  const std::uint32_t writer = teller.place_of(teller.state().pid);
+  const std::uint32_t own = source.place_of(pid);
+  add_layer_of(process, source, own, UINT64_MAX);
+  if (!source.state().header_read) return;
+  const std::uint32_t writer = source.place_of(source.state().pid);
   if (writer == own) return;
   // Who has another one's file mapped was forked by it.
-  add_layer_of(process, teller, writer, monotonic_start_ns(key));
+  add_layer_of(process, source, writer, monotonic_start_ns(key));
 }
 
-void JitRegistry::add_layer_of(Process& process, JitTeller& teller, std::uint32_t place,
+void JitRegistry::add_layer_of(Process& process, JitSource& source, std::uint32_t place,
                                std::uint64_t until_ns) {
-  if (auto space = space_of(teller, place)) {
+  if (auto space = space_of(source, place)) {
     add_layer(process, {.space = std::move(space), .until_ns = until_ns, .given_up = {}});
   } else {
     refuse(JitRefusal::kForeignPid);
@@ -193,16 +193,16 @@ void JitRegistry::add_layer_of(Process& process, JitTeller& teller, std::uint32_
 }
 
 // Null: there are too many already. The writer's is always among them.
-std::shared_ptr<JitSpace> JitRegistry::space_of(JitTeller& teller, std::uint32_t place) {
-  const auto known = teller.spaces.find(place);
-  if (known != teller.spaces.end()) return known->second;
+std::shared_ptr<JitCodeMap> JitRegistry::space_of(JitSource& source, std::uint32_t place) {
+  const auto known = source.spaces.find(place);
+  if (known != source.spaces.end()) return known->second;
   const bool is_writers =
-      teller.state().header_read && place == teller.place_of(teller.state().pid);
-  if (teller.spaces.size() >= JitTeller::kMaxSpaces && !is_writers) return nullptr;
-  auto space = make_space(teller.file());
-  space->is_everyones = teller.is_shared;
-  space->told_by.push_back(teller.told);
-  return teller.spaces.emplace(place, std::move(space)).first->second;
+      source.state().header_read && place == source.place_of(source.state().pid);
+  if (source.spaces.size() >= JitSource::kMaxSpaces && !is_writers) return nullptr;
+  auto space = make_space(source.file());
+  space->is_everyones = source.is_shared;
+  space->told_by.push_back(source.told);
+  return source.spaces.emplace(place, std::move(space)).first->second;
 }
 
 void JitRegistry::add_layer(Process& process, JitLayer layer) {
@@ -238,21 +238,21 @@ void JitRegistry::on(const JitFileGrew& grew) {
   count_damage(grew);
   const auto known = files_.find(grew.file->id);
   if (known == files_.end() || known->second->is_full) return;
-  JitTeller& teller = *known->second;
-  const bool had_header = teller.state().header_read;
+  JitSource& source = *known->second;
+  const bool had_header = source.state().header_read;
   const auto tsc = tsc_.conversion();
-  const JitLeftOut left_out = take_up(teller, grew, tsc ? &*tsc : nullptr,
-                                      [this, &teller] { return make_space(teller.file()); });
+  const JitLeftOut left_out = take_up(source, grew, tsc ? &*tsc : nullptr,
+                                      [this, &source] { return make_space(source.file()); });
   if (left_out.foreign != 0) {
     refuse(JitRefusal::kForeignPid);
     stats_.damaged["foreign_pid"] += left_out.foreign;
   }
   if (left_out.lines != 0) stats_.damaged["lines_without_code"] += left_out.lines;
-  weigh(teller);
-  if (had_header || !teller.state().header_read) return;
+  weigh(source);
+  if (had_header || !source.state().header_read) return;
   for (auto& [key, process] : processes_) {
-    if (std::ranges::find(process->tellers, known->second) != process->tellers.end()) {
-      link(key, *process, teller);
+    if (std::ranges::find(process->sources, known->second) != process->sources.end()) {
+      link(key, *process, source);
     }
   }
 }
@@ -274,24 +274,24 @@ void JitRegistry::count_damage(const JitFileGrew& grew) {
 }
 
 // A file that tells more than fits is not read on; what it told stays.
-void JitRegistry::weigh(JitTeller& teller) {
-  for (const auto& [pid, space] : teller.spaces) space->bytes = space->memory_bytes();
-  const std::uint32_t owner = teller.file().owner;
+void JitRegistry::weigh(JitSource& source) {
+  for (const auto& [pid, space] : source.spaces) space->bytes = space->memory_bytes();
+  const std::uint32_t owner = source.file().owner;
   const bool is_over = bytes_of(std::nullopt) > kMaxBytes;
   if (!is_over && (owner == 0 || bytes_of(owner) <= kMaxBytesOfUser)) return;
-  teller.is_full = true;
+  source.is_full = true;
   refuse(is_over ? JitRefusal::kOverMemory : JitRefusal::kOverShare);
-  follower_.let_go(teller.file().id);
+  follower_.let_go(source.file().id);
 }
 
 std::size_t JitRegistry::bytes_of(std::optional<std::uint32_t> owner) const {
   std::size_t bytes = 0;
-  for (const std::weak_ptr<JitSpace>& entry : spaces_) {
+  for (const std::weak_ptr<JitCodeMap>& entry : spaces_) {
     const auto space = entry.lock();
     if (space && (!owner || space->owner == *owner)) bytes += space->bytes;
   }
-  for (const auto& [id, teller] : files_) {
-    if (!owner || teller->file().owner == *owner) bytes += teller->memory_bytes();
+  for (const auto& [id, source] : files_) {
+    if (!owner || source->file().owner == *owner) bytes += source->memory_bytes();
   }
   return bytes;
 }
@@ -301,7 +301,7 @@ void JitRegistry::on(const JitFileEnded& ended) {
   const auto known = files_.find(ended.file);
   if (known == files_.end()) return;
   if (ended.reason == JitRefusal::kMalformed && !known->second->state().header_read) {
-    for (auto& [key, process] : processes_) std::erase(process->tellers, known->second);
+    for (auto& [key, process] : processes_) std::erase(process->sources, known->second);
   }
   known->second->expected.clear();
   count_foreign(*known->second, stats_);
@@ -337,7 +337,7 @@ void JitRegistry::give_rows(const TakeRows& take_rows, Clock::time_point now) {
 }
 
 void JitRegistry::give_rows_of(const ProcessKey& key, Process& process, const TakeRows& take_rows) {
-  MadeCodeRows rows;
+  JitCodeRows rows;
   for (const JitLayer& layer : process.layers) rows.add_missing(layer.space->rows);
   std::map<std::uint32_t, std::string> tables = rows.tables();
   for (const std::uint32_t region : process.regions) {
@@ -399,9 +399,9 @@ void JitRegistry::forget_unless(const std::function<bool(const ProcessKey&)>& ne
   processes_of_.clear();
   for (const auto& [key, process] : processes_) ++processes_of_[process->uid];
   std::erase_if(keys_, [this](const ProcessKey& key) { return !processes_.contains(key); });
-  std::set<const JitTeller*> in_use;
+  std::set<const JitSource*> in_use;
   for (const auto& [key, process] : processes_) {
-    for (const auto& teller : process->tellers) in_use.insert(teller.get());
+    for (const auto& source : process->sources) in_use.insert(source.get());
   }
   std::erase_if(files_, [this, &in_use](const auto& entry) {
     if (in_use.contains(entry.second.get())) return false;
@@ -415,9 +415,9 @@ void JitRegistry::forget_unless(const std::function<bool(const ProcessKey&)>& ne
 void JitRegistry::add_to(JitStats& stats) const {
   stats = stats_;
   stats.bytes = bytes_of(std::nullopt);
-  for (const auto& [key, process] : processes_) stats.processes += !process->tellers.empty();
-  for (const auto& [id, teller] : files_) count_foreign(*teller, stats);
-  for (const std::weak_ptr<JitSpace>& entry : spaces_) {
+  for (const auto& [key, process] : processes_) stats.processes += !process->sources.empty();
+  for (const auto& [id, source] : files_) count_foreign(*source, stats);
+  for (const std::weak_ptr<JitCodeMap>& entry : spaces_) {
     const auto space = entry.lock();
     if (!space) continue;
     stats.functions += space->index.functions();

@@ -51,10 +51,10 @@ class JitRegistry {
   struct Process {
     JitProcessFacts facts;
     std::uint32_t uid = 0;  // uid_of() when it was first seen
-    std::vector<std::shared_ptr<JitTeller>> tellers;
+    std::vector<std::shared_ptr<JitSource>> sources;
     std::vector<JitLayer> layers;           // its own first, then by the time of the fork
     std::bitset<kJitRefusalCount> refused;  // counted once each
-    std::uint64_t rows_given = 0;           // MadeCodeRows::changes() of all layers
+    std::uint64_t rows_given = 0;           // JitCodeRows::changes() of all layers
     std::set<std::uint32_t> regions;        // that rows were given of
     Clock::time_point next_rows{};
     Clock::duration rows_interval = kLifeInterval;
@@ -84,7 +84,7 @@ class JitRegistry {
 
   // Whom to have told where processes run code of which something is known: at once, and at each
   // watch_memory().
-  void give_memory_to(MadeCodeMemory::Watch watch) { watch_ = std::move(watch); }
+  void send_code_memory_to(JitCodeMemory::Watch watch) { watch_ = std::move(watch); }
   void watch_memory();
 
   // As the sampler told; JitFollower::kNobody where it did not.
@@ -110,37 +110,37 @@ class JitRegistry {
     std::vector<ProcessKey> processes;
   };
 
-  [[nodiscard]] MadeCodeMemory::Need need_of(const ProcessKey& key) const;
+  [[nodiscard]] JitCodeMemory::Need need_of(const ProcessKey& key) const;
   [[nodiscard]] std::optional<JitRefusal> refusal_of(std::uint32_t uid) const;
   void look(const ProcessKey& key, Process& process);
   void look_again(Clock::time_point now);
   void attach(const ProcessKey& key, Process& process, const std::shared_ptr<const JitFile>& file,
               bool is_shared);
-  void link(const ProcessKey& key, Process& process, JitTeller& teller);
+  void link(const ProcessKey& key, Process& process, JitSource& source);
   void inherit(const ProcessKey& key, Process& process);
   static void add_layer(Process& process, JitLayer layer);
-  std::shared_ptr<JitTeller> teller_of(const std::shared_ptr<const JitFile>& file);
-  std::shared_ptr<JitSpace> make_space(const JitFile& file);
-  void add_layer_of(Process& process, JitTeller& teller, std::uint32_t place,
+  std::shared_ptr<JitSource> source_of(const std::shared_ptr<const JitFile>& file);
+  std::shared_ptr<JitCodeMap> make_space(const JitFile& file);
+  void add_layer_of(Process& process, JitSource& source, std::uint32_t place,
                     std::uint64_t until_ns);
-  std::shared_ptr<JitSpace> space_of(JitTeller& teller, std::uint32_t place);
+  std::shared_ptr<JitCodeMap> space_of(JitSource& source, std::uint32_t place);
   static void give_rows_of(const ProcessKey& key, Process& process, const TakeRows& take_rows);
   void count_damage(const JitFileGrew& grew);
-  void weigh(JitTeller& teller);
+  void weigh(JitSource& source);
   [[nodiscard]] std::size_t bytes_of(std::optional<std::uint32_t> owner) const;
   void refuse(JitRefusal reason) { ++stats_.refused[static_cast<std::size_t>(reason)]; }
 
   JitFollower& follower_;
   TscClock tsc_;
   Processes processes_;
-  MadeCodeMemory::Watch watch_ = [](const ProcessKey&, std::span<const AddressSpan>) {};
-  MadeCodeMemory memory_;                              // of processes_
+  JitCodeMemory::Watch watch_ = [](const ProcessKey&, std::span<const AddressRange>) {};
+  JitCodeMemory memory_;                               // of processes_
   std::map<std::uint32_t, std::size_t> processes_of_;  // by uid
   std::set<ProcessKey> keys_;  // of them, in order: a parent is known by its tgid
   boost::unordered_flat_map<ProcessKey, std::uint32_t, KeyHash> uids_;
-  std::map<JitFileId, std::shared_ptr<JitTeller>> files_;
+  std::map<JitFileId, std::shared_ptr<JitSource>> files_;
   std::map<std::uint16_t, std::weak_ptr<const JitNumberedSource>> sources_;
-  std::vector<std::weak_ptr<JitSpace>> spaces_;
+  std::vector<std::weak_ptr<JitCodeMap>> spaces_;
   std::vector<Dead> dead_;
   std::uint16_t last_source_ = 0;
   std::uint32_t last_space_ = 0;

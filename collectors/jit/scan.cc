@@ -25,7 +25,7 @@ constexpr std::size_t kMaxShared = 16;
 constexpr std::uint64_t kMarkerBytes = 4096;
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-// The whole of a file of /proc, up to a limit.
+// The whole of a file of /proc, up to a end.
 std::string read_text(int directory, const char* name) {
   const UniqueFd fd(::openat(directory, name, O_RDONLY | O_CLOEXEC));
   std::string text;
@@ -116,7 +116,7 @@ bool read_facts(int process, const ProcessKey& key, JitProcessFacts& facts) {
 }
 
 bool is_marker(const MapsLine& line) {
-  if (line.inode == 0 || line.file_offset != 0 || line.limit - line.start > kMarkerBytes ||
+  if (line.inode == 0 || line.file_offset != 0 || line.end - line.start > kMarkerBytes ||
       line.permissions.size() < 4 || line.permissions[3] != 'p' || line.permissions[1] == 'w') {
     return false;
   }
@@ -139,7 +139,7 @@ class Look {
  public:
   Look(const ProcessKey& process, int directory) : process_(process), directory_(directory) {}
 
-  JitLook run();
+  JitScan run();
 
  private:
   [[nodiscard]] JitFileRules rules(JitFileKind kind) const;
@@ -150,7 +150,7 @@ class Look {
 
   ProcessKey process_;
   int directory_;
-  JitLook look_;
+  JitScan look_;
 };
 
 JitFileRules Look::rules(JitFileKind kind) const {
@@ -180,11 +180,11 @@ void Look::look_at_mappings() {
     if (!line) continue;
     if (look_.facts.runtime.empty()) look_.facts.runtime = runtime_of(*line);
     if (is_shared_code(*line) && look_.shared.size() < kMaxShared) {
-      look_.shared.push_back({.start = line->start, .limit = line->limit});
+      look_.shared.push_back({.start = line->start, .end = line->end});
     } else if (is_marker(*line) && markers < kMaxMarkers) {
       ++markers;
       std::array<char, 96> link{};
-      std::snprintf(link.data(), link.size(), "map_files/%lx-%lx", line->start, line->limit);
+      std::snprintf(link.data(), link.size(), "map_files/%lx-%lx", line->start, line->end);
       JitFileRules mapped = rules(JitFileKind::kJitDump);
       mapped.not_before_ns = 0;  // a forked child has its parent's mapped
       add(open_mapped_jit_file(directory_, link.data(), line->path, mapped));
@@ -201,7 +201,7 @@ void Look::look_in(const char* link, const std::string& path, const std::string&
   add(open_jit_file(directory.get(), name, found));
 }
 
-JitLook Look::run() {
+JitScan Look::run() {
   if (!read_facts(directory_, process_, look_.facts)) return {};
   look_.is_gone = false;
   look_at_mappings();
@@ -214,7 +214,7 @@ JitLook Look::run() {
 
 }  // namespace
 
-JitLook look_for_jit_files(const ProcessKey& process) {
+JitScan look_for_jit_files(const ProcessKey& process) {
   // All goes through this descriptor, which is this process's even where its pid is another's.
   const std::string path = "/proc/" + std::to_string(process.tgid);
   const UniqueFd directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));

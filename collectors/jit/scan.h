@@ -32,10 +32,10 @@ struct JitProcessFacts {
 // under a runtime's marker; private memory is not listed.
 struct SharedCode {
   std::uint64_t start = 0;
-  std::uint64_t limit = 0;
+  std::uint64_t end = 0;
 };
 
-struct JitLook {
+struct JitScan {
   bool is_gone = true;  // the process, or another one has its pid
   JitProcessFacts facts;
   std::vector<std::shared_ptr<const JitFile>> files;  // markers first; none twice
@@ -43,7 +43,7 @@ struct JitLook {
   std::vector<SharedCode> shared;
 };
 
-[[nodiscard]] JitLook look_for_jit_files(const ProcessKey& process);
+[[nodiscard]] JitScan look_for_jit_files(const ProcessKey& process);
 
 // The clock of /proc/PID/stat, as which a process's start counts.
 [[nodiscard]] std::uint64_t start_ticks(const ProcessKey& process);

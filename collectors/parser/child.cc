@@ -177,7 +177,7 @@ Result<std::string> start(const Request& request) {
     return fail(ErrorCode::kInternal, "the parser was not told its limits");
   }
   if (auto gone =
-          give_up_rights({.memory_bytes = request.words[0], .file_bytes = request.words[1]});
+          drop_privileges({.memory_bytes = request.words[0], .file_bytes = request.words[1]});
       !gone) {
     return gone.error();
   }

@@ -130,7 +130,7 @@ bool read_answer(Cursor& cursor, JitCodeAnswer& answer) {
 
 void add(Encoder& out, const JitUnwindRows& function) {
   static_assert(std::is_trivially_copyable_v<profd_rule>);
-  out.add(function.start).add(function.limit);
+  out.add(function.start).add(function.end);
   out.add(static_cast<std::uint32_t>(function.rows.size()));
   for (const UnwindRow& row : function.rows) {
     out.add(row.offset);
@@ -138,18 +138,18 @@ void add(Encoder& out, const JitUnwindRows& function) {
   }
 }
 
-// What MadeCodeRows relies on: rows rise, within the function.
+// What JitCodeRows relies on: rows rise, within the function.
 bool read_function(Cursor& cursor, JitUnwindRows& function) {
   function.start = cursor.read<std::uint64_t>();
-  function.limit = cursor.read<std::uint64_t>();
+  function.end = cursor.read<std::uint64_t>();
   const auto rows = cursor.read<std::uint32_t>();
-  if (function.start >= function.limit || rows == 0 || rows > kMaxJitUnwindRows) return false;
+  if (function.start >= function.end || rows == 0 || rows > kMaxJitUnwindRows) return false;
   for (std::uint32_t i = 0; i < rows; ++i) {
     UnwindRow row;
     row.offset = cursor.read<std::uint64_t>();
     const std::string_view rule = read_text(cursor);
     const std::uint64_t least = i == 0 ? function.start : function.rows.back().offset;
-    if (rule.size() != sizeof row.rule || row.offset < least || row.offset >= function.limit) {
+    if (rule.size() != sizeof row.rule || row.offset < least || row.offset >= function.end) {
       return false;
     }
     std::memcpy(&row.rule, rule.data(), sizeof row.rule);

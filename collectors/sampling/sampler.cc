@@ -263,7 +263,7 @@ void Sampler::Impl::on_record(std::span<const std::byte> bytes) noexcept {
 
 void Sampler::Impl::on(const SampleView& sample) noexcept {
   if (sample.late != nullptr) {
-    unwinding_->on_late_sample(sample);
+    unwinding_->on_deferred_sample(sample);
   } else {
     hand_on(sample);
   }
@@ -367,11 +367,11 @@ bool Sampler::has_targets(SessionSlot slot) const { return impl_->has_targets(sl
 SlotLedger Sampler::slot_ledger(SessionSlot slot) const { return impl_->slot_ledger(slot); }
 SamplerLedger Sampler::ledger() const { return impl_->ledger(); }
 UnwindStats Sampler::unwind_stats() const { return impl_->unwind_stats(); }
-void Sampler::set_made_code_rows(const ProcessKey& process, std::uint32_t owner,
-                                 std::uint32_t region, std::string_view table) {
-  impl_->unwinding().set_made_code_rows(process, owner, region, table);
+void Sampler::set_jit_code_rows(const ProcessKey& process, std::uint32_t owner,
+                                std::uint32_t region, std::string_view table) {
+  impl_->unwinding().set_jit_code_rows(process, owner, region, table);
 }
-Result<void> Sampler::watch_unmaps(const ProcessKey& process, std::span<const AddressSpan> spans) {
+Result<void> Sampler::watch_unmaps(const ProcessKey& process, std::span<const AddressRange> spans) {
   return impl_->unmap_watch().set(process, spans);
 }
 void Sampler::release_files() { impl_->release_files(); }

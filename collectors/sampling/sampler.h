@@ -131,12 +131,12 @@ class Sampler {
   [[nodiscard]] UnwindStats unwind_stats() const;
 
   // The unwind rows of code that a process made at run time (unwinding.h).
-  void set_made_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t region,
-                          std::string_view table);
+  void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t region,
+                         std::string_view table);
 
   // From here on the sink is told when the process gives up memory in these spans, 8 at most; with
   // none, no longer. An error where the kernel can't tell.
-  Result<void> watch_unmaps(const ProcessKey& process, std::span<const AddressSpan> spans);
+  Result<void> watch_unmaps(const ProcessKey& process, std::span<const AddressRange> spans);
 
   // Files that no session needs any more are closed: call after a session's results are let go.
   void release_files();

@@ -34,7 +34,7 @@ Result<void> UnmapWatch::attach() {
   return {};
 }
 
-Result<void> UnmapWatch::set(const ProcessKey& process, std::span<const AddressSpan> spans) {
+Result<void> UnmapWatch::set(const ProcessKey& process, std::span<const AddressRange> spans) {
   if (spans.empty()) {
     remove(process);
     return {};
@@ -42,8 +42,8 @@ Result<void> UnmapWatch::set(const ProcessKey& process, std::span<const AddressS
   const profd_process_key key = to_kernel(process);
   profd_watched watched{};
   std::ranges::transform(spans.first(std::min(spans.size(), kMaxSpans)), watched.spans,
-                         [](const AddressSpan& span) {
-                           return profd_address_span{.start = span.start, .end = span.end};
+                         [](const AddressRange& span) {
+                           return profd_address_range{.start = span.start, .end = span.end};
                          });
   if (bpf_map_update_elem(watched_, &key, &watched, BPF_ANY) != 0) {
     return fail_errno("watch a process's memory");

@@ -26,7 +26,7 @@ class UnmapWatch {
 
   // In these spans, kMaxSpans at most; none: no longer. Errors: the kernel can't tell, or there are
   // PROFD_MAX_WATCHED processes already.
-  Result<void> set(const ProcessKey& process, std::span<const AddressSpan> spans);
+  Result<void> set(const ProcessKey& process, std::span<const AddressRange> spans);
 
  private:
   UnmapWatch(const Programs& programs, int watched) : programs_(&programs), watched_(watched) {}

@@ -159,7 +159,7 @@ Result<void> forbid_system_calls() {
 
 }  // namespace
 
-Result<void> give_up_rights(const RightsLimits& limits) {
+Result<void> drop_privileges(const RightsLimits& limits) {
   const std::uint64_t used_bytes = address_space_bytes();
   leave_root_directory();
   if (auto done = become_nobody(); !done) return done;

@@ -18,6 +18,6 @@ struct RightsLimits {
 };
 
 // Of the calling process, which must have one thread. On an error some rights may be gone: exit.
-[[nodiscard]] Result<void> give_up_rights(const RightsLimits& limits);
+[[nodiscard]] Result<void> drop_privileges(const RightsLimits& limits);
 
 }  // namespace profd

@@ -23,21 +23,21 @@ std::size_t list_mapping(std::vector<std::uint64_t>& ids, std::uint64_t id) {
 
 }  // namespace
 
-LateUnwinder::LateUnwinder(const UnwindTables& tables, const ProcessMappings& mappings,
-                           Request request, Deliver deliver)
+DeferredUnwinder::DeferredUnwinder(const UnwindTables& tables, const ProcessMappings& mappings,
+                                   Request request, Deliver deliver)
     : tables_(tables),
       mappings_(mappings),
       request_(std::move(request)),
       deliver_(std::move(deliver)) {}
 
-LateUnwinder::Stack LateUnwinder::copy_of(const SampleView& sample) {
-  const profd_late_stack& late = *sample.late;
+DeferredUnwinder::Stack DeferredUnwinder::copy_of(const SampleView& sample) {
+  const profd_deferred_stack& late = *sample.late;
   Stack stack;
   stack.sample = sample;
   stack.kernel_frames.assign(sample.kernel_frames.begin(), sample.kernel_frames.end());
   stack.user_frames.assign(sample.user_frames.begin(), sample.user_frames.end());
   stack.mapping_ids.assign(sample.mapping_ids.begin(), sample.mapping_ids.end());
-  stack.window.assign(sample.late_window.begin(), sample.late_window.end());
+  stack.window.assign(sample.deferred_window.begin(), sample.deferred_window.end());
   stack.window_start = late.window_start;
   stack.frame = {.ip = late.ip,
                  .sp = late.sp,
@@ -50,7 +50,7 @@ LateUnwinder::Stack LateUnwinder::copy_of(const SampleView& sample) {
   return stack;
 }
 
-void LateUnwinder::add(const SampleView& sample, Clock::time_point now) {
+void DeferredUnwinder::add(const SampleView& sample, Clock::time_point now) {
   Stack stack = copy_of(sample);
   stack.give_up_at = now + kMaxWait;
   if (walk(stack) == Progress::kEnded) {
@@ -67,7 +67,7 @@ void LateUnwinder::add(const SampleView& sample, Clock::time_point now) {
   stacks_.push_back(std::move(stack));
 }
 
-void LateUnwinder::poll(Clock::time_point now) {
+void DeferredUnwinder::poll(Clock::time_point now) {
   for (auto stack = stacks_.begin(); stack != stacks_.end();) {
     const bool there = tables_.state(stack->awaited) != UnwindTables::State::kUnknown;
     const bool ended = there && walk(*stack) == Progress::kEnded;
@@ -86,7 +86,7 @@ void LateUnwinder::poll(Clock::time_point now) {
   }
 }
 
-void LateUnwinder::flush(std::uint32_t sessions) {
+void DeferredUnwinder::flush(std::uint32_t sessions) {
   for (auto stack = stacks_.begin(); stack != stacks_.end();) {
     if ((stack->sample.sessions & sessions) == 0) {
       ++stack;
@@ -98,13 +98,13 @@ void LateUnwinder::flush(std::uint32_t sessions) {
   }
 }
 
-std::size_t LateUnwinder::waiting_for(std::uint32_t sessions) const {
+std::size_t DeferredUnwinder::waiting_for(std::uint32_t sessions) const {
   return static_cast<std::size_t>(std::ranges::count_if(
       stacks_, [&](const Stack& stack) { return (stack.sample.sessions & sessions) != 0; }));
 }
 
 // From the frame that was found last, to the end or to a file whose table isn't there yet.
-LateUnwinder::Progress LateUnwinder::walk(Stack& stack) {
+DeferredUnwinder::Progress DeferredUnwinder::walk(Stack& stack) {
   for (;;) {
     const CodeMapping* mapping = mappings_.find(stack.sample.process, stack.frame.code_address());
     if (mapping == nullptr) {  // its record was lost
@@ -124,11 +124,11 @@ LateUnwinder::Progress LateUnwinder::walk(Stack& stack) {
 }
 
 // The kernel side's order: the row, then the frame pointer.
-profd_user_end LateUnwinder::step(Stack& stack, const CodeMapping& mapping) const {
+profd_user_end DeferredUnwinder::step(Stack& stack, const CodeMapping& mapping) const {
   const StackWindow window(stack.window_start, stack.window);
   profd_user_end without = PROFD_END_NO_FRAME_POINTER;
   if (mapping.kind == PROFD_MAPPING_ANONYMOUS) {
-    const auto [key, offset] = made_code_place(stack.sample.process, stack.frame.code_address());
+    const auto [key, offset] = jit_code_location(stack.sample.process, stack.frame.code_address());
     if (tables_.state(key) == UnwindTables::State::kReady) {
       without = PROFD_END_NO_ROW;
       const profd_user_end end = step_by_rule(stack.frame, tables_.find_rule(key, offset), window);
@@ -148,7 +148,7 @@ profd_user_end LateUnwinder::step(Stack& stack, const CodeMapping& mapping) cons
 }
 
 // An address in no executable mapping is no frame.
-bool LateUnwinder::push_frame(Stack& stack) const {
+bool DeferredUnwinder::push_frame(Stack& stack) const {
   const CodeMapping* mapping = mappings_.find(stack.sample.process, stack.frame.code_address());
   if (mapping == nullptr) {
     stack.sample.user_end = PROFD_END_PC_UNMAPPED;
@@ -163,13 +163,13 @@ bool LateUnwinder::push_frame(Stack& stack) const {
   return true;
 }
 
-void LateUnwinder::give_up(Stack& stack) {
+void DeferredUnwinder::give_up(Stack& stack) {
   ++given_up_;
   stack.sample.user_end = PROFD_END_TABLE_LATE;
   deliver(stack);
 }
 
-void LateUnwinder::deliver(Stack& stack) {
+void DeferredUnwinder::deliver(Stack& stack) {
   std::vector<std::uint64_t> words = stack.kernel_frames;
   words.insert(words.end(), stack.user_frames.begin(), stack.user_frames.end());
   words.insert(words.end(), stack.mapping_ids.begin(), stack.mapping_ids.end());
@@ -179,14 +179,14 @@ void LateUnwinder::deliver(Stack& stack) {
   sample.user_frames = sample.words.subspan(stack.kernel_frames.size(), stack.user_frames.size());
   sample.mapping_ids = sample.words.last(stack.mapping_ids.size());
   sample.late = nullptr;
-  sample.late_window = {};
+  sample.deferred_window = {};
   deliver_(sample);
 }
 
-void LateUnwinder::add_to(UnwindStats& stats) const {
-  stats.late_waiting = stacks_.size();
-  stats.late_done = done_;
-  stats.late_given_up = given_up_;
+void DeferredUnwinder::add_to(UnwindStats& stats) const {
+  stats.deferred_waiting = stacks_.size();
+  stats.deferred_done = done_;
+  stats.deferred_abandoned = given_up_;
 }
 
 }  // namespace profd

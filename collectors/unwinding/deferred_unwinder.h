@@ -20,7 +20,7 @@
 
 namespace profd {
 
-class LateUnwinder {
+class DeferredUnwinder {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::size_t kMaxStacks = 4096;
@@ -32,8 +32,8 @@ class LateUnwinder {
   using Deliver = std::function<void(const SampleView&)>;
 
   // All must outlive the unwinder.
-  LateUnwinder(const UnwindTables& tables, const ProcessMappings& mappings, Request request,
-               Deliver deliver);
+  DeferredUnwinder(const UnwindTables& tables, const ProcessMappings& mappings, Request request,
+                   Deliver deliver);
 
   // A sample with a late part: delivered at once or later.
   void add(const SampleView& sample, Clock::time_point now);

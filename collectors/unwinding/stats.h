@@ -35,9 +35,9 @@ struct UnwindStats {
   std::uint64_t evicted = 0;                                // tables, since the start
   std::uint64_t loading = 0;                                // files that wait for their table
   std::array<std::uint64_t, kTableRefusalCount> refused{};  // since the start
-  std::uint64_t late_waiting = 0;                           // stacks that wait for a table
-  std::uint64_t late_done = 0;      // handed on with all that could be found
-  std::uint64_t late_given_up = 0;  // handed on before the table was there
+  std::uint64_t deferred_waiting = 0;                       // stacks that wait for a table
+  std::uint64_t deferred_done = 0;       // handed on with all that could be found
+  std::uint64_t deferred_abandoned = 0;  // handed on before the table was there
   std::uint64_t parser_restarts = 0;
 };
 

@@ -167,8 +167,8 @@ std::optional<std::uint64_t> StackWindow::read(std::uint64_t address) const {
 // A copy that is shorter than it may be ends where the stack could not be read.
 profd_user_end StackWindow::end_at(std::uint64_t address) const {
   const bool above = !below(address, start_);
-  return above && words_.size_bytes() == PROFD_LATE_WINDOW_BYTES ? PROFD_END_WINDOW
-                                                                 : PROFD_END_STACK_UNREADABLE;
+  return above && words_.size_bytes() == PROFD_DEFERRED_WINDOW_BYTES ? PROFD_END_WINDOW
+                                                                     : PROFD_END_STACK_UNREADABLE;
 }
 
 bool UnwindFrame::was_interrupted() const {

@@ -35,9 +35,9 @@ TableRefusal refusal_for(TableShortage shortage) {
 
 Pieces pieces_of(std::uint64_t file_offset, std::uint64_t bytes, std::uint64_t file_bytes) {
   Pieces pieces;
-  const std::uint64_t limit =
+  const std::uint64_t end =
       std::min({file_offset + bytes, file_bytes, std::uint64_t{pieces.size()} * kPieceBytes});
-  for (std::uint64_t at = file_offset / kPieceBytes * kPieceBytes; at < limit; at += kPieceBytes) {
+  for (std::uint64_t at = file_offset / kPieceBytes * kPieceBytes; at < end; at += kPieceBytes) {
     pieces.set(at / kPieceBytes);
   }
   return pieces;

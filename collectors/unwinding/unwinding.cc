@@ -56,7 +56,7 @@ std::uint64_t nanoseconds(std::chrono::steady_clock::time_point time) {
 
 Result<std::unique_ptr<Unwinding>> Unwinding::open(const Programs& programs, MappedFiles& files,
                                                    const UnwindingOptions& options,
-                                                   LateUnwinder::Deliver deliver) {
+                                                   DeferredUnwinder::Deliver deliver) {
   auto maps = open_table_maps(programs);
   if (!maps) return maps.error();
   auto loader =
@@ -71,7 +71,7 @@ Result<std::unique_ptr<Unwinding>> Unwinding::open(const Programs& programs, Map
 
 Unwinding::Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
                      std::unique_ptr<TableLoader> loader, const UnwindingOptions& options,
-                     LateUnwinder::Deliver deliver)
+                     DeferredUnwinder::Deliver deliver)
     : files_(files),
       tables_(std::move(maps), {.max_bytes = options.max_bytes}),
       late_(
@@ -195,10 +195,10 @@ void Unwinding::refuse(const CodeFile& file, TableRefusal reason) {
   }
 }
 
-void Unwinding::set_made_code_rows(const ProcessKey& process, std::uint32_t owner,
-                                   std::uint32_t region, std::string_view table) {
+void Unwinding::set_jit_code_rows(const ProcessKey& process, std::uint32_t owner,
+                                  std::uint32_t region, std::string_view table) {
   const FileKey key =
-      made_code_place(process, std::uint64_t{region} << PROFD_MADE_CODE_REGION_SHIFT).key;
+      jit_code_location(process, std::uint64_t{region} << PROFD_JIT_CODE_REGION_SHIFT).key;
   const CodeFile file{.key = key, .owner = owner, .pieces = {}};
   // Another process's rows are never these, so the name is the place.
   const std::string content = "made-" + std::to_string(process.tgid) + "-" +

@@ -36,20 +36,20 @@ class Unwinding {
   // Starts the parser. `programs` and `files` must outlive the object.
   static Result<std::unique_ptr<Unwinding>> open(const Programs& programs, MappedFiles& files,
                                                  const UnwindingOptions& options,
-                                                 LateUnwinder::Deliver deliver);
+                                                 DeferredUnwinder::Deliver deliver);
   Unwinding(const Unwinding&) = delete;
   Unwinding& operator=(const Unwinding&) = delete;
 
   // `file` is what MappedFiles has of it.
   void on_mapping(const MappingView& mapping, const std::shared_ptr<const MappedFile>& file);
   // A sample with a late part.
-  void on_late_sample(const SampleView& sample) { late_.add(sample, Clock::now()); }
+  void on_deferred_sample(const SampleView& sample) { late_.add(sample, Clock::now()); }
 
   // The rows of code that a process made, in one 4 GiB of its addresses (address >> 32), instead of
   // those that were told before; `table` is an encoded one whose offsets are the lower half. A
   // table that can't be used is none, and counted.
-  void set_made_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t region,
-                          std::string_view table);
+  void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t region,
+                         std::string_view table);
 
   // Installs what was made since, and goes on with the stacks that waited for it.
   void poll();
@@ -71,7 +71,7 @@ class Unwinding {
 
   Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
             std::unique_ptr<TableLoader> loader, const UnwindingOptions& options,
-            LateUnwinder::Deliver deliver);
+            DeferredUnwinder::Deliver deliver);
   void load_vdso();
   void load_running_code(const Programs& programs);
   void request(const CodeFile& file, const std::shared_ptr<const MappedFile>& opened,
@@ -86,7 +86,7 @@ class Unwinding {
   ProcessMappings mappings_;
   std::map<FileKey, CodeFile> loading_;
   std::map<FileKey, Refused> refused_;
-  LateUnwinder late_;
+  DeferredUnwinder late_;
   std::unique_ptr<TableLoader> loader_;
 };
 

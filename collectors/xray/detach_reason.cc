@@ -2,36 +2,36 @@
 
 namespace profd::xray {
 
-bool is_misconduct(AppEnd end) {
+bool is_misconduct(DetachReason end) {
   switch (end) {
-    case AppEnd::kSilent:
-    case AppEnd::kNonsense:
-    case AppEnd::kFlood:
-    case AppEnd::kBadMemory:
-    case AppEnd::kStillPatched:
+    case DetachReason::kSilent:
+    case DetachReason::kNonsense:
+    case DetachReason::kFlood:
+    case DetachReason::kBadMemory:
+    case DetachReason::kStillPatched:
       return true;
-    case AppEnd::kAsAsked:
-    case AppEnd::kGone:
-    case AppEnd::kRefused:
-    case AppEnd::kOutOfMemory:
-    case AppEnd::kFollowerDied:
+    case DetachReason::kAsAsked:
+    case DetachReason::kGone:
+    case DetachReason::kRefused:
+    case DetachReason::kOutOfMemory:
+    case DetachReason::kFollowerDied:
       return false;
   }
   return false;
 }
 
-AppEnd end_of_talk(ErrorCode code) {
+DetachReason end_of_talk(ErrorCode code) {
   switch (code) {
     case ErrorCode::kNotFound:
-      return AppEnd::kGone;
+      return DetachReason::kGone;
     case ErrorCode::kTimeout:
-      return AppEnd::kSilent;
+      return DetachReason::kSilent;
     case ErrorCode::kUnsupported:
-      return AppEnd::kRefused;
+      return DetachReason::kRefused;
     case ErrorCode::kTooLarge:
-      return AppEnd::kFlood;
+      return DetachReason::kFlood;
     default:
-      return AppEnd::kNonsense;
+      return DetachReason::kNonsense;
   }
 }
 

@@ -9,9 +9,9 @@
 namespace profd::xray {
 
 // The app did not keep to the protocol: it is not talked to any more.
-[[nodiscard]] bool is_misconduct(AppEnd end);
+[[nodiscard]] bool is_misconduct(DetachReason end);
 
 // Of an error in the conversation with the app (app_link.h).
-[[nodiscard]] AppEnd end_of_talk(ErrorCode code);
+[[nodiscard]] DetachReason end_of_talk(ErrorCode code);
 
 }  // namespace profd::xray

@@ -56,7 +56,7 @@ std::uint64_t random_seed() {
   return seed;
 }
 
-bool tell_failure(int daemon, AppEnd end, const Error& error) {
+bool tell_failure(int daemon, DetachReason end, const Error& error) {
   const NewsPacket packet{.news = News::kFailed, .end = end, .error = parser::answer_of(error)};
   return parser::send_packet(daemon, {reinterpret_cast<const char*>(&packet), sizeof packet}, {});
 }
@@ -73,7 +73,7 @@ Error too_large() {
 
 // Why there is nothing to show.
 struct Failure {
-  AppEnd end{};
+  DetachReason end{};
   Error error{};
 };
 
@@ -88,26 +88,26 @@ class Follower {
 
   std::optional<Failure> attach(std::string_view pattern) {
     auto map = read_function_map(program_.get());
-    if (!map) return Failure{AppEnd::kRefused, map.error()};
+    if (!map) return Failure{DetachReason::kRefused, map.error()};
     map_ = std::move(*map);
     const std::uint64_t taken = kOwnBytes + 2 * map_.functions.size() * sizeof(Function);
     limits_ = LiveLimits::of(memory_bytes_ - std::min(memory_bytes_, taken));
-    if (limits_.stacks < kLeastStacks) return Failure{AppEnd::kOutOfMemory, too_large()};
+    if (limits_.stacks < kLeastStacks) return Failure{DetachReason::kOutOfMemory, too_large()};
     auto chosen = choose(pattern);
-    if (!chosen) return Failure{AppEnd::kAsAsked, chosen.error()};
+    if (!chosen) return Failure{DetachReason::kAsAsked, chosen.error()};
     auto app = link_.begin(kBeginLimit);
     if (!app) return Failure{end_of_talk(app.error().code), app.error()};
     if (app->functions != map_.functions.size()) {
       return Failure{
-          AppEnd::kNonsense,
+          DetachReason::kNonsense,
           fail(ErrorCode::kMalformed, "the app has other functions than its program's file")};
     }
     first_function_ = app->first_function;
     if (auto placed = check_place(measured_program()); !placed) {
-      return Failure{AppEnd::kNonsense, placed.error()};
+      return Failure{DetachReason::kNonsense, placed.error()};
     }
     auto region = LiveRegion::open(std::move(app->memory), session_);
-    if (!region) return Failure{AppEnd::kBadMemory, region.error()};
+    if (!region) return Failure{DetachReason::kBadMemory, region.error()};
     region_.emplace(std::move(*region));
     reading_.emplace(random_seed(), limits_);
     if (auto sent = link_.patch(*chosen); !sent) {
@@ -137,7 +137,7 @@ class Follower {
   // A place in the loop where nothing was ordered.
   static constexpr Order kNone{};
 
-  [[nodiscard]] bool is_out() const { return end_ != AppEnd::kAsAsked; }
+  [[nodiscard]] bool is_out() const { return end_ != DetachReason::kAsAsked; }
 
   [[nodiscard]] milliseconds pause_after(std::uint64_t bytes) const {
     if (bytes != 0) return kBetweenDrains;
@@ -164,7 +164,7 @@ class Follower {
     const bool is_patching = !is_out() && link_.patches_under_way() != 0;
     if (!has_begun_ && (!is_patching || waited > kPatchedLimit)) begin();
     if (!is_patching || waited < kPatchLimit) return;
-    app_is_out(AppEnd::kSilent,
+    app_is_out(DetachReason::kSilent,
                fail(ErrorCode::kTimeout, "the app doesn't say that its functions are patched"));
   }
 
@@ -175,8 +175,8 @@ class Follower {
   }
 
   // The first reason is the reason; what comes of it is no other.
-  void app_is_out(AppEnd end, const Error& why) {
-    if (end_ != AppEnd::kAsAsked) return;
+  void app_is_out(DetachReason end, const Error& why) {
+    if (end_ != DetachReason::kAsAsked) return;
     end_ = end;
     why_ = why;
     if (has_begun_) tell(News::kAppIsOut);
@@ -187,14 +187,14 @@ class Follower {
   // The bytes that were new. An app that is out may still be writing, but for one whose memory
   // makes no sense.
   std::uint64_t drain(bool is_last = false) {
-    if (end_ == AppEnd::kBadMemory || end_ == AppEnd::kOutOfMemory) return 0;
+    if (end_ == DetachReason::kBadMemory || end_ == DetachReason::kOutOfMemory) return 0;
     const auto take = [this](const LivePiece& piece) { reading_->take(piece); };
     try {
       const auto bytes = is_last ? region_->finish(take) : region_->drain(take);
       if (bytes) return *bytes;
-      app_is_out(AppEnd::kBadMemory, bytes.error());
+      app_is_out(DetachReason::kBadMemory, bytes.error());
     } catch (const std::bad_alloc&) {
-      app_is_out(AppEnd::kOutOfMemory, too_much());
+      app_is_out(DetachReason::kOutOfMemory, too_much());
     }
     return 0;
   }
@@ -230,7 +230,7 @@ class Follower {
     const bool in_time = talk || talk.error().code != ErrorCode::kTimeout;
     if (!talk && in_time) return app_is_out(talk.error());
     if (link_.has_ended()) return;
-    app_is_out(AppEnd::kStillPatched,
+    app_is_out(DetachReason::kStillPatched,
                fail(ErrorCode::kTimeout, "the app doesn't say that it has ended the recording",
                     "it may be stopped"));
   }
@@ -260,14 +260,14 @@ class Follower {
       try {
         const auto sealed = make_sealed_result(measured, max_frames);
         if (!sealed && max_frames != 0) continue;
-        if (!sealed) return tell_failure(daemon_, AppEnd::kOutOfMemory, sealed.error());
+        if (!sealed) return tell_failure(daemon_, DetachReason::kOutOfMemory, sealed.error());
         const int memory = sealed->get();
         return tell(News::kResult, {&memory, 1});
       } catch (const std::bad_alloc&) {
         continue;
       }
     }
-    return tell_failure(daemon_, AppEnd::kOutOfMemory, too_much());
+    return tell_failure(daemon_, DetachReason::kOutOfMemory, too_much());
   }
 
   [[nodiscard]] MeasuredProgram measured_program() const {
@@ -311,7 +311,7 @@ class Follower {
   std::optional<LiveRegion> region_;
   Clock::time_point attached_{};
   bool has_begun_ = false;
-  AppEnd end_ = AppEnd::kAsAsked;
+  DetachReason end_ = DetachReason::kAsAsked;
   Error why_;  // of end_
   Clock::time_point last_news_{};
   std::uint64_t told_records_ = 0;
@@ -333,7 +333,7 @@ void follow_app(int daemon, UniqueFd program, UniqueFd connection) {
     if (!failure) failure = follower.run();
     if (failure) tell_failure(daemon, failure->end, failure->error);
   } catch (const std::bad_alloc&) {
-    tell_failure(daemon, AppEnd::kOutOfMemory, too_much());
+    tell_failure(daemon, DetachReason::kOutOfMemory, too_much());
   }
 }
 

@@ -40,7 +40,7 @@ bool send_first_orders(int socket, int program, int connection, std::uint32_t se
 }
 
 LiveNews failed(Error error) {
-  return {.news = News::kFailed, .end = AppEnd::kFollowerDied, .error = std::move(error)};
+  return {.news = News::kFailed, .end = DetachReason::kFollowerDied, .error = std::move(error)};
 }
 
 Error nonsense() {

@@ -24,7 +24,7 @@ struct LiveNews {
   std::uint32_t patched = 0;
   std::uint64_t records = 0;
   std::uint64_t dropped = 0;
-  AppEnd end{};
+  DetachReason end{};
   Error error{};      // kFailed, kAppIsOut
   UniqueFd result{};  // kResult: to be read by read_live_result(), on the worker
 };

@@ -37,7 +37,7 @@ struct NewsPacket {
   News news{};
   std::uint32_t functions = 0;  // that the program has
   std::uint32_t patched = 0;
-  AppEnd end{};  // kAsAsked until it is out
+  DetachReason end{};  // kAsAsked until it is out
   std::uint64_t records = 0;
   std::uint64_t dropped = 0;
   parser::Answer error;

@@ -20,7 +20,7 @@ namespace {
 // Of a million buffers, and what a program's map takes.
 constexpr std::uint64_t kIndexBytes = std::uint64_t{96} << 20;
 
-Result<ByteSource> source_of(int log) {
+Result<ByteSource> source_file_of(int log) {
   struct stat status {};
   if (::fstat(log, &status) != 0 || status.st_size < 0) return fail_errno("could not read a trace");
   return ByteSource{.bytes = static_cast<std::uint64_t>(status.st_size),
@@ -45,7 +45,7 @@ Result<FunctionMap> map_of(int program) {
 }  // namespace
 
 Result<std::int32_t> process_of_log(int log) {
-  const auto source = source_of(log);
+  const auto source = source_file_of(log);
   if (!source) return source.error();
   std::array<char, kHeaderBytes> bytes{};
   const std::size_t got = source->read_at(0, bytes);
@@ -60,7 +60,7 @@ Result<std::int32_t> process_of_log(int log) {
 }
 
 Result<LiveResult> read_log(int log, int program) {
-  auto source = source_of(log);
+  auto source = source_file_of(log);
   if (!source) return source.error();
   const auto map = map_of(program);
   if (!map) return map.error();

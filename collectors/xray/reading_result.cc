@@ -30,11 +30,10 @@ std::vector<ProfileMapping> mappings_of(const ElfSummary& elf, std::uint64_t bia
   for (const ElfSegment& segment : elf.segments) {
     if ((segment.flags & PF_X) == 0 || segment.memory_bytes == 0) continue;
     const std::uint64_t start = bias + page_of(segment.vaddr);
-    const std::uint64_t limit =
-        bias + page_of(segment.vaddr + segment.memory_bytes + kPageBytes - 1);
-    if (start >= limit || limit > kUserEnd) continue;
+    const std::uint64_t end = bias + page_of(segment.vaddr + segment.memory_bytes + kPageBytes - 1);
+    if (start >= end || end > kUserEnd) continue;
     mappings.push_back({.start = start,
-                        .limit = limit,
+                        .end = end,
                         .file_offset = page_of(segment.offset),
                         .path = std::string(kProgramPath)});
   }

@@ -134,8 +134,8 @@ void print_oddities(CountsByReason odd, const Console& console) {
     if (count == 0) continue;
     console.err << "profctl: " << count << " " << xray::issue_text(issue, count) << "\n";
   }
-  for (std::size_t i = 0; i < xray::kAppEnds; ++i) {
-    const auto end = static_cast<xray::AppEnd>(i);
+  for (std::size_t i = 0; i < xray::kDetachReasons; ++i) {
+    const auto end = static_cast<xray::DetachReason>(i);
     if (take_count(xray::name_of(end), odd) == 0) continue;
     console.err << "profctl: the app " << xray::text_of(end) << "\n";
   }

@@ -48,8 +48,8 @@ std::vector<ProfileMapping> mappings_of(const ElfSummary& elf, std::uint64_t bia
   for (const ElfSegment& segment : elf.segments) {
     if ((segment.flags & PF_X) == 0) continue;
     const std::uint64_t before = segment.vaddr % kPage;
-    const std::uint64_t limit = segment.vaddr + segment.memory_bytes;
-    mappings.push_back({segment.vaddr - before + bias, (limit + kPage - 1) / kPage * kPage + bias,
+    const std::uint64_t end = segment.vaddr + segment.memory_bytes;
+    mappings.push_back({segment.vaddr - before + bias, (end + kPage - 1) / kPage * kPage + bias,
                         segment.offset - before, path});
   }
   return mappings;

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr mode_t kDirectoryMode = 0755;
 constexpr mode_t kSocketMode = 0666;
 constexpr int kBacklog = 1024;
-constexpr const char* kTrustedGroup = "profd";
+constexpr const char* kPrivilegedGroup = "profd";
 
 Result<sockaddr_un> address_of(const fs::path& path) {
   sockaddr_un address{};
@@ -175,23 +175,23 @@ HttpListener::~HttpListener() {
   if (fd_.valid() && !path_.empty()) remove_socket(path_, device_, inode_);
 }
 
-std::optional<gid_t> find_trusted_group() {
-  const group* const found = ::getgrnam(kTrustedGroup);
+std::optional<gid_t> find_privileged_group() {
+  const group* const found = ::getgrnam(kPrivilegedGroup);
   if (found == nullptr) return std::nullopt;
   return found->gr_gid;
 }
 
-Result<Caller> identify_caller(int connection, std::optional<gid_t> trusted_group) {
+Result<Caller> identify_caller(int connection, std::optional<gid_t> privileged_group) {
   ucred peer{};
   socklen_t size = sizeof(peer);
   if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
     return fail_errno("could not tell who is connected");
   }
-  Caller caller{.uid = peer.uid, .gid = peer.gid, .pid = peer.pid, .trusted = peer.uid == 0};
-  if (!caller.trusted && trusted_group) {
+  Caller caller{.uid = peer.uid, .gid = peer.gid, .pid = peer.pid, .privileged = peer.uid == 0};
+  if (!caller.privileged && privileged_group) {
     const std::vector<gid_t> groups = groups_of(connection);
-    caller.trusted =
-        peer.gid == *trusted_group || std::ranges::find(groups, *trusted_group) != groups.end();
+    caller.privileged = peer.gid == *privileged_group ||
+                        std::ranges::find(groups, *privileged_group) != groups.end();
   }
   return caller;
 }

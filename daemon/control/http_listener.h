@@ -44,9 +44,9 @@ class HttpListener {
 };
 
 // The group whose members may do everything; none when the host has no such group.
-[[nodiscard]] std::optional<gid_t> find_trusted_group();
+[[nodiscard]] std::optional<gid_t> find_privileged_group();
 
 // The peer's credentials, as the kernel took them when it connected.
-[[nodiscard]] Result<Caller> identify_caller(int connection, std::optional<gid_t> trusted_group);
+[[nodiscard]] Result<Caller> identify_caller(int connection, std::optional<gid_t> privileged_group);
 
 }  // namespace profd

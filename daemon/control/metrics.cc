@@ -32,7 +32,7 @@ void add_all_reasons(StatusInfo& status) {
   incomplete.try_emplace(std::string(incomplete_reason(StackClass::kCompat, 0)), 0);
   for (unsigned end = 0; end < PROFD_END_COUNT; ++end) {
     // A stack that waits is never counted as such.
-    if (reached_root(end) || end == PROFD_END_LATE) continue;
+    if (reached_root(end) || end == PROFD_END_DEFERRED) continue;
     incomplete.try_emplace(std::string(incomplete_reason(StackClass::kUser, end)), 0);
   }
 }
@@ -99,10 +99,11 @@ void add_unwinding(MetricsText& out, const StatusInfo::Unwinding& unwinding) {
               unwinding.complete_samples);
   out.counter("profd_user_stacks_incomplete_total", "User stacks that end earlier.", "reason",
               unwinding.incomplete);
-  out.gauge("profd_late_stacks_waiting", "Stacks that wait for a table.", unwinding.late.waiting);
-  out.counter("profd_late_stacks_done_total", "Stacks that were unwound late.",
+  out.gauge("profd_deferred_stacks_waiting", "Stacks that wait for a table.",
+            unwinding.late.waiting);
+  out.counter("profd_deferred_stacks_done_total", "Stacks that were unwound late.",
               unwinding.late.done);
-  out.counter("profd_late_stacks_given_up_total", "Stacks whose table did not come in time.",
+  out.counter("profd_deferred_stacks_abandoned_total", "Stacks whose table did not come in time.",
               unwinding.late.given_up);
   out.gauge("profd_unwind_tables", "Different unwind tables.", tables.count);
   out.gauge("profd_unwind_table_files", "Files that have a table.", tables.files);

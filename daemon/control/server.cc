@@ -75,7 +75,7 @@ ControlServer::ControlServer(asio::io_context& io, HttpListener listener, Accept
       acceptor_(std::move(acceptor)),
       service_(service),
       limits_(limits),
-      trusted_group_(find_trusted_group()),
+      privileged_group_(find_privileged_group()),
       idle_timer_(io) {}
 
 void ControlServer::start() {
@@ -129,7 +129,7 @@ asio::awaitable<void> ControlServer::accept_all() {
 }
 
 void ControlServer::admit(HttpConnection::Socket socket) {
-  const auto caller = identify_caller(socket.native_handle(), trusted_group_);
+  const auto caller = identify_caller(socket.native_handle(), privileged_group_);
   if (!caller) return;
   if (has_room_for(*caller)) {
     serve(std::move(socket), *caller);

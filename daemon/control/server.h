@@ -77,7 +77,7 @@ class ControlServer {
   Acceptor acceptor_;
   Service& service_;
   ControlLimits limits_;
-  std::optional<gid_t> trusted_group_;
+  std::optional<gid_t> privileged_group_;
   std::list<HttpConnection> connections_;
   std::map<uid_t, std::size_t> connections_by_uid_;
   StatusInfo::Connections counts_;

@@ -27,8 +27,8 @@ namespace profd {
 struct Caller {
   uid_t uid = 0;
   gid_t gid = 0;
-  pid_t pid = 0;         // for messages; may be reused, so nothing is decided by it
-  bool trusted = false;  // root or a member of group profd
+  pid_t pid = 0;            // for messages; may be reused, so nothing is decided by it
+  bool privileged = false;  // root or a member of group profd
 };
 
 struct OpenedFile {

@@ -38,9 +38,9 @@ StatusInfo::Unwinding describe_unwinding(const UnwindStats& stats, const UnwindT
                                   .incomplete = tally.incomplete(),
                                   .worst = {},
                                   .tables = describe_tables(stats),
-                                  .late = {.waiting = stats.late_waiting,
-                                           .done = stats.late_done,
-                                           .given_up = stats.late_given_up},
+                                  .late = {.waiting = stats.deferred_waiting,
+                                           .done = stats.deferred_done,
+                                           .given_up = stats.deferred_abandoned},
                                   .parser_restarts = stats.parser_restarts};
   if (!show_objects) return unwinding;
   for (UnwindTally::Object& object : tally.worst(kWorstObjects)) {

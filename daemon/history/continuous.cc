@@ -68,7 +68,7 @@ void Continuous::configure(const ContinuousConfig& config) {
   boost::asio::co_spawn(parts_.io, run(), boost::asio::detached);
 }
 
-bool Continuous::give_way() {
+bool Continuous::yield_slot() {
   if (!open_) return false;
   const OpenWindow window = *std::exchange(open_, std::nullopt);
   close(window, Steady::now());
@@ -117,7 +117,7 @@ boost::asio::awaitable<void> Continuous::run() {
     }
     if (!stopping_ && config_.enabled && !open_) begin();
   }
-  if (open_) give_way();
+  if (open_) yield_slot();
   running_ = false;
   ended_.cancel();
 }
@@ -291,8 +291,8 @@ void Continuous::watch_clock(const OpenWindow& window, Steady::time_point end) {
 }
 
 WindowLimits Continuous::limits() const {
-  const bool trusted = !clock_stepped_at_ || Steady::now() - *clock_stepped_at_ > kClockDistrust;
-  return {.max_age = trusted ? config_.max_age : std::chrono::seconds(24h * 36'500),
+  const bool privileged = !clock_stepped_at_ || Steady::now() - *clock_stepped_at_ > kClockDistrust;
+  return {.max_age = privileged ? config_.max_age : std::chrono::seconds(24h * 36'500),
           .max_bytes = config_.max_bytes};
 }
 

@@ -63,7 +63,7 @@ class Continuous {
 
   // Ends the window and leaves its slot to others until the next one is due. False when it has
   // none.
-  bool give_way();
+  bool yield_slot();
 
   [[nodiscard]] const WindowStore& windows() const { return store_; }
   [[nodiscard]] StatusInfo::Continuous status() const;

@@ -11,7 +11,7 @@
 namespace profd {
 namespace {
 
-// As for sessions: callers without rights are not trusted with the disk.
+// As for sessions: callers without rights are not privileged with the disk.
 constexpr std::uint64_t kMaxImagesBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMaxRestrictedImagesBytes = std::uint64_t{16} << 20;
 
@@ -32,7 +32,7 @@ Error no_process(const WindowTarget& target) {
 }  // namespace
 
 HistoryExport::HistoryExport(ExportPlan plan)
-    : plan_(std::move(plan)), target_(plan_.target), merge_(!plan_.caller.trusted) {}
+    : plan_(std::move(plan)), target_(plan_.target), merge_(!plan_.caller.privileged) {}
 
 Result<bool> HistoryExport::advance(Parser& parser, std::chrono::steady_clock::duration slice) {
   const auto end = std::chrono::steady_clock::now() + slice;
@@ -55,9 +55,9 @@ Result<void> HistoryExport::step(Parser& parser) {
     case Phase::kProfiles:
       return write_next_profile();
     case Phase::kObjects: {
-      const bool trusted = plan_.caller.trusted;
+      const bool privileged = plan_.caller.privileged;
       const Result<bool> wrote = objects_->write_next(
-          *writer_, parser, trusted ? kMaxImagesBytes : kMaxRestrictedImagesBytes);
+          *writer_, parser, privileged ? kMaxImagesBytes : kMaxRestrictedImagesBytes);
       if (!wrote) return wrote.error();
       if (!*wrote) phase_ = Phase::kCommit;
       return {};

@@ -33,7 +33,7 @@ bool is_kernel(const ProfileMapping& mapping) {
 const ProfileMapping* find(const std::vector<ProfileMapping>& mappings, const ProfileMapping* last,
                            std::uint64_t address) {
   const auto has_address = [address](const ProfileMapping& mapping) {
-    return address - mapping.start < mapping.limit - mapping.start;
+    return address - mapping.start < mapping.end - mapping.start;
   };
   if (last != nullptr && has_address(*last)) return last;
   const auto found = std::ranges::find_if(mappings, has_address);
@@ -175,7 +175,7 @@ Result<std::string> ExportObjects::encode(const std::string& name, const Object&
     return encode_absolute_image({.functions = std::move(of),
                                   .build_id = elf->build_id,
                                   .text_start = object.line.start,
-                                  .text_limit = object.line.limit});
+                                  .text_end = object.line.end});
   });
 }
 

@@ -132,7 +132,7 @@ SessionInfo info_of_export(const Caller& caller, const ExportRequest& request) {
 class WindowHistory::Turn {
  public:
   static Result<Turn> take(const Caller& caller, std::set<uid_t>& busy) {
-    if (caller.trusted) return Turn(nullptr, caller.uid);
+    if (caller.privileged) return Turn(nullptr, caller.uid);
     if (busy.insert(caller.uid).second) return Turn(&busy, caller.uid);
     return fail(ErrorCode::kBusy, "another request of yours for the history is under way",
                 "wait for its end");

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kCommBytes = 64;
 constexpr std::uint64_t kWindowParts = std::uint64_t{1} << 25;  // a bit more than a year
-constexpr std::uint64_t kPartBytes = (kWindowJitRange.limit - kWindowJitRange.start) / kWindowParts;
+constexpr std::uint64_t kPartBytes = (kWindowJitRange.end - kWindowJitRange.start) / kWindowParts;
 
 }  // namespace
 
@@ -40,7 +40,7 @@ Result<void> ResultJitImages::put(const std::string& line_path, const std::strin
 }
 
 bool is_window_jit_line(const ProfileMapping& line) {
-  return line.start >= kWindowJitRange.start && line.start < kWindowJitRange.limit;
+  return line.start >= kWindowJitRange.start && line.start < kWindowJitRange.end;
 }
 
 std::string WindowJitImages::line_path_of(const std::string& stem) const {

@@ -82,7 +82,7 @@ bool KernelObject::is_known(std::uint64_t address) const {
   if (!is_constant(address)) return false;
   if (nameless_.contains(address)) return true;
   const auto after = functions_.upper_bound(address);
-  return after != functions_.begin() && address < std::prev(after)->second.limit;
+  return after != functions_.begin() && address < std::prev(after)->second.end;
 }
 
 void KernelObject::look_up(const std::set<std::uint64_t>& addresses) {
@@ -91,7 +91,7 @@ void KernelObject::look_up(const std::set<std::uint64_t>& addresses) {
     if (is_known(address) || address < kTextStart || address >= kTextLimit) continue;
     const auto symbol = symbols_->find(address);
     if (symbol) {
-      add(symbol->start, {.limit = symbol->limit, .name = std::string(symbol->name)});
+      add(symbol->start, {.end = symbol->end, .name = std::string(symbol->name)});
     } else if (nameless_.size() < kMaxNameless) {
       nameless_.insert(address);
     }
@@ -101,9 +101,9 @@ void KernelObject::look_up(const std::set<std::uint64_t>& addresses) {
 // What overlaps one that is known under another name or place has taken its memory: from here on it
 // is another image.
 void KernelObject::add(std::uint64_t start, Function function) {
-  const auto after = functions_.lower_bound(function.limit);
+  const auto after = functions_.lower_bound(function.end);
   const auto before = after == functions_.begin() ? functions_.end() : std::prev(after);
-  const bool overlaps = before != functions_.end() && before->second.limit > start;
+  const bool overlaps = before != functions_.end() && before->second.end > start;
   if (overlaps && before->first == start && before->second == function) return;
   if (overlaps) {
     ++generation_;
@@ -128,10 +128,10 @@ bool KernelObject::refresh_symbols() {
 AbsoluteImage KernelObject::image() const {
   AbsoluteImage image;
   image.text_start = fold_kernel_address(kTextStart);
-  image.text_limit = fold_kernel_address(kTextLimit);
+  image.text_end = fold_kernel_address(kTextLimit);
   for (const auto& [start, function] : functions_) {
     image.functions.push_back({.address = fold_kernel_address(start),
-                               .bytes = function.limit - start,
+                               .bytes = function.end - start,
                                .name = function.name});
   }
   return image;

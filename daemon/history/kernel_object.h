@@ -39,7 +39,7 @@ class KernelObject {
  private:
   using Clock = std::chrono::steady_clock;
   struct Function {
-    std::uint64_t limit = 0;
+    std::uint64_t end = 0;
     std::string name;
 
     friend bool operator==(const Function&, const Function&) = default;

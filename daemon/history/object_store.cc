@@ -106,7 +106,7 @@ Result<std::uint64_t> ObjectStore::update(const std::string& name,
   std::vector<std::uint64_t> missing;
   for (const std::uint64_t address : image.hit_addresses) {
     const auto after = std::ranges::upper_bound(content.functions, address, {}, &Range::start);
-    const bool known = (after != content.functions.begin() && address < std::prev(after)->limit) ||
+    const bool known = (after != content.functions.begin() && address < std::prev(after)->end) ||
                        content.nameless.contains(address);
     if (!known) missing.push_back(address);
   }

@@ -74,7 +74,7 @@ class ObjectStore {
  private:
   struct Range {
     std::uint64_t start = 0;
-    std::uint64_t limit = 0;
+    std::uint64_t end = 0;
   };
   // What is known of an image.
   struct Content {

@@ -53,7 +53,7 @@ Result<WindowView> view_window(const WindowFiles& files, const Caller& caller) {
     return fail(ErrorCode::kMalformed,
                 "the files of window " + view.summary.session + " speak of different profiles");
   }
-  if (caller.trusted) return view;
+  if (caller.privileged) return view;
   std::vector<bool> keep;
   for (const WindowProfile& profile : view.profiles) keep.push_back(is_theirs(caller, profile));
   keep_profiles(view, keep);

@@ -38,7 +38,7 @@ JitImageLayout pack(const std::vector<JitImageFunction>& functions, const Addres
     layout.addresses.push_back(next);
     next = (next + function.bytes + kAlign - 1) / kAlign * kAlign;
   }
-  layout.placements = {{.start = room.start, .limit = next, .file_offset = kTextOffset}};
+  layout.placements = {{.start = room.start, .end = next, .file_offset = kTextOffset}};
   return layout;
 }
 
@@ -47,7 +47,7 @@ JitImageLayout lay_out(const std::vector<JitImageFunction>& functions,
                        const JitRoom& room) {
   if (room.is_own()) return pack(functions, room.own);
   std::vector<AddressRange> occupied;
-  for (const ProfileMapping& line : others) occupied.push_back({line.start, line.limit});
+  for (const ProfileMapping& line : others) occupied.push_back({line.start, line.end});
   std::ranges::sort(occupied, {}, &AddressRange::start);
   return lay_out_jit_image(functions, occupied, samples.unnamed);
 }
@@ -55,7 +55,7 @@ JitImageLayout lay_out(const std::vector<JitImageFunction>& functions,
 // What is left of a line when a range is taken out of it.
 void take_out(const ProfileMapping& line, const ImagePlacement& range,
               std::vector<ProfileMapping>& left) {
-  const bool apart = line.limit <= range.start || range.limit <= line.start;
+  const bool apart = line.end <= range.start || range.end <= line.start;
   if (apart) {
     left.push_back(line);
     return;
@@ -63,10 +63,10 @@ void take_out(const ProfileMapping& line, const ImagePlacement& range,
   if (line.start < range.start) {
     left.push_back({line.start, range.start, line.file_offset, line.path});
   }
-  if (range.limit < line.limit) {
+  if (range.end < line.end) {
     const bool has_offsets = !line.path.starts_with('[');
-    const std::uint64_t skipped = has_offsets ? range.limit - line.start : 0;
-    left.push_back({range.limit, line.limit, line.file_offset + skipped, line.path});
+    const std::uint64_t skipped = has_offsets ? range.end - line.start : 0;
+    left.push_back({range.end, line.end, line.file_offset + skipped, line.path});
   }
 }
 
@@ -169,7 +169,7 @@ void JitImagePart::add_lines(const std::string& path, std::vector<ProfileMapping
   }
   for (const ImagePlacement& placement : layout_.placements) {
     lines.push_back({.start = placement.start,
-                     .limit = placement.limit,
+                     .end = placement.end,
                      .file_offset = placement.file_offset,
                      .path = path});
   }
@@ -197,7 +197,7 @@ void JitImagePart::read_code(Parser& parser, JitImage& image) const {
                          .debug_info = code.debug_info,
                          .script = std::string(jit_script_of(code.name))});
     }
-    const JitSource& from = samples_->sources[source];
+    const JitSourceFile& from = samples_->sources[source];
     const auto answers = parser.read_jit_code(from.file->fd.get(), from.state, queries);
     if (!answers) continue;  // names need none
     for (std::size_t i = 0; i < asked.size(); ++i) {

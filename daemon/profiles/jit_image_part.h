@@ -25,7 +25,7 @@ struct JitRoom {
   // Empty: where they ran, if nothing else lies there; else one after the other in here.
   AddressRange own;
 
-  [[nodiscard]] bool is_own() const { return own.limit != 0; }
+  [[nodiscard]] bool is_own() const { return own.end != 0; }
 };
 
 class JitImagePart {

@@ -32,7 +32,7 @@ KernelImage KernelImage::named(const KernelSymbols& symbols, const std::string& 
     const std::optional<KernelSymbols::Symbol> symbol = symbols.find(address);
     if (!symbol) continue;
     functions.try_emplace(symbol->start, ElfSymbol{.address = fold_kernel_address(symbol->start),
-                                                   .bytes = symbol->limit - symbol->start,
+                                                   .bytes = symbol->end - symbol->start,
                                                    .name = std::string(symbol->name)});
   }
   AbsoluteImage image;
@@ -67,7 +67,7 @@ void KernelImage::append_frames(std::span<const std::uint64_t> kernel_frames,
 ProfileMapping KernelImage::mapping() const {
   const ImagePlacement placement = placement_of(image_);
   return {.start = placement.start,
-          .limit = placement.limit,
+          .end = placement.end,
           .file_offset = placement.file_offset,
           .path = line_path_};
 }

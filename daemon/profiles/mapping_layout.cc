@@ -51,26 +51,26 @@ PlacedMapping place(const Mapping& mapping, const FileKey& executable, ProfiledO
   const bool main = !executable.empty() && mapping.file_key == executable;
   const bool anonymous = mapping.kind == PROFD_MAPPING_ANONYMOUS;
   return {.start = mapping.start,
-          .limit = mapping.limit,
+          .end = mapping.end,
           .file_offset = anonymous ? 0 : mapping.file_offset,
           .newest_ns = mapping.time_ns,
           .main_executable = main,
-          .may_be_made = may_be_made_at_run_time(mapping),
+          .may_be_made = may_be_jit_code(mapping),
           .file = mapping.file,
           .object = &objects.find_or_add(mapping, main)};
 }
 
 ProfileMapping line_of(const PlacedMapping& mapping) {
   return {.start = mapping.start + mapping.shift,
-          .limit = mapping.limit + mapping.shift,
+          .end = mapping.end + mapping.shift,
           .file_offset = mapping.file_offset,
           .path = mapping.object->line_path()};
 }
 
-bool overlaps_any(const std::map<std::uint64_t, std::uint64_t>& limit_by_start,
+bool overlaps_any(const std::map<std::uint64_t, std::uint64_t>& end_by_start,
                   const PlacedMapping& mapping) {
-  const auto after = limit_by_start.lower_bound(mapping.limit);
-  return after != limit_by_start.begin() && std::prev(after)->second > mapping.start;
+  const auto after = end_by_start.lower_bound(mapping.end);
+  return after != end_by_start.begin() && std::prev(after)->second > mapping.start;
 }
 
 }  // namespace
@@ -112,9 +112,9 @@ void MappingLayout::join(const ProcessSnapshot& process, ProfiledObjects& object
   for (const UsedMapping& next : used) {
     const Mapping& mapping = *next.mapping;
     const bool joins = previous != nullptr && next.same_object_as(*previous) &&
-                       mapping.start <= placed_.back().limit;
+                       mapping.start <= placed_.back().end;
     if (joins) {
-      placed_.back().limit = std::max(placed_.back().limit, mapping.limit);
+      placed_.back().end = std::max(placed_.back().end, mapping.end);
       placed_.back().newest_ns = std::max(placed_.back().newest_ns, mapping.time_ns);
     } else {
       placed_.push_back(place(mapping, process.image.executable, objects));
@@ -129,15 +129,15 @@ void MappingLayout::move_older_from_newer() {
   std::iota(newest_first.begin(), newest_first.end(), 0);
   std::ranges::stable_sort(newest_first, std::ranges::greater{},
                            [this](std::size_t index) { return placed_[index].newest_ns; });
-  std::map<std::uint64_t, std::uint64_t> limit_by_start;
+  std::map<std::uint64_t, std::uint64_t> end_by_start;
   std::uint64_t next_free = kMovedMappingsBase;
   for (const std::size_t index : newest_first) {
     PlacedMapping& mapping = placed_[index];
-    if (overlaps_any(limit_by_start, mapping)) {
+    if (overlaps_any(end_by_start, mapping)) {
       mapping.shift = next_free - mapping.start;
-      next_free += mapping.limit - mapping.start + kGapBytes;
+      next_free += mapping.end - mapping.start + kGapBytes;
     } else {
-      limit_by_start.emplace(mapping.start, mapping.limit);
+      end_by_start.emplace(mapping.start, mapping.end);
     }
   }
 }

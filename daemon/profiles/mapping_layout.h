@@ -23,10 +23,10 @@ namespace profd {
 // Above all user addresses and the folded kernel's; bit 55 stays clear (see fold_kernel_address).
 inline constexpr std::uint64_t kMovedMappingsBase = std::uint64_t{1} << 53;
 
-// A piece of an object at [start, limit) in the process.
+// A piece of an object at [start, end) in the process.
 struct PlacedMapping {
   std::uint64_t start = 0;
-  std::uint64_t limit = 0;
+  std::uint64_t end = 0;
   std::uint64_t file_offset = 0;
   std::uint64_t newest_ns = 0;
   std::uint64_t shift = 0;  // from the process's addresses to the profile's

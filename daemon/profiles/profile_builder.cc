@@ -52,7 +52,7 @@ class Builder {
 
   BuiltProfile build(std::uint64_t period) {
     find_entries();
-    place_made_code();
+    locate_jit_code();
     for (const StackTable::Stack& stack : table().stacks()) {
       count(stack);
       if (!is_resolved(stack)) add(stack, {}, stack.count);
@@ -127,7 +127,7 @@ class Builder {
   // Code that was made at run time is looked up by time, so it comes in runs.
   bool is_resolved(const StackTable::Stack& stack) const { return process_.jit && stack.is_timed; }
 
-  void place_made_code() {
+  void locate_jit_code() {
     if (!process_.jit || shared_.jit == nullptr || process_.jit->functions.empty()) return;
     JitImagePart part(*process_.jit, layout_.lines_of_files(), shared_.jit->room());
     built_.jit.emplace(BuiltProfile::Jit{
@@ -139,13 +139,13 @@ class Builder {
     for (const JitSamples::Run& run : process_.jit->runs) {
       const StackTable::Stack& stack = table().stacks()[run.stack];
       const Functions functions = process_.jit->frames_of(run, stack.user_frames);
-      count_made_code(stack, functions, run.count);
+      count_jit_code(stack, functions, run.count);
       add(stack, functions, run.count);
     }
   }
 
   // By the innermost user frame: that is where the time went.
-  void count_made_code(const StackTable::Stack& stack, Functions functions, std::uint64_t samples) {
+  void count_jit_code(const StackTable::Stack& stack, Functions functions, std::uint64_t samples) {
     if (functions.empty()) return;
     const bool is_named = functions.front() != JitSamples::kNoFunction;
     const UserFrame leaf = UserFrame::from_word(table().user_frames(stack).front());

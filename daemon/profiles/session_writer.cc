@@ -28,7 +28,7 @@ KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string
   return symbols ? KernelImage::named(*symbols, release, addresses) : KernelImage::hidden();
 }
 
-// Who may not see kernel addresses is not trusted with the disk either.
+// Who may not see kernel addresses is not privileged with the disk either.
 std::uint64_t max_images_bytes(const SessionSnapshot& snapshot) {
   return snapshot.hide_kernel ? kMaxRestrictedImagesBytes : kMaxImagesBytes;
 }

@@ -35,12 +35,12 @@ void join_owner(ProcessSamples& process, const SampleView& sample, bool is_first
 }
 
 // Of a mapping whose record is yet to come nobody knows.
-bool may_have_made_code(const SampleView& sample, const ProcessTable& processes) {
+bool may_have_jit_code(const SampleView& sample, const ProcessTable& processes) {
   if (sample.mapping_ids.empty()) return false;
   const ProcessImage* image = processes.find(sample.process);
   return image == nullptr || std::ranges::any_of(sample.mapping_ids, [image](std::uint64_t id) {
            const auto mapping = image->mappings.find(id);
-           return mapping == image->mappings.end() || may_be_made_at_run_time(mapping->second);
+           return mapping == image->mappings.end() || may_be_jit_code(mapping->second);
          });
 }
 
@@ -103,7 +103,7 @@ bool Aggregator::add_sample(SessionSamples& session, const SampleView& sample, s
   if (added == StackTable::Added::kNoRoom) return false;
   join_owner(*process, sample, is_first);
   session.bytes += process->stacks.bytes() - before;
-  if (added == StackTable::Added::kNew && may_have_made_code(sample, processes_)) {
+  if (added == StackTable::Added::kNew && may_have_jit_code(sample, processes_)) {
     process->stacks.time_last_counted();
   }
   keep_time(session, *process, sample);

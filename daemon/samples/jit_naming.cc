@@ -37,7 +37,7 @@ JitLookup until(JitLookup code, std::chrono::steady_clock::time_point end, bool&
     is_late = is_late || std::chrono::steady_clock::now() >= end;
     return is_late ? std::optional<JitFunction>() : find(address, time_ns);
   };
-  return {.at = at, .source_of = std::move(code.source_of)};
+  return {.at = at, .source_file_of = std::move(code.source_file_of)};
 }
 
 }  // namespace
@@ -59,9 +59,10 @@ void JitNaming::stop() {
 }
 
 JitLookup JitNaming::lookup(const ProcessKey& process) {
-  return {.at = [this, process](std::uint64_t address, std::uint64_t time_ns)
-              -> std::optional<JitFunction> { return processes_->at(process, address, time_ns); },
-          .source_of = [this](const JitCode& code) { return processes_->source_of(code); }};
+  return {
+      .at = [this, process](std::uint64_t address, std::uint64_t time_ns)
+          -> std::optional<JitFunction> { return processes_->at(process, address, time_ns); },
+      .source_file_of = [this](const JitCode& code) { return processes_->source_file_of(code); }};
 }
 
 void JitNaming::forget_unless(const std::function<bool(const ProcessKey&)>& needed) {

@@ -92,7 +92,7 @@ bool JitResolver::is_candidate(const StackTable::Stack& stack, const UserFrame& 
   const auto ids = stacks_.mapping_ids(stack);
   if (frame.mapping >= ids.size()) return true;
   const auto known = image_.mappings.find(ids[frame.mapping]);
-  return known == image_.mappings.end() || may_be_made_at_run_time(known->second);
+  return known == image_.mappings.end() || may_be_jit_code(known->second);
 }
 
 std::uint32_t JitResolver::function_at(std::uint64_t address, std::uint64_t time_ns) {
@@ -111,15 +111,15 @@ void JitResolver::add_function(const JitCode& code) {
   samples_.functions.push_back({.address = code.address,
                                 .bytes = code.bytes,
                                 .name = std::string(code.name),
-                                .source = source_of(code),
+                                .source = source_file_of(code),
                                 .code = code.code,
                                 .debug_info = code.debug_info});
 }
 
-std::size_t JitResolver::source_of(const JitCode& code) {
+std::size_t JitResolver::source_file_of(const JitCode& code) {
   const auto [known, added] = sources_.try_emplace(code.source, SampledJitCode::kNoSource);
   if (!added) return known->second;
-  if (auto source = code_.source_of(code)) {
+  if (auto source = code_.source_file_of(code)) {
     known->second = samples_.sources.size();
     samples_.sources.push_back(std::move(*source));
   }

@@ -48,7 +48,7 @@ struct JitSamples {
   };
 
   std::vector<SampledJitCode> functions;
-  std::vector<JitSource> sources;
+  std::vector<JitSourceFile> sources;
   std::vector<Run> runs;               // by stack; all samples of every timed stack
   std::vector<std::uint32_t> frames;   // of each run, for each user frame: its function, or none
   std::vector<std::uint64_t> unnamed;  // code addresses of no function, sorted
@@ -63,7 +63,7 @@ struct JitSamples {
 // What one process's code is asked for; as the verbs of JitProcesses.
 struct JitLookup {
   std::function<std::optional<JitFunction>(std::uint64_t address, std::uint64_t time_ns)> at;
-  std::function<std::optional<JitSource>(const JitCode& code)> source_of;
+  std::function<std::optional<JitSourceFile>(const JitCode& code)> source_file_of;
 };
 
 // Whether all frames of a stack mean the same at two times.
@@ -90,7 +90,7 @@ class JitResolver {
   [[nodiscard]] bool is_candidate(const StackTable::Stack& stack, const UserFrame& frame) const;
   [[nodiscard]] std::uint32_t function_at(std::uint64_t address, std::uint64_t time_ns);
   void add_function(const JitCode& code);
-  [[nodiscard]] std::size_t source_of(const JitCode& code);
+  [[nodiscard]] std::size_t source_file_of(const JitCode& code);
 
   const StackTable& stacks_;
   const ProcessImage& image_;

@@ -26,7 +26,7 @@ bool pid_is_free(std::uint32_t pid) {
 
 Mapping mapping_of(const MappingView& view, std::shared_ptr<const MappedFile> file) {
   return {.start = view.start,
-          .limit = view.end,
+          .end = view.end,
           .file_offset = view.file_offset,
           .time_ns = view.time_ns,
           .kind = view.kind,
@@ -52,7 +52,7 @@ std::size_t ProcessKeyHash::operator()(const ProcessKey& key) const noexcept {
 }
 
 // A library that was replaced under its users has no name any more either, but lay elsewhere.
-bool may_be_made_at_run_time(const Mapping& mapping) {
+bool may_be_jit_code(const Mapping& mapping) {
   if (mapping.kind != PROFD_MAPPING_FILE) return mapping.kind == PROFD_MAPPING_ANONYMOUS;
   if (is_shared_memory(mapping.file_key)) return true;
   if (!mapping.file || !mapping.file->deleted) return false;

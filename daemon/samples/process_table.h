@@ -30,7 +30,7 @@ struct ProcessKeyHash {
 
 struct Mapping {
   std::uint64_t start = 0;
-  std::uint64_t limit = 0;
+  std::uint64_t end = 0;
   std::uint64_t file_offset = 0;  // bytes
   std::uint64_t time_ns = 0;      // first met
   profd_mapping_kind kind = PROFD_MAPPING_ANONYMOUS;
@@ -40,7 +40,7 @@ struct Mapping {
 
 // Whether code in it may have been made at run time: in memory without a file, or in a file that
 // has no name any more (memfds, shared memory).
-[[nodiscard]] bool may_be_made_at_run_time(const Mapping& mapping);
+[[nodiscard]] bool may_be_jit_code(const Mapping& mapping);
 
 // One program run by one process: an exec or a reused pid is another.
 struct ProcessImage {

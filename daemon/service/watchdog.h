@@ -21,7 +21,7 @@
 namespace profd {
 
 // How the daemon's parts are felt for.
-struct Vitals {
+struct HealthProbes {
   // Grows as long as rings are drained; none while there is nothing to drain.
   std::function<std::optional<std::uint64_t>()> drains;
   // Returns when the worker has done all that it was given before.
@@ -29,7 +29,7 @@ struct Vitals {
   std::function<std::string()> status;
 };
 
-class LifeSigns {
+class Watchdog {
  public:
   struct Times {
     // Between two signs; the manager's patience shortens it to a third of itself.
@@ -41,11 +41,11 @@ class LifeSigns {
 
   // All but the times must outlive *this; `io` must have run dry before it goes. Nothing happens
   // when there is no manager.
-  LifeSigns(boost::asio::io_context& io, ServiceManager& manager, Vitals vitals);
-  LifeSigns(boost::asio::io_context& io, ServiceManager& manager, Vitals vitals,
-            const Times& times);
-  LifeSigns(const LifeSigns&) = delete;
-  LifeSigns& operator=(const LifeSigns&) = delete;
+  Watchdog(boost::asio::io_context& io, ServiceManager& manager, HealthProbes health_probes);
+  Watchdog(boost::asio::io_context& io, ServiceManager& manager, HealthProbes health_probes,
+           const Times& times);
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
 
   void stop();
 
@@ -58,7 +58,7 @@ class LifeSigns {
 
   boost::asio::io_context& io_;
   ServiceManager& manager_;
-  Vitals vitals_;
+  HealthProbes health_probes_;
   Times times_;
   boost::asio::steady_timer timer_;
   std::optional<std::uint64_t> drains_;                            // at the last look

@@ -148,12 +148,12 @@ Result<void> authorize_own(const Caller& caller, const TargetRequest& target) {
 Result<void> authorize_process(const Caller& caller, pid_t pid) {
   const auto process = open_process(pid);
   if (!process) return process.error();
-  if (caller.trusted) return {};
+  if (caller.privileged) return {};
   return may_read(caller, process->get(), pid);
 }
 
 Result<void> authorize_target(const Caller& caller, const TargetRequest& target) {
-  if (!caller.trusted) {
+  if (!caller.privileged) {
     if (auto own = authorize_own(caller, target); !own) return own;
   }
   for (const std::uint32_t pid : target.pids) {

@@ -13,32 +13,32 @@ Error holds_too_much() {
 }  // namespace
 
 Result<void> check_start(const SessionLimits& limits, const Holdings& held) {
-  if (held.sessions >= limits.untrusted_max_sessions) {
+  if (held.sessions >= limits.unprivileged_max_sessions) {
     return fail(
         ErrorCode::kTooLarge,
         "you have " + std::to_string(held.sessions) + " sessions already, which is the limit",
         "fetch one with profctl stop");
   }
-  if (held.bytes > limits.untrusted_max_bytes) return holds_too_much();
+  if (held.bytes > limits.unprivileged_max_bytes) return holds_too_much();
   return {};
 }
 
 Result<void> check_dump(const SessionLimits& limits, const Holdings& held,
                         std::uint64_t copy_bytes) {
-  if (held.dumps >= limits.untrusted_max_dumps) {
+  if (held.dumps >= limits.unprivileged_max_dumps) {
     return fail(ErrorCode::kTooLarge,
                 "you have " + std::to_string(held.dumps) + " dumps already, which is the limit",
                 "fetch one and remove it, or wait: each goes after 15 minutes");
   }
-  if (held.bytes + copy_bytes > limits.untrusted_max_bytes) return holds_too_much();
+  if (held.bytes + copy_bytes > limits.unprivileged_max_bytes) return holds_too_much();
   return {};
 }
 
 Result<void> check_rate(const SessionLimits& limits, const EventSpec& event) {
   constexpr std::uint64_t kMinPeriodNs = 1'000'000;
-  const std::string limit = std::to_string(limits.untrusted_max_hz) + " Hz";
+  const std::string limit = std::to_string(limits.unprivileged_max_hz) + " Hz";
   const std::string hint = "give a frequency of at most " + limit;
-  if (event.frequency_hz > limits.untrusted_max_hz) {
+  if (event.frequency_hz > limits.unprivileged_max_hz) {
     return fail(ErrorCode::kInvalidArgument,
                 std::to_string(event.frequency_hz) + " Hz is over your limit of " + limit, hint);
   }

@@ -14,13 +14,13 @@
 namespace profd {
 
 struct SessionLimits {
-  std::uint64_t session_max_bytes = std::uint64_t{1} << 30;  // of trusted callers' sessions
+  std::uint64_t session_max_bytes = std::uint64_t{1} << 30;  // of privileged callers' sessions
   // Of all that one caller without rights holds; each of its sessions gets an equal share.
-  std::uint64_t untrusted_max_bytes = std::uint64_t{64} << 20;
-  std::size_t untrusted_max_sessions = 4;
-  std::size_t untrusted_max_dumps = 4;   // stored or being written
-  std::uint64_t untrusted_max_hz = 999;  // a tick costs the whole host, whoever is sampled
-  std::chrono::seconds untrusted_keep = kShortKeeping;
+  std::uint64_t unprivileged_max_bytes = std::uint64_t{64} << 20;
+  std::size_t unprivileged_max_sessions = 4;
+  std::size_t unprivileged_max_dumps = 4;   // stored or being written
+  std::uint64_t unprivileged_max_hz = 999;  // a tick costs the whole host, whoever is sampled
+  std::chrono::seconds unprivileged_keep = kShortKeeping;
 };
 
 // What one caller has, wherever it is: running, ended, with the worker or stored.

@@ -35,7 +35,7 @@ Target target_of(const StartRequest& request, const TargetRequest& processes, co
                 .follow_children = request.children,
                 .from_exec = request.from_exec,
                 .restrict_to = std::nullopt};
-  if (!owner.trusted) target.restrict_to = {.uid = owner.uid, .gid = owner.gid};
+  if (!owner.privileged) target.restrict_to = {.uid = owner.uid, .gid = owner.gid};
   return target;
 }
 
@@ -50,7 +50,7 @@ SessionSnapshot snapshot_of(const Session& session) {
   snapshot.started = session.started;
   snapshot.lasted = time_of(session);
   snapshot.event = session.event;
-  snapshot.hide_kernel = !session.owner.trusted;
+  snapshot.hide_kernel = !session.owner.privileged;
   return snapshot;
 }
 

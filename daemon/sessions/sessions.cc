@@ -57,14 +57,14 @@ Result<std::string> Sessions::start(const Caller& caller, const StartRequest& re
   if (Result<void> allowed = authorize_target(caller, request.target); !allowed) {
     return allowed.error();
   }
-  if (!caller.trusted) {
+  if (!caller.privileged) {
     if (Result<void> fits = check_start(limits_, held_by(caller.uid)); !fits) return fits.error();
   }
   if (request.event == kXrayEvent) return start_xray(caller, request);
   const Result<EventSpec> event =
       make_event_spec(request.event, request.frequency_hz, request.period);
   if (!event) return event.error();
-  if (!caller.trusted) {
+  if (!caller.privileged) {
     if (Result<void> fits = check_rate(limits_, *event); !fits) return fits.error();
   }
   const Result<TargetRequest> target = cgroups_.resolve(request.target);
@@ -119,7 +119,7 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::dump(Caller caller, std::st
     co_return fail(ErrorCode::kInvalidArgument, "session " + id + " has ended",
                    "profctl stop " + id + " fetches it");
   }
-  if (!caller.trusted) {
+  if (!caller.privileged) {
     const std::uint64_t bytes = aggregator_.samples((*session)->slot).bytes;
     Result<void> fits = check_dump(limits_, held_by(caller.uid), bytes);
     if (!fits) co_return fits.error();
@@ -135,7 +135,7 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::dump(Caller caller, std::st
   ++(*session)->dumps_with_worker;
   (*session)->bytes_with_worker += bytes;
   if (naming_ != nullptr) naming_->hold(*snapshot);
-  co_await resolve_made_code(*snapshot);
+  co_await resolve_jit_code(*snapshot);
   auto operation = worker_.write(store_.directory(), std::move(*snapshot), std::move(result));
   StoreWorker::Written written = co_await std::move(operation);
   (*session)->bytes_with_worker -= bytes;
@@ -194,9 +194,9 @@ Sessions::SessionPtr Sessions::add_session(const Caller& caller, const StartRequ
   session->started_steady = std::chrono::steady_clock::now();
   session->renew_lease();
   session->slot = slot;
-  aggregator_.open(slot, caller.trusted
+  aggregator_.open(slot, caller.privileged
                              ? limits_.session_max_bytes
-                             : limits_.untrusted_max_bytes / limits_.untrusted_max_sessions);
+                             : limits_.unprivileged_max_bytes / limits_.unprivileged_max_sessions);
   sessions_.emplace(session->id, session);
   set_pace();
   if (request.duration_ms != 0) {
@@ -212,7 +212,7 @@ Sessions::SessionPtr Sessions::add_session(const Caller& caller, const StartRequ
 Result<SessionSlot> Sessions::start_sampling(const EventSpec& event, const Target& target) {
   Result<SessionSlot> slot = source_.start(event, target);
   const bool is_full = !slot && slot.error().code == ErrorCode::kBusy;
-  if (is_full && continuous_ && continuous_->give_way()) slot = source_.start(event, target);
+  if (is_full && continuous_ && continuous_->yield_slot()) slot = source_.start(event, target);
   return slot;
 }
 
@@ -237,13 +237,13 @@ void Sessions::keep_windows(WindowStore store, Continuous::StartParser start_par
   show_history(continuous_->windows(), [this] { return continuous_->status(); });
 }
 
-void Sessions::name_made_code_by(JitNaming& naming) {
+void Sessions::name_jit_code_by(JitNaming& naming) {
   naming_ = &naming;
   aggregator_.look_up_code_in(&naming);
 }
 
 // What hold() was called for.
-boost::asio::awaitable<void> Sessions::resolve_made_code(SessionSnapshot& snapshot) {
+boost::asio::awaitable<void> Sessions::resolve_jit_code(SessionSnapshot& snapshot) {
   if (naming_ != nullptr) {
     co_await naming_->resolve(snapshot);
   }
@@ -330,14 +330,14 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::store(SessionPtr session) {
   if (!session->held) co_return fail(ErrorCode::kNotFound, "no session " + session->id);
   StoredResult result;
   result.session = describe(*session);
-  result.keep = session->owner.trusted ? 0s : limits_.untrusted_keep;
+  result.keep = session->owner.privileged ? 0s : limits_.unprivileged_keep;
   result.info.result = session->id;
   SessionSnapshot snapshot = std::move(*session->held);
   session->held.reset();
   const std::uint64_t bytes = snapshot.bytes;
   session->with_worker = true;
   session->bytes_with_worker += bytes;
-  co_await resolve_made_code(snapshot);
+  co_await resolve_jit_code(snapshot);
   auto operation = worker_.write(store_.directory(), std::move(snapshot), std::move(result));
   StoreWorker::Written written = co_await std::move(operation);
   session->bytes_with_worker -= bytes;
@@ -386,10 +386,10 @@ void Sessions::end_those_without_client() {
 // Of callers without rights, what could not be stored goes as well.
 void Sessions::expire() {
   store_.expire();
-  const auto oldest = std::chrono::steady_clock::now() - limits_.untrusted_keep;
+  const auto oldest = std::chrono::steady_clock::now() - limits_.unprivileged_keep;
   std::erase_if(sessions_, [oldest](const auto& entry) {
     const Session& session = *entry.second;
-    return session.held && !session.owner.trusted && session.ended_steady < oldest;
+    return session.held && !session.owner.privileged && session.ended_steady < oldest;
   });
 }
 

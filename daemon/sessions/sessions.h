@@ -65,7 +65,7 @@ class Sessions final : public Service {
   void show_history(const WindowStore& windows, WindowHistory::Status status);
 
   // Where samples in code made at run time get their functions; must outlive *this.
-  void name_made_code_by(JitNaming& naming);
+  void name_jit_code_by(JitNaming& naming);
 
   // From now on sessions of event "xray" record the calls of these apps.
   void record_calls_of(std::unique_ptr<XrayApps> apps);
@@ -83,7 +83,7 @@ class Sessions final : public Service {
   // `config` must outlive *this.
   void configure(const ConfigInForce& config);
 
-  // Life signs of what sessions are made by (life_signs.h).
+  // Life signs of what sessions are made by (watchdog.h).
   [[nodiscard]] std::optional<std::uint64_t> drains() const { return drain_loop_.drains(); }
   [[nodiscard]] boost::asio::awaitable<void> worker_catches_up() { return worker_.catch_up(); }
 
@@ -119,7 +119,7 @@ class Sessions final : public Service {
   void end(Session& session);
   void end_and_store(const SessionPtr& session);
   Result<SessionSnapshot> copy_samples(const Session& session);
-  boost::asio::awaitable<void> resolve_made_code(SessionSnapshot& snapshot);
+  boost::asio::awaitable<void> resolve_jit_code(SessionSnapshot& snapshot);
   void let_go_of(const Session& session);
   void log_unkept_mappings(const Session& session);
 

@@ -26,10 +26,11 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::export_windows(Caller calle
                                                                     ExportRequest request) {
   if (!history_) co_return no_history();
   std::uint64_t max_bytes = limits_.session_max_bytes;
-  if (!caller.trusted) {
+  if (!caller.privileged) {
     const Holdings held = held_by(caller.uid);
     if (Result<void> fits = check_dump(limits_, held, 0); !fits) co_return fits.error();
-    max_bytes = limits_.untrusted_max_bytes - std::min(held.bytes, limits_.untrusted_max_bytes);
+    max_bytes =
+        limits_.unprivileged_max_bytes - std::min(held.bytes, limits_.unprivileged_max_bytes);
   }
   auto operation = history_->make_export(caller, std::move(request), store_.directory(), max_bytes);
   Result<StoredResult> stored = co_await std::move(operation);

@@ -9,7 +9,7 @@
 namespace profd {
 namespace {
 
-bool may_see(const Caller& caller, uid_t owner) { return caller.trusted || caller.uid == owner; }
+bool may_see(const Caller& caller, uid_t owner) { return caller.privileged || caller.uid == owner; }
 
 Error not_found(const std::string& id) {
   return fail(ErrorCode::kNotFound, "no session " + id, "see profctl list");
@@ -69,7 +69,7 @@ Result<void> Sessions::remove_result(const Caller& caller, const std::string& re
 }
 
 Result<ConfigInfo> Sessions::configuration(const Caller& caller) {
-  if (!caller.trusted) {
+  if (!caller.privileged) {
     return fail(ErrorCode::kPermissionDenied, "the configuration is for root and the group profd",
                 "sudo profctl config");
   }
@@ -105,7 +105,7 @@ StatusInfo Sessions::status(const Caller& caller) {
   if (naming_ != nullptr) facts.jit = naming_->stats();
   facts.xray = describe_xray();
   if (continuous_) facts.continuous = continuous_->status();
-  return describe_daemon(facts, aggregator_.unwind_tally(), caller.trusted);
+  return describe_daemon(facts, aggregator_.unwind_tally(), caller.privileged);
 }
 
 Result<bool> Sessions::is_xray(const Caller& caller, const std::string& id) const {

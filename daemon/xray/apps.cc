@@ -118,7 +118,7 @@ void XrayApps::admit(UniqueFd connection) {
     return;
   }
   ::setsockopt(connection.get(), SOL_SOCKET, SO_SNDTIMEO, &kSendLimit, sizeof kSendLimit);
-  hang_up(peer.pid);  // one connection a process, the newest
+  disconnect(peer.pid);  // one connection a process, the newest
   auto app =
       std::make_shared<App>(io_, std::move(connection), std::move(process), peer.pid, peer.uid);
   apps_.emplace(peer.pid, app);
@@ -149,7 +149,7 @@ void XrayApps::remove(const App& app) {
   closer_.close(UniqueFd(gone->connection.release()));
 }
 
-void XrayApps::hang_up(pid_t pid) {
+void XrayApps::disconnect(pid_t pid) {
   if (const auto found = apps_.find(pid); found != apps_.end()) remove(*found->second);
 }
 

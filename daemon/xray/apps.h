@@ -42,7 +42,7 @@ class XrayApps {
   [[nodiscard]] Result<int> connection_of(pid_t pid) const;
 
   // The app is not wanted any more: it unpatches, and may come again.
-  void hang_up(pid_t pid);
+  void disconnect(pid_t pid);
 
   [[nodiscard]] std::size_t size() const { return apps_.size(); }
   [[nodiscard]] std::uint64_t refused() const { return refused_; }  // over a limit, or nobody

@@ -277,7 +277,7 @@ boost::asio::awaitable<void> XrayDirectory::read(Closed closed) {
   reading.measurement.session = id;
   reading.measurement.started = std::chrono::system_clock::now();
   reading.measurement.target = writer_of(closed, *process);
-  reading.measurement.trusted = closed.owner == 0;
+  reading.measurement.privileged = closed.owner == 0;
   reading.result.session = session_of(id, closed.owner, *process);
   reading.result.info.result = id;
   reading.result.created = std::chrono::system_clock::now();

@@ -14,17 +14,17 @@ Error used_up(const std::string& what) {
 
 }  // namespace
 
-Result<std::uint64_t> xray_memory_for(const XrayHoldings& held, bool trusted) {
+Result<std::uint64_t> xray_memory_for(const XrayHoldings& held, bool privileged) {
   if (held.sessions >= kMaxXraySessions) {
     return used_up(std::to_string(kMaxXraySessions) + " sessions record calls already");
   }
-  if (!trusted && held.untrusted_sessions >= kMaxUntrustedXraySessions) {
-    return used_up(std::to_string(kMaxUntrustedXraySessions) +
+  if (!privileged && held.unprivileged_sessions >= kMaxUnprivilegedXraySessions) {
+    return used_up(std::to_string(kMaxUnprivilegedXraySessions) +
                    " sessions of users without rights record calls already");
   }
   const std::uint64_t reserved = (kMaxXraySessions - held.sessions) * kLeastXrayBytes;
   const std::uint64_t spare = kXrayMemoryBytes - std::min(kXrayMemoryBytes, held.bytes + reserved);
-  if (trusted) return kLeastXrayBytes + spare / 2;
+  if (privileged) return kLeastXrayBytes + spare / 2;
   const std::uint64_t left = kXrayBytesOfUser - std::min(kXrayBytesOfUser, held.bytes_of_user);
   if (left < kLeastXrayBytes) return used_up("your sessions hold all memory that one user may");
   return std::min(left, kLeastXrayBytes + spare / 16);

@@ -15,7 +15,7 @@
 namespace profd {
 
 inline constexpr std::size_t kMaxXraySessions = 16;
-inline constexpr std::size_t kMaxUntrustedXraySessions = 12;  // of all such users together
+inline constexpr std::size_t kMaxUnprivilegedXraySessions = 12;  // of all such users together
 inline constexpr std::uint64_t kXrayMemoryBytes = std::uint64_t{1} << 30;
 inline constexpr std::uint64_t kLeastXrayBytes = std::uint64_t{32} << 20;
 inline constexpr std::uint64_t kXrayBytesOfUser = kXrayMemoryBytes / 4;
@@ -24,11 +24,11 @@ inline constexpr std::uint64_t kXrayBytesOfUser = kXrayMemoryBytes / 4;
 struct XrayHoldings {
   std::size_t sessions = 0;
   std::uint64_t bytes = 0;
-  std::size_t untrusted_sessions = 0;
+  std::size_t unprivileged_sessions = 0;
   std::uint64_t bytes_of_user = 0;  // of the one who asks
 };
 
 // Bytes for one session more. kBusy says what is used up.
-[[nodiscard]] Result<std::uint64_t> xray_memory_for(const XrayHoldings& held, bool trusted);
+[[nodiscard]] Result<std::uint64_t> xray_memory_for(const XrayHoldings& held, bool privileged);
 
 }  // namespace profd

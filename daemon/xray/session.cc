@@ -31,7 +31,7 @@ SessionInfo info_of(const XraySession& session) {
           .samples = session.records,
           .lost = session.dropped,
           .uid = session.owner.uid,
-          .targets_alive = session.end == xray::AppEnd::kAsAsked && !session.error};
+          .targets_alive = session.end == xray::DetachReason::kAsAsked && !session.error};
 }
 
 XrayMeasurement measurement_of(const XraySession& session, const UniqueFd& result) {
@@ -39,7 +39,7 @@ XrayMeasurement measurement_of(const XraySession& session, const UniqueFd& resul
           .started = session.started,
           .lasted = time_of(session),
           .target = session.target,
-          .trusted = session.owner.trusted,
+          .privileged = session.owner.privileged,
           .end = session.end,
           .result = UniqueFd(::fcntl(result.get(), F_DUPFD_CLOEXEC, 0))};
 }

@@ -53,7 +53,7 @@ struct XraySession {
   XrayState state = XrayState::kAttaching;
   std::uint64_t records = 0;
   std::uint64_t dropped = 0;
-  xray::AppEnd end{};          // why the app takes part no more
+  xray::DetachReason end{};    // why the app takes part no more
   UniqueFd result;             // kEnded
   std::optional<Error> error;  // kEnded without a result
   // Of an app without a connection, for which only its program can be looked at.

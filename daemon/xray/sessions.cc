@@ -87,7 +87,7 @@ XraySessions::XraySessions(const Parts& parts, std::unique_ptr<XrayApps> apps)
 Result<void> XraySessions::start(const Caller& caller, const StartRequest& request,
                                  const std::string& id) {
   if (auto sound = check(request); !sound) return sound;
-  const auto memory_bytes = xray_memory_for(held_by(caller.uid), caller.trusted);
+  const auto memory_bytes = xray_memory_for(held_by(caller.uid), caller.privileged);
   if (!memory_bytes) return memory_bytes.error();
   const auto pid = static_cast<pid_t>(request.target.pids.front());
   for (const auto& [other, session] : sessions_) {
@@ -131,7 +131,7 @@ XrayHoldings XraySessions::held_by(uid_t uid) const {
     if (session->error) continue;
     ++held.sessions;
     held.bytes += session->memory_bytes;
-    if (!session->owner.trusted) ++held.untrusted_sessions;
+    if (!session->owner.privileged) ++held.unprivileged_sessions;
     if (session->owner.uid == uid) held.bytes_of_user += session->memory_bytes;
   }
   return held;
@@ -141,7 +141,7 @@ XrayHoldings XraySessions::held_by(uid_t uid) const {
 boost::asio::awaitable<void> XraySessions::follow(SessionPtr session) {
   session->limit.async_wait([this, session](const boost::system::error_code& error) {
     if (!error) {
-      fail_session(session, xray::AppEnd::kSilent,
+      fail_session(session, xray::DetachReason::kSilent,
                    fail(ErrorCode::kTimeout, "the app does not answer", "it may be stopped"));
     }
   });
@@ -182,20 +182,22 @@ void XraySessions::take(const SessionPtr& session, xray::LiveNews news) {
   session->changed.cancel();
 }
 
-// Told once a session. An app that did not keep to the protocol is not trusted with its functions
-// patched: it unpatches them when its connection ends, and may come again.
-void XraySessions::note_end(const SessionPtr& session, xray::AppEnd end, const std::string& why) {
-  if (end == xray::AppEnd::kAsAsked || session->end != xray::AppEnd::kAsAsked) return;
+// Told once a session. An app that did not keep to the protocol is not privileged with its
+// functions patched: it unpatches them when its connection ends, and may come again.
+void XraySessions::note_end(const SessionPtr& session, xray::DetachReason end,
+                            const std::string& why) {
+  if (end == xray::DetachReason::kAsAsked || session->end != xray::DetachReason::kAsAsked) return;
   session->end = end;
   ++ended_[std::string(xray::name_of(end))];
   spdlog::warn("session {} ends, {}: {}", session->id, xray::name_of(end), log_text(why));
-  const bool is_patched = end == xray::AppEnd::kFollowerDied || end == xray::AppEnd::kOutOfMemory;
-  if (is_misconduct(end) || is_patched) apps_->hang_up(session->target.pid);
+  const bool is_patched =
+      end == xray::DetachReason::kFollowerDied || end == xray::DetachReason::kOutOfMemory;
+  if (is_misconduct(end) || is_patched) apps_->disconnect(session->target.pid);
 }
 
-void XraySessions::fail_session(const SessionPtr& session, xray::AppEnd reason, Error error) {
+void XraySessions::fail_session(const SessionPtr& session, xray::DetachReason reason, Error error) {
   if (session->state == XrayState::kEnded) return;
-  if (session->has_not_come && reason == xray::AppEnd::kGone) {
+  if (session->has_not_come && reason == xray::DetachReason::kGone) {
     error = *session->has_not_come;
   } else {
     note_end(session, reason, error.message);
@@ -214,7 +216,7 @@ void XraySessions::finish(const SessionPtr& session) {
   session->limit.expires_after(kResultLimit);
   session->limit.async_wait([this, session](const boost::system::error_code& error) {
     if (!error) {
-      fail_session(session, xray::AppEnd::kFollowerDied,
+      fail_session(session, xray::DetachReason::kFollowerDied,
                    fail(ErrorCode::kTimeout, "the app's calls don't come"));
     }
   });
@@ -310,7 +312,7 @@ boost::asio::awaitable<Result<ResultInfo>> XraySessions::store(SessionPtr sessio
   if (session->error) co_return *session->error;
   StoredResult result;
   result.session = info_of(*session);
-  result.keep = session->owner.trusted ? 0s : kShortKeeping;
+  result.keep = session->owner.privileged ? 0s : kShortKeeping;
   result.info.result = session->id;
   session->with_worker = true;
   auto operation = write(measurement_of(*session, session->result), std::move(result));

@@ -69,7 +69,7 @@ class XraySessions {
   [[nodiscard]] const XrayApps& apps() const { return *apps_; }
   [[nodiscard]] std::size_t running() const;
   [[nodiscard]] std::uint64_t failed() const { return failed_; }
-  // Sessions that ended before anybody asked, by the name of the reason (xray::AppEnd).
+  // Sessions that ended before anybody asked, by the name of the reason (xray::DetachReason).
   [[nodiscard]] const CountsByReason& ended() const { return ended_; }
 
  private:
@@ -78,8 +78,8 @@ class XraySessions {
   [[nodiscard]] XrayHoldings held_by(uid_t uid) const;
   boost::asio::awaitable<void> follow(SessionPtr session);
   void take(const SessionPtr& session, xray::LiveNews news);
-  void note_end(const SessionPtr& session, xray::AppEnd end, const std::string& why);
-  void fail_session(const SessionPtr& session, xray::AppEnd reason, Error error);
+  void note_end(const SessionPtr& session, xray::DetachReason end, const std::string& why);
+  void fail_session(const SessionPtr& session, xray::DetachReason reason, Error error);
   void finish(const SessionPtr& session);
   void finish_and_store(const SessionPtr& session);
   void end(const SessionPtr& session);

@@ -45,7 +45,7 @@ void tell_hits(const Profile& profile, ProfiledObject& object) {
       const std::uint64_t address = i == 0 ? pcs[i] : pcs[i] - 1;
       for (const ProfileMapping& mapping : profile.mappings) {
         if (mapping.path != xray::kProgramPath) continue;
-        if (address < mapping.start || address >= mapping.limit) continue;
+        if (address < mapping.start || address >= mapping.end) continue;
         object.hit(address - mapping.start + mapping.file_offset);
       }
     }
@@ -109,7 +109,7 @@ SessionSummary summarize(const XrayMeasurement& measurement, const xray::LiveRes
   summary.period_us = 1;
   summary.ledger = ledger_of(live.report);
   summary.xray = report_of(live);
-  if (measurement.end != xray::AppEnd::kAsAsked) {
+  if (measurement.end != xray::DetachReason::kAsAsked) {
     summary.xray->emplace(xray::name_of(measurement.end), 1);
   }
   return summary;
@@ -142,7 +142,7 @@ Result<SessionSummary> write_xray(const XrayMeasurement& measurement, Parser& pa
     }
   }
   SymbolBudgets symbols;
-  const std::uint64_t bytes = measurement.trusted ? kMaxImagesBytes : kMaxRestrictedImagesBytes;
+  const std::uint64_t bytes = measurement.privileged ? kMaxImagesBytes : kMaxRestrictedImagesBytes;
   if (auto written = objects.write(result, bytes, symbols); !written) return written.error();
   return summary;
 }

@@ -24,8 +24,8 @@ struct XrayMeasurement {
   std::chrono::system_clock::time_point started;
   std::chrono::nanoseconds lasted{};
   XrayTarget target;
-  bool trusted = false;  // with the disk
-  xray::AppEnd end{};
+  bool privileged = false;  // with the disk
+  xray::DetachReason end{};
   UniqueFd result;  // as the process that followed the app gave it
 };
 

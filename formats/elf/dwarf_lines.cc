@@ -163,7 +163,7 @@ void DwarfLinesWriter::end_function() {
   put_byte(rows_, kEndSequence);
 }
 
-DwarfSections DwarfLinesWriter::finish(std::uint64_t start, std::uint64_t limit) {
+DwarfSections DwarfLinesWriter::finish(std::uint64_t start, std::uint64_t end) {
   std::string unit;
   put(unit, kVersion);
   put(unit, std::uint32_t{0});  // the abbreviations' place
@@ -173,7 +173,7 @@ DwarfSections DwarfLinesWriter::finish(std::uint64_t start, std::uint64_t limit)
   put_string(unit, name_);
   put_string(unit, directory_);
   put(unit, start);
-  put(unit, limit - start);
+  put(unit, end - start);
   put(unit, std::uint32_t{0});  // the line program's place
   unit.append(subprograms_);
   put_byte(unit, 0);  // no more children

@@ -33,8 +33,8 @@ class DwarfLinesWriter {
                 std::uint32_t column);
   void end_function();
 
-  // Once. `start` to `limit` has all functions in it.
-  [[nodiscard]] DwarfSections finish(std::uint64_t start, std::uint64_t limit);
+  // Once. `start` to `end` has all functions in it.
+  [[nodiscard]] DwarfSections finish(std::uint64_t start, std::uint64_t end);
 
  private:
   std::string name_;

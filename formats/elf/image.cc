@@ -30,18 +30,18 @@ std::vector<ElfCodeSection> code_sections_of(const FileImage& image) {
 bool is_gap_name(std::string_view name) { return name.starts_with('[') && name.ends_with(']'); }
 
 ImagePlacement placement_of(const AbsoluteImage& image) {
-  if (image.text_limit != 0) return {image.text_start, image.text_limit, kElfTextOffset};
+  if (image.text_end != 0) return {image.text_start, image.text_end, kElfTextOffset};
   if (image.functions.empty()) return {};
   const std::uint64_t first = page_of(image.functions.front().address);
   const ElfSymbol& last = image.functions.back();
-  const std::uint64_t limit =
+  const std::uint64_t end =
       last.bytes == 0 ? page_of(last.address) + kPage : last.address + last.bytes;
-  return {first - std::min(first, kPage), limit, kElfTextOffset};
+  return {first - std::min(first, kPage), end, kElfTextOffset};
 }
 
 std::string encode_absolute_image(const AbsoluteImage& image) {
-  const auto [start, limit, file_offset] = placement_of(image);
-  ElfImageWriter writer(ET_EXEC, kElfHostMachine, 0, {{start, limit - start, file_offset}});
+  const auto [start, end, file_offset] = placement_of(image);
+  ElfImageWriter writer(ET_EXEC, kElfHostMachine, 0, {{start, end - start, file_offset}});
   writer.set_build_id(image.build_id);
   writer.add_functions(image.functions);
   return writer.encode();

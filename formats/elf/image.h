@@ -36,14 +36,14 @@ struct AbsoluteImage {
   // Where .text lies, all functions in it. 0: as the functions need it, so that an image with more
   // functions may need another mapping line.
   std::uint64_t text_start = 0;
-  std::uint64_t text_limit = 0;
+  std::uint64_t text_end = 0;
 };
 
 // Where a profile's mapping line must lie: from one page before the first function (pprof lists
 // from 500 bytes before) to the end of the last, at .text's file offset.
 struct ImagePlacement {
   std::uint64_t start = 0;
-  std::uint64_t limit = 0;
+  std::uint64_t end = 0;
   std::uint64_t file_offset = 0;
 };
 

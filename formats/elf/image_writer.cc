@@ -22,12 +22,12 @@ void align(std::string& file, std::size_t to) {
 }
 
 std::uint64_t next_start(const std::vector<ElfSymbol>& functions, std::size_t i,
-                         std::uint64_t limit) {
-  return i + 1 < functions.size() ? std::min(functions[i + 1].address, limit) : limit;
+                         std::uint64_t end) {
+  return i + 1 < functions.size() ? std::min(functions[i + 1].address, end) : end;
 }
 
 std::size_t last_of(const std::vector<ElfCodeSection>& code) {
-  return static_cast<std::size_t>(std::ranges::max_element(code, {}, &ElfCodeSection::limit) -
+  return static_cast<std::size_t>(std::ranges::max_element(code, {}, &ElfCodeSection::end) -
                                   code.begin());
 }
 
@@ -88,10 +88,9 @@ void ElfImageWriter::add_first_gaps(const std::vector<ElfSymbol>& functions) {
   for (std::size_t i = 0; i < code_.size(); ++i) {
     const auto first =
         std::ranges::lower_bound(functions, code_[i].address, {}, &ElfSymbol::address);
-    const std::uint64_t limit =
-        first == functions.end() ? code_[i].limit() : std::min(first->address, code_[i].limit());
-    if (limit > code_[i].address)
-      add_symbol(gap_name(), code_[i].address, limit - code_[i].address, i);
+    const std::uint64_t end =
+        first == functions.end() ? code_[i].end() : std::min(first->address, code_[i].end());
+    if (end > code_[i].address) add_symbol(gap_name(), code_[i].address, end - code_[i].address, i);
   }
 }
 
@@ -100,7 +99,7 @@ void ElfImageWriter::add_functions(const std::vector<ElfSymbol>& functions) {
     const auto code = std::ranges::find_if(
         code_, [&](const ElfCodeSection& section) { return section.holds(functions[i].address); });
     if (code == code_.end()) continue;
-    const std::uint64_t next = next_start(functions, i, code->limit());
+    const std::uint64_t next = next_start(functions, i, code->end());
     add_function(functions[i], next, static_cast<std::size_t>(code - code_.begin()));
   }
   add_end();
@@ -117,7 +116,7 @@ void ElfImageWriter::add_function(const ElfSymbol& function, std::uint64_t next,
 void ElfImageWriter::add_end() {
   if (code_.empty()) return;
   const std::size_t last = last_of(code_);
-  add_symbol(strings_.add(kEndName), code_[last].limit(), kEndBytes, last);
+  add_symbol(strings_.add(kEndName), code_[last].end(), kEndBytes, last);
 }
 
 std::uint32_t ElfImageWriter::gap_name() {

@@ -39,7 +39,7 @@ struct ElfCodeSection {
   std::uint64_t file_offset = 0;   // of NOBITS: where it claims to lie
   std::vector<ElfCode> code = {};  // in it, sorted, zeros between; none: NOBITS
 
-  [[nodiscard]] std::uint64_t limit() const { return address + bytes; }
+  [[nodiscard]] std::uint64_t end() const { return address + bytes; }
   [[nodiscard]] bool holds(std::uint64_t at) const { return at >= address && at - address < bytes; }
 };
 

@@ -13,35 +13,35 @@ class AddressSet {
  public:
   [[nodiscard]] bool holds_all_of(const JitGeneration& row) const {
     const auto next = ranges_.upper_bound(row.address);
-    return next != ranges_.begin() && std::prev(next)->second >= limit_of(row);
+    return next != ranges_.begin() && std::prev(next)->second >= end_of(row);
   }
 
   [[nodiscard]] bool holds_any_of(const JitGeneration& row) const {
     const auto next = ranges_.upper_bound(row.address);
     if (next != ranges_.begin() && std::prev(next)->second > row.address) return true;
-    return next != ranges_.end() && next->first < limit_of(row);
+    return next != ranges_.end() && next->first < end_of(row);
   }
 
   void add(const JitGeneration& row) {
     std::uint64_t start = row.address;
-    std::uint64_t limit = limit_of(row);
+    std::uint64_t end = end_of(row);
     auto at = ranges_.upper_bound(start);
     if (at != ranges_.begin() && std::prev(at)->second >= start) --at;
-    while (at != ranges_.end() && at->first <= limit) {
+    while (at != ranges_.end() && at->first <= end) {
       start = std::min(start, at->first);
-      limit = std::max(limit, at->second);
+      end = std::max(end, at->second);
       at = ranges_.erase(at);
     }
-    ranges_.emplace(start, limit);
+    ranges_.emplace(start, end);
   }
 
  private:
   // The last byte of the address space counts for none.
-  static std::uint64_t limit_of(const JitGeneration& row) {
+  static std::uint64_t end_of(const JitGeneration& row) {
     return row.address + std::min(row.bytes, ~row.address);
   }
 
-  std::map<std::uint64_t, std::uint64_t> ranges_;  // limit by start
+  std::map<std::uint64_t, std::uint64_t> ranges_;  // end by start
 };
 
 // Of the first `count` rows those of which a part was alive in the end, the oldest first.

@@ -49,7 +49,7 @@ class Placer {
   std::uint64_t place(const JitImageFunction& function) {
     const AddressRange own{function.address, function.address + function.bytes};
     if (!is_free(own)) return move(function.bytes);
-    kept_.emplace(own.start, own.limit);
+    kept_.emplace(own.start, own.end);
     return own.start;
   }
 
@@ -61,13 +61,13 @@ class Placer {
 
  private:
   [[nodiscard]] bool is_free(const AddressRange& range) const {
-    if (range.start < 2 * kPage || range.limit > kMovedStart) return false;
-    const auto after = kept_.lower_bound(range.limit);
+    if (range.start < 2 * kPage || range.end > kMovedStart) return false;
+    const auto after = kept_.lower_bound(range.end);
     if (after != kept_.begin() && std::prev(after)->second > range.start) return false;
-    const auto other = std::ranges::lower_bound(occupied_, range.limit, {}, &AddressRange::start);
-    if (other != occupied_.begin() && std::prev(other)->limit > range.start) return false;
+    const auto other = std::ranges::lower_bound(occupied_, range.end, {}, &AddressRange::start);
+    if (other != occupied_.begin() && std::prev(other)->end > range.start) return false;
     const auto sampled = std::ranges::lower_bound(unnamed_, range.start);
-    return sampled == unnamed_.end() || *sampled >= range.limit + kEndBytes;
+    return sampled == unnamed_.end() || *sampled >= range.end + kEndBytes;
   }
 
   std::span<const AddressRange> occupied_;
@@ -126,15 +126,15 @@ class MappingLines {
 
   void add(const AddressRange& function) {
     const auto next = std::ranges::upper_bound(occupied_, function.start, {}, &AddressRange::start);
-    const std::uint64_t free_from = next == occupied_.begin() ? 0 : std::prev(next)->limit;
-    if (!lines_.empty() && free_from <= lines_.back().limit &&
-        function.start - lines_.back().limit <= kMaxLineGap) {
-      lines_.back().limit = function.limit;
+    const std::uint64_t free_from = next == occupied_.begin() ? 0 : std::prev(next)->end;
+    if (!lines_.empty() && free_from <= lines_.back().end &&
+        function.start - lines_.back().end <= kMaxLineGap) {
+      lines_.back().end = function.end;
       return;
     }
     const std::uint64_t start = page_of(function.start) - kPage;
-    const std::uint64_t last = lines_.empty() ? 0 : lines_.back().limit;
-    lines_.push_back({std::max({start, free_from, last}), function.limit, 0});
+    const std::uint64_t last = lines_.empty() ? 0 : lines_.back().end;
+    lines_.push_back({std::max({start, free_from, last}), function.end, 0});
   }
 
   // With file offsets as Perl's pprof computes them, from the first section's.

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/base/address_range.h"
 #include "formats/elf/image.h"
 
 namespace profd {
@@ -44,11 +45,6 @@ struct JitImage {
   std::vector<std::string> files;  // "file://" is cut off
   std::string directory;           // what relative names of files start from; empty: they stand
   std::vector<JitImageFunction> functions;
-};
-
-struct AddressRange {
-  std::uint64_t start = 0;
-  std::uint64_t limit = 0;
 };
 
 // Where things lie in the image.

@@ -16,20 +16,20 @@ constexpr std::uint64_t kUserHalf = std::uint64_t{1} << 47;
 // Where the record's code lies; everywhere, for one that speaks of a whole object.
 struct Bounds {
   std::uint64_t start = 0;
-  std::uint64_t limit = 0;
+  std::uint64_t end = 0;
 };
 
 std::optional<JitUnwindRows> rows_of(const CfiCie& cie, const CfiFde& fde, const Bounds& bounds,
                                      std::size_t max_rows) {
   const auto initial = CfiProgram::initial_state(cie);
-  if (!initial || fde.start < bounds.start || fde.start >= bounds.limit) return std::nullopt;
+  if (!initial || fde.start < bounds.start || fde.start >= bounds.end) return std::nullopt;
   JitUnwindRows function{.start = fde.start,
-                         .limit = fde.start + std::min(fde.bytes, bounds.limit - fde.start),
+                         .end = fde.start + std::min(fde.bytes, bounds.end - fde.start),
                          .rows = {}};
   CfiProgram program(cie, fde, *initial);
   for (bool more = true; more && function.rows.size() < max_rows;) {
     more = program.advance();
-    if (program.address() >= function.limit) break;
+    if (program.address() >= function.end) break;
     const profd_rule rule =
         program.loss() ? profd_rule{} : rule_of(program.state(), cie.is_signal_frame).rule;
     function.rows.push_back({program.address(), rule});

@@ -16,10 +16,10 @@
 namespace profd {
 
 // The rows of one function: sorted by address (UnwindRow::offset is one here), the first at
-// `start`; the last holds up to `limit`.
+// `start`; the last holds up to `end`.
 struct JitUnwindRows {
   std::uint64_t start = 0;
-  std::uint64_t limit = 0;
+  std::uint64_t end = 0;
   std::vector<UnwindRow> rows;
 };
 

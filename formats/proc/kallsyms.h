@@ -16,7 +16,7 @@ class KernelSymbols {
  public:
   struct Symbol {
     std::uint64_t start;
-    std::uint64_t limit;    // start of the next symbol of any kind, at most 64 KiB on in a gap
+    std::uint64_t end;      // start of the next symbol of any kind, at most 64 KiB on in a gap
     std::string_view name;  // without the module's; borrowed from the KernelSymbols
   };
 

@@ -49,7 +49,7 @@ Result<MapsLine> parse_maps_line(std::string_view line) {
   bool in_range = true;
   parsed.start = fields.hexadecimal();
   fields.expect('-');
-  parsed.limit = fields.hexadecimal();
+  parsed.end = fields.hexadecimal();
   fields.expect(' ');
   parsed.permissions = fields.word();
   fields.expect(' ');
@@ -62,7 +62,7 @@ Result<MapsLine> parse_maps_line(std::string_view line) {
   parsed.inode = fields.decimal();
   if (fields.ok() && !fields.rest().empty()) fields.blanks();
   const bool whole = fields.ok() && in_range && parsed.permissions.size() == 4;
-  if (!whole || parsed.limit <= parsed.start) {
+  if (!whole || parsed.end <= parsed.start) {
     return fail(ErrorCode::kMalformed,
                 "not a line of /proc/PID/maps: " + std::string(line.substr(0, 200)));
   }

@@ -12,7 +12,7 @@ namespace profd {
 
 struct MapsLine {
   std::uint64_t start = 0;
-  std::uint64_t limit = 0;
+  std::uint64_t end = 0;
   std::string permissions;  // "r-xp"
   std::uint64_t file_offset = 0;
   std::uint32_t device_major = 0;

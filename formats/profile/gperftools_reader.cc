@@ -138,14 +138,14 @@ bool is_permissions(std::string_view word) {
 
 struct Range {
   std::uint64_t start = 0;
-  std::uint64_t limit = 0;
+  std::uint64_t end = 0;
 };
 
 Range read_range(TextFields& fields) {
   Range range;
   range.start = fields.hexadecimal();
   fields.expect('-');
-  range.limit = fields.hexadecimal();
+  range.end = fields.hexadecimal();
   return range;
 }
 
@@ -158,7 +158,7 @@ struct MappingLine {
 // "START-LIMIT r-xp OFFSET MAJOR:MINOR INODE PATH", as in /proc/PID/maps; the path may hold blanks.
 std::optional<MappingLine> parse_full_line(std::string_view line) {
   TextFields fields(line);
-  const auto [start, limit] = read_range(fields);
+  const auto [start, end] = read_range(fields);
   fields.blanks();
   const std::string_view permissions = fields.word();
   fields.blanks();
@@ -172,7 +172,7 @@ std::optional<MappingLine> parse_full_line(std::string_view line) {
   if (fields.ok() && !fields.rest().empty()) fields.blanks();
   if (!fields.ok() || !is_permissions(permissions)) return std::nullopt;
   const std::string_view path = without_suffix(fields.rest(), kDeletedSuffix);
-  return MappingLine{{start, limit, file_offset, std::string(path)},
+  return MappingLine{{start, end, file_offset, std::string(path)},
                      permissions.find('x') != permissions.npos};
 }
 
@@ -191,7 +191,7 @@ std::optional<std::uint64_t> parse_at_offset(std::string_view word) {
 std::optional<MappingLine> parse_brief_line(std::string_view line) {
   TextFields fields(line);
   MappingLine brief;
-  const auto [start, limit] = read_range(fields);
+  const auto [start, end] = read_range(fields);
   if (fields.ok() && fields.rest().starts_with(':')) fields.expect(':');
   fields.blanks();
   std::string_view path = fields.word();
@@ -203,7 +203,7 @@ std::optional<MappingLine> parse_brief_line(std::string_view line) {
   if (!fields.ok()) return std::nullopt;
   const std::string_view rest = without_blanks(fields.rest());
   const std::uint64_t offset = parse_at_offset(rest.substr(0, rest.find(' '))).value_or(0);
-  brief.mapping = {start, limit, offset, std::string(path)};
+  brief.mapping = {start, end, offset, std::string(path)};
   return brief;
 }
 
@@ -239,7 +239,7 @@ class TextList {
  private:
   void add_mapping(MappingLine line) {
     ProfileMapping& mapping = line.mapping;
-    if (!line.executable || mapping.path.empty() || mapping.limit <= mapping.start) return;
+    if (!line.executable || mapping.path.empty() || mapping.end <= mapping.start) return;
     if (build_dir_ != profile_.build_dir)
       mapping.path = with_build_variable(std::move(mapping.path), build_dir_);
     profile_.mappings.push_back(std::move(mapping));

@@ -77,7 +77,7 @@ void append_mapping(std::string& file, const ProfileMapping& mapping) {
   std::array<char, 80> place{};
   const int size = std::snprintf(place.data(), place.size(), "%08llx-%08llx r-xp %08llx 00:00 0 ",
                                  static_cast<unsigned long long>(mapping.start),
-                                 static_cast<unsigned long long>(mapping.limit),
+                                 static_cast<unsigned long long>(mapping.end),
                                  static_cast<unsigned long long>(mapping.file_offset));
   file.append(place.data(), static_cast<std::size_t>(size)).append(mapping.path).append("\n");
 }

@@ -32,7 +32,7 @@ std::vector<const ProfileMapping*> in_order(std::span<const ProfileMapping> mapp
   ordered.reserve(mappings.size());
   for (const ProfileMapping& mapping : mappings) ordered.push_back(&mapping);
   std::ranges::sort(ordered, {}, &ProfileMapping::start);
-  const auto overlap = [](const auto* a, const auto* b) { return a->limit > b->start; };
+  const auto overlap = [](const auto* a, const auto* b) { return a->end > b->start; };
   if (std::ranges::adjacent_find(ordered, overlap) != ordered.end()) ordered.clear();
   return ordered;
 }
@@ -54,7 +54,7 @@ std::optional<std::vector<MappingUnion::Placement>> MappingUnion::place(
     } else {
       shift = move_away(*mapping) - mapping->start;
     }
-    placements.push_back({.start = mapping->start, .limit = mapping->limit, .shift = shift});
+    placements.push_back({.start = mapping->start, .end = mapping->end, .shift = shift});
   }
   learn_executable(mappings);
   return placements;
@@ -72,7 +72,7 @@ std::vector<ProfileMapping> MappingUnion::lines() const {
   std::vector<ProfileMapping> lines;
   lines.reserve(pieces_.size());
   for (const auto& [start, piece] : pieces_) {
-    lines.push_back({start, piece.limit, piece.file_offset, piece.path});
+    lines.push_back({start, piece.end, piece.file_offset, piece.path});
   }
   std::stable_partition(lines.begin(), lines.end(),
                         [this](const ProfileMapping& line) { return line.path == executable_; });
@@ -83,15 +83,15 @@ std::vector<ProfileMapping> MappingUnion::lines() const {
 // there.
 bool MappingUnion::has_room_for(std::span<const ProfileMapping> mappings) const {
   std::uint64_t end = next_free_;
-  if (!pieces_.empty()) end = std::max(end, std::prev(pieces_.end())->second.limit);
+  if (!pieces_.empty()) end = std::max(end, std::prev(pieces_.end())->second.end);
   for (const ProfileMapping& mapping : mappings) {
     if (is_kernel(mapping)) continue;
-    if (mapping.limit <= mapping.start || mapping.limit > kMovedLimit) return false;
-    end = std::max(end, mapping.limit);
+    if (mapping.end <= mapping.start || mapping.end > kMovedLimit) return false;
+    end = std::max(end, mapping.end);
   }
   std::uint64_t room = kMovedLimit - std::min(end, kMovedLimit);
   for (const ProfileMapping& mapping : mappings) {
-    const std::uint64_t bytes = mapping.limit - mapping.start + kGapBytes;
+    const std::uint64_t bytes = mapping.end - mapping.start + kGapBytes;
     if (is_kernel(mapping)) continue;
     if (bytes > room) return false;
     room -= bytes;
@@ -104,36 +104,35 @@ bool MappingUnion::is_of_this_kernel(const ProfileMapping& mapping) const {
 }
 
 std::pair<MappingUnion::Pieces::iterator, MappingUnion::Pieces::iterator>
-MappingUnion::overlapped_by(std::uint64_t start, std::uint64_t limit) {
+MappingUnion::overlapped_by(std::uint64_t start, std::uint64_t end) {
   auto first = pieces_.upper_bound(start);
-  if (first != pieces_.begin() && std::prev(first)->second.limit > start) --first;
-  return {first, pieces_.lower_bound(limit)};
+  if (first != pieces_.begin() && std::prev(first)->second.end > start) --first;
+  return {first, pieces_.lower_bound(end)};
 }
 
-bool MappingUnion::has_unmapped_in(std::uint64_t start, std::uint64_t limit) const {
+bool MappingUnion::has_unmapped_in(std::uint64_t start, std::uint64_t end) const {
   const auto page = unmapped_pages_.lower_bound(start >> kPageBits);
-  return page != unmapped_pages_.end() && *page <= (limit - 1) >> kPageBits;
+  return page != unmapped_pages_.end() && *page <= (end - 1) >> kPageBits;
 }
 
 bool MappingUnion::agrees(const ProfileMapping& mapping) {
-  const auto [first, end] = overlapped_by(mapping.start, mapping.limit);
+  const auto [first, end] = overlapped_by(mapping.start, mapping.end);
   const bool same = std::all_of(first, end, [&mapping](const auto& piece) {
     return is_same_object(mapping, piece.first, piece.second.file_offset, piece.second.path);
   });
-  return same && !has_unmapped_in(mapping.start, mapping.limit);
+  return same && !has_unmapped_in(mapping.start, mapping.end);
 }
 
 // Becomes one piece with those that it overlaps.
 void MappingUnion::unite(const ProfileMapping& mapping) {
   if (is_kernel(mapping)) kernel_ = mapping.path;
-  const auto [first, end] = overlapped_by(mapping.start, mapping.limit);
+  const auto [first, end] = overlapped_by(mapping.start, mapping.end);
   if (first == end) {
-    pieces_.emplace_hint(end, mapping.start,
-                         Piece{mapping.limit, mapping.file_offset, mapping.path});
+    pieces_.emplace_hint(end, mapping.start, Piece{mapping.end, mapping.file_offset, mapping.path});
     return;
   }
   const auto last = std::prev(end);
-  last->second.limit = std::max(last->second.limit, mapping.limit);
+  last->second.end = std::max(last->second.end, mapping.end);
   if (mapping.start >= first->first && first == last) return;
   Piece whole = std::move(last->second);
   const std::uint64_t start = std::min(first->first, mapping.start);
@@ -146,7 +145,7 @@ void MappingUnion::skip_taken(std::uint64_t bytes) {
   for (;;) {
     const auto [first, end] = overlapped_by(next_free_, next_free_ + bytes);
     if (first != end) {
-      next_free_ = std::prev(end)->second.limit + kGapBytes;
+      next_free_ = std::prev(end)->second.end + kGapBytes;
     } else if (has_unmapped_in(next_free_, next_free_ + bytes)) {
       next_free_ += kGapBytes;
     } else {
@@ -156,7 +155,7 @@ void MappingUnion::skip_taken(std::uint64_t bytes) {
 }
 
 std::uint64_t MappingUnion::move_away(const ProfileMapping& mapping) {
-  const std::uint64_t bytes = mapping.limit - mapping.start;
+  const std::uint64_t bytes = mapping.end - mapping.start;
   // Memory without a file is told apart by its address.
   const std::uint64_t origin = mapping.path.starts_with('[') ? mapping.start : mapping.file_offset;
   const auto [known, added] = moved_.try_emplace({mapping.path, origin, bytes}, 0);

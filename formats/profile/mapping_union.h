@@ -27,10 +27,10 @@ namespace profd {
 
 class MappingUnion {
  public:
-  // [start, limit) of one profile lies `shift` higher (modulo 2^64) in the union.
+  // [start, end) of one profile lies `shift` higher (modulo 2^64) in the union.
   struct Placement {
     std::uint64_t start = 0;
-    std::uint64_t limit = 0;
+    std::uint64_t end = 0;
     std::uint64_t shift = 0;
   };
 
@@ -50,7 +50,7 @@ class MappingUnion {
 
  private:
   struct Piece {
-    std::uint64_t limit = 0;
+    std::uint64_t end = 0;
     std::uint64_t file_offset = 0;
     std::string path;
   };
@@ -63,8 +63,8 @@ class MappingUnion {
   [[nodiscard]] bool has_room_for(std::span<const ProfileMapping> mappings) const;
   [[nodiscard]] bool is_of_this_kernel(const ProfileMapping& mapping) const;
   [[nodiscard]] std::pair<Pieces::iterator, Pieces::iterator> overlapped_by(std::uint64_t start,
-                                                                            std::uint64_t limit);
-  [[nodiscard]] bool has_unmapped_in(std::uint64_t start, std::uint64_t limit) const;
+                                                                            std::uint64_t end);
+  [[nodiscard]] bool has_unmapped_in(std::uint64_t start, std::uint64_t end) const;
   [[nodiscard]] bool agrees(const ProfileMapping& mapping);
   void unite(const ProfileMapping& mapping);
   void skip_taken(std::uint64_t bytes);

@@ -16,11 +16,11 @@ constexpr std::uint64_t kNodeBytes = 160;
 // Null: none has it. Most frames lie in the mapping of their callee, `last`.
 const Placement* find(std::span<const Placement> placements, const Placement* last,
                       std::uint64_t address) {
-  if (last != nullptr && address - last->start < last->limit - last->start) return last;
+  if (last != nullptr && address - last->start < last->end - last->start) return last;
   const auto after = std::ranges::upper_bound(placements, address, {}, &Placement::start);
   if (after == placements.begin()) return nullptr;
   const Placement* const found = &*std::prev(after);
-  return address < found->limit ? found : nullptr;
+  return address < found->end ? found : nullptr;
 }
 
 }  // namespace

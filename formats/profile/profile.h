@@ -31,10 +31,10 @@ struct Frame {
   friend bool operator==(const Frame&, const Frame&) = default;
 };
 
-// One executable mapping: [start, limit) shows `path` from `file_offset` (bytes) on.
+// One executable mapping: [start, end) shows `path` from `file_offset` (bytes) on.
 struct ProfileMapping {
   std::uint64_t start = 0;
-  std::uint64_t limit = 0;
+  std::uint64_t end = 0;
   std::uint64_t file_offset = 0;
   std::string path;  // "$build/..." is resolved against Profile::build_dir by readers
 

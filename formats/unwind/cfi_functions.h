@@ -61,7 +61,7 @@ class CfiFunctions {
   void add(CfiSection section, const CodeSegments& code);
 
   [[nodiscard]] std::span<const CfiFunction> all() const { return functions_; }  // by offset
-  [[nodiscard]] CfiSource& source_of(const CfiFunction& function) {
+  [[nodiscard]] CfiSource& source_file_of(const CfiFunction& function) {
     return *sources_[function.source];
   }
   [[nodiscard]] std::span<const std::unique_ptr<CfiSource>> sources() const { return sources_; }

@@ -89,7 +89,7 @@ class RowMaker : public CodeVisitor {
 
   void function(const CfiFunction& function) override {
     if (writer_.is_full()) return lose(function.offset, CfiLoss::kOverLimit);
-    CfiSource& source = functions_.source_of(function);
+    CfiSource& source = functions_.source_file_of(function);
     const auto entry = read_cfi_entry(source.section(), function.position);
     const CfiSource::Cie* cie = entry ? source.cie_at(entry->cie_position) : nullptr;
     const auto fde = cie == nullptr ? std::nullopt : read_fde(source.section(), *entry, cie->cie);

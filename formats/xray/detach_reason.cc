@@ -10,7 +10,7 @@ struct Words {
   std::string_view text;
 };
 
-constexpr std::array<Words, kAppEnds> kWords{{
+constexpr std::array<Words, kDetachReasons> kWords{{
     {"as_asked", "ended when it was asked to"},
     {"app_gone", "has ended, or has ended its connection"},
     {"app_silent", "doesn't answer; it may be stopped"},
@@ -24,14 +24,15 @@ constexpr std::array<Words, kAppEnds> kWords{{
     {"follower_died", "was followed by a process of profd that died"},
 }};
 
-const Words& words_of(AppEnd end) {
+const Words& words_of(DetachReason end) {
   const auto index = static_cast<std::size_t>(end);
-  return kWords[index < kAppEnds ? index : static_cast<std::size_t>(AppEnd::kFollowerDied)];
+  return kWords[index < kDetachReasons ? index
+                                       : static_cast<std::size_t>(DetachReason::kFollowerDied)];
 }
 
 }  // namespace
 
-std::string_view name_of(AppEnd end) { return words_of(end).name; }
-std::string_view text_of(AppEnd end) { return words_of(end).text; }
+std::string_view name_of(DetachReason end) { return words_of(end).name; }
+std::string_view text_of(DetachReason end) { return words_of(end).text; }
 
 }  // namespace profd::xray

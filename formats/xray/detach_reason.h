@@ -9,7 +9,7 @@
 
 namespace profd::xray {
 
-enum class AppEnd : std::uint32_t {
+enum class DetachReason : std::uint32_t {
   kAsAsked,       // none of the following
   kGone,          // its process, or its end of the connection, is no more
   kSilent,        // it does not answer
@@ -21,12 +21,13 @@ enum class AppEnd : std::uint32_t {
   kOutOfMemory,   // its functions or its calls need more memory than the session may take
   kFollowerDied,  // our own process that followed it
 };
-inline constexpr std::size_t kAppEnds = static_cast<std::size_t>(AppEnd::kFollowerDied) + 1;
+inline constexpr std::size_t kDetachReasons =
+    static_cast<std::size_t>(DetachReason::kFollowerDied) + 1;
 
 // "app_gone": as status and session.json have it. Of a value that is none, kFollowerDied's.
-[[nodiscard]] std::string_view name_of(AppEnd end);
+[[nodiscard]] std::string_view name_of(DetachReason end);
 
 // "has ended, or has ended its connection": for people, behind "the app". Likewise.
-[[nodiscard]] std::string_view text_of(AppEnd end);
+[[nodiscard]] std::string_view text_of(DetachReason end);
 
 }  // namespace profd::xray

@@ -187,7 +187,7 @@ UnknownImage make_unknown_image(const std::vector<std::uint32_t>& ids) {
     image.functions.push_back({nothing.address_of(id), kUnknownStride, unknown_name(id)});
   }
   const ImagePlacement place = placement_of(image);
-  return {encode_absolute_image(image), {place.start, place.limit, place.file_offset, {}}};
+  return {encode_absolute_image(image), {place.start, place.end, place.file_offset, {}}};
 }
 
 std::string unknown_name(std::uint32_t id) { return "xray:" + std::to_string(id); }

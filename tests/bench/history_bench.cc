@@ -78,7 +78,7 @@ void BM_Export(benchmark::State& state) {
     plan.objects_dir = windows->files.objects();
     plan.results_dir = windows->files.state() / "results";
     plan.windows = windows->names;
-    plan.caller.trusted = true;
+    plan.caller.privileged = true;
     plan.max_bytes = std::uint64_t{1} << 30;
     plan.result.info.result = "history-dump-" + std::to_string(++number);
     HistoryExport whole(std::move(plan));

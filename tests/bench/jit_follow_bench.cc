@@ -105,7 +105,7 @@ int run(unsigned loads_a_second, unsigned seconds) {
   const std::vector<pid_t> others = {runtime.pid(), writer};
   auto processes = JitProcesses::start({});
   if (!processes) return 1;
-  (*processes)->on_mapping(made_code_of(runtime.key()));
+  (*processes)->on_mapping(jit_code_of(runtime.key()));
   drain_for(**processes, kSettle);
   const JitStats before = (*processes)->stats();
   const Cost at_start = cost_so_far(others);

@@ -7,13 +7,13 @@ namespace profd::test {
 StoredSample::StoredSample(const SampleView& sample)
     : view(sample),
       words(sample.words.begin(), sample.words.end()),
-      late_window(sample.late_window.begin(), sample.late_window.end()) {
+      deferred_window(sample.deferred_window.begin(), sample.deferred_window.end()) {
   const std::span<const std::uint64_t> all = words;
   view.words = all;
   view.kernel_frames = all.first(sample.kernel_frames.size());
   view.user_frames = all.subspan(sample.kernel_frames.size(), sample.user_frames.size());
   view.mapping_ids = all.last(sample.mapping_ids.size());
-  view.late_window = late_window;
+  view.deferred_window = deferred_window;
   if (sample.late == nullptr) return;
   late = *sample.late;
   view.late = &late;

@@ -16,10 +16,10 @@
 namespace profd::test {
 
 struct StoredSample {
-  SampleView view;  // its spans point into `words` and `late_window`, `late` to below
+  SampleView view;  // its spans point into `words` and `deferred_window`, `late` to below
   std::vector<std::uint64_t> words;
-  profd_late_stack late{};
-  std::vector<std::uint64_t> late_window;
+  profd_deferred_stack late{};
+  std::vector<std::uint64_t> deferred_window;
 
   explicit StoredSample(const SampleView& sample);
   StoredSample(const StoredSample&) = delete;

@@ -42,16 +42,16 @@ class UnmapTest : public SamplingTest {
   void SetUp() override { open_and_learn({}); }
   void TearDown() override { ::munmap(at(memory_), kPages * kPage); }
 
-  void watch(std::vector<AddressSpan> spans) {
+  void watch(std::vector<AddressRange> spans) {
     const auto watched = sampler_->watch_unmaps(self_, spans);
     ASSERT_TRUE(watched) << watched.error().message;
   }
-  [[nodiscard]] AddressSpan pages(std::uint64_t first, std::uint64_t count) const {
+  [[nodiscard]] AddressRange pages(std::uint64_t first, std::uint64_t count) const {
     return {.start = memory_ + first * kPage, .end = memory_ + (first + count) * kPage};
   }
-  [[nodiscard]] std::vector<AddressSpan> told() {
+  [[nodiscard]] std::vector<AddressRange> told() {
     sampler_->drain();
-    std::vector<AddressSpan> spans;
+    std::vector<AddressRange> spans;
     for (const UnmapView& unmap : sink_.unmaps) {
       EXPECT_EQ(unmap.process, self_);
       spans.push_back({.start = unmap.start, .end = unmap.end});
@@ -90,7 +90,7 @@ TEST_F(UnmapTest, WhatTakesNothingAwayAndOtherPlacesAreNotTold) {
   ASSERT_NE(::mmap(nullptr, kPage, PROT_NONE, kFresh, -1, 0), MAP_FAILED);
   ASSERT_EQ(::mmap(at(pages(4, 1).start), kPage, PROT_NONE, kFresh | MAP_FIXED_NOREPLACE, -1, 0),
             MAP_FAILED);
-  EXPECT_EQ(told(), std::vector<AddressSpan>{});
+  EXPECT_EQ(told(), std::vector<AddressRange>{});
   EXPECT_EQ(sampler_->ledger().unmap_records, 0U);
 }
 
@@ -102,7 +102,7 @@ TEST_F(UnmapTest, WhoIsNoLongerWatchedOrIsAnotherTellsNothing) {
   ASSERT_EQ(::munmap(at(pages(8, 1).start), kPage), 0);
   watch({});
   ASSERT_EQ(::munmap(at(pages(0, 1).start), kPage), 0);
-  EXPECT_EQ(told(), std::vector<AddressSpan>{});
+  EXPECT_EQ(told(), std::vector<AddressRange>{});
 }
 
 TEST_F(UnmapTest, AProcessThatGivesUpMemoryAllTheTimeIsTakenAtARate) {

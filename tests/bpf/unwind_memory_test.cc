@@ -106,7 +106,7 @@ TEST_F(UnwindMemoryTest, ATableThatWasTakenAwayIsNotUsedOnceTablesAreRaised) {
   remove(file);
   raise_tables();
   for (const StoredSample* sample : collect_in_leaf(workload, 20)) {
-    EXPECT_EQ(sample->view.user_end, PROFD_END_LATE);
+    EXPECT_EQ(sample->view.user_end, PROFD_END_DEFERRED);
   }
 }
 

@@ -33,7 +33,7 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
-constexpr gid_t kTrustedGroup = 4713;
+constexpr gid_t kPrivilegedGroup = 4713;
 constexpr uid_t kStranger = 4799;
 
 void write_id_map(const char* path, uid_t outside) {
@@ -43,7 +43,7 @@ void write_id_map(const char* path, uid_t outside) {
 // Between fork and exec.
 void become(const Who& who) {
   const int root = who.own_namespace ? test::leave_chroot() : -1;
-  const gid_t group = kTrustedGroup;
+  const gid_t group = kPrivilegedGroup;
   const bool became = ::setgroups(who.member ? 1 : 0, &group) == 0 &&
                       ::setresgid(who.uid, who.uid, who.uid) == 0 &&
                       ::setresuid(who.uid, who.uid, who.uid) == 0;
@@ -175,7 +175,7 @@ class RightsTest : public ::testing::Test {
   void check(const Row& row, std::size_t column, const Things& things) const;
 
   static void write_groups(const std::filesystem::path& path) {
-    std::ofstream(path) << "root:x:0:\nprofd:x:" << kTrustedGroup << ":\n";
+    std::ofstream(path) << "root:x:0:\nprofd:x:" << kPrivilegedGroup << ":\n";
   }
   // With continuous mode on, so that there is a history.
   static Daemon::Options host_with_group(const std::filesystem::path& directory) {
@@ -234,8 +234,8 @@ void RightsTest::check(const Row& row, std::size_t column, const Things& things)
   }
   const Answer answer = ask(who, route.substr(0, space), path, body_of(row, things));
   EXPECT_EQ(answer.status, row.status[column]) << what << "\n" << answer.body.substr(0, 500);
-  const bool trusted = who.uid == 0 || who.member;
-  if (!trusted && !path.starts_with("/v1/results")) {
+  const bool privileged = who.uid == 0 || who.member;
+  if (!privileged && !path.starts_with("/v1/results")) {
     EXPECT_FALSE(has_kernel_address(answer.body)) << what << answer.body;
   }
   if (const auto started = parse_started(answer.body)) remove_as_root(*started);
@@ -274,7 +274,7 @@ TEST_F(RightsTest, EveryCallerGetsWhatTheTableSays) {
 // What is in a window is there for whom it belongs to.
 TEST_F(RightsTest, OthersSeeTheirOwnProcessesAloneInTheHistory) {
   for (const Who& who : kCallers) {
-    const bool trusted = who.uid == 0 || who.member;
+    const bool privileged = who.uid == 0 || who.member;
     Process own({workload("shares"), "600"}, as(who));
     const auto own_pid = static_cast<std::uint32_t>(own.pid());
     const auto others_pid = static_cast<std::uint32_t>(others_.pid());
@@ -284,14 +284,14 @@ TEST_F(RightsTest, OthersSeeTheirOwnProcessesAloneInTheHistory) {
     }));
     const std::set<std::uint32_t> seen = pids_of_last_window(who);
     EXPECT_EQ(seen.contains(own_pid), !who.own_namespace) << who.name;
-    EXPECT_EQ(seen.contains(others_pid), trusted) << who.name;
+    EXPECT_EQ(seen.contains(others_pid), privileged) << who.name;
     const Answer answer = ask(who, "POST", "/v1/exports", "{}");
     EXPECT_EQ(answer.status, who.own_namespace ? 404 : 200) << who.name;
     if (answer.status != 200) continue;
     const auto exported = parse_result_info(answer.body);
     ASSERT_TRUE(exported) << who.name;
     for (const ProfileSummary& profile : exported->summary.profiles) {
-      EXPECT_TRUE(trusted || profile.pid == own_pid) << who.name << " " << profile.pid;
+      EXPECT_TRUE(privileged || profile.pid == own_pid) << who.name << " " << profile.pid;
     }
   }
 }

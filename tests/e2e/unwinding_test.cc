@@ -284,7 +284,7 @@ std::vector<std::uint64_t> offsets_of(const Profile& profile,
   std::vector<std::uint64_t> offsets;
   for (const std::uint64_t address : addresses) {
     for (const ProfileMapping& mapping : profile.mappings) {
-      if (address < mapping.start || address >= mapping.limit) continue;
+      if (address < mapping.start || address >= mapping.end) continue;
       offsets.push_back(address - mapping.start + mapping.file_offset);
     }
   }

@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
        {0UL, 1UL, 0xffffffff81000010UL, 0xffffffffc0000008UL, 0xffffffffc0801234UL, ~0UL}) {
     const auto symbol = symbols->find(address);
     if (!symbol) continue;
-    require(symbol->start <= address && address < symbol->limit, "a symbol holds its address");
+    require(symbol->start <= address && address < symbol->end, "a symbol holds its address");
     require(!symbol->name.empty() && symbol->name.size() <= size, "a symbol has a name");
   }
   return 0;

@@ -56,7 +56,7 @@ std::vector<Profile> profiles_of(std::string_view bytes) {
 
 Place place_of(const Profile& profile, std::uint64_t address) {
   for (const ProfileMapping& mapping : profile.mappings) {
-    if (address < mapping.start || address >= mapping.limit) continue;
+    if (address < mapping.start || address >= mapping.end) continue;
     if (mapping.path == "[anon]") return {mapping.path, 0};
     return {mapping.path, address - mapping.start + mapping.file_offset};
   }
@@ -86,7 +86,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (std::size_t j = 0; j < i; ++j) {
       const ProfileMapping& a = whole.mappings[i];
       const ProfileMapping& b = whole.mappings[j];
-      require(a.limit <= b.start || b.limit <= a.start, "no two mappings overlap");
+      require(a.end <= b.start || b.end <= a.start, "no two mappings overlap");
     }
   }
   return 0;

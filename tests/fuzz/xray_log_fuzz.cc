@@ -22,7 +22,7 @@ struct Outcome {
   std::string folded;
 };
 
-profd::xray::ByteSource source_of(std::string_view bytes) {
+profd::xray::ByteSource source_file_of(std::string_view bytes) {
   return {bytes.size(), [bytes](std::uint64_t offset, std::span<char> to) -> std::size_t {
             if (offset >= bytes.size()) return 0;
             const std::string_view part = bytes.substr(offset, to.size());
@@ -42,7 +42,7 @@ void check_tree(const CallTree& tree) {
 
 Outcome read(std::string_view bytes) {
   profd::xray::Log log;
-  if (!log.add(source_of(bytes))) return {};
+  if (!log.add(source_file_of(bytes))) return {};
   log.sort();
   const auto name_of = [](std::uint32_t id) { return profd::xray::unknown_name(id); };
   std::string json;

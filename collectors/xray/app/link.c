@@ -127,7 +127,7 @@ static void serve(void) {
   }
 }
 
-static void hang_up(void) {
+static void disconnect(void) {
   pthread_mutex_lock(&at_work);
   end_session();
   profd_xray_region_release();
@@ -156,7 +156,7 @@ static void* stay_in_touch(void* unused) {
     connection = found;
     pthread_mutex_unlock(&at_work);
     serve();
-    hang_up();
+    disconnect();
     wait_before_next(now.tv_sec);
   }
 }

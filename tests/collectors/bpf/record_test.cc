@@ -88,7 +88,7 @@ constexpr std::size_t kWindowWords = 5;
 // The same, whose stack ends at a file without a table.
 Bytes late_sample() {
   Bytes bytes = good_sample();
-  profd_late_stack late{};
+  profd_deferred_stack late{};
   late.ip = 0x7fff00000000;
   late.sp = 0x7ffe00000104;
   late.window_start = 0x7ffe00000080;
@@ -96,8 +96,8 @@ Bytes late_sample() {
   bytes.append(&late, sizeof(late));
   bytes.append(window.data(), window.size() * 8);
   bytes.edit<profd_sample>([&](auto& sample) {
-    sample.user_end = PROFD_END_LATE;
-    sample.late_words = static_cast<std::uint16_t>(sizeof(late) / 8 + window.size());
+    sample.user_end = PROFD_END_DEFERRED;
+    sample.deferred_words = static_cast<std::uint16_t>(sizeof(late) / 8 + window.size());
     sample.header.size = static_cast<std::uint32_t>(bytes.size());
   });
   return bytes;
@@ -173,8 +173,8 @@ TEST(RecordTest, ALateStackHasItsRegistersAndItsWindow) {
   const auto& sample = std::get<SampleView>(*record);
   ASSERT_NE(sample.late, nullptr);
   EXPECT_EQ(sample.late->sp, 0x7ffe00000104U);
-  ASSERT_EQ(sample.late_window.size(), kWindowWords);
-  EXPECT_EQ(sample.late_window[4], 15U);
+  ASSERT_EQ(sample.deferred_window.size(), kWindowWords);
+  EXPECT_EQ(sample.deferred_window[4], 15U);
   EXPECT_EQ(sample.words.size(), kKernelFrames + kUserFrames + kMappings);
   EXPECT_EQ(sample.mapping_ids[0], 0xabcdefU);
   const Bytes whole = good_sample();
@@ -292,12 +292,12 @@ INSTANTIATE_TEST_SUITE_P(
     RecordTest, DamagedLateSampleTest,
     testing::Values(Damage{"EndsOtherwise",
                            [](auto& sample) { sample.user_end = PROFD_END_ENTRY; }},
-                    Damage{"NoLateWords", [](auto& sample) { sample.late_words = 0; }},
-                    Damage{"OneWordLess", [](auto& sample) { --sample.late_words; }},
-                    Damage{"OneWordMore", [](auto& sample) { ++sample.late_words; }},
+                    Damage{"NoLateWords", [](auto& sample) { sample.deferred_words = 0; }},
+                    Damage{"OneWordLess", [](auto& sample) { --sample.deferred_words; }},
+                    Damage{"OneWordMore", [](auto& sample) { ++sample.deferred_words; }},
                     Damage{"LessThanTheRegisters",
                            [](auto& sample) {
-                             sample.late_words = sizeof(profd_late_stack) / 8 - 1;
+                             sample.deferred_words = sizeof(profd_deferred_stack) / 8 - 1;
                              sample.kernel_frames += kWindowWords + 1;
                            }},
                     Damage{"NoFrameToGoOnFrom",
@@ -314,11 +314,11 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(RecordTest, AWindowThatIsTooLargeIsRefused) {
   Bytes bytes = late_sample();
-  const std::vector<std::uint64_t> more(PROFD_LATE_WINDOW_BYTES / 8 - kWindowWords + 1);
+  const std::vector<std::uint64_t> more(PROFD_DEFERRED_WINDOW_BYTES / 8 - kWindowWords + 1);
   const auto append = [&](std::size_t words) {
     bytes.append(more.data(), words * 8);
     bytes.edit<profd_sample>([&](auto& sample) {
-      sample.late_words = static_cast<std::uint16_t>(sample.late_words + words);
+      sample.deferred_words = static_cast<std::uint16_t>(sample.deferred_words + words);
       sample.header.size = static_cast<std::uint32_t>(bytes.size());
     });
   };
@@ -332,8 +332,8 @@ TEST(RecordTest, AWindowOfHalfWordsIsRefused) {
   Bytes bytes = late_sample();
   bytes.edit<profd_sample>([](auto&) {});
   std::vector<std::byte> copy(bytes.span().begin(), bytes.span().end());
-  const std::size_t late = copy.size() - kWindowWords * 8 - sizeof(profd_late_stack);
-  copy[late + offsetof(profd_late_stack, window_start)] = std::byte{0x84};
+  const std::size_t late = copy.size() - kWindowWords * 8 - sizeof(profd_deferred_stack);
+  copy[late + offsetof(profd_deferred_stack, window_start)] = std::byte{0x84};
   EXPECT_FALSE(parse_record(copy));
 }
 

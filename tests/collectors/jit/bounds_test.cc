@@ -77,7 +77,7 @@ std::size_t heap_bytes() {
 TEST_F(JitBounds, LinesWithoutCodeTakeTheMemoryOfOneFile) {
   constexpr std::uint64_t kLines = 30'000;
   std::string dump = dump_of(pid(), {.name = "own"});
-  for (pid_t i = 1; i < static_cast<pid_t>(JitTeller::kMaxSpaces); ++i) {
+  for (pid_t i = 1; i < static_cast<pid_t>(JitSource::kMaxSpaces); ++i) {
     dump += load_of(100'000'000 + i, {.name = "other", .address = 0x20000});
   }
   write(dump);
@@ -109,7 +109,7 @@ TEST_F(JitBounds, OneUsersProcessesLeaveRoomForOthers) {
     view.process = {.tgid = tgid, .exec_id = 1, .start_ns = 1};
     view.uid = uid;
     processes_->on_process(view);
-    processes_->on_mapping(made_code_of(view.process));
+    processes_->on_mapping(jit_code_of(view.process));
     return processes_->info(view.process).has_value();
   };
   constexpr std::uint32_t kFirst = 100'000'000;  // beyond the kernel's highest pid

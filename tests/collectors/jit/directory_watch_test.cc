@@ -53,13 +53,13 @@ TEST_F(DirectoryWatchTest, HoldsWhatIsUnlinkedForSomeMinutes) {
   EXPECT_EQ(watch_->find(13, 0).size(), 1U);
 }
 
-TEST(JitLook, RootsFileOfASetUserIdProgramTakesTheShareOfWhoRunsIt) {
+TEST(JitScan, RootsFileOfASetUserIdProgramTakesTheShareOfWhoRunsIt) {
   PrivateDirectory directory;
   const Runtime runtime(
       [&] { return ::chdir(directory.path().c_str()) == 0 && ::setresuid(kOther, 0, 0) == 0; });
   ASSERT_TRUE(runtime.is_ready());
   write_file(directory / ("jit-" + std::to_string(runtime.pid()) + ".dump"), "");
-  const JitLook look = look_for_jit_files(runtime.key());
+  const JitScan look = look_for_jit_files(runtime.key());
   ASSERT_EQ(look.files.size(), 1U);
   EXPECT_EQ(look.files[0]->owner, kOther);
 }

@@ -30,7 +30,7 @@ class JitFileOwnerTest : public testing::Test {
     view.process = kProcess;
     view.uid = kUser;
     registry_->on_process(view);
-    registry_->on_mapping(made_code_of(kProcess));
+    registry_->on_mapping(jit_code_of(kProcess));
   }
 
   // The look has found the process, and no file of it.

@@ -50,7 +50,7 @@ class JitFollowingTest : public testing::Test {
   }
 
   // As its first sample in made code would have it.
-  void sample(const ProcessKey& process) { processes_->on_mapping(made_code_of(process)); }
+  void sample(const ProcessKey& process) { processes_->on_mapping(jit_code_of(process)); }
 
   [[nodiscard]] bool comes_to_know(const ProcessKey& process, const std::string& name,
                                    std::uint64_t address = 0x10000,
@@ -226,7 +226,7 @@ TEST_F(JitTwoFilesTest, WhatBothTellIsOfTheDumpSinceThatHasTheCode) {
   const auto found = processes_->at(runtime_.key(), 0x10000, UINT64_MAX - 1);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->code.code.bytes, 64U);
-  EXPECT_TRUE(processes_->source_of(found->code));
+  EXPECT_TRUE(processes_->source_file_of(found->code));
 }
 
 TEST_F(JitTwoFilesTest, WhatTheMapTellsOverAFunctionOfTheDumpReplacedItAfterTheLastRecord) {
@@ -403,7 +403,7 @@ TEST_F(JitFollowingTest, CodeBytesAreReadFromTheHeldFile) {
   std::filesystem::remove(path);
   const auto function = processes_->at(runtime.key(), 0x10000, 1);
   ASSERT_TRUE(function);
-  const auto source = processes_->source_of(function->code);
+  const auto source = processes_->source_file_of(function->code);
   ASSERT_TRUE(source);
   auto parser = Parser::start();
   ASSERT_TRUE(parser);

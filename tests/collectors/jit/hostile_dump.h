@@ -26,7 +26,7 @@ class HostileDump : public testing::Test {
 
   void write(const std::string& bytes) {
     write_file(path_, bytes);
-    processes_->on_mapping(made_code_of(runtime_.key()));
+    processes_->on_mapping(jit_code_of(runtime_.key()));
   }
   [[nodiscard]] pid_t pid() const { return runtime_.pid(); }
   [[nodiscard]] bool is_named(const std::string& name) {

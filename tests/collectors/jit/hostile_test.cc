@@ -117,7 +117,7 @@ class Bystander {
         runtime_([this] { return ::chdir(directory_.path().c_str()) == 0; }) {
     write_file(directory_ / ("jit-" + std::to_string(runtime_.pid()) + ".dump"),
                dump_of(runtime_.pid(), {.name = "bystander"}));
-    processes.on_mapping(made_code_of(runtime_.key()));
+    processes.on_mapping(jit_code_of(runtime_.key()));
   }
   [[nodiscard]] bool is_named() {
     return wait_for(processes_,
@@ -138,7 +138,7 @@ TEST_P(JitTrapTest, IsRefusedForItsReasonAndCostsNobodyElse) {
   const std::string pid = std::to_string(runtime.pid());
   ASSERT_TRUE(GetParam().lay(
       directory_ / (GetParam().at_map ? "tmp/perf-" + pid + ".map" : "jit-" + pid + ".dump")));
-  processes_->on_mapping(made_code_of(runtime.key()));
+  processes_->on_mapping(jit_code_of(runtime.key()));
   Bystander bystander(*processes_);
   EXPECT_TRUE(wait_for(*processes_, [&] { return refused(*processes_, GetParam().reason) != 0; }));
   EXPECT_TRUE(bystander.is_named());
@@ -174,7 +174,7 @@ TEST_F(HostileDump, ALeaseDoesNotMakeUsWait) {
   UniqueFd fd(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
   ::signal(SIGIO, SIG_IGN);
   ASSERT_EQ(::fcntl(fd.get(), F_SETLEASE, F_WRLCK), 0);
-  processes_->on_mapping(made_code_of(runtime_.key()));
+  processes_->on_mapping(jit_code_of(runtime_.key()));
   EXPECT_TRUE(comes_to_be_refused(JitRefusal::kLeased));
   fd.reset();
   EXPECT_TRUE(is_named("made"));
@@ -292,7 +292,7 @@ TEST_F(HostileDump, AFileSystemThatDoesNotAnswerCostsNobodyElse) {
   const Runtime stuck([&] { return ::chdir(mount_point.path().c_str()) == 0; });
   ASSERT_TRUE(stuck.is_ready());
   fuse.fall_silent();
-  processes_->on_mapping(made_code_of(stuck.key()));
+  processes_->on_mapping(jit_code_of(stuck.key()));
   write(dump_of(pid(), {.name = "made"}));
   EXPECT_TRUE(is_named("made"));
   EXPECT_TRUE(comes_to_be_refused(JitRefusal::kOnFuse));

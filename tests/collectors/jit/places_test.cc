@@ -63,7 +63,7 @@ class ContainerTest : public testing::Test {
     ASSERT_TRUE(started) << started.error().message;
     processes_ = std::move(*started);
     write_file(directory_ / "perf-1.map", "10000 40 written under its pid\n");
-    processes_->on_mapping(made_code_of(key_of(container_->child())));
+    processes_->on_mapping(jit_code_of(key_of(container_->child())));
   }
   [[nodiscard]] bool is_named() {
     return name_at(*processes_, key_of(container_->child()), 0x10000, UINT64_MAX - 1) != "";
@@ -95,8 +95,8 @@ TEST(JitFileShareTest, RootsFileTakesTheShareOfEachWhoHasItApart) {
   const Runtime users(
       [&] { return map_marker(path.c_str()) && ::setresuid(kOther, kOther, kOther) == 0; });
   ASSERT_TRUE(roots.is_ready() && users.is_ready());
-  const JitLook root = look_for_jit_files(roots.key());
-  const JitLook user = look_for_jit_files(users.key());
+  const JitScan root = look_for_jit_files(roots.key());
+  const JitScan user = look_for_jit_files(users.key());
   ASSERT_EQ(root.files.size(), 1U);
   ASSERT_EQ(user.files.size(), 1U);
   EXPECT_TRUE(is_same_file(*root.files[0], *user.files[0]));

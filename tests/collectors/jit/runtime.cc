@@ -89,7 +89,7 @@ ProcessKey key_of(pid_t pid) {
           .start_ns = std::strtoull(field.c_str(), nullptr, 10) * (1'000'000'000 / ticks)};
 }
 
-MappingView made_code_of(const ProcessKey& process) {
+MappingView jit_code_of(const ProcessKey& process) {
   MappingView view{};
   view.process = process;
   view.kind = PROFD_MAPPING_ANONYMOUS;

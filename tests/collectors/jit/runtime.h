@@ -71,7 +71,7 @@ class ForkedRuntime {
 // As the kernel side would tell of a process.
 [[nodiscard]] ProcessKey key_of(pid_t pid);
 // Of made code in it.
-[[nodiscard]] MappingView made_code_of(const ProcessKey& process);
+[[nodiscard]] MappingView jit_code_of(const ProcessKey& process);
 
 // Maps the file's first page as runtimes do.
 [[nodiscard]] bool map_marker(const char* path);

@@ -32,8 +32,8 @@ class JitUnmapTest : public testing::Test {
     auto started = JitProcesses::start({.directories = {}});
     ASSERT_TRUE(started) << started.error().message;
     processes_ = std::move(*started);
-    processes_->give_memory_to(
-        [this](const ProcessKey& process, std::span<const AddressSpan> spans) {
+    processes_->send_code_memory_to(
+        [this](const ProcessKey& process, std::span<const AddressRange> spans) {
           watched_[process] = {spans.begin(), spans.end()};
         });
   }
@@ -49,7 +49,7 @@ class JitUnmapTest : public testing::Test {
 
   PrivateDirectory directory_;
   const std::string path_ = directory_ / "dump";
-  std::map<ProcessKey, std::vector<AddressSpan>> watched_;
+  std::map<ProcessKey, std::vector<AddressRange>> watched_;
   std::unique_ptr<JitProcesses> processes_;
 };
 
@@ -61,7 +61,7 @@ class JitUnmapOfOneTest : public JitUnmapTest {
     runtime_ = std::make_unique<Runtime>([this] { return map_marker(path_.c_str()); });
     ASSERT_TRUE(runtime_->is_ready());
     write_file(path_, dump_of(runtime_->pid(), {.name = "f", .address = kCode, .time_ns = kBorn}));
-    processes_->on_mapping(made_code_of(key()));
+    processes_->on_mapping(jit_code_of(key()));
     ASSERT_TRUE(comes_to_be(key(), kLater, "f"));
   }
   [[nodiscard]] const ProcessKey& key() const { return runtime_->key(); }
@@ -93,16 +93,16 @@ TEST_F(JitUnmapOfOneTest, WhatIsToldLateOfTheTimeAfterIsNotEnded) {
 TEST_F(JitUnmapOfOneTest, EndsTakeNoMoreRoomThanTheCodeDoes) {
   const std::uint64_t before = processes_->stats().bytes;
   for (std::uint64_t i = 0; i < 100'000; ++i) processes_->on_unmap(unmap_of(key(), kUnmapped + i));
-  EXPECT_LT(processes_->stats().bytes, before + JitSpace::kFreeEnds * 512);
+  EXPECT_LT(processes_->stats().bytes, before + JitCodeMap::kFreeEnds * 512);
   EXPECT_EQ(name(key(), kUnmapped), "");
 }
 
 TEST_F(JitUnmapOfOneTest, OnlyTheMemoryOfAProcessWithKnownCodeIsWatchedUntilItIsGone) {
-  EXPECT_THAT(watched_[key()], ElementsAre(AddressSpan{.start = 0x10000, .end = 0x20000}));
+  EXPECT_THAT(watched_[key()], ElementsAre(AddressRange{.start = 0x10000, .end = 0x20000}));
   const Runtime other;
   ASSERT_TRUE(other.is_ready());
-  processes_->on_mapping(made_code_of(other.key()));
-  MappingView more = made_code_of(key());
+  processes_->on_mapping(jit_code_of(other.key()));
+  MappingView more = jit_code_of(key());
   more.start = 0x30000;
   more.end = 0x31000;
   processes_->on_mapping(more);
@@ -120,8 +120,8 @@ TEST_F(JitUnmapTest, AParentAndItsForkedChildEndTheirCodeEachForItself) {
   const ProcessKey child_key = key_of(family.child());
   write_file(path_, dump_of(parent.pid(), {.name = "a", .address = kCode}) +
                         load_of(parent.pid(), {.name = "b", .address = kCode + 0x1000}));
-  processes_->on_mapping(made_code_of(child_key));
-  processes_->on_mapping(made_code_of(parent.key()));
+  processes_->on_mapping(jit_code_of(child_key));
+  processes_->on_mapping(jit_code_of(parent.key()));
   ASSERT_TRUE(comes_to_be(child_key, UINT64_MAX - 1, "a"));
   ASSERT_TRUE(comes_to_be(parent.key(), UINT64_MAX - 1, "a"));
   const std::uint64_t now = monotonic_ns();
@@ -137,26 +137,26 @@ TEST_F(JitUnmapTest, AParentAndItsForkedChildEndTheirCodeEachForItself) {
   EXPECT_EQ(name(parent.key(), now, kCode + 0x1000), "");
 }
 
-TEST(MadeCodeSpansTest, PiecesThatTouchAreOne) {
-  MadeCodeSpans spans;
+TEST(JitCodeRangesTest, PiecesThatTouchAreOne) {
+  JitCodeRanges spans;
   EXPECT_TRUE(spans.add({.start = 100, .end = 200}));
   EXPECT_TRUE(spans.add({.start = 300, .end = 400}));
   EXPECT_FALSE(spans.add({.start = 120, .end = 180}));
   EXPECT_THAT(spans.all(), SizeIs(2));
   EXPECT_TRUE(spans.add({.start = 200, .end = 300}));
-  EXPECT_THAT(spans.all(), ElementsAre(AddressSpan{.start = 100, .end = 400}));
+  EXPECT_THAT(spans.all(), ElementsAre(AddressRange{.start = 100, .end = 400}));
   EXPECT_TRUE(spans.add({.start = 50, .end = 500}));
-  EXPECT_THAT(spans.all(), ElementsAre(AddressSpan{.start = 50, .end = 500}));
+  EXPECT_THAT(spans.all(), ElementsAre(AddressRange{.start = 50, .end = 500}));
 }
 
-TEST(MadeCodeSpansTest, OfTooManyTheNearestBecomeOne) {
-  MadeCodeSpans spans;
-  for (std::uint64_t i = 0; i < MadeCodeSpans::kMaxSpans; ++i) {
+TEST(JitCodeRangesTest, OfTooManyTheNearestBecomeOne) {
+  JitCodeRanges spans;
+  for (std::uint64_t i = 0; i < JitCodeRanges::kMaxSpans; ++i) {
     spans.add({.start = i * 1000, .end = i * 1000 + 100});
   }
   EXPECT_TRUE(spans.add({.start = 3150, .end = 3200}));
-  EXPECT_THAT(spans.all(), SizeIs(MadeCodeSpans::kMaxSpans));
-  EXPECT_EQ(spans.all()[3], (AddressSpan{.start = 3000, .end = 3200}));
+  EXPECT_THAT(spans.all(), SizeIs(JitCodeRanges::kMaxSpans));
+  EXPECT_EQ(spans.all()[3], (AddressRange{.start = 3000, .end = 3200}));
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ std::string dump_of_framed(const std::vector<FramedFunction>& functions, bool wi
 }
 
 // In the child: never returns once the file is written and the code is there.
-[[noreturn]] void run_made_code(const std::string& path, bool with_unwinding) {
+[[noreturn]] void run_jit_code(const std::string& path, bool with_unwinding) {
   constexpr unsigned kLifeSeconds = 60;
   ::alarm(kLifeSeconds);
   void* const memory =
@@ -103,9 +103,9 @@ class JitUnwindingTest : public testing::TestWithParam<bool> {
     auto sampler = Sampler::open({}, sink_);
     ASSERT_TRUE(sampler) << sampler.error().message;
     sampler_ = std::move(*sampler);
-    jit_->give_rows_to([this](const ProcessKey& process, std::uint32_t owner, std::uint32_t region,
+    jit_->send_rows_to([this](const ProcessKey& process, std::uint32_t owner, std::uint32_t region,
                               std::string_view table) {
-      sampler_->set_made_code_rows(process, owner, region, table);
+      sampler_->set_jit_code_rows(process, owner, region, table);
       ++tables_;
     });
   }
@@ -131,7 +131,7 @@ TEST_P(JitUnwindingTest, StacksAreCompleteWhereTheRuntimeTellsHow) {
   const PrivateDirectory directory;
   const std::string path = directory / "dump";
   const pid_t child = ::fork();
-  if (child == 0) run_made_code(path, with_unwinding);
+  if (child == 0) run_jit_code(path, with_unwinding);
   Target target;
   target.pids = {static_cast<std::uint32_t>(child)};
   const auto event = make_event_spec("cpu-clock", 999, 0);

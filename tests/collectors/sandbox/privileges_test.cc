@@ -33,7 +33,7 @@ constexpr int kNoRights = 99;  // they could not be given up
 
 // How a process ends that gives up its rights and does this.
 int end_without_rights(const std::function<int()>& act) {
-  return end_of(fork_into([&] { return give_up_rights(kLimits) ? act() : kNoRights; }));
+  return end_of(fork_into([&] { return drop_privileges(kLimits) ? act() : kNoRights; }));
 }
 
 struct Attempt {
@@ -120,7 +120,7 @@ TEST(RightsTest, TheProcessIsAUserOfItsOwnWithNothing) {
   ASSERT_EQ(::pipe(wait), 0);
   const pid_t child = fork_into([&] {
     ::close(wait[1]);
-    if (!give_up_rights(kLimits)) return kNoRights;
+    if (!drop_privileges(kLimits)) return kNoRights;
     char byte = 'r';
     if (::write(ready[1], &byte, 1) != 1) return 1;
     return ::read(wait[0], &byte, 1) == 0 ? 0 : 1;

@@ -30,9 +30,9 @@ struct Delivered {
 };
 
 // A leaf in the library, called by the program; every frame of both has its CFA at sp + 16.
-class LateUnwinderTest : public testing::Test {
+class DeferredUnwinderTest : public testing::Test {
  protected:
-  LateUnwinderTest() {
+  DeferredUnwinderTest() {
     add_mapping(1, kProgram, key(1));
     add_mapping(2, kLibrary, key(2));
     words_ = {0, kLibrary + 0x20, 0, kProgram + 0x30, 0, 0xdead};
@@ -58,13 +58,13 @@ class LateUnwinderTest : public testing::Test {
     SampleView sample{};
     sample.process = kProcess;
     sample.sessions = sessions;
-    sample.user_end = PROFD_END_LATE;
+    sample.user_end = PROFD_END_DEFERRED;
     sample.words = all;
     sample.kernel_frames = all.first(1);
     sample.user_frames = all.subspan(1, 1);
     sample.mapping_ids = all.last(1);
     sample.late = &late_;
-    sample.late_window = words_;
+    sample.deferred_window = words_;
     unwinder_.add(sample, now_);
     lists_.assign(3, 0);  // borrowed for the call
   }
@@ -114,17 +114,17 @@ class LateUnwinderTest : public testing::Test {
   ProcessMappings mappings_;
   std::vector<std::uint64_t> requested_;
   std::vector<Delivered> delivered_;
-  LateUnwinder unwinder_{
+  DeferredUnwinder unwinder_{
       tables_, mappings_,
       [this](const CodeMapping& mapping) { requested_.push_back(mapping.file.inode); },
       [this](const SampleView& sample) { deliver(sample); }};
-  LateUnwinder::Clock::time_point now_{};
-  profd_late_stack late_{};
+  DeferredUnwinder::Clock::time_point now_{};
+  profd_deferred_stack late_{};
   std::vector<std::uint64_t> words_;
   std::vector<std::uint64_t> lists_;
 };
 
-TEST_F(LateUnwinderTest, AStackWaitsForOneFileAfterTheOtherAndIsThenWhole) {
+TEST_F(DeferredUnwinderTest, AStackWaitsForOneFileAfterTheOtherAndIsThenWhole) {
   add_sample();
   EXPECT_EQ(unwinder_.waiting(), 1U);
   EXPECT_EQ(requested_, (std::vector<std::uint64_t>{2}));
@@ -154,10 +154,10 @@ TEST_F(LateUnwinderTest, AStackWaitsForOneFileAfterTheOtherAndIsThenWhole) {
   EXPECT_EQ(stack.frames[2].mapping, 1U);
   EXPECT_EQ(stack.words, 1U + 3 + 2);
   EXPECT_EQ(unwinder_.waiting(), 0U);
-  EXPECT_EQ(stats().late_done, 1U);
+  EXPECT_EQ(stats().deferred_done, 1U);
 }
 
-TEST_F(LateUnwinderTest, WhatIsThereAlreadyCostsNoWait) {
+TEST_F(DeferredUnwinderTest, WhatIsThereAlreadyCostsNoWait) {
   install(1, true);
   install(2);
   add_sample();
@@ -166,7 +166,7 @@ TEST_F(LateUnwinderTest, WhatIsThereAlreadyCostsNoWait) {
   EXPECT_TRUE(requested_.empty());
 }
 
-TEST_F(LateUnwinderTest, AFileThatIsRefusedIsLeftByItsFramePointer) {
+TEST_F(DeferredUnwinderTest, AFileThatIsRefusedIsLeftByItsFramePointer) {
   late_.bp = kStack + 16;  // words 2 and 3: the next frame pointer, and the program
   words_[2] = 0;
   install(1, true);
@@ -180,19 +180,19 @@ TEST_F(LateUnwinderTest, AFileThatIsRefusedIsLeftByItsFramePointer) {
   EXPECT_EQ(delivered_[0].frames[1].how, PROFD_FRAME_POINTER);
 }
 
-TEST_F(LateUnwinderTest, OneThatWaitedTooLongIsHandedOnAsFarAsItGot) {
+TEST_F(DeferredUnwinderTest, OneThatWaitedTooLongIsHandedOnAsFarAsItGot) {
   install(2);
   add_sample();
-  unwinder_.poll(now_ + LateUnwinder::kMaxWait - 1ms);
+  unwinder_.poll(now_ + DeferredUnwinder::kMaxWait - 1ms);
   EXPECT_TRUE(delivered_.empty());
-  unwinder_.poll(now_ + LateUnwinder::kMaxWait);
+  unwinder_.poll(now_ + DeferredUnwinder::kMaxWait);
   ASSERT_EQ(delivered_.size(), 1U);
   EXPECT_EQ(delivered_[0].end, PROFD_END_TABLE_LATE);
   EXPECT_EQ(delivered_[0].frames.size(), 3U);
-  EXPECT_EQ(stats().late_given_up, 1U);
+  EXPECT_EQ(stats().deferred_abandoned, 1U);
 }
 
-TEST_F(LateUnwinderTest, AFlushTakesWhatBelongsToTheSessionAndNothingElse) {
+TEST_F(DeferredUnwinderTest, AFlushTakesWhatBelongsToTheSessionAndNothingElse) {
   add_sample(0b01);
   add_sample(0b10);
   add_sample(0b11);
@@ -203,23 +203,23 @@ TEST_F(LateUnwinderTest, AFlushTakesWhatBelongsToTheSessionAndNothingElse) {
   EXPECT_EQ(unwinder_.waiting_for(0b10), 1U);
 }
 
-TEST_F(LateUnwinderTest, NoMoreWaitThanTheLimitAndNoneIsLost) {
+TEST_F(DeferredUnwinderTest, NoMoreWaitThanTheLimitAndNoneIsLost) {
   constexpr std::size_t kMore = 10;
-  for (std::size_t i = 0; i < LateUnwinder::kMaxStacks + kMore; ++i) add_sample();
-  EXPECT_EQ(unwinder_.waiting(), LateUnwinder::kMaxStacks);
+  for (std::size_t i = 0; i < DeferredUnwinder::kMaxStacks + kMore; ++i) add_sample();
+  EXPECT_EQ(unwinder_.waiting(), DeferredUnwinder::kMaxStacks);
   EXPECT_EQ(delivered_.size(), kMore);
   EXPECT_EQ(delivered_[0].end, PROFD_END_TABLE_LATE);
   unwinder_.flush(1);
-  EXPECT_EQ(delivered_.size(), LateUnwinder::kMaxStacks + kMore);
+  EXPECT_EQ(delivered_.size(), DeferredUnwinder::kMaxStacks + kMore);
 }
 
-TEST_F(LateUnwinderTest, BytesAreBoundedToo) {
-  words_.resize(PROFD_LATE_WINDOW_BYTES / 8);
+TEST_F(DeferredUnwinderTest, BytesAreBoundedToo) {
+  words_.resize(PROFD_DEFERRED_WINDOW_BYTES / 8);
   for (std::size_t i = 0; i < 3000; ++i) add_sample();
-  EXPECT_EQ(unwinder_.waiting(), LateUnwinder::kMaxBytes / PROFD_LATE_WINDOW_BYTES);
+  EXPECT_EQ(unwinder_.waiting(), DeferredUnwinder::kMaxBytes / PROFD_DEFERRED_WINDOW_BYTES);
 }
 
-TEST_F(LateUnwinderTest, AnAddressInNoMappingEndsTheStackAndIsNoFrame) {
+TEST_F(DeferredUnwinderTest, AnAddressInNoMappingEndsTheStackAndIsNoFrame) {
   words_[1] = 0x12345678;
   install(2);
   add_sample();
@@ -228,15 +228,15 @@ TEST_F(LateUnwinderTest, AnAddressInNoMappingEndsTheStackAndIsNoFrame) {
   EXPECT_EQ(delivered_[0].frames.size(), 1U);
 }
 
-TEST_F(LateUnwinderTest, AStackOfWhoseMappingsNothingWasToldIsHandedOn) {
+TEST_F(DeferredUnwinderTest, AStackOfWhoseMappingsNothingWasToldIsHandedOn) {
   late_.ip = 0x99999999;
   add_sample();
   ASSERT_EQ(delivered_.size(), 1U);
   EXPECT_EQ(delivered_[0].end, PROFD_END_TABLE_LATE);
 }
 
-TEST_F(LateUnwinderTest, ARecursionEndsAtTheLimitOfFrames) {
-  words_.assign(PROFD_LATE_WINDOW_BYTES / 8, kLibrary + 0x20);
+TEST_F(DeferredUnwinderTest, ARecursionEndsAtTheLimitOfFrames) {
+  words_.assign(PROFD_DEFERRED_WINDOW_BYTES / 8, kLibrary + 0x20);
   install(2);
   add_sample();
   ASSERT_EQ(delivered_.size(), 1U);

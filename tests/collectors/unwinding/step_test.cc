@@ -227,12 +227,12 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& ending) { return std::string(ending.param.name); });
 
 TEST(StackWindowTest, AWholeWindowSaysThatTheStackGoesOn) {
-  const std::vector<std::uint64_t> words(PROFD_LATE_WINDOW_BYTES / 8);
+  const std::vector<std::uint64_t> words(PROFD_DEFERRED_WINDOW_BYTES / 8);
   const StackWindow whole(kStack, words);
-  EXPECT_EQ(whole.end_at(kStack + PROFD_LATE_WINDOW_BYTES), PROFD_END_WINDOW);
+  EXPECT_EQ(whole.end_at(kStack + PROFD_DEFERRED_WINDOW_BYTES), PROFD_END_WINDOW);
   EXPECT_EQ(whole.end_at(kStack - 8), PROFD_END_STACK_UNREADABLE);
-  EXPECT_TRUE(whole.read(kStack + PROFD_LATE_WINDOW_BYTES - 8));
-  EXPECT_FALSE(whole.read(kStack + PROFD_LATE_WINDOW_BYTES - 7));
+  EXPECT_TRUE(whole.read(kStack + PROFD_DEFERRED_WINDOW_BYTES - 8));
+  EXPECT_FALSE(whole.read(kStack + PROFD_DEFERRED_WINDOW_BYTES - 7));
   EXPECT_FALSE(whole.read(kStack - 1));
   EXPECT_FALSE(StackWindow(kStack, {}).read(kStack));
 }

@@ -34,7 +34,7 @@ class EndCounter final : public SampleSink {
  public:
   void on_sample(const SampleView& sample) noexcept override {
     EXPECT_EQ(sample.late, nullptr);
-    EXPECT_NE(sample.user_end, PROFD_END_LATE);
+    EXPECT_NE(sample.user_end, PROFD_END_DEFERRED);
     if (sample.context <= PROFD_CONTEXT_TRAP) ++ends[sample.user_end];
   }
   void on_mapping(const MappingView&, std::shared_ptr<const MappedFile>) noexcept override {}
@@ -147,8 +147,8 @@ TEST_F(UnwindingTest, TheFirstStacksOfANewProgramAreWhole) {
   collect_until([&] { return sink_.all() >= 1000; });
   stop_balanced(slot);
   expect_complete(990);
-  EXPECT_GT(sampler_->unwind_stats().late_done, 0U);
-  EXPECT_EQ(sampler_->unwind_stats().late_given_up, 0U);
+  EXPECT_GT(sampler_->unwind_stats().deferred_done, 0U);
+  EXPECT_EQ(sampler_->unwind_stats().deferred_abandoned, 0U);
 }
 
 TEST_F(UnwindingTest, AProcessOfTwentyMillisecondsIsWholeAlsoWhenItIsGone) {
@@ -158,7 +158,7 @@ TEST_F(UnwindingTest, AProcessOfTwentyMillisecondsIsWholeAlsoWhenItIsGone) {
                        "$i -e 'my $e = times + 0.02; 1 while times < $e'; done; sleep 60";
   run({"/bin/sh", "-c", "sleep 0.3; " + script});
   const SessionSlot slot = start();
-  collect_until([&] { return sampler_->unwind_stats().late_done >= 20 && sink_.all() >= 300; });
+  collect_until([&] { return sampler_->unwind_stats().deferred_done >= 20 && sink_.all() >= 300; });
   stop_balanced(slot);
   expect_complete(980);
 }
@@ -210,7 +210,7 @@ TEST_F(UnwindingTest, WhatRunsAtTheStartIsLoadedInTheBackground) {
   collect_until([&] { return sink_.all() >= 300; });
   stop_balanced(slot);
   expect_complete(990);
-  EXPECT_EQ(sampler_->unwind_stats().late_done, 0U);
+  EXPECT_EQ(sampler_->unwind_stats().deferred_done, 0U);
 }
 
 TEST_F(UnwindingTest, AFileThatIsNoProgramIsCountedAndLeftByTheFramePointer) {

@@ -48,7 +48,7 @@ class Profd {
     ASSERT_EQ(::listen(listener_.get(), 4), 0);
   }
   void accept() { app_.reset(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
-  void hang_up() { app_.reset(); }
+  void disconnect() { app_.reset(); }
 
   profd_xray_answer ask(profd_xray_command_kind kind) {
     send(kind);
@@ -183,7 +183,7 @@ TEST_F(AppTest, ComesWhenTheSocketAppearsAndAgainWhenItReappears) {
   profd_.listen();
   profd_.accept();
   EXPECT_EQ(profd_.ask(PROFD_XRAY_BEGIN).kind, PROFD_XRAY_READY);
-  profd_.hang_up();
+  profd_.disconnect();
   run(app);
 }
 

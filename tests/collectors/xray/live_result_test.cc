@@ -18,7 +18,7 @@ LiveResult example() {
                                     {.pc = 0x1000, .kind = PcKind::kExact}};
   for (Profile* profile : {&result.exclusive, &result.calls}) {
     profile->period = 1;
-    profile->mappings = {{.start = 0x1000, .limit = 0x2000, .path = std::string(kProgramPath)}};
+    profile->mappings = {{.start = 0x1000, .end = 0x2000, .path = std::string(kProgramPath)}};
     profile->add_stack(stack, 9);
   }
   result.unknown_image = "an image";

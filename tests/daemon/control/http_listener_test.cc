@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 constexpr uid_t kSomebody = 4711;
 constexpr gid_t kSomeGroup = 4712;
-constexpr gid_t kTrustedGroup = 4713;
+constexpr gid_t kPrivilegedGroup = 4713;
 
 class HttpListenerTest : public ::testing::Test {
  protected:
@@ -104,16 +104,16 @@ TEST_F(HttpListenerTest, MembersOfTheGroupAreTrusted) {
     uid_t uid;
     gid_t gid;
     std::vector<gid_t> groups;
-    bool trusted;
+    bool privileged;
   };
   std::vector<gid_t> many(1000);
   for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<gid_t>(10000 + i);
   std::vector<gid_t> many_and_ours = many;
-  many_and_ours.push_back(kTrustedGroup);
+  many_and_ours.push_back(kPrivilegedGroup);
   const Case table[] = {
       {0, 0, {}, true},
-      {kSomebody, kTrustedGroup, {}, true},
-      {kSomebody, kSomeGroup, {1, kTrustedGroup}, true},
+      {kSomebody, kPrivilegedGroup, {}, true},
+      {kSomebody, kSomeGroup, {1, kPrivilegedGroup}, true},
       {kSomebody, kSomeGroup, many_and_ours, true},
       {kSomebody, kSomeGroup, {}, false},
       {kSomebody, kSomeGroup, {0}, false},
@@ -128,12 +128,12 @@ TEST_F(HttpListenerTest, MembersOfTheGroupAreTrusted) {
     client.connect_as(socket_, c.uid, c.gid, c.groups);
     const UniqueFd accepted(::accept4(listener->fd(), nullptr, nullptr, SOCK_CLOEXEC));
     ASSERT_TRUE(accepted.valid());
-    const auto caller = identify_caller(accepted.get(), kTrustedGroup);
+    const auto caller = identify_caller(accepted.get(), kPrivilegedGroup);
     ASSERT_TRUE(caller);
     EXPECT_EQ(caller->uid, c.uid);
     EXPECT_EQ(caller->gid, c.gid);
-    EXPECT_EQ(caller->trusted, c.trusted) << c.uid << " " << c.gid;
-    EXPECT_EQ(identify_caller(accepted.get(), std::nullopt)->trusted, c.uid == 0);
+    EXPECT_EQ(caller->privileged, c.privileged) << c.uid << " " << c.gid;
+    EXPECT_EQ(identify_caller(accepted.get(), std::nullopt)->privileged, c.uid == 0);
   }
 }
 

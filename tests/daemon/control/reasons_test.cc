@@ -24,7 +24,7 @@ std::vector<std::string_view> reasons_of_samples() {
   std::vector<std::string_view> reasons{incomplete_reason(StackClass::kCompat, 0)};
   for (unsigned end = 0; end < PROFD_END_COUNT; ++end) {
     // A stack that waits is never counted as such.
-    if (reached_root(end) || end == PROFD_END_LATE) continue;
+    if (reached_root(end) || end == PROFD_END_DEFERRED) continue;
     reasons.push_back(incomplete_reason(StackClass::kUser, end));
   }
   for (std::size_t i = 0; i < kLossCount; ++i) reasons.push_back(loss_name(static_cast<Loss>(i)));
@@ -54,8 +54,8 @@ std::vector<std::string_view> reasons_of_recorded_calls() {
     reasons.push_back(xray::issue_name(static_cast<xray::Issue>(i)));
   }
   // From 1: that it ended as asked is never told.
-  for (std::size_t i = 1; i < xray::kAppEnds; ++i) {
-    reasons.push_back(xray::name_of(static_cast<xray::AppEnd>(i)));
+  for (std::size_t i = 1; i < xray::kDetachReasons; ++i) {
+    reasons.push_back(xray::name_of(static_cast<xray::DetachReason>(i)));
   }
   return reasons;
 }

@@ -250,11 +250,11 @@ TEST_F(ControlServerTest, CallersAreWhoTheKernelSaysTheyAre) {
   somebody.ask("GET", "/v1/status");
   ASSERT_EQ(service_.callers.size(), 2u);
   EXPECT_EQ(service_.callers[0].uid, 0u);
-  EXPECT_TRUE(service_.callers[0].trusted);
+  EXPECT_TRUE(service_.callers[0].privileged);
   EXPECT_EQ(service_.callers[0].pid, ::getpid());
   EXPECT_EQ(service_.callers[1].uid, kSomebody);
   EXPECT_EQ(service_.callers[1].gid, kSomeGroup);
-  EXPECT_FALSE(service_.callers[1].trusted);
+  EXPECT_FALSE(service_.callers[1].privileged);
 }
 
 TEST_F(ControlServerTest, DescriptorsThatAClientSendsAlongAreNotKept) {

@@ -156,10 +156,10 @@ TEST_F(ContinuousTest, TheOwnerOfAProfileIsThatOfAllItsSamples) {
 TEST_F(ContinuousTest, GivesItsSlotToOthersUntilTheNextWindow) {
   continuous_->configure(each_second());
   take(4);
-  EXPECT_TRUE(continuous_->give_way());
+  EXPECT_TRUE(continuous_->yield_slot());
   EXPECT_FALSE(continuous_->is_sampling());
   EXPECT_FALSE(source_.slots[0]);
-  EXPECT_FALSE(continuous_->give_way());
+  EXPECT_FALSE(continuous_->yield_slot());
   wait_for_windows(1);
   EXPECT_EQ(summary(0).ledger.written, 4U);
   run_until([this] { return continuous_->is_sampling(); });

@@ -232,7 +232,7 @@ TEST_F(HistoryExportTest, AnExportThatMatchesNothingIsNoneAndLeavesNothing) {
     EXPECT_EQ(result.error().message, "no process matched");
     EXPECT_NE(result.error().hint, "");
   }
-  const Caller stranger{.uid = 4444, .gid = 4444, .pid = 9, .trusted = false};
+  const Caller stranger{.uid = 4444, .gid = 4444, .pid = 9, .privileged = false};
   const auto nothing_seen = export_all(stranger);
   ASSERT_FALSE(nothing_seen);
   EXPECT_EQ(nothing_seen.error().code, ErrorCode::kNotFound);

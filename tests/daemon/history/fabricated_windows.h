@@ -70,14 +70,14 @@ class FabricatedWindows {
     const std::uint64_t start = fold_kernel_address(address);
     AbsoluteImage image;
     image.text_start = start;
-    image.text_limit = start + 0x10000;
+    image.text_end = start + 0x10000;
     for (std::size_t i = 0; i < functions.size(); ++i) {
       image.functions.push_back({start + 0x1000 + 0x100 * i, 0x100, functions[i]});
     }
     (void)scratch_.write("objects/" + name, encode_absolute_image(image));
     names_.push_back(name);
     const ImagePlacement placement = placement_of(image);
-    return {placement.start, placement.limit, placement.file_offset, objects() + "/" + name};
+    return {placement.start, placement.end, placement.file_offset, objects() + "/" + name};
   }
 
   // A window of a minute; needs all objects so far. Returns its name.

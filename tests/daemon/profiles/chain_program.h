@@ -59,10 +59,9 @@ class ChainProgram {
 
   [[nodiscard]] Mapping mapping(std::uint64_t time_ns = 1) const {
     const std::uint64_t start = base_ + (code_.vaddr & ~kPageMask);
-    const std::uint64_t limit =
-        base_ + ((code_.vaddr + code_.memory_bytes + kPageMask) & ~kPageMask);
+    const std::uint64_t end = base_ + ((code_.vaddr + code_.memory_bytes + kPageMask) & ~kPageMask);
     return {.start = start,
-            .limit = limit,
+            .end = end,
             .file_offset = code_.offset & ~kPageMask,
             .time_ns = time_ns,
             .kind = PROFD_MAPPING_FILE,

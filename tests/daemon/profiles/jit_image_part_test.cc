@@ -68,7 +68,7 @@ TEST(JitImagePart, GivesEachFunctionAddressesOfItsOwn) {
     part.add_lines("/x.so", lines);
     for (const std::uint64_t start : {old_start, new_start}) {
       EXPECT_TRUE(std::ranges::any_of(lines, [start](const ProfileMapping& line) {
-        return line.start + 512 <= start && start + 0x100 <= line.limit;
+        return line.start + 512 <= start && start + 0x100 <= line.end;
       })) << "pprof lists from 500 bytes before a function";
     }
   }
@@ -83,8 +83,7 @@ TEST(JitImagePart, TakesItsLinesOutOfThoseOfMemoryAndLeavesFilesAlone) {
   part.add_lines("/jit.so", lines);
   for (const ProfileMapping& a : lines) {
     for (const ProfileMapping& b : lines) {
-      const bool apart =
-          &a == &b || !overlap(a.start, a.limit - a.start, b.start, b.limit - b.start);
+      const bool apart = &a == &b || !overlap(a.start, a.end - a.start, b.start, b.end - b.start);
       EXPECT_TRUE(apart) << std::hex << a.start << " " << b.start;
     }
   }

@@ -33,7 +33,7 @@ constexpr std::uint64_t kBytes = 0x80;
 Mapping memory() {
   Mapping mapping;
   mapping.start = kMemory;
-  mapping.limit = kMemory + 0x100000;
+  mapping.end = kMemory + 0x100000;
   mapping.kind = PROFD_MAPPING_ANONYMOUS;
   return mapping;
 }
@@ -153,7 +153,7 @@ TEST_F(JitProfileTest, TheRuntimeIsRatherThatWhoseLibraryWasHit) {
   library->path = "/usr/lib/jvm/lib/server/libjvm.so";
   Mapping hit;
   hit.start = kMemory + 0x200000;
-  hit.limit = hit.start + 0x1000;
+  hit.end = hit.start + 0x1000;
   hit.kind = PROFD_MAPPING_FILE;
   hit.file = library;
   process().image.mappings.emplace(2, hit);

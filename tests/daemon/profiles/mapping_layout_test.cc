@@ -23,10 +23,10 @@ constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 class MappingLayoutTest : public testing::Test {
  protected:
   // Met at `time_ns` = `id`. Inode 0 is anonymous memory.
-  void map(std::uint64_t id, std::uint64_t inode, std::uint64_t start, std::uint64_t limit,
+  void map(std::uint64_t id, std::uint64_t inode, std::uint64_t start, std::uint64_t end,
            std::uint64_t offset) {
     Mapping mapping{.start = start,
-                    .limit = limit,
+                    .end = end,
                     .file_offset = offset,
                     .time_ns = id,
                     .kind = inode == 0 ? PROFD_MAPPING_ANONYMOUS : PROFD_MAPPING_FILE,
@@ -49,14 +49,14 @@ class MappingLayoutTest : public testing::Test {
     process_.samples.stacks.add(view, StackTable::hash_of(view), kNoLimit);
   }
 
-  // "start-limit offset path", as a reader would show it.
+  // "start-end offset path", as a reader would show it.
   std::vector<std::string> lines() {
     test::LocalParser parser;
     ObjectImages objects(parser, "test");
     std::vector<std::string> text;
     for (const ProfileMapping& line : MappingLayout(process_, objects).lines()) {
       char range[80];
-      std::snprintf(range, sizeof range, "%lx-%lx %lx ", line.start, line.limit, line.file_offset);
+      std::snprintf(range, sizeof range, "%lx-%lx %lx ", line.start, line.end, line.file_offset);
       text.push_back(range + line.path);
     }
     return text;

@@ -189,7 +189,7 @@ TEST_F(SessionWriterTest, SkipsAFileThatIsNoElfFile) {
   ProcessSnapshot& process = add_process("script");
   const auto file = test::open_mapped(text);
   process.image.mappings.emplace(1, Mapping{.start = 0x1000,
-                                            .limit = 0x2000,
+                                            .end = 0x2000,
                                             .file_offset = 0,
                                             .time_ns = 1,
                                             .kind = PROFD_MAPPING_FILE,
@@ -228,7 +228,7 @@ TEST_F(SessionWriterTest, NamesKernelFunctionsAsKallsymsDoes) {
 TEST_F(SessionWriterTest, WritesTheVdsoAsAnImage) {
   ProcessSnapshot& process = add_process("clock");
   process.image.mappings.emplace(1, Mapping{.start = 0x7fff00000000,
-                                            .limit = 0x7fff00002000,
+                                            .end = 0x7fff00002000,
                                             .file_offset = 0,
                                             .time_ns = 1,
                                             .kind = PROFD_MAPPING_VDSO,

@@ -73,7 +73,7 @@ class JitSamplesTest : public testing::Test {
           if (!code) return std::nullopt;
           return JitFunction{.generation = code->serial, .code = *code};
         },
-        .source_of = [](const JitCode&) { return std::nullopt; }};
+        .source_file_of = [](const JitCode&) { return std::nullopt; }};
   }
 
   const ProcessSamples& samples() const {
@@ -156,7 +156,7 @@ TEST_F(JitSamplesTest, NoTimesAreKeptOfOtherCode) {
   EXPECT_THAT(resolve().runs, IsEmpty());
 }
 
-TEST_F(JitSamplesTest, AMappingThatNobodyKnowsYetMayBeMadeCode) {
+TEST_F(JitSamplesTest, AMappingThatIsNotKnownYetMayBeJitCode) {
   add(SyntheticSample(kProcess).leaf(at(9, 8), 9), 10);
   load("made", at(9, 0), 1);
   EXPECT_EQ(text_of(resolve(), samples().stacks),

@@ -149,7 +149,7 @@ TEST(MadeCode, MayLieInSharedMemoryWhoseFileCouldNotBeOpened) {
     mapping.file_key.inode = status.st_ino;
     mapping.file_key.device = ::gnu_dev_major(status.st_dev) << 20 | ::gnu_dev_minor(status.st_dev);
     mapping.file = std::make_shared<MappedFile>();
-    EXPECT_EQ(may_be_made_at_run_time(mapping), may_be) << fd;
+    EXPECT_EQ(may_be_jit_code(mapping), may_be) << fd;
   }
 }
 

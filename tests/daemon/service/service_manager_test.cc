@@ -120,9 +120,9 @@ TEST(ServiceManager, HasPatienceOnlyWithUs) {
 }
 
 // A daemon whose parts do as the test says, and a manager with a patience of 30 ms.
-class LifeSignsTest : public testing::Test {
+class WatchdogTest : public testing::Test {
  protected:
-  LifeSignsTest() : fake_(directory_.path() / "notify"), manager_(watching_manager()) {}
+  WatchdogTest() : fake_(directory_.path() / "notify"), manager_(watching_manager()) {}
 
   static ServiceManager watching_manager() {
     ::setenv("WATCHDOG_USEC", "30000", 1);
@@ -132,20 +132,20 @@ class LifeSignsTest : public testing::Test {
 
   // The signs of some beats.
   int signs() {
-    Vitals vitals{.drains = [this] { return drains_ ? drains_() : std::nullopt; },
-                  .ask_worker = [this]() -> boost::asio::awaitable<void> {
-                    if (!worker_hangs_) co_return;
-                    boost::asio::steady_timer never(io_, 24h);
-                    hanging_ = &never;
-                    boost::system::error_code ignored;
-                    co_await never.async_wait(
-                        boost::asio::redirect_error(boost::asio::use_awaitable, ignored));
-                  },
-                  .status = [] { return std::string("well"); }};
-    LifeSigns life_signs(io_, manager_, std::move(vitals), {.beat = 1h, .worker = 20ms});
+    HealthProbes health_probes{.drains = [this] { return drains_ ? drains_() : std::nullopt; },
+                               .ask_worker = [this]() -> boost::asio::awaitable<void> {
+                                 if (!worker_hangs_) co_return;
+                                 boost::asio::steady_timer never(io_, 24h);
+                                 hanging_ = &never;
+                                 boost::system::error_code ignored;
+                                 co_await never.async_wait(boost::asio::redirect_error(
+                                     boost::asio::use_awaitable, ignored));
+                               },
+                               .status = [] { return std::string("well"); }};
+    Watchdog watchdog(io_, manager_, std::move(health_probes), {.beat = 1h, .worker = 20ms});
     boost::asio::steady_timer end(io_, 300ms);
     end.async_wait([&](const boost::system::error_code&) {
-      life_signs.stop();
+      watchdog.stop();
       if (hanging_ != nullptr) hanging_->cancel();
     });
     io_.run();
@@ -162,20 +162,20 @@ class LifeSignsTest : public testing::Test {
   boost::asio::steady_timer* hanging_ = nullptr;
 };
 
-TEST_F(LifeSignsTest, AreGivenByADaemonThatHasNothingToDo) { EXPECT_GT(signs(), 2); }
+TEST_F(WatchdogTest, AreGivenByADaemonThatHasNothingToDo) { EXPECT_GT(signs(), 2); }
 
-TEST_F(LifeSignsTest, AreGivenWhileRingsAreDrained) {
+TEST_F(WatchdogTest, AreGivenWhileRingsAreDrained) {
   std::uint64_t drains = 0;
   drains_ = [&drains] { return ++drains; };
   EXPECT_GT(signs(), 2);
 }
 
-TEST_F(LifeSignsTest, EndWhenRingsAreNotDrained) {
+TEST_F(WatchdogTest, EndWhenRingsAreNotDrained) {
   drains_ = [] { return 7; };
   EXPECT_EQ(signs(), 1) << "the first, before there was anything to compare with";
 }
 
-TEST_F(LifeSignsTest, EndWhenTheWorkerHangs) {
+TEST_F(WatchdogTest, EndWhenTheWorkerHangs) {
   worker_hangs_ = true;
   const int given = signs();
   EXPECT_GE(given, 1);

@@ -110,7 +110,7 @@ bool kernel_lets(const Caller& caller, pid_t pid) {
 }
 
 Caller caller_of(uid_t uid, gid_t gid) {
-  return {.uid = uid, .gid = gid, .pid = 1, .trusted = false};
+  return {.uid = uid, .gid = gid, .pid = 1, .privileged = false};
 }
 
 TEST(Authorization, IsTheKernelsRuleForEveryMixOfIds) {
@@ -145,8 +145,8 @@ TEST(Authorization, IsTheKernelsRuleForEveryMixOfIds) {
       EXPECT_NE(decided.error().message.find(std::to_string(process.pid())), std::string::npos);
       EXPECT_NE(decided.error().hint, "") << c.what;
     }
-    const Caller trusted{.uid = kBob, .gid = kOthers, .pid = 1, .trusted = true};
-    EXPECT_TRUE(authorize_process(trusted, process.pid())) << c.what;
+    const Caller privileged{.uid = kBob, .gid = kOthers, .pid = 1, .privileged = true};
+    EXPECT_TRUE(authorize_process(privileged, process.pid())) << c.what;
   }
 }
 
@@ -172,9 +172,9 @@ TEST(Authorization, AProcessThatIsNotThereIsNotFoundForAnyone) {
   Sitter process(kAllAlice, true);
   const pid_t pid = process.pid();
   process.end();
-  for (const bool trusted : {true, false}) {
+  for (const bool privileged : {true, false}) {
     Caller caller = caller_of(kAlice, kStaff);
-    caller.trusted = trusted;
+    caller.privileged = privileged;
     const auto decided = authorize_process(caller, pid);
     ASSERT_FALSE(decided);
     EXPECT_EQ(decided.error().code, ErrorCode::kNotFound);
@@ -208,7 +208,7 @@ TEST(Authorization, TargetsOfOthersAreRefused) {
       {"foreign pid behind a name", {false, {foreign_pid}, {"nginx"}, {}, {}, {}, {}}, false},
   };
   Caller root = caller_of(0, 0);
-  root.trusted = true;
+  root.privileged = true;
   for (const Case& c : table) {
     EXPECT_EQ(authorize_target(alice, c.target).has_value(), c.allowed) << c.what;
     EXPECT_TRUE(authorize_target(root, c.target)) << c.what;

@@ -132,9 +132,9 @@ class SmallSessionsTest : public SessionsTest {
  protected:
   SmallSessionsTest()
       : SessionsTest({.session_max_bytes = 1 << 30,
-                      .untrusted_max_bytes = 64 << 10,
-                      .untrusted_max_sessions = 4,
-                      .untrusted_keep = 0s}) {}
+                      .unprivileged_max_bytes = 64 << 10,
+                      .unprivileged_max_sessions = 4,
+                      .unprivileged_keep = 0s}) {}
 };
 
 TEST_F(SmallSessionsTest, CountsTheSamplesThatACallersShareHasNoRoomFor) {

@@ -94,7 +94,7 @@ TEST_F(SessionsHistoryTest, AnExportIsNoSession) {
 
 TEST_F(SessionsHistoryTest, ExportsCountAsDumps) {
   std::string first;
-  for (std::size_t i = 0; i < SessionLimits().untrusted_max_dumps; ++i) {
+  for (std::size_t i = 0; i < SessionLimits().unprivileged_max_dumps; ++i) {
     const auto result = export_as(kAlice);
     ASSERT_TRUE(result) << result.error().message;
     if (first.empty()) first = result->result;

@@ -138,7 +138,7 @@ TEST_F(SessionsTest, ALeaseIsRenewedByWhoeverAsksForTheSession) {
 TEST_F(SessionsTest, StatusTellsHowStacksEndedAndOnlyTrustedCallersWhere) {
   source_.unwinding.tables = 3;
   source_.unwinding.refused[static_cast<std::size_t>(TableRefusal::kTooLarge)] = 4;
-  source_.unwinding.late_done = 5;
+  source_.unwinding.deferred_done = 5;
   const std::string id = sessions().start(kRoot, everything()).value();
   source_.take(sample_at(1).end(PROFD_END_ENTRY), 0);
   source_.take(sample_at(2).end(PROFD_END_NO_ROW), 0);

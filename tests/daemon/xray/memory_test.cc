@@ -8,15 +8,15 @@ namespace profd {
 namespace {
 
 // Sessions start until none can any more; what each got.
-std::vector<std::uint64_t> all_grants(bool trusted, XrayHoldings& held) {
+std::vector<std::uint64_t> all_grants(bool privileged, XrayHoldings& held) {
   std::vector<std::uint64_t> grants;
   for (;;) {
-    const auto bytes = xray_memory_for(held, trusted);
+    const auto bytes = xray_memory_for(held, privileged);
     if (!bytes) return grants;
     grants.push_back(*bytes);
     ++held.sessions;
     held.bytes += *bytes;
-    held.untrusted_sessions += trusted ? 0 : 1;
+    held.unprivileged_sessions += privileged ? 0 : 1;
     held.bytes_of_user += *bytes;
   }
 }
@@ -46,8 +46,8 @@ TEST(XrayMemory, UsersWithoutRightsLeavePlacesForThoseWhoHaveThem) {
     held.bytes_of_user = 0;
     (void)all_grants(false, held);
   }
-  EXPECT_EQ(held.untrusted_sessions, kMaxUntrustedXraySessions);
-  EXPECT_EQ(all_grants(true, held).size(), kMaxXraySessions - kMaxUntrustedXraySessions);
+  EXPECT_EQ(held.unprivileged_sessions, kMaxUnprivilegedXraySessions);
+  EXPECT_EQ(all_grants(true, held).size(), kMaxXraySessions - kMaxUnprivilegedXraySessions);
   EXPECT_LE(held.bytes, kXrayMemoryBytes);
 }
 

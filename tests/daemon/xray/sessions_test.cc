@@ -73,7 +73,7 @@ class XraySessionsTest : public ::testing::Test {
     return *said;
   }
 
-  const Caller root_{.uid = 0, .gid = 0, .pid = 0, .trusted = true};
+  const Caller root_{.uid = 0, .gid = 0, .pid = 0, .privileged = true};
   TemporaryDirectory directory_;
   boost::asio::io_context io_;
   ResultStore store_;

@@ -55,7 +55,7 @@ class JitImageTest : public testing::Test {
     profile_.build_dir = scratch_.path();
     for (const ImagePlacement& place : layout_.placements) {
       profile_.mappings.push_back(
-          {place.start, place.limit, place.file_offset, "$build/jit-node-1.so"});
+          {place.start, place.end, place.file_offset, "$build/jit-node-1.so"});
     }
   }
 
@@ -130,7 +130,7 @@ TEST(JitImageLayout, HasALineForEachRegionAndNoneOverAnother) {
   const auto layout = lay_out_jit_image(functions, occupied);
   ASSERT_EQ(layout.placements.size(), 3U);
   EXPECT_EQ(layout.placements[0].start, kCode + 0x1000) << "pprof lists from 500 bytes before";
-  EXPECT_EQ(layout.placements[0].limit, kCode + 0x100100);
+  EXPECT_EQ(layout.placements[0].end, kCode + 0x100100);
   EXPECT_EQ(layout.placements[0].file_offset, 0x1000U);
   EXPECT_EQ(layout.placements[1].start, kCode + 0x202000);
   EXPECT_EQ(layout.placements[1].file_offset, 0x202000U) << "as if one file lay there whole";
@@ -185,16 +185,16 @@ TEST(JitImageLayout, NeverLetsTwoThingsMeet) {
       all.push_back(own);
       ASSERT_EQ(std::ranges::count_if(layout.placements,
                                       [&](const ImagePlacement& line) {
-                                        return line.start <= own.start && own.limit <= line.limit;
+                                        return line.start <= own.start && own.end <= line.end;
                                       }),
                 1);
     }
     std::ranges::sort(all, {}, &AddressRange::start);
-    for (std::size_t i = 1; i < all.size(); ++i) ASSERT_LE(all[i - 1].limit, all[i].start) << seed;
+    for (std::size_t i = 1; i < all.size(); ++i) ASSERT_LE(all[i - 1].end, all[i].start) << seed;
     std::vector<AddressRange> lines(occupied);
-    for (const ImagePlacement& line : layout.placements) lines.push_back({line.start, line.limit});
+    for (const ImagePlacement& line : layout.placements) lines.push_back({line.start, line.end});
     std::ranges::sort(lines, {}, &AddressRange::start);
-    for (std::size_t i = 1; i < lines.size(); ++i) ASSERT_LE(lines[i - 1].limit, lines[i].start);
+    for (std::size_t i = 1; i < lines.size(); ++i) ASSERT_LE(lines[i - 1].end, lines[i].start);
   }
 }
 

@@ -44,9 +44,9 @@ TEST(JitUnwindRows, OfNodeLieAtTheCodeOfTheirLoad) {
   for (const Told& function : told) {
     ASSERT_EQ(function.functions.size(), 1U);
     EXPECT_EQ(function.functions[0].start, function.load.address);
-    const std::uint64_t limit = function.load.address + function.load.code_bytes;
-    EXPECT_LE(function.functions[0].limit, limit);
-    EXPECT_GE(function.functions[0].limit + 8, limit);
+    const std::uint64_t end = function.load.address + function.load.code_bytes;
+    EXPECT_LE(function.functions[0].end, end);
+    EXPECT_GE(function.functions[0].end + 8, end);
   }
 }
 
@@ -77,7 +77,7 @@ TEST(JitUnwindRows, OfPythonCoverTheCodeOfTheirLoad) {
   for (const Told& function : told) {
     ASSERT_EQ(function.functions.size(), 1U);
     EXPECT_EQ(function.functions[0].start, function.load.address);
-    EXPECT_EQ(function.functions[0].limit, function.load.address + function.load.code_bytes);
+    EXPECT_EQ(function.functions[0].end, function.load.address + function.load.code_bytes);
   }
 }
 
@@ -121,7 +121,7 @@ TEST(JitUnwindRows, OfAWholeObjectAreThoseOfAllItsFunctions) {
   ASSERT_TRUE(rows) << rows.error().message;
   ASSERT_EQ(rows->size(), 2U);
   EXPECT_EQ((*rows)[0].start, 0x7f0000001000U);
-  EXPECT_EQ((*rows)[0].limit, 0x7f0000001020U);
+  EXPECT_EQ((*rows)[0].end, 0x7f0000001020U);
   ASSERT_EQ((*rows)[1].rows.size(), 2U);
   EXPECT_EQ((*rows)[1].rows[1].offset, 0x7f0000002001U);
   EXPECT_EQ((*rows)[1].rows[1].rule.cfa_offset, 16);
@@ -133,7 +133,7 @@ TEST(JitUnwindRows, OfOtherCodeAreNone) {
   const auto cut = read_jit_unwind_rows(record_of(eh_frame, 0), {}, 0x7f0000001000, 8);
   ASSERT_TRUE(cut);
   ASSERT_EQ(cut->size(), 1U);
-  EXPECT_EQ((*cut)[0].limit, 0x7f0000001008U);
+  EXPECT_EQ((*cut)[0].end, 0x7f0000001008U);
 }
 
 TEST(JitUnwindRows, OfDamagedDataAreNoneOrWithinTheirCode) {
@@ -148,10 +148,10 @@ TEST(JitUnwindRows, OfDamagedDataAreNoneOrWithinTheirCode) {
       if (!rows) continue;
       for (const JitUnwindRows& function : *rows) {
         EXPECT_GE(function.start, kAddress);
-        EXPECT_LE(function.limit, kAddress + kBytes);
+        EXPECT_LE(function.end, kAddress + kBytes);
         for (const UnwindRow& row : function.rows) {
           EXPECT_GE(row.offset, function.start);
-          EXPECT_LT(row.offset, function.limit);
+          EXPECT_LT(row.offset, function.end);
         }
       }
     }

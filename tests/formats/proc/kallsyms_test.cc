@@ -35,7 +35,7 @@ TEST(KernelSymbols, FindsTheFunctionThatHoldsAnAddress) {
   const auto symbol = symbols.find(0xffffffff81000150);
   ASSERT_TRUE(symbol);
   EXPECT_EQ(symbol->start, 0xffffffff81000100);
-  EXPECT_EQ(symbol->limit, 0xffffffff81000200);
+  EXPECT_EQ(symbol->end, 0xffffffff81000200);
 }
 
 TEST(KernelSymbols, ReadsModulesInAnyOrderAndLeavesTheGapsBetweenThem) {
@@ -95,7 +95,7 @@ TEST(KernelSymbols, ReadsTheRunningKernels) {
     const auto symbol = symbols.find(address);
     if (!symbol) continue;
     EXPECT_LE(symbol->start, address);
-    EXPECT_GT(symbol->limit, address);
+    EXPECT_GT(symbol->end, address);
     EXPECT_FALSE(symbol->name.empty());
   }
 }

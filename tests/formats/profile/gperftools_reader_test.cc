@@ -173,7 +173,7 @@ TEST(GperftoolsReader, RefusesDamageAndSaysWhere) {
            {"no trailer", slots({0, 3, 0, 10000, 0}), "at offset 40"},
            {"no trailer after a record", slots({0, 3, 0, 10000, 0, 1, 1, 5}), "at offset 64"},
            {"depth 0", file_of({1, 0}), "at offset 40"},
-           {"depth above the limit", file_of({1, 65537}), "at offset 40"},
+           {"depth above the end", file_of({1, 65537}), "at offset 40"},
            {"depth of 64 bits", file_of({1, huge}), "at offset 40"},
            {"depth above the file's end", file_of({1, 9, 1}), "at offset 40"},
            {"count 0 of two frames", file_of({0, 2, 1, 1}), "at offset 40"},

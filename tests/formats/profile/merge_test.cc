@@ -44,7 +44,7 @@ std::map<std::vector<Place>, std::uint64_t> places(const Profile& profile) {
       const std::uint64_t address = &pc == profile.pcs(record).data() ? pc : pc - 1;
       Place place{"", 0};
       for (const ProfileMapping& mapping : profile.mappings) {
-        if (address < mapping.start || address >= mapping.limit) continue;
+        if (address < mapping.start || address >= mapping.end) continue;
         EXPECT_EQ(place.first, "") << "two mappings have " << std::hex << address;
         place = {mapping.path, address - mapping.start + mapping.file_offset};
       }
@@ -87,8 +87,8 @@ TEST(ProfileMerge, MappingsUniteAndTheExecutableStaysFirst) {
 }
 
 TEST(ProfileMerge, MoreOfTheSameObjectIsOneMapping) {
-  const auto part = [](std::uint64_t start, std::uint64_t limit) {
-    return ProfileMapping{start, limit, start - 0x400000, "/state/objects/a.so"};
+  const auto part = [](std::uint64_t start, std::uint64_t end) {
+    return ProfileMapping{start, end, start - 0x400000, "/state/objects/a.so"};
   };
   const std::pair<std::vector<ProfileMapping>, std::vector<ProfileMapping>> table[] = {
       {{part(0x401000, 0x402000), part(0x401000, 0x403000)}, {part(0x401000, 0x403000)}},
@@ -177,8 +177,8 @@ TEST(ProfileMerge, AnotherPeriodOrKernelChangesNothing) {
 
 TEST(ProfileMerge, TheKernelsMappingGrowsAndNeverMoves) {
   const std::uint64_t kernel = fold_kernel_address(0xffffffff81000000);
-  const auto image = [](std::uint64_t start, std::uint64_t limit) {
-    return ProfileMapping{start, limit, 64, "/state/objects/kernel-1.so"};
+  const auto image = [](std::uint64_t start, std::uint64_t end) {
+    return ProfileMapping{start, end, 64, "/state/objects/kernel-1.so"};
   };
   const Profile whole =
       merged({profile({}, {{{kernel + 0x5000}, 1}}),

@@ -45,7 +45,7 @@ class ReadersTest : public testing::Test {
     Profile profile;
     profile.period = 1000;
     profile.build_dir = scratch_.path();
-    profile.mappings = {{place.start, place.limit, place.file_offset, "$build/image.so"}};
+    profile.mappings = {{place.start, place.end, place.file_offset, "$build/image.so"}};
     scratch_.write("image.so", encode_absolute_image(image));
     return profile;
   }
@@ -223,9 +223,9 @@ class FileImageTest : public ReadersTest, public testing::WithParamInterface<con
     for (const ElfSegment& s : image_.original.segments) {
       if ((s.flags & PF_X) == 0) continue;
       const std::uint64_t start = s.vaddr & ~std::uint64_t{4095};
-      const std::uint64_t limit = (s.vaddr + s.memory_bytes + 4095) & ~std::uint64_t{4095};
+      const std::uint64_t end = (s.vaddr + s.memory_bytes + 4095) & ~std::uint64_t{4095};
       profile.mappings.push_back(
-          {base_ + start, base_ + limit, s.offset & ~std::uint64_t{4095}, path});
+          {base_ + start, base_ + end, s.offset & ~std::uint64_t{4095}, path});
     }
     return profile;
   }
@@ -313,10 +313,10 @@ TEST(AbsoluteImage, StartsAPageBeforeItsFirstFunctionAndEndsWithItsLast) {
   image.functions = {{0x7f0000001234, 0x10, "a"}, {0x7f0000005000, 0x20, "b"}};
   const ImagePlacement place = placement_of(image);
   EXPECT_EQ(place.start, 0x7f0000000000U);
-  EXPECT_EQ(place.limit, 0x7f0000005020U);
+  EXPECT_EQ(place.end, 0x7f0000005020U);
   EXPECT_EQ(place.file_offset, 0x1000U);
   image.functions.back().bytes = 0;
-  EXPECT_EQ(placement_of(image).limit, 0x7f0000006000U) << "to the page's end without a size";
+  EXPECT_EQ(placement_of(image).end, 0x7f0000006000U) << "to the page's end without a size";
 }
 
 TEST(AbsoluteImage, CarriesABuildId) {

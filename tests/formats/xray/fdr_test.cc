@@ -37,10 +37,10 @@ struct Teller : Handler {
 };
 
 std::vector<std::string> told_of(const Format& format, const std::string& records) {
-  Teller teller;
+  Teller source;
   Position position;
-  (void)decode_records(format, records, position, teller);
-  return teller.told;
+  (void)decode_records(format, records, position, source);
+  return source.told;
 }
 
 class EveryFormat : public FormatTest {};
@@ -83,14 +83,14 @@ TEST_P(EveryFormat, PiecesOfAnyLengthReadLikeTheWhole) {
   const std::string records = writer.take_records();
   const auto whole = told_of(format_, records);
   for (std::size_t piece = 40; piece < records.size(); ++piece) {
-    Teller teller;
+    Teller source;
     Position position;
     std::string held;
     for (std::size_t at = 0; at < records.size(); at += piece) {
       held += records.substr(at, piece);
-      held.erase(0, decode_records(format_, held, position, teller).bytes);
+      held.erase(0, decode_records(format_, held, position, source).bytes);
     }
-    EXPECT_EQ(teller.told, whole) << piece;
+    EXPECT_EQ(source.told, whole) << piece;
     EXPECT_EQ(held, "");
   }
 }
@@ -101,10 +101,10 @@ TEST_P(EveryFormat, ACutRecordIsLeft) {
   writer.function(Action::kEnter, 9, 1);
   const std::string records = writer.take_records();
   for (std::size_t cut = 1; cut < 8; ++cut) {
-    Teller teller;
+    Teller source;
     Position position;
     const std::string_view bytes = std::string_view(records).substr(0, records.size() - cut);
-    const Decoded decoded = decode_records(format_, bytes, position, teller);
+    const Decoded decoded = decode_records(format_, bytes, position, source);
     EXPECT_EQ(decoded.bytes, records.size() - 8);
     EXPECT_EQ(decoded.stop, Stop::kOutOfBytes);
   }
@@ -147,14 +147,14 @@ TEST(XrayFdrEvents, OfAnySizeArePassedOverAndShownInPart) {
   writer.custom_event(std::string(100'000, 'x'), 1);
   writer.function(Action::kEnter, 1, 1);
   const std::string records = writer.take_records();
-  Teller teller;
+  Teller source;
   Position position;
   std::string held;
   for (std::size_t at = 0; at < records.size(); at += 5000) {
     held += records.substr(at, 5000);
-    held.erase(0, decode_records({}, held, position, teller).bytes);
+    held.erase(0, decode_records({}, held, position, source).bytes);
   }
-  EXPECT_THAT(teller.told, ElementsAre("custom xxxxxxxx of 100000 at 2", "enter 1 at 3"));
+  EXPECT_THAT(source.told, ElementsAre("custom xxxxxxxx of 100000 at 2", "enter 1 at 3"));
 }
 
 TEST(XrayFdrReader, StopsAtWhatIsNoRecord) {
@@ -178,13 +178,13 @@ TEST(XrayFdrReader, StopsAtWhatIsNoRecord) {
     writer.ticks(5);
     writer.function(Action::kEnter, 3, 1);
     const std::string good = writer.take_records();
-    Teller teller;
+    Teller source;
     Position position;
     const Decoded decoded = decode_records({damage.version, std::endian::little},
-                                           good + damage.bytes, position, teller);
+                                           good + damage.bytes, position, source);
     EXPECT_EQ(decoded.stop, Stop::kDamaged) << damage.what;
     EXPECT_EQ(decoded.bytes, good.size()) << damage.what;
-    EXPECT_THAT(teller.told, ElementsAre("enter 3 at 6")) << damage.what;
+    EXPECT_THAT(source.told, ElementsAre("enter 3 at 6")) << damage.what;
   }
 }
 

@@ -204,9 +204,9 @@ TEST(XrayLog, SizesThatCantBeAreNoHarm) {
 }
 
 TEST(XrayLog, AFileThatBecameShorterIsCounted) {
-  ByteSource source = source_of(trace_of({{1, 1'000, {1, -1}}, {1, 2'000, {2, -2}}}));
+  ByteSource source = source_file_of(trace_of({{1, 1'000, {1, -1}}, {1, 2'000, {2, -2}}}));
   Log log;
-  ASSERT_TRUE(log.add(source_of("")).has_error());
+  ASSERT_TRUE(log.add(source_file_of("")).has_error());
   bool is_short = false;
   const auto whole = source.read_at;
   source.read_at = [&](std::uint64_t offset, std::span<char> to) {
@@ -223,10 +223,10 @@ TEST(XrayLog, AFileThatBecameShorterIsCounted) {
 
 TEST(XrayLog, FilesOfAnotherClockAreRefused) {
   Log log;
-  ASSERT_TRUE(log.add(source_of(trace_of({{1, 1'000, {1, -1}}}))));
+  ASSERT_TRUE(log.add(source_file_of(trace_of({{1, 1'000, {1, -1}}}))));
   Header other = header_of({});
   other.frequency_hz = 5;
-  const auto added = log.add(source_of(encode_header(other)));
+  const auto added = log.add(source_file_of(encode_header(other)));
   ASSERT_FALSE(added);
   EXPECT_THAT(added.error().message, HasSubstr("5 Hz"));
 }

@@ -20,7 +20,7 @@
 
 namespace profd::xray {
 
-inline ByteSource source_of(std::string bytes) {
+inline ByteSource source_file_of(std::string bytes) {
   const auto held = std::make_shared<std::string>(std::move(bytes));
   return {held->size(), [held](std::uint64_t offset, std::span<char> to) -> std::size_t {
             if (offset >= held->size()) return 0;
@@ -66,7 +66,7 @@ struct ReadTrace {
 inline ReadTrace read_traces(const std::vector<std::string>& traces) {
   Log log;
   for (const std::string& trace : traces) {
-    if (auto added = log.add(source_of(trace)); !added) return {};
+    if (auto added = log.add(source_file_of(trace)); !added) return {};
   }
   log.sort();
   Stacks stacks({});

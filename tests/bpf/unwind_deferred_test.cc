@@ -65,7 +65,7 @@ Ranges executable_ranges(std::uint32_t pid) {
   return ranges;
 }
 
-bool is_late(const StoredSample& sample) { return sample.view.user_end == PROFD_END_LATE; }
+bool is_late(const StoredSample& sample) { return sample.view.user_end == PROFD_END_DEFERRED; }
 
 SampleCondition late_in(const std::string& label) {
   return [address = frames_label(label)](const StoredSample& sample) {
@@ -80,7 +80,7 @@ std::vector<std::string> large_stack() {
   return kinds;
 }
 
-class UnwindLateTest : public UnwindTest {
+class UnwindDeferredTest : public UnwindTest {
  protected:
   Ranges told_ranges(std::uint32_t pid) const {
     Ranges ranges;
@@ -109,14 +109,14 @@ class UnwindLateTest : public UnwindTest {
 
 constexpr const char* kSpin = "\xeb\xfe";
 
-TEST_F(UnwindLateTest, AnInterruptedLeafComesWithAllItsRegistersAndItsStack) {
+TEST_F(UnwindDeferredTest, AnInterruptedLeafComesWithAllItsRegistersAndItsStack) {
   const Workload workload({"plain", "clobber", "leaf_r11"}, {.program = frames_path()});
   raise_tables();
   sample({workload.pid()});
   const auto samples = collect(5, late_in("leaf_r11_spins"));
   const auto registers = by_dwarf_number(registers_by_ptrace(static_cast<pid_t>(workload.pid())));
   for (const StoredSample* sample : samples) {
-    const profd_late_stack& late = sample->late;
+    const profd_deferred_stack& late = sample->late;
     ASSERT_EQ(sample->view.user_frames.size(), 1U);
     EXPECT_EQ(late.ip, sample->frame(0).address);
     EXPECT_EQ(late.sp, registers[PROFD_DWARF_RSP]);
@@ -127,24 +127,24 @@ TEST_F(UnwindLateTest, AnInterruptedLeafComesWithAllItsRegistersAndItsStack) {
     EXPECT_EQ(late.signal_frames, 0U);
     // From the red zone to the stack's end, behind which nothing can be read.
     EXPECT_EQ(late.window_start, (late.sp - PROFD_RED_ZONE_BYTES) & ~7ULL);
-    EXPECT_EQ(sample->late_window.size(), (kStackTop - late.window_start) / 8);
-    EXPECT_EQ(sample->late_window,
-              memory_of(workload.pid(), late.window_start, sample->late_window.size()));
+    EXPECT_EQ(sample->deferred_window.size(), (kStackTop - late.window_start) / 8);
+    EXPECT_EQ(sample->deferred_window,
+              memory_of(workload.pid(), late.window_start, sample->deferred_window.size()));
   }
 }
 
-TEST_F(UnwindLateTest, ALargeStackComesUpToTheLimit) {
+TEST_F(UnwindDeferredTest, ALargeStackComesUpToTheLimit) {
   const Workload workload(large_stack(), {.program = frames_path()});
   raise_tables();
   sample({workload.pid()});
   for (const StoredSample* sample : collect(5, late_in("leaf_spins"))) {
-    EXPECT_EQ(sample->late_window.size(), PROFD_LATE_WINDOW_BYTES / 8);
-    EXPECT_EQ(sample->late_window,
-              memory_of(workload.pid(), sample->late.window_start, sample->late_window.size()));
+    EXPECT_EQ(sample->deferred_window.size(), PROFD_DEFERRED_WINDOW_BYTES / 8);
+    EXPECT_EQ(sample->deferred_window,
+              memory_of(workload.pid(), sample->late.window_start, sample->deferred_window.size()));
   }
 }
 
-TEST_F(UnwindLateTest, AFrameThatRowsLedToComesWithWhatItKnows) {
+TEST_F(UnwindDeferredTest, AFrameThatRowsLedToComesWithWhatItKnows) {
   const Workload workload({write_boundary_file(kSpin), "plain", "in_file", "leaf"},
                           {.program = frames_path()});
   sample({workload.pid()});
@@ -169,7 +169,7 @@ TEST_F(UnwindLateTest, AFrameThatRowsLedToComesWithWhatItKnows) {
   }
 }
 
-TEST_F(UnwindLateTest, AFrameBelowASignalComesWithAllItsRegisters) {
+TEST_F(UnwindDeferredTest, AFrameBelowASignalComesWithAllItsRegisters) {
   using std::string_literals::operator""s;
   const std::string code = "\x49\xbb\x11\x22\x33\x44\x55\x66\x77\x08\x0f\x0b"s;  // mov r11; ud2
   const Workload workload({write_boundary_file(code), "plain", "in_file", "clobber", "leaf"},
@@ -186,12 +186,12 @@ TEST_F(UnwindLateTest, AFrameBelowASignalComesWithAllItsRegisters) {
     EXPECT_EQ(sample->late.registers[11], 0x0877665544332211U);
     EXPECT_EQ(sample->late.registers[PROFD_DWARF_RSP], sample->late.sp);
     EXPECT_LT(sample->late.sp, kStackTop);
-    EXPECT_EQ(sample->late_window,
-              memory_of(workload.pid(), sample->late.window_start, sample->late_window.size()));
+    EXPECT_EQ(sample->deferred_window,
+              memory_of(workload.pid(), sample->late.window_start, sample->deferred_window.size()));
   }
 }
 
-TEST_F(UnwindLateTest, LostRegistersAreMarked) {
+TEST_F(UnwindDeferredTest, LostRegistersAreMarked) {
   using std::string_literals::operator""s;
   FrameRules rules = frames_rules();
   rules["clobber"].rbp_saved = PROFD_SAVED_LOST;
@@ -210,7 +210,7 @@ TEST_F(UnwindLateTest, LostRegistersAreMarked) {
   }
 }
 
-TEST_F(UnwindLateTest, AllExecutableMappingsOfTheProcessAreTold) {
+TEST_F(UnwindDeferredTest, AllExecutableMappingsOfTheProcessAreTold) {
   CodeBytes pages;
   for (std::uint64_t i = 0; i < 100; ++i) pages[i * 4096] = kSpin;
   const Workload workload({"pages:" + write_code_file(directory_, pages), "plain", "leaf"},
@@ -224,7 +224,7 @@ TEST_F(UnwindLateTest, AllExecutableMappingsOfTheProcessAreTold) {
   EXPECT_EQ(told_ranges(workload.pid()), ranges);
 }
 
-TEST_F(UnwindLateTest, SomeOfVeryManyMappingsAreTold) {
+TEST_F(UnwindDeferredTest, SomeOfVeryManyMappingsAreTold) {
   CodeBytes pages;
   for (std::uint64_t i = 0; i < 5000; ++i) pages[i * 4096] = kSpin;
   const Workload workload({"pages:" + write_code_file(directory_, pages), "plain", "leaf"},
@@ -237,7 +237,7 @@ TEST_F(UnwindLateTest, SomeOfVeryManyMappingsAreTold) {
   EXPECT_LT(told, 2000U);
 }
 
-TEST_F(UnwindLateTest, ALateStackWakesUserSpaceEachTime) {
+TEST_F(UnwindDeferredTest, ALateStackWakesUserSpaceEachTime) {
   const Workload workload({"plain", "leaf"}, {.program = frames_path()});
   raise_tables();
   sample({workload.pid()});
@@ -248,11 +248,11 @@ TEST_F(UnwindLateTest, ALateStackWakesUserSpaceEachTime) {
   }
 }
 
-class UnwindLateInASmallRingTest : public UnwindLateTest {
+class UnwindLateInASmallRingTest : public UnwindDeferredTest {
  protected:
   void SetUp() override {
     ring_bytes_ = 64 << 10;
-    UnwindLateTest::SetUp();
+    UnwindDeferredTest::SetUp();
   }
 };
 
@@ -265,11 +265,11 @@ TEST_F(UnwindLateInASmallRingTest, AStackWithoutItsRestIsSentWhereTheRingFillsUp
   const auto ends_with = [](profd_user_end end) {
     return [end](const StoredSample& sample) { return sample.view.user_end == end; };
   };
-  EXPECT_GT(std::ranges::count_if(sink_.samples, ends_with(PROFD_END_LATE)), 0);
+  EXPECT_GT(std::ranges::count_if(sink_.samples, ends_with(PROFD_END_DEFERRED)), 0);
   EXPECT_GT(std::ranges::count_if(sink_.samples, ends_with(PROFD_END_TABLE_LATE)), 0);
 }
 
-TEST_F(UnwindLateTest, NothingIsLateBeforeAnyoneMakesTables) {
+TEST_F(UnwindDeferredTest, NothingIsLateBeforeAnyoneMakesTables) {
   const Workload workload({"framed", "leaf"}, {.program = frames_path()});
   sample({workload.pid()});
   const auto samples =

@@ -4,8 +4,8 @@
  * the table is there and the process may be gone. That is the frame's registers and the stack from
  * there on, and all executable mappings of the process.
  */
-#ifndef PROFD_LATE_H
-#define PROFD_LATE_H
+#ifndef PROFD_DEFERRED_H
+#define PROFD_DEFERRED_H
 
 #include "bpf/mapping.h"
 #include "bpf/memory.h"
@@ -97,8 +97,8 @@ __noinline int profd_tell_mappings(void)
 }
 
 /* The walk's frame. */
-static __always_inline void profd_fill_late(struct profd_scratch *scratch,
-					    struct profd_late_stack *late)
+static __always_inline void profd_fill_deferred(struct profd_scratch *scratch,
+						struct profd_deferred_stack *late)
 {
 	struct profd_walk *walk = &scratch->walk;
 	bool known = profd_was_interrupted(walk);
@@ -123,12 +123,12 @@ static __always_inline __u32 profd_copy_stack(struct profd_scratch *scratch, __u
 	char *out = (char *)&scratch->words[at];
 	__u32 used = 0;
 
-	if (!bpf_probe_read_user(out, PROFD_LATE_WINDOW_BYTES, (void *)address))
-		return PROFD_LATE_WINDOW_BYTES / 8;
-	for (int i = 0; i < PROFD_LATE_WINDOW_BYTES / PROFD_PAGE_BYTES; i++) {
+	if (!bpf_probe_read_user(out, PROFD_DEFERRED_WINDOW_BYTES, (void *)address))
+		return PROFD_DEFERRED_WINDOW_BYTES / 8;
+	for (int i = 0; i < PROFD_DEFERRED_WINDOW_BYTES / PROFD_PAGE_BYTES; i++) {
 		__u64 bytes = PROFD_PAGE_BYTES - (address & (PROFD_PAGE_BYTES - 1));
 
-		if (used > PROFD_LATE_WINDOW_BYTES - PROFD_PAGE_BYTES)
+		if (used > PROFD_DEFERRED_WINDOW_BYTES - PROFD_PAGE_BYTES)
 			break;
 		if (bpf_probe_read_user(out + used, bytes, (void *)address))
 			break;
@@ -140,7 +140,7 @@ static __always_inline __u32 profd_copy_stack(struct profd_scratch *scratch, __u
 
 /* Appends the late stack behind the sample's words, the first `at` of scratch->words. Where the
  * ring is filling up, a stack without its end is better than a sample that is lost. */
-__noinline int profd_append_late(__u32 at)
+__noinline int profd_append_deferred(__u32 at)
 {
 	struct profd_scratch *scratch = profd_scratch_here();
 	void *ring = profd_ring_here();
@@ -152,10 +152,10 @@ __noinline int profd_append_late(__u32 at)
 		scratch->sample.user_end = PROFD_END_TABLE_LATE;
 		return 0;
 	}
-	struct profd_late_stack *late = (void *)&scratch->words[at];
+	struct profd_deferred_stack *late = (void *)&scratch->words[at];
 
-	profd_fill_late(scratch, late);
-	scratch->sample.late_words =
+	profd_fill_deferred(scratch, late);
+	scratch->sample.deferred_words =
 		sizeof(*late) / 8 +
 		profd_copy_stack(scratch, late->window_start, at + sizeof(*late) / 8);
 	return 0;
