@@ -135,7 +135,7 @@ TEST(JitDumpReader, AgreesWithAnotherReaderOnFilesOfRealRuntimes) {
                            "node_unwinding.dump", "php.dump"}) {
     const std::string data = std::string(FORMATS_TEST_DATA);
     const std::string expected =
-        test::output_of("python3 " + data + "/../jitdump_oracle.py " + data + "/jit/" + name);
+        test::output_of("python3 " + data + "/../jit/jitdump_oracle.py " + data + "/jit/" + name);
     const std::string file = data_file(name);
     const ReadJitDump whole = read_whole(file);
     EXPECT_EQ(whole.all_damage(), 0U) << name;
