@@ -6,35 +6,20 @@
 
 #pragma once
 
-#include <sys/types.h>
-
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
 
+#include "daemon/service/caller.h"
+#include "daemon/storage/result_store.h"
 #include "formats/api/config_info.h"
 #include "formats/api/control_api.h"
 #include "formats/api/history_api.h"
 #include "formats/api/status_info.h"
 #include "formats/base/result.h"
-#include "formats/base/unique_fd.h"
 
 namespace profd {
-
-// The other end of a connection, by the kernel's word at accept.
-struct Caller {
-  uid_t uid = 0;
-  gid_t gid = 0;
-  pid_t pid = 0;            // for messages; may be reused, so nothing is decided by it
-  bool privileged = false;  // root or a member of group profd
-};
-
-struct OpenedFile {
-  UniqueFd fd;
-  std::uint64_t bytes = 0;
-};
 
 class Service {
  public:

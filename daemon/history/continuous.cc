@@ -232,14 +232,14 @@ boost::asio::awaitable<void> Continuous::write_waiting() {
     waiting_.pop_front();
     samples.snapshot.session = store_.unused_name(samples.snapshot.started);
     const std::uint64_t count = samples.snapshot.samples;
-    auto write = [writer = writer_.get(), samples = std::move(samples)] {
+    auto write = [writer = writer_.get(), samples = std::move(samples)]() noexcept {
       take_low_priority();
       return writer->write(samples);
     };
     WrittenWindow written = co_await worker_->run(std::move(write));
     adopt(std::move(written), count);
     Evicted evicted = store_.evict(limits(), Wall::now());
-    auto remove = [writer = writer_.get(), evicted = std::move(evicted)] {
+    auto remove = [writer = writer_.get(), evicted = std::move(evicted)]() noexcept {
       return writer->remove(evicted);
     };
     const std::size_t left = co_await worker_->run(std::move(remove));

@@ -1,7 +1,6 @@
 #include "daemon/history/export.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -36,13 +35,9 @@ HistoryExport::HistoryExport(ExportPlan plan)
 
 Result<bool> HistoryExport::advance(Parser& parser, std::chrono::steady_clock::duration slice) {
   const auto end = std::chrono::steady_clock::now() + slice;
-  try {
-    do {
-      if (Result<void> done = step(parser); !done) return done.error();
-    } while (phase_ != Phase::kDone && std::chrono::steady_clock::now() < end);
-  } catch (const std::exception& problem) {  // a lack of memory
-    return fail(ErrorCode::kInternal, std::string("could not merge windows: ") + problem.what());
-  }
+  do {
+    if (Result<void> done = step(parser); !done) return done.error();
+  } while (phase_ != Phase::kDone && std::chrono::steady_clock::now() < end);
   return phase_ == Phase::kDone;
 }
 

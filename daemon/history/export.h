@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "collectors/parser/parser.h"
-#include "daemon/control/service.h"
 #include "daemon/history/export_objects.h"
 #include "daemon/history/merge.h"
 #include "daemon/history/target.h"
+#include "daemon/service/caller.h"
 #include "daemon/storage/result_store.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/api/session_summary.h"

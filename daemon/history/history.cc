@@ -1,7 +1,6 @@
 #include "daemon/history/history.h"
 
 #include <chrono>
-#include <exception>
 #include <optional>
 #include <utility>
 
@@ -9,7 +8,6 @@
 
 #include "daemon/history/export.h"
 #include "daemon/history/view.h"
-#include "daemon/sessions/session.h"
 #include "formats/api/utc_time.h"
 
 namespace profd {
@@ -46,11 +44,7 @@ class ListJob {
 
   Result<bool> advance(Parser& /*parser*/, std::chrono::steady_clock::duration turn) {
     const auto end = std::chrono::steady_clock::now() + turn;
-    try {
-      while (next_ < names_.size() && std::chrono::steady_clock::now() < end) read_next();
-    } catch (const std::exception& problem) {  // a lack of memory
-      return fail(ErrorCode::kInternal, std::string("could not read windows: ") + problem.what());
-    }
+    while (next_ < names_.size() && std::chrono::steady_clock::now() < end) read_next();
     return next_ == names_.size();
   }
 
@@ -157,13 +151,14 @@ boost::asio::awaitable<Result<typename Job::Value>> WindowHistory::run(Caller ca
   const Result<Turn> turn = Turn::take(caller, busy_);
   if (!turn) co_return turn.error();
   while (!shutting_down_) {
-    auto work = [job = std::move(job)](Parser& parser) mutable {
+    auto work = [job = std::move(job)](Parser& parser) mutable -> Result<Outcome<Job>> {
       return take_turn(std::move(job), parser);
     };
     auto operation = worker_.run(std::move(work));
-    Outcome<Job> outcome = co_await std::move(operation);
-    if (outcome.result) co_return std::move(*outcome.result);
-    job = std::move(outcome.job);
+    Result<Outcome<Job>> outcome = co_await std::move(operation);
+    if (!outcome) co_return outcome.error();
+    if (outcome->result) co_return std::move(*outcome->result);
+    job = std::move(outcome->job);
   }
   co_return fail(ErrorCode::kUnavailable, "profd is about to end");
 }
@@ -219,10 +214,9 @@ boost::asio::awaitable<Result<StoredResult>> WindowHistory::make_export(Caller c
   plan.caller = caller;
   plan.max_bytes = max_bytes;
   plan.result.session = info_of_export(caller, request);
-  plan.result.created = system_clock::now();
   plan.result.is_dump = true;
   plan.result.keep = kShortKeeping;
-  plan.result.info.result = "history-dump-" + random_session_id();
+  plan.result.info.result = "history-dump-" + random_id();
   plan.target = std::move(request.target);
   auto job = std::make_unique<HistoryExport>(std::move(plan));
   auto operation = run(caller, std::move(job));

@@ -19,8 +19,8 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "daemon/control/service.h"
 #include "daemon/history/store.h"
+#include "daemon/service/caller.h"
 #include "daemon/storage/result_store.h"
 #include "daemon/storage/store_worker.h"
 #include "formats/api/history_api.h"

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/control/service.h"
 #include "daemon/history/files.h"
+#include "daemon/service/caller.h"
 #include "formats/api/history_api.h"
 #include "formats/api/session_summary.h"
 #include "formats/base/result.h"

@@ -13,7 +13,7 @@
 
 #include <sys/types.h>
 
-#include "daemon/control/service.h"
+#include "daemon/service/caller.h"
 #include "formats/api/start_request.h"
 #include "formats/base/result.h"
 

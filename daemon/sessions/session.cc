@@ -1,11 +1,6 @@
 #include "daemon/sessions/session.h"
 
-#include <sys/random.h>
-
-#include <array>
-#include <cstdio>
 #include <numeric>
-#include <stdexcept>
 
 #include "formats/api/utc_time.h"
 
@@ -14,16 +9,6 @@ namespace profd {
 void Session::renew_lease() {
   if (request.lease_ms == 0) return;
   lease_end = std::chrono::steady_clock::now() + std::chrono::milliseconds(request.lease_ms);
-}
-
-std::string random_session_id() {
-  std::uint32_t number = 0;
-  if (::getrandom(&number, sizeof number, 0) != sizeof number) {
-    throw std::runtime_error("the kernel has no random numbers");
-  }
-  std::array<char, 9> text{};
-  std::snprintf(text.data(), text.size(), "%08x", number);
-  return text.data();
 }
 
 Target target_of(const StartRequest& request, const TargetRequest& processes, const Caller& owner) {

@@ -15,8 +15,8 @@
 
 #include "collectors/sampling/event_spec.h"
 #include "collectors/sampling/sampler.h"
-#include "daemon/control/service.h"
 #include "daemon/samples/snapshot.h"
+#include "daemon/service/caller.h"
 #include "formats/api/control_api.h"
 
 namespace profd {
@@ -56,9 +56,6 @@ struct Session {
   boost::asio::steady_timer duration;  // ends it
   boost::asio::steady_timer stored;    // cancelled when the worker is through with it
 };
-
-// Eight random hexadecimal digits.
-[[nodiscard]] std::string random_session_id();
 
 // What the kernel side is to take for it: `processes` is the request's target with its units and
 // containers as cgroups. Callers without rights get what they may read.

@@ -12,6 +12,7 @@
 #include <spdlog/spdlog.h>
 
 #include "collectors/host/cgroup_mount.h"
+#include "daemon/profiles/session_writer.h"
 #include "daemon/sessions/authorization.h"
 #include "formats/base/log_text.h"
 
@@ -136,13 +137,14 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::dump(Caller caller, std::st
   (*session)->bytes_with_worker += bytes;
   if (naming_ != nullptr) naming_->hold(*snapshot);
   co_await resolve_jit_code(*snapshot);
-  auto operation = worker_.write(store_.directory(), std::move(*snapshot), std::move(result));
-  StoreWorker::Written written = co_await std::move(operation);
+  std::optional<SessionSnapshot> copy = std::move(*snapshot);
+  auto operation = write(copy, std::move(result));
+  Result<StoredResult> written = co_await std::move(operation);
   (*session)->bytes_with_worker -= bytes;
   --(*session)->dumps_with_worker;
-  if (!written.result) co_return written.result.error();
-  ResultInfo info = written.result->info;
-  store_.adopt(std::move(*written.result));
+  if (!written) co_return written.error();
+  ResultInfo info = written->info;
+  store_.adopt(std::move(*written));
   co_return info;
 }
 
@@ -177,7 +179,7 @@ boost::asio::awaitable<bool> Sessions::shut_down() {
 
 std::string Sessions::unused_id() const {
   for (;;) {
-    std::string id = random_session_id();
+    std::string id = random_id();
     const bool is_xray = xray_ && xray_->find(id) != nullptr;
     if (!is_xray && !sessions_.contains(id) && store_.find(id) == nullptr) return id;
   }
@@ -321,6 +323,20 @@ void Sessions::let_go_of(const Session& session) {
   source_.release_files();
 }
 
+// The worker releases samples that are on the disk; others stay in `snapshot`.
+boost::asio::awaitable<Result<StoredResult>> Sessions::write(
+    std::optional<SessionSnapshot>& snapshot, StoredResult result) {
+  auto job = [&directory = store_.directory(), &snapshot,
+              result = std::move(result)](Parser& parser) {
+    Result<StoredResult> stored = write_result(directory, result, [&](ResultWriter& writer) {
+      return write_session(*snapshot, parser, writer);
+    });
+    if (stored) snapshot.reset();
+    return stored;
+  };
+  co_return co_await worker_.run(std::move(job));
+}
+
 // Several may wait for the same session; the first one sends it to the worker.
 boost::asio::awaitable<Result<ResultInfo>> Sessions::store(SessionPtr session) {
   while (session->with_worker) {
@@ -332,21 +348,20 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::store(SessionPtr session) {
   result.session = describe(*session);
   result.keep = session->owner.privileged ? 0s : limits_.unprivileged_keep;
   result.info.result = session->id;
-  SessionSnapshot snapshot = std::move(*session->held);
-  session->held.reset();
-  const std::uint64_t bytes = snapshot.bytes;
+  std::optional<SessionSnapshot> snapshot = std::exchange(session->held, std::nullopt);
+  const std::uint64_t bytes = snapshot->bytes;
   session->with_worker = true;
   session->bytes_with_worker += bytes;
-  co_await resolve_jit_code(snapshot);
-  auto operation = worker_.write(store_.directory(), std::move(snapshot), std::move(result));
-  StoreWorker::Written written = co_await std::move(operation);
+  co_await resolve_jit_code(*snapshot);
+  auto operation = write(snapshot, std::move(result));
+  Result<StoredResult> written = co_await std::move(operation);
   session->bytes_with_worker -= bytes;
   session->with_worker = false;
-  session->held = std::move(written.unwritten);
+  session->held = std::move(snapshot);
   session->stored.cancel();
-  if (!written.result) co_return written.result.error();
-  ResultInfo info = written.result->info;
-  store_.adopt(std::move(*written.result));
+  if (!written) co_return written.error();
+  ResultInfo info = written->info;
+  store_.adopt(std::move(*written));
   let_go_of(*session);
   co_return info;
 }

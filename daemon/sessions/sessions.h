@@ -26,6 +26,7 @@
 #include "daemon/samples/aggregator.h"
 #include "daemon/samples/drain_loop.h"
 #include "daemon/samples/jit_naming.h"
+#include "daemon/service/caller.h"
 #include "daemon/service/running_config.h"
 #include "daemon/sessions/caller_limits.h"
 #include "daemon/sessions/cgroup_tree.h"
@@ -85,7 +86,11 @@ class Sessions final : public Service {
 
   // Life signs of what sessions are made by (watchdog.h).
   [[nodiscard]] std::optional<std::uint64_t> drains() const { return drain_loop_.drains(); }
-  [[nodiscard]] boost::asio::awaitable<void> worker_catches_up() { return worker_.catch_up(); }
+  // Returns when the worker has done what it was given before.
+  [[nodiscard]] boost::asio::awaitable<void> worker_catches_up() {
+    auto nothing = [](Parser&) -> Result<void> { return {}; };
+    co_await worker_.run(std::move(nothing));
+  }
 
   // The whole host's windows, from the next configure() on as that says.
   void keep_windows(WindowStore store, Continuous::StartParser start_parser);
@@ -123,6 +128,8 @@ class Sessions final : public Service {
   void let_go_of(const Session& session);
   void log_unkept_mappings(const Session& session);
 
+  boost::asio::awaitable<Result<StoredResult>> write(std::optional<SessionSnapshot>& snapshot,
+                                                     StoredResult result);
   boost::asio::awaitable<Result<ResultInfo>> store(SessionPtr session);
   boost::asio::awaitable<void> look_after();
   void end_those_without_targets();

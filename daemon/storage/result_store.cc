@@ -2,12 +2,16 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -17,7 +21,6 @@
 #include <boost/system/system_error.hpp>
 #include <spdlog/spdlog.h>
 
-#include "daemon/profiles/session_writer.h"
 #include "daemon/storage/file_io.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/base/log_text.h"
@@ -95,11 +98,11 @@ Result<void> finish_result(ResultWriter& writer, StoredResult& result) {
 
 std::uint64_t StoredResult::bytes() const { return own_bytes + bytes_of_files(info.files); }
 
-Result<StoredResult> write_result(const std::string& results_dir, const SessionSnapshot& snapshot,
-                                  Parser& parser, StoredResult result) {
+Result<StoredResult> write_result(const std::string& results_dir, StoredResult result,
+                                  const WriteFiles& write_files) {
   Result<ResultWriter> writer = ResultWriter::create(results_dir);
   if (!writer) return as_io(writer.error());
-  Result<SessionSummary> summary = write_session(snapshot, parser, *writer);
+  Result<SessionSummary> summary = write_files(*writer);
   if (!summary) return as_io(summary.error());
   return commit_result(std::move(*writer), std::move(*summary), std::move(result));
 }
@@ -110,6 +113,16 @@ Result<StoredResult> commit_result(ResultWriter writer, SessionSummary summary,
   result.info.files = writer.files();
   if (auto finished = finish_result(writer, result); !finished) return as_io(finished.error());
   return result;
+}
+
+std::string random_id() {
+  std::uint32_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != sizeof number) {
+    throw std::runtime_error("could not get a random number");
+  }
+  std::array<char, 9> text{};
+  std::snprintf(text.data(), text.size(), "%08x", number);
+  return text.data();
 }
 
 Result<ResultStore> ResultStore::open(const std::string& results_dir) {

@@ -7,14 +7,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "collectors/parser/parser.h"
-#include "daemon/control/service.h"
-#include "daemon/samples/snapshot.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/api/control_api.h"
 #include "formats/base/result.h"
@@ -22,7 +20,13 @@
 
 namespace profd {
 
-// How long what a caller without rights left, and any dump, is kept.
+// A file of a result, open for reading.
+struct OpenedFile {
+  UniqueFd fd;
+  std::uint64_t bytes = 0;
+};
+
+// How long a result of an unprivileged caller, and any dump, is kept.
 inline constexpr std::chrono::seconds kShortKeeping{15 * 60};
 
 struct StoredResult {
@@ -31,20 +35,26 @@ struct StoredResult {
   std::uint64_t own_bytes = 0;  // of the files beside info.files
   bool is_dump = false;
   std::chrono::seconds keep{};  // 0: until it is removed
-  std::chrono::system_clock::time_point created;
+  std::chrono::system_clock::time_point created = std::chrono::system_clock::now();
 
   [[nodiscard]] std::uint64_t bytes() const;  // on the disk
 };
 
-// Writes a result and commits it as `result.info.result`: session.json and meta.json beside the
-// profiles. Fills in info.summary, info.files and own_bytes. On an error nothing of it is left; a
-// directory that is gone is kIo. On the worker.
-Result<StoredResult> write_result(const std::string& results_dir, const SessionSnapshot& snapshot,
-                                  Parser& parser, StoredResult result);
+// Adds a result's profiles and images to the writer, without committing it.
+using WriteFiles = std::function<Result<SessionSummary>(ResultWriter& writer)>;
 
-// The same for files that are in `writer` already, and what is to be said of them.
+// Writes a result and commits it as `result.info.result`: session.json and meta.json beside the
+// files that `write_files` adds. Fills in info.summary, info.files and own_bytes. On an error
+// nothing of it is left; a missing directory is kIo. On the worker.
+Result<StoredResult> write_result(const std::string& results_dir, StoredResult result,
+                                  const WriteFiles& write_files);
+
+// The same where `writer` has all files already.
 Result<StoredResult> commit_result(ResultWriter writer, SessionSummary summary,
                                    StoredResult result);
+
+// Eight random hexadecimal digits, for the id of a session or a result.
+[[nodiscard]] std::string random_id();
 
 class ResultStore {
  public:

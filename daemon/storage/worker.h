@@ -1,57 +1,69 @@
-// The one thread beside the io thread: it encodes and stores. It gets moved values and gives moved
-// values back, so nothing is shared and nothing is locked.
+// A thread beside the io thread, for work that takes long: encoding, symbols, files.
+//
+// A job gets moved values and gives moved values back, so nothing is shared and nothing is locked.
 
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
-#include <boost/asio/associated_executor.hpp>
-#include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/execution/outstanding_work.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/prefer.hpp>
-#include <boost/asio/thread_pool.hpp>
-#include <boost/asio/use_awaitable.hpp>
+
+#include "formats/base/result.h"
+
+namespace boost::asio {
+class thread_pool;
+}
 
 namespace profd {
 
 class Worker {
  public:
-  Worker() : pool_(1) {}
+  Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Waits for the work at hand.
-  ~Worker() { pool_.join(); }
+  // Waits until all jobs are done.
+  ~Worker();
 
-  // Runs `work` (a move-only callable without arguments, which must not throw) on the worker's
-  // thread, after what was given to it before. Awaited by a coroutine of the io thread, which goes
-  // on there with what `work` returned.
-  template <class Work>
-  boost::asio::awaitable<std::invoke_result_t<Work>> run(Work work) {
-    using Value = std::invoke_result_t<Work>;
-    auto begin = [this](auto handler, Work todo) {
-      this->post_work(std::move(handler), std::move(todo));
+  // Runs `job`, a move-only callable without arguments, on the worker's thread after all earlier
+  // jobs, and destroys it there. Awaited by a coroutine of the io thread, which resumes there with
+  // the return value. A job returns a Result, in which an exception (no memory) becomes
+  // kInternal, or is noexcept.
+  template <class Job>
+  boost::asio::awaitable<std::invoke_result_t<Job&>> run(Job job) {
+    std::optional<std::invoke_result_t<Job&>> value;
+    std::optional<Job> pending(std::move(job));
+    const std::function<void()> run_and_destroy = [&value, &pending] {
+      value.emplace(without_throwing(*pending));
+      pending.reset();
     };
-    return boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void(Value)>(
-        std::move(begin), boost::asio::use_awaitable, std::move(work));
+    co_await run_on_thread(run_and_destroy);
+    co_return std::move(*value);
   }
 
  private:
-  template <class Handler, class Work>
-  void post_work(Handler handler, Work work) {
-    auto io = boost::asio::prefer(boost::asio::get_associated_executor(handler),
-                                  boost::asio::execution::outstanding_work.tracked);
-    boost::asio::post(pool_, [io, handler = std::move(handler), work = std::move(work)]() mutable {
-      boost::asio::post(io, [handler = std::move(handler), value = work()]() mutable {
-        std::move(handler)(std::move(value));
-      });
-    });
+  template <class Job>
+  static std::invoke_result_t<Job&> without_throwing(Job& job) noexcept {
+    if constexpr (std::is_nothrow_invocable_v<Job&>) {
+      return job();
+    } else {
+      try {
+        return job();
+      } catch (const std::exception& problem) {
+        return error_of(problem);
+      }
+    }
   }
+  static Error error_of(const std::exception& problem);
 
-  boost::asio::thread_pool pool_;
+  // `job` lives in the caller's coroutine frame, which waits.
+  boost::asio::awaitable<void> run_on_thread(const std::function<void()>& job);
+
+  std::unique_ptr<boost::asio::thread_pool> thread_;
 };
 
 }  // namespace profd

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <exception>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -60,15 +59,6 @@ Result<StoredResult> write_log(Reading& reading, Parser& parser) {
   if (!summary) return summary.error();
   reading.result.session.samples = summary->ledger.written;
   return commit_result(std::move(*writer), std::move(*summary), std::move(reading.result));
-}
-
-// Nothing may be thrown on the worker's thread. What can be is a lack of memory.
-Result<StoredResult> write_without_throwing(Reading& reading, Parser& parser) {
-  try {
-    return write_log(reading, parser);
-  } catch (const std::exception& problem) {
-    return fail(ErrorCode::kInternal, problem.what());
-  }
 }
 
 SessionInfo session_of(const std::string& id, uid_t owner, pid_t process) {
@@ -280,11 +270,10 @@ boost::asio::awaitable<void> XrayDirectory::read(Closed closed) {
   reading.measurement.privileged = closed.owner == 0;
   reading.result.session = session_of(id, closed.owner, *process);
   reading.result.info.result = id;
-  reading.result.created = std::chrono::system_clock::now();
   if (closed.owner != 0) reading.result.keep = kShortKeeping;
   reading.log = std::move(closed.file);
   auto work = [&parser = *parser_, reading = std::move(reading)]() mutable {
-    return write_without_throwing(reading, parser);
+    return write_log(reading, parser);
   };
   Result<StoredResult> written = co_await worker_.run(std::move(work));
   if (!written) {

@@ -12,7 +12,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "collectors/xray/live_child.h"
-#include "daemon/control/service.h"
+#include "daemon/service/caller.h"
 #include "daemon/xray/target.h"
 #include "daemon/xray/writer.h"
 #include "formats/api/control_api.h"

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <utility>
 
 #include <boost/asio/as_tuple.hpp>
@@ -18,7 +17,6 @@
 #include <spdlog/spdlog.h>
 
 #include "collectors/xray/detach_reason.h"
-#include "daemon/sessions/caller_limits.h"
 #include "formats/base/log_text.h"
 
 namespace profd {
@@ -63,21 +61,6 @@ std::uint32_t number_of(const std::string& id) {
 }
 
 Error is_gone(const std::string& id) { return fail(ErrorCode::kNotFound, "no session " + id); }
-
-// Nothing may be thrown on the worker's thread. What can be is a lack of memory.
-Result<StoredResult> write_without_throwing(const std::string& directory,
-                                            const XrayMeasurement& measurement, Parser& parser,
-                                            StoredResult result) {
-  try {
-    auto writer = ResultWriter::create(directory);
-    if (!writer) return writer.error();
-    auto summary = write_xray(measurement, parser, *writer);
-    if (!summary) return summary.error();
-    return commit_result(std::move(*writer), std::move(*summary), std::move(result));
-  } catch (const std::exception& problem) {
-    return fail(ErrorCode::kInternal, std::string("could not write the calls: ") + problem.what());
-  }
-}
 
 }  // namespace
 
@@ -295,10 +278,11 @@ boost::asio::awaitable<Result<ResultInfo>> XraySessions::stop(std::string id) {
 
 boost::asio::awaitable<Result<StoredResult>> XraySessions::write(XrayMeasurement measurement,
                                                                  StoredResult result) {
-  result.created = std::chrono::system_clock::now();
   auto work = [directory = parts_.store.directory(), measurement = std::move(measurement),
-               result = std::move(result)](Parser& parser) mutable {
-    return write_without_throwing(directory, measurement, parser, std::move(result));
+               result = std::move(result)](Parser& parser) {
+    return write_result(directory, result, [&](ResultWriter& writer) {
+      return write_xray(measurement, parser, writer);
+    });
   };
   co_return co_await parts_.worker.run(std::move(work));
 }

@@ -21,7 +21,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "collectors/files/timed_opener.h"
-#include "daemon/control/service.h"
+#include "daemon/service/caller.h"
 #include "daemon/storage/result_store.h"
 #include "daemon/storage/store_worker.h"
 #include "daemon/xray/apps.h"

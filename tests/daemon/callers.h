@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "daemon/control/service.h"
+#include "daemon/service/caller.h"
 
 namespace profd::test {
 

@@ -187,9 +187,11 @@ TEST_F(WindowHistoryTest, AnExportLetsOthersWorkInBetween) {
   const auto exported = [&](const std::exception_ptr&, const Result<StoredResult>& result) {
     order.emplace_back(result ? "export" : result.error().message);
   };
-  const auto worked = [&](const std::exception_ptr&, bool) { order.emplace_back("other"); };
+  const auto worked = [&](const std::exception_ptr&, const Result<bool>&) {
+    order.emplace_back("other");
+  };
   boost::asio::co_spawn(io_, history_->make_export(kRoot, {}, results(), kNoLimit), exported);
-  boost::asio::co_spawn(io_, worker_->run([](Parser&) { return true; }), worked);
+  boost::asio::co_spawn(io_, worker_->run([](Parser&) -> Result<bool> { return true; }), worked);
   io_.restart();
   io_.run_for(kHang);
   EXPECT_THAT(order, ElementsAre("other", "export"));

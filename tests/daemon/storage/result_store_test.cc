@@ -13,6 +13,7 @@
 
 #include <gmock/gmock.h>
 
+#include "daemon/profiles/session_writer.h"
 #include "daemon/storage/file_io.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/profile/gperftools_reader.h"
@@ -45,6 +46,14 @@ SessionSnapshot snapshot_with(std::uint64_t stacks) {
   return snapshot;
 }
 
+Result<StoredResult> write_samples(const std::string& directory, std::uint64_t stacks,
+                                   Parser& parser, StoredResult result) {
+  const SessionSnapshot snapshot = snapshot_with(stacks);
+  return write_result(directory, std::move(result), [&](ResultWriter& writer) {
+    return write_session(snapshot, parser, writer);
+  });
+}
+
 StoredResult result_named(const std::string& id, uid_t uid = 0) {
   StoredResult result;
   result.session.session = id;
@@ -73,7 +82,7 @@ class ResultStoreTest : public testing::Test {
   std::string directory() const { return scratch_.path() / "results"; }
 
   Result<StoredResult> write(StoredResult result, std::uint64_t stacks = 10) {
-    return write_result(directory(), snapshot_with(stacks), parser_, std::move(result));
+    return write_samples(directory(), stacks, parser_, std::move(result));
   }
 
   test::ScratchDirectory scratch_;
@@ -296,8 +305,7 @@ TEST_F(FullDiskTest, LeavesNothingHalfWritten) {
   test::LocalParser parser;
   for (int i = 0;; ++i) {
     const std::string id = std::to_string(round) + "-" + std::to_string(i);
-    const bool stored{
-        write_result(directory, snapshot_with(kKillStacks), parser, result_named(id))};
+    const bool stored{write_samples(directory, kKillStacks, parser, result_named(id))};
     if (!stored || ::write(done, "x", 1) != 1) ::_exit(1);
   }
 }

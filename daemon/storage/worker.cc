@@ -1,0 +1,41 @@
+#include "daemon/storage/worker.h"
+
+#include <exception>
+#include <string>
+
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/execution/outstanding_work.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/prefer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace profd {
+
+namespace asio = boost::asio;
+
+Worker::Worker() : thread_(std::make_unique<asio::thread_pool>(1)) {}
+
+Worker::~Worker() { thread_->join(); }
+
+Error Worker::error_of(const std::exception& problem) {
+  return fail(ErrorCode::kInternal, std::string("could not finish a job: ") + problem.what());
+}
+
+asio::awaitable<void> Worker::run_on_thread(const std::function<void()>& job) {
+  // Keeps the io context from running dry meanwhile.
+  const auto io =
+      asio::prefer(co_await asio::this_coro::executor, asio::execution::outstanding_work.tracked);
+  auto begin = [this, &job, io](auto handler) {
+    asio::post(*thread_, [&job, io, handler = std::move(handler)]() mutable {
+      job();
+      asio::post(io, std::move(handler));
+    });
+  };
+  auto operation = asio::async_initiate<const asio::use_awaitable_t<>, void()>(std::move(begin),
+                                                                               asio::use_awaitable);
+  co_await std::move(operation);
+}
+
+}  // namespace profd
