@@ -18,7 +18,6 @@
 #include "formats/api/session_summary.h"
 #include "formats/api/start_request.h"
 #include "formats/base/result.h"
-#include "formats/jit/names.h"
 
 namespace profd {
 

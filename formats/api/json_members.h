@@ -29,7 +29,6 @@
 
 #include "formats/api/session_summary.h"
 #include "formats/base/json_fields.h"
-#include "formats/jit/names.h"
 
 namespace profd {
 
@@ -56,10 +55,6 @@ template <HasMembers T>
 
 [[nodiscard]] inline boost::json::value json_of(const CountsByReason& counts) {
   return boost::json::object(counts.begin(), counts.end());
-}
-
-[[nodiscard]] inline boost::json::value json_of(const JitNames& names) {
-  return jit_names_json(names);
 }
 
 template <class T>

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/api/jit_names.h"
 #include "formats/base/result.h"
-#include "formats/jit/names.h"
 
 namespace profd {
 

@@ -13,7 +13,7 @@
 #include "formats/jit/code_index.h"
 #include "formats/jit/image.h"
 #include "formats/jit/jitdump_reader.h"
-#include "formats/jit/jitdump_writer.h"
+#include "tests/formats/jit/jitdump_writer.h"
 
 namespace profd {
 namespace {

@@ -22,7 +22,7 @@
 #include <cstring>
 #include <string>
 
-#include "formats/jit/jitdump_writer.h"
+#include "tests/formats/jit/jitdump_writer.h"
 
 namespace
 {

@@ -9,9 +9,9 @@
 #include <malloc.h>
 
 #include "collectors/jit/registry.h"
-#include "formats/jit/jitdump_writer.h"
 #include "tests/collectors/jit/hostile_dump.h"
 #include "tests/collectors/jit/runtime.h"
+#include "tests/formats/jit/jitdump_writer.h"
 
 namespace profd::test {
 namespace {

@@ -21,10 +21,10 @@
 #include <gtest/gtest.h>
 
 #include "collectors/jit/processes.h"
-#include "formats/jit/jitdump_writer.h"
 #include "tests/collectors/jit/hostile_dump.h"
 #include "tests/collectors/jit/runtime.h"
 #include "tests/collectors/silent_fuse.h"
+#include "tests/formats/jit/jitdump_writer.h"
 
 namespace profd::test {
 namespace {

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "collectors/jit/processes.h"
-#include "formats/jit/jitdump_writer.h"
+#include "tests/formats/jit/jitdump_writer.h"
 
 namespace profd::test {
 

@@ -17,9 +17,9 @@
 #include "collectors/jit/processes.h"
 #include "collectors/sampling/event_spec.h"
 #include "collectors/sampling/sampler.h"
-#include "formats/jit/jitdump_writer.h"
 #include "tests/collectors/jit/framed_code.h"
 #include "tests/collectors/jit/runtime.h"
+#include "tests/formats/jit/jitdump_writer.h"
 
 namespace profd::test {
 namespace {

@@ -13,12 +13,12 @@
 
 #include "daemon/profiles/session_writer.h"
 #include "daemon/storage/result_writer.h"
-#include "formats/jit/jitdump_writer.h"
 #include "formats/profile/gperftools_reader.h"
 #include "tests/daemon/local_parser.h"
 #include "tests/daemon/profiles/chain_program.h"
 #include "tests/daemon/profiles/handmade_session.h"
 #include "tests/daemon/samples/synthetic_sample.h"
+#include "tests/formats/jit/jitdump_writer.h"
 
 namespace profd {
 namespace {

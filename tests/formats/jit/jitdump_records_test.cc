@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "formats/jit/jitdump_reader.h"
-#include "formats/jit/jitdump_writer.h"
 #include "tests/formats/jit/files.h"
+#include "tests/formats/jit/jitdump_writer.h"
 
 namespace profd {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "formats/jit/jitdump_writer.h"
 #include "tests/formats/jit/files.h"
+#include "tests/formats/jit/jitdump_writer.h"
 #include "tests/formats/readers.h"
 
 namespace profd {

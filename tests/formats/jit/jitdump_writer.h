@@ -1,8 +1,7 @@
-// Writes jitdump records: for tests, and for JITs that want to be seen. jitdump_format.h has the
-// grammar.
+// Writes jitdump records, for tests. formats/jit/jitdump_format.h has the grammar.
 //
-// Each function appends one record to a string, as it stands in the file; nothing is checked, so
-// that tests can write what no reader should believe.
+// Each function appends one record, as it stands in a file, to a string. Nothing is checked, so that
+// tests can also write malformed records.
 
 #pragma once
 

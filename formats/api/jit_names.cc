@@ -1,4 +1,4 @@
-#include "formats/jit/names.h"
+#include "formats/api/jit_names.h"
 
 #include <algorithm>
 
@@ -22,7 +22,7 @@ void members(auto& fields, Is<JitNames> auto& names) {
       .required("named_samples", names.named_samples);
 }
 
-boost::json::object jit_names_json(const JitNames& names) { return write_members(names); }
+boost::json::value json_of(const JitNames& names) { return write_members(names); }
 
 Result<void> read_json(const boost::json::value& value, JitNames& out) {
   return read_members(value, out);

@@ -1,4 +1,4 @@
-#include "formats/jit/jitdump_writer.h"
+#include "tests/formats/jit/jitdump_writer.h"
 
 #include <utility>
 
