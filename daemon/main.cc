@@ -28,6 +28,8 @@
 #include "collectors/jit/processes.h"
 #include "collectors/parser/parser.h"
 #include "collectors/sampling/sampler.h"
+#include "collectors/sandbox/child.h"
+#include "collectors/xray/follower.h"
 #include "daemon/control/server.h"
 #include "daemon/history/store.h"
 #include "daemon/samples/aggregator.h"
@@ -359,7 +361,7 @@ int run(const Options& options) {
 }  // namespace profd
 
 int main(int argc, char** argv) {
-  if (profd::is_parser_call(argc, argv)) return profd::run_parser();
+  profd::sandbox::run_as_child(argc, argv, {profd::kParserChild, profd::xray::kFollowerChild});
   CLI::App app{"Samples the stacks of every process; profctl tells it what for.", "profd"};
   profd::Options options;
   profd::add_options(app, options);

@@ -11,16 +11,16 @@
 namespace profd::parser {
 namespace {
 
-// Of one record: 100 KB is that of a large object.
+// The most that is read of one record; 100 KB is that of a large object.
 constexpr std::size_t kMaxUnwindingBytes = std::size_t{4} << 20;
 
 Result<std::uint64_t> size_of(int fd) {
   struct stat status {};
-  if (::fstat(fd, &status) != 0) return fail_errno("could not look at the file");
+  if (::fstat(fd, &status) != 0) return fail_errno("could not read the file's size");
   return static_cast<std::uint64_t>(std::max<off_t>(status.st_size, 0));
 }
 
-// As much as there is of a range.
+// The bytes of a range, as far as the file has them.
 Result<std::string> read_range(int fd, std::uint64_t offset, std::size_t count) {
   std::string bytes(count, '\0');
   std::size_t done = 0;
@@ -36,7 +36,7 @@ Result<std::string> read_range(int fd, std::uint64_t offset, std::size_t count) 
   return bytes;
 }
 
-// Empty where it isn't there whole any more, or beyond what is left of an answer.
+// Empty where the file no longer has the whole range, or an answer has no room for it.
 std::string read_whole(int fd, const JitFileRange& range, std::size_t room) {
   constexpr std::uint64_t kMaxOffset = std::uint64_t{1} << 62;
   if (range.bytes == 0 || range.bytes > room || range.offset > kMaxOffset) return {};
@@ -98,7 +98,7 @@ JitUnwindAnswers read_jit_unwind_rows(int fd, const JitUnwindRequest& request) {
 }
 
 Result<std::string> read_jit_code(int fd, const JitCodeRequest& request) {
-  std::deque<std::string> storage;  // what the answers point into: it may not move
+  std::deque<std::string> storage;  // the answers point into the strings, so these may not move
   JitCodeAnswers answers;
   std::size_t room = kMaxJitCodeAnswerBytes;
   for (const JitCodeQuery& query : request.queries) {
@@ -108,13 +108,13 @@ Result<std::string> read_jit_code(int fd, const JitCodeRequest& request) {
     const std::string& record = storage.emplace_back(read_whole(fd, query.debug_info, room));
     if (record.empty()) continue;
     answer.lines = decode_jit_lines(record, request.state, query.code_bytes, query.script);
-    // A line repeats its file's name.
+    // Each line is sent with its file's name.
     std::size_t bytes = 0;
     for (const JitLine& line : answer.lines) bytes += line.file.size() + sizeof(JitLine);
     if (bytes > room) answer.lines.clear();
     room -= std::min(bytes, room);
   }
-  return encode(answers);
+  return sandbox::encode(answers);
 }
 
 }  // namespace profd::parser

@@ -1,25 +1,23 @@
-// The parser: a child process without rights, in which every ELF file, all CFI and every JIT
-// runtime's file of other users is parsed, and nowhere else.
+// The parser: a sandboxed child process in which every ELF file, all CFI and every jitdump, perf
+// map and XRay log of other users is parsed, and nowhere else.
 //
-// It has no file but those that it is sent, can open none, and can't make sockets, processes or
-// trace one (seccomp, Landlock, rlimits). A request is an operation and read-only descriptors; the
-// answer is an error or a sealed memfd of capped size, which is checked like any other input. One
-// that faults, answers nonsense or takes too long is killed, and another one is started; the
-// request is an error then. One parser serves one thread.
+// The child opens no file; a request is an operation and read-only descriptors. Its result has a
+// capped size and is checked like any other input. A child that faults, answers nonsense or takes
+// too long is killed and replaced; the request then is an error. One parser serves one thread.
 
 #pragma once
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "collectors/parser/jit_results.h"
+#include "collectors/sandbox/child.h"
+#include "collectors/sandbox/client.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
 #include "formats/elf/elf_file.h"
@@ -27,18 +25,15 @@
 
 namespace profd {
 
-struct ParserLimits {
-  std::uint64_t memory_bytes = std::uint64_t{64} << 20;  // address space beyond the program's own
-  std::uint64_t answer_bytes = std::uint64_t{64} << 20;
-  std::chrono::milliseconds cpu_time{1000};   // for one request
-  std::chrono::milliseconds wall_time{5000};  // a file system may hang
-};
+using ParserLimits = sandbox::ChildLimits;
 
 class Parser {
  public:
-  // Starts the child: the running program again, as `profd --parser` (see run_parser). Call before
-  // there is anything to hide.
-  static Result<std::unique_ptr<Parser>> start(const ParserLimits& limits = {});
+  // Starts the child: the running program again as kParserChild, which its main() must know. Call
+  // before the process has memory or descriptors that a child must not get. `spawn` makes another
+  // child in tests.
+  static Result<std::unique_ptr<Parser>> start(const ParserLimits& limits = {},
+                                               sandbox::Spawn spawn = {});
   Parser() = default;
   Parser(const Parser&) = delete;
   Parser& operator=(const Parser&) = delete;
@@ -51,23 +46,23 @@ class Parser {
   virtual Result<std::vector<ElfSymbol>> find_elf_symbols(int fd,
                                                           std::span<const std::uint64_t> addresses,
                                                           SymbolBudget& budget) = 0;
-
   virtual Result<std::vector<ElfSymbol>> list_elf_functions(int fd) = 0;
 
-  // What stands in the file from the state on, at most 256 KiB of it.
+  // Reads a JIT source on from the state, kJitChunkBytes of it at most.
   virtual Result<JitDumpChunk> read_jitdump(int fd, const JitDumpState& state) = 0;
   virtual Result<PerfMapChunk> read_perf_map(int fd, const PerfMapState& state) = 0;
 
-  // The bytes and lines of functions of a jitdump, by what its events said. `state` is the last one
-  // of the file.
+  // Reads the code bytes and lines of functions of a jitdump. `state` is the latest one of the
+  // file.
   virtual Result<JitCodeAnswers> read_jit_code(int fd, const JitDumpState& state,
                                                std::span<const JitCodeQuery> queries) = 0;
-  // The unwind rows that records tell; 65,536 rows in all, and none of what is beyond.
+  // Reads the unwind rows of functions of a jitdump: kMaxJitUnwindRows in all, none for the
+  // functions beyond that.
   virtual Result<JitUnwindAnswers> read_jit_unwind_rows(
       int fd, const JitDumpState& state, std::span<const JitUnwindQuery> queries) = 0;
 
-  // Of collectors/xray/log_result.h; the result as a sealed memfd for decode_live_result(). No
-  // `program` is -1.
+  // The functions of collectors/xray/log_result.h. The result of read_xray_log() is a sealed memfd
+  // for decode_live_result(). `program` is -1 where there is none.
   virtual Result<std::int32_t> find_xray_process(int log) = 0;
   virtual Result<UniqueFd> read_xray_log(int log, int program) = 0;
 
@@ -75,13 +70,7 @@ class Parser {
   [[nodiscard]] virtual std::uint64_t restarts() const = 0;
 };
 
-// Whether the program was started as a parser: main() is then run_parser() and nothing else, in
-// every program that starts one, tests too.
-inline constexpr const char* kParserArgument = "--parser";
-[[nodiscard]] bool is_parser_call(int argc, char** argv);
-
-// The child's main: serves requests on descriptor 3 until it is closed. Gives the rights up first,
-// and exits non-zero where it can't.
-int run_parser();
+// For sandbox::run_as_child().
+extern const sandbox::ChildKind kParserChild;
 
 }  // namespace profd

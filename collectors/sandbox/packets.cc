@@ -10,12 +10,14 @@
 #include <cerrno>
 #include <cstring>
 
-namespace profd::parser {
+#include "formats/elf/elf_tables.h"
+
+namespace profd::sandbox {
 namespace {
 
 constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
-// Room for the descriptors of one packet, aligned as the kernel wants it.
+// Room for the descriptors of one packet, with the alignment that the kernel requires.
 union Control {
   cmsghdr header;
   std::array<char, CMSG_SPACE(kMaxDescriptors * sizeof(int))> bytes;
@@ -109,7 +111,7 @@ Result<Received> receive_packet(int socket, std::span<char> into) {
   Received received{.bytes = static_cast<std::size_t>(std::max<ssize_t>(got, 0)),
                     .descriptors = descriptors_in(message)};
   if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
-    return fail(ErrorCode::kMalformed, "a packet of the parser is too long");
+    return fail(ErrorCode::kMalformed, "a packet is longer than its type");
   }
   return received;
 }
@@ -118,7 +120,7 @@ Result<UniqueFd> make_sealed(std::string_view bytes) {
   UniqueFd fd(::memfd_create("profd", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return fail_errno("could not create a memfd");
   if (!write_all(fd.get(), bytes)) {
-    if (errno == EFBIG) return fail(ErrorCode::kTooLarge, "the result is larger than is allowed");
+    if (errno == EFBIG) return fail(ErrorCode::kTooLarge, "the result is over the size limit");
     return fail_errno("could not write a memfd");
   }
   if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return fail_errno("could not seal a memfd");
@@ -126,24 +128,19 @@ Result<UniqueFd> make_sealed(std::string_view bytes) {
 }
 
 Result<std::string> read_sealed(int fd, std::uint64_t max_bytes) {
-  // Only files in memory have seals at all, so no read below can hang.
+  // Only files in memory have seals, so no read below can hang.
   const int seals = ::fcntl(fd, F_GET_SEALS);
   struct stat status {};
   if (seals < 0 || (seals & kSeals) != kSeals || ::fstat(fd, &status) != 0 || status.st_size < 0) {
-    return fail(ErrorCode::kMalformed, "the parser's answer is no sealed memory file");
+    return fail(ErrorCode::kMalformed, "the descriptor is no sealed memfd");
   }
   const auto size = static_cast<std::uint64_t>(status.st_size);
-  if (size > max_bytes) return fail(ErrorCode::kTooLarge, "the parser's answer is too large");
-  std::string bytes(size, '\0');
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t got =
-        ::pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return fail_errno("could not read the parser's answer");
-    done += static_cast<std::size_t>(got);
+  if (size > max_bytes) {
+    return fail(ErrorCode::kTooLarge, "the sealed memfd is over the size limit");
   }
+  std::string bytes(size, '\0');
+  if (!elf::read_at(fd, 0, bytes.data(), size)) return fail_errno("could not read a memfd");
   return bytes;
 }
 
-}  // namespace profd::parser
+}  // namespace profd::sandbox

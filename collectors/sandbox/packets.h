@@ -1,7 +1,8 @@
-// What goes over the parser's socket pair: one packet for a request, one for its answer.
+// What travels over the socket pair between the daemon and a sandboxed child: one packet for a
+// request, one for its answer.
 //
-// Both sides run the same program, so packets are plain structs; but the child's are believed no
-// more than a stranger's. Results of some size travel in a memfd that the child seals.
+// Both sides run the same program, so packets are plain structs; the daemon checks those of a child
+// like any other input. Results of some size travel in a memfd that the child seals.
 
 #pragma once
 
@@ -11,69 +12,69 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
 
-namespace profd::parser {
+namespace profd::sandbox {
 
-enum class Operation : std::uint32_t {
-  kStart = 1,          // the first request: words are {memory_bytes, answer_bytes}
-  kReadUnwindSource,   // a file; words are the digest key
-  kMakeUnwindTable,    // a file and perhaps its debug file
-  kReadElfSummary,     // a file
-  kFindElfSymbols,     // a file and one with the addresses, 8 bytes each; the budget
-  kListElfFunctions,   // a file
-  kFindXrayProcess,    // a trace
-  kReadXrayLog,        // a trace and perhaps its program
-  kFollowXray,         // a file and a connection: no answer, but collectors/xray/follower.h
-  kReadJitDump,        // a file and one with the state to go on from
-  kReadPerfMap,        // likewise
-  kReadJitCode,        // a file and one with what is asked
-  kReadJitUnwindRows,  // likewise
-};
+// The first request to every child; its words are {memory_bytes, file_bytes} of SandboxLimits.
+inline constexpr std::uint32_t kStart = 0;
 
 struct Request {
-  Operation operation{};
+  std::uint32_t operation = 0;  // kStart, or one of the child's kind
   std::uint32_t reserved = 0;
   std::array<std::uint64_t, 2> words{};
 };
 
 inline constexpr std::size_t kMaxTextBytes = 480;
 
-// With one descriptor, a sealed memfd with the result, where status is 0; else with a text, which
-// is the error's message and behind it its hint, cut where they don't fit.
+// Status 0 comes with one descriptor, a sealed memfd that holds the result. Any other status comes
+// with a text: the error's message and behind it its hint, cut where they don't fit.
 struct Answer {
   std::uint32_t status = 0;  // 0, or 1 + ErrorCode
   std::uint32_t text_bytes = 0;
-  std::uint32_t hint_bytes = 0;  // of these
+  std::uint32_t hint_bytes = 0;  // part of text_bytes
   std::array<char, kMaxTextBytes> text{};
 };
 
 [[nodiscard]] Answer answer_of(const Error& error);
-// None for an answer that is no error, or not a possible one.
+// The error that an answer reports. None for status 0, and for an answer whose numbers are invalid.
 [[nodiscard]] std::optional<Error> error_of(const Answer& answer);
 
 inline constexpr std::size_t kMaxDescriptors = 2;
 
 struct Received {
-  std::size_t bytes = 0;  // 0: the other side is gone
+  std::size_t bytes = 0;  // 0: the other side has closed the socket
   std::vector<UniqueFd> descriptors;
 };
 
-// One packet with the descriptors. False with errno.
-[[nodiscard]] bool send_packet(int socket, std::string_view bytes,
-                               std::span<const int> descriptors);
+// A struct that is a packet, as its bytes, and as the buffer that a packet is received into.
+template <class Packet>
+requires std::is_trivially_copyable_v<Packet>
+[[nodiscard]] std::string_view bytes_of(const Packet& packet) {
+  return {reinterpret_cast<const char*>(&packet), sizeof packet};
+}
+template <class Packet>
+requires std::is_trivially_copyable_v<Packet>
+[[nodiscard]] std::span<char> buffer_of(Packet& packet) {
+  return {reinterpret_cast<char*>(&packet), sizeof packet};
+}
 
-// One packet; an error also for one that is longer than `into` or has more descriptors.
+// Sends one packet with the descriptors, which stay the caller's. False with errno.
+[[nodiscard]] bool send_packet(int socket, std::string_view bytes,
+                               std::span<const int> descriptors = {});
+
+// Receives one packet. kMalformed if it is longer than `into` or has more than kMaxDescriptors.
 [[nodiscard]] Result<Received> receive_packet(int socket, std::span<char> into);
 
-// A memfd with the bytes that nobody can change any more.
+// A memfd with the bytes, which nobody can change afterwards.
 [[nodiscard]] Result<UniqueFd> make_sealed(std::string_view bytes);
 
-// What a sealed memfd holds. kMalformed for anything else behind the descriptor, kTooLarge beyond
+// The content of a sealed memfd. kMalformed for any other kind of file, kTooLarge above
 // `max_bytes`.
 [[nodiscard]] Result<std::string> read_sealed(int fd, std::uint64_t max_bytes);
 
-}  // namespace profd::parser
+}  // namespace profd::sandbox

@@ -19,46 +19,43 @@
 
 #include <seccomp.h>
 
-namespace profd {
+namespace profd::sandbox {
 namespace {
 
-// A user that no one else is, in a range that nobody hands out (systemd's UIDS-GIDS.md): as
-// `nobody`, other processes of that name could kill us. It is the second choice, where a user
-// namespace has no such id.
+// The first is in a range that is assigned to nobody (systemd's UIDS-GIDS.md), so that no other
+// process has it: another process of the user `nobody` could kill the child. `nobody` is the second
+// choice, for a user namespace that does not have the first.
 constexpr std::array<uid_t, 2> kUsers = {2'147'483'000, 65'534};
 constexpr rlim_t kOpenFiles = 16;
 
 Result<void> check(bool done, const char* what) {
-  if (!done) return fail_errno(std::string("could not give up ") + what);
+  if (!done) return fail_errno(std::string("could not ") + what);
   return {};
 }
 
-// What needs a right that an ordinary user lacks is done by who has it: the steps that follow hold
-// without it.
-bool done_or_not_permitted(int status) { return status == 0 || errno == EPERM; }
-
-// A directory that holds nothing but our own descriptors' states. Without /proc, or the right,
-// paths still can't be opened; they can be asked for (newfstatat, which glibc's fstat is).
+// The new root directory holds nothing but the state of the process's own descriptors. Where it
+// can't be set (no /proc, no privilege), paths still can't be opened, but newfstatat, which glibc
+// uses for fstat, can ask whether they exist.
 void leave_root_directory() {
   if (::chroot("/proc/self/fdinfo") == 0 && ::chdir("/") != 0) ::_exit(1);
 }
 
 Result<void> become_nobody() {
-  if (!done_or_not_permitted(::setgroups(0, nullptr))) return fail_errno("could not leave groups");
+  // A daemon of an ordinary user may not change groups; the other steps hold without this one.
+  if (::setgroups(0, nullptr) != 0 && errno != EPERM) return fail_errno("could not leave groups");
   if (::geteuid() != 0) return {};
   for (const uid_t user : kUsers) {
     const bool group_gone = ::setresgid(user, user, user) == 0;
     if (group_gone && ::setresuid(user, user, user) == 0) return {};
   }
-  return check(errno == EPERM, "the user");
+  return check(errno == EPERM, "change the user");
 }
 
 Result<void> drop_capabilities() {
-  // Kernels before 4.3 have none of these.
   ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   const std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> none{};
-  return check(::syscall(SYS_capset, &header, none.data()) == 0, "capabilities");
+  return check(::syscall(SYS_capset, &header, none.data()) == 0, "drop capabilities");
 }
 
 std::uint64_t address_space_bytes() {
@@ -74,16 +71,16 @@ bool limit(__rlimit_resource resource, std::uint64_t value) {
   return ::setrlimit(resource, &both) == 0;
 }
 
-Result<void> set_limits(const RightsLimits& limits, std::uint64_t used_bytes) {
-  // A file that grows too large is then an error of write().
+Result<void> set_limits(const SandboxLimits& limits, std::uint64_t used_bytes) {
+  // With the signal ignored, write() of a file that grows too large is an error.
   ::signal(SIGXFSZ, SIG_IGN);
   return check(limit(RLIMIT_AS, used_bytes + limits.memory_bytes) &&
                    limit(RLIMIT_FSIZE, limits.file_bytes) && limit(RLIMIT_NOFILE, kOpenFiles) &&
                    limit(RLIMIT_CORE, 0),
-               "resources");
+               "set resource limits");
 }
 
-// Not the header's, which has as much of it as the build host's kernel knew.
+// As the kernel's struct landlock_ruleset_attr, whose header may be older than the kernel.
 struct LandlockRules {
   std::uint64_t files;
   std::uint64_t network;  // since version 4
@@ -98,7 +95,7 @@ LandlockRules rules_of(long version) {
           .scopes = version >= 6 ? 3U : 0U};
 }
 
-// A second wall where the kernel has it: seccomp alone already lets nothing be opened.
+// Landlock, where the kernel has it, is a second barrier: seccomp alone already forbids to open.
 Result<void> forbid_files() {
   const long version =
       ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
@@ -106,10 +103,10 @@ Result<void> forbid_files() {
   const LandlockRules rules = rules_of(version);
   const std::size_t size = version >= 6 ? 24 : version >= 4 ? 16 : 8;
   const long rule_set = ::syscall(SYS_landlock_create_ruleset, &rules, size, 0);
-  if (rule_set < 0) return fail_errno("could not make Landlock rules");
+  if (rule_set < 0) return fail_errno("could not make a Landlock ruleset");
   const bool restricted = ::syscall(SYS_landlock_restrict_self, rule_set, 0) == 0;
   ::close(static_cast<int>(rule_set));
-  return check(restricted, "files");
+  return check(restricted, "apply the Landlock ruleset");
 }
 
 using Filter = std::unique_ptr<void, void (*)(scmp_filter_ctx)>;
@@ -118,7 +115,7 @@ bool allow(const Filter& filter, int call) {
   return ::seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, call, 0) == 0;
 }
 
-// What the bits of an argument must be.
+// The condition that the argument has this value in these bits.
 scmp_arg_cmp masked(unsigned argument, std::uint64_t bits, std::uint64_t value) {
   return {.arg = argument, .op = SCMP_CMP_MASKED_EQ, .datum_a = bits, .datum_b = value};
 }
@@ -130,8 +127,8 @@ bool allow_if(const Filter& filter, int call, scmp_arg_cmp condition) {
 Result<void> forbid_system_calls() {
   const Filter filter(::seccomp_init(SCMP_ACT_KILL_PROCESS), &::seccomp_release);
   if (!filter) return fail(ErrorCode::kIo, "could not make a seccomp filter");
-  // Descriptors that are there; memory; the end. The allocator's and the sanitizers' own needs
-  // (futex, madvise, signal masks, our ids) give nothing away.
+  // Calls on open descriptors, for memory, and to exit; and what the allocator and the sanitizers
+  // need (futex, madvise, signal masks, the own ids).
   constexpr std::array kCalls = {
       SCMP_SYS(recvmsg),      SCMP_SYS(sendmsg),     SCMP_SYS(read),
       SCMP_SYS(pread64),      SCMP_SYS(write),       SCMP_SYS(pwrite64),
@@ -152,23 +149,23 @@ Result<void> forbid_system_calls() {
          allow_if(filter, SCMP_SYS(newfstatat), masked(3, AT_EMPTY_PATH, AT_EMPTY_PATH));
   if (!made) return fail(ErrorCode::kIo, "could not make a seccomp filter");
   if (const int status = ::seccomp_load(filter.get()); status != 0) {
-    return fail_errno("could not give up system calls", -status);
+    return fail_errno("could not load the seccomp filter", -status);
   }
   return {};
 }
 
 }  // namespace
 
-Result<void> drop_privileges(const RightsLimits& limits) {
+Result<void> drop_privileges(const SandboxLimits& limits) {
   const std::uint64_t used_bytes = address_space_bytes();
   leave_root_directory();
   if (auto done = become_nobody(); !done) return done;
   if (auto done = drop_capabilities(); !done) return done;
-  // After the change of user, which takes both back.
+  // After the change of user, which resets the last two.
   if (auto done = check(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
                             ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 &&
                             ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0,
-                        "privileges");
+                        "set the process's flags");
       !done) {
     return done;
   }
@@ -177,4 +174,4 @@ Result<void> drop_privileges(const RightsLimits& limits) {
   return forbid_system_calls();
 }
 
-}  // namespace profd
+}  // namespace profd::sandbox

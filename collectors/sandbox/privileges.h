@@ -1,8 +1,8 @@
-// Gives up all that a process may do but compute, and read and write what it has open.
+// Drops all that a process may do, except to compute and to read and write what it has open.
 //
-// In the order in which the steps need each other: root directory, groups, user, capabilities,
-// limits, Landlock, seccomp. What the kernel enforces afterwards: no file, socket, process or
-// executable memory can be made, and none traced; an attempt ends the process (SIGSYS).
+// The steps are in the order in which they need each other: root directory, groups, user,
+// capabilities, limits, Landlock, seccomp. Afterwards the kernel refuses to make a file, socket,
+// process or executable memory and to trace a process; an attempt ends the process (SIGSYS).
 
 #pragma once
 
@@ -10,14 +10,15 @@
 
 #include "formats/base/result.h"
 
-namespace profd {
+namespace profd::sandbox {
 
-struct RightsLimits {
-  std::uint64_t memory_bytes = 0;  // of address space, beyond what is in use now
+struct SandboxLimits {
+  std::uint64_t memory_bytes = 0;  // of address space, beyond what is in use at the call
   std::uint64_t file_bytes = 0;    // of any file that is written
 };
 
-// Of the calling process, which must have one thread. On an error some rights may be gone: exit.
-[[nodiscard]] Result<void> drop_privileges(const RightsLimits& limits);
+// For the calling process, which must have one thread. After an error some privileges may be
+// gone: exit.
+[[nodiscard]] Result<void> drop_privileges(const SandboxLimits& limits);
 
-}  // namespace profd
+}  // namespace profd::sandbox

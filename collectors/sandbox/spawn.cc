@@ -1,28 +1,27 @@
+#include "collectors/sandbox/spawn.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <string>
 
-#include "collectors/parser/client.h"
-
-namespace profd::parser {
+namespace profd::sandbox {
 namespace {
 
-constexpr int kSocket = 3;
-
-// What the child has: /dev/null twice, our stderr and the socket. dup2 in posix_spawn clears
-// close-on-exec also where both are the same.
+// The child gets /dev/null twice, the daemon's stderr and the socket. posix_spawn's dup2 clears
+// close-on-exec even where both descriptors are the same.
 bool lay_out_descriptors(posix_spawn_file_actions_t& actions, int socket) {
-  return ::posix_spawn_file_actions_adddup2(&actions, socket, kSocket) == 0 &&
+  return ::posix_spawn_file_actions_adddup2(&actions, socket, kChildSocket) == 0 &&
          ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) == 0 &&
          ::posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0) == 0 &&
-         ::posix_spawn_file_actions_addclosefrom_np(&actions, kSocket + 1) == 0;
+         ::posix_spawn_file_actions_addclosefrom_np(&actions, kChildSocket + 1) == 0;
 }
 
-// Signals as a fresh program finds them, and no terminal's: ^C is for the daemon to handle.
+// Default signal handling, and a session of its own: a terminal's ^C is for the daemon to handle.
 bool set_attributes(posix_spawnattr_t& attributes) {
   sigset_t none;
   sigset_t all;
@@ -36,7 +35,7 @@ bool set_attributes(posix_spawnattr_t& attributes) {
 
 }  // namespace
 
-Result<pid_t> spawn_this_program(int socket) {
+Result<pid_t> spawn_child(const ChildKind& kind, int socket) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   ::posix_spawn_file_actions_init(&actions);
@@ -45,7 +44,7 @@ Result<pid_t> spawn_this_program(int socket) {
   int status = ENOMEM;
   if (lay_out_descriptors(actions, socket) && set_attributes(attributes)) {
     std::string name = "profd";
-    std::string argument = kParserArgument;
+    std::string argument = "--" + std::string(kind.name);
     const std::array<char*, 3> arguments = {name.data(), argument.data(), nullptr};
     const std::array<char*, 1> environment = {nullptr};
     status = ::posix_spawn(&child, "/proc/self/exe", &actions, &attributes, arguments.data(),
@@ -53,8 +52,23 @@ Result<pid_t> spawn_this_program(int socket) {
   }
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (status != 0) return fail_errno("could not start the parser", status);
+  if (status != 0) return fail_errno("could not start the " + std::string(kind.name), status);
   return child;
 }
 
-}  // namespace profd::parser
+Result<ChildProcess> start_child(const SandboxLimits& limits, const Spawn& spawn) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return fail_errno("could not make a socket pair");
+  }
+  UniqueFd ours(ends[0]);
+  const UniqueFd theirs(ends[1]);
+  // The request waits in the socket until the child is there.
+  const Request start{.operation = kStart, .words = {limits.memory_bytes, limits.file_bytes}};
+  if (!send_packet(ours.get(), bytes_of(start))) return fail_errno("could not send the limits");
+  const auto process = spawn(theirs.get());
+  if (!process) return process.error();
+  return ChildProcess{.socket = std::move(ours), .process = *process};
+}
+
+}  // namespace profd::sandbox

@@ -57,13 +57,13 @@ Result<void> AppLink::send(profd_xray_command_kind kind, std::span<const std::in
   std::ranges::copy(functions, command.functions);
   const std::size_t bytes = offsetof(profd_xray_command, functions) + functions.size_bytes();
   const std::string_view packet(reinterpret_cast<const char*>(&command), bytes);
-  if (parser::send_packet(connection_.get(), packet, {})) return {};
+  if (sandbox::send_packet(connection_.get(), packet, {})) return {};
   return errno == EAGAIN ? not_taken() : app_is_gone();
 }
 
 Result<AppLink::Answer> AppLink::receive() {
   Answer answer;
-  auto received = parser::receive_packet(
+  auto received = sandbox::receive_packet(
       connection_.get(), {reinterpret_cast<char*>(&answer.answer), sizeof answer.answer});
   if (!received) return nonsense();
   if (received->bytes == 0) return app_is_gone();

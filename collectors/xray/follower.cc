@@ -57,8 +57,8 @@ std::uint64_t random_seed() {
 }
 
 bool tell_failure(int daemon, DetachReason end, const Error& error) {
-  const NewsPacket packet{.news = News::kFailed, .end = end, .error = parser::answer_of(error)};
-  return parser::send_packet(daemon, {reinterpret_cast<const char*>(&packet), sizeof packet}, {});
+  const NewsPacket packet{.news = News::kFailed, .end = end, .error = sandbox::answer_of(error)};
+  return sandbox::send_packet(daemon, sandbox::bytes_of(packet));
 }
 
 Error too_much() {
@@ -209,8 +209,7 @@ class Follower {
     }
     if (both[0].revents == 0) return kNone;
     OrderPacket packet;
-    const auto received =
-        parser::receive_packet(daemon_, {reinterpret_cast<char*>(&packet), sizeof packet});
+    const auto received = sandbox::receive_packet(daemon_, sandbox::buffer_of(packet));
     if (!received || received->bytes != sizeof packet) return std::nullopt;
     return packet.order;
   }
@@ -251,7 +250,7 @@ class Follower {
     if (!result) return result.error();
     result->functions = map_.functions.size();
     result->patched = link_.patched();
-    return parser::make_sealed(encode(*result));
+    return sandbox::make_sealed(encode(*result));
   }
 
   // Stacks without their outermost frames are better than none.
@@ -283,9 +282,8 @@ class Follower {
                             .end = end_,
                             .records = told_records_,
                             .dropped = region_->dropped(),
-                            .error = parser::answer_of(why_)};
-    return parser::send_packet(daemon_, {reinterpret_cast<const char*>(&packet), sizeof packet},
-                               descriptors);
+                            .error = sandbox::answer_of(why_)};
+    return sandbox::send_packet(daemon_, sandbox::bytes_of(packet), descriptors);
   }
 
   void tell_progress() {
@@ -318,17 +316,16 @@ class Follower {
   std::uint32_t told_patched_ = 0;
 };
 
-}  // namespace
-
-void follow_app(int daemon, UniqueFd program, UniqueFd connection) {
+void follow_app(int daemon) {
   OrderPacket order;
-  const auto received =
-      parser::receive_packet(daemon, {reinterpret_cast<char*>(&order), sizeof order});
-  if (!received || received->bytes != sizeof order || order.pattern_bytes > kMaxPatternBytes) {
+  auto received = sandbox::receive_packet(daemon, sandbox::buffer_of(order));
+  if (!received || received->bytes != sizeof order || received->descriptors.size() != 2 ||
+      order.pattern_bytes > kMaxPatternBytes) {
     return;
   }
+  std::vector<UniqueFd>& files = received->descriptors;
   try {
-    Follower follower(daemon, std::move(program), std::move(connection), order);
+    Follower follower(daemon, std::move(files[0]), std::move(files[1]), order);
     auto failure = follower.attach({order.pattern.data(), order.pattern_bytes});
     if (!failure) failure = follower.run();
     if (failure) tell_failure(daemon, failure->end, failure->error);
@@ -336,5 +333,9 @@ void follow_app(int daemon, UniqueFd program, UniqueFd connection) {
     tell_failure(daemon, DetachReason::kOutOfMemory, too_much());
   }
 }
+
+}  // namespace
+
+const sandbox::ChildKind kFollowerChild{.name = "xray-follower", .run = &follow_app};
 
 }  // namespace profd::xray

@@ -1,5 +1,5 @@
-// What the daemon and the process that follows an app say to each other: plain structs over the
-// parser's socket pair (collectors/sandbox/packets.h), of which the daemon believes nothing.
+// What the daemon and the process that follows an app send to each other: plain structs over a
+// child's socket pair (collectors/sandbox/packets.h), which the daemon checks like any input.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 namespace profd::xray {
 
 enum class Order : std::uint32_t {
-  kFollow = 1,  // the first
+  kFollow = 1,  // the first, with two descriptors: the program's file and the app's connection
   kShow,        // a result of what there is so far
   kFinish,      // the app is let go, and the result is the last
 };
@@ -40,7 +40,7 @@ struct NewsPacket {
   DetachReason end{};  // kAsAsked until it is out
   std::uint64_t records = 0;
   std::uint64_t dropped = 0;
-  parser::Answer error;
+  sandbox::Answer error;
 };
 
 }  // namespace profd::xray

@@ -22,7 +22,7 @@ constexpr std::uint64_t kMaxRestrictedImagesBytes = std::uint64_t{16} << 20;
 constexpr std::string_view kUnknownImage = "objects/xray-unknown-functions.so";
 
 Result<xray::LiveResult> read_result(const UniqueFd& memory) {
-  const auto bytes = parser::read_sealed(memory.get(), kMaxResultBytes);
+  const auto bytes = sandbox::read_sealed(memory.get(), kMaxResultBytes);
   if (!bytes) return bytes.error();
   return xray::decode_live_result(*bytes);
 }

@@ -43,7 +43,7 @@ class LocalParser : public Parser {
     auto answers =
         parser::read_jit_code(fd, {.state = state, .queries = {queries.begin(), queries.end()}});
     if (!answers) return answers.error();
-    return parser::decode_jit_code_answers(std::move(*answers));
+    return parser::decode_with_text<JitCodeAnswers>(std::move(*answers));
   }
   Result<JitUnwindAnswers> read_jit_unwind_rows(int fd, const JitDumpState& state,
                                                 std::span<const JitUnwindQuery> queries) override {
@@ -54,7 +54,7 @@ class LocalParser : public Parser {
   Result<UniqueFd> read_xray_log(int log, int program) override {
     const auto result = xray::read_log(log, program);
     if (!result) return result.error();
-    return parser::make_sealed(xray::encode(*result));
+    return sandbox::make_sealed(xray::encode(*result));
   }
   [[nodiscard]] pid_t child() const override { return ::getpid(); }
   [[nodiscard]] std::uint64_t restarts() const override { return 0; }

@@ -21,7 +21,6 @@
 
 #include <gtest/gtest.h>
 
-#include "collectors/parser/client.h"
 #include "collectors/sandbox/packets.h"
 #include "formats/unwind/cfi_tables.h"
 #include "tests/collectors/forked.h"
@@ -180,10 +179,10 @@ TEST_F(ParserTest, OneThatIsNeverReapedCostsItsFilesOwnerAlone) {
 }
 
 void send(int socket, std::string_view packet, std::span<const int> descriptors) {
-  if (!parser::send_packet(socket, packet, descriptors)) ::_exit(1);
+  if (!sandbox::send_packet(socket, packet, descriptors)) ::_exit(1);
 }
 
-void send_answer(int socket, const parser::Answer& answer, std::span<const int> descriptors) {
+void send_answer(int socket, const sandbox::Answer& answer, std::span<const int> descriptors) {
   send(socket, {reinterpret_cast<const char*>(&answer), sizeof answer}, descriptors);
 }
 
@@ -193,21 +192,21 @@ std::unique_ptr<Parser> parser_that(const std::function<void(int socket)>& answe
                                     const ParserLimits& limits) {
   const auto spawn = [answers](int socket) -> Result<pid_t> {
     return fork_into([&] {
-      const auto good = parser::make_sealed("");
-      const parser::Answer answer;
+      const auto good = sandbox::make_sealed("");
+      const sandbox::Answer answer;
       const int fd = good->get();
-      parser::Request request;
+      sandbox::Request request;
       const std::span<char> into(reinterpret_cast<char*>(&request), sizeof request);
-      if (!parser::receive_packet(socket, into)) return 1;
+      if (!sandbox::receive_packet(socket, into)) return 1;
       send_answer(socket, answer, {&fd, 1});
       while (true) {
-        const auto received = parser::receive_packet(socket, into);
+        const auto received = sandbox::receive_packet(socket, into);
         if (!received || received->bytes == 0) return 0;
         answers(socket);
       }
     });
   };
-  auto parser = parser::start_client(limits, spawn);
+  auto parser = Parser::start(limits, spawn);
   EXPECT_TRUE(parser) << parser.error().message;
   return parser ? std::move(*parser) : nullptr;
 }
@@ -230,7 +229,7 @@ TEST_P(LyingParserTest, IsRefused) {
 }
 
 void answer_with(int socket, std::string_view result) {
-  const auto sealed = parser::make_sealed(result);
+  const auto sealed = sandbox::make_sealed(result);
   const int fd = sealed->get();
   send_answer(socket, {}, {&fd, 1});
 }
@@ -247,7 +246,7 @@ INSTANTIATE_TEST_SUITE_P(
             [](int socket) { send_answer(socket, {}, {}); }},
         Lie{"TwoDescriptors", ErrorCode::kMalformed,
             [](int socket) {
-              const auto sealed = parser::make_sealed("");
+              const auto sealed = sandbox::make_sealed("");
               const int fds[] = {sealed->get(), sealed->get()};
               send_answer(socket, {}, fds);
             }},
@@ -273,7 +272,7 @@ INSTANTIATE_TEST_SUITE_P(
             [](int socket) { send_answer(socket, {.status = 1000}, {}); }},
         Lie{"ATextLongerThanItsPlace", ErrorCode::kMalformed,
             [](int socket) {
-              send_answer(socket, {.status = 1, .text_bytes = parser::kMaxTextBytes + 1}, {});
+              send_answer(socket, {.status = 1, .text_bytes = sandbox::kMaxTextBytes + 1}, {});
             }},
         Lie{"AShortPacket", ErrorCode::kMalformed, [](int socket) { send(socket, "x", {}); }},
         Lie{"ALongPacket", ErrorCode::kMalformed,
@@ -297,7 +296,7 @@ TEST(ParserLimitsTest, OneThatComputesForEverIsKilledAtTheCpuLimit) {
 
 TEST(ParserLimitsTest, AProgramThatIsNoParserIsAnErrorAtTheStart) {
   const auto parser =
-      parser::start_client({}, [](int) -> Result<pid_t> { return fork_into([] { return 0; }); });
+      Parser::start({}, [](int) -> Result<pid_t> { return fork_into([] { return 0; }); });
   ASSERT_FALSE(parser);
   EXPECT_EQ(parser.error().code, ErrorCode::kUnavailable);
 }

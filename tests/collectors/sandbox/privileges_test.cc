@@ -26,14 +26,14 @@
 namespace profd::test {
 namespace {
 
-constexpr RightsLimits kLimits{.memory_bytes = std::uint64_t{64} << 20,
-                               .file_bytes = std::uint64_t{1} << 20};
+constexpr sandbox::SandboxLimits kLimits{.memory_bytes = std::uint64_t{64} << 20,
+                                         .file_bytes = std::uint64_t{1} << 20};
 constexpr int kStillThere = 17;
 constexpr int kNoRights = 99;  // they could not be given up
 
 // How a process ends that gives up its rights and does this.
 int end_without_rights(const std::function<int()>& act) {
-  return end_of(fork_into([&] { return drop_privileges(kLimits) ? act() : kNoRights; }));
+  return end_of(fork_into([&] { return sandbox::drop_privileges(kLimits) ? act() : kNoRights; }));
 }
 
 struct Attempt {
@@ -92,7 +92,7 @@ TEST(RightsTest, WhatIsOpenIsReadAndResultsAreSealed) {
   const int status = end_without_rights([&] {
     char magic[4] = {};
     if (::pread(file.get(), magic, sizeof magic, 0) != sizeof magic) return 1;
-    if (!parser::make_sealed(std::string(100'000, 'x'))) return 2;
+    if (!sandbox::make_sealed(std::string(100'000, 'x'))) return 2;
     return kStillThere;
   });
   ASSERT_TRUE(WIFEXITED(status));
@@ -105,7 +105,7 @@ TEST(RightsTest, MemoryAndFilesAreBounded) {
     if (::mmap(nullptr, beyond, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) {
       return 1;
     }
-    const auto sealed = parser::make_sealed(std::string(kLimits.file_bytes + 1, 'x'));
+    const auto sealed = sandbox::make_sealed(std::string(kLimits.file_bytes + 1, 'x'));
     return !sealed && sealed.error().code == ErrorCode::kTooLarge ? kStillThere : 2;
   });
   ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
@@ -120,7 +120,7 @@ TEST(RightsTest, TheProcessIsAUserOfItsOwnWithNothing) {
   ASSERT_EQ(::pipe(wait), 0);
   const pid_t child = fork_into([&] {
     ::close(wait[1]);
-    if (!drop_privileges(kLimits)) return kNoRights;
+    if (!sandbox::drop_privileges(kLimits)) return kNoRights;
     char byte = 'r';
     if (::write(ready[1], &byte, 1) != 1) return 1;
     return ::read(wait[0], &byte, 1) == 0 ? 0 : 1;

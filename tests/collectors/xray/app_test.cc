@@ -54,7 +54,7 @@ class Profd {
     send(kind);
     profd_xray_answer answer{};
     auto received =
-        parser::receive_packet(app_.get(), {reinterpret_cast<char*>(&answer), sizeof answer});
+        sandbox::receive_packet(app_.get(), {reinterpret_cast<char*>(&answer), sizeof answer});
     EXPECT_TRUE(received && received->bytes == sizeof answer);
     if (received && !received->descriptors.empty()) {
       memory_ = std::move(received->descriptors.front());
@@ -65,7 +65,7 @@ class Profd {
     profd_xray_command command{};
     command.kind = kind;
     command.session = kSession;
-    EXPECT_TRUE(parser::send_packet(
+    EXPECT_TRUE(sandbox::send_packet(
         app_.get(),
         {reinterpret_cast<const char*>(&command), offsetof(profd_xray_command, functions)}, {}));
   }

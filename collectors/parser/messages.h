@@ -1,0 +1,211 @@
+// What travels between the daemon and the parser: its operations, their arguments and results.
+//
+// An operation's descriptors are the files to read and, as the last one, a sealed memfd with the
+// encoded argument where there is one.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectors/parser/jit_results.h"
+#include "collectors/sandbox/wire.h"
+#include "formats/elf/elf_file.h"
+#include "formats/unwind/cfi_tables.h"
+
+namespace profd {
+namespace parser {
+
+enum class Operation : std::uint32_t {
+  kReadUnwindSource = 1,  // a file; the request's words are the digest key
+  kMakeUnwindTable,       // a file and perhaps its debug file
+  kReadElfSummary,        // a file
+  kFindElfSymbols,        // a file, SymbolRequest
+  kListElfFunctions,      // a file
+  kFindXrayProcess,       // an XRay log
+  kReadXrayLog,           // an XRay log and perhaps its program
+  kReadJitDump,           // a file, JitDumpState
+  kReadPerfMap,           // a file, PerfMapState
+  kReadJitCode,           // a file, JitCodeRequest
+  kReadJitUnwindRows,     // a file, JitUnwindRequest
+};
+
+struct SymbolRequest {
+  std::uint64_t table_bytes = 0;  // of SymbolBudget, as the next
+  std::int64_t time_ns = 0;
+  std::vector<std::uint64_t> addresses;
+};
+
+struct FoundSymbols {
+  std::uint64_t table_bytes_left = 0;  // of the budget
+  std::vector<ElfSymbol> symbols;
+};
+
+struct JitCodeRequest {
+  JitDumpState state;
+  std::vector<JitCodeQuery> queries;
+};
+
+struct JitUnwindRequest {
+  JitDumpState state;
+  std::vector<JitUnwindQuery> queries;
+};
+
+inline constexpr std::size_t kMaxSegments = 1024;
+inline constexpr std::size_t kMaxStringBytes = 4096;
+
+void members(auto& wire, sandbox::Is<SymbolRequest> auto& request) {
+  wire(request.table_bytes)(request.time_ns)(request.addresses);
+}
+
+void members(auto& wire, sandbox::Is<FoundSymbols> auto& found) {
+  wire(found.table_bytes_left)(found.symbols);
+}
+
+// Readers of the list rely on symbols that are sorted, each address once.
+[[nodiscard]] inline bool is_valid(const FoundSymbols& found) {
+  return std::ranges::adjacent_find(found.symbols, std::ranges::greater_equal(),
+                                    &ElfSymbol::address) == found.symbols.end();
+}
+
+void members(auto& wire, sandbox::Is<JitCodeRequest> auto& request) {
+  wire(request.state)(request.queries);
+}
+
+void members(auto& wire, sandbox::Is<JitUnwindRequest> auto& request) {
+  wire(request.state)(request.queries);
+}
+
+// Decodes a struct whose views point into its `text`.
+template <class T>
+[[nodiscard]] Result<T> decode_with_text(std::string bytes) {
+  auto text = std::make_unique<const std::string>(std::move(bytes));
+  auto value = sandbox::decode<T>(*text);
+  if (value) value->text = std::move(text);
+  return value;
+}
+
+}  // namespace parser
+
+void members(auto& wire, sandbox::Is<UnwindSource> auto& source) {
+  wire(source.build_id)(source.debug_link)(source.debug_link_crc);
+  wire(source.has_eh_frame)(source.has_debug_frame)(source.digest);
+}
+
+[[nodiscard]] inline bool is_valid(const UnwindSource& source) {
+  return source.build_id.size() <= parser::kMaxStringBytes &&
+         source.debug_link.size() <= parser::kMaxStringBytes;
+}
+
+void members(auto& wire, sandbox::Is<ElfSegment> auto& segment) {
+  wire(segment.offset)(segment.vaddr)(segment.file_bytes);
+  wire(segment.memory_bytes)(segment.align)(segment.flags);
+}
+
+void members(auto& wire, sandbox::Is<ElfSummary> auto& summary) {
+  wire(summary.type)(summary.machine)(summary.entry)(summary.build_id)(summary.segments);
+}
+
+[[nodiscard]] inline bool is_valid(const ElfSummary& summary) {
+  return summary.build_id.size() <= parser::kMaxStringBytes &&
+         summary.segments.size() <= parser::kMaxSegments;
+}
+
+void members(auto& wire, sandbox::Is<ElfSymbol> auto& symbol) {
+  wire(symbol.address)(symbol.bytes)(symbol.name);
+}
+
+[[nodiscard]] inline bool is_valid(const ElfSymbol& symbol) {
+  return symbol.name.size() <= parser::kMaxStringBytes;
+}
+
+void members(auto& wire, sandbox::Is<JitFileRange> auto& range) { wire(range.offset)(range.bytes); }
+
+void members(auto& wire, sandbox::Is<JitDumpState> auto& state) {
+  static_assert(sizeof state == 64, "every member is listed");
+  wire(state.offset)(state.flags)(state.line_bias_votes)(state.last_timestamp);
+  wire(state.unwinding_offset)(state.unwinding_bytes)(state.pid)(state.elf_machine);
+  wire(state.header_read)(state.big_endian)(state.frame_lost);
+}
+
+void members(auto& wire, sandbox::Is<JitDumpEvent> auto& event) {
+  wire(event.kind)(event.pid)(event.tid)(event.timestamp)(event.address)(event.old_address);
+  wire(event.code_bytes)(event.name)(event.code)(event.debug_info)(event.unwinding_info);
+}
+
+[[nodiscard]] inline bool is_valid(const JitDumpEvent& event) {
+  return event.kind <= JitDumpEventKind::kClose;
+}
+
+void members(auto& wire, sandbox::Is<JitDumpChunk> auto& chunk) {
+  wire(chunk.state)(chunk.file_bytes);
+  wire(chunk.read.events)(chunk.read.damage)(chunk.read.records);
+}
+
+void members(auto& wire, sandbox::Is<PerfMapState> auto& state) {
+  static_assert(sizeof state == 24, "every member is listed");
+  wire(state.offset)(state.overlap_hash)(state.in_long_line);
+}
+
+void members(auto& wire, sandbox::Is<PerfMapLine> auto& line) {
+  wire(line.address)(line.bytes)(line.name);
+}
+
+void members(auto& wire, sandbox::Is<PerfMapChunk> auto& chunk) {
+  wire(chunk.state)(chunk.file_bytes);
+  wire(chunk.read.lines)(chunk.read.bad_lines)(chunk.read.long_lines)(chunk.read.rewritten);
+}
+
+void members(auto& wire, sandbox::Is<JitCodeQuery> auto& query) {
+  wire(query.address)(query.code_bytes)(query.code)(query.debug_info)(query.script);
+}
+
+void members(auto& wire, sandbox::Is<JitLine> auto& line) {
+  wire(line.code_offset)(line.line)(line.discriminator)(line.file);
+}
+
+void members(auto& wire, sandbox::Is<JitCodeAnswer> auto& answer) {
+  wire(answer.code)(answer.lines);
+}
+
+// A line table is made from lines that are sorted, each offset once.
+[[nodiscard]] inline bool is_valid(const JitCodeAnswer& answer) {
+  return answer.lines.size() <= jitdump::kMaxLinesOfFunction &&
+         std::ranges::adjacent_find(answer.lines, std::ranges::greater_equal(),
+                                    &JitLine::code_offset) == answer.lines.end();
+}
+
+void members(auto& wire, sandbox::Is<JitCodeAnswers> auto& answers) { wire(answers.functions); }
+
+void members(auto& wire, sandbox::Is<JitUnwindQuery> auto& query) {
+  wire(query.address)(query.code_bytes)(query.unwinding_info);
+}
+
+void members(auto& wire, sandbox::Is<UnwindRow> auto& row) {
+  auto& rule = row.rule;
+  wire(row.offset)(rule.cfa_offset)(rule.cfa_add)(rule.ra_offset)(rule.rbp_offset);
+  wire(rule.rbx_offset)(rule.kind)(rule.cfa_register)(rule.ra_saved)(rule.rbp_saved);
+  wire(rule.rbx_saved)(rule.cfa_index);
+}
+
+[[nodiscard]] inline bool is_valid(const UnwindRow& row) {
+  return row.rule.kind < PROFD_RULE_KIND_COUNT;
+}
+
+void members(auto& wire, sandbox::Is<JitUnwindRows> auto& function) {
+  wire(function.start)(function.end)(function.rows);
+}
+
+// JitCodeRows relies on rows that rise within the function.
+[[nodiscard]] inline bool is_valid(const JitUnwindRows& function) {
+  const auto& rows = function.rows;
+  return !rows.empty() && rows.size() <= kMaxJitUnwindRows &&
+         function.start <= rows.front().offset && rows.back().offset < function.end &&
+         std::ranges::is_sorted(rows, {}, &UnwindRow::offset);
+}
+
+}  // namespace profd

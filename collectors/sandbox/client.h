@@ -1,0 +1,83 @@
+// A sandboxed child that answers requests (serve_requests), the daemon's side: sends a request,
+// waits for the answer within the limits, and replaces a child that dies, hangs or answers
+// nonsense.
+//
+// For one thread: the child is killed when the thread that started it ends.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectors/sandbox/packets.h"
+#include "collectors/sandbox/spawn.h"
+#include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
+
+namespace profd::sandbox {
+
+struct ChildLimits {
+  std::uint64_t memory_bytes = std::uint64_t{64} << 20;  // address space beyond the program's own
+  std::uint64_t answer_bytes = std::uint64_t{64} << 20;
+  std::chrono::milliseconds cpu_time{1000};   // of one request
+  std::chrono::milliseconds wall_time{5000};  // of one request; a file system may hang
+};
+
+// The owner of a file as the kernel has it cached: the file system, which may not answer, is not
+// asked. UINT32_MAX where it is not known.
+[[nodiscard]] std::uint32_t owner_of(int fd);
+
+class Client {
+ public:
+  // Starts the first child. `name` is the child's in error messages: "parser".
+  static Result<std::unique_ptr<Client>> start(std::string name, const ChildLimits& limits,
+                                               Spawn spawn);
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  ~Client() { end_child(); }
+
+  // The result of one request. The first file is the one that the child reads: while a killed
+  // child still hangs in a file of one user other than root, requests for that user's files are
+  // kBusy. An error also where the child died of the request.
+  [[nodiscard]] Result<std::string> call(const Request& request, std::span<const int> files);
+
+  [[nodiscard]] pid_t child() const { return child_; }
+  [[nodiscard]] std::uint64_t restarts() const { return restarts_; }
+
+ private:
+  struct Stuck {
+    pid_t process = -1;
+    std::uint32_t owner = 0;  // of the file that the process reads
+  };
+
+  Client(std::string name, const ChildLimits& limits, Spawn spawn)
+      : name_(std::move(name)), limits_(limits), spawn_(std::move(spawn)) {}
+  Result<void> ensure_child();
+  Result<void> start_child();
+  void end_child();
+  void reap_stuck();
+  [[nodiscard]] bool is_stuck_for(std::uint32_t owner);
+  Result<std::string> receive(std::chrono::milliseconds cpu_limit,
+                              std::chrono::milliseconds wall_limit);
+  [[nodiscard]] Result<void> wait_for_answer(std::chrono::milliseconds cpu_limit,
+                                             std::chrono::milliseconds wall_limit) const;
+  Result<std::string> read_answer();
+
+  std::string name_;
+  ChildLimits limits_;
+  Spawn spawn_;
+  UniqueFd socket_;
+  pid_t child_ = -1;
+  bool started_once_ = false;
+  std::uint64_t restarts_ = 0;
+  std::uint32_t owner_ = 0;   // of the file that is being read
+  std::vector<Stuck> stuck_;  // killed, but not ended yet
+};
+
+}  // namespace profd::sandbox

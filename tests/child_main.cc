@@ -1,0 +1,13 @@
+// The main() of test programs that start sandboxed children: a child is the running program again.
+
+#include <gtest/gtest.h>
+
+#include "collectors/parser/parser.h"
+#include "collectors/sandbox/child.h"
+#include "collectors/xray/follower.h"
+
+int main(int argc, char** argv) {
+  profd::sandbox::run_as_child(argc, argv, {profd::kParserChild, profd::xray::kFollowerChild});
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
