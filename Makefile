@@ -1,64 +1,92 @@
-# A thin front door to CMake. On a fresh Debian 12, as root, `make demo` and `make check` do all set-up themselves.
+# A thin front door to CMake. On a fresh Debian 12, as root, each target first installs the packages that it needs.
 
 BUILD := build
 JOBS := $(shell nproc)
 PREFIX := /usr/local
+FUZZ_SECONDS := 60
 
-.PHONY: help packages build install package check check-asan check-oldest-kernel soak demo bench fuzz clean
+CONFIGURE := cmake -G Ninja -S . --log-level=WARNING
+COMPILE := cmake --build $(BUILD) -j $(JOBS) --target
+
+.PHONY: help build demo install package tests check lint check-asan check-oldest-kernel soak bench fuzz clean
+.PHONY: configured configured-tests
 
 help:
-	@echo 'make demo         build profd, profile a sample workload, show what was hot'
-	@echo 'make install      put it below PREFIX=$(PREFIX) and into /etc (DESTDIR= goes before both)'
-	@echo 'make package      leave $(BUILD)/package/profd_VERSION_amd64.deb'
-	@echo 'make build        leave $(BUILD)/profd and $(BUILD)/profctl'
-	@echo 'make check        build and run every test (as root, on a kernel with BPF)'
-	@echo 'make check-asan   the same under the address and undefined-behaviour sanitizers'
-	@echo 'make check-oldest-kernel   the kernel tests on Linux 6.1, in QEMU (two minutes)'
-	@echo 'make soak         kill profd a hundred times at random moments, and look at what it left'
-	@echo 'make bench        measure profd beside perf'
-	@echo 'make fuzz         fuzz every reader, FUZZ_SECONDS=60 each'
+	@echo 'The times are those of 2 cores, and of the first run where a later one is shorter.'
+	@echo
+	@echo 'make demo         builds profd, profiles a sample workload and shows what was hot (4 min)'
+	@echo 'make build        leaves $(BUILD)/profd and $(BUILD)/profctl (4 min)'
+	@echo 'make install      puts profd below PREFIX=$(PREFIX) and its settings into /etc; DESTDIR= goes before both (4 min)'
+	@echo 'make package      leaves $(BUILD)/package/profd_VERSION_amd64.deb (5 min)'
+	@echo 'make check        builds and runs every test, as root, on a kernel with BPF (25 min)'
+	@echo 'make lint         checks sources, documents and the package: clang-tidy, format, layers and more (12 min)'
+	@echo 'make bench        measures profd beside perf (30 min)'
+	@echo 'make fuzz         fuzzes every reader, FUZZ_SECONDS=$(FUZZ_SECONDS) each (20 min)'
+	@echo 'make soak         kills profd a hundred times at random moments and checks what it left (25 min)'
+	@echo 'make check-asan   runs the tests under the address and undefined-behaviour sanitizers (60 min)'
+	@echo 'make check-oldest-kernel   runs the kernel tests on Linux 6.1, in QEMU (20 min)'
+	@echo 'make clean        removes what the others built (1 s)'
 
-packages:
-	@.ci/install-packages
+configured:
+	@[ -f $(BUILD)/build.ninja ] || $(CONFIGURE) -B $(BUILD) -DBUILD_TESTING=OFF
 
-build: packages
-	@cmake -G Ninja -S . -B $(BUILD) --log-level=WARNING
-	@cmake --build $(BUILD) -j $(JOBS)
+build:
+	@.ci/install-packages build
+	@$(MAKE) --no-print-directory configured
+	@$(COMPILE) product
+
+demo:
+	@.ci/install-packages demo
+	@$(MAKE) --no-print-directory configured
+	@$(COMPILE) product demo_workloads
+	@tests/demo/run $(BUILD)
 
 install: build
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
-package: build
+package:
+	@.ci/install-packages package
+	@$(MAKE) --no-print-directory build
 	@cd $(BUILD) && cpack -B package
-	lintian --fail-on error,warning $(BUILD)/package/*.deb
 
-check: build
-	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+# From here on the build directory has the tests too.
+configured-tests:
+	@.ci/install-packages test
+	@[ -f $(BUILD)/tests/CTestTestfile.cmake ] || $(CONFIGURE) -B $(BUILD) -DBUILD_TESTING=ON
+
+tests: configured-tests
+	@$(COMPILE) all
+
+check: tests
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE lint --output-log $(abspath $(BUILD))/check.log
+
+lint: configured-tests
+	@$(COMPILE) product
+	ctest --test-dir $(BUILD) --output-on-failure -L lint
 
 # Without vptr: its check asks the kernel for a descriptor, and fails where a test has used them all up. And g++ takes what
 # the sanitizers add for reads of what was never written. A line of "====" alone is a fault in a parser, which may not do
 # the system calls of a report.
-check-asan: packages
-	@cmake -G Ninja -S . -B $(BUILD)-asan --log-level=WARNING -DCMAKE_BUILD_TYPE=Debug \
+check-asan:
+	@.ci/install-packages test
+	@$(CONFIGURE) -B $(BUILD)-asan -DBUILD_TESTING=ON -DCMAKE_BUILD_TYPE=Debug \
 	  -DCMAKE_CXX_FLAGS='-O1 -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all -Wno-maybe-uninitialized' \
 	  -DCMAKE_EXE_LINKER_FLAGS=$(CURDIR)/tests/asan_options.cc
 	@cmake --build $(BUILD)-asan -j $(JOBS)
 	ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS) -LE 'lint|package'
 
-check-oldest-kernel: build
+check-oldest-kernel: tests
 	@tests/oldest_kernel/run $(BUILD)
 
-soak: build
+soak: tests
 	$(BUILD)/e2e_test --gtest_filter='*KillAtAnyMoment*' --gtest_repeat=10
 
-demo: build
-	@tests/demo/run $(BUILD)
-
-bench: build
+bench: tests
 	@tests/bench/run $(BUILD)
 
-fuzz: build
-	@tests/fuzz/run $(BUILD) $(or $(FUZZ_SECONDS),60)
+fuzz:
+	@.ci/install-packages test
+	@tests/fuzz/run $(BUILD) $(FUZZ_SECONDS)
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz
