@@ -2,39 +2,14 @@
 
 #include <chrono>
 
-#include "collectors/bpf/loss.h"
-#include "collectors/jit/stats.h"
-#include "collectors/unwinding/stats.h"
-#include "daemon/history/failure.h"
-#include "daemon/samples/stack_end.h"
 #include "formats/api/metrics_text.h"
 #include "formats/base/time_text.h"
 
 namespace profd {
 namespace {
 
-void add_all_reasons(StatusInfo& status) {
-  for (std::size_t i = 0; i < kLossCount; ++i) {
-    status.ledger.lost.try_emplace(std::string(loss_name(static_cast<Loss>(i))), 0);
-  }
-  for (std::size_t i = 0; i < kTableRefusalCount; ++i) {
-    const auto reason = static_cast<TableRefusal>(i);
-    status.unwinding.tables.refused.try_emplace(std::string(name_of(reason)), 0);
-  }
-  for (std::size_t i = 0; i < kJitRefusalCount; ++i) {
-    status.jit.refused.try_emplace(std::string(name_of(static_cast<JitRefusal>(i))), 0);
-  }
-  for (std::size_t i = 0; i < kWindowFailureCount; ++i) {
-    const auto reason = static_cast<WindowFailure>(i);
-    status.continuous.failed.try_emplace(std::string(name_of(reason)), 0);
-  }
-  CountsByReason& incomplete = status.unwinding.incomplete;
-  incomplete.try_emplace(std::string(incomplete_reason(StackClass::kCompat, 0)), 0);
-  for (unsigned end = 0; end < PROFD_END_COUNT; ++end) {
-    // A stack that waits is never counted as such.
-    if (reached_root(end) || end == PROFD_END_DEFERRED) continue;
-    incomplete.try_emplace(std::string(incomplete_reason(StackClass::kUser, end)), 0);
-  }
+void add_reasons(CountsByReason& counts, const std::vector<std::string_view>& reasons) {
+  for (const std::string_view reason : reasons) counts.try_emplace(std::string(reason), 0);
 }
 
 void add_process(MetricsText& out, const StatusInfo& status) {
@@ -163,8 +138,12 @@ void add_history(MetricsText& out, const StatusInfo::Continuous& windows) {
 
 }  // namespace
 
-std::string metrics_of(StatusInfo status) {
-  add_all_reasons(status);
+std::string metrics_of(StatusInfo status, const StatusReasons& reasons) {
+  add_reasons(status.ledger.lost, reasons.lost);
+  add_reasons(status.unwinding.incomplete, reasons.incomplete);
+  add_reasons(status.unwinding.tables.refused, reasons.tables_refused);
+  add_reasons(status.jit.refused, reasons.jit_refused);
+  add_reasons(status.continuous.failed, reasons.windows_failed);
   MetricsText out;
   add_process(out, status);
   add_service(out, status);

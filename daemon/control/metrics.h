@@ -1,19 +1,30 @@
-// What GET /metrics says: the figures of status, for Prometheus.
+// The answer to GET /metrics: the figures of status, for Prometheus.
 //
-// A caller sees what status shows them. Labels are profd's own words, reasons and a version, never
-// a name that a process gave itself: so the number of series is bounded, and nobody writes into a
-// scraper's database.
+// A caller sees the same as in status. Label values are profd's own names, reasons and a version,
+// never a name that a process gave itself: so the number of series is bounded, and nobody else
+// writes into a scraper's database.
 
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "formats/api/status_info.h"
 
 namespace profd {
 
-// A series for each reason there is, also where its count is 0: a counter that only appears with
-// its first count has no rate.
-[[nodiscard]] std::string metrics_of(StatusInfo status);
+// Every reason by which a counter of StatusInfo may count.
+struct StatusReasons {
+  std::vector<std::string_view> lost;            // ledger.lost
+  std::vector<std::string_view> incomplete;      // unwinding.incomplete
+  std::vector<std::string_view> tables_refused;  // unwinding.tables.refused
+  std::vector<std::string_view> jit_refused;     // jit.refused
+  std::vector<std::string_view> windows_failed;  // continuous.failed
+};
+
+// Has a series for each reason, also where its count is 0: a counter that only appears with its
+// first count has no rate.
+[[nodiscard]] std::string metrics_of(StatusInfo status, const StatusReasons& reasons);
 
 }  // namespace profd

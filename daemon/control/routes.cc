@@ -57,7 +57,7 @@ asio::awaitable<Reply> get_status(Exchange& exchange) {
 
 asio::awaitable<Reply> get_metrics(Exchange& exchange) {
   Reply reply;
-  reply.text = metrics_of(status_for(exchange));
+  reply.text = metrics_of(status_for(exchange), exchange.service.status_reasons());
   reply.content_type = kMetricsContentType;
   co_return reply;
 }
@@ -70,11 +70,9 @@ asio::awaitable<Reply> get_config(Exchange& exchange) {
 asio::awaitable<Reply> start_session(Exchange& exchange) {
   const auto request = parse_start_request(exchange.body);
   if (!request) co_return reply_error(request.error());
-  const auto session = exchange.service.start(exchange.caller, *request);
+  auto operation = exchange.service.start(exchange.caller, *request);
+  const auto session = co_await std::move(operation);
   if (!session) co_return reply_error(session.error());
-  auto operation = exchange.service.under_way(*session);
-  const auto begun = co_await std::move(operation);
-  if (!begun) co_return reply_error(begun.error());
   co_return reply_json(started_json(*session), http::status::created);
 }
 

@@ -1,8 +1,7 @@
-// What the control server asks of the rest of the daemon: sessions, their results, and the state of
-// the whole.
+// What the control server offers over HTTP: sessions, their results, the history, and the daemon's
+// state.
 //
-// Every verb takes the caller, whose rights are decided here and nowhere else. Called on the io
-// thread only.
+// Every function takes the caller and decides what it may do. Called on the io thread alone.
 
 #pragma once
 
@@ -11,6 +10,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "daemon/control/metrics.h"
 #include "daemon/service/caller.h"
 #include "daemon/storage/result_store.h"
 #include "formats/api/config_info.h"
@@ -28,21 +28,16 @@ class Service {
   Service& operator=(const Service&) = delete;
   virtual ~Service() = default;
 
-  virtual Result<std::string> start(const Caller& caller, const StartRequest& request) = 0;
-  // Returns when what start() set out to do goes on, or can't: then there is no such session.
-  virtual boost::asio::awaitable<Result<void>> under_way(std::string /*id*/) {
-    co_return Result<void>();
-  }
-
+  // Coroutines take their arguments by value, since they outlive the call. start() returns the id
+  // of a session that records.
+  virtual boost::asio::awaitable<Result<std::string>> start(Caller caller,
+                                                            StartRequest request) = 0;
   virtual Result<SessionInfo> session(const Caller& caller, const std::string& id) = 0;
   virtual std::vector<SessionInfo> sessions(const Caller& caller) = 0;
-
-  // Encoding runs on the worker; the io thread goes on meanwhile. `id` by value: the coroutine
-  // outlives the call.
   virtual boost::asio::awaitable<Result<ResultInfo>> stop(Caller caller, std::string id) = 0;
   virtual boost::asio::awaitable<Result<ResultInfo>> dump(Caller caller, std::string id) = 0;
 
-  // Of the windows that continuous mode keeps; done on the worker too.
+  // Of the windows that continuous mode keeps.
   virtual boost::asio::awaitable<Result<ResultInfo>> export_windows(Caller caller,
                                                                     ExportRequest request) = 0;
   virtual boost::asio::awaitable<Result<History>> history(Caller caller,
@@ -54,8 +49,9 @@ class Service {
   virtual Result<void> remove_result(const Caller& caller, const std::string& result) = 0;
 
   virtual StatusInfo status(const Caller& caller) = 0;
+  virtual StatusReasons status_reasons() = 0;
 
-  // Trusted callers only, since it has paths of the host.
+  // For privileged callers, since it shows paths of the host.
   virtual Result<ConfigInfo> configuration(const Caller& caller) = 0;
 };
 

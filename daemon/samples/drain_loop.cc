@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <chrono>
+#include <utility>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -23,18 +24,27 @@ DrainLoop::DrainLoop(boost::asio::io_context& io, SampleSource& source)
   boost::asio::co_spawn(io, drain_on_request(), boost::asio::detached);
 }
 
-void DrainLoop::resume(std::chrono::milliseconds interval) {
-  if (active_ && interval_ == interval) return;
-  active_ = true;
-  interval_ = interval;
+void DrainLoop::set_sessions(bool are_running) {
+  sessions_ = are_running;
+  set_interval();
+}
+
+void DrainLoop::set_windows(bool are_sampled) {
+  windows_ = are_sampled;
+  set_interval();
+}
+
+void DrainLoop::set_interval() {
+  std::optional<std::chrono::milliseconds> interval;
+  if (windows_) interval = kIntervalOfWindows;
+  if (sessions_) interval = kIntervalOfSessions;
+  if (std::exchange(interval_, interval) == interval || !interval) return;
   ++drains_;
   timer_.cancel();
 }
 
-void DrainLoop::pause() { active_ = false; }
-
 std::optional<std::uint64_t> DrainLoop::drains() const {
-  if (!active_) return std::nullopt;
+  if (!interval_) return std::nullopt;
   return drains_;
 }
 
@@ -46,9 +56,9 @@ void DrainLoop::stop() {
 
 boost::asio::awaitable<void> DrainLoop::drain_by_time() {
   while (!stopped_) {
-    timer_.expires_after(active_ ? interval_ : std::chrono::hours(24));
+    timer_.expires_after(interval_.value_or(std::chrono::hours(24)));
     co_await timer_.async_wait(kTuple);
-    if (!active_) continue;
+    if (!interval_) continue;
     source_.drain();
     ++drains_;
   }

@@ -1,6 +1,6 @@
-// Drains the source of samples: by time, and at once when it asks for that because a new file was
-// mapped, a stack waits for its table or a ring fills up. Idle while nothing is sampled. On the io
-// thread.
+// Drains the source of samples: at an interval, and at once when it asks for that because a new
+// file was mapped, a stack waits for its table or a ring fills up. Idle while nothing is sampled.
+// On the io thread.
 
 #pragma once
 
@@ -19,31 +19,40 @@ namespace profd {
 
 class DrainLoop {
  public:
-  // Both must outlive *this; `io` must have run dry before *this goes.
+  // A stop() of a session waits for its last samples. Windows alone are in no hurry: a busy CPU
+  // writes 20 KB a second to its ring of 1 MiB.
+  static constexpr std::chrono::milliseconds kIntervalOfSessions{100};
+  static constexpr std::chrono::milliseconds kIntervalOfWindows{1000};
+
+  // Both must outlive *this; `io` must have run dry before *this is destroyed.
   DrainLoop(boost::asio::io_context& io, SampleSource& source);
   DrainLoop(const DrainLoop&) = delete;
   DrainLoop& operator=(const DrainLoop&) = delete;
 
-  // While paused, which it is at first, nothing is drained.
-  void resume(std::chrono::milliseconds interval);
-  void pause();
+  // Whether sessions run, and whether windows are sampled. With neither, which is so at first,
+  // nothing is drained.
+  void set_sessions(bool are_running);
+  void set_windows(bool are_sampled);
 
-  // Grows with each drain by time, and by resume(); none while paused. A life sign.
+  // Grows with each interval, and when an interval begins; none while nothing is drained. For the
+  // watchdog.
   [[nodiscard]] std::optional<std::uint64_t> drains() const;
 
-  // Ends both flows for good.
+  // Ends both coroutines for good.
   void stop();
 
  private:
+  void set_interval();
   boost::asio::awaitable<void> drain_by_time();
   boost::asio::awaitable<void> drain_on_request();
 
   SampleSource& source_;
   boost::asio::steady_timer timer_;
   boost::asio::posix::stream_descriptor wake_;
-  std::chrono::milliseconds interval_{};
+  bool sessions_ = false;
+  bool windows_ = false;
+  std::optional<std::chrono::milliseconds> interval_;
   std::uint64_t drains_ = 0;
-  bool active_ = false;
   bool stopped_ = false;
 };
 

@@ -1,8 +1,8 @@
 #include "daemon/sessions/sessions.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
-#include <optional>
 #include <utility>
 
 #include <boost/asio/as_tuple.hpp>
@@ -11,401 +11,372 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <spdlog/spdlog.h>
 
-#include "collectors/host/cgroup_mount.h"
-#include "daemon/profiles/session_writer.h"
+#include "daemon/service/async_condition.h"
 #include "daemon/sessions/authorization.h"
 #include "formats/base/log_text.h"
 
 namespace profd {
 namespace {
 
-using std::chrono_literals::operator""ms;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
 using std::chrono_literals::operator""s;
 
-constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
+bool may_see(const Caller& caller, uid_t owner) { return caller.privileged || caller.uid == owner; }
 
-// A copy of a running session fits its ledger when no tick came between; at 99 Hz the second try
-// does.
-constexpr int kCopyTries = 20;
-
-// Between two drains. Windows alone are in no hurry, and a busy CPU gives 20 KB a second to a ring
-// of 1 MiB; who stops a session waits for its last samples.
-constexpr auto kDrainForSessions = 100ms;
-constexpr auto kDrainForWindows = 1000ms;
+Error not_found(const std::string& id) {
+  return fail(ErrorCode::kNotFound, "no session " + id, "see profctl list");
+}
 
 }  // namespace
 
-Sessions::Sessions(boost::asio::io_context& io, SampleSource& source, Aggregator& aggregator,
-                   ResultStore store, std::unique_ptr<Parser> parser, const SessionLimits& limits)
-    : io_(io),
-      source_(source),
-      aggregator_(aggregator),
-      store_(std::move(store)),
-      limits_(limits),
-      cgroups_(find_cgroup_mount()),
-      drain_loop_(io, source),
-      worker_(std::move(parser)),
-      second_(io) {
-  boost::asio::co_spawn(io_, look_after(), boost::asio::detached);
+struct Sessions::Session {
+  Session(boost::asio::io_context& io, std::shared_ptr<Recording> started)
+      : recording(std::move(started)), duration(io), stored(io) {
+    renew_lease();
+  }
+
+  void renew_lease() {
+    if (const auto lease_ms = recording->request().lease_ms; lease_ms != 0) {
+      lease_end = steady_clock::now() + milliseconds(lease_ms);
+    }
+  }
+
+  std::shared_ptr<Recording> recording;
+  steady_clock::time_point lease_end = steady_clock::time_point::max();
+  boost::asio::steady_timer duration;  // ends it
+  unsigned dumps = 0;
+  unsigned dumps_being_written = 0;
+  std::uint64_t dump_bytes = 0;  // of those
+
+  // Of an ended session:
+  Recording::MeasurementPtr measurement;  // could not be stored, or is with the worker
+  bool is_being_stored = false;
+  bool was_tried = false;   // to be stored
+  bool has_failed = false;  // the recording has no data
+  AsyncCondition stored;    // is_being_stored is false again
+};
+
+Sessions::Sessions(Parts parts) : parts_(std::move(parts)), second_(parts_.io) {
+  boost::asio::co_spawn(parts_.io, check_every_second(), boost::asio::detached);
 }
 
-Result<std::string> Sessions::start(const Caller& caller, const StartRequest& request) {
-  if (shutting_down_) return fail(ErrorCode::kUnavailable, "profd is about to end");
+Result<void> Sessions::check(const Caller& caller, const StartRequest& request) const {
+  if (shutting_down_) return fail(ErrorCode::kUnavailable, "profd is shutting down");
   if (request.target.empty()) {
     return fail(ErrorCode::kInvalidArgument, "no target is given",
                 "name a process, a command, a user, a cgroup, or all");
   }
-  if (Result<void> allowed = authorize_target(caller, request.target); !allowed) {
-    return allowed.error();
-  }
-  if (!caller.privileged) {
-    if (Result<void> fits = check_start(limits_, held_by(caller.uid)); !fits) return fits.error();
-  }
-  if (request.event == kXrayEvent) return start_xray(caller, request);
-  const Result<EventSpec> event =
-      make_event_spec(request.event, request.frequency_hz, request.period);
-  if (!event) return event.error();
-  if (!caller.privileged) {
-    if (Result<void> fits = check_rate(limits_, *event); !fits) return fits.error();
-  }
-  const Result<TargetRequest> target = cgroups_.resolve(request.target);
-  if (!target) return target.error();
-  const Result<SessionSlot> slot = start_sampling(*event, target_of(request, *target, caller));
-  if (!slot) return slot.error();
-  const SessionPtr session = add_session(caller, request, *event, *slot);
-  spdlog::info("session {} started by uid {}: {}, {}", session->id, caller.uid,
-               log_text(profd::describe(request.target)), log_text(event->name));
-  return session->id;
+  if (auto allowed = authorize_target(caller, request.target); !allowed) return allowed;
+  if (caller.privileged) return {};
+  return check_start(parts_.limits, held_by(caller.uid));
 }
 
-Result<std::string> Sessions::start_xray(const Caller& caller, const StartRequest& request) {
-  if (!xray_) return fail(ErrorCode::kUnavailable, "profd listens to no instrumented apps");
+boost::asio::awaitable<Result<std::string>> Sessions::start(Caller caller, StartRequest request) {
+  if (auto allowed = check(caller, request); !allowed) co_return allowed.error();
+  const auto recorder = std::ranges::find_if(
+      parts_.recorders, [&](const Recorder* one) { return one->records(request.event); });
   const std::string id = unused_id();
-  if (Result<void> started = xray_->start(caller, request, id); !started) return started.error();
-  return id;
+  auto recording = (*recorder)->start({.id = id, .owner = caller, .start = request});
+  if (!recording) co_return recording.error();
+  const auto session = std::make_shared<Session>(parts_.io, std::move(*recording));
+  sessions_.emplace(id, session);
+  spdlog::info("session {} started by uid {}: {}, {}{}", id, caller.uid,
+               log_text(describe(request.target)), log_text(request.event),
+               log_text(request.functions.empty() ? "" : " " + request.functions));
+  auto begin = session->recording->wait_until_begun();
+  const Result<void> begun = co_await std::move(begin);
+  if (!begun) {
+    sessions_.erase(id);
+    co_return begun.error();
+  }
+  begin_duration(session);
+  co_return id;
 }
 
-boost::asio::awaitable<Result<void>> Sessions::under_way(std::string id) {
-  if (!xray_) co_return Result<void>();
-  co_return co_await xray_->under_way(std::move(id));
+void Sessions::begin_duration(const SessionPtr& session) {
+  const std::uint64_t duration_ms = session->recording->request().duration_ms;
+  if (duration_ms == 0) return;
+  session->duration.expires_after(milliseconds(duration_ms));
+  session->duration.async_wait([this, session](const boost::system::error_code& error) {
+    if (error || !session->recording->is_running()) return;
+    session->recording->stop();
+    store_in_background(session);
+  });
+}
+
+Result<SessionInfo> Sessions::session(const Caller& caller, const std::string& id) {
+  const Result<Found> found = find(caller, id);
+  if (!found) return found.error();
+  if (found->stored != nullptr) return found->stored->session;
+  found->session->renew_lease();
+  return found->session->recording->describe();
+}
+
+std::vector<SessionInfo> Sessions::sessions(const Caller& caller) const {
+  std::vector<SessionInfo> infos;
+  for (const auto& [id, session] : sessions_) {
+    if (may_see(caller, session->recording->owner().uid)) {
+      infos.push_back(session->recording->describe());
+    }
+  }
+  for (const StoredResult* stored : parts_.results.all()) {
+    if (!stored->is_dump && may_see(caller, stored->session.uid)) infos.push_back(stored->session);
+  }
+  return infos;
 }
 
 boost::asio::awaitable<Result<ResultInfo>> Sessions::stop(Caller caller, std::string id) {
-  const Result<bool> xray = is_xray(caller, id);
-  if (!xray) co_return xray.error();
-  if (*xray) {
-    co_return co_await xray_->stop(id);
+  const Result<Found> found = find(caller, id);
+  if (!found) co_return found.error();
+  if (found->stored != nullptr) {
+    if (auto there = parts_.results.check(*found->stored); !there) co_return there.error();
+    co_return found->stored->info;
   }
-  const Result<SessionPtr> session = find(caller, id);
-  if (!session) {
-    const Result<const StoredResult*> stored = find_stored(caller, id);
-    if (!stored) co_return stored.error();
-    if (Result<void> there = store_.check(**stored); !there) co_return there.error();
-    co_return (*stored)->info;
-  }
-  if ((*session)->running) end(**session);
-  co_return co_await store(*session);
+  found->session->recording->stop();
+  found->session->duration.cancel();
+  auto storing = store(found->session);
+  Result<ResultInfo> stored = co_await std::move(storing);
+  if (found->session->has_failed) sessions_.erase(id);  // the caller gets the reason
+  co_return stored;
 }
 
 boost::asio::awaitable<Result<ResultInfo>> Sessions::dump(Caller caller, std::string id) {
-  const Result<bool> xray = is_xray(caller, id);
-  if (!xray) co_return xray.error();
-  if (*xray) {
-    co_return co_await xray_->dump(id);
-  }
-  const Result<SessionPtr> session = find(caller, id);
-  if (!session || !(*session)->running) {
-    const Result<const StoredResult*> stored = find_stored(caller, id);
-    if (!session && !stored) co_return stored.error();
+  const Result<Found> found = find(caller, id);
+  if (!found) co_return found.error();
+  const SessionPtr session = found->session;
+  if (!session || !session->recording->is_running()) {
     co_return fail(ErrorCode::kInvalidArgument, "session " + id + " has ended",
                    "profctl stop " + id + " fetches it");
   }
+  const std::uint64_t bytes = session->recording->bytes();
   if (!caller.privileged) {
-    const std::uint64_t bytes = aggregator_.samples((*session)->slot).bytes;
-    Result<void> fits = check_dump(limits_, held_by(caller.uid), bytes);
+    auto fits = check_dump(parts_.limits, held_by(caller.uid), bytes);
     if (!fits) co_return fits.error();
   }
-  Result<SessionSnapshot> snapshot = copy_samples(**session);
-  if (!snapshot) co_return snapshot.error();
-  StoredResult result;
-  result.session = describe(**session);
-  result.is_dump = true;
-  result.keep = kShortKeeping;
-  result.info.result = id + "-dump-" + std::to_string(++(*session)->dumps);
-  const std::uint64_t bytes = snapshot->bytes;
-  ++(*session)->dumps_with_worker;
-  (*session)->bytes_with_worker += bytes;
-  if (naming_ != nullptr) naming_->hold(*snapshot);
-  co_await resolve_jit_code(*snapshot);
-  std::optional<SessionSnapshot> copy = std::move(*snapshot);
-  auto operation = write(copy, std::move(result));
-  Result<StoredResult> written = co_await std::move(operation);
-  (*session)->bytes_with_worker -= bytes;
-  --(*session)->dumps_with_worker;
+  ++session->dumps_being_written;
+  session->dump_bytes += bytes;
+  auto writing = write_dump(session);
+  Result<StoredResult> written = co_await std::move(writing);
+  session->dump_bytes -= bytes;
+  --session->dumps_being_written;
   if (!written) co_return written.error();
   ResultInfo info = written->info;
-  store_.adopt(std::move(*written));
+  parts_.results.adopt(std::move(*written));
   co_return info;
 }
 
-void Sessions::configure(const ConfigInForce& config) {
-  config_ = &config;
-  limits_.session_max_bytes = config.config().session_max_bytes;
-  if (continuous_) continuous_->configure(config.config().continuous);
+boost::asio::awaitable<Result<StoredResult>> Sessions::write_dump(SessionPtr session) {
+  auto copying = session->recording->copy();
+  Result<Recording::MeasurementPtr> copy = co_await std::move(copying);
+  if (!copy) co_return copy.error();
+  StoredResult result;
+  result.session = session->recording->describe();
+  result.is_dump = true;
+  result.keep = kShortKeeping;
+  result.info.result = session->recording->id() + "-dump-" + std::to_string(++session->dumps);
+  auto writing = write(*copy, std::move(result));
+  co_return co_await std::move(writing);
 }
 
-boost::asio::awaitable<bool> Sessions::shut_down() {
-  shutting_down_ = true;
-  bool all_stored = true;
-  second_.cancel();
-  const std::map<std::string, SessionPtr> all = sessions_;
-  for (const auto& [id, session] : all) {
-    if (session->running) end(*session);
+boost::asio::awaitable<Result<ResultInfo>> Sessions::export_windows(Caller caller,
+                                                                    ExportRequest request) {
+  std::uint64_t max_bytes = parts_.limits.session_max_bytes;
+  if (!caller.privileged) {
+    const Holdings held = held_by(caller.uid);
+    if (auto fits = check_dump(parts_.limits, held, 0); !fits) co_return fits.error();
+    const std::uint64_t most = parts_.limits.unprivileged_max_bytes;
+    max_bytes = most - std::min(held.bytes, most);
   }
-  drain_loop_.stop();
-  if (traces_) traces_->stop();
-  if (xray_ && !co_await xray_->shut_down()) all_stored = false;
-  for (const auto& [id, session] : all) {
-    const Result<ResultInfo> stored = co_await store(session);
-    if (stored) continue;
-    spdlog::error("session {} is lost: {}", id, stored.error().message);
-    all_stored = false;
+  auto making =
+      parts_.history.make_export(caller, std::move(request), parts_.results.directory(), max_bytes);
+  Result<StoredResult> stored = co_await std::move(making);
+  if (!stored) co_return stored.error();
+  const TargetRequest& target = stored->session.target;
+  spdlog::info("history exported by uid {}: {}, {} samples", caller.uid,
+               target.empty() ? "all" : log_text(describe(target)),
+               stored->info.summary.ledger.written);
+  ResultInfo info = stored->info;
+  parts_.results.adopt(std::move(*stored));
+  co_return info;
+}
+
+Result<OpenedFile> Sessions::open_result_file(const Caller& caller, const std::string& result,
+                                              const std::string& path) const {
+  const Result<const StoredResult*> stored = find_stored(caller, result);
+  if (!stored) return stored.error();
+  return parts_.results.open_file(**stored, path);
+}
+
+Result<void> Sessions::remove_result(const Caller& caller, const std::string& result) {
+  const Result<const StoredResult*> stored = find_stored(caller, result);
+  if (!stored) return stored.error();
+  return parts_.results.remove(result);
+}
+
+Result<Sessions::Found> Sessions::find(const Caller& caller, const std::string& id) const {
+  Found found;
+  uid_t owner = 0;
+  if (const auto session = sessions_.find(id); session != sessions_.end()) {
+    found.session = session->second;
+    owner = found.session->recording->owner().uid;
+  } else if (found.stored = parts_.results.find(id); found.stored != nullptr) {
+    owner = found.stored->session.uid;
+  } else {
+    return not_found(id);
   }
-  if (continuous_) {
-    co_await continuous_->shut_down();
+  if (may_see(caller, owner)) return found;
+  return fail(ErrorCode::kPermissionDenied, "session " + id + " belongs to another user");
+}
+
+Result<const StoredResult*> Sessions::find_stored(const Caller& caller,
+                                                  const std::string& id) const {
+  const Result<Found> found = find(caller, id);
+  if (!found) return found.error();
+  if (found->stored == nullptr) return not_found(id);
+  return found->stored;
+}
+
+Holdings Sessions::held_by(uid_t uid) const {
+  const ResultStore& results = parts_.results;
+  Holdings held{.sessions = 0, .dumps = results.dumps_of(uid), .bytes = results.bytes_of(uid)};
+  if (parts_.history.is_busy_for(uid)) ++held.dumps;
+  for (const StoredResult* stored : results.all()) {
+    if (!stored->is_dump && stored->session.uid == uid) ++held.sessions;
   }
-  co_return all_stored;
+  for (const auto& [id, session] : sessions_) {
+    if (session->recording->owner().uid != uid) continue;
+    ++held.sessions;
+    held.dumps += session->dumps_being_written;
+    held.bytes += session->recording->bytes() + session->dump_bytes;
+  }
+  return held;
 }
 
 std::string Sessions::unused_id() const {
   for (;;) {
     std::string id = random_id();
-    const bool is_xray = xray_ && xray_->find(id) != nullptr;
-    if (!is_xray && !sessions_.contains(id) && store_.find(id) == nullptr) return id;
+    if (!sessions_.contains(id) && parts_.results.find(id) == nullptr) return id;
   }
 }
 
-Sessions::SessionPtr Sessions::add_session(const Caller& caller, const StartRequest& request,
-                                           const EventSpec& event, SessionSlot slot) {
-  auto session = std::make_shared<Session>(io_);
-  session->id = unused_id();
-  session->owner = caller;
-  session->request = request;
-  session->event = event;
-  session->started = std::chrono::system_clock::now();
-  session->started_steady = std::chrono::steady_clock::now();
-  session->renew_lease();
-  session->slot = slot;
-  aggregator_.open(slot, caller.privileged
-                             ? limits_.session_max_bytes
-                             : limits_.unprivileged_max_bytes / limits_.unprivileged_max_sessions);
-  sessions_.emplace(session->id, session);
-  set_pace();
-  if (request.duration_ms != 0) {
-    session->duration.expires_after(std::chrono::milliseconds(request.duration_ms));
-    session->duration.async_wait([this, session](const boost::system::error_code& error) {
-      if (!error) end_and_store(session);
-    });
-  }
-  return session;
+void Sessions::store_in_background(const SessionPtr& session) {
+  boost::asio::co_spawn(parts_.io, store(session),
+                        [session](const std::exception_ptr&, const Result<ResultInfo>& stored) {
+                          if (!stored) {
+                            spdlog::warn("session {} is not stored: {}", session->recording->id(),
+                                         log_text(stored.error().message));
+                          }
+                        });
 }
 
-// Windows leave their place to a user's session.
-Result<SessionSlot> Sessions::start_sampling(const EventSpec& event, const Target& target) {
-  Result<SessionSlot> slot = source_.start(event, target);
-  const bool is_full = !slot && slot.error().code == ErrorCode::kBusy;
-  if (is_full && continuous_ && continuous_->yield_slot()) slot = source_.start(event, target);
-  return slot;
-}
-
-void Sessions::set_pace() {
-  if (running() != 0) {
-    drain_loop_.resume(kDrainForSessions);
-  } else if (continuous_ && continuous_->is_sampling()) {
-    drain_loop_.resume(kDrainForWindows);
-  } else {
-    drain_loop_.pause();
-  }
-}
-
-void Sessions::keep_windows(WindowStore store, Continuous::StartParser start_parser) {
-  continuous_.emplace(Continuous::Parts{.io = io_,
-                                        .source = source_,
-                                        .aggregator = aggregator_,
-                                        .sampling_changed = [this] { set_pace(); },
-                                        .naming = naming_,
-                                        .start_parser = std::move(start_parser)},
-                      std::move(store));
-  show_history(continuous_->windows(), [this] { return continuous_->status(); });
-}
-
-void Sessions::name_jit_code_by(JitNaming& naming) {
-  naming_ = &naming;
-  aggregator_.look_up_code_in(&naming);
-}
-
-// What hold() was called for.
-boost::asio::awaitable<void> Sessions::resolve_jit_code(SessionSnapshot& snapshot) {
-  if (naming_ != nullptr) {
-    co_await naming_->resolve(snapshot);
-  }
-}
-
-void Sessions::record_calls_of(std::unique_ptr<XrayApps> apps) {
-  xray_ = std::make_unique<XraySessions>(
-      XraySessions::Parts{.io = io_, .store = store_, .worker = worker_}, std::move(apps));
-}
-
-Result<void> Sessions::take_traces_from(const std::string& directory) {
-  auto traces = XrayDirectory::open(
-      {.io = io_, .store = store_, .unused_id = [this] { return unused_id(); }}, directory);
-  if (!traces) return traces.error();
-  traces_ = std::move(*traces);
-  return {};
-}
-
-void Sessions::end(Session& session) {
-  session.duration.cancel();
-  const bool targets_alive = source_.has_targets(session.slot);
-  const SlotLedger ledger = source_.stop(session.slot);
-  session.running = false;
-  session.ended_steady = std::chrono::steady_clock::now();
-  SessionSnapshot snapshot = snapshot_of(session);
-  snapshot.ledger = ledger;
-  add_samples(snapshot, aggregator_.close(session.slot), aggregator_.processes());
-  session.final_counts = {.samples = snapshot.samples,
-                          .lost = lost_of(ledger, snapshot.refused),
-                          .targets_alive = targets_alive};
-  if (naming_ != nullptr) naming_->hold(snapshot);
-  session.held = std::move(snapshot);
-  log_unkept_mappings(session);
-  set_pace();
-}
-
-void Sessions::end_and_store(const SessionPtr& session) {
-  if (!session->running) return;
-  end(*session);
-  boost::asio::co_spawn(
-      io_, store(session), [session](const std::exception_ptr&, const Result<ResultInfo>& stored) {
-        if (!stored)
-          spdlog::warn("session {} stays in memory: {}", session->id, stored.error().message);
-      });
-}
-
-Result<SessionSnapshot> Sessions::copy_samples(const Session& session) {
-  SessionSnapshot snapshot = snapshot_of(session);
-  for (int tries = 0; tries < kCopyTries; ++tries) {
-    snapshot.ledger = source_.slot_ledger(session.slot);
-    source_.drain();
-    const SessionSamples& samples = aggregator_.samples(session.slot);
-    const std::uint64_t accounted = samples.samples + lost_of(snapshot.ledger, samples.refused);
-    if (accounted == snapshot.ledger.taken) break;
-  }
-  try {
-    SessionSamples copy = aggregator_.samples(session.slot);
-    add_samples(snapshot, std::move(copy), aggregator_.processes());
-  } catch (const std::bad_alloc&) {
-    return fail(ErrorCode::kTooLarge, "no memory for a copy of the samples of " + session.id);
-  }
-  return snapshot;
-}
-
-void Sessions::log_unkept_mappings(const Session& session) {
-  if (const std::uint64_t unkept = aggregator_.take_unkept_mappings(); unkept != 0) {
-    spdlog::warn("session {}: {} mappings were over a limit; frames in them have no names",
-                 session.id, unkept);
-  }
-}
-
-void Sessions::let_go_of(const Session& session) {
-  sessions_.erase(session.id);
-  aggregator_.forget_processes();
-  source_.release_files();
-}
-
-// The worker releases samples that are on the disk; others stay in `snapshot`.
-boost::asio::awaitable<Result<StoredResult>> Sessions::write(
-    std::optional<SessionSnapshot>& snapshot, StoredResult result) {
-  auto job = [&directory = store_.directory(), &snapshot,
-              result = std::move(result)](Parser& parser) {
-    Result<StoredResult> stored = write_result(directory, result, [&](ResultWriter& writer) {
-      return write_session(*snapshot, parser, writer);
-    });
-    if (stored) snapshot.reset();
-    return stored;
-  };
-  co_return co_await worker_.run(std::move(job));
-}
-
-// Several may wait for the same session; the first one sends it to the worker.
+// Several coroutines may wait for the same session; the first one gives it to the worker.
 boost::asio::awaitable<Result<ResultInfo>> Sessions::store(SessionPtr session) {
-  while (session->with_worker) {
-    co_await session->stored.async_wait(kTuple);
+  const std::string id = session->recording->id();
+  while (session->is_being_stored) {
+    co_await session->stored.wait();
   }
-  if (const StoredResult* stored = store_.find(session->id)) co_return stored->info;
-  if (!session->held) co_return fail(ErrorCode::kNotFound, "no session " + session->id);
-  StoredResult result;
-  result.session = describe(*session);
-  result.keep = session->owner.privileged ? 0s : limits_.unprivileged_keep;
-  result.info.result = session->id;
-  std::optional<SessionSnapshot> snapshot = std::exchange(session->held, std::nullopt);
-  const std::uint64_t bytes = snapshot->bytes;
-  session->with_worker = true;
-  session->bytes_with_worker += bytes;
-  co_await resolve_jit_code(*snapshot);
-  auto operation = write(snapshot, std::move(result));
-  Result<StoredResult> written = co_await std::move(operation);
-  session->bytes_with_worker -= bytes;
-  session->with_worker = false;
-  session->held = std::move(snapshot);
-  session->stored.cancel();
+  if (const StoredResult* stored = parts_.results.find(id)) co_return stored->info;
+  const bool was_stored = session->was_tried && !session->measurement && !session->has_failed;
+  if (was_stored) co_return not_found(id);  // and removed since
+  session->was_tried = session->is_being_stored = true;
+  auto writing = write_final(session);
+  Result<StoredResult> written = co_await std::move(writing);
+  session->is_being_stored = false;
+  session->stored.notify_all();
   if (!written) co_return written.error();
   ResultInfo info = written->info;
-  store_.adopt(std::move(*written));
-  let_go_of(*session);
+  parts_.results.adopt(std::move(*written));
+  sessions_.erase(id);
+  session->recording->on_stored();
   co_return info;
 }
 
-boost::asio::awaitable<void> Sessions::look_after() {
+boost::asio::awaitable<Result<StoredResult>> Sessions::write_final(SessionPtr session) {
+  Recording& recording = *session->recording;
+  if (!session->measurement) {
+    auto finishing = recording.finish();
+    Result<Recording::MeasurementPtr> measurement = co_await std::move(finishing);
+    session->has_failed = !measurement;
+    if (!measurement) co_return measurement.error();
+    session->measurement = std::move(*measurement);
+  }
+  StoredResult result;
+  result.session = recording.describe();
+  result.keep = recording.owner().privileged ? 0s : parts_.limits.unprivileged_keep;
+  result.info.result = recording.id();
+  auto writing = write(session->measurement, std::move(result));
+  co_return co_await std::move(writing);
+}
+
+// The worker destroys a measurement that is on the disk, since that takes long. One that could not
+// be stored stays.
+boost::asio::awaitable<Result<StoredResult>> Sessions::write(Recording::MeasurementPtr& measurement,
+                                                             StoredResult result) {
+  auto job = [directory = parts_.results.directory(), &measurement,
+              result = std::move(result)](Parser& parser) {
+    Result<StoredResult> stored = write_result(directory, result, [&](ResultWriter& writer) {
+      return measurement->write(parser, writer);
+    });
+    if (stored) measurement.reset();
+    return stored;
+  };
+  auto writing = parts_.worker.run(std::move(job));
+  co_return co_await std::move(writing);
+}
+
+boost::asio::awaitable<void> Sessions::check_every_second() {
   while (!shutting_down_) {
     second_.expires_after(1s);
-    co_await second_.async_wait(kTuple);
+    co_await second_.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
     if (shutting_down_) co_return;
-    end_those_without_targets();
-    end_those_without_client();
-    if (xray_) xray_->look_after();
+    for (Recorder* const recorder : parts_.recorders) recorder->every_second();
+    const std::map<std::string, SessionPtr> sessions = sessions_;
+    for (const auto& [id, session] : sessions) end_if_unwanted(session);
     expire();
   }
 }
 
-void Sessions::end_those_without_targets() {
-  std::vector<SessionPtr> over;
-  for (const auto& [id, session] : sessions_) {
-    if (session->running && !source_.has_targets(session->slot)) over.push_back(session);
+// A recording may also have ended by itself.
+void Sessions::end_if_unwanted(const SessionPtr& session) {
+  Recording& recording = *session->recording;
+  if (recording.is_running() && session->lease_end < steady_clock::now()) {
+    spdlog::info("session {} ends: its lease has expired", recording.id());
+    recording.stop();
   }
-  std::ranges::for_each(over, [this](const SessionPtr& session) { end_and_store(session); });
+  if (recording.is_running() && recording.has_lost_its_targets()) recording.stop();
+  if (!recording.is_running() && !session->was_tried) store_in_background(session);
 }
 
-void Sessions::end_those_without_client() {
-  const auto now = std::chrono::steady_clock::now();
-  std::vector<SessionPtr> over;
-  for (const auto& [id, session] : sessions_) {
-    if (session->running && session->lease_end < now) over.push_back(session);
-  }
-  for (const SessionPtr& session : over) {
-    spdlog::info("session {} ends: its client is gone", session->id);
-    end_and_store(session);
-  }
-}
-
-// Of callers without rights, what could not be stored goes as well.
+// Data of unprivileged callers that could not be stored are dropped as well.
 void Sessions::expire() {
-  store_.expire();
-  const auto oldest = std::chrono::steady_clock::now() - limits_.unprivileged_keep;
+  parts_.results.expire();
+  const auto oldest = steady_clock::now() - parts_.limits.unprivileged_keep;
   std::erase_if(sessions_, [oldest](const auto& entry) {
     const Session& session = *entry.second;
-    return session.held && !session.owner.privileged && session.ended_steady < oldest;
+    const bool is_kept_shortly = session.has_failed || !session.recording->owner().privileged;
+    const auto ended = session.recording->ended();
+    return is_kept_shortly && ended && *ended < oldest && !session.is_being_stored;
   });
+}
+
+boost::asio::awaitable<bool> Sessions::shut_down() {
+  shutting_down_ = true;
+  second_.cancel();
+  bool all_stored = true;
+  const std::map<std::string, SessionPtr> sessions = sessions_;
+  for (const auto& [id, session] : sessions) {
+    session->recording->stop();
+    session->duration.cancel();
+  }
+  for (const auto& [id, session] : sessions) {
+    auto storing = store(session);
+    const Result<ResultInfo> stored = co_await std::move(storing);
+    if (stored || session->has_failed) continue;
+    spdlog::error("session {} is lost: {}", id, log_text(stored.error().message));
+    all_stored = false;
+  }
+  co_return all_stored;
 }
 
 }  // namespace profd

@@ -33,6 +33,12 @@ class StoreWorker {
     return worker_.run(std::move(with_parser));
   }
 
+  // Returns when all earlier jobs are done.
+  [[nodiscard]] boost::asio::awaitable<void> catch_up() {
+    auto nothing = [](Parser&) -> Result<void> { return {}; };
+    co_await run(std::move(nothing));
+  }
+
   // Any thread.
   [[nodiscard]] std::uint64_t parser_restarts() const { return parser_restarts_; }
 

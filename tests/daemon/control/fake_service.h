@@ -33,11 +33,11 @@ class FakeService : public Service {
   std::function<void(SessionInfo&)> on_session;                 // changes what session() gives
   std::function<boost::asio::awaitable<void>()> before_result;  // awaited by stop and dump
 
-  Result<std::string> start(const Caller& caller, const StartRequest& request) override {
+  boost::asio::awaitable<Result<std::string>> start(Caller caller, StartRequest request) override {
     note(caller, "start");
-    if (error) return *error;
-    started.push_back(request);
-    return info.session;
+    if (error) co_return *error;
+    started.push_back(std::move(request));
+    co_return info.session;
   }
 
   Result<SessionInfo> session(const Caller& caller, const std::string& id) override {
@@ -107,6 +107,8 @@ class FakeService : public Service {
     note(caller, "status");
     return state;
   }
+
+  StatusReasons status_reasons() override { return {}; }
 
   Result<ConfigInfo> configuration(const Caller& caller) override {
     note(caller, "configuration");

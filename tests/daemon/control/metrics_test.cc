@@ -26,7 +26,7 @@ TEST(Metrics, HaveTheFiguresOfWindows) {
                        .damaged = 1,
                        .failed = {{"no_space", 5}},
                        .lost_samples = 1234};
-  const std::string text = metrics_of(status);
+  const std::string text = metrics_of(status, {});
   for (const char* line :
        {"profd_continuous_enabled 1", "profd_windows 42", "profd_windows_waiting 2",
         "profd_windows_damaged 1", "profd_windows_failed_total{reason=\"no_space\"} 5",
@@ -38,9 +38,13 @@ TEST(Metrics, HaveTheFiguresOfWindows) {
 }
 
 TEST(Metrics, HaveEachReasonOfAFailedWindowFromTheStart) {
-  const std::string text = metrics_of({});
+  StatusReasons reasons;
   for (std::size_t i = 0; i < kWindowFailureCount; ++i) {
-    const std::string reason(name_of(static_cast<WindowFailure>(i)));
+    reasons.windows_failed.push_back(name_of(static_cast<WindowFailure>(i)));
+  }
+  const std::string text = metrics_of({}, reasons);
+  for (const std::string_view name : reasons.windows_failed) {
+    const std::string reason(name);
     EXPECT_THAT(text, HasSubstr("profd_windows_failed_total{reason=\"" + reason + "\"} 0\n"));
   }
   EXPECT_THAT(text, HasSubstr("\nprofd_window_last_written_timestamp_seconds 0\n"));

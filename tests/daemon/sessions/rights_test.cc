@@ -29,12 +29,12 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 TEST_F(SessionsTest, RestrictsACallerWithoutRights) {
-  const std::string id = sessions().start(kAlice, by_comm("x")).value();
+  const std::string id = start(kAlice, by_comm("x")).value();
   ASSERT_TRUE(source_.slots[0]->target.restrict_to);
   EXPECT_EQ(source_.slots[0]->target.restrict_to->uid, kAlice.uid);
   EXPECT_EQ(source_.slots[0]->target.restrict_to->gid, kAlice.gid);
-  EXPECT_EQ(sessions().start(kAlice, everything()).error().code, ErrorCode::kPermissionDenied);
-  sessions().start(kRoot, everything()).value();
+  EXPECT_EQ(start(kAlice, everything()).error().code, ErrorCode::kPermissionDenied);
+  start(kRoot, everything()).value();
   EXPECT_FALSE(source_.slots[1]->target.restrict_to);
   source_.take(sample_at(1).kernel(0xffffffff9a123456), 0);
   const Result<ResultInfo> result = stop(kAlice, id);
@@ -44,7 +44,7 @@ TEST_F(SessionsTest, RestrictsACallerWithoutRights) {
 }
 
 TEST_F(SessionsTest, KeepsCallersWithoutRightsApart) {
-  const std::string id = sessions().start(kAlice, by_comm("x")).value();
+  const std::string id = start(kAlice, by_comm("x")).value();
   EXPECT_THAT(sessions().sessions(kBob), IsEmpty());
   EXPECT_THAT(sessions().sessions(kRoot), SizeIs(1));
   EXPECT_EQ(sessions().session(kBob, id).error().code, ErrorCode::kPermissionDenied);
@@ -64,24 +64,24 @@ TEST_F(SessionsTest, KeepsCallersWithoutRightsApart) {
 
 TEST_F(SessionsTest, AllowsACallerWithoutRightsFourSessions) {
   std::vector<std::string> ids;
-  for (int i = 0; i < 4; ++i) ids.push_back(sessions().start(kAlice, by_comm("x")).value());
-  EXPECT_EQ(sessions().start(kAlice, by_comm("x")).error().code, ErrorCode::kTooLarge);
-  EXPECT_TRUE(sessions().start(kBob, by_comm("x")));
-  EXPECT_TRUE(sessions().start(kRoot, by_comm("x")));
+  for (int i = 0; i < 4; ++i) ids.push_back(start(kAlice, by_comm("x")).value());
+  EXPECT_EQ(start(kAlice, by_comm("x")).error().code, ErrorCode::kTooLarge);
+  EXPECT_TRUE(start(kBob, by_comm("x")));
+  EXPECT_TRUE(start(kRoot, by_comm("x")));
   ASSERT_TRUE(stop(kAlice, ids[0]));  // ended ones count as well
-  EXPECT_FALSE(sessions().start(kAlice, by_comm("x")));
+  EXPECT_FALSE(start(kAlice, by_comm("x")));
   ASSERT_TRUE(sessions().remove_result(kAlice, ids[0]));
-  EXPECT_TRUE(sessions().start(kAlice, by_comm("x")));
+  EXPECT_TRUE(start(kAlice, by_comm("x")));
 }
 
 TEST_F(SessionsTest, AllowsACallerWithoutRightsFourDumps) {
-  const std::string id = sessions().start(kAlice, by_comm("x")).value();
+  const std::string id = start(kAlice, by_comm("x")).value();
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(dump(kAlice, id));
   const Result<ResultInfo> fifth = dump(kAlice, id);
   ASSERT_FALSE(fifth);
   EXPECT_EQ(fifth.error().code, ErrorCode::kTooLarge);
   EXPECT_NE(fifth.error().hint, "");
-  const std::string of_bob = sessions().start(kBob, by_comm("x")).value();
+  const std::string of_bob = start(kBob, by_comm("x")).value();
   EXPECT_TRUE(dump(kBob, of_bob));
   EXPECT_TRUE(dump(kRoot, of_bob));
   ASSERT_TRUE(sessions().remove_result(kAlice, id + "-dump-2"));
@@ -89,7 +89,7 @@ TEST_F(SessionsTest, AllowsACallerWithoutRightsFourDumps) {
 }
 
 TEST_F(SessionsTest, CountsTheDumpsThatAreBeingWritten) {
-  const std::string id = sessions().start(kAlice, by_comm("x")).value();
+  const std::string id = start(kAlice, by_comm("x")).value();
   std::array<std::optional<Result<ResultInfo>>, 8> answers;
   for (auto& answer : answers) begin(&Sessions::dump, kAlice, id, answer);
   run_until([&] { return std::ranges::all_of(answers, [](const auto& a) { return !!a; }); });
@@ -119,8 +119,8 @@ TEST_F(SessionsTest, BoundsTheRateOfACallerWithoutRights) {
     request.event = c.event;
     request.frequency_hz = c.frequency_hz;
     request.period = c.period;
-    EXPECT_TRUE(sessions().start(kRoot, request));
-    const Result<std::string> decided = sessions().start(kAlice, request);
+    EXPECT_TRUE(start(kRoot, request));
+    const Result<std::string> decided = start(kAlice, request);
     ASSERT_EQ(decided.has_value(), c.allowed);
     if (!decided) {
       EXPECT_THAT(decided.error().message, HasSubstr(c.limit));
@@ -138,7 +138,7 @@ class SmallSessionsTest : public SessionsTest {
 };
 
 TEST_F(SmallSessionsTest, CountsTheSamplesThatACallersShareHasNoRoomFor) {
-  const std::string id = sessions().start(kAlice, by_comm("x")).value();
+  const std::string id = start(kAlice, by_comm("x")).value();
   for (std::uint64_t i = 0; i < 1000; ++i) source_.take(sample_at(i), 0);
   const SessionLedger ledger = stop(kAlice, id)->summary.ledger;
   EXPECT_EQ(ledger.taken, 1000U);
@@ -149,7 +149,7 @@ TEST_F(SmallSessionsTest, CountsTheSamplesThatACallersShareHasNoRoomFor) {
 TEST_F(SmallSessionsTest, CountsTheSamplesThatAreBeingWritten) {
   std::string id;
   for (SessionSlot slot = 0; slot < 3; ++slot) {  // each fills its quarter
-    id = sessions().start(kAlice, by_comm("x")).value();
+    id = start(kAlice, by_comm("x")).value();
     for (std::uint64_t i = 0; i < 1000; ++i) source_.take(sample_at(i), slot);
   }
   source_.drain();

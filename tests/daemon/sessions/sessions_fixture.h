@@ -10,16 +10,20 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <gmock/gmock.h>
 
+#include "daemon/history/history.h"
+#include "daemon/history/store.h"
+#include "daemon/sessions/sample_recorder.h"
 #include "daemon/sessions/sessions.h"
+#include "tests/daemon/history/fabricated_windows.h"
 #include "tests/daemon/local_parser.h"
 #include "tests/daemon/samples/fake_source.h"
-#include "tests/formats/readers.h"
 
 namespace profd::test {
 
@@ -48,22 +52,34 @@ class SessionsTest : public testing::Test {
   void SetUp() override { open(); }
   void TearDown() override { close(); }
 
-  void open() {
-    sessions_.emplace(io_, source_, aggregator_, ResultStore::open(directory()).value(),
-                      std::make_unique<LocalParser>(), limits_);
-  }
+  // Samples are recorded for the events that `more` do not record.
+  void open(std::vector<Recorder*> more = {}) { daemon_.emplace(*this, std::move(more)); }
   void close() {
-    if (!sessions_) return;
-    boost::asio::co_spawn(io_, sessions_->shut_down(), boost::asio::detached);
+    if (!daemon_) return;
+    boost::asio::co_spawn(io_, sessions().shut_down(), boost::asio::detached);
+    daemon_->drain_loop.stop();
     io_.restart();
     io_.run_for(kHang);
-    sessions_.reset();
+    daemon_.reset();
   }
 
-  std::string directory() const { return scratch_.path() / "results"; }
-  Sessions& sessions() { return *sessions_; }
+  std::string directory() const { return windows_.state() / "results"; }
+  Sessions& sessions() { return daemon_->sessions; }
 
-  using Verb = boost::asio::awaitable<Result<ResultInfo>> (Sessions::*)(Caller, std::string);
+  using Operation = boost::asio::awaitable<Result<ResultInfo>> (Sessions::*)(Caller, std::string);
+
+  // Runs the io thread until the operation has its result.
+  template <class T>
+  T run(boost::asio::awaitable<T> operation) {
+    std::optional<T> answer;
+    boost::asio::co_spawn(io_, std::move(operation),
+                          [&answer](const std::exception_ptr& problem, T result) {
+                            if (problem) std::rethrow_exception(problem);
+                            answer.emplace(std::move(result));
+                          });
+    run_until([&answer] { return answer.has_value(); });
+    return std::move(answer.value());
+  }
 
   // Runs the io thread until `over`.
   void run_until(const std::function<bool()>& over) {
@@ -74,33 +90,63 @@ class SessionsTest : public testing::Test {
     ASSERT_TRUE(over());
   }
 
-  void begin(Verb verb, const Caller& caller, const std::string& id,
+  void begin(Operation operation, const Caller& caller, const std::string& id,
              std::optional<Result<ResultInfo>>& answer) {
-    boost::asio::co_spawn(io_, (sessions().*verb)(caller, id),
+    boost::asio::co_spawn(io_, (sessions().*operation)(caller, id),
                           [&answer](const std::exception_ptr&, Result<ResultInfo> result) {
                             answer = std::move(result);
                           });
   }
 
-  Result<ResultInfo> run(Verb verb, const Caller& caller, const std::string& id) {
-    std::optional<Result<ResultInfo>> answer;
-    begin(verb, caller, id, answer);
-    run_until([&answer] { return answer.has_value(); });
-    return answer.value();
+  Result<std::string> start(const Caller& caller, const StartRequest& request) {
+    return run(sessions().start(caller, request));
   }
   Result<ResultInfo> stop(const Caller& caller, const std::string& id) {
-    return run(&Sessions::stop, caller, id);
+    return run(sessions().stop(caller, id));
   }
   Result<ResultInfo> dump(const Caller& caller, const std::string& id) {
-    return run(&Sessions::dump, caller, id);
+    return run(sessions().dump(caller, id));
   }
 
-  ScratchDirectory scratch_;
+  FabricatedWindows windows_;  // its directory is the state directory
   SessionLimits limits_;
   boost::asio::io_context io_{1};
   Aggregator aggregator_;
   FakeSource source_{aggregator_};
-  std::optional<Sessions> sessions_;
+
+ private:
+  // The parts that a restart of the daemon makes anew.
+  struct Parts {
+    Parts(SessionsTest& test, std::vector<Recorder*> recorders)
+        : results(ResultStore::open(test.directory()).value()),
+          windows(test.windows_.open()),
+          drain_loop(test.io_, test.source_),
+          recorder({.source = test.source_,
+                    .aggregator = test.aggregator_,
+                    .drain_loop = drain_loop,
+                    .limits = test.limits_}),
+          sessions({.io = test.io_,
+                    .results = results,
+                    .worker = worker,
+                    .history = history,
+                    .limits = test.limits_,
+                    .recorders = with(std::move(recorders), recorder)}) {}
+
+    static std::vector<Recorder*> with(std::vector<Recorder*> recorders, Recorder& last) {
+      recorders.push_back(&last);
+      return recorders;
+    }
+
+    ResultStore results;
+    WindowStore windows;
+    StoreWorker worker{std::make_unique<LocalParser>()};
+    WindowHistory history{windows, worker, [] { return StatusInfo::Continuous{}; }};
+    DrainLoop drain_loop;
+    SampleRecorder recorder;
+    Sessions sessions;
+  };
+
+  std::optional<Parts> daemon_;
 };
 
 }  // namespace profd::test

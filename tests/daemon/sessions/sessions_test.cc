@@ -34,7 +34,7 @@ using testing::MatchesRegex;
 using testing::SizeIs;
 
 TEST_F(SessionsTest, WritesWhatWasSampledBetweenStartAndStop) {
-  const std::string id = sessions().start(kRoot, everything()).value();
+  const std::string id = start(kRoot, everything()).value();
   EXPECT_THAT(id, MatchesRegex("[0-9a-f]+"));
   EXPECT_THAT(id, SizeIs(8));
   for (std::uint64_t i = 0; i < 5; ++i) source_.take(sample_at(i), 0);
@@ -51,14 +51,14 @@ TEST_F(SessionsTest, WritesWhatWasSampledBetweenStartAndStop) {
 }
 
 TEST_F(SessionsTest, ShowsALossThatNobodyCounted) {
-  const std::string id = sessions().start(kRoot, everything()).value();
+  const std::string id = start(kRoot, everything()).value();
   source_.take(sample_at(1), 0);
   source_.slots[0]->ledger.taken += 2;  // dropped in silence
   EXPECT_EQ(stop(kRoot, id)->summary.ledger.difference(), 2);
 }
 
 TEST_F(SessionsTest, GivesTheSameResultToEachStop) {
-  const std::string id = sessions().start(kRoot, everything()).value();
+  const std::string id = start(kRoot, everything()).value();
   source_.take(sample_at(1), 0);
   std::optional<Result<ResultInfo>> first;
   std::optional<Result<ResultInfo>> second;
@@ -72,7 +72,7 @@ TEST_F(SessionsTest, GivesTheSameResultToEachStop) {
 }
 
 TEST_F(SessionsTest, ForgetsAResultThatWasRemoved) {
-  const std::string id = sessions().start(kRoot, everything()).value();
+  const std::string id = start(kRoot, everything()).value();
   ASSERT_TRUE(stop(kRoot, id));
   EXPECT_THAT(sessions().sessions(kRoot), SizeIs(1));
   ASSERT_TRUE(sessions().remove_result(kRoot, id));
@@ -81,7 +81,7 @@ TEST_F(SessionsTest, ForgetsAResultThatWasRemoved) {
 }
 
 TEST_F(SessionsTest, DumpsWithoutEnding) {
-  const std::string id = sessions().start(kRoot, everything()).value();
+  const std::string id = start(kRoot, everything()).value();
   source_.take(sample_at(1), 0);
   const Result<ResultInfo> first = dump(kRoot, id);
   ASSERT_TRUE(first) << first.error().message;
@@ -99,7 +99,7 @@ TEST_F(SessionsTest, DumpsWithoutEnding) {
 TEST_F(SessionsTest, EndsAndStoresASessionWhoseDurationIsOver) {
   StartRequest request = everything();
   request.duration_ms = 10;
-  const std::string id = sessions().start(kRoot, request).value();
+  const std::string id = start(kRoot, request).value();
   source_.take(sample_at(1), 0);
   run_until([&] { return sessions().session(kRoot, id)->state == "ended"; });
   EXPECT_FALSE(source_.slots[0]);
@@ -111,10 +111,10 @@ TEST_F(SessionsTest, EndsAndStoresASessionWhoseDurationIsOver) {
 TEST_F(SessionsTest, EndsASessionThatNobodyAskedForDuringItsLease) {
   StartRequest request = everything();
   request.lease_ms = 100;
-  const std::string abandoned = sessions().start(kRoot, request).value();
+  const std::string abandoned = start(kRoot, request).value();
   source_.take(sample_at(1), 0);
   request.lease_ms = 60'000;
-  const std::string wanted = sessions().start(kRoot, request).value();
+  const std::string wanted = start(kRoot, request).value();
   const auto state_of = [this](const std::string& id) {
     const auto all = sessions().sessions(kRoot);
     return std::ranges::find(all, id, &SessionInfo::session)->state;
@@ -127,7 +127,7 @@ TEST_F(SessionsTest, EndsASessionThatNobodyAskedForDuringItsLease) {
 TEST_F(SessionsTest, ALeaseIsRenewedByWhoeverAsksForTheSession) {
   StartRequest request = everything();
   request.lease_ms = 3000;
-  const std::string id = sessions().start(kRoot, request).value();
+  const std::string id = start(kRoot, request).value();
   const auto begin = std::chrono::steady_clock::now();
   run_until([&] {
     EXPECT_EQ(sessions().session(kRoot, id)->state, "running");
@@ -135,29 +135,10 @@ TEST_F(SessionsTest, ALeaseIsRenewedByWhoeverAsksForTheSession) {
   });
 }
 
-TEST_F(SessionsTest, StatusTellsHowStacksEndedAndOnlyTrustedCallersWhere) {
-  source_.unwinding.tables = 3;
-  source_.unwinding.refused[static_cast<std::size_t>(TableRefusal::kTooLarge)] = 4;
-  source_.unwinding.deferred_done = 5;
-  const std::string id = sessions().start(kRoot, everything()).value();
-  source_.take(sample_at(1).end(PROFD_END_ENTRY), 0);
-  source_.take(sample_at(2).end(PROFD_END_NO_ROW), 0);
-  ASSERT_TRUE(stop(kRoot, id));
-  const StatusInfo::Unwinding all = sessions().status(kRoot).unwinding;
-  EXPECT_EQ(all.user_samples, 2U);
-  EXPECT_EQ(all.complete_samples, 1U);
-  EXPECT_THAT(all.incomplete, ElementsAre(testing::Pair("no_row", 1)));
-  EXPECT_THAT(all.worst, SizeIs(1));
-  EXPECT_EQ(all.tables.count, 3U);
-  EXPECT_THAT(all.tables.refused, ElementsAre(testing::Pair("too_large", 4)));
-  EXPECT_EQ(all.late.done, 5U);
-  EXPECT_THAT(sessions().status(kAlice).unwinding.worst, IsEmpty());
-}
-
 TEST_F(SessionsTest, EndsASessionWhoseTargetsAreGone) {
   StartRequest request;
   request.target.pids = {static_cast<std::uint32_t>(::getpid())};
-  const std::string id = sessions().start(kRoot, request).value();
+  const std::string id = start(kRoot, request).value();
   source_.take(sample_at(1), 0);
   source_.slots[0]->has_targets = false;
   EXPECT_FALSE(sessions().session(kRoot, id)->targets_alive);
@@ -168,7 +149,7 @@ TEST_F(SessionsTest, EndsASessionWhoseTargetsAreGone) {
 TEST_F(SessionsTest, DrainsWhileASessionRunsAndOnlyThen) {
   io_.run_for(300ms);
   EXPECT_EQ(source_.drains, 0);
-  const std::string id = sessions().start(kRoot, everything()).value();
+  const std::string id = start(kRoot, everything()).value();
   run_until([this] { return source_.drains >= 3; });
   ASSERT_TRUE(stop(kRoot, id));
   const int after = source_.drains;
@@ -178,7 +159,7 @@ TEST_F(SessionsTest, DrainsWhileASessionRunsAndOnlyThen) {
 }
 
 TEST_F(SessionsTest, StoresRunningSessionsAtTheEndAndFindsThemAfterARestart) {
-  const std::string id = sessions().start(kRoot, everything()).value();
+  const std::string id = start(kRoot, everything()).value();
   source_.take(sample_at(1), 0);
   close();
   open();
@@ -191,7 +172,7 @@ TEST_F(SessionsTest, StoresRunningSessionsAtTheEndAndFindsThemAfterARestart) {
 
 TEST_F(SessionsTest, ReportsWhatTheSourceRefuses) {
   source_.error = fail(ErrorCode::kNotFound, "no such process 1234");
-  EXPECT_EQ(sessions().start(kRoot, everything()).error().message, "no such process 1234");
+  EXPECT_EQ(start(kRoot, everything()).error().message, "no such process 1234");
   EXPECT_THAT(sessions().sessions(kRoot), IsEmpty());
 }
 
@@ -204,7 +185,7 @@ TEST_F(SessionsTest, RefusesARequestThatMakesNoSense) {
   StartRequest absurd = everything();
   absurd.frequency_hz = 1'000'000'000;
   for (const StartRequest& request : {StartRequest{}, unknown_event, both, absurd}) {
-    const Result<std::string> refused = sessions().start(kRoot, request);
+    const Result<std::string> refused = start(kRoot, request);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument) << refused.error().message;
   }
@@ -212,9 +193,9 @@ TEST_F(SessionsTest, RefusesARequestThatMakesNoSense) {
 }
 
 TEST_F(SessionsTest, TellsThatItsDirectoryIsGoneAndGoesOnOnceItIsBack) {
-  const std::string stored = sessions().start(kRoot, everything()).value();
+  const std::string stored = start(kRoot, everything()).value();
   ASSERT_TRUE(stop(kRoot, stored));
-  const std::string id = sessions().start(kRoot, everything()).value();
+  const std::string id = start(kRoot, everything()).value();
   source_.take(sample_at(1), 0);
   std::filesystem::remove_all(directory());
   EXPECT_EQ(stop(kRoot, stored).error().code, ErrorCode::kIo);
@@ -246,7 +227,7 @@ class FullDiskSessionsTest : public SessionsTest {
 };
 
 TEST_F(FullDiskSessionsTest, SaysAtTheEndThatSamplesAreLost) {
-  sessions().start(kRoot, everything()).value();
+  start(kRoot, everything()).value();
   for (std::uint64_t i = 0; i < 2000; ++i) source_.take(sample_at(i), 0);
   std::optional<bool> all_stored;
   const auto shut_down = [&] {
@@ -264,7 +245,7 @@ TEST_F(FullDiskSessionsTest, SaysAtTheEndThatSamplesAreLost) {
 }
 
 TEST_F(FullDiskSessionsTest, KeepsItsSamplesForAnotherTry) {
-  const std::string id = sessions().start(kRoot, everything()).value();
+  const std::string id = start(kRoot, everything()).value();
   for (std::uint64_t i = 0; i < 2000; ++i) source_.take(sample_at(i), 0);
   const Result<ResultInfo> failed = stop(kRoot, id);
   ASSERT_FALSE(failed);

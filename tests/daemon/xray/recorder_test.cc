@@ -1,6 +1,6 @@
-// Sessions whose app is this very program: it has come, and is not instrumented.
+// Recordings whose app is this program: it connects, and is not instrumented.
 
-#include "daemon/xray/sessions.h"
+#include "daemon/xray/recorder.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -25,18 +25,12 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Pair;
 
-class XraySessionsTest : public ::testing::Test {
+class XrayRecorderTest : public ::testing::Test {
  protected:
-  XraySessionsTest()
-      : store_(ResultStore::open(directory_.path() / "results").value()),
-        worker_(std::make_unique<test::LocalParser>()),
-        sessions_({.io = io_, .store = store_, .worker = worker_},
-                  XrayApps::open(io_, socket()).value()) {}
-  ~XraySessionsTest() override {
-    boost::asio::co_spawn(io_, sessions_.shut_down(), [](const std::exception_ptr&, bool) {});
+  ~XrayRecorderTest() override {
+    apps_->stop();
     io_.run_for(std::chrono::seconds(60));
   }
 
@@ -48,7 +42,7 @@ class XraySessionsTest : public ::testing::Test {
     std::ranges::copy(socket().string(), address.sun_path);
     app_.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     ASSERT_EQ(::connect(app_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    run_until([&] { return sessions_.apps().size() == 1; });
+    run_until([&] { return apps_->size() == 1; });
   }
 
   void run_until(const std::function<bool()>& done) {
@@ -65,48 +59,52 @@ class XraySessionsTest : public ::testing::Test {
     return request;
   }
 
-  Result<void> under_way(const std::string& id) {
-    std::optional<Result<void>> said;
-    boost::asio::co_spawn(io_, sessions_.under_way(id),
-                          [&](const std::exception_ptr&, Result<void> result) { said = result; });
-    run_until([&] { return said.has_value(); });
-    return *said;
+  Result<std::shared_ptr<Recording>> start(const StartRequest& request, const std::string& id) {
+    return recorder_.start({.id = id, .owner = root_, .start = request});
+  }
+
+  Result<void> wait_until_begun(Recording& recording) {
+    std::optional<Result<void>> begun;
+    boost::asio::co_spawn(io_, recording.wait_until_begun(),
+                          [&](const std::exception_ptr&, Result<void> result) { begun = result; });
+    run_until([&] { return begun.has_value(); });
+    return *begun;
   }
 
   const Caller root_{.uid = 0, .gid = 0, .pid = 0, .privileged = true};
   TemporaryDirectory directory_;
   boost::asio::io_context io_;
-  ResultStore store_;
-  StoreWorker worker_;
-  XraySessions sessions_;
+  std::unique_ptr<XrayApps> apps_ = XrayApps::open(io_, socket()).value();
+  XrayRecorder recorder_{io_, *apps_};
   UniqueFd app_;
 };
 
-TEST_F(XraySessionsTest, AProcessThatHasNotComeAndWhoseProgramDoesNotOpenIsNotFound) {
+TEST_F(XrayRecorderTest, AProcessThatHasNotComeAndWhoseProgramDoesNotOpenIsNotFound) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
   siginfo_t ended{};
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
   StartRequest of_child = request();
   of_child.target.pids = {static_cast<std::uint32_t>(child)};
-  const auto started = sessions_.start(root_, of_child, "0000000a");
+  const auto started = start(of_child, "0000000a");
   ::waitpid(child, nullptr, 0);
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(started.error().hint, HasSubstr(socket().string()));
-  EXPECT_THAT(sessions_.all(), IsEmpty());
+  EXPECT_EQ(recorder_.running(), 0);
 }
 
-TEST_F(XraySessionsTest, AProgramThatIsNotInstrumentedIsToldSoThoughItHasNotCome) {
-  ASSERT_TRUE(sessions_.start(root_, request(), "0000000a"));
-  const auto said = under_way("0000000a");
+TEST_F(XrayRecorderTest, AProgramThatIsNotInstrumentedIsToldSoThoughItHasNotCome) {
+  const auto recording = start(request(), "0000000a");
+  ASSERT_TRUE(recording);
+  const auto said = wait_until_begun(**recording);
   ASSERT_FALSE(said);
   EXPECT_EQ(said.error().code, ErrorCode::kUnsupported);
   EXPECT_THAT(said.error().message, HasSubstr("not instrumented"));
   EXPECT_THAT(said.error().hint, HasSubstr("-fxray-instrument"));
 }
 
-TEST_F(XraySessionsTest, WhatOneProcessAndEveryCallHaveNotIsRefused) {
+TEST_F(XrayRecorderTest, WhatOneProcessAndEveryCallHaveNotIsRefused) {
   come();
   StartRequest many = request();
   many.target.pids.push_back(1);
@@ -117,27 +115,28 @@ TEST_F(XraySessionsTest, WhatOneProcessAndEveryCallHaveNotIsRefused) {
   StartRequest no_pattern = request();
   no_pattern.functions = "(";
   for (const StartRequest& refused : {many, by_name, sampled, no_pattern}) {
-    const auto started = sessions_.start(root_, refused, "0000000a");
+    const auto started = start(refused, "0000000a");
     ASSERT_FALSE(started);
     EXPECT_EQ(started.error().code, ErrorCode::kInvalidArgument);
   }
-  EXPECT_EQ(sessions_.running(), 0);
+  EXPECT_EQ(recorder_.running(), 0);
 }
 
-TEST_F(XraySessionsTest, ASecondSessionOfAProcessIsRefusedAndTheFirstsEndIsCounted) {
+TEST_F(XrayRecorderTest, ASecondSessionOfAProcessIsRefusedAndTheFirstsEndIsCounted) {
   come();
-  ASSERT_TRUE(sessions_.start(root_, request(), "0000000a"));
-  EXPECT_EQ(sessions_.running(), 1);
-  const auto second = sessions_.start(root_, request(), "0000000b");
+  auto recording = start(request(), "0000000a");
+  ASSERT_TRUE(recording);
+  EXPECT_EQ(recorder_.running(), 1);
+  const auto second = start(request(), "0000000b");
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::kBusy);
-  const auto first = under_way("0000000a");
+  const auto first = wait_until_begun(**recording);
   ASSERT_FALSE(first);
   EXPECT_EQ(first.error().code, ErrorCode::kUnsupported);
   EXPECT_THAT(first.error().message, HasSubstr("not instrumented"));
-  EXPECT_THAT(sessions_.ended(), ElementsAre(Pair("app_refused", 1)));
-  EXPECT_EQ(sessions_.failed(), 1);
-  EXPECT_THAT(sessions_.all(), IsEmpty());
+  EXPECT_THAT(recorder_.ended(), ElementsAre(Pair("app_refused", 1)));
+  EXPECT_EQ(recorder_.failed(), 1);
+  EXPECT_EQ(recorder_.running(), 0);
 }
 
 }  // namespace

@@ -1,0 +1,31 @@
+#include "daemon/sessions/recording.h"
+
+#include "formats/api/utc_time.h"
+
+namespace profd {
+
+std::chrono::steady_clock::duration Recording::duration() const {
+  return ended_.value_or(std::chrono::steady_clock::now()) - begin_;
+}
+
+SessionInfo Recording::describe() const {
+  SessionInfo info;
+  info.session = request_.id;
+  info.state = is_running() ? "running" : "ended";
+  info.target = request_.start.target;
+  info.started = utc_text(started_);
+  info.seconds = std::chrono::duration<double>(duration()).count();
+  info.uid = request_.owner.uid;
+  describe(info);
+  return info;
+}
+
+boost::asio::awaitable<Result<void>> Recording::wait_until_begun() { co_return Result<void>(); }
+
+void Recording::stop() {
+  if (ended_) return;
+  ended_ = std::chrono::steady_clock::now();
+  end();
+}
+
+}  // namespace profd

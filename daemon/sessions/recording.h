@@ -1,0 +1,127 @@
+// What records for a session: the samples of processes, or the calls of an instrumented app.
+//
+// A Recorder starts the recordings of its events. A Recording takes data until it is stopped, and
+// then gives them to the registry (sessions.h), which treats all kinds alike: ids, rights, limits,
+// leases, durations, storing and dumps are its part. On the io thread, except for
+// Measurement::write().
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "daemon/service/caller.h"
+#include "formats/api/control_api.h"
+#include "formats/api/session_summary.h"
+#include "formats/base/result.h"
+
+namespace profd {
+
+class Parser;
+class ResultWriter;
+
+// The data of a recording, complete, for the worker.
+class Measurement {
+ public:
+  Measurement() = default;
+  Measurement(const Measurement&) = delete;
+  Measurement& operator=(const Measurement&) = delete;
+  virtual ~Measurement() = default;
+
+  // Adds the profiles and their images to `writer`, without committing it. On the worker's thread.
+  [[nodiscard]] virtual Result<SessionSummary> write(Parser& parser,
+                                                     ResultWriter& writer) const = 0;
+};
+
+// Who wants a recording, and of what.
+struct RecordingRequest {
+  std::string id;  // of the session
+  Caller owner;
+  StartRequest start;
+};
+
+class Recording {
+ public:
+  using MeasurementPtr = std::unique_ptr<Measurement>;
+
+  explicit Recording(RecordingRequest request) : request_(std::move(request)) {}
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  virtual ~Recording() = default;
+
+  [[nodiscard]] const std::string& id() const { return request_.id; }
+  [[nodiscard]] const Caller& owner() const { return request_.owner; }
+  [[nodiscard]] const StartRequest& request() const { return request_.start; }
+
+  // Whether it still takes data.
+  [[nodiscard]] bool is_running() const { return !ended_; }
+  [[nodiscard]] std::optional<std::chrono::steady_clock::time_point> ended() const {
+    return ended_;
+  }
+  [[nodiscard]] std::chrono::steady_clock::duration duration() const;
+
+  // As it is listed.
+  [[nodiscard]] SessionInfo describe() const;
+
+  // Returns when it takes data, or an error when it never will.
+  [[nodiscard]] virtual boost::asio::awaitable<Result<void>> wait_until_begun();
+
+  // Whether no more data can come, since all its targets have ended.
+  [[nodiscard]] virtual bool has_lost_its_targets() const = 0;
+
+  // Takes no more data. Does nothing after the end.
+  void stop();
+
+  // Waits for the last data, after stop(). Called until it gives them; after an error there are
+  // none.
+  [[nodiscard]] virtual boost::asio::awaitable<Result<MeasurementPtr>> finish() = 0;
+
+  // A copy of the data so far.
+  [[nodiscard]] virtual boost::asio::awaitable<Result<MeasurementPtr>> copy() = 0;
+
+  // Memory of the daemon that the data take, or a copy of them would.
+  [[nodiscard]] virtual std::uint64_t bytes() const = 0;
+
+  // The data are on the disk, and the measurement is destroyed.
+  virtual void on_stored() {}
+
+ protected:
+  // Stops the source of the data.
+  virtual void end() = 0;
+
+  // Fills in event, frequency_hz, period, samples, lost and targets_alive.
+  virtual void describe(SessionInfo& info) const = 0;
+
+  [[nodiscard]] std::chrono::system_clock::time_point started() const { return started_; }
+
+ private:
+  RecordingRequest request_;
+  std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::optional<std::chrono::steady_clock::time_point> ended_;
+};
+
+// Starts the recordings of one kind.
+class Recorder {
+ public:
+  Recorder() = default;
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+  virtual ~Recorder() = default;
+
+  [[nodiscard]] virtual bool records(std::string_view event) const = 0;
+
+  // The caller's rights to the target are checked already.
+  [[nodiscard]] virtual Result<std::shared_ptr<Recording>> start(RecordingRequest request) = 0;
+
+  virtual void every_second() {}
+};
+
+}  // namespace profd

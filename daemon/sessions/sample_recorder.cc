@@ -1,0 +1,206 @@
+#include "daemon/sessions/sample_recorder.h"
+
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "collectors/host/cgroup_mount.h"
+#include "daemon/profiles/session_writer.h"
+#include "daemon/samples/snapshot.h"
+
+namespace profd {
+namespace {
+
+// A copy of a running session agrees with its ledger when no tick came in between; at 99 Hz the
+// second try does.
+constexpr int kCopyTries = 20;
+
+// `processes` is the request's target with its units and containers as cgroups.
+Target target_of(const StartRequest& request, const TargetRequest& processes, const Caller& owner) {
+  Target target{.all = processes.all,
+                .pids = processes.pids,
+                .comms = processes.comms,
+                .uids = processes.uids,
+                .cgroups = processes.cgroups,
+                .follow_children = request.children,
+                .from_exec = request.from_exec,
+                .restrict_to = std::nullopt};
+  if (!owner.privileged) target.restrict_to = {.uid = owner.uid, .gid = owner.gid};
+  return target;
+}
+
+// Lost by the kernel side or on the way, and refused by the aggregator.
+std::uint64_t lost_of(const SlotLedger& ledger, std::uint64_t refused) {
+  return std::accumulate(ledger.lost.begin(), ledger.lost.end(), refused);
+}
+
+class SampleMeasurement final : public Measurement {
+ public:
+  explicit SampleMeasurement(SessionSnapshot taken) : snapshot(std::move(taken)) {}
+
+  [[nodiscard]] Result<SessionSummary> write(Parser& parser, ResultWriter& writer) const override {
+    return write_session(snapshot, parser, writer);
+  }
+
+  SessionSnapshot snapshot;
+};
+
+}  // namespace
+
+class SampleRecorder::SampleRecording final : public Recording {
+ public:
+  SampleRecording(RecordingRequest request, EventSpec event, SessionSlot slot,
+                  SampleRecorder& recorder)
+      : Recording(std::move(request)),
+        event_(std::move(event)),
+        slot_(slot),
+        recorder_(recorder),
+        parts_(recorder.parts_) {
+    const SessionLimits& limits = parts_.limits;
+    parts_.aggregator.open(slot_, owner().privileged ? limits.session_max_bytes
+                                                     : limits.unprivileged_max_bytes /
+                                                           limits.unprivileged_max_sessions);
+    recorder_.count_running(+1);
+  }
+
+  [[nodiscard]] bool has_lost_its_targets() const override {
+    return is_running() && !parts_.source.has_targets(slot_);
+  }
+
+  [[nodiscard]] std::uint64_t bytes() const override {
+    return is_running() ? parts_.aggregator.samples(slot_).bytes : final_bytes_;
+  }
+
+  boost::asio::awaitable<Result<MeasurementPtr>> finish() override {
+    return named(std::move(*final_samples_));
+  }
+
+  boost::asio::awaitable<Result<MeasurementPtr>> copy() override {
+    Result<SessionSnapshot> snapshot = copy_samples();
+    if (!snapshot) co_return snapshot.error();
+    if (parts_.naming != nullptr) parts_.naming->hold(*snapshot);
+    auto operation = named(std::move(*snapshot));
+    co_return co_await std::move(operation);
+  }
+
+  // The files of its samples are released with the last measurement that refers to them.
+  void on_stored() override {
+    parts_.aggregator.forget_processes();
+    parts_.source.release_files();
+  }
+
+ private:
+  void end() override {
+    final_info_.targets_alive = parts_.source.has_targets(slot_);
+    SessionSnapshot& snapshot = final_samples_.emplace(empty_snapshot());
+    snapshot.ledger = parts_.source.stop(slot_);
+    add_samples(snapshot, parts_.aggregator.close(slot_), parts_.aggregator.processes());
+    final_info_.samples = snapshot.samples;
+    final_info_.lost = lost_of(snapshot.ledger, snapshot.refused);
+    final_bytes_ = snapshot.bytes;
+    if (parts_.naming != nullptr) parts_.naming->hold(snapshot);
+    if (const auto dropped = parts_.aggregator.take_unkept_mappings(); dropped != 0) {
+      spdlog::warn("session {}: {} mappings were over a limit; frames in them have no names", id(),
+                   dropped);
+    }
+    recorder_.count_running(-1);
+  }
+
+  void describe(SessionInfo& info) const override {
+    info.event = event_.name;
+    info.frequency_hz = event_.frequency_hz;
+    info.period = event_.period;
+    if (!is_running()) {
+      info.samples = final_info_.samples;
+      info.lost = final_info_.lost;
+      info.targets_alive = final_info_.targets_alive;
+      return;
+    }
+    const SessionSamples& samples = parts_.aggregator.samples(slot_);
+    info.samples = samples.samples;
+    info.lost = lost_of(parts_.source.slot_ledger(slot_), samples.refused);
+    info.targets_alive = parts_.source.has_targets(slot_);
+  }
+
+  [[nodiscard]] SessionSnapshot empty_snapshot() const {
+    SessionSnapshot snapshot;
+    snapshot.session = id();
+    snapshot.started = started();
+    snapshot.lasted = duration();
+    snapshot.event = event_;
+    snapshot.hide_kernel = !owner().privileged;
+    return snapshot;
+  }
+
+  Result<SessionSnapshot> copy_samples() const {
+    SessionSnapshot snapshot = empty_snapshot();
+    for (int tries = 0; tries < kCopyTries; ++tries) {
+      snapshot.ledger = parts_.source.slot_ledger(slot_);
+      parts_.source.drain();
+      const SessionSamples& samples = parts_.aggregator.samples(slot_);
+      if (samples.samples + lost_of(snapshot.ledger, samples.refused) == snapshot.ledger.taken) {
+        break;
+      }
+    }
+    try {
+      SessionSamples samples = parts_.aggregator.samples(slot_);
+      add_samples(snapshot, std::move(samples), parts_.aggregator.processes());
+    } catch (const std::bad_alloc&) {
+      return fail(ErrorCode::kTooLarge, "no memory for a copy of the samples of " + id());
+    }
+    return snapshot;
+  }
+
+  // With the functions of JIT code, once the runtimes' files are read up to now.
+  boost::asio::awaitable<Result<MeasurementPtr>> named(SessionSnapshot snapshot) {
+    auto measurement = std::make_unique<SampleMeasurement>(std::move(snapshot));
+    if (parts_.naming != nullptr) {
+      co_await parts_.naming->resolve(measurement->snapshot);
+    }
+    co_return MeasurementPtr(std::move(measurement));
+  }
+
+  EventSpec event_;
+  SessionSlot slot_;
+  SampleRecorder& recorder_;
+  const Parts& parts_;
+  // Since end():
+  std::optional<SessionSnapshot> final_samples_;
+  SessionInfo final_info_;
+  std::uint64_t final_bytes_ = 0;
+};
+
+SampleRecorder::SampleRecorder(Parts parts)
+    : parts_(std::move(parts)), cgroups_(find_cgroup_mount()) {}
+
+bool SampleRecorder::records(std::string_view /*event*/) const { return true; }
+
+Result<std::shared_ptr<Recording>> SampleRecorder::start(RecordingRequest request) {
+  const StartRequest& start = request.start;
+  Result<EventSpec> event = make_event_spec(start.event, start.frequency_hz, start.period);
+  if (!event) return event.error();
+  if (!request.owner.privileged) {
+    if (auto allowed = check_rate(parts_.limits, *event); !allowed) return allowed.error();
+  }
+  const Result<TargetRequest> processes = cgroups_.resolve(start.target);
+  if (!processes) return processes.error();
+  const auto slot = start_sampling(*event, target_of(start, *processes, request.owner));
+  if (!slot) return slot.error();
+  return std::make_shared<SampleRecording>(std::move(request), std::move(*event), *slot, *this);
+}
+
+Result<SessionSlot> SampleRecorder::start_sampling(const EventSpec& event, const Target& target) {
+  Result<SessionSlot> slot = parts_.source.start(event, target);
+  const bool is_full = !slot && slot.error().code == ErrorCode::kBusy;
+  if (is_full && parts_.yield_slot()) slot = parts_.source.start(event, target);
+  return slot;
+}
+
+void SampleRecorder::count_running(std::ptrdiff_t change) {
+  running_ += static_cast<std::size_t>(change);
+  parts_.drain_loop.set_sessions(running_ != 0);
+}
+
+}  // namespace profd

@@ -1,0 +1,54 @@
+// Recordings of samples: every event but the calls of instrumented apps.
+//
+// While a recording runs, its samples are in the aggregator, under its slot of the sampler. On the
+// io thread.
+
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "daemon/samples/aggregator.h"
+#include "daemon/samples/drain_loop.h"
+#include "daemon/samples/jit_naming.h"
+#include "daemon/sessions/caller_limits.h"
+#include "daemon/sessions/cgroup_tree.h"
+#include "daemon/sessions/recording.h"
+#include "daemon/sessions/sample_source.h"
+
+namespace profd {
+
+class SampleRecorder final : public Recorder {
+ public:
+  // All must outlive the recorder and its recordings.
+  struct Parts {
+    SampleSource& source;
+    Aggregator& aggregator;  // the sink of `source`
+    DrainLoop& drain_loop;
+    const SessionLimits& limits;
+    JitNaming* naming = nullptr;  // null: JIT code has no names
+    // Frees a slot of the sampler that can wait. False: there is none.
+    std::function<bool()> yield_slot = [] { return false; };
+  };
+
+  explicit SampleRecorder(Parts parts);
+
+  [[nodiscard]] bool records(std::string_view event) const override;
+  [[nodiscard]] Result<std::shared_ptr<Recording>> start(RecordingRequest request) override;
+
+  [[nodiscard]] std::size_t running() const { return running_; }
+
+ private:
+  class SampleRecording;
+
+  [[nodiscard]] Result<SessionSlot> start_sampling(const EventSpec& event, const Target& target);
+  void count_running(std::ptrdiff_t change);
+
+  Parts parts_;
+  CgroupTree cgroups_;
+  std::size_t running_ = 0;
+};
+
+}  // namespace profd

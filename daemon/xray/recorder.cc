@@ -1,0 +1,114 @@
+#include "daemon/xray/recorder.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <stdlib.h>
+
+#include "daemon/xray/target.h"
+
+namespace profd {
+namespace {
+
+Result<void> check(const StartRequest& request) {
+  TargetRequest pids;
+  pids.pids = request.target.pids;
+  if (request.target != pids || pids.pids.size() != 1 || request.from_exec) {
+    return fail(ErrorCode::kInvalidArgument, "event xray records one running process",
+                "name it by --pid");
+  }
+  if (request.frequency_hz != 0 || request.period != 0) {
+    return fail(ErrorCode::kInvalidArgument,
+                "event xray records every call: it has no frequency and no period");
+  }
+  return {};
+}
+
+// Its peer is gone: a follower gets no answer from it.
+UniqueFd closed_connection() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return UniqueFd();
+  ::close(ends[1]);
+  return UniqueFd(ends[0]);
+}
+
+// The session's id, which is eight hexadecimal digits, as a number that is not 0.
+std::uint32_t number_of(const std::string& id) {
+  const auto number = static_cast<std::uint32_t>(::strtoul(id.c_str(), nullptr, 16));
+  return std::max<std::uint32_t>(number, 1);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Recording>> XrayRecorder::start(RecordingRequest request) {
+  if (auto valid = check(request.start); !valid) return valid.error();
+  const auto memory = xray_memory_for(held_by(request.owner.uid), request.owner.privileged);
+  if (!memory) return memory.error();
+  const auto pid = static_cast<pid_t>(request.start.target.pids.front());
+  for (const auto& other : recordings()) {
+    if (other->app() != pid || other->has_finished()) continue;
+    return fail(ErrorCode::kBusy, "session " + other->id() + " records that process already");
+  }
+  auto follower = start_follower(request, *memory);
+  if (!follower) return follower.error();
+  auto recording =
+      std::make_shared<XrayRecording>(std::move(request), std::move(*follower), shared_);
+  recording->begin();
+  std::erase_if(recordings_, [](const auto& one) { return one.expired(); });
+  recordings_.push_back(recording);
+  return recording;
+}
+
+Result<XrayRecording::Start> XrayRecorder::start_follower(const RecordingRequest& request,
+                                                          std::uint64_t memory_bytes) {
+  const auto pid = static_cast<pid_t>(request.start.target.pids.front());
+  auto target = find_xray_target(pid, opener_);
+  const auto connection = shared_.apps.connection_of(pid);
+  if (!target && !connection && target.error().code == ErrorCode::kIo) return connection.error();
+  if (!target) return target.error();
+  // A program that is not instrumented does not connect: the follower finds out, and its error says
+  // so.
+  const UniqueFd closed = connection ? UniqueFd() : closed_connection();
+  if (!connection && !closed.valid()) return connection.error();
+  auto follower =
+      xray::LiveChild::start(target->program->fd.get(), connection ? *connection : closed.get(),
+                             number_of(request.id), request.start.functions, memory_bytes);
+  if (!follower) return follower.error();
+  XrayRecording::Start start{
+      .follower = std::move(*follower), .target = std::move(*target), .memory_bytes = memory_bytes};
+  if (!connection) start.not_connected = connection.error();
+  return start;
+}
+
+std::vector<std::shared_ptr<XrayRecording>> XrayRecorder::recordings() const {
+  std::vector<std::shared_ptr<XrayRecording>> all;
+  for (const auto& one : recordings_) {
+    if (auto recording = one.lock()) all.push_back(std::move(recording));
+  }
+  return all;
+}
+
+// A failed recording holds nothing but its reason.
+XrayHoldings XrayRecorder::held_by(uid_t uid) const {
+  XrayHoldings held;
+  for (const auto& recording : recordings()) {
+    if (recording->has_failed()) continue;
+    ++held.sessions;
+    held.bytes += recording->memory_bytes();
+    if (!recording->owner().privileged) ++held.unprivileged_sessions;
+    if (recording->owner().uid == uid) held.bytes_of_user += recording->memory_bytes();
+  }
+  return held;
+}
+
+std::size_t XrayRecorder::running() const {
+  const auto all = recordings();
+  return static_cast<std::size_t>(
+      std::ranges::count_if(all, [](const auto& one) { return !one->has_finished(); }));
+}
+
+}  // namespace profd

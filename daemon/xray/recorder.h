@@ -1,0 +1,47 @@
+// Records the calls of instrumented apps: event "xray". On the io thread.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+
+#include "collectors/files/timed_opener.h"
+#include "daemon/sessions/recording.h"
+#include "daemon/xray/apps.h"
+#include "daemon/xray/memory.h"
+#include "daemon/xray/recording.h"
+
+namespace profd {
+
+inline constexpr std::string_view kXrayEvent = "xray";
+
+class XrayRecorder final : public Recorder {
+ public:
+  // Both must outlive the recorder; the recorder its recordings.
+  XrayRecorder(boost::asio::io_context& io, XrayApps& apps) : shared_{.io = io, .apps = apps} {}
+
+  [[nodiscard]] bool records(std::string_view event) const override { return event == kXrayEvent; }
+  [[nodiscard]] Result<std::shared_ptr<Recording>> start(RecordingRequest request) override;
+  void every_second() override { shared_.reap(); }
+
+  [[nodiscard]] std::size_t running() const;
+  [[nodiscard]] std::uint64_t failed() const { return shared_.failed; }
+  [[nodiscard]] const CountsByReason& ended() const { return shared_.ended; }
+
+ private:
+  [[nodiscard]] std::vector<std::shared_ptr<XrayRecording>> recordings() const;
+  [[nodiscard]] XrayHoldings held_by(uid_t uid) const;
+  [[nodiscard]] Result<XrayRecording::Start> start_follower(const RecordingRequest& request,
+                                                            std::uint64_t memory_bytes);
+
+  XrayRecording::Shared shared_;
+  TimedOpener opener_;
+  std::vector<std::weak_ptr<XrayRecording>> recordings_;
+};
+
+}  // namespace profd

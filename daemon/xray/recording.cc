@@ -1,0 +1,200 @@
+#include "daemon/xray/recording.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <utility>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <spdlog/spdlog.h>
+
+#include "collectors/xray/detach_reason.h"
+#include "daemon/xray/writer.h"
+#include "formats/base/log_text.h"
+
+namespace profd {
+namespace {
+
+using boost::asio::posix::stream_descriptor;
+using std::chrono_literals::operator""s;
+
+// The follower may take seconds to choose from a million symbols, and the app may be stopped.
+constexpr auto kAttachLimit = 20s;
+constexpr auto kResultLimit = 30s;
+
+class CallsMeasurement final : public Measurement {
+ public:
+  explicit CallsMeasurement(XrayMeasurement calls) : calls_(std::move(calls)) {}
+
+  [[nodiscard]] Result<SessionSummary> write(Parser& parser, ResultWriter& writer) const override {
+    return write_xray(calls_, parser, writer);
+  }
+
+ private:
+  XrayMeasurement calls_;
+};
+
+}  // namespace
+
+void XrayRecording::Shared::reap() {
+  std::erase_if(to_reap, [](pid_t process) { return ::waitpid(process, nullptr, WNOHANG) != 0; });
+}
+
+XrayRecording::XrayRecording(RecordingRequest request, Start start, Shared& shared)
+    : Recording(std::move(request)),
+      shared_(shared),
+      follower_(std::move(start.follower)),
+      target_(std::move(start.target)),
+      memory_bytes_(start.memory_bytes),
+      not_connected_(std::move(start.not_connected)),
+      events_(shared.io, ::fcntl(follower_.descriptor(), F_DUPFD_CLOEXEC, 0)),
+      limit_(shared.io),
+      changed_(shared.io) {}
+
+void XrayRecording::begin() {
+  fail_within(kAttachLimit, xray::DetachReason::kSilent,
+              profd::fail(ErrorCode::kTimeout, "the app does not answer", "it may be stopped"));
+  boost::asio::co_spawn(shared_.io, follow(shared_from_this()), boost::asio::detached);
+}
+
+// Until the follower's last event.
+boost::asio::awaitable<void> XrayRecording::follow(std::shared_ptr<XrayRecording> self) {
+  constexpr auto kAsTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
+  while (self->state_ != State::kFinished) {
+    const auto [error] = co_await self->events_.async_wait(stream_descriptor::wait_read, kAsTuple);
+    if (error || self->state_ == State::kFinished) break;
+    if (auto event = self->follower_.next_news()) self->handle(std::move(*event));
+  }
+}
+
+void XrayRecording::handle(xray::LiveNews event) {
+  if (event.news == xray::News::kFailed) return fail(event.end, std::move(event.error));
+  records_ = event.records;
+  dropped_ = event.dropped;
+  if (state_ == State::kAttaching) {
+    state_ = State::kRunning;
+    limit_.cancel();
+  }
+  if (event.news == xray::News::kAppIsOut) {
+    note_detach(event.end, event.error.message);
+    stop();
+  } else if (event.news == xray::News::kResult && std::exchange(is_copy_ordered_, false)) {
+    copy_ = std::move(event.result);
+  } else if (event.news == xray::News::kResult && state_ == State::kFinishing) {
+    result_ = std::move(event.result);
+    set_finished();
+  }
+  changed_.notify_all();
+}
+
+// Once a recording. An app that broke the protocol, or whose follower is gone, may not stay
+// patched: it unpatches its functions when its connection ends, and may connect again.
+void XrayRecording::note_detach(xray::DetachReason reason, const std::string& why) {
+  using xray::DetachReason;
+  if (reason == DetachReason::kAsAsked || detached_ != DetachReason::kAsAsked) return;
+  detached_ = reason;
+  ++shared_.ended[std::string(xray::name_of(reason))];
+  spdlog::warn("session {} ends, {}: {}", id(), xray::name_of(reason), log_text(why));
+  const bool is_patched =
+      reason == DetachReason::kFollowerDied || reason == DetachReason::kOutOfMemory;
+  if (is_misconduct(reason) || is_patched) shared_.apps.disconnect(target_.pid);
+}
+
+void XrayRecording::fail_within(std::chrono::seconds limit, xray::DetachReason reason,
+                                const Error& error) {
+  limit_.expires_after(limit);
+  limit_.async_wait(
+      [self = shared_from_this(), reason, error](const boost::system::error_code& cancelled) {
+        if (!cancelled) self->fail(reason, error);
+      });
+}
+
+void XrayRecording::fail(xray::DetachReason reason, Error error) {
+  if (state_ == State::kFinished) return;
+  if (not_connected_ && reason == xray::DetachReason::kGone) {
+    error = *not_connected_;
+  } else {
+    note_detach(reason, error.message);
+    ++shared_.failed;
+  }
+  error_ = std::move(error);
+  set_finished();
+}
+
+void XrayRecording::end() {
+  if (state_ == State::kFinished) return;
+  state_ = State::kFinishing;
+  fail_within(kResultLimit, xray::DetachReason::kFollowerDied,
+              profd::fail(ErrorCode::kTimeout, "the follower gives no result"));
+  (void)follower_.order(xray::Order::kFinish);  // if it is gone, its end is the next event
+  changed_.notify_all();
+}
+
+void XrayRecording::set_finished() {
+  state_ = State::kFinished;
+  stop();
+  limit_.cancel();
+  boost::system::error_code ignored;
+  events_.close(ignored);
+  ::kill(follower_.process(), SIGKILL);  // not reaped yet, so the pid is still its own
+  shared_.to_reap.push_back(follower_.process());
+  shared_.reap();
+  changed_.notify_all();
+}
+
+boost::asio::awaitable<Result<void>> XrayRecording::wait_until_begun() {
+  while (state_ == State::kAttaching) {
+    co_await changed_.wait();
+  }
+  if (error_) co_return *error_;
+  co_return Result<void>();
+}
+
+boost::asio::awaitable<Result<Recording::MeasurementPtr>> XrayRecording::finish() {
+  while (state_ != State::kFinished) {
+    co_await changed_.wait();
+  }
+  if (error_) co_return *error_;
+  co_return measurement_of(std::move(result_));
+}
+
+// One at a time. The follower answers its orders one after the other, so a result that comes while
+// one is ordered is the copy.
+boost::asio::awaitable<Result<Recording::MeasurementPtr>> XrayRecording::copy() {
+  while (is_copying_ || state_ == State::kAttaching) {
+    co_await changed_.wait();
+  }
+  is_copying_ = true;
+  is_copy_ordered_ = state_ == State::kRunning && follower_.order(xray::Order::kShow);
+  while (is_copy_ordered_ && state_ != State::kFinished) {
+    co_await changed_.wait();
+  }
+  is_copying_ = false;
+  changed_.notify_all();
+  if (copy_.valid()) co_return measurement_of(std::move(copy_));
+  co_return profd::fail(ErrorCode::kUnavailable, "session " + id() + " has just ended");
+}
+
+Recording::MeasurementPtr XrayRecording::measurement_of(UniqueFd result) const {
+  return std::make_unique<CallsMeasurement>(XrayMeasurement{.session = id(),
+                                                            .started = started(),
+                                                            .lasted = duration(),
+                                                            .target = target_,
+                                                            .privileged = owner().privileged,
+                                                            .end = detached_,
+                                                            .result = std::move(result)});
+}
+
+void XrayRecording::describe(SessionInfo& info) const {
+  info.event = request().event;
+  info.period = 1;
+  info.samples = records_;
+  info.lost = dropped_;
+  info.targets_alive = detached_ == xray::DetachReason::kAsAsked && !error_;
+}
+
+}  // namespace profd

@@ -1,0 +1,130 @@
+// What the sessions do with a recording of any kind.
+
+#include "daemon/sessions/recording.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+
+#include "tests/daemon/callers.h"
+#include "tests/daemon/sessions/sessions_fixture.h"
+
+namespace profd {
+namespace {
+
+using std::chrono_literals::operator""s;
+using test::everything;
+using test::kRoot;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class NoData final : public Measurement {
+ public:
+  [[nodiscard]] Result<SessionSummary> write(Parser& /*parser*/,
+                                             ResultWriter& /*writer*/) const override {
+    return SessionSummary{};
+  }
+};
+
+// Does as the test says.
+struct Script {
+  std::optional<Error> not_begun;
+  std::optional<Error> failed;
+  bool has_lost_its_targets = false;
+  int ends = 0;
+  int stored = 0;
+};
+
+class FakeRecording final : public Recording {
+ public:
+  FakeRecording(RecordingRequest request, Script& script)
+      : Recording(std::move(request)), script_(script) {}
+
+  boost::asio::awaitable<Result<void>> wait_until_begun() override {
+    if (script_.not_begun) co_return *script_.not_begun;
+    co_return Result<void>();
+  }
+  [[nodiscard]] bool has_lost_its_targets() const override { return script_.has_lost_its_targets; }
+  boost::asio::awaitable<Result<MeasurementPtr>> finish() override {
+    if (script_.failed) co_return *script_.failed;
+    co_return std::make_unique<NoData>();
+  }
+  boost::asio::awaitable<Result<MeasurementPtr>> copy() override {
+    co_return std::make_unique<NoData>();
+  }
+  [[nodiscard]] std::uint64_t bytes() const override { return 0; }
+  void on_stored() override { ++script_.stored; }
+
+ private:
+  void end() override { ++script_.ends; }
+  void describe(SessionInfo& info) const override { info.event = request().event; }
+
+  Script& script_;
+};
+
+class FakeRecorder final : public Recorder {
+ public:
+  [[nodiscard]] bool records(std::string_view event) const override { return event == "fake"; }
+  Result<std::shared_ptr<Recording>> start(RecordingRequest request) override {
+    return std::make_shared<FakeRecording>(std::move(request), script);
+  }
+
+  Script script;
+};
+
+class RecordingTest : public test::SessionsTest {
+ protected:
+  RecordingTest() : SessionsTest(SessionLimits{.unprivileged_keep = 0s}) {}
+
+  void SetUp() override { open({&recorder_}); }
+
+  Result<std::string> start_fake() {
+    StartRequest request = everything();
+    request.event = "fake";
+    return start(kRoot, request);
+  }
+
+  FakeRecorder recorder_;
+};
+
+TEST_F(RecordingTest, IsMadeByTheRecorderOfItsEvent) {
+  ASSERT_TRUE(start_fake());
+  EXPECT_FALSE(source_.slots[0]);
+  ASSERT_TRUE(start(kRoot, everything()));
+  EXPECT_TRUE(source_.slots[0]);
+}
+
+TEST_F(RecordingTest, ThatDoesNotBeginLeavesNoSession) {
+  recorder_.script.not_begun = fail(ErrorCode::kUnsupported, "not instrumented");
+  EXPECT_EQ(start_fake().error().message, "not instrumented");
+  EXPECT_THAT(sessions().sessions(kRoot), IsEmpty());
+}
+
+TEST_F(RecordingTest, ThatLosesItsTargetsIsStored) {
+  const std::string id = start_fake().value();
+  recorder_.script.has_lost_its_targets = true;
+  run_until([this] { return recorder_.script.stored == 1; });
+  EXPECT_EQ(recorder_.script.ends, 1);
+  EXPECT_EQ(sessions().session(kRoot, id)->state, "ended");
+}
+
+TEST_F(RecordingTest, ThatFailsGivesItsReasonToTheFirstStop) {
+  recorder_.script.failed = fail(ErrorCode::kTimeout, "the app does not answer");
+  const std::string id = start_fake().value();
+  EXPECT_EQ(stop(kRoot, id).error().message, "the app does not answer");
+  EXPECT_EQ(stop(kRoot, id).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(RecordingTest, ThatFailsIsForgottenAfterAWhile) {
+  recorder_.script.failed = fail(ErrorCode::kTimeout, "the app does not answer");
+  start_fake().value();
+  EXPECT_THAT(sessions().sessions(kRoot), SizeIs(1));
+  recorder_.script.has_lost_its_targets = true;
+  run_until([this] { return sessions().sessions(kRoot).empty(); });
+}
+
+}  // namespace
+}  // namespace profd
