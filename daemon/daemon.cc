@@ -2,220 +2,252 @@
 
 #include <signal.h>
 
+#include <chrono>
 #include <exception>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <spdlog/spdlog.h>
 
+#include "collectors/bpf/loss.h"
 #include "collectors/jit/processes.h"
 #include "collectors/parser/parser.h"
 #include "collectors/sampling/sampler.h"
 #include "daemon/control/server.h"
-#include "daemon/daemon_parts.h"
-#include "daemon/daemon_service.h"
+#include "daemon/control/service.h"
+#include "daemon/control/status.h"
+#include "daemon/history/continuous.h"
+#include "daemon/history/history.h"
 #include "daemon/history/store.h"
+#include "daemon/samples/aggregator.h"
+#include "daemon/samples/drain_loop.h"
+#include "daemon/samples/jit_naming.h"
+#include "daemon/samples/stack_end.h"
+#include "daemon/service/unix_listener.h"
 #include "daemon/service/watchdog.h"
+#include "daemon/sessions/caller_limits.h"
+#include "daemon/sessions/sample_recorder.h"
+#include "daemon/sessions/sample_source.h"
+#include "daemon/sessions/sessions.h"
+#include "daemon/storage/result_store.h"
+#include "daemon/storage/store_worker.h"
+#include "daemon/xray/apps.h"
+#include "daemon/xray/directory.h"
+#include "daemon/xray/recorder.h"
 
 namespace profd {
 namespace {
 
-// Beside the control socket, where libprofd_xray looks for it.
-constexpr const char* kXrayAppSocketName = "app.sock";
+using boost::asio::awaitable;
 
-// The sampler needs the rows and the memory of JIT code for unwinding.
-void connect(JitProcesses& jit, Sampler& sampler) {
-  jit.send_rows_to([&sampler](const ProcessKey& process, std::uint32_t owner, std::uint32_t region,
-                              std::string_view table) {
-    sampler.set_jit_code_rows(process, owner, region, table);
+// A part that can't be made ends the start.
+struct StartError {
+  Error error;
+};
+
+template <class T>
+T value_of(Result<T> part) {
+  if (!part) throw StartError{part.error()};
+  return std::move(*part);
+}
+
+// Also gives the sampler the unwind rows and the memory ranges of JIT code.
+std::unique_ptr<SampleSource> open_source(const Config& config, Aggregator& aggregator,
+                                          JitProcesses& jit) {
+  auto sampler =
+      value_of(Sampler::open({.ring_bytes = config.ring_bytes,
+                              .unwinding = {.cache_directory = config.state_dir + "/unwind",
+                                            .max_bytes = config.unwind_max_bytes}},
+                             aggregator));
+  jit.send_rows_to([to = sampler.get()](const ProcessKey& process, std::uint32_t owner,
+                                        std::uint32_t region, std::string_view table) {
+    to->set_jit_code_rows(process, owner, region, table);
   });
   jit.send_code_memory_to(
-      [&sampler, was_logged = false](const ProcessKey& process,
-                                     std::span<const AddressRange> ranges) mutable {
-        const auto watched = sampler.watch_unmaps(process, ranges);
+      [to = sampler.get(), was_logged = false](const ProcessKey& process,
+                                               std::span<const AddressRange> ranges) mutable {
+        const auto watched = to->watch_unmaps(process, ranges);
         if (watched || std::exchange(was_logged, true)) return;
         spdlog::warn("could not watch unmaps, so unmapped JIT code keeps its name: {}",
                      watched.error().message);
       });
+  return make_sample_source(std::move(sampler));
 }
 
-Result<void> open_sampling(DaemonParts& parts) {
-  const Config& config = parts.config.config();
-  auto jit = JitProcesses::start({.directories = config.jit.directories});
-  if (!jit) return jit.error();
-  auto sampler = Sampler::open({.ring_bytes = config.ring_bytes,
-                                .unwinding = {.cache_directory = config.state_dir + "/unwind",
-                                              .max_bytes = config.unwind_max_bytes}},
-                               parts.aggregator);
-  if (!sampler) return sampler.error();
-  connect(**jit, **sampler);
-  parts.naming = std::make_unique<JitNaming>(std::move(*jit));
-  parts.naming->run(parts.io);
-  parts.aggregator.look_up_code_in(parts.naming.get());
-  parts.source = make_sample_source(std::move(*sampler));
-  parts.drain_loop = std::make_unique<DrainLoop>(parts.io, *parts.source);
-  return {};
+// Beside the control socket, where libprofd_xray looks for it.
+std::filesystem::path app_socket_of(const Config& config) {
+  return std::filesystem::path(config.socket).parent_path() / "app.sock";
 }
 
-Result<void> open_storage(DaemonParts& parts, std::unique_ptr<Parser> parser) {
-  const std::string& state_dir = parts.config.config().state_dir;
-  auto results = ResultStore::open(state_dir + "/results");
-  if (!results) return results.error();
-  parts.results = std::make_unique<ResultStore>(std::move(*results));
-  parts.worker = std::make_unique<StoreWorker>(std::move(parser));
-  // Profiles name their objects by absolute paths.
-  auto windows = WindowStore::open(std::filesystem::absolute(state_dir));
-  if (!windows) return windows.error();
-  parts.continuous = std::make_unique<Continuous>(
-      Continuous::Parts{
-          .io = parts.io,
-          .source = *parts.source,
-          .aggregator = parts.aggregator,
-          .sampling_changed =
-              [&parts] { parts.drain_loop->set_windows(parts.continuous->is_sampling()); },
-          .naming = parts.naming.get(),
-          .start_parser = [] { return Parser::start(); }},
-      std::move(*windows));
-  parts.history = std::make_unique<WindowHistory>(parts.continuous->windows(), *parts.worker,
-                                                  [&parts] { return parts.continuous->status(); });
-  return {};
+template <class Reason>
+std::vector<std::string_view> all_names(std::size_t count, std::string_view (*name_of)(Reason)) {
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < count; ++i) names.push_back(name_of(static_cast<Reason>(i)));
+  return names;
 }
 
-Result<void> open_sessions(DaemonParts& parts) {
-  const Config& config = parts.config.config();
-  parts.sample_recorder = std::make_unique<SampleRecorder>(
-      SampleRecorder::Parts{.source = *parts.source,
-                            .aggregator = parts.aggregator,
-                            .drain_loop = *parts.drain_loop,
-                            .limits = parts.limits,
-                            .naming = parts.naming.get(),
-                            .yield_slot = [&parts] { return parts.continuous->yield_slot(); }});
-  auto apps = XrayApps::open(
-      parts.io, std::filesystem::path(config.socket).parent_path() / kXrayAppSocketName);
-  if (!apps) return apps.error();
-  parts.xray_apps = std::move(*apps);
-  parts.xray_recorder = std::make_unique<XrayRecorder>(parts.io, *parts.xray_apps);
-  parts.sessions = std::make_unique<Sessions>(
-      Sessions::Parts{.io = parts.io,
-                      .results = *parts.results,
-                      .worker = *parts.worker,
-                      .history = *parts.history,
-                      .limits = parts.limits,
-                      .recorders = {parts.xray_recorder.get(), parts.sample_recorder.get()}});
-  if (config.xray.directory.empty()) return {};
-  auto traces = XrayDirectory::open(
-      {.io = parts.io,
-       .store = *parts.results,
-       .unused_id = [&sessions = *parts.sessions] { return sessions.unused_id(); }},
-      config.xray.directory);
-  if (!traces) return traces.error();
-  parts.traces = std::move(*traces);
-  return {};
+// The parts of the daemon, and the Service of its control server over them.
+class Daemon final : public Service {
+ public:
+  // Throws StartError. The references must outlive the daemon.
+  Daemon(RunningConfig& config, ServiceManager& manager, UniqueFd control_socket);
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+  ~Daemon() override { aggregator_.look_up_code_in(nullptr); }
+
+  // False when data of sessions are lost.
+  bool run();
+
+  awaitable<Result<std::string>> start(Caller caller, StartRequest request) override {
+    return sessions_.start(caller, std::move(request));
+  }
+  Result<SessionInfo> session(const Caller& caller, const std::string& id) override {
+    return sessions_.session(caller, id);
+  }
+  std::vector<SessionInfo> sessions(const Caller& caller) override {
+    return sessions_.sessions(caller);
+  }
+  awaitable<Result<ResultInfo>> stop(Caller caller, std::string id) override {
+    return sessions_.stop(caller, std::move(id));
+  }
+  awaitable<Result<ResultInfo>> dump(Caller caller, std::string id) override {
+    return sessions_.dump(caller, std::move(id));
+  }
+  awaitable<Result<ResultInfo>> export_windows(Caller caller, ExportRequest request) override {
+    return sessions_.export_windows(caller, std::move(request));
+  }
+  awaitable<Result<History>> history(Caller caller, HistoryRequest request) override {
+    return history_.list(caller, request);
+  }
+  awaitable<Result<WindowShares>> last_window(Caller caller) override {
+    return history_.last(caller);
+  }
+  Result<OpenedFile> open_result_file(const Caller& caller, const std::string& result,
+                                      const std::string& path) override {
+    return sessions_.open_result_file(caller, result, path);
+  }
+  Result<void> remove_result(const Caller& caller, const std::string& result) override {
+    return sessions_.remove_result(caller, result);
+  }
+  StatusInfo status(const Caller& caller) override;
+  StatusReasons status_reasons() override;
+  Result<ConfigInfo> configuration(const Caller& caller) override;
+
+ private:
+  [[nodiscard]] const Config& settings() const { return config_.config(); }
+  std::unique_ptr<XrayDirectory> open_traces();
+  void apply_settings();
+  void reload();
+  awaitable<bool> serve();
+  awaitable<bool> shut_down();
+  [[nodiscard]] std::string status_line();
+  [[nodiscard]] StatusInfo::Xray describe_xray() const;
+
+  // Made from top to bottom, each after those that it needs, and destroyed in reverse.
+  RunningConfig& config_;
+  ServiceManager& manager_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  boost::asio::io_context io_{1};
+  SessionLimits limits_;  // a reload changes them
+
+  std::unique_ptr<Parser> parser_ = value_of(Parser::start());
+  std::unique_ptr<JitProcesses> jit_ =
+      value_of(JitProcesses::start({.directories = settings().jit.directories}));
+  Aggregator aggregator_;
+  std::unique_ptr<SampleSource> source_ = open_source(settings(), aggregator_, *jit_);
+  JitNaming naming_{std::move(jit_)};
+  DrainLoop drain_loop_{io_, *source_};
+
+  ResultStore results_ = value_of(ResultStore::open(settings().state_dir + "/results"));
+  StoreWorker worker_{std::move(parser_)};
+  Continuous continuous_{
+      {.io = io_,
+       .source = *source_,
+       .aggregator = aggregator_,
+       .sampling_changed = [this] { drain_loop_.set_windows(continuous_.is_sampling()); },
+       .naming = &naming_,
+       .start_parser = [] { return Parser::start(); }},
+      // Absolute, since profiles name their objects by their paths.
+      value_of(WindowStore::open(std::filesystem::absolute(settings().state_dir)))};
+  WindowHistory history_{continuous_.windows(), worker_, [this] { return continuous_.status(); }};
+
+  SampleRecorder sample_recorder_{{.source = *source_,
+                                   .aggregator = aggregator_,
+                                   .drain_loop = drain_loop_,
+                                   .limits = limits_,
+                                   .naming = &naming_,
+                                   .yield_slot = [this] { return continuous_.yield_slot(); }}};
+  std::unique_ptr<XrayApps> xray_apps_ = value_of(XrayApps::open(io_, app_socket_of(settings())));
+  XrayRecorder xray_recorder_{io_, *xray_apps_};
+  Sessions sessions_{{.io = io_,
+                      .results = results_,
+                      .worker = worker_,
+                      .history = history_,
+                      .limits = limits_,
+                      .recorders = {&xray_recorder_, &sample_recorder_}}};
+  std::unique_ptr<XrayDirectory> traces_ = open_traces();  // null: no directory is configured
+  std::unique_ptr<ControlServer> server_;
+};
+
+Daemon::Daemon(RunningConfig& config, ServiceManager& manager, UniqueFd control_socket)
+    : config_(config), manager_(manager) {
+  if (control_socket.valid()) {
+    auto listener = value_of(UnixListener::adopt(std::move(control_socket)));
+    server_ = value_of(ControlServer::serve_on(io_, std::move(listener), *this));
+  } else {
+    server_ = value_of(ControlServer::open(io_, settings().socket, *this));
+  }
+  aggregator_.look_up_code_in(&naming_);
+  naming_.run(io_);
+  apply_settings();
 }
 
-Result<std::unique_ptr<ControlServer>> open_server(DaemonParts& parts, UniqueFd socket,
-                                                   Service& service) {
-  if (!socket.valid()) return ControlServer::open(parts.io, parts.config.config().socket, service);
-  auto listener = HttpListener::adopt(std::move(socket));
-  if (!listener) return listener.error();
-  return ControlServer::serve_on(parts.io, std::move(*listener), service);
+std::unique_ptr<XrayDirectory> Daemon::open_traces() {
+  if (settings().xray.directory.empty()) return nullptr;
+  return value_of(XrayDirectory::open(
+      {.io = io_, .store = results_, .unused_id = [this] { return sessions_.unused_id(); }},
+      settings().xray.directory));
 }
 
 // For new sessions and the next window.
-void apply_config(DaemonParts& parts) {
-  const Config& config = parts.config.config();
-  spdlog::set_level(spdlog::level::from_str(config.log_level));
-  parts.limits.session_max_bytes = config.session_max_bytes;
-  parts.continuous->configure(config.continuous);
+void Daemon::apply_settings() {
+  spdlog::set_level(spdlog::level::from_str(settings().log_level));
+  limits_.session_max_bytes = settings().session_max_bytes;
+  continuous_.configure(settings().continuous);
 }
 
-void reload(DaemonParts& parts) {
-  parts.manager.reloading();
-  const ConfigInForce::Reload reload = parts.config.reload();
-  for (const Error& error : reload.errors) {
-    spdlog::error("the configuration stays as it was: {}", error.message);
-  }
-  for (const std::string& key : reload.need_restart) {
-    spdlog::warn("the new value of {} needs a restart", key);
-  }
-  if (reload.errors.empty()) {
-    apply_config(parts);
-    spdlog::info("read the configuration again: {} new values", reload.applied.size());
-  }
-  parts.manager.ready();
-}
-
-std::string status_line(Service& service) {
-  const StatusInfo status = service.status(Caller{});
-  return std::to_string(status.ledger.sent) + " samples, " +
-         std::to_string(sum_of(status.ledger.lost)) + " lost, " + std::to_string(status.sessions) +
-         " sessions, " + std::to_string(status.continuous.windows) + " windows";
-}
-
-}  // namespace
-
-struct Daemon::State {
-  State(ConfigInForce& config, ServiceManager& manager)
-      : parts{.config = config, .manager = manager}, service(parts) {}
-
-  boost::asio::awaitable<bool> serve();
-  boost::asio::awaitable<bool> shut_down();
-  [[nodiscard]] HealthProbes health_probes();
-
-  DaemonParts parts;
-  DaemonService service;
-  std::unique_ptr<ControlServer> server;
-};
-
-Daemon::Daemon(std::unique_ptr<State> state) : state_(std::move(state)) {}
-
-Daemon::~Daemon() = default;
-
-Result<std::unique_ptr<Daemon>> Daemon::start(ConfigInForce& config, ServiceManager& manager,
-                                              UniqueFd control_socket) {
-  // First of all, since it forks.
-  auto parser = Parser::start();
-  if (!parser) return parser.error();
-  auto state = std::make_unique<State>(config, manager);
-  DaemonParts& parts = state->parts;
-  if (auto opened = open_sampling(parts); !opened) return opened.error();
-  if (auto opened = open_storage(parts, std::move(*parser)); !opened) return opened.error();
-  if (auto opened = open_sessions(parts); !opened) return opened.error();
-  auto server = open_server(parts, std::move(control_socket), state->service);
-  if (!server) return server.error();
-  state->server = std::move(*server);
-  apply_config(parts);
-  return std::unique_ptr<Daemon>(new Daemon(std::move(state)));
-}
-
-Result<void> Daemon::run() {
-  boost::asio::io_context& io = state_->parts.io;
-  Watchdog watchdog(io, state_->parts.manager, state_->health_probes());
+bool Daemon::run() {
+  Watchdog watchdog(io_, manager_,
+                    {.drains = [this] { return drain_loop_.drains(); },
+                     .ask_worker = [this] { return worker_.catch_up(); },
+                     .status = [this] { return status_line(); }},
+                    Watchdog::Times{});
   bool all_stored = false;
-  boost::asio::co_spawn(io, state_->serve(), [&](const std::exception_ptr& problem, bool stored) {
+  boost::asio::co_spawn(io_, serve(), [&](const std::exception_ptr& problem, bool stored) {
     if (problem) std::rethrow_exception(problem);
     all_stored = stored;
     watchdog.stop();
-    state_->parts.naming->stop();
+    naming_.stop();
   });
-  spdlog::info("profd " PROFD_VERSION " listens on {}", state_->parts.config.config().socket);
-  io.run();
-  if (all_stored) return {};
-  return fail(ErrorCode::kIo, "samples are lost, since they could not be stored");
+  spdlog::info("profd " PROFD_VERSION " listens on {}", settings().socket);
+  io_.run();
+  return all_stored;
 }
 
-// False when data of sessions are lost.
-boost::asio::awaitable<bool> Daemon::State::serve() {
-  boost::asio::signal_set signals(parts.io, SIGTERM, SIGINT, SIGHUP);
-  server->start();
-  parts.manager.ready();
+awaitable<bool> Daemon::serve() {
+  boost::asio::signal_set signals(io_, SIGTERM, SIGINT, SIGHUP);
+  server_->start();
+  manager_.ready();
   for (;;) {
     const auto [error, signal] =
         co_await signals.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
@@ -223,27 +255,98 @@ boost::asio::awaitable<bool> Daemon::State::serve() {
       spdlog::info("ending on signal {}", signal);
       break;
     }
-    reload(parts);
+    manager_.reloading();
+    reload();
+    manager_.ready();
   }
   co_return co_await shut_down();
 }
 
-boost::asio::awaitable<bool> Daemon::State::shut_down() {
-  parts.manager.stopping();
-  parts.history->shut_down();
-  co_await server->stop();
-  if (parts.traces) parts.traces->stop();
-  const bool all_stored = co_await parts.sessions->shut_down();
-  parts.drain_loop->stop();
-  parts.xray_apps->stop();
-  co_await parts.continuous->shut_down();
+void Daemon::reload() {
+  const RunningConfig::Reload reload = config_.reload();
+  for (const Error& error : reload.errors) {
+    spdlog::error("the configuration stays as it was: {}", error.message);
+  }
+  for (const std::string& key : reload.need_restart) {
+    spdlog::warn("the new value of {} needs a restart", key);
+  }
+  if (!reload.errors.empty()) return;
+  apply_settings();
+  spdlog::info("read the configuration again: {} new values", reload.applied.size());
+}
+
+awaitable<bool> Daemon::shut_down() {
+  manager_.stopping();
+  history_.shut_down();
+  co_await server_->stop();
+  if (traces_) traces_->stop();
+  const bool all_stored = co_await sessions_.shut_down();
+  drain_loop_.stop();
+  xray_apps_->stop();
+  co_await continuous_.shut_down();
   co_return all_stored;
 }
 
-HealthProbes Daemon::State::health_probes() {
-  return {.drains = [this] { return parts.drain_loop->drains(); },
-          .ask_worker = [this] { return parts.worker->catch_up(); },
-          .status = [this] { return status_line(service); }};
+std::string Daemon::status_line() {
+  const StatusInfo now = status(Caller{});
+  return std::to_string(now.ledger.sent) + " samples, " + std::to_string(sum_of(now.ledger.lost)) +
+         " lost, " + std::to_string(now.sessions) + " sessions, " +
+         std::to_string(now.continuous.windows) + " windows";
+}
+
+StatusInfo Daemon::status(const Caller& caller) {
+  const JitStats jit = naming_.stats();
+  StatusInfo status = describe_process();
+  const auto uptime = std::chrono::steady_clock::now() - started_;
+  status.uptime_seconds = std::chrono::duration<double>(uptime).count();
+  status.sessions = sample_recorder_.running();
+  status.results_bytes = results_.bytes();
+  add_ledger(source_->ledger(), status);
+  status.unwinding =
+      describe_unwinding(source_->unwind_stats(), aggregator_.unwind_tally(), caller.privileged);
+  status.unwinding.parser_restarts += worker_.parser_restarts() + jit.parser_restarts;
+  status.jit = describe_jit(jit);
+  status.xray = describe_xray();
+  status.continuous = continuous_.status();
+  return status;
+}
+
+StatusInfo::Xray Daemon::describe_xray() const {
+  const auto traces = traces_ ? traces_->counts() : XrayDirectory::Counts{};
+  return {.apps = xray_apps_->size(),
+          .apps_refused = xray_apps_->refused(),
+          .sessions = xray_recorder_.running(),
+          .failed = xray_recorder_.failed(),
+          .ended = xray_recorder_.ended(),
+          .traces = traces.logs,
+          .traces_refused = traces.refused,
+          .traces_missed = traces.missed};
+}
+
+StatusReasons Daemon::status_reasons() {
+  return {.lost = all_names<Loss>(kLossCount, loss_name),
+          .incomplete = incomplete_reasons(),
+          .tables_refused = all_names<TableRefusal>(kTableRefusalCount, name_of),
+          .jit_refused = all_names<JitRefusal>(kJitRefusalCount, name_of),
+          .windows_failed = all_names<WindowFailure>(kWindowFailureCount, name_of)};
+}
+
+Result<ConfigInfo> Daemon::configuration(const Caller& caller) {
+  if (caller.privileged) return config_.describe();
+  return fail(ErrorCode::kPermissionDenied, "the configuration is for root and the group profd",
+              "sudo profctl config");
+}
+
+}  // namespace
+
+Result<void> run_daemon(RunningConfig& config, ServiceManager& manager, UniqueFd control_socket) {
+  try {
+    Daemon daemon(config, manager, std::move(control_socket));
+    if (daemon.run()) return {};
+  } catch (const StartError& failed) {
+    return failed.error;
+  }
+  return fail(ErrorCode::kIo, "samples are lost, since they could not be stored");
 }
 
 }  // namespace profd

@@ -23,11 +23,9 @@
 #include "daemon/daemon.h"
 #include "daemon/service/config.h"
 #include "daemon/service/config_reader.h"
-#include "daemon/service/environment.h"
 #include "daemon/service/instance_lock.h"
 #include "daemon/service/running_config.h"
 #include "daemon/service/service_manager.h"
-#include "daemon/service/socket_activation.h"
 
 namespace profd {
 namespace {
@@ -160,18 +158,16 @@ Result<std::vector<InstanceLock>> take_locks(const Config& config) {
 
 // The one that the service manager listens on, if there is one.
 UniqueFd take_control_socket() {
-  for (PassedSocket& passed : take_passed_sockets()) return std::move(passed.fd);
-  return {};
+  std::vector<UniqueFd> passed = take_passed_sockets();
+  return passed.empty() ? UniqueFd() : std::move(passed.front());
 }
 
-Result<void> serve(ConfigInForce& config) {
+Result<void> serve(RunningConfig& config) {
   ServiceManager manager = ServiceManager::from_environment();
   UniqueFd socket = take_control_socket();
   const Result<std::vector<InstanceLock>> locks = take_locks(config.config());
   if (!locks) return locks.error();
-  Result<std::unique_ptr<Daemon>> daemon = Daemon::start(config, manager, std::move(socket));
-  if (!daemon) return daemon.error();
-  return (*daemon)->run();
+  return run_daemon(config, manager, std::move(socket));
 }
 
 int run(const Options& options) {
@@ -184,7 +180,7 @@ int run(const Options& options) {
     std::printf("ok\n");
     return 0;
   }
-  ConfigInForce config(std::move(source), std::move(reading));
+  RunningConfig config(std::move(source), std::move(reading));
   set_up_log(config.config().log_level);
   if (!host_is_fit()) return kExitHostLacksFeature;
   raise_open_files_limit();

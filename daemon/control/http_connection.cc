@@ -3,11 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
+#include <sstream>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
@@ -17,7 +16,9 @@
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/error.hpp>
+#include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 #include <spdlog/spdlog.h>
 
@@ -31,7 +32,7 @@ using boost::system::error_code;
 constexpr auto kAsValues = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t kChunkBytes = std::size_t{64} << 10;
 
-// An operation of the socket, or error::timed_out once `limit` is over.
+// Waits for an operation of the socket, and cancels it with error::timed_out after `limit`.
 asio::awaitable<error_code> within(std::chrono::milliseconds limit,
                                    asio::awaitable<std::tuple<error_code, std::size_t>> operation) {
   using asio::experimental::awaitable_operators::operator||;
@@ -43,8 +44,8 @@ asio::awaitable<error_code> within(std::chrono::milliseconds limit,
   co_return std::get<0>(std::get<0>(first));
 }
 
-// What a client is told about a request that could not be read; nothing where it is gone, or was
-// only idle.
+// The answer to a request that could not be read; none for a client that has disconnected or was
+// idle.
 std::optional<Error> explain(const error_code& error, bool began, const HttpLimits& limits) {
   if (error == asio::error::timed_out) {
     if (!began) return std::nullopt;
@@ -63,19 +64,18 @@ std::optional<Error> explain(const error_code& error, bool began, const HttpLimi
       error.category() != make_error_code(http::error::bad_method).category()) {
     return std::nullopt;
   }
-  return fail(ErrorCode::kMalformed, "this is no HTTP request: " + error.message());
+  return fail(ErrorCode::kMalformed, "could not parse the HTTP request: " + error.message());
 }
 
-// The edge where exceptions (out of memory, a mistake of ours) end: the client gets an error, the
-// daemon goes on.
+// Exceptions (no memory, a bug) end here: the client gets an error, and the daemon goes on.
 asio::awaitable<Reply> answer_guarded(RouteContext context, Caller caller, Request& request) {
   try {
     co_return co_await answer(context, caller, request);
-  } catch (const std::exception& mistake) {
-    spdlog::error("a request of uid {} failed: {}", caller.uid, mistake.what());
+  } catch (const std::exception& problem) {
+    spdlog::error("a request of uid {} failed: {}", caller.uid, problem.what());
   }
   co_return reply_error(fail(ErrorCode::kInternal, "profd failed on this request",
-                             "its log says why: journalctl -u profd"));
+                             "its log has the reason: journalctl -u profd"));
 }
 
 }  // namespace
@@ -106,16 +106,12 @@ void HttpConnection::abort() {
   socket_.shutdown(Socket::shutdown_both, ignored);
 }
 
-asio::awaitable<error_code> HttpConnection::read(Parser& parser) {
-  auto operation = http::async_read(socket_, buffer_, parser, kAsValues);
-  co_return co_await within(limits_.request, std::move(operation));
-}
-
 asio::awaitable<bool> HttpConnection::exchange() {
-  Parser parser;
+  http::request_parser<http::string_body> parser;
   parser.header_limit(static_cast<std::uint32_t>(limits_.header_bytes));
   parser.body_limit(limits_.body_bytes);
-  const error_code error = co_await read(parser);
+  auto operation = http::async_read(socket_, buffer_, parser, kAsValues);
+  const error_code error = co_await within(limits_.request, std::move(operation));
   if (error) {
     const auto explained = explain(error, parser.got_some() || buffer_.size() > 0, limits_);
     if (explained) {
@@ -132,56 +128,45 @@ asio::awaitable<bool> HttpConnection::exchange() {
 }
 
 asio::awaitable<bool> HttpConnection::write(const Reply& reply, bool keep_alive) {
-  Header header;
+  http::response<http::empty_body> header;
   header.result(reply.status);
   header.keep_alive(keep_alive);
   if (reply.status != http::status::no_content) {
     header.set(http::field::content_type, boost::beast::string_view(reply.content_type));
     header.content_length(reply.file ? reply.file->bytes : reply.text.size());
   }
-  if (!co_await write_header(header)) co_return false;
-  if (reply.file) {
-    if (!co_await write_file(*reply.file)) co_return false;
-  } else if (!co_await write_bytes(reply.text.data(), reply.text.size())) {
-    co_return false;
-  }
+  std::ostringstream text;
+  text << header.base() << reply.text;
+  const std::string bytes = text.str();
+  if (!co_await write_bytes(bytes)) co_return false;
+  if (reply.file && !co_await write_file(*reply.file)) co_return false;
   co_return keep_alive;
 }
 
-// Whether a write has failed, for which a client that does not read may be the cause.
-bool HttpConnection::is_over(const error_code& error) {
-  if (error == asio::error::timed_out) ++counts_.slow;
-  return error.failed();
-}
-
-asio::awaitable<bool> HttpConnection::write_header(Header& header) {
-  http::response_serializer<http::empty_body> serializer(header);
-  auto operation = http::async_write_header(socket_, serializer, kAsValues);
-  const error_code error = co_await within(limits_.stall, std::move(operation));
-  co_return !is_over(error);
-}
-
-asio::awaitable<bool> HttpConnection::write_bytes(const char* bytes, std::size_t size) {
-  for (std::size_t done = 0; done < size; done += kChunkBytes) {
-    const auto chunk = asio::buffer(bytes + done, std::min(kChunkBytes, size - done));
+asio::awaitable<bool> HttpConnection::write_bytes(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto chunk = asio::buffer(bytes.substr(0, kChunkBytes));
     auto operation = asio::async_write(socket_, chunk, kAsValues);
     const error_code error = co_await within(limits_.stall, std::move(operation));
-    if (is_over(error)) co_return false;
+    if (error == asio::error::timed_out) ++counts_.slow;
+    if (error) co_return false;
+    bytes.remove_prefix(chunk.size());
   }
   co_return true;
 }
 
 asio::awaitable<bool> HttpConnection::write_file(const OpenedFile& file) {
-  std::vector<char> chunk(std::min<std::uint64_t>(kChunkBytes, file.bytes));
+  std::string chunk(std::min<std::uint64_t>(kChunkBytes, file.bytes), '\0');
   for (std::uint64_t done = 0; done < file.bytes;) {
     const std::size_t wanted = std::min<std::uint64_t>(chunk.size(), file.bytes - done);
     const ssize_t got = ::pread(file.fd.get(), chunk.data(), wanted, static_cast<off_t>(done));
     if (got < 0 && errno == EINTR) continue;
-    // The length is promised already: a file that ends early can only be shown by a connection that
-    // does too.
+    // The header with the length is sent already: only a closed connection shows that the file is
+    // shorter.
     if (got <= 0) co_return false;
-    if (!co_await write_bytes(chunk.data(), static_cast<std::size_t>(got))) co_return false;
-    done += static_cast<std::uint64_t>(got);
+    const std::string_view bytes(chunk.data(), static_cast<std::size_t>(got));
+    if (!co_await write_bytes(bytes)) co_return false;
+    done += bytes.size();
   }
   co_return true;
 }

@@ -25,92 +25,95 @@ void add_process(MetricsText& out, const StatusInfo& status) {
               status.parsers.cpu_seconds);
   out.gauge("profd_parser_resident_memory_bytes", "Resident memory of the parsers.",
             status.parsers.rss_bytes);
-  out.counter("profd_parser_restarts_total", "Parsers that were replaced.",
+  out.counter("profd_parser_restarts_total", "Parsers that were restarted.",
               status.unwinding.parser_restarts);
 }
 
 void add_service(MetricsText& out, const StatusInfo& status) {
   const StatusInfo::Connections& connections = status.connections;
-  out.gauge("profd_sessions", "Sessions that run.", status.sessions);
-  out.gauge("profd_results_bytes", "Results of sessions on the disk.", status.results_bytes);
-  out.gauge("profd_connections", "Connections to the control socket.", connections.open);
-  out.counter("profd_connections_refused_total", "Connections over the limit.",
+  out.gauge("profd_sessions", "Running sessions.", status.sessions);
+  out.gauge("profd_results_bytes", "Size of all results on the disk.", status.results_bytes);
+  out.gauge("profd_connections", "Open connections to the control socket.", connections.open);
+  out.counter("profd_connections_refused_total", "Connections refused by a limit.",
               connections.refused);
   out.counter("profd_connections_starved_total",
-              "Times that no connection could be accepted, for want of descriptors.",
+              "Times that no connection could be accepted: no free descriptor.",
               connections.starved);
-  out.counter("profd_connections_slow_total", "Connections closed since the client was too slow.",
+  out.counter("profd_connections_slow_total", "Connections closed because the client was too slow.",
               connections.slow);
 }
 
 void add_samples(MetricsText& out, const StatusInfo& status) {
   const StatusInfo::Ledger& ledger = status.ledger;
-  out.counter("profd_samples_taken_total", "Samples that were taken.", ledger.taken);
+  out.counter("profd_samples_taken_total", "Samples taken.", ledger.taken);
   out.counter("profd_samples_sent_total", "Samples sent to user space.", ledger.sent);
-  out.counter("profd_samples_idle_total", "Samples of an idle CPU.", ledger.idle);
-  out.counter("profd_samples_filtered_total", "Samples that no session wanted.", ledger.filtered);
-  out.counter("profd_samples_lost_total", "Samples that were taken and lost.", "reason",
-              ledger.lost);
+  out.counter("profd_samples_idle_total", "Samples of an idle CPU, not sent.", ledger.idle);
+  out.counter("profd_samples_filtered_total", "Samples of processes outside all targets.",
+              ledger.filtered);
+  out.counter("profd_samples_lost_total", "Samples taken and lost.", "reason", ledger.lost);
   out.counter("profd_samples_received_total", "Samples received in user space.", status.received);
   out.counter("profd_samples_outside_namespace_total",
               "Filtered samples of processes outside profd's PID namespace.",
               status.outside_namespace);
-  out.gauge("profd_samples_skipped_estimate", "About as many ticks were skipped by the kernel.",
-            status.skipped_estimate);
-  out.counter("profd_mapping_records_total", "Records of mappings.", status.mapping_records);
-  out.counter("profd_unmaps_total", "Memory with made code that was given up.", status.unmaps.told);
-  out.counter("profd_unmaps_lost_total", "The same, but profd was not told of it.",
-              status.unmaps.lost);
-  out.counter("profd_cpu_gaps_total", "CPUs that went and came back while they were sampled.",
+  out.gauge("profd_samples_skipped_estimate",
+            "Estimate of the timer ticks that the kernel skipped.", status.skipped_estimate);
+  out.counter("profd_mapping_records_total", "Mapping records received.", status.mapping_records);
+  out.counter("profd_unmaps_total", "Unmaps of JIT code received.", status.unmaps.told);
+  out.counter("profd_unmaps_lost_total", "Unmaps of JIT code that were lost.", status.unmaps.lost);
+  out.counter("profd_cpu_gaps_total",
+              "CPUs that went offline and came back while they were sampled.",
               status.cpu_gaps.count);
-  out.counter("profd_cpu_gap_seconds_total", "Time in which such CPUs were not sampled.",
+  out.counter("profd_cpu_gap_seconds_total", "Time in which these CPUs were not sampled.",
               status.cpu_gaps.seconds);
 }
 
 void add_unwinding(MetricsText& out, const StatusInfo::Unwinding& unwinding) {
   const StatusInfo::Unwinding::Tables& tables = unwinding.tables;
-  out.counter("profd_user_stacks_total", "User stacks that were taken.", unwinding.user_samples);
-  out.counter("profd_user_stacks_complete_total", "User stacks that reach their entry function.",
+  out.counter("profd_user_stacks_total", "User stacks taken.", unwinding.user_samples);
+  out.counter("profd_user_stacks_complete_total", "User stacks that reach the entry function.",
               unwinding.complete_samples);
-  out.counter("profd_user_stacks_incomplete_total", "User stacks that end earlier.", "reason",
-              unwinding.incomplete);
-  out.gauge("profd_deferred_stacks_waiting", "Stacks that wait for a table.",
+  out.counter("profd_user_stacks_incomplete_total",
+              "User stacks that end before the entry function.", "reason", unwinding.incomplete);
+  out.gauge("profd_deferred_stacks_waiting", "Deferred stacks that wait for an unwind table.",
             unwinding.late.waiting);
-  out.counter("profd_deferred_stacks_done_total", "Stacks that were unwound late.",
-              unwinding.late.done);
-  out.counter("profd_deferred_stacks_abandoned_total", "Stacks whose table did not come in time.",
-              unwinding.late.given_up);
-  out.gauge("profd_unwind_tables", "Different unwind tables.", tables.count);
-  out.gauge("profd_unwind_table_files", "Files that have a table.", tables.files);
-  out.gauge("profd_unwind_table_rows", "Rows of all tables.", tables.rows);
-  out.gauge("profd_unwind_table_rules", "Rules in the dictionary of tables.", tables.rules);
-  out.gauge("profd_unwind_table_bytes", "Kernel memory that tables use.", tables.bytes);
-  out.gauge("profd_unwind_arena_bytes", "Kernel memory that is there for tables.",
+  out.counter("profd_deferred_stacks_done_total", "Deferred stacks unwound.", unwinding.late.done);
+  out.counter("profd_deferred_stacks_abandoned_total",
+              "Deferred stacks whose unwind table was not there in time.", unwinding.late.given_up);
+  out.gauge("profd_unwind_tables", "Unwind tables in the kernel.", tables.count);
+  out.gauge("profd_unwind_table_files", "Files that have an unwind table.", tables.files);
+  out.gauge("profd_unwind_table_rows", "Rows of all unwind tables.", tables.rows);
+  out.gauge("profd_unwind_table_rules", "Rules in the dictionary of unwind tables.", tables.rules);
+  out.gauge("profd_unwind_table_bytes", "Kernel memory used by unwind tables.", tables.bytes);
+  out.gauge("profd_unwind_arena_bytes", "Kernel memory allocated for unwind tables.",
             tables.arena_bytes);
-  out.gauge("profd_unwind_arena_limit_bytes", "The limit of that memory.", tables.cap_bytes);
-  out.gauge("profd_unwind_files_loading", "Files that wait for their table.", tables.loading);
-  out.counter("profd_unwind_tables_evicted_total", "Tables that made room for others.",
+  out.gauge("profd_unwind_arena_limit_bytes", "Limit of the kernel memory for unwind tables.",
+            tables.cap_bytes);
+  out.gauge("profd_unwind_files_loading", "Files whose unwind table is being made.",
+            tables.loading);
+  out.counter("profd_unwind_tables_evicted_total", "Unwind tables evicted to make room.",
               tables.evicted);
-  out.counter("profd_unwind_files_refused_total", "Files that have no table.", "reason",
+  out.counter("profd_unwind_files_refused_total", "Files without an unwind table.", "reason",
               tables.refused);
 }
 
 void add_jit(MetricsText& out, const StatusInfo::Jit& jit) {
-  out.gauge("profd_jit_processes", "Processes whose runtime tells of its code.", jit.processes);
-  out.gauge("profd_jit_files", "Files of runtimes that are held.", jit.files);
-  out.gauge("profd_jit_functions", "Functions made at run time that are known.", jit.functions);
-  out.gauge("profd_jit_bytes", "Memory for them.", jit.bytes);
-  out.counter("profd_jit_read_bytes_total", "What was read of runtimes' files.", jit.bytes_read);
-  out.counter("profd_jit_events_total", "Records and lines that told something.", jit.events);
-  out.counter("profd_jit_forgotten_total", "Functions that were forgotten for want of memory.",
+  out.gauge("profd_jit_processes", "Processes with a jitdump or perf map.", jit.processes);
+  out.gauge("profd_jit_files", "Open jitdumps and perf maps.", jit.files);
+  out.gauge("profd_jit_functions", "Known JIT-compiled functions.", jit.functions);
+  out.gauge("profd_jit_bytes", "Memory for JIT-compiled functions.", jit.bytes);
+  out.counter("profd_jit_read_bytes_total", "Bytes read of jitdumps and perf maps.",
+              jit.bytes_read);
+  out.counter("profd_jit_events_total", "Valid records and lines of jitdumps and perf maps.",
+              jit.events);
+  out.counter("profd_jit_forgotten_total", "JIT-compiled functions dropped to bound the memory.",
               jit.forgotten);
-  out.counter("profd_jit_files_refused_total", "Files of runtimes that are not read.", "reason",
-              jit.refused);
-  out.counter("profd_jit_damaged_total", "Records and lines that make no sense.", "reason",
-              jit.damaged);
+  out.counter("profd_jit_files_refused_total", "Jitdumps and perf maps that are not read.",
+              "reason", jit.refused);
+  out.counter("profd_jit_damaged_total", "Malformed records and lines of jitdumps and perf maps.",
+              "reason", jit.damaged);
 }
 
-// 0, as Prometheus has it, for a time that has not come.
+// 0 for a time that is not known, as is usual in Prometheus.
 double timestamp_of(const std::string& rfc3339) {
   const auto time = parse_time_text(rfc3339, WallTime{});
   if (!time) return 0;
@@ -118,22 +121,23 @@ double timestamp_of(const std::string& rfc3339) {
 }
 
 void add_history(MetricsText& out, const StatusInfo::Continuous& windows) {
-  out.gauge("profd_continuous_enabled", "1 where continuous mode is on.",
+  out.gauge("profd_continuous_enabled", "1 if continuous mode is enabled.",
             std::uint64_t{windows.enabled ? 1U : 0U});
-  out.gauge("profd_windows", "Windows that are kept.", windows.windows);
+  out.gauge("profd_windows", "Windows on the disk.", windows.windows);
   out.gauge("profd_windows_waiting", "Windows that wait to be written.", windows.waiting);
-  out.gauge("profd_windows_damaged", "Windows set aside at the start.", windows.damaged);
-  out.counter("profd_windows_failed_total", "Windows that were not written, or not removed.",
+  out.gauge("profd_windows_damaged", "Malformed windows set aside at the start.", windows.damaged);
+  out.counter("profd_windows_failed_total", "Windows that could not be written or removed.",
               "reason", windows.failed);
-  out.counter("profd_window_samples_lost_total", "Samples of windows that were not written.",
+  out.counter("profd_window_samples_lost_total", "Samples of windows that could not be written.",
               windows.lost_samples);
   out.gauge("profd_window_oldest_timestamp_seconds",
-            "Start of the oldest window; 0: there is none.", timestamp_of(windows.oldest));
+            "Start of the oldest window; 0 if there is none.", timestamp_of(windows.oldest));
   out.gauge("profd_window_last_written_timestamp_seconds",
-            "End of the last window that was written; 0: there is none.",
+            "End of the last written window; 0 if there is none.",
             timestamp_of(windows.last_written));
-  out.gauge("profd_history_objects", "Images that windows share.", windows.objects);
-  out.gauge("profd_history_bytes", "Windows and their images on the disk.", windows.disk_bytes);
+  out.gauge("profd_history_objects", "Object images shared by windows.", windows.objects);
+  out.gauge("profd_history_bytes", "Size of windows and their images on the disk.",
+            windows.disk_bytes);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 namespace asio = boost::asio;
 namespace http = boost::beast::http;
 
-// One request on its way through a handler.
+// A request and its caller, as the handlers get them.
 struct Exchange {
   Service& service;
   const StatusInfo::Connections& connections;
@@ -41,7 +41,8 @@ Reply reply_json(std::string json, http::status status = http::status::ok) {
   return reply;
 }
 
-Reply reply_result(const Result<ResultInfo>& result) {
+template <class T>
+Reply reply(const Result<T>& result) {
   return result ? reply_json(to_json(*result)) : reply_error(result.error());
 }
 
@@ -63,14 +64,13 @@ asio::awaitable<Reply> get_metrics(Exchange& exchange) {
 }
 
 asio::awaitable<Reply> get_config(Exchange& exchange) {
-  const auto config = exchange.service.configuration(exchange.caller);
-  co_return config ? reply_json(to_json(*config)) : reply_error(config.error());
+  co_return reply(exchange.service.configuration(exchange.caller));
 }
 
 asio::awaitable<Reply> start_session(Exchange& exchange) {
-  const auto request = parse_start_request(exchange.body);
+  auto request = parse_start_request(exchange.body);
   if (!request) co_return reply_error(request.error());
-  auto operation = exchange.service.start(exchange.caller, *request);
+  auto operation = exchange.service.start(exchange.caller, std::move(*request));
   const auto session = co_await std::move(operation);
   if (!session) co_return reply_error(session.error());
   co_return reply_json(started_json(*session), http::status::created);
@@ -81,42 +81,36 @@ asio::awaitable<Reply> list_sessions(Exchange& exchange) {
 }
 
 asio::awaitable<Reply> get_session(Exchange& exchange) {
-  const auto session = exchange.service.session(exchange.caller, exchange.id);
-  co_return session ? reply_json(to_json(*session)) : reply_error(session.error());
+  co_return reply(exchange.service.session(exchange.caller, exchange.id));
 }
 
 asio::awaitable<Reply> stop_session(Exchange& exchange) {
   auto operation = exchange.service.stop(exchange.caller, exchange.id);
-  const auto result = co_await std::move(operation);
-  co_return reply_result(result);
+  co_return reply(co_await std::move(operation));
 }
 
 asio::awaitable<Reply> dump_session(Exchange& exchange) {
   auto operation = exchange.service.dump(exchange.caller, exchange.id);
-  const auto result = co_await std::move(operation);
-  co_return reply_result(result);
+  co_return reply(co_await std::move(operation));
 }
 
 asio::awaitable<Reply> make_export(Exchange& exchange) {
   auto request = parse_export_request(exchange.body);
   if (!request) co_return reply_error(request.error());
   auto operation = exchange.service.export_windows(exchange.caller, std::move(*request));
-  const auto result = co_await std::move(operation);
-  co_return reply_result(result);
+  co_return reply(co_await std::move(operation));
 }
 
 asio::awaitable<Reply> list_windows(Exchange& exchange) {
   const auto request = parse_history_request(exchange.body);
   if (!request) co_return reply_error(request.error());
   auto operation = exchange.service.history(exchange.caller, *request);
-  const auto history = co_await std::move(operation);
-  co_return history ? reply_json(to_json(*history)) : reply_error(history.error());
+  co_return reply(co_await std::move(operation));
 }
 
 asio::awaitable<Reply> get_last_window(Exchange& exchange) {
   auto operation = exchange.service.last_window(exchange.caller);
-  const auto window = co_await std::move(operation);
-  co_return window ? reply_json(to_json(*window)) : reply_error(window.error());
+  co_return reply(co_await std::move(operation));
 }
 
 asio::awaitable<Reply> get_file(Exchange& exchange) {
@@ -150,14 +144,14 @@ constexpr auto kRoutes = std::to_array<Route>({
     {http::verb::delete_, "/v1/results/ID", delete_result},
 });
 
-// Up to the next slash, which goes too.
+// Returns the path's first component and removes it with its slash.
 std::string_view take_component(std::string_view& path) {
   const std::string_view component = path.substr(0, path.find('/'));
   path.remove_prefix(component.size() < path.size() ? component.size() + 1 : path.size());
   return component;
 }
 
-// Fills the exchange's id and path where the pattern has them.
+// Sets the exchange's id and path where the pattern has them.
 bool matches(std::string_view pattern, std::string_view target, Exchange& exchange) {
   const bool ends_alike = pattern.ends_with('/') == target.ends_with('/');
   while (ends_alike && !pattern.empty()) {
@@ -175,8 +169,6 @@ bool matches(std::string_view pattern, std::string_view target, Exchange& exchan
   }
   return ends_alike && target.empty();
 }
-
-}  // namespace
 
 http::status http_status(ErrorCode code) {
   switch (code) {
@@ -204,6 +196,8 @@ http::status http_status(ErrorCode code) {
   return http::status::internal_server_error;
 }
 
+}  // namespace
+
 Reply reply_error(const Error& error) {
   return reply_json(to_json(error), http_status(error.code));
 }
@@ -219,16 +213,16 @@ std::vector<std::string> route_names() {
 
 asio::awaitable<Reply> answer(RouteContext context, Caller caller, Request& request) {
   Exchange exchange{context.service, context.connections, caller, {}, {}, std::move(request.body)};
-  bool is_there = false;
+  bool is_known = false;
   for (const Route& route : kRoutes) {
     if (!matches(route.pattern, request.target, exchange)) continue;
-    is_there = true;
+    is_known = true;
     if (route.method == request.method) {
       co_return co_await route.handler(exchange);
     }
   }
-  if (!is_there) co_return reply_error(fail(ErrorCode::kNotFound, "there is nothing at this path"));
-  Reply reply = reply_error(fail(ErrorCode::kInvalidArgument, "this path has no such method"));
+  if (!is_known) co_return reply_error(fail(ErrorCode::kNotFound, "no such path"));
+  Reply reply = reply_error(fail(ErrorCode::kInvalidArgument, "no such method for this path"));
   reply.status = http::status::method_not_allowed;
   co_return reply;
 }

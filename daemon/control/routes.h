@@ -1,8 +1,8 @@
-// The control socket's routes: from a request's method, target and body to one verb of the Service,
-// and its answer.
+// The routes of the control socket: a request's method, target and body become one call of the
+// Service, and its result becomes an answer.
 //
-// docs/api.md lists them. Nothing of HTTP's transport is known here; ids and paths are checked for
-// their characters before anyone sees them.
+// docs/api.md lists the routes. HTTP's transport is not known here. The characters of ids and paths
+// are checked before the Service gets them.
 
 #pragma once
 
@@ -27,25 +27,24 @@ struct Request {
 
 struct Reply {
   boost::beast::http::status status = boost::beast::http::status::ok;
-  std::string text;  // empty: none
+  std::string text;
   std::string_view content_type = "application/json";
   std::optional<OpenedFile> file;  // instead of text
 };
 
-// What routes are answered from. Connections are what the server counts, for status.
+// What the routes need. `connections` are the server's own counts, for status.
 struct RouteContext {
   Service& service;
   const StatusInfo::Connections& connections;
 };
 
-// `request` may be taken apart; it and what `context` names must live until the answer is there.
+// `request` is moved from. It and what `context` refers to must live until the answer is complete.
 [[nodiscard]] boost::asio::awaitable<Reply> answer(RouteContext context, Caller caller,
                                                    Request& request);
 
-// "GET /v1/sessions/ID", ...: every one that there is.
+// All routes: "GET /v1/sessions/ID", ...
 [[nodiscard]] std::vector<std::string> route_names();
 
 [[nodiscard]] Reply reply_error(const Error& error);
-[[nodiscard]] boost::beast::http::status http_status(ErrorCode code);
 
 }  // namespace profd

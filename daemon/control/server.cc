@@ -1,6 +1,5 @@
 #include "daemon/control/server.h"
 
-#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <chrono>
@@ -12,6 +11,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <spdlog/spdlog.h>
 
+#include "daemon/control/http_connection.h"
+#include "daemon/service/caller.h"
 #include "formats/api/error_json.h"
 
 namespace profd {
@@ -25,20 +26,13 @@ constexpr auto kAsValues = asio::as_tuple(asio::use_awaitable);
 constexpr auto kGrace = 2s;
 constexpr auto kAcceptPause = 100ms;
 
-const std::string& too_many_connections() {
-  static const std::string text = [] {
-    const std::string body = to_json(
-        fail(ErrorCode::kBusy, "there are too many connections to profd", "try again later"));
-    return "HTTP/1.1 503 Service Unavailable\r\nContent-Type: "
-           "application/json\r\nContent-Length: " +
-           std::to_string(body.size()) + "\r\nConnection: close\r\n\r\n" + body;
-  }();
-  return text;
-}
-
-// A new socket's buffer takes it whole; a client that does not read can't hold us up.
-void turn_away(HttpConnection::Socket& socket) {
-  const std::string& text = too_many_connections();
+// Does not wait for the client: the buffer of a new socket has room for the answer.
+void refuse(HttpConnection::Socket& socket) {
+  const std::string body =
+      to_json(fail(ErrorCode::kBusy, "too many connections to profd", "try again later"));
+  const std::string text =
+      "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: " +
+      std::to_string(body.size()) + "\r\nConnection: close\r\n\r\n" + body;
   (void)::send(socket.native_handle(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -48,28 +42,26 @@ Result<std::unique_ptr<ControlServer>> ControlServer::open(asio::io_context& io,
                                                            const std::filesystem::path& socket,
                                                            Service& service,
                                                            const ControlLimits& limits) {
-  auto listener = HttpListener::open(socket);
+  auto listener = UnixListener::open(socket, SOCK_STREAM);
   if (!listener) return listener.error();
   return serve_on(io, std::move(*listener), service, limits);
 }
 
 Result<std::unique_ptr<ControlServer>> ControlServer::serve_on(asio::io_context& io,
-                                                               HttpListener listener,
+                                                               UnixListener listener,
                                                                Service& service,
                                                                const ControlLimits& limits) {
-  UniqueFd fd(::fcntl(listener.fd(), F_DUPFD_CLOEXEC, 0));
-  if (!fd.valid()) return fail_errno("could not duplicate the control socket");
-  Acceptor acceptor(io);
+  Protocol::acceptor acceptor(io);
   error_code error;
-  acceptor.assign(asio::local::stream_protocol(), fd.get(), error);
+  acceptor.assign(Protocol(), listener.take_fd().release(), error);
   if (error) return fail(ErrorCode::kIo, "could not watch the control socket: " + error.message());
-  (void)fd.release();
   return std::unique_ptr<ControlServer>(
       new ControlServer(io, std::move(listener), std::move(acceptor), service, limits));
 }
 
-ControlServer::ControlServer(asio::io_context& io, HttpListener listener, Acceptor acceptor,
-                             Service& service, const ControlLimits& limits)
+ControlServer::ControlServer(asio::io_context& io, UnixListener listener,
+                             Protocol::acceptor acceptor, Service& service,
+                             const ControlLimits& limits)
     : io_(io),
       listener_(std::move(listener)),
       acceptor_(std::move(acceptor)),
@@ -77,6 +69,8 @@ ControlServer::ControlServer(asio::io_context& io, HttpListener listener, Accept
       limits_(limits),
       privileged_group_(find_privileged_group()),
       idle_timer_(io) {}
+
+ControlServer::~ControlServer() = default;
 
 void ControlServer::start() {
   accepting_ = true;
@@ -115,8 +109,8 @@ asio::awaitable<void> ControlServer::accept_all() {
       starved = false;
       admit(std::move(socket));
     } else if (error != asio::error::operation_aborted) {
-      // Out of file descriptors or memory: the client waits in the backlog until others have gone.
-      // One line for all the tries of such a time.
+      // No file descriptor or memory is free: the client waits in the backlog until other
+      // connections have ended. Logged once for all tries in a row.
       if (!starved) {
         spdlog::warn("could not accept a connection: {}", error.message());
         ++counts_.starved;
@@ -128,14 +122,14 @@ asio::awaitable<void> ControlServer::accept_all() {
   }
 }
 
-void ControlServer::admit(HttpConnection::Socket socket) {
+void ControlServer::admit(Protocol::socket socket) {
   const auto caller = identify_caller(socket.native_handle(), privileged_group_);
   if (!caller) return;
   if (has_room_for(*caller)) {
     serve(std::move(socket), *caller);
   } else {
     ++counts_.refused;
-    turn_away(socket);
+    refuse(socket);
   }
 }
 
@@ -146,7 +140,7 @@ bool ControlServer::has_room_for(const Caller& caller) const {
   return held == connections_by_uid_.end() || held->second < limits_.connections_per_uid;
 }
 
-void ControlServer::serve(HttpConnection::Socket socket, const Caller& caller) {
+void ControlServer::serve(Protocol::socket socket, const Caller& caller) {
   const auto connection = connections_.emplace(connections_.end(), std::move(socket), caller,
                                                service_, counts_, limits_.http);
   ++connections_by_uid_[caller.uid];

@@ -1,10 +1,9 @@
-// The daemon's own account of itself: what it is, what it costs, what became of all samples.
+// Parts of the daemon's status, from the counts of those who keep them.
 
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
+#include <string_view>
+#include <vector>
 
 #include "collectors/jit/stats.h"
 #include "collectors/sampling/sampler.h"
@@ -14,20 +13,19 @@
 
 namespace profd {
 
-struct DaemonFacts {
-  std::chrono::steady_clock::duration uptime{};
-  std::size_t running_sessions = 0;
-  std::uint64_t results_bytes = 0;
-  std::uint64_t worker_parser_restarts = 0;
-  SamplerLedger ledger;
-  UnwindStats unwinding;
-  JitStats jit{};
-  StatusInfo::Xray xray;
-  StatusInfo::Continuous continuous;
-};
+// With the version, the pid, and the cost of the daemon and its parsers.
+[[nodiscard]] StatusInfo describe_process();
 
-// Which objects stacks broke off in is not for everyone: they may be other users' files.
-[[nodiscard]] StatusInfo describe_daemon(const DaemonFacts& facts, const UnwindTally& tally,
-                                         bool show_objects);
+void add_ledger(const SamplerLedger& ledger, StatusInfo& status);
+
+// The objects in which most stacks end early are included with `show_objects` alone, since they may
+// be other users' files.
+[[nodiscard]] StatusInfo::Unwinding describe_unwinding(const UnwindStats& stats,
+                                                       const UnwindTally& tally, bool show_objects);
+
+[[nodiscard]] StatusInfo::Jit describe_jit(const JitStats& stats);
+
+// All reasons of StatusInfo::Unwinding::incomplete.
+[[nodiscard]] std::vector<std::string_view> incomplete_reasons();
 
 }  // namespace profd

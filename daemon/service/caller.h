@@ -1,17 +1,27 @@
-// The client at the other end of a connection to the control socket.
+// The client at the other end of a connection to one of the daemon's sockets.
 
 #pragma once
 
 #include <sys/types.h>
 
+#include <optional>
+
+#include "formats/base/result.h"
+
 namespace profd {
 
-// The kernel's record of the peer (SO_PEERCRED, SO_PEERGROUPS), read once at accept.
 struct Caller {
   uid_t uid = 0;
   gid_t gid = 0;
   pid_t pid = 0;  // for messages only: the kernel may have given the pid to another process
   bool privileged = false;  // root or a member of the group profd
 };
+
+// The gid of the group profd, whose members may do everything; none: the host has no such group.
+[[nodiscard]] std::optional<gid_t> find_privileged_group();
+
+// Reads the peer's credentials, which the kernel recorded when it connected (SO_PEERCRED,
+// SO_PEERGROUPS).
+[[nodiscard]] Result<Caller> identify_caller(int connection, std::optional<gid_t> privileged_group);
 
 }  // namespace profd

@@ -1,5 +1,4 @@
-// profd's settings, each with its default. daemon/service/config_keys.h names them, config_reader.h
-// reads them.
+// profd's settings with their defaults. config_keys.h has their names, config_reader.h reads them.
 
 #pragma once
 
@@ -11,27 +10,27 @@
 
 namespace profd {
 
-// Continuous mode: the whole host, sampled for ever, kept as windows under the state directory.
+// Continuous mode: samples the whole host all the time, and keeps windows in the state directory.
 struct ContinuousConfig {
   bool enabled = false;
   std::chrono::seconds window{60};
   std::uint64_t frequency_hz = 19;
   std::chrono::seconds max_age{std::chrono::hours{24 * 7}};
-  std::uint64_t max_bytes = std::uint64_t{1} << 30;  // windows and their objects
+  std::uint64_t max_bytes = std::uint64_t{1} << 30;  // of windows and their objects
 
   friend bool operator==(const ContinuousConfig&, const ContinuousConfig&) = default;
 };
 
-// Where runtimes leave the files that name their code.
+// The files in which JIT runtimes describe their code.
 struct JitConfig {
-  std::vector<std::string> directories;  // beside the host's /tmp
+  std::vector<std::string> directories;  // besides the host's /tmp
 
   friend bool operator==(const JitConfig&, const JitConfig&) = default;
 };
 
-// Instrumented programs' traces.
+// The traces of instrumented programs.
 struct XrayConfig {
-  std::string directory{};  // in which they leave them; empty: none is watched
+  std::string directory{};  // to watch; empty: none
 
   friend bool operator==(const XrayConfig&, const XrayConfig&) = default;
 };
@@ -39,7 +38,7 @@ struct XrayConfig {
 struct Config {
   std::string socket = "/run/profd/profd.sock";
   std::string state_dir = "/var/lib/profd";
-  std::string log_level = "info";                            // or trace, debug, warning, error
+  std::string log_level = "info";                            // trace, debug, info, warning, error
   std::size_t ring_bytes = std::size_t{1} << 20;             // of each CPU's ring, a power of two
   std::uint64_t session_max_bytes = std::uint64_t{1} << 30;  // of samples held for one session
   std::size_t unwind_max_bytes = std::size_t{40} << 20;      // of unwind tables in the kernel

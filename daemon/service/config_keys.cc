@@ -25,7 +25,7 @@ constexpr std::uint64_t kEiB = std::uint64_t{1} << 60;
 constexpr std::array<std::string_view, 5> kLogLevels = {"trace", "debug", "info", "warning",
                                                         "error"};
 
-Error wrong(std::string what, std::string hint = {}) {
+Error invalid(std::string what, std::string hint = {}) {
   return fail(ErrorCode::kInvalidArgument, std::move(what), std::move(hint));
 }
 
@@ -41,16 +41,16 @@ std::string one_of(std::span<const std::string_view> values) {
 
 Result<void> read_text(const toml::node& node, std::string& value) {
   const std::optional<std::string> text = node.value_exact<std::string>();
-  if (!text || text->empty()) return wrong("must be a string that is not empty");
+  if (!text || text->empty()) return invalid("must be a string that is not empty");
   value = *text;
   return {};
 }
 
-// The daemon's working directory is / and nobody's business.
+// Absolute, since the daemon's working directory is /.
 Result<void> read_path(const toml::node& node, std::string& value) {
   std::string text;
   if (auto read = read_text(node, text); !read) return read;
-  if (!text.starts_with('/')) return wrong("must be a path from / on");
+  if (!text.starts_with('/')) return invalid("must be an absolute path");
   value = text;
   return {};
 }
@@ -59,7 +59,7 @@ Result<void> read_paths(const toml::node& node, std::vector<std::string>& value)
   constexpr std::size_t kMaxPaths = 60;
   const toml::array* const list = node.as_array();
   if (list == nullptr || list->size() > kMaxPaths) {
-    return wrong("must be a list of at most " + std::to_string(kMaxPaths) + " paths");
+    return invalid("must be a list of at most " + std::to_string(kMaxPaths) + " paths");
   }
   std::vector<std::string> paths;
   for (const toml::node& entry : *list) {
@@ -69,7 +69,7 @@ Result<void> read_paths(const toml::node& node, std::vector<std::string>& value)
   return {};
 }
 
-// "" is none.
+// "" is valid: none.
 Result<void> read_path_or_none(const toml::node& node, std::string& value) {
   const std::optional<std::string> text = node.value_exact<std::string>();
   if (!text || !text->empty()) return read_path(node, value);
@@ -79,10 +79,10 @@ Result<void> read_path_or_none(const toml::node& node, std::string& value) {
 
 Result<void> read_log_level(const toml::node& node, std::string& value) {
   std::string text;
-  if (auto read = read_text(node, text); !read) return wrong("must be " + one_of(kLogLevels));
+  if (auto read = read_text(node, text); !read) return invalid("must be " + one_of(kLogLevels));
   if (std::ranges::find(kLogLevels, text) == kLogLevels.end()) {
-    return wrong("can't be \"" + text + "\"; must be " + one_of(kLogLevels),
-                 did_you_mean(nearest_names(text, kLogLevels)));
+    return invalid("cannot be \"" + text + "\"; must be " + one_of(kLogLevels),
+                   did_you_mean(nearest_names(text, kLogLevels)));
   }
   value = text;
   return {};
@@ -90,7 +90,7 @@ Result<void> read_log_level(const toml::node& node, std::string& value) {
 
 Result<void> read_flag(const toml::node& node, bool& value) {
   const std::optional<bool> flag = node.value_exact<bool>();
-  if (!flag) return wrong("must be true or false");
+  if (!flag) return invalid("must be true or false");
   value = *flag;
   return {};
 }
@@ -99,13 +99,14 @@ Result<void> read_number(const toml::node& node, std::int64_t least, std::int64_
                          std::uint64_t& value) {
   const std::optional<std::int64_t> number = node.value_exact<std::int64_t>();
   if (!number || *number < least || *number > most) {
-    return wrong("must be a number from " + std::to_string(least) + " to " + std::to_string(most));
+    return invalid("must be a number from " + std::to_string(least) + " to " +
+                   std::to_string(most));
   }
   value = static_cast<std::uint64_t>(*number);
   return {};
 }
 
-// A text with a unit, or a number of bytes.
+// A string with a unit, or a number of bytes.
 Result<void> read_bytes(const toml::node& node, std::uint64_t least, std::uint64_t most,
                         std::uint64_t& value) {
   std::optional<std::uint64_t> bytes;
@@ -114,19 +115,20 @@ Result<void> read_bytes(const toml::node& node, std::uint64_t least, std::uint64
     bytes = static_cast<std::uint64_t>(*number);
   }
   if (!bytes || *bytes < least || *bytes > most) {
-    return wrong("must be a size from " + exact_bytes_text(least) + " to " + exact_bytes_text(most),
-                 "write it like \"64MiB\", or as a number of bytes");
+    return invalid(
+        "must be a size from " + exact_bytes_text(least) + " to " + exact_bytes_text(most),
+        "write it like \"64MiB\", or as a number of bytes");
   }
   value = *bytes;
   return {};
 }
 
-// Whole seconds. A bare number is refused, since nothing would tell its unit.
+// Whole seconds. A number without a unit is refused.
 Result<void> read_duration(const toml::node& node, seconds least, seconds most, seconds& value) {
   const std::optional<std::string> text = node.value_exact<std::string>();
   const auto duration = text ? parse_duration(*text) : std::nullopt;
   if (!duration || *duration < least || *duration > most) {
-    return wrong(
+    return invalid(
         "must be a time from " + exact_duration_text(least) + " to " + exact_duration_text(most),
         "write it like \"90s\", \"10m\", \"12h\" or \"7d\"");
   }
@@ -137,7 +139,7 @@ Result<void> read_duration(const toml::node& node, seconds least, seconds most, 
 Result<void> read_ring_bytes(const toml::node& node, std::uint64_t& value) {
   std::uint64_t bytes = 0;
   if (auto read = read_bytes(node, 64 * kKiB, 256 * kMiB, bytes); !read) return read;
-  if (!std::has_single_bit(bytes)) return wrong("must be a power of two");
+  if (!std::has_single_bit(bytes)) return invalid("must be a power of two");
   value = bytes;
   return {};
 }
@@ -237,7 +239,7 @@ const ConfigKey* find_in_any_table(std::string_view name) {
   return found == kKeys.end() ? nullptr : found;
 }
 
-std::vector<std::string_view> names_below(std::string_view table) {
+std::vector<std::string_view> names_in(std::string_view table) {
   const std::string prefix = table.empty() ? std::string() : std::string(table) + ".";
   std::vector<std::string_view> names;
   for (const ConfigKey& key : kKeys) {

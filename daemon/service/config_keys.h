@@ -1,5 +1,4 @@
-// Every key of the configuration, in one table: how it is read, how it is shown, and whether a
-// running daemon can take a new value.
+// The table of all configuration keys: how to read and show each, and whether a reload applies it.
 
 #pragma once
 
@@ -16,29 +15,29 @@
 namespace profd {
 
 struct ConfigKey {
-  std::string_view name;  // "log_level", or "continuous.window" for one in a table
-  bool reloads;           // SIGHUP brings a new value into force; else a restart does
+  std::string_view name;  // "log_level", or "continuous.window" for a key of a table
+  bool reloads;           // SIGHUP applies a new value; otherwise it needs a restart
 
-  // An error says what is wrong with the value, but not where it stands.
+  // An error says what is wrong with the value; the caller adds the place.
   Result<void> (*read)(const toml::node& node, Config& config);
 
-  // The value as it would stand in the file.
+  // The value as the file would have it.
   std::string (*show)(const Config& config);
 };
 
 [[nodiscard]] std::span<const ConfigKey> config_keys();
 
-// Null when there is none of that name.
+// Null: there is no such key. `name` has the table.
 [[nodiscard]] const ConfigKey* find_config_key(std::string_view name);
 
-// The table of a whole name; empty for a key above all tables.
-[[nodiscard]] std::string_view table_of(std::string_view key);
-
-// The key of this name without its table, whichever that is. Null: there is none.
+// Finds a key by its name without the table.
 [[nodiscard]] const ConfigKey* find_in_any_table(std::string_view name);
 
-// The names below a table, without it ("window" below "continuous"); at the top, below "", tables
-// are names too.
-[[nodiscard]] std::vector<std::string_view> names_below(std::string_view table);
+// The table of a key's name; empty for a key before the first table.
+[[nodiscard]] std::string_view table_of(std::string_view key);
+
+// The names in a table, without it ("window" in "continuous"). In "", the top, tables are names
+// too.
+[[nodiscard]] std::vector<std::string_view> names_in(std::string_view table);
 
 }  // namespace profd

@@ -19,43 +19,43 @@ namespace fs = std::filesystem;
 constexpr const char* kDropInDirectory = "conf.d";
 constexpr const char* kCommandLine = "command line";
 constexpr const char* kFormHint =
-    "write KEY = VALUE, where a value is a number, true or false, or a text in double quotes";
+    "write KEY = VALUE; a value is a number, true or false, or a string in double quotes";
 
 std::string place(const std::string& file, const toml::source_position& where) {
   return file + ":" + std::to_string(where.line) + ":" + std::to_string(where.column) + ": ";
 }
 
-// Whether a parser's error is of how a line is written, and not of what other lines have.
-bool is_of_form(const std::string& what) {
+// Whether a parser's error is about the syntax of one line, not about a key that another line has.
+bool is_syntax_error(const std::string& what) {
   return what.starts_with("Error while parsing") && what.find("redefine") == std::string::npos;
 }
 
-// Of a key that stands in another table.
-std::string place_hint(const ConfigKey& key) {
+// For a key that belongs to another table.
+std::string table_hint(const ConfigKey& key) {
   const std::string table(table_of(key.name));
   if (table.empty()) return "it belongs before the first [table] of the file";
-  return "it belongs into the table [" + table + "]";
+  return "it belongs to the table [" + table + "]";
 }
 
-// Takes a parsed file's values into a reading, key by key, and notes what is wrong with them.
+// Adds the values and the errors of a parsed file to a reading, key by key.
 class FileReader {
  public:
   FileReader(const std::string& file, ConfigReading& reading) : file_(file), reading_(reading) {}
 
-  // A table gives its keys in the order of their names; people read from the top.
+  // Sorts the errors by place, since a table has its keys in the order of their names.
   void read_file(const toml::table& table) {
     read_table(table, "");
-    std::ranges::sort(mistakes_, {}, [](const Mistake& mistake) {
-      return std::pair(mistake.where.line, mistake.where.column);
+    std::ranges::sort(invalid_, {}, [](const Invalid& one) {
+      return std::pair(one.where.line, one.where.column);
     });
-    for (Mistake& mistake : mistakes_) {
-      mistake.error.message = place(file_, mistake.where) + mistake.error.message;
-      reading_.errors.push_back(std::move(mistake.error));
+    for (Invalid& one : invalid_) {
+      one.error.message = place(file_, one.where) + one.error.message;
+      reading_.errors.push_back(std::move(one.error));
     }
   }
 
  private:
-  struct Mistake {
+  struct Invalid {
     toml::source_position where;
     Error error;
   };
@@ -65,13 +65,13 @@ class FileReader {
       const std::string whole = (name.empty() ? "" : name + ".") + std::string(key.str());
       if (const ConfigKey* known = find_config_key(whole)) {
         read_value(*known, node);
-      } else if (names_below(whole).empty()) {
+      } else if (names_in(whole).empty()) {
         refuse_key(key, whole, name);
       } else if (const toml::table* inner = node.as_table()) {
         read_table(*inner, whole);
       } else {
-        complain(node.source(), fail(ErrorCode::kInvalidArgument, whole + " must be a table",
-                                     "begin it with [" + whole + "]"));
+        add_error(node.source(), fail(ErrorCode::kInvalidArgument, whole + " must be a table",
+                                      "begin it with [" + whole + "]"));
       }
     }
   }
@@ -80,7 +80,7 @@ class FileReader {
     if (auto read = key.read(node, reading_.config); !read) {
       Error error = read.error();
       error.message = std::string(key.name) + " " + error.message;
-      complain(node.source(), std::move(error));
+      add_error(node.source(), std::move(error));
       return;
     }
     reading_.origins.insert_or_assign(std::string(key.name),
@@ -88,19 +88,19 @@ class FileReader {
   }
 
   void refuse_key(const toml::key& key, const std::string& whole, const std::string& table) {
-    std::string hint = did_you_mean(nearest_names(key.str(), names_below(table)));
-    if (const ConfigKey* elsewhere = find_in_any_table(key.str())) hint = place_hint(*elsewhere);
-    complain(key.source(),
-             fail(ErrorCode::kInvalidArgument, "unknown key " + whole, std::move(hint)));
+    std::string hint = did_you_mean(nearest_names(key.str(), names_in(table)));
+    if (const ConfigKey* elsewhere = find_in_any_table(key.str())) hint = table_hint(*elsewhere);
+    add_error(key.source(),
+              fail(ErrorCode::kInvalidArgument, "unknown key " + whole, std::move(hint)));
   }
 
-  void complain(const toml::source_region& where, Error error) {
-    mistakes_.push_back({where.begin, std::move(error)});
+  void add_error(const toml::source_region& where, Error error) {
+    invalid_.push_back({where.begin, std::move(error)});
   }
 
   const std::string& file_;
   ConfigReading& reading_;
-  std::vector<Mistake> mistakes_;
+  std::vector<Invalid> invalid_;
 };
 
 void read_file(const std::string& path, bool must_exist, ConfigReading& reading) {
@@ -114,7 +114,7 @@ void read_file(const std::string& path, bool must_exist, ConfigReading& reading)
   read_config_text(*text, path, reading);
 }
 
-// By name, as they are read. An editor's and a package manager's leavings have other endings.
+// In the order of their names. Backups of editors and package managers have other suffixes.
 std::vector<std::string> drop_ins_beside(const std::string& file, ConfigReading& reading) {
   const fs::path directory = fs::path(file).parent_path() / kDropInDirectory;
   std::vector<std::string> names;
@@ -152,7 +152,7 @@ void read_config_text(std::string_view text, const std::string& file, ConfigRead
   } catch (const toml::parse_error& error) {
     const std::string what(error.description());
     reading.errors.push_back(fail(ErrorCode::kMalformed, place(file, error.source().begin) + what,
-                                  is_of_form(what) ? kFormHint : ""));
+                                  is_syntax_error(what) ? kFormHint : ""));
   }
 }
 

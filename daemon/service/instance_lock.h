@@ -1,8 +1,9 @@
-// One profd for each state directory and socket: a lock file that lives as long as the process.
+// A lock file that lets only one profd use a state directory or a socket.
 
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
@@ -11,9 +12,10 @@ namespace profd {
 
 class InstanceLock {
  public:
-  // Takes the lock and writes the own pid into `path`, which is made if absent and made the own
-  // user's alone (0600). It stays when the process ends: removing it would let two processes lock
-  // two files of one name. kBusy names the pid of the one that has it.
+  // Locks `path` until the lock is destroyed or the process ends, and writes the own pid into it.
+  // The file is made if absent, gets the own user and mode 0600, and is never removed: otherwise
+  // two processes could lock two files of one name. kBusy names the pid of the process that has the
+  // lock.
   static Result<InstanceLock> take(const std::string& path);
 
  private:

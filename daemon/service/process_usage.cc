@@ -27,14 +27,14 @@ std::uint64_t resident_bytes_of(const std::string& process) {
   return resident_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// Fields 14 and 15 of /proc/PID/stat, in ticks. The name before them may hold anything but ends
-// with the last parenthesis.
+// Fields 14 and 15 of /proc/PID/stat, in ticks. The name before them may have any characters, and
+// ends at the last parenthesis.
 double cpu_seconds_of_process(const std::string& process) {
   std::ifstream file("/proc/" + process + "/stat");
   std::string line;
   std::getline(file, line);
   std::istringstream fields(line.substr(std::min(line.rfind(')') + 1, line.size())));
-  constexpr int kFieldsBefore = 11;  // from the state on
+  constexpr int kFieldsBefore = 11;  // of the state and what follows it
   std::string skipped;
   for (int i = 0; i < kFieldsBefore; ++i) fields >> skipped;
   double user = 0;
@@ -51,7 +51,7 @@ void add_child(ChildrenUsage& usage, const std::string& process) {
 
 }  // namespace
 
-// By thread, since each lists the children that it made.
+// Each thread lists the children that it forked.
 ChildrenUsage children_usage() {
   ChildrenUsage usage;
   rusage gone{};

@@ -1,4 +1,4 @@
-// What profd takes: itself, and its children.
+// CPU time and memory of profd and of its children.
 
 #pragma once
 
@@ -14,12 +14,12 @@ struct ProcessUsage {
 [[nodiscard]] ProcessUsage own_usage();
 
 struct ChildrenUsage {
-  std::uint64_t processes = 0;  // that live
-  double cpu_seconds = 0;       // of those that live and of those that were waited for
+  std::uint64_t processes = 0;  // alive
+  double cpu_seconds = 0;       // of living children and of those that were waited for
   std::uint64_t rss_bytes = 0;
 };
 
-// Profd's children are its parsers. One that goes meanwhile is left out.
+// The children are parsers. One that ends meanwhile is left out.
 [[nodiscard]] ChildrenUsage children_usage();
 
 }  // namespace profd

@@ -16,7 +16,7 @@ std::string one_line(const Error& error) {
   return error.message + (error.hint.empty() ? "" : " (" + error.hint + ")");
 }
 
-// Whatever a key may be, its text in the file is the way from one Config to another.
+// Copies a value by way of its text in the file, which works for every type.
 void keep_value(const ConfigKey& key, const ConfigReading& from, ConfigReading& to) {
   const toml::table table = toml::parse("value = " + key.show(from.config));
   (void)key.read(*table.get("value"), to.config);
@@ -30,13 +30,13 @@ void keep_value(const ConfigKey& key, const ConfigReading& from, ConfigReading& 
 
 }  // namespace
 
-ConfigInForce::ConfigInForce(ConfigSource source, ConfigReading reading)
+RunningConfig::RunningConfig(ConfigSource source, ConfigReading reading)
     : source_(std::move(source)),
-      in_force_(std::move(reading)),
-      on_disk_(in_force_.config),
-      read_(utc_text(std::chrono::system_clock::now())) {}
+      running_(std::move(reading)),
+      on_disk_(running_.config),
+      read_time_(utc_text(std::chrono::system_clock::now())) {}
 
-ConfigInForce::Reload ConfigInForce::reload() {
+RunningConfig::Reload RunningConfig::reload() {
   ConfigReading fresh = read_config(source_);
   Reload reload;
   problems_.clear();
@@ -47,22 +47,22 @@ ConfigInForce::Reload ConfigInForce::reload() {
   }
   on_disk_ = fresh.config;
   for (const ConfigKey& key : config_keys()) {
-    if (key.show(fresh.config) == key.show(in_force_.config)) continue;
+    if (key.show(fresh.config) == key.show(running_.config)) continue;
     (key.reloads ? reload.applied : reload.need_restart).emplace_back(key.name);
-    if (!key.reloads) keep_value(key, in_force_, fresh);
+    if (!key.reloads) keep_value(key, running_, fresh);
   }
-  in_force_ = std::move(fresh);
-  read_ = utc_text(std::chrono::system_clock::now());
+  running_ = std::move(fresh);
+  read_time_ = utc_text(std::chrono::system_clock::now());
   return reload;
 }
 
-ConfigInfo ConfigInForce::describe() const {
-  ConfigInfo info{.values = {}, .files = in_force_.files, .read = read_, .problems = problems_};
+ConfigInfo RunningConfig::describe() const {
+  ConfigInfo info{.values = {}, .files = running_.files, .read = read_time_, .problems = problems_};
   for (const ConfigKey& key : config_keys()) {
-    const auto origin = in_force_.origins.find(key.name);
+    const auto origin = running_.origins.find(key.name);
     ConfigInfo::Value value{.key = std::string(key.name),
-                            .value = key.show(in_force_.config),
-                            .origin = origin == in_force_.origins.end() ? kDefault : origin->second,
+                            .value = key.show(running_.config),
+                            .origin = origin == running_.origins.end() ? kDefault : origin->second,
                             .reloads = key.reloads,
                             .after_restart = std::nullopt};
     if (std::string wanted = key.show(on_disk_); wanted != value.value) {

@@ -1,9 +1,7 @@
-// The configuration that the daemon runs with, and what becomes of it when its files are read
-// again.
+// The configuration that the daemon runs with, and its reload.
 
 #pragma once
 
-#include <chrono>
 #include <string>
 #include <vector>
 
@@ -14,12 +12,12 @@
 
 namespace profd {
 
-class ConfigInForce {
+class RunningConfig {
  public:
-  // `reading` is what `source` gave, without errors.
-  ConfigInForce(ConfigSource source, ConfigReading reading);
+  // `reading` is what read_config(source) returned, without errors.
+  RunningConfig(ConfigSource source, ConfigReading reading);
 
-  [[nodiscard]] const Config& config() const { return in_force_.config; }
+  [[nodiscard]] const Config& config() const { return running_.config; }
 
   struct Reload {
     std::vector<std::string> applied;       // keys whose new value is in config() now
@@ -34,10 +32,10 @@ class ConfigInForce {
 
  private:
   ConfigSource source_;
-  ConfigReading in_force_;
-  Config on_disk_;  // as last read without a mistake
-  std::string read_;
-  std::vector<std::string> problems_;
+  ConfigReading running_;
+  Config on_disk_;  // as last read without an error
+  std::string read_time_;
+  std::vector<std::string> problems_;  // of the last reload
 };
 
 }  // namespace profd

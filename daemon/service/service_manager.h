@@ -1,8 +1,9 @@
-// What the service manager (systemd) is told, by sd_notify(3)'s protocol: datagrams of KEY=VALUE
-// lines to the socket that NOTIFY_SOCKET names.
+// Talks to the service manager (systemd): notifications by the protocol of sd_notify(3), datagrams
+// of KEY=VALUE lines to the socket that NOTIFY_SOCKET names, and sockets by that of
+// sd_listen_fds(3).
 //
-// systemd asks services to speak it themselves rather than to link libsystemd for it. Without such
-// a socket nothing is said. Telling never blocks: a manager that does not listen misses a line.
+// The man pages have the protocols, so that services need not link libsystemd. Without the variable
+// nothing is sent. A notification never blocks: a manager that does not read misses it.
 
 #pragma once
 
@@ -10,35 +11,45 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/base/unique_fd.h"
 
 namespace profd {
 
+// Returns an environment variable, empty if it is not set, and unsets it, so that no child gets it.
+[[nodiscard]] std::string take_variable(const char* name);
+
 class ServiceManager {
  public:
-  // By NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID, which are taken out of the environment: they
-  // are this process's alone.
+  // Reads and unsets NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID.
   static ServiceManager from_environment();
 
   void ready();      // started, or done with a reload
   void reloading();  // until ready()
   void stopping();
-  void status(std::string_view text);  // one line, for people: systemctl status
+  void status(std::string_view text);  // one line, shown by systemctl status
   void alive();                        // the watchdog's ping
 
-  [[nodiscard]] bool is_there() const { return socket_.valid(); }
+  [[nodiscard]] bool is_present() const { return socket_.valid(); }
 
-  // The longest time without alive() after which the service is killed; none: nobody watches.
-  [[nodiscard]] std::optional<std::chrono::microseconds> patience() const { return patience_; }
+  // The service is killed after this time without alive(); none: there is no watchdog.
+  [[nodiscard]] std::optional<std::chrono::microseconds> watchdog_timeout() const {
+    return watchdog_timeout_;
+  }
 
  private:
   ServiceManager() = default;
 
-  void tell(std::string_view lines);
+  void send(std::string_view lines);
 
-  UniqueFd socket_;  // connected; none: nobody to tell
-  std::optional<std::chrono::microseconds> patience_;
+  UniqueFd socket_;  // connected; not valid: there is no manager
+  std::optional<std::chrono::microseconds> watchdog_timeout_;
 };
+
+// The sockets that the manager passes to this process: descriptors from 3 on, announced by
+// LISTEN_PID and LISTEN_FDS, close-on-exec. Unsets the variables, so a second call returns none.
+// The manager listens while profd does not run, so clients that connect meanwhile wait for it.
+[[nodiscard]] std::vector<UniqueFd> take_passed_sockets();
 
 }  // namespace profd

@@ -16,26 +16,19 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
-constexpr int kSignsWithinPatience = 3;  // so that one may be late
+constexpr int kReportsPerTimeout = 3;  // so that one may be late
 
 }  // namespace
 
-Watchdog::Watchdog(boost::asio::io_context& io, ServiceManager& manager, HealthProbes health_probes)
-    : Watchdog(io, manager, std::move(health_probes), Times{}) {}
-
-Watchdog::Watchdog(boost::asio::io_context& io, ServiceManager& manager, HealthProbes health_probes,
+Watchdog::Watchdog(boost::asio::io_context& io, ServiceManager& manager, HealthProbes probes,
                    const Times& times)
-    : io_(io),
-      manager_(manager),
-      health_probes_(std::move(health_probes)),
-      times_(times),
-      timer_(io) {
-  if (!manager.is_there()) return;
-  if (const auto patience = manager.patience()) {
-    const auto share = std::chrono::duration_cast<milliseconds>(*patience / kSignsWithinPatience);
-    times_.beat = std::clamp(share, milliseconds(1), times_.beat);
+    : io_(io), manager_(manager), probes_(std::move(probes)), times_(times), timer_(io) {
+  if (!manager.is_present()) return;
+  if (const auto timeout = manager.watchdog_timeout()) {
+    const auto share = std::chrono::duration_cast<milliseconds>(*timeout / kReportsPerTimeout);
+    times_.interval = std::clamp(share, milliseconds(1), times_.interval);
   }
-  boost::asio::co_spawn(io_, beat(), boost::asio::detached);
+  boost::asio::co_spawn(io_, run(), boost::asio::detached);
 }
 
 void Watchdog::stop() {
@@ -43,39 +36,39 @@ void Watchdog::stop() {
   timer_.cancel();
 }
 
-boost::asio::awaitable<void> Watchdog::beat() {
+boost::asio::awaitable<void> Watchdog::run() {
   while (!stopped_) {
-    look();
-    timer_.expires_after(times_.beat);
+    check();
+    timer_.expires_after(times_.interval);
     co_await timer_.async_wait(kTuple);
   }
 }
 
-// The worker is asked anew only when it has answered, so that at most one question waits.
-void Watchdog::look() {
+// The worker is asked again only after it has answered, so at most one question waits.
+void Watchdog::check() {
   const bool drained = rings_are_drained();
-  const bool worked = worker_gets_on();
+  const bool works = worker_is_alive();
   if (alive_ && !drained) spdlog::critical("the rings are not drained any more");
-  if (alive_ && !worked) spdlog::critical("the worker does not end its work");
-  alive_ = drained && worked;
+  if (alive_ && !works) spdlog::critical("the worker does not finish its jobs");
+  alive_ = drained && works;
   if (alive_) manager_.alive();
-  manager_.status(health_probes_.status());
+  manager_.status(probes_.status());
   if (asked_at_) return;
   asked_at_ = steady_clock::now();
   boost::asio::co_spawn(io_, ask_worker(), boost::asio::detached);
 }
 
 boost::asio::awaitable<void> Watchdog::ask_worker() {
-  co_await health_probes_.ask_worker();
+  co_await probes_.ask_worker();
   asked_at_.reset();
 }
 
 bool Watchdog::rings_are_drained() {
-  const std::optional<std::uint64_t> before = std::exchange(drains_, health_probes_.drains());
+  const std::optional<std::uint64_t> before = std::exchange(drains_, probes_.drains());
   return !before || !drains_ || *before != *drains_;
 }
 
-bool Watchdog::worker_gets_on() {
+bool Watchdog::worker_is_alive() const {
   return !asked_at_ || steady_clock::now() - *asked_at_ < times_.worker;
 }
 

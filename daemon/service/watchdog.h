@@ -1,14 +1,13 @@
-// Tells the service manager that the daemon lives, for as long as all of it does: the rings are
-// drained and the worker gets on with its work. One that hangs is then ended and started again.
+// Reports to the service manager that the daemon is alive, as long as the rings are drained and the
+// worker finishes its jobs. The manager restarts a daemon that hangs.
 //
-// Beside that, a line about what the daemon does, for `systemctl status`. On the io thread.
+// Sends a status line for `systemctl status` as well. On the io thread.
 
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -20,11 +19,11 @@
 
 namespace profd {
 
-// How the daemon's parts are felt for.
+// How to check the daemon's parts.
 struct HealthProbes {
   // Grows as long as rings are drained; none while there is nothing to drain.
   std::function<std::optional<std::uint64_t>()> drains;
-  // Returns when the worker has done all that it was given before.
+  // Returns when the worker has finished all earlier jobs.
   std::function<boost::asio::awaitable<void>()> ask_worker;
   std::function<std::string()> status;
 };
@@ -32,17 +31,15 @@ struct HealthProbes {
 class Watchdog {
  public:
   struct Times {
-    // Between two signs; the manager's patience shortens it to a third of itself.
-    std::chrono::milliseconds beat{10'000};
-    // The longest time that the worker may take for what it was given: profctl waits as long for
-    // the end of a session.
+    // Between two reports; at most a third of the manager's timeout.
+    std::chrono::milliseconds interval{10'000};
+    // For all jobs that the worker has. profctl waits as long for the end of a session.
     std::chrono::milliseconds worker{600'000};
   };
 
-  // All but the times must outlive *this; `io` must have run dry before it goes. Nothing happens
-  // when there is no manager.
-  Watchdog(boost::asio::io_context& io, ServiceManager& manager, HealthProbes health_probes);
-  Watchdog(boost::asio::io_context& io, ServiceManager& manager, HealthProbes health_probes,
+  // All but the times must outlive the watchdog; `io` must have run dry before it is destroyed.
+  // Does nothing without a manager.
+  Watchdog(boost::asio::io_context& io, ServiceManager& manager, HealthProbes probes,
            const Times& times);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -50,19 +47,19 @@ class Watchdog {
   void stop();
 
  private:
-  boost::asio::awaitable<void> beat();
+  boost::asio::awaitable<void> run();
   boost::asio::awaitable<void> ask_worker();
-  void look();
+  void check();
   [[nodiscard]] bool rings_are_drained();
-  [[nodiscard]] bool worker_gets_on();
+  [[nodiscard]] bool worker_is_alive() const;
 
   boost::asio::io_context& io_;
   ServiceManager& manager_;
-  HealthProbes health_probes_;
+  HealthProbes probes_;
   Times times_;
   boost::asio::steady_timer timer_;
-  std::optional<std::uint64_t> drains_;                            // at the last look
-  std::optional<std::chrono::steady_clock::time_point> asked_at_;  // the worker, without an answer
+  std::optional<std::uint64_t> drains_;                            // at the last check
+  std::optional<std::chrono::steady_clock::time_point> asked_at_;  // the worker has not answered
   bool alive_ = true;
   bool stopped_ = false;
 };

@@ -25,11 +25,11 @@ Error no_such_process(pid_t pid) {
 }
 
 Error not_permitted(const std::string& what) {
-  return fail(ErrorCode::kPermissionDenied, what, "ask as root, or as a member of the group profd");
+  return fail(ErrorCode::kPermissionDenied, what, "ask as root or as a member of the group profd");
 }
 
-// Everything is read through this one descriptor, so that it is about one process: a reused pid
-// gives ESRCH.
+// All files are read through this descriptor, so that they are of one process: after its end they
+// give ESRCH, also when its pid is reused.
 Result<UniqueFd> open_process(pid_t pid) {
   const std::string path = "/proc/" + std::to_string(pid);
   UniqueFd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -40,7 +40,7 @@ Result<UniqueFd> open_process(pid_t pid) {
 
 Result<std::string> read_status(int process, pid_t pid) {
   const UniqueFd fd(::openat(process, "status", O_RDONLY | O_CLOEXEC));
-  // About 1.5 KiB, but "Groups:" may have 65,536 of them before the capabilities.
+  // About 1.5 KiB, but "Groups:" before the capabilities may have 65,536 numbers.
   std::string status;
   std::array<char, 4096> bytes;
   ssize_t got = fd.valid() ? 1 : -1;
@@ -53,8 +53,8 @@ Result<std::string> read_status(int process, pid_t pid) {
   return fail_errno("could not read the status of pid " + std::to_string(pid));
 }
 
-// What follows "KEY:\t". No process can forge the line: in "Name:", the only one with text of its
-// own, the kernel writes a line feed as "\n".
+// The text after "KEY:\t". No process can forge the line: in "Name:", the only line with text that
+// a process chooses, the kernel writes a line feed as "\n".
 std::optional<std::string_view> value_of(std::string_view status, std::string_view key) {
   const std::string start = "\n" + std::string(key) + ":\t";
   const std::size_t line = status.find(start);
@@ -82,17 +82,16 @@ bool all_are(const Ids& ids, std::uint32_t id) {
   return ids[0] == id && ids[1] == id && ids[2] == id;
 }
 
-// The kernel gives the files below /proc/PID to root when the process is not dumpable. Not
-// /proc/PID itself: world-readable directories keep the process's effective uid in any case
-// (task_dump_owner).
+// The files below /proc/PID belong to root when the process is not dumpable. /proc/PID itself and
+// other world-readable directories always belong to the process's effective uid (task_dump_owner).
 Result<bool> is_dumpable(int process, pid_t pid, uid_t uid) {
   struct stat info {};
   if (::fstatat(process, "fd", &info, AT_SYMLINK_NOFOLLOW) == 0) return info.st_uid == uid;
   if (errno == ENOENT || errno == ESRCH) return no_such_process(pid);
-  return fail_errno("could not look at pid " + std::to_string(pid));
+  return fail_errno("could not stat /proc/" + std::to_string(pid) + "/fd");
 }
 
-// In hexadecimal digits, as many as the kernel has capabilities for.
+// The capabilities are hexadecimal digits, as many as the kernel needs.
 bool has_no_capabilities(std::string_view status) {
   const auto permitted = value_of(status, "CapPrm");
   return permitted && !permitted->empty() &&
@@ -105,10 +104,11 @@ std::string user_namespace_of(int process) {
   return {link.data(), static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))};
 }
 
-// The part of the kernel's rule beside the ids (cap_ptrace_access_check). The caller's own
-// capabilities and namespace aren't known, so it counts as one without any, in profd's namespace;
-// in one of its own, its processes are refused, which the kernel would let it read.
-Result<void> has_no_more_rights(int process, std::string_view status, const std::string& name) {
+// The part of the kernel's rule that is not about ids (cap_ptrace_access_check). The caller's own
+// capabilities and namespace are not known: it is taken for one without capabilities in profd's
+// namespace. So a caller in a namespace of its own is refused processes that the kernel would let
+// it read.
+Result<void> has_no_more_privileges(int process, std::string_view status, const std::string& name) {
   if (!has_no_capabilities(status)) return not_permitted(name + " has capabilities");
   const UniqueFd self(::open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC));
   const std::string own = self.valid() ? user_namespace_of(self.get()) : std::string();
@@ -123,10 +123,10 @@ Result<void> may_read(const Caller& caller, int process, pid_t pid) {
   const auto uids = ids_of(*status, "Uid");
   const auto gids = ids_of(*status, "Gid");
   const std::string name = "pid " + std::to_string(pid);
-  if (!uids || !gids) return not_permitted("the ids of " + name + " can't be told");
+  if (!uids || !gids) return not_permitted("could not read the ids of " + name);
   if (!all_are(*uids, caller.uid)) return not_permitted(name + " belongs to another user");
   if (!all_are(*gids, caller.gid)) return not_permitted(name + " runs with another group");
-  if (auto rights = has_no_more_rights(process, *status, name); !rights) return rights;
+  if (auto equal = has_no_more_privileges(process, *status, name); !equal) return equal;
   const auto dumpable = is_dumpable(process, pid, caller.uid);
   if (!dumpable) return dumpable.error();
   if (!*dumpable) return not_permitted(name + " is protected from being read (not dumpable)");

@@ -1,11 +1,10 @@
-// Who may profile what.
+// Checks whether a caller may profile a target.
 //
-// The daemon may read every process, so it has to rebuild the check that the kernel would have made
-// for the caller: PTRACE_MODE_READ_REALCREDS, that is, real, effective and saved ids of the process
-// all equal the caller's, and the process is dumpable, has no capabilities and is in profd's user
-// namespace. What is decided here holds for the moment of
-// the request; the kernel side decides again at every sample (Target::restrict_to), so a target
-// that execs a set-uid program later is no longer taken.
+// The daemon may read every process, so it repeats the check that the kernel makes for the caller
+// (PTRACE_MODE_READ_REALCREDS): the real, effective and saved ids of the process equal the
+// caller's, and the process is dumpable, has no capabilities and is in profd's user namespace. The
+// result holds at the time of the request. The kernel side checks again at every sample
+// (Target::restrict_to), so a target that execs a set-uid program later is not sampled any more.
 //
 // Stateless; reads /proc; any thread.
 
@@ -19,13 +18,13 @@
 
 namespace profd {
 
-// root and members of group profd: every target, but each pid must be there (kNotFound). Anyone
-// else: their own processes by pid, their own uid; names and cgroups, which the kernel side cuts
-// down to their own; never all (kPermissionDenied).
+// Privileged callers may profile every target, but each pid must exist (kNotFound). Others may
+// profile their own processes by pid, their own uid, and names and cgroups, of which the kernel
+// side takes only their own processes; never all (kPermissionDenied).
 [[nodiscard]] Result<void> authorize_target(const Caller& caller, const TargetRequest& target);
 
-// The rule for one process. kNotFound: no such process; kPermissionDenied: another user's, one with
-// changed ids, one with capabilities or in another user namespace, or one that is not dumpable.
+// The same for one process. kPermissionDenied: it is another user's, has changed ids or
+// capabilities, is in another user namespace, or is not dumpable.
 [[nodiscard]] Result<void> authorize_process(const Caller& caller, pid_t pid);
 
 }  // namespace profd

@@ -6,7 +6,7 @@ namespace profd {
 namespace {
 
 Error holds_too_much() {
-  return fail(ErrorCode::kTooLarge, "your sessions and results hold too much",
+  return fail(ErrorCode::kTooLarge, "your sessions and results are over your memory limit",
               "fetch them with profctl stop");
 }
 
@@ -14,10 +14,9 @@ Error holds_too_much() {
 
 Result<void> check_start(const SessionLimits& limits, const Holdings& held) {
   if (held.sessions >= limits.unprivileged_max_sessions) {
-    return fail(
-        ErrorCode::kTooLarge,
-        "you have " + std::to_string(held.sessions) + " sessions already, which is the limit",
-        "fetch one with profctl stop");
+    return fail(ErrorCode::kTooLarge,
+                "you have " + std::to_string(held.sessions) + " sessions, which is your limit",
+                "fetch one with profctl stop");
   }
   if (held.bytes > limits.unprivileged_max_bytes) return holds_too_much();
   return {};
@@ -27,8 +26,8 @@ Result<void> check_dump(const SessionLimits& limits, const Holdings& held,
                         std::uint64_t copy_bytes) {
   if (held.dumps >= limits.unprivileged_max_dumps) {
     return fail(ErrorCode::kTooLarge,
-                "you have " + std::to_string(held.dumps) + " dumps already, which is the limit",
-                "fetch one and remove it, or wait: each goes after 15 minutes");
+                "you have " + std::to_string(held.dumps) + " dumps, which is your limit",
+                "fetch and remove one, or wait: each is removed after 15 minutes");
   }
   if (held.bytes + copy_bytes > limits.unprivileged_max_bytes) return holds_too_much();
   return {};

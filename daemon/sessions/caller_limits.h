@@ -1,5 +1,5 @@
-// What callers without rights may take of the daemon: sessions, dumps, memory, and the host's time
-// in ticks. root and the group profd are asked for nothing here.
+// Limits of unprivileged callers: sessions, dumps, memory, and the rate of samples. Privileged
+// callers have none of them.
 
 #pragma once
 
@@ -15,29 +15,29 @@ namespace profd {
 
 struct SessionLimits {
   std::uint64_t session_max_bytes = std::uint64_t{1} << 30;  // of privileged callers' sessions
-  // Of all that one caller without rights holds; each of its sessions gets an equal share.
+  // Of all data of one unprivileged caller; each of its sessions gets an equal share.
   std::uint64_t unprivileged_max_bytes = std::uint64_t{64} << 20;
   std::size_t unprivileged_max_sessions = 4;
   std::size_t unprivileged_max_dumps = 4;   // stored or being written
-  std::uint64_t unprivileged_max_hz = 999;  // a tick costs the whole host, whoever is sampled
+  std::uint64_t unprivileged_max_hz = 999;  // since a tick interrupts every process
   std::chrono::seconds unprivileged_keep = kShortKeeping;
 };
 
-// What one caller has, wherever it is: running, ended, with the worker or stored.
+// What one caller has: running, ended, being written or stored.
 struct Holdings {
   std::size_t sessions = 0;
   std::size_t dumps = 0;
   std::uint64_t bytes = 0;
 };
 
-// For one session more. kTooLarge: what is there has to be fetched first.
+// Whether the caller may start another session. kTooLarge: it must fetch one first.
 [[nodiscard]] Result<void> check_start(const SessionLimits& limits, const Holdings& held);
 
-// For one dump more, a copy of so many bytes.
+// Whether the caller may make another dump, of `copy_bytes`.
 [[nodiscard]] Result<void> check_dump(const SessionLimits& limits, const Holdings& held,
                                       std::uint64_t copy_bytes);
 
-// How often an event may strike.
+// Whether the caller may use an event at its frequency or period.
 [[nodiscard]] Result<void> check_rate(const SessionLimits& limits, const EventSpec& event);
 
 }  // namespace profd

@@ -1,29 +1,26 @@
 #include "daemon/sessions/cgroup_tree.h"
 
-#include <dirent.h>
-
 #include <algorithm>
 #include <deque>
-#include <memory>
+#include <filesystem>
+#include <iterator>
 #include <set>
-#include <utility>
+#include <system_error>
 
 namespace profd {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A walk may take one part in so many of the io thread's time, whoever asks.
+// Walks take at most one part in so many of the io thread's time.
 constexpr int kTimeShare = 20;
-constexpr std::size_t kMaxPathBytes = 3072;  // a name more still fits the kernel's 4096
+constexpr std::size_t kMaxPathBytes = 3072;  // with another name, it still fits the kernel's 4096
 
 std::vector<std::string> children_of(const std::string& directory) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(directory.c_str()), &::closedir);
   std::vector<std::string> names;
-  if (!stream) return names;
-  while (const dirent* entry = ::readdir(stream.get())) {
-    std::string name = entry->d_name;
-    if (entry->d_type == DT_DIR && name != "." && name != "..") names.push_back(std::move(name));
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    if (entry.is_directory(error)) names.push_back(entry.path().filename());
     if (names.size() == CgroupTree::kMaxCgroups) break;
   }
   return names;
@@ -34,7 +31,7 @@ struct Match {
   const std::string* path;
 };
 
-// Those that answer best, without what lies below others of them.
+// The best matches, except those below another one.
 std::vector<std::string> best_of(const std::vector<Match>& matches) {
   CgroupMatch best = CgroupMatch::kNone;
   for (const Match& match : matches) best = std::max(best, match.how);
@@ -51,6 +48,12 @@ std::vector<std::string> best_of(const std::vector<Match>& matches) {
 }  // namespace
 
 Result<TargetRequest> CgroupTree::resolve(TargetRequest target) {
+  if (target.units.empty() && target.containers.empty()) return target;
+  if (mount_.empty()) {
+    return fail(ErrorCode::kUnsupported,
+                "this host has no cgroup v2 hierarchy, which units and containers need");
+  }
+  walk_if_stale();
   for (const std::string& unit : target.units) {
     Result<std::vector<std::string>> paths = find_unit(unit);
     if (!paths) return paths.error();
@@ -64,26 +67,18 @@ Result<TargetRequest> CgroupTree::resolve(TargetRequest target) {
   return target;
 }
 
-Result<std::vector<std::string>> CgroupTree::find_unit(const std::string& unit) {
-  if (mount_.empty()) {
-    return fail(ErrorCode::kUnsupported, "this host has no cgroup v2 hierarchy, so no units");
-  }
-  walk_if_stale();
+Result<std::vector<std::string>> CgroupTree::find_unit(const std::string& unit) const {
   std::vector<Match> matches;
   for (const std::string& path : paths_) {
     const CgroupMatch match = match_unit(path, unit);
     if (match != CgroupMatch::kNone) matches.push_back({match, &path});
   }
   if (!matches.empty()) return best_of(matches);
-  return fail(ErrorCode::kNotFound, "no unit " + unit + " runs",
-              "'systemctl list-units' shows those that do");
+  return fail(ErrorCode::kNotFound, "no running unit is named " + unit,
+              "'systemctl list-units' shows the running units");
 }
 
-Result<std::vector<std::string>> CgroupTree::find_container(const std::string& name) {
-  if (mount_.empty()) {
-    return fail(ErrorCode::kUnsupported, "this host has no cgroup v2 hierarchy, so no containers");
-  }
-  walk_if_stale();
+Result<std::vector<std::string>> CgroupTree::find_container(const std::string& name) const {
   std::vector<Match> matches;
   std::set<std::string> containers;
   for (const std::string& path : paths_) {
@@ -94,12 +89,12 @@ Result<std::vector<std::string>> CgroupTree::find_container(const std::string& n
   }
   if (containers.size() > 1) {
     return fail(ErrorCode::kInvalidArgument,
-                std::to_string(containers.size()) + " containers answer to \"" + name + "\"",
+                std::to_string(containers.size()) + " running containers match '" + name + "'",
                 "give more digits of the id: " + *containers.begin() + ", ...");
   }
   if (!matches.empty()) return best_of(matches);
-  return fail(ErrorCode::kNotFound, "no container answers to \"" + name + "\"",
-              "give its id or the beginning of that, as 'docker ps' or 'podman ps' show it");
+  return fail(ErrorCode::kNotFound, "no running container matches '" + name + "'",
+              "give its id or the beginning of it, as 'docker ps' or 'podman ps' shows it");
 }
 
 void CgroupTree::walk_if_stale() {
@@ -110,7 +105,8 @@ void CgroupTree::walk_if_stale() {
   valid_until_ = end + kTimeShare * (end - begin);
 }
 
-// By level, so that the shallow ones are met whatever lies below; what others may name comes last.
+// Level by level, so that a deep hierarchy does not hide shallow cgroups. Those that users or
+// containers name come last.
 void CgroupTree::walk() {
   paths_.clear();
   std::deque<std::string> system{""};

@@ -1,15 +1,15 @@
-// The host's cgroups (v2), searched for those of a systemd unit or a container.
+// Finds the cgroups (v2) of systemd units and containers.
 //
-// Users may make as many cgroups below their own as they like, so a walk looks at the system's
-// first, at a limited number in all, and is done again only when that takes a small share of the
-// time. A unit that starts later under the same path is the same cgroup by name only: it has to be
-// there when it is looked up. On the io thread.
+// Users may make any number of cgroups below their own. So a walk visits the system's cgroups
+// first, a limited number in all, and is repeated only when that takes a small share of the time. A
+// unit that starts later has no cgroup yet, so it is not found. On the io thread.
 
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/api/start_request.h"
@@ -22,16 +22,17 @@ class CgroupTree {
  public:
   static constexpr std::size_t kMaxCgroups = 8192;
 
-  // `mount` may be empty: the host has none, and every look-up is kUnsupported.
+  // An empty `mount` means that the host has no cgroup v2 mount: units and containers are
+  // kUnsupported.
   explicit CgroupTree(std::string mount) : mount_(std::move(mount)) {}
 
-  // The target with its units and containers as cgroups too. kNotFound: one is not there;
-  // kInvalidArgument: several containers answer to one name.
+  // Adds the cgroups of the target's units and containers to it. kNotFound: one of them does not
+  // run; kInvalidArgument: several containers match one name.
   [[nodiscard]] Result<TargetRequest> resolve(TargetRequest target);
 
  private:
-  [[nodiscard]] Result<std::vector<std::string>> find_unit(const std::string& unit);
-  [[nodiscard]] Result<std::vector<std::string>> find_container(const std::string& name);
+  [[nodiscard]] Result<std::vector<std::string>> find_unit(const std::string& unit) const;
+  [[nodiscard]] Result<std::vector<std::string>> find_container(const std::string& name) const;
   void walk_if_stale();
   void walk();
 

@@ -96,7 +96,7 @@ boost::asio::awaitable<Result<std::string>> Sessions::start(Caller caller, Start
 
 void Sessions::begin_duration(const SessionPtr& session) {
   const std::uint64_t duration_ms = session->recording->request().duration_ms;
-  if (duration_ms == 0) return;
+  if (duration_ms == 0 || !session->recording->is_running()) return;
   session->duration.expires_after(milliseconds(duration_ms));
   session->duration.async_wait([this, session](const boost::system::error_code& error) {
     if (error || !session->recording->is_running()) return;
@@ -134,7 +134,6 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::stop(Caller caller, std::st
     co_return found->stored->info;
   }
   found->session->recording->stop();
-  found->session->duration.cancel();
   auto storing = store(found->session);
   Result<ResultInfo> stored = co_await std::move(storing);
   if (found->session->has_failed) sessions_.erase(id);  // the caller gets the reason
@@ -238,11 +237,10 @@ Result<const StoredResult*> Sessions::find_stored(const Caller& caller,
 }
 
 Holdings Sessions::held_by(uid_t uid) const {
-  const ResultStore& results = parts_.results;
-  Holdings held{.sessions = 0, .dumps = results.dumps_of(uid), .bytes = results.bytes_of(uid)};
+  Holdings held{.bytes = parts_.results.bytes_of(uid)};
   if (parts_.history.is_busy_for(uid)) ++held.dumps;
-  for (const StoredResult* stored : results.all()) {
-    if (!stored->is_dump && stored->session.uid == uid) ++held.sessions;
+  for (const StoredResult* stored : parts_.results.all()) {
+    if (stored->session.uid == uid) ++(stored->is_dump ? held.dumps : held.sessions);
   }
   for (const auto& [id, session] : sessions_) {
     if (session->recording->owner().uid != uid) continue;
@@ -273,6 +271,7 @@ void Sessions::store_in_background(const SessionPtr& session) {
 // Several coroutines may wait for the same session; the first one gives it to the worker.
 boost::asio::awaitable<Result<ResultInfo>> Sessions::store(SessionPtr session) {
   const std::string id = session->recording->id();
+  session->duration.cancel();  // it would keep the session, and the io context from running dry
   while (session->is_being_stored) {
     co_await session->stored.wait();
   }
@@ -365,10 +364,7 @@ boost::asio::awaitable<bool> Sessions::shut_down() {
   second_.cancel();
   bool all_stored = true;
   const std::map<std::string, SessionPtr> sessions = sessions_;
-  for (const auto& [id, session] : sessions) {
-    session->recording->stop();
-    session->duration.cancel();
-  }
+  for (const auto& [id, session] : sessions) session->recording->stop();
   for (const auto& [id, session] : sessions) {
     auto storing = store(session);
     const Result<ResultInfo> stored = co_await std::move(storing);

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 
-// One more than there is, so that the second read finds the end. Files of the kernel say 0.
+// One byte more than the file has, so that the second read finds the end. The size of a kernel's
+// file is 0.
 std::size_t chunk_bytes(int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0 || status.st_size <= 0) return kChunkBytes;
@@ -67,7 +68,7 @@ Result<std::string> read_beneath(int directory, const std::string& path, std::ui
   const UniqueFd fd = open_beneath(directory, path);
   struct stat status {};
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0) return fail_errno("could not open " + path);
-  if (!S_ISREG(status.st_mode)) return fail(ErrorCode::kMalformed, path + " is no file");
+  if (!S_ISREG(status.st_mode)) return fail(ErrorCode::kMalformed, path + " is not a regular file");
   if (static_cast<std::uint64_t>(status.st_size) > max_bytes) {
     return fail(ErrorCode::kTooLarge, path + " is over " + std::to_string(max_bytes) + " bytes");
   }

@@ -1,6 +1,5 @@
 #include "daemon/storage/result_store.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <stdexcept>
 #include <system_error>
@@ -18,11 +18,9 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value_to.hpp>
-#include <boost/system/system_error.hpp>
 #include <spdlog/spdlog.h>
 
 #include "daemon/storage/file_io.h"
-#include "daemon/storage/result_writer.h"
 #include "formats/base/log_text.h"
 
 namespace profd {
@@ -34,7 +32,7 @@ constexpr const char* kSummaryFile = "session.json";
 // Far above what is written: 64 bytes a file and 350 a profile.
 constexpr std::size_t kMaxStoredJsonBytes = std::size_t{64} << 20;
 
-// What session.json does not say: whose it is and how long it stays.
+// What session.json does not have: the owner and how long the result is kept.
 std::string encode_meta(const StoredResult& result) {
   boost::json::array files;
   for (const ResultFile& file : result.info.files) {
@@ -48,7 +46,7 @@ std::string encode_meta(const StoredResult& result) {
   return boost::json::serialize(meta) + "\n";
 }
 
-// Throws what boost::json throws; the caller makes a value of it.
+// Throws on invalid JSON.
 StoredResult decode_meta(const std::string& text) {
   const boost::json::value meta = boost::json::parse(text);
   StoredResult result;
@@ -64,17 +62,17 @@ StoredResult decode_meta(const std::string& text) {
   return result;
 }
 
-// Whether what is read is the result that the directory's name promises.
-bool belongs_to(const StoredResult& result, const std::string& id) {
+// Whether the result in a directory has the directory's name as its id.
+bool has_id(const StoredResult& result, const std::string& id) {
   const std::string& session = result.session.session;
-  const bool named = result.is_dump ? id.starts_with(session + "-dump-") : id == session;
-  return named && is_valid_id(session) && is_valid_id(id) &&
+  const bool fits = result.is_dump ? id.starts_with(session + "-dump-") : id == session;
+  return fits && is_valid_id(session) && is_valid_id(id) &&
          std::ranges::all_of(result.info.files, [](const ResultFile& file) {
            return is_valid_result_path(file.path);
          });
 }
 
-// To the one who asks, what the disk lost is no wrong name.
+// A file that is missing on the disk is not the caller's error.
 Error as_io(Error error) {
   if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kIo;
   return error;
@@ -84,14 +82,6 @@ std::uint64_t bytes_of_files(const std::vector<ResultFile>& files) {
   std::uint64_t sum = 0;
   for (const ResultFile& file : files) sum += file.bytes;
   return sum;
-}
-
-// Adds what makes files a result.
-Result<void> finish_result(ResultWriter& writer, StoredResult& result) {
-  if (auto added = writer.add(kSummaryFile, to_json(result.info.summary)); !added) return added;
-  if (auto added = writer.add(kMetaFile, encode_meta(result)); !added) return added;
-  result.own_bytes = bytes_of_files(writer.files()) - bytes_of_files(result.info.files);
-  return writer.commit(result.info.result);
 }
 
 }  // namespace
@@ -111,7 +101,11 @@ Result<StoredResult> commit_result(ResultWriter writer, SessionSummary summary,
                                    StoredResult result) {
   result.info.summary = std::move(summary);
   result.info.files = writer.files();
-  if (auto finished = finish_result(writer, result); !finished) return as_io(finished.error());
+  auto done = writer.add(kSummaryFile, to_json(result.info.summary));
+  if (done) done = writer.add(kMetaFile, encode_meta(result));
+  result.own_bytes = bytes_of_files(writer.files()) - bytes_of_files(result.info.files);
+  if (done) done = writer.commit(result.info.result);
+  if (!done) return as_io(done.error());
   return result;
 }
 
@@ -128,8 +122,10 @@ std::string random_id() {
 Result<ResultStore> ResultStore::open(const std::string& results_dir) {
   std::error_code error;
   std::filesystem::create_directories(results_dir, error);
-  if (error) return fail_errno("could not make " + results_dir, error.value());
-  if (::chmod(results_dir.c_str(), S_IRWXU) != 0) return fail_errno("could not own " + results_dir);
+  if (error) return fail_errno("could not make the directory " + results_dir, error.value());
+  if (::chmod(results_dir.c_str(), S_IRWXU) != 0) {
+    return fail_errno("could not set the mode of " + results_dir);
+  }
   ResultStore store(results_dir);
   if (Result<void> loaded = store.load(); !loaded) return loaded.error();
   return store;
@@ -142,7 +138,7 @@ UniqueFd ResultStore::directory_fd() const {
 void ResultStore::adopt(StoredResult result) {
   std::optional<std::chrono::steady_clock::time_point> deadline;
   if (result.keep.count() != 0) {
-    // A clock that was set back must not keep it longer.
+    // Not longer where the clock was set back.
     const auto age = std::chrono::duration_cast<std::chrono::seconds>(
         std::chrono::system_clock::now() - result.created);
     const auto left = result.keep - age;
@@ -161,13 +157,6 @@ std::vector<const StoredResult*> ResultStore::all() const {
   std::vector<const StoredResult*> all;
   for (const auto& [id, kept] : results_) all.push_back(&kept.result);
   return all;
-}
-
-std::size_t ResultStore::dumps_of(uid_t uid) const {
-  return static_cast<std::size_t>(std::ranges::count_if(results_, [uid](const auto& entry) {
-    const StoredResult& result = entry.second.result;
-    return result.is_dump && result.session.uid == uid;
-  }));
 }
 
 Result<void> ResultStore::check(const StoredResult& result) const {
@@ -194,24 +183,20 @@ Result<OpenedFile> ResultStore::open_file(const StoredResult& result,
   return opened;
 }
 
-// Renamed first, so that a crash in between leaves nothing that looks whole.
 Result<void> ResultStore::remove(const std::string& id) {
   if (results_.erase(id) == 0) return fail(ErrorCode::kNotFound, "no result " + id);
-  const std::string doomed = ".removed-" + id;
   const UniqueFd directory = directory_fd();
-  if (::renameat(directory.get(), id.c_str(), directory.get(), doomed.c_str()) != 0) {
-    return as_io(fail_errno("could not remove result " + id));
-  }
-  return remove_tree(directory.get(), doomed);
+  if (auto removed = remove_whole(directory.get(), id); !removed) return as_io(removed.error());
+  return {};
 }
 
 void ResultStore::expire() {
-  std::vector<std::string> over;
+  std::vector<std::string> expired;
   for (const auto& [id, kept] : results_) {
-    if (kept.deadline && *kept.deadline <= std::chrono::steady_clock::now()) over.push_back(id);
+    if (kept.deadline && *kept.deadline <= std::chrono::steady_clock::now()) expired.push_back(id);
   }
-  for (const std::string& id : over) {
-    if (Result<void> removed = remove(id); !removed) spdlog::warn("{}", removed.error().message);
+  for (const std::string& id : expired) {
+    if (auto removed = remove(id); !removed) spdlog::warn("{}", removed.error().message);
   }
 }
 
@@ -238,40 +223,34 @@ Result<void> ResultStore::load() {
   if (error) return fail_errno("could not list " + path_, error.value());
   const UniqueFd directory = directory_fd();
   for (const std::string& name : names) {
-    if (name.starts_with('.')) {  // not renamed into place, or on its way out
-      if (Result<void> removed = remove_tree(directory.get(), name); !removed) return removed;
-      continue;
-    }
-    if (Result<StoredResult> result = load_one(name)) {
+    if (name.starts_with('.')) {  // not committed, or not quite removed
+      if (auto removed = remove_tree(directory.get(), name); !removed) return removed;
+    } else if (auto result = load_one(directory.get(), name)) {
       adopt(std::move(*result));
     } else {
-      spdlog::warn("result {} is left alone: {}", log_text(name), result.error().message);
+      spdlog::warn("could not load result {}: {}", log_text(name), result.error().message);
     }
   }
   return {};
 }
 
-Result<StoredResult> ResultStore::load_one(const std::string& id) const {
-  const UniqueFd directory = directory_fd();
-  const Result<std::string> meta =
-      read_beneath(directory.get(), id + "/" + kMetaFile, kMaxStoredJsonBytes);
+Result<StoredResult> ResultStore::load_one(int directory, const std::string& id) const {
+  const auto meta = read_beneath(directory, id + "/" + kMetaFile, kMaxStoredJsonBytes);
   if (!meta) return meta.error();
-  const Result<std::string> json =
-      read_beneath(directory.get(), id + "/" + kSummaryFile, kMaxStoredJsonBytes);
+  const auto json = read_beneath(directory, id + "/" + kSummaryFile, kMaxStoredJsonBytes);
   if (!json) return json.error();
-  Result<SessionSummary> summary = parse_session_summary(*json);
+  auto summary = parse_session_summary(*json);
   if (!summary) return summary.error();
   try {
     StoredResult result = decode_meta(*meta);
     result.info.result = id;
     result.info.summary = std::move(*summary);
     result.own_bytes = meta->size() + json->size();
-    if (belongs_to(result, id)) return result;
-    return fail(ErrorCode::kMalformed, std::string(kMetaFile) + " is of another result");
-  } catch (const boost::system::system_error& problem) {
-    return fail(ErrorCode::kMalformed, std::string(kMetaFile) + ": " + problem.code().message());
+    if (has_id(result, id)) return result;
+    return fail(ErrorCode::kMalformed, std::string(kMetaFile) + " belongs to another result");
   } catch (const std::exception& problem) {
-    return fail(ErrorCode::kMalformed, std::string(kMetaFile) + ": " + problem.what());
+    return fail(ErrorCode::kMalformed,
+                "could not parse " + std::string(kMetaFile) + ": " + problem.what());
   }
 }
 

@@ -1,7 +1,9 @@
-// Finished results: on disk under STATE_DIR/results/ID, known by id, each with its owner.
+// Results: the profiles of sessions, dumps and exports, under STATE_DIR/results/ID, each with its
+// owner.
 //
-// The directory is the daemon's own (0700). Results survive a restart; half-written ones do not.
-// The io thread owns the table; write_result() is the worker's part and needs none of it.
+// The directory is the daemon's own (0700). Results survive a restart; partial ones are removed at
+// the start. The io thread owns the table; write_result() and commit_result() run on the worker and
+// do not use it.
 
 #pragma once
 
@@ -20,20 +22,20 @@
 
 namespace profd {
 
+// How long a result of an unprivileged caller, and any dump, is kept.
+inline constexpr std::chrono::seconds kShortKeeping{15 * 60};
+
 // A file of a result, open for reading.
 struct OpenedFile {
   UniqueFd fd;
   std::uint64_t bytes = 0;
 };
 
-// How long a result of an unprivileged caller, and any dump, is kept.
-inline constexpr std::chrono::seconds kShortKeeping{15 * 60};
-
 struct StoredResult {
   SessionInfo session;  // as listed; its uid is the owner's
   ResultInfo info;
   std::uint64_t own_bytes = 0;  // of the files beside info.files
-  bool is_dump = false;
+  bool is_dump = false;         // also of an export
   std::chrono::seconds keep{};  // 0: until it is removed
   std::chrono::system_clock::time_point created = std::chrono::system_clock::now();
 
@@ -45,7 +47,7 @@ using WriteFiles = std::function<Result<SessionSummary>(ResultWriter& writer)>;
 
 // Writes a result and commits it as `result.info.result`: session.json and meta.json beside the
 // files that `write_files` adds. Fills in info.summary, info.files and own_bytes. On an error
-// nothing of it is left; a missing directory is kIo. On the worker.
+// nothing of it is left; a missing directory is kIo.
 Result<StoredResult> write_result(const std::string& results_dir, StoredResult result,
                                   const WriteFiles& write_files);
 
@@ -58,29 +60,27 @@ Result<StoredResult> commit_result(ResultWriter writer, SessionSummary summary,
 
 class ResultStore {
  public:
-  // Makes the directory, removes what was half-written, loads the rest.
+  // Makes the directory, removes partial results and loads the others.
   static Result<ResultStore> open(const std::string& results_dir);
 
   [[nodiscard]] const std::string& directory() const { return path_; }
 
-  // A result that write_result() committed.
+  // Adds a committed result to the table.
   void adopt(StoredResult result);
 
-  // Null when there is none of that id.
+  // Null when there is none of that id. The pointer is valid until the result is removed.
   [[nodiscard]] const StoredResult* find(const std::string& id) const;
   [[nodiscard]] std::vector<const StoredResult*> all() const;
 
-  [[nodiscard]] std::size_t dumps_of(uid_t uid) const;
-
-  // kIo when it is not on the disk, since someone else removed it.
+  // kIo: it is not on the disk any more.
   [[nodiscard]] Result<void> check(const StoredResult& result) const;
 
-  // `path` must be one of the result's files.
+  // kNotFound: `path` is not one of the result's files.
   [[nodiscard]] Result<OpenedFile> open_file(const StoredResult& result,
                                              const std::string& path) const;
   Result<void> remove(const std::string& id);
 
-  // Removes those whose time is over.
+  // Removes results that were kept long enough.
   void expire();
 
   [[nodiscard]] std::uint64_t bytes() const;
@@ -95,9 +95,10 @@ class ResultStore {
   explicit ResultStore(std::string path) : path_(std::move(path)) {}
 
   Result<void> load();
-  [[nodiscard]] Result<StoredResult> load_one(const std::string& id) const;
+  [[nodiscard]] Result<StoredResult> load_one(int directory, const std::string& id) const;
 
-  // Opened for each use, so that results work again when the directory was removed and is back.
+  // Opened for each use, so that the store works again after the directory was removed and made
+  // again.
   [[nodiscard]] UniqueFd directory_fd() const;
 
   std::string path_;

@@ -1,6 +1,5 @@
 #include "daemon/storage/result_writer.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,8 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <memory>
+#include <filesystem>
+#include <system_error>
 
 #include <stdlib.h>
 
@@ -23,17 +22,6 @@ constexpr mode_t kFileMode = 0600;
 
 UniqueFd open_directory(int parent, const std::string& name) {
   return UniqueFd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-}
-
-Result<std::vector<std::string>> entries_of(int directory) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(::dup(directory)), &::closedir);
-  if (!stream) return fail_errno("could not list a directory");
-  std::vector<std::string> names;
-  while (const dirent* entry = ::readdir(stream.get())) {
-    const std::string name = entry->d_name;
-    if (name != "." && name != "..") names.push_back(name);
-  }
-  return names;
 }
 
 }  // namespace
@@ -79,19 +67,19 @@ Result<void> ResultWriter::commit(const std::string& name) {
   if (::fsync(directory_.get()) != 0) return fail_errno("could not sync " + name_);
   if (::renameat2(results_.get(), name_.c_str(), results_.get(), name.c_str(), RENAME_NOREPLACE) !=
       0) {
-    if (errno == EEXIST) return fail(ErrorCode::kBusy, "there is a result " + name + " already");
+    if (errno == EEXIST) return fail(ErrorCode::kBusy, "result " + name + " exists already");
     return fail_errno("could not rename " + name_ + " to " + name);
   }
   if (::fsync(results_.get()) != 0) {
-    const Error error = fail_errno("could not sync the directory of results");
-    // Or the next try would find a result of that name, and of that name nobody would know.
+    const Error error = fail_errno("could not sync the results directory");
+    // Undone, since the next try would find the name taken, and the caller knows of no result.
     if (::renameat2(results_.get(), name.c_str(), results_.get(), name_.c_str(),
                     RENAME_NOREPLACE) != 0) {
       name_.clear();
     }
     return error;
   }
-  name_.clear();  // no longer to be removed
+  name_.clear();
   return {};
 }
 
@@ -108,18 +96,9 @@ Result<void> ResultWriter::add_directory_of(const std::string& path) {
 }
 
 Result<void> remove_tree(int parent, const std::string& name) {
-  if (::unlinkat(parent, name.c_str(), 0) == 0 || errno == ENOENT) return {};
-  if (errno != EISDIR && errno != EPERM) return fail_errno("could not remove " + name);
-  const UniqueFd directory = open_directory(parent, name);
-  if (!directory.valid()) return fail_errno("could not open " + name);
-  const Result<std::vector<std::string>> entries = entries_of(directory.get());
-  if (!entries) return entries.error();
-  for (const std::string& entry : *entries) {
-    if (Result<void> removed = remove_tree(directory.get(), entry); !removed) return removed;
-  }
-  if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0) {
-    return fail_errno("could not remove " + name);
-  }
+  std::error_code error;
+  std::filesystem::remove_all("/proc/self/fd/" + std::to_string(parent) + "/" + name, error);
+  if (error) return fail_errno("could not remove " + name, error.value());
   return {};
 }
 

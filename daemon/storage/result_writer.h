@@ -1,9 +1,8 @@
-// A result on its way to the disk: all of it or nothing.
+// Writes a result to the disk: all of it or nothing.
 //
-// Files are made in a directory of their own beside the results, whose name starts with a dot;
-// commit() syncs them and renames the directory into place. A writer that goes away before takes
-// its directory along, and what a killed daemon left is removed at the next start. Used on the
-// worker.
+// The files are made in a temporary directory beside the results, whose name begins with a dot;
+// commit() syncs them and renames the directory. A writer that is destroyed before removes its
+// directory, and the next start removes what a killed daemon left. Used on the worker.
 
 #pragma once
 
@@ -27,15 +26,15 @@ class ResultWriter {
   ResultWriter& operator=(ResultWriter&&) = delete;
   ~ResultWriter();
 
-  // A new file, 0600. `path` is NAME or DIRECTORY/NAME, chosen by the daemon.
+  // Makes a new file, 0600. `path` is NAME or DIRECTORY/NAME, chosen by the daemon.
   Result<void> add(const std::string& path, std::string_view bytes);
 
-  // What is on the disk of a file that was added.
+  // Reads a file that was added.
   [[nodiscard]] Result<std::string> read_back(const std::string& path) const;
 
   [[nodiscard]] const std::vector<ResultFile>& files() const { return files_; }
 
-  // Makes everything durable and visible as `name`. kBusy when there is one of that name.
+  // Makes all files durable and visible as the directory `name`. kBusy: it exists already.
   Result<void> commit(const std::string& name);
 
  private:
@@ -46,15 +45,16 @@ class ResultWriter {
 
   UniqueFd results_;
   UniqueFd directory_;  // of the files
-  std::string name_;    // below results_; temporary
+  std::string name_;    // temporary, below results_; empty: committed
   std::vector<std::string> subdirectories_;
   std::vector<ResultFile> files_;
 };
 
-// Below `parent`, with all that is in it; links are removed, not followed.
+// Removes a file, or a directory with its contents, below `parent`; links are removed, not
+// followed.
 Result<void> remove_tree(int parent, const std::string& name);
 
-// The same, renamed first, so that a crash in between leaves nothing that looks whole.
+// Renames it first, so that a crash in between leaves nothing under its name.
 Result<void> remove_whole(int parent, const std::string& name);
 
 }  // namespace profd

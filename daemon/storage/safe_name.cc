@@ -5,7 +5,7 @@
 namespace profd {
 namespace {
 
-// Not isalnum(): the locale has no say here.
+// Not isalnum(), which depends on the locale.
 bool is_safe(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' ||
          c == '_' || c == '+' || c == '-';

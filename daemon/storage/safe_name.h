@@ -1,4 +1,4 @@
-// Names that processes choose, made fit to be file names anywhere.
+// File names made of names that processes choose.
 
 #pragma once
 
@@ -8,9 +8,9 @@
 
 namespace profd {
 
-// Every byte but A-Z a-z 0-9 . _ + - becomes '_', and so does a leading dot (a hidden
-// file) or dash (an option to whatever gets the name); at most `max_bytes`. An empty name becomes
-// "_".
+// Replaces every byte but A-Z a-z 0-9 . _ + - by '_', also a leading dot (a hidden file) or dash
+// (an option of a program that gets the name), and cuts the name to `max_bytes`. An empty name
+// becomes "_".
 [[nodiscard]] std::string safe_file_name(std::string_view name, std::size_t max_bytes);
 
 }  // namespace profd

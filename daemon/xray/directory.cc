@@ -29,36 +29,29 @@ namespace {
 using boost::asio::posix::stream_descriptor;
 
 constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
-constexpr std::string_view kLogPrefix = "xray-log.";
-// A trace of a GiB takes some seconds.
+constexpr std::string_view kTracePrefix = "xray-log.";
+// Reading a trace of 1 GiB takes some seconds.
 constexpr ParserLimits kLimits{.memory_bytes = xray::kLogMemoryBytes,
                                .answer_bytes = xray::kLogResultBytes,
                                .cpu_time = std::chrono::milliseconds(60'000),
                                .wall_time = std::chrono::milliseconds(120'000)};
 
-// Of a directory that anyone fills.
+// Entries of the directory, which every user may fill.
 constexpr std::size_t kMaxScanned = std::size_t{1} << 16;
 
-// What the worker needs of the daemon's to make a trace a result.
-struct Reading {
-  std::string directory;  // of results
-  XrayMeasurement measurement;
-  UniqueFd log;
-  StoredResult result;
-};
-
-Result<StoredResult> write_log(Reading& reading, Parser& parser) {
-  const XrayTarget& target = reading.measurement.target;
-  auto measured =
-      parser.read_xray_log(reading.log.get(), target.program ? target.program->fd.get() : -1);
-  if (!measured) return measured.error();
-  reading.measurement.result = std::move(*measured);
-  auto writer = ResultWriter::create(reading.directory);
+// Reads a trace and writes its result. On the worker.
+Result<StoredResult> write_trace(const std::string& results_dir, int trace, Parser& parser,
+                                 XrayMeasurement& measurement, StoredResult result) {
+  const auto& program = measurement.target.program;
+  auto calls = parser.read_xray_log(trace, program ? program->fd.get() : -1);
+  if (!calls) return calls.error();
+  measurement.result = std::move(*calls);
+  auto writer = ResultWriter::create(results_dir);
   if (!writer) return writer.error();
-  auto summary = write_xray(reading.measurement, parser, *writer);
+  auto summary = write_xray(measurement, parser, *writer);
   if (!summary) return summary.error();
-  reading.result.session.samples = summary->ledger.written;
-  return commit_result(std::move(*writer), std::move(*summary), std::move(reading.result));
+  result.session.samples = summary->ledger.written;
+  return commit_result(std::move(*writer), std::move(*summary), std::move(result));
 }
 
 SessionInfo session_of(const std::string& id, uid_t owner, pid_t process) {
@@ -96,9 +89,9 @@ XrayDirectory::XrayDirectory(const Parts& parts, UniqueFd directory, UniqueFd ev
     : parts_(parts),
       directory_(std::move(directory)),
       events_(parts.io, events.release()),
-      parser_(std::move(parser)),
       retry_(parts.io),
-      stamp_(std::filesystem::path(parts.store.directory()).parent_path() / "xray-read") {
+      stamp_(std::filesystem::path(parts.store.directory()).parent_path() / "xray-read"),
+      worker_(std::move(parser)) {
   struct stat status {};
   if (::stat(stamp_.c_str(), &status) == 0) {
     complete_ns_ = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
@@ -126,30 +119,31 @@ boost::asio::awaitable<void> XrayDirectory::watch() {
         ++counts_.missed;
         scan();
       }
-      if (event->len != 0 && (event->mask & IN_CREATE) != 0) note_creation(event->name);
-      if (event->len != 0 && (event->mask & IN_CREATE) == 0) take(event->name);
+      if (event->len != 0 && (event->mask & IN_CREATE) != 0) check_creation(event->name);
+      if (event->len != 0 && (event->mask & IN_CREATE) == 0) add(event->name);
       at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
     }
   }
 }
 
-// Those that were changed since all were known to be taken. What was taken twice is found by the
-// queue.
+// Adds the traces that have changed since all were read. The queue finds those that it has already.
 void XrayDirectory::scan() {
   const int fd = ::openat(directory_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(fd < 0 ? nullptr : ::fdopendir(fd), ::closedir);
-  if (!entries) return spdlog::warn("{}", fail_errno("could not scan for traces").message);
+  if (!entries)
+    return spdlog::warn("{}", fail_errno("could not scan the directory of traces").message);
   for (std::size_t i = 0; i < kMaxScanned; ++i) {
     const dirent* const entry = ::readdir(entries.get());
     if (entry == nullptr) return;
     struct stat status {};
     if (::fstatat(directory_.get(), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (changed_ns(status) > complete_ns_) take(entry->d_name);
+    if (changed_ns(status) > complete_ns_) add(entry->d_name);
   }
 }
 
-// Only when nothing more can be read: what is lost with the daemon then is found again. What waits
-// for room is not: by it one owner could have the traces of all the others read twice.
+// Called when no trace can be read: a daemon that ends before finds unread traces again at its next
+// start. It does not find those that wait for room, since otherwise one owner could have all traces
+// of the others read twice.
 void XrayDirectory::set_stamp() {
   if (std::exchange(complete_ns_, newest_ns_) == newest_ns_) return;
   const UniqueFd stamp(
@@ -160,44 +154,44 @@ void XrayDirectory::set_stamp() {
   if (stamp.valid()) (void)::futimens(stamp.get(), both);
 }
 
-// One line a second: anyone may have any number refused.
+// Logs at most one line a second, since users can cause any number of refusals.
 void XrayDirectory::refuse(const std::string& name, const std::string& why) {
   ++counts_.refused;
   const auto now = std::chrono::steady_clock::now();
-  if (now - last_told_ < std::chrono::seconds(1)) {
-    ++untold_;
+  if (now - last_logged_ < std::chrono::seconds(1)) {
+    ++unlogged_refusals_;
     return;
   }
-  last_told_ = now;
-  const std::uint64_t others = std::exchange(untold_, 0);
-  spdlog::warn("the trace {} is left alone: {} ({} others before)", log_text(name), log_text(why),
+  last_logged_ = now;
+  const std::uint64_t others = std::exchange(unlogged_refusals_, 0);
+  spdlog::warn("could not read the trace {}: {} ({} others before)", log_text(name), log_text(why),
                others);
 }
 
-// A regular file is closed, or moved here, when it is complete. Others are never closed by who made
-// them.
-void XrayDirectory::note_creation(const std::string& name) {
+// Counts files that are not regular. A regular file is added when its writer closes it or moves it
+// here; a link or a pipe is never closed.
+void XrayDirectory::check_creation(const std::string& name) {
   struct stat status {};
-  if (!name.starts_with(kLogPrefix) ||
+  if (!name.starts_with(kTracePrefix) ||
       ::fstatat(directory_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
     return;
   }
-  if (!S_ISREG(status.st_mode)) refuse(name, "it is no regular file");
+  if (!S_ISREG(status.st_mode)) refuse(name, "not a regular file");
 }
 
-void XrayDirectory::take(const std::string& name) {
-  if (!name.starts_with(kLogPrefix)) return;
-  Closed closed{
+void XrayDirectory::add(const std::string& name) {
+  if (!name.starts_with(kTracePrefix)) return;
+  Trace trace{
       .name = name,
       .file = UniqueFd(::openat(directory_.get(), name.c_str(),
                                 O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC))};
   struct stat status {};
-  if (!closed.file.valid() || ::fstat(closed.file.get(), &status) != 0) {
-    return refuse(name, fail_errno("could not open it").message);
+  if (!trace.file.valid() || ::fstat(trace.file.get(), &status) != 0) {
+    return refuse(name, fail_errno("could not open").message);
   }
-  closed.owner = status.st_uid;
+  trace.owner = status.st_uid;
   newest_ns_ = std::max(newest_ns_, changed_ns(status));
-  const auto added = waiting_.add(std::move(closed), status);
+  const auto added = waiting_.add(std::move(trace), status);
   if (!added) return refuse(name, added.error().message);
   if (*added) begin_reading();
 }
@@ -215,20 +209,28 @@ bool XrayDirectory::has_room(uid_t owner) const {
   return static_cast<std::size_t>(results) < kMaxResultsOfUid;
 }
 
-std::optional<XrayDirectory::Closed> XrayDirectory::next() {
-  for (const std::string& name : waiting_.take_put_off()) take(name);
+std::optional<XrayDirectory::Trace> XrayDirectory::next() {
+  for (const std::string& name : waiting_.take_deferred()) add(name);
   return waiting_.next(std::chrono::steady_clock::now(),
                        [this](uid_t owner) { return has_room(owner); });
 }
 
 boost::asio::awaitable<void> XrayDirectory::read_all() {
   while (events_.is_open()) {
-    if (auto closed = next()) {
-      const uid_t owner = closed->owner;
+    if (auto trace = next()) {
       const auto begin = std::chrono::steady_clock::now();
-      co_await read(std::move(*closed));
+      auto reading = read(*trace);
+      Result<StoredResult> result = co_await std::move(reading);
       const auto end = std::chrono::steady_clock::now();
-      waiting_.spent(owner, end - begin, end);
+      waiting_.count_reading(trace->owner, end - begin, end);
+      if (!result) {
+        refuse(trace->name, result.error().message);
+        continue;
+      }
+      ++counts_.logs;
+      spdlog::info("the trace {} is result {} of uid {}", log_text(trace->name),
+                   result->info.result, trace->owner);
+      parts_.store.adopt(std::move(*result));
       continue;
     }
     set_stamp();
@@ -239,50 +241,40 @@ boost::asio::awaitable<void> XrayDirectory::read_all() {
   is_reading_ = false;
 }
 
-// A trace's pid is its writer's word: a process of another user is not taken at it.
-XrayTarget XrayDirectory::writer_of(const Closed& closed, pid_t process) {
-  if (process > 0 && effective_uid_of(process) == closed.owner) {
+// The writer chose the pid in the trace, so a process of another user is not believed to be it.
+XrayTarget XrayDirectory::writer_of(const Trace& trace, pid_t process) {
+  if (process > 0 && effective_uid_of(process) == trace.owner) {
     auto found = find_xray_target(process, opener_);
     if (found) return std::move(*found);
   }
   XrayTarget unknown;
   unknown.pid = process;
-  unknown.comm = closed.name.substr(kLogPrefix.size());
+  unknown.comm = trace.name.substr(kTracePrefix.size());
   unknown.comm.resize(std::min(unknown.comm.size(), unknown.comm.rfind('.')));
   return unknown;
 }
 
-boost::asio::awaitable<void> XrayDirectory::read(Closed closed) {
-  auto ask = [&parser = *parser_, log = closed.file.get()] {
-    return parser.find_xray_process(log);
+boost::asio::awaitable<Result<StoredResult>> XrayDirectory::read(Trace& trace) {
+  auto find = [file = trace.file.get()](Parser& parser) { return parser.find_xray_process(file); };
+  const Result<std::int32_t> process = co_await worker_.run(std::move(find));
+  if (!process) co_return process.error();
+  StoredResult result;
+  result.info.result = parts_.unused_id();
+  result.session = session_of(result.info.result, trace.owner, *process);
+  if (trace.owner != 0) result.keep = kShortKeeping;
+  XrayMeasurement measurement{.session = result.info.result,
+                              .started = std::chrono::system_clock::now(),
+                              .lasted = {},
+                              .target = writer_of(trace, *process),
+                              .privileged = trace.owner == 0,
+                              .end = {},
+                              .result = {}};
+  auto write = [results_dir = parts_.store.directory(), file = trace.file.get(),
+                measurement = std::move(measurement),
+                result = std::move(result)](Parser& parser) mutable {
+    return write_trace(results_dir, file, parser, measurement, std::move(result));
   };
-  const Result<std::int32_t> process = co_await worker_.run(std::move(ask));
-  if (!process) {
-    refuse(closed.name, process.error().message);
-    co_return;
-  }
-  Reading reading;
-  const std::string id = parts_.unused_id();
-  reading.directory = parts_.store.directory();
-  reading.measurement.session = id;
-  reading.measurement.started = std::chrono::system_clock::now();
-  reading.measurement.target = writer_of(closed, *process);
-  reading.measurement.privileged = closed.owner == 0;
-  reading.result.session = session_of(id, closed.owner, *process);
-  reading.result.info.result = id;
-  if (closed.owner != 0) reading.result.keep = kShortKeeping;
-  reading.log = std::move(closed.file);
-  auto work = [&parser = *parser_, reading = std::move(reading)]() mutable {
-    return write_log(reading, parser);
-  };
-  Result<StoredResult> written = co_await worker_.run(std::move(work));
-  if (!written) {
-    refuse(closed.name, written.error().message);
-    co_return;
-  }
-  ++counts_.logs;
-  spdlog::info("the trace {} is result {} of uid {}", log_text(closed.name), id, closed.owner);
-  parts_.store.adopt(std::move(*written));
+  co_return co_await worker_.run(std::move(write));
 }
 
 }  // namespace profd

@@ -1,18 +1,20 @@
-// A directory in which instrumented programs leave their traces (xray-log.*): each that its writer
-// has closed becomes a result of the file's owner, as if a session had recorded it.
+// Watches a directory in which instrumented programs leave their traces (xray-log.*). Each trace
+// that its writer has closed becomes a result of the file's owner, as if a session had recorded it.
 //
-// Anyone may be able to write there. A file is opened without following a link and only as a
-// regular one, read by a parser of its own, one after the other on a thread of its own, the owners
-// by turns (xray_queue.h); who isn't root has as many results as sessions, kept as long, and while
-// he has them his traces wait. What was left while nobody watched is found at the start, by the
-// time of a stamp beside the results. The program that wrote a trace is found while it still runs,
-// by the pid in the trace; else its functions have no names but their numbers. On the io thread.
+// Every user may be able to write there. So a file is opened without following a link and must be
+// regular, a parser of its own reads the traces one by one, and the owners take turns (queue.h). An
+// unprivileged owner has as many results as sessions, kept as long; while it has them its traces
+// wait. The time of a stamp file beside the results says which traces are read, so that those left
+// while profd did not run are found at the start. The program that wrote a trace is found by the
+// pid in the trace, if it still runs; otherwise functions have numbers instead of names. On the io
+// thread.
 
 #pragma once
 
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,7 +29,7 @@
 #include "collectors/files/timed_opener.h"
 #include "collectors/parser/parser.h"
 #include "daemon/storage/result_store.h"
-#include "daemon/storage/worker.h"
+#include "daemon/storage/store_worker.h"
 #include "daemon/xray/queue.h"
 #include "daemon/xray/writer.h"
 #include "formats/base/result.h"
@@ -39,8 +41,8 @@ class XrayDirectory {
  public:
   static constexpr std::size_t kMaxResultsOfUid = 4;  // of one uid other than 0
 
-  // All outlive *this. `unused_id` gives an id for a result. Traces of owners without room for a
-  // result are looked at again after each `retry`.
+  // All must outlive the object. `unused_id` returns an id for a result. Traces of owners without
+  // room for a result are tried again after `retry`.
   struct Parts {
     boost::asio::io_context& io;
     ResultStore& store;
@@ -48,56 +50,55 @@ class XrayDirectory {
     std::chrono::steady_clock::duration retry = std::chrono::seconds(10);
   };
 
-  // `path` must be there. Starts a parser.
+  // `path` must exist. Starts a parser.
   static Result<std::unique_ptr<XrayDirectory>> open(const Parts& parts, const std::string& path);
   XrayDirectory(const XrayDirectory&) = delete;
   XrayDirectory& operator=(const XrayDirectory&) = delete;
   ~XrayDirectory() { stop(); }
 
-  // No more files; the io context runs dry when the one at hand is done.
+  // Takes no more traces; the io context can run dry when the present one is read.
   void stop();
 
   struct Counts {
-    std::uint64_t logs = 0;     // that became results
-    std::uint64_t refused = 0;  // links, no traces, too large, over a limit
-    std::uint64_t missed = 0;   // times that the kernel dropped events; a scan followed
+    std::uint64_t logs = 0;     // traces that became results
+    std::uint64_t refused = 0;  // links, files that are no traces, too large, over a limit
+    std::uint64_t missed = 0;   // times that the kernel dropped events; a scan follows
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }
 
  private:
-  using Closed = XrayQueue::Log;
+  using Trace = XrayQueue::Trace;
 
   XrayDirectory(const Parts& parts, UniqueFd directory, UniqueFd events,
                 std::unique_ptr<Parser> parser);
 
   boost::asio::awaitable<void> watch();
-  void note_creation(const std::string& name);
-  void take(const std::string& name);
+  void check_creation(const std::string& name);
+  void add(const std::string& name);
   void begin_reading();
   void scan();
   void set_stamp();
   void refuse(const std::string& name, const std::string& why);
   [[nodiscard]] bool has_room(uid_t owner) const;
-  [[nodiscard]] std::optional<Closed> next();
+  [[nodiscard]] std::optional<Trace> next();
   boost::asio::awaitable<void> read_all();
-  boost::asio::awaitable<void> read(Closed closed);
-  XrayTarget writer_of(const Closed& closed, pid_t process);
+  boost::asio::awaitable<Result<StoredResult>> read(Trace& trace);
+  XrayTarget writer_of(const Trace& trace, pid_t process);
 
   Parts parts_;
   UniqueFd directory_;
   boost::asio::posix::stream_descriptor events_;
-  std::unique_ptr<Parser> parser_;  // the worker's
   TimedOpener opener_;
   XrayQueue waiting_;
   bool is_reading_ = false;
   boost::asio::steady_timer retry_;
-  std::string stamp_;             // the path
-  std::int64_t newest_ns_ = 0;    // change of what was taken
-  std::int64_t complete_ns_ = 0;  // what was changed up to then is taken
-  std::uint64_t untold_ = 0;      // refusals
-  std::chrono::steady_clock::time_point last_told_{};
+  std::string stamp_;                    // its path
+  std::int64_t newest_ns_ = 0;           // ctime of the newest trace that was added
+  std::int64_t complete_ns_ = 0;         // all traces with a ctime up to this are read
+  std::uint64_t unlogged_refusals_ = 0;  // since last_logged_
+  std::chrono::steady_clock::time_point last_logged_{};
   Counts counts_;
-  Worker worker_;
+  StoreWorker worker_;
 };
 
 }  // namespace profd

@@ -1,9 +1,8 @@
-// How much memory the process that follows an app may take: a share of one sum for all of them.
+// Memory limits of the followers: each gets a share of one sum.
 //
-// Every session that may run gets the least at any time; of what is not set aside for that, the
-// next one gets half, so that one big app alone has much. Who isn't root or of group profd gets
-// less, and one such user a quarter of the sum at most. What a session got it holds until its
-// result is stored.
+// Every session that may run can have kLeastXrayBytes at any time; of the rest, the next session
+// gets half, so that a single big app can have much. Unprivileged users get less, and one of them
+// at most a quarter of the sum. A session keeps its share until its result is stored.
 
 #pragma once
 
@@ -20,15 +19,15 @@ inline constexpr std::uint64_t kXrayMemoryBytes = std::uint64_t{1} << 30;
 inline constexpr std::uint64_t kLeastXrayBytes = std::uint64_t{32} << 20;
 inline constexpr std::uint64_t kXrayBytesOfUser = kXrayMemoryBytes / 4;
 
-// What sessions hold already.
+// What the present sessions have.
 struct XrayHoldings {
   std::size_t sessions = 0;
   std::uint64_t bytes = 0;
   std::size_t unprivileged_sessions = 0;
-  std::uint64_t bytes_of_user = 0;  // of the one who asks
+  std::uint64_t bytes_of_user = 0;  // of the caller
 };
 
-// Bytes for one session more. kBusy says what is used up.
+// The memory limit of one more session. kBusy says which limit is reached.
 [[nodiscard]] Result<std::uint64_t> xray_memory_for(const XrayHoldings& held, bool privileged);
 
 }  // namespace profd

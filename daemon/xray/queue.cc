@@ -8,8 +8,8 @@ namespace {
 constexpr std::size_t kMaxSeen = 1024;
 constexpr std::uint64_t kSectorBytes = 512;  // of st_blocks
 
-// A file with holes costs its owner nothing, and the reader all its bytes. One that its file system
-// compresses has fewer blocks as well, but not by that much.
+// A file with holes costs its owner no disk, but the reader all its bytes. A file system that
+// compresses also gives it fewer blocks, but not that few.
 bool is_sparse(const struct stat& status) {
   constexpr std::uint64_t kSmall = std::uint64_t{16} << 20;
   constexpr std::uint64_t kMostCompressed = 16;
@@ -19,11 +19,11 @@ bool is_sparse(const struct stat& status) {
 }
 
 Result<void> check(const struct stat& status) {
-  if (!S_ISREG(status.st_mode)) return fail(ErrorCode::kMalformed, "it is no regular file");
-  if (static_cast<std::uint64_t>(status.st_size) > XrayQueue::kMaxLogBytes) {
+  if (!S_ISREG(status.st_mode)) return fail(ErrorCode::kMalformed, "not a regular file");
+  if (static_cast<std::uint64_t>(status.st_size) > XrayQueue::kMaxTraceBytes) {
     return fail(ErrorCode::kTooLarge, "over 4 GiB");
   }
-  if (is_sparse(status)) return fail(ErrorCode::kMalformed, "it is made of holes");
+  if (is_sparse(status)) return fail(ErrorCode::kMalformed, "a sparse file");
   return {};
 }
 
@@ -44,85 +44,85 @@ bool XrayQueue::was_seen(const FileKey& file, std::int64_t changed) {
   return false;
 }
 
-bool XrayQueue::has_spent_all(uid_t owner) const {
-  const auto found = spent_.find(owner);
-  return owner != 0 && found != spent_.end() && found->second.time >= kMaxReading;
+bool XrayQueue::has_no_time_left(uid_t owner) const {
+  const auto found = reading_times_.find(owner);
+  return owner != 0 && found != reading_times_.end() && found->second.time >= kMaxReading;
 }
 
-std::size_t XrayQueue::places_of(uid_t owner) const {
+std::size_t XrayQueue::free_places_of(uid_t owner) const {
   const std::size_t most = owner == 0 ? kMaxOfRoot : kMaxOfOwner;
   const auto found = waiting_.find(owner);
   if (found != waiting_.end()) return most - found->second.size();
   return owner == 0 || waiting_.size() < kMaxOwners ? most : 0;
 }
 
-// By its name alone: a descriptor each would be dear.
-Result<bool> XrayQueue::put_off(const Log& log) {
-  auto found = put_off_.find(log.owner);
-  if (found == put_off_.end()) {
-    if (log.owner != 0 && put_off_.size() >= kMaxOwners) {
-      return fail(ErrorCode::kTooLarge, "those of 64 owners are waiting");
+// Keeps the name alone, since descriptors are few.
+Result<bool> XrayQueue::defer(const Trace& trace) {
+  auto found = deferred_.find(trace.owner);
+  if (found == deferred_.end()) {
+    if (trace.owner != 0 && deferred_.size() >= kMaxOwners) {
+      return fail(ErrorCode::kTooLarge, "traces of 64 owners wait already");
     }
-    found = put_off_.try_emplace(log.owner).first;
+    found = deferred_.try_emplace(trace.owner).first;
   }
   std::deque<std::string>& names = found->second;
-  if (std::ranges::find(names, log.name) != names.end()) return false;
-  if (names.size() >= kMaxPutOff) {
-    return fail(ErrorCode::kTooLarge, "too many of its owner's are waiting");
+  if (std::ranges::find(names, trace.name) != names.end()) return false;
+  if (names.size() >= kMaxDeferred) {
+    return fail(ErrorCode::kTooLarge, "too many traces of its owner wait already");
   }
-  names.push_back(log.name);
+  names.push_back(trace.name);
   return false;
 }
 
-Result<bool> XrayQueue::add(Log log, const struct stat& status) {
+Result<bool> XrayQueue::add(Trace trace, const struct stat& status) {
   const FileKey file{status.st_dev, status.st_ino};
   if (files_.contains(file)) return false;
-  if (places_of(log.owner) == 0) return put_off(log);
+  if (free_places_of(trace.owner) == 0) return defer(trace);
   if (was_seen(file, changed_ns(status))) return false;
   if (auto good = check(status); !good) return good.error();
-  const uid_t owner = log.owner;
-  waiting_[owner].push_back({.log = std::move(log), .file = file});
+  const uid_t owner = trace.owner;
+  waiting_[owner].push_back({.trace = std::move(trace), .file = file});
   files_.insert(file);
   return true;
 }
 
-std::optional<XrayQueue::Log> XrayQueue::next(Clock::time_point now,
-                                              const std::function<bool(uid_t)>& has_room) {
-  std::erase_if(spent_, [&](const auto& one) { return now - one.second.since >= kReadingWindow; });
+std::optional<XrayQueue::Trace> XrayQueue::next(Clock::time_point now,
+                                                const std::function<bool(uid_t)>& has_room) {
+  std::erase_if(reading_times_,
+                [&](const auto& one) { return now - one.second.since >= kReadingWindow; });
   auto turn = last_owner_ ? waiting_.upper_bound(*last_owner_) : waiting_.begin();
   for (std::size_t asked = 0; asked < waiting_.size(); ++asked, ++turn) {
     if (turn == waiting_.end()) turn = waiting_.begin();
-    if (has_spent_all(turn->first) || !has_room(turn->first)) continue;
+    if (has_no_time_left(turn->first) || !has_room(turn->first)) continue;
     last_owner_ = turn->first;
     Waiting first = std::move(turn->second.front());
     turn->second.pop_front();
     if (turn->second.empty()) waiting_.erase(turn);
     files_.erase(first.file);
-    return std::move(first.log);
+    return std::move(first.trace);
   }
   return std::nullopt;
 }
 
-std::vector<std::string> XrayQueue::take_put_off() {
+std::vector<std::string> XrayQueue::take_deferred() {
   std::vector<std::string> taken;
-  for (auto& [owner, names] : put_off_) {
-    for (std::size_t places = places_of(owner); places > 0 && !names.empty(); --places) {
+  for (auto& [owner, names] : deferred_) {
+    for (std::size_t places = free_places_of(owner); places > 0 && !names.empty(); --places) {
       taken.push_back(std::move(names.front()));
       names.pop_front();
     }
   }
-  std::erase_if(put_off_, [](const auto& one) { return one.second.empty(); });
+  std::erase_if(deferred_, [](const auto& one) { return one.second.empty(); });
   return taken;
 }
 
-void XrayQueue::spent(uid_t owner, std::chrono::nanoseconds time, Clock::time_point now) {
-  Spent& spent = spent_.try_emplace(owner, Spent{.since = now}).first->second;
-  spent.time += time;
+void XrayQueue::count_reading(uid_t owner, std::chrono::nanoseconds time, Clock::time_point now) {
+  reading_times_.try_emplace(owner, ReadingTime{.since = now}).first->second.time += time;
 }
 
 void XrayQueue::clear() {
   waiting_.clear();
-  put_off_.clear();
+  deferred_.clear();
   files_.clear();
 }
 

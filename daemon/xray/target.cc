@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kDeleted = " (deleted)";
 constexpr int kStartTimeField = 22;  // of /proc/PID/stat, from 1
-constexpr int kFirstFieldBehindName = 3;
+constexpr int kFirstFieldAfterName = 3;
 
 std::string proc_path(pid_t pid, const char* name) {
   return "/proc/" + std::to_string(pid) + "/" + name;
@@ -31,14 +31,15 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// Behind the name, which may have blanks and brackets of its own, the fields have one blank each.
+// The fields after the name are separated by one space each; the name itself may have spaces and
+// parentheses.
 std::optional<std::uint64_t> start_time_ns(pid_t pid) {
   const std::string stat = first_line(proc_path(pid, "stat"));
   const std::size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(stat.substr(name_end + 1));
   std::string field;
-  for (int i = kFirstFieldBehindName; i <= kStartTimeField; ++i) fields >> field;
+  for (int i = kFirstFieldAfterName; i <= kStartTimeField; ++i) fields >> field;
   std::uint64_t ticks = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), ticks);
   if (error != std::errc()) return std::nullopt;
@@ -99,7 +100,7 @@ Result<XrayTarget> find_xray_target(pid_t pid, TimedOpener& opener) {
   auto program = opener.run([pid] { return open_program(pid); });
   if (!program) {
     return fail(ErrorCode::kTimeout,
-                "the program of pid " + std::to_string(pid) + " does not open in time");
+                "the program of pid " + std::to_string(pid) + " did not open in time");
   }
   if (!program->fd.valid()) return fail(ErrorCode::kIo, program->error);
   CgroupOwner owner = owner_of_cgroup(cgroup_of(pid));

@@ -1,4 +1,4 @@
-// A process whose calls are to be recorded, and the program that it runs. Any thread; reads /proc.
+// A process whose calls are recorded, and its program. Any thread; reads /proc.
 
 #pragma once
 
@@ -24,11 +24,11 @@ struct XrayTarget {
   std::shared_ptr<const MappedFile> program;
 };
 
-// Opens the program on one of `opener`'s threads: its file system may hang. kNotFound: no such
-// process; kTimeout: the file does not open in time.
+// Opens the program on a thread of `opener`, since its file system may hang. kNotFound: no such
+// process; kTimeout: the program does not open in time.
 [[nodiscard]] Result<XrayTarget> find_xray_target(pid_t pid, TimedOpener& opener);
 
-// Of /proc/PID/status; none where there is no such process.
+// From /proc/PID/status; none where there is no such process.
 [[nodiscard]] std::optional<uid_t> effective_uid_of(pid_t pid);
 
 }  // namespace profd

@@ -30,15 +30,15 @@ Result<xray::LiveResult> read_result(const UniqueFd& memory) {
 Mapping mapping_of(const XrayTarget& target) {
   Mapping mapping;
   mapping.kind = PROFD_MAPPING_FILE;
-  if (!target.program) return mapping;  // not known, and no frame is in it
+  if (!target.program) return mapping;  // then no frame lies in it
   mapping.file_key = target.program->key;
   mapping.file = target.program;
   return mapping;
 }
 
-// Tells the program's image which of its functions are in the profile, by the rules of
-// Profile::add_stack(): callers' addresses are one more.
-void tell_hits(const Profile& profile, ProfiledObject& object) {
+// Adds the functions of the profile to the program's image. As Profile::add_stack() has it, the
+// addresses of callers are one higher.
+void add_hits(const Profile& profile, ProfiledObject& object) {
   for (const Profile::Record& record : profile.records()) {
     const auto pcs = profile.pcs(record);
     for (std::size_t i = 0; i < pcs.size(); ++i) {
@@ -86,8 +86,8 @@ CountsByReason report_of(const xray::LiveResult& result) {
   return counts;
 }
 
-// In records of calls: the profiles' samples are of another unit each.
-// What an app says that it lost is its word: no sum of these can wrap.
+// Counts records of calls, since the samples of each profile have a unit of their own. The app's
+// count of lost records is capped, so that no sum can overflow.
 SessionLedger ledger_of(const xray::Report& report) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 60;
   SessionLedger ledger;
@@ -118,32 +118,31 @@ SessionSummary summarize(const XrayMeasurement& measurement, const xray::LiveRes
 }  // namespace
 
 Result<SessionSummary> write_xray(const XrayMeasurement& measurement, Parser& parser,
-                                  ResultWriter& result) {
+                                  ResultWriter& writer) {
   auto live = read_result(measurement.result);
   if (!live) return live.error();
   const XrayTarget& target = measurement.target;
   ObjectImages objects(parser, kernel_release());
   ProfiledObject& program = objects.find_or_add(mapping_of(target), true);
   SessionSummary summary = summarize(measurement, *live);
-  std::set<std::string> taken;
+  std::set<std::string> taken_paths;
   for (auto [profile, kind] :
        {std::pair(&live->exclusive, "xray"), std::pair(&live->calls, "xray-calls")}) {
-    tell_hits(*profile, program);
+    add_hits(*profile, program);
     name_mappings(program.line_path(), *profile);
-    auto written =
-        write_profile(*profile, summary_of(target, *profile, target.comm), taken, result, kind);
+    auto written = write_profile(*profile, summary_of(target, *profile, target.comm), taken_paths,
+                                 writer, kind);
     if (!written) return written.error();
     written->user_samples = written->complete_samples = written->samples;
     summary.profiles.push_back(std::move(*written));
   }
   if (!live->unknown_image.empty()) {
-    if (auto added = result.add(std::string(kUnknownImage), live->unknown_image); !added) {
-      return added.error();
-    }
+    auto added = writer.add(std::string(kUnknownImage), live->unknown_image);
+    if (!added) return added.error();
   }
   SymbolBudgets symbols;
   const std::uint64_t bytes = measurement.privileged ? kMaxImagesBytes : kMaxRestrictedImagesBytes;
-  if (auto written = objects.write(result, bytes, symbols); !written) return written.error();
+  if (auto written = objects.write(writer, bytes, symbols); !written) return written.error();
   return summary;
 }
 

@@ -1,6 +1,6 @@
-// What was measured of an app's calls as files: COMM.PID.xray.prof (exclusive time, one sample a
-// microsecond), COMM.PID.xray-calls.prof (one sample a call), what pprof needs beside them, and the
-// summary that becomes session.json. On the worker.
+// Writes an app's calls as files: COMM.PID.xray.prof (exclusive time, one sample per microsecond),
+// COMM.PID.xray-calls.prof (one sample per call) and the images that pprof needs for them. On the
+// worker.
 
 #pragma once
 
@@ -18,19 +18,19 @@
 
 namespace profd {
 
-// All that is needed to write a session's profiles, cut loose from the io thread.
+// The calls of a session or a trace.
 struct XrayMeasurement {
   std::string session;  // its id
   std::chrono::system_clock::time_point started;
   std::chrono::nanoseconds lasted{};
   XrayTarget target;
-  bool privileged = false;  // with the disk
+  bool privileged = false;  // the owner; an unprivileged one gets fewer images
   xray::DetachReason end{};
-  UniqueFd result;  // as the process that followed the app gave it
+  UniqueFd result;  // of the follower or the parser (live_result.h), a sealed memfd
 };
 
-// Adds all files to `result`, without committing it.
+// Adds all files to `writer`, without committing it. Returns the summary for session.json.
 [[nodiscard]] Result<SessionSummary> write_xray(const XrayMeasurement& measurement, Parser& parser,
-                                                ResultWriter& result);
+                                                ResultWriter& writer);
 
 }  // namespace profd

@@ -1,4 +1,4 @@
-// Who asks in tests: root, and users without rights.
+// Callers of tests: root and two unprivileged users.
 
 #pragma once
 

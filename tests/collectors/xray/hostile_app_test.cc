@@ -76,7 +76,7 @@ class HostileAppTest : public testing::Test {
     Ended started;
     eventually([&] {
       started = daemon_.profctl({"start", "--event", "xray", "--pid", std::to_string(app.pid())});
-      return started.err.find("has not come") == std::string::npos;
+      return started.err.find("has not connected") == std::string::npos;
     });
     started.out = started.out.substr(0, started.out.find('\n'));
     return started;
@@ -257,7 +257,7 @@ TEST_F(HostileAppTest, WhoConnectsDecidesWhoTheAppIs) {
   const Ended refused =
       daemon_.profctl({"start", "--event", "xray", "--pid", std::to_string(other.pid())});
   EXPECT_EQ(refused.status, 4);
-  EXPECT_THAT(refused.err, HasSubstr("has not come"));
+  EXPECT_THAT(refused.err, HasSubstr("has not connected"));
 }
 
 }  // namespace

@@ -133,7 +133,7 @@ TEST_F(LiveTest, AnAppThatHasNotComeIsNotFoundAndCountsAsNoEnd) {
   InstrumentedApp app(output_.string() + ".sock", {});
   const Ended refused = daemon_.profctl(start_command(app));
   EXPECT_EQ(refused.status, 4);
-  EXPECT_THAT(refused.err, HasSubstr("has not come"));
+  EXPECT_THAT(refused.err, HasSubstr("has not connected"));
   EXPECT_THAT(refused.err, HasSubstr("libprofd_xray"));
   EXPECT_THAT(refused.err, HasSubstr(socket().string()));
   EXPECT_EQ(daemon_.status().xray.failed, 0);

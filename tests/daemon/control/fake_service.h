@@ -1,5 +1,4 @@
-// A Service that keeps its sessions in memory and does as the test says, to test both ends of the
-// control socket alone.
+// A Service in memory that does as the test says, to test either end of the control socket alone.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// What clients may take of the control server: time, connections, descriptors.
+// Limits of the control server's clients: time, connections, descriptors.
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ constexpr gid_t kSomeGroup = 4712;
 
 Error error_of(const RawAnswer& answer) { return parse_error(answer.body); }
 
-TEST_F(ControlServerTest, ASlowRequestGetsFourHundredEightHoweverItDrips) {
+TEST_F(ControlServerTest, ASlowRequestGets408AlsoWhenItArrivesByteByByte) {
   ControlLimits limits = patient();
   limits.http.request = 2s;
   const RunningServer server(service_, limits);
@@ -49,7 +49,7 @@ TEST_F(ControlServerTest, ASlowRequestGetsFourHundredEightHoweverItDrips) {
   EXPECT_TRUE(stuck.is_closed());
 }
 
-TEST_F(ControlServerTest, AnIdleConnectionIsClosedWithoutAWord) {
+TEST_F(ControlServerTest, AnIdleConnectionIsClosedWithoutAnAnswer) {
   ControlLimits limits = patient();
   limits.http.request = 2s;
   const RunningServer server(service_, limits);
@@ -60,7 +60,7 @@ TEST_F(ControlServerTest, AnIdleConnectionIsClosedWithoutAWord) {
   EXPECT_TRUE(polite.is_closed());
 }
 
-TEST_F(ControlServerTest, WhoDoesNotReadIsClosedAndOthersAreAnsweredMeanwhile) {
+TEST_F(ControlServerTest, AClientThatDoesNotReadIsDisconnectedAndOthersAreAnswered) {
   ControlLimits limits = patient();
   limits.http.stall = 1s;
   service_.files["big.1.prof"] = std::string(8'000'000, 'x');
@@ -70,11 +70,11 @@ TEST_F(ControlServerTest, WhoDoesNotReadIsClosedAndOthersAreAnsweredMeanwhile) {
   for (int i = 0; i < 10; ++i) {
     EXPECT_EQ(RawClient(server.socket()).ask("GET", "/v1/status").status, 200);
   }
-  EXPECT_TRUE(deaf.is_hung_up());
+  EXPECT_TRUE(deaf.is_disconnected());
   EXPECT_LT(deaf.receive().body.size(), 8'000'000u);
 }
 
-TEST_F(ControlServerTest, EachUserHasItsShareOfConnectionsAndTheNextIsToldSo) {
+TEST_F(ControlServerTest, EachUserHasALimitOfConnectionsAndTheNextGets503) {
   ControlLimits limits = patient();
   limits.connections_per_uid = 3;
   const RunningServer server(service_, limits);
@@ -93,12 +93,12 @@ TEST_F(ControlServerTest, EachUserHasItsShareOfConnectionsAndTheNextIsToldSo) {
   other.connect_as(server.socket(), kSomebody + 1, kSomeGroup);
   EXPECT_EQ(other.ask("GET", "/v1/status").status, 200);
   for (int i = 0; i < 5; ++i) {
-    held.emplace_back(server.socket());  // root has no share
+    held.emplace_back(server.socket());  // root has no limit
     EXPECT_EQ(held.back().ask("GET", "/v1/status").status, 200);
   }
 }
 
-TEST_F(ControlServerTest, AShareIsFreeAgainWhenItsConnectionEnds) {
+TEST_F(ControlServerTest, AConnectionThatEndsFreesItsPlace) {
   ControlLimits limits = patient();
   limits.connections_per_uid = 1;
   const RunningServer server(service_, limits);
@@ -111,7 +111,7 @@ TEST_F(ControlServerTest, AShareIsFreeAgainWhenItsConnectionEnds) {
   }
 }
 
-TEST_F(ControlServerTest, RootIsAnsweredWhenOthersHaveTakenAllTheRest) {
+TEST_F(ControlServerTest, RootIsAnsweredWhenOthersHaveAllOtherConnections) {
   ControlLimits limits = patient();
   limits.connections = 6;
   limits.reserved_for_root = 2;
@@ -129,7 +129,7 @@ TEST_F(ControlServerTest, RootIsAnsweredWhenOthersHaveTakenAllTheRest) {
   EXPECT_EQ(root.ask("GET", "/v1/status").status, 200);
 }
 
-// Takes every descriptor that the process may still have, for its life.
+// Uses all file descriptors of the process while it lives.
 class NoDescriptorsLeft {
  public:
   NoDescriptorsLeft() {
@@ -150,7 +150,7 @@ class NoDescriptorsLeft {
   std::vector<UniqueFd> taken_;
 };
 
-TEST_F(ControlServerTest, WithoutDescriptorsANewClientWaitsAndIsAnsweredLater) {
+TEST_F(ControlServerTest, WithoutFreeDescriptorsANewClientWaitsAndIsAnsweredLater) {
   const RunningServer server(service_, patient());
   RawClient before(server.socket());
   EXPECT_EQ(before.ask("GET", "/v1/status").status, 200);

@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Metrics, HaveTheFiguresOfWindows) {
+TEST(Metrics, HaveTheCountsOfWindows) {
   StatusInfo status;
   status.continuous = {.enabled = true,
                        .frequency_hz = 19,

@@ -1,4 +1,4 @@
-// A client that sends just the bytes it is told to, for requests that no library would send.
+// A client that sends any bytes, for requests that no library would send.
 
 #pragma once
 
@@ -46,7 +46,7 @@ class RawClient {
     }
   }
 
-  // The kernel notes who connects by thread, so one thread can be someone else.
+  // The kernel records the credentials of the connecting thread, so a thread can have other ids.
   void connect_as(const std::filesystem::path& socket, uid_t uid, gid_t gid,
                   const std::vector<gid_t>& groups = {}) {
     std::thread([&] {
@@ -89,6 +89,15 @@ class RawClient {
     return answer;
   }
 
+  // Waits for some bytes, which the next receive() returns. False: the connection has ended.
+  bool receive_more() {
+    char bytes[65536];
+    const ssize_t got = ::recv(fd_.get(), bytes, sizeof(bytes), 0);
+    if (got <= 0) return false;
+    received_.append(bytes, static_cast<std::size_t>(got));
+    return true;
+  }
+
   RawAnswer ask(std::string_view method, std::string_view target, std::string_view body = {}) {
     std::string request(method);
     request.append(" ").append(target).append(" HTTP/1.1\r\nHost: profd\r\nContent-Length: ");
@@ -100,8 +109,8 @@ class RawClient {
   // Whether the other end closed, with nothing more to read. Waits for it.
   bool is_closed() { return received_.empty() && !receive_more() && received_.empty(); }
 
-  // Whether the other end closed, whatever is left to read. Waits for it.
-  [[nodiscard]] bool is_hung_up() const {
+  // Whether the other end closed, also with bytes left to read. Waits for it.
+  [[nodiscard]] bool is_disconnected() const {
     pollfd end{.fd = fd_.get(), .events = 0, .revents = 0};
     return ::poll(&end, 1, kHangMs) == 1 && (end.revents & POLLHUP) != 0;
   }
@@ -109,14 +118,6 @@ class RawClient {
  private:
   // A guard against a hanging test, far above what any answer takes.
   static constexpr int kHangMs = 20'000;
-
-  bool receive_more() {
-    char bytes[65536];
-    const ssize_t got = ::recv(fd_.get(), bytes, sizeof(bytes), 0);
-    if (got <= 0) return false;
-    received_.append(bytes, static_cast<std::size_t>(got));
-    return true;
-  }
 
   UniqueFd fd_;
   std::string received_;

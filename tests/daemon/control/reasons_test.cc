@@ -1,4 +1,4 @@
-// Every reason that the daemon gives is explained to users.
+// The documents explain every reason that the daemon counts by.
 
 #include <string>
 #include <string_view>
@@ -23,7 +23,7 @@ namespace {
 std::vector<std::string_view> reasons_of_samples() {
   std::vector<std::string_view> reasons{incomplete_reason(StackClass::kCompat, 0)};
   for (unsigned end = 0; end < PROFD_END_COUNT; ++end) {
-    // A stack that waits is never counted as such.
+    // A deferred stack gets its end before it is counted.
     if (reached_root(end) || end == PROFD_END_DEFERRED) continue;
     reasons.push_back(incomplete_reason(StackClass::kUser, end));
   }
@@ -53,7 +53,7 @@ std::vector<std::string_view> reasons_of_recorded_calls() {
   for (std::size_t i = 0; i < xray::kIssues; ++i) {
     reasons.push_back(xray::issue_name(static_cast<xray::Issue>(i)));
   }
-  // From 1: that it ended as asked is never told.
+  // From 1, since kAsAsked is not counted.
   for (std::size_t i = 1; i < xray::kDetachReasons; ++i) {
     reasons.push_back(xray::name_of(static_cast<xray::DetachReason>(i)));
   }
@@ -68,13 +68,13 @@ std::vector<std::string_view> codes_of_errors() {
   return codes;
 }
 
-// A table's row may begin with it, or have it beside others.
+// A row of a table may begin with the reason, or have several reasons.
 void expect_in(const std::string& name, const std::vector<std::string_view>& reasons,
                const char* before, const char* behind) {
   const std::string document = test::read_file(std::string(DOCUMENTS) + "/" + name);
   for (const std::string_view reason : reasons) {
     EXPECT_NE(document.find(before + std::string(reason) + behind), std::string::npos)
-        << name << " does not tell of " << reason;
+        << name << " does not explain " << reason;
   }
 }
 

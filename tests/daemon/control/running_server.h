@@ -1,4 +1,4 @@
-// A ControlServer on a thread of its own with a private socket, for tests of either end of it.
+// A ControlServer on a thread of its own with a private socket, to test either end of it.
 
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace profd {
 
-// A directory below the system's temporary one, gone with the object. Everyone may enter it.
+// A directory below the system's temporary one, removed with the object. All users may enter it.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {

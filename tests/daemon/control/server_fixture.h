@@ -1,5 +1,4 @@
-// A control server of a service that does as the test says, and the limits that such tests keep
-// away from.
+// A control server over a fake service, and limits that its tests do not reach.
 
 #pragma once
 
@@ -21,7 +20,7 @@ class ControlServerTest : public ::testing::Test {
     service_.state.version = "0.1.0";
   }
 
-  // No limit on time but generous ones: what a test does not test must not strike it.
+  // Long times: a test must not reach a limit that it does not test.
   static ControlLimits patient() {
     ControlLimits limits;
     limits.http.request = std::chrono::seconds(60);

@@ -34,7 +34,7 @@ constexpr gid_t kSomeGroup = 4712;
 
 Error error_of(const RawAnswer& answer) { return parse_error(answer.body); }
 
-TEST_F(ControlServerTest, AnswersOneRequestAfterTheOtherOnAConnection) {
+TEST_F(ControlServerTest, AnswersSeveralRequestsOnAConnection) {
   const RunningServer server(service_, patient());
   RawClient client(server.socket());
   for (int i = 0; i < 3; ++i) {
@@ -53,7 +53,7 @@ TEST_F(ControlServerTest, ClosesAfterTheAnswerWhenAskedTo) {
   EXPECT_TRUE(client.is_closed());
 }
 
-TEST_F(ControlServerTest, EveryRouteReachesItsVerb) {
+TEST_F(ControlServerTest, EveryRouteCallsItsFunction) {
   const RunningServer server(service_, patient());
   service_.files["work.1.prof"] = "profile";
   service_.files["objects/k.so"] = "object";
@@ -86,7 +86,7 @@ TEST_F(ControlServerTest, EveryRouteReachesItsVerb) {
   }
 }
 
-TEST_F(ControlServerTest, WhatIsNoRouteReachesNobody) {
+TEST_F(ControlServerTest, APathThatIsNoRouteCallsNothing) {
   const RunningServer server(service_, patient());
   struct Case {
     const char* method;
@@ -155,7 +155,7 @@ TEST_F(ControlServerTest, AnErrorHasItsStatusCodeMessageAndHint) {
   }
 }
 
-TEST_F(ControlServerTest, AMistakeInsideIsAnErrorAndNotTheEnd) {
+TEST_F(ControlServerTest, AnExceptionInsideIsAnErrorAnswer) {
   const RunningServer server(service_, patient());
   RawClient client(server.socket());
   service_.on_call = [] { throw std::runtime_error("a secret detail"); };
@@ -180,7 +180,7 @@ TEST_F(ControlServerTest, AFileLargerThanAnyBufferArrivesWhole) {
   EXPECT_THAT(empty.header, HasSubstr("application/octet-stream"));
 }
 
-TEST_F(ControlServerTest, MalformedRequestsGetFourHundredAndDisturbNobody) {
+TEST_F(ControlServerTest, MalformedRequestsGet400AndDisturbNoOtherClient) {
   const RunningServer server(service_, patient());
   RawClient other(server.socket());
   const char* const table[] = {
@@ -207,7 +207,7 @@ TEST_F(ControlServerTest, MalformedRequestsGetFourHundredAndDisturbNobody) {
   }
 }
 
-TEST_F(ControlServerTest, ABodyThatIsNoRequestGetsFourHundredAndTheConnectionGoesOn) {
+TEST_F(ControlServerTest, AnInvalidBodyGets400AndTheConnectionStaysOpen) {
   const RunningServer server(service_, patient());
   RawClient client(server.socket());
   EXPECT_EQ(client.ask("POST", "/v1/sessions", "{").status, 400);
@@ -218,7 +218,7 @@ TEST_F(ControlServerTest, ABodyThatIsNoRequestGetsFourHundredAndTheConnectionGoe
   EXPECT_THAT(service_.started, IsEmpty());
 }
 
-TEST_F(ControlServerTest, OversizedRequestsGetFourHundredThirteen) {
+TEST_F(ControlServerTest, OversizedRequestsGet413) {
   const RunningServer server(service_, patient());
   const std::string long_header =
       "GET /v1/status HTTP/1.1\r\nX: " + std::string(9000, 'x') + "\r\n\r\n";
@@ -241,7 +241,7 @@ TEST_F(ControlServerTest, OversizedRequestsGetFourHundredThirteen) {
   EXPECT_EQ(client.ask("POST", "/v1/sessions", largest).status, 201);
 }
 
-TEST_F(ControlServerTest, CallersAreWhoTheKernelSaysTheyAre) {
+TEST_F(ControlServerTest, CallersHaveTheCredentialsThatTheKernelRecorded) {
   const RunningServer server(service_, patient());
   RawClient root(server.socket());
   root.ask("GET", "/v1/status");
@@ -257,7 +257,7 @@ TEST_F(ControlServerTest, CallersAreWhoTheKernelSaysTheyAre) {
   EXPECT_FALSE(service_.callers[1].privileged);
 }
 
-TEST_F(ControlServerTest, DescriptorsThatAClientSendsAlongAreNotKept) {
+TEST_F(ControlServerTest, DescriptorsThatAClientSendsAreClosed) {
   const RunningServer server(service_, patient());
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
@@ -283,10 +283,10 @@ TEST_F(ControlServerTest, DescriptorsThatAClientSendsAlongAreNotKept) {
   write_end.reset();
   EXPECT_EQ(client.receive().status, 200);
   char byte = 0;
-  EXPECT_EQ(::read(read_end.get(), &byte, 1), 0) << "the last writer must be gone";
+  EXPECT_EQ(::read(read_end.get(), &byte, 1), 0) << "no writer may be left";
 }
 
-TEST_F(ControlServerTest, StopWaitsForAnAnswerUnderWayAndClosesTheIdle) {
+TEST_F(ControlServerTest, StopWaitsForAnswersThatHaveBegunAndClosesIdleConnections) {
   std::promise<void> entered;
   service_.before_result = [&]() -> boost::asio::awaitable<void> {
     entered.set_value();
@@ -306,14 +306,16 @@ TEST_F(ControlServerTest, StopWaitsForAnAnswerUnderWayAndClosesTheIdle) {
   EXPECT_FALSE(std::filesystem::exists(server.socket()));
 }
 
-TEST_F(ControlServerTest, StopDoesNotWaitForWhoDoesNotRead) {
+TEST_F(ControlServerTest, StopDoesNotWaitForAClientThatDoesNotRead) {
   service_.files["big.1.prof"] = std::string(8'000'000, 'x');
   RunningServer server(service_, patient());
   RawClient deaf(server.socket());
   deaf.send("GET /v1/results/5f2c01ab/files/big.1.prof HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(deaf.receive_more()) << "the answer has begun";
   const auto began = std::chrono::steady_clock::now();
   server.stop();
   EXPECT_LT(std::chrono::steady_clock::now() - began, 30s) << "patient() would wait for 60 s";
+  EXPECT_LT(deaf.receive().body.size(), 8'000'000u) << "the rest of the answer was waiting";
 }
 
 }  // namespace

@@ -19,15 +19,14 @@ using testing::SizeIs;
 constexpr ProcessKey kProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
 
 TEST(Status, ShowsHowStacksEndedAndOnlyToPrivilegedCallersWhere) {
-  DaemonFacts facts;
-  facts.unwinding.tables = 3;
-  facts.unwinding.refused[static_cast<std::size_t>(TableRefusal::kTooLarge)] = 4;
-  facts.unwinding.deferred_done = 5;
+  UnwindStats stats;
+  stats.tables = 3;
+  stats.refused[static_cast<std::size_t>(TableRefusal::kTooLarge)] = 4;
+  stats.deferred_done = 5;
   Aggregator aggregator;
   aggregator.on_sample(SyntheticSample(kProcess).leaf(1).end(PROFD_END_ENTRY).view());
   aggregator.on_sample(SyntheticSample(kProcess).leaf(2).end(PROFD_END_NO_ROW).view());
-  const StatusInfo::Unwinding all =
-      describe_daemon(facts, aggregator.unwind_tally(), true).unwinding;
+  const StatusInfo::Unwinding all = describe_unwinding(stats, aggregator.unwind_tally(), true);
   EXPECT_EQ(all.user_samples, 2U);
   EXPECT_EQ(all.complete_samples, 1U);
   EXPECT_THAT(all.incomplete, ElementsAre(Pair("no_row", 1)));
@@ -35,8 +34,7 @@ TEST(Status, ShowsHowStacksEndedAndOnlyToPrivilegedCallersWhere) {
   EXPECT_EQ(all.tables.count, 3U);
   EXPECT_THAT(all.tables.refused, ElementsAre(Pair("too_large", 4)));
   EXPECT_EQ(all.late.done, 5U);
-  const StatusInfo restricted = describe_daemon(facts, aggregator.unwind_tally(), false);
-  EXPECT_THAT(restricted.unwinding.worst, IsEmpty());
+  EXPECT_THAT(describe_unwinding(stats, aggregator.unwind_tally(), false).worst, IsEmpty());
 }
 
 }  // namespace

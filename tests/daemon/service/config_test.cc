@@ -81,7 +81,7 @@ struct BadConfig {
   const char* hint;
 };
 
-TEST(Config, NamesThePlaceOfEachMistake) {
+TEST(Config, NamesThePlaceOfEachInvalidValue) {
   const BadConfig table[] = {
       {"sokcet = \"/tmp/s\"", "f:1:1: ", "unknown key sokcet", "socket"},
       {"socket = \"/a\"\n\n  ring_byte = 1", "f:3:3: ", "unknown key ring_byte", "ring_bytes"},
@@ -96,10 +96,10 @@ TEST(Config, NamesThePlaceOfEachMistake) {
       {"[socket]\na = 1", "f:1:", "socket must be a string", ""},
       {"socket = 3", "f:1:10: ", "socket must be a string", ""},
       {"socket = \"\"", "f:1:10: ", "not empty", ""},
-      {"socket = \"run/s\"", "f:1:10: ", "a path from / on", ""},
-      {"log_level = \"inf\"", "f:1:13: ", "can't be \"inf\"", "info"},
+      {"socket = \"run/s\"", "f:1:10: ", "an absolute path", ""},
+      {"log_level = \"inf\"", "f:1:13: ", "cannot be \"inf\"", "info"},
       {"log_level = \"loud\"",
-       "f:1:13: ", "can't be \"loud\"; must be trace, debug, info, warning or error", ""},
+       "f:1:13: ", "cannot be \"loud\"; must be trace, debug, info, warning or error", ""},
       {"log_level = 3", "f:1:13: ", "must be trace, debug, info, warning or error", ""},
       {"ring_bytes = \"1\"", "f:1:14: ", "must be a size from 64KiB to 256MiB", "64MiB"},
       {"ring_bytes = 1.5", "f:1:14: ", "must be a size", ""},
@@ -118,7 +118,7 @@ TEST(Config, NamesThePlaceOfEachMistake) {
       {"[continuous]\nmax_age = \"7 days\"", "f:2:11: ", "a time from 1m to 366d", ""},
       {"[continuous]\nmax_bytes = \"1GB\"", "f:2:13: ", "a size from 1MiB", ""},
       {"[jit]\ndirectories = \"/x\"", "f:2:15: ", "a list of at most 60 paths", ""},
-      {"[jit]\ndirectories = [\"x\"]", "f:2:15: ", "a path from / on", ""},
+      {"[jit]\ndirectories = [\"x\"]", "f:2:15: ", "an absolute path", ""},
       {"socket = ", "f:1:", "", ""},
       {"socket = \"/a\"\nsocket = \"/b\"", "f:2:", "", ""},
       {"socket = \"\xff\"", "f:1:", "", ""},
@@ -134,7 +134,7 @@ TEST(Config, NamesThePlaceOfEachMistake) {
   }
 }
 
-TEST(Config, TellsAllMistakesFromTheTop) {
+TEST(Config, ReportsAllInvalidValuesFromTheTop) {
   const ConfigReading reading = parse("zoo = 1\nring_bytes = 1\n[continuous]\na = 1\n");
   ASSERT_THAT(reading.errors, SizeIs(3));
   EXPECT_THAT(reading.errors[0].message, StartsWith("f:1:1: "));
@@ -211,7 +211,7 @@ TEST_F(ConfigFiles, AreReadInTheOrderOfTheirNamesAndTheCommandLineIsLast) {
   EXPECT_EQ(reading.origins.at("ring_bytes"), path("profd.toml") + ":4");
 }
 
-TEST_F(ConfigFiles, GiveTheMistakesOfAllOfThem) {
+TEST_F(ConfigFiles, ReportTheInvalidValuesOfAllOfThem) {
   write("profd.toml", "a = 1");
   write("conf.d/a.toml", "= 2");
   source_.command_line["socket"] = "relative";
@@ -222,7 +222,7 @@ TEST_F(ConfigFiles, GiveTheMistakesOfAllOfThem) {
   EXPECT_THAT(reading.errors[2].message, StartsWith("command line: socket "));
 }
 
-ConfigInfo::Value value_of(const ConfigInForce& config, const std::string& key) {
+ConfigInfo::Value value_of(const RunningConfig& config, const std::string& key) {
   for (const ConfigInfo::Value& value : config.describe().values) {
     if (value.key == key) return value;
   }
@@ -232,9 +232,9 @@ ConfigInfo::Value value_of(const ConfigInForce& config, const std::string& key) 
 
 TEST_F(ConfigFiles, TakeEffectWhenTheyAreReadAgain) {
   write("profd.toml", "log_level = \"error\"\n");
-  ConfigInForce config(source_, read());
+  RunningConfig config(source_, read());
   write("conf.d/a.toml", "log_level = \"debug\"\n[continuous]\nenabled = true\n");
-  const ConfigInForce::Reload reload = config.reload();
+  const RunningConfig::Reload reload = config.reload();
   EXPECT_THAT(reload.errors, IsEmpty());
   EXPECT_THAT(reload.applied, ElementsAre("log_level", "continuous.enabled"));
   EXPECT_THAT(reload.need_restart, IsEmpty());
@@ -245,9 +245,9 @@ TEST_F(ConfigFiles, TakeEffectWhenTheyAreReadAgain) {
 
 TEST_F(ConfigFiles, WaitForARestartWhereARunningDaemonCanNotFollow) {
   write("profd.toml", "ring_bytes = \"128KiB\"\nlog_level = \"error\"\n");
-  ConfigInForce config(source_, read());
+  RunningConfig config(source_, read());
   write("profd.toml", "\nring_bytes = \"256KiB\"\nlog_level = \"info\"\nsocket = \"/s\"\n");
-  const ConfigInForce::Reload reload = config.reload();
+  const RunningConfig::Reload reload = config.reload();
   EXPECT_THAT(reload.applied, ElementsAre("log_level"));
   EXPECT_THAT(reload.need_restart, ElementsAre("socket", "ring_bytes"));
   EXPECT_EQ(config.config().ring_bytes, 131072U);
@@ -266,9 +266,9 @@ TEST_F(ConfigFiles, WaitForARestartWhereARunningDaemonCanNotFollow) {
 
 TEST_F(ConfigFiles, ChangeNothingWhenTheyAreBroken) {
   write("profd.toml", "log_level = \"error\"\n");
-  ConfigInForce config(source_, read());
+  RunningConfig config(source_, read());
   write("profd.toml", "log_level = \"debug\"\nzoo = 1\n");
-  const ConfigInForce::Reload reload = config.reload();
+  const RunningConfig::Reload reload = config.reload();
   ASSERT_THAT(reload.errors, SizeIs(1));
   EXPECT_THAT(reload.applied, IsEmpty());
   EXPECT_EQ(config.config().log_level, "error");

@@ -26,7 +26,7 @@ TEST(InstanceLock, RefusesASecondHolderAndNamesTheFirst) {
             "profd is already running as pid " + std::to_string(::getpid()));
 }
 
-TEST(InstanceLock, IsFreeOnceItsHolderIsGone) {
+TEST(InstanceLock, IsFreeOnceItsHolderHasEnded) {
   const test::ScratchDirectory directory;
   const std::string path = directory.path() / "lock";
   const pid_t child = ::fork();
@@ -39,8 +39,8 @@ TEST(InstanceLock, IsFreeOnceItsHolderIsGone) {
   EXPECT_EQ(test::read_file(path), std::to_string(::getpid()) + "\n");
 }
 
-// Whoever can open a file can lock it.
-TEST(InstanceLock, IsNobodyElsesToOpen) {
+// A process that can open the file can lock it.
+TEST(InstanceLock, OnlyItsOwnerMayOpenItsFile) {
   const test::ScratchDirectory directory;
   for (const bool was_there : {false, true}) {
     SCOPED_TRACE(was_there ? "an existing file" : "a new file");

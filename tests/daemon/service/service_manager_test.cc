@@ -15,7 +15,7 @@
 #include <gmock/gmock.h>
 #include <stdlib.h>
 
-#include "daemon/service/socket_activation.h"
+#include "daemon/service/unix_listener.h"
 #include "daemon/service/watchdog.h"
 #include "formats/base/unique_fd.h"
 #include "tests/daemon/control/running_server.h"
@@ -28,7 +28,7 @@ using testing::IsEmpty;
 using testing::MatchesRegex;
 using testing::SizeIs;
 
-// The manager's end of NOTIFY_SOCKET, by path or, with a leading '@', by a name in no file system.
+// The manager's end of NOTIFY_SOCKET, a path or, with a leading '@', an abstract name.
 class FakeManager {
  public:
   explicit FakeManager(const std::string& name)
@@ -49,7 +49,7 @@ class FakeManager {
     return got < 0 ? std::string() : std::string(bytes.data(), static_cast<std::size_t>(got));
   }
 
-  // How many of what is there are `text`.
+  // Counts the datagrams that are `text`, and takes all.
   int count(const std::string& text) {
     int found = 0;
     for (std::string line = next(); !line.empty(); line = next()) found += line == text ? 1 : 0;
@@ -60,11 +60,11 @@ class FakeManager {
   UniqueFd socket_;
 };
 
-TEST(ServiceManager, IsToldByTheProtocolOfSdNotify) {
+TEST(ServiceManager, IsNotifiedByTheProtocolOfSdNotify) {
   const TemporaryDirectory directory;
   FakeManager fake(directory.path() / "notify");
   ServiceManager manager = ServiceManager::from_environment();
-  ASSERT_TRUE(manager.is_there());
+  ASSERT_TRUE(manager.is_present());
   manager.ready();
   EXPECT_EQ(fake.next(), "READY=1");
   manager.reloading();
@@ -83,16 +83,16 @@ TEST(ServiceManager, MayListenInTheAbstractNamespace) {
   EXPECT_EQ(fake.next(), "READY=1");
 }
 
-TEST(ServiceManager, IsNotThereWithoutASocketThatCanBeReached) {
+TEST(ServiceManager, IsNotPresentWithoutASocketThatCanBeReached) {
   for (const char* name : {"", "relative", "/nonexistent/notify"}) {
     ::setenv("NOTIFY_SOCKET", name, 1);
     ServiceManager manager = ServiceManager::from_environment();
-    EXPECT_FALSE(manager.is_there()) << name;
+    EXPECT_FALSE(manager.is_present()) << name;
     manager.ready();
   }
 }
 
-TEST(ServiceManager, LeavesNothingOfItsVariablesToChildren) {
+TEST(ServiceManager, UnsetsItsVariablesForChildren) {
   ::setenv("NOTIFY_SOCKET", "/nonexistent", 1);
   ::setenv("WATCHDOG_USEC", "1000", 1);
   ::setenv("WATCHDOG_PID", "1", 1);
@@ -102,7 +102,7 @@ TEST(ServiceManager, LeavesNothingOfItsVariablesToChildren) {
   }
 }
 
-TEST(ServiceManager, HasPatienceOnlyWithUs) {
+TEST(ServiceManager, HasAWatchdogTimeoutOnlyForThisProcess) {
   struct Case {
     const char* usec;
     std::string pid;
@@ -114,12 +114,12 @@ TEST(ServiceManager, HasPatienceOnlyWithUs) {
   for (const Case& c : cases) {
     ::setenv("WATCHDOG_USEC", c.usec, 1);
     ::setenv("WATCHDOG_PID", c.pid.c_str(), 1);
-    EXPECT_EQ(ServiceManager::from_environment().patience().has_value(), c.watches)
+    EXPECT_EQ(ServiceManager::from_environment().watchdog_timeout().has_value(), c.watches)
         << c.usec << " " << c.pid;
   }
 }
 
-// A daemon whose parts do as the test says, and a manager with a patience of 30 ms.
+// A daemon whose parts do as the test says, and a manager with a timeout of 30 ms.
 class WatchdogTest : public testing::Test {
  protected:
   WatchdogTest() : fake_(directory_.path() / "notify"), manager_(watching_manager()) {}
@@ -130,8 +130,8 @@ class WatchdogTest : public testing::Test {
     return ServiceManager::from_environment();
   }
 
-  // The signs of some beats.
-  int signs() {
+  // The reports of some intervals.
+  int reports() {
     HealthProbes health_probes{.drains = [this] { return drains_ ? drains_() : std::nullopt; },
                                .ask_worker = [this]() -> boost::asio::awaitable<void> {
                                  if (!worker_hangs_) co_return;
@@ -142,7 +142,7 @@ class WatchdogTest : public testing::Test {
                                      boost::asio::use_awaitable, ignored));
                                },
                                .status = [] { return std::string("well"); }};
-    Watchdog watchdog(io_, manager_, std::move(health_probes), {.beat = 1h, .worker = 20ms});
+    Watchdog watchdog(io_, manager_, std::move(health_probes), {.interval = 1h, .worker = 20ms});
     boost::asio::steady_timer end(io_, 300ms);
     end.async_wait([&](const boost::system::error_code&) {
       watchdog.stop();
@@ -162,27 +162,27 @@ class WatchdogTest : public testing::Test {
   boost::asio::steady_timer* hanging_ = nullptr;
 };
 
-TEST_F(WatchdogTest, AreGivenByADaemonThatHasNothingToDo) { EXPECT_GT(signs(), 2); }
+TEST_F(WatchdogTest, ReportsADaemonThatHasNothingToDo) { EXPECT_GT(reports(), 2); }
 
-TEST_F(WatchdogTest, AreGivenWhileRingsAreDrained) {
+TEST_F(WatchdogTest, ReportsWhileRingsAreDrained) {
   std::uint64_t drains = 0;
   drains_ = [&drains] { return ++drains; };
-  EXPECT_GT(signs(), 2);
+  EXPECT_GT(reports(), 2);
 }
 
-TEST_F(WatchdogTest, EndWhenRingsAreNotDrained) {
+TEST_F(WatchdogTest, StopsReportingWhenRingsAreNotDrained) {
   drains_ = [] { return 7; };
-  EXPECT_EQ(signs(), 1) << "the first, before there was anything to compare with";
+  EXPECT_EQ(reports(), 1) << "the first, which has no count to compare with";
 }
 
-TEST_F(WatchdogTest, EndWhenTheWorkerHangs) {
+TEST_F(WatchdogTest, StopsReportingWhenTheWorkerHangs) {
   worker_hangs_ = true;
-  const int given = signs();
-  EXPECT_GE(given, 1);
-  EXPECT_LT(given, 5);
+  const int sent = reports();
+  EXPECT_GE(sent, 1);
+  EXPECT_LT(sent, 5);
 }
 
-TEST(PassedSockets, AreThoseForThisProcess) {
+TEST(PassedSockets, AreOnlyThoseForThisProcess) {
   ::setenv("LISTEN_FDS", "1", 1);
   ::setenv("LISTEN_PID", "1", 1);
   EXPECT_THAT(take_passed_sockets(), IsEmpty());
@@ -194,14 +194,14 @@ TEST(PassedSockets, AreThoseForThisProcess) {
   }
 }
 
-TEST(HttpListener, AdoptsOnlyASocketThatIsListenedOn) {
+TEST(UnixListener, AdoptsOnlyAListeningSocket) {
   UniqueFd silent(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   UniqueFd datagram(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   UniqueFd other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  EXPECT_FALSE(HttpListener::adopt(std::move(silent)));
-  EXPECT_FALSE(HttpListener::adopt(std::move(datagram)));
-  EXPECT_FALSE(HttpListener::adopt(std::move(other)));
-  EXPECT_FALSE(HttpListener::adopt(UniqueFd()));
+  EXPECT_FALSE(UnixListener::adopt(std::move(silent)));
+  EXPECT_FALSE(UnixListener::adopt(std::move(datagram)));
+  EXPECT_FALSE(UnixListener::adopt(std::move(other)));
+  EXPECT_FALSE(UnixListener::adopt(UniqueFd()));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What systemd/profd.service allows, beside what the daemon bounds itself to.
+// The limits of systemd/profd.service, beside those of the daemon itself.
 
 #include <cstdint>
 #include <regex>
@@ -23,9 +23,9 @@ std::uint64_t gibibytes_of(const std::string& key) {
   return is_there ? std::stoull(found[1]) << 30 : 0;
 }
 
-// Each of these is reached by somebody's work alone, and none of it is a mistake: so the kernel may
-// not end the daemon for their sum.
-TEST(ServiceUnit, HasRoomForAllThatTheDaemonsPartsMayTakeTogether) {
+// Each of these limits may be reached by valid work, and all at once: then the kernel must not kill
+// the daemon.
+TEST(ServiceUnit, HasRoomForTheMemoryLimitsOfAllParts) {
   const Config config;
   const std::uint64_t sum = config.session_max_bytes + config.unwind_max_bytes + kXrayMemoryBytes +
                             xray::kLogMemoryBytes + xray::kLogResultBytes + JitRegistry::kMaxBytes;

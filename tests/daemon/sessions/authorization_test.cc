@@ -1,6 +1,5 @@
-// The rule is the kernel's, so the kernel is the oracle: a process with the caller's ids tries what
-// ptrace's check guards, and the answer has to be the same. Needs root, to make processes of other
-// users.
+// The kernel is the oracle of its own rule: a process with the caller's ids reads a file that the
+// ptrace check guards, and the answers must be equal. Needs root to make processes of other users.
 
 #include "daemon/sessions/authorization.h"
 
@@ -41,7 +40,7 @@ constexpr Ids kAllAlice{{kAlice, kAlice, kAlice}, {kStaff, kStaff, kStaff}};
 constexpr Ids kCapableAlice{{kAlice, kAlice, kAlice}, {kStaff, kStaff, kStaff}, true};
 constexpr Ids kRemoteAlice{{kAlice, kAlice, kAlice}, {kStaff, kStaff, kStaff}, false, true};
 
-// A new user namespace comes with all of them.
+// A process in a new user namespace has all of them.
 bool drop_capabilities() {
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   const std::array<__user_cap_data_struct, 2> none{};
@@ -56,23 +55,23 @@ bool become(const Ids& ids) {
          (!ids.own_user_namespace || (test::enter_user_namespace(root) && drop_capabilities()));
 }
 
-// A process with these ids that sits and waits.
+// A process with these ids that waits.
 class Sitter {
  public:
   Sitter(const Ids& ids, bool dumpable) {
     std::array<int, 2> ends{};
     if (::pipe(ends.data()) != 0) throw std::runtime_error("pipe failed");
     const UniqueFd ready(ends[0]);
-    UniqueFd told(ends[1]);
+    UniqueFd ready_end(ends[1]);
     pid_ = ::fork();
     if (pid_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      // A change of ids clears the mark, so it is set after.
+      // A change of ids clears the dumpable flag, so it is set after it.
       const bool became = become(ids) && ::prctl(PR_SET_DUMPABLE, dumpable ? 1 : 0) == 0;
-      if (became && ::write(told.get(), "x", 1) == 1) ::pause();
+      if (became && ::write(ready_end.get(), "x", 1) == 1) ::pause();
       ::_exit(1);
     }
-    told.reset();
+    ready_end.reset();
     char byte = 0;
     if (::read(ready.get(), &byte, 1) != 1)
       throw std::runtime_error("these tests need root, and user namespaces");
@@ -94,7 +93,7 @@ class Sitter {
   pid_t pid_ = 0;
 };
 
-// What the kernel says: /proc/PID/exe is behind PTRACE_MODE_READ.
+// The kernel checks PTRACE_MODE_READ for /proc/PID/exe.
 bool kernel_lets(const Caller& caller, pid_t pid) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -150,7 +149,7 @@ TEST(Authorization, IsTheKernelsRuleForEveryMixOfIds) {
   }
 }
 
-// Stricter than the kernel, which lets the namespace's owner: profd can't tell who that is.
+// Stricter than the kernel, which allows the namespace's owner: profd does not know the owner.
 TEST(Authorization, AProcessInAnotherUserNamespaceIsRefused) {
   const Sitter process(kRemoteAlice, true);
   const auto decided = authorize_process(caller_of(kAlice, kStaff), process.pid());
@@ -161,14 +160,14 @@ TEST(Authorization, AProcessInAnotherUserNamespaceIsRefused) {
 }
 
 TEST(Authorization, ANameCanNotForgeTheIds) {
-  // It stands before the ids in a process's status; the sitter inherits it from this thread.
+  // The name is before the ids in a process's status; the process inherits it from this thread.
   ::prctl(PR_SET_NAME, "a\nUid:\t4711\t47");
   const Sitter forger({{kBob, kBob, kBob}, {kOthers, kOthers, kOthers}}, true);
   ::prctl(PR_SET_NAME, "daemon_test");
   EXPECT_FALSE(authorize_process(caller_of(kAlice, kStaff), forger.pid()));
 }
 
-TEST(Authorization, AProcessThatIsNotThereIsNotFoundForAnyone) {
+TEST(Authorization, AProcessThatDoesNotExistIsNotFoundForEveryCaller) {
   Sitter process(kAllAlice, true);
   const pid_t pid = process.pid();
   process.end();

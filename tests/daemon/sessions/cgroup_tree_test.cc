@@ -48,7 +48,7 @@ TEST_F(CgroupTreeTest, AUnitIsItsTopmostCgroup) {
   EXPECT_THAT(unit("system.slice")->cgroups, ElementsAre("/system.slice"));
 }
 
-TEST_F(CgroupTreeTest, NamesThatOthersChooseCountOnlyWhereTheSystemHasNone) {
+TEST_F(CgroupTreeTest, NamesThatUsersChooseCountOnlyWhereTheSystemHasNone) {
   make("/system.slice/nginx.service");
   for (int i = 0; i < 20; ++i) make(kManager + "/" + std::to_string(i) + "/nginx.service");
   make(kManager + "/app.slice/mine.service");
@@ -57,7 +57,7 @@ TEST_F(CgroupTreeTest, NamesThatOthersChooseCountOnlyWhereTheSystemHasNone) {
   EXPECT_THAT(unit("mine.service")->cgroups, ElementsAre(kManager + "/app.slice/mine.service"));
 }
 
-TEST_F(CgroupTreeTest, ManyCgroupsOfAUserHideNoneOfTheSystems) {
+TEST_F(CgroupTreeTest, ManyCgroupsOfAUserDoNotHideThoseOfTheSystem) {
   for (std::size_t i = 0; i < CgroupTree::kMaxCgroups + 10; ++i) {
     make(kManager + "/" + std::to_string(i));
   }
@@ -79,7 +79,7 @@ TEST_F(CgroupTreeTest, AContainerIsFoundByTheBeginningOfItsId) {
   EXPECT_THAT(both.error().hint, HasSubstr(kId));
 }
 
-TEST_F(CgroupTreeTest, OtherTermsStayAsTheyAre) {
+TEST_F(CgroupTreeTest, OtherTermsAreKept) {
   make("/system.slice/nginx.service");
   TargetRequest target;
   target.pids = {7};
@@ -91,7 +91,7 @@ TEST_F(CgroupTreeTest, OtherTermsStayAsTheyAre) {
   EXPECT_THAT(resolved->cgroups, ElementsAre("/x", "/system.slice/nginx.service"));
 }
 
-TEST_F(CgroupTreeTest, WhatIsNotThereIsAnErrorWithAHint) {
+TEST_F(CgroupTreeTest, ANameThatMatchesNothingIsAnErrorWithAHint) {
   for (const auto& missing : {unit("none.service"), container("web")}) {
     ASSERT_FALSE(missing);
     EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);

@@ -2,6 +2,7 @@
 
 #include "daemon/sessions/recording.h"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -81,9 +82,10 @@ class RecordingTest : public test::SessionsTest {
 
   void SetUp() override { open({&recorder_}); }
 
-  Result<std::string> start_fake() {
+  Result<std::string> start_fake(std::uint64_t duration_ms = 0) {
     StartRequest request = everything();
     request.event = "fake";
+    request.duration_ms = duration_ms;
     return start(kRoot, request);
   }
 
@@ -109,6 +111,13 @@ TEST_F(RecordingTest, ThatLosesItsTargetsIsStored) {
   run_until([this] { return recorder_.script.stored == 1; });
   EXPECT_EQ(recorder_.script.ends, 1);
   EXPECT_EQ(sessions().session(kRoot, id)->state, "ended");
+}
+
+// TearDown() checks that the io context runs dry.
+TEST_F(RecordingTest, ThatEndsBeforeItsDurationDoesNotDelayTheShutdown) {
+  start_fake(3'600'000).value();
+  recorder_.script.has_lost_its_targets = true;
+  run_until([this] { return recorder_.script.stored == 1; });
 }
 
 TEST_F(RecordingTest, ThatFailsGivesItsReasonToTheFirstStop) {

@@ -1,4 +1,4 @@
-// What callers without rights may have of sessions: their own, a few, and at a bounded rate.
+// Unprivileged callers and sessions: their own, a few, and at a limited rate.
 
 #include <algorithm>
 #include <array>
@@ -28,7 +28,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-TEST_F(SessionsTest, RestrictsACallerWithoutRights) {
+TEST_F(SessionsTest, RestrictsAnUnprivilegedCaller) {
   const std::string id = start(kAlice, by_comm("x")).value();
   ASSERT_TRUE(source_.slots[0]->target.restrict_to);
   EXPECT_EQ(source_.slots[0]->target.restrict_to->uid, kAlice.uid);
@@ -43,7 +43,7 @@ TEST_F(SessionsTest, RestrictsACallerWithoutRights) {
               testing::Contains(testing::Field(&ResultFile::path, "objects/kernel.so")));
 }
 
-TEST_F(SessionsTest, KeepsCallersWithoutRightsApart) {
+TEST_F(SessionsTest, SeparatesUnprivilegedCallers) {
   const std::string id = start(kAlice, by_comm("x")).value();
   EXPECT_THAT(sessions().sessions(kBob), IsEmpty());
   EXPECT_THAT(sessions().sessions(kRoot), SizeIs(1));
@@ -62,7 +62,7 @@ TEST_F(SessionsTest, KeepsCallersWithoutRightsApart) {
   EXPECT_TRUE(sessions().remove_result(kRoot, id));
 }
 
-TEST_F(SessionsTest, AllowsACallerWithoutRightsFourSessions) {
+TEST_F(SessionsTest, AllowsAnUnprivilegedCallerFourSessions) {
   std::vector<std::string> ids;
   for (int i = 0; i < 4; ++i) ids.push_back(start(kAlice, by_comm("x")).value());
   EXPECT_EQ(start(kAlice, by_comm("x")).error().code, ErrorCode::kTooLarge);
@@ -74,7 +74,7 @@ TEST_F(SessionsTest, AllowsACallerWithoutRightsFourSessions) {
   EXPECT_TRUE(start(kAlice, by_comm("x")));
 }
 
-TEST_F(SessionsTest, AllowsACallerWithoutRightsFourDumps) {
+TEST_F(SessionsTest, AllowsAnUnprivilegedCallerFourDumps) {
   const std::string id = start(kAlice, by_comm("x")).value();
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(dump(kAlice, id));
   const Result<ResultInfo> fifth = dump(kAlice, id);
@@ -96,13 +96,13 @@ TEST_F(SessionsTest, CountsTheDumpsThatAreBeingWritten) {
   EXPECT_EQ(std::ranges::count_if(answers, [](const auto& a) { return a->has_value(); }), 4);
 }
 
-TEST_F(SessionsTest, BoundsTheRateOfACallerWithoutRights) {
+TEST_F(SessionsTest, LimitsTheRateOfAnUnprivilegedCaller) {
   struct Case {
     const char* event;
     std::uint64_t frequency_hz;
     std::uint64_t period;
     bool allowed;
-    const char* limit;  // stands in the refusal
+    const char* limit;  // part of the error
   };
   const Case table[] = {
       {"cpu", 999, 0, true, ""},
@@ -137,7 +137,7 @@ class SmallSessionsTest : public SessionsTest {
                       .unprivileged_keep = 0s}) {}
 };
 
-TEST_F(SmallSessionsTest, CountsTheSamplesThatACallersShareHasNoRoomFor) {
+TEST_F(SmallSessionsTest, CountsTheSamplesOverACallersShareOfMemory) {
   const std::string id = start(kAlice, by_comm("x")).value();
   for (std::uint64_t i = 0; i < 1000; ++i) source_.take(sample_at(i), 0);
   const SessionLedger ledger = stop(kAlice, id)->summary.ledger;

@@ -1,4 +1,4 @@
-// Sessions over a source that does as the test says.
+// Sessions over a fake source of samples.
 
 #pragma once
 
@@ -45,7 +45,7 @@ inline SyntheticSample sample_at(std::uint64_t address) {
 
 class SessionsTest : public testing::Test {
  protected:
-  static constexpr std::chrono::seconds kHang{30};  // whatever takes longer never comes
+  static constexpr std::chrono::seconds kHang{30};  // an operation that takes longer hangs
 
   explicit SessionsTest(const SessionLimits& limits = {}) : limits_(limits) {}
 
@@ -60,6 +60,7 @@ class SessionsTest : public testing::Test {
     daemon_->drain_loop.stop();
     io_.restart();
     io_.run_for(kHang);
+    EXPECT_TRUE(io_.stopped()) << "the io context must run dry after the shutdown";
     daemon_.reset();
   }
 

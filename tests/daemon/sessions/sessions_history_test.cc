@@ -1,4 +1,4 @@
-// Exports as results of the daemon: whose they are, what they count as, and how they go.
+// Exports as results of the daemon: their owners, and the limits that they count against.
 
 #include <chrono>
 #include <string>
@@ -35,7 +35,7 @@ class SessionsHistoryTest : public test::SessionsTest {
   }
 };
 
-TEST_F(SessionsHistoryTest, AnExportIsItsCallersAlone) {
+TEST_F(SessionsHistoryTest, AnExportBelongsToItsCallerAlone) {
   const auto result = export_as(kAlice);
   ASSERT_TRUE(result) << result.error().message;
   ASSERT_THAT(result->summary.profiles, SizeIs(1));

@@ -33,7 +33,7 @@ using testing::IsEmpty;
 using testing::MatchesRegex;
 using testing::SizeIs;
 
-TEST_F(SessionsTest, WritesWhatWasSampledBetweenStartAndStop) {
+TEST_F(SessionsTest, WritesTheSamplesBetweenStartAndStop) {
   const std::string id = start(kRoot, everything()).value();
   EXPECT_THAT(id, MatchesRegex("[0-9a-f]+"));
   EXPECT_THAT(id, SizeIs(8));
@@ -50,10 +50,10 @@ TEST_F(SessionsTest, WritesWhatWasSampledBetweenStartAndStop) {
   EXPECT_EQ(source_.releases, 1);
 }
 
-TEST_F(SessionsTest, ShowsALossThatNobodyCounted) {
+TEST_F(SessionsTest, ShowsALossThatIsNotCounted) {
   const std::string id = start(kRoot, everything()).value();
   source_.take(sample_at(1), 0);
-  source_.slots[0]->ledger.taken += 2;  // dropped in silence
+  source_.slots[0]->ledger.taken += 2;  // lost without a count
   EXPECT_EQ(stop(kRoot, id)->summary.ledger.difference(), 2);
 }
 
@@ -71,7 +71,7 @@ TEST_F(SessionsTest, GivesTheSameResultToEachStop) {
   EXPECT_EQ(*stop(kRoot, id), **first);
 }
 
-TEST_F(SessionsTest, ForgetsAResultThatWasRemoved) {
+TEST_F(SessionsTest, ForgetsARemovedResult) {
   const std::string id = start(kRoot, everything()).value();
   ASSERT_TRUE(stop(kRoot, id));
   EXPECT_THAT(sessions().sessions(kRoot), SizeIs(1));
@@ -108,7 +108,7 @@ TEST_F(SessionsTest, EndsAndStoresASessionWhoseDurationIsOver) {
   EXPECT_EQ(result->summary.ledger.written, 1U);
 }
 
-TEST_F(SessionsTest, EndsASessionThatNobodyAskedForDuringItsLease) {
+TEST_F(SessionsTest, EndsASessionWhoseLeaseHasExpired) {
   StartRequest request = everything();
   request.lease_ms = 100;
   const std::string abandoned = start(kRoot, request).value();
@@ -124,7 +124,7 @@ TEST_F(SessionsTest, EndsASessionThatNobodyAskedForDuringItsLease) {
   EXPECT_EQ(stop(kRoot, abandoned)->summary.ledger.written, 1U) << "its samples are kept";
 }
 
-TEST_F(SessionsTest, ALeaseIsRenewedByWhoeverAsksForTheSession) {
+TEST_F(SessionsTest, ARequestForTheSessionRenewsItsLease) {
   StartRequest request = everything();
   request.lease_ms = 3000;
   const std::string id = start(kRoot, request).value();
@@ -135,7 +135,7 @@ TEST_F(SessionsTest, ALeaseIsRenewedByWhoeverAsksForTheSession) {
   });
 }
 
-TEST_F(SessionsTest, EndsASessionWhoseTargetsAreGone) {
+TEST_F(SessionsTest, EndsASessionWhoseTargetsHaveEnded) {
   StartRequest request;
   request.target.pids = {static_cast<std::uint32_t>(::getpid())};
   const std::string id = start(kRoot, request).value();
@@ -146,7 +146,7 @@ TEST_F(SessionsTest, EndsASessionWhoseTargetsAreGone) {
   EXPECT_EQ(stop(kRoot, id)->summary.ledger.written, 1U);
 }
 
-TEST_F(SessionsTest, DrainsWhileASessionRunsAndOnlyThen) {
+TEST_F(SessionsTest, DrainsOnlyWhileASessionRuns) {
   io_.run_for(300ms);
   EXPECT_EQ(source_.drains, 0);
   const std::string id = start(kRoot, everything()).value();
@@ -170,13 +170,13 @@ TEST_F(SessionsTest, StoresRunningSessionsAtTheEndAndFindsThemAfterARestart) {
   EXPECT_EQ(result->summary.ledger.written, 1U);
 }
 
-TEST_F(SessionsTest, ReportsWhatTheSourceRefuses) {
+TEST_F(SessionsTest, ReportsAnErrorOfTheSource) {
   source_.error = fail(ErrorCode::kNotFound, "no such process 1234");
   EXPECT_EQ(start(kRoot, everything()).error().message, "no such process 1234");
   EXPECT_THAT(sessions().sessions(kRoot), IsEmpty());
 }
 
-TEST_F(SessionsTest, RefusesARequestThatMakesNoSense) {
+TEST_F(SessionsTest, RefusesAnInvalidRequest) {
   StartRequest unknown_event = everything();
   unknown_event.event = "cpu-clok";
   StartRequest both = everything();
@@ -192,7 +192,7 @@ TEST_F(SessionsTest, RefusesARequestThatMakesNoSense) {
   EXPECT_THAT(sessions().sessions(kRoot), IsEmpty());
 }
 
-TEST_F(SessionsTest, TellsThatItsDirectoryIsGoneAndGoesOnOnceItIsBack) {
+TEST_F(SessionsTest, ReportsThatItsDirectoryIsMissingAndContinuesOnceItIsBack) {
   const std::string stored = start(kRoot, everything()).value();
   ASSERT_TRUE(stop(kRoot, stored));
   const std::string id = start(kRoot, everything()).value();
@@ -226,7 +226,7 @@ class FullDiskSessionsTest : public SessionsTest {
   }
 };
 
-TEST_F(FullDiskSessionsTest, SaysAtTheEndThatSamplesAreLost) {
+TEST_F(FullDiskSessionsTest, ReportsLostSamplesAtShutdown) {
   start(kRoot, everything()).value();
   for (std::uint64_t i = 0; i < 2000; ++i) source_.take(sample_at(i), 0);
   std::optional<bool> all_stored;

@@ -89,7 +89,7 @@ class ResultStoreTest : public testing::Test {
   test::LocalParser parser_;
 };
 
-TEST_F(ResultStoreTest, KeepsItsDirectoryFromOthers) {
+TEST_F(ResultStoreTest, LetsNoOtherUserReadItsDirectory) {
   open();
   write(result_named("0000000a")).value();
   struct stat status {};
@@ -101,7 +101,7 @@ TEST_F(ResultStoreTest, KeepsItsDirectoryFromOthers) {
   EXPECT_EQ(status.st_mode & 0777, 0600U);
 }
 
-TEST_F(ResultStoreTest, LoadsWhatAnEarlierDaemonStored) {
+TEST_F(ResultStoreTest, LoadsTheResultsOfAnEarlierDaemon) {
   StoredResult stored;
   {
     ResultStore store = open();
@@ -118,7 +118,7 @@ TEST_F(ResultStoreTest, LoadsWhatAnEarlierDaemonStored) {
   EXPECT_EQ(store.bytes_of(0), 0U);
 }
 
-TEST_F(ResultStoreTest, OpensTheFilesOfAResultAndNothingElse) {
+TEST_F(ResultStoreTest, OpensOnlyTheFilesOfAResult) {
   ResultStore store = open();
   store.adopt(write(result_named("0000000a")).value());
   scratch_.write("results/secret", "no");
@@ -135,7 +135,7 @@ TEST_F(ResultStoreTest, OpensTheFilesOfAResultAndNothingElse) {
   }
 }
 
-TEST_F(ResultStoreTest, DoesNotFollowALinkThatTookAFilesPlace) {
+TEST_F(ResultStoreTest, DoesNotFollowALinkThatReplacedAFile) {
   ResultStore store = open();
   store.adopt(write(result_named("0000000a")).value());
   const std::string file = directory() + "/0000000a/work.7.prof";
@@ -144,7 +144,7 @@ TEST_F(ResultStoreTest, DoesNotFollowALinkThatTookAFilesPlace) {
   EXPECT_FALSE(store.open_file(*store.find("0000000a"), "work.7.prof"));
 }
 
-TEST_F(ResultStoreTest, RemovesAResultForGood) {
+TEST_F(ResultStoreTest, RemovesAResultFromTheDisk) {
   ResultStore store = open();
   store.adopt(write(result_named("0000000a")).value());
   EXPECT_TRUE(store.remove("0000000a"));
@@ -153,7 +153,7 @@ TEST_F(ResultStoreTest, RemovesAResultForGood) {
   EXPECT_EQ(store.remove("0000000a").error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(ResultStoreTest, ClearsAwayWhatWasLeftHalfDone) {
+TEST_F(ResultStoreTest, RemovesPartialResults) {
   open();
   write(result_named("0000000a")).value();
   std::filesystem::create_directories(directory() + "/.partial-abc/objects");
@@ -168,7 +168,7 @@ TEST_F(ResultStoreTest, ClearsAwayWhatWasLeftHalfDone) {
   EXPECT_EQ(test::read_file(scratch_.path() / "precious"), "precious");
 }
 
-TEST_F(ResultStoreTest, LeavesAloneWhatItCannotRead) {
+TEST_F(ResultStoreTest, KeepsADirectoryThatItCannotRead) {
   const std::pair<const char*, const char*> table[] = {
       {"meta.json", ""},
       {"meta.json", "{"},
@@ -208,7 +208,7 @@ TEST_F(ResultStoreTest, ReadsOnlyFilesOfTheSizeItWrites) {
   }
 }
 
-TEST_F(ResultStoreTest, TakesAResultOnlyUnderItsOwnName) {
+TEST_F(ResultStoreTest, LoadsAResultOnlyUnderItsOwnName) {
   open();
   write(result_named("0000000a")).value();
   StoredResult dump = result_named("0000000b-dump-1");
@@ -239,7 +239,7 @@ TEST_F(ResultStoreTest, CountsEveryByteOnTheDisk) {
   EXPECT_EQ(open().bytes_of(1000), on_disk);
 }
 
-TEST_F(ResultStoreTest, TellsThatTheDiskHasLostAResult) {
+TEST_F(ResultStoreTest, ReportsAResultThatIsMissingOnTheDisk) {
   ResultStore store = open();
   store.adopt(write(result_named("0000000a")).value());
   const StoredResult& result = *store.find("0000000a");
@@ -263,7 +263,7 @@ TEST_F(ResultStoreTest, NeverReplacesAResult) {
   EXPECT_EQ(open().find("0000000a")->info, first.info);
 }
 
-TEST_F(ResultStoreTest, LetsGoOfResultsWhoseTimeIsOver) {
+TEST_F(ResultStoreTest, RemovesResultsThatWereKeptLongEnough) {
   ResultStore store = open();
   StoredResult late = result_named("0000000a");
   late.keep = std::chrono::seconds(900);
@@ -290,7 +290,7 @@ class FullDiskTest : public ResultStoreTest {
   void TearDown() override { ::umount2(directory().c_str(), MNT_DETACH); }
 };
 
-TEST_F(FullDiskTest, LeavesNothingHalfWritten) {
+TEST_F(FullDiskTest, LeavesNoPartialResult) {
   ResultStore store = open();
   store.adopt(write(result_named("0000000a"), 10).value());
   const Result<StoredResult> too_large = write(result_named("0000000b"), 10'000);
@@ -300,7 +300,7 @@ TEST_F(FullDiskTest, LeavesNothingHalfWritten) {
   EXPECT_TRUE(store.open_file(*store.find("0000000a"), "work.7.prof"));
 }
 
-// Stores results for ever; a byte goes into `done` for each. Does not return.
+// Stores results until it is killed, and writes a byte to `done` for each.
 [[noreturn]] void store_until_killed(const std::string& directory, int round, int done) {
   test::LocalParser parser;
   for (int i = 0;; ++i) {
@@ -310,8 +310,8 @@ TEST_F(FullDiskTest, LeavesNothingHalfWritten) {
   }
 }
 
-// Whatever the start after a kill finds is whole, and nothing else is left.
-TEST_F(ResultStoreTest, HoldsOnlyWholeResultsAfterAKill) {
+// All results that a start after a kill finds are complete, and nothing else is left.
+TEST_F(ResultStoreTest, HasOnlyCompleteResultsAfterAKill) {
   open();
   for (int round = 0; round < 20; ++round) {
     int done[2];

@@ -5,7 +5,7 @@
 namespace profd {
 namespace {
 
-TEST(SafeName, IsANameOfOneOrdinaryFile) {
+TEST(SafeName, IsTheNameOfARegularFile) {
   struct Case {
     const char* name;
     const char* safe;

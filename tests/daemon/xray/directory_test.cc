@@ -17,7 +17,7 @@
 namespace profd {
 namespace {
 
-constexpr uid_t kSomebody = 12345;
+constexpr uid_t kUser = 12345;
 
 void leave_trace(const std::filesystem::path& path, uid_t owner = 0) {
   xray::Writer writer(xray::Format{});
@@ -48,7 +48,7 @@ class XrayDirectoryTest : public ::testing::Test {
 
   static std::string id_of(int number) { return "id" + std::to_string(number); }
 
-  // Then a little longer: there may be more to come.
+  // Then runs a little longer, since more may follow.
   void run_until(const std::function<bool()>& is_done) {
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!is_done() && std::chrono::steady_clock::now() < limit) {
@@ -67,7 +67,7 @@ class XrayDirectoryTest : public ::testing::Test {
     directory_.reset();
   }
 
-  // Watches until that many are done, one way or the other.
+  // Watches until that many traces are read or refused.
   XrayDirectory::Counts watch_until(std::uint64_t done) {
     watch();
     run_until([&] { return counts().logs + counts().refused >= done; });
@@ -83,7 +83,7 @@ class XrayDirectoryTest : public ::testing::Test {
   std::unique_ptr<XrayDirectory> directory_;
 };
 
-TEST_F(XrayDirectoryTest, WhatWasLeftWhileNobodyWatchedIsTakenOnce) {
+TEST_F(XrayDirectoryTest, TracesLeftWhileTheDaemonDidNotRunAreReadOnce) {
   leave_trace(traces() / "xray-log.work.aaaaaa");
   EXPECT_EQ(watch_until(1).logs, 1U);
   EXPECT_EQ(watch_until(0).logs, 0U);
@@ -91,12 +91,12 @@ TEST_F(XrayDirectoryTest, WhatWasLeftWhileNobodyWatchedIsTakenOnce) {
   EXPECT_EQ(watch_until(1).logs, 1U);
 }
 
-TEST_F(XrayDirectoryTest, WhatIsNoTraceIsCounted) {
+TEST_F(XrayDirectoryTest, FilesThatAreNoTracesAreCounted) {
   std::ofstream(traces() / "xray-log.work.aaaaaa") << std::string(4096, 'x');
   EXPECT_EQ(watch_until(1).refused, 1U);
 }
 
-TEST_F(XrayDirectoryTest, WhatIsMadeInPlaceAndIsNoFileIsCounted) {
+TEST_F(XrayDirectoryTest, LinksPipesAndDirectoriesAreCounted) {
   watch();
   std::filesystem::create_symlink("/etc/passwd", traces() / "xray-log.link.aaaaaa");
   ASSERT_EQ(::mkfifo((traces() / "xray-log.fifo.bbbbbb").c_str(), 0600), 0);
@@ -108,17 +108,17 @@ TEST_F(XrayDirectoryTest, WhatIsMadeInPlaceAndIsNoFileIsCounted) {
   EXPECT_EQ(counts().refused, 3U);
 }
 
-TEST_F(XrayDirectoryTest, TracesOfWhoHasHisResultsAreTakenWhenOneIsGone) {
-  constexpr int kTraces = 16;  // over what may wait as open files
+TEST_F(XrayDirectoryTest, TracesOfAnOwnerWithAllResultsAreReadWhenOneIsRemoved) {
+  constexpr int kTraces = 16;  // more than may wait as open files
   for (int i = 0; i < kTraces; ++i) {
-    leave_trace(traces() / ("xray-log.work." + std::to_string(i)), kSomebody);
+    leave_trace(traces() / ("xray-log.work." + std::to_string(i)), kUser);
   }
   watch();
   run_until([&] { return counts().logs == XrayDirectory::kMaxResultsOfUid; });
   EXPECT_EQ(counts().logs, XrayDirectory::kMaxResultsOfUid);
   leave_trace(traces() / "xray-log.work.of_root");
   run_until([&] { return counts().logs == 5; });
-  EXPECT_EQ(counts().logs, 5U) << "nobody else waits";
+  EXPECT_EQ(counts().logs, 5U) << "other owners do not wait";
   for (int i = 1; i <= kTraces + 1; ++i) {
     run_until([&] { return store_.find(id_of(i)) != nullptr; });
     ASSERT_TRUE(store_.remove(id_of(i))) << i;

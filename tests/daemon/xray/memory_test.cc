@@ -7,7 +7,7 @@
 namespace profd {
 namespace {
 
-// Sessions start until none can any more; what each got.
+// Starts sessions until one is refused; returns the memory of each.
 std::vector<std::uint64_t> all_grants(bool privileged, XrayHoldings& held) {
   std::vector<std::uint64_t> grants;
   for (;;) {
@@ -21,7 +21,7 @@ std::vector<std::uint64_t> all_grants(bool privileged, XrayHoldings& held) {
   }
 }
 
-TEST(XrayMemory, AllSessionsTogetherKeepToTheSumAndEachHasTheLeast) {
+TEST(XrayMemory, AllSessionsTogetherStayWithinTheSumAndEachHasTheLeast) {
   XrayHoldings held;
   const auto grants = all_grants(true, held);
   EXPECT_EQ(grants.size(), kMaxXraySessions);
@@ -29,9 +29,11 @@ TEST(XrayMemory, AllSessionsTogetherKeepToTheSumAndEachHasTheLeast) {
   EXPECT_LE(held.bytes, kXrayMemoryBytes);
 }
 
-TEST(XrayMemory, OneAloneHasMuch) { EXPECT_GE(*xray_memory_for({}, true), kXrayMemoryBytes / 4); }
+TEST(XrayMemory, ASingleSessionHasAQuarterOfTheSum) {
+  EXPECT_GE(*xray_memory_for({}, true), kXrayMemoryBytes / 4);
+}
 
-TEST(XrayMemory, OneUserWithoutRightsHasAQuarterAtMost) {
+TEST(XrayMemory, OneUnprivilegedUserHasAQuarterAtMost) {
   XrayHoldings held;
   EXPECT_GE(all_grants(false, held).size(), 3U);
   EXPECT_LE(held.bytes, kXrayBytesOfUser);
@@ -40,7 +42,7 @@ TEST(XrayMemory, OneUserWithoutRightsHasAQuarterAtMost) {
   EXPECT_THAT(refused.error().message, testing::HasSubstr("one user"));
 }
 
-TEST(XrayMemory, UsersWithoutRightsLeavePlacesForThoseWhoHaveThem) {
+TEST(XrayMemory, UnprivilegedUsersLeavePlacesForPrivilegedOnes) {
   XrayHoldings held;
   for (int user = 0; user < 100; ++user) {
     held.bytes_of_user = 0;

@@ -28,9 +28,9 @@ Result<bool> add(XrayQueue& queue, uid_t owner, const struct stat& status) {
 
 bool all_have_room(uid_t) { return true; }
 
-TEST(XrayQueue, OneOwnersFloodTakesNobodyElsesPlaceOrTurn) {
+TEST(XrayQueue, AnOwnerWithManyTracesTakesNoPlaceAndNoTurnOfAnother) {
   XrayQueue queue;
-  constexpr std::size_t kMost = XrayQueue::kMaxOfOwner + XrayQueue::kMaxPutOff;
+  constexpr std::size_t kMost = XrayQueue::kMaxOfOwner + XrayQueue::kMaxDeferred;
   for (ino_t i = 1; i <= 1000; ++i) {
     const auto added = add(queue, 500, file(i));
     EXPECT_EQ(bool(added), i <= kMost) << i;
@@ -41,24 +41,24 @@ TEST(XrayQueue, OneOwnersFloodTakesNobodyElsesPlaceOrTurn) {
   EXPECT_EQ(queue.next(kNow, all_have_room)->owner, 501U);
 }
 
-TEST(XrayQueue, WhatFoundNoPlaceIsTakenInItsOrderWhenThereAreSome) {
+TEST(XrayQueue, DeferredTracesGetFreePlacesInTheirOrder) {
   XrayQueue queue;
   for (ino_t i = 1; i <= XrayQueue::kMaxOfOwner + 3; ++i) ASSERT_TRUE(add(queue, 500, file(i)));
-  EXPECT_FALSE(*add(queue, 500, file(XrayQueue::kMaxOfOwner + 1))) << "put off once";
-  EXPECT_THAT(queue.take_put_off(), IsEmpty());
+  EXPECT_FALSE(*add(queue, 500, file(XrayQueue::kMaxOfOwner + 1))) << "deferred once";
+  EXPECT_THAT(queue.take_deferred(), IsEmpty());
   ASSERT_TRUE(queue.next(kNow, all_have_room));
   ASSERT_TRUE(queue.next(kNow, all_have_room));
-  EXPECT_THAT(queue.take_put_off(), ElementsAre("9", "10"));
+  EXPECT_THAT(queue.take_deferred(), ElementsAre("9", "10"));
   EXPECT_TRUE(*add(queue, 500, file(9)));
   EXPECT_TRUE(*add(queue, 500, file(10)));
-  EXPECT_THAT(queue.take_put_off(), IsEmpty());
+  EXPECT_THAT(queue.take_deferred(), IsEmpty());
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(queue.next(kNow, all_have_room)) << i;
   EXPECT_FALSE(queue.empty());
-  EXPECT_THAT(queue.take_put_off(), ElementsAre("11"));
+  EXPECT_THAT(queue.take_deferred(), ElementsAre("11"));
   EXPECT_TRUE(queue.empty());
 }
 
-TEST(XrayQueue, WhoHasNoRoomForAResultWaitsAndNobodyElseDoes) {
+TEST(XrayQueue, AnOwnerWithoutRoomForAResultWaitsAndOthersDoNot) {
   XrayQueue queue;
   ASSERT_TRUE(*add(queue, 500, file(1)));
   ASSERT_TRUE(*add(queue, 501, file(2)));
@@ -69,7 +69,7 @@ TEST(XrayQueue, WhoHasNoRoomForAResultWaitsAndNobodyElseDoes) {
   EXPECT_EQ(queue.next(kNow, all_have_room)->owner, 500U);
 }
 
-TEST(XrayQueue, ManyOwnersArePutOffAsFarAsThatIsBounded) {
+TEST(XrayQueue, TracesOfManyOwnersAreDeferredUpToALimit) {
   XrayQueue queue;
   ino_t inode = 0;
   for (uid_t owner = 1; owner <= 2 * XrayQueue::kMaxOwners; ++owner) {
@@ -78,7 +78,7 @@ TEST(XrayQueue, ManyOwnersArePutOffAsFarAsThatIsBounded) {
     EXPECT_EQ(*added, owner <= XrayQueue::kMaxOwners) << owner;
   }
   EXPECT_FALSE(add(queue, 10'000, file(++inode)));
-  EXPECT_TRUE(*add(queue, 0, file(++inode))) << "root has a place at any time";
+  EXPECT_TRUE(*add(queue, 0, file(++inode))) << "root always has a place";
 }
 
 TEST(XrayQueue, AFileWaitsOnceHoweverOftenItIsClosed) {
@@ -89,7 +89,7 @@ TEST(XrayQueue, AFileWaitsOnceHoweverOftenItIsClosed) {
   EXPECT_FALSE(queue.next(kNow, all_have_room));
 }
 
-TEST(XrayQueue, AFileThatHasBeenReadComesAgainOnlyWhenItHasChanged) {
+TEST(XrayQueue, AFileThatWasReadIsAddedAgainOnlyWhenItHasChanged) {
   XrayQueue queue;
   EXPECT_TRUE(*add(queue, 500, file(1)));
   ASSERT_TRUE(queue.next(kNow, all_have_room));
@@ -97,10 +97,10 @@ TEST(XrayQueue, AFileThatHasBeenReadComesAgainOnlyWhenItHasChanged) {
   EXPECT_TRUE(*add(queue, 500, file(1, 2)));
 }
 
-TEST(XrayQueue, AnOwnerWhoseFilesTookTheirTimeWaitsForTheNextWindow) {
+TEST(XrayQueue, AnOwnerWhoseReadingTimeIsUsedUpWaitsForTheNextWindow) {
   XrayQueue queue;
-  queue.spent(500, XrayQueue::kMaxReading, kNow);
-  queue.spent(0, XrayQueue::kMaxReading, kNow);
+  queue.count_reading(500, XrayQueue::kMaxReading, kNow);
+  queue.count_reading(0, XrayQueue::kMaxReading, kNow);
   ASSERT_TRUE(*add(queue, 500, file(1)));
   ASSERT_TRUE(*add(queue, 501, file(2)));
   ASSERT_TRUE(*add(queue, 0, file(3)));
@@ -110,7 +110,7 @@ TEST(XrayQueue, AnOwnerWhoseFilesTookTheirTimeWaitsForTheNextWindow) {
   EXPECT_EQ(queue.next(kNow + XrayQueue::kReadingWindow, all_have_room)->owner, 500U);
 }
 
-TEST(XrayQueue, HolesAndHugeFilesAndOthersThanRegularOnesAreRefused) {
+TEST(XrayQueue, SparseHugeAndIrregularFilesAreRefused) {
   XrayQueue queue;
   struct stat holes = file(1);
   holes.st_size = std::int64_t{1} << 30;

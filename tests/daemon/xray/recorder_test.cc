@@ -36,7 +36,7 @@ class XrayRecorderTest : public ::testing::Test {
 
   [[nodiscard]] std::filesystem::path socket() const { return directory_.path() / "app.sock"; }
 
-  void come() {
+  void connect() {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::ranges::copy(socket().string(), address.sun_path);
@@ -79,7 +79,7 @@ class XrayRecorderTest : public ::testing::Test {
   UniqueFd app_;
 };
 
-TEST_F(XrayRecorderTest, AProcessThatHasNotComeAndWhoseProgramDoesNotOpenIsNotFound) {
+TEST_F(XrayRecorderTest, AProcessWithoutAConnectionWhoseProgramDoesNotOpenIsNotFound) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
   siginfo_t ended{};
@@ -94,18 +94,18 @@ TEST_F(XrayRecorderTest, AProcessThatHasNotComeAndWhoseProgramDoesNotOpenIsNotFo
   EXPECT_EQ(recorder_.running(), 0);
 }
 
-TEST_F(XrayRecorderTest, AProgramThatIsNotInstrumentedIsToldSoThoughItHasNotCome) {
+TEST_F(XrayRecorderTest, AProgramThatIsNotInstrumentedIsRefusedAlsoWithoutAConnection) {
   const auto recording = start(request(), "0000000a");
   ASSERT_TRUE(recording);
-  const auto said = wait_until_begun(**recording);
-  ASSERT_FALSE(said);
-  EXPECT_EQ(said.error().code, ErrorCode::kUnsupported);
-  EXPECT_THAT(said.error().message, HasSubstr("not instrumented"));
-  EXPECT_THAT(said.error().hint, HasSubstr("-fxray-instrument"));
+  const auto begun = wait_until_begun(**recording);
+  ASSERT_FALSE(begun);
+  EXPECT_EQ(begun.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(begun.error().message, HasSubstr("not instrumented"));
+  EXPECT_THAT(begun.error().hint, HasSubstr("-fxray-instrument"));
 }
 
-TEST_F(XrayRecorderTest, WhatOneProcessAndEveryCallHaveNotIsRefused) {
-  come();
+TEST_F(XrayRecorderTest, ARequestForSeveralProcessesOrARateIsRefused) {
+  connect();
   StartRequest many = request();
   many.target.pids.push_back(1);
   StartRequest by_name = request();
@@ -122,8 +122,8 @@ TEST_F(XrayRecorderTest, WhatOneProcessAndEveryCallHaveNotIsRefused) {
   EXPECT_EQ(recorder_.running(), 0);
 }
 
-TEST_F(XrayRecorderTest, ASecondSessionOfAProcessIsRefusedAndTheFirstsEndIsCounted) {
-  come();
+TEST_F(XrayRecorderTest, ASecondSessionOfAProcessIsRefusedAndTheEndOfTheFirstIsCounted) {
+  connect();
   auto recording = start(request(), "0000000a");
   ASSERT_TRUE(recording);
   EXPECT_EQ(recorder_.running(), 1);

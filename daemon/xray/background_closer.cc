@@ -1,4 +1,4 @@
-#include "daemon/storage/background_closer.h"
+#include "daemon/xray/background_closer.h"
 
 #include <thread>
 #include <utility>
@@ -11,7 +11,7 @@ BackgroundCloser::BackgroundCloser() : queue_(std::make_shared<Queue>()) {
 
 BackgroundCloser::~BackgroundCloser() {
   const std::lock_guard lock(queue_->mutex);
-  queue_->over = true;
+  queue_->is_last = true;
   queue_->changed.notify_one();
 }
 
@@ -23,14 +23,11 @@ void BackgroundCloser::close(UniqueFd descriptor) {
 
 void BackgroundCloser::run(const std::shared_ptr<Queue>& queue) {
   for (;;) {
-    std::vector<UniqueFd> to_close;
-    {
-      std::unique_lock lock(queue->mutex);
-      queue->changed.wait(lock, [&] { return queue->over || !queue->waiting.empty(); });
-      if (queue->waiting.empty()) return;
-      to_close.swap(queue->waiting);
-    }
-    to_close.clear();
+    std::vector<UniqueFd> to_close;  // destroyed without the lock
+    std::unique_lock lock(queue->mutex);
+    queue->changed.wait(lock, [&] { return queue->is_last || !queue->waiting.empty(); });
+    if (queue->waiting.empty()) return;
+    to_close.swap(queue->waiting);
   }
 }
 

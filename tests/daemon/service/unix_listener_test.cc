@@ -1,4 +1,4 @@
-#include "daemon/control/http_listener.h"
+#include "daemon/service/unix_listener.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "daemon/service/caller.h"
 #include "tests/daemon/control/raw_client.h"
 #include "tests/daemon/control/running_server.h"
 
@@ -24,15 +25,15 @@ constexpr uid_t kSomebody = 4711;
 constexpr gid_t kSomeGroup = 4712;
 constexpr gid_t kPrivilegedGroup = 4713;
 
-class HttpListenerTest : public ::testing::Test {
+class UnixListenerTest : public ::testing::Test {
  protected:
   TemporaryDirectory directory_;
   std::filesystem::path socket_ = directory_.path() / "run" / "profd.sock";
 };
 
-TEST_F(HttpListenerTest, MakesItsDirectoryAndASocketForEveryone) {
+TEST_F(UnixListenerTest, MakesItsDirectoryAndASocketForEveryone) {
   const mode_t former = ::umask(0077);
-  const auto listener = HttpListener::open(socket_);
+  const auto listener = UnixListener::open(socket_, SOCK_STREAM);
   ::umask(former);
   ASSERT_TRUE(listener) << listener.error().message;
   struct stat info {};
@@ -41,20 +42,20 @@ TEST_F(HttpListenerTest, MakesItsDirectoryAndASocketForEveryone) {
   ASSERT_EQ(::stat(socket_.parent_path().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode, S_IFDIR | 0755u);
   const auto entries = std::filesystem::directory_iterator(socket_.parent_path());
-  EXPECT_EQ(std::distance(begin(entries), end(entries)), 1) << "nothing but the socket";
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 1) << "only the socket";
 }
 
-TEST_F(HttpListenerTest, ASecondOneIsRefusedWithTheFirstsPid) {
-  const auto first = HttpListener::open(socket_);
+TEST_F(UnixListenerTest, ASecondOneIsRefusedWithThePidOfTheFirst) {
+  const auto first = UnixListener::open(socket_, SOCK_STREAM);
   ASSERT_TRUE(first);
-  const auto second = HttpListener::open(socket_);
+  const auto second = UnixListener::open(socket_, SOCK_STREAM);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::kBusy);
   EXPECT_THAT(second.error().message, HasSubstr(std::to_string(::getpid())));
   EXPECT_TRUE(std::filesystem::exists(socket_));
 }
 
-TEST_F(HttpListenerTest, AStaleSocketIsReplaced) {
+TEST_F(UnixListenerTest, AStaleSocketIsReplaced) {
   std::filesystem::create_directory(socket_.parent_path());
   {
     const UniqueFd dead(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -64,34 +65,34 @@ TEST_F(HttpListenerTest, AStaleSocketIsReplaced) {
     ASSERT_EQ(::bind(dead.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   }
   ASSERT_TRUE(std::filesystem::exists(socket_));
-  const auto listener = HttpListener::open(socket_);
+  const auto listener = UnixListener::open(socket_, SOCK_STREAM);
   ASSERT_TRUE(listener) << listener.error().message;
   EXPECT_NO_THROW(RawClient{socket_});
 }
 
-TEST_F(HttpListenerTest, AFileThatIsNoSocketIsLeftAlone) {
+TEST_F(UnixListenerTest, AFileThatIsNoSocketIsLeftAlone) {
   std::filesystem::create_directory(socket_.parent_path());
   std::ofstream(socket_) << "precious";
-  const auto listener = HttpListener::open(socket_);
+  const auto listener = UnixListener::open(socket_, SOCK_STREAM);
   ASSERT_FALSE(listener);
   EXPECT_THAT(listener.error().message, HasSubstr("no socket"));
   EXPECT_EQ(std::filesystem::file_size(socket_), 8u);
 }
 
-TEST_F(HttpListenerTest, APathThatIsTooLongIsAnError) {
-  const auto listener = HttpListener::open(directory_.path() / std::string(108, 'x'));
+TEST_F(UnixListenerTest, APathThatIsTooLongIsAnError) {
+  const auto listener = UnixListener::open(directory_.path() / std::string(108, 'x'), SOCK_STREAM);
   ASSERT_FALSE(listener);
   EXPECT_EQ(listener.error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST_F(HttpListenerTest, TakesAwayItsOwnSocketOnly) {
+TEST_F(UnixListenerTest, RemovesOnlyItsOwnSocket) {
   {
-    auto first = HttpListener::open(socket_);
+    auto first = UnixListener::open(socket_, SOCK_STREAM);
     ASSERT_TRUE(first);
   }
   EXPECT_FALSE(std::filesystem::exists(socket_));
   {
-    auto first = HttpListener::open(socket_);
+    auto first = UnixListener::open(socket_, SOCK_STREAM);
     ASSERT_TRUE(first);
     std::filesystem::remove(socket_);
     std::ofstream(socket_) << "another's";
@@ -99,7 +100,7 @@ TEST_F(HttpListenerTest, TakesAwayItsOwnSocketOnly) {
   EXPECT_TRUE(std::filesystem::exists(socket_));
 }
 
-TEST_F(HttpListenerTest, MembersOfTheGroupAreTrusted) {
+TEST_F(UnixListenerTest, MembersOfTheGroupArePrivileged) {
   struct Case {
     uid_t uid;
     gid_t gid;
@@ -121,12 +122,13 @@ TEST_F(HttpListenerTest, MembersOfTheGroupAreTrusted) {
       {kSomebody, kSomeGroup, many, false},
       {4294967294, kSomeGroup, {}, false},
   };
-  const auto listener = HttpListener::open(socket_);
+  auto listener = UnixListener::open(socket_, SOCK_STREAM);
   ASSERT_TRUE(listener);
+  const UniqueFd socket = listener->take_fd();
   for (const Case& c : table) {
     RawClient client;
     client.connect_as(socket_, c.uid, c.gid, c.groups);
-    const UniqueFd accepted(::accept4(listener->fd(), nullptr, nullptr, SOCK_CLOEXEC));
+    const UniqueFd accepted(::accept4(socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
     ASSERT_TRUE(accepted.valid());
     const auto caller = identify_caller(accepted.get(), kPrivilegedGroup);
     ASSERT_TRUE(caller);

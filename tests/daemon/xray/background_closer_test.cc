@@ -1,4 +1,4 @@
-#include "daemon/storage/background_closer.h"
+#include "daemon/xray/background_closer.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -22,7 +22,7 @@ struct Pair {
     ours.reset(ends[0]);
     theirs.reset(ends[1]);
   }
-  // The other end sees it; waits as a guard against hanging.
+  // Waits until the other end is closed, with a limit.
   [[nodiscard]] bool is_closed() const {
     pollfd end{.fd = theirs.get(), .events = POLLIN, .revents = 0};
     char byte = 0;
@@ -32,7 +32,7 @@ struct Pair {
   UniqueFd theirs;
 };
 
-TEST(BackgroundCloser, ClosesWhatItIsGiven) {
+TEST(BackgroundCloser, ClosesDescriptors) {
   BackgroundCloser closer;
   Pair first;
   Pair second;
@@ -42,7 +42,7 @@ TEST(BackgroundCloser, ClosesWhatItIsGiven) {
   EXPECT_TRUE(second.is_closed());
 }
 
-TEST(BackgroundCloser, WhatWaitsAtItsEndIsClosedAllTheSame) {
+TEST(BackgroundCloser, ClosesTheDescriptorsThatWaitAtItsEnd) {
   Pair pairs[50];
   {
     BackgroundCloser closer;
@@ -51,8 +51,8 @@ TEST(BackgroundCloser, WhatWaitsAtItsEndIsClosedAllTheSame) {
   for (const Pair& pair : pairs) EXPECT_TRUE(pair.is_closed());
 }
 
-// A TCP socket that lingers, with bytes that nobody takes: its last close takes the time given.
-TEST(BackgroundCloser, ACloseThatTakesLongHoldsNobodyUp) {
+// A lingering TCP socket whose bytes are not read: its last close takes the linger time.
+TEST(BackgroundCloser, ASlowCloseDoesNotBlockTheCaller) {
   const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_storage address{};
   socklen_t size = sizeof address;

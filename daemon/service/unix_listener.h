@@ -1,0 +1,44 @@
+// A UNIX socket that the daemon listens on, at a path that everyone may connect to.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+
+#include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
+
+namespace profd {
+
+// Removes the path when it is destroyed, unless another socket has replaced it.
+class UnixListener {
+ public:
+  // Listens on a new socket of `type` (SOCK_STREAM, SOCK_SEQPACKET) with mode 0666, and makes its
+  // directory (0755) if it is absent. The path gets the socket only when it listens, and a stale
+  // socket is replaced. kBusy: a process listens there already, and the error names its pid. A file
+  // that is not a socket is left alone.
+  static Result<UnixListener> open(const std::filesystem::path& path, int type);
+
+  // Takes a stream socket that the service manager listens on, and whose path it removes.
+  // kInvalidArgument: it is not one.
+  static Result<UnixListener> adopt(UniqueFd socket);
+
+  UnixListener(UnixListener&& other) noexcept = default;
+  UnixListener& operator=(UnixListener&&) = delete;
+  ~UnixListener();
+
+  // Non-blocking. The listener keeps the path.
+  [[nodiscard]] UniqueFd take_fd() { return std::move(fd_); }
+
+ private:
+  UnixListener(UniqueFd fd, std::filesystem::path path, dev_t device, ino_t inode)
+      : fd_(std::move(fd)), path_(std::move(path)), device_(device), inode_(inode) {}
+
+  UniqueFd fd_;
+  std::filesystem::path path_;  // empty: the service manager's, or moved from
+  dev_t device_;
+  ino_t inode_;
+};
+
+}  // namespace profd
