@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Counting, per CPU. Every tick is counted as taken first, and later as exactly one of idle,
- * filtered, sent or lost; no count is computed from the others.
+ * Counters per CPU. Every tick is first counted as taken, and then as exactly one of idle,
+ * filtered, sent and lost; no count is computed from the others.
  */
 #ifndef PROFD_COUNTERS_H
 #define PROFD_COUNTERS_H
@@ -24,8 +24,8 @@ static __always_inline struct profd_counters *profd_counters_here(void)
 }
 
 /*
- * Global functions, verified once, with additions in place of branches: a branch for each of 32
- * bits would make the verifier walk their combinations.
+ * Global functions, so that they are verified once. They add without branches: for a branch on each
+ * of 32 bits the verifier would walk all combinations.
  */
 __noinline int profd_count_match(__u32 sessions)
 {

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/*
- * The kernel's own key of a file: one that is overwritten in place keeps its inode and generation,
- * so size and time of the last change are part of it.
- */
+/* The identity of a file (struct profd_file_key) and of its file system. */
 #ifndef PROFD_FILE_H
 #define PROFD_FILE_H
 
 #include "bpf/kernel_types.h"
 #include "bpf/profd_abi.h"
 
-/* Since 6.13 a bit of the nanoseconds says that someone has asked for them (I_CTIME_QUERIED). */
+/* Since Linux 6.13 one bit of the nanoseconds is a flag (I_CTIME_QUERIED). */
 #define PROFD_CTIME_NSEC_MASK 0x7fffffff
 #define PROFD_NS_PER_SECOND 1000000000LL
 

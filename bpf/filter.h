@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Which sessions want a process: a bit mask of slots. User space writes the filter and the maps;
- * the tick only reads.
+ * Which sessions sample a process, as a bit mask of slots. User space writes the filter and the
+ * maps; the tick only reads them.
  */
 #ifndef PROFD_FILTER_H
 #define PROFD_FILTER_H
@@ -20,8 +20,8 @@ struct {
 	__type(value, struct profd_filter);
 } profd_filter SEC(".maps");
 
-/* By tgid in the initial PID namespace. Preallocated: the fork hook inserts where no memory can be
- * waited for. */
+/* Keyed by tgid in the initial PID namespace. Preallocated: the fork hook inserts entries in a
+ * context that can't sleep. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, PROFD_MAX_TARGETS);
@@ -47,7 +47,7 @@ struct {
 	__type(value, __u32);
 } profd_uids SEC(".maps");
 
-/* A session has PROFD_CGROUPS_PER_SESSION places, from slot times that on. */
+/* A session has PROFD_CGROUPS_PER_SESSION entries, from slot * PROFD_CGROUPS_PER_SESSION. */
 struct {
 	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
 	__uint(max_entries, PROFD_MAX_SESSIONS *PROFD_CGROUPS_PER_SESSION);
@@ -62,7 +62,7 @@ static __always_inline struct profd_filter *profd_filter_now(void)
 	return bpf_map_lookup_elem(&profd_filter, &zero);
 }
 
-/* Sessions that have the process as a target: not before its exec where they asked for that. */
+/* Sessions that have the process as a target. Those in from_exec match after its next exec. */
 static __always_inline __u32 profd_match_target(struct task_struct *leader)
 {
 	__u32 tgid = leader->tgid;
@@ -90,8 +90,8 @@ static __always_inline __u32 profd_match_uid(struct task_struct *leader)
 	return sessions ? *sessions : 0;
 }
 
-/* The slot's bit where it is one of the sessions and has a cgroup above the current task. Empty
- * places are no match. */
+/* The slot's bit if it is in `sessions` and one of its cgroups is an ancestor of the current task.
+ * Empty entries do not match. */
 __noinline __u32 profd_match_cgroup_of(__u32 sessions, __u32 slot)
 {
 	if (!(sessions >> slot & 1))
@@ -103,8 +103,8 @@ __noinline __u32 profd_match_cgroup_of(__u32 sessions, __u32 slot)
 	return 0;
 }
 
-/* Of the sessions asked about, those that have a cgroup above the current task. Without a branch
- * in its loop: each would double what the verifier walks. */
+/* The subset of `sessions` with a cgroup that is an ancestor of the current task. The loop has no
+ * branch: each would double the verifier's work. */
 __noinline __u32 profd_match_cgroup(__u32 sessions)
 {
 	__u32 matched = 0;
@@ -127,8 +127,8 @@ static __always_inline bool profd_is_dumpable(struct mm_struct *mm)
 	return (flags & PROFD_DUMPABLE_MASK) == PROFD_DUMPABLE_BY_USER;
 }
 
-/* The slots whose owner has just these ids. */
-__noinline __u32 profd_owned_by(__u32 uid, __u32 gid)
+/* The slots whose owner has exactly these ids. */
+__noinline __u32 profd_sessions_of_owner(__u32 uid, __u32 gid)
 {
 	struct profd_filter *filter = profd_filter_now();
 	__u32 slots = 0;
@@ -144,20 +144,19 @@ __noinline __u32 profd_owned_by(__u32 uid, __u32 gid)
 	return slots;
 }
 
-/* profd's user namespace, where a session's owner is known by his ids: learned like its PID
- * namespace. */
+/* profd's user namespace, to which the ids of session owners belong. Set like profd_namespace. */
 struct {
 	__u64 address; /* struct user_namespace */
 } profd_user_namespace;
 
-/* Runs in profd's own context. */
+/* Called in the context of profd. */
 static __always_inline void profd_learn_user_namespace(struct task_struct *self)
 {
 	profd_user_namespace.address = (__u64)BPF_CORE_READ(self, real_cred, user_ns);
 }
 
-/* Whether a process without capabilities could hold as many as the credentials do. */
-static __always_inline bool profd_is_plain(const struct cred *cred)
+/* Whether the credentials are in profd's user namespace and permit no capability. */
+static __always_inline bool profd_has_no_capabilities(const struct cred *cred)
 {
 	const void *caps = (const void *)cred + bpf_core_field_offset(struct cred, cap_permitted);
 	__u64 permitted;
@@ -166,8 +165,8 @@ static __always_inline bool profd_is_plain(const struct cred *cred)
 	       !bpf_probe_read_kernel(&permitted, sizeof(permitted), caps) && !permitted;
 }
 
-/* Whose the current task is by ptrace's rule: all its ids, a dumpable image, and no capability that
- * its owner lacks. A task on its way out has no image left: its credentials decide. */
+/* Fills in the owner of the current task by ptrace's rule (struct profd_owner). An exiting task has
+ * no image any more: its credentials decide. */
 __noinline int profd_find_owner(struct profd_owner *owner)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -180,15 +179,16 @@ __noinline int profd_find_owner(struct profd_owner *owner)
 	owner->uid = PROFD_NO_OWNER;
 	owner->gid = PROFD_NO_OWNER;
 	if (cred->euid.val != uid || cred->suid.val != uid || cred->egid.val != gid ||
-	    cred->sgid.val != gid || (mm && !profd_is_dumpable(mm)) || !profd_is_plain(cred))
+	    cred->sgid.val != gid || (mm && !profd_is_dumpable(mm)) ||
+	    !profd_has_no_capabilities(cred))
 		return 0;
 	owner->uid = uid;
 	owner->gid = gid;
 	return 0;
 }
 
-/* The sessions of an event set that want the current task. `all` is read once: a slot that takes
- * over from another does so between two ticks. */
+/* The sessions of an event set that sample the current task. `all` is read once: user space
+ * replaces one slot by another in it, and each tick must see exactly one of them. */
 static __always_inline __u32 profd_match(struct profd_filter *filter, __u64 event_set,
 					 struct task_struct *leader, const struct profd_comm *comm,
 					 const struct profd_owner *owner)
@@ -210,7 +210,7 @@ static __always_inline __u32 profd_match(struct profd_filter *filter, __u64 even
 
 	if (restricted)
 		matched = (matched & ~restricted) |
-			  (restricted & profd_owned_by(owner->uid, owner->gid));
+			  (restricted & profd_sessions_of_owner(owner->uid, owner->gid));
 	return matched;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * A keyed 64-bit hash of a few words. The key is drawn at each start: a process that chooses its
- * own addresses and offsets must not be able to make its mapping look like another process's.
+ * A keyed 64-bit hash of a few words. The key is random at each start: a process that chooses its
+ * own addresses and offsets must not be able to forge the id of another process's mapping.
  */
 #ifndef PROFD_HASH_H
 #define PROFD_HASH_H
@@ -11,7 +11,7 @@
 
 const volatile __u64 profd_hash_key[2];
 
-/* One round of multiply and fold; the second key word keeps rounds from being inverted. */
+/* One round of multiply and fold. Without the second key word rounds could be inverted. */
 static __always_inline __u64 profd_hash_word(__u64 hash, __u64 word)
 {
 	hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The kernel's structs, cut down to the fields that the programs read. CO-RE moves every access to
- * where the running kernel has the field; a name after ___ is a flavour: another shape of the same
- * struct, chosen at load time by bpf_core_field_exists(). Linux 6.1 to 6.18 have been looked at.
+ * The kernel's structs, with only the fields that the programs read. CO-RE relocates every access
+ * to the field's offset in the running kernel. A suffix after ___ is a flavour: another layout of
+ * the same struct, selected at load time by bpf_core_field_exists(). Checked with Linux 6.1
+ * to 6.18.
  */
 #ifndef PROFD_KERNEL_TYPES_H
 #define PROFD_KERNEL_TYPES_H
@@ -32,8 +33,8 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-/* The kernel's own names for what UAPI calls rip, rsp and so on; in 6.9 cs became 16 bits of a
- * union. */
+/* The kernel names the registers ip, sp and so on, where UAPI has rip, rsp. Since 6.9 cs is 16 bits
+ * of a union. */
 struct pt_regs___kernel {
 	unsigned long r15, r14, r13, r12;
 	unsigned long bp, bx;
@@ -189,7 +190,7 @@ struct mm_struct {
 	struct file *exe_file;
 };
 
-/* What changes with every change of the mappings, since 6.4, where VMAs have locks of their own. */
+/* Changes with every change of the mappings, since 6.4, which introduced per-VMA locks. */
 struct mm_struct___sequence_number { /* before 6.13: raised at the change's end */
 	int mm_lock_seq;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The executable mappings of a stack: named by id, and told to user space the first time a CPU
- * meets them.
+ * The executable mappings of a stack. Frames refer to them by id; their records are sent to user
+ * space when a CPU meets them for the first time.
  */
 #ifndef PROFD_MAPPING_H
 #define PROFD_MAPPING_H
@@ -9,7 +9,7 @@
 #include "bpf/counters.h"
 #include "bpf/file.h"
 #include "bpf/hash.h"
-#include "bpf/memory.h"
+#include "bpf/cache.h"
 #include "bpf/names.h"
 #include "bpf/ring.h"
 #include "bpf/scratch.h"
@@ -25,7 +25,7 @@ static __always_inline __u32 profd_mapping_kind_of(struct profd_scratch *scratch
 		       : PROFD_MAPPING_ANONYMOUS;
 }
 
-/* Fills in the record of the VMA that was found last, but for its names and its size. */
+/* Fills in the record of the VMA that was found last, except for its names and its size. */
 static __always_inline void profd_describe_mapping(struct profd_scratch *scratch)
 {
 	struct profd_mapping *mapping = &scratch->mapping;
@@ -48,21 +48,21 @@ static __always_inline void profd_describe_mapping(struct profd_scratch *scratch
 	mapping->id = profd_hash_end(profd_hash_file(hash, &mapping->file));
 }
 
-/* Sends the described mapping. A new file wakes user space at once: the process may be gone in 20
- * ms. */
+/* Sends the described mapping. A new file wakes user space at once: the process may exit in 20 ms.
+ */
 __noinline int profd_send_mapping(void)
 {
 	struct profd_scratch *scratch = profd_scratch_here();
 	struct profd_counters *counters = profd_counters_here();
-	struct profd_memory *memory = profd_memory_here();
+	struct profd_cache *cache = profd_cache_here();
 	void *ring = profd_ring_here();
 
-	if (!scratch || !counters || !memory || !ring)
+	if (!scratch || !counters || !cache || !ring)
 		return -1;
 	struct profd_mapping *mapping = &scratch->mapping;
 	__u64 hash = profd_hash_end(profd_hash_file(profd_hash_key[0], &mapping->file));
 	__u64 file = profd_sent_tag(scratch, hash);
-	__u64 *file_sent = &memory->sent.files[file / 2 % PROFD_SENT_FILES];
+	__u64 *file_sent = &cache->sent.files[file / 2 % PROFD_SENT_FILES];
 	bool new_file = mapping->kind == PROFD_MAPPING_FILE && *file_sent != file;
 
 	mapping->name_bytes = 0;
@@ -87,13 +87,12 @@ __noinline int profd_send_mapping(void)
 	return 0;
 }
 
-/* Sends the described mapping where this CPU has not yet; remembered only once it went out. False
- * where it could not be sent. */
+/* Sends the described mapping unless this CPU has sent it. False if it could not be sent. */
 static __always_inline bool profd_announce_mapping(struct profd_scratch *scratch,
-						   struct profd_memory *memory)
+						   struct profd_cache *cache)
 {
 	__u64 tag = profd_sent_tag(scratch, scratch->mapping.id);
-	__u64 *place = &memory->sent.mappings[tag / 2 % PROFD_SENT_MAPPINGS];
+	__u64 *place = &cache->sent.mappings[tag / 2 % PROFD_SENT_MAPPINGS];
 
 	if (*place == tag)
 		return true;
@@ -103,8 +102,8 @@ static __always_inline bool profd_announce_mapping(struct profd_scratch *scratch
 	return true;
 }
 
-/* The place of a mapping in the sample's list; PROFD_NO_MAPPING where the list is full. Global, so
- * that its loop is verified once. */
+/* The index of a mapping in the sample's list, to which it is added; PROFD_NO_MAPPING if the list
+ * is full. Global, so that its loop is verified once. */
 __noinline __u32 profd_list_mapping(__u64 id)
 {
 	struct profd_scratch *scratch = profd_scratch_here();
@@ -118,7 +117,7 @@ __noinline __u32 profd_list_mapping(__u64 id)
 			return i;
 	if (count >= PROFD_MAX_STACK_MAPPINGS)
 		return PROFD_NO_MAPPING;
-	barrier_var(count); /* Linux 6.1 doesn't learn from the comparison what clang makes of it */
+	barrier_var(count); /* otherwise Linux 6.1's verifier misses the bound on count */
 	scratch->mapping_ids[count & PROFD_FRAME_MAPPING_MASK] = id;
 	scratch->mapping_count = count + 1;
 	return count;

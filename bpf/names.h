@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Names of files and cgroups, walked from the innermost component to the root, each written with
- * its NUL.
+ * Paths of files and cgroups, from the innermost component to the root, each component with its
+ * NUL.
  *
- * Without locks: a rename under the walk can mix two paths. User space takes such a name only where
- * the file that it leads to has the key that came with it.
+ * The walk takes no locks: a concurrent rename can mix two paths. User space uses a path only if
+ * the file that it leads to has the file key of the record.
  */
 #ifndef PROFD_NAMES_H
 #define PROFD_NAMES_H
@@ -13,7 +13,7 @@
 
 #define PROFD_MAX_COMPONENTS 64
 
-/* profd's root, where paths end that profd can open: learned like its PID namespace. */
+/* profd's root directory, where the paths end. Set like profd_namespace. */
 struct {
 	__u64 node;  /* struct dentry */
 	__u64 mount; /* struct mount */
@@ -21,10 +21,10 @@ struct {
 
 struct profd_name_context {
 	struct profd_name_walk *walk;
-	char *out; /* PROFD_MAX_NAME_BYTES and room for one component more */
+	char *out; /* PROFD_MAX_NAME_BYTES, and room for one more component */
 };
 
-/* False when the component does not fit. */
+/* False if the component does not fit. */
 static __always_inline bool profd_append_name(struct profd_name_context *context, const void *name)
 {
 	__u32 used = context->walk->used;
@@ -44,7 +44,7 @@ static __always_inline __u64 profd_mount_of(struct vfsmount *mnt)
 	return (__u64)mnt - bpf_core_field_offset(struct mount, mnt);
 }
 
-/* From a mount's root to the place where it is mounted. False at the namespace's root. */
+/* From a mount's root to its mount point. False at the root of the mount namespace. */
 static __always_inline bool profd_cross_mount(struct profd_name_walk *walk)
 {
 	struct mount *mount = (void *)walk->mount;
@@ -72,7 +72,7 @@ static long profd_path_step(__u32 index, struct profd_name_context *context)
 	}
 	if (dentry == BPF_CORE_READ(mount, mnt.mnt_root))
 		return !profd_cross_mount(walk);
-	/* A root that is not the mount's: the file lies outside every mount. */
+	/* A root that is not the mount's: the file is outside every mount. */
 	if (!parent || parent == dentry)
 		return 1;
 	if (!profd_append_name(context, BPF_CORE_READ(dentry, d_name.name)))
@@ -81,7 +81,7 @@ static long profd_path_step(__u32 index, struct profd_name_context *context)
 	return 0;
 }
 
-/* Runs in profd's own context. */
+/* Called in the context of profd. */
 static __always_inline void profd_learn_root(struct task_struct *self)
 {
 	profd_root.node = (__u64)BPF_CORE_READ(self, fs, root.dentry);

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/*
- * Who a task is: exact identity, and its numbers in profd's own PID namespace.
- */
+/* The identity of a process, with its pids in profd's own PID namespace. */
 #ifndef PROFD_PROCESS_H
 #define PROFD_PROCESS_H
 
 #include "bpf/kernel_types.h"
 #include "bpf/profd_abi.h"
 
-/* profd's PID namespace, filled in by profd_tasks in profd's own context before the first event is
- * opened. */
+/* profd's PID namespace. profd reads the iterator profd_tasks, which sets it, before it opens the
+ * first event. */
 struct {
 	__u32 level;
 	__u32 inum;
 } profd_namespace;
 
-/* The number that profd's namespace gives to a struct pid; 0 where it shows none. */
+/* The number of a struct pid in profd's namespace; 0 if it is not visible there. */
 static __always_inline __u32 profd_number_of(struct pid *pid)
 {
 	struct upid upid;
@@ -30,8 +28,8 @@ static __always_inline __u32 profd_number_of(struct pid *pid)
 	return BPF_CORE_READ(upid.ns, ns.inum) == profd_namespace.inum ? upid.nr : 0;
 }
 
-/* In the initial namespace every task is visible under its global number, also one that was
- * released already and has no struct pid any more. */
+/* In the initial namespace every task is visible by its global number, even a task that was
+ * released and has no struct pid any more. */
 static __always_inline __u32 profd_tgid_of(struct task_struct *leader)
 {
 	return profd_namespace.level ? profd_number_of(BPF_CORE_READ(leader, thread_pid))
@@ -43,7 +41,7 @@ static __always_inline __u32 profd_tid_of(struct task_struct *task)
 	return profd_namespace.level ? profd_number_of(BPF_CORE_READ(task, thread_pid)) : task->pid;
 }
 
-/* False when profd's namespace does not show the process. */
+/* False if the process is not visible in profd's namespace. */
 static __always_inline bool profd_identify(struct task_struct *leader,
 					   struct profd_process_key *process)
 {

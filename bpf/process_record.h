@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/*
- * What user space is told of a process image the first time a CPU samples it, and again under each
- * new name.
+/* Process records: sent when a CPU samples a process image for the first time, or under a new comm.
  */
 #ifndef PROFD_PROCESS_RECORD_H
 #define PROFD_PROCESS_RECORD_H
@@ -10,7 +8,7 @@
 #include "bpf/file.h"
 #include "bpf/filter.h"
 #include "bpf/hash.h"
-#include "bpf/memory.h"
+#include "bpf/cache.h"
 #include "bpf/names.h"
 #include "bpf/process.h"
 #include "bpf/ring.h"
@@ -58,9 +56,9 @@ __noinline int profd_send_process(void)
 	return 0;
 }
 
-/* Tells user space who the process is, where this CPU has not done so yet under this comm. */
+/* Sends the process record unless this CPU has sent it with this comm. */
 static __always_inline void profd_announce_process(struct profd_scratch *scratch,
-						   struct profd_memory *memory,
+						   struct profd_cache *cache,
 						   const struct profd_comm *comm)
 {
 	const __u64 *name = (const __u64 *)comm->bytes;
@@ -69,7 +67,7 @@ static __always_inline void profd_announce_process(struct profd_scratch *scratch
 	hash = profd_hash_end(profd_hash_word(profd_hash_word(hash, name[0]), name[1]));
 	hash = profd_sent_tag(scratch, hash);
 
-	__u64 *place = &memory->sent.processes[hash / 2 % PROFD_SENT_PROCESSES];
+	__u64 *place = &cache->sent.processes[hash / 2 % PROFD_SENT_PROCESSES];
 
 	if (*place == hash)
 		return;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * All registers of a frame that was interrupted, by DWARF number: from the kernel's entry stack for
- * the leaf, from the signal frame for the frame below one. Their callers know them too: a register
- * of which a row says nothing is the caller's own, as debuggers take it, and hand-written code
- * counts on it (OpenSSL's AES-GCM has its CFA in rax over a call). Frames beyond know rsp, rbp and
- * rbx.
+ * All registers of an interrupted frame, by DWARF number: those of the leaf are on the kernel's
+ * entry stack, those of the frame below a signal frame are in that signal frame. They are also used
+ * for the direct caller: a register that a row does not mention is unchanged, as debuggers assume,
+ * and hand-written code relies on it (OpenSSL's AES-GCM has its CFA in rax across a call). In all
+ * other frames only rsp, rbp and rbx are known.
  */
 #ifndef PROFD_REGISTERS_H
 #define PROFD_REGISTERS_H
@@ -12,23 +12,23 @@
 #include "bpf/scratch.h"
 
 #define PROFD_HOW_IN(how, set) ((set) >> (how)&1)
-/* The address is the instruction's own, not a return address. */
-#define PROFD_EXACT (1U << PROFD_FRAME_INTERRUPTED | 1U << PROFD_FRAME_SIGNAL)
-/* All registers are the frame's. */
-#define PROFD_WHOLE (PROFD_EXACT | 1U << PROFD_FRAME_SYSCALL)
+/* The address is that of the instruction, not a return address. */
+#define PROFD_HOW_EXACT (1U << PROFD_FRAME_INTERRUPTED | 1U << PROFD_FRAME_SIGNAL)
+/* The frame was interrupted: all its registers are known. */
+#define PROFD_HOW_INTERRUPTED (PROFD_HOW_EXACT | 1U << PROFD_FRAME_SYSCALL)
 
 static __always_inline bool profd_was_interrupted(const struct profd_walk *walk)
 {
-	return PROFD_HOW_IN(walk->how, PROFD_WHOLE);
+	return PROFD_HOW_IN(walk->how, PROFD_HOW_INTERRUPTED);
 }
 
-/* The lowest address where a frame may have saved something. */
+/* The lowest address at which a frame may have saved registers. */
 static __always_inline __u64 profd_frame_floor(const struct profd_walk *walk)
 {
 	return walk->sp - (profd_was_interrupted(walk) ? PROFD_RED_ZONE_BYTES : 0);
 }
 
-static __always_inline void profd_registers_of_leaf(__u64 *out)
+static __always_inline void profd_load_leaf_registers(__u64 *out)
 {
 	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 
@@ -50,14 +50,15 @@ static __always_inline void profd_registers_of_leaf(__u64 *out)
 	out[15] = regs->r15;
 }
 
-/* Fills scratch->registers with those of the frame that was interrupted last. */
-static __always_inline void profd_know_registers(struct profd_scratch *scratch)
+/* Fills scratch->registers with those of the last interrupted frame. A signal frame has done so
+ * when the walk passed it. */
+static __always_inline void profd_load_registers(struct profd_scratch *scratch)
 {
 	if (!scratch->walk.signal_frames)
-		profd_registers_of_leaf(scratch->registers);
+		profd_load_leaf_registers(scratch->registers);
 }
 
-static __always_inline void profd_registers_of_signal(struct profd_scratch *scratch)
+static __always_inline void profd_load_signal_registers(struct profd_scratch *scratch)
 {
 	static const __u8 order[PROFD_DWARF_REGISTERS] = PROFD_SIGCONTEXT_REGISTERS;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Transport: one ring buffer per CPU, made by user space for every possible CPU. Nothing wakes user
- * space but a new file or a ring that is half full; it drains by its own timer.
+ * One ring buffer per possible CPU, created by user space. User space drains them by a timer; it is
+ * woken only for a new file, a deferred stack, and a ring that is half full.
  */
 #ifndef PROFD_RING_H
 #define PROFD_RING_H
@@ -11,7 +11,7 @@
 
 struct profd_ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096); /* of the shape only: user space makes the real ones */
+	__uint(max_entries, 4096); /* a template: user space creates the rings */
 };
 
 struct {
@@ -36,8 +36,7 @@ static __always_inline __u64 profd_wake_when_half_full(void *ring)
 								    : BPF_RB_NO_WAKEUP;
 }
 
-/* The helper has one error for both: a full ring, and one whose lock the tick itself interrupted.
- */
+/* bpf_ringbuf_output() has one error for a full ring and for a lock that the tick interrupted. */
 static __always_inline enum profd_loss profd_ring_failure(void *ring, __u64 bytes)
 {
 	__u64 used = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);

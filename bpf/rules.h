@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * A frame's step by a rule of the dictionary: whatever a row's own bits can't tell. Rare, so each
+ * The step from a frame to its caller by a rule of the dictionary. These are rare, so each stack
  * slot is read by itself.
  */
 #ifndef PROFD_RULES_H
@@ -20,7 +20,7 @@ static __always_inline bool profd_read_word(__u64 address, __u64 *word)
 	return !bpf_probe_read_user(word, sizeof(*word), (void *)address);
 }
 
-/* The walk's frame's register; false where the frame doesn't know it. */
+/* A register of the walk's current frame. False if its value is unknown. */
 static __always_inline bool profd_register(struct profd_scratch *scratch, __u32 number,
 					   __u64 *value)
 {
@@ -38,20 +38,19 @@ static __always_inline bool profd_register(struct profd_scratch *scratch, __u32 
 		return !(walk->lost & PROFD_LOST_BX);
 	}
 	if (number >= PROFD_DWARF_REGISTERS ||
-	    !(profd_was_interrupted(walk) || walk->callee_was_whole))
+	    !(profd_was_interrupted(walk) || walk->callee_was_interrupted))
 		return false;
-	profd_know_registers(scratch);
+	profd_load_registers(scratch);
 	*value = scratch->registers[number % PROFD_DWARF_REGISTERS];
 	return true;
 }
 
-/* Where a step by the CFA starts from. */
 struct profd_base {
-	__u64 address; /* the rule's cfa_register */
+	__u64 address; /* value of the rule's cfa_register */
 	__u64 cfa;
 };
 
-/* PROFD_RULE_DEREF, from base->address. 0, or a profd_user_end. */
+/* The CFA of a PROFD_RULE_DEREF. Returns 0 or a profd_user_end. */
 static __always_inline __u32 profd_deref_cfa(struct profd_scratch *scratch,
 					     const struct profd_rule *rule, struct profd_base *base)
 {
@@ -65,7 +64,7 @@ static __always_inline __u32 profd_deref_cfa(struct profd_scratch *scratch,
 	return 0;
 }
 
-/* 0, or a profd_user_end. */
+/* Returns 0 or a profd_user_end. */
 static __always_inline __u32 profd_find_base(struct profd_scratch *scratch,
 					     const struct profd_rule *rule, struct profd_base *base)
 {
@@ -83,11 +82,11 @@ static __always_inline __u32 profd_find_base(struct profd_scratch *scratch,
 	return 0;
 }
 
-/* Gets a register of the caller back, from what the callee, the walk's frame, knows. False where it
- * can't be had; a slot below the frame's floor is none of its. */
-static __always_inline bool profd_get_back(struct profd_scratch *scratch,
-					   const struct profd_base *base, __u8 saved, __s32 offset,
-					   __u64 *value)
+/* Computes a register of the caller. False if its value can't be known: a slot below the frame's
+ * floor can't belong to the frame. */
+static __always_inline bool profd_restore_register(struct profd_scratch *scratch,
+						   const struct profd_base *base, __u8 saved,
+						   __s32 offset, __u64 *value)
 {
 	__u64 slot = saved == PROFD_SAVED_AT_REGISTER ? base->address : base->cfa;
 
@@ -100,7 +99,7 @@ static __always_inline bool profd_get_back(struct profd_scratch *scratch,
 	       profd_read_word(slot, value);
 }
 
-/* The return address; 0, or a profd_user_end. */
+/* Computes the return address. Returns 0 or a profd_user_end. */
 static __always_inline __u32 profd_return_address(struct profd_scratch *scratch,
 						  const struct profd_rule *rule, __u64 cfa,
 						  __u64 *address)
@@ -134,24 +133,24 @@ static __always_inline __u32 profd_step_by_cfa(struct profd_scratch *scratch,
 	if (end)
 		return end;
 	if (rule->rbp_saved != PROFD_SAVED_NOT)
-		lost = profd_with_bit(
-			lost, PROFD_LOST_BP,
-			!profd_get_back(scratch, &base, rule->rbp_saved, rule->rbp_offset, &bp));
+		lost = profd_with_bit(lost, PROFD_LOST_BP,
+				      !profd_restore_register(scratch, &base, rule->rbp_saved,
+							      rule->rbp_offset, &bp));
 	if (rule->rbx_saved != PROFD_SAVED_NOT)
-		lost = profd_with_bit(
-			lost, PROFD_LOST_BX,
-			!profd_get_back(scratch, &base, rule->rbx_saved, rule->rbx_offset, &bx));
+		lost = profd_with_bit(lost, PROFD_LOST_BX,
+				      !profd_restore_register(scratch, &base, rule->rbx_saved,
+							      rule->rbx_offset, &bx));
 	walk->ip = ip;
 	walk->sp = base.cfa;
 	walk->bp = bp;
 	walk->bx = bx;
 	walk->lost = lost;
-	walk->callee_was_whole = profd_was_interrupted(walk);
+	walk->callee_was_interrupted = profd_was_interrupted(walk);
 	walk->how = PROFD_FRAME_ROW;
 	return 0;
 }
 
-/* To where the signal hit, on whatever stack that was. */
+/* To the frame that the signal interrupted, which may be on another stack. */
 static __always_inline __u32 profd_step_by_signal(struct profd_scratch *scratch, __s32 offset)
 {
 	struct profd_walk *walk = &scratch->walk;
@@ -161,7 +160,7 @@ static __always_inline __u32 profd_step_by_signal(struct profd_scratch *scratch,
 	if (bpf_probe_read_user(scratch->sigcontext, sizeof(scratch->sigcontext),
 				(void *)(walk->sp + offset)))
 		return PROFD_END_STACK_UNREADABLE;
-	profd_registers_of_signal(scratch);
+	profd_load_signal_registers(scratch);
 	walk->ip = scratch->sigcontext[PROFD_SIGCONTEXT_IP];
 	walk->sp = scratch->registers[PROFD_DWARF_RSP];
 	walk->bp = scratch->registers[PROFD_DWARF_RBP];
@@ -169,13 +168,13 @@ static __always_inline __u32 profd_step_by_signal(struct profd_scratch *scratch,
 	walk->lost = 0;
 	walk->how = PROFD_FRAME_SIGNAL;
 	walk->signal_frames++;
-	/* The window is of the other stack, and may be cut short where this one goes on. */
+	/* The current window may belong to another stack. */
 	walk->window_start = profd_read_window(profd_frame_floor(walk));
 	return 0;
 }
 
-/* To the caller, by a rule of the dictionary; 0, or a profd_user_end. Global, so that it is
- * verified once. */
+/* Steps to the caller by a rule of the dictionary. Returns 0 or a profd_user_end. Global, so that
+ * it is verified once. */
 __noinline int profd_follow_rule(__u32 index)
 {
 	struct profd_scratch *scratch = profd_scratch_here();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 /*
- * The sampling program: one run per tick of a perf event, in interrupt or NMI context.
+ * The sampling program. It runs once per tick of a perf event, in interrupt or NMI context.
  *
- * A tick is counted, matched with the sessions, made into one record of exactly the bytes it needs,
- * and sent. What it cannot do it counts. Nothing here takes a lock, and no map is written that
- * another CPU could hold.
+ * It counts the tick, matches it with the sessions, builds one record of exactly the size that it
+ * needs, and sends it. Every failure is counted. The program takes no lock, and writes to no map
+ * entry whose lock another CPU could hold.
  */
 #include "bpf/kernel_types.h"
 #include "bpf/profd_abi.h"
@@ -12,7 +12,7 @@
 #include "bpf/counters.h"
 #include "bpf/filter.h"
 #include "bpf/deferred.h"
-#include "bpf/memory.h"
+#include "bpf/cache.h"
 #include "bpf/process.h"
 #include "bpf/process_record.h"
 #include "bpf/ring.h"
@@ -20,11 +20,11 @@
 #include "bpf/targets.h"
 #include "bpf/unmaps.h"
 #include "bpf/unwind.h"
-#include "bpf/vmas.h"
+#include "bpf/running_code.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Read whole: the context may not be read in parts, and the compiler would shorten it. */
+/* The volatile access reads all 8 bytes: the verifier rejects a shorter read of the context. */
 static __always_inline bool profd_hit_user_mode(struct bpf_perf_event_data *ctx)
 {
 	return (*(volatile __u64 *)&ctx->regs.cs & 3) == 3;
@@ -34,7 +34,7 @@ static __always_inline __u8 profd_context_of(struct bpf_perf_event_data *ctx,
 					     struct task_struct *task,
 					     struct pt_regs___kernel *regs)
 {
-	/* Workers share a user process's memory, but its registers are not theirs. */
+	/* Kernel workers use a user process's mm, but have no user registers. */
 	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return PROFD_CONTEXT_KTHREAD;
 	if (!task->mm)
@@ -45,7 +45,7 @@ static __always_inline __u8 profd_context_of(struct bpf_perf_event_data *ctx,
 		return PROFD_CONTEXT_COMPAT;
 	if (profd_hit_user_mode(ctx))
 		return PROFD_CONTEXT_USER;
-	/* Entry code sets orig_ax to -1 for all but system calls. */
+	/* The kernel's entry code sets orig_ax to -1, except for system calls. */
 	return (__s64)regs->orig_ax >= 0 ? PROFD_CONTEXT_SYSCALL : PROFD_CONTEXT_TRAP;
 }
 
@@ -65,7 +65,7 @@ static __always_inline void profd_append_mappings(struct profd_scratch *scratch)
 	__u32 next = sample->kernel_frames + sample->user_frames;
 	__u32 count = scratch->mapping_count;
 
-	/* Never so; tells the verifier. */
+	/* Never true; a bound for the verifier. */
 	if (next > PROFD_MAX_KERNEL_FRAMES + PROFD_MAX_USER_FRAMES)
 		return;
 	for (__u32 i = 0; i < PROFD_MAX_STACK_MAPPINGS && i < count; i++)
@@ -73,10 +73,10 @@ static __always_inline void profd_append_mappings(struct profd_scratch *scratch)
 	sample->mapping_count = count;
 }
 
-/* All of the record but its size; the stacks in the order in which they stand in it. */
+/* Fills in all of the record except its size. The stacks must be walked in their order in it. */
 static __always_inline void profd_fill_sample(struct bpf_perf_event_data *ctx,
 					      struct profd_scratch *scratch,
-					      struct profd_memory *memory, struct task_struct *task)
+					      struct profd_cache *cache, struct task_struct *task)
 {
 	struct profd_sample *sample = &scratch->sample;
 	struct pt_regs___kernel *regs = (void *)bpf_task_pt_regs(task);
@@ -96,8 +96,8 @@ static __always_inline void profd_fill_sample(struct bpf_perf_event_data *ctx,
 	if (!profd_hit_user_mode(ctx))
 		profd_walk_kernel(ctx, scratch);
 	if (sample->context <= PROFD_CONTEXT_TRAP) {
-		profd_enter_space(scratch, memory, task);
-		profd_walk_user(scratch, memory, regs);
+		profd_enter_space(scratch, cache, task);
+		profd_walk_user(scratch, cache, regs);
 	}
 	profd_append_mappings(scratch);
 	if (sample->user_end == PROFD_END_DEFERRED)
@@ -121,7 +121,7 @@ static __always_inline void profd_send_sample(struct profd_scratch *scratch,
 	if (words > PROFD_MAX_WORDS + PROFD_MAX_DEFERRED_WORDS)
 		words = PROFD_MAX_WORDS + PROFD_MAX_DEFERRED_WORDS;
 	__u64 bytes = sizeof(*sample) + words * 8;
-	/* A late stack waits for user space to make the table. */
+	/* For a deferred stack user space has to make the table, so it is woken. */
 	__u64 wake = sample->deferred_words ? BPF_RB_FORCE_WAKEUP : profd_wake_when_half_full(ring);
 
 	sample->header.size = bytes;
@@ -131,7 +131,8 @@ static __always_inline void profd_send_sample(struct profd_scratch *scratch,
 		counters->sent++;
 }
 
-/* The sessions that want the current task; fills in the sample's process. 0 is counted here. */
+/* The sessions that sample the current task; if there are none, counts the tick as filtered. Fills
+ * in the sample's process. */
 static __always_inline __u32 profd_select(struct profd_counters *counters,
 					  struct profd_scratch *scratch,
 					  struct profd_filter *filter, struct task_struct *task,
@@ -155,7 +156,7 @@ int profd_tick(struct bpf_perf_event_data *ctx)
 {
 	struct profd_counters *counters = profd_counters_here();
 	struct profd_scratch *scratch = profd_scratch_here();
-	struct profd_memory *memory = profd_memory_here();
+	struct profd_cache *cache = profd_cache_here();
 	struct profd_filter *filter = profd_filter_now();
 	__u64 event_set = bpf_get_attach_cookie(ctx);
 
@@ -168,7 +169,7 @@ int profd_tick(struct bpf_perf_event_data *ctx)
 		counters->idle++;
 		return 0;
 	}
-	if (!scratch || !memory || !filter) {
+	if (!scratch || !cache || !filter) {
 		counters->lost[PROFD_LOSS_SCRATCH]++;
 		return 0;
 	}
@@ -186,10 +187,10 @@ int profd_tick(struct bpf_perf_event_data *ctx)
 	scratch->sample.time_ns = bpf_ktime_get_ns();
 	scratch->sample.sessions = sessions;
 	scratch->announcements = filter->announcements;
-	scratch->tables = filter->tables;
-	profd_keep_rules_of(scratch->tables);
-	profd_announce_process(scratch, memory, &comm);
-	profd_fill_sample(ctx, scratch, memory, task);
+	scratch->table_generation = filter->table_generation;
+	profd_invalidate_rules(scratch->table_generation);
+	profd_announce_process(scratch, cache, &comm);
+	profd_fill_sample(ctx, scratch, cache, task);
 	profd_send_sample(scratch, counters);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Memory of one tick. Per-CPU values hold 32 KiB at most. Ticks do not nest on a CPU: the kernel
- * skips a perf event's program while another one runs there (bpf_prog_active).
+ * Working memory of one tick. A per-CPU value holds at most 32 KiB. Ticks do not nest on a CPU: the
+ * kernel does not run a perf event's program while another one runs there (bpf_prog_active).
  */
 #ifndef PROFD_SCRATCH_H
 #define PROFD_SCRATCH_H
@@ -17,66 +17,66 @@
 #define PROFD_COMPONENT_BYTES 256 /* NAME_MAX and its NUL */
 #define PROFD_MAPLE_SLOTS 16
 
-/* Where the walk of the user stack is. */
+/* State of the walk of the user stack. */
 struct profd_walk {
 	__u64 ip, sp, bp, bx; /* of the current frame */
-	__u32 lost;	      /* PROFD_LOST_ bits: of bp and bx */
+	__u32 lost;	      /* PROFD_LOST_ bits */
 	__u32 how;	      /* profd_frame_how of ip */
 
-	/* The span of code that holds ip (spans.h); most stacks stay in one for a while. */
+	/* A copy of the span that contains ip (spans.h): consecutive frames often share it. */
 	__u64 span_start;
 	__u64 span_bytes;
-	__u32 span_offset; /* of its start within the piece */
-	__u32 span_number; /* of its table */
+	__u32 span_offset; /* of its start within the file region */
+	__u32 span_number; /* number of its table */
 	__u32 span_rows;   /* profd_rows */
-	__u32 span;	   /* its place in the address space's list */
+	__u32 span;	   /* index in profd_space.spans */
 	__u32 mapping;	   /* index in the sample's list of mapping ids */
 
 	__u32 signal_frames;
 	__u64 window_start; /* the user address that scratch->window's first byte stands for */
 	__u32 next;	    /* index of the next word in scratch->words */
 	__u32 frames;
-	__u32 end;		/* profd_user_end, when the walk ended here */
-	__u32 callee_was_whole; /* 1: a row led here from a frame that was interrupted */
+	__u32 end;		      /* profd_user_end */
+	__u32 callee_was_interrupted; /* 1: a row led here from an interrupted frame */
 };
 
 /*
- * State of walks in bpf_loop(). It stands here, where the verifier follows no values: before Linux
- * 6.8 it takes a callback's first turn for all of them, and removes what that turn does not reach.
- * So nothing that one turn hands to the next may lie on the stack.
+ * State of loops in bpf_loop(). It is in a map value, because the verifier does not track values
+ * there: before Linux 6.8 the verifier checks only the first call of a callback and removes code
+ * which that call cannot reach. So no state that one call passes to the next may be on the stack.
  */
 struct profd_name_walk {
 	__u64 node;  /* struct dentry or kernfs_node */
 	__u64 mount; /* struct mount */
 	__u32 used;
-	__u32 cut; /* 1 until a root is reached */
+	__u32 cut; /* 1 until the walk reaches a root */
 };
 
 struct profd_listing {
 	__u64 next; /* address */
-	__u32 told;
-	__u32 whole; /* 1 when the last leaf was told */
+	__u32 count;
+	__u32 complete; /* 1 after the last leaf */
 };
 
-/* What every tick touches comes first and lies together: at a low rate each line, and each page, is
- * a miss. */
+/* The members that every tick uses come first, close together: at a low sampling rate each cache
+ * line and each page is a miss. */
 struct profd_scratch {
-	__u64 mm;	     /* of the current task, as a number */
-	__u32 space;	     /* its place in profd_memory.spaces */
-	__u32 sequence;	     /* of its mappings, where has_sequence */
-	__u32 has_sequence;  /* 0 before 6.4, and while the mappings are being changed */
-	__u32 announcements; /* of the filter, at this tick */
-	__u32 tables;	     /* of the filter, at this tick */
+	__u64 mm;		/* of the current task, as a number */
+	__u32 space;		/* index in profd_cache.spaces */
+	__u32 sequence;		/* of its mappings; valid if has_sequence */
+	__u32 has_sequence;	/* 0 before Linux 6.4, and while the mappings change */
+	__u32 announcements;	/* of the filter, at this tick */
+	__u32 table_generation; /* of the filter, at this tick */
 
 	/* Ids of the executable mappings that the stack has met. */
 	__u32 mapping_count;
 	__u64 mapping_ids[PROFD_MAX_STACK_MAPPINGS + 1];
 	struct profd_walk walk;
 
-	/* Stack memory. Twice the window: a short read goes to its upper end (see window.h). */
+	/* Stack memory. Twice the window's size: a short read goes to its upper end (window.h). */
 	__u64 window[2 * PROFD_WINDOW_BYTES / 8];
 
-	/* The record: what follows its struct is written straight behind it. */
+	/* The record: a struct and the words that follow it. */
 	struct profd_sample sample;
 	__u64 words[PROFD_MAX_WORDS + PROFD_MAX_DEFERRED_WORDS];
 
@@ -84,14 +84,14 @@ struct profd_scratch {
 	__u64 sigcontext[PROFD_SIGCONTEXT_WORDS];
 	struct profd_table_key table_key;
 
-	/* The VMA that was found last, as it stands in the kernel. */
+	/* Fields of the VMA that was found last. */
 	__u64 found_start;
 	__u64 found_end;
 	__u64 found_flags;
 	__u64 found_pgoff;
 	__u64 found_file;
 
-	/* The maple tree's node that was read last, and the last address that it covers. */
+	/* The maple tree node that was read last, and the last address that it covers. */
 	__u64 pivots[PROFD_MAPLE_SLOTS];
 	__u64 slots[PROFD_MAPLE_SLOTS];
 	__u64 node_last;
@@ -99,8 +99,8 @@ struct profd_scratch {
 	struct profd_listing listing;
 	struct profd_name_walk name_walk;
 
-	/* Room for one component behind the limit, so that a bound on the offset is enough for the
-	 * verifier. */
+	/* With room for one component behind the limit, so that the verifier needs only a bound on
+	 * the offset. */
 	struct profd_mapping mapping;
 	char names[PROFD_MAX_NAME_BYTES + PROFD_COMPONENT_BYTES];
 	struct profd_process process;

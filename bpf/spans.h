@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Spans of code: the part of an executable mapping that lies in one piece of its file, with the
- * table of that piece. A CPU remembers those of the address spaces that it sampled last.
+ * Spans of code: the part of an executable mapping that is in one region of its file, with the
+ * table of that region. A CPU caches the spans of the address spaces that it sampled last.
  */
 #ifndef PROFD_SPANS_H
 #define PROFD_SPANS_H
 
 #include "bpf/mapping.h"
-#include "bpf/memory.h"
+#include "bpf/cache.h"
 #include "bpf/tables.h"
 #include "bpf/vma.h"
 
-#define PROFD_PIECE_BYTES (1ULL << PROFD_PIECE_SHIFT)
+#define PROFD_FILE_REGION_BYTES (1ULL << PROFD_FILE_REGION_SHIFT)
 
-/* Cuts the described mapping, which begins at file_offset, down to the piece around pc. False where
- * the piece has no number. */
+/* Limits the described mapping, which begins at file_offset, to the file region around pc. False if
+ * the number of the region does not fit. */
 static __always_inline bool profd_cut_span(const struct profd_mapping *mapping, __u64 file_offset,
-					   __u64 pc, struct profd_span *span, __u32 *piece)
+					   __u64 pc, struct profd_span *span, __u32 *region)
 {
 	__u64 offset = pc - mapping->start + file_offset;
-	__u64 piece_start = offset & ~(PROFD_PIECE_BYTES - 1);
-	__u64 first = file_offset > piece_start ? file_offset : piece_start;
+	__u64 region_start = offset & ~(PROFD_FILE_REGION_BYTES - 1);
+	__u64 first = file_offset > region_start ? file_offset : region_start;
 	__u64 last = file_offset + (mapping->end - mapping->start) - 1;
 
-	if (last > piece_start + (PROFD_PIECE_BYTES - 1))
-		last = piece_start + (PROFD_PIECE_BYTES - 1);
+	if (last > region_start + (PROFD_FILE_REGION_BYTES - 1))
+		last = region_start + (PROFD_FILE_REGION_BYTES - 1);
 	span->start = mapping->start + (first - file_offset);
 	span->bytes = last - first + 1;
-	span->offset = first - piece_start;
-	*piece = offset >> PROFD_PIECE_SHIFT;
-	return *piece == offset >> PROFD_PIECE_SHIFT;
+	span->offset = first - region_start;
+	*region = offset >> PROFD_FILE_REGION_SHIFT;
+	return *region == offset >> PROFD_FILE_REGION_SHIFT;
 }
 
-/* Fills in the key of the described mapping's piece. */
-static __always_inline void profd_key_piece(struct profd_scratch *scratch)
+/* Completes scratch->table_key, whose region is set, for the described mapping. */
+static __always_inline void profd_fill_table_key(struct profd_scratch *scratch)
 {
 	const struct profd_mapping *mapping = &scratch->mapping;
 	struct profd_table_key *key = &scratch->table_key;
@@ -45,22 +45,22 @@ static __always_inline void profd_key_piece(struct profd_scratch *scratch)
 		return;
 	key->file.inode = PROFD_JIT_CODE_INODE;
 	key->file.size = mapping->process.start_ns;
-	key->file.ctime_ns = key->piece / PROFD_JIT_CODE_PIECES;
+	key->file.ctime_ns = key->region / PROFD_FILE_REGIONS_PER_JIT_AREA;
 	key->file.device = mapping->process.tgid;
 	key->file.generation = mapping->process.exec_id;
-	key->piece %= PROFD_JIT_CODE_PIECES;
+	key->region %= PROFD_FILE_REGIONS_PER_JIT_AREA;
 }
 
-/* What is done without a table: a file's may come; user space has the vDSO's from its start on, or
- * never; and made code has frame pointers. */
+/* Without a table: user space can still make the table of a file, has had that of the vDSO since
+ * its start or never will, and JIT code without rows is assumed to have frame pointers. */
 static __always_inline __u32 profd_rows_without_table(__u32 kind)
 {
 	if (kind == PROFD_MAPPING_FILE)
-		return PROFD_ROWS_LATE;
-	return kind == PROFD_MAPPING_VDSO ? PROFD_ROWS_NONE : PROFD_ROWS_NOT_ASKED;
+		return PROFD_ROWS_PENDING;
+	return kind == PROFD_MAPPING_VDSO ? PROFD_ROWS_NONE : PROFD_ROWS_UNUSED;
 }
 
-/* Takes over what user space says of the piece whose key is in scratch->table_key. */
+/* Copies what user space has stored under scratch->table_key to the span. */
 static __always_inline void profd_find_table(struct profd_scratch *scratch, struct profd_span *span)
 {
 	struct profd_table *table = bpf_map_lookup_elem(&profd_tables, &scratch->table_key);
@@ -79,32 +79,32 @@ static __always_inline void profd_find_table(struct profd_scratch *scratch, stru
 	span->bucket_count = table->bucket_count;
 }
 
-/* Makes the span of the described mapping around pc. */
+/* Fills in the span of the described mapping around pc. */
 static __always_inline void profd_fill_span(struct profd_scratch *scratch, __u64 pc,
 					    struct profd_span *span)
 {
 	const struct profd_mapping *mapping = &scratch->mapping;
-	/* Made code is keyed by its address. */
+	/* The rows of JIT code are keyed by address. */
 	__u64 file_offset =
 		mapping->kind == PROFD_MAPPING_ANONYMOUS ? mapping->start : mapping->file_offset;
 
 	span->mapping_id = mapping->id;
 	span->number = 0;
-	if (scratch->tables &&
-	    profd_cut_span(mapping, file_offset, pc, span, &scratch->table_key.piece)) {
-		profd_key_piece(scratch);
+	if (scratch->table_generation &&
+	    profd_cut_span(mapping, file_offset, pc, span, &scratch->table_key.region)) {
+		profd_fill_table_key(scratch);
 		profd_find_table(scratch, span);
 		return;
 	}
 	span->start = mapping->start;
 	span->bytes = mapping->end - mapping->start;
 	span->offset = 0;
-	span->rows = PROFD_ROWS_NOT_ASKED;
+	span->rows = PROFD_ROWS_UNUSED;
 }
 
-/* Finds the mapping of pc, tells it, and remembers its span; 0, or a profd_user_end. */
+/* Finds and announces the mapping of pc, and caches its span. Returns 0 or a profd_user_end. */
 static __always_inline __u32 profd_add_span(struct profd_scratch *scratch,
-					    struct profd_memory *memory, struct profd_space *space,
+					    struct profd_cache *cache, struct profd_space *space,
 					    __u64 pc)
 {
 	__u32 failure = profd_find_vma(pc);
@@ -116,8 +116,8 @@ static __always_inline __u32 profd_add_span(struct profd_scratch *scratch,
 	__u32 place = space->next_span % PROFD_SPANS;
 
 	profd_describe_mapping(scratch);
-	/* What could not be told is looked up, and told, again by the next tick. */
-	if (!profd_announce_mapping(scratch, memory))
+	/* If the record could not be sent, the next tick must find the mapping and try again. */
+	if (!profd_announce_mapping(scratch, cache))
 		space->mm = 0;
 	profd_fill_span(scratch, pc, &space->spans[place]);
 	space->next_span = place + 1;
@@ -141,20 +141,20 @@ static __always_inline bool profd_find_span(const struct profd_space *space,
 	return false;
 }
 
-/* Makes the span that holds pc the walk's; 0, or a profd_user_end. Global, so that it is verified
- * once and not at each turn of the walk. */
+/* Makes the span that contains pc the walk's current one. Returns 0 or a profd_user_end. Global, so
+ * that it is verified once and not in each iteration of the walk. */
 __noinline int profd_enter_span(__u64 pc)
 {
 	struct profd_scratch *scratch = profd_scratch_here();
-	struct profd_memory *memory = profd_memory_here();
+	struct profd_cache *cache = profd_cache_here();
 
-	if (!scratch || !memory || scratch->space > PROFD_PASSING_SPACE)
+	if (!scratch || !cache || scratch->space > PROFD_UNCACHED_SPACE)
 		return PROFD_END_MAPPING_RACE;
-	struct profd_space *space = &memory->spaces[scratch->space];
+	struct profd_space *space = &cache->spaces[scratch->space];
 	struct profd_walk *walk = &scratch->walk;
 
 	if (!profd_find_span(space, walk, pc)) {
-		__u32 failure = profd_add_span(scratch, memory, space, pc);
+		__u32 failure = profd_add_span(scratch, cache, space, pc);
 
 		if (failure)
 			return failure;
@@ -170,36 +170,36 @@ __noinline int profd_enter_span(__u64 pc)
 	return 0;
 }
 
-/* Looks an offset of the walk's piece up in the rows, and remembers the rule in `place` of the
- * known ones. */
+/* Finds the rule for an offset in the current span's file region, and caches it at `place`. */
 __noinline __u32 profd_find_rule(__u32 offset, __u32 place)
 {
 	struct profd_scratch *scratch = profd_scratch_here();
-	struct profd_memory *memory = profd_memory_here();
+	struct profd_cache *cache = profd_cache_here();
 
-	if (!scratch || !memory || scratch->space > PROFD_PASSING_SPACE)
+	if (!scratch || !cache || scratch->space > PROFD_UNCACHED_SPACE)
 		return PROFD_NO_RULE;
-	const struct profd_space *space = &memory->spaces[scratch->space];
+	const struct profd_space *space = &cache->spaces[scratch->space];
 	const struct profd_span *span = &space->spans[scratch->walk.span % PROFD_SPANS];
 	__u32 rule = profd_search_rows(span, offset);
 
-	memory->rules[place % PROFD_KNOWN_RULES] = (__u64)span->number << PROFD_KNOWN_NUMBER_SHIFT |
+	cache->rules[place % PROFD_CACHED_RULES] = (__u64)span->number
+							   << PROFD_CACHED_NUMBER_SHIFT |
 						   (__u64)offset << PROFD_RULE_BITS | rule;
 	return rule;
 }
 
-/* The rule for an address of the walk's span, whose rows are READY. */
-static __always_inline __u32 profd_rule_at(const struct profd_memory *memory,
+/* The rule for an address in the walk's current span, whose rows are READY. */
+static __always_inline __u32 profd_rule_at(const struct profd_cache *cache,
 					   const struct profd_walk *walk, __u64 pc)
 {
 	__u32 offset = pc - walk->span_start + walk->span_offset;
-	__u64 tag = (__u64)walk->span_number << PROFD_KNOWN_NUMBER_SHIFT |
+	__u64 tag = (__u64)walk->span_number << PROFD_CACHED_NUMBER_SHIFT |
 		    (__u64)offset << PROFD_RULE_BITS;
-	__u32 place = (offset ^ offset >> 7 ^ walk->span_number) % PROFD_KNOWN_RULES;
-	__u64 known = memory->rules[place];
+	__u32 place = (offset ^ offset >> 7 ^ walk->span_number) % PROFD_CACHED_RULES;
+	__u64 cached = cache->rules[place];
 
-	if (!((known ^ tag) >> PROFD_RULE_BITS))
-		return known & ((1U << PROFD_RULE_BITS) - 1);
+	if (!((cached ^ tag) >> PROFD_RULE_BITS))
+		return cached & ((1U << PROFD_RULE_BITS) - 1);
 	return profd_find_rule(offset, place);
 }
 

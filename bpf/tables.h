@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Unwind tables, as user space installs them, and the look-up of a rule in one (unwind_rows.h).
+ * The maps of unwind tables, which user space fills, and the search for a rule (unwind_rows.h).
  *
- * Rows are words of a big array value and are indexed directly: a helper call for each step of the
- * search would cost more than all else in a frame. What is read is user space's, but every index is
- * masked, so a damaged table gives wrong rules and nothing worse.
+ * Rows are words of a large array value and are indexed directly: a helper call for each step of
+ * the search would cost more than the rest of a frame. Every index is masked, so a malformed table
+ * can only cause wrong rules.
  */
 #ifndef PROFD_TABLES_H
 #define PROFD_TABLES_H
 
-#include "bpf/memory.h"
+#include "bpf/cache.h"
 
-/* By the file's key and the piece's number. Preallocated: used_ns is written by ticks. */
+/* Preallocated, because ticks write used_ns. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, PROFD_MAX_TABLES);
@@ -31,7 +31,7 @@ struct profd_arena {
 	__uint(value_size, sizeof(struct profd_arena_words));
 };
 
-/* Made by user space as it needs them. */
+/* User space creates the arenas when it needs them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, PROFD_MAX_ARENAS);
@@ -39,8 +39,7 @@ struct {
 	__array(values, struct profd_arena);
 } profd_arenas SEC(".maps");
 
-/* The dictionary. Its first entry is PROFD_RULE_UNKNOWN by being 0; user space writes the others.
- */
+/* The dictionary. User space writes the entries; the first is all 0, a PROFD_RULE_UNKNOWN. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -64,13 +63,13 @@ static __always_inline __u32 profd_arena_word(const struct profd_arena_words *ar
 
 #define PROFD_NO_RULE (PROFD_RULE_IN_DICTIONARY | PROFD_RULE_INDEX_UNKNOWN)
 
-/* A bucket has a row for each of its offsets at most, and the one before it: 11 halvings. */
+/* A bucket has at most one row for each of its 1024 offsets, and the row before: 11 halvings. */
 #define PROFD_MAX_HALVINGS (PROFD_BUCKET_SHIFT + 1)
 
 /*
- * The last of `count` rows, from `first` on, that does not lie behind an offset; the first one,
- * where all do. The step is a mask, not a branch: half the states for the verifier, and nothing to
- * predict. clang would make a branch of it but for the asm.
+ * The last of the `count` rows from `first` that is not behind an offset; the first row if all are.
+ * A mask replaces the branch of the binary search: it halves the verifier's states, and nothing can
+ * be mispredicted. barrier_var() keeps clang from making a branch of it.
  */
 static __always_inline __u32 profd_last_row(const struct profd_arena_words *arena, __u32 first,
 					    __u32 count, __u32 offset)
@@ -89,7 +88,7 @@ static __always_inline __u32 profd_last_row(const struct profd_arena_words *aren
 	return profd_arena_word(arena, first);
 }
 
-/* The rule for an offset in a span's piece. */
+/* The rule for an offset in a span's file region. */
 static __always_inline __u32 profd_search_rows(const struct profd_span *span, __u32 offset)
 {
 	const struct profd_arena_words *arena = profd_arena(span->arena);
@@ -100,7 +99,7 @@ static __always_inline __u32 profd_search_rows(const struct profd_span *span, __
 	__u32 start = profd_arena_word(arena, span->buckets_at + bucket);
 	__u32 end = profd_arena_word(arena, span->buckets_at + bucket + 1);
 
-	/* From the row before the bucket's first: it may reach into the bucket. */
+	/* Includes the row before the bucket's first, which may extend into the bucket. */
 	return profd_row_rule(
 		profd_last_row(arena, start - 1, end - start + 1, offset & PROFD_ROW_OFFSET_MASK));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Keeping the target map true: children of targets join it at fork, the dead leave it, and user
- * space learns the kernel's numbers of processes. None of these programs touches the rings.
+ * Programs that maintain the target map: they add the children of targets at fork and remove
+ * processes that are freed. An iterator lists all processes. None of these programs uses the rings.
  */
 #ifndef PROFD_TARGETS_H
 #define PROFD_TARGETS_H
@@ -16,8 +16,8 @@ static __always_inline bool profd_is_leader(struct task_struct *task)
 	return task->pid == task->tgid;
 }
 
-/* The entry of a child as its parent's says: sessions that follow, still waiting for an exec where
- * the parent waits. */
+/* The entry of a forked child: the sessions that follow children, and still wait for an exec if the
+ * parent does. */
 static __always_inline struct profd_target profd_child_target(const struct profd_target *parent,
 							      struct task_struct *child, __u32 live)
 {
@@ -34,7 +34,7 @@ static __always_inline struct profd_target profd_child_target(const struct profd
 	return target;
 }
 
-/* Before the child runs its first instruction. Attached only while a session follows children. */
+/* Runs before the child's first instruction. Attached only while a session follows children. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(profd_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -56,7 +56,7 @@ int BPF_PROG(profd_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
-/* The end of a process, as far as a session is concerned: its parent may never reap it. */
+/* Marks the target whose last thread exits. Its parent may never reap it. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(profd_exit, struct task_struct *task)
 {
@@ -69,8 +69,8 @@ int BPF_PROG(profd_exit, struct task_struct *task)
 	return 0;
 }
 
-/* The last that is heard of a task. In a group whose second thread called exec, the old leader is
- * freed under another number than the group's. */
+/* Removes a target when its task is freed. If a thread other than the leader called exec, the old
+ * leader has a pid other than the tgid when it is freed. */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(profd_free, struct task_struct *task)
 {
@@ -85,8 +85,8 @@ int BPF_PROG(profd_free, struct task_struct *task)
 	return 0;
 }
 
-/* Runs in the context of the process that reads the iterator, profd itself. */
-static __always_inline void profd_learn_ourselves(void)
+/* Called in the context of the process that reads the iterator: profd. */
+static __always_inline void profd_learn_own_identity(void)
 {
 	struct task_struct *self = bpf_get_current_task_btf();
 	struct pid *pid = BPF_CORE_READ(self, thread_pid);
@@ -102,7 +102,8 @@ static __always_inline void profd_learn_ourselves(void)
 	profd_learn_user_namespace(self);
 }
 
-/* Writes a struct profd_task for each process that profd's PID namespace shows. */
+/* Writes a struct profd_task for each process; tgid is 0 if profd's PID namespace does not show it.
+ */
 SEC("iter/task")
 int profd_tasks(struct bpf_iter__task *ctx)
 {
@@ -110,7 +111,7 @@ int profd_tasks(struct bpf_iter__task *ctx)
 
 	if (!task || !profd_is_leader(task))
 		return 0;
-	profd_learn_ourselves();
+	profd_learn_own_identity();
 	struct profd_task out = {
 		.start_ns = task->start_boottime,
 		.global_tgid = task->tgid,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Telling user space when a process gives up memory that it made code in: what was known of the
- * code there no longer holds.
+ * Reports to user space when a process unmaps memory that holds its JIT code: then the symbols of
+ * that code are no longer valid.
  *
- * Told is the call's begin: whatever is made there afterwards is younger. A call that fails is told
- * too. Attached only while a process is watched; costs any other process's call one look-up.
+ * The report has the time of the call's start, so code that is later placed there is newer. A call
+ * that fails is reported too. The programs are attached only while a process is watched, and cost
+ * the calls of other processes one map look-up.
  */
 #ifndef PROFD_UNMAPS_H
 #define PROFD_UNMAPS_H
@@ -15,7 +16,7 @@
 
 #define PROFD_NR_MMAP 9
 #define PROFD_NR_MUNMAP 11
-#define PROFD_MMAP_FRESH_OVER (MAP_FIXED | MAP_ANONYMOUS)
+#define PROFD_MMAP_REPLACES (MAP_FIXED | MAP_ANONYMOUS)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -34,17 +35,17 @@ static __always_inline bool profd_overlaps_watched(const struct profd_watched *w
 	return false;
 }
 
-/* So many of one process in a second: threads that race may get a few more. */
+/* Limits the reports of a process per second. Racing threads may send a few more. */
 static __always_inline bool profd_is_in_rate(struct profd_watched *watched, __u64 now)
 {
 	if (now - watched->second_ns >= 1000000000) {
 		watched->second_ns = now;
-		watched->told = 0;
+		watched->reported = 0;
 	}
-	return watched->told++ < PROFD_UNMAPS_PER_SECOND;
+	return watched->reported++ < PROFD_UNMAPS_PER_SECOND;
 }
 
-/* Samples come first: they keep three quarters of the ring. */
+/* Uses at most a quarter of the ring: the rest is for samples. */
 static __always_inline bool profd_send_unmap(const struct profd_unmap *unmap)
 {
 	void *ring = profd_ring_here();
@@ -55,8 +56,8 @@ static __always_inline bool profd_send_unmap(const struct profd_unmap *unmap)
 	       !bpf_ringbuf_output(ring, (void *)unmap, sizeof(*unmap), BPF_RB_NO_WAKEUP);
 }
 
-/* Both calls take whole pages, the last one also where it is named in part. */
-static __always_inline void profd_tell_unmap(__u64 start, __u64 bytes)
+/* Both calls act on whole pages, including a last page that is given in part. */
+static __always_inline void profd_report_unmap(__u64 start, __u64 bytes)
 {
 	struct profd_unmap unmap = {
 		.header = {.size = sizeof(unmap), .type = PROFD_RECORD_UNMAP},
@@ -79,37 +80,37 @@ static __always_inline void profd_tell_unmap(__u64 start, __u64 bytes)
 		counters->unmap_records_lost++;
 }
 
-/* A task's system call, before it does anything. Fresh memory in the place of what was there is how
- * a runtime gives up a part of what it reserved. */
-static __always_inline void profd_tell_call(struct pt_regs___kernel *regs)
+/* Runs at the start of a system call. Runtimes release a part of the memory that they reserved by
+ * an mmap of new memory over it. */
+static __always_inline void profd_report_call(struct pt_regs___kernel *regs)
 {
 	if (regs->orig_ax == PROFD_NR_MUNMAP ||
 	    (regs->orig_ax == PROFD_NR_MMAP &&
-	     (regs->r10 & PROFD_MMAP_FRESH_OVER) == PROFD_MMAP_FRESH_OVER))
-		profd_tell_unmap(regs->di, regs->si);
+	     (regs->r10 & PROFD_MMAP_REPLACES) == PROFD_MMAP_REPLACES))
+		profd_report_unmap(regs->di, regs->si);
 }
 
-/* Either these two are loaded, or where the kernel refuses them the third (Programs). */
+/* Either these two are loaded, or, if the kernel rejects them, profd_mmap_lock (class Programs). */
 SEC("?fentry/__x64_sys_munmap")
 int BPF_PROG(profd_munmap_call, struct pt_regs___kernel *regs)
 {
-	profd_tell_call(regs);
+	profd_report_call(regs);
 	return 0;
 }
 
 SEC("?fentry/__x64_sys_mmap")
 int BPF_PROG(profd_mmap_call, struct pt_regs___kernel *regs)
 {
-	profd_tell_call(regs);
+	profd_report_call(regs);
 	return 0;
 }
 
-/* Both calls begin with it. So do others, page faults among them before Linux 6.4, and older
- * kernels make the path of a cgroup each time: the second choice. */
+/* Both calls reach this tracepoint first. It is the second choice, because other calls, and page
+ * faults before Linux 6.4, reach it too, and older kernels format a cgroup's path each time. */
 SEC("?tp_btf/mmap_lock_start_locking")
 int BPF_PROG(profd_mmap_lock, struct mm_struct *mm)
 {
-	profd_tell_call((void *)bpf_task_pt_regs(bpf_get_current_task_btf()));
+	profd_report_call((void *)bpf_task_pt_regs(bpf_get_current_task_btf()));
 	return 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The user stack, by our own walk: never bpf_get_stack() with the user flag, which panics kernels
- * where uprobes are active. A step turns the registers of a frame into those of its caller, by the
- * row of its address or by the frame pointer; one stack may mix both. unwind_rows.h says how.
+ * The walk of the user stack. bpf_get_stack() with the user flag can't be used: it panics kernels
+ * with active uprobes. A step computes the registers of the caller from those of the frame, by the
+ * unwind row of its address or by the frame pointer; one stack can mix both (unwind_rows.h).
  */
 #ifndef PROFD_UNWIND_H
 #define PROFD_UNWIND_H
@@ -14,14 +14,14 @@
 
 #define PROFD_ADDRESS_MASK ((1ULL << PROFD_FRAME_ADDRESS_BITS) - 1)
 
-/* What a turn of the walk needs at hand. Its state is in scratch->walk: there the verifier follows
- * no values, and verifies one turn for all. */
+/* The context of an iteration of the walk. The state is in scratch->walk: the verifier does not
+ * track values there, so it verifies one iteration for all. */
 struct profd_walk_context {
 	struct profd_scratch *scratch;
-	struct profd_memory *memory;
+	struct profd_cache *cache;
 };
 
-/* Why a frame without a row is the last one, when its frame pointer is of no use. */
+/* The reason to end at a frame with neither a row nor a usable frame pointer. */
 static __always_inline __u32 profd_end_without_row(const struct profd_walk *walk)
 {
 	if (walk->span_rows == PROFD_ROWS_READY)
@@ -29,8 +29,9 @@ static __always_inline __u32 profd_end_without_row(const struct profd_walk *walk
 	return walk->span_rows == PROFD_ROWS_NONE ? PROFD_END_NO_TABLE : PROFD_END_NO_FRAME_POINTER;
 }
 
-/* To the caller, by the frame pointer. 0, or a profd_user_end. A frame pointer of 0 ends a chain
- * only for whom a frame pointer led there: elsewhere the register may be in other use. */
+/* Steps to the caller by the frame pointer. Returns 0 or a profd_user_end. A frame pointer of 0
+ * marks the end of a chain only if the previous step used one too: otherwise rbp may hold any
+ * value. */
 static __always_inline __u32 profd_step_by_frame_pointer(struct profd_scratch *scratch)
 {
 	struct profd_walk *walk = &scratch->walk;
@@ -42,18 +43,18 @@ static __always_inline __u32 profd_step_by_frame_pointer(struct profd_scratch *s
 		return PROFD_END_FP_ZERO;
 	if (bp % 8 || bp < walk->sp)
 		return profd_end_without_row(walk);
-	if (!profd_have_slots(walk, bp, bp + 8))
+	if (!profd_load_slots(walk, bp, bp + 8))
 		return PROFD_END_STACK_UNREADABLE;
 	walk->bp = profd_window_word(scratch, bp);
 	walk->ip = profd_window_word(scratch, bp + 8);
 	walk->sp = bp + 16;
 	walk->lost = PROFD_LOST_BX;
-	walk->callee_was_whole = 0;
+	walk->callee_was_interrupted = 0;
 	walk->how = PROFD_FRAME_POINTER;
 	return 0;
 }
 
-/* To the caller, by a rule that stands in the row itself. */
+/* Steps to the caller by a rule in the row itself. Returns 0 or a profd_user_end. */
 static __always_inline __u32 profd_step_by_inline_rule(struct profd_scratch *scratch, __u32 rule)
 {
 	struct profd_walk *walk = &scratch->walk;
@@ -69,13 +70,13 @@ static __always_inline __u32 profd_step_by_inline_rule(struct profd_scratch *scr
 	}
 	cfa += 8ULL * (rule >> PROFD_RULE_CFA_SHIFT & PROFD_RULE_CFA_MASK);
 	lowest = cfa - 8 * (lowest ? lowest : 1);
-	/* One branch for both: neither may be negative. */
+	/* One branch checks both differences: neither may be negative. */
 	__s64 below = (cfa - 8 - walk->sp) | (lowest - profd_frame_floor(walk));
 
-	barrier_var(below); /* or each half gets ranges, and each range states to verify */
+	barrier_var(below); /* otherwise the verifier tracks ranges of both, in many states */
 	if (below < 0)
 		return PROFD_END_CFA_NOT_ABOVE;
-	if (!profd_have_slots(walk, lowest, cfa - 8))
+	if (!profd_load_slots(walk, lowest, cfa - 8))
 		return PROFD_END_STACK_UNREADABLE;
 	walk->ip = profd_window_word(scratch, cfa - 8);
 	if (bp_slot) {
@@ -87,21 +88,21 @@ static __always_inline __u32 profd_step_by_inline_rule(struct profd_scratch *scr
 		walk->lost &= ~PROFD_LOST_BX;
 	}
 	walk->sp = cfa;
-	walk->callee_was_whole = profd_was_interrupted(walk);
+	walk->callee_was_interrupted = profd_was_interrupted(walk);
 	walk->how = PROFD_FRAME_ROW;
 	return 0;
 }
 
-/* To the caller. 0, or a profd_user_end. */
+/* Steps to the caller. Returns 0 or a profd_user_end. */
 static __always_inline __u32 profd_step(struct profd_scratch *scratch,
-					const struct profd_memory *memory, __u64 pc)
+					const struct profd_cache *cache, __u64 pc)
 {
 	struct profd_walk *walk = &scratch->walk;
 
-	if (walk->span_rows == PROFD_ROWS_LATE)
+	if (walk->span_rows == PROFD_ROWS_PENDING)
 		return PROFD_END_DEFERRED;
 	if (walk->span_rows == PROFD_ROWS_READY) {
-		__u32 rule = profd_rule_at(memory, walk, pc);
+		__u32 rule = profd_rule_at(cache, walk, pc);
 
 		if (!(rule & PROFD_RULE_IN_DICTIONARY))
 			return profd_step_by_inline_rule(scratch, rule);
@@ -127,13 +128,13 @@ static __always_inline void profd_push_frame(struct profd_scratch *scratch, __u3
 	walk->frames++;
 }
 
-/* One frame: an address that lies in no executable mapping is no frame, but for the leaf, which is
- * known. */
+/* Adds a frame and steps to its caller. An address outside executable mappings is not a frame,
+ * except for the leaf, whose address is certain. */
 static long profd_walk_frame(__u32 index, struct profd_walk_context *context)
 {
 	struct profd_scratch *scratch = context->scratch;
 	struct profd_walk *walk = &scratch->walk;
-	__u64 pc = walk->ip - !PROFD_HOW_IN(walk->how, PROFD_EXACT);
+	__u64 pc = walk->ip - !PROFD_HOW_IN(walk->how, PROFD_HOW_EXACT);
 	__u32 end = 0;
 
 	if (pc - walk->span_start >= walk->span_bytes)
@@ -143,7 +144,7 @@ static long profd_walk_frame(__u32 index, struct profd_walk_context *context)
 			profd_push_frame(scratch, PROFD_NO_MAPPING);
 	} else {
 		profd_push_frame(scratch, walk->mapping);
-		end = profd_step(scratch, context->memory, pc);
+		end = profd_step(scratch, context->cache, pc);
 	}
 	if (!end)
 		return 0;
@@ -153,10 +154,10 @@ static long profd_walk_frame(__u32 index, struct profd_walk_context *context)
 
 /* Appends the user stack to the sample. */
 static __always_inline void profd_walk_user(struct profd_scratch *scratch,
-					    struct profd_memory *memory,
+					    struct profd_cache *cache,
 					    struct pt_regs___kernel *regs)
 {
-	struct profd_walk_context context = {.scratch = scratch, .memory = memory};
+	struct profd_walk_context context = {.scratch = scratch, .cache = cache};
 	struct profd_sample *sample = &scratch->sample;
 	struct profd_walk *walk = &scratch->walk;
 
@@ -169,11 +170,11 @@ static __always_inline void profd_walk_user(struct profd_scratch *scratch,
 							     : PROFD_FRAME_INTERRUPTED;
 	walk->span_bytes = 0;
 	walk->signal_frames = 0;
-	walk->callee_was_whole = 0;
+	walk->callee_was_interrupted = 0;
 	walk->next = sample->kernel_frames;
 	walk->frames = 0;
 	walk->end = PROFD_END_DEPTH_LIMIT;
-	/* Now, so that what the last tick read is in no walk's reach. */
+	/* Replaces the stack memory of the last tick, so that the walk can't use it. */
 	walk->window_start = profd_read_window(profd_frame_floor(walk));
 	bpf_loop(PROFD_MAX_USER_FRAMES, profd_walk_frame, &context, 0);
 	sample->user_frames = walk->frames;

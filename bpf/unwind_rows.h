@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Unwind rows: for each place of a file's code, how to get from a frame's registers to its
- * caller's. Made in user space from .eh_frame and .debug_frame, looked up by the sampling program,
- * and by user space where a stack is unwound late.
+ * Unwind rows: for each code address of a file, the rule that computes the registers of the caller
+ * from those of the frame. User space makes them from .eh_frame and .debug_frame. The sampling
+ * program looks them up, and so does user space when it unwinds a deferred stack.
  *
- * Everything is keyed by file offset, so a row means the same wherever the file is mapped. A file's
- * code is cut into pieces of 16 MiB of file offset, each with a table of its own; a table lies
- * whole in one arena (a big array that user space fills by mmap): bucket_count + 1 bucket starts,
- * then its rows. A bucket is 1 KiB of code; its rows are [start of it, start of the next), sorted.
- * A row holds from its offset to the next row's, so an address before its bucket's first row
- * belongs to the row before, which the table's first row, a sentinel, makes sure of.
+ * Rows are keyed by file offset, so they are valid wherever the file is mapped. A file is divided
+ * into file regions of 16 MiB, each with its own table. A table is contained in one arena, a large
+ * array that user space fills by mmap: bucket_count + 1 bucket starts, then the rows. A bucket is
+ * 1 KiB of code; its rows are [its start, the next bucket's start), sorted. A row is valid from its
+ * offset up to that of the next row. So an address before the first row of its bucket belongs to
+ * the row before that; the first row of a table is a sentinel, so that there always is one.
  *
- * A row is 4 bytes: 10 bits of offset within its bucket, 22 bits of rule. Rules that don't fit are
- * in one dictionary for all files.
+ * A row is 4 bytes: 10 bits of offset within its bucket, 22 bits of rule. Rules that don't fit in
+ * 22 bits are in one dictionary for all files.
  */
 #ifndef PROFD_UNWIND_ROWS_H
 #define PROFD_UNWIND_ROWS_H
 
 #include <linux/types.h>
 
-#define PROFD_PIECE_SHIFT 24
+#define PROFD_FILE_REGION_SHIFT 24
 #define PROFD_BUCKET_SHIFT 10
-#define PROFD_BUCKETS_PER_PIECE (1u << (PROFD_PIECE_SHIFT - PROFD_BUCKET_SHIFT))
+#define PROFD_BUCKETS_PER_FILE_REGION (1u << (PROFD_FILE_REGION_SHIFT - PROFD_BUCKET_SHIFT))
 #define PROFD_ARENA_WORDS                                                                          \
-	(1u << 20) /* 4 MiB: the largest value that every kernel since 6.1 takes */
+	(1u << 20) /* 4 MiB: the largest value that all kernels since 6.1 accept */
 #define PROFD_MAX_ARENAS 128
 #define PROFD_MAX_RULES 16384
 
@@ -31,9 +31,9 @@
 #define PROFD_ROW_RULE_SHIFT PROFD_BUCKET_SHIFT
 
 /*
- * A rule in a row. With PROFD_RULE_IN_DICTIONARY, the other bits are an index there. Without: the
- * CFA is rsp, or rbp with PROFD_RULE_CFA_RBP, plus 8 times bits 10-19; the return address lies at
- * CFA - 8; rbp lies at CFA - 8 * bits 0-4, rbx at CFA - 8 * bits 5-9, where 0 is unchanged.
+ * The rule of a row. With PROFD_RULE_IN_DICTIONARY, the other bits are an index in the dictionary.
+ * Otherwise the CFA is rsp, or rbp with PROFD_RULE_CFA_RBP, plus 8 times bits 10-19; the return
+ * address is at CFA - 8; rbp is at CFA - 8 * bits 0-4, rbx at CFA - 8 * bits 5-9; 0: unchanged.
  */
 #define PROFD_RULE_BITS 22
 #define PROFD_RULE_IN_DICTIONARY (1u << 21)
@@ -44,26 +44,28 @@
 #define PROFD_RULE_SLOT_MASK 31u
 
 enum profd_rule_kind {
-	PROFD_RULE_UNKNOWN =
-		0,	    /* no row, or one that can't be told in a rule: try the frame pointer */
-	PROFD_RULE_END = 1, /* the return address is undefined: the program's or thread's entry */
-	PROFD_RULE_REGISTER = 2, /* CFA = cfa_register + cfa_offset */
+	/* There is no row, or a rule can't express it: use the frame pointer. */
+	PROFD_RULE_UNKNOWN = 0,
+	/* The return address is undefined: the entry function of a program or thread. */
+	PROFD_RULE_END = 1,
+	/* CFA = cfa_register + cfa_offset */
+	PROFD_RULE_REGISTER = 2,
 	/* CFA = *(cfa_register + 8 * cfa_index's register + cfa_offset) + cfa_add */
 	PROFD_RULE_DEREF = 3,
-	PROFD_RULE_PLT =
-		4, /* CFA = rsp + 8, and 8 more where the low 4 bits of ip are >= cfa_add */
-	PROFD_RULE_SIGNAL =
-		5, /* rsp + cfa_offset is the kernel's struct sigcontext with all registers */
+	/* CFA = rsp + 8, or rsp + 16 if the low 4 bits of ip are >= cfa_add */
+	PROFD_RULE_PLT = 4,
+	/* The kernel's struct sigcontext, with all registers, is at rsp + cfa_offset. */
+	PROFD_RULE_SIGNAL = 5,
 	PROFD_RULE_KIND_COUNT,
 };
 
-/* How a callee-saved register, or the return address, is got back. */
+/* Where the caller's value of a callee-saved register, or the return address, is. */
 enum profd_saved {
 	PROFD_SAVED_NOT = 0,	  /* unchanged */
 	PROFD_SAVED_AT_CFA = 1,	  /* at CFA + offset */
 	PROFD_SAVED_REGISTER = 2, /* in the register with the DWARF number `offset` */
-	PROFD_SAVED_LOST = 3,	  /* undefined, or beyond what a rule can tell */
-	/* At cfa_register + offset: of PROFD_RULE_DEREF, whose CFA is no constant away. */
+	PROFD_SAVED_LOST = 3,	  /* undefined, or a rule can't express it */
+	/* At cfa_register + offset; for PROFD_RULE_DEREF only. */
 	PROFD_SAVED_AT_REGISTER = 4,
 	PROFD_SAVED_COUNT,
 };
@@ -78,8 +80,8 @@ enum profd_dwarf_register {
 };
 
 /*
- * An entry of the dictionary. rsp, rbp and rbx are known in every frame; the other registers only
- * in one that was interrupted (the leaf, and the one below a signal frame).
+ * An entry of the dictionary. rsp, rbp and rbx are known in every frame, the other registers only
+ * in an interrupted frame (the leaf, and the frame below a signal frame).
  */
 struct profd_rule {
 	__s32 cfa_offset;
@@ -89,30 +91,30 @@ struct profd_rule {
 	__s32 rbx_offset;
 	__u8 kind;	   /* profd_rule_kind */
 	__u8 cfa_register; /* DWARF number */
-	__u8 ra_saved;	   /* profd_saved, of AT_CFA and REGISTER */
+	__u8 ra_saved;	   /* PROFD_SAVED_AT_CFA or PROFD_SAVED_REGISTER */
 	__u8 rbp_saved;	   /* profd_saved */
 	__u8 rbx_saved;	   /* profd_saved */
-	__u8 cfa_index;	   /* of PROFD_RULE_DEREF: 1 + DWARF number; 0: none */
+	__u8 cfa_index;	   /* for PROFD_RULE_DEREF: 1 + DWARF number; 0: none */
 	__u8 reserved[6];
 };
 
 /*
- * How a frame is taken to its caller, here and where a stack is unwound late.
+ * The step from a frame to its caller, in the kernel and for deferred stacks.
  *
- * A frame that was interrupted (the leaf, and the one below a signal frame) is looked up by its own
- * address, any other by the one before, since a call may be its function's last instruction. The
- * CFA must be above sp, and no slot below it, but for the red zone of an interrupted frame: so
- * stacks go up and every walk ends. Only a signal frame may lead anywhere, to the stack that the
- * signal left, and only PROFD_MAX_SIGNAL_FRAMES of them are followed.
+ * An interrupted frame (the leaf, and the frame below a signal frame) is looked up by its own
+ * address, any other frame by the address before, since a call can be the last instruction of its
+ * function. The CFA must be above sp, and no register slot may be below sp, or below the red zone
+ * of an interrupted frame. So every step leads up the stack, and every walk ends. Only a signal
+ * frame may lead to any other stack, and at most PROFD_MAX_SIGNAL_FRAMES of them are followed.
  *
- * An unknown rule, and a file without rows, is left by one step of the frame pointer, and then rows
- * are tried again.
+ * For an unknown rule, and in a file without rows, the step uses the frame pointer; rows are used
+ * again for the next frame.
  */
 #define PROFD_RED_ZONE_BYTES 128
 #define PROFD_MAX_SIGNAL_FRAMES 8
 
-/* Of the kernel's struct sigcontext, which SIGNAL rules lead to: words, in this order by DWARF
- * number (r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp), and then ip. */
+/* The kernel's struct sigcontext begins with these registers, by DWARF number (r8 to r15, rdi, rsi,
+ * rbp, rbx, rdx, rax, rcx, rsp), then ip. */
 #define PROFD_SIGCONTEXT_REGISTERS                                                                 \
 	{                                                                                          \
 		8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7                               \
@@ -120,42 +122,39 @@ struct profd_rule {
 #define PROFD_SIGCONTEXT_IP 16
 #define PROFD_SIGCONTEXT_WORDS 17
 
-/* The vDSO is no file; its rows are found under a key that is 0 but for this inode, by the offset
- * from its start. */
+/* The vDSO is not a file. Its rows are keyed by a file key of zeros and this inode, and by the
+ * offset from its start. */
 #define PROFD_VDSO_INODE 1
 
 /*
- * Code that a process made at run time lies in no file either. Its rows, if its runtime tells of
- * some, are found under a key that is this inode, the process's start for the size, the upper half
- * of the address for the change time, its tgid for the device and its exec id for the generation;
- * the lower half of the address is the offset. No file has such a change time.
+ * JIT code is not in a file either. If its runtime provides rows, they are keyed by a file key with
+ * this inode, the start of the process as size, the upper half of the address as ctime, the tgid as
+ * device and the exec id as generation; the lower half of the address is the offset. So the key
+ * stands for an area of 4 GiB. No file has such a ctime.
  */
 #define PROFD_JIT_CODE_INODE 2
-#define PROFD_JIT_CODE_REGION_SHIFT 32
-#define PROFD_JIT_CODE_PIECES (1u << (PROFD_JIT_CODE_REGION_SHIFT - PROFD_PIECE_SHIFT))
+#define PROFD_JIT_AREA_SHIFT 32
+#define PROFD_FILE_REGIONS_PER_JIT_AREA (1u << (PROFD_JIT_AREA_SHIFT - PROFD_FILE_REGION_SHIFT))
 
-/* The dictionary's first entries are these, whatever file is loaded. */
+/* The first entries of the dictionary are fixed. */
 #define PROFD_RULE_INDEX_UNKNOWN 0u
 #define PROFD_RULE_INDEX_END 1u
 #define PROFD_RULE_FIRST_FREE 2u
 
-/* Key of a piece's table: the file's key and offset >> PROFD_PIECE_SHIFT. struct profd_file_key is
- * in profd_abi.h. */
 enum profd_table_state {
 	PROFD_TABLE_READY = 1,
-	PROFD_TABLE_NONE =
-		2, /* the file has no rows here, or none that can be read: frame pointers */
+	PROFD_TABLE_NONE = 2, /* no rows, or none that can be read: use frame pointers */
 };
 
-/* What the kernel side knows of a piece. Bucket b's start is arena word buckets_at + b, and is
- * itself the arena word of its first row. */
+/* The table of a file region; its key is struct profd_table_key. Arena word buckets_at + b is the
+ * start of bucket b: the index of the arena word with its first row. */
 struct profd_table {
-	__u64 used_ns; /* written by the programs now and then: for eviction */
-	__u32 number;  /* 1 to PROFD_MAX_TABLE_NUMBER; another table has another one */
+	__u64 used_ns; /* the last use; the programs update it when they cache a span */
+	__u32 number;  /* unique, 1 to PROFD_MAX_TABLE_NUMBER */
 	__u32 arena;
 	__u32 buckets_at;
-	__u32 first_bucket; /* of the piece: offset within it >> PROFD_BUCKET_SHIFT */
-	__u32 bucket_count; /* addresses outside are PROFD_RULE_UNKNOWN */
+	__u32 first_bucket; /* offset in the file region >> PROFD_BUCKET_SHIFT */
+	__u32 bucket_count; /* the rule of addresses outside is PROFD_RULE_UNKNOWN */
 	__u32 state;	    /* profd_table_state */
 };
 #define PROFD_MAX_TABLES 8192

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Which mapping holds an address: a walk of the kernel's own VMA tree, the maple tree mm->mm_mt,
+ * Finds the mapping of an address by walking the kernel's VMA tree, the maple tree mm->mm_mt,
  * without its locks.
  *
- * Node pointers carry their type in bits 3 to 6. A node's slot i holds what lies above pivot i-1
- * and up to pivot i; a pivot of 0 behind the first ends the node early, and the slot there goes up
- * to the node's own last address. A reader that races with a change can meet a node that was let
- * go: what it finds is believed only when the VMA names this mm and holds the address.
+ * A node pointer has the node's type in bits 3 to 6. Slot i of a node covers the addresses above
+ * pivot i-1 up to pivot i; a pivot of 0 behind the first ends the node early, and the slot there
+ * extends to the node's own last address. A reader that races with a change can meet a freed node:
+ * a VMA is used only if it refers to this mm and contains the address.
  */
 #ifndef PROFD_VMA_H
 #define PROFD_VMA_H
 
 #include "bpf/scratch.h"
 
-/* 5 levels hold the 65,530 mappings that a process may have by default. */
+/* 5 levels hold 65,530 mappings, the default limit of a process. */
 #define PROFD_MAPLE_MAX_DEPTH 8
 #define PROFD_MAPLE_LEAF_64 1
 #define PROFD_MAPLE_ARANGE_64 3
@@ -25,13 +25,13 @@ static __always_inline __u32 profd_maple_type(__u64 node)
 	return node >> 3 & 15;
 }
 
-/* Only the root may be something else: an empty tree, or an entry for index 0 alone. */
+/* Only the root can be something else: an empty tree, or an entry for index 0 alone. */
 static __always_inline bool profd_is_maple_root_node(__u64 root)
 {
 	return (root & 3) == 2 && root > PROFD_PAGE_BYTES;
 }
 
-/* Reads the pivots of a node of range_64 or leaf_64, or as many of an arange_64's and more. */
+/* Reads 15 pivots: all of a range_64 or leaf_64 node, and more than an arange_64 node has. */
 static __always_inline bool profd_read_pivots(struct profd_scratch *scratch, __u64 node)
 {
 	__u64 pivots = (node & ~255ULL) + bpf_core_field_offset(struct maple_range_64, pivot);
@@ -40,8 +40,8 @@ static __always_inline bool profd_read_pivots(struct profd_scratch *scratch, __u
 				      (void *)pivots);
 }
 
-/* The slot of a node that covers an address; 0 where there is none. node_last becomes the last
- * address that the slot covers. */
+/* The slot of a node that covers an address, or 0. Sets node_last to the last address that the slot
+ * covers. */
 static __always_inline __u64 profd_maple_slot(struct profd_scratch *scratch, __u64 node,
 					      __u64 address)
 {
@@ -69,8 +69,8 @@ static __always_inline __u64 profd_maple_slot(struct profd_scratch *scratch, __u
 	return entry;
 }
 
-/* The leaf of scratch->mm's tree that covers an address, and in node_last its last one; 0 where the
- * tree changes under the walk, 1 where it is empty. */
+/* The leaf of scratch->mm's tree that covers an address, with its last address in node_last.
+ * 0: the tree changed during the walk. 1: the tree is empty. */
 static __always_inline __u64 profd_maple_leaf(struct profd_scratch *scratch, __u64 address)
 {
 	struct mm_struct *mm = (void *)scratch->mm;
@@ -87,7 +87,7 @@ static __always_inline __u64 profd_maple_leaf(struct profd_scratch *scratch, __u
 	return node;
 }
 
-/* Reads all of a leaf. The last slot may hold something else: a pivot says where the leaf ends. */
+/* Reads a whole leaf. Slots behind its last pivot hold other data. */
 static __always_inline bool profd_read_slots(struct profd_scratch *scratch, __u64 leaf)
 {
 	__u64 slots = (leaf & ~255ULL) + bpf_core_field_offset(struct maple_range_64, slot);
@@ -96,7 +96,7 @@ static __always_inline bool profd_read_slots(struct profd_scratch *scratch, __u6
 	       !bpf_probe_read_kernel(scratch->slots, sizeof(scratch->slots), (void *)slots);
 }
 
-/* Fills in found_*; false where the entry is no VMA of this mm. */
+/* Fills in found_*. False if the entry is not a VMA of this mm. */
 static __always_inline bool profd_read_vma(struct profd_scratch *scratch, __u64 entry)
 {
 	struct vm_area_struct *vma = (void *)entry;
@@ -112,8 +112,35 @@ static __always_inline bool profd_read_vma(struct profd_scratch *scratch, __u64 
 	return true;
 }
 
-/* Looks pc up in the tree of scratch->mm: fills in found_* and returns 0, or a profd_user_end.
- * Global, so that it is verified once. */
+/*
+ * Calls `visit` for each slot of the leaf at listing.next and moves listing.next behind it. False
+ * if there is no such leaf, or a visit returned false. Sets listing.complete at the last leaf.
+ */
+static __always_inline bool profd_visit_leaf(struct profd_scratch *scratch,
+					     bool (*visit)(void *context, __u64 entry),
+					     void *context)
+{
+	struct profd_listing *listing = &scratch->listing;
+	__u64 leaf = profd_maple_leaf(scratch, listing->next);
+	__u64 last = scratch->node_last;
+
+	if (leaf <= 1 || !profd_read_slots(scratch, leaf))
+		return false;
+	for (__u32 i = 0; i < PROFD_MAPLE_SLOTS; i++) {
+		__u64 pivot = i < PROFD_MAPLE_RANGE_PIVOTS ? scratch->pivots[i] : last;
+
+		if (!visit(context, scratch->slots[i]))
+			return false;
+		if (pivot >= last || !pivot)
+			break;
+	}
+	listing->next = last + 1;
+	listing->complete = !listing->next;
+	return true;
+}
+
+/* Finds the VMA of pc in the tree of scratch->mm: fills in found_* and returns 0, or returns a
+ * profd_user_end. Global, so that it is verified once. */
 __noinline int profd_find_vma(__u64 pc)
 {
 	struct profd_scratch *scratch = profd_scratch_here();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Stack memory, read a window at a time: a read of 1 KiB costs little more than one of 8 bytes, and
+ * Reads stack memory in windows of 1 KiB: such a read costs little more than one of 8 bytes, and
  * serves several frames.
  */
 #ifndef PROFD_WINDOW_H
@@ -11,11 +11,11 @@
 #define PROFD_LINE_BYTES 64
 
 /*
- * Copies a window of stack from the line that holds an address on. What cannot be read whole is
- * read up to the end of its page, into the window's upper end, so that one check of the offset
- * serves both: the verifier can't relate an offset to a size. What was not read is 0, since the
- * helper clears its target when it fails. Returns the address that the window's first byte stands
- * for, 0 where nothing could be read.
+ * Reads a window of stack memory that starts at the cache line of an address. If not all of it is
+ * readable, only the rest of the page is read, to the upper end of the window: so one check of an
+ * offset serves both cases, as the verifier can't relate an offset to a size. The unread part is 0,
+ * because a failed helper clears its buffer. Returns the address of the window's first byte, 0 if
+ * nothing could be read.
  */
 __noinline __u64 profd_read_window(__u64 address)
 {
@@ -32,7 +32,7 @@ __noinline __u64 profd_read_window(__u64 address)
 
 	if (rest >= PROFD_WINDOW_BYTES)
 		return 0;
-	barrier_var(rest); /* or clang computes from the address again, past the check */
+	barrier_var(rest); /* otherwise clang computes it again behind the check */
 	if (bpf_probe_read_user(window + (PROFD_WINDOW_BYTES - rest), rest, (void *)address))
 		return 0;
 	return address - (PROFD_WINDOW_BYTES - rest);
@@ -43,9 +43,9 @@ static __always_inline bool profd_window_holds(const struct profd_walk *walk, __
 	return slot - walk->window_start <= PROFD_WINDOW_BYTES - 8;
 }
 
-/* Has the slots from one to another, less than a window apart, in the window. False where they
- * can't be read. */
-static __always_inline bool profd_have_slots(struct profd_walk *walk, __u64 low, __u64 high)
+/* Loads the window that contains the slots `low` to `high`, which are less than a window apart.
+ * False if they can't be read. */
+static __always_inline bool profd_load_slots(struct profd_walk *walk, __u64 low, __u64 high)
 {
 	if (profd_window_holds(walk, low) && profd_window_holds(walk, high))
 		return true;
@@ -53,13 +53,13 @@ static __always_inline bool profd_have_slots(struct profd_walk *walk, __u64 low,
 	return profd_window_holds(walk, low) && profd_window_holds(walk, high);
 }
 
-/* The word of a slot that the window has. */
+/* The word of a slot in the window. */
 static __always_inline __u64 profd_window_word(const struct profd_scratch *scratch, __u64 slot)
 {
 	__u64 offset = slot - scratch->walk.window_start;
 
 	if (offset > PROFD_WINDOW_BYTES - 8)
-		return 0; /* never so; tells the verifier */
+		return 0; /* never true; a bound for the verifier */
 	return *(const __u64 *)((const char *)scratch->window + offset);
 }
 

@@ -57,10 +57,10 @@ bool frames_fit(const SampleView& view) {
 
 // The late part goes on at the last frame.
 bool late_fits(const SampleView& view) {
-  if (view.late == nullptr) return true;
+  if (view.deferred == nullptr) return true;
   constexpr std::uint64_t kAddressMask = (std::uint64_t{1} << PROFD_FRAME_ADDRESS_BITS) - 1;
-  return (view.late->ip & kAddressMask) == UserFrame::from_word(view.user_frames.back()).address &&
-         view.late->window_start % sizeof(std::uint64_t) == 0;
+  return (view.deferred->ip & kAddressMask) == UserFrame::from_word(view.user_frames.back()).address &&
+         view.deferred->window_start % sizeof(std::uint64_t) == 0;
 }
 
 SampleView to_view(const profd_sample& sample, std::span<const std::uint64_t> all) {

@@ -85,7 +85,7 @@ struct SampleView {
   std::span<const std::uint64_t> mapping_ids;
   // Where the stack has to be unwound on (PROFD_END_DEFERRED), else null and empty: never so for a
   // sink.
-  const profd_deferred_stack* late = nullptr;
+  const profd_deferred_stack* deferred = nullptr;
   std::span<const std::uint64_t> deferred_window{};
 };
 

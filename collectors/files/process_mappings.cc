@@ -9,13 +9,13 @@ namespace profd {
 FileKey vdso_key() { return {.inode = PROFD_VDSO_INODE}; }
 
 JitCodeLocation jit_code_location(const ProcessKey& process, std::uint64_t address) {
-  const std::uint64_t region = address >> PROFD_JIT_CODE_REGION_SHIFT;
+  const std::uint64_t region = address >> PROFD_JIT_AREA_SHIFT;
   return {.key = {.inode = PROFD_JIT_CODE_INODE,
                   .size_bytes = process.start_ns,
                   .ctime_ns = static_cast<std::int64_t>(region),
                   .device = process.tgid,
                   .generation = process.exec_id},
-          .offset = address - (region << PROFD_JIT_CODE_REGION_SHIFT)};
+          .offset = address - (region << PROFD_JIT_AREA_SHIFT)};
 }
 
 void ProcessMappings::add(const MappingView& mapping) {

@@ -262,7 +262,7 @@ void Sampler::Impl::on_record(std::span<const std::byte> bytes) noexcept {
 }
 
 void Sampler::Impl::on(const SampleView& sample) noexcept {
-  if (sample.late != nullptr) {
+  if (sample.deferred != nullptr) {
     unwinding_->on_deferred_sample(sample);
   } else {
     hand_on(sample);

@@ -21,7 +21,7 @@ std::optional<ArenaBlock> ArenaSpace::take(std::uint32_t words) {
   return std::nullopt;
 }
 
-void ArenaSpace::give_back(const ArenaBlock& block) {
+void ArenaSpace::release(const ArenaBlock& block) {
   Gaps& gaps = gaps_[block.arena];
   words_taken_ -= block.words;
   auto gap = gaps.emplace(block.at, block.words).first;

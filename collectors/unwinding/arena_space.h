@@ -24,7 +24,7 @@ class ArenaSpace {
 
   // None where no gap is large enough and no arena is left.
   [[nodiscard]] std::optional<ArenaBlock> take(std::uint32_t words);
-  void give_back(const ArenaBlock& block);
+  void release(const ArenaBlock& block);
 
   [[nodiscard]] std::size_t arenas() const { return gaps_.size(); }
   [[nodiscard]] std::uint64_t words_taken() const { return words_taken_; }

@@ -31,7 +31,7 @@ DeferredUnwinder::DeferredUnwinder(const UnwindTables& tables, const ProcessMapp
       deliver_(std::move(deliver)) {}
 
 DeferredUnwinder::Stack DeferredUnwinder::copy_of(const SampleView& sample) {
-  const profd_deferred_stack& late = *sample.late;
+  const profd_deferred_stack& late = *sample.deferred;
   Stack stack;
   stack.sample = sample;
   stack.kernel_frames.assign(sample.kernel_frames.begin(), sample.kernel_frames.end());
@@ -52,7 +52,7 @@ DeferredUnwinder::Stack DeferredUnwinder::copy_of(const SampleView& sample) {
 
 void DeferredUnwinder::add(const SampleView& sample, Clock::time_point now) {
   Stack stack = copy_of(sample);
-  stack.give_up_at = now + kMaxWait;
+  stack.deadline = now + kMaxWait;
   if (walk(stack) == Progress::kEnded) {
     ++done_;
     deliver(stack);
@@ -60,7 +60,7 @@ void DeferredUnwinder::add(const SampleView& sample, Clock::time_point now) {
   }
   const std::size_t bytes = stack.window.size() * sizeof(std::uint64_t);
   if (stacks_.size() >= kMaxStacks || bytes_ + bytes > kMaxBytes) {
-    give_up(stack);
+    abandon(stack);
     return;
   }
   bytes_ += bytes;
@@ -71,7 +71,7 @@ void DeferredUnwinder::poll(Clock::time_point now) {
   for (auto stack = stacks_.begin(); stack != stacks_.end();) {
     const bool there = tables_.state(stack->awaited) != UnwindTables::State::kUnknown;
     const bool ended = there && walk(*stack) == Progress::kEnded;
-    if (!ended && now < stack->give_up_at) {
+    if (!ended && now < stack->deadline) {
       ++stack;
       continue;
     }
@@ -80,7 +80,7 @@ void DeferredUnwinder::poll(Clock::time_point now) {
       ++done_;
       deliver(*stack);
     } else {
-      give_up(*stack);
+      abandon(*stack);
     }
     stack = stacks_.erase(stack);
   }
@@ -93,7 +93,7 @@ void DeferredUnwinder::flush(std::uint32_t sessions) {
       continue;
     }
     bytes_ -= stack->window.size() * sizeof(std::uint64_t);
-    give_up(*stack);
+    abandon(*stack);
     stack = stacks_.erase(stack);
   }
 }
@@ -163,8 +163,8 @@ bool DeferredUnwinder::push_frame(Stack& stack) const {
   return true;
 }
 
-void DeferredUnwinder::give_up(Stack& stack) {
-  ++given_up_;
+void DeferredUnwinder::abandon(Stack& stack) {
+  ++abandoned_;
   stack.sample.user_end = PROFD_END_TABLE_LATE;
   deliver(stack);
 }
@@ -178,7 +178,7 @@ void DeferredUnwinder::deliver(Stack& stack) {
   sample.kernel_frames = sample.words.first(stack.kernel_frames.size());
   sample.user_frames = sample.words.subspan(stack.kernel_frames.size(), stack.user_frames.size());
   sample.mapping_ids = sample.words.last(stack.mapping_ids.size());
-  sample.late = nullptr;
+  sample.deferred = nullptr;
   sample.deferred_window = {};
   deliver_(sample);
 }
@@ -186,7 +186,7 @@ void DeferredUnwinder::deliver(Stack& stack) {
 void DeferredUnwinder::add_to(UnwindStats& stats) const {
   stats.deferred_waiting = stacks_.size();
   stats.deferred_done = done_;
-  stats.deferred_abandoned = given_up_;
+  stats.deferred_abandoned = abandoned_;
 }
 
 }  // namespace profd

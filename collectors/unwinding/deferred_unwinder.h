@@ -59,7 +59,7 @@ class DeferredUnwinder {
     std::uint64_t window_start = 0;
     UnwindFrame frame;
     FileKey awaited;
-    Clock::time_point give_up_at;
+    Clock::time_point deadline;
   };
   enum class Progress { kWaits, kEnded };
 
@@ -68,7 +68,7 @@ class DeferredUnwinder {
   profd_user_end step(Stack& stack, const CodeMapping& mapping) const;
   bool push_frame(Stack& stack) const;
   void deliver(Stack& stack);
-  void give_up(Stack& stack);
+  void abandon(Stack& stack);
 
   const UnwindTables& tables_;
   const ProcessMappings& mappings_;
@@ -77,7 +77,7 @@ class DeferredUnwinder {
   std::list<Stack> stacks_;
   std::size_t bytes_ = 0;  // of windows
   std::uint64_t done_ = 0;
-  std::uint64_t given_up_ = 0;
+  std::uint64_t abandoned_ = 0;
 };
 
 }  // namespace profd

@@ -122,7 +122,7 @@ std::uint64_t KernelTableMaps::used_ns(const profd_table_key& key) {
 }
 
 void KernelTableMaps::raise_generation() {
-  std::atomic_ref(filter_.as<profd_filter>(1)[0].tables).fetch_add(1);
+  std::atomic_ref(filter_.as<profd_filter>(1)[0].table_generation).fetch_add(1);
 }
 
 }  // namespace

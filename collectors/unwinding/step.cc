@@ -31,7 +31,7 @@ std::optional<std::uint64_t> value_of(const UnwindFrame& frame, std::uint32_t nu
       break;
   }
   if (number >= PROFD_DWARF_REGISTERS) return std::nullopt;
-  if (!frame.was_interrupted() && !frame.callee_was_whole) return std::nullopt;
+  if (!frame.was_interrupted() && !frame.callee_was_interrupted) return std::nullopt;
   return frame.registers[number];
 }
 
@@ -126,7 +126,7 @@ profd_user_end step_by_cfa(UnwindFrame& frame, const profd_rule& rule, const Sta
                       .lost = lost,
                       .signal_frames = frame.signal_frames,
                       .how = PROFD_FRAME_ROW,
-                      .callee_was_whole = frame.was_interrupted(),
+                      .callee_was_interrupted = frame.was_interrupted(),
                       .registers = frame.registers};
   return kStepped;
 }

@@ -38,7 +38,7 @@ struct UnwindFrame {
   std::uint32_t lost = 0;  // PROFD_LOST_ bits
   std::uint32_t signal_frames = 0;
   profd_frame_how how = PROFD_FRAME_INTERRUPTED;
-  bool callee_was_whole = false;  // a row led here from a frame that was interrupted
+  bool callee_was_interrupted = false;  // a row led here from a frame that was interrupted
   // Of the frame that was interrupted last: this one's own, or its callee's, which leaves it those
   // of which its row says nothing.
   std::array<std::uint64_t, PROFD_DWARF_REGISTERS> registers{};

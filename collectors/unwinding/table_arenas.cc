@@ -25,24 +25,24 @@ TableArenas::TableArenas(TableMaps& maps, std::size_t max_bytes, std::uint32_t a
                                    PROFD_MAX_ARENAS),
              arena_words) {}
 
-std::uint64_t TableArenas::words_of(const UnwindPieceView& piece) {
-  return piece.bucket_starts.size() + piece.rows.size();
+std::uint64_t TableArenas::words_of(const UnwindRegionView& region) {
+  return region.bucket_starts.size() + region.rows.size();
 }
 
-std::optional<PlacedPiece> TableArenas::place(const UnwindPieceView& piece,
+std::optional<PlacedRegion> TableArenas::place(const UnwindRegionView& region,
                                               const ArenaBlock& block) {
   if (!make_arenas()) {
-    space_.give_back(block);
+    space_.release(block);
     return std::nullopt;
   }
   const profd_table table{.used_ns = 0,
                           .number = draw_number(),
                           .arena = block.arena,
                           .buckets_at = block.at,
-                          .first_bucket = piece.header.first_bucket,
-                          .bucket_count = piece.header.bucket_count,
+                          .first_bucket = region.header.first_bucket,
+                          .bucket_count = region.header.bucket_count,
                           .state = PROFD_TABLE_READY};
-  return PlacedPiece{.number = piece.header.piece, .table = table, .block = block};
+  return PlacedRegion{.number = region.header.region, .table = table, .block = block};
 }
 
 // The memory behind every arena that has come into use. False where the kernel gives none.
@@ -63,11 +63,11 @@ std::uint32_t TableArenas::draw_number() {
   return last_number_;
 }
 
-void TableArenas::write(const PlacedPiece& piece, const UnwindPieceView& view,
+void TableArenas::write(const PlacedRegion& region, const UnwindRegionView& view,
                         std::span<const std::uint32_t> rules) {
   const std::span<std::uint32_t> words =
-      arenas_[piece.block.arena].subspan(piece.block.at, piece.block.words);
-  const auto rows_at = piece.block.at + static_cast<std::uint32_t>(view.bucket_starts.size());
+      arenas_[region.block.arena].subspan(region.block.at, region.block.words);
+  const auto rows_at = region.block.at + static_cast<std::uint32_t>(view.bucket_starts.size());
   auto out = words.begin();
   for (const std::uint32_t start : view.bucket_starts) *out++ = rows_at + start;
   for (const std::uint32_t row : view.rows) {
@@ -80,17 +80,17 @@ void TableArenas::write(const PlacedPiece& piece, const UnwindPieceView& view,
   }
 }
 
-void TableArenas::give_back(const PlacedPiece& piece) {
-  space_.give_back(piece.block);
-  numbers_.erase(piece.table.number);
+void TableArenas::release(const PlacedRegion& region) {
+  space_.release(region.block);
+  numbers_.erase(region.table.number);
 }
 
-std::optional<std::uint32_t> TableArenas::find_rule(const PlacedPiece& piece,
+std::optional<std::uint32_t> TableArenas::find_rule(const PlacedRegion& region,
                                                     std::uint32_t offset) const {
-  const std::uint32_t bucket = (offset >> PROFD_BUCKET_SHIFT) - piece.table.first_bucket;
-  if (bucket >= piece.table.bucket_count) return std::nullopt;
+  const std::uint32_t bucket = (offset >> PROFD_BUCKET_SHIFT) - region.table.first_bucket;
+  if (bucket >= region.table.bucket_count) return std::nullopt;
   return profd_row_rule(
-      row_for(arenas_[piece.block.arena], piece.table, bucket, offset & PROFD_ROW_OFFSET_MASK));
+      row_for(arenas_[region.block.arena], region.table, bucket, offset & PROFD_ROW_OFFSET_MASK));
 }
 
 std::uint64_t TableArenas::bytes_taken() const {

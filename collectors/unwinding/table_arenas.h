@@ -1,4 +1,4 @@
-// The memory in which the sampling programs read tables: pieces are put into arenas, a number of
+// The memory in which the sampling programs read tables: regions are put into arenas, a number of
 // its own for each, and read back as the programs do.
 //
 // Who may have how much, and what goes when all is taken, is not known here. Owned by the io
@@ -19,8 +19,8 @@
 
 namespace profd {
 
-// A piece of a file and where its rows are.
-struct PlacedPiece {
+// A region of a file and where its rows are.
+struct PlacedRegion {
   std::uint32_t number = 0;  // of the file
   profd_table table{};       // as the programs find it
   ArenaBlock block;
@@ -31,28 +31,28 @@ class TableArenas {
   // Takes at most `max_bytes`. `maps` must outlive *this, and those it is moved to.
   TableArenas(TableMaps& maps, std::size_t max_bytes, std::uint32_t arena_words);
 
-  // What a piece takes.
-  [[nodiscard]] static std::uint64_t words_of(const UnwindPieceView& piece);
+  // What a region takes.
+  [[nodiscard]] static std::uint64_t words_of(const UnwindRegionView& region);
 
-  // None where no gap is large enough; then giving another piece back may help.
+  // None where no gap is large enough; then giving another region back may help.
   [[nodiscard]] std::optional<ArenaBlock> take(std::uint64_t words) {
     return space_.take(static_cast<std::uint32_t>(words));
   }
 
   // In a block of its words, with its number drawn, but without rows yet. None where the kernel has
   // no memory for the arena: the block is given back.
-  [[nodiscard]] std::optional<PlacedPiece> place(const UnwindPieceView& piece,
+  [[nodiscard]] std::optional<PlacedRegion> place(const UnwindRegionView& region,
                                                  const ArenaBlock& block);
 
   // Copies the rows. `rules` is where those of the table's own dictionary stand in that of all.
-  void write(const PlacedPiece& piece, const UnwindPieceView& view,
+  void write(const PlacedRegion& region, const UnwindRegionView& view,
              std::span<const std::uint32_t> rules);
 
   // Only once no program can be reading it.
-  void give_back(const PlacedPiece& piece);
+  void release(const PlacedRegion& region);
 
-  // The rule of a row, for an offset within the piece. None where no row is.
-  [[nodiscard]] std::optional<std::uint32_t> find_rule(const PlacedPiece& piece,
+  // The rule of a row, for an offset within the region. None where no row is.
+  [[nodiscard]] std::optional<std::uint32_t> find_rule(const PlacedRegion& region,
                                                        std::uint32_t offset) const;
 
   [[nodiscard]] std::uint64_t words_in_all() const { return space_.words_in_all(); }

@@ -219,7 +219,7 @@ bool TableLoader::request(std::shared_ptr<const MappedFile> file, Urgency urgenc
   return true;
 }
 
-void TableLoader::hurry(const FileKey& file) {
+void TableLoader::prioritize(const FileKey& file) {
   const std::lock_guard lock(mutex_);
   const auto queued = std::ranges::find(
       background_, file, [](const std::shared_ptr<const MappedFile>& entry) { return entry->key; });

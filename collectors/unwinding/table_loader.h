@@ -69,7 +69,7 @@ class TableLoader {
   [[nodiscard]] bool request(std::shared_ptr<const MappedFile> file, Urgency urgency);
 
   // Stacks wait for what was requested in the background.
-  void hurry(const FileKey& file);
+  void prioritize(const FileKey& file);
 
   // Readable while there are results.
   [[nodiscard]] int wake_fd() const { return wake_.get(); }

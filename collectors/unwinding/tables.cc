@@ -6,20 +6,20 @@
 namespace profd {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << PROFD_PIECE_SHIFT;
+constexpr std::uint64_t kRegionBytes = std::uint64_t{1} << PROFD_FILE_REGION_SHIFT;
 // Evicting waits for the programs: then rather some more at once.
 constexpr std::uint64_t kEvictedAtOnce = 16;  // one in so many of all words and entries
 constexpr std::chrono::seconds kRetryInterval{1};
-constexpr std::size_t kMaxInVain = 1024;
-constexpr std::uint64_t kMaxEntriesPerFile = Pieces{}.size();
+constexpr std::size_t kMaxFailedEvictions = 1024;
+constexpr std::uint64_t kMaxEntriesPerFile = FileRegions{}.size();
 
-profd_table_key key_of(const FileKey& file, std::size_t piece) {
+profd_table_key key_of(const FileKey& file, std::size_t region) {
   return {.file = {.inode = file.inode,
                    .size = file.size_bytes,
                    .ctime_ns = file.ctime_ns,
                    .device = file.device,
                    .generation = file.generation},
-          .piece = static_cast<std::uint32_t>(piece),
+          .region = static_cast<std::uint32_t>(region),
           .reserved = 0};
 }
 
@@ -33,14 +33,14 @@ TableRefusal refusal_for(TableShortage shortage) {
 
 }  // namespace
 
-Pieces pieces_of(std::uint64_t file_offset, std::uint64_t bytes, std::uint64_t file_bytes) {
-  Pieces pieces;
+FileRegions regions_of(std::uint64_t file_offset, std::uint64_t bytes, std::uint64_t file_bytes) {
+  FileRegions regions;
   const std::uint64_t end =
-      std::min({file_offset + bytes, file_bytes, std::uint64_t{pieces.size()} * kPieceBytes});
-  for (std::uint64_t at = file_offset / kPieceBytes * kPieceBytes; at < end; at += kPieceBytes) {
-    pieces.set(at / kPieceBytes);
+      std::min({file_offset + bytes, file_bytes, std::uint64_t{regions.size()} * kRegionBytes});
+  for (std::uint64_t at = file_offset / kRegionBytes * kRegionBytes; at < end; at += kRegionBytes) {
+    regions.set(at / kRegionBytes);
   }
-  return pieces;
+  return regions;
 }
 
 UnwindTables::UnwindTables(std::unique_ptr<TableMaps> maps, const UnwindTablesLimits& limits)
@@ -58,18 +58,18 @@ UnwindTables::State UnwindTables::state(const FileKey& file) const {
   return known->second->refused ? State::kNone : State::kReady;
 }
 
-bool UnwindTables::share(const CodeFile& file, const std::string& content) {
+bool UnwindTables::share(const MappedCode& file, const std::string& content) {
   const auto known = by_name_.find(content);
   if (known == by_name_.end()) return false;
   known->second->since_ns = now_ns_;  // or it could be what has to go
-  if (make_place(file.owner)) add_file(*known->second, file);
+  if (make_room_for_file(file.owner)) add_file(*known->second, file);
   return true;
 }
 
-std::optional<TableRefusal> UnwindTables::install(const CodeFile& file, const std::string& content,
+std::optional<TableRefusal> UnwindTables::install(const MappedCode& file, const std::string& content,
                                                   const UnwindTableView& table) {
   if (by_file_.contains(file.key) || share(file, content)) return std::nullopt;
-  if (!make_place(file.owner)) return TableRefusal::kOverMemory;
+  if (!make_room_for_file(file.owner)) return TableRefusal::kOverMemory;
   Content made;
   made.name = content;
   made.owner = file.owner;
@@ -78,7 +78,7 @@ std::optional<TableRefusal> UnwindTables::install(const CodeFile& file, const st
   return std::nullopt;
 }
 
-std::optional<TableRefusal> UnwindTables::replace(const CodeFile& file, const std::string& content,
+std::optional<TableRefusal> UnwindTables::replace(const MappedCode& file, const std::string& content,
                                                   const UnwindTableView& table) {
   if (const auto known = by_file_.find(file.key); known != by_file_.end()) {
     const auto place =
@@ -93,10 +93,10 @@ std::optional<TableRefusal> UnwindTables::replace(const CodeFile& file, const st
   return install(file, content, table);
 }
 
-void UnwindTables::refuse(const CodeFile& file, TableRefusal reason) {
+void UnwindTables::refuse(const MappedCode& file, TableRefusal reason) {
   if (by_file_.contains(file.key)) return;
   ++refused_[static_cast<std::size_t>(reason)];
-  if (!make_place(file.owner)) return;
+  if (!make_room_for_file(file.owner)) return;
   Content none;
   none.owner = file.owner;
   none.refused = true;
@@ -115,39 +115,39 @@ void UnwindTables::forget(const FileKey& file) {
   maps_->raise_generation();
 }
 
-void UnwindTables::cover(const FileKey& file, const Pieces& pieces) {
+void UnwindTables::cover(const FileKey& file, const FileRegions& regions) {
   if (const auto known = by_file_.find(file); known != by_file_.end()) {
-    add_entries(*known->second, file, pieces);
+    add_entries(*known->second, file, regions);
   }
 }
 
-void UnwindTables::add_content(const CodeFile& file, Content content) {
+void UnwindTables::add_content(const MappedCode& file, Content content) {
   content.since_ns = now_ns_;
-  content.stays = file.stays;
+  content.pinned = file.pinned;
   Content& added = contents_.emplace_back(std::move(content));
   if (!added.name.empty()) by_name_.emplace(added.name, &added);
   add_file(added, file);
 }
 
 // For one file more.
-bool UnwindTables::make_place(std::uint32_t owner) {
+bool UnwindTables::make_room_for_file(std::uint32_t owner) {
   if (by_file_.size() < kMaxFiles) return true;
   const auto whose = owner == 0 ? TableShortage::kOfAll : TableShortage::kOfOthersThanRoot;
   return evict(owner, whose, {.words = 0, .entries = 1});
 }
 
-// Tables have all their pieces told at once: what else of the file may be mapped later is known
+// Tables have all their regions told at once: what else of the file may be mapped later is known
 // then.
-void UnwindTables::add_file(Content& content, const CodeFile& file) {
+void UnwindTables::add_file(Content& content, const MappedCode& file) {
   if (!by_file_.emplace(file.key, &content).second) return;
-  Pieces pieces = file.pieces;
-  for (const PlacedPiece& piece : content.pieces) pieces.set(piece.number);
-  content.entries.emplace(file.key, Pieces{});
-  add_entries(content, file.key, pieces);
+  FileRegions regions = file.regions;
+  for (const PlacedRegion& region : content.regions) regions.set(region.number);
+  content.entries.emplace(file.key, FileRegions{});
+  add_entries(content, file.key, regions);
 }
 
-void UnwindTables::add_entries(Content& content, const FileKey& file, const Pieces& pieces) {
-  const Pieces missing = pieces & ~content.entries.at(file);
+void UnwindTables::add_entries(Content& content, const FileKey& file, const FileRegions& regions) {
+  const FileRegions missing = regions & ~content.entries.at(file);
   if (missing.none()) return;
   const TableUse use{.words = 0, .entries = missing.count()};
   content.since_ns = now_ns_;  // or it could be what has to go
@@ -155,11 +155,11 @@ void UnwindTables::add_entries(Content& content, const FileKey& file, const Piec
   if (make_room(content.owner, use) != TableShortage::kNone) return;
   for (std::size_t number = 0; number < missing.size(); ++number) {
     if (!missing[number]) continue;
-    const auto piece = std::ranges::find(content.pieces, number, &PlacedPiece::number);
+    const auto region = std::ranges::find(content.regions, number, &PlacedRegion::number);
     profd_table none{};
     none.state = PROFD_TABLE_NONE;
     // A map that is full, though we counted, is our own mistake: stacks come late then.
-    (void)maps_->put(key_of(file, number), piece != content.pieces.end() ? piece->table : none);
+    (void)maps_->put(key_of(file, number), region != content.regions.end() ? region->table : none);
   }
   content.entries.at(file) |= missing;
   budget_.add(content.owner, use);
@@ -167,13 +167,13 @@ void UnwindTables::add_entries(Content& content, const FileKey& file, const Piec
 }
 
 std::optional<TableRefusal> UnwindTables::store(Content& content, const UnwindTableView& table) {
-  TableUse use{.words = 0, .entries = table.pieces.size()};
-  for (const UnwindPieceView& piece : table.pieces) {
-    if (TableArenas::words_of(piece) > limits_.arena_words ||
-        piece.header.piece >= kMaxEntriesPerFile) {
+  TableUse use{.words = 0, .entries = table.regions.size()};
+  for (const UnwindRegionView& region : table.regions) {
+    if (TableArenas::words_of(region) > limits_.arena_words ||
+        region.header.region >= kMaxEntriesPerFile) {
       return TableRefusal::kTooLarge;
     }
-    use.words += TableArenas::words_of(piece);
+    use.words += TableArenas::words_of(region);
   }
   if (table.rules.size() > limits_.max_rules_of_table) return TableRefusal::kTooLarge;
   if (const auto shortage = make_room(content.owner, use); shortage != TableShortage::kNone) {
@@ -185,9 +185,9 @@ std::optional<TableRefusal> UnwindTables::store(Content& content, const UnwindTa
     return TableRefusal::kOverMemory;
   }
   budget_.add(content.owner, {.words = use.words, .entries = 0});
-  for (std::size_t i = 0; i < table.pieces.size(); ++i) {
-    arenas_.write(content.pieces[i], table.pieces[i], content.rules);
-    content.rows += table.pieces[i].rows.size();
+  for (std::size_t i = 0; i < table.regions.size(); ++i) {
+    arenas_.write(content.regions[i], table.regions[i], content.rules);
+    content.rows += table.regions[i].rows.size();
   }
   return std::nullopt;
 }
@@ -218,17 +218,17 @@ std::optional<ArenaBlock> UnwindTables::take_block(std::uint32_t owner, std::uin
   return block;
 }
 
-// All pieces or none.
+// All regions or none.
 bool UnwindTables::place(Content& content, const UnwindTableView& table) {
-  for (const UnwindPieceView& view : table.pieces) {
+  for (const UnwindRegionView& view : table.regions) {
     const auto block = take_block(content.owner, TableArenas::words_of(view));
-    const auto piece = block ? arenas_.place(view, *block) : std::nullopt;
-    if (!piece) {
-      for (const PlacedPiece& placed : content.pieces) arenas_.give_back(placed);
-      content.pieces.clear();
+    const auto region = block ? arenas_.place(view, *block) : std::nullopt;
+    if (!region) {
+      for (const PlacedRegion& placed : content.regions) arenas_.release(placed);
+      content.regions.clear();
       return false;
     }
-    content.pieces.push_back(*piece);
+    content.regions.push_back(*region);
   }
   return true;
 }
@@ -250,8 +250,8 @@ bool UnwindTables::evict(std::uint32_t owner, TableShortage shortage, const Tabl
                                     ? more.entries
                                     : std::max(more.entries, limits_.max_entries / kEvictedAtOnce);
   const auto whose = std::pair(shortage, shortage == TableShortage::kOfOwner ? owner : 0);
-  if (const auto vain = in_vain_ns_.find(whose);
-      vain != in_vain_ns_.end() && now_ns_ < vain->second + nanoseconds(kRetryInterval)) {
+  if (const auto vain = failed_evictions_.find(whose);
+      vain != failed_evictions_.end() && now_ns_ < vain->second + nanoseconds(kRetryInterval)) {
     return false;
   }
   Contents gone;
@@ -260,13 +260,13 @@ bool UnwindTables::evict(std::uint32_t owner, TableShortage shortage, const Tabl
     const bool enough_words = more.words == 0 || freed.words >= words;
     if (enough_words && freed.entries >= entries) break;
     for (const auto& [file, told] : content->entries) freed.entries += told.count();
-    for (const PlacedPiece& piece : content->pieces) freed.words += piece.block.words;
+    for (const PlacedRegion& region : content->regions) freed.words += region.block.words;
     unpublish(*content);
     gone.splice(gone.end(), contents_, content);
   }
   if (gone.empty()) {
-    if (in_vain_ns_.size() >= kMaxInVain) in_vain_ns_.clear();
-    in_vain_ns_[whose] = now_ns_;
+    if (failed_evictions_.size() >= kMaxFailedEvictions) failed_evictions_.clear();
+    failed_evictions_[whose] = now_ns_;
     return false;
   }
   maps_->raise_generation();
@@ -280,7 +280,7 @@ std::vector<UnwindTables::Contents::iterator> UnwindTables::coldest_first(std::u
                                                                           TableShortage shortage) {
   std::vector<std::pair<std::uint64_t, Contents::iterator>> cold;
   for (auto content = contents_.begin(); content != contents_.end(); ++content) {
-    if (content->stays) continue;
+    if (content->pinned) continue;
     if (shortage == TableShortage::kOfOwner && content->owner != owner) continue;
     if (shortage == TableShortage::kOfOthersThanRoot && content->owner == 0) continue;
     const std::uint64_t used_ns = last_used_ns(*content);
@@ -318,27 +318,27 @@ void UnwindTables::free_all(Contents& gone) {
   for (const Content& content : gone) {
     TableUse use;
     for (const auto& [file, entries] : content.entries) use.entries += entries.count();
-    for (const PlacedPiece& piece : content.pieces) {
-      use.words += piece.block.words;
-      arenas_.give_back(piece);
+    for (const PlacedRegion& region : content.regions) {
+      use.words += region.block.words;
+      arenas_.release(region);
     }
     rules_.release(content.rules);
     budget_.remove(content.owner, use);
   }
 }
 
-const PlacedPiece* UnwindTables::find_piece(const FileKey& file, std::uint64_t offset) const {
+const PlacedRegion* UnwindTables::find_region(const FileKey& file, std::uint64_t offset) const {
   const auto known = by_file_.find(file);
   if (known == by_file_.end()) return nullptr;
-  const auto& pieces = known->second->pieces;
-  const auto piece = std::ranges::find(pieces, offset >> PROFD_PIECE_SHIFT, &PlacedPiece::number);
-  return piece == pieces.end() ? nullptr : &*piece;
+  const auto& regions = known->second->regions;
+  const auto region = std::ranges::find(regions, offset >> PROFD_FILE_REGION_SHIFT, &PlacedRegion::number);
+  return region == regions.end() ? nullptr : &*region;
 }
 
 profd_rule UnwindTables::find_rule(const FileKey& file, std::uint64_t offset) const {
-  const PlacedPiece* piece = find_piece(file, offset);
-  const auto within = static_cast<std::uint32_t>(offset & (kPieceBytes - 1));
-  const auto rule = piece != nullptr ? arenas_.find_rule(*piece, within) : std::nullopt;
+  const PlacedRegion* region = find_region(file, offset);
+  const auto within = static_cast<std::uint32_t>(offset & (kRegionBytes - 1));
+  const auto rule = region != nullptr ? arenas_.find_rule(*region, within) : std::nullopt;
   if (!rule) return rules_[PROFD_RULE_INDEX_UNKNOWN];
   if ((*rule & PROFD_RULE_IN_DICTIONARY) == 0) return decode_inline_rule(*rule);
   return rules_[*rule & ~PROFD_RULE_IN_DICTIONARY];

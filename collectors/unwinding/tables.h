@@ -2,7 +2,7 @@
 // content, evicted when memory is short, looked up for stacks that are unwound late.
 //
 // Files of equal content (a name made of owner, build id and keyed digest) share one table. Every
-// piece of a known file that code is mapped from has an entry, PROFD_TABLE_NONE where there are no
+// region of a known file that code is mapped from has an entry, PROFD_TABLE_NONE where there are no
 // rows: a stack that meets no entry at all is sent late. Memory, entries and rules are bounded (see
 // table_budget.h). What was sampled least recently goes first; what was sampled in the last kHot is
 // not given up for something new.
@@ -33,18 +33,18 @@
 
 namespace profd {
 
-// The pieces of a file (offset >> PROFD_PIECE_SHIFT) that code is mapped from. A file of more than
+// The regions of a file (offset >> PROFD_FILE_REGION_SHIFT) that code is mapped from. A file of more than
 // 4 GiB has no table.
-using Pieces = std::bitset<256>;
-[[nodiscard]] Pieces pieces_of(std::uint64_t file_offset, std::uint64_t bytes,
+using FileRegions = std::bitset<256>;
+[[nodiscard]] FileRegions regions_of(std::uint64_t file_offset, std::uint64_t bytes,
                                std::uint64_t file_bytes);
 
 // A file, and the code of it that is mapped.
-struct CodeFile {
+struct MappedCode {
   FileKey key;
   std::uint32_t owner = 0;  // uid
-  Pieces pieces;
-  bool stays = false;  // never evicted: of what programs have no second way to
+  FileRegions regions;
+  bool pinned = false;  // never evicted: of what programs have no second way to
 };
 
 struct UnwindTablesLimits {
@@ -72,25 +72,25 @@ class UnwindTables {
   [[nodiscard]] State state(const FileKey& file) const;
 
   // Whether the content is there already; if so, the file has its table from here on.
-  [[nodiscard]] bool share(const CodeFile& file, const std::string& content);
+  [[nodiscard]] bool share(const MappedCode& file, const std::string& content);
 
   // Copies the table, or says why there is no room for it.
-  std::optional<TableRefusal> install(const CodeFile& file, const std::string& content,
+  std::optional<TableRefusal> install(const MappedCode& file, const std::string& content,
                                       const UnwindTableView& table);
 
   // The same where the file has another table by now, which goes; also where the new one finds no
   // room. For a moment the file has none. Waits for what the programs run now.
-  std::optional<TableRefusal> replace(const CodeFile& file, const std::string& content,
+  std::optional<TableRefusal> replace(const MappedCode& file, const std::string& content,
                                       const UnwindTableView& table);
 
   // From here on the file has no table.
-  void refuse(const CodeFile& file, TableRefusal reason);
+  void refuse(const MappedCode& file, TableRefusal reason);
 
   // Takes a refusal back.
   void forget(const FileKey& file);
 
   // More code of a known file was mapped.
-  void cover(const FileKey& file, const Pieces& pieces);
+  void cover(const FileKey& file, const FileRegions& regions);
 
   // As the programs find it: PROFD_RULE_UNKNOWN for a place without rows.
   [[nodiscard]] profd_rule find_rule(const FileKey& file, std::uint64_t offset) const;
@@ -102,17 +102,17 @@ class UnwindTables {
   void add_to(UnwindStats& stats) const;
 
  private:
-  // A table and the files that share it; or a file that has none, without pieces.
+  // A table and the files that share it; or a file that has none, without regions.
   struct Content {
     std::string name;
     std::uint32_t owner = 0;
     bool refused = false;
-    bool stays = false;
+    bool pinned = false;
     std::uint64_t since_ns = 0;  // when something of it was added last
     std::uint64_t rows = 0;
-    std::vector<PlacedPiece> pieces;
+    std::vector<PlacedRegion> regions;
     std::vector<std::uint32_t> rules;
-    std::map<FileKey, Pieces> entries;  // by file: its pieces that have one
+    std::map<FileKey, FileRegions> entries;  // by file: its regions that have one
   };
   using Contents = std::list<Content>;
 
@@ -120,10 +120,10 @@ class UnwindTables {
   bool place(Content& content, const UnwindTableView& table);
   std::optional<ArenaBlock> take_block(std::uint32_t owner, std::uint64_t words);
   std::optional<TableRefusal> take_rules(Content& content, const UnwindTableView& table);
-  void add_content(const CodeFile& file, Content content);
-  void add_file(Content& content, const CodeFile& file);
-  bool make_place(std::uint32_t owner);
-  void add_entries(Content& content, const FileKey& file, const Pieces& pieces);
+  void add_content(const MappedCode& file, Content content);
+  void add_file(Content& content, const MappedCode& file);
+  bool make_room_for_file(std::uint32_t owner);
+  void add_entries(Content& content, const FileKey& file, const FileRegions& regions);
 
   TableShortage make_room(std::uint32_t owner, const TableUse& more);
   bool evict(std::uint32_t owner, TableShortage shortage, const TableUse& more);
@@ -132,7 +132,7 @@ class UnwindTables {
   void unpublish(const Content& content);
   void free_all(Contents& gone);
 
-  [[nodiscard]] const PlacedPiece* find_piece(const FileKey& file, std::uint64_t offset) const;
+  [[nodiscard]] const PlacedRegion* find_region(const FileKey& file, std::uint64_t offset) const;
 
   UnwindTablesLimits limits_;
   std::unique_ptr<TableMaps> maps_;
@@ -145,7 +145,7 @@ class UnwindTables {
   std::uint64_t now_ns_ = 0;
   std::uint64_t next_refresh_ns_ = 0;
   // When nothing cold was found last, by whose would have had to go.
-  std::map<std::pair<TableShortage, std::uint32_t>, std::uint64_t> in_vain_ns_;
+  std::map<std::pair<TableShortage, std::uint32_t>, std::uint64_t> failed_evictions_;
   std::uint64_t evicted_ = 0;
   std::array<std::uint64_t, kTableRefusalCount> refused_{};
 };

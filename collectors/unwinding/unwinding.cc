@@ -29,11 +29,11 @@ bool may_pass(TableRefusal reason) {
   }
 }
 
-CodeFile code_file(const FileKey& key, std::uint64_t file_offset, std::uint64_t bytes,
+MappedCode code_file(const FileKey& key, std::uint64_t file_offset, std::uint64_t bytes,
                    const MappedFile* opened) {
   return {.key = key,
           .owner = opened != nullptr && opened->fd.valid() ? opened->owner : kUnknownOwner,
-          .pieces = pieces_of(file_offset, bytes, key.size_bytes)};
+          .regions = regions_of(file_offset, bytes, key.size_bytes)};
 }
 
 // As if it had been told.
@@ -74,7 +74,7 @@ Unwinding::Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
                      DeferredUnwinder::Deliver deliver)
     : files_(files),
       tables_(std::move(maps), {.max_bytes = options.max_bytes}),
-      late_(
+      deferred_(
           tables_, mappings_, [this](const CodeMapping& mapping) { request_again(mapping); },
           std::move(deliver)),
       loader_(std::move(loader)) {
@@ -86,7 +86,7 @@ void Unwinding::load_vdso() {
   auto image = copy_own_vdso();
   struct stat status {};
   const bool there = image && ::fstat(image->get(), &status) == 0;
-  const CodeFile file{.key = vdso_key(), .owner = 0, .pieces = 1, .stays = true};
+  const MappedCode file{.key = vdso_key(), .owner = 0, .regions = 1, .pinned = true};
   if (!there) {
     refuse(file, TableRefusal::kVanished);
     return;
@@ -104,14 +104,14 @@ void Unwinding::load_running_code(const Programs& programs) {
   if (!listed) return;
   struct Code {
     MappingView mapping{};
-    Pieces pieces{};
+    FileRegions regions{};
     std::size_t processes = 0;
   };
   std::map<FileKey, Code> files;
   for (const profd_running_code& running : *listed) {
     const MappingView mapping = view_of(running);
     Code& code = files.try_emplace(mapping.file, Code{.mapping = mapping}).first->second;
-    code.pieces |= pieces_of(running.file_offset, running.end - running.start, running.file.size);
+    code.regions |= regions_of(running.file_offset, running.end - running.start, running.file.size);
     ++code.processes;
   }
   std::vector<const Code*> by_use;
@@ -122,7 +122,7 @@ void Unwinding::load_running_code(const Programs& programs) {
   for (const Code* code : by_use) {
     const auto file = files_.find_or_open(code->mapping);
     if (!file || !file->fd.valid()) continue;
-    request({.key = code->mapping.file, .owner = file->owner, .pieces = code->pieces}, file,
+    request({.key = code->mapping.file, .owner = file->owner, .regions = code->regions}, file,
             TableLoader::Urgency::kBackground);
   }
 }
@@ -131,14 +131,14 @@ void Unwinding::on_mapping(const MappingView& mapping,
                            const std::shared_ptr<const MappedFile>& file) {
   mappings_.add(mapping);
   if (mapping.kind != PROFD_MAPPING_FILE || mapping.file.empty()) return;
-  const CodeFile code =
+  const MappedCode code =
       code_file(mapping.file, mapping.file_offset, mapping.end - mapping.start, file.get());
   const UnwindTables::State state = tables_.state(code.key);
   if (state == UnwindTables::State::kNone && may_have_passed(code.key, file && file->fd.valid())) {
     tables_.forget(code.key);
     refused_.erase(code.key);
   } else if (state != UnwindTables::State::kUnknown) {
-    tables_.cover(code.key, code.pieces);
+    tables_.cover(code.key, code.regions);
     return;
   }
   request(code, file, TableLoader::Urgency::kStacksWait);
@@ -165,12 +165,12 @@ void Unwinding::request_again(const CodeMapping& mapping) {
           file, TableLoader::Urgency::kStacksWait);
 }
 
-void Unwinding::request(const CodeFile& file, const std::shared_ptr<const MappedFile>& opened,
+void Unwinding::request(const MappedCode& file, const std::shared_ptr<const MappedFile>& opened,
                         TableLoader::Urgency urgency) {
   const auto [known, added] = loading_.try_emplace(file.key, file);
-  known->second.pieces |= file.pieces;
+  known->second.regions |= file.regions;
   if (!added) {
-    if (urgency == TableLoader::Urgency::kStacksWait) loader_->hurry(file.key);
+    if (urgency == TableLoader::Urgency::kStacksWait) loader_->prioritize(file.key);
     return;
   }
   if (!opened || !opened->fd.valid()) {
@@ -182,7 +182,7 @@ void Unwinding::request(const CodeFile& file, const std::shared_ptr<const Mapped
   }
 }
 
-void Unwinding::refuse(const CodeFile& file, TableRefusal reason) {
+void Unwinding::refuse(const MappedCode& file, TableRefusal reason) {
   tables_.refuse(file, reason);
   if (!may_pass(reason)) return;
   if (refused_.size() >= kMaxRefused) {
@@ -198,8 +198,8 @@ void Unwinding::refuse(const CodeFile& file, TableRefusal reason) {
 void Unwinding::set_jit_code_rows(const ProcessKey& process, std::uint32_t owner,
                                   std::uint32_t region, std::string_view table) {
   const FileKey key =
-      jit_code_location(process, std::uint64_t{region} << PROFD_JIT_CODE_REGION_SHIFT).key;
-  const CodeFile file{.key = key, .owner = owner, .pieces = {}};
+      jit_code_location(process, std::uint64_t{region} << PROFD_JIT_AREA_SHIFT).key;
+  const MappedCode file{.key = key, .owner = owner, .regions = {}};
   // Another process's rows are never these, so the name is the place.
   const std::string content = "made-" + std::to_string(process.tgid) + "-" +
                               std::to_string(process.start_ns) + "-" +
@@ -215,13 +215,13 @@ void Unwinding::poll() {
   const Clock::time_point now = Clock::now();
   tables_.tick(nanoseconds(now));
   for (LoadResult& result : loader_->take()) install(std::move(result));
-  late_.poll(now);
+  deferred_.poll(now);
 }
 
 void Unwinding::install(LoadResult result) {
   const auto known = loading_.find(result.file);
   if (known == loading_.end()) return;
-  const CodeFile file = known->second;
+  const MappedCode file = known->second;
   loading_.erase(known);
   if (!result.table) {
     refuse(file, result.refusal);
@@ -233,7 +233,7 @@ void Unwinding::install(LoadResult result) {
 UnwindStats Unwinding::stats() const {
   UnwindStats stats;
   tables_.add_to(stats);
-  late_.add_to(stats);
+  deferred_.add_to(stats);
   stats.loading = loading_.size();
   stats.parser_restarts = loader_->parser_restarts();
   return stats;

@@ -43,7 +43,7 @@ class Unwinding {
   // `file` is what MappedFiles has of it.
   void on_mapping(const MappingView& mapping, const std::shared_ptr<const MappedFile>& file);
   // A sample with a late part.
-  void on_deferred_sample(const SampleView& sample) { late_.add(sample, Clock::now()); }
+  void on_deferred_sample(const SampleView& sample) { deferred_.add(sample, Clock::now()); }
 
   // The rows of code that a process made, in one 4 GiB of its addresses (address >> 32), instead of
   // those that were told before; `table` is an encoded one whose offsets are the lower half. A
@@ -55,11 +55,11 @@ class Unwinding {
   void poll();
 
   // Delivers, as they stand, the stacks of sessions that wait no longer.
-  void flush(std::uint32_t sessions) { late_.flush(sessions); }
+  void flush(std::uint32_t sessions) { deferred_.flush(sessions); }
 
   // Readable when poll() has something to do.
   [[nodiscard]] int wake_fd() const { return loader_->wake_fd(); }
-  [[nodiscard]] std::size_t waiting() const { return late_.waiting(); }
+  [[nodiscard]] std::size_t waiting() const { return deferred_.waiting(); }
   [[nodiscard]] UnwindStats stats() const;
 
  private:
@@ -74,19 +74,19 @@ class Unwinding {
             DeferredUnwinder::Deliver deliver);
   void load_vdso();
   void load_running_code(const Programs& programs);
-  void request(const CodeFile& file, const std::shared_ptr<const MappedFile>& opened,
+  void request(const MappedCode& file, const std::shared_ptr<const MappedFile>& opened,
                TableLoader::Urgency urgency);
   void request_again(const CodeMapping& mapping);
-  void refuse(const CodeFile& file, TableRefusal reason);
+  void refuse(const MappedCode& file, TableRefusal reason);
   [[nodiscard]] bool may_have_passed(const FileKey& file, bool can_be_read) const;
   void install(LoadResult result);
 
   MappedFiles& files_;
   UnwindTables tables_;
   ProcessMappings mappings_;
-  std::map<FileKey, CodeFile> loading_;
+  std::map<FileKey, MappedCode> loading_;
   std::map<FileKey, Refused> refused_;
-  DeferredUnwinder late_;
+  DeferredUnwinder deferred_;
   std::unique_ptr<TableLoader> loader_;
 };
 

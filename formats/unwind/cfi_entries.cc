@@ -132,14 +132,14 @@ std::optional<CfiEntry> CfiEntries::next() {
     Cursor cursor(std::string_view(section_.bytes).substr(position_));
     const Length length = read_length(cursor);
     const std::uint64_t position = position_;
-    damaged_ = !cursor.ok() || length.bytes > cursor.remaining();
-    if (damaged_) return std::nullopt;
+    malformed_ = !cursor.ok() || length.bytes > cursor.remaining();
+    if (malformed_) return std::nullopt;
     position_ += cursor.offset() + length.bytes;
     const bool is_terminator = length.bytes == 0;
     if (is_terminator && !section_.has_known_end) return std::nullopt;
     if (is_terminator) continue;
     if (auto entry = read_cfi_entry(section_, position)) return entry;
-    damaged_ = true;
+    malformed_ = true;
     return std::nullopt;
   }
   return std::nullopt;

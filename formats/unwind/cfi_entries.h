@@ -54,14 +54,14 @@ class CfiEntries {
  public:
   explicit CfiEntries(const CfiSection& section) : section_(section) {}
 
-  // None at the end, and where the next entry can't be found: then is_damaged().
+  // None at the end, and where the next entry can't be found: then is_malformed().
   [[nodiscard]] std::optional<CfiEntry> next();
-  [[nodiscard]] bool is_damaged() const { return damaged_; }
+  [[nodiscard]] bool is_malformed() const { return malformed_; }
 
  private:
   const CfiSection& section_;
   std::uint64_t position_ = 0;
-  bool damaged_ = false;
+  bool malformed_ = false;
 };
 
 // None where there is no whole entry at that place.

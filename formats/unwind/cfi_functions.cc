@@ -54,7 +54,7 @@ std::vector<CfiFunction> CfiFunctions::list(CfiSource& source, const CodeSegment
     }
     if (const auto function = place(source, *entry, code)) functions.push_back(*function);
   }
-  if (entries.is_damaged()) count(losses_, CfiLoss::kMalformed);
+  if (entries.is_malformed()) count(losses_, CfiLoss::kMalformed);
   return functions;
 }
 

@@ -12,15 +12,15 @@ constexpr std::uint32_t kEndCode = PROFD_RULE_IN_DICTIONARY | PROFD_RULE_INDEX_E
 constexpr std::uint64_t kMaxOffset = std::uint64_t{4} << 30;
 constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 31;
 
-// With all its bucket starts and the row that ends it, a piece fits an arena.
-constexpr std::size_t kMaxPieceRows = PROFD_ARENA_WORDS - PROFD_BUCKETS_PER_PIECE - 2;
+// With all its bucket starts and the row that ends it, a region fits an arena.
+constexpr std::size_t kMaxRegionRows = PROFD_ARENA_WORDS - PROFD_BUCKETS_PER_FILE_REGION - 2;
 
-constexpr std::uint32_t piece_of(std::uint64_t offset) {
-  return static_cast<std::uint32_t>(offset >> PROFD_PIECE_SHIFT);
+constexpr std::uint32_t region_of(std::uint64_t offset) {
+  return static_cast<std::uint32_t>(offset >> PROFD_FILE_REGION_SHIFT);
 }
 
 constexpr std::uint32_t bucket_of(std::uint64_t offset) {
-  return static_cast<std::uint32_t>(offset >> PROFD_BUCKET_SHIFT) & (PROFD_BUCKETS_PER_PIECE - 1);
+  return static_cast<std::uint32_t>(offset >> PROFD_BUCKET_SHIFT) & (PROFD_BUCKETS_PER_FILE_REGION - 1);
 }
 
 std::array<std::uint64_t, 4> words_of(const profd_rule& rule) {
@@ -137,53 +137,53 @@ std::uint32_t UnwindTableWriter::intern(const profd_rule& rule) {
   return PROFD_RULE_IN_DICTIONARY | index;
 }
 
-bool UnwindTableWriter::has_room(std::uint32_t piece) const {
-  const bool same = !pieces_.empty() && pieces_.back().header.piece == piece;
-  return !is_full() && (!same || pieces_.back().rows.size() < kMaxPieceRows);
+bool UnwindTableWriter::has_room(std::uint32_t region) const {
+  const bool same = !regions_.empty() && regions_.back().header.region == region;
+  return !is_full() && (!same || regions_.back().rows.size() < kMaxRegionRows);
 }
 
 void UnwindTableWriter::commit(std::uint64_t offset, std::uint32_t code) {
-  if (code != kUnknownCode && !has_room(piece_of(offset))) {
+  if (code != kUnknownCode && !has_room(region_of(offset))) {
     if (current_code_ != kUnknownCode) count_loss(CfiLoss::kOverLimit);
     code = kUnknownCode;
   }
   if (code == current_code_) return;
-  Piece& piece = piece_for(offset);
-  fill_buckets(piece, bucket_of(offset) - piece.header.first_bucket + 1);
-  piece.rows.push_back(static_cast<std::uint32_t>(offset & PROFD_ROW_OFFSET_MASK) |
+  Region& region = region_for(offset);
+  fill_buckets(region, bucket_of(offset) - region.header.first_bucket + 1);
+  region.rows.push_back(static_cast<std::uint32_t>(offset & PROFD_ROW_OFFSET_MASK) |
                        code << PROFD_ROW_RULE_SHIFT);
   current_code_ = code;
   ++row_count_;
 }
 
-// Opens the row's piece where the last row lies in one before. A rule that reaches into the next
-// piece becomes that one's sentinel, and so on.
-UnwindTableWriter::Piece& UnwindTableWriter::piece_for(std::uint64_t offset) {
-  const std::uint32_t wanted = piece_of(offset);
+// Opens the row's region where the last row lies in one before. A rule that reaches into the next
+// region becomes that one's sentinel, and so on.
+UnwindTableWriter::Region& UnwindTableWriter::region_for(std::uint64_t offset) {
+  const std::uint32_t wanted = region_of(offset);
   const bool reaches = current_code_ != kUnknownCode;
-  while (pieces_.empty() || pieces_.back().header.piece != wanted) {
+  while (regions_.empty() || regions_.back().header.region != wanted) {
     if (reaches) {
-      fill_buckets(pieces_.back(), PROFD_BUCKETS_PER_PIECE - pieces_.back().header.first_bucket);
-      open_piece(pieces_.back().header.piece + 1, 0);
+      fill_buckets(regions_.back(), PROFD_BUCKETS_PER_FILE_REGION - regions_.back().header.first_bucket);
+      open_region(regions_.back().header.region + 1, 0);
     } else {
-      open_piece(wanted, bucket_of(offset));
+      open_region(wanted, bucket_of(offset));
     }
   }
-  return pieces_.back();
+  return regions_.back();
 }
 
-void UnwindTableWriter::open_piece(std::uint32_t piece, std::uint32_t first_bucket) {
-  Piece& opened = pieces_.emplace_back();
-  opened.header.piece = piece;
+void UnwindTableWriter::open_region(std::uint32_t region, std::uint32_t first_bucket) {
+  Region& opened = regions_.emplace_back();
+  opened.header.region = region;
   opened.header.first_bucket = first_bucket;
   opened.rows.push_back(current_code_ << PROFD_ROW_RULE_SHIFT);
   ++row_count_;
 }
 
 // Up to `count` buckets; those that are new are empty so far.
-void UnwindTableWriter::fill_buckets(Piece& piece, std::size_t count) {
-  if (piece.bucket_starts.size() < count) {
-    piece.bucket_starts.resize(count, static_cast<std::uint32_t>(piece.rows.size()));
+void UnwindTableWriter::fill_buckets(Region& region, std::size_t count) {
+  if (region.bucket_starts.size() < count) {
+    region.bucket_starts.resize(count, static_cast<std::uint32_t>(region.rows.size()));
   }
 }
 
@@ -192,25 +192,25 @@ Result<std::string> UnwindTableWriter::encode() {
   UnwindTableHeader header{};
   std::memcpy(header.magic, kUnwindTableMagic.data(), sizeof header.magic);
   header.rule_count = static_cast<std::uint32_t>(rules_.size());
-  header.piece_count = static_cast<std::uint32_t>(pieces_.size());
+  header.region_count = static_cast<std::uint32_t>(regions_.size());
   header.row_count = row_count_;
   std::ranges::copy(lost_, header.lost);
   std::uint64_t bytes = sizeof header + rules_.size() * sizeof(profd_rule);
-  for (const Piece& piece : pieces_) {
-    bytes += sizeof piece.header + 4 * (piece.bucket_starts.size() + 1 + piece.rows.size());
+  for (const Region& region : regions_) {
+    bytes += sizeof region.header + 4 * (region.bucket_starts.size() + 1 + region.rows.size());
   }
   if (bytes > kMaxTableBytes) return fail(ErrorCode::kTooLarge, "unwind rows of more than 2 GiB");
   std::string encoded;
   encoded.reserve(bytes);
   append(encoded, &header, 1);
   append(encoded, rules_.data(), rules_.size());
-  for (Piece& piece : pieces_) {
-    const Piece taken = std::exchange(piece, {});  // so that the rows are not held twice
+  for (Region& region : regions_) {
+    const Region taken = std::exchange(region, {});  // so that the rows are not held twice
     const auto row_count = static_cast<std::uint32_t>(taken.rows.size());
-    const UnwindPieceHeader piece_header{taken.header.piece, taken.header.first_bucket,
+    const UnwindRegionHeader region_header{taken.header.region, taken.header.first_bucket,
                                          static_cast<std::uint32_t>(taken.bucket_starts.size()),
                                          row_count};
-    append(encoded, &piece_header, 1);
+    append(encoded, &region_header, 1);
     append(encoded, taken.bucket_starts.data(), taken.bucket_starts.size());
     append(encoded, &row_count, 1);
     append(encoded, taken.rows.data(), taken.rows.size());

@@ -1,6 +1,6 @@
 // A file's unwind rows in the form in which they travel (parser to daemon) and lie on the disk
 // (cache), and in which the kernel side's arenas take them: see bpf/unwind_rows.h for rows, rules,
-// buckets and pieces.
+// buckets and regions.
 //
 // The encoded bytes, little endian, every count checked by the reader:
 //
@@ -8,8 +8,8 @@
 //     profd_rule[rule_count]       the file's own dictionary: a row's PROFD_RULE_IN_DICTIONARY
 //     index
 //                                  counts from PROFD_RULE_FIRST_FREE here
-//     for each piece, by number:   UnwindPieceHeader
-//                                  u32[bucket_count + 1]   index into the piece's rows
+//     for each region, by number:   UnwindRegionHeader
+//                                  u32[bucket_count + 1]   index into the region's rows
 //                                  u32[row_count]          rows; the first is the sentinel, in no
 //                                                          bucket: for what lies before the first
 //
@@ -56,14 +56,14 @@ inline constexpr std::string_view kUnwindTableMagic = "profdUT1";
 struct UnwindTableHeader {
   char magic[8];  // kUnwindTableMagic
   std::uint32_t rule_count;
-  std::uint32_t piece_count;
-  std::uint64_t row_count;  // of all pieces, sentinels included
+  std::uint32_t region_count;
+  std::uint64_t row_count;  // of all regions, sentinels included
   std::uint32_t lost[kCfiLossCount];
 };
 
-struct UnwindPieceHeader {
-  std::uint32_t piece;         // offset >> PROFD_PIECE_SHIFT
-  std::uint32_t first_bucket;  // offset within the piece >> PROFD_BUCKET_SHIFT
+struct UnwindRegionHeader {
+  std::uint32_t region;         // offset >> PROFD_FILE_REGION_SHIFT
+  std::uint32_t first_bucket;  // offset within the region >> PROFD_BUCKET_SHIFT
   std::uint32_t bucket_count;
   std::uint32_t row_count;
 };
@@ -86,8 +86,8 @@ class UnwindTableWriter {
   [[nodiscard]] Result<std::string> encode();
 
  private:
-  struct Piece {
-    UnwindPieceHeader header{};
+  struct Region {
+    UnwindRegionHeader header{};
     std::vector<std::uint32_t> bucket_starts;
     std::vector<std::uint32_t> rows;
   };
@@ -96,12 +96,12 @@ class UnwindTableWriter {
   [[nodiscard]] std::uint32_t code_of(const profd_rule& rule);
   [[nodiscard]] std::uint32_t intern(const profd_rule& rule);
   void commit(std::uint64_t offset, std::uint32_t code);
-  [[nodiscard]] bool has_room(std::uint32_t piece) const;
-  Piece& piece_for(std::uint64_t offset);
-  void open_piece(std::uint32_t piece, std::uint32_t first_bucket);
-  void fill_buckets(Piece& piece, std::size_t count);
+  [[nodiscard]] bool has_room(std::uint32_t region) const;
+  Region& region_for(std::uint64_t offset);
+  void open_region(std::uint32_t region, std::uint32_t first_bucket);
+  void fill_buckets(Region& region, std::size_t count);
 
-  std::vector<Piece> pieces_;
+  std::vector<Region> regions_;
   std::vector<profd_rule> rules_;
   boost::unordered_flat_map<std::array<std::uint64_t, 4>, std::uint32_t> codes_;
   profd_rule last_rule_{};  // and its code: runs of one rule are common
@@ -113,8 +113,8 @@ class UnwindTableWriter {
   std::uint32_t lost_[kCfiLossCount] = {};
 };
 
-struct UnwindPieceView {
-  UnwindPieceHeader header;
+struct UnwindRegionView {
+  UnwindRegionHeader header;
   std::span<const std::uint32_t> bucket_starts;
   std::span<const std::uint32_t> rows;
 };
@@ -125,7 +125,7 @@ struct UnwindPieceView {
 struct UnwindTableView {
   UnwindTableHeader header;
   std::span<const profd_rule> rules;
-  std::vector<UnwindPieceView> pieces;
+  std::vector<UnwindRegionView> regions;
 };
 [[nodiscard]] Result<UnwindTableView> read_unwind_table(std::string_view bytes);
 

@@ -56,12 +56,12 @@ bool are_rows(std::span<const std::uint32_t> rows, std::size_t rules) {
 }
 
 // From behind the sentinel to the end of the rows, and sorted within each bucket.
-bool are_buckets(const UnwindPieceView& piece) {
-  const auto& starts = piece.bucket_starts;
-  if (starts.front() != 1 || starts.back() != piece.rows.size()) return false;
+bool are_buckets(const UnwindRegionView& region) {
+  const auto& starts = region.bucket_starts;
+  if (starts.front() != 1 || starts.back() != region.rows.size()) return false;
   if (!std::ranges::is_sorted(starts)) return false;
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
-    const auto rows = piece.rows.subspan(starts[i], starts[i + 1] - starts[i]);
+    const auto rows = region.rows.subspan(starts[i], starts[i + 1] - starts[i]);
     const bool rising = std::ranges::adjacent_find(rows, std::ranges::greater_equal{},
                                                    profd_row_offset) == rows.end();
     if (!rising) return false;
@@ -69,23 +69,23 @@ bool are_buckets(const UnwindPieceView& piece) {
   return true;
 }
 
-bool is_placed(const UnwindPieceHeader& header) {
-  return header.bucket_count > 0 && header.bucket_count <= PROFD_BUCKETS_PER_PIECE &&
-         header.first_bucket <= PROFD_BUCKETS_PER_PIECE - header.bucket_count &&
+bool is_placed(const UnwindRegionHeader& header) {
+  return header.bucket_count > 0 && header.bucket_count <= PROFD_BUCKETS_PER_FILE_REGION &&
+         header.first_bucket <= PROFD_BUCKETS_PER_FILE_REGION - header.bucket_count &&
          header.row_count > 0 && header.row_count < PROFD_ARENA_WORDS - header.bucket_count;
 }
 
-Result<UnwindPieceView> read_piece(Reader& reader, std::size_t rules) {
-  const auto header = reader.value<UnwindPieceHeader>();
-  if (!header || !is_placed(*header)) return malformed("an unwind piece with an absurd header");
+Result<UnwindRegionView> read_region(Reader& reader, std::size_t rules) {
+  const auto header = reader.value<UnwindRegionHeader>();
+  if (!header || !is_placed(*header)) return malformed("an unwind region with an absurd header");
   const auto starts = reader.array<std::uint32_t>(std::size_t{header->bucket_count} + 1);
-  if (!starts) return malformed("an unwind piece cut in its buckets");
+  if (!starts) return malformed("an unwind region cut in its buckets");
   const auto rows = reader.array<std::uint32_t>(header->row_count);
-  if (!rows) return malformed("an unwind piece cut in its rows");
-  const UnwindPieceView piece{*header, *starts, *rows};
-  if (!are_buckets(piece)) return malformed("unwind rows that are out of order");
-  if (!are_rows(piece.rows, rules)) return malformed("an unwind row with a rule that is not there");
-  return piece;
+  if (!rows) return malformed("an unwind region cut in its rows");
+  const UnwindRegionView region{*header, *starts, *rows};
+  if (!are_buckets(region)) return malformed("unwind rows that are out of order");
+  if (!are_rows(region.rows, rules)) return malformed("an unwind row with a rule that is not there");
+  return region;
 }
 
 }  // namespace
@@ -103,14 +103,14 @@ Result<UnwindTableView> read_unwind_table(std::string_view bytes) {
   if (!rules || !std::ranges::all_of(*rules, is_rule)) return malformed("damaged unwind rules");
   table.rules = *rules;
   std::uint64_t rows = 0;
-  for (std::uint32_t i = 0; i < header->piece_count; ++i) {
-    const Result<UnwindPieceView> piece = read_piece(reader, table.rules.size());
-    if (!piece) return piece.error();
-    if (i > 0 && piece->header.piece <= table.pieces.back().header.piece) {
-      return malformed("unwind pieces that are out of order");
+  for (std::uint32_t i = 0; i < header->region_count; ++i) {
+    const Result<UnwindRegionView> region = read_region(reader, table.rules.size());
+    if (!region) return region.error();
+    if (i > 0 && region->header.region <= table.regions.back().header.region) {
+      return malformed("unwind regions that are out of order");
     }
-    rows += piece->rows.size();
-    table.pieces.push_back(*piece);
+    rows += region->rows.size();
+    table.regions.push_back(*region);
   }
   if (!reader.at_end() || rows != header->row_count) {
     return malformed("unwind rows of another count than the header's");
@@ -119,19 +119,19 @@ Result<UnwindTableView> read_unwind_table(std::string_view bytes) {
 }
 
 profd_rule find_rule(const UnwindTableView& table, std::uint64_t offset) {
-  const std::uint64_t number = offset >> PROFD_PIECE_SHIFT;
-  const auto piece = std::ranges::lower_bound(
-      table.pieces, number, {}, [](const UnwindPieceView& p) { return p.header.piece; });
-  if (piece == table.pieces.end() || piece->header.piece != number) return profd_rule{};
-  const std::uint64_t bucket = (offset >> PROFD_BUCKET_SHIFT & (PROFD_BUCKETS_PER_PIECE - 1)) -
-                               piece->header.first_bucket;  // below it: wraps around
-  if (bucket >= piece->header.bucket_count) return profd_rule{};
-  const std::uint32_t first = piece->bucket_starts[bucket];
-  const auto rows = piece->rows.subspan(first, piece->bucket_starts[bucket + 1] - first);
+  const std::uint64_t number = offset >> PROFD_FILE_REGION_SHIFT;
+  const auto region = std::ranges::lower_bound(
+      table.regions, number, {}, [](const UnwindRegionView& p) { return p.header.region; });
+  if (region == table.regions.end() || region->header.region != number) return profd_rule{};
+  const std::uint64_t bucket = (offset >> PROFD_BUCKET_SHIFT & (PROFD_BUCKETS_PER_FILE_REGION - 1)) -
+                               region->header.first_bucket;  // below it: wraps around
+  if (bucket >= region->header.bucket_count) return profd_rule{};
+  const std::uint32_t first = region->bucket_starts[bucket];
+  const auto rows = region->rows.subspan(first, region->bucket_starts[bucket + 1] - first);
   const auto after = std::ranges::upper_bound(rows, offset & PROFD_ROW_OFFSET_MASK, {},
                                               [](std::uint32_t r) { return profd_row_offset(r); });
   const auto index = first + static_cast<std::uint32_t>(after - rows.begin()) - 1;
-  const std::uint32_t rule = profd_row_rule(piece->rows[index]);
+  const std::uint32_t rule = profd_row_rule(region->rows[index]);
   if ((rule & PROFD_RULE_IN_DICTIONARY) == 0) return decode_inline_rule(rule);
   const std::uint32_t in_dictionary = rule & ~PROFD_RULE_IN_DICTIONARY;
   profd_rule found{};

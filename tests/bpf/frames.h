@@ -48,7 +48,7 @@ using CodeBytes = std::map<std::uint64_t, std::string>;
 [[nodiscard]] std::string write_code_file(const std::string& directory, const CodeBytes& code);
 
 // Where frames.c maps it.
-inline constexpr std::uint64_t kBoundaryOffset = std::uint64_t{1} << PROFD_PIECE_SHIFT;
+inline constexpr std::uint64_t kBoundaryOffset = std::uint64_t{1} << PROFD_FILE_REGION_SHIFT;
 inline constexpr std::uint64_t kBoundaryAddress = 0x30000100000;  // of kBoundaryOffset
 inline constexpr std::uint64_t kPagesAddress = 0x40000000000;
 

@@ -14,9 +14,9 @@ StoredSample::StoredSample(const SampleView& sample)
   view.user_frames = all.subspan(sample.kernel_frames.size(), sample.user_frames.size());
   view.mapping_ids = all.last(sample.mapping_ids.size());
   view.deferred_window = deferred_window;
-  if (sample.late == nullptr) return;
-  late = *sample.late;
-  view.late = &late;
+  if (sample.deferred == nullptr) return;
+  late = *sample.deferred;
+  view.deferred = &late;
 }
 
 void RecordingSink::on_sample(const SampleView& sample) noexcept {

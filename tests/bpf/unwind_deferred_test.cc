@@ -90,7 +90,7 @@ class UnwindDeferredTest : public UnwindTest {
     return ranges;
   }
 
-  // Gives the file of in_file, which lies on both sides of a piece's end, its rows.
+  // Gives the file of in_file, which lies on both sides of a region's end, its rows.
   void install_code(std::uint32_t pid, std::int32_t cfa_of_second) {
     install(mapping_at(pid, kBoundaryAddress).file,
             {{.offset = kBoundaryOffset - 16, .rule = cfa_rule(PROFD_DWARF_RSP, 8)},
@@ -99,7 +99,7 @@ class UnwindDeferredTest : public UnwindTest {
             100);
   }
 
-  // A call at the end of the first piece to `second`, at the beginning of the next one.
+  // A call at the end of the first region to `second`, at the beginning of the next one.
   std::string write_boundary_file(const std::string& second) const {
     using std::string_literals::operator""s;
     return write_code_file(
@@ -116,7 +116,7 @@ TEST_F(UnwindDeferredTest, AnInterruptedLeafComesWithAllItsRegistersAndItsStack)
   const auto samples = collect(5, late_in("leaf_r11_spins"));
   const auto registers = by_dwarf_number(registers_by_ptrace(static_cast<pid_t>(workload.pid())));
   for (const StoredSample* sample : samples) {
-    const profd_deferred_stack& late = sample->late;
+    const profd_deferred_stack& late = sample->deferred;
     ASSERT_EQ(sample->view.user_frames.size(), 1U);
     EXPECT_EQ(late.ip, sample->frame(0).address);
     EXPECT_EQ(late.sp, registers[PROFD_DWARF_RSP]);
@@ -140,7 +140,7 @@ TEST_F(UnwindDeferredTest, ALargeStackComesUpToTheLimit) {
   for (const StoredSample* sample : collect(5, late_in("leaf_spins"))) {
     EXPECT_EQ(sample->deferred_window.size(), PROFD_DEFERRED_WINDOW_BYTES / 8);
     EXPECT_EQ(sample->deferred_window,
-              memory_of(workload.pid(), sample->late.window_start, sample->deferred_window.size()));
+              memory_of(workload.pid(), sample->deferred.window_start, sample->deferred_window.size()));
   }
 }
 
@@ -161,11 +161,11 @@ TEST_F(UnwindDeferredTest, AFrameThatRowsLedToComesWithWhatItKnows) {
   };
   for (const StoredSample* sample : samples) {
     EXPECT_EQ(frames_of(*sample), expected);
-    EXPECT_EQ(sample->late.sp, registers.rsp + 16);
-    EXPECT_EQ(sample->late.bp, registers.rbp);
-    EXPECT_EQ(sample->late.bx, registers.rbx);
-    EXPECT_EQ(sample->late.window_start, sample->late.sp);
-    for (const std::uint64_t value : sample->late.registers) EXPECT_EQ(value, 0U);
+    EXPECT_EQ(sample->deferred.sp, registers.rsp + 16);
+    EXPECT_EQ(sample->deferred.bp, registers.rbp);
+    EXPECT_EQ(sample->deferred.bx, registers.rbx);
+    EXPECT_EQ(sample->deferred.window_start, sample->deferred.sp);
+    for (const std::uint64_t value : sample->deferred.registers) EXPECT_EQ(value, 0U);
   }
 }
 
@@ -182,12 +182,12 @@ TEST_F(UnwindDeferredTest, AFrameBelowASignalComesWithAllItsRegisters) {
     ASSERT_EQ(sample->view.user_frames.size(), 5U);
     EXPECT_EQ(sample->frame(4).address, kBoundaryAddress + 10);
     EXPECT_EQ(sample->frame(4).how, PROFD_FRAME_SIGNAL);
-    EXPECT_EQ(sample->late.signal_frames, 1U);
-    EXPECT_EQ(sample->late.registers[11], 0x0877665544332211U);
-    EXPECT_EQ(sample->late.registers[PROFD_DWARF_RSP], sample->late.sp);
-    EXPECT_LT(sample->late.sp, kStackTop);
+    EXPECT_EQ(sample->deferred.signal_frames, 1U);
+    EXPECT_EQ(sample->deferred.registers[11], 0x0877665544332211U);
+    EXPECT_EQ(sample->deferred.registers[PROFD_DWARF_RSP], sample->deferred.sp);
+    EXPECT_LT(sample->deferred.sp, kStackTop);
     EXPECT_EQ(sample->deferred_window,
-              memory_of(workload.pid(), sample->late.window_start, sample->deferred_window.size()));
+              memory_of(workload.pid(), sample->deferred.window_start, sample->deferred_window.size()));
   }
 }
 
@@ -206,7 +206,7 @@ TEST_F(UnwindDeferredTest, LostRegistersAreMarked) {
   for (const StoredSample* sample : collect(5, late_in("leaf_spins"))) {
     ASSERT_EQ(sample->view.user_frames.size(), 3U);
     EXPECT_EQ(sample->frame(2).address, kBoundaryAddress + 9);
-    EXPECT_EQ(sample->late.lost, PROFD_LOST_BP);
+    EXPECT_EQ(sample->deferred.lost, PROFD_LOST_BP);
   }
 }
 
@@ -218,7 +218,7 @@ TEST_F(UnwindDeferredTest, AllExecutableMappingsOfTheProcessAreTold) {
   raise_tables();
   sample({workload.pid()});
   const StoredSample* late = collect(1, late_in("leaf_spins")).front();
-  EXPECT_EQ(late->view.mapping_ids.size(), 1U);
+  EXPECT_EQ(deferred->view.mapping_ids.size(), 1U);
   const Ranges ranges = executable_ranges(workload.pid());
   EXPECT_GT(ranges.size(), 100U);
   EXPECT_EQ(told_ranges(workload.pid()), ranges);
@@ -232,7 +232,7 @@ TEST_F(UnwindDeferredTest, SomeOfVeryManyMappingsAreTold) {
   raise_tables();
   sample({workload.pid()});
   const StoredSample* late = collect(1, late_in("leaf_spins")).front();
-  const std::size_t told = told_ranges(late->view.process.tgid).size();
+  const std::size_t told = told_ranges(deferred->view.process.tgid).size();
   EXPECT_GT(told, 100U);
   EXPECT_LT(told, 2000U);
 }

@@ -15,13 +15,13 @@
 namespace profd::test {
 namespace {
 
-profd_table_key key_of(const FileKey& file, std::uint32_t piece) {
+profd_table_key key_of(const FileKey& file, std::uint32_t region) {
   return {.file = {.inode = file.inode,
                    .size = file.size_bytes,
                    .ctime_ns = file.ctime_ns,
                    .device = file.device,
                    .generation = file.generation},
-          .piece = piece,
+          .region = region,
           .reserved = 0};
 }
 
@@ -131,15 +131,15 @@ const StoredMapping& UnwindTest::mapping_at(std::uint32_t pid, std::uint64_t add
   return find()->second;
 }
 
-void UnwindTest::write_piece(const UnwindTableView& table, const UnwindPieceView& piece,
+void UnwindTest::write_region(const UnwindTableView& table, const UnwindRegionView& region,
                              std::uint32_t buckets_at) {
-  const auto buckets = arena_.subspan(buckets_at, piece.bucket_starts.size());
-  const auto rows = arena_.subspan(buckets_at + buckets.size(), piece.rows.size());
+  const auto buckets = arena_.subspan(buckets_at, region.bucket_starts.size());
+  const auto rows = arena_.subspan(buckets_at + buckets.size(), region.rows.size());
   const auto first_row = static_cast<std::uint32_t>(buckets_at + buckets.size());
   std::ranges::copy(table.rules, maps_->rules().subspan(rules_used_).begin());
-  std::ranges::transform(piece.bucket_starts, buckets.begin(),
+  std::ranges::transform(region.bucket_starts, buckets.begin(),
                          [&](std::uint32_t start) { return first_row + start; });
-  std::ranges::transform(piece.rows, rows.begin(), [&](std::uint32_t row) {
+  std::ranges::transform(region.rows, rows.begin(), [&](std::uint32_t row) {
     const std::uint32_t rule = profd_row_rule(row);
     const bool own = (rule & PROFD_RULE_IN_DICTIONARY) != 0 &&
                      (rule & ~PROFD_RULE_IN_DICTIONARY) >= PROFD_RULE_FIRST_FREE;
@@ -152,26 +152,26 @@ void UnwindTest::install(const FileKey& file, const std::vector<UnwindRow>& rows
                          std::uint32_t number) {
   const std::string bytes = encode(rows);
   const UnwindTableView table = view_of(bytes);
-  for (const UnwindPieceView& piece : table.pieces) {
+  for (const UnwindRegionView& region : table.regions) {
     last_table_at_ = words_used_;
-    write_piece(table, piece, words_used_);
+    write_region(table, region, words_used_);
     const auto put =
-        maps_->put(key_of(file, piece.header.piece), {.used_ns = 0,
+        maps_->put(key_of(file, region.header.region), {.used_ns = 0,
                                                       .number = number++,
                                                       .arena = 0,
                                                       .buckets_at = words_used_,
-                                                      .first_bucket = piece.header.first_bucket,
-                                                      .bucket_count = piece.header.bucket_count,
+                                                      .first_bucket = region.header.first_bucket,
+                                                      .bucket_count = region.header.bucket_count,
                                                       .state = PROFD_TABLE_READY});
     ASSERT_TRUE(put) << put.error().message;
-    words_used_ += static_cast<std::uint32_t>(piece.bucket_starts.size() + piece.rows.size());
+    words_used_ += static_cast<std::uint32_t>(region.bucket_starts.size() + region.rows.size());
   }
 }
 
 void UnwindTest::rewrite(const std::vector<UnwindRow>& rows) {
   const std::string bytes = encode(rows);
   const UnwindTableView table = view_of(bytes);
-  write_piece(table, table.pieces.front(), last_table_at_);
+  write_region(table, table.regions.front(), last_table_at_);
 }
 
 void UnwindTest::install_none(const FileKey& file) {

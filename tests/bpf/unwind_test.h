@@ -63,7 +63,7 @@ class UnwindTest : public testing::Test {
  private:
   class Records;
 
-  void write_piece(const UnwindTableView& table, const UnwindPieceView& piece,
+  void write_region(const UnwindTableView& table, const UnwindRegionView& region,
                    std::uint32_t buckets_at);
   void drain_until(const std::function<bool()>& condition);
 

@@ -14,11 +14,11 @@
 namespace {
 
 void check_rows(const profd::UnwindTableView& table) {
-  for (const profd::UnwindPieceView& piece : table.pieces) {
-    const std::uint64_t start = std::uint64_t{piece.header.piece} << PROFD_PIECE_SHIFT;
-    for (std::uint64_t bucket = 0; bucket < piece.header.bucket_count; ++bucket) {
+  for (const profd::UnwindRegionView& region : table.regions) {
+    const std::uint64_t start = std::uint64_t{region.header.region} << PROFD_FILE_REGION_SHIFT;
+    for (std::uint64_t bucket = 0; bucket < region.header.bucket_count; ++bucket) {
       const profd_rule rule = profd::find_rule(
-          table, start + ((piece.header.first_bucket + bucket) << PROFD_BUCKET_SHIFT));
+          table, start + ((region.header.first_bucket + bucket) << PROFD_BUCKET_SHIFT));
       require(rule.kind < PROFD_RULE_KIND_COUNT, "a rule of a known kind");
     }
   }

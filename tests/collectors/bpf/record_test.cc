@@ -171,8 +171,8 @@ TEST(RecordTest, ALateStackHasItsRegistersAndItsWindow) {
   const auto record = parse_record(bytes.span());
   ASSERT_TRUE(record);
   const auto& sample = std::get<SampleView>(*record);
-  ASSERT_NE(sample.late, nullptr);
-  EXPECT_EQ(sample.late->sp, 0x7ffe00000104U);
+  ASSERT_NE(sample.deferred, nullptr);
+  EXPECT_EQ(sample.deferred->sp, 0x7ffe00000104U);
   ASSERT_EQ(sample.deferred_window.size(), kWindowWords);
   EXPECT_EQ(sample.deferred_window[4], 15U);
   EXPECT_EQ(sample.words.size(), kKernelFrames + kUserFrames + kMappings);

@@ -27,10 +27,10 @@ TEST(ArenaSpaceTest, WhatIsGivenBackIsOneGapAgain) {
   const auto b = space.take(30);
   const auto c = space.take(40);
   EXPECT_FALSE(space.take(1));
-  space.give_back(*a);
-  space.give_back(*c);
+  space.release(*a);
+  space.release(*c);
   EXPECT_FALSE(space.take(41));
-  space.give_back(*b);
+  space.release(*b);
   EXPECT_TRUE(space.take(100));
 }
 
@@ -56,7 +56,7 @@ TEST(ArenaSpaceTest, NoWordIsEverTakenTwice) {
       blocks.pop_back();
       for (std::uint32_t w = 0; w < gone.words; ++w)
         taken[gone.arena * kWords + gone.at + w] = false;
-      space.give_back(gone);
+      space.release(gone);
     } else if (const auto block = space.take(1 + static_cast<std::uint32_t>(random() % 60))) {
       ASSERT_LE(block->at + block->words, kWords);
       for (std::uint32_t w = 0; w < block->words; ++w) {

@@ -37,9 +37,9 @@ class DeferredUnwinderTest : public testing::Test {
     add_mapping(2, kLibrary, key(2));
     words_ = {0, kLibrary + 0x20, 0, kProgram + 0x30, 0, 0xdead};
     words_.resize(64);
-    late_.ip = kLibrary + 0x10;
-    late_.sp = kStack;
-    late_.window_start = kStack;
+    deferred_.ip = kLibrary + 0x10;
+    deferred_.sp = kStack;
+    deferred_.window_start = kStack;
   }
 
   void add_mapping(std::uint64_t id, std::uint64_t start, const FileKey& file) {
@@ -53,7 +53,7 @@ class DeferredUnwinderTest : public testing::Test {
   }
 
   void add_sample(std::uint32_t sessions = 1) {
-    lists_ = {0xffffffff81000000, frame_word(late_.ip, PROFD_FRAME_INTERRUPTED), 2};
+    lists_ = {0xffffffff81000000, frame_word(deferred_.ip, PROFD_FRAME_INTERRUPTED), 2};
     const std::span<const std::uint64_t> all = lists_;
     SampleView sample{};
     sample.process = kProcess;
@@ -63,7 +63,7 @@ class DeferredUnwinderTest : public testing::Test {
     sample.kernel_frames = all.first(1);
     sample.user_frames = all.subspan(1, 1);
     sample.mapping_ids = all.last(1);
-    sample.late = &late_;
+    sample.deferred = &deferred_;
     sample.deferred_window = words_;
     unwinder_.add(sample, now_);
     lists_.assign(3, 0);  // borrowed for the call
@@ -85,7 +85,7 @@ class DeferredUnwinderTest : public testing::Test {
     writer.add({.offset = 0x8000, .rule = {}});
     const auto encoded = writer.encode();
     const auto table = read_unwind_table(*encoded);
-    ASSERT_FALSE(tables_.install({.key = key(inode), .owner = 0, .pieces = 1},
+    ASSERT_FALSE(tables_.install({.key = key(inode), .owner = 0, .regions = 1},
                                  std::to_string(inode), *table));
   }
 
@@ -95,7 +95,7 @@ class DeferredUnwinderTest : public testing::Test {
                   .mappings = {sample.mapping_ids.begin(), sample.mapping_ids.end()},
                   .end = sample.user_end,
                   .words = sample.words.size(),
-                  .late = sample.late != nullptr};
+                  .late = sample.deferred != nullptr};
     for (const std::uint64_t word : sample.user_frames) {
       one.frames.push_back(UserFrame::from_word(word));
     }
@@ -119,7 +119,7 @@ class DeferredUnwinderTest : public testing::Test {
       [this](const CodeMapping& mapping) { requested_.push_back(mapping.file.inode); },
       [this](const SampleView& sample) { deliver(sample); }};
   DeferredUnwinder::Clock::time_point now_{};
-  profd_deferred_stack late_{};
+  profd_deferred_stack deferred_{};
   std::vector<std::uint64_t> words_;
   std::vector<std::uint64_t> lists_;
 };
@@ -167,11 +167,11 @@ TEST_F(DeferredUnwinderTest, WhatIsThereAlreadyCostsNoWait) {
 }
 
 TEST_F(DeferredUnwinderTest, AFileThatIsRefusedIsLeftByItsFramePointer) {
-  late_.bp = kStack + 16;  // words 2 and 3: the next frame pointer, and the program
+  deferred_.bp = kStack + 16;  // words 2 and 3: the next frame pointer, and the program
   words_[2] = 0;
   install(1, true);
   add_sample();
-  tables_.refuse({.key = key(2), .owner = 0, .pieces = 1}, TableRefusal::kMalformed);
+  tables_.refuse({.key = key(2), .owner = 0, .regions = 1}, TableRefusal::kMalformed);
   unwinder_.poll(now_);
   ASSERT_EQ(delivered_.size(), 1U);
   EXPECT_EQ(delivered_[0].end, PROFD_END_ENTRY);
@@ -229,7 +229,7 @@ TEST_F(DeferredUnwinderTest, AnAddressInNoMappingEndsTheStackAndIsNoFrame) {
 }
 
 TEST_F(DeferredUnwinderTest, AStackOfWhoseMappingsNothingWasToldIsHandedOn) {
-  late_.ip = 0x99999999;
+  deferred_.ip = 0x99999999;
   add_sample();
   ASSERT_EQ(delivered_.size(), 1U);
   EXPECT_EQ(delivered_[0].end, PROFD_END_TABLE_LATE);

@@ -13,13 +13,13 @@ namespace profd::test {
 namespace {
 
 constexpr std::uint32_t kArenaWords = 1024;
-constexpr std::uint64_t kPiece = std::uint64_t{1} << PROFD_PIECE_SHIFT;
+constexpr std::uint64_t kRegion = std::uint64_t{1} << PROFD_FILE_REGION_SHIFT;
 constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr std::uint32_t kRoot = 0;
 constexpr std::uint32_t kUser = 1000;
 
-CodeFile file(std::uint64_t inode, std::uint32_t owner = kRoot, std::uint64_t pieces = 1) {
-  return {.key = {.inode = inode, .size_bytes = kPiece * 8}, .owner = owner, .pieces = pieces};
+MappedCode file(std::uint64_t inode, std::uint32_t owner = kRoot, std::uint64_t regions = 1) {
+  return {.key = {.inode = inode, .size_bytes = kRegion * 8}, .owner = owner, .regions = regions};
 }
 
 // CFA = rsp + offset; one that no row can hold for an odd offset.
@@ -58,23 +58,23 @@ class UnwindTablesTest : public testing::Test {
 
   UnwindTablesTest() { tables_.tick(now_ns_); }
 
-  std::optional<TableRefusal> install(const CodeFile& code, const std::string& content,
+  std::optional<TableRefusal> install(const MappedCode& code, const std::string& content,
                                       const std::string& encoded) {
     const auto view = read_unwind_table(encoded);
     EXPECT_TRUE(view);
     return tables_.install(code, content, *view);
   }
   void pass(std::uint64_t seconds) { tables_.tick(now_ns_ += seconds * kSecond); }
-  [[nodiscard]] static profd_table_key key_of(const CodeFile& code, std::uint32_t piece) {
+  [[nodiscard]] static profd_table_key key_of(const MappedCode& code, std::uint32_t region) {
     profd_table_key key{};
     key.file.inode = code.key.inode;
     key.file.size = code.key.size_bytes;
-    key.piece = piece;
+    key.region = region;
     return key;
   }
-  // What the programs have of a piece; null: nothing.
-  profd_table* entry(const CodeFile& code, std::uint32_t piece) {
-    const auto known = state_.tables.find(bytes_of(key_of(code, piece)));
+  // What the programs have of a region; null: nothing.
+  profd_table* entry(const MappedCode& code, std::uint32_t region) {
+    const auto known = state_.tables.find(bytes_of(key_of(code, region)));
     return known == state_.tables.end() ? nullptr : &known->second;
   }
   UnwindStats stats() const {
@@ -93,7 +93,7 @@ TEST_F(UnwindTablesTest, ProgramsAskForTablesFromTheStart) { EXPECT_GT(state_.ge
 // The look-up as bpf/unwind_rows.h has it, over what was put into the maps.
 profd_rule look_up(const FakeMapsState& state, const profd_table& table, std::uint64_t offset) {
   const auto& words = *state.arenas.at(table.arena);
-  const auto within = static_cast<std::uint32_t>(offset % kPiece);
+  const auto within = static_cast<std::uint32_t>(offset % kRegion);
   const std::uint32_t bucket = (within >> PROFD_BUCKET_SHIFT) - table.first_bucket;
   if (bucket >= table.bucket_count) return state.rules[PROFD_RULE_INDEX_UNKNOWN];
   std::uint32_t row = words.at(words.at(table.buckets_at + bucket) - 1);
@@ -112,35 +112,35 @@ TEST_F(UnwindTablesTest, RowsAreFoundWhereTheFileHasThem) {
                                                                   {0x1800, rule(16)},
                                                                   {0x5000, rule(7)},
                                                                   {0x5001, profd_rule{}},
-                                                                  {kPiece + 0x20, rule(123457)},
-                                                                  {kPiece + 0x30, profd_rule{}}};
-  const CodeFile code = file(1, kRoot, 3);
+                                                                  {kRegion + 0x20, rule(123457)},
+                                                                  {kRegion + 0x30, profd_rule{}}};
+  const MappedCode code = file(1, kRoot, 3);
   // Other tables before it, so that its rules and words are not the first.
   ASSERT_FALSE(install(file(9), "other", table_of({{0, rule(99)}, {8, rule(101)}})));
   ASSERT_FALSE(install(code, "content", table_of(rows)));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::uint64_t last =
-        i + 1 < rows.size() && rows[i + 1].first / kPiece == rows[i].first / kPiece
+        i + 1 < rows.size() && rows[i + 1].first / kRegion == rows[i].first / kRegion
             ? rows[i + 1].first - 1
             : rows[i].first;
     for (const std::uint64_t offset : {rows[i].first, last}) {
-      const auto* piece = entry(code, static_cast<std::uint32_t>(offset / kPiece));
-      ASSERT_NE(piece, nullptr);
-      EXPECT_EQ(piece->state, PROFD_TABLE_READY);
+      const auto* region = entry(code, static_cast<std::uint32_t>(offset / kRegion));
+      ASSERT_NE(region, nullptr);
+      EXPECT_EQ(region->state, PROFD_TABLE_READY);
       for (const profd_rule& found :
-           {look_up(state_, *piece, offset), tables_.find_rule(code.key, offset)}) {
+           {look_up(state_, *region, offset), tables_.find_rule(code.key, offset)}) {
         EXPECT_EQ(found.kind, rows[i].second.kind) << offset;
         EXPECT_EQ(found.cfa_offset, rows[i].second.cfa_offset) << offset;
       }
     }
   }
   EXPECT_EQ(tables_.find_rule(code.key, 0).kind, PROFD_RULE_UNKNOWN);
-  EXPECT_EQ(tables_.find_rule(code.key, kPiece - 1).kind, PROFD_RULE_UNKNOWN);
-  EXPECT_EQ(tables_.find_rule(code.key, 7 * kPiece).kind, PROFD_RULE_UNKNOWN);
+  EXPECT_EQ(tables_.find_rule(code.key, kRegion - 1).kind, PROFD_RULE_UNKNOWN);
+  EXPECT_EQ(tables_.find_rule(code.key, 7 * kRegion).kind, PROFD_RULE_UNKNOWN);
 }
 
-TEST_F(UnwindTablesTest, EveryPieceThatIsMappedHasAnEntry) {
-  const CodeFile code = file(1, kRoot, 0b101);
+TEST_F(UnwindTablesTest, EveryRegionThatIsMappedHasAnEntry) {
+  const MappedCode code = file(1, kRoot, 0b101);
   ASSERT_FALSE(install(code, "content", table_of(10)));
   ASSERT_NE(entry(code, 2), nullptr);
   EXPECT_EQ(entry(code, 2)->state, PROFD_TABLE_NONE);
@@ -151,7 +151,7 @@ TEST_F(UnwindTablesTest, EveryPieceThatIsMappedHasAnEntry) {
 }
 
 TEST_F(UnwindTablesTest, ARefusedFileIsOneOfFramePointers) {
-  const CodeFile code = file(1, kUser, 0b11);
+  const MappedCode code = file(1, kUser, 0b11);
   tables_.refuse(code, TableRefusal::kMalformed);
   EXPECT_EQ(tables_.state(code.key), UnwindTables::State::kNone);
   ASSERT_NE(entry(code, 1), nullptr);
@@ -298,8 +298,8 @@ TEST_F(UnwindTablesTest, WhatFoundNothingColdIsNotLookedForAgainAtOnce) {
 
 TEST_F(UnwindTablesTest, SoIsTheNumberOfFilesThatAreKnown) {
   for (std::uint64_t i = 0; i < UnwindTables::kMaxFiles + 100; ++i) {
-    CodeFile none = file(100 + i, kUser);
-    none.pieces.reset();
+    MappedCode none = file(100 + i, kUser);
+    none.regions.reset();
     tables_.refuse(none, TableRefusal::kVanished);
   }
   EXPECT_EQ(tables_.state(file(100 + UnwindTables::kMaxFiles).key), UnwindTables::State::kUnknown);
@@ -309,8 +309,8 @@ TEST_F(UnwindTablesTest, SoIsTheNumberOfFilesThatAreKnown) {
 }
 
 TEST_F(UnwindTablesTest, WhatStaysIsNeverEvicted) {
-  CodeFile vdso = file(1);
-  vdso.stays = true;
+  MappedCode vdso = file(1);
+  vdso.pinned = true;
   ASSERT_FALSE(install(vdso, "vdso", table_of(900)));
   for (std::uint64_t i = 2; i <= 10; ++i) {
     pass(60);
@@ -343,13 +343,13 @@ TEST_F(UnwindTablesTest, UseIsRefreshedEveryTenSeconds) {
   EXPECT_EQ(raised, 10U);
 }
 
-TEST(PiecesTest, AMappingCoversThePiecesOfItsBytes) {
-  EXPECT_EQ(pieces_of(0, 1, 100), 1U);
-  EXPECT_EQ(pieces_of(kPiece - 1, 2, 8 * kPiece), 0b11U);
-  EXPECT_EQ(pieces_of(kPiece, kPiece, 8 * kPiece), 0b10U);
-  EXPECT_EQ(pieces_of(0, UINT64_MAX, 3 * kPiece), 0b111U);
-  EXPECT_EQ(pieces_of(UINT64_MAX - 10, 100, 3 * kPiece), 0U);
-  EXPECT_TRUE(pieces_of(kPiece * 1000, kPiece, UINT64_MAX).none());
+TEST(FileRegionsTest, AMappingCoversTheFileRegionsOfItsBytes) {
+  EXPECT_EQ(regions_of(0, 1, 100), 1U);
+  EXPECT_EQ(regions_of(kRegion - 1, 2, 8 * kRegion), 0b11U);
+  EXPECT_EQ(regions_of(kRegion, kRegion, 8 * kRegion), 0b10U);
+  EXPECT_EQ(regions_of(0, UINT64_MAX, 3 * kRegion), 0b111U);
+  EXPECT_EQ(regions_of(UINT64_MAX - 10, 100, 3 * kRegion), 0U);
+  EXPECT_TRUE(regions_of(kRegion * 1000, kRegion, UINT64_MAX).none());
 }
 
 }  // namespace

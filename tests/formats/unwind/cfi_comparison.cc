@@ -12,13 +12,13 @@ namespace {
 // Offsets at which a row begins.
 std::vector<std::uint64_t> boundaries(const UnwindTableView& table) {
   std::vector<std::uint64_t> offsets;
-  for (const UnwindPieceView& piece : table.pieces) {
-    const std::uint64_t start = (std::uint64_t{piece.header.piece} << PROFD_PIECE_SHIFT) +
-                                (std::uint64_t{piece.header.first_bucket} << PROFD_BUCKET_SHIFT);
-    for (std::uint64_t bucket = 0; bucket < piece.header.bucket_count; ++bucket) {
-      for (std::uint32_t i = piece.bucket_starts[bucket]; i < piece.bucket_starts[bucket + 1];
+  for (const UnwindRegionView& region : table.regions) {
+    const std::uint64_t start = (std::uint64_t{region.header.region} << PROFD_FILE_REGION_SHIFT) +
+                                (std::uint64_t{region.header.first_bucket} << PROFD_BUCKET_SHIFT);
+    for (std::uint64_t bucket = 0; bucket < region.header.bucket_count; ++bucket) {
+      for (std::uint32_t i = region.bucket_starts[bucket]; i < region.bucket_starts[bucket + 1];
            ++i) {
-        offsets.push_back(start + (bucket << PROFD_BUCKET_SHIFT) + profd_row_offset(piece.rows[i]));
+        offsets.push_back(start + (bucket << PROFD_BUCKET_SHIFT) + profd_row_offset(region.rows[i]));
       }
     }
   }

@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << PROFD_PIECE_SHIFT;
+constexpr std::uint64_t kRegionBytes = std::uint64_t{1} << PROFD_FILE_REGION_SHIFT;
 
 profd_rule rsp_plus(std::int32_t offset) {
   profd_rule rule{};
@@ -79,27 +79,27 @@ TEST(UnwindTable, FindsTheRowThatCoversAnAddress) {
                        {~std::uint64_t{0}, kUnknown}});
 }
 
-TEST(UnwindTable, CarriesARuleThroughAllPiecesThatItReachesInto) {
-  const Table table = table_of({{kPieceBytes - 4, rsp_plus(8)}, {3 * kPieceBytes + 1, kUnknown}});
-  EXPECT_EQ(table.view.pieces.size(), 4U);
-  expect_rules(table, {{kPieceBytes - 5, kUnknown},
-                       {kPieceBytes - 1, rsp_plus(8)},
-                       {kPieceBytes, rsp_plus(8)},
-                       {3 * kPieceBytes - 1, rsp_plus(8)},
-                       {3 * kPieceBytes, rsp_plus(8)},
-                       {3 * kPieceBytes + 1, kUnknown}});
+TEST(UnwindTable, CarriesARuleThroughAllFileRegionsThatItReachesInto) {
+  const Table table = table_of({{kRegionBytes - 4, rsp_plus(8)}, {3 * kRegionBytes + 1, kUnknown}});
+  EXPECT_EQ(table.view.regions.size(), 4U);
+  expect_rules(table, {{kRegionBytes - 5, kUnknown},
+                       {kRegionBytes - 1, rsp_plus(8)},
+                       {kRegionBytes, rsp_plus(8)},
+                       {3 * kRegionBytes - 1, rsp_plus(8)},
+                       {3 * kRegionBytes, rsp_plus(8)},
+                       {3 * kRegionBytes + 1, kUnknown}});
 }
 
-TEST(UnwindTable, LeavesOutPiecesWithoutCode) {
+TEST(UnwindTable, LeavesOutFileRegionsWithoutCode) {
   const Table table = table_of({{8, rsp_plus(8)},
                                 {16, kUnknown},
-                                {9 * kPieceBytes + 2048, rsp_plus(16)},
-                                {9 * kPieceBytes + 2056, kUnknown}});
-  ASSERT_EQ(table.view.pieces.size(), 2U);
-  EXPECT_EQ(table.view.pieces[1].header.piece, 9U);
-  EXPECT_EQ(table.view.pieces[1].header.first_bucket, 2U);
-  EXPECT_EQ(table.view.pieces[1].header.bucket_count, 1U);
-  expect_rules(table, {{15, rsp_plus(8)}, {16, kUnknown}, {9 * kPieceBytes + 2050, rsp_plus(16)}});
+                                {9 * kRegionBytes + 2048, rsp_plus(16)},
+                                {9 * kRegionBytes + 2056, kUnknown}});
+  ASSERT_EQ(table.view.regions.size(), 2U);
+  EXPECT_EQ(table.view.regions[1].header.region, 9U);
+  EXPECT_EQ(table.view.regions[1].header.first_bucket, 2U);
+  EXPECT_EQ(table.view.regions[1].header.bucket_count, 1U);
+  expect_rules(table, {{15, rsp_plus(8)}, {16, kUnknown}, {9 * kRegionBytes + 2050, rsp_plus(16)}});
 }
 
 TEST(UnwindTable, MergesNeighboursAndDropsRowsWithoutLength) {
@@ -203,24 +203,24 @@ TEST(UnwindTable, MakesRulesUnknownThatTheDictionaryHasNoRoomFor) {
                        {16 * kMaxTableRules, kUnknown}});
 }
 
-// One row a byte: more than a piece's arena holds, and in all more than a table may.
-TEST(UnwindTable, FitsEachPieceIntoAnArenaAndEndsWithUnknownWhereItIsFull) {
+// One row a byte: more than a region's arena holds, and in all more than a table may.
+TEST(UnwindTable, FitsEachRegionIntoAnArenaAndEndsWithUnknownWhereItIsFull) {
   UnwindTableWriter writer;
-  for (std::uint64_t i = 0; i < 6 * kPieceBytes / 8; ++i) {
+  for (std::uint64_t i = 0; i < 6 * kRegionBytes / 8; ++i) {
     writer.add({8 * i, rsp_plus(i % 2 == 0 ? 8 : 16)});
   }
-  writer.add({6 * kPieceBytes, kUnknown});
+  writer.add({6 * kRegionBytes, kUnknown});
   const Table table = encoded(writer);
-  ASSERT_EQ(table.view.pieces.size(), 5U);
-  for (const UnwindPieceView& piece : table.view.pieces) {
-    EXPECT_LE(piece.bucket_starts.size() + piece.rows.size(), PROFD_ARENA_WORDS);
+  ASSERT_EQ(table.view.regions.size(), 5U);
+  for (const UnwindRegionView& region : table.view.regions) {
+    EXPECT_LE(region.bucket_starts.size() + region.rows.size(), PROFD_ARENA_WORDS);
   }
   EXPECT_LE(table.view.header.row_count, kMaxTableRows + 2);
   EXPECT_GT(table.view.header.lost[static_cast<std::size_t>(CfiLoss::kOverLimit)], 0U);
-  expect_rules(table, {{kPieceBytes - 1, kUnknown},
-                       {kPieceBytes, rsp_plus(8)},
-                       {kPieceBytes + 8, rsp_plus(16)},
-                       {6 * kPieceBytes - 1, kUnknown}});
+  expect_rules(table, {{kRegionBytes - 1, kUnknown},
+                       {kRegionBytes, rsp_plus(8)},
+                       {kRegionBytes + 8, rsp_plus(16)},
+                       {6 * kRegionBytes - 1, kUnknown}});
 }
 
 TEST(UnwindTable, FindsWhatWasAddedForRandomRows) {
@@ -228,16 +228,16 @@ TEST(UnwindTable, FindsWhatWasAddedForRandomRows) {
   for (int round = 0; round < 50; ++round) {
     std::map<std::uint64_t, profd_rule> rows;
     for (int i = 0; i < 300; ++i) {
-      const std::uint64_t offset = random() % (round % 2 == 0 ? 4096 : 5 * kPieceBytes);
+      const std::uint64_t offset = random() % (round % 2 == 0 ? 4096 : 5 * kRegionBytes);
       const auto size = static_cast<std::int32_t>(8 * (random() % 4));
       rows[offset] = random() % 8 == 0   ? kUnknown
                      : random() % 8 == 0 ? deref_rule(size)
                                          : rsp_plus(size);
     }
-    rows[6 * kPieceBytes] = kUnknown;
+    rows[6 * kRegionBytes] = kUnknown;
     const Table table = table_of(rows);
     for (int i = 0; i < 2000; ++i) {
-      const std::uint64_t offset = random() % (round % 2 == 0 ? 8192 : 6 * kPieceBytes);
+      const std::uint64_t offset = random() % (round % 2 == 0 ? 8192 : 6 * kRegionBytes);
       const auto after = rows.upper_bound(offset);
       const profd_rule& expected = after == rows.begin() ? kUnknown : std::prev(after)->second;
       ASSERT_TRUE(same(find_rule(table.view, offset), expected)) << round << " " << offset;
@@ -248,14 +248,14 @@ TEST(UnwindTable, FindsWhatWasAddedForRandomRows) {
 TEST(UnwindTable, AnEmptyTableKnowsNothing) {
   UnwindTableWriter writer;
   const Table table = encoded(writer);
-  EXPECT_TRUE(table.view.pieces.empty());
+  EXPECT_TRUE(table.view.regions.empty());
   expect_rules(table, {{0, kUnknown}, {0x1000, kUnknown}});
 }
 
-// Places of the bytes of a table with one rule and one piece of one bucket.
+// Places of the bytes of a table with one rule and one region of one bucket.
 constexpr std::size_t kRule = sizeof(UnwindTableHeader);
-constexpr std::size_t kPiece = kRule + sizeof(profd_rule);
-constexpr std::size_t kStarts = kPiece + sizeof(UnwindPieceHeader);
+constexpr std::size_t kRegion = kRule + sizeof(profd_rule);
+constexpr std::size_t kStarts = kRegion + sizeof(UnwindRegionHeader);
 constexpr std::size_t kRows = kStarts + 8;
 
 std::string small_table() {
@@ -287,17 +287,17 @@ TEST(UnwindTable, SaysWhyATableIsRefused) {
            {"rule of no such saving", [](auto& b) { b[kRule + 23] = PROFD_SAVED_COUNT; },
             "damaged"},
            {"rule of no index", [](auto& b) { b[kRule + 25] = 17; }, "damaged"},
-           {"more pieces", [](auto& b) { put(b, 12, 2); }, "absurd header"},
-           {"endless pieces", [](auto& b) { put(b, 12, ~0U); }, "absurd header"},
-           {"fewer pieces", [](auto& b) { put(b, 12, 0); }, "another count"},
+           {"more regions", [](auto& b) { put(b, 12, 2); }, "absurd header"},
+           {"endless regions", [](auto& b) { put(b, 12, ~0U); }, "absurd header"},
+           {"fewer regions", [](auto& b) { put(b, 12, 0); }, "another count"},
            {"another row count", [](auto& b) { put(b, 16, 5); }, "another count"},
-           {"no buckets", [](auto& b) { put(b, kPiece + 8, 0); }, "absurd header"},
-           {"endless buckets", [](auto& b) { put(b, kPiece + 8, ~0U); }, "absurd header"},
-           {"bucket behind the last", [](auto& b) { put(b, kPiece + 4, 16384); }, "absurd header"},
-           {"cut in the buckets", [](auto& b) { put(b, kPiece + 8, 9); }, "cut in its buckets"},
-           {"no rows", [](auto& b) { put(b, kPiece + 12, 0); }, "absurd header"},
-           {"too many rows", [](auto& b) { put(b, kPiece + 12, 5); }, "cut in its rows"},
-           {"rows of more than an arena", [](auto& b) { put(b, kPiece + 12, PROFD_ARENA_WORDS); },
+           {"no buckets", [](auto& b) { put(b, kRegion + 8, 0); }, "absurd header"},
+           {"endless buckets", [](auto& b) { put(b, kRegion + 8, ~0U); }, "absurd header"},
+           {"bucket behind the last", [](auto& b) { put(b, kRegion + 4, 16384); }, "absurd header"},
+           {"cut in the buckets", [](auto& b) { put(b, kRegion + 8, 9); }, "cut in its buckets"},
+           {"no rows", [](auto& b) { put(b, kRegion + 12, 0); }, "absurd header"},
+           {"too many rows", [](auto& b) { put(b, kRegion + 12, 5); }, "cut in its rows"},
+           {"rows of more than an arena", [](auto& b) { put(b, kRegion + 12, PROFD_ARENA_WORDS); },
             "absurd header"},
            {"no sentinel", [](auto& b) { put(b, kStarts, 0); }, "out of order"},
            {"buckets that fall", [](auto& b) { put(b, kStarts, 9); }, "out of order"},
@@ -319,11 +319,11 @@ TEST(UnwindTable, SaysWhyATableIsRefused) {
   }
 }
 
-TEST(UnwindTable, RefusesPiecesThatAreOutOfOrder) {
+TEST(UnwindTable, RefusesFileRegionsThatAreOutOfOrder) {
   UnwindTableWriter writer;
-  for (const std::uint64_t piece : {0, 2}) {
-    writer.add({piece * kPieceBytes + 8, rsp_plus(8)});
-    writer.add({piece * kPieceBytes + 16, kUnknown});
+  for (const std::uint64_t region : {0, 2}) {
+    writer.add({region * kRegionBytes + 8, rsp_plus(8)});
+    writer.add({region * kRegionBytes + 16, kUnknown});
   }
   std::string bytes = *writer.encode();
   put(bytes, sizeof(UnwindTableHeader), 2);

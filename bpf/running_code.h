@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Which files code runs from now: for tables that are made before the first sample needs them.
+ * The files whose code is running now, so that user space can make their tables before the first
+ * sample needs them.
  *
- * An iterator over tasks that walks each one's mappings without its lock, as the tick does: a
- * process may hold that for as long as it likes. What it misses, or a process makes up by changing
- * its mappings meanwhile, costs a table that comes late, or one that nobody needs.
+ * An iterator over tasks walks the VMAs of each without taking the mmap lock, as the tick does: a
+ * process may hold that lock for a long time. A process that changes its mappings meanwhile can
+ * hide a file or add a false one; the cost is a table that is made later, or an unused one.
  */
-#ifndef PROFD_VMAS_H
-#define PROFD_VMAS_H
+#ifndef PROFD_RUNNING_CODE_H
+#define PROFD_RUNNING_CODE_H
 
 #include "bpf/file.h"
 #include "bpf/process.h"
 #include "bpf/vma.h"
 
-/* The kernel's buffer holds 32 KiB for each task. */
+/* The kernel's buffer holds 32 KiB per task. */
 #define PROFD_MAX_LISTED_FILES 500
 #define PROFD_MAX_LISTED_LEAVES 128
 
-/* Ticks have the per-CPU one under our feet. One reader at a time. */
+/* Not the per-CPU scratch, which a tick may overwrite at any point. One reader at a time. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -31,51 +32,40 @@ struct profd_file_listing {
 	__u32 tgid;
 };
 
-static __always_inline void profd_list_file(struct profd_file_listing *listing, __u64 entry)
+static __always_inline bool profd_list_visited(void *context, __u64 entry)
 {
+	struct profd_file_listing *listing = context;
 	struct profd_scratch *scratch = listing->scratch;
 	struct vm_area_struct *vma = (void *)entry;
 
-	if (!entry || !(BPF_CORE_READ(vma, vm_flags) & VM_EXEC) || !profd_read_vma(scratch, entry))
-		return;
+	if (!entry || !(BPF_CORE_READ(vma, vm_flags) & VM_EXEC) ||
+	    !profd_read_vma(scratch, entry) || !scratch->found_file)
+		return true;
 	struct profd_running_code code = {
 		.start = scratch->found_start,
 		.end = scratch->found_end,
 		.file_offset = scratch->found_pgoff << PROFD_PAGE_SHIFT,
 		.tgid = listing->tgid,
+		.on_fuse = profd_is_on_fuse((void *)scratch->found_file),
 	};
 
-	if (!scratch->found_file)
-		return;
-	code.on_fuse = profd_is_on_fuse((void *)scratch->found_file);
 	profd_file_key_of((void *)scratch->found_file, &code.file);
 	bpf_seq_write(listing->out, &code, sizeof(code));
-	scratch->listing.told++;
+	scratch->listing.count++;
+	return true;
 }
 
-/* All slots of one leaf, as in late.h. */
 static long profd_list_leaf(__u32 index, struct profd_file_listing *listing)
 {
 	struct profd_scratch *scratch = listing->scratch;
-	__u64 leaf = profd_maple_leaf(scratch, scratch->listing.next);
-	__u64 last = scratch->node_last;
 
-	if (leaf <= 1 || !profd_read_slots(scratch, leaf))
-		return 1;
-	for (__u32 i = 0; i < PROFD_MAPLE_SLOTS; i++) {
-		__u64 pivot = i < PROFD_MAPLE_RANGE_PIVOTS ? scratch->pivots[i] : last;
-
-		profd_list_file(listing, scratch->slots[i]);
-		if (pivot >= last || !pivot)
-			break;
-	}
-	scratch->listing.next = last + 1;
-	return !scratch->listing.next ||
-	       scratch->listing.told >= PROFD_MAX_LISTED_FILES - PROFD_MAPLE_SLOTS;
+	return !profd_visit_leaf(scratch, profd_list_visited, listing) ||
+	       scratch->listing.complete ||
+	       scratch->listing.count >= PROFD_MAX_LISTED_FILES - PROFD_MAPLE_SLOTS;
 }
 
-/* Writes a struct profd_running_code for each executable mapping of a file, of each process that
- * profd's PID namespace shows. */
+/* Writes a struct profd_running_code for each executable mapping of a file, of each process that is
+ * visible in profd's PID namespace. */
 SEC("iter/task")
 int profd_running(struct bpf_iter__task *ctx)
 {

@@ -125,7 +125,7 @@ TEST_F(UnwindMemoryTest, TheTimeOfUseIsToldAnewForEachGenerationOfTables) {
   }
 }
 
-// Code on both sides of a piece's end: in_file enters it 16 bytes before.
+// Code on both sides of a region's end: in_file enters it 16 bytes before.
 struct Crossing {
   const char* name;
   CodeBytes code;
@@ -135,7 +135,7 @@ struct Crossing {
 
 class UnwindCrossingTest : public UnwindMemoryTest, public testing::WithParamInterface<Crossing> {};
 
-TEST_P(UnwindCrossingTest, IsCompleteWithBothPiecesRows) {
+TEST_P(UnwindCrossingTest, IsCompleteWithBothFileRegionsRows) {
   const Workload workload(
       {write_code_file(directory_, GetParam().code), "plain", "in_file", "leaf"},
       {.program = frames_path()});
