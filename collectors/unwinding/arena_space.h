@@ -1,6 +1,5 @@
-// Which words of the arenas are taken: first fit, neighbours that are free are one.
-//
-// Knows no memory, only places. A block lies whole in one arena. Arenas come into use one by one.
+// Allocates words of the arenas, first fit; neighbouring gaps are merged. It handles positions
+// only, not memory. A block is contained in one arena. Arenas come into use one by one.
 
 #pragma once
 
@@ -13,7 +12,7 @@ namespace profd {
 
 struct ArenaBlock {
   std::uint32_t arena = 0;
-  std::uint32_t at = 0;  // word
+  std::uint32_t at = 0;  // index of its first word
   std::uint32_t words = 0;
 };
 
@@ -22,7 +21,7 @@ class ArenaSpace {
   ArenaSpace(std::size_t max_arenas, std::uint32_t arena_words)
       : max_arenas_(max_arenas), arena_words_(arena_words) {}
 
-  // None where no gap is large enough and no arena is left.
+  // None if no gap is large enough and no arena is left.
   [[nodiscard]] std::optional<ArenaBlock> take(std::uint32_t words);
   void release(const ArenaBlock& block);
 
@@ -33,7 +32,7 @@ class ArenaSpace {
   }
 
  private:
-  using Gaps = std::map<std::uint32_t, std::uint32_t>;  // words, by their first
+  using Gaps = std::map<std::uint32_t, std::uint32_t>;  // number of words, by first word
 
   std::size_t max_arenas_;
   std::uint32_t arena_words_;

@@ -12,7 +12,7 @@ std::uint64_t frame_word(const UnwindFrame& frame, std::size_t mapping) {
          std::uint64_t{frame.how} << PROFD_FRAME_HOW_SHIFT;
 }
 
-// The place of a mapping in a stack's list.
+// The index of a mapping in a stack's list, to which it is added.
 std::size_t list_mapping(std::vector<std::uint64_t>& ids, std::uint64_t id) {
   const auto known = std::ranges::find(ids, id);
   if (known != ids.end()) return static_cast<std::size_t>(known - ids.begin());
@@ -31,36 +31,32 @@ DeferredUnwinder::DeferredUnwinder(const UnwindTables& tables, const ProcessMapp
       deliver_(std::move(deliver)) {}
 
 DeferredUnwinder::Stack DeferredUnwinder::copy_of(const SampleView& sample) {
-  const profd_deferred_stack& late = *sample.deferred;
+  const profd_deferred_stack& deferred = *sample.deferred;
   Stack stack;
   stack.sample = sample;
   stack.kernel_frames.assign(sample.kernel_frames.begin(), sample.kernel_frames.end());
   stack.user_frames.assign(sample.user_frames.begin(), sample.user_frames.end());
   stack.mapping_ids.assign(sample.mapping_ids.begin(), sample.mapping_ids.end());
   stack.window.assign(sample.deferred_window.begin(), sample.deferred_window.end());
-  stack.window_start = late.window_start;
-  stack.frame = {.ip = late.ip,
-                 .sp = late.sp,
-                 .bp = late.bp,
-                 .bx = late.bx,
-                 .lost = late.lost,
-                 .signal_frames = late.signal_frames,
+  stack.window_start = deferred.window_start;
+  stack.frame = {.ip = deferred.ip,
+                 .sp = deferred.sp,
+                 .bp = deferred.bp,
+                 .bx = deferred.bx,
+                 .lost = deferred.lost,
+                 .signal_frames = deferred.signal_frames,
                  .how = UserFrame::from_word(sample.user_frames.back()).how};
-  std::ranges::copy(late.registers, stack.frame.registers.begin());
+  std::ranges::copy(deferred.registers, stack.frame.registers.begin());
   return stack;
 }
 
 void DeferredUnwinder::add(const SampleView& sample, Clock::time_point now) {
   Stack stack = copy_of(sample);
   stack.deadline = now + kMaxWait;
-  if (walk(stack) == Progress::kEnded) {
-    ++done_;
-    deliver(stack);
-    return;
-  }
   const std::size_t bytes = stack.window.size() * sizeof(std::uint64_t);
-  if (stacks_.size() >= kMaxStacks || bytes_ + bytes > kMaxBytes) {
-    abandon(stack);
+  const Progress progress = walk(stack);
+  if (progress == Progress::kEnded || stacks_.size() >= kMaxStacks || bytes_ + bytes > kMaxBytes) {
+    finish(stack, progress);
     return;
   }
   bytes_ += bytes;
@@ -69,45 +65,32 @@ void DeferredUnwinder::add(const SampleView& sample, Clock::time_point now) {
 
 void DeferredUnwinder::poll(Clock::time_point now) {
   for (auto stack = stacks_.begin(); stack != stacks_.end();) {
-    const bool there = tables_.state(stack->awaited) != UnwindTables::State::kUnknown;
-    const bool ended = there && walk(*stack) == Progress::kEnded;
-    if (!ended && now < stack->deadline) {
-      ++stack;
-      continue;
-    }
-    bytes_ -= stack->window.size() * sizeof(std::uint64_t);
-    if (ended) {
-      ++done_;
-      deliver(*stack);
-    } else {
-      abandon(*stack);
-    }
-    stack = stacks_.erase(stack);
+    const bool is_known = tables_.state(stack->awaited) != UnwindTables::State::kUnknown;
+    const Progress progress = is_known ? walk(*stack) : Progress::kWaits;
+    const bool is_over = progress == Progress::kEnded || now >= stack->deadline;
+    stack = is_over ? remove(stack, progress) : std::next(stack);
   }
 }
 
 void DeferredUnwinder::flush(std::uint32_t sessions) {
   for (auto stack = stacks_.begin(); stack != stacks_.end();) {
-    if ((stack->sample.sessions & sessions) == 0) {
-      ++stack;
-      continue;
-    }
-    bytes_ -= stack->window.size() * sizeof(std::uint64_t);
-    abandon(*stack);
-    stack = stacks_.erase(stack);
+    const bool is_of_them = (stack->sample.sessions & sessions) != 0;
+    stack = is_of_them ? remove(stack, Progress::kWaits) : std::next(stack);
   }
 }
 
-std::size_t DeferredUnwinder::waiting_for(std::uint32_t sessions) const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      stacks_, [&](const Stack& stack) { return (stack.sample.sessions & sessions) != 0; }));
+DeferredUnwinder::Stacks::iterator DeferredUnwinder::remove(Stacks::iterator stack,
+                                                            Progress progress) {
+  bytes_ -= stack->window.size() * sizeof(std::uint64_t);
+  finish(*stack, progress);
+  return stacks_.erase(stack);
 }
 
-// From the frame that was found last, to the end or to a file whose table isn't there yet.
+// Walks from the last frame to the end of the stack, or to a file that has no table yet.
 DeferredUnwinder::Progress DeferredUnwinder::walk(Stack& stack) {
   for (;;) {
     const CodeMapping* mapping = mappings_.find(stack.sample.process, stack.frame.code_address());
-    if (mapping == nullptr) {  // its record was lost
+    if (mapping == nullptr) {  // the mapping's record was lost
       stack.sample.user_end = PROFD_END_TABLE_LATE;
       return Progress::kEnded;
     }
@@ -123,31 +106,24 @@ DeferredUnwinder::Progress DeferredUnwinder::walk(Stack& stack) {
   }
 }
 
-// The kernel side's order: the row, then the frame pointer.
+// As in the BPF program: by the row, otherwise by the frame pointer.
 profd_user_end DeferredUnwinder::step(Stack& stack, const CodeMapping& mapping) const {
   const StackWindow window(stack.window_start, stack.window);
-  profd_user_end without = PROFD_END_NO_FRAME_POINTER;
-  if (mapping.kind == PROFD_MAPPING_ANONYMOUS) {
-    const auto [key, offset] = jit_code_location(stack.sample.process, stack.frame.code_address());
-    if (tables_.state(key) == UnwindTables::State::kReady) {
-      without = PROFD_END_NO_ROW;
-      const profd_user_end end = step_by_rule(stack.frame, tables_.find_rule(key, offset), window);
-      if (end != PROFD_END_NO_ROW) return end;
-    }
-  } else {
-    const bool ready = tables_.state(mapping.file) == UnwindTables::State::kReady;
-    without = ready ? PROFD_END_NO_ROW : PROFD_END_NO_TABLE;
-    if (ready) {
-      const std::uint64_t offset = stack.frame.code_address() - mapping.start + mapping.file_offset;
-      const profd_user_end end =
-          step_by_rule(stack.frame, tables_.find_rule(mapping.file, offset), window);
-      if (end != PROFD_END_NO_ROW) return end;
-    }
+  const std::uint64_t address = stack.frame.code_address();
+  const bool is_jit = mapping.kind == PROFD_MAPPING_ANONYMOUS;
+  const auto [key, offset] =
+      is_jit ? jit_code_location(stack.sample.process, address)
+             : JitCodeLocation{mapping.file, address - mapping.start + mapping.file_offset};
+  if (tables_.state(key) != UnwindTables::State::kReady) {
+    return step_by_frame_pointer(stack.frame, window,
+                                 is_jit ? PROFD_END_NO_FRAME_POINTER : PROFD_END_NO_TABLE);
   }
-  return step_by_frame_pointer(stack.frame, window, without);
+  const profd_user_end end = step_by_rule(stack.frame, tables_.find_rule(key, offset), window);
+  if (end != PROFD_END_NO_ROW) return end;
+  return step_by_frame_pointer(stack.frame, window, PROFD_END_NO_ROW);
 }
 
-// An address in no executable mapping is no frame.
+// An address outside executable mappings is not a frame.
 bool DeferredUnwinder::push_frame(Stack& stack) const {
   const CodeMapping* mapping = mappings_.find(stack.sample.process, stack.frame.code_address());
   if (mapping == nullptr) {
@@ -163,13 +139,10 @@ bool DeferredUnwinder::push_frame(Stack& stack) const {
   return true;
 }
 
-void DeferredUnwinder::abandon(Stack& stack) {
-  ++abandoned_;
-  stack.sample.user_end = PROFD_END_TABLE_LATE;
-  deliver(stack);
-}
-
-void DeferredUnwinder::deliver(Stack& stack) {
+// Counts and delivers the stack. If it was still waiting for a table, it is incomplete.
+void DeferredUnwinder::finish(Stack& stack, Progress progress) {
+  if (progress == Progress::kWaits) stack.sample.user_end = PROFD_END_TABLE_LATE;
+  ++(progress == Progress::kWaits ? abandoned_ : done_);
   std::vector<std::uint64_t> words = stack.kernel_frames;
   words.insert(words.end(), stack.user_frames.begin(), stack.user_frames.end());
   words.insert(words.end(), stack.mapping_ids.begin(), stack.mapping_ids.end());

@@ -1,8 +1,8 @@
-// Stacks that met a file without a table: they wait for it, are unwound on in user space with its
-// rows, and are handed on as if nothing had been.
+// Deferred stacks: a stack that reached a file without a table waits for the table, is unwound
+// further in user space, and is then delivered like any other sample.
 //
-// A stack may wait for several files in turn, kMaxWait in all; then it is handed on with what it
-// has, PROFD_END_TABLE_LATE. So it is where too many wait already. Owned by the io thread.
+// A stack can wait for several files in turn, for kMaxWait in total. After that, and if too many
+// stacks are waiting, it is delivered as it is, with PROFD_END_TABLE_LATE. Owned by the io thread.
 
 #pragma once
 
@@ -27,31 +27,29 @@ class DeferredUnwinder {
   static constexpr std::size_t kMaxBytes = std::size_t{32} << 20;
   static constexpr std::chrono::seconds kMaxWait{2};
 
-  // Has the table of a mapping's file made; it is in `tables` some time later, or refused.
+  // Requests the table of a mapping's file: later `tables` has it, or it is refused.
   using Request = std::function<void(const CodeMapping&)>;
   using Deliver = std::function<void(const SampleView&)>;
 
-  // All must outlive the unwinder.
+  // `tables` and `mappings` must outlive the object.
   DeferredUnwinder(const UnwindTables& tables, const ProcessMappings& mappings, Request request,
                    Deliver deliver);
 
-  // A sample with a late part: delivered at once or later.
+  // Delivers a sample with a deferred stack, now or later.
   void add(const SampleView& sample, Clock::time_point now);
 
-  // Goes on with those whose table is there or refused, and gives up on those that waited too long.
+  // Continues the stacks whose table is there or refused, and delivers those that waited too long.
   void poll(Clock::time_point now);
 
-  // Delivers all that any of the sessions has, as it stands.
+  // Delivers all stacks of these sessions (a bit mask of slots) as they are.
   void flush(std::uint32_t sessions);
 
   [[nodiscard]] std::size_t waiting() const { return stacks_.size(); }
-  // How many wait that a session has.
-  [[nodiscard]] std::size_t waiting_for(std::uint32_t sessions) const;
   void add_to(UnwindStats& stats) const;
 
  private:
   struct Stack {
-    SampleView sample{};  // its lists are those below, once it is delivered
+    SampleView sample{};  // its spans are set only for delivery
     std::vector<std::uint64_t> kernel_frames;
     std::vector<std::uint64_t> user_frames;
     std::vector<std::uint64_t> mapping_ids;
@@ -61,21 +59,22 @@ class DeferredUnwinder {
     FileKey awaited;
     Clock::time_point deadline;
   };
+  using Stacks = std::list<Stack>;
   enum class Progress { kWaits, kEnded };
 
   static Stack copy_of(const SampleView& sample);
   Progress walk(Stack& stack);
   profd_user_end step(Stack& stack, const CodeMapping& mapping) const;
   bool push_frame(Stack& stack) const;
-  void deliver(Stack& stack);
-  void abandon(Stack& stack);
+  Stacks::iterator remove(Stacks::iterator stack, Progress progress);
+  void finish(Stack& stack, Progress progress);
 
   const UnwindTables& tables_;
   const ProcessMappings& mappings_;
   Request request_;
   Deliver deliver_;
-  std::list<Stack> stacks_;
-  std::size_t bytes_ = 0;  // of windows
+  Stacks stacks_;
+  std::size_t bytes_ = 0;  // of the windows
   std::uint64_t done_ = 0;
   std::uint64_t abandoned_ = 0;
 };

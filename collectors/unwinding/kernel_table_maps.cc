@@ -13,41 +13,21 @@ namespace {
 
 constexpr std::size_t kArenaBytes = std::size_t{PROFD_ARENA_WORDS} * sizeof(std::uint32_t);
 
-// A map's value, shared with the kernel.
-class SharedMemory {
- public:
-  SharedMemory() = default;
-  SharedMemory(SharedMemory&& other) noexcept
-      : memory_(std::exchange(other.memory_, nullptr)), bytes_(other.bytes_) {}
-  SharedMemory& operator=(SharedMemory&& other) noexcept {
-    std::swap(memory_, other.memory_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
-  SharedMemory(const SharedMemory&) = delete;
-  SharedMemory& operator=(const SharedMemory&) = delete;
-  ~SharedMemory() {
-    if (memory_ != nullptr) ::munmap(memory_, bytes_);
-  }
-
-  static Result<SharedMemory> map(int fd, std::size_t bytes, const char* what) {
-    SharedMemory shared;
-    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (memory == MAP_FAILED) return fail_errno(std::string("could not map ") + what);
-    shared.memory_ = memory;
-    shared.bytes_ = bytes;
-    return shared;
-  }
-
-  template <class T>
-  [[nodiscard]] std::span<T> as(std::size_t count) const {
-    return {static_cast<T*>(memory_), count};
-  }
-
- private:
-  void* memory_ = nullptr;
-  std::size_t bytes_ = 0;
+struct Unmap {
+  std::size_t bytes = 0;
+  void operator()(void* memory) const { ::munmap(memory, bytes); }
 };
+// The value of a BPF map, as an array of T.
+template <class T>
+using SharedArray = std::unique_ptr<T, Unmap>;
+
+template <class T>
+Result<SharedArray<T>> map_array(int fd, std::size_t count, const char* what) {
+  const std::size_t bytes = count * sizeof(T);
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) return fail_errno(std::string("could not map ") + what);
+  return SharedArray<T>(static_cast<T*>(memory), Unmap{bytes});
+}
 
 class KernelTableMaps final : public TableMaps {
  public:
@@ -55,7 +35,7 @@ class KernelTableMaps final : public TableMaps {
   Result<void> open();
 
   Result<std::span<std::uint32_t>> make_arena(std::uint32_t index) override;
-  std::span<profd_rule> rules() override { return rules_.as<profd_rule>(PROFD_MAX_RULES); }
+  std::span<profd_rule> rules() override { return {rules_.get(), PROFD_MAX_RULES}; }
   Result<void> put(const profd_table_key& key, const profd_table& table) override;
   void erase(const profd_table_key& key) override { bpf_map_delete_elem(tables_, &key); }
   std::uint64_t used_ns(const profd_table_key& key) override;
@@ -66,9 +46,9 @@ class KernelTableMaps final : public TableMaps {
   const Programs& programs_;
   int tables_ = -1;  // programs_ owns the descriptors
   int arenas_ = -1;
-  SharedMemory rules_;
-  SharedMemory filter_;
-  std::vector<SharedMemory> memory_;  // of arenas
+  SharedArray<profd_rule> rules_;
+  SharedArray<profd_filter> filter_;
+  std::vector<SharedArray<std::uint32_t>> arena_words_;
 };
 
 Result<void> KernelTableMaps::open() {
@@ -81,13 +61,12 @@ Result<void> KernelTableMaps::open() {
   }
   tables_ = *tables;
   arenas_ = *arenas;
-  auto rule_memory =
-      SharedMemory::map(*rules, sizeof(profd_rule) * PROFD_MAX_RULES, "the unwind rules");
-  if (!rule_memory) return rule_memory.error();
-  rules_ = std::move(*rule_memory);
-  auto filter_memory = SharedMemory::map(*filter, sizeof(profd_filter), "the filter");
-  if (!filter_memory) return filter_memory.error();
-  filter_ = std::move(*filter_memory);
+  auto rule_array = map_array<profd_rule>(*rules, PROFD_MAX_RULES, "the unwind rules");
+  if (!rule_array) return rule_array.error();
+  rules_ = std::move(*rule_array);
+  auto filter_array = map_array<profd_filter>(*filter, 1, "the filter");
+  if (!filter_array) return filter_array.error();
+  filter_ = std::move(*filter_array);
   return {};
 }
 
@@ -98,17 +77,17 @@ Result<std::span<std::uint32_t>> KernelTableMaps::make_arena(std::uint32_t index
   const UniqueFd arena(bpf_map_create(BPF_MAP_TYPE_ARRAY, "profd_arena", sizeof(std::uint32_t),
                                       kArenaBytes, 1, &options));
   if (!arena.valid()) return fail_errno("could not create memory for unwind tables");
-  auto memory = SharedMemory::map(arena.get(), kArenaBytes, "memory for unwind tables");
-  if (!memory) return memory.error();
+  auto words = map_array<std::uint32_t>(arena.get(), PROFD_ARENA_WORDS, "memory for unwind tables");
+  if (!words) return words.error();
   const int fd = arena.get();
   if (bpf_map_update_elem(arenas_, &index, &fd, BPF_ANY) != 0) {
     return fail_errno("could not install memory for unwind tables");
   }
-  memory_.push_back(std::move(*memory));
-  return memory_.back().as<std::uint32_t>(PROFD_ARENA_WORDS);
+  arena_words_.push_back(std::move(*words));
+  return std::span(arena_words_.back().get(), PROFD_ARENA_WORDS);
 }
 
-// The system call is what puts the rows, written before it, before the entry that leads to them.
+// The system call orders the rows, written before it, before the entry that refers to them.
 Result<void> KernelTableMaps::put(const profd_table_key& key, const profd_table& table) {
   if (bpf_map_update_elem(tables_, &key, &table, BPF_ANY) != 0) {
     return fail_errno("could not install an unwind table");
@@ -122,7 +101,7 @@ std::uint64_t KernelTableMaps::used_ns(const profd_table_key& key) {
 }
 
 void KernelTableMaps::raise_generation() {
-  std::atomic_ref(filter_.as<profd_filter>(1)[0].table_generation).fetch_add(1);
+  std::atomic_ref(filter_->table_generation).fetch_add(1);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ RuleDictionary::RuleDictionary(std::span<profd_rule> rules)
   std::iota(free_.rbegin(), free_.rend(), PROFD_RULE_FIRST_FREE);
 }
 
-// Bytes without a meaning must not make one rule many.
+// The reserved bytes have no meaning, so they must not make equal rules differ.
 RuleDictionary::Value RuleDictionary::value_of(profd_rule rule) {
   std::ranges::fill(rule.reserved, std::uint8_t{0});
   return std::bit_cast<Value>(rule);

@@ -1,10 +1,9 @@
-// The rules that don't fit a row, each once for all tables: who uses which, and which places are
-// free.
+// The dictionary of the rules that don't fit in a row. Tables share equal rules.
 //
-// The array is the kernel side's own; it reads an entry only through a row. Entries are written
-// before any row that names them is, and a place is used again only after the programs that could
-// read its last rows are over: release() is for after that. A rule counts for whoever needed it
-// first; others than root may have half of all, one of them a quarter.
+// The array is a BPF map; the programs read an entry only through a row. An entry is written before
+// any row that refers to it. A place is reused only after the programs that could read its last
+// rows have ended: release() must be called after that. A rule counts for the owner who needed it
+// first; users other than root together may have half of all places, one of them a quarter.
 
 #pragma once
 
@@ -22,16 +21,16 @@ namespace profd {
 
 class RuleDictionary {
  public:
-  // Borrows the array and writes its fixed first entries.
+  // Borrows the array and writes its fixed entries.
   explicit RuleDictionary(std::span<profd_rule> rules);
 
-  // Where the rules stand, one by one; equal ones in one place. None, and no change, where there is
-  // no room for all of them, or the owner's share is used up.
+  // The places of the rules, one for each; equal rules have the same place. None, without a change,
+  // if there is no room for all of them, or the owner's share is used up.
   [[nodiscard]] std::optional<std::vector<std::uint32_t>> acquire(std::span<const profd_rule> rules,
                                                                   std::uint32_t owner);
   void release(std::span<const std::uint32_t> places);
 
-  // Whose rules would have to go for acquire() to find room.
+  // Whose tables must be evicted for acquire() to find room.
   [[nodiscard]] TableShortage shortage(std::span<const profd_rule> rules,
                                        std::uint32_t owner) const;
 
@@ -49,11 +48,11 @@ class RuleDictionary {
   std::optional<std::uint32_t> acquire_one(const profd_rule& rule, std::uint32_t owner);
 
   std::span<profd_rule> rules_;
-  // Ordered, not hashed: other users choose what is in it.
+  // Not a hash map: other users choose the content, and could make it collide.
   std::map<Value, std::uint32_t> by_value_;
   std::vector<Place> places_;
   std::vector<std::uint32_t> free_;
-  TableBudget budget_;  // rules are its entries
+  TableBudget budget_;  // each rule is an entry
 };
 
 }  // namespace profd

@@ -11,10 +11,10 @@ std::uint64_t plus(std::uint64_t base, std::int32_t offset) {
   return base + static_cast<std::uint64_t>(std::int64_t{offset});
 }
 
-// Whether `a` lies below `b`, as the kernel side compares: the difference may wrap.
+// Whether `a` is below `b`, as the BPF program compares: the difference may wrap.
 bool below(std::uint64_t a, std::uint64_t b) { return static_cast<std::int64_t>(a - b) < 0; }
 
-// The lowest address where the frame may have saved something.
+// The lowest address at which the frame may have saved registers.
 std::uint64_t floor_of(const UnwindFrame& frame) {
   return frame.sp - (frame.was_interrupted() ? PROFD_RED_ZONE_BYTES : 0);
 }
@@ -74,7 +74,7 @@ profd_user_end find_return_address(const UnwindFrame& frame, const profd_rule& r
   return kStepped;
 }
 
-// One of the caller's registers: what the rule says, and the frame's own value.
+// A callee-saved register: its rule, and its value in the frame.
 struct Saved {
   std::uint8_t how;
   std::int32_t offset;
@@ -82,7 +82,7 @@ struct Saved {
   std::uint64_t value;
 };
 
-// Where it was saved on the stack. None where it was not, or below what is the frame's.
+// The stack slot of the saved register. None if it has none, or one below the frame's floor.
 std::optional<std::uint64_t> slot_of(const UnwindFrame& frame, const Saved& saved,
                                      const profd_rule& rule, std::uint64_t cfa) {
   std::optional<std::uint64_t> base;
@@ -92,9 +92,9 @@ std::optional<std::uint64_t> slot_of(const UnwindFrame& frame, const Saved& save
   return plus(*base, saved.offset);
 }
 
-// Makes `saved` the caller's. The bit where that can't be had.
-std::uint32_t get_back(const UnwindFrame& frame, Saved& saved, const profd_rule& rule,
-                       const StackWindow& stack, std::uint64_t cfa) {
+// Sets saved.value to the caller's value. Returns lost_bit if that can't be known.
+std::uint32_t restore(const UnwindFrame& frame, Saved& saved, const profd_rule& rule,
+                      const StackWindow& stack, std::uint64_t cfa) {
   if (saved.how == PROFD_SAVED_NOT) return frame.lost & saved.lost_bit;
   std::optional<std::uint64_t> found;
   if (saved.how == PROFD_SAVED_REGISTER) {
@@ -118,7 +118,7 @@ profd_user_end step_by_cfa(UnwindFrame& frame, const profd_rule& rule, const Sta
   Saved bp{rule.rbp_saved, rule.rbp_offset, PROFD_LOST_BP, frame.bp};
   Saved bx{rule.rbx_saved, rule.rbx_offset, PROFD_LOST_BX, frame.bx};
   const std::uint32_t lost =
-      get_back(frame, bp, rule, stack, cfa) | get_back(frame, bx, rule, stack, cfa);
+      restore(frame, bp, rule, stack, cfa) | restore(frame, bx, rule, stack, cfa);
   frame = UnwindFrame{.ip = ip,
                       .sp = cfa,
                       .bp = bp.value,
@@ -131,7 +131,7 @@ profd_user_end step_by_cfa(UnwindFrame& frame, const profd_rule& rule, const Sta
   return kStepped;
 }
 
-// To where the signal hit, on whatever stack that was.
+// To the frame that the signal interrupted, which may be on another stack.
 profd_user_end step_by_signal(UnwindFrame& frame, const profd_rule& rule,
                               const StackWindow& stack) {
   constexpr std::array<std::uint8_t, PROFD_DWARF_REGISTERS> kOrder = PROFD_SIGCONTEXT_REGISTERS;
@@ -164,7 +164,7 @@ std::optional<std::uint64_t> StackWindow::read(std::uint64_t address) const {
   return word;
 }
 
-// A copy that is shorter than it may be ends where the stack could not be read.
+// A copy below the maximal size ends where the stack could not be read.
 profd_user_end StackWindow::end_at(std::uint64_t address) const {
   const bool above = !below(address, start_);
   return above && words_.size_bytes() == PROFD_DEFERRED_WINDOW_BYTES ? PROFD_END_WINDOW

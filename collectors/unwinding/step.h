@@ -1,7 +1,8 @@
-// One step of a stack that is unwound late, from a frame to its caller: the same rules that the
-// kernel side follows (bpf/unwind_rows.h), over a copy of the stack.
+// One step of a deferred stack, from a frame to its caller: the same algorithm as in the kernel
+// (bpf/unwind_rows.h), on a copy of the stack.
 //
-// Pure. The stack and the rules are another user's: a step leads up the stack or ends the walk.
+// Pure functions. Stack and rules come from other users: a step leads up the stack or ends the
+// walk.
 
 #pragma once
 
@@ -15,14 +16,14 @@
 
 namespace profd {
 
-// A copy of stack memory, from an address up.
+// A copy of stack memory from an address up.
 class StackWindow {
  public:
   StackWindow(std::uint64_t start, std::span<const std::uint64_t> words)
       : start_(start), words_(words) {}
-  // None where the copy doesn't reach.
+  // None outside the copy.
   [[nodiscard]] std::optional<std::uint64_t> read(std::uint64_t address) const;
-  // Why a read gives none.
+  // The reason for a read() that returns none.
   [[nodiscard]] profd_user_end end_at(std::uint64_t address) const;
 
  private:
@@ -38,24 +39,24 @@ struct UnwindFrame {
   std::uint32_t lost = 0;  // PROFD_LOST_ bits
   std::uint32_t signal_frames = 0;
   profd_frame_how how = PROFD_FRAME_INTERRUPTED;
-  bool callee_was_interrupted = false;  // a row led here from a frame that was interrupted
-  // Of the frame that was interrupted last: this one's own, or its callee's, which leaves it those
-  // of which its row says nothing.
+  bool callee_was_interrupted = false;  // and a row led from the callee to here
+  // Of the last interrupted frame: valid for that frame and its direct caller, as the row does not
+  // mention these registers.
   std::array<std::uint64_t, PROFD_DWARF_REGISTERS> registers{};
 
-  // All registers are the frame's own.
+  // All registers of the frame are known.
   [[nodiscard]] bool was_interrupted() const;
-  // Where the frame's code is looked up: a return address lies behind its call.
+  // The address to look up: for a return address, the one before, which is in the call instruction.
   [[nodiscard]] std::uint64_t code_address() const;
 };
 
-// Both make `frame` its caller and return PROFD_END_NO_USER_STACK (0), or say why the stack ends
-// and leave it.
+// Both replace `frame` by its caller and return PROFD_END_NO_USER_STACK (0), or leave it and return
+// why the stack ends.
 
-// PROFD_END_NO_ROW for a rule that says nothing.
+// PROFD_END_NO_ROW for an unknown rule.
 [[nodiscard]] profd_user_end step_by_rule(UnwindFrame& frame, const profd_rule& rule,
                                           const StackWindow& stack);
-// `without` is the end where the frame pointer leads nowhere.
+// Returns `without` if the frame pointer is not usable.
 [[nodiscard]] profd_user_end step_by_frame_pointer(UnwindFrame& frame, const StackWindow& stack,
                                                    profd_user_end without);
 

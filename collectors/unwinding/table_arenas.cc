@@ -5,8 +5,8 @@
 namespace profd {
 namespace {
 
-// The row that holds for an offset within its bucket: the last at or before it. The one before the
-// bucket's first is there (a sentinel is the table's first).
+// The row for an offset within a bucket: the last one at or before it, which may be the one before
+// the bucket's first.
 std::uint32_t row_for(std::span<const std::uint32_t> arena, const profd_table& table,
                       std::uint32_t bucket, std::uint32_t offset) {
   const std::uint32_t first = arena[table.buckets_at + bucket];
@@ -30,13 +30,13 @@ std::uint64_t TableArenas::words_of(const UnwindRegionView& region) {
 }
 
 std::optional<PlacedRegion> TableArenas::place(const UnwindRegionView& region,
-                                              const ArenaBlock& block) {
+                                               const ArenaBlock& block) {
   if (!make_arenas()) {
     space_.release(block);
     return std::nullopt;
   }
   const profd_table table{.used_ns = 0,
-                          .number = draw_number(),
+                          .number = next_number(),
                           .arena = block.arena,
                           .buckets_at = block.at,
                           .first_bucket = region.header.first_bucket,
@@ -45,7 +45,7 @@ std::optional<PlacedRegion> TableArenas::place(const UnwindRegionView& region,
   return PlacedRegion{.number = region.header.region, .table = table, .block = block};
 }
 
-// The memory behind every arena that has come into use. False where the kernel gives none.
+// Creates the arenas that are in use and have no memory yet. False if the kernel has none.
 bool TableArenas::make_arenas() {
   while (arenas_.size() < space_.arenas()) {
     const auto made = maps_->make_arena(static_cast<std::uint32_t>(arenas_.size()));
@@ -55,8 +55,8 @@ bool TableArenas::make_arenas() {
   return true;
 }
 
-// In use are far fewer than there are.
-std::uint32_t TableArenas::draw_number() {
+// Ends, because there are far more numbers than tables.
+std::uint32_t TableArenas::next_number() {
   do {
     last_number_ = last_number_ % PROFD_MAX_TABLE_NUMBER + 1;
   } while (!numbers_.insert(last_number_).second);

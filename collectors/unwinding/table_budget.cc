@@ -3,8 +3,8 @@
 namespace profd {
 namespace {
 
-constexpr unsigned kShareOfOthers = 2;  // one in so many
-constexpr unsigned kShareOfOwner = 4;
+constexpr unsigned kShareOfOthers = 2;  // 1/2 of the total
+constexpr unsigned kShareOfOwner = 4;   // 1/4 of the total
 
 }  // namespace
 

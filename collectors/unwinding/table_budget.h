@@ -1,5 +1,5 @@
-// Who may take up how much of what unwind tables need: files of others than root half of it all,
-// those of one of them a quarter.
+// Limits of what unwind tables may use: the files of all users but root together half of the total,
+// the files of one such user a quarter.
 
 #pragma once
 
@@ -16,7 +16,7 @@ struct TableUse {
   TableUse& operator-=(const TableUse& other);
 };
 
-// Whose tables would have to go for something new to fit.
+// Whose tables must be evicted to make room: any, those of all users but root, those of one owner.
 enum class TableShortage { kNone, kOfAll, kOfOthersThanRoot, kOfOwner };
 
 class TableBudget {

@@ -16,6 +16,8 @@
 
 #include <boost/crc.hpp>
 
+#include "formats/elf/elf_tables.h"
+
 namespace profd {
 namespace {
 
@@ -38,18 +40,6 @@ std::uint32_t checksum_of(const std::string& bytes) {
   return crc.checksum();
 }
 
-bool read_whole(int fd, void* to, std::size_t bytes) {
-  auto* at = static_cast<char*>(to);
-  while (bytes > 0) {
-    const ssize_t got = ::read(fd, at, bytes);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    at += got;
-    bytes -= static_cast<std::size_t>(got);
-  }
-  return true;
-}
-
 bool write_whole(int fd, const void* from, std::size_t bytes) {
   const auto* at = static_cast<const char*>(from);
   while (bytes > 0) {
@@ -62,7 +52,7 @@ bool write_whole(int fd, const void* from, std::size_t bytes) {
   return true;
 }
 
-// A file of the directory, whole under its name or not there at all.
+// Writes a file so that it exists either completely or not at all.
 bool replace_file(int directory, const std::string& name, const void* header,
                   std::size_t header_bytes, std::string_view bytes) {
   ::unlinkat(directory, kTemporaryName, 0);
@@ -76,7 +66,7 @@ bool replace_file(int directory, const std::string& name, const void* header,
   return done;
 }
 
-// Changes with every build: its rows may differ.
+// Differs between builds of profd, whose rows may differ.
 std::uint64_t own_build() {
   struct stat status {};
   if (::stat("/proc/self/exe", &status) != 0) return 0;
@@ -85,10 +75,10 @@ std::uint64_t own_build() {
          static_cast<std::uint64_t>(status.st_size);
 }
 
-Result<DigestKey> draw_key() {
+Result<DigestKey> make_key() {
   DigestKey key;
   if (::getrandom(key.words, sizeof key.words, 0) != sizeof key.words) {
-    return fail_errno("could not draw a key");
+    return fail_errno("could not make a random key");
   }
   return key;
 }
@@ -96,13 +86,13 @@ Result<DigestKey> draw_key() {
 Result<DigestKey> read_or_make_key(int directory) {
   DigestKey key;
   const UniqueFd fd(::openat(directory, kKeyName, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (fd.valid() && read_whole(fd.get(), key.words, sizeof key.words)) return key;
-  auto drawn = draw_key();
-  if (!drawn) return drawn;
-  if (!replace_file(directory, kKeyName, drawn->words, sizeof drawn->words, {})) {
-    return fail_errno("could not keep the key of the unwind tables");
+  if (fd.valid() && elf::read_at(fd.get(), 0, key.words, sizeof key.words)) return key;
+  auto made = make_key();
+  if (!made) return made;
+  if (!replace_file(directory, kKeyName, made->words, sizeof made->words, {})) {
+    return fail_errno("could not store the key of the unwind tables");
   }
-  return drawn;
+  return made;
 }
 
 struct Entry {
@@ -132,13 +122,13 @@ Result<TableCache> TableCache::open(const std::string& directory, std::uint64_t 
                                     std::size_t max_files) {
   TableCache cache;
   if (directory.empty()) {
-    const auto key = draw_key();
+    const auto key = make_key();
     if (!key) return key.error();
     cache.key_ = *key;
     return cache;
   }
   if (::mkdir(directory.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
-    return fail_errno("could not make " + directory);
+    return fail_errno("could not create " + directory);
   }
   cache.directory_.reset(
       ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -162,15 +152,16 @@ std::optional<std::string> TableCache::find(const std::string& content) const {
   const UniqueFd fd(::openat(directory_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   Header header;
   const Header expected{.maker = maker_};
-  if (!fd.valid() || !read_whole(fd.get(), &header, sizeof header) ||
+  if (!fd.valid() || !elf::read_at(fd.get(), 0, &header, sizeof header) ||
       header.magic != expected.magic || header.maker != maker_ || header.bytes > kMaxTableBytes) {
     return std::nullopt;
   }
   std::string table(header.bytes, '\0');
-  if (!read_whole(fd.get(), table.data(), table.size()) || checksum_of(table) != header.checksum) {
+  if (!elf::read_at(fd.get(), sizeof header, table.data(), table.size()) ||
+      checksum_of(table) != header.checksum) {
     return std::nullopt;
   }
-  ::futimens(fd.get(), nullptr);  // used now
+  ::futimens(fd.get(), nullptr);  // the time of use
   return table;
 }
 
@@ -182,11 +173,11 @@ void TableCache::store(const std::string& content, const std::string& table) {
     return;
   }
   bytes_ += sizeof header + table.size();
-  ++files_;  // one that was there already is counted twice, until all are
+  ++files_;  // a replaced file counts twice until remove_oldest() counts again
   if (bytes_ > max_bytes_ || files_ > max_files_) remove_oldest();
 }
 
-// To nine tenths, so that the directory isn't read for each new file.
+// Removes down to 9/10 of the limits, so that the directory isn't read for each new file.
 void TableCache::remove_oldest() {
   std::vector<Entry> entries = entries_of(directory_.get());
   std::ranges::sort(entries, [](const Entry& a, const Entry& b) {

@@ -1,9 +1,9 @@
-// Unwind tables on the disk, by content, so that a restart parses nothing again.
+// A cache of unwind tables on disk, by content, so that a restart of profd need not parse again.
 //
-// A directory of our own, 0700. Files are made under another name and renamed; what is damaged, or
-// was made by another build of profd, is made anew. Bounded in bytes and files: what was used least
-// recently goes. Holds the digest key too: names in the cache mean nothing under another one. Owned
-// by the loading thread.
+// The directory has mode 0700. Files are written under another name and renamed. A malformed file,
+// and one of another build of profd, is ignored and replaced. Bytes and files are limited: the
+// least recently used files are removed. The digest key is stored there too, since the names of the
+// files depend on it. Owned by the loading thread.
 
 #pragma once
 
@@ -22,8 +22,8 @@ class TableCache {
   static constexpr std::uint64_t kMaxBytes = std::uint64_t{256} << 20;
   static constexpr std::size_t kMaxFiles = 16'384;
 
-  // Makes the directory, and the key where there is none. Without a directory (empty) nothing is
-  // kept, and the key is a new one.
+  // Creates the directory, and the key if there is none. If `directory` is empty, nothing is stored
+  // and the key is new.
   static Result<TableCache> open(const std::string& directory, std::uint64_t max_bytes = kMaxBytes,
                                  std::size_t max_files = kMaxFiles);
 
@@ -31,7 +31,7 @@ class TableCache {
 
   // The encoded table. `content` is a name of letters, digits and dashes.
   [[nodiscard]] std::optional<std::string> find(const std::string& content) const;
-  // What can't be stored is not.
+  // Errors are ignored: the table is then not in the cache.
   void store(const std::string& content, const std::string& table);
 
  private:
@@ -43,7 +43,7 @@ class TableCache {
   std::size_t max_files_ = 0;
   std::uint64_t bytes_ = 0;
   std::size_t files_ = 0;
-  std::uint64_t maker_ = 0;  // stands for this build
+  std::uint64_t maker_ = 0;  // identifies this build
   DigestKey key_;
 };
 

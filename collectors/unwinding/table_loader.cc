@@ -42,8 +42,8 @@ std::string hex_words(std::span<const std::uint64_t> words) {
   return to_hex({reinterpret_cast<const char*>(words.data()), words.size_bytes()});
 }
 
-// Another user can write a file while it is read, so that its table isn't its digest's: files are
-// equal only where their owner is, too.
+// The owner is part of the name: an owner can change a file between the digest and the table, and
+// must not give files of others a false table.
 std::string name_of_content(const struct stat& status, const UnwindSource& source, int debug_fd) {
   std::string name = std::to_string(status.st_uid) + "-" + to_hex(source.build_id) + "-" +
                      hex_words(source.digest);
@@ -58,7 +58,7 @@ std::string name_of_content(const struct stat& status, const UnwindSource& sourc
 
 }  // namespace
 
-// What the thread has to itself.
+// What only the loading thread uses.
 class TableLoader::Work {
  public:
   static Result<std::unique_ptr<Work>> open(const TableLoaderOptions& options);
@@ -87,7 +87,7 @@ Result<std::unique_ptr<TableLoader::Work>> TableLoader::Work::open(
 
 LoadResult TableLoader::Work::load(const MappedFile& file) {
   auto loaded = try_load(file);
-  // The parser may have died of something else, such as the host's want of memory.
+  // The parser may have died for another reason, such as lack of memory.
   if (!loaded && loaded.error().code == ErrorCode::kUnavailable) loaded = try_load(file);
   if (loaded) return std::move(*loaded);
   return {.file = file.key, .content = {}, .table = {}, .refusal = refusal_of(loaded.error().code)};
@@ -98,7 +98,7 @@ Result<LoadResult> TableLoader::Work::try_load(const MappedFile& file) {
   const int fd = file.fd.get();
   struct stat before {};
   struct stat after {};
-  if (::fstat(fd, &before) != 0) return fail_errno("fstat");
+  if (::fstat(fd, &before) != 0) return fail_errno("could not stat " + file.path);
   const auto source = parser_->read_unwind_source(fd, cache_.key());
   if (!source) return source.error();
   UniqueFd debug;
@@ -130,8 +130,8 @@ Result<LoadResult> TableLoader::Work::try_load(const MappedFile& file) {
 Result<std::unique_ptr<TableLoader>> TableLoader::start(const TableLoaderOptions& options) {
   std::unique_ptr<TableLoader> loader(new TableLoader);
   loader->wake_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!loader->wake_.valid()) return fail_errno("could not make an eventfd");
-  // The parser dies with the thread that started it, so that thread is the one that uses it.
+  if (!loader->wake_.valid()) return fail_errno("could not create an eventfd");
+  // The kernel kills the parser when the thread that started it ends, so this thread starts it.
   std::promise<Result<void>> started;
   std::future<Result<void>> outcome = started.get_future();
   loader->thread_ =
@@ -181,7 +181,7 @@ void TableLoader::forget_some_time(std::chrono::steady_clock::time_point now) {
   std::erase_if(time_of_owner_, [](const auto& entry) { return entry.second.count() == 0; });
 }
 
-// The first of root's, or else of who took the least time.
+// The first file of root, otherwise the first of the owner who has used the least time.
 TableLoader::Queue::iterator TableLoader::fairest(Queue& queue) {
   return std::ranges::min_element(queue, {}, [this](const auto& file) {
     const auto known = time_of_owner_.find(file->owner);
@@ -191,7 +191,7 @@ TableLoader::Queue::iterator TableLoader::fairest(Queue& queue) {
   });
 }
 
-// Null at the end.
+// Null when the thread is to stop.
 std::shared_ptr<const MappedFile> TableLoader::next(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, stop, [this] {

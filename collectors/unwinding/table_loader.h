@@ -1,12 +1,12 @@
-// Makes the unwind tables of files, on a thread of its own with a parser of its own: files go in,
-// tables or refusals come out.
+// Makes the unwind tables of files on its own thread with its own parser. Each request results in a
+// table or a refusal.
 //
-// What stacks wait for comes before what is loaded in the background; there root's files come
-// first, then those of the owner who took the least time so far, so that nobody's files hold up
-// others'. Bounded: at most kMaxQueued files of each kind wait, a sixteenth of them for one owner
-// but root; an owner who took kMaxTime of late has the rest refused for a while; no more is made
-// while kMaxReady results wait to be taken. The io thread calls; nothing is shared but the two
-// queues.
+// Urgent files, for which stacks wait, come before background files. Within each queue the files of
+// root come first, then those of the owner who has used the least time, so that no user can delay
+// the others. Limits: kMaxQueued files per queue, and 1/16 of that per owner other than root; files
+// of an owner who has used kMaxTime are refused until some of it is forgotten; no table is made
+// while kMaxReady results are waiting. The io thread calls the functions; it shares only the queues
+// and the results with the loading thread.
 
 #pragma once
 
@@ -31,11 +31,11 @@
 namespace profd {
 
 struct TableLoaderOptions {
-  std::string cache_directory{};  // empty: nothing is kept
+  std::string cache_directory{};  // empty: no cache
   std::string debug_root;
 };
 
-// Bytes that were checked, and the view of them.
+// The bytes of a table, checked, and their view.
 struct LoadedTable {
   std::string bytes;
   UnwindTableView view;
@@ -43,7 +43,7 @@ struct LoadedTable {
 
 struct LoadResult {
   FileKey file;
-  std::string content;                 // names what the table is made from
+  std::string content;                 // a name of what the table is made from
   std::unique_ptr<LoadedTable> table;  // null: refused
   TableRefusal refusal = TableRefusal::kVanished;
 };
@@ -53,22 +53,22 @@ class TableLoader {
   static constexpr std::size_t kMaxQueued = 4096;
   static constexpr std::size_t kMaxQueuedOfOwner = kMaxQueued / 16;
   static constexpr std::size_t kMaxReady = 8;
-  // Halved every kForgetInterval.
+  // Of one owner; the time used is halved every kForgetInterval.
   static constexpr std::chrono::seconds kMaxTime{5};
   static constexpr std::chrono::seconds kForgetInterval{30};
 
-  // Starts the thread and its parser; an error where that can't be.
+  // Starts the thread and its parser.
   static Result<std::unique_ptr<TableLoader>> start(const TableLoaderOptions& options);
   TableLoader(const TableLoader&) = delete;
   TableLoader& operator=(const TableLoader&) = delete;
-  // Waits for the file that is being read, at most as long as the parser may take.
+  // Waits for the current file, at most for the parser's time limit.
   ~TableLoader();
 
   enum class Urgency { kStacksWait, kBackground };
-  // False when the queue is full. `file` has a descriptor.
+  // False if the queue is full. `file` must have a valid descriptor.
   [[nodiscard]] bool request(std::shared_ptr<const MappedFile> file, Urgency urgency);
 
-  // Stacks wait for what was requested in the background.
+  // Moves a file from the background queue to the urgent one.
   void prioritize(const FileKey& file);
 
   // Readable while there are results.
@@ -89,16 +89,16 @@ class TableLoader {
   void forget_some_time(std::chrono::steady_clock::time_point now);
 
   UniqueFd wake_;
-  // Time that tables took, by owner; of the loading thread alone.
+  // Time used by owner. Only the loading thread uses it.
   std::map<std::uint32_t, std::chrono::nanoseconds> time_of_owner_;
   std::chrono::steady_clock::time_point forgotten_at_;
   std::atomic<std::uint64_t> parser_restarts_ = 0;
-  std::mutex mutex_;  // of the queues
+  std::mutex mutex_;  // guards the queues and ready_
   std::condition_variable_any changed_;
   Queue urgent_;
   Queue background_;
   std::vector<LoadResult> ready_;
-  std::jthread thread_;  // last: ends before what it uses
+  std::jthread thread_;  // last, so that it ends before the members that it uses
 };
 
 }  // namespace profd

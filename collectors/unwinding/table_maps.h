@@ -1,5 +1,4 @@
-// Where tables are put so that the sampling programs find them: the kernel's maps, or a test's
-// memory.
+// The maps in which the sampling programs find tables. An interface, so that tests can use memory.
 
 #pragma once
 
@@ -21,16 +20,17 @@ class TableMaps {
   TableMaps& operator=(const TableMaps&) = delete;
   virtual ~TableMaps() = default;
 
-  // The words of a new arena, which is there for the programs too. They stay valid with *this.
+  // Creates an arena and returns its words, which the programs can read too. Valid as long as
+  // *this.
   virtual Result<std::span<std::uint32_t>> make_arena(std::uint32_t index) = 0;
   virtual std::span<profd_rule> rules() = 0;
   virtual Result<void> put(const profd_table_key& key, const profd_table& table) = 0;
   virtual void erase(const profd_table_key& key) = 0;
-  // When the programs last went by the table, as far as they have told; 0: never.
+  // The table's profd_table::used_ns; 0: never used.
   virtual std::uint64_t used_ns(const profd_table_key& key) = 0;
-  // Makes the programs forget what they remember of tables, from their next run on.
+  // Makes the programs drop what they cached of tables, from their next run on.
   virtual void raise_generation() = 0;
-  // Returns when what runs now is over.
+  // Returns when the programs that are running now have ended.
   virtual void wait_for_running_programs() = 0;
 };
 

@@ -7,8 +7,8 @@ namespace profd {
 namespace {
 
 constexpr std::uint64_t kRegionBytes = std::uint64_t{1} << PROFD_FILE_REGION_SHIFT;
-// Evicting waits for the programs: then rather some more at once.
-constexpr std::uint64_t kEvictedAtOnce = 16;  // one in so many of all words and entries
+// An eviction waits for the running programs, so it frees at least 1/16 of all words and entries.
+constexpr std::uint64_t kMinEvictedShare = 16;
 constexpr std::chrono::seconds kRetryInterval{1};
 constexpr std::size_t kMaxFailedEvictions = 1024;
 constexpr std::uint64_t kMaxEntriesPerFile = FileRegions{}.size();
@@ -21,6 +21,15 @@ profd_table_key key_of(const FileKey& file, std::size_t region) {
                    .generation = file.generation},
           .region = static_cast<std::uint32_t>(region),
           .reserved = 0};
+}
+
+template <class Action>
+void for_each_key(const std::map<FileKey, FileRegions>& entries, Action action) {
+  for (const auto& [file, regions] : entries) {
+    for (std::size_t region = 0; region < regions.size(); ++region) {
+      if (regions[region]) action(key_of(file, region));
+    }
+  }
 }
 
 std::uint64_t nanoseconds(std::chrono::nanoseconds time) {
@@ -49,7 +58,7 @@ UnwindTables::UnwindTables(std::unique_ptr<TableMaps> maps, const UnwindTablesLi
       arenas_(*maps_, limits.max_bytes, limits.arena_words),
       rules_(maps_->rules()),
       budget_({.words = arenas_.words_in_all(), .entries = limits.max_entries}) {
-  maps_->raise_generation();  // the programs ask for tables from the first one on
+  maps_->raise_generation();  // from 0: the programs use tables from now on
 }
 
 UnwindTables::State UnwindTables::state(const FileKey& file) const {
@@ -59,36 +68,32 @@ UnwindTables::State UnwindTables::state(const FileKey& file) const {
 }
 
 bool UnwindTables::share(const MappedCode& file, const std::string& content) {
-  const auto known = by_name_.find(content);
-  if (known == by_name_.end()) return false;
-  known->second->since_ns = now_ns_;  // or it could be what has to go
-  if (make_room_for_file(file.owner)) add_file(*known->second, file);
+  const auto known = by_content_.find(content);
+  if (known == by_content_.end()) return false;
+  known->second->changed_ns = now_ns_;  // keeps make_room_for_file() from evicting it
+  if (make_room_for_file(file.owner)) add_file(known->second, file);
   return true;
 }
 
-std::optional<TableRefusal> UnwindTables::install(const MappedCode& file, const std::string& content,
+std::optional<TableRefusal> UnwindTables::install(const MappedCode& file,
+                                                  const std::string& content,
                                                   const UnwindTableView& table) {
   if (by_file_.contains(file.key) || share(file, content)) return std::nullopt;
   if (!make_room_for_file(file.owner)) return TableRefusal::kOverMemory;
-  Content made;
-  made.name = content;
-  made.owner = file.owner;
-  if (const auto refusal = store(made, table)) return refusal;
-  add_content(file, std::move(made));
+  SharedTable shared{.content = content, .owner = file.owner};
+  if (const auto refusal = store(shared, table)) return refusal;
+  add_table(file, std::move(shared));
   return std::nullopt;
 }
 
-std::optional<TableRefusal> UnwindTables::replace(const MappedCode& file, const std::string& content,
+std::optional<TableRefusal> UnwindTables::replace(const MappedCode& file,
+                                                  const std::string& content,
                                                   const UnwindTableView& table) {
-  if (const auto known = by_file_.find(file.key); known != by_file_.end()) {
-    const auto place =
-        std::ranges::find(contents_, known->second, [](const Content& entry) { return &entry; });
-    Contents gone;
-    unpublish(*place);
-    gone.splice(gone.end(), contents_, place);
+  if (by_file_.contains(file.key)) {
+    const SharedTables removed = unpublish(file.key);
     maps_->raise_generation();
     maps_->wait_for_running_programs();
-    free_all(gone);
+    free_all(removed);
   }
   return install(file, content, table);
 }
@@ -96,22 +101,13 @@ std::optional<TableRefusal> UnwindTables::replace(const MappedCode& file, const 
 void UnwindTables::refuse(const MappedCode& file, TableRefusal reason) {
   if (by_file_.contains(file.key)) return;
   ++refused_[static_cast<std::size_t>(reason)];
-  if (!make_room_for_file(file.owner)) return;
-  Content none;
-  none.owner = file.owner;
-  none.refused = true;
-  add_content(file, std::move(none));
+  if (make_room_for_file(file.owner)) add_table(file, {.owner = file.owner, .refused = true});
 }
 
+// A refused file has no rows, so there is no need to wait for the programs.
 void UnwindTables::forget(const FileKey& file) {
-  const auto known = by_file_.find(file);
-  if (known == by_file_.end() || !known->second->refused) return;
-  const auto place =
-      std::ranges::find(contents_, known->second, [](const Content& content) { return &content; });
-  Contents gone;
-  unpublish(*place);
-  gone.splice(gone.end(), contents_, place);
-  free_all(gone);
+  if (state(file) != State::kNone) return;
+  free_all(unpublish(file));
   maps_->raise_generation();
 }
 
@@ -121,52 +117,51 @@ void UnwindTables::cover(const FileKey& file, const FileRegions& regions) {
   }
 }
 
-void UnwindTables::add_content(const MappedCode& file, Content content) {
-  content.since_ns = now_ns_;
-  content.pinned = file.pinned;
-  Content& added = contents_.emplace_back(std::move(content));
-  if (!added.name.empty()) by_name_.emplace(added.name, &added);
+void UnwindTables::add_table(const MappedCode& file, SharedTable shared) {
+  shared.changed_ns = now_ns_;
+  shared.pinned = file.pinned;
+  const auto added = tables_.insert(tables_.end(), std::move(shared));
+  if (!added->content.empty()) by_content_.emplace(added->content, added);
   add_file(added, file);
 }
 
-// For one file more.
 bool UnwindTables::make_room_for_file(std::uint32_t owner) {
   if (by_file_.size() < kMaxFiles) return true;
   const auto whose = owner == 0 ? TableShortage::kOfAll : TableShortage::kOfOthersThanRoot;
   return evict(owner, whose, {.words = 0, .entries = 1});
 }
 
-// Tables have all their regions told at once: what else of the file may be mapped later is known
-// then.
-void UnwindTables::add_file(Content& content, const MappedCode& file) {
-  if (!by_file_.emplace(file.key, &content).second) return;
+// All regions with rows get their entry now, also those that are not mapped yet.
+void UnwindTables::add_file(SharedTables::iterator shared, const MappedCode& file) {
+  if (!by_file_.emplace(file.key, shared).second) return;
   FileRegions regions = file.regions;
-  for (const PlacedRegion& region : content.regions) regions.set(region.number);
-  content.entries.emplace(file.key, FileRegions{});
-  add_entries(content, file.key, regions);
+  for (const PlacedRegion& region : shared->regions) regions.set(region.number);
+  shared->entries.emplace(file.key, FileRegions{});
+  add_entries(*shared, file.key, regions);
 }
 
-void UnwindTables::add_entries(Content& content, const FileKey& file, const FileRegions& regions) {
-  const FileRegions missing = regions & ~content.entries.at(file);
+// Without room for the entries, stacks in these regions stay deferred.
+void UnwindTables::add_entries(SharedTable& shared, const FileKey& file,
+                               const FileRegions& regions) {
+  const FileRegions missing = regions & ~shared.entries.at(file);
   if (missing.none()) return;
   const TableUse use{.words = 0, .entries = missing.count()};
-  content.since_ns = now_ns_;  // or it could be what has to go
-  // Room is made by evicting others; where that can't be, stacks go on to come late.
-  if (make_room(content.owner, use) != TableShortage::kNone) return;
+  shared.changed_ns = now_ns_;  // keeps make_room() from evicting it
+  if (make_room(shared.owner, use) != TableShortage::kNone) return;
   for (std::size_t number = 0; number < missing.size(); ++number) {
     if (!missing[number]) continue;
-    const auto region = std::ranges::find(content.regions, number, &PlacedRegion::number);
+    const auto region = std::ranges::find(shared.regions, number, &PlacedRegion::number);
     profd_table none{};
     none.state = PROFD_TABLE_NONE;
-    // A map that is full, though we counted, is our own mistake: stacks come late then.
-    (void)maps_->put(key_of(file, number), region != content.regions.end() ? region->table : none);
+    // The budget keeps the map from being full; if put() fails anyway, stacks stay deferred.
+    (void)maps_->put(key_of(file, number), region != shared.regions.end() ? region->table : none);
   }
-  content.entries.at(file) |= missing;
-  budget_.add(content.owner, use);
+  shared.entries.at(file) |= missing;
+  budget_.add(shared.owner, use);
   maps_->raise_generation();
 }
 
-std::optional<TableRefusal> UnwindTables::store(Content& content, const UnwindTableView& table) {
+std::optional<TableRefusal> UnwindTables::store(SharedTable& shared, const UnwindTableView& table) {
   TableUse use{.words = 0, .entries = table.regions.size()};
   for (const UnwindRegionView& region : table.regions) {
     if (TableArenas::words_of(region) > limits_.arena_words ||
@@ -176,36 +171,37 @@ std::optional<TableRefusal> UnwindTables::store(Content& content, const UnwindTa
     use.words += TableArenas::words_of(region);
   }
   if (table.rules.size() > limits_.max_rules_of_table) return TableRefusal::kTooLarge;
-  if (const auto shortage = make_room(content.owner, use); shortage != TableShortage::kNone) {
+  if (const auto shortage = make_room(shared.owner, use); shortage != TableShortage::kNone) {
     return refusal_for(shortage);
   }
-  if (const auto refusal = take_rules(content, table)) return refusal;
-  if (!place(content, table)) {
-    rules_.release(content.rules);
+  if (const auto refusal = take_rules(shared, table)) return refusal;
+  if (!place(shared, table)) {
+    rules_.release(shared.rules);
     return TableRefusal::kOverMemory;
   }
-  budget_.add(content.owner, {.words = use.words, .entries = 0});
+  budget_.add(shared.owner, {.words = use.words, .entries = 0});
   for (std::size_t i = 0; i < table.regions.size(); ++i) {
-    arenas_.write(content.regions[i], table.regions[i], content.rules);
-    content.rows += table.regions[i].rows.size();
+    arenas_.write(shared.regions[i], table.regions[i], shared.rules);
+    shared.rows += table.regions[i].rows.size();
   }
   return std::nullopt;
 }
 
-// A rule is free when the last table that has it is gone.
-std::optional<TableRefusal> UnwindTables::take_rules(Content& content,
+// A rule is freed with the last table that uses it, so tables are evicted until there is room.
+std::optional<TableRefusal> UnwindTables::take_rules(SharedTable& shared,
                                                      const UnwindTableView& table) {
-  auto rules = rules_.acquire(table.rules, content.owner);
+  auto rules = rules_.acquire(table.rules, shared.owner);
   while (!rules) {
-    const TableShortage shortage = rules_.shortage(table.rules, content.owner);
-    if (!evict(content.owner, shortage, {.words = 0, .entries = 1})) return refusal_for(shortage);
-    rules = rules_.acquire(table.rules, content.owner);
+    const TableShortage shortage = rules_.shortage(table.rules, shared.owner);
+    if (!evict(shared.owner, shortage, {.words = 0, .entries = 1})) return refusal_for(shortage);
+    rules = rules_.acquire(table.rules, shared.owner);
   }
-  content.rules = std::move(*rules);
+  shared.rules = std::move(*rules);
   return std::nullopt;
 }
 
-// Gaps may be too small although they add up: then some more goes, of the owner's own first.
+// Every free gap may be too small although their sum is not: then tables are evicted, first those
+// of the same owner.
 std::optional<ArenaBlock> UnwindTables::take_block(std::uint32_t owner, std::uint64_t words) {
   auto block = arenas_.take(words);
   for (const TableShortage whose :
@@ -218,17 +214,17 @@ std::optional<ArenaBlock> UnwindTables::take_block(std::uint32_t owner, std::uin
   return block;
 }
 
-// All regions or none.
-bool UnwindTables::place(Content& content, const UnwindTableView& table) {
+// Places all regions, or none.
+bool UnwindTables::place(SharedTable& shared, const UnwindTableView& table) {
   for (const UnwindRegionView& view : table.regions) {
-    const auto block = take_block(content.owner, TableArenas::words_of(view));
+    const auto block = take_block(shared.owner, TableArenas::words_of(view));
     const auto region = block ? arenas_.place(view, *block) : std::nullopt;
     if (!region) {
-      for (const PlacedRegion& placed : content.regions) arenas_.release(placed);
-      content.regions.clear();
+      for (const PlacedRegion& placed : shared.regions) arenas_.release(placed);
+      shared.regions.clear();
       return false;
     }
-    content.regions.push_back(*region);
+    shared.regions.push_back(*region);
   }
   return true;
 }
@@ -241,105 +237,106 @@ TableShortage UnwindTables::make_room(std::uint32_t owner, const TableUse& more)
   return shortage;
 }
 
-// Takes the coldest away until as much is free as is asked for, and a good part more. False when
-// none is cold. A look at all of them is dear, and who maps files by the thousands must not make us
-// take one for each: after one in vain there is no other for a while.
+// Evicts the coldest tables until there is room, and kMinEvictedShare of it. False if no table is
+// cold. Reading all times of use is slow, and a user who maps thousands of files must not cause it
+// for each of them: after a failure it is not tried again for kRetryInterval.
 bool UnwindTables::evict(std::uint32_t owner, TableShortage shortage, const TableUse& more) {
-  const std::uint64_t words = std::max(more.words, arenas_.words_in_all() / kEvictedAtOnce);
-  const std::uint64_t entries = more.words != 0 || more.entries == 0
-                                    ? more.entries
-                                    : std::max(more.entries, limits_.max_entries / kEvictedAtOnce);
-  const auto whose = std::pair(shortage, shortage == TableShortage::kOfOwner ? owner : 0);
-  if (const auto vain = failed_evictions_.find(whose);
-      vain != failed_evictions_.end() && now_ns_ < vain->second + nanoseconds(kRetryInterval)) {
+  const std::uint64_t words = std::max(more.words, arenas_.words_in_all() / kMinEvictedShare);
+  const std::uint64_t entries =
+      more.words != 0 || more.entries == 0
+          ? more.entries
+          : std::max(more.entries, limits_.max_entries / kMinEvictedShare);
+  const std::pair whose(shortage, shortage == TableShortage::kOfOwner ? owner : 0);
+  if (const auto failed = failed_evictions_ns_.find(whose);
+      failed != failed_evictions_ns_.end() &&
+      now_ns_ < failed->second + nanoseconds(kRetryInterval)) {
     return false;
   }
-  Contents gone;
+  SharedTables removed;
   TableUse freed;
-  for (const Contents::iterator content : coldest_first(owner, shortage)) {
+  for (const SharedTables::iterator shared : coldest_first(owner, shortage)) {
     const bool enough_words = more.words == 0 || freed.words >= words;
     if (enough_words && freed.entries >= entries) break;
-    for (const auto& [file, told] : content->entries) freed.entries += told.count();
-    for (const PlacedRegion& region : content->regions) freed.words += region.block.words;
-    unpublish(*content);
-    gone.splice(gone.end(), contents_, content);
+    freed += use_of(*shared);
+    unpublish(shared, removed);
   }
-  if (gone.empty()) {
-    if (failed_evictions_.size() >= kMaxFailedEvictions) failed_evictions_.clear();
-    failed_evictions_[whose] = now_ns_;
+  if (removed.empty()) {
+    if (failed_evictions_ns_.size() >= kMaxFailedEvictions) failed_evictions_ns_.clear();
+    failed_evictions_ns_[whose] = now_ns_;
     return false;
   }
   maps_->raise_generation();
   maps_->wait_for_running_programs();
-  evicted_ += gone.size();
-  free_all(gone);
+  evicted_ += removed.size();
+  free_all(removed);
   return true;
 }
 
-std::vector<UnwindTables::Contents::iterator> UnwindTables::coldest_first(std::uint32_t owner,
-                                                                          TableShortage shortage) {
-  std::vector<std::pair<std::uint64_t, Contents::iterator>> cold;
-  for (auto content = contents_.begin(); content != contents_.end(); ++content) {
-    if (content->pinned) continue;
-    if (shortage == TableShortage::kOfOwner && content->owner != owner) continue;
-    if (shortage == TableShortage::kOfOthersThanRoot && content->owner == 0) continue;
-    const std::uint64_t used_ns = last_used_ns(*content);
-    if (used_ns + nanoseconds(kHot) <= now_ns_) cold.emplace_back(used_ns, content);
+std::vector<UnwindTables::SharedTables::iterator> UnwindTables::coldest_first(
+    std::uint32_t owner, TableShortage shortage) {
+  std::vector<std::pair<std::uint64_t, SharedTables::iterator>> cold;
+  for (auto shared = tables_.begin(); shared != tables_.end(); ++shared) {
+    if (shared->pinned) continue;
+    if (shortage == TableShortage::kOfOwner && shared->owner != owner) continue;
+    if (shortage == TableShortage::kOfOthersThanRoot && shared->owner == 0) continue;
+    const std::uint64_t used_ns = last_used_ns(*shared);
+    if (used_ns + nanoseconds(kHot) <= now_ns_) cold.emplace_back(used_ns, shared);
   }
   std::ranges::sort(cold, {}, [](const auto& entry) { return entry.first; });
-  std::vector<Contents::iterator> ordered;
+  std::vector<SharedTables::iterator> ordered;
   ordered.reserve(cold.size());
   for (const auto& entry : cold) ordered.push_back(entry.second);
   return ordered;
 }
 
-std::uint64_t UnwindTables::last_used_ns(const Content& content) const {
-  std::uint64_t last = content.since_ns;
-  for (const auto& [file, entries] : content.entries) {
-    for (std::size_t number = 0; number < entries.size(); ++number) {
-      if (entries[number]) last = std::max(last, maps_->used_ns(key_of(file, number)));
-    }
-  }
+std::uint64_t UnwindTables::last_used_ns(const SharedTable& shared) const {
+  std::uint64_t last = shared.changed_ns;
+  for_each_key(shared.entries,
+               [&](const profd_table_key& key) { last = std::max(last, maps_->used_ns(key)); });
   return last;
 }
 
-// From the next generation on no program finds the content.
-void UnwindTables::unpublish(const Content& content) {
-  for (const auto& [file, entries] : content.entries) {
-    for (std::size_t number = 0; number < entries.size(); ++number) {
-      if (entries[number]) maps_->erase(key_of(file, number));
-    }
-    by_file_.erase(file);
-  }
-  if (!content.name.empty()) by_name_.erase(content.name);
+UnwindTables::SharedTables UnwindTables::unpublish(const FileKey& file) {
+  SharedTables removed;
+  unpublish(by_file_.at(file), removed);
+  return removed;
 }
 
-void UnwindTables::free_all(Contents& gone) {
-  for (const Content& content : gone) {
-    TableUse use;
-    for (const auto& [file, entries] : content.entries) use.entries += entries.count();
-    for (const PlacedRegion& region : content.regions) {
-      use.words += region.block.words;
-      arenas_.release(region);
-    }
-    rules_.release(content.rules);
-    budget_.remove(content.owner, use);
-  }
+// The programs do not find the table any more from the next generation on.
+void UnwindTables::unpublish(SharedTables::iterator shared, SharedTables& removed) {
+  for_each_key(shared->entries, [&](const profd_table_key& key) { maps_->erase(key); });
+  for (const auto& [file, regions] : shared->entries) by_file_.erase(file);
+  if (!shared->content.empty()) by_content_.erase(shared->content);
+  removed.splice(removed.end(), tables_, shared);
 }
 
-const PlacedRegion* UnwindTables::find_region(const FileKey& file, std::uint64_t offset) const {
-  const auto known = by_file_.find(file);
-  if (known == by_file_.end()) return nullptr;
-  const auto& regions = known->second->regions;
-  const auto region = std::ranges::find(regions, offset >> PROFD_FILE_REGION_SHIFT, &PlacedRegion::number);
-  return region == regions.end() ? nullptr : &*region;
+TableUse UnwindTables::use_of(const SharedTable& shared) {
+  TableUse use;
+  for (const auto& [file, regions] : shared.entries) use.entries += regions.count();
+  for (const PlacedRegion& region : shared.regions) use.words += region.block.words;
+  return use;
+}
+
+// Only after the programs that could be reading the tables have ended.
+void UnwindTables::free_all(const SharedTables& removed) {
+  for (const SharedTable& shared : removed) {
+    for (const PlacedRegion& region : shared.regions) arenas_.release(region);
+    rules_.release(shared.rules);
+    budget_.remove(shared.owner, use_of(shared));
+  }
 }
 
 profd_rule UnwindTables::find_rule(const FileKey& file, std::uint64_t offset) const {
-  const PlacedRegion* region = find_region(file, offset);
-  const auto within = static_cast<std::uint32_t>(offset & (kRegionBytes - 1));
-  const auto rule = region != nullptr ? arenas_.find_rule(*region, within) : std::nullopt;
-  if (!rule) return rules_[PROFD_RULE_INDEX_UNKNOWN];
+  const profd_rule& unknown = rules_[PROFD_RULE_INDEX_UNKNOWN];
+  const auto known = by_file_.find(file);
+  if (known == by_file_.end()) return unknown;
+  const auto& regions = known->second->regions;
+  const auto region =
+      std::ranges::find(regions, offset >> PROFD_FILE_REGION_SHIFT, &PlacedRegion::number);
+  if (region == regions.end()) return unknown;
+  const auto rule =
+      arenas_.find_rule(*region, static_cast<std::uint32_t>(offset & (kRegionBytes - 1)));
+  if (!rule) return unknown;
   if ((*rule & PROFD_RULE_IN_DICTIONARY) == 0) return decode_inline_rule(*rule);
   return rules_[*rule & ~PROFD_RULE_IN_DICTIONARY];
 }
@@ -352,10 +349,10 @@ void UnwindTables::tick(std::uint64_t now_ns) {
 }
 
 void UnwindTables::add_to(UnwindStats& stats) const {
-  stats.tables = by_name_.size();
-  for (const Content& content : contents_) {
-    stats.rows += content.rows;
-    if (!content.refused) stats.files += content.entries.size();
+  stats.tables = by_content_.size();
+  for (const SharedTable& shared : tables_) {
+    stats.rows += shared.rows;
+    if (!shared.refused) stats.files += shared.entries.size();
   }
   stats.bytes = arenas_.bytes_taken();
   stats.arena_bytes = arenas_.arena_bytes();

@@ -1,11 +1,10 @@
-// The unwind tables that the sampling programs have: put into the arenas, shared by files of equal
-// content, evicted when memory is short, looked up for stacks that are unwound late.
+// The unwind tables in the maps of the sampling programs. Files of equal content (a name made of
+// owner, build id and keyed digest) share one table.
 //
-// Files of equal content (a name made of owner, build id and keyed digest) share one table. Every
-// region of a known file that code is mapped from has an entry, PROFD_TABLE_NONE where there are no
-// rows: a stack that meets no entry at all is sent late. Memory, entries and rules are bounded (see
-// table_budget.h). What was sampled least recently goes first; what was sampled in the last kHot is
-// not given up for something new.
+// Every region of a known file that code is mapped from has a map entry, PROFD_TABLE_NONE if it has
+// no rows: a stack that meets a region without an entry is deferred. Memory, entries and rules are
+// bounded (table_budget.h). The least recently sampled tables are evicted first; those sampled in
+// the last kHot are not evicted.
 //
 // Owned by the io thread. Times are CLOCK_MONOTONIC nanoseconds.
 
@@ -33,18 +32,18 @@
 
 namespace profd {
 
-// The regions of a file (offset >> PROFD_FILE_REGION_SHIFT) that code is mapped from. A file of more than
-// 4 GiB has no table.
+// The regions of a file (offset >> PROFD_FILE_REGION_SHIFT) that code is mapped from. Only the
+// first 4 GiB of a file can have rows.
 using FileRegions = std::bitset<256>;
 [[nodiscard]] FileRegions regions_of(std::uint64_t file_offset, std::uint64_t bytes,
-                               std::uint64_t file_bytes);
+                                     std::uint64_t file_bytes);
 
-// A file, and the code of it that is mapped.
+// A file and its regions that code is mapped from.
 struct MappedCode {
   FileKey key;
   std::uint32_t owner = 0;  // uid
   FileRegions regions;
-  bool pinned = false;  // never evicted: of what programs have no second way to
+  bool pinned = false;  // never evicted: the programs do not ask for the table again
 };
 
 struct UnwindTablesLimits {
@@ -57,95 +56,95 @@ struct UnwindTablesLimits {
 class UnwindTables {
  public:
   static constexpr std::chrono::seconds kHot{20};
-  // Known at a time, with a table or refused. Of more, and none cold, nothing is remembered.
+  // Files with a table or refused. If none can be evicted, further files stay unknown.
   static constexpr std::size_t kMaxFiles = 16'384;
-  // How often the programs are made to say again what they use.
+  // How often the programs are made to drop their caches, so that they update the times of use.
   static constexpr std::chrono::seconds kRefreshInterval{10};
 
   UnwindTables(std::unique_ptr<TableMaps> maps, const UnwindTablesLimits& limits);
 
   enum class State {
-    kUnknown,  // nothing was said of the file yet, or it was evicted
+    kUnknown,  // neither installed nor refused, or evicted since
     kReady,
-    kNone,  // frame pointers
+    kNone,  // refused: frame pointers are used
   };
   [[nodiscard]] State state(const FileKey& file) const;
 
-  // Whether the content is there already; if so, the file has its table from here on.
+  // Gives the file the table of that content. False if there is none.
   [[nodiscard]] bool share(const MappedCode& file, const std::string& content);
 
-  // Copies the table, or says why there is no room for it.
+  // Copies the table into the maps, unless the file has one. Returns why there is no room for it.
   std::optional<TableRefusal> install(const MappedCode& file, const std::string& content,
                                       const UnwindTableView& table);
 
-  // The same where the file has another table by now, which goes; also where the new one finds no
-  // room. For a moment the file has none. Waits for what the programs run now.
+  // Removes the file's table, then installs the new one, which may fail. Waits for the programs
+  // that are running now.
   std::optional<TableRefusal> replace(const MappedCode& file, const std::string& content,
                                       const UnwindTableView& table);
 
-  // From here on the file has no table.
+  // Records that the file has no table.
   void refuse(const MappedCode& file, TableRefusal reason);
 
-  // Takes a refusal back.
+  // Makes a refused file unknown again.
   void forget(const FileKey& file);
 
-  // More code of a known file was mapped.
+  // Adds entries for more regions of a known file.
   void cover(const FileKey& file, const FileRegions& regions);
 
-  // As the programs find it: PROFD_RULE_UNKNOWN for a place without rows.
+  // The rule that the programs find; PROFD_RULE_UNKNOWN if there is no row.
   [[nodiscard]] profd_rule find_rule(const FileKey& file, std::uint64_t offset) const;
 
-  // Call about once a second: refreshes the times of use.
+  // To be called about once a second.
   void tick(std::uint64_t now_ns);
 
-  // Fills in what is known here.
+  // Fills in the members about tables.
   void add_to(UnwindStats& stats) const;
 
  private:
-  // A table and the files that share it; or a file that has none, without regions.
-  struct Content {
-    std::string name;
+  // A table and the files that share it, or a file that was refused.
+  struct SharedTable {
+    std::string content{};
     std::uint32_t owner = 0;
     bool refused = false;
     bool pinned = false;
-    std::uint64_t since_ns = 0;  // when something of it was added last
+    std::uint64_t changed_ns = 0;  // when an entry was last added
     std::uint64_t rows = 0;
-    std::vector<PlacedRegion> regions;
-    std::vector<std::uint32_t> rules;
-    std::map<FileKey, FileRegions> entries;  // by file: its regions that have one
+    std::vector<PlacedRegion> regions{};
+    std::vector<std::uint32_t> rules{};        // places in the dictionary
+    std::map<FileKey, FileRegions> entries{};  // by file: its regions with a map entry
   };
-  using Contents = std::list<Content>;
+  using SharedTables = std::list<SharedTable>;
 
-  std::optional<TableRefusal> store(Content& content, const UnwindTableView& table);
-  bool place(Content& content, const UnwindTableView& table);
+  std::optional<TableRefusal> store(SharedTable& shared, const UnwindTableView& table);
+  bool place(SharedTable& shared, const UnwindTableView& table);
   std::optional<ArenaBlock> take_block(std::uint32_t owner, std::uint64_t words);
-  std::optional<TableRefusal> take_rules(Content& content, const UnwindTableView& table);
-  void add_content(const MappedCode& file, Content content);
-  void add_file(Content& content, const MappedCode& file);
+  std::optional<TableRefusal> take_rules(SharedTable& shared, const UnwindTableView& table);
+  void add_table(const MappedCode& file, SharedTable shared);
+  void add_file(SharedTables::iterator shared, const MappedCode& file);
   bool make_room_for_file(std::uint32_t owner);
-  void add_entries(Content& content, const FileKey& file, const FileRegions& regions);
+  void add_entries(SharedTable& shared, const FileKey& file, const FileRegions& regions);
 
   TableShortage make_room(std::uint32_t owner, const TableUse& more);
   bool evict(std::uint32_t owner, TableShortage shortage, const TableUse& more);
-  std::vector<Contents::iterator> coldest_first(std::uint32_t owner, TableShortage shortage);
-  [[nodiscard]] std::uint64_t last_used_ns(const Content& content) const;
-  void unpublish(const Content& content);
-  void free_all(Contents& gone);
-
-  [[nodiscard]] const PlacedRegion* find_region(const FileKey& file, std::uint64_t offset) const;
+  std::vector<SharedTables::iterator> coldest_first(std::uint32_t owner, TableShortage shortage);
+  [[nodiscard]] std::uint64_t last_used_ns(const SharedTable& shared) const;
+  [[nodiscard]] static TableUse use_of(const SharedTable& shared);
+  [[nodiscard]] SharedTables unpublish(const FileKey& file);
+  void unpublish(SharedTables::iterator shared, SharedTables& removed);
+  void free_all(const SharedTables& removed);
 
   UnwindTablesLimits limits_;
   std::unique_ptr<TableMaps> maps_;
   TableArenas arenas_;
   RuleDictionary rules_;
   TableBudget budget_;
-  Contents contents_;
-  std::map<std::string, Content*> by_name_;
-  std::map<FileKey, Content*> by_file_;
+  SharedTables tables_;
+  std::map<std::string, SharedTables::iterator> by_content_;
+  std::map<FileKey, SharedTables::iterator> by_file_;
   std::uint64_t now_ns_ = 0;
   std::uint64_t next_refresh_ns_ = 0;
-  // When nothing cold was found last, by whose would have had to go.
-  std::map<std::pair<TableShortage, std::uint32_t>, std::uint64_t> failed_evictions_;
+  // When an eviction last found nothing to evict, by shortage and owner.
+  std::map<std::pair<TableShortage, std::uint32_t>, std::uint64_t> failed_evictions_ns_;
   std::uint64_t evicted_ = 0;
   std::array<std::uint64_t, kTableRefusalCount> refused_{};
 };

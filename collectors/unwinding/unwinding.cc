@@ -1,7 +1,5 @@
 #include "collectors/unwinding/unwinding.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -15,10 +13,10 @@ namespace {
 
 constexpr std::chrono::seconds kRetryInterval{60};
 constexpr std::size_t kMaxRefused = UnwindTables::kMaxFiles;
-// Nobody's: of files that could not be opened.
+// The owner of a file that could not be opened: no user.
 constexpr std::uint32_t kUnknownOwner = UINT32_MAX;
 
-bool may_pass(TableRefusal reason) {
+bool is_temporary(TableRefusal reason) {
   switch (reason) {
     case TableRefusal::kMalformed:
     case TableRefusal::kUnsupported:
@@ -29,14 +27,13 @@ bool may_pass(TableRefusal reason) {
   }
 }
 
-MappedCode code_file(const FileKey& key, std::uint64_t file_offset, std::uint64_t bytes,
-                   const MappedFile* opened) {
-  return {.key = key,
+MappedCode mapped_code(const MappingView& mapping, const MappedFile* opened) {
+  return {.key = mapping.file,
           .owner = opened != nullptr && opened->fd.valid() ? opened->owner : kUnknownOwner,
-          .regions = regions_of(file_offset, bytes, key.size_bytes)};
+          .regions = regions_of(mapping.file_offset, mapping.end - mapping.start,
+                                mapping.file.size_bytes)};
 }
 
-// As if it had been told.
 MappingView view_of(const profd_running_code& running) {
   MappingView view{};
   view.process.tgid = running.tgid;
@@ -81,24 +78,20 @@ Unwinding::Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
   tables_.tick(nanoseconds(Clock::now()));
 }
 
-// Its rows come from our own, which is the same.
+// The vDSO of every process is that of profd.
 void Unwinding::load_vdso() {
   auto image = copy_own_vdso();
-  struct stat status {};
-  const bool there = image && ::fstat(image->get(), &status) == 0;
-  const MappedCode file{.key = vdso_key(), .owner = 0, .regions = 1, .pinned = true};
-  if (!there) {
-    refuse(file, TableRefusal::kVanished);
-    return;
+  std::shared_ptr<const MappedFile> file;
+  if (image) {
+    file = std::make_shared<const MappedFile>(
+        MappedFile{.key = vdso_key(), .path = "[vdso]", .fd = std::move(*image)});
   }
-  request(file,
-          std::make_shared<const MappedFile>(
-              MappedFile{.key = file.key, .path = "[vdso]", .fd = std::move(*image)}),
+  request({.key = vdso_key(), .owner = 0, .regions = 1, .pinned = true}, file,
           TableLoader::Urgency::kStacksWait);
 }
 
-// In the background, and the more processes run it the sooner. A list that can't be had is none:
-// tables are then made as stacks need them.
+// Requests the tables of running code in the background, those of the most processes first. Without
+// the list, tables are made when stacks need them.
 void Unwinding::load_running_code(const Programs& programs) {
   const auto listed = programs.list_running_code();
   if (!listed) return;
@@ -111,7 +104,7 @@ void Unwinding::load_running_code(const Programs& programs) {
   for (const profd_running_code& running : *listed) {
     const MappingView mapping = view_of(running);
     Code& code = files.try_emplace(mapping.file, Code{.mapping = mapping}).first->second;
-    code.regions |= regions_of(running.file_offset, running.end - running.start, running.file.size);
+    code.regions |= mapped_code(mapping, nullptr).regions;
     ++code.processes;
   }
   std::vector<const Code*> by_use;
@@ -131,10 +124,10 @@ void Unwinding::on_mapping(const MappingView& mapping,
                            const std::shared_ptr<const MappedFile>& file) {
   mappings_.add(mapping);
   if (mapping.kind != PROFD_MAPPING_FILE || mapping.file.empty()) return;
-  const MappedCode code =
-      code_file(mapping.file, mapping.file_offset, mapping.end - mapping.start, file.get());
+  const MappedCode code = mapped_code(mapping, file.get());
   const UnwindTables::State state = tables_.state(code.key);
-  if (state == UnwindTables::State::kNone && may_have_passed(code.key, file && file->fd.valid())) {
+  if (state == UnwindTables::State::kNone &&
+      is_worth_retrying(code.key, file && file->fd.valid())) {
     tables_.forget(code.key);
     refused_.erase(code.key);
   } else if (state != UnwindTables::State::kUnknown) {
@@ -144,14 +137,14 @@ void Unwinding::on_mapping(const MappingView& mapping,
   request(code, file, TableLoader::Urgency::kStacksWait);
 }
 
-bool Unwinding::may_have_passed(const FileKey& file, bool can_be_read) const {
+bool Unwinding::is_worth_retrying(const FileKey& file, bool can_be_read) const {
   const auto known = refused_.find(file);
   if (known == refused_.end()) return false;
   if (known->second.reason == TableRefusal::kVanished) return can_be_read;
   return Clock::now() - known->second.since >= kRetryInterval;
 }
 
-// For a stack that met a file whose mapping was told before: its table was evicted since.
+// For a deferred stack whose file had a table that was evicted.
 void Unwinding::request_again(const CodeMapping& mapping) {
   if (loading_.contains(mapping.file)) return;
   MappingView view{};
@@ -161,8 +154,7 @@ void Unwinding::request_again(const CodeMapping& mapping) {
   view.file = mapping.file;
   view.on_fuse = mapping.on_fuse;
   const auto file = files_.find_or_open(view);
-  request(code_file(mapping.file, mapping.file_offset, mapping.end - mapping.start, file.get()),
-          file, TableLoader::Urgency::kStacksWait);
+  request(mapped_code(view, file.get()), file, TableLoader::Urgency::kStacksWait);
 }
 
 void Unwinding::request(const MappedCode& file, const std::shared_ptr<const MappedFile>& opened,
@@ -184,7 +176,7 @@ void Unwinding::request(const MappedCode& file, const std::shared_ptr<const Mapp
 
 void Unwinding::refuse(const MappedCode& file, TableRefusal reason) {
   tables_.refuse(file, reason);
-  if (!may_pass(reason)) return;
+  if (!is_temporary(reason)) return;
   if (refused_.size() >= kMaxRefused) {
     std::erase_if(refused_, [this](const auto& entry) {
       return tables_.state(entry.first) != UnwindTables::State::kNone;
@@ -197,14 +189,13 @@ void Unwinding::refuse(const MappedCode& file, TableRefusal reason) {
 
 void Unwinding::set_jit_code_rows(const ProcessKey& process, std::uint32_t owner,
                                   std::uint32_t region, std::string_view table) {
-  const FileKey key =
-      jit_code_location(process, std::uint64_t{region} << PROFD_JIT_AREA_SHIFT).key;
+  const FileKey key = jit_code_location(process, std::uint64_t{region} << PROFD_JIT_AREA_SHIFT).key;
   const MappedCode file{.key = key, .owner = owner, .regions = {}};
-  // Another process's rows are never these, so the name is the place.
-  const std::string content = "made-" + std::to_string(process.tgid) + "-" +
+  // Rows of different areas are never shared, so the content is named by the area.
+  const std::string content = "jit-" + std::to_string(process.tgid) + "-" +
                               std::to_string(process.start_ns) + "-" +
                               std::to_string(process.exec_id) + "-" + std::to_string(region);
-  // A view wants its bytes aligned, as those of a string of its own are.
+  // A view needs aligned bytes, as those of a string are.
   const std::string bytes(table);
   const auto view = read_unwind_table(bytes);
   if (!view) return;

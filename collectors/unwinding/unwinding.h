@@ -1,8 +1,7 @@
-// Unwinding by tables, as the sampler sees it: it is told of mappings and gets stacks that met a
-// file without a table; it has tables made, puts them where the programs find them, and gives the
-// stacks back whole.
+// Unwinding by tables: requests the tables of mapped files, installs them for the sampling
+// programs, and completes deferred stacks.
 //
-// Owned by the io thread; tables are made on another (table_loader.h).
+// Owned by the io thread; the tables are made on another thread (table_loader.h).
 
 #pragma once
 
@@ -25,7 +24,7 @@
 namespace profd {
 
 struct UnwindingOptions {
-  std::string cache_directory{};                  // where tables are kept; empty: nowhere
+  std::string cache_directory{};                  // of tables; empty: no cache
   std::size_t max_bytes = std::size_t{40} << 20;  // of tables in the kernel
 };
 
@@ -40,21 +39,22 @@ class Unwinding {
   Unwinding(const Unwinding&) = delete;
   Unwinding& operator=(const Unwinding&) = delete;
 
-  // `file` is what MappedFiles has of it.
+  // `file` is what MappedFiles has for the mapping; may be null.
   void on_mapping(const MappingView& mapping, const std::shared_ptr<const MappedFile>& file);
-  // A sample with a late part.
+  // For a sample with a deferred stack; it is delivered now or later.
   void on_deferred_sample(const SampleView& sample) { deferred_.add(sample, Clock::now()); }
 
-  // The rows of code that a process made, in one 4 GiB of its addresses (address >> 32), instead of
-  // those that were told before; `table` is an encoded one whose offsets are the lower half. A
-  // table that can't be used is none, and counted.
+  // Sets the rows of a process's JIT code in one area of 4 GiB (`region`: address >> 32), in place
+  // of earlier ones. `table` is an encoded table; its offsets are the lower half of the addresses.
+  // A table without room is counted as refused.
   void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t region,
                          std::string_view table);
 
-  // Installs what was made since, and goes on with the stacks that waited for it.
+  // Installs the tables that were made since the last call, and continues the stacks that wait for
+  // them.
   void poll();
 
-  // Delivers, as they stand, the stacks of sessions that wait no longer.
+  // Delivers the deferred stacks of sessions that end (a bit mask of slots) as they are.
   void flush(std::uint32_t sessions) { deferred_.flush(sessions); }
 
   // Readable when poll() has something to do.
@@ -63,7 +63,7 @@ class Unwinding {
   [[nodiscard]] UnwindStats stats() const;
 
  private:
-  // A file without a table for a reason that may pass.
+  // A file without a table for a reason that can be temporary.
   struct Refused {
     TableRefusal reason;
     Clock::time_point since;
@@ -78,7 +78,7 @@ class Unwinding {
                TableLoader::Urgency urgency);
   void request_again(const CodeMapping& mapping);
   void refuse(const MappedCode& file, TableRefusal reason);
-  [[nodiscard]] bool may_have_passed(const FileKey& file, bool can_be_read) const;
+  [[nodiscard]] bool is_worth_retrying(const FileKey& file, bool can_be_read) const;
   void install(LoadResult result);
 
   MappedFiles& files_;

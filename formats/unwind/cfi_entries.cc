@@ -10,11 +10,11 @@ constexpr std::uint32_t kLength64 = 0xffffffff;
 constexpr std::uint64_t kMaxCodeAlignment = 16;
 constexpr std::uint64_t kReturnAddressColumn = 16;
 
-// A CIE may be read again for each of a million FDEs, so its parts have an end: real ones have
-// letters like "zPLR" and about ten bytes of instructions.
+// A CIE can be read again for each of a million FDEs, so its size is limited: real ones have
+// an augmentation like "zPLR" and about ten bytes of instructions.
 constexpr std::size_t kMaxAugmentationBytes = 16;
 constexpr std::size_t kMaxCieInstructionBytes = 256;
-constexpr std::int64_t kGoDataAlignment = -4;  // everyone else's is -8
+constexpr std::int64_t kGoDataAlignment = -4;  // of Go's linker only; others write -8
 
 struct Length {
   std::uint64_t bytes = 0;  // of the entry, without the length itself
@@ -27,7 +27,8 @@ Length read_length(Cursor& cursor) {
   return {cursor.read<std::uint64_t>(), true};
 }
 
-// An FDE's id leads to its CIE: in .eh_frame backwards from the id, in .debug_frame from the start.
+// The id of an FDE is the position of its CIE: in .eh_frame backwards from the id, in .debug_frame
+// from the start of the section.
 CfiEntry entry_with_id(const CfiSection& section, std::uint64_t id, std::uint64_t id_position,
                        bool is_64_bit) {
   CfiEntry entry;
@@ -42,7 +43,7 @@ CfiEntry entry_with_id(const CfiSection& section, std::uint64_t id, std::uint64_
   return entry;
 }
 
-// "eh" and an address stand in files of gcc before 3.0, without 'z' and the data's length.
+// gcc before 3.0 wrote "eh" and an address, without 'z' and the length of the data.
 struct Augmentation {
   std::string_view letters;
   bool is_old = false;
@@ -64,7 +65,7 @@ bool skip_personality(Cursor& cursor) {
   return dwarf::read_pointer_value(cursor, encoding).has_value();
 }
 
-// False for a letter that isn't known: what follows it can't be read then.
+// False for an unknown letter: its data, and what follows, can't be read.
 bool read_augmentation_data(std::string_view letters, std::string_view data, CfiCie& cie) {
   Cursor cursor(data);
   for (const char letter : letters.substr(1)) {
@@ -156,7 +157,7 @@ std::optional<CfiCie> read_cie(const CfiSection& section, const CfiEntry& entry)
   cie.data_alignment = dwarf::read_sleb(cursor);
   cie.is_go = !section.is_eh_frame && cie.data_alignment == kGoDataAlignment;
   const std::uint64_t column = read_return_column(cursor, version);
-  cie.is_signal_frame = augmentation->letters == "S";  // of .debug_frame: a letter without data
+  cie.is_signal_frame = augmentation->letters == "S";  // in .debug_frame, without data
   if (augmentation->letters.starts_with('z')) {
     cie.has_augmentation_data = true;
     const std::string_view data = cursor.read_bytes(dwarf::read_uleb(cursor));

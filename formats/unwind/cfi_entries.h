@@ -1,8 +1,8 @@
 // The entries of .eh_frame and .debug_frame: CIEs, which several functions share, and FDEs, one for
 // each function (DWARF 5, 6.4.1; LSB Core 5.0, 10.6).
 //
-// Entries borrow the section's bytes. Nothing is kept between calls, so lying or cyclic CIE
-// pointers cost no more than a failed read.
+// Entries borrow the section's bytes. The functions keep no state, so a false or cyclic CIE pointer
+// costs no more than a failed read.
 
 #pragma once
 
@@ -15,9 +15,9 @@ namespace profd {
 
 struct CfiSection {
   std::string bytes;
-  std::uint64_t vaddr = 0;  // where the bytes are loaded; .debug_frame isn't
+  std::uint64_t vaddr = 0;  // where the bytes are loaded; .debug_frame is not loaded
   bool is_eh_frame = true;
-  bool has_known_end = true;  // false: found without section headers; ends at its terminator
+  bool has_known_end = true;  // false: found without section headers, ends at a terminator
 };
 
 struct CfiEntry {
@@ -35,8 +35,8 @@ struct CfiCie {
   std::uint8_t pointer_encoding = 0;
   bool has_augmentation_data = false;
   bool is_signal_frame = false;
-  // By Go's linker, which tells neither how rbp is saved nor where stacks end. Go's code keeps
-  // frame pointers, which do.
+  // Written by Go's linker, which describes neither how rbp is saved nor where stacks end. Go code
+  // has frame pointers, which give both.
   bool is_go = false;
   std::string_view instructions;
   std::uint64_t instructions_vaddr = 0;
@@ -49,12 +49,12 @@ struct CfiFde {
   std::uint64_t instructions_vaddr = 0;
 };
 
-// One pass over a section.
+// Iterates over the entries of a section.
 class CfiEntries {
  public:
   explicit CfiEntries(const CfiSection& section) : section_(section) {}
 
-  // None at the end, and where the next entry can't be found: then is_malformed().
+  // None at the end, and if the next entry can't be found: then is_malformed() is true.
   [[nodiscard]] std::optional<CfiEntry> next();
   [[nodiscard]] bool is_malformed() const { return malformed_; }
 
@@ -64,7 +64,7 @@ class CfiEntries {
   bool malformed_ = false;
 };
 
-// None where there is no whole entry at that place.
+// None if there is no complete entry at that position.
 [[nodiscard]] std::optional<CfiEntry> read_cfi_entry(const CfiSection& section,
                                                      std::uint64_t position);
 [[nodiscard]] std::optional<CfiCie> read_cie(const CfiSection& section, const CfiEntry& entry);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kCieSlots = 256;
 
-// 16 bytes each. The largest file seen, a browser's, has 0.6 million.
+// 16 bytes each. The largest file seen, a browser, has 0.6 million.
 constexpr std::size_t kMaxFunctions = std::size_t{1} << 20;
 
 constexpr std::uint64_t end_of(const CfiFunction& function) {
@@ -58,8 +58,8 @@ std::vector<CfiFunction> CfiFunctions::list(CfiSource& source, const CodeSegment
   return functions;
 }
 
-// None for an FDE that describes nothing: empty, damaged, or of code that isn't there. Linkers
-// leave FDEs of functions that they dropped at address 0, where the ELF header is.
+// None for an FDE that is empty, malformed, or outside the code. Linkers leave FDEs of functions
+// that they dropped at address 0, which is the ELF header.
 std::optional<CfiFunction> CfiFunctions::place(CfiSource& source, const CfiEntry& entry,
                                                const CodeSegments& code) {
   const CfiSource::Cie* cie = source.cie_at(entry.cie_position);
@@ -106,7 +106,7 @@ void CfiFunctions::separate(std::vector<CfiFunction>& functions) {
   functions.resize(kept);
 }
 
-// Takes those that begin where nothing is described yet, up to where something is.
+// Adds the functions that begin at an address without an FDE, and cuts them at the next FDE.
 void CfiFunctions::fill_gaps(const std::vector<CfiFunction>& functions) {
   std::vector<CfiFunction> merged;
   merged.reserve(functions_.size() + functions.size());

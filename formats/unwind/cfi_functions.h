@@ -1,9 +1,9 @@
-// Which FDE describes which part of a file's code: all FDEs of its sections by file offset, each
-// address given to at most one.
+// The FDEs of a file's sections, sorted by file offset, so that each address belongs to at most
+// one.
 //
-// Where FDEs of one section overlap, each ends where the next begins, as a binary search in
-// .eh_frame_hdr finds them; where two begin at one address, the first has it. A section that is
-// added later gets only what is left.
+// If FDEs of one section overlap, each ends where the next one begins, as a binary search in
+// .eh_frame_hdr would find them. If two begin at the same address, the first is used. FDEs of a
+// section that is added later are used only for code without an FDE.
 
 #pragma once
 
@@ -25,8 +25,7 @@ namespace profd {
 using CfiLossCounts = std::array<std::uint32_t, kCfiLossCount>;
 inline void count(CfiLossCounts& losses, CfiLoss loss) { ++losses[static_cast<std::size_t>(loss)]; }
 
-// A section and its CIEs. Those are parsed again where they don't fit a small cache, so that a file
-// of a million of them takes no more memory.
+// A section and a small cache of its CIEs: a file with a million CIEs needs no more memory.
 class CfiSource {
  public:
   explicit CfiSource(CfiSection section);
@@ -35,7 +34,7 @@ class CfiSource {
     CfiCie cie;
     std::optional<CfiState> initial;
   };
-  // None for a place that has no whole CIE. Good until the next call.
+  // Null if there is no complete CIE at that position. Valid until the next call.
   [[nodiscard]] const Cie* cie_at(std::uint64_t position);
   [[nodiscard]] const CfiSection& section() const { return section_; }
 
@@ -52,12 +51,12 @@ struct CfiFunction {
   std::uint32_t offset = 0;  // in the file
   std::uint32_t bytes = 0;
   std::uint32_t position = 0;  // of the FDE in its section
-  std::uint32_t source = 0;    // number of that section
+  std::uint32_t source = 0;    // index of that section in sources()
 };
 
 class CfiFunctions {
  public:
-  // Takes the section over. Sections added first go first.
+  // Sections that are added first take precedence.
   void add(CfiSection section, const CodeSegments& code);
 
   [[nodiscard]] std::span<const CfiFunction> all() const { return functions_; }  // by offset

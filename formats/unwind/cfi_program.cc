@@ -8,7 +8,7 @@ namespace {
 constexpr std::size_t kMaxRemembered = 64;
 constexpr std::uint64_t kReturnAddressColumn = 16;
 
-// DW_CFA_*: the first three have an operand in the opcode's low six bits.
+// DW_CFA_*: the first three have an operand in the low six bits of the opcode.
 enum : std::uint8_t {
   kAdvanceLoc = 0x40,
   kOffset = 0x80,
@@ -136,7 +136,7 @@ void CfiProgram::step_cfa(std::uint8_t opcode) {
       cfa = {true, false, number, read_factored(), {}};
       break;
     }
-    case kDefCfaRegister:  // after an expression: with the offset from before it, as libgcc has it
+    case kDefCfaRegister:  // after an expression, the offset from before it is used, as in libgcc
       cfa.register_number = dwarf::read_uleb(cursor_);
       cfa.is_expression = false;
       break;
@@ -193,7 +193,7 @@ void CfiProgram::move_by(std::uint64_t delta) {
   move_to(next_address_ + delta * cie_.code_alignment);
 }
 
-// A CIE describes no address, and a function is described upwards.
+// A CIE must not set an address, and the addresses of an FDE must not decrease.
 void CfiProgram::move_to(std::uint64_t address) {
   if (initial_ == nullptr || address < next_address_) return fail_with(CfiLoss::kMalformed);
   next_address_ = address;
@@ -228,7 +228,7 @@ void CfiProgram::recall() {
 
 void CfiProgram::fail_with(CfiLoss loss) { loss_ = loss; }
 
-// In unsigned arithmetic, where a product too large has a meaning.
+// In unsigned arithmetic, where overflow is defined.
 std::int64_t CfiProgram::factored(std::uint64_t value) const {
   return static_cast<std::int64_t>(value * static_cast<std::uint64_t>(cie_.data_alignment));
 }

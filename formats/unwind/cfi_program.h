@@ -1,6 +1,6 @@
-// Runs the call frame instructions of a CIE and an FDE (DWARF 5, 6.4.2) and gives the state at each
-// address at which it changes. Which registers are followed is what a rule can tell: the CFA, and
-// how rbx, rbp, rsp and the return address are got back.
+// Runs the call frame instructions of a CIE and an FDE (DWARF 5, 6.4.2) and returns the state at
+// each address at which it changes. The state has what a rule can express: the CFA, and where rbx,
+// rbp, rsp and the return address of the caller are.
 
 #pragma once
 
@@ -51,17 +51,16 @@ struct CfiState {
 
 class CfiProgram {
  public:
-  // The state that all functions of a CIE start with; none where its instructions are damaged.
+  // The initial state of all functions of a CIE; none if its instructions are malformed.
   [[nodiscard]] static std::optional<CfiState> initial_state(const CfiCie& cie);
 
   // Borrows all three.
   CfiProgram(const CfiCie& cie, const CfiFde& fde, const CfiState& initial);
 
-  // Runs on to the next address. False: the state holds to the function's end, or loss() says why
-  // nothing is known from address() on.
+  // Runs until the address changes. False: the state is valid up to the function's end, or loss()
+  // is the reason why there is no state from address() on.
   [[nodiscard]] bool advance();
   [[nodiscard]] std::uint64_t address() const { return address_; }
-  [[nodiscard]] std::uint64_t next_address() const { return next_address_; }
   [[nodiscard]] const CfiState& state() const { return state_; }
   [[nodiscard]] std::optional<CfiLoss> loss() const { return loss_; }
 

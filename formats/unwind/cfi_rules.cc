@@ -22,13 +22,13 @@ enum : std::uint8_t {
   kBregRip = kBreg0 + 16,
 };
 
-// Of the kernel's struct sigcontext: words by register, as PROFD_SIGCONTEXT_REGISTERS has them.
+// Offsets in the kernel's struct sigcontext (PROFD_SIGCONTEXT_REGISTERS).
 constexpr std::int64_t kSigcontextRbp = 80;
 constexpr std::int64_t kSigcontextRbx = 88;
 constexpr std::int64_t kSigcontextRsp = 120;
 constexpr std::int64_t kSigcontextIp = std::int64_t{8} * PROFD_SIGCONTEXT_IP;
 
-// Reads operations one by one; each answers whether it was the one.
+// Reads DWARF operations. Each function returns whether the next operation is the expected one.
 class Operations {
  public:
   explicit Operations(std::string_view expression) : cursor_(expression) {}
@@ -79,7 +79,7 @@ struct RegisterPlus {
   friend bool operator==(const RegisterPlus&, const RegisterPlus&) = default;
 };
 
-// Only a register and a constant.
+// An expression that is only a register plus a constant.
 std::optional<RegisterPlus> register_plus(std::string_view expression) {
   RegisterPlus value;
   Operations operations(expression);
@@ -106,14 +106,14 @@ std::optional<profd_rule> cfa_rule(profd_rule_kind kind, std::uint64_t number, s
   return rule;
 }
 
-// deref; plus_uconst K, or no more, to the end.
+// deref, and optionally plus_uconst K, up to the end.
 bool deref_plus(Operations& operations, std::int64_t& add) {
   if (!operations.is(kDeref)) return false;
   add = 0;
   return operations.at_end() || (operations.plus_uconst(add) && operations.at_end());
 }
 
-// bregN X; deref; plus_uconst K: stacks that were realigned, and hand-written code.
+// bregN X; deref; plus_uconst K: realigned stacks, and hand-written code.
 std::optional<profd_rule> deref_rule(std::string_view expression) {
   Operations operations(expression);
   RegisterPlus base;
@@ -129,11 +129,11 @@ std::optional<profd_rule> indexed_rule(std::string_view expression) {
   RegisterPlus base;
   RegisterPlus index;
   std::int64_t add = 0;
-  const bool is_it = operations.breg(base.number, base.offset) &&
-                     operations.breg(index.number, index.offset) && index.offset == 0 &&
-                     operations.is(kLit8) && operations.is(kMul) && operations.is(kPlus) &&
-                     deref_plus(operations, add);
-  if (!is_it) return std::nullopt;
+  const bool matches = operations.breg(base.number, base.offset) &&
+                       operations.breg(index.number, index.offset) && index.offset == 0 &&
+                       operations.is(kLit8) && operations.is(kMul) && operations.is(kPlus) &&
+                       deref_plus(operations, add);
+  if (!matches) return std::nullopt;
   auto rule = cfa_rule(PROFD_RULE_DEREF, base.number, base.offset, add);
   if (rule) rule->cfa_index = static_cast<std::uint8_t>(index.number + 1);
   return rule;
@@ -145,12 +145,12 @@ std::optional<profd_rule> plt_rule(std::string_view expression) {
   Operations operations(expression);
   RegisterPlus base;
   std::int32_t threshold = 0;
-  const bool is_it =
+  const bool matches =
       operations.breg(base.number, base.offset) && base == RegisterPlus{PROFD_DWARF_RSP, 8} &&
       operations.rip_itself() && operations.is(kLit15) && operations.is(kAnd) &&
       operations.literal_up_to_15(threshold) && operations.is(kGe) && operations.is(kLit3) &&
       operations.is(kShl) && operations.is(kPlus) && operations.at_end();
-  if (!is_it) return std::nullopt;
+  if (!matches) return std::nullopt;
   return cfa_rule(PROFD_RULE_PLT, PROFD_DWARF_RSP, 8, threshold);
 }
 
@@ -178,7 +178,7 @@ Saved saved_at(profd_saved as, std::int64_t offset) {
   return narrowed ? Saved{as, *narrowed} : Saved{};
 }
 
-// A place told from a register is one told from the CFA, where that is so far from the same one.
+// A location relative to the CFA's register is also one relative to the CFA.
 Saved saved_by_expression(std::string_view expression, const profd_rule& cfa) {
   const auto place = register_plus(expression);
   if (!place || place->number != cfa.cfa_register) return {};
@@ -217,23 +217,23 @@ bool is_at(const SavedRegister& saved, std::int64_t rsp_offset) {
          register_plus(saved.expression) == RegisterPlus{PROFD_DWARF_RSP, rsp_offset};
 }
 
-// glibc's restorer tells each register's place in the struct sigcontext above rsp. All are checked
-// that tell that it is one.
+// glibc's restorer describes the location of each register in the struct sigcontext above rsp.
+// Those of rbp, rbx and the return address are checked.
 RuleWithLoss signal_rule(const CfiState& state) {
   const auto cfa = state.cfa.is_expression ? deref_rule(state.cfa.expression) : std::nullopt;
   if (!cfa || cfa->cfa_register != PROFD_DWARF_RSP || cfa->cfa_add != 0) {
     return unknown(CfiLoss::kUnsupportedCfa);
   }
   const std::int64_t at = cfa->cfa_offset - kSigcontextRsp;
-  const bool is_it = is_at(state.rbp, at + kSigcontextRbp) &&
-                     is_at(state.rbx, at + kSigcontextRbx) &&
-                     is_at(state.return_address, at + kSigcontextIp);
+  const bool matches = is_at(state.rbp, at + kSigcontextRbp) &&
+                       is_at(state.rbx, at + kSigcontextRbx) &&
+                       is_at(state.return_address, at + kSigcontextIp);
   const auto rule = cfa_rule(PROFD_RULE_SIGNAL, PROFD_DWARF_RSP, at, 0);
-  if (!is_it || !rule) return unknown(CfiLoss::kUnsupportedCfa);
+  if (!matches || !rule) return unknown(CfiLoss::kUnsupportedCfa);
   return {*rule, std::nullopt};
 }
 
-// rsp itself is the CFA in the caller; code that says otherwise switches stacks.
+// The caller's rsp is the CFA, except in code that switches stacks.
 bool is_rsp_the_cfa(const SavedRegister& rsp) {
   return rsp.as == SavedAs::kUnspecified || (rsp.as == SavedAs::kValOffset && rsp.value == 0);
 }
@@ -254,17 +254,17 @@ RuleWithLoss rule_of(const CfiState& state, bool is_signal_frame) {
   if (!ra_known || !is_rsp_the_cfa(state.rsp)) return unknown(CfiLoss::kUnsupportedRegister);
   const Saved rbp = rule_of_saved(state.rbp, PROFD_DWARF_RBP, *cfa);
   const Saved rbx = rule_of_saved(state.rbx, PROFD_DWARF_RBX, *cfa);
-  RuleWithLoss told{*cfa, std::nullopt};
-  told.rule.ra_saved = ra.as;
-  told.rule.ra_offset = ra.offset;
-  told.rule.rbp_saved = rbp.as;
-  told.rule.rbp_offset = rbp.offset;
-  told.rule.rbx_saved = rbx.as;
-  told.rule.rbx_offset = rbx.offset;
+  RuleWithLoss result{*cfa, std::nullopt};
+  result.rule.ra_saved = ra.as;
+  result.rule.ra_offset = ra.offset;
+  result.rule.rbp_saved = rbp.as;
+  result.rule.rbp_offset = rbp.offset;
+  result.rule.rbx_saved = rbx.as;
+  result.rule.rbx_offset = rbx.offset;
   const bool lost = (rbp.as == PROFD_SAVED_LOST && state.rbp.as != SavedAs::kUndefined) ||
                     (rbx.as == PROFD_SAVED_LOST && state.rbx.as != SavedAs::kUndefined);
-  if (lost) told.loss = CfiLoss::kUnsupportedRegister;
-  return told;
+  if (lost) result.loss = CfiLoss::kUnsupportedRegister;
+  return result;
 }
 
 }  // namespace profd

@@ -1,7 +1,7 @@
-// One state of call frame information as a rule that the unwinder can follow, where there is one.
+// Converts a state of call frame information to an unwind rule, if a rule can express it.
 //
-// DWARF expressions are not evaluated: the few shapes that compilers, linkers and hand-written code
-// use are known (see cfi_rules.cc), anything else is unknown.
+// DWARF expressions are not evaluated. The few forms that compilers, linkers and hand-written code
+// use are recognized (cfi_rules.cc); for any other the rule is unknown.
 
 #pragma once
 
@@ -14,7 +14,7 @@ namespace profd {
 
 struct RuleWithLoss {
   profd_rule rule{};
-  // Why the rule is unknown, or tells no way to rbp or rbx.
+  // Why the rule is unknown, or can't express where rbp or rbx is.
   std::optional<CfiLoss> loss;
 };
 

@@ -19,13 +19,13 @@
 namespace profd {
 namespace {
 
-// All CFI that is held at once. The largest .eh_frame seen is a browser's, with 20 MB.
+// All CFI that is in memory at once. The largest .eh_frame seen, of a browser, has 20 MB.
 constexpr std::size_t kMaxCfiBytes = std::size_t{24} << 20;
 constexpr std::uint64_t kMaxDebugLinkBytes = 512;
 
 UnwindRow unknown_from(std::uint64_t offset) { return {offset, profd_rule{}}; }
 
-// Reads what there is, within the bytes that are left, and says why it doesn't where it doesn't.
+// Reads the CFI sections within kMaxCfiBytes, and counts those that it can't read.
 class CfiLoader {
  public:
   explicit CfiLoader(const CodeSegments& code) : code_(code) {}
@@ -55,7 +55,7 @@ class CfiLoader {
   std::size_t bytes_left_ = kMaxCfiBytes;
 };
 
-// All the code of a file, by file offset: what an FDE describes, and what none does.
+// Visits the code of a file by file offset: functions with an FDE, and code without.
 struct CodeVisitor {
   virtual ~CodeVisitor() = default;
   virtual void function(const CfiFunction& function) = 0;
@@ -81,7 +81,7 @@ void visit_code(const CodeFile& file, CfiFunctions& functions, CodeVisitor& visi
   if (uncovered.is_over_limit()) count(functions.losses(), CfiLoss::kOverLimit);
 }
 
-// The rows of each function, from its FDE, up to where the next one begins.
+// Makes the rows of each function from its FDE.
 class RowMaker : public CodeVisitor {
  public:
   RowMaker(CfiFunctions& functions, UnwindTableWriter& writer)
@@ -104,7 +104,7 @@ class RowMaker : public CodeVisitor {
   void segment_end(std::uint64_t offset) override { writer_.add(unknown_from(offset)); }
 
  private:
-  // A function may be cut where the next one begins.
+  // Rows stop at function.bytes: a function may be cut where the next one begins.
   void run(const CfiFunction& function, const CfiFde& fde, const CfiSource::Cie& cie) {
     CfiProgram program(cie.cie, fde, *cie.initial);
     std::optional<CfiLoss> loss;
@@ -113,9 +113,9 @@ class RowMaker : public CodeVisitor {
       const std::uint64_t skipped = program.address() - fde.start;
       if (skipped >= function.bytes) break;
       if (program.loss()) return lose(function.offset + skipped, *program.loss());
-      const RuleWithLoss told = rule_of(program.state(), cie.cie.is_signal_frame);
-      if (told.loss) loss = told.loss;
-      writer_.add({function.offset + skipped, told.rule});
+      const RuleWithLoss result = rule_of(program.state(), cie.cie.is_signal_frame);
+      if (result.loss) loss = result.loss;
+      writer_.add({function.offset + skipped, result.rule});
     }
     if (loss) count(functions_.losses(), *loss);
   }
@@ -129,8 +129,8 @@ class RowMaker : public CodeVisitor {
   UnwindTableWriter& writer_;
 };
 
-// BLAKE2b, keyed. It tells apart what rows are made from: where code lies, all CFI, and what was
-// found in the code itself.
+// Keyed BLAKE2b of all inputs of the rows: where the code is, all CFI, and the rows of recognized
+// code.
 class Digest : public CodeVisitor {
  public:
   explicit Digest(const DigestKey& key) {
@@ -185,7 +185,8 @@ struct DebugLink {
   std::uint32_t crc = 0;
 };
 
-// A file name, padded to 4 bytes, and its file's CRC-32. A name with a path is none.
+// .gnu_debuglink has a file name, padded to 4 bytes, and the file's CRC-32. A name with a path is
+// ignored.
 DebugLink read_debug_link(const CodeFile& file) {
   const Elf64_Shdr* section = file.find_section(".gnu_debuglink");
   if (section == nullptr || section->sh_size > kMaxDebugLinkBytes) return {};
@@ -199,7 +200,7 @@ DebugLink read_debug_link(const CodeFile& file) {
   return cursor.ok() ? DebugLink{name, crc} : DebugLink{};
 }
 
-// A debug file of another build describes other code.
+// A debug file of another build would describe other code.
 bool is_of_one_build(int fd, int debug_fd) {
   const Result<ElfSummary> file = read_elf_summary(fd);
   const Result<ElfSummary> debug = read_elf_summary(debug_fd);
@@ -261,7 +262,7 @@ Result<std::string> make_unwind_table(int fd, int debug_fd) {
       writer.count_loss(static_cast<CfiLoss>(i), loader.functions().losses()[i]);
     }
   }
-  return writer.encode();  // with the CFI gone
+  return writer.encode();  // after the CFI has been freed
 }
 
 }  // namespace profd

@@ -1,9 +1,9 @@
-// The unwind rows of an ELF file: from .eh_frame, from .debug_frame, and from what is known of code
-// that has neither (PLT stubs, signal restorers, the entry point).
+// The unwind rows of an ELF file: from .eh_frame, from .debug_frame, and for code without either
+// that is recognized by its bytes (PLT stubs, signal restorers, the entry point).
 //
-// The bytes are another user's: reads are bounded, counts are checked, work is capped. What can't
-// be told in a rule is counted (CfiLoss) and becomes an unknown row, never a guess. `fd` is
-// borrowed and read by pread only.
+// The file may be hostile: reads are bounded, counts are checked, work is limited. Code whose state
+// a rule can't express is counted (CfiLoss) and gets an unknown row. `fd` is borrowed and read by
+// pread only.
 
 #pragma once
 
@@ -15,15 +15,15 @@
 
 namespace profd {
 
-// What has to be known of a file before its rows are made.
+// Properties of a file that are needed before its rows are made.
 struct UnwindSource {
   std::string build_id;    // raw bytes; empty: none
   std::string debug_link;  // .gnu_debuglink's file name; empty: none
   std::uint32_t debug_link_crc = 0;
   bool has_eh_frame = false;
   bool has_debug_frame = false;
-  // Keyed digest of all that the rows are made from (segments, entry, CFI bytes): files of equal
-  // build id and digest have equal rows. `key` is secret, so nobody can make two that collide.
+  // Keyed digest of all inputs of the rows (segments, entry, CFI bytes): files of equal build id
+  // and digest have equal rows. `key` is secret, so that nobody can construct a collision.
   std::uint64_t digest[2] = {};
 };
 struct DigestKey {
@@ -31,9 +31,9 @@ struct DigestKey {
 };
 [[nodiscard]] Result<UnwindSource> read_unwind_source(int fd, const DigestKey& key);
 
-// An encoded table (formats/unwind/unwind_table.h). `debug_fd` is a separate debug file, or -1: its
-// .debug_frame is used for addresses that the file's own CFI leaves out. Errors: not an ELF file of
-// x86-64, or no executable segment. A file without any CFI has a table of what is known otherwise.
+// Returns an encoded table (unwind_table.h). `debug_fd` is a separate debug file, or -1: its
+// .debug_frame is used for addresses that the file's own CFI does not describe. Errors: not an
+// x86-64 ELF file, or no executable segment. A file without CFI has a table of the recognized code.
 [[nodiscard]] Result<std::string> make_unwind_table(int fd, int debug_fd);
 
 }  // namespace profd

@@ -15,7 +15,7 @@ namespace profd {
 namespace {
 
 constexpr std::uint64_t kMaxNamesBytes = std::uint64_t{1} << 20;
-constexpr std::size_t kMaxNameBytes = 64;  // longer ones are none that is looked for
+constexpr std::size_t kMaxNameBytes = 64;  // more than that of any name that is searched for
 constexpr std::uint64_t kMaxPackedBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kEhFrameHeaderBytes = 16;
 constexpr Elf64_Word kCompressedByZlib = 1;  // ELFCOMPRESS_*; glibc 2.36 doesn't know zstd's yet
@@ -40,7 +40,7 @@ const Elf64_Phdr* segment_with(const std::vector<Elf64_Phdr>& segments, std::uin
   return found == segments.end() ? nullptr : &*found;
 }
 
-// .eh_frame_hdr: version 1, three encodings, then where .eh_frame is.
+// .eh_frame_hdr: version 1, three encodings, then the address of .eh_frame.
 std::optional<std::uint64_t> eh_frame_of_header(std::string_view bytes, std::uint64_t vaddr) {
   Cursor cursor(bytes);
   const auto version = cursor.read<std::uint8_t>();
@@ -174,7 +174,7 @@ Result<std::string> CodeFile::read_compressed(const Elf64_Shdr& section,
   }
 }
 
-// "ZLIB" and the size in big endian, from before SHF_COMPRESSED.
+// The format before SHF_COMPRESSED: "ZLIB", the size in big endian, and the stream.
 Result<std::string> CodeFile::read_zdebug(const Elf64_Shdr& section, std::size_t max_bytes) const {
   const Result<std::string> packed = read_plain(section, kMaxPackedBytes);
   if (!packed) return packed.error();

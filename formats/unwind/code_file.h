@@ -1,5 +1,4 @@
-// An ELF file as the makers of unwind rows need it: its headers, read once, and its sections by
-// name. Of x86-64 files only. `fd` is borrowed.
+// An x86-64 ELF file: its headers, read once, and its sections by name. `fd` is borrowed.
 
 #pragma once
 
@@ -21,14 +20,14 @@ class CodeFile {
  public:
   [[nodiscard]] static Result<CodeFile> open(int fd);
 
-  // The first section of that name that has bytes in the file; none: nullptr.
+  // The first section of that name that has bytes in the file, or null.
   [[nodiscard]] const Elf64_Shdr* find_section(std::string_view name) const;
-  // Executable sections whose name starts so.
+  // Executable sections whose name starts with the prefix.
   [[nodiscard]] std::vector<Elf64_Shdr> code_sections(std::string_view name_prefix) const;
-  // None where they can't be read.
+  // Empty if the bytes can't be read.
   [[nodiscard]] std::string read(std::uint64_t offset, std::uint64_t bytes) const;
 
-  // With at most `max_bytes`, inflated where need be. kNotFound: the file has none. Without section
+  // At most `max_bytes`, decompressed. kNotFound: the file has no such section. Without section
   // headers, .eh_frame is found by PT_GNU_EH_FRAME.
   [[nodiscard]] Result<CfiSection> read_eh_frame(std::size_t max_bytes) const;
   [[nodiscard]] Result<CfiSection> read_debug_frame(std::size_t max_bytes) const;

@@ -19,13 +19,14 @@ constexpr std::uint64_t kMaxEntryBytes = 128;
 constexpr std::size_t kMaxPlts = 16;
 constexpr std::size_t kMaxKnown = 65536;  // between two functions
 
-// From rsp at the restorer, where the kernel's struct ucontext begins, to its struct sigcontext.
+// The offset of the struct sigcontext in the kernel's struct ucontext, which is at rsp in the
+// restorer.
 constexpr std::int32_t kSigcontextOffset = 40;
 constexpr std::string_view kRestorerTail = "\x0f\0\0\0\x0f\x05"sv;  // $15; syscall
 constexpr std::string_view kRestorerMov = "\x48\xc7\xc0"sv;         // mov $imm32, %rax
 
-// nop; call goexit1; nop; and padding: so it stands in Go's runtime/asm_amd64.s. The return is to
-// its second byte, and looked up at the first.
+// nop; call goexit1; nop; padding (Go's runtime/asm_amd64.s). The return address is its second
+// byte, so it is looked up at the first.
 constexpr std::uint64_t kGoexitBytes = 8;
 constexpr std::uint64_t kGoAlignment = 16;
 
@@ -64,7 +65,7 @@ profd_rule end_rule() {
   return rule;
 }
 
-// nop with a ModRM byte, as assemblers use it for each length.
+// The length of a nop with a ModRM byte, which assemblers use for padding; 0: none.
 std::size_t long_nop_bytes(std::string_view code) {
   if (!code.starts_with("\x0f\x1f"sv) || code.size() < 3) return 0;
   switch (static_cast<unsigned char>(code[2])) {
@@ -83,7 +84,7 @@ std::size_t long_nop_bytes(std::string_view code) {
   }
 }
 
-// Of the padding instruction that the code begins with; 0: it is none.
+// The length of the padding instruction at the start of the code; 0: none.
 std::size_t padding_bytes(std::string_view code) {
   if (code[0] == '\xcc' || code[0] == '\x90' || code[0] == '\0') return 1;
   std::size_t prefixes = 0;
@@ -95,7 +96,7 @@ std::size_t padding_bytes(std::string_view code) {
   return bytes == 0 || bytes > rest.size() ? 0 : prefixes + bytes;
 }
 
-// string_view's own search is slow in code that is full of the first byte.
+// memmem(), because string_view's search is slow in code with many bytes like the first one.
 std::size_t find_tail(std::string_view code, std::size_t from) {
   const void* found =
       ::memmem(code.data() + from, code.size() - from, kRestorerTail.data(), kRestorerTail.size());
@@ -103,8 +104,8 @@ std::size_t find_tail(std::string_view code, std::size_t from) {
                           : static_cast<std::size_t>(static_cast<const char*>(found) - code.data());
 }
 
-// In code that ends with the restorer's tail's first byte: where the mov begins; npos: another one.
-// mov $15, %eax is one too, but not with a prefix that makes it another register's.
+// The start of the restorer's mov, whose operand begins at `tail`; npos: another instruction.
+// mov $15, %eax is possible too, without a prefix that selects another register.
 std::size_t find_mov(std::string_view code, std::size_t tail) {
   const std::string_view before = code.substr(0, tail);
   if (before.ends_with(kRestorerMov)) return tail - kRestorerMov.size();
@@ -123,7 +124,7 @@ bool begins_as_entry(std::string_view code) {
   return std::ranges::any_of(kStarts, [&](std::string_view s) { return code.starts_with(s); });
 }
 
-// Up to the end of the first call, and of a hlt behind it.
+// The length up to the end of the first call, and of a hlt behind it; 0: no call.
 std::size_t entry_bytes(std::string_view code) {
   for (std::size_t i = 0; i + 6 < code.size(); ++i) {
     std::size_t end = 0;
@@ -147,7 +148,7 @@ UncoveredCode::UncoveredCode(const CodeFile& file)
   for (const CodeSegment& segment : file.code().all()) code_end_ = segment.offset + segment.bytes;
 }
 
-// Of at most a block. Empty where the file can't be read so far, or enough was read.
+// Bytes of the file, at most a block. Empty if they can't be read, or the limit is reached.
 std::string_view UncoveredCode::view(std::uint64_t offset, std::uint64_t bytes) {
   const bool held = offset >= block_offset_ && offset - block_offset_ <= block_.size() &&
                     block_.size() - (offset - block_offset_) >= bytes;
@@ -195,7 +196,7 @@ std::vector<UnwindRow> UncoveredCode::rows_of(std::uint64_t begin, std::uint64_t
   return rows;
 }
 
-// Neighbours with one rule, as the entries of a PLT, become one part.
+// Merges adjacent parts with equal rules, such as the entries of a PLT.
 void UncoveredCode::add(std::vector<Known>& known, const Known& part) {
   const bool continues = !known.empty() && known.back().end == part.begin &&
                          std::memcmp(&known.back().rule, &part.rule, sizeof part.rule) == 0;
@@ -268,7 +269,8 @@ void UncoveredCode::add_plt_slot(std::uint64_t offset, std::string_view code,
   if (rule) add(known, {offset, end, *rule});
 }
 
-// The function's end is known where the next one's begin is, or the first call doesn't return.
+// The entry function ends where the next one begins, or behind its first call, which doesn't
+// return.
 void UncoveredCode::find_entry(std::uint64_t begin, std::uint64_t end, std::vector<Known>& known) {
   if (entry_ < begin || entry_ >= end || entry_ == 0) return;
   const std::string_view code = view(entry_, std::min(kMaxEntryBytes, end - entry_));

@@ -1,15 +1,14 @@
-// Code that no CFI describes: what can be told of it by its bytes.
+// Code that no CFI describes. Some of it is recognized by its bytes:
 //
-// - Padding between functions is never executed, so the rule before may go on through it.
-// - Entries of a PLT, in a section that is named so, by the linkers' byte patterns.
-// - The signal restorer: mov $15, %rax; syscall (rt_sigreturn), of musl and Go. Its frame is
-// entered
-//   by a return and so is looked up one byte before it, where its row begins.
-// - The function at the ELF entry point: nothing called it.
-// - Go's goexit: the return address of every goroutine's first function, where its chain of frame
-//   pointers ends.
+// - Padding between functions: it is never executed, so the rule before it is continued.
+// - Entries of PLT sections, by the byte patterns of the linkers.
+// - The signal restorer of musl and Go: mov $15, %rax; syscall (rt_sigreturn). Its frame is entered
+//   by a return, and so is looked up one byte before it: its row begins there.
+// - The function at the ELF entry point: it has no caller.
+// - Go's goexit: the return address of the first function of every goroutine, where its chain of
+//   frame pointers ends.
 //
-// All other code is unknown.
+// The rule of all other code is unknown.
 
 #pragma once
 
@@ -28,10 +27,10 @@ class UncoveredCode {
   // Borrows the file.
   explicit UncoveredCode(const CodeFile& file);
 
-  // The rows of file offsets [begin, end), which must rise from call to call; the first is at
-  // `begin`. None: only padding.
+  // The rows of file offsets [begin, end), which must increase from call to call; the first row is
+  // at `begin`. Empty: only padding.
   [[nodiscard]] std::vector<UnwindRow> rows_of(std::uint64_t begin, std::uint64_t end);
-  // There was more such code than is looked at, or more known parts in it than are taken.
+  // A limit was reached: of the bytes to read, or of recognized parts.
   [[nodiscard]] bool is_over_limit() const { return over_limit_; }
 
  private:

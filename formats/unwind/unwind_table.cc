@@ -12,7 +12,7 @@ constexpr std::uint32_t kEndCode = PROFD_RULE_IN_DICTIONARY | PROFD_RULE_INDEX_E
 constexpr std::uint64_t kMaxOffset = std::uint64_t{4} << 30;
 constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 31;
 
-// With all its bucket starts and the row that ends it, a region fits an arena.
+// So a region with all its bucket starts, and a final row, fits in an arena.
 constexpr std::size_t kMaxRegionRows = PROFD_ARENA_WORDS - PROFD_BUCKETS_PER_FILE_REGION - 2;
 
 constexpr std::uint32_t region_of(std::uint64_t offset) {
@@ -20,7 +20,8 @@ constexpr std::uint32_t region_of(std::uint64_t offset) {
 }
 
 constexpr std::uint32_t bucket_of(std::uint64_t offset) {
-  return static_cast<std::uint32_t>(offset >> PROFD_BUCKET_SHIFT) & (PROFD_BUCKETS_PER_FILE_REGION - 1);
+  return static_cast<std::uint32_t>(offset >> PROFD_BUCKET_SHIFT) &
+         (PROFD_BUCKETS_PER_FILE_REGION - 1);
 }
 
 std::array<std::uint64_t, 4> words_of(const profd_rule& rule) {
@@ -35,7 +36,7 @@ void append(std::string& to, const T* values, std::size_t count) {
   to.append(reinterpret_cast<const char*>(values), count * sizeof(T));
 }
 
-// A slot's five bits: 0 for unchanged, else how many words below the CFA.
+// The five bits of a register slot: 0 for unchanged, otherwise the number of words below the CFA.
 std::optional<std::uint32_t> encode_slot(std::uint8_t saved, std::int32_t offset) {
   if (saved == PROFD_SAVED_NOT) return 0;
   if (saved != PROFD_SAVED_AT_CFA || offset >= 0 || offset % 8 != 0) return std::nullopt;
@@ -151,19 +152,20 @@ void UnwindTableWriter::commit(std::uint64_t offset, std::uint32_t code) {
   Region& region = region_for(offset);
   fill_buckets(region, bucket_of(offset) - region.header.first_bucket + 1);
   region.rows.push_back(static_cast<std::uint32_t>(offset & PROFD_ROW_OFFSET_MASK) |
-                       code << PROFD_ROW_RULE_SHIFT);
+                        code << PROFD_ROW_RULE_SHIFT);
   current_code_ = code;
   ++row_count_;
 }
 
-// Opens the row's region where the last row lies in one before. A rule that reaches into the next
-// region becomes that one's sentinel, and so on.
+// Opens the row's region if the last row is in an earlier one. A rule that extends into the next
+// region becomes that region's sentinel, and so on.
 UnwindTableWriter::Region& UnwindTableWriter::region_for(std::uint64_t offset) {
   const std::uint32_t wanted = region_of(offset);
   const bool reaches = current_code_ != kUnknownCode;
   while (regions_.empty() || regions_.back().header.region != wanted) {
     if (reaches) {
-      fill_buckets(regions_.back(), PROFD_BUCKETS_PER_FILE_REGION - regions_.back().header.first_bucket);
+      fill_buckets(regions_.back(),
+                   PROFD_BUCKETS_PER_FILE_REGION - regions_.back().header.first_bucket);
       open_region(regions_.back().header.region + 1, 0);
     } else {
       open_region(wanted, bucket_of(offset));
@@ -180,7 +182,7 @@ void UnwindTableWriter::open_region(std::uint32_t region, std::uint32_t first_bu
   ++row_count_;
 }
 
-// Up to `count` buckets; those that are new are empty so far.
+// Extends the region to `count` buckets; the new ones are empty.
 void UnwindTableWriter::fill_buckets(Region& region, std::size_t count) {
   if (region.bucket_starts.size() < count) {
     region.bucket_starts.resize(count, static_cast<std::uint32_t>(region.rows.size()));
@@ -205,11 +207,11 @@ Result<std::string> UnwindTableWriter::encode() {
   append(encoded, &header, 1);
   append(encoded, rules_.data(), rules_.size());
   for (Region& region : regions_) {
-    const Region taken = std::exchange(region, {});  // so that the rows are not held twice
+    const Region taken = std::exchange(region, {});  // frees the rows while encoding
     const auto row_count = static_cast<std::uint32_t>(taken.rows.size());
     const UnwindRegionHeader region_header{taken.header.region, taken.header.first_bucket,
-                                         static_cast<std::uint32_t>(taken.bucket_starts.size()),
-                                         row_count};
+                                           static_cast<std::uint32_t>(taken.bucket_starts.size()),
+                                           row_count};
     append(encoded, &region_header, 1);
     append(encoded, taken.bucket_starts.data(), taken.bucket_starts.size());
     append(encoded, &row_count, 1);

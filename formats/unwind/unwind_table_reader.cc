@@ -9,7 +9,7 @@ namespace {
 
 Error malformed(const char* what) { return fail(ErrorCode::kMalformed, what); }
 
-// Takes arrays off the front of the table's bytes.
+// Reads values and arrays from the front of the bytes, without copies of arrays.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : left_(bytes) {}
@@ -55,7 +55,7 @@ bool are_rows(std::span<const std::uint32_t> rows, std::size_t rules) {
   });
 }
 
-// From behind the sentinel to the end of the rows, and sorted within each bucket.
+// Buckets must cover all rows behind the sentinel, and be sorted.
 bool are_buckets(const UnwindRegionView& region) {
   const auto& starts = region.bucket_starts;
   if (starts.front() != 1 || starts.back() != region.rows.size()) return false;
@@ -77,14 +77,14 @@ bool is_placed(const UnwindRegionHeader& header) {
 
 Result<UnwindRegionView> read_region(Reader& reader, std::size_t rules) {
   const auto header = reader.value<UnwindRegionHeader>();
-  if (!header || !is_placed(*header)) return malformed("an unwind region with an absurd header");
+  if (!header || !is_placed(*header)) return malformed("an unwind region with an invalid header");
   const auto starts = reader.array<std::uint32_t>(std::size_t{header->bucket_count} + 1);
-  if (!starts) return malformed("an unwind region cut in its buckets");
+  if (!starts) return malformed("an unwind region with truncated buckets");
   const auto rows = reader.array<std::uint32_t>(header->row_count);
-  if (!rows) return malformed("an unwind region cut in its rows");
+  if (!rows) return malformed("an unwind region with truncated rows");
   const UnwindRegionView region{*header, *starts, *rows};
   if (!are_buckets(region)) return malformed("unwind rows that are out of order");
-  if (!are_rows(region.rows, rules)) return malformed("an unwind row with a rule that is not there");
+  if (!are_rows(region.rows, rules)) return malformed("an unwind row with an invalid rule index");
   return region;
 }
 
@@ -100,7 +100,7 @@ Result<UnwindTableView> read_unwind_table(std::string_view bytes) {
   table.header = *header;
   if (header->rule_count > kMaxTableRules) return malformed("too many unwind rules");
   const auto rules = reader.array<profd_rule>(header->rule_count);
-  if (!rules || !std::ranges::all_of(*rules, is_rule)) return malformed("damaged unwind rules");
+  if (!rules || !std::ranges::all_of(*rules, is_rule)) return malformed("malformed unwind rules");
   table.rules = *rules;
   std::uint64_t rows = 0;
   for (std::uint32_t i = 0; i < header->region_count; ++i) {
@@ -113,33 +113,9 @@ Result<UnwindTableView> read_unwind_table(std::string_view bytes) {
     table.regions.push_back(*region);
   }
   if (!reader.at_end() || rows != header->row_count) {
-    return malformed("unwind rows of another count than the header's");
+    return malformed("a number of unwind rows that differs from the header");
   }
   return table;
-}
-
-profd_rule find_rule(const UnwindTableView& table, std::uint64_t offset) {
-  const std::uint64_t number = offset >> PROFD_FILE_REGION_SHIFT;
-  const auto region = std::ranges::lower_bound(
-      table.regions, number, {}, [](const UnwindRegionView& p) { return p.header.region; });
-  if (region == table.regions.end() || region->header.region != number) return profd_rule{};
-  const std::uint64_t bucket = (offset >> PROFD_BUCKET_SHIFT & (PROFD_BUCKETS_PER_FILE_REGION - 1)) -
-                               region->header.first_bucket;  // below it: wraps around
-  if (bucket >= region->header.bucket_count) return profd_rule{};
-  const std::uint32_t first = region->bucket_starts[bucket];
-  const auto rows = region->rows.subspan(first, region->bucket_starts[bucket + 1] - first);
-  const auto after = std::ranges::upper_bound(rows, offset & PROFD_ROW_OFFSET_MASK, {},
-                                              [](std::uint32_t r) { return profd_row_offset(r); });
-  const auto index = first + static_cast<std::uint32_t>(after - rows.begin()) - 1;
-  const std::uint32_t rule = profd_row_rule(region->rows[index]);
-  if ((rule & PROFD_RULE_IN_DICTIONARY) == 0) return decode_inline_rule(rule);
-  const std::uint32_t in_dictionary = rule & ~PROFD_RULE_IN_DICTIONARY;
-  profd_rule found{};
-  if (in_dictionary == PROFD_RULE_INDEX_END) found.kind = PROFD_RULE_END;
-  if (in_dictionary >= PROFD_RULE_FIRST_FREE) {
-    found = table.rules[in_dictionary - PROFD_RULE_FIRST_FREE];
-  }
-  return found;
 }
 
 }  // namespace profd

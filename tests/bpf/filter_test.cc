@@ -67,7 +67,7 @@ class Cgroup {
   std::string path_;
 };
 
-TEST_F(FilterTest, APidTakesThatProcessAlone) {
+TEST_F(FilterTest, APidSelectsThatProcessOnly) {
   const Workload wanted({"spin"});
   const Workload other({"spin"});
   const SessionSlot slot = start(target_of_pid(wanted.pid()));
@@ -78,7 +78,7 @@ TEST_F(FilterTest, APidTakesThatProcessAlone) {
   EXPECT_GT(sampler_->ledger().filtered, 0U);
 }
 
-TEST_F(FilterTest, APidThatIsNoProcessIsRefusedByItsNumber) {
+TEST_F(FilterTest, ThePidOfNoProcessIsRefusedWithItsNumber) {
   std::uint32_t gone = 0;
   {
     const Workload workload({"spin"});
@@ -90,7 +90,7 @@ TEST_F(FilterTest, APidThatIsNoProcessIsRefusedByItsNumber) {
   EXPECT_EQ(slot.error().message, "no such process " + std::to_string(gone));
 }
 
-TEST_F(FilterTest, ACommTakesEveryProcessWhoseLeaderHasThatName) {
+TEST_F(FilterTest, ACommSelectsEveryProcessWhoseLeaderHasThatName) {
   const Workload wanted({"named", "profd-test-name"});
   const Workload other({"named", "profd-test-nam"});
   Target target;
@@ -103,7 +103,7 @@ TEST_F(FilterTest, ACommTakesEveryProcessWhoseLeaderHasThatName) {
   EXPECT_EQ(sink_.processes.front().comm, "profd-test-name");
 }
 
-TEST_F(FilterTest, AUidTakesEveryProcessOfThatUser) {
+TEST_F(FilterTest, AUidSelectsEveryProcessOfThatUser) {
   const Workload wanted({"spin"}, {.uid = kUser, .gid = kUser});
   const Workload other({"spin"}, {.uid = kOther, .gid = kOther});
   Target target;
@@ -115,7 +115,7 @@ TEST_F(FilterTest, AUidTakesEveryProcessOfThatUser) {
   EXPECT_EQ(sink_.processes.front().uid, kUser);
 }
 
-TEST_F(FilterTest, ACgroupTakesWhatRunsInItAndBelow) {
+TEST_F(FilterTest, ACgroupSelectsTheProcessesInItAndBelow) {
   const Cgroup parent("-parent");
   const Cgroup child("-parent/child");
   const Workload direct({"spin"}, {.cgroup = parent.path()});
@@ -134,7 +134,7 @@ TEST_F(FilterTest, ACgroupTakesWhatRunsInItAndBelow) {
   EXPECT_EQ(record->cgroup, std::string("child\0", 6) + parent.name() + '\0');
 }
 
-TEST_F(FilterTest, ACgroupThatIsNotThereIsRefused) {
+TEST_F(FilterTest, AMissingCgroupIsRefused) {
   Target target;
   target.cgroups = {"/profd-test-none"};
   const auto slot = sampler_->start(event_of("cpu-clock", 99), target);
@@ -165,7 +165,7 @@ TEST_F(FilterTest, ARestrictedSessionSeesOnlyPlainDumpableProcessesOfItsOwner) {
   EXPECT_EQ(sampled(sink_, 1U << slot), std::set{own.pid()});
 }
 
-TEST_F(FilterTest, EachSampleTellsWhoseItsProcessIs) {
+TEST_F(FilterTest, EachSampleHasTheOwnerOfItsProcess) {
   const Workload own({"spin"}, {.uid = kUser, .gid = kUser});
   const Workload of_other_group({"spin"}, {.uid = kUser, .gid = kOther});
   const Workload hidden({"not-dumpable"}, {.uid = kUser, .gid = kUser});
@@ -192,7 +192,7 @@ TEST_F(FilterTest, EachSampleTellsWhoseItsProcessIs) {
   }
 }
 
-TEST_F(FilterTest, ChildrenBornLaterAreFollowed) {
+TEST_F(FilterTest, ChildrenForkedLaterAreFollowed) {
   const Workload workload({"fork-later"});
   const SessionSlot slot = start(target_of_pid(workload.pid()));
   collect(workload.pid(), 10);
@@ -201,7 +201,7 @@ TEST_F(FilterTest, ChildrenBornLaterAreFollowed) {
   stop_balanced(slot);
 }
 
-TEST_F(FilterTest, ChildrenAliveAlreadyAreAdopted) {
+TEST_F(FilterTest, RunningChildrenAreFollowed) {
   const Workload workload({"parent"});
   const auto child = static_cast<std::uint32_t>(std::stoul(workload.said()));
   const SessionSlot slot = start(target_of_pid(workload.pid()));
@@ -210,7 +210,7 @@ TEST_F(FilterTest, ChildrenAliveAlreadyAreAdopted) {
   EXPECT_EQ(sink_.processes.back().parent_tgid, workload.pid());
 }
 
-TEST_F(FilterTest, ChildrenAreLeftOutWhereThatIsAskedFor) {
+TEST_F(FilterTest, ChildrenAreNotFollowedIfTheTargetSaysSo) {
   const Workload adopted({"parent"});
   const Workload later({"fork-later"});
   Target target;
@@ -233,7 +233,7 @@ TEST_F(FilterTest, ChildrenAreLeftOutWhereThatIsAskedFor) {
   }
 }
 
-TEST_F(FilterTest, FromExecNothingIsTakenBeforeIt) {
+TEST_F(FilterTest, WithFromExecNothingIsSampledBeforeTheExec) {
   const Workload workload({"exec-later"});
   Target target = target_of_pid(workload.pid());
   target.from_exec = true;
@@ -280,7 +280,7 @@ std::size_t open_perf_events() {
   return count;
 }
 
-TEST_F(FilterTest, SessionsOfOneEventShareItsTicksAndNoneIsOpenWithoutASession) {
+TEST_F(FilterTest, SessionsOfOneEventShareItAndItIsClosedWithTheLast) {
   const Workload workload({"spin"});
   EXPECT_EQ(open_perf_events(), 0U);
   const SessionSlot first = start(target_of_pid(workload.pid()));
@@ -309,7 +309,7 @@ TEST_F(FilterTest, ASessionByPidsEndsWithTheLastOfItsProcesses) {
   stop_balanced(all);
 }
 
-TEST_F(FilterTest, AProcessThatNobodyReapsHasEndedAllTheSame) {
+TEST_F(FilterTest, AZombieProcessHasEnded) {
   const Workload workload({"parent"});
   const auto child = static_cast<std::uint32_t>(std::stoul(workload.said()));
   const SessionSlot slot = start(target_of_pid(child));
@@ -320,7 +320,7 @@ TEST_F(FilterTest, AProcessThatNobodyReapsHasEndedAllTheSame) {
   stop_balanced(slot);
 }
 
-TEST_F(FilterTest, ASlotThatIsUsedAgainStartsFromNothing) {
+TEST_F(FilterTest, AReusedSlotStartsWithZeroCounts) {
   const Workload workload({"spin"});
   const SessionSlot first = start(target_of_pid(workload.pid()));
   collect(workload.pid(), 100);
@@ -333,7 +333,7 @@ TEST_F(FilterTest, ASlotThatIsUsedAgainStartsFromNothing) {
   EXPECT_EQ(of_first.received + of_second.received, sink_.samples.size());
 }
 
-TEST_F(FilterTest, ALaterSessionIsToldAgainWhatAnEarlierOneWasTold) {
+TEST_F(FilterTest, AllRecordsAreSentAgainForALaterSession) {
   const Workload workload({"spin"});
   for (std::size_t session = 1; session <= 2; ++session) {
     const SessionSlot slot = start(target_of_pid(workload.pid()));
@@ -341,7 +341,7 @@ TEST_F(FilterTest, ALaterSessionIsToldAgainWhatAnEarlierOneWasTold) {
     stop_balanced(slot);
     sink_.forget();
   }
-  EXPECT_EQ(sink_.untold(), 0U);
+  EXPECT_EQ(sink_.unannounced(), 0U);
 }
 
 TEST_F(FilterTest, ThirtyTwoSessionsRunAtOnceAndTheNextIsRefused) {
@@ -381,7 +381,7 @@ TEST_F(FilterTest, RestrictedSessionsLeaveSetsOfEventsForOthers) {
 }
 
 // Some sandboxes hide their first process from BPF iterators, and it is alive all the same.
-TEST_F(FilterTest, TheFirstProcessIsATargetOrIsSaidToBeHidden) {
+TEST_F(FilterTest, TheInitProcessIsATargetOrTheErrorSaysWhyNot) {
   const auto slot = sampler_->start(event_of("cpu-clock", 99), target_of_pid(1));
   if (slot) {
     stop_balanced(*slot);
@@ -391,7 +391,7 @@ TEST_F(FilterTest, TheFirstProcessIsATargetOrIsSaidToBeHidden) {
   }
 }
 
-TEST_F(FilterTest, APidNamedManyTimesIsOneTarget) {
+TEST_F(FilterTest, ARepeatedPidIsOneTarget) {
   const Workload workload({"spin"});
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);

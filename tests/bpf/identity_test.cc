@@ -30,7 +30,7 @@ std::uint64_t start_ticks(std::uint32_t pid) {
   return std::stoull(field);
 }
 
-TEST_F(IdentityTest, StartTimeIsTheKernelsBeforeItsRounding) {
+TEST_F(IdentityTest, TheStartTimeIsTheUnroundedOneOfTheKernel) {
   const Workload workload({"spin"});
   const SessionSlot slot = start(target_of_pid(workload.pid()));
   collect(workload.pid(), 10);
@@ -40,7 +40,7 @@ TEST_F(IdentityTest, StartTimeIsTheKernelsBeforeItsRounding) {
   EXPECT_EQ(sink_.samples.front().view.process.start_ns / tick_ns, start_ticks(workload.pid()));
 }
 
-TEST_F(IdentityTest, AnExecIsAnotherImageOfTheSameProcess) {
+TEST_F(IdentityTest, AnExecChangesTheImageOfAProcess) {
   const Workload workload({"exec-later"});
   const SessionSlot slot = start(target_of_pid(workload.pid()));
   collect(workload.pid(), 20);
@@ -55,7 +55,7 @@ TEST_F(IdentityTest, AnExecIsAnotherImageOfTheSameProcess) {
   for (const StoredSample& sample : sink_.samples) starts.insert(sample.view.process.start_ns);
   EXPECT_EQ(starts.size(), 1U);
   EXPECT_EQ(*images.rbegin(), *images.begin() + 1);
-  EXPECT_EQ(sink_.untold(), 0U);
+  EXPECT_EQ(sink_.unannounced(), 0U);
 }
 
 TEST_F(IdentityTest, KernelThreadsAreProcessesWithoutAUserStack) {
@@ -108,7 +108,7 @@ int sample_inside_namespace(std::uint32_t outside) {
   return sink.samples.size() < before + 20 ? 19 : 0;
 }
 
-TEST_F(IdentityTest, InsideAPidNamespaceItsOwnNumbersCountAndTheRestIsCountedAsOutside) {
+TEST_F(IdentityTest, InAPidNamespacePidsAreItsOwnAndOtherTasksAreCountedAsOutside) {
   const Workload outside({"spin"});
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);

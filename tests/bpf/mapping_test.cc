@@ -43,7 +43,7 @@ class MappingTest : public SamplingTest {
   fs::path directory_;
 };
 
-TEST_F(MappingTest, AFileIsToldWithTheKernelsKeyItsNamesAndAnOpenFile) {
+TEST_F(MappingTest, AMappingHasTheFileKeyTheNamesAndAnOpenFile) {
   const fs::path program = directory_ / "a program";
   fs::copy_file(workload_path(), program);
   const Workload workload({"spin"}, {.program = program});
@@ -66,7 +66,7 @@ TEST_F(MappingTest, AFileIsToldWithTheKernelsKeyItsNamesAndAnOpenFile) {
   EXPECT_EQ(sink_.processes.front().executable, mapping.file);
 }
 
-TEST_F(MappingTest, ADeletedFileIsStillOpenedAndNamed) {
+TEST_F(MappingTest, ADeletedFileIsOpenedAndNamed) {
   const fs::path program = directory_ / "deleted";
   fs::copy_file(workload_path(), program);
   const Workload workload({"spin"}, {.program = program});
@@ -103,7 +103,7 @@ TEST_F(MappingTest, TwoFilesAtOneAddressAreTwoMappings) {
   for (const auto& [id, mapping] : sink_.mappings) EXPECT_EQ(mapping.process.tgid, workload.pid());
 }
 
-TEST_F(MappingTest, CodeInMemoryAndTheVdsoHaveKindsOfTheirOwn) {
+TEST_F(MappingTest, AnonymousCodeAndTheVdsoHaveTheirOwnKinds) {
   const Workload in_memory({"anonymous"});
   const Workload in_vdso({"clock"});
   Target target;
@@ -134,7 +134,7 @@ TEST_F(MappingTest, AProcessOfTwentyMillisecondsHasItsFileOpened) {
     return processes.size() >= 10;
   });
   stop_balanced(slot);
-  EXPECT_EQ(sink_.untold(), 0U);
+  EXPECT_EQ(sink_.unannounced(), 0U);
   std::size_t opened = 0;
   for (const auto& [id, mapping] : sink_.mappings) {
     if (mapping.kind != PROFD_MAPPING_FILE) continue;

@@ -15,17 +15,18 @@ StoredSample::StoredSample(const SampleView& sample)
   view.mapping_ids = all.last(sample.mapping_ids.size());
   view.deferred_window = deferred_window;
   if (sample.deferred == nullptr) return;
-  late = *sample.deferred;
-  view.deferred = &late;
+  deferred = *sample.deferred;
+  view.deferred = &deferred;
 }
 
 void RecordingSink::on_sample(const SampleView& sample) noexcept {
-  const bool told = told_.contains(sample.process) &&
-                    std::ranges::all_of(sample.mapping_ids, [&](std::uint64_t id) {
-                      const auto mapping = mappings.find(id);
-                      return mapping != mappings.end() && mapping->second.process == sample.process;
-                    });
-  if (!told) ++untold_;
+  const bool announced =
+      announced_.contains(sample.process) &&
+      std::ranges::all_of(sample.mapping_ids, [&](std::uint64_t id) {
+        const auto mapping = mappings.find(id);
+        return mapping != mappings.end() && mapping->second.process == sample.process;
+      });
+  if (!announced) ++unannounced_;
   samples.emplace_back(sample);
 }
 
@@ -43,7 +44,7 @@ void RecordingSink::on_mapping(const MappingView& mapping,
 }
 
 void RecordingSink::on_process(const ProcessView& process) noexcept {
-  told_.insert(process.process);
+  announced_.insert(process.process);
   processes.push_back({.process = process.process,
                        .executable = process.executable,
                        .uid = process.uid,
@@ -55,7 +56,7 @@ void RecordingSink::on_process(const ProcessView& process) noexcept {
 
 void RecordingSink::forget() {
   mappings.clear();
-  told_.clear();
+  announced_.clear();
 }
 
 std::vector<const StoredSample*> RecordingSink::of_process(std::uint32_t tgid) const {

@@ -1,4 +1,4 @@
-// Keeps all that a Sampler hands over, for tests to look at afterwards.
+// Stores all records that a Sampler delivers.
 
 #pragma once
 
@@ -16,9 +16,9 @@
 namespace profd::test {
 
 struct StoredSample {
-  SampleView view;  // its spans point into `words` and `deferred_window`, `late` to below
+  SampleView view;  // its spans point into `words` and `deferred_window`, `deferred` to the member
   std::vector<std::uint64_t> words;
-  profd_deferred_stack late{};
+  profd_deferred_stack deferred{};
   std::vector<std::uint64_t> deferred_window;
 
   explicit StoredSample(const SampleView& sample);
@@ -60,11 +60,11 @@ class RecordingSink : public SampleSink {
   void on_process(const ProcessView& process) noexcept override;
   void on_unmap(const UnmapView& unmap) noexcept override { unmaps.push_back(unmap); }
 
-  // Lets go of all that was told, as user space may at a session's end.
+  // Forgets all mappings and processes, as user space may at the end of a session.
   void forget();
 
-  // Samples that came before the record of their process or of a mapping of theirs.
-  [[nodiscard]] std::size_t untold() const { return untold_; }
+  // Samples that arrived before the record of their process or of one of their mappings.
+  [[nodiscard]] std::size_t unannounced() const { return unannounced_; }
   [[nodiscard]] std::vector<const StoredSample*> of_process(std::uint32_t tgid) const;
 
   std::deque<StoredSample> samples;
@@ -73,8 +73,8 @@ class RecordingSink : public SampleSink {
   std::vector<UnmapView> unmaps;
 
  private:
-  std::set<ProcessKey> told_;
-  std::size_t untold_ = 0;
+  std::set<ProcessKey> announced_;
+  std::size_t unannounced_ = 0;
 };
 
 }  // namespace profd::test

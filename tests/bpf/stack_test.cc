@@ -42,7 +42,7 @@ std::vector<std::string> recursion(std::size_t depth) {
   return names;
 }
 
-TEST_F(StackTest, EveryFrameOfARecursionIsFoundUpToTheEntry) {
+TEST_F(StackTest, EveryFrameOfARecursionIsFound) {
   const Workload workload({"recurse", "25"});
   const SessionSlot slot = start(target_of_pid(workload.pid()));
   collect(workload.pid(), 200);
@@ -58,7 +58,7 @@ TEST_F(StackTest, EveryFrameOfARecursionIsFoundUpToTheEntry) {
   EXPECT_GT(in_user_mode, 100U);
 }
 
-TEST_F(StackTest, AFrameKnowsHowItWasFoundAndWhichMappingHoldsIt) {
+TEST_F(StackTest, AFrameHasItsKindAndItsMapping) {
   const Workload workload({"recurse", "3"});
   const SessionSlot slot = start(target_of_pid(workload.pid()));
   collect(workload.pid(), 20);
@@ -76,20 +76,21 @@ TEST_F(StackTest, AFrameKnowsHowItWasFoundAndWhichMappingHoldsIt) {
   }
 }
 
-TEST_F(StackTest, AStackDeeperThanTheLimitIsCutAndMarked) {
+TEST_F(StackTest, AStackDeeperThanTheLimitIsTruncatedAndMarked) {
   const Workload workload({"recurse", "1100"});
   const SessionSlot slot = start(target_of_pid(workload.pid()));
-  // The first ones may come before the program's table, and be as long as what was sent of them.
-  const auto is_late = [](const StoredSample* sample) {
+  // The first stacks may be deferred, and then end with the window that was sent.
+  const auto is_deferred = [](const StoredSample* sample) {
     return sample->view.user_end == PROFD_END_WINDOW;
   };
   collect_until([&] {
     const auto samples = settled(workload.pid());
-    return samples.size() > 20U + static_cast<std::size_t>(std::ranges::count_if(samples, is_late));
+    return samples.size() >
+           20U + static_cast<std::size_t>(std::ranges::count_if(samples, is_deferred));
   });
   stop_balanced(slot);
   for (const StoredSample* sample : settled(workload.pid())) {
-    if (is_late(sample)) continue;
+    if (is_deferred(sample)) continue;
     EXPECT_EQ(sample->view.user_frames.size(), std::size_t{PROFD_MAX_USER_FRAMES});
     EXPECT_EQ(sample->view.user_end, PROFD_END_DEPTH_LIMIT);
     EXPECT_EQ(functions_of(*sample).back(), "recurse");
@@ -105,11 +106,11 @@ struct StackEnd {
 
 class StackEndTest : public StackTest, public testing::WithParamInterface<StackEnd> {
  protected:
-  // Without those on their way there.
+  // Samples in spin_with() only.
   std::vector<const StoredSample*> spinning(std::uint32_t tgid) const;
 
-  // Of a stack that was unwound late only executable mappings are known.
-  static bool is_late(const StoredSample& sample) {
+  // For a deferred stack user space knows executable mappings only.
+  static bool is_deferred(const StoredSample& sample) {
     return sample.view.user_end == PROFD_END_PC_UNMAPPED &&
            GetParam().end == PROFD_END_PC_NOT_EXECUTABLE;
   }
@@ -124,20 +125,20 @@ std::vector<const StoredSample*> StackEndTest::spinning(std::uint32_t tgid) cons
   return samples;
 }
 
-// workload.c, run_stack(): two frames at the end of a page, damaged in one way each. How many
-// stacks come late, before the program's table is there, is the machine's speed: those after them
-// count.
-TEST_P(StackEndTest, IsNamedAndWhatCameBeforeIsKept) {
+// workload.c, run_stack(): two frames at the end of a page, each case malformed in one way. How
+// many stacks are deferred until the program's table is ready depends on the machine: those after
+// them count.
+TEST_P(StackEndTest, HasItsReasonAndKeepsTheFramesBefore) {
   const Workload workload({"stack", GetParam().mode});
   const SessionSlot slot = start(target_of_pid(workload.pid()));
   collect_until([&] {
     return std::ranges::count_if(spinning(workload.pid()),
-                                 [](const auto* sample) { return !is_late(*sample); }) > 40;
+                                 [](const auto* sample) { return !is_deferred(*sample); }) > 40;
   });
   stop_balanced(slot);
   for (const StoredSample* sample : spinning(workload.pid())) {
     EXPECT_EQ(functions_of(*sample), GetParam().functions);
-    EXPECT_TRUE(is_late(*sample) || sample->view.user_end == GetParam().end)
+    EXPECT_TRUE(is_deferred(*sample) || sample->view.user_end == GetParam().end)
         << sample->view.user_end;
   }
 }
@@ -156,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(
                              kLeaf}),
     [](const auto& end) { return std::string(end.param.name); });
 
-TEST_F(StackTest, ASystemCallHasBothStacksAndALeafThatActsAsAReturnAddress) {
+TEST_F(StackTest, ASystemCallHasBothStacksAndALeafBehindTheSyscallInstruction) {
   const Workload workload({"syscalls"});
   const SessionSlot slot = start(target_of_pid(workload.pid()));
   collect(workload.pid(), 300);
@@ -190,7 +191,7 @@ TEST_F(StackTest, AFaultIsATrapWithTheFaultingFunctionAsItsExactLeaf) {
   EXPECT_GT(traps, 50U);
 }
 
-TEST_F(StackTest, ThreadsAreToldApartWithinOneProcess) {
+TEST_F(StackTest, ThreadsOfOneProcessAreDistinguished) {
   const Workload workload({"threads", "4"});
   const SessionSlot slot = start(target_of_pid(workload.pid()));
   std::set<std::uint32_t> threads;
@@ -206,7 +207,7 @@ TEST_F(StackTest, ThreadsAreToldApartWithinOneProcess) {
   EXPECT_EQ(processes.size(), 1U);
 }
 
-TEST_F(StackTest, ATaskOnItsWayOutIsAKernelOnlySample) {
+TEST_F(StackTest, AnExitingTaskHasAKernelStackOnly) {
   const Workload workload({"exits"});
   const SessionSlot slot = start(target_of_pid(workload.pid()));
   const auto in_exit = [&] {

@@ -63,7 +63,7 @@ class UnmapTest : public SamplingTest {
   std::uint64_t memory_ = 0;
 };
 
-TEST_F(UnmapTest, MemoryThatIsUnmappedOrMappedAnewIsTold) {
+TEST_F(UnmapTest, UnmappingAndMappingOverWatchedMemoryIsReported) {
   watch({pages(0, 4), pages(8, 2)});
   const std::uint64_t before = now_ns();
   ASSERT_EQ(::munmap(at(pages(1, 1).start), kPage), 0);
@@ -82,7 +82,7 @@ TEST_F(UnmapTest, MemoryThatIsUnmappedOrMappedAnewIsTold) {
   EXPECT_EQ(sampler_->ledger().unmap_records_lost, 0U);
 }
 
-TEST_F(UnmapTest, WhatTakesNothingAwayAndOtherPlacesAreNotTold) {
+TEST_F(UnmapTest, OtherCallsAndOtherAddressesAreNotReported) {
   watch({pages(4, 2)});
   ASSERT_EQ(::munmap(at(pages(3, 1).start), kPage), 0);
   ASSERT_EQ(::munmap(at(pages(6, 1).start), kPage), 0);
@@ -94,7 +94,7 @@ TEST_F(UnmapTest, WhatTakesNothingAwayAndOtherPlacesAreNotTold) {
   EXPECT_EQ(sampler_->ledger().unmap_records, 0U);
 }
 
-TEST_F(UnmapTest, WhoIsNoLongerWatchedOrIsAnotherTellsNothing) {
+TEST_F(UnmapTest, AProcessThatIsNotWatchedIsNotReported) {
   watch({pages(0, 4)});
   ProcessKey earlier = self_;  // of the same pid
   --earlier.start_ns;
@@ -105,7 +105,7 @@ TEST_F(UnmapTest, WhoIsNoLongerWatchedOrIsAnotherTellsNothing) {
   EXPECT_EQ(told(), std::vector<AddressRange>{});
 }
 
-TEST_F(UnmapTest, AProcessThatGivesUpMemoryAllTheTimeIsTakenAtARate) {
+TEST_F(UnmapTest, TheReportsOfAProcessAreLimitedPerSecond) {
   constexpr std::uint64_t kCalls = 20'000;
   watch({pages(0, 4)});
   const std::uint64_t before = now_ns();
@@ -127,7 +127,7 @@ class UnmapSmallRingTest : public UnmapTest {
   void SetUp() override { open_and_learn({.ring_bytes = kRingBytes}); }
 };
 
-TEST_F(UnmapSmallRingTest, SamplesKeepTheirRoomInTheRing) {
+TEST_F(UnmapSmallRingTest, UnmapReportsUseAtMostAQuarterOfTheRing) {
   constexpr std::uint64_t kCalls = 500;
   watch({pages(0, 4)});
   for (std::uint64_t i = 0; i < kCalls; ++i) ::munmap(at(memory_), kPage);

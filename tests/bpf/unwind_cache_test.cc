@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kSpin = "\xeb\xfe";
 
-class UnwindMemoryTest : public UnwindTest {
+class UnwindCacheTest : public UnwindTest {
  protected:
   // All ticks of the process on one CPU, the same for each caller.
   static void pin(const Workload& workload) {
@@ -52,7 +52,7 @@ FrameRules all_end() {
   return rules;
 }
 
-TEST_F(UnwindMemoryTest, TwoFilesWithCodeAtTheSameOffsetsKeepTheirRules) {
+TEST_F(UnwindCacheTest, TwoFilesWithCodeAtTheSameOffsetsKeepTheirRules) {
   const std::string copy = directory_ + "/frames";
   std::filesystem::copy_file(frames_path(), copy);
   const std::vector<std::string> kinds = {"plain", "clobber", "plain", "leaf"};
@@ -74,7 +74,7 @@ TEST_F(UnwindMemoryTest, TwoFilesWithCodeAtTheSameOffsetsKeepTheirRules) {
   }
 }
 
-TEST_F(UnwindMemoryTest, RulesAreRememberedUntilTablesAreRaised) {
+TEST_F(UnwindCacheTest, RulesAreCachedUntilTheTableGenerationChanges) {
   const std::vector<std::string> kinds = {"plain", "clobber", "framed", "by_rbx", "leaf"};
   const Workload workload(kinds, {.program = frames_path()});
   pin(workload);
@@ -94,7 +94,7 @@ TEST_F(UnwindMemoryTest, RulesAreRememberedUntilTablesAreRaised) {
   }
 }
 
-TEST_F(UnwindMemoryTest, ATableThatWasTakenAwayIsNotUsedOnceTablesAreRaised) {
+TEST_F(UnwindCacheTest, ARemovedTableIsNotUsedAfterTheTableGenerationChanges) {
   const Workload workload({"plain", "leaf"}, {.program = frames_path()});
   sample({workload.pid()});
   const FileKey file = mapping_at(workload.pid(), frames_label("enter")).file;
@@ -110,7 +110,7 @@ TEST_F(UnwindMemoryTest, ATableThatWasTakenAwayIsNotUsedOnceTablesAreRaised) {
   }
 }
 
-TEST_F(UnwindMemoryTest, TheTimeOfUseIsToldAnewForEachGenerationOfTables) {
+TEST_F(UnwindCacheTest, TheTimeOfUseIsUpdatedForEachTableGeneration) {
   const Workload workload({"plain", "leaf"}, {.program = frames_path()});
   pin(workload);
   sample({workload.pid()});
@@ -133,9 +133,9 @@ struct Crossing {
   std::uint64_t caller;  // where it returns to
 };
 
-class UnwindCrossingTest : public UnwindMemoryTest, public testing::WithParamInterface<Crossing> {};
+class UnwindCrossingTest : public UnwindCacheTest, public testing::WithParamInterface<Crossing> {};
 
-TEST_P(UnwindCrossingTest, IsCompleteWithBothFileRegionsRows) {
+TEST_P(UnwindCrossingTest, IsCompleteWithTheRowsOfBothFileRegions) {
   const Workload workload(
       {write_code_file(directory_, GetParam().code), "plain", "in_file", "leaf"},
       {.program = frames_path()});
@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
                              kBoundaryAddress + 5}),
     [](const auto& crossing) { return std::string(crossing.param.name); });
 
-TEST_F(UnwindMemoryTest, AStackOfMoreMappingsThanAreRememberedIsComplete) {
+TEST_F(UnwindCacheTest, AStackOfMoreMappingsThanAreCachedIsComplete) {
   using std::string_literals::operator""s;
   constexpr std::uint64_t kPages = 40;
   CodeBytes pages;
@@ -219,7 +219,7 @@ TEST_F(UnwindMemoryTest, AStackOfMoreMappingsThanAreRememberedIsComplete) {
   }
 }
 
-TEST_F(UnwindMemoryTest, AMappingThatTookAnothersPlaceIsSeenByTheSameCpu) {
+TEST_F(UnwindCacheTest, AMappingThatReplacesAnotherIsSeenByTheSameCpu) {
   const Workload workload({"remap", directory_});
   pin(workload);
   sample({workload.pid()});
@@ -237,7 +237,7 @@ TEST_F(UnwindMemoryTest, AMappingThatTookAnothersPlaceIsSeenByTheSameCpu) {
   EXPECT_FALSE(samples.empty());
 }
 
-TEST_F(UnwindMemoryTest, TheVdsoHasATableUnderAKeyOfItsOwn) {
+TEST_F(UnwindCacheTest, TheTableOfTheVdsoHasItsOwnKey) {
   const Workload workload({"clock"});
   sample({workload.pid()});
   profd_rule end{};

@@ -132,9 +132,9 @@ profd_rule lie_of_return_address(profd_saved saved, std::int32_t offset) {
   return rule;
 }
 
-class UnwindLieTest : public UnwindRulesTest, public testing::WithParamInterface<Lie> {};
+class UnwindFalseRuleTest : public UnwindRulesTest, public testing::WithParamInterface<Lie> {};
 
-TEST_P(UnwindLieTest, EndsTheStackWithItsReason) {
+TEST_P(UnwindFalseRuleTest, EndsTheStackWithItsReason) {
   FrameRules rules = frames_rules();
   rules.erase(GetParam().function);
   if (GetParam().rule) rules[GetParam().function] = *GetParam().rule;
@@ -152,7 +152,7 @@ constexpr std::uint8_t kR12 = 12;
 constexpr std::int32_t kFar = 1 << 28;
 
 INSTANTIATE_TEST_SUITE_P(
-    UnwindRules, UnwindLieTest,
+    UnwindRules, UnwindFalseRuleTest,
     testing::Values(
         Lie{"ACfaAtSp", {"plain", "leaf"}, "plain", lie(kRsp, 0), PROFD_END_CFA_NOT_ABOVE, 2},
         Lie{"ACfaBelowSp", {"plain", "leaf"}, "plain", lie(kRsp, -64), PROFD_END_CFA_NOT_ABOVE, 2},
@@ -293,7 +293,7 @@ TEST_F(UnwindRulesTest, AFileWithoutRowsIsUnwoundByFramePointers) {
   }
 }
 
-TEST_F(UnwindRulesTest, AFileWithoutRowsAndWithoutFramePointersIsNamedSo) {
+TEST_F(UnwindRulesTest, AFileWithoutRowsAndFramePointersEndsTheStackWithItsReason) {
   const Workload workload({"clobber", "leaf"}, {.program = frames_path()});
   sample({workload.pid()});
   install_none(mapping_at(workload.pid(), frames_label("enter")).file);

@@ -92,7 +92,7 @@ void UnwindTest::SetUp() {
 }
 
 void UnwindTest::TearDown() {
-  EXPECT_EQ(sink_.untold(), 0U);
+  EXPECT_EQ(sink_.unannounced(), 0U);
   if (!directory_.empty()) std::filesystem::remove_all(directory_);
 }
 
@@ -132,7 +132,7 @@ const StoredMapping& UnwindTest::mapping_at(std::uint32_t pid, std::uint64_t add
 }
 
 void UnwindTest::write_region(const UnwindTableView& table, const UnwindRegionView& region,
-                             std::uint32_t buckets_at) {
+                              std::uint32_t buckets_at) {
   const auto buckets = arena_.subspan(buckets_at, region.bucket_starts.size());
   const auto rows = arena_.subspan(buckets_at + buckets.size(), region.rows.size());
   const auto first_row = static_cast<std::uint32_t>(buckets_at + buckets.size());
@@ -157,12 +157,12 @@ void UnwindTest::install(const FileKey& file, const std::vector<UnwindRow>& rows
     write_region(table, region, words_used_);
     const auto put =
         maps_->put(key_of(file, region.header.region), {.used_ns = 0,
-                                                      .number = number++,
-                                                      .arena = 0,
-                                                      .buckets_at = words_used_,
-                                                      .first_bucket = region.header.first_bucket,
-                                                      .bucket_count = region.header.bucket_count,
-                                                      .state = PROFD_TABLE_READY});
+                                                        .number = number++,
+                                                        .arena = 0,
+                                                        .buckets_at = words_used_,
+                                                        .first_bucket = region.header.first_bucket,
+                                                        .bucket_count = region.header.bucket_count,
+                                                        .state = PROFD_TABLE_READY});
     ASSERT_TRUE(put) << put.error().message;
     words_used_ += static_cast<std::uint32_t>(region.bucket_starts.size() + region.rows.size());
   }

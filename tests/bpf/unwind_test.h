@@ -64,7 +64,7 @@ class UnwindTest : public testing::Test {
   class Records;
 
   void write_region(const UnwindTableView& table, const UnwindRegionView& region,
-                   std::uint32_t buckets_at);
+                    std::uint32_t buckets_at);
   void drain_until(const std::function<bool()>& condition);
 
   std::optional<Programs> programs_;

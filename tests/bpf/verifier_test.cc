@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, VerifierTest,
                          [](const auto& program) { return std::string(program.param); });
 
 // Which one, depends on what the kernel lets programs do.
-TEST(ProgramsTest, OneWayToLearnOfUnmappedMemoryIsThere) {
+TEST(ProgramsTest, TheProgramsOfOneWayToWatchUnmapsAreLoaded) {
   const auto programs = Programs::load(Programs::built_in(), 4096);
   ASSERT_TRUE(programs) << programs.error().message;
   const bool by_calls = programs->program("profd_munmap_call").has_value();
@@ -43,7 +43,7 @@ TEST(ProgramsTest, OneWayToLearnOfUnmappedMemoryIsThere) {
   std::cout << (by_calls ? "by the calls" : "by the address space's lock") << "\n";
 }
 
-TEST(ProgramsTest, AnObjectThatIsNoneIsAnError) {
+TEST(ProgramsTest, BytesThatAreNotAnObjectAreAnError) {
   const std::string text = "this is no ELF file";
   const auto programs = Programs::load(std::as_bytes(std::span(text)), 4096);
   EXPECT_FALSE(programs);

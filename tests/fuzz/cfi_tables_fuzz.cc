@@ -9,6 +9,7 @@
 
 #include "formats/base/unique_fd.h"
 #include "formats/unwind/cfi_tables.h"
+#include "tests/formats/unwind/find_rule.h"
 #include "tests/fuzz/require.h"
 
 namespace {

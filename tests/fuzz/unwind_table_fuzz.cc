@@ -4,6 +4,7 @@
 #include <string>
 
 #include "formats/unwind/unwind_table.h"
+#include "tests/formats/unwind/find_rule.h"
 #include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -8,7 +8,7 @@
 namespace profd {
 namespace {
 
-TEST(ArenaSpaceTest, BlocksFollowEachOtherAndNoneCrossesAnArena) {
+TEST(ArenaSpaceTest, BlocksAreAdjacentAndNeverCrossAnArena) {
   ArenaSpace space(2, 100);
   const auto first = space.take(60);
   const auto second = space.take(30);
@@ -21,7 +21,7 @@ TEST(ArenaSpaceTest, BlocksFollowEachOtherAndNoneCrossesAnArena) {
   EXPECT_EQ(space.words_taken(), 110U);
 }
 
-TEST(ArenaSpaceTest, WhatIsGivenBackIsOneGapAgain) {
+TEST(ArenaSpaceTest, ReleasedNeighboursAreMerged) {
   ArenaSpace space(1, 100);
   const auto a = space.take(30);
   const auto b = space.take(30);
@@ -34,7 +34,7 @@ TEST(ArenaSpaceTest, WhatIsGivenBackIsOneGapAgain) {
   EXPECT_TRUE(space.take(100));
 }
 
-TEST(ArenaSpaceTest, NothingAndTooMuchAreRefused) {
+TEST(ArenaSpaceTest, ZeroWordsAndMoreThanAnArenaAreRefused) {
   ArenaSpace space(3, 100);
   EXPECT_FALSE(space.take(0));
   EXPECT_FALSE(space.take(101));
@@ -43,7 +43,7 @@ TEST(ArenaSpaceTest, NothingAndTooMuchAreRefused) {
 }
 
 // Against a plain map of words.
-TEST(ArenaSpaceTest, NoWordIsEverTakenTwice) {
+TEST(ArenaSpaceTest, NoWordIsAllocatedTwice) {
   constexpr std::uint32_t kWords = 256;
   ArenaSpace space(3, kWords);
   std::vector<bool> taken(3 * kWords);

@@ -1,4 +1,4 @@
-// Stacks that wait for tables, with tables in plain memory.
+// Deferred stacks, with fake table maps.
 
 #include "collectors/unwinding/deferred_unwinder.h"
 
@@ -26,7 +26,7 @@ struct Delivered {
   std::vector<std::uint64_t> mappings;
   profd_user_end end;
   std::size_t words;
-  bool late;
+  bool deferred;
 };
 
 // A leaf in the library, called by the program; every frame of both has its CFA at sp + 16.
@@ -95,7 +95,7 @@ class DeferredUnwinderTest : public testing::Test {
                   .mappings = {sample.mapping_ids.begin(), sample.mapping_ids.end()},
                   .end = sample.user_end,
                   .words = sample.words.size(),
-                  .late = sample.deferred != nullptr};
+                  .deferred = sample.deferred != nullptr};
     for (const std::uint64_t word : sample.user_frames) {
       one.frames.push_back(UserFrame::from_word(word));
     }
@@ -124,7 +124,7 @@ class DeferredUnwinderTest : public testing::Test {
   std::vector<std::uint64_t> lists_;
 };
 
-TEST_F(DeferredUnwinderTest, AStackWaitsForOneFileAfterTheOtherAndIsThenWhole) {
+TEST_F(DeferredUnwinderTest, AStackWaitsForOneFileAfterAnotherAndIsThenComplete) {
   add_sample();
   EXPECT_EQ(unwinder_.waiting(), 1U);
   EXPECT_EQ(requested_, (std::vector<std::uint64_t>{2}));
@@ -141,7 +141,7 @@ TEST_F(DeferredUnwinderTest, AStackWaitsForOneFileAfterTheOtherAndIsThenWhole) {
   ASSERT_EQ(delivered_.size(), 1U);
   const Delivered& stack = delivered_[0];
   EXPECT_EQ(stack.end, PROFD_END_ENTRY);
-  EXPECT_FALSE(stack.late);
+  EXPECT_FALSE(stack.deferred);
   EXPECT_EQ(stack.kernel, (std::vector<std::uint64_t>{0xffffffff81000000}));
   EXPECT_EQ(stack.mappings, (std::vector<std::uint64_t>{2, 1}));
   ASSERT_EQ(stack.frames.size(), 3U);
@@ -157,7 +157,7 @@ TEST_F(DeferredUnwinderTest, AStackWaitsForOneFileAfterTheOtherAndIsThenWhole) {
   EXPECT_EQ(stats().deferred_done, 1U);
 }
 
-TEST_F(DeferredUnwinderTest, WhatIsThereAlreadyCostsNoWait) {
+TEST_F(DeferredUnwinderTest, AStackWhoseTablesAreReadyIsDeliveredAtOnce) {
   install(1, true);
   install(2);
   add_sample();
@@ -166,7 +166,7 @@ TEST_F(DeferredUnwinderTest, WhatIsThereAlreadyCostsNoWait) {
   EXPECT_TRUE(requested_.empty());
 }
 
-TEST_F(DeferredUnwinderTest, AFileThatIsRefusedIsLeftByItsFramePointer) {
+TEST_F(DeferredUnwinderTest, InARefusedFileTheFramePointerIsUsed) {
   deferred_.bp = kStack + 16;  // words 2 and 3: the next frame pointer, and the program
   words_[2] = 0;
   install(1, true);
@@ -180,7 +180,7 @@ TEST_F(DeferredUnwinderTest, AFileThatIsRefusedIsLeftByItsFramePointer) {
   EXPECT_EQ(delivered_[0].frames[1].how, PROFD_FRAME_POINTER);
 }
 
-TEST_F(DeferredUnwinderTest, OneThatWaitedTooLongIsHandedOnAsFarAsItGot) {
+TEST_F(DeferredUnwinderTest, AStackThatWaitedTooLongIsDeliveredAsItIs) {
   install(2);
   add_sample();
   unwinder_.poll(now_ + DeferredUnwinder::kMaxWait - 1ms);
@@ -192,18 +192,19 @@ TEST_F(DeferredUnwinderTest, OneThatWaitedTooLongIsHandedOnAsFarAsItGot) {
   EXPECT_EQ(stats().deferred_abandoned, 1U);
 }
 
-TEST_F(DeferredUnwinderTest, AFlushTakesWhatBelongsToTheSessionAndNothingElse) {
+TEST_F(DeferredUnwinderTest, AFlushDeliversOnlyTheStacksOfTheSession) {
   add_sample(0b01);
   add_sample(0b10);
   add_sample(0b11);
-  EXPECT_EQ(unwinder_.waiting_for(0b01), 2U);
   unwinder_.flush(0b01);
   EXPECT_EQ(delivered_.size(), 2U);
   EXPECT_EQ(unwinder_.waiting(), 1U);
-  EXPECT_EQ(unwinder_.waiting_for(0b10), 1U);
+  unwinder_.flush(0b10);
+  EXPECT_EQ(delivered_.size(), 3U);
+  EXPECT_EQ(unwinder_.waiting(), 0U);
 }
 
-TEST_F(DeferredUnwinderTest, NoMoreWaitThanTheLimitAndNoneIsLost) {
+TEST_F(DeferredUnwinderTest, StacksBeyondTheLimitAreDeliveredAtOnce) {
   constexpr std::size_t kMore = 10;
   for (std::size_t i = 0; i < DeferredUnwinder::kMaxStacks + kMore; ++i) add_sample();
   EXPECT_EQ(unwinder_.waiting(), DeferredUnwinder::kMaxStacks);
@@ -213,13 +214,13 @@ TEST_F(DeferredUnwinderTest, NoMoreWaitThanTheLimitAndNoneIsLost) {
   EXPECT_EQ(delivered_.size(), DeferredUnwinder::kMaxStacks + kMore);
 }
 
-TEST_F(DeferredUnwinderTest, BytesAreBoundedToo) {
+TEST_F(DeferredUnwinderTest, TheBytesOfWaitingStacksAreLimited) {
   words_.resize(PROFD_DEFERRED_WINDOW_BYTES / 8);
   for (std::size_t i = 0; i < 3000; ++i) add_sample();
   EXPECT_EQ(unwinder_.waiting(), DeferredUnwinder::kMaxBytes / PROFD_DEFERRED_WINDOW_BYTES);
 }
 
-TEST_F(DeferredUnwinderTest, AnAddressInNoMappingEndsTheStackAndIsNoFrame) {
+TEST_F(DeferredUnwinderTest, AnAddressOutsideMappingsEndsTheStackWithoutAFrame) {
   words_[1] = 0x12345678;
   install(2);
   add_sample();
@@ -228,14 +229,14 @@ TEST_F(DeferredUnwinderTest, AnAddressInNoMappingEndsTheStackAndIsNoFrame) {
   EXPECT_EQ(delivered_[0].frames.size(), 1U);
 }
 
-TEST_F(DeferredUnwinderTest, AStackOfWhoseMappingsNothingWasToldIsHandedOn) {
+TEST_F(DeferredUnwinderTest, AStackWithoutKnownMappingsIsDelivered) {
   deferred_.ip = 0x99999999;
   add_sample();
   ASSERT_EQ(delivered_.size(), 1U);
   EXPECT_EQ(delivered_[0].end, PROFD_END_TABLE_LATE);
 }
 
-TEST_F(DeferredUnwinderTest, ARecursionEndsAtTheLimitOfFrames) {
+TEST_F(DeferredUnwinderTest, AStackEndsAtTheLimitOfFrames) {
   words_.assign(PROFD_DEFERRED_WINDOW_BYTES / 8, kLibrary + 0x20);
   install(2);
   add_sample();

@@ -38,7 +38,7 @@ TEST_F(RuleDictionaryTest, TheFirstEntriesAreFixed) {
   EXPECT_EQ(memory_[PROFD_RULE_INDEX_END].kind, PROFD_RULE_END);
 }
 
-TEST_F(RuleDictionaryTest, EqualRulesHaveOnePlaceAsLongAsAnyoneUsesIt) {
+TEST_F(RuleDictionaryTest, EqualRulesShareAPlaceWhileItIsUsed) {
   const auto first = dictionary_.acquire(rules(1, 3), kRoot);
   const auto second = dictionary_.acquire(rules(2, 3), kUser);
   EXPECT_EQ((*first)[1], (*second)[0]);
@@ -50,7 +50,7 @@ TEST_F(RuleDictionaryTest, EqualRulesHaveOnePlaceAsLongAsAnyoneUsesIt) {
   EXPECT_EQ(dictionary_.size(), 0U);
 }
 
-TEST_F(RuleDictionaryTest, BytesWithoutAMeaningMakeNoOtherRule) {
+TEST_F(RuleDictionaryTest, ReservedBytesDoNotMakeRulesDiffer) {
   profd_rule odd = rule(1);
   odd.reserved[3] = 7;
   const std::vector<profd_rule> both = {rule(1), odd};
@@ -58,14 +58,14 @@ TEST_F(RuleDictionaryTest, BytesWithoutAMeaningMakeNoOtherRule) {
   EXPECT_EQ((*places)[0], (*places)[1]);
 }
 
-TEST_F(RuleDictionaryTest, WhatDoesNotFitLeavesNoTrace) {
+TEST_F(RuleDictionaryTest, RulesThatDoNotFitChangeNothing) {
   ASSERT_TRUE(dictionary_.acquire(rules(1, 10), kRoot));
   EXPECT_FALSE(dictionary_.acquire(rules(5, 20), kRoot));
   EXPECT_EQ(dictionary_.size(), 10U);
   EXPECT_TRUE(dictionary_.acquire(rules(5, 12), kRoot));
 }
 
-TEST_F(RuleDictionaryTest, AUserHasAQuarterAndAllUsersHalf) {
+TEST_F(RuleDictionaryTest, OneUserHasAQuarterOfTheRulesAndAllUsersHalf) {
   EXPECT_FALSE(dictionary_.acquire(rules(1, 5), kUser));
   const auto first = dictionary_.acquire(rules(1, 4), kUser);
   EXPECT_TRUE(first);

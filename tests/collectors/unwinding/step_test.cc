@@ -59,14 +59,14 @@ TEST_F(UnwindStepTest, TheCallerIsReadBelowTheCfa) {
   EXPECT_EQ(frame_.code_address(), 0x1002U);
 }
 
-TEST_F(UnwindStepTest, WhatWasNotSavedIsUnchanged) {
+TEST_F(UnwindStepTest, ARegisterThatWasNotSavedIsUnchanged) {
   ASSERT_EQ(step(rule(PROFD_RULE_REGISTER, PROFD_DWARF_RSP, 8)), kStepped);
   EXPECT_EQ(frame_.bp, at(10));
   EXPECT_EQ(frame_.bx, 77U);
   EXPECT_EQ(frame_.lost, 0U);
 }
 
-TEST_F(UnwindStepTest, TheCfaMayBeOfTheFramePointerOrAnyRegisterOfTheLeaf) {
+TEST_F(UnwindStepTest, TheCfaMayUseTheFramePointerOrAnyRegisterOfTheLeaf) {
   UnwindFrame leaf = frame_;
   ASSERT_EQ(step(rule(PROFD_RULE_REGISTER, PROFD_DWARF_RBP, 16)), kStepped);
   EXPECT_EQ(frame_.sp, at(12));
@@ -76,7 +76,7 @@ TEST_F(UnwindStepTest, TheCfaMayBeOfTheFramePointerOrAnyRegisterOfTheLeaf) {
   EXPECT_EQ(frame_.ip, 0x1009U);
 }
 
-TEST_F(UnwindStepTest, WhatTheLeafLeavesAloneItsCallerKnowsAndNoOneBeyond) {
+TEST_F(UnwindStepTest, UnsavedRegistersOfTheLeafAreKnownInItsDirectCallerOnly) {
   frame_.registers[0] = at(20);
   ASSERT_EQ(step(rule(PROFD_RULE_REGISTER, PROFD_DWARF_RSP, 16)), kStepped);
   ASSERT_EQ(step(rule(PROFD_RULE_REGISTER, 0, 0)), kStepped);
@@ -90,7 +90,7 @@ TEST_F(UnwindStepTest, ADereferencedCfaIsReadFromTheStack) {
   EXPECT_EQ(frame_.sp, at(20));
 }
 
-TEST_F(UnwindStepTest, AnIndexCountsWordsAndRegistersMayLieNextToTheBase) {
+TEST_F(UnwindStepTest, AnIndexCountsWordsAndRegistersMayBeSavedRelativeToTheBase) {
   words_[12] = at(30);
   profd_rule by = rule(PROFD_RULE_DEREF, 10, 0);
   by.cfa_index = 1 + 11;
@@ -103,7 +103,7 @@ TEST_F(UnwindStepTest, AnIndexCountsWordsAndRegistersMayLieNextToTheBase) {
   EXPECT_EQ(frame_.bp, 0x1000U + 11);
 }
 
-TEST_F(UnwindStepTest, APltStubHasPushedOnceItIsFarEnough) {
+TEST_F(UnwindStepTest, TheCfaInAPltStubDependsOnTheOffsetOfThePush) {
   UnwindFrame leaf = frame_;
   profd_rule by = rule(PROFD_RULE_PLT, 0, 0);
   by.cfa_add = 11;
@@ -133,7 +133,7 @@ TEST_F(UnwindStepTest, ASignalFrameGivesAllRegistersBack) {
   EXPECT_EQ(frame_.code_address(), 0x500000U);  // where it hit, no return address
 }
 
-TEST_F(UnwindStepTest, SignalFramesThatLeadInACircleEnd) {
+TEST_F(UnwindStepTest, ACycleOfSignalFramesEnds) {
   words_[2 + 15] = kStack;
   for (int i = 0; i < PROFD_MAX_SIGNAL_FRAMES; ++i) {
     ASSERT_EQ(step(rule(PROFD_RULE_SIGNAL, PROFD_DWARF_RSP, 16)), kStepped);
@@ -141,7 +141,7 @@ TEST_F(UnwindStepTest, SignalFramesThatLeadInACircleEnd) {
   EXPECT_EQ(step(rule(PROFD_RULE_SIGNAL, PROFD_DWARF_RSP, 16)), PROFD_END_CFA_NOT_ABOVE);
 }
 
-TEST_F(UnwindStepTest, ALeafMayHaveSavedBelowItsStackPointerAnotherFrameNot) {
+TEST_F(UnwindStepTest, OnlyALeafMaySaveRegistersBelowItsStackPointer) {
   frame_.sp = at(4);
   profd_rule by = rule(PROFD_RULE_REGISTER, PROFD_DWARF_RSP, 8);
   by.rbp_saved = PROFD_SAVED_AT_CFA;
@@ -155,7 +155,7 @@ TEST_F(UnwindStepTest, ALeafMayHaveSavedBelowItsStackPointerAnotherFrameNot) {
   EXPECT_EQ(frame_.lost, PROFD_LOST_BP);
 }
 
-TEST_F(UnwindStepTest, ALostRegisterEndsOnlyWhatNeedsIt) {
+TEST_F(UnwindStepTest, AnUnknownRegisterEndsOnlyStepsThatNeedIt) {
   profd_rule by = rule(PROFD_RULE_REGISTER, PROFD_DWARF_RSP, 8);
   by.rbp_saved = PROFD_SAVED_LOST;
   ASSERT_EQ(step(by), kStepped);
@@ -164,7 +164,7 @@ TEST_F(UnwindStepTest, ALostRegisterEndsOnlyWhatNeedsIt) {
   EXPECT_EQ(step_by_bp(), PROFD_END_REGISTER_LOST);
 }
 
-TEST_F(UnwindStepTest, AFramePointerStepKnowsWhereItCameFrom) {
+TEST_F(UnwindStepTest, AFramePointerOfZeroEndsOnlyAChainOfFramePointers) {
   ASSERT_EQ(step_by_bp(), kStepped);
   EXPECT_EQ(frame_.ip, 0x100bU);
   EXPECT_EQ(frame_.sp, at(12));
@@ -184,7 +184,7 @@ struct Ending {
 
 class UnwindEndTest : public UnwindStepTest, public testing::WithParamInterface<Ending> {};
 
-TEST_P(UnwindEndTest, HasItsReasonAndLeavesTheFrame) {
+TEST_P(UnwindEndTest, HasItsReasonAndKeepsTheFrame) {
   profd_rule by = rule(PROFD_RULE_REGISTER, PROFD_DWARF_RSP, 16);
   GetParam().change(frame_, by);
   const UnwindFrame before = frame_;
@@ -226,7 +226,7 @@ INSTANTIATE_TEST_SUITE_P(
                }}),
     [](const auto& ending) { return std::string(ending.param.name); });
 
-TEST(StackWindowTest, AWholeWindowSaysThatTheStackGoesOn) {
+TEST(StackWindowTest, TheReadBehindAFullWindowHasTheReasonWindow) {
   const std::vector<std::uint64_t> words(PROFD_DEFERRED_WINDOW_BYTES / 8);
   const StackWindow whole(kStack, words);
   EXPECT_EQ(whole.end_at(kStack + PROFD_DEFERRED_WINDOW_BYTES), PROFD_END_WINDOW);

@@ -41,7 +41,7 @@ class TableCacheTest : public testing::Test {
   fs::path root_;
 };
 
-TEST_F(TableCacheTest, WhatWasStoredIsFoundAfterARestart) {
+TEST_F(TableCacheTest, AStoredTableIsFoundAfterARestart) {
   const std::string table(5000, 'x');
   open().store("0-ab-cd", table);
   const TableCache again = open();
@@ -49,7 +49,7 @@ TEST_F(TableCacheTest, WhatWasStoredIsFoundAfterARestart) {
   EXPECT_EQ(again.find("0-ab-ce"), std::nullopt);
 }
 
-TEST_F(TableCacheTest, TheKeyIsSecretAndStays) {
+TEST_F(TableCacheTest, TheKeyIsSecretAndIsKept) {
   const DigestKey first = open().key();
   const DigestKey second = open().key();
   EXPECT_EQ(first.words[0], second.words[0]);
@@ -61,13 +61,13 @@ TEST_F(TableCacheTest, TheKeyIsSecretAndStays) {
   EXPECT_EQ(status.st_mode & 0777, 0700U);
 }
 
-TEST_F(TableCacheTest, ADamagedKeyIsAnotherOne) {
+TEST_F(TableCacheTest, AMalformedKeyIsReplaced) {
   const DigestKey first = open().key();
   fs::resize_file(directory() + "/key", 3);
   EXPECT_NE(open().key().words[0], first.words[0]);
 }
 
-TEST_F(TableCacheTest, WithoutADirectoryNothingIsKept) {
+TEST_F(TableCacheTest, WithoutADirectoryNothingIsStored) {
   auto cache = TableCache::open("");
   ASSERT_TRUE(cache);
   cache->store("name", "table");
@@ -80,9 +80,9 @@ struct Damage {
   std::function<void(const fs::path&)> change;
 };
 
-class DamagedCacheTest : public TableCacheTest, public testing::WithParamInterface<Damage> {};
+class MalformedCacheTest : public TableCacheTest, public testing::WithParamInterface<Damage> {};
 
-TEST_P(DamagedCacheTest, IsNoTableUntilItIsStoredAgain) {
+TEST_P(MalformedCacheTest, IsIgnoredUntilItIsStoredAgain) {
   TableCache cache = open();
   const std::string table(5000, 'x');
   cache.store("name", table);
@@ -99,7 +99,7 @@ void overwrite(const fs::path& path, std::streamoff at, char byte) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    TableCacheTest, DamagedCacheTest,
+    TableCacheTest, MalformedCacheTest,
     testing::Values(Damage{"Empty", [](const fs::path& path) { fs::resize_file(path, 0); }},
                     Damage{"Cut", [](const fs::path& path) { fs::resize_file(path, 3000); }},
                     Damage{"OtherMagic", [](const fs::path& path) { overwrite(path, 0, '?'); }},
@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
                            }}),
     [](const auto& damage) { return std::string(damage.param.name); });
 
-TEST_F(TableCacheTest, TheLeastRecentlyUsedGoWhereItGrowsTooLarge) {
+TEST_F(TableCacheTest, TheLeastRecentlyUsedFilesAreRemovedOverTheLimitOfBytes) {
   TableCache cache = open(10'000);
   const std::string table(1000, 'x');
   for (const char* name : {"a", "b", "c", "d", "e", "f", "g", "h", "i"}) {
@@ -134,7 +134,7 @@ TEST_F(TableCacheTest, TheLeastRecentlyUsedGoWhereItGrowsTooLarge) {
 }
 
 // A file that costs little takes an inode all the same.
-TEST_F(TableCacheTest, ManySmallOnesAreTooManyToo) {
+TEST_F(TableCacheTest, TheLeastRecentlyUsedFilesAreRemovedOverTheLimitOfFiles) {
   auto cache = TableCache::open(directory(), TableCache::kMaxBytes, 100);
   ASSERT_TRUE(cache);
   for (int i = 0; i < 300; ++i) cache->store(std::to_string(i), "x");

@@ -75,7 +75,7 @@ class TableLoaderTest : public testing::Test {
 
 // What is made but not taken stops the thread, so at most one more is made before the last of these
 // are queued.
-TEST_F(TableLoaderTest, FilesOfOneOwnerDoNotHoldUpOthers) {
+TEST_F(TableLoaderTest, FilesOfOneOwnerDoNotDelayOthers) {
   constexpr std::uint64_t kRoots = 100;
   constexpr std::uint64_t kOthers = 200;
   const auto request = [this](std::uint64_t inode, std::uint32_t owner) {
@@ -98,7 +98,7 @@ TEST_F(TableLoaderTest, FilesOfOneOwnerDoNotHoldUpOthers) {
   EXPECT_LE(place_of(kOthers), TableLoader::kMaxReady + 2);
 }
 
-TEST_F(TableLoaderTest, OneOwnerTakesNoMoreThanItsShareOfTheQueue) {
+TEST_F(TableLoaderTest, AnOwnerHasAtMostItsShareOfTheQueue) {
   std::size_t taken = 0;
   for (std::uint64_t i = 0; i < TableLoader::kMaxQueuedOfOwner + 50; ++i) {
     taken += loader_->request(opened("/proc/self/exe", i, 1000), TableLoader::Urgency::kStacksWait);
@@ -119,7 +119,7 @@ TEST_F(TableLoaderTest, ACopyHasTheSameContentAndIsStoredOnce) {
   EXPECT_EQ(cached(), 1U);
 }
 
-TEST_F(TableLoaderTest, AFileOfAnotherOwnerSharesNothing) {
+TEST_F(TableLoaderTest, EqualFilesOfDifferentOwnersHaveDifferentContent) {
   const fs::path copy = directory_ / "copy";
   fs::copy_file("/proc/self/exe", copy);
   ASSERT_EQ(::chown(copy.c_str(), 1000, 1000), 0);
@@ -138,7 +138,7 @@ std::streamoff offset_in_eh_frame(int fd) {
   return static_cast<std::streamoff>(segment.p_offset + segment.p_filesz + 5000);
 }
 
-TEST_F(TableLoaderTest, OtherUnwindDataIsOtherContentUnderTheSameBuildId) {
+TEST_F(TableLoaderTest, DifferentUnwindDataUnderOneBuildIdIsDifferentContent) {
   const fs::path copy = directory_ / "copy";
   fs::copy_file("/proc/self/exe", copy);
   const auto before = opened(copy, 1);
@@ -155,7 +155,7 @@ TEST_F(TableLoaderTest, OtherUnwindDataIsOtherContentUnderTheSameBuildId) {
   EXPECT_NE(after.content, content);
 }
 
-TEST_F(TableLoaderTest, AfterARestartTheTableComesFromTheDisk) {
+TEST_F(TableLoaderTest, AfterARestartTheTableIsReadFromTheCache) {
   const LoadResult made = load("/proc/self/exe");
   start();
   const LoadResult kept = load("/proc/self/exe");
@@ -164,7 +164,7 @@ TEST_F(TableLoaderTest, AfterARestartTheTableComesFromTheDisk) {
   EXPECT_EQ(kept.table->bytes, made.table->bytes);
 }
 
-TEST_F(TableLoaderTest, WhatIsNoProgramIsRefusedWithItsReason) {
+TEST_F(TableLoaderTest, AFileThatIsNotElfIsRefusedWithItsReason) {
   std::ofstream(directory_ / "text") << std::string(10'000, 'x');
   std::ofstream(directory_ / "empty");
   EXPECT_EQ(load(directory_ / "text").refusal, TableRefusal::kMalformed);
@@ -174,7 +174,7 @@ TEST_F(TableLoaderTest, WhatIsNoProgramIsRefusedWithItsReason) {
   EXPECT_EQ(cached(), 0U);
 }
 
-TEST_F(TableLoaderTest, AllThatIsAskedForIsAnsweredAndResultsAreNotPiledUp) {
+TEST_F(TableLoaderTest, EveryRequestIsAnsweredAndResultsAreLimited) {
   constexpr std::uint64_t kFiles = 40;
   for (std::uint64_t i = 0; i < kFiles; ++i) {
     ASSERT_TRUE(
@@ -193,7 +193,7 @@ TEST_F(TableLoaderTest, AllThatIsAskedForIsAnsweredAndResultsAreNotPiledUp) {
   for (const auto& [inode, count] : answers) EXPECT_EQ(count, 1);
 }
 
-TEST_F(TableLoaderTest, TheQueueIsBounded) {
+TEST_F(TableLoaderTest, TheQueueIsLimited) {
   const auto file = opened("/etc/passwd", 1);
   std::size_t taken = 0;
   while (taken <= TableLoader::kMaxQueued + TableLoader::kMaxReady + 1 &&

@@ -88,7 +88,9 @@ class UnwindTablesTest : public testing::Test {
   UnwindTables tables_{std::make_unique<FakeTableMaps>(state_), kLimits};
 };
 
-TEST_F(UnwindTablesTest, ProgramsAskForTablesFromTheStart) { EXPECT_GT(state_.generation, 0U); }
+TEST_F(UnwindTablesTest, TheTableGenerationIsNotZeroFromTheStart) {
+  EXPECT_GT(state_.generation, 0U);
+}
 
 // The look-up as bpf/unwind_rows.h has it, over what was put into the maps.
 profd_rule look_up(const FakeMapsState& state, const profd_table& table, std::uint64_t offset) {
@@ -106,7 +108,7 @@ profd_rule look_up(const FakeMapsState& state, const profd_table& table, std::ui
                                                 : decode_inline_rule(code);
 }
 
-TEST_F(UnwindTablesTest, RowsAreFoundWhereTheFileHasThem) {
+TEST_F(UnwindTablesTest, RowsAreFoundAtTheirFileOffsets) {
   const std::vector<std::pair<std::uint64_t, profd_rule>> rows = {{0x1010, rule(8)},
                                                                   {0x1013, rule(123457)},
                                                                   {0x1800, rule(16)},
@@ -139,7 +141,7 @@ TEST_F(UnwindTablesTest, RowsAreFoundWhereTheFileHasThem) {
   EXPECT_EQ(tables_.find_rule(code.key, 7 * kRegion).kind, PROFD_RULE_UNKNOWN);
 }
 
-TEST_F(UnwindTablesTest, EveryRegionThatIsMappedHasAnEntry) {
+TEST_F(UnwindTablesTest, EveryMappedFileRegionHasAnEntry) {
   const MappedCode code = file(1, kRoot, 0b101);
   ASSERT_FALSE(install(code, "content", table_of(10)));
   ASSERT_NE(entry(code, 2), nullptr);
@@ -150,7 +152,7 @@ TEST_F(UnwindTablesTest, EveryRegionThatIsMappedHasAnEntry) {
   EXPECT_EQ(entry(code, 1)->state, PROFD_TABLE_NONE);
 }
 
-TEST_F(UnwindTablesTest, ARefusedFileIsOneOfFramePointers) {
+TEST_F(UnwindTablesTest, ARefusedFileHasEntriesWithoutRows) {
   const MappedCode code = file(1, kUser, 0b11);
   tables_.refuse(code, TableRefusal::kMalformed);
   EXPECT_EQ(tables_.state(code.key), UnwindTables::State::kNone);
@@ -162,7 +164,7 @@ TEST_F(UnwindTablesTest, ARefusedFileIsOneOfFramePointers) {
   EXPECT_TRUE(state_.tables.empty());
 }
 
-TEST_F(UnwindTablesTest, FilesOfOneContentShareItsTable) {
+TEST_F(UnwindTablesTest, FilesOfEqualContentShareATable) {
   ASSERT_FALSE(install(file(1), "content", table_of(100)));
   const std::uint64_t bytes = stats().bytes;
   EXPECT_FALSE(tables_.share(file(2), "another"));
@@ -183,7 +185,7 @@ TEST_F(UnwindTablesTest, DifferentTablesHaveDifferentNumbers) {
 }
 
 // Four arenas of which each takes one table of 900 rows.
-TEST_F(UnwindTablesTest, TheLeastRecentlySampledGoesFirst) {
+TEST_F(UnwindTablesTest, TheLeastRecentlySampledTableIsEvictedFirst) {
   for (std::uint64_t i = 1; i <= 4; ++i) {
     ASSERT_FALSE(install(file(i), std::to_string(i), table_of(900)));
     pass(1);
@@ -202,7 +204,7 @@ TEST_F(UnwindTablesTest, TheLeastRecentlySampledGoesFirst) {
   EXPECT_EQ(stats().evicted, 1U);
 }
 
-TEST_F(UnwindTablesTest, WhatIsHotIsNotGivenUp) {
+TEST_F(UnwindTablesTest, ARecentlyUsedTableIsNotEvicted) {
   for (std::uint64_t i = 1; i <= 4; ++i) {
     ASSERT_FALSE(install(file(i), std::to_string(i), table_of(900)));
   }
@@ -213,7 +215,7 @@ TEST_F(UnwindTablesTest, WhatIsHotIsNotGivenUp) {
   EXPECT_FALSE(install(file(5), "5", table_of(900)));
 }
 
-TEST_F(UnwindTablesTest, AUserTakesNothingFromOthers) {
+TEST_F(UnwindTablesTest, TablesOfAUserDoNotEvictThoseOfOthers) {
   ASSERT_FALSE(install(file(1), "root's", table_of(900)));
   pass(60);
   // A quarter of 4,096 words for one, half for all.
@@ -250,7 +252,7 @@ class FewRulesTest : public UnwindTablesTest {
   FakeMapsState few_{kArenaWords};
 };
 
-TEST_F(FewRulesTest, AUserHasAShareOfThemAndItsOwnColdTablesGoForMore) {
+TEST_F(FewRulesTest, AUserHasAShareOfTheRulesAndItsOwnColdTablesAreEvictedForMore) {
   ASSERT_FALSE(install(file(1), "root's", table_of_rules(1000, 90)));
   ASSERT_FALSE(install(file(2, kUser), "user's", table_of_rules(2000, 90)));
   EXPECT_EQ(install(file(3, kUser), "too much", table_of_rules(3000, 90)),
@@ -262,7 +264,7 @@ TEST_F(FewRulesTest, AUserHasAShareOfThemAndItsOwnColdTablesGoForMore) {
 }
 
 // Four arenas, each with a table that leaves a gap too small for one more, though they add up.
-TEST_F(UnwindTablesTest, WhereGapsAreTooSmallTheOwnersOwnGoFirst) {
+TEST_F(UnwindTablesTest, IfGapsAreTooSmallTablesOfTheOwnerAreEvictedFirst) {
   ASSERT_FALSE(install(file(1), "root's", table_of(600)));
   ASSERT_FALSE(install(file(2), "root's too", table_of(600)));
   ASSERT_FALSE(install(file(3), "root's third", table_of(600)));
@@ -272,7 +274,7 @@ TEST_F(UnwindTablesTest, WhereGapsAreTooSmallTheOwnersOwnGoFirst) {
   for (std::uint64_t inode = 1; inode <= 3; ++inode) EXPECT_NE(entry(file(inode), 0), nullptr);
 }
 
-TEST_F(UnwindTablesTest, EntriesAreBoundedToo) {
+TEST_F(UnwindTablesTest, TheNumberOfEntriesIsLimited) {
   for (std::uint64_t i = 0; i < 100; ++i) {
     tables_.refuse(file(100 + i, kUser), TableRefusal::kVanished);
   }
@@ -282,7 +284,7 @@ TEST_F(UnwindTablesTest, EntriesAreBoundedToo) {
 }
 
 // A look at every entry for each of thousands of files would stall the io thread.
-TEST_F(UnwindTablesTest, WhatFoundNothingColdIsNotLookedForAgainAtOnce) {
+TEST_F(UnwindTablesTest, AFailedEvictionIsNotRepeatedAtOnce) {
   for (std::uint64_t i = 0; i < 20; ++i) {
     tables_.refuse(file(100 + i, kUser), TableRefusal::kVanished);
   }
@@ -296,7 +298,7 @@ TEST_F(UnwindTablesTest, WhatFoundNothingColdIsNotLookedForAgainAtOnce) {
   EXPECT_NE(entry(file(5000), 0), nullptr);
 }
 
-TEST_F(UnwindTablesTest, SoIsTheNumberOfFilesThatAreKnown) {
+TEST_F(UnwindTablesTest, TheNumberOfKnownFilesIsLimited) {
   for (std::uint64_t i = 0; i < UnwindTables::kMaxFiles + 100; ++i) {
     MappedCode none = file(100 + i, kUser);
     none.regions.reset();
@@ -308,7 +310,7 @@ TEST_F(UnwindTablesTest, SoIsTheNumberOfFilesThatAreKnown) {
   EXPECT_EQ(tables_.state(file(1).key), UnwindTables::State::kReady);
 }
 
-TEST_F(UnwindTablesTest, WhatStaysIsNeverEvicted) {
+TEST_F(UnwindTablesTest, APinnedTableIsNeverEvicted) {
   MappedCode vdso = file(1);
   vdso.pinned = true;
   ASSERT_FALSE(install(vdso, "vdso", table_of(900)));
@@ -323,7 +325,7 @@ TEST_F(UnwindTablesTest, ATableLargerThanAnArenaIsRefused) {
   EXPECT_EQ(install(file(1), "large", table_of(1100)), TableRefusal::kTooLarge);
 }
 
-TEST_F(UnwindTablesTest, WhereTheKernelGivesNoMemoryNothingIsLeftBehind) {
+TEST_F(UnwindTablesTest, WithoutMemoryForAnArenaNothingChanges) {
   state_.out_of_memory = true;
   EXPECT_EQ(install(file(1), "content", table_of(100)), TableRefusal::kOverMemory);
   EXPECT_EQ(stats().bytes, 0U);
@@ -333,7 +335,7 @@ TEST_F(UnwindTablesTest, WhereTheKernelGivesNoMemoryNothingIsLeftBehind) {
   EXPECT_FALSE(install(file(1), "content", table_of(100)));
 }
 
-TEST_F(UnwindTablesTest, UseIsRefreshedEveryTenSeconds) {
+TEST_F(UnwindTablesTest, TimesOfUseAreRefreshedEveryTenSeconds) {
   unsigned raised = 0;
   for (int i = 0; i < 100; ++i) {
     const unsigned before = state_.generation;

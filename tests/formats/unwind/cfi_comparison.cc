@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/formats/unwind/find_rule.h"
+
 namespace profd::test {
 namespace {
 
@@ -18,7 +20,8 @@ std::vector<std::uint64_t> boundaries(const UnwindTableView& table) {
     for (std::uint64_t bucket = 0; bucket < region.header.bucket_count; ++bucket) {
       for (std::uint32_t i = region.bucket_starts[bucket]; i < region.bucket_starts[bucket + 1];
            ++i) {
-        offsets.push_back(start + (bucket << PROFD_BUCKET_SHIFT) + profd_row_offset(region.rows[i]));
+        offsets.push_back(start + (bucket << PROFD_BUCKET_SHIFT) +
+                          profd_row_offset(region.rows[i]));
       }
     }
   }

@@ -16,6 +16,7 @@
 #include "formats/base/unique_fd.h"
 #include "formats/unwind/cfi_tables.h"
 #include "tests/formats/elf/hostile_elf.h"
+#include "tests/formats/unwind/find_rule.h"
 
 namespace profd {
 namespace {
@@ -68,7 +69,7 @@ std::string repeated(const std::string& what, std::size_t times) {
 
 std::string cfa_offset(std::uint8_t offset) { return {'\x0e', static_cast<char>(offset)}; }
 
-TEST(HostileCfi, CountsWhatIsDamagedAndKeepsTheRest) {
+TEST(HostileCfi, CountsMalformedCfiAndKeepsTheRest) {
   struct Case {
     const char* what;
     std::function<void(CfiBytes&)> add;
@@ -161,7 +162,7 @@ TEST(HostileCfi, GivesEhFramePrecedenceOverDebugFrame) {
   EXPECT_NE(made.cfa_at(kCode + 311), 40) << "begins in .eh_frame's";
 }
 
-TEST(HostileCfi, CutsRowsBeyondTheirFunction) {
+TEST(HostileCfi, DropsRowsBehindTheirFunction) {
   CfiBytes cfi;
   cfi.cie().fde(0, kCode, 16, "\x48" + cfa_offset(16) + "\x48" + cfa_offset(24));
   cfi.fde(0, kCode + 32, 16, cfa_offset(48));
@@ -186,7 +187,7 @@ TEST(HostileCfi, ReadsLongCiesNoMoreThanOnceEach) {
 }
 
 // With addresses of two bytes, so that more than a million fit.
-TEST(HostileCfi, TakesNoMoreFunctionsThanItHolds) {
+TEST(HostileCfi, LimitsTheNumberOfFunctions) {
   CfiBytes cfi;
   cfi.u32(18).u32(0).u8(1).text(std::string("zR", 3)).u8(1).u8(0x78).u8(16);
   cfi.u8(1).u8(2).text("\x0c\x07\x08\x90\x01");
@@ -211,7 +212,7 @@ TEST(HostileCfi, StopsAtItsRowsLimit) {
   EXPECT_EQ(made.kind_at(kCode + (8 << 20) - 1), PROFD_RULE_UNKNOWN);
 }
 
-TEST(HostileCfi, RefusesMoreCfiThanItHolds) {
+TEST(HostileCfi, LimitsTheBytesOfCfi) {
   CfiBytes cfi;
   cfi.cie().fde(0, kCode, 16);
   const Made made = table_of_cfi(cfi.str() + std::string(std::size_t{25} << 20, '\0'));
@@ -240,7 +241,7 @@ TEST(HostileCfi, StopsInflatingAtItsLimit) {
   EXPECT_EQ(inflate_zlib(bomb, 1000).error().code, ErrorCode::kTooLarge);
 }
 
-TEST(HostileCfi, RefusesDamagedCompression) {
+TEST(HostileCfi, RefusesMalformedCompression) {
   const std::string good = deflated(std::string(5000, 'x') + "end");
   EXPECT_EQ(inflate_zlib(good, 5003)->substr(5000), "end");
   EXPECT_FALSE(inflate_zlib(good, 5002));
@@ -258,7 +259,7 @@ TEST(HostileCfi, RefusesDamagedCompression) {
   }
 }
 
-TEST(HostileCode, TakesNoMoreKnownPartsThanItHolds) {
+TEST(HostileCode, LimitsTheNumberOfRecognizedParts) {
   const std::string restorer("\xb8\x0f\0\0\0\x0f\x05\xc3\xc3\xc3", 10);
   const Made made = table_of(HostileElf(repeated(restorer, 1'000'000)).bytes());
   EXPECT_EQ(made.lost(CfiLoss::kOverLimit), 1U);
@@ -266,7 +267,7 @@ TEST(HostileCode, TakesNoMoreKnownPartsThanItHolds) {
   EXPECT_EQ(made.kind_at(kCode), PROFD_RULE_SIGNAL);
 }
 
-TEST(HostileCode, LooksOnlyAtSoMuchCodeWithoutCfi) {
+TEST(HostileCode, LimitsTheBytesOfCodeWithoutCfiThatItReads) {
   HostileElf elf;
   std::string file = elf.bytes();
   const std::uint64_t bytes = std::uint64_t{3} << 30;
@@ -283,7 +284,7 @@ TEST(HostileCode, LooksOnlyAtSoMuchCodeWithoutCfi) {
 }
 
 // A name for each section that has no end.
-TEST(HostileElfTest, ReadsLongSectionNamesNoFurtherThanItNeeds) {
+TEST(HostileElfTest, LimitsTheLengthOfSectionNames) {
   HostileElf elf;
   elf.add({.name = std::string(std::size_t{1} << 20, 'n'), .bytes = "x"});
   for (int i = 0; i < 60'000; ++i) elf.add({.name = "", .bytes = ""});

@@ -14,6 +14,7 @@
 #include "tests/formats/changed_files.h"
 #include "tests/formats/readers.h"
 #include "tests/formats/unwind/cfi_comparison.h"
+#include "tests/formats/unwind/find_rule.h"
 #include "tests/formats/unwind/libdw_cfi.h"
 
 namespace profd {
@@ -90,7 +91,7 @@ std::map<std::string, std::uint64_t> places(const std::string& path) {
   return test::nm_functions(path);
 }
 
-TEST_F(CfiTablesTest, TellsEveryShapeOfRuleAsLibdwDoes) {
+TEST_F(CfiTablesTest, MakesTheSameRulesAsLibdw) {
   const CodeTable table(CFI_SHAPES);
   expect_shapes(CFI_SHAPES, table);
   auto functions = places(CFI_SHAPES);
@@ -127,7 +128,7 @@ TEST_F(CfiTablesTest, InflatesDebugFrameHoweverItIsCompressed) {
   }
 }
 
-TEST_F(CfiTablesTest, TakesWhatIsMissingFromASeparateDebugFile) {
+TEST_F(CfiTablesTest, UsesASeparateDebugFileForMissingCfi) {
   const std::string stripped = made_by("objcopy --strip-all " CFI_SHAPES_DEBUG " {}", "stripped");
   const std::string debug = made_by("objcopy --only-keep-debug " CFI_SHAPES_DEBUG " {}", "debug");
   auto functions = places(CFI_SHAPES_DEBUG);
@@ -152,7 +153,7 @@ TEST_F(CfiTablesTest, FindsEhFrameWithoutSectionHeaders) {
   expect_shapes(CFI_SHAPES, CodeTable(changed(CFI_SHAPES, forget_sections)));
 }
 
-TEST_F(CfiTablesTest, MakesUnknownAndCountsWhatNoRuleTells) {
+TEST_F(CfiTablesTest, CountsCfiThatNoRuleCanExpressAndMakesItUnknown) {
   const CodeTable table(CFI_UNTOLD);
   auto functions = places(CFI_UNTOLD);
   for (const char* name :
@@ -171,7 +172,7 @@ TEST_F(CfiTablesTest, MakesUnknownAndCountsWhatNoRuleTells) {
   EXPECT_EQ(table.lost(CfiLoss::kMalformed), 3U);
 }
 
-TEST_F(CfiTablesTest, KnowsTheEntryPointAndRestorersByTheirCode) {
+TEST_F(CfiTablesTest, RecognizesTheEntryPointAndRestorersByTheirCode) {
   const CodeTable table(UNCOVERED);
   auto at = places(UNCOVERED);
   EXPECT_EQ(table.kind_at(at["_start"] - 1), PROFD_RULE_UNKNOWN);
@@ -190,7 +191,7 @@ TEST_F(CfiTablesTest, KnowsTheEntryPointAndRestorersByTheirCode) {
   }
 }
 
-TEST_F(CfiTablesTest, KnowsTheEndOfGoroutinesInGoProgramsOnly) {
+TEST_F(CfiTablesTest, RecognizesTheEndOfGoroutinesInGoProgramsOnly) {
   auto at = places(UNCOVERED);
   const CodeTable table(UNCOVERED);
   EXPECT_EQ(table.kind_at(at["goexit"] - 1), PROFD_RULE_UNKNOWN);
@@ -202,7 +203,7 @@ TEST_F(CfiTablesTest, KnowsTheEndOfGoroutinesInGoProgramsOnly) {
   EXPECT_EQ(other.kind_at(at["goexit"]), PROFD_RULE_UNKNOWN);
 }
 
-TEST_F(CfiTablesTest, GoesOnThroughPaddingButNotThroughCode) {
+TEST_F(CfiTablesTest, ContinuesARuleThroughPaddingButNotThroughCode) {
   const CodeTable table(UNCOVERED);
   auto at = places(UNCOVERED);
   EXPECT_EQ(table.kind_at(at["padding"] + 4), PROFD_RULE_REGISTER);
@@ -212,7 +213,7 @@ TEST_F(CfiTablesTest, GoesOnThroughPaddingButNotThroughCode) {
 }
 
 // The linker's own CFI, of the same library linked with it, is the oracle.
-TEST_F(CfiTablesTest, KnowsEntriesOfPltsThatHaveNoCfi) {
+TEST_F(CfiTablesTest, RecognizesPltEntriesWithoutCfi) {
   struct Case {
     const char* without;
     const char* with;
@@ -265,7 +266,7 @@ TEST_F(CfiTablesTest, ReadsTheCodeOfEverySegment) {
   EXPECT_EQ(table.kind_at(*offset), PROFD_RULE_REGISTER);
 }
 
-TEST_F(CfiTablesTest, LeavesGoToItsFramePointers) {
+TEST_F(CfiTablesTest, MakesNoRowsForGoCode) {
   const CodeTable table(GO_PPROF_BINARY);
   const auto functions = places(GO_PPROF_BINARY);
   ASSERT_TRUE(functions.contains("main.main"));
@@ -303,7 +304,7 @@ TEST_F(CfiTablesTest, SaysWhyAFileIsRefused) {
 
 // Whatever 4 bytes of CFI say, what comes out is a table; and the first and the last functions'
 // rows are never moved outside the code.
-TEST_F(CfiTablesTest, SurvivesEveryWordOfCfiAtItsWorst) {
+TEST_F(CfiTablesTest, SurvivesExtremeValuesInEveryWordOfCfi) {
   const std::string good = test::read_file(CFI_SHAPES);
   std::istringstream lines(test::output_of("readelf -SW " CFI_SHAPES " | grep ' .eh_frame '"));
   std::string line;

@@ -23,7 +23,7 @@ constexpr DigestKey kKey{{0x1234, 0x5678}};
 
 class UnwindSourceTest : public test::ChangedFilesTest {};
 
-TEST_F(UnwindSourceTest, SaysWhatIsInAFileBeforeItsRowsAreMade) {
+TEST_F(UnwindSourceTest, DescribesAFileBeforeItsRowsAreMade) {
   const auto source = read_unwind_source(open_file(STACK_PIE).get(), kKey);
   ASSERT_TRUE(source) << source.error().message;
   EXPECT_EQ(source->build_id, "\x01\x23\x45\x67\x89\xab\xcd\xef");
@@ -52,7 +52,7 @@ TEST_F(UnwindSourceTest, ReadsTheDebugLinkThatObjcopyWrites) {
   EXPECT_EQ(read_unwind_source(open_file(with_path).get(), kKey)->debug_link, "");
 }
 
-TEST_F(UnwindSourceTest, DigestsAllThatRowsAreMadeFrom) {
+TEST_F(UnwindSourceTest, TheDigestCoversAllInputsOfTheRows) {
   const auto digest_of = [](const std::string& path, const DigestKey& key = kKey) {
     const auto source = read_unwind_source(open_file(path).get(), key);
     EXPECT_TRUE(source);

@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/formats/unwind/find_rule.h"
+
 namespace profd {
 namespace {
 
@@ -114,7 +116,7 @@ TEST(UnwindTable, MergesNeighboursAndDropsRowsWithoutLength) {
   expect_rules(table, {{0x12f, rsp_plus(8)}, {0x130, kUnknown}});
 }
 
-TEST(UnwindTable, RefusesRowsThatFall) {
+TEST(UnwindTable, RefusesDecreasingOffsets) {
   UnwindTableWriter writer;
   writer.add({0x200, rsp_plus(8)});
   writer.add({0x100, rsp_plus(16)});
@@ -124,7 +126,7 @@ TEST(UnwindTable, RefusesRowsThatFall) {
   expect_rules(table, {{0x100, kUnknown}, {0x200, rsp_plus(8)}});
 }
 
-TEST(UnwindTable, HoldsAllRowsThatAreInlineThatFit) {
+TEST(UnwindTable, EncodesEveryRuleInlineThatFits) {
   for (const std::uint8_t number : {PROFD_DWARF_RSP, PROFD_DWARF_RBP}) {
     for (std::int32_t words = 0; words < 1024; words += 31) {
       for (std::int32_t slot = 0; slot < 32; ++slot) {
@@ -143,7 +145,7 @@ TEST(UnwindTable, HoldsAllRowsThatAreInlineThatFit) {
   }
 }
 
-TEST(UnwindTable, PutsRulesThatDoNotFitIntoTheDictionaryOnce) {
+TEST(UnwindTable, StoresOtherRulesInTheDictionaryOnce) {
   struct Case {
     const char* what;
     std::function<void(profd_rule&)> change;
@@ -190,7 +192,7 @@ TEST(UnwindTable, KeepsTheEndOfTheStackOutOfTheDictionary) {
   expect_rules(table, {{0x3f, kUnknown}, {0x40, end}, {0x7f, end}, {0x80, kUnknown}});
 }
 
-TEST(UnwindTable, MakesRulesUnknownThatTheDictionaryHasNoRoomFor) {
+TEST(UnwindTable, MakesRulesUnknownIfTheDictionaryIsFull) {
   UnwindTableWriter writer;
   for (std::uint32_t i = 0; i < kMaxTableRules + 10; ++i) {
     writer.add({16 * i, deref_rule(static_cast<std::int32_t>(i))});
@@ -204,7 +206,7 @@ TEST(UnwindTable, MakesRulesUnknownThatTheDictionaryHasNoRoomFor) {
 }
 
 // One row a byte: more than a region's arena holds, and in all more than a table may.
-TEST(UnwindTable, FitsEachRegionIntoAnArenaAndEndsWithUnknownWhereItIsFull) {
+TEST(UnwindTable, LimitsARegionToAnArenaAndEndsItWithAnUnknownRule) {
   UnwindTableWriter writer;
   for (std::uint64_t i = 0; i < 6 * kRegionBytes / 8; ++i) {
     writer.add({8 * i, rsp_plus(i % 2 == 0 ? 8 : 16)});
@@ -223,7 +225,7 @@ TEST(UnwindTable, FitsEachRegionIntoAnArenaAndEndsWithUnknownWhereItIsFull) {
                        {6 * kRegionBytes - 1, kUnknown}});
 }
 
-TEST(UnwindTable, FindsWhatWasAddedForRandomRows) {
+TEST(UnwindTable, FindsTheRulesOfRandomRows) {
   std::mt19937_64 random(3);  // NOLINT: the same every time
   for (int round = 0; round < 50; ++round) {
     std::map<std::uint64_t, profd_rule> rows;
@@ -245,7 +247,7 @@ TEST(UnwindTable, FindsWhatWasAddedForRandomRows) {
   }
 }
 
-TEST(UnwindTable, AnEmptyTableKnowsNothing) {
+TEST(UnwindTable, AnEmptyTableHasUnknownRulesOnly) {
   UnwindTableWriter writer;
   const Table table = encoded(writer);
   EXPECT_TRUE(table.view.regions.empty());
@@ -280,34 +282,34 @@ TEST(UnwindTable, SaysWhyATableIsRefused) {
            Case{"empty", [](auto& b) { b.clear(); }, "not a table"},
            {"magic", [](auto& b) { b[7] = '2'; }, "not a table"},
            {"cut in the header", [](auto& b) { b.resize(20); }, "not a table"},
-           {"cut in the rules", [](auto& b) { b.resize(kRule + 4); }, "damaged unwind rules"},
+           {"cut in the rules", [](auto& b) { b.resize(kRule + 4); }, "malformed unwind rules"},
            {"too many rules", [](auto& b) { put(b, 8, kMaxTableRules + 1); }, "too many"},
-           {"rule of no kind", [](auto& b) { b[kRule + 20] = PROFD_RULE_KIND_COUNT; }, "damaged"},
-           {"rule of no register", [](auto& b) { b[kRule + 21] = 16; }, "damaged"},
+           {"rule of no kind", [](auto& b) { b[kRule + 20] = PROFD_RULE_KIND_COUNT; }, "malformed"},
+           {"rule of no register", [](auto& b) { b[kRule + 21] = 16; }, "malformed"},
            {"rule of no such saving", [](auto& b) { b[kRule + 23] = PROFD_SAVED_COUNT; },
-            "damaged"},
-           {"rule of no index", [](auto& b) { b[kRule + 25] = 17; }, "damaged"},
-           {"more regions", [](auto& b) { put(b, 12, 2); }, "absurd header"},
-           {"endless regions", [](auto& b) { put(b, 12, ~0U); }, "absurd header"},
-           {"fewer regions", [](auto& b) { put(b, 12, 0); }, "another count"},
-           {"another row count", [](auto& b) { put(b, 16, 5); }, "another count"},
-           {"no buckets", [](auto& b) { put(b, kRegion + 8, 0); }, "absurd header"},
-           {"endless buckets", [](auto& b) { put(b, kRegion + 8, ~0U); }, "absurd header"},
-           {"bucket behind the last", [](auto& b) { put(b, kRegion + 4, 16384); }, "absurd header"},
-           {"cut in the buckets", [](auto& b) { put(b, kRegion + 8, 9); }, "cut in its buckets"},
-           {"no rows", [](auto& b) { put(b, kRegion + 12, 0); }, "absurd header"},
-           {"too many rows", [](auto& b) { put(b, kRegion + 12, 5); }, "cut in its rows"},
+            "malformed"},
+           {"rule of no index", [](auto& b) { b[kRule + 25] = 17; }, "malformed"},
+           {"more regions", [](auto& b) { put(b, 12, 2); }, "invalid header"},
+           {"endless regions", [](auto& b) { put(b, 12, ~0U); }, "invalid header"},
+           {"fewer regions", [](auto& b) { put(b, 12, 0); }, "differs from the header"},
+           {"another row count", [](auto& b) { put(b, 16, 5); }, "differs from the header"},
+           {"no buckets", [](auto& b) { put(b, kRegion + 8, 0); }, "invalid header"},
+           {"endless buckets", [](auto& b) { put(b, kRegion + 8, ~0U); }, "invalid header"},
+           {"bucket behind the last", [](auto& b) { put(b, kRegion + 4, 16384); }, "invalid header"},
+           {"cut in the buckets", [](auto& b) { put(b, kRegion + 8, 9); }, "truncated buckets"},
+           {"no rows", [](auto& b) { put(b, kRegion + 12, 0); }, "invalid header"},
+           {"too many rows", [](auto& b) { put(b, kRegion + 12, 5); }, "truncated rows"},
            {"rows of more than an arena", [](auto& b) { put(b, kRegion + 12, PROFD_ARENA_WORDS); },
-            "absurd header"},
+            "invalid header"},
            {"no sentinel", [](auto& b) { put(b, kStarts, 0); }, "out of order"},
            {"buckets that fall", [](auto& b) { put(b, kStarts, 9); }, "out of order"},
            {"buckets that end early", [](auto& b) { put(b, kStarts + 4, 3); }, "out of order"},
            {"rows that fall", [](auto& b) { b[kRows + 8] = 0; }, "out of order"},
            {"rows of one place", [](auto& b) { b[kRows + 8] = 0x10; }, "out of order"},
-           {"rule that is not there",
+           {"invalid rule index",
             [](auto& b) { put(b, kRows, (PROFD_RULE_IN_DICTIONARY | 3) << PROFD_ROW_RULE_SHIFT); },
-            "not there"},
-           {"more bytes", [](auto& b) { b.append(4, '\0'); }, "another count"},
+            "invalid rule index"},
+           {"more bytes", [](auto& b) { b.append(4, '\0'); }, "differs from the header"},
        }) {
     std::string bytes = small_table();
     ASSERT_TRUE(read_unwind_table(bytes));
