@@ -10,9 +10,9 @@
 #include <array>
 #include <climits>
 #include <cstdio>
-#include <fstream>
 #include <utility>
 
+#include "collectors/files/fuse_mount.h"
 #include "formats/base/result.h"
 
 namespace profd {
@@ -37,44 +37,16 @@ bool same_content(const FileKey& key, const struct stat& status) {
   return key.inode == status.st_ino && nanoseconds(status.st_mtim) <= key.ctime_ns;
 }
 
-// Of the kernel's own encoding in a key.
-bool is_on_device(int place, std::uint32_t device) {
-  constexpr unsigned kMinorBits = 20;
+// A file of the device in the key is the one that the kernel sampled: BPF has checked where it
+// lies. A file of another device may be an overlay's, or lie on FUSE. Nothing here waits for the
+// file system.
+bool may_be_on_fuse(int place, std::uint32_t device, std::uint32_t tgid) {
+  constexpr unsigned kMinorBits = 20;  // of the kernel's own encoding, which the key has
   struct statx status {};
-  // Without asking the file system: a FUSE one may not answer.
-  return ::statx(place, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &status) == 0 &&
-         (status.stx_dev_major << kMinorBits | status.stx_dev_minor) == device;
-}
-
-// The first value of a line of /proc/self/fdinfo/N that begins so; empty: none.
-std::string mount_id_of(int fd) {
-  std::ifstream info("/proc/self/fdinfo/" + std::to_string(fd));
-  std::string field;
-  std::string value;
-  while (info >> field >> value) {
-    if (field == "mnt_id:") return value;
-  }
-  return {};
-}
-
-// The kind of a mount, by the list of those that a process sees; empty: not in it.
-std::string file_system_of(const std::string& mount_id, const std::string& process) {
-  std::ifstream mounts("/proc/" + process + "/mountinfo");
-  for (std::string line; std::getline(mounts, line);) {
-    const auto separator = line.find(" - ");
-    if (!line.starts_with(mount_id + " ") || separator == std::string::npos) continue;
-    return line.substr(separator + 3);
-  }
-  return {};
-}
-
-// By the lists of mounts, which need no answer of theirs: ours, and that of the process, which may
-// live in a container. What is in neither counts as one.
-bool may_be_fuse(int place, std::uint32_t tgid) {
-  const std::string id = mount_id_of(place);
-  std::string kind = file_system_of(id, "self");
-  if (kind.empty()) kind = file_system_of(id, std::to_string(tgid));
-  return kind.empty() || kind.starts_with("fuse");
+  const int error = ::statx(place, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &status);
+  if (error != 0) return true;
+  if ((status.stx_dev_major << kMinorBits | status.stx_dev_minor) == device) return false;
+  return is_fuse_mount(status.stx_mnt_id, tgid);
 }
 
 struct Opened {
@@ -97,7 +69,7 @@ Opened open_regular(const UniqueFd& place, const MappingPlace& mapping) {
   Opened opened;
   if (!place.valid()) {
     opened.error = fail_errno("open").message;
-  } else if (!is_on_device(place.get(), key.device) && may_be_fuse(place.get(), mapping.tgid)) {
+  } else if (may_be_on_fuse(place.get(), key.device, mapping.tgid)) {
     opened.error = kOnFuse;
   } else if (::fstat(place.get(), &opened.status) != 0) {
     opened.error = fail_errno("fstat").message;

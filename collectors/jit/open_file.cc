@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <fstream>
 #include <string_view>
 #include <utility>
+
+#include "collectors/files/fuse_mount.h"
 
 namespace profd {
 namespace {
@@ -24,18 +25,6 @@ UniqueFd open_inside(int directory, const std::string& path, std::uint64_t flags
   how.resolve = resolve;
   return UniqueFd(
       static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof(how))));
-}
-
-std::string mount_kind(std::uint64_t mount_id, const std::string& process) {
-  const std::string wanted = std::to_string(mount_id) + " ";
-  std::ifstream mounts("/proc/" + process + "/mountinfo");
-  for (std::string line; std::getline(mounts, line);) {
-    const auto separator = line.find(" - ");
-    if (line.starts_with(wanted) && separator != std::string::npos) {
-      return line.substr(separator + 3);
-    }
-  }
-  return {};
 }
 
 std::int64_t ns_of(const statx_timestamp& time) {
@@ -119,15 +108,6 @@ std::shared_ptr<const JitFile> with_payer(const JitFile& file, std::uint32_t pay
                                                  .changed_ns = file.changed_ns,
                                                  .born_ns = file.born_ns,
                                                  .fd = std::move(fd)});
-}
-
-// Each process is shown the mounts below its own root alone: of one in a chroot, the mount that it
-// lies in is shown to those outside.
-bool is_fuse_mount(std::uint64_t mount_id, std::uint32_t tgid) {
-  std::string kind = mount_kind(mount_id, "self");
-  if (kind.empty() && tgid != 0) kind = mount_kind(mount_id, std::to_string(tgid));
-  if (kind.empty()) kind = mount_kind(mount_id, "1");
-  return kind.empty() || kind.starts_with("fuse");
 }
 
 UniqueFd open_directory_of(int proc_directory, const char* link, const std::string& path) {

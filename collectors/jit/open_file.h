@@ -79,8 +79,4 @@ struct JitOpening {
 [[nodiscard]] JitOpening open_mapped_jit_file(int proc_directory, const char* link,
                                               const std::string& path, const JitFileRules& rules);
 
-// Whether a mount of that id is FUSE's, by the list of a process (0: our own); also where it is in
-// neither list.
-[[nodiscard]] bool is_fuse_mount(std::uint64_t mount_id, std::uint32_t tgid);
-
 }  // namespace profd

@@ -15,7 +15,7 @@
 #include "daemon/profiles/kernel_image.h"
 #include "daemon/profiles/object_images.h"
 #include "daemon/profiles/profiled_object.h"
-#include "daemon/storage/file_io.h"
+#include "formats/base/read_file.h"
 #include "formats/elf/image.h"
 
 namespace profd {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "collectors/host/kernel_release.h"
-#include "daemon/storage/file_io.h"
 #include "daemon/storage/safe_name.h"
+#include "formats/base/read_file.h"
 #include "formats/profile/profile.h"
 
 namespace profd {

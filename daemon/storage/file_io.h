@@ -14,10 +14,6 @@ namespace profd {
 // Writes all of `bytes`; `what` names the file in an error.
 Result<void> write_all(int fd, std::string_view bytes, const std::string& what);
 
-// Reads to the end. For files of the daemon's own and of the kernel, whose size may be 0.
-[[nodiscard]] Result<std::string> read_all(int fd, const std::string& what);
-[[nodiscard]] Result<std::string> read_whole_file(const std::string& path);
-
 // Opens a file below `directory` for reading: never outside of it, never through a link, and
 // without waiting for a writer. Not valid() with errno.
 [[nodiscard]] UniqueFd open_beneath(int directory, const std::string& path);

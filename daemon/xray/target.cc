@@ -5,20 +5,18 @@
 #include <unistd.h>
 
 #include <array>
-#include <charconv>
 #include <fstream>
-#include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "formats/proc/cgroup_path.h"
+#include "formats/proc/stat.h"
+#include "formats/proc/status.h"
 
 namespace profd {
 namespace {
 
 constexpr std::string_view kDeleted = " (deleted)";
-constexpr int kStartTimeField = 22;  // of /proc/PID/stat, from 1
-constexpr int kFirstFieldAfterName = 3;
 
 std::string proc_path(pid_t pid, const char* name) {
   return "/proc/" + std::to_string(pid) + "/" + name;
@@ -31,19 +29,10 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// The fields after the name are separated by one space each; the name itself may have spaces and
-// parentheses.
 std::optional<std::uint64_t> start_time_ns(pid_t pid) {
-  const std::string stat = first_line(proc_path(pid, "stat"));
-  const std::size_t name_end = stat.rfind(')');
-  if (name_end == std::string::npos) return std::nullopt;
-  std::istringstream fields(stat.substr(name_end + 1));
-  std::string field;
-  for (int i = kFirstFieldAfterName; i <= kStartTimeField; ++i) fields >> field;
-  std::uint64_t ticks = 0;
-  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), ticks);
-  if (error != std::errc()) return std::nullopt;
-  return ticks * (1'000'000'000 / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK)));
+  const auto stat = read_process_stat(proc_path(pid, "stat"));
+  if (!stat) return std::nullopt;
+  return stat->start_ticks * (1'000'000'000 / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK)));
 }
 
 // The line of cgroup v2 is "0::PATH".
@@ -113,15 +102,8 @@ Result<XrayTarget> find_xray_target(pid_t pid, TimedOpener& opener) {
 }
 
 std::optional<uid_t> effective_uid_of(pid_t pid) {
-  std::ifstream file(proc_path(pid, "status"));
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with("Uid:")) continue;
-    std::istringstream ids(line.substr(4));
-    uid_t real = 0;
-    uid_t effective = 0;
-    if (ids >> real >> effective) return effective;
-  }
-  return std::nullopt;
+  const auto status = read_process_status(proc_path(pid, "status"));
+  return status ? std::optional(status->effective_uid()) : std::nullopt;
 }
 
 }  // namespace profd
