@@ -11,7 +11,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <spdlog/spdlog.h>
 
-#include "formats/api/utc_time.h"
+#include "formats/base/time_text.h"
 
 namespace profd {
 namespace {
@@ -87,7 +87,7 @@ StatusInfo::Continuous Continuous::status() const {
       .oldest = {},
       .last_written = last_written_,
       .waiting = waiting_.size() + (writing_ ? 1 : 0),
-      .damaged = store_.damaged(),
+      .malformed = store_.damaged(),
       .failed = failed_,
       .lost_samples = lost_samples_};
   if (!store_.windows().empty()) status.oldest = utc_text(store_.windows().front().start);

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "daemon/storage/file_io.h"
-#include "formats/base/json_fields.h"
+#include "formats/base/json_members.h"
 
 namespace profd {
 namespace {
@@ -49,7 +49,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 Result<void> read_json(const json::value& value, WindowProfile& out) {
   std::optional<std::uint32_t> uid;
   std::optional<std::uint32_t> gid;
-  auto read = JsonFields(value)
+  auto read = JsonReader(value)
                   .required("path", out.path)
                   .required("cgroup", out.cgroup)
                   .optional("user", out.user)
@@ -65,7 +65,7 @@ Result<void> read_json(const json::value& value, WindowRecord& out) {
   std::uint64_t end = 0;
   std::uint64_t start_monotonic = 0;
   std::uint64_t end_monotonic = 0;
-  auto read = JsonFields(value)
+  auto read = JsonReader(value)
                   .required("start_ns", start)
                   .required("end_ns", end)
                   .required("start_monotonic_ns", start_monotonic)

@@ -8,7 +8,7 @@
 
 #include "daemon/history/export.h"
 #include "daemon/history/view.h"
-#include "formats/api/utc_time.h"
+#include "formats/base/time_text.h"
 
 namespace profd {
 namespace {

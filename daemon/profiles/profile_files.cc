@@ -7,7 +7,7 @@
 
 #include "collectors/bpf/loss.h"
 #include "daemon/storage/safe_name.h"
-#include "formats/api/utc_time.h"
+#include "formats/base/time_text.h"
 #include "formats/profile/gperftools_reader.h"
 #include "formats/profile/gperftools_writer.h"
 

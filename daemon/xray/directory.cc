@@ -20,8 +20,8 @@
 #include <spdlog/spdlog.h>
 
 #include "collectors/xray/log_result.h"
-#include "formats/api/utc_time.h"
 #include "formats/base/log_text.h"
+#include "formats/base/time_text.h"
 
 namespace profd {
 namespace {

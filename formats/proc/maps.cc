@@ -35,7 +35,7 @@ Result<MapsLine> parse_maps_line(std::string_view line) {
   const bool whole = fields.ok() && parsed.permissions.size() == 4;
   if (!whole || parsed.end <= parsed.start) {
     return fail(ErrorCode::kMalformed,
-                "not a line of /proc/PID/maps: " + std::string(line.substr(0, 200)));
+                "could not parse a line of /proc/PID/maps: " + std::string(line.substr(0, 200)));
   }
   set_path(parsed, fields.rest());
   return parsed;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "daemon/history/store.h"
-#include "formats/api/utc_time.h"
+#include "formats/base/time_text.h"
 #include "formats/elf/image.h"
 #include "formats/proc/cgroup_path.h"
 #include "formats/profile/gperftools_writer.h"

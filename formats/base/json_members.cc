@@ -1,7 +1,6 @@
-#include "formats/base/json_fields.h"
+#include "formats/base/json_members.h"
 
 #include <algorithm>
-#include <limits>
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -12,12 +11,13 @@ namespace {
 
 namespace json = boost::json;
 
-// Whole and not negative, however the parser chose to keep it.
-std::optional<std::uint64_t> whole_number(const json::value& value) {
-  if (const auto* number = value.if_uint64()) return *number;
-  const auto* number = value.if_int64();
-  if (number == nullptr || *number < 0) return std::nullopt;
-  return static_cast<std::uint64_t>(*number);
+// None for a number with a point or an exponent, and for one that T does not hold.
+template <class T>
+std::optional<T> whole_number(const json::value& value) {
+  boost::system::error_code error;
+  if (!value.is_number() || value.is_double()) return std::nullopt;
+  const T number = value.to_number<T>(error);
+  return error ? std::nullopt : std::optional(number);
 }
 
 }  // namespace
@@ -40,24 +40,22 @@ Result<void> read_json(const json::value& value, bool& out) {
 }
 
 Result<void> read_json(const json::value& value, std::uint64_t& out) {
-  const auto number = whole_number(value);
+  const auto number = whole_number<std::uint64_t>(value);
   if (!number) return json_expected("a whole number, not negative");
   out = *number;
   return {};
 }
 
 Result<void> read_json(const json::value& value, std::uint32_t& out) {
-  const auto number = whole_number(value);
-  if (!number || *number > std::numeric_limits<std::uint32_t>::max()) {
-    return json_expected("a whole number from 0 to 4294967295");
-  }
-  out = static_cast<std::uint32_t>(*number);
+  const auto number = whole_number<std::uint32_t>(value);
+  if (!number) return json_expected("a whole number from 0 to 4294967295");
+  out = *number;
   return {};
 }
 
 Result<void> read_json(const json::value& value, double& out) {
   if (!value.is_number()) return json_expected("a number");
-  out = value.is_double() ? value.get_double() : value.to_number<double>();
+  out = value.to_number<double>();
   return {};
 }
 
@@ -73,37 +71,33 @@ Result<void> read_json(const json::value& value, std::map<std::string, std::uint
   if (object == nullptr) return json_expected("an object of counts");
   out.clear();
   for (const json::key_value_pair& member : *object) {
-    const auto count = whole_number(member.value());
+    const auto count = whole_number<std::uint64_t>(member.value());
     if (!count) return json_expected("an object of counts");
     out.emplace(member.key(), *count);
   }
   return {};
 }
 
-JsonFields::JsonFields(const json::value& value) : object_(value.if_object()) {
+JsonReader::JsonReader(const json::value& value) : object_(value.if_object()) {
   if (object_ == nullptr) error_ = json_expected("an object");
 }
 
-const json::value* JsonFields::find(std::string_view key) {
+const json::value* JsonReader::find(std::string_view key) {
   if (object_ == nullptr) return nullptr;
-  asked_.emplace_back(key);
+  known_.push_back(key);
   const json::value* const value = object_->if_contains(key);
   return value != nullptr && value->is_null() ? nullptr : value;
 }
 
-void JsonFields::keep(std::string_view key, Error error) {
+void JsonReader::keep(std::string_view key, Error error) {
   if (!error_) error_ = json_inside(key, std::move(error));
 }
 
-Result<void> JsonFields::finish() const {
+Result<void> JsonReader::finish() const {
   if (error_) return *error_;
-  return {};
-}
-
-Result<void> JsonFields::finish_strict() const {
-  if (error_) return *error_;
+  if (!is_strict_) return {};
   for (const json::key_value_pair& member : *object_) {
-    if (std::ranges::find(asked_, std::string_view(member.key())) == asked_.end()) {
+    if (std::ranges::find(known_, std::string_view(member.key())) == known_.end()) {
       return fail(ErrorCode::kMalformed, std::string(member.key()) + ": no such field");
     }
   }
