@@ -167,6 +167,14 @@ FileKey to_key(const profd_file_key& key) {
           .generation = key.generation};
 }
 
+profd_file_key to_abi(const FileKey& key) {
+  return {.inode = key.inode,
+          .size = key.size_bytes,
+          .ctime_ns = key.ctime_ns,
+          .device = key.device,
+          .generation = key.generation};
+}
+
 std::optional<Record> parse_record(Bytes bytes) {
   profd_record_header header;
   Bytes rest = bytes;

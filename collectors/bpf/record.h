@@ -19,6 +19,7 @@ namespace profd {
 using Record = std::variant<SampleView, MappingView, ProcessView, UnmapView>;
 
 [[nodiscard]] FileKey to_key(const profd_file_key& key);
+[[nodiscard]] profd_file_key to_abi(const FileKey& key);
 
 // One whole record as the ring buffer holds it, aligned to 8 bytes. None for a malformed one.
 [[nodiscard]] std::optional<Record> parse_record(std::span<const std::byte> bytes);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "collectors/files/fuse_mount.h"
+#include "collectors/host/clock.h"
 #include "formats/base/result.h"
 
 namespace profd {
@@ -24,17 +25,13 @@ constexpr off_t kMaxFileBytes = off_t{4} << 30;
 constexpr const char* kOnFuse = "on a FUSE file system, which may not answer";
 constexpr std::string_view kDeletedSuffix = " (deleted)";
 
-std::int64_t nanoseconds(const timespec& time) {
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
 // Device and inode are not asked for where the change time fits: on an overlay, fstat's are the
 // overlay's and the key's the layer's. An unlink or chmod moves the change time of a file whose
 // bytes are still those that ran.
 bool same_content(const FileKey& key, const struct stat& status) {
   if (key.size_bytes != static_cast<std::uint64_t>(status.st_size)) return false;
-  if (key.ctime_ns == nanoseconds(status.st_ctim)) return true;
-  return key.inode == status.st_ino && nanoseconds(status.st_mtim) <= key.ctime_ns;
+  if (key.ctime_ns == nanoseconds_of(status.st_ctim)) return true;
+  return key.inode == status.st_ino && nanoseconds_of(status.st_mtim) <= key.ctime_ns;
 }
 
 // A file of the device in the key is the one that the kernel sampled: BPF has checked where it
@@ -118,18 +115,11 @@ bool is_deleted(const std::string& link, const struct stat& status) {
   return ::stat(link.c_str(), &named) != 0 || named.st_ino != status.st_ino;
 }
 
-void note_status(MappedFile& file, const struct stat& status) {
-  file.stat_device = status.st_dev;
-  file.stat_inode = status.st_ino;
-  file.stat_ctime_ns = nanoseconds(status.st_ctim);
-  file.owner = status.st_uid;
-}
-
 MappedFile from_link(const FileKey& key, const std::string& link_path, Opened opened) {
   MappedFile file{.key = key, .path = read_link(link_path), .fd = std::move(opened.fd)};
   file.deleted = is_deleted(file.path, opened.status);
   if (file.deleted) file.path.resize(file.path.size() - kDeletedSuffix.size());
-  note_status(file, opened.status);
+  set_status(opened.status, file);
   return file;
 }
 
@@ -164,7 +154,7 @@ MappedFile open_by_names(const MappingPlace& place, const std::string& error) {
   Opened opened = open_regular(place_of_names(file.path), place);
   if (opened.fd.valid() && opened.status.st_ino == place.file.inode) {
     file.fd = std::move(opened.fd);
-    note_status(file, opened.status);
+    set_status(opened.status, file);
   } else {
     file.error = "map_files: " + error + "; " + file.path + ": " +
                  (opened.error.empty() ? "another file" : opened.error);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "collectors/files/fuse_mount.h"
+#include "collectors/host/clock.h"
 
 namespace profd {
 namespace {
@@ -25,10 +26,6 @@ UniqueFd open_inside(int directory, const std::string& path, std::uint64_t flags
   how.resolve = resolve;
   return UniqueFd(
       static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof(how))));
-}
-
-std::int64_t ns_of(const statx_timestamp& time) {
-  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
 }
 
 // What can be known without asking the file system: a FUSE one may never answer.
@@ -47,7 +44,7 @@ std::optional<JitRefusal> refusal_of(const struct statx& status, const JitFileRu
   // Who may not write a map may still lay a link to it under another process's name.
   if (rules.kind == JitFileKind::kPerfMap && status.stx_nlink != 1) return JitRefusal::kLink;
   if (status.stx_size > kMaxFileBytes) return JitRefusal::kTooLarge;
-  if (ns_of(status.stx_mtime) < rules.not_before_ns) return JitRefusal::kStale;
+  if (nanoseconds_of(status.stx_mtime) < rules.not_before_ns) return JitRefusal::kStale;
   return std::nullopt;
 }
 
@@ -79,8 +76,8 @@ JitOpening open_place(const UniqueFd& place, std::string path, const JitFileRule
                       .kind = rules.kind,
                       .path = std::move(path),
                       .owner = payer,
-                      .changed_ns = ns_of(status.stx_ctime),
-                      .born_ns = ns_of(status.stx_btime),
+                      .changed_ns = nanoseconds_of(status.stx_ctime),
+                      .born_ns = nanoseconds_of(status.stx_btime),
                       .fd = std::move(fd)}),
           .refusal = {}};
 }

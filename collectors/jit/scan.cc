@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "collectors/host/clock.h"
 #include "formats/base/read_file.h"
 #include "formats/base/text_fields.h"
 #include "formats/jit/runtimes.h"
@@ -28,12 +29,6 @@ constexpr std::size_t kMaxShared = 16;
 // A marker is a page or less: 40 bytes, 1024 or 4096, as runtimes ask for it.
 constexpr std::uint64_t kMarkerBytes = 4096;
 constexpr std::int64_t kSecond = 1'000'000'000;
-
-std::int64_t now_by(clockid_t clock) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return time.tv_sec * kSecond + time.tv_nsec;
-}
 
 // A process whose parent has ended has another one at once: who is its parent before and after is
 // its parent meanwhile.
@@ -170,7 +165,7 @@ std::uint64_t start_ticks(const ProcessKey& process) {
 
 // A second early: file times are the tick's, and the clock may be set.
 std::int64_t start_time_ns(const ProcessKey& process) {
-  return now_by(CLOCK_REALTIME) - now_by(CLOCK_BOOTTIME) +
+  return now_ns(CLOCK_REALTIME) - now_ns(CLOCK_BOOTTIME) +
          static_cast<std::int64_t>(process.start_ns) - kSecond;
 }
 
@@ -178,7 +173,7 @@ bool is_written_since(const JitFile& file, std::int64_t time_ns) {
   struct statx status {};
   return ::statx(file.fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MTIME, &status) ==
              0 &&
-         status.stx_mtime.tv_sec * kSecond + status.stx_mtime.tv_nsec >= time_ns;
+         nanoseconds_of(status.stx_mtime) >= time_ns;
 }
 
 std::optional<NamedJitFile> jit_file_name(std::string_view name) {

@@ -5,18 +5,15 @@
 
 #include <x86intrin.h>
 
+#include "collectors/host/clock.h"
+
 namespace profd::xray {
 namespace {
 
 constexpr std::uint64_t kLeastNs = 20'000'000;
 constexpr int kReadings = 16;
 
-std::uint64_t monotonic_ns() {
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
+std::uint64_t monotonic_ns() { return static_cast<std::uint64_t>(now_ns(CLOCK_MONOTONIC)); }
 
 }  // namespace
 

@@ -12,6 +12,7 @@
 #include <spdlog/spdlog.h>
 
 #include "collectors/files/vdso.h"
+#include "collectors/host/clock.h"
 #include "daemon/profiles/object_symbols.h"
 #include "daemon/storage/safe_name.h"
 #include "formats/elf/image.h"
@@ -32,13 +33,9 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
-std::int64_t ctime_ns_of(const struct stat& status) {
-  return std::int64_t{status.st_ctim.tv_sec} * 1'000'000'000 + status.st_ctim.tv_nsec;
-}
-
 Identity identity_of(const struct stat& status) {
   return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
-          ctime_ns_of(status)};
+          nanoseconds_of(status.st_ctim)};
 }
 
 // O_PATH opens nothing: neither a FIFO nor a lease can hold it up.

@@ -8,16 +8,13 @@
 
 #include <boost/container_hash/hash.hpp>
 
+#include "collectors/host/clock.h"
 #include "daemon/storage/safe_name.h"
 
 namespace profd {
 namespace {
 
 constexpr std::size_t kNameBytes = 100;
-
-std::int64_t nanoseconds(const timespec& time) {
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
 
 std::string hex(std::string_view bytes) {
   std::string text;
@@ -76,7 +73,7 @@ bool still_has_its_bytes(const MappedFile& file) {
   struct stat status {};
   return ::fstat(file.fd.get(), &status) == 0 &&
          static_cast<std::uint64_t>(status.st_size) == file.key.size_bytes &&
-         nanoseconds(status.st_mtim) <= file.key.ctime_ns;
+         nanoseconds_of(status.st_mtim) <= file.key.ctime_ns;
 }
 
 }  // namespace profd

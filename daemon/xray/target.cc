@@ -44,22 +44,6 @@ std::string cgroup_of(pid_t pid) {
   return {};
 }
 
-std::int64_t nanoseconds(const timespec& time) {
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
-void describe(const struct stat& status, MappedFile& file) {
-  file.key = {.inode = status.st_ino,
-              .size_bytes = static_cast<std::uint64_t>(status.st_size),
-              .ctime_ns = nanoseconds(status.st_ctim),
-              .device = static_cast<std::uint32_t>(status.st_dev),
-              .generation = 0};
-  file.stat_device = status.st_dev;
-  file.stat_inode = status.st_ino;
-  file.stat_ctime_ns = nanoseconds(status.st_ctim);
-  file.owner = status.st_uid;
-}
-
 MappedFile open_program(pid_t pid) {
   MappedFile file;
   const std::string link = proc_path(pid, "exe");
@@ -77,7 +61,8 @@ MappedFile open_program(pid_t pid) {
     file.fd.reset();
     return file;
   }
-  describe(status, file);
+  file.key = file_key_of(status);
+  set_status(status, file);
   return file;
 }
 

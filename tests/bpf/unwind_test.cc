@@ -16,13 +16,7 @@ namespace profd::test {
 namespace {
 
 profd_table_key key_of(const FileKey& file, std::uint32_t piece) {
-  return {.file = {.inode = file.inode,
-                   .size = file.size_bytes,
-                   .ctime_ns = file.ctime_ns,
-                   .device = file.device,
-                   .generation = file.generation},
-          .piece = piece,
-          .reserved = 0};
+  return {.file = to_abi(file), .piece = piece, .reserved = 0};
 }
 
 std::string encode(const std::vector<UnwindRow>& rows) {

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "collectors/host/clock.h"
 #include "formats/proc/stat.h"
 
 namespace profd::test {
@@ -126,12 +127,7 @@ std::string load_of(pid_t pid, const Function& function) {
   return writer.take();
 }
 
-std::uint64_t monotonic_ns() {
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
+std::uint64_t monotonic_ns() { return static_cast<std::uint64_t>(now_ns(CLOCK_MONOTONIC)); }
 
 bool wait_for(JitProcesses& processes, const std::function<bool()>& holds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);

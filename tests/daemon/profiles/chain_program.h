@@ -25,11 +25,9 @@ inline constexpr std::uint64_t kPageMask = 4095;
 [[nodiscard]] inline FileKey key_of(int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) throw std::runtime_error("fstat");
-  return {.inode = status.st_ino,
-          .size_bytes = static_cast<std::uint64_t>(status.st_size),
-          .ctime_ns = std::int64_t{status.st_ctim.tv_sec} * 1'000'000'000 + status.st_ctim.tv_nsec,
-          .device = static_cast<std::uint32_t>(status.st_dev),
-          .generation = 1};
+  FileKey key = file_key_of(status);
+  key.generation = 1;
+  return key;
 }
 
 [[nodiscard]] inline std::shared_ptr<const MappedFile> open_mapped(const std::string& path) {
