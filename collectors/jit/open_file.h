@@ -3,7 +3,7 @@
 // The place is found first (O_PATH), looked at, and only then opened for reading: a FIFO, device or
 // socket is never opened. Links are not followed, leases don't make us wait, and of a FUSE file
 // nothing is asked. A path walk may still hang in a file system: call on a thread that may be late
-// (timed_opener.h).
+// (bounded_runner.h).
 
 #pragma once
 

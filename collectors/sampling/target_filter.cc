@@ -289,8 +289,8 @@ void TargetFilter::detach_unneeded_hooks() {
   free_hook_.reset();
 }
 
-// One store decides, so all else stands before it.
-void TargetFilter::hand_over(SessionSlot from, SessionSlot to, unsigned event_set) {
+// A tick reads `all` once, so one store switches both slots. Everything else is set before it.
+void TargetFilter::move_target(SessionSlot from, SessionSlot to, unsigned event_set) {
   set_bit(filter_->event_set[event_set], to);
   set_bit(filter_->live, to);
   const std::uint32_t both = bit(from) | bit(to);

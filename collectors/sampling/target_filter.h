@@ -28,9 +28,9 @@ class TargetFilter {
   // behind.
   Result<void> add(SessionSlot slot, unsigned event_set, const Target& target);
 
-  // `to` wants all processes from the tick on that `from`, which does, stops matching. `event_set`
-  // is that of `from`.
-  void hand_over(SessionSlot from, SessionSlot to, unsigned event_set);
+  // Of two slots that match all processes: `from` does so until now, `to` from now on, and each
+  // tick matches exactly one of them. `event_set` is that of `from`.
+  void move_target(SessionSlot from, SessionSlot to, unsigned event_set);
 
   // From here on no tick that begins matches the slot; one that runs may
   // (Programs::wait_for_running_programs).

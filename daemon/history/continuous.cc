@@ -131,7 +131,7 @@ boost::asio::awaitable<void> Continuous::end_window() {
   const OpenWindow window = *std::exchange(open_, std::nullopt);
   const bool same_event = window.event.frequency_hz == config_.frequency_hz;
   if (config_.enabled && same_event) {
-    if (const auto next = parts_.source.hand_over(window.slot)) open(*next, window.event);
+    if (const auto next = parts_.source.move_to_new_slot(window.slot)) open(*next, window.event);
   }
   const Steady::time_point end = Steady::now();
   if (open_) {

@@ -26,13 +26,13 @@
 
 #include "collectors/parser/parser.h"
 #include "collectors/sampling/event_spec.h"
+#include "collectors/sampling/sampler.h"
 #include "daemon/history/failure.h"
 #include "daemon/history/store.h"
 #include "daemon/history/writer.h"
 #include "daemon/samples/aggregator.h"
 #include "daemon/samples/jit_naming.h"
 #include "daemon/service/config.h"
-#include "daemon/sessions/sample_source.h"
 #include "daemon/storage/worker.h"
 #include "formats/api/status_info.h"
 
@@ -45,7 +45,7 @@ class Continuous {
   // What it works with; all must outlive it.
   struct Parts {
     boost::asio::io_context& io;
-    SampleSource& source;
+    Sampler& source;
     Aggregator& aggregator;
     std::function<void()> sampling_changed;  // called when is_sampling() is another
     JitNaming* naming = nullptr;             // of code made at run time; null: it has no names

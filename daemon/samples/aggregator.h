@@ -14,7 +14,6 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include "collectors/bpf/sample.h"
-#include "collectors/sampling/sampler.h"
 #include "daemon/samples/jit_log.h"
 #include "daemon/samples/process_table.h"
 #include "daemon/samples/stack_table.h"

@@ -246,7 +246,7 @@ boost::asio::awaitable<void> XrayDirectory::read_all() {
 // The writer chose the pid in the trace, so a process of another user is not believed to be it.
 XrayTarget XrayDirectory::writer_of(const Trace& trace, pid_t process) {
   if (process > 0 && effective_uid_of(process) == trace.owner) {
-    auto found = find_xray_target(process, opener_);
+    auto found = find_xray_target(process, runner_);
     if (found) return std::move(*found);
   }
   XrayTarget unknown;

@@ -68,10 +68,11 @@ MappedFile open_program(pid_t pid) {
 
 }  // namespace
 
-Result<XrayTarget> find_xray_target(pid_t pid, TimedOpener& opener) {
+Result<XrayTarget> find_xray_target(pid_t pid, BoundedRunner& runner) {
   const auto started = start_time_ns(pid);
   if (!started) return fail(ErrorCode::kNotFound, "no process has pid " + std::to_string(pid));
-  auto program = opener.run([pid] { return open_program(pid); });
+  const uid_t uid = effective_uid_of(pid).value_or(0);
+  auto program = runner.run(uid, [pid] { return open_program(pid); });
   if (!program) {
     return fail(ErrorCode::kTimeout,
                 "the program of pid " + std::to_string(pid) + " did not open in time");

@@ -170,15 +170,12 @@ TEST(RecordTest, ALateStackHasItsRegistersAndItsWindow) {
   const Bytes bytes = late_sample();
   const auto record = parse_record(bytes.span());
   ASSERT_TRUE(record);
-  const auto& sample = std::get<SampleView>(*record);
-  ASSERT_NE(sample.late, nullptr);
-  EXPECT_EQ(sample.late->sp, 0x7ffe00000104U);
-  ASSERT_EQ(sample.deferred_window.size(), kWindowWords);
-  EXPECT_EQ(sample.deferred_window[4], 15U);
-  EXPECT_EQ(sample.words.size(), kKernelFrames + kUserFrames + kMappings);
-  EXPECT_EQ(sample.mapping_ids[0], 0xabcdefU);
-  const Bytes whole = good_sample();
-  EXPECT_EQ(std::get<SampleView>(*parse_record(whole.span())).late, nullptr);
+  const auto& deferred = std::get<DeferredSampleView>(*record);
+  EXPECT_EQ(deferred.registers->sp, 0x7ffe00000104U);
+  ASSERT_EQ(deferred.window.size(), kWindowWords);
+  EXPECT_EQ(deferred.window[4], 15U);
+  EXPECT_EQ(deferred.sample.words.size(), kKernelFrames + kUserFrames + kMappings);
+  EXPECT_EQ(deferred.sample.mapping_ids[0], 0xabcdefU);
 }
 
 TEST(RecordTest, AMappingKeepsItsNamesWithTheirEnds) {

@@ -126,7 +126,7 @@ TEST_F(ContinuousTest, EachWindowHasTheSamplesOfItsSlotAndAnExactLedger) {
   wait_for_windows(2);
   EXPECT_EQ(summary(1).ledger.written, 3U);
   EXPECT_EQ(summary(1).ledger.difference(), 0);
-  EXPECT_GE(source_.hand_overs, 2);
+  EXPECT_GE(source_.moves, 2);
 }
 
 TEST_F(ContinuousTest, WindowsBeginWithTheSecondsOfTheWallClock) {

@@ -1,4 +1,4 @@
-#include "collectors/files/process_mappings.h"
+#include "collectors/unwinding/process_mappings.h"
 
 #include <gtest/gtest.h>
 
