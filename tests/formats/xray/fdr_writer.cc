@@ -1,4 +1,4 @@
-#include "formats/xray/fdr_writer.h"
+#include "tests/formats/xray/fdr_writer.h"
 
 #include <boost/endian/conversion.hpp>
 
