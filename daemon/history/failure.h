@@ -1,5 +1,5 @@
-// Every way in which continuous mode fails to keep a window. Each has a name and a counter, shown
-// in `profctl status`, `profctl doctor` and /metrics.
+// The reasons for which continuous mode can't keep or remove a window. Each has a name and a
+// counter in `profctl status`, `profctl doctor` and /metrics.
 
 #pragma once
 
@@ -11,10 +11,10 @@ namespace profd {
 
 enum class WindowFailure : std::uint8_t {
   kNoSpace,     // the file system was full
-  kIo,          // it could not be written for another reason
-  kWriterBusy,  // too many others waited to be written
-  kNotBegun,    // users' sessions had all that there is to sample with, or it could not be sampled
-  kNotRemoved,  // an old one, or a file of it, would not go
+  kIo,          // the window could not be written for another reason
+  kWriterBusy,  // too many windows waited to be written
+  kNotBegun,    // users' sessions had all slots, or sampling could not be started
+  kNotRemoved,  // an old window, or a file of it, could not be removed
   kCount,
 };
 

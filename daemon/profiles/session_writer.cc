@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "collectors/host/kernel_release.h"
-#include "daemon/history/jit_images.h"
+#include "daemon/profiles/jit_images.h"
 #include "daemon/profiles/kernel_image.h"
 #include "daemon/profiles/object_images.h"
 #include "daemon/profiles/profile_files.h"
@@ -28,7 +28,7 @@ KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string
   return symbols ? KernelImage::named(*symbols, release, addresses) : KernelImage::hidden();
 }
 
-// Who may not see kernel addresses is not privileged with the disk either.
+// An unprivileged caller, who may not see kernel addresses, gets less room on the disk too.
 std::uint64_t max_images_bytes(const SessionSnapshot& snapshot) {
   return snapshot.hide_kernel ? kMaxRestrictedImagesBytes : kMaxImagesBytes;
 }
@@ -37,8 +37,8 @@ Result<void> write_images(const SessionSnapshot& snapshot, const KernelImage& ke
                           const ObjectImages& objects, SymbolBudgets& symbols,
                           ResultWriter& result) {
   if (has_kernel_frames(snapshot)) {
-    const std::string path = kernel.line_path().substr(kBuildPrefix.size());
-    if (Result<void> added = result.add(path, kernel.encode()); !added) return added;
+    auto added = result.add(path_in_result(kernel.line_path()), kernel.encode());
+    if (!added) return added;
   }
   return objects.write(result, max_images_bytes(snapshot), symbols);
 }

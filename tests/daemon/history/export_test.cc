@@ -155,7 +155,7 @@ TEST_F(HistoryExportTest, ANameOfSeveralContainersIsRefused) {
   EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST_F(HistoryExportTest, WhatAProcessWasBeforeAnExecStaysApart) {
+TEST_F(HistoryExportTest, AProcessBeforeAnExecHasAProfileOfItsOwn) {
   windows_.add(minute(0), {hot(7, "sh", 1), hot(7, "work", 2)});
   windows_.add(minute(1), {hot(7, "work", 3)});
   const auto result = export_all(kRoot);
@@ -164,7 +164,7 @@ TEST_F(HistoryExportTest, WhatAProcessWasBeforeAnExecStaysApart) {
   EXPECT_EQ(read_profile(*result, "work.7.prof").samples(), 5u);
 }
 
-TEST_F(HistoryExportTest, ADamagedProfileIsLostByItsNameAndNothingElseIs) {
+TEST_F(HistoryExportTest, AMalformedProfileIsCountedAsLostAndNothingElseIs) {
   const std::string name = windows_.add(minute(0), {hot(7, "work", 3), hot(8, "other", 2)});
   windows_.add(minute(1), {hot(7, "work", 4)});
   const path damaged = windows_.state() / "windows" / name / "work.7.0.prof";
@@ -177,7 +177,7 @@ TEST_F(HistoryExportTest, ADamagedProfileIsLostByItsNameAndNothingElseIs) {
   EXPECT_EQ(ledger.difference(), 0);
 }
 
-TEST_F(HistoryExportTest, AWindowThatIsGoneOrDamagedIsLeftOut) {
+TEST_F(HistoryExportTest, AWindowThatIsRemovedOrMalformedIsLeftOut) {
   const std::string gone = windows_.add(minute(0), {hot(7, "work", 3)});
   const std::string damaged = windows_.add(minute(1), {hot(7, "work", 4)});
   windows_.add(minute(2), {hot(7, "work", 5)});
@@ -191,7 +191,7 @@ TEST_F(HistoryExportTest, AWindowThatIsGoneOrDamagedIsLeftOut) {
   EXPECT_THAT(run(history_->list(kRoot, {}))->windows, SizeIs(1));
 }
 
-TEST_F(HistoryExportTest, AnObjectThatIsGoneLeavesItsFramesWithoutNames) {
+TEST_F(HistoryExportTest, FramesOfARemovedObjectHaveNoNames) {
   windows_.add(minute(0), {hot(7, "work", 3)});
   open();
   std::filesystem::remove_all(windows_.state() / "objects");
@@ -219,7 +219,7 @@ TEST_F(HistoryExportTest, AFinishedExportLeavesNoLinksBehind) {
   EXPECT_THAT(names, ElementsAre(result->info.result));
 }
 
-TEST_F(HistoryExportTest, AnExportThatMatchesNothingIsNoneAndLeavesNothing) {
+TEST_F(HistoryExportTest, AnExportThatMatchesNothingFailsAndLeavesNothing) {
   windows_.add(minute(0), {hot(7, "work", 1)});
   TargetRequest no_cgroup;
   no_cgroup.cgroups = {"/system.slice/x.servic"};
@@ -240,7 +240,7 @@ TEST_F(HistoryExportTest, AnExportThatMatchesNothingIsNoneAndLeavesNothing) {
 }
 
 // However many windows a range has: after each there may be an end of the turn.
-TEST_F(HistoryExportTest, AnExportWhoseTimeIsOverReadsOneWindowMore) {
+TEST_F(HistoryExportTest, AnExportWhoseSliceIsOverStillReadsOneWindow) {
   ExportPlan plan;
   for (int i = 0; i < 30; ++i) plan.windows.push_back(windows_.add(minute(i), {hot(7, "work", 1)}));
   plan.windows_dir = windows_.state() / "windows";

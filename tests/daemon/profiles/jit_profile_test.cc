@@ -100,7 +100,7 @@ class JitProfileTest : public testing::Test {
   SessionSnapshot snapshot_ = test::handmade_session();
 };
 
-TEST_F(JitProfileTest, OneAddressOfTwoFunctionsIsTwoRows) {
+TEST_F(JitProfileTest, AnAddressThatMeantTwoFunctionsHasTwoRows) {
   jit().functions = {function("first"), function("second")};
   add(kPlace + 0x10, {{0, 3}, {1, 2}});
   const SessionSummary summary = write();
@@ -118,7 +118,7 @@ TEST_F(JitProfileTest, OneAddressOfTwoFunctionsIsTwoRows) {
   }
 }
 
-TEST_F(JitProfileTest, WhatHasNoNameKeepsItsAddressAndIsCounted) {
+TEST_F(JitProfileTest, CodeWithoutANameKeepsItsAddressAndIsCounted) {
   jit().functions = {function("known")};
   add(kPlace + 0x10, {{0, 3}});
   add(kPlace + 0x2000, {{JitSamples::kNoFunction, 4}});
@@ -139,7 +139,7 @@ TEST_F(JitProfileTest, WhatHasNoNameKeepsItsAddressAndIsCounted) {
 }
 
 // The look that searches for its files sees all that a process has mapped.
-TEST_F(JitProfileTest, TheRuntimeIsWhatTheLookFoundWhereNoSampleHitItsLibrary) {
+TEST_F(JitProfileTest, TheScanFindsTheRuntimeWhenNoSampleHitItsLibrary) {
   add(kPlace, {{JitSamples::kNoFunction, 2}});
   jit().info.runtime = "Java";
   const SessionSummary summary = write();
@@ -147,7 +147,7 @@ TEST_F(JitProfileTest, TheRuntimeIsWhatTheLookFoundWhereNoSampleHitItsLibrary) {
   EXPECT_EQ(summary.profiles[0].jit->runtime, "Java");
 }
 
-TEST_F(JitProfileTest, TheRuntimeIsRatherThatWhoseLibraryWasHit) {
+TEST_F(JitProfileTest, TheRuntimeWhoseLibraryWasHitIsPreferred) {
   add(kPlace, {{JitSamples::kNoFunction, 2}});
   auto library = std::make_shared<MappedFile>();
   library->path = "/usr/lib/jvm/lib/server/libjvm.so";

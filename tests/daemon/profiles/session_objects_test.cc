@@ -34,7 +34,7 @@ using testing::ElementsAre;
 using testing::MatchesRegex;
 using testing::StartsWith;
 
-TEST_F(SessionWriterTest, NamesAFileByItsPathWhereItIsTheOneThatRan) {
+TEST_F(SessionWriterTest, NamesAFileByItsPathIfItIsTheOneThatRan) {
   ProcessSnapshot& process = add_process("chain");
   const ChainProgram program = add_program(process, "libchain.so");
   add_samples(process, chain(program), 3);
@@ -74,7 +74,7 @@ class FailingParser final : public test::LocalParser {
   bool has_summaries_;
 };
 
-TEST_F(SessionWriterTest, WritesEverySampleWhereTheParserFails) {
+TEST_F(SessionWriterTest, WritesEverySampleIfTheParserFails) {
   ProcessSnapshot& process = add_process("chain");
   const ChainProgram program = add_program(process, "chain");
   std::filesystem::remove(scratch_.path() / "chain");
@@ -91,7 +91,7 @@ TEST_F(SessionWriterTest, WritesEverySampleWhereTheParserFails) {
   }
 }
 
-TEST_F(SessionWriterTest, WritesOnWhenTheParserWasKilled) {
+TEST_F(SessionWriterTest, ContinuesWhenTheParserWasKilled) {
   ProcessSnapshot& process = add_process("chain");
   const ChainProgram program = add_program(process, "chain");
   add_samples(process, chain(program), 3);
@@ -137,7 +137,7 @@ MappedFile without_descriptor(const std::string& path) {
   return file;
 }
 
-TEST_F(SessionWriterTest, NamesAFileWithoutDescriptorByItsPathWhileItStaysTheSame) {
+TEST_F(SessionWriterTest, NamesAFileWithoutADescriptorByItsPathWhileItIsUnchanged) {
   const std::string path = scratch_.write("libx.so", "1");
   Mapping mapping;
   mapping.kind = PROFD_MAPPING_FILE;
