@@ -1,4 +1,6 @@
-#include "collectors/xray/live_reading.h"
+#include "collectors/xray/live_reader.h"
+
+#include <sys/random.h>
 
 #include <algorithm>
 
@@ -10,12 +12,12 @@ namespace {
 constexpr Format kFormat{.version = kMaxVersion, .order = std::endian::little};
 constexpr std::size_t kPreambleBytes = 4 * kMetadataBytes;
 
-// For each stack, in the tree, a copy of it, two profiles and their text: 600 bytes, measured with
+// A stack takes 600 bytes with the tree, a copy of it, two profiles and their text, measured with
 // stacks of 16 frames and more.
 constexpr std::size_t kBytesOfStack = 800;
 constexpr std::size_t kFramesOfStack = 8;
 constexpr std::size_t kMaxStacks = std::size_t{1} << 19;
-constexpr std::size_t kStacksOfThread = 4;  // a thread takes as much memory as so many
+constexpr std::size_t kStacksOfThread = 4;  // a thread takes as much memory as 4 stacks
 constexpr std::size_t kOpenOfStack = 4;
 
 }  // namespace
@@ -27,7 +29,13 @@ LiveLimits LiveLimits::of(std::uint64_t bytes) {
           .threads = std::min(stacks / kStacksOfThread, LiveRegion::kMaxThreads)};
 }
 
-LiveReading::LiveReading(std::uint64_t seed, const LiveLimits& limits)
+std::uint64_t random_seed() {
+  std::uint64_t seed = 0;
+  (void)::getrandom(&seed, sizeof seed, GRND_NONBLOCK);
+  return seed;
+}
+
+LiveReader::LiveReader(std::uint64_t seed, const LiveLimits& limits)
     : stacks_({.format = kFormat,
                .seed = seed,
                .listener = nullptr,
@@ -35,41 +43,38 @@ LiveReading::LiveReading(std::uint64_t seed, const LiveLimits& limits)
                .max_threads = limits.threads,
                .max_open = limits.stacks * kOpenOfStack}) {}
 
-void LiveReading::take(const LivePiece& piece) {
-  const ThreadId thread{.process = 0, .thread = piece.thread};
-  if (piece.gap || piece.lost != 0) {
-    stacks_.gap(thread, piece.lost);
-    told_lost_ += piece.lost;
+void LiveReader::take(const LiveRecords& records) {
+  const ThreadId thread{.process = 0, .thread = records.thread};
+  if (records.gap || records.lost != 0) {
+    stacks_.gap(thread, records.lost);
+    counted_lost_ += records.lost;
   }
-  if (piece.begins_buffer) {
-    damaged_.erase(piece.thread);
+  if (records.begins_buffer) {
+    malformed_.erase(records.thread);
     stacks_.begin_buffer(thread, kFormat);
   }
-  if (damaged_.contains(piece.thread)) return;
-  const Decoded decoded = stacks_.append(thread, piece.records);
-  const std::size_t preamble = piece.begins_buffer ? kPreambleBytes : 0;
+  if (malformed_.contains(records.thread)) return;
+  const Decoded decoded = stacks_.append(thread, records.bytes);
+  const std::size_t preamble = records.begins_buffer ? kPreambleBytes : 0;
   if (decoded.bytes > preamble) records_ += (decoded.bytes - preamble) / kFunctionBytes;
-  if (decoded.bytes == piece.records.size()) return;
-  // An app tells of whole records only, and of nothing but records.
-  stacks_.end_buffer(thread, {.bytes = decoded.bytes, .stop = Stop::kDamaged},
-                     piece.records.size() - decoded.bytes, Tail::kWhole);
-  damaged_.insert(piece.thread);
+  if (decoded.bytes == records.bytes.size()) return;
+  // An app publishes whole records only, so the rest is malformed even if it looks cut.
+  stacks_.end_buffer(thread, {.bytes = decoded.bytes, .stop = Stop::kMalformed},
+                     records.bytes.size() - decoded.bytes, Tail::kWhole);
+  malformed_.insert(records.thread);
 }
 
-void LiveReading::add_untold(std::uint64_t dropped, Report& report) const {
-  if (dropped > told_lost_) report.count(Issue::kLostRecords, dropped - told_lost_);
-}
-
-Measured LiveReading::so_far(std::uint64_t dropped) const {
-  Measured measured = stacks_.snapshot();
-  add_untold(dropped, measured.report);
+Measured LiveReader::with_losses(Measured measured, std::uint64_t dropped) const {
+  if (dropped > counted_lost_) measured.report.count(Issue::kLostRecords, dropped - counted_lost_);
   return measured;
 }
 
-Measured LiveReading::finish(std::uint64_t dropped) {
-  Measured measured = stacks_.finish();
-  add_untold(dropped, measured.report);
-  return measured;
+Measured LiveReader::so_far(std::uint64_t dropped) const {
+  return with_losses(stacks_.snapshot(), dropped);
+}
+
+Measured LiveReader::finish(std::uint64_t dropped) {
+  return with_losses(stacks_.finish(), dropped);
 }
 
 }  // namespace profd::xray

@@ -1,5 +1,5 @@
-// The records of a running app on their way into call stacks: what an app may write wrongly is
-// counted here, and costs it its own buffer.
+// Makes call stacks of the records of a running app. Records that the app writes wrongly are
+// counted and skipped up to the end of their buffer.
 
 #pragma once
 
@@ -11,38 +11,40 @@
 
 namespace profd::xray {
 
-// How much of an app's calls fits into some memory: stacks, and frames of a profile's stacks. What
-// is beyond is counted, and its time its caller's.
+// Limits that keep the reading of an app's calls within some memory. Calls over a limit are
+// counted, and their time counts for their caller.
 struct LiveLimits {
   std::size_t stacks = 0;
-  std::size_t frames = 0;
+  std::size_t frames = 0;  // of all stacks in a profile
   std::size_t threads = 0;
 
-  // `bytes` are all that is left for reading and for making a result.
+  // For `bytes` of memory for reading and for making a result.
   static LiveLimits of(std::uint64_t bytes);
 };
 
-class LiveReading {
+// A seed for the hash tables of call trees, so that an app can't choose function ids that collide.
+[[nodiscard]] std::uint64_t random_seed();
+
+class LiveReader {
  public:
-  // `seed` is random: the app chooses its functions' numbers.
-  LiveReading(std::uint64_t seed, const LiveLimits& limits);
+  LiveReader(std::uint64_t seed, const LiveLimits& limits);
 
-  void take(const LivePiece& piece);
+  void take(const LiveRecords& records);
 
-  // Records of functions, about: arguments count as one more.
+  // The number of function records, roughly, since an argument counts as one more.
   [[nodiscard]] std::uint64_t records() const { return records_; }
 
-  // With what the app dropped in all, of which its buffers may not have told.
+  // `dropped` are all records that the app dropped, in its buffers and elsewhere.
   [[nodiscard]] Measured so_far(std::uint64_t dropped) const;
   [[nodiscard]] Measured finish(std::uint64_t dropped);
 
  private:
-  void add_untold(std::uint64_t dropped, Report& report) const;
+  [[nodiscard]] Measured with_losses(Measured measured, std::uint64_t dropped) const;
 
   Stacks stacks_;
-  std::set<std::int32_t> damaged_;  // threads whose buffer's rest makes no sense
+  std::set<std::int32_t> malformed_;  // threads whose buffers have a malformed rest
   std::uint64_t records_ = 0;
-  std::uint64_t told_lost_ = 0;
+  std::uint64_t counted_lost_ = 0;  // losses that the buffers report
 };
 
 }  // namespace profd::xray

@@ -152,7 +152,7 @@ TEST_F(AppTest, WritesEveryCallOfEveryThread) {
   EXPECT_EQ(app.end(), 0);
 }
 
-TEST_F(AppTest, CountsWhatFindsNoRoomAndGoesOn) {
+TEST_F(AppTest, CountsRecordsThatDoNotFitAndContinues) {
   profd_.listen();
   InstrumentedApp app(profd_.socket(), {"--threads", "2", "--rounds", "300000"});
   const Counted counted = run(app);  // nobody reads
@@ -164,7 +164,7 @@ TEST_F(AppTest, CountsWhatFindsNoRoomAndGoesOn) {
   EXPECT_EQ(app.end(), 0);
 }
 
-TEST_F(AppTest, GivesTheMemoryBackAndTakesItAnew) {
+TEST_F(AppTest, ReleasesTheMemoryAndUsesItAgain) {
   profd_.listen();
   InstrumentedApp app(profd_.socket(), {"--rounds", "100000"});
   run(app);
@@ -178,7 +178,7 @@ TEST_F(AppTest, GivesTheMemoryBackAndTakesItAnew) {
   EXPECT_EQ(count_all(profd_.memory()).records, 0);
 }
 
-TEST_F(AppTest, ComesWhenTheSocketAppearsAndAgainWhenItReappears) {
+TEST_F(AppTest, ConnectsWhenTheSocketAppearsAndAgainWhenItReappears) {
   InstrumentedApp app(profd_.socket(), {"--rounds", "10"});
   profd_.listen();
   profd_.accept();

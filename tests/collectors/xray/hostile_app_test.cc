@@ -86,7 +86,7 @@ class HostileAppTest : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-TEST_F(HostileAppTest, AnAppThatLiesEndsItsOwnSessionAlone) {
+TEST_F(HostileAppTest, AnAppThatSendsWrongAnswersEndsOnlyItsOwnSession) {
   InstrumentedApp honest(socket(), {"--rounds", "20000"});
   const Ended good = start(honest);
   ASSERT_EQ(good.status, 0) << good.err;
@@ -110,7 +110,7 @@ TEST_F(HostileAppTest, AnAppThatLiesEndsItsOwnSessionAlone) {
   EXPECT_TRUE(daemon_.process().running());
 }
 
-TEST_F(HostileAppTest, WhatAnAppDoesLaterEndsItsSessionWithAReasonAndItsCallsAreKept) {
+TEST_F(HostileAppTest, ALaterProtocolViolationEndsTheSessionWithAReasonAndKeepsItsCalls) {
   CountsByReason expected;
   for (const LateWay& way : kLateWays) {
     SCOPED_TRACE(way.name);
@@ -139,7 +139,7 @@ TEST_F(HostileAppTest, WhatAnAppDoesLaterEndsItsSessionWithAReasonAndItsCallsAre
   EXPECT_EQ(daemon_.status().xray.ended, expected);
 }
 
-TEST_F(HostileAppTest, AnAppThatScribblesOrFloodsIsEndedOrReadAndNothingElseIsHarmed) {
+TEST_F(HostileAppTest, AnAppThatOverwritesItsMemoryOrFloodsHarmsNothingElse) {
   for (const char* way : {"scribbles", "floods"}) {
     SCOPED_TRACE(way);
     InstrumentedApp hostile(socket(), {way}, "xray_hostile");
@@ -197,7 +197,7 @@ std::uint64_t peak_of_children(pid_t daemon) {
 }
 
 // Each has several times the stacks that fit, and tells of them in 13 MiB of records.
-TEST_F(HostileAppTest, AppsThatNeedMoreMemoryThanThereIsLoseStacksAndAreRecordedOn) {
+TEST_F(HostileAppTest, AppsThatNeedTooMuchMemoryLoseStacksAndAreStillRecorded) {
   std::vector<std::unique_ptr<InstrumentedApp>> apps;
   std::vector<std::string> sessions;
   for (std::size_t i = 0; i < kMaxXraySessions; ++i) {
@@ -232,7 +232,7 @@ TEST_F(HostileAppTest, AppsThatNeedMoreMemoryThanThereIsLoseStacksAndAreRecorded
 }
 
 // One user's connections are limited, and none of them is read before a session wants it.
-TEST_F(HostileAppTest, ManyConnectionsAndUnreadPacketsCostNobodyElse) {
+TEST_F(HostileAppTest, ManyConnectionsAndUnreadPacketsDoNotAffectOtherApps) {
   std::vector<UniqueFd> connections;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -251,7 +251,7 @@ TEST_F(HostileAppTest, ManyConnectionsAndUnreadPacketsCostNobodyElse) {
 }
 
 // A process can come with the socket of another in its hands, but only as itself.
-TEST_F(HostileAppTest, WhoConnectsDecidesWhoTheAppIs) {
+TEST_F(HostileAppTest, TheCredentialsOfTheConnectionIdentifyTheApp) {
   InstrumentedApp hostile(socket(), {"garbage"}, "xray_hostile");
   const InstrumentedApp other(socket().string() + ".other", {});
   const Ended refused =

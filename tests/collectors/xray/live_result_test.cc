@@ -25,7 +25,7 @@ LiveResult example() {
   return result;
 }
 
-TEST(LiveResult, ComesBackAsItWas) {
+TEST(LiveResult, IsDecodedAsItWasEncoded) {
   const LiveResult result = example();
   const auto back = decode_live_result(encode(result));
   ASSERT_TRUE(back);
@@ -38,7 +38,7 @@ TEST(LiveResult, ComesBackAsItWas) {
   EXPECT_EQ(back->unknown_image, result.unknown_image);
 }
 
-TEST(LiveResult, IsRefusedWhereverItIsCut) {
+TEST(LiveResult, IsRefusedIfItIsCutAnywhere) {
   const std::string bytes = encode(example());
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_FALSE(decode_live_result(std::string_view(bytes).substr(0, size))) << size;
@@ -46,7 +46,7 @@ TEST(LiveResult, IsRefusedWhereverItIsCut) {
   EXPECT_FALSE(decode_live_result(bytes + "x"));
 }
 
-TEST(LiveResult, NeverFailsOtherwiseThanByAnError) {
+TEST(LiveResult, AnyBytesGiveAResultOrAnError) {
   const std::string bytes = encode(example());
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     std::string damaged = bytes;

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/xray/fdr_reader.h"
-#include "formats/xray/fdr_writer.h"
+#include "tests/formats/xray/fdr_writer.h"
 #include "tests/formats/xray/traces.h"
 
 namespace profd::xray {
@@ -74,7 +74,7 @@ TEST_P(EveryFormat, FunctionsAndMetadataReadAsTheyWereWritten) {
   EXPECT_EQ(told_of(format_, writer.take_records()), expected);
 }
 
-TEST_P(EveryFormat, PiecesOfAnyLengthReadLikeTheWhole) {
+TEST_P(EveryFormat, ChunksOfAnyLengthGiveTheSameRecords) {
   Writer writer(format_);
   writer.preamble({77, 78, 5'000'007'000, 1'000'000, 3});
   writer.function(Action::kEnter, 1, 5);
@@ -95,7 +95,7 @@ TEST_P(EveryFormat, PiecesOfAnyLengthReadLikeTheWhole) {
   }
 }
 
-TEST_P(EveryFormat, ACutRecordIsLeft) {
+TEST_P(EveryFormat, ACutRecordIsNotDecoded) {
   Writer writer(format_);
   writer.preamble({1, 2, 3'000, 4, 0});
   writer.function(Action::kEnter, 9, 1);
@@ -111,7 +111,7 @@ TEST_P(EveryFormat, ACutRecordIsLeft) {
 }
 
 // The layouts as LLVM's own records of each version have them (xray_fdr_format.h).
-TEST(XrayFdrEvents, OfEachVersionHaveTheirOwnTime) {
+TEST(XrayFdrEvents, HaveTheTimeOfTheirVersion) {
   struct Case {
     std::uint16_t version;
     const char* custom;
@@ -132,7 +132,7 @@ TEST(XrayFdrEvents, OfEachVersionHaveTheirOwnTime) {
   }
 }
 
-TEST(XrayFdrEvents, OfVersionFiveMoveTheTimeOnAndBack) {
+TEST(XrayFdrEvents, InVersionFiveMoveTheTimeForwardAndBack) {
   Writer writer({});
   writer.ticks(1000);
   writer.custom_event("a", static_cast<std::uint64_t>(-30));
@@ -141,7 +141,7 @@ TEST(XrayFdrEvents, OfVersionFiveMoveTheTimeOnAndBack) {
               ElementsAre("custom a of 1 at 970", "enter 1 at 975"));
 }
 
-TEST(XrayFdrEvents, OfAnySizeArePassedOverAndShownInPart) {
+TEST(XrayFdrEvents, OfAnySizeAreSkippedAndShownInPart) {
   Writer writer({});
   writer.ticks(1);
   writer.custom_event(std::string(100'000, 'x'), 1);
@@ -157,7 +157,7 @@ TEST(XrayFdrEvents, OfAnySizeArePassedOverAndShownInPart) {
   EXPECT_THAT(source.told, ElementsAre("custom xxxxxxxx of 100000 at 2", "enter 1 at 3"));
 }
 
-TEST(XrayFdrReader, StopsAtWhatIsNoRecord) {
+TEST(XrayFdrReader, StopsAtMalformedRecords) {
   struct Case {
     const char* what;
     std::uint16_t version;
@@ -182,13 +182,13 @@ TEST(XrayFdrReader, StopsAtWhatIsNoRecord) {
     Position position;
     const Decoded decoded = decode_records({damage.version, std::endian::little},
                                            good + damage.bytes, position, source);
-    EXPECT_EQ(decoded.stop, Stop::kDamaged) << damage.what;
+    EXPECT_EQ(decoded.stop, Stop::kMalformed) << damage.what;
     EXPECT_EQ(decoded.bytes, good.size()) << damage.what;
     EXPECT_THAT(source.told, ElementsAre("enter 3 at 6")) << damage.what;
   }
 }
 
-TEST(XrayFdrReader, RefusesOtherFilesByName) {
+TEST(XrayFdrReader, RefusesOtherFilesAndNamesTheirFormat) {
   const auto header = [](std::uint16_t version, char type) {
     std::string bytes = encode_header({{version, std::endian::little}, true, true, 1, 1});
     bytes[2] = type;

@@ -109,7 +109,7 @@ TEST(XrayMap, TheIndexDecidesTheIds) {
   EXPECT_EQ(map->functions[1].address, 0x1100U);
 }
 
-TEST(XrayMap, AnIndexThatIsNoneIsLeftOut) {
+TEST(XrayMap, AnInvalidIndexIsIgnored) {
   for (const std::string& entries :
        {le(5) + le(6), le(~std::uint64_t{0}) + le(1), le(kMap) + le(kMap + 7 * 32),
         le(kMap) + le(kMap), std::string(15, 'x'),
@@ -135,7 +135,7 @@ TEST(XrayMap, RelocationsOfAPositionIndependentFileAreApplied) {
   expect_three_functions(read_function_map(file.get()), "relocated");
 }
 
-TEST(XrayMap, WhatIsNoMapIsAnErrorThatSaysWhy) {
+TEST(XrayMap, AnInvalidMapIsAnErrorWithTheReason) {
   std::string unknown_version = sleds_of(kSleds, 2);
   unknown_version[18] = 3;
   std::string unknown_kind = sleds_of(kSleds, 2);
@@ -158,7 +158,7 @@ TEST(XrayMap, WhatIsNoMapIsAnErrorThatSaysWhy) {
 }
 
 // Every byte of the file bent: an error, or a map that names no more functions than it has sleds.
-TEST(XrayMap, AnyBentByteIsNoHarm) {
+TEST(XrayMap, AnyChangedByteIsTolerated) {
   const std::string sleds = sleds_of(kSleds, 2);
   test::HostileElf elf(std::string(64, '\x90'));
   elf.add({"xray_instr_map", sleds});

@@ -179,7 +179,7 @@ TEST_P(EveryScene, HasTheCallsThatTheProgramCounted) {
 }
 
 // llvm-xray refuses such a trace: the runtime cuts buffers with typed events.
-TEST_F(XrayOracle, TypedEventsCostNoMoreThanTheRuntimeCut) {
+TEST_F(XrayOracle, TypedEventsLoseOnlyWhatTheRuntimeCut) {
   const Recorded recorded = record("typed", 1, 100, kOneBuffer);
   const ReadTrace read = read_files(recorded.traces);
   // Two calls a round; 16 bytes, two records, were cut for each.
@@ -189,7 +189,7 @@ TEST_F(XrayOracle, TypedEventsCostNoMoreThanTheRuntimeCut) {
 }
 
 // Both files of a fork: the child's has its parent's buffers as well.
-TEST_F(XrayOracle, AForksTwoTracesAreOne) {
+TEST_F(XrayOracle, TheTwoTracesOfAForkAreReadAsOne) {
   const Recorded recorded = record("fork", 1, 500, kSmallBuffers);
   ASSERT_EQ(recorded.traces.size(), 2U);
   const ReadTrace read = read_files(recorded.traces);
@@ -210,7 +210,7 @@ TEST_F(XrayOracle, RecycledBuffersLoseNoStacks) {
   EXPECT_LE(read.report[Issue::kLateRoot], 3U);
 }
 
-TEST_F(XrayOracle, WhatTheThresholdHidIsItsCallersTime) {
+TEST_F(XrayOracle, TimeOfCallsBelowTheThresholdCountsForTheCaller) {
   const Recorded recorded = record("calls", 1, 1000, kOneBuffer, "5");
   const ReadTrace read = read_files(recorded.traces);
   const Counts calls = calls_by_name(read.stacks);
@@ -218,7 +218,7 @@ TEST_F(XrayOracle, WhatTheThresholdHidIsItsCallersTime) {
   EXPECT_EQ(our_calls(read.stacks), llvm_stacks(recorded.traces[0], "count"));
 }
 
-TEST_F(XrayOracle, TheMapIsLlvmXrays) {
+TEST_F(XrayOracle, TheMapIsTheOneOfLlvmXray) {
   const std::string yaml = test::output_of("llvm-xray extract -symbolize " XRAY_SCENES);
   const UniqueFd file(::open(XRAY_SCENES, O_RDONLY | O_CLOEXEC));
   const auto map = read_function_map(file.get());
@@ -232,7 +232,7 @@ TEST_F(XrayOracle, TheMapIsLlvmXrays) {
   }
 }
 
-TEST_F(XrayOracle, OurWritersTracesAreWhatLlvmXrayReads) {
+TEST_F(XrayOracle, LlvmXrayReadsTheTracesOfTheTestWriter) {
   const Format format{5, std::endian::little};
   Writer writer(format);
   writer.preamble({77, 78, 5'000'007'000, 1'000'000, 3});

@@ -69,7 +69,7 @@ TEST(XrayTrace, TicksBecomeNanoseconds) {
   EXPECT_THAT(briefs(events_of(writer, {100, 0.5})), ElementsAre("B f1 1500", "E 1500"));
 }
 
-TEST(XrayTrace, ArgumentsAndEventsAreTold) {
+TEST(XrayTrace, ArgumentsAndEventsAreWritten) {
   Writer writer = begun();
   writer.function(Action::kEnterWithArguments, 1, 0);
   writer.argument(0xffffffffffffffff);
@@ -87,7 +87,7 @@ TEST(XrayTrace, ArgumentsAndEventsAreTold) {
 
 // A call that had begun before all that is known is around it; those around it in turn begin
 // earlier still.
-TEST(XrayTrace, LateRootsAreAroundWhatTheyCalled) {
+TEST(XrayTrace, LateRootsContainTheirCallees) {
   Writer writer = begun();
   writer.function(Action::kEnter, 1, 0);
   writer.function(Action::kExit, 1, 10);
@@ -112,7 +112,7 @@ TEST(XrayTrace, EveryBeginHasAnEndAndTimeDoesntGoBack) {
                           "B f4 1500", "E 1500"));
 }
 
-TEST(XrayTrace, NothingIsATraceToo) {
+TEST(XrayTrace, ATraceWithoutEventsIsValid) {
   Writer writer({});
   EXPECT_THAT(briefs(events_of(writer)), ElementsAre());
 }

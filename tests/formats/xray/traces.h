@@ -14,9 +14,9 @@
 
 #include <gtest/gtest.h>
 
-#include "formats/xray/fdr_writer.h"
 #include "formats/xray/log.h"
 #include "formats/xray/stacks.h"
+#include "tests/formats/xray/fdr_writer.h"
 
 namespace profd::xray {
 
