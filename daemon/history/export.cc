@@ -5,14 +5,11 @@
 
 #include <spdlog/spdlog.h>
 
+#include "daemon/profiles/object_images.h"
 #include "daemon/profiles/profile_files.h"
 
 namespace profd {
 namespace {
-
-// As for sessions, unprivileged callers get less room on the disk.
-constexpr std::uint64_t kMaxImagesBytes = std::uint64_t{64} << 20;
-constexpr std::uint64_t kMaxRestrictedImagesBytes = std::uint64_t{16} << 20;
 
 Error no_window() {
   return fail(ErrorCode::kNotFound, "no window of continuous mode is in this range",
@@ -51,9 +48,8 @@ Result<void> HistoryExport::step(Parser& parser) {
     case Phase::kProfiles:
       return write_next_profile();
     case Phase::kObjects: {
-      const bool privileged = plan_.caller.privileged;
-      const Result<bool> wrote = objects_->write_next(
-          *writer_, parser, privileged ? kMaxImagesBytes : kMaxRestrictedImagesBytes);
+      const Result<bool> wrote =
+          objects_->write_next(*writer_, parser, max_images_bytes(plan_.caller.privileged));
       if (!wrote) return wrote.error();
       if (!*wrote) phase_ = Phase::kCommit;
       return {};

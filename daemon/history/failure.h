@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -20,6 +21,10 @@ enum class WindowFailure : std::uint8_t {
 
 inline constexpr std::size_t kWindowFailureCount = static_cast<std::size_t>(WindowFailure::kCount);
 
-[[nodiscard]] std::string_view name_of(WindowFailure failure);
+[[nodiscard]] constexpr std::string_view name_of(WindowFailure failure) {
+  constexpr std::array<std::string_view, kWindowFailureCount> kNames{
+      "no_space", "io", "writer_busy", "not_begun", "not_removed"};
+  return kNames.at(static_cast<std::size_t>(failure));
+}
 
 }  // namespace profd

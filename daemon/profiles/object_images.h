@@ -32,6 +32,12 @@
 
 namespace profd {
 
+// The bytes that the images with symbols of one result take at most. An unprivileged caller gets
+// less room on the disk.
+[[nodiscard]] constexpr std::uint64_t max_images_bytes(bool privileged) {
+  return std::uint64_t{privileged ? 64U : 16U} << 20;
+}
+
 class ObjectImages final : public ProfiledObjects {
  public:
   // `parser` must outlive *this.

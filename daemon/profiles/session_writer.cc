@@ -15,9 +15,6 @@
 namespace profd {
 namespace {
 
-constexpr std::uint64_t kMaxImagesBytes = std::uint64_t{64} << 20;
-constexpr std::uint64_t kMaxRestrictedImagesBytes = std::uint64_t{16} << 20;
-
 KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string& release) {
   if (snapshot.hide_kernel) return KernelImage::hidden();
   const std::set<std::uint64_t> addresses = kernel_addresses(snapshot);
@@ -28,11 +25,6 @@ KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string
   return symbols ? KernelImage::named(*symbols, release, addresses) : KernelImage::hidden();
 }
 
-// An unprivileged caller, who may not see kernel addresses, gets less room on the disk too.
-std::uint64_t max_images_bytes(const SessionSnapshot& snapshot) {
-  return snapshot.hide_kernel ? kMaxRestrictedImagesBytes : kMaxImagesBytes;
-}
-
 Result<void> write_images(const SessionSnapshot& snapshot, const KernelImage& kernel,
                           const ObjectImages& objects, SymbolBudgets& symbols,
                           ResultWriter& result) {
@@ -40,7 +32,7 @@ Result<void> write_images(const SessionSnapshot& snapshot, const KernelImage& ke
     auto added = result.add(path_in_result(kernel.line_path()), kernel.encode());
     if (!added) return added;
   }
-  return objects.write(result, max_images_bytes(snapshot), symbols);
+  return objects.write(result, max_images_bytes(!snapshot.hide_kernel), symbols);
 }
 
 }  // namespace
@@ -52,7 +44,7 @@ Result<SessionSummary> write_session(const SessionSnapshot& snapshot, Parser& pa
   const KernelImage kernel = make_kernel_image(snapshot, release);
   EntryFunctions entries(parser);
   SymbolBudgets symbols;
-  ResultJitImages jit(parser, max_images_bytes(snapshot), result);
+  ResultJitImages jit(parser, max_images_bytes(!snapshot.hide_kernel), result);
   Result<SessionSummary> summary = write_profiles(
       snapshot,
       {.objects = objects, .kernel = kernel, .entries = entries, .symbols = symbols, .jit = &jit},

@@ -82,7 +82,7 @@ struct Counted {
   std::map<std::uint32_t, std::uint64_t> entries;  // by function
   std::uint64_t records = 0;
   std::uint64_t dropped = 0;
-  std::uint64_t told_dropped = 0;  // by the buffers
+  std::uint64_t buffers_dropped = 0;  // as the buffers report
 };
 
 void count_records(const unsigned char* at, const unsigned char* end, Counted& counted) {
@@ -114,7 +114,7 @@ Counted count_all(int memory) {
     if ((slots[i].state & PROFD_XRAY_STATE_MASK) == PROFD_XRAY_FREE) continue;
     const unsigned char* const at =
         bytes + profd_xray_buffers_offset(header->slots) + std::uint64_t{i} * header->slot_bytes;
-    counted.told_dropped += slots[i].dropped;
+    counted.buffers_dropped += slots[i].dropped;
     count_records(at, at + slots[i].bytes, counted);
   }
   ::munmap(bytes, size);

@@ -49,9 +49,9 @@ TEST(LiveResult, IsRefusedIfItIsCutAnywhere) {
 TEST(LiveResult, AnyBytesGiveAResultOrAnError) {
   const std::string bytes = encode(example());
   for (std::size_t at = 0; at < bytes.size(); ++at) {
-    std::string damaged = bytes;
-    damaged[at] = static_cast<char>(damaged[at] ^ 0x80);
-    (void)decode_live_result(damaged);
+    std::string changed = bytes;
+    changed[at] = static_cast<char>(changed[at] ^ 0x80);
+    (void)decode_live_result(changed);
   }
 }
 

@@ -167,8 +167,8 @@ TEST_F(HistoryExportTest, AProcessBeforeAnExecHasAProfileOfItsOwn) {
 TEST_F(HistoryExportTest, AMalformedProfileIsCountedAsLostAndNothingElseIs) {
   const std::string name = windows_.add(minute(0), {hot(7, "work", 3), hot(8, "other", 2)});
   windows_.add(minute(1), {hot(7, "work", 4)});
-  const path damaged = windows_.state() / "windows" / name / "work.7.0.prof";
-  std::filesystem::resize_file(damaged, std::filesystem::file_size(damaged) - 1);
+  const path malformed = windows_.state() / "windows" / name / "work.7.0.prof";
+  std::filesystem::resize_file(malformed, std::filesystem::file_size(malformed) - 1);
   const auto result = export_all(kRoot);
   ASSERT_TRUE(result);
   const SessionLedger& ledger = result->info.summary.ledger;
@@ -179,11 +179,11 @@ TEST_F(HistoryExportTest, AMalformedProfileIsCountedAsLostAndNothingElseIs) {
 
 TEST_F(HistoryExportTest, AWindowThatIsRemovedOrMalformedIsLeftOut) {
   const std::string gone = windows_.add(minute(0), {hot(7, "work", 3)});
-  const std::string damaged = windows_.add(minute(1), {hot(7, "work", 4)});
+  const std::string malformed = windows_.add(minute(1), {hot(7, "work", 4)});
   windows_.add(minute(2), {hot(7, "work", 5)});
   open();
   std::filesystem::remove_all(windows_.state() / "windows" / gone);
-  std::filesystem::resize_file(windows_.state() / "windows" / damaged / kWindowSummaryFile, 10);
+  std::filesystem::resize_file(windows_.state() / "windows" / malformed / kWindowSummaryFile, 10);
   const auto result = export_all(kRoot);
   ASSERT_TRUE(result);
   EXPECT_EQ(result->info.summary.ledger.written, 5u);

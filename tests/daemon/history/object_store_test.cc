@@ -50,7 +50,7 @@ class CountingParser final : public test::LocalParser {
   }
 
   int calls = 0;
-  int failures = 0;  // of the next look-ups
+  int failures = 0;  // number of the next look-ups that fail
 };
 
 class ObjectStoreTest : public testing::Test {

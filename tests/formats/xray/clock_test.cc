@@ -7,7 +7,7 @@
 namespace profd::xray {
 namespace {
 
-// Pairs as buffers tell them: the wall clock is read up to 74 us later, in whole microseconds.
+// Pairs as in buffers: the wall clock is read up to 74 us later, in whole microseconds.
 Clock clock_of(std::uint64_t header_hz, double true_hz, int buffers, std::int64_t apart_ns) {
   std::mt19937_64 random(3);  // NOLINT: the same every time
   Clock clock(header_hz);

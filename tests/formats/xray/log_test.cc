@@ -68,7 +68,7 @@ TEST_P(EveryVersion, ACopyOfABufferIsSkipped) {
   EXPECT_EQ(read.report[Issue::kDuplicate], 1U);
 }
 
-// Cut at every byte: what is read is the records before the cut, and that it was cut is told.
+// The trace is cut at every byte. The records before the cut are read, and the cut is counted.
 TEST_P(EveryVersion, ATruncatedTailLosesOnlyTheTail) {
   const std::string first = trace_of({{1, 1'000'000, {1, 2, -2, -1}}}, format_);
   const std::string whole = first + buffer_of({1, 2'000'000, {3, 4, -4, -3}}, format_);
@@ -86,12 +86,12 @@ TEST_P(EveryVersion, ATruncatedTailLosesOnlyTheTail) {
 // whole, whatever it says.
 TEST_P(EveryVersion, AMalformedBufferLosesOnlyItsOwnRecords) {
   const std::string before = trace_of({{1, 1'000'000, {1, 2, -2, -1}}}, format_);
-  const std::string damaged = buffer_of({2, 2'000'000, {3, 4, -4, -3}}, format_);
+  const std::string malformed = buffer_of({2, 2'000'000, {3, 4, -4, -3}}, format_);
   const std::string behind = buffer_of({3, 3'000'000, {5, 6, -6, -5}}, format_);
-  const std::size_t bytes = format_.version == 1 ? 104 : damaged.size();
+  const std::size_t bytes = format_.version == 1 ? 104 : malformed.size();
   for (std::size_t at = 0; at < bytes; ++at) {
     for (const int mask : {0x01, 0x02, 0x10, 0x80, 0xff}) {
-      std::string bent = damaged;
+      std::string bent = malformed;
       bent[at] = static_cast<char>(bent[at] ^ mask);
       const auto read = read_traces({before + bent + behind});
       ASSERT_EQ(read.stacks.count("1;2"), 1U) << at << " " << mask;

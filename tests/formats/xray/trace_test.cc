@@ -22,7 +22,7 @@ std::string name_of(std::uint32_t id) { return "f" + std::to_string(id); }
 // The events of a trace, as JSON.
 boost::json::array events_of(Writer& writer, const TraceWriter::Options& options = {100, 1}) {
   std::string text;
-  TraceWriter trace(options, name_of, [&text](std::string_view piece) { text += piece; });
+  TraceWriter trace(options, name_of, [&text](std::string_view chunk) { text += chunk; });
   StacksOptions listening;
   listening.listener = &trace;
   Stacks stacks(listening);
