@@ -96,7 +96,7 @@ inline constexpr std::uint8_t kKinds = 10;
 enum class Action : std::uint8_t {
   kEnter = 0,
   kExit = 1,
-  kTailExit = 2,  // the function jumps to another one, which its caller then is the caller of
+  kTailExit = 2,  // the function jumps to another one, which becomes a callee of its caller
   kEnterWithArguments = 3,
 };
 inline constexpr std::uint8_t kActions = 4;

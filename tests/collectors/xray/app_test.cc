@@ -1,5 +1,5 @@
-// libprofd_xray as an app has it, with the test in profd's place: what lies in the shared memory is
-// decoded here by hand, by the document of the format.
+// libprofd_xray in an app, with the test in place of profd. The test decodes the shared memory by
+// itself, according to the document of the format.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -26,7 +26,7 @@ using test::InstrumentedApp;
 
 constexpr std::uint32_t kSession = 7;
 
-// profd's end of the socket.
+// profd's side of the socket.
 class Profd {
  public:
   Profd() {

@@ -1,4 +1,4 @@
-// Traces that are left in the watched directory, through the daemon.
+// Traces in the watched directory of a real daemon.
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Apps that lie, through the daemon: the session of each ends with its own reason, and an honest
-// app beside it loses nothing.
+// Hostile apps and a real daemon: the session of each ends with a reason of its own, and another
+// app loses nothing.
 
 #include <signal.h>
 #include <sys/socket.h>
@@ -184,7 +184,7 @@ TEST_F(HostileAppTest, AFollowerThatDiesEndsItsSessionWithAReason) {
   EXPECT_THAT(stopped.err, HasSubstr("died"));
 }
 
-// The most that was resident, of all processes that the daemon has started.
+// The sum of the peak resident memory of all processes that the daemon has started.
 std::uint64_t peak_of_children(pid_t daemon) {
   std::uint64_t sum = 0;
   for (const pid_t child : children_of(daemon)) {
@@ -250,7 +250,7 @@ TEST_F(HostileAppTest, ManyConnectionsAndUnreadPacketsDoNotAffectOtherApps) {
   EXPECT_EQ(good.status, 0) << good.err;
 }
 
-// A process can come with the socket of another in its hands, but only as itself.
+// A process that uses the socket of another process is still identified as itself.
 TEST_F(HostileAppTest, TheCredentialsOfTheConnectionIdentifyTheApp) {
   InstrumentedApp hostile(socket(), {"garbage"}, "xray_hostile");
   const InstrumentedApp other(socket().string() + ".other", {});

@@ -1,4 +1,5 @@
-// Instrumented programs through profd and profctl: what they count themselves is the oracle.
+// Sessions of instrumented programs through profd and profctl, compared with the programs' own
+// counts.
 
 #include <fcntl.h>
 #include <signal.h>

@@ -65,7 +65,8 @@ TEST_F(HistoryExportTest, AnExportIsTheSumOfItsWindows) {
   EXPECT_EQ(read_profile(*result, "other.8.prof").samples(), 1u);
 }
 
-// Windows and objects go, the result moves: both pprofs still name what was hit.
+// The windows and objects are removed and the result is moved. Both pprofs still name the
+// functions.
 TEST_F(HistoryExportTest, AnExportNeedsNothingButItself) {
   windows_.add(minute(0), {hot(7, "work", 3)});
   windows_.add(minute(1), {hot(7, "work", 4)});
@@ -239,7 +240,7 @@ TEST_F(HistoryExportTest, AnExportThatMatchesNothingFailsAndLeavesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(results()));
 }
 
-// However many windows a range has: after each there may be an end of the turn.
+// A turn may end after each window, however many windows the range has.
 TEST_F(HistoryExportTest, AnExportWhoseSliceIsOverStillReadsOneWindow) {
   ExportPlan plan;
   for (int i = 0; i < 30; ++i) plan.windows.push_back(windows_.add(minute(i), {hot(7, "work", 1)}));

@@ -169,8 +169,7 @@ TEST_F(WindowHistoryTest, AnUnprivilegedCallerHasOneRequestAtATime) {
   EXPECT_TRUE(run(history_->list(kAlice, {})));
 }
 
-// Reads objects for longer than a turn lasts, so that an export has two however fast the machine
-// is.
+// Reading an object takes longer than a turn, so that an export has two turns on any machine.
 class SlowParser final : public test::LocalParser {
  public:
   Result<ElfSummary> read_elf_summary(int fd) override {
@@ -179,7 +178,7 @@ class SlowParser final : public test::LocalParser {
   }
 };
 
-// Work that comes later is done before an export ends that takes more than its turn.
+// Later work is done before an export ends that takes more than one turn.
 TEST_F(WindowHistoryTest, AnExportYieldsTheWorkerBetweenTurns) {
   windows_.add(minute(0), {hot(7, "work", 1)});
   open(std::make_unique<SlowParser>());

@@ -28,7 +28,7 @@ using testing::StartsWith;
 
 constexpr std::uint64_t kBase = 0x10000000;
 
-// Counts what a window with nothing new must not do.
+// Counts the calls that a window without new functions must not make.
 class CountingParser final : public test::LocalParser {
  public:
   Result<ElfSummary> read_elf_summary(int fd) override {
@@ -208,7 +208,7 @@ TEST_F(ObjectStoreTest, AFailedWriteLeavesTheOldImage) {
   EXPECT_THAT(functions(name), Contains(Key("_start")));
 }
 
-// Of the kernel's own text, as /proc/kallsyms has it.
+// The functions of the kernel's own text in /proc/kallsyms.
 std::map<std::string, std::uint64_t> kernel_text() {
   std::map<std::string, std::uint64_t> found;
   std::ifstream lines("/proc/kallsyms");

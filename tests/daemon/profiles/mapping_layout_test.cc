@@ -19,7 +19,7 @@ using testing::ElementsAre;
 constexpr ProcessKey kProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
-// A process with mappings of files that were never opened: all that matters is where they lie.
+// A process with mappings of files that were never opened, since only their addresses matter.
 class MappingLayoutTest : public testing::Test {
  protected:
   // Met at `time_ns` = `id`. Inode 0 is anonymous memory.

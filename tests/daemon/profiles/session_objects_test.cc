@@ -1,5 +1,4 @@
-// How a session's profiles name the files that ran, and what images it has for those that pprof
-// can't open.
+// The names of files in a session's profiles, and the images of files that pprof can't open.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -57,7 +56,7 @@ TEST_F(SessionWriterTest, NamesTheFunctionsOfADeletedFileByAnImage) {
   expect_both_readers("chain.4321.prof", kChainRows);
 }
 
-// As one that a file killed, or that ran out of its time.
+// A parser that fails, as if a file had killed it or its time was over.
 class FailingParser final : public test::LocalParser {
  public:
   explicit FailingParser(bool has_summaries) : has_summaries_(has_summaries) {}
@@ -126,7 +125,7 @@ TEST_F(SessionWriterTest, WritesImagesBeyondTheirLimitsWithoutSymbols) {
   }
 }
 
-// As MappedFiles leaves it where too many descriptors are held.
+// MappedFiles leaves a file so when too many descriptors are open.
 MappedFile without_descriptor(const std::string& path) {
   struct stat status {};
   EXPECT_EQ(::stat(path.c_str(), &status), 0);

@@ -70,7 +70,7 @@ TEST_F(SessionWriterTest, CountsAStackThatTheRowsEndedAsCompleteAnywhere) {
   EXPECT_THAT(written.incomplete, ElementsAre(Pair("no_row", 2)));
 }
 
-// Each of these starts its function, where the byte before is another's.
+// Each of these is the first byte of a function. The byte before it belongs to another function.
 TEST_F(SessionWriterTest, NamesInterruptedFramesAndTheRestorerByTheirOwnAddress) {
   ProcessSnapshot& process = add_process("chain");
   const ChainProgram program = add_program(process, "libchain.so");

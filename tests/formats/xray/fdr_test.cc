@@ -110,7 +110,7 @@ TEST_P(EveryFormat, ACutRecordIsNotDecoded) {
   }
 }
 
-// The layouts as LLVM's own records of each version have them (xray_fdr_format.h).
+// The layouts of LLVM's records in each version (formats/xray/fdr_format.h).
 TEST(XrayFdrEvents, HaveTheTimeOfTheirVersion) {
   struct Case {
     std::uint16_t version;

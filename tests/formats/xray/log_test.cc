@@ -49,7 +49,7 @@ class EveryVersion : public FormatTest {};
 
 INSTANTIATE_TEST_SUITE_P(XrayLog, EveryVersion, every_format(), name_of_format);
 
-// In the file's order the second buffer comes first; each thread's are in the order of time.
+// The second buffer is first in the file. Buffers of a thread are read in the order of time.
 TEST_P(EveryVersion, BuffersAreReadByTimeAndThread) {
   const auto read = read_traces({trace_of(
       {{1, 5'000'000, {-2, -1}}, {2, 3'000'000, {5, -5}}, {1, 1'000'000, {1, 2}}}, format_)});
@@ -82,8 +82,8 @@ TEST_P(EveryVersion, ATruncatedTailLosesOnlyTheTail) {
   }
 }
 
-// Every byte of the middle buffer takes every one of some values: those before and behind it stay
-// whole, whatever it says.
+// Each byte of the middle buffer is changed in several ways. The buffers before and behind it are
+// read completely.
 TEST_P(EveryVersion, AMalformedBufferLosesOnlyItsOwnRecords) {
   const std::string before = trace_of({{1, 1'000'000, {1, 2, -2, -1}}}, format_);
   const std::string malformed = buffer_of({2, 2'000'000, {3, 4, -4, -3}}, format_);
@@ -138,7 +138,7 @@ TEST(XrayLog, BuffersThatAForkedChildRepeatsAreReadOnce) {
   }
 }
 
-// What a typed event of version 5 took off the end.
+// A typed event of version 5 has cut the end of the buffer.
 TEST(XrayLog, ATailThatTypedEventsCutIsAGap) {
   Writer writer({});
   writer.preamble({9, 1, 1'000'000, 1'000, 0});

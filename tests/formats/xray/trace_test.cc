@@ -85,8 +85,7 @@ TEST(XrayTrace, ArgumentsAndEventsAreWritten) {
   EXPECT_EQ(events[2].at("args").at("bytes").to_number<int>(), 2);
 }
 
-// A call that had begun before all that is known is around it; those around it in turn begin
-// earlier still.
+// A call that had begun before the records contains all others. An outer one begins even earlier.
 TEST(XrayTrace, LateRootsContainTheirCallees) {
   Writer writer = begun();
   writer.function(Action::kEnter, 1, 0);
