@@ -17,7 +17,7 @@ std::uint64_t monotonic_ns() { return static_cast<std::uint64_t>(now_ns(CLOCK_MO
 
 }  // namespace
 
-// Of several readings, the one between whose two looks at the counter least time went by.
+// Returns the one of several readings that took the least time.
 TickRate::Moment TickRate::now() {
   Moment best;
   std::uint64_t shortest = ~std::uint64_t{0};

@@ -17,10 +17,10 @@
 #include "ctl/doctor/instrumented_app.h"
 #include "ctl/doctor/process_facts.h"
 #include "formats/base/unique_fd.h"
+#include "formats/elf/code_file.h"
 #include "formats/elf/elf_file.h"
 #include "formats/jit/runtimes.h"
 #include "formats/proc/stat.h"
-#include "formats/unwind/code_file.h"
 
 namespace profd {
 namespace {

@@ -9,7 +9,7 @@
 namespace profd {
 namespace {
 
-// Where the kernel's text would be without address randomization: the same on every host.
+// The start of the kernel's text without address randomization, which is the same on every host.
 constexpr std::uint64_t kHiddenAddress = 0xffffffff81000000;
 constexpr std::uint64_t kHiddenBytes = 4096;
 constexpr std::size_t kReleaseBytes = 100;
@@ -23,7 +23,7 @@ KernelImage KernelImage::hidden() {
   return {true, "$build/objects/kernel.so", std::move(image)};
 }
 
-// Not called vmlinux: Go's pprof would look for _stext in it.
+// The image is not called vmlinux, since Go's pprof would look for _stext in it.
 KernelImage KernelImage::named(const KernelSymbols& symbols, const std::string& release,
                                const std::set<std::uint64_t>& addresses) {
   if (symbols.empty()) return hidden();

@@ -22,7 +22,7 @@ std::uint64_t rounded_quotient(std::uint64_t dividend, std::uint64_t divisor) {
   return divisor == 0 ? 0 : (dividend + divisor / 2) / divisor;
 }
 
-// COMM.PID.prof, with a number where an exec or a reused pid made a second of that name.
+// An exec or a reused pid can give two processes the same name, so the second gets a number.
 std::string unique_profile_path(const ProfileSummary& summary, const std::string& kind,
                                 std::set<std::string>& taken) {
   const std::string stem =

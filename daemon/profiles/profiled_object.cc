@@ -32,7 +32,8 @@ std::string hex_of_key(const FileKey& key) {
   return text.data();
 }
 
-// So many digits that one owner's files don't meet by chance; root's are told apart by build id.
+// 8 digits, so that two files of one owner do not get the same by chance. Files of root differ by
+// their build id.
 std::string hex_of_segments(const ElfSummary& elf) {
   std::size_t hash = elf.type;
   boost::hash_combine(hash, elf.machine);
@@ -54,6 +55,14 @@ void ProfiledObject::hit(std::uint64_t file_offset) {
   if (const Result<std::uint64_t> address = vaddr_of_offset(image_->elf, file_offset)) {
     image_->hit_addresses.insert(*address);
   }
+}
+
+std::string line_path_of_image(const std::string& name) {
+  return std::string(kBuildPrefix) + "objects/" + name + ".so";
+}
+
+std::string path_in_result(const std::string& line_path) {
+  return line_path.substr(kBuildPrefix.size());
 }
 
 std::string bracketed_name(const std::string& path) { return "[" + plain_name(path) + "]"; }

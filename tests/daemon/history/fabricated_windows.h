@@ -1,5 +1,5 @@
-// A state directory with windows of continuous mode that no daemon has written: what a test says,
-// in the forms of daemon/history/files.h.
+// A state directory with windows that a test writes instead of the daemon, in the forms of
+// daemon/history/files.h.
 
 #pragma once
 

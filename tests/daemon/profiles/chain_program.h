@@ -1,4 +1,4 @@
-// The test program programs/chain.c as if it ran: its mapping, and the addresses of its functions.
+// The mapping and the addresses of the functions of programs/chain.c, as if it were running.
 
 #pragma once
 
@@ -21,7 +21,7 @@ namespace profd::test {
 
 inline constexpr std::uint64_t kPageMask = 4095;
 
-// As the kernel would key the file that `fd` is open on.
+// The key that the kernel side gives to the open file `fd`.
 [[nodiscard]] inline FileKey key_of(int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) throw std::runtime_error("fstat");

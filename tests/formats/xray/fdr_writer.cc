@@ -1,4 +1,4 @@
-#include "formats/xray/fdr_writer.h"
+#include "tests/formats/xray/fdr_writer.h"
 
 #include <boost/endian/conversion.hpp>
 
@@ -95,7 +95,7 @@ std::string Writer::take_buffer(std::uint64_t buffer_bytes) {
   if (format_.version == 1) {
     end_of_buffer();
     records += take_records();
-    // What the runtime leaves there is what the buffer held before.
+    // The runtime leaves older content of the buffer there.
     if (records.size() < buffer_bytes) records.resize(buffer_bytes, '\x55');
     return records;
   }

@@ -1,7 +1,7 @@
-// Writes traces as XRay's Flight Data Recorder does: for tests, and for benches of readers.
+// Writes traces like XRay's Flight Data Recorder, for tests and benches of the readers.
 //
-// Each function appends one record as xray_fdr_format.h has it, of any version and byte order, and
-// sensible or not.
+// Each function appends one record in the form of formats/xray/fdr_format.h, of any version and
+// byte order. The content of the record may be invalid.
 
 #pragma once
 
@@ -31,7 +31,7 @@ class Writer {
   void custom_event(std::string_view payload, std::uint64_t ticks);
   void typed_event(std::uint16_t type, std::string_view payload, std::uint64_t ticks);
 
-  // What every buffer begins with, by the version.
+  // The first records of a buffer, which depend on the version.
   struct Preamble {
     std::int32_t process = 0;
     std::int32_t thread = 0;
@@ -41,10 +41,10 @@ class Writer {
   };
   void preamble(const Preamble& preamble);
 
-  // The records so far as a buffer of a trace: behind BUFFER_EXTENTS, or in version 1 padded to
-  // `buffer_bytes`. Begins anew.
+  // Returns and removes the records as a buffer of a trace: behind BUFFER_EXTENTS, or in version 1
+  // padded to `buffer_bytes`.
   [[nodiscard]] std::string take_buffer(std::uint64_t buffer_bytes = 0);
-  // The records alone. Begins anew.
+  // Returns and removes the records.
   [[nodiscard]] std::string take_records();
 
  private:
