@@ -69,12 +69,34 @@ TEST(SessionSummary, CutAnywhereIsAnError) {
   }
 }
 
-TEST(SessionSummary, EveryFieldIsNeeded) {
-  for (const char* field :
-       {"\"session\"", "\"profiles\"", "\"ledger\"", "\"samples\"", "\"taken\""}) {
+// The error names the member, so it is not an error about something else.
+TEST(SessionSummary, EveryMemberThatIsNeverNullIsNeeded) {
+  for (const std::string member : {"session",
+                                   "started",
+                                   "seconds",
+                                   "event",
+                                   "period_us",
+                                   "profiles",
+                                   "ledger",
+                                   "taken",
+                                   "written",
+                                   "lost",
+                                   "pid",
+                                   "start_time_ns",
+                                   "comm",
+                                   "path",
+                                   "samples",
+                                   "stacks",
+                                   "user_samples",
+                                   "complete_samples",
+                                   "kernel_only_samples",
+                                   "incomplete"}) {
+    const std::string name = '"' + member + "\":";
     std::string text = to_json(a_summary());
-    text.replace(text.find(field) + 1, 1, "_");
-    EXPECT_FALSE(parse_session_summary(text)) << field;
+    text.replace(text.find(name), name.size(), "\"x\":");
+    const auto parsed = parse_session_summary(text);
+    ASSERT_FALSE(parsed) << member;
+    EXPECT_TRUE(parsed.error().message.find(member) != std::string::npos) << parsed.error().message;
   }
 }
 
