@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <system_error>
 
 namespace profd {
 namespace {
@@ -54,6 +55,17 @@ Result<std::string> read_whole_file(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return fail_errno("could not open " + path);
   return read_all(fd.get(), path);
+}
+
+Result<void> make_directory(const std::filesystem::path& path, mode_t mode) {
+  std::error_code error;
+  if (path.empty() || std::filesystem::is_directory(path, error)) return {};
+  std::filesystem::create_directories(path, error);
+  if (error) return fail_errno("could not make the directory " + path.string(), error.value());
+  if (::chmod(path.c_str(), mode) != 0) {
+    return fail_errno("could not set the mode of " + path.string());
+  }
+  return {};
 }
 
 UniqueFd open_beneath(int directory, const std::string& path) {
