@@ -29,7 +29,7 @@ class SampleRecorder final : public Recorder {
     DrainLoop& drain_loop;
     const SessionLimits& limits;
     JitNaming* naming = nullptr;  // null: JIT code has no names
-    // Frees a slot of the sampler that can wait. False: there is none.
+    // Frees the slot of a window of continuous mode. False: no window has one.
     std::function<bool()> yield_slot = [] { return false; };
   };
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <system_error>
 
 #include "formats/base/read_file.h"
 
@@ -18,6 +19,17 @@ Result<void> write_all(int fd, std::string_view bytes, const std::string& what) 
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return fail_errno("could not write " + what);
     bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+Result<void> make_directory(const std::filesystem::path& path, mode_t mode) {
+  std::error_code error;
+  if (path.empty() || std::filesystem::is_directory(path, error)) return {};
+  std::filesystem::create_directories(path, error);
+  if (error) return fail_errno("could not make the directory " + path.string(), error.value());
+  if (::chmod(path.c_str(), mode) != 0) {
+    return fail_errno("could not set the mode of " + path.string());
   }
   return {};
 }

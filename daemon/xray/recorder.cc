@@ -28,7 +28,7 @@ Result<void> check(const StartRequest& request) {
   return {};
 }
 
-// Its peer is gone: a follower gets no answer from it.
+// A connection whose peer has closed: a follower gets no answer over it.
 UniqueFd closed_connection() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return UniqueFd();
