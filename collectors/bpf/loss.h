@@ -1,5 +1,5 @@
-// Every way to lose a sample, kernel side first, then ours. Each has a name and a counter, shown in
-// `profctl status` and written into session.json.
+// Every way to lose a sample, in the kernel first, then in user space. Each has a name and a
+// counter, which `profctl status` shows and session.json has.
 
 #pragma once
 
@@ -17,7 +17,7 @@ enum class Loss : std::uint8_t {
   kRingBusy = PROFD_LOSS_RING_BUSY,
   kNoRing = PROFD_LOSS_NO_RING,
   kScratch = PROFD_LOSS_SCRATCH,
-  kMalformedRecord = PROFD_LOSS_COUNT,  // a record that failed its checks: our own mistake
+  kMalformedRecord = PROFD_LOSS_COUNT,  // a record that failed its checks: a bug of profd
   kMemoryLimit,  // the session reached its memory limit and the stack was new
   kCount,
 };

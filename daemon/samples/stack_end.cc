@@ -5,9 +5,9 @@
 namespace profd {
 namespace {
 
-// By profd_user_end. That of a zero frame pointer is for stacks that end so elsewhere than at their
-// root: in a thread of code without rows, or where code without frame pointers left a 0. The kernel
-// side's "late" becomes one of the others before a sample is counted.
+// By profd_user_end. "frame_pointer_zero" is for stacks that end at a zero frame pointer but not at
+// their root: in a thread of code without unwind rows, or where code without frame pointers left a
+// 0 in the register. No sample that is counted has "late": deferred unwinding replaces it.
 constexpr std::array<std::string_view, PROFD_END_COUNT> kReasons = {
     "no_user_stack",
     "frame_pointer_zero",

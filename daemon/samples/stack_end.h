@@ -1,4 +1,5 @@
-// How a user stack ended: at its root, or for a reason that has a name. docs/api.md explains them.
+// Why a user stack ended: it reached its root, or unwinding stopped for a reason with a name, which
+// docs/api.md explains.
 
 #pragma once
 
@@ -8,11 +9,11 @@
 
 namespace profd {
 
-// The unwind rows say that nothing called the last frame: it is the program's or the thread's
-// entry.
+// Whether the unwind rows mark the last frame as the outermost one: the entry of the program or
+// thread.
 [[nodiscard]] bool reached_root(unsigned user_end);
 
-// Why a stack that did not reach its root ends where it does. `user_end` is a profd_user_end.
+// The reason's name for a stack that did not reach its root. `user_end` is a profd_user_end.
 [[nodiscard]] std::string_view incomplete_reason(StackClass stack_class, unsigned user_end);
 
 }  // namespace profd

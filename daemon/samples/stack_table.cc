@@ -9,7 +9,7 @@
 namespace profd {
 namespace {
 
-// A slot of the index, with its share of the free ones.
+// Of one entry of the index, with its share of the free slots.
 constexpr std::uint64_t kIndexBytes = 24;
 
 std::uint64_t bytes_of(const SampleView& sample) {
@@ -85,7 +85,7 @@ bool StackTable::equal(const Stack& stack, const SampleView& sample) const {
          std::equal(sample.words.begin(), sample.words.end(), words_.data() + stack.first_word);
 }
 
-// The index comes last, so that whatever fails before it leaves nothing to be found.
+// The index is updated last, so that it never refers to a stack whose insertion failed.
 void StackTable::append(const SampleView& sample, std::uint64_t hash) {
   Stack stack = shape_of(sample);
   stack.count = 1;

@@ -6,7 +6,7 @@ namespace profd {
 namespace {
 
 CheckReport sample() {
-  return {{.name = "btf", .message = "the kernel describes its types", .hint = {}},
+  return {{.name = "btf", .message = "BTF available", .hint = {}},
           {.name = "kallsyms",
            .state = CheckState::kFix,
            .message = "no addresses",
