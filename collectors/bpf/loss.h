@@ -26,6 +26,10 @@ inline constexpr std::size_t kLossCount = static_cast<std::size_t>(Loss::kCount)
 
 using LossCounts = std::array<std::uint64_t, kLossCount>;
 
-[[nodiscard]] std::string_view loss_name(Loss loss);
+[[nodiscard]] constexpr std::string_view loss_name(Loss loss) {
+  constexpr std::array<std::string_view, kLossCount> kNames = {
+      "ring_full", "ring_busy", "no_ring", "scratch", "malformed_record", "memory_limit"};
+  return loss < Loss::kCount ? kNames[static_cast<std::size_t>(loss)] : "unknown";
+}
 
 }  // namespace profd

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -25,6 +26,13 @@ enum class StackClass : std::uint8_t {
 };
 
 [[nodiscard]] StackClass class_of(profd_context context);
+
+// Whether the unwind rows mark the last frame as the outermost one: the entry of the program or
+// thread. `user_end` is a profd_user_end, here and below.
+[[nodiscard]] constexpr bool reached_root(unsigned user_end) { return user_end == PROFD_END_ENTRY; }
+
+// The name of the reason why unwinding stopped before the root. docs/api.md explains the reasons.
+[[nodiscard]] std::string_view incomplete_reason(StackClass stack_class, unsigned user_end);
 
 class StackTable {
  public:

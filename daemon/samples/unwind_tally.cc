@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "daemon/samples/hash_seed.h"
-#include "daemon/samples/stack_end.h"
+#include "daemon/samples/stack_table.h"
 
 namespace profd {
 namespace {

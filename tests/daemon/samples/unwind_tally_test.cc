@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-#include "daemon/samples/stack_end.h"
+#include "daemon/samples/stack_table.h"
 #include "tests/daemon/samples/synthetic_sample.h"
 
 namespace profd {
