@@ -32,7 +32,7 @@
 #include "daemon/samples/aggregator.h"
 #include "daemon/samples/drain_loop.h"
 #include "daemon/samples/jit_naming.h"
-#include "daemon/samples/stack_end.h"
+#include "daemon/samples/stack_table.h"
 #include "daemon/service/unix_listener.h"
 #include "daemon/service/watchdog.h"
 #include "daemon/sessions/caller_limits.h"

@@ -81,8 +81,8 @@ struct SampleView {
   profd_user_end user_end;
   bool kernel_truncated;
   std::uint8_t event_set;
-  // Leaf first. `words` is the three lists in a row: two samples of one process with equal words
-  // and equal list sizes have the same stack.
+  // The lists begin with the leaf. `words` is the three lists in a row: two samples of one process
+  // with equal words and equal list sizes have the same stack.
   std::span<const std::uint64_t> words;
   std::span<const std::uint64_t> kernel_frames;
   std::span<const std::uint64_t> user_frames;  // UserFrame words

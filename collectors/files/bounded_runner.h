@@ -6,8 +6,8 @@
 // call to a thread here, and continues without the result when the thread is late.
 //
 // A late thread is not used until its call returns. While all threads are late, calls fail at once,
-// and so do those for a user other than root for whom a thread is late: one user blocks at most one
-// thread.
+// and so does a call for a user other than root while another call for that user is late: one user
+// blocks at most one thread.
 
 #pragma once
 

@@ -7,8 +7,6 @@
 #include <string>
 #include <utility>
 
-#include <boost/container_hash/hash.hpp>
-
 #include "collectors/files/open_mapped_file.h"
 
 namespace profd {
@@ -33,16 +31,6 @@ std::uint32_t uid_of_process(std::uint32_t tgid) {
 }
 
 }  // namespace
-
-std::size_t MappedFiles::KeyHash::operator()(const FileKey& key) const noexcept {
-  std::size_t seed = 0;
-  boost::hash_combine(seed, key.inode);
-  boost::hash_combine(seed, key.size_bytes);
-  boost::hash_combine(seed, key.ctime_ns);
-  boost::hash_combine(seed, key.device);
-  boost::hash_combine(seed, key.generation);
-  return seed;
-}
 
 MappedFiles::MappedFiles(std::size_t descriptor_limit) : descriptor_limit_(descriptor_limit) {}
 
@@ -118,7 +106,7 @@ void MappedFiles::refund_descriptor(const MappedFile& file) {
 }
 
 void MappedFiles::release_unused() {
-  boost::unordered::erase_if(files_, [this](const auto& entry) {
+  std::erase_if(files_, [this](const auto& entry) {
     const std::shared_ptr<const MappedFile>& file = entry.second.file;
     if (file.use_count() != 1) return false;
     refund_descriptor(*file);

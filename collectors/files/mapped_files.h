@@ -11,9 +11,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
-
-#include <boost/unordered/unordered_flat_map.hpp>
 
 #include "collectors/bpf/sample.h"
 #include "collectors/files/bounded_runner.h"
@@ -46,9 +45,6 @@ class MappedFiles {
   [[nodiscard]] std::size_t size() const { return files_.size(); }
 
  private:
-  struct KeyHash {
-    std::size_t operator()(const FileKey& key) const noexcept;
-  };
   struct Entry {
     std::shared_ptr<const MappedFile> file;
     Clock::time_point opened_at;
@@ -65,9 +61,9 @@ class MappedFiles {
   Clock::time_point second_began_;
   std::size_t opened_in_second_ = 0;
   std::size_t late_in_second_ = 0;
-  boost::unordered_flat_map<std::uint32_t, std::size_t> opened_by_process_;
-  boost::unordered_flat_map<std::uint32_t, std::size_t> held_by_owner_;
-  boost::unordered_flat_map<FileKey, Entry, KeyHash> files_;
+  std::map<std::uint32_t, std::size_t> opened_by_process_;
+  std::map<std::uint32_t, std::size_t> held_by_owner_;
+  std::map<FileKey, Entry> files_;
 };
 
 }  // namespace profd

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "collectors/bpf/loss.h"
-#include "daemon/samples/stack_end.h"
+#include "daemon/samples/stack_table.h"
 #include "daemon/service/process_usage.h"
 
 namespace profd {

@@ -14,7 +14,7 @@
 
 #include "daemon/profiles/code_address.h"
 #include "daemon/profiles/mapping_layout.h"
-#include "daemon/samples/stack_end.h"
+#include "daemon/samples/stack_table.h"
 #include "formats/jit/runtimes.h"
 #include "formats/proc/cgroup_path.h"
 

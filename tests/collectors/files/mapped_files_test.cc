@@ -79,8 +79,8 @@ TEST_F(MappedFilesTest, OpensTheMappedFileByItsRange) {
   EXPECT_FALSE(file->deleted);
 }
 
-// What MappedFiles says of a file while its server is silent. An own thread waits for it; the
-// server's end lets go of whoever hangs.
+// MappedFiles with a file whose server does not answer. A thread of its own waits for the result;
+// when the server ends, a thread that hangs is released.
 class SilentFuseTest : public MappedFilesTest {
  protected:
   void SetUp() override {
@@ -120,7 +120,7 @@ TEST_F(SilentFuseTest, AMappedFileIsNotWaitedFor) {
   EXPECT_THAT(error_while_silent(), HasSubstr("FUSE"));
 }
 
-TEST_F(SilentFuseTest, AFileThatIsToldToBeOnFuseIsNotEvenLookedAt) {
+TEST_F(SilentFuseTest, AFileThatTheRecordSaysIsOnFuseIsNotAccessed) {
   view_.on_fuse = true;
   EXPECT_THAT(error_while_silent(), HasSubstr("FUSE"));
 }

@@ -40,7 +40,7 @@ std::uint32_t pid_of_the_dead() {
   return static_cast<std::uint32_t>(child);
 }
 
-TEST(Aggregator, GivesASampleToEachSessionOfItsMask) {
+TEST(Aggregator, CountsASampleInEachSessionOfItsMask) {
   Aggregator aggregator;
   aggregator.open(0, kNoLimit);
   aggregator.open(3, kNoLimit);
@@ -116,7 +116,7 @@ TEST(Aggregator, KnowsAProcessByItsLatestName) {
   EXPECT_EQ(aggregator.processes().find(kOne)->comm, "newest");
 }
 
-TEST(Aggregator, ForgetsOnlyTheDeadThatNoSessionSaw) {
+TEST(Aggregator, ForgetsOnlyExitedProcessesWithoutSamplesInASession) {
   const ProcessKey seen{.tgid = pid_of_the_dead(), .exec_id = 1, .start_ns = 1};
   const ProcessKey unseen{.tgid = pid_of_the_dead(), .exec_id = 1, .start_ns = 2};
   const ProcessKey alive{
