@@ -28,7 +28,8 @@ void ThreadStack::clear_stack() {
   top_->node = tree_.root();
 }
 
-// What every record passes through stands before decode_records(), which it becomes a part of.
+// The functions that each record passes are defined before append(), so that they are inlined into
+// decode_records().
 
 // The time since the previous record counts for the innermost call.
 inline void ThreadStack::charge(std::uint64_t ticks) {
