@@ -19,16 +19,7 @@ Error malformed() { return fail(ErrorCode::kMalformed, "the result of the record
 // The counts of a report, in the same order for encode() and decode_live_result().
 template <class R, class Each>
 void for_each_count(R& report, Each each) {
-  each(report.bytes);
-  each(report.buffers);
-  each(report.records);
-  each(report.entries);
-  each(report.exits);
-  each(report.tail_exits);
-  each(report.arguments);
-  each(report.custom_events);
-  each(report.typed_events);
-  each(report.threads);
+  for (const auto count : kReportCounts) each(report.*count);
   for (auto& issue : report.issues) each(issue);
 }
 

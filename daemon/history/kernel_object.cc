@@ -41,7 +41,7 @@ KernelImage KernelObject::image_for(const std::set<std::uint64_t>& addresses) {
     look_up(addresses);
   }
   hidden_ = functions_.empty();
-  if (hidden_) return KernelImage::hidden().at(store_.path_of(name()));
+  if (hidden_) return KernelImage::hidden(store_.path_of(name()));
   return KernelImage::of(image(), store_.path_of(name()));
 }
 

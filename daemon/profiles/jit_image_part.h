@@ -15,6 +15,7 @@
 
 #include "collectors/parser/parser.h"
 #include "daemon/samples/jit_samples.h"
+#include "formats/base/address_range.h"
 #include "formats/jit/image.h"
 #include "formats/profile/profile.h"
 

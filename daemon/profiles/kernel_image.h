@@ -21,7 +21,7 @@ namespace profd {
 
 class KernelImage {
  public:
-  static KernelImage hidden();
+  static KernelImage hidden(std::string line_path = "$build/objects/kernel.so");
 
   // `addresses` are those of the code bytes that were hit: one less than a return address. The same
   // as hidden() if no symbol is known.
@@ -30,9 +30,6 @@ class KernelImage {
 
   // The functions of `image` have folded addresses.
   static KernelImage of(AbsoluteImage image, std::string line_path);
-
-  // The same image with another path in mapping lines.
-  [[nodiscard]] KernelImage at(std::string line_path) &&;
 
   // Appends the frames of a profile for the kernel part of a stack. Both are leaf first.
   void append_frames(std::span<const std::uint64_t> kernel_frames,

@@ -87,15 +87,12 @@ const PlacedMapping* MappingLayout::find(std::uint64_t mapping_id) const {
 }
 
 std::vector<ProfileMapping> MappingLayout::lines() const {
-  std::vector<const PlacedMapping*> ordered;
-  ordered.reserve(placed_.size());
-  for (const PlacedMapping& mapping : placed_) ordered.push_back(&mapping);
-  std::ranges::sort(ordered, {}, [](const PlacedMapping* mapping) {
-    return std::tuple(!mapping->main_executable, mapping->start + mapping->shift);
+  std::vector<PlacedMapping> ordered = placed_;
+  std::ranges::sort(ordered, {}, [](const PlacedMapping& mapping) {
+    return std::tuple(!mapping.main_executable, mapping.start + mapping.shift);
   });
   std::vector<ProfileMapping> lines;
-  lines.reserve(ordered.size());
-  for (const PlacedMapping* mapping : ordered) lines.push_back(line_of(*mapping));
+  std::ranges::transform(ordered, std::back_inserter(lines), line_of);
   return lines;
 }
 

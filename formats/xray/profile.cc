@@ -57,37 +57,23 @@ class Rounding {
   std::uint64_t returned_ = 0;
 };
 
-// Returns the frames of a node's stack, leaf first.
-class StackBuilder {
- public:
-  StackBuilder(const CallTree& tree, const CodeMap& code) : nodes_(tree.nodes()), code_(code) {}
-
-  const std::vector<Frame>& frames_of(CallTree::Index node, std::uint64_t max_depth) {
-    frames_.clear();
-    for (; nodes_[node].parent != CallTree::kNone && frames_.size() < max_depth;
-         node = nodes_[node].parent) {
-      const std::uint32_t id = nodes_[node].function();
-      frames_.push_back({code_.address_of(id), PcKind::kExact});
-    }
-    return frames_;
+// Writes the innermost frames of a node's stack to `frames`, leaf first.
+void read_frames(std::span<const CallTree::Node> nodes, const CodeMap& code, CallTree::Index node,
+                 std::uint64_t max_depth, std::vector<Frame>& frames) {
+  frames.clear();
+  for (; nodes[node].parent != CallTree::kNone && frames.size() < max_depth;
+       node = nodes[node].parent) {
+    frames.push_back({code.address_of(nodes[node].function()), PcKind::kExact});
   }
+}
 
- private:
-  std::span<const CallTree::Node> nodes_;
-  const CodeMap& code_;
-  std::vector<Frame> frames_;
-};
-
-// Sorted.
-std::vector<std::uint32_t> unknown_functions(std::span<const CallTree::Node> nodes,
-                                             const CodeMap& code) {
-  std::vector<std::uint32_t> unknown;
+std::set<std::uint32_t> unknown_functions(std::span<const CallTree::Node> nodes,
+                                          const CodeMap& code) {
+  std::set<std::uint32_t> unknown;
   for (const CallTree::Node& node : nodes) {
     const bool is_root = node.parent == CallTree::kNone;
-    if (!is_root && code.find(node.function()) == nullptr) unknown.push_back(node.function());
+    if (!is_root && code.find(node.function()) == nullptr) unknown.insert(node.function());
   }
-  std::ranges::sort(unknown);
-  unknown.erase(std::unique(unknown.begin(), unknown.end()), unknown.end());
   return unknown;
 }
 
@@ -141,18 +127,19 @@ Profiles make_profiles(const CallTree& tree, double ns_per_tick, const CodeMap& 
                                       ? std::uint64_t{CallTree::kNone}
                                       : std::max(options.max_frames / nodes.size(), kMinDepth);
   Rounding microseconds(ns_per_tick / 1000);
-  StackBuilder stacks(tree, code);
+  std::vector<Frame> stack;
   for (CallTree::Index node = 0; node < nodes.size(); ++node) {
     if (nodes[node].parent == CallTree::kNone) continue;
     if (nodes[node].calls == 0 && nodes[node].self_ticks == 0) continue;
-    const std::vector<Frame>& stack = stacks.frames_of(node, max_depth);
+    read_frames(nodes, code, node, max_depth, stack);
     if (options.exclusive) {
       made.exclusive.add_stack(stack, microseconds.next(nodes[node].self_ticks));
     }
     if (options.calls) made.calls.add_stack(stack, nodes[node].calls);
     if (depths[node] > max_depth) ++made.cut_stacks;
   }
-  made.unknown = unknown_functions(nodes, code);
+  const std::set<std::uint32_t> unknown = unknown_functions(nodes, code);
+  made.unknown.assign(unknown.begin(), unknown.end());
   return made;
 }
 

@@ -50,16 +50,7 @@ std::string_view issue_text(Issue issue, std::uint64_t count) {
 }
 
 void Report::add(const Report& other) {
-  bytes += other.bytes;
-  buffers += other.buffers;
-  records += other.records;
-  entries += other.entries;
-  exits += other.exits;
-  tail_exits += other.tail_exits;
-  arguments += other.arguments;
-  custom_events += other.custom_events;
-  typed_events += other.typed_events;
-  threads += other.threads;
+  for (const auto count : kReportCounts) this->*count += other.*count;
   for (std::size_t i = 0; i < issues.size(); ++i) issues[i] += other.issues[i];
 }
 

@@ -65,4 +65,10 @@ struct Report {
   friend bool operator==(const Report&, const Report&) = default;
 };
 
+// All counts except for the issues.
+inline constexpr std::array kReportCounts{
+    &Report::bytes,        &Report::buffers,    &Report::records,   &Report::entries,
+    &Report::exits,        &Report::tail_exits, &Report::arguments, &Report::custom_events,
+    &Report::typed_events, &Report::threads};
+
 }  // namespace profd::xray

@@ -28,7 +28,8 @@ void ThreadStack::clear_stack() {
   top_->node = tree_.root();
 }
 
-// What every record passes through stands before decode_records(), which it becomes a part of.
+// The functions that each record passes are defined before append(), so that they are inlined into
+// decode_records().
 
 // The time since the previous record counts for the innermost call.
 inline void ThreadStack::charge(std::uint64_t ticks) {
@@ -41,8 +42,6 @@ inline void ThreadStack::charge(std::uint64_t ticks) {
   if (listener_ != nullptr) [[unlikely]]
     shown_ticks_ = std::max(shown_ticks_, ticks);
 }
-
-inline void ThreadStack::note(CallTree::Index node, Action action) { tree_[node].note(action); }
 
 inline void ThreadStack::pop() {
   if (listener_ != nullptr) [[unlikely]] {
@@ -57,7 +56,7 @@ inline void ThreadStack::push(Action action, std::uint32_t function, CallTree::I
     node = top_->node;
   } else {
     ++tree_[node].calls;
-    note(node, action);
+    tree_[node].note(action);
   }
   *++top_ = {function, node};
   if (listener_ != nullptr) [[unlikely]] {
@@ -81,7 +80,7 @@ inline void ThreadStack::exit(Action action, std::uint32_t function) {
   if (too_deep_ != 0) [[unlikely]] {
     --too_deep_;
   } else if (top_->function == function && !is_empty()) [[likely]] {
-    note(top_->node, action);
+    tree_[top_->node].note(action);
     pop();
   } else {
     exit_outer(action, function);
@@ -218,7 +217,7 @@ void ThreadStack::exit_outer(Action action, std::uint32_t function) {
   if (is_empty()) {
     exit_unknown(action, function);
   } else {
-    note(top_->node, action);
+    tree_[top_->node].note(action);
     pop();
   }
 }
@@ -230,7 +229,7 @@ void ThreadStack::exit_unknown(Action action, std::uint32_t function) {
     return;
   }
   ++shared_.pending_nodes;
-  note(top_->node, action);
+  tree_[top_->node].note(action);
   top_->node = tree_.root();
   ++late_roots_;
   if (listener_ != nullptr) {

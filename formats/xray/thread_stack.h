@@ -60,7 +60,6 @@ class ThreadStack : public Handler {
   void exit_unknown(Action action, std::uint32_t function);
   [[gnu::always_inline]] void push(Action action, std::uint32_t function, CallTree::Index node);
   void pop();
-  void note(CallTree::Index node, Action action);
   [[nodiscard]] bool is_empty() const { return top_ == stack_.data(); }
   [[nodiscard]] std::size_t open_calls() const {
     return static_cast<std::size_t>(top_ - stack_.data());
