@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "collectors/bpf/sample.h"
-#include "collectors/files/process_mappings.h"
+#include "collectors/unwinding/process_mappings.h"
 #include "collectors/unwinding/stats.h"
 #include "collectors/unwinding/step.h"
 #include "collectors/unwinding/tables.h"
@@ -29,14 +29,13 @@ class DeferredUnwinder {
 
   // Requests the table of a mapping's file: later `tables` has it, or it is refused.
   using Request = std::function<void(const CodeMapping&)>;
-  using Deliver = std::function<void(const SampleView&)>;
 
   // `tables` and `mappings` must outlive the object.
   DeferredUnwinder(const UnwindTables& tables, const ProcessMappings& mappings, Request request,
-                   Deliver deliver);
+                   SampleSink& next);
 
-  // Delivers a sample with a deferred stack, now or later.
-  void add(const SampleView& sample, Clock::time_point now);
+  // Delivers the sample, now or later.
+  void add(const DeferredSampleView& deferred, Clock::time_point now);
 
   // Continues the stacks whose table is there or refused, and delivers those that waited too long.
   void poll(Clock::time_point now);
@@ -62,7 +61,7 @@ class DeferredUnwinder {
   using Stacks = std::list<Stack>;
   enum class Progress { kWaits, kEnded };
 
-  static Stack copy_of(const SampleView& sample);
+  static Stack copy_of(const DeferredSampleView& deferred);
   Progress walk(Stack& stack);
   profd_user_end step(Stack& stack, const CodeMapping& mapping) const;
   bool push_frame(Stack& stack) const;
@@ -72,7 +71,7 @@ class DeferredUnwinder {
   const UnwindTables& tables_;
   const ProcessMappings& mappings_;
   Request request_;
-  Deliver deliver_;
+  SampleSink& next_;
   Stacks stacks_;
   std::size_t bytes_ = 0;  // of the windows
   std::uint64_t done_ = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectors/bpf/record.h"
+
 namespace profd {
 namespace {
 
@@ -14,13 +16,7 @@ constexpr std::size_t kMaxFailedEvictions = 1024;
 constexpr std::uint64_t kMaxEntriesPerFile = FileRegions{}.size();
 
 profd_table_key key_of(const FileKey& file, std::size_t region) {
-  return {.file = {.inode = file.inode,
-                   .size = file.size_bytes,
-                   .ctime_ns = file.ctime_ns,
-                   .device = file.device,
-                   .generation = file.generation},
-          .region = static_cast<std::uint32_t>(region),
-          .reserved = 0};
+  return {.file = to_abi(file), .region = static_cast<std::uint32_t>(region), .reserved = 0};
 }
 
 template <class Action>

@@ -1,5 +1,8 @@
-// Unwinding by tables: requests the tables of mapped files, installs them for the sampling
-// programs, and completes deferred stacks.
+// The stage of a sample's way that completes stacks: it takes the records from the rings, and
+// passes samples with complete stacks and mappings with their opened files to the next stage.
+//
+// A sample whose stack reached a file without an unwind table waits in the deferred unwinder. The
+// table is made from the mapped file and installed for the BPF programs.
 //
 // Owned by the io thread; the tables are made on another thread (table_loader.h).
 
@@ -7,15 +10,16 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 
 #include "collectors/bpf/programs.h"
+#include "collectors/bpf/record.h"
 #include "collectors/files/mapped_files.h"
-#include "collectors/files/process_mappings.h"
 #include "collectors/unwinding/deferred_unwinder.h"
+#include "collectors/unwinding/options.h"
+#include "collectors/unwinding/process_mappings.h"
 #include "collectors/unwinding/stats.h"
 #include "collectors/unwinding/table_loader.h"
 #include "collectors/unwinding/tables.h"
@@ -23,26 +27,15 @@
 
 namespace profd {
 
-struct UnwindingOptions {
-  std::string cache_directory{};                  // of tables; empty: no cache
-  std::size_t max_bytes = std::size_t{40} << 20;  // of tables in the kernel
-};
-
-class Unwinding {
+class Unwinding final : public RecordHandler {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Starts the parser. `programs` and `files` must outlive the object.
+  // Starts the parser. `programs`, `files` and `next` must outlive the object.
   static Result<std::unique_ptr<Unwinding>> open(const Programs& programs, MappedFiles& files,
-                                                 const UnwindingOptions& options,
-                                                 DeferredUnwinder::Deliver deliver);
-  Unwinding(const Unwinding&) = delete;
-  Unwinding& operator=(const Unwinding&) = delete;
+                                                 const UnwindingOptions& options, SampleSink& next);
 
-  // `file` is what MappedFiles has for the mapping; may be null.
-  void on_mapping(const MappingView& mapping, const std::shared_ptr<const MappedFile>& file);
-  // For a sample with a deferred stack; it is delivered now or later.
-  void on_deferred_sample(const SampleView& sample) { deferred_.add(sample, Clock::now()); }
+  void on_record(const Record& record) noexcept override;
 
   // Sets the rows of a process's JIT code in one area of 4 GiB (`region`: address >> 32), in place
   // of earlier ones. `table` is an encoded table; its offsets are the lower half of the addresses.
@@ -70,8 +63,13 @@ class Unwinding {
   };
 
   Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
-            std::unique_ptr<TableLoader> loader, const UnwindingOptions& options,
-            DeferredUnwinder::Deliver deliver);
+            std::unique_ptr<TableLoader> loader, const UnwindingOptions& options, SampleSink& next);
+  void on(const SampleView& sample) noexcept { next_.on_sample(sample); }
+  void on(const DeferredSampleView& sample) noexcept { deferred_.add(sample, Clock::now()); }
+  void on(const MappingView& mapping) noexcept;
+  void on(const ProcessView& process) noexcept { next_.on_process(process); }
+  void on(const UnmapView& unmap) noexcept { next_.on_unmap(unmap); }
+  void request_table_of(const MappingView& mapping, const std::shared_ptr<const MappedFile>& file);
   void load_vdso();
   void load_running_code(const Programs& programs);
   void request(const MappedCode& file, const std::shared_ptr<const MappedFile>& opened,
@@ -86,6 +84,7 @@ class Unwinding {
   ProcessMappings mappings_;
   std::map<FileKey, MappedCode> loading_;
   std::map<FileKey, Refused> refused_;
+  SampleSink& next_;
   DeferredUnwinder deferred_;
   std::unique_ptr<TableLoader> loader_;
 };

@@ -5,21 +5,30 @@
 namespace profd::test {
 
 StoredSample::StoredSample(const SampleView& sample)
-    : view(sample),
-      words(sample.words.begin(), sample.words.end()),
-      deferred_window(sample.deferred_window.begin(), sample.deferred_window.end()) {
+    : view(sample), words(sample.words.begin(), sample.words.end()) {
   const std::span<const std::uint64_t> all = words;
   view.words = all;
   view.kernel_frames = all.first(sample.kernel_frames.size());
   view.user_frames = all.subspan(sample.kernel_frames.size(), sample.user_frames.size());
   view.mapping_ids = all.last(sample.mapping_ids.size());
-  view.deferred_window = deferred_window;
-  if (sample.deferred == nullptr) return;
-  deferred = *sample.deferred;
-  view.deferred = &deferred;
+}
+
+StoredSample::StoredSample(const DeferredSampleView& sample) : StoredSample(sample.sample) {
+  deferred = *sample.registers;
+  deferred_window.assign(sample.window.begin(), sample.window.end());
 }
 
 void RecordingSink::on_sample(const SampleView& sample) noexcept {
+  check_announced(sample);
+  samples.emplace_back(sample);
+}
+
+void RecordingSink::on_deferred_sample(const DeferredSampleView& deferred) noexcept {
+  check_announced(deferred.sample);
+  samples.emplace_back(deferred);
+}
+
+void RecordingSink::check_announced(const SampleView& sample) {
   const bool announced =
       announced_.contains(sample.process) &&
       std::ranges::all_of(sample.mapping_ids, [&](std::uint64_t id) {
@@ -27,7 +36,6 @@ void RecordingSink::on_sample(const SampleView& sample) noexcept {
         return mapping != mappings.end() && mapping->second.process == sample.process;
       });
   if (!announced) ++unannounced_;
-  samples.emplace_back(sample);
 }
 
 void RecordingSink::on_mapping(const MappingView& mapping,

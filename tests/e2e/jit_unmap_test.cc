@@ -30,7 +30,7 @@ TEST_F(JitUnmapTest, CodeWithoutRecordsDoesNotGetTheNameOfWhatWasUnmappedThere) 
       daemon_.profctl({"start", "-F", "499", "--pid", std::to_string(reuse.pid())});
   ASSERT_EQ(started.status, 0) << started.err;
   const std::string session = started.out.substr(0, started.out.find('\n'));
-  ASSERT_TRUE(eventually([&] { return daemon_.status().unmaps.told > 0; }));
+  ASSERT_TRUE(eventually([&] { return daemon_.status().unmaps.reported > 0; }));
   const std::uint64_t before = samples_of(session);
   ASSERT_EQ(::kill(reuse.pid(), SIGUSR1), 0);
   ASSERT_TRUE(eventually([&] { return samples_of(session) > before + 1000; }));
