@@ -102,8 +102,8 @@ static __always_inline void profd_learn_own_identity(void)
 	profd_learn_user_namespace(self);
 }
 
-/* Writes a struct profd_task for each process; tgid is 0 if profd's PID namespace does not show it.
- */
+/* Writes a struct profd_task for each process in profd's PID namespace: the iterator visits no
+ * others. */
 SEC("iter/task")
 int profd_tasks(struct bpf_iter__task *ctx)
 {

@@ -9,13 +9,13 @@ namespace profd {
 FileKey vdso_key() { return {.inode = PROFD_VDSO_INODE}; }
 
 JitCodeLocation jit_code_location(const ProcessKey& process, std::uint64_t address) {
-  const std::uint64_t region = address >> PROFD_JIT_AREA_SHIFT;
+  const std::uint64_t area = address >> PROFD_JIT_AREA_SHIFT;
   return {.key = {.inode = PROFD_JIT_CODE_INODE,
                   .size_bytes = process.start_ns,
-                  .ctime_ns = static_cast<std::int64_t>(region),
+                  .ctime_ns = static_cast<std::int64_t>(area),
                   .device = process.tgid,
                   .generation = process.exec_id},
-          .offset = address - (region << PROFD_JIT_AREA_SHIFT)};
+          .offset = address - (area << PROFD_JIT_AREA_SHIFT)};
 }
 
 void ProcessMappings::add(const MappingView& mapping) {
@@ -46,7 +46,7 @@ ProcessMappings::Process& ProcessMappings::touch(const ProcessKey& key) {
   return place->second;
 }
 
-// False where one that is newer stands in the way: rings are not drained in the order of time.
+// False if a newer mapping overlaps: the rings are not drained in the order of time.
 bool ProcessMappings::remove_overlapped(Process& process, const MappingView& mapping) {
   auto& mappings = process.mappings;
   auto first = mappings.upper_bound(mapping.start);

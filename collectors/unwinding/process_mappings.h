@@ -1,7 +1,8 @@
-// The executable mappings of processes as the kernel side told them, for stacks that are unwound
-// after their process may be gone.
+// The executable mappings of processes, from their mapping records, for deferred stacks, whose
+// process may have exited.
 //
-// Bounded: the process that was told of least recently is forgotten first. Owned by the io thread.
+// Limited: the process without a new mapping for the longest time is forgotten first. Owned by the
+// io thread.
 
 #pragma once
 
@@ -24,10 +25,10 @@ struct CodeMapping {
   profd_mapping_kind kind = PROFD_MAPPING_ANONYMOUS;
 };
 
-// The key under which the vDSO's rows stand.
+// The key of the table of the vDSO.
 [[nodiscard]] FileKey vdso_key();
 
-// The key under which the rows of code stand that a process made, and its offset there.
+// The key of the table of a process's JIT code, and the offset of an address in it.
 struct JitCodeLocation {
   FileKey key;
   std::uint64_t offset = 0;
@@ -36,10 +37,10 @@ struct JitCodeLocation {
 
 class ProcessMappings {
  public:
-  static constexpr std::size_t kMaxMappings = 16'384;  // 3 MB; a busy host fills any limit in time
+  static constexpr std::size_t kMaxMappings = 16'384;  // 3 MB; a busy host reaches any limit
   static constexpr std::size_t kMaxMappingsOfProcess = 4096;
 
-  // The newer one stands where two overlap.
+  // Replaces older mappings that overlap it.
   void add(const MappingView& mapping);
 
   // Valid until the next add().

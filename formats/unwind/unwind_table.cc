@@ -53,21 +53,10 @@ void decode_slot(std::uint32_t slot, std::uint8_t& saved, std::int32_t& offset) 
 }  // namespace
 
 std::string_view name_of(CfiLoss loss) {
-  switch (loss) {
-    case CfiLoss::kMalformed:
-      return "malformed";
-    case CfiLoss::kUnsupportedCfa:
-      return "unsupported CFA";
-    case CfiLoss::kUnsupportedRegister:
-      return "unsupported register";
-    case CfiLoss::kOutsideCode:
-      return "outside code";
-    case CfiLoss::kOverlap:
-      return "overlap";
-    case CfiLoss::kOverLimit:
-      return "over limit";
-  }
-  return "unknown";
+  constexpr std::array<std::string_view, kCfiLossCount> kNames = {
+      "malformed",    "unsupported CFA", "unsupported register",
+      "outside code", "overlap",         "over limit"};
+  return kNames[static_cast<std::size_t>(loss)];
 }
 
 std::optional<std::uint32_t> encode_inline_rule(const profd_rule& rule) {

@@ -1,4 +1,4 @@
-// Which processes a session takes: every criterion of a target, and several sessions at once.
+// Which processes a session samples: every criterion of a target, and several sessions at once.
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using FilterTest = SamplingTest;
 using std::chrono::milliseconds;
 
-// Of this process alone: other tests may run beside it.
+// Unique to this process, since other tests may run at the same time.
 const uid_t kUser = 50'000 + static_cast<uid_t>(::getpid()) % 10'000;
 const uid_t kOther = kUser + 10'000;
 
@@ -33,7 +33,7 @@ std::set<std::uint32_t> sampled(const RecordingSink& sink, std::uint32_t session
   return tgids;
 }
 
-// The place where cgroup v2 is mounted, from the mount table.
+// The mount point of cgroup v2, from the mount table.
 std::string cgroup_mount() {
   std::ifstream mounts("/proc/mounts");
   for (std::string device, place, type, rest; mounts >> device >> place >> type;) {
@@ -43,7 +43,7 @@ std::string cgroup_mount() {
   throw std::runtime_error("no cgroup v2 is mounted");
 }
 
-// A cgroup of one test; empty again by the time it goes.
+// A cgroup for one test. It must be empty when it is removed.
 class Cgroup {
  public:
   explicit Cgroup(const std::string& name)
@@ -54,7 +54,7 @@ class Cgroup {
   Cgroup(const Cgroup&) = delete;
   Cgroup& operator=(const Cgroup&) = delete;
   ~Cgroup() {
-    // A killed process leaves its cgroup a little after it was reaped.
+    // A killed process leaves its cgroup shortly after it is reaped.
     for (int i = 0; i < 1000 && ::rmdir(path_.c_str()) != 0 && errno == EBUSY; ++i) {
       std::this_thread::sleep_for(milliseconds(10));
     }
@@ -155,7 +155,7 @@ TEST_F(FilterTest, ARestrictedSessionSeesOnlyPlainDumpableProcessesOfItsOwner) {
   target.restrict_to = Target::Credentials{.uid = kUser, .gid = kUser};
   const SessionSlot slot = start(target);
   const SessionSlot everything = start(target_of_all());
-  // The unrestricted session beside it proves that the others ran.
+  // The unrestricted session shows that the other processes ran.
   collect(own.pid(), 50);
   for (const Workload* other : {&hidden, &strange, &of_other_group, &capable, &apart, &of_root}) {
     collect(other->pid(), 50);
@@ -219,7 +219,7 @@ TEST_F(FilterTest, ChildrenAreNotFollowedIfTheTargetSaysSo) {
   const SessionSlot slot = start(target);
   const SessionSlot everything = start(target_of_all());
   later.signal(SIGUSR1);
-  // Until the other session has seen a child of each.
+  // Collects until the other session has seen a child of each.
   collect_until([&] {
     std::set<std::uint32_t> parents;
     for (const StoredProcess& process : sink_.processes) parents.insert(process.parent_tgid);
@@ -380,7 +380,7 @@ TEST_F(FilterTest, RestrictedSessionsLeaveSetsOfEventsForOthers) {
   for (const SessionSlot slot : slots) stop_balanced(slot);
 }
 
-// Some sandboxes hide their first process from BPF iterators, and it is alive all the same.
+// Some sandboxes hide their init process from BPF iterators although it is alive.
 TEST_F(FilterTest, TheInitProcessIsATargetOrTheErrorSaysWhyNot) {
   const auto slot = sampler_->start(event_of("cpu-clock", 99), target_of_pid(1));
   if (slot) {

@@ -1,13 +1,12 @@
-// A program whose stack is what its arguments say: `frames KIND...`, outermost first, the last one
-// a leaf that spins. Before them may come a file to map: `/PATH` for in_file, or `pages:/PATH`,
-// each page of which becomes a mapping of its own, for in_pages. Says "." when it is about to call
-// the first.
+// A program whose arguments define its stack: `frames KIND...`, outermost first; the last one is a
+// leaf that spins. A file to map can precede them: `/PATH` for in_file, or `pages:/PATH` for
+// in_pages, with a separate mapping of each page. Writes "." before it calls the first function.
 //
-// Every kind is a function in assembly with a frame of its own shape, none of them described by the
-// file: the tests write the rows (unwind_frames.cc). A kind calls the next one and has the label
-// KIND_returns behind the call; a leaf spins at KIND_spins. The chain runs on a stack whose last
-// word is the last of a mapping, and what follows can't be read. Signals come on a stack at a
-// higher address, so that they lead down.
+// Every kind is an assembly function with its own form of frame, without CFI: the tests write the
+// rows (frames.cc). A kind calls the next one and has the label KIND_returns behind the call; a leaf
+// spins at KIND_spins. The chain runs on a stack whose last word is the last one of a mapping, and
+// the memory behind it is not readable. The signal stack is at a higher address, so that a signal
+// frame leads down.
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -24,7 +23,7 @@ enum { PAGE = 4096, STACK = 1 << 20 };
 
 typedef void (*kind)(const void* next);  // of the kinds that are to come
 
-// What a function under `name` begins and ends with.
+// The first and the last lines of a function `name`.
 #define FUNCTION(name, code)                                                                     \
   void name(const void* next);                                                                   \
   __asm__(".pushsection .text\n.globl " #name "\n.type " #name ", @function\n.balign 16\n" #name \
@@ -55,8 +54,7 @@ FUNCTION(realigned,
 FUNCTION(in_register, "pop %rbx\nsub $16, %rsp\n" CALL_NEXT("in_register") NEVER);
 FUNCTION(moved, "push %rbx\nmov %rbp, %rbx\nmov $1, %ebp\nsub $8, %rsp\n" CALL_NEXT("moved") NEVER);
 
-// Code that lies in the mapped file; where it is hit by a signal, the handler goes on with the
-// chain.
+// Calls code in the mapped file. If the code raises a signal, the handler continues the chain.
 static const void* volatile next_of_handler __attribute__((used));
 #define CALL_AT(name, address)                                                \
   FUNCTION(name, "sub $24, %rsp\nmov %rdi, next_of_handler\nmovabs $" address \
@@ -76,7 +74,7 @@ FUNCTION(leaf_kernel,
          "leaf_kernel_again: mov $24, %eax\nsyscall\n" LABEL(
              "leaf_kernel_spins") "jmp leaf_kernel_again\n");  // sched_yield
 
-// Hit by a signal, whose handler goes on with the chain.
+// Raises a signal, whose handler continues the chain.
 FUNCTION(hit, "sub $24, %rsp\nmov %rdi, next_of_handler\n" LABEL("hit_spins") NEVER);
 FUNCTION(hit_r11,
          "mov %rsp, %r11\nsub $56, %rsp\nmov %rdi, next_of_handler\n" LABEL("hit_r11_spins") NEVER);
@@ -85,14 +83,14 @@ __asm__(
     ".globl handler\n.type handler, @function\nhandler:\n"
     "sub $40, %rsp\nmov next_of_handler, %rdi\n" CALL_NEXT("handler") NEVER
     ".size handler, .-handler\n");
-// Its row begins at the byte before, as glibc's does: it is looked up as a return address.
+// Its row begins at the byte before, as in glibc, because it is looked up as a return address.
 void restorer(void);
 __asm__(
     ".globl restorer_row\nrestorer_row: nop\n.globl restorer\nrestorer:\n"
     "mov $15, %eax\nsyscall\n.globl restorer_end\nrestorer_end: nop\n");
 
-// A signal frame that leads to itself, for a lying row of this leaf: sigcontext, with 40 bytes
-// before it, whose rsp and rip are the frame's own.
+// A signal frame that leads to itself, for a false row of this leaf: a sigcontext with 40 bytes
+// before it, whose rsp and rip are those of the frame.
 enum { CONTEXT_RSP = 5 + 15, CONTEXT_RIP = 5 + 16 };
 static unsigned long own_frame[64] __attribute__((used, aligned(64)));
 void own_frame_spins(void);
@@ -123,7 +121,7 @@ static kind find_kind(const char* name) {
   _exit(2);
 }
 
-// A stack's top; the page behind it can't be read.
+// The top of a stack; the page behind it is not readable.
 static char* make_stack(unsigned long address) {
   char* memory = mmap((void*)address, STACK + PAGE, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -132,7 +130,7 @@ static char* make_stack(unsigned long address) {
   return memory + STACK;
 }
 
-// The kernel's own call: libc would put its own restorer.
+// The system call itself: libc would use its own restorer.
 static void take_signals(char* stack_top) {
   const stack_t stack = {.ss_sp = stack_top - STACK, .ss_size = STACK};
   struct {
@@ -158,12 +156,12 @@ static void map_code(unsigned long address, size_t bytes, int fd, off_t offset) 
     _exit(6);
 }
 
-// Around 16 MiB of file offset; in_file's code lies 16 bytes before.
+// At file offset 16 MiB; the code of in_file begins 16 bytes before it.
 static void map_file(const char* path) {
   map_code(0x30000000000, 2 << 20, open_file(path), (1 << 24) - (1 << 20));
 }
 
-// With a page left out behind each.
+// With an unmapped page behind each.
 static void map_pages(const char* path) {
   int fd = open_file(path);
   off_t bytes = lseek(fd, 0, SEEK_END);

@@ -1,5 +1,5 @@
-// What is known of the `frames` program (frames.c): where its labels are, which rows describe its
-// functions, and which stack a chain of kinds makes.
+// The `frames` program (frames.c): the addresses of its labels, the rows of its functions, and the
+// stack of a chain of kinds.
 
 #pragma once
 
@@ -16,17 +16,17 @@ namespace profd::test {
 
 [[nodiscard]] std::string frames_path();
 
-// By nm. Throws where there is none.
+// The address of a label, by nm. Throws if there is none.
 [[nodiscard]] std::uint64_t frames_label(const std::string& name);
 
-// By function. A function that is not there has no row.
+// Rules by function. A function that is not in the map has no row.
 using FrameRules = std::map<std::string, profd_rule>;
 [[nodiscard]] FrameRules frames_rules();
 
 // CFA = register + offset, the return address below it.
 [[nodiscard]] profd_rule cfa_rule(std::uint8_t cfa_register, std::int32_t offset);
 
-// Rows of the file that is mapped there.
+// The rows of the program's file, which is mapped at `mapping`.
 [[nodiscard]] std::vector<UnwindRow> frames_rows(const FrameRules& rules,
                                                  const StoredMapping& mapping);
 

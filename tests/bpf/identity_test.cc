@@ -1,4 +1,4 @@
-// Who a sample belongs to: exact identity, across exec and from inside a PID namespace.
+// The process identity in samples: across exec, and inside a PID namespace.
 
 #include <sched.h>
 #include <signal.h>
@@ -64,7 +64,7 @@ TEST_F(IdentityTest, KernelThreadsAreProcessesWithoutAUserStack) {
   EXPECT_TRUE(std::ranges::any_of(sink_.processes, &StoredProcess::kernel_thread));
 }
 
-// What a profd in a PID namespace of its own would see; the exit code says what went wrong.
+// Runs a Sampler in its own PID namespace. The exit code identifies the check that failed.
 int sample_inside_namespace(std::uint32_t outside) {
   if (::getpid() != 1) return 10;
   RecordingSink sink;
@@ -82,7 +82,7 @@ int sample_inside_namespace(std::uint32_t outside) {
   const SamplerLedger all = (*sampler)->ledger();
   if (last.taken != last.received + total(last.lost) || difference(all) != 0) return 14;
   if (sink.of_process(workload.pid()).size() < 50) return 15;
-  // Its own numbers are small; nothing of the host is in it.
+  // Pids in the new namespace are small, and no process of the host has one.
   for (const StoredSample& sample : sink.samples) {
     if (sample.view.process.tgid > 10 || sample.view.tid > 10) return 16;
   }

@@ -1,5 +1,4 @@
-// Mappings as they are told: files by the kernel's key, their names, and what stood at an address
-// when.
+// Mapping records: the file key, the names, and which mapping was at an address at which time.
 
 #include <poll.h>
 #include <sys/stat.h>
@@ -30,7 +29,7 @@ class MappingTest : public SamplingTest {
   }
   void TearDown() override { fs::remove_all(directory_); }
 
-  // The mapping of the leaf of a process's samples.
+  // The mapping of the leaf frame of a process.
   std::set<std::uint64_t> leaf_mappings(std::uint32_t tgid) const {
     std::set<std::uint64_t> ids;
     for (const StoredSample* sample : sink_.of_process(tgid)) {
@@ -100,7 +99,7 @@ TEST_F(MappingTest, TwoFilesAtOneAddressAreTwoMappings) {
   stop_balanced(slot);
   EXPECT_EQ(files_there(),
             (std::set{(directory_ / "first").string(), (directory_ / "second").string()}));
-  // One id never stands for two places or files.
+  // No two addresses or files have the same id.
   for (const auto& [id, mapping] : sink_.mappings) EXPECT_EQ(mapping.process.tgid, workload.pid());
 }
 
@@ -127,7 +126,7 @@ TEST_F(MappingTest, AProcessOfTwentyMillisecondsHasItsFileOpened) {
   const Workload workload({"spawn", "0.02"}, {.program = program});
   const SessionSlot slot = start(target_of_pid(workload.pid()));
   collect_until([&] {
-    // Not by the samples: a process may be met only in the kernel, where it shows no mapping.
+    // Samples are not a condition: those in the kernel only have no mapping.
     std::set<ProcessKey> processes;
     for (const auto& [id, mapping] : sink_.mappings) {
       if (mapping.kind == PROFD_MAPPING_FILE) processes.insert(mapping.process);

@@ -20,17 +20,17 @@ class SamplingTest : public testing::Test {
   void SetUp() override { open({}); }
   void open(const SamplerOptions& options);
 
-  // Starts a session on cpu-clock, which every host has.
+  // Starts a session with the event cpu-clock, which every host supports.
   SessionSlot start(const Target& target, std::uint64_t frequency_hz = 999);
   SessionSlot start(const Target& target, const EventSpec& event);
 
   // Drains until the condition holds; fails the test after a minute.
   void collect_until(const std::function<bool()>& condition);
-  // Until so many samples of a process are there.
+  // Drains until there are so many samples of a process.
   void collect(std::uint32_t tgid, std::size_t samples);
   void collect_for(std::chrono::milliseconds time);
 
-  // Ends the session; the slot's own ledger and that of all must balance.
+  // Ends the session and checks that the ledgers of the slot and of the Sampler balance.
   SlotLedger stop_balanced(SessionSlot slot);
 
   RecordingSink sink_;

@@ -13,7 +13,7 @@ namespace {
 
 class StackTest : public SamplingTest {
  protected:
-  // Those of a process that has said that it is there: ready()'s own stack is whole too.
+  // The samples of a process since it was ready; the stack of ready() is complete too.
   std::vector<const StoredSample*> settled(std::uint32_t tgid) const;
 };
 

@@ -1,4 +1,4 @@
-// A watched process tells when it gives up memory, and nobody else does.
+// Unmapping of watched memory is reported, and nothing else.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -19,12 +19,12 @@ std::uint64_t monotonic_ns() { return static_cast<std::uint64_t>(now_ns(CLOCK_MO
 
 void* at(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
-// Of ourselves: we are the process that is watched.
+// The test process watches itself.
 class UnmapTest : public SamplingTest {
  protected:
   static constexpr std::uint64_t kPages = 16;
 
-  void open_and_learn(const SamplerOptions& options) {
+  void open_and_find_self(const SamplerOptions& options) {
     open(options);
     const auto pid = static_cast<std::uint32_t>(::getpid());
     const SessionSlot slot = start(target_of_pid(pid));
@@ -35,7 +35,7 @@ class UnmapTest : public SamplingTest {
     ASSERT_NE(memory, MAP_FAILED);
     memory_ = reinterpret_cast<std::uint64_t>(memory);
   }
-  void SetUp() override { open_and_learn({}); }
+  void SetUp() override { open_and_find_self({}); }
   void TearDown() override { ::munmap(at(memory_), kPages * kPage); }
 
   void watch(std::vector<AddressRange> spans) {
@@ -45,7 +45,7 @@ class UnmapTest : public SamplingTest {
   [[nodiscard]] AddressRange pages(std::uint64_t first, std::uint64_t count) const {
     return {.start = memory_ + first * kPage, .end = memory_ + (first + count) * kPage};
   }
-  [[nodiscard]] std::vector<AddressRange> told() {
+  [[nodiscard]] std::vector<AddressRange> reported() {
     sampler_->drain();
     std::vector<AddressRange> spans;
     for (const UnmapView& unmap : sink_.unmaps) {
@@ -67,7 +67,7 @@ TEST_F(UnmapTest, UnmappingAndMappingOverWatchedMemoryIsReported) {
             MAP_FAILED);
   ASSERT_EQ(::munmap(at(pages(9, 1).start), 1), 0);  // which takes the page
   const std::uint64_t after = monotonic_ns();
-  EXPECT_EQ(told(), (std::vector{pages(1, 1), pages(3, 2), pages(9, 1)}));
+  EXPECT_EQ(reported(), (std::vector{pages(1, 1), pages(3, 2), pages(9, 1)}));
   std::uint64_t last = before;
   for (const UnmapView& unmap : sink_.unmaps) {
     EXPECT_GE(unmap.time_ns, last);
@@ -86,7 +86,7 @@ TEST_F(UnmapTest, OtherCallsAndOtherAddressesAreNotReported) {
   ASSERT_NE(::mmap(nullptr, kPage, PROT_NONE, kFresh, -1, 0), MAP_FAILED);
   ASSERT_EQ(::mmap(at(pages(4, 1).start), kPage, PROT_NONE, kFresh | MAP_FIXED_NOREPLACE, -1, 0),
             MAP_FAILED);
-  EXPECT_EQ(told(), std::vector<AddressRange>{});
+  EXPECT_EQ(reported(), std::vector<AddressRange>{});
   EXPECT_EQ(sampler_->ledger().unmap_records, 0U);
 }
 
@@ -98,7 +98,7 @@ TEST_F(UnmapTest, AProcessThatIsNotWatchedIsNotReported) {
   ASSERT_EQ(::munmap(at(pages(8, 1).start), kPage), 0);
   watch({});
   ASSERT_EQ(::munmap(at(pages(0, 1).start), kPage), 0);
-  EXPECT_EQ(told(), std::vector<AddressRange>{});
+  EXPECT_EQ(reported(), std::vector<AddressRange>{});
 }
 
 TEST_F(UnmapTest, TheReportsOfAProcessAreLimitedPerSecond) {
@@ -111,7 +111,7 @@ TEST_F(UnmapTest, TheReportsOfAProcessAreLimitedPerSecond) {
   }
   const std::uint64_t seconds = (monotonic_ns() - before) / 1'000'000'000 + 2;
   const SamplerLedger ledger = sampler_->ledger();
-  EXPECT_EQ(told().size(), ledger.unmap_records);
+  EXPECT_EQ(reported().size(), ledger.unmap_records);
   EXPECT_GE(ledger.unmap_records, PROFD_UNMAPS_PER_SECOND);
   EXPECT_LE(ledger.unmap_records, PROFD_UNMAPS_PER_SECOND * seconds);
   EXPECT_EQ(ledger.unmap_records + ledger.unmap_records_lost, kCalls);
@@ -120,7 +120,7 @@ TEST_F(UnmapTest, TheReportsOfAProcessAreLimitedPerSecond) {
 class UnmapSmallRingTest : public UnmapTest {
  protected:
   static constexpr std::size_t kRingBytes = 4096;
-  void SetUp() override { open_and_learn({.ring_bytes = kRingBytes}); }
+  void SetUp() override { open_and_find_self({.ring_bytes = kRingBytes}); }
 };
 
 TEST_F(UnmapSmallRingTest, UnmapReportsUseAtMostAQuarterOfTheRing) {

@@ -1,5 +1,5 @@
-// What a CPU remembers between ticks never outlives what it stands for, and code is found wherever
-// it is mapped.
+// The per-CPU cache is never used after its content has changed, and code is found wherever it is
+// mapped.
 
 #include <sched.h>
 
@@ -18,7 +18,7 @@ constexpr const char* kSpin = "\xeb\xfe";
 
 class UnwindCacheTest : public UnwindTest {
  protected:
-  // All ticks of the process on one CPU, the same for each caller.
+  // Pins the process to a CPU, the same one in each call.
   static void pin(const Workload& workload) {
     cpu_set_t allowed;
     cpu_set_t one;
@@ -42,7 +42,7 @@ class UnwindCacheTest : public UnwindTest {
   }
 };
 
-// Every function is an entry: stacks have one frame.
+// Every function is an entry function, so stacks have one frame.
 FrameRules all_end() {
   FrameRules rules = frames_rules();
   for (auto& [name, rule] : rules) {
@@ -139,7 +139,7 @@ TEST_P(UnwindCrossingTest, IsCompleteWithTheRowsOfBothFileRegions) {
   const Workload workload(
       {write_code_file(directory_, GetParam().code), "plain", "in_file", "leaf"},
       {.program = frames_path()});
-  raise_tables();  // with a late stack all mappings are told
+  raise_tables();  // with a deferred stack all mappings are sent
   sample({workload.pid()});
   install(mapping_at(workload.pid(), frames_label("enter")).file,
           rows_here(workload, frames_rules()), 1);

@@ -1,4 +1,4 @@
-// Stacks of every shape by hand-written rows, frame by frame; and rows that lie.
+// Stacks of every form, unwound by hand-written rows frame by frame, and false rows.
 
 #include <algorithm>
 
@@ -25,7 +25,7 @@ class UnwindRulesTest : public UnwindTest {
     raise_tables();
   }
 
-  // Once the chain's leaf is reached.
+  // Samples in the leaf of the chain.
   std::vector<const StoredSample*> collect_in_leaf(const std::string& kind, std::size_t count) {
     const std::uint64_t leaf = frames_label(kind + "_spins");
     return collect(count, [=](const StoredSample& sample) {
@@ -101,38 +101,39 @@ TEST_F(UnwindRulesTest, ASystemCallIsUnwoundFromItsReturnAddress) {
   }
 }
 
-// A chain with one rule that is wrong, or that leads nowhere.
-struct Lie {
+// A chain with one false rule.
+struct FalseRule {
   const char* name;
   std::vector<std::string> kinds;
   const char* function;
   std::optional<profd_rule> rule;  // none: no row
   profd_user_end end;
-  std::size_t frames;  // that are told
+  std::size_t frames;  // in the sample
 };
 
-profd_rule lie(std::uint8_t cfa_register, std::int32_t cfa_offset,
-               profd_rule_kind kind = PROFD_RULE_REGISTER) {
+profd_rule false_rule(std::uint8_t cfa_register, std::int32_t cfa_offset,
+                      profd_rule_kind kind = PROFD_RULE_REGISTER) {
   profd_rule rule = cfa_rule(cfa_register, cfa_offset);
   rule.kind = kind;
   return rule;
 }
 
-profd_rule lie_of_bp(std::int32_t cfa_offset, profd_saved saved, std::int32_t offset) {
-  profd_rule rule = lie(PROFD_DWARF_RSP, cfa_offset);
+profd_rule false_rule_of_bp(std::int32_t cfa_offset, profd_saved saved, std::int32_t offset) {
+  profd_rule rule = false_rule(PROFD_DWARF_RSP, cfa_offset);
   rule.rbp_saved = saved;
   rule.rbp_offset = offset;
   return rule;
 }
 
 profd_rule lie_of_return_address(profd_saved saved, std::int32_t offset) {
-  profd_rule rule = lie(PROFD_DWARF_RSP, 48);
+  profd_rule rule = false_rule(PROFD_DWARF_RSP, 48);
   rule.ra_saved = saved;
   rule.ra_offset = offset;
   return rule;
 }
 
-class UnwindFalseRuleTest : public UnwindRulesTest, public testing::WithParamInterface<Lie> {};
+class UnwindFalseRuleTest : public UnwindRulesTest,
+                            public testing::WithParamInterface<FalseRule> {};
 
 TEST_P(UnwindFalseRuleTest, EndsTheStackWithItsReason) {
   FrameRules rules = frames_rules();
@@ -151,133 +152,142 @@ constexpr std::uint8_t kRsp = PROFD_DWARF_RSP;
 constexpr std::uint8_t kR12 = 12;
 constexpr std::int32_t kFar = 1 << 28;
 
-INSTANTIATE_TEST_SUITE_P(
-    UnwindRules, UnwindFalseRuleTest,
-    testing::Values(
-        Lie{"ACfaAtSp", {"plain", "leaf"}, "plain", lie(kRsp, 0), PROFD_END_CFA_NOT_ABOVE, 2},
-        Lie{"ACfaBelowSp", {"plain", "leaf"}, "plain", lie(kRsp, -64), PROFD_END_CFA_NOT_ABOVE, 2},
-        Lie{"ASlotBelowSp",
-            {"plain", "leaf"},
-            "plain",
-            lie_of_bp(48, PROFD_SAVED_AT_CFA, -56),
-            PROFD_END_CFA_NOT_ABOVE,
-            2},
-        Lie{"ASlotBelowTheRedZone",
-            {"plain", "leaf"},
-            "leaf",
-            lie_of_bp(8, PROFD_SAVED_AT_CFA, -144),
-            PROFD_END_CFA_NOT_ABOVE,
-            1},
-        Lie{"AReturnAddressBelowSp",
-            {"plain", "leaf"},
-            "plain",
-            lie_of_return_address(PROFD_SAVED_AT_CFA, -64),
-            PROFD_END_CFA_NOT_ABOVE,
-            2},
-        Lie{"AReturnAddressInALostRegister",
-            {"plain", "clobber", "leaf"},
-            "plain",
-            lie_of_return_address(PROFD_SAVED_REGISTER, kR12),
-            PROFD_END_REGISTER_LOST,
-            3},
-        Lie{"AnUnreadableCfa",
-            {"plain", "leaf"},
-            "plain",
-            lie(kRsp, kFar),
-            PROFD_END_STACK_UNREADABLE,
-            2},
-        Lie{"AnUnreadableCfaOfTheRowItself",
-            {"plain", "leaf"},
-            "plain",
-            lie(kRsp, 8184),
-            PROFD_END_STACK_UNREADABLE,
-            2},
-        Lie{"AnUnreadablePointerToTheCfa",
-            {"plain", "leaf"},
-            "plain",
-            lie(kRsp, kFar, PROFD_RULE_DEREF),
-            PROFD_END_STACK_UNREADABLE,
-            2},
-        Lie{"APointerToNoCfa",
-            {"plain", "leaf"},
-            "plain",
-            lie(kRsp, 0, PROFD_RULE_DEREF),
-            PROFD_END_CFA_NOT_ABOVE,
-            2},
-        Lie{"AnUnreadableSignalFrame",
-            {"plain", "leaf"},
-            "plain",
-            lie(kRsp, kFar, PROFD_RULE_SIGNAL),
-            PROFD_END_STACK_UNREADABLE,
-            2},
-        Lie{"AReturnAddressOfZero",
-            {"plain", "leaf"},
-            "plain",
-            lie(kRsp, 40),
-            PROFD_END_PC_UNMAPPED,
-            2},
-        Lie{"ARegisterThatOnlyALeafAndItsCallerKnow",
-            {"plain", "clobber", "leaf"},
-            "plain",
-            lie(kR12, 8),
-            PROFD_END_REGISTER_LOST,
-            3},
-        Lie{"ALostRbpThatARowNeeds",
-            {"framed", "clobber", "leaf"},
-            "clobber",
-            lie_of_bp(32, PROFD_SAVED_LOST, 0),
-            PROFD_END_REGISTER_LOST,
-            3},
-        Lie{"ALostRbpThatAFramePointerStepNeeds",
-            {"fallback", "clobber", "leaf"},
-            "clobber",
-            lie_of_bp(32, PROFD_SAVED_LOST, 0),
-            PROFD_END_REGISTER_LOST,
-            3},
-        Lie{"RbxBehindAFramePointerStep",
-            {"in_register", "fallback", "leaf"},
-            "fallback",
-            std::nullopt,
-            PROFD_END_REGISTER_LOST,
-            3},
-        Lie{"NoRowAndNoFramePointer",
-            {"clobber", "leaf"},
-            "leaf",
-            std::nullopt,
-            PROFD_END_NO_ROW,
-            1},
-        Lie{"NoRowAndAFramePointerOfZeroThatNoChainLedTo",
-            {"leaf"},
-            "leaf",
-            std::nullopt,
-            PROFD_END_NO_ROW,
-            1},
-        Lie{"NoRowBehindTheLastFramePointer",
-            {"fallback", "plain", "leaf"},
-            "enter",
-            std::nullopt,
-            PROFD_END_FP_ZERO,
-            4},
-        Lie{"ASignalFrameThatLeadsToItself",
-            {"plain", "own_frame_leaf"},
-            "plain",
-            lie(kRsp, 48),
-            PROFD_END_CFA_NOT_ABOVE,
-            1 + PROFD_MAX_SIGNAL_FRAMES},
-        Lie{"AStackOfOneReturnAddress",
-            {"endless"},
-            "plain",
-            lie(kRsp, 48),
-            PROFD_END_DEPTH_LIMIT,
-            PROFD_MAX_USER_FRAMES}),
-    [](const auto& lie) { return std::string(lie.param.name); });
+INSTANTIATE_TEST_SUITE_P(UnwindRules, UnwindFalseRuleTest,
+                         testing::Values(FalseRule{"ACfaAtSp",
+                                                   {"plain", "leaf"},
+                                                   "plain",
+                                                   false_rule(kRsp, 0),
+                                                   PROFD_END_CFA_NOT_ABOVE,
+                                                   2},
+                                         FalseRule{"ACfaBelowSp",
+                                                   {"plain", "leaf"},
+                                                   "plain",
+                                                   false_rule(kRsp, -64),
+                                                   PROFD_END_CFA_NOT_ABOVE,
+                                                   2},
+                                         FalseRule{"ASlotBelowSp",
+                                                   {"plain", "leaf"},
+                                                   "plain",
+                                                   false_rule_of_bp(48, PROFD_SAVED_AT_CFA, -56),
+                                                   PROFD_END_CFA_NOT_ABOVE,
+                                                   2},
+                                         FalseRule{"ASlotBelowTheRedZone",
+                                                   {"plain", "leaf"},
+                                                   "leaf",
+                                                   false_rule_of_bp(8, PROFD_SAVED_AT_CFA, -144),
+                                                   PROFD_END_CFA_NOT_ABOVE,
+                                                   1},
+                                         FalseRule{"AReturnAddressBelowSp",
+                                                   {"plain", "leaf"},
+                                                   "plain",
+                                                   lie_of_return_address(PROFD_SAVED_AT_CFA, -64),
+                                                   PROFD_END_CFA_NOT_ABOVE,
+                                                   2},
+                                         FalseRule{
+                                             "AReturnAddressInALostRegister",
+                                             {"plain", "clobber", "leaf"},
+                                             "plain",
+                                             lie_of_return_address(PROFD_SAVED_REGISTER, kR12),
+                                             PROFD_END_REGISTER_LOST,
+                                             3},
+                                         FalseRule{"AnUnreadableCfa",
+                                                   {"plain", "leaf"},
+                                                   "plain",
+                                                   false_rule(kRsp, kFar),
+                                                   PROFD_END_STACK_UNREADABLE,
+                                                   2},
+                                         FalseRule{"AnUnreadableCfaOfTheRowItself",
+                                                   {"plain", "leaf"},
+                                                   "plain",
+                                                   false_rule(kRsp, 8184),
+                                                   PROFD_END_STACK_UNREADABLE,
+                                                   2},
+                                         FalseRule{"AnUnreadablePointerToTheCfa",
+                                                   {"plain", "leaf"},
+                                                   "plain",
+                                                   false_rule(kRsp, kFar, PROFD_RULE_DEREF),
+                                                   PROFD_END_STACK_UNREADABLE,
+                                                   2},
+                                         FalseRule{"APointerToNoCfa",
+                                                   {"plain", "leaf"},
+                                                   "plain",
+                                                   false_rule(kRsp, 0, PROFD_RULE_DEREF),
+                                                   PROFD_END_CFA_NOT_ABOVE,
+                                                   2},
+                                         FalseRule{"AnUnreadableSignalFrame",
+                                                   {"plain", "leaf"},
+                                                   "plain",
+                                                   false_rule(kRsp, kFar, PROFD_RULE_SIGNAL),
+                                                   PROFD_END_STACK_UNREADABLE,
+                                                   2},
+                                         FalseRule{"AReturnAddressOfZero",
+                                                   {"plain", "leaf"},
+                                                   "plain",
+                                                   false_rule(kRsp, 40),
+                                                   PROFD_END_PC_UNMAPPED,
+                                                   2},
+                                         FalseRule{"ARegisterThatOnlyALeafAndItsCallerKnow",
+                                                   {"plain", "clobber", "leaf"},
+                                                   "plain",
+                                                   false_rule(kR12, 8),
+                                                   PROFD_END_REGISTER_LOST,
+                                                   3},
+                                         FalseRule{"ALostRbpThatARowNeeds",
+                                                   {"framed", "clobber", "leaf"},
+                                                   "clobber",
+                                                   false_rule_of_bp(32, PROFD_SAVED_LOST, 0),
+                                                   PROFD_END_REGISTER_LOST,
+                                                   3},
+                                         FalseRule{"ALostRbpThatAFramePointerStepNeeds",
+                                                   {"fallback", "clobber", "leaf"},
+                                                   "clobber",
+                                                   false_rule_of_bp(32, PROFD_SAVED_LOST, 0),
+                                                   PROFD_END_REGISTER_LOST,
+                                                   3},
+                                         FalseRule{"RbxBehindAFramePointerStep",
+                                                   {"in_register", "fallback", "leaf"},
+                                                   "fallback",
+                                                   std::nullopt,
+                                                   PROFD_END_REGISTER_LOST,
+                                                   3},
+                                         FalseRule{"NoRowAndNoFramePointer",
+                                                   {"clobber", "leaf"},
+                                                   "leaf",
+                                                   std::nullopt,
+                                                   PROFD_END_NO_ROW,
+                                                   1},
+                                         FalseRule{"NoRowAndAFramePointerOfZeroThatNoChainLedTo",
+                                                   {"leaf"},
+                                                   "leaf",
+                                                   std::nullopt,
+                                                   PROFD_END_NO_ROW,
+                                                   1},
+                                         FalseRule{"NoRowBehindTheLastFramePointer",
+                                                   {"fallback", "plain", "leaf"},
+                                                   "enter",
+                                                   std::nullopt,
+                                                   PROFD_END_FP_ZERO,
+                                                   4},
+                                         FalseRule{"ASignalFrameThatLeadsToItself",
+                                                   {"plain", "own_frame_leaf"},
+                                                   "plain",
+                                                   false_rule(kRsp, 48),
+                                                   PROFD_END_CFA_NOT_ABOVE,
+                                                   1 + PROFD_MAX_SIGNAL_FRAMES},
+                                         FalseRule{"AStackOfOneReturnAddress",
+                                                   {"endless"},
+                                                   "plain",
+                                                   false_rule(kRsp, 48),
+                                                   PROFD_END_DEPTH_LIMIT,
+                                                   PROFD_MAX_USER_FRAMES}),
+                         [](const auto& false_rule) { return std::string(false_rule.param.name); });
 
 TEST_F(UnwindRulesTest, AFileWithoutRowsIsUnwoundByFramePointers) {
   const Workload workload({"framed", "framed", "plain", "leaf"}, {.program = frames_path()});
   sample({workload.pid()});
   install_none(mapping_at(workload.pid(), frames_label("enter")).file);
   raise_tables();
-  // The two inner frames have no frame pointer, so the chain passes them by.
+  // The two inner frames have no frame pointer, so the chain skips them.
   const std::vector<KnownFrame> expected = {
       {frames_label("leaf_spins"), PROFD_FRAME_INTERRUPTED},
       {frames_label("framed_returns"), PROFD_FRAME_POINTER},

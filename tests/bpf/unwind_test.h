@@ -1,5 +1,5 @@
-// The fixture of the tests of the kernel side's unwinder: the programs and their maps alone,
-// without a Sampler, so that a test is the only one that makes tables. Needs root.
+// The fixture of the tests of the unwinder in BPF: the programs and their maps without a Sampler,
+// so that only the test installs tables. Needs root.
 
 #pragma once
 
@@ -32,25 +32,24 @@ class UnwindTest : public testing::Test {
   void SetUp() override;
   void TearDown() override;
 
-  // Every tick of these processes is recorded from here on. Call once.
+  // Starts to sample these processes. To be called once.
   void sample(std::vector<std::uint32_t> pids);
 
-  // The executable file mapping that holds an address, as the kernel tells it: samples the process
-  // until it is told.
+  // The executable file mapping of an address: samples the process until its record arrives.
   const StoredMapping& mapping_at(std::uint32_t pid, std::uint64_t address);
 
-  // Gives a file these rows, by file offset; `number` is the tables'. Seen once tables are raised.
+  // Installs these rows of a file, by file offset, as table `number`. Used after raise_tables().
   void install(const FileKey& file, const std::vector<UnwindRow>& rows, std::uint32_t number = 1);
-  // Rows of the table that was installed last take these ones' place, unseen.
+  // Replaces the rows of the table that was installed last, without a new generation.
   void rewrite(const std::vector<UnwindRow>& rows);
   void install_none(const FileKey& file);
   void remove(const FileKey& file);
-  // Tables were added or taken away: true for every tick that begins after the call.
+  // Starts a new generation of tables, for every tick that begins after the call.
   void raise_tables();
   std::uint64_t used_ns(const FileKey& file);
 
-  // Drains until so many samples that hold the condition have come since the call; fails after a
-  // minute.
+  // Drains until `count` samples that satisfy the condition have arrived since the call; fails
+  // after a minute.
   std::vector<const StoredSample*> collect(std::size_t count, const SampleCondition& condition);
 
   // Readable when user space was woken.

@@ -1,4 +1,4 @@
-// The programs pass the verifier, and stay far from its limit of a million instructions.
+// The verifier accepts the programs, far below its limit of a million instructions.
 
 #include <bpf/bpf.h>
 
@@ -33,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, VerifierTest,
                                          "profd_tasks", "profd_running"),
                          [](const auto& program) { return std::string(program.param); });
 
-// Which one, depends on what the kernel lets programs do.
+// Which of the two ways is used depends on the kernel.
 TEST(ProgramsTest, TheProgramsOfOneWayToWatchUnmapsAreLoaded) {
   const auto programs = Programs::load(Programs::built_in(), 4096);
   ASSERT_TRUE(programs) << programs.error().message;

@@ -1,6 +1,6 @@
-// A program whose stacks are known: `workload MODE [ARGUMENT]` says "." on stdout when it is there,
-// and stays until it is killed or its mode is over. Built with frame pointers; every mode is
-// entered through enter(), which clears the frame pointer, so that the chain ends there.
+// A program with known stacks: `workload MODE [ARGUMENT]` writes "." to stdout when it is ready, and
+// runs until it is killed or its mode ends. Built with frame pointers; every mode is called by
+// enter(), which clears the frame pointer, so that the chain ends there.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -43,7 +43,7 @@ static void ready(void) {
   if (write(STDOUT_FILENO, ".", 1) != 1) _exit(1);
 }
 
-// Children go with their parent, also when it went before they could ask for that.
+// Makes a child die with its parent, also if the parent died before this call.
 static void die_with(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
@@ -90,7 +90,7 @@ STEP void run_recurse(const char* argument) {
   work_done++;
 }
 
-// The system call in its caller's own frame: libc's wrappers have none.
+// The system call is in the caller's frame, because libc's wrappers have no frame.
 STEP void call_kernel(void) {
   static char zeros[1 << 16];
   int fd = open("/dev/zero", O_RDONLY);
@@ -148,8 +148,7 @@ STEP void run_for(const char* argument) {
   spin_for(atof(argument));
 }
 
-// Forks one child after the other, which run this program again for 20 ms, one generation at a
-// time.
+// Forks one child after another; each runs this program again for the given time.
 STEP void run_spawn(const char* argument) {
   ready();
   while (!over) {
@@ -166,7 +165,7 @@ STEP void run_spawn(const char* argument) {
 
 STEP void run_quiet(const char* argument) { spin_for(atof(argument)); }
 
-// As fast as it goes: fork, exec, exit.
+// Forks, execs and exits as fast as possible.
 STEP void run_storm(const char* argument) {
   (void)argument;
   ready();
@@ -230,7 +229,7 @@ STEP void run_exec_later(const char* argument) {
   _exit(1);
 }
 
-// Exits with much memory to give back, again and again.
+// Repeatedly forks a child that exits with much memory to unmap.
 STEP void run_exits(const char* argument) {
   (void)argument;
   ready();
@@ -275,7 +274,7 @@ STEP void run_remap(const char* argument) {
   }
 }
 
-// Code in memory that is no file's.
+// Code in anonymous memory.
 STEP void run_anonymous(const char* argument) {
   static const unsigned char loop[] = {0xeb, 0xfe};  // jmp to itself
   void* code =
@@ -304,8 +303,8 @@ __asm__(
     "0: jmp 0b\n"
     ".size spin_with, .-spin_with\n");
 
-// Stacks that end in every way. Two frames, {saved frame pointer, return address}, lie at the end
-// of a page; what comes behind it can't be read.
+// Stacks with every kind of end. Two frames, {saved frame pointer, return address}, are at the end
+// of a page; the memory behind it is not readable.
 STEP void run_stack(const char* argument) {
   char* page = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   unsigned long* last = (unsigned long*)(page + PAGE - 16);

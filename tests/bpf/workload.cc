@@ -39,7 +39,7 @@ std::map<std::uint64_t, std::string> functions_by_nm(const std::string& program)
   return functions;
 }
 
-// After the change of ids that PR_SET_KEEPCAPS was set for.
+// To be called after the change of ids, with PR_SET_KEEPCAPS set.
 bool keep_net_admin() {
   constexpr std::uint32_t kMask = 1U << CAP_NET_ADMIN;
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
@@ -49,7 +49,7 @@ bool keep_net_admin() {
          ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_ADMIN, 0, 0) == 0;
 }
 
-// In the child: nothing but system calls from here to exec.
+// Runs in the child: only system calls up to exec.
 [[noreturn]] void become(const char* program, char* const* arguments,
                          const WorkloadOptions& options, int output) {
   if (!options.cgroup.empty()) {
@@ -98,7 +98,7 @@ std::string Workload::read_output() {
   return {buffer.data(), static_cast<std::size_t>(got)};
 }
 
-// The numbers are those of become().
+// The exit codes are those of become().
 std::string Workload::describe_end() {
   int status = 0;
   ::waitpid(std::exchange(pid_, -1), &status, 0);

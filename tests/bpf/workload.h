@@ -1,4 +1,4 @@
-// Runs the workload program (workload.c) and knows its functions' addresses.
+// Runs the workload program (workload.c) and finds its functions by address.
 
 #pragma once
 
@@ -21,8 +21,8 @@ struct WorkloadOptions {
   std::string cgroup{};  // a directory to join first
 };
 
-// One process, running when the constructor is through; killed and reaped with its object, its
-// children by their own wish (PR_SET_PDEATHSIG).
+// A process, which runs when the constructor returns. The destructor kills and reaps it; its
+// children die with it (PR_SET_PDEATHSIG).
 class Workload {
  public:
   explicit Workload(std::vector<std::string> arguments, const WorkloadOptions& options = {});
@@ -31,7 +31,7 @@ class Workload {
   ~Workload();
 
   [[nodiscard]] std::uint32_t pid() const { return static_cast<std::uint32_t>(pid_); }
-  // What it wrote when it was ready.
+  // What the process wrote when it was ready.
   [[nodiscard]] const std::string& said() const { return said_; }
   void signal(int number) const;
   void end();

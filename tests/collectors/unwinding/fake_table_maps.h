@@ -1,4 +1,4 @@
-// The maps of the sampling programs in plain memory, and what was done to them in which order.
+// The maps of the sampling programs in memory, with counts of the operations on them.
 
 #pragma once
 
@@ -30,7 +30,7 @@ struct FakeMapsState {
   std::map<KeyBytes, profd_table> tables;
   unsigned generation = 0;
   unsigned waits = 0;
-  unsigned looks = 0;  // at a time of use
+  unsigned reads = 0;  // of times of use
   bool out_of_memory = false;
 };
 
@@ -52,7 +52,7 @@ class FakeTableMaps final : public TableMaps {
   }
   void erase(const profd_table_key& key) override { state_.tables.erase(bytes_of(key)); }
   std::uint64_t used_ns(const profd_table_key& key) override {
-    ++state_.looks;
+    ++state_.reads;
     const auto known = state_.tables.find(bytes_of(key));
     return known == state_.tables.end() ? 0 : known->second.used_ns;
   }

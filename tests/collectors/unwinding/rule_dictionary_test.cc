@@ -71,7 +71,7 @@ TEST_F(RuleDictionaryTest, OneUserHasAQuarterOfTheRulesAndAllUsersHalf) {
   EXPECT_TRUE(first);
   EXPECT_TRUE(dictionary_.acquire(rules(5, 4), kUser + 1));
   EXPECT_FALSE(dictionary_.acquire(rules(9, 1), kUser + 2));
-  // What is there already costs nothing.
+  // Rules that are in the dictionary already need no share.
   EXPECT_TRUE(dictionary_.acquire(rules(1, 8), kUser + 2));
   EXPECT_TRUE(dictionary_.acquire(rules(9, 8), kRoot));
 }

@@ -1,4 +1,4 @@
-// Steps over small stacks that are written out word by word.
+// Steps over small stacks that are defined word by word.
 
 #include "collectors/unwinding/step.h"
 
@@ -24,7 +24,7 @@ profd_rule rule(profd_rule_kind kind, std::uint8_t base, std::int32_t offset) {
   return made;
 }
 
-// Word i is 0x1000 + i, so that a value tells where it was read.
+// Word i is 0x1000 + i, so that a value identifies the slot.
 class UnwindStepTest : public testing::Test {
  protected:
   UnwindStepTest() {
@@ -171,7 +171,7 @@ TEST_F(UnwindStepTest, AFramePointerOfZeroEndsOnlyAChainOfFramePointers) {
   EXPECT_EQ(frame_.bp, 0x100aU);
   EXPECT_EQ(frame_.how, PROFD_FRAME_POINTER);
   EXPECT_EQ(frame_.lost, PROFD_LOST_BX);
-  EXPECT_EQ(step_by_bp(), PROFD_END_NO_TABLE);  // it leads nowhere now
+  EXPECT_EQ(step_by_bp(), PROFD_END_NO_TABLE);  // the frame pointer is not usable now
   frame_.bp = 0;
   EXPECT_EQ(step_by_bp(), PROFD_END_FP_ZERO);
 }

@@ -75,12 +75,12 @@ TEST_F(TableCacheTest, WithoutADirectoryNothingIsStored) {
   EXPECT_NE(cache->key().words[0], TableCache::open("")->key().words[0]);
 }
 
-struct Damage {
+struct Change {
   const char* name;
   std::function<void(const fs::path&)> change;
 };
 
-class MalformedCacheTest : public TableCacheTest, public testing::WithParamInterface<Damage> {};
+class MalformedCacheTest : public TableCacheTest, public testing::WithParamInterface<Change> {};
 
 TEST_P(MalformedCacheTest, IsIgnoredUntilItIsStoredAgain) {
   TableCache cache = open();
@@ -100,19 +100,19 @@ void overwrite(const fs::path& path, std::streamoff at, char byte) {
 
 INSTANTIATE_TEST_SUITE_P(
     TableCacheTest, MalformedCacheTest,
-    testing::Values(Damage{"Empty", [](const fs::path& path) { fs::resize_file(path, 0); }},
-                    Damage{"Cut", [](const fs::path& path) { fs::resize_file(path, 3000); }},
-                    Damage{"OtherMagic", [](const fs::path& path) { overwrite(path, 0, '?'); }},
-                    Damage{"OfAnotherBuild", [](const fs::path& path) { overwrite(path, 8, 1); }},
-                    Damage{"AbsurdSize", [](const fs::path& path) { overwrite(path, 22, 1); }},
-                    Damage{"OneByte", [](const fs::path& path) { overwrite(path, 4000, 'y'); }},
-                    Damage{"Gone", [](const fs::path& path) { fs::remove(path); }},
-                    Damage{"ALink",
+    testing::Values(Change{"Empty", [](const fs::path& path) { fs::resize_file(path, 0); }},
+                    Change{"Truncated", [](const fs::path& path) { fs::resize_file(path, 3000); }},
+                    Change{"OtherMagic", [](const fs::path& path) { overwrite(path, 0, '?'); }},
+                    Change{"OfAnotherBuild", [](const fs::path& path) { overwrite(path, 8, 1); }},
+                    Change{"InvalidSize", [](const fs::path& path) { overwrite(path, 22, 1); }},
+                    Change{"OneByte", [](const fs::path& path) { overwrite(path, 4000, 'y'); }},
+                    Change{"Removed", [](const fs::path& path) { fs::remove(path); }},
+                    Change{"ALink",
                            [](const fs::path& path) {
                              fs::rename(path, path.string() + ".other");
                              fs::create_symlink(path.string() + ".other", path);
                            }}),
-    [](const auto& damage) { return std::string(damage.param.name); });
+    [](const auto& change) { return std::string(change.param.name); });
 
 TEST_F(TableCacheTest, TheLeastRecentlyUsedFilesAreRemovedOverTheLimitOfBytes) {
   TableCache cache = open(10'000);
@@ -133,7 +133,7 @@ TEST_F(TableCacheTest, TheLeastRecentlyUsedFilesAreRemovedOverTheLimitOfBytes) {
   EXPECT_LE(bytes, 10'000U);
 }
 
-// A file that costs little takes an inode all the same.
+// A small file needs an inode too, so the number of files is limited.
 TEST_F(TableCacheTest, TheLeastRecentlyUsedFilesAreRemovedOverTheLimitOfFiles) {
   auto cache = TableCache::open(directory(), TableCache::kMaxBytes, 100);
   ASSERT_TRUE(cache);

@@ -1,4 +1,4 @@
-// The loading thread with its real parser, on real files and on what is none.
+// The loading thread with its real parser, on ELF files and on other files.
 
 #include "collectors/unwinding/table_loader.h"
 
@@ -73,7 +73,7 @@ class TableLoaderTest : public testing::Test {
   std::unique_ptr<TableLoader> loader_;
 };
 
-// What is made but not taken stops the thread, so at most one more is made before the last of these
+// Results that are not taken stop the thread, so at most one more is made before the last of these
 // are queued.
 TEST_F(TableLoaderTest, FilesOfOneOwnerDoNotDelayOthers) {
   constexpr std::uint64_t kRoots = 100;
@@ -126,7 +126,7 @@ TEST_F(TableLoaderTest, EqualFilesOfDifferentOwnersHaveDifferentContent) {
   EXPECT_NE(load(copy).content, load("/proc/self/exe").content);
 }
 
-// Some way into .eh_frame, which linkers put behind .eh_frame_hdr.
+// An offset inside .eh_frame, which linkers put behind .eh_frame_hdr.
 std::streamoff offset_in_eh_frame(int fd) {
   Elf64_Ehdr header;
   Elf64_Phdr segment{};
@@ -202,7 +202,7 @@ TEST_F(TableLoaderTest, TheQueueIsLimited) {
   }
   EXPECT_GE(taken, TableLoader::kMaxQueued);
   EXPECT_LE(taken, TableLoader::kMaxQueued + TableLoader::kMaxReady + 1);
-  // What stacks wait for has a queue of its own.
+  // Urgent files have their own queue.
   EXPECT_TRUE(loader_->request(file, TableLoader::Urgency::kStacksWait));
 }
 

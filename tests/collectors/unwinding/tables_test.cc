@@ -1,4 +1,4 @@
-// Tables in plain memory: what the programs would find, who shares, who has to go.
+// Tables in fake maps: what the programs would find, sharing, limits and eviction.
 
 #include "collectors/unwinding/tables.h"
 
@@ -22,7 +22,7 @@ MappedCode file(std::uint64_t inode, std::uint32_t owner = kRoot, std::uint64_t 
   return {.key = {.inode = inode, .size_bytes = kRegion * 8}, .owner = owner, .regions = regions};
 }
 
-// CFA = rsp + offset; one that no row can hold for an odd offset.
+// CFA = rsp + offset. With an odd offset it needs the dictionary.
 profd_rule rule(std::int32_t offset) {
   profd_rule made{};
   made.kind = PROFD_RULE_REGISTER;
@@ -42,7 +42,7 @@ std::string table_of(const std::vector<std::pair<std::uint64_t, profd_rule>>& ro
   return *encoded;
 }
 
-// So many rows, each with another rule than the one before.
+// A table with so many rows, with alternating rules.
 std::string table_of(std::size_t rows) {
   std::vector<std::pair<std::uint64_t, profd_rule>> list;
   for (std::size_t i = 0; i < rows; ++i) list.emplace_back(i * 4, rule(i % 2 == 0 ? 8 : 16));
@@ -72,7 +72,7 @@ class UnwindTablesTest : public testing::Test {
     key.region = region;
     return key;
   }
-  // What the programs have of a region; null: nothing.
+  // The map entry of a region, or null.
   profd_table* entry(const MappedCode& code, std::uint32_t region) {
     const auto known = state_.tables.find(bytes_of(key_of(code, region)));
     return known == state_.tables.end() ? nullptr : &known->second;
@@ -92,7 +92,7 @@ TEST_F(UnwindTablesTest, TheTableGenerationIsNotZeroFromTheStart) {
   EXPECT_GT(state_.generation, 0U);
 }
 
-// The look-up as bpf/unwind_rows.h has it, over what was put into the maps.
+// Finds a rule in the fake maps as bpf/unwind_rows.h describes it.
 profd_rule look_up(const FakeMapsState& state, const profd_table& table, std::uint64_t offset) {
   const auto& words = *state.arenas.at(table.arena);
   const auto within = static_cast<std::uint32_t>(offset % kRegion);
@@ -200,7 +200,7 @@ TEST_F(UnwindTablesTest, TheLeastRecentlySampledTableIsEvictedFirst) {
   EXPECT_NE(entry(file(3), 0), nullptr);
   EXPECT_EQ(tables_.state(file(2).key), UnwindTables::State::kUnknown);
   EXPECT_GT(state_.generation, generation);
-  EXPECT_GT(state_.waits, waits);  // before its words were used again
+  EXPECT_GT(state_.waits, waits);  // before its words were reused
   EXPECT_EQ(stats().evicted, 1U);
 }
 
@@ -218,20 +218,20 @@ TEST_F(UnwindTablesTest, ARecentlyUsedTableIsNotEvicted) {
 TEST_F(UnwindTablesTest, TablesOfAUserDoNotEvictThoseOfOthers) {
   ASSERT_FALSE(install(file(1), "root's", table_of(900)));
   pass(60);
-  // A quarter of 4,096 words for one, half for all.
+  // A quarter of 4,096 words for one user, half for all users.
   ASSERT_FALSE(install(file(2, kUser), "a", table_of(900)));
   EXPECT_EQ(install(file(3, kUser), "b", table_of(900)), TableRefusal::kOverShare);
   ASSERT_FALSE(install(file(4, kUser + 1), "c", table_of(900)));
   EXPECT_EQ(install(file(5, kUser + 2), "d", table_of(900)), TableRefusal::kOverShare);
   pass(60);
-  // Only their own go, although root's is the coldest.
+  // Only tables of users are evicted, although that of root is the coldest.
   EXPECT_FALSE(install(file(3, kUser), "b", table_of(900)));
   EXPECT_NE(entry(file(1), 0), nullptr);
   EXPECT_EQ(entry(file(2), 0), nullptr);
   EXPECT_NE(entry(file(4), 0), nullptr);
 }
 
-// So many rules that no row can hold, none of them of another table.
+// A table with so many dictionary rules, none of them in another table.
 std::string table_of_rules(std::int32_t first, std::size_t count) {
   std::vector<std::pair<std::uint64_t, profd_rule>> list;
   for (std::size_t i = 0; i < count; ++i) {
@@ -283,16 +283,16 @@ TEST_F(UnwindTablesTest, TheNumberOfEntriesIsLimited) {
   EXPECT_NE(entry(file(1), 0), nullptr);
 }
 
-// A look at every entry for each of thousands of files would stall the io thread.
+// Reading every entry for each of thousands of files would block the io thread.
 TEST_F(UnwindTablesTest, AFailedEvictionIsNotRepeatedAtOnce) {
   for (std::uint64_t i = 0; i < 20; ++i) {
     tables_.refuse(file(100 + i, kUser), TableRefusal::kVanished);
   }
-  const unsigned looked = state_.looks;
+  const unsigned looked = state_.reads;
   for (std::uint64_t i = 0; i < 1000; ++i) {
     tables_.refuse(file(1000 + i, kUser), TableRefusal::kVanished);
   }
-  EXPECT_EQ(state_.looks, looked);
+  EXPECT_EQ(state_.reads, looked);
   pass(60);
   tables_.refuse(file(5000, kUser), TableRefusal::kVanished);
   EXPECT_NE(entry(file(5000), 0), nullptr);

@@ -30,8 +30,9 @@ std::vector<std::uint64_t> boundaries(const UnwindTableView& table) {
 
 bool is_end(const CallerFrame& caller) { return caller.return_address.how == Got::kNever; }
 
-// Equal, or counted as lost by us. What CFI doesn't mention is unchanged, for rbx and rbp are
-// callee-saved; libdw's own table of these has rax in rbx's place, so it says "undefined" there.
+// Whether both are equal, or the rule has lost the register, which is counted. A register that CFI
+// doesn't mention is unchanged, since rbx and rbp are callee-saved; libdw's table of callee-saved
+// registers has rax in place of rbx, so its result is "undefined".
 bool agree(const Got& ours, const Got& theirs, std::size_t& lost) {
   if (ours == theirs) return true;
   if (theirs.how == Got::kNever) return ours.how == Got::kUnchanged;
@@ -68,7 +69,7 @@ class Comparison {
     }
   }
 
-  // Where a row of ours begins in the middle of one of libdw's.
+  // An address at which a row begins in the middle of a row of libdw.
   void compare_within(std::uint64_t start, std::uint64_t end) {
     const auto offset = libdw_.offset_of(start);
     if (!offset) return;

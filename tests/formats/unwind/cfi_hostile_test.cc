@@ -1,5 +1,5 @@
-// Call frame information that lies: a counted reason, bounded work, and never a rule that nobody
-// wrote. What would take hours if it were not bounded is caught by the tests' time limit.
+// False call frame information: it gives a counted reason, limited work, and never an invented
+// rule. Without the limits some of these tests would run for hours, and fail by their time limit.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -133,7 +133,7 @@ TEST(HostileCfi, CountsMalformedCfiAndKeepsTheRest) {
   }
 }
 
-// As a binary search in .eh_frame_hdr finds them.
+// As a binary search in .eh_frame_hdr would find the functions.
 TEST(HostileCfi, EndsEachFunctionWhereTheNextBegins) {
   CfiBytes cfi;
   cfi.cie().fde(0, kCode + 64, 16, cfa_offset(32)).fde(0, kCode, 256, cfa_offset(16));
@@ -148,7 +148,7 @@ TEST(HostileCfi, GivesEhFramePrecedenceOverDebugFrame) {
   CfiBytes debug;
   debug.cie().fde(0, kCode, 256, cfa_offset(16));
   debug.fde(0, kCode + 300, 8, cfa_offset(24)).fde(0, kCode + 304, 100, cfa_offset(40));
-  CfiBytes eh;  // ids are 0 and the way back to the CIE
+  CfiBytes eh;  // the ids are 0, and the distance back to the CIE
   eh.u32(16).u32(0).u8(1).text(std::string(1, '\0')).u8(1).u8(0x78).u8(16);
   eh.text("\x0c\x07\x08\x90\x01").text(std::string(2, '\0'));
   eh.u32(22).u32(24).u64(kCode + 100).u64(210).text(cfa_offset(64));
@@ -173,7 +173,7 @@ TEST(HostileCfi, DropsRowsBehindTheirFunction) {
   EXPECT_EQ(made.cfa_at(kCode + 32), 48);
 }
 
-// Two CIEs that push each other out of the cache, for each of many functions.
+// Many functions that use two CIEs in turn, which have the same slot of the cache.
 TEST(HostileCfi, ReadsLongCiesNoMoreThanOnceEach) {
   CfiBytes cfi;
   std::uint32_t cies[2];
@@ -283,7 +283,7 @@ TEST(HostileCode, LimitsTheBytesOfCodeWithoutCfiThatItReads) {
   EXPECT_EQ(table->header.lost[static_cast<std::size_t>(CfiLoss::kOverLimit)], 1U);
 }
 
-// A name for each section that has no end.
+// Section names without a terminating NUL.
 TEST(HostileElfTest, LimitsTheLengthOfSectionNames) {
   HostileElf elf;
   elf.add({.name = std::string(std::size_t{1} << 20, 'n'), .bytes = "x"});

@@ -1,4 +1,4 @@
-// Every FDE of many system libraries and programs, address by address: our rows and libdw's agree.
+// The rows of many system libraries and programs agree with libdw at every address of every FDE.
 
 #include <fcntl.h>
 

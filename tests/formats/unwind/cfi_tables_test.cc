@@ -65,7 +65,7 @@ void forget_sections(std::string& file) {
   std::memset(file.data() + offsetof(Elf64_Ehdr, e_shnum), 0, 4);
 }
 
-// All functions of `oracle` are as `table` has them.
+// Compares all functions of `oracle` with `table`.
 CfiTally compared(const std::string& oracle, const CodeTable& table, bool debug_frame = false) {
   CfiTally tally;
   const auto libdw = LibdwCfi::open(oracle, debug_frame);
@@ -74,9 +74,9 @@ CfiTally compared(const std::string& oracle, const CodeTable& table, bool debug_
   return tally;
 }
 
-// libdw refuses what follows an expression in `dereferenced`. rbp is lost in `realigned` where it
-// is told from rbp and the CFA from r10. Unknown are the stack switch in `in_registers` and the
-// lying signal frame.
+// libdw rejects the instruction behind an expression in `dereferenced`. rbp is lost in `realigned`,
+// where its location is relative to rbp and the CFA is relative to r10. The stack switch in
+// `in_registers` and the false signal frame have unknown rules.
 void expect_shapes(const std::string& oracle, const CodeTable& table) {
   const CfiTally tally = compared(oracle, table, oracle != CFI_SHAPES);
   EXPECT_GE(tally.functions, 13U);
@@ -154,8 +154,8 @@ TEST_F(CfiTablesTest, FindsEhFrameWithoutSectionHeaders) {
 }
 
 TEST_F(CfiTablesTest, CountsCfiThatNoRuleCanExpressAndMakesItUnknown) {
-  const CodeTable table(CFI_UNTOLD);
-  auto functions = places(CFI_UNTOLD);
+  const CodeTable table(CFI_WITHOUT_RULES);
+  auto functions = places(CFI_WITHOUT_RULES);
   for (const char* name :
        {"literal_cfa", "cfa_of_xmm0", "huge_cfa", "empty_cfa", "cut_cfa", "longer_cfa",
         "two_dereferences", "same_return_address", "return_address_value", "stack_switch",
@@ -212,7 +212,7 @@ TEST_F(CfiTablesTest, ContinuesARuleThroughPaddingButNotThroughCode) {
   EXPECT_EQ(table.kind_at(at["after_tiny"]), PROFD_RULE_REGISTER);
 }
 
-// The linker's own CFI, of the same library linked with it, is the oracle.
+// The oracle is the same library linked with the linker's CFI.
 TEST_F(CfiTablesTest, RecognizesPltEntriesWithoutCfi) {
   struct Case {
     const char* without;
@@ -254,7 +254,7 @@ TEST_F(CfiTablesTest, ReadsStaticAndPositionDependentPrograms) {
   }
 }
 
-// .far_text lies in an executable segment of its own, whose addresses differ from its offsets.
+// .far_text is in its own executable segment, whose addresses differ from its offsets.
 TEST_F(CfiTablesTest, ReadsTheCodeOfEverySegment) {
   const CodeTable table(STACK_NO_PIE);
   const std::uint64_t vaddr = places(STACK_NO_PIE)["far_away"];
@@ -302,8 +302,8 @@ TEST_F(CfiTablesTest, SaysWhyAFileIsRefused) {
   EXPECT_FALSE(make_unwind_table(-1, -1));
 }
 
-// Whatever 4 bytes of CFI say, what comes out is a table; and the first and the last functions'
-// rows are never moved outside the code.
+// For any change of 4 bytes of CFI the result is a table, and no row of the first and the last
+// function is outside the code.
 TEST_F(CfiTablesTest, SurvivesExtremeValuesInEveryWordOfCfi) {
   const std::string good = test::read_file(CFI_SHAPES);
   std::istringstream lines(test::output_of("readelf -SW " CFI_SHAPES " | grep ' .eh_frame '"));

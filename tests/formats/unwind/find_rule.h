@@ -1,4 +1,4 @@
-// The look-up in an encoded table, as the BPF programs do it in an arena.
+// Finds a rule in an encoded table, as the BPF programs do in an arena.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// libdw as the oracle of unwinding: what it makes of a frame, and what our rule makes of it, both
-// evaluated for the same registers and the same memory.
+// libdw as the oracle of unwinding: the caller of a frame by libdw and by a rule, both evaluated
+// for the same registers and the same memory.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace profd::test {
 
-// How a register of the caller is got back.
+// The location or value of a register of the caller.
 struct Got {
   enum How { kUnchanged, kAtAddress, kInRegister, kValue, kNever };
   How how = kNever;
@@ -30,11 +30,11 @@ struct CallerFrame {
   bool rsp_is_cfa = true;
 };
 
-// Registers and memory that no two expressions read alike by chance.
+// Register and memory values for which different expressions have different results.
 [[nodiscard]] std::uint64_t register_value(unsigned number, std::uint64_t ip);
 [[nodiscard]] std::uint64_t memory_at(std::uint64_t address);
 
-// None for a rule that leads nowhere (unknown).
+// None for an unknown rule.
 [[nodiscard]] std::optional<CallerFrame> caller_by_rule(const profd_rule& rule, std::uint64_t ip);
 
 class LibdwCfi {
@@ -47,12 +47,12 @@ class LibdwCfi {
     CallerFrame caller;
   };
 
-  // Of .eh_frame, or of .debug_frame. None where the file has none.
+  // For .eh_frame or .debug_frame. None if the file does not have the section.
   static std::unique_ptr<LibdwCfi> open(const std::string& path, bool debug_frame = false);
   ~LibdwCfi();
 
   [[nodiscard]] const std::vector<Range>& functions() const { return functions_; }
-  // Row and frame at the address; none where libdw refuses.
+  // The row and the caller at the address; none if libdw rejects the CFI.
   [[nodiscard]] std::optional<Row> row_at(std::uint64_t address) const;
   [[nodiscard]] std::optional<std::uint64_t> offset_of(std::uint64_t address) const;
 

@@ -1,4 +1,4 @@
-// What is known of a file before its unwind rows are made (formats/unwind/cfi_tables.h).
+// Properties of a file before its unwind rows are made (formats/unwind/cfi_tables.h).
 
 #include <elf.h>
 

@@ -254,7 +254,7 @@ TEST(UnwindTable, AnEmptyTableHasUnknownRulesOnly) {
   expect_rules(table, {{0, kUnknown}, {0x1000, kUnknown}});
 }
 
-// Places of the bytes of a table with one rule and one region of one bucket.
+// Positions in the bytes of a table with one rule and one region of one bucket.
 constexpr std::size_t kRule = sizeof(UnwindTableHeader);
 constexpr std::size_t kRegion = kRule + sizeof(profd_rule);
 constexpr std::size_t kStarts = kRegion + sizeof(UnwindRegionHeader);
@@ -295,7 +295,8 @@ TEST(UnwindTable, SaysWhyATableIsRefused) {
            {"another row count", [](auto& b) { put(b, 16, 5); }, "differs from the header"},
            {"no buckets", [](auto& b) { put(b, kRegion + 8, 0); }, "invalid header"},
            {"endless buckets", [](auto& b) { put(b, kRegion + 8, ~0U); }, "invalid header"},
-           {"bucket behind the last", [](auto& b) { put(b, kRegion + 4, 16384); }, "invalid header"},
+           {"bucket behind the last", [](auto& b) { put(b, kRegion + 4, 16384); },
+            "invalid header"},
            {"cut in the buckets", [](auto& b) { put(b, kRegion + 8, 9); }, "truncated buckets"},
            {"no rows", [](auto& b) { put(b, kRegion + 12, 0); }, "invalid header"},
            {"too many rows", [](auto& b) { put(b, kRegion + 12, 5); }, "truncated rows"},
@@ -338,7 +339,7 @@ TEST(UnwindTable, RefusesFileRegionsThatAreOutOfOrder) {
 
 TEST(UnwindTable, NamesEachLoss) {
   for (std::size_t i = 0; i < kCfiLossCount; ++i) {
-    EXPECT_NE(name_of(static_cast<CfiLoss>(i)), "unknown");
+    EXPECT_FALSE(name_of(static_cast<CfiLoss>(i)).empty());
   }
 }
 

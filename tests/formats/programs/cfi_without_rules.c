@@ -1,5 +1,5 @@
-// Functions with call frame information that no rule tells, each with a plain row first. In
-// .debug_frame, for the linker reads the other.
+// Functions with call frame information that no unwind rule can express. Each begins with a usable
+// row. In .debug_frame, because the linker parses .eh_frame.
 
 __asm__(
     ".cfi_sections .debug_frame\n"
