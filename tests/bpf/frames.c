@@ -3,10 +3,10 @@
 // in_pages, with a separate mapping of each page. Writes "." before it calls the first function.
 //
 // Every kind is an assembly function with its own form of frame, without CFI: the tests write the
-// rows (frames.cc). A kind calls the next one and has the label KIND_returns behind the call; a leaf
-// spins at KIND_spins. The chain runs on a stack whose last word is the last one of a mapping, and
-// the memory behind it is not readable. The signal stack is at a higher address, so that a signal
-// frame leads down.
+// rows (frames.cc). A kind calls the next one and has the label KIND_returns behind the call; a
+// leaf spins at KIND_spins. The chain runs on a stack whose last word is the last one of a mapping,
+// and the memory behind it is not readable. The signal stack is at a higher address, so that a
+// signal frame leads down.
 
 #define _GNU_SOURCE
 #include <fcntl.h>

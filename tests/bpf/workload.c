@@ -1,5 +1,5 @@
-// A program with known stacks: `workload MODE [ARGUMENT]` writes "." to stdout when it is ready, and
-// runs until it is killed or its mode ends. Built with frame pointers; every mode is called by
+// A program with known stacks: `workload MODE [ARGUMENT]` writes "." to stdout when it is ready,
+// and runs until it is killed or its mode ends. Built with frame pointers; every mode is called by
 // enter(), which clears the frame pointer, so that the chain ends there.
 
 #define _GNU_SOURCE
