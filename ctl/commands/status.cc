@@ -71,7 +71,9 @@ void print_jit(const StatusInfo::Jit& jit, std::ostream& out) {
   if (jit.forgotten != 0) out << "; " << jit.forgotten << " forgotten";
   out << "\n";
   if (!jit.refused.empty()) out << "not read   files: " << counts_text(jit.refused) << "\n";
-  if (!jit.damaged.empty()) out << "damaged    records: " << counts_text(jit.damaged) << "\n";
+  if (!jit.malformed.empty()) {
+    out << "malformed  records: " << counts_text(jit.malformed) << "\n";
+  }
 }
 
 void print_unmaps(const StatusInfo::Unmaps& unmaps, std::ostream& out) {

@@ -109,8 +109,8 @@ void add_jit(MetricsText& out, const StatusInfo::Jit& jit) {
               jit.forgotten);
   out.counter("profd_jit_files_refused_total", "Jitdumps and perf maps that are not read.",
               "reason", jit.refused);
-  out.counter("profd_jit_damaged_total", "Malformed records and lines of jitdumps and perf maps.",
-              "reason", jit.damaged);
+  out.counter("profd_jit_malformed_total", "Malformed records and lines of jitdumps and perf maps.",
+              "reason", jit.malformed);
 }
 
 // 0 for a time that is not known, as is usual in Prometheus.

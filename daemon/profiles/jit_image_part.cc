@@ -198,7 +198,7 @@ void JitImagePart::read_code(Parser& parser, JitImage& image) const {
                          .script = std::string(jit_script_of(code.name))});
     }
     const JitSourceFile& from = samples_->sources[source];
-    const auto answers = parser.read_jit_code(from.file->fd.get(), from.state, queries);
+    const auto answers = parser.read_jit_code(from.file->fd->get(), from.state, queries);
     if (!answers) continue;  // names need none
     for (std::size_t i = 0; i < asked.size(); ++i) {
       add_code(answers->functions[i], samples_->functions[asked[i]].name, files,

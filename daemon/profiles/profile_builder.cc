@@ -205,7 +205,8 @@ class Builder {
                    .file = info.file,
                    .functions = info.functions,
                    .samples = jit_samples_,
-                   .named_samples = jit_named_samples_};
+                   .named_samples = jit_named_samples_,
+                   .time_dropped = process_.jit->time_dropped};
     return names;
   }
 

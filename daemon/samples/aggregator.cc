@@ -117,7 +117,7 @@ void Aggregator::keep_time(SessionSamples& session, ProcessSamples& process,
   if (!process.stacks.stacks()[stack].is_timed) return;
   try {
     if (process.jit.is_full()) make_room(session, process, sample.process);
-    if (session.bytes + JitLog::kEntryBytes > session.limit_bytes) return;
+    if (session.bytes + JitLog::kEntryBytes > session.limit_bytes) return process.jit.drop_time();
     process.jit.add(stack, sample.time_ns);
     session.bytes += JitLog::kEntryBytes;
   } catch (const std::exception&) {  // no memory

@@ -86,7 +86,7 @@ void members(auto& fields, Is<StatusInfo::Jit> auto& jit) {
       .required("events", jit.events)
       .required("forgotten", jit.forgotten)
       .required("refused", jit.refused)
-      .required("damaged", jit.damaged);
+      .required("malformed", jit.malformed);
 }
 
 void members(auto& fields, Is<StatusInfo::Xray> auto& xray) {

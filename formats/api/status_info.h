@@ -74,7 +74,7 @@ struct StatusInfo {
     std::uint64_t events = 0;      // records and lines that told something
     std::uint64_t forgotten = 0;   // functions, for want of memory
     CountsByReason refused;        // files
-    CountsByReason damaged;        // records and lines
+    CountsByReason malformed;      // records and lines
     friend bool operator==(const Jit&, const Jit&) = default;
   };
 

@@ -1,4 +1,5 @@
-// Any bytes as a perf map: a file read as it grows has the same lines as one read whole.
+// Reads any bytes as a perf map: a file that is read as it grows gives the same lines as one that
+// is read at once.
 
 #include <algorithm>
 #include <cstdint>

@@ -38,7 +38,7 @@ Runtime::Runtime(const std::function<bool()>& prepare) {
   if (pid_ == 0) {
     ::alarm(kLifeSeconds);
     const char done = prepare() ? '+' : '-';
-    [[maybe_unused]] const ssize_t told = ::write(ends[1], &done, 1);
+    [[maybe_unused]] const ssize_t wrote = ::write(ends[1], &done, 1);
     for (;;) ::pause();
   }
   ::close(ends[1]);
@@ -82,7 +82,7 @@ ProcessKey key_of(pid_t pid) {
   std::getline(file, text);
   std::istringstream fields(text.substr(text.rfind(')') + 1));
   std::string field;
-  for (int i = 0; i < 20; ++i) fields >> field;  // the 22nd of all
+  for (int i = 0; i < 20; ++i) fields >> field;  // the next one is the 22nd of the line
   const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
   return {.tgid = static_cast<std::uint32_t>(pid),
           .exec_id = 1,
@@ -137,13 +137,13 @@ std::uint64_t monotonic_ns() {
          static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-bool wait_for(JitProcesses& processes, const std::function<bool()>& holds) {
+bool wait_for(JitProcesses& processes, const std::function<bool()>& condition) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (std::chrono::steady_clock::now() < end) {
     processes.poll();
-    if (holds()) return true;
-    pollfd news{.fd = processes.wake_fd(), .events = POLLIN, .revents = 0};
-    ::poll(&news, 1, 20);
+    if (condition()) return true;
+    pollfd events{.fd = processes.wake_fd(), .events = POLLIN, .revents = 0};
+    ::poll(&events, 1, 20);
   }
   return false;
 }

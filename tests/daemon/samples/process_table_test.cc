@@ -136,9 +136,9 @@ TEST_F(ProcessTableTest, KeepsTheImagesThatAreNeededOrMayBeSampledAgain) {
   EXPECT_EQ(table_.mappings(), 4U);
 }
 
-// PHP takes the right to run its code away while it writes it: the mapping of the sample is none
-// then, and no name leads to the file.
-TEST(MadeCode, MayLieInSharedMemoryWhoseFileCouldNotBeOpened) {
+// While PHP writes its code, the memory is not executable: the sample's mapping then no longer
+// exists, and no name leads to the file.
+TEST(JitCode, MayLieInSharedMemoryWhoseFileCouldNotBeOpened) {
   const UniqueFd memory(::memfd_create("shared", MFD_CLOEXEC));
   const UniqueFd disk(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   for (const auto& [fd, may_be] : {std::pair{memory.get(), true}, std::pair{disk.get(), false}}) {

@@ -49,7 +49,7 @@ StatusInfo a_status() {
                 .events = 30,
                 .forgotten = 31,
                 .refused = {{"link", 32}},
-                .damaged = {{"bad_name", 33}}};
+                .malformed = {{"bad_name", 33}}};
   status.xray = {.apps = 34,
                  .apps_refused = 35,
                  .sessions = 36,
@@ -93,7 +93,7 @@ TEST(StatusInfo, TextIsAsTheDocumentSays) {
       R"("rules":9,"evicted":10,"loading":11,"refused":{"malformed":12}},)"
       R"("late":{"waiting":13,"done":14,"given_up":15},"parser_restarts":16},)"
       R"("jit":{"processes":25,"files":26,"functions":27,"bytes":28,"bytes_read":29,"events":30,)"
-      R"("forgotten":31,"refused":{"link":32},"damaged":{"bad_name":33}},)"
+      R"("forgotten":31,"refused":{"link":32},"malformed":{"bad_name":33}},)"
       R"("xray":{"apps":34,"apps_refused":35,"sessions":36,"failed":37,"ended":{"app_flood":9},"traces":38,)"
       R"("traces_refused":39,"traces_missed":40},)"
       R"("continuous":{"enabled":true,"frequency":19,"window_seconds":60,"windows":21,"objects":22,)"
