@@ -21,7 +21,7 @@ class FollowedFile {
   // A file that grows all the time takes the parser for this part of a core.
   static constexpr int kShareOfCore = 4;
   static constexpr int kMaxStrikes = 3;
-  // Between two looks at a file that does not grow: the first and the longest interval.
+  // Between two checks of a file that does not grow: the first and the longest interval.
   static constexpr std::chrono::milliseconds kFirstInterval{100};
   static constexpr std::chrono::milliseconds kLastInterval{1000};
 

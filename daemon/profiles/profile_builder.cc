@@ -12,8 +12,8 @@
 #include <boost/container_hash/hash.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 
-#include "daemon/profiles/code_address.h"
 #include "daemon/profiles/mapping_layout.h"
+#include "daemon/samples/code_address.h"
 #include "daemon/samples/stack_end.h"
 #include "formats/jit/runtimes.h"
 #include "formats/proc/cgroup_path.h"

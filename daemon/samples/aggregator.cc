@@ -110,7 +110,7 @@ bool Aggregator::add_sample(SessionSamples& session, const SampleView& sample, s
   return true;
 }
 
-// A time that can't be kept costs no more than itself.
+// Without room for its time, a sample is still counted.
 void Aggregator::keep_time(SessionSamples& session, ProcessSamples& process,
                            const SampleView& sample) {
   const std::uint32_t stack = process.stacks.last_counted();
@@ -121,6 +121,7 @@ void Aggregator::keep_time(SessionSamples& session, ProcessSamples& process,
     process.jit.add(stack, sample.time_ns);
     session.bytes += JitLog::kEntryBytes;
   } catch (const std::exception&) {  // no memory
+    process.jit.drop_time();
   }
 }
 

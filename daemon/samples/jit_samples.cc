@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "daemon/profiles/code_address.h"
+#include "daemon/samples/code_address.h"
 
 namespace profd {
 namespace {

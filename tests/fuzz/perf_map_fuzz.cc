@@ -23,7 +23,7 @@ Read read(std::string_view file, std::size_t step) {
     size = std::min(size + step, file.size());
     const auto read =
         profd::read_perf_map(file.substr(state.read_from(), size - state.read_from()), state);
-    require(!read.rewritten, "nobody rewrites it");
+    require(!read.rewritten, "a file that is not rewritten is read as such");
     require(state.offset <= size, "no more is passed than there is");
     all.lines.insert(all.lines.end(), read.lines.begin(), read.lines.end());
     all.bad_lines += read.bad_lines;

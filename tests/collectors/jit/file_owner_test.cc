@@ -34,7 +34,7 @@ TEST(JitFileOwnerTest, AFileOfItsUserOrOfRootMayBelongToAProcess) {
   }
 }
 
-TEST(JitFileOwnerTest, AFileOfAnotherUserOrPidDoesNot) {
+TEST(JitFileOwnerTest, AFileOfAnotherUserOrPidDoesNotBelongToAProcess) {
   EXPECT_FALSE(may_belong(scanned_as(kUser), kPidInNamespace, kOther));
   EXPECT_FALSE(may_belong(scanned_as(kUser), kProcess.tgid, kOther));
   EXPECT_FALSE(may_belong(scanned_as(kUser), kPidInNamespace + 1, kUser));

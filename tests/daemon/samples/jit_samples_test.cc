@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "daemon/samples/aggregator.h"
+#include "formats/jit/code_index.h"
 #include "tests/daemon/samples/synthetic_sample.h"
 
 namespace profd {

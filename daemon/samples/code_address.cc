@@ -1,9 +1,9 @@
-#include "daemon/profiles/code_address.h"
+#include "daemon/samples/code_address.h"
 
 namespace profd {
 
-// The frame that a signal handler returns to is the restorer, which the kernel put there: nothing
-// before its first byte called the handler.
+// A signal handler returns to the restorer, to which the kernel has set the return address: no call
+// precedes it.
 PcKind kind_of_frame(std::span<const std::uint64_t> words, std::size_t index) {
   const UserFrame frame = UserFrame::from_word(words[index]);
   const bool is_interrupted =
