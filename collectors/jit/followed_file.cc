@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <vector>
 
-#include "collectors/jit/clock.h"
+#include "collectors/host/clock.h"
 
 namespace profd {
 
 std::optional<FollowedFile::Extent> FollowedFile::extent() const {
   struct statx status {};
   if (!stat_cached(file_->fd->get(), STATX_SIZE | STATX_MTIME, status)) return std::nullopt;
-  return Extent{.bytes = status.stx_size, .written_ns = ns_of(status.stx_mtime)};
+  return Extent{.bytes = status.stx_size, .written_ns = nanoseconds_of(status.stx_mtime)};
 }
 
 std::optional<JitRefusal> FollowedFile::refusal_of(const Extent& there) const {
@@ -55,7 +55,7 @@ FollowedFile::Step FollowedFile::read_more(Parser& parser, Clock::time_point now
 
 Result<JitFileGrew> FollowedFile::read_part(Parser& parser) const {
   JitFileGrew part{
-      .file = file_, .read_ns = clock_ns(CLOCK_MONOTONIC), .chunk = JitDumpChunk{}, .rows = {}};
+      .file = file_, .read_ns = now_ns(CLOCK_MONOTONIC), .chunk = JitDumpChunk{}, .rows = {}};
   if (is_dump()) {
     auto chunk = parser.read_jitdump(file_->fd->get(), dump_);
     if (!chunk) return chunk.error();

@@ -5,13 +5,12 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <functional>
 #include <future>
 #include <iterator>
 #include <optional>
 #include <utility>
 
-#include "collectors/files/timed_opener.h"
+#include "collectors/files/bounded_runner.h"
 #include "collectors/jit/directory_watch.h"
 #include "collectors/jit/followed_files.h"
 
@@ -27,20 +26,6 @@ constexpr milliseconds kWatchInterval{50};
 
 ParserLimits parser_limits() {
   return {.cpu_time = milliseconds(500), .wall_time = milliseconds(2000)};
-}
-
-// The result of a job that may hang; none where it takes longer than TimedOpener::kMaxWait.
-template <class T>
-std::optional<T> run_in_time(TimedOpener& opener, std::uint32_t uid, std::function<T()> job) {
-  auto result = std::make_shared<T>();
-  const auto done = opener.run(
-      [result, job = std::move(job)] {
-        *result = job();
-        return MappedFile{};
-      },
-      uid);
-  if (!done) return std::nullopt;
-  return std::move(*result);
 }
 
 bool is_readable(int fd) {
@@ -80,7 +65,7 @@ class JitFollower::Work {
   void end_tickets(std::vector<JitEvent>& events);
 
   std::unique_ptr<Parser> parser_;
-  TimedOpener opener_;
+  BoundedRunner runner_;
   std::unique_ptr<DirectoryWatch> watch_;
   JitStats stats_;
   FollowedFiles files_{stats_};
@@ -95,12 +80,11 @@ Result<std::unique_ptr<JitFollower::Work>> JitFollower::Work::open(
   auto parser = Parser::start(parser_limits());
   if (!parser) return parser.error();
   work->parser_ = std::move(*parser);
-  auto watch = DirectoryWatch::open(directories, [&opener = work->opener_](
+  auto watch = DirectoryWatch::open(directories, [&runner = work->runner_](
                                                      int directory, const std::string& name,
                                                      const JitFileRules& rules) {
     const auto open = [directory, name, rules] { return open_jit_file(directory, name, rules); };
-    return run_in_time<JitOpening>(opener, 0, open)
-        .value_or(JitOpening{.refusal = JitRefusal::kLate});
+    return runner.run(0, open).value_or(JitOpening{.refusal = JitRefusal::kLate});
   });
   if (!watch) return watch.error();
   work->watch_ = std::move(*watch);
@@ -115,8 +99,8 @@ void JitFollower::Work::carry_out(const Requests& requests, std::vector<JitEvent
 }
 
 void JitFollower::Work::scan(const Wanted& wanted, std::vector<JitEvent>& events) {
-  auto found = run_in_time<JitScan>(
-      opener_, wanted.uid, [process = wanted.process] { return scan_for_jit_files(process); });
+  auto found =
+      runner_.run(wanted.uid, [process = wanted.process] { return scan_for_jit_files(process); });
   JitProcessScanned scanned{.process = wanted.process, .scan = {}};
   if (found) {
     scanned.scan = std::move(*found);
@@ -136,9 +120,8 @@ void JitFollower::Work::scan(const Wanted& wanted, std::vector<JitEvent>& events
 bool JitFollower::Work::may_have_written(const Wanted& wanted, const JitProcessFacts& facts,
                                          const WatchedPlace& place) {
   if (facts.pid_in_namespace == 0 || facts.pid_in_namespace == wanted.process.tgid) return true;
-  const auto seen = run_in_time<bool>(opener_, wanted.uid, [process = wanted.process, place] {
-    return is_seen_by(process, place);
-  });
+  const auto seen = runner_.run(
+      wanted.uid, [process = wanted.process, place] { return is_seen_by(process, place); });
   return seen.value_or(false);
 }
 

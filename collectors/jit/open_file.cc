@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <fstream>
 #include <string_view>
 #include <utility>
+
+#include "collectors/files/fuse_mount.h"
+#include "collectors/host/clock.h"
 
 namespace profd {
 namespace {
@@ -22,19 +24,6 @@ UniqueFd open_inside(int directory, const std::string& path, std::uint64_t flags
   how.resolve = resolve;
   return UniqueFd(
       static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof(how))));
-}
-
-// The file system type and what follows it in a mountinfo line; empty: the mount is not listed.
-std::string mount_kind(std::uint64_t mount_id, const std::string& process) {
-  const std::string wanted = std::to_string(mount_id) + " ";
-  std::ifstream mounts("/proc/" + process + "/mountinfo");
-  for (std::string line; std::getline(mounts, line);) {
-    const auto separator = line.find(" - ");
-    if (line.starts_with(wanted) && separator != std::string::npos) {
-      return line.substr(separator + 3);
-    }
-  }
-  return {};
 }
 
 bool stat_all(int fd, struct statx& status) {
@@ -51,7 +40,7 @@ std::optional<JitRefusal> refusal_of(const struct statx& status, const JitFileRu
   // A user may make a hard link with another process's name to a map that he may not write.
   if (rules.kind == JitFileKind::kPerfMap && status.stx_nlink != 1) return JitRefusal::kLink;
   if (status.stx_size > kMaxJitFileBytes) return JitRefusal::kTooLarge;
-  if (ns_of(status.stx_mtime) < rules.not_before_ns) return JitRefusal::kStale;
+  if (nanoseconds_of(status.stx_mtime) < rules.not_before_ns) return JitRefusal::kStale;
   return std::nullopt;
 }
 
@@ -83,8 +72,8 @@ JitOpening open_found(const UniqueFd& place, std::string path, const JitFileRule
               JitFile{.id = {.device = device, .inode = status.stx_ino, .owner = owner},
                       .kind = rules.kind,
                       .path = std::move(path),
-                      .changed_ns = ns_of(status.stx_ctime),
-                      .born_ns = ns_of(status.stx_btime),
+                      .changed_ns = nanoseconds_of(status.stx_ctime),
+                      .born_ns = nanoseconds_of(status.stx_btime),
                       .fd = std::make_shared<const UniqueFd>(std::move(fd))})};
 }
 
@@ -99,10 +88,6 @@ bool stat_cached(int fd, unsigned mask, struct statx& status) {
   return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, mask, &status) == 0;
 }
 
-std::int64_t ns_of(const statx_timestamp& time) {
-  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
-}
-
 bool is_same_file(const JitFile& a, const JitFile& b) {
   return a.id.device == b.id.device && a.id.inode == b.id.inode;
 }
@@ -111,15 +96,6 @@ std::shared_ptr<const JitFile> with_owner(const JitFile& file, std::uint32_t own
   JitFile copy = file;
   copy.id.owner = owner;
   return std::make_shared<const JitFile>(std::move(copy));
-}
-
-// The mountinfo of a process lists only the mounts below its root: for a process in a chroot, the
-// mount of its root is in the lists of processes outside.
-bool is_fuse_mount(std::uint64_t mount_id, std::uint32_t tgid) {
-  std::string kind = mount_kind(mount_id, "self");
-  if (kind.empty() && tgid != 0) kind = mount_kind(mount_id, std::to_string(tgid));
-  if (kind.empty()) kind = mount_kind(mount_id, "1");
-  return kind.empty() || kind.starts_with("fuse");
 }
 
 UniqueFd open_directory_of(int proc_directory, const char* link, const std::string& path) {

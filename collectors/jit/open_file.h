@@ -3,7 +3,7 @@
 // A file is first found (O_PATH), then checked, and only then opened for reading: a FIFO, device or
 // socket is never opened. Links are not followed, leases do not make the open wait, and a FUSE file
 // system is asked nothing. A path walk may still hang in a file system: call on a thread that may
-// be late (collectors/files/timed_opener.h).
+// be late (collectors/files/bounded_runner.h).
 
 #pragma once
 
@@ -64,8 +64,6 @@ struct JitOpening {
 // answer.
 [[nodiscard]] bool stat_cached(int fd, unsigned mask, struct statx& status);
 
-[[nodiscard]] std::int64_t ns_of(const statx_timestamp& time);
-
 [[nodiscard]] bool is_same_file(const JitFile& a, const JitFile& b);
 
 // The same file, counted for another owner: a file of root takes the share of a process's user.
@@ -83,9 +81,5 @@ struct JitOpening {
 // Opens the file behind a link of /proc/PID, "map_files/START-END", also when it is deleted.
 [[nodiscard]] JitOpening open_mapped_jit_file(int proc_directory, const char* link,
                                               const std::string& path, const JitFileRules& rules);
-
-// Whether the mount is a FUSE mount, by the mountinfo of the daemon, of the process (0: none) or of
-// process 1. True also where none of them has it.
-[[nodiscard]] bool is_fuse_mount(std::uint64_t mount_id, std::uint32_t tgid);
 
 }  // namespace profd

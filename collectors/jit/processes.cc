@@ -9,7 +9,7 @@
 #include <iterator>
 #include <utility>
 
-#include "collectors/jit/clock.h"
+#include "collectors/host/clock.h"
 #include "collectors/jit/directory_watch.h"
 
 namespace profd {
@@ -40,7 +40,7 @@ bool is_gone(const ProcessKey& process) {
 
 // A process's start in the clock of samples.
 std::uint64_t monotonic_start_ns(const ProcessKey& process) {
-  const std::int64_t suspended_ns = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
+  const std::int64_t suspended_ns = now_ns(CLOCK_BOOTTIME) - now_ns(CLOCK_MONOTONIC);
   return process.start_ns - static_cast<std::uint64_t>(suspended_ns);
 }
 
@@ -143,10 +143,10 @@ void JitProcesses::apply(const JitEvent& event) {
   if (const auto* done = std::get_if<JitReadToEnd>(&event)) {
     read_ticket_ = done->ticket;
   } else if (const auto* grew = std::get_if<JitFileGrew>(&event)) {
-    const std::int64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    const std::int64_t began_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
     on(*grew);
     follower_->charge(grew->file->id.owner,
-                      std::chrono::nanoseconds(clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns));
+                      std::chrono::nanoseconds(now_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns));
   } else if (const auto* scanned = std::get_if<JitProcessScanned>(&event)) {
     on(*scanned);
   } else if (const auto* seen = std::get_if<JitFileSeen>(&event)) {

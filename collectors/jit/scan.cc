@@ -10,10 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "collectors/jit/clock.h"
+#include "collectors/host/clock.h"
+#include "formats/base/read_file.h"
 #include "formats/base/text_fields.h"
 #include "formats/jit/runtimes.h"
 #include "formats/proc/maps.h"
+#include "formats/proc/stat.h"
+#include "formats/proc/status.h"
 
 namespace profd {
 namespace {
@@ -24,85 +27,24 @@ constexpr std::size_t kMaxMarkers = 16;
 constexpr std::uint64_t kMarkerBytes = 4096;
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-// The content of a file in /proc, kMaxTextBytes of it at most.
-std::string read_text(int directory, const char* name) {
-  const UniqueFd fd(::openat(directory, name, O_RDONLY | O_CLOEXEC));
-  std::string text;
-  std::array<char, 65536> buffer;
-  while (fd.valid() && text.size() < kMaxTextBytes) {
-    const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
-    if (got <= 0) break;
-    text.append(buffer.data(), static_cast<std::size_t>(got));
-  }
-  return text;
-}
-
-// The rest of the line that starts with a label; empty: there is no such line.
-std::string_view line_of(std::string_view text, std::string_view label) {
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    if (line.starts_with(label)) return line.substr(label.size());
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-  }
-  return {};
-}
-
-std::vector<std::uint32_t> numbers_of(std::string_view line) {
-  std::vector<std::uint32_t> numbers;
-  TextFields fields(line);
-  for (;;) {
-    fields.blanks();
-    const std::uint64_t number = fields.decimal();
-    if (!fields.ok()) return numbers;
-    numbers.push_back(static_cast<std::uint32_t>(number));
-  }
-}
-
-struct Stat {
-  std::uint32_t parent = 0;
-  std::uint64_t start_ticks = 0;
-};
-
-std::optional<Stat> read_stat(int process, const char* name) {
-  const std::string stat = read_text(process, name);
-  const auto comm_end = stat.rfind(')');  // the comm before it may have any characters
-  if (comm_end == std::string::npos) return std::nullopt;
-  TextFields fields(std::string_view(stat).substr(comm_end + 1));
-  const auto number_after = [&fields](int others) {
-    for (; others > 0; --others) {
-      fields.blanks();
-      fields.word();
-    }
-    fields.blanks();
-    return fields.decimal();
-  };
-  // The fields 4 and 22 of the line, whose second one is the comm.
-  const Stat read{.parent = static_cast<std::uint32_t>(number_after(1)),
-                  .start_ticks = number_after(17)};
-  return fields.ok() ? std::optional(read) : std::nullopt;
-}
-
 // A process whose parent ends gets another one at once. So a parent that is the same before and
 // after this read was its parent meanwhile.
 std::uint64_t start_of_parent(int process, std::uint32_t parent) {
-  const auto theirs = read_stat(AT_FDCWD, ("/proc/" + std::to_string(parent) + "/stat").c_str());
-  const auto again = read_stat(process, "stat");
-  return theirs && again && again->parent == parent ? theirs->start_ticks : 0;
+  const auto theirs = read_process_stat("/proc/" + std::to_string(parent) + "/stat");
+  const auto again = read_process_stat("stat", process);
+  return theirs && again && again->parent_pid == parent ? theirs->start_ticks : 0;
 }
 
 // False where the process has ended, also where another one has its pid.
 bool read_facts(int process, const ProcessKey& key, JitProcessFacts& facts) {
-  const auto stat = read_stat(process, "stat");
-  const std::string status = read_text(process, "status");
-  if (!stat || status.empty() || stat->start_ticks != start_ticks(key)) return false;
-  facts.parent = stat->parent;
-  facts.parent_start_ticks = start_of_parent(process, stat->parent);
-  const std::vector<std::uint32_t> uids = numbers_of(line_of(status, "Uid:"));
-  const std::vector<std::uint32_t> pids = numbers_of(line_of(status, "NSpid:"));
-  if (uids.size() < 2) return false;
-  facts.real_uid = uids[0];
-  facts.uid = uids[1];
-  facts.pid_in_namespace = pids.empty() ? key.tgid : pids.back();
+  const auto stat = read_process_stat("stat", process);
+  const auto status = read_process_status("status", process);
+  if (!stat || !status || stat->start_ticks != start_ticks(key)) return false;
+  facts.parent = stat->parent_pid;
+  facts.parent_start_ticks = start_of_parent(process, stat->parent_pid);
+  facts.real_uid = status->real_uid();
+  facts.uid = status->effective_uid();
+  facts.pid_in_namespace = status->namespace_pid;
   return true;
 }
 
@@ -163,13 +105,12 @@ void Scanner::add(JitOpening opening) {
 }
 
 void Scanner::scan_mappings() {
-  const std::string maps = read_text(directory_, "maps");
-  std::string_view rest = maps;
+  const auto maps = read_whole_file("maps", directory_, kMaxTextBytes);
+  if (!maps) return;
+  std::string_view rest = *maps;
   std::size_t markers = 0;
   while (!rest.empty()) {
-    const std::string_view text = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(text.size() + 1, rest.size()));
-    const auto line = parse_maps_line(text);
+    const auto line = parse_maps_line(take_line(rest));
     if (!line) continue;
     if (scan_.facts.runtime.empty()) scan_.facts.runtime = runtime_of(*line);
     if (is_shared_code(*line)) scan_.has_shared_code = true;
@@ -222,13 +163,14 @@ std::uint64_t start_ticks(const ProcessKey& process) {
 
 // One second early, since file times have the resolution of a tick and the clock may be set.
 std::int64_t start_time_ns(const ProcessKey& process) {
-  return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) +
+  return now_ns(CLOCK_REALTIME) - now_ns(CLOCK_BOOTTIME) +
          static_cast<std::int64_t>(process.start_ns) - kSecond;
 }
 
 bool is_written_since(const JitFile& file, std::int64_t time_ns) {
   struct statx status {};
-  return stat_cached(file.fd->get(), STATX_MTIME, status) && ns_of(status.stx_mtime) >= time_ns;
+  return stat_cached(file.fd->get(), STATX_MTIME, status) &&
+         nanoseconds_of(status.stx_mtime) >= time_ns;
 }
 
 bool may_belong_to(const ProcessKey& process, const JitProcessFacts& facts,

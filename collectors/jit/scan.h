@@ -2,7 +2,7 @@
 // map, whatever its name, and by the usual names in the process's root and working directory.
 //
 // Reads only /proc, and may wait for the process (the lock of its memory) and its file systems:
-// call on a thread that may be late (collectors/files/timed_opener.h). Nothing is parsed but the
+// call on a thread that may be late (collectors/files/bounded_runner.h). Nothing is parsed but the
 // kernel's own text.
 
 #pragma once

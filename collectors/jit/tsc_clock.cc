@@ -9,7 +9,7 @@
 
 #include <x86intrin.h>
 
-#include "collectors/jit/clock.h"
+#include "collectors/host/clock.h"
 
 namespace profd {
 
@@ -38,8 +38,8 @@ std::optional<TscConversion> TscClock::conversion() const {
   TscConversion conversion{
       .time_zero = page.time_zero, .time_mult = page.time_mult, .time_shift = page.time_shift};
   // The page has the scheduler's clock, which starts at another time.
-  const auto now_ns = static_cast<std::uint64_t>(clock_ns(CLOCK_MONOTONIC));
-  conversion.time_zero += now_ns - tsc_to_ns(__rdtsc(), conversion);
+  const auto monotonic_ns = static_cast<std::uint64_t>(now_ns(CLOCK_MONOTONIC));
+  conversion.time_zero += monotonic_ns - tsc_to_ns(__rdtsc(), conversion);
   return conversion;
 }
 

@@ -2,8 +2,8 @@
 
 namespace profd {
 
-// A signal handler returns to the restorer, to which the kernel has set the return address: no call
-// precedes it.
+// A signal handler returns to the restorer, an address that the kernel has put on the stack. The
+// byte before it is not a call.
 PcKind kind_of_frame(std::span<const std::uint64_t> words, std::size_t index) {
   const UserFrame frame = UserFrame::from_word(words[index]);
   const bool is_interrupted =

@@ -1,5 +1,5 @@
-// Which byte of code a user frame stands for: in an innermost frame, and in one that a signal or a
-// fault interrupted, the byte at its address; in any other, the call before its address.
+// The byte of code that a user frame stands for: for the innermost frame and for frames that a
+// signal or a fault interrupted the byte at their address, for all others the call before it.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace profd {
 
-// `words` are the UserFrame words of a stack, leaf first; `index` is the frame's place in them.
+// `words` are the UserFrame words of a stack, leaf first.
 [[nodiscard]] PcKind kind_of_frame(std::span<const std::uint64_t> words, std::size_t index);
 
 [[nodiscard]] std::uint64_t code_address(const UserFrame& frame, PcKind kind);

@@ -18,7 +18,7 @@ constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 }  // namespace
 
 // Its own descriptor of the source's wake-up, since Asio closes the one it is given.
-DrainLoop::DrainLoop(boost::asio::io_context& io, SampleSource& source)
+DrainLoop::DrainLoop(boost::asio::io_context& io, Sampler& source)
     : source_(source), timer_(io), wake_(io, ::fcntl(source.wake_fd(), F_DUPFD_CLOEXEC, 0)) {
   boost::asio::co_spawn(io, drain_by_time(), boost::asio::detached);
   boost::asio::co_spawn(io, drain_on_request(), boost::asio::detached);

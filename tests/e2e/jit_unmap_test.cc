@@ -30,7 +30,7 @@ TEST_F(JitUnmapTest, CodeWithoutARecordHasNoNameWhereOtherCodeWasUnmapped) {
       daemon_.profctl({"start", "-F", "1999", "--pid", std::to_string(reuse.pid())});
   ASSERT_EQ(started.status, 0) << started.err;
   const std::string session = started.out.substr(0, started.out.find('\n'));
-  ASSERT_TRUE(eventually([&] { return daemon_.status().unmaps.told > 0; }));
+  ASSERT_TRUE(eventually([&] { return daemon_.status().unmaps.reported > 0; }));
   const std::uint64_t before = samples_of(session);
   ASSERT_EQ(::kill(reuse.pid(), SIGUSR1), 0);
   // From the signal on, half of the code has no record. As little as a third of the samples lies in
