@@ -2,73 +2,48 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string_view>
 
 namespace profd {
 
-// The kernel's own mount, which it makes before all others of no device.
-bool is_shared_memory(const FileKey& file) {
-  constexpr std::uint32_t kSharedMemoryDevice = 1;  // 00:01
-  return file.device == kSharedMemoryDevice;
+bool may_be_jit_code(profd_mapping_kind kind, const FileKey& file, std::string_view path,
+                     bool is_deleted) {
+  if (kind != PROFD_MAPPING_FILE) return kind == PROFD_MAPPING_ANONYMOUS;
+  // The kernel's own mount for shared memory, 00:01: it is the first mount without a device. The
+  // path may be unknown: while a runtime writes code that is not executable meanwhile, the kernel
+  // joins the memory with its neighbours.
+  constexpr std::uint32_t kSharedMemoryDevice = 1;
+  if (file.device == kSharedMemoryDevice) return true;
+  if (path.starts_with('/')) path.remove_prefix(1);
+  const auto is_in_one_of = [path](auto... places) { return (path.starts_with(places) || ...); };
+  return is_in_one_of("memfd:", "dev/zero", "SYSV") ||
+         (is_deleted && is_in_one_of("dev/shm/", "tmp/"));
 }
 
-bool is_jit_code(const MappingView& mapping) {
-  if (mapping.kind == PROFD_MAPPING_ANONYMOUS) return true;
-  if (mapping.kind != PROFD_MAPPING_FILE) return false;
-  if (is_shared_memory(mapping.file)) return true;
-  constexpr std::string_view kNames[] = {"memfd:", "dev/zero", "SYSV"};
-  return std::ranges::any_of(
-      kNames, [&mapping](std::string_view name) { return mapping.names.starts_with(name); });
+bool may_be_jit_code(const MappingView& mapping) {
+  return may_be_jit_code(mapping.kind, mapping.file, mapping.names, false);
 }
 
 bool JitCodeRanges::add(const AddressRange& memory) {
-  const auto first = std::ranges::lower_bound(spans_, memory.start, {}, &AddressRange::end);
-  const auto last = std::ranges::upper_bound(spans_, memory.end, {}, &AddressRange::start);
+  const auto first = std::ranges::lower_bound(ranges_, memory.start, {}, &AddressRange::end);
+  const auto last = std::ranges::upper_bound(ranges_, memory.end, {}, &AddressRange::start);
   AddressRange whole = memory;
   if (first != last) {
     whole.start = std::min(first->start, memory.start);
     whole.end = std::max(std::prev(last)->end, memory.end);
     if (*first == whole) return false;
   }
-  spans_.insert(spans_.erase(first, last), whole);
-  if (spans_.size() > kMaxSpans) join_nearest();
+  ranges_.insert(ranges_.erase(first, last), whole);
+  if (ranges_.size() > kMaxRanges) join_nearest();
   return true;
 }
 
 void JitCodeRanges::join_nearest() {
-  auto nearest = spans_.begin();
-  for (auto span = nearest; std::next(span) != spans_.end(); ++span) {
-    if (span[1].start - span->end < nearest[1].start - nearest->end) nearest = span;
+  auto nearest = ranges_.begin();
+  for (auto range = nearest; std::next(range) != ranges_.end(); ++range) {
+    if (range[1].start - range->end < nearest[1].start - nearest->end) nearest = range;
   }
   nearest->end = nearest[1].end;
-  spans_.erase(std::next(nearest));
-}
-
-void JitCodeMemory::Process::tell(const ProcessKey& key, Need need, const Watch& watch) {
-  if (need == Need::kNow && is_due) {
-    watch(key, spans.all());
-    is_due = false;
-    is_watched = true;
-  } else if (need == Need::kNoMore && is_watched) {
-    watch(key, {});
-  }
-}
-
-void JitCodeMemory::add(const ProcessKey& process, const AddressRange& memory, Need need,
-                        const Watch& watch) {
-  Process& known = processes_[process];
-  if (known.spans.add(memory)) known.is_due = true;
-  known.tell(process, need, watch);
-}
-
-void JitCodeMemory::tell(const std::function<Need(const ProcessKey&)>& need_of,
-                         const Watch& watch) {
-  for (auto entry = processes_.begin(); entry != processes_.end();) {
-    auto& [key, process] = *entry;
-    const Need need = need_of(key);
-    process.tell(key, need, watch);
-    entry = need == Need::kNoMore ? processes_.erase(entry) : std::next(entry);
-  }
+  ranges_.erase(std::next(nearest));
 }
 
 }  // namespace profd

@@ -41,7 +41,7 @@ void JitCodeRows::add_missing(const JitCodeRows& others) {
 }
 
 std::size_t JitCodeRows::memory_bytes() const {
-  constexpr std::size_t kNodeBytes = 32;  // of a map, beside its value
+  constexpr std::size_t kNodeBytes = 32;  // of a std::map, besides the value
   return functions_.size() * (sizeof(decltype(functions_)::value_type) + kNodeBytes) +
          rows_ * sizeof(UnwindRow);
 }

@@ -1,5 +1,5 @@
-// The unwind rows of one address space's made code, as they stand now: by address, none twice.
-// Newer code takes the rows of what lay there away. Of the io thread.
+// The unwind rows of the JIT code of one code map, as it is now. Functions do not overlap: newer
+// code removes the rows of the code that lay there. For the io thread.
 
 #pragma once
 
@@ -16,19 +16,18 @@ class JitCodeRows {
  public:
   static constexpr std::size_t kMaxRows = std::size_t{1} << 18;
 
-  // What doesn't fit has no rows: then frame pointers are followed there.
+  // A function beyond kMaxRows has no rows: frame pointers are followed there.
   void set(const JitUnwindRows& function);
   void erase(std::uint64_t start, std::uint64_t end);
-  // Those of `others` that lie where there is nothing here.
+  // Adds the functions of `others` that overlap none of these.
   void add_missing(const JitCodeRows& others);
 
-  [[nodiscard]] bool empty() const { return functions_.empty(); }
   [[nodiscard]] std::size_t memory_bytes() const;
-  // Grows with each change.
+  // A count that grows with each change.
   [[nodiscard]] std::uint64_t changes() const { return changes_; }
 
-  // A table (unwind_table.h) for each 4 GiB of addresses, by address >> 32. Offsets are the other
-  // half of the addresses.
+  // One encoded table (formats/unwind/unwind_table.h) for each 4 GiB of addresses, by address
+  // >> 32. The offsets in a table are the lower halves of the addresses.
   [[nodiscard]] std::map<std::uint32_t, std::string> tables() const;
 
  private:

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/inotify.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +14,6 @@ namespace profd {
 namespace {
 
 constexpr std::uint32_t kAppears = IN_CREATE | IN_MOVED_TO | IN_ONLYDIR;
-constexpr std::size_t kMaxRefusals = 256;
 
 bool is_at(int directory, const WatchedPlace& place) {
   struct stat status {};
@@ -25,9 +23,7 @@ bool is_at(int directory, const WatchedPlace& place) {
 
 bool is_unlinked(const JitFile& file) {
   struct statx status {};
-  return ::statx(file.fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_NLINK, &status) ==
-             0 &&
-         status.stx_nlink == 0;
+  return stat_cached(file.fd->get(), STATX_NLINK, status) && status.stx_nlink == 0;
 }
 
 }  // namespace
@@ -69,8 +65,8 @@ void DirectoryWatch::add_directory(const std::string& path) {
                           .fd = std::move(fd)});
 }
 
-std::vector<DirectoryWatch::Appeared> DirectoryWatch::take() {
-  std::vector<Appeared> appeared;
+std::vector<JitFileSeen> DirectoryWatch::take(JitStats& stats) {
+  std::vector<JitFileSeen> appeared;
   alignas(inotify_event) std::array<char, 65536> buffer;
   for (;;) {
     const ssize_t got = ::read(notify_.get(), buffer.data(), buffer.size());
@@ -84,29 +80,28 @@ std::vector<DirectoryWatch::Appeared> DirectoryWatch::take() {
       const auto named = jit_file_name(name);
       const auto directory = std::ranges::find(directories_, event.wd, &Directory::watch);
       if (!named || directory == directories_.end()) continue;
-      if (const auto file = hold(*directory, name, *named)) appeared.push_back(*file);
+      if (const auto file = hold(*directory, name, *named, stats)) appeared.push_back(*file);
     }
   }
 }
 
-std::optional<DirectoryWatch::Appeared> DirectoryWatch::hold(const Directory& directory,
-                                                             const std::string& name,
-                                                             const NamedJitFile& named) {
+std::optional<JitFileSeen> DirectoryWatch::hold(const Directory& directory, const std::string& name,
+                                                const NamedJitFile& named, JitStats& stats) {
   if (!may_open()) {
-    refuse(JitRefusal::kQueueFull);
+    stats.refuse(JitRefusal::kQueueFull);
     return std::nullopt;
   }
   JitOpening opening =
       open_file_(directory.fd.get(), name, {.kind = named.kind, .any_owner = true});
-  if (opening.refusal) refuse(*opening.refusal);
+  if (opening.refusal) stats.refuse(*opening.refusal);
   if (!opening.file) return std::nullopt;
-  const std::uint32_t owner = opening.file->owner;
+  const std::uint32_t owner = opening.file->id.owner;
   make_room(owner);
   held_.push_back({.pid = named.pid,
                    .file = std::move(opening.file),
                    .place = directory.place,
                    .unlinked = {}});
-  return Appeared{.pid = named.pid, .owner = owner, .kind = named.kind};
+  return JitFileSeen{.pid = named.pid, .owner = owner, .kind = named.kind};
 }
 
 bool DirectoryWatch::may_open() {
@@ -118,19 +113,15 @@ bool DirectoryWatch::may_open() {
   return ++opened_in_second_ <= kMaxOpens;
 }
 
-void DirectoryWatch::let_go_of_unlinked(Clock::time_point now) {
+void DirectoryWatch::release_unlinked(Clock::time_point now) {
   std::erase_if(held_, [now](Held& held) {
     if (!held.unlinked && is_unlinked(*held.file)) held.unlinked = now;
     return held.unlinked && now - *held.unlinked >= kMaxUnlinked;
   });
 }
 
-void DirectoryWatch::refuse(JitRefusal reason) {
-  if (refusals_.size() < kMaxRefusals) refusals_.push_back(reason);
-}
-
 void DirectoryWatch::make_room(std::uint32_t owner) {
-  const auto is_owners = [owner](const Held& held) { return held.file->owner == owner; };
+  const auto is_owners = [owner](const Held& held) { return held.file->id.owner == owner; };
   const auto of_owner = static_cast<std::size_t>(std::ranges::count_if(held_, is_owners));
   if (owner != 0 && of_owner >= kMaxHeldOfOwner) {
     held_.erase(std::ranges::find_if(held_, is_owners));
@@ -143,7 +134,7 @@ std::vector<DirectoryWatch::Found> DirectoryWatch::find(std::uint32_t pid,
                                                         std::uint32_t uid) const {
   std::vector<Found> found;
   for (const Held& held : held_) {
-    if (held.pid != pid || (held.file->owner != uid && held.file->owner != 0)) continue;
+    if (held.pid != pid || (held.file->id.owner != uid && held.file->id.owner != 0)) continue;
     found.push_back({.file = held.file, .place = held.place});
   }
   return found;

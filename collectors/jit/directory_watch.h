@@ -1,14 +1,12 @@
-// Tells of files with a JIT runtime's names as they appear in directories where anyone may make
-// them: the host's /tmp, and those of the configuration.
+// Reports files with the name of a JIT source as they appear in the directories where runtimes
+// write them: the host's /tmp, and those of the configuration.
 //
 // A file is opened and held at once, so that neither its unlinking nor the end of its container
-// loses it. How many are held is bounded, also for one owner; those held longest go first, and
-// those without a name after some minutes, since they take room on a disk that nobody can see. What
-// the kernel's queue could not hold is found otherwise, or not. Not thread safe.
+// loses it. The number of held files is limited, also for one owner: the ones held longest go
+// first, and unlinked ones after some minutes, since they take disk space that nobody can see. A
+// file that the kernel's queue had no room for may still be found by a scan. Not thread-safe.
 
 #pragma once
-
-#include <sys/types.h>
 
 #include <chrono>
 #include <cstdint>
@@ -19,25 +17,25 @@
 #include <string>
 #include <vector>
 
+#include "collectors/jit/events.h"
 #include "collectors/jit/open_file.h"
-#include "collectors/jit/scan.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
 
 namespace profd {
 
-// The host's /tmp, whatever our own is.
+// The host's /tmp; the service has a /tmp of its own.
 inline constexpr const char* kHostTmp = "/proc/1/root/tmp";
 
-// A directory that is watched, under the path that it was asked for by.
+// A watched directory. `path` is the one that the configuration has.
 struct WatchedPlace {
   std::string path;
   dev_t device = 0;
   ino_t inode = 0;
 };
 
-// Whether a process sees the directory: as its /tmp, as its working directory, or under the same
-// path in its own root. Waits for file systems, as jit_look.h does.
+// Whether the directory is a process's /tmp or working directory, or has the same path in its root.
+// May wait for file systems, as a scan does.
 [[nodiscard]] bool is_seen_by(const ProcessKey& process, const WatchedPlace& place);
 
 class DirectoryWatch {
@@ -49,33 +47,28 @@ class DirectoryWatch {
   static constexpr std::chrono::minutes kMaxUnlinked{10};
   static constexpr std::chrono::minutes kCheckInterval{1};
   static constexpr std::size_t kMaxDirectories = 64;
-  static constexpr std::size_t kMaxOpens = 256;  // in a second: whoever makes files costs us these
+  static constexpr std::size_t kMaxOpens = 256;  // a second, since any user can make files
 
-  // Opens a file in a directory: open_jit_file(), or a way to it that can't hang.
+  // open_jit_file(), or a form of it that cannot hang.
   using Open =
       std::function<JitOpening(int directory, const std::string& name, const JitFileRules& rules)>;
 
-  // Directories that are not there are left out. An error only where the kernel can watch nothing.
+  // Skips directories that do not exist. An error only where the kernel can watch nothing.
   static Result<std::unique_ptr<DirectoryWatch>> open(const std::vector<std::string>& directories,
                                                       Open open_file);
   DirectoryWatch(const DirectoryWatch&) = delete;
   DirectoryWatch& operator=(const DirectoryWatch&) = delete;
 
-  // Readable when a file appeared, of whatever name.
+  // Readable when a file with any name appeared.
   [[nodiscard]] int fd() const { return notify_.get(); }
 
-  // Holds what appeared since, and tells of each file.
-  struct Appeared {
-    std::uint32_t pid = 0;  // as named
-    std::uint32_t owner = 0;
-    JitFileKind kind = JitFileKind::kJitDump;
-  };
-  std::vector<Appeared> take();
+  // Opens the files that appeared since the last call, and reports each of them; counts refusals.
+  std::vector<JitFileSeen> take(JitStats& stats);
 
-  // Call each kCheckInterval: lets go of files that were unlinked kMaxUnlinked ago.
-  void let_go_of_unlinked(Clock::time_point now);
+  // Closes the files that were unlinked kMaxUnlinked ago. Call at each kCheckInterval.
+  void release_unlinked(Clock::time_point now);
 
-  // Held files named after a pid: those of one user, or root.
+  // The held files of one user or root that are named after a pid.
   struct Found {
     std::shared_ptr<const JitFile> file;
     WatchedPlace place;
@@ -83,7 +76,6 @@ class DirectoryWatch {
   [[nodiscard]] std::vector<Found> find(std::uint32_t pid, std::uint32_t uid) const;
 
   [[nodiscard]] std::size_t held() const { return held_.size(); }
-  [[nodiscard]] std::vector<JitRefusal> take_refusals() { return std::move(refusals_); }
 
  private:
   struct Directory {
@@ -95,23 +87,21 @@ class DirectoryWatch {
     std::uint32_t pid = 0;
     std::shared_ptr<const JitFile> file;
     WatchedPlace place;
-    std::optional<Clock::time_point> unlinked;  // seen to be
+    std::optional<Clock::time_point> unlinked;  // when that was noticed
   };
 
   DirectoryWatch(UniqueFd notify, Open open_file)
       : notify_(std::move(notify)), open_file_(std::move(open_file)) {}
   void add_directory(const std::string& path);
-  [[nodiscard]] std::optional<Appeared> hold(const Directory& directory, const std::string& name,
-                                             const NamedJitFile& named);
+  [[nodiscard]] std::optional<JitFileSeen> hold(const Directory& directory, const std::string& name,
+                                                const NamedJitFile& named, JitStats& stats);
   [[nodiscard]] bool may_open();
-  void refuse(JitRefusal reason);
   void make_room(std::uint32_t owner);
 
   UniqueFd notify_;
   Open open_file_;
   std::vector<Directory> directories_;
   std::deque<Held> held_;  // the oldest first
-  std::vector<JitRefusal> refusals_;
   Clock::time_point second_began_;
   std::size_t opened_in_second_ = 0;
 };

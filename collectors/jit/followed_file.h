@@ -1,5 +1,5 @@
-// One file of a JIT runtime as it is read on: how far, when next, and how often it went wrong.
-// Of the following thread alone.
+// One JIT source that is read as it grows: how far, when again, and how often it failed. For the
+// follower's thread.
 
 #pragma once
 
@@ -7,8 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
-#include "collectors/jit/follower.h"
+#include "collectors/jit/events.h"
 #include "collectors/parser/parser.h"
 
 namespace profd {
@@ -17,27 +18,29 @@ class FollowedFile {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Of a core: a file that grows all the time takes no more of the parser.
+  // A file that grows all the time takes the parser for this part of a core.
   static constexpr int kShareOfCore = 4;
   static constexpr int kMaxStrikes = 3;
+  // Between two checks of a file that does not grow: the first and the longest interval.
+  static constexpr std::chrono::milliseconds kFirstInterval{100};
+  static constexpr std::chrono::milliseconds kLastInterval{1000};
 
   explicit FollowedFile(std::shared_ptr<const JitFile> file) : file_(std::move(file)) {}
 
-  // What reading on gave: news, or the end of the file, or neither.
   struct Step {
-    std::optional<JitFileGrew> news;
-    std::optional<JitRefusal> end;
-    std::uint64_t bytes = 0;  // by which it got on
+    std::optional<JitFileGrew> grew;
+    std::optional<JitRefusal> end;  // why the file is not read any further
+    std::uint64_t bytes = 0;        // that were read
     Clock::duration took{};
   };
   // Reads the next part, if the file has changed since it was read to its end.
-  [[nodiscard]] Step read_on(Parser& parser, Clock::time_point now);
+  [[nodiscard]] Step read_more(Parser& parser, Clock::time_point now);
 
-  // When to read on.
+  // When to read more.
   [[nodiscard]] Clock::time_point due() const { return due_; }
   void set_due(Clock::time_point due) { due_ = due; }
 
-  // How often it was read to what was its end, so that a request can wait for that.
+  // How often the end of the file was reached.
   [[nodiscard]] std::uint64_t times_at_end() const { return times_at_end_; }
 
   [[nodiscard]] const JitFile& file() const { return *file_; }
@@ -50,21 +53,21 @@ class FollowedFile {
   };
 
   [[nodiscard]] std::optional<Extent> extent() const;
+  [[nodiscard]] std::optional<JitRefusal> refusal_of(const Extent& there) const;
   Result<JitFileGrew> read_part(Parser& parser) const;
   void read_rows(Parser& parser, const JitDumpChunk& chunk, JitFileGrew& part) const;
-  void take_up(const JitFileGrew& part, Step& step);
   [[nodiscard]] std::optional<JitRefusal> strike(ErrorCode code);
-  void rest(Clock::time_point now, Clock::duration took, bool is_at_end);
-  [[nodiscard]] std::uint64_t offset() const;
+  void set_next_read(Clock::time_point now, Clock::duration took, bool is_at_end);
+  [[nodiscard]] bool is_dump() const { return file_->kind == JitFileKind::kJitDump; }
+  [[nodiscard]] std::uint64_t offset() const { return is_dump() ? dump_.offset : map_.offset; }
 
   std::shared_ptr<const JitFile> file_;
   JitDumpState dump_;
   PerfMapState map_;
-  std::uint32_t epoch_ = 0;
   int strikes_ = 0;
   std::optional<Extent> read_to_;  // the extent that was read to its end
   std::uint64_t times_at_end_ = 0;
-  Clock::duration interval_ = JitFollower::kFirstInterval;
+  Clock::duration interval_ = kFirstInterval;
   Clock::time_point due_{};
 };
 

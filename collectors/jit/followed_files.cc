@@ -1,17 +1,19 @@
 #include "collectors/jit/followed_files.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace profd {
 namespace {
 
-constexpr std::size_t kMaxNoFiles = 4096;
-constexpr std::chrono::minutes kNoFileLife{5};
+constexpr std::size_t kMaxOthers = 4096;
+constexpr std::chrono::minutes kOtherLife{5};
 constexpr std::chrono::seconds kShareRest{1};
 
-// Only then is it news that it isn't a runtime's: anything may be mapped like one.
-bool is_named_like_one(const JitFile& file) {
+// Any file may be mapped like a marker, so one that is no jitdump is refused, and counted, only if
+// it has the name of one.
+bool has_jit_name(const JitFile& file) {
   constexpr std::string_view kDeleted = " (deleted)";
   std::string_view name = std::string_view(file.path).substr(file.path.rfind('/') + 1);
   if (name.ends_with(kDeleted)) name.remove_suffix(kDeleted.size());
@@ -20,75 +22,79 @@ bool is_named_like_one(const JitFile& file) {
 
 }  // namespace
 
-void FollowedFiles::follow(JitScan& look, Parser& parser, std::vector<JitEvent>& news) {
-  std::erase_if(look.files, [&](const auto& file) { return !take_up(file, parser, news); });
+void FollowedFiles::follow(JitScan& scan, Parser& parser, std::size_t max_events,
+                           std::vector<JitEvent>& events) {
+  std::erase_if(scan.files,
+                [&](const auto& file) { return !follow(file, parser, max_events, events); });
 }
 
-bool FollowedFiles::take_up(const std::shared_ptr<const JitFile>& file, Parser& parser,
-                            std::vector<JitEvent>& news) {
+bool FollowedFiles::follow(const std::shared_ptr<const JitFile>& file, Parser& parser,
+                           std::size_t max_events, std::vector<JitEvent>& events) {
   if (files_.contains(file->id)) return true;
-  if (is_known_as_none(*file)) return false;
+  if (is_known_as_other(*file)) return false;
   if (const auto reason = refusal_of(*file)) {
-    refuse(*reason);
+    stats_.refuse(*reason);
     return false;
   }
   const auto followed = files_.emplace(file->id, FollowedFile(file)).first;
-  if (news.size() < JitFollower::kMaxReady) read_one(followed, parser, news);
+  if (events.size() < max_events) read_one(followed, parser, events);
   return files_.contains(file->id);
 }
 
-bool FollowedFiles::is_known_as_none(const JitFile& file) {
-  if (is_named_like_one(file)) return false;
-  const auto known = no_files_.find({file.id, file.changed_ns, file.born_ns});
-  if (known == no_files_.end()) return false;
+bool FollowedFiles::is_known_as_other(const JitFile& file) {
+  if (has_jit_name(file)) return false;
+  const auto known = others_.find({file.id, file.changed_ns, file.born_ns});
+  if (known == others_.end()) return false;
   if (Clock::now() < known->second) return true;
-  no_files_.erase(known);
+  others_.erase(known);
   return false;
 }
 
-void FollowedFiles::remember_as_none(const JitFile& file) {
-  if (no_files_.size() >= kMaxNoFiles) no_files_.clear();
-  no_files_.insert_or_assign({file.id, file.changed_ns, file.born_ns}, Clock::now() + kNoFileLife);
+void FollowedFiles::remember_as_other(const JitFile& file) {
+  if (others_.size() >= kMaxOthers) others_.clear();
+  others_.insert_or_assign({file.id, file.changed_ns, file.born_ns}, Clock::now() + kOtherLife);
 }
 
 std::optional<JitRefusal> FollowedFiles::refusal_of(const JitFile& file) const {
-  if (files_.size() >= JitFollower::kMaxFiles) return JitRefusal::kQueueFull;
+  if (files_.size() >= kMaxFiles) return JitRefusal::kQueueFull;
+  const std::uint32_t owner = file.id.owner;
   const auto of_owner = static_cast<std::size_t>(std::ranges::count_if(
-      files_, [&file](const auto& known) { return known.second.file().owner == file.owner; }));
-  if (file.owner != 0 && of_owner >= JitFollower::kMaxFilesOfOwner) return JitRefusal::kOverShare;
+      files_, [owner](const auto& known) { return known.first.owner == owner; }));
+  if (owner != 0 && of_owner >= kMaxFilesOfOwner) return JitRefusal::kOverShare;
   return std::nullopt;
 }
 
-// The next one, since a file that is at its end is let go of.
+// Returns the next file. A file that has ended is released.
 FollowedFiles::Files::iterator FollowedFiles::read_one(Files::iterator file, Parser& parser,
-                                                       std::vector<JitEvent>& news) {
+                                                       std::vector<JitEvent>& events) {
   FollowedFile& followed = file->second;
-  FollowedFile::Step step = followed.read_on(parser, Clock::now());
-  time_of_owner_[followed.file().owner] += step.took;
+  FollowedFile::Step step = followed.read_more(parser, Clock::now());
+  time_of_owner_[file->first.owner] += step.took;
   stats_.bytes_read += step.bytes;
-  if (step.news) news.emplace_back(std::move(*step.news));
+  if (step.grew) events.emplace_back(std::move(*step.grew));
   if (!step.end) return std::next(file);
-  if (*step.end == JitRefusal::kMalformed && !is_named_like_one(followed.file())) {
-    remember_as_none(followed.file());
+  if (*step.end == JitRefusal::kMalformed && !has_jit_name(followed.file())) {
+    remember_as_other(followed.file());
   } else {
-    refuse(*step.end);
+    stats_.refuse(*step.end);
   }
-  news.emplace_back(JitFileEnded{.file = file->first, .reason = *step.end});
+  events.emplace_back(JitFileEnded{.file = file->first, .reason = *step.end});
   return files_.erase(file);
 }
 
-void FollowedFiles::read_due(Parser& parser, std::size_t max_news, std::vector<JitEvent>& news) {
+void FollowedFiles::read_due(Parser& parser, std::size_t max_events,
+                             std::vector<JitEvent>& events) {
   const Clock::time_point now = Clock::now();
-  for (auto file = files_.begin(); file != files_.end() && news.size() < max_news;) {
+  for (auto file = files_.begin(); file != files_.end() && events.size() < max_events;) {
     FollowedFile& followed = file->second;
     if (followed.due() > now) {
       ++file;
-    } else if (is_over_share(followed.file().owner, now)) {
-      refuse(JitRefusal::kOverShare);
+    } else if (is_over_share(file->first.owner, now)) {
+      stats_.refuse(JitRefusal::kOverShare);
       followed.set_due(now + kShareRest);
       ++file;
     } else {
-      file = read_one(file, parser, news);
+      file = read_one(file, parser, events);
     }
   }
 }
@@ -109,7 +115,7 @@ FollowedFiles::Clock::duration FollowedFiles::time_to_next(Clock::time_point now
   return time;
 }
 
-std::map<JitFileId, std::uint64_t> FollowedFiles::hurry() {
+std::map<JitFileId, std::uint64_t> FollowedFiles::make_all_due() {
   std::map<JitFileId, std::uint64_t> times;
   for (auto& [id, file] : files_) {
     file.set_due({});
@@ -123,15 +129,6 @@ bool FollowedFiles::were_at_end_since(const std::map<JitFileId, std::uint64_t>& 
     const auto known = files_.find(entry.first);
     return known == files_.end() || known->second.times_at_end() > entry.second;
   });
-}
-
-void FollowedFiles::add_to(JitStats& stats) const {
-  stats.files += files_.size();
-  stats.following += files_.size();
-  stats.bytes_read += stats_.bytes_read;
-  for (std::size_t reason = 0; reason < kJitRefusalCount; ++reason) {
-    stats.refused[reason] += stats_.refused[reason];
-  }
 }
 
 }  // namespace profd

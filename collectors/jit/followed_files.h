@@ -1,4 +1,4 @@
-// All files that are read on, each in its turn. Of the following thread alone.
+// All JIT sources that are read as they grow, each in its turn. For the follower's thread.
 
 #pragma once
 
@@ -8,10 +8,9 @@
 #include <memory>
 #include <vector>
 
-#include "collectors/files/bounded_runner.h"
-#include "collectors/jit/directory_watch.h"
+#include "collectors/jit/events.h"
 #include "collectors/jit/followed_file.h"
-#include "collectors/jit/follower.h"
+#include "collectors/jit/stats.h"
 #include "collectors/parser/parser.h"
 
 namespace profd {
@@ -20,55 +19,59 @@ class FollowedFiles {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Of the time for files of one owner but root, here and at those who take it up; halved every
-  // kForgetInterval.
+  // Counts bytes and refusals in `stats`, which must outlive *this.
+  explicit FollowedFiles(JitStats& stats) : stats_(stats) {}
+
+  static constexpr std::size_t kMaxFiles = 1024;
+  static constexpr std::size_t kMaxFilesOfOwner = 128;
+  // The time for files of one owner other than root, here and where their events are applied;
+  // halved at each kForgetInterval.
   static constexpr std::chrono::seconds kMaxTime{3};
   static constexpr std::chrono::seconds kForgetInterval{30};
 
-  // Takes up the files of a look, the first kMaxReady read once at once; what turns out to be none
-  // then is taken out of the look.
-  void follow(JitScan& look, Parser& parser, std::vector<JitEvent>& news);
-  void let_go(const JitFileId& id) { files_.erase(id); }
-  // Time that was taken for an owner's files elsewhere.
+  // Follows the files of a scan; removes from the scan those that are not followed. Files are read
+  // at once as long as there are fewer than `max_events`.
+  void follow(JitScan& scan, Parser& parser, std::size_t max_events, std::vector<JitEvent>& events);
+  void release(const JitFileId& id) { files_.erase(id); }
+  // Adds time that an owner's files took elsewhere.
   void charge(std::uint32_t owner, Clock::duration time) { time_of_owner_[owner] += time; }
 
-  // Reads those that are due until so much news is there.
-  void read_due(Parser& parser, std::size_t max_news, std::vector<JitEvent>& news);
+  // Reads the files that are due, as long as there are fewer than `max_events`.
+  void read_due(Parser& parser, std::size_t max_events, std::vector<JitEvent>& events);
   [[nodiscard]] Clock::duration time_to_next(Clock::time_point now) const;
 
-  // All are due now. What were_at_end_since() asks for.
-  [[nodiscard]] std::map<JitFileId, std::uint64_t> hurry();
+  // Makes all files due now. The answer is for were_at_end_since().
+  [[nodiscard]] std::map<JitFileId, std::uint64_t> make_all_due();
   [[nodiscard]] bool were_at_end_since(const std::map<JitFileId, std::uint64_t>& before) const;
 
-  void add_to(JitStats& stats) const;
+  [[nodiscard]] std::size_t size() const { return files_.size(); }
 
  private:
   using Files = std::map<JitFileId, FollowedFile>;
 
-  bool take_up(const std::shared_ptr<const JitFile>& file, Parser& parser,
-               std::vector<JitEvent>& news);
-  Files::iterator read_one(Files::iterator file, Parser& parser, std::vector<JitEvent>& news);
+  bool follow(const std::shared_ptr<const JitFile>& file, Parser& parser, std::size_t max_events,
+              std::vector<JitEvent>& events);
+  Files::iterator read_one(Files::iterator file, Parser& parser, std::vector<JitEvent>& events);
   [[nodiscard]] bool is_over_share(std::uint32_t owner, Clock::time_point now);
   [[nodiscard]] std::optional<JitRefusal> refusal_of(const JitFile& file) const;
-  void refuse(JitRefusal reason) { ++stats_.refused[static_cast<std::size_t>(reason)]; }
 
-  // Files of other formats that are mapped like a runtime's: not read again while they are the
-  // same. Never one with a runtime's name.
-  [[nodiscard]] bool is_known_as_none(const JitFile& file);
-  void remember_as_none(const JitFile& file);
+  // Files that are mapped like a marker and are no jitdumps, unless their names are a runtime's.
+  // They are not read again while they are the same.
+  [[nodiscard]] bool is_known_as_other(const JitFile& file);
+  void remember_as_other(const JitFile& file);
 
-  struct NoFile {
+  struct OtherFile {
     JitFileId id;
     std::int64_t changed_ns = 0;
     std::int64_t born_ns = 0;
-    friend auto operator<=>(const NoFile&, const NoFile&) = default;
+    friend auto operator<=>(const OtherFile&, const OtherFile&) = default;
   };
 
   Files files_;
-  std::map<NoFile, Clock::time_point> no_files_;  // by when each is forgotten
+  std::map<OtherFile, Clock::time_point> others_;  // until when each is remembered
   std::map<std::uint32_t, Clock::duration> time_of_owner_;
   Clock::time_point forgotten_at_{};
-  JitStats stats_;
+  JitStats& stats_;
 };
 
 }  // namespace profd

@@ -5,11 +5,13 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
-#include <functional>
 #include <future>
-#include <map>
+#include <iterator>
+#include <optional>
 #include <utility>
 
+#include "collectors/files/bounded_runner.h"
+#include "collectors/jit/directory_watch.h"
 #include "collectors/jit/followed_files.h"
 
 namespace profd {
@@ -18,8 +20,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// Files appear in /tmp thousands of times a second where compilers run: their names are read at
-// most so often.
+// The shortest time between two reads of the watched directories' events: where compilers run,
+// files appear in /tmp thousands of times a second.
 constexpr milliseconds kWatchInterval{50};
 
 ParserLimits parser_limits() {
@@ -33,15 +35,15 @@ bool is_readable(int fd) {
 
 }  // namespace
 
-// What the thread has to itself.
+// The state of the thread.
 class JitFollower::Work {
  public:
   static Result<std::unique_ptr<Work>> open(const std::vector<std::string>& directories);
 
-  // Each adds to `news`.
-  void carry_out(const Requests& requests, std::vector<JitEvent>& news);
-  void watch(std::vector<JitEvent>& news);
-  void read_files(std::vector<JitEvent>& news);
+  // Each of these adds to `events`.
+  void carry_out(const Requests& requests, std::vector<JitEvent>& events);
+  void watch(std::vector<JitEvent>& events);
+  void read_files(std::vector<JitEvent>& events);
 
   [[nodiscard]] pollfd watched() const;
   [[nodiscard]] Clock::duration time_to_next(bool may_read) const;
@@ -50,27 +52,26 @@ class JitFollower::Work {
  private:
   struct Waiting {
     std::uint64_t ticket = 0;
-    std::map<JitFileId, std::uint64_t> files;  // how often each was read to its end before
+    std::map<JitFileId, std::uint64_t> files;  // FollowedFile::times_at_end() of each before
     Clock::time_point deadline;
   };
 
   Work() = default;
-  void look(const Wanted& wanted, std::vector<JitEvent>& news);
-  void add_held_files(const Wanted& wanted, JitScan& look);
+  void scan(const Wanted& wanted, std::vector<JitEvent>& events);
+  void add_held_files(const Wanted& wanted, JitScan& scan);
   [[nodiscard]] bool may_have_written(const Wanted& wanted, const JitProcessFacts& facts,
                                       const WatchedPlace& place);
-  void refuse(JitRefusal reason) { ++stats_.refused[static_cast<std::size_t>(reason)]; }
-  void begin_ticket(const Ticket& ticket, std::vector<JitEvent>& news);
-  void end_tickets(std::vector<JitEvent>& news);
+  void begin_ticket(const Ticket& ticket, std::vector<JitEvent>& events);
+  void end_tickets(std::vector<JitEvent>& events);
 
   std::unique_ptr<Parser> parser_;
   BoundedRunner runner_;
   std::unique_ptr<DirectoryWatch> watch_;
-  FollowedFiles files_;
+  JitStats stats_;
+  FollowedFiles files_{stats_};
   std::vector<Waiting> waiting_;
   Clock::time_point watched_at_{};
   Clock::time_point checked_at_{};
-  JitStats stats_;
 };
 
 Result<std::unique_ptr<JitFollower::Work>> JitFollower::Work::open(
@@ -79,109 +80,102 @@ Result<std::unique_ptr<JitFollower::Work>> JitFollower::Work::open(
   auto parser = Parser::start(parser_limits());
   if (!parser) return parser.error();
   work->parser_ = std::move(*parser);
-  auto watch = DirectoryWatch::open(directories,
-                                    [self = work.get()](int directory, const std::string& name,
-                                                        const JitFileRules& rules) -> JitOpening {
-                                      auto opening = self->runner_.run(0, [directory, name, rules] {
-                                        return open_jit_file(directory, name, rules);
-                                      });
-                                      if (opening) return std::move(*opening);
-                                      return {.file = {}, .refusal = JitRefusal::kLate};
-                                    });
+  auto watch = DirectoryWatch::open(directories, [&runner = work->runner_](
+                                                     int directory, const std::string& name,
+                                                     const JitFileRules& rules) {
+    const auto open = [directory, name, rules] { return open_jit_file(directory, name, rules); };
+    return runner.run(0, open).value_or(JitOpening{.refusal = JitRefusal::kLate});
+  });
   if (!watch) return watch.error();
   work->watch_ = std::move(*watch);
   return work;
 }
 
-void JitFollower::Work::carry_out(const Requests& requests, std::vector<JitEvent>& news) {
-  for (const JitFileId& id : requests.let_go) files_.let_go(id);
+void JitFollower::Work::carry_out(const Requests& requests, std::vector<JitEvent>& events) {
+  for (const JitFileId& id : requests.releases) files_.release(id);
   for (const auto& [owner, time] : requests.charges) files_.charge(owner, time);
-  for (const Wanted& wanted : requests.looks) look(wanted, news);
-  for (const Ticket& ticket : requests.tickets) begin_ticket(ticket, news);
+  for (const Wanted& wanted : requests.scans) scan(wanted, events);
+  for (const Ticket& ticket : requests.tickets) begin_ticket(ticket, events);
 }
 
-void JitFollower::Work::look(const Wanted& wanted, std::vector<JitEvent>& news) {
+void JitFollower::Work::scan(const Wanted& wanted, std::vector<JitEvent>& events) {
   auto found =
-      runner_.run(wanted.uid, [process = wanted.process] { return look_for_jit_files(process); });
-  JitProcessSeen seen{.process = wanted.process, .look = {}};
+      runner_.run(wanted.uid, [process = wanted.process] { return scan_for_jit_files(process); });
+  JitProcessScanned scanned{.process = wanted.process, .scan = {}};
   if (found) {
-    seen.look = std::move(*found);
+    scanned.scan = std::move(*found);
   } else {
-    seen.look.is_gone = false;
-    seen.look.refusals.push_back(JitRefusal::kLate);
+    scanned.scan.is_gone = false;
+    scanned.scan.refusals.push_back(JitRefusal::kLate);
   }
-  add_held_files(wanted, seen.look);
+  add_held_files(wanted, scanned.scan);
   std::vector<JitEvent> of_files;
-  files_.follow(seen.look, *parser_, of_files);
-  news.emplace_back(std::move(seen));
-  std::ranges::move(of_files, std::back_inserter(news));
+  files_.follow(scanned.scan, *parser_, kMaxReady, of_files);
+  events.emplace_back(std::move(scanned));
+  std::ranges::move(of_files, std::back_inserter(events));
 }
 
-// Pids of other PID namespaces are ambiguous: a file of that name is the process's only where it
-// sees the directory.
+// A pid of another PID namespace is ambiguous: a file with its name belongs to the process only if
+// the process sees the directory.
 bool JitFollower::Work::may_have_written(const Wanted& wanted, const JitProcessFacts& facts,
                                          const WatchedPlace& place) {
-  if (facts.pid_in_space == 0 || facts.pid_in_space == wanted.process.tgid) return true;
+  if (facts.pid_in_namespace == 0 || facts.pid_in_namespace == wanted.process.tgid) return true;
   const auto seen = runner_.run(
       wanted.uid, [process = wanted.process, place] { return is_seen_by(process, place); });
   return seen.value_or(false);
 }
 
-// What appeared under the process's name and may be gone by now.
-void JitFollower::Work::add_held_files(const Wanted& wanted, JitScan& look) {
-  const bool is_known = look.facts.pid_in_space != 0;
-  const auto held = watch_->find(is_known ? look.facts.pid_in_space : wanted.process.tgid,
-                                 is_known ? look.facts.uid : wanted.uid);
+// Adds the held files with the process's name, which may be unlinked by now.
+void JitFollower::Work::add_held_files(const Wanted& wanted, JitScan& scan) {
+  const JitProcessFacts& facts = scan.facts;
+  const bool is_known = facts.pid_in_namespace != 0;
+  const std::uint32_t real_uid = is_known ? facts.real_uid : wanted.uid;
   const std::int64_t started = start_time_ns(wanted.process);
-  const std::uint32_t payer = is_known ? look.facts.real_uid : wanted.uid;
-  for (const auto& [file, place] : held) {
-    const bool known = std::ranges::any_of(look.files, [&held_file = *file](const auto& found) {
-      return is_same_file(*found, held_file);
-    });
-    if (known || !is_written_since(*file, started) ||
-        !may_have_written(wanted, look.facts, place)) {
+  for (const auto& [file, place] :
+       watch_->find(is_known ? facts.pid_in_namespace : wanted.process.tgid,
+                    is_known ? facts.uid : wanted.uid)) {
+    const bool is_found = std::ranges::any_of(
+        scan.files, [&held = *file](const auto& found) { return is_same_file(*found, held); });
+    if (is_found || !is_written_since(*file, started) || !may_have_written(wanted, facts, place)) {
       continue;
     }
-    auto paid = file->owner == 0 && payer != 0 ? with_payer(*file, payer) : file;
-    if (paid) look.files.push_back(std::move(paid));
+    const bool is_roots = file->id.owner == 0 && real_uid != 0;
+    scan.files.push_back(is_roots ? with_owner(*file, real_uid) : file);
   }
 }
 
-void JitFollower::Work::watch(std::vector<JitEvent>& news) {
+void JitFollower::Work::watch(std::vector<JitEvent>& events) {
   const Clock::time_point now = Clock::now();
   if (now - checked_at_ >= DirectoryWatch::kCheckInterval) {
     checked_at_ = now;
-    watch_->let_go_of_unlinked(now);
+    watch_->release_unlinked(now);
   }
   if (now - watched_at_ < kWatchInterval || !is_readable(watch_->fd())) return;
   watched_at_ = now;
-  for (const auto& [pid, owner, kind] : watch_->take()) {
-    news.emplace_back(JitFileSeen{.pid = pid, .owner = owner, .kind = kind});
-  }
-  for (const JitRefusal reason : watch_->take_refusals()) refuse(reason);
+  std::ranges::copy(watch_->take(stats_), std::back_inserter(events));
 }
 
-void JitFollower::Work::read_files(std::vector<JitEvent>& news) {
-  files_.read_due(*parser_, kMaxReady, news);
-  end_tickets(news);
+void JitFollower::Work::read_files(std::vector<JitEvent>& events) {
+  files_.read_due(*parser_, kMaxReady, events);
+  end_tickets(events);
 }
 
-void JitFollower::Work::begin_ticket(const Ticket& ticket, std::vector<JitEvent>& news) {
+void JitFollower::Work::begin_ticket(const Ticket& ticket, std::vector<JitEvent>& events) {
   Waiting waiting{.ticket = ticket.number, .files = {}, .deadline = Clock::now() + kMaxWait};
   for (const Wanted& wanted : ticket.processes) {
     if (Clock::now() >= waiting.deadline) break;
-    look(wanted, news);
+    scan(wanted, events);
   }
-  waiting.files = files_.hurry();
+  waiting.files = files_.make_all_due();
   waiting_.push_back(std::move(waiting));
 }
 
-void JitFollower::Work::end_tickets(std::vector<JitEvent>& news) {
+void JitFollower::Work::end_tickets(std::vector<JitEvent>& events) {
   const Clock::time_point now = Clock::now();
   while (!waiting_.empty()) {
     const Waiting& first = waiting_.front();
     if (now < first.deadline && !files_.were_at_end_since(first.files)) return;
-    news.emplace_back(JitReadOn{.ticket = first.ticket});
+    events.emplace_back(JitReadToEnd{.ticket = first.ticket});
     waiting_.erase(waiting_.begin());
   }
 }
@@ -191,7 +185,7 @@ pollfd JitFollower::Work::watched() const {
   return {.fd = soon ? -1 : watch_->fd(), .events = POLLIN, .revents = 0};
 }
 
-// How long there is nothing to do but for what wakes the thread.
+// How long the thread may sleep, unless a descriptor wakes it.
 Clock::duration JitFollower::Work::time_to_next(bool may_read) const {
   const Clock::time_point now = Clock::now();
   Clock::duration time = std::chrono::hours(1);
@@ -204,8 +198,8 @@ Clock::duration JitFollower::Work::time_to_next(bool may_read) const {
 
 JitStats JitFollower::Work::stats() const {
   JitStats stats = stats_;
-  files_.add_to(stats);
-  stats.files += watch_->held();
+  stats.following = files_.size();
+  stats.files = files_.size() + watch_->held();
   stats.parser_restarts = parser_->restarts();
   return stats;
 }
@@ -217,7 +211,7 @@ Result<std::unique_ptr<JitFollower>> JitFollower::start(std::vector<std::string>
   if (!follower->wake_.valid() || !follower->asked_.valid()) {
     return fail_errno("could not make an eventfd");
   }
-  // The parser dies with the thread that started it, so that thread is the one that uses it.
+  // The parser dies with the thread that started it, so the thread that uses it starts it.
   std::promise<Result<void>> started;
   std::future<Result<void>> outcome = started.get_future();
   follower->thread_ =
@@ -249,23 +243,23 @@ void JitFollower::run(const std::stop_token& stop, Work& work) {
       requests = std::exchange(requests_, {});
       may_read = ready_.size() < kMaxReady;
     }
-    std::vector<JitEvent> news;
-    work.carry_out(requests, news);
-    work.watch(news);
-    if (may_read) work.read_files(news);
-    publish(work, std::move(news));
+    std::vector<JitEvent> events;
+    work.carry_out(requests, events);
+    work.watch(events);
+    if (may_read) work.read_files(events);
+    publish(work, std::move(events));
     wait(work, may_read);
   }
 }
 
-void JitFollower::publish(const Work& work, std::vector<JitEvent> news) {
-  const bool is_news = !news.empty();
+void JitFollower::publish(const Work& work, std::vector<JitEvent> events) {
+  const bool has_events = !events.empty();
   {
     const std::lock_guard lock(mutex_);
-    std::ranges::move(news, std::back_inserter(ready_));
+    std::ranges::move(events, std::back_inserter(ready_));
     stats_ = work.stats();
   }
-  if (is_news) ::eventfd_write(wake_.get(), 1);
+  if (has_events) ::eventfd_write(wake_.get(), 1);
 }
 
 void JitFollower::wait(const Work& work, bool may_read) const {
@@ -281,25 +275,25 @@ void JitFollower::charge(std::uint32_t owner, std::chrono::nanoseconds time) {
   requests_.charges[owner] += time;
 }
 
-bool JitFollower::look(const ProcessKey& process, std::uint32_t uid) {
+bool JitFollower::scan(const ProcessKey& process, std::uint32_t uid) {
   {
     const std::lock_guard lock(mutex_);
-    if (requests_.looks.size() >= kMaxQueued) return false;
-    requests_.looks.push_back({.process = process, .uid = uid});
+    if (requests_.scans.size() >= kMaxQueued) return false;
+    requests_.scans.push_back({.process = process, .uid = uid});
   }
   wake_thread();
   return true;
 }
 
-void JitFollower::let_go(const JitFileId& file) {
+void JitFollower::release(const JitFileId& file) {
   {
     const std::lock_guard lock(mutex_);
-    requests_.let_go.push_back(file);
+    requests_.releases.push_back(file);
   }
   wake_thread();
 }
 
-std::uint64_t JitFollower::read_on(std::vector<Wanted> processes) {
+std::uint64_t JitFollower::read_to_end(std::vector<Wanted> processes) {
   std::uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -322,15 +316,9 @@ std::vector<JitEvent> JitFollower::take() {
   return taken;
 }
 
-void JitFollower::add_to(JitStats& stats) const {
+JitStats JitFollower::stats() const {
   const std::lock_guard lock(mutex_);
-  stats.files = stats_.files;
-  stats.following = stats_.following;
-  stats.bytes_read = stats_.bytes_read;
-  stats.parser_restarts = stats_.parser_restarts;
-  for (std::size_t reason = 0; reason < kJitRefusalCount; ++reason) {
-    stats.refused[reason] += stats_.refused[reason];
-  }
+  return stats_;
 }
 
 }  // namespace profd

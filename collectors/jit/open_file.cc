@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,7 +16,6 @@ namespace profd {
 namespace {
 
 constexpr int kReadFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-constexpr std::uint64_t kMaxFileBytes = std::uint64_t{16} << 30;
 
 UniqueFd open_inside(int directory, const std::string& path, std::uint64_t flags,
                      std::uint64_t resolve) {
@@ -28,10 +26,8 @@ UniqueFd open_inside(int directory, const std::string& path, std::uint64_t flags
       static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof(how))));
 }
 
-// What can be known without asking the file system: a FUSE one may never answer.
-bool look_at(int place, struct statx& status) {
-  constexpr unsigned kWanted = STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID;
-  return ::statx(place, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, kWanted, &status) == 0 &&
+bool stat_all(int fd, struct statx& status) {
+  return stat_cached(fd, STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID, status) &&
          (status.stx_mask & STATX_MNT_ID) != 0;
 }
 
@@ -41,9 +37,9 @@ std::optional<JitRefusal> refusal_of(const struct statx& status, const JitFileRu
   if (!rules.any_owner && status.stx_uid != rules.uid && status.stx_uid != 0) {
     return JitRefusal::kForeignOwner;
   }
-  // Who may not write a map may still lay a link to it under another process's name.
+  // A user may make a hard link with another process's name to a map that he may not write.
   if (rules.kind == JitFileKind::kPerfMap && status.stx_nlink != 1) return JitRefusal::kLink;
-  if (status.stx_size > kMaxFileBytes) return JitRefusal::kTooLarge;
+  if (status.stx_size > kMaxJitFileBytes) return JitRefusal::kTooLarge;
   if (nanoseconds_of(status.stx_mtime) < rules.not_before_ns) return JitRefusal::kStale;
   return std::nullopt;
 }
@@ -59,52 +55,47 @@ JitRefusal refusal_of_open(int error) {
   }
 }
 
-JitOpening open_place(const UniqueFd& place, std::string path, const JitFileRules& rules) {
+// Checks the file behind an O_PATH descriptor, and opens it.
+JitOpening open_found(const UniqueFd& place, std::string path, const JitFileRules& rules) {
   struct statx status {};
-  if (!look_at(place.get(), status)) return {.file = {}, .refusal = JitRefusal::kNotPermitted};
+  if (!stat_all(place.get(), status)) return {.refusal = JitRefusal::kNotPermitted};
   if (is_fuse_mount(status.stx_mnt_id, rules.tgid)) {
-    return {.file = {}, .refusal = JitRefusal::kOnFuse};
+    return {.refusal = JitRefusal::kOnFuse};
   }
-  if (const auto refusal = refusal_of(status, rules)) return {.file = {}, .refusal = refusal};
+  if (const auto refusal = refusal_of(status, rules)) return {.refusal = refusal};
   UniqueFd fd(::open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), kReadFlags));
-  if (!fd.valid()) return {.file = {}, .refusal = refusal_of_open(errno)};
+  if (!fd.valid()) return {.refusal = refusal_of_open(errno)};
   const std::uint64_t device =
       std::uint64_t{status.stx_dev_major} << 32 | std::uint64_t{status.stx_dev_minor};
-  const std::uint32_t payer = status.stx_uid == 0 ? rules.payer : status.stx_uid;
+  const std::uint32_t owner = status.stx_uid == 0 ? rules.real_uid : status.stx_uid;
   return {.file = std::make_shared<const JitFile>(
-              JitFile{.id = {.device = device, .inode = status.stx_ino, .payer = payer},
+              JitFile{.id = {.device = device, .inode = status.stx_ino, .owner = owner},
                       .kind = rules.kind,
                       .path = std::move(path),
-                      .owner = payer,
                       .changed_ns = nanoseconds_of(status.stx_ctime),
                       .born_ns = nanoseconds_of(status.stx_btime),
-                      .fd = std::move(fd)}),
-          .refusal = {}};
+                      .fd = std::make_shared<const UniqueFd>(std::move(fd))})};
 }
 
-JitOpening nothing_there(int error) {
+JitOpening not_found(int error) {
   if (error == ENOENT || error == ESRCH || error == ENOTDIR) return {};
-  return {.file = {}, .refusal = refusal_of_open(error)};
+  return {.refusal = refusal_of_open(error)};
 }
 
 }  // namespace
+
+bool stat_cached(int fd, unsigned mask, struct statx& status) {
+  return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, mask, &status) == 0;
+}
 
 bool is_same_file(const JitFile& a, const JitFile& b) {
   return a.id.device == b.id.device && a.id.inode == b.id.inode;
 }
 
-std::shared_ptr<const JitFile> with_payer(const JitFile& file, std::uint32_t payer) {
-  UniqueFd fd(::fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0));
-  if (!fd.valid()) return nullptr;
-  JitFileId id = file.id;
-  id.payer = payer;
-  return std::make_shared<const JitFile>(JitFile{.id = id,
-                                                 .kind = file.kind,
-                                                 .path = file.path,
-                                                 .owner = payer,
-                                                 .changed_ns = file.changed_ns,
-                                                 .born_ns = file.born_ns,
-                                                 .fd = std::move(fd)});
+std::shared_ptr<const JitFile> with_owner(const JitFile& file, std::uint32_t owner) {
+  JitFile copy = file;
+  copy.id.owner = owner;
+  return std::make_shared<const JitFile>(std::move(copy));
 }
 
 UniqueFd open_directory_of(int proc_directory, const char* link, const std::string& path) {
@@ -114,24 +105,24 @@ UniqueFd open_directory_of(int proc_directory, const char* link, const std::stri
 }
 
 JitOpening open_jit_file(int directory, const std::string& name, const JitFileRules& rules) {
-  // The directory first: to look a name up is to ask its file system.
+  // The directory is checked first: looking a name up asks its file system.
   struct statx status {};
-  if (!look_at(directory, status)) return {};
+  if (!stat_all(directory, status)) return {};
   if (is_fuse_mount(status.stx_mnt_id, rules.tgid)) {
-    return {.file = {}, .refusal = JitRefusal::kOnFuse};
+    return {.refusal = JitRefusal::kOnFuse};
   }
   const UniqueFd place =
       open_inside(directory, name, O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
-  if (!place.valid()) return nothing_there(errno);
-  return open_place(place, rules.shown_in + name, rules);
+  if (!place.valid()) return not_found(errno);
+  return open_found(place, rules.shown_in + name, rules);
 }
 
 JitOpening open_mapped_jit_file(int proc_directory, const char* link, const std::string& path,
                                 const JitFileRules& rules) {
-  // Follows the link, which only the kernel can make.
+  // This follows the link, which only the kernel can make.
   const UniqueFd place(::openat(proc_directory, link, O_PATH | O_CLOEXEC));
-  if (!place.valid()) return nothing_there(errno);
-  return open_place(place, path, rules);
+  if (!place.valid()) return not_found(errno);
+  return open_found(place, path, rules);
 }
 
 }  // namespace profd

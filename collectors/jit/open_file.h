@@ -1,13 +1,13 @@
-// Opens a file that a JIT runtime may have written, where anyone may have laid something else.
+// Opens JIT sources in places where any user may have put any kind of file.
 //
-// The place is found first (O_PATH), looked at, and only then opened for reading: a FIFO, device or
-// socket is never opened. Links are not followed, leases don't make us wait, and of a FUSE file
-// nothing is asked. A path walk may still hang in a file system: call on a thread that may be late
-// (bounded_runner.h).
+// A file is first found (O_PATH), then checked, and only then opened for reading: a FIFO, device or
+// socket is never opened. Links are not followed, leases do not make the open wait, and a FUSE file
+// system is asked nothing. A path walk may still hang in a file system: call on a thread that may
+// be late (collectors/files/bounded_runner.h).
 
 #pragma once
 
-#include <sys/types.h>
+#include <sys/stat.h>
 
 #include <cstdint>
 #include <memory>
@@ -19,55 +19,58 @@
 
 namespace profd {
 
+inline constexpr std::uint64_t kMaxJitFileBytes = std::uint64_t{16} << 30;
+
 enum class JitFileKind : std::uint8_t { kJitDump, kPerfMap };
 
-// Which file it is, whatever it is called, and whose share it takes: root's file that a user's
-// process has too is read for each of them.
+// The identity of a file, and of the user whose share it takes: a file of root in processes of
+// several users is read for each of them.
 struct JitFileId {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
-  std::uint32_t payer = 0;
+  std::uint32_t owner = 0;  // uid whose share it takes
 
   friend auto operator<=>(const JitFileId&, const JitFileId&) = default;
 };
 
-// A file that is held from its first sight on: immutable, may go to the worker, outlives its name
-// and its process.
+// An open file, which outlives its name and its process. Immutable: the worker may have it too.
 struct JitFile {
   JitFileId id;
   JitFileKind kind = JitFileKind::kJitDump;
-  std::string path;             // as its process names it; for messages
-  std::uint32_t owner = 0;      // whose share it takes: root's file in another user's process, his
-  std::int64_t changed_ns = 0;  // its change time and, where the file system has one, its birth,
-  std::int64_t born_ns = 0;     // when it was opened: a number (inode) comes to be another file's
-  UniqueFd fd{};
+  std::string path;             // the process's name for it, for messages
+  std::int64_t changed_ns = 0;  // change time and, where the file system has it, birth time, at the
+  std::int64_t born_ns = 0;     // open: they distinguish files that have one inode in turn
+  std::shared_ptr<const UniqueFd> fd{};
 };
 
-// Who it should belong to, and how it may look.
+// Which files are accepted.
 struct JitFileRules {
   JitFileKind kind = JitFileKind::kJitDump;
-  std::uint32_t uid = 0;           // the process's effective one; root's files count as its own
-  std::uint32_t payer = 0;         // the process's real one, whose share root's files take
-  bool any_owner = false;          // seen before its process is known: checked when that is
-  std::uint32_t tgid = 0;          // whose list of mounts tells what FUSE is; 0: our own
-  std::int64_t not_before_ns = 0;  // real time; last written earlier: another process's
-  std::string shown_in{};          // the directory as its process names it, with a slash at its end
+  std::uint32_t uid = 0;           // the process's effective uid; files of root are accepted too
+  std::uint32_t real_uid = 0;      // the process's real uid, whose share a file of root takes
+  bool any_owner = false;          // the process is not known yet; it is checked later
+  std::uint32_t tgid = 0;          // whose mountinfo says what is FUSE; 0: the daemon's own
+  std::int64_t not_before_ns = 0;  // real time: a file last written earlier is of another process
+  std::string shown_in{};          // the process's name for the directory, with a slash at its end
 };
 
-// One of: a file; a reason; neither, where there is no such file.
+// A file, or a reason, or neither where there is no such file.
 struct JitOpening {
-  std::shared_ptr<const JitFile> file;
-  std::optional<JitRefusal> refusal;
+  std::shared_ptr<const JitFile> file{};
+  std::optional<JitRefusal> refusal{};
 };
+
+// statx() with what the kernel has cached: a FUSE file system is not asked, since it may never
+// answer.
+[[nodiscard]] bool stat_cached(int fd, unsigned mask, struct statx& status);
 
 [[nodiscard]] bool is_same_file(const JitFile& a, const JitFile& b);
 
-// A file of root's as it counts for a user's process, whose share it takes; null where there are no
-// descriptors.
-[[nodiscard]] std::shared_ptr<const JitFile> with_payer(const JitFile& file, std::uint32_t payer);
+// The same file, counted for another owner: a file of root takes the share of a process's user.
+[[nodiscard]] std::shared_ptr<const JitFile> with_owner(const JitFile& file, std::uint32_t owner);
 
 // A directory of a process: `link` is "root" or "cwd" of /proc/PID, `path` is looked up inside.
-// Invalid where there is none, or it lies on FUSE (then `on_fuse`).
+// Invalid where there is none.
 [[nodiscard]] UniqueFd open_directory_of(int proc_directory, const char* link,
                                          const std::string& path);
 
@@ -75,7 +78,7 @@ struct JitOpening {
 [[nodiscard]] JitOpening open_jit_file(int directory, const std::string& name,
                                        const JitFileRules& rules);
 
-// By a link of /proc/PID, "map_files/START-END": the mapped file itself, also when it is deleted.
+// Opens the file behind a link of /proc/PID, "map_files/START-END", also when it is deleted.
 [[nodiscard]] JitOpening open_mapped_jit_file(int proc_directory, const char* link,
                                               const std::string& path, const JitFileRules& rules);
 

@@ -1,11 +1,12 @@
 #include "collectors/jit/processes.h"
 
+#include <signal.h>
 #include <time.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <exception>
 #include <iterator>
-#include <type_traits>
 #include <utility>
 
 #include "collectors/host/clock.h"
@@ -14,19 +15,36 @@
 namespace profd {
 namespace {
 
-// Of a generation's number: 10,000 records a second for three years.
+// The lower bits of JitFunction::generation: 10,000 records a second for three years.
 constexpr unsigned kSerialBits = 40;
+constexpr std::chrono::seconds kReapInterval{1};
+constexpr std::size_t kMaxUids = 16'384;
+// Between the rows of two processes. Each change makes the programs of all CPUs look up all code
+// again, so a user with many processes must not cause one all the time.
+constexpr std::chrono::milliseconds kRowsPause{250};
+constexpr std::uint64_t kMarkerBytes = 4096;
+// Of one process, since a program can map any files.
+constexpr std::size_t kMaxFilesOfProcess = 16;
 
-std::chrono::nanoseconds thread_cpu_time() {
-  return std::chrono::nanoseconds(now_ns(CLOCK_THREAD_CPUTIME_ID));
+// Memory of JIT code, or what may be the marker of a runtime.
+bool is_reason_to_scan(const MappingView& mapping) {
+  if (may_be_jit_code(mapping)) return true;
+  if (mapping.kind != PROFD_MAPPING_FILE) return false;
+  return mapping.names.starts_with("jit-") ||
+         (mapping.file_offset == 0 && mapping.end - mapping.start <= kMarkerBytes);
+}
+
+bool is_gone(const ProcessKey& process) {
+  return ::kill(static_cast<pid_t>(process.tgid), 0) != 0 && errno == ESRCH;
+}
+
+// A process's start in the clock of samples.
+std::uint64_t monotonic_start_ns(const ProcessKey& process) {
+  const std::int64_t suspended_ns = now_ns(CLOCK_BOOTTIME) - now_ns(CLOCK_MONOTONIC);
+  return process.start_ns - static_cast<std::uint64_t>(suspended_ns);
 }
 
 }  // namespace
-
-JitProcesses::JitProcesses(std::unique_ptr<JitFollower> follower)
-    : follower_(std::move(follower)), registry_(std::make_unique<JitRegistry>(*follower_)) {}
-
-JitProcesses::~JitProcesses() = default;
 
 Result<std::unique_ptr<JitProcesses>> JitProcesses::start(const JitOptions& options) {
   std::vector<std::string> directories = {kHostTmp, "/tmp"};
@@ -38,40 +56,74 @@ Result<std::unique_ptr<JitProcesses>> JitProcesses::start(const JitOptions& opti
 
 void JitProcesses::on_process(const ProcessView& process) noexcept {
   try {
-    registry_->on_process(process);
-  } catch (const std::exception&) {  // no memory: root's files alone are taken for its own
+    if (uids_.size() >= kMaxUids) uids_.clear();
+    uids_.insert_or_assign(process.process, process.uid);
+  } catch (const std::exception&) {  // no memory: only files of root are accepted as its own
   }
 }
 
 void JitProcesses::on_mapping(const MappingView& mapping) noexcept {
   try {
-    registry_->on_mapping(mapping);
-  } catch (const std::exception&) {  // no memory: its code stays without names
+    add_mapping(mapping);
+  } catch (const std::exception&) {  // no memory: its code has no names
   }
 }
 
 void JitProcesses::on_unmap(const UnmapView& unmap) noexcept {
   try {
-    registry_->on_unmap(unmap);
-  } catch (const std::exception&) {  // no memory: code keeps a name that it had
+    const auto known = processes_.find(unmap.process);
+    if (known != processes_.end()) unmap_in_layers(known->second->layers, unmap);
+  } catch (const std::exception&) {  // no memory: the code keeps its names
   }
 }
 
-void JitProcesses::take_up(const JitEvent& news) {
-  const std::chrono::nanoseconds began = thread_cpu_time();
-  if (const auto* done = std::get_if<JitReadOn>(&news)) {
-    read_ticket_ = done->ticket;
-    registry_->end_dead(read_ticket_);
-    return;
+void JitProcesses::add_mapping(const MappingView& mapping) {
+  if (!is_reason_to_scan(mapping)) return;
+  auto known = processes_.find(mapping.process);
+  if (known == processes_.end()) {
+    const std::uint32_t uid = uid_of(mapping.process);
+    if (const auto refusal = refusal_of(uid)) return stats_.refuse(*refusal);
+    ++count_of_user_[uid];
+    keys_.insert(mapping.process);
+    known = processes_.emplace(mapping.process, std::make_unique<Process>()).first;
+    known->second->uid = uid;
+    scan(mapping.process, *known->second);
   }
-  std::visit(
-      [this](const auto& of_one_kind) {
-        using Kind = std::decay_t<decltype(of_one_kind)>;
-        if constexpr (!std::is_same_v<Kind, JitReadOn>) registry_->on(of_one_kind);
-      },
-      news);
-  if (const auto* grew = std::get_if<JitFileGrew>(&news)) {
-    follower_->charge(grew->file->owner, thread_cpu_time() - began);
+  if (may_be_jit_code(mapping)) {
+    Process& process = *known->second;
+    if (process.memory.add({.start = mapping.start, .end = mapping.end})) {
+      process.has_new_memory = true;
+    }
+    report_memory(mapping.process, process);
+  }
+}
+
+std::optional<JitRefusal> JitProcesses::refusal_of(std::uint32_t uid) const {
+  if (processes_.size() >= kMaxProcesses) return JitRefusal::kQueueFull;
+  const auto of_user = count_of_user_.find(uid);
+  if (uid == 0 || of_user == count_of_user_.end()) return std::nullopt;
+  if (of_user->second >= kMaxProcessesOfUser) return JitRefusal::kOverShare;
+  return std::nullopt;
+}
+
+std::uint32_t JitProcesses::uid_of(const ProcessKey& key) const {
+  const auto uid = uids_.find(key);
+  return uid == uids_.end() ? JitFollower::kNobody : uid->second;
+}
+
+const JitProcesses::Process* JitProcesses::find(const ProcessKey& key) const {
+  const auto known = processes_.find(key);
+  return known == processes_.end() ? nullptr : known->second.get();
+}
+
+// An unmap can end only code that is known.
+void JitProcesses::report_memory(const ProcessKey& key, Process& process) const {
+  if (process.is_gone) {
+    if (std::exchange(process.is_watched, false)) watch_(key, {});
+  } else if (process.has_new_memory && !process.layers.empty()) {
+    watch_(key, process.memory.all());
+    process.has_new_memory = false;
+    process.is_watched = true;
   }
 }
 
@@ -79,82 +131,255 @@ bool JitProcesses::poll(Clock::time_point now) {
   if (waiting_.empty()) std::ranges::move(follower_->take(), std::back_inserter(waiting_));
   for (bool is_part = false; !waiting_.empty() && !is_part; waiting_.pop_front()) {
     is_part = std::holds_alternative<JitFileGrew>(waiting_.front());
-    take_up(waiting_.front());
+    apply(waiting_.front());
   }
-  registry_->look_who_lives(now);
-  if (take_rows_) registry_->give_rows(take_rows_, now);
-  registry_->watch_memory();
+  scan_and_reap(now);
+  if (send_rows_) send_rows(now);
+  for (auto& [key, process] : processes_) report_memory(key, *process);
   return waiting_.empty();
 }
 
-void JitProcesses::send_rows_to(TakeRows take_rows) { take_rows_ = std::move(take_rows); }
+void JitProcesses::apply(const JitEvent& event) {
+  if (const auto* done = std::get_if<JitReadToEnd>(&event)) {
+    read_ticket_ = done->ticket;
+  } else if (const auto* grew = std::get_if<JitFileGrew>(&event)) {
+    const std::int64_t began_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+    on(*grew);
+    follower_->charge(grew->file->id.owner,
+                      std::chrono::nanoseconds(now_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns));
+  } else if (const auto* scanned = std::get_if<JitProcessScanned>(&event)) {
+    on(*scanned);
+  } else if (const auto* seen = std::get_if<JitFileSeen>(&event)) {
+    on(*seen);
+  } else {
+    on(std::get<JitFileEnded>(event));
+  }
+}
 
-void JitProcesses::send_code_memory_to(JitCodeMemory::Watch watch) {
-  registry_->send_code_memory_to(std::move(watch));
+void JitProcesses::on(const JitProcessScanned& scanned) {
+  const auto known = processes_.find(scanned.process);
+  if (known == processes_.end()) return;
+  Process& process = *known->second;
+  process.is_being_scanned = false;
+  if (!scanned.scan.is_gone) process.facts = scanned.scan.facts;
+  for (const JitRefusal reason : scanned.scan.refusals) {
+    const auto place = static_cast<std::size_t>(reason);
+    if (!process.refused.test(place)) stats_.refuse(reason);
+    process.refused.set(place);
+  }
+  for (const auto& file : scanned.scan.files) {
+    attach(scanned.process, process, file, scanned.scan.has_shared_code);
+  }
+  inherit(scanned.process, process);
+}
+
+// A file causes a scan only of a process of its owner, so that no user makes work by files with the
+// names of other users' processes.
+void JitProcesses::on(const JitFileSeen& seen) {
+  const auto is_of_kind = [&seen](const auto& source) {
+    return source->file()->file->kind == seen.kind;
+  };
+  for (auto& [key, process] : processes_) {
+    if (may_belong_to(key, process->facts, process->uid, seen.pid, seen.owner) &&
+        std::ranges::none_of(process->sources, is_of_kind)) {
+      scan(key, *process);
+    }
+  }
+}
+
+void JitProcesses::on(const JitFileGrew& grew) {
+  const auto source = sources_.apply(grew);
+  if (!source) return;
+  for (auto& [key, process] : processes_) {
+    if (std::ranges::find(process->sources, source) != process->sources.end()) {
+      add_layers(key, *process, *source);
+    }
+  }
+}
+
+void JitProcesses::on(const JitFileEnded& ended) {
+  const auto source = sources_.end(ended.file);
+  if (!source || ended.reason != JitRefusal::kMalformed || source->writer()) return;
+  // The file is no jitdump.
+  for (auto& [key, process] : processes_) std::erase(process->sources, source);
+}
+
+void JitProcesses::scan(const ProcessKey& key, Process& process) {
+  if (process.is_being_scanned || process.is_gone) return;
+  process.is_being_scanned = follower_->scan(key, uid_of(key));
+  if (!process.is_being_scanned) stats_.refuse(JitRefusal::kQueueFull);
+  process.next_scan = Clock::now() + process.scan_interval;
+  process.scan_interval = std::min<Clock::duration>(2 * process.scan_interval, kLastScan);
+}
+
+void JitProcesses::scan_and_reap(Clock::time_point now) {
+  if (now - reaped_at_ < kReapInterval) return;
+  reaped_at_ = now;
+  bool has_ended = false;
+  for (auto& [key, process] : processes_) {
+    if (now >= process->next_scan) scan(key, *process);
+    if (process->is_gone || !is_gone(key)) continue;
+    process->is_gone = true;
+    has_ended = true;
+  }
+  // A runtime writes the last records when it ends: they are read at once.
+  if (has_ended) (void)follower_->read_to_end({});
+}
+
+void JitProcesses::attach(const ProcessKey& key, Process& process,
+                          const std::shared_ptr<const JitFile>& file, bool is_shared) {
+  const std::shared_ptr<JitSource> source = sources_.find_or_add(file);
+  if (!source) return stats_.refuse(JitRefusal::kQueueFull);
+  if (std::ranges::find(process.sources, source) != process.sources.end()) return;
+  if (process.sources.size() >= kMaxFilesOfProcess) return stats_.refuse(JitRefusal::kOverShare);
+  if (is_shared) source->share();
+  process.sources.push_back(source);
+  add_layers(key, process, *source);
+}
+
+// Adds what the process has of a source: its own code map, and the one of the file's writer. A
+// process that has another one's file mapped is a forked child of that one.
+void JitProcesses::add_layers(const ProcessKey& key, Process& process, JitSource& source) {
+  add_layer(process, source, process.pid(key), UINT64_MAX);
+  if (const auto writer = source.writer(); writer && *writer != process.pid(key)) {
+    add_layer(process, source, *writer, monotonic_start_ns(key));
+  }
+}
+
+void JitProcesses::add_layer(Process& process, JitSource& source, std::uint32_t pid,
+                             std::uint64_t until_ns) {
+  auto map = source.code_map_of(pid);
+  if (!map) return stats_.refuse(JitRefusal::kForeignPid);
+  add_layer(process, {.map = std::move(map), .until_ns = until_ns});
+}
+
+void JitProcesses::add_layer(Process& process, JitLayer layer) {
+  const bool is_known = std::ranges::any_of(
+      process.layers, [&layer](const JitLayer& known) { return known.map == layer.map; });
+  if (is_known) return;
+  layer.map->has_process = true;
+  const auto place = std::ranges::find_if(
+      process.layers, [&layer](const JitLayer& known) { return known.until_ns < layer.until_ns; });
+  process.layers.insert(place, std::move(layer));
+  if (process.layers.size() > kMaxLayers) process.layers.pop_back();
+}
+
+// Adds the layers of the parent, if neither has called exec since the fork: both then have the same
+// count of execs. The start distinguishes the parent from an ended process that had its pid.
+void JitProcesses::inherit(const ProcessKey& key, Process& process) {
+  if (process.facts.parent == 0) return;
+  const std::uint64_t start = monotonic_start_ns(key);
+  for (auto other = keys_.lower_bound({.tgid = process.facts.parent, .exec_id = 0, .start_ns = 0});
+       other != keys_.end() && other->tgid == process.facts.parent; ++other) {
+    const bool is_parent =
+        other->exec_id == key.exec_id && start_ticks(*other) == process.facts.parent_start_ticks;
+    if (!is_parent) continue;
+    for (const JitLayer& layer : processes_.at(*other)->layers) {
+      add_layer(
+          process,
+          {.map = layer.map, .until_ns = std::min(layer.until_ns, start), .unmaps = layer.unmaps});
+    }
+  }
+}
+
+void JitProcesses::send_rows(Clock::time_point now) {
+  if (now < next_rows_) return;
+  for (auto& [key, process] : processes_) {
+    if (process->is_gone || now < process->next_rows) continue;
+    std::uint64_t changes = 0;
+    for (const JitLayer& layer : process->layers) changes += layer.map->rows.changes();
+    if (changes == process->sent_changes) {
+      process->rows_interval = kFirstRows;
+      continue;
+    }
+    process->sent_changes = changes;
+    process->next_rows = now + process->rows_interval;
+    process->rows_interval = std::min<Clock::duration>(2 * process->rows_interval, kLastRows);
+    send_rows_of(key, *process);
+    next_rows_ = now + kRowsPause;
+    return;
+  }
+}
+
+void JitProcesses::send_rows_of(const ProcessKey& key, Process& process) const {
+  JitCodeRows rows;
+  for (const JitLayer& layer : process.layers) rows.add_missing(layer.map->rows);
+  std::map<std::uint32_t, std::string> tables = rows.tables();
+  for (const std::uint32_t region : process.sent_regions) {
+    if (auto empty = UnwindTableWriter().encode()) tables.try_emplace(region, std::move(*empty));
+  }
+  for (const auto& [region, table] : tables) {
+    send_rows_(key, process.facts.uid, region, table);
+    process.sent_regions.insert(region);
+  }
 }
 
 std::optional<JitFunction> JitProcesses::at(const ProcessKey& process, std::uint64_t address,
                                             std::uint64_t time_ns) {
-  const JitRegistry::Process* const known = registry_->find(process);
+  const Process* const known = find(process);
   if (known == nullptr) return std::nullopt;
   const auto answer = find_in_layers(known->layers, address, time_ns);
   if (!answer) return std::nullopt;
-  return JitFunction{
-      .generation = std::uint64_t{answer->space} << kSerialBits | answer->code.serial,
-      .code = answer->code};
-}
-
-bool JitProcesses::is_final(const ProcessKey& process, std::uint64_t time_ns) const {
-  const JitRegistry::Process* const known = registry_->find(process);
-  if (known == nullptr) return true;
-  if (known->layers.empty()) return known->is_gone;
-  return std::ranges::all_of(known->layers, [time_ns](const JitLayer& layer) {
-    return layer.space->index.is_final(std::min(time_ns, layer.until_ns - 1));
-  });
-}
-
-bool JitProcesses::knows(const ProcessKey& process) const {
-  const JitRegistry::Process* const known = registry_->find(process);
-  return known != nullptr && !known->layers.empty();
+  return JitFunction{.generation = std::uint64_t{answer->map} << kSerialBits | answer->code.serial,
+                     .code = answer->code};
 }
 
 std::optional<JitSourceFile> JitProcesses::source_file_of(const JitCode& code) const {
-  const auto numbered = registry_->source(code.source);
-  if (!numbered || numbered->source.file->kind != JitFileKind::kJitDump) return std::nullopt;
-  return numbered->source;
+  const auto file = sources_.file(code.source);
+  if (!file || !file->is_dump()) return std::nullopt;
+  return *file;
 }
 
 std::optional<JitProcessInfo> JitProcesses::info(const ProcessKey& process) const {
-  const JitRegistry::Process* const known = registry_->find(process);
+  const Process* const known = find(process);
   if (known == nullptr) return std::nullopt;
   JitProcessInfo info{.file = {}, .runtime = known->facts.runtime, .is_gone = known->is_gone};
   if (!known->sources.empty()) {
     auto shown = std::ranges::find_if(known->sources, &JitSource::is_dump);
     if (shown == known->sources.end()) shown = known->sources.begin();
-    info.file = (*shown)->file().path;
-    info.kind = (*shown)->file().kind;
+    const JitFile& file = *(*shown)->file()->file;
+    info.file = file.path;
+    info.kind = file.kind;
   }
-  for (const JitLayer& layer : known->layers) info.functions += layer.space->index.functions();
+  for (const JitLayer& layer : known->layers) info.functions += layer.map->index.functions();
   return info;
 }
 
-std::uint64_t JitProcesses::read_on(const std::vector<ProcessKey>& processes) {
+std::uint64_t JitProcesses::read_to_end(const std::vector<ProcessKey>& processes) {
   std::vector<JitFollower::Wanted> wanted;
   wanted.reserve(processes.size());
   for (const ProcessKey& key : processes) {
-    wanted.push_back({.process = key, .uid = registry_->uid_of(key)});
+    wanted.push_back({.process = key, .uid = uid_of(key)});
   }
-  return follower_->read_on(std::move(wanted));
+  return follower_->read_to_end(std::move(wanted));
 }
 
 void JitProcesses::forget_unless(const std::function<bool(const ProcessKey&)>& needed) {
-  registry_->forget_unless(needed);
+  boost::unordered::erase_if(processes_, [this, &needed](const auto& entry) {
+    const auto& [key, process] = entry;
+    process->is_gone = process->is_gone || is_gone(key);
+    report_memory(key, *process);
+    return process->is_gone && !needed(key);
+  });
+  std::erase_if(keys_, [this](const ProcessKey& key) { return !processes_.contains(key); });
+  count_of_user_.clear();
+  std::set<const JitSource*> in_use;
+  for (const auto& [key, process] : processes_) {
+    ++count_of_user_[process->uid];
+    for (const auto& source : process->sources) in_use.insert(source.get());
+  }
+  sources_.release_unless(in_use);
 }
 
 JitStats JitProcesses::stats() const {
-  JitStats stats;
-  registry_->add_to(stats);
-  follower_->add_to(stats);
+  JitStats stats = follower_->stats();
+  for (std::size_t reason = 0; reason < kJitRefusalCount; ++reason) {
+    stats.refused[reason] += stats_.refused[reason];
+  }
+  stats.events = stats_.events;
+  stats.malformed = stats_.malformed;
+  for (const auto& [key, process] : processes_) stats.processes += !process->sources.empty();
+  sources_.add_to(stats);
   return stats;
 }
 

@@ -1,127 +1,195 @@
-// The JIT code of sampled processes: whose runtime wrote what, so that an address means a function
-// at a time.
+// The JIT code of sampled processes: which function an address meant at a time.
 //
-// It is told of mappings; a process that runs code of its own making is looked at, then again now
-// and then, and what it wrote is followed on another thread (jit_follower.h). What a process knows
-// it keeps until forget_unless(), also when the process is gone.
+// The sampler reports mappings. A process that runs JIT code is scanned for JIT sources, then again
+// now and then, and its sources are read by the follower's thread as they grow (follower.h). What
+// is known of a process is kept until forget_unless(), also after the process has ended.
 //
-// Whose a record is: its own pid's, as the process's PID namespace has it. A forked child starts
-// with what its parent had at the fork. Where a process shares executable memory with others (PHP's
-// workers), all that its file tells is everyone's who has the file mapped. A record of any other
-// pid is dropped and counted: no process names another's code.
+// A record belongs to the process with its pid, in the PID namespace of the process. A forked child
+// starts with what its parent had at the fork. Where a process shares executable memory with others
+// (PHP's workers), the records belong to all processes that have the file mapped. A record of any
+// other pid is dropped and counted: no process names another's code.
 //
-// Bounded by processes, and by memory in all and of one user but root (jit_registry.h).
-// Owned by the io thread; nothing here waits.
+// The number of processes is limited here, the memory for their code in sources.h. For the io
+// thread; nothing here waits.
 
 #pragma once
 
+#include <bitset>
 #include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <boost/unordered/unordered_flat_map.hpp>
+
 #include "collectors/bpf/sample.h"
+#include "collectors/jit/answers.h"
 #include "collectors/jit/code_map.h"
+#include "collectors/jit/code_memory.h"
+#include "collectors/jit/events.h"
 #include "collectors/jit/follower.h"
-#include "collectors/jit/registry.h"
+#include "collectors/jit/sources.h"
 #include "collectors/jit/stats.h"
 #include "formats/base/result.h"
-#include "formats/jit/code_index.h"
 
 namespace profd {
 
 struct JitOptions {
-  std::vector<std::string> directories;  // watched beside the host's /tmp
-};
-
-// What an address meant at a time.
-struct JitFunction {
-  // The same for all addresses and times at which this function was this code; never another's.
-  std::uint64_t generation = 0;
-  JitCode code;  // its name is valid until the next poll(); `source` is for source_file_of()
-};
-
-// What is known of one process's runtime, for `ps`.
-struct JitProcessInfo {
-  std::string
-      file;  // the first jitdump or else map, as the process calls it; empty: none was found
-  JitFileKind kind = JitFileKind::kJitDump;
-  std::string_view runtime;     // formats/jit/runtimes.h's name of it; empty: none that is known
-  std::uint64_t functions = 0;  // known now
-  bool is_gone = false;
+  std::vector<std::string> directories;  // to be watched, besides the host's /tmp
 };
 
 class JitProcesses {
  public:
   using Clock = std::chrono::steady_clock;
+  // Takes the rows of a process's code in 4 GiB of addresses (address >> 32), as an encoded table
+  // (formats/unwind/unwind_table.h) of the lower halves of the addresses. They replace the ones
+  // before.
+  using SendRows = std::function<void(const ProcessKey& process, std::uint32_t owner,
+                                      std::uint32_t region, std::string_view table)>;
 
-  // Starts the following thread and its parser (parser.h: the program must be one that can be one).
+  // All ranges of a process; none: they need not be watched any longer.
+  using WatchMemory =
+      std::function<void(const ProcessKey& process, std::span<const AddressRange> ranges)>;
+
+  static constexpr std::size_t kMaxProcesses = PROFD_MAX_WATCHED;
+  static constexpr std::size_t kMaxProcessesOfUser = kMaxProcesses / 4;  // other than root
+  // The layers of one process: its own, the ones it shares, and those of its nearest ancestors.
+  static constexpr std::size_t kMaxLayers = 16;
+  // Between two scans of a process: the first interval, which doubles, and the longest.
+  static constexpr std::chrono::seconds kFirstScan{1};
+  static constexpr std::chrono::seconds kLastScan{60};
+  // Between two times that a process's rows are sent: the first interval, which doubles while they
+  // change all the time, and the longest.
+  static constexpr std::chrono::seconds kFirstRows{1};
+  static constexpr std::chrono::seconds kLastRows{8};
+
+  // Starts the follower's thread and its parser: the program's main() must know kParserChild.
   static Result<std::unique_ptr<JitProcesses>> start(const JitOptions& options);
   JitProcesses(const JitProcesses&) = delete;
   JitProcesses& operator=(const JitProcesses&) = delete;
-  ~JitProcesses();
 
-  // What the sampler tells, before the first sample that needs it.
+  // Reports of the sampler, before the first sample that needs them.
   void on_process(const ProcessView& process) noexcept;
   void on_mapping(const MappingView& mapping) noexcept;
   void on_unmap(const UnmapView& unmap) noexcept;
 
-  // Takes up what was read since, one part of a file at most: call when wake_fd() is readable, and
-  // now and then. False where there is more: call again, after others.
+  // Applies what was read since the last call, at most one part of a file. Call when wake_fd() is
+  // readable, and now and then. False where there is more: call again, after other work.
   bool poll(Clock::time_point now = Clock::now());
   [[nodiscard]] int wake_fd() const { return follower_->wake_fd(); }
 
-  // Where unwind rows go: those of a process's code in one 4 GiB of addresses (address >> 32), as
-  // an encoded table (unwind_table.h) of the lower half, instead of those that were given before.
-  // Called by poll(), for one process once a second at most.
-  using TakeRows = JitRegistry::TakeRows;
-  void send_rows_to(TakeRows take_rows);
+  // Where poll() sends the unwind rows of processes' JIT code.
+  void send_rows_to(SendRows send) { send_rows_ = std::move(send); }
 
-  // Whom to have told where processes run code of their making: when they give that memory up,
-  // on_unmap() is to know. Called by on_mapping() and poll().
-  void send_code_memory_to(JitCodeMemory::Watch watch);
+  // Where on_mapping() and poll() report the memory in which processes run JIT code that is known.
+  // Its unmapping must then be reported to on_unmap().
+  void send_code_memory_to(WatchMemory watch) { watch_ = std::move(watch); }
 
-  // What lay at an address at a time, as far as it is known by now. An answer keeps the function
+  // The function at an address at a time, as far as it is known now. An answer keeps the function
   // from being forgotten.
   [[nodiscard]] std::optional<JitFunction> at(const ProcessKey& process, std::uint64_t address,
                                               std::uint64_t time_ns);
-  // Whether at() will give the same answers for that time for ever; true for a process of which
-  // nothing is expected.
-  [[nodiscard]] bool is_final(const ProcessKey& process, std::uint64_t time_ns) const;
-  // Whether at() can have any answer for the process.
-  [[nodiscard]] bool knows(const ProcessKey& process) const;
 
-  // Of an answer's code: where its bytes and lines are. None for perf maps, and for files that were
-  // let go of.
+  // Where the code bytes and lines of an answer are. None for perf maps, and for files that are
+  // released.
   [[nodiscard]] std::optional<JitSourceFile> source_file_of(const JitCode& code) const;
 
-  // None for a process of which nothing is known.
+  // None for an unknown process.
   [[nodiscard]] std::optional<JitProcessInfo> info(const ProcessKey& process) const;
 
-  // Has the files of these processes looked for and read to their present end, for at most 2 s.
-  // Ask has_read_on() with the answer, after poll().
-  [[nodiscard]] std::uint64_t read_on(const std::vector<ProcessKey>& processes);
-  [[nodiscard]] bool has_read_on(std::uint64_t ticket) const { return ticket <= read_ticket_; }
+  // Scans these processes and reads all files to their present end, for 2 s at most. Pass the
+  // answer to has_read_to_end(), after poll().
+  [[nodiscard]] std::uint64_t read_to_end(const std::vector<ProcessKey>& processes);
+  [[nodiscard]] bool has_read_to_end(std::uint64_t ticket) const { return ticket <= read_ticket_; }
 
-  // Forgets the processes that are gone and that `needed` refuses, and closes their files.
+  // Forgets the processes that have ended and that `needed` refuses, and closes their files.
   void forget_unless(const std::function<bool(const ProcessKey&)>& needed);
 
   [[nodiscard]] JitStats stats() const;
 
  private:
-  explicit JitProcesses(std::unique_ptr<JitFollower> follower);
-  void take_up(const JitEvent& news);
+  struct Process {
+    JitProcessFacts facts;
+    std::uint32_t uid = 0;  // uid_of() when it was first seen
+    std::vector<std::shared_ptr<JitSource>> sources;
+    std::vector<JitLayer> layers;           // its own first, then the latest fork first
+    std::bitset<kJitRefusalCount> refused;  // reasons that are counted already
+    JitCodeRanges memory;                   // of JIT code
+    bool has_new_memory = false;
+    bool is_watched = false;
+    bool is_gone = false;
+    bool is_being_scanned = false;
+    Clock::time_point next_scan{};
+    Clock::duration scan_interval = kFirstScan;
+    std::uint64_t sent_changes = 0;  // JitCodeRows::changes() of all layers when rows were sent
+    std::set<std::uint32_t> sent_regions;  // for which rows were sent
+    Clock::time_point next_rows{};
+    Clock::duration rows_interval = kFirstRows;
+
+    // In its own PID namespace. Of a process that was gone before its scan, only the pid in profd's
+    // namespace is known.
+    [[nodiscard]] std::uint32_t pid(const ProcessKey& key) const {
+      return facts.pid_in_namespace != 0 ? facts.pid_in_namespace : key.tgid;
+    }
+  };
+  struct KeyHash {
+    using is_avalanching = void;
+    std::size_t operator()(const ProcessKey& key) const noexcept {
+      std::uint64_t hash =
+          (key.start_ns ^ std::uint64_t{key.tgid} << 32 ^ key.exec_id) * 0x9e3779b97f4a7c15ULL;
+      hash ^= hash >> 32;
+      return static_cast<std::size_t>(hash * 0x9e3779b97f4a7c15ULL);
+    }
+  };
+  using Processes = boost::unordered_flat_map<ProcessKey, std::unique_ptr<Process>, KeyHash>;
+
+  explicit JitProcesses(std::unique_ptr<JitFollower> follower)
+      : follower_(std::move(follower)), sources_(*follower_, stats_) {}
+  void add_mapping(const MappingView& mapping);
+  [[nodiscard]] std::optional<JitRefusal> refusal_of(std::uint32_t uid) const;
+  // From the sampler; JitFollower::kNobody where it is not known.
+  [[nodiscard]] std::uint32_t uid_of(const ProcessKey& key) const;
+  [[nodiscard]] const Process* find(const ProcessKey& key) const;
+  void report_memory(const ProcessKey& key, Process& process) const;
+
+  void apply(const JitEvent& event);
+  void on(const JitProcessScanned& scanned);
+  void on(const JitFileSeen& seen);
+  void on(const JitFileGrew& grew);
+  void on(const JitFileEnded& ended);
+
+  void scan(const ProcessKey& key, Process& process);
+  void scan_and_reap(Clock::time_point now);
+  void attach(const ProcessKey& key, Process& process, const std::shared_ptr<const JitFile>& file,
+              bool is_shared);
+  void add_layers(const ProcessKey& key, Process& process, JitSource& source);
+  void add_layer(Process& process, JitSource& source, std::uint32_t pid, std::uint64_t until_ns);
+  static void add_layer(Process& process, JitLayer layer);
+  void inherit(const ProcessKey& key, Process& process);
+  void send_rows(Clock::time_point now);
+  void send_rows_of(const ProcessKey& key, Process& process) const;
 
   std::unique_ptr<JitFollower> follower_;
-  std::unique_ptr<JitRegistry> registry_;
-  TakeRows take_rows_;
-  std::deque<JitEvent> waiting_;  // taken from the follower, not yet taken up
+  std::deque<JitEvent> waiting_;  // taken from the follower, not yet applied
   std::uint64_t read_ticket_ = 0;
+  JitStats stats_;
+  JitSources sources_;
+  Processes processes_;
+  std::set<ProcessKey> keys_;                           // of processes_, sorted by tgid
+  std::map<std::uint32_t, std::size_t> count_of_user_;  // of processes_, by uid
+  boost::unordered_flat_map<ProcessKey, std::uint32_t, KeyHash> uids_;
+  WatchMemory watch_ = [](const ProcessKey&, std::span<const AddressRange>) {};
+  SendRows send_rows_;
+  Clock::time_point next_rows_{};
+  Clock::time_point reaped_at_{};
 };
 
 }  // namespace profd

@@ -1,16 +1,14 @@
 #include "collectors/jit/scan.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "collectors/host/clock.h"
 #include "formats/base/read_file.h"
@@ -25,20 +23,19 @@ namespace {
 
 constexpr std::size_t kMaxTextBytes = std::size_t{8} << 20;  // of /proc/PID/maps
 constexpr std::size_t kMaxMarkers = 16;
-constexpr std::size_t kMaxShared = 16;
-// A marker is a page or less: 40 bytes, 1024 or 4096, as runtimes ask for it.
+// Runtimes map 40, 1024 or 4096 bytes as a marker, which is one page.
 constexpr std::uint64_t kMarkerBytes = 4096;
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-// A process whose parent has ended has another one at once: who is its parent before and after is
-// its parent meanwhile.
+// A process whose parent ends gets another one at once. So a parent that is the same before and
+// after this read was its parent meanwhile.
 std::uint64_t start_of_parent(int process, std::uint32_t parent) {
   const auto theirs = read_process_stat("/proc/" + std::to_string(parent) + "/stat");
   const auto again = read_process_stat("stat", process);
   return theirs && again && again->parent_pid == parent ? theirs->start_ticks : 0;
 }
 
-// False where the process is another one.
+// False where the process has ended, also where another one has its pid.
 bool read_facts(int process, const ProcessKey& key, JitProcessFacts& facts) {
   const auto stat = read_process_stat("stat", process);
   const auto status = read_process_status("status", process);
@@ -47,7 +44,7 @@ bool read_facts(int process, const ProcessKey& key, JitProcessFacts& facts) {
   facts.parent_start_ticks = start_of_parent(process, stat->parent_pid);
   facts.real_uid = status->real_uid();
   facts.uid = status->effective_uid();
-  facts.pid_in_space = status->namespace_pid;
+  facts.pid_in_namespace = status->namespace_pid;
   return true;
 }
 
@@ -64,48 +61,50 @@ bool is_shared_code(const MapsLine& line) {
   return line.permissions.size() >= 4 && line.permissions[3] == 's' && line.permissions[2] == 'x';
 }
 
-// Samples name the libraries that they hit; those in made code alone may never hit the runtime's.
+// The runtime is recognised here too, since samples that lie only in JIT code never hit its
+// library.
 std::string_view runtime_of(const MapsLine& line) {
   if (line.permissions.size() < 3 || line.permissions[2] != 'x') return {};
   const Runtime* const runtime = runtime_of_file(line.path);
   return runtime == nullptr ? std::string_view() : runtime->name;
 }
 
-class Look {
+class Scanner {
  public:
-  Look(const ProcessKey& process, int directory) : process_(process), directory_(directory) {}
+  // `directory` is the process's in /proc.
+  Scanner(const ProcessKey& process, int directory) : process_(process), directory_(directory) {}
 
   JitScan run();
 
  private:
   [[nodiscard]] JitFileRules rules(JitFileKind kind) const;
   void add(JitOpening opening);
-  void look_at_mappings();
-  void look_in(const char* link, const std::string& path, const std::string& name,
-               JitFileKind kind);
+  void scan_mappings();
+  void scan_directory(const char* link, const std::string& path, const std::string& name,
+                      JitFileKind kind);
 
   ProcessKey process_;
   int directory_;
-  JitScan look_;
+  JitScan scan_;
 };
 
-JitFileRules Look::rules(JitFileKind kind) const {
+JitFileRules Scanner::rules(JitFileKind kind) const {
   return {.kind = kind,
-          .uid = look_.facts.uid,
-          .payer = look_.facts.real_uid,
+          .uid = scan_.facts.uid,
+          .real_uid = scan_.facts.real_uid,
           .tgid = process_.tgid,
           .not_before_ns = start_time_ns(process_)};
 }
 
-void Look::add(JitOpening opening) {
-  if (opening.refusal) look_.refusals.push_back(*opening.refusal);
+void Scanner::add(JitOpening opening) {
+  if (opening.refusal) scan_.refusals.push_back(*opening.refusal);
   if (!opening.file) return;
   const bool known = std::ranges::any_of(
-      look_.files, [&opening](const auto& file) { return file->id == opening.file->id; });
-  if (!known) look_.files.push_back(std::move(opening.file));
+      scan_.files, [&opening](const auto& file) { return file->id == opening.file->id; });
+  if (!known) scan_.files.push_back(std::move(opening.file));
 }
 
-void Look::look_at_mappings() {
+void Scanner::scan_mappings() {
   const auto maps = read_whole_file("maps", directory_, kMaxTextBytes);
   if (!maps) return;
   std::string_view rest = *maps;
@@ -113,22 +112,21 @@ void Look::look_at_mappings() {
   while (!rest.empty()) {
     const auto line = parse_maps_line(take_line(rest));
     if (!line) continue;
-    if (look_.facts.runtime.empty()) look_.facts.runtime = runtime_of(*line);
-    if (is_shared_code(*line) && look_.shared.size() < kMaxShared) {
-      look_.shared.push_back({.start = line->start, .end = line->end});
-    } else if (is_marker(*line) && markers < kMaxMarkers) {
+    if (scan_.facts.runtime.empty()) scan_.facts.runtime = runtime_of(*line);
+    if (is_shared_code(*line)) scan_.has_shared_code = true;
+    if (is_marker(*line) && markers < kMaxMarkers) {
       ++markers;
       std::array<char, 96> link{};
       std::snprintf(link.data(), link.size(), "map_files/%lx-%lx", line->start, line->end);
       JitFileRules mapped = rules(JitFileKind::kJitDump);
-      mapped.not_before_ns = 0;  // a forked child has its parent's mapped
+      mapped.not_before_ns = 0;  // a forked child has its parent's file mapped
       add(open_mapped_jit_file(directory_, link.data(), line->path, mapped));
     }
   }
 }
 
-void Look::look_in(const char* link, const std::string& path, const std::string& name,
-                   JitFileKind kind) {
+void Scanner::scan_directory(const char* link, const std::string& path, const std::string& name,
+                             JitFileKind kind) {
   const UniqueFd directory = open_directory_of(directory_, link, path);
   if (!directory.valid()) return;
   JitFileRules found = rules(kind);
@@ -136,34 +134,34 @@ void Look::look_in(const char* link, const std::string& path, const std::string&
   add(open_jit_file(directory.get(), name, found));
 }
 
-JitScan Look::run() {
-  if (!read_facts(directory_, process_, look_.facts)) return {};
-  look_.is_gone = false;
-  look_at_mappings();
-  const std::string pid = std::to_string(look_.facts.pid_in_space);
-  look_in("root", "tmp", "jit-" + pid + ".dump", JitFileKind::kJitDump);
-  look_in("cwd", ".", "jit-" + pid + ".dump", JitFileKind::kJitDump);
-  look_in("root", "tmp", "perf-" + pid + ".map", JitFileKind::kPerfMap);
-  return std::move(look_);
+JitScan Scanner::run() {
+  if (!read_facts(directory_, process_, scan_.facts)) return {};
+  scan_.is_gone = false;
+  scan_mappings();
+  const std::string pid = std::to_string(scan_.facts.pid_in_namespace);
+  scan_directory("root", "tmp", "jit-" + pid + ".dump", JitFileKind::kJitDump);
+  scan_directory("cwd", ".", "jit-" + pid + ".dump", JitFileKind::kJitDump);
+  scan_directory("root", "tmp", "perf-" + pid + ".map", JitFileKind::kPerfMap);
+  return std::move(scan_);
 }
 
 }  // namespace
 
-JitScan look_for_jit_files(const ProcessKey& process) {
-  // All goes through this descriptor, which is this process's even where its pid is another's.
+JitScan scan_for_jit_files(const ProcessKey& process) {
+  // Everything goes through this descriptor: it stays this process's if the pid is reused.
   const std::string path = "/proc/" + std::to_string(process.tgid);
   const UniqueFd directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid()) return {};
-  return Look(process, directory.get()).run();
+  return Scanner(process, directory.get()).run();
 }
 
-// The kernel rounds it down.
+// The kernel rounds down too.
 std::uint64_t start_ticks(const ProcessKey& process) {
   const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
   return process.start_ns / (kSecond / ticks);
 }
 
-// A second early: file times are the tick's, and the clock may be set.
+// One second early, since file times have the resolution of a tick and the clock may be set.
 std::int64_t start_time_ns(const ProcessKey& process) {
   return now_ns(CLOCK_REALTIME) - now_ns(CLOCK_BOOTTIME) +
          static_cast<std::int64_t>(process.start_ns) - kSecond;
@@ -171,37 +169,34 @@ std::int64_t start_time_ns(const ProcessKey& process) {
 
 bool is_written_since(const JitFile& file, std::int64_t time_ns) {
   struct statx status {};
-  return ::statx(file.fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MTIME, &status) ==
-             0 &&
+  return stat_cached(file.fd->get(), STATX_MTIME, status) &&
          nanoseconds_of(status.stx_mtime) >= time_ns;
 }
 
+bool may_belong_to(const ProcessKey& process, const JitProcessFacts& facts,
+                   std::uint32_t sampled_uid, std::uint32_t pid, std::uint32_t owner) {
+  const bool is_scanned = facts.pid_in_namespace != 0;
+  const bool is_named = pid == process.tgid || (is_scanned && pid == facts.pid_in_namespace);
+  return is_named && (owner == 0 || owner == (is_scanned ? facts.uid : sampled_uid));
+}
+
 std::optional<NamedJitFile> jit_file_name(std::string_view name) {
-  constexpr std::string_view kDump = "jit-";
-  constexpr std::string_view kMap = "perf-";
-  const bool is_map = name.starts_with(kMap) && name.ends_with(".map");
-  if (!is_map && !name.starts_with(kDump)) return std::nullopt;
-  std::string_view rest = name.substr(is_map ? kMap.size() : kDump.size());
-  std::uint32_t pid = 0;
-  const auto read_number = [&rest, &pid] {
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), pid);
-    if (error != std::errc()) return false;
-    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
-    return true;
-  };
-  if (!read_number()) return std::nullopt;
-  if (is_map) {
-    if (rest != ".map") return std::nullopt;
-    return NamedJitFile{.kind = JitFileKind::kPerfMap, .pid = pid};
+  const bool is_map = name.starts_with("perf-");
+  if (!is_map && !name.starts_with("jit-")) return std::nullopt;
+  TextFields fields(name.substr(name.find('-') + 1));
+  std::uint64_t pid = fields.decimal();
+  // JavaScriptCore writes the thread's id before the pid.
+  const bool has_tid = !is_map && fields.rest().starts_with('-');
+  if (has_tid) {
+    fields.expect('-');
+    pid = fields.decimal();
   }
-  // JavaScriptCore: the thread's id first.
-  if (rest.starts_with('-')) {
-    rest.remove_prefix(1);
-    if (!read_number()) return std::nullopt;
-    if (rest.starts_with('-')) rest = {};
-  }
-  if (!rest.empty() && rest != ".dump") return std::nullopt;
-  return NamedJitFile{.kind = JitFileKind::kJitDump, .pid = pid};
+  const std::string_view rest = fields.rest();
+  const bool is_dump = rest.empty() || rest == ".dump" || (has_tid && rest.starts_with('-'));
+  const bool is_known = is_map ? rest == ".map" : is_dump;
+  if (!fields.ok() || !is_known || pid > UINT32_MAX) return std::nullopt;
+  return NamedJitFile{.kind = is_map ? JitFileKind::kPerfMap : JitFileKind::kJitDump,
+                      .pid = static_cast<std::uint32_t>(pid)};
 }
 
 }  // namespace profd

@@ -1,4 +1,4 @@
-// What following the files of JIT runtimes costs and can't do, for status.
+// Counts of what the collection of JIT code costs and refuses, for status.
 
 #pragma once
 
@@ -11,41 +11,49 @@
 
 namespace profd {
 
-// Why a file that may be a runtime's is not read, or not on; counted by file and occasion.
+// Why a JIT source is not read, or not to its end. Counted by file and occasion.
 enum class JitRefusal : std::uint8_t {
   kLink,          // a symbolic link, or a perf map with a second name
   kNotRegular,    // a directory, device, FIFO or socket
-  kForeignOwner,  // of neither the process's user nor root
-  kLeased,        // a lease would let the open wait
-  kOnFuse,        // another process answers for it, or never does
-  kTooLarge,      // over 16 GiB
+  kForeignOwner,  // belongs neither to the process's user nor to root
+  kLeased,        // a lease would make the open wait
+  kOnFuse,        // another process serves the file, and may never answer
+  kTooLarge,      // over kMaxJitFileBytes
   kStale,         // older than the process that it is named after
   kNotPermitted,  // the system refuses the open
-  kLate,          // its process or file system keeps us waiting
-  kMalformed,     // no jitdump, or one of a version or machine that can't be read
-  kForeignPid,    // its records are of no process that has it mapped
-  kTruncated,     // shorter than it was: what was read stays, the rest is let go
-  kTimeout,       // three times over the parser's time limit
-  kParserDied,    // the parser died of it three times, or its answer made no sense
-  kOverMemory,    // code of all processes takes up all memory, or this process's its share
-  kOverShare,     // files or code of this owner take up their share
+  kLate,          // the process or the file system did not answer in time
+  kMalformed,     // no jitdump, or one of an unknown version
+  kForeignPid,    // its records name too many pids
+  kTruncated,     // became shorter: what was read stays, the rest is not read
+  kTimeout,       // exceeded the parser's time limit three times
+  kParserDied,    // the parser died of it, or its answer was malformed, three times
+  kOverMemory,    // the memory for JIT code is used up
+  kOverShare,     // its owner's share of memory, files or time is used up
   kQueueFull,     // too many files or processes at a time
 };
 inline constexpr std::size_t kJitRefusalCount = 17;
-[[nodiscard]] std::string_view name_of(JitRefusal reason);
+[[nodiscard]] constexpr std::string_view name_of(JitRefusal reason) {
+  constexpr std::array<std::string_view, kJitRefusalCount> kNames = {
+      "link",    "not_regular",   "foreign_owner", "leased",     "on_fuse",     "too_large",
+      "stale",   "not_permitted", "late",          "malformed",  "foreign_pid", "truncated",
+      "timeout", "parser_died",   "over_memory",   "over_share", "queue_full"};
+  return kNames[static_cast<std::size_t>(reason)];
+}
 
 struct JitStats {
-  std::uint64_t processes = 0;   // with code that a file describes
-  std::uint64_t files = 0;       // held, of which
-  std::uint64_t following = 0;   // are read on
-  std::uint64_t functions = 0;   // known now
+  std::uint64_t processes = 0;   // with a JIT source
+  std::uint64_t files = 0;       // that are held, of which
+  std::uint64_t following = 0;   // are read as they grow
+  std::uint64_t functions = 0;   // that are known now
   std::uint64_t bytes = 0;       // of memory for them
   std::uint64_t bytes_read = 0;  // of files, since the start
-  std::uint64_t events = 0;      // records and lines that told something, since the start
-  std::uint64_t forgotten = 0;   // functions, for want of memory
+  std::uint64_t events = 0;      // of files, since the start
+  std::uint64_t forgotten = 0;   // functions, for lack of memory
   std::uint64_t parser_restarts = 0;
   std::array<std::uint64_t, kJitRefusalCount> refused{};  // since the start
-  std::map<std::string, std::uint64_t> damaged;           // records or lines, by reason
+  std::map<std::string, std::uint64_t> malformed;         // records or lines, by reason
+
+  void refuse(JitRefusal reason) { ++refused[static_cast<std::size_t>(reason)]; }
 };
 
 }  // namespace profd

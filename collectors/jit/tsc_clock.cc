@@ -3,7 +3,6 @@
 #include <linux/perf_event.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -13,11 +12,6 @@
 #include "collectors/host/clock.h"
 
 namespace profd {
-namespace {
-
-std::uint64_t monotonic_ns() { return static_cast<std::uint64_t>(now_ns(CLOCK_MONOTONIC)); }
-
-}  // namespace
 
 TscClock::TscClock() {
   perf_event_attr attributes{};
@@ -43,8 +37,9 @@ std::optional<TscConversion> TscClock::conversion() const {
   if (page.cap_user_time_zero == 0) return std::nullopt;
   TscConversion conversion{
       .time_zero = page.time_zero, .time_mult = page.time_mult, .time_shift = page.time_shift};
-  // The page tells the time of the scheduler's clock, which starts elsewhere.
-  conversion.time_zero += monotonic_ns() - tsc_to_ns(__rdtsc(), conversion);
+  // The page has the scheduler's clock, which starts at another time.
+  const auto monotonic_ns = static_cast<std::uint64_t>(now_ns(CLOCK_MONOTONIC));
+  conversion.time_zero += monotonic_ns - tsc_to_ns(__rdtsc(), conversion);
   return conversion;
 }
 

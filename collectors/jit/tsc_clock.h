@@ -17,8 +17,8 @@ class TscClock {
   TscClock& operator=(const TscClock&) = delete;
   ~TscClock();
 
-  // For counts of the last hour or so: the monotonic clock is slewed, the counter isn't. None where
-  // the kernel doesn't take the counter for its own clock.
+  // Valid for counts of about the last hour, since the monotonic clock is slewed and the counter is
+  // not. None where the kernel does not use the counter for its own clock.
   [[nodiscard]] std::optional<TscConversion> conversion() const;
 
  private:

@@ -143,7 +143,7 @@ void members(auto& wire, sandbox::Is<JitDumpEvent> auto& event) {
 
 void members(auto& wire, sandbox::Is<JitDumpChunk> auto& chunk) {
   wire(chunk.state)(chunk.file_bytes);
-  wire(chunk.read.events)(chunk.read.damage)(chunk.read.records);
+  wire(chunk.read.events)(chunk.read.malformed)(chunk.read.records);
 }
 
 void members(auto& wire, sandbox::Is<PerfMapState> auto& state) {

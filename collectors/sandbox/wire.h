@@ -4,8 +4,8 @@
 //
 // Both sides are the same program, so numbers have the host's form; a text or a vector is its
 // length (4 bytes) and its content. Reading checks bounds, and calls `bool is_valid(const T&)`
-// where the struct has one: a child process is trusted no more than any input. Views that are read
-// point into the bytes.
+// where the struct has one, since a child's messages are as hostile as any input. Views that are
+// read point into the bytes.
 
 #pragma once
 

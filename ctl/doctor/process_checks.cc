@@ -82,7 +82,7 @@ CheckPoint check_runtime(std::uint32_t pid) {
   const auto map = find_perf_map(pid);
   if (dump || map) return check_code_names(runtime, dump, map);
   if (runtime == nullptr) return point("runtime", CheckState::kOk, "machine code, as far as seen");
-  const std::string_view what = runtime->makes_code ? kMakesCode : kInterprets;
+  const std::string_view what = runtime->has_jit ? kMakesCode : kInterprets;
   return point("runtime", CheckState::kNote, std::string(runtime->name) + ": " + std::string(what),
                std::string(runtime->remedy));
 }

@@ -96,7 +96,7 @@ StatusInfo::Jit describe_jit(const JitStats& stats) {
           .events = stats.events,
           .forgotten = stats.forgotten,
           .refused = named<JitRefusal>(stats.refused, name_of),
-          .malformed = {stats.damaged.begin(), stats.damaged.end()}};
+          .malformed = {stats.malformed.begin(), stats.malformed.end()}};
 }
 
 std::vector<std::string_view> incomplete_reasons() {

@@ -155,7 +155,7 @@ boost::asio::awaitable<void> Continuous::read_jit_sources(SessionSlot slot) {
   if (parts_.naming == nullptr || stopping_) co_return;
   std::vector<ProcessKey> processes = timed_processes(parts_.aggregator.samples(slot));
   if (processes.empty()) co_return;
-  co_await parts_.naming->read_on(std::move(processes));
+  co_await parts_.naming->read_to_end(std::move(processes));
 }
 
 // Starts the parser and the writer's thread when they are first needed.

@@ -199,7 +199,7 @@ void JitImagePart::read_code(Parser& parser, JitImage& image) const {
                          .script = std::string(jit_script_of(code.name))});
     }
     const JitSourceFile& from = samples_->sources[source];
-    const auto answers = parser.read_jit_code(from.file->fd.get(), from.state, queries);
+    const auto answers = parser.read_jit_code(from.file->fd->get(), from.state, queries);
     if (!answers) continue;  // the functions keep their names
     for (std::size_t i = 0; i < indexes.size(); ++i) {
       add_code(answers->functions[i], samples_->functions[indexes[i]].name, files,

@@ -12,8 +12,8 @@
 #include <boost/container_hash/hash.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 
-#include "daemon/profiles/code_address.h"
 #include "daemon/profiles/mapping_layout.h"
+#include "daemon/samples/code_address.h"
 #include "daemon/samples/stack_table.h"
 #include "formats/jit/runtimes.h"
 #include "formats/proc/cgroup_path.h"
@@ -207,7 +207,8 @@ class Builder {
             .file = info.file,
             .functions = info.functions,
             .samples = jit_samples_,
-            .named_samples = jit_named_samples_};
+            .named_samples = jit_named_samples_,
+            .time_dropped = process_.jit->time_dropped};
   }
 
   const ProcessSnapshot& process_;

@@ -110,17 +110,18 @@ bool Aggregator::add_sample(SessionSamples& session, const SampleView& sample, s
   return true;
 }
 
-// A time that can't be kept costs no more than itself.
+// Without room for its time, a sample is still counted.
 void Aggregator::keep_time(SessionSamples& session, ProcessSamples& process,
                            const SampleView& sample) {
   const std::uint32_t stack = process.stacks.last_counted();
   if (!process.stacks.stacks()[stack].is_timed) return;
   try {
     if (process.jit.is_full()) make_room(session, process, sample.process);
-    if (session.bytes + JitLog::kEntryBytes > session.limit_bytes) return;
+    if (session.bytes + JitLog::kEntryBytes > session.limit_bytes) return process.jit.drop_time();
     process.jit.add(stack, sample.time_ns);
     session.bytes += JitLog::kEntryBytes;
   } catch (const std::exception&) {  // no memory
+    process.jit.drop_time();
   }
 }
 

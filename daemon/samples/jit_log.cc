@@ -18,7 +18,7 @@ void sort_entries(std::span<Entry> entries) {
                     [](const Entry& entry) { return std::tuple(entry.stack, entry.time_ns); });
 }
 
-// As one, or as few as their counts allow.
+// Joins the entries into one, or as few as their counts allow.
 void append_sum(Entries run, std::vector<Entry>& out) {
   Entry sum{.time_ns = run.front().time_ns, .stack = run.front().stack, .count = 0};
   for (const Entry& entry : run) {
@@ -50,21 +50,21 @@ void JitLog::fold_oldest_half(const MeansTheSame& means_the_same) {
   for_each_stack(oldest, [&](Entries of_one_stack) {
     for_each_run(of_one_stack, means_the_same, [&](Entries run) { append_sum(run, folded); });
   });
-  if (folded.size() + kEnoughRoom > oldest.size()) blur(folded);
+  if (folded.size() + kEnoughRoom > oldest.size()) drop_times(folded);
   folded.insert(folded.end(), half, entries_.end());
   entries_ = std::move(folded);
 }
 
-// Down to one time for each stack, and for none of those that are too many even so.
-void JitLog::blur(std::vector<Entry>& folded) {
+// Keeps one time for each stack, and none for the last stacks where these are too many.
+void JitLog::drop_times(std::vector<Entry>& folded) {
   const std::vector<Entry> runs = std::exchange(folded, {});
   for_each_stack(runs, [&](Entries of_one_stack) {
-    if (of_one_stack.size() > 1) blurred_ += count_of(of_one_stack);
+    if (of_one_stack.size() > 1) time_dropped_ += count_of(of_one_stack);
     append_sum(of_one_stack, folded);
   });
   const std::size_t most = kMaxEntries / 2 - kEnoughRoom;
   if (folded.size() <= most) return;
-  blurred_ += count_of(std::span(folded).subspan(most));
+  time_dropped_ += count_of(std::span(folded).subspan(most));
   folded.resize(most);
 }
 
@@ -83,7 +83,7 @@ std::size_t run_length(Entries of_one_stack, const JitLog::MeansTheSame& same) {
     return same(first.stack, first.time_ns, entry.time_ns);
   };
   if (is_same(of_one_stack.back())) return of_one_stack.size();
-  // The end lies behind the last power of two that is in the run.
+  // The run ends after the largest power of two within it, and before twice that.
   std::size_t step = 1;
   while (step < of_one_stack.size() && is_same(of_one_stack[step])) step *= 2;
   const Entries rest = of_one_stack.first(std::min(step, of_one_stack.size())).subspan(step / 2);

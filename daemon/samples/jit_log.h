@@ -1,9 +1,9 @@
-// When the stacks with frames in code made at run time were sampled.
+// The times at which stacks with frames in JIT code were sampled.
 //
-// Equal stacks are one stack with a count; but what an address in made code means changes with
-// time, and the runtime may tell late. So of such stacks the times are kept until the profile is
-// written, 16 bytes a sample. A log that is full folds its oldest half: entries of one stack that
-// mean the same by what is known then become one. Copied for a dump, moved to the worker; no thread
+// Equal stacks are one stack with a count. But the meaning of an address in JIT code changes with
+// time, and the runtime may report it late. So the times of such stacks are kept until the profile
+// is written, 16 bytes a sample. A log that is full folds its oldest half: entries of one stack
+// whose meaning is the same, as far as it is known then, become one. A value without thread
 // affinity.
 
 #pragma once
@@ -23,11 +23,11 @@ class JitLog {
   struct Entry {
     std::uint64_t time_ns = 0;
     std::uint32_t stack = 0;  // index in the process's StackTable
-    std::uint32_t count = 0;  // samples of it, this one and later ones that mean the same
+    std::uint32_t count = 0;  // samples: this one, and later ones with the same meaning
   };
 
-  // Whether all addresses of a stack mean the same at two times. If they do, they do at every time
-  // in between.
+  // Whether all addresses of a stack mean the same at two times. If so, they do at every time in
+  // between.
   using MeansTheSame = std::function<bool(std::uint32_t stack, std::uint64_t a, std::uint64_t b)>;
 
   [[nodiscard]] bool empty() const { return entries_.empty(); }
@@ -37,37 +37,41 @@ class JitLog {
   void add(std::uint32_t stack, std::uint64_t time_ns) { entries_.push_back({time_ns, stack, 1}); }
 
   // Makes room for an eighth of kMaxEntries at least. Where the meanings change too often for that,
-  // all samples of a stack in the oldest half get one time, and those of too many stacks none; they
-  // are counted as blurred.
+  // all samples of a stack in the oldest half get one time; where there are too many stacks, some
+  // get none.
   void fold_oldest_half(const MeansTheSame& means_the_same);
 
-  // By stack and time.
+  // Sorts the entries by stack and time.
   void sort();
 
-  [[nodiscard]] std::span<const Entry> entries() const { return entries_; }
-  [[nodiscard]] std::uint64_t blurred() const { return blurred_; }
+  // Counts a sample whose time is not kept.
+  void drop_time() { ++time_dropped_; }
 
-  // What one entry may take, since a vector that doubles may be twice as large as its content.
+  [[nodiscard]] std::span<const Entry> entries() const { return entries_; }
+  // Samples that have the time of another sample, or none.
+  [[nodiscard]] std::uint64_t time_dropped() const { return time_dropped_; }
+
+  // The memory for one entry: a vector that doubles may be twice as large as its content.
   static constexpr std::uint64_t kEntryBytes = 2 * sizeof(Entry);
 
  private:
-  void blur(std::vector<Entry>& folded);
+  void drop_times(std::vector<Entry>& folded);
 
   std::vector<Entry> entries_;
-  std::uint64_t blurred_ = 0;
+  std::uint64_t time_dropped_ = 0;
 };
 
-// How many of the first entries mean the same, of one stack and sorted by time; there is one at
-// least. Looks at few of them where little changed.
+// The number of first entries that mean the same, of one stack and sorted by time: one at least.
+// Compares few of them where little has changed.
 [[nodiscard]] std::size_t run_length(std::span<const JitLog::Entry> of_one_stack,
                                      const JitLog::MeansTheSame& same);
 
-// Splits entries of one stack, sorted by time, into runs that mean the same, and gives them to
-// `each` in that order.
+// Calls `each` for the runs of entries that mean the same, in order. The entries are of one stack
+// and sorted by time.
 void for_each_run(std::span<const JitLog::Entry> of_one_stack, const JitLog::MeansTheSame& same,
                   const std::function<void(std::span<const JitLog::Entry>)>& each);
 
-// The entries of each stack in turn; they are sorted by stack.
+// Calls `each` for the entries of each stack. They are sorted by stack.
 void for_each_stack(std::span<const JitLog::Entry> entries,
                     const std::function<void(std::span<const JitLog::Entry>)>& each);
 

@@ -21,16 +21,17 @@ using std::chrono_literals::operator""s;
 
 constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 
-// How often it is looked whether the files are read to their ends; the collector bounds that time.
+// Between two checks whether the files are read to their ends, and how many there are: more than
+// the collector's own time limit needs.
 constexpr auto kReadPause = 10ms;
 constexpr int kReadTries = 300;
 
-// Some milliseconds of stacks with many frames.
+// For stacks with many frames, these take some milliseconds.
 constexpr std::size_t kRunsAtATime = 500;
 
 bool has_times(const ProcessSamples& samples) { return !samples.jit.empty(); }
 
-// Finds nothing any more from `end` on, which `is_late` tells of.
+// Finds nothing from the time `end` on, and sets `is_late` then.
 JitLookup until(JitLookup code, std::chrono::steady_clock::time_point end, bool& is_late) {
   const auto at = [find = std::move(code.at), end, &is_late](std::uint64_t address,
                                                              std::uint64_t time_ns) {
@@ -44,17 +45,17 @@ JitLookup until(JitLookup code, std::chrono::steady_clock::time_point end, bool&
 
 JitNaming::JitNaming(std::unique_ptr<JitProcesses> processes) : processes_(std::move(processes)) {}
 
-// Its own descriptor, since Asio closes the one it is given.
+// Asio closes its descriptor, so it gets one of its own.
 void JitNaming::run(boost::asio::io_context& io) {
-  news_.emplace(io, ::fcntl(processes_->wake_fd(), F_DUPFD_CLOEXEC, 0));
+  events_.emplace(io, ::fcntl(processes_->wake_fd(), F_DUPFD_CLOEXEC, 0));
   timer_.emplace(io);
-  boost::asio::co_spawn(io, poll_on_news(), boost::asio::detached);
+  boost::asio::co_spawn(io, poll_on_events(), boost::asio::detached);
   boost::asio::co_spawn(io, poll_by_time(), boost::asio::detached);
 }
 
 void JitNaming::stop() {
   stopped_ = true;
-  if (news_) news_->cancel();
+  if (events_) events_->cancel();
   if (timer_) timer_->cancel();
 }
 
@@ -77,7 +78,7 @@ void JitNaming::hold(const SessionSnapshot& snapshot) {
 boost::asio::awaitable<void> JitNaming::resolve(SessionSnapshot& snapshot) {
   std::vector<ProcessKey> processes = timed_processes(snapshot);
   if (!processes.empty()) {
-    co_await read_on(processes);
+    co_await read_to_end(processes);
   }
   for (ProcessSnapshot& process : snapshot.processes) {
     if (has_times(process.samples)) {
@@ -89,7 +90,7 @@ boost::asio::awaitable<void> JitNaming::resolve(SessionSnapshot& snapshot) {
   }
 }
 
-// Rings are drained meanwhile.
+// The rings are drained between two steps.
 boost::asio::awaitable<void> JitNaming::resolve(ProcessSnapshot& process) {
   const auto executor = co_await boost::asio::this_coro::executor;
   JitResolver resolver = resolver_of(process, lookup(process.key));
@@ -128,21 +129,21 @@ void JitNaming::finish(JitResolver& resolver, ProcessSnapshot& process) {
   process.jit->info = processes_->info(process.key).value_or(JitProcessInfo());
 }
 
-boost::asio::awaitable<void> JitNaming::read_on(std::vector<ProcessKey> processes) {
-  const std::uint64_t ticket = processes_->read_on(processes);
+boost::asio::awaitable<void> JitNaming::read_to_end(std::vector<ProcessKey> processes) {
+  const std::uint64_t ticket = processes_->read_to_end(processes);
   boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
   for (int tries = 0; tries < kReadTries; ++tries) {
     processes_->poll();
-    if (stopped_ || processes_->has_read_on(ticket)) co_return;
+    if (stopped_ || processes_->has_read_to_end(ticket)) co_return;
     timer.expires_after(kReadPause);
     co_await timer.async_wait(kTuple);
   }
 }
 
-boost::asio::awaitable<void> JitNaming::poll_on_news() {
+boost::asio::awaitable<void> JitNaming::poll_on_events() {
   while (!stopped_) {
     const auto [error] =
-        co_await news_->async_wait(boost::asio::posix::stream_descriptor::wait_read, kTuple);
+        co_await events_->async_wait(boost::asio::posix::stream_descriptor::wait_read, kTuple);
     if (error) co_return;
     while (!stopped_ && !processes_->poll()) {
       co_await boost::asio::post(boost::asio::use_awaitable);
@@ -150,7 +151,7 @@ boost::asio::awaitable<void> JitNaming::poll_on_news() {
   }
 }
 
-// Processes without a file are looked at again now and then.
+// Processes are scanned again now and then.
 boost::asio::awaitable<void> JitNaming::poll_by_time() {
   while (!stopped_) {
     timer_->expires_after(1s);

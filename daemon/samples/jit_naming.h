@@ -1,10 +1,9 @@
-// Gives the samples of a session or window in code made at run time their functions, before the
-// worker gets them.
+// Gives a session's or window's samples in JIT code their functions, before the worker gets them.
 //
-// Between the collector that follows runtimes' files (jit_processes.h) and those who aggregate and
-// write samples: it is told of all processes and mappings, keeps what is known of processes that
-// are gone until their samples are resolved, and resolves them once all that the runtimes wrote
-// until then is read. On the io thread.
+// It stands between the collection of JIT code (collectors/jit/processes.h) and the aggregator: it
+// passes on the reports of processes and mappings, keeps processes that have ended until their
+// samples are resolved, and resolves samples once all that the runtimes wrote until then has been
+// read. For the io thread.
 
 #pragma once
 
@@ -34,8 +33,8 @@ class JitNaming {
   JitNaming(const JitNaming&) = delete;
   JitNaming& operator=(const JitNaming&) = delete;
 
-  // Takes up what the runtimes write, from now to stop(). `io` must outlive *this and have run dry
-  // before it goes.
+  // Applies what the runtimes write, from now to stop(). `io` must outlive *this, and have finished
+  // all work before it is destroyed.
   void run(boost::asio::io_context& io);
   void stop();
 
@@ -43,26 +42,26 @@ class JitNaming {
   void on_mapping(const MappingView& mapping) noexcept { processes_->on_mapping(mapping); }
   void on_unmap(const UnmapView& unmap) noexcept { processes_->on_unmap(unmap); }
 
-  // Of a process by now. Valid as long as *this.
+  // The code of a process as it is known at the time of each call. Valid as long as *this.
   [[nodiscard]] JitLookup lookup(const ProcessKey& process);
 
-  // Lets go of the processes that are gone, that `needed` refuses and that nobody holds.
+  // Forgets the processes that have ended, that `needed` refuses and that no snapshot holds.
   void forget_unless(const std::function<bool(const ProcessKey&)>& needed);
 
-  // The processes with timed samples stay known until resolve() of this snapshot.
+  // Keeps the processes with timed samples known until resolve() of this snapshot.
   void hold(const SessionSnapshot& snapshot);
 
-  // Reads the runtimes' files to their ends, for 2 s at most, and resolves. The snapshot must
-  // outlive the call.
+  // Reads the JIT sources to their ends, for 2 s at most, and resolves the samples. The snapshot
+  // must outlive the call.
   [[nodiscard]] boost::asio::awaitable<void> resolve(SessionSnapshot& snapshot);
 
-  // The same for what has been read so far. What takes longer than kMaxTime stays without names,
-  // and counts as late.
+  // Resolves with what has been read so far. After kMaxTime, the other samples of a process stay
+  // without names, and the process counts as JitRefusal::kLate.
   static constexpr std::chrono::milliseconds kMaxTime{100};
   void resolve_now(SessionSnapshot& snapshot);
 
-  // Reads the files of these samples' runtimes to their ends, for 2 s at most.
-  [[nodiscard]] boost::asio::awaitable<void> read_on(std::vector<ProcessKey> processes);
+  // Reads the JIT sources of these processes to their ends, for 2 s at most.
+  [[nodiscard]] boost::asio::awaitable<void> read_to_end(std::vector<ProcessKey> processes);
 
   [[nodiscard]] JitStats stats() const;
 
@@ -70,18 +69,18 @@ class JitNaming {
   boost::asio::awaitable<void> resolve(ProcessSnapshot& process);
   [[nodiscard]] JitResolver resolver_of(ProcessSnapshot& process, JitLookup code);
   void finish(JitResolver& resolver, ProcessSnapshot& process);
-  boost::asio::awaitable<void> poll_on_news();
+  boost::asio::awaitable<void> poll_on_events();
   boost::asio::awaitable<void> poll_by_time();
 
   std::unique_ptr<JitProcesses> processes_;
   std::multiset<ProcessKey> held_;
-  std::optional<boost::asio::posix::stream_descriptor> news_;
+  std::optional<boost::asio::posix::stream_descriptor> events_;
   std::optional<boost::asio::steady_timer> timer_;
-  std::uint64_t late_ = 0;  // processes of windows
+  std::uint64_t late_ = 0;  // processes of resolve_now()
   bool stopped_ = false;
 };
 
-// Those of which samples have their times kept.
+// The processes with samples whose times are kept.
 [[nodiscard]] std::vector<ProcessKey> timed_processes(const SessionSamples& samples);
 [[nodiscard]] std::vector<ProcessKey> timed_processes(const SessionSnapshot& snapshot);
 

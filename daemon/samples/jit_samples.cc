@@ -4,19 +4,19 @@
 #include <limits>
 #include <utility>
 
-#include "daemon/profiles/code_address.h"
+#include "daemon/samples/code_address.h"
 
 namespace profd {
 namespace {
 
-// Where a sample's time was let go, the last that is known counts.
+// A sample without a time gets the newest function.
 constexpr std::uint64_t kNoTime = std::numeric_limits<std::uint64_t>::max();
 
 std::uint64_t code_address_of(std::span<const std::uint64_t> words, std::size_t index) {
   return code_address(UserFrame::from_word(words[index]), kind_of_frame(words, index));
 }
 
-// 0: none.
+// 0: there is no function.
 std::uint64_t generation_at(const JitLookup& code, std::uint64_t address, std::uint64_t time_ns) {
   const auto found = code.at(address, time_ns);
   return found ? found->generation + 1 : 0;
@@ -48,11 +48,11 @@ bool JitResolver::advance(std::size_t runs) {
 
 JitSamples JitResolver::take() {
   samples_.unnamed.assign(unnamed_.begin(), unnamed_.end());
-  samples_.blurred = log_.blurred();
+  samples_.time_dropped = log_.time_dropped();
   return std::move(samples_);
 }
 
-// One run, or what of a stack has no time, which is its last.
+// Adds the next run of the stack. Samples without a time are its last run.
 void JitResolver::step() {
   const StackTable::Stack& stack = stacks_.stacks()[stack_];
   const auto left = log_.entries().subspan(next_);
@@ -87,7 +87,7 @@ void JitResolver::add_run(std::uint64_t count, std::uint64_t time_ns) {
   }
 }
 
-// A mapping of which no record came may be any.
+// A mapping whose record did not come may have JIT code.
 bool JitResolver::is_candidate(const StackTable::Stack& stack, const UserFrame& frame) const {
   const auto ids = stacks_.mapping_ids(stack);
   if (frame.mapping >= ids.size()) return true;
@@ -124,14 +124,6 @@ std::size_t JitResolver::source_file_of(const JitCode& code) {
     samples_.sources.push_back(std::move(*source));
   }
   return known->second;
-}
-
-JitSamples resolve_jit(const StackTable& stacks, JitLog log, const ProcessImage& image,
-                       const JitLookup& code) {
-  JitResolver resolver(stacks, std::move(log), image, code);
-  while (resolver.advance(std::numeric_limits<std::size_t>::max())) {
-  }
-  return resolver.take();
 }
 
 }  // namespace profd

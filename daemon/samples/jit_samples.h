@@ -1,9 +1,8 @@
-// What the frames of one process that lie in code made at run time mean: each sample by its own
-// time.
+// The functions of a process's frames in JIT code, for each sample at its own time.
 //
-// Made on the io thread from a process's stacks and the times of their samples (jit_log.h) once all
-// that the runtime wrote has been read; a value then, for the worker. Where an address meant
-// several functions while it was sampled, one stack becomes several runs.
+// Resolved on the io thread from the process's stacks and the times of their samples (jit_log.h),
+// once all that the runtime wrote has been read; the result is a value for the worker. Where an
+// address meant several functions while it was sampled, one stack becomes several runs.
 
 #pragma once
 
@@ -18,21 +17,21 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
-#include "collectors/jit/processes.h"
+#include "collectors/jit/answers.h"
 #include "daemon/samples/jit_log.h"
 #include "daemon/samples/process_table.h"
 #include "daemon/samples/stack_table.h"
 
 namespace profd {
 
-// One function at one place from one time on, that a sample hit.
+// A generation of JIT code that a sample hit.
 struct SampledJitCode {
   static constexpr std::size_t kNoSource = ~std::size_t{0};
 
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
-  std::string name;                // as written
-  std::size_t source = kNoSource;  // in JitSamples::sources; where the rest lies in that file
+  std::string name;                // as the JIT source has it
+  std::size_t source = kNoSource;  // in JitSamples::sources, of the ranges below
   JitFileRange code;
   JitFileRange debug_info;
 };
@@ -49,10 +48,10 @@ struct JitSamples {
 
   std::vector<SampledJitCode> functions;
   std::vector<JitSourceFile> sources;
-  std::vector<Run> runs;               // by stack; all samples of every timed stack
-  std::vector<std::uint32_t> frames;   // of each run, for each user frame: its function, or none
-  std::vector<std::uint64_t> unnamed;  // code addresses of no function, sorted
-  std::uint64_t blurred = 0;           // samples whose own times were let go
+  std::vector<Run> runs;               // sorted by stack: all samples of every timed stack
+  std::vector<std::uint32_t> frames;   // the function, or kNoFunction, of each run's user frames
+  std::vector<std::uint64_t> unnamed;  // code addresses without a function, sorted
+  std::uint64_t time_dropped = 0;      // samples that are named by another time than their own
   JitProcessInfo info;
 
   [[nodiscard]] std::span<const std::uint32_t> frames_of(const Run& run, std::size_t count) const {
@@ -60,7 +59,7 @@ struct JitSamples {
   }
 };
 
-// What one process's code is asked for; as the verbs of JitProcesses.
+// JitProcesses' functions of these names, for one process.
 struct JitLookup {
   std::function<std::optional<JitFunction>(std::uint64_t address, std::uint64_t time_ns)> at;
   std::function<std::optional<JitSourceFile>(const JitCode& code)> source_file_of;
@@ -71,17 +70,17 @@ struct JitLookup {
                                   std::uint64_t time_a_ns, std::uint64_t time_b_ns,
                                   const JitLookup& code);
 
-// Resolves the timed stacks of one process, run by run, so that whoever has other things to do can
-// do them in between.
+// Resolves the timed stacks of one process, run by run, so that the io thread can do other work in
+// between.
 class JitResolver {
  public:
-  // `log` has times of theirs. `stacks` and `image` must outlive *this.
+  // `log` has the times of the stacks. `stacks` and `image` must outlive *this.
   JitResolver(const StackTable& stacks, JitLog log, const ProcessImage& image, JitLookup code);
 
-  // False: all are done.
+  // Resolves some runs. False when all are done.
   [[nodiscard]] bool advance(std::size_t runs);
 
-  // Once advance() said so.
+  // The result, once advance() returned false.
   [[nodiscard]] JitSamples take();
 
  private:
@@ -96,17 +95,13 @@ class JitResolver {
   const ProcessImage& image_;
   JitLog log_;
   JitLookup code_;
-  std::uint32_t stack_ = 0;    // that is at hand
-  std::uint64_t counted_ = 0;  // of its samples
+  std::uint32_t stack_ = 0;    // the current one
+  std::uint64_t counted_ = 0;  // samples of it that are in a run
   std::size_t next_ = 0;       // entry of the log
   JitSamples samples_;
   boost::unordered_flat_map<std::uint64_t, std::uint32_t> by_generation_;
   std::map<std::uint32_t, std::size_t> sources_;
   std::set<std::uint64_t> unnamed_;
 };
-
-// All at once.
-[[nodiscard]] JitSamples resolve_jit(const StackTable& stacks, JitLog log,
-                                     const ProcessImage& image, const JitLookup& code);
 
 }  // namespace profd

@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <string_view>
 #include <utility>
@@ -51,15 +50,10 @@ std::size_t ProcessKeyHash::operator()(const ProcessKey& key) const noexcept {
   return hash.value();
 }
 
-// A library that was replaced under its users has no name any more either, but lay elsewhere.
 bool may_be_jit_code(const Mapping& mapping) {
-  if (mapping.kind != PROFD_MAPPING_FILE) return mapping.kind == PROFD_MAPPING_ANONYMOUS;
-  if (is_shared_memory(mapping.file_key)) return true;
-  if (!mapping.file || !mapping.file->deleted) return false;
-  constexpr std::array<std::string_view, 5> kPlaces{"/memfd:", "/dev/zero", "/dev/shm/", "/SYSV",
-                                                    "/tmp/"};
-  return std::ranges::any_of(
-      kPlaces, [&](std::string_view place) { return mapping.file->path.starts_with(place); });
+  return may_be_jit_code(mapping.kind, mapping.file_key,
+                         mapping.file ? std::string_view(mapping.file->path) : std::string_view(),
+                         mapping.file && mapping.file->deleted);
 }
 
 void ProcessTable::add(const MappingView& mapping, std::shared_ptr<const MappedFile> file) {

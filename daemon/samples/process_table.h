@@ -38,8 +38,7 @@ struct Mapping {
   std::shared_ptr<const MappedFile> file;  // null: no file, or it was never opened
 };
 
-// Whether code in it may have been made at run time: in memory without a file, or in a file that
-// has no name any more (memfds, shared memory).
+// Whether JIT code may lie in the mapping (collectors/jit/code_memory.h).
 [[nodiscard]] bool may_be_jit_code(const Mapping& mapping);
 
 // One program run by one process: an exec or a reused pid makes another image.

@@ -12,6 +12,7 @@ void add_later(const JitNames& later, JitNames& sum) {
   sum.functions = std::max(sum.functions, later.functions);
   sum.samples += later.samples;
   sum.named_samples += later.named_samples;
+  sum.time_dropped += later.time_dropped;
 }
 
 void members(auto& fields, Is<JitNames> auto& names) {
@@ -19,7 +20,8 @@ void members(auto& fields, Is<JitNames> auto& names) {
       .required("file", names.file)
       .required("functions", names.functions)
       .required("samples", names.samples)
-      .required("named_samples", names.named_samples);
+      .required("named_samples", names.named_samples)
+      .optional("time_dropped", names.time_dropped);
 }
 
 boost::json::value json_of(const JitNames& names) { return write_members(names); }

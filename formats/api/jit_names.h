@@ -18,6 +18,7 @@ struct JitNames {
   std::uint64_t functions = 0;      // known functions, whether or not a sample hit them
   std::uint64_t samples = 0;        // samples whose innermost user frame lies in JIT code
   std::uint64_t named_samples = 0;  // those of them in a known function
+  std::uint64_t time_dropped = 0;   // samples that are named by another time than their own
 
   friend bool operator==(const JitNames&, const JitNames&) = default;
 };

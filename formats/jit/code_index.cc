@@ -1,22 +1,41 @@
 #include "formats/jit/code_index.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
-#include <string>
+#include <random>
+#include <span>
 #include <utility>
 
-#include "formats/jit/forgetting.h"
-#include "formats/jit/generations.h"
+#include <boost/icl/interval_set.hpp>
+
+#include "formats/jit/jitdump_format.h"
 
 namespace profd {
 namespace {
 
-// How many forks' layers a look-up goes through before they are copied into one.
-constexpr std::size_t kMaxShared = 4;
-
 constexpr std::uint64_t kForever = std::numeric_limits<std::uint64_t>::max();
 
-// How far before `place` a range starts; 0 where it doesn't fit.
+// How many rows a search visits in all buckets together, and how many younger rows a new one may be
+// listed before.
+constexpr std::size_t kMaxSteps = 4096;
+constexpr std::size_t kMaxBucketsOfLevel = 64;
+
+constexpr std::size_t kNamesBytes = 65536;
+constexpr std::uint16_t kMaxNameBytes = 0x1fff;  // what JitGeneration::name_bytes holds
+
+std::uint64_t random_seed() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
+}
+
+// The key of the bucket of an address. A bucket's number has 56 bits at most.
+std::uint64_t key_of(unsigned level, std::uint64_t address) {
+  const unsigned shift = 8 + 2 * level;
+  return std::uint64_t{level} << 58 | (shift < 64 ? address >> shift : 0);
+}
+
+// How far before `place` a range starts; 0 where there is none, or it does not fit.
 std::uint32_t distance_back(const JitFileRange& range, std::uint64_t place) {
   if (range.bytes == 0 || range.offset >= place) return 0;
   const std::uint64_t back = place - range.offset;
@@ -27,242 +46,303 @@ JitFileRange range_back(std::uint64_t place, std::uint32_t back, std::uint32_t b
   return back == 0 ? JitFileRange{} : JitFileRange{place - back, bytes};
 }
 
-JitGeneration generation_of(const JitCode& code, std::uint64_t serial) {
-  JitGeneration made;
-  made.address = code.address;
-  made.bytes = code.bytes;
-  made.born_ns = code.born_ns;
-  made.serial = serial;
-  made.source = code.source;
-  made.has_code = code.code.bytes > 0;
-  made.code_offset = code.code.offset;
+JitGeneration generation_of(const JitCode& code) {
   const std::uint64_t place = code.code.offset;
-  made.debug_info_back = distance_back(code.debug_info, place);
-  made.debug_info_bytes = static_cast<std::uint32_t>(code.debug_info.bytes);
-  made.unwinding_back = distance_back(code.unwinding_info, place);
-  made.unwinding_bytes = static_cast<std::uint32_t>(code.unwinding_info.bytes);
-  return made;
+  return {.address = code.address,
+          .bytes = code.bytes,
+          .born_ns = code.born_ns,
+          .code_offset = place,
+          .debug_info_back = distance_back(code.debug_info, place),
+          .debug_info_bytes = static_cast<std::uint32_t>(code.debug_info.bytes),
+          .unwinding_back = distance_back(code.unwinding_info, place),
+          .unwinding_bytes = static_cast<std::uint32_t>(code.unwinding_info.bytes),
+          .source = code.source,
+          .has_code = code.code.bytes > 0};
 }
 
-JitCode code_of(const JitGeneration& generation, std::string_view name) {
-  JitCode code;
-  code.address = generation.address;
-  code.bytes = generation.bytes;
-  code.born_ns = generation.born_ns;
-  code.serial = generation.serial;
-  code.source = generation.source;
-  code.name = name;
-  const std::uint64_t place = generation.code_offset;
-  code.code = {place, generation.has_code ? generation.bytes : 0};
-  code.debug_info = range_back(place, generation.debug_info_back, generation.debug_info_bytes);
-  code.unwinding_info = range_back(place, generation.unwinding_back, generation.unwinding_bytes);
-  return code;
+JitGeneration absence(std::uint64_t address, std::uint64_t bytes, std::uint64_t time_ns) {
+  return {.address = address, .bytes = bytes, .born_ns = time_ns, .is_function = 0};
 }
 
-std::unique_ptr<JitGenerations> copy_of(const std::vector<JitLayerRow>& rows) {
-  auto copy = std::make_unique<JitGenerations>();
-  for (const auto& [generation, layer] : rows) {
-    JitGeneration row = *generation;
-    row.was_asked_for = 0;
-    (void)copy->add(row, layer->name_of(*generation));  // the oldest first: none is late
+using Rows = std::vector<const JitGeneration*>;
+using Addresses = boost::icl::interval_set<std::uint64_t>;
+
+// Without the last byte of the address space.
+auto addresses_of(const JitGeneration& row) {
+  return Addresses::interval_type::right_open(row.address,
+                                              row.address + std::min(row.bytes, ~row.address));
+}
+
+// The rows of which a part was still alive after the last of them.
+Rows alive_of(std::span<const JitGeneration* const> oldest_first) {
+  Rows alive;
+  Addresses covered;
+  for (auto row = oldest_first.rbegin(); row != oldest_first.rend(); ++row) {
+    if (boost::icl::contains(covered, addresses_of(**row))) continue;
+    covered.add(addresses_of(**row));
+    alive.push_back(*row);
   }
-  return copy;
+  std::ranges::reverse(alive);
+  return alive;
+}
+
+// The rows without up to `count` of the oldest ones that were not used lately. One that covers an
+// older row stays: without it, the older one would be taken for what lived there.
+Rows without_unused(const Rows& oldest_first, std::size_t count) {
+  Rows kept;
+  Addresses covered;
+  for (const JitGeneration* row : oldest_first) {
+    if (count > 0 && row->was_used == 0 && !boost::icl::intersects(covered, addresses_of(*row))) {
+      --count;
+      continue;
+    }
+    covered.add(addresses_of(*row));
+    kept.push_back(row);
+  }
+  return kept;
 }
 
 }  // namespace
 
-std::string_view name_of(JitCodeLoss loss) {
-  constexpr std::array<std::string_view, kJitCodeLosses> kNames{"forgotten", "unknown-move"};
-  return kNames[static_cast<std::size_t>(loss)];
-}
-
 JitCodeIndex::JitCodeIndex(const JitCodeLimits& limits)
-    : limits_(limits), own_(std::make_unique<JitGenerations>()) {}
-JitCodeIndex::JitCodeIndex(JitCodeIndex&&) noexcept = default;
-JitCodeIndex& JitCodeIndex::operator=(JitCodeIndex&&) noexcept = default;
-JitCodeIndex::~JitCodeIndex() = default;
+    : limits_(limits), buckets_(0, BucketHash{random_seed()}) {}
 
 void JitCodeIndex::add(const JitCode& code) {
   if (code.bytes == 0 || code.bytes > jitdump::kMaxCodeBytes) return;
   if (code.born_ns < complete_since_ns_) {
-    ++losses_[static_cast<std::size_t>(JitCodeLoss::kForgotten)];
+    ++losses_.forgotten;
     return;
   }
-  const JitGeneration made = generation_of(code, next_serial_);
+  const JitGeneration generation = generation_of(code);
   const std::string_view name = code.name.substr(0, jitdump::kMaxNameBytes);
-  if (is_told_again(made, name)) {
-    ++merged_;
-    return;
-  }
-  append(made, name);
+  if (!has_unchanged(generation, name)) append(generation, name);
 }
 
-void JitCodeIndex::append(const JitGeneration& generation, std::string_view name) {
-  make_room(name.size());
-  if (!own_->add(generation, name)) ++losses_[static_cast<std::size_t>(JitCodeLoss::kForgotten)];
-  ++next_serial_;
+// Whether the same code lies there already, and nothing younger over any part of it.
+bool JitCodeIndex::has_unchanged(const JitGeneration& generation, std::string_view name) const {
+  const auto [known, is_complete] = youngest_at(generation.address, kForever);
+  return is_complete && known != nullptr && known->is_function != 0 &&
+         known->address == generation.address && known->bytes == generation.bytes &&
+         known->born_ns <= generation.born_ns && known->has_code >= generation.has_code &&
+         name_of(*known) == name && !is_overlaid(*known);
 }
 
-void JitCodeIndex::make_room(std::size_t name_bytes) {
-  std::size_t rows = own_->rows().size() + 1;
-  std::size_t names = own_->name_bytes() + name_bytes;
-  for (const auto& layer : shared_) {
-    rows += layer->rows().size();
-    names += layer->name_bytes();
-  }
-  if (rows <= limits_.generations && names <= limits_.name_bytes) return;
-  const JitRemembered left = forget_oldest(by_age());
-  losses_[static_cast<std::size_t>(JitCodeLoss::kForgotten)] += rows - 1 - left.rows.size();
-  complete_since_ns_ = std::max(complete_since_ns_, left.complete_since_ns);
-  own_ = copy_of(left.rows);
-  shared_.clear();
+// Whether a younger generation overlaps this one. True also where the search takes too long.
+bool JitCodeIndex::is_overlaid(const JitGeneration& generation) const {
+  const auto [younger, is_complete] =
+      search<true>(generation.address, generation.last(), kForever, &generation,
+                   [&generation](const JitGeneration& row) { return row.overlaps(generation); });
+  return younger != nullptr || !is_complete;
 }
 
-// All rows, the oldest first.
-std::vector<JitLayerRow> JitCodeIndex::by_age() const {
-  std::vector<JitLayerRow> all;
-  const auto add_layer = [&](const JitGenerations& layer) {
-    for (const JitGeneration& row : layer.rows()) all.push_back({&row, &layer});
+void JitCodeIndex::append(JitGeneration generation, std::string_view name) {
+  const bool is_full =
+      rows_.size() >= limits_.generations || name_bytes_ + name.size() > limits_.name_bytes;
+  if (is_full && !rows_.empty()) forget_oldest();
+  generation.serial = next_serial_++;
+  if (!list(generation, name)) ++losses_.forgotten;
+}
+
+// Appends the row, and its index to the buckets of its addresses. False, and nothing is appended,
+// where thousands of rows in a bucket are younger.
+bool JitCodeIndex::list(JitGeneration row, std::string_view name) {
+  unsigned level = 0;
+  while (level + 1 < kLevels && row.bytes > std::uint64_t{1} << (7 + 2 * level)) ++level;
+  const std::uint64_t first = key_of(level, row.address);
+  const std::uint64_t last = key_of(level, row.last());
+  const auto is_full = [&](std::uint64_t key) {
+    const auto found = buckets_.find(key);
+    if (found == buckets_.end() || found->second.size() <= kMaxSteps) return false;
+    return found->second.end() - place_in(found->second, row) > std::ptrdiff_t{kMaxSteps};
   };
-  for (const auto& layer : shared_) add_layer(*layer);
-  add_layer(*own_);
-  std::ranges::sort(all, [](const JitLayerRow& a, const JitLayerRow& b) {
-    return a.generation->is_older_than(*b.generation);
-  });
-  return all;
+  if (is_full(first) || is_full(last)) return false;
+  for (std::uint64_t key = first; key <= last; ++key) {
+    Bucket& bucket = buckets_[key];
+    const auto spilled = [&bucket] {
+      return bucket.capacity() > Bucket::internal_capacity() ? bucket.capacity() : 0;
+    };
+    spilled_ids_ -= spilled();
+    bucket.insert(place_in(bucket, row), static_cast<std::uint32_t>(rows_.size()));
+    spilled_ids_ += spilled();
+  }
+  set_name(row, name);
+  rows_.push_back(row);
+  functions_ += row.is_function;
+  ++on_level_[level];
+  return true;
 }
 
-// Whether the code lies there already, and nothing came over it since.
-bool JitCodeIndex::is_told_again(const JitGeneration& made, std::string_view name) const {
-  const auto [known, layer] = youngest(made.address, kForever);
-  if (known == nullptr || known->is_function == 0 || known->address != made.address ||
-      known->bytes != made.bytes || made.born_ns < known->born_ns ||
-      made.has_code > known->has_code || layer->name_of(*known) != name)
-    return false;
-  const JitGeneration& there = *known;
-  return !own_->is_overlaid(there) &&
-         std::ranges::none_of(shared_, [&](const auto& s) { return s->is_overlaid(there); });
+JitCodeIndex::Bucket::const_iterator JitCodeIndex::place_in(const Bucket& bucket,
+                                                            const JitGeneration& row) const {
+  return std::ranges::partition_point(
+      bucket, [&](std::uint32_t id) { return !row.is_older_than(rows_[id]); });
+}
+
+void JitCodeIndex::set_name(JitGeneration& row, std::string_view name) {
+  name = name.substr(0, kMaxNameBytes);
+  if (names_.empty() || names_.back().size() + name.size() > kNamesBytes) {
+    names_.emplace_back().reserve(kNamesBytes);
+  }
+  row.name_offset =
+      static_cast<std::uint32_t>((names_.size() - 1) * kNamesBytes + names_.back().size());
+  row.name_bytes = static_cast<std::uint16_t>(name.size()) & kMaxNameBytes;
+  names_.back().append(name);
+  name_bytes_ += name.size();
+}
+
+std::string_view JitCodeIndex::name_of(const JitGeneration& row) const {
+  return std::string_view(names_[row.name_offset / kNamesBytes])
+      .substr(row.name_offset % kNamesBytes, row.name_bytes);
 }
 
 void JitCodeIndex::move(std::uint64_t from, std::uint64_t to, std::uint64_t time_ns) {
-  const auto [known, layer] = youngest(from, time_ns);
+  const JitGeneration* const known = youngest_at(from, time_ns).row;
   if (known == nullptr || known->is_function == 0 || known->address != from) {
-    ++losses_[static_cast<std::size_t>(JitCodeLoss::kUnknownMove)];
+    ++losses_.unknown_moves;
     return;
   }
   JitGeneration moved = *known;
-  const std::string name(layer->name_of(*known));
+  const std::string name(name_of(*known));
   end(from, moved.bytes, time_ns);
   moved.address = to;
   moved.born_ns = time_ns;
-  moved.serial = next_serial_;
   append(moved, name);
 }
 
 void JitCodeIndex::end(std::uint64_t address, std::uint64_t bytes, std::uint64_t time_ns) {
-  if (bytes == 0) return;
-  JitGeneration nothing;
-  nothing.address = address;
-  nothing.bytes = bytes;
-  nothing.born_ns = time_ns;
-  nothing.serial = next_serial_;
-  nothing.is_function = 0;
-  append(nothing, {});
+  if (bytes != 0) append(absence(address, bytes, time_ns), {});
 }
 
-void JitCodeIndex::seen_until(std::uint64_t time_ns) {
-  seen_until_ns_ = std::max(seen_until_ns_, time_ns);
-}
-
-JitLayerRow JitCodeIndex::youngest(std::uint64_t address, std::uint64_t time_ns) const {
-  JitLayerRow found{own_->youngest(address, time_ns, nullptr), own_.get()};
-  for (const auto& layer : shared_) {
-    const JitGeneration* other = layer->youngest(address, time_ns, found.generation);
-    if (other != nullptr) found = {other, layer.get()};
+// The youngest match that was born at `time_ns` or before, or else the oldest born after it, among
+// the rows that overlap the addresses. `bound`, if it is not null, is a row that the match must be
+// better than.
+template <bool kYoungest, class Matches>
+JitCodeIndex::Found JitCodeIndex::search(std::uint64_t first, std::uint64_t last,
+                                         std::uint64_t time_ns, const JitGeneration* bound,
+                                         Matches matches) const {
+  const JitGeneration* best = bound;
+  std::size_t steps = kMaxSteps;
+  const auto search_rows = [&](auto id, auto end) {
+    for (; id != end && steps > 0; ++id, --steps) {
+      const JitGeneration& row = rows_[*id];
+      const bool is_better =
+          best == nullptr || (kYoungest ? best->is_older_than(row) : row.is_older_than(*best));
+      if (!is_better) return;
+      if (!matches(row)) continue;
+      best = &row;
+      return;
+    }
+  };
+  for (unsigned level = 0; level < kLevels; ++level) {
+    if (on_level_[level] == 0) continue;
+    const std::uint64_t key = key_of(level, first);
+    const std::uint64_t others = key_of(level, last) - key;
+    if (others >= kMaxBucketsOfLevel) return {.row = nullptr, .is_complete = false};
+    for (std::uint64_t i = 0; i <= others; ++i) {
+      const auto found = buckets_.find(key + i);
+      if (found == buckets_.end()) continue;
+      const std::span<const std::uint32_t> bucket(found->second.data(), found->second.size());
+      const auto later = std::ranges::partition_point(
+          bucket, [&](std::uint32_t id) { return rows_[id].born_ns <= time_ns; });
+      if constexpr (kYoungest) {
+        search_rows(std::make_reverse_iterator(later), bucket.rend());
+      } else {
+        search_rows(later, bucket.end());
+      }
+    }
   }
-  return found;
+  return {.row = best == bound ? nullptr : best, .is_complete = steps > 0};
 }
 
-JitLayerRow JitCodeIndex::earliest_after(std::uint64_t address, std::uint64_t time_ns) const {
-  JitLayerRow found{own_->earliest_after(address, time_ns, nullptr), own_.get()};
-  for (const auto& layer : shared_) {
-    const JitGeneration* other = layer->earliest_after(address, time_ns, found.generation);
-    if (other != nullptr) found = {other, layer.get()};
-  }
-  return found;
+JitCodeIndex::Found JitCodeIndex::youngest_at(std::uint64_t address, std::uint64_t time_ns) const {
+  return search<true>(address, address, time_ns, nullptr,
+                      [address](const JitGeneration& row) { return row.covers(address); });
 }
 
 std::optional<JitCode> JitCodeIndex::at(std::uint64_t address, std::uint64_t time_ns) const {
-  JitLayerRow found = youngest(address, std::max(time_ns, complete_since_ns_));
-  const bool lived = found.generation != nullptr && found.generation->is_function != 0;
+  const auto [lived, is_complete] = youngest_at(address, std::max(time_ns, complete_since_ns_));
+  if (!is_complete) return std::nullopt;
+  const bool is_code = lived != nullptr && lived->is_function != 0;
   if (complete_since_ns_ > 0) {
-    // What was forgotten may have lived there before; only what did all the time since is known.
-    if (!lived || found.generation->born_ns > time_ns) return std::nullopt;
-  } else if (!lived) {
-    found = earliest_after(address, time_ns);
+    // What was forgotten may have lived there before, unless this code lived all the time since.
+    if (!is_code || lived->born_ns > time_ns) return std::nullopt;
+    return answer(*lived);
   }
-  if (found.generation == nullptr) return std::nullopt;
-  found.generation->was_asked_for = 1;
-  return code_of(*found.generation, found.layer->name_of(*found.generation));
+  if (is_code) return answer(*lived);
+  const auto later = search<false>(address, address, time_ns, nullptr, [address](const auto& row) {
+    return row.is_function != 0 && row.covers(address);
+  });
+  if (later.row == nullptr) return std::nullopt;
+  return answer(*later.row);
 }
 
 std::optional<JitCode> JitCodeIndex::successor_of(const JitCode& known, std::uint64_t address,
                                                   std::uint64_t time_ns) const {
-  const JitLayerRow newest = youngest(address, time_ns);
-  if (newest.generation == nullptr || newest.generation->is_function == 0 ||
-      newest.generation->born_ns < std::max(known.born_ns, complete_since_ns_)) {
+  const JitGeneration* const newest = youngest_at(address, time_ns).row;
+  if (newest == nullptr || newest->is_function == 0 ||
+      newest->born_ns < std::max(known.born_ns, complete_since_ns_)) {
     return std::nullopt;
   }
-  const auto tells = [&](const JitGenerations& layer) {
-    return layer.told_before(*newest.generation, known.address, known.bytes, known.name);
+  const auto is_known = [&](const JitGeneration& row) {
+    return row.address == known.address && row.bytes == known.bytes && row.is_older_than(*newest) &&
+           name_of(row) == known.name;
   };
-  const bool is_told =
-      tells(*own_) || std::ranges::any_of(shared_, [&](const auto& s) { return tells(*s); });
-  if (!is_told) return std::nullopt;
-  newest.generation->was_asked_for = 1;
-  return code_of(*newest.generation, newest.layer->name_of(*newest.generation));
+  if (search<true>(known.address, known.address, newest->born_ns, nullptr, is_known).row == nullptr)
+    return std::nullopt;
+  return answer(*newest);
 }
 
-bool JitCodeIndex::is_bare_since(std::uint64_t address, std::uint64_t bytes,
-                                 std::uint64_t time_ns) const {
-  JitGeneration range;
-  range.address = address;
-  range.bytes = bytes;
-  range.born_ns = time_ns;
+bool JitCodeIndex::is_unchanged_since(std::uint64_t address, std::uint64_t bytes,
+                                      std::uint64_t time_ns) const {
+  JitGeneration range = absence(address, bytes, time_ns);
   range.serial = kForever;
-  return !own_->is_overlaid(range) &&
-         std::ranges::none_of(shared_, [&](const auto& s) { return s->is_overlaid(range); });
+  return !is_overlaid(range);
 }
 
-bool JitCodeIndex::knows(std::uint64_t address) const {
-  const JitLayerRow newest = youngest(address, kForever);
-  return newest.generation != nullptr &&
-         (newest.generation->is_function != 0 || earliest_after(address, 0).generation != nullptr);
+JitCode JitCodeIndex::answer(const JitGeneration& found) const {
+  found.was_used = 1;
+  const std::uint64_t place = found.code_offset;
+  return {.address = found.address,
+          .bytes = found.bytes,
+          .born_ns = found.born_ns,
+          .serial = found.serial,
+          .source = found.source,
+          .name = name_of(found),
+          .code = {place, found.has_code ? found.bytes : 0},
+          .debug_info = range_back(place, found.debug_info_back, found.debug_info_bytes),
+          .unwinding_info = range_back(place, found.unwinding_back, found.unwinding_bytes)};
 }
 
-JitCodeIndex JitCodeIndex::fork() {
-  if (!own_->rows().empty())
-    shared_.push_back(std::exchange(own_, std::make_unique<JitGenerations>()));
-  if (shared_.size() > kMaxShared) shared_.assign(1, copy_of(by_age()));
-  JitCodeIndex child(limits_);
-  child.shared_ = shared_;
-  child.next_serial_ = next_serial_;
-  child.seen_until_ns_ = seen_until_ns_;
-  child.complete_since_ns_ = complete_since_ns_;
-  child.losses_ = losses_;
-  return child;
-}
-
-std::size_t JitCodeIndex::functions() const {
-  std::size_t count = own_->functions();
-  for (const auto& layer : shared_) count += layer->functions();
-  return count;
+// Makes room without making any answer wrong: at least a quarter goes. Of the older half, that is
+// what had ended by the half's end; if this is too little, also the oldest code that was no answer
+// lately; if it still is, the whole half.
+void JitCodeIndex::forget_oldest() {
+  Rows rows;
+  for (const JitGeneration& row : rows_) rows.push_back(&row);
+  std::ranges::sort(rows, [](const auto* a, const auto* b) { return a->is_older_than(*b); });
+  const std::size_t half = (rows.size() + 1) / 2;
+  const std::size_t most = half - (rows.size() + 3) / 4;  // that stay of the half
+  Rows kept = alive_of(std::span(rows).first(half));
+  if (kept.size() > most) kept = without_unused(kept, kept.size() - most);
+  if (kept.size() > most) kept.clear();
+  kept.insert(kept.end(), rows.begin() + static_cast<std::ptrdiff_t>(half), rows.end());
+  JitCodeIndex left(limits_);
+  left.next_serial_ = next_serial_;
+  left.complete_since_ns_ = std::max(complete_since_ns_, rows[half - 1]->born_ns);
+  left.losses_ = losses_;
+  left.losses_.forgotten += rows.size() - kept.size();
+  for (const JitGeneration* row : kept) {
+    JitGeneration copy = *row;
+    copy.was_used = 0;
+    (void)left.list(copy, name_of(*row));  // the oldest first: none comes too late
+  }
+  *this = std::move(left);
 }
 
 std::size_t JitCodeIndex::memory_bytes() const {
-  std::size_t bytes = own_->memory_bytes();
-  for (const auto& layer : shared_) bytes += layer->memory_bytes();
-  return bytes;
+  return rows_.size() * sizeof(JitGeneration) + names_.size() * kNamesBytes +
+         spilled_ids_ * sizeof(std::uint32_t) +
+         buckets_.bucket_count() * (sizeof(Buckets::value_type) + 1);
 }
 
 }  // namespace profd

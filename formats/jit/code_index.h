@@ -1,127 +1,171 @@
-// What JIT code lay where, and when: the functions of one address space by address and time.
+// Which JIT code lay where, and when: the functions of one code map, by address and time.
 //
 // A generation is the code of one function at one place from its birth on. At an address, it lives
-// until newer code lies on that very address: a newer generation that overlaps it in part trims it,
-// one that covers it ends it. Nothing is written down for that. The generation that counts at an
-// address and a time is the youngest of those which cover the address and were born by then, so the
-// order in which records come doesn't matter, and a late record names earlier samples too.
-// What ends without new code (munmap, exec, the place that a MOVE left) is a generation without a
-// name.
+// until newer code lies on that address: a newer generation that overlaps it in part trims it, one
+// that covers it ends it. None of this is stored: the answer for an address and a time is the
+// youngest generation that covers the address and was born by then. So records may be added in any
+// order, and a late record names earlier samples too. Code that ends without newer code (munmap,
+// exec, the old place of a MOVE) is followed by a generation without a name.
 //
-// Where nothing lived, the earliest later generation counts: runtimes that are asked to write their
-// names at some time in their life stamp all their code with that time.
+// For a time at which nothing lived at the address, the answer is the oldest later function:
+// runtimes that start to write a JIT source during their life stamp all their code with that time.
 //
-// Where there are too many, old ones are forgotten (jit_forgetting.h): an address then has no name
-// at times for which that may have been lost, never another's.
+// Where there are too many generations, old ones are forgotten. Afterwards an address has no name
+// for the times that this may affect, and never a wrong one.
 //
-// Times are nanoseconds of the samples' clock; addresses those of the process. Not thread-safe: the
-// io thread's. A fork's child starts with all that its parent has and shares the memory of it.
+// The address space is divided into buckets, on 29 levels: a bucket of level n has 256 * 4^n bytes.
+// A generation is listed on the lowest level whose buckets have at least twice its size, so in one
+// bucket or two. A search visits one bucket of each level in use, from the time in question
+// backwards; there are few other functions in a bucket, so this takes few steps. All steps are
+// bounded, since other users' files fill the buckets: a process that fills them further loses
+// names. A generation takes about 100 bytes, and its name.
+//
+// Times are nanoseconds of the samples' clock; addresses are the process's. Not thread-safe.
 
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <deque>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "formats/jit/jitdump_reader.h"
+#include <boost/container/small_vector.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include "formats/base/seeded_hash.h"
+#include "formats/jit/code.h"
 
 namespace profd {
 
-class JitGenerations;
-struct JitGeneration;
-struct JitLayerRow;
-
-struct JitCode {
-  std::uint64_t address = 0;
-  std::uint64_t bytes = 0;  // 1 to jitdump::kMaxCodeBytes
-  std::uint64_t born_ns = 0;
-  std::uint64_t serial = 0;  // by at(): unique in an index
-  std::uint16_t source = 0;  // the caller's number of the file
-  std::string_view name;     // as written; by at(): until the index is changed
-  JitFileRange code;         // in that file: the bytes, if it has them
-  JitFileRange debug_info;   // and the records of its lines
-  JitFileRange unwinding_info;
+// What an index has lost, in generations.
+struct JitCodeLosses {
+  // Dropped to make room: first what ended long ago, then the oldest code that was no answer
+  // lately. Also late records beside which thousands of generations are younger.
+  std::uint64_t forgotten = 0;
+  std::uint64_t unknown_moves = 0;  // of code that is not there
 };
-
-enum class JitCodeLoss : std::uint8_t {
-  kForgotten,    // to make room: what ended long ago, then the oldest that nobody asked for lately;
-                 // and what comes when thousands beside it are younger
-  kUnknownMove,  // a MOVE of what isn't there
-  kCount,
-};
-inline constexpr std::size_t kJitCodeLosses = static_cast<std::size_t>(JitCodeLoss::kCount);
-[[nodiscard]] std::string_view name_of(JitCodeLoss loss);  // "forgotten"
 
 struct JitCodeLimits {
   std::size_t generations = std::size_t{1} << 18;
   std::size_t name_bytes = std::size_t{32} << 20;
 };
 
+// JIT code, or the absence of code, in one cache line.
+struct JitGeneration {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;  // not 0; 2^64 - 1: the whole address space
+  std::uint64_t born_ns = 0;
+  std::uint64_t serial = 0;
+  std::uint64_t code_offset = 0;  // of the code bytes in the file, if it has them
+  // How far before code_offset the records of lines and unwind data start; 0: there is none.
+  std::uint32_t debug_info_back = 0;
+  std::uint32_t debug_info_bytes = 0;
+  std::uint32_t unwinding_back = 0;
+  std::uint32_t unwinding_bytes = 0;
+  std::uint32_t name_offset = 0;
+  std::uint16_t source = 0;
+  std::uint16_t name_bytes : 13 = 0;
+  std::uint16_t is_function : 1 = 1;  // 0: there is no code here any more
+  std::uint16_t has_code : 1 = 0;
+  mutable std::uint16_t was_used : 1 = 0;  // for an answer, since the index last forgot some
+
+  // The last byte, within the address space.
+  [[nodiscard]] std::uint64_t last() const {
+    return address + (bytes - 1 < ~address ? bytes - 1 : ~address);
+  }
+  [[nodiscard]] bool covers(std::uint64_t at) const { return at - address < bytes; }
+  [[nodiscard]] bool overlaps(const JitGeneration& other) const {
+    return other.covers(address) || covers(other.address);
+  }
+  [[nodiscard]] bool is_older_than(const JitGeneration& other) const {
+    return born_ns != other.born_ns ? born_ns < other.born_ns : serial < other.serial;
+  }
+};
+static_assert(sizeof(JitGeneration) == 64);
+
 class JitCodeIndex {
  public:
   explicit JitCodeIndex(const JitCodeLimits& limits = {});
-  JitCodeIndex(JitCodeIndex&&) noexcept;
-  JitCodeIndex& operator=(JitCodeIndex&&) noexcept;
-  ~JitCodeIndex();
 
-  // A LOAD, or a perf map's line. What lies there already under the same name and with the same
-  // size, untouched since, is the same code told again (a runtime's threads each tell all).
+  // Adds the code of a LOAD, or of a perf map's line. Code that lies there already with the same
+  // name and size, with nothing newer over it, is not added again: some runtimes write all their
+  // code once for each thread.
   void add(const JitCode& code);
-  // A MOVE of the code that starts at `from`, at that time.
+  // Moves the code that starts at `from`, as a MOVE says.
   void move(std::uint64_t from, std::uint64_t to, std::uint64_t time_ns);
-  // Nothing lives in the range from that time on: munmap. bytes may reach the end of the address
-  // space: 2^64 - 1 for an exec. Kept also where no code is known: a record of the time before may
+  // From that time on, no code lives in the range (munmap). 2^64 - 1 bytes stand for the whole
+  // address space (exec). Also stored where no code is known, since records of the time before may
   // come late.
   void end(std::uint64_t address, std::uint64_t bytes, std::uint64_t time_ns);
 
-  // That all records of times before this have been added. Files are in the order of time but for a
-  // few writers' few records, so each record tells this by its own time; the end of a process does
-  // by the highest there is.
-  void seen_until(std::uint64_t time_ns);
-  // Whether at() will give the same answer for that time for ever.
-  [[nodiscard]] bool is_final(std::uint64_t time_ns) const { return time_ns < seen_until_ns_; }
-
-  // What counted at an address and a time. What is asked for is forgotten last.
+  // The code at an address and a time. Answers are forgotten last. Names are valid until the index
+  // is changed.
   [[nodiscard]] std::optional<JitCode> at(std::uint64_t address, std::uint64_t time_ns) const;
-  // Of an index that is told the same code by another file: what it has at that address and time,
-  // if it was told of `known` (by range and name) before that, and if that is not older.
+  // The code at an address and a time, if it is newer than `known`, and the index has `known` (by
+  // range and name) from before it. `known` comes from another index of the same process.
   [[nodiscard]] std::optional<JitCode> successor_of(const JitCode& known, std::uint64_t address,
                                                     std::uint64_t time_ns) const;
-  // Whether nothing was told of the range that was born after that time. False as well where it
-  // takes too long to tell.
-  [[nodiscard]] bool is_bare_since(std::uint64_t address, std::uint64_t bytes,
-                                   std::uint64_t time_ns) const;
-  // Whether any generation of any time covers the address.
-  [[nodiscard]] bool knows(std::uint64_t address) const;
+  // Whether no code in the range came or ended after that time. False also where the search takes
+  // too long.
+  [[nodiscard]] bool is_unchanged_since(std::uint64_t address, std::uint64_t bytes,
+                                        std::uint64_t time_ns) const;
 
-  // The index of a child that was forked now.
-  [[nodiscard]] JitCodeIndex fork();
-
-  [[nodiscard]] std::size_t functions() const;     // generations that have a name
-  [[nodiscard]] std::size_t memory_bytes() const;  // shared ones count whole
-  [[nodiscard]] std::uint64_t merged() const { return merged_; }
-  [[nodiscard]] const std::array<std::uint64_t, kJitCodeLosses>& losses() const { return losses_; }
+  [[nodiscard]] std::size_t functions() const { return functions_; }
+  [[nodiscard]] std::size_t memory_bytes() const;
+  [[nodiscard]] const JitCodeLosses& losses() const { return losses_; }
 
  private:
-  [[nodiscard]] JitLayerRow youngest(std::uint64_t address, std::uint64_t time_ns) const;
-  [[nodiscard]] JitLayerRow earliest_after(std::uint64_t address, std::uint64_t time_ns) const;
-  [[nodiscard]] bool is_told_again(const JitGeneration& made, std::string_view name) const;
-  [[nodiscard]] std::vector<JitLayerRow> by_age() const;
-  void append(const JitGeneration& generation, std::string_view name);
-  void make_room(std::size_t name_bytes);
+  static constexpr unsigned kLevels = 29;
+
+  // Indexes of rows_, the oldest first.
+  using Bucket = boost::container::small_vector<std::uint32_t, 2>;
+  struct BucketHash {
+    using is_avalanching = void;
+    std::uint64_t seed;
+    std::size_t operator()(std::uint64_t key) const {
+      SeededHash hash(seed);
+      hash.add(key);
+      return hash.value();
+    }
+  };
+  using Buckets = boost::unordered_flat_map<std::uint64_t, Bucket, BucketHash>;
+
+  // What a search found; null: nothing. Incomplete: the search took too long.
+  struct Found {
+    const JitGeneration* row = nullptr;
+    bool is_complete = true;
+  };
+
+  [[nodiscard]] bool has_unchanged(const JitGeneration& generation, std::string_view name) const;
+  [[nodiscard]] bool is_overlaid(const JitGeneration& generation) const;
+  void append(JitGeneration generation, std::string_view name);
+  [[nodiscard]] Bucket::const_iterator place_in(const Bucket& bucket,
+                                                const JitGeneration& row) const;
+  [[nodiscard]] bool list(JitGeneration row, std::string_view name);
+  void set_name(JitGeneration& row, std::string_view name);
+  [[nodiscard]] std::string_view name_of(const JitGeneration& row) const;
+  template <bool kYoungest, class Matches>
+  [[nodiscard]] Found search(std::uint64_t first, std::uint64_t last, std::uint64_t time_ns,
+                             const JitGeneration* bound, Matches matches) const;
+  [[nodiscard]] Found youngest_at(std::uint64_t address, std::uint64_t time_ns) const;
+  [[nodiscard]] JitCode answer(const JitGeneration& row) const;
+  void forget_oldest();
 
   JitCodeLimits limits_;
-  std::vector<std::shared_ptr<const JitGenerations>> shared_;  // with forks
-  std::unique_ptr<JitGenerations> own_;
+  std::deque<JitGeneration> rows_;
+  std::vector<std::string> names_;  // blocks of kNamesBytes
+  Buckets buckets_;
+  std::array<std::size_t, kLevels> on_level_{};
+  std::size_t functions_ = 0;
+  std::size_t name_bytes_ = 0;
+  std::size_t spilled_ids_ = 0;  // capacity of buckets outside of buckets_
   std::uint64_t next_serial_ = 1;
-  std::uint64_t seen_until_ns_ = 0;
   std::uint64_t complete_since_ns_ = 0;  // what ended before may be forgotten
-  std::uint64_t merged_ = 0;
-  std::array<std::uint64_t, kJitCodeLosses> losses_{};
+  JitCodeLosses losses_;
 };
 
 }  // namespace profd

@@ -16,31 +16,33 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 
-// Above all that a program can map, below where kernel addresses are folded to (profile.h).
+// Above all that a program can map, and below the addresses to which kernel addresses are folded
+// (profile.h).
 constexpr std::uint64_t kMovedStart = std::uint64_t{1} << 51;
 constexpr std::uint64_t kMovedAlignment = 16;
 
-// Code in one section may lie as far apart as that, which zeros fill, and under one mapping line as
-// far as the other. Perl's pprof runs objdump for each line, 25 ms.
+// The largest gap between functions of one section; zeros fill it.
 constexpr std::uint64_t kMaxSectionGap = kPage;
 
-// A larger function has a section of its own, so that one without bytes costs none.
+// A larger function has a section of its own, so that a function without code bytes takes no room.
 constexpr std::uint64_t kMaxSharedBytes = 4 * kPage;
 
+// The largest gap between functions of one mapping line. Perl's pprof runs objdump for each line,
+// which takes 25 ms.
 constexpr std::uint64_t kMaxLineGap = std::uint64_t{16} << 20;
 
-// Beyond that, code is moved together: ELF counts sections to 65,279.
+// Code that needs more sections is moved together: ELF counts sections to 65,279.
 constexpr std::size_t kMaxSections = 16384;
 
-// Go's pprof takes the byte before the next symbol for the end of a function and disassembles up to
-// before that: where there is room, a function has a byte more, lest its `ret` be cut off.
+// Go's pprof takes the byte before the next symbol for the end of a function, and disassembles up
+// to there. So a function has one byte more where there is room; otherwise its `ret` is cut off.
 constexpr std::uint64_t kEndBytes = 1;
 
 constexpr std::size_t kBuildIdBytes = 20;
 
 std::uint64_t page_of(std::uint64_t address) { return address / kPage * kPage; }
 
-// Finds each function an address, in the order in which they are asked for.
+// Gives each function an address, in the order of the calls.
 class Placer {
  public:
   Placer(std::span<const AddressRange> occupied, std::span<const std::uint64_t> unnamed)
@@ -76,7 +78,7 @@ class Placer {
   std::uint64_t next_moved_ = kMovedStart + kPage;
 };
 
-// Indexes of functions, by the address that they were given.
+// Indexes of functions, sorted by their addresses in the image.
 std::vector<std::size_t> by_address(const std::vector<std::uint64_t>& addresses) {
   std::vector<std::size_t> order(addresses.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -84,13 +86,14 @@ std::vector<std::size_t> by_address(const std::vector<std::uint64_t>& addresses)
   return order;
 }
 
-// The functions of one section: those from `first` to before `last` of the order.
+// The functions of one section, as a range of the order by address.
 struct Cluster {
   std::size_t first = 0;
-  std::size_t last = 0;
+  std::size_t end = 0;
 };
 
-// By sizes and addresses alone, so that there are no more of them when the code is known.
+// Depends on sizes and addresses alone, so that functions whose code bytes are known need no more
+// sections than the layout counted.
 std::vector<Cluster> clusters_of(const std::vector<JitImageFunction>& functions,
                                  const std::vector<std::uint64_t>& addresses,
                                  const std::vector<std::size_t>& order) {
@@ -102,7 +105,7 @@ std::vector<Cluster> clusters_of(const std::vector<JitImageFunction>& functions,
   std::vector<Cluster> clusters;
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (i > 0 && belong_together(order[i - 1], order[i])) {
-      clusters.back().last = i + 1;
+      clusters.back().end = i + 1;
     } else {
       clusters.push_back({i, i + 1});
     }
@@ -110,7 +113,7 @@ std::vector<Cluster> clusters_of(const std::vector<JitImageFunction>& functions,
   return clusters;
 }
 
-// Moves what would make too many sections.
+// Moves the functions that would need too many sections.
 void move_excess(const std::vector<JitImageFunction>& functions, Placer& placer,
                  std::vector<std::uint64_t>& addresses) {
   const std::vector<std::size_t> order = by_address(addresses);
@@ -137,7 +140,7 @@ class MappingLines {
     lines_.push_back({std::max({start, free_from, last}), function.end, 0});
   }
 
-  // With file offsets as Perl's pprof computes them, from the first section's.
+  // The lines, with file offsets that Perl's pprof computes from the first section's.
   [[nodiscard]] std::vector<ImagePlacement> finish() {
     for (ImagePlacement& line : lines_)
       line.file_offset = kElfTextOffset + (line.start - lines_.front().start);
@@ -149,7 +152,7 @@ class MappingLines {
   std::vector<ImagePlacement> lines_;
 };
 
-// How many bytes the function at that place of the order is given.
+// The size of a function's symbol. `place` is the function's place in the order by address.
 std::uint64_t bytes_given(const JitImage& image, const JitImageLayout& layout,
                           const std::vector<std::size_t>& order, std::size_t place) {
   const std::uint64_t bytes = image.functions[order[place]].bytes;
@@ -158,17 +161,17 @@ std::uint64_t bytes_given(const JitImage& image, const JitImageLayout& layout,
   return std::min(bytes + kEndBytes, room);
 }
 
-// The code of a section; from `start` on, which may lie before its first function.
+// A section from `start` on, which may lie before its first function.
 ElfCodeSection section_of(const JitImage& image, const JitImageLayout& layout,
                           const std::vector<std::size_t>& order, const Cluster& cluster,
                           std::uint64_t start) {
-  const std::size_t last = order[cluster.last - 1];
+  const std::size_t last = order[cluster.end - 1];
   ElfCodeSection section;
   section.address = start;
   section.bytes =
-      layout.addresses[last] + bytes_given(image, layout, order, cluster.last - 1) - start;
+      layout.addresses[last] + bytes_given(image, layout, order, cluster.end - 1) - start;
   section.file_offset = kElfTextOffset;
-  for (std::size_t place = cluster.first; place < cluster.last; ++place) {
+  for (std::size_t place = cluster.first; place < cluster.end; ++place) {
     const JitImageFunction& function = image.functions[order[place]];
     if (!function.code.empty()) {
       section.code.push_back({layout.addresses[order[place]],
@@ -178,7 +181,7 @@ ElfCodeSection section_of(const JitImage& image, const JitImageLayout& layout,
   return section;
 }
 
-// What files are shown as: URLs are paths.
+// The name that is shown for a file: the path of a URL.
 std::string_view path_of(std::string_view name) {
   constexpr std::string_view kFileUrl = "file://";
   if (name.starts_with(kFileUrl)) name.remove_prefix(kFileUrl.size());
@@ -211,10 +214,10 @@ void add_symbols(ElfImageWriter& writer, const JitImage& image, const JitImageLa
                  const std::vector<std::size_t>& order, const std::vector<Cluster>& clusters) {
   for (std::size_t section = 0; section < clusters.size(); ++section) {
     const Cluster& cluster = clusters[section];
-    for (std::size_t place = cluster.first; place < cluster.last; ++place) {
+    for (std::size_t place = cluster.first; place < cluster.end; ++place) {
       const std::uint64_t address = layout.addresses[order[place]];
       const std::uint64_t bytes = bytes_given(image, layout, order, place);
-      const bool is_last = place + 1 == cluster.last;
+      const bool is_last = place + 1 == cluster.end;
       const std::uint64_t next = is_last ? address + bytes : layout.addresses[order[place + 1]];
       writer.add_function({address, bytes, image.functions[order[place]].name}, next, section);
     }
@@ -230,7 +233,7 @@ std::string build_id_of(const std::vector<ElfCodeSection>& code, const DwarfSect
                               bytes.size());
   };
   for (const ElfCodeSection& section : code) {
-    for (const ElfCode& piece : section.code) add(piece.bytes);
+    for (const ElfCode& function : section.code) add(function.bytes);
   }
   add(lines.info);  // names and addresses
   add(lines.line);

@@ -1,16 +1,16 @@
-// One ELF file that stands in for the JIT code of a process in a profile: code bytes, symbols, line
+// An ELF file that stands for the JIT code of a process in a profile: code bytes, symbols, line
 // numbers and a build id of the generations that were sampled.
 //
-// A profile knows addresses, and no times. So each generation gets a range of addresses of its own:
-// its original one where no other claims it, so that calls between functions read right when they
-// are disassembled; else one above all that a user program can map. Whoever writes the profile
-// moves its pcs along.
+// A profile has addresses, and no times. So each generation gets addresses of its own: its original
+// ones, if no other generation has them, so that calls between functions are right in a
+// disassembly; otherwise addresses above all that a user program can map. The writer of the profile
+// moves the pcs by the same distance.
 //
-// The shape is that of an absolute image (elf_image.h): ET_EXEC, no program headers, so that
-// addresses are looked up as they are. Code that lies far apart is in sections of its own, the
-// lowest being ".text", which Perl's pprof computes all file offsets from. Lines are DWARF 4: one
-// compilation unit, a subprogram and a line sequence for every function (`go tool pprof` finds
-// names in nothing else), fake lines for those that have none.
+// The file is an absolute image (formats/elf/image.h): ET_EXEC without program headers, so that
+// addresses are looked up as they are. Code that lies far apart is in separate sections; the lowest
+// one is ".text", from which Perl's pprof computes all file offsets. Lines are DWARF 4: one
+// compilation unit, and for each function a subprogram and a line sequence (`go tool pprof` finds
+// names in nothing else). A function without lines gets a fake one.
 
 #pragma once
 
@@ -25,7 +25,7 @@
 namespace profd {
 
 struct JitImageLine {
-  std::uint32_t code_offset = 0;  // sorted, in the code
+  std::uint32_t code_offset = 0;  // from the start of the code
   std::uint32_t line = 0;
   std::uint32_t column = 0;
   std::uint32_t file = 0;  // in JitImage::files
@@ -34,38 +34,39 @@ struct JitImageLine {
 };
 
 struct JitImageFunction {
-  std::uint64_t address = 0;  // where it ran
-  std::uint64_t bytes = 0;    // not 0
-  std::string name;           // as it will be shown; cut at a NUL
-  std::string code;           // `bytes` of them, or empty where they aren't known
-  std::vector<JitImageLine> lines;
+  std::uint64_t address = 0;        // where it ran
+  std::uint64_t bytes = 0;          // not 0
+  std::string name;                 // as it will be shown; cut at a NUL
+  std::string code;                 // `bytes` long, or empty where it isn't known
+  std::vector<JitImageLine> lines;  // sorted by code_offset
 };
 
 struct JitImage {
   std::vector<std::string> files;  // "file://" is cut off
-  std::string directory;           // what relative names of files start from; empty: they stand
+  std::string directory;           // for relative file names; empty: they stay as they are
   std::vector<JitImageFunction> functions;
 };
 
-// Where things lie in the image.
+// The addresses of an image.
 struct JitImageLayout {
-  std::vector<std::uint64_t> addresses;    // of each function, in their order
+  std::vector<std::uint64_t> addresses;    // of each function, in the functions' order
   std::vector<ImagePlacement> placements;  // the profile's mapping lines, sorted
 };
 
-// Those given first keep their addresses. `occupied`: where other mapping lines of the profile lie,
-// sorted; no function or line of the image will. `unnamed`: sampled addresses of no known function,
-// sorted; no function will cover them, so that no wrong name is shown.
+// Of functions that overlap, the first keeps its addresses. `occupied` are the ranges of other
+// mapping lines of the profile, sorted: no function or line of the image lies there. `unnamed` are
+// sampled addresses of no known function, sorted: no function covers them, so that no wrong name is
+// shown.
 [[nodiscard]] JitImageLayout lay_out_jit_image(const std::vector<JitImageFunction>& functions,
                                                std::span<const AddressRange> occupied = {},
                                                std::span<const std::uint64_t> unnamed = {});
 
 struct EncodedJitImage {
   std::string bytes;
-  std::string build_id;  // raw: a hash of names, addresses, code and lines
+  std::string build_id;  // raw bytes: a hash of names, addresses, code and lines
 };
 
-// `layout` is the one made from these functions. There is at least one.
+// `layout` is that of these functions. There is at least one.
 [[nodiscard]] EncodedJitImage encode_jit_image(const JitImage& image, const JitImageLayout& layout);
 
 }  // namespace profd

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "formats/base/cursor.h"
 #include "formats/jit/jitdump_records.h"
@@ -13,8 +14,8 @@ namespace {
 
 using jitdump::RecordId;
 
-// One record as it lies in the file. `bytes` may end before it does where it is longer than what
-// is ever looked at.
+// One record as it lies in the file. `bytes` may end before a record that is longer than the part
+// that is read here.
 struct Record {
   RecordId id = RecordId::kLoad;
   std::uint64_t timestamp = 0;
@@ -41,7 +42,7 @@ std::uint64_t least_bytes_of(RecordId id) {
   return jitdump::kRecordHeaderBytes;
 }
 
-// A DEBUG record's entries have a file name each, if an empty one.
+// Each entry of a DEBUG record has a file name of at least a NUL.
 std::uint64_t most_entries_of(const Record& record) {
   return (record.total_bytes - jitdump::kDebugInfoBytes) / (jitdump::kDebugEntryBytes + 1);
 }
@@ -51,7 +52,7 @@ bool may_hold_code(std::uint64_t address, std::uint64_t bytes) {
   return bytes <= jitdump::kMaxCodeBytes && address < kKernelHalf && bytes <= kKernelHalf - address;
 }
 
-// Makes events of records, and finds to each LOAD what came before and belongs to it.
+// Makes events of records, and joins each LOAD with the DEBUG and UNWINDING records before it.
 class EventMaker {
  public:
   EventMaker(JitDumpState& state, JitDumpEvents& result) : state_(state), result_(result) {}
@@ -59,8 +60,8 @@ class EventMaker {
   void add(const Record& record) {
     ++result_.records;
     state_.last_timestamp = std::max(state_.last_timestamp, record.timestamp);
-    if (record.id > RecordId::kUnwindingInfo) return lose(JitDumpDamage::kUnknownRecord);
-    if (record.total_bytes < least_bytes_of(record.id)) return lose(JitDumpDamage::kShortRecord);
+    if (record.id > RecordId::kUnwindingInfo) return drop(JitDumpFault::kUnknownRecord);
+    if (record.total_bytes < least_bytes_of(record.id)) return drop(JitDumpFault::kShortRecord);
     switch (record.id) {
       case RecordId::kLoad:
         return add_load(record);
@@ -75,7 +76,7 @@ class EventMaker {
     }
   }
 
-  // What has found no LOAD yet.
+  // Adds the DEBUG records whose LOAD has not come yet.
   void finish() {
     if (latest_) waiting_.insert_or_assign(latest_->address, latest_->range);
     for (const auto& [address, range] : waiting_) {
@@ -99,7 +100,7 @@ class EventMaker {
     return event;
   }
 
-  void lose(JitDumpDamage damage) { ++result_.damage[static_cast<std::size_t>(damage)]; }
+  void drop(JitDumpFault fault) { ++result_.malformed[static_cast<std::size_t>(fault)]; }
 
   Cursor body_of(const Record& record) {
     Cursor cursor(record.bytes, order_of(state_));
@@ -118,19 +119,19 @@ class EventMaker {
     cursor.read<std::uint64_t>();  // code_index
     event.unwinding_info = take_unwinding_info();
     event.debug_info = take_debug_info(event.address);
-    if (!may_hold_code(event.address, event.code_bytes)) return lose(JitDumpDamage::kBadAddress);
-    if (const auto damage = set_name_and_code(record, event)) return lose(*damage);
+    if (!may_hold_code(event.address, event.code_bytes)) return drop(JitDumpFault::kBadAddress);
+    if (const auto fault = set_name_and_code(record, event)) return drop(*fault);
     if (event.code_bytes > 0) result_.events.push_back(event);
   }
 
-  static std::optional<JitDumpDamage> set_name_and_code(const Record& record, JitDumpEvent& event) {
+  static std::optional<JitDumpFault> set_name_and_code(const Record& record, JitDumpEvent& event) {
     const std::string_view rest = record.bytes.substr(jitdump::kLoadBytes);
     const std::size_t name_bytes = rest.substr(0, jitdump::kMaxNameScan).find('\0');
-    if (name_bytes == rest.npos) return JitDumpDamage::kBadName;
+    if (name_bytes == rest.npos) return JitDumpFault::kBadName;
     event.name = rest.substr(0, std::min(name_bytes, jitdump::kMaxNameBytes));
     const std::uint64_t code = jitdump::kLoadBytes + name_bytes + 1;
     if (code == record.total_bytes) return std::nullopt;
-    if (event.code_bytes > record.total_bytes - code) return JitDumpDamage::kBadCodeSize;
+    if (event.code_bytes > record.total_bytes - code) return JitDumpFault::kBadCodeSize;
     event.code = {record.offset + code, event.code_bytes};
     return std::nullopt;
   }
@@ -144,7 +145,7 @@ class EventMaker {
     event.old_address = cursor.read<std::uint64_t>();
     event.address = cursor.read<std::uint64_t>();
     event.code_bytes = cursor.read<std::uint64_t>();
-    if (!may_hold_code(event.address, event.code_bytes)) return lose(JitDumpDamage::kBadAddress);
+    if (!may_hold_code(event.address, event.code_bytes)) return drop(JitDumpFault::kBadAddress);
     if (event.code_bytes > 0) result_.events.push_back(event);
   }
 
@@ -152,7 +153,7 @@ class EventMaker {
     Cursor cursor = body_of(record);
     const auto address = cursor.read<std::uint64_t>();
     if (cursor.read<std::uint64_t>() > most_entries_of(record)) {
-      return lose(JitDumpDamage::kBadSizes);
+      return drop(JitDumpFault::kBadSizes);
     }
     constexpr std::int64_t kMostVotes = 1'000'000;
     state_.line_bias_votes = std::clamp(state_.line_bias_votes, -kMostVotes, kMostVotes) +
@@ -163,16 +164,9 @@ class EventMaker {
   }
 
   JitFileRange take_debug_info(std::uint64_t address) {
-    if (latest_ && latest_->address == address) {
-      const JitFileRange range = latest_->range;
-      latest_.reset();
-      return range;
-    }
-    const auto found = waiting_.find(address);
-    if (found == waiting_.end()) return {};
-    const JitFileRange range = found->second;
-    waiting_.erase(found);
-    return range;
+    if (latest_ && latest_->address == address) return std::exchange(latest_, std::nullopt)->range;
+    const auto found = waiting_.extract(address);
+    return found ? found.mapped() : JitFileRange{};
   }
 
   void add_unwinding_info(const Record& record) {
@@ -181,8 +175,8 @@ class EventMaker {
     const auto hdr_bytes = cursor.read<std::uint64_t>();
     state_.unwinding_bytes = 0;
     if (data_bytes > record.total_bytes - jitdump::kUnwindingInfoBytes || hdr_bytes > data_bytes)
-      return lose(JitDumpDamage::kBadSizes);
-    if (data_bytes == hdr_bytes) return;  // frame pointers
+      return drop(JitDumpFault::kBadSizes);
+    if (data_bytes == hdr_bytes) return;  // the code has frame pointers
     if (is_eh_frame_hdr(record.bytes.substr(jitdump::kUnwindingInfoBytes))) {
       JitDumpEvent event = event_of(JitDumpEventKind::kUnwindingInfo, record.timestamp);
       event.unwinding_info = record.range();
@@ -194,41 +188,40 @@ class EventMaker {
   }
 
   JitFileRange take_unwinding_info() {
-    const JitFileRange range{state_.unwinding_offset, state_.unwinding_bytes};
-    state_.unwinding_offset = 0;
-    state_.unwinding_bytes = 0;
-    return range;
+    return {std::exchange(state_.unwinding_offset, 0), std::exchange(state_.unwinding_bytes, 0)};
   }
 
   JitDumpState& state_;
   JitDumpEvents& result_;
-  std::optional<DebugInfo> latest_;  // nearly always the next LOAD's
+  // DEBUG records without a LOAD yet: the latest one, which nearly always belongs to the next LOAD,
+  // and the others by address.
+  std::optional<DebugInfo> latest_;
   std::map<std::uint64_t, JitFileRange> waiting_;
 };
 
-// Whether the header is passed: it may not be whole yet.
+// False: the header is not complete yet.
 Result<bool> read_header(std::string_view bytes, std::uint64_t file_bytes, JitDumpState& state) {
-  if (bytes.size() >= sizeof jitdump::kMagic && !is_jitdump(bytes))
-    return fail(ErrorCode::kMalformed, "this is no jitdump: its magic is another's");
-  if (bytes.size() < jitdump::kHeaderBytes) return false;
-  state.big_endian = Cursor(bytes).read<std::uint32_t>() != jitdump::kMagic;
+  state.big_endian = Cursor(bytes, std::endian::big).read<std::uint32_t>() == jitdump::kMagic;
   Cursor cursor(bytes, order_of(state));
-  cursor.read<std::uint32_t>();
+  if (cursor.read<std::uint32_t>() != jitdump::kMagic && cursor.ok()) {
+    return fail(ErrorCode::kMalformed, "the file is no jitdump: it has another magic number");
+  }
+  if (bytes.size() < jitdump::kHeaderBytes) return false;
   const auto version = cursor.read<std::uint32_t>();
   const auto total_bytes = cursor.read<std::uint32_t>();
   if (version == 0 || version > jitdump::kMaxVersion) {
     return fail(ErrorCode::kMalformed,
-                "jitdump version " + std::to_string(version) + " is unknown; 1 and 2 are known");
+                "unknown jitdump version " + std::to_string(version) + "; 1 and 2 are known");
   }
   if (total_bytes < jitdump::kHeaderBytes || total_bytes > jitdump::kMaxHeaderBytes) {
     return fail(ErrorCode::kMalformed,
-                "a jitdump's header can't have " + std::to_string(total_bytes) + " bytes");
+                "invalid size of a jitdump's header: " + std::to_string(total_bytes) + " bytes");
   }
   if (total_bytes > file_bytes) return false;
   state.elf_machine = cursor.read<std::uint32_t>();
   cursor.read<std::uint32_t>();  // pad
   state.pid = cursor.read<std::uint32_t>();
-  cursor.read<std::uint64_t>();  // a timestamp of any clock
+  cursor.read<std::uint64_t>();  // timestamp
   state.flags = cursor.read<std::uint64_t>();
   state.offset = total_bytes;
   state.header_read = true;
@@ -237,7 +230,7 @@ Result<bool> read_header(std::string_view bytes, std::uint64_t file_bytes, JitDu
 
 enum class Step { kRecord, kSkipped, kWait };
 
-// The record at the start of `bytes`, which lies at state.offset.
+// Reads the record at the start of `bytes`, which lies at state.offset in the file.
 Step next_record(std::string_view bytes, std::uint64_t file_bytes, JitDumpState& state,
                  JitDumpEvents& result, Record& record) {
   if (bytes.size() < jitdump::kRecordHeaderBytes) return Step::kWait;
@@ -246,12 +239,12 @@ Step next_record(std::string_view bytes, std::uint64_t file_bytes, JitDumpState&
   const auto total_bytes = cursor.read<std::uint32_t>();
   if (id == 0 && total_bytes == 0) return Step::kWait;
   if (total_bytes < jitdump::kRecordHeaderBytes) {
-    ++result.damage[static_cast<std::size_t>(JitDumpDamage::kLostFrame)];
+    ++result.malformed[static_cast<std::size_t>(JitDumpFault::kLostFrame)];
     state.frame_lost = true;
     return Step::kWait;
   }
   if (total_bytes > jitdump::kMaxRecordBytes) {
-    ++result.damage[static_cast<std::size_t>(JitDumpDamage::kHugeRecord)];
+    ++result.malformed[static_cast<std::size_t>(JitDumpFault::kHugeRecord)];
     state.offset += total_bytes;
     return Step::kSkipped;
   }
@@ -266,16 +259,11 @@ Step next_record(std::string_view bytes, std::uint64_t file_bytes, JitDumpState&
 
 }  // namespace
 
-std::string_view name_of(JitDumpDamage damage) {
-  constexpr std::array<std::string_view, kJitDumpDamages> kNames{
+std::string_view name_of(JitDumpFault fault) {
+  constexpr std::array<std::string_view, kJitDumpFaults> kNames{
       "short_record", "huge_record", "bad_name",       "bad_code_size",
       "bad_address",  "bad_sizes",   "unknown_record", "lost_frame"};
-  return kNames[static_cast<std::size_t>(damage)];
-}
-
-bool is_jitdump(std::string_view bytes) {
-  return Cursor(bytes).read<std::uint32_t>() == jitdump::kMagic ||
-         Cursor(bytes, std::endian::big).read<std::uint32_t>() == jitdump::kMagic;
+  return kNames[static_cast<std::size_t>(fault)];
 }
 
 std::uint64_t JitDumpState::line_bias() const {

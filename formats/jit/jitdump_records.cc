@@ -10,16 +10,16 @@
 namespace profd {
 namespace {
 
-// perf's own struct has an int.
+// perf's struct has an int.
 constexpr std::uint32_t kMaxLine = std::numeric_limits<std::int32_t>::max();
 
-// What the allocator writes over memory that was freed: two pointers.
+// The allocator writes two pointers into memory that was freed.
 constexpr std::size_t kFreedBytes = 16;
 
-// One pass over the entries of a DEBUG record. Ends with it, and at what can't be an entry.
+// One pass over the entries of a DEBUG record, up to its end or the first garbage.
 class DebugEntries {
  public:
-  // `code_bytes`: the size of the code, or the most that it can be.
+  // `code_bytes`: the size of the code, or its upper limit.
   DebugEntries(std::string_view record, std::endian order, std::uint64_t code_bytes,
                std::string_view script = {})
       : record_(record), cursor_(record, order), script_(script) {
@@ -52,8 +52,8 @@ class DebugEntries {
     return entry;
   }
 
-  // At what can't be an entry: the name before it ended too soon. V8 writes names that it has
-  // freed, with pointers and NULs in them.
+  // Whether garbage ended the pass. The name of the entry before is then cut: V8 writes names that
+  // it has freed, which hold pointers with NULs.
   [[nodiscard]] bool broke_off() const { return broke_off_; }
 
  private:
@@ -92,7 +92,7 @@ class DebugEntries {
   bool broke_off_ = false;
 };
 
-// The last written of those at one offset stays.
+// Sorts the lines. Of several lines at one offset, the last one stays.
 void keep_last_of_each_offset(std::vector<JitLine>& lines) {
   std::ranges::stable_sort(lines, {}, &JitLine::code_offset);
   const auto first_kept =
@@ -169,12 +169,13 @@ Result<JitUnwindingInfo> split_unwinding_info(std::string_view record, const Jit
   cursor.read_bytes(jitdump::kRecordHeaderBytes);
   const auto data_bytes = cursor.read<std::uint64_t>();
   const auto hdr_bytes = cursor.read<std::uint64_t>();
-  cursor.read<std::uint64_t>();  // mapped_size, which says nothing of the data
+  cursor.read<std::uint64_t>();  // mapped_size, which is not the size of the data
   const std::string_view data = cursor.read_bytes(data_bytes);
   if (!cursor.ok() || hdr_bytes > data.size())
-    return fail(ErrorCode::kMalformed, "the unwind data doesn't fit into its record");
+    return fail(ErrorCode::kMalformed, "the unwind data exceeds its record");
   if (hdr_bytes == data.size())
-    return fail(ErrorCode::kMalformed, "there is no unwind data: the code has frame pointers");
+    return fail(ErrorCode::kMalformed,
+                "the record has no unwind data: its code has frame pointers");
   if (is_eh_frame_hdr(data))
     return JitUnwindingInfo{data.substr(hdr_bytes), data.substr(0, hdr_bytes), true};
   const std::string_view last = data.substr(data.size() - hdr_bytes);

@@ -8,7 +8,7 @@
 namespace profd {
 namespace {
 
-// FNV-1a: whoever writes the file can make it collide, and has then fooled himself.
+// FNV-1a. The writer of the file can make it collide, but hides only its own lines by that.
 std::uint64_t hash_of(std::string_view bytes) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -36,8 +36,8 @@ bool parse_line(std::string_view text, PerfMapLine& line) {
          line.bytes <= jitdump::kMaxCodeBytes && line.address < kKernelHalf;
 }
 
-// Takes whole lines from the front of `text`; what is left has none.
-void take_lines(std::string_view& text, PerfMapState& state, PerfMapLines& result) {
+// Reads the complete lines, and removes them from `text`.
+void read_lines(std::string_view& text, PerfMapState& state, PerfMapLines& result) {
   for (std::size_t end = text.find('\n'); end != text.npos; end = text.find('\n')) {
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end + 1);
@@ -67,7 +67,7 @@ PerfMapLines read_perf_map(std::string_view bytes, PerfMapState& state) {
   }
   const std::uint64_t start = state.read_from();
   std::string_view rest = bytes.substr(overlap);
-  take_lines(rest, state, result);
+  read_lines(rest, state, result);
   if (rest.size() > kMaxPerfMapLineBytes) {
     if (!state.in_long_line) ++result.long_lines;
     state.in_long_line = true;

@@ -3,12 +3,12 @@
 //     line := ["0x"] START " " ["0x"] SIZE " " NAME "\n"
 //
 // Source: Linux, tools/perf/Documentation/jit-interface.txt; START and SIZE are hexadecimal. NAME
-// is all up to the end of the line: blanks (HotSpot), UTF-8 (CPython), any bytes. HotSpot prefixes
-// both numbers, Erlang the first. One address may come again and again (V8), and a line says
-// nothing of when: its time is that of its reading.
+// goes up to the end of the line and has any bytes: blanks (HotSpot), UTF-8 (CPython). HotSpot
+// prefixes both numbers, Erlang the first. An address may have many lines (V8). A line has no time;
+// the time at which it is read counts.
 //
-// Most writers append; HotSpot's `jcmd PID Compiler.perfmap` replaces the content. A reader tells
-// by the last bytes that it read: those of another content aren't there any more.
+// Most writers append; HotSpot's `jcmd PID Compiler.perfmap` replaces the content. The reader
+// recognises this by the last bytes that it read, which are then different.
 //
 // read_perf_map() is a pure function, as read_jitdump() is: see there for the caller's loop.
 
@@ -24,16 +24,16 @@ namespace profd {
 inline constexpr std::size_t kMaxPerfMapNameBytes = 4096;  // longer ones are cut
 inline constexpr std::size_t kMaxPerfMapLineBytes = 65536;
 
-// How many bytes before PerfMapState::offset a caller has to give, too.
+// How many bytes before PerfMapState::offset the caller has to pass too.
 inline constexpr std::size_t kPerfMapOverlapBytes = 64;
 
-// Any values are safe.
+// How far the file is read. Any values are safe.
 struct PerfMapState {
-  std::uint64_t offset = 0;        // in the file, of the next line to read
+  std::uint64_t offset = 0;        // of the next line to read
   std::uint64_t overlap_hash = 0;  // of the bytes before it
-  bool in_long_line = false;       // up to the next line break nothing counts
+  bool in_long_line = false;       // all up to the next line break is skipped
 
-  // Where the bytes for the next call start.
+  // The offset of the bytes for the next call.
   [[nodiscard]] std::uint64_t read_from() const {
     return offset < kPerfMapOverlapBytes ? 0 : offset - kPerfMapOverlapBytes;
   }
@@ -49,15 +49,14 @@ struct PerfMapLine {
 
 struct PerfMapLines {
   std::vector<PerfMapLine> lines;
-  std::uint64_t bad_lines = 0;   // not of that shape, or of a range that can't be
+  std::uint64_t bad_lines = 0;   // of another form, or with an invalid range
   std::uint64_t long_lines = 0;  // over kMaxPerfMapLineBytes
-  // The file isn't the one that was read before: a new epoch. Nothing was read, and the state is
-  // that of a new file.
+  // The content was replaced. Nothing was read, and the state is that of a new file.
   bool rewritten = false;
 };
 
-// `bytes` are those of the file from state.read_from() on. A last line without its end waits for
-// more. Gets on where it is given kPerfMapOverlapBytes + kMaxPerfMapLineBytes, or all there is.
+// `bytes` are the file's from state.read_from() on. A last line without its end is read later. A
+// call with kPerfMapOverlapBytes + kMaxPerfMapLineBytes, or all that the file has, makes progress.
 [[nodiscard]] PerfMapLines read_perf_map(std::string_view bytes, PerfMapState& state);
 
 }  // namespace profd

@@ -13,7 +13,7 @@ constexpr std::string_view kPhpRemedy =
     "php -d opcache.jit_debug=32 beside opcache.jit=function and opcache.jit_buffer_size=64M (and "
     "opcache.enable_cli=1 on the command line)";
 
-// A name that begins with another one stands before it.
+// A prefix that starts with another one comes before it.
 constexpr auto kRuntimes = std::to_array<Runtime>({
     {"Java", "libjvm.so", true,
      "'profctl record --ask-runtime --pid PID' asks a JVM of 17 or later; or java "

@@ -1,6 +1,7 @@
-// Runtimes that make or interpret code, and by which switch each tells what code it made.
+// Runtimes with a JIT compiler or an interpreter, and the switch by which each writes a JIT source.
 //
-// Known by the names of the files that they map as code. docs/jit.md tells what each switch gives.
+// They are recognised by the names of the files that they map as code. docs/jit.md says what each
+// switch gives.
 
 #pragma once
 
@@ -10,15 +11,15 @@ namespace profd {
 
 struct Runtime {
   std::string_view name;         // "Node.js"
-  std::string_view file_prefix;  // how the name of one of its files begins
-  bool makes_code = false;       // else its functions are the interpreter's
-  std::string_view remedy;       // what makes it name its functions; empty: nothing does
+  std::string_view file_prefix;  // of the name of one of its files
+  bool has_jit = false;          // otherwise an interpreter runs its functions
+  std::string_view remedy;       // how its functions get names; empty: not at all
 };
 
-// By its name. Null: none is called so.
+// The runtime with this name. Null: there is none.
 [[nodiscard]] const Runtime* runtime_of_name(std::string_view name);
 
-// By the path of a file that a process has mapped as code. Null: of no runtime that is known.
+// The runtime whose file a process has mapped as code, by the file's path. Null: no known one.
 [[nodiscard]] const Runtime* runtime_of_file(std::string_view path);
 
 }  // namespace profd

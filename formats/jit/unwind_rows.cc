@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kUserHalf = std::uint64_t{1} << 47;
 
-// Where the record's code lies; everywhere, for one that speaks of a whole object.
+// Where the record's code lies: for a whole object, anywhere.
 struct Bounds {
   std::uint64_t start = 0;
   std::uint64_t end = 0;
@@ -69,7 +69,8 @@ Result<std::vector<JitUnwindRows>> read_jit_unwind_rows(std::string_view record,
     room -= function->rows.size();
     functions.push_back(std::move(*function));
   }
-  if (functions.empty()) return fail(ErrorCode::kMalformed, "the unwind data is of other code");
+  if (functions.empty())
+    return fail(ErrorCode::kMalformed, "the unwind data belongs to other code");
   return functions;
 }
 

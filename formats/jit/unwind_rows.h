@@ -1,7 +1,7 @@
-// The unwind rows of code made at run time, from the eh_frame in a jitdump's UNWINDING_INFO record.
+// The unwind rows of JIT code, from the eh_frame in a jitdump's UNWINDING_INFO record.
 //
-// Rows are by address, not by file offset. What can't be told in a rule becomes an unknown row, as
-// with files (cfi_tables.h): there the frame pointer is followed.
+// Rows have addresses, not file offsets. CFI that no rule can express becomes an unknown row, as in
+// files (cfi_tables.h): there the frame pointer is followed.
 
 #pragma once
 
@@ -15,20 +15,20 @@
 
 namespace profd {
 
-// The rows of one function: sorted by address (UnwindRow::offset is one here), the first at
-// `start`; the last holds up to `end`.
+// The rows of one function, sorted by UnwindRow::offset, which is an address here. The last row
+// holds up to `end`.
 struct JitUnwindRows {
   std::uint64_t start = 0;
   std::uint64_t end = 0;
   std::vector<UnwindRow> rows;
 };
 
-// Of one record; more isn't read.
+// The limit of one record; further rows are not read.
 inline constexpr std::size_t kMaxJitUnwindRows = 65'536;
 
-// Of the code that a record belongs to, if code_bytes isn't 0; else of whatever functions its FDEs
-// name, by absolute addresses (LLVM's ORC). In no order, and they may overlap. kMalformed for what
-// is no unwind data.
+// Reads the rows of the code that the record belongs to or, where code_bytes is 0, of all functions
+// that its FDEs have, with absolute addresses (LLVM's ORC). The functions are in no order, and may
+// overlap. kMalformed where the record has no unwind data for the code.
 [[nodiscard]] Result<std::vector<JitUnwindRows>> read_jit_unwind_rows(std::string_view record,
                                                                       const JitDumpState& state,
                                                                       std::uint64_t code_address,

@@ -10,7 +10,7 @@ import time
 
 from harness import Bench, row
 
-FUNCTIONS = 137_490  # as node made of a program of 45,000 functions, 102 MB of code
+FUNCTIONS = 137_490  # what node compiles of a program of 45,000 functions: 102 MB of code
 
 # Writes a jitdump of that many functions, maps it as runtimes do, and is busy while it is sampled.
 RUNTIME = """

@@ -1,6 +1,6 @@
-// JIT code of a large program: 137,490 functions and 102 MB of code, as node made of 45,000
-// functions. Floors: a parse of 0.15 s, an image of all of it in 0.5 s (of what was hit, a
-// hundredth).
+// JIT code of a large program: 137,490 functions and 102 MB of code, as node compiled from 45,000
+// functions. The limits are 0.15 s for a parse and 0.5 s for an image of all functions (a hundredth
+// of that for those that samples hit).
 
 #include <algorithm>
 #include <random>
@@ -22,8 +22,8 @@ constexpr std::size_t kFunctions = 137'490;
 constexpr std::uint64_t kRegion = 0x7f0000000000;
 constexpr std::size_t kReadBytes = std::size_t{4} << 20;
 
-// As V8 writes it: unwinding and debug info before each LOAD. `region` is where code lies, the
-// addresses in it used again and again where it is smaller than the code.
+// A jitdump as V8 writes it, with unwinding and debug info before each LOAD. `region` is the size of
+// the memory for code; its addresses are reused where it is smaller than the code.
 std::string dump_of(std::size_t functions, std::uint64_t region) {
   std::mt19937_64 random(7);  // NOLINT: the same every time
   JitDumpWriter writer;
@@ -59,7 +59,7 @@ const std::string& large_dump() {
   return dump;
 }
 
-// What the parser's child does, but for the reading from the file.
+// What the parser's child does, except for reading the file.
 JitDumpState parse(std::string_view dump, std::vector<JitDumpEvent>& loads) {
   JitDumpState state;
   while (state.offset < dump.size()) {
@@ -106,7 +106,7 @@ void BM_ParseAndIndexJitDump(benchmark::State& state) {
 }
 BENCHMARK(BM_ParseAndIndexJitDump)->Unit(benchmark::kMillisecond);
 
-// Look-ups at any time in a region of 2 MB that is used again and again.
+// Searches at any time in a region of 2 MB that is reused all the time.
 void BM_FindInReusedCode(benchmark::State& state) {
   const std::string dump = dump_of(100'000, std::uint64_t{2} << 20);
   std::vector<JitDumpEvent> loads;

@@ -1,6 +1,6 @@
-// What following a live jitdump costs: a stand-in for a runtime writes so many LOADs a second, and
-// all that the daemon would do about it runs here. Prints JSON: CPU seconds of this process and of
-// its parser, as shares of one core.
+// The cost of following a live jitdump: a stand-in for a runtime writes a number of LOADs a second,
+// and this process does all that the daemon would do. Prints JSON: the CPU time of this process and
+// of its parser, as shares of one core.
 //
 //     jit_follow_bench [LOADS_A_SECOND [SECONDS]]
 
@@ -49,7 +49,7 @@ double cpu_seconds_of(pid_t process) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// Of those that have ended and been waited for, too.
+// Includes children that have ended and were waited for.
 double cpu_seconds_of_parser(const std::vector<pid_t>& others) {
   double seconds = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -61,7 +61,7 @@ double cpu_seconds_of_parser(const std::vector<pid_t>& others) {
   return seconds;
 }
 
-// As a runtime does: writes its records in small parts, all the time.
+// Writes records in small parts all the time, as a runtime does.
 [[noreturn]] void write_loads(const std::string& path, pid_t pid, unsigned loads_a_second) {
   constexpr std::uint64_t kAtOnce = 20;
   std::ofstream file(path, std::ios::binary | std::ios::app);

@@ -1,8 +1,7 @@
-// Real runtimes, and a small JIT that reuses its addresses, through profd and profctl: whose names
-// both pprofs show.
+// The names of JIT code from end to end: real runtimes, and a small JIT that reuses its addresses,
+// are recorded by profd and profctl, and both pprofs show the names.
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -28,7 +27,7 @@ using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr double kNamed = 0.995;  // of the samples in made code
+constexpr double kNamed = 0.995;  // the least share of the samples in JIT code
 
 fs::path program(const std::string& name) {
   return fs::path(SOURCE_DIRECTORY) / "tests/e2e/programs" / name;
@@ -40,16 +39,15 @@ double share(std::uint64_t part, std::uint64_t whole) {
 
 class JitTest : public RecordingTest {
  protected:
-  // Runs a command in a directory of its own, and gives what was written of its one process of that
-  // name.
+  // Records a command in a directory of its own. Returns the profile of its process of that name.
   std::optional<ProfileSummary> record_runtime(const std::string& comm, const Args& command) {
     Process::Options options;
     options.directory = directory_.path();
     return profile_of(record({"-F", "499"}, command, options), comm);
   }
 
-  // Of a child that was just forked, which has its parent's name until it calls exec, there may be
-  // a sample, too.
+  // The profile with the most samples: a forked child has its parent's name until it calls exec,
+  // and may have a sample by then.
   static std::optional<ProfileSummary> profile_of(const SessionSummary& summary,
                                                   const std::string& comm) {
     const std::vector<ProfileSummary> profiles = profiles_of(summary, comm);
@@ -57,15 +55,15 @@ class JitTest : public RecordingTest {
     return found == profiles.end() ? std::nullopt : std::optional(*found);
   }
 
-  // That nearly all samples in made code have names, and that these functions have most of the
-  // time, in both pprofs.
+  // Expects that nearly all samples in JIT code have names, and that these functions have most of
+  // the time in both pprofs. `source` is part of the JIT source's name.
   void expect_named(const std::optional<ProfileSummary>& profile, const std::string& runtime,
-                    const std::string& told_in, const Args& functions) {
+                    const std::string& source, const Args& functions) {
     ASSERT_TRUE(profile);
-    ASSERT_TRUE(profile->jit) << "no sample in made code, of " << profile->samples << "\n"
+    ASSERT_TRUE(profile->jit) << "no sample in JIT code, of " << profile->samples << "\n"
                               << recorded_.out << recorded_.err;
     EXPECT_EQ(profile->jit->runtime, runtime);
-    EXPECT_THAT(profile->jit->file, HasSubstr(told_in));
+    EXPECT_THAT(profile->jit->file, HasSubstr(source));
     EXPECT_THAT(profile->jit->functions, Gt(functions.size()));
     EXPECT_GT(profile->jit->samples, 200U);
     EXPECT_GE(share(profile->jit->named_samples, profile->jit->samples), kNamed);
@@ -82,15 +80,15 @@ class JitTest : public RecordingTest {
     }
   }
 
-  // Of one on a process that is busy.
+  // Starts a session for a busy process. Returns its id.
   std::string start_session(pid_t pid) {
     const Ended started = daemon_.profctl({"start", "-F", "499", "--pid", std::to_string(pid)});
     EXPECT_EQ(started.status, 0) << started.err;
     return started.out.substr(0, started.out.find('\n'));
   }
 
-  // The one session there is: enough for expect_named(), however slow the machine is.
-  [[nodiscard]] bool comes_to_have_samples() {
+  // Waits until the only session has enough samples for expect_named(), also on a slow machine.
+  [[nodiscard]] bool has_enough_samples() {
     return eventually([&] {
       const auto sessions = parse_session_list(daemon_.profctl({"list", "--json"}).out);
       return sessions && std::ranges::any_of(*sessions, [](const SessionInfo& info) {
@@ -103,7 +101,7 @@ class JitTest : public RecordingTest {
     return perl_pprof("/usr/bin/env", file(profile));
   }
 
-  // What a command of Go's pprof prints of a profile.
+  // The output of Go's pprof for a profile.
   std::string go(const ProfileSummary& profile, const Args& arguments) const {
     Args command{GO_PPROF_BINARY};
     command.insert(command.end(), arguments.begin(), arguments.end());
@@ -112,7 +110,7 @@ class JitTest : public RecordingTest {
   }
 };
 
-// The share of the functions of a dump that lie where another lay before.
+// The share of the functions of a jitdump that overlap an earlier one.
 double share_of_reused(const fs::path& dump) {
   constexpr std::uint64_t kGrainBytes = 64;
   std::ifstream file(dump, std::ios::binary);
@@ -133,7 +131,7 @@ double share_of_reused(const fs::path& dump) {
   return share(reused, loads);
 }
 
-TEST_F(JitTest, NoSampleGetsAnotherTimesFunctionWhereAddressesAreReused) {
+TEST_F(JitTest, ASampleIsNamedByTheCodeOfItsTimeWhereAddressesAreReused) {
   Process::Options options;
   options.directory = directory_.path();
   const SessionSummary summary = record({"-F", "999"}, {workload("reuse"), "3"}, options);
@@ -148,16 +146,17 @@ TEST_F(JitTest, NoSampleGetsAnotherTimesFunctionWhereAddressesAreReused) {
   EXPECT_GE(judged.right, profile->jit->samples);
 }
 
-TEST_F(JitTest, NodeWithPerfProfIsNamedListedAndDisassembled) {
+TEST_F(JitTest, CodeOfNodeWithPerfProfIsNamedListedAndDisassembled) {
   const auto profile = record_runtime("node", {"node", "--perf-prof", program("busy.js"), "2"});
   expect_named(profile, "Node.js", "jit-", {":*fib", ":*mix"});
   ASSERT_TRUE(profile);
-  // Else pprof cuts the path behind a folder that is called as the one it runs in.
+  // Without -source_path, pprof cuts the path after a directory that has the name of its own
+  // working directory.
   EXPECT_THAT(go(*profile, {"-list=mix", "-source_path=/"}), HasSubstr("Math.sqrt(i)"));
   EXPECT_THAT(go(*profile, {"-show=mix", "-disasm=mix"}), HasSubstr("sqrtsd"));
 }
 
-TEST_F(JitTest, NodeWithPerfBasicProfIsNamed) {
+TEST_F(JitTest, CodeOfNodeWithPerfBasicProfIsNamed) {
   const auto profile =
       record_runtime("node", {"node", "--perf-basic-prof", program("busy.js"), "2"});
   expect_named(profile, "Node.js", "perf-", {":*fib", ":*mix"});
@@ -166,9 +165,9 @@ TEST_F(JitTest, NodeWithPerfBasicProfIsNamed) {
   fs::remove("/tmp/perf-" + std::to_string(profile->pid) + ".map", ignored);
 }
 
-TEST_F(JitTest, NodeThatReusesAddressesGetsNoNameOfAnotherTime) {
-  // Every function is compiled at its first call, and so soon that most of what node loads lies
-  // where other code lay: node's own 2,300 builtins stay where they are.
+TEST_F(JitTest, CodeOfNodeIsNamedByItsTimeWhereNodeReusesAddresses) {
+  // --always-sparkplug compiles every function at its first call, so most of the code lies where
+  // other code lay before. Node's own 2,300 builtins stay where they are.
   const auto profile =
       record_runtime("node", {"node", "--perf-prof", "--expose-gc", "--always-sparkplug",
                               program("churn.js"), "5", "40000"});
@@ -185,7 +184,7 @@ TEST_F(JitTest, NodeThatReusesAddressesGetsNoNameOfAnotherTime) {
   EXPECT_GT(judged.right, 1000U);
 }
 
-TEST_F(JitTest, WhoseCodeHasNoNamesIsToldTheSwitch) {
+TEST_F(JitTest, CodeWithoutNamesIsReportedWithTheSwitchThatGivesThem) {
   const auto profile = record_runtime("node", {"node", program("busy.js"), "2"});
   ASSERT_TRUE(profile);
   ASSERT_TRUE(profile->jit);
@@ -195,7 +194,7 @@ TEST_F(JitTest, WhoseCodeHasNoNamesIsToldTheSwitch) {
                             "hint: node --perf-prof --perf-basic-prof"));
 }
 
-TEST_F(JitTest, ErlangIsNamed) {
+TEST_F(JitTest, CodeOfErlangIsNamed) {
   const Process::Options here{.directory = directory_.path(), .environment = {}, .before_exec = {}};
   ASSERT_EQ(run({"erlc", program("busy.erl")}, here).status, 0);
   const auto profile = record_runtime(
@@ -205,8 +204,8 @@ TEST_F(JitTest, ErlangIsNamed) {
   fs::remove("/tmp/jit-" + std::to_string(profile->pid) + ".dump");
 }
 
-// With PHP's JIT in a mode, and with one of its debug switches. It compiles only what it has in its
-// cache, and by itself doesn't take up a file there that was written in the last 2 s.
+// The command line of PHP for a mode and a debug switch of its JIT. The JIT compiles only files in
+// PHP's cache, which by default omits files that were written in the last 2 s.
 Args php(const std::string& mode, const std::string& debug) {
   return {"php",
           "-d",
@@ -223,26 +222,26 @@ Args php(const std::string& mode, const std::string& debug) {
           "2"};
 }
 
-TEST_F(JitTest, PhpIsNamed) {
+TEST_F(JitTest, CodeOfPhpIsNamed) {
   const auto profile = record_runtime("php", php("function", "32"));
   expect_named(profile, "PHP", "jit-", {"JIT$fib", "JIT$mix"});
   ASSERT_TRUE(profile);
   fs::remove("/tmp/jit-" + std::to_string(profile->pid) + ".dump");
 }
 
-TEST_F(JitTest, PhpWithAMapInMemoryThatItsWorkersShareIsNamed) {
+TEST_F(JitTest, CodeOfPhpInSharedMemoryIsNamedByAPerfMap) {
   const auto profile = record_runtime("php", php("tracing", "16"));
   expect_named(profile, "PHP", "perf-", {"TRACE-"});
   ASSERT_TRUE(profile);
   fs::remove("/tmp/perf-" + std::to_string(profile->pid) + ".map");
 }
 
-TEST_F(JitTest, AJvmWithoutSwitchesIsAskedForItsNames) {
+TEST_F(JitTest, CodeOfAJvmWithoutSwitchesIsNamedByAskingTheJvm) {
   const Process::Options here{.directory = directory_.path(), .environment = {}, .before_exec = {}};
   ASSERT_EQ(run({"javac", "-d", directory_.path(), program("Busy.java")}, here).status, 0);
   Process java({"java", "-XX:+PreserveFramePointer", "Busy", "100"}, here);
   const std::string pid = std::to_string(java.pid());
-  ASSERT_TRUE(eventually([&] {  // it answers once it has started
+  ASSERT_TRUE(eventually([&] {  // the JVM answers once it has started
     const fs::path first = directory_.path() / "first";
     return daemon_.profctl({"record", "-d", "1s", "--ask-runtime", "--pid", pid, "-o", first})
                .status == 0;
@@ -251,7 +250,7 @@ TEST_F(JitTest, AJvmWithoutSwitchesIsAskedForItsNames) {
   with_socket.environment["PROFD_SOCKET"] = daemon_.socket();
   const Args asked{"record", "-F", "499", "--ask-runtime", "--pid", pid, "-o", output_};
   Process recorder(daemon_.profctl_command(asked), with_socket);
-  ASSERT_TRUE(comes_to_have_samples());
+  ASSERT_TRUE(has_enough_samples());
   recorder.signal(SIGINT);
   EXPECT_EQ(recorder.wait().status, 0);
   expect_named(profile_of(read_summary(output_), "java"), "Java", "perf-",
@@ -261,7 +260,7 @@ TEST_F(JitTest, AJvmWithoutSwitchesIsAskedForItsNames) {
   fs::remove("/tmp/perf-" + pid + ".map");
 }
 
-TEST_F(JitTest, AJvmWithPerfsAgentIsNamedAndListed) {
+TEST_F(JitTest, CodeOfAJvmWithPerfsAgentIsNamedAndListed) {
   Process::Options options;
   options.directory = directory_.path();
   options.environment = {{"JITDUMPDIR", directory_.path()}};
@@ -276,7 +275,7 @@ TEST_F(JitTest, AJvmWithPerfsAgentIsNamedAndListed) {
               HasSubstr("Math.sqrt(i)"));
 }
 
-TEST_F(JitTest, ASessionOfOneWithoutRightsHasNamesOfItsOwnProcesses) {
+TEST_F(JitTest, ASessionOfAnUnprivilegedUserHasNamesOfItsOwnProcesses) {
   constexpr uid_t kNobody = 65534;
   const fs::path own = directory_.path() / "own";
   fs::create_directory(own);
@@ -291,13 +290,13 @@ TEST_F(JitTest, ASessionOfOneWithoutRightsHasNamesOfItsOwnProcesses) {
   expect_named(profile, "Node.js", "jit-", {":*fib", ":*mix"});
 }
 
-TEST_F(JitTest, ADumpOfASessionThatGoesOnHasNames) {
+TEST_F(JitTest, ADumpOfARunningSessionHasNames) {
   Process::Options options;
   options.directory = directory_.path();
-  // What --perf-prof tells last stays in the runtime's buffer as long as it runs.
+  // With --perf-prof, the last records stay in the runtime's buffer while it runs.
   Process node({"node", "--perf-basic-prof", program("busy.js"), "60"}, options);
   const std::string session = start_session(node.pid());
-  ASSERT_TRUE(comes_to_have_samples());
+  ASSERT_TRUE(has_enough_samples());
   const Ended dumped = daemon_.profctl({"dump", session, "-o", output_});
   ASSERT_EQ(dumped.status, 0) << dumped.err;
   expect_named(profile_of(read_summary(output_), "node"), "Node.js", "perf-", {":*fib", ":*mix"});
@@ -305,13 +304,13 @@ TEST_F(JitTest, ADumpOfASessionThatGoesOnHasNames) {
   EXPECT_EQ(daemon_.profctl({"stop", session, "-o", directory_.path() / "stopped"}).status, 0);
 }
 
-TEST_F(JitTest, TheMapNamesWhatARuntimeThatGoesOnHasNotWrittenIntoItsDump) {
+TEST_F(JitTest, APerfMapNamesTheCodeThatARunningNodeHasNotYetWrittenToItsJitdump) {
   Process::Options options;
   options.directory = directory_.path();
   const Process node({"node", "--perf-prof", "--perf-basic-prof", program("busy.js"), "60"},
                      options);
   const std::string session = start_session(node.pid());
-  ASSERT_TRUE(comes_to_have_samples());
+  ASSERT_TRUE(has_enough_samples());
   const Ended stopped = daemon_.profctl({"stop", session, "-o", output_});
   ASSERT_EQ(stopped.status, 0) << stopped.err;
   EXPECT_THAT(stopped.err, Not(HasSubstr("no names")));
@@ -333,13 +332,15 @@ TEST(JitWindowsTest, WindowsAndTheirExportsHaveNames) {
   EXPECT_TRUE(eventually([&] {
     return daemon.profctl({"ps"}).out.find(shown) != std::string::npos;
   })) << daemon.profctl({"ps"}).out;
-  ::sleep(3);
+  // The next window may have begun before the names were known; the one after it did not.
+  const std::uint64_t windows = daemon.status().continuous.windows;
+  ASSERT_TRUE(eventually([&] { return daemon.status().continuous.windows >= windows + 2; }));
   const fs::path out = directory.path() / "out";
   const Ended exported = daemon.profctl({"export", "--last", "1m", "-o", out});
   ASSERT_EQ(exported.status, 0) << exported.err;
   const SessionSummary summary = read_summary(out);
   EXPECT_EQ(summary.ledger.difference(), 0);
-  // Windows are of all processes: another node may run, and this one was a test before its exec.
+  // Windows have all processes, perhaps another node; and before its exec, this one was the test.
   const std::vector<ProfileSummary> profiles = profiles_of(summary, "node");
   const auto pid = static_cast<std::uint32_t>(node.pid());
   const auto profile = std::ranges::find(profiles, pid, &ProfileSummary::pid);

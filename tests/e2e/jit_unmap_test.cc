@@ -1,5 +1,5 @@
-// Memory that is given up takes the names of the code in it along: whatever runs there afterwards
-// without a record has none.
+// Unmapped memory loses the names of its code: code that runs there later, without a record, has no
+// name.
 
 #include <signal.h>
 
@@ -22,18 +22,20 @@ class JitUnmapTest : public RecordingTest {
   }
 };
 
-TEST_F(JitUnmapTest, CodeWithoutRecordsDoesNotGetTheNameOfWhatWasUnmappedThere) {
+TEST_F(JitUnmapTest, CodeWithoutARecordHasNoNameWhereOtherCodeWasUnmapped) {
   Process::Options options;
   options.directory = directory_.path();
   const Process reuse({workload("reuse"), "1000", "silently"}, options);
   const Ended started =
-      daemon_.profctl({"start", "-F", "499", "--pid", std::to_string(reuse.pid())});
+      daemon_.profctl({"start", "-F", "1999", "--pid", std::to_string(reuse.pid())});
   ASSERT_EQ(started.status, 0) << started.err;
   const std::string session = started.out.substr(0, started.out.find('\n'));
   ASSERT_TRUE(eventually([&] { return daemon_.status().unmaps.reported > 0; }));
   const std::uint64_t before = samples_of(session);
   ASSERT_EQ(::kill(reuse.pid(), SIGUSR1), 0);
-  ASSERT_TRUE(eventually([&] { return samples_of(session) > before + 1000; }));
+  // From the signal on, half of the code has no record. As little as a third of the samples lies in
+  // JIT code: the rest is in the functions that it calls.
+  ASSERT_TRUE(eventually([&] { return samples_of(session) > before + 4000; }));
   const Ended stopped = daemon_.profctl({"stop", session, "-o", output_});
   ASSERT_EQ(stopped.status, 0) << stopped.err;
   const std::vector<ProfileSummary> profiles = profiles_of(read_summary(output_), "reuse");

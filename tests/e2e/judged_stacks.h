@@ -1,6 +1,6 @@
-// Samples judged by their own stacks: programs whose made functions come in kinds, each called by
-// and calling native functions of its kind, so that a stack tells whether its names are true
-// whatever the runtime's files say.
+// Judges the names in samples by the samples' own stacks. The JIT-compiled functions of the test
+// programs come in kinds, and each is called by and calls native functions of its kind. So a stack
+// shows whether its names are right, independently of the runtime's files.
 
 #pragma once
 
@@ -18,15 +18,15 @@ struct Judged {
 
 enum class Verdict { kUnknown, kRight, kWrong };
 
-// Of the output of `pprof -traces -sample_index=samples`; `verdict` sees one stack, the innermost
-// frame first.
+// Judges the stacks in the output of `pprof -traces -sample_index=samples`. `verdict` gets one
+// stack, the innermost frame first.
 Judged judge(const std::string& traces,
              const std::function<Verdict(const std::string& stack)>& verdict);
 
-// Of workload "reuse": gen_I between run_K and marker_K with K = I mod 32.
+// For the workload "reuse": gen_I between run_K and marker_K with K = I mod 32.
 Verdict verdict_of_reuse(const std::string& stack);
 
-// Of programs/churn.js: made_KIND_I between run_KIND and V8's ieee754::KIND. Only the outermost of
+// For programs/churn.js: made_KIND_I between run_KIND and V8's ieee754::KIND. Only the outermost of
 // adjacent ieee754 functions counts: some call others.
 Verdict verdict_of_churn(const std::string& stack);
 

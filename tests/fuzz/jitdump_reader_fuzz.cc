@@ -1,5 +1,5 @@
-// Any bytes as a jitdump: what is told of lies in the file, and a file read as it grows says the
-// same as one read whole.
+// Reads any bytes as a jitdump: all ranges lie in the file, and a file that is read as it grows
+// gives the same events as one that is read at once.
 
 #include <algorithm>
 #include <cstdint>
@@ -18,7 +18,7 @@ using profd::JitFileRange;
 
 struct Read {
   std::vector<JitDumpEvent> loads;
-  profd::JitDumpDamageCounts damage{};
+  std::array<std::uint64_t, profd::kJitDumpFaults> malformed{};
   profd::JitDumpState state;
 };
 
@@ -56,7 +56,7 @@ Read read(std::string_view file, std::size_t step) {
       check(file, event, all.state);
       if (event.kind == JitDumpEventKind::kLoad) all.loads.push_back(event);
     }
-    for (std::size_t i = 0; i < all.damage.size(); ++i) all.damage[i] += events->damage[i];
+    for (std::size_t i = 0; i < all.malformed.size(); ++i) all.malformed[i] += events->malformed[i];
   }
   return all;
 }
@@ -88,7 +88,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Read whole = read(file, std::max<std::size_t>(size, 1));
   const Read grown = read(file, 97);
   require(std::ranges::equal(whole.loads, grown.loads, equal), "a growing file says the same");
-  require(whole.damage == grown.damage, "and counts the same");
+  require(whole.malformed == grown.malformed, "and counts the same");
   require(whole.state.line_bias() == grown.state.line_bias(), "and is biased the same");
   check_index(whole.loads);
   return 0;

@@ -1,4 +1,5 @@
-// Any bytes as a perf map: a file read as it grows has the same lines as one read whole.
+// Reads any bytes as a perf map: a file that is read as it grows gives the same lines as one that
+// is read at once.
 
 #include <algorithm>
 #include <cstdint>
@@ -22,7 +23,7 @@ Read read(std::string_view file, std::size_t step) {
     size = std::min(size + step, file.size());
     const auto read =
         profd::read_perf_map(file.substr(state.read_from(), size - state.read_from()), state);
-    require(!read.rewritten, "nobody rewrites it");
+    require(!read.rewritten, "a file that is not rewritten is read as such");
     require(state.offset <= size, "no more is passed than there is");
     all.lines.insert(all.lines.end(), read.lines.begin(), read.lines.end());
     all.bad_lines += read.bad_lines;

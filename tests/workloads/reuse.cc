@@ -1,13 +1,12 @@
-// A small JIT that runs one function after the other at the same place, and tells so in a jitdump
-// as runtimes do: through a buffer of 4 KiB, so that what it wrote last is not in the file before
-// it ends.
+// A small JIT that runs one function after the other at the same place, and writes a jitdump as
+// runtimes do: through a buffer of 4 KiB, so that the last records are in the file only after its
+// end.
 //
 //     reuse SECONDS [silently]
 //
-// It runs for so long on a CPU. Function gen_I is run for some milliseconds by the native function
-// run_K and calls marker_K, with K = I mod 32: whoever shows gen_I beside another's run_K or
-// marker_K has named it wrong. Places overlap in part. The dump is jit-PID.dump in the working
-// directory.
+// It runs for that time on a CPU. The native function run_K runs gen_I for some milliseconds, which
+// calls marker_K, with K = I mod 32: a profile with gen_I beside another K's run_K or marker_K is
+// wrong. Places overlap in part. The jitdump is jit-PID.dump in the working directory.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -164,8 +163,8 @@ std::uint8_t *take_memory(std::size_t bytes, std::uint8_t *place = nullptr, int 
 	return static_cast<std::uint8_t *>(memory);
 }
 
-// In both ways that there are.
-void take_page_anew(std::uint8_t *place, std::uint64_t round)
+// Replaces a page in one of the two ways: with munmap, or by mapping over it.
+void replace_page(std::uint8_t *place, std::uint64_t round)
 {
 	const bool is_unmapped = round % 2 == 0;
 	if (is_unmapped)
@@ -173,7 +172,7 @@ void take_page_anew(std::uint8_t *place, std::uint64_t round)
 	take_memory(kPageBytes, place, is_unmapped ? MAP_FIXED_NOREPLACE : MAP_FIXED);
 }
 
-// Puts the code there and runs it for its life.
+// Writes the code there and runs it for kLife.
 void run(const Kind &kind, const std::string &code, std::uint8_t *place)
 {
 	std::memcpy(place, code.data(), code.size());
@@ -182,7 +181,7 @@ void run(const Kind &kind, const std::string &code, std::uint8_t *place)
 		kind.run(reinterpret_cast<Code>(place));
 }
 
-void tell_and_run(Dump &dump, std::uint64_t i, std::uint8_t *place)
+void record_and_run(Dump &dump, std::uint64_t i, std::uint8_t *place)
 {
 	const Kind &kind = kAll[i % kKinds];
 	const std::string code = machine_code(kind.marker);
@@ -196,12 +195,12 @@ void reuse_silently(Dump &dump, double end)
 	std::uint8_t *const last = memory + (kPages - 1) * kPageBytes;
 	for (std::uint64_t i = 0; seconds_on_cpu() < end && i < kPages - 1; ++i) {
 		std::uint8_t *const place = memory + i * kPageBytes;
-		tell_and_run(dump, i, place);
+		record_and_run(dump, i, place);
 		if (!is_silent) {
-			take_page_anew(last, i);
+			replace_page(last, i);
 			continue;
 		}
-		take_page_anew(place, i);
+		replace_page(place, i);
 		const Kind &other = kAll[(i + kKinds / 2) % kKinds];
 		run(other, machine_code(other.marker), place);
 	}
@@ -220,6 +219,6 @@ int main(int argc, char **argv)
 	}
 	std::uint8_t *const memory = take_memory(kPageBytes);
 	for (std::uint64_t i = 0; seconds_on_cpu() < end; ++i)
-		tell_and_run(dump, i, memory + i % 3 * kPlaceStep);
+		record_and_run(dump, i, memory + i % 3 * kPlaceStep);
 	return 0;
 }

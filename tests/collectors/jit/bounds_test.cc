@@ -1,4 +1,5 @@
-// How much of pids, names, lines and processes one user's files can make us keep.
+// The limits on the pids, names, lines and processes that one user's files can make the daemon
+// keep.
 
 #include <chrono>
 #include <cstdint>
@@ -8,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
-#include "collectors/jit/registry.h"
+#include "collectors/jit/processes.h"
 #include "tests/collectors/jit/hostile_dump.h"
 #include "tests/collectors/jit/runtime.h"
 #include "tests/formats/jit/jitdump_writer.h"
@@ -30,8 +31,8 @@ TEST_F(JitBounds, RecordsOfTooManyPidsAreCounted) {
   EXPECT_TRUE(comes_to_be_refused(JitRefusal::kForeignPid));
 }
 
-// 100 MB of names: each is cut, and the memory for all has a bound.
-TEST_F(JitBounds, NamesWithoutEndTakeBoundedMemory) {
+// 100 MB of names: each is cut, and the memory for all is limited.
+TEST_F(JitBounds, LongNamesTakeLimitedMemory) {
   std::string dump = dump_header(pid());
   for (std::uint64_t i = 0; i < 1700; ++i) {
     dump += load_of(
@@ -39,11 +40,11 @@ TEST_F(JitBounds, NamesWithoutEndTakeBoundedMemory) {
   }
   write(dump + load_of(pid(), {.name = "last", .time_ns = 5000}));
   EXPECT_TRUE(is_named("last"));
-  EXPECT_LE(processes_->stats().bytes, JitRegistry::kMaxBytesOfUser);
+  EXPECT_LE(processes_->stats().bytes, JitSources::kMaxBytesOfUser);
 }
 
-// Others of the io thread wait for one part at most.
-TEST_F(JitBounds, WhatIsReadIsTakenUpInTurns) {
+// Other work of the io thread waits for one part at most.
+TEST_F(JitBounds, PartsOfAFileAreAppliedOneAtATime) {
   constexpr std::uint64_t kFunctions = 60'000;
   std::string dump = dump_header(pid());
   for (std::uint64_t i = 0; i < kFunctions; ++i) {
@@ -73,11 +74,11 @@ std::size_t heap_bytes() {
   return heap.uordblks + heap.hblkhd;
 }
 
-// Without a bound for each file, 64 times 30,000 entries of 80 bytes.
+// Without a limit for each file, this would be 64 times 30,000 entries of 80 bytes.
 TEST_F(JitBounds, LinesWithoutCodeTakeTheMemoryOfOneFile) {
   constexpr std::uint64_t kLines = 30'000;
   std::string dump = dump_of(pid(), {.name = "own"});
-  for (pid_t i = 1; i < static_cast<pid_t>(JitSource::kMaxSpaces); ++i) {
+  for (pid_t i = 1; i < static_cast<pid_t>(JitSource::kMaxCodeMaps); ++i) {
     dump += load_of(100'000'000 + i, {.name = "other", .address = 0x20000});
   }
   write(dump);
@@ -87,7 +88,7 @@ TEST_F(JitBounds, LinesWithoutCodeTakeTheMemoryOfOneFile) {
   for (std::uint64_t i = 0; i < kLines; ++i) lines += lines_of(0x1000000 + i * 64);
   append_file(path_, lines + load_of(pid(), {.name = "last", .time_ns = 5000}));
   ASSERT_TRUE(is_named("last"));
-  EXPECT_TRUE(is_damaged_by("lines_without_code"));
+  EXPECT_TRUE(is_malformed_by("lines_without_code"));
   EXPECT_LE(heap_bytes(), before + (std::size_t{32} << 20));
 }
 
@@ -113,7 +114,7 @@ TEST_F(JitBounds, OneUsersProcessesLeaveRoomForOthers) {
     return processes_->info(view.process).has_value();
   };
   constexpr std::uint32_t kFirst = 100'000'000;  // beyond the kernel's highest pid
-  for (std::uint32_t i = 0; i < JitRegistry::kMaxProcessesOfUser; ++i) {
+  for (std::uint32_t i = 0; i < JitProcesses::kMaxProcessesOfUser; ++i) {
     ASSERT_TRUE(see(kFirst + i, kOther));
   }
   EXPECT_FALSE(see(kFirst - 1, kOther));

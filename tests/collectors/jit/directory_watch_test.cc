@@ -19,16 +19,17 @@ class DirectoryWatchTest : public testing::Test {
   PrivateDirectory directory_;
   std::unique_ptr<DirectoryWatch> watch_ =
       DirectoryWatch::open({directory_.path()}, open_jit_file).value();
+  JitStats stats_;
 };
 
-TEST_F(DirectoryWatchTest, TellsOfFilesByNameAndOwner) {
+TEST_F(DirectoryWatchTest, ReportsFilesByNameAndOwner) {
   write_file(directory_ / "nothing of ours", "");
   write_file(directory_ / "jit-12.dump", "");
   std::filesystem::permissions(directory_.path(), std::filesystem::perms::all);
-  ::setfsuid(kOther);  // it is told of at its creation, so its owner must be there by then
+  ::setfsuid(kOther);  // the owner must be set at the creation, which is reported
   write_file(directory_ / "perf-13.map", "");
   ::setfsuid(0);
-  const auto appeared = watch_->take();
+  const auto appeared = watch_->take(stats_);
   ASSERT_EQ(appeared.size(), 2U);
   EXPECT_EQ(appeared[0].pid, 12U);
   EXPECT_EQ(appeared[0].owner, 0U);
@@ -38,30 +39,30 @@ TEST_F(DirectoryWatchTest, TellsOfFilesByNameAndOwner) {
   EXPECT_EQ(appeared[1].kind, JitFileKind::kPerfMap);
 }
 
-TEST_F(DirectoryWatchTest, HoldsWhatIsUnlinkedForSomeMinutes) {
+TEST_F(DirectoryWatchTest, HoldsUnlinkedFilesForSomeMinutes) {
   write_file(directory_ / "jit-12.dump", "");
   write_file(directory_ / "jit-13.dump", "");
-  ASSERT_EQ(watch_->take().size(), 2U);
+  ASSERT_EQ(watch_->take(stats_).size(), 2U);
   std::filesystem::remove(directory_ / "jit-12.dump");
   const auto now = DirectoryWatch::Clock::now();
-  watch_->let_go_of_unlinked(now);
-  watch_->let_go_of_unlinked(now + DirectoryWatch::kMaxUnlinked - std::chrono::seconds(1));
+  watch_->release_unlinked(now);
+  watch_->release_unlinked(now + DirectoryWatch::kMaxUnlinked - std::chrono::seconds(1));
   EXPECT_EQ(watch_->held(), 2U);
-  watch_->let_go_of_unlinked(now + DirectoryWatch::kMaxUnlinked);
+  watch_->release_unlinked(now + DirectoryWatch::kMaxUnlinked);
   EXPECT_EQ(watch_->held(), 1U);
   EXPECT_TRUE(watch_->find(12, 0).empty());
   EXPECT_EQ(watch_->find(13, 0).size(), 1U);
 }
 
-TEST(JitScan, RootsFileOfASetUserIdProgramTakesTheShareOfWhoRunsIt) {
+TEST(JitScan, RootsFileOfASetUserIdProgramTakesTheShareOfItsUser) {
   PrivateDirectory directory;
   const Runtime runtime(
       [&] { return ::chdir(directory.path().c_str()) == 0 && ::setresuid(kOther, 0, 0) == 0; });
   ASSERT_TRUE(runtime.is_ready());
   write_file(directory / ("jit-" + std::to_string(runtime.pid()) + ".dump"), "");
-  const JitScan look = look_for_jit_files(runtime.key());
-  ASSERT_EQ(look.files.size(), 1U);
-  EXPECT_EQ(look.files[0]->owner, kOther);
+  const JitScan scan = scan_for_jit_files(runtime.key());
+  ASSERT_EQ(scan.files.size(), 1U);
+  EXPECT_EQ(scan.files[0]->id.owner, kOther);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What a runtime writes names its code: wherever its file lies, however it is called, whoever its
-// children are.
+// A runtime's JIT source names its code, in all places and with all names that it may have, and in
+// the runtime's children.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -25,7 +25,7 @@
 namespace profd::test {
 namespace {
 
-// How often the thread that follows files has gone to sleep.
+// How often the follower's thread has gone to sleep.
 std::uint64_t sleeps_of_follower() {
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::string name;
@@ -49,7 +49,7 @@ class JitFollowingTest : public testing::Test {
     processes_ = std::move(*started);
   }
 
-  // As its first sample in made code would have it.
+  // Reports what comes with the first sample in JIT code.
   void sample(const ProcessKey& process) { processes_->on_mapping(jit_code_of(process)); }
 
   [[nodiscard]] bool comes_to_know(const ProcessKey& process, const std::string& name,
@@ -59,29 +59,29 @@ class JitFollowingTest : public testing::Test {
                     [&] { return name_at(*processes_, process, address, time_ns) == name; });
   }
 
-  // Until all that stands in the files now has been read.
-  [[nodiscard]] bool read_on(const ProcessKey& process) {
-    const std::uint64_t ticket = processes_->read_on({process});
-    return wait_for(*processes_, [&] { return processes_->has_read_on(ticket); });
+  // Waits until the present content of the files has been read.
+  [[nodiscard]] bool read_to_end(const ProcessKey& process) {
+    const std::uint64_t ticket = processes_->read_to_end({process});
+    return wait_for(*processes_, [&] { return processes_->has_read_to_end(ticket); });
   }
 
   PrivateDirectory directory_;
   std::unique_ptr<JitProcesses> processes_;
 };
 
-TEST_F(JitFollowingTest, ARuntimeIsKnownByALibraryThatNoSampleHit) {
+TEST_F(JitFollowingTest, ARuntimeIsRecognisedByALibraryThatNoSampleHit) {
   const std::string library = directory_ / "libjvm.so";
   write_file(library, std::string(4096, '\0'));
   const Runtime runtime([&] { return map_marker(library.c_str()); });
   ASSERT_TRUE(runtime.is_ready());
   sample(runtime.key());
-  ASSERT_TRUE(read_on(runtime.key()));
+  ASSERT_TRUE(read_to_end(runtime.key()));
   const auto info = processes_->info(runtime.key());
   ASSERT_TRUE(info);
   EXPECT_EQ(info->runtime, "Java");
 }
 
-TEST_F(JitFollowingTest, AFileIsFoundByItsMarkerWhateverItsNameIs) {
+TEST_F(JitFollowingTest, AFileWithAnyNameIsFoundByItsMarker) {
   const std::string path = directory_ / "no-name-that-says-anything";
   write_file(path, std::string(40, '\0'));
   const Runtime runtime([&] { return map_marker(path.c_str()); });
@@ -91,7 +91,7 @@ TEST_F(JitFollowingTest, AFileIsFoundByItsMarkerWhateverItsNameIs) {
   EXPECT_TRUE(comes_to_know(runtime.key(), "made"));
 }
 
-TEST_F(JitFollowingTest, AFileWithoutANameIsFoundByItsMarker) {
+TEST_F(JitFollowingTest, AnUnlinkedFileIsFoundByItsMarker) {
   const std::string path = directory_ / "unlinked";
   write_file(path, std::string(40, '\0'));
   const UniqueFd writer(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
@@ -125,7 +125,7 @@ TEST_F(JitFollowingTest, AMapIsFoundInTheTmpOfItsProcessesRoot) {
             "/tmp/perf-" + std::to_string(runtime.pid()) + ".map");
 }
 
-TEST_F(JitFollowingTest, WhatIsWrittenLaterComesToBeKnown) {
+TEST_F(JitFollowingTest, ThePartOfAFileThatIsWrittenLaterIsRead) {
   const Runtime runtime([&] { return ::chdir(directory_.path().c_str()) == 0; });
   const std::string path = directory_ / ("jit-" + std::to_string(runtime.pid()) + ".dump");
   write_file(path, dump_of(runtime.pid(), {.name = "first"}));
@@ -133,14 +133,14 @@ TEST_F(JitFollowingTest, WhatIsWrittenLaterComesToBeKnown) {
   ASSERT_TRUE(comes_to_know(runtime.key(), "first"));
   const std::string second = load_of(runtime.pid(), {.name = "second", .time_ns = 2});
   append_file(path, second.substr(0, 30));
-  ASSERT_TRUE(read_on(runtime.key()));
+  ASSERT_TRUE(read_to_end(runtime.key()));
   EXPECT_EQ(name_at(*processes_, runtime.key(), 0x10000), "first");
   append_file(path, second.substr(30));
   ASSERT_TRUE(comes_to_know(runtime.key(), "second"));
   EXPECT_EQ(name_at(*processes_, runtime.key(), 0x10000, 1), "first");
 }
 
-TEST_F(JitFollowingTest, LinesThatCameLongBeforeTheirCodeAreIts) {
+TEST_F(JitFollowingTest, LinesThatComeLongBeforeTheirCodeBelongToIt) {
   const Runtime runtime([&] { return ::chdir(directory_.path().c_str()) == 0; });
   const std::string path = directory_ / ("jit-" + std::to_string(runtime.pid()) + ".dump");
   JitDumpWriter writer;
@@ -149,35 +149,35 @@ TEST_F(JitFollowingTest, LinesThatCameLongBeforeTheirCodeAreIts) {
   write_file(path, dump_of(runtime.pid(), {.name = "first"}) + writer.take());
   sample(runtime.key());
   ASSERT_TRUE(comes_to_know(runtime.key(), "first"));
-  ASSERT_TRUE(read_on(runtime.key()));
+  ASSERT_TRUE(read_to_end(runtime.key()));
   append_file(path, load_of(runtime.pid(), {.name = "with lines", .address = 0x20000}));
   ASSERT_TRUE(comes_to_know(runtime.key(), "with lines", 0x20000));
   EXPECT_NE(processes_->at(runtime.key(), 0x20000, 1)->code.debug_info.bytes, 0U);
   EXPECT_EQ(processes_->at(runtime.key(), 0x10000, 1)->code.debug_info.bytes, 0U);
 }
 
-TEST_F(JitFollowingTest, AFileOfAnotherFormatIsLookedAtAgainOnceItChanged) {
+TEST_F(JitFollowingTest, AFileOfAnotherFormatIsReadAgainOnceItChanged) {
   const std::string path = directory_ / "of whatever name";
   write_file(path, std::string(100, 'x'));
   const Runtime runtime([&] { return map_marker(path.c_str()); });
   ASSERT_TRUE(runtime.is_ready());
   sample(runtime.key());
-  ASSERT_TRUE(read_on(runtime.key()));
+  ASSERT_TRUE(read_to_end(runtime.key()));
   write_file(path, dump_of(runtime.pid(), {.name = "made"}));
-  ASSERT_TRUE(read_on(runtime.key()));
+  ASSERT_TRUE(read_to_end(runtime.key()));
   EXPECT_TRUE(comes_to_know(runtime.key(), "made"));
 }
 
 TEST_F(JitFollowingTest, AFileThatAppearsAfterTheFirstSampleIsFound) {
   const Runtime runtime([&] { return ::chdir(directory_.path().c_str()) == 0; });
   sample(runtime.key());
-  ASSERT_TRUE(read_on(runtime.key()));
+  ASSERT_TRUE(read_to_end(runtime.key()));
   write_file(directory_ / ("jit-" + std::to_string(runtime.pid()) + ".dump"),
              dump_of(runtime.pid(), {.name = "made"}));
   EXPECT_TRUE(comes_to_know(runtime.key(), "made"));
 }
 
-TEST_F(JitFollowingTest, AMapThatIsWrittenAnewIsReadAnew) {
+TEST_F(JitFollowingTest, AMapThatIsRewrittenIsReadAgain) {
   const Runtime runtime;
   const std::string path = "/tmp/perf-" + std::to_string(runtime.pid()) + ".map";
   write_file(path, "10000 40 first\n20000 40 other\n");
@@ -190,7 +190,7 @@ TEST_F(JitFollowingTest, AMapThatIsWrittenAnewIsReadAnew) {
   EXPECT_TRUE(knows_second);
 }
 
-// A runtime that writes both files.
+// A runtime that writes a jitdump and a perf map.
 class JitTwoFilesTest : public JitFollowingTest {
  protected:
   void TearDown() override { std::filesystem::remove(map_); }
@@ -201,7 +201,7 @@ class JitTwoFilesTest : public JitFollowingTest {
     for (const Function& function : functions) dump += load_of(runtime_.pid(), function);
     write_file(directory_ / ("jit-" + std::to_string(runtime_.pid()) + ".dump"), dump);
     sample(runtime_.key());
-    ASSERT_TRUE(read_on(runtime_.key()));
+    ASSERT_TRUE(read_to_end(runtime_.key()));
     ASSERT_TRUE(wait_for(*processes_, [&] { return processes_->stats().following == 2; }));
   }
   [[nodiscard]] std::string named(std::uint64_t address, std::uint64_t time_ns = UINT64_MAX - 1) {
@@ -212,7 +212,7 @@ class JitTwoFilesTest : public JitFollowingTest {
   const std::string map_ = "/tmp/perf-" + std::to_string(runtime_.pid()) + ".map";
 };
 
-TEST_F(JitTwoFilesTest, TheDumpCountsWhereItKnowsACodeAndTheMapNamesTheRest) {
+TEST_F(JitTwoFilesTest, TheDumpNamesItsCodeAndTheMapTheRest) {
   write_both("10000 40 of the map\n20000 40 of the map alone\n", {{.name = "of the dump"}});
   EXPECT_EQ(named(0x10000), "of the dump");
   EXPECT_EQ(named(0x20000), "of the map alone");
@@ -221,7 +221,7 @@ TEST_F(JitTwoFilesTest, TheDumpCountsWhereItKnowsACodeAndTheMapNamesTheRest) {
   EXPECT_EQ(info->kind, JitFileKind::kJitDump);
 }
 
-TEST_F(JitTwoFilesTest, WhatBothTellIsOfTheDumpSinceThatHasTheCode) {
+TEST_F(JitTwoFilesTest, AFunctionOfBothIsTheDumpsSinceThatHasTheCodeBytes) {
   write_both("10000 40 both\n", {{.name = "both"}});
   const auto found = processes_->at(runtime_.key(), 0x10000, UINT64_MAX - 1);
   ASSERT_TRUE(found);
@@ -229,7 +229,7 @@ TEST_F(JitTwoFilesTest, WhatBothTellIsOfTheDumpSinceThatHasTheCode) {
   EXPECT_TRUE(processes_->source_file_of(found->code));
 }
 
-TEST_F(JitTwoFilesTest, WhatTheMapTellsOverAFunctionOfTheDumpReplacedItAfterTheLastRecord) {
+TEST_F(JitTwoFilesTest, AfterTheLastRecordTheMapReplacesAFunctionOfTheDump) {
   constexpr std::uint64_t kLastRecord = 5000;
   write_both("10000 40 old\n30000 40 last\n10020 100 new\n",
              {{.name = "old", .time_ns = 1000},
@@ -240,17 +240,17 @@ TEST_F(JitTwoFilesTest, WhatTheMapTellsOverAFunctionOfTheDumpReplacedItAfterTheL
   EXPECT_EQ(named(0x10030, kLastRecord + 1), "old") << "before the map was read";
 }
 
-TEST_F(JitTwoFilesTest, AMapOfOtherNamesReplacesNothing) {
+TEST_F(JitTwoFilesTest, AMapWithOtherNamesReplacesNothing) {
   write_both("10000 40 int of.the.map()\n", {{.name = "Lof/the/dump;()I"}});
   EXPECT_EQ(named(0x10000), "Lof/the/dump;()I");
 }
 
-TEST_F(JitTwoFilesTest, WhatTheMapToldFirstReplacesNothing) {
+TEST_F(JitTwoFilesTest, AnOlderFunctionOfTheMapReplacesNothing) {
   write_both("10000 80 older\n10000 40 old\n", {{.name = "old"}});
   EXPECT_EQ(named(0x10000), "old");
 }
 
-TEST_F(JitFollowingTest, AProcessThatIsGoneKeepsItsNamesUntilNobodyNeedsThem) {
+TEST_F(JitFollowingTest, AProcessThatHasEndedKeepsItsNamesUntilNobodyNeedsThem) {
   Runtime runtime([&] { return ::chdir(directory_.path().c_str()) == 0; });
   const ProcessKey key = runtime.key();
   const std::string path = directory_ / ("jit-" + std::to_string(runtime.pid()) + ".dump");
@@ -261,13 +261,12 @@ TEST_F(JitFollowingTest, AProcessThatIsGoneKeepsItsNamesUntilNobodyNeedsThem) {
   runtime.end();
   processes_->forget_unless([](const ProcessKey&) { return true; });
   EXPECT_EQ(name_at(*processes_, key, 0x10000), "made");
-  EXPECT_TRUE(wait_for(*processes_, [&] { return processes_->is_final(key, 1'000'000'000); }));
   processes_->forget_unless([](const ProcessKey&) { return false; });
-  EXPECT_FALSE(processes_->knows(key));
+  EXPECT_FALSE(processes_->info(key));
   EXPECT_EQ(processes_->stats().processes, 0U);
 }
 
-TEST_F(JitFollowingTest, AProcessThatIsGoneBeforeItIsLookedAtIsNamedByWhatItLeft) {
+TEST_F(JitFollowingTest, AProcessThatEndsBeforeItsScanIsNamedByTheFileThatItLeft) {
   Runtime runtime;
   const ProcessKey key = runtime.key();
   const std::string dump = dump_of(runtime.pid(), {.name = "made"});
@@ -300,8 +299,8 @@ TEST_F(JitFollowingTest, AForkedChildHasWhatItsParentHadAtTheFork) {
   EXPECT_EQ(name_at(*processes_, parent.key(), 0x20000), "");
 }
 
-// Whose pid was given again: an earlier process, of which samples are kept, may be anyone's.
-TEST_F(JitFollowingTest, AChildHasNothingOfAnEarlierProcessThatHadItsParentsPid) {
+// The earlier process had the pid before it was reused, and its samples are still kept.
+TEST_F(JitFollowingTest, AChildInheritsNothingOfAnEarlierProcessWithItsParentsPid) {
   const ForkedRuntime family;
   const Runtime& parent = family.parent();
   ASSERT_TRUE(family.is_ready());
@@ -314,13 +313,14 @@ TEST_F(JitFollowingTest, AChildHasNothingOfAnEarlierProcessThatHadItsParentsPid)
   EXPECT_TRUE(comes_to_know(earlier, "earlier"));
   const ProcessKey child_key = key_of(family.child());
   sample(child_key);
-  EXPECT_TRUE(read_on(child_key));
+  EXPECT_TRUE(read_to_end(child_key));
   EXPECT_EQ(name_at(*processes_, child_key, 0x10000), "");
 }
 
-constexpr std::size_t kForks = JitRegistry::kMaxLayers + 4;
+constexpr std::size_t kForks = JitProcesses::kMaxLayers + 4;
 
-// Each the child of the one before; in the first one: system calls only.
+// Forks a chain, each process the child of the one before. It runs in a forked child, so it may
+// only make system calls.
 bool fork_chain(pid_t* pids) {
   for (std::size_t i = 0; i < kForks; ++i) {
     const pid_t forked = ::fork();
@@ -334,7 +334,7 @@ bool fork_chain(pid_t* pids) {
   for (;;) ::pause();
 }
 
-TEST_F(JitFollowingTest, AChainOfForksHasTheCodeOfItsNearestAncestorsAlone) {
+TEST_F(JitFollowingTest, AChainOfForksInheritsFromItsNearestAncestorsAlone) {
   const std::string path = directory_ / "dump";
   write_file(path, std::string(40, '\0'));
   auto* const pids = static_cast<pid_t*>(
@@ -349,20 +349,20 @@ TEST_F(JitFollowingTest, AChainOfForksHasTheCodeOfItsNearestAncestorsAlone) {
   }
   write_file(path, dump);
   sample(first.key());
-  for (std::size_t i = 0; i < kForks; ++i) {  // one by one: a child inherits when it is seen
+  for (std::size_t i = 0; i < kForks; ++i) {  // one by one: a child inherits when it is scanned
     sample(key_of(pids[i]));
     EXPECT_TRUE(comes_to_know(key_of(pids[i]), std::to_string(i), 0x20000 + i * 0x1000));
-    EXPECT_TRUE(read_on(key_of(pids[i])));
+    EXPECT_TRUE(read_to_end(key_of(pids[i])));
   }
   const ProcessKey deepest = key_of(pids[kForks - 1]);
   const std::uint64_t parents = 0x20000 + (kForks - 2) * 0x1000;
   EXPECT_EQ(name_at(*processes_, deepest, parents), std::to_string(kForks - 2));
-  EXPECT_EQ(name_at(*processes_, deepest, 0x20000), "") << "the farthest ancestor's";
+  EXPECT_EQ(name_at(*processes_, deepest, 0x20000), "") << "of the farthest ancestor";
   for (std::size_t i = 0; i < kForks; ++i) ::kill(pids[i], SIGKILL);
   ::munmap(pids, 4096);
 }
 
-TEST_F(JitFollowingTest, CodeInSharedMemoryIsThatOfAllWhoHaveTheFileMapped) {
+TEST_F(JitFollowingTest, CodeInSharedMemoryBelongsToAllProcessesWithTheFileMapped) {
   const std::string path = directory_ / "dump";
   write_file(path, std::string(40, '\0'));
   const Runtime worker([&] {
@@ -376,7 +376,7 @@ TEST_F(JitFollowingTest, CodeInSharedMemoryIsThatOfAllWhoHaveTheFileMapped) {
   EXPECT_TRUE(comes_to_know(worker.key(), "another's"));
 }
 
-TEST_F(JitFollowingTest, RecordsUnderAnotherPidNameNobodysCode) {
+TEST_F(JitFollowingTest, RecordsWithAForeignPidNameNoCode) {
   const Runtime victim;
   Runtime forger([&] { return ::chdir(directory_.path().c_str()) == 0; });
   write_file(directory_ / ("jit-" + std::to_string(forger.pid()) + ".dump"),
@@ -385,13 +385,13 @@ TEST_F(JitFollowingTest, RecordsUnderAnotherPidNameNobodysCode) {
   sample(victim.key());
   sample(forger.key());
   EXPECT_TRUE(comes_to_know(forger.key(), "own"));
-  ASSERT_TRUE(read_on(victim.key()));
+  ASSERT_TRUE(read_to_end(victim.key()));
   EXPECT_EQ(name_at(*processes_, victim.key(), 0x10000), "");
-  EXPECT_EQ(processes_->stats().damaged["foreign_pid"], 1U);
+  EXPECT_EQ(processes_->stats().malformed["foreign_pid"], 1U);
   processes_->forget_unless([](const ProcessKey&) { return false; });
   forger.end();
   processes_->forget_unless([](const ProcessKey&) { return false; });
-  EXPECT_EQ(processes_->stats().damaged["foreign_pid"], 1U) << "also when the file is let go of";
+  EXPECT_EQ(processes_->stats().malformed["foreign_pid"], 1U) << "also when the file is released";
 }
 
 TEST_F(JitFollowingTest, CodeBytesAreReadFromTheHeldFile) {
@@ -411,19 +411,20 @@ TEST_F(JitFollowingTest, CodeBytesAreReadFromTheHeldFile) {
                                    .code_bytes = function->code.bytes,
                                    .code = function->code.code,
                                    .debug_info = function->code.debug_info}};
-  const auto answers = (*parser)->read_jit_code(source->file->fd.get(), source->state, queries);
+  const auto answers = (*parser)->read_jit_code(source->file->fd->get(), source->state, queries);
   ASSERT_TRUE(answers) << answers.error().message;
   ASSERT_EQ(answers->functions.size(), 1U);
   EXPECT_EQ(answers->functions[0].code, std::string(5, '\x90'));
 }
 
-// An idle daemon costs nothing by it. Of a directory of its own, since others write into /tmp.
-TEST(JitFollowerTest, SleepsWhereNoFileAppears) {
+// An idle daemon costs nothing. The directory is the test's own, since other programs write into
+// /tmp.
+TEST(JitFollowerTest, TheThreadSleepsWhereNoFileAppears) {
   const PrivateDirectory directory;
   const auto follower = JitFollower::start({directory.path()});
   ASSERT_TRUE(follower) << follower.error().message;
   write_file(directory / "no-runtime", "");
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // that one has woken it
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the file has woken it
   const std::uint64_t before = sleeps_of_follower();
   EXPECT_GT(before, 0u);
   std::this_thread::sleep_for(std::chrono::seconds(1));

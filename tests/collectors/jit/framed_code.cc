@@ -42,8 +42,8 @@ std::string leaf() {
   return code;
 }
 
-// DW_CFA_advance_loc is 0x40 and so many bytes; 0x0e is def_cfa_offset; 0x86 and 0x83 say where rbp
-// and rbx are.
+// 0x40 + N is DW_CFA_advance_loc by N bytes, 0x0e def_cfa_offset; 0x86 and 0x83 are the places of
+// rbp and rbx.
 std::string caller_program() {
   std::string program;
   put_bytes(program, {0x41, 0x0e, 16, 0x86, 2});  // from 1
@@ -60,14 +60,14 @@ std::string leaf_program() {
   return program;
 }
 
-// With its length in front, and nops behind up to a multiple of 8.
+// An entry with its length before it, and nops behind it up to a multiple of 8.
 void put_entry(std::string& section, std::string body) {
   while ((body.size() + 4) % 8 != 0) body.push_back('\0');
   put(section, static_cast<std::uint32_t>(body.size()));
   section += body;
 }
 
-// Pointers are relative to where perf's image has the section: behind the code.
+// Pointers are relative to the section's place in perf's image, behind the code.
 std::string eh_frame_of(const FramedFunction& function, const std::string& program) {
   constexpr std::size_t kEntryHeader = 8;
   std::string cie;

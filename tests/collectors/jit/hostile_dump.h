@@ -1,4 +1,4 @@
-// The fixture of tests of what a process may write into its dump.
+// The fixture of tests in which a process writes a hostile jitdump.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace profd::test {
 
-// A dump in its process's working directory.
+// A jitdump in the working directory of its process.
 class HostileDump : public testing::Test {
  protected:
   void SetUp() override {
@@ -33,8 +33,8 @@ class HostileDump : public testing::Test {
     return wait_for(*processes_,
                     [&] { return name_at(*processes_, runtime_.key(), 0x10000) == name; });
   }
-  [[nodiscard]] bool is_damaged_by(const std::string& reason) {
-    return wait_for(*processes_, [&] { return processes_->stats().damaged.contains(reason); });
+  [[nodiscard]] bool is_malformed_by(const std::string& reason) {
+    return wait_for(*processes_, [&] { return processes_->stats().malformed.contains(reason); });
   }
   [[nodiscard]] bool comes_to_be_refused(JitRefusal reason) {
     return wait_for(*processes_, [&] { return refused(*processes_, reason) != 0; });

@@ -1,5 +1,5 @@
-// Whatever lies where a runtime's file would, or stands in it: it costs itself, for a reason that
-// is counted, and nothing else.
+// Hostile files in the places and with the content of JIT sources: each is refused for a reason
+// that is counted, and affects nothing else.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -29,12 +29,12 @@
 namespace profd::test {
 namespace {
 
-// Something at `path`, the place of a dump, or beside it.
+// Puts something at `path`, the place of a jitdump, or beside it.
 struct Trap {
   std::string name;
   JitRefusal reason;
   std::function<bool(const std::string& path)> lay;
-  bool at_map = false;  // in the place of a perf map instead
+  bool at_map = false;  // the place of a perf map instead
 };
 
 void PrintTo(const Trap& trap, std::ostream* out) { *out << trap.name; }
@@ -109,7 +109,7 @@ class JitTrapTest : public testing::TestWithParam<Trap> {
   std::unique_ptr<JitProcesses> processes_;
 };
 
-// A process beside it whose code has a name all the time.
+// Another process, whose code has a name all the time.
 class Bystander {
  public:
   explicit Bystander(JitProcesses& processes)
@@ -130,7 +130,7 @@ class Bystander {
   Runtime runtime_;
 };
 
-TEST_P(JitTrapTest, IsRefusedForItsReasonAndCostsNobodyElse) {
+TEST_P(JitTrapTest, IsRefusedForItsReasonAndAffectsNoOtherProcess) {
   std::filesystem::create_directory(directory_ / "tmp");
   const Runtime runtime(
       [&] { return ::chroot(directory_.path().c_str()) == 0 && ::chdir("/") == 0; });
@@ -148,7 +148,7 @@ TEST_P(JitTrapTest, IsRefusedForItsReasonAndCostsNobodyElse) {
 INSTANTIATE_TEST_SUITE_P(All, JitTrapTest, testing::ValuesIn(traps()),
                          [](const auto& instance) { return instance.param.name; });
 
-TEST_F(HostileDump, AFileThatIsCutWhileItIsReadIsLetGoAndKeepsItsNames) {
+TEST_F(HostileDump, AFileThatIsCutWhileItIsReadIsReleasedAndKeepsItsNames) {
   write(dump_of(pid(), {.name = "made"}));
   ASSERT_TRUE(is_named("made"));
   ASSERT_EQ(::truncate(path_.c_str(), 10), 0);
@@ -156,20 +156,20 @@ TEST_F(HostileDump, AFileThatIsCutWhileItIsReadIsLetGoAndKeepsItsNames) {
   EXPECT_TRUE(is_named("made"));
 }
 
-TEST_F(HostileDump, AZeroTailWaitsForWhatIsWrittenThere) {
+TEST_F(HostileDump, AZeroTailIsReadOnceItIsWritten) {
   write(dump_of(pid(), {.name = "made"}));
   ASSERT_TRUE(is_named("made"));
   const auto end = static_cast<off_t>(std::filesystem::file_size(path_));
   ASSERT_EQ(::truncate(path_.c_str(), end + (off_t{1} << 30)), 0);
-  const std::uint64_t ticket = processes_->read_on({});
-  ASSERT_TRUE(wait_for(*processes_, [&] { return processes_->has_read_on(ticket); }));
+  const std::uint64_t ticket = processes_->read_to_end({});
+  ASSERT_TRUE(wait_for(*processes_, [&] { return processes_->has_read_to_end(ticket); }));
   const UniqueFd fd(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
   const std::string next = load_of(pid(), {.name = "next", .time_ns = 2});
   ASSERT_EQ(::pwrite(fd.get(), next.data(), next.size(), end), static_cast<ssize_t>(next.size()));
   EXPECT_TRUE(is_named("next"));
 }
 
-TEST_F(HostileDump, ALeaseDoesNotMakeUsWait) {
+TEST_F(HostileDump, ALeaseMakesNobodyWait) {
   write_file(path_, dump_of(pid(), {.name = "made"}));
   UniqueFd fd(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
   ::signal(SIGIO, SIG_IGN);
@@ -180,12 +180,12 @@ TEST_F(HostileDump, ALeaseDoesNotMakeUsWait) {
   EXPECT_TRUE(is_named("made"));
 }
 
-struct Damage {
+struct Malformed {
   std::string name;
   std::string reason;
   std::function<std::string(pid_t)> record;
 };
-void PrintTo(const Damage& damage, std::ostream* out) { *out << damage.name; }
+void PrintTo(const Malformed& record, std::ostream* out) { *out << record.name; }
 
 std::string raw_record(std::uint32_t id, std::uint32_t total_bytes, std::size_t body_bytes) {
   JitDumpWriter writer;
@@ -207,7 +207,7 @@ std::string load_with(pid_t pid, std::uint64_t code_bytes, std::string_view name
   return writer.take();
 }
 
-std::vector<Damage> damages() {
+std::vector<Malformed> malformed_records() {
   return {
       {"CodeBeyondItsRecord", "bad_code_size",
        [](pid_t pid) { return load_with(pid, 1 << 20, "liar"); }},
@@ -228,35 +228,35 @@ std::vector<Damage> damages() {
   };
 }
 
-class DamagedDump : public HostileDump, public testing::WithParamInterface<Damage> {};
+class MalformedDump : public HostileDump, public testing::WithParamInterface<Malformed> {};
 
-TEST_P(DamagedDump, CostsOneRecordAndIsCounted) {
+TEST_P(MalformedDump, LosesOneRecordAndIsCounted) {
   write(dump_header(pid()) + GetParam().record(pid()) + load_of(pid(), {.name = "behind"}));
   EXPECT_TRUE(is_named("behind"));
-  EXPECT_TRUE(is_damaged_by(GetParam().reason));
+  EXPECT_TRUE(is_malformed_by(GetParam().reason));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DamagedDump, testing::ValuesIn(damages()),
+INSTANTIATE_TEST_SUITE_P(All, MalformedDump, testing::ValuesIn(malformed_records()),
                          [](const auto& instance) { return instance.param.name; });
 
-// Files that perf makes its heap public by, dies of, or reads nothing of.
+// Files by which perf discloses its heap, of which it dies, or of which it reads nothing.
 struct Crafted {
   std::string name;
-  std::string damage;  // empty: it is read
+  std::string reason;  // why it is malformed; empty: it is not
 };
 void PrintTo(const Crafted& crafted, std::ostream* out) { *out << crafted.name; }
 
 class CraftedDump : public HostileDump, public testing::WithParamInterface<Crafted> {};
 
-TEST_P(CraftedDump, CostsNobodyElse) {
+TEST_P(CraftedDump, AffectsNoOtherProcess) {
   std::ifstream file(PROFD_JIT_DATA "/hostile-" + GetParam().name + ".dump", std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
   ASSERT_FALSE(bytes.empty());
   write(bytes);
-  if (GetParam().damage.empty()) {
+  if (GetParam().reason.empty()) {
     EXPECT_TRUE(wait_for(*processes_, [this] { return processes_->stats().events != 0; }));
   } else {
-    EXPECT_TRUE(is_damaged_by(GetParam().damage));
+    EXPECT_TRUE(is_malformed_by(GetParam().reason));
   }
   Bystander bystander(*processes_);
   EXPECT_TRUE(bystander.is_named());
@@ -285,7 +285,7 @@ TEST_F(HostileDump, AMoveInCirclesEnds) {
   EXPECT_TRUE(is_named("made"));
 }
 
-TEST_F(HostileDump, AFileSystemThatDoesNotAnswerCostsNobodyElse) {
+TEST_F(HostileDump, AFileSystemThatDoesNotAnswerAffectsNoOtherProcess) {
   PrivateDirectory mount_point;
   SilentFuse fuse(mount_point.path());
   ASSERT_TRUE(fuse.mounted());

@@ -1,4 +1,4 @@
-// Which files are whose: those of containers, and root's that a user's process has too.
+// To which process a file belongs: files of containers, and files of root in users' processes.
 
 #include <fcntl.h>
 #include <sched.h>
@@ -33,7 +33,7 @@ class WatchedPlaceTest : public testing::Test {
   PrivateDirectory there_;
 };
 
-TEST_F(WatchedPlaceTest, ADirectoryIsSeenAsTmpAsWorkingDirectoryAndUnderItsOwnPath) {
+TEST_F(WatchedPlaceTest, ADirectoryIsSeenAsTmpAsWorkingDirectoryAndByItsPath) {
   const Runtime runtime([this] { return ::chdir(here_.path().c_str()) == 0; });
   ASSERT_TRUE(runtime.is_ready());
   EXPECT_TRUE(sees(runtime, "/tmp"));
@@ -50,7 +50,7 @@ TEST_F(WatchedPlaceTest, ADirectoryThatAProcessCantReachIsNotSeen) {
   EXPECT_TRUE(sees(runtime, here_.path()));
 }
 
-// In a PID namespace of its own, whose first process, with the pid 1, sleeps.
+// A PID namespace whose first process, with the pid 1, sleeps.
 class ContainerTest : public testing::Test {
  protected:
   void start(bool hides_directory) {
@@ -75,19 +75,19 @@ class ContainerTest : public testing::Test {
   std::unique_ptr<JitProcesses> processes_;
 };
 
-TEST_F(ContainerTest, AFileInADirectoryThatTheContainerSeesIsItsProcesses) {
+TEST_F(ContainerTest, AFileInADirectoryOfTheContainerBelongsToItsProcess) {
   start(false);
   EXPECT_TRUE(wait_for(*processes_, [this] { return is_named(); }));
 }
 
-TEST_F(ContainerTest, AFileInADirectoryThatTheContainerDoesNotSeeIsAnotherPids) {
+TEST_F(ContainerTest, AFileInAnotherDirectoryBelongsToAnotherProcessWithThePid) {
   start(true);
-  const std::uint64_t ticket = processes_->read_on({key_of(container_->child())});
-  ASSERT_TRUE(wait_for(*processes_, [&] { return processes_->has_read_on(ticket); }));
+  const std::uint64_t ticket = processes_->read_to_end({key_of(container_->child())});
+  ASSERT_TRUE(wait_for(*processes_, [&] { return processes_->has_read_to_end(ticket); }));
   EXPECT_FALSE(is_named());
 }
 
-TEST(JitFileShareTest, RootsFileTakesTheShareOfEachWhoHasItApart) {
+TEST(JitFileShareTest, RootsFileTakesTheShareOfEachUserSeparately) {
   PrivateDirectory directory;
   const std::string path = directory / "dump";
   write_file(path, std::string(40, '\0'));
@@ -95,17 +95,15 @@ TEST(JitFileShareTest, RootsFileTakesTheShareOfEachWhoHasItApart) {
   const Runtime users(
       [&] { return map_marker(path.c_str()) && ::setresuid(kOther, kOther, kOther) == 0; });
   ASSERT_TRUE(roots.is_ready() && users.is_ready());
-  const JitScan root = look_for_jit_files(roots.key());
-  const JitScan user = look_for_jit_files(users.key());
+  const JitScan root = scan_for_jit_files(roots.key());
+  const JitScan user = scan_for_jit_files(users.key());
   ASSERT_EQ(root.files.size(), 1U);
   ASSERT_EQ(user.files.size(), 1U);
   EXPECT_TRUE(is_same_file(*root.files[0], *user.files[0]));
-  EXPECT_EQ(root.files[0]->owner, 0U);
-  EXPECT_EQ(user.files[0]->owner, kOther);
+  EXPECT_EQ(root.files[0]->id.owner, 0U);
+  EXPECT_EQ(user.files[0]->id.owner, kOther);
   EXPECT_NE(root.files[0]->id, user.files[0]->id);
-  const auto paid = with_payer(*root.files[0], kOther);
-  ASSERT_TRUE(paid);
-  EXPECT_EQ(paid->id, user.files[0]->id);
+  EXPECT_EQ(with_owner(*root.files[0], kOther)->id, user.files[0]->id);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ Runtime::Runtime(const std::function<bool()>& prepare) {
   if (pid_ == 0) {
     ::alarm(kLifeSeconds);
     const char done = prepare() ? '+' : '-';
-    [[maybe_unused]] const ssize_t told = ::write(ends[1], &done, 1);
+    [[maybe_unused]] const ssize_t wrote = ::write(ends[1], &done, 1);
     for (;;) ::pause();
   }
   ::close(ends[1]);
@@ -129,13 +129,13 @@ std::string load_of(pid_t pid, const Function& function) {
 
 std::uint64_t monotonic_ns() { return static_cast<std::uint64_t>(now_ns(CLOCK_MONOTONIC)); }
 
-bool wait_for(JitProcesses& processes, const std::function<bool()>& holds) {
+bool wait_for(JitProcesses& processes, const std::function<bool()>& condition) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (std::chrono::steady_clock::now() < end) {
     processes.poll();
-    if (holds()) return true;
-    pollfd news{.fd = processes.wake_fd(), .events = POLLIN, .revents = 0};
-    ::poll(&news, 1, 20);
+    if (condition()) return true;
+    pollfd events{.fd = processes.wake_fd(), .events = POLLIN, .revents = 0};
+    ::poll(&events, 1, 20);
   }
   return false;
 }

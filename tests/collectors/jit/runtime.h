@@ -1,5 +1,5 @@
-// A process that stands for one with a JIT runtime: it sleeps, and has mapped what it was told to.
-// Its files are the test's to write.
+// A process that stands for one with a JIT runtime: it sleeps, with the mappings that a test wants.
+// The test writes its JIT sources.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace profd::test {
 
-// Removed with all that is in it.
+// A new directory, removed with its content.
 class PrivateDirectory {
  public:
   PrivateDirectory();
@@ -33,8 +33,8 @@ class PrivateDirectory {
 
 class Runtime {
  public:
-  // Runs `prepare` in the child, before it sleeps: system calls only. Its result is false where
-  // that failed.
+  // Runs `prepare` in the child before it sleeps. It may only make system calls, and returns
+  // whether it succeeded.
   explicit Runtime(const std::function<bool()>& prepare = [] { return true; });
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -51,7 +51,7 @@ class Runtime {
   ProcessKey key_;
 };
 
-// One that forks after `prepare`; its child sleeps as well, and ends with it.
+// A runtime that forks after `prepare`. Its child sleeps as well, and ends with it.
 class ForkedRuntime {
  public:
   explicit ForkedRuntime(const std::function<bool()>& prepare = [] { return true; });
@@ -68,18 +68,18 @@ class ForkedRuntime {
   Runtime parent_;
 };
 
-// As the kernel side would tell of a process.
+// The key that the kernel side has for a process.
 [[nodiscard]] ProcessKey key_of(pid_t pid);
-// Of made code in it.
+// A mapping of JIT code in the process.
 [[nodiscard]] MappingView jit_code_of(const ProcessKey& process);
 
-// Maps the file's first page as runtimes do.
+// Maps the file's first page as a marker, as runtimes do.
 [[nodiscard]] bool map_marker(const char* path);
 
 void write_file(const std::string& path, std::string_view bytes);
 void append_file(const std::string& path, std::string_view bytes);
 
-// A dump of one function, whose bytes are all 0x90.
+// A function of a jitdump; its code bytes are all 0x90.
 struct Function {
   std::string name;
   std::uint64_t address = 0x10000;
@@ -94,10 +94,10 @@ struct Function {
 
 [[nodiscard]] std::uint64_t monotonic_ns();
 
-// Polls until it holds; false after 30 s.
-[[nodiscard]] bool wait_for(JitProcesses& processes, const std::function<bool()>& holds);
+// Polls until the condition is true; false after 30 s.
+[[nodiscard]] bool wait_for(JitProcesses& processes, const std::function<bool()>& condition);
 
-// The name of what lay at an address, "" for none.
+// The name of the function at an address, "" for none.
 [[nodiscard]] std::string name_at(JitProcesses& processes, const ProcessKey& process,
                                   std::uint64_t address, std::uint64_t time_ns = UINT64_MAX - 1);
 

@@ -1,4 +1,4 @@
-// Memory that a process gives up ends the code that lay there, for that process and from then on.
+// An unmap ends the code in the memory, for that process and from then on.
 
 #include <map>
 #include <memory>
@@ -33,8 +33,8 @@ class JitUnmapTest : public testing::Test {
     ASSERT_TRUE(started) << started.error().message;
     processes_ = std::move(*started);
     processes_->send_code_memory_to(
-        [this](const ProcessKey& process, std::span<const AddressRange> spans) {
-          watched_[process] = {spans.begin(), spans.end()};
+        [this](const ProcessKey& process, std::span<const AddressRange> ranges) {
+          watched_[process] = {ranges.begin(), ranges.end()};
         });
   }
 
@@ -75,14 +75,14 @@ TEST_F(JitUnmapOfOneTest, CodeEndsWithItsMemoryAndKeepsItsNameUntilThen) {
   EXPECT_EQ(name(key(), kUnmapped), "");
 }
 
-TEST_F(JitUnmapOfOneTest, TheSameFunctionMadeAgainInThePlaceHasItsNameAgain) {
+TEST_F(JitUnmapOfOneTest, TheSameFunctionCompiledThereAgainHasItsNameAgain) {
   processes_->on_unmap(unmap_of(key()));
   append_file(path_, load_of(runtime_->pid(), {.name = "f", .address = kCode, .time_ns = kLater}));
   EXPECT_TRUE(comes_to_be(key(), kLater, "f"));
   EXPECT_EQ(processes_->info(key())->functions, 2U);
 }
 
-TEST_F(JitUnmapOfOneTest, WhatIsToldLateOfTheTimeAfterIsNotEnded) {
+TEST_F(JitUnmapOfOneTest, ALateRecordOfTheTimeAfterTheUnmapIsNotEnded) {
   append_file(path_, load_of(runtime_->pid(), {.name = "g", .address = kCode, .time_ns = kLater}));
   ASSERT_TRUE(comes_to_be(key(), kLater, "g"));
   processes_->on_unmap(unmap_of(key()));
@@ -90,10 +90,10 @@ TEST_F(JitUnmapOfOneTest, WhatIsToldLateOfTheTimeAfterIsNotEnded) {
   EXPECT_EQ(name(key(), kLater), "g");
 }
 
-TEST_F(JitUnmapOfOneTest, EndsTakeNoMoreRoomThanTheCodeDoes) {
+TEST_F(JitUnmapOfOneTest, UnmapsTakeNoMoreRoomThanTheCode) {
   const std::uint64_t before = processes_->stats().bytes;
   for (std::uint64_t i = 0; i < 100'000; ++i) processes_->on_unmap(unmap_of(key(), kUnmapped + i));
-  EXPECT_LT(processes_->stats().bytes, before + JitCodeMap::kFreeEnds * 512);
+  EXPECT_LT(processes_->stats().bytes, before + JitCodeMap::kFreeUnmaps * 512);
   EXPECT_EQ(name(key(), kUnmapped), "");
 }
 
@@ -112,7 +112,7 @@ TEST_F(JitUnmapOfOneTest, OnlyTheMemoryOfAProcessWithKnownCodeIsWatchedUntilItIs
   EXPECT_TRUE(wait_for(*processes_, [&] { return watched_[key()].empty(); }));
 }
 
-TEST_F(JitUnmapTest, AParentAndItsForkedChildEndTheirCodeEachForItself) {
+TEST_F(JitUnmapTest, AParentAndItsForkedChildUnmapTheirCodeSeparately) {
   write_file(path_, std::string(40, '\0'));
   const ForkedRuntime family([&] { return map_marker(path_.c_str()); });
   const Runtime& parent = family.parent();
@@ -137,26 +137,26 @@ TEST_F(JitUnmapTest, AParentAndItsForkedChildEndTheirCodeEachForItself) {
   EXPECT_EQ(name(parent.key(), now, kCode + 0x1000), "");
 }
 
-TEST(JitCodeRangesTest, PiecesThatTouchAreOne) {
-  JitCodeRanges spans;
-  EXPECT_TRUE(spans.add({.start = 100, .end = 200}));
-  EXPECT_TRUE(spans.add({.start = 300, .end = 400}));
-  EXPECT_FALSE(spans.add({.start = 120, .end = 180}));
-  EXPECT_THAT(spans.all(), SizeIs(2));
-  EXPECT_TRUE(spans.add({.start = 200, .end = 300}));
-  EXPECT_THAT(spans.all(), ElementsAre(AddressRange{.start = 100, .end = 400}));
-  EXPECT_TRUE(spans.add({.start = 50, .end = 500}));
-  EXPECT_THAT(spans.all(), ElementsAre(AddressRange{.start = 50, .end = 500}));
+TEST(JitCodeRangesTest, RangesThatTouchAreJoined) {
+  JitCodeRanges ranges;
+  EXPECT_TRUE(ranges.add({.start = 100, .end = 200}));
+  EXPECT_TRUE(ranges.add({.start = 300, .end = 400}));
+  EXPECT_FALSE(ranges.add({.start = 120, .end = 180}));
+  EXPECT_THAT(ranges.all(), SizeIs(2));
+  EXPECT_TRUE(ranges.add({.start = 200, .end = 300}));
+  EXPECT_THAT(ranges.all(), ElementsAre(AddressRange{.start = 100, .end = 400}));
+  EXPECT_TRUE(ranges.add({.start = 50, .end = 500}));
+  EXPECT_THAT(ranges.all(), ElementsAre(AddressRange{.start = 50, .end = 500}));
 }
 
-TEST(JitCodeRangesTest, OfTooManyTheNearestBecomeOne) {
-  JitCodeRanges spans;
-  for (std::uint64_t i = 0; i < JitCodeRanges::kMaxSpans; ++i) {
-    spans.add({.start = i * 1000, .end = i * 1000 + 100});
+TEST(JitCodeRangesTest, OfTooManyRangesTheNearestAreJoined) {
+  JitCodeRanges ranges;
+  for (std::uint64_t i = 0; i < JitCodeRanges::kMaxRanges; ++i) {
+    ranges.add({.start = i * 1000, .end = i * 1000 + 100});
   }
-  EXPECT_TRUE(spans.add({.start = 3150, .end = 3200}));
-  EXPECT_THAT(spans.all(), SizeIs(JitCodeRanges::kMaxSpans));
-  EXPECT_EQ(spans.all()[3], (AddressRange{.start = 3000, .end = 3200}));
+  EXPECT_TRUE(ranges.add({.start = 3150, .end = 3200}));
+  EXPECT_THAT(ranges.all(), SizeIs(JitCodeRanges::kMaxRanges));
+  EXPECT_EQ(ranges.all()[3], (AddressRange{.start = 3000, .end = 3200}));
 }
 
 }  // namespace

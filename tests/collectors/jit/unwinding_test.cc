@@ -1,4 +1,4 @@
-// Stacks through made code that has no frame pointers, on the running kernel. Needs root.
+// Stacks through JIT code without frame pointers, on the running kernel. Needs root.
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -74,7 +74,7 @@ std::string dump_of_framed(const std::vector<FramedFunction>& functions, bool wi
   return writer.take();
 }
 
-// In the child: never returns once the file is written and the code is there.
+// Runs in the child, and does not return once the file is written and the code is there.
 [[noreturn]] void run_jit_code(const std::string& path, bool with_unwinding) {
   constexpr unsigned kLifeSeconds = 60;
   ::alarm(kLifeSeconds);
@@ -125,7 +125,7 @@ class JitUnwindingTest : public testing::TestWithParam<bool> {
   std::size_t tables_ = 0;
 };
 
-TEST_P(JitUnwindingTest, StacksAreCompleteWhereTheRuntimeTellsHow) {
+TEST_P(JitUnwindingTest, StacksAreCompleteWhereTheRuntimeWritesUnwindData) {
   constexpr std::size_t kSamples = 400;
   const bool with_unwinding = GetParam();
   const PrivateDirectory directory;
@@ -138,7 +138,7 @@ TEST_P(JitUnwindingTest, StacksAreCompleteWhereTheRuntimeTellsHow) {
   ASSERT_TRUE(event);
   const auto slot = sampler_->start(*event, target);
   ASSERT_TRUE(slot) << slot.error().message;
-  // The rows of the test's own file come meanwhile, too: on a loaded machine after more samples.
+  // The rows of the test's own file come meanwhile too; on a busy machine, after more samples.
   drain_until(
       [&] { return sink_.samples >= kSamples && (!with_unwinding || sink_.complete != 0); });
   EXPECT_EQ(tables_ != 0, with_unwinding);

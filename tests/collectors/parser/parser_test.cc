@@ -1,5 +1,5 @@
-// The parser as its user sees it: right answers, and an error with a reason whatever the child
-// does.
+// The parser as its user sees it: the right answers, and an error with a reason for everything that
+// a child may do.
 
 #include "collectors/parser/parser.h"
 
@@ -44,7 +44,7 @@ class ParserTest : public testing::Test {
   std::unique_ptr<Parser> parser_;
 };
 
-TEST_F(ParserTest, AnswersAreThoseOfTheSameFunctionsHere) {
+TEST_F(ParserTest, AnswersAreThoseOfTheFunctionsThatItRuns) {
   start();
   const auto summary = parser_->read_elf_summary(program_.get());
   const auto expected = read_elf_summary(program_.get());
@@ -77,7 +77,7 @@ TEST_F(ParserTest, AnswersAreThoseOfTheSameFunctionsHere) {
   EXPECT_EQ(parser_->restarts(), 0U);
 }
 
-TEST_F(ParserTest, AnErrorOfTheFileIsTheAnswer) {
+TEST_F(ParserTest, AnErrorOfAFileIsTheAnswer) {
   start();
   const UniqueFd text(::open("/etc/passwd", O_RDONLY | O_CLOEXEC));
   const auto answer = parser_->make_unwind_table(text.get(), -1);
@@ -87,7 +87,7 @@ TEST_F(ParserTest, AnErrorOfTheFileIsTheAnswer) {
 }
 
 TEST_F(ParserTest, TheChildHasNoDescriptorsButItsOwn) {
-  const UniqueFd secret(::open("/etc/passwd", O_RDONLY));  // not even closed on exec
+  const UniqueFd secret(::open("/etc/passwd", O_RDONLY));  // without O_CLOEXEC
   start();
   const std::string directory = "/proc/" + std::to_string(parser_->child()) + "/fd";
   const auto descriptors = [&] {
@@ -97,12 +97,12 @@ TEST_F(ParserTest, TheChildHasNoDescriptorsButItsOwn) {
     }
     return names;
   };
-  // It may be about to close its first answer.
+  // The child may be about to close its first answer.
   for (int i = 0; i < 1000 && descriptors().size() > 4; ++i) std::this_thread::sleep_for(10ms);
   EXPECT_EQ(descriptors(), (std::set<std::string>{"0", "1", "2", "3"}));
 }
 
-TEST_F(ParserTest, OneThatIsKilledInMidFileIsAnErrorAndTheNextRequestWorks) {
+TEST_F(ParserTest, AChildThatIsKilledInARequestIsAnErrorAndTheNextRequestWorks) {
   start();
   const pid_t child = parser_->child();
   ::kill(child, SIGSTOP);
@@ -120,7 +120,7 @@ TEST_F(ParserTest, OneThatIsKilledInMidFileIsAnErrorAndTheNextRequestWorks) {
   EXPECT_EQ(parser_->restarts(), 1U);
 }
 
-TEST_F(ParserTest, OneThatDiedIdleCostsNoRequest) {
+TEST_F(ParserTest, AChildThatDiesBetweenRequestsCausesNoError) {
   start();
   ::kill(parser_->child(), SIGKILL);
   std::this_thread::sleep_for(100ms);
@@ -129,7 +129,7 @@ TEST_F(ParserTest, OneThatDiedIdleCostsNoRequest) {
   EXPECT_EQ(parser_->restarts(), 1U);
 }
 
-TEST_F(ParserTest, OneThatIsStuckIsKilledAtTheTimeLimit) {
+TEST_F(ParserTest, AChildThatHangsIsKilledAtTheTimeLimit) {
   start({.wall_time = 100ms});
   const pid_t child = parser_->child();
   ::kill(child, SIGSTOP);
@@ -140,7 +140,7 @@ TEST_F(ParserTest, OneThatIsStuckIsKilledAtTheTimeLimit) {
   EXPECT_TRUE(parser_->read_elf_summary(program_.get()));
 }
 
-// Keeps a process, once killed, from being reaped, as one that hangs in the kernel is not.
+// Keeps a process from being reaped once it is killed, like one that hangs in the kernel.
 pid_t hold_back(pid_t process) {
   int ends[2];
   if (::pipe(ends) != 0) return -1;
@@ -159,7 +159,7 @@ pid_t hold_back(pid_t process) {
   return holder;
 }
 
-TEST_F(ParserTest, OneThatIsNeverReapedCostsItsFilesOwnerAlone) {
+TEST_F(ParserTest, AChildThatIsNeverReapedAffectsItsFilesOwnerAlone) {
   std::string path = "/tmp/profd_parser_XXXXXX";
   const UniqueFd of_user(::mkostemp(path.data(), O_CLOEXEC));
   std::filesystem::remove(path);
@@ -173,7 +173,7 @@ TEST_F(ParserTest, OneThatIsNeverReapedCostsItsFilesOwnerAlone) {
   const auto again = parser_->read_elf_summary(of_user.get());
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, ErrorCode::kBusy);
-  EXPECT_TRUE(parser_->read_elf_summary(program_.get())) << "root's";
+  EXPECT_TRUE(parser_->read_elf_summary(program_.get())) << "a file of root";
   ::kill(holder, SIGKILL);
   ::waitpid(holder, nullptr, 0);
 }
@@ -186,8 +186,8 @@ void send_answer(int socket, const sandbox::Answer& answer, std::span<const int>
   send(socket, {reinterpret_cast<const char*>(&answer), sizeof answer}, descriptors);
 }
 
-// A parser whose child is a function of ours. What it does with each request but the first, which
-// it answers well.
+// A parser whose child is a function of the test. `answers` handles each request but the first, to
+// which the right answer is sent.
 std::unique_ptr<Parser> parser_that(const std::function<void(int socket)>& answers,
                                     const ParserLimits& limits) {
   const auto spawn = [answers](int socket) -> Result<pid_t> {
@@ -214,14 +214,14 @@ std::unique_ptr<Parser> parser_that(const std::function<void(int socket)>& answe
 struct Lie {
   const char* name;
   ErrorCode refused_as;
-  std::function<void(int socket)> tell;
+  std::function<void(int socket)> answer;
 };
 
 class LyingParserTest : public testing::TestWithParam<Lie> {};
 
 TEST_P(LyingParserTest, IsRefused) {
   const UniqueFd program(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
-  const auto parser = parser_that(GetParam().tell, {.answer_bytes = 1000});
+  const auto parser = parser_that(GetParam().answer, {.answer_bytes = 1000});
   ASSERT_NE(parser, nullptr);
   const auto answer = parser->read_elf_summary(program.get());
   ASSERT_FALSE(answer);
@@ -280,7 +280,7 @@ INSTANTIATE_TEST_SUITE_P(
         Lie{"TheEnd", ErrorCode::kUnavailable, [](int) { ::_exit(0); }}),
     [](const auto& lie) { return std::string(lie.param.name); });
 
-TEST(ParserLimitsTest, OneThatComputesForEverIsKilledAtTheCpuLimit) {
+TEST(ParserLimitsTest, AChildThatNeverFinishesIsKilledAtTheCpuLimit) {
   const UniqueFd program(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   const auto parser = parser_that(
       [](int) {

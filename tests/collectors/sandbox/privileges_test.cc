@@ -1,4 +1,4 @@
-// A process that gave up its rights: what it tries must end it, and what it needs must still work.
+// A process that has dropped its privileges: forbidden calls end it, and what it needs still works.
 
 #include "collectors/sandbox/privileges.h"
 
@@ -29,11 +29,11 @@ namespace {
 constexpr sandbox::SandboxLimits kLimits{.memory_bytes = std::uint64_t{64} << 20,
                                          .file_bytes = std::uint64_t{1} << 20};
 constexpr int kStillThere = 17;
-constexpr int kNoRights = 99;  // they could not be given up
+constexpr int kNotDropped = 99;  // the privileges could not be dropped
 
-// How a process ends that gives up its rights and does this.
-int end_without_rights(const std::function<int()>& act) {
-  return end_of(fork_into([&] { return sandbox::drop_privileges(kLimits) ? act() : kNoRights; }));
+// The status of a process that drops its privileges and then acts.
+int end_in_sandbox(const std::function<int()>& act) {
+  return end_of(fork_into([&] { return sandbox::drop_privileges(kLimits) ? act() : kNotDropped; }));
 }
 
 struct Attempt {
@@ -44,7 +44,7 @@ struct Attempt {
 class ForbiddenTest : public testing::TestWithParam<Attempt> {};
 
 TEST_P(ForbiddenTest, EndsTheProcess) {
-  const int status = end_without_rights([] {
+  const int status = end_in_sandbox([] {
     GetParam().act();
     return kStillThere;
   });
@@ -53,7 +53,7 @@ TEST_P(ForbiddenTest, EndsTheProcess) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    RightsTest, ForbiddenTest,
+    PrivilegesTest, ForbiddenTest,
     testing::Values(
         Attempt{"Open", [] { ::open("/etc/passwd", O_RDONLY); }},
         Attempt{"OpenAt", [] { ::syscall(SYS_openat, AT_FDCWD, "/", O_RDONLY); }},
@@ -87,9 +87,9 @@ INSTANTIATE_TEST_SUITE_P(
         Attempt{"StatByName", [] { ::syscall(SYS_stat, "/etc", nullptr); }}),
     [](const auto& attempt) { return std::string(attempt.param.name); });
 
-TEST(RightsTest, WhatIsOpenIsReadAndResultsAreSealed) {
+TEST(PrivilegesTest, OpenFilesAreReadAndResultsAreSealed) {
   const UniqueFd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
-  const int status = end_without_rights([&] {
+  const int status = end_in_sandbox([&] {
     char magic[4] = {};
     if (::pread(file.get(), magic, sizeof magic, 0) != sizeof magic) return 1;
     if (!sandbox::make_sealed(std::string(100'000, 'x'))) return 2;
@@ -99,8 +99,8 @@ TEST(RightsTest, WhatIsOpenIsReadAndResultsAreSealed) {
   EXPECT_EQ(WEXITSTATUS(status), kStillThere);
 }
 
-TEST(RightsTest, MemoryAndFilesAreBounded) {
-  const int status = end_without_rights([] {
+TEST(PrivilegesTest, MemoryAndFilesAreLimited) {
+  const int status = end_in_sandbox([] {
     const std::size_t beyond = kLimits.memory_bytes * 2;
     if (::mmap(nullptr, beyond, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) {
       return 1;
@@ -112,15 +112,15 @@ TEST(RightsTest, MemoryAndFilesAreBounded) {
   EXPECT_EQ(WEXITSTATUS(status), kStillThere);
 }
 
-// As the kernel tells it, which is asked while the process waits on a pipe.
-TEST(RightsTest, TheProcessIsAUserOfItsOwnWithNothing) {
+// By the kernel's status of the process, which waits on a pipe.
+TEST(PrivilegesTest, TheProcessHasAUserOfItsOwnAndNoPrivileges) {
   int ready[2];
   int wait[2];
   ASSERT_EQ(::pipe(ready), 0);
   ASSERT_EQ(::pipe(wait), 0);
   const pid_t child = fork_into([&] {
     ::close(wait[1]);
-    if (!sandbox::drop_privileges(kLimits)) return kNoRights;
+    if (!sandbox::drop_privileges(kLimits)) return kNotDropped;
     char byte = 'r';
     if (::write(ready[1], &byte, 1) != 1) return 1;
     return ::read(wait[0], &byte, 1) == 0 ? 0 : 1;

@@ -42,8 +42,8 @@ std::vector<std::string_view> reasons_of_jit_files() {
   for (std::size_t i = 0; i < kJitRefusalCount; ++i) {
     reasons.push_back(name_of(static_cast<JitRefusal>(i)));
   }
-  for (std::size_t i = 0; i < kJitDumpDamages; ++i) {
-    reasons.push_back(name_of(static_cast<JitDumpDamage>(i)));
+  for (std::size_t i = 0; i < kJitDumpFaults; ++i) {
+    reasons.push_back(name_of(static_cast<JitDumpFault>(i)));
   }
   return reasons;
 }

@@ -177,7 +177,7 @@ TEST_F(JitProfileTest, CodeAndLinesComeFromTheRuntimesFile) {
   const std::string path = scratch_.path() / "code.dump";
   std::ofstream(path) << bytes;
   auto file = std::make_shared<JitFile>();
-  file->fd = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  file->fd = std::make_shared<const UniqueFd>(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   JitDumpState state;
   ASSERT_TRUE(read_jitdump(bytes, bytes.size(), state));
   jit().sources = {{.file = std::move(file), .state = state}};

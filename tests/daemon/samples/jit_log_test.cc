@@ -35,7 +35,7 @@ TEST(JitLog, SplitsAStackWhereItsMeaningChanges) {
   EXPECT_THAT(runs, ElementsAre(std::pair(5U, 1U), std::pair(11U, 3U), std::pair(31U, 2U)));
 }
 
-TEST(JitLog, AsksLittleWhereNothingChanged) {
+TEST(JitLog, ComparesLittleWhereNothingChanged) {
   JitLog log;
   for (std::uint64_t time = 0; time < 100'000; ++time) log.add(0, time);
   std::size_t asked = 0;
@@ -46,7 +46,7 @@ TEST(JitLog, AsksLittleWhereNothingChanged) {
   EXPECT_EQ(asked, 1U);
 }
 
-TEST(JitLog, FoldsWhatMeansTheSameAndKeepsItsTimes) {
+TEST(JitLog, FoldsEntriesOfOneMeaningAndKeepsTheirTimes) {
   constexpr std::uint64_t kChange = 1000;
   JitLog log;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> expected;
@@ -64,7 +64,7 @@ TEST(JitLog, FoldsWhatMeansTheSameAndKeepsItsTimes) {
     EXPECT_LE(log.entries().size(), JitLog::kMaxEntries * 7 / 8);
   }
   EXPECT_EQ(samples_of(log), added);
-  EXPECT_EQ(log.blurred(), 0U);
+  EXPECT_EQ(log.time_dropped(), 0U);
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> found;
   for (const JitLog::Entry& entry : log.entries()) {
     found[{entry.stack, entry.time_ns / kChange}] += entry.count;
@@ -72,7 +72,7 @@ TEST(JitLog, FoldsWhatMeansTheSameAndKeepsItsTimes) {
   EXPECT_EQ(found, expected);
 }
 
-TEST(JitLog, StaysBoundedWhereEverythingChangesAndCountsIt) {
+TEST(JitLog, StaysLimitedWhereEverythingChangesAndCountsDroppedTimes) {
   JitLog log;
   std::uint64_t time = 0;
   for (int folds = 0; folds < 5; ++folds) {
@@ -81,16 +81,16 @@ TEST(JitLog, StaysBoundedWhereEverythingChangesAndCountsIt) {
     EXPECT_LE(log.entries().size(), JitLog::kMaxEntries * 7 / 8);
   }
   EXPECT_EQ(samples_of(log), time);
-  EXPECT_GT(log.blurred(), 0U);
+  EXPECT_GT(log.time_dropped(), 0U);
 }
 
-TEST(JitLog, LetsTheTimesOfTooManyStacksGo) {
+TEST(JitLog, DropsTheTimesOfTooManyStacks) {
   JitLog log;
   std::uint64_t time = 0;
   for (; !log.is_full(); ++time) log.add(static_cast<std::uint32_t>(time), time);
   log.fold_oldest_half(changing(1));
   EXPECT_LE(log.entries().size(), JitLog::kMaxEntries * 7 / 8);
-  EXPECT_EQ(samples_of(log) + log.blurred(), time);
+  EXPECT_EQ(samples_of(log) + log.time_dropped(), time);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 
 constexpr ProcessKey kProcess{.tgid = 4321, .exec_id = 1, .start_ns = 100};
 
-// A process of so many different stacks in made code, with one sample each.
+// A process with a number of different stacks in JIT code, with one sample each.
 SessionSnapshot snapshot_of(std::uint64_t stacks, std::uint64_t frames) {
   SessionSnapshot snapshot = test::handmade_session();
   ProcessSnapshot& process = test::add_process(snapshot, kProcess, "runtime");
@@ -35,12 +35,13 @@ std::uint64_t late_of(const JitNaming& naming) {
   return naming.stats().refused[static_cast<std::size_t>(JitRefusal::kLate)];
 }
 
-TEST(JitNaming, WhatTakesTooLongInAWindowStaysWithoutNamesAndIsCounted) {
+TEST(JitNaming, SamplesThatTakeTooLongInAWindowHaveNoNamesAndAreCounted) {
   JitNaming naming(JitProcesses::start({}).value());
   SessionSnapshot small = snapshot_of(10, 10);
   naming.resolve_now(small);
   EXPECT_EQ(late_of(naming), 0U);
-  // Thirteen million questions: each looks at the clock, which alone takes longer than kMaxTime.
+  // These are thirteen million look-ups. Each reads the clock, which alone takes more than
+  // kMaxTime.
   SessionSnapshot large = snapshot_of(100'000, 128);
   naming.resolve_now(large);
   EXPECT_EQ(late_of(naming), 1U);

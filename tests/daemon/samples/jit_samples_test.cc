@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "daemon/samples/aggregator.h"
+#include "formats/jit/code_index.h"
 #include "tests/daemon/samples/synthetic_sample.h"
 
 namespace profd {
@@ -18,7 +19,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr ProcessKey kProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
-constexpr std::uint64_t kMade = 1;  // mapping ids
+constexpr std::uint64_t kJit = 1;  // mapping ids
 constexpr std::uint64_t kFile = 2;
 
 MappingView mapping(std::uint64_t id, profd_mapping_kind kind) {
@@ -34,15 +35,24 @@ MappingView mapping(std::uint64_t id, profd_mapping_kind kind) {
           .names = {}};
 }
 
-// An address in that mapping.
+// Resolves all at once.
+JitSamples resolve_jit(const StackTable& stacks, JitLog log, const ProcessImage& image,
+                       const JitLookup& code) {
+  JitResolver resolver(stacks, std::move(log), image, code);
+  while (resolver.advance(1000)) {
+  }
+  return resolver.take();
+}
+
+// An address in a mapping.
 std::uint64_t at(std::uint64_t id, std::uint64_t offset) { return (id << 20) + offset; }
 
-// One session of one process that has made code and a file.
+// One session of one process with JIT code and a file.
 class JitSamplesTest : public testing::Test {
  protected:
   JitSamplesTest() {
     aggregator_.open(0, std::uint64_t{1} << 30);
-    aggregator_.on_mapping(mapping(kMade, PROFD_MAPPING_ANONYMOUS), nullptr);
+    aggregator_.on_mapping(mapping(kJit, PROFD_MAPPING_ANONYMOUS), nullptr);
     auto file = std::make_shared<MappedFile>();
     file->path = "/lib/x.so";
     aggregator_.on_mapping(mapping(kFile, PROFD_MAPPING_FILE), std::move(file));
@@ -85,7 +95,7 @@ class JitSamplesTest : public testing::Test {
                        lookup());
   }
 
-  // "a b" for the frames of each run, leaf first, with its samples.
+  // "a b" stands for the frames of a run, leaf first; the number for its samples.
   static std::map<std::string, std::uint64_t> text_of(const JitSamples& jit,
                                                       const StackTable& stacks) {
     std::map<std::string, std::uint64_t> text;
@@ -105,50 +115,50 @@ class JitSamplesTest : public testing::Test {
   JitCodeIndex index_;
 };
 
-TEST_F(JitSamplesTest, ASampleMeansWhatLayThereAtItsTime) {
+TEST_F(JitSamplesTest, ASampleIsNamedByTheCodeOfItsTime) {
   for (std::uint64_t time = 10; time < 40; ++time) {
-    add(SyntheticSample(kProcess).leaf(at(kMade, 0x50), kMade), time);
+    add(SyntheticSample(kProcess).leaf(at(kJit, 0x50), kJit), time);
   }
-  load("first", at(kMade, 0), 5);
-  load("second", at(kMade, 0x40), 20);  // overlaps it in part
-  load("third", at(kMade, 0x20), 35);
+  load("first", at(kJit, 0), 5);
+  load("second", at(kJit, 0x40), 20);  // overlaps it in part
+  load("third", at(kJit, 0x20), 35);
   EXPECT_EQ(text_of(resolve(), samples().stacks),
             (std::map<std::string, std::uint64_t>{{"first", 10}, {"second", 15}, {"third", 5}}));
 }
 
-TEST_F(JitSamplesTest, WhatWasToldAfterwardsCountsForSamplesBefore) {
-  add(SyntheticSample(kProcess).leaf(at(kMade, 0x50), kMade), 10);
-  load("late", at(kMade, 0), 500);
+TEST_F(JitSamplesTest, ALateRecordNamesEarlierSamples) {
+  add(SyntheticSample(kProcess).leaf(at(kJit, 0x50), kJit), 10);
+  load("late", at(kJit, 0), 500);
   EXPECT_EQ(text_of(resolve(), samples().stacks),
             (std::map<std::string, std::uint64_t>{{"late", 1}}));
 }
 
 TEST_F(JitSamplesTest, ACallerIsLookedUpAtItsCall) {
-  load("caller", at(kMade, 0), 1);
-  load("next", at(kMade, 0x100), 1);
-  add(SyntheticSample(kProcess).leaf(at(kFile, 8), kFile).user(at(kMade, 0x100), kMade), 10);
+  load("caller", at(kJit, 0), 1);
+  load("next", at(kJit, 0x100), 1);
+  add(SyntheticSample(kProcess).leaf(at(kFile, 8), kFile).user(at(kJit, 0x100), kJit), 10);
   EXPECT_EQ(text_of(resolve(), samples().stacks),
             (std::map<std::string, std::uint64_t>{{"- caller", 1}}));
 }
 
-TEST_F(JitSamplesTest, AFilesCodeIsTheFilesWhateverARuntimeSays) {
+TEST_F(JitSamplesTest, CodeOfAFileIsNotNamedByARuntime) {
   load("liar", at(kFile, 0), 1);
-  load("made", at(kMade, 0), 1);
-  add(SyntheticSample(kProcess).leaf(at(kFile, 8), kFile).user(at(kMade, 8), kMade), 10);
+  load("made", at(kJit, 0), 1);
+  add(SyntheticSample(kProcess).leaf(at(kFile, 8), kFile).user(at(kJit, 8), kJit), 10);
   const JitSamples jit = resolve();
   EXPECT_EQ(text_of(jit, samples().stacks), (std::map<std::string, std::uint64_t>{{"- made", 1}}));
   EXPECT_THAT(jit.unnamed, IsEmpty());
 }
 
 TEST_F(JitSamplesTest, CodeWithoutANameKeepsItsAddress) {
-  load("made", at(kMade, 0), 1);
-  add(SyntheticSample(kProcess).leaf(at(kMade, 0x5000), kMade), 10);
+  load("made", at(kJit, 0), 1);
+  add(SyntheticSample(kProcess).leaf(at(kJit, 0x5000), kJit), 10);
   const JitSamples jit = resolve();
   EXPECT_EQ(text_of(jit, samples().stacks), (std::map<std::string, std::uint64_t>{{"-", 1}}));
-  EXPECT_THAT(jit.unnamed, ElementsAre(at(kMade, 0x5000)));
+  EXPECT_THAT(jit.unnamed, ElementsAre(at(kJit, 0x5000)));
 }
 
-TEST_F(JitSamplesTest, NoTimesAreKeptOfOtherCode) {
+TEST_F(JitSamplesTest, NoTimesAreKeptForOtherCode) {
   for (std::uint64_t time = 1; time < 100; ++time) {
     add(SyntheticSample(kProcess).leaf(at(kFile, time), kFile), time);
   }
@@ -167,10 +177,10 @@ TEST_F(JitSamplesTest, SamplesBeyondTheMemoryLimitAreStillCounted) {
   constexpr std::uint64_t kSamples = 1000;
   aggregator_.open(1, 4096);  // room for the process and a stack, but not for so many times
   for (std::uint64_t time = 1; time <= kSamples; ++time) {
-    SyntheticSample sample = SyntheticSample(kProcess).leaf(at(kMade, 8), kMade).sessions(0b10);
+    SyntheticSample sample = SyntheticSample(kProcess).leaf(at(kJit, 8), kJit).sessions(0b10);
     add(sample, time);
   }
-  load("made", at(kMade, 0), 1);
+  load("made", at(kJit, 0), 1);
   const SessionSamples session = aggregator_.close(1);
   EXPECT_EQ(session.samples, kSamples);
   EXPECT_LE(session.bytes, 4096U);
@@ -185,10 +195,10 @@ TEST_F(JitSamplesTest, SamplesBeyondTheMemoryLimitAreStillCounted) {
 TEST_F(JitSamplesTest, AFullLogIsFoldedAndNothingIsLost) {
   constexpr std::uint64_t kSamples = 3 * JitLog::kMaxEntries;
   for (std::uint64_t time = 1; time <= kSamples; ++time) {
-    add(SyntheticSample(kProcess).leaf(at(kMade, 8 + time % 4), kMade), time);
+    add(SyntheticSample(kProcess).leaf(at(kJit, 8 + time % 4), kJit), time);
   }
   EXPECT_LE(samples().jit.entries().size(), JitLog::kMaxEntries);
-  load("made", at(kMade, 0), 1);
+  load("made", at(kJit, 0), 1);
   EXPECT_EQ(text_of(resolve(), samples().stacks),
             (std::map<std::string, std::uint64_t>{{"made", kSamples}}));
 }

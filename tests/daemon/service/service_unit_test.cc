@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectors/jit/registry.h"
+#include "collectors/jit/processes.h"
 #include "collectors/xray/log_result.h"
 #include "daemon/service/config.h"
 #include "daemon/xray/memory.h"
@@ -28,7 +28,7 @@ std::uint64_t gibibytes_of(const std::string& key) {
 TEST(ServiceUnit, HasRoomForTheMemoryLimitsOfAllParts) {
   const Config config;
   const std::uint64_t sum = config.session_max_bytes + config.unwind_max_bytes + kXrayMemoryBytes +
-                            xray::kLogMemoryBytes + xray::kLogResultBytes + JitRegistry::kMaxBytes;
+                            xray::kLogMemoryBytes + xray::kLogResultBytes + JitSources::kMaxBytes;
   EXPECT_LT(sum, gibibytes_of("MemoryMax"));
 }
 

@@ -1,14 +1,14 @@
-// churn.js SECONDS FUNCTIONS: for so long on a CPU, and until so many are made, makes functions,
-// runs each, some until they are optimized, and lets the collector take them, so that code lies
-// where other code lay before.
+// churn.js SECONDS FUNCTIONS: makes functions, runs each, some until they are optimized, and lets
+// the garbage collector free them, so that code lies where other code lay before. It ends after that
+// many seconds on a CPU and that many functions.
 //
 // made_KIND_I calls one function of node's own that nothing else here calls (Math.KIND is C++:
-// v8::base::ieee754::KIND) and is called by run_KIND, which stays where it is: whoever shows
-// made_KIND_I beside another kind's functions has named it wrong.
+// v8::base::ieee754::KIND) and is called by run_KIND, which stays where it is: a profile that shows
+// made_KIND_I beside another kind's functions is wrong.
 const kinds = ['acos', 'asin', 'atan', 'cbrt', 'cosh', 'exp', 'expm1', 'log', 'log10', 'log1p',
                'log2', 'tan'];
 const collectEach = 250;
-// No multiple of the kinds' number: each kind is optimized at some time.
+// Not a multiple of the number of kinds, so that each kind is optimized at some time.
 const optimizeEach = 49;
 const callsToOptimize = 60;
 

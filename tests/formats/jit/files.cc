@@ -7,8 +7,8 @@
 
 namespace profd::test {
 
-std::uint64_t ReadJitDump::all_damage() const {
-  return std::accumulate(damage.begin(), damage.end(), std::uint64_t{0});
+std::uint64_t ReadJitDump::all_malformed() const {
+  return std::accumulate(malformed.begin(), malformed.end(), std::uint64_t{0});
 }
 
 std::vector<std::string> ReadJitDump::names() const {
@@ -32,7 +32,7 @@ ReadJitDump read_growing(std::string_view file, std::size_t step, std::size_t re
     }
     all.events.insert(all.events.end(), read->events.begin(), read->events.end());
     all.records += read->records;
-    for (std::size_t i = 0; i < kJitDumpDamages; ++i) all.damage[i] += read->damage[i];
+    for (std::size_t i = 0; i < kJitDumpFaults; ++i) all.malformed[i] += read->malformed[i];
     if (all.state.offset != before) continue;
     if (size == file.size()) return all;
     size = std::min(size + step, file.size());

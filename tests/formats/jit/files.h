@@ -1,4 +1,4 @@
-// Jitdumps read as they grow, the events kept.
+// Reads jitdumps as they grow, and keeps the events.
 
 #pragma once
 
@@ -13,14 +13,14 @@ namespace profd::test {
 
 struct ReadJitDump {
   std::vector<JitDumpEvent> events;  // names borrowed from `file`
-  JitDumpDamageCounts damage{};
+  std::array<std::uint64_t, kJitDumpFaults> malformed{};
   JitDumpState state;
   std::uint64_t records = 0;
 
-  [[nodiscard]] std::uint64_t damage_of(JitDumpDamage reason) const {
-    return damage[static_cast<std::size_t>(reason)];
+  [[nodiscard]] std::uint64_t malformed_by(JitDumpFault fault) const {
+    return malformed[static_cast<std::size_t>(fault)];
   }
-  [[nodiscard]] std::uint64_t all_damage() const;
+  [[nodiscard]] std::uint64_t all_malformed() const;
   [[nodiscard]] std::vector<std::string> names() const;
 };
 

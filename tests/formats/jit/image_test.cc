@@ -45,7 +45,7 @@ std::string hexadecimal(std::uint64_t address) {
 
 class JitImageTest : public testing::Test {
  protected:
-  // The image of `image_`, in a file beside a profile whose mapping lines are its.
+  // Writes the image of `image_`, and a profile with its mapping lines beside it.
   void encode(std::span<const AddressRange> occupied = {},
               std::span<const std::uint64_t> unnamed = {}) {
     layout_ = lay_out_jit_image(image_.functions, occupied, unnamed);
@@ -59,7 +59,8 @@ class JitImageTest : public testing::Test {
     }
   }
 
-  // `samples` with the function's instruction at `offset` as the leaf, of the others as callers.
+  // Adds `samples` whose leaf is the function's instruction at `offset`, with the other functions
+  // as callers.
   void sample(std::size_t function, std::uint64_t offset, std::uint64_t samples,
               const std::vector<std::size_t>& callers = {}) {
     std::vector<Frame> stack{{layout_.addresses[function] + offset, PcKind::kExact}};
@@ -98,12 +99,12 @@ std::vector<std::uint64_t> addresses_of(std::vector<JitImageFunction> functions,
   return lay_out_jit_image(functions, occupied, unnamed).addresses;
 }
 
-TEST(JitImageLayout, KeepsAddressesThatNoOtherClaims) {
+TEST(JitImageLayout, KeepsAddressesThatNoOtherFunctionHas) {
   EXPECT_THAT(addresses_of({function_of("a", kCode), function_of("b", kCode + 0x100)}),
               ElementsAre(kCode, kCode + 0x100));
 }
 
-TEST(JitImageLayout, MovesAllButTheFirstOfAnAddress) {
+TEST(JitImageLayout, MovesAllButTheFirstFunctionOfAnAddress) {
   const auto addresses =
       addresses_of({function_of("a", kCode), function_of("b", kCode, 0x80),
                     function_of("c", kCode + 0xff, 0x80), function_of("d", kCode - 0x10, 0x11)});
@@ -113,7 +114,7 @@ TEST(JitImageLayout, MovesAllButTheFirstOfAnAddress) {
   EXPECT_GE(addresses[3], addresses[2] + 0x80);
 }
 
-TEST(JitImageLayout, MovesWhatLiesInOtherMappingsOrUnderAnUnnamedSample) {
+TEST(JitImageLayout, MovesFunctionsThatOverlapOtherMappingsOrAnUnnamedSample) {
   const std::vector<AddressRange> node{{0x400000, 0x2000000}};
   EXPECT_GT(addresses_of({function_of("builtin", 0x18c4000)}, node)[0], kMoved);
   EXPECT_GT(addresses_of({function_of("straddles", 0x1ffffff)}, node)[0], kMoved);
@@ -122,30 +123,30 @@ TEST(JitImageLayout, MovesWhatLiesInOtherMappingsOrUnderAnUnnamedSample) {
   EXPECT_EQ(addresses_of({function_of("f", kCode)}, {}, {kCode - 1, kCode + 0x101})[0], kCode);
 }
 
-TEST(JitImageLayout, HasALineForEachRegionAndNoneOverAnother) {
+TEST(JitImageLayout, HasALineForEachRegionAndNoneThatOverlapsAnother) {
   const std::vector<JitImageFunction> functions{
       function_of("a", kCode + 0x2100), function_of("b", kCode + 0x100000),
       function_of("behind a library", kCode + 0x202000), function_of("moved", kCode + 0x2100)};
   const std::vector<AddressRange> occupied{{kCode + 0x200000, kCode + 0x202000}};
   const auto layout = lay_out_jit_image(functions, occupied);
   ASSERT_EQ(layout.placements.size(), 3U);
-  EXPECT_EQ(layout.placements[0].start, kCode + 0x1000) << "pprof lists from 500 bytes before";
+  EXPECT_EQ(layout.placements[0].start, kCode + 0x1000) << "pprof lists code from 500 bytes before";
   EXPECT_EQ(layout.placements[0].end, kCode + 0x100100);
   EXPECT_EQ(layout.placements[0].file_offset, 0x1000U);
   EXPECT_EQ(layout.placements[1].start, kCode + 0x202000);
-  EXPECT_EQ(layout.placements[1].file_offset, 0x202000U) << "as if one file lay there whole";
+  EXPECT_EQ(layout.placements[1].file_offset, 0x202000U) << "as if one file was mapped as a whole";
   EXPECT_EQ(layout.placements[2].start, kMoved);
 }
 
-// Each in a section of its own, there would be more than ELF can count.
-TEST(JitImageLayout, MovesFunctionsTogetherThatLieFarApart) {
+// With one section for each function, there would be more than ELF can count.
+TEST(JitImageLayout, MovesManyFunctionsThatLieFarApartTogether) {
   std::vector<JitImageFunction> functions;
   for (unsigned i = 0; i < 70000; ++i)
     functions.push_back({kCode + 0x10000 * i, 0x10, "f" + std::to_string(i), "", {}});
   const auto layout = lay_out_jit_image(functions);
   const auto moved = std::ranges::count_if(layout.addresses, [](auto a) { return a > kMoved; });
   EXPECT_GT(moved, 50000);
-  // The code comes to be known after the layout.
+  // The code bytes are known only after the layout.
   for (unsigned i = 0; i < functions.size(); i += 2) functions[i].code = code_of(0x10);
   const test::ScratchDirectory scratch;
   const auto path = scratch.write("image.so", encode_jit_image({{}, "", functions}, layout).bytes);
@@ -155,8 +156,8 @@ TEST(JitImageLayout, MovesFunctionsTogetherThatLieFarApart) {
   EXPECT_LT(std::filesystem::file_size(path), 20'000'000U);
 }
 
-// A process may claim what it likes.
-TEST(JitImageLayout, GivesLargeFunctionsWithoutBytesNone) {
+// A jitdump may have functions of any size.
+TEST(JitImageLayout, GivesLargeFunctionsWithoutCodeBytesNoRoomInTheFile) {
   std::vector<JitImageFunction> functions{function_of("a", kCode)};
   for (unsigned i = 1; i < 100; ++i)
     functions.push_back(
@@ -165,7 +166,7 @@ TEST(JitImageLayout, GivesLargeFunctionsWithoutBytesNone) {
   EXPECT_LT(encoded.bytes.size(), 100'000U);
 }
 
-TEST(JitImageLayout, NeverLetsTwoThingsMeet) {
+TEST(JitImageLayout, NeverOverlapsAnything) {
   for (unsigned seed = 1; seed <= 20; ++seed) {
     std::mt19937_64 random(seed);
     std::vector<JitImageFunction> functions;
@@ -198,7 +199,7 @@ TEST(JitImageLayout, NeverLetsTwoThingsMeet) {
   }
 }
 
-// All of a file of node's, generations of one address among them.
+// All functions of a file of node, some of them at the same address.
 TEST_F(JitImageTest, HoldsRealCodeNamesAndLines) {
   const std::string dump = test::read_file(std::string(FORMATS_TEST_DATA) + "/jit/node.dump");
   const test::ReadJitDump read = test::read_whole(dump);
@@ -261,7 +262,7 @@ TEST_F(JitImageTest, NamesFunctionsInEveryReader) {
   }
 }
 
-TEST_F(JitImageTest, IsSoundToBinutilsAndLlvm) {
+TEST_F(JitImageTest, IsValidForBinutilsAndLlvm) {
   image_.functions = {function_of("a", kCode), function_of("b", kCode + 0x10000),
                       function_of("c", kCode)};
   image_.functions[1].code.clear();
@@ -294,7 +295,7 @@ class JitImageLinesTest : public JitImageTest {
   std::string source_;
 };
 
-TEST_F(JitImageLinesTest, AreThoseOfTheInstructionInEverySymbolizer) {
+TEST_F(JitImageLinesTest, EverySymbolizerGivesTheLineOfAnInstruction) {
   struct Case {
     std::size_t function;
     std::uint64_t offset;
@@ -311,7 +312,7 @@ TEST_F(JitImageLinesTest, AreThoseOfTheInstructionInEverySymbolizer) {
   }
 }
 
-TEST_F(JitImageLinesTest, GiveListingsInBothPprofs) {
+TEST_F(JitImageLinesTest, BothPprofsListTheSource) {
   sample(0, 0x21, 4, {1});
   sample(2, 4, 2, {1});
   const std::string listing = go("-list '^first$'");
@@ -321,9 +322,9 @@ TEST_F(JitImageLinesTest, GiveListingsInBothPprofs) {
   EXPECT_THAT(go("-weblist '^first$' -output /dev/stdout"), HasSubstr("line5();"));
 }
 
-TEST_F(JitImageLinesTest, GiveDisassemblyOfTheCodeThatRan) {
+TEST_F(JitImageLinesTest, BothPprofsDisassembleTheCodeThatRan) {
   sample(0, 4, 4, {1});
-  // Go's matches the whole of "ADDRESS NAME FILE:LINE".
+  // Go's pprof matches all of "ADDRESS NAME FILE:LINE".
   for (const std::string& text : {go("-disasm first"), perl("--disasm=^first")}) {
     EXPECT_THAT(text, ContainsRegex("pushq?[ \t]+%rbp"));
     EXPECT_THAT(text, ContainsRegex("movq?[ \t]+%rsp, ?%rbp"));
@@ -341,7 +342,7 @@ TEST_F(JitImageTest, ShowsAddressesBetweenFunctionsAsUnknown) {
   EXPECT_TRUE(test::perl_report(path).rows.contains("[jit]"));
 }
 
-TEST_F(JitImageTest, HasABuildIdOfAllItHolds) {
+TEST_F(JitImageTest, HasABuildIdThatDependsOnAllItsContent) {
   const auto id_of = [](const JitImage& image) {
     return encode_jit_image(image, lay_out_jit_image(image.functions)).build_id;
   };

@@ -34,7 +34,7 @@ JitDumpLoad load_of(std::string_view name, std::uint64_t address,
   return {.timestamp = 1000, .pid = 7, .tid = 8, .address = address, .name = name, .code = code};
 }
 
-// A file of three LOADs, the second of which `damage` may change.
+// A file of three LOADs, the second of which a test may change.
 struct ThreeLoads {
   std::string file;
   std::size_t second = 0;
@@ -54,7 +54,7 @@ ThreeLoads three_loads(std::endian order = std::endian::little) {
   return made;
 }
 
-TEST(JitDumpReader, ReadsBackWhatTheWriterWroteInBothByteOrdersAndVersions) {
+TEST(JitDumpReader, ReadsWhatTheWriterWroteInBothByteOrdersAndVersions) {
   for (const std::endian order : {std::endian::little, std::endian::big}) {
     for (const std::uint32_t version : {1U, 2U}) {
       for (const std::uint32_t header_bytes : {40U, 48U, 81U, 4096U}) {
@@ -77,10 +77,10 @@ TEST(JitDumpReader, ReadsBackWhatTheWriterWroteInBothByteOrdersAndVersions) {
         writer.close(3000);
         const std::string file = writer.take();
         const ReadJitDump read = read_whole(file);
-        EXPECT_EQ(read.all_damage(), 0U);
+        EXPECT_EQ(read.all_malformed(), 0U);
         ASSERT_EQ(read.events.size(), 3U) << header_bytes;
         EXPECT_EQ(read.state.pid, 77U);
-        EXPECT_EQ(read.state.last_timestamp, 3000U) << "the header's is of another clock";
+        EXPECT_EQ(read.state.last_timestamp, 3000U) << "the header has another clock";
         const JitDumpEvent& load = read.events[0];
         EXPECT_EQ(load.kind, JitDumpEventKind::kLoad);
         EXPECT_EQ(load.timestamp, 1000U);
@@ -101,7 +101,7 @@ TEST(JitDumpReader, ReadsBackWhatTheWriterWroteInBothByteOrdersAndVersions) {
   }
 }
 
-// As jitdump_oracle.py prints it.
+// The text that jitdump_oracle.py prints.
 std::string as_oracle(std::string_view file, const ReadJitDump& read) {
   const auto hex = [](std::string_view bytes) {
     std::string text;
@@ -138,20 +138,20 @@ TEST(JitDumpReader, AgreesWithAnotherReaderOnFilesOfRealRuntimes) {
         test::output_of("python3 " + data + "/../jit/jitdump_oracle.py " + data + "/jit/" + name);
     const std::string file = data_file(name);
     const ReadJitDump whole = read_whole(file);
-    EXPECT_EQ(whole.all_damage(), 0U) << name;
+    EXPECT_EQ(whole.all_malformed(), 0U) << name;
     EXPECT_GT(whole.events.size(), 15U) << name;
     EXPECT_EQ(as_oracle(file, whole), expected) << name;
     EXPECT_EQ(as_oracle(file, read_growing(file, 61)), expected) << name << ", as it grows";
   }
 }
 
-TEST(JitDumpReader, GivesExactlyTheRecordsThatAreWholeHoweverTheFileIsCut) {
+TEST(JitDumpReader, ReadsExactlyTheCompleteRecordsWhereverTheFileIsCut) {
   const std::string file = data_file("php.dump").substr(0, 3000);
   const ReadJitDump all = read_whole(file);
   for (std::size_t cut = 0; cut <= file.size(); ++cut) {
     const std::string_view start = std::string_view(file).substr(0, cut);
     const ReadJitDump read = read_whole(start);
-    ASSERT_EQ(read.all_damage(), 0U) << cut;
+    ASSERT_EQ(read.all_malformed(), 0U) << cut;
     ASSERT_LE(read.events.size(), all.events.size());
     for (const JitDumpEvent& event : read.events)
       ASSERT_LE(event.code.offset + event.code.bytes, cut);
@@ -172,66 +172,66 @@ TEST(JitDumpReader, WaitsAtZerosUntilTheyAreOverwritten) {
   ASSERT_TRUE(read);
   EXPECT_EQ(read->events.size(), 2U);
   EXPECT_EQ(state.offset, made.file.size());
-  EXPECT_EQ(read->damage, JitDumpDamageCounts{});
+  EXPECT_EQ(read->malformed, decltype(read->malformed){});
 }
 
-TEST(JitDumpReader, LosesOneRecordToDamageAndCountsWhy) {
+TEST(JitDumpReader, DropsAMalformedRecordAloneAndCountsWhy) {
   struct Case {
     const char* name;
-    JitDumpDamage reason;
-    std::function<void(std::string& file, std::size_t record)> damage;
+    JitDumpFault reason;
+    std::function<void(std::string& file, std::size_t record)> change;
   };
   const std::size_t record_bytes = jitdump::kLoadBytes + sizeof "two" + 2;
   for (const Case& c : {
-           Case{"code beyond the record", JitDumpDamage::kBadCodeSize,
+           Case{"code beyond the record", JitDumpFault::kBadCodeSize,
                 [](auto&f, auto at) { set_bytes(f, at + 40, std::uint64_t{3}); }},
-           Case{"a huge code_size", JitDumpDamage::kBadAddress,
+           Case{"a huge code_size", JitDumpFault::kBadAddress,
                 [](auto&f, auto at) { set_bytes(f, at + 40, std::uint64_t{1} << 40); }},
-           Case{"a code_size that wraps", JitDumpDamage::kBadAddress,
+           Case{"a code_size that wraps", JitDumpFault::kBadAddress,
                 [](auto&f, auto at) { set_bytes(f, at + 40, ~std::uint64_t{0}); }},
-           Case{"code in the kernel", JitDumpDamage::kBadAddress,
+           Case{"code in the kernel", JitDumpFault::kBadAddress,
                 [](auto&f, auto at) { set_bytes(f, at + 32, 0xffffffff81000000); }},
-           Case{"no end of the name", JitDumpDamage::kBadName,
+           Case{"no end of the name", JitDumpFault::kBadName,
                 [&](auto&f, auto at) {
                   f.replace(at + 56, record_bytes - 56, record_bytes - 56, 'x');
                 }},
-           Case{"an unknown id", JitDumpDamage::kUnknownRecord,
+           Case{"an unknown id", JitDumpFault::kUnknownRecord,
                 [](auto&f, auto at) { set_bytes(f, at, std::uint32_t{5}); }},
-           Case{"an absurd id", JitDumpDamage::kUnknownRecord,
+           Case{"an absurd id", JitDumpFault::kUnknownRecord,
                 [](auto&f, auto at) { set_bytes(f, at, ~std::uint32_t{0}); }},
-           Case{"too small for a MOVE", JitDumpDamage::kShortRecord,
+           Case{"too small for a MOVE", JitDumpFault::kShortRecord,
                 [](auto&f, auto at) { set_bytes(f, at, std::uint32_t{1}); }},
-           Case{"unwind data beyond the record", JitDumpDamage::kBadSizes,
+           Case{"unwind data beyond the record", JitDumpFault::kBadSizes,
                 [](auto&f, auto at) { set_bytes(f, at, std::uint32_t{4}); }},
-           Case{"2^60 lines", JitDumpDamage::kBadSizes,
+           Case{"2^60 lines", JitDumpFault::kBadSizes,
                 [](auto&f, auto at) {
                   set_bytes(f, at, std::uint32_t{2});
                   set_bytes(f, at + 24, std::uint64_t{1} << 60);
                 }},
        }) {
     ThreeLoads made = three_loads();
-    c.damage(made.file, made.second);
+    c.change(made.file, made.second);
     for (const std::size_t step : {std::size_t{1}, made.file.size()}) {
       const ReadJitDump read = read_growing(made.file, step);
       EXPECT_THAT(read.names(), ElementsAre("one", "three")) << c.name;
-      EXPECT_EQ(read.damage_of(c.reason), 1U) << c.name;
-      EXPECT_EQ(read.all_damage(), 1U) << c.name;
+      EXPECT_EQ(read.malformed_by(c.reason), 1U) << c.name;
+      EXPECT_EQ(read.all_malformed(), 1U) << c.name;
     }
   }
 }
 
-TEST(JitDumpReader, StopsForGoodWhereTheFrameIsLost) {
+TEST(JitDumpReader, EndsReadingWhereTheNextRecordCantBeFound) {
   for (const std::uint32_t size : {1U, 15U}) {
     ThreeLoads made = three_loads();
     set_bytes(made.file, made.second + 4, size);
     const ReadJitDump read = read_growing(made.file, 7);
     EXPECT_THAT(read.names(), ElementsAre("one"));
-    EXPECT_EQ(read.damage_of(JitDumpDamage::kLostFrame), 1U);
+    EXPECT_EQ(read.malformed_by(JitDumpFault::kLostFrame), 1U);
     EXPECT_TRUE(read.state.frame_lost);
   }
 }
 
-TEST(JitDumpReader, SkipsARecordOverTheCapByItsSize) {
+TEST(JitDumpReader, SkipsARecordOverTheSizeLimit) {
   ThreeLoads made = three_loads();
   std::string file = made.file.substr(0, made.third);
   const std::uint32_t huge = (64U << 20) + 1;
@@ -239,7 +239,7 @@ TEST(JitDumpReader, SkipsARecordOverTheCapByItsSize) {
   JitDumpState state;
   const auto read = read_jitdump(file, file.size(), state);
   ASSERT_TRUE(read);
-  EXPECT_EQ(read->damage[static_cast<std::size_t>(JitDumpDamage::kHugeRecord)], 1U);
+  EXPECT_EQ(read->malformed[static_cast<std::size_t>(JitDumpFault::kHugeRecord)], 1U);
   EXPECT_EQ(state.offset, made.second + huge);
   const std::string rest = made.file.substr(made.third);
   const auto next = read_jitdump(rest, state.offset + rest.size(), state);
@@ -248,7 +248,7 @@ TEST(JitDumpReader, SkipsARecordOverTheCapByItsSize) {
   EXPECT_EQ(next->events[0].name, "three");
 }
 
-TEST(JitDumpReader, ReadsCodeThatIsLargerThanWhatItIsGivenAtOnce) {
+TEST(JitDumpReader, ReadsCodeThatIsLargerThanOnePart) {
   JitDumpWriter writer;
   writer.header({});
   const std::string code(10'000'000, '\x90');
@@ -260,7 +260,7 @@ TEST(JitDumpReader, ReadsCodeThatIsLargerThanWhatItIsGivenAtOnce) {
   EXPECT_EQ(read.events[0].code.bytes, code.size());
 }
 
-TEST(JitDumpReader, TakesCodeWithoutBytes) {
+TEST(JitDumpReader, AcceptsCodeWithoutBytes) {
   JitDumpWriter writer;
   writer.header({});
   JitDumpLoad load = load_of("stub", kCode, "");
@@ -271,7 +271,7 @@ TEST(JitDumpReader, TakesCodeWithoutBytes) {
   ASSERT_EQ(read.events.size(), 1U);
   EXPECT_EQ(read.events[0].code_bytes, 4096U);
   EXPECT_EQ(read.events[0].code, JitFileRange{});
-  EXPECT_EQ(read.all_damage(), 0U);
+  EXPECT_EQ(read.all_malformed(), 0U);
 }
 
 TEST(JitDumpReader, KeepsNamesOfAnyBytesAndCutsLongOnes) {
@@ -293,10 +293,10 @@ TEST(JitDumpReader, KeepsNamesOfAnyBytesAndCutsLongOnes) {
   JitDumpWriter writer;
   writer.header({});
   writer.load(load_of(std::string(jitdump::kMaxNameScan, 'n'), kCode));
-  EXPECT_EQ(read_whole(writer.bytes()).damage_of(JitDumpDamage::kBadName), 1U);
+  EXPECT_EQ(read_whole(writer.bytes()).malformed_by(JitDumpFault::kBadName), 1U);
 }
 
-TEST(JitDumpReader, RefusesWhatIsNoJitDump) {
+TEST(JitDumpReader, RefusesAFileThatIsNoJitdump) {
   struct Case {
     std::string file;
     const char* message;
@@ -320,11 +320,11 @@ TEST(JitDumpReader, RefusesWhatIsNoJitDump) {
   }
 }
 
-TEST(JitDumpReader, ReadsHostileFilesByTheirRules) {
+TEST(JitDumpReader, ReadsHostileFilesByTheRules) {
   struct Case {
     const char* name;
     std::vector<std::string> functions;
-    std::uint64_t damaged;
+    std::uint64_t malformed;
   };
   for (const Case& c : {Case{"badsize", {}, 1}, Case{"hdr48", {"ext"}, 0}, Case{"huge", {}, 1},
                         Case{"trav", {"../../../x\x1b[31m\n"}, 0}, Case{"v2", {"v2"}, 0},
@@ -332,11 +332,11 @@ TEST(JitDumpReader, ReadsHostileFilesByTheirRules) {
     const std::string file = data_file(std::string("hostile-") + c.name + ".dump");
     const ReadJitDump read = read_growing(file, 1);
     EXPECT_EQ(read.names(), c.functions) << c.name;
-    EXPECT_EQ(read.all_damage(), c.damaged) << c.name;
+    EXPECT_EQ(read.all_malformed(), c.malformed) << c.name;
   }
 }
 
-TEST(JitDumpReader, ReadsOnAfterCloseAsAForkedWriterDoes) {
+TEST(JitDumpReader, ReadsRecordsAfterCloseOfAForkedWriter) {
   JitDumpWriter writer;
   writer.header({});
   writer.load(load_of("parent", kCode));
@@ -350,7 +350,7 @@ TEST(JitDumpReader, ReadsOnAfterCloseAsAForkedWriterDoes) {
   EXPECT_EQ(read.events[2].pid, 9U);
 }
 
-TEST(JitDumpReader, TellsTimeStampCountersFromNanoseconds) {
+TEST(JitDumpReader, DistinguishesTimeStampCountsFromNanoseconds) {
   for (const std::uint64_t flags : {0U, 1U}) {
     JitDumpWriter writer;
     writer.header({.flags = flags});
@@ -358,8 +358,8 @@ TEST(JitDumpReader, TellsTimeStampCountersFromNanoseconds) {
   }
 }
 
-// Figures of a machine of 2.5 GHz: mult / 2^shift nanoseconds a tick.
-TEST(JitDumpReader, ConvertsTimeStampCountersWithoutOverflow) {
+// The values of a machine of 2.5 GHz: mult / 2^shift nanoseconds a tick.
+TEST(JitDumpReader, ConvertsTimeStampCountsWithoutOverflow) {
   const TscConversion conversion{.time_zero = 5, .time_mult = 429496730, .time_shift = 30};
   EXPECT_EQ(tsc_to_ns(0, conversion), 5U);
   EXPECT_EQ(tsc_to_ns(2'500'000'000, conversion), 1'000'000'005U);

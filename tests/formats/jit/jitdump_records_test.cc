@@ -1,4 +1,4 @@
-// What jitdump's LOADs are given of the records around them, and what those hold.
+// The DEBUG and UNWINDING records of a jitdump: which LOAD they belong to, and their content.
 
 #include <utility>
 #include <vector>
@@ -49,16 +49,16 @@ const std::string kHdr("\x01\x1b\x03\x3b\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 20);
 const std::string kFrame("\x14\0\0\0\0\0\0\0\x01zR\0\x01\x78\x10\x01\x1b\x0c\x07\x08\x90\x01\0\0",
                          24);
 
-TEST(JitDumpRecords, FindsToEachLoadWhatBelongsToIt) {
+TEST(JitDumpRecords, JoinsEachLoadWithItsRecords) {
   JitDumpWriter writer;
   writer.header({});
   writer.load(load_of("none", kCode));
-  writer.unwinding_info(1, kFrame + kHdr, kHdr.size(), 0);  // V8's and CPython's order
+  writer.unwinding_info(1, kFrame + kHdr, kHdr.size(), 0);  // the order of V8 and CPython
   writer.debug_info(1, kCode + 0x100, std::vector<JitDumpLine>{{kCode + 0x100, 1, 0, "f"}});
   writer.load(load_of("both", kCode + 0x100));
-  writer.unwinding_info(1, kHdr, kHdr.size(), 0);  // only the header: frame pointers
+  writer.unwinding_info(1, kHdr, kHdr.size(), 0);  // a header alone: frame pointers
   writer.load(load_of("frame pointers", kCode + 0x200));
-  // LLVM's ORC: all of an object's, and then their LOADs.
+  // LLVM's ORC: all DEBUGs of an object, then their LOADs.
   for (const unsigned i : {3U, 4U, 5U})
     writer.debug_info(1, kCode + 0x100 * i,
                       std::vector<JitDumpLine>{{kCode + 0x100 * i, i, 0, "f"}});
@@ -79,7 +79,7 @@ TEST(JitDumpRecords, FindsToEachLoadWhatBelongsToIt) {
   }
 }
 
-TEST(JitDumpRecords, TellsOfLinesWhoseLoadComesInALaterCall) {
+TEST(JitDumpRecords, ReportsLinesWhoseLoadComesInALaterCall) {
   JitDumpWriter writer;
   writer.header({});
   writer.debug_info(1, kCode, std::vector<JitDumpLine>{{kCode, 1, 0, "f"}});
@@ -99,7 +99,7 @@ TEST(JitDumpRecords, TellsOfLinesWhoseLoadComesInALaterCall) {
   EXPECT_GT(after->events[0].unwinding_info.bytes, 0U);
 }
 
-TEST(JitDumpRecords, SplitsUnwindDataOfEitherOrder) {
+TEST(JitDumpRecords, SplitsUnwindDataInBothOrders) {
   for (const bool header_first : {false, true}) {
     JitDumpWriter writer;
     writer.header({});
@@ -107,7 +107,7 @@ TEST(JitDumpRecords, SplitsUnwindDataOfEitherOrder) {
     writer.load(load_of("f", kCode));
     const std::string file = writer.take();
     const ReadJitDump read = read_whole(file);
-    // An object's, which no one function owns, is what comes with the header first.
+    // Unwind data with the header first belongs to a whole object, not to one function.
     EXPECT_EQ(read.events[0].kind == JitDumpEventKind::kUnwindingInfo, header_first);
     const auto info =
         split_unwinding_info(part_of(file, read.events[0].unwinding_info), read.state);
@@ -118,7 +118,7 @@ TEST(JitDumpRecords, SplitsUnwindDataOfEitherOrder) {
   }
 }
 
-TEST(JitDumpRecords, RefusesUnwindDataThatMakesNoSense) {
+TEST(JitDumpRecords, RefusesMalformedUnwindData) {
   struct Case {
     std::string data;
     std::uint64_t hdr_bytes;
@@ -126,8 +126,8 @@ TEST(JitDumpRecords, RefusesUnwindDataThatMakesNoSense) {
     const char* message;
   };
   for (const Case& c : {Case{kHdr, 20, 20, "frame pointers"}, Case{kFrame, 8, 24, "no header"},
-                        Case{kFrame, 24, 25, "doesn't fit"}, Case{kFrame, 25, 24, "doesn't fit"},
-                        Case{kFrame, 1, ~std::uint64_t{0}, "doesn't fit"}}) {
+                        Case{kFrame, 24, 25, "exceeds"}, Case{kFrame, 25, 24, "exceeds"},
+                        Case{kFrame, 1, ~std::uint64_t{0}, "exceeds"}}) {
     JitDumpWriter writer;
     writer.unwinding_info(1, c.data, c.hdr_bytes, 0);
     std::string record = writer.take();
@@ -139,7 +139,7 @@ TEST(JitDumpRecords, RefusesUnwindDataThatMakesNoSense) {
   }
 }
 
-// The lines that a record of these entries gives for code of 0x100 bytes at kCode.
+// The lines of a record with these entries, for code of 0x100 bytes at kCode.
 std::vector<JitLine> lines_of(const std::vector<JitDumpLine>& entries, std::string& record,
                               std::int64_t line_bias_votes = 0) {
   JitDumpWriter writer;
@@ -150,7 +150,7 @@ std::vector<JitLine> lines_of(const std::vector<JitDumpLine>& entries, std::stri
   return decode_jit_lines(record, state, 0x100);
 }
 
-// A file of records with these distances of their first lines.
+// The bias of a file whose records have these distances of their first lines.
 std::uint64_t bias_of(const std::vector<std::int64_t>& distances) {
   JitDumpWriter writer;
   writer.header({});
@@ -162,15 +162,15 @@ std::uint64_t bias_of(const std::vector<std::int64_t>& distances) {
   return read_whole(writer.bytes()).state.line_bias();
 }
 
-TEST(JitDumpLines, AreBiasedWhereMostRecordsSay) {
+TEST(JitDumpLines, MostRecordsDecideOnTheBias) {
   EXPECT_EQ(bias_of({}), 0U);
   for (const std::int64_t distance : {-55, 0, 63, 81, 100}) EXPECT_EQ(bias_of({distance}), 0U);
   for (const std::int64_t distance : {64, 67, 80}) EXPECT_EQ(bias_of({distance}), 64U);
   EXPECT_EQ(bias_of({64, 64, 100}), 64U) << "V8, a prologue without a line";
-  EXPECT_EQ(bias_of({72, 84, 44, 52}), 0U) << "HotSpot, a line there by chance";
+  EXPECT_EQ(bias_of({72, 84, 44, 52}), 0U) << "HotSpot has one there by chance";
 }
 
-TEST(JitDumpLines, AreMovedBackByTheBias) {
+TEST(JitDumpLines, TheBiasIsSubtracted) {
   std::string record;
   EXPECT_THAT(lines_of({{kCode + 0x50, 3, 1, "f"}}, record, 5),
               ElementsAre(JitLine{0x10, 3, 1, "f"}));
@@ -178,13 +178,13 @@ TEST(JitDumpLines, AreMovedBackByTheBias) {
               ElementsAre(JitLine{0x50, 3, 1, "f"}));
 }
 
-TEST(JitDumpLines, AreSortedWithinTheCodeAndOneForEachOffset) {
+TEST(JitDumpLines, LinesAreSortedWithinTheCodeWithOneForEachOffset) {
   std::string record;
   EXPECT_THAT(
       lines_of({{kCode + 0x20, 7, 2, "b"},
-                {kCode - 55, 4, 0, "a"},  // Erlang's: before the code
+                {kCode - 55, 4, 0, "a"},  // before the code, as Erlang writes it
                 {kCode + 0x10, 5, 0, "a"},
-                {kCode + 0x20, 8, 3, "\xff"},  // as the one before
+                {kCode + 0x20, 8, 3, "\xff"},  // the file of the line before
                 {kCode + 0x30, 0, 0, "a"},     // no line
                 {kCode + 0x38, ~0U, 0, "a"},
                 {kCode + 0x100, 9, 0, "a"},  // behind the code
@@ -193,7 +193,7 @@ TEST(JitDumpLines, AreSortedWithinTheCodeAndOneForEachOffset) {
       ElementsAre(JitLine{0, 4, 0, "a"}, JitLine{0x10, 5, 0, "a"}, JitLine{0x20, 8, 3, "a"}));
 }
 
-TEST(JitDumpLines, HaveTheScriptsNameWhereV8WroteItOnlyAfterItWasFreed) {
+TEST(JitDumpLines, TheScriptsNameReplacesOneThatV8HadFreed) {
   const std::string script = "/srv/app/lib/handler of requests.js";
   std::string freed = script;
   freed.replace(0, 16, std::string("\x36\x5d\x03\0\0\0\0\0\xca\xa7\xb6\xe1\xb4\xf9\xac\xd6", 16));
@@ -211,7 +211,7 @@ TEST(JitDumpLines, HaveTheScriptsNameWhereV8WroteItOnlyAfterItWasFreed) {
   EXPECT_THAT(decode_jit_lines(record, {}, 0x100), IsEmpty());
 }
 
-TEST(JitScript, IsWhatFollowsTheFunctionWithoutLineAndColumn) {
+TEST(JitScript, TheScriptFollowsTheFunctionWithoutLineAndColumn) {
   EXPECT_EQ(jit_script_of("JS:*mix /srv/app/lib/with space/busy.js:11:13"),
             "/srv/app/lib/with space/busy.js");
   EXPECT_EQ(jit_script_of("LazyCompile:~ /srv/application/busy.js:7"), "/srv/application/busy.js");
@@ -223,10 +223,10 @@ TEST(JitScript, IsWhatFollowsTheFunctionWithoutLineAndColumn) {
   }
 }
 
-TEST(JitDumpLines, EndBeforeTheOneWhoseNameRunsIntoWhatCantBeALine) {
+TEST(JitDumpLines, ALineWhoseNameEndsInGarbageIsLeftOut) {
   std::string record;
   const JitDumpLine good{kCode, 1, 0, "f"};
-  const JitDumpLine cut{kCode + 4, 7, 0, "~CF#"};  // of a name with a NUL
+  const JitDumpLine cut{kCode + 4, 7, 0, "~CF#"};  // the part of a name before a NUL
   const JitDumpLine late{kCode + 8, 2, 0, "f"};
   for (const std::uint64_t address : {kCode - 0x81, kCode + 0x181, std::uint64_t{0},
                                       ~std::uint64_t{0}, std::uint64_t{0xa54a9d3ff6c3f3d1}}) {

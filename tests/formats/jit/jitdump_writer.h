@@ -1,7 +1,7 @@
 // Writes jitdump records, for tests. formats/jit/jitdump_format.h has the grammar.
 //
-// Each function appends one record, as it stands in a file, to a string. Nothing is checked, so that
-// tests can also write malformed records.
+// Each function appends one record, as it stands in a file, to a string. Nothing is checked, so
+// that tests can also write malformed records.
 
 #pragma once
 

@@ -27,7 +27,7 @@ std::string data_file(const std::string& name) {
   return test::read_file(std::string(FORMATS_TEST_DATA) + "/jit/" + name);
 }
 
-TEST(PerfMap, ReadsTheShapesOfLines) {
+TEST(PerfMap, ReadsTheFormsOfLines) {
   struct Case {
     std::string line;
     PerfMapLine expected;
@@ -50,7 +50,7 @@ TEST(PerfMap, ReadsTheShapesOfLines) {
   }
 }
 
-TEST(PerfMap, CountsLinesThatAreNone) {
+TEST(PerfMap, CountsBadLines) {
   for (const char* line : {"", " ", "1000", "1000 20", "1000 20 ", "x 20 name", "1000 x name",
                            "0x 20 name", "-1000 20 name", "1000 0 name", "1000 10000001 name",
                            "ffffffff81000000 20 name", "10000000000000000 20 name", "# comment"}) {
@@ -61,7 +61,7 @@ TEST(PerfMap, CountsLinesThatAreNone) {
   }
 }
 
-// awk as the other reader.
+// Compares with awk.
 TEST(PerfMap, ReadsEachLineOfRealFiles) {
   for (const char* name : {"java.map", "mono.map", "php.map"}) {
     const std::string file = data_file(name);
@@ -91,7 +91,7 @@ TEST(PerfMap, ReadsAGrowingFileEachLineOnce) {
   }
 }
 
-TEST(PerfMap, TellsARewrittenFileFromAGrownOne) {
+TEST(PerfMap, DistinguishesARewrittenFileFromAGrownOne) {
   const std::string file = "1000 10 first\n2000 10 second\n";
   for (const std::string& other :
        {std::string("1000 10 other\n2000 10 second\n3000 10 third\n"), std::string("1000 10 f\n"),
@@ -106,7 +106,7 @@ TEST(PerfMap, TellsARewrittenFileFromAGrownOne) {
   }
 }
 
-TEST(PerfMap, CutsLongNamesAndPassesLinesWithoutEnd) {
+TEST(PerfMap, CutsLongNamesAndSkipsEndlessLines) {
   const std::string longest(kMaxPerfMapNameBytes, 'n');
   const std::string file = "1000 10 " + longest + "more\n";
   EXPECT_THAT(read_whole(file).lines, ElementsAre(PerfMapLine{0x1000, 0x10, longest}));

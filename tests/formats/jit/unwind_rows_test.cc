@@ -17,31 +17,31 @@ std::string data_file(const std::string& name) {
   return test::read_file(std::string(FORMATS_TEST_DATA) + "/jit/" + name);
 }
 
-struct Told {
+struct LoadRows {
   JitDumpEvent load;
   std::vector<JitUnwindRows> functions;
 };
 
-// What the records of a file say of its functions.
-std::vector<Told> read_all(const std::string& file) {
+// The rows of all LOADs of a file.
+std::vector<LoadRows> read_all(const std::string& file) {
   const test::ReadJitDump read = test::read_whole(file);
-  std::vector<Told> told;
+  std::vector<LoadRows> loads;
   for (const JitDumpEvent& event : read.events) {
     if (event.kind != JitDumpEventKind::kLoad || event.unwinding_info.bytes == 0) continue;
     auto rows = read_jit_unwind_rows(test::part_of(file, event.unwinding_info), read.state,
                                      event.address, event.code_bytes);
     EXPECT_TRUE(rows) << event.name;
-    if (rows) told.push_back({event, std::move(*rows)});
+    if (rows) loads.push_back({event, std::move(*rows)});
   }
-  return told;
+  return loads;
 }
 
-// V8 leaves the last instruction's padding out of the FDE.
-TEST(JitUnwindRows, OfNodeLieAtTheCodeOfTheirLoad) {
+// V8's FDE lacks the padding after the last instruction.
+TEST(JitUnwindRows, RowsOfNodeLieInTheCodeOfTheirLoad) {
   const std::string file = data_file("node_unwinding.dump");
-  const std::vector<Told> told = read_all(file);
-  EXPECT_EQ(told.size(), 17U);
-  for (const Told& function : told) {
+  const std::vector<LoadRows> loads = read_all(file);
+  EXPECT_EQ(loads.size(), 17U);
+  for (const LoadRows& function : loads) {
     ASSERT_EQ(function.functions.size(), 1U);
     EXPECT_EQ(function.functions[0].start, function.load.address);
     const std::uint64_t end = function.load.address + function.load.code_bytes;
@@ -50,12 +50,12 @@ TEST(JitUnwindRows, OfNodeLieAtTheCodeOfTheirLoad) {
   }
 }
 
-// By hand, from the first FDE's bytes: 4f 0e 10 86 02 43 0d 06.
-TEST(JitUnwindRows, OfNodeAreWhatTheirBytesSay) {
+// Decoded by hand from the first FDE's bytes: 4f 0e 10 86 02 43 0d 06.
+TEST(JitUnwindRows, RowsOfNodeFollowTheBytesOfTheirFde) {
   const std::string file = data_file("node_unwinding.dump");
-  const std::vector<Told> told = read_all(file);
-  ASSERT_FALSE(told.empty());
-  const JitUnwindRows& function = told[0].functions.at(0);
+  const std::vector<LoadRows> loads = read_all(file);
+  ASSERT_FALSE(loads.empty());
+  const JitUnwindRows& function = loads[0].functions.at(0);
   ASSERT_GE(function.rows.size(), 3U);
   EXPECT_EQ(function.rows[0].offset, function.start);
   EXPECT_EQ(function.rows[0].rule.kind, PROFD_RULE_REGISTER);
@@ -70,11 +70,11 @@ TEST(JitUnwindRows, OfNodeAreWhatTheirBytesSay) {
   EXPECT_EQ(function.rows[2].rule.cfa_offset, 16);
 }
 
-TEST(JitUnwindRows, OfPythonCoverTheCodeOfTheirLoad) {
+TEST(JitUnwindRows, RowsOfPythonCoverTheCodeOfTheirLoad) {
   const std::string file = data_file("cpython.dump");
-  const std::vector<Told> told = read_all(file);
-  EXPECT_EQ(told.size(), 66U);
-  for (const Told& function : told) {
+  const std::vector<LoadRows> loads = read_all(file);
+  EXPECT_EQ(loads.size(), 66U);
+  for (const LoadRows& function : loads) {
     ASSERT_EQ(function.functions.size(), 1U);
     EXPECT_EQ(function.functions[0].start, function.load.address);
     EXPECT_EQ(function.functions[0].end, function.load.address + function.load.code_bytes);
@@ -88,7 +88,7 @@ void put(std::string& bytes, T value) {
   bytes.append(raw, sizeof(T));
 }
 
-// An eh_frame as ORC has it, of two functions: pointers are absolute.
+// An eh_frame of two functions as ORC writes it, with absolute pointers.
 std::string absolute_eh_frame(std::uint64_t first, std::uint64_t second) {
   std::string section;
   put(section, std::uint32_t{20});
@@ -113,7 +113,7 @@ std::string record_of(const std::string& data, std::uint64_t hdr_bytes) {
   return writer.take();
 }
 
-TEST(JitUnwindRows, OfAWholeObjectAreThoseOfAllItsFunctions) {
+TEST(JitUnwindRows, AWholeObjectHasTheRowsOfAllItsFunctions) {
   const std::string header("\x01\x1b\x03\x3b\0\0\0\0\0\0\0\0", 12);
   const auto rows = read_jit_unwind_rows(
       record_of(header + absolute_eh_frame(0x7f0000001000, 0x7f0000002000), header.size()), {}, 0,
@@ -127,7 +127,7 @@ TEST(JitUnwindRows, OfAWholeObjectAreThoseOfAllItsFunctions) {
   EXPECT_EQ((*rows)[1].rows[1].rule.cfa_offset, 16);
 }
 
-TEST(JitUnwindRows, OfOtherCodeAreNone) {
+TEST(JitUnwindRows, UnwindDataOfOtherCodeIsRefused) {
   const std::string eh_frame = absolute_eh_frame(0x7f0000001000, 0x7f0000002000);
   EXPECT_FALSE(read_jit_unwind_rows(record_of(eh_frame, 0), {}, 0x10000, 64));
   const auto cut = read_jit_unwind_rows(record_of(eh_frame, 0), {}, 0x7f0000001000, 8);
@@ -136,15 +136,15 @@ TEST(JitUnwindRows, OfOtherCodeAreNone) {
   EXPECT_EQ((*cut)[0].end, 0x7f0000001008U);
 }
 
-TEST(JitUnwindRows, OfDamagedDataAreNoneOrWithinTheirCode) {
+TEST(JitUnwindRows, MalformedDataGivesNoRowsOutsideOfTheCode) {
   constexpr std::uint64_t kAddress = 0x7f0000001000;
   constexpr std::uint64_t kBytes = 64;
   const std::string whole = record_of(absolute_eh_frame(kAddress, kAddress + 32), 0);
   for (std::size_t at = 0; at < whole.size(); ++at) {
     for (const int value : {0x00, 0x01, 0x7f, 0x80, 0xff}) {
-      std::string damaged = whole;
-      damaged[at] = static_cast<char>(value);
-      const auto rows = read_jit_unwind_rows(damaged, {}, kAddress, kBytes);
+      std::string malformed = whole;
+      malformed[at] = static_cast<char>(value);
+      const auto rows = read_jit_unwind_rows(malformed, {}, kAddress, kBytes);
       if (!rows) continue;
       for (const JitUnwindRows& function : *rows) {
         EXPECT_GE(function.start, kAddress);

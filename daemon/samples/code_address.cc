@@ -1,4 +1,4 @@
-#include "daemon/profiles/code_address.h"
+#include "daemon/samples/code_address.h"
 
 namespace profd {
 

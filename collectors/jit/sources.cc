@@ -1,0 +1,256 @@
+#include "collectors/jit/sources.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace profd {
+namespace {
+
+constexpr std::size_t kMaxSources = 60'000;
+
+// The key of the code map that all processes share; no pid.
+constexpr std::uint32_t kEveryone = UINT32_MAX;
+
+// Replaces the rows of the code's addresses. New code without rows removes those that were there.
+void replace_rows(JitCodeRows& rows, const JitDumpEvent& event,
+                  const std::vector<JitUnwindRows>* functions) {
+  if (event.kind != JitDumpEventKind::kUnwindingInfo) {
+    rows.erase(event.address, event.address + event.code_bytes);
+  }
+  if (functions == nullptr) return;
+  for (const JitUnwindRows& function : *functions) rows.set(function);
+}
+
+const std::vector<JitUnwindRows>* rows_of(const JitFileGrew& part, std::size_t event) {
+  const auto found = part.rows.find(event);
+  return found == part.rows.end() ? nullptr : &found->second;
+}
+
+void add_malformed(JitStats& stats, std::string_view reason, std::uint64_t count) {
+  if (count != 0) stats.malformed[std::string(reason)] += count;
+}
+
+}  // namespace
+
+JitSource::JitSource(std::shared_ptr<const JitFile> file, std::uint16_t number, JitCodeMaps& maps)
+    : file_(std::make_shared<JitSourceFile>(
+          JitSourceFile{.file = std::move(file), .state = {}, .number = number})),
+      maps_(maps) {}
+
+std::optional<std::uint32_t> JitSource::writer() const {
+  if (!file_->state.header_read) return std::nullopt;
+  return file_->state.pid;
+}
+
+void JitSource::share() { is_shared_ = is_shared_ || (code_maps_.empty() && is_dump()); }
+
+std::shared_ptr<JitCodeMap> JitSource::code_map_of(std::uint32_t pid) {
+  const std::uint32_t key = is_shared_ ? kEveryone : pid;
+  const auto known = code_maps_.find(key);
+  if (known != code_maps_.end()) return known->second;
+  if (code_maps_.size() >= kMaxCodeMaps && pid != writer()) return nullptr;
+  return code_maps_.emplace(key, maps_.make(file_, is_shared_)).first->second;
+}
+
+void JitSource::apply(const JitFileGrew& part, const std::optional<TscConversion>& tsc,
+                      JitStats& stats) {
+  if (is_dump()) {
+    apply_dump(part, tsc, stats);
+  } else {
+    apply_map(part);
+  }
+}
+
+void JitSource::apply_dump(const JitFileGrew& part, const std::optional<TscConversion>& tsc,
+                           JitStats& stats) {
+  const auto& chunk = std::get<JitDumpChunk>(part.chunk);
+  const bool is_tsc = chunk.state.has_arch_timestamps();
+  const auto read_ns = static_cast<std::uint64_t>(part.read_ns);
+  std::uint64_t foreign_pids = 0;
+  std::uint64_t last_ns = 0;
+  file_->state = chunk.state;
+  for (std::size_t i = 0; i < chunk.read.events.size(); ++i) {
+    const JitDumpEvent& event = chunk.read.events[i];
+    std::uint64_t time_ns = event.timestamp;
+    if (is_tsc) time_ns = tsc ? tsc_to_ns(event.timestamp, *tsc) : read_ns;
+    last_ns = std::max(last_ns, std::min(time_ns, read_ns));  // no record is of the future
+    switch (event.kind) {
+      case JitDumpEventKind::kLoad:
+      case JitDumpEventKind::kMove:
+        if (!apply_code(event, time_ns, rows_of(part, i))) ++foreign_pids;
+        break;
+      case JitDumpEventKind::kDebugInfo:
+        if (!add_waiting_lines(event)) add_malformed(stats, "lines_without_code", 1);
+        break;
+      case JitDumpEventKind::kUnwindingInfo:  // has no pid: it is the writer's
+        if (const auto map = code_map_of(chunk.state.pid)) {
+          replace_rows(map->rows, event, rows_of(part, i));
+        }
+        break;
+      case JitDumpEventKind::kClose:  // other processes may go on writing
+        break;
+    }
+  }
+  for (const auto& [pid, map] : code_maps_) {
+    map->last_record_ns = std::max(map->last_record_ns, last_ns);
+  }
+  if (foreign_pids != 0) stats.refuse(JitRefusal::kForeignPid);
+  add_malformed(stats, "foreign_pid", foreign_pids);
+}
+
+// False: there is no code map for the record's pid.
+bool JitSource::apply_code(const JitDumpEvent& event, std::uint64_t time_ns,
+                           const std::vector<JitUnwindRows>* rows) {
+  const auto map = code_map_of(event.pid);
+  if (map == nullptr) return false;
+  ++map->loads;
+  if (event.kind == JitDumpEventKind::kMove) {
+    map->index.move(event.old_address, event.address, time_ns);
+  } else {
+    const JitFileRange waiting = take_waiting_lines(event.address);
+    map->index.add({.address = event.address,
+                    .bytes = event.code_bytes,
+                    .born_ns = time_ns,
+                    .source = file_->number,
+                    .name = event.name,
+                    .code = event.code,
+                    .debug_info = event.debug_info.bytes != 0 ? event.debug_info : waiting,
+                    .unwinding_info = event.unwinding_info});
+  }
+  replace_rows(map->rows, event, rows);
+  return true;
+}
+
+// False: there is no room.
+bool JitSource::add_waiting_lines(const JitDumpEvent& event) {
+  const bool has_room = waiting_lines_.size() < kMaxWaitingLines;
+  if (!has_room && !waiting_lines_.contains(event.address)) return false;
+  waiting_lines_.insert_or_assign(event.address, event.debug_info);
+  return true;
+}
+
+JitFileRange JitSource::take_waiting_lines(std::uint64_t address) {
+  const auto lines = waiting_lines_.extract(address);
+  return lines ? lines.mapped() : JitFileRange{};
+}
+
+void JitSource::apply_map(const JitFileGrew& part) {
+  const PerfMapLines& read = std::get<PerfMapChunk>(part.chunk).read;
+  for (const auto& [pid, map] : code_maps_) {
+    map->loads += read.lines.size();
+    for (const PerfMapLine& line : read.lines) {
+      map->index.add({.address = line.address,
+                      .bytes = line.bytes,
+                      .born_ns = static_cast<std::uint64_t>(part.read_ns),
+                      .source = file_->number,
+                      .name = line.name});
+    }
+  }
+}
+
+void JitSource::update_bytes() {
+  for (const auto& [pid, map] : code_maps_) map->bytes = map->memory_bytes();
+}
+
+std::size_t JitSource::memory_bytes() const {
+  constexpr std::size_t kNodeBytes = 32;  // of a std::map, besides the value
+  return waiting_lines_.size() * (sizeof(decltype(waiting_lines_)::value_type) + kNodeBytes);
+}
+
+std::uint64_t JitSource::foreign_records() const {
+  std::uint64_t count = 0;
+  for (const auto& [pid, map] : code_maps_) {
+    if (!map->has_process) count += map->loads;
+  }
+  return count;
+}
+
+std::shared_ptr<JitSource> JitSources::find_or_add(const std::shared_ptr<const JitFile>& file) {
+  const auto known = sources_.find(file->id);
+  if (known != sources_.end()) return known->second;
+  std::erase_if(files_, [](const auto& entry) { return entry.second.expired(); });
+  if (files_.size() >= kMaxSources) return nullptr;
+  while (files_.contains(last_number_)) ++last_number_;
+  auto source = std::make_shared<JitSource>(file, last_number_, maps_);
+  files_.emplace(last_number_, source->file());
+  return sources_.emplace(file->id, std::move(source)).first->second;
+}
+
+std::shared_ptr<JitSource> JitSources::apply(const JitFileGrew& part) {
+  count_malformed(part);
+  const auto known = sources_.find(part.file->id);
+  if (known == sources_.end() || known->second->has_ended()) return nullptr;
+  const std::shared_ptr<JitSource>& source = known->second;
+  const bool had_header = source->writer().has_value();
+  source->apply(part, tsc_.conversion(), stats_);
+  enforce_limits(*source);
+  return !had_header && source->writer() ? source : nullptr;
+}
+
+void JitSources::count_malformed(const JitFileGrew& part) {
+  if (const auto* dump = std::get_if<JitDumpChunk>(&part.chunk)) {
+    stats_.events += dump->read.events.size();
+    for (std::size_t i = 0; i < kJitDumpFaults; ++i) {
+      add_malformed(stats_, name_of(static_cast<JitDumpFault>(i)), dump->read.malformed[i]);
+    }
+    return;
+  }
+  const PerfMapLines& read = std::get<PerfMapChunk>(part.chunk).read;
+  stats_.events += read.lines.size();
+  add_malformed(stats_, "bad_line", read.bad_lines);
+  add_malformed(stats_, "long_line", read.long_lines);
+}
+
+// Ends a source whose code exceeds a limit.
+void JitSources::enforce_limits(JitSource& source) {
+  source.update_bytes();
+  const std::uint32_t owner = source.file()->owner();
+  const bool is_over_all = bytes_of(std::nullopt) > kMaxBytes;
+  if (!is_over_all && (owner == 0 || bytes_of(owner) <= kMaxBytesOfUser)) return;
+  source.end();
+  stats_.refuse(is_over_all ? JitRefusal::kOverMemory : JitRefusal::kOverShare);
+  follower_.release(source.file()->file->id);
+}
+
+std::size_t JitSources::bytes_of(std::optional<std::uint32_t> owner) const {
+  std::size_t bytes = maps_.bytes_of(owner);
+  for (const auto& [id, source] : sources_) {
+    if (!owner || id.owner == *owner) bytes += source->memory_bytes();
+  }
+  return bytes;
+}
+
+std::shared_ptr<JitSource> JitSources::end(const JitFileId& file) {
+  const auto ended = sources_.extract(file);
+  if (!ended) return nullptr;
+  ended.mapped()->end();
+  add_malformed(stats_, "foreign_pid", ended.mapped()->foreign_records());
+  return ended.mapped();
+}
+
+void JitSources::release_unless(const std::set<const JitSource*>& in_use) {
+  std::erase_if(sources_, [this, &in_use](const auto& entry) {
+    if (in_use.contains(entry.second.get())) return false;
+    add_malformed(stats_, "foreign_pid", entry.second->foreign_records());
+    follower_.release(entry.first);
+    return true;
+  });
+  maps_.forget_unused();
+}
+
+std::shared_ptr<const JitSourceFile> JitSources::file(std::uint16_t number) const {
+  const auto known = files_.find(number);
+  return known == files_.end() ? nullptr : known->second.lock();
+}
+
+void JitSources::add_to(JitStats& stats) const {
+  stats.bytes = bytes_of(std::nullopt);
+  for (const auto& [id, source] : sources_) {
+    add_malformed(stats, "foreign_pid", source->foreign_records());
+  }
+  maps_.add_to(stats);
+}
+
+}  // namespace profd

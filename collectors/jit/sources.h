@@ -1,0 +1,127 @@
+// JIT sources, the code maps that they fill, and the limits of the memory for their code. For the
+// io thread.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "collectors/jit/answers.h"
+#include "collectors/jit/code_map.h"
+#include "collectors/jit/events.h"
+#include "collectors/jit/follower.h"
+#include "collectors/jit/stats.h"
+#include "collectors/jit/tsc_clock.h"
+#include "formats/jit/jitdump_reader.h"
+
+namespace profd {
+
+class JitSource {
+ public:
+  static constexpr std::size_t kMaxCodeMaps = 64;
+  // LLVM's ORC writes the lines of a whole object before its code.
+  static constexpr std::size_t kMaxWaitingLines = 4096;
+
+  // `maps` must outlive *this.
+  JitSource(std::shared_ptr<const JitFile> file, std::uint16_t number, JitCodeMaps& maps);
+
+  // The code map for records of this pid. Null where there are kMaxCodeMaps of other pids already;
+  // the file's writer always has one.
+  std::shared_ptr<JitCodeMap> code_map_of(std::uint32_t pid);
+  // The pid of the process that made the file, if its header is read. A perf map has none.
+  [[nodiscard]] std::optional<std::uint32_t> writer() const;
+
+  // All processes with this jitdump share one code map. No effect once there are code maps of
+  // single processes.
+  void share();
+
+  // Applies a part of the file, and counts the records that could not be applied. `tsc` converts
+  // time stamps of a file that has counts of the processor; without it, such records get the time
+  // of their reading.
+  void apply(const JitFileGrew& part, const std::optional<TscConversion>& tsc, JitStats& stats);
+
+  // Applies no further part. The code that is known stays.
+  void end() {
+    is_ended_ = true;
+    waiting_lines_.clear();
+  }
+  [[nodiscard]] bool has_ended() const { return is_ended_; }
+
+  // Counts the memory of the code maps.
+  void update_bytes();
+  // The memory besides the code maps.
+  [[nodiscard]] std::size_t memory_bytes() const;
+  // Records of pids that no known process with the file has.
+  [[nodiscard]] std::uint64_t foreign_records() const;
+
+  [[nodiscard]] const std::shared_ptr<JitSourceFile>& file() const { return file_; }
+  [[nodiscard]] bool is_dump() const { return file_->is_dump(); }
+
+ private:
+  void apply_dump(const JitFileGrew& part, const std::optional<TscConversion>& tsc,
+                  JitStats& stats);
+  void apply_map(const JitFileGrew& part);
+  bool apply_code(const JitDumpEvent& event, std::uint64_t time_ns,
+                  const std::vector<JitUnwindRows>* rows);
+  bool add_waiting_lines(const JitDumpEvent& event);
+  [[nodiscard]] JitFileRange take_waiting_lines(std::uint64_t address);
+
+  std::shared_ptr<JitSourceFile> file_;
+  JitCodeMaps& maps_;
+  // By the pid in records, or one for all.
+  std::map<std::uint32_t, std::shared_ptr<JitCodeMap>> code_maps_;
+  // Lines (DEBUG_INFO) whose code has not come yet, by its address. They have no pid: the first
+  // code at the address gets them.
+  std::map<std::uint64_t, JitFileRange> waiting_lines_;
+  bool is_shared_ = false;
+  bool is_ended_ = false;
+};
+
+// All JIT sources, by file.
+class JitSources {
+ public:
+  static constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
+  static constexpr std::size_t kMaxBytesOfUser = std::size_t{64} << 20;  // other than root
+
+  // Counts refusals, events and malformed records in `stats`. Both must outlive *this.
+  JitSources(JitFollower& follower, JitStats& stats) : follower_(follower), stats_(stats) {}
+
+  // The source of a file. Null where there are too many.
+  std::shared_ptr<JitSource> find_or_add(const std::shared_ptr<const JitFile>& file);
+
+  // Applies a part of a file. Returns its source if that has its header by this part.
+  std::shared_ptr<JitSource> apply(const JitFileGrew& part);
+
+  // Ends a source whose file is not read any further; its code stays known. The same file, if found
+  // again, is another source. Null where it is not known.
+  std::shared_ptr<JitSource> end(const JitFileId& file);
+
+  // Releases the sources that no process uses.
+  void release_unless(const std::set<const JitSource*>& in_use);
+
+  // The file with that number (JitCode::source). Null once none of its code is known.
+  [[nodiscard]] std::shared_ptr<const JitSourceFile> file(std::uint16_t number) const;
+
+  // Adds what is counted of the sources now.
+  void add_to(JitStats& stats) const;
+
+ private:
+  [[nodiscard]] std::size_t bytes_of(std::optional<std::uint32_t> owner) const;
+  void count_malformed(const JitFileGrew& part);
+  void enforce_limits(JitSource& source);
+
+  JitFollower& follower_;
+  JitStats& stats_;
+  TscClock tsc_;
+  JitCodeMaps maps_;
+  std::map<JitFileId, std::shared_ptr<JitSource>> sources_;
+  std::map<std::uint16_t, std::weak_ptr<const JitSourceFile>> files_;  // by number
+  std::uint16_t last_number_ = 0;
+};
+
+}  // namespace profd
