@@ -9,151 +9,132 @@
 namespace profd {
 namespace {
 
-// More than any profile has; a length above it is a mistake or a lie.
+// More than any profile has.
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 30;
 
-// An error may come instead of a file, and be longer than it.
+// An error may arrive instead of a file, and be longer than it.
 constexpr std::uint64_t kMaxErrorBytes = std::uint64_t{64} << 10;
 
-Error unbelievable(const std::string& what) {
-  return fail(ErrorCode::kMalformed, "profd's answer makes no sense: " + what,
-              "check that profd and profctl are of one version: profctl status");
-}
-
-Result<void> check_id(const std::string& id) {
-  if (is_valid_id(id)) return {};
-  return fail(ErrorCode::kNotFound, "no session has the id \"" + id + "\"",
-              "'profctl list' shows the sessions");
+Error invalid_answer(const std::string& what) {
+  return fail(ErrorCode::kMalformed, "the answer of profd is invalid: " + what,
+              "check that profd and profctl have the same version: profctl doctor");
 }
 
 Result<void> check_result(const ResultInfo& result) {
   if (!is_valid_id(result.result))
-    return unbelievable("the result's id is \"" + result.result + "\"");
-  std::set<std::string> seen;
+    return invalid_answer("the result has the id '" + result.result + "'");
+  std::set<std::string> paths;
   for (const ResultFile& file : result.files) {
-    if (!is_valid_result_path(file.path))
-      return unbelievable("a file's path is \"" + file.path + "\"");
-    if (!seen.insert(file.path).second) return unbelievable(file.path + " is there twice");
+    if (!is_valid_result_path(file.path)) {
+      return invalid_answer("a file has the path '" + file.path + "'");
+    }
+    if (!paths.insert(file.path).second) return invalid_answer(file.path + " is listed twice");
     if (file.bytes > kMaxFileBytes) {
-      return unbelievable(file.path + " has " + std::to_string(file.bytes) + " bytes");
+      return invalid_answer(file.path + " has " + std::to_string(file.bytes) + " bytes");
     }
   }
   for (const ProfileSummary& profile : result.summary.profiles) {
-    if (!seen.contains(profile.path)) return unbelievable("there is no file " + profile.path);
+    if (!paths.contains(profile.path)) {
+      return invalid_answer("the profile " + profile.path + " is not among the files");
+    }
   }
   return {};
 }
 
-template <class T>
-Result<T> believe(const Result<T>& parsed) {
-  if (!parsed) return unbelievable(parsed.error().message);
-  return *parsed;
-}
-
 }  // namespace
 
-Client::Client(std::string socket) : Client(std::move(socket), Limits{}) {}
-
-Client::Client(std::string socket, const Limits& limits)
-    : http_(std::move(socket)), limits_(limits) {}
-
-HttpClient::Limits Client::usual() const {
-  return {.answer = limits_.answer, .stall = limits_.stall};
+Result<void> check_session_id(const std::string& id) {
+  if (is_valid_id(id)) return {};
+  return fail(ErrorCode::kNotFound, "no session has the id '" + id + "'",
+              "'profctl list' shows the sessions");
 }
 
-Result<std::string> Client::ask(Verb method, const std::string& target, const std::string& body,
-                                const HttpClient::Limits& limits) {
+Result<std::string> Client::ask(const std::string& method, const std::string& target,
+                                const std::string& body, const HttpClient::Limits& limits) {
   auto answer = http_.request(method, target, body, limits);
   if (!answer) return answer.error();
   if (answer->status / 100 != 2) return parse_error(answer->body);
   return std::move(answer->body);
 }
 
+template <class T>
+Result<T> Client::ask_for(const std::string& method, const std::string& target,
+                          const std::string& body, Result<T> (*parse)(std::string_view),
+                          std::chrono::milliseconds answer_limit) {
+  const auto answer = ask(method, target, body, {.answer = answer_limit, .stall = limits_.stall});
+  if (!answer) return answer.error();
+  Result<T> parsed = parse(*answer);
+  if (!parsed) return invalid_answer(parsed.error().message);
+  return parsed;
+}
+
 Result<StatusInfo> Client::status() {
-  const auto body = ask(Verb::get, "/v1/status", {}, usual());
-  if (!body) return body.error();
-  return believe(parse_status_info(*body));
+  return ask_for("GET", "/v1/status", {}, parse_status_info, limits_.answer);
 }
 
 Result<ConfigInfo> Client::configuration() {
-  const auto body = ask(Verb::get, "/v1/config", {}, usual());
-  if (!body) return body.error();
-  return believe(parse_config_info(*body));
+  return ask_for("GET", "/v1/config", {}, parse_config_info, limits_.answer);
 }
 
 Result<std::vector<SessionInfo>> Client::sessions() {
-  const auto body = ask(Verb::get, "/v1/sessions", {}, usual());
-  if (!body) return body.error();
-  return believe(parse_session_list(*body));
+  return ask_for("GET", "/v1/sessions", {}, parse_session_list, limits_.answer);
 }
 
 Result<SessionInfo> Client::session(const std::string& id) {
-  if (auto checked = check_id(id); !checked) return checked.error();
-  const auto body = ask(Verb::get, "/v1/sessions/" + id, {}, usual());
-  if (!body) return body.error();
-  return believe(parse_session_info(*body));
+  if (auto checked = check_session_id(id); !checked) return checked.error();
+  return ask_for("GET", "/v1/sessions/" + id, {}, parse_session_info, limits_.answer);
 }
 
 Result<std::string> Client::start(const StartRequest& request) {
-  const auto body = ask(Verb::post, "/v1/sessions", to_json(request), usual());
-  if (!body) return body.error();
-  auto id = believe(parse_started(*body));
-  if (id && !is_valid_id(*id)) return unbelievable("the session's id is \"" + *id + "\"");
+  auto id = ask_for("POST", "/v1/sessions", to_json(request), parse_started, limits_.answer);
+  if (id && !is_valid_id(*id)) return invalid_answer("the session has the id '" + *id + "'");
   return id;
 }
 
-Result<ResultInfo> Client::stop(const std::string& id) { return finish(id, "stop"); }
-Result<ResultInfo> Client::dump(const std::string& id) { return finish(id, "dump"); }
+Result<ResultInfo> Client::stop(const std::string& id) {
+  if (auto checked = check_session_id(id); !checked) return checked.error();
+  return ask_for_result("/v1/sessions/" + id + "/stop", {});
+}
 
-Result<ResultInfo> Client::finish(const std::string& id, const std::string& verb) {
-  if (auto checked = check_id(id); !checked) return checked.error();
-  return ask_for_result("/v1/sessions/" + id + "/" + verb, {});
+Result<ResultInfo> Client::dump(const std::string& id) {
+  if (auto checked = check_session_id(id); !checked) return checked.error();
+  return ask_for_result("/v1/sessions/" + id + "/dump", {});
 }
 
 Result<ResultInfo> Client::export_windows(const ExportRequest& request) {
   return ask_for_result("/v1/exports", to_json(request));
 }
 
-Result<History> Client::history(const HistoryRequest& request) {
-  const auto body = ask(Verb::post, "/v1/history", to_json(request), patient());
-  if (!body) return body.error();
-  return believe(parse_history(*body));
-}
-
-Result<WindowShares> Client::last_window() {
-  const auto body = ask(Verb::get, "/v1/history/last", {}, patient());
-  if (!body) return body.error();
-  return believe(parse_window_shares(*body));
-}
-
-HttpClient::Limits Client::patient() const {
-  HttpClient::Limits limits = usual();
-  limits.answer = limits_.encode;
-  return limits;
-}
-
-Result<ResultInfo> Client::ask_for_result(const std::string& target, const std::string& text) {
-  const auto body = ask(Verb::post, target, text, patient());
-  if (!body) return body.error();
-  auto result = believe(parse_result_info(*body));
+Result<ResultInfo> Client::ask_for_result(const std::string& target, const std::string& body) {
+  auto result = ask_for("POST", target, body, parse_result_info, limits_.encode);
   if (!result) return result;
   if (auto checked = check_result(*result); !checked) return checked.error();
   return result;
 }
 
+Result<History> Client::history(const HistoryRequest& request) {
+  return ask_for("POST", "/v1/history", to_json(request), parse_history, limits_.encode);
+}
+
+Result<WindowShares> Client::last_window() {
+  return ask_for("GET", "/v1/history/last", {}, parse_window_shares, limits_.encode);
+}
+
 Result<std::string> Client::fetch(const std::string& result, const ResultFile& file) {
-  HttpClient::Limits limits = usual();
-  limits.body_bytes = std::max(file.bytes, kMaxErrorBytes);
-  auto bytes = ask(Verb::get, "/v1/results/" + result + "/files/" + file.path, {}, limits);
+  const HttpClient::Limits limits{.answer = limits_.answer,
+                                  .stall = limits_.stall,
+                                  .body_bytes = std::max(file.bytes, kMaxErrorBytes)};
+  auto bytes = ask("GET", "/v1/results/" + result + "/files/" + file.path, {}, limits);
   if (bytes && bytes->size() != file.bytes) {
-    return unbelievable(file.path + " has " + std::to_string(bytes->size()) + " bytes, not " +
-                        std::to_string(file.bytes));
+    return invalid_answer(file.path + " has " + std::to_string(bytes->size()) + " bytes, not " +
+                          std::to_string(file.bytes));
   }
   return bytes;
 }
 
 Result<void> Client::remove(const std::string& result) {
-  const auto body = ask(Verb::delete_, "/v1/results/" + result, {}, usual());
+  const auto body = ask("DELETE", "/v1/results/" + result, {},
+                        {.answer = limits_.answer, .stall = limits_.stall});
   if (!body) return body.error();
   return {};
 }

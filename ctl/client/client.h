@@ -1,10 +1,11 @@
-// profd's verbs, as profctl sees them: typed requests and checked answers over the control socket.
+// The requests of the control socket (docs/api.md), typed, with checked answers.
 //
-// What the daemon says is checked like any input: ids and paths for their characters, files for
-// their lengths. Errors are the daemon's own (its code, message and hint) or HttpClient's.
+// The answers are checked like any input: ids and paths for their characters, files for their
+// lengths. An error is the daemon's own, with its code, message and hint, or HttpClient's.
 
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -17,16 +18,20 @@
 
 namespace profd {
 
+// kNotFound for a text that is no id: the daemon has no such session, and no path may be made of
+// it.
+[[nodiscard]] Result<void> check_session_id(const std::string& id);
+
 class Client {
  public:
   struct Limits {
     std::chrono::milliseconds answer{10'000};
-    std::chrono::milliseconds encode{600'000};  // for what reads or encodes many profiles first
+    std::chrono::milliseconds encode{600'000};  // for requests that read or encode many profiles
     std::chrono::milliseconds stall{30'000};
   };
 
-  explicit Client(std::string socket);
-  Client(std::string socket, const Limits& limits);
+  explicit Client(std::string socket) : Client(std::move(socket), Limits()) {}
+  Client(std::string socket, const Limits& limits) : http_(std::move(socket)), limits_(limits) {}
 
   Result<StatusInfo> status();
   Result<ConfigInfo> configuration();
@@ -36,29 +41,28 @@ class Client {
   // The id of the new session.
   Result<std::string> start(const StartRequest& request);
 
-  // Every path of the result is valid (is_valid_result_path) and there once.
+  // Every path of the result is valid (is_valid_result_path) and unique.
   Result<ResultInfo> stop(const std::string& id);
   Result<ResultInfo> dump(const std::string& id);
-
-  // Of the windows that continuous mode keeps. The result is as stop()'s.
   Result<ResultInfo> export_windows(const ExportRequest& request);
+
   Result<History> history(const HistoryRequest& request);
   Result<WindowShares> last_window();
 
-  // One of the result's files, of just the length that the result told.
+  // A file of the result, with exactly the length that the result states.
   Result<std::string> fetch(const std::string& result, const ResultFile& file);
   Result<void> remove(const std::string& result);
 
  private:
-  using Verb = boost::beast::http::verb;
+  // The body of an answer with a status of 2xx.
+  Result<std::string> ask(const std::string& method, const std::string& target,
+                          const std::string& body, const HttpClient::Limits& limits);
 
-  // The body of an answer of 2xx.
-  Result<std::string> ask(Verb method, const std::string& target, const std::string& body,
-                          const HttpClient::Limits& limits);
-  Result<ResultInfo> finish(const std::string& id, const std::string& verb);
+  // Parses that body.
+  template <class T>
+  Result<T> ask_for(const std::string& method, const std::string& target, const std::string& body,
+                    Result<T> (*parse)(std::string_view), std::chrono::milliseconds answer_limit);
   Result<ResultInfo> ask_for_result(const std::string& target, const std::string& body);
-  [[nodiscard]] HttpClient::Limits patient() const;
-  [[nodiscard]] HttpClient::Limits usual() const;
 
   HttpClient http_;
   Limits limits_;

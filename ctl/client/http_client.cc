@@ -1,123 +1,153 @@
 #include "ctl/client/http_client.h"
 
-#include <optional>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <utility>
 
+#include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/error.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/write.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
 
 namespace profd {
 namespace {
 
-namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using boost::system::error_code;
+using Clock = std::chrono::steady_clock;
+using Parser = http::response_parser<http::string_body>;
 
-// Below the 10 s after which profd closes an idle connection.
+// profd closes an idle connection after 10 s.
 constexpr std::chrono::seconds kMaxIdle{5};
+constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 
-Error not_running(const std::string& path) {
-  return fail(ErrorCode::kUnavailable, "profd is not running: nobody listens on " + path,
-              "start it as root, or give its socket with --socket");
-}
+error_code error_of(int error) { return {error, boost::system::system_category()}; }
 
 Error explain(const error_code& error, const HttpClient::Limits& limits) {
-  if (error == asio::error::timed_out) {
+  if (error == error_of(ETIMEDOUT)) {
     return fail(
         ErrorCode::kUnavailable,
         "profd did not answer within " + std::to_string(limits.answer.count() / 1000) + " s",
-        "its log says what it does");
+        "see its log: journalctl -u profd");
   }
   if (error == http::error::body_limit || error == http::error::buffer_overflow) {
-    return fail(ErrorCode::kMalformed, "profd's answer is longer than it may be");
+    return fail(ErrorCode::kMalformed, "the answer of profd is longer than allowed");
   }
   const bool is_http = error.category() == make_error_code(http::error::bad_method).category();
   if (is_http && error != http::error::end_of_stream && error != http::error::partial_message) {
-    return fail(ErrorCode::kMalformed, "profd's answer is no HTTP: " + error.message());
+    return fail(ErrorCode::kMalformed, "the answer of profd is not HTTP: " + error.message());
   }
-  return fail(ErrorCode::kUnavailable, "profd closed the connection before its answer was whole",
-              "its log says why");
+  return fail(ErrorCode::kUnavailable, "profd closed the connection before its answer was complete",
+              "see its log: journalctl -u profd");
 }
 
-}  // namespace
-
-HttpClient::HttpClient(std::string socket) : path_(std::move(socket)) {}
-
-template <class Start>
-error_code HttpClient::run(std::chrono::milliseconds limit, Start start) {
-  std::optional<error_code> result;
-  start([&result](error_code error, std::size_t) { result = error; });
-  io_.restart();
-  io_.run_for(limit);
-  if (result) return *result;
-  error_code ignored;
-  socket_.close(ignored);
-  io_.run();
-  return asio::error::timed_out;
-}
-
-Result<void> HttpClient::connect() {
-  error_code error;
-  if (socket_.is_open()) socket_.close(error);
-  buffer_.clear();
-  if (path_.empty() || path_.size() >= sizeof(sockaddr_un::sun_path)) {
-    return fail(ErrorCode::kInvalidArgument, "\"" + path_ + "\" can't be a socket's path");
+// Waits until the socket is ready for `events`. Returns 0 or an errno.
+int wait_for(int socket, short events, Clock::time_point deadline) {
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) return ETIMEDOUT;
+    pollfd ready{.fd = socket, .events = events, .revents = 0};
+    const int count = ::poll(&ready, 1, static_cast<int>(left));
+    if (count > 0) return 0;
+    if (count < 0 && errno != EINTR) return errno;
   }
-  socket_.connect(asio::local::stream_protocol::endpoint(path_), error);
-  if (!error) return {};
-  socket_.close();
-  if (error == asio::error::connection_refused || error.value() == ENOENT)
-    return not_running(path_);
-  return fail_errno("could not connect to " + path_, error.value());
 }
 
-error_code HttpClient::send(const Request& request, const Limits& limits) {
-  return run(limits.answer,
-             [&](auto done) { http::async_write(socket_, request, std::move(done)); });
+// Returns 0 or an errno.
+int send_all(int socket, std::string_view bytes, Clock::time_point deadline) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    } else if (errno != EINTR && errno != EAGAIN) {
+      return errno;
+    } else if (const int error = wait_for(socket, POLLOUT, deadline); error != 0) {
+      return error;
+    }
+  }
+  return 0;
 }
 
-error_code HttpClient::receive(Parser& parser, const Limits& limits) {
-  std::chrono::milliseconds limit = limits.answer;
+// Gives the parser what is read, until it has the whole answer.
+error_code receive(int socket, Parser& parser, const HttpClient::Limits& limits) {
+  boost::beast::flat_buffer buffer;
+  auto limit = limits.answer;
+  parser.eager(true);
   while (!parser.is_done()) {
-    const error_code error = run(limit, [&](auto done) {
-      http::async_read_some(socket_, buffer_, parser, std::move(done));
-    });
-    if (error) return error;
+    const auto space = buffer.prepare(kReadBytes);
+    if (const int error = wait_for(socket, POLLIN, Clock::now() + limit)) return error_of(error);
+    const ssize_t got = ::recv(socket, space.data(), space.size(), MSG_DONTWAIT);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got < 0) return error_of(errno);
+    error_code error;
+    if (got == 0) {
+      if (!parser.got_some()) return http::error::end_of_stream;
+      parser.put_eof(error);
+      return error;
+    }
+    buffer.commit(static_cast<std::size_t>(got));
+    buffer.consume(parser.put(buffer.data(), error));
+    if (error && error != http::error::need_more) return error;
     limit = limits.stall;
   }
   return {};
 }
 
-Result<HttpAnswer> HttpClient::request(http::verb method, const std::string& target,
-                                       const std::string& body, const Limits& limits) {
-  const bool stale = std::chrono::steady_clock::now() - last_used_ > kMaxIdle;
-  if (!socket_.is_open() || stale) {
-    if (auto connected = connect(); !connected) return connected.error();
+}  // namespace
+
+Result<void> HttpClient::connect() {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path_.empty() || path_.size() >= sizeof(address.sun_path)) {
+    return fail(ErrorCode::kInvalidArgument, "'" + path_ + "' can't be the path of a socket",
+                "give a path of 1 to 107 bytes with --socket");
   }
-  Request request(method, target, 11);
-  request.set(http::field::host, "profd");
-  request.body() = body;
-  request.prepare_payload();
-  bool taken = true;
-  auto answer = try_request(request, limits, taken);
-  if (answer || taken) return answer;
-  if (auto connected = connect(); !connected) return connected.error();
-  return try_request(request, limits, taken);
+  std::ranges::copy(path_, address.sun_path);
+  socket_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket_.valid()) return fail_errno("could not make a socket");
+  const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
+  if (::connect(socket_.get(), generic, sizeof(address)) == 0) return {};
+  const int error = errno;
+  socket_.reset();
+  if (error != ECONNREFUSED && error != ENOENT) {
+    return fail_errno("could not connect to " + path_, error);
+  }
+  return fail(ErrorCode::kUnavailable, "profd is not running: nothing listens on " + path_,
+              "start it: systemctl start profd; or give its socket with --socket");
 }
 
-Result<HttpAnswer> HttpClient::try_request(const Request& request, const Limits& limits,
-                                           bool& taken) {
-  // A server that turns us away answers without reading: its answer counts more than our failed
-  // write.
-  const error_code sent = send(request, limits);
+Result<HttpAnswer> HttpClient::request(std::string_view method, const std::string& target,
+                                       const std::string& body, const Limits& limits) {
+  std::string request(method);
+  request.append(" ").append(target).append(" HTTP/1.1\r\nHost: profd\r\nContent-Length: ");
+  request.append(std::to_string(body.size())).append("\r\n\r\n").append(body);
+  if (Clock::now() - last_used_ > kMaxIdle) socket_.reset();
+  if (!socket_.valid()) {
+    if (auto connected = connect(); !connected) return connected.error();
+  }
+  bool retry = false;
+  auto answer = exchange(request, limits, retry);
+  if (!retry) return answer;
+  if (auto connected = connect(); !connected) return connected.error();
+  return exchange(request, limits, retry);
+}
+
+Result<HttpAnswer> HttpClient::exchange(const std::string& request, const Limits& limits,
+                                        bool& retry) {
+  // A server that is at its limit of connections answers without reading the request: then the
+  // answer counts, and the failed write does not.
+  const int sent = send_all(socket_.get(), request, Clock::now() + limits.answer);
   Parser parser;
   parser.body_limit(limits.body_bytes);
-  const error_code received = sent == asio::error::timed_out ? sent : receive(parser, limits);
-  last_used_ = std::chrono::steady_clock::now();
-  error_code ignored;
-  if (received || !parser.get().keep_alive()) socket_.close(ignored);
-  taken = !received || sent != asio::error::broken_pipe;
+  const error_code received =
+      sent == ETIMEDOUT ? error_of(sent) : receive(socket_.get(), parser, limits);
+  last_used_ = Clock::now();
+  retry = received && sent == EPIPE;
+  if (received || !parser.get().keep_alive()) socket_.reset();
   if (received) return explain(received, limits);
   return HttpAnswer{parser.get().result_int(), std::move(parser.get().body())};
 }

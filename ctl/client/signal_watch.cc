@@ -14,7 +14,7 @@ SignalWatch::SignalWatch(std::initializer_list<int> signals) {
   for (const int signal : signals) ::sigaddset(&set, signal);
   ::pthread_sigmask(SIG_BLOCK, &set, &former_mask_);
   fd_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd_.valid()) throw std::runtime_error("could not watch signals: no signalfd");
+  if (!fd_.valid()) throw std::runtime_error("could not make a signalfd");
 }
 
 SignalWatch::~SignalWatch() {

@@ -1,7 +1,7 @@
-// Signals as something to wait for and to ask about, instead of something that strikes.
+// Signals to wait for, instead of handlers that interrupt the program.
 //
-// Blocks them for the calling thread as long as the object lives; then the thread's mask is as
-// before, and those that nobody asked for are dropped.
+// Blocks the signals for the calling thread while the object lives. The destructor discards those
+// that are pending and restores the signal mask of the thread.
 
 #pragma once
 
@@ -19,7 +19,7 @@ class SignalWatch {
  public:
   struct Arrival {
     int signal;
-    // A terminal sends to every process in its foreground; anyone else (kill) to one.
+    // A terminal sends a signal to every process of its foreground group; kill(2) to one.
     bool from_terminal;
   };
 
@@ -28,10 +28,10 @@ class SignalWatch {
   SignalWatch& operator=(const SignalWatch&) = delete;
   ~SignalWatch();
 
-  // The next signal; nothing when none comes within `limit`.
+  // The next signal, or nothing after `limit`.
   std::optional<Arrival> wait(std::chrono::milliseconds limit);
 
-  // The mask that was in force before, for a child to go on with.
+  // The mask before this object, for a child process.
   [[nodiscard]] const sigset_t& former_mask() const { return former_mask_; }
 
  private:

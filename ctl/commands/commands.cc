@@ -2,44 +2,25 @@
 
 #include <algorithm>
 #include <ostream>
-#include <variant>
+
+#include "ctl/commands/subcommand.h"
 
 namespace profd {
 namespace {
 
-int run_verb(const Options& options, const Console& console) {
-  Client client(options.socket);
-  switch (options.verb) {
-    case Verb::kStart:
-      return run_start(client, options, console);
-    case Verb::kStop:
-      return run_stop(client, options, console);
-    case Verb::kDump:
-      return run_dump(client, options, console);
-    case Verb::kList:
-      return run_list(client, options, console);
-    case Verb::kExport:
-      return run_export(client, options, console);
-    case Verb::kHistory:
-      return run_history(client, options, console);
-    case Verb::kConfig:
-      return run_config(client, options, console);
-    case Verb::kDoctor:
-      return run_doctor(client, options, console);
-    case Verb::kPs:
-      return run_ps(client, options, console);
-    case Verb::kStatus:
-      return run_status(client, options, console);
-    case Verb::kConvert:
-      return run_convert(options, console);
-    case Verb::kRecord:
-      return run_record(client, options, console);
+// In the order of the help.
+std::vector<std::unique_ptr<Subcommand>> make_subcommands() {
+  std::vector<std::unique_ptr<Subcommand>> subcommands;
+  for (const auto make :
+       {make_start, make_stop, make_dump, make_record, make_history, make_ps, make_export,
+        make_convert, make_list, make_status, make_config, make_doctor}) {
+    subcommands.push_back(make());
   }
-  return kExitFailed;
+  return subcommands;
 }
 
-// Known also of a command line that can't be read. What stands behind "--" is another program's.
-bool asks_for_json(const std::vector<std::string>& arguments) {
+// --json counts for errors of the command line too. After "--" it belongs to another program.
+bool has_json_flag(const std::vector<std::string>& arguments) {
   const auto end = std::ranges::find(arguments, "--");
   return std::find(arguments.begin(), end, "--json") != end;
 }
@@ -47,15 +28,24 @@ bool asks_for_json(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int run_profctl(const std::vector<std::string>& arguments, const Console& console) {
-  Console as_asked = console;
-  as_asked.json_errors = asks_for_json(arguments);
-  const auto parsed = parse_options(arguments);
-  if (!parsed) return report(as_asked, parsed.error());
-  if (const auto* help = std::get_if<HelpText>(&*parsed)) {
-    console.out << help->text;
+  const auto subcommands = make_subcommands();
+  CommandLine line;
+  for (const auto& subcommand : subcommands) {
+    subcommand->add_options(line.add_subcommand(subcommand->name(), subcommand->help()));
+  }
+  Console chosen{console.out, console.err, console.err_is_terminal, has_json_flag(arguments)};
+  const auto parsed = line.parse(arguments);
+  if (!parsed) return report(chosen, parsed.error());
+  if (parsed->help) {
+    console.out << *parsed->help;
     return kExitOk;
   }
-  return run_verb(std::get<Options>(*parsed), as_asked);
+  chosen.json = parsed->json;
+  Client client(parsed->socket);
+  const auto subcommand =
+      std::ranges::find(subcommands, parsed->subcommand, [](const auto& s) { return s->name(); });
+  const Result<int> code = (*subcommand)->run(client, chosen);
+  return code ? *code : report(chosen, code.error());
 }
 
 }  // namespace profd

@@ -1,5 +1,5 @@
-// convert: XRay traces of the caller's own become a profile, folded stacks or a timeline. The
-// daemon has no part in it.
+// Turns XRay traces that the caller has into a profile, folded stacks or a timeline. It needs no
+// daemon.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,14 +7,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <memory>
 #include <ostream>
 #include <random>
+#include <set>
 #include <utility>
 
-#include "ctl/commands/commands.h"
 #include "ctl/commands/convert_report.h"
-#include "ctl/doctor/instrumented_code.h"
+#include "ctl/commands/instrumented_code.h"
+#include "ctl/commands/subcommand.h"
 #include "ctl/output/file.h"
 #include "formats/base/unique_fd.h"
 #include "formats/profile/gperftools_writer.h"
@@ -24,29 +24,48 @@
 namespace profd {
 namespace {
 
+enum class Format { kProfile, kFolded, kTrace };
+
+struct ConvertOptions {
+  std::vector<std::string> logs;
+  std::vector<std::string> binaries;  // the main program first
+  std::string build_id;               // hexadecimal, of the main program; empty: any
+  std::string output;                 // a file; "-": standard output
+  Format format = Format::kProfile;
+  bool calls = false;  // counts of calls instead of times
+  bool force = false;
+};
+
+Result<Format> parse_format(const std::string& name) {
+  if (name == "prof") return Format::kProfile;
+  if (name == "folded") return Format::kFolded;
+  if (name == "trace") return Format::kTrace;
+  return usage_error("invalid --format '" + name + "' (prof, folded or trace)",
+                     "'profctl convert --help' says what each is for");
+}
+
 std::uint64_t random_seed() {
   std::random_device random;
   return std::uint64_t{random()} << 32 | random();
 }
 
-Error not_opened(const std::string& path) {
-  Error error = fail_errno("could not open " + path);
-  if (error.code == ErrorCode::kNotFound) {
-    error.hint = "a program writes xray-log.NAME.XXXXXX where it runs, when its log is flushed";
-  }
-  return error;
-}
-
-// Shares the descriptor with the function that reads from it.
 Result<xray::ByteSource> open_log(const std::string& path) {
+  // Shared, since a function that owns it must be copyable.
   const auto fd = std::make_shared<UniqueFd>(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd->valid()) return not_opened(path);
+  if (!fd->valid()) {
+    Error error = fail_errno("could not open " + path);
+    if (error.code == ErrorCode::kNotFound) {
+      error.hint =
+          "a program writes xray-log.NAME.XXXXXX to its working directory when its log is flushed";
+    }
+    return error;
+  }
   struct stat info {};
-  if (::fstat(fd->get(), &info) != 0) return fail_errno("could not look at " + path);
+  if (::fstat(fd->get(), &info) != 0) return fail_errno("could not check " + path);
   if (!S_ISREG(info.st_mode)) {
-    return fail(ErrorCode::kInvalidArgument, path + " is no regular file",
-                "its buffers are not read in their order: store the trace first");
+    return fail(ErrorCode::kInvalidArgument, path + " is not a regular file",
+                "convert reads a trace out of order: store it in a file first");
   }
   return xray::ByteSource{static_cast<std::uint64_t>(info.st_size),
                           [fd](std::uint64_t offset, std::span<char> to) -> std::size_t {
@@ -61,33 +80,29 @@ Result<xray::Log> open_logs(const std::vector<std::string>& paths, bool force) {
   for (const std::string& path : paths) {
     auto source = open_log(path);
     if (!source) return source.error();
-    if (auto added = log.add(std::move(*source)); !added) {
-      Error error = added.error();
-      error.message = path + ": " + error.message;
-      return error;
-    }
+    if (auto added = log.add(std::move(*source)); !added) return about(path, added.error());
   }
   if (!force && !log.is_of_one_process()) {
     return fail(ErrorCode::kInvalidArgument, "these traces are of different processes",
-                "convert those of each process by themselves, or --force");
+                "convert the traces of each process separately, or use --force");
   }
   log.sort();
   if (log.buffers() == 0) {
-    return fail(ErrorCode::kMalformed, "no records are in " + paths.front(),
-                "was the process patched, and its log flushed?");
+    return fail(ErrorCode::kMalformed, paths.front() + " has no records",
+                "check that the process was patched and its log flushed");
   }
   return log;
 }
 
 Error mismatch_error(const xray::Mismatch& mismatch, const std::string& binary) {
-  return fail(ErrorCode::kMalformed,
-              binary + " is not what wrote this trace: " +
-                  std::to_string(mismatch.beyond + mismatch.unlike) +
-                  " functions don't fit, such as number " + std::to_string(mismatch.example),
-              "give the binary that ran with --binary, or --force");
+  return fail(
+      ErrorCode::kMalformed,
+      binary + " did not write this trace: " + std::to_string(mismatch.beyond + mismatch.unlike) +
+          " functions do not fit, for example number " + std::to_string(mismatch.example),
+      "give the binary that ran with --binary, or use --force");
 }
 
-// The image that names unknown functions, beside the profile.
+// Writes an image that names the functions of no binary, beside the profile.
 Result<void> write_unknown_image(const std::vector<std::uint32_t>& ids, const std::string& output,
                                  Profile& profile) {
   if (ids.empty() || output == "-") return {};
@@ -134,34 +149,38 @@ class Conversion {
   }
 
   void count_stacks(const xray::CallTree& tree) {
-    std::vector<std::uint32_t> unknown;
+    std::set<std::uint32_t> unknown;
     for (const xray::CallTree::Node& node : tree.nodes()) {
       if (node.parent == xray::CallTree::kNone) continue;
       if (node.calls != 0 || node.self_ticks != 0) ++report_.stacks;
-      if (code_.code().find(node.function()) == nullptr) unknown.push_back(node.function());
+      if (code_.code().find(node.function()) == nullptr) unknown.insert(node.function());
     }
-    std::ranges::sort(unknown);
-    unknown.erase(std::unique(unknown.begin(), unknown.end()), unknown.end());
     report_.unknown_functions = unknown.size();
   }
 
   Result<void> write(xray::CallTree& tree, OutputFile& file) {
+    const double ns_per_tick = log_.clock().ns_per_tick();
+    const auto name_of = [this](std::uint32_t id) { return code_.name_of(id); };
     switch (options_.format) {
-      case ConvertFormat::kProfile:
+      case Format::kProfile:
         return write_profile(tree, file);
-      case ConvertFormat::kFolded:
+      case Format::kFolded:
         file.write(xray::make_folded(
-            tree, log_.clock().ns_per_tick(),
-            options_.calls ? xray::FoldedValue::kCalls : xray::FoldedValue::kNanoseconds, names()));
-        return {};
-      case ConvertFormat::kTrace:
-        write_trace(file);
-        return {};
+            tree, ns_per_tick,
+            options_.calls ? xray::FoldedValue::kCalls : xray::FoldedValue::kNanoseconds, name_of));
+        break;
+      case Format::kTrace: {
+        xray::TraceWriter trace({log_.first_ticks(), ns_per_tick}, name_of,
+                                [&file](std::string_view text) { file.write(text); });
+        (void)read(&trace);
+        trace.finish();
+        break;
+      }
     }
     return {};
   }
 
-  // Takes the tree: a profile of a million stacks needs its room.
+  // Frees the tree before the profile is encoded: both are large for a million stacks.
   Result<void> write_profile(xray::CallTree& tree, OutputFile& file) {
     auto made = xray::make_profiles(tree, log_.clock().ns_per_tick(), code_.code(),
                                     {.exclusive = !options_.calls, .calls = options_.calls});
@@ -176,17 +195,6 @@ class Conversion {
     return {};
   }
 
-  void write_trace(OutputFile& file) {
-    xray::TraceWriter trace({log_.first_ticks(), log_.clock().ns_per_tick()}, names(),
-                            [&file](std::string_view text) { file.write(text); });
-    (void)read(&trace);
-    trace.finish();
-  }
-
-  [[nodiscard]] xray::NameOf names() const {
-    return [this](std::uint32_t id) { return code_.name_of(id); };
-  }
-
   const ConvertOptions& options_;
   xray::Log log_;
   InstrumentedCode code_;
@@ -194,26 +202,56 @@ class Conversion {
   ConvertReport report_;
 };
 
+class Convert final : public Subcommand {
+ public:
+  Convert() : Subcommand("convert", "Turn traces that LLVM XRay wrote to files into a profile") {}
+
+  void add_options(OptionList& list) override {
+    list.operand("LOG", "xray-log.* files of one process", options_.logs);
+    list.option("-b,--binary", "FILE",
+                "The program that wrote the traces; then its instrumented shared objects",
+                options_.binaries);
+    list.option("--build-id", "HEX", "Refuse a program with another build id", options_.build_id);
+    list.option("-o,--output", "FILE", "File to write to (required); - is standard output",
+                options_.output);
+    list.option("--format", "FORMAT",
+                "prof for pprof, folded for flame graphs, trace for Perfetto [prof]",
+                {options_.format, parse_format});
+    list.flag("--calls", "Count calls instead of measuring exclusive times", options_.calls);
+    list.flag("--force", "Accept a program that can't have written the traces", options_.force);
+    list.rule([this] { return check(); });
+  }
+
+  Result<int> run(Client& /*client*/, const Console& console) override {
+    auto code = InstrumentedCode::open(options_.binaries, options_.build_id);
+    if (!code) return code.error();
+    auto log = open_logs(options_.logs, options_.force);
+    if (!log) return log.error();
+    const auto report = Conversion(options_, std::move(*log), std::move(*code)).run();
+    if (!report) return report.error();
+    if (!console.json) {
+      print_report(*report, console);
+    } else {
+      (options_.output == "-" ? console.err : console.out) << to_json(*report) << "\n";
+    }
+    return kExitOk;
+  }
+
+ private:
+  [[nodiscard]] Result<void> check() const {
+    if (options_.output.empty()) {
+      return usage_error("no output is given", "name a file with --output");
+    }
+    if (!options_.calls || options_.format != Format::kTrace) return {};
+    return usage_error("a timeline has no counts of calls",
+                       "use --calls with --format prof or folded");
+  }
+
+  ConvertOptions options_;
+};
+
 }  // namespace
 
-int run_convert(const Options& options, const Console& console) {
-  const ConvertOptions& convert = options.convert;
-  if (convert.calls && convert.format == ConvertFormat::kTrace) {
-    return report(console, fail(ErrorCode::kInvalidArgument, "a timeline has no numbers of calls",
-                                "--calls goes with --format prof or folded"));
-  }
-  auto code = InstrumentedCode::open(convert.binaries, convert.build_id);
-  if (!code) return report(console, code.error());
-  auto log = open_logs(convert.logs, convert.force);
-  if (!log) return report(console, log.error());
-  const auto converted = Conversion(convert, std::move(*log), std::move(*code)).run();
-  if (!converted) return report(console, converted.error());
-  if (!options.json) {
-    print_report(*converted, console);
-  } else {
-    (convert.output == "-" ? console.err : console.out) << to_json(*converted) << "\n";
-  }
-  return kExitOk;
-}
+std::unique_ptr<Subcommand> make_convert() { return std::make_unique<Convert>(); }
 
 }  // namespace profd

@@ -5,6 +5,7 @@
 
 #include <boost/json/object.hpp>
 
+#include "ctl/output/text.h"
 #include "formats/base/json_text.h"
 
 namespace profd {
@@ -16,25 +17,24 @@ std::string megahertz_text(double hz) { return std::to_string(std::llround(hz / 
 
 void print_report(const ConvertReport& report, const Console& console) {
   const xray::Report& counts = report.counts;
-  console.err << "profctl: " << counts.entries << (counts.entries == 1 ? " call" : " calls")
-              << " by " << counts.threads << (counts.threads == 1 ? " thread" : " threads")
-              << " in " << report.stacks << (report.stacks == 1 ? " stack" : " stacks") << "\n";
+  console.err << "profctl: " << counted(counts.entries, "call") << " by "
+              << counted(counts.threads, "thread") << " in " << counted(report.stacks, "stack")
+              << "\n";
   for (std::size_t i = 0; i < xray::kIssues; ++i) {
     const auto issue = static_cast<xray::Issue>(i);
-    if (counts[issue] != 0) {
-      console.err << "profctl: " << counts[issue] << " " << xray::issue_text(issue, counts[issue])
-                  << "\n";
-    }
+    if (counts[issue] == 0) continue;
+    console.err << "profctl: " << counts[issue] << " " << xray::issue_text(issue, counts[issue])
+                << "\n";
   }
   if (report.clock.header_is_wrong()) {
-    console.err << "profctl: the trace says that its clock runs at "
+    console.err << "profctl: the header of the trace gives a clock of "
                 << megahertz_text(static_cast<double>(report.clock.header_hz()))
-                << "; by the wall clock it is " << megahertz_text(report.clock.frequency_hz())
-                << ", which is taken\n";
+                << "; compared with the wall clock it is "
+                << megahertz_text(report.clock.frequency_hz()) << ", which is used\n";
   }
   if (report.unknown_functions != 0) {
-    console.err << "profctl: " << report.unknown_functions
-                << " functions are of no binary that was given: they are called xray:ID\n";
+    console.err << "profctl: " << counted(report.unknown_functions, "function")
+                << " not found in the binaries, named xray:ID\n";
   }
 }
 

@@ -1,5 +1,5 @@
-// What `profctl convert` says of the traces that it read: how much there was, and what of it was
-// not as it should be.
+// What `profctl convert` prints about the traces: how many calls they have, and what was missing or
+// malformed in them.
 
 #pragma once
 
@@ -16,11 +16,11 @@ struct ConvertReport {
   xray::Report counts;
   xray::Clock clock;
   std::uint64_t stacks = 0;
-  std::uint64_t unknown_functions = 0;  // that no binary has
+  std::uint64_t unknown_functions = 0;  // functions that no binary has
   std::string output;
 };
 
-// A sentence, and a line for each thing that was lost or guessed.
+// One sentence, then a line for each kind of issue.
 void print_report(const ConvertReport& report, const Console& console);
 
 // One line of JSON.

@@ -1,8 +1,8 @@
 #include <ostream>
 
-#include "ctl/commands/commands.h"
-#include "ctl/doctor/host_checks.h"
+#include "ctl/commands/subcommand.h"
 #include "ctl/doctor/process_checks.h"
+#include "ctl/doctor/service_checks.h"
 #include "ctl/output/text.h"
 
 namespace profd {
@@ -12,37 +12,45 @@ void append(CheckReport more, CheckReport& report) {
   for (CheckPoint& point : more) report.push_back(std::move(point));
 }
 
-void print_report(const CheckReport& report, std::ostream& out) {
-  std::vector<std::vector<std::string>> rows;
+void print_report(const CheckReport& report, const Console& console) {
+  TableRows rows;
   for (const CheckPoint& point : report) {
-    rows.push_back(
-        {std::string(state_name(point.state)), printable(point.name), printable(point.message)});
-    if (!point.hint.empty()) rows.push_back({"", "", "-> " + printable(point.hint)});
+    rows.push_back({std::string(state_name(point.state)), point.name, point.message});
+    if (!point.hint.empty()) rows.push_back({"", "", "-> " + point.hint});
   }
-  print_table(rows, out);
+  print_table(std::move(rows), console.out);
 }
 
-int exit_code_of(CheckState worst) {
-  if (worst == CheckState::kFatal) return kExitUnsupported;
-  return worst == CheckState::kFix ? kExitFailed : kExitOk;
-}
+class Doctor final : public Subcommand {
+ public:
+  Doctor()
+      : Subcommand("doctor", "Check the host, the service and processes, and say what to do") {}
+
+  void add_options(OptionList& list) override {
+    add_pids(list, "Check this process too; repeatable", pids_);
+  }
+
+  // kExitUnsupported: profd can't run on this host. kExitFailed: something should be corrected.
+  Result<int> run(Client& client, const Console& console) override {
+    CheckReport report = check_host();
+    append(check_service(client), report);
+    for (const std::uint32_t pid : pids_) {
+      auto process = check_process(pid);
+      if (!process) return process.error();
+      append(std::move(*process), report);
+    }
+    (void)print_answer(Result<CheckReport>(report), console, print_report);
+    const CheckState worst = worst_state(report);
+    if (worst == CheckState::kFatal) return kExitUnsupported;
+    return worst == CheckState::kFix ? kExitFailed : kExitOk;
+  }
+
+ private:
+  std::vector<std::uint32_t> pids_;
+};
 
 }  // namespace
 
-int run_doctor(Client& client, const Options& options, const Console& console) {
-  CheckReport report = check_host();
-  append(check_service(client), report);
-  for (const std::uint32_t pid : options.request.target.pids) {
-    auto process = check_process(pid);
-    if (!process) return profd::report(console, process.error());
-    append(std::move(*process), report);
-  }
-  if (options.json) {
-    console.out << to_json(report) << "\n";
-  } else {
-    print_report(report, console.out);
-  }
-  return exit_code_of(worst_state(report));
-}
+std::unique_ptr<Subcommand> make_doctor() { return std::make_unique<Doctor>(); }
 
 }  // namespace profd

@@ -1,22 +1,37 @@
-#include "ctl/commands/commands.h"
 #include "ctl/commands/fetch_result.h"
-#include "ctl/output/directory.h"
+#include "ctl/commands/subcommand.h"
 
 namespace profd {
+namespace {
 
-int run_export(Client& client, const Options& options, const Console& console) {
-  // Only profd knows the name of a directory that is not given.
-  if (!options.output.empty()) {
-    if (auto free = OutputDirectory::check(options.output); !free) {
-      return report(console, free.error());
-    }
+class Export final : public Subcommand {
+ public:
+  Export() : Subcommand("export", "Write the profiles of a time range that continuous mode kept") {}
+
+  void add_options(OptionList& list) override {
+    add_target(list, request_.target);
+    add_range(list, request_.range);
+    list.rule([&list]() -> Result<void> {
+      if (list.given("--since") || list.given("--until") || list.given("--last")) return {};
+      return usage_error("no time range is given", "give --last 10m, or --since and --until");
+    });
+    add_output(list, "./profd-RESULT, which is printed", output_);
   }
-  const auto result =
-      client.export_windows({.range = options.range, .target = options.request.target});
-  if (!result) return report(console, result.error());
-  const std::string directory = options.output.empty() ? "profd-" + result->result : options.output;
-  const auto fetched = fetch_result(client, *result, directory, options.json, console);
-  return fetched ? static_cast<int>(kExitOk) : report(console, fetched.error());
-}
+
+  Result<int> run(Client& client, const Console& console) override {
+    if (auto checked = check_output(output_); !checked) return checked.error();
+    const auto result = client.export_windows(request_);
+    if (!result) return result.error();
+    return fetch_result(client, *result, output_, console);
+  }
+
+ private:
+  ExportRequest request_;
+  std::string output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_export() { return std::make_unique<Export>(); }
 
 }  // namespace profd

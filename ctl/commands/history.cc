@@ -1,55 +1,65 @@
 #include <algorithm>
 #include <cmath>
 #include <ostream>
-#include <string>
-#include <vector>
 
-#include "ctl/commands/commands.h"
+#include "ctl/commands/subcommand.h"
+#include "ctl/options/values.h"
 #include "ctl/output/text.h"
 
 namespace profd {
 namespace {
 
-constexpr std::size_t kShownProcesses = 3;
-
 // "nginx 45.0 %, java 3.2 %"
 std::string hottest_text(const WindowShares& window) {
+  constexpr std::size_t kMaxProcesses = 3;
   std::string text;
-  for (std::size_t i = 0; i < std::min(window.processes.size(), kShownProcesses); ++i) {
+  for (std::size_t i = 0; i < std::min(window.processes.size(), kMaxProcesses); ++i) {
     const ProcessShare& process = window.processes[i];
-    text.append(text.empty() ? "" : ", ")
-        .append(printable(process.comm))
-        .append(" ")
-        .append(percent_text(process.cpu_percent));
+    text += (i == 0 ? "" : ", ") + process.comm + " " + percent_text(process.cpu_percent);
   }
   return text;
 }
 
 void print_history(const History& history, const Console& console) {
-  std::vector<std::vector<std::string>> rows{{"STARTED", "LASTED", "SAMPLES", "LOST", "HOTTEST"}};
+  TableRows rows{{"STARTED", "DURATION", "SAMPLES", "LOST", "HOTTEST"}};
   for (const WindowShares& window : history.windows) {
     rows.push_back({local_text(window.started), duration_text(std::round(window.seconds)),
                     std::to_string(window.samples), std::to_string(sum_of(window.lost)),
                     hottest_text(window)});
   }
-  print_table(rows, console.out);
+  print_table(std::move(rows), console.out);
   if (history.left_out != 0) {
-    console.err << "profctl: " << history.left_out
-                << " older windows are not shown: see --until and --limit\n";
+    console.err << "profctl: " << counted(history.left_out, "older window")
+                << " not shown: use --until or --limit\n";
   }
 }
+
+class ShowHistory final : public Subcommand {
+ public:
+  ShowHistory()
+      : Subcommand("history", "List the windows of continuous mode and the hottest processes") {}
+
+  void add_options(OptionList& list) override {
+    add_range(list, request_.range);
+    list.option("-n,--limit", "N", "Show the newest N windows, 1 to 1000 [100]",
+                {request_.limit, parse_limit});
+    list.rule([this]() -> Result<void> {
+      if (request_.limit <= HistoryRequest::kMaxWindows) return {};
+      return usage_error("invalid --limit " + std::to_string(request_.limit) + " (1 to 1000)",
+                         "the limit is for the newest windows of the time range");
+    });
+  }
+
+  Result<int> run(Client& client, const Console& console) override {
+    return print_answer(client.history(request_), console, print_history);
+  }
+
+ private:
+  HistoryRequest request_;
+};
 
 }  // namespace
 
-int run_history(Client& client, const Options& options, const Console& console) {
-  const auto history = client.history({.range = options.range, .limit = options.limit});
-  if (!history) return report(console, history.error());
-  if (options.json) {
-    console.out << to_json(*history) << "\n";
-  } else {
-    print_history(*history, console);
-  }
-  return kExitOk;
-}
+std::unique_ptr<Subcommand> make_history() { return std::make_unique<ShowHistory>(); }
 
 }  // namespace profd

@@ -1,20 +1,15 @@
-// record: start, wait, stop in one; for a target, or for a command from its first instruction to
-// its end.
-
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <optional>
 #include <ostream>
-#include <string>
 
 #include "ctl/client/signal_watch.h"
-#include "ctl/commands/ask_runtime.h"
-#include "ctl/commands/commands.h"
 #include "ctl/commands/fetch_result.h"
-#include "ctl/commands/target_command.h"
+#include "ctl/commands/subcommand.h"
 #include "ctl/output/directory.h"
-#include "ctl/output/progress.h"
+#include "ctl/output/text.h"
+#include "ctl/process/ask_runtime.h"
+#include "ctl/process/held_command.h"
 
 namespace profd {
 namespace {
@@ -25,190 +20,255 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds kTick{500};
 constexpr milliseconds kShortestTick{20};
 
-// A session that `record` started ends without it (killed, say): each tick renews the lease. Long,
-// so that a host which hardly lets us run does not cut a recording short.
+// The daemon stops a session whose lease ends, because its `record` was killed. Every tick renews
+// the lease. It is long, so that a busy host does not end a recording.
 constexpr milliseconds kLease{30'000};
 
-// How often runtimes are asked for names while `record` runs, beside the last time at the end: what
-// they made and threw away in between stays without.
-constexpr std::chrono::minutes kAskEvery{1};
+// How often runtimes are asked for symbols, besides at the start and at the end. Code that is
+// compiled and freed within this time has no symbols.
+constexpr std::chrono::minutes kAskInterval{1};
 
-struct Recording {
-  Client& client;
-  const Options& options;
-  const Console& console;
-  SignalWatch& signals;
-  std::string session;
-  Clock::time_point started = Clock::now();
-  Clock::time_point asked = Clock::now();
+struct RecordOptions {
+  StartRequest request;
+  std::vector<std::string> command;  // empty: records the target of the request
+  std::string output;                // empty: ./profd-SESSION
+  bool ask_runtime = false;
 };
 
-std::filesystem::path directory_of(const Recording& recording) {
-  const Options& options = recording.options;
-  return options.output.empty() ? "profd-" + recording.session : options.output;
-}
+// A line about the recording, redrawn in place; nothing if standard error is no terminal.
+class Progress {
+ public:
+  explicit Progress(const Console& console) : console_(console) {}
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress() {
+    if (is_shown_) console_.err << kClearLine << std::flush;
+  }
 
-// Where runtimes are asked, the end is ours: their last answer comes while the session still runs.
-StartRequest request_of(const Options& options) {
-  StartRequest request = options.request;
-  request.lease_ms = static_cast<std::uint64_t>(kLease.count());
-  if (options.ask_runtime) request.duration_ms = 0;
-  return request;
-}
-
-// Whether a duration that we keep is over.
-bool is_our_end(const Recording& recording) {
-  const milliseconds duration(recording.options.request.duration_ms);
-  return recording.options.ask_runtime && duration != milliseconds(0) &&
-         Clock::now() >= recording.started + duration;
-}
-
-// Short towards the end of a duration, so that a recording of 1 s takes little more.
-milliseconds next_tick(const Recording& recording) {
-  if (recording.options.request.duration_ms == 0) return kTick;
-  const auto end = recording.started + milliseconds(recording.options.request.duration_ms);
-  const auto left = std::chrono::ceil<milliseconds>(end - Clock::now());
-  return std::clamp(left, kShortestTick, kTick);
-}
-
-// Who does not answer costs names, and not the recording.
-void ask_runtimes(Recording& recording) {
-  if (!recording.options.ask_runtime) return;
-  recording.asked = Clock::now();
-  const auto asked = ask_for_perf_maps(recording.options.request.target.pids);
-  if (!asked) (void)report(recording.console, asked.error());
-}
-
-bool has_ended(Command* command) { return command != nullptr && command->status().has_value(); }
-
-// Whether the signal ends the recording. A terminal has told the command itself; anyone else only
-// told us.
-bool ends_recording(const SignalWatch::Arrival& arrival, Command* command) {
-  if (arrival.signal == SIGCHLD) return has_ended(command);
-  if (command != nullptr && !arrival.from_terminal) command->send(arrival.signal);
-  return true;
-}
-
-// Until the session is over, the command has ended, or a signal asks for the end. Error: the daemon
-// is lost.
-Result<void> wait_for_the_end(Recording& recording, Command* command) {
-  Progress progress(recording.console);
-  while (true) {
-    const auto arrival = recording.signals.wait(next_tick(recording));
-    if (arrival) {
-      if (!ends_recording(*arrival, command)) continue;
-      ask_runtimes(recording);  // the targets are still there
-      return {};
+  // `duration_ms` is 0 for a recording without a fixed end.
+  void show(const SessionInfo& session, std::uint64_t duration_ms) {
+    if (!console_.err_is_terminal) return;
+    console_.err << kClearLine << "recording " << printable(describe(session.target)).substr(0, 40)
+                 << "  " << duration_text(session.seconds);
+    if (duration_ms != 0) {
+      console_.err << " of " << duration_text(static_cast<double>(duration_ms) / 1000);
     }
-    if (has_ended(command)) return {};
-    const auto session = recording.client.session(recording.session);
+    console_.err << "  " << session.samples << " samples  " << session.lost << " lost"
+                 << std::flush;
+    is_shown_ = true;
+  }
+
+ private:
+  static constexpr const char* kClearLine = "\r\x1b[K";
+
+  const Console& console_;
+  bool is_shown_ = false;
+};
+
+// One recording, from the start of its session to the files of its result. The signals SIGINT,
+// SIGTERM, SIGHUP and SIGCHLD of the thread are blocked and waited for.
+class Recording {
+ public:
+  Recording(Client& client, const RecordOptions& options, const Console& console)
+      : client_(client), options_(options), console_(console) {}
+
+  Result<int> record_target() {
+    if (auto checked = check_output(options_.output); !checked) return checked.error();
+    if (options_.ask_runtime) {
+      auto asked = ask_for_perf_maps(options_.request.target.pids);
+      if (!asked) return asked.error();
+    }
+    if (auto started = start(request()); !started) return started.error();
+    return record_to_the_end(console_);
+  }
+
+  // Returns the exit status of the command, or one of the last three exit codes.
+  int record_command() {
+    if (auto held = start_with_command(); !held) {
+      report(console_, held.error());
+      return kExitRecordFailed;
+    }
+    if (auto resumed = command_->resume(); !resumed) {
+      discard_session();
+      report(console_, resumed.error());
+      const bool is_absent = resumed.error().code == ErrorCode::kNotFound;
+      return is_absent ? kExitCommandNotFound : kExitNotExecutable;
+    }
+    // Standard output belongs to the command. profctl uses it only for the JSON of --json.
+    const Console quiet{console_.json ? console_.out : console_.err, console_.err, false,
+                        console_.json};
+    const auto recorded = record_to_the_end(quiet);
+    if (!recorded) report(console_, recorded.error());
+    const int status = command_->wait();
+    return recorded ? status : static_cast<int>(kExitRecordFailed);
+  }
+
+ private:
+  // With --ask-runtime profctl ends the session itself, so that the last answer of the runtime
+  // arrives while the session runs.
+  [[nodiscard]] StartRequest request() const {
+    StartRequest request = options_.request;
+    request.lease_ms = static_cast<std::uint64_t>(kLease.count());
+    if (options_.ask_runtime) request.duration_ms = 0;
+    return request;
+  }
+
+  Result<void> start(const StartRequest& request) {
+    const auto session = client_.start(request);
     if (!session) return session.error();
-    if (session->state != "running" || !session->targets_alive) return {};
-    if (is_our_end(recording)) {
-      ask_runtimes(recording);
-      return {};
+    session_ = *session;
+    started_ = asked_ = Clock::now();
+    return {};
+  }
+
+  Result<void> start_with_command() {
+    if (auto checked = check_output(options_.output); !checked) return checked;
+    auto command = HeldCommand::fork(options_.command, signals_.former_mask());
+    if (!command) return command.error();
+    command_.emplace(std::move(*command));
+    StartRequest with_command = request();
+    with_command.target.pids = {static_cast<std::uint32_t>(command_->pid())};
+    with_command.from_exec = true;
+    return start(with_command);
+  }
+
+  // Nothing ran, so the result is empty. After an error here the lease ends the session.
+  void discard_session() {
+    const auto result = client_.stop(session_);
+    if (result) (void)client_.remove(result->result);
+  }
+
+  Result<int> record_to_the_end(const Console& console) {
+    if (auto waited = wait_for_end(); !waited) return with_way_out(waited.error());
+    auto written = stop_and_write(console);
+    return written ? written : with_way_out(written.error());
+  }
+
+  // Returns when the session or the command ended, or when a signal asks profctl to stop. An error
+  // means that the daemon can't be asked any more.
+  Result<void> wait_for_end() {
+    Progress progress(console_);
+    while (true) {
+      const auto arrival = signals_.wait(next_tick());
+      if (arrival) {
+        if (!ends_recording(*arrival)) continue;
+        ask_runtimes();  // a signal ends the recording while its targets still run
+        return {};
+      }
+      if (command_has_ended()) return {};
+      const auto session = client_.session(session_);
+      if (!session) return session.error();
+      if (session->state != "running" || !session->targets_alive) return {};
+      if (is_over()) {
+        ask_runtimes();
+        return {};
+      }
+      if (Clock::now() - asked_ >= kAskInterval) ask_runtimes();
+      // A progress line would be mixed with the output of a command.
+      if (!command_) progress.show(*session, options_.request.duration_ms);
     }
-    if (Clock::now() - recording.asked >= kAskEvery) ask_runtimes(recording);
-    // A command's own output would be torn by a line that is redrawn.
-    if (command == nullptr) progress.show(*session, recording.options.request.duration_ms);
   }
-}
 
-// `record` can't be run again for the samples it has; `stop` can.
-Error with_way_out(Error error, const Recording& recording) {
-  const std::string stop = "'profctl stop " + recording.session + " -o DIR'";
-  if (error.code == ErrorCode::kIo) {
-    error.hint = "profd keeps the samples: " + stop + " writes them to another directory";
-  } else if (error.code == ErrorCode::kUnavailable) {
-    error.hint = "once profd answers again, " + stop + " writes what it has";
+  // Shorter near the end of a duration, so that a recording of 1 s takes little more than that.
+  [[nodiscard]] milliseconds next_tick() const {
+    if (options_.request.duration_ms == 0) return kTick;
+    const auto left = std::chrono::ceil<milliseconds>(end() - Clock::now());
+    return std::clamp(left, kShortestTick, kTick);
   }
-  return error;
-}
 
-Result<void> stop_and_write(const Recording& recording, const Console& console) {
-  const auto directory = directory_of(recording);
-  if (auto free = OutputDirectory::check(directory); !free) return free;
-  const auto result = recording.client.stop(recording.session);
-  if (!result) return result.error();
-  return fetch_result(recording.client, *result, directory, recording.options.json, console);
-}
-
-Result<void> record_to_the_end(Recording& recording, Command* command, const Console& console) {
-  auto recorded = wait_for_the_end(recording, command);
-  if (recorded) recorded = stop_and_write(recording, console);
-  if (!recorded) return with_way_out(recorded.error(), recording);
-  return {};
-}
-
-// A directory that can't be used is told before anything has run. Without -o its name is not known
-// before the id.
-Result<void> check_output(const Options& options) {
-  if (options.output.empty()) return {};
-  return OutputDirectory::check(options.output);
-}
-
-int record_target(Recording& recording) {
-  const Console& console = recording.console;
-  if (auto free = check_output(recording.options); !free) return report(console, free.error());
-  if (recording.options.ask_runtime) {
-    const auto asked = ask_for_perf_maps(recording.options.request.target.pids);
-    if (!asked) return report(console, asked.error());
+  [[nodiscard]] Clock::time_point end() const {
+    return started_ + milliseconds(options_.request.duration_ms);
   }
-  const auto session = recording.client.start(request_of(recording.options));
-  if (!session) return report(console, session.error());
-  recording.session = *session;
-  recording.started = recording.asked = Clock::now();
-  const auto recorded = record_to_the_end(recording, nullptr, console);
-  return recorded ? static_cast<int>(kExitOk) : report(console, recorded.error());
-}
 
-Result<Command> start_on_command(Recording& recording) {
-  if (auto free = check_output(recording.options); !free) return free.error();
-  auto command = Command::fork(recording.options.command, recording.signals.former_mask());
-  if (!command) return command.error();
-  StartRequest request = request_of(recording.options);
-  request.target.pids = {static_cast<std::uint32_t>(command->pid())};
-  request.from_exec = true;
-  const auto session = recording.client.start(request);
-  if (!session) return session.error();
-  recording.session = *session;
-  return command;
-}
-
-// Nothing ran, so there is nothing to write. What the daemon still holds after an error goes by
-// itself in time.
-void forget_session(const Recording& recording) {
-  const auto result = recording.client.stop(recording.session);
-  if (result) (void)recording.client.remove(result->result);
-}
-
-int record_command(Recording& recording) {
-  const Console& console = recording.console;
-  auto command = start_on_command(recording);
-  if (!command) {
-    report(console, command.error());
-    return kExitRecordFailed;
+  // Whether a duration ended that the daemon does not know (see request()).
+  [[nodiscard]] bool is_over() const {
+    return options_.ask_runtime && options_.request.duration_ms != 0 && Clock::now() >= end();
   }
-  if (auto running = command->let_go(); !running) {
-    forget_session(recording);
-    report(console, running.error());
-    const bool is_absent = running.error().code == ErrorCode::kNotFound;
-    return is_absent ? kExitCommandNotFound : kExitNotExecutable;
+
+  bool command_has_ended() { return command_ && command_->status().has_value(); }
+
+  // Passes a signal of kill(2) on to the command. A terminal has sent its signal to both.
+  bool ends_recording(const SignalWatch::Arrival& arrival) {
+    if (arrival.signal == SIGCHLD) return command_has_ended();
+    if (command_ && !arrival.from_terminal) command_->send(arrival.signal);
+    return true;
   }
-  // Standard output is the command's; only what was asked for as JSON joins it.
-  const Console quiet{recording.options.json ? console.out : console.err, console.err};
-  const auto recorded = record_to_the_end(recording, &*command, quiet);
-  if (!recorded) report(console, recorded.error());
-  const int status = command->wait();
-  return recorded ? status : static_cast<int>(kExitRecordFailed);
-}
+
+  // A runtime that does not answer costs symbols, not the recording.
+  void ask_runtimes() {
+    if (!options_.ask_runtime) return;
+    asked_ = Clock::now();
+    const auto asked = ask_for_perf_maps(options_.request.target.pids);
+    if (!asked) (void)report(console_, asked.error());
+  }
+
+  Result<int> stop_and_write(const Console& console) {
+    const std::string directory = options_.output.empty() ? "profd-" + session_ : options_.output;
+    if (auto checked = OutputDirectory::check(directory); !checked) return checked.error();
+    const auto result = client_.stop(session_);
+    if (!result) return result.error();
+    return fetch_result(client_, *result, directory, console);
+  }
+
+  // The samples are still in the daemon: `stop` can write them, a second `record` can't.
+  [[nodiscard]] Error with_way_out(Error error) const {
+    const std::string stop = "'profctl stop " + session_ + " -o DIR'";
+    if (error.code == ErrorCode::kIo) {
+      error.hint = "profd keeps the samples: " + stop + " writes them to another directory";
+    } else if (error.code == ErrorCode::kUnavailable) {
+      error.hint = "when profd answers again, " + stop + " writes what it has";
+    }
+    return error;
+  }
+
+  Client& client_;
+  const RecordOptions& options_;
+  const Console& console_;
+  SignalWatch signals_{SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+  std::optional<HeldCommand> command_;
+  std::string session_;
+  Clock::time_point started_;
+  Clock::time_point asked_;  // when runtimes were last asked
+};
+
+class Record final : public Subcommand {
+ public:
+  Record()
+      : Subcommand("record",
+                   "Start, wait and stop in one: for a time, until Ctrl-C, or until the command "
+                   "after -- ends") {}
+
+  void add_options(OptionList& list) override {
+    add_session_request(list, options_.request);
+    list.command(options_.command);
+    list.rule([this] { return check_target(); });
+    add_ask_runtime(list, options_.request.target, options_.ask_runtime);
+    add_output(list, "./profd-SESSION", options_.output);
+  }
+
+  Result<int> run(Client& client, const Console& console) override {
+    Recording recording(client, options_, console);
+    if (options_.command.empty()) return recording.record_target();
+    return recording.record_command();
+  }
+
+ private:
+  [[nodiscard]] Result<void> check_target() const {
+    const bool has_target = !options_.request.target.empty();
+    const bool has_command = !options_.command.empty();
+    if (!has_target && !has_command) {
+      return usage_error("no target is given",
+                         "name one (--pid, --all, ...) or a command: -- CMD ARGS");
+    }
+    if (!has_target || !has_command) return {};
+    return usage_error("a target and a command exclude each other", "leave out one of them");
+  }
+
+  RecordOptions options_;
+};
 
 }  // namespace
 
-int run_record(Client& client, const Options& options, const Console& console) {
-  SignalWatch signals({SIGINT, SIGTERM, SIGHUP, SIGCHLD});
-  Recording recording{client, options, console, signals, {}};
-  return options.command.empty() ? record_target(recording) : record_command(recording);
-}
+std::unique_ptr<Subcommand> make_record() { return std::make_unique<Record>(); }
 
 }  // namespace profd

@@ -1,19 +1,42 @@
 #include <ostream>
 
-#include "ctl/commands/ask_runtime.h"
-#include "ctl/commands/commands.h"
+#include "ctl/commands/subcommand.h"
+#include "ctl/process/ask_runtime.h"
 
 namespace profd {
+namespace {
 
-int run_start(Client& client, const Options& options, const Console& console) {
-  if (options.ask_runtime) {
-    const auto asked = ask_for_perf_maps(options.request.target.pids);
-    if (!asked) return report(console, asked.error());
+class Start final : public Subcommand {
+ public:
+  Start() : Subcommand("start", "Start a session and print its id") {}
+
+  void add_options(OptionList& list) override {
+    add_session_request(list, request_);
+    list.rule([this]() -> Result<void> {
+      if (!request_.target.empty()) return {};
+      return usage_error("no target is given",
+                         "name one: --pid, --comm, --unit, --container, --cgroup, --uid or --all");
+    });
+    add_ask_runtime(list, request_.target, ask_runtime_);
   }
-  const auto session = client.start(options.request);
-  if (!session) return report(console, session.error());
-  console.out << (options.json ? started_json(*session) : *session) << "\n";
-  return kExitOk;
-}
+
+  Result<int> run(Client& client, const Console& console) override {
+    if (ask_runtime_) {
+      if (auto asked = ask_for_perf_maps(request_.target.pids); !asked) return asked.error();
+    }
+    const auto session = client.start(request_);
+    if (!session) return session.error();
+    console.out << (console.json ? started_json(*session) : *session) << "\n";
+    return kExitOk;
+  }
+
+ private:
+  StartRequest request_;
+  bool ask_runtime_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_start() { return std::make_unique<Start>(); }
 
 }  // namespace profd

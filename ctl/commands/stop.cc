@@ -1,54 +1,51 @@
-// stop and dump: the same but for what becomes of the session.
-
-#include "ctl/commands/ask_runtime.h"
-#include "ctl/commands/commands.h"
 #include "ctl/commands/fetch_result.h"
+#include "ctl/commands/subcommand.h"
 #include "ctl/output/directory.h"
+#include "ctl/process/ask_runtime.h"
 
 namespace profd {
 namespace {
 
-// While the session still runs, so that its profiles have the names. Who does not answer costs
-// names, and not the profiles.
-void ask_targets(Client& client, const Options& options, const Console& console) {
-  const auto session = client.session(options.session);
-  if (!session || session->state != "running") return;
-  if (const auto asked = ask_for_perf_maps(session->target.pids); !asked) {
-    (void)report(console, asked.error());
-  }
-}
+class Stop final : public Subcommand {
+ public:
+  Stop() : Subcommand("stop", "Stop a session and write its profiles") {}
 
-using Finish = Result<ResultInfo> (Client::*)(const std::string& id);
+  void add_options(OptionList& list) override {
+    list.operand("SESSION", "The id that 'profctl start' printed", session_);
+    add_output(list, "./profd-SESSION", output_);
+    list.flag("--ask-runtime",
+              "Ask the JVMs that the session was started with for the symbols of their JIT code",
+              ask_runtime_);
+  }
 
-int write_session(Client& client, Finish finish, const Options& options, const Console& console) {
-  if (!is_valid_id(options.session)) {
-    // The daemon has no such session either; but a path must not be made of it.
-    return report(console,
-                  fail(ErrorCode::kNotFound, "no session has the id \"" + options.session + "\"",
-                       "'profctl list' shows the sessions"));
+  Result<int> run(Client& client, const Console& console) override {
+    if (auto checked = check_session_id(session_); !checked) return checked.error();
+    const std::string directory = output_.empty() ? "profd-" + session_ : output_;
+    if (auto checked = OutputDirectory::check(directory); !checked) return checked.error();
+    if (ask_runtime_) ask_targets(client, console);
+    const auto result = client.stop(session_);
+    if (!result) return result.error();
+    return fetch_result(client, *result, directory, console);
   }
-  // A dump's own directory by default has the number of the dump, which only the daemon knows.
-  const bool numbered = options.output.empty() && options.verb == Verb::kDump;
-  std::string directory = options.output.empty() ? "profd-" + options.session : options.output;
-  if (auto free = numbered ? Result<void>() : OutputDirectory::check(directory); !free) {
-    return report(console, free.error());
+
+ private:
+  // Asks while the session runs, so that its profiles get the symbols. A JVM that does not answer
+  // costs symbols, not the profiles.
+  void ask_targets(Client& client, const Console& console) {
+    const auto session = client.session(session_);
+    if (!session || session->state != "running") return;
+    if (const auto asked = ask_for_perf_maps(session->target.pids); !asked) {
+      (void)report(console, asked.error());
+    }
   }
-  if (options.ask_runtime) ask_targets(client, options, console);
-  const auto result = (client.*finish)(options.session);
-  if (!result) return report(console, result.error());
-  if (numbered) directory = "profd-" + result->result;
-  const auto fetched = fetch_result(client, *result, directory, options.json, console);
-  return fetched ? static_cast<int>(kExitOk) : report(console, fetched.error());
-}
+
+  std::string session_;
+  std::string output_;
+  bool ask_runtime_ = false;
+};
 
 }  // namespace
 
-int run_stop(Client& client, const Options& options, const Console& console) {
-  return write_session(client, &Client::stop, options, console);
-}
-
-int run_dump(Client& client, const Options& options, const Console& console) {
-  return write_session(client, &Client::dump, options, console);
-}
+std::unique_ptr<Subcommand> make_stop() { return std::make_unique<Stop>(); }
 
 }  // namespace profd

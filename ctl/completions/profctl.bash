@@ -1,6 +1,6 @@
-# bash completion for profctl. Verbs and options are read from its own --help, so they are always its own.
+# bash completion for profctl. Subcommands and options come from its --help, so they always match it.
 
-_profctl_verbs() {
+_profctl_subcommands() {
   profctl --help 2>/dev/null | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]\{1,\}\) .*/\1/p'
 }
 
@@ -8,8 +8,8 @@ _profctl_options() {
   profctl "$@" --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]+' | sort -u
 }
 
-# The verb, which is the first word that is no option's.
-_profctl_verb() {
+# The subcommand: the first word that is neither an option nor the argument of --socket.
+_profctl_subcommand() {
   local i
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
@@ -35,9 +35,9 @@ _profctl_words() {
 }
 
 _profctl() {
-  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} verb list=
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} subcommand list=
   COMPREPLY=()
-  verb=$(_profctl_verb)
+  subcommand=$(_profctl_subcommand)
   case $before in
   -b | --binary)
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
@@ -57,16 +57,16 @@ _profctl() {
   -u | --unit) list=$(_profctl_words units) ;;
   --uid) list=$(_profctl_words users) ;;
   -e | --event) list=$(_profctl_words events) ;;
-  --) [ "$verb" = record ] && mapfile -t COMPREPLY < <(compgen -c -- "$word") && return ;;
+  --) [ "$subcommand" = record ] && mapfile -t COMPREPLY < <(compgen -c -- "$word") && return ;;
   *)
     if [[ $word == -* ]]; then
-      list=$(_profctl_options ${verb:+"$verb"})
-    elif [ -z "$verb" ]; then
-      list=$(_profctl_verbs)
-    elif [ "$verb" = convert ]; then
+      list=$(_profctl_options ${subcommand:+"$subcommand"})
+    elif [ -z "$subcommand" ]; then
+      list=$(_profctl_subcommands)
+    elif [ "$subcommand" = convert ]; then
       mapfile -t COMPREPLY < <(compgen -f -- "$word")
       return
-    elif [ "$verb" = stop ] || [ "$verb" = dump ]; then
+    elif [ "$subcommand" = stop ] || [ "$subcommand" = dump ]; then
       list=$(_profctl_words sessions)
     fi
     ;;

@@ -1,10 +1,10 @@
-# fish completion for profctl. Verbs and options are read from its own --help, so they are always its own.
+# fish completion for profctl. Subcommands and options come from its --help, so they always match it.
 
-function __profctl_verbs
+function __profctl_subcommands
     profctl --help 2>/dev/null | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]\{1,\}\) \{1,\}\(.*\)/\1\t\2/p'
 end
 
-function __profctl_verb
+function __profctl_subcommand
     for word in (commandline -opc)[2..-1]
         if not string match -q -- '-*' $word
             echo $word
@@ -14,7 +14,7 @@ function __profctl_verb
 end
 
 function __profctl_options
-    profctl (__profctl_verb) --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]+' | sort -u
+    profctl (__profctl_subcommand) --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]+' | sort -u
 end
 
 function __profctl_values
@@ -34,11 +34,11 @@ function __profctl_values
         case -o --output --socket -b --binary
             __fish_complete_path (commandline -ct)
         case '*'
-            if not __profctl_verb >/dev/null; or test -z (__profctl_verb)
-                __profctl_verbs
-            else if test (__profctl_verb) = convert
+            if not __profctl_subcommand >/dev/null; or test -z (__profctl_subcommand)
+                __profctl_subcommands
+            else if test (__profctl_subcommand) = convert
                 __fish_complete_path (commandline -ct)
-            else if contains (__profctl_verb) stop dump
+            else if contains (__profctl_subcommand) stop dump
                 profctl list 2>/dev/null | sed 1d | cut -d' ' -f1
             end
     end

@@ -1,7 +1,7 @@
 #compdef profctl
-# Verbs and options are read from profctl's own --help, so they are always its own.
+# Completes profctl. Subcommands and options come from its --help, so they always match it.
 
-_profctl_verbs() {
+_profctl_subcommands() {
   profctl --help 2>/dev/null | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]\{1,\}\) .*/\1/p'
 }
 
@@ -10,10 +10,10 @@ _profctl_options() {
 }
 
 _profctl() {
-  local verb word
+  local subcommand word
   local -a list
   for word in ${words[2,CURRENT-1]}; do
-    [[ $word == -* ]] || { verb=$word; break }
+    [[ $word == -* ]] || { subcommand=$word; break }
   done
   case ${words[CURRENT-1]} in
   -o | --output) _files -/; return ;;
@@ -28,13 +28,13 @@ _profctl() {
   --) _command_names -e; return ;;
   *)
     if [[ ${words[CURRENT]} == -* ]]; then
-      list=(${(f)"$(_profctl_options $verb)"})
-    elif [[ -z $verb ]]; then
-      list=(${(f)"$(_profctl_verbs)"})
-    elif [[ $verb == convert ]]; then
+      list=(${(f)"$(_profctl_options $subcommand)"})
+    elif [[ -z $subcommand ]]; then
+      list=(${(f)"$(_profctl_subcommands)"})
+    elif [[ $subcommand == convert ]]; then
       _files
       return
-    elif [[ $verb == (stop|dump) ]]; then
+    elif [[ $subcommand == (stop|dump) ]]; then
       list=(${(f)"$(profctl list 2>/dev/null | sed 1d | cut -d' ' -f1)"})
     fi ;;
   esac

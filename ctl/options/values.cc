@@ -3,19 +3,20 @@
 #include <pwd.h>
 
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <chrono>
 #include <fstream>
 #include <limits>
 #include <string_view>
-#include <utility>
 
+#include "ctl/options/command_line.h"
 #include "formats/base/quantity_text.h"
 
 namespace profd {
 namespace {
 
-// The longer first. The other is where v1 hierarchies are mounted beside v2.
+// The longer one first. Hosts that mount v1 hierarchies beside v2 use it.
 constexpr std::array<std::string_view, 2> kCgroupMounts = {"/sys/fs/cgroup/unified",
                                                            "/sys/fs/cgroup"};
 constexpr std::chrono::hours kMaxDuration{24 * 366};
@@ -27,53 +28,70 @@ bool read_number(std::string_view text, T& out) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-Error invalid(const std::string& what, std::string hint) {
-  return fail(ErrorCode::kInvalidArgument, what, std::move(hint));
-}
-
 std::string max_sample_rate() {
   std::ifstream file("/proc/sys/kernel/perf_event_max_sample_rate");
   std::string rate;
   std::getline(file, rate);
-  return rate.empty() ? "the host's limit" : rate;
+  return rate.empty() ? "the limit of the host" : rate;
+}
+
+std::string quoted(const std::string& text) { return "'" + text + "'"; }
+
+// "--freq 0", "--freq 'often'"
+std::string given(const std::string& option, const std::string& text) {
+  std::uint64_t number = 0;
+  return option + " " + (read_number(text, number) ? text : quoted(text));
+}
+
+Error invalid_pid(const std::string& text) {
+  const bool is_name = !text.empty() && std::isalpha(static_cast<unsigned char>(text.front())) != 0;
+  return usage_error(
+      "invalid pid " + quoted(text) + (is_name ? "; to match by name use --comm " + text : ""),
+      "a pid is a number: --pid 1234 or --pid 1234,5678");
 }
 
 }  // namespace
 
-Result<std::uint32_t> parse_pid(const std::string& text) {
-  std::uint32_t pid = 0;
+Result<std::vector<std::uint32_t>> parse_pids(const std::string& text) {
   constexpr std::uint32_t kMax = std::numeric_limits<std::int32_t>::max();
-  if (read_number(text, pid) && pid != 0 && pid <= kMax) return pid;
-  return invalid("\"" + text + "\" is no pid", "give numbers: --pid 1234 or --pid 1234,5678");
+  std::vector<std::uint32_t> pids;
+  std::string_view rest = text;
+  while (true) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    std::uint32_t pid = 0;
+    if (!read_number(part, pid) || pid == 0 || pid > kMax) return invalid_pid(std::string(part));
+    pids.push_back(pid);
+    if (part.size() == rest.size()) return pids;
+    rest.remove_prefix(part.size() + 1);
+  }
 }
 
 Result<std::uint32_t> parse_user(const std::string& text) {
   std::uint32_t uid = 0;
   if (read_number(text, uid)) return uid;
-  const passwd* const user = ::getpwnam(text.c_str());
-  if (user != nullptr) return user->pw_uid;
-  return invalid("there is no user \"" + text + "\"", "'getent passwd' shows the users");
+  if (const passwd* const user = ::getpwnam(text.c_str())) return user->pw_uid;
+  return usage_error("this host has no user " + quoted(text), "'getent passwd' lists the users");
 }
 
 Result<std::uint64_t> parse_frequency(const std::string& text) {
   std::uint64_t frequency_hz = 0;
   if (read_number(text, frequency_hz) && frequency_hz != 0) return frequency_hz;
-  return invalid("\"" + text + "\" is no frequency",
-                 "give 1 to " + max_sample_rate() + " samples a second, for example 99");
+  return usage_error("invalid " + given("--freq", text) + " (1 to " + max_sample_rate() + ")",
+                     "give samples per second, for example 99");
 }
 
 Result<std::uint64_t> parse_period(const std::string& text) {
   std::uint64_t period = 0;
   if (read_number(text, period) && period != 0) return period;
-  return invalid("\"" + text + "\" is no period", "give a number of events, for example 1000");
+  return usage_error("invalid " + given("--period", text) + " (1 or more)",
+                     "give events per sample, for example 1000");
 }
 
-Result<std::uint64_t> parse_limit(const std::string& text, std::uint64_t max) {
+Result<std::uint64_t> parse_limit(const std::string& text) {
   std::uint64_t limit = 0;
-  if (read_number(text, limit) && limit != 0 && limit <= max) return limit;
-  return invalid(
-      "\"" + text + "\" is no number of things to show",
-      "give 1 or more" + (max < 1'000'000 ? ", at most " + std::to_string(max) : std::string()));
+  if (read_number(text, limit) && limit != 0) return limit;
+  return usage_error("invalid " + given("--limit", text) + " (1 or more)",
+                     "give how many to show, for example 10");
 }
 
 Result<std::uint64_t> parse_duration_ms(const std::string& text) {
@@ -82,15 +100,15 @@ Result<std::uint64_t> parse_duration_ms(const std::string& text) {
   if (duration && duration->count() >= 1 && *duration <= kMaxDuration) {
     return static_cast<std::uint64_t>(duration->count());
   }
-  return invalid("\"" + text + "\" is no duration",
-                 "give at least 1ms and at most 366 days, for example 500ms, 10s, 5m or 1h");
+  return usage_error("invalid " + given("--duration", text) + " (1ms to 366d)",
+                     "give a number with a unit, for example 500ms, 10s, 5m or 1h");
 }
 
-std::string parse_cgroup(const std::string& text) {
+Result<std::string> parse_cgroup(const std::string& text) {
   for (const std::string_view mount : kCgroupMounts) {
     if (!text.starts_with(mount)) continue;
     std::string below = text.substr(mount.size());
-    if (below.empty()) return "/";
+    if (below.empty()) return std::string("/");
     if (below.starts_with('/')) return below;
   }
   return text;

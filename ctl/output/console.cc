@@ -10,7 +10,7 @@
 namespace profd {
 namespace {
 
-// U+0080 to U+009F: terminals take them for escape sequences.
+// U+0080 to U+009F: terminals interpret them as escape sequences.
 void replace_c1(std::string& text) {
   for (std::size_t at = text.find('\xc2'); at != text.npos; at = text.find('\xc2', at + 1)) {
     const bool is_c1 = at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) < 0xa0;
@@ -44,7 +44,7 @@ ExitCode exit_code_of(ErrorCode code) {
 }
 
 int report(const Console& console, const Error& error) {
-  if (console.json_errors) {
+  if (console.json) {
     console.err << to_json(error) << "\n";
     return exit_code_of(error.code);
   }

@@ -1,5 +1,5 @@
-// What profctl says: data on standard output, everything else on standard error; one cause and one
-// hint an error.
+// What profctl prints: data on standard output, everything else on standard error. An error is one
+// cause and one hint.
 
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace profd {
 
-// profctl's exit codes, which scripts rely on. `record` passes its command's status on instead, and
-// has the last three.
+// The exit codes of profctl, which scripts rely on. `record -- COMMAND` exits with the status of
+// its command, or with one of the last three.
 enum ExitCode : int {
   kExitOk = 0,
   kExitFailed = 1,
@@ -28,20 +28,20 @@ enum ExitCode : int {
 
 [[nodiscard]] ExitCode exit_code_of(ErrorCode code);
 
-// The streams of one run. Both are borrowed.
+// The streams of one run, borrowed, and how to write to them.
 struct Console {
   std::ostream& out;
   std::ostream& err;
   bool err_is_terminal = false;
-  bool json_errors = false;
+  bool json = false;  // --json: answers and errors are each one line of JSON
 };
 
-// "profctl: CAUSE" and, where there is one, "hint: HINT"; or both as one line of JSON, the form
-// that the daemon gives errors in (formats/api/error_json.h). Returns the error's exit code.
+// Prints "profctl: CAUSE" and, if there is one, "hint: HINT"; or both as JSON, in the form in which
+// the daemon sends errors (formats/api/error_json.h). Returns the exit code of the error.
 int report(const Console& console, const Error& error);
 
-// Processes, and so the daemon's answers, may carry any bytes: control characters (C0, DEL and C1)
-// become '?', and what is no UTF-8 U+FFFD, so that none of them can steer the terminal.
+// Makes text of processes and of the daemon safe for a terminal: control characters (C0, DEL and
+// C1) become '?', bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace profd

@@ -15,20 +15,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error failed(const std::string& what, int error) {
-  return fail(ErrorCode::kIo, what + ": " + std::strerror(error), kKept);
+constexpr const char* kElsewhere = "give another directory with -o";
+
+Error failed(const char* action, const fs::path& path, int error, const char* hint) {
+  const std::string what = std::string("could not ") + action + " " + path.string();
+  return fail(ErrorCode::kIo, what + ": " + std::strerror(error), hint);
 }
 
-Error is_there(const fs::path& path) {
-  return fail(ErrorCode::kIo, path.string() + " is there already, and no file is overwritten",
-              "give another directory with -o");
-}
-
-// The part before the last slash, and the name behind it.
-std::pair<std::string, std::string> split(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return {"", path};
-  return {path.substr(0, slash), path.substr(slash + 1)};
+Error already_exists(const fs::path& path) {
+  return fail(ErrorCode::kIo, path.string() + " exists, and no file is overwritten", kElsewhere);
 }
 
 bool is_taken(const fs::path& path) {
@@ -36,41 +31,44 @@ bool is_taken(const fs::path& path) {
   return ::lstat(path.c_str(), &info) == 0;
 }
 
-Result<void> write_all(int fd, std::string_view bytes, const fs::path& shown) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return failed("could not write " + shown.string(), errno);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (::fsync(fd) != 0) return failed("could not write " + shown.string(), errno);
-  return {};
-}
-
-// Some file systems can't rename without replacing; a hard link refuses an existing name just as
-// well.
-bool move_without_replacing(int directory, const char* from, const char* to) {
-  if (::renameat2(directory, from, directory, to, RENAME_NOREPLACE) == 0) return true;
-  if (errno != EINVAL && errno != ENOSYS) return false;
-  return ::linkat(directory, from, directory, to, 0) == 0 && ::unlinkat(directory, from, 0) == 0;
-}
-
-Error unusable(const std::string& what, int error) {
-  return fail(ErrorCode::kIo, what + ": " + std::strerror(error), "give another directory with -o");
-}
-
 bool may_make_files_in(const fs::path& directory) {
   return ::access(directory.c_str(), W_OK | X_OK) == 0;
 }
 
-// `path` is absent: whether what is there of the way to it lets directories be made.
-Result<void> check_it_can_be_made(const fs::path& path) {
+// `path` is absent: whether the nearest directory above it that exists lets it be made.
+Result<void> check_parents(const fs::path& path) {
   std::error_code error;
   fs::path above = fs::absolute(path, error).parent_path();
   while (!fs::exists(above, error) && above.has_relative_path()) above = above.parent_path();
-  if (!fs::is_directory(above, error)) return unusable("could not make " + path.string(), ENOTDIR);
-  if (!may_make_files_in(above)) return unusable("could not make " + path.string(), errno);
+  if (!fs::is_directory(above, error)) return failed("make", path, ENOTDIR, kElsewhere);
+  if (!may_make_files_in(above)) return failed("make", path, errno, kElsewhere);
   return {};
+}
+
+// The path up to the last slash, and the name after it.
+std::pair<std::string, std::string> split(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {"", path};
+  return {path.substr(0, slash), path.substr(slash + 1)};
+}
+
+// Returns 0 or an errno.
+int write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) return errno;
+    if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return ::fsync(fd) == 0 ? 0 : errno;
+}
+
+// Some file systems can't rename without replacing. A hard link refuses an existing name too.
+// Returns 0 or an errno.
+int move_without_replacing(int directory, const char* from, const char* to) {
+  if (::renameat2(directory, from, directory, to, RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  const bool linked = ::linkat(directory, from, directory, to, 0) == 0;
+  return linked && ::unlinkat(directory, from, 0) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -78,72 +76,66 @@ Result<void> check_it_can_be_made(const fs::path& path) {
 Result<void> OutputDirectory::check(const fs::path& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
-    if (errno != ENOENT) return unusable("could not look at " + path.string(), errno);
-    return check_it_can_be_made(path);
+    if (errno != ENOENT) return failed("check", path, errno, kElsewhere);
+    return check_parents(path);
   }
-  if (!S_ISDIR(info.st_mode)) return is_there(path);
-  if (is_taken(path / "session.json")) return is_there(path / "session.json");
-  if (!may_make_files_in(path)) return unusable("could not write to " + path.string(), errno);
+  if (!S_ISDIR(info.st_mode)) return already_exists(path);
+  if (is_taken(path / "session.json")) return already_exists(path / "session.json");
+  if (!may_make_files_in(path)) return failed("write to", path, errno, kElsewhere);
   return {};
 }
 
 Result<OutputDirectory> OutputDirectory::open(const fs::path& path,
                                               const std::vector<std::string>& files) {
   for (const std::string& file : files) {
-    if (is_taken(path / file)) return is_there(path / file);
+    if (is_taken(path / file)) return already_exists(path / file);
   }
   OutputDirectory output;
   output.shown_ = path;
   if (auto made = output.make(path); !made) return made.error();
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid()) return failed("could not open " + path.string(), errno);
+  if (!fd.valid()) return failed("open", path, errno, kKept);
   output.directories_.emplace("", std::move(fd));
   std::error_code error;
   output.absolute_ = fs::canonical(path, error);
-  if (error) return failed("could not open " + path.string(), error.value());
+  if (error) return failed("open", path, error.value(), kKept);
   return output;
 }
 
 OutputDirectory::~OutputDirectory() {
-  for (const std::string& path : written_) {
-    const auto [parent, name] = split(path);
-    ::unlinkat(directories_.at(parent).get(), name.c_str(), 0);
+  for (auto made = made_.rbegin(); made != made_.rend(); ++made) {
+    ::unlinkat(made->parent, made->name.c_str(), made->is_directory ? AT_REMOVEDIR : 0);
   }
-  for (auto path = made_below_.rbegin(); path != made_below_.rend(); ++path) {
-    const auto [parent, name] = split(*path);
-    ::unlinkat(directories_.at(parent).get(), name.c_str(), AT_REMOVEDIR);
-  }
-  for (auto path = made_.rbegin(); path != made_.rend(); ++path) ::rmdir(path->c_str());
 }
 
-// With the directories above it, each noted to be taken away again.
+// Makes the directory and those above it.
 Result<void> OutputDirectory::make(const fs::path& path) {
   fs::path so_far;
   for (const fs::path& component : path) {
     so_far /= component;
     if (::mkdir(so_far.c_str(), 0777) == 0) {
-      made_.push_back(so_far);
+      made_.push_back({AT_FDCWD, so_far, true});
     } else if (errno != EEXIST && errno != EISDIR) {
-      return failed("could not make " + so_far.string(), errno);
+      return failed("make", so_far, errno, kKept);
     }
   }
   return {};
 }
 
+// A directory below this one, made if it is absent. A symbolic link is not followed.
 Result<int> OutputDirectory::directory(const std::string& path) {
   const auto known = directories_.find(path);
   if (known != directories_.end()) return known->second.get();
   const auto [parent_path, name] = split(path);
   const auto parent = directory(parent_path);
   if (!parent) return parent.error();
-  const fs::path shown = shown_ / path;
   if (::mkdirat(*parent, name.c_str(), 0777) == 0) {
-    made_below_.push_back(path);
+    made_.push_back({*parent, name, true});
   } else if (errno != EEXIST) {
-    return failed("could not make " + shown.string(), errno);
+    return failed("make", shown_ / path, errno, kKept);
   }
   UniqueFd fd(::openat(*parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd.valid()) return failed("could not open " + shown.string(), errno);
+  if (!fd.valid()) return failed("open", shown_ / path, errno, kKept);
   return directories_.emplace(path, std::move(fd)).first->second.get();
 }
 
@@ -151,37 +143,29 @@ Result<void> OutputDirectory::write(const std::string& path, std::string_view by
   const auto [parent_path, name] = split(path);
   const auto parent = directory(parent_path);
   if (!parent) return parent.error();
-  const fs::path shown = shown_ / path;
   const std::string temporary = ".profctl." + std::to_string(::getpid());
   const UniqueFd fd(::openat(*parent, temporary.c_str(),
                              O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-  if (!fd.valid()) return failed("could not make " + shown.string(), errno);
-  auto written = write_all(fd.get(), bytes, shown);
-  if (written && !move_without_replacing(*parent, temporary.c_str(), name.c_str())) {
-    written = errno == EEXIST ? is_there(shown) : failed("could not make " + shown.string(), errno);
+  if (!fd.valid()) return failed("make", shown_ / path, errno, kKept);
+  int error = write_all(fd.get(), bytes);
+  if (error == 0) error = move_without_replacing(*parent, temporary.c_str(), name.c_str());
+  if (error == 0) {
+    made_.push_back({*parent, name, false});
+    return {};
   }
-  if (!written) {
-    ::unlinkat(*parent, temporary.c_str(), 0);
-    return written;
-  }
-  written_.push_back(path);
-  return {};
+  ::unlinkat(*parent, temporary.c_str(), 0);
+  return error == EEXIST ? already_exists(shown_ / path)
+                         : failed("write", shown_ / path, error, kKept);
 }
 
 Result<void> OutputDirectory::sync() {
   for (const auto& [path, fd] : directories_) {
-    // Not every file system can do this for a directory.
+    // EINVAL: the file system can't do this for a directory.
     if (::fsync(fd.get()) != 0 && errno != EINVAL) {
-      return failed("could not write " + (shown_ / path).string(), errno);
+      return failed("write", shown_ / path, errno, kKept);
     }
   }
   return {};
-}
-
-void OutputDirectory::keep() {
-  made_.clear();
-  made_below_.clear();
-  written_.clear();
 }
 
 }  // namespace profd

@@ -1,10 +1,10 @@
-// A directory that a session is written to: all of it or nothing, with the caller's rights, over no
-// file that is there.
+// A directory that a result is written to, with the rights of the caller: all of it or nothing, and
+// no existing file is replaced.
 //
-// Each file appears whole under its name (temporary file, fsync, rename that refuses to replace).
-// What was written is removed again by the destructor, directories that were made included, unless
-// keep() was called. A path is relative and valid (is_valid_result_path). Every error is kIo and
-// says what to do.
+// A file appears under its name only when it is complete (temporary file, fsync, a rename that
+// refuses to replace). Unless keep() was called, the destructor removes every file and directory
+// that was made. A path is relative and valid (is_valid_result_path). Every error is kIo and has a
+// hint.
 
 #pragma once
 
@@ -19,18 +19,16 @@
 
 namespace profd {
 
-// The hint of every error after which nothing is lost.
+// The hint of an error after which the daemon still has the samples.
 inline constexpr const char* kKept = "profd keeps the samples: run the same command again";
 
 class OutputDirectory {
  public:
-  // What can be told before anything is fetched, and without a change: `path` may be absent where
-  // it can be made, but no file, not without the right to write, and no directory with a session in
-  // it.
+  // Whether open() and write() can work, without any change: `path` is a directory that the caller
+  // may write to and that has no session.json, or it is absent and can be made.
   static Result<void> check(const std::filesystem::path& path);
 
-  // Makes the directory when it is absent. Fails before it changes anything when one of `files` is
-  // there.
+  // Makes the directory if it is absent. Fails, before any change, if one of `files` exists in it.
   static Result<OutputDirectory> open(const std::filesystem::path& path,
                                       const std::vector<std::string>& files);
 
@@ -40,26 +38,30 @@ class OutputDirectory {
 
   Result<void> write(const std::string& path, std::string_view bytes);
 
-  // On disk, names included.
+  // Brings the names of the files to the disk.
   Result<void> sync();
 
-  void keep();
+  void keep() { made_.clear(); }
 
-  // Without symbolic links, as it is from the root.
+  // The absolute path, without symbolic links.
   [[nodiscard]] const std::filesystem::path& absolute() const { return absolute_; }
 
  private:
+  struct Made {
+    int parent;        // an open directory, or AT_FDCWD
+    std::string name;  // relative to `parent`
+    bool is_directory;
+  };
+
   OutputDirectory() = default;
 
-  Result<int> directory(const std::string& path);
   Result<void> make(const std::filesystem::path& path);
+  Result<int> directory(const std::string& path);
 
-  std::filesystem::path shown_;  // as the caller named it
+  std::filesystem::path shown_;  // as the caller gave it
   std::filesystem::path absolute_;
-  std::vector<std::filesystem::path> made_;  // directories above and with our own, outermost first
-  std::map<std::string, UniqueFd> directories_;  // by path below our own, which is ""
-  std::vector<std::string> made_below_;
-  std::vector<std::string> written_;
+  std::map<std::string, UniqueFd> directories_;  // by path; "" is the directory itself
+  std::vector<Made> made_;                       // in the order in which they were made
 };
 
 }  // namespace profd

@@ -11,7 +11,7 @@
 namespace profd {
 namespace {
 
-// That is replaced rather than written to.
+// A rename may replace a regular file, but not a pipe or a device.
 bool is_replaceable(const std::string& path) {
   struct stat info {};
   return ::lstat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode);

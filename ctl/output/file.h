@@ -1,5 +1,6 @@
-// One file that is written with the caller's rights: whole or not at all, as a compiler's -o. "-"
-// is standard output; what is no regular file, such as a pipe, is written as it comes.
+// One output file, written with the rights of the caller. A regular file appears under its name
+// only when it is complete; "-" is standard output; anything else (a pipe, a device) is written
+// directly.
 
 #pragma once
 
@@ -17,23 +18,21 @@ class OutputFile {
 
   OutputFile(OutputFile&&) = default;
   OutputFile& operator=(OutputFile&&) = delete;
-  ~OutputFile();  // without commit(), nothing is left
+  ~OutputFile();  // removes the temporary file unless commit() succeeded
 
-  // The first failure is kept for commit().
+  // commit() reports the first failure.
   void write(std::string_view bytes);
 
-  // The file appears under its name, in place of one that was there.
+  // Renames the temporary file to the path. Replaces a regular file that exists there.
   [[nodiscard]] Result<void> commit();
-
-  [[nodiscard]] bool is_standard_output() const { return path_ == "-"; }
 
  private:
   OutputFile() = default;
 
   std::string path_;
-  std::string temporary_;  // empty: written in place
+  std::string temporary_;  // empty: written directly
   UniqueFd fd_;
-  int error_ = 0;
+  int error_ = 0;  // the first errno of write()
 };
 
 }  // namespace profd

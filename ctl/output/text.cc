@@ -39,15 +39,19 @@ std::string bytes_text(std::uint64_t bytes) {
   double number = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;
   for (; number >= 1024 && unit + 1 < kUnits.size(); ++unit) number /= 1024;
+  return decimal_text(number, 1) + " " + std::string(kUnits[unit]);
+}
+
+std::string decimal_text(double number, int decimals) {
   std::ostringstream text;
-  text << std::fixed << std::setprecision(1) << number << " " << kUnits[unit];
+  text << std::fixed << std::setprecision(decimals) << number;
   return text.str();
 }
 
-std::string percent_text(double percent) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(1) << percent << " %";
-  return text.str();
+std::string percent_text(double percent) { return decimal_text(percent, 1) + " %"; }
+
+std::string counted(std::uint64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
 std::string counts_text(const CountsByReason& counts) { return printable(text_of(counts)); }
@@ -65,11 +69,14 @@ std::optional<std::int64_t> parse_utc(const std::string& text) {
   return ::timegm(&time);
 }
 
-void print_table(const std::vector<std::vector<std::string>>& rows, std::ostream& out) {
+void print_table(TableRows rows, std::ostream& out) {
   std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
+  for (auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      row[i] = printable(row[i]);
+      widths[i] = std::max(widths[i], row[i].size());
+    }
   }
   for (const auto& row : rows) {
     std::string line;

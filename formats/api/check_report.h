@@ -23,7 +23,7 @@ struct CheckPoint {
   std::string name;  // "btf"
   CheckState state = CheckState::kOk;
   std::string message;
-  std::string hint;              // the remedy; empty: none
+  std::string hint{};            // the remedy; empty: none
   bool needs_privilege = false;  // the result depends on the privileges of the checking process too
 
   friend bool operator==(const CheckPoint&, const CheckPoint&) = default;

@@ -1,4 +1,4 @@
-#include "ctl/commands/ask_runtime.h"
+#include "ctl/process/ask_runtime.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -33,7 +33,8 @@ constexpr AskLimits kShort{.listen = 300ms, .answer = 300ms};
 
 std::string socket_of(pid_t pid) { return "/tmp/.java_pid" + std::to_string(pid); }
 
-// A child that has a file of that name mapped as code, and does as told.
+// A child that has a file of that name mapped as code. It runs `life` after the first SIGQUIT;
+// without a `life` it does not catch that signal.
 class Impostor {
  public:
   Impostor(const std::string& mapped_name, const std::function<void()>& life) {
@@ -54,7 +55,7 @@ class Impostor {
       ::sigprocmask(SIG_SETMASK, life ? &quit : &none, nullptr);
       if (life) ::signal(SIGQUIT, [](int) {});
       (void)!::write(fds[1], "x", 1);
-      ::sigsuspend(&none);  // until somebody asks
+      ::sigsuspend(&none);  // until SIGQUIT
       if (life) life();
       ::pause();
       ::_exit(0);
@@ -95,7 +96,7 @@ bool was_asked_to_attach() {
   return ::access(("/tmp/.attach_pid" + std::to_string(::getpid())).c_str(), F_OK) == 0;
 }
 
-// One question. What a JVM does: JDK 17, os_linux/attachListener_linux.cpp.
+// Answers one request as a JVM does (JDK 17, os_linux/attachListener_linux.cpp).
 void answer_next(int listening, const std::string& answer) {
   const int asker = ::accept(listening, nullptr, nullptr);
   std::array<char, 64> request{};
@@ -111,7 +112,7 @@ void answer_as_jvm(const std::string& answer) {
   if (was_asked_to_attach()) answer_next(listen_at(socket_of(::getpid())), answer);
 }
 
-// A byte of the file for each answer.
+// Answers every request, and appends a byte to the file for each.
 void answer_and_count(const std::string& count) {
   if (!was_asked_to_attach()) return;
   for (const int listening = listen_at(socket_of(::getpid()));;) {
@@ -127,7 +128,7 @@ TEST(AskRuntime, ReturnsOnceTheJvmHasWrittenItsMap) {
   EXPECT_FALSE(std::filesystem::exists("/tmp/.attach_pid" + std::to_string(jvm.pid())));
 }
 
-TEST(AskRuntime, SaysWhatTheJvmSays) {
+TEST(AskRuntime, ReportsTheErrorOfTheJvm) {
   struct Case {
     const char* answer;
     ErrorCode code;
@@ -149,14 +150,14 @@ TEST(AskRuntime, SaysWhatTheJvmSays) {
   }
 }
 
-TEST(AskRuntime, SendsNoSignalToWhatIsNoHotSpot) {
+TEST(AskRuntime, SendsNoSignalToAProcessThatIsNotHotSpot) {
   struct Case {
     const char* mapped;
     const char* message;
   };
-  const Case cases[] = {{"libother.so", "runs no HotSpot"},
-                        {"libjvm.so.debug", "runs no HotSpot"},
-                        {"libjvm.so", "takes no questions"}};  // it does not catch the signal
+  const Case cases[] = {{"libother.so", "does not run a HotSpot JVM"},
+                        {"libjvm.so.debug", "does not run a HotSpot JVM"},
+                        {"libjvm.so", "can't be attached to"}};  // it does not catch the signal
   for (const Case& c : cases) {
     const Impostor other(c.mapped, nullptr);
     const Result<void> asked = ask_for_perf_map(other.pid(), kShort);
@@ -167,7 +168,7 @@ TEST(AskRuntime, SendsNoSignalToWhatIsNoHotSpot) {
   }
 }
 
-TEST(AskRuntime, GivesUpOnAJvmThatOpensNoSocketOrDoesNotAnswer) {
+TEST(AskRuntime, TimesOutIfTheJvmOpensNoSocketOrDoesNotAnswer) {
   const Impostor silent("libjvm.so", [] {});
   const Result<void> asked = ask_for_perf_map(silent.pid(), kShort);
   ASSERT_FALSE(asked);
@@ -179,7 +180,7 @@ TEST(AskRuntime, GivesUpOnAJvmThatOpensNoSocketOrDoesNotAnswer) {
   EXPECT_EQ(waited.error().code, ErrorCode::kTimeout);
 }
 
-TEST(AskRuntime, DoesNotTalkToAnotherProcessesSocket) {
+TEST(AskRuntime, RefusesTheSocketOfAnotherProcess) {
   const Impostor jvm("libjvm.so", [] {});
   const UniqueFd ours(listen_at(socket_of(jvm.pid())));
   const Result<void> asked = ask_for_perf_map(jvm.pid(), kShort);
@@ -187,8 +188,8 @@ TEST(AskRuntime, DoesNotTalkToAnotherProcessesSocket) {
   EXPECT_EQ(asked.error().code, ErrorCode::kPermissionDenied);
 }
 
-TEST(AskRuntime, AnothersProcessIsToldAsThat) {
-  ASSERT_EQ(::geteuid(), 0U) << "needs root, to be somebody else";
+TEST(AskRuntime, RefusesTheProcessOfAnotherUser) {
+  ASSERT_EQ(::geteuid(), 0U) << "needs root, to become another user";
   const Impostor jvm("libjvm.so", [] {});
   ASSERT_EQ(::seteuid(65534), 0);
   const Result<void> asked = ask_for_perf_map(jvm.pid(), kShort);
@@ -199,7 +200,7 @@ TEST(AskRuntime, AnothersProcessIsToldAsThat) {
   EXPECT_TRUE(jvm.lives());
 }
 
-TEST(AskRuntime, FindsNoProcessThatIsGone) {
+TEST(AskRuntime, FailsForAProcessThatHasEnded) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
   ::waitpid(child, nullptr, 0);
@@ -208,7 +209,7 @@ TEST(AskRuntime, FindsNoProcessThatIsGone) {
   EXPECT_EQ(asked.error().code, ErrorCode::kNotFound);
 }
 
-TEST(AskRuntime, RecordAsksBeforeItsSessionAndAtTheVeryEndOfIt) {
+TEST(AskRuntime, RecordAsksBeforeItsSessionAndAtItsEnd) {
   const TemporaryDirectory directory;
   const std::filesystem::path count = directory.path() / "count";
   const Impostor jvm("libjvm.so", [&] { answer_and_count(count); });
@@ -226,7 +227,7 @@ TEST(AskRuntime, RecordAsksBeforeItsSessionAndAtTheVeryEndOfIt) {
   EXPECT_EQ(answers_before["start"], 1U);
   EXPECT_EQ(answers_before["stop 5f2c01ab"], 2U);
   ASSERT_EQ(service.started.size(), 1U);
-  EXPECT_EQ(service.started[0].duration_ms, 0U) << "else the session may end before the answer";
+  EXPECT_EQ(service.started[0].duration_ms, 0U) << "or the session may end before the answer";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// profctl's verbs against the real control server with a service that has nothing to profile.
+// The subcommands of profctl against the real control server, with a service that profiles nothing.
 
 #include "ctl/commands/commands.h"
 
@@ -49,7 +49,7 @@ TEST_F(CommandsTest, StartPrintsTheIdAlone) {
   EXPECT_EQ(run({"start", "-a", "--json"}).out, "{\"session\":\"5f2c01ab\"}\n");
 }
 
-TEST_F(CommandsTest, StopWritesEveryFileAndThenLetsTheDaemonForget) {
+TEST_F(CommandsTest, StopWritesEveryFileAndThenDeletesTheCopyOfTheDaemon) {
   const Ran ran = run({"stop", "5f2c01ab", "-o", out_});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(ran.out, (out_ / "work.2.prof").string() + "  490 samples\n" +
@@ -73,13 +73,24 @@ TEST_F(CommandsTest, StopPrintsSessionJsonWhenAsked) {
   EXPECT_EQ(slurp(out_ / "session.json"), ran.out);
 }
 
-TEST_F(CommandsTest, StopTellsInWordsWhatWasNotAsItShouldBeWithRecordedCalls) {
+TEST_F(CommandsTest, ASessionWithoutSamplesSaysWhy) {
+  service_.result.summary.ledger = {};
+  const std::pair<const char*, const char*> table[] = {
+      {"cpu", "profctl: no samples: no process matched, or none used the CPU\n"},
+      {"page-faults", "profctl: no page-faults occurred in the target\n"}};
+  for (const auto& [event, text] : table) {
+    service_.result.summary.event = event;
+    EXPECT_EQ(run({"stop", "5f2c01ab", "-o", out_ / event}).err, text);
+  }
+}
+
+TEST_F(CommandsTest, StopPrintsTheIssuesOfRecordedCalls) {
   service_.result.summary.xray = {
       {"records", 495}, {"gap", 1}, {"app_gone", 1}, {"still_patched", 1}, {"of_a_later_day", 2}};
   EXPECT_EQ(run({"stop", "5f2c01ab", "-o", out_}).err,
             "profctl: 1 gap in a thread's records\n"
-            "profctl: the app has ended, or has ended its connection\n"
-            "profctl: the app did not say in time that its functions are as they were\n"
+            "profctl: the app has ended, or has closed its connection\n"
+            "profctl: the app did not confirm in time that its functions are unpatched\n"
             "profctl: 2 of_a_later_day (docs/xray.md)\n");
 }
 
@@ -103,11 +114,11 @@ TEST_F(CommandsTest, ADirectoryWithBlanksNeedsPprofToRunInIt) {
 TEST_F(CommandsTest, ADirectoryWithASessionIsRefusedBeforeAnythingIsAsked) {
   fs::create_directory(out_);
   std::ofstream(out_ / "session.json") << "precious";
-  for (const char* verb : {"stop", "dump", "record"}) {
-    std::vector<std::string> words{verb, "5f2c01ab", "-o", out_};
-    if (std::string(verb) == "record") words = {verb, "-a", "-o", out_};
-    const Ran ran = run(words);
-    EXPECT_EQ(ran.code, 1) << verb;
+  for (const char* subcommand : {"stop", "dump", "record"}) {
+    std::vector<std::string> arguments{subcommand, "5f2c01ab", "-o", out_};
+    if (std::string(subcommand) == "record") arguments = {subcommand, "-a", "-o", out_};
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, 1) << subcommand;
     EXPECT_THAT(ran.err, StartsWith("profctl: " + (out_ / "session.json").string()));
     EXPECT_THAT(ran.err, HasSubstr("\nhint: "));
   }
@@ -120,7 +131,7 @@ TEST_F(CommandsTest, AProfileThatIsThereIsNotOverwrittenAndTheSamplesAreKept) {
   std::ofstream(out_ / "work.2.prof") << "precious";
   const Ran ran = run({"stop", "5f2c01ab", "-o", out_});
   EXPECT_EQ(ran.code, 1);
-  EXPECT_THAT(ran.err, HasSubstr("work.2.prof is there already"));
+  EXPECT_THAT(ran.err, HasSubstr("work.2.prof exists"));
   EXPECT_EQ(slurp(out_ / "work.2.prof"), "precious");
   EXPECT_FALSE(fs::exists(out_ / "work.1.prof"));
   EXPECT_THAT(service_.calls, Not(Contains("remove 5f2c01ab")));
@@ -145,6 +156,7 @@ TEST_F(CommandsTest, SessionsAreListedAsATable) {
 
 TEST_F(CommandsTest, StatusIsForPeopleOrForScripts) {
   service_.state.pid = 77;
+  service_.state.skipped_estimate = 1391;
   service_.state.uptime_seconds = 3661;
   service_.state.cpu_seconds = 36.61;
   service_.state.rss_bytes = 30u << 20;
@@ -164,7 +176,7 @@ TEST_F(CommandsTest, StatusIsForPeopleOrForScripts) {
                                          .rules = 9,
                                          .evicted = 10,
                                          .loading = 11,
-                                         .refused = {{"malformed", 12}}},
+                                         .refused = {{"malformed", 12}, {"vanished", 348'275}}},
                               .deferred = {.waiting = 13, .done = 14, .abandoned = 15},
                               .parser_restarts = 0};
   const Ran people = run({"status"});
@@ -177,19 +189,20 @@ TEST_F(CommandsTest, StatusIsForPeopleOrForScripts) {
         "99.97 % of 10000 complete, the rest 2 no_row, 1 window",
         "deferred: 14 unwound, 13 waiting, 15 abandoned",
         "5 for 6 files, 700 rows, 2.0 KiB of at most 40.0 MiB; 11 loading, 10 evicted",
-        "no table   12 malformed", "broke off  2 no_row in /opt/?x\n"}) {
+        "no table   348275 short-lived files (harmless), 12 malformed\n",
+        "incomplete 2 no_row in /opt/?x\n", "; 1391 timer ticks missed (mostly idle)\n"}) {
     EXPECT_THAT(people.out, HasSubstr(part));
   }
   const std::string json = run({"status", "--json"}).out;
   const auto parsed = parse_status_info(json);
   ASSERT_TRUE(parsed) << json;
-  EXPECT_GE(parsed->connections.open, 1U) << "the server's own word: the one that asks is open";
+  EXPECT_GE(parsed->connections.open, 1U) << "the connection of this request is open";
   StatusInfo expected = service_.state;
   expected.connections.open = parsed->connections.open;
   EXPECT_EQ(json, to_json(expected) + "\n");
 }
 
-TEST_F(CommandsTest, StatusTellsOfContinuousModeAndOfWindowsThatFailed) {
+TEST_F(CommandsTest, StatusShowsContinuousModeAndWindowsThatFailed) {
   StatusInfo::Continuous& continuous = service_.state.continuous;
   continuous.enabled = true;
   continuous.frequency_hz = 19;
@@ -208,7 +221,7 @@ TEST_F(CommandsTest, StatusTellsOfContinuousModeAndOfWindowsThatFailed) {
   continuous.malformed = 3;
   const std::string ill = run({"status"}).out;
   EXPECT_THAT(ill, HasSubstr("failed     windows: 5 no_space, 1 writer_busy; 1234 samples lost"));
-  EXPECT_THAT(ill, HasSubstr("malformed  3 windows set aside\n"));
+  EXPECT_THAT(ill, HasSubstr("malformed  3 windows, moved aside\n"));
 }
 
 TEST_F(CommandsTest, TheDaemonsErrorsBecomeExitCodes) {
@@ -239,15 +252,15 @@ TEST_F(CommandsTest, ErrorsAreJsonWhenAsked) {
   service_.error = fail(ErrorCode::kBusy, "wh\"at", "do this");
   const std::string line = R"({"error":{"code":"busy","message":"wh\"at","hint":"do this"}})"
                            "\n";
-  for (const auto& words :
+  for (const auto& arguments :
        std::vector<std::vector<std::string>>{{"stop", "5f2c01ab", "-o", out_, "--json"},
                                              {"--json", "start", "-a"},
                                              {"record", "-a", "--json"},
                                              {"record", "-o", out_, "--json", "--", "true"}}) {
-    const Ran ran = run(words);
-    EXPECT_EQ(ran.err, line) << words.front();
-    EXPECT_EQ(ran.out, "") << words.front();
-    EXPECT_NE(ran.code, 0) << words.front();
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.err, line) << arguments.front();
+    EXPECT_EQ(ran.out, "") << arguments.front();
+    EXPECT_NE(ran.code, 0) << arguments.front();
   }
   const Ran usage = run({"record", "--json", "--no-such-option"});
   EXPECT_EQ(usage.code, 2);
@@ -257,7 +270,7 @@ TEST_F(CommandsTest, ErrorsAreJsonWhenAsked) {
   EXPECT_THAT(of_the_command.err, StartsWith("profctl: ")) << "the option is the command's";
 }
 
-TEST_F(CommandsTest, AnIdThatCanBeNoneIsNotFoundAndNeverAPath) {
+TEST_F(CommandsTest, AnInvalidIdIsNotFoundAndNeverBecomesAPath) {
   for (const char* id : {"../../etc", "a/b", ".", "a b", ""}) {
     const Ran ran = run({"stop", id});
     EXPECT_EQ(ran.code, 4) << id;
@@ -280,9 +293,9 @@ TEST(NoDaemon, IsExitCodeThree) {
       {"status"},           {"list"},         {"start", "-a"}, {"stop", "5f2c01ab"},
       {"dump", "5f2c01ab"}, {"record", "-a"},
   };
-  for (const auto& words : table) {
-    const Ran ran = run_with_socket(directory.path() / "absent", words);
-    EXPECT_EQ(ran.code, 3) << words.front();
+  for (const auto& arguments : table) {
+    const Ran ran = run_with_socket(directory.path() / "absent", arguments);
+    EXPECT_EQ(ran.code, 3) << arguments.front();
     EXPECT_THAT(ran.err, HasSubstr("--socket"));
   }
 }

@@ -11,10 +11,9 @@
 #include <gmock/gmock.h>
 #include <stdlib.h>
 
-#include "ctl/doctor/instrumented_app.h"
 #include "ctl/doctor/process_checks.h"
-#include "ctl/doctor/status_checks.h"
-#include "ctl/output/program_output.h"
+#include "ctl/doctor/service_checks.h"
+#include "ctl/process/child_process.h"
 #include "formats/base/unique_fd.h"
 
 namespace profd {
@@ -25,35 +24,36 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
 
-TEST(ProgramOutput, HasWhatTheProgramWroteAndItsStatus) {
-  const auto output = output_of({"sh", "-c", "echo one; echo two >&2; exit 3"}, 20s);
+TEST(RunProgram, ReturnsTheOutputAndTheStatus) {
+  const auto output = run_program({"sh", "-c", "echo one; echo two >&2; exit 3"}, 20s);
   ASSERT_TRUE(output) << output.error().message;
   EXPECT_EQ(output->out, "one\n");
   EXPECT_EQ(output->status, 3);
 }
 
-TEST(ProgramOutput, TellsTheSignalThatEndedIt) {
-  const auto output = output_of({"sh", "-c", "kill -TERM $$"}, 20s);
+TEST(RunProgram, ReturnsTheSignalThatKilledIt) {
+  const auto output = run_program({"sh", "-c", "kill -TERM $$"}, 20s);
   ASSERT_TRUE(output);
   EXPECT_EQ(output->status, 128 + SIGTERM);
 }
 
-TEST(ProgramOutput, SaysWhenThereIsNoSuchProgram) {
-  const auto output = output_of({"no-such-program-here"}, 20s);
+TEST(RunProgram, FailsForAProgramThatDoesNotExist) {
+  const auto output = run_program({"no-such-program-here"}, 20s);
   ASSERT_FALSE(output);
   EXPECT_EQ(output.error().code, ErrorCode::kNotFound);
 }
 
-TEST(ProgramOutput, EndsAProgramThatTakesTooLong) {
-  const auto output = output_of({"sleep", "1000"}, 100ms);
+TEST(RunProgram, KillsAProgramThatRunsTooLong) {
+  const auto output = run_program({"sleep", "1000"}, 100ms);
   ASSERT_FALSE(output);
   EXPECT_EQ(output.error().code, ErrorCode::kTimeout);
 }
 
-TEST(ProgramOutput, IsBounded) {
-  const auto output = output_of({"head", "-c", "5000000", "/dev/zero"}, 60s);
+TEST(RunProgram, KeepsAtMostOneMebibyte) {
+  const auto output = run_program({"head", "-c", "5000000", "/dev/zero"}, 60s);
   ASSERT_TRUE(output);
-  EXPECT_LE(output->out.size(), (std::size_t{1} << 20) + 4096);
+  EXPECT_EQ(output->status, 0);
+  EXPECT_EQ(output->out, std::string(std::size_t{1} << 20, '\0'));
 }
 
 CheckPoint find(const CheckReport& report, const std::string& name) {
@@ -64,7 +64,7 @@ CheckPoint find(const CheckReport& report, const std::string& name) {
   return {};
 }
 
-// A program that the compiler and strip(1) made as the test says.
+// A program that is compiled with `flags`; `after` is a command that gets its path, like strip.
 class Program {
  public:
   explicit Program(const std::string& flags, const std::string& after = "true",
@@ -74,7 +74,7 @@ class Program {
     path_ = pattern;
     const std::string command = "echo '" + source + "' | cc -x c - -x none " + flags + " -o " +
                                 path_ + " && " + after + " " + path_;
-    const auto built = output_of({"sh", "-c", command}, 60s);
+    const auto built = run_program({"sh", "-c", command}, 60s);
     EXPECT_TRUE(built && built->status == 0) << command;
     fd_ = UniqueFd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
   }
@@ -90,13 +90,13 @@ class Program {
   UniqueFd fd_;
 };
 
-TEST(Doctor, FindsAnOrdinaryProgramWell) {
+TEST(Doctor, AnOrdinaryProgramIsOk) {
   const CheckReport report = Program("-O1 -Wl,--build-id").report();
   EXPECT_EQ(worst_state(report), CheckState::kOk);
   EXPECT_THAT(report, SizeIs(3));
 }
 
-TEST(Doctor, SeesWhatAProgramLacks) {
+TEST(Doctor, FindsWhatAProgramLacks) {
   EXPECT_EQ(find(Program("-O1", "strip").report(), "symbols").state, CheckState::kNote);
   EXPECT_EQ(find(Program("-O1 -Wl,--build-id=none").report(), "build_id").state, CheckState::kNote);
   const Program bare("-O1 -nostdlib -static -fno-asynchronous-unwind-tables -Wl,-e,main");
@@ -105,7 +105,7 @@ TEST(Doctor, SeesWhatAProgramLacks) {
   EXPECT_THAT(unwinding.hint, HasSubstr("-fasynchronous-unwind-tables"));
 }
 
-TEST(Doctor, TellsAnAppThatLinksTheLibraryButIsNotInstrumentedSo) {
+TEST(Doctor, NotesAnAppThatLinksTheLibraryButIsNotInstrumented) {
   const std::string source = "#include <profd_xray.h>\nint main(void){return profd_xray_start();}";
   const std::string include = "-I" XRAY_LIBRARY_HEADERS " ";
   for (const std::string library : {XRAY_LIBRARY, XRAY_STATIC_LIBRARY " -pthread"}) {
@@ -119,7 +119,7 @@ TEST(Doctor, TellsAnAppThatLinksTheLibraryButIsNotInstrumentedSo) {
   EXPECT_FALSE(check_instrumentation(::getpid(), Program("-O1").fd()));
 }
 
-TEST(Doctor, TakesAFileThatIsNoProgramForWhatItIs) {
+TEST(Doctor, RejectsAFileThatIsNotAProgram) {
   for (const std::string& bytes : {std::string(), std::string("#!/bin/sh\n"),
                                    std::string("\x7f"
                                                "ELF"),
@@ -130,15 +130,16 @@ TEST(Doctor, TakesAFileThatIsNoProgramForWhatItIs) {
   }
 }
 
-TEST(Doctor, LooksAtARunningProcess) {
+TEST(Doctor, ChecksARunningProcess) {
   const auto report = check_process(static_cast<std::uint32_t>(::getpid()));
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_THAT(find(*report, "program").message, HasSubstr("ctl_test"));
   EXPECT_EQ(find(*report, "unwinding").state, CheckState::kOk);
   EXPECT_EQ(find(*report, "runtime").state, CheckState::kOk);
+  EXPECT_EQ(find(*report, "runtime").message, "native; no JIT detected");
 }
 
-// A page of a new file of that name, as code of this process.
+// Maps a page of a new file with that path as code of this process.
 class MappedCode {
  public:
   explicit MappedCode(const std::string& path) {
@@ -154,7 +155,7 @@ class MappedCode {
   void* page_ = nullptr;
 };
 
-TEST(Doctor, NodeWithAJitdumpAloneIsToldThatItsNewestFunctionsComeLate) {
+TEST(Doctor, NodeWithAJitdumpAloneGetsAHintAboutItsNewestFunctions) {
   std::string directory = "/tmp/profd-doctor-XXXXXX";
   ASSERT_NE(::mkdtemp(directory.data()), nullptr);
   {
@@ -164,13 +165,13 @@ TEST(Doctor, NodeWithAJitdumpAloneIsToldThatItsNewestFunctionsComeLate) {
     ASSERT_TRUE(report);
     const CheckPoint runtime = find(*report, "runtime");
     EXPECT_EQ(runtime.state, CheckState::kNote);
-    EXPECT_THAT(runtime.message, HasSubstr("jit-9.dump, the newest functions late"));
+    EXPECT_THAT(runtime.message, HasSubstr("jit-9.dump, those of the newest functions late"));
     EXPECT_THAT(runtime.hint, HasSubstr("--perf-basic-prof"));
   }
   std::filesystem::remove_all(directory);
 }
 
-TEST(Doctor, KnowsAKernelThread) {
+TEST(Doctor, RecognizesAKernelThread) {
   const auto report = check_process(2);  // kthreadd, of every Linux
   ASSERT_TRUE(report);
   ASSERT_THAT(*report, SizeIs(1));
@@ -179,14 +180,14 @@ TEST(Doctor, KnowsAKernelThread) {
   EXPECT_EQ(report->front().hint, "");
 }
 
-TEST(Doctor, FindsNothingToMendWhereNothingIsLost) {
+TEST(Doctor, IsOkIfNothingIsLost) {
   EXPECT_EQ(check_losses({}).state, CheckState::kOk);
   const CheckPoint none = check_losses({.taken = 1000, .sent = 1000, .lost = {{"ring_full", 0}}});
   EXPECT_EQ(none.state, CheckState::kOk);
   EXPECT_EQ(none.message, "0 of 1000 samples lost");
 }
 
-TEST(Doctor, SaysWhatToDoWhenMoreThanOneSampleInAThousandIsLost) {
+TEST(Doctor, SaysWhatToDoIfMoreThanOneSampleInAThousandIsLost) {
   const CheckPoint few = check_losses({.taken = 1000, .sent = 999, .lost = {{"ring_full", 1}}});
   EXPECT_EQ(few.state, CheckState::kOk);
   EXPECT_EQ(few.message, "1 of 1000 samples lost: 1 ring_full");
@@ -221,7 +222,7 @@ TEST(Doctor, SaysWhyWindowsFail) {
   const CheckPoint point = check_history(history);
   EXPECT_EQ(point.state, CheckState::kFix);
   EXPECT_THAT(point.message, HasSubstr("5 no_space; 77 samples lost"));
-  EXPECT_THAT(point.hint, HasSubstr("make room"));
+  EXPECT_THAT(point.hint, HasSubstr("free some space"));
 }
 
 TEST(Doctor, SaysWhenThereIsNoSuchProcess) {

@@ -1,9 +1,8 @@
-// profctl's verbs of the history, against the real control server with a service that has windows.
+// The subcommands of the history, against the real control server with a service that has windows.
 
 #include <time.h>
 
 #include <filesystem>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -11,7 +10,6 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include "ctl/options/options.h"
 #include "tests/ctl/profctl_fixture.h"
 
 namespace profd {
@@ -110,9 +108,10 @@ TEST_F(HistoryTest, HistoryShowsTheHottestOfEachWindow) {
   service_.windows.left_out = 7;
   const Ran ran = run({"history", "--last", "1h", "-n", "5"});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(ran.out,
-            "STARTED              LASTED  SAMPLES  LOST  HOTTEST\n"
-            "2026-01-02 15:05:00  1 min   120      2     nginx 10.0 %, evil?[31m 0.5 %, c 0.2 %\n");
+  EXPECT_EQ(
+      ran.out,
+      "STARTED              DURATION  SAMPLES  LOST  HOTTEST\n"
+      "2026-01-02 15:05:00  1 min     120      2     nginx 10.0 %, evil?[31m 0.5 %, c 0.2 %\n");
   EXPECT_THAT(ran.err, HasSubstr("7 older windows"));
   ASSERT_THAT(service_.asked, SizeIs(1));
   EXPECT_EQ(service_.asked[0].limit, 5u);
@@ -145,7 +144,7 @@ TEST_F(HistoryTest, TheLastMinutesEndNow) {
   EXPECT_EQ(service_.exported[0].range.until_ms, TimeRange::kEndMs);
 }
 
-TEST_F(HistoryTest, TheDaemonsErrorsAreTold) {
+TEST_F(HistoryTest, TheDaemonsErrorsArePrinted) {
   service_.error = fail(ErrorCode::kNotFound, "continuous mode has kept no window", "switch it on");
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"ps"}, {"history"}, {"export", "--last", "1h", "-o", out_}}) {
@@ -155,14 +154,6 @@ TEST_F(HistoryTest, TheDaemonsErrorsAreTold) {
     EXPECT_EQ(ran.out, "");
   }
   EXPECT_FALSE(fs::exists(out_));
-}
-
-TEST(HistoryOptions, UnitsAndContainersAreTargetsOfSessionsToo) {
-  const auto parsed = parse_options({"start", "-u", "nginx", "--unit", "a.scope", "-c", "4f0c"});
-  ASSERT_TRUE(parsed);
-  const TargetRequest& target = std::get<Options>(*parsed).request.target;
-  EXPECT_THAT(target.units, ElementsAre("nginx.service", "a.scope"));
-  EXPECT_THAT(target.containers, ElementsAre("4f0c"));
 }
 
 }  // namespace

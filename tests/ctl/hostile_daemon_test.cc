@@ -1,5 +1,5 @@
-// profctl against a daemon that stalls, stops in mid-answer, lies about lengths or names paths of
-// its own.
+// profctl against a daemon that stalls, stops in the middle of an answer, or sends wrong lengths,
+// ids and paths.
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -28,8 +28,8 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-// Answers each connection's first bytes with what the script gives for them, then closes, or waits
-// for the end.
+// Answers the first bytes of each connection with what `script` returns for them. Then it closes
+// the connection or, without `closes`, keeps it open until the destructor.
 class ScriptedDaemon {
  public:
   using Script = std::function<std::string(const std::string& request)>;
@@ -84,7 +84,7 @@ std::string http(const std::string& body, const std::string& length) {
 
 std::string http(const std::string& body) { return http(body, std::to_string(body.size())); }
 
-TEST(HostileDaemon, AnswersThatAreNotWholeAreAFailure) {
+TEST(HostileDaemon, IncompleteAnswersAreAFailure) {
   const std::string whole = http(to_json(StatusInfo()));
   for (std::size_t cut = 0; cut < whole.size(); cut += 7) {
     const ScriptedDaemon daemon([&](const std::string&) { return whole.substr(0, cut); });
@@ -96,7 +96,7 @@ TEST(HostileDaemon, AnswersThatAreNotWholeAreAFailure) {
   EXPECT_EQ(run_with_socket(daemon.socket(), {"status"}).code, 0) << "the same, not cut";
 }
 
-TEST(HostileDaemon, AnswersThatMakeNoSenseAreAFailureOfOneLine) {
+TEST(HostileDaemon, InvalidAnswersAreAFailureOfOneLine) {
   const std::string table[] = {
       "hello\r\n\r\n",
       "HTTP/1.1 abc\r\n\r\n",
@@ -119,7 +119,7 @@ TEST(HostileDaemon, AnswersThatMakeNoSenseAreAFailureOfOneLine) {
   }
 }
 
-TEST(HostileDaemon, ASilentOneIsGivenUp) {
+TEST(HostileDaemon, ASilentDaemonTimesOut) {
   for (const std::string& begin :
        {std::string(), std::string("HTTP/1.1 200 OK\r\nContent-"), http("half", "100")}) {
     const ScriptedDaemon daemon([&](const std::string&) { return begin; }, false);
@@ -130,7 +130,7 @@ TEST(HostileDaemon, ASilentOneIsGivenUp) {
   }
 }
 
-TEST(HostileDaemon, ItsErrorsCanNotSteerTheTerminal) {
+TEST(HostileDaemon, ItsErrorsCanNotControlTheTerminal) {
   const std::string body = to_json(fail(ErrorCode::kBusy, "a\x1b]0;b", "c\rd"));
   const ScriptedDaemon daemon([&](const std::string&) {
     return "HTTP/1.1 409 Conflict\r\nConnection: close\r\nContent-Length: " +
@@ -141,7 +141,7 @@ TEST(HostileDaemon, ItsErrorsCanNotSteerTheTerminal) {
   EXPECT_EQ(ran.err, "profctl: a?]0;b\nhint: c?d\n");
 }
 
-TEST(HostileDaemon, AnIdOfItsOwnIsNotTaken) {
+TEST(HostileDaemon, AnInvalidIdIsRefused) {
   for (const char* id : {"", "..", "a/b", "a b", "$(x)"}) {
     const ScriptedDaemon daemon([&](const std::string&) { return http(started_json(id)); });
     const Ran ran = run_with_socket(daemon.socket(), {"start", "-a"});
@@ -171,7 +171,7 @@ class HostileResultTest : public ::testing::Test {
   fs::path out_ = directory_.path() / "deep" / "out";
 };
 
-TEST_F(HostileResultTest, PathsOfItsOwnAreNotWritten) {
+TEST_F(HostileResultTest, InvalidPathsAreNotWritten) {
   const std::string absolute = (directory_.path() / "absolute").string();
   for (const std::string& path :
        {std::string("../evil"), std::string("../../evil"), absolute, std::string("a/../../../evil"),
@@ -181,7 +181,7 @@ TEST_F(HostileResultTest, PathsOfItsOwnAreNotWritten) {
     service_.result.summary.profiles.clear();
     const Ran ran = stop(http("x"));
     EXPECT_EQ(ran.code, 1) << path;
-    EXPECT_THAT(ran.err, HasSubstr("makes no sense")) << path;
+    EXPECT_THAT(ran.err, HasSubstr("is invalid")) << path;
     expect_nothing_written();
   }
 }
@@ -203,7 +203,7 @@ TEST_F(HostileResultTest, ResultsThatContradictThemselvesAreNotWritten) {
   }
 }
 
-TEST_F(HostileResultTest, FilesOfAnotherLengthAreNotWritten) {
+TEST_F(HostileResultTest, FilesOfAWrongLengthAreNotWritten) {
   service_.result.files = {{"work.1.prof", 5}};
   service_.result.summary.profiles.resize(1);
   for (const std::string& answer :
@@ -213,7 +213,7 @@ TEST_F(HostileResultTest, FilesOfAnotherLengthAreNotWritten) {
     EXPECT_NE(ran.code, 0) << answer.substr(0, 100);
     expect_nothing_written();
   }
-  EXPECT_EQ(stop(http("12345")).code, 0) << "the length that was told";
+  EXPECT_EQ(stop(http("12345")).code, 0) << "the stated length";
 }
 
 }  // namespace

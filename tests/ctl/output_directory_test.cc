@@ -55,7 +55,7 @@ TEST_F(OutputDirectoryTest, LeavesNothingUnlessKept) {
   EXPECT_TRUE(fs::is_empty(directory_.path()));
 }
 
-TEST_F(OutputDirectoryTest, LeavesWhatWasThereBefore) {
+TEST_F(OutputDirectoryTest, LeavesFilesThatExistedBefore) {
   fs::create_directories(out_ / "objects");
   std::ofstream(out_ / "objects" / "mine.so") << "precious";
   {
@@ -67,7 +67,7 @@ TEST_F(OutputDirectoryTest, LeavesWhatWasThereBefore) {
   EXPECT_FALSE(fs::exists(out_ / "objects" / "b.so"));
 }
 
-TEST_F(OutputDirectoryTest, RefusesBeforeItChangesAnythingWhenAFileIsThere) {
+TEST_F(OutputDirectoryTest, RefusesAnExistingFileBeforeAnyChange) {
   fs::create_directories(out_);
   for (const char* kind : {"file", "dangling link"}) {
     if (std::string(kind) == "file") {
@@ -84,7 +84,7 @@ TEST_F(OutputDirectoryTest, RefusesBeforeItChangesAnythingWhenAFileIsThere) {
   }
 }
 
-TEST_F(OutputDirectoryTest, NeverReplacesAFileThatCameMeanwhile) {
+TEST_F(OutputDirectoryTest, NeverReplacesAFileThatWasMadeMeanwhile) {
   auto output = OutputDirectory::open(out_, {"a.1.prof"});
   ASSERT_TRUE(output);
   std::ofstream(out_ / "a.1.prof") << "precious";
@@ -119,7 +119,7 @@ TEST_F(OutputDirectoryTest, AFullDiskIsNamedAndLeavesNothing) {
   EXPECT_EQ(::umount(directory_.path().c_str()), 0);
 }
 
-TEST_F(OutputDirectoryTest, CheckRefusesWhatCanNotBeWrittenTo) {
+TEST_F(OutputDirectoryTest, CheckRefusesAPathThatCanNotBeWrittenTo) {
   EXPECT_TRUE(OutputDirectory::check(out_)) << "absent is fine";
   fs::create_directories(out_);
   EXPECT_TRUE(OutputDirectory::check(out_)) << "empty is fine";
@@ -134,7 +134,7 @@ TEST_F(OutputDirectoryTest, CheckRefusesWhatCanNotBeWrittenTo) {
   EXPECT_THAT(checked.error().message, HasSubstr("session.json"));
 }
 
-TEST_F(OutputDirectoryTest, CheckRefusesWhatCanNotBeMade) {
+TEST_F(OutputDirectoryTest, CheckRefusesAPathThatCanNotBeMade) {
   EXPECT_TRUE(OutputDirectory::check(out_ / "deep" / "below"));
   ASSERT_EQ(::mount("none", directory_.path().c_str(), "tmpfs", MS_RDONLY, ""), 0) << "needs root";
   for (const fs::path& path : {out_, out_ / "deep" / "below"}) {

@@ -1,4 +1,4 @@
-// `profctl record` with real commands and a daemon that only pretends to sample them.
+// `profctl record` with real commands and a daemon that does not sample them.
 
 #include <signal.h>
 
@@ -14,7 +14,7 @@
 #include <pthread.h>
 
 #include "ctl/client/signal_watch.h"
-#include "ctl/commands/target_command.h"
+#include "ctl/process/held_command.h"
 #include "tests/ctl/a_result.h"
 #include "tests/ctl/ran.h"
 #include "tests/daemon/control/running_server.h"
@@ -65,7 +65,7 @@ TEST_F(RecordTest, ACommandIsRecordedFromItsExecAndItsStatusPassedOn) {
   }
 }
 
-TEST_F(RecordTest, CodeWithoutNamesIsToldOfByRuntime) {
+TEST_F(RecordTest, JitCodeWithoutSymbolsIsReportedByRuntime) {
   auto& profiles = service_.result.summary.profiles;
   const auto names = [](const std::string& runtime, std::uint64_t samples, std::uint64_t named) {
     return JitNames{
@@ -74,26 +74,25 @@ TEST_F(RecordTest, CodeWithoutNamesIsToldOfByRuntime) {
   profiles[0].jit = names("Perl", 100, 90);  // a tenth has none
   profiles[1].jit = names("Java", 400, 100);
   const Ran ran = record({"--", "true"});
-  EXPECT_THAT(ran.err, HasSubstr("300 of 400 samples in code that Java makes have no names\nhint: "
+  EXPECT_THAT(ran.err, HasSubstr("300 of 400 JIT samples (Java) have no symbols\nhint: "
                                  "'profctl record --ask-runtime"));
   EXPECT_THAT(ran.err, Not(HasSubstr("Perl")));
   fs::remove_all(out_);
   profiles[0].jit = names("", 100, 89);
   profiles[1].jit = names("", 9, 0);
-  EXPECT_THAT(
-      record({"--", "true"}).err,
-      HasSubstr("20 of 109 samples in code that processes make at run time have no names\n"));
+  EXPECT_THAT(record({"--", "true"}).err,
+              HasSubstr("20 of 109 JIT samples (unknown runtime) have no symbols\n"));
 }
 
-TEST_F(RecordTest, AJvmThatWasAskedIsNotToBeAskedByTheSameSwitch) {
+TEST_F(RecordTest, AJvmThatWasAskedGetsAnotherHint) {
   service_.result.summary.profiles[0].jit = JitNames{.runtime = "Java",
                                                      .file = "/tmp/perf-9.map",
                                                      .functions = 9,
                                                      .samples = 100,
                                                      .named_samples = 50};
   const Ran ran = record({"--", "true"});
-  EXPECT_THAT(ran.err, HasSubstr("50 of 100 samples in code that Java makes have no names\nhint: "
-                                 "it was made after Java was last asked"));
+  EXPECT_THAT(ran.err, HasSubstr("50 of 100 JIT samples (Java) have no symbols\nhint: "
+                                 "the JVM compiled this code after it was last asked"));
   EXPECT_THAT(ran.err, Not(HasSubstr("--ask-runtime")));
 }
 
@@ -115,7 +114,7 @@ TEST_F(RecordTest, ACommandDoesNotRunWhenTheSessionCanNotStart) {
   EXPECT_FALSE(fs::exists(mark_));
 }
 
-TEST_F(RecordTest, ACommandThatIsNotThereOrCanNotRunLeavesNothing) {
+TEST_F(RecordTest, ACommandThatDoesNotExistOrCanNotRunLeavesNothing) {
   const std::pair<const char*, int> table[] = {{"/no/such/command", 127},
                                                {"no-such-command-in-path", 127},
                                                {"/etc/passwd", 126},
@@ -129,7 +128,7 @@ TEST_F(RecordTest, ACommandThatIsNotThereOrCanNotRunLeavesNothing) {
   }
 }
 
-TEST_F(RecordTest, AFailureOfOursIsOneHundredTwentyFiveAndTheCommandRunsToItsEnd) {
+TEST_F(RecordTest, AFailureOfProfctlIs125AndTheCommandRunsToItsEnd) {
   const std::string script = "mkdir " + out_.string() + "; echo x > " +
                              (out_ / "session.json").string() + "; touch " + mark_.string();
   const Ran ran = record({"--", "sh", "-c", script});
@@ -140,8 +139,8 @@ TEST_F(RecordTest, AFailureOfOursIsOneHundredTwentyFiveAndTheCommandRunsToItsEnd
 
 using SignalSets = std::map<std::string, std::uint64_t>;
 
-// What a /proc/PID/status says is blocked and ignored, of the signals that programs use: glibc's
-// spawn leaves two of the real-time ones, its own, ignored.
+// The blocked and ignored signals in a /proc/PID/status, without the real-time signals: glibc's
+// spawn leaves two of them ignored, which it uses itself.
 SignalSets signal_sets(const std::string& status) {
   constexpr std::uint64_t kStandardSignals = 0x7fffffff;
   std::ifstream file(status);
@@ -156,7 +155,8 @@ SignalSets signal_sets(const std::string& status) {
 }
 
 TEST_F(RecordTest, TheCommandsSignalsAreAsTheyWere) {
-  // SIGPIPE and the four that record waits for; what our own parent ignores is the command's too.
+  // SIGPIPE and the four signals that record waits for. A signal that the parent of this test
+  // ignores is ignored in the command too.
   const SignalSets ours = signal_sets("/proc/self/status");
   EXPECT_EQ(record({"--", "cp", "/proc/self/status", mark_}).code, 0);
   EXPECT_EQ(signal_sets(mark_), ours);
@@ -196,7 +196,7 @@ TEST_F(RecordTest, CtrlCEndsAndWrites) {
   }
 }
 
-TEST_F(RecordTest, ASignalThatOnlyWeGotIsPassedToTheCommand) {
+TEST_F(RecordTest, ASignalThatOnlyProfctlGotIsPassedToTheCommand) {
   service_.on_session = [main = ::pthread_self()](SessionInfo&) { ::pthread_kill(main, SIGTERM); };
   const Ran ran = record({"--", "sleep", "600"});
   EXPECT_EQ(ran.code, 128 + SIGTERM);
@@ -214,10 +214,10 @@ TEST_F(RecordTest, ProgressIsForTerminalsOnly) {
   const Ran ran = record({"-a"}, true);
   EXPECT_THAT(ran.err, HasSubstr("\r\x1b[Krecording pid 1234"));
   EXPECT_THAT(ran.err, HasSubstr("495 samples  0 lost"));
-  EXPECT_TRUE(ran.err.ends_with("\r\x1b[K")) << "the line is gone at the end";
+  EXPECT_TRUE(ran.err.ends_with("\r\x1b[K")) << "the line is removed at the end";
 }
 
-TEST_F(RecordTest, ADaemonThatIsLostIsToldAndTheCommandRunsToItsEnd) {
+TEST_F(RecordTest, TheCommandRunsToItsEndAfterTheDaemonIsLost) {
   service_.on_session = [this](SessionInfo&) {
     service_.error = fail(ErrorCode::kNotFound, "there is no 5f2c01ab");
   };
@@ -238,7 +238,7 @@ TEST(SignalWatch, LeavesTheMaskAsItWas) {
     EXPECT_EQ(arrival->signal, SIGUSR1);
     EXPECT_FALSE(arrival->from_terminal);
     EXPECT_FALSE(watch.wait(std::chrono::milliseconds(0)));
-    ::pthread_kill(::pthread_self(), SIGUSR1);  // unasked for: must not strike afterwards
+    ::pthread_kill(::pthread_self(), SIGUSR1);  // discarded by the destructor
   }
   sigset_t after;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &after);
@@ -247,13 +247,13 @@ TEST(SignalWatch, LeavesTheMaskAsItWas) {
   }
 }
 
-TEST(Command, ThatIsNotLetGoNeverRuns) {
+TEST(HeldCommand, NeverRunsUnlessResumed) {
   const TemporaryDirectory directory;
   const fs::path mark = directory.path() / "mark";
   sigset_t mask;
   ::sigemptyset(&mask);
   {
-    const auto command = Command::fork({"touch", mark}, mask);
+    const auto command = HeldCommand::fork({"touch", mark}, mask);
     ASSERT_TRUE(command);
     EXPECT_EQ(::kill(command->pid(), 0), 0);
   }

@@ -28,7 +28,7 @@ TEST(Text, DurationsHaveTheirTwoLargestUnits) {
   for (const auto& [seconds, text] : table) EXPECT_EQ(duration_text(seconds), text);
 }
 
-TEST(Text, BytesHaveAUnitThatFits) {
+TEST(Text, BytesHaveTheLargestUnitThatFits) {
   const std::pair<std::uint64_t, const char*> table[] = {
       {0, "0 B"},
       {1023, "1023 B"},
@@ -41,7 +41,7 @@ TEST(Text, BytesHaveAUnitThatFits) {
   for (const auto& [bytes, text] : table) EXPECT_EQ(bytes_text(bytes), text);
 }
 
-TEST(Text, TimesAreReadInUtcAndInNoOtherForm) {
+TEST(Text, TimesAreParsedInOneFormOfUtc) {
   EXPECT_EQ(parse_utc("1970-01-01T00:00:00Z"), 0);
   EXPECT_EQ(parse_utc("2026-01-02T03:04:05Z"), 1767323045);  // date -u -d ... +%s
   EXPECT_EQ(parse_utc("2026-01-02T03:04:05.250Z"), 1767323045);
@@ -57,9 +57,9 @@ TEST(Text, TablesAreAlignedAndHaveNoBlanksAtTheEnd) {
   EXPECT_EQ(out.str(), "ID        STATE\n5f2c01ab  ended\n1\n");
 }
 
-TEST(Text, NothingThatAProcessNamesItselfSteersTheTerminal) {
+TEST(Text, TheNameOfAProcessCanNotControlTheTerminal) {
   EXPECT_EQ(printable("a\x1b[2J\r\n\tb\x7f\xc3\xa9"), "a?[2J???b?\xc3\xa9");
-  // U+009B is the escape sequence's beginning in one character, and in one byte.
+  // U+009B starts an escape sequence, as one character and as one byte.
   EXPECT_EQ(printable("\xc2\x80\xc2\x9b"
                       "2J\xc2\x9f\xc2\xa0"),
             "??2J?\xc2\xa0");

@@ -190,7 +190,7 @@ TEST_F(JitTest, CodeWithoutNamesIsReportedWithTheSwitchThatGivesThem) {
   ASSERT_TRUE(profile->jit);
   EXPECT_EQ(profile->jit->named_samples, 0U);
   EXPECT_THAT(recorded_.err,
-              ContainsRegex("[0-9]+ of [0-9]+ samples in code that Node.js makes have no names\n"
+              ContainsRegex("[0-9]+ of [0-9]+ JIT samples \\(Node.js\\) have no symbols\n"
                             "hint: node --perf-prof --perf-basic-prof"));
 }
 
@@ -256,7 +256,7 @@ TEST_F(JitTest, CodeOfAJvmWithoutSwitchesIsNamedByAskingTheJvm) {
   expect_named(profile_of(read_summary(output_), "java"), "Java", "perf-",
                {"Busy.fib", "Busy.mix"});
   EXPECT_THAT(daemon_.profctl({"doctor", "--pid", pid}).out,
-              HasSubstr("was asked for its names, and lacks those of code made since"));
+              HasSubstr("was asked for symbols, and code compiled since then is not in"));
   fs::remove("/tmp/perf-" + pid + ".map");
 }
 
@@ -313,7 +313,7 @@ TEST_F(JitTest, APerfMapNamesTheCodeThatARunningNodeHasNotYetWrittenToItsJitdump
   ASSERT_TRUE(has_enough_samples());
   const Ended stopped = daemon_.profctl({"stop", session, "-o", output_});
   ASSERT_EQ(stopped.status, 0) << stopped.err;
-  EXPECT_THAT(stopped.err, Not(HasSubstr("no names")));
+  EXPECT_THAT(stopped.err, Not(HasSubstr("no symbols")));
   expect_named(profile_of(read_summary(output_), "node"), "Node.js", "jit-", {":*fib", ":*mix"});
   fs::remove("/tmp/perf-" + std::to_string(node.pid()) + ".map");
 }

@@ -1,12 +1,10 @@
-// The instrumented binaries that a trace is of: where the functions of its ids are, and what they
-// are called. Read with the caller's rights; nothing of it is another user's unless the caller
-// names it.
+// The instrumented binaries that wrote XRay traces: where their functions are, and their names.
+// The files are read with the rights of the caller, who named them.
 
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "formats/base/result.h"
@@ -15,17 +13,22 @@
 
 namespace profd {
 
+// The error with the path of the file that it is about.
+[[nodiscard]] Error about(const std::string& path, Error error);
+
 class InstrumentedCode {
  public:
-  // The main program first, then shared objects in the order in which the process loaded them.
-  // `build_id` (hexadecimal) is what the main program's has to be; empty: any.
+  // `paths`: the main program first, then shared objects in the order in which the process loaded
+  // them. `build_id` (hexadecimal) is what the main program must have; empty: any.
   static Result<InstrumentedCode> open(const std::vector<std::string>& paths,
                                        const std::string& build_id);
 
   [[nodiscard]] const xray::CodeMap& code() const { return code_; }
-  // As in a process that has loaded them.
+
+  // The mappings of a process that has loaded the binaries.
   [[nodiscard]] const std::vector<ProfileMapping>& mappings() const { return mappings_; }
-  // Demangled; "xray:ID" where there is none.
+
+  // The demangled name; "xray:ID" for a function without one.
   [[nodiscard]] std::string name_of(std::uint32_t id) const;
 
  private:

@@ -1,14 +1,12 @@
-#include "ctl/commands/ask_runtime.h"
+#include "ctl/process/ask_runtime.h"
 
 #include <fcntl.h>
 #include <grp.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,16 +14,16 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "ctl/doctor/process_facts.h"
+#include "ctl/process/child_process.h"
+#include "ctl/process/code_paths.h"
 #include "formats/api/error_json.h"
 #include "formats/base/unique_fd.h"
+#include "formats/proc/status.h"
 
 namespace profd {
 namespace {
@@ -33,26 +31,26 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kPause{20};
+constexpr milliseconds kPollInterval{20};
 constexpr std::size_t kMaxAnswerBytes = std::size_t{64} << 10;
 
-// Version 1 of the attach protocol: the command and its three arguments, each ended by NUL.
+// Version 1 of the attach protocol: a command and three arguments, each with a NUL at its end.
 constexpr std::string_view kRequest("1\0jcmd\0Compiler.perfmap\0\0\0", 26);
 
-// One JVM, with its /tmp open, so that all names are looked up there and nowhere else.
+// A process and its /tmp directory, in which every file of the protocol is.
 struct Jvm {
   pid_t pid = 0;
-  ProcessFacts facts;
+  ProcessStatus status;
   UniqueFd pidfd;
   UniqueFd tmp;  // O_PATH
 
   [[nodiscard]] std::string text() const { return "process " + std::to_string(pid); }
   [[nodiscard]] std::string file(std::string_view stem) const {
-    return std::string(stem) + std::to_string(facts.namespace_pid);
+    return std::string(stem) + std::to_string(status.namespace_pid);
   }
 };
 
-// OpenJ9 has a libjvm.so too, in front of its own libraries.
+// OpenJ9 has a libjvm.so too, which loads its own libraries.
 bool is_hotspot(pid_t pid) {
   const std::vector<std::string> paths = code_paths_of(pid);
   const auto is_jvm = [](const std::string& path) { return path.ends_with("/libjvm.so"); };
@@ -60,47 +58,51 @@ bool is_hotspot(pid_t pid) {
   return std::ranges::any_of(paths, is_jvm) && std::ranges::none_of(paths, is_openj9);
 }
 
-// As the daemon says it: who may not ask may not see what the process runs either.
-Result<void> check_is_ours(const Jvm& jvm) {
+// The text of the daemon: a caller who may not profile a process may not see what it runs either.
+Result<void> check_owner(const Jvm& jvm) {
   const uid_t caller = ::geteuid();
-  if (caller == 0 || caller == jvm.facts.uid) return {};
+  if (caller == 0 || caller == jvm.status.effective_uid()) return {};
   return fail(ErrorCode::kPermissionDenied,
               "pid " + std::to_string(jvm.pid) + " belongs to another user",
               "only root may ask for other users' processes");
 }
 
-// The signal that asks for the socket would end a program that does not catch it, as a JVM with
-// -Xrs does not.
+// The signal that makes a JVM open its socket would kill a program that does not catch it. A JVM
+// with -Xrs does not.
 Result<void> check_is_hotspot(const Jvm& jvm) {
   if (!is_hotspot(jvm.pid)) {
-    return fail(ErrorCode::kUnsupported, jvm.text() + " runs no HotSpot JVM that may be seen",
-                "--ask-runtime is for Java; 'profctl doctor --pid' names other runtimes' switches");
+    return fail(
+        ErrorCode::kUnsupported, jvm.text() + " does not run a HotSpot JVM",
+        "--ask-runtime is for Java; 'profctl doctor --pid PID' says what other runtimes need");
   }
-  const bool catches_quit = (jvm.facts.caught_signals >> (SIGQUIT - 1) & 1) != 0;
+  const bool catches_quit = (jvm.status.caught_signals >> (SIGQUIT - 1) & 1) != 0;
   if (catches_quit) return {};
-  return fail(ErrorCode::kUnsupported, "the JVM of " + jvm.text() + " takes no questions",
-              "it is about to start, or runs with -Xrs");
+  return fail(ErrorCode::kUnsupported, "the JVM of " + jvm.text() + " can't be attached to",
+              "it is still starting, or runs with -Xrs");
 }
 
 Result<Jvm> find_jvm(pid_t pid) {
+  const std::string process = "/proc/" + std::to_string(pid);
   Jvm jvm;
   jvm.pid = pid;
-  jvm.pidfd = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  Result<ProcessFacts> facts = read_process_facts(pid);
-  if (!facts) return facts.error();
-  jvm.facts = *facts;
-  if (auto ours = check_is_ours(jvm); !ours) return ours.error();
-  if (auto fits = check_is_hotspot(jvm); !fits) return fits.error();
-  const std::string path = "/proc/" + std::to_string(pid) + "/root/tmp";
-  jvm.tmp = UniqueFd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!jvm.tmp.valid() || !jvm.pidfd.valid()) return fail_errno("could not open " + path);
+  // The pidfd comes first: a process that gets the same pid later is never signalled.
+  jvm.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  const auto status = read_process_status(process + "/status");
+  if (!status) return fail(ErrorCode::kNotFound, "no such process " + std::to_string(pid));
+  jvm.status = *status;
+  if (auto checked = check_owner(jvm); !checked) return checked.error();
+  if (auto checked = check_is_hotspot(jvm); !checked) return checked.error();
+  const std::string tmp = process + "/root/tmp";
+  jvm.tmp.reset(::open(tmp.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!jvm.tmp.valid() || !jvm.pidfd.valid()) return fail_errno("could not open " + tmp);
   return jvm;
 }
 
-// Whoever the process belongs to, and no more than that. A caller without privileges is that
-// already, or gets nowhere.
+// Enters /tmp of the process and drops every privilege that its user does not have. A caller
+// without privileges is that user.
 Result<void> become_user_of(const Jvm& jvm) {
-  const auto& [uid, gid, namespace_pid, caught] = jvm.facts;
+  const uid_t uid = jvm.status.effective_uid();
+  const gid_t gid = jvm.status.effective_gid();
   if (::fchdir(jvm.tmp.get()) != 0) return fail_errno("could not enter /tmp of " + jvm.text());
   if (::geteuid() != 0) return {};
   if (::setgroups(0, nullptr) != 0 || ::setresgid(gid, gid, gid) != 0 ||
@@ -114,10 +116,10 @@ bool listens(const Jvm& jvm) {
   struct stat status {};
   const std::string name = jvm.file(".java_pid");
   return ::fstatat(AT_FDCWD, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-         S_ISSOCK(status.st_mode) && status.st_uid == jvm.facts.uid;
+         S_ISSOCK(status.st_mode) && status.st_uid == jvm.status.effective_uid();
 }
 
-// Where a JVM finds this file when it gets the signal, it opens the socket instead of printing its
+// A JVM that finds this file when it gets the signal opens its socket, instead of printing its
 // threads.
 class AttachFile {
  public:
@@ -140,25 +142,25 @@ class AttachFile {
   int error_ = 0;
 };
 
-Result<void> wake(const Jvm& jvm, milliseconds limit) {
+Result<void> make_it_listen(const Jvm& jvm, milliseconds limit) {
   if (listens(jvm)) return {};
   const AttachFile file(jvm.file(".attach_pid"));
   if (file.error() != 0) {
     return fail_errno("could not make a file in /tmp of " + jvm.text(), file.error());
   }
   if (::syscall(SYS_pidfd_send_signal, jvm.pidfd.get(), SIGQUIT, nullptr, 0) != 0) {
-    return fail_errno("could not wake the JVM of " + jvm.text());
+    return fail_errno("could not signal the JVM of " + jvm.text());
   }
   for (const auto end = Clock::now() + limit; Clock::now() < end;) {
     if (listens(jvm)) return {};
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kPollInterval);
   }
   return fail(ErrorCode::kTimeout, "the JVM of " + jvm.text() + " opened no socket in its /tmp",
               "it may be stopped, or run with -XX:+DisableAttachMechanism");
 }
 
-// Anyone can put a socket into /tmp: the other end has to be the process itself.
-bool is_end_of(int socket, const Jvm& jvm) {
+// Any user can make a socket in /tmp, so the other end must be the process itself.
+bool is_peer(int socket, const Jvm& jvm) {
   ucred peer{};
   socklen_t size = sizeof peer;
   return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == jvm.pid;
@@ -171,34 +173,17 @@ Result<UniqueFd> connect_to(const Jvm& jvm) {
   address.sun_family = AF_UNIX;
   jvm.file(".java_pid").copy(address.sun_path, sizeof address.sun_path - 1);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return fail_errno("could not reach the JVM of " + jvm.text());
+    return fail_errno("could not connect to the JVM of " + jvm.text());
   }
-  if (!is_end_of(socket.get(), jvm)) {
+  if (!is_peer(socket.get(), jvm)) {
     return fail(ErrorCode::kPermissionDenied,
-                "the socket in /tmp of " + jvm.text() + " is another process's",
+                "the socket in /tmp of " + jvm.text() + " belongs to another process",
                 "remove " + jvm.file("/tmp/.java_pid") + " there");
   }
   return socket;
 }
 
-// Until the other end closes it. None: it took longer.
-std::optional<std::string> read_to_end(int socket, Clock::time_point end) {
-  std::string answer;
-  std::array<char, 4096> bytes{};
-  while (answer.size() < kMaxAnswerBytes) {
-    const auto left = std::chrono::ceil<milliseconds>(end - Clock::now()).count();
-    if (left <= 0) return std::nullopt;
-    pollfd ready{.fd = socket, .events = POLLIN, .revents = 0};
-    if (::poll(&ready, 1, static_cast<int>(left)) <= 0) continue;
-    const ssize_t got = ::read(socket, bytes.data(), bytes.size());
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (got <= 0) return answer;
-    answer.append(bytes.data(), static_cast<std::size_t>(got));
-  }
-  return answer;
-}
-
-// The first line is the command's status, 0 for success; then what it has to say.
+// The first line of an answer is the status, 0 for success; the message follows.
 Result<void> check_answer(const Jvm& jvm, const std::string& answer) {
   int status = -1;
   std::from_chars(answer.data(), answer.data() + answer.size(), status);
@@ -216,35 +201,23 @@ Result<void> check_answer(const Jvm& jvm, const std::string& answer) {
 
 Result<void> ask(const Jvm& jvm, const AskLimits& limits) {
   if (auto became = become_user_of(jvm); !became) return became;
-  if (auto awake = wake(jvm, limits.listen); !awake) return awake;
+  if (auto listening = make_it_listen(jvm, limits.listen); !listening) return listening;
   const Result<UniqueFd> socket = connect_to(jvm);
   if (!socket) return socket.error();
   const ssize_t sent = ::send(socket->get(), kRequest.data(), kRequest.size(), MSG_NOSIGNAL);
   if (sent != static_cast<ssize_t>(kRequest.size())) {
-    return fail_errno("could not ask the JVM of " + jvm.text());
+    return fail_errno("could not send to the JVM of " + jvm.text());
   }
-  const auto answer = read_to_end(socket->get(), Clock::now() + limits.answer);
-  if (!answer) {
-    return fail(ErrorCode::kTimeout, "the JVM of " + jvm.text() + " does not answer");
-  }
+  const auto answer =
+      read_until_closed(socket->get(), kMaxAnswerBytes, Clock::now() + limits.answer);
+  if (!answer) return fail(ErrorCode::kTimeout, "the JVM of " + jvm.text() + " does not answer");
   return check_answer(jvm, *answer);
 }
 
-std::string read_all(int fd) {
-  std::string text;
-  std::array<char, 4096> bytes{};
-  for (;;) {
-    const ssize_t got = ::read(fd, bytes.data(), bytes.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return text;
-    text.append(bytes.data(), static_cast<std::size_t>(got));
-  }
-}
-
-// Says nothing where all went well.
+// Writes "ok" or the error as JSON to `out`.
 [[noreturn]] void run_child(const Jvm& jvm, const AskLimits& limits, int out) {
   const Result<void> asked = ask(jvm, limits);
-  const std::string text = asked ? std::string("ok") : to_json(asked.error());
+  const std::string text = asked ? "ok" : to_json(asked.error());
   (void)!::write(out, text.data(), text.size());
   ::_exit(0);
 }
@@ -254,19 +227,16 @@ std::string read_all(int fd) {
 Result<void> ask_for_perf_map(pid_t pid, const AskLimits& limits) {
   const Result<Jvm> jvm = find_jvm(pid);
   if (!jvm) return jvm.error();
-  std::array<int, 2> fds{};
-  if (::pipe2(fds.data(), O_CLOEXEC) != 0) return fail_errno("could not make a pipe");
-  const UniqueFd read_end(fds[0]);
-  UniqueFd write_end(fds[1]);
+  auto pipe = make_pipe();
+  if (!pipe) return pipe.error();
   const pid_t child = ::fork();
   if (child < 0) return fail_errno("could not fork");
-  if (child == 0) run_child(*jvm, limits, write_end.get());
-  write_end.reset();
-  const std::string said = read_all(read_end.get());
-  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  if (said == "ok") return {};
-  return parse_error(said);
+  if (child == 0) run_child(*jvm, limits, pipe->write_end.get());
+  pipe->write_end.reset();
+  const auto outcome = read_until_closed(pipe->read_end.get(), kMaxAnswerBytes);
+  wait_for_exit(child);
+  if (outcome == "ok") return {};
+  return parse_error(outcome.value_or(""));
 }
 
 Result<void> ask_for_perf_maps(std::span<const std::uint32_t> pids) {

@@ -1,0 +1,241 @@
+#include "ctl/options/command_line.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "formats/base/nearest_name.h"
+
+namespace profd {
+namespace {
+
+constexpr const char* kDefaultSocket = "/run/profd/profd.sock";
+
+constexpr const char* kExamples = R"(Examples:
+  profctl start --pid 1234                       start to profile a process and its children; prints an id
+  profctl stop ID -o out                         stop, and write out/COMM.PID.prof and out/session.json
+  profctl record -d 10s -o out -a                profile the whole host for 10 s
+  profctl record -o out -- ./server --port 80    profile a command from its first instruction to its end
+  profctl record -u nginx -F 499 -d 30s -o out   profile a systemd unit, 499 samples per second
+  profctl ps                                     show who used the CPU in the last minute
+  profctl export --since 14:00 --until 14:10 -o out    write the profiles of a time in the past
+  profctl status                                 show what profd does and what it costs
+
+  profctl convert xray-log.app.* --binary ./app -o app.prof   turn LLVM XRay traces into a profile
+
+  pprof -http=localhost:8080 out/nginx.812.prof  view a profile
+
+)";
+
+constexpr const char* kFooter = R"(
+Exit codes: 0 ok, 1 failed, 2 wrong command line, 3 profd is not running, 4 no such process or session,
+5 not permitted, 6 the host lacks a feature. 'record -- CMD' exits with the status of CMD, or with 125 if profctl
+failed, 126 if CMD can't be executed, 127 if CMD does not exist.)";
+
+// CLI11 puts the usage first; most readers look for an example.
+class ExamplesFirst : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    return (app->get_parent() == nullptr ? kExamples : "") +
+           CLI::Formatter::make_help(app, std::move(name), mode);
+  }
+};
+
+// "a", "a and b", "a, b and c"
+std::string enumeration(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const char* const separator = i == 0 ? "" : i + 1 < names.size() ? ", " : " and ";
+    text += separator + names[i];
+  }
+  return text;
+}
+
+// Makes "did you mean ...?" the hint where a known name is near.
+void suggest_nearest(const std::string& name, const std::vector<std::string>& known, Error& error) {
+  const std::vector<std::string_view> views(known.begin(), known.end());
+  const std::string nearest = did_you_mean(nearest_names(name, views));
+  if (!nearest.empty()) error.hint = nearest;
+}
+
+}  // namespace
+
+Error usage_error(std::string message, std::string hint) {
+  return fail(ErrorCode::kInvalidArgument, std::move(message), std::move(hint));
+}
+
+Reader::Reader(std::string& out)
+    : Reader([&out](const std::string& argument) -> Result<void> {
+        out = argument;
+        return {};
+      }) {}
+
+Reader::Reader(std::vector<std::string>& out)
+    : Reader(
+          [&out](const std::string& argument) -> Result<void> {
+            out.push_back(argument);
+            return {};
+          },
+          true) {}
+
+void OptionList::flag(const std::string& names, const std::string& help, bool& out, bool value) {
+  app_.add_flag_callback(
+          names, [&out, value] { out = value; }, help)
+      ->group(heading_);
+}
+
+void OptionList::option(const std::string& names, const std::string& argument,
+                        const std::string& help, Reader reader) {
+  CLI::Option* const added = app_.add_option(names, callback(std::move(reader.read_)), help);
+  added->type_name(argument)->group(heading_);
+  // Each time with one argument, so that an operand may follow.
+  if (reader.is_repeatable_) added->expected(-1)->allow_extra_args(false);
+}
+
+void OptionList::operand(const std::string& name, const std::string& help, Reader reader) {
+  CLI::Option* const added = app_.add_option(name, callback(std::move(reader.read_)), help);
+  added->required();
+  if (reader.is_repeatable_) added->expected(-1);
+}
+
+// CLI11 calls this before it has found every error of its own, and before --help counts. So an
+// error of a reader is kept until CLI11 is done.
+std::function<bool(const CLI::results_t&)> OptionList::callback(Reader::Function read) {
+  return [this, read = std::move(read)](const CLI::results_t& arguments) {
+    for (const std::string& argument : arguments) {
+      const Result<void> done = read(argument);
+      if (!done && !invalid_) invalid_ = done.error();
+    }
+    return true;
+  };
+}
+
+bool OptionList::given(const std::string& name) const { return app_.count(name) != 0; }
+
+CommandLine::CommandLine()
+    : app_(std::make_unique<CLI::App>("profctl controls profd, the profiler of this host.",
+                                      "profctl")) {
+  const auto formatter = std::make_shared<ExamplesFirst>();
+  formatter->label("Positionals", "Arguments");
+  formatter->label("REQUIRED", "(required)");
+  app_->formatter(formatter);
+  app_->set_version_flag("--version", "profctl " PROFD_VERSION);
+  app_->add_flag("--json", parsed_.json, "Print JSON, in one line; errors too");
+  app_->add_option("--socket", parsed_.socket, "Control socket of profd")
+      ->envname("PROFD_SOCKET")
+      ->default_val(kDefaultSocket)
+      ->type_name("PATH");
+  app_->require_subcommand(0, 1);  // none is an error too, with a clearer text than CLI11's
+  app_->footer(kFooter);
+}
+
+CommandLine::~CommandLine() = default;
+
+OptionList& CommandLine::add_subcommand(const std::string& name, const std::string& help) {
+  CLI::App* const added = app_->add_subcommand(name, help);
+  added->fallthrough();  // --json and --socket may follow the subcommand too
+  added->footer("Also --json and --socket. 'profctl --help' has examples.");
+  return subcommands_.try_emplace(name, *added).first->second;
+}
+
+Result<CommandLine::Parsed> CommandLine::parse(std::vector<std::string> arguments) {
+  const auto dashes = std::ranges::find(arguments, "--");
+  const bool has_dashes = dashes != arguments.end();
+  const auto behind_dashes = has_dashes ? dashes + 1 : dashes;
+  std::vector<std::string> command(behind_dashes, arguments.end());
+  arguments.erase(dashes, arguments.end());
+  std::ranges::reverse(arguments);  // CLI11 takes a vector in reverse order
+  try {
+    app_->parse(std::move(arguments));
+  } catch (const CLI::CallForHelp&) {
+    return Parsed{.help = app_->help()};
+  } catch (const CLI::CallForVersion& version) {
+    return Parsed{.help = std::string(version.what()) + "\n"};
+  } catch (const CLI::ExtrasError&) {
+    return unexpected_argument();
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string text = error.what();  // "--pid: 1 required PID missing"
+    return invalid_use(text.substr(0, text.find(':')) + " takes one argument");
+  } catch (const CLI::ParseError& error) {
+    return invalid_use(error.what());
+  }
+  return finish(has_dashes, std::move(command));
+}
+
+// CLI11 has accepted every argument.
+Result<CommandLine::Parsed> CommandLine::finish(bool has_dashes, std::vector<std::string> command) {
+  parsed_.subcommand = named_subcommand();
+  if (parsed_.subcommand.empty()) {
+    return usage_error("no subcommand is given", "'profctl --help' lists the subcommands");
+  }
+  OptionList& list = subcommands_.at(parsed_.subcommand);
+  if (list.invalid_) return *list.invalid_;
+  if (has_dashes && list.command_ == nullptr) {
+    return usage_error(parsed_.subcommand + ": no command after -- is accepted",
+                       "'--' is for 'profctl record -- CMD ARGS'");
+  }
+  if (has_dashes && command.empty()) {
+    return usage_error(parsed_.subcommand + ": no command follows --",
+                       "give one: 'profctl record -- CMD ARGS'");
+  }
+  if (has_dashes) *list.command_ = std::move(command);
+  for (const auto& check : list.rules_) {
+    if (auto checked = check(); !checked) return checked.error();
+  }
+  return parsed_;
+}
+
+std::string CommandLine::named_subcommand() const {
+  const std::vector<CLI::App*> named = app_->get_subcommands();
+  return named.empty() ? std::string() : named.front()->get_name();
+}
+
+Error CommandLine::invalid_use(const std::string& what) const {
+  const std::string name = named_subcommand();
+  return usage_error(
+      (name.empty() ? "" : name + ": ") + what,
+      "'profctl " + (name.empty() ? "" : name + " ") + "--help' shows what it takes");
+}
+
+Error CommandLine::unexpected_argument() const {
+  const std::vector<std::string> unexpected = app_->remaining(true);
+  const auto is_option = [](const std::string& text) { return text.size() > 1 && text[0] == '-'; };
+  const auto option = std::ranges::find_if(unexpected, is_option);
+  if (named_subcommand().empty() && option != unexpected.begin()) {
+    return unknown_subcommand(unexpected.front());
+  }
+  if (option != unexpected.end()) return unknown_option(option->substr(0, option->find('=')));
+  return invalid_use("unexpected argument '" + unexpected.front() + "'");
+}
+
+Error CommandLine::unknown_subcommand(const std::string& name) const {
+  std::vector<std::string> known;
+  for (const CLI::App* app : app_->get_subcommands({})) known.push_back(app->get_name());
+  Error error =
+      usage_error("unknown subcommand '" + name + "'", "'profctl --help' lists the subcommands");
+  suggest_nearest(name, known, error);
+  return error;
+}
+
+// Names the subcommands that have the option, and the nearest option of the subcommand that is
+// used.
+Error CommandLine::unknown_option(const std::string& option) const {
+  std::vector<std::string> others;
+  for (const CLI::App* app : app_->get_subcommands({})) {
+    if (app->get_option_no_throw(option) != nullptr) others.push_back(app->get_name());
+  }
+  const char* const has = others.size() == 1 ? " has it" : " have it";
+  Error error = invalid_use("unknown option " + option +
+                            (others.empty() ? "" : "; " + enumeration(others) + has));
+  std::vector<std::string> known;
+  const std::string name = named_subcommand();
+  const CLI::App& app = name.empty() ? *app_ : *app_->get_subcommand(name);
+  for (const CLI::Option* each : app.get_options()) known.push_back(each->get_name());
+  suggest_nearest(option, known, error);
+  return error;
+}
+
+}  // namespace profd

@@ -1,0 +1,114 @@
+#include "ctl/options/shared_options.h"
+
+#include <chrono>
+
+#include "ctl/options/values.h"
+#include "formats/base/time_text.h"
+#include "formats/proc/cgroup_path.h"
+
+namespace profd {
+namespace {
+
+Result<std::string> parse_unit(const std::string& name) { return full_unit_name(name); }
+
+// Reads a time for a range. Times like "-10m" count from `now`.
+Reader::Function set_time(std::uint64_t& out_ms, WallTime now) {
+  return [&out_ms, now](const std::string& argument) -> Result<void> {
+    const auto time = parse_time_text(argument, now);
+    if (!time) return time.error();
+    out_ms = static_cast<std::uint64_t>(time->time_since_epoch().count());
+    return {};
+  };
+}
+
+}  // namespace
+
+void add_pids(OptionList& list, const std::string& help, std::vector<std::uint32_t>& pids) {
+  const auto read = [&pids](const std::string& argument) -> Result<void> {
+    const auto read_pids = parse_pids(argument);
+    if (!read_pids) return read_pids.error();
+    pids.insert(pids.end(), read_pids->begin(), read_pids->end());
+    return {};
+  };
+  list.option("-p,--pid", "PID", help, Reader(read, true));
+}
+
+void add_owners(OptionList& list, TargetRequest& target) {
+  list.heading("Target");
+  list.option("-u,--unit", "UNIT", "Processes of a systemd unit; nginx means nginx.service",
+              {target.units, parse_unit});
+  list.option("-c,--container", "ID", "Processes of a container: its id or the start of its id",
+              target.containers);
+  list.heading("Options");
+}
+
+void add_target(OptionList& list, TargetRequest& target) {
+  list.heading("Target");
+  add_pids(list, "Processes by pid: 1234 or 1234,5678; repeatable", target.pids);
+  list.option("-n,--comm", "NAME", "Processes with this command name; repeatable", target.comms);
+  list.option("-G,--cgroup", "PATH", "Processes in this cgroup (v2) or below it",
+              {target.cgroups, parse_cgroup});
+  list.option("--uid", "USER", "Processes of this user, by number or name",
+              {target.uids, parse_user});
+  list.flag("-a,--all", "Every process of the host", target.all);
+  add_owners(list, target);
+}
+
+void add_session_request(OptionList& list, StartRequest& request) {
+  add_target(list, request.target);
+  list.heading("Target");
+  list.flag("--no-children", "Leave out the children of --pid", request.children, false);
+  list.heading("Options");
+  list.option("-e,--event", "EVENT", "What to sample, by its name in perf: page-faults, ... [cpu]",
+              request.event);
+  list.option("--functions", "REGEX", "With --event xray: which functions to record [all]",
+              request.functions);
+  list.option("-F,--freq", "HZ",
+              "Samples per second on each CPU [99]; for non-time events use --period",
+              {request.frequency_hz, parse_frequency});
+  list.option("--period", "N", "Instead of --freq: sample every Nth event",
+              {request.period, parse_period});
+  list.option("-d,--duration", "TIME", "Stop after 500ms, 10s, 5m, 1h, ...",
+              {request.duration_ms, parse_duration_ms});
+}
+
+void add_ask_runtime(OptionList& list, const TargetRequest& target, bool& ask_runtime) {
+  list.flag("--ask-runtime",
+            "Ask the JVMs of --pid (HotSpot 17 or later) for the symbols of their JIT code",
+            ask_runtime);
+  list.rule([&]() -> Result<void> {
+    if (!ask_runtime || !target.pids.empty()) return {};
+    return usage_error("--ask-runtime needs --pid", "name the processes to ask: --pid PID");
+  });
+}
+
+void add_range(OptionList& list, TimeRange& range) {
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  const auto set_since = set_time(range.since_ms, now);
+  const auto set_last = [set_since](const std::string& span) -> Result<void> {
+    const auto parsed = parse_time_span(span);
+    return parsed ? set_since("-" + span) : parsed.error();
+  };
+  list.option("-S,--since", "TIME",
+              "From this time: 14:05, \"2026-11-20 14:05\", yesterday, -10m, \"1h ago\", ...",
+              Reader(set_since));
+  list.option("-U,--until", "TIME", "Up to this time [now]", Reader(set_time(range.until_ms, now)));
+  list.option("-l,--last", "SPAN",
+              "Instead of --since and --until: the last 10m, \"1h 30min\", ...; 5 is 5 seconds",
+              Reader(set_last));
+  list.rule([&]() -> Result<void> {
+    if (list.given("--last") && (list.given("--since") || list.given("--until"))) {
+      return usage_error("--last excludes --since and --until", "leave out one of them");
+    }
+    if (range.since_ms < range.until_ms) return {};
+    return usage_error("the time range ends before it starts",
+                       "give a --since that is before --until");
+  });
+}
+
+void add_output(OptionList& list, const std::string& by_default, std::string& directory) {
+  list.option("-o,--output", "DIR", "Directory to write to, created if absent [" + by_default + "]",
+              directory);
+}
+
+}  // namespace profd
