@@ -9,8 +9,8 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <spdlog/spdlog.h>
 
+#include "daemon/base/log.h"
 #include "daemon/control/http_connection.h"
 #include "daemon/service/caller.h"
 #include "formats/api/error_json.h"
@@ -112,7 +112,7 @@ asio::awaitable<void> ControlServer::accept_all() {
       // No file descriptor or memory is free: the client waits in the backlog until other
       // connections have ended. Logged once for all tries in a row.
       if (!starved) {
-        spdlog::warn("could not accept a connection: {}", error.message());
+        log::warn("could not accept a connection: {}", error.message());
         ++counts_.starved;
       }
       starved = true;

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
+#include "daemon/base/log.h"
 #include "daemon/profiles/profile_files.h"
 
 namespace profd {
@@ -83,7 +82,7 @@ Result<void> HistoryExport::read_next_window() {
   Result<WindowView> view =
       files ? view_window(*files, plan_.caller) : Result<WindowView>(files.error());
   if (!view) {
-    spdlog::warn("an export goes without window {}: {}", name, view.error().message);
+    log::warn("an export goes without window {}: {}", name, view.error().message);
     return {};
   }
   note(*view);

@@ -9,9 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
 #include "collectors/files/vdso.h"
+#include "daemon/base/log.h"
 #include "daemon/profiles/object_symbols.h"
 #include "daemon/storage/safe_name.h"
 #include "formats/elf/image.h"
@@ -102,8 +101,8 @@ Result<void> ObjectImages::write(ResultWriter& result, std::uint64_t bytes,
     if (Result<void> added = result.add(path, *image); !added) return added;
   }
   if (without_symbols != 0) {
-    spdlog::warn("wrote {} object images without symbols: over a limit, or not readable",
-                 without_symbols);
+    log::warn("wrote {} object images without symbols: over a limit, or not readable",
+              without_symbols);
   }
   return {};
 }

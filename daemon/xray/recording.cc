@@ -7,12 +7,11 @@
 #include <utility>
 
 #include <boost/asio/as_tuple.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <spdlog/spdlog.h>
 
 #include "collectors/xray/detach_reason.h"
+#include "daemon/base/coroutines.h"
+#include "daemon/base/log.h"
 #include "daemon/xray/writer.h"
 #include "formats/base/log_text.h"
 
@@ -58,7 +57,7 @@ XrayRecording::XrayRecording(RecordingRequest request, Start start, Shared& shar
 void XrayRecording::begin() {
   fail_within(kAttachLimit, xray::DetachReason::kSilent,
               profd::fail(ErrorCode::kTimeout, "the app does not answer", "it may be stopped"));
-  boost::asio::co_spawn(shared_.io, follow(shared_from_this()), boost::asio::detached);
+  spawn(shared_.io, follow(shared_from_this()));
 }
 
 // Until the follower's last event.
@@ -98,7 +97,7 @@ void XrayRecording::note_detach(xray::DetachReason reason, const std::string& wh
   if (reason == DetachReason::kAsAsked || detached_ != DetachReason::kAsAsked) return;
   detached_ = reason;
   ++shared_.ended[std::string(xray::name_of(reason))];
-  spdlog::warn("session {} ends, {}: {}", id(), xray::name_of(reason), log_text(why));
+  log::warn("session {} ends, {}: {}", id(), xray::name_of(reason), log_text(why));
   const bool is_patched =
       reason == DetachReason::kFollowerDied || reason == DetachReason::kOutOfMemory;
   if (is_misconduct(reason) || is_patched) shared_.apps.disconnect(target_.pid);
