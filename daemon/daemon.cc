@@ -32,12 +32,11 @@
 #include "daemon/samples/aggregator.h"
 #include "daemon/samples/drain_loop.h"
 #include "daemon/samples/jit_naming.h"
-#include "daemon/samples/stack_end.h"
+#include "daemon/samples/stack_table.h"
 #include "daemon/service/unix_listener.h"
 #include "daemon/service/watchdog.h"
 #include "daemon/sessions/caller_limits.h"
 #include "daemon/sessions/sample_recorder.h"
-#include "daemon/sessions/sample_source.h"
 #include "daemon/sessions/sessions.h"
 #include "daemon/storage/result_store.h"
 #include "daemon/storage/store_worker.h"
@@ -62,8 +61,8 @@ T value_of(Result<T> part) {
 }
 
 // Also gives the sampler the unwind rows and the memory ranges of JIT code.
-std::unique_ptr<SampleSource> open_source(const Config& config, Aggregator& aggregator,
-                                          JitProcesses& jit) {
+std::unique_ptr<Sampler> open_sampler(const Config& config, Aggregator& aggregator,
+                                      JitProcesses& jit) {
   auto sampler =
       value_of(Sampler::open({.ring_bytes = config.ring_bytes,
                               .unwinding = {.cache_directory = config.state_dir + "/unwind",
@@ -81,7 +80,7 @@ std::unique_ptr<SampleSource> open_source(const Config& config, Aggregator& aggr
         log::warn("could not watch unmaps, so unmapped JIT code keeps its name: {}",
                   watched.error().message);
       });
-  return make_sample_source(std::move(sampler));
+  return sampler;
 }
 
 // Beside the control socket, where libprofd_xray looks for it.
@@ -164,7 +163,7 @@ class Daemon final : public Service {
   std::unique_ptr<JitProcesses> jit_ =
       value_of(JitProcesses::start({.directories = settings().jit.directories}));
   Aggregator aggregator_;
-  std::unique_ptr<SampleSource> source_ = open_source(settings(), aggregator_, *jit_);
+  std::unique_ptr<Sampler> source_ = open_sampler(settings(), aggregator_, *jit_);
   JitNaming naming_{std::move(jit_)};
   DrainLoop drain_loop_{io_, *source_};
 

@@ -7,7 +7,6 @@
 #include <exception>
 #include <filesystem>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -25,6 +24,7 @@
 #include "daemon/service/instance_lock.h"
 #include "daemon/service/running_config.h"
 #include "daemon/service/service_manager.h"
+#include "daemon/storage/file_io.h"
 
 namespace profd {
 namespace {
@@ -125,17 +125,6 @@ void raise_open_files_limit() {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-Result<void> make_directory(const std::filesystem::path& directory, mode_t mode) {
-  std::error_code error;
-  if (directory.empty() || std::filesystem::is_directory(directory, error)) return {};
-  std::filesystem::create_directories(directory, error);
-  if (error) return fail_errno("could not make " + directory.string(), error.value());
-  if (::chmod(directory.c_str(), mode) != 0) {
-    return fail_errno("could not set the mode of " + directory.string());
-  }
-  return {};
 }
 
 // On the socket and on the state directory, since two daemons that share either would break each

@@ -1,5 +1,5 @@
-// Every way to lose a sample, kernel side first, then ours. Each has a name and a counter, shown in
-// `profctl status` and written into session.json.
+// Every way to lose a sample, in the kernel first, then in user space. Each has a name and a
+// counter, which `profctl status` shows and session.json has.
 
 #pragma once
 
@@ -17,7 +17,7 @@ enum class Loss : std::uint8_t {
   kRingBusy = PROFD_LOSS_RING_BUSY,
   kNoRing = PROFD_LOSS_NO_RING,
   kScratch = PROFD_LOSS_SCRATCH,
-  kMalformedRecord = PROFD_LOSS_COUNT,  // a record that failed its checks: our own mistake
+  kMalformedRecord = PROFD_LOSS_COUNT,  // a record that failed its checks: a bug of profd
   kMemoryLimit,  // the session reached its memory limit and the stack was new
   kCount,
 };
@@ -26,6 +26,10 @@ inline constexpr std::size_t kLossCount = static_cast<std::size_t>(Loss::kCount)
 
 using LossCounts = std::array<std::uint64_t, kLossCount>;
 
-[[nodiscard]] std::string_view loss_name(Loss loss);
+[[nodiscard]] constexpr std::string_view loss_name(Loss loss) {
+  constexpr std::array<std::string_view, kLossCount> kNames = {
+      "ring_full", "ring_busy", "no_ring", "scratch", "malformed_record", "memory_limit"};
+  return loss < Loss::kCount ? kNames[static_cast<std::size_t>(loss)] : "unknown";
+}
 
 }  // namespace profd

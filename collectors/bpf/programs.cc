@@ -14,13 +14,12 @@
 namespace profd {
 namespace {
 
-// libbpf prints to stderr; what matters comes back as an error. The verifier's last words are kept
-// for it.
+// libbpf prints to stderr. Errors have what matters, and the end of the verifier's log.
 int discard_log(libbpf_print_level, const char*, va_list) noexcept { return 0; }
 
 Error load_error(int code, const std::vector<char>& log) {
   std::string message = "could not load the BPF programs: " + std::string(std::strerror(-code));
-  constexpr std::size_t kShown = 400;  // the verifier ends with what it refused
+  constexpr std::size_t kShown = 400;  // the log ends with the reason
   const std::string_view text(log.data(), ::strnlen(log.data(), log.size()));
   if (!text.empty()) {
     message += "; verifier: ";
@@ -31,7 +30,7 @@ Error load_error(int code, const std::vector<char>& log) {
               denied ? "run profd as root or with CAP_BPF and CAP_PERFMON" : "");
 }
 
-// The programs' hash key, in their read-only data: fresh for each load.
+// Sets the programs' hash key, which is in their read-only data, to a random value for each load.
 Result<void> draw_hash_key(bpf_object* object) {
   bpf_map* map = nullptr;
   bpf_object__for_each_map(map, object) {
@@ -39,15 +38,15 @@ Result<void> draw_hash_key(bpf_object* object) {
     std::size_t size = 0;
     void* data = const_cast<void*>(bpf_map__initial_value(map, &size));
     if (data == nullptr || ::getrandom(data, 2 * sizeof(std::uint64_t), 0) < 0) {
-      return fail_errno("draw the hash key");
+      return fail_errno("could not read random bytes for the hash key");
     }
     return {};
   }
   return fail(ErrorCode::kInternal, "the BPF object has no read-only data");
 }
 
-// Whether the kernel lets programs run where a function begins. It may lack the means
-// (CONFIG_FUNCTION_TRACER), or be told not to.
+// Whether the kernel can run a program at the entry of a function. It cannot without
+// CONFIG_FUNCTION_TRACER, or where a boot option or sysctl forbids it.
 bool can_hook(const char* function) {
   const int id = libbpf_find_vmlinux_btf_id(function, BPF_TRACE_FENTRY);
   if (id <= 0) return false;
@@ -63,7 +62,8 @@ bool can_hook(const char* function) {
   return program.valid() && UniqueFd(bpf_raw_tracepoint_open(nullptr, program.get())).valid();
 }
 
-// Of the programs that are not loaded unless they are chosen, all others of which work without.
+// Chooses the programs that report unmaps. The kernel may support none of them; all other programs
+// work without.
 void choose_unmap_hooks(bpf_object* object) {
   const auto choose = [object](const char* name) {
     bpf_program* const program = bpf_object__find_program_by_name(object, name);
@@ -105,13 +105,15 @@ Result<Programs> Programs::load(std::span<const std::byte> object, std::size_t r
   options.kernel_log_size = log.size();
   Programs programs;
   programs.object_.reset(bpf_object__open_mem(object.data(), object.size(), &options));
-  if (!programs.object_) return fail_errno("open the BPF object");
+  if (!programs.object_) return fail_errno("could not open the BPF object");
   if (auto drawn = draw_hash_key(programs.object_.get()); !drawn) return drawn.error();
 
   choose_unmap_hooks(programs.object_.get());
   bpf_map* rings = bpf_object__find_map_by_name(programs.object_.get(), "profd_rings");
   const int cpus = libbpf_num_possible_cpus();
-  if (rings == nullptr || cpus <= 0) return fail(ErrorCode::kInternal, "no rings or no CPUs");
+  if (rings == nullptr || cpus <= 0)
+    return fail(ErrorCode::kInternal,
+                "the BPF object has no map profd_rings, or the CPUs are unknown");
   bpf_map__set_max_entries(rings, static_cast<std::uint32_t>(cpus));
   if (const int code = bpf_object__load(programs.object_.get()); code != 0) {
     return load_error(code, log);
@@ -128,9 +130,11 @@ Result<void> Programs::make_rings(std::size_t ring_bytes) {
     UniqueFd ring(bpf_map_create(BPF_MAP_TYPE_RINGBUF, "profd_ring", 0, 0,
                                  static_cast<std::uint32_t>(ring_bytes), nullptr));
     if (!ring.valid())
-      return fail_errno("create a ring buffer of " + std::to_string(ring_bytes) + " bytes");
+      return fail_errno("could not create a ring buffer of " + std::to_string(ring_bytes) +
+                        " bytes");
     const int fd = ring.get();
-    if (bpf_map_update_elem(*outer, &cpu, &fd, BPF_ANY) != 0) return fail_errno("install a ring");
+    if (bpf_map_update_elem(*outer, &cpu, &fd, BPF_ANY) != 0)
+      return fail_errno("could not install a ring buffer");
     rings_.push_back(std::move(ring));
   }
   return {};
@@ -149,8 +153,7 @@ Result<int> Programs::program(const char* name) const {
   }
   const int fd = bpf_program__fd(program);
   if (fd < 0) {
-    return fail(ErrorCode::kUnsupported,
-                "the kernel has nothing to run this in: " + std::string(name));
+    return fail(ErrorCode::kUnsupported, "the kernel cannot run BPF program " + std::string(name));
   }
   return fd;
 }
@@ -159,11 +162,11 @@ Result<UniqueFd> Programs::attach_tracepoint(const char* name) const {
   const auto fd = program(name);
   if (!fd) return fd.error();
   UniqueFd link(bpf_raw_tracepoint_open(nullptr, *fd));
-  if (!link.valid()) return fail_errno("attach " + std::string(name));
+  if (!link.valid()) return fail_errno("could not attach " + std::string(name));
   return link;
 }
 
-// All that an iterator over tasks writes.
+// The whole output of an iterator over tasks.
 Result<std::string> Programs::read_iterator(const char* name, std::uint32_t only_tgid) const {
   const auto fd = program(name);
   if (!fd) return fd.error();
@@ -174,16 +177,16 @@ Result<std::string> Programs::read_iterator(const char* name, std::uint32_t only
   options.iter_info = &info;
   options.iter_info_len = sizeof(info);
   const UniqueFd link(bpf_link_create(*fd, 0, BPF_TRACE_ITER, &options));
-  if (!link.valid()) return fail_errno("list processes");
+  if (!link.valid()) return fail_errno("could not list processes");
   const UniqueFd iterator(bpf_iter_create(link.get()));
-  if (!iterator.valid()) return fail_errno("list processes");
+  if (!iterator.valid()) return fail_errno("could not list processes");
 
   std::string bytes;
   std::array<char, 1 << 14> chunk;
   for (;;) {
     const ssize_t got = ::read(iterator.get(), chunk.data(), chunk.size());
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (got < 0) return fail_errno("list processes");
+    if (got < 0) return fail_errno("could not list processes");
     if (got == 0) return bytes;
     bytes.append(chunk.data(), static_cast<std::size_t>(got));
   }
@@ -202,9 +205,9 @@ Result<std::vector<profd_running_code>> Programs::list_running_code() const {
 }
 
 void Programs::wait_for_running_programs() const {
-  // The kernel's bpf(2) waits for an RCU grace period after every change of a map of maps, for just
-  // this use (kernel/bpf/syscall.c, maybe_wait_bpf_programs). Putting the same ring in its place
-  // changes nothing else.
+  // bpf(2) waits for an RCU grace period after every change of a map of maps, for this very purpose
+  // (kernel/bpf/syscall.c, maybe_wait_bpf_programs). To store the same ring again changes nothing
+  // else.
   const auto outer = map("profd_rings");
   const std::uint32_t cpu = 0;
   const int fd = rings_.front().get();

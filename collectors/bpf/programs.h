@@ -1,7 +1,8 @@
-// The BPF programs in the kernel, and what they share with us: maps and one ring buffer per CPU.
+// The BPF programs in the kernel, and what they share with user space: maps and one ring buffer per
+// CPU.
 //
-// Everything is found by name, so that a test can load a variant of the object. Freed with it: the
-// kernel drops programs and maps once their last descriptor is closed. Owned by the io thread.
+// Programs and maps are found by name, so that a test can load a variant of the object. The kernel
+// frees them once their last descriptor is closed. Owned by the io thread.
 
 #pragma once
 
@@ -21,32 +22,32 @@ namespace profd {
 
 class Programs {
  public:
-  // Loads and verifies. `object` is the ELF image, borrowed for the call; ring_bytes a power of
-  // two, at least a page.
+  // Loads and verifies the programs. `object` is the ELF image, borrowed for the call. `ring_bytes`
+  // is a power of two and at least a page.
   static Result<Programs> load(std::span<const std::byte> object, std::size_t ring_bytes);
 
-  // The object that is built in.
+  // The ELF image that is built into profd.
   static std::span<const std::byte> built_in();
 
-  // Descriptors stay ours. A name that the object lacks is an error, since it may be a test's.
+  // *this owns the descriptors. An error where the object has no such name, as a test's variant
+  // may.
   [[nodiscard]] Result<int> map(const char* name) const;
   [[nodiscard]] Result<int> program(const char* name) const;
 
-  // One for each possible CPU.
+  // One ring for each possible CPU.
   [[nodiscard]] const std::vector<UniqueFd>& rings() const { return rings_; }
 
-  // Attaches a program to the raw tracepoint or function it was written for; detached when the
-  // descriptor is closed.
+  // Attaches a program to its raw tracepoint or function, until the descriptor is closed.
   [[nodiscard]] Result<UniqueFd> attach_tracepoint(const char* name) const;
 
-  // Every process that our PID namespace shows. `only_tgid` limits it to one; 0 is all.
+  // Every process that profd's PID namespace shows; only one where `only_tgid` is not 0.
   [[nodiscard]] Result<std::vector<profd_task>> list_tasks(std::uint32_t only_tgid) const;
 
-  // What code runs from which files now, in every process that our PID namespace shows.
+  // The executable file mappings of every process that profd's PID namespace shows.
   [[nodiscard]] Result<std::vector<profd_running_code>> list_running_code() const;
 
-  // Returns once every program run that began before the call is over, on all CPUs: what they read
-  // is then no longer in use, and what they counted can be read.
+  // Waits until every run of a program that began before the call has ended, on all CPUs. Then no
+  // program uses what was removed before the call, and all that they counted can be read.
   void wait_for_running_programs() const;
 
  private:

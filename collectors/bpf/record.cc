@@ -1,6 +1,9 @@
 #include "collectors/bpf/record.h"
 
+#include <bpf/libbpf.h>
+
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace profd {
@@ -8,9 +11,10 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-constexpr std::size_t kLateStackWords = sizeof(profd_deferred_stack) / sizeof(std::uint64_t);
+constexpr std::size_t kRegistersWords = sizeof(profd_deferred_stack) / sizeof(std::uint64_t);
 
-// Copies a fixed part out and moves on; false when there is too little.
+// Copies a struct out of the front of `bytes` and removes it there. False when `bytes` is too
+// short.
 template <class T>
 bool take(Bytes& bytes, T& value) {
   if (bytes.size() < sizeof(T)) return false;
@@ -30,24 +34,24 @@ std::optional<ProcessOwner> to_owner(const profd_owner& owner) {
   return ProcessOwner{.uid = owner.uid, .gid = owner.gid};
 }
 
-// There exactly where the stack ends late, which it does at a frame.
-bool late_part_is_sane(const profd_sample& sample) {
+// A sample has deferred words exactly when its stack is deferred, which happens at a user frame.
+bool deferred_words_are_valid(const profd_sample& sample) {
   if (sample.user_end != PROFD_END_DEFERRED) return sample.deferred_words == 0;
-  return sample.user_frames != 0 && sample.deferred_words >= kLateStackWords &&
+  return sample.user_frames != 0 && sample.deferred_words >= kRegistersWords &&
          sample.deferred_words <=
-             kLateStackWords + PROFD_DEFERRED_WINDOW_BYTES / sizeof(std::uint64_t);
+             kRegistersWords + PROFD_DEFERRED_WINDOW_BYTES / sizeof(std::uint64_t);
 }
 
-bool counts_are_sane(const profd_sample& sample) {
+bool counts_are_valid(const profd_sample& sample) {
   return sample.kernel_frames <= PROFD_MAX_KERNEL_FRAMES &&
          sample.user_frames <= PROFD_MAX_USER_FRAMES &&
          sample.mapping_count <= PROFD_MAX_STACK_MAPPINGS && sample.user_end < PROFD_END_COUNT &&
          sample.context < PROFD_CONTEXT_COUNT && sample.event_set < PROFD_MAX_EVENT_SETS &&
-         sample.sessions != 0 && late_part_is_sane(sample);
+         sample.sessions != 0 && deferred_words_are_valid(sample);
 }
 
-// Every frame's mapping is in the list, or is none.
-bool frames_fit(const SampleView& view) {
+// Every frame refers to a mapping of the list, or to none.
+bool frames_are_valid(const SampleView& view) {
   return std::ranges::all_of(view.user_frames, [&](std::uint64_t word) {
     const UserFrame frame = UserFrame::from_word(word);
     return (frame.mapping < view.mapping_ids.size() || frame.mapping == PROFD_NO_MAPPING) &&
@@ -55,51 +59,53 @@ bool frames_fit(const SampleView& view) {
   });
 }
 
-// The late part goes on at the last frame.
-bool late_fits(const SampleView& view) {
-  if (view.late == nullptr) return true;
+// The registers are those of the last user frame.
+bool registers_are_valid(const DeferredSampleView& view) {
   constexpr std::uint64_t kAddressMask = (std::uint64_t{1} << PROFD_FRAME_ADDRESS_BITS) - 1;
-  return (view.late->ip & kAddressMask) == UserFrame::from_word(view.user_frames.back()).address &&
-         view.late->window_start % sizeof(std::uint64_t) == 0;
+  const UserFrame last = UserFrame::from_word(view.sample.user_frames.back());
+  return (view.registers->ip & kAddressMask) == last.address &&
+         view.registers->window_start % sizeof(std::uint64_t) == 0;
 }
 
-SampleView to_view(const profd_sample& sample, std::span<const std::uint64_t> all) {
-  const std::span words = all.first(all.size() - sample.deferred_words);
-  const std::span late = all.last(sample.deferred_words);
-  return {
-      .process = to_process_key(sample.process),
-      .time_ns = sample.time_ns,
-      .period = sample.period,
-      .tid = sample.tid,
-      .cpu = sample.cpu,
-      .sessions = sample.sessions,
-      .owner = to_owner(sample.owner),
-      .context = static_cast<profd_context>(sample.context),
-      .user_end = static_cast<profd_user_end>(sample.user_end),
-      .kernel_truncated = sample.kernel_truncated != 0,
-      .event_set = sample.event_set,
-      .words = words,
-      .kernel_frames = words.first(sample.kernel_frames),
-      .user_frames = words.subspan(sample.kernel_frames, sample.user_frames),
-      .mapping_ids = words.last(sample.mapping_count),
-      .late = late.empty() ? nullptr : reinterpret_cast<const profd_deferred_stack*>(late.data()),
-      .deferred_window = late.empty() ? late : late.subspan(kLateStackWords)};
+SampleView to_view(const profd_sample& sample, std::span<const std::uint64_t> words) {
+  return {.process = to_process_key(sample.process),
+          .time_ns = sample.time_ns,
+          .period = sample.period,
+          .tid = sample.tid,
+          .cpu = sample.cpu,
+          .sessions = sample.sessions,
+          .owner = to_owner(sample.owner),
+          .context = static_cast<profd_context>(sample.context),
+          .user_end = static_cast<profd_user_end>(sample.user_end),
+          .kernel_truncated = sample.kernel_truncated != 0,
+          .event_set = sample.event_set,
+          .words = words,
+          .kernel_frames = words.first(sample.kernel_frames),
+          .user_frames = words.subspan(sample.kernel_frames, sample.user_frames),
+          .mapping_ids = words.last(sample.mapping_count)};
 }
 
 std::optional<Record> parse_sample(Bytes bytes) {
   profd_sample sample;
-  if (!take(bytes, sample) || !counts_are_sane(sample)) return std::nullopt;
+  if (!take(bytes, sample) || !counts_are_valid(sample)) return std::nullopt;
   const std::size_t count = std::size_t{sample.kernel_frames} + sample.user_frames +
                             sample.mapping_count + sample.deferred_words;
   if (bytes.size() != count * sizeof(std::uint64_t)) return std::nullopt;
   // Size and alignment are checked, and the ring holds nothing but such words here.
-  const std::span words(reinterpret_cast<const std::uint64_t*>(bytes.data()), count);
-  SampleView view = to_view(sample, words);
-  if (!frames_fit(view) || !late_fits(view)) return std::nullopt;
-  return view;
+  const std::span all(reinterpret_cast<const std::uint64_t*>(bytes.data()), count);
+  const SampleView view = to_view(sample, all.first(count - sample.deferred_words));
+  if (!frames_are_valid(view)) return std::nullopt;
+  if (sample.user_end != PROFD_END_DEFERRED) return view;
+  const std::span deferred = all.last(sample.deferred_words);
+  const DeferredSampleView deferred_view{
+      .sample = view,
+      .registers = reinterpret_cast<const profd_deferred_stack*>(deferred.data()),
+      .window = deferred.subspan(kRegistersWords)};
+  if (!registers_are_valid(deferred_view)) return std::nullopt;
+  return deferred_view;
 }
 
-// Components, each with its NUL: empty, or NUL at the end.
+// Path components, each ended by NUL: `bytes` is empty or ends in NUL.
 std::optional<std::string_view> take_names(Bytes bytes, std::size_t count) {
   if (bytes.size() != count || count > PROFD_MAX_NAME_BYTES) return std::nullopt;
   const std::string_view names(reinterpret_cast<const char*>(bytes.data()), count);
@@ -134,7 +140,7 @@ std::optional<Record> parse_process(Bytes bytes) {
   if (!take(bytes, process)) return std::nullopt;
   const auto cgroup = take_names(bytes, process.cgroup_bytes);
   if (!cgroup) return std::nullopt;
-  // The view needs the comm where it stays, not in our copy.
+  // The view borrows the comm from the record, not from the copy here.
   const auto* comm =
       reinterpret_cast<const char*>(whole.subspan(offsetof(profd_process, comm)).data());
   return ProcessView{.process = to_process_key(process.process),
@@ -167,6 +173,14 @@ FileKey to_key(const profd_file_key& key) {
           .generation = key.generation};
 }
 
+profd_file_key to_abi(const FileKey& key) {
+  return {.inode = key.inode,
+          .size = key.size_bytes,
+          .ctime_ns = key.ctime_ns,
+          .device = key.device,
+          .generation = key.generation};
+}
+
 std::optional<Record> parse_record(Bytes bytes) {
   profd_record_header header;
   Bytes rest = bytes;
@@ -191,6 +205,42 @@ std::uint32_t sessions_of_refused(Bytes bytes) {
   profd_sample sample;
   if (!take(bytes, sample) || sample.header.type != PROFD_RECORD_SAMPLE) return 0;
   return sample.sessions;
+}
+
+Result<std::unique_ptr<RecordReader>> RecordReader::open(const std::vector<UniqueFd>& rings,
+                                                         RecordHandler& handler) {
+  std::unique_ptr<RecordReader> reader(new RecordReader(handler));
+  reader->rings_ = ring_buffer__new(rings.front().get(), on_bytes, reader.get(), nullptr);
+  if (reader->rings_ == nullptr) return fail_errno("could not map a ring buffer");
+  for (std::size_t i = 1; i < rings.size(); ++i) {
+    if (ring_buffer__add(reader->rings_, rings[i].get(), on_bytes, reader.get()) != 0) {
+      return fail_errno("could not map a ring buffer");
+    }
+  }
+  return reader;
+}
+
+RecordReader::~RecordReader() { ring_buffer__free(rings_); }
+
+void RecordReader::drain() { ring_buffer__consume(rings_); }
+
+int RecordReader::wake_fd() const { return ring_buffer__epoll_fd(rings_); }
+
+// libbpf's callback. libbpf is C: no exception may pass through it.
+int RecordReader::on_bytes(void* context, void* data, std::size_t size) noexcept {
+  static_cast<RecordReader*>(context)->read({static_cast<const std::byte*>(data), size});
+  return 0;
+}
+
+void RecordReader::read(Bytes bytes) noexcept {
+  if (const std::optional<Record> record = parse_record(bytes)) {
+    handler_.on_record(*record);
+    return;
+  }
+  ++malformed_.records;
+  for (std::uint32_t rest = sessions_of_refused(bytes); rest != 0; rest &= rest - 1) {
+    ++malformed_.samples[static_cast<std::size_t>(std::countr_zero(rest))];
+  }
 }
 
 }  // namespace profd

@@ -1,29 +1,84 @@
-// The checks between the ring buffer and everything else: bytes become a view, once, or are
-// refused.
+// Reads the records of the BPF programs from the ring buffers: the bytes of a record are checked
+// once and become a view, or are counted as malformed.
 //
-// The views borrow the bytes. Their layout is profd_abi.h's; what is checked is every size, count
-// and enumerator, so that no accessor of a view can fail or read outside the record.
+// The views borrow the bytes. Their layout is profd_abi.h's. Every size, count and enumerator is
+// checked, so that no accessor of a view can fail or read outside the record.
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <variant>
+#include <vector>
 
 #include "collectors/bpf/sample.h"
+#include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
+
+struct ring_buffer;
 
 namespace profd {
 
-using Record = std::variant<SampleView, MappingView, ProcessView, UnmapView>;
+using Record = std::variant<SampleView, DeferredSampleView, MappingView, ProcessView, UnmapView>;
 
 [[nodiscard]] FileKey to_key(const profd_file_key& key);
+[[nodiscard]] profd_file_key to_abi(const FileKey& key);
 
-// One whole record as the ring buffer holds it, aligned to 8 bytes. None for a malformed one.
+// `bytes` is one whole record as the ring buffer holds it, aligned to 8 bytes. None for a malformed
+// record.
 [[nodiscard]] std::optional<Record> parse_record(std::span<const std::byte> bytes);
 
-// The session mask of a record that parse_record() refused: 0 unless it is a sample that has one.
+// The session mask of a record that parse_record() refuses: 0 unless it is a sample that has one.
 [[nodiscard]] std::uint32_t sessions_of_refused(std::span<const std::byte> bytes);
+
+// The stage that takes the records.
+class RecordHandler {
+ public:
+  RecordHandler() = default;
+  RecordHandler(const RecordHandler&) = delete;
+  RecordHandler& operator=(const RecordHandler&) = delete;
+  virtual ~RecordHandler() = default;
+
+  // The record is valid during the call.
+  virtual void on_record(const Record& record) noexcept = 0;
+};
+
+// Reads the rings of all CPUs. On the io thread.
+class RecordReader {
+ public:
+  // Records that failed their checks, each a bug of profd.
+  struct Malformed {
+    std::uint64_t records = 0;
+    std::array<std::uint64_t, PROFD_MAX_SESSIONS> samples{};  // by session slot
+  };
+
+  // `rings` has at least one ring. The handler must outlive the reader.
+  static Result<std::unique_ptr<RecordReader>> open(const std::vector<UniqueFd>& rings,
+                                                    RecordHandler& handler);
+  RecordReader(const RecordReader&) = delete;
+  RecordReader& operator=(const RecordReader&) = delete;
+  ~RecordReader();
+
+  // Passes every record that the rings hold to the handler.
+  void drain();
+
+  // Readable after the programs asked for a wake-up, until drained.
+  [[nodiscard]] int wake_fd() const;
+
+  [[nodiscard]] const Malformed& malformed() const { return malformed_; }
+
+ private:
+  explicit RecordReader(RecordHandler& handler) : handler_(handler) {}
+  static int on_bytes(void* context, void* data, std::size_t size) noexcept;
+  void read(std::span<const std::byte> bytes) noexcept;
+
+  RecordHandler& handler_;
+  ring_buffer* rings_ = nullptr;
+  Malformed malformed_;
+};
 
 }  // namespace profd

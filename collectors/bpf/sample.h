@@ -1,7 +1,8 @@
-// What the sampling collector emits: one type per kind of record, checked once, borrowed.
+// The types of a sample's way through user space: one view for each kind of record, and the
+// interface of the stages that take them.
 //
-// A view points into the ring buffer and is valid only during the call that hands it over. Its
-// accessors cannot fail: record.h checked every size before the view was made. Times are
+// A view borrows the record's bytes from the ring buffer and is valid during the call that passes
+// it on. Its accessors cannot fail: record.h checks every size before it makes the view. Times are
 // CLOCK_MONOTONIC nanoseconds.
 
 #pragma once
@@ -21,6 +22,9 @@
 namespace profd {
 
 struct MappedFile;
+
+// Index of a session in the session mask of every sample, 0 to 31.
+using SessionSlot = unsigned;
 
 // Exact identity of a process image (see profd_process_key).
 struct ProcessKey {
@@ -43,8 +47,8 @@ struct FileKey {
   friend auto operator<=>(const FileKey&, const FileKey&) = default;
 };
 
-// Whose process it is by ptrace's rule: these are all its ids, it is dumpable, without
-// capabilities, and in profd's user namespace.
+// The user who may read a process by ptrace's rule: the process has no other ids than these and no
+// capabilities, is dumpable, and lives in profd's user namespace.
 struct ProcessOwner {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
@@ -52,7 +56,7 @@ struct ProcessOwner {
   friend auto operator<=>(const ProcessOwner&, const ProcessOwner&) = default;
 };
 
-// One user frame of a sample, taken apart from its word.
+// One user frame of a sample, decoded from its word.
 struct UserFrame {
   std::uint64_t address;
   unsigned mapping;  // index into SampleView::mapping_ids, or PROFD_NO_MAPPING
@@ -72,21 +76,25 @@ struct SampleView {
   std::uint32_t tid;
   std::uint32_t cpu;
   std::uint32_t sessions;             // bit mask of session slots, never 0
-  std::optional<ProcessOwner> owner;  // at that moment; none: nobody's but root's
+  std::optional<ProcessOwner> owner;  // at that moment; none: only root may read the process
   profd_context context;
   profd_user_end user_end;
   bool kernel_truncated;
   std::uint8_t event_set;
-  // Leaf first. `words` is all three in a row: equal words (and counts) of one process are an equal
-  // stack.
+  // The lists begin with the leaf. `words` is the three lists in a row: two samples of one process
+  // with equal words and equal list sizes have the same stack.
   std::span<const std::uint64_t> words;
   std::span<const std::uint64_t> kernel_frames;
   std::span<const std::uint64_t> user_frames;  // UserFrame words
   std::span<const std::uint64_t> mapping_ids;
-  // Where the stack has to be unwound on (PROFD_END_DEFERRED), else null and empty: never so for a
-  // sink.
-  const profd_deferred_stack* late = nullptr;
-  std::span<const std::uint64_t> deferred_window{};
+};
+
+// A sample whose user stack reached a file without an unwind table (PROFD_END_DEFERRED), with what
+// is needed to continue unwinding in user space.
+struct DeferredSampleView {
+  SampleView sample;
+  const profd_deferred_stack* registers;  // at the last user frame; never null
+  std::span<const std::uint64_t> window;  // stack memory from registers->window_start on
 };
 
 struct MappingView {
@@ -99,11 +107,12 @@ struct MappingView {
   FileKey file;
   profd_mapping_kind kind;
   bool names_cut;
-  bool on_fuse = false;    // another process answers for the file, or never does
+  bool on_fuse = false;    // the file lies on FUSE: its server may never answer
   std::string_view names;  // components, innermost first, each ended by NUL
 };
 
-// The process begins to give up this memory, as it may do without having it.
+// The process begins to unmap this range. The kernel may still refuse it, and the range may hold no
+// mapping.
 struct UnmapView {
   ProcessKey process;
   std::uint64_t time_ns;
@@ -123,8 +132,9 @@ struct ProcessView {
   std::string_view cgroup;  // components, innermost first, each ended by NUL
 };
 
-// Where the events of a source go. Called on the io thread, in ring order: a mapping or process
-// before the first sample of the same CPU that needs it. Repeats of both are normal.
+// A stage that takes whole samples. Called on the io thread, in the order of each CPU's ring: the
+// records of a process and its mappings come before the first sample of the same CPU that refers to
+// them. Both may be repeated.
 class SampleSink {
  public:
   SampleSink() = default;
@@ -133,12 +143,11 @@ class SampleSink {
   virtual ~SampleSink() = default;
 
   virtual void on_sample(const SampleView& sample) noexcept = 0;
-  // `file` is null for a mapping without file and for a file that could not be opened; it may be
-  // kept.
+  // `file` is null for a mapping without a file. The sink may keep it.
   virtual void on_mapping(const MappingView& mapping,
                           std::shared_ptr<const MappedFile> file) noexcept = 0;
   virtual void on_process(const ProcessView& process) noexcept = 0;
-  // Only of processes that are watched (Sampler::watch_unmaps).
+  // Only for processes that are watched (Sampler::watch_unmaps).
   virtual void on_unmap(const UnmapView& unmap) noexcept = 0;
 };
 

@@ -18,7 +18,7 @@ namespace {
 constexpr off_t kMaxDebugBytes = off_t{4} << 30;
 constexpr std::chrono::seconds kMaxChecksumTime{2};
 
-// Links may lead around below the root, and not out of it.
+// Symbolic links are followed as long as they stay below the root.
 UniqueFd open_below(int root, const std::string& path) {
   open_how how{};
   how.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
@@ -32,7 +32,7 @@ UniqueFd open_below(int root, const std::string& path) {
   return fd;
 }
 
-// No longer than kMaxChecksumTime: other files wait for their tables meanwhile.
+// False also after kMaxChecksumTime, since other files wait for their tables meanwhile.
 bool has_checksum(int fd, std::uint32_t expected) {
   const auto end = std::chrono::steady_clock::now() + kMaxChecksumTime;
   boost::crc_32_type crc;

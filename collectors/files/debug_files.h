@@ -1,4 +1,4 @@
-// Separate debug files, where distributions put them: by build id, then by .gnu_debuglink.
+// Finds separate debug files where distributions install them: by build id, then by .gnu_debuglink.
 
 #pragma once
 
@@ -11,9 +11,8 @@ namespace profd {
 
 inline constexpr const char* kDebugRoot = "/usr/lib/debug";
 
-// The debug file of a file that is known as `path`. Only root's own files below `root` are taken;
-// one that is found by its link must have the checksum that the link gives. Invalid where there is
-// none.
+// Opens the debug file of the file at `path`. Only files below `root` that root owns are opened. A
+// file found by its link must have the checksum in the link. Invalid where there is none.
 [[nodiscard]] UniqueFd open_debug_file(const UnwindSource& source, const std::string& path,
                                        const std::string& root = kDebugRoot);
 

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <string>
 
@@ -24,5 +26,12 @@ struct MappedFile {
   std::int64_t stat_ctime_ns = 0;
   std::uint32_t owner = 0;  // uid
 };
+
+// The key of the file that fstat() describes, as the kernel side makes it but for the generation,
+// which fstat() does not return: 0. On an overlay the kernel side has the layer's file instead.
+[[nodiscard]] FileKey file_key_of(const struct stat& status);
+
+// Sets `stat_*` and `owner`.
+void set_status(const struct stat& status, MappedFile& file);
 
 }  // namespace profd

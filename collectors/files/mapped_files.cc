@@ -1,12 +1,11 @@
 #include "collectors/files/mapped_files.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <optional>
 #include <string>
 #include <utility>
-
-#include <boost/container_hash/hash.hpp>
 
 #include "collectors/files/open_mapped_file.h"
 
@@ -15,25 +14,23 @@ namespace {
 
 constexpr std::size_t kMaxFiles = 65'536;
 constexpr std::chrono::seconds kRetryInterval{1};
-constexpr std::size_t kShareOfAll = 2;  // of the descriptor limit, one in so many
+// Divisors of the descriptor limit.
+constexpr std::size_t kShareOfAll = 2;
 constexpr std::size_t kShareOfOwner = 16;
-constexpr const char* kLate = "a process keeps us waiting";
+constexpr const char* kTooSlow = "the open takes too long";
 
 std::shared_ptr<const MappedFile> unopened_of(const MappingView& mapping, const char* why) {
   return std::make_shared<const MappedFile>(unopened(place_of(mapping), why));
 }
 
-}  // namespace
-
-std::size_t MappedFiles::KeyHash::operator()(const FileKey& key) const noexcept {
-  std::size_t seed = 0;
-  boost::hash_combine(seed, key.inode);
-  boost::hash_combine(seed, key.size_bytes);
-  boost::hash_combine(seed, key.ctime_ns);
-  boost::hash_combine(seed, key.device);
-  boost::hash_combine(seed, key.generation);
-  return seed;
+// The effective uid of a process; root for one that has exited or is not dumpable. Does not take
+// the lock of the process's memory.
+std::uint32_t uid_of_process(std::uint32_t tgid) {
+  struct stat status {};
+  return ::stat(("/proc/" + std::to_string(tgid)).c_str(), &status) == 0 ? status.st_uid : 0;
 }
+
+}  // namespace
 
 MappedFiles::MappedFiles(std::size_t descriptor_limit) : descriptor_limit_(descriptor_limit) {}
 
@@ -47,7 +44,7 @@ std::shared_ptr<const MappedFile> MappedFiles::find_or_open(const MappingView& m
   if (mapping.file.empty()) return nullptr;
   const auto found = files_.find(mapping.file);
   if (found != files_.end()) {
-    // One without a descriptor is tried again: another process may still have it mapped.
+    // The open of a file without a descriptor is tried again: another process may still map it.
     const Entry& entry = found->second;
     if (entry.file->fd.valid() || now - entry.opened_at < kRetryInterval) return entry.file;
   } else if (files_.size() >= kMaxFiles) {
@@ -57,7 +54,7 @@ std::shared_ptr<const MappedFile> MappedFiles::find_or_open(const MappingView& m
     return unopened_of(mapping, "too many new files within a second");
   }
   MappedFile file = open(mapping);
-  if (file.fd.valid()) hold_or_let_go(file);
+  if (file.fd.valid()) charge_descriptor(file);
   auto shared = std::make_shared<const MappedFile>(std::move(file));
   files_.insert_or_assign(mapping.file, Entry{.file = shared, .opened_at = now});
   return shared;
@@ -65,12 +62,15 @@ std::shared_ptr<const MappedFile> MappedFiles::find_or_open(const MappingView& m
 
 MappedFile MappedFiles::open(const MappingView& mapping) {
   const MappingPlace place = place_of(mapping);
-  if (place.on_fuse || late_in_second_ >= kMaxLate) return open_by_names(place, kLate);
-  std::optional<MappedFile> opened = opener_.run([place] { return open_by_mapping(place); });
+  const std::uint32_t uid = uid_of_process(place.tgid);
+  if (place.on_fuse || late_in_second_ >= kMaxLate || !runner_.has_thread_for(uid)) {
+    return open_by_names(place, kTooSlow);
+  }
+  std::optional<MappedFile> opened = runner_.run(uid, [place] { return open_by_mapping(place); });
   if (opened && opened->fd.valid()) return std::move(*opened);
   if (opened) return open_by_names(place, opened->error);
   ++late_in_second_;
-  return open_by_names(place, kLate);
+  return open_by_names(place, kTooSlow);
 }
 
 bool MappedFiles::may_open(std::uint32_t tgid, Clock::time_point now) {
@@ -83,8 +83,9 @@ bool MappedFiles::may_open(std::uint32_t tgid, Clock::time_point now) {
   return ++opened_by_process_[tgid] <= kMaxNewOfProcess && ++opened_in_second_ <= kMaxNew;
 }
 
-// Root's files are the system's own: their number is no stranger's choice.
-void MappedFiles::hold_or_let_go(MappedFile& file) {
+// Closes the file where the descriptors are used up. Root's files have no limit of their own: other
+// users cannot raise their number.
+void MappedFiles::charge_descriptor(MappedFile& file) {
   const auto owner = held_by_owner_.find(file.owner);
   const std::size_t of_owner = owner == held_by_owner_.end() ? 0 : owner->second;
   if (held_ >= descriptor_limit_ / kShareOfAll ||
@@ -97,7 +98,7 @@ void MappedFiles::hold_or_let_go(MappedFile& file) {
   ++held_by_owner_[file.owner];
 }
 
-void MappedFiles::forget(const MappedFile& file) {
+void MappedFiles::refund_descriptor(const MappedFile& file) {
   if (!file.fd.valid()) return;
   --held_;
   const auto owner = held_by_owner_.find(file.owner);
@@ -105,10 +106,10 @@ void MappedFiles::forget(const MappedFile& file) {
 }
 
 void MappedFiles::release_unused() {
-  boost::unordered::erase_if(files_, [this](const auto& entry) {
+  std::erase_if(files_, [this](const auto& entry) {
     const std::shared_ptr<const MappedFile>& file = entry.second.file;
     if (file.use_count() != 1) return false;
-    forget(*file);
+    refund_descriptor(*file);
     return true;
   });
 }

@@ -1,24 +1,22 @@
-// The files that sampled processes have mapped: opened once each, by the kernel's own key, while
-// they are there.
+// The files that sampled processes have mapped. Each is opened once, under the kernel's key of it.
 //
 // A file is opened through /proc/PID/map_files/START-END, which names exactly the mapped file, also
-// when it is deleted, on an overlay or in another mount namespace. When the process is gone
-// already, or keeps us waiting, the dentry names of the record lead to it, if the file there still
-// has the key (open_mapped_file.h). Who maps files is not privileged: what could not be opened is
-// tried again at most once a second, and files and descriptors are bounded, also for one owner.
-// Owned by the io thread; a MappedFile is immutable and may go to the worker.
+// when it is deleted, on an overlay or in another mount namespace. When the process has exited, or
+// the open takes too long, the file is opened by the dentry names of the record, if the file there
+// still has the key (open_mapped_file.h). Processes that map files are not privileged, so a failed
+// open is repeated at most once a second, and files and descriptors are limited, for each owner
+// too. Owned by the io thread; a MappedFile is immutable and may go to the worker.
 
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 
-#include <boost/unordered/unordered_flat_map.hpp>
-
 #include "collectors/bpf/sample.h"
+#include "collectors/files/bounded_runner.h"
 #include "collectors/files/mapped_file.h"
-#include "collectors/files/timed_opener.h"
 
 namespace profd {
 
@@ -26,48 +24,46 @@ class MappedFiles {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // In a second, of one process and of all: an open takes about 20 us of the io thread.
+  // New files in a second, of one process and of all: an open takes about 20 us of the io thread.
   static constexpr std::size_t kMaxNewOfProcess = 512;
   static constexpr std::size_t kMaxNew = 4096;
 
-  // In a second: opens that may be waited for in vain, each for TimedOpener::kMaxWait.
+  // Opens in a second that may time out, each after BoundedRunner::kMaxWait.
   static constexpr std::size_t kMaxLate = 2;
 
-  // Of so many descriptors half are used, and a sixteenth for files of one owner but root.
+  // Half of the descriptors are used at most, and a sixteenth for the files of one owner other than
+  // root.
   explicit MappedFiles(std::size_t descriptor_limit = soft_descriptor_limit());
 
-  // The file of a mapping record, from the table or opened now. Null for a mapping without a file.
+  // The file of a mapping, from the table or opened now. Null for a mapping without a file.
   std::shared_ptr<const MappedFile> find_or_open(const MappingView& mapping,
                                                  Clock::time_point now = Clock::now());
 
-  // Forgets files that nobody else holds.
+  // Forgets, and so closes, the files that nothing else refers to.
   void release_unused();
 
   [[nodiscard]] std::size_t size() const { return files_.size(); }
 
  private:
-  struct KeyHash {
-    std::size_t operator()(const FileKey& key) const noexcept;
-  };
   struct Entry {
     std::shared_ptr<const MappedFile> file;
     Clock::time_point opened_at;
   };
   static std::size_t soft_descriptor_limit();
   MappedFile open(const MappingView& mapping);
-  void hold_or_let_go(MappedFile& file);
-  void forget(const MappedFile& file);
+  void charge_descriptor(MappedFile& file);
+  void refund_descriptor(const MappedFile& file);
   [[nodiscard]] bool may_open(std::uint32_t tgid, Clock::time_point now);
 
-  TimedOpener opener_;
+  BoundedRunner runner_;
   std::size_t descriptor_limit_;
-  std::size_t held_ = 0;
+  std::size_t held_ = 0;  // descriptors
   Clock::time_point second_began_;
   std::size_t opened_in_second_ = 0;
   std::size_t late_in_second_ = 0;
-  boost::unordered_flat_map<std::uint32_t, std::size_t> opened_by_process_;
-  boost::unordered_flat_map<std::uint32_t, std::size_t> held_by_owner_;
-  boost::unordered_flat_map<FileKey, Entry, KeyHash> files_;
+  std::map<std::uint32_t, std::size_t> opened_by_process_;
+  std::map<std::uint32_t, std::size_t> held_by_owner_;
+  std::map<FileKey, Entry> files_;
 };
 
 }  // namespace profd

@@ -10,9 +10,10 @@
 #include <array>
 #include <climits>
 #include <cstdio>
-#include <fstream>
 #include <utility>
 
+#include "collectors/files/fuse_mount.h"
+#include "collectors/host/clock.h"
 #include "formats/base/result.h"
 
 namespace profd {
@@ -24,57 +25,25 @@ constexpr off_t kMaxFileBytes = off_t{4} << 30;
 constexpr const char* kOnFuse = "on a FUSE file system, which may not answer";
 constexpr std::string_view kDeletedSuffix = " (deleted)";
 
-std::int64_t nanoseconds(const timespec& time) {
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
 // Device and inode are not asked for where the change time fits: on an overlay, fstat's are the
 // overlay's and the key's the layer's. An unlink or chmod moves the change time of a file whose
 // bytes are still those that ran.
 bool same_content(const FileKey& key, const struct stat& status) {
   if (key.size_bytes != static_cast<std::uint64_t>(status.st_size)) return false;
-  if (key.ctime_ns == nanoseconds(status.st_ctim)) return true;
-  return key.inode == status.st_ino && nanoseconds(status.st_mtim) <= key.ctime_ns;
+  if (key.ctime_ns == nanoseconds_of(status.st_ctim)) return true;
+  return key.inode == status.st_ino && nanoseconds_of(status.st_mtim) <= key.ctime_ns;
 }
 
-// Of the kernel's own encoding in a key.
-bool is_on_device(int place, std::uint32_t device) {
-  constexpr unsigned kMinorBits = 20;
+// A file of the device in the key is the one that the kernel sampled: BPF has checked where it
+// lies. A file of another device may be an overlay's, or lie on FUSE. Nothing here waits for the
+// file system.
+bool may_be_on_fuse(int place, std::uint32_t device, std::uint32_t tgid) {
+  constexpr unsigned kMinorBits = 20;  // of the kernel's own encoding, which the key has
   struct statx status {};
-  // Without asking the file system: a FUSE one may not answer.
-  return ::statx(place, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &status) == 0 &&
-         (status.stx_dev_major << kMinorBits | status.stx_dev_minor) == device;
-}
-
-// The first value of a line of /proc/self/fdinfo/N that begins so; empty: none.
-std::string mount_id_of(int fd) {
-  std::ifstream info("/proc/self/fdinfo/" + std::to_string(fd));
-  std::string field;
-  std::string value;
-  while (info >> field >> value) {
-    if (field == "mnt_id:") return value;
-  }
-  return {};
-}
-
-// The kind of a mount, by the list of those that a process sees; empty: not in it.
-std::string file_system_of(const std::string& mount_id, const std::string& process) {
-  std::ifstream mounts("/proc/" + process + "/mountinfo");
-  for (std::string line; std::getline(mounts, line);) {
-    const auto separator = line.find(" - ");
-    if (!line.starts_with(mount_id + " ") || separator == std::string::npos) continue;
-    return line.substr(separator + 3);
-  }
-  return {};
-}
-
-// By the lists of mounts, which need no answer of theirs: ours, and that of the process, which may
-// live in a container. What is in neither counts as one.
-bool may_be_fuse(int place, std::uint32_t tgid) {
-  const std::string id = mount_id_of(place);
-  std::string kind = file_system_of(id, "self");
-  if (kind.empty()) kind = file_system_of(id, std::to_string(tgid));
-  return kind.empty() || kind.starts_with("fuse");
+  const int error = ::statx(place, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &status);
+  if (error != 0) return true;
+  if ((status.stx_dev_major << kMinorBits | status.stx_dev_minor) == device) return false;
+  return is_fuse_mount(status.stx_mnt_id, tgid);
 }
 
 struct Opened {
@@ -97,7 +66,7 @@ Opened open_regular(const UniqueFd& place, const MappingPlace& mapping) {
   Opened opened;
   if (!place.valid()) {
     opened.error = fail_errno("open").message;
-  } else if (!is_on_device(place.get(), key.device) && may_be_fuse(place.get(), mapping.tgid)) {
+  } else if (may_be_on_fuse(place.get(), key.device, mapping.tgid)) {
     opened.error = kOnFuse;
   } else if (::fstat(place.get(), &opened.status) != 0) {
     opened.error = fail_errno("fstat").message;
@@ -146,18 +115,11 @@ bool is_deleted(const std::string& link, const struct stat& status) {
   return ::stat(link.c_str(), &named) != 0 || named.st_ino != status.st_ino;
 }
 
-void note_status(MappedFile& file, const struct stat& status) {
-  file.stat_device = status.st_dev;
-  file.stat_inode = status.st_ino;
-  file.stat_ctime_ns = nanoseconds(status.st_ctim);
-  file.owner = status.st_uid;
-}
-
 MappedFile from_link(const FileKey& key, const std::string& link_path, Opened opened) {
   MappedFile file{.key = key, .path = read_link(link_path), .fd = std::move(opened.fd)};
   file.deleted = is_deleted(file.path, opened.status);
   if (file.deleted) file.path.resize(file.path.size() - kDeletedSuffix.size());
-  note_status(file, opened.status);
+  set_status(opened.status, file);
   return file;
 }
 
@@ -192,7 +154,7 @@ MappedFile open_by_names(const MappingPlace& place, const std::string& error) {
   Opened opened = open_regular(place_of_names(file.path), place);
   if (opened.fd.valid() && opened.status.st_ino == place.file.inode) {
     file.fd = std::move(opened.fd);
-    note_status(file, opened.status);
+    set_status(opened.status, file);
   } else {
     file.error = "map_files: " + error + "; " + file.path + ": " +
                  (opened.error.empty() ? "another file" : opened.error);

@@ -11,7 +11,7 @@
 namespace profd {
 namespace {
 
-// The kernel's own file, so its headers need no doubt: the section headers come last.
+// The image is the kernel's own, so its headers are valid. The section headers come last.
 std::size_t bytes_of(const char* image) {
   Elf64_Ehdr header;
   std::memcpy(&header, image, sizeof header);
@@ -28,14 +28,15 @@ std::size_t bytes_of(const char* image) {
 
 Result<UniqueFd> copy_own_vdso() {
   const auto address = ::getauxval(AT_SYSINFO_EHDR);
-  if (address == 0) return fail(ErrorCode::kUnsupported, "this process has no vdso");
-  // The kernel hands the address over as a number.
+  if (address == 0)
+    return fail(ErrorCode::kUnsupported, "the kernel has not mapped a vDSO into this process");
+  // The kernel gives the address as a number.
   const auto* image = reinterpret_cast<const char*>(address);  // NOLINT(performance-no-int-to-ptr)
   UniqueFd fd(::memfd_create("vdso", MFD_CLOEXEC));
   if (!fd.valid()) return fail_errno("could not create a memfd");
   const std::size_t bytes = bytes_of(image);
   if (::write(fd.get(), image, bytes) != static_cast<ssize_t>(bytes)) {
-    return fail_errno("could not copy the vdso");
+    return fail_errno("could not copy the vDSO");
   }
   return fd;
 }

@@ -1,5 +1,5 @@
-// The code that the kernel maps into every process, "linux-vdso.so.1": no file has it, but profd's
-// own copy is the same bytes.
+// The vDSO, "linux-vdso.so.1": the kernel maps it into every process and no file has it. All
+// processes have the same bytes, so profd copies its own.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace profd {
 
-// A memfd with the whole ELF file. kUnsupported where the kernel gave this process none.
+// A memfd with the whole ELF file. kUnsupported where the kernel has not given this process a vDSO.
 [[nodiscard]] Result<UniqueFd> copy_own_vdso();
 
 }  // namespace profd

@@ -1,20 +1,19 @@
 #include "collectors/host/cgroup_mount.h"
 
-#include <fstream>
-#include <sstream>
+#include <algorithm>
+#include <vector>
+
+#include "formats/base/read_file.h"
+#include "formats/proc/mountinfo.h"
 
 namespace profd {
 
 std::string find_cgroup_mount() {
-  std::ifstream mounts("/proc/self/mountinfo");
-  for (std::string line; std::getline(mounts, line);) {
-    if (line.find(" - cgroup2 ") == std::string::npos) continue;
-    std::istringstream fields(line);
-    std::string skipped, place;
-    fields >> skipped >> skipped >> skipped >> skipped >> place;
-    return place;
-  }
-  return {};
+  const auto text = read_whole_file("/proc/self/mountinfo");
+  if (!text) return {};
+  const std::vector<Mount> mounts = parse_mountinfo(*text);
+  const auto cgroup = std::ranges::find(mounts, "cgroup2", &Mount::file_system);
+  return cgroup == mounts.end() ? std::string() : cgroup->mount_point;
 }
 
 }  // namespace profd

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "collectors/host/clock.h"
 #include "formats/base/unique_fd.h"
 
 namespace profd {
@@ -17,10 +18,7 @@ constexpr std::uint64_t kSpinNs = 1'000'000;
 constexpr int kTries = 5;
 
 std::uint64_t thread_cpu_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * kNsPerSecond +
-         static_cast<std::uint64_t>(now.tv_nsec);
+  return static_cast<std::uint64_t>(now_ns(CLOCK_THREAD_CPUTIME_ID));
 }
 
 std::uint64_t read_count(const UniqueFd& counter) {

@@ -12,8 +12,8 @@
 namespace profd {
 namespace {
 
-constexpr std::pair<unsigned, unsigned> kOldestKernel{
-    6, 1};  // the maple tree, which the unwinder walks
+// 6.1 has the maple tree of VMAs, which the unwinder walks.
+constexpr std::pair<unsigned, unsigned> kOldestKernel{6, 1};
 
 struct Capability {
   unsigned bit;
@@ -21,8 +21,8 @@ struct Capability {
   bool implied_by_sys_admin;
 };
 
-// What each is for: loading programs; opening events; reading other processes' /proc; opening their
-// map_files; reading binaries that only their owner may; kernel symbol addresses.
+// In order: to load programs; to open events; to read /proc of other processes; to open their
+// map_files; to read binaries that only their owner may read; to read kernel symbol addresses.
 constexpr std::array kNeeded = {
     Capability{CAP_BPF, "CAP_BPF", true},
     Capability{CAP_PERFMON, "CAP_PERFMON", true},
@@ -90,10 +90,10 @@ CheckPoint check_kernel(const HostFacts& facts) {
 
 CheckPoint check_btf(const HostFacts& facts) {
   if (!facts.has_btf) {
-    return fatal("btf", "the kernel has no BTF (/sys/kernel/btf/vmlinux can't be read)",
+    return fatal("btf", "the kernel has no BTF: could not read /sys/kernel/btf/vmlinux",
                  "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, and mount /sys");
   }
-  return ok("btf", "the kernel describes its types");
+  return ok("btf", "BTF available");
 }
 
 CheckPoint check_lockdown(const HostFacts& facts) {
@@ -102,37 +102,37 @@ CheckPoint check_lockdown(const HostFacts& facts) {
                  "kernel lockdown is 'confidentiality', which stops BPF from reading memory",
                  "boot with lockdown=integrity");
   }
-  return ok("lockdown", facts.lockdown.empty() ? "the kernel has none" : facts.lockdown);
+  return ok("lockdown", facts.lockdown.empty() ? "the kernel has no lockdown" : facts.lockdown);
 }
 
 CheckPoint check_capabilities(const HostFacts& facts) {
   const std::string names = missing_capabilities(facts.capabilities);
-  if (names.empty()) return ok("capabilities", "all that profd needs");
-  const std::string who = facts.is_root ? "root without " : "not root, and no ";
-  return fatal("capabilities", who + names,
-               facts.is_root ? "allow these capabilities to the container or unit"
+  if (names.empty()) return ok("capabilities", "profd has the capabilities that it needs");
+  const std::string user = facts.is_root ? "root without " : "not root, and no ";
+  return fatal("capabilities", user + names,
+               facts.is_root ? "give the container or unit these capabilities"
                              : "run as root, or with these capabilities");
 }
 
 CheckPoint check_bpf(const HostFacts& facts) {
-  if (facts.bpf_error == 0) return ok("bpf", "maps can be made");
+  if (facts.bpf_error == 0) return ok("bpf", "BPF maps can be created");
   return fatal(
-      "bpf", refused("BPF maps can't be made", facts.bpf_error),
+      "bpf", refused("could not create a BPF map", facts.bpf_error),
       "in the unit, SystemCallFilter= must allow bpf (@privileged has it); in a container, "
       "its seccomp profile");
 }
 
 CheckPoint check_perf_event(const HostFacts& facts) {
-  if (facts.perf_event_error == 0) return ok("perf_event", "events can be opened");
+  if (facts.perf_event_error == 0) return ok("perf_event", "perf events can be opened");
   return fatal("perf_event",
-               refused("perf events of all processes can't be opened", facts.perf_event_error),
+               refused("could not open perf events of all processes", facts.perf_event_error),
                "in the unit, SystemCallFilter= must allow perf_event_open (@debug has it); in a "
                "container, its seccomp profile");
 }
 
 CheckPoint check_openat2(const HostFacts& facts) {
-  if (facts.openat2_error == 0) return ok("openat2", "paths can be followed safely");
-  return fatal("openat2", refused("openat2 can't be called", facts.openat2_error),
+  if (facts.openat2_error == 0) return ok("openat2", "openat2 is allowed");
+  return fatal("openat2", refused("could not call openat2", facts.openat2_error),
                "in the unit, leave out RestrictSUIDSGID= and DynamicUser=, which forbid it; in a "
                "container, its seccomp profile must allow it");
 }
@@ -140,23 +140,25 @@ CheckPoint check_openat2(const HostFacts& facts) {
 CheckPoint check_map_files(const HostFacts& facts) {
   if (facts.map_files_error == 0) return ok("map_files", "mapped files can be opened");
   return fatal(
-      "map_files", refused("/proc/PID/map_files can't be opened", facts.map_files_error),
+      "map_files", refused("could not open a file in /proc/PID/map_files", facts.map_files_error),
       "allow CAP_CHECKPOINT_RESTORE, and leave ProtectProc=, ProcSubset= and PrivateUsers= "
       "out of the unit");
 }
 
 CheckPoint check_other_processes(const HostFacts& facts) {
-  if (facts.other_maps_error == 0) return ok("other_processes", "/proc shows their mappings");
-  return fix("other_processes",
-             refused("/proc does not show other processes' mappings", facts.other_maps_error),
-             "in the unit, allow CAP_SYS_PTRACE and leave out PrivateUsers=; /proc mounted with "
-             "hidepid= hides them too");
+  if (facts.other_maps_error == 0)
+    return ok("other_processes", "/proc shows the mappings of other processes");
+  return fix(
+      "other_processes",
+      refused("could not read the mappings of other processes in /proc", facts.other_maps_error),
+      "in the unit, allow CAP_SYS_PTRACE and leave out PrivateUsers=; /proc mounted with "
+      "hidepid= hides them too");
 }
 
 CheckPoint check_kallsyms(const HostFacts& facts) {
   if (facts.kallsyms_error == 0) return ok("kallsyms", "kernel functions have names");
   if (facts.kallsyms_error != ENODATA) {
-    return fix("kallsyms", refused("/proc/kallsyms can't be read", facts.kallsyms_error),
+    return fix("kallsyms", refused("could not read /proc/kallsyms", facts.kallsyms_error),
                "in the unit, leave out ProtectKernelTunables= and ProcSubset=pid, which hide it: "
                "kernel functions have no names");
   }

@@ -11,12 +11,14 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <memory>
-#include <sstream>
 #include <string_view>
 
 #include "collectors/host/host_checks.h"
+#include "formats/base/read_file.h"
+#include "formats/proc/status.h"
 
 namespace profd {
 namespace {
@@ -24,24 +26,19 @@ namespace {
 // The symbols in front are per-CPU offsets, which begin at 0; the text is not far behind them.
 constexpr int kSymbolsToTry = 20'000;
 
-std::string read_line_starting(const char* path, std::string_view prefix) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(prefix)) return line.substr(prefix.size());
-  }
-  return {};
+std::uint64_t effective_capabilities() {
+  const auto status = read_process_status("/proc/self/status");
+  return status ? status->effective_capabilities : 0;
 }
 
-std::uint64_t effective_capabilities() {
-  std::istringstream text(read_line_starting("/proc/self/status", "CapEff:"));
-  std::uint64_t mask = 0;
-  text >> std::hex >> mask;
-  return mask;
+std::string first_line_of(const char* path) {
+  const auto text = read_whole_file(path);
+  return text ? text->substr(0, text->find('\n')) : std::string();
 }
 
 // "none [integrity] confidentiality": the one in brackets is in force.
 std::string lockdown_in_force() {
-  const std::string line = read_line_starting("/sys/kernel/security/lockdown", "");
+  const std::string line = first_line_of("/sys/kernel/security/lockdown");
   const std::size_t open = line.find('[');
   const std::size_t close = line.find(']');
   if (open == std::string::npos || close == std::string::npos || close < open) return {};
@@ -129,10 +126,7 @@ int try_kallsyms() {
 }
 
 int read_kptr_restrict() {
-  std::istringstream text(read_line_starting("/proc/sys/kernel/kptr_restrict", ""));
-  int value = 0;
-  text >> value;
-  return value;
+  return std::atoi(first_line_of("/proc/sys/kernel/kptr_restrict").c_str());
 }
 
 }  // namespace

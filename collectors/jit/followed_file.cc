@@ -7,16 +7,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectors/host/clock.h"
+
 namespace profd {
 namespace {
 
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{16} << 30;
-
-std::int64_t monotonic_ns() {
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
 
 }  // namespace
 
@@ -27,8 +23,7 @@ std::optional<FollowedFile::Extent> FollowedFile::extent() const {
               &status) != 0) {
     return std::nullopt;
   }
-  return Extent{.bytes = status.stx_size,
-                .written_ns = status.stx_mtime.tv_sec * 1'000'000'000 + status.stx_mtime.tv_nsec};
+  return Extent{.bytes = status.stx_size, .written_ns = nanoseconds_of(status.stx_mtime)};
 }
 
 std::uint64_t FollowedFile::offset() const {
@@ -73,7 +68,7 @@ FollowedFile::Step FollowedFile::read_on(Parser& parser, Clock::time_point now) 
 Result<JitFileGrew> FollowedFile::read_part(Parser& parser) const {
   JitFileGrew part{.file = file_,
                    .epoch = epoch_,
-                   .read_ns = monotonic_ns(),
+                   .read_ns = now_ns(CLOCK_MONOTONIC),
                    .chunk = JitDumpChunk{},
                    .rows = {}};
   if (file_->kind == JitFileKind::kJitDump) {

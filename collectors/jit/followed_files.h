@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "collectors/files/timed_opener.h"
+#include "collectors/files/bounded_runner.h"
 #include "collectors/jit/directory_watch.h"
 #include "collectors/jit/followed_file.h"
 #include "collectors/jit/follower.h"

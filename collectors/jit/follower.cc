@@ -26,20 +26,6 @@ ParserLimits parser_limits() {
   return {.cpu_time = milliseconds(500), .wall_time = milliseconds(2000)};
 }
 
-// On a thread that may hang, for a while only; none where it took longer.
-template <class T>
-std::optional<T> run_in_time(TimedOpener& opener, std::uint32_t uid, std::function<T()> job) {
-  auto result = std::make_shared<T>();
-  const auto done = opener.run(
-      [result, job = std::move(job)] {
-        *result = job();
-        return MappedFile{};
-      },
-      uid);
-  if (!done) return std::nullopt;
-  return std::move(*result);
-}
-
 bool is_readable(int fd) {
   pollfd readable{.fd = fd, .events = POLLIN, .revents = 0};
   return ::poll(&readable, 1, 0) == 1;
@@ -78,7 +64,7 @@ class JitFollower::Work {
   void end_tickets(std::vector<JitEvent>& news);
 
   std::unique_ptr<Parser> parser_;
-  TimedOpener opener_;
+  BoundedRunner runner_;
   std::unique_ptr<DirectoryWatch> watch_;
   FollowedFiles files_;
   std::vector<Waiting> waiting_;
@@ -96,10 +82,9 @@ Result<std::unique_ptr<JitFollower::Work>> JitFollower::Work::open(
   auto watch = DirectoryWatch::open(directories,
                                     [self = work.get()](int directory, const std::string& name,
                                                         const JitFileRules& rules) -> JitOpening {
-                                      auto opening = run_in_time<JitOpening>(
-                                          self->opener_, 0, [directory, name, rules] {
-                                            return open_jit_file(directory, name, rules);
-                                          });
+                                      auto opening = self->runner_.run(0, [directory, name, rules] {
+                                        return open_jit_file(directory, name, rules);
+                                      });
                                       if (opening) return std::move(*opening);
                                       return {.file = {}, .refusal = JitRefusal::kLate};
                                     });
@@ -116,8 +101,8 @@ void JitFollower::Work::carry_out(const Requests& requests, std::vector<JitEvent
 }
 
 void JitFollower::Work::look(const Wanted& wanted, std::vector<JitEvent>& news) {
-  auto found = run_in_time<JitScan>(
-      opener_, wanted.uid, [process = wanted.process] { return look_for_jit_files(process); });
+  auto found =
+      runner_.run(wanted.uid, [process = wanted.process] { return look_for_jit_files(process); });
   JitProcessSeen seen{.process = wanted.process, .look = {}};
   if (found) {
     seen.look = std::move(*found);
@@ -137,9 +122,8 @@ void JitFollower::Work::look(const Wanted& wanted, std::vector<JitEvent>& news) 
 bool JitFollower::Work::may_have_written(const Wanted& wanted, const JitProcessFacts& facts,
                                          const WatchedPlace& place) {
   if (facts.pid_in_space == 0 || facts.pid_in_space == wanted.process.tgid) return true;
-  const auto seen = run_in_time<bool>(opener_, wanted.uid, [process = wanted.process, place] {
-    return is_seen_by(process, place);
-  });
+  const auto seen = runner_.run(
+      wanted.uid, [process = wanted.process, place] { return is_seen_by(process, place); });
   return seen.value_or(false);
 }
 

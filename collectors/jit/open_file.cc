@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <fstream>
 #include <string_view>
 #include <utility>
+
+#include "collectors/files/fuse_mount.h"
+#include "collectors/host/clock.h"
 
 namespace profd {
 namespace {
@@ -24,22 +26,6 @@ UniqueFd open_inside(int directory, const std::string& path, std::uint64_t flags
   how.resolve = resolve;
   return UniqueFd(
       static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof(how))));
-}
-
-std::string mount_kind(std::uint64_t mount_id, const std::string& process) {
-  const std::string wanted = std::to_string(mount_id) + " ";
-  std::ifstream mounts("/proc/" + process + "/mountinfo");
-  for (std::string line; std::getline(mounts, line);) {
-    const auto separator = line.find(" - ");
-    if (line.starts_with(wanted) && separator != std::string::npos) {
-      return line.substr(separator + 3);
-    }
-  }
-  return {};
-}
-
-std::int64_t ns_of(const statx_timestamp& time) {
-  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
 }
 
 // What can be known without asking the file system: a FUSE one may never answer.
@@ -58,7 +44,7 @@ std::optional<JitRefusal> refusal_of(const struct statx& status, const JitFileRu
   // Who may not write a map may still lay a link to it under another process's name.
   if (rules.kind == JitFileKind::kPerfMap && status.stx_nlink != 1) return JitRefusal::kLink;
   if (status.stx_size > kMaxFileBytes) return JitRefusal::kTooLarge;
-  if (ns_of(status.stx_mtime) < rules.not_before_ns) return JitRefusal::kStale;
+  if (nanoseconds_of(status.stx_mtime) < rules.not_before_ns) return JitRefusal::kStale;
   return std::nullopt;
 }
 
@@ -90,8 +76,8 @@ JitOpening open_place(const UniqueFd& place, std::string path, const JitFileRule
                       .kind = rules.kind,
                       .path = std::move(path),
                       .owner = payer,
-                      .changed_ns = ns_of(status.stx_ctime),
-                      .born_ns = ns_of(status.stx_btime),
+                      .changed_ns = nanoseconds_of(status.stx_ctime),
+                      .born_ns = nanoseconds_of(status.stx_btime),
                       .fd = std::move(fd)}),
           .refusal = {}};
 }
@@ -119,15 +105,6 @@ std::shared_ptr<const JitFile> with_payer(const JitFile& file, std::uint32_t pay
                                                  .changed_ns = file.changed_ns,
                                                  .born_ns = file.born_ns,
                                                  .fd = std::move(fd)});
-}
-
-// Each process is shown the mounts below its own root alone: of one in a chroot, the mount that it
-// lies in is shown to those outside.
-bool is_fuse_mount(std::uint64_t mount_id, std::uint32_t tgid) {
-  std::string kind = mount_kind(mount_id, "self");
-  if (kind.empty() && tgid != 0) kind = mount_kind(mount_id, std::to_string(tgid));
-  if (kind.empty()) kind = mount_kind(mount_id, "1");
-  return kind.empty() || kind.starts_with("fuse");
 }
 
 UniqueFd open_directory_of(int proc_directory, const char* link, const std::string& path) {

@@ -3,7 +3,7 @@
 // The place is found first (O_PATH), looked at, and only then opened for reading: a FIFO, device or
 // socket is never opened. Links are not followed, leases don't make us wait, and of a FUSE file
 // nothing is asked. A path walk may still hang in a file system: call on a thread that may be late
-// (timed_opener.h).
+// (bounded_runner.h).
 
 #pragma once
 
@@ -78,9 +78,5 @@ struct JitOpening {
 // By a link of /proc/PID, "map_files/START-END": the mapped file itself, also when it is deleted.
 [[nodiscard]] JitOpening open_mapped_jit_file(int proc_directory, const char* link,
                                               const std::string& path, const JitFileRules& rules);
-
-// Whether a mount of that id is FUSE's, by the list of a process (0: our own); also where it is in
-// neither list.
-[[nodiscard]] bool is_fuse_mount(std::uint64_t mount_id, std::uint32_t tgid);
 
 }  // namespace profd

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "collectors/host/clock.h"
 #include "collectors/jit/directory_watch.h"
 
 namespace profd {
@@ -17,9 +18,7 @@ namespace {
 constexpr unsigned kSerialBits = 40;
 
 std::chrono::nanoseconds thread_cpu_time() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+  return std::chrono::nanoseconds(now_ns(CLOCK_THREAD_CPUTIME_ID));
 }
 
 }  // namespace

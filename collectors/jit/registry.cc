@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "collectors/host/clock.h"
+
 namespace profd {
 namespace {
 
@@ -40,12 +42,7 @@ bool is_gone(const ProcessKey& process) {
 
 // A process's start in the clock of samples.
 std::uint64_t monotonic_start_ns(const ProcessKey& process) {
-  timespec boot{};
-  timespec monotonic{};
-  ::clock_gettime(CLOCK_BOOTTIME, &boot);
-  ::clock_gettime(CLOCK_MONOTONIC, &monotonic);
-  const std::int64_t asleep =
-      (boot.tv_sec - monotonic.tv_sec) * 1'000'000'000 + (boot.tv_nsec - monotonic.tv_nsec);
+  const std::int64_t asleep = now_ns(CLOCK_BOOTTIME) - now_ns(CLOCK_MONOTONIC);
   return process.start_ns - static_cast<std::uint64_t>(asleep);
 }
 

@@ -12,8 +12,13 @@
 #include <string_view>
 #include <utility>
 
+#include "collectors/host/clock.h"
+#include "formats/base/read_file.h"
+#include "formats/base/text_fields.h"
 #include "formats/jit/runtimes.h"
 #include "formats/proc/maps.h"
+#include "formats/proc/stat.h"
+#include "formats/proc/status.h"
 
 namespace profd {
 namespace {
@@ -25,93 +30,24 @@ constexpr std::size_t kMaxShared = 16;
 constexpr std::uint64_t kMarkerBytes = 4096;
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-// The whole of a file of /proc, up to a end.
-std::string read_text(int directory, const char* name) {
-  const UniqueFd fd(::openat(directory, name, O_RDONLY | O_CLOEXEC));
-  std::string text;
-  std::array<char, 65536> buffer;
-  while (fd.valid() && text.size() < kMaxTextBytes) {
-    const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
-    if (got <= 0) break;
-    text.append(buffer.data(), static_cast<std::size_t>(got));
-  }
-  return text;
-}
-
-template <class Number>
-Number number_of(std::string_view text) {
-  Number value{};
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
-// The n-th (from 0) field, by blanks; empty: there are fewer.
-std::string_view field_of(std::string_view line, std::size_t n) {
-  constexpr std::string_view kBlank = " \t";
-  for (;; --n) {
-    line.remove_prefix(std::min(line.find_first_not_of(kBlank), line.size()));
-    const std::string_view field = line.substr(0, line.find_first_of(kBlank));
-    if (n == 0 || field.empty()) return field;
-    line.remove_prefix(field.size());
-  }
-}
-
-// What follows a label at the beginning of a line; empty: there is no such line.
-std::string_view line_of(std::string_view text, std::string_view label) {
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    if (line.starts_with(label)) return line.substr(label.size());
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-  }
-  return {};
-}
-
-std::string_view last_field(std::string_view line) {
-  const auto end = line.find_last_not_of(" \t");
-  if (end == std::string_view::npos) return {};
-  line = line.substr(0, end + 1);
-  return line.substr(line.find_last_of(" \t") + 1);
-}
-
-std::int64_t now_by(clockid_t clock) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return time.tv_sec * kSecond + time.tv_nsec;
-}
-
-struct Stat {
-  std::uint32_t parent = 0;
-  std::uint64_t start_ticks = 0;
-};
-
-std::optional<Stat> read_stat(int process, const char* name) {
-  const std::string stat = read_text(process, name);
-  const auto comm_end = stat.rfind(')');  // a comm may hold anything, this too
-  if (comm_end == std::string::npos) return std::nullopt;
-  const std::string_view fields = std::string_view(stat).substr(comm_end + 1);
-  // Fields 4 and 22 of all, of which two are before these.
-  return Stat{.parent = number_of<std::uint32_t>(field_of(fields, 1)),
-              .start_ticks = number_of<std::uint64_t>(field_of(fields, 19))};
-}
-
 // A process whose parent has ended has another one at once: who is its parent before and after is
 // its parent meanwhile.
 std::uint64_t start_of_parent(int process, std::uint32_t parent) {
-  const auto theirs = read_stat(AT_FDCWD, ("/proc/" + std::to_string(parent) + "/stat").c_str());
-  const auto again = read_stat(process, "stat");
-  return theirs && again && again->parent == parent ? theirs->start_ticks : 0;
+  const auto theirs = read_process_stat("/proc/" + std::to_string(parent) + "/stat");
+  const auto again = read_process_stat("stat", process);
+  return theirs && again && again->parent_pid == parent ? theirs->start_ticks : 0;
 }
 
 // False where the process is another one.
 bool read_facts(int process, const ProcessKey& key, JitProcessFacts& facts) {
-  const auto stat = read_stat(process, "stat");
-  const std::string status = read_text(process, "status");
-  if (!stat || status.empty() || stat->start_ticks != start_ticks(key)) return false;
-  facts.parent = stat->parent;
-  facts.parent_start_ticks = start_of_parent(process, stat->parent);
-  facts.real_uid = number_of<std::uint32_t>(field_of(line_of(status, "Uid:"), 0));
-  facts.uid = number_of<std::uint32_t>(field_of(line_of(status, "Uid:"), 1));
-  facts.pid_in_space = number_of<std::uint32_t>(last_field(line_of(status, "NSpid:")));
+  const auto stat = read_process_stat("stat", process);
+  const auto status = read_process_status("status", process);
+  if (!stat || !status || stat->start_ticks != start_ticks(key)) return false;
+  facts.parent = stat->parent_pid;
+  facts.parent_start_ticks = start_of_parent(process, stat->parent_pid);
+  facts.real_uid = status->real_uid();
+  facts.uid = status->effective_uid();
+  facts.pid_in_space = status->namespace_pid;
   return true;
 }
 
@@ -170,13 +106,12 @@ void Look::add(JitOpening opening) {
 }
 
 void Look::look_at_mappings() {
-  const std::string maps = read_text(directory_, "maps");
-  std::string_view rest = maps;
+  const auto maps = read_whole_file("maps", directory_, kMaxTextBytes);
+  if (!maps) return;
+  std::string_view rest = *maps;
   std::size_t markers = 0;
   while (!rest.empty()) {
-    const std::string_view text = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(text.size() + 1, rest.size()));
-    const auto line = parse_maps_line(text);
+    const auto line = parse_maps_line(take_line(rest));
     if (!line) continue;
     if (look_.facts.runtime.empty()) look_.facts.runtime = runtime_of(*line);
     if (is_shared_code(*line) && look_.shared.size() < kMaxShared) {
@@ -230,7 +165,7 @@ std::uint64_t start_ticks(const ProcessKey& process) {
 
 // A second early: file times are the tick's, and the clock may be set.
 std::int64_t start_time_ns(const ProcessKey& process) {
-  return now_by(CLOCK_REALTIME) - now_by(CLOCK_BOOTTIME) +
+  return now_ns(CLOCK_REALTIME) - now_ns(CLOCK_BOOTTIME) +
          static_cast<std::int64_t>(process.start_ns) - kSecond;
 }
 
@@ -238,7 +173,7 @@ bool is_written_since(const JitFile& file, std::int64_t time_ns) {
   struct statx status {};
   return ::statx(file.fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MTIME, &status) ==
              0 &&
-         status.stx_mtime.tv_sec * kSecond + status.stx_mtime.tv_nsec >= time_ns;
+         nanoseconds_of(status.stx_mtime) >= time_ns;
 }
 
 std::optional<NamedJitFile> jit_file_name(std::string_view name) {

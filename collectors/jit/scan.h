@@ -2,7 +2,7 @@
 // whatever its name, and by the usual names in the process's own root and working directory.
 //
 // Reads /proc alone, and waits for the process (its memory's lock) and its file systems: call on a
-// thread that may be late (timed_opener.h). Nothing is parsed but the kernel's own text.
+// thread that may be late (bounded_runner.h). Nothing is parsed but the kernel's own text.
 
 #pragma once
 

@@ -10,15 +10,12 @@
 
 #include <x86intrin.h>
 
+#include "collectors/host/clock.h"
+
 namespace profd {
 namespace {
 
-std::uint64_t monotonic_ns() {
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
+std::uint64_t monotonic_ns() { return static_cast<std::uint64_t>(now_ns(CLOCK_MONOTONIC)); }
 
 }  // namespace
 

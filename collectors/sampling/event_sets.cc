@@ -7,7 +7,7 @@
 namespace profd {
 namespace {
 
-// Not for restricted sessions: whoever starts them must not shut the administrator out.
+// Restricted sessions leave these sets free, so that users cannot lock the administrator out.
 constexpr std::size_t kKeptSets = 3;
 
 }  // namespace
@@ -19,10 +19,10 @@ Result<EventSets::Sets::iterator> EventSets::find_or_choose(const EventSpec& eve
   });
   if (same != sets_.end()) return same;
   const std::size_t places = sets_.size() - (restricted ? kKeptSets : 0);
-  const auto limit = sets_.begin() + static_cast<std::ptrdiff_t>(places);
+  const auto end = sets_.begin() + static_cast<std::ptrdiff_t>(places);
   const auto free =
-      std::find_if(sets_.begin(), limit, [](const auto& set) { return !set.has_value(); });
-  if (free != limit) return free;
+      std::find_if(sets_.begin(), end, [](const auto& set) { return !set.has_value(); });
+  if (free != end) return free;
   return fail(ErrorCode::kBusy, "all " + std::to_string(places) + " sets of events are in use",
               "use the event and frequency of a running session");
 }

@@ -1,7 +1,7 @@
-// The sets of perf events that are open: one for all sessions with equal events, none that no
-// session wants.
+// The sets of perf events that are open. Sessions with equal events share one set, and a set is
+// closed when its last session ends.
 //
-// `now` is what the programs have counted by the time of the call. Owned by the io thread.
+// `now` are the programs' counters at the time of the call. Owned by the io thread.
 
 #pragma once
 
@@ -21,20 +21,20 @@ class EventSets {
   // `program` is the sampling program's descriptor, which must outlive *this.
   explicit EventSets(int program) : program_(program) {}
 
-  // For one session more: the index of the set of equal events that is open already, else of a new
-  // one. Restricted sessions leave the last 3 sets to others. Errors: no free set, an event that
-  // can't be opened.
+  // Adds a session to the open set with equal events, else to a new set, and returns its index.
+  // Restricted sessions leave the last 3 sets to others. Errors: no free set, an event that can't
+  // be opened.
   Result<unsigned> use(const EventSpec& event, bool restricted, const profd_counters& now);
-  // The same where a session of that set is there.
+  // Adds a session to an open set.
   void share(unsigned index) { ++sets_[index]->sessions; }
-  // Ends the use of one session.
+  // Removes a session from its set.
   void release(unsigned index, const profd_counters& now);
 
-  // Takes CPUs in that came, drops those that went (perf_events.h).
+  // Follows CPUs that come online and go offline (perf_events.h).
   void refresh();
 
-  // Of all sets so far, closed ones too: how many ticks the programs have not seen, estimated by
-  // what the events counted, and the gaps of CPUs.
+  // Of all sets since the start, closed ones too: how many ticks the programs missed, estimated
+  // from the events' own counts, and the gaps of CPUs.
   [[nodiscard]] std::uint64_t skipped(const profd_counters& now) const;
   [[nodiscard]] CpuGaps gaps() const;
 

@@ -1,10 +1,11 @@
-// What is counted: a perf event by its perf name, and how often a sample is taken.
+// The event that a session samples: a perf event by its perf name, and how often a sample is taken.
 //
-// Names are perf's (perf-list(1)), software and hardware events; where one is unknown, the error
-// offers the nearest. "cpu" is the default, and is the CPU clock, not cycles: the clock's samples
-// times its period are the CPU time to 0.1 %, those of cycles were 2 % off at a steady clock and
-// are off by as much as the clock speed varies. A counter's interrupt is an NMI, which took 17 us
-// in a VM, and makes the kernel lower perf_event_max_sample_rate for the whole host.
+// Names are perf's (perf-list(1)) of software and hardware events; the error for an unknown name
+// offers the nearest ones. The default "cpu" is the CPU clock, not cycles: the clock's samples
+// times its period are the CPU time to 0.1 %. Those of cycles were 2 % off at a steady clock speed,
+// and are off by as much as the clock speed varies. The interrupt of a hardware counter is an NMI,
+// which took 17 us in a VM, and makes the kernel lower perf_event_max_sample_rate for the whole
+// host.
 
 #pragma once
 
@@ -18,31 +19,31 @@
 namespace profd {
 
 struct EventSpec {
-  std::string name;          // as asked: "cpu", "cpu-clock", "page-faults", ...
+  std::string name;          // as requested: "cpu", "cpu-clock", "page-faults", ...
   std::uint32_t type = 0;    // PERF_TYPE_*
   std::uint64_t config = 0;  // PERF_COUNT_*
   bool is_time = true;       // samples stand for CPU time
   std::string unit;          // "microseconds" for time, else the event's name
-  // Exactly one of the two is not 0.
+  // Exactly one of these two is not 0.
   std::uint64_t frequency_hz = 0;  // samples a second, kept by the kernel
   std::uint64_t period = 0;        // events a sample; nanoseconds for the clocks
 
-  // Sessions of equal specs share one set of perf events; the name as asked does not matter.
+  // Sessions with equal events share one set of perf events, whatever the alias in `name`.
   [[nodiscard]] bool same_events(const EventSpec& other) const {
     return type == other.type && config == other.config && frequency_hz == other.frequency_hz &&
            period == other.period;
   }
 };
 
-// Looks the name up and checks the rate against the kernel's limit. A frequency or period of 0
-// means "not given"; with both not given the frequency is 99 Hz; both given is an error.
+// Looks the name up and checks the rate against the kernel's limit. A frequency or period of 0 is
+// not given. With neither, the frequency is 99 Hz; both are an error.
 [[nodiscard]] Result<EventSpec> make_event_spec(std::string_view name, std::uint64_t frequency_hz,
                                                 std::uint64_t period);
 
 // Every name that make_event_spec() knows.
 [[nodiscard]] std::vector<std::string_view> event_names();
 
-// /proc/sys/kernel/perf_event_max_sample_rate; the kernel's default when it can't be read.
+// /proc/sys/kernel/perf_event_max_sample_rate; the kernel's default when the file can't be read.
 [[nodiscard]] std::uint64_t max_sample_rate_hz();
 
 }  // namespace profd

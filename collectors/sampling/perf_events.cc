@@ -81,10 +81,10 @@ bool is_cycles(const EventSpec& spec) {
   return spec.type == PERF_TYPE_HARDWARE && spec.config == PERF_COUNT_HW_CPU_CYCLES;
 }
 
-// A fixed period wherever the rate of the event is known; 0 where only the kernel can find it. A
-// profile's samples all weigh the same, so they must stand for equal amounts. The kernel's own way
-// to a frequency is to start at one event a sample, thousands of interrupts in the first
-// milliseconds, and to shorten the period on a CPU that is mostly idle.
+// A fixed period where the rate of the event is known, else 0: the kernel then adjusts the period
+// to the frequency. All samples of a profile have the same weight, so they must stand for equal
+// amounts of the event. The kernel begins with one event a sample, which makes thousands of
+// interrupts in the first milliseconds, and shortens the period on a CPU that is mostly idle.
 Result<std::uint64_t> fixed_period_of(const EventSpec& spec) {
   if (spec.period != 0) return spec.period;
   if (is_clock(spec)) return kNsPerSecond / spec.frequency_hz;
@@ -113,7 +113,7 @@ Result<PerfEvents> PerfEvents::open(const EventSpec& spec, unsigned index, int p
 
 Result<PerfEvents::CpuEvent> PerfEvents::open_on(unsigned cpu) const {
   perf_event_attr attr = attributes_of(spec_, fixed_period_);
-  CpuEvent opened{.cpu = cpu, .event = {}, .link = {}, .alive_at = Clock::now()};
+  CpuEvent opened{.cpu = cpu, .event = {}, .link = {}, .counted_at = Clock::now()};
   opened.event.reset(static_cast<int>(
       ::syscall(SYS_perf_event_open, &attr, -1, static_cast<int>(cpu), -1, PERF_FLAG_FD_CLOEXEC)));
   if (!opened.event.valid()) return open_error(spec_, cpu, errno);
@@ -121,9 +121,9 @@ Result<PerfEvents::CpuEvent> PerfEvents::open_on(unsigned cpu) const {
   options.sz = sizeof(options);
   options.perf_event.bpf_cookie = index_;
   opened.link.reset(bpf_link_create(program_, opened.event.get(), BPF_PERF_EVENT, &options));
-  if (!opened.link.valid()) return fail_errno("attach to event " + spec_.name);
+  if (!opened.link.valid()) return fail_errno("could not attach to event " + spec_.name);
   if (::ioctl(opened.event.get(), PERF_EVENT_IOC_ENABLE, 0) != 0) {
-    return fail_errno("enable event " + spec_.name);
+    return fail_errno("could not enable event " + spec_.name);
   }
   return opened;
 }
@@ -136,15 +136,16 @@ CpuGaps& CpuGaps::operator+=(const CpuGaps& other) {
 
 void PerfEvents::refresh(Clock::time_point now) {
   const std::vector<unsigned> online = online_cpus();
-  // An event whose time stands still is dead: its CPU went, also when it is back by now.
+  // An event whose enabled time stands still has stopped: its CPU was offline, even if it is online
+  // again now.
   std::erase_if(events_, [&](CpuEvent& event) {
     const Reading reading = read_event(event.event.get());
-    const bool alive = reading.enabled_ns != event.enabled_ns;
+    const bool counts = reading.enabled_ns != event.enabled_ns;
     event.enabled_ns = reading.enabled_ns;
-    if (alive) event.alive_at = now;
-    if (alive && std::ranges::binary_search(online, event.cpu)) return false;
+    if (counts) event.counted_at = now;
+    if (counts && std::ranges::binary_search(online, event.cpu)) return false;
     closed_count_ += reading.count;
-    dead_.emplace(event.cpu, event.alive_at);
+    offline_.emplace(event.cpu, event.counted_at);
     return true;
   });
   for (const unsigned cpu : online) {
@@ -152,9 +153,9 @@ void PerfEvents::refresh(Clock::time_point now) {
     auto opened = open_on(cpu);
     if (!opened) continue;
     events_.push_back(std::move(*opened));
-    if (const auto dead = dead_.find(cpu); dead != dead_.end()) {
-      gaps_ += {.count = 1, .time = now - dead->second};
-      dead_.erase(dead);
+    if (const auto offline = offline_.find(cpu); offline != offline_.end()) {
+      gaps_ += {.count = 1, .time = now - offline->second};
+      offline_.erase(offline);
     }
   }
 }

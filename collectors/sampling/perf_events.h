@@ -1,7 +1,8 @@
 // One set of perf events: the same event on every online CPU, each running the sampling program.
 //
-// CPUs come and go: an event dies with its CPU and does not come back with it (Linux 6.18), so
-// refresh() reopens. The kernel stops counting when the set is destroyed. Owned by the io thread.
+// When a CPU goes offline its event stops for good, also when the CPU comes back (Linux 6.18), so
+// refresh() opens a new one. The kernel stops counting when the set is destroyed. Owned by the io
+// thread.
 
 #pragma once
 
@@ -17,8 +18,8 @@
 
 namespace profd {
 
-// CPUs that went and came back, and the time from their events' last sign of life until new ones
-// were opened.
+// How often a CPU went offline and came back, and the time from the last refresh() that saw its
+// event count until a new event was opened.
 struct CpuGaps {
   std::uint64_t count = 0;
   std::chrono::nanoseconds time{};
@@ -30,19 +31,18 @@ class PerfEvents {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `program` is the sampling program's descriptor, borrowed for as long as the set lives; `index`
-  // is what the program finds as its cookie. Fails when the event can't be opened on some online
-  // CPU.
+  // `program` is the sampling program's descriptor, borrowed for the life of the set; the program
+  // gets `index` as its cookie. An error where the event can't be opened on an online CPU.
   static Result<PerfEvents> open(const EventSpec& spec, unsigned index, int program);
 
-  // Opens events on CPUs that came, or came back, since the last call; drops those of CPUs that
-  // went.
+  // Opens events on CPUs that came online since the last call, and closes those of CPUs that went
+  // offline.
   void refresh(Clock::time_point now = Clock::now());
 
   [[nodiscard]] const CpuGaps& gaps() const { return gaps_; }
 
-  // How many ticks the counts of the events stand for, those of CPUs gone included. 0 where the
-  // kernel chooses the period as it goes (a hardware event by frequency).
+  // The number of ticks that the events' counts amount to, with the events of offline CPUs. 0 where
+  // the kernel adjusts the period (a hardware event by frequency).
   [[nodiscard]] std::uint64_t expected_ticks() const;
 
   [[nodiscard]] const EventSpec& spec() const { return spec_; }
@@ -51,9 +51,9 @@ class PerfEvents {
   struct CpuEvent {
     unsigned cpu;
     UniqueFd event;
-    UniqueFd link;                 // destroyed first: the event must outlive it
-    std::uint64_t enabled_ns = 0;  // at the last refresh
-    Clock::time_point alive_at{};  // when it was seen to be
+    UniqueFd link;                   // destroyed first: the event must outlive it
+    std::uint64_t enabled_ns = 0;    // at the last refresh
+    Clock::time_point counted_at{};  // the last refresh that saw it count
   };
 
   PerfEvents(EventSpec spec, std::uint64_t fixed_period, unsigned index, int program)
@@ -65,13 +65,13 @@ class PerfEvents {
   unsigned index_;
   int program_;
   std::vector<CpuEvent> events_;
-  std::map<unsigned, Clock::time_point> dead_;  // CPUs without an event, by when it was alive last
+  std::map<unsigned, Clock::time_point> offline_;  // by CPU: when its event was last seen to count
   CpuGaps gaps_;
   std::uint64_t closed_count_ = 0;
 };
 
-// "0-3,5" -> {0, 1, 2, 3, 5}: the list format of the kernel's CPU masks. Malformed parts are left
-// out.
+// "0-3,5" -> {0, 1, 2, 3, 5}: the list format of the kernel's CPU masks. Malformed parts are
+// skipped.
 [[nodiscard]] std::vector<unsigned> parse_cpu_list(std::string_view list);
 
 }  // namespace profd

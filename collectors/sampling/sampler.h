@@ -1,9 +1,9 @@
-// The sampling source: perf events on every CPU, the BPF programs, the ring buffers and the
-// in-kernel filter.
+// The sampling source: perf events on every CPU, the BPF programs, the ring buffers and the filter
+// in the kernel.
 //
-// One Sampler serves all sessions. A session takes a slot (one of 32), which selects processes in
-// the kernel; sessions with equal event specs share one set of perf events, and no event is open
-// while no session wants it. Not thread safe: the io thread owns it. The sink must outlive it.
+// One Sampler serves all sessions. A session takes a slot (one of 32), by which the kernel side
+// selects processes. Sessions with equal event specs share one set of perf events, and no event is
+// open that no session needs. Not thread safe: the io thread owns it.
 
 #pragma once
 
@@ -12,30 +12,33 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collectors/bpf/loss.h"
 #include "collectors/bpf/sample.h"
 #include "collectors/sampling/event_spec.h"
+#include "collectors/unwinding/options.h"
 #include "collectors/unwinding/stats.h"
-#include "collectors/unwinding/unwinding.h"
+#include "formats/base/address_range.h"
 #include "formats/base/result.h"
 
 namespace profd {
 
-// Which processes a session takes; the criteria are ORed. `all` makes the others needless.
+// Which processes a session samples: those that meet one of the criteria at least. With `all` the
+// others are not needed.
 struct Target {
   bool all = false;
   std::vector<std::uint32_t> pids;   // in profd's PID namespace
   std::vector<std::string> comms;    // of the thread-group leader, exact, at most 15 bytes
   std::vector<std::uint32_t> uids;   // real uid
   std::vector<std::string> cgroups;  // paths below the cgroup v2 mount; with all cgroups below them
-  bool follow_children =
-      true;  // of pids: descendants alive now, and those born later from their fork on
+  // Of pids: also their descendants, those alive now and those that fork later.
+  bool follow_children = true;
   bool from_exec = false;  // of pids: nothing before their next exec
 
-  // Only processes that a caller with these ids could read by ptrace's rule (all uids and gids
-  // equal, dumpable).
+  // Only processes that a caller with these ids may read by ptrace's rule (all uids and gids equal,
+  // dumpable).
   struct Credentials {
     std::uint32_t uid;
     std::uint32_t gid;
@@ -43,13 +46,10 @@ struct Target {
   std::optional<Credentials> restrict_to;
 };
 
-// Index of a session in every sample's mask, 0 to 31.
-using SessionSlot = unsigned;
-
-// A session's counts in the kernel, since it started.
+// A session's counts, since it started.
 struct SlotLedger {
   std::uint64_t taken = 0;
-  std::uint64_t received = 0;  // handed to the sink
+  std::uint64_t received = 0;  // passed to the sink
   LossCounts lost{};
 };
 
@@ -60,10 +60,11 @@ struct SamplerLedger {
   std::uint64_t idle = 0;
   std::uint64_t filtered = 0;
   std::uint64_t outside_namespace = 0;  // of filtered
-  std::uint64_t received = 0;  // handed to the sink; sent = received + malformed + waiting, drained
-  std::uint64_t malformed = 0;     // records that failed their checks: our own mistake
-  std::uint64_t waiting = 0;       // stacks that are to be unwound late
-  LossCounts lost{};               // on the kernel side: neither malformed nor anything later
+  std::uint64_t received = 0;   // passed to the sink; once drained, sent = received + malformed +
+                                // waiting
+  std::uint64_t malformed = 0;  // records that failed their checks: a bug of profd
+  std::uint64_t waiting = 0;    // samples whose stack waits for deferred unwinding
+  LossCounts lost{};            // in the kernel: neither malformed nor anything later
   std::uint64_t not_followed = 0;  // children of targets, not sampled: the list of targets was full
   std::uint64_t mapping_records = 0;
   std::uint64_t mapping_records_lost = 0;
@@ -74,7 +75,7 @@ struct SamplerLedger {
   // What the perf events counted more than the programs took: ticks that the kernel skipped because
   // another BPF program ran on that CPU. An estimate, outside the identity.
   std::uint64_t skipped_estimate = 0;
-  // CPUs that went and came back while they were sampled (perf_events.h), by set of events.
+  // CPUs that went offline and came back while they were sampled (perf_events.h), by event set.
   std::uint64_t cpu_gaps = 0;
   std::uint64_t cpu_gap_ns = 0;
 };
@@ -85,66 +86,64 @@ struct SamplerOptions {
   UnwindingOptions unwinding{};
 };
 
+// An interface, since tests of what uses a Sampler bring one of their own.
 class Sampler {
  public:
-  // Checks the host, loads and verifies the programs, starts the parser (parser.h: the program must
-  // be one that can be one). Opens no perf event.
+  // Checks the host, loads and verifies the programs, and starts the parser (parser.h says what the
+  // program must be able to do for that). Opens no perf event. `sink` must outlive the Sampler.
   static Result<std::unique_ptr<Sampler>> open(const SamplerOptions& options, SampleSink& sink);
 
+  Sampler() = default;
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
-  ~Sampler();
+  virtual ~Sampler() = default;
 
   // Begins to take samples for a new session. Errors: no such process, no free slot, an event that
-  // can't be opened. Restricted sessions leave the last 8 slots and 3 sets of events to others.
-  // From here on mappings and processes are told to the sink anew: what it let go with an earlier
-  // session is not missed.
-  Result<SessionSlot> start(const EventSpec& event, const Target& target);
+  // can't be opened. Restricted sessions leave the last 8 slots and 3 event sets to others. The
+  // kernel side then reports all mappings and processes again, since the sink may have forgotten
+  // them after an earlier session.
+  virtual Result<SessionSlot> start(const EventSpec& event, const Target& target) = 0;
 
-  // A new slot that takes a session of all processes over: each tick matches exactly one of both.
-  // From here on `slot` only waits for its last samples, until stop(). Errors: no free slot.
-  Result<SessionSlot> hand_over(SessionSlot slot);
+  // Moves a session of all processes to a new slot: each tick matches exactly one of both. The old
+  // slot only waits for its last samples, until stop(). Errors: no free slot.
+  virtual Result<SessionSlot> move_to_new_slot(SessionSlot slot) = 0;
 
-  // Whether all samples of a slot have arrived or are lost. Of one that was handed over, so that
-  // stop() has nothing to wait for.
-  [[nodiscard]] bool is_settled(SessionSlot slot) const;
+  // Whether all samples of a slot have arrived or are lost. Once that is so of a slot that no tick
+  // matches, stop() does not wait.
+  [[nodiscard]] virtual bool is_settled(SessionSlot slot) const = 0;
 
-  // Ends a session: no tick matches it any more. Drains until all its samples have arrived or 1 s
-  // has passed, stacks that wait for a table included, and returns its final counts. The slot is
-  // free for reuse afterwards, unless some samples never arrived: they may still do so, and must
-  // not be taken for another session's.
-  SlotLedger stop(SessionSlot slot);
+  // Ends a session: no tick matches its slot from now on. Drains until all its samples have arrived
+  // or 1 s has passed, deferred stacks included, and returns its final counts. Then the slot can be
+  // used again, unless some samples have not arrived: they may arrive later, and must not be
+  // counted for another session.
+  virtual SlotLedger stop(SessionSlot slot) = 0;
 
-  // Hands every record that is in the rings to the sink. Returns how many samples there were.
-  std::size_t drain();
+  // Passes every record that the rings hold to the sink.
+  virtual void drain() = 0;
 
-  // Readable when user space should drain at once: a new file was mapped, a ring fills up, or a
-  // table was made.
-  [[nodiscard]] int wake_fd() const;
+  // Readable when drain() should be called at once: a new file was mapped, a ring is half full, or
+  // an unwind table is ready.
+  [[nodiscard]] virtual int wake_fd() const = 0;
 
-  // False once every process of a session by pids is gone, followed children included. True for
+  // False once every process of a session by pids has exited, followed children included. True for
   // other targets.
-  [[nodiscard]] bool has_targets(SessionSlot slot) const;
+  [[nodiscard]] virtual bool has_targets(SessionSlot slot) const = 0;
 
-  [[nodiscard]] SlotLedger slot_ledger(SessionSlot slot) const;
-  [[nodiscard]] SamplerLedger ledger() const;
-  [[nodiscard]] UnwindStats unwind_stats() const;
+  [[nodiscard]] virtual SlotLedger slot_ledger(SessionSlot slot) const = 0;
+  [[nodiscard]] virtual SamplerLedger ledger() const = 0;
+  [[nodiscard]] virtual UnwindStats unwind_stats() const = 0;
 
-  // The unwind rows of code that a process made at run time (unwinding.h).
-  void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t region,
-                         std::string_view table);
+  // Sets the unwind rows of a process's JIT code (unwinding.h).
+  virtual void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner,
+                                 std::uint32_t region, std::string_view table) = 0;
 
-  // From here on the sink is told when the process gives up memory in these spans, 8 at most; with
-  // none, no longer. An error where the kernel can't tell.
-  Result<void> watch_unmaps(const ProcessKey& process, std::span<const AddressRange> spans);
+  // From now on the sink gets an event when the process unmaps memory in these ranges, at most 8;
+  // none end that. Errors: the kernel cannot report it.
+  virtual Result<void> watch_unmaps(const ProcessKey& process,
+                                    std::span<const AddressRange> ranges) = 0;
 
-  // Files that no session needs any more are closed: call after a session's results are let go.
-  void release_files();
-
- private:
-  class Impl;
-  explicit Sampler(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  // Closes the files that no session needs. Call it after the results of a session are released.
+  virtual void release_files() = 0;
 };
 
 }  // namespace profd

@@ -22,7 +22,7 @@ using Comm = std::array<char, PROFD_COMM_BYTES>;
 
 constexpr std::uint32_t bit(SessionSlot slot) { return std::uint32_t{1} << slot; }
 
-// The filter's masks are read by running programs.
+// Running programs read the filter's masks.
 void set_bit(std::uint32_t& mask, SessionSlot slot) {
   std::atomic_ref(mask).fetch_or(bit(slot), std::memory_order_release);
 }
@@ -30,7 +30,7 @@ void clear_bit(std::uint32_t& mask, SessionSlot slot) {
   std::atomic_ref(mask).fetch_and(~bit(slot), std::memory_order_release);
 }
 
-// A map's keys first: deleting under the iteration would start it over.
+// Collected before any is deleted: a deletion makes the iteration start again.
 template <class Key>
 std::vector<Key> keys_of(int map) {
   std::vector<Key> keys;
@@ -50,7 +50,7 @@ Result<void> add_to_mask(int map, const Key& key, SessionSlot slot, const std::s
   mask |= bit(slot);
   if (bpf_map_update_elem(map, &key, &mask, BPF_ANY) == 0) return {};
   if (errno == E2BIG) return fail(ErrorCode::kTooLarge, "too many targets by " + what);
-  return fail_errno("add a target by " + what);
+  return fail_errno("could not add a target by " + what);
 }
 
 template <class Key>
@@ -74,8 +74,9 @@ Error no_such_process(std::uint32_t pid) {
 Result<UniqueFd> open_process(std::uint32_t pid) {
   UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)));
   if (pidfd.valid()) return pidfd;
-  if (errno == EMFILE) return fail_errno("open process " + std::to_string(pid));
-  // ESRCH for none; EINVAL or ENOENT, by kernel, for a thread that leads no process.
+  if (errno == EMFILE) return fail_errno("could not open process " + std::to_string(pid));
+  // ESRCH where there is none. EINVAL or ENOENT, depending on the kernel, for a thread that is not
+  // a thread-group leader.
   return no_such_process(pid);
 }
 
@@ -84,11 +85,14 @@ bool is_running(const UniqueFd& pidfd) {
   return ::poll(&poll, 1, 0) == 0;
 }
 
-// A kernel may keep a process from BPF iterators that its /proc shows: sandboxes do so with theirs.
+// A kernel may hide a process from BPF iterators although /proc shows it, as sandboxes do with
+// their own processes.
 Error not_listed(std::uint32_t pid, const UniqueFd& pidfd) {
   if (!is_running(pidfd)) return no_such_process(pid);
-  return fail(ErrorCode::kUnsupported,
-              "the kernel does not list process " + std::to_string(pid) + " to BPF programs");
+  return fail(
+      ErrorCode::kUnsupported,
+      "could not find process " + std::to_string(pid) + ": the kernel hides it from BPF iterators",
+      "sample it by --uid, --comm or --cgroup, or sample all processes");
 }
 
 }  // namespace
@@ -103,7 +107,7 @@ Result<TargetFilter> TargetFilter::open(const Programs& programs) {
   const auto map = programs.map("profd_filter");
   if (!map) return map.error();
   void* memory = ::mmap(nullptr, sizeof(profd_filter), PROT_READ | PROT_WRITE, MAP_SHARED, *map, 0);
-  if (memory == MAP_FAILED) return fail_errno("map the filter");
+  if (memory == MAP_FAILED) return fail_errno("could not map the filter");
   filter.filter_.reset(static_cast<profd_filter*>(memory));
   for (const auto& [name, fd] :
        {std::pair{"profd_targets", &filter.targets_}, std::pair{"profd_comms", &filter.comms_},
@@ -130,7 +134,8 @@ Result<void> TargetFilter::add(SessionSlot slot, unsigned event_set, const Targe
   std::atomic_ref(filter_->announcements).fetch_add(1, std::memory_order_release);
   set_bit(filter_->event_set[event_set], slot);
   set_bit(filter_->live, slot);
-  // By pid last and live: a child of a target that forks now joins only a live session.
+  // Pids are added last, when the slot is live: a child that a target forks now joins a session
+  // only while it is live.
   if (auto added = add_processes(slot, target); !added) {
     stop_matching(slot);
     programs_->wait_for_running_programs();
@@ -144,7 +149,8 @@ Result<void> TargetFilter::add_criteria(SessionSlot slot, const Target& target) 
   for (const std::string& name : target.comms) {
     Comm comm{};
     if (name.empty() || name.size() >= comm.size()) {
-      return fail(ErrorCode::kInvalidArgument, "a command name has 1 to 15 bytes: " + name,
+      return fail(ErrorCode::kInvalidArgument,
+                  "invalid command name '" + name + "': it must have 1 to 15 bytes",
                   "the kernel keeps the first 15 bytes of a name; see /proc/PID/comm");
     }
     std::ranges::copy(name, comm.begin());
@@ -203,17 +209,17 @@ Result<void> TargetFilter::add_processes(SessionSlot slot, const Target& target)
     if (task == tasks->end()) return not_listed(pids[i], pidfds[i]);
     auto added = add_process(slot, *task, target.follow_children, target.from_exec);
     if (!added) return added;
-    // Alive now: the list spoke of this process, not of one that had its number before or after,
-    // and its end is still to come, so that the hook will take its entry out.
+    // Still running: so the list has this process and not an earlier or later one with its pid, and
+    // the exit hook will remove its entry.
     if (!is_running(pidfds[i])) return no_such_process(pids[i]);
   }
   set_bit(filter_->by_process, slot);
   return target.follow_children ? add_descendants(slot, target.from_exec) : Result<void>{};
 }
 
-// A fork after its parent's entry is seen by the hook, one before it by the next list: so lists are
-// made until one adds nothing. What that last list lacks died before its entry was made, with no
-// hook to take it out.
+// The fork hook sees forks after the parent's entry was added; the next list of tasks has those
+// from before. So tasks are listed until a list adds nothing. A process that is not in the last
+// list exited before its entry was added, so no hook will remove it.
 Result<void> TargetFilter::add_descendants(SessionSlot slot, bool from_exec) {
   std::vector<profd_task> added;
   for (;;) {
@@ -257,7 +263,7 @@ Result<void> TargetFilter::add_process(SessionSlot slot, const profd_task& task,
     entry.start_ns = task.start_ns;
     entry.exec_id = task.exec_id;
   }
-  // Sessions that waited for an exec which has happened since are under way.
+  // The exec that sessions waited for has happened.
   if (entry.exec_id != task.exec_id) entry.from_exec = 0;
   entry.exec_id = task.exec_id;
   entry.sessions |= bit(slot);
@@ -265,7 +271,7 @@ Result<void> TargetFilter::add_process(SessionSlot slot, const profd_task& task,
   if (from_exec) entry.from_exec |= bit(slot);
   if (bpf_map_update_elem(targets_, &task.global_tgid, &entry, BPF_ANY) == 0) return {};
   if (errno == E2BIG) return fail(ErrorCode::kTooLarge, "too many target processes");
-  return fail_errno("add process " + std::to_string(task.tgid));
+  return fail_errno("could not add process " + std::to_string(task.tgid));
 }
 
 Result<void> TargetFilter::attach_hook(UniqueFd& hook, const char* program) {
@@ -289,8 +295,8 @@ void TargetFilter::detach_unneeded_hooks() {
   free_hook_.reset();
 }
 
-// One store decides, so all else stands before it.
-void TargetFilter::hand_over(SessionSlot from, SessionSlot to, unsigned event_set) {
+// A tick reads `all` once, so one store switches both slots. Everything else is set before it.
+void TargetFilter::move_target(SessionSlot from, SessionSlot to, unsigned event_set) {
   set_bit(filter_->event_set[event_set], to);
   set_bit(filter_->live, to);
   const std::uint32_t both = bit(from) | bit(to);

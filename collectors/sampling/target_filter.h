@@ -1,8 +1,8 @@
-// The in-kernel filter, as user space writes it: which slot wants which processes.
+// The filter in the kernel as user space writes it: which session slot takes which processes.
 //
-// Writes are seen by the next tick. A slot is made live last and dead first, so that no tick sees
-// half a target. What follows children is attached only while some session wants it. Owned by the
-// io thread.
+// The next tick sees what is written. A slot becomes live last and stops being live first, so that
+// no tick sees half a target. The hooks that follow children are attached only while a session
+// needs them. Owned by the io thread.
 
 #pragma once
 
@@ -21,25 +21,24 @@ namespace profd {
 
 class TargetFilter {
  public:
-  // Finds the cgroup v2 mount by itself. `programs` must outlive the filter.
+  // Also finds the cgroup v2 mount. `programs` must outlive the filter.
   static Result<TargetFilter> open(const Programs& programs);
 
-  // Makes the slot live for the ticks of an event set. On an error nothing of the slot is left
-  // behind.
+  // Makes the slot live for the ticks of an event set. After an error the slot is in no map.
   Result<void> add(SessionSlot slot, unsigned event_set, const Target& target);
 
-  // `to` wants all processes from the tick on that `from`, which does, stops matching. `event_set`
-  // is that of `from`.
-  void hand_over(SessionSlot from, SessionSlot to, unsigned event_set);
+  // Of two slots that match all processes: `from` does so until now, `to` from now on, and each
+  // tick matches exactly one of them. `event_set` is that of `from`.
+  void move_target(SessionSlot from, SessionSlot to, unsigned event_set);
 
-  // From here on no tick that begins matches the slot; one that runs may
-  // (Programs::wait_for_running_programs).
+  // No tick that begins after the call matches the slot. A tick that runs now still may: see
+  // Programs::wait_for_running_programs().
   void stop_matching(SessionSlot slot);
 
-  // Takes the slot out of every map. After stop_matching() and the wait.
+  // Removes the slot from every map. To be called after stop_matching() and the wait.
   void remove(SessionSlot slot);
 
-  // False when the slot was added by pids alone and no process of its is left.
+  // False when the slot's target has only pids, and all those processes have exited.
   [[nodiscard]] bool has_targets(SessionSlot slot) const;
 
  private:

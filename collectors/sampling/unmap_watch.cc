@@ -34,19 +34,19 @@ Result<void> UnmapWatch::attach() {
   return {};
 }
 
-Result<void> UnmapWatch::set(const ProcessKey& process, std::span<const AddressRange> spans) {
-  if (spans.empty()) {
+Result<void> UnmapWatch::set(const ProcessKey& process, std::span<const AddressRange> ranges) {
+  if (ranges.empty()) {
     remove(process);
     return {};
   }
   const profd_process_key key = to_kernel(process);
   profd_watched watched{};
-  std::ranges::transform(spans.first(std::min(spans.size(), kMaxSpans)), watched.spans,
-                         [](const AddressRange& span) {
-                           return profd_address_range{.start = span.start, .end = span.end};
+  std::ranges::transform(ranges.first(std::min(ranges.size(), kMaxRanges)), watched.spans,
+                         [](const AddressRange& range) {
+                           return profd_address_range{.start = range.start, .end = range.end};
                          });
   if (bpf_map_update_elem(watched_, &key, &watched, BPF_ANY) != 0) {
-    return fail_errno("watch a process's memory");
+    return fail_errno("could not watch the unmaps of a process");
   }
   processes_.insert(process);
   return attach();

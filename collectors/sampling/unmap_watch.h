@@ -1,7 +1,7 @@
-// Which processes tell when they give up memory, and where.
+// The processes whose unmaps the kernel side reports, and the address ranges that count.
 //
-// The programs are attached only while a process is watched; else they cost nothing. Owned by the
-// io thread.
+// The programs are attached only while a process is watched, so that they cost nothing else. Owned
+// by the io thread.
 
 #pragma once
 
@@ -19,14 +19,15 @@ namespace profd {
 
 class UnmapWatch {
  public:
-  static constexpr std::size_t kMaxSpans = PROFD_WATCHED_SPANS;
+  static constexpr std::size_t kMaxRanges = PROFD_WATCHED_SPANS;
 
-  // `programs` must outlive it.
+  // `programs` must outlive the watch.
   static Result<UnmapWatch> open(const Programs& programs);
 
-  // In these spans, kMaxSpans at most; none: no longer. Errors: the kernel can't tell, or there are
-  // PROFD_MAX_WATCHED processes already.
-  Result<void> set(const ProcessKey& process, std::span<const AddressRange> spans);
+  // Watches the process in these ranges, kMaxRanges at most, instead of those before; none end the
+  // watch. Errors: the kernel cannot report unmaps, or PROFD_MAX_WATCHED processes are watched
+  // already.
+  Result<void> set(const ProcessKey& process, std::span<const AddressRange> ranges);
 
  private:
   UnmapWatch(const Programs& programs, int watched) : programs_(&programs), watched_(watched) {}

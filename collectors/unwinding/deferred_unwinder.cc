@@ -24,34 +24,32 @@ std::size_t list_mapping(std::vector<std::uint64_t>& ids, std::uint64_t id) {
 }  // namespace
 
 DeferredUnwinder::DeferredUnwinder(const UnwindTables& tables, const ProcessMappings& mappings,
-                                   Request request, Deliver deliver)
-    : tables_(tables),
-      mappings_(mappings),
-      request_(std::move(request)),
-      deliver_(std::move(deliver)) {}
+                                   Request request, SampleSink& next)
+    : tables_(tables), mappings_(mappings), request_(std::move(request)), next_(next) {}
 
-DeferredUnwinder::Stack DeferredUnwinder::copy_of(const SampleView& sample) {
-  const profd_deferred_stack& late = *sample.late;
+DeferredUnwinder::Stack DeferredUnwinder::copy_of(const DeferredSampleView& deferred) {
+  const SampleView& sample = deferred.sample;
+  const profd_deferred_stack& registers = *deferred.registers;
   Stack stack;
   stack.sample = sample;
   stack.kernel_frames.assign(sample.kernel_frames.begin(), sample.kernel_frames.end());
   stack.user_frames.assign(sample.user_frames.begin(), sample.user_frames.end());
   stack.mapping_ids.assign(sample.mapping_ids.begin(), sample.mapping_ids.end());
-  stack.window.assign(sample.deferred_window.begin(), sample.deferred_window.end());
-  stack.window_start = late.window_start;
-  stack.frame = {.ip = late.ip,
-                 .sp = late.sp,
-                 .bp = late.bp,
-                 .bx = late.bx,
-                 .lost = late.lost,
-                 .signal_frames = late.signal_frames,
+  stack.window.assign(deferred.window.begin(), deferred.window.end());
+  stack.window_start = registers.window_start;
+  stack.frame = {.ip = registers.ip,
+                 .sp = registers.sp,
+                 .bp = registers.bp,
+                 .bx = registers.bx,
+                 .lost = registers.lost,
+                 .signal_frames = registers.signal_frames,
                  .how = UserFrame::from_word(sample.user_frames.back()).how};
-  std::ranges::copy(late.registers, stack.frame.registers.begin());
+  std::ranges::copy(registers.registers, stack.frame.registers.begin());
   return stack;
 }
 
-void DeferredUnwinder::add(const SampleView& sample, Clock::time_point now) {
-  Stack stack = copy_of(sample);
+void DeferredUnwinder::add(const DeferredSampleView& deferred, Clock::time_point now) {
+  Stack stack = copy_of(deferred);
   stack.give_up_at = now + kMaxWait;
   if (walk(stack) == Progress::kEnded) {
     ++done_;
@@ -96,11 +94,6 @@ void DeferredUnwinder::flush(std::uint32_t sessions) {
     give_up(*stack);
     stack = stacks_.erase(stack);
   }
-}
-
-std::size_t DeferredUnwinder::waiting_for(std::uint32_t sessions) const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      stacks_, [&](const Stack& stack) { return (stack.sample.sessions & sessions) != 0; }));
 }
 
 // From the frame that was found last, to the end or to a file whose table isn't there yet.
@@ -178,9 +171,7 @@ void DeferredUnwinder::deliver(Stack& stack) {
   sample.kernel_frames = sample.words.first(stack.kernel_frames.size());
   sample.user_frames = sample.words.subspan(stack.kernel_frames.size(), stack.user_frames.size());
   sample.mapping_ids = sample.words.last(stack.mapping_ids.size());
-  sample.late = nullptr;
-  sample.deferred_window = {};
-  deliver_(sample);
+  next_.on_sample(sample);
 }
 
 void DeferredUnwinder::add_to(UnwindStats& stats) const {

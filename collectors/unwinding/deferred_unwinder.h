@@ -1,8 +1,10 @@
-// Stacks that met a file without a table: they wait for it, are unwound on in user space with its
-// rows, and are handed on as if nothing had been.
+// Samples whose stack reached a file without an unwind table: they wait until the table is there.
+// Then the rest of the stack is unwound in user space with the table's rows, and the sample goes to
+// the next stage like any other.
 //
-// A stack may wait for several files in turn, kMaxWait in all; then it is handed on with what it
-// has, PROFD_END_TABLE_LATE. So it is where too many wait already. Owned by the io thread.
+// A stack may wait for several files in turn, kMaxWait in all. Then, or when too many stacks wait
+// already, the sample is passed on with the frames found so far and PROFD_END_TABLE_LATE. Owned by
+// the io thread.
 
 #pragma once
 
@@ -13,7 +15,7 @@
 #include <vector>
 
 #include "collectors/bpf/sample.h"
-#include "collectors/files/process_mappings.h"
+#include "collectors/unwinding/process_mappings.h"
 #include "collectors/unwinding/stats.h"
 #include "collectors/unwinding/step.h"
 #include "collectors/unwinding/tables.h"
@@ -29,14 +31,13 @@ class DeferredUnwinder {
 
   // Has the table of a mapping's file made; it is in `tables` some time later, or refused.
   using Request = std::function<void(const CodeMapping&)>;
-  using Deliver = std::function<void(const SampleView&)>;
 
   // All must outlive the unwinder.
   DeferredUnwinder(const UnwindTables& tables, const ProcessMappings& mappings, Request request,
-                   Deliver deliver);
+                   SampleSink& next);
 
-  // A sample with a late part: delivered at once or later.
-  void add(const SampleView& sample, Clock::time_point now);
+  // Passes the sample on at once or later.
+  void add(const DeferredSampleView& deferred, Clock::time_point now);
 
   // Goes on with those whose table is there or refused, and gives up on those that waited too long.
   void poll(Clock::time_point now);
@@ -45,8 +46,6 @@ class DeferredUnwinder {
   void flush(std::uint32_t sessions);
 
   [[nodiscard]] std::size_t waiting() const { return stacks_.size(); }
-  // How many wait that a session has.
-  [[nodiscard]] std::size_t waiting_for(std::uint32_t sessions) const;
   void add_to(UnwindStats& stats) const;
 
  private:
@@ -63,7 +62,7 @@ class DeferredUnwinder {
   };
   enum class Progress { kWaits, kEnded };
 
-  static Stack copy_of(const SampleView& sample);
+  static Stack copy_of(const DeferredSampleView& deferred);
   Progress walk(Stack& stack);
   profd_user_end step(Stack& stack, const CodeMapping& mapping) const;
   bool push_frame(Stack& stack) const;
@@ -73,7 +72,7 @@ class DeferredUnwinder {
   const UnwindTables& tables_;
   const ProcessMappings& mappings_;
   Request request_;
-  Deliver deliver_;
+  SampleSink& next_;
   std::list<Stack> stacks_;
   std::size_t bytes_ = 0;  // of windows
   std::uint64_t done_ = 0;

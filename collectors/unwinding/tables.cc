@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectors/bpf/record.h"
+
 namespace profd {
 namespace {
 
@@ -14,13 +16,7 @@ constexpr std::size_t kMaxInVain = 1024;
 constexpr std::uint64_t kMaxEntriesPerFile = Pieces{}.size();
 
 profd_table_key key_of(const FileKey& file, std::size_t piece) {
-  return {.file = {.inode = file.inode,
-                   .size = file.size_bytes,
-                   .ctime_ns = file.ctime_ns,
-                   .device = file.device,
-                   .generation = file.generation},
-          .piece = static_cast<std::uint32_t>(piece),
-          .reserved = 0};
+  return {.file = to_abi(file), .piece = static_cast<std::uint32_t>(piece), .reserved = 0};
 }
 
 std::uint64_t nanoseconds(std::chrono::nanoseconds time) {

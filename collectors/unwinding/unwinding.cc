@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "collectors/bpf/record.h"
 #include "collectors/files/debug_files.h"
 #include "collectors/files/vdso.h"
 
@@ -56,14 +55,14 @@ std::uint64_t nanoseconds(std::chrono::steady_clock::time_point time) {
 
 Result<std::unique_ptr<Unwinding>> Unwinding::open(const Programs& programs, MappedFiles& files,
                                                    const UnwindingOptions& options,
-                                                   DeferredUnwinder::Deliver deliver) {
+                                                   SampleSink& next) {
   auto maps = open_table_maps(programs);
   if (!maps) return maps.error();
   auto loader =
       TableLoader::start({.cache_directory = options.cache_directory, .debug_root = kDebugRoot});
   if (!loader) return loader.error();
   std::unique_ptr<Unwinding> unwinding(
-      new Unwinding(files, std::move(*maps), std::move(*loader), options, std::move(deliver)));
+      new Unwinding(files, std::move(*maps), std::move(*loader), options, next));
   unwinding->load_vdso();
   unwinding->load_running_code(programs);
   return unwinding;
@@ -71,12 +70,12 @@ Result<std::unique_ptr<Unwinding>> Unwinding::open(const Programs& programs, Map
 
 Unwinding::Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
                      std::unique_ptr<TableLoader> loader, const UnwindingOptions& options,
-                     DeferredUnwinder::Deliver deliver)
+                     SampleSink& next)
     : files_(files),
       tables_(std::move(maps), {.max_bytes = options.max_bytes}),
-      late_(
-          tables_, mappings_, [this](const CodeMapping& mapping) { request_again(mapping); },
-          std::move(deliver)),
+      next_(next),
+      deferred_(
+          tables_, mappings_, [this](const CodeMapping& mapping) { request_again(mapping); }, next),
       loader_(std::move(loader)) {
   tables_.tick(nanoseconds(Clock::now()));
 }
@@ -127,10 +126,19 @@ void Unwinding::load_running_code(const Programs& programs) {
   }
 }
 
-void Unwinding::on_mapping(const MappingView& mapping,
-                           const std::shared_ptr<const MappedFile>& file) {
+void Unwinding::on_record(const Record& record) noexcept {
+  std::visit([this](const auto& view) { on(view); }, record);
+}
+
+void Unwinding::on(const MappingView& mapping) noexcept {
+  auto file = files_.find_or_open(mapping);
   mappings_.add(mapping);
-  if (mapping.kind != PROFD_MAPPING_FILE || mapping.file.empty()) return;
+  if (mapping.kind == PROFD_MAPPING_FILE && !mapping.file.empty()) request_table_of(mapping, file);
+  next_.on_mapping(mapping, std::move(file));
+}
+
+void Unwinding::request_table_of(const MappingView& mapping,
+                                 const std::shared_ptr<const MappedFile>& file) {
   const CodeFile code =
       code_file(mapping.file, mapping.file_offset, mapping.end - mapping.start, file.get());
   const UnwindTables::State state = tables_.state(code.key);
@@ -215,7 +223,7 @@ void Unwinding::poll() {
   const Clock::time_point now = Clock::now();
   tables_.tick(nanoseconds(now));
   for (LoadResult& result : loader_->take()) install(std::move(result));
-  late_.poll(now);
+  deferred_.poll(now);
 }
 
 void Unwinding::install(LoadResult result) {
@@ -233,7 +241,7 @@ void Unwinding::install(LoadResult result) {
 UnwindStats Unwinding::stats() const {
   UnwindStats stats;
   tables_.add_to(stats);
-  late_.add_to(stats);
+  deferred_.add_to(stats);
   stats.loading = loading_.size();
   stats.parser_restarts = loader_->parser_restarts();
   return stats;

@@ -1,6 +1,9 @@
-// Unwinding by tables, as the sampler sees it: it is told of mappings and gets stacks that met a
-// file without a table; it has tables made, puts them where the programs find them, and gives the
-// stacks back whole.
+// The stage of a sample's way that makes stacks whole: it takes the records as they come from the
+// rings, and passes samples with complete stacks and mappings with their opened files to the next
+// stage.
+//
+// A sample whose stack reached a file without an unwind table waits in the deferred unwinder. The
+// table is made from the file of the mapping, and installed where the BPF programs find it.
 //
 // Owned by the io thread; tables are made on another (table_loader.h).
 
@@ -8,15 +11,16 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 
 #include "collectors/bpf/programs.h"
+#include "collectors/bpf/record.h"
 #include "collectors/files/mapped_files.h"
-#include "collectors/files/process_mappings.h"
 #include "collectors/unwinding/deferred_unwinder.h"
+#include "collectors/unwinding/options.h"
+#include "collectors/unwinding/process_mappings.h"
 #include "collectors/unwinding/stats.h"
 #include "collectors/unwinding/table_loader.h"
 #include "collectors/unwinding/tables.h"
@@ -24,26 +28,15 @@
 
 namespace profd {
 
-struct UnwindingOptions {
-  std::string cache_directory{};                  // where tables are kept; empty: nowhere
-  std::size_t max_bytes = std::size_t{40} << 20;  // of tables in the kernel
-};
-
-class Unwinding {
+class Unwinding final : public RecordHandler {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Starts the parser. `programs` and `files` must outlive the object.
+  // Starts the parser. `programs`, `files` and `next` must outlive the object.
   static Result<std::unique_ptr<Unwinding>> open(const Programs& programs, MappedFiles& files,
-                                                 const UnwindingOptions& options,
-                                                 DeferredUnwinder::Deliver deliver);
-  Unwinding(const Unwinding&) = delete;
-  Unwinding& operator=(const Unwinding&) = delete;
+                                                 const UnwindingOptions& options, SampleSink& next);
 
-  // `file` is what MappedFiles has of it.
-  void on_mapping(const MappingView& mapping, const std::shared_ptr<const MappedFile>& file);
-  // A sample with a late part.
-  void on_deferred_sample(const SampleView& sample) { late_.add(sample, Clock::now()); }
+  void on_record(const Record& record) noexcept override;
 
   // The rows of code that a process made, in one 4 GiB of its addresses (address >> 32), instead of
   // those that were told before; `table` is an encoded one whose offsets are the lower half. A
@@ -55,11 +48,11 @@ class Unwinding {
   void poll();
 
   // Delivers, as they stand, the stacks of sessions that wait no longer.
-  void flush(std::uint32_t sessions) { late_.flush(sessions); }
+  void flush(std::uint32_t sessions) { deferred_.flush(sessions); }
 
   // Readable when poll() has something to do.
   [[nodiscard]] int wake_fd() const { return loader_->wake_fd(); }
-  [[nodiscard]] std::size_t waiting() const { return late_.waiting(); }
+  [[nodiscard]] std::size_t waiting() const { return deferred_.waiting(); }
   [[nodiscard]] UnwindStats stats() const;
 
  private:
@@ -70,8 +63,13 @@ class Unwinding {
   };
 
   Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
-            std::unique_ptr<TableLoader> loader, const UnwindingOptions& options,
-            DeferredUnwinder::Deliver deliver);
+            std::unique_ptr<TableLoader> loader, const UnwindingOptions& options, SampleSink& next);
+  void on(const SampleView& sample) noexcept { next_.on_sample(sample); }
+  void on(const DeferredSampleView& sample) noexcept { deferred_.add(sample, Clock::now()); }
+  void on(const MappingView& mapping) noexcept;
+  void on(const ProcessView& process) noexcept { next_.on_process(process); }
+  void on(const UnmapView& unmap) noexcept { next_.on_unmap(unmap); }
+  void request_table_of(const MappingView& mapping, const std::shared_ptr<const MappedFile>& file);
   void load_vdso();
   void load_running_code(const Programs& programs);
   void request(const CodeFile& file, const std::shared_ptr<const MappedFile>& opened,
@@ -86,7 +84,8 @@ class Unwinding {
   ProcessMappings mappings_;
   std::map<FileKey, CodeFile> loading_;
   std::map<FileKey, Refused> refused_;
-  DeferredUnwinder late_;
+  SampleSink& next_;
+  DeferredUnwinder deferred_;
   std::unique_ptr<TableLoader> loader_;
 };
 

@@ -17,20 +17,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A session of a million functions leaves 250, when it ends at once.
+// A session of a million functions that ends at once leaves 250 answers.
 constexpr std::uint32_t kMaxLateAnswers = 4096;
 
 Error app_is_gone() { return fail(ErrorCode::kNotFound, "the app has ended"); }
 
-Error nonsense() { return fail(ErrorCode::kMalformed, "the app's answer makes no sense"); }
-
-Error unasked() { return fail(ErrorCode::kMalformed, "the app answers what nobody asked"); }
-
-Error flood() { return fail(ErrorCode::kTooLarge, "the app answers without end"); }
-
-Error not_taken() {
-  return fail(ErrorCode::kTimeout, "the app doesn't take what it is told", "it may be stopped");
-}
+Error invalid() { return fail(ErrorCode::kMalformed, "the app sent an invalid answer"); }
 
 Error refused(std::uint32_t reason) {
   switch (reason) {
@@ -42,13 +34,28 @@ Error refused(std::uint32_t reason) {
     case PROFD_XRAY_NO_MEMORY:
       return fail(ErrorCode::kUnsupported, "the app has no memory for its records");
     default:
-      return nonsense();
+      return invalid();
   }
 }
 
 }  // namespace
 
-// Waits as long as the socket is set to (daemon/xray/apps.cc) where the app doesn't read.
+DetachReason detach_reason_of(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kNotFound:
+      return DetachReason::kGone;
+    case ErrorCode::kTimeout:
+      return DetachReason::kSilent;
+    case ErrorCode::kUnsupported:
+      return DetachReason::kRefused;
+    case ErrorCode::kTooLarge:
+      return DetachReason::kFlood;
+    default:
+      return DetachReason::kNonsense;
+  }
+}
+
+// If the app does not read, waits for the send time-out of the socket (daemon/xray/apps.cc).
 Result<void> AppLink::send(profd_xray_command_kind kind, std::span<const std::int32_t> functions) {
   profd_xray_command command{};
   command.kind = kind;
@@ -58,16 +65,17 @@ Result<void> AppLink::send(profd_xray_command_kind kind, std::span<const std::in
   const std::size_t bytes = offsetof(profd_xray_command, functions) + functions.size_bytes();
   const std::string_view packet(reinterpret_cast<const char*>(&command), bytes);
   if (sandbox::send_packet(connection_.get(), packet, {})) return {};
-  return errno == EAGAIN ? not_taken() : app_is_gone();
+  if (errno != EAGAIN) return app_is_gone();
+  return fail(ErrorCode::kTimeout, "the app does not read its commands", "it may be stopped");
 }
 
 Result<AppLink::Answer> AppLink::receive() {
   Answer answer;
   auto received = sandbox::receive_packet(
       connection_.get(), {reinterpret_cast<char*>(&answer.answer), sizeof answer.answer});
-  if (!received) return nonsense();
+  if (!received) return invalid();
   if (received->bytes == 0) return app_is_gone();
-  if (received->bytes != sizeof answer.answer) return nonsense();
+  if (received->bytes != sizeof answer.answer) return invalid();
   answer.descriptors = std::move(received->descriptors);
   return answer;
 }
@@ -76,11 +84,13 @@ Result<std::optional<AppLink::Answer>> AppLink::receive_of_session() {
   auto answer = receive();
   if (!answer) return answer.error();
   if (answer->answer.session == session_) return std::optional(std::move(*answer));
-  if (++late_answers_ > kMaxLateAnswers) return flood();
+  if (++late_answers_ > kMaxLateAnswers) {
+    return fail(ErrorCode::kTooLarge, "the app sent more answers than there were requests");
+  }
   return std::optional<Answer>();
 }
 
-// Answers to an earlier session, which nobody waited for, come first.
+// Answers to an earlier session, for which the daemon did not wait, come first.
 Result<AppLink::Answer> AppLink::wait_for_ready(std::chrono::milliseconds limit) {
   const Clock::time_point end = Clock::now() + limit;
   for (;;) {
@@ -89,7 +99,7 @@ Result<AppLink::Answer> AppLink::wait_for_ready(std::chrono::milliseconds limit)
     const int ready = ::poll(&readable, 1, static_cast<int>(std::max<long>(left.count(), 0)));
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) {
-      return fail(ErrorCode::kTimeout, "the app doesn't answer", "it may be stopped");
+      return fail(ErrorCode::kTimeout, "the app does not answer", "it may be stopped");
     }
     auto answer = receive_of_session();
     if (!answer) return answer.error();
@@ -103,7 +113,7 @@ Result<ReadyApp> AppLink::begin(std::chrono::milliseconds limit) {
   if (!answer) return answer.error();
   if (answer->answer.kind == PROFD_XRAY_REFUSED) return refused(answer->answer.value);
   if (answer->answer.kind != PROFD_XRAY_READY || answer->descriptors.size() != 1) {
-    return nonsense();
+    return invalid();
   }
   functions_ = answer->answer.function;
   return ReadyApp{.memory = std::move(answer->descriptors[0]),
@@ -123,7 +133,7 @@ Result<void> AppLink::patch(std::span<const std::int32_t> functions) {
 }
 
 Result<void> AppLink::end() {
-  is_to_end_ = true;
+  is_ending_ = true;
   return send(PROFD_XRAY_END, {});
 }
 
@@ -132,14 +142,15 @@ Result<void> AppLink::take_answer() {
   if (!received) return received.error();
   if (!*received) return {};
   const profd_xray_answer& answer = (*received)->answer;
-  if (!(*received)->descriptors.empty()) return nonsense();
+  if (!(*received)->descriptors.empty()) return invalid();
   if (answer.kind == PROFD_XRAY_PATCHED && patches_under_way_ != 0) {
-    if (answer.value > functions_ - patched_) return nonsense();
+    if (answer.value > functions_ - patched_) return invalid();
     --patches_under_way_;
     patched_ += answer.value;
     return {};
   }
-  if (answer.kind != PROFD_XRAY_ENDED || !is_to_end_ || has_ended_) return unasked();
+  if (answer.kind != PROFD_XRAY_ENDED || !is_ending_ || has_ended_)
+    return fail(ErrorCode::kMalformed, "the app sent an unexpected answer");
   has_ended_ = true;
   return {};
 }

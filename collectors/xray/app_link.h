@@ -1,12 +1,10 @@
-// The connection to an app, from profd's end (app/wire.h): asks it to record, and takes its word
-// for nothing.
+// profd's side of the connection to an app (app/wire.h): sends commands, and checks the answers.
 //
-// Waits as long as the app needs, within limits. Takes no more answers than there can be: one for
-// each question, and some that an earlier session left. Used in the process that follows the app.
+// Waits for an answer up to a limit. Accepts one answer for each command, and a limited number that
+// an earlier session left. Used in the follower.
 //
-// Errors, which app_end.h gives names: kNotFound, it is gone; kTimeout, it doesn't answer;
-// kUnsupported, it can't, and says why; kMalformed, it answers nonsense, or what nobody asked;
-// kTooLarge, it answers without end.
+// Errors: kNotFound, the app has ended; kTimeout, it does not answer; kUnsupported, it can't
+// record; kMalformed, its answer is invalid or unexpected; kTooLarge, it sends too many answers.
 
 #pragma once
 
@@ -19,15 +17,19 @@
 #include "collectors/xray/app/wire.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
+#include "formats/xray/detach_reason.h"
 
 namespace profd::xray {
 
-// What an app says of itself.
+// An app's answer to BEGIN.
 struct ReadyApp {
-  UniqueFd memory;  // not looked at yet
+  UniqueFd memory;  // not checked yet
   std::uint32_t functions = 0;
   std::uint64_t first_function = 0;  // address of function 1
 };
+
+// The reason for which an app detaches after an error of AppLink.
+[[nodiscard]] DetachReason detach_reason_of(const Error& error);
 
 class AppLink {
  public:
@@ -36,17 +38,17 @@ class AppLink {
 
   Result<ReadyApp> begin(std::chrono::milliseconds limit);
 
-  // Empty: all functions. Their answers come by take_answer().
+  // Empty: all functions. take_answer() receives the answers.
   Result<void> patch(std::span<const std::int32_t> functions);
   [[nodiscard]] std::uint32_t patches_under_way() const { return patches_under_way_; }
   [[nodiscard]] std::uint32_t patched() const { return patched_; }
 
-  // Nothing is patched any more when has_ended() says so.
+  // Asks the app to unpatch its functions. They are unpatched when has_ended() is true.
   Result<void> end();
   [[nodiscard]] bool has_ended() const { return has_ended_; }
   void release() { (void)send(PROFD_XRAY_RELEASE, {}); }
 
-  // Takes one answer; call when the descriptor is readable.
+  // Receives one answer. To be called when the descriptor is readable.
   Result<void> take_answer();
 
   [[nodiscard]] int descriptor() const { return connection_.get(); }
@@ -59,7 +61,7 @@ class AppLink {
 
   Result<void> send(profd_xray_command_kind kind, std::span<const std::int32_t> functions);
   [[nodiscard]] Result<Answer> receive();
-  // None: an answer to an earlier session.
+  // None: the answer is to an earlier session.
   [[nodiscard]] Result<std::optional<Answer>> receive_of_session();
   Result<Answer> wait_for_ready(std::chrono::milliseconds limit);
 
@@ -67,9 +69,9 @@ class AppLink {
   std::uint32_t session_;
   std::uint32_t patches_under_way_ = 0;
   std::uint32_t patched_ = 0;
-  std::uint32_t functions_ = 0;  // that it says it has
+  std::uint32_t functions_ = 0;  // of the app, as it reports
   std::uint32_t late_answers_ = 0;
-  bool is_to_end_ = false;
+  bool is_ending_ = false;  // END is sent
   bool has_ended_ = false;
 };
 

@@ -1,7 +1,6 @@
 #include "collectors/xray/follower.h"
 
 #include <poll.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,13 +12,11 @@
 #include <vector>
 
 #include "collectors/xray/app_link.h"
-#include "collectors/xray/detach_reason.h"
 #include "collectors/xray/function_choice.h"
 #include "collectors/xray/live_packets.h"
-#include "collectors/xray/live_reading.h"
+#include "collectors/xray/live_reader.h"
 #include "collectors/xray/live_region.h"
 #include "collectors/xray/live_result.h"
-#include "collectors/xray/reading_result.h"
 #include "collectors/xray/tick_rate.h"
 #include "formats/xray/map.h"
 
@@ -29,62 +26,57 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-// Memory for 8 million records: at 100 million a second they last four times as long.
+// The app's memory holds 8 million records: four drains' worth at 100 million records a second.
 constexpr milliseconds kBetweenDrains{20};
 constexpr milliseconds kBetweenIdleDrains{40};
-// Until there are records, but not for an app that has nothing to do: who started the session
-// waits.
+// The caller that started the session waits for the first records, but not longer than this: the
+// app may be idle.
 constexpr milliseconds kBetweenFirstDrains{5};
 constexpr milliseconds kFirstDrains{1000};
-constexpr milliseconds kBetweenNews{200};
+constexpr milliseconds kBetweenEvents{200};
 constexpr milliseconds kBeginLimit{5000};
 constexpr milliseconds kEndLimit{2000};
-// Who starts a session waits so long for an app that is patching a million functions, and the
-// session longer.
-constexpr milliseconds kPatchedLimit{3000};
+// Patching a million functions takes seconds. The start of the session waits for it up to the first
+// limit, the session itself up to the second.
+constexpr milliseconds kStartPatchLimit{3000};
 constexpr milliseconds kPatchLimit{30000};
 
-// For what is not the app's: the program's headers, the buffers of records and packets.
+// For the program's headers and the buffers of records and packets.
 constexpr std::uint64_t kOwnBytes = std::uint64_t{4} << 20;
 
-// A profile of fewer would say nothing.
+// A profile of fewer stacks is not useful.
 constexpr std::size_t kLeastStacks = 4096;
 
-std::uint64_t random_seed() {
-  std::uint64_t seed = 0;
-  (void)::getrandom(&seed, sizeof seed, GRND_NONBLOCK);
-  return seed;
-}
-
-bool tell_failure(int daemon, DetachReason end, const Error& error) {
-  const NewsPacket packet{.news = News::kFailed, .end = end, .error = sandbox::answer_of(error)};
+bool send_failure(int daemon, DetachReason reason, const Error& error) {
+  const EventPacket packet{
+      .kind = EventKind::kFailed, .reason = reason, .error = sandbox::answer_of(error)};
   return sandbox::send_packet(daemon, sandbox::bytes_of(packet));
 }
 
-Error too_much() {
+Error too_many_calls() {
   return fail(ErrorCode::kTooLarge, "the app's calls need more memory than is allowed",
               "record fewer functions: --functions");
 }
 
-Error too_large() {
-  return fail(ErrorCode::kTooLarge, "the program has more functions than the memory left is for",
+Error too_many_functions() {
+  return fail(ErrorCode::kTooLarge, "the program's functions need more memory than is left",
               "stop another session that records calls");
 }
 
-// Why there is nothing to show.
+// The session ends without a result.
 struct Failure {
-  DetachReason end{};
+  DetachReason reason{};
   Error error{};
 };
 
 class Follower {
  public:
-  Follower(int daemon, UniqueFd program, UniqueFd connection, const OrderPacket& order)
+  Follower(int daemon, UniqueFd program, UniqueFd connection, const CommandPacket& start)
       : daemon_(daemon),
         program_(std::move(program)),
-        link_(std::move(connection), order.session),
-        session_(order.session),
-        memory_bytes_(order.memory_bytes) {}
+        link_(std::move(connection), start.session),
+        session_(start.session),
+        memory_bytes_(start.memory_bytes) {}
 
   std::optional<Failure> attach(std::string_view pattern) {
     auto map = read_function_map(program_.get());
@@ -92,56 +84,59 @@ class Follower {
     map_ = std::move(*map);
     const std::uint64_t taken = kOwnBytes + 2 * map_.functions.size() * sizeof(Function);
     limits_ = LiveLimits::of(memory_bytes_ - std::min(memory_bytes_, taken));
-    if (limits_.stacks < kLeastStacks) return Failure{DetachReason::kOutOfMemory, too_large()};
+    if (limits_.stacks < kLeastStacks)
+      return Failure{DetachReason::kOutOfMemory, too_many_functions()};
     auto chosen = choose(pattern);
     if (!chosen) return Failure{DetachReason::kAsAsked, chosen.error()};
     auto app = link_.begin(kBeginLimit);
-    if (!app) return Failure{end_of_talk(app.error().code), app.error()};
+    if (!app) return Failure{detach_reason_of(app.error()), app.error()};
     if (app->functions != map_.functions.size()) {
       return Failure{
           DetachReason::kNonsense,
-          fail(ErrorCode::kMalformed, "the app has other functions than its program's file")};
+          fail(ErrorCode::kMalformed, "the app does not have the functions of its program's file")};
     }
     first_function_ = app->first_function;
-    if (auto placed = check_place(measured_program()); !placed) {
-      return Failure{DetachReason::kNonsense, placed.error()};
+    if (auto valid = check_address(measured_program()); !valid) {
+      return Failure{DetachReason::kNonsense, valid.error()};
     }
     auto region = LiveRegion::open(std::move(app->memory), session_);
     if (!region) return Failure{DetachReason::kBadMemory, region.error()};
     region_.emplace(std::move(*region));
-    reading_.emplace(random_seed(), limits_);
+    reader_.emplace(random_seed(), limits_);
     if (auto sent = link_.patch(*chosen); !sent) {
-      return Failure{end_of_talk(sent.error().code), sent.error()};
+      return Failure{detach_reason_of(sent.error()), sent.error()};
     }
     attached_ = Clock::now();
     return std::nullopt;
   }
 
-  // Until the daemon wants no more, or is gone. The first news is that the functions are patched,
-  // or take long to be; an app that is out before, and has told nothing, has never begun.
+  // Runs until the daemon ends the session or is gone. The first event is sent when the functions
+  // are patched or when that takes long. An app that detaches before, without a record, is a
+  // failure.
   std::optional<Failure> run() {
     for (;;) {
       const std::uint64_t bytes = drain();
-      if (!has_begun_ && is_out() && reading_->records() == 0) return Failure{end_, why_};
+      if (!has_begun_ && is_detached() && reader_->records() == 0) return Failure{reason_, why_};
       watch_patching();
-      tell_progress();
-      const auto order = wait_for_order(pause_after(bytes));
-      if (!order) return std::nullopt;
-      if (*order == Order::kShow && !show(reading_->so_far(region_->dropped())))
+      send_progress();
+      const auto command = wait_for_command(pause_after(bytes));
+      if (!command) return std::nullopt;
+      if (*command == Command::kShow && !send_result(reader_->so_far(region_->dropped()))) {
         return std::nullopt;
-      if (*order == Order::kFinish) return finish();
+      }
+      if (*command == Command::kFinish) return finish();
     }
   }
 
  private:
-  // A place in the loop where nothing was ordered.
-  static constexpr Order kNone{};
+  // wait_for_command() received no command.
+  static constexpr Command kNone{};
 
-  [[nodiscard]] bool is_out() const { return end_ != DetachReason::kAsAsked; }
+  [[nodiscard]] bool is_detached() const { return reason_ != DetachReason::kAsAsked; }
 
   [[nodiscard]] milliseconds pause_after(std::uint64_t bytes) const {
     if (bytes != 0) return kBetweenDrains;
-    const bool is_first = reading_->records() == 0 && Clock::now() - attached_ < kFirstDrains;
+    const bool is_first = reader_->records() == 0 && Clock::now() - attached_ < kFirstDrains;
     return is_first ? kBetweenFirstDrains : kBetweenIdleDrains;
   }
 
@@ -161,86 +156,87 @@ class Follower {
 
   void watch_patching() {
     const auto waited = Clock::now() - attached_;
-    const bool is_patching = !is_out() && link_.patches_under_way() != 0;
-    if (!has_begun_ && (!is_patching || waited > kPatchedLimit)) begin();
+    const bool is_patching = !is_detached() && link_.patches_under_way() != 0;
+    if (!has_begun_ && (!is_patching || waited > kStartPatchLimit)) begin();
     if (!is_patching || waited < kPatchLimit) return;
-    app_is_out(DetachReason::kSilent,
-               fail(ErrorCode::kTimeout, "the app doesn't say that its functions are patched"));
+    detach(DetachReason::kSilent,
+           fail(ErrorCode::kTimeout, "the app does not confirm that its functions are patched"));
   }
 
   void begin() {
     has_begun_ = true;
-    tell(News::kProgress);
-    if (is_out()) tell(News::kAppIsOut);
+    send(EventKind::kProgress);
+    if (is_detached()) send(EventKind::kDetached);
   }
 
-  // The first reason is the reason; what comes of it is no other.
-  void app_is_out(DetachReason end, const Error& why) {
-    if (end_ != DetachReason::kAsAsked) return;
-    end_ = end;
+  // Only the first reason counts, since later ones may be its consequences.
+  void detach(DetachReason reason, const Error& why) {
+    if (is_detached()) return;
+    reason_ = reason;
     why_ = why;
-    if (has_begun_) tell(News::kAppIsOut);
+    if (has_begun_) send(EventKind::kDetached);
   }
 
-  void app_is_out(const Error& of_talk) { app_is_out(end_of_talk(of_talk.code), of_talk); }
+  void detach(const Error& why) { detach(detach_reason_of(why), why); }
 
-  // The bytes that were new. An app that is out may still be writing, but for one whose memory
-  // makes no sense.
+  // Returns the number of new bytes. An app that is detached may still write records, which are
+  // read unless its memory is invalid.
   std::uint64_t drain(bool is_last = false) {
-    if (end_ == DetachReason::kBadMemory || end_ == DetachReason::kOutOfMemory) return 0;
-    const auto take = [this](const LivePiece& piece) { reading_->take(piece); };
+    if (reason_ == DetachReason::kBadMemory || reason_ == DetachReason::kOutOfMemory) return 0;
+    const auto take = [this](const LiveRecords& records) { reader_->take(records); };
     try {
       const auto bytes = is_last ? region_->finish(take) : region_->drain(take);
       if (bytes) return *bytes;
-      app_is_out(DetachReason::kBadMemory, bytes.error());
+      detach(DetachReason::kBadMemory, bytes.error());
     } catch (const std::bad_alloc&) {
-      app_is_out(DetachReason::kOutOfMemory, too_much());
+      detach(DetachReason::kOutOfMemory, too_many_calls());
     }
     return 0;
   }
 
   // None: the daemon is gone.
-  std::optional<Order> wait_for_order(milliseconds limit) {
-    pollfd both[] = {{.fd = daemon_, .events = POLLIN, .revents = 0},
-                     {.fd = is_out() ? -1 : link_.descriptor(), .events = POLLIN, .revents = 0}};
+  std::optional<Command> wait_for_command(milliseconds limit) {
+    pollfd both[] = {
+        {.fd = daemon_, .events = POLLIN, .revents = 0},
+        {.fd = is_detached() ? -1 : link_.descriptor(), .events = POLLIN, .revents = 0}};
     if (::poll(both, 2, static_cast<int>(limit.count())) <= 0) return kNone;
     if (both[1].revents != 0) {
-      if (auto taken = link_.take_answer(); !taken) app_is_out(taken.error());
+      if (auto taken = link_.take_answer(); !taken) detach(taken.error());
     }
     if (both[0].revents == 0) return kNone;
-    OrderPacket packet;
+    CommandPacket packet;
     const auto received = sandbox::receive_packet(daemon_, sandbox::buffer_of(packet));
     if (!received || received->bytes != sizeof packet) return std::nullopt;
-    return packet.order;
+    return packet.command;
   }
 
-  // What is on its way is read meanwhile, so that nobody has to drop anything.
-  void let_go() {
-    if (is_out()) return;
-    Result<void> talk = link_.end();
+  // Asks the app to unpatch its functions and waits for that. Meanwhile records are read, so that
+  // the app does not drop any.
+  void end_recording() {
+    if (is_detached()) return;
+    Result<void> answer = link_.end();
     const Clock::time_point end = Clock::now() + kEndLimit;
-    while (talk && !is_out() && !link_.has_ended() && Clock::now() < end) {
-      pollfd answer{.fd = link_.descriptor(), .events = POLLIN, .revents = 0};
-      if (::poll(&answer, 1, static_cast<int>(kBetweenDrains.count())) > 0) {
-        talk = link_.take_answer();
+    while (answer && !is_detached() && !link_.has_ended() && Clock::now() < end) {
+      pollfd readable{.fd = link_.descriptor(), .events = POLLIN, .revents = 0};
+      if (::poll(&readable, 1, static_cast<int>(kBetweenDrains.count())) > 0) {
+        answer = link_.take_answer();
       }
       drain();
     }
-    const bool in_time = talk || talk.error().code != ErrorCode::kTimeout;
-    if (!talk && in_time) return app_is_out(talk.error());
+    if (!answer && answer.error().code != ErrorCode::kTimeout) return detach(answer.error());
     if (link_.has_ended()) return;
-    app_is_out(DetachReason::kStillPatched,
-               fail(ErrorCode::kTimeout, "the app doesn't say that it has ended the recording",
-                    "it may be stopped"));
+    detach(DetachReason::kStillPatched,
+           fail(ErrorCode::kTimeout, "the app does not confirm that its functions are unpatched",
+                "it may be stopped"));
   }
 
-  // An app whose own doing ended the session before it told anything has nothing to show.
+  // An app that violates the protocol before it writes a record leaves no result.
   std::optional<Failure> finish() {
-    let_go();
+    end_recording();
     drain(true);
-    if (is_misconduct(end_) && reading_->records() == 0) return Failure{end_, why_};
+    if (is_misconduct(reason_) && reader_->records() == 0) return Failure{reason_, why_};
     link_.release();
-    (void)show(reading_->finish(region_->dropped()));
+    (void)send_result(reader_->finish(region_->dropped()));
     return std::nullopt;
   }
 
@@ -250,50 +246,51 @@ class Follower {
     if (!result) return result.error();
     result->functions = map_.functions.size();
     result->patched = link_.patched();
+    result->report.count(Issue::kTooManyThreads, region_->refused_records());
     return sandbox::make_sealed(encode(*result));
   }
 
-  // Stacks without their outermost frames are better than none.
-  bool show(const Measured& measured) {
+  // If the whole result needs too much memory, stacks without their outermost frames are sent.
+  bool send_result(const Measured& measured) {
     for (const std::uint64_t max_frames : {std::uint64_t{limits_.frames}, std::uint64_t{0}}) {
       try {
         const auto sealed = make_sealed_result(measured, max_frames);
         if (!sealed && max_frames != 0) continue;
-        if (!sealed) return tell_failure(daemon_, DetachReason::kOutOfMemory, sealed.error());
+        if (!sealed) return send_failure(daemon_, DetachReason::kOutOfMemory, sealed.error());
         const int memory = sealed->get();
-        return tell(News::kResult, {&memory, 1});
+        return send(EventKind::kResult, {&memory, 1});
       } catch (const std::bad_alloc&) {
         continue;
       }
     }
-    return tell_failure(daemon_, DetachReason::kOutOfMemory, too_much());
+    return send_failure(daemon_, DetachReason::kOutOfMemory, too_many_calls());
   }
 
   [[nodiscard]] MeasuredProgram measured_program() const {
-    return {.program = program_.get(), .map = map_, .first = first_function_};
+    return {.file = program_.get(), .map = map_, .first = first_function_};
   }
 
-  bool tell(News news, std::span<const int> descriptors = {}) {
-    last_news_ = Clock::now();
-    told_records_ = reading_->records();
-    const NewsPacket packet{.news = news,
-                            .functions = static_cast<std::uint32_t>(map_.functions.size()),
-                            .patched = link_.patched(),
-                            .end = end_,
-                            .records = told_records_,
-                            .dropped = region_->dropped(),
-                            .error = sandbox::answer_of(why_)};
+  bool send(EventKind kind, std::span<const int> descriptors = {}) {
+    last_event_ = Clock::now();
+    sent_records_ = reader_->records();
+    const EventPacket packet{.kind = kind,
+                             .functions = static_cast<std::uint32_t>(map_.functions.size()),
+                             .patched = link_.patched(),
+                             .reason = reason_,
+                             .records = sent_records_,
+                             .dropped = region_->dropped(),
+                             .error = sandbox::answer_of(why_)};
     return sandbox::send_packet(daemon_, sandbox::bytes_of(packet), descriptors);
   }
 
-  void tell_progress() {
+  void send_progress() {
     if (!has_begun_) return;
-    const bool is_new = reading_->records() != told_records_ || link_.patched() != told_patched_;
-    // The first ones at once: who started the session may wait for them.
-    const bool is_first = told_records_ == 0;
-    if (!is_new || (!is_first && Clock::now() - last_news_ < kBetweenNews)) return;
-    told_patched_ = link_.patched();
-    tell(News::kProgress);
+    const bool is_new = reader_->records() != sent_records_ || link_.patched() != sent_patched_;
+    // The first records are reported at once, since a caller may wait for them.
+    const bool is_first = sent_records_ == 0;
+    if (!is_new || (!is_first && Clock::now() - last_event_ < kBetweenEvents)) return;
+    sent_patched_ = link_.patched();
+    send(EventKind::kProgress);
   }
 
   int daemon_;
@@ -302,35 +299,35 @@ class Follower {
   std::uint32_t session_;
   std::uint64_t memory_bytes_;
   LiveLimits limits_;
-  std::optional<LiveReading> reading_;
+  std::optional<LiveReader> reader_;
   TickRate ticks_;
   FunctionMap map_;
   std::uint64_t first_function_ = 0;
   std::optional<LiveRegion> region_;
   Clock::time_point attached_{};
   bool has_begun_ = false;
-  DetachReason end_ = DetachReason::kAsAsked;
-  Error why_;  // of end_
-  Clock::time_point last_news_{};
-  std::uint64_t told_records_ = 0;
-  std::uint32_t told_patched_ = 0;
+  DetachReason reason_ = DetachReason::kAsAsked;
+  Error why_;  // of reason_
+  Clock::time_point last_event_{};
+  std::uint64_t sent_records_ = 0;
+  std::uint32_t sent_patched_ = 0;
 };
 
 void follow_app(int daemon) {
-  OrderPacket order;
-  auto received = sandbox::receive_packet(daemon, sandbox::buffer_of(order));
-  if (!received || received->bytes != sizeof order || received->descriptors.size() != 2 ||
-      order.pattern_bytes > kMaxPatternBytes) {
+  CommandPacket start;
+  auto received = sandbox::receive_packet(daemon, sandbox::buffer_of(start));
+  if (!received || received->bytes != sizeof start || received->descriptors.size() != 2 ||
+      start.pattern_bytes > kMaxPatternBytes) {
     return;
   }
   std::vector<UniqueFd>& files = received->descriptors;
   try {
-    Follower follower(daemon, std::move(files[0]), std::move(files[1]), order);
-    auto failure = follower.attach({order.pattern.data(), order.pattern_bytes});
+    Follower follower(daemon, std::move(files[0]), std::move(files[1]), start);
+    auto failure = follower.attach({start.pattern.data(), start.pattern_bytes});
     if (!failure) failure = follower.run();
-    if (failure) tell_failure(daemon, failure->end, failure->error);
+    if (failure) send_failure(daemon, failure->reason, failure->error);
   } catch (const std::bad_alloc&) {
-    tell_failure(daemon, DetachReason::kOutOfMemory, too_much());
+    send_failure(daemon, DetachReason::kOutOfMemory, too_many_calls());
   }
 }
 

@@ -1,9 +1,9 @@
-// The process that follows one app for one session: a sandboxed child (collectors/sandbox/child.h),
-// so that nothing an app does reaches further than its own session.
+// The follower: the process that follows one app for one session. It is a sandboxed child
+// (collectors/sandbox/child.h), so that an app can harm its own session only.
 //
-// It finds the functions in the program's file, has the app patch them, reads the app's records
-// into call stacks as they come, and sends the result as profiles. It takes its orders from the
-// daemon (live_packets.h), and ends with the session or with the daemon.
+// The follower finds the functions in the program's file, asks the app to patch them, makes call
+// stacks of the app's records as they arrive, and sends the result as profiles. It executes the
+// daemon's commands (live_packets.h), and ends with the session or with the daemon.
 
 #pragma once
 

@@ -17,13 +17,13 @@ RE2::Options options() {
   return options;
 }
 
-Error no_pattern(std::string_view pattern, const std::string& why) {
+Error invalid_pattern(std::string_view pattern, const std::string& why) {
   return fail(ErrorCode::kInvalidArgument,
-              "\"" + std::string(pattern.substr(0, 64)) + "\" is no regular expression: " + why,
+              "\"" + std::string(pattern.substr(0, 64)) + "\" is not a regular expression: " + why,
               "the syntax is RE2's: (^|::)parse, Cache::.*");
 }
 
-// "Cache::get" of "Cache::get(int) const"; all of a name without arguments.
+// "Cache::get" for "Cache::get(int) const". A name without arguments is not changed.
 std::string_view without_arguments(std::string_view name) {
   const std::size_t end = name.rfind(')');
   int open = 0;
@@ -51,17 +51,17 @@ std::string demangled(const std::string& name) {
 
 Result<void> check_pattern(std::string_view pattern) {
   if (pattern.size() > kMaxPatternBytes) {
-    return no_pattern(pattern, "it is longer than 1024 bytes");
+    return invalid_pattern(pattern, "it is longer than 1024 bytes");
   }
   const RE2 expression(re2::StringPiece(pattern.data(), pattern.size()), options());
-  if (!expression.ok()) return no_pattern(pattern, expression.error());
+  if (!expression.ok()) return invalid_pattern(pattern, expression.error());
   return {};
 }
 
 Result<std::vector<std::int32_t>> choose_functions(const std::vector<std::string>& names,
                                                    std::string_view pattern) {
   const RE2 expression(re2::StringPiece(pattern.data(), pattern.size()), options());
-  if (!expression.ok()) return no_pattern(pattern, expression.error());
+  if (!expression.ok()) return invalid_pattern(pattern, expression.error());
   std::vector<std::int32_t> chosen;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i].empty() || !matches(demangled(names[i]), expression)) continue;

@@ -1,5 +1,5 @@
-// The daemon's end of the process that follows an app (follower.h): starts it, gives it orders,
-// takes its news. Nothing waits: the descriptor is readable when there is news.
+// The daemon's side of a follower (follower.h): starts it, sends it commands, receives its events.
+// No function waits: the descriptor is readable when there is an event.
 //
 // On the io thread.
 
@@ -9,8 +9,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
+#include <utility>
 
 #include "collectors/xray/live_packets.h"
 #include "formats/base/result.h"
@@ -18,34 +18,34 @@
 
 namespace profd::xray {
 
-struct LiveNews {
-  News news{};
+struct LiveEvent {
+  EventKind kind{};
   std::uint32_t functions = 0;
   std::uint32_t patched = 0;
   std::uint64_t records = 0;
   std::uint64_t dropped = 0;
-  DetachReason end{};
-  Error error{};      // kFailed, kAppIsOut
-  UniqueFd result{};  // kResult: to be read by read_live_result(), on the worker
+  DetachReason reason{};
+  Error error{};      // kFailed, kDetached
+  UniqueFd result{};  // kResult: a memfd with a LiveResult, which the worker decodes
 };
 
 class LiveChild {
  public:
-  // `program` and `connection` are borrowed: the child gets its own. `pattern` as for
-  // choose_functions(); empty: all. `memory_bytes` is all that the child and a result take, beyond
-  // what the program itself does.
+  // `program` and `connection` are borrowed; the child gets descriptors of its own. `pattern` as
+  // for choose_functions(); empty: all functions. `memory_bytes` limits the memory of the child and
+  // of its result together, without the program itself.
   static Result<LiveChild> start(int program, int connection, std::uint32_t session,
                                  std::string_view pattern, std::uint64_t memory_bytes);
 
   LiveChild(LiveChild&&) noexcept = default;
   LiveChild& operator=(LiveChild&&) = delete;
 
-  // False: it is gone, which its next news will say.
-  bool order(Order order);
+  // False: the child has ended. The next event is kFailed.
+  bool send(Command command);
 
-  // When the descriptor is readable. Nothing: that was no news. kFailed also where the child died
-  // or talks nonsense.
-  std::optional<LiveNews> next_news();
+  // To be called when the descriptor is readable. None: the packet was not an event. The event is
+  // kFailed, too, if the child died or sent an invalid packet.
+  std::optional<LiveEvent> next_event();
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
   [[nodiscard]] pid_t process() const { return process_; }

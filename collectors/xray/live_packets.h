@@ -1,5 +1,6 @@
-// What the daemon and the process that follows an app send to each other: plain structs over a
-// child's socket pair (collectors/sandbox/packets.h), which the daemon checks like any input.
+// The packets between the daemon and a follower, the process that follows an app: plain structs
+// over the child's socket pair (collectors/sandbox/packets.h). The daemon checks them like any
+// input.
 
 #pragma once
 
@@ -12,34 +13,34 @@
 
 namespace profd::xray {
 
-enum class Order : std::uint32_t {
-  kFollow = 1,  // the first, with two descriptors: the program's file and the app's connection
-  kShow,        // a result of what there is so far
-  kFinish,      // the app is let go, and the result is the last
+enum class Command : std::uint32_t {
+  kFollow = 1,  // the first packet, with two descriptors: the program's file, the app's connection
+  kShow,        // send a result of the calls so far
+  kFinish,      // detach from the app and send the last result
 };
 
-struct OrderPacket {
-  Order order{};
+struct CommandPacket {
+  Command command{};
   std::uint32_t session = 0;        // kFollow; not 0
   std::uint32_t pattern_bytes = 0;  // kFollow; 0: all functions
-  std::uint64_t memory_bytes = 0;   // kFollow; what may be allocated
+  std::uint64_t memory_bytes = 0;   // kFollow; limit of the memory that the follower allocates
   std::array<char, kMaxPatternBytes> pattern{};
 };
 
-enum class News : std::uint32_t {
+enum class EventKind : std::uint32_t {
   kProgress = 1,  // the counts have changed
-  kAppIsOut,      // the app takes part no more: `end` and `error` tell why
-  kResult,        // with a sealed memfd (live_result.h)
-  kFailed,        // `end` and `error` tell; the last
+  kDetached,      // the app takes part no more: see `reason` and `error`
+  kResult,        // a result is there, in a sealed memfd (live_result.h)
+  kFailed,        // the last packet: there is no result, see `reason` and `error`
 };
 
-struct NewsPacket {
-  News news{};
-  std::uint32_t functions = 0;  // that the program has
+struct EventPacket {
+  EventKind kind{};
+  std::uint32_t functions = 0;  // of the program
   std::uint32_t patched = 0;
-  DetachReason end{};  // kAsAsked until it is out
+  DetachReason reason{};  // kAsAsked: the app has not detached
   std::uint64_t records = 0;
-  std::uint64_t dropped = 0;
+  std::uint64_t dropped = 0;  // records that the app could not write
   sandbox::Answer error;
 };
 

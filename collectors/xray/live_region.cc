@@ -10,52 +10,59 @@
 #include <tuple>
 #include <utility>
 
+#include "formats/xray/fdr_format.h"
+
 namespace profd::xray {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-Error wrong(const char* what) {
-  return fail(ErrorCode::kMalformed, std::string("the app's memory ") + what);
+Error invalid(const char* why) {
+  return fail(ErrorCode::kMalformed, std::string("the app's shared memory ") + why);
 }
 
-// The app writes at the same time: each word is read once.
+// The app may write at the same time, so each word is read once.
 template <class T>
 T load(const T& word) {
   return __atomic_load_n(&word, __ATOMIC_ACQUIRE);
 }
 
-// Only files in memory have seals, so nothing that follows can hang.
+// Only a memfd has seals, so the calls behind F_GET_SEALS can't hang.
 Result<std::uint64_t> sealed_size(int fd) {
   const int seals = ::fcntl(fd, F_GET_SEALS);
-  if (seals < 0) return wrong("is no file in memory");
-  if ((seals & kSeals) != kSeals) return wrong("is not sealed, so that its size may change");
+  if (seals < 0) return invalid("is not a memfd");
+  if ((seals & kSeals) != kSeals) return invalid("is not sealed against a change of its size");
   struct stat status {};
-  if (::fstat(fd, &status) != 0) return wrong("can't be looked at");
-  // Memory of huge pages has its own file system, which can refuse us a page as late as at a read.
-  if (status.st_blksize != PROFD_XRAY_PAGE_BYTES) return wrong("is made of huge pages");
+  if (::fstat(fd, &status) != 0) return invalid("can't be examined");
+  // Huge pages are in a file system of their own, where a read can fail for want of a page.
+  if (status.st_blksize != PROFD_XRAY_PAGE_BYTES) return invalid("has huge pages");
   return static_cast<std::uint64_t>(status.st_size);
 }
 
 Result<profd_xray_region> read_header(int fd) {
   profd_xray_region header{};
-  if (::pread(fd, &header, sizeof header, 0) != sizeof header) return wrong("is cut");
-  if (header.magic != PROFD_XRAY_MAGIC) return wrong("is of another version");
+  if (::pread(fd, &header, sizeof header, 0) != sizeof header) return invalid("is too short");
+  if (header.magic != PROFD_XRAY_MAGIC) return invalid("has another version");
   return header;
 }
 
 Result<void> check(const profd_xray_region& header, std::uint64_t size) {
   if (header.clock != PROFD_XRAY_CLOCK_TSC && header.clock != PROFD_XRAY_CLOCK_MONOTONIC) {
-    return wrong("has an unknown clock");
+    return invalid("has an unknown clock");
   }
   if (header.slots == 0 || header.slots > LiveRegion::kMaxSlots || header.slot_bytes == 0 ||
       header.slot_bytes > LiveRegion::kMaxSlotBytes) {
-    return wrong("has impossible slots");
+    return invalid("has an invalid number or size of slots");
   }
   if (profd_xray_region_bytes(header.slots, header.slot_bytes) != size) {
-    return wrong("has another size than its slots");
+    return invalid("does not have the size of its slots");
   }
   return {};
+}
+
+std::uint64_t records_in(std::uint64_t buffer_bytes) {
+  constexpr std::uint64_t kPreambleBytes = 4 * kMetadataBytes;
+  return (buffer_bytes - std::min(buffer_bytes, kPreambleBytes)) / kFunctionBytes;
 }
 
 }  // namespace
@@ -70,10 +77,10 @@ Result<LiveRegion> LiveRegion::open(UniqueFd memfd, std::uint32_t session) {
   if (auto fits = check(*header, *size); !fits) return fits.error();
   const std::size_t bytes = profd_xray_buffers_offset(header->slots);
   void* const table = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
-  if (table == MAP_FAILED) return wrong("can't be mapped to be read and written");
+  if (table == MAP_FAILED) return invalid("can't be mapped for reading and writing");
   LiveRegion region(std::move(memfd),
                     {static_cast<profd_xray_region*>(table), Unmap{.bytes = bytes}}, session);
-  // What was checked, not what may stand there by now.
+  // The app may have changed the header since, so only the checked copy is used.
   region.slot_count_ = header->slots;
   region.slot_bytes_ = header->slot_bytes;
   region.clock_ = static_cast<profd_xray_clock>(header->clock);
@@ -95,18 +102,18 @@ std::uint64_t LiveRegion::dropped() const {
   return sum;
 }
 
-// Those of the session, by thread and sequence. One whose use changes meanwhile is left for the
-// next time.
-Result<void> LiveRegion::look_at_slots() {
+// Copies the slots of the session, sorted by thread and sequence. A slot whose use changes at the
+// same time is left for the next drain().
+Result<void> LiveRegion::copy_slots() {
   seen_.clear();
-  Result<void> sound;
+  Result<void> valid;
   for (std::uint32_t i = 0; i < slot_count_; ++i) {
     const profd_xray_slot& slot = slots()[i];
     const std::uint64_t state = load(slot.state);
     if ((state & PROFD_XRAY_STATE_MASK) == PROFD_XRAY_FREE || load(slot.session) != session_) {
       continue;
     }
-    // First: where there are bytes, the rest is this use's too.
+    // `bytes` is read first: if it is not 0, the other members are of the same use of the slot.
     const std::uint64_t bytes = load(slot.bytes);
     const Seen seen{.thread = load(slot.thread),
                     .sequence = load(slot.sequence),
@@ -116,7 +123,7 @@ Result<void> LiveRegion::look_at_slots() {
                     .slot = i};
     if (bytes == 0 || load(slot.state) != state) continue;
     if (bytes > slot_bytes_) {
-      sound = wrong("has a buffer that is longer than its slot");
+      valid = invalid("has a buffer that is longer than its slot");
     } else {
       seen_.push_back(seen);
     }
@@ -124,7 +131,7 @@ Result<void> LiveRegion::look_at_slots() {
   std::ranges::sort(seen_, {}, [](const Seen& seen) {
     return std::tuple(seen.thread, seen.sequence, seen.slot);
   });
-  return sound;
+  return valid;
 }
 
 LiveRegion::Thread* LiveRegion::thread_of(std::uint64_t number) {
@@ -135,8 +142,8 @@ LiveRegion::Thread* LiveRegion::thread_of(std::uint64_t number) {
   return &threads_.emplace(number, Thread{.number = next}).first->second;
 }
 
-// CAS: the app may have taken the slot out of our hands, for another session.
-void LiveRegion::give_back(const Seen& seen) {
+// A compare-and-swap, since the app may have freed the slot itself, for another session.
+void LiveRegion::free_slot(const Seen& seen) {
   profd_xray_slot& slot = slots()[seen.slot];
   std::uint64_t state = seen.state;
   __atomic_store_n(&slot.bytes, 0, __ATOMIC_RELEASE);
@@ -146,35 +153,35 @@ void LiveRegion::give_back(const Seen& seen) {
 
 Result<std::uint64_t> LiveRegion::read(const Seen& seen, Thread& thread, bool gap,
                                        const Take& take) {
-  if (seen.bytes < thread.read) return wrong("has a buffer that got shorter");
+  if (seen.bytes < thread.read) return invalid("has a buffer that became shorter");
   const std::uint64_t bytes = seen.bytes - thread.read;
   const bool begins_buffer = thread.read == 0;
   if (bytes == 0) return 0;
   const std::uint64_t offset =
       profd_xray_buffers_offset(slot_count_) + std::uint64_t{seen.slot} * slot_bytes_ + thread.read;
   const ssize_t got = ::pread(memfd_.get(), buffer_.data(), bytes, static_cast<off_t>(offset));
-  if (got != static_cast<ssize_t>(bytes)) return wrong("can't be read");
+  if (got != static_cast<ssize_t>(bytes)) return invalid("can't be read");
   thread.read = seen.bytes;
   take({.thread = thread.number,
         .begins_buffer = begins_buffer,
         .lost = begins_buffer ? seen.dropped : 0,
         .gap = gap,
-        .records = std::string_view(buffer_).substr(0, bytes)});
+        .bytes = std::string_view(buffer_).substr(0, bytes)});
   return bytes;
 }
 
 Result<std::uint64_t> LiveRegion::drain(const Take& take, bool is_last) {
-  const Result<void> sound = look_at_slots();
+  const Result<void> valid = copy_slots();
   std::uint64_t bytes = 0;
   for (const Seen& seen : seen_) {
     const bool is_full = (seen.state & PROFD_XRAY_STATE_MASK) == PROFD_XRAY_FULL;
     Thread* const thread = thread_of(seen.thread);
     if (thread == nullptr || seen.sequence < thread->sequence) {
-      refused_buffers_ += is_full ? 1 : 0;
-      if (is_full) give_back(seen);
+      if (thread == nullptr && (is_full || is_last)) refused_records_ += records_in(seen.bytes);
+      if (is_full) free_slot(seen);
       continue;
     }
-    // Its predecessor was not full yet when we passed it: next time.
+    // The buffer before it was not full when this drain() reached it, so it is read the next time.
     if (seen.sequence != thread->sequence && !is_last) continue;
     const bool gap = seen.sequence != thread->sequence;
     if (gap) *thread = {.number = thread->number, .sequence = seen.sequence};
@@ -182,10 +189,10 @@ Result<std::uint64_t> LiveRegion::drain(const Take& take, bool is_last) {
     if (!read_bytes) return read_bytes.error();
     bytes += *read_bytes;
     if (!is_full) continue;
-    give_back(seen);
+    free_slot(seen);
     *thread = {.number = thread->number, .sequence = seen.sequence + 1};
   }
-  if (!sound) return sound.error();
+  if (!valid) return valid.error();
   return bytes;
 }
 

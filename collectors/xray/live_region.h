@@ -1,11 +1,11 @@
-// The memory that an instrumented app writes its records into (app/wire.h), as its reader sees it.
+// The reader's side of the memory into which an instrumented app writes its records (app/wire.h).
 //
-// The app is hostile: it may change any byte at any time. So the file is taken only with the seals
-// that keep its size; the records are copied by pread before anybody looks at them; the table of
-// slots alone is mapped, each word of it read once and then checked, and our own place in each
-// buffer is kept here. A lie costs the app its own records.
+// The app may be hostile and change any byte at any time. So the memfd must have the seals that fix
+// its size, records are copied with pread() before they are decoded, only the table of slots is
+// mapped, each of its words is read once and then checked, and the reading position in each buffer
+// is kept here. An app that writes wrong values loses its own records only.
 //
-// Used in the process that follows the app, and nowhere else.
+// Used in the follower only.
 
 #pragma once
 
@@ -23,13 +23,13 @@
 
 namespace profd::xray {
 
-// Whole records of one thread, each piece behind the one before.
-struct LivePiece {
-  std::int32_t thread = 0;     // ours, from 1 in the order in which threads are met
-  bool begins_buffer = false;  // and so with a preamble
-  std::uint64_t lost = 0;      // records that the thread dropped before
-  bool gap = false;            // something before is missing that nobody counted
-  std::string_view records;
+// Whole records of one thread, in the order in which it wrote them.
+struct LiveRecords {
+  std::int32_t thread = 0;     // a number that profd assigns, from 1 on
+  bool begins_buffer = false;  // `bytes` begin with a preamble
+  std::uint64_t lost = 0;      // records that the thread dropped before these
+  bool gap = false;            // an unknown number of records before these is missing
+  std::string_view bytes;
 };
 
 class LiveRegion {
@@ -38,29 +38,30 @@ class LiveRegion {
   static constexpr std::uint32_t kMaxSlotBytes = std::uint32_t{1} << 17;
   static constexpr std::size_t kMaxThreads = std::size_t{1} << 16;
 
-  // Of what an app sent as its memory. kMalformed says what is wrong with it.
+  // Opens the memory that an app sent. kMalformed: it is invalid.
   static Result<LiveRegion> open(UniqueFd memfd, std::uint32_t session);
 
-  using Take = std::function<void(const LivePiece& piece)>;
+  using Take = std::function<void(const LiveRecords& records)>;
 
-  // Hands over what is new, and gives back what has been read. An error: the table makes no sense;
-  // what of it does is handed over first.
+  // Calls `take` for all new records, and frees the slots that are full and read. Returns the
+  // number of bytes. kMalformed: a slot is invalid; the records of the valid ones are taken before.
   Result<std::uint64_t> drain(const Take& take) { return drain(take, false); }
-  // The last time, when nobody writes any more: also what comes behind something missing.
+  // The last drain(), when the app writes no more. Takes buffers behind a missing buffer, too.
   Result<std::uint64_t> finish(const Take& take) { return drain(take, true); }
 
   [[nodiscard]] profd_xray_clock clock() const { return clock_; }
-  // Records that the app says it could not write.
+  // Records that the app could not write, by its own count.
   [[nodiscard]] std::uint64_t dropped() const;
   [[nodiscard]] std::size_t threads() const { return threads_.size(); }
-  [[nodiscard]] std::uint64_t refused_buffers() const { return refused_buffers_; }
+  // Records of threads beyond kMaxThreads, which were not read.
+  [[nodiscard]] std::uint64_t refused_records() const { return refused_records_; }
 
  private:
   struct Unmap {
     std::size_t bytes = 0;
     void operator()(profd_xray_region* memory) const;
   };
-  // A slot as it was at one moment.
+  // A copy of a slot.
   struct Seen {
     std::uint64_t thread = 0;
     std::uint64_t sequence = 0;
@@ -71,18 +72,18 @@ class LiveRegion {
   };
   struct Thread {
     std::int32_t number = 0;
-    std::uint64_t sequence = 0;  // of the buffer to read on
-    std::uint64_t read = 0;      // bytes of it
+    std::uint64_t sequence = 0;  // of the buffer to read next
+    std::uint64_t read = 0;      // bytes of that buffer that are read
   };
 
   LiveRegion(UniqueFd memfd, std::unique_ptr<profd_xray_region, Unmap> table,
              std::uint32_t session);
 
   Result<std::uint64_t> drain(const Take& take, bool is_last);
-  Result<void> look_at_slots();
+  Result<void> copy_slots();
   Thread* thread_of(std::uint64_t number);
   Result<std::uint64_t> read(const Seen& seen, Thread& thread, bool gap, const Take& take);
-  void give_back(const Seen& seen);
+  void free_slot(const Seen& seen);
   [[nodiscard]] profd_xray_slot* slots() const;
 
   UniqueFd memfd_;
@@ -92,7 +93,7 @@ class LiveRegion {
   std::uint32_t slot_bytes_;
   profd_xray_clock clock_;
   std::map<std::uint64_t, Thread> threads_;
-  std::uint64_t refused_buffers_ = 0;  // of threads beyond the limit
+  std::uint64_t refused_records_ = 0;
   std::vector<Seen> seen_;
   std::string buffer_;
 };

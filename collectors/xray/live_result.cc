@@ -1,31 +1,55 @@
 #include "collectors/xray/live_result.h"
 
+#include <elf.h>
+
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "collectors/sandbox/wire.h"
+#include "formats/elf/elf_file.h"
 #include "formats/profile/gperftools_reader.h"
 #include "formats/profile/gperftools_writer.h"
 
 namespace profd::xray {
 namespace {
 
-Error malformed() { return fail(ErrorCode::kMalformed, "the records' result makes no sense"); }
+Error malformed() { return fail(ErrorCode::kMalformed, "the result of the records is invalid"); }
 
-// All of a report's counts, in one order for both directions.
+// The counts of a report, in the same order for encode() and decode_live_result().
 template <class R, class Each>
 void for_each_count(R& report, Each each) {
-  each(report.bytes);
-  each(report.buffers);
-  each(report.records);
-  each(report.entries);
-  each(report.exits);
-  each(report.tail_exits);
-  each(report.arguments);
-  each(report.custom_events);
-  each(report.typed_events);
-  each(report.threads);
+  for (const auto count : kReportCounts) each(report.*count);
   for (auto& issue : report.issues) each(issue);
+}
+
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kUserEnd = std::uint64_t{1} << 47;
+
+std::uint64_t page_of(std::uint64_t address) { return address & ~(kPageBytes - 1); }
+
+// An app that reports a wrong address shifts its own profile, within the addresses of user space.
+Result<std::uint64_t> bias_of(const MeasuredProgram& program) {
+  if (program.map.functions.empty()) return std::uint64_t{0};
+  const std::uint64_t bias = program.first - program.map.functions.front().address;
+  if (bias % kPageBytes == 0 && bias < kUserEnd) return bias;
+  return fail(ErrorCode::kMalformed,
+              "the program can't be loaded at the address that the app reports");
+}
+
+std::vector<ProfileMapping> mappings_of(const ElfSummary& elf, std::uint64_t bias) {
+  std::vector<ProfileMapping> mappings;
+  for (const ElfSegment& segment : elf.segments) {
+    if ((segment.flags & PF_X) == 0 || segment.memory_bytes == 0) continue;
+    const std::uint64_t start = bias + page_of(segment.vaddr);
+    const std::uint64_t end = bias + page_of(segment.vaddr + segment.memory_bytes + kPageBytes - 1);
+    if (start >= end || end > kUserEnd) continue;
+    mappings.push_back({.start = start,
+                        .end = end,
+                        .file_offset = page_of(segment.offset),
+                        .path = std::string(kProgramPath)});
+  }
+  return mappings;
 }
 
 }  // namespace
@@ -53,6 +77,36 @@ Result<LiveResult> decode_live_result(std::string_view bytes) {
   if (!first || !second) return malformed();
   result.exclusive = std::move(*first);
   result.calls = std::move(*second);
+  return result;
+}
+
+Result<void> check_address(const MeasuredProgram& program) {
+  if (const auto bias = bias_of(program); !bias) return bias.error();
+  return {};
+}
+
+Result<LiveResult> make_result(const Measured& measured, double ns_per_tick,
+                               const MeasuredProgram& program, std::uint64_t max_frames) {
+  const auto elf =
+      program.file < 0 ? Result<ElfSummary>(ElfSummary()) : read_elf_summary(program.file);
+  if (!elf) return elf.error();
+  const auto bias = bias_of(program);
+  if (!bias) return bias.error();
+  const CodeMap code(std::vector<CodeMap::Object>{{.map = program.map, .bias = *bias}});
+  Profiles profiles = make_profiles(measured.tree, ns_per_tick, code, {.max_frames = max_frames});
+  std::vector<ProfileMapping> mappings = mappings_of(*elf, *bias);
+  LiveResult result{.report = measured.report, .ns_per_tick = ns_per_tick};
+  result.report.count(Issue::kCutStack, profiles.cut_stacks);
+  if (!profiles.unknown.empty()) {
+    UnknownImage image = make_unknown_image(profiles.unknown);
+    image.mapping.path = kUnknownPath;
+    mappings.push_back(std::move(image.mapping));
+    result.unknown_image = std::move(image.bytes);
+  }
+  profiles.exclusive.mappings = mappings;
+  profiles.calls.mappings = std::move(mappings);
+  result.exclusive = std::move(profiles.exclusive);
+  result.calls = std::move(profiles.calls);
   return result;
 }
 

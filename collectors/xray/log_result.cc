@@ -1,6 +1,5 @@
 #include "collectors/xray/log_result.h"
 
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,32 +8,26 @@
 #include <string_view>
 #include <utility>
 
-#include "collectors/xray/live_reading.h"
-#include "collectors/xray/reading_result.h"
+#include "collectors/xray/live_reader.h"
 #include "formats/xray/log.h"
 #include "formats/xray/map.h"
 
 namespace profd::xray {
 namespace {
 
-// Of a million buffers, and what a program's map takes.
+// For the index of a million buffers and the map of a program.
 constexpr std::uint64_t kIndexBytes = std::uint64_t{96} << 20;
 
 Result<ByteSource> source_file_of(int log) {
   struct stat status {};
-  if (::fstat(log, &status) != 0 || status.st_size < 0) return fail_errno("could not read a trace");
+  if (::fstat(log, &status) != 0 || status.st_size < 0)
+    return fail_errno("could not read the trace");
   return ByteSource{.bytes = static_cast<std::uint64_t>(status.st_size),
                     .read_at = [log](std::uint64_t offset, std::span<char> to) {
                       const ssize_t got =
                           ::pread(log, to.data(), to.size(), static_cast<off_t>(offset));
                       return got < 0 ? std::size_t{0} : static_cast<std::size_t>(got);
                     }};
-}
-
-std::uint64_t random_seed() {
-  std::uint64_t seed = 0;
-  (void)::getrandom(&seed, sizeof seed, GRND_NONBLOCK);
-  return seed;
 }
 
 Result<FunctionMap> map_of(int program) {
@@ -77,7 +70,7 @@ Result<LiveResult> read_log(int log, int program) {
   measured.report.add(reader.report());
   const std::uint64_t first = map->functions.empty() ? 0 : map->functions.front().address;
   auto result = make_result(measured, reader.clock().ns_per_tick(),
-                            {.program = program, .map = *map, .first = first}, limits.frames);
+                            {.file = program, .map = *map, .first = first}, limits.frames);
   if (result) result->functions = map->functions.size();
   return result;
 }

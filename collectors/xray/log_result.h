@@ -1,5 +1,5 @@
-// Traces that a process wrote into a file, as profiles: in the parser's process, for files are
-// other users' bytes.
+// Makes profiles of a trace file. Runs in the parser's process, since the files belong to other
+// users.
 
 #pragma once
 
@@ -10,17 +10,17 @@
 
 namespace profd::xray {
 
-// What read_log() needs at most beyond the program's own, and what of it its result takes. Stacks
-// that don't fit are counted, and their time is their callers'.
+// The memory that read_log() takes at most, and the part of it that its result takes. Stacks that
+// do not fit are counted, and their time counts for their callers.
 inline constexpr std::uint64_t kLogMemoryBytes = std::uint64_t{384} << 20;
 inline constexpr std::uint64_t kLogResultBytes = std::uint64_t{96} << 20;
 
-// Which process wrote it, as the trace says; 0: it does not (before version 3). `log` is borrowed,
-// and read by pread only.
+// The process that wrote the trace; 0: the trace does not have it (before version 3). `log` is
+// borrowed and read with pread() only.
 [[nodiscard]] Result<std::int32_t> process_of_log(int log);
 
-// `program` is the file of the program that wrote it, or -1: then functions have no names but their
-// numbers. Addresses are those of the file.
+// `program` is the file of the program that wrote the trace, whose addresses the result has. -1:
+// the program is unknown, and functions are named by their numbers.
 [[nodiscard]] Result<LiveResult> read_log(int log, int program);
 
 }  // namespace profd::xray

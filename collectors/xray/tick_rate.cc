@@ -5,22 +5,19 @@
 
 #include <x86intrin.h>
 
+#include "collectors/host/clock.h"
+
 namespace profd::xray {
 namespace {
 
 constexpr std::uint64_t kLeastNs = 20'000'000;
 constexpr int kReadings = 16;
 
-std::uint64_t monotonic_ns() {
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
+std::uint64_t monotonic_ns() { return static_cast<std::uint64_t>(now_ns(CLOCK_MONOTONIC)); }
 
 }  // namespace
 
-// Of several readings, the one between whose two looks at the counter least time went by.
+// Returns the one of several readings that took the least time.
 TickRate::Moment TickRate::now() {
   Moment best;
   std::uint64_t shortest = ~std::uint64_t{0};

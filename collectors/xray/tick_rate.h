@@ -1,5 +1,5 @@
-// How long a tick of the records' clock is. The app runs on this host, so its clock is ours to
-// measure: nothing is taken from it.
+// Measures the length of a tick of the records' clock. The app runs on the same host, so its clock
+// is measured here and no value of the app is used.
 
 #pragma once
 
@@ -11,10 +11,10 @@ namespace profd::xray {
 
 class TickRate {
  public:
-  // Measures from now on.
+  // Starts the measurement.
   TickRate();
 
-  // Nanoseconds; waits until what was measured is long enough to be exact to 1e-5.
+  // Waits until the measurement is long enough to be exact to 1e-5.
   [[nodiscard]] double ns_per_tick(profd_xray_clock clock) const;
 
  private:

@@ -34,8 +34,9 @@ void print_unwinding(const StatusInfo::Unwinding& unwinding, std::ostream& out) 
   out << "stacks     " << percent_text(unwinding.complete_samples, unwinding.user_samples) << " of "
       << unwinding.user_samples << " complete";
   if (!unwinding.incomplete.empty()) out << ", the rest " << counts_text(unwinding.incomplete);
-  out << "\n           " << unwinding.late.done << " unwound late, " << unwinding.late.waiting
-      << " waiting, " << unwinding.late.given_up << " given up\n"
+  out << "\n           deferred: " << unwinding.deferred.done << " unwound, "
+      << unwinding.deferred.waiting << " waiting, " << unwinding.deferred.abandoned
+      << " abandoned\n"
       << "tables     " << tables.count << " for " << tables.files << " files, " << tables.rows
       << " rows, " << bytes_text(tables.bytes) << " of at most " << bytes_text(tables.cap_bytes)
       << "; " << tables.loading << " loading, " << tables.evicted << " evicted\n";
@@ -71,13 +72,13 @@ void print_jit(const StatusInfo::Jit& jit, std::ostream& out) {
   if (jit.forgotten != 0) out << "; " << jit.forgotten << " forgotten";
   out << "\n";
   if (!jit.refused.empty()) out << "not read   files: " << counts_text(jit.refused) << "\n";
-  if (!jit.damaged.empty()) out << "damaged    records: " << counts_text(jit.damaged) << "\n";
+  if (!jit.malformed.empty()) out << "malformed  records: " << counts_text(jit.malformed) << "\n";
 }
 
 void print_unmaps(const StatusInfo::Unmaps& unmaps, std::ostream& out) {
   if (unmaps == StatusInfo::Unmaps{}) return;
-  out << "unmapped   " << number_of(unmaps.told, "time") << " memory of made code";
-  if (unmaps.lost != 0) out << "; " << unmaps.lost << " not told";
+  out << "unmapped   " << number_of(unmaps.reported, "time") << " memory with JIT code";
+  if (unmaps.lost != 0) out << "; " << unmaps.lost << " lost";
   out << "\n";
 }
 
@@ -98,7 +99,7 @@ void print_history(const StatusInfo::Continuous& history, std::ostream& out) {
     out << "failed     windows: " << counts_text(history.failed) << "; " << history.lost_samples
         << " samples lost with them\n";
   }
-  if (history.damaged != 0) out << "damaged    " << history.damaged << " windows set aside\n";
+  if (history.malformed != 0) out << "malformed  " << history.malformed << " windows set aside\n";
 }
 
 // "36.61 CPU seconds (1.00 %)"

@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "ctl/doctor/check_point.h"
-#include "formats/unwind/code_file.h"
+#include "formats/elf/code_file.h"
 #include "formats/xray/map.h"
 
 namespace profd {

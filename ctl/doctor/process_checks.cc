@@ -6,11 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,9 +17,10 @@
 #include "ctl/doctor/instrumented_app.h"
 #include "ctl/doctor/process_facts.h"
 #include "formats/base/unique_fd.h"
+#include "formats/elf/code_file.h"
 #include "formats/elf/elf_file.h"
 #include "formats/jit/runtimes.h"
-#include "formats/unwind/code_file.h"
+#include "formats/proc/stat.h"
 
 namespace profd {
 namespace {
@@ -144,27 +142,10 @@ CheckPoint check_build_id(int fd) {
                "link it with -Wl,--build-id");
 }
 
-// By the flags in /proc/PID/stat, which everyone may read; the name before them may be anything.
-bool is_kernel_thread(const std::string& process) {
-  constexpr unsigned long kKernelThread = 0x00200000;  // PF_KTHREAD of the kernel
-  std::ifstream file(process + "/stat");
-  std::string line;
-  std::getline(file, line);
-  const std::size_t name_end = line.rfind(')');
-  if (name_end == std::string::npos) return false;
-  std::istringstream fields(line.substr(name_end + 1));
-  std::string state;
-  std::array<long, 5> parent_to_terminal_group{};
-  unsigned long flags = 0;
-  fields >> state;
-  for (long& field : parent_to_terminal_group) fields >> field;
-  fields >> flags;
-  return !fields.fail() && (flags & kKernelThread) != 0;
-}
-
 CheckPoint no_program(const std::string& process) {
   const Error error = fail_errno("could not open " + process + "/exe");
-  if (is_kernel_thread(process)) {
+  const auto stat = read_process_stat(process + "/stat");
+  if (stat && stat->is_kernel_thread()) {
     return point("program", CheckState::kOk,
                  "a kernel thread: it has no program, and its stacks are the kernel's");
   }

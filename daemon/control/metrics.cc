@@ -58,7 +58,7 @@ void add_samples(MetricsText& out, const StatusInfo& status) {
   out.gauge("profd_samples_skipped_estimate",
             "Estimate of the timer ticks that the kernel skipped.", status.skipped_estimate);
   out.counter("profd_mapping_records_total", "Mapping records received.", status.mapping_records);
-  out.counter("profd_unmaps_total", "Unmaps of JIT code received.", status.unmaps.told);
+  out.counter("profd_unmaps_total", "Unmaps of JIT code received.", status.unmaps.reported);
   out.counter("profd_unmaps_lost_total", "Unmaps of JIT code that were lost.", status.unmaps.lost);
   out.counter("profd_cpu_gaps_total",
               "CPUs that went offline and came back while they were sampled.",
@@ -75,10 +75,12 @@ void add_unwinding(MetricsText& out, const StatusInfo::Unwinding& unwinding) {
   out.counter("profd_user_stacks_incomplete_total",
               "User stacks that end before the entry function.", "reason", unwinding.incomplete);
   out.gauge("profd_deferred_stacks_waiting", "Deferred stacks that wait for an unwind table.",
-            unwinding.late.waiting);
-  out.counter("profd_deferred_stacks_done_total", "Deferred stacks unwound.", unwinding.late.done);
+            unwinding.deferred.waiting);
+  out.counter("profd_deferred_stacks_done_total", "Deferred stacks unwound.",
+              unwinding.deferred.done);
   out.counter("profd_deferred_stacks_abandoned_total",
-              "Deferred stacks whose unwind table was not there in time.", unwinding.late.given_up);
+              "Deferred stacks whose unwind table was not there in time.",
+              unwinding.deferred.abandoned);
   out.gauge("profd_unwind_tables", "Unwind tables in the kernel.", tables.count);
   out.gauge("profd_unwind_table_files", "Files that have an unwind table.", tables.files);
   out.gauge("profd_unwind_table_rows", "Rows of all unwind tables.", tables.rows);
@@ -109,8 +111,8 @@ void add_jit(MetricsText& out, const StatusInfo::Jit& jit) {
               jit.forgotten);
   out.counter("profd_jit_files_refused_total", "Jitdumps and perf maps that are not read.",
               "reason", jit.refused);
-  out.counter("profd_jit_damaged_total", "Malformed records and lines of jitdumps and perf maps.",
-              "reason", jit.damaged);
+  out.counter("profd_jit_malformed_total", "Malformed records and lines of jitdumps and perf maps.",
+              "reason", jit.malformed);
 }
 
 // 0 for a time that is not known, as is usual in Prometheus.
@@ -125,7 +127,8 @@ void add_history(MetricsText& out, const StatusInfo::Continuous& windows) {
             std::uint64_t{windows.enabled ? 1U : 0U});
   out.gauge("profd_windows", "Windows on the disk.", windows.windows);
   out.gauge("profd_windows_waiting", "Windows that wait to be written.", windows.waiting);
-  out.gauge("profd_windows_damaged", "Malformed windows set aside at the start.", windows.damaged);
+  out.gauge("profd_windows_malformed", "Malformed windows set aside at the start.",
+            windows.malformed);
   out.counter("profd_windows_failed_total", "Windows that could not be written or removed.",
               "reason", windows.failed);
   out.counter("profd_window_samples_lost_total", "Samples of windows that could not be written.",

@@ -10,6 +10,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
 #include "daemon/control/http_connection.h"
 #include "daemon/service/caller.h"
@@ -96,7 +97,7 @@ asio::awaitable<void> ControlServer::wait_until_idle(std::chrono::steady_clock::
     idle_timer_.expires_after(limit);
   }
   if (!idle()) {
-    co_await idle_timer_.async_wait(kAsValues);
+    co_await wait_for(idle_timer_);
   }
 }
 
@@ -117,7 +118,7 @@ asio::awaitable<void> ControlServer::accept_all() {
       }
       starved = true;
       pause.expires_after(kAcceptPause);
-      co_await pause.async_wait(kAsValues);
+      co_await wait_for(pause);
     }
   }
 }

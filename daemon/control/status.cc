@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "collectors/bpf/loss.h"
-#include "daemon/samples/stack_end.h"
+#include "daemon/samples/stack_table.h"
 #include "daemon/service/process_usage.h"
 
 namespace profd {
@@ -52,7 +52,7 @@ void add_ledger(const SamplerLedger& ledger, StatusInfo& status) {
   status.received = ledger.received;
   status.skipped_estimate = ledger.skipped_estimate;
   status.mapping_records = ledger.mapping_records;
-  status.unmaps = {.told = ledger.unmap_records, .lost = ledger.unmap_records_lost};
+  status.unmaps = {.reported = ledger.unmap_records, .lost = ledger.unmap_records_lost};
   status.cpu_gaps = {.count = ledger.cpu_gaps,
                      .seconds = static_cast<double>(ledger.cpu_gap_ns) * 1e-9};
 }
@@ -74,9 +74,9 @@ StatusInfo::Unwinding describe_unwinding(const UnwindStats& stats, const UnwindT
                  .evicted = stats.evicted,
                  .loading = stats.loading,
                  .refused = named<TableRefusal>(stats.refused, name_of)},
-      .late = {.waiting = stats.deferred_waiting,
-               .done = stats.deferred_done,
-               .given_up = stats.deferred_abandoned},
+      .deferred = {.waiting = stats.deferred_waiting,
+                   .done = stats.deferred_done,
+                   .abandoned = stats.deferred_abandoned},
       .parser_restarts = stats.parser_restarts};
   if (!show_objects) return unwinding;
   for (UnwindTally::Object& object : tally.worst(kWorstObjects)) {
@@ -96,7 +96,7 @@ StatusInfo::Jit describe_jit(const JitStats& stats) {
           .events = stats.events,
           .forgotten = stats.forgotten,
           .refused = named<JitRefusal>(stats.refused, name_of),
-          .damaged = {stats.damaged.begin(), stats.damaged.end()}};
+          .malformed = {stats.damaged.begin(), stats.damaged.end()}};
 }
 
 std::vector<std::string_view> incomplete_reasons() {

@@ -7,7 +7,7 @@
 
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
-#include "formats/api/utc_time.h"
+#include "formats/base/time_text.h"
 
 namespace profd {
 namespace {
@@ -16,18 +16,18 @@ using std::chrono_literals::operator""h;
 using std::chrono_literals::operator""min;
 using std::chrono_literals::operator""ms;
 
-// Of samples held for one window.
+// The memory for the samples of one window.
 constexpr std::uint64_t kMaxWindowBytes = std::uint64_t{32} << 20;
 
-// Beside the one that is written.
+// Windows that wait while another one is written.
 constexpr std::size_t kMaxWaiting = 2;
 
-// The last samples of a window arrive with the next drain, and late stacks when their table is
-// made.
+// The last samples of a window arrive with the next drain, deferred stacks when their unwind table
+// is ready.
 constexpr auto kSettlePause = 100ms;
 constexpr int kSettleTries = 30;
 
-// A clock that was set may be set back: what is old by it stays for a while.
+// After a step, the clock may be set back, so no window is removed because of its age for a while.
 constexpr auto kClockStep = 1min;
 constexpr auto kClockDistrust = 1h;
 
@@ -81,7 +81,7 @@ StatusInfo::Continuous Continuous::status() const {
       .oldest = {},
       .last_written = last_written_,
       .waiting = waiting_.size() + (writing_ ? 1 : 0),
-      .damaged = store_.damaged(),
+      .malformed = store_.malformed(),
       .failed = failed_,
       .lost_samples = lost_samples_};
   if (!store_.windows().empty()) status.oldest = utc_text(store_.windows().front().start);
@@ -125,12 +125,12 @@ boost::asio::awaitable<void> Continuous::end_window() {
   const OpenWindow window = *std::exchange(open_, std::nullopt);
   const bool same_event = window.event.frequency_hz == config_.frequency_hz;
   if (config_.enabled && same_event) {
-    if (const auto next = parts_.source.hand_over(window.slot)) open(*next, window.event);
+    if (const auto next = parts_.source.move_to_new_slot(window.slot)) open(*next, window.event);
   }
   const Steady::time_point end = Steady::now();
   if (open_) {
     co_await settle(window.slot);
-    co_await read_on(window.slot);
+    co_await read_jit_sources(window.slot);
   }
   close(window, end);
   if (!open_) parts_.sampling_changed();
@@ -144,20 +144,20 @@ boost::asio::awaitable<void> Continuous::settle(SessionSlot slot) {
   }
 }
 
-// What runtimes wrote of the code that the window met.
-boost::asio::awaitable<void> Continuous::read_on(SessionSlot slot) {
+// Reads what JIT runtimes have written about the code in the window's samples.
+boost::asio::awaitable<void> Continuous::read_jit_sources(SessionSlot slot) {
   if (parts_.naming == nullptr || stopping_) co_return;
   std::vector<ProcessKey> processes = timed_processes(parts_.aggregator.samples(slot));
   if (processes.empty()) co_return;
   co_await parts_.naming->read_on(std::move(processes));
 }
 
-// The parser and the writer's thread are there from when they are first needed.
+// Starts the parser and the writer's thread when they are first needed.
 bool Continuous::ready_to_write() {
   if (writer_) return true;
   Result<std::unique_ptr<Parser>> parser = parts_.start_parser();
   if (!parser) {
-    log::error("no windows are kept: {}", parser.error().message);
+    log::error("continuous mode can't keep windows: {}", parser.error().message);
     count_failure(WindowFailure::kNotBegun);
     return false;
   }
@@ -167,11 +167,12 @@ bool Continuous::ready_to_write() {
   return true;
 }
 
-// Where it can't, since users' sessions have all there is, it tries again when the next is due.
+// If it fails, for example because users' sessions have all slots, run() tries again when the next
+// window is due.
 void Continuous::begin() {
   const Result<EventSpec> event = make_event_spec("cpu", config_.frequency_hz, 0);
   if (!event) {
-    log::error("no windows are kept: {}", event.error().message);
+    log::error("continuous mode can't keep windows: {}", event.error().message);
     count_failure(WindowFailure::kNotBegun);
     return;
   }
@@ -179,7 +180,7 @@ void Continuous::begin() {
   target.all = true;
   const Result<SessionSlot> slot = parts_.source.start(*event, target);
   if (!slot) {
-    log::warn("a window is not begun: {}", slot.error().message);
+    log::warn("could not begin a window: {}", slot.error().message);
     count_failure(WindowFailure::kNotBegun);
     return;
   }
@@ -212,7 +213,7 @@ void Continuous::close(const OpenWindow& window, Steady::time_point end) {
 void Continuous::enqueue(WindowSamples samples) {
   if (waiting_.size() >= kMaxWaiting) {
     lose(WindowFailure::kWriterBusy, samples.snapshot.samples,
-         "too many others wait to be written");
+         "too many windows wait to be written");
     return;
   }
   waiting_.push_back(std::move(samples));
@@ -268,8 +269,8 @@ void Continuous::lose(WindowFailure failure, std::uint64_t samples, const std::s
   if (!std::exchange(failing_, true)) log::warn("a window is lost: {}", why);
 }
 
-// The next multiple of the window by the wall clock, but a quarter of a window away at least: a
-// timer is a little early by a clock that runs slow.
+// The time to the next multiple of the window on the wall clock, at least a quarter of a window:
+// with a slow wall clock a timer expires a little early.
 Continuous::Steady::duration Continuous::until_next_boundary() const {
   const auto window = std::chrono::duration_cast<Wall::duration>(config_.window);
   const auto now = Wall::now().time_since_epoch();
@@ -285,8 +286,9 @@ void Continuous::watch_clock(const OpenWindow& window, Steady::time_point end) {
 }
 
 WindowLimits Continuous::limits() const {
-  const bool privileged = !clock_stepped_at_ || Steady::now() - *clock_stepped_at_ > kClockDistrust;
-  return {.max_age = privileged ? config_.max_age : std::chrono::seconds(24h * 36'500),
+  const bool is_clock_reliable =
+      !clock_stepped_at_ || Steady::now() - *clock_stepped_at_ > kClockDistrust;
+  return {.max_age = is_clock_reliable ? config_.max_age : std::chrono::seconds(24h * 36'500),
           .max_bytes = config_.max_bytes};
 }
 

@@ -1,14 +1,14 @@
-// Continuous mode: a session over all processes that never ends, cut into windows which go to the
-// disk one by one.
+// Continuous mode: an endless session over all processes, which is split into windows that are
+// written to the disk one by one.
 //
-// Windows follow the wall clock: one of 60 s begins at :00. At its end another slot takes over
-// between two ticks, so that each window has its own exact ledger; the old slot then waits for its
-// last samples without holding anybody up. How long a window was is measured by the steady clock,
-// so a step of the wall clock shows in its times and nowhere else.
+// Windows follow the wall clock: one of 60 s begins at :00. At its end another slot continues
+// between two ticks, so that each window has its own exact ledger. The old slot then waits for its
+// last samples while the new one is sampled. The length of a window is measured by the steady
+// clock, so a step of the wall clock only changes the times in the window's record.
 //
-// Everything else goes before it. Its windows are written on a thread of their own, of a low
-// priority; when too many wait, the newest is lost, by a counted reason. It gives up
-// its slot where a user's session needs one. On the io thread, but for the writer's part.
+// Sessions of users have priority over continuous mode. It writes its windows on a thread of its
+// own with a low priority. When too many windows wait, the newest is lost and counted by reason. It
+// gives its slot to a session that needs one. On the io thread, except for the writer.
 
 #pragma once
 
@@ -26,13 +26,13 @@
 
 #include "collectors/parser/parser.h"
 #include "collectors/sampling/event_spec.h"
+#include "collectors/sampling/sampler.h"
 #include "daemon/history/failure.h"
 #include "daemon/history/store.h"
 #include "daemon/history/writer.h"
 #include "daemon/samples/aggregator.h"
 #include "daemon/samples/jit_naming.h"
 #include "daemon/service/config.h"
-#include "daemon/sessions/sample_source.h"
 #include "daemon/storage/worker.h"
 #include "formats/api/status_info.h"
 
@@ -42,33 +42,32 @@ class Continuous {
  public:
   using StartParser = std::function<Result<std::unique_ptr<Parser>>()>;
 
-  // What it works with; all must outlive it.
+  // All of these must outlive *this.
   struct Parts {
     boost::asio::io_context& io;
-    SampleSource& source;
+    Sampler& source;
     Aggregator& aggregator;
-    std::function<void()> sampling_changed;  // called when is_sampling() is another
-    JitNaming* naming = nullptr;             // of code made at run time; null: it has no names
-    StartParser start_parser;                // once, when it is first enabled
+    std::function<void()> sampling_changed;  // called when is_sampling() has changed
+    JitNaming* naming = nullptr;             // null: JIT code gets no names
+    StartParser start_parser;                // called once, when continuous mode is first enabled
   };
 
   Continuous(Parts parts, WindowStore store);
   Continuous(const Continuous&) = delete;
   Continuous& operator=(const Continuous&) = delete;
 
-  // What is new is in force from the next window on, which begins at once.
+  // A changed configuration ends the window; the next one begins at once and uses it.
   void configure(const ContinuousConfig& config);
 
   [[nodiscard]] bool is_sampling() const { return open_.has_value(); }
 
-  // Ends the window and leaves its slot to others until the next one is due. False when it has
-  // none.
+  // Ends the window and frees its slot until the next one is due. False: there is no window.
   bool yield_slot();
 
   [[nodiscard]] const WindowStore& windows() const { return store_; }
   [[nodiscard]] StatusInfo::Continuous status() const;
 
-  // Ends the window at hand, and returns when all that wait are written or lost.
+  // Ends the window, and returns when all waiting windows are written or lost.
   boost::asio::awaitable<void> shut_down();
 
  private:
@@ -86,7 +85,7 @@ class Continuous {
   boost::asio::awaitable<void> sleep(Steady::duration time);
   boost::asio::awaitable<void> end_window();
   boost::asio::awaitable<void> settle(SessionSlot slot);
-  boost::asio::awaitable<void> read_on(SessionSlot slot);
+  boost::asio::awaitable<void> read_jit_sources(SessionSlot slot);
   boost::asio::awaitable<void> write_waiting();
 
   bool ready_to_write();
@@ -106,20 +105,20 @@ class Continuous {
   ContinuousConfig config_;
   std::optional<OpenWindow> open_;
   std::deque<WindowSamples> waiting_;
-  boost::asio::steady_timer timer_;    // the end of the window, and while it settles
-  boost::asio::steady_timer written_;  // cancelled when nothing waits any more
-  boost::asio::steady_timer ended_;    // cancelled when run() is over
+  boost::asio::steady_timer timer_;    // for the end of a window and its last samples
+  boost::asio::steady_timer written_;  // cancelled when all waiting windows are written
+  boost::asio::steady_timer ended_;    // cancelled when run() has ended
   bool stopping_ = false;
-  bool running_ = false;       // run() is
-  bool reconfigured_ = false;  // and has not seen it yet
+  bool running_ = false;       // run() is active
+  bool reconfigured_ = false;  // config_ has changed, and run() has not handled it yet
   bool writing_ = false;
-  bool failing_ = false;
+  bool failing_ = false;  // the last window was lost
   std::optional<Steady::time_point> clock_stepped_at_;
   std::string last_written_;
   CountsByReason failed_;
   std::uint64_t lost_samples_ = 0;
-  std::unique_ptr<WindowWriter> writer_;  // the worker's
-  std::optional<Worker> worker_;          // last: it ends its work before the rest goes
+  std::unique_ptr<WindowWriter> writer_;  // used on worker_
+  std::optional<Worker> worker_;          // last, so that it ends before the other members
 };
 
 }  // namespace profd

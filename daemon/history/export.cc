@@ -4,27 +4,25 @@
 #include <utility>
 
 #include "daemon/base/log.h"
+#include "daemon/profiles/object_images.h"
 #include "daemon/profiles/profile_files.h"
 
 namespace profd {
 namespace {
 
-// As for sessions: callers without rights are not privileged with the disk.
-constexpr std::uint64_t kMaxImagesBytes = std::uint64_t{64} << 20;
-constexpr std::uint64_t kMaxRestrictedImagesBytes = std::uint64_t{16} << 20;
-
 Error no_window() {
   return fail(ErrorCode::kNotFound, "no window of continuous mode is in this range",
-              "'profctl history' shows which are kept; the one under way comes with its end");
+              "'profctl history' lists the windows; the current one appears when it ends");
 }
 
 Error no_process(const WindowTarget& target) {
   if (target.is_everything()) {
     return fail(ErrorCode::kNotFound, "no process was sampled in this range",
-                "'profctl history' shows the windows and who was busy in them");
+                "'profctl history' lists the windows and their busiest processes");
   }
-  return fail(ErrorCode::kNotFound, "no process matched",
-              "'profctl history' shows who was busy then, 'profctl ps' the units and containers");
+  return fail(
+      ErrorCode::kNotFound, "no process matched",
+      "'profctl history' lists the busiest processes, 'profctl ps' the units and containers");
 }
 
 }  // namespace
@@ -49,9 +47,8 @@ Result<void> HistoryExport::step(Parser& parser) {
     case Phase::kProfiles:
       return write_next_profile();
     case Phase::kObjects: {
-      const bool privileged = plan_.caller.privileged;
-      const Result<bool> wrote = objects_->write_next(
-          *writer_, parser, privileged ? kMaxImagesBytes : kMaxRestrictedImagesBytes);
+      const Result<bool> wrote =
+          objects_->write_next(*writer_, parser, max_images_bytes(plan_.caller.privileged));
       if (!wrote) return wrote.error();
       if (!*wrote) phase_ = Phase::kCommit;
       return {};
@@ -82,7 +79,7 @@ Result<void> HistoryExport::read_next_window() {
   Result<WindowView> view =
       files ? view_window(*files, plan_.caller) : Result<WindowView>(files.error());
   if (!view) {
-    log::warn("an export goes without window {}: {}", name, view.error().message);
+    log::warn("window {} is left out of an export: {}", name, view.error().message);
     return {};
   }
   note(*view);
@@ -95,7 +92,7 @@ Result<void> HistoryExport::read_next_window() {
               "give a shorter range, or a target");
 }
 
-// The newest window says what all are: its successors are like it.
+// The event and the period of the result are those of the newest window.
 void HistoryExport::note(const WindowView& view) {
   if (summary_.started.empty()) {
     first_start_ = view.start;
@@ -114,7 +111,7 @@ Result<void> HistoryExport::end_windows() {
   summary_.seconds = std::chrono::duration<double>(end_ - first_start_).count();
   summary_.ledger = merge_.ledger();
   merged_ = merge_.take();
-  // Where profiles were lost, there is that to tell.
+  // Lost profiles make a result, since its ledger shows them.
   if (merged_.empty() && summary_.ledger.taken == 0) return no_process(target_);
   next_ = 0;
   phase_ = Phase::kProfiles;

@@ -1,8 +1,9 @@
-// An export: the windows of a range as one result, made step by step on the worker.
+// Exports the windows of a range as one result, step by step on the worker.
 //
-// Each step takes a bounded time, so that others' work gets its turn in between. A window that is
-// removed before its turn is not in the result; of one that goes just then, the profiles that could
-// not be read are counted as lost. Moved to the worker for each step and back.
+// Each step takes a bounded time, so that the worker can do other work in between. A window that is
+// removed before it is read is not in the result. If it is removed while it is read, the profiles
+// that can't be read any more are counted as lost. The export is moved to the worker for each step
+// and back.
 
 #pragma once
 
@@ -33,8 +34,8 @@ struct ExportPlan {
   std::vector<std::string> windows;  // names, oldest first
   Caller caller;
   TargetRequest target;
-  std::uint64_t max_bytes = 0;  // of samples in memory
-  StoredResult result;          // what write_result() of a session wants to know of it
+  std::uint64_t max_bytes = 0;  // limit of the memory for samples
+  StoredResult result;          // as for a session's result; the export adds the files
 };
 
 class HistoryExport {
@@ -43,10 +44,11 @@ class HistoryExport {
 
   explicit HistoryExport(ExportPlan plan);
 
-  // Goes on for about `slice`. True: the result is there; an error: nothing is left of it.
+  // Continues for about `slice`. True: the result is complete. After an error nothing is left of
+  // it.
   [[nodiscard]] Result<bool> advance(Parser& parser, std::chrono::steady_clock::duration slice);
 
-  // The committed result, after advance() returned true.
+  // The committed result. To be called after advance() returned true.
   [[nodiscard]] StoredResult take() { return std::move(plan_.result); }
 
  private:
@@ -62,7 +64,7 @@ class HistoryExport {
 
   ExportPlan plan_;
   Phase phase_ = Phase::kBegin;
-  std::size_t next_ = 0;  // window, then profile
+  std::size_t next_ = 0;  // index of the next window, later of the next profile
   WindowTarget target_;
   WindowMerge merge_;
   std::vector<WindowMerge::Merged> merged_;

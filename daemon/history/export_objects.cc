@@ -13,23 +13,22 @@
 #include "daemon/history/files.h"
 #include "daemon/history/jit_images.h"
 #include "daemon/profiles/kernel_image.h"
-#include "daemon/profiles/object_images.h"
 #include "daemon/profiles/profiled_object.h"
-#include "daemon/storage/file_io.h"
+#include "formats/base/read_file.h"
 #include "formats/elf/image.h"
 
 namespace profd {
 namespace {
 
-// What an image adds by itself (formats/elf/image.cc). The gaps' marks stay: they have the file's
-// name.
+// A symbol that each image has at its end (formats/elf/image.cc). The symbols of gaps are kept,
+// since they have the name of the file.
 constexpr std::string_view kEndName = "_fini";
 
 bool is_kernel(const ProfileMapping& mapping) {
   return unfold_kernel_address(mapping.start) != mapping.start;
 }
 
-// `last` is the mapping of the frame before.
+// `last` is the mapping of the previous frame.
 const ProfileMapping* find(const std::vector<ProfileMapping>& mappings, const ProfileMapping* last,
                            std::uint64_t address) {
   const auto has_address = [address](const ProfileMapping& mapping) {
@@ -52,7 +51,7 @@ Result<std::vector<ElfSymbol>> hit_functions(int fd, const std::vector<std::uint
   return functions;
 }
 
-// What the image is made with: with the functions, or where those make it too large, with none.
+// Encodes the image with the functions, or without any if it would be larger than `room_bytes`.
 template <class Encode>
 std::string encode_within(std::uint64_t room_bytes, std::vector<ElfSymbol> functions,
                           const Encode& encode) {
@@ -91,7 +90,7 @@ void ExportObjects::adopt(Profile& profile) {
   }
 }
 
-// Readers look a caller up one byte before its address (gperftools_format.h).
+// Readers look up a caller one byte before its return address (gperftools_format.h).
 void ExportObjects::note_hits(const Profile& profile) {
   std::vector<Object*> objects;
   for (const ProfileMapping& mapping : profile.mappings) objects.push_back(object_of(mapping));
@@ -114,8 +113,8 @@ Result<bool> ExportObjects::write_next(ResultWriter& result, Parser& parser,
                                        std::uint64_t max_bytes) {
   if (std::exchange(has_hidden_kernel_, false)) {
     const KernelImage kernel = KernelImage::hidden();
-    const std::string path = kernel.line_path().substr(kBuildPrefix.size());
-    if (auto added = result.add(path, kernel.encode()); !added) return added.error();
+    auto added = result.add(path_in_result(kernel.line_path()), kernel.encode());
+    if (!added) return added.error();
     return true;
   }
   if (objects_.empty()) return false;
@@ -123,7 +122,7 @@ Result<bool> ExportObjects::write_next(ResultWriter& result, Parser& parser,
   const Result<std::string> image =
       encode(object.key(), object.mapped(), parser, max_bytes - std::min(bytes_, max_bytes));
   if (!image) {
-    log::warn("an export goes without {}: {}", object.key(), image.error().message);
+    log::warn("object {} is left out of an export: {}", object.key(), image.error().message);
     return true;
   }
   bytes_ += image->size();
@@ -131,7 +130,7 @@ Result<bool> ExportObjects::write_next(ResultWriter& result, Parser& parser,
   return true;
 }
 
-// Null: it is of none that we have.
+// Null: the mapping is not of a pinned object.
 ExportObjects::Object* ExportObjects::object_of(const ProfileMapping& mapping) {
   const std::string prefix = objects_dir_ + "/";
   if (!mapping.path.starts_with(prefix)) return nullptr;
@@ -168,11 +167,11 @@ Result<std::string> ExportObjects::encode(const std::string& name, const Object&
   std::ranges::sort(addresses);
   auto functions = hit_functions(fd.get(), addresses, parser, symbols_);
   if (!functions) return functions.error();
-  return encode_within(room_bytes, std::move(*functions), [&](std::vector<ElfSymbol> of) {
+  return encode_within(room_bytes, std::move(*functions), [&](std::vector<ElfSymbol> symbols) {
     if (!object.is_kernel) {
-      return encode_file_image({.original = *elf, .name = {}, .functions = std::move(of)});
+      return encode_file_image({.original = *elf, .name = {}, .functions = std::move(symbols)});
     }
-    return encode_absolute_image({.functions = std::move(of),
+    return encode_absolute_image({.functions = std::move(symbols),
                                   .build_id = elf->build_id,
                                   .text_start = object.line.start,
                                   .text_end = object.line.end});

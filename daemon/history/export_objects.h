@@ -1,10 +1,10 @@
-// The shared objects of continuous mode, made part of an export: for each object that its profiles
-// name, an image of just the functions that they hit.
+// Makes the images of an export: for each object in the store of continuous mode that its profiles
+// name, an image with only the functions that they hit.
 //
-// The caller may not see what others hit, so nothing is copied whole. An object is pinned (a hard
-// link in a directory of the export's own) as soon as a window needs it, so that it stays though
-// the window is evicted meanwhile. Images are ELF files, which the parser alone reads. Used on the
-// worker.
+// The objects are not copied completely, since the caller may not see what other users' processes
+// hit. An object is pinned, by a hard link in a directory of the export, as soon as a window needs
+// it, so that it can be read even if the window is evicted meanwhile. Only the parser reads ELF
+// files. Used on the worker.
 
 #pragma once
 
@@ -24,8 +24,9 @@ namespace profd {
 
 class ExportObjects {
  public:
-  // `results_dir` gets the directory of links; a name with a leading dot, which the next start
-  // removes if nobody else does. It must lie in the file system of `objects_dir`.
+  // Makes the directory of links in `results_dir`, which must be in the file system of
+  // `objects_dir`. Its name has a leading dot, so the next start of the daemon removes it if *this
+  // could not.
   static Result<ExportObjects> create(const std::string& objects_dir,
                                       const std::string& results_dir);
 
@@ -33,23 +34,24 @@ class ExportObjects {
   ExportObjects& operator=(ExportObjects&&) = delete;
   ~ExportObjects();
 
-  // One that is gone already stays without an image.
+  // An object that does not exist any more gets no image.
   void pin(const std::string& name);
 
-  // Makes the mappings of a profile name what write_next() writes, and notes what is hit.
+  // Makes the mappings of a profile name the images that write_next() writes, and collects the hit
+  // addresses.
   void adopt(Profile& profile);
 
-  // Writes the image of one more object; false: there was none left. Those with symbols are at most
-  // `max_bytes` together.
+  // Writes the image of one more object. False: there was none left. The images with symbols take
+  // at most `max_bytes` together.
   [[nodiscard]] Result<bool> write_next(ResultWriter& result, Parser& parser,
                                         std::uint64_t max_bytes);
 
  private:
   struct Object {
-    bool is_kernel = false;        // looked up by address: its image has no file's offsets
-    bool is_jit = false;           // one process's in one window: nobody else's hits are in it
-    ProfileMapping line;           // of the kernel
-    std::set<std::uint64_t> hits;  // of bytes in the file, else addresses
+    bool is_kernel = false;        // looked up by address, since its image has no file offsets
+    bool is_jit = false;           // of one process in one window, so it is copied completely
+    ProfileMapping line;           // the mapping line of the kernel
+    std::set<std::uint64_t> hits;  // file offsets, or addresses of the kernel
   };
 
   ExportObjects(std::string objects_dir, UniqueFd results, UniqueFd pins, std::string name)
@@ -67,11 +69,11 @@ class ExportObjects {
   std::string objects_dir_;
   UniqueFd results_;
   UniqueFd pins_;
-  std::string name_;  // of the directory of links, below results_
+  std::string name_;  // of the directory of links in results_
   std::set<std::string> pinned_;
-  std::map<std::string, Object> objects_;  // yet to be written
+  std::map<std::string, Object> objects_;  // not yet written
   bool has_hidden_kernel_ = false;
-  std::uint64_t bytes_ = 0;  // written
+  std::uint64_t bytes_ = 0;  // of the images that are written
   SymbolBudget symbols_;
 };
 

@@ -1,8 +1,9 @@
-// Every way in which continuous mode fails to keep a window. Each has a name and a counter, shown
-// in `profctl status`, `profctl doctor` and /metrics.
+// The reasons for which continuous mode can't keep or remove a window. Each has a name and a
+// counter in `profctl status`, `profctl doctor` and /metrics.
 
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -11,15 +12,19 @@ namespace profd {
 
 enum class WindowFailure : std::uint8_t {
   kNoSpace,     // the file system was full
-  kIo,          // it could not be written for another reason
-  kWriterBusy,  // too many others waited to be written
-  kNotBegun,    // users' sessions had all that there is to sample with, or it could not be sampled
-  kNotRemoved,  // an old one, or a file of it, would not go
+  kIo,          // the window could not be written for another reason
+  kWriterBusy,  // too many windows waited to be written
+  kNotBegun,    // users' sessions had all slots, or sampling could not be started
+  kNotRemoved,  // an old window, or a file of it, could not be removed
   kCount,
 };
 
 inline constexpr std::size_t kWindowFailureCount = static_cast<std::size_t>(WindowFailure::kCount);
 
-[[nodiscard]] std::string_view name_of(WindowFailure failure);
+[[nodiscard]] constexpr std::string_view name_of(WindowFailure failure) {
+  constexpr std::array<std::string_view, kWindowFailureCount> kNames{
+      "no_space", "io", "writer_busy", "not_begun", "not_removed"};
+  return kNames.at(static_cast<std::size_t>(failure));
+}
 
 }  // namespace profd

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "daemon/storage/file_io.h"
-#include "formats/base/json_fields.h"
+#include "formats/base/json_members.h"
 
 namespace profd {
 namespace {
@@ -18,7 +18,7 @@ namespace json = boost::json;
 constexpr std::size_t kMaxDepth = 8;
 constexpr std::size_t kMaxNameBytes = 240;
 
-// Far above what a window can hold.
+// Far above the size of any file in a window.
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
 
 constexpr std::string_view kNamePattern = "00000000T000000Z";
@@ -49,7 +49,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 Result<void> read_json(const json::value& value, WindowProfile& out) {
   std::optional<std::uint32_t> uid;
   std::optional<std::uint32_t> gid;
-  auto read = JsonFields(value)
+  auto read = JsonReader(value)
                   .required("path", out.path)
                   .required("cgroup", out.cgroup)
                   .optional("user", out.user)
@@ -65,7 +65,7 @@ Result<void> read_json(const json::value& value, WindowRecord& out) {
   std::uint64_t end = 0;
   std::uint64_t start_monotonic = 0;
   std::uint64_t end_monotonic = 0;
-  auto read = JsonFields(value)
+  auto read = JsonReader(value)
                   .required("start_ns", start)
                   .required("end_ns", end)
                   .required("start_monotonic_ns", start_monotonic)
@@ -100,7 +100,7 @@ Result<WindowRecord> parse_window_record(std::string_view text) {
   Result<WindowRecord> record = parse_as<WindowRecord>(text, kMaxDepth);
   if (!record) return record;
   if (!std::ranges::all_of(record->objects, is_object_name)) {
-    return fail(ErrorCode::kMalformed, "a window names an object that can't be one");
+    return fail(ErrorCode::kMalformed, "the window's record has an invalid name of an object");
   }
   return record;
 }
@@ -114,7 +114,7 @@ std::string window_name(std::chrono::system_clock::time_point start) {
   return text.data();
 }
 
-// The pattern, then perhaps "-" and a number.
+// The pattern, optionally followed by "-" and a number.
 bool is_window_name(std::string_view name) {
   if (name.size() < kNamePattern.size()) return false;
   const auto fits = [](char c, char pattern) {

@@ -1,14 +1,14 @@
-// A window of continuous mode as it lies on the disk, for whoever reads it.
+// The files of a window of continuous mode, for readers.
 //
-//     STATE/windows/NAME/session.json   in the form of any session; "session" is NAME
-//                        window.json    ours alone: times, owners, cgroups, objects
-//                        COMM.PID.prof  one a process image
+//     STATE/windows/NAME/session.json   as for any session; "session" is NAME
+//                        window.json    for the daemon only: times, owners, cgroups, objects
+//                        COMM.PID.prof  one for each process image
 //     STATE/objects/OBJECT.so           images of hit functions, shared by all windows
 //
-// NAME is the start in UTC, 20260102T140500Z, with "-2" and so on where the clock was set back to a
-// start that is taken. Profiles name objects by their absolute path. A window appears and goes as a
-// whole, so a reader that is too late gets kNotFound, and one that opened it in time may miss files
-// of it. Any thread.
+// NAME is the start in UTC, such as 20260102T140500Z, with "-2" and so on when the clock was set
+// back and the name is taken. Profiles name objects by their absolute path. A window is added and
+// removed as a whole. Opening a removed window fails with kNotFound; if a window is removed while
+// it is open, files may be missing. Any thread.
 
 #pragma once
 
@@ -26,10 +26,10 @@
 
 namespace profd {
 
-// What session.json does not say of a profile.
+// The members of a profile that session.json does not have.
 struct WindowProfile {
   std::string path;                   // as in session.json
-  std::optional<ProcessOwner> owner;  // none: root's and the group profd's alone
+  std::optional<ProcessOwner> owner;  // none: only root and the group profd may see it
   // The real uid; none: unknown.
   std::optional<std::uint32_t> user = std::nullopt;
   std::string cgroup;  // below the cgroup v2 mount; empty: unknown
@@ -41,11 +41,11 @@ struct WindowProfile {
 struct WindowRecord {
   std::chrono::system_clock::time_point start;
   std::chrono::system_clock::time_point end;
-  std::chrono::nanoseconds start_monotonic{};  // of this boot; no clock step moves them
+  std::chrono::nanoseconds start_monotonic{};  // CLOCK_MONOTONIC, which clock steps do not change
   std::chrono::nanoseconds end_monotonic{};
-  std::uint64_t disk_bytes = 0;         // of the window's files, in blocks
+  std::uint64_t disk_bytes = 0;         // of the window's files, in whole blocks
   std::vector<std::string> objects;     // names in STATE/objects
-  std::vector<WindowProfile> profiles;  // those of session.json, in its order
+  std::vector<WindowProfile> profiles;  // in the order of session.json
 
   friend bool operator==(const WindowRecord&, const WindowRecord&) = default;
 };
@@ -57,7 +57,7 @@ struct WindowRecord {
 [[nodiscard]] std::string window_name(std::chrono::system_clock::time_point start);
 [[nodiscard]] bool is_window_name(std::string_view name);
 
-// [A-Za-z0-9._+-], without a leading dot: all that can be in STATE/objects.
+// Names in STATE/objects: [A-Za-z0-9._+-] without a leading dot.
 [[nodiscard]] bool is_object_name(std::string_view name);
 
 inline constexpr const char* kWindowRecordFile = "window.json";
@@ -65,13 +65,13 @@ inline constexpr const char* kWindowSummaryFile = "session.json";
 
 class WindowFiles {
  public:
-  // kNotFound when there is none of that name.
+  // kNotFound: there is no window of that name.
   static Result<WindowFiles> open(const std::string& windows_dir, const std::string& name);
 
   [[nodiscard]] Result<WindowRecord> read_record() const;
   [[nodiscard]] Result<SessionSummary> read_summary() const;
 
-  // The bytes of a profile; `path` as in the summary.
+  // Returns the bytes of a profile. `path` as in the summary.
   [[nodiscard]] Result<std::string> read_profile(const std::string& path) const;
 
  private:

@@ -8,29 +8,30 @@
 
 #include "daemon/history/export.h"
 #include "daemon/history/view.h"
-#include "formats/api/utc_time.h"
+#include "formats/base/time_text.h"
 
 namespace profd {
 namespace {
 
 using std::chrono::system_clock;
 
-constexpr std::size_t kHottest = 5;  // of each window that is listed
+constexpr std::size_t kHottest = 5;  // processes of each window in a list
 constexpr std::size_t kMaxProcesses = 10'000;
 
 system_clock::time_point to_time(std::uint64_t ms) {
   return system_clock::time_point(std::chrono::milliseconds(static_cast<std::int64_t>(ms)));
 }
 
-// Windows end some milliseconds late: one before the range is not in it for that.
+// Windows end some milliseconds late, so a window is in a range only if they share at least a tenth
+// of the shorter one.
 bool is_in_range(const WindowInfo& window, system_clock::time_point since,
                  system_clock::time_point until) {
-  constexpr int kEnough = 10;  // a tenth of the shorter one
+  constexpr int kTenth = 10;
   const auto shared = std::min(window.end, until) - std::max(window.start, since);
-  return shared * kEnough > std::min(window.end - window.start, until - since);
+  return shared * kTenth > std::min(window.end - window.start, until - since);
 }
 
-// Reads windows one after the other.
+// A request for a list: reads windows one after the other.
 class ListJob {
  public:
   using Value = History;
@@ -51,7 +52,7 @@ class ListJob {
   Value take() { return std::move(history_); }
 
  private:
-  // A window that went meanwhile, or is damaged, is left out.
+  // A window that was removed meanwhile, or is malformed, is left out.
   void read_next() {
     const Result<WindowFiles> files = WindowFiles::open(windows_dir_, names_[next_++]);
     if (!files) return;
@@ -67,7 +68,7 @@ class ListJob {
   History history_;
 };
 
-// What a job is after one turn: itself, or what it came to.
+// A job after one turn: the job itself, or its result if it has ended.
 template <class Job>
 struct Outcome {
   std::unique_ptr<Job> job;
@@ -88,23 +89,23 @@ Outcome<Job> take_turn(std::unique_ptr<Job> job, Parser& parser) {
     outcome.result.emplace(done.error());
   }
   job.reset();
-  ::malloc_trim(0);  // it may have been large
+  ::malloc_trim(0);  // the job may have used much memory
   return outcome;
 }
 
-Error nothing_kept(const StatusInfo::Continuous& status) {
+Error no_windows(const StatusInfo::Continuous& status) {
   if (!status.enabled) {
-    return fail(ErrorCode::kNotFound, "continuous mode is off, and has kept no window",
+    return fail(ErrorCode::kNotFound, "continuous mode is off, and there are no windows",
                 "switch it on in /etc/profd/profd.toml: [continuous] enabled = true");
   }
   if (!status.failed.empty()) {
     return fail(
         ErrorCode::kNotFound,
-        "continuous mode is on, but has kept no window (failed: " + text_of(status.failed) + ")",
-        "'profctl doctor' says what to do");
+        "continuous mode is on, but there are no windows (failed: " + text_of(status.failed) + ")",
+        "'profctl doctor' shows the remedy");
   }
-  return fail(ErrorCode::kNotFound, "continuous mode is on, and has kept no window yet",
-              "the first one comes with its end: they take " +
+  return fail(ErrorCode::kNotFound, "continuous mode is on, and there are no windows yet",
+              "the first window is kept when it ends; a window takes " +
                   std::to_string(status.window_seconds) + " s");
 }
 
@@ -122,14 +123,14 @@ SessionInfo info_of_export(const Caller& caller, const ExportRequest& request) {
 
 }  // namespace
 
-// One request of a caller without rights.
+// Marks an unprivileged caller as busy while it exists.
 class WindowHistory::Turn {
  public:
   static Result<Turn> take(const Caller& caller, std::set<uid_t>& busy) {
     if (caller.privileged) return Turn(nullptr, caller.uid);
     if (busy.insert(caller.uid).second) return Turn(&busy, caller.uid);
-    return fail(ErrorCode::kBusy, "another request of yours for the history is under way",
-                "wait for its end");
+    return fail(ErrorCode::kBusy, "another request of yours for the history is active",
+                "wait until it ends");
   }
 
   Turn(Turn&& other) noexcept : busy_(std::exchange(other.busy_, nullptr)), uid_(other.uid_) {}
@@ -160,11 +161,11 @@ boost::asio::awaitable<Result<typename Job::Value>> WindowHistory::run(Caller ca
     if (outcome->result) co_return std::move(*outcome->result);
     job = std::move(outcome->job);
   }
-  co_return fail(ErrorCode::kUnavailable, "profd is about to end");
+  co_return fail(ErrorCode::kUnavailable, "profd is shutting down");
 }
 
 Result<std::vector<std::string>> WindowHistory::names_in(const TimeRange& range) const {
-  if (windows_.windows().empty()) return nothing_kept(status_());
+  if (windows_.windows().empty()) return no_windows(status_());
   const system_clock::time_point since = to_time(range.since_ms);
   const system_clock::time_point until = to_time(range.until_ms);
   std::vector<std::string> names;
@@ -187,7 +188,7 @@ boost::asio::awaitable<Result<History>> WindowHistory::list(Caller caller, Histo
 }
 
 boost::asio::awaitable<Result<WindowShares>> WindowHistory::last(Caller caller) {
-  if (windows_.windows().empty()) co_return nothing_kept(status_());
+  if (windows_.windows().empty()) co_return no_windows(status_());
   std::vector<std::string> names{windows_.windows().back().name};
   auto job =
       std::make_unique<ListJob>(windows_.windows_dir(), std::move(names), caller, kMaxProcesses);
@@ -195,7 +196,7 @@ boost::asio::awaitable<Result<WindowShares>> WindowHistory::last(Caller caller) 
   Result<History> history = co_await std::move(operation);
   if (!history) co_return history.error();
   if (history->windows.empty()) {
-    co_return fail(ErrorCode::kIo, "the last window can't be read", "try again");
+    co_return fail(ErrorCode::kIo, "could not read the last window", "try again");
   }
   co_return std::move(history->windows.front());
 }

@@ -1,9 +1,9 @@
-// What callers ask of the windows that continuous mode keeps: which there are, who used the CPU in
-// them, and exports of a range.
+// The requests of callers about the windows of continuous mode: lists of the windows and of the
+// processes that used the CPU in them, and exports of a range.
 //
-// Reading and merging is done on the store worker in short turns, so that the stop of a session
-// never waits for more than one, whatever else is asked. A caller without rights has one request
-// under way at a time. On the io thread.
+// The store worker reads and merges windows in short turns, so that the stop of a session never
+// waits for more than one turn. An unprivileged caller can have one active request. On the io
+// thread.
 
 #pragma once
 
@@ -31,32 +31,33 @@ namespace profd {
 
 class WindowHistory {
  public:
-  // How long a request holds the worker before others have their turn; a step under way is ended.
+  // The time for which a request uses the worker in one turn. A turn ends after the step that
+  // exceeds it.
   static constexpr std::chrono::milliseconds kTurn{10};
 
-  // What continuous mode says of itself by now.
+  // Returns the current status of continuous mode.
   using Status = std::function<StatusInfo::Continuous()>;
 
-  // Both, and what `status` looks at, must outlive *this.
+  // Both references, and what `status` refers to, must outlive *this.
   WindowHistory(const WindowStore& windows, StoreWorker& worker, Status status)
       : windows_(windows), worker_(worker), status_(std::move(status)) {}
 
   [[nodiscard]] boost::asio::awaitable<Result<History>> list(Caller caller, HistoryRequest request);
 
-  // The last window, with every process that the caller may see, up to a limit that no host meets.
+  // Returns the last window with every process that the caller may see, up to 10,000.
   [[nodiscard]] boost::asio::awaitable<Result<WindowShares>> last(Caller caller);
 
-  // Into `results_dir`; for the ResultStore there to adopt. At most `max_bytes` of samples are in
-  // memory.
+  // Writes the export to `results_dir`, whose ResultStore adopts it. The samples take at most
+  // `max_bytes` of memory.
   [[nodiscard]] boost::asio::awaitable<Result<StoredResult>> make_export(Caller caller,
                                                                          ExportRequest request,
                                                                          std::string results_dir,
                                                                          std::uint64_t max_bytes);
 
-  // Whether a caller without rights has a request under way.
+  // Whether an unprivileged caller has an active request.
   [[nodiscard]] bool is_busy_for(uid_t uid) const { return busy_.contains(uid); }
 
-  // What is under way ends with its present turn, as kUnavailable.
+  // Makes active requests fail with kUnavailable after their current turn.
   void shut_down() { shutting_down_ = true; }
 
  private:
@@ -64,7 +65,7 @@ class WindowHistory {
 
   [[nodiscard]] Result<std::vector<std::string>> names_in(const TimeRange& range) const;
 
-  // Runs a job to its end, turn by turn. It goes on the worker, where that holds nobody up.
+  // Runs a job to its end in turns on the worker, which also destroys the job.
   template <class Job>
   [[nodiscard]] boost::asio::awaitable<Result<typename Job::Value>> run(Caller caller,
                                                                         std::unique_ptr<Job> job);

@@ -6,18 +6,18 @@
 #include <vector>
 
 #include "collectors/host/kernel_release.h"
-#include "daemon/storage/file_io.h"
 #include "daemon/storage/safe_name.h"
+#include "formats/base/read_file.h"
 #include "formats/profile/profile.h"
 
 namespace profd {
 namespace {
 
-// x86-64's map of memory (Documentation/arch/x86/x86_64/mm.rst): the kernel's text, then modules
+// The memory map of x86-64 (Documentation/arch/x86/x86_64/mm.rst): the kernel's text, then modules
 // and BPF programs.
 constexpr std::uint64_t kTextStart = 0xffffffff80000000;
 constexpr std::uint64_t kModulesStart = 0xffffffffc0000000;
-constexpr std::uint64_t kTextLimit = 0xffffffffff000000;
+constexpr std::uint64_t kTextEnd = 0xffffffffff000000;
 
 // Reading /proc/kallsyms and sorting it takes 60 ms.
 constexpr std::chrono::minutes kMaxSymbolsAge{10};
@@ -41,7 +41,7 @@ KernelImage KernelObject::image_for(const std::set<std::uint64_t>& addresses) {
     look_up(addresses);
   }
   hidden_ = functions_.empty();
-  if (hidden_) return KernelImage::hidden().at(store_.path_of(name()));
+  if (hidden_) return KernelImage::hidden(store_.path_of(name()));
   return KernelImage::of(image(), store_.path_of(name()));
 }
 
@@ -58,24 +58,24 @@ Result<std::uint64_t> KernelObject::write() {
 std::string KernelObject::name() const {
   if (hidden_) return "kernel-hidden.so";
   std::string name = "kernel-" + safe_file_name(kernel_release(), kReleaseBytes) + "-" + boot_id();
-  if (generation_ != 1) name += "-" + std::to_string(generation_);
+  if (number_ != 1) name += "-" + std::to_string(number_);
   return name + ".so";
 }
 
-// Of the last one that was begun.
+// Loads the newest image of this boot.
 void KernelObject::load_image_of_boot() {
   if (std::exchange(loaded_, true)) return;
-  for (generation_ = 1;; ++generation_) {
+  for (number_ = 1;; ++number_) {
     const Result<std::vector<ElfSymbol>> there = store_.functions_of(name());
     if (!there || there->empty()) break;
     functions_.clear();
     for (const ElfSymbol& function : *there) {
       const std::uint64_t start = unfold_kernel_address(function.address);
-      if (is_gap_name(function.name) || start >= kTextLimit) continue;
+      if (is_gap_name(function.name) || start >= kTextEnd) continue;
       functions_.emplace(start, Function{start + function.bytes, function.name});
     }
   }
-  generation_ = std::max(generation_ - 1, 1);
+  number_ = std::max(number_ - 1, 1);
 }
 
 bool KernelObject::is_known(std::uint64_t address) const {
@@ -88,7 +88,7 @@ bool KernelObject::is_known(std::uint64_t address) const {
 void KernelObject::look_up(const std::set<std::uint64_t>& addresses) {
   if (!refresh_symbols()) return;
   for (const std::uint64_t address : addresses) {
-    if (is_known(address) || address < kTextStart || address >= kTextLimit) continue;
+    if (is_known(address) || address < kTextStart || address >= kTextEnd) continue;
     const auto symbol = symbols_->find(address);
     if (symbol) {
       add(symbol->start, {.end = symbol->end, .name = std::string(symbol->name)});
@@ -98,22 +98,21 @@ void KernelObject::look_up(const std::set<std::uint64_t>& addresses) {
   }
 }
 
-// What overlaps one that is known under another name or place has taken its memory: from here on it
-// is another image.
+// A function that overlaps another known function has replaced it in memory, so a new image begins.
 void KernelObject::add(std::uint64_t start, Function function) {
   const auto after = functions_.lower_bound(function.end);
   const auto before = after == functions_.begin() ? functions_.end() : std::prev(after);
   const bool overlaps = before != functions_.end() && before->second.end > start;
   if (overlaps && before->first == start && before->second == function) return;
   if (overlaps) {
-    ++generation_;
+    ++number_;
     std::erase_if(functions_, [](const auto& entry) { return !is_constant(entry.first); });
   }
   functions_.insert_or_assign(start, std::move(function));
   changed_ = true;
 }
 
-// False where the kernel shows none.
+// False: the kernel hides its symbols.
 bool KernelObject::refresh_symbols() {
   if (symbols_ && Clock::now() - read_at_ < kMaxSymbolsAge) return true;
   read_at_ = Clock::now();
@@ -128,7 +127,7 @@ bool KernelObject::refresh_symbols() {
 AbsoluteImage KernelObject::image() const {
   AbsoluteImage image;
   image.text_start = fold_kernel_address(kTextStart);
-  image.text_end = fold_kernel_address(kTextLimit);
+  image.text_end = fold_kernel_address(kTextEnd);
   for (const auto& [start, function] : functions_) {
     image.functions.push_back({.address = fold_kernel_address(start),
                                .bytes = function.end - start,

@@ -1,9 +1,10 @@
-// The kernel's image for all windows of one boot: the functions that any of them hit.
+// The image of the kernel for all windows of one boot: the functions that any window hit.
 //
-// Its .text has a fixed place (the kernel's text and its modules'), so that functions can be added
-// without a change of the profiles' mapping lines. The kernel's own text stays as it is for a whole
-// boot; what lies in the modules' range is looked up again, in symbols that are ten minutes old at
-// most, and where something else lies there by then, a second image begins. On the window worker.
+// Its .text has a fixed range, that of the kernel's text and modules, so that functions can be
+// added without a change of the profiles' mapping lines. The kernel's own text does not change
+// during a boot. Addresses in the range of modules are looked up again, in symbols that are ten
+// minutes old at most. If another function lies there by then, a new image begins. On the window
+// worker.
 
 #pragma once
 
@@ -26,14 +27,14 @@ class KernelObject {
   // `store` must outlive *this.
   explicit KernelObject(ObjectStore& store) : store_(store) {}
 
-  // The image for a window that hit these code addresses; `[kernel]` where the kernel shows no
-  // symbols. Its line path is in the store.
+  // The image for a window that hit these code addresses; KernelImage::hidden() if the kernel hides
+  // its symbols. Its line path is in the store.
   KernelImage image_for(const std::set<std::uint64_t>& addresses);
 
-  // Writes what image_for() gave last, where it has something new. Returns its bytes.
+  // Writes the image that image_for() returned last if it has new functions. Returns its size.
   Result<std::uint64_t> write();
 
-  // In the store.
+  // The name of the image in the store.
   [[nodiscard]] std::string name() const;
 
  private:
@@ -56,9 +57,9 @@ class KernelObject {
   bool loaded_ = false;
   bool hidden_ = false;
   bool changed_ = false;
-  int generation_ = 1;
+  int number_ = 1;                               // of the image, from 1
   std::map<std::uint64_t, Function> functions_;  // by start
-  std::set<std::uint64_t> nameless_;             // kernel text without a symbol
+  std::set<std::uint64_t> nameless_;             // addresses of the kernel's text without a symbol
   std::optional<KernelSymbols> symbols_;
   Clock::time_point read_at_;
   std::uint64_t bytes_ = 0;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kUnreadable = "unreadable";
 
-// Of a Merged and its place in the map.
+// The memory of a Merged and its entry in the map.
 constexpr std::uint64_t kProcessBytes = 1024;
 
 bool is_kernel(std::uint64_t pc) { return unfold_kernel_address(pc) != pc; }
@@ -22,7 +22,7 @@ void add_counts(const CountsByReason& from, CountsByReason& to) {
   for (const auto& [reason, count] : from) to[reason] += count;
 }
 
-// The newest name of the unit and the container stays.
+// The unit and the container are those of the newest window.
 void add_summary(const ProfileSummary& from, ProfileSummary& to) {
   to.pid = from.pid;
   to.start_time_ns = from.start_time_ns;
@@ -49,7 +49,7 @@ void WindowMerge::add(const WindowFiles& files, const WindowView& view) {
     if (profile && merge(*profile, summary)) continue;
     ledger_.lost[kUnreadable] += summary.samples;
     log::warn("a profile of window {} is left out: {}", view.summary.session,
-              profile ? "its mappings make no sense" : profile.error().message);
+              profile ? "its mappings are invalid" : profile.error().message);
   }
 }
 
@@ -68,7 +68,7 @@ Result<Profile> WindowMerge::read(const WindowFiles& files, const std::string& p
   return with_hidden_kernel(*profile);
 }
 
-// Into the newest of the process's profiles that takes it, else into a new one.
+// Merges into the newest profile of the process that accepts it, else into a new one.
 bool WindowMerge::merge(const Profile& profile, const ProfileSummary& summary) {
   std::vector<Merged>& known = processes_[{summary.pid, summary.start_time_ns, summary.comm}];
   for (auto merged = known.rbegin(); merged != known.rend(); ++merged) {

@@ -1,8 +1,8 @@
-// The profiles of many windows of continuous mode, merged to one a process.
+// Merges the profiles of many windows to one profile for each process.
 //
-// A process is known by its pid, start and name, so that what a process was before an exec stays
-// apart. Its profiles become one, or several where they can't be one (formats/profile/merge.h). A
-// value; used on the worker.
+// A process is identified by its pid, start and name, so that its time before an exec counts as
+// another process. A process has several profiles if its profiles can't be merged
+// (formats/profile/merge.h). Used on the worker.
 
 #pragma once
 
@@ -24,23 +24,23 @@ class WindowMerge {
  public:
   struct Merged {
     ProfileMerge profile;
-    ProfileSummary summary;  // the sums; without path
+    ProfileSummary summary;  // sums, without path
   };
 
-  // With `hide_kernel` each run of kernel frames becomes the one frame `[kernel]`.
+  // With `hide_kernel` each run of kernel frames becomes one frame `[kernel]`.
   explicit WindowMerge(bool hide_kernel) : hide_kernel_(hide_kernel) {}
 
-  // Reads the profiles of `view` from `files`. A profile that can't be read is lost: its samples
-  // are counted in lost(), and all else goes on.
+  // Reads the profiles of `view` from `files`. The samples of a profile that can't be read are
+  // counted as lost in ledger().
   void add(const WindowFiles& files, const WindowView& view);
 
-  // Sums over the windows, with the reason "unreadable" for what add() lost. `written` is left 0.
+  // The sums over the windows, with the reason "unreadable" for losses in add(). `written` is 0.
   [[nodiscard]] const SessionLedger& ledger() const { return ledger_; }
 
-  // An upper bound of the memory held.
+  // An upper bound of the memory in use.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
-  // By pid and start. Ends the merge.
+  // Returns the profiles, sorted by pid and start, and ends the merge.
   [[nodiscard]] std::vector<Merged> take();
 
  private:
@@ -55,7 +55,7 @@ class WindowMerge {
   std::uint64_t bytes_ = 0;
 };
 
-// The profile with `[kernel]` for each run of kernel frames.
+// Replaces each run of kernel frames by `[kernel]`.
 [[nodiscard]] Profile with_hidden_kernel(const Profile& profile);
 
 }  // namespace profd

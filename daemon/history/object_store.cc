@@ -22,18 +22,18 @@ namespace {
 constexpr mode_t kFileMode = 0600;
 constexpr std::size_t kReleaseBytes = 100;
 
-// About 10 MB, all in all.
+// Limits of the cache, which takes about 10 MB.
 constexpr std::size_t kMaxOriginals = 8192;
-constexpr std::size_t kMaxRemembered = 200'000;
+constexpr std::size_t kMaxCached = 200'000;
 
-// Of looking for a file's symbols: each may take a second.
+// Limit of failed look-ups of a file's symbols, each of which may take a second.
 constexpr int kMaxFailures = 5;
 
-// An image that is larger takes no more functions: it can only be so by design.
+// A larger image gets no more functions. Only a hostile file can make one that large.
 constexpr std::uint64_t kMaxImageBytes = std::uint64_t{4} << 20;
 
-// The marks that images have between and after their functions (elf_image.h).
-void drop_marks(std::vector<ElfSymbol>& functions, const ElfSummary& elf) {
+// Removes the symbols that images have between and after their functions (formats/elf/image.h).
+void drop_gap_symbols(std::vector<ElfSymbol>& functions, const ElfSummary& elf) {
   const auto is_code = [&elf](std::uint64_t address) {
     return std::ranges::any_of(elf.segments, [address](const ElfSegment& segment) {
       return address >= segment.vaddr && address - segment.vaddr < segment.memory_bytes;
@@ -44,9 +44,9 @@ void drop_marks(std::vector<ElfSymbol>& functions, const ElfSummary& elf) {
   });
 }
 
-// A function of unknown size gets what was hit of it: up to the next one may lie others that were
-// not looked for.
-void give_sizes(std::vector<ElfSymbol>& functions, const std::vector<std::uint64_t>& hit) {
+// A function of unknown size ends behind its last hit address, since functions that were not looked
+// up may lie between it and the next one.
+void set_sizes(std::vector<ElfSymbol>& functions, const std::vector<std::uint64_t>& hit) {
   for (std::size_t i = 0; i < functions.size(); ++i) {
     if (functions[i].bytes != 0) continue;
     const auto next = i + 1 < functions.size()
@@ -56,7 +56,8 @@ void give_sizes(std::vector<ElfSymbol>& functions, const std::vector<std::uint64
   }
 }
 
-// Of two at one address the larger stays: its size may be what was hit of it.
+// Of two functions at one address the larger one is kept, since its size may come from hit
+// addresses.
 std::vector<ElfSymbol> join(std::vector<ElfSymbol> before, std::vector<ElfSymbol> added) {
   before.insert(before.end(), std::make_move_iterator(added.begin()),
                 std::make_move_iterator(added.end()));
@@ -81,7 +82,7 @@ const ObjectStore::Original* ObjectStore::find_or_read(const MappedFile& file) {
   Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get());
   if (!elf || !still_has_its_bytes(file)) return nullptr;
   std::string name = image_name(file, *elf) + ".so";
-  remembered_ += elf->segments.size();
+  cached_ += elf->segments.size();
   return &originals_.emplace(file.key, Original{.name = std::move(name), .elf = std::move(*elf)})
               .first->second;
 }
@@ -104,7 +105,8 @@ Result<std::uint64_t> ObjectStore::update(const std::string& name,
   const Content& content = content_of(name);
   std::vector<std::uint64_t> missing;
   for (const std::uint64_t address : image.hit_addresses) {
-    const auto after = std::ranges::upper_bound(content.functions, address, {}, &Range::start);
+    const auto after =
+        std::ranges::upper_bound(content.functions, address, {}, &AddressRange::start);
     const bool known = (after != content.functions.begin() && address < std::prev(after)->end) ||
                        content.nameless.contains(address);
     if (!known) missing.push_back(address);
@@ -123,25 +125,25 @@ Result<void> ObjectStore::rewrite(const std::string& name, const ProfiledObject:
                                   SymbolBudgets& symbols) {
   Result<std::vector<ElfSymbol>> before = functions_of(name);
   if (!before) return before.error();
-  drop_marks(*before, image.elf);
+  drop_gap_symbols(*before, image.elf);
   Result<std::vector<ElfSymbol>> added = std::vector<ElfSymbol>{};
   if (image.fd >= 0) added = find_object_symbols(parser_, image, missing, symbols);
   const bool found = added && !added->empty();
-  if (found) give_sizes(*added, missing);
+  if (found) set_sizes(*added, missing);
   const std::vector<ElfSymbol> functions =
       join(std::move(*before), found ? std::move(*added) : std::vector<ElfSymbol>{});
   const std::string bytes = encode_file_image(
       {.original = image.elf, .name = plain_name(image.path), .functions = functions});
   if (content_of(name).bytes == 0 || found) {
     if (Result<void> put_there = put(name, bytes); !put_there) return put_there;
-    remember(name, functions, bytes.size());
+    cache(name, functions, bytes.size());
   }
   if (image.fd < 0) return {};
-  // What could not be had may be had the next time, unless the file itself is to blame.
+  // A failed look-up is repeated for the next window, a limited number of times.
   Content& content = content_of(name);
   if (!added && ++content.failures < kMaxFailures) return {};
   content.nameless.insert(missing.begin(), missing.end());
-  remembered_ += missing.size();
+  cached_ += missing.size();
   return {};
 }
 
@@ -181,10 +183,10 @@ Result<void> ObjectStore::sync() {
 }
 
 void ObjectStore::trim() {
-  if (originals_.size() < kMaxOriginals && remembered_ < kMaxRemembered) return;
+  if (originals_.size() < kMaxOriginals && cached_ < kMaxCached) return;
   originals_.clear();
   contents_.clear();
-  remembered_ = 0;
+  cached_ = 0;
 }
 
 UniqueFd ObjectStore::open(const std::string& name) const {
@@ -198,14 +200,14 @@ ObjectStore::Content& ObjectStore::content_of(const std::string& name) {
   if (!fd.valid() || ::fstat(fd.get(), &status) != 0) return contents_[name];
   const Result<std::vector<ElfSymbol>> functions = parser_.list_elf_functions(fd.get());
   if (!functions) return contents_[name];
-  remember(name, *functions, static_cast<std::uint64_t>(status.st_size));
+  cache(name, *functions, static_cast<std::uint64_t>(status.st_size));
   return contents_[name];
 }
 
-void ObjectStore::remember(const std::string& name, const std::vector<ElfSymbol>& functions,
-                           std::uint64_t bytes) {
+void ObjectStore::cache(const std::string& name, const std::vector<ElfSymbol>& functions,
+                        std::uint64_t bytes) {
   Content& content = contents_[name];
-  remembered_ -= content.functions.size();
+  cached_ -= content.functions.size();
   content.functions.clear();
   for (const ElfSymbol& function : functions) {
     if (is_gap_name(function.name)) continue;
@@ -213,7 +215,7 @@ void ObjectStore::remember(const std::string& name, const std::vector<ElfSymbol>
   }
   content.bytes = bytes;
   content.full = bytes > kMaxImageBytes;
-  remembered_ += content.functions.size();
+  cached_ += content.functions.size();
 }
 
 }  // namespace profd

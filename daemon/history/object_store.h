@@ -1,12 +1,12 @@
-// The images of all that windows hit: STATE/objects, one for each build id, shared by all windows.
+// The store of the images of files that windows hit, STATE/objects. All windows share it.
 //
-// An image holds the functions that any window hit so far; a window that hits others makes it anew
-// with both (temporary file, fsync, rename). What each image has is remembered, so that a window
-// with nothing new parses nothing; after a restart it is read back from the image. Memory and
-// images are bounded, since anyone can run large files.
+// An image holds the functions that any window has hit. If a window hits others, the image is
+// replaced by one with both (temporary file, fsync, rename). The content of each image is cached,
+// so that a window without new functions parses nothing; after a restart it is read from the image.
+// Cache and images are limited, since any user can run large files.
 //
-// Images are shared by name (image_name): nobody's file gets into that of root's, or another's.
-// On the window worker; ELF files are read by the parser alone.
+// Files with the same image_name() share an image. A file of one user never shares an image with a
+// file of root or of another user. On the window worker. Only the parser reads ELF files.
 
 #pragma once
 
@@ -23,6 +23,7 @@
 #include "collectors/parser/parser.h"
 #include "daemon/profiles/profiled_object.h"
 #include "daemon/samples/symbol_budgets.h"
+#include "formats/base/address_range.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
 #include "formats/elf/elf_file.h"
@@ -35,28 +36,28 @@ class ObjectStore {
   ObjectStore(std::string directory, Parser& parser);
 
   struct Original {
-    std::string name;  // of its image
+    std::string name;  // of the image
     ElfSummary elf;
   };
 
-  // What a file is called. Null: no ELF file, out of reach, or no longer the bytes that ran. Valid
-  // until trim().
+  // The name and headers of a file, valid until trim(). Null: the file is not an ELF file, can't be
+  // read, or has changed since it ran.
   const Original* find_or_read(const MappedFile& file);
 
-  // The vdso's, and a descriptor of its bytes.
+  // The same for the vdso, and a descriptor of its bytes.
   const Original* vdso();
   [[nodiscard]] int vdso_fd() const { return vdso_.get(); }
 
-  // Sees to it that an image has the functions at the addresses that were hit, as far as they can
-  // be had. Returns its bytes.
+  // Adds the functions at the hit addresses to an image, if their symbols can be read. Returns the
+  // size of the image.
   Result<std::uint64_t> update(const std::string& name, const ProfiledObject::Image& image,
                                SymbolBudgets& symbols);
 
-  // All functions of an image that is there, with the marks between them (elf_image.h); none where
-  // there is no such image, or a damaged one.
+  // The functions of an image, with the symbols of the gaps between them (formats/elf/image.h).
+  // Empty: the image does not exist or is malformed.
   [[nodiscard]] Result<std::vector<ElfSymbol>> functions_of(const std::string& name);
 
-  // A whole file, in place of what was there.
+  // Writes or replaces a file.
   Result<void> put(const std::string& name, std::string_view bytes);
 
   Result<void> remove(const std::string& name);
@@ -64,7 +65,7 @@ class ObjectStore {
   // Makes renames durable.
   Result<void> sync();
 
-  // Forgets what is remembered where it is too much; it is read again when it is needed.
+  // Clears the cache if it is too large.
   void trim();
 
   [[nodiscard]] std::string path_of(const std::string& name) const {
@@ -72,33 +73,28 @@ class ObjectStore {
   }
 
  private:
-  struct Range {
-    std::uint64_t start = 0;
-    std::uint64_t end = 0;
-  };
-  // What is known of an image.
+  // The cached content of an image.
   struct Content {
-    std::vector<Range> functions;      // sorted
-    std::set<std::uint64_t> nameless;  // addresses in no function of a known size
-    std::uint64_t bytes = 0;           // 0: there is no file yet
-    bool full = false;                 // takes no more
-    int failures = 0;                  // of looking for symbols
+    std::vector<AddressRange> functions;  // sorted
+    std::set<std::uint64_t> nameless;     // addresses that are in no function of a known size
+    std::uint64_t bytes = 0;              // 0: there is no file yet
+    bool full = false;                    // gets no more functions
+    int failures = 0;                     // failed look-ups of symbols
   };
 
   [[nodiscard]] UniqueFd open(const std::string& name) const;
   Content& content_of(const std::string& name);
   Result<void> rewrite(const std::string& name, const ProfiledObject::Image& image,
                        const std::vector<std::uint64_t>& missing, SymbolBudgets& symbols);
-  void remember(const std::string& name, const std::vector<ElfSymbol>& functions,
-                std::uint64_t bytes);
+  void cache(const std::string& name, const std::vector<ElfSymbol>& functions, std::uint64_t bytes);
 
   std::string directory_;
   Parser& parser_;
-  UniqueFd vdso_;  // a memfd with the bytes of our own
+  UniqueFd vdso_;  // a memfd with the bytes of the daemon's own vdso
   std::optional<Original> vdso_original_;
   std::map<FileKey, Original> originals_;
   std::map<std::string, Content> contents_;
-  std::size_t remembered_ = 0;  // ranges, addresses and segments
+  std::size_t cached_ = 0;  // ranges, addresses and segments
 };
 
 }  // namespace profd

@@ -11,9 +11,9 @@ ProfiledObject& WindowObjects::find_or_add(const Mapping& mapping, bool) {
   if (mapping.kind == PROFD_MAPPING_ANONYMOUS) return named("[anon]");
   if (!mapping.file) return named("[unreachable]");
   const ObjectStore::Original* original = store_.find_or_read(*mapping.file);
-  if (original == nullptr) return named(bracketed_name(mapping.file->path));
-  if (!has_room_for(*original, mapping.file->owner))
+  if (original == nullptr || !has_room_for(*original, mapping.file->owner)) {
     return named(bracketed_name(mapping.file->path));
+  }
   files_.push_back(mapping.file);
   const bool whole = mapping.file->fd.valid() && still_has_its_bytes(*mapping.file);
   return image_of(*original, {.fd = whole ? mapping.file->fd.get() : -1,
@@ -36,7 +36,7 @@ ProfiledObject& WindowObjects::named(const std::string& line_path) {
   return by_line_path_.try_emplace(line_path, line_path).first->second;
 }
 
-// Root's files are the system's own: their number is no stranger's choice.
+// The files of root are not limited, since an unprivileged user can't add any.
 bool WindowObjects::has_room_for(const ObjectStore::Original& original, std::uint32_t owner) {
   if (owner == 0 || images_.contains(original.name)) return true;
   return ++images_of_owner_[owner] <= kMaxImagesOfOwner;

@@ -1,6 +1,6 @@
-// The files behind one window's user frames: all of them by an image in the store, so that a window
-// reads right whatever becomes of the files. What is no ELF file or out of reach gets a bracketed
-// name, as in sessions. On the window worker.
+// The files behind one window's user frames. All of them are named by an image in the store, so
+// that the window stays readable when the files change. Mappings without a readable ELF file get a
+// bracketed name, as in sessions. On the window worker.
 
 #pragma once
 
@@ -19,7 +19,7 @@ namespace profd {
 
 class WindowObjects final : public ProfiledObjects {
  public:
-  // In a window. Further ones get a bracketed name, as what is out of reach.
+  // Limit for each window. The files beyond it get a bracketed name.
   static constexpr std::size_t kMaxImagesOfOwner = 256;
 
   // `store` must outlive *this.
@@ -27,7 +27,7 @@ class WindowObjects final : public ProfiledObjects {
 
   ProfiledObject& find_or_add(const Mapping& mapping, bool main_executable) override;
 
-  // Brings the images up to date; `bytes` gets what each takes.
+  // Updates the images, and stores their sizes in `bytes`.
   Result<void> write(SymbolBudgets& symbols, std::map<std::string, std::uint64_t>& bytes);
 
  private:
@@ -40,7 +40,7 @@ class WindowObjects final : public ProfiledObjects {
   std::map<std::string, ProfiledObject> by_line_path_;
   std::map<std::string, ProfiledObject*> images_;  // by name in the store
   std::map<std::uint32_t, std::size_t> images_of_owner_;
-  std::vector<std::shared_ptr<const MappedFile>> files_;  // keeps the images' fds open
+  std::vector<std::shared_ptr<const MappedFile>> files_;  // keeps the fds of the images open
 };
 
 }  // namespace profd

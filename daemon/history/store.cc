@@ -19,18 +19,18 @@ namespace profd {
 namespace {
 
 constexpr std::uint64_t kBlockBytes = 4096;
-constexpr std::size_t kMaxDamaged = 10;
+constexpr std::size_t kMaxSetAside = 10;
 
 Result<UniqueFd> open_own_directory(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) return fail_errno("could not make " + path, error.value());
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid() || ::fchmod(fd.get(), S_IRWXU) != 0) return fail_errno("could not own " + path);
+  if (!fd.valid() || ::fchmod(fd.get(), S_IRWXU) != 0) return fail_errno("could not open " + path);
   return fd;
 }
 
-// Sorted, which is by time for windows.
+// Sorted by name, which for windows is by time.
 Result<std::vector<std::string>> names_in(const std::string& path) {
   std::error_code error;
   std::vector<std::string> names;
@@ -48,16 +48,16 @@ std::uint64_t file_bytes(int directory, const std::string& name) {
   return static_cast<std::uint64_t>(status.st_size);
 }
 
-// Moves it to the other damaged ones, of which a few are kept to be looked at.
+// Moves a malformed window to STATE/damaged/, where a few are kept for analysis.
 void set_aside(int windows, const std::string& state_dir, const std::string& name) {
-  const std::string path = state_dir + "/damaged";
-  const Result<UniqueFd> damaged = open_own_directory(path);
-  if (!damaged) return;
-  (void)remove_tree(damaged->get(), name);
-  (void)::renameat(windows, name.c_str(), damaged->get(), name.c_str());
+  const std::string path = state_dir + "/damaged/";
+  const Result<UniqueFd> aside = open_own_directory(path);
+  if (!aside) return;
+  (void)remove_tree(aside->get(), name);
+  (void)::renameat(windows, name.c_str(), aside->get(), name.c_str());
   const Result<std::vector<std::string>> kept = names_in(path);
-  for (std::size_t i = 0; kept && i + kMaxDamaged < kept->size(); ++i) {
-    (void)remove_tree(damaged->get(), (*kept)[i]);
+  for (std::size_t i = 0; kept && i + kMaxSetAside < kept->size(); ++i) {
+    (void)remove_tree(aside->get(), (*kept)[i]);
   }
 }
 
@@ -86,7 +86,7 @@ Result<void> WindowStore::load_windows(const std::string& state_dir) {
   const Result<std::vector<std::string>> names = names_in(windows_dir_);
   if (!names) return names.error();
   for (const std::string& name : *names) {
-    if (name.starts_with('.')) {  // not renamed into place, or on its way out
+    if (name.starts_with('.')) {  // not completely written or removed
       if (Result<void> removed = remove_tree(directory->get(), name); !removed) return removed;
       continue;
     }
@@ -98,8 +98,8 @@ Result<void> WindowStore::load_windows(const std::string& state_dir) {
              .disk_bytes = record->disk_bytes},
             record->objects);
     } else {
-      ++damaged_;
-      log::warn("window {} is set aside: {}", log_text(name), record.error().message);
+      ++malformed_;
+      log::warn("window {} is malformed and set aside: {}", log_text(name), record.error().message);
       set_aside(directory->get(), state_dir, name);
     }
   }
@@ -181,7 +181,7 @@ void WindowStore::drop_unneeded_objects(Evicted& evicted) {
   drop_objects_before(windows_.empty() ? std::string() : windows_.front().name, evicted);
 }
 
-// Names sort by time. Empty: there is no window left.
+// Names sort by time. `oldest` is empty if there is no window left.
 void WindowStore::drop_objects_before(const std::string& oldest, Evicted& evicted) {
   std::erase_if(objects_, [&](const auto& entry) {
     if (!oldest.empty() && entry.second.last_window >= oldest) return false;

@@ -1,9 +1,8 @@
-// The windows of continuous mode that are kept: which there are, what they take, and which are to
-// go.
+// The table of the windows on the disk: their times and sizes, and the decision which to remove.
 //
-// Only a few words of each stay in memory, since a week has 10,080; the rest is read back from the
-// disk when it is asked for (window_files.h). The io thread owns the table; writing and removing
-// files is the worker's.
+// The table has only a few members of each window, since a week has 10,080 windows; the others are
+// read from the disk on request (files.h). The io thread owns the table. The window worker writes
+// and removes the files.
 
 #pragma once
 
@@ -31,53 +30,54 @@ struct WindowLimits {
   std::uint64_t max_bytes = 0;  // of windows and objects
 };
 
-// What is no longer needed, by name.
+// The names of windows and objects that are to be removed.
 struct Evicted {
   std::vector<std::string> windows;
   std::vector<std::string> objects;
 };
 
-// What a file of so many bytes takes: whole blocks.
+// The size of a file on the disk, in whole blocks.
 [[nodiscard]] std::uint64_t disk_bytes_of(std::uint64_t file_bytes);
 
 class WindowStore {
  public:
-  // Makes STATE/windows and STATE/objects, removes what was half-written and the objects that no
-  // window needs, and reads each window's record. A damaged window is moved to STATE/damaged and
+  // Makes STATE/windows and STATE/objects, removes incomplete windows and the objects that no
+  // window needs, and reads each window's record. A malformed window is moved to STATE/damaged/ and
   // counted.
   static Result<WindowStore> open(const std::string& state_dir);
 
   [[nodiscard]] const std::string& windows_dir() const { return windows_dir_; }
   [[nodiscard]] const std::string& objects_dir() const { return objects_dir_; }
 
-  // By start, oldest first.
+  // Sorted by start, oldest first.
   [[nodiscard]] const std::vector<WindowInfo>& windows() const { return windows_; }
 
-  // Those that share some time with [since, until).
+  // The windows that overlap [since, until).
   [[nodiscard]] std::vector<WindowInfo> between(std::chrono::system_clock::time_point since,
                                                 std::chrono::system_clock::time_point until) const;
 
-  // A name for a window that starts then.
+  // A name for a window that starts at `start`.
   [[nodiscard]] std::string unused_name(std::chrono::system_clock::time_point start) const;
 
-  // A window that is on the disk, and the objects that it needs.
+  // Adds a window that is on the disk, and the objects that it needs.
   void adopt(WindowInfo window, const std::vector<std::string>& objects);
 
-  // What an object takes by now. One that no window needs goes with the next evict().
+  // Sets the size of an object. The next evict() removes an object that no window needs.
   void set_object_bytes(const std::string& name, std::uint64_t disk_bytes);
 
-  // Forgets what is over the limits, oldest first, an object with the last window that needs it.
+  // Removes windows over the limits from the table, oldest first, and each object with the last
+  // window that needs it.
   [[nodiscard]] Evicted evict(const WindowLimits& limits,
                               std::chrono::system_clock::time_point now);
 
   [[nodiscard]] std::uint64_t disk_bytes() const { return windows_bytes_ + objects_bytes_; }
   [[nodiscard]] std::size_t objects() const { return objects_.size(); }
-  [[nodiscard]] std::uint64_t damaged() const { return damaged_; }
+  [[nodiscard]] std::uint64_t malformed() const { return malformed_; }
 
  private:
   struct Object {
     std::uint64_t disk_bytes = 0;
-    std::string last_window;  // the newest that needs it
+    std::string last_window;  // the newest window that needs it
   };
 
   explicit WindowStore(const std::string& state_dir)
@@ -95,7 +95,7 @@ class WindowStore {
   std::map<std::string, Object> objects_;
   std::uint64_t windows_bytes_ = 0;
   std::uint64_t objects_bytes_ = 0;
-  std::uint64_t damaged_ = 0;
+  std::uint64_t malformed_ = 0;
 };
 
 }  // namespace profd

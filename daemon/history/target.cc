@@ -8,7 +8,7 @@
 namespace profd {
 namespace {
 
-// Enough to say that there are several.
+// Enough to know that a name is ambiguous.
 constexpr std::size_t kMaxContainers = 2;
 
 template <class T>
@@ -21,7 +21,7 @@ bool is_below(const std::string& path, std::string cgroup) {
   return (path + '/').starts_with(cgroup);
 }
 
-// Those that answer best to one term.
+// Keeps the profiles with the best match of a term.
 void add_best(const std::vector<CgroupMatch>& matches, std::vector<bool>& keep) {
   const auto best = std::ranges::max_element(matches);
   if (best == matches.end() || *best == CgroupMatch::kNone) return;
@@ -62,12 +62,12 @@ void WindowTarget::add_units(const WindowView& view, std::vector<bool>& keep) co
 void WindowTarget::add_containers(const WindowView& view, std::vector<bool>& keep) {
   for (const std::string& name : target_.containers) {
     std::vector<CgroupMatch> matches;
-    std::set<std::string>& answered = containers_[name];
+    std::set<std::string>& found = containers_[name];
     for (const WindowProfile& profile : view.profiles) {
       ContainerMatch match = match_container(profile.cgroup, name);
       matches.push_back(match.match);
-      if (match.match != CgroupMatch::kNone && answered.size() < kMaxContainers) {
-        answered.insert(std::move(match.container));
+      if (match.match != CgroupMatch::kNone && found.size() < kMaxContainers) {
+        found.insert(std::move(match.container));
       }
     }
     add_best(matches, keep);
@@ -77,7 +77,7 @@ void WindowTarget::add_containers(const WindowView& view, std::vector<bool>& kee
 Result<void> WindowTarget::check() const {
   for (const auto& [name, containers] : containers_) {
     if (containers.size() < kMaxContainers) continue;
-    return fail(ErrorCode::kInvalidArgument, "several containers answer to \"" + name + "\"",
+    return fail(ErrorCode::kInvalidArgument, "several containers match '" + name + "'",
                 "give more digits of the id: " + *containers.begin() + ", ...");
   }
   return {};

@@ -1,8 +1,8 @@
-// Which profiles of the windows of continuous mode a target means.
+// Selects the profiles of a window that match a target.
 //
-// A target's terms are any of them, as for sessions; children of pids are not followed. A unit or
-// container of a name that others can choose too (formats/proc/cgroup_path.h) counts in those
-// windows only in which the system had none of it. Any thread.
+// A profile matches if any term of the target matches, as for sessions; children of pids are not
+// followed. A unit or container whose name any user can choose (formats/proc/cgroup_path.h) counts
+// only in windows that have no such unit or container of the system. Any thread.
 
 #pragma once
 
@@ -24,10 +24,10 @@ class WindowTarget {
 
   [[nodiscard]] bool is_everything() const { return target_.all || target_.empty(); }
 
-  // Cuts the window down to the target.
+  // Removes the profiles that do not match from the window.
   void apply(WindowView& view);
 
-  // After all windows. kInvalidArgument: several containers answered to one name.
+  // To be called after all windows. kInvalidArgument: a name matches several containers.
   [[nodiscard]] Result<void> check() const;
 
  private:
@@ -36,7 +36,7 @@ class WindowTarget {
   void add_containers(const WindowView& view, std::vector<bool>& keep);
 
   TargetRequest target_;
-  std::map<std::string, std::set<std::string>> containers_;  // that answered to a name
+  std::map<std::string, std::set<std::string>> containers_;  // the matches of each name
 };
 
 }  // namespace profd

@@ -50,8 +50,8 @@ Result<WindowView> view_window(const WindowFiles& files, const Caller& caller) {
                   .profiles = std::move(record->profiles),
                   .objects = std::move(record->objects)};
   if (!fit_together(view)) {
-    return fail(ErrorCode::kMalformed,
-                "the files of window " + view.summary.session + " speak of different profiles");
+    return fail(ErrorCode::kMalformed, "the files of window " + view.summary.session +
+                                           " have different lists of profiles");
   }
   if (caller.privileged) return view;
   std::vector<bool> keep;

@@ -1,8 +1,8 @@
-// A window of continuous mode as a caller may see it.
+// The part of a window that a caller may see.
 //
-// root and the group profd see all of it. Anyone else sees the profiles of processes that were
-// theirs all through the window (ProcessOwner), and no losses, which are of the whole host. Any
-// thread.
+// root and the group profd see everything. Other users see the profiles of processes that were
+// theirs during the whole window (ProcessOwner), and no losses, which are those of the whole host.
+// Any thread.
 
 #pragma once
 
@@ -22,18 +22,19 @@ namespace profd {
 struct WindowView {
   std::chrono::system_clock::time_point start;
   std::chrono::system_clock::time_point end;
-  SessionSummary summary;               // its profiles and ledger cut down to what may be seen
-  std::vector<WindowProfile> profiles;  // those of the summary, in its order
-  std::vector<std::string> objects;     // that any profile of the window needs
+  SessionSummary summary;               // with the visible profiles and their ledger only
+  std::vector<WindowProfile> profiles;  // in the order of the summary
+  std::vector<std::string> objects;     // of all profiles of the window
 };
 
-// kNotFound: the window is gone; kMalformed: its files do not fit together.
+// kNotFound: the window is removed; kMalformed: its files do not fit together.
 [[nodiscard]] Result<WindowView> view_window(const WindowFiles& files, const Caller& caller);
 
-// Leaves those profiles of which `keep` says so; then nothing is known of losses.
+// Keeps the profiles whose element of `keep` is true, and removes the losses, since they are of
+// all.
 void keep_profiles(WindowView& view, const std::vector<bool>& keep);
 
-// With the `limit` processes that have most samples.
+// Returns the `limit` processes with most samples.
 [[nodiscard]] WindowShares shares_of(const WindowView& view, std::size_t limit);
 
 }  // namespace profd

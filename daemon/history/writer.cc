@@ -20,12 +20,12 @@
 namespace profd {
 namespace {
 
-// Not the very lowest: on a host that is busy for minutes, which is when windows are wanted most,
-// nice 19 gets next to nothing of a CPU and the idle class no disk at all: with 50 tasks to a CPU,
-// nice 10 would take a minute for what takes 100 ms.
+// Not the lowest priority: windows matter most on a host that is busy for minutes, where nice 19
+// gets almost no CPU time and the idle class no disk time. With 50 tasks on a CPU, 100 ms of work
+// at nice 10 take a minute.
 constexpr int kNice = 5;
 
-// From <linux/ioprio.h>, which is no C++ header.
+// From <linux/ioprio.h>, which C++ can't include.
 constexpr int kIoPriorityOfThread = 1;       // IOPRIO_WHO_PROCESS
 constexpr int kLowIoPriority = 2 << 13 | 7;  // the last level of IOPRIO_CLASS_BE
 constexpr std::size_t kMaxEntries = 20'000;
@@ -34,7 +34,7 @@ std::optional<std::uint32_t> user_of(const ProcessImage& image) {
   return image.identified ? std::optional(image.uid) : std::nullopt;
 }
 
-// Who the profiles belong to, in the order of the snapshot, which is that of the summary.
+// Snapshot and summary have the same order.
 std::vector<WindowProfile> profiles_of(const SessionSnapshot& snapshot,
                                        const SessionSummary& summary) {
   std::vector<WindowProfile> profiles;
@@ -67,14 +67,14 @@ std::uint64_t start_second_of(const SessionSnapshot& snapshot) {
   return static_cast<std::uint64_t>(std::chrono::floor<std::chrono::seconds>(since).count());
 }
 
-// In whole blocks, with one for the directory.
+// The size of all files and of the directory, in whole blocks.
 std::uint64_t disk_bytes_of_all(const std::vector<ResultFile>& files) {
   std::uint64_t bytes = disk_bytes_of(1);
   for (const ResultFile& file : files) bytes += disk_bytes_of(file.bytes);
   return bytes;
 }
 
-// Adds session.json and window.json, and makes the window appear.
+// Adds session.json and window.json, and commits the window.
 Result<WindowInfo> finish(ResultWriter& result, const SessionSummary& summary,
                           WindowRecord record) {
   if (auto added = result.add(kWindowSummaryFile, to_json(summary)); !added) return added.error();
@@ -102,17 +102,17 @@ WrittenWindow WindowWriter::write(const WindowSamples& samples) noexcept {
       .window = fail(ErrorCode::kInternal, "not written"), .objects = {}, .object_bytes = {}};
   try {
     write_or_throw(samples, written);
-  } catch (const std::exception& problem) {  // no memory
+  } catch (const std::exception& problem) {  // std::bad_alloc
     written.window = fail(ErrorCode::kInternal, problem.what());
   }
-  ::malloc_trim(0);  // what a window took for a moment is not what the next one will
+  ::malloc_trim(0);  // the memory of this window is not needed until the next one
   return written;
 }
 
 void WindowWriter::write_or_throw(const WindowSamples& samples, WrittenWindow& written) {
   const SessionSnapshot& snapshot = samples.snapshot;
   objects_.trim();
-  entries_.forget_beyond(kMaxEntries);
+  entries_.trim(kMaxEntries);
   Result<ResultWriter> result = ResultWriter::create(windows_dir_);
   if (!result) {
     written.window = result.error();
@@ -149,7 +149,7 @@ std::size_t WindowWriter::remove(const Evicted& evicted) noexcept {
     const UniqueFd windows(::open(windows_dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     for (const std::string& name : evicted.windows) {
       if (const Result<void> removed = remove_whole(windows.get(), name); !removed) {
-        log::warn("an old window stays: {}", removed.error().message);
+        log::warn("could not remove an old window: {}", removed.error().message);
         ++failed;
       }
     }

@@ -1,7 +1,5 @@
-// Windows from samples to the disk, and off it again: what the window worker does.
-//
-// Everything here runs on the window worker's thread, which has a low priority for the CPU and the
-// disk: a window waits, a session does not.
+// Writes windows to the disk and removes them. Everything here runs on the window worker's thread,
+// which has a low priority for the CPU and the disk, so that sessions do not wait for windows.
 
 #pragma once
 
@@ -22,7 +20,7 @@
 
 namespace profd {
 
-// One window's samples; the snapshot's session is the window's name.
+// The samples of one window. The snapshot's session is the window's name.
 struct WindowSamples {
   SessionSnapshot snapshot;
   std::chrono::nanoseconds start_monotonic{};
@@ -30,8 +28,8 @@ struct WindowSamples {
 
 struct WrittenWindow {
   Result<WindowInfo> window;
-  std::vector<std::string> objects;                   // that it needs
-  std::map<std::string, std::uint64_t> object_bytes;  // on the disk, of those that were looked at
+  std::vector<std::string> objects;                   // that the window needs
+  std::map<std::string, std::uint64_t> object_bytes;  // sizes of the objects, by name
 };
 
 class WindowWriter {
@@ -40,12 +38,11 @@ class WindowWriter {
   WindowWriter(std::string windows_dir, const std::string& objects_dir,
                std::unique_ptr<Parser> parser);
 
-  // All of the window or nothing, but for objects, which may be left without a window. Throws
-  // nothing.
+  // Writes the complete window or nothing, except that objects may be left without a window.
   [[nodiscard]] WrittenWindow write(const WindowSamples& samples) noexcept;
 
-  // Returns how many files and directories could not be removed; they are met again at the next
-  // start.
+  // Returns the number of files and directories that could not be removed. The next start of the
+  // daemon finds them again.
   [[nodiscard]] std::size_t remove(const Evicted& evicted) noexcept;
 
  private:
@@ -58,7 +55,7 @@ class WindowWriter {
   EntryFunctions entries_;
 };
 
-// Makes the calling thread run, read and write after others.
+// Gives the calling thread a low priority for the CPU and the disk.
 void take_low_priority();
 
 }  // namespace profd

@@ -2,8 +2,8 @@
 
 namespace profd {
 
-// The frame that a signal handler returns to is the restorer, which the kernel put there: nothing
-// before its first byte called the handler.
+// A signal handler returns to the restorer, an address that the kernel has put on the stack. The
+// byte before it is not a call.
 PcKind kind_of_frame(std::span<const std::uint64_t> words, std::size_t index) {
   const UserFrame frame = UserFrame::from_word(words[index]);
   const bool is_interrupted =

@@ -1,5 +1,5 @@
-// Which byte of code a user frame stands for. Innermost frames and those that a signal or a fault
-// interrupted stand for the byte at their address, all others for the call before it.
+// The byte of code that a user frame stands for: for the innermost frame and for frames that a
+// signal or a fault interrupted the byte at their address, for all others the call before it.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace profd {
 
-// Of the frame at `index` of a stack's UserFrame words, leaf first.
+// `words` are the UserFrame words of a stack, leaf first.
 [[nodiscard]] PcKind kind_of_frame(std::span<const std::uint64_t> words, std::size_t index);
 
 [[nodiscard]] std::uint64_t code_address(const UserFrame& frame, PcKind kind);

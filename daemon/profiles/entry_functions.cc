@@ -9,7 +9,7 @@
 namespace profd {
 namespace {
 
-// `functions` by address. A function without a size goes on to the next.
+// `functions` are sorted by address. A function without a size reaches to the next one.
 const ElfSymbol* function_at(std::span<const ElfSymbol> functions, std::uint64_t address) {
   const auto after = std::ranges::upper_bound(functions, address, {}, &ElfSymbol::address);
   if (after == functions.begin()) return nullptr;
@@ -41,10 +41,10 @@ std::set<std::uint64_t> EntryFunctions::select(const MappedFile& file,
   return selected;
 }
 
-void EntryFunctions::forget_beyond(std::size_t count) {
-  std::size_t known = files_.size();
-  for (const auto& [key, file] : files_) known += file.in_entry.size();
-  if (known > count) files_.clear();
+void EntryFunctions::trim(std::size_t max_entries) {
+  std::size_t entries = files_.size();
+  for (const auto& [key, file] : files_) entries += file.in_entry.size();
+  if (entries > max_entries) files_.clear();
 }
 
 EntryFunctions::KnownFile& EntryFunctions::find_or_read(const MappedFile& file) {
@@ -56,13 +56,13 @@ EntryFunctions::KnownFile& EntryFunctions::find_or_read(const MappedFile& file) 
   return known->second;
 }
 
-// One pass over the file's symbols for all of them.
+// Looks up all addresses in one pass over the file's symbols.
 void EntryFunctions::look_up(const MappedFile& file, KnownFile& known,
                              const std::set<std::uint64_t>& addresses, SymbolBudget& budget) {
-  std::vector<std::uint64_t> asked(addresses.begin(), addresses.end());
-  asked.push_back(known.elf->entry);
+  std::vector<std::uint64_t> wanted(addresses.begin(), addresses.end());
+  wanted.push_back(known.elf->entry);
   const Result<std::vector<ElfSymbol>> functions =
-      parser_.find_elf_symbols(file.fd.get(), asked, budget);
+      parser_.find_elf_symbols(file.fd.get(), wanted, budget);
   const ElfSymbol* entry = functions ? function_at(*functions, known.elf->entry) : nullptr;
   for (const std::uint64_t address : addresses) {
     known.in_entry[address] = entry != nullptr && function_at(*functions, address) == entry;

@@ -1,6 +1,6 @@
-// Which frames lie in the function that a program starts in: the one at its ELF entry point. A
-// stack whose outermost frame does is complete. Answers are kept by file, since a build starts the
-// same compiler a thousand times. ELF files are read by the parser alone. Used on the worker.
+// Finds the frames that lie in the function at a program's ELF entry point. A stack whose outermost
+// frame lies there is complete. The answers are cached by file, since a build starts the same
+// compiler a thousand times. Only the parser reads ELF files. Used on the worker.
 
 #pragma once
 
@@ -21,18 +21,18 @@ class EntryFunctions {
   // `parser` must outlive *this.
   explicit EntryFunctions(Parser& parser) : parser_(parser) {}
 
-  // Those of `file_offsets` whose code belongs to the function at the file's entry point. None for
-  // a file without a symbol there, or whose symbols `budget` doesn't allow.
+  // Returns the offsets whose code belongs to the function at the file's entry point: none if the
+  // file has no symbol there, or if its symbols cost more than `budget`.
   [[nodiscard]] std::set<std::uint64_t> select(const MappedFile& file,
                                                const std::set<std::uint64_t>& file_offsets,
                                                SymbolBudget& budget);
 
-  // Forgets all, where it is about more than so many files and addresses.
-  void forget_beyond(std::size_t count);
+  // Clears the cache if it holds more than `max_entries` files and addresses.
+  void trim(std::size_t max_entries);
 
  private:
   struct KnownFile {
-    std::optional<ElfSummary> elf;           // none: nothing to be found in it
+    std::optional<ElfSummary> elf;           // none: it can't be read
     std::map<std::uint64_t, bool> in_entry;  // by virtual address
   };
 

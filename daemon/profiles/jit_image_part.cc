@@ -11,12 +11,12 @@ namespace profd {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kAlign = 16;  // of functions that are put one after the other
+constexpr std::uint64_t kAlign = 16;  // of functions that are placed one after the other
 
-// Where an absolute image has its code in the file (formats/elf/image.h).
+// The offset of the code in the file of an absolute image (formats/elf/image.h).
 constexpr std::uint64_t kTextOffset = 0x1000;
 
-JitImage nameless_code(const JitSamples& samples) {
+JitImage image_of(const JitSamples& samples) {
   JitImage image;
   image.functions.reserve(samples.functions.size());
   for (const SampledJitCode& code : samples.functions) {
@@ -29,8 +29,9 @@ JitImage nameless_code(const JitSamples& samples) {
   return image;
 }
 
-// One after the other, a page after the room's beginning, since pprof lists from a little before
-// the first. What finds no room has the addresses behind it, which nobody else uses either.
+// Places the functions one after the other, from the second page of `room` on, since pprof lists
+// code from a little before the first function. Functions that do not fit lie behind `room`, at
+// addresses that nothing else uses.
 JitImageLayout pack(const std::vector<JitImageFunction>& functions, const AddressRange& room) {
   JitImageLayout layout;
   std::uint64_t next = room.start + kPage;
@@ -44,17 +45,17 @@ JitImageLayout pack(const std::vector<JitImageFunction>& functions, const Addres
 
 JitImageLayout lay_out(const std::vector<JitImageFunction>& functions,
                        std::span<const ProfileMapping> others, const JitSamples& samples,
-                       const JitRoom& room) {
-  if (room.is_own()) return pack(functions, room.own);
+                       const AddressRange& room) {
+  if (room.end != 0) return pack(functions, room);
   std::vector<AddressRange> occupied;
   for (const ProfileMapping& line : others) occupied.push_back({line.start, line.end});
   std::ranges::sort(occupied, {}, &AddressRange::start);
   return lay_out_jit_image(functions, occupied, samples.unnamed);
 }
 
-// What is left of a line when a range is taken out of it.
-void take_out(const ProfileMapping& line, const ImagePlacement& range,
-              std::vector<ProfileMapping>& left) {
+// Appends to `left` the parts of a line that lie outside of `range`.
+void cut_out(const ProfileMapping& line, const ImagePlacement& range,
+             std::vector<ProfileMapping>& left) {
   const bool apart = line.end <= range.start || range.end <= line.start;
   if (apart) {
     left.push_back(line);
@@ -70,7 +71,7 @@ void take_out(const ProfileMapping& line, const ImagePlacement& range,
   }
 }
 
-// Lines of one image name files by number.
+// Numbers the files of an image, since its lines refer to files by number.
 class FileNumbers {
  public:
   explicit FileNumbers(std::vector<std::string>& files) : files_(files) {}
@@ -87,7 +88,7 @@ class FileNumbers {
   std::map<std::string, std::uint32_t> numbers_;
 };
 
-// Length of the UTF-8 character that `text` begins with; 0: it begins with none.
+// Length of the UTF-8 character at the start of `text`; 0: there is no valid one.
 std::size_t utf8_length(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.front());
   if (first < 0x80) return 1;
@@ -101,7 +102,7 @@ std::size_t utf8_length(std::string_view text) {
 
 bool is_control(char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }
 
-// V8 takes the names of some files from memory that it has freed: a few random bytes.
+// V8 reads the names of some files from memory that it has freed, which gives a few random bytes.
 bool is_likely_file(std::string_view name) {
   constexpr std::size_t kShortestName = 4;  // "a.js"
   if (name.size() < kShortestName || std::ranges::any_of(name, is_control)) return false;
@@ -113,7 +114,7 @@ bool is_likely_file(std::string_view name) {
   return true;
 }
 
-// Without what stands behind the last colon, where that is a number.
+// Removes a number behind the last colon, and the colon.
 std::string_view without_number(std::string_view text) {
   const auto colon = text.rfind(':');
   if (colon == text.npos || colon + 1 == text.size()) return text;
@@ -121,8 +122,8 @@ std::string_view without_number(std::string_view text) {
   return number.find_first_not_of("0123456789") == number.npos ? text.substr(0, colon) : text;
 }
 
-// V8's functions have it in their names too: "JS:*name FILE:LINE:COLUMN", before node 20
-// "LazyCompile:*name FILE:LINE". Empty: not told.
+// The file in the name of a V8 function: "JS:*name FILE:LINE:COLUMN", before node 20
+// "LazyCompile:*name FILE:LINE". Empty: the name has none.
 std::string_view file_in_name(std::string_view function) {
   const std::size_t colon = function.find(':');
   const std::size_t blank = function.find(' ');
@@ -156,15 +157,15 @@ char shown(char c) {
 }  // namespace
 
 JitImagePart::JitImagePart(const JitSamples& samples, std::span<const ProfileMapping> others,
-                           const JitRoom& room)
+                           const AddressRange& room)
     : samples_(&samples),
-      image_(nameless_code(samples)),
+      image_(image_of(samples)),
       layout_(lay_out(image_.functions, others, samples, room)) {}
 
 void JitImagePart::add_lines(const std::string& path, std::vector<ProfileMapping>& lines) const {
   for (const ImagePlacement& placement : layout_.placements) {
     std::vector<ProfileMapping> left;
-    for (const ProfileMapping& line : lines) take_out(line, placement, left);
+    for (const ProfileMapping& line : lines) cut_out(line, placement, left);
     lines = std::move(left);
   }
   for (const ImagePlacement& placement : layout_.placements) {
@@ -185,12 +186,12 @@ std::string JitImagePart::encode(Parser& parser, std::uint64_t max_bytes) const 
 void JitImagePart::read_code(Parser& parser, JitImage& image) const {
   FileNumbers files(image.files);
   for (std::size_t source = 0; source < samples_->sources.size(); ++source) {
-    std::vector<std::size_t> asked;
+    std::vector<std::size_t> indexes;
     std::vector<JitCodeQuery> queries;
     for (std::size_t i = 0; i < samples_->functions.size(); ++i) {
       const SampledJitCode& code = samples_->functions[i];
       if (code.source != source) continue;
-      asked.push_back(i);
+      indexes.push_back(i);
       queries.push_back({.address = code.address,
                          .code_bytes = code.bytes,
                          .code = code.code,
@@ -199,10 +200,10 @@ void JitImagePart::read_code(Parser& parser, JitImage& image) const {
     }
     const JitSourceFile& from = samples_->sources[source];
     const auto answers = parser.read_jit_code(from.file->fd.get(), from.state, queries);
-    if (!answers) continue;  // names need none
-    for (std::size_t i = 0; i < asked.size(); ++i) {
-      add_code(answers->functions[i], samples_->functions[asked[i]].name, files,
-               image.functions[asked[i]]);
+    if (!answers) continue;  // the functions keep their names
+    for (std::size_t i = 0; i < indexes.size(); ++i) {
+      add_code(answers->functions[i], samples_->functions[indexes[i]].name, files,
+               image.functions[indexes[i]]);
     }
   }
 }
@@ -219,7 +220,7 @@ std::string jit_symbol(std::string_view name, std::uint64_t address) {
     }
     name.remove_prefix(std::max<std::size_t>(length, 1));
   }
-  if (!symbol.empty() && symbol != "_fini") return symbol;  // the mark of an image's end
+  if (!symbol.empty() && symbol != "_fini") return symbol;  // marks the end of an image
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "jit_%llx", static_cast<unsigned long long>(address));
   return text.data();

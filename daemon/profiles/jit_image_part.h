@@ -1,8 +1,8 @@
-// The part of a profile that lies in code made at run time: where its functions lie in the profile,
-// and the image that names them.
+// The JIT code in one profile: the addresses of its functions in the profile, and the image that
+// names them.
 //
-// A profile has no time, so each function that was sampled gets addresses of its own
-// (formats/jit/image.h). Used on the worker; code bytes and lines are read by the parser alone.
+// A profile has no time, so each sampled function gets addresses of its own (formats/jit/image.h).
+// Used on the worker. Only the parser reads code bytes and lines.
 
 #pragma once
 
@@ -15,36 +15,30 @@
 
 #include "collectors/parser/parser.h"
 #include "daemon/samples/jit_samples.h"
+#include "formats/base/address_range.h"
 #include "formats/jit/image.h"
 #include "formats/profile/profile.h"
 
 namespace profd {
 
-// Where the functions of a profile may lie.
-struct JitRoom {
-  // Empty: where they ran, if nothing else lies there; else one after the other in here.
-  AddressRange own;
-
-  [[nodiscard]] bool is_own() const { return own.end != 0; }
-};
-
 class JitImagePart {
  public:
-  // `samples` has functions, and must outlive *this. `others`: the profile's other mapping lines
-  // that must stay as they are.
+  // `samples` has functions, and must outlive *this. `others` are the mapping lines of the profile
+  // that must not change. The functions are placed one after the other in `room`; if it is empty,
+  // they keep the addresses at which they ran, unless something else lies there.
   JitImagePart(const JitSamples& samples, std::span<const ProfileMapping> others,
-               const JitRoom& room);
+               const AddressRange& room);
 
-  // Where a pc of a function lies in the profile.
+  // The address in the profile of a pc of a function.
   [[nodiscard]] std::uint64_t place(std::uint32_t function, std::uint64_t pc) const {
     return pc - samples_->functions[function].address + layout_.addresses[function];
   }
 
-  // Adds the image's lines, and takes out of the others what they cover.
+  // Adds the image's mapping lines, and removes the ranges that they cover from the other lines.
   void add_lines(const std::string& path, std::vector<ProfileMapping>& lines) const;
 
-  // With code bytes and lines as far as they can be had; where that is more than `max_bytes`, with
-  // names alone.
+  // The image, with the code bytes and lines that can be read. If it takes more than `max_bytes`,
+  // it has names only.
   [[nodiscard]] std::string encode(Parser& parser, std::uint64_t max_bytes) const;
 
  private:
@@ -55,9 +49,9 @@ class JitImagePart {
   JitImageLayout layout_;
 };
 
-// A runtime's name for a function as a symbol that both pprofs show whole: they take parentheses
-// and what is in angle or square brackets out of names, so braces stand for these. One line of
-// UTF-8, 1,024 bytes at most.
+// Turns a runtime's name for a function into a symbol that both pprofs show completely. They remove
+// parentheses and text in angle or square brackets from names, so braces replace these. The symbol
+// is one line of UTF-8, 1,024 bytes at most.
 [[nodiscard]] std::string jit_symbol(std::string_view name, std::uint64_t address);
 
 }  // namespace profd

@@ -9,21 +9,21 @@
 namespace profd {
 namespace {
 
-// Where the kernel's text would be without address randomization: the same on every host.
+// The start of the kernel's text without address randomization, which is the same on every host.
 constexpr std::uint64_t kHiddenAddress = 0xffffffff81000000;
 constexpr std::uint64_t kHiddenBytes = 4096;
 constexpr std::size_t kReleaseBytes = 100;
 
 }  // namespace
 
-KernelImage KernelImage::hidden() {
+KernelImage KernelImage::hidden(std::string line_path) {
   AbsoluteImage image;
   image.functions.push_back(
       {.address = fold_kernel_address(kHiddenAddress), .bytes = kHiddenBytes, .name = "[kernel]"});
-  return {true, "$build/objects/kernel.so", std::move(image)};
+  return {true, std::move(line_path), std::move(image)};
 }
 
-// Not called vmlinux: Go's pprof would look for _stext in it.
+// The image is not called vmlinux, since Go's pprof would look for _stext in it.
 KernelImage KernelImage::named(const KernelSymbols& symbols, const std::string& release,
                                const std::set<std::uint64_t>& addresses) {
   if (symbols.empty()) return hidden();
@@ -40,11 +40,6 @@ KernelImage KernelImage::named(const KernelSymbols& symbols, const std::string& 
   if (image.functions.empty()) return hidden();
   return {false, "$build/objects/kernel-" + safe_file_name(release, kReleaseBytes) + ".so",
           std::move(image)};
-}
-
-KernelImage KernelImage::at(std::string line_path) && {
-  line_path_ = std::move(line_path);
-  return std::move(*this);
 }
 
 KernelImage KernelImage::of(AbsoluteImage image, std::string line_path) {

@@ -1,9 +1,9 @@
-// The kernel's frames in the profiles of a session or window, and the one image that names them.
+// The kernel frames in the profiles of a session or window, and the one image that names them.
 //
-// The image holds the functions that were hit, at folded addresses (formats/profile/profile.h).
-// Where the kernel's addresses are not the caller's to see, or the kernel shows no symbols
-// (kernel.kptr_restrict), each run of kernel frames becomes one frame in a function `[kernel]`, at
-// an address that says nothing. Used on the worker.
+// The image holds the functions that were hit, at folded addresses (formats/profile/profile.h). If
+// the caller may not see kernel addresses, or the kernel hides its symbols (kernel.kptr_restrict),
+// each run of kernel frames becomes one frame in a function `[kernel]` at a fixed address. Used on
+// the worker.
 
 #pragma once
 
@@ -21,19 +21,17 @@ namespace profd {
 
 class KernelImage {
  public:
-  static KernelImage hidden();
+  static KernelImage hidden(std::string line_path = "$build/objects/kernel.so");
 
-  // `addresses`: of code bytes that were hit, so one less than a return address.
+  // `addresses` are those of the code bytes that were hit: one less than a return address. The same
+  // as hidden() if no symbol is known.
   static KernelImage named(const KernelSymbols& symbols, const std::string& release,
                            const std::set<std::uint64_t>& addresses);
 
-  // The same, as profiles under any path name it.
-  [[nodiscard]] KernelImage at(std::string line_path) &&;
-
-  // One whose functions are known already, at folded addresses.
+  // The functions of `image` have folded addresses.
   static KernelImage of(AbsoluteImage image, std::string line_path);
 
-  // Frames as a profile wants them, for kernel frames as the kernel gives them; both leaf first.
+  // Appends the frames of a profile for the kernel part of a stack. Both are leaf first.
   void append_frames(std::span<const std::uint64_t> kernel_frames,
                      std::vector<Frame>& frames) const;
 

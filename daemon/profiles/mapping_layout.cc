@@ -10,14 +10,15 @@
 namespace profd {
 namespace {
 
-// Between two moved mappings, so that no reader joins them.
+// A gap between moved mappings, so that no reader joins them.
 constexpr std::uint64_t kGapBytes = 4096;
 
 struct UsedMapping {
   std::uint64_t id;
   const Mapping* mapping;
 
-  // The address of the object's first byte. Anonymous memory has no offsets: all of it is one.
+  // The address of the object's first byte. Anonymous memory has no offsets: all of it counts as
+  // one object.
   [[nodiscard]] std::uint64_t origin() const {
     if (mapping->kind == PROFD_MAPPING_ANONYMOUS) return 0;
     return mapping->start - mapping->file_offset;
@@ -55,7 +56,7 @@ PlacedMapping place(const Mapping& mapping, const FileKey& executable, ProfiledO
           .file_offset = anonymous ? 0 : mapping.file_offset,
           .newest_ns = mapping.time_ns,
           .main_executable = main,
-          .may_be_made = may_be_jit_code(mapping),
+          .may_be_jit = may_be_jit_code(mapping),
           .file = mapping.file,
           .object = &objects.find_or_add(mapping, main)};
 }
@@ -86,22 +87,19 @@ const PlacedMapping* MappingLayout::find(std::uint64_t mapping_id) const {
 }
 
 std::vector<ProfileMapping> MappingLayout::lines() const {
-  std::vector<const PlacedMapping*> ordered;
-  ordered.reserve(placed_.size());
-  for (const PlacedMapping& mapping : placed_) ordered.push_back(&mapping);
-  std::ranges::sort(ordered, {}, [](const PlacedMapping* mapping) {
-    return std::tuple(!mapping->main_executable, mapping->start + mapping->shift);
+  std::vector<PlacedMapping> ordered = placed_;
+  std::ranges::sort(ordered, {}, [](const PlacedMapping& mapping) {
+    return std::tuple(!mapping.main_executable, mapping.start + mapping.shift);
   });
   std::vector<ProfileMapping> lines;
-  lines.reserve(ordered.size());
-  for (const PlacedMapping* mapping : ordered) lines.push_back(line_of(*mapping));
+  std::ranges::transform(ordered, std::back_inserter(lines), line_of);
   return lines;
 }
 
 std::vector<ProfileMapping> MappingLayout::lines_of_files() const {
   std::vector<ProfileMapping> lines;
   for (const PlacedMapping& mapping : placed_) {
-    if (!mapping.may_be_made) lines.push_back(line_of(mapping));
+    if (!mapping.may_be_jit) lines.push_back(line_of(mapping));
   }
   return lines;
 }

@@ -1,10 +1,10 @@
-// Where a process's code lies in its profile: one line for each piece of an object, none on
-// another.
+// The addresses of a process's code in its profile: one mapping line for each contiguous part of an
+// object. No two lines overlap.
 //
 // The format has no time, so an address can mean one thing only. Mappings of one object that fit
-// together (the same range met twice, a range that was split or grew) become one line. Where two
-// objects had the same addresses one after the other, the newer one keeps them, and the older one's
-// frames move to a range of their own above every real address. Used on the worker.
+// together (the same range seen twice, a range that was split or grew) become one line. If two
+// objects had the same addresses one after the other, the newer one keeps them, and the frames of
+// the older one move to a range of their own above every real address. Used on the worker.
 
 #pragma once
 
@@ -20,18 +20,19 @@
 
 namespace profd {
 
-// Above all user addresses and the folded kernel's; bit 55 stays clear (see fold_kernel_address).
+// Above all user addresses and folded kernel addresses. Bit 55 stays clear (see
+// fold_kernel_address).
 inline constexpr std::uint64_t kMovedMappingsBase = std::uint64_t{1} << 53;
 
-// A piece of an object at [start, end) in the process.
+// A part of an object that is mapped at [start, end) in the process.
 struct PlacedMapping {
   std::uint64_t start = 0;
   std::uint64_t end = 0;
   std::uint64_t file_offset = 0;
   std::uint64_t newest_ns = 0;
-  std::uint64_t shift = 0;  // from the process's addresses to the profile's
+  std::uint64_t shift = 0;  // added to the process's addresses in the profile
   bool main_executable = false;
-  bool may_be_made = false;  // at run time: its lines give way to those of an image
+  bool may_be_jit = false;  // lines of a JIT image may replace its line
   std::shared_ptr<const MappedFile> file;
   ProfiledObject* object = nullptr;
 
@@ -42,16 +43,16 @@ struct PlacedMapping {
 
 class MappingLayout {
  public:
-  // Of the mappings that the stacks of `process` name. `objects` must outlive *this.
+  // Lays out the mappings that the stacks of `process` refer to. `objects` must outlive *this.
   MappingLayout(const ProcessSnapshot& process, ProfiledObjects& objects);
 
-  // Null for a mapping of which no record came.
+  // Null: no record of the mapping has arrived.
   [[nodiscard]] const PlacedMapping* find(std::uint64_t mapping_id) const;
 
-  // The executable's first, then by address.
+  // The line of the executable first, then by address.
   [[nodiscard]] std::vector<ProfileMapping> lines() const;
 
-  // Without those where code may have been made at run time.
+  // Without the lines of mappings that may hold JIT code.
   [[nodiscard]] std::vector<ProfileMapping> lines_of_files() const;
 
  private:

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "collectors/files/vdso.h"
+#include "collectors/host/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/profiles/object_symbols.h"
 #include "daemon/storage/safe_name.h"
@@ -21,7 +22,7 @@ namespace {
 
 constexpr std::size_t kNameBytes = 100;
 
-// What fstat says of a file that must stay the same.
+// The attributes of a file that change when it is replaced or written.
 struct Identity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -31,16 +32,12 @@ struct Identity {
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
-std::int64_t ctime_ns_of(const struct stat& status) {
-  return std::int64_t{status.st_ctim.tv_sec} * 1'000'000'000 + status.st_ctim.tv_nsec;
-}
-
 Identity identity_of(const struct stat& status) {
   return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
-          ctime_ns_of(status)};
+          nanoseconds_of(status.st_ctim)};
 }
 
-// O_PATH opens nothing: neither a FIFO nor a lease can hold it up.
+// O_PATH does not open the file itself, so neither a FIFO nor a lease can block it.
 bool path_leads_to(const std::string& path, const Identity& file) {
   const UniqueFd there(::open(path.c_str(), O_PATH | O_CLOEXEC));
   struct stat found {};
@@ -48,8 +45,8 @@ bool path_leads_to(const std::string& path, const Identity& file) {
   return identity_of(found) == file;
 }
 
-// Its descriptor may have been let go, since only so many are held: then the path must show what
-// was seen through it.
+// The number of open descriptors is limited, so the file's may be closed already. Then the file at
+// the path must have the attributes that were read through the descriptor.
 bool is_at_its_path(const MappedFile& file) {
   if (file.deleted) return false;
   if (!file.fd.valid()) {
@@ -59,10 +56,6 @@ bool is_at_its_path(const MappedFile& file) {
   struct stat status {};
   if (::fstat(file.fd.get(), &status) != 0) return false;
   return still_has_its_bytes(file) && path_leads_to(file.path, identity_of(status));
-}
-
-std::string line_path_of_image(const std::string& name) {
-  return std::string(kBuildPrefix) + "objects/" + name + ".so";
 }
 
 }  // namespace
@@ -75,8 +68,8 @@ ProfiledObject& ObjectImages::find_or_add(const Mapping& mapping, bool main_exec
   if (mapping.kind == PROFD_MAPPING_ANONYMOUS) return named("[anon]");
   if (!mapping.file) return named("[unreachable]");
   const MappedFile& file = *mapping.file;
-  const bool met = file.fd.valid() || file.stat_inode != 0;
-  if (!met) return named(bracketed_name(file.path));
+  const bool was_opened = file.fd.valid() || file.stat_inode != 0;
+  if (!was_opened) return named(bracketed_name(file.path));
   const auto [known, added] = at_its_path_.try_emplace(file.key, false);
   if (added) known->second = is_at_its_path(file);
   if (!known->second || !readers_can_parse_path(file.path, main_executable)) {
@@ -85,24 +78,24 @@ ProfiledObject& ObjectImages::find_or_add(const Mapping& mapping, bool main_exec
   return named(file.path);
 }
 
-Result<void> ObjectImages::write(ResultWriter& result, std::uint64_t bytes,
+Result<void> ObjectImages::write(ResultWriter& result, std::uint64_t max_bytes,
                                  SymbolBudgets& symbols) const {
   std::size_t without_symbols = 0;
   for (const auto& [line_path, object] : by_line_path_) {
     if (!object.has_image()) continue;
     Result<std::string> image = encode(object.image(), symbols);
-    if (image && image->size() <= bytes) {
-      bytes -= image->size();
+    if (image && image->size() <= max_bytes) {
+      max_bytes -= image->size();
     } else {
       image = encode_file_image({.original = object.image().elf, .name = {}, .functions = {}});
       ++without_symbols;
     }
-    const std::string path = line_path.substr(kBuildPrefix.size());
-    if (Result<void> added = result.add(path, *image); !added) return added;
+    if (auto added = result.add(path_in_result(line_path), *image); !added) return added;
   }
   if (without_symbols != 0) {
-    log::warn("wrote {} object images without symbols: over a limit, or not readable",
-              without_symbols);
+    log::warn(
+        "{} object images are written without symbols: over a limit, or the file can't be read",
+        without_symbols);
   }
   return {};
 }

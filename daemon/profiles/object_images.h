@@ -1,14 +1,14 @@
-// The files behind a session's user frames: which are named by their path, and which need an image
-// beside the profiles (formats/elf/image.h) because pprof would not find them there.
+// The files behind a session's user frames. A file is named by its path, or needs an image beside
+// the profiles (formats/elf/image.h) because pprof would not find it at its path.
 //
-// A path is used when the file that profd sees at it is the one that ran and both pprofs can parse
-// it. Others (deleted, replaced, of another mount namespace, a path with blanks) get an image of
-// their hit functions in objects/, one for each file and shared by the session's profiles. What is
-// no ELF file or out of reach gets a bracketed name, which readers skip. ELF files are read by the
-// parser alone. Used on the worker.
+// The path is used if it leads profd to the file that ran and both pprofs can parse it. Other files
+// (deleted, replaced, of another mount namespace, with blanks in the path) get an image of their
+// hit functions in objects/, one for each file, which the session's profiles share. Mappings
+// without a readable ELF file get a bracketed name, which readers skip. Only the parser reads ELF
+// files. Used on the worker.
 //
-// Any process can make a session write many large images, so a session's images share limits, and
-// those beyond them are written without symbols.
+// Any process can make a session write many large images, so a session's images share limits.
+// Images beyond the limits are written without symbols.
 
 #pragma once
 
@@ -18,7 +18,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "collectors/files/mapped_files.h"
@@ -33,8 +32,11 @@
 
 namespace profd {
 
-// What the paths of a session's images begin with, in mapping lines.
-inline constexpr std::string_view kBuildPrefix = "$build/";
+// The bytes that the images with symbols of one result take at most. An unprivileged caller gets
+// less room on the disk.
+[[nodiscard]] constexpr std::uint64_t max_images_bytes(bool privileged) {
+  return std::uint64_t{privileged ? 64U : 16U} << 20;
+}
 
 class ObjectImages final : public ProfiledObjects {
  public:
@@ -43,9 +45,9 @@ class ObjectImages final : public ProfiledObjects {
 
   ProfiledObject& find_or_add(const Mapping& mapping, bool main_executable) override;
 
-  // Adds all images, in the order of their names, each encoded when its turn comes. Those with
-  // symbols are at most `bytes` together. Logs how many got none.
-  [[nodiscard]] Result<void> write(ResultWriter& result, std::uint64_t bytes,
+  // Adds all images, sorted by name. The images with symbols take at most `max_bytes` together.
+  // Logs how many images were written without symbols.
+  [[nodiscard]] Result<void> write(ResultWriter& result, std::uint64_t max_bytes,
                                    SymbolBudgets& symbols) const;
 
  private:
@@ -57,11 +59,11 @@ class ObjectImages final : public ProfiledObjects {
 
   Parser& parser_;
   std::string kernel_release_;
-  UniqueFd vdso_;  // a memfd with the bytes of our own
+  UniqueFd vdso_;  // a memfd with the bytes of the daemon's own vdso
   std::map<std::string, ProfiledObject> by_line_path_;
   std::map<FileKey, ProfiledObject*> images_;
   std::map<FileKey, bool> at_its_path_;
-  std::vector<std::shared_ptr<const MappedFile>> files_;  // keeps the images' fds open
+  std::vector<std::shared_ptr<const MappedFile>> files_;  // keeps the fds of the images open
 };
 
 }  // namespace profd

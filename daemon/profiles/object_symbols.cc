@@ -8,7 +8,7 @@
 namespace profd {
 namespace {
 
-constexpr std::uint32_t kRoot = 0;  // debug files are root's
+constexpr std::uint32_t kRoot = 0;  // the owner of debug files
 
 bool covers(const std::vector<ElfSymbol>& functions, std::uint64_t address) {
   const auto after = std::ranges::upper_bound(functions, address, {}, &ElfSymbol::address);

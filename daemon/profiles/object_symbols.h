@@ -1,4 +1,4 @@
-// The functions that an object's hit addresses lie in, for its image.
+// Finds the functions in which an object's hit addresses lie, for its image.
 
 #pragma once
 
@@ -14,9 +14,9 @@
 
 namespace profd {
 
-// By the file's separate debug file, where the host has one of its build id, and for addresses that
-// it does not name by the file's own symbols: what pprof would find for a file at its path. Sorted
-// by address, each once. On the worker; ELF files are read by the parser alone.
+// Looks in the separate debug file, if the host has one with the file's build id, then in the
+// file's own symbols for the other addresses, as pprof does for a file at its path. Returns each
+// function once, sorted by address. Used on the worker. Only the parser reads ELF files.
 [[nodiscard]] Result<std::vector<ElfSymbol>> find_object_symbols(
     Parser& parser, const ProfiledObject::Image& image, std::span<const std::uint64_t> addresses,
     SymbolBudgets& budgets);

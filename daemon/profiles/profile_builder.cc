@@ -14,7 +14,7 @@
 
 #include "daemon/profiles/code_address.h"
 #include "daemon/profiles/mapping_layout.h"
-#include "daemon/samples/stack_end.h"
+#include "daemon/samples/stack_table.h"
 #include "formats/jit/runtimes.h"
 #include "formats/proc/cgroup_path.h"
 
@@ -32,7 +32,7 @@ struct FramesHash {
   }
 };
 
-// By the files that it has mapped; their order is none.
+// The JIT runtime that the process has mapped a file of; empty: none.
 std::string runtime_of(const ProcessImage& image) {
   for (const auto& [id, mapping] : image.mappings) {
     if (!mapping.file) continue;
@@ -44,7 +44,7 @@ std::string runtime_of(const ProcessImage& image) {
 
 bool is_in_build_dir(const ProfileMapping& mapping) { return mapping.path.starts_with("$build/"); }
 
-// Builds the one profile; a class only so that the steps share what they look up.
+// The state that the steps of build_profile() share.
 class Builder {
  public:
   Builder(const ProcessSnapshot& process, const SharedObjects& shared)
@@ -71,7 +71,8 @@ class Builder {
 
  private:
   using CountedStack = std::pair<std::vector<Frame>, std::uint64_t>;
-  using Functions = std::span<const std::uint32_t>;  // of each user frame; none: no frame has one
+  // The JIT function of each user frame. Empty: no frame has one.
+  using Functions = std::span<const std::uint32_t>;
 
   const StackTable& table() const { return process_.samples.stacks; }
 
@@ -80,7 +81,7 @@ class Builder {
     return frame.mapping < ids.size() ? layout_.find(ids[frame.mapping]) : nullptr;
   }
 
-  // Offset of the outermost frame's code in the executable; none where it lies elsewhere.
+  // The file offset of the outermost frame's code. None: it does not lie in the executable.
   std::optional<std::uint64_t> root_offset(const StackTable::Stack& stack) {
     const auto words = table().user_frames(stack);
     if (words.empty()) return std::nullopt;
@@ -102,7 +103,7 @@ class Builder {
         shared_.entries.select(*executable_, roots, shared_.symbols.of(executable_->owner));
   }
 
-  // Also without rows: where the program's code has frame pointers up to its entry function.
+  // A stack that frame pointers unwound up to the program's entry function is complete too.
   bool is_complete(const StackTable::Stack& stack) {
     if (reached_root(stack.user_end)) return true;
     const auto root = root_offset(stack);
@@ -124,7 +125,7 @@ class Builder {
     }
   }
 
-  // Code that was made at run time is looked up by time, so it comes in runs.
+  // Whether the frames of the stack were resolved by time, since they may lie in JIT code.
   bool is_resolved(const StackTable::Stack& stack) const { return process_.jit && stack.is_timed; }
 
   void locate_jit_code() {
@@ -144,13 +145,14 @@ class Builder {
     }
   }
 
-  // By the innermost user frame: that is where the time went.
+  // The innermost user frame decides whether samples count as JIT samples, since the time was spent
+  // there.
   void count_jit_code(const StackTable::Stack& stack, Functions functions, std::uint64_t samples) {
     if (functions.empty()) return;
     const bool is_named = functions.front() != JitSamples::kNoFunction;
     const UserFrame leaf = UserFrame::from_word(table().user_frames(stack).front());
     const PlacedMapping* mapping = mapping_of(stack, leaf);
-    if (!is_named && (mapping == nullptr || !mapping->may_be_made)) return;
+    if (!is_named && (mapping == nullptr || !mapping->may_be_jit)) return;
     jit_samples_ += samples;
     if (is_named) jit_named_samples_ += samples;
   }
@@ -172,10 +174,10 @@ class Builder {
     for (std::size_t i = 0; i < words.size(); ++i) {
       const UserFrame frame = UserFrame::from_word(words[i]);
       const PcKind kind = kind_of_frame(words, i);
-      const bool is_made =
+      const bool is_jit =
           built_.jit && !functions.empty() && functions[i] != JitSamples::kNoFunction;
-      frames.push_back(is_made ? Frame{built_.jit->part.place(functions[i], frame.address), kind}
-                               : user_frame(stack, frame, kind));
+      frames.push_back(is_jit ? Frame{built_.jit->part.place(functions[i], frame.address), kind}
+                              : user_frame(stack, frame, kind));
     }
   }
 
@@ -200,13 +202,12 @@ class Builder {
 
   JitNames describe_jit() const {
     const JitProcessInfo& info = process_.jit->info;
-    std::string sampled = runtime_of(process_.image);
-    JitNames names{.runtime = sampled.empty() ? std::string(info.runtime) : std::move(sampled),
-                   .file = info.file,
-                   .functions = info.functions,
-                   .samples = jit_samples_,
-                   .named_samples = jit_named_samples_};
-    return names;
+    std::string mapped = runtime_of(process_.image);
+    return {.runtime = mapped.empty() ? std::string(info.runtime) : std::move(mapped),
+            .file = info.file,
+            .functions = info.functions,
+            .samples = jit_samples_,
+            .named_samples = jit_named_samples_};
   }
 
   const ProcessSnapshot& process_;
@@ -218,7 +219,7 @@ class Builder {
   std::uint64_t jit_samples_ = 0;
   std::uint64_t jit_named_samples_ = 0;
   boost::unordered_flat_map<std::vector<Frame>, std::size_t, FramesHash> index_;
-  std::vector<CountedStack> stacks_;  // in the order they were met
+  std::vector<CountedStack> stacks_;  // in the order of their first sample
   BuiltProfile built_;
 };
 

@@ -1,6 +1,5 @@
-// One process's samples as a profile that both pprofs read right, and what session.json says of it.
-//
-// Joins what the aggregator kept apart: stacks by their words, mappings by id. Used on the worker.
+// Makes the profile of one process image from its samples, and its entry in session.json. Used on
+// the worker.
 
 #pragma once
 
@@ -8,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "daemon/history/jit_images.h"
 #include "daemon/profiles/entry_functions.h"
+#include "daemon/profiles/jit_images.h"
 #include "daemon/profiles/kernel_image.h"
 #include "daemon/profiles/profiled_object.h"
 #include "daemon/samples/snapshot.h"
@@ -19,29 +18,28 @@
 
 namespace profd {
 
-// Shared by the profiles of one session or window.
+// What the profiles of one session or window share.
 struct SharedObjects {
   ProfiledObjects& objects;
   const KernelImage& kernel;
   EntryFunctions& entries;
-  SymbolBudgets& symbols;  // of all of them
-  // For code made at run time, which has no names without.
-  JitImages* jit = nullptr;
+  SymbolBudgets& symbols;
+  JitImages* jit = nullptr;  // null: JIT code gets no names
 };
 
 struct BuiltProfile {
-  // Its image is to be written under the line path. Looks into the ProcessSnapshot.
+  // The JIT image, which the caller writes. Refers to the ProcessSnapshot.
   struct Jit {
     std::string line_path;
     JitImagePart part;
   };
 
   Profile profile;
-  ProfileSummary summary;  // without path and samples, which the written file decides
+  ProfileSummary summary;  // without path and samples, which are those of the written file
   std::optional<Jit> jit;
 };
 
-// Tells `shared` what was hit, so its images are to be encoded after the last profile.
+// Adds the hit addresses to the objects in `shared`, so encode their images after the last profile.
 [[nodiscard]] BuiltProfile build_profile(const ProcessSnapshot& process, std::uint64_t period,
                                          const SharedObjects& shared);
 

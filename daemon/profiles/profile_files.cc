@@ -7,7 +7,7 @@
 
 #include "collectors/bpf/loss.h"
 #include "daemon/storage/safe_name.h"
-#include "formats/api/utc_time.h"
+#include "formats/base/time_text.h"
 #include "formats/profile/gperftools_reader.h"
 #include "formats/profile/gperftools_writer.h"
 
@@ -22,7 +22,7 @@ std::uint64_t rounded_quotient(std::uint64_t dividend, std::uint64_t divisor) {
   return divisor == 0 ? 0 : (dividend + divisor / 2) / divisor;
 }
 
-// COMM.PID.prof, with a number where an exec or a reused pid made a second of that name.
+// An exec or a reused pid can give two processes the same name, so the second gets a number.
 std::string unique_profile_path(const ProfileSummary& summary, const std::string& kind,
                                 std::set<std::string>& taken) {
   const std::string stem =

@@ -1,5 +1,5 @@
-// The profiles of a session or window as files, and the summary that becomes session.json. Runs on
-// the worker.
+// Writes the profiles of a session or window, and makes the summary that becomes session.json. Used
+// on the worker.
 
 #pragma once
 
@@ -15,24 +15,24 @@
 
 namespace profd {
 
-// Adds one profile a process image to `result`; the images that they name are the caller's to
-// write. What the ledger calls written is counted in the files as they are on the disk.
+// Adds one profile for each process image to `result`. The caller writes the images that they name,
+// except for JIT images. The ledger's `written` is counted by reading the files back from the disk.
 [[nodiscard]] Result<SessionSummary> write_profiles(const SessionSnapshot& snapshot,
                                                     const SharedObjects& shared,
                                                     ResultWriter& result);
 
-// Adds one profile as COMM.PID.prof, or COMM.PID.KIND.prof, with a number where `taken` has that
-// name already. Samples and path of what it returns are those of the file on the disk.
+// Adds one profile as COMM.PID.prof, or COMM.PID.KIND.prof, with a number when `taken` has that
+// name already. Returns `summary` with the path and samples of the file on the disk.
 [[nodiscard]] Result<ProfileSummary> write_profile(const Profile& profile, ProfileSummary summary,
                                                    std::set<std::string>& taken,
                                                    ResultWriter& result,
                                                    const std::string& kind = {});
 
-// The header's period: microseconds for time, else in the event's own unit; 1 at least. Where the
-// kernel chose the period of an event that is no time, the mean of its choices.
+// The period of the profiles' header: in microseconds for a time event, else in the event's own
+// unit, and at least 1. If the kernel chose the periods of an event that is not time, their mean.
 [[nodiscard]] std::uint64_t period_of(const SessionSnapshot& snapshot);
 
-// Of the kernel's code bytes that were hit: one less than a return address.
+// The addresses of the kernel's code bytes that were hit: one less than a return address.
 [[nodiscard]] std::set<std::uint64_t> kernel_addresses(const SessionSnapshot& snapshot);
 
 [[nodiscard]] bool has_kernel_frames(const SessionSnapshot& snapshot);

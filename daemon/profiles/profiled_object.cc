@@ -8,16 +8,13 @@
 
 #include <boost/container_hash/hash.hpp>
 
+#include "collectors/host/clock.h"
 #include "daemon/storage/safe_name.h"
 
 namespace profd {
 namespace {
 
 constexpr std::size_t kNameBytes = 100;
-
-std::int64_t nanoseconds(const timespec& time) {
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
 
 std::string hex(std::string_view bytes) {
   std::string text;
@@ -35,7 +32,8 @@ std::string hex_of_key(const FileKey& key) {
   return text.data();
 }
 
-// So many digits that one owner's files don't meet by chance; root's are told apart by build id.
+// 8 digits, so that two files of one owner do not get the same by chance. Files of root differ by
+// their build id.
 std::string hex_of_segments(const ElfSummary& elf) {
   std::size_t hash = elf.type;
   boost::hash_combine(hash, elf.machine);
@@ -59,6 +57,14 @@ void ProfiledObject::hit(std::uint64_t file_offset) {
   }
 }
 
+std::string line_path_of_image(const std::string& name) {
+  return std::string(kBuildPrefix) + "objects/" + name + ".so";
+}
+
+std::string path_in_result(const std::string& line_path) {
+  return line_path.substr(kBuildPrefix.size());
+}
+
 std::string bracketed_name(const std::string& path) { return "[" + plain_name(path) + "]"; }
 
 std::string image_name(const MappedFile& file, const ElfSummary& elf) {
@@ -76,7 +82,7 @@ bool still_has_its_bytes(const MappedFile& file) {
   struct stat status {};
   return ::fstat(file.fd.get(), &status) == 0 &&
          static_cast<std::uint64_t>(status.st_size) == file.key.size_bytes &&
-         nanoseconds(status.st_mtim) <= file.key.ctime_ns;
+         nanoseconds_of(status.st_mtim) <= file.key.ctime_ns;
 }
 
 }  // namespace profd

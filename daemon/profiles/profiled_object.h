@@ -1,8 +1,9 @@
-// What the profiles of a session or window call the objects behind their frames, and what of each
-// was hit.
+// The objects behind the frames of a session's or window's profiles: their names in mapping lines,
+// and the addresses that were hit in each.
 //
-// How objects are named, and where their images lie, is decided by who makes them: object_images.h
-// for a session, window_objects.h for the windows of continuous mode. Used on the worker.
+// The names of objects, and the places of their images, are those of ObjectImages
+// (object_images.h) for a session, of WindowObjects (daemon/history/objects.h) for a window. Used
+// on the worker.
 
 #pragma once
 
@@ -10,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "daemon/samples/process_table.h"
@@ -17,12 +19,15 @@
 
 namespace profd {
 
-// A file that pprof reads under `line_path`. With an image (formats/elf/image.h), what was hit is
-// to be told by hit().
+// The paths of a result's images begin with this in mapping lines.
+inline constexpr std::string_view kBuildPrefix = "$build/";
+
+// A file that pprof reads at `line_path`. For a file with an image (formats/elf/image.h), hit()
+// collects the addresses whose functions the image needs.
 class ProfiledObject {
  public:
   struct Image {
-    int fd = -1;  // of the original, borrowed; -1: it is out of reach by now
+    int fd = -1;  // of the original, borrowed; -1: it can't be read any more
     ElfSummary elf;
     std::string path{};                       // of the original
     std::uint32_t owner = 0;                  // its uid
@@ -36,7 +41,7 @@ class ProfiledObject {
   [[nodiscard]] bool has_image() const { return image_.has_value(); }
   [[nodiscard]] const Image& image() const { return image_.value(); }
 
-  // A code byte that a sample hit, as an offset into the file.
+  // Adds a code byte that a sample hit, as an offset into the file.
   void hit(std::uint64_t file_offset);
 
  private:
@@ -51,22 +56,28 @@ class ProfiledObjects {
   ProfiledObjects& operator=(const ProfiledObjects&) = delete;
   virtual ~ProfiledObjects() = default;
 
-  // What a profile calls the object of a mapping. Stays valid as long as *this.
+  // The object of a mapping. Valid as long as *this.
   virtual ProfiledObject& find_or_add(const Mapping& mapping, bool main_executable) = 0;
 };
 
-// "[NAME]" of a path: what readers skip. Blanks and brackets inside would end or split the name.
+// "$build/objects/NAME.so"
+[[nodiscard]] std::string line_path_of_image(const std::string& name);
+
+// The path in the result of an image with this line path.
+[[nodiscard]] std::string path_in_result(const std::string& line_path);
+
+// "[NAME]" for a path, which readers skip. NAME has no blanks or brackets, which would end it.
 [[nodiscard]] std::string bracketed_name(const std::string& path);
 
-// What the image of a file is called: by its name and build id, else its key in the kernel; and by
-// its segments, and its owner where that is not root, since anyone can claim another's build id.
-// Files of one name so share an image.
+// The name of a file's image: the file's name, its build id (or the kernel's key of the file), a
+// hash of its segments, and its owner if that is not root, since anyone can copy the build id of
+// another file. Files with the same name share an image.
 [[nodiscard]] std::string image_name(const MappedFile& file, const ElfSummary& elf);
 
-// The last part of a path, fit to be a file's name.
+// The last component of a path, made safe as a file name.
 [[nodiscard]] std::string plain_name(const std::string& path);
 
-// Whether a file still has the bytes that ran: none were written since the kernel side met it.
+// Whether the file was not written since the kernel side reported it.
 [[nodiscard]] bool still_has_its_bytes(const MappedFile& file);
 
 }  // namespace profd

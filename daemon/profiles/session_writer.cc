@@ -5,18 +5,15 @@
 #include <utility>
 
 #include "collectors/host/kernel_release.h"
-#include "daemon/history/jit_images.h"
+#include "daemon/profiles/jit_images.h"
 #include "daemon/profiles/kernel_image.h"
 #include "daemon/profiles/object_images.h"
 #include "daemon/profiles/profile_files.h"
-#include "daemon/storage/file_io.h"
+#include "formats/base/read_file.h"
 #include "formats/proc/kallsyms.h"
 
 namespace profd {
 namespace {
-
-constexpr std::uint64_t kMaxImagesBytes = std::uint64_t{64} << 20;
-constexpr std::uint64_t kMaxRestrictedImagesBytes = std::uint64_t{16} << 20;
 
 KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string& release) {
   if (snapshot.hide_kernel) return KernelImage::hidden();
@@ -28,19 +25,14 @@ KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string
   return symbols ? KernelImage::named(*symbols, release, addresses) : KernelImage::hidden();
 }
 
-// Who may not see kernel addresses is not privileged with the disk either.
-std::uint64_t max_images_bytes(const SessionSnapshot& snapshot) {
-  return snapshot.hide_kernel ? kMaxRestrictedImagesBytes : kMaxImagesBytes;
-}
-
 Result<void> write_images(const SessionSnapshot& snapshot, const KernelImage& kernel,
                           const ObjectImages& objects, SymbolBudgets& symbols,
                           ResultWriter& result) {
   if (has_kernel_frames(snapshot)) {
-    const std::string path = kernel.line_path().substr(kBuildPrefix.size());
-    if (Result<void> added = result.add(path, kernel.encode()); !added) return added;
+    auto added = result.add(path_in_result(kernel.line_path()), kernel.encode());
+    if (!added) return added;
   }
-  return objects.write(result, max_images_bytes(snapshot), symbols);
+  return objects.write(result, max_images_bytes(!snapshot.hide_kernel), symbols);
 }
 
 }  // namespace
@@ -52,7 +44,7 @@ Result<SessionSummary> write_session(const SessionSnapshot& snapshot, Parser& pa
   const KernelImage kernel = make_kernel_image(snapshot, release);
   EntryFunctions entries(parser);
   SymbolBudgets symbols;
-  ResultJitImages jit(parser, max_images_bytes(snapshot), result);
+  ResultJitImages jit(parser, max_images_bytes(!snapshot.hide_kernel), result);
   Result<SessionSummary> summary = write_profiles(
       snapshot,
       {.objects = objects, .kernel = kernel, .entries = entries, .symbols = symbols, .jit = &jit},

@@ -1,5 +1,5 @@
-// A session's samples as files: one profile a process image, the images beside them, and the
-// summary that becomes session.json. Runs on the worker; reads /proc/kallsyms.
+// Writes a session's samples as files: one profile for each process image, and the images beside
+// them. Used on the worker. Reads /proc/kallsyms.
 
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace profd {
 
-// Adds all files to `result`, without committing it. What the ledger calls written is counted in
-// the files as they are on the disk.
+// Adds all files to `result` without committing it, and returns the summary that becomes
+// session.json.
 [[nodiscard]] Result<SessionSummary> write_session(const SessionSnapshot& snapshot, Parser& parser,
                                                    ResultWriter& result);
 

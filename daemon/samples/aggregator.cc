@@ -11,8 +11,8 @@
 namespace profd {
 namespace {
 
-// A process image with one stack: its entries in both tables, its names and a few mappings. Without
-// it, a storm of short processes would hold far more than its stacks.
+// Charged for a process image beside its stacks: its entries in both tables, its names and a few
+// mappings. Many short processes hold far more memory than their stacks.
 constexpr std::uint64_t kProcessBytes = 2048;
 
 ProcessSamples* find_or_add_process(SessionSamples& session, const ProcessKey& key) {
@@ -25,7 +25,7 @@ ProcessSamples* find_or_add_process(SessionSamples& session, const ProcessKey& k
   return &added;
 }
 
-// The first sample's, until one has another.
+// The owner of the first sample, until a sample has another owner.
 void join_owner(ProcessSamples& process, const SampleView& sample, bool is_first) {
   if (is_first) {
     process.owner = sample.owner;
@@ -34,7 +34,7 @@ void join_owner(ProcessSamples& process, const SampleView& sample, bool is_first
   }
 }
 
-// Of a mapping whose record is yet to come nobody knows.
+// A mapping whose record has not arrived may have JIT code.
 bool may_have_jit_code(const SampleView& sample, const ProcessTable& processes) {
   if (sample.mapping_ids.empty()) return false;
   const ProcessImage* image = processes.find(sample.process);
@@ -140,7 +140,7 @@ void Aggregator::on_mapping(const MappingView& mapping,
   if (naming_ != nullptr) naming_->on_mapping(mapping);
   try {
     processes_.add(mapping, std::move(file));
-  } catch (const std::exception&) {  // no memory: its frames keep their addresses
+  } catch (const std::exception&) {  // no memory: frames in it stay plain addresses
   }
 }
 
@@ -148,7 +148,7 @@ void Aggregator::on_process(const ProcessView& process) noexcept {
   if (naming_ != nullptr) naming_->on_process(process);
   try {
     processes_.add(process);
-  } catch (const std::exception&) {  // no memory: it stays without a name
+  } catch (const std::exception&) {  // no memory: the process has no name
   }
 }
 

@@ -1,8 +1,9 @@
-// The SampleSink: every sample becomes one more of a stack, in each session that wants it.
+// The last stage on the io thread: takes whole samples and counts each under its stack, in every
+// session of the sample's mask, until the session is closed and its SessionSamples move on.
 //
-// One hash a sample, one look-up of the process and one of the stack a session; about 100 ns in
-// all. On the io thread. Memory is bounded by session: over its limit, samples of stacks that are
-// known still count and others are refused, by number.
+// A sample costs one hash, and one look-up of the process and one of the stack for each session:
+// about 100 ns in all. The memory of a session is bounded: over its limit, samples of known stacks
+// still count and others are refused, with their number.
 
 #pragma once
 
@@ -14,7 +15,6 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include "collectors/bpf/sample.h"
-#include "collectors/sampling/sampler.h"
 #include "daemon/samples/jit_log.h"
 #include "daemon/samples/process_table.h"
 #include "daemon/samples/stack_table.h"
@@ -24,20 +24,20 @@ namespace profd {
 
 class JitNaming;
 
-// What one process image gave to one session.
+// The samples of one process image in one session.
 struct ProcessSamples {
   StackTable stacks;
-  JitLog jit;                         // of the stacks that may have frames in code made at run time
-  std::optional<ProcessOwner> owner;  // of all its samples; none: nobody's, or not always the same
+  JitLog jit;                         // of the stacks that may have frames in JIT code
+  std::optional<ProcessOwner> owner;  // of all its samples; none: only root, or owners differ
 };
 
-// A value: copied for a dump, moved out at the end.
+// The samples of one session. A value: copied for a dump, moved out at the end.
 struct SessionSamples {
   boost::unordered_flat_map<ProcessKey, ProcessSamples, ProcessKeyHash> processes;
-  std::uint64_t samples = 0;     // in the stacks
+  std::uint64_t samples = 0;     // counted in the stacks
   std::uint64_t refused = 0;     // lost to the memory limit
-  std::uint64_t period_sum = 0;  // of the periods the kernel gave, in the event's unit
-  std::uint64_t bytes = 0;       // held, an upper bound
+  std::uint64_t period_sum = 0;  // of the samples' periods, in the event's unit
+  std::uint64_t bytes = 0;       // of memory, an upper bound
   std::uint64_t limit_bytes = 0;
 };
 
@@ -45,25 +45,25 @@ class Aggregator final : public SampleSink {
  public:
   Aggregator() = default;
 
-  // Where code made at run time is looked up; it is told of all processes and mappings. Must
-  // outlive *this. Null: nowhere, so that no more can be known than that there is such code.
+  // Sets where JIT code is looked up, which gets the events of all processes and mappings. Must
+  // outlive *this. Null: JIT code is recognised but not named.
   void look_up_code_in(JitNaming* naming) { naming_ = naming; }
 
-  // Samples of a slot count from open() to close(); those of no open slot are ignored, and show up
-  // as the difference of their session's ledger.
+  // Samples of a slot are counted from open() to close(). Samples of a slot that is not open are
+  // ignored, and show up as the difference in their session's ledger.
   void open(SessionSlot slot, std::uint64_t limit_bytes);
   [[nodiscard]] SessionSamples close(SessionSlot slot);
   [[nodiscard]] const SessionSamples& samples(SessionSlot slot) const;
 
   [[nodiscard]] const ProcessTable& processes() const { return processes_; }
 
-  // Of all samples, of whichever session.
+  // Of all samples of all sessions.
   [[nodiscard]] const UnwindTally& unwind_tally() const { return unwind_tally_; }
 
-  // Mappings that were over a limit since this was last asked.
-  [[nodiscard]] std::uint64_t take_unkept_mappings() { return processes_.take_unkept(); }
+  // The number of mappings over a limit since the last call.
+  [[nodiscard]] std::uint64_t take_dropped_mappings() { return processes_.take_dropped(); }
 
-  // Lets go of the processes that no open session has samples of.
+  // Removes the processes that no open session has samples of.
   void forget_processes();
 
   void on_sample(const SampleView& sample) noexcept override;

@@ -11,7 +11,7 @@ namespace profd {
 namespace {}  // namespace
 
 // Its own descriptor of the source's wake-up, since Asio closes the one it is given.
-DrainLoop::DrainLoop(boost::asio::io_context& io, SampleSource& source)
+DrainLoop::DrainLoop(boost::asio::io_context& io, Sampler& source)
     : source_(source), timer_(io), wake_(io, ::fcntl(source.wake_fd(), F_DUPFD_CLOEXEC, 0)) {
   spawn(io, drain_by_time());
   spawn(io, drain_on_request());

@@ -13,7 +13,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "daemon/sessions/sample_source.h"
+#include "collectors/sampling/sampler.h"
 
 namespace profd {
 
@@ -25,7 +25,7 @@ class DrainLoop {
   static constexpr std::chrono::milliseconds kIntervalOfWindows{1000};
 
   // Both must outlive *this; `io` must have run dry before *this is destroyed.
-  DrainLoop(boost::asio::io_context& io, SampleSource& source);
+  DrainLoop(boost::asio::io_context& io, Sampler& source);
   DrainLoop(const DrainLoop&) = delete;
   DrainLoop& operator=(const DrainLoop&) = delete;
 
@@ -46,7 +46,7 @@ class DrainLoop {
   boost::asio::awaitable<void> drain_by_time();
   boost::asio::awaitable<void> drain_on_request();
 
-  SampleSource& source_;
+  Sampler& source_;
   boost::asio::steady_timer timer_;
   boost::asio::posix::stream_descriptor wake_;
   bool sessions_ = false;

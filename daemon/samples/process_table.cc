@@ -17,8 +17,8 @@
 namespace profd {
 namespace {
 
-// Images and mappings that go at once, before their memory is given back to the system.
-constexpr std::size_t kWorthGivingBack = 4096;
+// Removals of at least so many images and mappings return memory to the system.
+constexpr std::size_t kWorthTrimming = 4096;
 
 bool pid_is_free(std::uint32_t pid) {
   return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
@@ -34,7 +34,7 @@ Mapping mapping_of(const MappingView& view, std::shared_ptr<const MappedFile> fi
           .file = std::move(file)};
 }
 
-// Images whose record is yet to come share one owner, which is no uid.
+// Images whose process record has not arrived share one owner, which is no uid.
 std::uint64_t owner_of(const ProcessImage& image) {
   constexpr std::uint64_t kUnidentified = std::uint64_t{1} << 32;
   return image.identified ? image.uid : kUnidentified;
@@ -66,7 +66,7 @@ void ProcessTable::add(const MappingView& mapping, std::shared_ptr<const MappedF
   ProcessImage* image = find_or_add(mapping.process);
   if (image == nullptr) return;
   if (const auto found = image->mappings.find(mapping.id); found != image->mappings.end()) {
-    // A repeat; the file may have been out of reach the first time.
+    // A repeated record: the file may not have opened the first time.
     if (!opened(found->second) && file) found->second.file = std::move(file);
   } else if (has_room_for_mapping(*image)) {
     std::size_t& of_owner = mappings_of_owner_[owner_of(*image)];
@@ -74,7 +74,7 @@ void ProcessTable::add(const MappingView& mapping, std::shared_ptr<const MappedF
     ++of_owner;
     ++mappings_;
   } else {
-    ++unkept_;
+    ++dropped_;
   }
 }
 
@@ -101,9 +101,9 @@ void ProcessTable::forget_unless(const std::function<bool(const ProcessKey&)>& n
     discharge(entry.second);
     return true;
   });
-  // Erasing leaves a table as wide as it ever was, and the allocator with what is free. Small
-  // tables are left alone.
-  if (before - (images_.size() + mappings_) < kWorthGivingBack) return;
+  // Neither erase_if() nor the allocator returns memory to the system. It is not worth the time for
+  // few entries.
+  if (before - (images_.size() + mappings_) < kWorthTrimming) return;
   images_.rehash(0);
   mappings_of_owner_.rehash(0);
   ::malloc_trim(0);

@@ -1,12 +1,12 @@
-// What is known of the sampled processes: who they are, and what lies at their addresses.
+// The sampled processes: their names, users and mappings.
 //
-// Filled by the records of the kernel side, which are sent once and may arrive after the samples
-// that need them, so nothing is looked up before a session ends. An image stays as long as its
-// process may be sampled again or a running session has samples of it. The io thread owns the
-// table; a ProcessImage is a value that can be copied out for the worker.
+// The kernel side sends the record of a process or mapping once. A record may arrive after the
+// samples that refer to it, so images are looked up only when a session ends. An image stays as
+// long as its process may be sampled again or a running session has samples of it. The io thread
+// owns the table; a ProcessImage is a value that can be copied for the worker.
 //
-// Mappings are made by whoever is sampled and last as long as their process, so they are counted by
-// user: one that is over a limit is not kept, and its frames keep their addresses.
+// Processes choose how many mappings they make, and mappings stay as long as their process. So they
+// are limited by user. A mapping over a limit is dropped, and frames in it stay plain addresses.
 
 #pragma once
 
@@ -32,22 +32,22 @@ struct Mapping {
   std::uint64_t start = 0;
   std::uint64_t end = 0;
   std::uint64_t file_offset = 0;  // bytes
-  std::uint64_t time_ns = 0;      // first met
+  std::uint64_t time_ns = 0;      // of its first record
   profd_mapping_kind kind = PROFD_MAPPING_ANONYMOUS;
   FileKey file_key;
-  std::shared_ptr<const MappedFile> file;  // null: none, or never opened
+  std::shared_ptr<const MappedFile> file;  // null: no file, or it was never opened
 };
 
 // Whether code in it may have been made at run time: in memory without a file, or in a file that
 // has no name any more (memfds, shared memory).
 [[nodiscard]] bool may_be_jit_code(const Mapping& mapping);
 
-// One program run by one process: an exec or a reused pid is another.
+// One program run by one process: an exec or a reused pid makes another image.
 struct ProcessImage {
-  std::string comm;    // the latest
+  std::string comm;    // of the latest record
   std::string cgroup;  // path below the cgroup v2 mount; empty: unknown
   std::uint32_t uid = 0;
-  bool identified = false;  // a record said who it is
+  bool identified = false;  // its process record has arrived
   std::uint64_t comm_time_ns = 0;
   bool kernel_thread = false;
   FileKey executable;
@@ -56,7 +56,8 @@ struct ProcessImage {
 
 class ProcessTable {
  public:
-  // About 100 bytes each. Of one image; of all images of one uid other than 0; of all.
+  // Limits for one image, for all images of one uid other than 0, and for all. A mapping takes
+  // about 100 bytes.
   static constexpr std::size_t kMaxMappings = 16'384;
   static constexpr std::size_t kMaxMappingsOfUid = 65'536;
   static constexpr std::size_t kMaxMappingsInAll = 524'288;
@@ -65,19 +66,19 @@ class ProcessTable {
   void add(const MappingView& mapping, std::shared_ptr<const MappedFile> file);
   void add(const ProcessView& process);
 
-  // Null when no record of it came.
+  // Null when no record of the image has arrived.
   [[nodiscard]] const ProcessImage* find(const ProcessKey& key) const;
 
-  // Forgets the images that `needed` refuses and that can't be sampled again, since their process
-  // is gone, and gives their memory back. The kernel side sends each record once, so those of the
-  // living stay.
+  // Removes the images that `needed` is false for and whose process has exited, and returns their
+  // memory to the system. Images of running processes stay, since the kernel side sends each record
+  // once.
   void forget_unless(const std::function<bool(const ProcessKey&)>& needed);
 
   [[nodiscard]] std::size_t size() const { return images_.size(); }
   [[nodiscard]] std::size_t mappings() const { return mappings_; }
 
-  // How many mappings were over a limit since this was last asked.
-  [[nodiscard]] std::uint64_t take_unkept() { return std::exchange(unkept_, 0); }
+  // The number of mappings over a limit since the last call.
+  [[nodiscard]] std::uint64_t take_dropped() { return std::exchange(dropped_, 0); }
 
  private:
   ProcessImage* find_or_add(const ProcessKey& key);
@@ -88,7 +89,7 @@ class ProcessTable {
   boost::unordered_flat_map<ProcessKey, ProcessImage, ProcessKeyHash> images_;
   boost::unordered_flat_map<std::uint64_t, std::size_t> mappings_of_owner_;
   std::size_t mappings_ = 0;
-  std::uint64_t unkept_ = 0;
+  std::uint64_t dropped_ = 0;
 };
 
 }  // namespace profd

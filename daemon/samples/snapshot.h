@@ -1,5 +1,5 @@
-// All that is needed to write a session's profiles, cut loose from the io thread: a value that is
-// moved to the worker, and moved back when the profiles could not be stored.
+// All that is needed to write a session's profiles: a value that moves from the io thread to the
+// worker, and back when the profiles could not be stored.
 
 #pragma once
 
@@ -21,7 +21,7 @@ struct ProcessSnapshot {
   ProcessKey key;
   ProcessImage image;
   ProcessSamples samples;
-  std::optional<JitSamples> jit{};  // of its timed stacks, once they are resolved
+  std::optional<JitSamples> jit{};  // of its timed stacks, once they are named
 };
 
 struct SessionSnapshot {
@@ -29,17 +29,18 @@ struct SessionSnapshot {
   std::chrono::system_clock::time_point started;
   std::chrono::nanoseconds lasted{};
   EventSpec event;
-  // Kernel addresses are not the caller's to see: each run of kernel frames is one, `[kernel]`.
+  // The caller may not see kernel addresses: each run of kernel frames becomes one frame,
+  // `[kernel]`.
   bool hide_kernel = false;
   std::vector<ProcessSnapshot> processes;  // those with samples, by pid and start
   SlotLedger ledger;
   std::uint64_t samples = 0;
   std::uint64_t refused = 0;  // by the memory limit
   std::uint64_t period_sum = 0;
-  std::uint64_t bytes = 0;  // held, an upper bound
+  std::uint64_t bytes = 0;  // of memory, an upper bound
 };
 
-// Fills in what the samples say; each process with the image that is known of it.
+// Fills in the samples, and the image of each process.
 void add_samples(SessionSnapshot& snapshot, SessionSamples&& samples,
                  const ProcessTable& processes);
 

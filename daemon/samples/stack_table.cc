@@ -1,6 +1,7 @@
 #include "daemon/samples/stack_table.h"
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <limits>
 
@@ -9,7 +10,7 @@
 namespace profd {
 namespace {
 
-// A slot of the index, with its share of the free ones.
+// Of one entry of the index, with its share of the free slots.
 constexpr std::uint64_t kIndexBytes = 24;
 
 std::uint64_t bytes_of(const SampleView& sample) {
@@ -24,6 +25,28 @@ StackTable::Stack shape_of(const SampleView& sample) {
           .user_end = static_cast<std::uint8_t>(sample.user_end)};
 }
 
+// By profd_user_end. "frame_pointer_zero" is for stacks that end at a zero frame pointer but not at
+// their root: in a thread of code without unwind rows, or where code without frame pointers left a
+// 0 in the register. No sample that is counted has "late": deferred unwinding replaces it.
+constexpr std::array<std::string_view, PROFD_END_COUNT> kReasons = {
+    "no_user_stack",
+    "frame_pointer_zero",
+    "no_frame_pointer",
+    "pc_unmapped",
+    "pc_not_executable",
+    "stack_unreadable",
+    "depth_limit",
+    "mapping_race",
+    "entry",
+    "no_row",
+    "no_table",
+    "cfa_not_above",
+    "register_lost",
+    "late",
+    "table_late",
+    "window",
+};
+
 }  // namespace
 
 StackClass class_of(profd_context context) {
@@ -37,6 +60,11 @@ StackClass class_of(profd_context context) {
     default:
       return StackClass::kKernelOnly;
   }
+}
+
+std::string_view incomplete_reason(StackClass stack_class, unsigned user_end) {
+  if (stack_class == StackClass::kCompat) return "32_bit";
+  return user_end < kReasons.size() ? kReasons[user_end] : "unknown";
 }
 
 std::uint64_t StackTable::hash_of(const SampleView& sample) noexcept {
@@ -85,7 +113,7 @@ bool StackTable::equal(const Stack& stack, const SampleView& sample) const {
          std::equal(sample.words.begin(), sample.words.end(), words_.data() + stack.first_word);
 }
 
-// The index comes last, so that whatever fails before it leaves nothing to be found.
+// The index is updated last, so that it never refers to a stack whose insertion failed.
 void StackTable::append(const SampleView& sample, std::uint64_t hash) {
   Stack stack = shape_of(sample);
   stack.count = 1;

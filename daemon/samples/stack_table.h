@@ -1,14 +1,15 @@
 // The distinct stacks of one process image in one session, each with its number of samples.
 //
-// A stack is known by the words of its sample, so the hot path is one hash and one comparison; the
-// words are copied only when a stack is new. What the addresses mean is looked up at the session's
-// end. A value: it can be copied for a dump and moved to the worker. No thread affinity.
+// Two samples with the same words have the same stack, so counting takes one hash and one
+// comparison; the words are copied only when a stack is new. Addresses are resolved when the
+// session ends. A value: it can be copied for a dump and moved to the worker. No thread affinity.
 
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -17,14 +18,21 @@
 
 namespace profd {
 
-// What a sample may say of its user stack.
+// Whether a sample has a user stack.
 enum class StackClass : std::uint8_t {
   kUser,        // the task's user stack belongs to it
-  kKernelOnly,  // kernel threads, and ticks in exit or exec: there is none
-  kCompat,      // a 32-bit task: there is one, which is not unwound
+  kKernelOnly,  // no: kernel threads, and ticks in exit or exec
+  kCompat,      // a 32-bit task: its stack is not unwound
 };
 
 [[nodiscard]] StackClass class_of(profd_context context);
+
+// Whether the unwind rows mark the last frame as the outermost one: the entry of the program or
+// thread. `user_end` is a profd_user_end, here and below.
+[[nodiscard]] constexpr bool reached_root(unsigned user_end) { return user_end == PROFD_END_ENTRY; }
+
+// The name of the reason why unwinding stopped before the root. docs/api.md explains the reasons.
+[[nodiscard]] std::string_view incomplete_reason(StackClass stack_class, unsigned user_end);
 
 class StackTable {
  public:
@@ -42,25 +50,25 @@ class StackTable {
 
   enum class Added { kKnown, kNew, kNoRoom };
 
-  // `hash` is hash_of(sample). A stack that is not here yet and would take more than `room_bytes`,
-  // or for which there is no memory, changes nothing.
+  // `hash` is hash_of(sample). kNoRoom: the stack is new and takes more than `room_bytes`, or there
+  // is no memory; then nothing changes.
   Added add(const SampleView& sample, std::uint64_t hash, std::uint64_t room_bytes) noexcept;
 
-  // Of all that makes two stacks different; seeded, see SeededHash.
+  // Over all by which stacks differ; seeded, see SeededHash.
   [[nodiscard]] static std::uint64_t hash_of(const SampleView& sample) noexcept;
 
   [[nodiscard]] std::span<const Stack> stacks() const { return stacks_; }
 
-  // Which of stacks() the last add() that had room counted.
+  // The index in stacks() of the stack that the last successful add() counted.
   [[nodiscard]] std::uint32_t last_counted() const { return last_counted_; }
   void time_last_counted() { stacks_[last_counted_].is_timed = true; }
 
-  // Leaf first; user frames are UserFrame words.
+  // The frames begin with the leaf; user frames are UserFrame words.
   [[nodiscard]] std::span<const std::uint64_t> kernel_frames(const Stack& stack) const;
   [[nodiscard]] std::span<const std::uint64_t> user_frames(const Stack& stack) const;
   [[nodiscard]] std::span<const std::uint64_t> mapping_ids(const Stack& stack) const;
 
-  // An upper bound of the memory held: vectors that double may be twice as large as their content.
+  // An upper bound of the memory in use: the capacity of a vector may be twice its size.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
  private:

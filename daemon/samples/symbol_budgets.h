@@ -1,5 +1,5 @@
-// What the symbols of one session's or window's files may cost: so much for each owner, so that one
-// user's files don't use up what another's need.
+// Limits for reading the symbols of a session's or window's files: a budget for each owner, so that
+// the files of one user do not use up the budget of another's.
 
 #pragma once
 
@@ -13,12 +13,12 @@ namespace profd {
 
 class SymbolBudgets {
  public:
-  // Anyone with a range of subordinate ids has many; those beyond these get nothing.
+  // A user with subordinate ids can make files of many owners. Owners beyond these get no symbols.
   static constexpr std::size_t kMaxOwners = 16;
 
   explicit SymbolBudgets(const SymbolBudget& each = {}) : each_(each) {}
 
-  // By uid. Root's own files don't use theirs up (elf_file.h).
+  // `owner` is a uid. Files of root do not use up their budget (elf_file.h).
   [[nodiscard]] SymbolBudget& of(std::uint32_t owner) {
     if (by_owner_.size() >= kMaxOwners && !by_owner_.contains(owner)) return nothing_;
     return by_owner_.try_emplace(owner, each_).first->second;

@@ -6,12 +6,12 @@
 #include <tuple>
 
 #include "daemon/samples/hash_seed.h"
-#include "daemon/samples/stack_end.h"
+#include "daemon/samples/stack_table.h"
 
 namespace profd {
 namespace {
 
-// Null where none is told, or its record is yet to come.
+// Null where the frame lies in no mapping, or the mapping's record has not arrived.
 const Mapping* mapping_of_last_frame(const SampleView& sample, const ProcessTable& processes) {
   if (sample.user_frames.empty()) return nullptr;
   const UserFrame last = UserFrame::from_word(sample.user_frames.back());
@@ -57,20 +57,20 @@ void UnwindTally::count_object(const SampleView& sample, const ProcessTable& pro
   }
   auto found = objects_.find(place);
   if (found == objects_.end()) {
-    if (objects_.size() >= kMaxObjects) drop_lesser_half();
+    if (objects_.size() >= kMaxObjects) drop_smaller_half();
     found = objects_.emplace(place, Breaks{.path = name_of(mapping), .samples = 0}).first;
   }
   ++found->second.samples;
 }
 
-void UnwindTally::drop_lesser_half() {
+void UnwindTally::drop_smaller_half() {
   std::vector<std::uint64_t> counts;
   counts.reserve(objects_.size());
   for (const auto& [place, breaks] : objects_) counts.push_back(breaks.samples);
   const auto middle = counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2);
   std::ranges::nth_element(counts, middle);
   boost::unordered::erase_if(
-      objects_, [limit = *middle](const auto& entry) { return entry.second.samples <= limit; });
+      objects_, [median = *middle](const auto& entry) { return entry.second.samples <= median; });
 }
 
 std::uint64_t UnwindTally::user_samples() const {

@@ -1,8 +1,9 @@
-// How the user stacks of all samples ended since the start, and in which objects those that did not
-// reach their root broke off: for `profctl status`, so counted as samples come in.
+// Counts how the user stacks of all samples ended since the start, and the objects in which
+// incomplete stacks ended. `profctl status` shows both at any time, so they are counted as samples
+// arrive.
 //
-// A stack that reached its root costs one addition. Objects are counted while they are among the
-// worst: when the list is full, the lesser half of it makes room. On the io thread.
+// A complete stack costs one addition. When the list of objects is full, the half with the fewest
+// samples is removed. On the io thread.
 
 #pragma once
 
@@ -24,14 +25,14 @@ class UnwindTally {
  public:
   static constexpr std::size_t kMaxObjects = 512;
 
-  // Where stacks broke off: the object of their last user frame.
+  // The object of the last user frame of incomplete stacks.
   struct Object {
-    std::string path;  // or a name in brackets, for what is no file
+    std::string path;  // a name in brackets where it is no file
     std::string reason;
-    std::uint64_t samples = 0;  // at least
+    std::uint64_t samples = 0;  // at least: the object may have been removed from the list before
   };
 
-  // `processes` is asked for the last frame's mapping where the stack broke off.
+  // `processes` has the mapping of the last frame.
   void count(const SampleView& sample, const ProcessTable& processes) noexcept;
 
   [[nodiscard]] std::uint64_t user_samples() const;
@@ -41,9 +42,9 @@ class UnwindTally {
 
  private:
   struct Place {
-    FileKey file;  // none: `kind` says what it is
+    FileKey file;  // empty: not a file, see `kind`
     profd_mapping_kind kind = PROFD_MAPPING_FILE;
-    bool known = false;  // a record told the mapping
+    bool known = false;  // the record of the mapping has arrived
     std::uint8_t user_end = 0;
 
     friend bool operator==(const Place&, const Place&) = default;
@@ -57,7 +58,7 @@ class UnwindTally {
   };
 
   void count_object(const SampleView& sample, const ProcessTable& processes);
-  void drop_lesser_half();
+  void drop_smaller_half();
 
   std::array<std::uint64_t, PROFD_END_COUNT> by_end_{};
   std::uint64_t compat_ = 0;

@@ -8,8 +8,8 @@
 #include <toml++/toml.h>
 
 #include "daemon/service/config_keys.h"
-#include "daemon/storage/file_io.h"
 #include "formats/base/nearest_name.h"
+#include "formats/base/read_file.h"
 
 namespace profd {
 namespace {

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "daemon/storage/file_io.h"
+#include "formats/base/read_file.h"
 
 namespace profd {
 namespace {

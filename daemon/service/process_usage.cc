@@ -5,9 +5,10 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <system_error>
+
+#include "formats/proc/stat.h"
 
 namespace profd {
 namespace {
@@ -27,20 +28,11 @@ std::uint64_t resident_bytes_of(const std::string& process) {
   return resident_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// Fields 14 and 15 of /proc/PID/stat, in ticks. The name before them may have any characters, and
-// ends at the last parenthesis.
 double cpu_seconds_of_process(const std::string& process) {
-  std::ifstream file("/proc/" + process + "/stat");
-  std::string line;
-  std::getline(file, line);
-  std::istringstream fields(line.substr(std::min(line.rfind(')') + 1, line.size())));
-  constexpr int kFieldsBefore = 11;  // of the state and what follows it
-  std::string skipped;
-  for (int i = 0; i < kFieldsBefore; ++i) fields >> skipped;
-  double user = 0;
-  double system = 0;
-  fields >> user >> system;
-  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const auto stat = read_process_stat("/proc/" + process + "/stat");
+  if (!stat) return 0;
+  return static_cast<double>(stat->user_ticks + stat->system_ticks) /
+         static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 void add_child(ChildrenUsage& usage, const std::string& process) {

@@ -5,7 +5,7 @@
 #include <toml++/toml.h>
 
 #include "daemon/service/config_keys.h"
-#include "formats/api/utc_time.h"
+#include "formats/base/time_text.h"
 
 namespace profd {
 namespace {

@@ -14,6 +14,8 @@
 
 #include <stdlib.h>
 
+#include "collectors/host/clock.h"
+
 namespace profd {
 namespace {
 
@@ -33,10 +35,7 @@ UniqueFd connect_to(const std::string& name) {
 }
 
 std::uint64_t monotonic_usec() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec) / 1'000;
+  return static_cast<std::uint64_t>(now_ns(CLOCK_MONOTONIC)) / 1'000;
 }
 
 // More than any unit needs; a larger count is invalid.

@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 
+#include "daemon/storage/file_io.h"
+
 namespace profd {
 namespace {
 
@@ -77,17 +79,6 @@ Result<void> check_place(const fs::path& path, int type) {
               "remove it, or give another --socket");
 }
 
-Result<void> make_directory(const fs::path& directory) {
-  if (directory.empty()) return {};
-  if (::mkdir(directory.c_str(), kDirectoryMode) == 0) {
-    // The umask may have cleared bits that clients need to reach the socket.
-    if (::chmod(directory.c_str(), kDirectoryMode) == 0) return {};
-  } else if (errno == EEXIST) {
-    return {};
-  }
-  return fail_errno("could not make the directory " + directory.string());
-}
-
 Result<void> listen_at(int fd, const fs::path& path) {
   const auto address = address_of(path);
   if (!address) return address.error();
@@ -109,7 +100,7 @@ int option_of(int fd, int option) {
 }  // namespace
 
 Result<UnixListener> UnixListener::open(const fs::path& path, int type) {
-  if (auto made = make_directory(path.parent_path()); !made) return made.error();
+  if (auto made = make_directory(path.parent_path(), kDirectoryMode); !made) return made.error();
   if (auto free = check_place(path, type); !free) return free.error();
   auto fd = new_socket(type);
   if (!fd) return fd.error();

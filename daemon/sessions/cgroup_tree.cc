@@ -14,7 +14,8 @@ using Clock = std::chrono::steady_clock;
 
 // Walks take at most one part in so many of the io thread's time.
 constexpr int kTimeShare = 20;
-constexpr std::size_t kMaxPathBytes = 3072;  // with another name, it still fits the kernel's 4096
+// A path with one more name still fits the kernel's limit of 4096 bytes.
+constexpr std::size_t kMaxPathBytes = 3072;
 
 std::vector<std::string> children_of(const std::string& directory) {
   std::vector<std::string> names;
@@ -27,17 +28,17 @@ std::vector<std::string> children_of(const std::string& directory) {
 }
 
 struct Match {
-  CgroupMatch how;
+  CgroupMatch match;
   const std::string* path;
 };
 
 // The best matches, except those below another one.
 std::vector<std::string> best_of(const std::vector<Match>& matches) {
   CgroupMatch best = CgroupMatch::kNone;
-  for (const Match& match : matches) best = std::max(best, match.how);
+  for (const Match& match : matches) best = std::max(best, match.match);
   std::vector<std::string> paths;
   for (const Match& match : matches) {
-    if (match.how != best) continue;
+    if (match.match != best) continue;
     const bool is_below = std::ranges::any_of(
         paths, [&match](const std::string& above) { return match.path->starts_with(above + "/"); });
     if (!is_below) paths.push_back(*match.path);

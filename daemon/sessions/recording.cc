@@ -1,6 +1,6 @@
 #include "daemon/sessions/recording.h"
 
-#include "formats/api/utc_time.h"
+#include "formats/base/time_text.h"
 
 namespace profd {
 

@@ -40,7 +40,7 @@ class Measurement {
                                                      ResultWriter& writer) const = 0;
 };
 
-// Who wants a recording, and of what.
+// The session of a recording, its caller and what it records.
 struct RecordingRequest {
   std::string id;  // of the session
   Caller owner;
@@ -67,13 +67,13 @@ class Recording {
   }
   [[nodiscard]] std::chrono::steady_clock::duration duration() const;
 
-  // As it is listed.
+  // As `GET /v1/sessions` lists it.
   [[nodiscard]] SessionInfo describe() const;
 
-  // Returns when it takes data, or an error when it never will.
+  // Returns when the recording takes data. An error: it never will.
   [[nodiscard]] virtual boost::asio::awaitable<Result<void>> wait_until_begun();
 
-  // Whether no more data can come, since all its targets have ended.
+  // Whether all its targets have ended, so that no more data can come.
   [[nodiscard]] virtual bool has_lost_its_targets() const = 0;
 
   // Takes no more data. Does nothing after the end.
@@ -86,10 +86,10 @@ class Recording {
   // A copy of the data so far.
   [[nodiscard]] virtual boost::asio::awaitable<Result<MeasurementPtr>> copy() = 0;
 
-  // Memory of the daemon that the data take, or a copy of them would.
+  // The daemon's memory for the data; a copy takes as much.
   [[nodiscard]] virtual std::uint64_t bytes() const = 0;
 
-  // The data are on the disk, and the measurement is destroyed.
+  // Called when the data are on the disk and the measurement is destroyed.
   virtual void on_stored() {}
 
  protected:

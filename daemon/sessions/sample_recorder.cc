@@ -100,7 +100,7 @@ class SampleRecorder::SampleRecording final : public Recording {
     final_info_.lost = lost_of(snapshot.ledger, snapshot.refused);
     final_bytes_ = snapshot.bytes;
     if (parts_.naming != nullptr) parts_.naming->hold(snapshot);
-    if (const auto dropped = parts_.aggregator.take_unkept_mappings(); dropped != 0) {
+    if (const auto dropped = parts_.aggregator.take_dropped_mappings(); dropped != 0) {
       log::warn("session {}: {} mappings were over a limit; frames in them have no names", id(),
                 dropped);
     }

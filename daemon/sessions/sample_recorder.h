@@ -10,13 +10,13 @@
 #include <memory>
 #include <string_view>
 
+#include "collectors/sampling/sampler.h"
 #include "daemon/samples/aggregator.h"
 #include "daemon/samples/drain_loop.h"
 #include "daemon/samples/jit_naming.h"
 #include "daemon/sessions/caller_limits.h"
 #include "daemon/sessions/cgroup_tree.h"
 #include "daemon/sessions/recording.h"
-#include "daemon/sessions/sample_source.h"
 
 namespace profd {
 
@@ -24,12 +24,12 @@ class SampleRecorder final : public Recorder {
  public:
   // All must outlive the recorder and its recordings.
   struct Parts {
-    SampleSource& source;
+    Sampler& source;
     Aggregator& aggregator;  // the sink of `source`
     DrainLoop& drain_loop;
     const SessionLimits& limits;
     JitNaming* naming = nullptr;  // null: JIT code has no names
-    // Frees a slot of the sampler that can wait. False: there is none.
+    // Frees the slot of a window of continuous mode. False: no window has one.
     std::function<bool()> yield_slot = [] { return false; };
   };
 

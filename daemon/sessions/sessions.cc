@@ -5,9 +5,7 @@
 #include <exception>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
@@ -44,17 +42,17 @@ struct Sessions::Session {
 
   std::shared_ptr<Recording> recording;
   steady_clock::time_point lease_end = steady_clock::time_point::max();
-  boost::asio::steady_timer duration;  // ends it
+  boost::asio::steady_timer duration;  // ends the session when it expires
   unsigned dumps = 0;
   unsigned dumps_being_written = 0;
-  std::uint64_t dump_bytes = 0;  // of those
+  std::uint64_t dump_bytes = 0;  // of dumps_being_written
 
   // Of an ended session:
-  Recording::MeasurementPtr measurement;  // could not be stored, or is with the worker
+  Recording::MeasurementPtr measurement;  // null: not finished yet, or stored
   bool is_being_stored = false;
-  bool was_tried = false;   // to be stored
+  bool was_tried = false;   // store() was called
   bool has_failed = false;  // the recording has no data
-  AsyncCondition stored;    // is_being_stored is false again
+  AsyncCondition stored;    // notified when is_being_stored becomes false
 };
 
 Sessions::Sessions(Parts parts) : parts_(std::move(parts)), second_(parts_.io) {
@@ -136,7 +134,7 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::stop(Caller caller, std::st
   found->session->recording->stop();
   auto storing = store(found->session);
   Result<ResultInfo> stored = co_await std::move(storing);
-  if (found->session->has_failed) sessions_.erase(id);  // the caller gets the reason
+  if (found->session->has_failed) sessions_.erase(id);  // the caller gets the error
   co_return stored;
 }
 
@@ -277,7 +275,7 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::store(SessionPtr session) {
   }
   if (const StoredResult* stored = parts_.results.find(id)) co_return stored->info;
   const bool was_stored = session->was_tried && !session->measurement && !session->has_failed;
-  if (was_stored) co_return not_found(id);  // and removed since
+  if (was_stored) co_return not_found(id);  // the result was removed since
   session->was_tried = session->is_being_stored = true;
   auto writing = write_final(session);
   Result<StoredResult> written = co_await std::move(writing);
@@ -327,7 +325,7 @@ boost::asio::awaitable<Result<StoredResult>> Sessions::write(Recording::Measurem
 boost::asio::awaitable<void> Sessions::check_every_second() {
   while (!shutting_down_) {
     second_.expires_after(1s);
-    co_await second_.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+    co_await wait_for(second_);
     if (shutting_down_) co_return;
     for (Recorder* const recorder : parts_.recorders) recorder->every_second();
     const std::map<std::string, SessionPtr> sessions = sessions_;

@@ -6,23 +6,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <system_error>
+
+#include "formats/base/read_file.h"
 
 namespace profd {
-namespace {
-
-constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
-
-// One byte more than the file has, so that the second read finds the end. The size of a kernel's
-// file is 0.
-std::size_t chunk_bytes(int fd) {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0 || status.st_size <= 0) return kChunkBytes;
-  return std::min(static_cast<std::size_t>(status.st_size) + 1, kChunkBytes);
-}
-
-}  // namespace
 
 Result<void> write_all(int fd, std::string_view bytes, const std::string& what) {
   while (!bytes.empty()) {
@@ -34,26 +23,15 @@ Result<void> write_all(int fd, std::string_view bytes, const std::string& what) 
   return {};
 }
 
-Result<std::string> read_all(int fd, const std::string& what) {
-  std::string text;
-  const std::size_t chunk = chunk_bytes(fd);
-  for (std::size_t end = 0;;) {
-    text.resize(end + chunk);
-    const ssize_t bytes = ::read(fd, text.data() + end, chunk);
-    if (bytes < 0 && errno == EINTR) continue;
-    if (bytes < 0) return fail_errno("could not read " + what);
-    end += static_cast<std::size_t>(bytes);
-    if (bytes == 0) {
-      text.resize(end);
-      return text;
-    }
+Result<void> make_directory(const std::filesystem::path& path, mode_t mode) {
+  std::error_code error;
+  if (path.empty() || std::filesystem::is_directory(path, error)) return {};
+  std::filesystem::create_directories(path, error);
+  if (error) return fail_errno("could not make the directory " + path.string(), error.value());
+  if (::chmod(path.c_str(), mode) != 0) {
+    return fail_errno("could not set the mode of " + path.string());
   }
-}
-
-Result<std::string> read_whole_file(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return fail_errno("could not open " + path);
-  return read_all(fd.get(), path);
+  return {};
 }
 
 UniqueFd open_beneath(int directory, const std::string& path) {

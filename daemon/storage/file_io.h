@@ -2,7 +2,10 @@
 
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -14,9 +17,9 @@ namespace profd {
 // Writes all of `bytes`; `what` names the file in an error.
 Result<void> write_all(int fd, std::string_view bytes, const std::string& what);
 
-// Reads to the end. For files of the daemon's own and of the kernel, whose size may be 0.
-[[nodiscard]] Result<std::string> read_all(int fd, const std::string& what);
-[[nodiscard]] Result<std::string> read_whole_file(const std::string& path);
+// Makes a directory and those above it, unless it exists. A new one gets `mode`, whatever the umask
+// is.
+Result<void> make_directory(const std::filesystem::path& path, mode_t mode);
 
 // Opens a file below `directory` for reading: never outside of it, never through a link, and
 // without waiting for a writer. Not valid() with errno.

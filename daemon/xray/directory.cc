@@ -13,11 +13,12 @@
 #include <memory>
 #include <utility>
 
+#include "collectors/host/clock.h"
 #include "collectors/xray/log_result.h"
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
-#include "formats/api/utc_time.h"
 #include "formats/base/log_text.h"
+#include "formats/base/time_text.h"
 
 namespace profd {
 namespace {
@@ -88,7 +89,7 @@ XrayDirectory::XrayDirectory(const Parts& parts, UniqueFd directory, UniqueFd ev
       worker_(std::move(parser)) {
   struct stat status {};
   if (::stat(stamp_.c_str(), &status) == 0) {
-    complete_ns_ = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+    complete_ns_ = nanoseconds_of(status.st_mtim);
   }
   scan();
   spawn(parts_.io, watch());
@@ -130,7 +131,8 @@ void XrayDirectory::scan() {
     if (entry == nullptr) return;
     struct stat status {};
     if (::fstatat(directory_.get(), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (changed_ns(status) > complete_ns_) add(entry->d_name);
+    // The change time: the owner of a file cannot set it, only change the file.
+    if (nanoseconds_of(status.st_ctim) > complete_ns_) add(entry->d_name);
   }
 }
 
@@ -183,7 +185,7 @@ void XrayDirectory::add(const std::string& name) {
     return refuse(name, fail_errno("could not open").message);
   }
   trace.owner = status.st_uid;
-  newest_ns_ = std::max(newest_ns_, changed_ns(status));
+  newest_ns_ = std::max(newest_ns_, nanoseconds_of(status.st_ctim));
   const auto added = waiting_.add(std::move(trace), status);
   if (!added) return refuse(name, added.error().message);
   if (*added) begin_reading();
@@ -237,7 +239,7 @@ boost::asio::awaitable<void> XrayDirectory::read_all() {
 // The writer chose the pid in the trace, so a process of another user is not believed to be it.
 XrayTarget XrayDirectory::writer_of(const Trace& trace, pid_t process) {
   if (process > 0 && effective_uid_of(process) == trace.owner) {
-    auto found = find_xray_target(process, opener_);
+    auto found = find_xray_target(process, runner_);
     if (found) return std::move(*found);
   }
   XrayTarget unknown;

@@ -26,7 +26,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "collectors/files/timed_opener.h"
+#include "collectors/files/bounded_runner.h"
 #include "collectors/parser/parser.h"
 #include "daemon/storage/result_store.h"
 #include "daemon/storage/store_worker.h"
@@ -88,7 +88,7 @@ class XrayDirectory {
   Parts parts_;
   UniqueFd directory_;
   boost::asio::posix::stream_descriptor events_;
-  TimedOpener opener_;
+  BoundedRunner runner_;
   XrayQueue waiting_;
   bool is_reading_ = false;
   boost::asio::steady_timer retry_;

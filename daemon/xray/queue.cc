@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "collectors/host/clock.h"
+
 namespace profd {
 namespace {
 
@@ -28,10 +30,6 @@ Result<void> check(const struct stat& status) {
 }
 
 }  // namespace
-
-std::int64_t changed_ns(const struct stat& status) {
-  return std::int64_t{status.st_ctim.tv_sec} * 1'000'000'000 + status.st_ctim.tv_nsec;
-}
 
 bool XrayQueue::was_seen(const FileKey& file, std::int64_t changed) {
   const auto [seen, is_new] = seen_.try_emplace(file, changed);
@@ -78,7 +76,7 @@ Result<bool> XrayQueue::add(Trace trace, const struct stat& status) {
   const FileKey file{status.st_dev, status.st_ino};
   if (files_.contains(file)) return false;
   if (free_places_of(trace.owner) == 0) return defer(trace);
-  if (was_seen(file, changed_ns(status))) return false;
+  if (was_seen(file, nanoseconds_of(status.st_ctim))) return false;
   if (auto good = check(status); !good) return good.error();
   const uid_t owner = trace.owner;
   waiting_[owner].push_back({.trace = std::move(trace), .file = file});

@@ -28,10 +28,6 @@
 
 namespace profd {
 
-// The time of a file's last change (ctime), in nanoseconds. A user can only set it by changing the
-// file.
-[[nodiscard]] std::int64_t changed_ns(const struct stat& status);
-
 class XrayQueue {
  public:
   using Clock = std::chrono::steady_clock;

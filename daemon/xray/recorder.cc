@@ -28,7 +28,7 @@ Result<void> check(const StartRequest& request) {
   return {};
 }
 
-// Its peer is gone: a follower gets no answer from it.
+// A connection whose peer has closed: a follower gets no answer over it.
 UniqueFd closed_connection() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return UniqueFd();
@@ -66,7 +66,7 @@ Result<std::shared_ptr<Recording>> XrayRecorder::start(RecordingRequest request)
 Result<XrayRecording::Start> XrayRecorder::start_follower(const RecordingRequest& request,
                                                           std::uint64_t memory_bytes) {
   const auto pid = static_cast<pid_t>(request.start.target.pids.front());
-  auto target = find_xray_target(pid, opener_);
+  auto target = find_xray_target(pid, runner_);
   const auto connection = shared_.apps.connection_of(pid);
   if (!target && !connection && target.error().code == ErrorCode::kIo) return connection.error();
   if (!target) return target.error();

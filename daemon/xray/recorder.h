@@ -10,7 +10,7 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "collectors/files/timed_opener.h"
+#include "collectors/files/bounded_runner.h"
 #include "daemon/sessions/recording.h"
 #include "daemon/xray/apps.h"
 #include "daemon/xray/memory.h"
@@ -40,7 +40,7 @@ class XrayRecorder final : public Recorder {
                                                             std::uint64_t memory_bytes);
 
   XrayRecording::Shared shared_;
-  TimedOpener opener_;
+  BoundedRunner runner_;
   std::vector<std::weak_ptr<XrayRecording>> recordings_;
 };
 

@@ -6,10 +6,6 @@
 
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/use_awaitable.hpp>
-
-#include "collectors/xray/detach_reason.h"
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
 #include "daemon/xray/writer.h"
@@ -62,28 +58,26 @@ void XrayRecording::begin() {
 
 // Until the follower's last event.
 boost::asio::awaitable<void> XrayRecording::follow(std::shared_ptr<XrayRecording> self) {
-  constexpr auto kAsTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
   while (self->state_ != State::kFinished) {
-    const auto [error] = co_await self->events_.async_wait(stream_descriptor::wait_read, kAsTuple);
-    if (error || self->state_ == State::kFinished) break;
-    if (auto event = self->follower_.next_news()) self->handle(std::move(*event));
+    if (!co_await wait_readable(self->events_) || self->state_ == State::kFinished) break;
+    if (auto event = self->follower_.next_event()) self->handle(std::move(*event));
   }
 }
 
-void XrayRecording::handle(xray::LiveNews event) {
-  if (event.news == xray::News::kFailed) return fail(event.end, std::move(event.error));
+void XrayRecording::handle(xray::LiveEvent event) {
+  if (event.kind == xray::EventKind::kFailed) return fail(event.reason, std::move(event.error));
   records_ = event.records;
   dropped_ = event.dropped;
   if (state_ == State::kAttaching) {
     state_ = State::kRunning;
     limit_.cancel();
   }
-  if (event.news == xray::News::kAppIsOut) {
-    note_detach(event.end, event.error.message);
+  if (event.kind == xray::EventKind::kDetached) {
+    note_detach(event.reason, event.error.message);
     stop();
-  } else if (event.news == xray::News::kResult && std::exchange(is_copy_ordered_, false)) {
+  } else if (event.kind == xray::EventKind::kResult && std::exchange(is_copy_ordered_, false)) {
     copy_ = std::move(event.result);
-  } else if (event.news == xray::News::kResult && state_ == State::kFinishing) {
+  } else if (event.kind == xray::EventKind::kResult && state_ == State::kFinishing) {
     result_ = std::move(event.result);
     set_finished();
   }
@@ -129,7 +123,7 @@ void XrayRecording::end() {
   state_ = State::kFinishing;
   fail_within(kResultLimit, xray::DetachReason::kFollowerDied,
               profd::fail(ErrorCode::kTimeout, "the follower gives no result"));
-  (void)follower_.order(xray::Order::kFinish);  // if it is gone, its end is the next event
+  (void)follower_.send(xray::Command::kFinish);  // if it is gone, its end is the next event
   changed_.notify_all();
 }
 
@@ -168,7 +162,7 @@ boost::asio::awaitable<Result<Recording::MeasurementPtr>> XrayRecording::copy() 
     co_await changed_.wait();
   }
   is_copying_ = true;
-  is_copy_ordered_ = state_ == State::kRunning && follower_.order(xray::Order::kShow);
+  is_copy_ordered_ = state_ == State::kRunning && follower_.send(xray::Command::kShow);
   while (is_copy_ordered_ && state_ != State::kFinished) {
     co_await changed_.wait();
   }

@@ -79,7 +79,7 @@ class XrayRecording final : public Recording, public std::enable_shared_from_thi
   void describe(SessionInfo& info) const override;
 
   static boost::asio::awaitable<void> follow(std::shared_ptr<XrayRecording> self);
-  void handle(xray::LiveNews event);
+  void handle(xray::LiveEvent event);
   void note_detach(xray::DetachReason reason, const std::string& why);
   void fail_within(std::chrono::seconds limit, xray::DetachReason reason, const Error& error);
   void fail(xray::DetachReason reason, Error error);

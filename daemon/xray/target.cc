@@ -5,20 +5,18 @@
 #include <unistd.h>
 
 #include <array>
-#include <charconv>
 #include <fstream>
-#include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "formats/proc/cgroup_path.h"
+#include "formats/proc/stat.h"
+#include "formats/proc/status.h"
 
 namespace profd {
 namespace {
 
 constexpr std::string_view kDeleted = " (deleted)";
-constexpr int kStartTimeField = 22;  // of /proc/PID/stat, from 1
-constexpr int kFirstFieldAfterName = 3;
 
 std::string proc_path(pid_t pid, const char* name) {
   return "/proc/" + std::to_string(pid) + "/" + name;
@@ -31,19 +29,10 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// The fields after the name are separated by one space each; the name itself may have spaces and
-// parentheses.
 std::optional<std::uint64_t> start_time_ns(pid_t pid) {
-  const std::string stat = first_line(proc_path(pid, "stat"));
-  const std::size_t name_end = stat.rfind(')');
-  if (name_end == std::string::npos) return std::nullopt;
-  std::istringstream fields(stat.substr(name_end + 1));
-  std::string field;
-  for (int i = kFirstFieldAfterName; i <= kStartTimeField; ++i) fields >> field;
-  std::uint64_t ticks = 0;
-  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), ticks);
-  if (error != std::errc()) return std::nullopt;
-  return ticks * (1'000'000'000 / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK)));
+  const auto stat = read_process_stat(proc_path(pid, "stat"));
+  if (!stat) return std::nullopt;
+  return stat->start_ticks * (1'000'000'000 / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK)));
 }
 
 // The line of cgroup v2 is "0::PATH".
@@ -53,22 +42,6 @@ std::string cgroup_of(pid_t pid) {
     if (line.starts_with("0::")) return line.substr(3);
   }
   return {};
-}
-
-std::int64_t nanoseconds(const timespec& time) {
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
-void describe(const struct stat& status, MappedFile& file) {
-  file.key = {.inode = status.st_ino,
-              .size_bytes = static_cast<std::uint64_t>(status.st_size),
-              .ctime_ns = nanoseconds(status.st_ctim),
-              .device = static_cast<std::uint32_t>(status.st_dev),
-              .generation = 0};
-  file.stat_device = status.st_dev;
-  file.stat_inode = status.st_ino;
-  file.stat_ctime_ns = nanoseconds(status.st_ctim);
-  file.owner = status.st_uid;
 }
 
 MappedFile open_program(pid_t pid) {
@@ -88,16 +61,18 @@ MappedFile open_program(pid_t pid) {
     file.fd.reset();
     return file;
   }
-  describe(status, file);
+  file.key = file_key_of(status);
+  set_status(status, file);
   return file;
 }
 
 }  // namespace
 
-Result<XrayTarget> find_xray_target(pid_t pid, TimedOpener& opener) {
+Result<XrayTarget> find_xray_target(pid_t pid, BoundedRunner& runner) {
   const auto started = start_time_ns(pid);
   if (!started) return fail(ErrorCode::kNotFound, "no process has pid " + std::to_string(pid));
-  auto program = opener.run([pid] { return open_program(pid); });
+  const uid_t uid = effective_uid_of(pid).value_or(0);
+  auto program = runner.run(uid, [pid] { return open_program(pid); });
   if (!program) {
     return fail(ErrorCode::kTimeout,
                 "the program of pid " + std::to_string(pid) + " did not open in time");
@@ -113,15 +88,8 @@ Result<XrayTarget> find_xray_target(pid_t pid, TimedOpener& opener) {
 }
 
 std::optional<uid_t> effective_uid_of(pid_t pid) {
-  std::ifstream file(proc_path(pid, "status"));
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with("Uid:")) continue;
-    std::istringstream ids(line.substr(4));
-    uid_t real = 0;
-    uid_t effective = 0;
-    if (ids >> real >> effective) return effective;
-  }
-  return std::nullopt;
+  const auto status = read_process_status(proc_path(pid, "status"));
+  return status ? std::optional(status->effective_uid()) : std::nullopt;
 }
 
 }  // namespace profd

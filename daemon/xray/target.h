@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "collectors/files/bounded_runner.h"
 #include "collectors/files/mapped_file.h"
-#include "collectors/files/timed_opener.h"
 #include "formats/base/result.h"
 
 namespace profd {
@@ -26,7 +26,7 @@ struct XrayTarget {
 
 // Opens the program on a thread of `opener`, since its file system may hang. kNotFound: no such
 // process; kTimeout: the program does not open in time.
-[[nodiscard]] Result<XrayTarget> find_xray_target(pid_t pid, TimedOpener& opener);
+[[nodiscard]] Result<XrayTarget> find_xray_target(pid_t pid, BoundedRunner& runner);
 
 // From /proc/PID/status; none where there is no such process.
 [[nodiscard]] std::optional<uid_t> effective_uid_of(pid_t pid);

@@ -10,7 +10,7 @@
 #include "daemon/profiles/profile_files.h"
 #include "daemon/samples/symbol_budgets.h"
 #include "daemon/storage/safe_name.h"
-#include "formats/api/utc_time.h"
+#include "formats/base/time_text.h"
 #include "formats/profile/gperftools_writer.h"
 
 namespace profd {

@@ -2,25 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
-#include <boost/json/array.hpp>
-#include <boost/json/object.hpp>
-
-#include "formats/base/json_fields.h"
+#include "formats/base/json_members.h"
 
 namespace profd {
 namespace {
 
-namespace json = boost::json;
-
-constexpr std::size_t kMaxDepth = 6;
-constexpr auto kStates =
-    std::to_array<std::pair<CheckState, std::string_view>>({{CheckState::kOk, "ok"},
-                                                            {CheckState::kNote, "note"},
-                                                            {CheckState::kUnknown, "unknown"},
-                                                            {CheckState::kFix, "fix"},
-                                                            {CheckState::kFatal, "fatal"}});
+constexpr std::array<std::string_view, 5> kStates = {"ok", "note", "unknown", "fix", "fatal"};
 
 struct WholeReport {
   CheckReport points;
@@ -28,36 +16,33 @@ struct WholeReport {
 
 }  // namespace
 
-Result<void> read_json(const json::value& value, CheckState& out) {
+// These functions are found by the types of their arguments, hence not in the unnamed namespace.
+
+Result<void> read_json(const boost::json::value& value, CheckState& out) {
   std::string name;
   if (auto read = read_json(value, name); !read) return read;
-  const auto* const known =
-      std::ranges::find(kStates, name, &decltype(kStates)::value_type::second);
+  const auto* const known = std::ranges::find(kStates, name);
   if (known == kStates.end()) return json_expected("a state");
-  out = known->first;
+  out = static_cast<CheckState>(known - kStates.begin());
   return {};
 }
 
-Result<void> read_json(const json::value& value, CheckPoint& out) {
-  return JsonFields(value)
-      .required("name", out.name)
-      .required("state", out.state)
-      .required("message", out.message)
-      .optional("hint", out.hint)
-      .optional("needs_privilege", out.needs_privilege)
-      .finish();
+boost::json::value json_of(CheckState state) { return boost::json::value(state_name(state)); }
+
+void members(auto& fields, Is<CheckPoint> auto& point) {
+  fields.required("name", point.name)
+      .required("state", point.state)
+      .required("message", point.message)
+      .optional("hint", point.hint)
+      .optional("needs_privilege", point.needs_privilege);
 }
 
-namespace {
-
-Result<void> read_json(const json::value& value, WholeReport& out) {
-  return JsonFields(value).required("points", out.points).finish();
+void members(auto& fields, Is<WholeReport> auto& report) {
+  fields.derived("state", worst_state(report.points)).required("points", report.points);
 }
-
-}  // namespace
 
 std::string_view state_name(CheckState state) {
-  return std::ranges::find(kStates, state, &decltype(kStates)::value_type::first)->second;
+  return kStates.at(static_cast<std::size_t>(state));
 }
 
 CheckState worst_state(const CheckReport& report) {
@@ -66,21 +51,10 @@ CheckState worst_state(const CheckReport& report) {
   return worst;
 }
 
-std::string to_json(const CheckReport& report) {
-  json::array points;
-  for (const CheckPoint& point : report) {
-    points.push_back(json::object{{"name", point.name},
-                                  {"state", state_name(point.state)},
-                                  {"message", point.message},
-                                  {"hint", point.hint},
-                                  {"needs_privilege", point.needs_privilege}});
-  }
-  return json_text(
-      json::object{{"state", state_name(worst_state(report))}, {"points", std::move(points)}});
-}
+std::string to_json(const CheckReport& report) { return json_text(json_of(WholeReport{report})); }
 
 Result<CheckReport> parse_check_report(std::string_view text) {
-  auto whole = parse_as<WholeReport>(text, kMaxDepth);
+  auto whole = parse_as<WholeReport>(text);
   if (!whole) return whole.error();
   return std::move(whole->points);
 }

@@ -1,4 +1,4 @@
-// What was looked at on a host or a process, each point ok or with what to do about it: the output
+// The checks of a host or a process, each with its result and, if it failed, a remedy: the output
 // of `profd --check --json` and `profctl doctor --json`.
 
 #pragma once
@@ -13,18 +13,18 @@ namespace profd {
 
 enum class CheckState {
   kOk,
-  kNote,     // less than could be, and nothing to mend
-  kUnknown,  // could not be looked at
-  kFix,      // works, but should be mended
-  kFatal,    // profd can't run
+  kNote,     // a limitation without a remedy
+  kUnknown,  // the check could not be made
+  kFix,      // profd works, but something should be fixed
+  kFatal,    // profd cannot run
 };
 
 struct CheckPoint {
   std::string name;  // "btf"
   CheckState state = CheckState::kOk;
   std::string message;
-  std::string hint;              // what to do; empty when there is nothing
-  bool needs_privilege = false;  // says of the rights of whoever looked, as well as of the host
+  std::string hint;              // the remedy; empty: none
+  bool needs_privilege = false;  // the result depends on the privileges of the checking process too
 
   friend bool operator==(const CheckPoint&, const CheckPoint&) = default;
 };
@@ -33,7 +33,7 @@ using CheckReport = std::vector<CheckPoint>;
 
 [[nodiscard]] std::string_view state_name(CheckState state);  // "ok", "fatal"
 
-// The gravest of all points; kOk for none.
+// The most severe state of all points; kOk for an empty report.
 [[nodiscard]] CheckState worst_state(const CheckReport& report);
 
 [[nodiscard]] std::string to_json(const CheckReport& report);  // {"state","points":[...]}

@@ -1,13 +1,8 @@
 #include "formats/api/config_info.h"
 
-#include "formats/api/json_members.h"
+#include "formats/base/json_members.h"
 
 namespace profd {
-namespace {
-
-constexpr std::size_t kMaxDepth = 6;
-
-}  // namespace
 
 void members(auto& fields, Is<ConfigInfo::Value> auto& value) {
   fields.required("key", value.key)
@@ -26,8 +21,6 @@ void members(auto& fields, Is<ConfigInfo> auto& info) {
 
 std::string to_json(const ConfigInfo& info) { return json_text(json_of(info)); }
 
-Result<ConfigInfo> parse_config_info(std::string_view text) {
-  return parse_as<ConfigInfo>(text, kMaxDepth);
-}
+Result<ConfigInfo> parse_config_info(std::string_view text) { return parse_as<ConfigInfo>(text); }
 
 }  // namespace profd

@@ -1,5 +1,5 @@
-// What configuration a daemon runs with, and where each value comes from: GET /v1/config of the
-// control socket (docs/api.md).
+// The configuration of a running daemon and the origin of each value: GET /v1/config of the control
+// socket (docs/api.md).
 
 #pragma once
 
@@ -14,11 +14,11 @@ namespace profd {
 
 struct ConfigInfo {
   struct Value {
-    std::string key;     // "continuous.window"
-    std::string value;   // in force, as it would stand in the file
-    std::string origin;  // "default", "command line" or "FILE:LINE"
-    bool reloads = false;
-    // What the files say by now, for a key that waits for a restart.
+    std::string key;       // "continuous.window"
+    std::string value;     // the running one, in the syntax of the file
+    std::string origin;    // "default", "command line" or "FILE:LINE"
+    bool reloads = false;  // a new value takes effect without a restart
+    // The value that the files have now, if it takes effect only after a restart.
     std::optional<std::string> after_restart;
 
     friend bool operator==(const Value&, const Value&) = default;
@@ -26,8 +26,8 @@ struct ConfigInfo {
 
   std::vector<Value> values;
   std::vector<std::string> files;     // in the order in which they were read
-  std::string read;                   // RFC 3339, UTC: when the files were last taken over
-  std::vector<std::string> problems;  // why a later try to read them again failed
+  std::string read;                   // RFC 3339, UTC: the last time that the files were applied
+  std::vector<std::string> problems;  // the errors of a later attempt to read them
 
   friend bool operator==(const ConfigInfo&, const ConfigInfo&) = default;
 };

@@ -3,21 +3,24 @@
 #include <algorithm>
 #include <utility>
 
-#include "formats/api/json_members.h"
-#include "formats/api/session_summary_json.h"
-#include "formats/api/start_request_json.h"
+#include "formats/base/json_members.h"
 
 namespace profd {
 namespace {
 
-namespace json = boost::json;
-
-constexpr std::size_t kMaxDepth = 12;
 constexpr std::size_t kMaxPathBytes = 1024;
 constexpr auto kMaxPathDepth = 8;
 constexpr std::size_t kMaxIdBytes = 64;
 
-bool is_all_of(std::string_view text, std::string_view others) {
+struct Started {
+  std::string session;
+};
+
+struct SessionList {
+  std::vector<SessionInfo> sessions;
+};
+
+bool is_alphanumeric_or(std::string_view others, std::string_view text) {
   return std::ranges::all_of(text, [others](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            others.find(c) != std::string_view::npos;
@@ -51,52 +54,48 @@ void members(auto& fields, Is<ResultInfo> auto& result) {
       .required("files", result.files);
 }
 
+void members(auto& fields, Is<Started> auto& answer) { fields.required("session", answer.session); }
+
+void members(auto& fields, Is<SessionList> auto& list) {
+  fields.required("sessions", list.sessions);
+}
+
 std::string to_json(const SessionInfo& session) { return json_text(json_of(session)); }
 
 std::string to_json(const std::vector<SessionInfo>& sessions) {
-  return json_text(json::object{{"sessions", json_of(sessions)}});
+  return json_text(json_of(SessionList{sessions}));
 }
 
 std::string to_json(const ResultInfo& result) { return json_text(json_of(result)); }
 
 std::string started_json(const std::string& session) {
-  return json_text(json::object{{"session", session}});
+  return json_text(json_of(Started{session}));
 }
 
 Result<std::string> parse_started(std::string_view text) {
-  const auto value = parse_json(text, kMaxDepth);
-  if (!value) return value.error();
-  std::string session;
-  if (auto read = JsonFields(*value).required("session", session).finish(); !read) {
-    return read.error();
-  }
-  return session;
+  auto answer = parse_as<Started>(text);
+  if (!answer) return answer.error();
+  return std::move(answer->session);
 }
 
 Result<SessionInfo> parse_session_info(std::string_view text) {
-  return parse_as<SessionInfo>(text, kMaxDepth);
+  return parse_as<SessionInfo>(text);
 }
 
 Result<std::vector<SessionInfo>> parse_session_list(std::string_view text) {
-  const auto value = parse_json(text, kMaxDepth);
-  if (!value) return value.error();
-  std::vector<SessionInfo> sessions;
-  if (auto read = JsonFields(*value).required("sessions", sessions).finish(); !read) {
-    return read.error();
-  }
-  return sessions;
+  auto list = parse_as<SessionList>(text);
+  if (!list) return list.error();
+  return std::move(list->sessions);
 }
 
-Result<ResultInfo> parse_result_info(std::string_view text) {
-  return parse_as<ResultInfo>(text, kMaxDepth);
-}
+Result<ResultInfo> parse_result_info(std::string_view text) { return parse_as<ResultInfo>(text); }
 
 bool is_valid_id(std::string_view id) {
-  return !id.empty() && id.size() <= kMaxIdBytes && is_all_of(id, "_-");
+  return !id.empty() && id.size() <= kMaxIdBytes && is_alphanumeric_or("_-", id);
 }
 
 bool is_valid_result_path(std::string_view path) {
-  if (path.size() > kMaxPathBytes || !is_all_of(path, "._+-/")) return false;
+  if (path.size() > kMaxPathBytes || !is_alphanumeric_or("._+-/", path)) return false;
   for (int depth = 0; depth < kMaxPathDepth; ++depth) {
     const std::size_t slash = path.find('/');
     const std::string_view component = path.substr(0, slash);

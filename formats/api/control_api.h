@@ -1,8 +1,8 @@
-// What the control socket says of sessions and their results, as JSON bodies for both of its ends,
-// and which ids and paths either end may use. docs/api.md is their description.
+// Sessions and their results as JSON bodies of the control socket, for the daemon and profctl, and
+// the ids and paths that both accept. docs/api.md describes them.
 //
-// Parsing checks types and ranges, so that neither end sees a half-valid value. Unknown members are
-// skipped, so that an older profctl can talk to a newer daemon.
+// Parsing checks types and ranges, so that neither side sees a half-valid value. Unknown members
+// are skipped, so that an older profctl can talk to a newer daemon.
 
 #pragma once
 
@@ -35,7 +35,7 @@ struct SessionInfo {
 };
 
 struct ResultFile {
-  std::string path;  // relative, below the result
+  std::string path;  // relative to the result's directory
   std::uint64_t bytes = 0;
 
   friend bool operator==(const ResultFile&, const ResultFile&) = default;
@@ -59,9 +59,9 @@ struct ResultInfo {
 [[nodiscard]] Result<std::vector<SessionInfo>> parse_session_list(std::string_view json);
 [[nodiscard]] Result<ResultInfo> parse_result_info(std::string_view json);
 
-// What either end may use as part of a path, whoever sent it. An id: 1 to 64 of [A-Za-z0-9_-]. A
-// result's path: components of [A-Za-z0-9._+-], none of them "." or "..", at most 8 of them and
-// 1024 bytes in all.
+// Checks of names that the other side sent, before they become part of a path. An id has 1 to 64
+// characters of [A-Za-z0-9_-]. The path of a result's file has at most 1024 bytes and 8 components
+// of [A-Za-z0-9._+-], none of which is "." or "..".
 [[nodiscard]] bool is_valid_id(std::string_view id);
 [[nodiscard]] bool is_valid_result_path(std::string_view path);
 

@@ -2,69 +2,59 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
-#include "formats/base/json_fields.h"
+#include "formats/base/json_members.h"
 
 namespace profd {
 namespace {
 
-namespace json = boost::json;
-
-constexpr std::size_t kMaxDepth = 12;
 constexpr std::size_t kMaxQuotedBytes = 200;
 
-constexpr auto kErrorCodes = std::to_array<std::pair<ErrorCode, std::string_view>>({
-    {ErrorCode::kInvalidArgument, "invalid_argument"},
-    {ErrorCode::kNotFound, "not_found"},
-    {ErrorCode::kPermissionDenied, "permission_denied"},
-    {ErrorCode::kUnsupported, "unsupported"},
-    {ErrorCode::kUnavailable, "unavailable"},
-    {ErrorCode::kMalformed, "malformed"},
-    {ErrorCode::kTooLarge, "too_large"},
-    {ErrorCode::kTimeout, "timeout"},
-    {ErrorCode::kBusy, "busy"},
-    {ErrorCode::kIo, "io"},
-    {ErrorCode::kInternal, "internal"},
-});
-
-std::string quoted(std::string_view body) {
-  return "\"" + std::string(body.substr(0, kMaxQuotedBytes)) +
-         (body.size() > kMaxQuotedBytes ? "...\"" : "\"");
-}
+// In the order of ErrorCode.
+constexpr std::array<std::string_view, 11> kNames = {
+    "invalid_argument", "not_found", "permission_denied", "unsupported", "unavailable",
+    "malformed",        "too_large", "timeout",           "busy",        "io",
+    "internal"};
+static_assert(kNames.size() == static_cast<std::size_t>(ErrorCode::kInternal) + 1);
 
 }  // namespace
 
+// These functions are found by the types of their arguments, hence not in the unnamed namespace.
+
+boost::json::value json_of(ErrorCode code) { return boost::json::value(error_code_name(code)); }
+
+// A code that a newer daemon may have is read as kInternal.
+Result<void> read_json(const boost::json::value& value, ErrorCode& out) {
+  std::string name;
+  if (auto read = read_json(value, name); !read) return read;
+  const auto* const known = std::ranges::find(kNames, name);
+  out =
+      known == kNames.end() ? ErrorCode::kInternal : static_cast<ErrorCode>(known - kNames.begin());
+  return {};
+}
+
+void members(auto& fields, Is<Error> auto& error) {
+  fields.required("code", error.code)
+      .required("message", error.message)
+      .optional("hint", error.hint);
+}
+
 std::string to_json(const Error& error) {
-  return json_text(json::object{{"error", json::object{{"code", error_code_name(error.code)},
-                                                       {"message", error.message},
-                                                       {"hint", error.hint}}}});
+  return json_text(boost::json::object{{"error", json_of(error)}});
 }
 
 Error parse_error(std::string_view text) {
-  Error unreadable = fail(ErrorCode::kInternal, "profd answered " + quoted(text));
-  const auto value = parse_json(text, kMaxDepth);
-  const auto* const object = value ? value->if_object() : nullptr;
-  const auto* const inner = object != nullptr ? object->if_contains("error") : nullptr;
-  if (inner == nullptr) return unreadable;
-  std::string code;
+  const auto value = parse_json(text, kMaxJsonDepth);
   Error error;
-  const auto read = JsonFields(*inner)
-                        .required("code", code)
-                        .required("message", error.message)
-                        .optional("hint", error.hint)
-                        .finish();
-  if (!read) return unreadable;
-  const auto* const known =
-      std::ranges::find(kErrorCodes, code, &decltype(kErrorCodes)::value_type::second);
-  error.code = known == kErrorCodes.end() ? ErrorCode::kInternal : known->first;
-  return error;
+  if (value && JsonReader(*value).required("error", error).finish()) return error;
+  const bool is_cut = text.size() > kMaxQuotedBytes;
+  return fail(ErrorCode::kInternal, "profd answered \"" +
+                                        std::string(text.substr(0, kMaxQuotedBytes)) +
+                                        (is_cut ? "...\"" : "\""));
 }
 
 std::string_view error_code_name(ErrorCode code) {
-  const auto* const known =
-      std::ranges::find(kErrorCodes, code, &decltype(kErrorCodes)::value_type::first);
-  return known == kErrorCodes.end() ? "internal" : known->second;
+  return kNames.at(static_cast<std::size_t>(code));
 }
 
 }  // namespace profd

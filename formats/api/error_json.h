@@ -1,5 +1,5 @@
-// An error on the wire: {"error":{"code","message","hint"}}, the same from the control socket and
-// from profctl (docs/api.md).
+// Errors as JSON: {"error":{"code","message","hint"}}, in answers of the control socket and on the
+// standard error of `profctl --json` (docs/api.md).
 
 #pragma once
 
@@ -12,8 +12,8 @@ namespace profd {
 
 [[nodiscard]] std::string to_json(const Error& error);
 
-// What the other end reports as an error; a body that is none becomes an internal error that quotes
-// it, cut short.
+// The error in a body. A body of another form becomes an internal error that quotes the start of
+// it.
 [[nodiscard]] Error parse_error(std::string_view json);
 
 [[nodiscard]] std::string_view error_code_name(ErrorCode code);  // "not_found"

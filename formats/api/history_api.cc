@@ -2,23 +2,13 @@
 
 #include <utility>
 
-#include "formats/api/json_members.h"
-#include "formats/api/start_request_json.h"
+#include "formats/base/json_members.h"
 
 namespace profd {
 namespace {
 
-namespace json = boost::json;
-
-constexpr std::size_t kMaxDepth = 8;
-
 Error invalid(std::string message, std::string hint = {}) {
   return fail(ErrorCode::kInvalidArgument, std::move(message), std::move(hint));
-}
-
-void add_range(const TimeRange& range, json::object& object) {
-  object["since_ms"] = range.since_ms;
-  object["until_ms"] = range.until_ms;
 }
 
 Result<void> check_range(const TimeRange& range) {
@@ -29,22 +19,18 @@ Result<void> check_range(const TimeRange& range) {
 
 }  // namespace
 
-// The readers are found by their argument's type, hence not in the unnamed namespace.
-
-Result<void> read_json(const json::value& value, ExportRequest& out) {
-  return JsonFields(value)
-      .optional("since_ms", out.range.since_ms)
-      .optional("until_ms", out.range.until_ms)
-      .optional("target", out.target)
-      .finish_strict();
+void members(auto& fields, Is<ExportRequest> auto& request) {
+  fields.optional("since_ms", request.range.since_ms)
+      .optional("until_ms", request.range.until_ms)
+      .if_set("target", request.target)
+      .no_others();
 }
 
-Result<void> read_json(const json::value& value, HistoryRequest& out) {
-  return JsonFields(value)
-      .optional("since_ms", out.range.since_ms)
-      .optional("until_ms", out.range.until_ms)
-      .optional("limit", out.limit)
-      .finish_strict();
+void members(auto& fields, Is<HistoryRequest> auto& request) {
+  fields.optional("since_ms", request.range.since_ms)
+      .optional("until_ms", request.range.until_ms)
+      .optional("limit", request.limit)
+      .no_others();
 }
 
 void members(auto& fields, Is<ProcessShare> auto& process) {
@@ -73,50 +59,37 @@ void members(auto& fields, Is<History> auto& history) {
   fields.required("windows", history.windows).required("left_out", history.left_out);
 }
 
-std::string to_json(const ExportRequest& request) {
-  json::object object;
-  add_range(request.range, object);
-  if (!request.target.empty()) object["target"] = json_of(request.target);
-  return json_text(object);
-}
+std::string to_json(const ExportRequest& request) { return json_text(json_of(request)); }
 
-std::string to_json(const HistoryRequest& request) {
-  json::object object;
-  add_range(request.range, object);
-  object["limit"] = request.limit;
-  return json_text(object);
-}
+std::string to_json(const HistoryRequest& request) { return json_text(json_of(request)); }
 
 std::string to_json(const WindowShares& window) { return json_text(json_of(window)); }
 
 std::string to_json(const History& history) { return json_text(json_of(history)); }
 
 Result<ExportRequest> parse_export_request(std::string_view text) {
-  const auto value = parse_json(text, kMaxDepth);
-  if (!value) return value.error();
-  ExportRequest request;
-  if (auto read = read_json(*value, request); !read) return invalid(read.error().message);
-  if (auto checked = check_range(request.range); !checked) return checked.error();
-  if (auto checked = check_target(request.target); !checked) return checked.error();
+  auto request = parse_request<ExportRequest>(text);
+  if (!request) return request;
+  if (auto checked = check_range(request->range); !checked) return checked.error();
+  if (auto checked = check_target(request->target); !checked) return checked.error();
   return request;
 }
 
 Result<HistoryRequest> parse_history_request(std::string_view text) {
-  const auto value = parse_json(text, kMaxDepth);
-  if (!value) return value.error();
-  HistoryRequest request;
-  if (auto read = read_json(*value, request); !read) return invalid(read.error().message);
-  if (auto checked = check_range(request.range); !checked) return checked.error();
-  if (request.limit == 0 || request.limit > HistoryRequest::kMaxWindows) {
-    return invalid("limit is 1 to " + std::to_string(HistoryRequest::kMaxWindows));
+  auto request = parse_request<HistoryRequest>(text);
+  if (!request) return request;
+  if (auto checked = check_range(request->range); !checked) return checked.error();
+  if (request->limit == 0 || request->limit > HistoryRequest::kMaxWindows) {
+    return invalid("invalid limit " + std::to_string(request->limit) + " (1 to " +
+                   std::to_string(HistoryRequest::kMaxWindows) + ")");
   }
   return request;
 }
 
 Result<WindowShares> parse_window_shares(std::string_view text) {
-  return parse_as<WindowShares>(text, kMaxDepth);
+  return parse_as<WindowShares>(text);
 }
 
-Result<History> parse_history(std::string_view text) { return parse_as<History>(text, kMaxDepth); }
+Result<History> parse_history(std::string_view text) { return parse_as<History>(text); }
 
 }  // namespace profd

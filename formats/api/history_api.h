@@ -1,10 +1,10 @@
-// What the control socket says of the windows that continuous mode keeps: which there are, who used
-// the CPU in the last one, and which of them are to become one result. docs/api.md is the
-// description.
+// The windows of continuous mode as JSON bodies of the control socket: lists of them, the processes
+// that used the CPU, and the request to export a range of them as one result. docs/api.md describes
+// them.
 //
-// Times are milliseconds since 1970, UTC. A range [since, until) holds every window that shares
-// with it more than a tenth of the shorter of the two. Requests refuse members that they do not
-// know, answers skip them.
+// Times are milliseconds since 1970, UTC. A range [since, until) contains every window that
+// overlaps it by more than a tenth of the shorter of the two. An unknown member is an error in a
+// request, and is skipped in an answer.
 
 #pragma once
 
@@ -22,7 +22,8 @@
 namespace profd {
 
 struct TimeRange {
-  static constexpr std::uint64_t kEndMs = 9'000'000'000'000;  // in 2255; as far as clocks count
+  // In 2255; a 64-bit count of nanoseconds ends in 2262.
+  static constexpr std::uint64_t kEndMs = 9'000'000'000'000;
 
   std::uint64_t since_ms = 0;
   std::uint64_t until_ms = kEndMs;
@@ -30,10 +31,10 @@ struct TimeRange {
   friend bool operator==(const TimeRange&, const TimeRange&) = default;
 };
 
-// POST /v1/exports. Answered with a ResultInfo.
+// POST /v1/exports; the answer is a ResultInfo.
 struct ExportRequest {
   TimeRange range;
-  TargetRequest target;  // empty: all that the caller may see
+  TargetRequest target;  // empty: all processes that the caller may see
 
   friend bool operator==(const ExportRequest&, const ExportRequest&) = default;
 };
@@ -43,7 +44,7 @@ struct HistoryRequest {
   static constexpr std::uint64_t kMaxWindows = 1000;
 
   TimeRange range;
-  std::uint64_t limit = 100;  // the newest of them; 1 to kMaxWindows
+  std::uint64_t limit = 100;  // 1 to kMaxWindows; the newest windows are listed
 
   friend bool operator==(const HistoryRequest&, const HistoryRequest&) = default;
 };
@@ -64,10 +65,11 @@ struct ProcessShare {
   friend bool operator==(const ProcessShare&, const ProcessShare&) = default;
 };
 
-// A window with the processes that used most of the CPU, that which used most first. For a caller
-// who may not see all, the counts are of what he may see and nothing is lost.
+// A window and the processes that used the most CPU time in it, in descending order. For a caller
+// that may not see all processes, the counts are sums over those that it may see, and `lost` is
+// empty.
 struct WindowShares {
-  std::string window;   // its name
+  std::string window;   // the name
   std::string started;  // RFC 3339, UTC
   double seconds = 0;
   std::uint64_t samples = 0;
@@ -79,7 +81,7 @@ struct WindowShares {
 
 struct History {
   std::vector<WindowShares> windows;  // oldest first
-  std::uint64_t left_out = 0;         // older ones of the range that are over the limit
+  std::uint64_t left_out = 0;         // older windows of the range, beyond the limit
 
   friend bool operator==(const History&, const History&) = default;
 };
@@ -89,7 +91,7 @@ struct History {
 [[nodiscard]] std::string to_json(const WindowShares& window);
 [[nodiscard]] std::string to_json(const History& history);
 
-// kInvalidArgument: JSON that makes no sense as a request. kMalformed: no JSON.
+// kMalformed: no JSON. kInvalidArgument: JSON that is no valid request.
 [[nodiscard]] Result<ExportRequest> parse_export_request(std::string_view json);
 [[nodiscard]] Result<HistoryRequest> parse_history_request(std::string_view json);
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "formats/api/json_members.h"
+#include "formats/base/json_members.h"
 
 namespace profd {
 

@@ -6,14 +6,14 @@
 namespace profd {
 namespace {
 
-// As short as it can be and read back as the same number.
+// The shortest text that reads back as the same number.
 std::string number(double value) {
   std::array<char, 32> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
   return {text.data(), end};
 }
 
-// In help texts, quotes stand for themselves.
+// Quotes are escaped in label values only.
 std::string escaped(std::string_view text, bool with_quotes) {
   std::string out;
   for (const char c : text) {

@@ -1,11 +1,11 @@
-// The Prometheus text format, version 0.0.4 ("Exposition formats" of its documentation): what a
-// scrape of GET /metrics gives.
+// The Prometheus text format, version 0.0.4 ("Exposition formats" in the documentation of
+// Prometheus): the answer to GET /metrics.
 //
 //     # HELP profd_samples_lost_total Samples that were taken and lost, by reason.
 //     # TYPE profd_samples_lost_total counter
 //     profd_samples_lost_total{reason="ring_full"} 4
 //
-// Counters end in _total; units are base units and stand before that (_seconds, _bytes).
+// The names of counters end in _total, after the base unit (_seconds, _bytes).
 
 #pragma once
 
@@ -19,8 +19,8 @@ namespace profd {
 
 inline constexpr std::string_view kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
 
-// Appends families, each with all its series, one after the other. `name` and `label` are of
-// [a-zA-Z0-9_] and not escaped; help texts and label values may be any text.
+// Appends families, each with all its series. `name` and `label` consist of [a-zA-Z0-9_] and are
+// not escaped; help texts and label values may be any text.
 class MetricsText {
  public:
   void counter(std::string_view name, std::string_view help, std::uint64_t value);
@@ -30,7 +30,7 @@ class MetricsText {
   void gauge(std::string_view name, std::string_view help, std::uint64_t value);
   void gauge(std::string_view name, std::string_view help, double value);
 
-  // A gauge of 1 whose label is what there is to tell.
+  // A gauge of 1 whose label carries the information.
   void info(std::string_view name, std::string_view help, std::string_view label,
             std::string_view value);
 

@@ -2,18 +2,9 @@
 
 #include <numeric>
 
-#include "formats/api/json_members.h"
-#include "formats/api/session_summary_json.h"
+#include "formats/base/json_members.h"
 
 namespace profd {
-namespace {
-
-namespace json = boost::json;
-
-// session > profiles > one > incomplete
-constexpr std::size_t kMaxDepth = 8;
-
-}  // namespace
 
 std::uint64_t sum_of(const CountsByReason& counts) {
   return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0},
@@ -35,7 +26,8 @@ std::int64_t SessionLedger::difference() const {
 void members(auto& fields, Is<SessionLedger> auto& ledger) {
   fields.required("taken", ledger.taken)
       .required("written", ledger.written)
-      .required("lost", ledger.lost);
+      .required("lost", ledger.lost)
+      .derived("difference", ledger.difference());
 }
 
 void members(auto& fields, Is<ProfileSummary> auto& profile) {
@@ -66,16 +58,16 @@ void members(auto& fields, Is<SessionSummary> auto& summary) {
       .if_set("xray", summary.xray);
 }
 
-json::value json_of(const SessionSummary& summary) { return write_members(summary); }
+boost::json::value json_of(const SessionSummary& summary) { return write_members(summary); }
 
-Result<void> read_json(const json::value& value, SessionSummary& out) {
+Result<void> read_json(const boost::json::value& value, SessionSummary& out) {
   return read_members(value, out);
 }
 
 std::string to_json(const SessionSummary& summary) { return json_text(json_of(summary)); }
 
 Result<SessionSummary> parse_session_summary(std::string_view text) {
-  return parse_as<SessionSummary>(text, kMaxDepth);
+  return parse_as<SessionSummary>(text);
 }
 
 }  // namespace profd

@@ -1,7 +1,7 @@
-// session.json: what a session was, what it wrote and what it lost.
+// session.json: the parameters of a session, its profiles and its lost samples.
 //
-// The form is an interface that scripts rely on: README.md and docs/api.md name every field. The
-// daemon fills it, the control socket carries it, profctl writes it beside the profiles.
+// Scripts rely on the form; docs/api.md names every member. The daemon makes it, the control socket
+// transfers it, and profctl writes it beside the profiles.
 
 #pragma once
 
@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <boost/json/fwd.hpp>
 
 #include "formats/api/jit_names.h"
 #include "formats/base/result.h"
@@ -26,11 +28,10 @@ using CountsByReason = std::map<std::string, std::uint64_t>;
 // "5 no_row, 2 window"
 [[nodiscard]] std::string text_of(const CountsByReason& counts);
 
-// taken = written + lost, each term counted by itself; what does not add up is the difference,
-// shown as it is.
+// taken = written + lost. Each term is counted separately; difference() is the error of the sum.
 struct SessionLedger {
   std::uint64_t taken = 0;    // matches in the kernel
-  std::uint64_t written = 0;  // sum over the profiles, read back from the files
+  std::uint64_t written = 0;  // the sum over the profiles, read back from the files
   CountsByReason lost;
 
   [[nodiscard]] std::int64_t difference() const;
@@ -45,13 +46,13 @@ struct ProfileSummary {
   std::uint64_t samples = 0;
   std::uint64_t stacks = 0;        // distinct
   std::uint64_t user_samples = 0;  // with a user stack
-  std::uint64_t complete_samples =
-      0;  // of user_samples, those that reached the program's or the thread's entry
+  // Of user_samples, those whose stack reaches the entry function of the program or thread.
+  std::uint64_t complete_samples = 0;
   std::uint64_t kernel_only_samples = 0;  // kernel threads, and ticks in exit or exec
-  CountsByReason incomplete;              // the rest of user_samples, by what ended the stack
+  CountsByReason incomplete;              // the rest of user_samples, by the reason
   std::optional<std::string> unit;        // systemd unit, from the cgroup
   std::optional<std::string> container;   // container id, from the cgroup
-  std::optional<JitNames> jit;            // none: no sample has a frame in code made at run time
+  std::optional<JitNames> jit;            // none: no sample has a frame in JIT code
 
   friend bool operator==(const ProfileSummary&, const ProfileSummary&) = default;
 };
@@ -65,12 +66,14 @@ struct SessionSummary {
   std::string period_unit = "microseconds";
   std::vector<ProfileSummary> profiles;
   SessionLedger ledger;
-  // Of event "xray": what its records were, and what of them was not as it should be.
+  // For event "xray": counts of its records, and of the irregular ones by kind.
   std::optional<CountsByReason> xray{};
 
   friend bool operator==(const SessionSummary&, const SessionSummary&) = default;
 };
 
+[[nodiscard]] boost::json::value json_of(const SessionSummary& summary);
+[[nodiscard]] Result<void> read_json(const boost::json::value& value, SessionSummary& out);
 [[nodiscard]] std::string to_json(const SessionSummary& summary);
 // Unknown members are skipped, so that a newer daemon's files stay readable. "difference" is
 // computed, never read.

@@ -1,8 +1,8 @@
-// What a client asks a new session to be: POST /v1/sessions of the control socket (docs/api.md),
-// and which processes any request is about.
+// The target of a request, which names the processes that it is about, and the request for a new
+// session: POST /v1/sessions of the control socket (docs/api.md).
 //
-// Parsing checks types, ranges and counts, so that nobody behind it sees a half-valid request.
-// Members that it does not know are refused by name.
+// Parsing checks types, ranges and counts, so that no later code sees a half-valid request. A
+// member that is not known is an error that names it.
 
 #pragma once
 
@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <boost/json/fwd.hpp>
 
 #include "formats/base/result.h"
 
@@ -22,7 +24,7 @@ struct TargetRequest {
   std::vector<std::uint32_t> uids;
   std::vector<std::string> cgroups;
   std::vector<std::string> units;       // full names: "nginx.service"
-  std::vector<std::string> containers;  // ids, beginnings of ids, names
+  std::vector<std::string> containers;  // ids, starts of ids, names
 
   [[nodiscard]] bool empty() const {
     return !all && pids.empty() && comms.empty() && uids.empty() && cgroups.empty() &&
@@ -34,23 +36,30 @@ struct TargetRequest {
 // "all", or "pid 1234, comm nginx": for people.
 [[nodiscard]] std::string describe(const TargetRequest& target);
 
+[[nodiscard]] boost::json::value json_of(const TargetRequest& target);
+// Completes the names of units, and drops terms that are given twice.
+[[nodiscard]] Result<void> read_json(const boost::json::value& value, TargetRequest& out);
+
+// Checks the form of each term and their counts: kInvalidArgument. An empty target is valid.
+[[nodiscard]] Result<void> check_target(const TargetRequest& target);
+
 struct StartRequest {
   TargetRequest target;
   bool children = true;
   bool from_exec = false;
   std::string event = "cpu";
-  std::string functions{};         // of event "xray": a regular expression; empty: all
+  std::string functions{};         // for event "xray": a regular expression; empty: all
   std::uint64_t frequency_hz = 0;  // 0: not given
   std::uint64_t period = 0;        // 0: not given
-  std::uint64_t duration_ms = 0;   // 0: until stopped
-  std::uint64_t lease_ms = 0;      // ends when nobody has asked for it so long; 0: never
+  std::uint64_t duration_ms = 0;   // 0: until a client stops the session
+  std::uint64_t lease_ms = 0;      // the session ends after this time without a request; 0: none
 
   friend bool operator==(const StartRequest&, const StartRequest&) = default;
 };
 
 [[nodiscard]] std::string to_json(const StartRequest& request);
 
-// kMalformed: no JSON. kInvalidArgument: JSON that makes no sense as a request.
+// kMalformed: no JSON. kInvalidArgument: JSON that is no valid request.
 [[nodiscard]] Result<StartRequest> parse_start_request(std::string_view json);
 
 }  // namespace profd

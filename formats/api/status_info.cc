@@ -1,13 +1,8 @@
 #include "formats/api/status_info.h"
 
-#include "formats/api/json_members.h"
+#include "formats/base/json_members.h"
 
 namespace profd {
-namespace {
-
-constexpr std::size_t kMaxDepth = 12;
-
-}  // namespace
 
 std::int64_t StatusInfo::Ledger::difference() const {
   return static_cast<std::int64_t>(taken - sent - idle - filtered - sum_of(lost));
@@ -18,7 +13,8 @@ void members(auto& fields, Is<StatusInfo::Ledger> auto& ledger) {
       .required("sent", ledger.sent)
       .required("idle", ledger.idle)
       .required("filtered", ledger.filtered)
-      .required("lost", ledger.lost);
+      .required("lost", ledger.lost)
+      .derived("difference", ledger.difference());
 }
 
 void members(auto& fields, Is<StatusInfo::Parsers> auto& parsers) {
@@ -39,7 +35,7 @@ void members(auto& fields, Is<StatusInfo::CpuGaps> auto& gaps) {
 }
 
 void members(auto& fields, Is<StatusInfo::Unmaps> auto& unmaps) {
-  fields.required("told", unmaps.told).required("lost", unmaps.lost);
+  fields.required("reported", unmaps.reported).required("lost", unmaps.lost);
 }
 
 void members(auto& fields, Is<StatusInfo::Unwinding::Object> auto& object) {
@@ -61,10 +57,10 @@ void members(auto& fields, Is<StatusInfo::Unwinding::Tables> auto& tables) {
       .required("refused", tables.refused);
 }
 
-void members(auto& fields, Is<StatusInfo::Unwinding::Late> auto& late) {
-  fields.required("waiting", late.waiting)
-      .required("done", late.done)
-      .required("given_up", late.given_up);
+void members(auto& fields, Is<StatusInfo::Unwinding::Deferred> auto& deferred) {
+  fields.required("waiting", deferred.waiting)
+      .required("done", deferred.done)
+      .required("abandoned", deferred.abandoned);
 }
 
 void members(auto& fields, Is<StatusInfo::Unwinding> auto& unwinding) {
@@ -73,7 +69,7 @@ void members(auto& fields, Is<StatusInfo::Unwinding> auto& unwinding) {
       .required("incomplete", unwinding.incomplete)
       .required("worst", unwinding.worst)
       .required("tables", unwinding.tables)
-      .required("late", unwinding.late)
+      .required("deferred", unwinding.deferred)
       .optional("parser_restarts", unwinding.parser_restarts);
 }
 
@@ -86,7 +82,7 @@ void members(auto& fields, Is<StatusInfo::Jit> auto& jit) {
       .required("events", jit.events)
       .required("forgotten", jit.forgotten)
       .required("refused", jit.refused)
-      .required("damaged", jit.damaged);
+      .required("malformed", jit.malformed);
 }
 
 void members(auto& fields, Is<StatusInfo::Xray> auto& xray) {
@@ -110,7 +106,7 @@ void members(auto& fields, Is<StatusInfo::Continuous> auto& continuous) {
       .optional("oldest", continuous.oldest)
       .optional("last_written", continuous.last_written)
       .optional("waiting", continuous.waiting)
-      .optional("damaged", continuous.damaged)
+      .optional("malformed", continuous.malformed)
       .optional("failed", continuous.failed)
       .optional("lost_samples", continuous.lost_samples);
 }
@@ -140,8 +136,6 @@ void members(auto& fields, Is<StatusInfo> auto& status) {
 
 std::string to_json(const StatusInfo& status) { return json_text(json_of(status)); }
 
-Result<StatusInfo> parse_status_info(std::string_view text) {
-  return parse_as<StatusInfo>(text, kMaxDepth);
-}
+Result<StatusInfo> parse_status_info(std::string_view text) { return parse_as<StatusInfo>(text); }
 
 }  // namespace profd

@@ -1,4 +1,4 @@
-// What the daemon says of itself: GET /v1/status of the control socket (docs/api.md).
+// The state of a running daemon: GET /v1/status of the control socket (docs/api.md).
 
 #pragma once
 
@@ -25,9 +25,9 @@ struct StatusInfo {
     friend bool operator==(const Ledger&, const Ledger&) = default;
   };
 
-  // How user stacks ended since the start, and what unwinding by tables takes.
+  // The ends of user stacks since the start of the daemon, and the unwind tables.
   struct Unwinding {
-    // The object in which stacks broke off: its path, or a name in brackets.
+    // An object in which stacks ended too early: its path, or a name in brackets.
     struct Object {
       std::string path;
       std::string reason;
@@ -47,38 +47,39 @@ struct StatusInfo {
       CountsByReason refused;  // files
       friend bool operator==(const Tables&, const Tables&) = default;
     };
-    struct Late {
+    // Stacks that met a file before its table was there, and are unwound in user space.
+    struct Deferred {
       std::uint64_t waiting = 0;
       std::uint64_t done = 0;
-      std::uint64_t given_up = 0;
-      friend bool operator==(const Late&, const Late&) = default;
+      std::uint64_t abandoned = 0;
+      friend bool operator==(const Deferred&, const Deferred&) = default;
     };
 
     std::uint64_t user_samples = 0;
     std::uint64_t complete_samples = 0;  // of user_samples
-    CountsByReason incomplete;           // the rest of them
+    CountsByReason incomplete;           // the rest of user_samples
     std::vector<Object> worst;
     Tables tables;
-    Late late;
+    Deferred deferred;
     std::uint64_t parser_restarts = 0;  // of all parsers
     friend bool operator==(const Unwinding&, const Unwinding&) = default;
   };
 
-  // The files of JIT runtimes, and what is known by them.
+  // The files that JIT runtimes write, and the functions in them.
   struct Jit {
-    std::uint64_t processes = 0;   // with such a file
-    std::uint64_t files = 0;       // held
+    std::uint64_t processes = 0;   // that have such a file
+    std::uint64_t files = 0;       // held open
     std::uint64_t functions = 0;   // known now
-    std::uint64_t bytes = 0;       // of memory for them
-    std::uint64_t bytes_read = 0;  // of files
-    std::uint64_t events = 0;      // records and lines that told something
-    std::uint64_t forgotten = 0;   // functions, for want of memory
+    std::uint64_t bytes = 0;       // memory that they take
+    std::uint64_t bytes_read = 0;  // from files
+    std::uint64_t events = 0;      // records and lines that changed the set of functions
+    std::uint64_t forgotten = 0;   // functions that were removed to free memory
     CountsByReason refused;        // files
-    CountsByReason damaged;        // records and lines
+    CountsByReason malformed;      // records and lines
     friend bool operator==(const Jit&, const Jit&) = default;
   };
 
-  // The child processes that parse files. Their CPU time includes that of those that have gone.
+  // The child processes that parse files. The CPU time includes that of children that have ended.
   struct Parsers {
     std::uint64_t processes = 0;
     double cpu_seconds = 0;
@@ -86,56 +87,56 @@ struct StatusInfo {
     friend bool operator==(const Parsers&, const Parsers&) = default;
   };
 
-  // To the control socket.
+  // Connections to the control socket.
   struct Connections {
     std::uint64_t open = 0;
     std::uint64_t refused = 0;  // over the limit of connections
-    std::uint64_t starved = 0;  // times that none could be accepted, for want of descriptors
-    std::uint64_t slow = 0;     // closed: a request or an answer took too long
+    std::uint64_t starved = 0;  // times that accept() failed because no descriptor was free
+    std::uint64_t slow = 0;     // closed because a request or an answer took too long
     friend bool operator==(const Connections&, const Connections&) = default;
   };
 
-  // CPUs that went, whose events died with them, until the events were opened anew.
+  // CPUs that went offline, which ends their perf events, until the events were opened again.
   struct CpuGaps {
     std::uint64_t count = 0;
-    double seconds = 0;  // in which nothing was sampled there
+    double seconds = 0;  // without samples of that CPU
     friend bool operator==(const CpuGaps&, const CpuGaps&) = default;
   };
 
-  // Memory with code made at run time that a process gave up.
+  // Ranges of memory with JIT code that processes unmapped.
   struct Unmaps {
-    std::uint64_t told = 0;
-    std::uint64_t lost = 0;  // more than profd takes of one process, or than it had room for
+    std::uint64_t reported = 0;
+    std::uint64_t lost = 0;  // over the rate limit of a process, or the ring buffer was full
     friend bool operator==(const Unmaps&, const Unmaps&) = default;
   };
 
   // Instrumented apps and their traces.
   struct Xray {
-    std::uint64_t apps = 0;            // connected
-    std::uint64_t apps_refused = 0;    // over a limit, or not who they were
-    std::uint64_t sessions = 0;        // running
-    std::uint64_t failed = 0;          // sessions that ended with an error
-    CountsByReason ended;              // sessions that ended before anybody asked (docs/xray.md)
-    std::uint64_t traces = 0;          // of the watched directory, that became results
-    std::uint64_t traces_refused = 0;  // that did not
-    std::uint64_t traces_missed = 0;   // times that the directory was looked through for more
+    std::uint64_t apps = 0;          // connected
+    std::uint64_t apps_refused = 0;  // over a limit, or the pid had another process by then
+    std::uint64_t sessions = 0;      // running
+    std::uint64_t failed = 0;        // sessions that ended with an error
+    CountsByReason ended;            // sessions that ended before they were stopped (docs/xray.md)
+    std::uint64_t traces = 0;        // in the watched directory that became results
+    std::uint64_t traces_refused = 0;  // in the watched directory that did not
+    std::uint64_t traces_missed = 0;   // scans of the directory because inotify events were lost
     friend bool operator==(const Xray&, const Xray&) = default;
   };
 
-  // The windows that are sampled all the time, and those that are kept.
+  // Continuous mode and the windows that it keeps.
   struct Continuous {
     bool enabled = false;
     std::uint64_t frequency_hz = 0;
     std::uint64_t window_seconds = 0;
     std::uint64_t windows = 0;
-    std::uint64_t objects = 0;       // images that they share
-    std::uint64_t disk_bytes = 0;    // of both
-    std::string oldest;              // RFC 3339, UTC: its start; empty: there is none
-    std::string last_written;        // the end of that window
-    std::uint64_t waiting = 0;       // to be written
-    std::uint64_t damaged = 0;       // found so at the start, and set aside
-    CountsByReason failed;           // windows that were not written, or not removed
-    std::uint64_t lost_samples = 0;  // of those that were not written
+    std::uint64_t objects = 0;       // images that the windows share
+    std::uint64_t disk_bytes = 0;    // of windows and images
+    std::string oldest;              // RFC 3339, UTC: the start of that window; empty: no window
+    std::string last_written;        // RFC 3339, UTC: the end of that window
+    std::uint64_t waiting = 0;       // windows that are not written yet
+    std::uint64_t malformed = 0;     // windows found malformed at the start, and set aside
+    CountsByReason failed;           // windows that could not be written or removed
+    std::uint64_t lost_samples = 0;  // of windows that could not be written
     friend bool operator==(const Continuous&, const Continuous&) = default;
   };
 

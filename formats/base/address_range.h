@@ -1,4 +1,4 @@
-// Addresses of a process, or of an image that stands for it.
+// A range of addresses of a process, or of an image that stands for its code.
 
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace profd {
 
-// Half open: `end` is the first address behind it.
+// [start, end)
 struct AddressRange {
   std::uint64_t start = 0;
   std::uint64_t end = 0;

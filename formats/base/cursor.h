@@ -1,8 +1,8 @@
-// The one reader of binary input: every primitive checks bounds, so a parser reads top to bottom
-// without a visible `if`.
+// The one reader of binary input. Every primitive checks bounds, so that a parser reads from top to
+// bottom without a visible `if`.
 //
-// Failure is sticky: a read past the end gives 0 (or an empty view), moves nothing, and so does
-// every read after it. A parser checks ok() before it trusts what it read and at each turn of a
+// Failure is sticky: a read past the end and every read after it return 0 or an empty view, and the
+// position stays. A parser checks ok() before it uses what it has read, and in each iteration of a
 // loop. Borrows the bytes; copies are cheap.
 
 #pragma once
@@ -43,7 +43,8 @@ class Cursor {
     return taken;
   }
 
-  // To the next multiple of `alignment` from the start; at the end of the bytes it stays there.
+  // Moves to the next multiple of `alignment`, counted from the start of the bytes, or to their
+  // end if that comes first.
   void align(std::size_t alignment) {
     const std::size_t over = offset_ % alignment;
     if (over != 0) read_bytes(std::min(alignment - over, remaining()));

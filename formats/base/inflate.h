@@ -1,4 +1,4 @@
-// Compressed sections of ELF files, inflated up to a cap, whatever they say of their size.
+// Decompresses sections of ELF files up to a limit; the size that a section states is not used.
 
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace profd {
 
-// kTooLarge for more than `max_bytes`, kMalformed for bytes that are damaged or cut.
+// kTooLarge: the result is larger than `max_bytes`. kMalformed: `packed` is no complete stream.
 [[nodiscard]] Result<std::string> inflate_zlib(std::string_view packed, std::size_t max_bytes);
 [[nodiscard]] Result<std::string> inflate_zstd(std::string_view packed, std::size_t max_bytes);
 

@@ -82,7 +82,7 @@ Result<json::value> parse_json(std::string_view text, std::size_t max_depth) {
   }
   if (!error) return parser.release();
   return fail(ErrorCode::kMalformed,
-              "not JSON at offset " + std::to_string(read) + ": " + error.message());
+              "invalid JSON at offset " + std::to_string(read) + ": " + error.message());
 }
 
 }  // namespace profd

@@ -1,4 +1,4 @@
-// JSON values to text and back: Boost.JSON, with what our interfaces need on top.
+// JSON values to text and back: Boost.JSON, with what the interfaces of profd need on top.
 
 #pragma once
 
@@ -12,13 +12,13 @@
 
 namespace profd {
 
-// One line, members in the order of insertion. Numbers stand as people write them (5.25 and 10;
-// Boost.JSON itself writes 5.25E0 and 1E1), and bytes that are not UTF-8 become U+FFFD: a process
-// may name itself anything, and one such name must not make the whole text unreadable.
+// One line, members in the order of insertion. Numbers are written as people write them: 5.25 and
+// 10, where Boost.JSON itself writes 5.25E0 and 1E1. Bytes that are not UTF-8 become U+FFFD: a
+// process can choose any name, and one such name must not make the whole text unreadable.
 [[nodiscard]] std::string json_text(const boost::json::value& value);
 
-// kMalformed, with the byte offset, for anything that is not one JSON value or is nested deeper
-// than `max_depth`.
+// kMalformed, with the byte offset: the text is not one JSON value, or is nested deeper than
+// `max_depth`.
 [[nodiscard]] Result<boost::json::value> parse_json(std::string_view text, std::size_t max_depth);
 
 }  // namespace profd

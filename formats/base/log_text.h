@@ -1,4 +1,4 @@
-// What a caller sent, made fit for the log.
+// Text from a caller in a form that is safe to log.
 
 #pragma once
 
@@ -8,7 +8,8 @@
 namespace profd {
 
 // Printable ASCII stays; every other byte, and the backslash, is written as \xNN, so that no text
-// can forge a line or steer a terminal. Cut to 200 bytes, with "..." after them.
+// can forge a log line or control a terminal. The result is cut at 200 bytes and then ends in
+// "...".
 [[nodiscard]] std::string log_text(std::string_view text);
 
 }  // namespace profd

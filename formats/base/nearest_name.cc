@@ -6,7 +6,7 @@
 namespace profd {
 namespace {
 
-// Levenshtein's distance, one row at a time.
+// The Levenshtein distance, one row of its matrix at a time.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -22,7 +22,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-constexpr std::size_t kLongestName = 64;  // a longer one is no slip of the finger
+constexpr std::size_t kLongestName = 64;  // of a name that is worth a suggestion
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// "Did you mean": the known names that a mistyped one comes closest to.
+// "Did you mean": the known names that are nearest to a mistyped one.
 
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace profd {
 
-// At most `most` names, nearest first: those that begin with `name` or can be reached by few edits
-// (a third of its length, and 1 at least). Ties in the order given.
+// At most `most` names, nearest first: those that begin with `name`, or differ from it by few edits
+// (a third of its length, at least 1). Names at the same distance keep their order.
 [[nodiscard]] std::vector<std::string_view> nearest_names(std::string_view name,
                                                           std::span<const std::string_view> known,
                                                           std::size_t most = 3);

@@ -1,6 +1,6 @@
 // Durations and sizes as people write them: "500ms", "60s", "7d"; "64KiB", "1GiB".
 //
-// A number, which may have a fraction, and right behind it its unit. Durations: ms, s, m, h, d.
+// A number, perhaps with a fraction, is directly followed by its unit. Durations: ms, s, m, h, d.
 // Sizes: B, KiB, MiB, GiB, TiB.
 
 #pragma once
@@ -13,10 +13,10 @@
 
 namespace profd {
 
-// None: no such text, or more than a hundred years.
+// None for another text, and for more than a hundred years.
 [[nodiscard]] std::optional<std::chrono::milliseconds> parse_duration(std::string_view text);
 
-// None: no such text, or more than 8 EiB.
+// None for another text, and for more than 8 EiB.
 [[nodiscard]] std::optional<std::uint64_t> parse_bytes(std::string_view text);
 
 // The exact value in the largest unit that leaves no fraction: "90s", "7d".

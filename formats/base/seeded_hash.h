@@ -1,8 +1,8 @@
-// A 64-bit hash whose results a sampled process cannot foresee.
+// A 64-bit hash whose results a sampled process cannot predict.
 //
-// Processes choose their own addresses, so with a fixed hash they could choose colliding ones and
-// make every look-up a walk. Each word is folded in by one 64 x 64 -> 128 bit
-// multiplication with the running state, which starts from a random seed (wyhash's step).
+// A process chooses its own addresses. With a fixed hash it could choose colliding ones, and
+// lookups would take linear time. Each word is mixed into the state by one 64 x 64 -> 128 bit
+// multiplication; the state starts from a random seed (the step of wyhash).
 
 #pragma once
 

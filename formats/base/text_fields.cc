@@ -1,12 +1,19 @@
 #include "formats/base/text_fields.h"
 
 #include <algorithm>
-#include <charconv>
 
 namespace profd {
 namespace {
 
 constexpr std::string_view kBlanks = " \t";
+
+// 0: `text` does not start with an escape.
+char escaped_character(std::string_view text) {
+  constexpr std::string_view kOctal = "01234567";
+  if (text.size() < 4 || text[0] != '\\') return 0;
+  if (text.substr(1, 3).find_first_not_of(kOctal) != text.npos) return 0;
+  return static_cast<char>((text[1] - '0') * 64 + (text[2] - '0') * 8 + (text[3] - '0'));
+}
 
 }  // namespace
 
@@ -29,13 +36,21 @@ std::string_view TextFields::word() {
   return taken;
 }
 
-std::uint64_t TextFields::number(int base) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value, base);
-  ok_ = ok_ && error == std::errc();
-  if (!ok_) return 0;
-  rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
-  return value;
+std::string_view take_line(std::string_view& text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(line.size() + 1, text.size()));
+  return line;
+}
+
+std::string without_octal_escapes(std::string_view text) {
+  std::string plain;
+  plain.reserve(text.size());
+  while (!text.empty()) {
+    const char escaped = escaped_character(text);
+    plain += escaped != 0 ? escaped : text[0];
+    text.remove_prefix(escaped != 0 ? 4 : 1);
+  }
+  return plain;
 }
 
 }  // namespace profd

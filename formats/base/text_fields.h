@@ -1,13 +1,17 @@
-// The one reader of the kernel's text lines (/proc/kallsyms, maps): fields taken from the left,
-// each checked.
+// A reader of the text lines that the kernel writes (/proc/kallsyms, /proc/PID/maps, ...): it takes
+// fields from the front of a line and checks each.
 //
-// Failure is sticky like Cursor's: after a field that is not there every other is 0 or empty, and
-// ok() says so once for the whole line. Borrows the line.
+// Failure is sticky as in Cursor: after a missing field, every later field is 0 or empty, and ok()
+// is false. Borrows the line.
 
 #pragma once
 
+#include <charconv>
+#include <concepts>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <system_error>
 
 namespace profd {
 
@@ -15,9 +19,15 @@ class TextFields {
  public:
   explicit TextFields(std::string_view line) : rest_(line) {}
 
-  // A number without sign or prefix. Not more digits than 64 bits hold.
-  std::uint64_t hexadecimal() { return number(16); }
-  std::uint64_t decimal() { return number(10); }
+  // A number without a sign or a prefix that fits T.
+  template <std::unsigned_integral T = std::uint64_t>
+  T hexadecimal() {
+    return number<T>(16);
+  }
+  template <std::unsigned_integral T = std::uint64_t>
+  T decimal() {
+    return number<T>(10);
+  }
 
   // Exactly this character.
   void expect(char wanted);
@@ -25,17 +35,33 @@ class TextFields {
   // One or more blanks (spaces, tabs).
   void blanks();
 
-  // All up to the next blank or the end; at least one character.
+  // At least one character, up to the next blank or the end.
   std::string_view word();
 
   [[nodiscard]] std::string_view rest() const { return rest_; }
   [[nodiscard]] bool ok() const { return ok_; }
 
  private:
-  std::uint64_t number(int base);
+  template <class T>
+  T number(int base) {
+    T value = 0;
+    const auto [end, error] =
+        std::from_chars(rest_.data(), rest_.data() + rest_.size(), value, base);
+    ok_ = ok_ && error == std::errc();
+    if (!ok_) return 0;
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    return value;
+  }
 
   std::string_view rest_;
   bool ok_ = true;
 };
+
+// Removes the first line and its line feed from `text`, and returns the line.
+[[nodiscard]] std::string_view take_line(std::string_view& text);
+
+// Replaces each "\ooo" (three octal digits) by its character: the kernel writes blanks, line feeds
+// and backslashes of paths so.
+[[nodiscard]] std::string without_octal_escapes(std::string_view text);
 
 }  // namespace profd

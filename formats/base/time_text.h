@@ -1,17 +1,19 @@
-// Points and spans of time as people write them on a command line: the forms that journalctl takes
-// (systemd.time(7)), and those of RFC 3339.
+// Points in time and spans of time as people write them on a command line: what journalctl accepts
+// for the past (systemd.time(7)). And points in time as profd writes them.
 //
-//     point := "now" | "today" | "yesterday" | "tomorrow"
+//     point := "now" | "today" | "yesterday"
+//            | "-" span | span " ago"
 //            | "@" SECONDS                          since 1970
-//            | ("-" | "+") span | span " ago"       from now
-//            | [date (" " | "T")] clock [zone] | date
-//     date  := YYYY-MM-DD
-//     clock := HH:MM[:SS[.FRACTION]]
-//     zone  := "Z" | " UTC" | ("+" | "-") HH:MM     absent: the local time zone
-//     span  := (NUMBER [unit])+, with or without blanks between them; a plain number is seconds
-//     unit  := ms | s | m | h | d | w, and their words (sec, minutes, hr, ...)
+//            | [DAY " "] DATE [(" " | "T") clock]   DAY: "Sat" or "Saturday", which must be right
+//            | clock                                of the day of `now`
+//     DATE  := YYYY-MM-DD
+//     clock := HH:MM[:SS[.FRACTION]] [zone]
+//     zone  := "Z" | " UTC" | ("+" | "-") HH:MM     local time without it
+//     span  := (NUMBER [unit])+                      a number without a unit is of seconds
+//     unit  := ms | seconds | minutes | hours | days | weeks, or the start of one: s, min, h, ...
 //
-// Pure but for the local time zone, which is libc's (TZ).
+// A number may have a fraction; blanks may stand before and after a unit. The local time zone is
+// libc's (TZ).
 
 #pragma once
 
@@ -25,14 +27,17 @@ namespace profd {
 
 using WallTime = std::chrono::sys_time<std::chrono::milliseconds>;
 
-// A clock without a date is today's. From 1970 to 9999; kInvalidArgument for anything else, a date
-// that is in no calendar and a local time that a change of clocks left out included.
+// kInvalidArgument for any other text, for a time before 1970, for a date that no calendar has, and
+// for a local time that a change of clocks skips.
 [[nodiscard]] Result<WallTime> parse_time_text(std::string_view text, WallTime now);
 
 // At least 1 ms.
 [[nodiscard]] Result<std::chrono::milliseconds> parse_time_span(std::string_view text);
 
-// "2026-11-20 14:05:00", local: what parse_time_text() reads.
+// "2026-11-20 14:05:00", local.
 [[nodiscard]] std::string local_time_text(WallTime time);
+
+// RFC 3339 in UTC, to the second: "2026-11-20T13:05:00Z".
+[[nodiscard]] std::string utc_text(std::chrono::system_clock::time_point time);
 
 }  // namespace profd

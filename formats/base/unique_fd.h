@@ -1,4 +1,4 @@
-// A file descriptor with one owner. Closed with it; -1 is none.
+// A file descriptor with one owner, which closes it. -1 stands for none.
 
 #pragma once
 

@@ -14,7 +14,7 @@ CodeSegment segment_from(const Elf64_Phdr& header) {
   return segment;
 }
 
-// Takes from the segment's front what lies below `offset`.
+// Removes the part of the segment below `offset`.
 void cut_front(CodeSegment& segment, std::uint64_t offset) {
   if (offset <= segment.offset) return;
   const std::uint64_t cut = std::min(offset - segment.offset, segment.bytes);

@@ -1,5 +1,5 @@
-// Where a file's code is loaded: its executable PT_LOADs, by file offset. Where two claim the same
-// bytes of the file, the first has them.
+// The executable PT_LOAD segments of an ELF file, by file offset. Bytes of the file that are in two
+// segments count for the first.
 
 #pragma once
 
@@ -15,7 +15,7 @@ namespace profd {
 struct CodeSegment {
   std::uint64_t vaddr = 0;
   std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;  // of the file
+  std::uint64_t bytes = 0;  // in the file
 };
 
 class CodeSegments {

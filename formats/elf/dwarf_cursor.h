@@ -1,5 +1,5 @@
-// DWARF's own encodings, read through a Cursor: LEB128 numbers and the encoded pointers of
-// .eh_frame (LSB Core 5.0, 10.5; DWARF 5, 7.6). Failure is the cursor's.
+// Readers of two encodings of DWARF: LEB128 numbers (DWARF 5, 7.6) and the encoded pointers of
+// .eh_frame (LSB Core 5.0, 10.5). On malformed input the cursor fails.
 
 #pragma once
 
@@ -29,16 +29,21 @@ enum PointerEncoding : std::uint8_t {
   kPointerOmitted = 0xff,
 };
 
-inline void give_up(Cursor& cursor) { cursor.read_bytes(std::numeric_limits<std::size_t>::max()); }
+// A read that no cursor can satisfy.
+inline void fail_cursor(Cursor& cursor) {
+  cursor.read_bytes(std::numeric_limits<std::size_t>::max());
+}
 
-// Bits beyond the 64th are dropped, as every consumer does.
+constexpr unsigned kMaxLebShift = 140;  // the limit for padding, which may follow the 64th bit
+
+// Bits beyond the 64th are dropped, as in every other reader.
 inline std::uint64_t read_uleb(Cursor& cursor) {
   std::uint64_t value = 0;
   for (unsigned shift = 0;; shift += 7) {
     const auto byte = cursor.read<std::uint8_t>();
     if (shift < 64) value |= std::uint64_t{byte & 0x7fU} << shift;
     if ((byte & 0x80) == 0) return value;
-    if (shift > 140) give_up(cursor);  // nobody pads so far
+    if (shift > kMaxLebShift) fail_cursor(cursor);
   }
 }
 
@@ -51,7 +56,7 @@ inline std::int64_t read_sleb(Cursor& cursor) {
       if ((byte & 0x40) != 0 && shift + 7 < 64) value |= ~std::uint64_t{0} << (shift + 7);
       return static_cast<std::int64_t>(value);
     }
-    if (shift > 140) give_up(cursor);
+    if (shift > kMaxLebShift) fail_cursor(cursor);
   }
 }
 
@@ -61,7 +66,7 @@ std::uint64_t read_signed(Cursor& cursor) {
       std::int64_t{static_cast<Signed>(cursor.template read<Unsigned>())});
 }
 
-// Only the format; none of one that is unknown.
+// Without the application of the encoding. None for an unknown format.
 inline std::optional<std::uint64_t> read_pointer_value(Cursor& cursor, std::uint8_t encoding) {
   switch (encoding & kPointerFormat) {
     case kPointerAbsolute:
@@ -85,8 +90,8 @@ inline std::optional<std::uint64_t> read_pointer_value(Cursor& cursor, std::uint
   }
 }
 
-// `vaddr` is where the cursor's first byte is loaded. Absolute and pc-relative pointers: code is
-// described by no others.
+// `vaddr` is the virtual address of the cursor's first byte. None for a pointer that is neither
+// absolute nor pc-relative, which no pointer to code is.
 inline std::optional<std::uint64_t> read_pointer(Cursor& cursor, std::uint8_t encoding,
                                                  std::uint64_t vaddr) {
   const std::uint64_t field = vaddr + cursor.offset();

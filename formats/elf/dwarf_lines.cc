@@ -5,7 +5,8 @@
 namespace profd {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers are appended as they lie");
+static_assert(std::endian::native == std::endian::little,
+              "numbers are appended as they are in memory");
 
 // DWARF 4, 7.5.4, 7.5.6 and 7.12.
 enum : std::uint8_t {
@@ -42,7 +43,7 @@ enum : std::uint8_t {
   kEndSequence = 1,
   kSetAddress = 2,
 };
-// Special opcodes advance the line by -5 to 8 and the address by what is left to 255: GCC's choice.
+// Special opcodes advance the line by -5 to 8, and the address by up to 17: the choice of GCC.
 constexpr std::int64_t kLineBase = -5;
 constexpr std::int64_t kLineRange = 14;
 constexpr std::int64_t kOpcodeBase = 13;
@@ -70,7 +71,7 @@ void put_string(std::string& out, std::string_view text) {
   out.append(text.substr(0, text.find('\0'))).push_back('\0');
 }
 
-// A unit's length comes before it.
+// A unit is preceded by its length.
 std::string with_length(const std::string& unit) {
   std::string out;
   put(out, static_cast<std::uint32_t>(unit.size()));
@@ -118,7 +119,7 @@ void DwarfLinesWriter::begin_function(std::string_view name, std::uint64_t addre
   put_byte(rows_, kSetAddress);
   put(rows_, address);
   address_ = address;
-  limit_ = address + bytes;
+  function_end_ = address + bytes;
   file_ = 1;
   line_ = 1;
   column_ = 0;
@@ -157,7 +158,7 @@ void DwarfLinesWriter::add_line(std::uint64_t address, std::uint32_t file, std::
 
 void DwarfLinesWriter::end_function() {
   put_byte(rows_, kAdvancePc);
-  put_uleb(rows_, limit_ - address_);
+  put_uleb(rows_, function_end_ - address_);
   put_byte(rows_, kExtended);
   put_uleb(rows_, 1);
   put_byte(rows_, kEndSequence);
@@ -166,7 +167,7 @@ void DwarfLinesWriter::end_function() {
 DwarfSections DwarfLinesWriter::finish(std::uint64_t start, std::uint64_t end) {
   std::string unit;
   put(unit, kVersion);
-  put(unit, std::uint32_t{0});  // the abbreviations' place
+  put(unit, std::uint32_t{0});  // offset of the abbreviations
   put_byte(unit, sizeof start);
   put_uleb(unit, kUnitCode);
   put(unit, kLanguageC);
@@ -174,14 +175,14 @@ DwarfSections DwarfLinesWriter::finish(std::uint64_t start, std::uint64_t end) {
   put_string(unit, directory_);
   put(unit, start);
   put(unit, end - start);
-  put(unit, std::uint32_t{0});  // the line program's place
+  put(unit, std::uint32_t{0});  // offset of the line program
   unit.append(subprograms_);
-  put_byte(unit, 0);  // no more children
+  put_byte(unit, 0);  // end of the children
 
   std::string header;
-  put_byte(header, 1);  // bytes of the least instruction
-  put_byte(header, 1);  // operations an instruction
-  put_byte(header, 1);  // rows are statements
+  put_byte(header, 1);  // minimum bytes of an instruction
+  put_byte(header, 1);  // maximum operations in an instruction
+  put_byte(header, 1);  // rows start statements by default
   put_byte(header, static_cast<std::uint8_t>(kLineBase));
   put_byte(header, static_cast<std::uint8_t>(kLineRange));
   put_byte(header, static_cast<std::uint8_t>(kOpcodeBase));

@@ -68,7 +68,7 @@ Result<ElfSummary> read_elf_summary(int fd) {
   const Result<Elf64_Ehdr> header = elf::read_header(fd);
   if (!header) return header.error();
   if (header->e_type != ET_EXEC && header->e_type != ET_DYN) {
-    return fail(ErrorCode::kUnsupported, "an ELF file that is no program and no library");
+    return fail(ErrorCode::kUnsupported, "an ELF file that is neither a program nor a library");
   }
   const Result<std::vector<Elf64_Phdr>> segments = elf::read_program_headers(fd, *header);
   if (!segments) return segments.error();
@@ -91,7 +91,7 @@ Result<std::uint64_t> vaddr_of_offset(const ElfSummary& elf, std::uint64_t offse
   };
   const auto segment = std::ranges::find_if(elf.segments, holds);
   if (segment == elf.segments.end())
-    return fail(ErrorCode::kNotFound, "no segment of the file has that offset");
+    return fail(ErrorCode::kNotFound, "no segment of the file contains that offset");
   return segment->vaddr + (offset - segment->offset);
 }
 

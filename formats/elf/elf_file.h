@@ -1,9 +1,9 @@
-// What an image needs of an ELF file: segments, build id, entry point, and the functions at some
-// addresses.
+// The parts of an ELF file that an image of it needs: segments, build id, entry point, and the
+// functions at some addresses.
 //
-// Files are other users' bytes: every count and size is checked and capped, nothing is mapped, a
-// damaged file is an error and a damaged symbol table costs its symbols only. 64-bit little-endian
-// files; others are refused by name.
+// The files belong to other users: every count and size is checked and limited, and nothing is
+// mapped. A malformed file is an error; a malformed symbol table has no symbols. Only 64-bit
+// little-endian files are read; the error for any other names its kind.
 
 #pragma once
 
@@ -29,7 +29,7 @@ struct ElfSegment {
 struct ElfSymbol {
   std::uint64_t address = 0;  // as in the file: a virtual address
   std::uint64_t bytes = 0;    // 0: not given
-  std::string name;           // mangled, as it stands
+  std::string name;           // mangled, as in the file
 
   friend bool operator==(const ElfSymbol&, const ElfSymbol&) = default;
 };
@@ -42,32 +42,29 @@ struct ElfSummary {
   std::string build_id;              // raw bytes; empty: none
 };
 
-// `fd` is borrowed, and read by pread only.
+// `fd` is borrowed, and read with pread() only.
 [[nodiscard]] Result<ElfSummary> read_elf_summary(int fd);
 
-// What may yet be spent on the symbols of files that root doesn't own: anyone can make a large
-// table of nothing.
+// The rest of the limits for the symbols of files that root does not own: any user can make a file
+// with a large table.
 struct SymbolBudget {
   std::uint64_t table_bytes = std::uint64_t{256} << 20;
   std::chrono::steady_clock::duration time = std::chrono::seconds(2);
 };
 
-// The functions (.symtab, else .dynsym) that cover the given virtual addresses, sorted by address,
-// each once. An address in no symbol is left out. A symbol without size covers up to the next one.
-// Names are cut at 1,024 bytes; functions whose names would make more than 1 MiB are left out.
-// kTooLarge for a table of more bytes than the file has on the disk, and where `budget` is spent.
+// The functions (of .symtab, else of .dynsym) that cover the given virtual addresses, sorted by
+// address, each once. An address without a symbol is left out. A symbol without a size covers the
+// addresses up to the next one. Names are cut at 1,024 bytes, and functions beyond 1 MiB of names
+// are left out. kTooLarge: the table has more bytes than the file has on disk, or `budget` is
+// spent.
 [[nodiscard]] Result<std::vector<ElfSymbol>> find_elf_symbols(
     int fd, std::span<const std::uint64_t> addresses, SymbolBudget& budget);
 
-// The same, whatever it costs.
-[[nodiscard]] Result<std::vector<ElfSymbol>> find_elf_symbols(
-    int fd, std::span<const std::uint64_t> addresses);
-
-// All functions of a file with few of them, such as an image (elf_image.h): sorted by address, each
-// once, of at most 1 MiB of names. kTooLarge for a file of more than 200,000 symbols.
+// All functions of a file with few of them, such as an image (formats/elf/image.h): sorted by
+// address, each once, up to 1 MiB of names. kTooLarge for a file with more than 200,000 symbols.
 [[nodiscard]] Result<std::vector<ElfSymbol>> list_elf_functions(int fd);
 
-// The virtual address that file offset `offset` is loaded at; error when no segment has it.
+// The virtual address of file offset `offset`. kNotFound: no segment contains it.
 [[nodiscard]] Result<std::uint64_t> vaddr_of_offset(const ElfSummary& elf, std::uint64_t offset);
 
 }  // namespace profd

@@ -18,10 +18,11 @@ Error malformed(const std::string& what) { return fail(ErrorCode::kMalformed, wh
 Result<void> check_ident(const Elf64_Ehdr& header) {
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return malformed("not an ELF file");
   if (header.e_ident[EI_CLASS] != ELFCLASS64) {
-    return fail(ErrorCode::kUnsupported, "a 32-bit ELF file; only 64-bit ones are read");
+    return fail(ErrorCode::kUnsupported, "a 32-bit ELF file; only 64-bit ones are supported");
   }
   if (header.e_ident[EI_DATA] != ELFDATA2LSB) {
-    return fail(ErrorCode::kUnsupported, "a big-endian ELF file; only little-endian ones are read");
+    return fail(ErrorCode::kUnsupported,
+                "a big-endian ELF file; only little-endian ones are supported");
   }
   return {};
 }
@@ -65,7 +66,7 @@ Result<Elf64_Ehdr> read_header(int fd) {
 Result<std::vector<Elf64_Phdr>> read_program_headers(int fd, const Elf64_Ehdr& header) {
   if (header.e_phnum == 0) return std::vector<Elf64_Phdr>{};
   if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum > kMaxSegments) {
-    return malformed("an ELF file with absurd program headers");
+    return malformed("an ELF file with malformed program headers");
   }
   auto table = read_table<Elf64_Phdr>(fd, header.e_phoff, header.e_phnum);
   if (!table) return malformed("an ELF file cut in its program headers");

@@ -1,9 +1,10 @@
-// The headers of an ELF file, read by value: for elf_file.cc and elf_symbols.cc.
+// The headers of an ELF file, copied into memory. For the readers of ELF files.
 //
 // Another user owns the bytes and may change them at any time, so each number is read once and
-// checked as it is used, and no allocation is larger than the file format allows (4 MB of section
-// headers). That is why this isn't libelf, which sizes its tables by what the file says. `fd` is
-// borrowed and read by pread only. Sections' data is never inflated.
+// checked where it is used, and no allocation is larger than the file format allows (4 MB of
+// section headers). libelf, which profd does not use for this, sizes its tables by the numbers in
+// the file. `fd` is borrowed and read with pread() only. The content of sections is not
+// decompressed.
 
 #pragma once
 
@@ -19,10 +20,10 @@
 
 namespace profd::elf {
 
-// False on a short read or a refused one.
+// False: the read failed or is short.
 [[nodiscard]] bool read_at(int fd, std::uint64_t offset, void* to, std::size_t bytes);
 
-// `count` must be bounded by the caller.
+// The caller must limit `count`.
 template <class T>
 [[nodiscard]] std::optional<std::vector<T>> read_table(int fd, std::uint64_t offset,
                                                        std::size_t count) {
@@ -32,14 +33,15 @@ template <class T>
   return table;
 }
 
-// Of a 64-bit little-endian file of at most 4 GiB; others are an error that says what they are.
+// kMalformed, kUnsupported or kTooLarge unless the file is a 64-bit little-endian ELF file of at
+// most 4 GiB.
 [[nodiscard]] Result<Elf64_Ehdr> read_header(int fd);
 
 [[nodiscard]] Result<std::vector<Elf64_Phdr>> read_program_headers(int fd,
                                                                    const Elf64_Ehdr& header);
 
-// None for a file without section headers, and for one whose are damaged. Only object files have
-// the more than 65,279 that are counted otherwise.
+// Empty for a file without section headers and for one with malformed ones. The extended numbering
+// for more than 65,279 sections is not read: only object files use it.
 [[nodiscard]] std::vector<Elf64_Shdr> read_section_headers(int fd, const Elf64_Ehdr& header);
 
 }  // namespace profd::elf

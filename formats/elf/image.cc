@@ -12,7 +12,7 @@ constexpr std::uint64_t kPage = 4096;
 
 std::uint64_t page_of(std::uint64_t address) { return address / kPage * kPage; }
 
-// The executable segments, the one that the first function lies in before the others.
+// The executable segments; the segment of the first function comes first.
 std::vector<ElfCodeSection> code_sections_of(const FileImage& image) {
   std::vector<ElfCodeSection> code;
   for (const ElfSegment& s : image.original.segments) {

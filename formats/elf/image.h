@@ -1,20 +1,21 @@
-// Small ELF files that stand in for code which pprof can't open at its path: the kernel, code made
-// at run time, and files that are deleted, replaced or out of reach. They hold the hit functions'
-// symbols and nothing that was not hit.
+// Images: small ELF files with the symbols of sampled functions, for code that pprof cannot open at
+// its path: the kernel, JIT code, and files that are deleted, replaced or out of reach.
 //
-// Two shapes, each tested with both pprofs, addr2line, nm and llvm-symbolizer:
+// Two forms, each tested with both pprofs, addr2line, nm and llvm-symbolizer:
 //
-// - An absolute image (of the kernel; jit_image.h has JIT code's) is an ET_EXEC without program
-//   headers, with .text at its run-time address, so that addresses are looked up as they are.
+// - An absolute image (of the kernel; formats/jit/image.h makes those of JIT code) is an ET_EXEC
+//   file without program headers. Its .text lies at the run-time address, so that readers look up
+//   addresses unchanged.
 //
-// - A file image has the original's type, PT_LOADs and build id, so that the original's mapping
-//   lines fit it. Perl's pprof computes addresses by the one .text section: where executable
-//   segments lie differently in file and memory, it names those of the lowest hit function's only.
+// - A file image has the type, the PT_LOAD headers and the build id of the original, so that the
+//   mapping lines of the original fit it. Perl's pprof computes addresses from the one .text
+//   section: where executable segments are placed differently in file and memory, it resolves only
+//   those of the segment with the lowest sampled function.
 //
-// Code has no bytes in either (NOBITS): names don't need them. An address between functions is
-// given to a symbol "[NAME]" of the file that fills the gap, not to the function before. The last
-// symbol is "_fini", right behind the code: Perl's pprof gives the last symbol no size, and uses
-// this one as a separator in what it asks of addr2line.
+// Code has no bytes in either form (NOBITS); names need none. A symbol "[NAME]" with the name of
+// the file fills each gap between functions, so that no address counts for the function before the
+// gap. The last symbol is "_fini", directly after the code: Perl's pprof gives the last symbol no
+// size, and needs this name as a separator in the output of addr2line.
 
 #pragma once
 
@@ -27,20 +28,20 @@
 
 namespace profd {
 
-// Whether a symbol is one that fills a gap.
+// Whether the symbol fills a gap.
 [[nodiscard]] bool is_gap_name(std::string_view name);
 
 struct AbsoluteImage {
   std::vector<ElfSymbol> functions;  // sorted, not overlapping
   std::string build_id;              // raw bytes; empty: none
-  // Where .text lies, all functions in it. 0: as the functions need it, so that an image with more
-  // functions may need another mapping line.
+  // The range of .text, which contains all functions. 0: computed from the functions, so that a
+  // later image with more functions may have another mapping line.
   std::uint64_t text_start = 0;
   std::uint64_t text_end = 0;
 };
 
-// Where a profile's mapping line must lie: from one page before the first function (pprof lists
-// from 500 bytes before) to the end of the last, at .text's file offset.
+// The mapping line of a profile for an absolute image: from one page before the first function
+// (pprof -weblist shows 500 bytes before it) to the end of the last, at the file offset of .text.
 struct ImagePlacement {
   std::uint64_t start = 0;
   std::uint64_t end = 0;
@@ -52,7 +53,8 @@ struct ImagePlacement {
 
 struct FileImage {
   ElfSummary original;
-  std::string name;  // of the file, for the gaps, that before the first included; empty: unknown
+  // The name of the file, for gaps, also the one before the first function. Empty: unknown.
+  std::string name;
   std::vector<ElfSymbol> functions;  // virtual addresses of the original, sorted
 };
 

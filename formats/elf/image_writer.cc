@@ -6,8 +6,8 @@
 namespace profd {
 namespace {
 
-// Perl's pprof asks addr2line for this symbol's address between any two others, and knows the
-// answer by the name: so it has to lie in a section, which is why the last code section is a byte
+// Perl's pprof asks addr2line for the address of this symbol between any two others, and recognizes
+// the answer by the name. The symbol must lie in a section, so the last code section is one byte
 // longer than its code.
 constexpr std::string_view kEndName = "_fini";
 constexpr std::uint64_t kEndBytes = 1;
@@ -135,7 +135,7 @@ void ElfImageWriter::add_symbol(std::uint32_t name, std::uint64_t address, std::
   append(symbols_, symbol);
 }
 
-// Alignment apart, which 64 KiB are room for.
+// An estimate; 64 KiB are more than alignment and headers need.
 std::size_t ElfImageWriter::encoded_bytes() const {
   std::size_t bytes = symbols_.size() + strings_.bytes().size() + names_.bytes().size() + 65536 +
                       sections_.size() * sizeof(Elf64_Shdr);
@@ -151,9 +151,17 @@ std::string ElfImageWriter::encode() {
   const std::uint64_t program_headers = file.size();
   file.append(segments_);
   append_code(file);
-  append_note(file);
-  append_debug_sections(file);
-  append_tables(file);
+  if (!note_.empty()) append_section(file, ".note.gnu.build-id", SHT_NOTE, 4, note_);
+  for (const DebugSection& debug : debug_) {
+    append_section(file, debug.name, SHT_PROGBITS, 1, debug.bytes);
+  }
+  append_section(file, ".symtab", SHT_SYMTAB, 8, symbols_);
+  sections_.back().sh_link = static_cast<Elf64_Word>(sections_.size());  // .strtab comes next
+  sections_.back().sh_info = 1;  // the index of the first symbol that is not local
+  sections_.back().sh_entsize = sizeof(Elf64_Sym);
+  append_section(file, ".strtab", SHT_STRTAB, 1, strings_.bytes());
+  names_.add(".shstrtab");  // before the bytes of the table are used
+  append_section(file, ".shstrtab", SHT_STRTAB, 1, names_.bytes());
   align(file, 8);
   const Elf64_Ehdr header = file_header(program_headers, file.size());
   for (const Elf64_Shdr& section : sections_) append(file, section);
@@ -178,50 +186,17 @@ void ElfImageWriter::append_code(std::string& file) {
   }
 }
 
-void ElfImageWriter::append_section(std::string& file, Elf64_Shdr section, std::string_view bytes) {
-  align(file, section.sh_addralign);
+void ElfImageWriter::append_section(std::string& file, std::string_view name, Elf64_Word type,
+                                    Elf64_Xword alignment, std::string_view bytes) {
+  align(file, alignment);
+  Elf64_Shdr section{};
+  section.sh_name = names_.add(name);
+  section.sh_type = type;
   section.sh_offset = file.size();
   section.sh_size = bytes.size();
+  section.sh_addralign = alignment;
   file.append(bytes);
   sections_.push_back(section);
-}
-
-void ElfImageWriter::append_note(std::string& file) {
-  if (note_.empty()) return;
-  Elf64_Shdr note{};
-  note.sh_name = names_.add(".note.gnu.build-id");
-  note.sh_type = SHT_NOTE;
-  note.sh_addralign = 4;
-  append_section(file, note, note_);
-}
-
-void ElfImageWriter::append_debug_sections(std::string& file) {
-  for (const DebugSection& debug : debug_) {
-    Elf64_Shdr header{};
-    header.sh_name = names_.add(debug.name);
-    header.sh_type = SHT_PROGBITS;
-    header.sh_addralign = 1;
-    append_section(file, header, debug.bytes);
-  }
-}
-
-void ElfImageWriter::append_tables(std::string& file) {
-  Elf64_Shdr symbols{};
-  symbols.sh_name = names_.add(".symtab");
-  symbols.sh_type = SHT_SYMTAB;
-  symbols.sh_link = static_cast<Elf64_Word>(sections_.size() + 1);
-  symbols.sh_info = 1;  // the first that is not local
-  symbols.sh_addralign = 8;
-  symbols.sh_entsize = sizeof(Elf64_Sym);
-  append_section(file, symbols, symbols_);
-  Elf64_Shdr strings{};
-  strings.sh_name = names_.add(".strtab");
-  strings.sh_type = SHT_STRTAB;
-  strings.sh_addralign = 1;
-  append_section(file, strings, strings_.bytes());
-  Elf64_Shdr names = strings;
-  names.sh_name = names_.add(".shstrtab");
-  append_section(file, names, names_.bytes());
 }
 
 Elf64_Ehdr ElfImageWriter::file_header(std::uint64_t program_headers,

@@ -1,5 +1,5 @@
-// Lays out the ELF files of elf_image.h and jit_image.h: ELF header, program headers, code, build
-// id, debug sections, symbols, strings, section headers.
+// Writes the ELF files of formats/elf/image.h and formats/jit/image.h: ELF header, program headers,
+// code, build id, debug sections, symbols, strings, section headers.
 
 #pragma once
 
@@ -15,11 +15,12 @@
 
 namespace profd {
 
-// The strings of a table. Equal ones share their bytes: a file whose functions all have one long
-// name must not grow by being copied.
+// A string table. Equal strings share their bytes: a file whose functions all have one long name
+// must not have a larger image.
 class ElfStrings {
  public:
-  std::uint32_t add(std::string_view text);  // cut at a NUL
+  // Returns the offset of `text`, which is cut at a NUL.
+  std::uint32_t add(std::string_view text);
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
 
  private:
@@ -36,14 +37,14 @@ struct ElfCode {
 struct ElfCodeSection {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t file_offset = 0;   // of NOBITS: where it claims to lie
-  std::vector<ElfCode> code = {};  // in it, sorted, zeros between; none: NOBITS
+  std::uint64_t file_offset = 0;   // for a section without bytes, the sh_offset that it states
+  std::vector<ElfCode> code = {};  // sorted; zeros fill the gaps; empty: no bytes (NOBITS)
 
   [[nodiscard]] std::uint64_t end() const { return address + bytes; }
   [[nodiscard]] bool holds(std::uint64_t at) const { return at >= address && at - address < bytes; }
 };
 
-// Where the code of an absolute image begins in the file, or would with bytes.
+// The file offset of the code of an absolute image, also where it has no bytes.
 inline constexpr std::uint64_t kElfTextOffset = 0x1000;
 
 #if defined(__aarch64__)
@@ -63,18 +64,18 @@ class ElfImageWriter {
   void set_gap_name(const std::string& file_name);  // "[NAME]"; "[unknown]" by default
   void add_debug_section(std::string_view name, std::string bytes);
 
-  // What comes before the first function of a section, all of it where there is none.
+  // Fills the gap before the first function of each section, or a section without functions.
   void add_first_gaps(const std::vector<ElfSymbol>& functions);
-  // Sorted, those outside the code left out, gaps filled; add_end() included.
+  // `functions` is sorted. Leaves out those outside the code, fills gaps, and calls add_end().
   void add_functions(const std::vector<ElfSymbol>& functions);
 
-  // One function of that section, and a mark where it ends, unless the next begins there.
+  // Adds one function of that section, and fills the gap up to `next`.
   void add_function(const ElfSymbol& function, std::uint64_t next, std::size_t section);
-  // After all other symbols: nm, which Perl's pprof runs, sorts by address and gives the last one
-  // no size.
+  // Adds "_fini" after all other symbols: nm, which Perl's pprof runs, sorts by address and gives
+  // the last symbol no size.
   void add_end();
 
-  // Once, while the code that was given is there.
+  // Call it once, while the borrowed code exists.
   [[nodiscard]] std::string encode();
 
  private:
@@ -84,15 +85,13 @@ class ElfImageWriter {
   };
 
   void add_code_section(std::size_t i, std::uint64_t end_bytes);
-  [[nodiscard]] std::uint32_t gap_name();  // its place in the strings
+  [[nodiscard]] std::uint32_t gap_name();  // its offset in the strings
   void add_symbol(std::uint32_t name, std::uint64_t address, std::uint64_t bytes,
                   std::size_t section);
   [[nodiscard]] std::size_t encoded_bytes() const;
-  void append_section(std::string& file, Elf64_Shdr section, std::string_view bytes);
   void append_code(std::string& file);
-  void append_note(std::string& file);
-  void append_debug_sections(std::string& file);
-  void append_tables(std::string& file);
+  void append_section(std::string& file, std::string_view name, Elf64_Word type,
+                      Elf64_Xword alignment, std::string_view bytes);
   [[nodiscard]] Elf64_Ehdr file_header(std::uint64_t program_headers,
                                        std::uint64_t section_headers) const;
 

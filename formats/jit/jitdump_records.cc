@@ -64,7 +64,7 @@ class DebugEntries {
     }
     const std::size_t end = record_.find('\0', cursor_.offset());
     if (!cursor_.ok() || end == record_.npos) {
-      dwarf::give_up(cursor_);
+      dwarf::fail_cursor(cursor_);
       return {};
     }
     const std::string_view name = cursor_.read_bytes(end - cursor_.offset());

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <utility>
+#include <vector>
 
 namespace profd {
 namespace {
@@ -18,7 +19,7 @@ std::string_view without_suffix(std::string_view text, std::string_view suffix) 
   return text.ends_with(suffix) ? text.substr(0, text.size() - suffix.size()) : text;
 }
 
-// As systemd escapes names in its units: "\x2d" is '-'.
+// Undoes the escapes in names of units: systemd writes '-' as "\x2d".
 std::string unescaped(std::string_view text) {
   std::string plain;
   while (!text.empty()) {
@@ -32,8 +33,8 @@ std::string unescaped(std::string_view text) {
   return plain;
 }
 
-// The ID of "docker-ID.scope" (systemd's cgroup driver), "ID" (the cgroupfs driver) and
-// "...slice:cri-containerd:ID" (the first's name given to the second); empty for others.
+// The ID in "docker-ID.scope" (cgroup driver of systemd), "ID" (cgroupfs driver) and
+// "...slice:cri-containerd:ID" (a name for the first driver that the second got); empty for others.
 std::string_view container_id_of(std::string_view component) {
   constexpr std::array<std::string_view, 4> kRuntimes{"docker-", "libpod-", "cri-containerd-",
                                                       "crio-"};
@@ -49,7 +50,7 @@ std::string_view container_id_of(std::string_view component) {
   return is_container_id(id) ? id : std::string_view{};
 }
 
-// Empty for what is no container.
+// Empty for a component that does not name a container.
 std::string container_of(std::string_view component) {
   constexpr std::string_view kLxc = "lxc.payload.";
   constexpr std::string_view kMachine = "machine-";
@@ -60,7 +61,8 @@ std::string container_of(std::string_view component) {
   return std::string(container_id_of(component));
 }
 
-// Podman runs its monitor in "libpod-conmon-ID.scope", beside the container: that is a unit.
+// Not a container: "libpod-conmon-ID.scope", in which Podman runs the monitor of one. It counts as
+// a unit.
 bool is_unit(std::string_view component) {
   const std::size_t dot = component.rfind('.');
   return dot != component.npos && dot > 0 &&
@@ -71,45 +73,42 @@ bool is_user_manager(std::string_view component) {
   return component.starts_with("user@") && component.ends_with(".service");
 }
 
-// Calls `visit` with each component until it returns true.
-template <class Visit>
-void visit_components(std::string_view path, Visit visit) {
+std::vector<std::string_view> components_of(std::string_view path) {
+  std::vector<std::string_view> components;
   while (!path.empty()) {
     const std::string_view component = path.substr(0, path.find('/'));
     path.remove_prefix(std::min(component.size() + 1, path.size()));
-    if (!component.empty() && visit(component)) return;
+    if (!component.empty()) components.push_back(component);
   }
+  return components;
 }
 
-bool hands_names_on(std::string_view component) {
+bool delegates(std::string_view component) {
   return is_user_manager(component) || !container_of(component).empty();
 }
 
-// Of the first component that `answers`.
-template <class Answers>
-CgroupMatch match_component(std::string_view path, Answers answers) {
-  CgroupMatch match = CgroupMatch::kNone;
+// The match of the first component for which `has_name` is true.
+template <class HasName>
+CgroupMatch match_component(std::string_view path, HasName has_name) {
   bool delegated = false;
-  visit_components(path, [&](std::string_view component) {
-    if (answers(component)) match = delegated ? CgroupMatch::kDelegated : CgroupMatch::kSystem;
-    delegated = delegated || hands_names_on(component);
-    return match != CgroupMatch::kNone;
-  });
-  return match;
+  for (const std::string_view component : components_of(path)) {
+    if (has_name(component)) return delegated ? CgroupMatch::kDelegated : CgroupMatch::kSystem;
+    delegated = delegated || delegates(component);
+  }
+  return CgroupMatch::kNone;
 }
 
 }  // namespace
 
 CgroupOwner owner_of_cgroup(std::string_view path) {
   CgroupOwner owner;
-  visit_components(path, [&owner](std::string_view component) {
+  for (const std::string_view component : components_of(path)) {
     if (std::string container = container_of(component); !container.empty()) {
       owner.container = std::move(container);
     } else if (is_unit(component)) {
       owner.unit = std::string(component);
     }
-    return false;
-  });
+  }
   return owner;
 }
 
@@ -138,7 +137,7 @@ ContainerMatch match_container(std::string_view path, std::string_view name) {
 }
 
 bool delegates_names(std::string_view path) {
-  return match_component(path, hands_names_on) != CgroupMatch::kNone;
+  return match_component(path, delegates) != CgroupMatch::kNone;
 }
 
 }  // namespace profd

@@ -1,10 +1,10 @@
-// Who a process belongs to, read from its cgroup path: systemd unit and container.
+// The systemd unit and the container that the path of a process's cgroup names.
 //
-// Units: the innermost "*.service", "*.scope" (no container's), "*.slice"-less component as systemd
-// escapes it. Containers: docker-ID.scope, libpod-ID.scope, cri-containerd-ID.scope, crio-ID.scope,
-// /docker/ID, /kubepods/.../ID, where ID is 64 hexadecimal digits, shown in full; and by name,
-// since they have no other, machine-NAME.scope (systemd-nspawn) and lxc.payload.NAME. The paths of
-// v1 and v2 hierarchies look alike.
+// The unit is the innermost component that ends in ".service" or ".scope" and is not a container's.
+// A container is named by an id of 64 hexadecimal digits: docker-ID.scope, libpod-ID.scope,
+// cri-containerd-ID.scope, crio-ID.scope, /docker/ID, /kubepods/.../ID; or by a name:
+// machine-NAME.scope (systemd-nspawn), lxc.payload.NAME. The paths of cgroup v1 and v2 have the
+// same form.
 
 #pragma once
 
@@ -23,30 +23,31 @@ struct CgroupOwner {
 
 [[nodiscard]] CgroupOwner owner_of_cgroup(std::string_view path);
 
-// A unit's name as systemctl takes it: "nginx" is "nginx.service".
+// Completes the name of a unit as systemctl does: "nginx" becomes "nginx.service".
 [[nodiscard]] std::string full_unit_name(std::string_view name);
 
-// How a cgroup answers to a name. Below a user's own systemd (user@UID.service) and in containers
-// others choose the names, so one there means something only where the system has none such.
+// Whether a cgroup has a name, and who chose the name. Users choose the names below their own
+// systemd (user@UID.service) and inside containers; such a match counts only if no cgroup of the
+// system matches.
 enum class CgroupMatch {
   kNone,
   kDelegated,
   kSystem,
 };
 
-// Whether the cgroup is the unit's or below it; slices are units too. `unit` is a full name.
+// Matches the cgroup of the unit and those below it; slices are units too. `unit` is a full name.
 [[nodiscard]] CgroupMatch match_unit(std::string_view path, std::string_view unit);
 
 struct ContainerMatch {
   CgroupMatch match = CgroupMatch::kNone;
-  std::string container;  // its full id or name
+  std::string container;  // the full id or name
 };
 
-// Whether the cgroup is the container's or below it, by its id, the beginning of that (several may
-// have it), or its name.
+// Matches the cgroup of the container and those below it. `name` is an id, the start of one, which
+// may match several containers, or a name.
 [[nodiscard]] ContainerMatch match_container(std::string_view path, std::string_view name);
 
-// Whether the names below this cgroup are others' to choose.
+// Whether users choose the names of the cgroups below this one.
 [[nodiscard]] bool delegates_names(std::string_view path);
 
 }  // namespace profd

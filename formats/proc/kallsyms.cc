@@ -10,9 +10,8 @@
 namespace profd {
 namespace {
 
-// What a function is given at most where the next symbol is another module's: the modules' areas
-// lie apart, and what is hit in between belongs to neither. The largest functions of a kernel are a
-// few tens of KiB.
+// The limit for the size of a module's last function: kallsyms has no sizes, and an address between
+// two modules belongs to neither. The largest functions of a kernel have a few tens of KiB.
 constexpr std::uint64_t kMaxLastFunctionBytes = 65536;
 
 constexpr std::string_view kCodeTypes = "tTwW";
@@ -21,7 +20,7 @@ struct Line {
   std::uint64_t address = 0;
   char type = 0;
   std::string_view name;
-  std::string_view module;  // "[nf_tables]"; empty for the kernel's own
+  std::string_view module;  // "[nf_tables]"; empty for the kernel itself
 
   [[nodiscard]] bool is_code() const { return kCodeTypes.find(type) != kCodeTypes.npos; }
 };
@@ -44,30 +43,31 @@ bool parse_line(std::string_view text, Line& line) {
   return fields.ok();
 }
 
-// "__sched_text_start", "_stext": the linker's marks, which stand where a function starts too.
-bool is_mark(std::string_view name) {
+// "__sched_text_start", "_stext": symbols of the linker script, which share the address of a
+// function.
+bool is_linker_symbol(std::string_view name) {
   return name.starts_with('_') && (name.ends_with("_start") || name.ends_with("_end") ||
                                    name.ends_with("_begin") || name.ends_with("text"));
 }
 
-// The smaller, the more a name tells of several at one address.
-std::tuple<bool, bool, std::size_t> dullness(std::string_view name) {
+// Orders names of one address: the most informative name has the smallest rank.
+std::tuple<bool, bool, std::size_t> rank_of_name(std::string_view name) {
   const bool padding = name.starts_with("__pfx_") || name.starts_with("__cfi_");
   const std::size_t underscores = std::min(name.find_first_not_of('_'), name.size());
-  return {padding, is_mark(name), underscores};
+  return {padding, is_linker_symbol(name), underscores};
 }
 
-// A line as it is kept while they are sorted. The name lies at the front of the text by then.
+// A symbol while the symbols are sorted. Its name has been moved to the front part of the text.
 struct Candidate {
   std::uint64_t address = 0;
   std::uint32_t name_offset = 0;
-  std::uint32_t name_bytes = 0;  // 0: no code, but it ends the function before it
+  std::uint32_t name_bytes = 0;  // 0: no code; the symbol only ends the function before it
   std::uint32_t module = 0;
   bool global = false;
 };
 
-// Moves the names to the front of `text`, over the lines they were read from, and cuts the rest
-// off.
+// Moves the names to the front of `text`, over lines that are already read, and cuts off the rest.
+// So the text, about 10 MB, is never in memory twice.
 Result<std::vector<Candidate>> read_lines(std::string& text) {
   std::vector<Candidate> candidates;
   std::size_t names_end = 0;
@@ -80,7 +80,7 @@ Result<std::vector<Candidate>> read_lines(std::string& text) {
     ++number;
     if (!parse_line(std::string_view(text).substr(at, end - at), line)) {
       return fail(ErrorCode::kMalformed,
-                  "line " + std::to_string(number) + " of kallsyms is no symbol");
+                  "could not parse line " + std::to_string(number) + " of kallsyms");
     }
     at = end + 1;
     if (line.address == 0) continue;
@@ -99,12 +99,12 @@ Result<std::vector<Candidate>> read_lines(std::string& text) {
   return candidates;
 }
 
-// By address, and at one address the most telling name first. Stable: of equals the file's first
-// stays first.
+// By address, and at one address the most informative name first. Equal symbols keep their order in
+// the file.
 void sort_by_address(std::vector<Candidate>& candidates, std::string_view names) {
   const auto rank = [&](const Candidate& c) {
     const std::string_view name = names.substr(c.name_offset, c.name_bytes);
-    return std::tuple(name.empty(), dullness(name), !c.global);
+    return std::tuple(name.empty(), rank_of_name(name), !c.global);
   };
   std::ranges::stable_sort(candidates, [&](const Candidate& a, const Candidate& b) {
     return a.address != b.address ? a.address < b.address : rank(a) < rank(b);
@@ -135,7 +135,7 @@ Result<KernelSymbols> KernelSymbols::parse(std::string text) {
   return symbols;
 }
 
-// An entry that isn't a function only ends the one before it.
+// An entry without a name only ends the function before it, and is left out where there is none.
 void KernelSymbols::add(const Entry& entry) {
   const bool ends_nothing = entries_.empty() || entries_.back().name_bytes == 0;
   if (entry.name_bytes == 0 && ends_nothing) return;

@@ -1,4 +1,4 @@
-// /proc/kallsyms: the kernel's own symbols, by address.
+// /proc/kallsyms: the symbols of the kernel and its modules by address.
 
 #pragma once
 
@@ -16,13 +16,15 @@ class KernelSymbols {
  public:
   struct Symbol {
     std::uint64_t start;
-    std::uint64_t end;      // start of the next symbol of any kind, at most 64 KiB on in a gap
-    std::string_view name;  // without the module's; borrowed from the KernelSymbols
+    // The start of the next symbol of any kind. Between two modules, at most 64 KiB after the last
+    // symbol of the first.
+    std::uint64_t end;
+    std::string_view name;  // without that of the module; borrowed from the KernelSymbols
   };
 
-  // Code symbols only (t, T, w, W); of several at one address the most telling name stays. Lines
-  // that are no symbol are an error with their number. All-zero addresses (kptr_restrict) give no
-  // symbols: check empty().
+  // Keeps the code symbols (types t, T, w, W); of several at one address, the one with the most
+  // informative name. kMalformed, with the number of the line, for a line of another form. Where
+  // all addresses are 0 (kptr_restrict), the result is empty().
   static Result<KernelSymbols> parse(std::string text);
 
   [[nodiscard]] std::optional<Symbol> find(std::uint64_t address) const;
@@ -33,13 +35,13 @@ class KernelSymbols {
   struct Entry {
     std::uint64_t address;
     std::uint32_t name_offset;
-    std::uint32_t name_bytes;  // 0: no function, but the end of the one before
+    std::uint32_t name_bytes;  // 0: this entry only ends the function before it
   };
   void add(const Entry& entry);
   void end_module(std::uint64_t last_symbol, std::uint64_t next_module);
 
-  std::string text_;            // the names of the entries, and nothing else
-  std::vector<Entry> entries_;  // by address; the last is no function
+  std::string text_;            // the names of the entries
+  std::vector<Entry> entries_;  // by address; the last is not a function
   std::size_t functions_ = 0;
 };
 

@@ -18,13 +18,13 @@ struct MapsLine {
   std::uint32_t device_major = 0;
   std::uint32_t device_minor = 0;
   std::uint64_t inode = 0;
-  std::string path;  // octal escapes undone, without " (deleted)"; empty for none
+  std::string path;  // without octal escapes and " (deleted)"; empty: anonymous memory
   bool deleted = false;
 
   friend bool operator==(const MapsLine&, const MapsLine&) = default;
 };
 
-// Without its newline.
+// `line` has no line feed. kMalformed for a line of another form.
 [[nodiscard]] Result<MapsLine> parse_maps_line(std::string_view line);
 
 }  // namespace profd

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "formats/base/address_range.h"
 #include "formats/base/cursor.h"
 #include "formats/base/text_fields.h"
 #include "formats/profile/gperftools_format.h"
@@ -50,19 +51,19 @@ std::uint64_t header_words(std::string_view file, SlotShape shape) {
   return slots.slot();
 }
 
-// Slot 0 is 0, and slot 1 is a small number that isn't: so 8 zero bytes are one wide slot, and the
-// byte order is the one in which slot 1 is small.
+// Slot 0 is 0, and slot 1 is a small number other than 0. So 8 zero bytes are one wide slot, and
+// the byte order is the one in which slot 1 is small.
 Result<SlotShape> detect_shape(std::string_view file) {
   constexpr std::size_t kShortest = 8;
-  if (file.size() < kShortest) return malformed("the header is cut", file.size());
+  if (file.size() < kShortest) return malformed("the file ends in the header", file.size());
   const std::size_t zeros = std::min(file.find_first_not_of('\0'), file.size());
-  if (zeros < 4) return malformed("this is no CPU profile: the first slot is not 0", 0);
+  if (zeros < 4) return malformed("not a CPU profile: the first slot is not 0", 0);
   for (const std::endian order : {std::endian::little, std::endian::big}) {
     const SlotShape shape{zeros >= 8 ? 8U : 4U, order};
-    if (file.size() < 2 * shape.bytes) return malformed("the header is cut", file.size());
+    if (file.size() < 2 * shape.bytes) return malformed("the file ends in the header", file.size());
     if (header_words(file, shape) <= gperftools::kMaxHeaderWords) return shape;
   }
-  return malformed("this is no CPU profile: the header's size is absurd", 4);
+  return malformed("not a CPU profile: the header is too large", 4);
 }
 
 // Returns the period.
@@ -70,15 +71,15 @@ Result<std::uint64_t> read_header(SlotCursor& slots) {
   slots.skip(1);
   const std::uint64_t words = slots.slot();
   if (words < gperftools::kHeaderWords) {
-    return malformed("the header has " + std::to_string(words) + " slots, 3 are needed,",
+    return malformed("the header has " + std::to_string(words) + " words, but needs 3,",
                      slots.offset_of(1));
   }
   const std::uint64_t version = slots.slot();
   const std::uint64_t period = slots.slot();
   slots.skip(words - 2);
-  if (!slots.ok()) return malformed("the header is cut", slots.offset());
+  if (!slots.ok()) return malformed("the file ends in the header", slots.offset());
   if (version != gperftools::kVersion) {
-    return malformed("version " + std::to_string(version) + " is not known,", slots.offset_of(2));
+    return malformed("unknown version " + std::to_string(version), slots.offset_of(2));
   }
   if (period < gperftools::kMinPeriod) return malformed("the period is 0", slots.offset_of(3));
   return period;
@@ -93,7 +94,7 @@ struct RecordView {
   [[nodiscard]] bool is_decoy() const { return count == 0 && pcs.size() == 1 && pcs[0] != 0; }
 };
 
-// Into `record`, whose memory is used again from record to record.
+// `record` is reused, so that its memory is allocated once.
 Result<void> read_record(SlotCursor& slots, RecordView& record) {
   record.offset = slots.offset();
   record.count = slots.slot();
@@ -102,22 +103,22 @@ Result<void> read_record(SlotCursor& slots, RecordView& record) {
   if (depth == 0 || depth > gperftools::kMaxDepth) {
     return malformed("a stack is " + std::to_string(depth) + " frames deep", record.offset);
   }
-  if (depth > slots.slots_left()) return malformed("a record is cut", record.offset);
+  if (depth > slots.slots_left()) return malformed("the file ends in a record", record.offset);
   record.pcs.resize(depth);
   for (std::uint64_t& pc : record.pcs) pc = slots.slot();
   if (record.count == 0 && depth > 1) return malformed("a record has a count of 0", record.offset);
   return {};
 }
 
-// Hands each record up to the trailer to `visit`, which may refuse it.
+// Calls `visit` with each record up to the trailer, until it returns an error.
 template <class Visit>
 Result<void> for_each_record(SlotCursor& slots, const Visit& visit) {
   RecordView record;
   while (true) {
-    if (const Result<void> read = read_record(slots, record); !read) return read.error();
+    if (auto read = read_record(slots, record); !read) return read.error();
     if (record.is_trailer()) return {};
     if (record.is_decoy()) continue;
-    if (const Result<void> visited = visit(record); !visited) return visited.error();
+    if (auto visited = visit(record); !visited) return visited.error();
   }
 }
 
@@ -136,26 +137,21 @@ bool is_permissions(std::string_view word) {
   return word.size() <= 5 && word.find_first_not_of("-rwxsp") == word.npos;
 }
 
-struct Range {
-  std::uint64_t start = 0;
-  std::uint64_t end = 0;
-};
-
-Range read_range(TextFields& fields) {
-  Range range;
+AddressRange read_range(TextFields& fields) {
+  AddressRange range;
   range.start = fields.hexadecimal();
   fields.expect('-');
   range.end = fields.hexadecimal();
   return range;
 }
 
-// What a line says of the process's memory. A mapping without a path is none: no reader can use it.
 struct MappingLine {
   ProfileMapping mapping;
   bool executable = true;
 };
 
-// "START-LIMIT r-xp OFFSET MAJOR:MINOR INODE PATH", as in /proc/PID/maps; the path may hold blanks.
+// "START-LIMIT r-xp OFFSET MAJOR:MINOR INODE PATH", as in /proc/PID/maps; the path may contain
+// blanks.
 std::optional<MappingLine> parse_full_line(std::string_view line) {
   TextFields fields(line);
   const auto [start, end] = read_range(fields);
@@ -187,7 +183,7 @@ std::optional<std::uint64_t> parse_at_offset(std::string_view word) {
   return offset;
 }
 
-// "START-LIMIT[:] [PERMISSIONS] PATH [(@OFFSET)] [BUILD_ID]"; the path holds no blanks.
+// "START-LIMIT[:] [PERMISSIONS] PATH [(@OFFSET)] [BUILD_ID]"; the path contains no blanks.
 std::optional<MappingLine> parse_brief_line(std::string_view line) {
   TextFields fields(line);
   MappingLine brief;
@@ -207,7 +203,7 @@ std::optional<MappingLine> parse_brief_line(std::string_view line) {
   return brief;
 }
 
-// Puts `directory` for each "$build" of a path.
+// Replaces each "$build" in a path by `directory`.
 std::string with_build_variable(std::string path, const std::string& directory) {
   const std::string_view variable = kBuildVariable;
   for (std::size_t at = path.find(variable); at != path.npos;
@@ -217,9 +213,9 @@ std::string with_build_variable(std::string path, const std::string& directory) 
   return path;
 }
 
-// The text list, line by line. The first "build=" becomes Profile::build_dir and its "$build" stay
-// as they are, so that a profile that is encoded again is the same; those of a later one are put
-// in.
+// Reads the text list line by line. The first "build=" becomes Profile::build_dir, and "$build"
+// stays in the paths, so that the profile stays equal when it is encoded again. The directory of a
+// later "build=" is put into the paths.
 class TextList {
  public:
   explicit TextList(Profile& profile) : profile_(profile) {}
@@ -237,11 +233,13 @@ class TextList {
   }
 
  private:
+  // Mappings without a path are left out: no reader can use them.
   void add_mapping(MappingLine line) {
     ProfileMapping& mapping = line.mapping;
     if (!line.executable || mapping.path.empty() || mapping.end <= mapping.start) return;
-    if (build_dir_ != profile_.build_dir)
+    if (build_dir_ != profile_.build_dir) {
       mapping.path = with_build_variable(std::move(mapping.path), build_dir_);
+    }
     profile_.mappings.push_back(std::move(mapping));
   }
 
@@ -251,12 +249,12 @@ class TextList {
 
 Result<void> read_text(std::string_view file, std::size_t offset, Profile& profile) {
   if (const std::size_t nul = file.find('\0', offset); nul != file.npos) {
-    return malformed("the text list holds bytes that are no text", nul);
+    return malformed("the text list contains a NUL", nul);
   }
   TextList list(profile);
   while (offset < file.size()) {
     const std::size_t end = file.find('\n', offset);
-    if (end == file.npos) return malformed("the last line is cut", offset);
+    if (end == file.npos) return malformed("the last line has no end", offset);
     list.add_line(file.substr(offset, end - offset));
     offset = end + 1;
   }
@@ -275,15 +273,15 @@ Result<Profile> decode_gperftools(std::string_view file) {
   profile.period = *period;
   std::uint64_t left = std::numeric_limits<std::uint64_t>::max();
   const auto add = [&](const RecordView& record) -> Result<void> {
-    if (record.count > left)
-      return malformed("the counts add up to more than 64 bits hold", record.offset);
+    if (record.count > left) {
+      return malformed("the sum of the counts overflows 64 bits", record.offset);
+    }
     left -= record.count;
     profile.add_record(record.pcs, record.count);
     return {};
   };
-  if (const Result<void> read = for_each_record(slots, add); !read) return read.error();
-  if (const Result<void> read = read_text(file, slots.offset(), profile); !read)
-    return read.error();
+  if (auto read = for_each_record(slots, add); !read) return read.error();
+  if (auto read = read_text(file, slots.offset(), profile); !read) return read.error();
   return profile;
 }
 
@@ -291,9 +289,9 @@ Result<std::size_t> text_offset(std::string_view file) {
   const Result<SlotShape> shape = detect_shape(file);
   if (!shape) return shape.error();
   SlotCursor slots(file, *shape);
-  if (const Result<std::uint64_t> period = read_header(slots); !period) return period.error();
+  if (auto period = read_header(slots); !period) return period.error();
   const auto skip = [](const RecordView&) -> Result<void> { return {}; };
-  if (const Result<void> read = for_each_record(slots, skip); !read) return read.error();
+  if (auto read = for_each_record(slots, skip); !read) return read.error();
   return slots.offset();
 }
 

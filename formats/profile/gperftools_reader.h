@@ -1,8 +1,8 @@
 // Decodes a gperftools CPU profile: 32 or 64 bit, either byte order. gperftools_format.h has the
 // grammar.
 //
-// Unknown text lines are skipped; "build=" defines "$build". Decoys (count 0) are dropped. Every
-// malformed file is an error with the byte offset at which it stopped making sense.
+// Unknown text lines are skipped; "build=" defines "$build". Decoys (count 0) are dropped. The
+// error of a malformed file has the byte offset of the malformed part.
 
 #pragma once
 
@@ -16,8 +16,7 @@ namespace profd {
 
 [[nodiscard]] Result<Profile> decode_gperftools(std::string_view file);
 
-// Where the text list begins: right after the trailer. For those that change the list and nothing
-// else.
+// The offset of the text list, directly after the trailer: for a change of the list alone.
 [[nodiscard]] Result<std::size_t> text_offset(std::string_view file);
 
 }  // namespace profd

@@ -16,15 +16,15 @@ using gperftools::kBuildKey;
 using gperftools::kSimilarRecords;
 
 static_assert(std::endian::native == std::endian::little,
-              "slots are appended as they lie in memory");
+              "slots are appended as they are in memory");
 
 void append_slots(std::string& file, std::span<const std::uint64_t> slots) {
   file.append(reinterpret_cast<const char*>(slots.data()), slots.size_bytes());
 }
 
-// The address that most records have as caller 1, if any does (Boyer and Moore's majority vote);
-// else any.
-std::uint64_t likely_common_caller(const Profile& profile) {
+// The first caller of more than half of the records, or any address if there is none: the majority
+// vote of Boyer and Moore.
+std::uint64_t majority_caller(const Profile& profile) {
   std::uint64_t candidate = 0;
   std::uint64_t votes = 0;
   for (const Profile::Record& record : profile.records()) {
@@ -43,10 +43,10 @@ std::uint64_t records_with_caller(const Profile& profile, std::uint64_t caller) 
       }));
 }
 
-// The smallest number of decoys with which Go's heuristic leaves caller 1 alone. Only a majority
-// can trip it.
+// The smallest number of decoys with which the heuristic of Go's pprof deletes no frame. Only a
+// first caller that most records have can trigger it.
 std::uint64_t decoys_needed(const Profile& profile) {
-  const std::uint64_t same = records_with_caller(profile, likely_common_caller(profile));
+  const std::uint64_t same = records_with_caller(profile, majority_caller(profile));
   if (same == 0) return 0;
   std::uint64_t records = profile.records().size();
   while (same >= records - records / kSimilarRecords) ++records;
@@ -62,7 +62,7 @@ void append_records(std::string& file, const Profile& profile) {
 
 void append_decoys(std::string& file, const Profile& profile, std::uint64_t decoys) {
   if (decoys == 0) return;
-  // A leaf of 0, which add_record() lets in, would make a trailer of it.
+  // add_record() accepts a leaf of 0, but a decoy with it would be a trailer.
   const std::uint64_t leaf = std::max(profile.pcs(profile.records()[0])[0], gperftools::kNoAddress);
   for (; decoys > 0; --decoys) append_slots(file, std::array<std::uint64_t, 3>{0, 1, leaf});
 }
@@ -95,7 +95,7 @@ std::size_t encoded_bytes(const Profile& profile, std::uint64_t decoys) {
   return slots * sizeof(std::uint64_t) + text;
 }
 
-// "libfoo.so", "libfoo.so.6.1", "addon.node": what Perl's pprof takes a mapping line for.
+// "libfoo.so", "libfoo.so.6.1", "addon.node": names in mapping lines that Perl's pprof reads.
 bool named_like_library(std::string_view path) {
   constexpr std::array<std::string_view, 5> kSuffixes{".so", ".dll", ".dylib", ".bundle", ".node"};
   const std::size_t version = path.find_last_not_of("0123456789.");
@@ -108,8 +108,8 @@ bool named_like_library(std::string_view path) {
          std::ranges::any_of(kSuffixes, [&](auto suffix) { return stem.ends_with(suffix); });
 }
 
-// Go's pprof matches each mapping line against regular expressions that backtrack: a path of 1,000
-// bytes holds it up for good.
+// Go's pprof matches mapping lines with backtracking regular expressions: a path of 1,000 bytes
+// blocks it practically for ever.
 constexpr std::size_t kMaxReadablePathBytes = 512;
 
 bool is_plain(char c) {

@@ -11,19 +11,20 @@
 
 namespace profd {
 
-// The whole file. Decoy records (count 0) are appended where pprof's handler-frame heuristic would
-// eat real frames. A period of 0 is written as 1, and mappings are left out whose path is empty or
-// fits no line (line breaks, 64 KiB): nothing else differs when the file is decoded again.
+// Returns the whole file. Decoy records (count 0) are appended where the heuristic of pprof for
+// signal handlers would delete real frames. A period of 0 is written as 1. A mapping is left out if
+// its path is empty or does not fit a line (line breaks, over 64 KiB). The decoded file differs in
+// nothing else.
 [[nodiscard]] std::string encode_gperftools(const Profile& profile);
 
-// The text list is last, and its first line is "build=DIR" when Profile::build_dir is not empty.
-// Returns `file` with that line's DIR replaced, so that a profile can be moved with its objects.
-// Unchanged when there is no such line.
+// Replaces DIR in the line "build=DIR", so that a profile can be moved together with its objects.
+// The line is the first of the text list if Profile::build_dir was not empty; without it, `file` is
+// returned unchanged.
 [[nodiscard]] std::string with_build_dir(std::string file, const std::string& build_dir);
 
-// A path that both pprofs read whole from a mapping line: no blanks, no control characters, no "
-// (deleted)" or '$', at most 512 bytes, and for anything but the main executable a name that Perl's
-// takes for a library (*.so, *.so.6, *.node, ...).
+// Whether both pprofs read the whole path from a mapping line. It has no blanks, no control
+// characters, no '$', at most 512 bytes and, except for the main executable, a name that Perl's
+// takes for that of a library (*.so, *.so.6, *.node, ...).
 [[nodiscard]] bool readers_can_parse_path(const std::string& path, bool main_executable);
 
 }  // namespace profd

@@ -7,10 +7,10 @@
 namespace profd {
 namespace {
 
-// The moved mappings end where frames that are in no mapping are moved to.
+// The end of the moved mappings; moved frames without a mapping have this bit set.
 constexpr std::uint64_t kMovedLimit = std::uint64_t{1} << 54;
 
-// Between two moved mappings, so that no reader joins them.
+// Between two moved mappings, so that readers do not join them.
 constexpr std::uint64_t kGapBytes = 4096;
 constexpr unsigned kPageBits = 12;
 
@@ -18,7 +18,7 @@ bool is_kernel(const ProfileMapping& mapping) {
   return unfold_kernel_address(mapping.start) != mapping.start;
 }
 
-// Names in brackets are of no file: all of the same name is one.
+// A name in brackets is not that of a file: all mappings with the same one are the same object.
 bool is_same_object(const ProfileMapping& mapping, std::uint64_t start, std::uint64_t file_offset,
                     const std::string& path) {
   if (mapping.path != path) return false;
@@ -56,34 +56,34 @@ std::optional<std::vector<MappingUnion::Placement>> MappingUnion::place(
     }
     placements.push_back({.start = mapping->start, .end = mapping->end, .shift = shift});
   }
-  learn_executable(mappings);
+  find_executable(mappings);
   return placements;
 }
 
 std::uint64_t MappingUnion::place_unmapped(std::uint64_t address) {
-  if (unfold_kernel_address(address) != address) return address;  // its image has no other's
+  if (unfold_kernel_address(address) != address) return address;  // no other mapping lies there
   const auto [first, end] = overlapped_by(address, address + 1);
   if (first != end) return address | kMovedLimit;
   unmapped_pages_.insert(address >> kPageBits);
   return address;
 }
 
-std::vector<ProfileMapping> MappingUnion::lines() const {
-  std::vector<ProfileMapping> lines;
-  lines.reserve(pieces_.size());
-  for (const auto& [start, piece] : pieces_) {
-    lines.push_back({start, piece.end, piece.file_offset, piece.path});
+std::vector<ProfileMapping> MappingUnion::mappings() const {
+  std::vector<ProfileMapping> mappings;
+  mappings.reserve(regions_.size());
+  for (const auto& [start, region] : regions_) {
+    mappings.push_back({start, region.end, region.file_offset, region.path});
   }
-  std::stable_partition(lines.begin(), lines.end(),
-                        [this](const ProfileMapping& line) { return line.path == executable_; });
-  return lines;
+  std::ranges::stable_partition(
+      mappings, [this](const ProfileMapping& mapping) { return mapping.path == executable_; });
+  return mappings;
 }
 
-// For all of them, should each have to move. No real process comes near, and none has addresses up
-// there.
+// Whether there is room to move all of them. Real processes need far less, and have no addresses in
+// that space.
 bool MappingUnion::has_room_for(std::span<const ProfileMapping> mappings) const {
   std::uint64_t end = next_free_;
-  if (!pieces_.empty()) end = std::max(end, std::prev(pieces_.end())->second.end);
+  if (!regions_.empty()) end = std::max(end, std::prev(regions_.end())->second.end);
   for (const ProfileMapping& mapping : mappings) {
     if (is_kernel(mapping)) continue;
     if (mapping.end <= mapping.start || mapping.end > kMovedLimit) return false;
@@ -103,11 +103,11 @@ bool MappingUnion::is_of_this_kernel(const ProfileMapping& mapping) const {
   return !is_kernel(mapping) || kernel_.empty() || kernel_ == mapping.path;
 }
 
-std::pair<MappingUnion::Pieces::iterator, MappingUnion::Pieces::iterator>
+std::pair<MappingUnion::Regions::iterator, MappingUnion::Regions::iterator>
 MappingUnion::overlapped_by(std::uint64_t start, std::uint64_t end) {
-  auto first = pieces_.upper_bound(start);
-  if (first != pieces_.begin() && std::prev(first)->second.end > start) --first;
-  return {first, pieces_.lower_bound(end)};
+  auto first = regions_.upper_bound(start);
+  if (first != regions_.begin() && std::prev(first)->second.end > start) --first;
+  return {first, regions_.lower_bound(end)};
 }
 
 bool MappingUnion::has_unmapped_in(std::uint64_t start, std::uint64_t end) const {
@@ -117,31 +117,32 @@ bool MappingUnion::has_unmapped_in(std::uint64_t start, std::uint64_t end) const
 
 bool MappingUnion::agrees(const ProfileMapping& mapping) {
   const auto [first, end] = overlapped_by(mapping.start, mapping.end);
-  const bool same = std::all_of(first, end, [&mapping](const auto& piece) {
-    return is_same_object(mapping, piece.first, piece.second.file_offset, piece.second.path);
+  const bool same = std::all_of(first, end, [&mapping](const auto& region) {
+    return is_same_object(mapping, region.first, region.second.file_offset, region.second.path);
   });
   return same && !has_unmapped_in(mapping.start, mapping.end);
 }
 
-// Becomes one piece with those that it overlaps.
+// The mapping and the regions that it overlaps become one region.
 void MappingUnion::unite(const ProfileMapping& mapping) {
   if (is_kernel(mapping)) kernel_ = mapping.path;
   const auto [first, end] = overlapped_by(mapping.start, mapping.end);
   if (first == end) {
-    pieces_.emplace_hint(end, mapping.start, Piece{mapping.end, mapping.file_offset, mapping.path});
+    regions_.emplace_hint(end, mapping.start,
+                          Region{mapping.end, mapping.file_offset, mapping.path});
     return;
   }
   const auto last = std::prev(end);
   last->second.end = std::max(last->second.end, mapping.end);
   if (mapping.start >= first->first && first == last) return;
-  Piece whole = std::move(last->second);
+  Region whole = std::move(last->second);
   const std::uint64_t start = std::min(first->first, mapping.start);
   whole.file_offset = start == mapping.start ? mapping.file_offset : first->second.file_offset;
-  pieces_.insert_or_assign(pieces_.erase(first, end), start, std::move(whole));
+  regions_.insert_or_assign(regions_.erase(first, end), start, std::move(whole));
 }
 
-// A profile's own may be up there too.
-void MappingUnion::skip_taken(std::uint64_t bytes) {
+// Moves next_free_ behind mappings and frames of profiles that lie in the space for moved ones.
+void MappingUnion::skip_used(std::uint64_t bytes) {
   for (;;) {
     const auto [first, end] = overlapped_by(next_free_, next_free_ + bytes);
     if (first != end) {
@@ -156,20 +157,20 @@ void MappingUnion::skip_taken(std::uint64_t bytes) {
 
 std::uint64_t MappingUnion::move_away(const ProfileMapping& mapping) {
   const std::uint64_t bytes = mapping.end - mapping.start;
-  // Memory without a file is told apart by its address.
+  // Mappings without a file are distinguished by their address.
   const std::uint64_t origin = mapping.path.starts_with('[') ? mapping.start : mapping.file_offset;
   const auto [known, added] = moved_.try_emplace({mapping.path, origin, bytes}, 0);
   if (!added) return known->second;
-  skip_taken(bytes);
+  skip_used(bytes);
   known->second = next_free_;
-  pieces_.emplace(next_free_, Piece{next_free_ + bytes, mapping.file_offset, mapping.path});
+  regions_.emplace(next_free_, Region{next_free_ + bytes, mapping.file_offset, mapping.path});
   next_free_ += bytes + kGapBytes;
   return known->second;
 }
 
-// Lines are in the order of their addresses but for the executable's: one that comes before a lower
-// one is its.
-void MappingUnion::learn_executable(std::span<const ProfileMapping> mappings) {
+// A profile lists mappings by address, except that those of the main executable come first. So a
+// first mapping above the second one is the main executable's.
+void MappingUnion::find_executable(std::span<const ProfileMapping> mappings) {
   if (!executable_.empty() || mappings.size() < 2) return;
   if (mappings[0].start > mappings[1].start) executable_ = mappings[0].path;
 }

@@ -1,11 +1,12 @@
-// The mappings of one process as several profiles have them, one after the other, brought into one
-// address space in which every address means one thing.
+// Unites the mappings that several profiles of one process have, taken one after the other, into
+// one address space in which every address has one meaning.
 //
-// The profiles of continuous mode are cut by time, and a process maps and unmaps between them. What
-// agrees is united: the same object at the same place, or more of it. A mapping that contradicts an
-// earlier one moves, with its frames, to a range of its own above every real address, as do frames
-// in no mapping where another profile has one. So no frame is ever given to a wrong file. Kernel
-// images are looked up at absolute addresses, so a profile with another kernel does not fit at all.
+// The profiles of continuous mode are cut by time, and a process maps and unmaps between them.
+// Mappings of the same object at the same place are united, also where one is larger. A mapping
+// that contradicts an earlier one moves, with its frames, to a range of its own above every real
+// address. So do frames without a mapping where another profile has one. So no frame is ever
+// attributed to a wrong file. Kernel images are looked up at absolute addresses, so a profile with
+// another kernel does not fit at all.
 //
 // A value without thread affinity. Pure.
 
@@ -27,55 +28,56 @@ namespace profd {
 
 class MappingUnion {
  public:
-  // [start, end) of one profile lies `shift` higher (modulo 2^64) in the union.
+  // [start, end) of a profile is `shift` bytes higher (modulo 2^64) in the union.
   struct Placement {
     std::uint64_t start = 0;
     std::uint64_t end = 0;
     std::uint64_t shift = 0;
   };
 
-  // Takes the mappings of one more profile; the placements are sorted by start. Nothing, and no
-  // change: one of them is of another kernel or overlaps another of its own profile, or there is no
-  // more room to move them to.
+  // Adds the mappings of one more profile. The placements are sorted by start. None, and nothing
+  // changes: a mapping is of another kernel, two of the mappings overlap, or the space for moved
+  // mappings is full.
   [[nodiscard]] std::optional<std::vector<Placement>> place(
       std::span<const ProfileMapping> mappings);
 
-  // The union's place of an address that no mapping of its profile has. To be asked after place().
+  // The address in the union for an address without a mapping in its profile. Call it after
+  // place() for that profile.
   [[nodiscard]] std::uint64_t place_unmapped(std::uint64_t address);
 
-  // The executable's first where a profile told which it is, then by address.
-  [[nodiscard]] std::vector<ProfileMapping> lines() const;
+  // Those of the main executable, if a profile shows which it is, then the others by address.
+  [[nodiscard]] std::vector<ProfileMapping> mappings() const;
 
-  [[nodiscard]] std::size_t size() const { return pieces_.size() + unmapped_pages_.size(); }
+  [[nodiscard]] std::size_t size() const { return regions_.size() + unmapped_pages_.size(); }
 
  private:
-  struct Piece {
+  struct Region {
     std::uint64_t end = 0;
     std::uint64_t file_offset = 0;
     std::string path;
   };
-  // Above all user addresses (2^47), the folded kernel's (profile.h) and those that a profile
-  // itself has moved (from 2^53 on); bit 55 stays clear.
+  // Above all user addresses (2^47), the folded ones of the kernel (profile.h), and the synthetic
+  // ones of JIT code (from 2^53 on); bit 55 stays clear.
   static constexpr std::uint64_t kMovedBase = std::uint64_t{3} << 52;
 
-  using Pieces = std::map<std::uint64_t, Piece>;
+  using Regions = std::map<std::uint64_t, Region>;
 
   [[nodiscard]] bool has_room_for(std::span<const ProfileMapping> mappings) const;
   [[nodiscard]] bool is_of_this_kernel(const ProfileMapping& mapping) const;
-  [[nodiscard]] std::pair<Pieces::iterator, Pieces::iterator> overlapped_by(std::uint64_t start,
-                                                                            std::uint64_t end);
+  [[nodiscard]] std::pair<Regions::iterator, Regions::iterator> overlapped_by(std::uint64_t start,
+                                                                              std::uint64_t end);
   [[nodiscard]] bool has_unmapped_in(std::uint64_t start, std::uint64_t end) const;
   [[nodiscard]] bool agrees(const ProfileMapping& mapping);
   void unite(const ProfileMapping& mapping);
-  void skip_taken(std::uint64_t bytes);
+  void skip_used(std::uint64_t bytes);
   [[nodiscard]] std::uint64_t move_away(const ProfileMapping& mapping);
-  void learn_executable(std::span<const ProfileMapping> mappings);
+  void find_executable(std::span<const ProfileMapping> mappings);
 
-  Pieces pieces_;  // by start, not overlapping
+  Regions regions_;  // by start, not overlapping
   std::map<std::tuple<std::string, std::uint64_t, std::uint64_t>, std::uint64_t> moved_;
-  std::set<std::uint64_t> unmapped_pages_;  // that have frames in no mapping, where they were
+  std::set<std::uint64_t> unmapped_pages_;  // pages of unmapped frames that kept their address
   std::uint64_t next_free_ = kMovedBase;
-  std::string kernel_;  // the path of its image, once one was met
+  std::string kernel_;  // the path of the kernel image; empty: unknown
   std::string executable_;
 };
 

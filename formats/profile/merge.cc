@@ -9,11 +9,11 @@ namespace {
 
 using Placement = MappingUnion::Placement;
 
-// A slot of the index and of a map's or set's node, with their shares of the free ones.
+// Estimates: a slot of the index, and a node of a map or set.
 constexpr std::uint64_t kIndexBytes = 24;
 constexpr std::uint64_t kNodeBytes = 160;
 
-// Null: none has it. Most frames lie in the mapping of their callee, `last`.
+// Null: no placement contains the address. Most frames lie in the mapping of their callee, `last`.
 const Placement* find(std::span<const Placement> placements, const Placement* last,
                       std::uint64_t address) {
   if (last != nullptr && address - last->start < last->end - last->start) return last;
@@ -37,7 +37,7 @@ bool ProfileMerge::add(const Profile& profile) {
   return true;
 }
 
-// Readers look a caller up one byte before its address (gperftools_format.h).
+// Readers look up a caller at the byte before its address (gperftools_format.h).
 void ProfileMerge::translate(std::span<const std::uint64_t> pcs,
                              std::span<const Placement> placements) {
   translated_.resize(pcs.size());
@@ -81,7 +81,7 @@ std::uint64_t ProfileMerge::bytes() const {
 Profile ProfileMerge::profile() const {
   Profile profile;
   profile.period = period_;
-  profile.mappings = mappings_.lines();
+  profile.mappings = mappings_.mappings();
   for (const Stack& stack : stacks_) profile.add_record(pcs(stack), stack.count);
   return profile;
 }

@@ -1,7 +1,7 @@
-// Several profiles of one process, taken one after the other, as one.
+// Merges several profiles of one process, taken one after the other, into one.
 //
-// Equal stacks add up; mappings are united as mapping_union.h tells. The sum of the samples is
-// exact. A value without thread affinity; pure.
+// The counts of equal stacks are added, and mapping_union.h unites the mappings. The sum of the
+// samples is exact. A value without thread affinity; pure.
 
 #pragma once
 
@@ -22,8 +22,8 @@ class ProfileMerge {
   // `hash_seed` should be random: processes choose their own addresses.
   explicit ProfileMerge(std::uint64_t hash_seed) : hash_seed_(hash_seed) {}
 
-  // False, and no change: it has another period, or another kernel (see MappingUnion::place), so it
-  // belongs in a profile of its own.
+  // False: the profile has another period, or does not fit (see MappingUnion::place). Nothing is
+  // changed, and the caller must keep that profile separate.
   [[nodiscard]] bool add(const Profile& profile);
 
   [[nodiscard]] std::size_t stacks() const { return stacks_.size(); }
@@ -31,8 +31,7 @@ class ProfileMerge {
   // An upper bound of the memory held.
   [[nodiscard]] std::uint64_t bytes() const;
 
-  // Stacks in the order in which they were first met. Mapping paths as they came; without a
-  // build_dir.
+  // Stacks are in the order of their first addition. Mapping paths are unchanged; no build_dir.
   [[nodiscard]] Profile profile() const;
 
  private:
@@ -53,12 +52,12 @@ class ProfileMerge {
   [[nodiscard]] std::span<const std::uint64_t> pcs(const Stack& stack) const;
 
   std::uint64_t hash_seed_;
-  std::uint64_t period_ = 0;  // 0: none was added yet
+  std::uint64_t period_ = 0;  // 0: no profile was added
   MappingUnion mappings_;
   boost::unordered_flat_map<std::uint64_t, std::uint32_t, HashIsGood> first_of_hash_;
   std::vector<Stack> stacks_;
   std::vector<std::uint64_t> pcs_;
-  std::vector<std::uint64_t> translated_;  // of the stack at hand
+  std::vector<std::uint64_t> translated_;  // the stack that is being added
 };
 
 }  // namespace profd

@@ -21,7 +21,7 @@ std::uint64_t written_caller(const Frame& caller) {
   return std::max(fold_kernel_address(caller.pc) + exact, gperftools::kNoAddress);
 }
 
-// Caller 1 of a stack whose leaf is written as `leaf`: never equal to it.
+// The first caller of a stack whose leaf is written as `leaf`, and differs from it.
 std::uint64_t written_first_caller(const Frame& caller, std::uint64_t leaf) {
   const std::uint64_t pc = written_caller(caller);
   const bool copy = pc == leaf && caller.kind == PcKind::kReturnAddress;

@@ -1,12 +1,10 @@
-// The profile of one process: what a gperftools CPU profile can say, in memory.
+// The profile of one process in memory, with what a gperftools CPU profile can express.
 //
-// A Profile is filled by a source (sampling, JIT, XRay), encoded by gperftools_writer.h and decoded
-// by gperftools_reader.h; one that went through both is equal. Addresses are kept as the format
-// wants them, so the rules that pprof needs are applied once, here, when a stack is added
-// (reference: gperftools_format.h).
+// A source (sampling, XRay) fills it, gperftools_writer.h encodes it, and gperftools_reader.h
+// decodes it to an equal Profile. Addresses have the form that the format needs: add_stack()
+// applies the rules of gperftools_format.h.
 //
-// Owns all its memory; no thread affinity. Passive data with one invariant: every record lies
-// inside `pcs`.
+// Owns all its memory; no thread affinity. The only invariant: every record lies inside `pcs`.
 
 #pragma once
 
@@ -17,11 +15,11 @@
 
 namespace profd {
 
-// How a frame's address was come by. Readers take 1 from every address but the leaf's, so an exact
-// one needs 1 more.
+// The kind of a frame's address. Readers subtract 1 from every address except that of the leaf, so
+// an exact one is written 1 higher.
 enum class PcKind : std::uint8_t {
   kReturnAddress,  // the instruction after a call
-  kExact,          // the instruction that was running: interrupted by a tick, a fault or a signal
+  kExact,          // the instruction that a tick, a fault or a signal interrupted
 };
 
 struct Frame {
@@ -31,12 +29,12 @@ struct Frame {
   friend bool operator==(const Frame&, const Frame&) = default;
 };
 
-// One executable mapping: [start, end) shows `path` from `file_offset` (bytes) on.
+// One executable mapping: [start, end) has the bytes of `path` from `file_offset` on.
 struct ProfileMapping {
   std::uint64_t start = 0;
   std::uint64_t end = 0;
   std::uint64_t file_offset = 0;
-  std::string path;  // "$build/..." is resolved against Profile::build_dir by readers
+  std::string path;  // readers replace "$build" by Profile::build_dir
 
   friend bool operator==(const ProfileMapping&, const ProfileMapping&) = default;
 };
@@ -51,29 +49,29 @@ class Profile {
     friend bool operator==(const Record&, const Record&) = default;
   };
 
-  // The header's period: microseconds for an event that is time, else the event's own unit
-  // (session.json names it).
+  // The period in the header: microseconds for an event that is time, else the unit of the event,
+  // which session.json names.
   std::uint64_t period = 0;
 
   // What "$build" stands for in mapping paths; empty when no path uses it.
   std::string build_dir;
 
-  // In file order: the main executable first (Go's pprof takes the first that is no library as
-  // main).
+  // In file order, the main executable first: Go's pprof takes the first mapping that is not named
+  // like a library for it.
   std::vector<ProfileMapping> mappings;
 
-  // Adds `count` samples of a stack, leaf first. Applies the readers' rules: +1 on exact callers,
-  // kernel addresses folded, 0 written as 1, a first caller never equal to the leaf, frames beyond
-  // the 65536th left out. A stack without frames becomes one frame at address 1, a count of 0
-  // nothing.
+  // Adds `count` samples of a stack, leaf first, by the rules of the format: exact callers get + 1,
+  // kernel addresses are folded, 0 becomes 1, the first caller differs from the leaf, and frames
+  // beyond the 65536th are left out. A stack without frames becomes one frame at address 1. A count
+  // of 0 adds nothing.
   void add_stack(std::span<const Frame> frames, std::uint64_t count);
 
-  // Adds a record as it stands in a file, leaf first. For readers.
+  // Adds a record unchanged, as it is in a file, leaf first. For readers.
   void add_record(std::span<const std::uint64_t> pcs, std::uint64_t count);
 
   [[nodiscard]] std::span<const Record> records() const { return records_; }
   [[nodiscard]] std::span<const std::uint64_t> pcs(const Record& record) const;
-  [[nodiscard]] std::uint64_t samples() const;  // sum of the counts
+  [[nodiscard]] std::uint64_t samples() const;  // the sum of the counts
 
   friend bool operator==(const Profile&, const Profile&) = default;
 
@@ -82,9 +80,9 @@ class Profile {
   std::vector<std::uint64_t> pcs_;
 };
 
-// Perl's pprof drops every address above 2^63-1, and llvm-symbolizer sign-extends bit 55, so kernel
-// addresses are written as their low 48 bits with bit 52 set: above any user address, and
-// invertible. Others pass unchanged.
+// Perl's pprof drops every address above 2^63 - 1, and llvm-symbolizer sign-extends bit 55. So a
+// kernel address is written as its low 48 bits with bit 52 set, which is above any user address and
+// can be inverted. Other addresses stay unchanged.
 [[nodiscard]] std::uint64_t fold_kernel_address(std::uint64_t address);
 [[nodiscard]] std::uint64_t unfold_kernel_address(std::uint64_t folded);
 

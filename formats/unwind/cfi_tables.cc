@@ -13,7 +13,7 @@
 #include "formats/unwind/cfi_functions.h"
 #include "formats/unwind/cfi_program.h"
 #include "formats/unwind/cfi_rules.h"
-#include "formats/unwind/code_file.h"
+#include "formats/unwind/cfi_sections.h"
 #include "formats/unwind/uncovered_code.h"
 
 namespace profd {
@@ -31,10 +31,10 @@ class CfiLoader {
   explicit CfiLoader(const CodeSegments& code) : code_(code) {}
 
   void add_all(const CodeFile& file) {
-    add(file.read_eh_frame(bytes_left_));
-    add(file.read_debug_frame(bytes_left_));
+    add(read_eh_frame(file, bytes_left_));
+    add(read_debug_frame(file, bytes_left_));
   }
-  void add_debug_file(const CodeFile& file) { add(file.read_debug_frame(bytes_left_)); }
+  void add_debug_file(const CodeFile& file) { add(read_debug_frame(file, bytes_left_)); }
 
   CfiFunctions& functions() { return functions_; }
 

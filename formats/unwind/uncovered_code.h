@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/unwind/code_file.h"
+#include "formats/elf/code_file.h"
 #include "formats/unwind/unwind_table.h"
 
 namespace profd {

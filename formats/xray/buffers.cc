@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kChunkBytes = std::size_t{64} << 10;
 constexpr std::size_t kMinBufferBytes = 4 * kMetadataBytes;
 
-// What a buffer's first records tell.
+// Collects the content of a buffer's first records.
 struct Preamble : Handler {
   bool begins = false;
   bool has_ticks = false;
@@ -66,26 +66,26 @@ class Finder {
     return at < bytes.size() && static_cast<unsigned char>(bytes[at]) == first;
   }
 
-  // The record that a buffer begins with.
+  // The kind of a buffer's first record.
   [[nodiscard]] Kind opening() const {
     return header_.format.version == 1 ? Kind::kNewBuffer : Kind::kBufferExtents;
   }
 
-  // The first records of a buffer, as no other bytes have them but by intent.
+  // Whether these are the first records of a buffer. Other bytes look like them only on purpose.
   [[nodiscard]] bool is_preamble(std::string_view bytes) const {
     const std::size_t start = header_.format.version == 1 ? 0 : kMetadataBytes;
     return is_kind(bytes, 0, opening()) && is_kind(bytes, start, Kind::kNewBuffer) &&
            is_kind(bytes, start + kMetadataBytes, Kind::kWallClock);
   }
 
-  // The first preamble in [from, limit).
-  [[nodiscard]] std::optional<std::uint64_t> search(std::uint64_t from, std::uint64_t limit) {
+  // The offset of the first preamble in [from, end).
+  [[nodiscard]] std::optional<std::uint64_t> search(std::uint64_t from, std::uint64_t end) {
     constexpr std::size_t kSeen = 2 * kMetadataBytes + 1;
     chunk_.resize(kChunkBytes);
-    while (from < limit) {
+    while (from < end) {
       const std::string_view bytes = read(from, chunk_);
       if (bytes.size() < kSeen) return std::nullopt;
-      const std::size_t starts = std::min<std::uint64_t>(bytes.size() - kSeen + 1, limit - from);
+      const std::size_t starts = std::min<std::uint64_t>(bytes.size() - kSeen + 1, end - from);
       for (std::size_t i = 0; i < starts; ++i) {
         if (is_preamble(bytes.substr(i))) return from + i;
       }
@@ -94,7 +94,8 @@ class Finder {
     return std::nullopt;
   }
 
-  // Whether a buffer may end at `at`: another begins, if only an empty one, or nothing follows.
+  // Whether a buffer may end at `at`: another one begins there, which may be empty, or the trace
+  // ends.
   [[nodiscard]] bool is_boundary(std::uint64_t at) const {
     if (at >= source_.bytes) return at == source_.bytes;
     std::array<char, 2 * kMetadataBytes> room;
@@ -105,7 +106,7 @@ class Finder {
            extent_of(bytes) == 0;
   }
 
-  // Traces that were written one behind the other.
+  // Whether a header follows: several traces may be concatenated in a file.
   [[nodiscard]] bool is_header(std::string_view bytes) const {
     const Result<Header> other = read_header(bytes);
     return other && other->format == header_.format;
@@ -118,8 +119,8 @@ class Finder {
                                                                                   : 0;
   }
 
-  // Each returns where to go on.
-  std::uint64_t pass_over_junk(std::uint64_t at) {
+  // The following functions return the offset at which to continue.
+  std::uint64_t skip_junk(std::uint64_t at) {
     const std::uint64_t next = search(at + 1, source_.bytes).value_or(source_.bytes);
     report_.count(Issue::kJunk, next - at);
     return next;
@@ -130,7 +131,7 @@ class Finder {
     const std::string_view bytes = read(at, room);
     if (is_header(bytes)) return at + kHeaderBytes;
     if (!is_kind(bytes, 0, Kind::kBufferExtents) || bytes.size() < kMetadataBytes) {
-      return pass_over_junk(at);
+      return skip_junk(at);
     }
     const std::uint64_t start = at + kMetadataBytes;
     const std::uint64_t end = end_of(start, extent_of(bytes));
@@ -167,12 +168,12 @@ class Finder {
     bytes = bytes.substr(0, std::min<std::uint64_t>(bytes.size(), end - start));
     (void)decode_records(header_.format, bytes, position, preamble);
     if (is_cut) report_.count(Issue::kCutBuffer);
-    const bool is_seen_whole = end - start <= bytes.size();
-    if (start == end || (preamble.begins && !preamble.has_records && is_seen_whole)) {
+    const bool is_complete = end - start <= bytes.size();
+    if (start == end || (preamble.begins && !preamble.has_records && is_complete)) {
       report_.count(Issue::kEmptyBuffer);
     } else if (!preamble.begins || (!preamble.has_ticks && header_.format.version > 1)) {
-      report_.count(Issue::kDamagedBuffer);
-      report_.count(Issue::kDamagedBytes, end - start);
+      report_.count(Issue::kMalformedBuffer);
+      report_.count(Issue::kMalformedBytes, end - start);
     } else {
       found_({start, end - start, is_cut, preamble.thread, preamble.has_ticks, preamble.ticks,
               preamble.wall_ns});

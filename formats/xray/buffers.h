@@ -1,9 +1,9 @@
-// Finds the buffers of an XRay trace. Reads their preambles only: some 100 bytes each.
+// Finds the buffers of an XRay trace. Reads only their preambles, about 100 bytes each.
 //
-// Version 1's buffers have all one size; those of later versions tell theirs. Where what follows a
-// buffer isn't the begin of another, its size may be damaged: then it ends where the next preamble
-// is found, if that is inside of it. Bytes that belong to no buffer are passed over up to the next
-// preamble. Each byte is looked at twice at most.
+// All buffers of version 1 have one size; each buffer of a later version has its size in front. If
+// no other buffer begins behind a buffer, its size may be wrong: then the buffer ends at the next
+// preamble, if there is one inside of it. Bytes that belong to no buffer are skipped up to the next
+// preamble. No byte is read more than twice.
 
 #pragma once
 
@@ -17,23 +17,24 @@
 
 namespace profd::xray {
 
-// Bytes at an offset, as pread gives them: how many, 0 at the end or where they can't be read.
+// `read_at` returns the number of bytes that it read, like pread(): 0 at the end and on an error.
 struct ByteSource {
   std::uint64_t bytes = 0;
   std::function<std::size_t(std::uint64_t offset, std::span<char> to)> read_at;
 };
 
 struct FoundBuffer {
-  std::uint64_t offset = 0;  // of its records
+  std::uint64_t offset = 0;  // of the records
   std::uint64_t bytes = 0;
   bool is_cut = false;
-  ThreadId thread;         // process 0 before version 3
-  bool has_ticks = false;  // of its first record; false only in version 1
+  ThreadId thread;         // the process is 0 before version 3
+  bool has_ticks = false;  // `ticks` of the first record are known; false only in version 1
   std::uint64_t ticks = 0;
-  std::int64_t wall_ns = 0;  // 0: not told
+  std::int64_t wall_ns = 0;  // 0: unknown
 };
 
-// In the order of the file. What is left out is counted in `report`.
+// Calls `found` for each buffer, in the order of the file. Skipped bytes and buffers are counted in
+// `report`.
 void find_buffers(const ByteSource& source, const Header& header, Report& report,
                   const std::function<void(const FoundBuffer&)>& found);
 

@@ -8,7 +8,7 @@
 namespace profd::xray {
 namespace {
 
-constexpr std::size_t kFirstSlots = 16;  // a tree for each of 65,536 threads is not much
+constexpr std::size_t kFirstSlots = 16;  // small, since 65,536 threads may have a tree each
 
 }  // namespace
 
@@ -77,12 +77,12 @@ bool CallTree::root_becomes(std::uint32_t function, std::size_t max_nodes) {
 }
 
 std::uint64_t CallTree::merge(const CallTree& other, std::size_t max_nodes) {
-  std::uint64_t homeless = 0;
+  std::uint64_t left_out = 0;
   std::vector<Index> here(other.nodes_.size(), kNone);
   here[other.root_] = root_;
   std::vector<Index> path;
   for (Index node = 0; node < other.nodes_.size(); ++node) {
-    // Callers first: a root that became a call lies behind what it called.
+    // Callers come first. A root that became a call has a higher index than its callees.
     for (Index at = node; here[at] == kNone; at = other.nodes_[at].parent) path.push_back(at);
     for (; !path.empty(); path.pop_back()) {
       const Node& added = other.nodes_[path.back()];
@@ -90,7 +90,7 @@ std::uint64_t CallTree::merge(const CallTree& other, std::size_t max_nodes) {
       const Index found = child(parent, added.function(), max_nodes);
       here[path.back()] = found == kNone ? parent : found;
       if (found == kNone) {
-        homeless += added.calls;
+        left_out += added.calls;
       } else {
         nodes_[found].calls += added.calls;
         nodes_[found].word |= added.word;
@@ -98,7 +98,7 @@ std::uint64_t CallTree::merge(const CallTree& other, std::size_t max_nodes) {
     }
     nodes_[here[node]].self_ticks += other.nodes_[node].self_ticks;
   }
-  return homeless;
+  return left_out;
 }
 
 }  // namespace profd::xray

@@ -1,12 +1,12 @@
-// Call stacks with what was measured of them: a tree whose nodes are functions, each in the place
-// it was called from.
+// Call stacks with their numbers of calls and their times: a tree whose nodes are functions. A
+// node's parent is its caller.
 //
-// The root stands for the code around all that is known. When a call turns out to have been under
-// way before the first record, the root becomes that call, and a new root is put above it: all that
-// was found so far moves under it, at no cost.
+// The root stands for the code outside of all recorded calls. When an exit shows that a call was
+// active before the first record, the root becomes that call and gets a new root above it, so that
+// everything found so far moves under the call at no cost.
 //
-// `seed` is random, and the same for trees that are merged: who writes the ids can't choose ones
-// that make look-ups slow.
+// `seed` is random, and the same for trees that are merged, so that the writer of the ids can't
+// choose ids that make look-ups slow.
 
 #pragma once
 
@@ -28,10 +28,10 @@ class CallTree {
   static_assert(kActions <= kActionBits);
 
   struct Node {
-    std::uint32_t word = 0;    // the function's id, and above it 1 << Action of its records
-    Index parent = kNone;      // of the root: none. May be a higher index than the node's own
-    Index last_child = kNone;  // that was looked up
-    Index next = kNone;        // sibling that was looked up after this one, the last time
+    std::uint32_t word = 0;    // the function's id; in the high bits 1 << Action of its records
+    Index parent = kNone;      // kNone for the root. May be higher than the node's own index
+    Index last_child = kNone;  // the child that was looked up last
+    Index next = kNone;        // the sibling that was last looked up right after this node
     std::uint64_t calls = 0;   // entries
     std::uint64_t self_ticks = 0;
 
@@ -48,8 +48,8 @@ class CallTree {
 
   [[nodiscard]] Index root() const { return root_; }
 
-  // The node of `function` as called from `parent`, where that can be guessed: the callee is the
-  // one of the last time, or the one that followed it then. Else kNone.
+  // The node of `function` called from `parent`, if it is the callee of the last call or the one
+  // that followed it the time before; else kNone, and child() finds it.
   [[nodiscard]] Index likely_child(Index parent, std::uint32_t function) {
     const Index last = nodes_[parent].last_child;
     if (last == kNone) return kNone;
@@ -60,21 +60,22 @@ class CallTree {
     return next;
   }
 
-  // The node of `function` as called from `parent`, made on first sight. kNone: it would be one
-  // more than `max_nodes`.
+  // The node of `function` called from `parent`, which is added if it is new. kNone: the tree would
+  // have more than `max_nodes`.
   [[nodiscard]] Index child(Index parent, std::uint32_t function, std::size_t max_nodes);
 
-  // The root was a call of `function` all the time. False: one more than `max_nodes`.
+  // Makes the root a call of `function`, under a new root. False: the tree would have more than
+  // `max_nodes`.
   bool root_becomes(std::uint32_t function, std::size_t max_nodes);
 
-  // Adds another's calls and times, by stack. What finds no room is added to its caller; the number
-  // of calls for which that was so is returned.
+  // Adds the calls and times of another tree, by stack. The time of a stack that would exceed
+  // `max_nodes` is added to its caller; returns the number of such calls.
   std::uint64_t merge(const CallTree& other, std::size_t max_nodes);
 
   [[nodiscard]] Node& operator[](Index index) { return nodes_[index]; }
   [[nodiscard]] std::span<const Node> nodes() const { return nodes_; }
 
-  // Frees all but a root.
+  // Removes all nodes but one root, and frees their memory.
   void clear();
 
  private:
@@ -83,7 +84,7 @@ class CallTree {
   void grow();
 
   std::vector<Node> nodes_;
-  std::vector<Index> slots_;  // a hash table by (parent, function), at most half full; kNone: free
+  std::vector<Index> slots_;  // hash table by (parent, function), at most half full; kNone: free
   std::uint64_t seed_;
   Index root_ = 0;
 };

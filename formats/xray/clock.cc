@@ -6,13 +6,14 @@
 namespace profd::xray {
 namespace {
 
-constexpr double kFallbackHz = 1e9;  // the runtime's ticks where it has no counter: nanoseconds
+constexpr double kFallbackHz = 1e9;  // without a counter, the runtime's ticks are nanoseconds
 constexpr double kMinSpanNs = 5e6;
 constexpr double kLeastDifference = 0.005;
 constexpr double kUncertainties = 5;
-// Of the wall clock's reading: a small sample may lie on a line by chance.
+// The least jitter assumed of the wall clock's readings, since few pairs may be on a line by
+// chance.
 constexpr double kJitterNs = 20e3;
-// More than what reads two clocks one after the other can explain: one of them was set meanwhile.
+// Reading two clocks one after the other can't give more jitter, so one of them was set.
 constexpr double kMaxJitterNs = 1e6;
 
 }  // namespace
@@ -22,7 +23,7 @@ void Clock::add(std::uint64_t ticks, std::int64_t wall_ns) {
     first_ticks_ = ticks;
     first_wall_ns_ = wall_ns;
   }
-  // Differences may be negative: buffers come in any order.
+  // Differences may be negative, since buffers come in any order.
   const auto x = static_cast<double>(static_cast<std::int64_t>(ticks - first_ticks_));
   const auto y = static_cast<double>(static_cast<std::int64_t>(
       static_cast<std::uint64_t>(wall_ns) - static_cast<std::uint64_t>(first_wall_ns_)));

@@ -1,13 +1,13 @@
-// From ticks to nanoseconds.
+// Converts ticks to nanoseconds.
 //
-// A header's frequency is the runtime's guess, which is wrong where the CPU's top frequency was
-// taken for that of its counter. Each buffer tells the ticks of its first record and, read 1 to 74
-// us later, the time by CLOCK_MONOTONIC (in whole microseconds). Two such pairs that are 10 ms
-// apart tell the frequency to 0.1 %.
+// The frequency in a trace's header is an estimate of the runtime. It is wrong on a host whose
+// maximal CPU frequency the runtime took for the frequency of the counter. Each buffer has the
+// ticks of its first record and the time of CLOCK_MONOTONIC in whole microseconds, which the
+// runtime read 1 to 74 us later. Two such pairs that are 10 ms apart give the frequency to 0.1 %.
 //
-// So the slope of a least-squares line through the pairs is taken in place of the header's value
-// where it surely differs: by more than 0.5 %, and by more than five times its own uncertainty.
-// Pairs that lie on no line tell nothing: a clock was set.
+// The slope of a least-squares line through the pairs replaces the header's frequency if it differs
+// by more than 0.5 % and by more than five times its own uncertainty. Pairs that are not on a line
+// are not used: a clock was set in between.
 
 #pragma once
 
@@ -25,7 +25,7 @@ class Clock {
   [[nodiscard]] double ns_per_tick() const { return 1e9 / frequency_hz(); }
   [[nodiscard]] std::uint64_t header_hz() const { return header_hz_; }
 
-  // The header's frequency is not what the pairs show.
+  // Whether the pairs show another frequency than the header's.
   [[nodiscard]] bool header_is_wrong() const;
 
  private:
@@ -34,13 +34,14 @@ class Clock {
     double relative_error = 0;  // one standard deviation
   };
 
-  // False: too few pairs, too close together, or on no line.
+  // False: the pairs are too few, too close together, or not on a line.
   [[nodiscard]] bool fit(Fit& out) const;
 
   std::uint64_t header_hz_;
   std::uint64_t first_ticks_ = 0;
   std::int64_t first_wall_ns_ = 0;
-  // Of the pairs, relative to the first: how many, means, and sums of squared and mixed deviations.
+  // Number of pairs, their means, and the sums of the squared and mixed deviations from the means,
+  // all relative to the first pair.
   double count_ = 0;
   double mean_ticks_ = 0;
   double mean_wall_ = 0;

@@ -1,5 +1,5 @@
-// Why an app's part of a session ended before it was asked to, each with a name of its own: status
-// counts them, session.json tells the one of its session, and profctl stop says it in words.
+// The reasons for which an app stops taking part in a session before the session is stopped. Status
+// counts them by name, session.json has the one of its session, and `profctl stop` prints its text.
 
 #pragma once
 
@@ -10,24 +10,29 @@
 namespace profd::xray {
 
 enum class DetachReason : std::uint32_t {
-  kAsAsked,       // none of the following
-  kGone,          // its process, or its end of the connection, is no more
-  kSilent,        // it does not answer
-  kRefused,       // it says that it can't be recorded
-  kNonsense,      // an answer that is none, or to what nobody asked
-  kFlood,         // more answers than anybody can have asked for
-  kBadMemory,     // its memory is not, or not any more, as it should be
-  kStillPatched,  // it did not say in time that its functions are as they were
-  kOutOfMemory,   // its functions or its calls need more memory than the session may take
-  kFollowerDied,  // our own process that followed it
+  kAsAsked,       // the app detached when it was asked to, or has not detached
+  kGone,          // the app ended, or closed its connection
+  kSilent,        // the app does not answer
+  kRefused,       // the app answers that it can't be recorded
+  kNonsense,      // the app sent an invalid or unexpected answer
+  kFlood,         // the app sent more answers than there were requests
+  kBadMemory,     // the app's shared memory is invalid
+  kStillPatched,  // the app did not confirm in time that its functions are unpatched
+  kOutOfMemory,   // the app's functions or calls need more memory than the session may take
+  kFollowerDied,  // the daemon's process that followed the app ended
 };
 inline constexpr std::size_t kDetachReasons =
     static_cast<std::size_t>(DetachReason::kFollowerDied) + 1;
 
-// "app_gone": as status and session.json have it. Of a value that is none, kFollowerDied's.
-[[nodiscard]] std::string_view name_of(DetachReason end);
+// Both take any value; an invalid one counts as kFollowerDied.
 
-// "has ended, or has ended its connection": for people, behind "the app". Likewise.
-[[nodiscard]] std::string_view text_of(DetachReason end);
+// Whether the app violated the protocol, so that its connection must be closed.
+[[nodiscard]] bool is_misconduct(DetachReason reason);
+
+// The name in status and session.json, such as "app_gone".
+[[nodiscard]] std::string_view name_of(DetachReason reason);
+
+// A text that follows "the app", such as "has ended, or has closed its connection".
+[[nodiscard]] std::string_view text_of(DetachReason reason);
 
 }  // namespace profd::xray

@@ -1,9 +1,9 @@
-// The Flight Data Recorder traces of LLVM XRay, versions 1 to 5: their grammar, their constants,
-// and where the writers differ from their document.
+// The Flight Data Recorder traces of LLVM XRay, versions 1 to 5: the grammar, the constants, and
+// the differences between the writers and LLVM's document.
 //
-// Source: LLVM, docs/XRayFDRFormat.rst (version 1, 2017-07-20; it has not followed the writers
-// since) and compiler-rt/lib/xray (xray_fdr_log_records.h, xray_fdr_logging.cpp) as released in
-// LLVM 5 to 19. Where the two differ, what the runtime wrote is the format.
+// Source: LLVM, docs/XRayFDRFormat.rst (version 1, 2017-07-20, not updated since) and
+// compiler-rt/lib/xray (xray_fdr_log_records.h, xray_fdr_logging.cpp) as released in LLVM 5 to 19.
+// Where the two differ, profd follows the runtime.
 //
 //     trace    := header buffer*
 //     header   := version u16, type u16, flags u32, frequency_hz u64, buffer_bytes u64, spare u64
@@ -12,10 +12,11 @@
 //     preamble := NEW_BUFFER WALL_CLOCK [PID] [NEW_CPU]
 //     record   := function | metadata | event payload
 //
-// A metadata record is 16 bytes: one bit that is 1, seven of the kind, 15 bytes of data. A function
-// record is 8: one bit that is 0, three of the action, 28 of the function's id, and the ticks since
-// the record before (u32). In a little-endian trace the first bit is the lowest of the first byte,
-// in a big-endian one the highest. Nothing is aligned: an event's payload may end anywhere.
+// A metadata record has 16 bytes: a bit that is 1, seven bits of kind, 15 bytes of data. A function
+// record has 8 bytes: a bit that is 0, three bits of action, 28 bits of function id, and the ticks
+// since the previous record (u32). The first bit is the lowest one of the first byte in a
+// little-endian trace, the highest one in a big-endian trace. Records are not aligned, since an
+// event's payload may have any size.
 //
 //     kind             data, by offset in the record                            versions
 //     0 NEW_BUFFER     1 thread i32 (the document says 2 bytes)                 all
@@ -32,30 +33,32 @@
 //                      1 bytes i32, 5 delta i32, 9 type u16                     5
 //     9 PID            1 process i32                                            3 to 5
 //
-// The rules, and what each cures:
+// What a reader must know of the writers:
 //
-// - Bytes that a record doesn't use are whatever lay on the writer's stack. They mean nothing.
+// - The unused bytes of a record are stack content of the writer. They have no meaning.
 //
-// - A function's delta counts from the last ticks of the buffer: NEW_CPU and TICKS set them, a
-//   function and, in version 5 only, an event move them on.
+// - A function's delta counts from the last ticks of the buffer. NEW_CPU and TICKS set these ticks;
+//   a function and, in version 5 only, an event add to them.
 //
-// - Version 1 writes NEW_CPU only in a thread's first buffer. The ticks of later ones go on where
-//   the buffer before ended.
+// - Version 1 writes NEW_CPU only in a thread's first buffer. The first delta of a later buffer
+//   counts from the end of the thread's previous buffer.
 //
-// - Until version 3 an entry with arguments is a plain entry; ARGUMENT behind any entry belongs to
-//   it.
+// - Until version 3 an entry with arguments has the action of a plain entry. An ARGUMENT behind any
+//   entry belongs to that entry.
 //
-// - The ticks of a custom event are junk until version 3: those of the record before it are taken.
+// - The ticks of a custom event are random until version 3. The reader uses those of the record
+//   before it.
 //
-// - Version 5 counts a typed event as 16 bytes less than it has, so each cuts 16 bytes off the tail
-//   of its buffer, in mid-record as a rule.
+// - Version 5 counts a typed event as 16 bytes shorter than it is, so each typed event cuts 16
+// bytes
+//   off the end of its buffer, mostly within a record.
 //
-// - Buffers lie in the order of their slots, not of time. When a buffer is released, its content
-//   is listed in another slot, so some are there twice and others not at all. A forked child's
-//   trace repeats its parent's buffers.
+// - Buffers have the order of their slots, not of time. When a buffer is released, its content is
+//   listed in another slot, so some buffers are there twice and others are missing. The trace of a
+//   forked child repeats its parent's buffers.
 //
-// - Nothing tells of a buffer that was used again, or of a new session: an exit without an entry
-//   does.
+// - No record marks a buffer that was used again, or a new session. An exit without an entry is the
+//   only sign.
 
 #pragma once
 
@@ -73,7 +76,7 @@ inline constexpr std::size_t kHeaderBytes = 32;
 inline constexpr std::size_t kFunctionBytes = 8;
 inline constexpr std::size_t kMetadataBytes = 16;
 
-// NEW_BUFFER, WALL_CLOCK, PID and two NEW_CPU (some version 2 writers), behind BUFFER_EXTENTS.
+// NEW_BUFFER, WALL_CLOCK, PID and two NEW_CPU (of some version 2 writers), behind BUFFER_EXTENTS.
 inline constexpr std::size_t kMaxPreambleBytes = 6 * kMetadataBytes;
 
 enum class Kind : std::uint8_t {
@@ -93,7 +96,7 @@ inline constexpr std::uint8_t kKinds = 10;
 enum class Action : std::uint8_t {
   kEnter = 0,
   kExit = 1,
-  kTailExit = 2,  // the function ends by a jump to another, which then is its caller's callee
+  kTailExit = 2,  // the function jumps to another one, which becomes a callee of its caller
   kEnterWithArguments = 3,
 };
 inline constexpr std::uint8_t kActions = 4;
@@ -101,12 +104,12 @@ inline constexpr std::uint8_t kActions = 4;
 inline constexpr unsigned kFunctionIdBits = 28;
 inline constexpr std::uint32_t kMaxFunctionId = (std::uint32_t{1} << kFunctionIdBits) - 1;
 
-// Ids of a process with instrumented shared objects (LLVM 20): the object above, the function
-// below. A trace keeps 4 of the object's 8 bits. Object 0 is the main program.
+// Ids of a process with instrumented shared objects (LLVM 20) have the object in the high bits and
+// the function in the low bits. A trace keeps 4 of the object's 8 bits. Object 0 is the program.
 inline constexpr unsigned kObjectShift = 24;
 inline constexpr std::uint32_t kFunctionOfObject = (std::uint32_t{1} << kObjectShift) - 1;
 
-// What decides how a record is read.
+// The version and byte order decide how a record is read.
 struct Format {
   std::uint16_t version = kMaxVersion;
   std::endian order = std::endian::little;

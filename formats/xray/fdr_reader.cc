@@ -10,8 +10,7 @@ namespace {
 
 constexpr std::array<std::uint16_t, 3> kTypes{0, kTypeFdr, 2};
 
-// The byte order is the one in which version and type are small numbers: of the same bytes, only
-// one is.
+// Whether version and type are small numbers in this byte order. They are in one order only.
 bool is_header(std::string_view bytes, std::endian order, std::uint16_t& version,
                std::uint16_t& type) {
   Cursor cursor(bytes, order);
@@ -27,11 +26,11 @@ Error other_type(std::uint16_t type) {
 
 Error other_version(std::uint16_t version) {
   return fail(ErrorCode::kMalformed,
-              "an XRay trace of version " + std::to_string(version) + ": 1 to 5 are known");
+              "an XRay trace of version " + std::to_string(version) + " (profd reads 1 to 5)");
 }
 
-// Kinds that a version doesn't have are damage. What only trunk wrote is taken as the next release
-// has it.
+// A kind that the version does not have makes a record malformed. Versions that were never released
+// are read like the next release.
 bool has_kind(std::uint16_t version, Kind kind) {
   switch (kind) {
     case Kind::kEndOfBuffer:
@@ -50,13 +49,13 @@ std::int32_t read_i32(Cursor& cursor) {
   return static_cast<std::int32_t>(cursor.read<std::uint32_t>());
 }
 
-// Sign-extended: version 5's deltas may be negative.
+// Deltas of version 5 may be negative, so they are sign-extended.
 std::uint64_t read_event_time(std::uint16_t version, Cursor& cursor) {
   if (version < 5) return cursor.read<std::uint64_t>();
   return static_cast<std::uint64_t>(std::int64_t{read_i32(cursor)});
 }
 
-// A time that a nanosecond count can't hold is nonsense, and shows as such in the clock's fit.
+// A time that overflows is invalid. Clock ignores it, since it is not on the line of the others.
 std::int64_t read_wall_ns(Cursor& cursor) {
   const std::uint64_t seconds = cursor.read<std::uint64_t>();
   const std::uint64_t microseconds = cursor.read<std::uint32_t>();
@@ -75,7 +74,7 @@ void read_event(std::uint16_t version, Cursor& cursor, Metadata& out) {
 
 Result<Header> read_header(std::string_view bytes) {
   if (bytes.size() < kHeaderBytes) {
-    return fail(ErrorCode::kMalformed, "no XRay trace: it is shorter than a header");
+    return fail(ErrorCode::kMalformed, "not an XRay trace: shorter than a header");
   }
   Header header;
   std::uint16_t type = 0;
@@ -83,7 +82,7 @@ Result<Header> read_header(std::string_view bytes) {
   if (!is_header(bytes, std::endian::little, header.format.version, type)) {
     header.format.order = std::endian::big;
     if (!is_header(bytes, std::endian::big, header.format.version, type)) {
-      return fail(ErrorCode::kMalformed, "no XRay trace: it begins with other bytes than a header");
+      return fail(ErrorCode::kMalformed, "not an XRay trace: it does not begin with a header");
     }
   }
   if (type != kTypeFdr) return other_type(type);

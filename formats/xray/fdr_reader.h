@@ -1,9 +1,8 @@
 // Reads XRay's Flight Data Recorder traces: the header, and the records of one buffer.
-// xray_fdr_format.h has the grammar; xray_log.h reads whole traces, xray_stacks.h makes stacks of
-// them.
+// fdr_format.h has the grammar; log.h reads whole traces, and stacks.h makes call stacks of them.
 //
-// Bytes are borrowed, and may be handed over in pieces: what is left of a cut record comes first in
-// the next piece.
+// The bytes are borrowed and may come in several chunks. A record that the end of a chunk cuts must
+// be at the start of the next chunk.
 
 #pragma once
 
@@ -24,48 +23,48 @@ struct Header {
   Format format;
   bool constant_ticks = false;
   bool nonstop_ticks = false;
-  std::uint64_t frequency_hz = 0;  // of the ticks, by the runtime's guess: xray_clock.h checks it
-  std::uint64_t buffer_bytes = 0;  // of one buffer, as configured
+  std::uint64_t frequency_hz = 0;  // of the ticks, estimated by the runtime; clock.h checks it
+  std::uint64_t buffer_bytes = 0;  // configured size of one buffer
 
   friend bool operator==(const Header&, const Header&) = default;
 };
 
-// kMalformed: no FDR trace, or of another type or version, which the message names.
+// kMalformed: not an FDR trace, or of another type or version, which the message names.
 [[nodiscard]] Result<Header> read_header(std::string_view bytes);
 
-// One metadata record's content. Only what its kind has is set.
+// The content of a metadata record. Only the members of its kind are set.
 struct Metadata {
   Kind kind = Kind::kNewBuffer;
   std::int32_t id = 0;       // NEW_BUFFER: thread; PID: process
   std::uint16_t cpu = 0;     // NEW_CPU, CUSTOM_EVENT of version 4
-  std::uint64_t ticks = 0;   // NEW_CPU, TICKS; of an event the delta in version 5
+  std::uint64_t ticks = 0;   // NEW_CPU, TICKS, events; in version 5 an event's delta
   std::int64_t wall_ns = 0;  // WALL_CLOCK
-  std::int32_t bytes = 0;    // CUSTOM_EVENT, TYPED_EVENT: of the payload
+  std::int32_t bytes = 0;    // CUSTOM_EVENT, TYPED_EVENT: size of the payload
   std::uint16_t type = 0;    // TYPED_EVENT
   std::uint64_t value = 0;   // ARGUMENT, BUFFER_EXTENTS
 };
 
-// `record` has 16 bytes. False: no kind that the version has.
+// `record` has 16 bytes. False: the version has no record of this kind.
 [[nodiscard]] bool read_metadata(const Format& format, std::string_view record, Metadata& out);
 
-// Where the ticks of a thread's records stand; carried from one piece, and one buffer, to the next.
+// The state of a thread's records, which is kept from one chunk, and one buffer, to the next.
 struct Position {
   std::uint64_t ticks = 0;
-  bool has_ticks = false;     // an absolute value has been seen, so deltas mean something
-  std::uint64_t to_skip = 0;  // of an event's payload, in the next piece
+  bool has_ticks = false;     // `ticks` is absolute: NEW_CPU or TICKS has been read
+  std::uint64_t to_skip = 0;  // bytes of an event's payload in the next chunk
 };
 
 struct Event {
   bool is_typed = false;
   std::uint16_t type = 0;
   std::uint64_t ticks = 0;
-  std::string_view payload;         // at most kMaxPayloadBytes of it
-  std::uint32_t payload_bytes = 0;  // all of it
+  std::string_view payload;         // its first kMaxPayloadBytes at most
+  std::uint32_t payload_bytes = 0;  // the whole payload's size
 };
 inline constexpr std::size_t kMaxPayloadBytes = 4096;
 
-// Takes what a buffer says; each does nothing here, so that a handler writes what it needs. By name
-// and not virtual: 100 million records come in a second.
+// The base of a handler of records. Its functions do nothing; a handler hides those that it needs.
+// They are not virtual, since the decoder calls them 100 million times a second.
 struct Handler {
   void on_function(Action /*action*/, std::uint32_t /*id*/, std::uint64_t /*ticks*/) {}
   void on_argument(std::uint64_t /*value*/) {}
@@ -74,17 +73,17 @@ struct Handler {
   void on_new_buffer(std::int32_t /*thread*/) {}
   void on_pid(std::int32_t /*process*/) {}
   void on_new_cpu(std::uint16_t /*cpu*/) {}
-  void on_absolute_ticks(std::uint64_t /*ticks*/) {}  // of NEW_CPU and TICKS
+  void on_absolute_ticks(std::uint64_t /*ticks*/) {}  // NEW_CPU and TICKS
 };
 
 enum class Stop : std::uint8_t {
-  kOutOfBytes,   // all is read but a cut record
-  kEndOfBuffer,  // version 1's; padding follows
-  kDamaged,      // no record: an unknown kind or action, an impossible size, another buffer's begin
+  kOutOfBytes,   // everything is read, except for a record that the end cuts
+  kEndOfBuffer,  // END_OF_BUFFER of version 1; padding follows
+  kMalformed,    // an unknown kind or action, an impossible size, or the start of another buffer
 };
 
 struct Decoded {
-  std::size_t bytes = 0;  // that were read
+  std::size_t bytes = 0;  // decoded
   Stop stop = Stop::kOutOfBytes;
 };
 
@@ -104,7 +103,7 @@ Function load_function(const char* at) {
           boost::endian::endian_load<std::uint32_t, 4, kFrom>(first + 4)};
 }
 
-// The word's bits lie the other way round in a big-endian trace.
+// The order of the word's bit fields is reversed in a big-endian trace.
 template <std::endian kOrder>
 struct FunctionBits {
   static bool is_metadata(std::uint32_t word) {
@@ -118,11 +117,12 @@ struct FunctionBits {
   }
 };
 
-// An event's ticks: absolute and of their own until version 4, a delta that counts in version 5.
+// The ticks of an event. They are absolute until version 4, and a delta that advances `position` in
+// version 5.
 [[nodiscard]] std::uint64_t event_ticks(const Format& format, const Metadata& event,
                                         Position& position);
 
-// `left` begins with the event's record. The bytes that were taken, 0 when it is cut.
+// `left` begins with the event's record. Returns the bytes that were decoded; 0: the event is cut.
 template <class Handler>
 std::size_t take_event(const Format& format, const Metadata& event, std::string_view left,
                        Position& position, Handler& handler) {
@@ -137,14 +137,14 @@ std::size_t take_event(const Format& format, const Metadata& event, std::string_
   return taken;
 }
 
-// The bytes that were taken; 0 sets why not.
+// Returns the bytes that were decoded. 0: the record is cut, or `stop` has the reason.
 template <class Handler>
 std::size_t take_metadata(const Format& format, std::string_view left, Position& position,
                           Handler& handler, Stop& stop) {
   Metadata record;
   if (left.size() < kMetadataBytes) return 0;
   if (!read_metadata(format, left.substr(0, kMetadataBytes), record)) {
-    stop = Stop::kDamaged;
+    stop = Stop::kMalformed;
     return 0;
   }
   switch (record.kind) {
@@ -174,8 +174,8 @@ std::size_t take_metadata(const Format& format, std::string_view left, Position&
     case Kind::kEndOfBuffer:
       stop = Stop::kEndOfBuffer;
       break;
-    case Kind::kBufferExtents:  // read by the one who finds the buffers
-      stop = Stop::kDamaged;
+    case Kind::kBufferExtents:  // must not be within a buffer (buffers.h)
+      stop = Stop::kMalformed;
       return 0;
   }
   return kMetadataBytes;
@@ -187,7 +187,7 @@ Decoded decode(const Format& format, std::string_view bytes, Position& position,
   Stop stop = Stop::kOutOfBytes;
   std::size_t at = std::min<std::size_t>(bytes.size(), position.to_skip);
   position.to_skip -= at;
-  // Both in registers: the handler's stores may be anywhere.
+  // A local, which the compiler keeps in a register though the handler writes to memory.
   std::uint64_t ticks = position.ticks;
   const std::size_t last = bytes.size() - std::min(bytes.size(), kFunctionBytes);
   while (at <= last && bytes.size() >= kFunctionBytes) {
@@ -202,7 +202,7 @@ Decoded decode(const Format& format, std::string_view bytes, Position& position,
     }
     const std::uint32_t action = Bits::action(record.word);
     if (action >= kActions) [[unlikely]] {
-      stop = Stop::kDamaged;
+      stop = Stop::kMalformed;
       break;
     }
     ticks += record.delta;
@@ -215,7 +215,7 @@ Decoded decode(const Format& format, std::string_view bytes, Position& position,
 
 }  // namespace detail
 
-// Hands over the records of a buffer, BUFFER_EXTENTS left out, one by one. `handler` is a Handler.
+// Calls `handler`, a Handler, for each record of a buffer. `bytes` begin behind BUFFER_EXTENTS.
 template <class Handler>
 Decoded decode_records(const Format& format, std::string_view bytes, Position& position,
                        Handler& handler) {

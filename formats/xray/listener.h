@@ -1,4 +1,4 @@
-// Calls and events in the order in which they are found, for a timeline.
+// Receives calls and events in the order of the records, for a timeline.
 
 #pragma once
 
@@ -16,15 +16,16 @@ struct ThreadId {
   friend auto operator<=>(const ThreadId&, const ThreadId&) = default;
 };
 
-// Times are ticks. They don't go back in a thread.
+// Times are ticks, which do not go back within a thread.
 class Listener {
  public:
   virtual ~Listener() = default;
   virtual void on_enter(ThreadId thread, std::uint32_t function, std::uint64_t ticks) = 0;
-  // Of the call that was entered last.
+  // An argument of the call that was entered last.
   virtual void on_argument(ThreadId thread, std::uint64_t value) = 0;
   virtual void on_exit(ThreadId thread, std::uint32_t function, std::uint64_t ticks) = 0;
-  // The call around all others of the thread since `first_ticks`; the `outer`th that was found so.
+  // A call that had begun before the thread's records, at `first_ticks`, and contains all calls
+  // since. It is the `outer`th such call of the segment.
   virtual void on_late_root(ThreadId thread, std::uint32_t function, std::uint64_t first_ticks,
                             std::uint64_t ticks, std::uint64_t outer) = 0;
   virtual void on_event(ThreadId thread, const Event& event) = 0;

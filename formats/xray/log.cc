@@ -12,7 +12,7 @@
 namespace profd::xray {
 namespace {
 
-constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
+constexpr std::size_t kChunkBytes = std::size_t{256} << 10;
 
 }  // namespace
 
@@ -24,8 +24,8 @@ Result<void> Log::add(ByteSource source) {
   if (files_.empty()) clock_ = Clock(header->frequency_hz);
   if (header->frequency_hz != clock_.header_hz()) {
     return fail(ErrorCode::kInvalidArgument,
-                "its ticks are of " + std::to_string(header->frequency_hz) +
-                    " Hz, those before of " + std::to_string(clock_.header_hz()),
+                "its tick frequency is " + std::to_string(header->frequency_hz) +
+                    " Hz, that of the other files is " + std::to_string(clock_.header_hz()) + " Hz",
                 "convert traces of different hosts one by one");
   }
   files_.push_back({std::move(source), *header});
@@ -70,7 +70,8 @@ bool Log::is_of_one_process() const {
 }
 
 void Log::sort() {
-  // Of two equals the one in the file that has most of the thread: its others follow it there.
+  // Of two copies, the one in the file with most buffers of the thread is read, since the buffers
+  // that continue it are there.
   std::map<std::pair<ThreadId, std::uint32_t>, std::size_t> of_thread;
   if (files_.size() > 1) {
     for (const Buffer& buffer : buffers_) ++of_thread[{buffer.thread, buffer.file}];
@@ -90,13 +91,13 @@ void Log::sort() {
 }
 
 void Log::read(Stacks& stacks) {
-  piece_.resize(kPieceBytes);
+  chunk_.resize(kChunkBytes);
   const Buffer* before = nullptr;
   for (const Buffer& buffer : buffers_) {
     if (before != nullptr && before->thread != buffer.thread) {
       stacks.end_thread(before->thread);
     } else if (before != nullptr && before->file != buffer.file) {
-      stacks.gap(buffer.thread, 0);  // another session of the recorder
+      stacks.gap(buffer.thread, 0);  // another session of the recorder begins
     }
     read_buffer(buffer, stacks);
     before = &buffer;
@@ -109,12 +110,12 @@ void Log::read_buffer(const Buffer& buffer, Stacks& stacks) {
   Tail tail = buffer.is_cut ? Tail::kCut : Tail::kByRuntime;
   std::uint64_t offset = buffer.offset;
   std::uint64_t left = buffer.bytes;
-  std::size_t kept = 0;  // a cut record, at the piece's begin
+  std::size_t kept = 0;  // bytes of a cut record, at the start of the chunk
   Decoded last;
   stacks.begin_buffer(buffer.thread, file.header.format);
   while (left != 0 && last.stop == Stop::kOutOfBytes) {
-    const std::size_t wanted = std::min<std::uint64_t>(left, piece_.size() - kept);
-    const std::size_t got = file.source.read_at(offset, {piece_.data() + kept, wanted});
+    const std::size_t wanted = std::min<std::uint64_t>(left, chunk_.size() - kept);
+    const std::size_t got = file.source.read_at(offset, {chunk_.data() + kept, wanted});
     if (got == 0) {
       report_.count(Issue::kUnreadable, left);
       tail = Tail::kCut;
@@ -122,9 +123,9 @@ void Log::read_buffer(const Buffer& buffer, Stacks& stacks) {
     }
     offset += got;
     left -= got;
-    last = stacks.append(buffer.thread, {piece_.data(), kept + got});
+    last = stacks.append(buffer.thread, {chunk_.data(), kept + got});
     kept += got - last.bytes;
-    std::memmove(piece_.data(), piece_.data() + last.bytes, kept);
+    std::memmove(chunk_.data(), chunk_.data() + last.bytes, kept);
   }
   stacks.end_buffer(buffer.thread, last, kept + left, tail);
 }

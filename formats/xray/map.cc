@@ -4,8 +4,8 @@
 #include <unordered_map>
 
 #include "formats/base/cursor.h"
+#include "formats/elf/code_file.h"
 #include "formats/elf/elf_tables.h"
-#include "formats/unwind/code_file.h"
 
 namespace profd::xray {
 namespace {
@@ -27,10 +27,10 @@ Error malformed(const char* what) { return fail(ErrorCode::kMalformed, what); }
 
 Result<std::string> read_section(const CodeFile& file, const Elf64_Shdr& section) {
   if (section.sh_size > kMaxSectionBytes) {
-    return fail(ErrorCode::kTooLarge, "an instrumentation map of more than 64 MiB");
+    return fail(ErrorCode::kTooLarge, "the instrumentation map is larger than 64 MiB");
   }
   std::string bytes = file.read(section.sh_offset, section.sh_size);
-  if (bytes.empty()) return malformed("an instrumentation map beyond the file's end");
+  if (bytes.empty()) return malformed("the instrumentation map reaches beyond the end of the file");
   return bytes;
 }
 
@@ -38,7 +38,7 @@ void store(std::string& bytes, std::uint64_t at, std::uint64_t value) {
   for (std::size_t i = 0; i < sizeof value; ++i) bytes[at + i] = static_cast<char>(value >> 8 * i);
 }
 
-// What the loader would put there, in a file that is loaded where it says.
+// Applies a relocation as the loader does for a file that is loaded at its own addresses.
 void apply(const Elf64_Rela& relocation, std::uint64_t section, std::string& bytes) {
   const std::uint64_t at = relocation.r_offset - section;
   const bool is_here = relocation.r_offset >= section && bytes.size() >= sizeof(std::uint64_t) &&
@@ -62,7 +62,6 @@ void apply_relocations(const CodeFile& file, const Elf64_Shdr& section, std::str
   }
 }
 
-// None: a sled of an unknown version or kind.
 Result<std::vector<SledEntry>> read_sleds(std::string_view bytes, std::uint64_t address) {
   std::vector<SledEntry> sleds;
   sleds.reserve(bytes.size() / kSledBytes);
@@ -75,7 +74,7 @@ Result<std::vector<SledEntry>> read_sleds(std::string_view bytes, std::uint64_t 
     sled.is_always = cursor.read<std::uint8_t>() != 0;
     const auto version = cursor.read<std::uint8_t>();
     if (version > kMaxSledVersion || sled.kind >= kSledKinds) {
-      return fail(ErrorCode::kUnsupported, "an instrumentation map with sleds of an unknown kind");
+      return fail(ErrorCode::kUnsupported, "the instrumentation map has sleds of an unknown kind");
     }
     if (version == 2) sled.function += address + at + sizeof(std::uint64_t);
     sleds.push_back(sled);
@@ -93,7 +92,7 @@ Function function_of(std::span<const SledEntry> sleds) {
   return function;
 }
 
-// A function's sleds lie together.
+// Without an index, consecutive sleds of the same function are one function.
 std::vector<Function> functions_by_sleds(std::span<const SledEntry> sleds) {
   std::vector<Function> functions;
   while (!sleds.empty()) {
@@ -112,7 +111,8 @@ struct SledRange {
   std::uint64_t count = 0;
 };
 
-// Of one entry of the index, in either form; `map` is where the sleds are. None: it is of neither.
+// The sleds of an index entry (a, b) at the address `field`, in either form. `map` is the address
+// of the sleds. None: the entry is invalid.
 std::optional<SledRange> range_of(std::uint64_t a, std::uint64_t b, std::uint64_t field,
                                   std::uint64_t map, std::uint64_t sleds) {
   const auto number_of = [&](std::uint64_t address) { return (address - map) / kSledBytes; };
@@ -125,13 +125,13 @@ std::optional<SledRange> range_of(std::uint64_t a, std::uint64_t b, std::uint64_
   return {{number_of(first), b}};
 }
 
-// None: not an index of these sleds.
+// None: the index is not one of these sleds.
 std::optional<std::vector<Function>> functions_by_index(std::string_view index,
                                                         std::uint64_t index_address,
                                                         std::span<const SledEntry> sleds,
                                                         std::uint64_t map_address) {
   std::vector<Function> functions;
-  std::uint64_t left = sleds.size();  // a sled is of one function
+  std::uint64_t left = sleds.size();  // each sled belongs to one function
   Cursor cursor(index);
   while (cursor.remaining() >= kIndexBytes) {
     const std::uint64_t field = index_address + cursor.offset();
@@ -153,7 +153,8 @@ Result<FunctionMap> read_function_map(int fd) {
   if (!file) return file.error();
   const Elf64_Shdr* section = file->find_section("xray_instr_map");
   if (section == nullptr) {
-    return fail(ErrorCode::kUnsupported, "no section xray_instr_map: it is not instrumented",
+    return fail(ErrorCode::kUnsupported,
+                "the program is not instrumented: it has no section xray_instr_map",
                 "build it with clang -fxray-instrument");
   }
   Result<std::string> bytes = read_section(*file, *section);
@@ -183,7 +184,7 @@ std::vector<std::string> read_function_names(int fd, const FunctionMap& map, Sym
   std::ranges::sort(addresses);
   std::vector<std::string> names(map.functions.size());
   std::size_t names_bytes = 0;
-  // One look-up gives at most 1 MiB of names: those of the lowest addresses.
+  // One look-up returns at most 1 MiB of names, beginning with the lowest addresses.
   for (std::span<const std::uint64_t> left = addresses;
        !left.empty() && names_bytes < kMaxNamesBytes;) {
     const auto symbols = find_elf_symbols(fd, left, budget);

@@ -1,18 +1,19 @@
-// Which function an id of XRay's is, by the instrumentation map of an ELF file.
+// The functions of XRay's function ids, from the instrumentation map of an ELF file.
 //
-// A compiler leaves one entry a sled (a place that can be patched) in section xray_instr_map, and
-// newer ones an index of them by function in xray_fn_idx. Ids count the functions from 1, in the
-// order of the index, or of the entries where there is none. Source: LLVM, docs/XRay.rst,
+// The section xray_instr_map has one entry for each sled, which is a place that can be patched.
+// Newer compilers add an index of the sleds by function, xray_fn_idx. Ids count the functions from
+// 1, in the order of the index, or of the sleds if there is no index. Source: LLVM, docs/XRay.rst,
 // compiler-rt/lib/xray/xray_interface_internal.h and xray_init.cpp.
 //
 //     sled  := address i64, function i64, kind u8, always u8, version u8, 13 bytes   (32 bytes)
-//     index := first sled, one behind the last: absolute                   (up to LLVM 16)
+//     index := first sled, end of the sleds: both absolute                 (up to LLVM 16)
 //            | first sled: relative to this field, number of sleds         (from LLVM 17)
 //
-// Addresses of version 2 are relative to their own fields; those of versions 0 and 1 are absolute,
-// in a position-independent file by relocations (R_X86_64_RELATIVE, RELR).
+// Addresses of version 2 are relative to their own fields. Those of versions 0 and 1 are absolute;
+// in a position-independent file relocations set them (R_X86_64_RELATIVE, RELR).
 //
-// Files are other users' bytes: every count and size is checked and capped. Of x86-64 files only.
+// The files belong to other users, so every count and size is checked and limited. Only x86-64
+// files are read.
 
 #pragma once
 
@@ -37,9 +38,9 @@ enum class Sled : std::uint8_t {
 inline constexpr std::uint8_t kSledKinds = 6;
 
 struct Function {
-  std::uint64_t address = 0;  // virtual, as in the file
-  std::uint8_t sleds = 0;     // 1 << Sled of those that it has
-  bool is_always = false;     // instrumented by an attribute
+  std::uint64_t address = 0;  // virtual address in the file
+  std::uint8_t sleds = 0;     // bits 1 << Sled
+  bool is_always = false;     // instrumented because of an attribute
 
   [[nodiscard]] bool has(Sled sled) const {
     return (sleds >> static_cast<unsigned>(sled) & 1) != 0;
@@ -56,11 +57,12 @@ struct FunctionMap {
   }
 };
 
-// `fd` is borrowed, and read by pread only. kUnsupported: not an instrumented file.
+// `fd` is borrowed and read with pread() only. kUnsupported: the file is not instrumented.
 [[nodiscard]] Result<FunctionMap> read_function_map(int fd);
 
-// The names of all functions of a map as they stand in the symbol table, by id - 1; empty where
-// there is none. Stops where `budget` is spent, and at 64 MiB of names.
+// The names in the symbol table of the functions of a map, by id - 1. A function without a symbol
+// has an empty name, and so have the functions that are left when `budget` is spent or the names
+// take 64 MiB.
 [[nodiscard]] std::vector<std::string> read_function_names(int fd, const FunctionMap& map,
                                                            SymbolBudget& budget);
 

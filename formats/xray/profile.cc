@@ -11,7 +11,7 @@
 namespace profd::xray {
 namespace {
 
-// Above what programs map on x86-64, and below what Perl's pprof can read.
+// Above the addresses that programs map on x86-64, and below the limit of Perl's pprof.
 constexpr std::uint64_t kUnknownBase = 0x7ffe'0000'0000;
 constexpr std::uint64_t kUnknownStride = 16;
 
@@ -39,7 +39,7 @@ std::uint64_t saturated_sum(std::uint64_t a, std::uint64_t b) {
   return a + std::min(b, ~std::uint64_t{0} - a);
 }
 
-// Numbers of whole units of a running total, so that the sum of all is right to half a unit.
+// Converts ticks to whole units so that the sum of all is exact to half a unit.
 class Rounding {
  public:
   explicit Rounding(double units_per_tick) : units_per_tick_(units_per_tick) {}
@@ -48,59 +48,46 @@ class Rounding {
     ticks_ = saturated_sum(ticks_, ticks);
     const double units = std::min(static_cast<double>(ticks_) * units_per_tick_ + 0.5, kMaxCount);
     const auto total = static_cast<std::uint64_t>(units);
-    return total - std::exchange(given_, std::max(total, given_));
+    return total - std::exchange(returned_, std::max(total, returned_));
   }
 
  private:
   double units_per_tick_;
   std::uint64_t ticks_ = 0;
-  std::uint64_t given_ = 0;
+  std::uint64_t returned_ = 0;
 };
 
-// One stack's frames, leaf first, from a node on.
-class StackBuilder {
- public:
-  StackBuilder(const CallTree& tree, const CodeMap& code) : nodes_(tree.nodes()), code_(code) {}
-
-  const std::vector<Frame>& frames_of(CallTree::Index node, std::uint64_t max_depth) {
-    frames_.clear();
-    for (; nodes_[node].parent != CallTree::kNone && frames_.size() < max_depth;
-         node = nodes_[node].parent) {
-      const std::uint32_t id = nodes_[node].function();
-      frames_.push_back({code_.address_of(id), PcKind::kExact});
-    }
-    return frames_;
+// Writes the innermost frames of a node's stack to `frames`, leaf first.
+void read_frames(std::span<const CallTree::Node> nodes, const CodeMap& code, CallTree::Index node,
+                 std::uint64_t max_depth, std::vector<Frame>& frames) {
+  frames.clear();
+  for (; nodes[node].parent != CallTree::kNone && frames.size() < max_depth;
+       node = nodes[node].parent) {
+    frames.push_back({code.address_of(nodes[node].function()), PcKind::kExact});
   }
+}
 
- private:
-  std::span<const CallTree::Node> nodes_;
-  const CodeMap& code_;
-  std::vector<Frame> frames_;
-};
-
-// Sorted.
-std::vector<std::uint32_t> unknown_functions(std::span<const CallTree::Node> nodes,
-                                             const CodeMap& code) {
-  std::vector<std::uint32_t> unknown;
+std::set<std::uint32_t> unknown_functions(std::span<const CallTree::Node> nodes,
+                                          const CodeMap& code) {
+  std::set<std::uint32_t> unknown;
   for (const CallTree::Node& node : nodes) {
     const bool is_root = node.parent == CallTree::kNone;
-    if (!is_root && code.find(node.function()) == nullptr) unknown.push_back(node.function());
+    if (!is_root && code.find(node.function()) == nullptr) unknown.insert(node.function());
   }
-  std::ranges::sort(unknown);
-  unknown.erase(std::unique(unknown.begin(), unknown.end()), unknown.end());
   return unknown;
 }
 
-// Old runtimes tell neither entries with arguments nor tail exits from others.
-bool can_leave(const Function& function, std::uint8_t actions) {
-  const auto left = [&](Action action) {
+// Whether the function has sleds for these actions. Old runtimes write plain entries and exits for
+// entries with arguments and tail exits.
+bool can_write(const Function& function, std::uint8_t actions) {
+  const auto wrote = [&](Action action) {
     return (actions >> static_cast<unsigned>(action) & 1) != 0;
   };
   const bool enters = function.has(Sled::kEnter) || function.has(Sled::kEnterWithArguments);
   const bool exits = function.has(Sled::kExit) || function.has(Sled::kTailExit);
-  return (!left(Action::kEnter) || enters) && (!left(Action::kExit) || exits) &&
-         (!left(Action::kTailExit) || function.has(Sled::kTailExit)) &&
-         (!left(Action::kEnterWithArguments) || function.has(Sled::kEnterWithArguments));
+  return (!wrote(Action::kEnter) || enters) && (!wrote(Action::kExit) || exits) &&
+         (!wrote(Action::kTailExit) || function.has(Sled::kTailExit)) &&
+         (!wrote(Action::kEnterWithArguments) || function.has(Sled::kEnterWithArguments));
 }
 
 std::string without_separators(std::string name) {
@@ -140,23 +127,24 @@ Profiles make_profiles(const CallTree& tree, double ns_per_tick, const CodeMap& 
                                       ? std::uint64_t{CallTree::kNone}
                                       : std::max(options.max_frames / nodes.size(), kMinDepth);
   Rounding microseconds(ns_per_tick / 1000);
-  StackBuilder stacks(tree, code);
+  std::vector<Frame> stack;
   for (CallTree::Index node = 0; node < nodes.size(); ++node) {
     if (nodes[node].parent == CallTree::kNone) continue;
     if (nodes[node].calls == 0 && nodes[node].self_ticks == 0) continue;
-    const std::vector<Frame>& stack = stacks.frames_of(node, max_depth);
+    read_frames(nodes, code, node, max_depth, stack);
     if (options.exclusive) {
       made.exclusive.add_stack(stack, microseconds.next(nodes[node].self_ticks));
     }
     if (options.calls) made.calls.add_stack(stack, nodes[node].calls);
     if (depths[node] > max_depth) ++made.cut_stacks;
   }
-  made.unknown = unknown_functions(nodes, code);
+  const std::set<std::uint32_t> unknown = unknown_functions(nodes, code);
+  made.unknown.assign(unknown.begin(), unknown.end());
   return made;
 }
 
 Mismatch find_mismatch(const CallTree& tree, const CodeMap& code) {
-  std::map<std::uint32_t, bool> is_beyond;  // of those that don't fit
+  std::map<std::uint32_t, bool> is_beyond;  // by the id of a function that does not fit
   if (code.empty()) return {};
   Mismatch found;
   std::set<std::uint32_t> functions;
@@ -169,7 +157,7 @@ Mismatch find_mismatch(const CallTree& tree, const CodeMap& code) {
       if (node.function() >> kObjectShift != 0) continue;
       is_beyond[node.function()] = true;
       found.beyond_calls = saturated_sum(found.beyond_calls, node.calls);
-    } else if (!can_leave(*function, node.actions())) {
+    } else if (!can_write(*function, node.actions())) {
       is_beyond[node.function()] = false;
     }
   }
@@ -181,10 +169,10 @@ Mismatch find_mismatch(const CallTree& tree, const CodeMap& code) {
 
 UnknownImage make_unknown_image(const std::vector<std::uint32_t>& ids) {
   AbsoluteImage image;
-  const CodeMap nothing;
+  const CodeMap empty;
   image.functions.reserve(ids.size());
   for (const std::uint32_t id : ids) {
-    image.functions.push_back({nothing.address_of(id), kUnknownStride, unknown_name(id)});
+    image.functions.push_back({empty.address_of(id), kUnknownStride, unknown_name(id)});
   }
   const ImagePlacement place = placement_of(image);
   return {encode_absolute_image(image), {place.start, place.end, place.file_offset, {}}};

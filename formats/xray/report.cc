@@ -3,66 +3,54 @@
 namespace profd::xray {
 namespace {
 
-struct Words {
+struct Entry {
   std::string_view name;
   std::string_view one;
   std::string_view more;
 };
 
-constexpr std::array<Words, kIssues> kWords{{
-    {"cut_record", "record cut by its buffer's end", "records cut by their buffer's end"},
-    {"damaged_buffer", "buffer damaged: what came before the damage is kept",
-     "buffers damaged: what came before the damage is kept"},
-    {"damaged_bytes", "byte lost by damage", "bytes lost by damage"},
-    {"junk", "byte that belongs to no buffer", "bytes that belong to no buffer"},
-    {"cut_buffer", "buffer that was cut", "buffers that were cut"},
+constexpr std::array<Entry, kIssues> kEntries{{
+    {"cut_record", "record cut by the end of its buffer", "records cut by the end of their buffer"},
+    {"malformed_buffer", "malformed buffer: read up to the malformed bytes",
+     "malformed buffers: read up to the malformed bytes"},
+    {"malformed_bytes", "byte skipped in malformed buffers", "bytes skipped in malformed buffers"},
+    {"junk", "byte outside of any buffer", "bytes outside of any buffer"},
+    {"cut_buffer", "incomplete buffer", "incomplete buffers"},
     {"empty_buffer", "buffer without a record", "buffers without a record"},
-    {"duplicate", "buffer that was there twice, read once",
-     "buffers that were there twice, read once"},
+    {"duplicate", "second copy of a buffer, skipped", "second copies of buffers, skipped"},
     {"unreadable", "byte that could not be read", "bytes that could not be read"},
-    {"too_many_buffers", "buffer left out: there are too many",
-     "buffers left out: there are too many"},
-    {"late_root", "call that had begun before the records did",
-     "calls that had begun before the records did"},
+    {"too_many_buffers", "buffer skipped: over the limit", "buffers skipped: over the limit"},
+    {"late_root", "call that had begun before the records",
+     "calls that had begun before the records"},
     {"implied_exit", "call without an exit (exception, longjmp, lost record)",
      "calls without an exit (exception, longjmp, lost record)"},
-    {"unclosed", "call that had not ended when the records did",
-     "calls that had not ended when the records did"},
+    {"unclosed", "call that had not ended at the end of the records",
+     "calls that had not ended at the end of the records"},
     {"gap", "gap in a thread's records", "gaps in a thread's records"},
-    {"lost_records", "record that the process could not write",
-     "records that the process could not write"},
+    {"lost_records", "record that the process had to drop", "records that the process had to drop"},
     {"clock_step", "record whose clock went back", "records whose clock went back"},
     {"no_time", "record without a time", "records without a time"},
-    {"too_deep", "call too deep to be kept: its time is its caller's",
-     "calls too deep to be kept: their time is their caller's"},
-    {"too_many_stacks", "call of more stacks than are kept: its time is its caller's",
-     "calls of more stacks than are kept: their time is their caller's"},
-    {"too_many_threads", "record left out: of more threads than are kept",
-     "records left out: of more threads than are kept"},
-    {"cut_stack", "stack whose outermost frames are left out: all together have too many",
-     "stacks whose outermost frames are left out: all together have too many"},
+    {"too_deep", "call over the limit of depth: its time counts for its caller",
+     "calls over the limit of depth: their time counts for their caller"},
+    {"too_many_stacks", "call over the limit of stacks: its time counts for its caller",
+     "calls over the limit of stacks: their time counts for their caller"},
+    {"too_many_threads", "record skipped: over the limit of threads",
+     "records skipped: over the limit of threads"},
+    {"cut_stack", "stack without its outermost frames: over the limit of frames",
+     "stacks without their outermost frames: over the limit of frames"},
 }};
 
-const Words& words_of(Issue issue) { return kWords[static_cast<std::size_t>(issue)]; }
+const Entry& entry_of(Issue issue) { return kEntries[static_cast<std::size_t>(issue)]; }
 
 }  // namespace
 
-std::string_view issue_name(Issue issue) { return words_of(issue).name; }
+std::string_view issue_name(Issue issue) { return entry_of(issue).name; }
 std::string_view issue_text(Issue issue, std::uint64_t count) {
-  return count == 1 ? words_of(issue).one : words_of(issue).more;
+  return count == 1 ? entry_of(issue).one : entry_of(issue).more;
 }
 
 void Report::add(const Report& other) {
-  bytes += other.bytes;
-  buffers += other.buffers;
-  records += other.records;
-  entries += other.entries;
-  exits += other.exits;
-  tail_exits += other.tail_exits;
-  arguments += other.arguments;
-  custom_events += other.custom_events;
-  typed_events += other.typed_events;
-  threads += other.threads;
+  for (const auto count : kReportCounts) this->*count += other.*count;
   for (std::size_t i = 0; i < issues.size(); ++i) issues[i] += other.issues[i];
 }
 

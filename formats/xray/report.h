@@ -1,5 +1,5 @@
-// What came of reading XRay records: how many there were, and everything that was not as it should
-// be, by reason. Nothing of it is an error: the rest is intact.
+// The counts of XRay records that were read, and of every irregularity in them by reason. None of
+// them is an error: the other records are read.
 
 #pragma once
 
@@ -11,37 +11,36 @@
 
 namespace profd::xray {
 
-// Each counter's unit is in its comment.
+// The comments have the units of the counters.
 enum class Issue : std::uint8_t {
-  // Of the bytes
-  kCutRecord,      // records that a buffer's end cut
-  kDamagedBuffer,  // buffers whose rest made no sense and was left out
-  kDamagedBytes,   // bytes of these rests
-  kJunk,           // bytes between buffers that are of none
-  kCutBuffer,      // buffers that the trace's end, or another buffer, cut
-  kEmptyBuffer,    // buffers without a record
-  kDuplicate,      // buffers that were there before: listed twice, or a parent's in its child's log
-  kUnreadable,     // bytes that could not be read
-  kTooManyBuffers,  // buffers beyond what an index may hold
-  // Of the calls
-  kLateRoot,        // exits without an entry: calls that had begun before the records did
-  kImpliedExit,     // calls without an exit, ended by an outer one's: exception, longjmp, tail jump
-  kUnclosed,        // calls that had not ended when the records did
+  // In the bytes
+  kCutRecord,        // records cut by the end of their buffer
+  kMalformedBuffer,  // buffers whose rest is malformed and was skipped
+  kMalformedBytes,   // bytes of these rests
+  kJunk,             // bytes between buffers that belong to none
+  kCutBuffer,        // buffers cut by the end of the trace or by another buffer
+  kEmptyBuffer,      // buffers without a record
+  kDuplicate,        // copies of a buffer: listed twice, or a parent's buffer in its child's log
+  kUnreadable,       // bytes that could not be read
+  kTooManyBuffers,   // buffers over the limit of the index
+  // In the calls
+  kLateRoot,        // exits without an entry: the call had begun before the records
+  kImpliedExit,     // calls without an exit, ended by an outer exit: exception, longjmp, tail jump
+  kUnclosed,        // calls that had not ended at the end of the records
   kGap,             // places where a thread's records are not continuous
   kLostRecords,     // records that the writer dropped and counted
-  kClockStep,       // records whose time was before that of the one before them
-  kNoTime,          // records before a buffer's first absolute time
-  kTooDeep,         // calls deeper than is kept; their time is their caller's
-  kTooManyStacks,   // calls of stacks beyond the limit; their time is their caller's
-  kTooManyThreads,  // records of threads beyond the limit
-  kCutStack,        // stacks of a profile whose outermost frames are left out, for want of memory
+  kClockStep,       // records with an earlier time than the record before
+  kNoTime,          // records before the first absolute time of a buffer
+  kTooDeep,         // calls over the limit of depth; their time counts for their caller
+  kTooManyStacks,   // calls of stacks over the limit; their time counts for their caller
+  kTooManyThreads,  // records of threads over the limit
+  kCutStack,        // stacks of a profile whose outermost frames were dropped to save memory
 };
 inline constexpr std::size_t kIssues = static_cast<std::size_t>(Issue::kCutStack) + 1;
 
-// "cut_record": as status and session.json have it.
+// The name in status and session.json, such as "cut_record".
 [[nodiscard]] std::string_view issue_name(Issue issue);
-// "records cut by their buffer's end", or of one "record cut by its buffer's end": for people,
-// behind the count.
+// The text that follows the count in messages, such as "records cut by the end of their buffer".
 [[nodiscard]] std::string_view issue_text(Issue issue, std::uint64_t count);
 
 struct Report {
@@ -65,5 +64,11 @@ struct Report {
 
   friend bool operator==(const Report&, const Report&) = default;
 };
+
+// All counts except for the issues.
+inline constexpr std::array kReportCounts{
+    &Report::bytes,        &Report::buffers,    &Report::records,   &Report::entries,
+    &Report::exits,        &Report::tail_exits, &Report::arguments, &Report::custom_events,
+    &Report::typed_events, &Report::threads};
 
 }  // namespace profd::xray

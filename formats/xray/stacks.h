@@ -1,23 +1,23 @@
-// Call stacks of a process, with exclusive times and numbers of calls, from XRay's records.
+// Makes the call stacks of a process, with exclusive times and numbers of calls, from XRay's
+// records.
 //
-// Buffers come one at a time, a thread's in the order of time; threads may alternate. A thread's
-// stack goes on from buffer to buffer. A gap ends it: what was open is closed at its last record's
-// time, and what comes then is rooted anew.
+// Buffers are added one at a time, those of a thread in the order of time; threads may alternate. A
+// thread's stack continues from buffer to buffer. A gap ends it: open calls end at the time of the
+// last record, and the following calls begin a new segment with an empty stack.
 //
-//     entry   pushes the function, under what is on the stack
-//     exit    ends the nearest open call of the function, and those above it (an exception, a
-//             longjmp, a tail jump that leaves no record)
-//     exit of a function that isn't on the stack: it had been entered before the records began, so
-//             all calls since then were inside of it: they are put under it (a late root). Calls
-//             that are still open had been unwound
-//     tail exit is an exit: what follows is called by the caller's caller
+//     entry      pushes the function on the stack
+//     exit       ends the nearest open call of the function and the calls above it, which an
+//                exception, a longjmp or a tail jump without a record has left
+//     exit of a function that is not on the stack: the function was entered before the records
+//                began, so all calls since then were made by it. They become its callees, and the
+//                function a late root. Calls that are still open were unwound
+//     tail exit  is an exit: the next function is called by the caller's caller
 //
-// Time between two records of a thread belongs to the innermost open call. What the runtime's
-// duration threshold erased has no record, so its time is its caller's and its calls are missing.
+// Time between two records of a thread counts for the innermost open call. Calls that the runtime's
+// duration threshold erased have no record: they are missing, and their time counts for the caller.
 //
-// Memory grows with the distinct stacks and the threads, up to the limits; a call beyond them is
-// counted and its time given to its caller. Never fails, whatever the bytes are. No thread
-// affinity.
+// Memory grows with the distinct stacks and the threads, up to limits. A call over a limit is
+// counted, and its time counts for its caller. No input is an error. No thread affinity.
 
 #pragma once
 
@@ -36,22 +36,22 @@ namespace profd::xray {
 
 struct StacksOptions {
   Format format;
-  std::uint64_t seed = 0;                        // random where the records are another's
+  std::uint64_t seed = 0;                        // random if another user wrote the records
   Listener* listener = nullptr;                  // borrowed
-  std::size_t max_nodes = std::size_t{1} << 20;  // 32 bytes each, and 8 of its index
+  std::size_t max_nodes = std::size_t{1} << 20;  // 32 bytes each, and 8 for the index
   std::size_t max_threads = std::size_t{1} << 16;
   std::size_t max_depth = std::size_t{1} << 14;
-  std::size_t max_open = std::size_t{1} << 22;  // calls of all threads together, 8 bytes each
+  std::size_t max_open = std::size_t{1} << 22;  // open calls of all threads, 8 bytes each
 };
 
-// What is known of a buffer's end.
+// The end of a buffer.
 enum class Tail : std::uint8_t {
   kWhole,
   kCut,        // bytes are missing
-  kByRuntime,  // as XRay's runtime writes it, which cuts buffers with typed events
+  kByRuntime,  // written by XRay's runtime, which cuts buffers with typed events
 };
 
-// All that was measured up to some moment.
+// Everything that was measured up to a moment.
 struct Measured {
   CallTree tree;
   Report report;
@@ -67,36 +67,36 @@ class Stacks {
   Stacks& operator=(Stacks&&) noexcept;
   ~Stacks();
 
-  // Records of a thread as they come, BUFFER_EXTENTS left out. Returns what it took: the rest, a
-  // cut record, comes first in the next piece. After damage only gap() lets the thread go on.
+  // Adds records of a thread, without BUFFER_EXTENTS. A record that the end cuts is not decoded and
+  // must be at the start of the next chunk. After kMalformed, the next records follow a gap().
   Decoded append(ThreadId thread, std::string_view records);
 
-  // A whole buffer: append(), and what is left counted. Damage is a gap.
+  // Adds a whole buffer and counts the bytes that were not decoded. Malformed bytes cause a gap.
   void add(ThreadId thread, std::string_view buffer);
 
-  // Around the append()s of a buffer that lies in a file: its format, and what of it was not taken.
+  // To be called before and after the append()s of a buffer. `bytes_left` were not decoded.
   void begin_buffer(ThreadId thread, const Format& format);
   void end_buffer(ThreadId thread, const Decoded& last, std::uint64_t bytes_left, Tail tail);
 
-  // Records are missing here: `lost` of them, where the writer counted.
+  // Records are missing here; `lost` is their number if the writer counted them.
   void gap(ThreadId thread, std::uint64_t lost);
 
-  // The thread has ended: frees what is kept for it.
+  // The thread has ended: frees its memory.
   void end_thread(ThreadId thread);
 
-  // So far. Calls that are open count as such up to their last record.
+  // The calls so far. Open calls count up to the last record.
   [[nodiscard]] Measured snapshot() const;
 
-  // Closes all that is open, and begins anew with nothing.
+  // Ends all open calls, returns everything, and leaves *this empty.
   [[nodiscard]] Measured finish();
 
-  // How many stacks' nodes are kept, of all threads.
+  // Number of nodes in the trees of all threads.
   [[nodiscard]] std::size_t nodes() const;
 
  private:
   [[nodiscard]] ThreadStack* find_or_add(ThreadId id);
 
-  std::unique_ptr<StacksShared> shared_;  // its threads point to it
+  std::unique_ptr<StacksShared> shared_;  // the threads point to it
   std::map<ThreadId, std::unique_ptr<ThreadStack>> threads_;
 };
 

@@ -28,12 +28,13 @@ void ThreadStack::clear_stack() {
   top_->node = tree_.root();
 }
 
-// What every record passes through stands before decode_records(), which it becomes a part of.
+// The functions that each record passes are defined before append(), so that they are inlined into
+// decode_records().
 
-// The time since the record before was the innermost call's.
+// The time since the previous record counts for the innermost call.
 inline void ThreadStack::charge(std::uint64_t ticks) {
   if (ticks < last_ticks_) [[unlikely]] {
-    charge_oddly(ticks);
+    charge_irregular(ticks);
   } else {
     tree_[top_->node].self_ticks += ticks - last_ticks_;
     last_ticks_ = ticks;
@@ -41,8 +42,6 @@ inline void ThreadStack::charge(std::uint64_t ticks) {
   if (listener_ != nullptr) [[unlikely]]
     shown_ticks_ = std::max(shown_ticks_, ticks);
 }
-
-inline void ThreadStack::note(CallTree::Index node, Action action) { tree_[node].note(action); }
 
 inline void ThreadStack::pop() {
   if (listener_ != nullptr) [[unlikely]] {
@@ -57,7 +56,7 @@ inline void ThreadStack::push(Action action, std::uint32_t function, CallTree::I
     node = top_->node;
   } else {
     ++tree_[node].calls;
-    note(node, action);
+    tree_[node].note(action);
   }
   *++top_ = {function, node};
   if (listener_ != nullptr) [[unlikely]] {
@@ -81,7 +80,7 @@ inline void ThreadStack::exit(Action action, std::uint32_t function) {
   if (too_deep_ != 0) [[unlikely]] {
     --too_deep_;
   } else if (top_->function == function && !is_empty()) [[likely]] {
-    note(top_->node, action);
+    tree_[top_->node].note(action);
     pop();
   } else {
     exit_outer(action, function);
@@ -118,20 +117,20 @@ void ThreadStack::begin_buffer(const Format& format) {
 
 void ThreadStack::end_buffer(const Decoded& last, std::uint64_t bytes_left, Tail tail) {
   Report& report = shared_.report;
-  // Each typed event took 16 bytes of records off the end (xray_fdr_format.h).
+  // Each typed event has cut 16 bytes off the end of the buffer (fdr_format.h).
   const bool lost_tail = tail == Tail::kByRuntime && format_.version == 5 && typed_events_ != 0;
-  // A payload's damaged size takes the records behind it along.
+  // A wrong size of a payload hides the records behind it.
   const bool reaches_beyond = last.stop == Stop::kOutOfBytes && tail != Tail::kCut && !lost_tail &&
                               (position_.to_skip != 0 || bytes_left >= kMetadataBytes);
-  const bool is_damaged = last.stop == Stop::kDamaged || reaches_beyond;
-  if (is_damaged) {
-    report.count(Issue::kDamagedBuffer);
-    report.count(Issue::kDamagedBytes, bytes_left);
+  const bool is_malformed = last.stop == Stop::kMalformed || reaches_beyond;
+  if (is_malformed) {
+    report.count(Issue::kMalformedBuffer);
+    report.count(Issue::kMalformedBytes, bytes_left);
     position_.has_ticks = false;
   } else if (last.stop == Stop::kOutOfBytes && (bytes_left != 0 || position_.to_skip != 0)) {
     report.count(Issue::kCutRecord);
   }
-  if (is_damaged || tail == Tail::kCut || lost_tail) {
+  if (is_malformed || tail == Tail::kCut || lost_tail) {
     report.count(Issue::kGap);
     end_segment();
   }
@@ -143,7 +142,7 @@ void ThreadStack::end_segment() {
   while (!is_empty()) pop();
   shared_.pending_nodes -= tree_.nodes().size() - 1;
   if (shared_.tree.nodes().size() == 1 && shared_.tree.nodes().front().self_ticks == 0) {
-    std::swap(shared_.tree, tree_);  // no copy of the first one, which may be the only
+    std::swap(shared_.tree, tree_);  // avoids a copy of the first tree, which may be the only one
   } else {
     shared_.report.count(Issue::kTooManyStacks,
                          shared_.tree.merge(tree_, shared_.options.max_nodes));
@@ -171,7 +170,7 @@ void ThreadStack::on_argument(std::uint64_t value) {
 }
 
 void ThreadStack::on_event(const Event& event) {
-  if (format_.version == 5) charge(event.ticks);  // before, their ticks are of their own
+  if (format_.version == 5) charge(event.ticks);  // earlier versions do not order events by time
   if (event.is_typed) {
     ++shared_.report.typed_events;
     ++typed_events_;
@@ -184,15 +183,16 @@ void ThreadStack::on_event(const Event& event) {
   listener_->on_event(id_, shown);
 }
 
-// A damaged time gives someone years. It shows when the next absolute one is before it.
+// A malformed time can add years to a call. The next absolute time, which is earlier, reveals it,
+// and charge_irregular() takes the jump back.
 void ThreadStack::on_absolute_ticks(std::uint64_t ticks) {
-  constexpr std::uint64_t kLeap = std::uint64_t{1} << 32;  // deltas can't
+  constexpr std::uint64_t kLeap = std::uint64_t{1} << 32;  // deltas are smaller
   if (last_ticks_ == kNoTicks || ticks < last_ticks_ || ticks - last_ticks_ < kLeap) return;
   leap_ticks_ = ticks - last_ticks_;
   leap_node_ = top_->node;
 }
 
-void ThreadStack::charge_oddly(std::uint64_t ticks) {
+void ThreadStack::charge_irregular(std::uint64_t ticks) {
   if (!position_.has_ticks) {
     shared_.report.count(Issue::kNoTime);
     return;
@@ -208,7 +208,7 @@ void ThreadStack::charge_oddly(std::uint64_t ticks) {
   last_ticks_ = ticks;
 }
 
-// What is looked at is popped, found or not: all exits together take no longer than all entries.
+// Every call that is compared is popped, so all exits together take no longer than all entries.
 void ThreadStack::exit_outer(Action action, std::uint32_t function) {
   while (!is_empty() && top_->function != function) {
     shared_.report.count(Issue::kImpliedExit);
@@ -217,7 +217,7 @@ void ThreadStack::exit_outer(Action action, std::uint32_t function) {
   if (is_empty()) {
     exit_unknown(action, function);
   } else {
-    note(top_->node, action);
+    tree_[top_->node].note(action);
     pop();
   }
 }
@@ -229,7 +229,7 @@ void ThreadStack::exit_unknown(Action action, std::uint32_t function) {
     return;
   }
   ++shared_.pending_nodes;
-  note(top_->node, action);
+  tree_[top_->node].note(action);
   top_->node = tree_.root();
   ++late_roots_;
   if (listener_ != nullptr) {
@@ -237,7 +237,7 @@ void ThreadStack::exit_unknown(Action action, std::uint32_t function) {
   }
 }
 
-// Not above calls that are left out already: their exits come first.
+// A stack does not grow while calls above it have no element, since their exits come first.
 bool ThreadStack::may_be_deeper() {
   constexpr std::size_t kFirstDepth = 64;
   const StacksOptions& options = shared_.options;
@@ -260,7 +260,7 @@ CallTree::Index ThreadStack::add_node(CallTree::Index parent, std::uint32_t func
   return node;
 }
 
-// Of this tree, so that all together keep to the limit.
+// The limit for this tree that keeps all trees together within the limit.
 std::size_t ThreadStack::max_nodes() const {
   const std::size_t all = shared_.tree.nodes().size() + shared_.pending_nodes;
   const std::size_t left = shared_.options.max_nodes - std::min(all, shared_.options.max_nodes);

@@ -1,4 +1,4 @@
-// One thread's calls: for xray_stacks.cc, whose header has the rules.
+// The calls of one thread. For stacks.cc only; stacks.h has the rules.
 
 #pragma once
 
@@ -10,19 +10,19 @@
 
 namespace profd::xray {
 
-// What the threads of a process share.
+// The state that the threads of a process share.
 struct StacksShared {
   explicit StacksShared(const StacksOptions& given) : options(given), tree(given.seed) {}
 
   StacksOptions options;
-  CallTree tree;  // of what can get no more late roots
+  CallTree tree;  // ended segments, which get no more late roots
   Report report;
-  std::size_t pending_nodes = 0;  // in the trees of threads
-  std::size_t granted_depth = 0;  // of all threads
+  std::size_t pending_nodes = 0;  // in the trees of the threads
+  std::size_t granted_depth = 0;  // room in the stacks of all threads
 };
 
-// A handler of records. The tree holds what was found since the last gap; it is merged into the
-// process's at the next one, when no late root can come any more.
+// A handler of records. The tree holds the calls since the last gap. At the next gap, when no late
+// root can be found any more, it is merged into the process's tree.
 class ThreadStack : public Handler {
  public:
   ThreadStack(StacksShared& shared, ThreadId id);
@@ -34,11 +34,11 @@ class ThreadStack : public Handler {
   void begin_buffer(const Format& format);
   void end_buffer(const Decoded& last, std::uint64_t bytes_left, Tail tail);
 
-  // Closes what is open, and begins a new segment.
+  // Ends the open calls, and begins a new segment.
   void end_segment();
   [[nodiscard]] const CallTree& tree() const { return tree_; }
 
-  // By order, with what it calls: a call of it takes as long as the rest of its work.
+  // Inlined with its callees into the decoder, since a call would take as long as the work.
   [[gnu::always_inline]] void on_function(Action action, std::uint32_t id, std::uint64_t ticks);
   void on_argument(std::uint64_t value);
   void on_event(const Event& event);
@@ -53,14 +53,13 @@ class ThreadStack : public Handler {
   };
 
   [[gnu::always_inline]] void charge(std::uint64_t ticks);
-  void charge_oddly(std::uint64_t ticks);
+  void charge_irregular(std::uint64_t ticks);
   [[gnu::always_inline]] void enter(Action action, std::uint32_t function);
   [[gnu::always_inline]] void exit(Action action, std::uint32_t function);
   void exit_outer(Action action, std::uint32_t function);
   void exit_unknown(Action action, std::uint32_t function);
   [[gnu::always_inline]] void push(Action action, std::uint32_t function, CallTree::Index node);
   void pop();
-  void note(CallTree::Index node, Action action);
   [[nodiscard]] bool is_empty() const { return top_ == stack_.data(); }
   [[nodiscard]] std::size_t open_calls() const {
     return static_cast<std::size_t>(top_ - stack_.data());
@@ -77,18 +76,18 @@ class ThreadStack : public Handler {
   Format format_;
   Position position_;
   CallTree tree_;
-  // Outermost first, behind one that stands for the root; as many as are granted.
+  // The open calls, outermost first, behind an element for the root. Its size is the granted depth.
   std::vector<Call> stack_;
-  Call* top_;                      // the innermost
-  Call* last_;                     // of stack_
-  std::uint64_t too_deep_ = 0;     // open calls above the stack that are not kept
-  std::uint64_t last_ticks_;       // of the record before; kNoTicks: none in this segment
+  Call* top_;                      // the innermost open call
+  Call* last_;                     // the last element of stack_
+  std::uint64_t too_deep_ = 0;     // open calls above the stack that have no element
+  std::uint64_t last_ticks_;       // of the previous record; kNoTicks: none in this segment
   std::uint64_t first_ticks_ = 0;  // of the segment
-  std::uint64_t leap_ticks_ = 0;   // the last leap of the clock; 0: none
-  CallTree::Index leap_node_ = 0;  // whose time it became
-  std::uint64_t late_roots_ = 0;   // of the segment
-  std::uint64_t shown_ticks_ = 0;  // to the listener, the latest
-  std::uint64_t entries_ = 0;      // not yet in the report, and the next two
+  std::uint64_t leap_ticks_ = 0;   // the last forward jump of the clock; 0: none
+  CallTree::Index leap_node_ = 0;  // the node that its time was added to
+  std::uint64_t late_roots_ = 0;   // in the segment
+  std::uint64_t shown_ticks_ = 0;  // the latest time that the listener got
+  std::uint64_t entries_ = 0;      // not yet in the report, like the next two
   std::uint64_t exits_ = 0;
   std::uint64_t tail_exits_ = 0;
   std::uint64_t typed_events_ = 0;  // in the buffer

@@ -74,7 +74,7 @@ void TraceWriter::begin_event(char phase, ThreadId thread, std::uint64_t ns) {
   is_first_ = false;
 }
 
-// A call's text stays open for its arguments.
+// The text of a call stays open until the next event, since its arguments may follow.
 void TraceWriter::end_call() {
   if (!is_open_) return;
   text_.append(arguments_ != 0 ? "}}" : "}");
@@ -88,7 +88,7 @@ void TraceWriter::on_enter(ThreadId thread, std::uint32_t function, std::uint64_
   is_open_ = true;
 }
 
-// As a string: not every reader keeps 64 bits of a number.
+// The value is a string, since not every reader keeps 64 bits of a number.
 void TraceWriter::on_argument(ThreadId /*thread*/, std::uint64_t value) {
   if (!is_open_) return;
   text_.append(arguments_ == 0 ? ",\"args\":{\"arg" : ",\"arg");
@@ -103,7 +103,7 @@ void TraceWriter::on_exit(ThreadId thread, std::uint32_t /*function*/, std::uint
   text_.append("}");
 }
 
-// A nanosecond earlier for each call around it, so that readers nest them the right way.
+// Each outer call starts a nanosecond earlier, so that readers nest the calls correctly.
 void TraceWriter::on_late_root(ThreadId thread, std::uint32_t function, std::uint64_t first_ticks,
                                std::uint64_t ticks, std::uint64_t outer) {
   const std::uint64_t first = ns_of(first_ticks);

@@ -1,9 +1,10 @@
-// A timeline in the Chrome trace event format, as Perfetto UI and about:tracing open it.
+// Writes a timeline in the Chrome trace event format, which Perfetto UI and about:tracing open.
 //
-// Source: "Trace Event Format" (Google, 2016). One B and one E event a call, X for one that had
-// begun before the records did, i for custom and typed events (their payload in args). Times are in
-// microseconds with three decimals, counted from 1 us before the first record: whole nanoseconds,
-// which no reader rounds before a trace is a hundred days long. They don't go back in a thread.
+// Source: "Trace Event Format" (Google, 2016). A call has a B and an E event, or an X event if it
+// had begun before the records; custom and typed events are i events with the payload in args.
+// Times are microseconds with three decimals, so whole nanoseconds, since 1 us before the first
+// record. Readers round them only in traces longer than a hundred days. Within a thread they do not
+// go back.
 
 #pragma once
 
@@ -20,11 +21,11 @@ namespace profd::xray {
 
 class TraceWriter : public Listener {
  public:
-  // Takes the text in pieces of some 64 KiB.
+  // Called with the text in chunks of about 64 KiB.
   using Sink = std::function<void(std::string_view text)>;
 
   struct Options {
-    std::uint64_t first_ticks = 0;  // time 0
+    std::uint64_t first_ticks = 0;  // of the first record
     double ns_per_tick = 1;
   };
 
@@ -37,7 +38,7 @@ class TraceWriter : public Listener {
                     std::uint64_t ticks, std::uint64_t outer) override;
   void on_event(ThreadId thread, const Event& event) override;
 
-  // The end of the text. Nothing may follow.
+  // Writes the end of the text. To be called last.
   void finish();
 
  private:
@@ -49,12 +50,12 @@ class TraceWriter : public Listener {
   Options options_;
   NameOf name_of_;
   Sink sink_;
-  std::unordered_map<std::uint32_t, std::string> names_;  // as JSON, with the quotes
-  ThreadId thread_;                                       // whose ids are in `thread_json_`
+  std::unordered_map<std::uint32_t, std::string> names_;  // as JSON strings
+  ThreadId thread_;                                       // of thread_json_
   std::string thread_json_;
   std::string text_;
-  std::uint64_t arguments_ = 0;  // of the call whose text is still open
-  bool is_open_ = false;
+  std::uint64_t arguments_ = 0;  // of the open call
+  bool is_open_ = false;         // the text of a call has not ended
   bool is_first_ = true;
 };
 

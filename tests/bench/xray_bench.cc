@@ -8,9 +8,9 @@
 #include <benchmark/benchmark.h>
 
 #include "formats/xray/fdr_reader.h"
-#include "formats/xray/fdr_writer.h"
 #include "formats/xray/profile.h"
 #include "formats/xray/stacks.h"
+#include "tests/formats/xray/fdr_writer.h"
 
 namespace profd::xray {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/xray/fdr_writer.h"
+#include "tests/formats/xray/fdr_writer.h"
 
 namespace {
 

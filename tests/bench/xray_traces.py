@@ -16,7 +16,7 @@ LLVM_XRAYS = ("llvm-xray-19", "llvm-xray-16", "llvm-xray-15", "llvm-xray")
 
 
 def peak_bytes(pid: int) -> int:
-    """Of its own memory: what wait4 tells includes that of the process which made it."""
+    """The peak of the process itself. wait4 includes the memory of the process that forked it."""
     try:
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
     except OSError:

@@ -387,7 +387,8 @@ TEST_F(FilterTest, TheFirstProcessIsATargetOrIsSaidToBeHidden) {
     stop_balanced(*slot);
   } else {
     EXPECT_EQ(slot.error().code, ErrorCode::kUnsupported);
-    EXPECT_EQ(slot.error().message, "the kernel does not list process 1 to BPF programs");
+    EXPECT_EQ(slot.error().message,
+              "could not find process 1: the kernel hides it from BPF iterators");
   }
 }
 

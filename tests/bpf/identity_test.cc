@@ -6,10 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <set>
-#include <sstream>
 
+#include "formats/proc/stat.h"
 #include "tests/bpf/sampling_test.h"
 #include "tests/bpf/workload.h"
 
@@ -19,17 +18,6 @@ namespace {
 using IdentityTest = SamplingTest;
 using std::chrono::milliseconds;
 
-// Field 22 of /proc/PID/stat, in clock ticks since boot (proc(5)).
-std::uint64_t start_ticks(std::uint32_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  std::getline(file, text);
-  std::istringstream fields(text.substr(text.rfind(')') + 2));
-  std::string field;
-  for (int i = 3; i <= 22; ++i) fields >> field;
-  return std::stoull(field);
-}
-
 TEST_F(IdentityTest, StartTimeIsTheKernelsBeforeItsRounding) {
   const Workload workload({"spin"});
   const SessionSlot slot = start(target_of_pid(workload.pid()));
@@ -37,7 +25,9 @@ TEST_F(IdentityTest, StartTimeIsTheKernelsBeforeItsRounding) {
   stop_balanced(slot);
   const std::uint64_t tick_ns =
       1'000'000'000ULL / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  EXPECT_EQ(sink_.samples.front().view.process.start_ns / tick_ns, start_ticks(workload.pid()));
+  EXPECT_EQ(
+      sink_.samples.front().view.process.start_ns / tick_ns,
+      read_process_stat("/proc/" + std::to_string(workload.pid()) + "/stat").value().start_ticks);
 }
 
 TEST_F(IdentityTest, AnExecIsAnotherImageOfTheSameProcess) {

@@ -48,7 +48,7 @@ TEST_F(LedgerTest, ASlotIsHandedOverBetweenTwoTicks) {
   std::uint64_t taken = 0;
   for (int i = 0; i < 20; ++i) {
     collect_for(milliseconds(50));
-    const auto next = sampler_->hand_over(slot);
+    const auto next = sampler_->move_to_new_slot(slot);
     ASSERT_TRUE(next) << next.error().message;
     collect_until([&] { return sampler_->is_settled(slot); });
     taken += stop_balanced(slot).taken;

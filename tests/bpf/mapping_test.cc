@@ -11,6 +11,7 @@
 #include <set>
 
 #include "collectors/files/open_mapped_file.h"
+#include "collectors/host/clock.h"
 #include "tests/bpf/sampling_test.h"
 #include "tests/bpf/workload.h"
 
@@ -58,7 +59,7 @@ TEST_F(MappingTest, AFileIsToldWithTheKernelsKeyItsNamesAndAnOpenFile) {
   EXPECT_EQ(mapping.kind, PROFD_MAPPING_FILE);
   EXPECT_EQ(mapping.file.inode, status.st_ino);
   EXPECT_EQ(mapping.file.size_bytes, static_cast<std::uint64_t>(status.st_size));
-  EXPECT_EQ(mapping.file.ctime_ns, status.st_ctim.tv_sec * 1'000'000'000 + status.st_ctim.tv_nsec);
+  EXPECT_EQ(mapping.file.ctime_ns, nanoseconds_of(status.st_ctim));
   EXPECT_EQ(path_from_names(mapping.names), program.string());
   ASSERT_NE(mapping.mapped, nullptr);
   EXPECT_EQ(mapping.mapped->path, program.string());

@@ -5,28 +5,36 @@
 namespace profd::test {
 
 StoredSample::StoredSample(const SampleView& sample)
-    : view(sample),
-      words(sample.words.begin(), sample.words.end()),
-      deferred_window(sample.deferred_window.begin(), sample.deferred_window.end()) {
+    : view(sample), words(sample.words.begin(), sample.words.end()) {
   const std::span<const std::uint64_t> all = words;
   view.words = all;
   view.kernel_frames = all.first(sample.kernel_frames.size());
   view.user_frames = all.subspan(sample.kernel_frames.size(), sample.user_frames.size());
   view.mapping_ids = all.last(sample.mapping_ids.size());
-  view.deferred_window = deferred_window;
-  if (sample.late == nullptr) return;
-  late = *sample.late;
-  view.late = &late;
+}
+
+StoredSample::StoredSample(const DeferredSampleView& deferred) : StoredSample(deferred.sample) {
+  late = *deferred.registers;
+  deferred_window.assign(deferred.window.begin(), deferred.window.end());
 }
 
 void RecordingSink::on_sample(const SampleView& sample) noexcept {
+  check_announced(sample);
+  samples.emplace_back(sample);
+}
+
+void RecordingSink::on_deferred_sample(const DeferredSampleView& deferred) noexcept {
+  check_announced(deferred.sample);
+  samples.emplace_back(deferred);
+}
+
+void RecordingSink::check_announced(const SampleView& sample) {
   const bool told = told_.contains(sample.process) &&
                     std::ranges::all_of(sample.mapping_ids, [&](std::uint64_t id) {
                       const auto mapping = mappings.find(id);
                       return mapping != mappings.end() && mapping->second.process == sample.process;
                     });
   if (!told) ++untold_;
-  samples.emplace_back(sample);
 }
 
 void RecordingSink::on_mapping(const MappingView& mapping,

@@ -16,12 +16,14 @@
 namespace profd::test {
 
 struct StoredSample {
-  SampleView view;  // its spans point into `words` and `deferred_window`, `late` to below
+  SampleView view;  // its spans point into `words`
   std::vector<std::uint64_t> words;
+  // Of a deferred sample.
   profd_deferred_stack late{};
   std::vector<std::uint64_t> deferred_window;
 
   explicit StoredSample(const SampleView& sample);
+  explicit StoredSample(const DeferredSampleView& deferred);
   StoredSample(const StoredSample&) = delete;
   StoredSample& operator=(const StoredSample&) = delete;
 
@@ -55,6 +57,7 @@ struct StoredProcess {
 class RecordingSink : public SampleSink {
  public:
   void on_sample(const SampleView& sample) noexcept override;
+  void on_deferred_sample(const DeferredSampleView& deferred) noexcept;
   void on_mapping(const MappingView& mapping,
                   std::shared_ptr<const MappedFile> file) noexcept override;
   void on_process(const ProcessView& process) noexcept override;
@@ -73,6 +76,8 @@ class RecordingSink : public SampleSink {
   std::vector<UnmapView> unmaps;
 
  private:
+  void check_announced(const SampleView& sample);
+
   std::set<ProcessKey> told_;
   std::size_t untold_ = 0;
 };

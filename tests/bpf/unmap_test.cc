@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "collectors/host/clock.h"
 #include "tests/bpf/sampling_test.h"
 
 namespace profd::test {
@@ -14,12 +15,7 @@ namespace {
 constexpr std::uint64_t kPage = 4096;
 constexpr int kFresh = MAP_PRIVATE | MAP_ANONYMOUS;
 
-std::uint64_t now_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
+std::uint64_t monotonic_ns() { return static_cast<std::uint64_t>(now_ns(CLOCK_MONOTONIC)); }
 
 void* at(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
@@ -65,12 +61,12 @@ class UnmapTest : public SamplingTest {
 
 TEST_F(UnmapTest, MemoryThatIsUnmappedOrMappedAnewIsTold) {
   watch({pages(0, 4), pages(8, 2)});
-  const std::uint64_t before = now_ns();
+  const std::uint64_t before = monotonic_ns();
   ASSERT_EQ(::munmap(at(pages(1, 1).start), kPage), 0);
   ASSERT_NE(::mmap(at(pages(3, 2).start), 2 * kPage, PROT_NONE, kFresh | MAP_FIXED, -1, 0),
             MAP_FAILED);
   ASSERT_EQ(::munmap(at(pages(9, 1).start), 1), 0);  // which takes the page
-  const std::uint64_t after = now_ns();
+  const std::uint64_t after = monotonic_ns();
   EXPECT_EQ(told(), (std::vector{pages(1, 1), pages(3, 2), pages(9, 1)}));
   std::uint64_t last = before;
   for (const UnmapView& unmap : sink_.unmaps) {
@@ -108,12 +104,12 @@ TEST_F(UnmapTest, WhoIsNoLongerWatchedOrIsAnotherTellsNothing) {
 TEST_F(UnmapTest, AProcessThatGivesUpMemoryAllTheTimeIsTakenAtARate) {
   constexpr std::uint64_t kCalls = 20'000;
   watch({pages(0, 4)});
-  const std::uint64_t before = now_ns();
+  const std::uint64_t before = monotonic_ns();
   for (std::uint64_t i = 0; i < kCalls; ++i) {
     ::munmap(at(memory_), kPage);
     if (i % 100 == 0) sampler_->drain();
   }
-  const std::uint64_t seconds = (now_ns() - before) / 1'000'000'000 + 2;
+  const std::uint64_t seconds = (monotonic_ns() - before) / 1'000'000'000 + 2;
   const SamplerLedger ledger = sampler_->ledger();
   EXPECT_EQ(told().size(), ledger.unmap_records);
   EXPECT_GE(ledger.unmap_records, PROFD_UNMAPS_PER_SECOND);

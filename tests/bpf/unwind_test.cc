@@ -9,20 +9,13 @@
 #include <stdexcept>
 #include <thread>
 
-#include "collectors/bpf/record.h"
 #include "tests/bpf/sampling_test.h"
 
 namespace profd::test {
 namespace {
 
 profd_table_key key_of(const FileKey& file, std::uint32_t piece) {
-  return {.file = {.inode = file.inode,
-                   .size = file.size_bytes,
-                   .ctime_ns = file.ctime_ns,
-                   .device = file.device,
-                   .generation = file.generation},
-          .piece = piece,
-          .reserved = 0};
+  return {.file = to_abi(file), .piece = piece, .reserved = 0};
 }
 
 std::string encode(const std::vector<UnwindRow>& rows) {
@@ -41,22 +34,18 @@ UnwindTableView view_of(const std::string& bytes) {
 
 }  // namespace
 
-// Hands records to the sink as the Sampler does, late samples included.
-class UnwindTest::Records final : public RingReader::Handler {
+// Passes records to the sink as the Sampler does, and deferred samples too.
+class UnwindTest::Records final : public RecordHandler {
  public:
   explicit Records(RecordingSink& sink) : sink_(sink) {}
 
-  void on_record(std::span<const std::byte> bytes) noexcept override {
-    const std::optional<Record> record = parse_record(bytes);
-    if (!record) {
-      ADD_FAILURE() << "a record that is none, of " << bytes.size() << " bytes";
-      return;
-    }
-    std::visit([this](const auto& view) { on(view); }, *record);
+  void on_record(const Record& record) noexcept override {
+    std::visit([this](const auto& view) { on(view); }, record);
   }
 
  private:
   void on(const SampleView& sample) noexcept { sink_.on_sample(sample); }
+  void on(const DeferredSampleView& deferred) noexcept { sink_.on_deferred_sample(deferred); }
   void on(const MappingView& mapping) noexcept { sink_.on_mapping(mapping, nullptr); }
   void on(const ProcessView& process) noexcept { sink_.on_process(process); }
   void on(const UnmapView& unmap) noexcept { sink_.on_unmap(unmap); }
@@ -79,9 +68,9 @@ void UnwindTest::SetUp() {
   ASSERT_TRUE(filter) << filter.error().message;
   filter_.emplace(std::move(*filter));
   records_ = std::make_unique<Records>(sink_);
-  auto rings = RingReader::open(programs_->rings(), *records_);
+  auto rings = RecordReader::open(programs_->rings(), *records_);
   ASSERT_TRUE(rings) << rings.error().message;
-  rings_.emplace(std::move(*rings));
+  rings_ = std::move(*rings);
   auto maps = open_table_maps(*programs_);
   ASSERT_TRUE(maps) << maps.error().message;
   maps_ = std::move(*maps);
@@ -92,6 +81,8 @@ void UnwindTest::SetUp() {
 }
 
 void UnwindTest::TearDown() {
+  ASSERT_TRUE(rings_);
+  EXPECT_EQ(rings_->malformed().records, 0U);
   EXPECT_EQ(sink_.untold(), 0U);
   if (!directory_.empty()) std::filesystem::remove_all(directory_);
 }

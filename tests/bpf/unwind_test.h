@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "collectors/bpf/programs.h"
-#include "collectors/bpf/ring_reader.h"
+#include "collectors/bpf/record.h"
 #include "collectors/sampling/perf_events.h"
 #include "collectors/sampling/target_filter.h"
 #include "collectors/unwinding/table_maps.h"
@@ -71,7 +71,7 @@ class UnwindTest : public testing::Test {
   std::optional<TargetFilter> filter_;
   std::optional<PerfEvents> events_;
   std::unique_ptr<Records> records_;
-  std::optional<RingReader> rings_;
+  std::unique_ptr<RecordReader> rings_;
   std::unique_ptr<TableMaps> maps_;
   std::span<std::uint32_t> arena_;
   std::uint32_t words_used_ = 0;

@@ -1,4 +1,4 @@
-// A FUSE file system with one file, whose server answers until it is told to be silent.
+// A FUSE file system with one file, whose server answers until fall_silent().
 
 #pragma once
 
@@ -19,12 +19,12 @@ class SilentFuse {
   explicit SilentFuse(const std::string& directory);
   SilentFuse(const SilentFuse&) = delete;
   SilentFuse& operator=(const SilentFuse&) = delete;
-  // Whoever waits for an answer gets an error.
+  // Calls that wait for an answer fail.
   ~SilentFuse();
 
   [[nodiscard]] bool mounted() const { return mounted_; }
   [[nodiscard]] std::string file() const { return directory_ + "/file"; }
-  // Nothing is answered from here on.
+  // The server answers nothing after this.
   void fall_silent() { silent_ = true; }
 
  private:

@@ -165,7 +165,7 @@ TEST_F(CommandsTest, StatusIsForPeopleOrForScripts) {
                                          .evicted = 10,
                                          .loading = 11,
                                          .refused = {{"malformed", 12}}},
-                              .late = {.waiting = 13, .done = 14, .given_up = 15},
+                              .deferred = {.waiting = 13, .done = 14, .abandoned = 15},
                               .parser_restarts = 0};
   const Ran people = run({"status"});
   EXPECT_EQ(people.code, 0);
@@ -175,7 +175,7 @@ TEST_F(CommandsTest, StatusIsForPeopleOrForScripts) {
         "history    off; 0 windows kept, 0 B on disk\n",
         "10 taken = 5 sent + 2 idle + 1 filtered + 1 lost, difference 1", "1 ring_full",
         "99.97 % of 10000 complete, the rest 2 no_row, 1 window",
-        "14 unwound late, 13 waiting, 15 given up",
+        "deferred: 14 unwound, 13 waiting, 15 abandoned",
         "5 for 6 files, 700 rows, 2.0 KiB of at most 40.0 MiB; 11 loading, 10 evicted",
         "no table   12 malformed", "broke off  2 no_row in /opt/?x\n"}) {
     EXPECT_THAT(people.out, HasSubstr(part));
@@ -205,10 +205,10 @@ TEST_F(CommandsTest, StatusTellsOfContinuousModeAndOfWindowsThatFailed) {
   EXPECT_THAT(well, Not(HasSubstr("failed")));
   continuous.failed = {{"no_space", 5}, {"writer_busy", 1}};
   continuous.lost_samples = 1234;
-  continuous.damaged = 3;
+  continuous.malformed = 3;
   const std::string ill = run({"status"}).out;
   EXPECT_THAT(ill, HasSubstr("failed     windows: 5 no_space, 1 writer_busy; 1234 samples lost"));
-  EXPECT_THAT(ill, HasSubstr("damaged    3 windows set aside\n"));
+  EXPECT_THAT(ill, HasSubstr("malformed  3 windows set aside\n"));
 }
 
 TEST_F(CommandsTest, TheDaemonsErrorsBecomeExitCodes) {

@@ -16,9 +16,9 @@
 
 #include "formats/base/json_text.h"
 #include "formats/profile/gperftools_reader.h"
-#include "formats/xray/fdr_writer.h"
 #include "tests/ctl/ran.h"
 #include "tests/formats/readers.h"
+#include "tests/formats/xray/fdr_writer.h"
 
 namespace profd {
 namespace {
@@ -215,8 +215,8 @@ TEST_F(ConvertTest, WhatIsNoTraceIsAnErrorThatNamesTheFile) {
   };
   for (const Case& refused :
        {Case{directory_.path() / "trace.absent", 4, "No such file"},
-        Case{directory_.write("trace.text", std::string(100, 'x')), 1, "no XRay trace"},
-        Case{directory_.write("trace.empty", ""), 1, "no XRay trace"},
+        Case{directory_.write("trace.text", std::string(100, 'x')), 1, "not an XRay trace"},
+        Case{directory_.write("trace.empty", ""), 1, "not an XRay trace"},
         Case{directory_.write("trace.header", header), 1, "no records"},
         Case{directory_.write("trace.new", xray::encode_header({unknown, true, true, 1, 1})), 1,
              "version 6"},

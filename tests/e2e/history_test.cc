@@ -1,5 +1,4 @@
-// The history as its users meet it: a daemon that keeps windows of 2 s, and what profctl shows and
-// exports of them.
+// The history through profctl: a daemon that keeps windows of 2 s, and their lists and exports.
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -71,7 +70,7 @@ class HistoryTest : public ::testing::Test {
     return history ? *history : History();
   }
 
-  // How many windows have samples of `comm`.
+  // Returns the number of windows that have samples of `comm`.
   [[nodiscard]] std::size_t windows_with(const std::string& comm) const {
     const History all = history();
     return static_cast<std::size_t>(
@@ -85,7 +84,7 @@ class HistoryTest : public ::testing::Test {
     EXPECT_TRUE(eventually([&] { return windows_with(comm) >= count; })) << comm;
   }
 
-  // What the windows themselves say, as they lie on the disk.
+  // Reads the windows directly from the disk.
   [[nodiscard]] std::uint64_t samples_in_windows(const std::string& comm) const {
     std::uint64_t sum = 0;
     for (const auto& window : std::filesystem::directory_iterator(daemon_.state() / "windows")) {
@@ -152,7 +151,7 @@ TEST_F(HistoryTest, ARangeIsCutToItsWindows) {
   EXPECT_EQ(summary.ledger.difference(), 0);
 }
 
-TEST_F(HistoryTest, PsShowsWhoIsBusyAndWhose) {
+TEST_F(HistoryTest, PsShowsBusyProcessesWithTheirUnits) {
   const TestUnit unit;
   const Process busy({workload("shares"), "600"}, unit.inside());
   wait_for_windows_with("shares", 1);
@@ -160,7 +159,7 @@ TEST_F(HistoryTest, PsShowsWhoIsBusyAndWhose) {
   ASSERT_EQ(shown.status, 0) << shown.err;
   const auto window = parse_window_shares(shown.out);
   ASSERT_TRUE(window);
-  // What it was before its exec may have been sampled too.
+  // The process may have been sampled before its exec, too.
   const auto pid = static_cast<std::uint32_t>(busy.pid());
   EXPECT_THAT(window->processes, Each(Field(&ProcessShare::pid, pid)));
   EXPECT_THAT(window->processes, Contains(Field(&ProcessShare::comm, "shares")).Times(1));
@@ -176,7 +175,7 @@ TEST_F(HistoryTest, PsShowsWhoIsBusyAndWhose) {
   EXPECT_THAT(profiles_of(read_summary(output_), "shares"), SizeIs(1));
 }
 
-TEST_F(HistoryTest, ASessionTakesAUnit) {
+TEST_F(HistoryTest, ASessionCanTargetAUnit) {
   const TestUnit unit;
   const Process busy({workload("shares"), "600"}, unit.inside());
   const Process other({workload("shares"), "600"});
@@ -190,7 +189,7 @@ TEST_F(HistoryTest, ASessionTakesAUnit) {
   EXPECT_THAT(missing.err, HasSubstr("profd-test-none.service"));
 }
 
-TEST_F(HistoryTest, OthersSeeTheirOwnAndNothingElse) {
+TEST_F(HistoryTest, OthersSeeOnlyTheirOwnProcesses) {
   ::chmod(directory_.path().c_str(), 0777);
   const Process roots({workload("shares"), "600"});
   const Process theirs({workload("reader"), "600"}, as_nobody());
@@ -223,7 +222,7 @@ TEST_F(HistoryTest, OthersSeeTheirOwnAndNothingElse) {
   }
 }
 
-TEST(HistoryOffTest, WithoutContinuousModeThereIsOneCauseAndAHint) {
+TEST(HistoryOffTest, WithoutContinuousModeErrorsHaveACauseAndAHint) {
   const Daemon daemon;
   TemporaryDirectory directory;
   for (const Args& args : {Args{"ps"}, {"history"}, {"export", "--last", "1h"}}) {

@@ -31,7 +31,7 @@ TEST_F(JitUnmapTest, CodeWithoutRecordsDoesNotGetTheNameOfWhatWasUnmappedThere) 
       daemon_.profctl({"start", "-F", "499", "--pid", std::to_string(reuse.pid())});
   ASSERT_EQ(started.status, 0) << started.err;
   const std::string session = started.out.substr(0, started.out.find('\n'));
-  ASSERT_TRUE(eventually([&] { return daemon_.status().unmaps.told > 0; }));
+  ASSERT_TRUE(eventually([&] { return daemon_.status().unmaps.reported > 0; }));
   const auto before = cpu_time_of(reuse.pid());
   ASSERT_EQ(::kill(reuse.pid(), SIGUSR1), 0);
   // About 1500 samples, half of them in code without a record, however busy the machine is.

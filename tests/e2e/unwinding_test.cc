@@ -141,7 +141,7 @@ TEST_F(UnwindingTest, StatusTellsOfTablesAndCompleteStacks) {
   EXPECT_GT(unwinding.tables.rows, 1000U);
   EXPECT_LE(unwinding.tables.bytes, unwinding.tables.arena_bytes);
   EXPECT_LE(unwinding.tables.arena_bytes, unwinding.tables.cap_bytes);
-  EXPECT_EQ(unwinding.late.waiting, 0U);
+  EXPECT_EQ(unwinding.deferred.waiting, 0U);
 }
 
 // Addresses as the profile has them: readers take 1 from all but the leaf's, so gdb's get 1 more

@@ -1,4 +1,4 @@
-// Continuous mode on a real profd: windows on the disk, read by both pprofs as they lie.
+// Continuous mode of a real profd: both pprofs read the windows on the disk.
 
 #include <signal.h>
 
@@ -31,7 +31,7 @@ using std::chrono_literals::operator""s;
 
 class WindowsTest : public ::testing::Test {
  protected:
-  // A profd of its own, with more lines in its configuration.
+  // Starts a profd with more lines in its configuration.
   std::unique_ptr<Daemon> start(const std::string& more = "window = \"2s\"\nfrequency = 499\n") {
     std::ofstream(config_) << "[continuous]\nenabled = true\n" << more;
     Daemon::Options options;
@@ -39,7 +39,7 @@ class WindowsTest : public ::testing::Test {
     return std::make_unique<Daemon>(std::move(options));
   }
 
-  // By time. Only whole ones have such names.
+  // Sorted by time. Only complete windows have such names.
   static std::vector<std::string> names(const Daemon& daemon) {
     std::vector<std::string> found;
     for (const auto& entry : fs::directory_iterator(daemon.state() / "windows")) {
@@ -64,7 +64,7 @@ class WindowsTest : public ::testing::Test {
     return eventually([&] { return names(daemon).size() >= count; });
   }
 
-  // The newest window's profile of a process name, once there is one with so many samples.
+  // Waits for a window with that many samples of a process name, and returns its newest profile.
   static fs::path wait_for_profile(const Daemon& daemon, const std::string& comm,
                                    std::uint64_t samples) {
     fs::path found;
@@ -101,7 +101,7 @@ class WindowsTest : public ::testing::Test {
   fs::path config_ = directory_.path() / "profd.toml";
 };
 
-TEST_F(WindowsTest, BothReadersNameAProgramThatIsNoMoreThere) {
+TEST_F(WindowsTest, BothReadersNameAProgramThatIsDeleted) {
   const auto daemon = start();
   const fs::path program = directory_.path() / "gone";
   fs::copy_file(workload("shares"), program);
@@ -142,7 +142,7 @@ TEST_F(WindowsTest, WindowsShareTheirObjects) {
   EXPECT_FALSE(status.failed.contains("io"));
 }
 
-TEST_F(WindowsTest, EachWindowHasItsOwnLedgerAndNoTimeLiesBetweenTwo) {
+TEST_F(WindowsTest, EachWindowHasItsOwnLedgerAndNoTimeIsBetweenTwo) {
   const auto daemon = start("window = \"2s\"\nfrequency = 999\n");
   Process busy({workload("shares"), "60", "2"});
   ASSERT_TRUE(wait_for_windows(*daemon, 4));
@@ -159,7 +159,7 @@ TEST_F(WindowsTest, EachWindowHasItsOwnLedgerAndNoTimeLiesBetweenTwo) {
   }
 }
 
-TEST_F(WindowsTest, TheWindowAtHandIsWrittenOnSigterm) {
+TEST_F(WindowsTest, TheCurrentWindowIsWrittenOnSigterm) {
   const auto daemon = start("window = \"2s\"\nfrequency = 99\n");
   Process busy({workload("shares"), "60"});
   ASSERT_TRUE(wait_for_windows(*daemon, 1));
@@ -200,7 +200,7 @@ TEST_F(WindowsTest, AKilledDaemonLeavesOnlyWholeWindows) {
   }
 }
 
-TEST_F(WindowsTest, TheOldestWindowsMakeRoomAndTakeTheirObjectsAlong) {
+TEST_F(WindowsTest, TheOldestWindowsAreRemovedWithTheirObjects) {
   const auto daemon = start("window = \"1s\"\nfrequency = 99\nmax_bytes = \"1MiB\"\n");
   const fs::path program = directory_.path() / "passing";
   fs::copy_file(workload("shares"), program);
@@ -236,7 +236,7 @@ TEST_F(WindowsTest, ASessionSamplesBesideTheWindows) {
       if (profile.pid == of_session[0].pid) in_windows += profile.samples;
     }
   }
-  // The same ticks, but for those around its exec and its end.
+  // The same ticks, except for those around its exec and its end.
   EXPECT_NEAR(static_cast<double>(in_windows), static_cast<double>(of_session[0].samples), 5);
 }
 

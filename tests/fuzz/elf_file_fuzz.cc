@@ -27,7 +27,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!summary) return 0;
   const std::array<std::uint64_t, 5> addresses{0x1140, 0x1165, summary->entry, 0x401130,
                                                0x10ffff81000110};
-  const auto symbols = profd::find_elf_symbols(file.get(), addresses);
+  profd::SymbolBudget budget;
+  const auto symbols = profd::find_elf_symbols(file.get(), addresses, budget);
   if (!symbols) return 0;
   require(symbols->size() <= addresses.size(), "at most one function an address");
   for (const profd::ElfSymbol& symbol : *symbols) {

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* A socket is there a moment before somebody listens on it. */
+/* A socket file appears a moment before the daemon listens on it. */
 enum { kTriesAfterAnEvent = 25, kMillisecondsBetweenTries = 200 };
 
 static int connect_to(const char* path) {
@@ -23,7 +23,7 @@ static int connect_to(const char* path) {
   return -1;
 }
 
-/* The directory of `path`, or the nearest above it that can be watched. */
+/* Watches the directory of `path`, or the nearest one above it that can be watched. */
 static bool watch_above(int watcher, const char* path) {
   char directory[sizeof((struct sockaddr_un*)0)->sun_path];
   if (strlen(path) >= sizeof directory) return false;
@@ -41,7 +41,7 @@ static bool watch_above(int watcher, const char* path) {
   return false;
 }
 
-/* Until something happens in the directory, or the time is over: -1 is none. */
+/* Waits for an event in the directory, up to the limit; -1: without a limit. */
 static bool wait_for_event(int watcher, int milliseconds) {
   struct pollfd event = {.fd = watcher, .events = POLLIN};
   return poll(&event, 1, milliseconds) > 0;
@@ -50,8 +50,8 @@ static bool wait_for_event(int watcher, int milliseconds) {
 int profd_xray_find_profd(const char* path) {
   int tries_left = 0;
   for (;;) {
-    /* Watched before it is tried, and anew each time: so nothing that happens in between is missed,
-     * and directories may come and go. */
+    /* The watch is set before each connect(), so no event in between is missed, and directories may
+     * appear and disappear. */
     const int watcher = inotify_init1(IN_CLOEXEC);
     if (watcher < 0) return -1;
     const bool is_watched = watch_above(watcher, path);

@@ -1,7 +1,8 @@
-/* Finds profd: its socket, now or as soon as it appears. */
+/* Finds profd's socket, now or as soon as it appears. */
 
 #pragma once
 
-/* A connection to the socket at `path`. Sleeps in inotify, on the socket's directory or the nearest
- * that is there, until somebody listens. -1 where the system can't watch directories. */
+/* Connects to the socket at `path`. Sleeps in inotify, on the socket's directory or the nearest
+ * existing one above it, until the socket accepts a connection. -1: the system can't watch
+ * directories. */
 int profd_xray_find_profd(const char* path);

@@ -18,12 +18,12 @@
 #include "collectors/xray/app/recorder.h"
 #include "collectors/xray/app/region.h"
 
-/* Of which an app with much thread-local data may take a part. */
+/* The app's thread-local data takes a part of it. */
 enum { kStackBytes = 256 * 1024 };
 
-/* Held while a command is carried out, and over a fork: so a child never comes to be while its
- * functions are half patched. */
-static pthread_mutex_t at_work = PTHREAD_MUTEX_INITIALIZER;
+/* Held while a command is executed and during a fork, so that no child is made while its functions
+ * are partly patched. */
+static pthread_mutex_t command_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int connection = -1;
 static uint32_t current_session;
 
@@ -97,8 +97,8 @@ static bool is_whole(const struct profd_xray_command* command, ssize_t bytes) {
          (size_t)bytes == head + command->count * sizeof command->functions[0];
 }
 
-/* False: the connection is of no use any more. */
-static bool carry_out(const struct profd_xray_command* command) {
+/* False: the connection is to be closed. */
+static bool execute(const struct profd_xray_command* command) {
   switch (command->kind) {
     case PROFD_XRAY_BEGIN:
       return command->session != 0 && begin_session(command->session);
@@ -115,28 +115,29 @@ static bool carry_out(const struct profd_xray_command* command) {
 }
 
 static void serve(void) {
-  static struct profd_xray_command command; /* one thread, and too large for its stack's taste */
-  bool goes_on = true;
-  while (goes_on) {
+  static struct profd_xray_command
+      command; /* too large for the stack of the one thread that uses it */
+  bool is_open = true;
+  while (is_open) {
     const ssize_t bytes = recv(connection, &command, sizeof command, 0);
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes <= 0 || !is_whole(&command, bytes)) return;
-    pthread_mutex_lock(&at_work);
-    goes_on = carry_out(&command);
-    pthread_mutex_unlock(&at_work);
+    pthread_mutex_lock(&command_mutex);
+    is_open = execute(&command);
+    pthread_mutex_unlock(&command_mutex);
   }
 }
 
 static void disconnect(void) {
-  pthread_mutex_lock(&at_work);
+  pthread_mutex_lock(&command_mutex);
   end_session();
   profd_xray_region_release();
   close(connection);
   connection = -1;
-  pthread_mutex_unlock(&at_work);
+  pthread_mutex_unlock(&command_mutex);
 }
 
-/* A profd that takes nobody in is asked again, but not at once. */
+/* A profd that closes the connection at once is not asked again for some seconds. */
 static void wait_before_next(time_t connected) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -144,7 +145,7 @@ static void wait_before_next(time_t connected) {
   if (now.tv_sec - connected < 2) nanosleep(&pause, NULL);
 }
 
-static void* stay_in_touch(void* unused) {
+static void* run_link(void* unused) {
   (void)unused;
   prctl(PR_SET_NAME, "profd-xray");
   for (;;) {
@@ -152,16 +153,16 @@ static void* stay_in_touch(void* unused) {
     if (found < 0) return NULL;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    pthread_mutex_lock(&at_work);
+    pthread_mutex_lock(&command_mutex);
     connection = found;
-    pthread_mutex_unlock(&at_work);
+    pthread_mutex_unlock(&command_mutex);
     serve();
     disconnect();
     wait_before_next(now.tv_sec);
   }
 }
 
-/* The app's signals are for its own threads. */
+/* The thread blocks all signals, so that the app's own threads get them. */
 static bool start_thread(void) {
   sigset_t all, before;
   sigfillset(&all);
@@ -171,19 +172,19 @@ static bool start_thread(void) {
   pthread_attr_setstacksize(&attributes, kStackBytes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  const bool started = pthread_create(&thread, &attributes, stay_in_touch, NULL) == 0;
+  const bool started = pthread_create(&thread, &attributes, run_link, NULL) == 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);
   return started;
 }
 
-static void before_fork(void) { pthread_mutex_lock(&at_work); }
-static void after_fork_in_parent(void) { pthread_mutex_unlock(&at_work); }
+static void before_fork(void) { pthread_mutex_lock(&command_mutex); }
+static void after_fork_in_parent(void) { pthread_mutex_unlock(&command_mutex); }
 
-/* The child is another app: not its parent's session, memory or connection, which would live on
- * through it. */
+/* The child is an app of its own. It drops its parent's session, memory and connection, which it
+ * would keep alive otherwise. */
 static void after_fork_in_child(void) {
-  pthread_mutex_init(&at_work, NULL);
+  pthread_mutex_init(&command_mutex, NULL);
   if (connection >= 0) close(connection);
   connection = -1;
   profd_xray_recorder_forget();

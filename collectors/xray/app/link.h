@@ -1,8 +1,8 @@
-/* The library's thread: waits for profd's socket, and does what profd asks for (wire.h). */
+/* The library's thread: waits for profd's socket, and executes profd's commands (wire.h). */
 
 #pragma once
 
 #include <stdbool.h>
 
-/* Starts the thread. False where the system has none left. */
+/* Starts the thread. False: the system can't start another one. */
 bool profd_xray_link_start(void);

@@ -11,8 +11,7 @@
 static const char kMode[] = "profd";
 static struct xray_runtime runtime;
 
-/* Another thread of the app may be patching: one pass over a large program takes some milliseconds.
- */
+/* Another thread of the app may be patching, which takes some milliseconds in a large program. */
 enum { kTries = 200, kNanosecondsBetweenTries = 1000000 };
 
 static enum xray_log start_mode(size_t bytes, size_t buffers, void* arguments,
@@ -29,10 +28,11 @@ static enum xray_log finish_mode(void) {
   return XRAY_LOG_FINAL;
 }
 
-/* Nothing is kept back. */
+/* The handlers buffer nothing that would have to be flushed. */
 static enum xray_flush flush_mode(void) { return XRAY_FLUSHED; }
 
-_Static_assert(sizeof(profd_xray_function) == sizeof(void*), "functions are copied as they are");
+_Static_assert(sizeof(profd_xray_function) == sizeof(void*),
+               "function pointers are copied with memcpy");
 
 bool profd_xray_adopt_runtime(const profd_xray_function* functions, size_t count) {
   if (count != sizeof runtime / sizeof *functions) return false;
@@ -60,37 +60,25 @@ void profd_xray_leave_mode(void) {
   runtime.log_flush();
 }
 
-static void pause_for_other_patcher(void) {
+/* Calls `all`, or patches one function if `all` is null. */
+static bool change(enum xray_patching (*all)(void), int32_t function) {
   const struct timespec pause = {.tv_nsec = kNanosecondsBetweenTries};
-  nanosleep(&pause, NULL);
-}
-
-static bool patch_one(int32_t function) {
   enum xray_patching status = XRAY_PATCH_ONGOING;
   for (int i = 0; i < kTries && status == XRAY_PATCH_ONGOING; ++i) {
-    if (i != 0) pause_for_other_patcher();
-    status = runtime.patch_function(function);
-  }
-  return status == XRAY_PATCH_DONE;
-}
-
-static bool do_all(enum xray_patching (*change)(void)) {
-  enum xray_patching status = XRAY_PATCH_ONGOING;
-  for (int i = 0; i < kTries && status == XRAY_PATCH_ONGOING; ++i) {
-    if (i != 0) pause_for_other_patcher();
-    status = change();
+    if (i != 0) nanosleep(&pause, NULL);
+    status = all != NULL ? all() : runtime.patch_function(function);
   }
   return status == XRAY_PATCH_DONE;
 }
 
 uint32_t profd_xray_patch(const int32_t* functions, uint32_t count) {
-  if (count == 0) return do_all(runtime.patch) ? profd_xray_last_function() : 0;
+  if (count == 0) return change(runtime.patch, 0) ? profd_xray_last_function() : 0;
   uint32_t patched = 0;
-  for (uint32_t i = 0; i < count; ++i) patched += patch_one(functions[i]) ? 1 : 0;
+  for (uint32_t i = 0; i < count; ++i) patched += change(NULL, functions[i]) ? 1 : 0;
   return patched;
 }
 
-void profd_xray_unpatch(void) { do_all(runtime.unpatch); }
+void profd_xray_unpatch(void) { change(runtime.unpatch, 0); }
 
 uint32_t profd_xray_last_function(void) { return (uint32_t)runtime.max_function_id(); }
 

@@ -1,4 +1,4 @@
-/* XRay's runtime, as far as it is driven: its log mode "profd", and which functions call the
+/* Drives XRay's runtime: registers its log mode "profd", and patches the functions that call the
  * handlers. On the library's thread. */
 
 #pragma once
@@ -9,15 +9,15 @@
 
 #include "collectors/xray/app/profd_xray.h"
 
-/* Takes over where the runtime's functions are (PROFD_XRAY_RUNTIME in profd_xray.h) and tells it of
- * the mode: once. False where one of them is missing. */
+/* Stores the addresses of the runtime's functions (PROFD_XRAY_RUNTIME in profd_xray.h) and
+ * registers the mode. To be called once. False: one of the functions is missing. */
 bool profd_xray_adopt_runtime(const profd_xray_function* functions, size_t count);
 
 /* Selects the mode and sets the handlers. 0, or a profd_xray_refusal. */
 uint32_t profd_xray_enter_mode(void);
 void profd_xray_leave_mode(void);
 
-/* `count` functions, or all for 0. How many call the handlers now. */
+/* Patches `count` functions; 0: all. Returns the number of functions that are patched now. */
 uint32_t profd_xray_patch(const int32_t* functions, uint32_t count);
 void profd_xray_unpatch(void);
 

@@ -20,6 +20,6 @@ __attribute__((visibility("default"))) int profd_xray_enlist(const profd_xray_fu
   return is_started ? 0 : -1;
 }
 
-/* Of the static library, where the runtime is in the same program. In the shared one it is out of
- * sight as a rule, and this does nothing. */
+/* Starts the static library, which is in the same program as the runtime. The shared library can't
+ * see the runtime as a rule; then this does nothing. */
 __attribute__((constructor)) static void start_when_loaded(void) { (void)profd_xray_start(); }

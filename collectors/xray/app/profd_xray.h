@@ -1,7 +1,7 @@
-/* libprofd_xray: lets profd record the function calls of a running app exactly.
+/* libprofd_xray: lets profd record every function call of a running app.
  *
- * For programs built with clang's -fxray-instrument. Link the library, and call one function, once,
- * anywhere:
+ * The library is for programs built with clang's -fxray-instrument. Link it, and call one function
+ * once:
  *
  *     #include <profd_xray.h>
  *     ...
@@ -9,26 +9,25 @@
  *
  *     clang++ -fxray-instrument app.cc -lprofd_xray
  *
- * Or link the static library whole, and call nothing:
+ * Or link the whole static library, without a call:
  *
  *     clang++ -fxray-instrument app.cc -l:libprofd_xray.a -Wl,-u,profd_xray_enlist
  *
- * From then on the app has one more thread, which sleeps until profd's socket appears, and nothing
- * else changes: functions stay unpatched, 1 to 2 ns a call, until somebody asks for them:
+ * The app then has one more thread, which sleeps until profd's socket appears. Functions stay
+ * unpatched, which costs 1 to 2 ns a call, until a session records them:
  *
  *     profctl start --pid PID --event xray --functions '^parse'
  *
- * While that session runs, threads write their calls into memory that profd reads. They are never
- * blocked: what can't be written is dropped, and the count of it is in the session's report. When
- * the session ends, or profd does, the functions are as they were. A fork's child is an app of its
- * own.
+ * While the session runs, the app's threads write their calls into memory that profd reads. They
+ * never wait: a call that can't be written is dropped and counted in the session's report. When the
+ * session or profd ends, the functions are unpatched. The child of a fork is an app of its own.
  *
- * The library uses XRay's log mode "profd". Where the app itself uses XRay, in another mode, it
- * leaves it alone, and sessions are refused with that reason. It is never unloaded (dlclose has no
- * effect).
+ * The library uses XRay's log mode "profd". If the app uses XRay itself in another mode, the
+ * library does not interfere, and sessions are refused with that reason. The library is never
+ * unloaded: dlclose() has no effect.
  *
- * PROFD_XRAY_SOCKET in the environment names another socket than /run/profd/app.sock, not in
- * set-user-ID programs. */
+ * PROFD_XRAY_SOCKET in the environment names another socket than /run/profd/app.sock. It is ignored
+ * in set-user-ID programs. */
 
 #ifndef PROFD_XRAY_H
 #define PROFD_XRAY_H
@@ -39,8 +38,8 @@
 extern "C" {
 #endif
 
-/* What the library calls of XRay's runtime, which is part of the program and hidden in it: only
- * code that is linked into the program can tell a shared library where it is. */
+/* The functions of XRay's runtime that the library calls. The runtime is hidden in the program, so
+ * only code that is linked into the program can pass their addresses to a shared library. */
 #define PROFD_XRAY_RUNTIME(symbol)                                                                \
   symbol(set_handler) symbol(remove_handler) symbol(set_handler_arg1) symbol(remove_handler_arg1) \
       symbol(patch) symbol(unpatch) symbol(patch_function) symbol(function_address)               \
@@ -50,9 +49,9 @@ extern "C" {
 
 typedef void (*profd_xray_function)(void);
 
-/* Starts the library with these functions, in the order above. Any thread, any number of times.
- * Returns 0, or -1 where one of them is missing or the system has no thread left; the app then runs
- * on as without the library. */
+/* Starts the library with these functions, in the order above. May be called on any thread and any
+ * number of times. Returns 0, or -1 if a function is missing or the system can't start a thread;
+ * the app then runs as without the library. */
 int profd_xray_enlist(const profd_xray_function* runtime, size_t count);
 
 #define PROFD_XRAY_DECLARE(name) \

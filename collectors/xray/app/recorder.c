@@ -13,7 +13,7 @@
 
 #include "collectors/xray/app/region.h"
 
-/* FDR, version 5: the first byte of a metadata record is its kind, doubled, and 1. */
+/* FDR version 5: the first byte of a metadata record is kind << 1 | 1. */
 enum {
   kNewBuffer = 0 << 1 | 1,
   kNewCpu = 2 << 1 | 1,
@@ -24,12 +24,12 @@ enum {
   kMetadataBytes = 16,
   kCallBytes = 8,
   kPreambleBytes = 4 * kMetadataBytes,
-  /* A move to another CPU or a jump of the clock, the call, its argument. */
+  /* A change of the CPU or a jump of the clock, the call, its argument. */
   kMostBytes = kMetadataBytes + kCallBytes + kMetadataBytes,
 };
 
-/* Calls dropped before a thread looks for a slot again: a search of all of them takes a
- * microsecond. */
+/* Calls that a thread drops before it searches for a free slot again. A search takes a microsecond
+ * if all slots are in use. */
 enum { kCallsBetweenSearches = 256 };
 
 struct tick {
@@ -40,21 +40,21 @@ struct tick {
 struct recording_thread {
   unsigned char* next; /* in the slot's buffer */
   unsigned char* end;
-  struct profd_xray_slot* slot; /* LIVE and ours, also of a session that is over */
+  struct profd_xray_slot* slot; /* LIVE and owned by the thread; may be of an earlier session */
   uint64_t last_time;
   uint32_t last_cpu;
-  uint32_t session; /* of the slot's records */
+  uint32_t session; /* of the records in the slot */
   uint64_t number;
   uint64_t sequence;
-  uint64_t dropped; /* since the last buffer; a signal's handler may add to it */
+  uint64_t dropped; /* since the last buffer; a signal handler may add to it */
   uint32_t calls_to_skip;
   bool busy;
-  bool known; /* to the key whose destructor gives the slot back */
-  bool over;  /* the thread is about to end */
+  bool has_destructor; /* thread_key's, which gives the slot back */
+  bool is_ending;      /* the last destructors of the thread run */
 };
 
-/* The one word that says whether to record. It lies in a page that the child of any fork or clone
- * finds zeroed, so that a child never writes into its parent's memory, also where no handler of
+/* The session for which threads record; 0: none. It is in a page that is zeroed in the child of any
+ * fork or clone, so that a child never writes into its parent's memory, even if no handler of
  * pthread_atfork ran. */
 struct control {
   uint32_t session;
@@ -65,18 +65,18 @@ static enum profd_xray_clock clock_kind;
 static pthread_key_t thread_key;
 static uint64_t threads;
 
-/* Initial-exec: no call, hence no allocation, on the first use in a thread. */
+/* Initial-exec: the first use in a thread makes no call, so it does not allocate memory. */
 static __thread struct recording_thread self __attribute__((tls_model("initial-exec")));
 
-/* Runs among the destructors of a thread's other keys, which may call instrumented functions: the
- * last round is final. */
+/* The destructors of a thread's other keys may call instrumented functions, so this runs in each
+ * round of destructors, and ends the recording in the last one. */
 static void give_slot_back(void* value) {
   const uintptr_t round = (uintptr_t)value;
   struct recording_thread* const thread = &self;
   if (round < PTHREAD_DESTRUCTOR_ITERATIONS) {
     pthread_setspecific(thread_key, (void*)(round + 1));
   } else {
-    thread->over = true;
+    thread->is_ending = true;
   }
   thread->busy = true;
   if (thread->slot != NULL) profd_xray_slot_fill(thread->slot);
@@ -113,7 +113,7 @@ void profd_xray_recorder_forget(void) { memset(&self, 0, sizeof self); }
 static struct tick tick_now(void) {
   struct tick tick = {0, 0};
   if (clock_kind == PROFD_XRAY_CLOCK_TSC) {
-    tick.time = __rdtscp(&tick.cpu); /* Linux: the node above bit 12 */
+    tick.time = __rdtscp(&tick.cpu); /* Linux stores the node from bit 12 on */
     tick.cpu &= 0xfff;
     return tick;
   }
@@ -166,11 +166,11 @@ static void write_preamble(struct recording_thread* thread, struct tick tick) {
 }
 
 static bool take_slot(struct recording_thread* thread) {
-  if (thread->over) return false;
-  if (!thread->known) {
+  if (thread->is_ending) return false;
+  if (!thread->has_destructor) {
     pthread_setspecific(thread_key, (void*)(uintptr_t)1);
     thread->number = __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
-    thread->known = true;
+    thread->has_destructor = true;
   }
   if (thread->calls_to_skip != 0) {
     --thread->calls_to_skip;
@@ -181,7 +181,7 @@ static bool take_slot(struct recording_thread* thread) {
   return thread->slot != NULL;
 }
 
-/* A slot of an earlier session is used again: nobody reads it any more. */
+/* A slot of an earlier session is used again, since it is not read any more. */
 static bool begin_buffer(struct recording_thread* thread, uint32_t session, struct tick tick) {
   const bool is_current = thread->session == session;
   if (thread->slot != NULL && is_current) {
@@ -210,7 +210,7 @@ static bool begin_buffer(struct recording_thread* thread, uint32_t session, stru
   return true;
 }
 
-/* Deltas are 32 bits; the time of a CPU may be behind that of the one before. */
+/* Deltas have 32 bits, and the clock of another CPU may be behind. */
 static uint32_t delta_of(struct recording_thread* thread, struct tick tick) {
   if (tick.cpu != thread->last_cpu) {
     write_cpu(thread, tick);

@@ -12,7 +12,7 @@
 
 struct region profd_xray_memory = {.fd = -1};
 
-/* Kernels before 6.3 don't know the flag; later ones may ask for it (vm.memfd_noexec). */
+/* Kernels before 6.3 reject the flag; later ones may require it (vm.memfd_noexec). */
 static int make_memfd(void) {
   const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
   const int fd = memfd_create("profd-xray", flags | MFD_NOEXEC_SEAL);
@@ -47,7 +47,8 @@ bool profd_xray_region_open(enum profd_xray_clock clock) {
   return true;
 }
 
-/* To `state`, as a new use where that is FREE; false when somebody else was faster. */
+/* Sets the state; FREE begins a new use. False: the state was changed by another thread or profd.
+ */
 static bool change(struct profd_xray_slot* slot, uint64_t from, enum profd_xray_slot_state state) {
   uint64_t to = (from & ~(uint64_t)PROFD_XRAY_STATE_MASK) | state;
   if (state == PROFD_XRAY_FREE) to += PROFD_XRAY_ONE_USE;
@@ -72,8 +73,7 @@ void profd_xray_region_reset(void) {
   }
 }
 
-/* A thread that is still in the midst of a record writes it into a page of its own then, which is
- * all that stays. */
+/* A thread that still writes a record gets a new page for it, which is all that stays allocated. */
 void profd_xray_region_release(void) {
   if (profd_xray_memory.fd < 0) return;
   const uint64_t from = profd_xray_buffers_offset(PROFD_XRAY_SLOTS);
@@ -90,8 +90,8 @@ void profd_xray_region_abandon(void) {
   profd_xray_memory = (struct region){.fd = -1};
 }
 
-/* Low slots first, so that an app that profd keeps up with uses few of them over and over: their
- * memory stays in the caches, and the rest is never touched. */
+/* Takes the first free slot, so that an app whose records profd reads in time uses few slots, whose
+ * memory stays in the caches, and never touches the others. */
 struct profd_xray_slot* profd_xray_slot_take(void) {
   for (uint32_t i = 0; i < PROFD_XRAY_SLOTS; ++i) {
     struct profd_xray_slot* const slot = &profd_xray_memory.slots[i];

@@ -1,5 +1,5 @@
-/* XRay's runtime as compiler-rt has it (include/xray/xray_interface.h, xray_log_interface.h), in C.
- */
+/* The interface of XRay's runtime (compiler-rt: include/xray/xray_interface.h,
+ * xray_log_interface.h) in C. */
 
 #pragma once
 

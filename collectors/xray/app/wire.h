@@ -1,21 +1,22 @@
-/* What an instrumented app and profd share: a file in memory that the app writes and profd reads,
- * and the packets of the socket over which it changes hands.
+/* The protocol between an instrumented app and profd: a file in memory that the app writes and
+ * profd reads, and the packets of the socket over which the app sends it.
  *
- * The file is a memfd of the app's, sealed so that its size can't change. It begins with a
- * profd_xray_region, a table of slots follows, then the slots' buffers, `slot_bytes` each, from the
- * next page on. A thread of the app owns one slot at a time and writes plain FDR records of version
- * 5 into its buffer (NewBuffer, WallClock, Pid and NewCPUId first); `bytes` tells, after each
- * record, how many of them are whole. So whatever was written before the app died is there.
+ * The file is a memfd of the app, sealed so that its size can't change. It begins with a
+ * profd_xray_region. A table of slots follows, then from the next page on the buffers of the slots,
+ * `slot_bytes` each. A thread of the app owns one slot at a time and writes plain FDR records of
+ * version 5 into its buffer (NewBuffer, WallClock, Pid and NewCPUId first). It sets `bytes` after
+ * each record, so all records that were written before the app died can be read.
  *
- *     state:   FREE -> LIVE (a thread takes it) -> FULL (it has gone on to the next) -> FREE (profd
- * has read it)
+ *     FREE -> LIVE   a thread takes the slot
+ *     LIVE -> FULL   the thread continues in another slot
+ *     FULL -> FREE   profd has read the buffer
  *
- * A state word also counts the uses of its slot, so that nobody who looked at an earlier use can
- * change a later one. Neither side waits for the other: a thread that finds no free slot drops its
+ * The state word also counts the uses of the slot, so that neither side can change a later use than
+ * the one it has read. Neither side waits for the other: a thread that finds no free slot drops its
  * records and counts them.
  *
- * The app is not believed: whoever reads the file copies first and checks then, and leaves the
- * indices to itself. */
+ * The reader does not trust the app: it copies the content before it checks it, and keeps its own
+ * reading positions. */
 
 #pragma once
 
@@ -27,11 +28,11 @@
 #define PROFD_XRAY_ASSERT(condition) _Static_assert(condition, #condition)
 #endif
 
-/* "profdxr1" as it stands in the file, little endian. The last digit is the version. */
+/* "profdxr1" in little endian. The last digit is the version. */
 #define PROFD_XRAY_MAGIC UINT64_C(0x3172786466726f70)
 #define PROFD_XRAY_STRIPES 16
 #define PROFD_XRAY_SLOT_BYTES 65536
-#define PROFD_XRAY_SLOTS 1024 /* 64 MiB, of which what is written takes memory */
+#define PROFD_XRAY_SLOTS 1024 /* 64 MiB; only written pages take memory */
 #define PROFD_XRAY_PAGE_BYTES 4096
 
 enum profd_xray_clock {
@@ -47,7 +48,7 @@ enum profd_xray_slot_state {
   PROFD_XRAY_ONE_USE = 4,
 };
 
-/* A line of the cache each, or counting threads would hold each other up. */
+/* A cache line each, so that counting threads do not slow down each other. */
 struct profd_xray_stripe {
   uint64_t dropped; /* records */
   uint64_t reserved[7];
@@ -65,10 +66,10 @@ struct profd_xray_region {
 
 struct profd_xray_slot {
   uint64_t state;    /* profd_xray_slot_state, and the uses */
-  uint64_t bytes;    /* of whole records; 0 while FREE, and until the rest below is set */
-  uint64_t thread;   /* a number of the app's for each thread, not used again */
-  uint64_t sequence; /* of the buffer among its thread's in this session, from 0 */
-  uint64_t dropped;  /* records that the thread dropped since its buffer before */
+  uint64_t bytes;    /* of whole records; 0 while FREE, and until the members below are set */
+  uint64_t thread;   /* a number that the app gives to each thread and never uses again */
+  uint64_t sequence; /* number of the buffer within its thread and session, from 0 */
+  uint64_t dropped;  /* records that the thread dropped since its previous buffer */
   uint32_t session;
   uint32_t tid; /* in the app's PID namespace */
   uint64_t reserved[2];
@@ -89,23 +90,23 @@ static inline uint64_t profd_xray_region_bytes(uint32_t slots, uint32_t slot_byt
   return profd_xray_buffers_offset(slots) + (uint64_t)slots * slot_bytes;
 }
 
-/* The socket: seqpacket, one packet a message. An app connects and says nothing; its peer
- * credentials tell who it is. Then profd asks and the app answers:
+/* The socket is of type seqpacket and has one packet for each message. An app connects and sends
+ * nothing; its peer credentials identify it. Then profd sends commands and the app answers:
  *
  *     BEGIN            -> READY with the memfd, or REFUSED
  *     PATCH functions  -> PATCHED, one for each packet
  *     END              -> ENDED: nothing is patched any more
- *     RELEASE             no answer; the app gives the buffers' memory back
+ *     RELEASE             no answer; the app releases the memory of the buffers
  *
- * The app unpatches and releases by itself when the connection ends. Answers to an earlier session
- * may still be on the way when a new one begins; their number tells. */
+ * The app unpatches and releases by itself when the connection ends. Answers to an earlier session,
+ * which their session number identifies, may arrive after a new session has begun. */
 
 #define PROFD_XRAY_APP_SOCKET "/run/profd/app.sock"
 #define PROFD_XRAY_FUNCTIONS_A_PACKET 4096
 
 enum profd_xray_command_kind {
   PROFD_XRAY_BEGIN = 1,
-  PROFD_XRAY_PATCH = 2, /* `count` functions; none at all: every one */
+  PROFD_XRAY_PATCH = 2, /* `count` functions; 0: all functions */
   PROFD_XRAY_END = 3,
   PROFD_XRAY_RELEASE = 4,
 };
@@ -118,7 +119,7 @@ enum profd_xray_answer_kind {
 };
 
 enum profd_xray_refusal {
-  PROFD_XRAY_NOT_INSTRUMENTED = 1, /* no XRay runtime, or no function */
+  PROFD_XRAY_NOT_INSTRUMENTED = 1, /* the app has no instrumented function */
   PROFD_XRAY_OTHER_MODE = 2,       /* the app itself uses XRay, in another mode */
   PROFD_XRAY_NO_MEMORY = 3,
 };
@@ -133,10 +134,9 @@ struct profd_xray_command {
 struct profd_xray_answer {
   uint32_t kind; /* profd_xray_answer_kind */
   uint32_t session;
-  uint32_t value;    /* PATCHED: how many; REFUSED: profd_xray_refusal */
-  uint32_t function; /* READY: the highest number of a function */
-  uint64_t
-      first_function; /* READY: address of function 1, which tells where the program was loaded */
+  uint32_t value;          /* PATCHED: how many; REFUSED: profd_xray_refusal */
+  uint32_t function;       /* READY: the highest number of a function */
+  uint64_t first_function; /* READY: address of function 1, from which the load address follows */
 };
 
 PROFD_XRAY_ASSERT(sizeof(struct profd_xray_answer) == 24);

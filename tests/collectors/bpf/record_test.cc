@@ -1,5 +1,5 @@
-// One good record of each kind, then a table of damage to each: every damage is refused, none reads
-// outside.
+// One valid record of each kind, then a table of changes that make each malformed: all are refused,
+// and none is read outside its bytes.
 
 #include "collectors/bpf/record.h"
 
@@ -85,8 +85,8 @@ Bytes good_sample() {
 
 constexpr std::size_t kWindowWords = 5;
 
-// The same, whose stack ends at a file without a table.
-Bytes late_sample() {
+// The same sample with a deferred stack: it reached a file without a table.
+Bytes deferred_sample() {
   Bytes bytes = good_sample();
   profd_deferred_stack late{};
   late.ip = 0x7fff00000000;
@@ -136,7 +136,7 @@ Bytes good_process(std::string_view cgroup = std::string_view("a.service\0", 10)
   return bytes;
 }
 
-TEST(RecordTest, ASampleIsTakenApartIntoItsThreeLists) {
+TEST(RecordTest, ASampleIsSplitIntoItsThreeLists) {
   const Bytes bytes = good_sample();
   const auto record = parse_record(bytes.span());
   ASSERT_TRUE(record);
@@ -160,25 +160,22 @@ TEST(RecordTest, ASampleIsTakenApartIntoItsThreeLists) {
   EXPECT_EQ(sample.words.size(), kKernelFrames + kUserFrames + kMappings);
 }
 
-TEST(RecordTest, ASampleOfNobodysProcessHasNoOwner) {
+TEST(RecordTest, ASampleOfAProcessThatOnlyRootMayReadHasNoOwner) {
   Bytes bytes = good_sample();
   bytes.edit<profd_sample>([](auto& sample) { sample.owner = {PROFD_NO_OWNER, PROFD_NO_OWNER}; });
   EXPECT_EQ(std::get<SampleView>(*parse_record(bytes.span())).owner, std::nullopt);
 }
 
-TEST(RecordTest, ALateStackHasItsRegistersAndItsWindow) {
-  const Bytes bytes = late_sample();
+TEST(RecordTest, ADeferredStackHasItsRegistersAndItsWindow) {
+  const Bytes bytes = deferred_sample();
   const auto record = parse_record(bytes.span());
   ASSERT_TRUE(record);
-  const auto& sample = std::get<SampleView>(*record);
-  ASSERT_NE(sample.late, nullptr);
-  EXPECT_EQ(sample.late->sp, 0x7ffe00000104U);
-  ASSERT_EQ(sample.deferred_window.size(), kWindowWords);
-  EXPECT_EQ(sample.deferred_window[4], 15U);
-  EXPECT_EQ(sample.words.size(), kKernelFrames + kUserFrames + kMappings);
-  EXPECT_EQ(sample.mapping_ids[0], 0xabcdefU);
-  const Bytes whole = good_sample();
-  EXPECT_EQ(std::get<SampleView>(*parse_record(whole.span())).late, nullptr);
+  const auto& deferred = std::get<DeferredSampleView>(*record);
+  EXPECT_EQ(deferred.registers->sp, 0x7ffe00000104U);
+  ASSERT_EQ(deferred.window.size(), kWindowWords);
+  EXPECT_EQ(deferred.window[4], 15U);
+  EXPECT_EQ(deferred.sample.words.size(), kKernelFrames + kUserFrames + kMappings);
+  EXPECT_EQ(deferred.sample.mapping_ids[0], 0xabcdefU);
 }
 
 TEST(RecordTest, AMappingKeepsItsNamesWithTheirEnds) {
@@ -205,7 +202,7 @@ TEST(RecordTest, AProcessHasItsCommWithoutNul) {
   EXPECT_EQ(process.parent_tgid, 7U);
 }
 
-TEST(RecordTest, ACommWithoutAnyNulIsSixteenBytes) {
+TEST(RecordTest, ACommWithoutNulHasSixteenBytes) {
   Bytes bytes = good_process();
   bytes.edit<profd_process>([](auto& process) { std::memset(process.comm, 'x', 16); });
   const auto record = parse_record(bytes.span());
@@ -213,13 +210,13 @@ TEST(RecordTest, ACommWithoutAnyNulIsSixteenBytes) {
   EXPECT_EQ(std::get<ProcessView>(*record).comm, std::string(16, 'x'));
 }
 
-TEST(RecordTest, NoNamesAreFine) {
+TEST(RecordTest, RecordsWithoutNamesAreValid) {
   EXPECT_TRUE(parse_record(good_mapping("").span()));
   EXPECT_TRUE(parse_record(good_process("").span()));
 }
 
 TEST(RecordTest, EveryRecordCutAnywhereIsRefused) {
-  for (const Bytes& whole : {good_sample(), late_sample(), good_mapping(), good_process()}) {
+  for (const Bytes& whole : {good_sample(), deferred_sample(), good_mapping(), good_process()}) {
     for (std::size_t size = 0; size < whole.size(); ++size) {
       EXPECT_FALSE(parse_record(whole.span().first(size))) << size;
       // Cut, and its header says so.
@@ -240,80 +237,79 @@ TEST(RecordTest, ARecordThatIsNotAlignedIsRefused) {
   EXPECT_FALSE(parse_record(padded.span(4)));
 }
 
-struct Damage {
+struct Change {
   const char* name;
   std::function<void(profd_sample&)> change;
 };
 
-class DamagedSampleTest : public testing::TestWithParam<Damage> {};
+class MalformedSampleTest : public testing::TestWithParam<Change> {};
 
-TEST_P(DamagedSampleTest, IsRefused) {
+TEST_P(MalformedSampleTest, IsRefused) {
   Bytes bytes = good_sample();
   bytes.edit<profd_sample>(GetParam().change);
   EXPECT_FALSE(parse_record(bytes.span()));
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    RecordTest, DamagedSampleTest,
+    RecordTest, MalformedSampleTest,
     testing::Values(
-        Damage{"UnknownType", [](auto& sample) { sample.header.type = 99; }},
-        Damage{"SizeTooLarge", [](auto& sample) { sample.header.size += 8; }},
-        Damage{"SizeZero", [](auto& sample) { sample.header.size = 0; }},
-        Damage{"MoreKernelFramesThanWords", [](auto& sample) { ++sample.kernel_frames; }},
-        Damage{"FewerUserFramesThanWords", [](auto& sample) { --sample.user_frames; }},
-        Damage{"MoreMappingsThanWords", [](auto& sample) { ++sample.mapping_count; }},
-        Damage{"KernelFramesOverTheLimit",
+        Change{"UnknownType", [](auto& sample) { sample.header.type = 99; }},
+        Change{"SizeTooLarge", [](auto& sample) { sample.header.size += 8; }},
+        Change{"SizeZero", [](auto& sample) { sample.header.size = 0; }},
+        Change{"MoreKernelFramesThanWords", [](auto& sample) { ++sample.kernel_frames; }},
+        Change{"FewerUserFramesThanWords", [](auto& sample) { --sample.user_frames; }},
+        Change{"MoreMappingsThanWords", [](auto& sample) { ++sample.mapping_count; }},
+        Change{"KernelFramesOverTheLimit",
                [](auto& sample) { sample.kernel_frames = PROFD_MAX_KERNEL_FRAMES + 1; }},
-        Damage{"CountsThatAddUpByWrapping",
+        Change{"CountsThatAddUpByWrapping",
                [](auto& sample) {
                  sample.kernel_frames = 0xffff;
                  sample.user_frames = 7;
                }},
-        Damage{"FrameNamesAMappingThatIsNotThere",
+        Change{"FrameNamesAMappingThatIsNotThere",
                [](auto& sample) {
                  sample.mapping_count = 0;
                  ++sample.kernel_frames;
                }},
-        Damage{"UnknownContext", [](auto& sample) { sample.context = PROFD_CONTEXT_COUNT; }},
-        Damage{"UnknownEnd", [](auto& sample) { sample.user_end = PROFD_END_COUNT; }},
-        Damage{"UnknownEventSet", [](auto& sample) { sample.event_set = PROFD_MAX_EVENT_SETS; }},
-        Damage{"NoSession", [](auto& sample) { sample.sessions = 0; }}),
-    [](const auto& damage) { return std::string(damage.param.name); });
+        Change{"UnknownContext", [](auto& sample) { sample.context = PROFD_CONTEXT_COUNT; }},
+        Change{"UnknownEnd", [](auto& sample) { sample.user_end = PROFD_END_COUNT; }},
+        Change{"UnknownEventSet", [](auto& sample) { sample.event_set = PROFD_MAX_EVENT_SETS; }},
+        Change{"NoSession", [](auto& sample) { sample.sessions = 0; }}),
+    [](const auto& change) { return std::string(change.param.name); });
 
-class DamagedLateSampleTest : public testing::TestWithParam<Damage> {};
+class MalformedDeferredSampleTest : public testing::TestWithParam<Change> {};
 
-TEST_P(DamagedLateSampleTest, IsRefused) {
-  Bytes bytes = late_sample();
+TEST_P(MalformedDeferredSampleTest, IsRefused) {
+  Bytes bytes = deferred_sample();
   bytes.edit<profd_sample>(GetParam().change);
   EXPECT_FALSE(parse_record(bytes.span()));
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    RecordTest, DamagedLateSampleTest,
-    testing::Values(Damage{"EndsOtherwise",
-                           [](auto& sample) { sample.user_end = PROFD_END_ENTRY; }},
-                    Damage{"NoLateWords", [](auto& sample) { sample.deferred_words = 0; }},
-                    Damage{"OneWordLess", [](auto& sample) { --sample.deferred_words; }},
-                    Damage{"OneWordMore", [](auto& sample) { ++sample.deferred_words; }},
-                    Damage{"LessThanTheRegisters",
+    RecordTest, MalformedDeferredSampleTest,
+    testing::Values(Change{"OtherEnd", [](auto& sample) { sample.user_end = PROFD_END_ENTRY; }},
+                    Change{"NoDeferredWords", [](auto& sample) { sample.deferred_words = 0; }},
+                    Change{"OneWordLess", [](auto& sample) { --sample.deferred_words; }},
+                    Change{"OneWordMore", [](auto& sample) { ++sample.deferred_words; }},
+                    Change{"LessThanTheRegisters",
                            [](auto& sample) {
                              sample.deferred_words = sizeof(profd_deferred_stack) / 8 - 1;
                              sample.kernel_frames += kWindowWords + 1;
                            }},
-                    Damage{"NoFrameToGoOnFrom",
+                    Change{"NoFrameToContinueFrom",
                            [](auto& sample) {
                              sample.kernel_frames += sample.user_frames;
                              sample.user_frames = 0;
                            }},
-                    Damage{"AnotherLastFrame",
+                    Change{"AnotherLastFrame",
                            [](auto& sample) {
                              --sample.user_frames;
                              ++sample.mapping_count;
                            }}),
-    [](const auto& damage) { return std::string(damage.param.name); });
+    [](const auto& change) { return std::string(change.param.name); });
 
 TEST(RecordTest, AWindowThatIsTooLargeIsRefused) {
-  Bytes bytes = late_sample();
+  Bytes bytes = deferred_sample();
   const std::vector<std::uint64_t> more(PROFD_DEFERRED_WINDOW_BYTES / 8 - kWindowWords + 1);
   const auto append = [&](std::size_t words) {
     bytes.append(more.data(), words * 8);
@@ -329,7 +325,7 @@ TEST(RecordTest, AWindowThatIsTooLargeIsRefused) {
 }
 
 TEST(RecordTest, AWindowOfHalfWordsIsRefused) {
-  Bytes bytes = late_sample();
+  Bytes bytes = deferred_sample();
   bytes.edit<profd_sample>([](auto&) {});
   std::vector<std::byte> copy(bytes.span().begin(), bytes.span().end());
   const std::size_t late = copy.size() - kWindowWords * 8 - sizeof(profd_deferred_stack);
@@ -337,29 +333,29 @@ TEST(RecordTest, AWindowOfHalfWordsIsRefused) {
   EXPECT_FALSE(parse_record(copy));
 }
 
-struct MappingDamage {
+struct MappingChange {
   const char* name;
   std::function<void(profd_mapping&)> change;
 };
 
-class DamagedMappingTest : public testing::TestWithParam<MappingDamage> {};
+class MalformedMappingTest : public testing::TestWithParam<MappingChange> {};
 
-TEST_P(DamagedMappingTest, IsRefused) {
+TEST_P(MalformedMappingTest, IsRefused) {
   Bytes bytes = good_mapping();
   bytes.edit<profd_mapping>(GetParam().change);
   EXPECT_FALSE(parse_record(bytes.span()));
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    RecordTest, DamagedMappingTest,
+    RecordTest, MalformedMappingTest,
     testing::Values(
-        MappingDamage{"MoreNameBytesThanThereAre", [](auto& mapping) { ++mapping.name_bytes; }},
-        MappingDamage{"FewerNameBytesThanThereAre", [](auto& mapping) { --mapping.name_bytes; }},
-        MappingDamage{"EmptyRange", [](auto& mapping) { mapping.end = mapping.start; }},
-        MappingDamage{"RangeBackwards", [](auto& mapping) { mapping.end = mapping.start - 1; }},
-        MappingDamage{"NoId", [](auto& mapping) { mapping.id = 0; }},
-        MappingDamage{"UnknownKind", [](auto& mapping) { mapping.kind = PROFD_MAPPING_VDSO + 1; }}),
-    [](const auto& damage) { return std::string(damage.param.name); });
+        MappingChange{"MoreNameBytesThanThereAre", [](auto& mapping) { ++mapping.name_bytes; }},
+        MappingChange{"FewerNameBytesThanThereAre", [](auto& mapping) { --mapping.name_bytes; }},
+        MappingChange{"EmptyRange", [](auto& mapping) { mapping.end = mapping.start; }},
+        MappingChange{"RangeBackwards", [](auto& mapping) { mapping.end = mapping.start - 1; }},
+        MappingChange{"NoId", [](auto& mapping) { mapping.id = 0; }},
+        MappingChange{"UnknownKind", [](auto& mapping) { mapping.kind = PROFD_MAPPING_VDSO + 1; }}),
+    [](const auto& change) { return std::string(change.param.name); });
 
 TEST(RecordTest, NamesWithoutAnEndAreRefused) {
   EXPECT_FALSE(parse_record(good_mapping("usr").span()));
@@ -371,7 +367,7 @@ TEST(RecordTest, NamesOverTheLimitAreRefused) {
   EXPECT_FALSE(parse_record(good_mapping(names).span()));
 }
 
-TEST(RecordTest, ARefusedSampleStillTellsItsSessions) {
+TEST(RecordTest, ARefusedSampleStillHasItsSessions) {
   Bytes bytes = good_sample();
   bytes.edit<profd_sample>([](auto& sample) { ++sample.user_frames; });
   ASSERT_FALSE(parse_record(bytes.span()));

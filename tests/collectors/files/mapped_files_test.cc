@@ -4,7 +4,6 @@
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <array>
@@ -51,11 +50,8 @@ class MappedFilesTest : public ::testing::Test {
     view_.process.tgid = static_cast<std::uint32_t>(::getpid());
     view_.start = reinterpret_cast<std::uint64_t>(memory_);
     view_.end = view_.start + kPage;
-    view_.file = {.inode = status.st_ino,
-                  .size_bytes = kPage,
-                  .ctime_ns = status.st_ctim.tv_sec * 1'000'000'000 + status.st_ctim.tv_nsec,
-                  .device = (::gnu_dev_major(status.st_dev) << 20) | ::gnu_dev_minor(status.st_dev),
-                  .generation = 7};
+    view_.file = file_key_of(status);
+    view_.file.generation = 7;
   }
 
   // The path's components as the kernel sends them.
@@ -83,8 +79,8 @@ TEST_F(MappedFilesTest, OpensTheMappedFileByItsRange) {
   EXPECT_FALSE(file->deleted);
 }
 
-// What MappedFiles says of a file while its server is silent. An own thread waits for it; the
-// server's end lets go of whoever hangs.
+// MappedFiles with a file whose server does not answer. A thread of its own waits for the result;
+// when the server ends, a thread that hangs is released.
 class SilentFuseTest : public MappedFilesTest {
  protected:
   void SetUp() override {
@@ -124,7 +120,7 @@ TEST_F(SilentFuseTest, AMappedFileIsNotWaitedFor) {
   EXPECT_THAT(error_while_silent(), HasSubstr("FUSE"));
 }
 
-TEST_F(SilentFuseTest, AFileThatIsToldToBeOnFuseIsNotEvenLookedAt) {
+TEST_F(SilentFuseTest, AFileThatTheRecordSaysIsOnFuseIsNotAccessed) {
   view_.on_fuse = true;
   EXPECT_THAT(error_while_silent(), HasSubstr("FUSE"));
 }

@@ -33,7 +33,7 @@ TEST(HostChecks, PassesTheHostThatRunsThisTest) {
 
 TEST(HostChecks, SaysInOneLineWhatIsMissingAndWhatToDo) {
   struct Case {
-    void (*damage)(HostFacts&);
+    void (*change)(HostFacts&);
     const char* message;
     const char* hint;
   };
@@ -47,14 +47,15 @@ TEST(HostChecks, SaysInOneLineWhatIsMissingAndWhatToDo) {
       {[](HostFacts& f) { f.is_root = true, f.capabilities &= ~bit(CAP_BPF); },
        "root without CAP_BPF", "container"},
       {[](HostFacts& f) { f.lockdown = "confidentiality"; }, "lockdown", "lockdown=integrity"},
-      {[](HostFacts& f) { f.bpf_error = EPERM; }, "BPF maps can't be made", "SystemCallFilter="},
+      {[](HostFacts& f) { f.bpf_error = EPERM; }, "could not create a BPF map",
+       "SystemCallFilter="},
       {[](HostFacts& f) { f.perf_event_error = EPERM; }, "perf events", "SystemCallFilter="},
       {[](HostFacts& f) { f.openat2_error = ENOSYS; }, "openat2", "RestrictSUIDSGID="},
       {[](HostFacts& f) { f.map_files_error = EPERM; }, "map_files", "CAP_CHECKPOINT_RESTORE"},
   };
   for (const Case& c : cases) {
     HostFacts facts = good_host();
-    c.damage(facts);
+    c.change(facts);
     const std::vector<Error> missing = missing_features(facts);
     ASSERT_THAT(missing, SizeIs(1)) << c.message;
     EXPECT_EQ(missing[0].code, ErrorCode::kUnsupported);
@@ -66,7 +67,7 @@ TEST(HostChecks, SaysInOneLineWhatIsMissingAndWhatToDo) {
 
 TEST(HostChecks, RunsWithoutWhatOnlyCostsNames) {
   struct Case {
-    void (*damage)(HostFacts&);
+    void (*change)(HostFacts&);
     const char* name;
     CheckState state;
     const char* hint;
@@ -84,7 +85,7 @@ TEST(HostChecks, RunsWithoutWhatOnlyCostsNames) {
   };
   for (const Case& c : cases) {
     HostFacts facts = good_host();
-    c.damage(facts);
+    c.change(facts);
     EXPECT_THAT(missing_features(facts), IsEmpty());
     CheckReport report = check_host(facts);
     std::erase_if(report, [](const CheckPoint& point) { return point.state == CheckState::kOk; });

@@ -12,7 +12,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+
+#include "collectors/host/clock.h"
+#include "formats/proc/stat.h"
 
 namespace profd::test {
 namespace {
@@ -77,16 +79,11 @@ ForkedRuntime::~ForkedRuntime() {
 }
 
 ProcessKey key_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  std::getline(file, text);
-  std::istringstream fields(text.substr(text.rfind(')') + 1));
-  std::string field;
-  for (int i = 0; i < 20; ++i) fields >> field;  // the 22nd of all
+  const auto stat = read_process_stat("/proc/" + std::to_string(pid) + "/stat");
   const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
   return {.tgid = static_cast<std::uint32_t>(pid),
           .exec_id = 1,
-          .start_ns = std::strtoull(field.c_str(), nullptr, 10) * (1'000'000'000 / ticks)};
+          .start_ns = stat ? stat->start_ticks * (1'000'000'000 / ticks) : 0};
 }
 
 MappingView jit_code_of(const ProcessKey& process) {
@@ -130,12 +127,7 @@ std::string load_of(pid_t pid, const Function& function) {
   return writer.take();
 }
 
-std::uint64_t monotonic_ns() {
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
+std::uint64_t monotonic_ns() { return static_cast<std::uint64_t>(now_ns(CLOCK_MONOTONIC)); }
 
 bool wait_for(JitProcesses& processes, const std::function<bool()>& holds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);

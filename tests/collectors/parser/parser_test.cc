@@ -61,7 +61,7 @@ TEST_F(ParserTest, AnswersAreThoseOfTheSameFunctionsHere) {
   SymbolBudget budget;
   const auto symbols = parser_->find_elf_symbols(program_.get(), addresses, budget);
   ASSERT_TRUE(symbols) << symbols.error().message;
-  EXPECT_EQ(*symbols, *find_elf_symbols(program_.get(), addresses));
+  EXPECT_EQ(*symbols, *profd::find_elf_symbols(program_.get(), addresses, budget));
 
   const auto source = parser_->read_unwind_source(program_.get(), kKey);
   const auto expected_source = read_unwind_source(program_.get(), kKey);

@@ -26,20 +26,19 @@ struct Delivered {
   std::vector<std::uint64_t> mappings;
   profd_user_end end;
   std::size_t words;
-  bool late;
 };
 
 // A leaf in the library, called by the program; every frame of both has its CFA at sp + 16.
-class DeferredUnwinderTest : public testing::Test {
+class DeferredUnwinderTest : public testing::Test, private SampleSink {
  protected:
   DeferredUnwinderTest() {
     add_mapping(1, kProgram, key(1));
     add_mapping(2, kLibrary, key(2));
     words_ = {0, kLibrary + 0x20, 0, kProgram + 0x30, 0, 0xdead};
     words_.resize(64);
-    late_.ip = kLibrary + 0x10;
-    late_.sp = kStack;
-    late_.window_start = kStack;
+    registers_.ip = kLibrary + 0x10;
+    registers_.sp = kStack;
+    registers_.window_start = kStack;
   }
 
   void add_mapping(std::uint64_t id, std::uint64_t start, const FileKey& file) {
@@ -53,7 +52,7 @@ class DeferredUnwinderTest : public testing::Test {
   }
 
   void add_sample(std::uint32_t sessions = 1) {
-    lists_ = {0xffffffff81000000, frame_word(late_.ip, PROFD_FRAME_INTERRUPTED), 2};
+    lists_ = {0xffffffff81000000, frame_word(registers_.ip, PROFD_FRAME_INTERRUPTED), 2};
     const std::span<const std::uint64_t> all = lists_;
     SampleView sample{};
     sample.process = kProcess;
@@ -63,9 +62,7 @@ class DeferredUnwinderTest : public testing::Test {
     sample.kernel_frames = all.first(1);
     sample.user_frames = all.subspan(1, 1);
     sample.mapping_ids = all.last(1);
-    sample.late = &late_;
-    sample.deferred_window = words_;
-    unwinder_.add(sample, now_);
+    unwinder_.add({.sample = sample, .registers = &registers_, .window = words_}, now_);
     lists_.assign(3, 0);  // borrowed for the call
   }
 
@@ -89,18 +86,21 @@ class DeferredUnwinderTest : public testing::Test {
                                  std::to_string(inode), *table));
   }
 
-  void deliver(const SampleView& sample) {
+  void on_sample(const SampleView& sample) noexcept override {
     Delivered one{.kernel = {sample.kernel_frames.begin(), sample.kernel_frames.end()},
                   .frames = {},
                   .mappings = {sample.mapping_ids.begin(), sample.mapping_ids.end()},
                   .end = sample.user_end,
-                  .words = sample.words.size(),
-                  .late = sample.late != nullptr};
+                  .words = sample.words.size()};
     for (const std::uint64_t word : sample.user_frames) {
       one.frames.push_back(UserFrame::from_word(word));
     }
     delivered_.push_back(one);
   }
+
+  void on_mapping(const MappingView&, std::shared_ptr<const MappedFile>) noexcept override {}
+  void on_process(const ProcessView&) noexcept override {}
+  void on_unmap(const UnmapView&) noexcept override {}
 
   UnwindStats stats() const {
     UnwindStats stats;
@@ -116,10 +116,9 @@ class DeferredUnwinderTest : public testing::Test {
   std::vector<Delivered> delivered_;
   DeferredUnwinder unwinder_{
       tables_, mappings_,
-      [this](const CodeMapping& mapping) { requested_.push_back(mapping.file.inode); },
-      [this](const SampleView& sample) { deliver(sample); }};
+      [this](const CodeMapping& mapping) { requested_.push_back(mapping.file.inode); }, *this};
   DeferredUnwinder::Clock::time_point now_{};
-  profd_deferred_stack late_{};
+  profd_deferred_stack registers_{};
   std::vector<std::uint64_t> words_;
   std::vector<std::uint64_t> lists_;
 };
@@ -141,7 +140,6 @@ TEST_F(DeferredUnwinderTest, AStackWaitsForOneFileAfterTheOtherAndIsThenWhole) {
   ASSERT_EQ(delivered_.size(), 1U);
   const Delivered& stack = delivered_[0];
   EXPECT_EQ(stack.end, PROFD_END_ENTRY);
-  EXPECT_FALSE(stack.late);
   EXPECT_EQ(stack.kernel, (std::vector<std::uint64_t>{0xffffffff81000000}));
   EXPECT_EQ(stack.mappings, (std::vector<std::uint64_t>{2, 1}));
   ASSERT_EQ(stack.frames.size(), 3U);
@@ -167,7 +165,7 @@ TEST_F(DeferredUnwinderTest, WhatIsThereAlreadyCostsNoWait) {
 }
 
 TEST_F(DeferredUnwinderTest, AFileThatIsRefusedIsLeftByItsFramePointer) {
-  late_.bp = kStack + 16;  // words 2 and 3: the next frame pointer, and the program
+  registers_.bp = kStack + 16;  // words 2 and 3: the next frame pointer, and the program
   words_[2] = 0;
   install(1, true);
   add_sample();
@@ -196,11 +194,13 @@ TEST_F(DeferredUnwinderTest, AFlushTakesWhatBelongsToTheSessionAndNothingElse) {
   add_sample(0b01);
   add_sample(0b10);
   add_sample(0b11);
-  EXPECT_EQ(unwinder_.waiting_for(0b01), 2U);
+  EXPECT_EQ(unwinder_.waiting(), 3U);
   unwinder_.flush(0b01);
   EXPECT_EQ(delivered_.size(), 2U);
   EXPECT_EQ(unwinder_.waiting(), 1U);
-  EXPECT_EQ(unwinder_.waiting_for(0b10), 1U);
+  unwinder_.flush(0b10);
+  EXPECT_EQ(delivered_.size(), 3U);
+  EXPECT_EQ(unwinder_.waiting(), 0U);
 }
 
 TEST_F(DeferredUnwinderTest, NoMoreWaitThanTheLimitAndNoneIsLost) {
@@ -229,7 +229,7 @@ TEST_F(DeferredUnwinderTest, AnAddressInNoMappingEndsTheStackAndIsNoFrame) {
 }
 
 TEST_F(DeferredUnwinderTest, AStackOfWhoseMappingsNothingWasToldIsHandedOn) {
-  late_.ip = 0x99999999;
+  registers_.ip = 0x99999999;
   add_sample();
   ASSERT_EQ(delivered_.size(), 1U);
   EXPECT_EQ(delivered_[0].end, PROFD_END_TABLE_LATE);

@@ -1,5 +1,5 @@
-// libprofd_xray as an app has it, with the test in profd's place: what lies in the shared memory is
-// decoded here by hand, by the document of the format.
+// libprofd_xray in an app, with the test in place of profd. The test decodes the shared memory by
+// itself, according to the document of the format.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -26,7 +26,7 @@ using test::InstrumentedApp;
 
 constexpr std::uint32_t kSession = 7;
 
-// profd's end of the socket.
+// profd's side of the socket.
 class Profd {
  public:
   Profd() {
@@ -82,7 +82,7 @@ struct Counted {
   std::map<std::uint32_t, std::uint64_t> entries;  // by function
   std::uint64_t records = 0;
   std::uint64_t dropped = 0;
-  std::uint64_t told_dropped = 0;  // by the buffers
+  std::uint64_t buffers_dropped = 0;  // as the buffers report
 };
 
 void count_records(const unsigned char* at, const unsigned char* end, Counted& counted) {
@@ -114,7 +114,7 @@ Counted count_all(int memory) {
     if ((slots[i].state & PROFD_XRAY_STATE_MASK) == PROFD_XRAY_FREE) continue;
     const unsigned char* const at =
         bytes + profd_xray_buffers_offset(header->slots) + std::uint64_t{i} * header->slot_bytes;
-    counted.told_dropped += slots[i].dropped;
+    counted.buffers_dropped += slots[i].dropped;
     count_records(at, at + slots[i].bytes, counted);
   }
   ::munmap(bytes, size);
@@ -152,7 +152,7 @@ TEST_F(AppTest, WritesEveryCallOfEveryThread) {
   EXPECT_EQ(app.end(), 0);
 }
 
-TEST_F(AppTest, CountsWhatFindsNoRoomAndGoesOn) {
+TEST_F(AppTest, CountsRecordsThatDoNotFitAndContinues) {
   profd_.listen();
   InstrumentedApp app(profd_.socket(), {"--threads", "2", "--rounds", "300000"});
   const Counted counted = run(app);  // nobody reads
@@ -164,7 +164,7 @@ TEST_F(AppTest, CountsWhatFindsNoRoomAndGoesOn) {
   EXPECT_EQ(app.end(), 0);
 }
 
-TEST_F(AppTest, GivesTheMemoryBackAndTakesItAnew) {
+TEST_F(AppTest, ReleasesTheMemoryAndUsesItAgain) {
   profd_.listen();
   InstrumentedApp app(profd_.socket(), {"--rounds", "100000"});
   run(app);
@@ -178,7 +178,7 @@ TEST_F(AppTest, GivesTheMemoryBackAndTakesItAnew) {
   EXPECT_EQ(count_all(profd_.memory()).records, 0);
 }
 
-TEST_F(AppTest, ComesWhenTheSocketAppearsAndAgainWhenItReappears) {
+TEST_F(AppTest, ConnectsWhenTheSocketAppearsAndAgainWhenItReappears) {
   InstrumentedApp app(profd_.socket(), {"--rounds", "10"});
   profd_.listen();
   profd_.accept();

@@ -1,4 +1,4 @@
-// Traces that are left in the watched directory, through the daemon.
+// Traces in the watched directory of a real daemon.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,9 +8,9 @@
 
 #include <gmock/gmock.h>
 
-#include "formats/xray/fdr_writer.h"
 #include "tests/e2e/harness.h"
 #include "tests/formats/readers.h"
+#include "tests/formats/xray/fdr_writer.h"
 
 namespace profd::e2e {
 namespace {
@@ -70,7 +70,7 @@ TEST_F(DirectoryTest, AFinishedTraceBecomesAResultOfItsOwner) {
   EXPECT_EQ(report.rows.at("xray:2").flat, 80);
 }
 
-TEST_F(DirectoryTest, WhatIsNoTraceIsLeftAloneAndCounted) {
+TEST_F(DirectoryTest, FilesThatAreNoTracesAreNotReadAndCounted) {
   std::ofstream(traces_ / "another.file") << "not looked at";
   std::ofstream(traces_ / "xray-log.junk.a") << std::string(1000, 'x');
   ASSERT_TRUE(eventually([&] { return counts().traces_refused == 1; }));

@@ -1,5 +1,5 @@
-// Apps that lie, through the daemon: the session of each ends with its own reason, and an honest
-// app beside it loses nothing.
+// Hostile apps and a real daemon: the session of each ends with a reason of its own, and another
+// app loses nothing.
 
 #include <signal.h>
 #include <sys/socket.h>
@@ -28,44 +28,44 @@ using ::testing::HasSubstr;
 
 struct Way {
   const char* name;
-  const char* said;  // on start, or on stop where start succeeds
+  const char* said;  // by start, or by stop if start succeeds
 };
 
 const Way kWays[] = {
-    {"garbage", "makes no sense"},
-    {"long", "makes no sense"},
+    {"garbage", "invalid answer"},
+    {"long", "invalid answer"},
     {"hang-up", "has ended"},
-    {"no-memory-sent", "makes no sense"},
-    {"many-descriptors", "makes no sense"},
-    {"device", "no file in memory"},
+    {"no-memory-sent", "invalid answer"},
+    {"many-descriptors", "invalid answer"},
+    {"device", "not a memfd"},
     {"unsealed", "not sealed"},
-    {"other-functions", "other functions"},
+    {"other-functions", "does not have the functions"},
     {"elsewhere", "loaded"},
     {"long-buffer", "longer than its slot"},
-    {"claims-too-much", "makes no sense"},
-    {"never-patched", "doesn't say that it has ended"},
+    {"claims-too-much", "invalid answer"},
+    {"never-patched", "does not confirm"},
     {"silence", "it may be stopped"},
-    {"talks-first", "makes no sense"},
+    {"talks-first", "invalid answer"},
 };
 
-// Of apps that are honest until their calls are there: how status and session.json call the end.
+// Apps that violate the protocol after they have written calls.
 struct LateWay {
   const char* name;
-  const char* reason;
-  const char* said;  // in the log
-  const char* told;  // by stop
+  const char* reason;   // in status and session.json
+  const char* said;     // in the log
+  const char* printed;  // by stop
 };
 
 const LateWay kLateWays[] = {
-    {"late-garbage", "app_nonsense", "makes no sense", "the app sent what is no answer"},
-    {"late-unasked", "app_nonsense", "nobody asked", "the app sent what is no answer"},
-    {"late-ended", "app_nonsense", "nobody asked", "the app sent what is no answer"},
-    {"late-descriptors", "app_nonsense", "makes no sense", "the app sent what is no answer"},
-    {"late-flood", "app_flood", "without end", "the app answers without end"},
-    {"late-memory", "app_memory", "longer than its slot", "the app has memory that is not"},
+    {"late-garbage", "app_nonsense", "invalid answer", "the app sent an invalid answer"},
+    {"late-unasked", "app_nonsense", "unexpected answer", "the app sent an invalid answer"},
+    {"late-ended", "app_nonsense", "unexpected answer", "the app sent an invalid answer"},
+    {"late-descriptors", "app_nonsense", "invalid answer", "the app sent an invalid answer"},
+    {"late-flood", "app_flood", "more answers than", "the app sent more answers than"},
+    {"late-memory", "app_memory", "longer than its slot", "the app has invalid shared memory"},
     {"late-hang-up", "app_gone", "has ended", "the app has ended"},
-    {"late-silence", "still_patched", "doesn't say that it has ended",
-     "the app did not say in time that its functions are as they were"},
+    {"late-silence", "still_patched", "does not confirm",
+     "the app did not confirm in time that its functions are unpatched"},
 };
 
 class HostileAppTest : public testing::Test {
@@ -86,7 +86,7 @@ class HostileAppTest : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-TEST_F(HostileAppTest, AnAppThatLiesEndsItsOwnSessionAlone) {
+TEST_F(HostileAppTest, AnAppThatSendsWrongAnswersEndsOnlyItsOwnSession) {
   InstrumentedApp honest(socket(), {"--rounds", "20000"});
   const Ended good = start(honest);
   ASSERT_EQ(good.status, 0) << good.err;
@@ -110,7 +110,7 @@ TEST_F(HostileAppTest, AnAppThatLiesEndsItsOwnSessionAlone) {
   EXPECT_TRUE(daemon_.process().running());
 }
 
-TEST_F(HostileAppTest, WhatAnAppDoesLaterEndsItsSessionWithAReasonAndItsCallsAreKept) {
+TEST_F(HostileAppTest, ALaterProtocolViolationEndsTheSessionWithAReasonAndKeepsItsCalls) {
   CountsByReason expected;
   for (const LateWay& way : kLateWays) {
     SCOPED_TRACE(way.name);
@@ -127,7 +127,7 @@ TEST_F(HostileAppTest, WhatAnAppDoesLaterEndsItsSessionWithAReasonAndItsCallsAre
     }
     const Ended stopped = daemon_.profctl({"stop", started.out, "-o", output});
     ASSERT_EQ(stopped.status, 0) << stopped.err;
-    EXPECT_THAT(stopped.err, HasSubstr(way.told));
+    EXPECT_THAT(stopped.err, HasSubstr(way.printed));
     const SessionSummary summary = read_summary(output);
     ASSERT_TRUE(summary.xray);
     EXPECT_TRUE(summary.xray->contains(way.reason));
@@ -139,7 +139,7 @@ TEST_F(HostileAppTest, WhatAnAppDoesLaterEndsItsSessionWithAReasonAndItsCallsAre
   EXPECT_EQ(daemon_.status().xray.ended, expected);
 }
 
-TEST_F(HostileAppTest, AnAppThatScribblesOrFloodsIsEndedOrReadAndNothingElseIsHarmed) {
+TEST_F(HostileAppTest, AnAppThatOverwritesItsMemoryOrFloodsHarmsNothingElse) {
   for (const char* way : {"scribbles", "floods"}) {
     SCOPED_TRACE(way);
     InstrumentedApp hostile(socket(), {way}, "xray_hostile");
@@ -184,7 +184,7 @@ TEST_F(HostileAppTest, AFollowerThatDiesEndsItsSessionWithAReason) {
   EXPECT_THAT(stopped.err, HasSubstr("died"));
 }
 
-// The most that was resident, of all processes that the daemon has started.
+// The sum of the peak resident memory of all processes that the daemon has started.
 std::uint64_t peak_of_children(pid_t daemon) {
   std::uint64_t sum = 0;
   for (const pid_t child : children_of(daemon)) {
@@ -196,8 +196,8 @@ std::uint64_t peak_of_children(pid_t daemon) {
   return sum;
 }
 
-// Each has several times the stacks that fit, and tells of them in 13 MiB of records.
-TEST_F(HostileAppTest, AppsThatNeedMoreMemoryThanThereIsLoseStacksAndAreRecordedOn) {
+// Each app has several times the stacks that fit, in 13 MiB of records.
+TEST_F(HostileAppTest, AppsThatNeedTooMuchMemoryLoseStacksAndAreStillRecorded) {
   std::vector<std::unique_ptr<InstrumentedApp>> apps;
   std::vector<std::string> sessions;
   for (std::size_t i = 0; i < kMaxXraySessions; ++i) {
@@ -232,7 +232,7 @@ TEST_F(HostileAppTest, AppsThatNeedMoreMemoryThanThereIsLoseStacksAndAreRecorded
 }
 
 // One user's connections are limited, and none of them is read before a session wants it.
-TEST_F(HostileAppTest, ManyConnectionsAndUnreadPacketsCostNobodyElse) {
+TEST_F(HostileAppTest, ManyConnectionsAndUnreadPacketsDoNotAffectOtherApps) {
   std::vector<UniqueFd> connections;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -250,8 +250,8 @@ TEST_F(HostileAppTest, ManyConnectionsAndUnreadPacketsCostNobodyElse) {
   EXPECT_EQ(good.status, 0) << good.err;
 }
 
-// A process can come with the socket of another in its hands, but only as itself.
-TEST_F(HostileAppTest, WhoConnectsDecidesWhoTheAppIs) {
+// A process that uses the socket of another process is still identified as itself.
+TEST_F(HostileAppTest, TheCredentialsOfTheConnectionIdentifyTheApp) {
   InstrumentedApp hostile(socket(), {"garbage"}, "xray_hostile");
   const InstrumentedApp other(socket().string() + ".other", {});
   const Ended refused =

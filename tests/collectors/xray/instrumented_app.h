@@ -52,7 +52,7 @@ struct CallsOfRound {
   std::uint64_t calls;
 };
 inline constexpr CallsOfRound kCallsOfRound[] = {{"outer", 1}, {"middle", 2}, {"leaf", 8}};
-// With --odd: as before, and exceptions and jumps.
+// With --odd a round also has exceptions and jumps.
 inline constexpr CallsOfRound kCallsOfOddRound[] = {{"outer", 1},   {"middle", 2},  {"leaf", 12},
                                                     {"catcher", 1}, {"thrower", 1}, {"jumper", 1},
                                                     {"landing", 1}};

@@ -1,5 +1,4 @@
-// An app's memory as its reader sees it: an honest one as the golden case, and what a hostile one
-// may put there.
+// The reader's side of an app's memory: a valid one, and the content that a hostile app may write.
 
 #include "collectors/xray/live_region.h"
 
@@ -12,7 +11,7 @@
 
 #include <gmock/gmock.h>
 
-#include "collectors/xray/live_reading.h"
+#include "collectors/xray/live_reader.h"
 
 namespace profd::xray {
 namespace {
@@ -82,12 +81,12 @@ class Memory {
 };
 
 struct Read {
-  LiveReading reading{1, LiveLimits::of(std::uint64_t{64} << 20)};
-  std::vector<LivePiece> pieces;  // without their records
-  LiveRegion::Take take = [this](const LivePiece& piece) {
-    reading.take(piece);
-    pieces.push_back(piece);
-    pieces.back().records = {};
+  LiveReader reader{1, LiveLimits::of(std::uint64_t{64} << 20)};
+  std::vector<LiveRecords> taken;  // without the bytes
+  LiveRegion::Take take = [this](const LiveRecords& records) {
+    reader.take(records);
+    taken.push_back(records);
+    taken.back().bytes = {};
   };
 };
 
@@ -105,19 +104,19 @@ struct Live {
 
 class LiveRegionTest : public testing::Test, protected Live {};
 
-TEST_F(LiveRegionTest, ReadsFullBuffersAndGivesThemBack) {
+TEST_F(LiveRegionTest, ReadsFullBuffersAndFreesTheirSlots) {
   memory.write(0, 1, 0, PROFD_XRAY_FULL, 10);
   memory.write(1, 1, 1, PROFD_XRAY_LIVE, 3);
   ASSERT_TRUE(region.drain(read.take));
   EXPECT_EQ(memory.state(0), PROFD_XRAY_FREE);
   EXPECT_EQ(memory.state(1), PROFD_XRAY_LIVE);
-  const Measured measured = read.reading.finish(region.dropped());
+  const Measured measured = read.reader.finish(region.dropped());
   EXPECT_EQ(measured.report.entries, 13);
   EXPECT_EQ(measured.report.exits, 13);
   EXPECT_EQ(measured.report[Issue::kGap], 0);
 }
 
-TEST_F(LiveRegionTest, ReadsALiveBufferOnWhereItStopped) {
+TEST_F(LiveRegionTest, ContinuesALiveBufferWhereItStopped) {
   memory.write(0, 1, 0, PROFD_XRAY_LIVE, 3);
   ASSERT_TRUE(region.drain(read.take));
   memory.write(0, 1, 0, PROFD_XRAY_LIVE, 5);
@@ -125,44 +124,44 @@ TEST_F(LiveRegionTest, ReadsALiveBufferOnWhereItStopped) {
   ASSERT_TRUE(region.drain(read.take));
   memory.write(0, 1, 0, PROFD_XRAY_FULL, 9);
   ASSERT_TRUE(region.drain(read.take));
-  EXPECT_EQ(read.pieces.size(), 3);
-  EXPECT_EQ(read.reading.finish(0).report.entries, 9);
+  EXPECT_EQ(read.taken.size(), 3);
+  EXPECT_EQ(read.reader.finish(0).report.entries, 9);
 }
 
 TEST_F(LiveRegionTest, WaitsForABufferThatIsNotFullYet) {
   memory.write(0, 1, 1, PROFD_XRAY_FULL, 2);
   ASSERT_TRUE(region.drain(read.take));
-  EXPECT_TRUE(read.pieces.empty());
+  EXPECT_TRUE(read.taken.empty());
   memory.write(2, 1, 0, PROFD_XRAY_FULL, 2);
   ASSERT_TRUE(region.drain(read.take));
-  EXPECT_EQ(read.pieces.size(), 2);
-  EXPECT_FALSE(read.pieces[1].gap);
+  EXPECT_EQ(read.taken.size(), 2);
+  EXPECT_FALSE(read.taken[1].gap);
 }
 
-TEST_F(LiveRegionTest, SaysAtTheEndThatABufferIsMissing) {
+TEST_F(LiveRegionTest, ReportsAMissingBufferAtTheEnd) {
   memory.write(0, 1, 3, PROFD_XRAY_FULL, 2);
   ASSERT_TRUE(region.finish(read.take));
-  ASSERT_EQ(read.pieces.size(), 1);
-  EXPECT_TRUE(read.pieces[0].gap);
-  EXPECT_EQ(read.reading.finish(0).report[Issue::kGap], 1);
+  ASSERT_EQ(read.taken.size(), 1);
+  EXPECT_TRUE(read.taken[0].gap);
+  EXPECT_EQ(read.reader.finish(0).report[Issue::kGap], 1);
 }
 
-TEST_F(LiveRegionTest, LeavesAnEarlierSessionsBuffersAlone) {
+TEST_F(LiveRegionTest, DoesNotReadBuffersOfAnEarlierSession) {
   memory.write(0, 1, 0, PROFD_XRAY_LIVE, 2);
   memory.slot(0).session = kSession - 1;
   ASSERT_TRUE(region.finish(read.take));
-  EXPECT_TRUE(read.pieces.empty());
+  EXPECT_TRUE(read.taken.empty());
   EXPECT_EQ(memory.state(0), PROFD_XRAY_LIVE);
 }
 
-TEST_F(LiveRegionTest, CountsWhatTheAppDropped) {
+TEST_F(LiveRegionTest, CountsTheRecordsThatTheAppDropped) {
   memory.header().stripes[0].dropped = 5;
   memory.header().stripes[15].dropped = 7;
   memory.write(0, 1, 0, PROFD_XRAY_FULL, 1);
   memory.slot(0).dropped = 4;
   ASSERT_TRUE(region.finish(read.take));
   EXPECT_EQ(region.dropped(), 12);
-  EXPECT_EQ(read.reading.finish(region.dropped()).report[Issue::kLostRecords], 12);
+  EXPECT_EQ(read.reader.finish(region.dropped()).report[Issue::kLostRecords], 12);
 }
 
 struct Refused {
@@ -177,21 +176,26 @@ const Refused kRefused[] = {
     {"no seals", "not sealed", 0, 0, {}},
     {"may shrink", "not sealed", F_SEAL_GROW | F_SEAL_SEAL, 0, {}},
     {"may grow", "not sealed", F_SEAL_SHRINK | F_SEAL_SEAL, 0, {}},
-    {"more bytes", "another size", kSeals, 4096, {}},
-    {"fewer bytes", "another size", kSeals, -4096, {}},
-    {"no page", "cut", kSeals, -static_cast<std::int64_t>(profd_xray_region_bytes(4, 4096)), {}},
+    {"more bytes", "not have the size", kSeals, 4096, {}},
+    {"fewer bytes", "not have the size", kSeals, -4096, {}},
+    {"no page",
+     "too short",
+     kSeals,
+     -static_cast<std::int64_t>(profd_xray_region_bytes(4, 4096)),
+     {}},
     {"version 2", "another version", kSeals, 0, [](Memory& memory) { ++memory.header().magic; }},
     {"no clock", "unknown clock", kSeals, 0, [](Memory& memory) { memory.header().clock = 3; }},
-    {"no slots", "impossible slots", kSeals, 0, [](Memory& memory) { memory.header().slots = 0; }},
-    {"2^32 slots", "impossible slots", kSeals, 0,
+    {"no slots", "invalid number or size", kSeals, 0,
+     [](Memory& memory) { memory.header().slots = 0; }},
+    {"2^32 slots", "invalid number or size", kSeals, 0,
      [](Memory& memory) { memory.header().slots = ~0U; }},
-    {"huge slots", "impossible slots", kSeals, 0,
+    {"huge slots", "invalid number or size", kSeals, 0,
      [](Memory& memory) { memory.header().slot_bytes = 1U << 31; }},
-    {"empty slots", "impossible slots", kSeals, 0,
+    {"empty slots", "invalid number or size", kSeals, 0,
      [](Memory& memory) { memory.header().slot_bytes = 0; }},
 };
 
-TEST(LiveRegion, RefusesMemoryThatIsNotAsAgreed) {
+TEST(LiveRegion, RefusesInvalidMemory) {
   for (const Refused& refused : kRefused) {
     SCOPED_TRACE(refused.what);
     UniqueFd fd;
@@ -217,7 +221,7 @@ TEST(LiveRegion, RefusesMemoryThatIsNotAsAgreed) {
   }
 }
 
-TEST(LiveRegion, RefusesWhatIsNoMemoryAtAll) {
+TEST(LiveRegion, RefusesDescriptorsThatAreNotMemfds) {
   for (const char* path : {"/dev/null", "/proc/self/exe", "/tmp"}) {
     EXPECT_FALSE(LiveRegion::open(UniqueFd(::open(path, O_RDONLY | O_CLOEXEC)), kSession)) << path;
   }
@@ -227,7 +231,7 @@ TEST(LiveRegion, RefusesWhatIsNoMemoryAtAll) {
   EXPECT_FALSE(LiveRegion::open(UniqueFd(ends[1]), kSession));
 }
 
-TEST_F(LiveRegionTest, EndsWhereABufferIsLongerThanItsSlotOrGetsShorter) {
+TEST_F(LiveRegionTest, FailsWhenABufferIsLongerThanItsSlotOrBecomesShorter) {
   memory.write(0, 1, 0, PROFD_XRAY_LIVE, 5);
   ASSERT_TRUE(region.drain(read.take));
   memory.slot(0).bytes = 64;
@@ -238,17 +242,17 @@ TEST_F(LiveRegionTest, EndsWhereABufferIsLongerThanItsSlotOrGetsShorter) {
   EXPECT_FALSE(region.drain(read.take));
 }
 
-TEST_F(LiveRegionTest, ABufferThatMakesNoSenseCostsNoOther) {
+TEST_F(LiveRegionTest, AnInvalidBufferDoesNotAffectOthers) {
   memory.write(0, 1, 0, PROFD_XRAY_FULL, 5);
   memory.write(1, 2, 0, PROFD_XRAY_FULL, 5);
   memory.slot(1).bytes = kSlotBytes + 1;
   EXPECT_FALSE(region.drain(read.take));
-  EXPECT_EQ(read.reading.finish(0).report.entries, 5);
+  EXPECT_EQ(read.reader.finish(0).report.entries, 5);
 }
 
-TEST_F(LiveRegionTest, ThreadsBeyondWhatTheMemoryIsForAreCountedAndTheOthersReadOn) {
-  LiveReading small(1, {.stacks = 100, .frames = 100, .threads = 1});
-  const auto take = [&small](const LivePiece& piece) { small.take(piece); };
+TEST_F(LiveRegionTest, RecordsOfThreadsOverTheLimitAreCountedAndTheOthersAreRead) {
+  LiveReader small(1, {.stacks = 100, .frames = 100, .threads = 1});
+  const auto take = [&small](const LiveRecords& records) { small.take(records); };
   memory.write(0, 1, 0, PROFD_XRAY_FULL, 5);
   memory.write(1, 2, 0, PROFD_XRAY_FULL, 7);
   memory.write(2, 1, 1, PROFD_XRAY_FULL, 5);
@@ -258,7 +262,23 @@ TEST_F(LiveRegionTest, ThreadsBeyondWhatTheMemoryIsForAreCountedAndTheOthersRead
   EXPECT_GE(measured.report[Issue::kTooManyThreads], 14);
 }
 
-TEST(LiveLimits, AreOfTheMemoryGivenAndNotMoreThanEver) {
+TEST_F(LiveRegionTest, RecordsOfThreadsBeyondItsTableAreCounted) {
+  for (std::uint64_t thread = 1; thread <= LiveRegion::kMaxThreads; ++thread) {
+    memory.write(0, thread, 0, PROFD_XRAY_FULL, 0);
+    ASSERT_TRUE(region.drain([](const LiveRecords&) {}));
+  }
+  EXPECT_EQ(region.refused_records(), 0);
+  memory.write(0, LiveRegion::kMaxThreads + 1, 0, PROFD_XRAY_FULL, 5);
+  memory.write(1, LiveRegion::kMaxThreads + 2, 0, PROFD_XRAY_LIVE, 7);
+  ASSERT_TRUE(region.drain(read.take));
+  EXPECT_EQ(region.refused_records(), 10);
+  EXPECT_EQ(memory.state(0), PROFD_XRAY_FREE);
+  ASSERT_TRUE(region.finish(read.take));
+  EXPECT_EQ(region.refused_records(), 24);
+  EXPECT_TRUE(read.taken.empty());
+}
+
+TEST(LiveLimits, GrowWithTheMemoryUpToAMaximum) {
   EXPECT_EQ(LiveLimits::of(0).stacks, 0);
   EXPECT_LT(LiveLimits::of(std::uint64_t{16} << 20).stacks,
             LiveLimits::of(std::uint64_t{32} << 20).stacks);
@@ -266,15 +286,15 @@ TEST(LiveLimits, AreOfTheMemoryGivenAndNotMoreThanEver) {
             LiveLimits::of(~std::uint64_t{0}).stacks);
 }
 
-TEST_F(LiveRegionTest, KeepsItsOwnIdeaOfTheSlots) {
+TEST_F(LiveRegionTest, IgnoresLaterChangesOfTheHeader) {
   memory.write(0, 1, 0, PROFD_XRAY_FULL, 5);
   memory.header().slots = ~0U;
   memory.header().slot_bytes = ~0U;
   EXPECT_TRUE(region.drain(read.take));
-  EXPECT_EQ(read.reading.finish(0).report.entries, 5);
+  EXPECT_EQ(read.reader.finish(0).report.entries, 5);
 }
 
-TEST_F(LiveRegionTest, ADamagedBufferCostsItself) {
+TEST_F(LiveRegionTest, AMalformedBufferLosesOnlyItsOwnRecords) {
   memory.write(0, 1, 0, PROFD_XRAY_FULL, 10);
   memory.write(1, 2, 0, PROFD_XRAY_FULL, 10);
   memory.write(2, 1, 1, PROFD_XRAY_FULL, 10);
@@ -284,12 +304,12 @@ TEST_F(LiveRegionTest, ADamagedBufferCostsItself) {
   ::pwrite(fd.get(), &unknown, 1,
            static_cast<off_t>(profd_xray_buffers_offset(kSlots) + 64 + 5 * 16));
   ASSERT_TRUE(region.finish(read.take));
-  const Measured measured = read.reading.finish(0);
+  const Measured measured = read.reader.finish(0);
   EXPECT_EQ(measured.report.entries, 25);
-  EXPECT_EQ(measured.report[Issue::kDamagedBuffer], 1);
+  EXPECT_EQ(measured.report[Issue::kMalformedBuffer], 1);
 }
 
-// Every word of the table at random, over and over, while it is read.
+// Every word of the table is overwritten with random values between the reads.
 TEST(LiveRegion, SurvivesAnyContent) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 2000; ++round) {
@@ -310,7 +330,7 @@ TEST(LiveRegion, SurvivesAnyContent) {
       if (!live.region.drain(live.read.take)) break;
     }
     (void)live.region.finish(live.read.take);
-    (void)live.read.reading.finish(random());
+    (void)live.read.reader.finish(random());
   }
 }
 

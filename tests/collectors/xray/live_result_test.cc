@@ -25,7 +25,7 @@ LiveResult example() {
   return result;
 }
 
-TEST(LiveResult, ComesBackAsItWas) {
+TEST(LiveResult, IsDecodedAsItWasEncoded) {
   const LiveResult result = example();
   const auto back = decode_live_result(encode(result));
   ASSERT_TRUE(back);
@@ -38,7 +38,7 @@ TEST(LiveResult, ComesBackAsItWas) {
   EXPECT_EQ(back->unknown_image, result.unknown_image);
 }
 
-TEST(LiveResult, IsRefusedWhereverItIsCut) {
+TEST(LiveResult, IsRefusedIfItIsCutAnywhere) {
   const std::string bytes = encode(example());
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_FALSE(decode_live_result(std::string_view(bytes).substr(0, size))) << size;
@@ -46,12 +46,12 @@ TEST(LiveResult, IsRefusedWhereverItIsCut) {
   EXPECT_FALSE(decode_live_result(bytes + "x"));
 }
 
-TEST(LiveResult, NeverFailsOtherwiseThanByAnError) {
+TEST(LiveResult, AnyBytesGiveAResultOrAnError) {
   const std::string bytes = encode(example());
   for (std::size_t at = 0; at < bytes.size(); ++at) {
-    std::string damaged = bytes;
-    damaged[at] = static_cast<char>(damaged[at] ^ 0x80);
-    (void)decode_live_result(damaged);
+    std::string changed = bytes;
+    changed[at] = static_cast<char>(changed[at] ^ 0x80);
+    (void)decode_live_result(changed);
   }
 }
 

@@ -23,13 +23,13 @@ TEST(Metrics, HaveTheCountsOfWindows) {
                        .oldest = "2026-01-02T14:05:00Z",
                        .last_written = "2026-01-02T14:06:00Z",
                        .waiting = 2,
-                       .damaged = 1,
+                       .malformed = 1,
                        .failed = {{"no_space", 5}},
                        .lost_samples = 1234};
   const std::string text = metrics_of(status, {});
   for (const char* line :
        {"profd_continuous_enabled 1", "profd_windows 42", "profd_windows_waiting 2",
-        "profd_windows_damaged 1", "profd_windows_failed_total{reason=\"no_space\"} 5",
+        "profd_windows_malformed 1", "profd_windows_failed_total{reason=\"no_space\"} 5",
         "profd_window_samples_lost_total 1234", "profd_window_oldest_timestamp_seconds 1767362700",
         "profd_window_last_written_timestamp_seconds 1767362760", "profd_history_objects 7",
         "profd_history_bytes 8192"}) {

@@ -10,7 +10,7 @@
 #include "collectors/jit/stats.h"
 #include "collectors/unwinding/stats.h"
 #include "daemon/history/failure.h"
-#include "daemon/samples/stack_end.h"
+#include "daemon/samples/stack_table.h"
 #include "formats/api/error_json.h"
 #include "formats/jit/jitdump_reader.h"
 #include "formats/xray/detach_reason.h"

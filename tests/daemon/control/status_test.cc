@@ -33,7 +33,7 @@ TEST(Status, ShowsHowStacksEndedAndOnlyToPrivilegedCallersWhere) {
   EXPECT_THAT(all.worst, SizeIs(1));
   EXPECT_EQ(all.tables.count, 3U);
   EXPECT_THAT(all.tables.refused, ElementsAre(Pair("too_large", 4)));
-  EXPECT_EQ(all.late.done, 5U);
+  EXPECT_EQ(all.deferred.done, 5U);
   EXPECT_THAT(describe_unwinding(stats, aggregator.unwind_tally(), false).worst, IsEmpty());
 }
 

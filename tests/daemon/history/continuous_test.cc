@@ -126,7 +126,7 @@ TEST_F(ContinuousTest, EachWindowHasTheSamplesOfItsSlotAndAnExactLedger) {
   wait_for_windows(2);
   EXPECT_EQ(summary(1).ledger.written, 3U);
   EXPECT_EQ(summary(1).ledger.difference(), 0);
-  EXPECT_GE(source_.hand_overs, 2);
+  EXPECT_GE(source_.moves, 2);
 }
 
 TEST_F(ContinuousTest, WindowsBeginWithTheSecondsOfTheWallClock) {
@@ -153,7 +153,7 @@ TEST_F(ContinuousTest, TheOwnerOfAProfileIsThatOfAllItsSamples) {
   EXPECT_EQ(files(1).read_record()->profiles.at(0).owner, std::nullopt);
 }
 
-TEST_F(ContinuousTest, GivesItsSlotToOthersUntilTheNextWindow) {
+TEST_F(ContinuousTest, YieldsItsSlotUntilTheNextWindow) {
   continuous_->configure(each_second());
   take(4);
   EXPECT_TRUE(continuous_->yield_slot());
@@ -165,7 +165,7 @@ TEST_F(ContinuousTest, GivesItsSlotToOthersUntilTheNextWindow) {
   run_until([this] { return continuous_->is_sampling(); });
 }
 
-TEST_F(ContinuousTest, TriesAgainWhereNoSlotIsFree) {
+TEST_F(ContinuousTest, TriesAgainWhenNoSlotIsFree) {
   source_.error = fail(ErrorCode::kBusy, "all slots are in use");
   continuous_->configure(each_second());
   EXPECT_FALSE(continuous_->is_sampling());
@@ -176,7 +176,7 @@ TEST_F(ContinuousTest, TriesAgainWhereNoSlotIsFree) {
   run_until([this] { return continuous_->is_sampling(); });
 }
 
-TEST_F(ContinuousTest, GoesOnWithoutASecondSlot) {
+TEST_F(ContinuousTest, ContinuesWithoutASecondSlot) {
   continuous_->configure(each_second());
   take(2);
   source_.error = fail(ErrorCode::kBusy, "all slots are in use");
@@ -187,7 +187,7 @@ TEST_F(ContinuousTest, GoesOnWithoutASecondSlot) {
   run_until([this] { return continuous_->is_sampling(); });
 }
 
-TEST_F(ContinuousTest, AWindowThatCantBeWrittenIsCountedAndTheNextOneIs) {
+TEST_F(ContinuousTest, AWindowThatCantBeWrittenIsCountedAndTheNextOneIsWritten) {
   continuous_->configure(each_second());
   fs::remove(continuous_->windows().windows_dir());
   take(6);
@@ -201,7 +201,7 @@ TEST_F(ContinuousTest, AWindowThatCantBeWrittenIsCountedAndTheNextOneIs) {
   EXPECT_EQ(continuous_->status().windows, windows().size());
 }
 
-TEST_F(ContinuousTest, TheWindowAtHandIsWrittenAtTheEnd) {
+TEST_F(ContinuousTest, TheCurrentWindowIsWrittenAtShutDown) {
   continuous_->configure({.enabled = true, .window = std::chrono::hours(1)});
   take(9);
   shut_down();
@@ -210,7 +210,7 @@ TEST_F(ContinuousTest, TheWindowAtHandIsWrittenAtTheEnd) {
   EXPECT_FALSE(source_.slots[0]);
 }
 
-TEST_F(ContinuousTest, AnotherFrequencyIsInForceAtOnce) {
+TEST_F(ContinuousTest, AChangedFrequencyAppliesAtOnce) {
   continuous_->configure({.enabled = true, .window = std::chrono::hours(1)});
   take(1);
   continuous_->configure({.enabled = true, .window = std::chrono::hours(1), .frequency_hz = 97});
@@ -232,7 +232,7 @@ TEST_F(ContinuousTest, EndsWhenItIsDisabledAndKeepsItsWindows) {
   run_until([this] { return continuous_->is_sampling(); });
 }
 
-TEST_F(ContinuousTest, EvictsWhatIsOverItsLimits) {
+TEST_F(ContinuousTest, EvictsWindowsOverTheLimits) {
   ContinuousConfig config = each_second();
   config.max_bytes = 1;
   continuous_->configure(config);

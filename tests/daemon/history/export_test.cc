@@ -65,7 +65,8 @@ TEST_F(HistoryExportTest, AnExportIsTheSumOfItsWindows) {
   EXPECT_EQ(read_profile(*result, "other.8.prof").samples(), 1u);
 }
 
-// Windows and objects go, the result moves: both pprofs still name what was hit.
+// The windows and objects are removed and the result is moved. Both pprofs still name the
+// functions.
 TEST_F(HistoryExportTest, AnExportNeedsNothingButItself) {
   windows_.add(minute(0), {hot(7, "work", 3)});
   windows_.add(minute(1), {hot(7, "work", 4)});
@@ -155,7 +156,7 @@ TEST_F(HistoryExportTest, ANameOfSeveralContainersIsRefused) {
   EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST_F(HistoryExportTest, WhatAProcessWasBeforeAnExecStaysApart) {
+TEST_F(HistoryExportTest, AProcessBeforeAnExecHasAProfileOfItsOwn) {
   windows_.add(minute(0), {hot(7, "sh", 1), hot(7, "work", 2)});
   windows_.add(minute(1), {hot(7, "work", 3)});
   const auto result = export_all(kRoot);
@@ -164,11 +165,11 @@ TEST_F(HistoryExportTest, WhatAProcessWasBeforeAnExecStaysApart) {
   EXPECT_EQ(read_profile(*result, "work.7.prof").samples(), 5u);
 }
 
-TEST_F(HistoryExportTest, ADamagedProfileIsLostByItsNameAndNothingElseIs) {
+TEST_F(HistoryExportTest, AMalformedProfileIsCountedAsLostAndNothingElseIs) {
   const std::string name = windows_.add(minute(0), {hot(7, "work", 3), hot(8, "other", 2)});
   windows_.add(minute(1), {hot(7, "work", 4)});
-  const path damaged = windows_.state() / "windows" / name / "work.7.0.prof";
-  std::filesystem::resize_file(damaged, std::filesystem::file_size(damaged) - 1);
+  const path malformed = windows_.state() / "windows" / name / "work.7.0.prof";
+  std::filesystem::resize_file(malformed, std::filesystem::file_size(malformed) - 1);
   const auto result = export_all(kRoot);
   ASSERT_TRUE(result);
   const SessionLedger& ledger = result->info.summary.ledger;
@@ -177,13 +178,13 @@ TEST_F(HistoryExportTest, ADamagedProfileIsLostByItsNameAndNothingElseIs) {
   EXPECT_EQ(ledger.difference(), 0);
 }
 
-TEST_F(HistoryExportTest, AWindowThatIsGoneOrDamagedIsLeftOut) {
+TEST_F(HistoryExportTest, AWindowThatIsRemovedOrMalformedIsLeftOut) {
   const std::string gone = windows_.add(minute(0), {hot(7, "work", 3)});
-  const std::string damaged = windows_.add(minute(1), {hot(7, "work", 4)});
+  const std::string malformed = windows_.add(minute(1), {hot(7, "work", 4)});
   windows_.add(minute(2), {hot(7, "work", 5)});
   open();
   std::filesystem::remove_all(windows_.state() / "windows" / gone);
-  std::filesystem::resize_file(windows_.state() / "windows" / damaged / kWindowSummaryFile, 10);
+  std::filesystem::resize_file(windows_.state() / "windows" / malformed / kWindowSummaryFile, 10);
   const auto result = export_all(kRoot);
   ASSERT_TRUE(result);
   EXPECT_EQ(result->info.summary.ledger.written, 5u);
@@ -191,7 +192,7 @@ TEST_F(HistoryExportTest, AWindowThatIsGoneOrDamagedIsLeftOut) {
   EXPECT_THAT(run(history_->list(kRoot, {}))->windows, SizeIs(1));
 }
 
-TEST_F(HistoryExportTest, AnObjectThatIsGoneLeavesItsFramesWithoutNames) {
+TEST_F(HistoryExportTest, FramesOfARemovedObjectHaveNoNames) {
   windows_.add(minute(0), {hot(7, "work", 3)});
   open();
   std::filesystem::remove_all(windows_.state() / "objects");
@@ -219,7 +220,7 @@ TEST_F(HistoryExportTest, AFinishedExportLeavesNoLinksBehind) {
   EXPECT_THAT(names, ElementsAre(result->info.result));
 }
 
-TEST_F(HistoryExportTest, AnExportThatMatchesNothingIsNoneAndLeavesNothing) {
+TEST_F(HistoryExportTest, AnExportThatMatchesNothingFailsAndLeavesNothing) {
   windows_.add(minute(0), {hot(7, "work", 1)});
   TargetRequest no_cgroup;
   no_cgroup.cgroups = {"/system.slice/x.servic"};
@@ -239,8 +240,8 @@ TEST_F(HistoryExportTest, AnExportThatMatchesNothingIsNoneAndLeavesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(results()));
 }
 
-// However many windows a range has: after each there may be an end of the turn.
-TEST_F(HistoryExportTest, AnExportWhoseTimeIsOverReadsOneWindowMore) {
+// A turn may end after each window, however many windows the range has.
+TEST_F(HistoryExportTest, AnExportWhoseSliceIsOverStillReadsOneWindow) {
   ExportPlan plan;
   for (int i = 0; i < 30; ++i) plan.windows.push_back(windows_.add(minute(i), {hot(7, "work", 1)}));
   plan.windows_dir = windows_.state() / "windows";

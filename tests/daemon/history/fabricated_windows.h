@@ -1,5 +1,5 @@
-// A state directory with windows of continuous mode that no daemon has written: what a test says,
-// in the forms of daemon/history/files.h.
+// A state directory with windows that a test writes instead of the daemon, in the forms of
+// daemon/history/files.h.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "daemon/history/store.h"
-#include "formats/api/utc_time.h"
+#include "formats/base/time_text.h"
 #include "formats/elf/image.h"
 #include "formats/proc/cgroup_path.h"
 #include "formats/profile/gperftools_writer.h"

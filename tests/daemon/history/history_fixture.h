@@ -1,5 +1,4 @@
-// A history of fabricated windows, and what callers get of it: for the tests of what is shown and
-// of what is exported.
+// A history of fabricated windows, for the tests of lists and exports.
 
 #pragma once
 

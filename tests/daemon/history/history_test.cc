@@ -130,7 +130,7 @@ TEST_F(WindowHistoryTest, ListsTheNewestWindowsWithTheHottestProcessesFirst) {
   EXPECT_NEAR(history->windows[1].processes[0].cpu_percent, 10.0, 0.01);  // 6 s of 60
 }
 
-TEST_F(WindowHistoryTest, SaysWhyThereIsNoWindow) {
+TEST_F(WindowHistoryTest, ReportsWhyThereIsNoWindow) {
   open();
   status_.enabled = true;
   status_.window_seconds = 300;
@@ -152,7 +152,7 @@ TEST_F(WindowHistoryTest, NoWindowsAtAllHaveAHint) {
   }
 }
 
-TEST_F(WindowHistoryTest, ACallerWithoutRightsHasOneRequestAtATime) {
+TEST_F(WindowHistoryTest, AnUnprivilegedCallerHasOneRequestAtATime) {
   for (int i = 0; i < 20; ++i) windows_.add(minute(i), {hot(7, "work", 1)});
   open();
   std::vector<std::optional<ErrorCode>> codes;
@@ -169,8 +169,7 @@ TEST_F(WindowHistoryTest, ACallerWithoutRightsHasOneRequestAtATime) {
   EXPECT_TRUE(run(history_->list(kAlice, {})));
 }
 
-// Reads objects for longer than a turn lasts, so that an export has two however fast the machine
-// is.
+// Reading an object takes longer than a turn, so that an export has two turns on any machine.
 class SlowParser final : public test::LocalParser {
  public:
   Result<ElfSummary> read_elf_summary(int fd) override {
@@ -179,8 +178,8 @@ class SlowParser final : public test::LocalParser {
   }
 };
 
-// Work that comes later is done before an export ends that takes more than its turn.
-TEST_F(WindowHistoryTest, AnExportLetsOthersWorkInBetween) {
+// Later work is done before an export ends that takes more than one turn.
+TEST_F(WindowHistoryTest, AnExportYieldsTheWorkerBetweenTurns) {
   windows_.add(minute(0), {hot(7, "work", 1)});
   open(std::make_unique<SlowParser>());
   std::vector<std::string> order;
@@ -197,7 +196,7 @@ TEST_F(WindowHistoryTest, AnExportLetsOthersWorkInBetween) {
   EXPECT_THAT(order, ElementsAre("other", "export"));
 }
 
-TEST_F(WindowHistoryTest, AShutDownEndsWhatIsUnderWay) {
+TEST_F(WindowHistoryTest, AShutDownEndsActiveRequests) {
   for (int i = 0; i < 50; ++i) windows_.add(minute(i), {hot(7, "work", 1)});
   open();
   history_->shut_down();

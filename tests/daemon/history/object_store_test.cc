@@ -28,7 +28,7 @@ using testing::StartsWith;
 
 constexpr std::uint64_t kBase = 0x10000000;
 
-// Counts what a window with nothing new must not do.
+// Counts the calls that a window without new functions must not make.
 class CountingParser final : public test::LocalParser {
  public:
   Result<ElfSummary> read_elf_summary(int fd) override {
@@ -50,7 +50,7 @@ class CountingParser final : public test::LocalParser {
   }
 
   int calls = 0;
-  int failures = 0;  // of the next look-ups
+  int failures = 0;  // number of the next look-ups that fail
 };
 
 class ObjectStoreTest : public testing::Test {
@@ -98,7 +98,7 @@ TEST_F(ObjectStoreTest, AnImageHasTheFunctionsOfAllWindows) {
   EXPECT_EQ(functions(name).at("_start"), original.at("_start"));
 }
 
-TEST_F(ObjectStoreTest, AWindowWithNothingNewParsesNothing) {
+TEST_F(ObjectStoreTest, AWindowWithoutNewFunctionsParsesNothing) {
   ObjectStore store(directory(), parser_);
   const ChainProgram chain(program(), kBase);
   hit(store, chain, "leaf");
@@ -107,7 +107,7 @@ TEST_F(ObjectStoreTest, AWindowWithNothingNewParsesNothing) {
   EXPECT_EQ(parser_.calls, 0);
 }
 
-TEST_F(ObjectStoreTest, WhatItForgotIsReadBackFromTheImage) {
+TEST_F(ObjectStoreTest, AClearedCacheIsReadBackFromTheImage) {
   const ChainProgram chain(program(), kBase);
   std::string name;
   {
@@ -120,14 +120,14 @@ TEST_F(ObjectStoreTest, WhatItForgotIsReadBackFromTheImage) {
   EXPECT_THAT(functions(name), Contains(Key("_start")));
 }
 
-TEST_F(ObjectStoreTest, ADamagedImageIsMadeAnew) {
+TEST_F(ObjectStoreTest, AMalformedImageIsReplaced) {
   const ChainProgram chain(program(), kBase);
   std::string name;
   {
     ObjectStore store(directory(), parser_);
     name = hit(store, chain, "leaf");
   }
-  std::ofstream(directory() / name, std::ios::trunc) << "damaged";
+  std::ofstream(directory() / name, std::ios::trunc) << "malformed";
   ObjectStore store(directory(), parser_);
   EXPECT_EQ(hit(store, chain, "_start"), name);
   EXPECT_THAT(functions(name), Contains(Key("_start")));
@@ -142,7 +142,7 @@ TEST_F(ObjectStoreTest, ACopyOfAFileSharesItsImage) {
             name);
 }
 
-TEST_F(ObjectStoreTest, SymbolsThatCouldNotBeHadAreLookedForAgain) {
+TEST_F(ObjectStoreTest, AFailedLookUpOfSymbolsIsRepeated) {
   ObjectStore store(directory(), parser_);
   const ChainProgram chain(program(), kBase);
   parser_.failures = 1;
@@ -152,15 +152,15 @@ TEST_F(ObjectStoreTest, SymbolsThatCouldNotBeHadAreLookedForAgain) {
   EXPECT_THAT(functions(name), Contains(Key("leaf")));
 }
 
-TEST_F(ObjectStoreTest, AFileWhoseSymbolsNeverComeIsLeftAlone) {
+TEST_F(ObjectStoreTest, RepeatedFailedLookUpsOfAFileEnd) {
   ObjectStore store(directory(), parser_);
   const ChainProgram chain(program(), kBase);
   parser_.failures = 1000;
   for (int window = 0; window < 20; ++window) hit(store, chain, "leaf");
-  EXPECT_GT(parser_.failures, 980) << "it was asked every time";
+  EXPECT_EQ(parser_.failures, 995) << "the store must look five times";
 }
 
-TEST_F(ObjectStoreTest, WhatLiesBetweenFunctionsHasTheFilesName) {
+TEST_F(ObjectStoreTest, GapsBetweenFunctionsHaveTheFilesName) {
   ObjectStore store(directory(), parser_);
   const std::string name = hit(store, ChainProgram(program(), kBase), "leaf");
   EXPECT_THAT(functions(name), Contains(Key("[chain]")));
@@ -193,7 +193,7 @@ TEST_F(ObjectStoreTest, AFileThatIsNoElfIsNotKnown) {
   EXPECT_EQ(store.find_or_read(*test::open_mapped(scratch_.write("text", "no program"))), nullptr);
 }
 
-TEST_F(ObjectStoreTest, WhatCantBeWrittenLeavesTheImageAsItWas) {
+TEST_F(ObjectStoreTest, AFailedWriteLeavesTheOldImage) {
   ObjectStore store(directory(), parser_);
   const ChainProgram chain(program(), kBase);
   const std::string name = hit(store, chain, "leaf");
@@ -208,7 +208,7 @@ TEST_F(ObjectStoreTest, WhatCantBeWrittenLeavesTheImageAsItWas) {
   EXPECT_THAT(functions(name), Contains(Key("_start")));
 }
 
-// Of the kernel's own text, as /proc/kallsyms has it.
+// The functions of the kernel's own text in /proc/kallsyms.
 std::map<std::string, std::uint64_t> kernel_text() {
   std::map<std::string, std::uint64_t> found;
   std::ifstream lines("/proc/kallsyms");
@@ -231,7 +231,7 @@ class KernelObjectTest : public ObjectStoreTest {
   std::map<std::string, std::uint64_t> text_ = kernel_text();
 };
 
-TEST_F(KernelObjectTest, GrowsByWhatIsHitWithoutMovingItsMapping) {
+TEST_F(KernelObjectTest, GrowsByHitFunctionsWithoutMovingItsMapping) {
   ObjectStore store(directory(), parser_);
   KernelObject kernel(store);
   const ProfileMapping before = kernel.image_for({text_.at("vfs_read") + 4}).mapping();
@@ -245,7 +245,7 @@ TEST_F(KernelObjectTest, GrowsByWhatIsHitWithoutMovingItsMapping) {
   EXPECT_EQ(address_in_image(kernel, "vfs_write"), text_.at("vfs_write"));
 }
 
-TEST_F(KernelObjectTest, GoesOnWithTheImageOfTheSameBoot) {
+TEST_F(KernelObjectTest, ContinuesTheImageOfTheSameBoot) {
   ObjectStore store(directory(), parser_);
   {
     KernelObject kernel(store);
@@ -259,7 +259,7 @@ TEST_F(KernelObjectTest, GoesOnWithTheImageOfTheSameBoot) {
   EXPECT_EQ(address_in_image(kernel, "vfs_write"), text_.at("vfs_write"));
 }
 
-TEST_F(KernelObjectTest, HidesTheKernelWhereNoFunctionIsKnown) {
+TEST_F(KernelObjectTest, HidesTheKernelIfNoFunctionIsKnown) {
   ObjectStore store(directory(), parser_);
   KernelObject kernel(store);
   (void)kernel.image_for({1});

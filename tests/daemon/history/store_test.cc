@@ -95,7 +95,7 @@ TEST(WindowFilesTest, ARecordIsReadAsItWasWritten) {
   EXPECT_EQ(*read, record);
 }
 
-TEST(WindowFilesTest, ADamagedRecordIsRefused) {
+TEST(WindowFilesTest, AMalformedRecordIsRefused) {
   const std::string good = to_json(record_at(kStart, {"x.so"}));
   const auto with = [&good](const std::string& what, const std::string& instead) {
     std::string text = good;
@@ -121,7 +121,7 @@ TEST_F(WindowStoreTest, StartsEmptyWithDirectoriesOfItsOwn) {
   }
 }
 
-TEST_F(WindowStoreTest, LoadsWindowsByTimeWithWhatTheyTake) {
+TEST_F(WindowStoreTest, LoadsWindowsSortedByTimeWithTheirSizes) {
   const std::string later = add_window(kStart + 1min, {"x.so"});
   const std::string earlier = add_window(kStart, {"x.so"});
   write_object("x.so", 5000);
@@ -132,7 +132,7 @@ TEST_F(WindowStoreTest, LoadsWindowsByTimeWithWhatTheyTake) {
   EXPECT_EQ(store.objects(), 1U);
 }
 
-TEST_F(WindowStoreTest, RemovesWhatWasHalfWrittenAndObjectsOfNoWindow) {
+TEST_F(WindowStoreTest, RemovesIncompleteWindowsAndObjectsOfNoWindow) {
   add_window(kStart, {"x.so"});
   write_window(".partial-abcdef", "{}");
   write_window(".removed-20260102T140400Z", "{}");
@@ -147,16 +147,16 @@ TEST_F(WindowStoreTest, RemovesWhatWasHalfWrittenAndObjectsOfNoWindow) {
   EXPECT_FALSE(fs::exists(scratch_.path() / "objects/.x.so"));
 }
 
-TEST_F(WindowStoreTest, SetsDamagedWindowsAsideAndCountsThem) {
+TEST_F(WindowStoreTest, SetsMalformedWindowsAsideAndCountsThem) {
   const std::string good = add_window(kStart);
   write_window(window_name(kStart + 1min), "no record");
   write_window("not-a-window", to_json(record_at(kStart)));
   fs::create_directories(scratch_.path() / "windows" / window_name(kStart + 2min));
   const WindowStore store = open();
   EXPECT_THAT(names_of(store.windows()), ElementsAre(good));
-  EXPECT_EQ(store.damaged(), 3U);
+  EXPECT_EQ(store.malformed(), 3U);
   EXPECT_TRUE(fs::exists(scratch_.path() / "damaged" / window_name(kStart + 1min)));
-  EXPECT_EQ(open().damaged(), 0U);
+  EXPECT_EQ(open().malformed(), 0U);
 }
 
 TEST_F(WindowStoreTest, GivesANameThatIsNotTaken) {
@@ -215,7 +215,7 @@ TEST_F(WindowStoreTest, EvictsTheOldestUntilAllFitWithObjectsCountedOnce) {
   EXPECT_EQ(store.disk_bytes(), limits.max_bytes);
 }
 
-TEST_F(WindowStoreTest, AnObjectThatAFailedWindowLeftGoesWithTheNextEviction) {
+TEST_F(WindowStoreTest, TheNextEvictionRemovesAnObjectThatAFailedWindowLeft) {
   WindowStore store = open();
   store.adopt(info_of("20260102T140500Z", record_at(kStart)), {"kept.so"});
   store.set_object_bytes("kept.so", 4096);

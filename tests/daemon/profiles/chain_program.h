@@ -1,4 +1,4 @@
-// The test program programs/chain.c as if it ran: its mapping, and the addresses of its functions.
+// The mapping and the addresses of the functions of programs/chain.c, as if it were running.
 
 #pragma once
 
@@ -21,15 +21,13 @@ namespace profd::test {
 
 inline constexpr std::uint64_t kPageMask = 4095;
 
-// As the kernel would key the file that `fd` is open on.
+// The key that the kernel side gives to the open file `fd`.
 [[nodiscard]] inline FileKey key_of(int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) throw std::runtime_error("fstat");
-  return {.inode = status.st_ino,
-          .size_bytes = static_cast<std::uint64_t>(status.st_size),
-          .ctime_ns = std::int64_t{status.st_ctim.tv_sec} * 1'000'000'000 + status.st_ctim.tv_nsec,
-          .device = static_cast<std::uint32_t>(status.st_dev),
-          .generation = 1};
+  FileKey key = file_key_of(status);
+  key.generation = 1;
+  return key;
 }
 
 [[nodiscard]] inline std::shared_ptr<const MappedFile> open_mapped(const std::string& path) {

@@ -1,4 +1,4 @@
-// A session put together by hand, as the io thread would give it to the worker.
+// A session snapshot that a test builds, as the io thread moves it to the worker.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace profd::test {
 
-// Of 99 Hz on the CPU, without a process.
+// A session of 99 Hz on the CPU, without a process.
 inline SessionSnapshot handmade_session() {
   SessionSnapshot snapshot;
   snapshot.session = "00c0ffee";

@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::Field;
 using testing::SizeIs;
 
-TEST(JitSymbol, IsWhatBothReadersShowWhole) {
+TEST(JitSymbol, IsShownCompletelyByBothReaders) {
   struct Case {
     std::string name;
     std::string symbol;
@@ -58,7 +58,7 @@ bool overlap(std::uint64_t a, std::uint64_t a_bytes, std::uint64_t b, std::uint6
 
 TEST(JitImagePart, GivesEachFunctionAddressesOfItsOwn) {
   const JitSamples samples = two_at_one_place();
-  for (const JitRoom& room : {JitRoom{}, JitRoom{.own = {1 << 20, 1 << 24}}}) {
+  for (const AddressRange& room : {AddressRange{}, AddressRange{1 << 20, 1 << 24}}) {
     const JitImagePart part(samples, {}, room);
     const std::uint64_t old_start = part.place(0, kBase + 0x2000);
     const std::uint64_t new_start = part.place(1, kBase + 0x2080);
@@ -74,7 +74,7 @@ TEST(JitImagePart, GivesEachFunctionAddressesOfItsOwn) {
   }
 }
 
-TEST(JitImagePart, TakesItsLinesOutOfThoseOfMemoryAndLeavesFilesAlone) {
+TEST(JitImagePart, CutsItsRangesOutOfLinesOfMemoryButNotOfFiles) {
   const JitSamples samples = two_at_one_place();
   const ProfileMapping anonymous{kBase, kBase + 0x10000, 0, "[anon]"};
   const ProfileMapping file{kBase + 0x10000, kBase + 0x20000, 0x3000, "/lib/x.so"};
@@ -102,7 +102,7 @@ TEST(JitImagePart, CutsALineOfAFileInMemoryAtItsOffsets) {
   EXPECT_EQ(lines[1].file_offset - 0x5000, lines[1].start - kBase);
 }
 
-TEST(JitImagePart, PutsNoFunctionOverASampleWithoutAName) {
+TEST(JitImagePart, PlacesNoFunctionOverASampleWithoutAName) {
   JitSamples samples;
   samples.functions = {code(kBase + 0x2000, 0x100, "f")};
   samples.unnamed = {kBase + 0x2040};

@@ -1,4 +1,4 @@
-// Samples in made code as files: what both pprofs make of them.
+// Profiles of samples in JIT code, as both pprofs show them.
 
 #include <fcntl.h>
 
@@ -100,7 +100,7 @@ class JitProfileTest : public testing::Test {
   SessionSnapshot snapshot_ = test::handmade_session();
 };
 
-TEST_F(JitProfileTest, OneAddressOfTwoFunctionsIsTwoRows) {
+TEST_F(JitProfileTest, AnAddressThatMeantTwoFunctionsHasTwoRows) {
   jit().functions = {function("first"), function("second")};
   add(kPlace + 0x10, {{0, 3}, {1, 2}});
   const SessionSummary summary = write();
@@ -118,7 +118,7 @@ TEST_F(JitProfileTest, OneAddressOfTwoFunctionsIsTwoRows) {
   }
 }
 
-TEST_F(JitProfileTest, WhatHasNoNameKeepsItsAddressAndIsCounted) {
+TEST_F(JitProfileTest, CodeWithoutANameKeepsItsAddressAndIsCounted) {
   jit().functions = {function("known")};
   add(kPlace + 0x10, {{0, 3}});
   add(kPlace + 0x2000, {{JitSamples::kNoFunction, 4}});
@@ -138,8 +138,8 @@ TEST_F(JitProfileTest, WhatHasNoNameKeepsItsAddressAndIsCounted) {
   EXPECT_EQ(rows(true).at("known").flat, 3);
 }
 
-// The look that searches for its files sees all that a process has mapped.
-TEST_F(JitProfileTest, TheRuntimeIsWhatTheLookFoundWhereNoSampleHitItsLibrary) {
+// The scan for JIT files sees everything that the process has mapped.
+TEST_F(JitProfileTest, TheScanFindsTheRuntimeWhenNoSampleHitItsLibrary) {
   add(kPlace, {{JitSamples::kNoFunction, 2}});
   jit().info.runtime = "Java";
   const SessionSummary summary = write();
@@ -147,7 +147,7 @@ TEST_F(JitProfileTest, TheRuntimeIsWhatTheLookFoundWhereNoSampleHitItsLibrary) {
   EXPECT_EQ(summary.profiles[0].jit->runtime, "Java");
 }
 
-TEST_F(JitProfileTest, TheRuntimeIsRatherThatWhoseLibraryWasHit) {
+TEST_F(JitProfileTest, TheRuntimeWhoseLibraryWasHitIsPreferred) {
   add(kPlace, {{JitSamples::kNoFunction, 2}});
   auto library = std::make_shared<MappedFile>();
   library->path = "/usr/lib/jvm/lib/server/libjvm.so";
@@ -168,29 +168,29 @@ TEST_F(JitProfileTest, CodeAndLinesComeFromTheRuntimesFile) {
   JitDumpWriter dump;
   dump.header({.pid = kProcess.tgid});
   const std::size_t lines_at = dump.bytes().size();
-  const JitDumpLine line{.address = kPlace, .line = 42, .discriminator = 0, .file = "/x/made.js"};
+  const JitDumpLine line{.address = kPlace, .line = 42, .discriminator = 0, .file = "/x/code.js"};
   dump.debug_info(1, kPlace, std::span(&line, 1));
   const std::size_t lines_end = dump.bytes().size();
   dump.load(
       {.timestamp = 1, .pid = kProcess.tgid, .address = kPlace, .name = "made", .code = code});
   const std::string bytes = dump.take();
-  const std::string path = scratch_.path() / "made.dump";
+  const std::string path = scratch_.path() / "code.dump";
   std::ofstream(path) << bytes;
   auto file = std::make_shared<JitFile>();
   file->fd = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   JitDumpState state;
   ASSERT_TRUE(read_jitdump(bytes, bytes.size(), state));
   jit().sources = {{.file = std::move(file), .state = state}};
-  SampledJitCode made = function("made");
-  made.source = 0;
-  made.code = {.offset = bytes.size() - kBytes, .bytes = kBytes};
-  made.debug_info = {.offset = lines_at, .bytes = lines_end - lines_at};
-  jit().functions = {made};
+  SampledJitCode sampled = function("made");
+  sampled.source = 0;
+  sampled.code = {.offset = bytes.size() - kBytes, .bytes = kBytes};
+  sampled.debug_info = {.offset = lines_at, .bytes = lines_end - lines_at};
+  jit().functions = {sampled};
   add(kPlace + 0x10, {{0, 3}});
   (void)write();
   const std::string image = test::read_file(scratch_.path() / "result/objects/jit-runtime-4321.so");
   EXPECT_NE(image.find(code), std::string::npos);
-  EXPECT_NE(image.find("made.js"), std::string::npos);
+  EXPECT_NE(image.find("code.js"), std::string::npos);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ using testing::ElementsAre;
 constexpr ProcessKey kProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
-// A process with mappings of files that were never opened: all that matters is where they lie.
+// A process with mappings of files that were never opened, since only their addresses matter.
 class MappingLayoutTest : public testing::Test {
  protected:
   // Met at `time_ns` = `id`. Inode 0 is anonymous memory.
@@ -81,7 +81,7 @@ TEST_F(MappingLayoutTest, PutsTheExecutableFirst) {
   EXPECT_THAT(lines(), ElementsAre("5000-6000 1000 [12]", "1000-3000 0 [11]"));
 }
 
-TEST_F(MappingLayoutTest, MakesOneLineOfTheSameRangeMetTwice) {
+TEST_F(MappingLayoutTest, MakesOneLineOfARangeThatWasSeenTwice) {
   map(1, 11, 0x1000, 0x3000, 0);
   map(2, 11, 0x1000, 0x3000, 0);
   sample(0x1000, 1);
@@ -89,7 +89,7 @@ TEST_F(MappingLayoutTest, MakesOneLineOfTheSameRangeMetTwice) {
   EXPECT_THAT(lines(), ElementsAre("1000-3000 0 [11]"));
 }
 
-TEST_F(MappingLayoutTest, JoinsPiecesOfOneObjectThatFitTogether) {
+TEST_F(MappingLayoutTest, JoinsPartsOfOneObjectThatFitTogether) {
   map(1, 11, 0x1000, 0x3000, 0x4000);
   map(2, 11, 0x3000, 0x5000, 0x6000);
   map(3, 11, 0x4000, 0x8000, 0x7000);
@@ -97,7 +97,7 @@ TEST_F(MappingLayoutTest, JoinsPiecesOfOneObjectThatFitTogether) {
   EXPECT_THAT(lines(), ElementsAre("1000-8000 4000 [11]"));
 }
 
-TEST_F(MappingLayoutTest, KeepsPiecesOfOneObjectApartThatDoNotFit) {
+TEST_F(MappingLayoutTest, DoesNotJoinPartsOfOneObjectThatDoNotFit) {
   map(1, 11, 0x1000, 0x3000, 0x4000);
   map(2, 11, 0x3000, 0x5000, 0x4000);  // the same bytes again
   map(3, 11, 0x9000, 0xa000, 0xc000);  // fits, behind a gap
@@ -123,7 +123,7 @@ TEST_F(MappingLayoutTest, MovesTheOlderOfTwoObjectsThatHadOneAddress) {
                                    "20000000003000-20000000005000 0 [11]"));
 }
 
-TEST_F(MappingLayoutTest, FindsEachFrameWhereItsMappingWentTo) {
+TEST_F(MappingLayoutTest, FindsEachFrameInItsMovedMapping) {
   map(1, 11, 0x1000, 0x3000, 0x8000);
   map(2, 12, 0x1000, 0x3000, 0);
   sample(0x2000, 1);

@@ -1,5 +1,4 @@
-// How a session's profiles name the files that ran, and what images it has for those that pprof
-// can't open.
+// The names of files in a session's profiles, and the images of files that pprof can't open.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -34,7 +33,7 @@ using testing::ElementsAre;
 using testing::MatchesRegex;
 using testing::StartsWith;
 
-TEST_F(SessionWriterTest, NamesAFileByItsPathWhereItIsTheOneThatRan) {
+TEST_F(SessionWriterTest, NamesAFileByItsPathIfItIsTheOneThatRan) {
   ProcessSnapshot& process = add_process("chain");
   const ChainProgram program = add_program(process, "libchain.so");
   add_samples(process, chain(program), 3);
@@ -57,7 +56,7 @@ TEST_F(SessionWriterTest, NamesTheFunctionsOfADeletedFileByAnImage) {
   expect_both_readers("chain.4321.prof", kChainRows);
 }
 
-// As one that a file killed, or that ran out of its time.
+// A parser that fails, as if a file had killed it or its time was over.
 class FailingParser final : public test::LocalParser {
  public:
   explicit FailingParser(bool has_summaries) : has_summaries_(has_summaries) {}
@@ -74,7 +73,7 @@ class FailingParser final : public test::LocalParser {
   bool has_summaries_;
 };
 
-TEST_F(SessionWriterTest, WritesEverySampleWhereTheParserFails) {
+TEST_F(SessionWriterTest, WritesEverySampleIfTheParserFails) {
   ProcessSnapshot& process = add_process("chain");
   const ChainProgram program = add_program(process, "chain");
   std::filesystem::remove(scratch_.path() / "chain");
@@ -91,7 +90,7 @@ TEST_F(SessionWriterTest, WritesEverySampleWhereTheParserFails) {
   }
 }
 
-TEST_F(SessionWriterTest, WritesOnWhenTheParserWasKilled) {
+TEST_F(SessionWriterTest, ContinuesWhenTheParserWasKilled) {
   ProcessSnapshot& process = add_process("chain");
   const ChainProgram program = add_program(process, "chain");
   add_samples(process, chain(program), 3);
@@ -126,7 +125,7 @@ TEST_F(SessionWriterTest, WritesImagesBeyondTheirLimitsWithoutSymbols) {
   }
 }
 
-// As MappedFiles leaves it where too many descriptors are held.
+// MappedFiles leaves a file so when too many descriptors are open.
 MappedFile without_descriptor(const std::string& path) {
   struct stat status {};
   EXPECT_EQ(::stat(path.c_str(), &status), 0);
@@ -137,7 +136,7 @@ MappedFile without_descriptor(const std::string& path) {
   return file;
 }
 
-TEST_F(SessionWriterTest, NamesAFileWithoutDescriptorByItsPathWhileItStaysTheSame) {
+TEST_F(SessionWriterTest, NamesAFileWithoutADescriptorByItsPathWhileItIsUnchanged) {
   const std::string path = scratch_.write("libx.so", "1");
   Mapping mapping;
   mapping.kind = PROFD_MAPPING_FILE;

@@ -1,4 +1,4 @@
-// A session put together by hand, of the chain program, and the files that are written of it.
+// Builds a session of the chain program, and reads the files that are written of it.
 
 #pragma once
 
@@ -26,7 +26,7 @@ namespace profd::test {
 inline constexpr std::uint64_t kBase = 0x555500000000;  // where the program is mapped
 inline constexpr ProcessKey kProcess{.tgid = 4321, .exec_id = 1, .start_ns = 100};
 
-// Puts a session together by hand, writes it, and looks at the files.
+// Builds a session, writes it, and reads the files.
 class SessionWriterTest : public testing::Test {
  protected:
   ProcessSnapshot& add_process(const std::string& comm, const ProcessKey& key = kProcess) {

@@ -54,7 +54,7 @@ TEST_F(SessionWriterTest, CountsAStackThatReachesTheEntryPointAsComplete) {
                                               Pair("no_frame_pointer", 4), Pair("pc_unmapped", 1)));
 }
 
-TEST_F(SessionWriterTest, CountsAStackThatTheRowsEndedAsCompleteWhereverItsRootIs) {
+TEST_F(SessionWriterTest, CountsAStackThatTheRowsEndedAsCompleteAnywhere) {
   ProcessSnapshot& process = add_process("chain");
   const ChainProgram program = add_program(process, "libchain.so");
   const auto ended = [&](profd_user_end end) {
@@ -70,8 +70,8 @@ TEST_F(SessionWriterTest, CountsAStackThatTheRowsEndedAsCompleteWhereverItsRootI
   EXPECT_THAT(written.incomplete, ElementsAre(Pair("no_row", 2)));
 }
 
-// Each of these starts its function, where the byte before is another's.
-TEST_F(SessionWriterTest, NamesWhatASignalInterruptedAndTheRestorerByTheirOwnAddress) {
+// Each of these is the first byte of a function. The byte before it belongs to another function.
+TEST_F(SessionWriterTest, NamesInterruptedFramesAndTheRestorerByTheirOwnAddress) {
   ProcessSnapshot& process = add_process("chain");
   const ChainProgram program = add_program(process, "libchain.so");
   add_samples(process,
@@ -102,7 +102,7 @@ TEST_F(SessionWriterTest, GivesAnExactCallerToItsOwnFunction) {
                       {{"[kernel]", {3, 3}}, {"middle", {0, 3}}, {"outer", {0, 3}}});
 }
 
-TEST_F(SessionWriterTest, HidesEveryKernelAddressFromACallerWithoutRights) {
+TEST_F(SessionWriterTest, HidesEveryKernelAddressFromAnUnprivilegedCaller) {
   ProcessSnapshot& process = add_process("chain");
   snapshot_.hide_kernel = true;
   const ChainProgram program = add_program(process, "libchain.so");
@@ -156,7 +156,7 @@ TEST_F(SessionWriterTest, MakesAFileNameOfAnyProcessName) {
   }
 }
 
-TEST_F(SessionWriterTest, LedgerHasEachTermCountedByItself) {
+TEST_F(SessionWriterTest, CountsEachTermOfTheLedgerByItself) {
   ProcessSnapshot& process = add_process("x");
   add_samples(process, SyntheticSample(kProcess).leaf(0x1000), 10);
   snapshot_.ledger.taken = 20;
@@ -177,7 +177,7 @@ struct PeriodCase {
   std::uint64_t expected;
 };
 
-TEST_F(SessionWriterTest, HeaderHasTheTruePeriod) {
+TEST_F(SessionWriterTest, WritesTheTruePeriodIntoTheHeader) {
   const PeriodCase table[] = {
       {true, 99, 0, 10101},          {true, 19, 0, 52632},
       {true, 1000, 0, 1000},         {true, 3'000'000, 0, 1},

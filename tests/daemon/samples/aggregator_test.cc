@@ -40,7 +40,7 @@ std::uint32_t pid_of_the_dead() {
   return static_cast<std::uint32_t>(child);
 }
 
-TEST(Aggregator, GivesASampleToEachSessionOfItsMask) {
+TEST(Aggregator, CountsASampleInEachSessionOfItsMask) {
   Aggregator aggregator;
   aggregator.open(0, kNoLimit);
   aggregator.open(3, kNoLimit);
@@ -92,14 +92,19 @@ TEST(Aggregator, CountsWhatTheMemoryLimitRefuses) {
 
 TEST(Aggregator, HoldsAStormOfProcessesToTheLimit) {
   constexpr std::uint64_t kLimit = 1 << 20;
+  constexpr std::uint32_t kProcesses = 10'000;
   Aggregator aggregator;
   aggregator.open(0, kLimit);
-  for (std::uint32_t pid = 1; pid <= 10'000; ++pid) {
+  for (std::uint32_t pid = 1; pid <= kProcesses; ++pid) {
     aggregator.on_sample(
         SyntheticSample({.tgid = pid, .exec_id = 1, .start_ns = pid}).leaf(1).view());
   }
-  EXPECT_LT(aggregator.samples(0).processes.size(), 1000U);
-  EXPECT_LE(aggregator.samples(0).bytes, kLimit);
+  const SessionSamples& held = aggregator.samples(0);
+  EXPECT_GT(held.processes.size(), 200U);
+  EXPECT_LT(held.processes.size(), 1000U);
+  EXPECT_EQ(held.samples, held.processes.size());
+  EXPECT_EQ(held.samples + held.refused, kProcesses);
+  EXPECT_LE(held.bytes, kLimit);
 }
 
 TEST(Aggregator, KnowsAProcessByItsLatestName) {
@@ -111,7 +116,7 @@ TEST(Aggregator, KnowsAProcessByItsLatestName) {
   EXPECT_EQ(aggregator.processes().find(kOne)->comm, "newest");
 }
 
-TEST(Aggregator, ForgetsOnlyTheDeadThatNoSessionSaw) {
+TEST(Aggregator, ForgetsOnlyExitedProcessesWithoutSamplesInASession) {
   const ProcessKey seen{.tgid = pid_of_the_dead(), .exec_id = 1, .start_ns = 1};
   const ProcessKey unseen{.tgid = pid_of_the_dead(), .exec_id = 1, .start_ns = 2};
   const ProcessKey alive{

@@ -1,4 +1,4 @@
-// A source of samples that does as the test says.
+// A Sampler whose samples the test makes.
 
 #pragma once
 
@@ -10,13 +10,13 @@
 #include <optional>
 #include <vector>
 
+#include "collectors/sampling/sampler.h"
 #include "daemon/samples/aggregator.h"
-#include "daemon/sessions/sample_source.h"
 #include "tests/daemon/samples/synthetic_sample.h"
 
 namespace profd::test {
 
-class FakeSource final : public SampleSource {
+class FakeSource final : public Sampler {
  public:
   struct Slot {
     EventSpec event;
@@ -27,7 +27,7 @@ class FakeSource final : public SampleSource {
 
   explicit FakeSource(Aggregator& sink) : sink_(sink), wake_(::eventfd(0, EFD_CLOEXEC)) {}
 
-  // Taken by the kernel side, waiting in the rings for the next drain.
+  // The sample waits for the next drain, as if the kernel side had sent it.
   void take(SyntheticSample sample, SessionSlot slot) {
     ++slots.at(slot)->ledger.taken;
     waiting_.push_back(std::move(sample.sessions(1U << slot)));
@@ -42,9 +42,9 @@ class FakeSource final : public SampleSource {
     }
     return fail(ErrorCode::kBusy, "no slot");
   }
-  Result<SessionSlot> hand_over(SessionSlot slot) override {
+  Result<SessionSlot> move_to_new_slot(SessionSlot slot) override {
     if (error) return *error;
-    ++hand_overs;
+    ++moves;
     const Slot from = *slots.at(slot);
     return start(from.event, from.target);
   }
@@ -69,6 +69,11 @@ class FakeSource final : public SampleSource {
   }
   [[nodiscard]] SamplerLedger ledger() const override { return totals; }
   [[nodiscard]] UnwindStats unwind_stats() const override { return unwinding; }
+  void set_jit_code_rows(const ProcessKey&, std::uint32_t, std::uint32_t,
+                         std::string_view) override {}
+  Result<void> watch_unmaps(const ProcessKey&, std::span<const AddressRange>) override {
+    return {};
+  }
   void release_files() override { ++releases; }
 
   std::array<std::optional<Slot>, PROFD_MAX_SESSIONS> slots;
@@ -77,7 +82,7 @@ class FakeSource final : public SampleSource {
   std::optional<Error> error;  // given by start(), when set
   int drains = 0;
   int releases = 0;
-  int hand_overs = 0;
+  int moves = 0;
 
  private:
   Aggregator& sink_;

@@ -1,5 +1,6 @@
-// Between the kernel and the file a sample passes several hands. Whichever lets one fall and says
-// nothing, the ledger's difference shows it. (tests/bpf drops in the kernel itself.)
+// A sample passes several stages between the kernel and the file. When a stage drops a sample
+// without counting it, the ledger's difference shows it. (tests/bpf drops samples in the kernel
+// itself.)
 
 #include <functional>
 #include <limits>
@@ -27,7 +28,7 @@ ProcessKey process(std::uint64_t n) {
   return {.tgid = static_cast<std::uint32_t>(n + 1), .exec_id = 1, .start_ns = 100};
 }
 
-// Takes samples through the stages as a session does; each stage may be told to drop one.
+// Passes samples through the stages as a session does; a test can make each stage drop one.
 struct Stages {
   std::function<bool(std::uint64_t)> collector_passes = [](std::uint64_t) { return true; };
   std::function<void(SessionSamples&)> after_aggregation = [](SessionSamples&) {};
@@ -64,13 +65,13 @@ TEST(LedgerStages, AddUpWhenNothingIsDropped) {
   EXPECT_EQ(ledger.difference(), 0);
 }
 
-TEST(LedgerStages, ShowASampleThatTheCollectorDropsInSilence) {
+TEST(LedgerStages, ShowASampleThatTheCollectorDropsUncounted) {
   Stages stages;
   stages.collector_passes = [](std::uint64_t n) { return n != 4; };
   EXPECT_EQ(stages.run().difference(), 1);
 }
 
-TEST(LedgerStages, ShowAProcessThatTheAggregatorDropsInSilence) {
+TEST(LedgerStages, ShowAProcessThatTheAggregatorDropsUncounted) {
   Stages stages;
   stages.after_aggregation = [](SessionSamples& samples) { samples.processes.erase(process(0)); };
   EXPECT_EQ(stages.run().difference(), 5);

@@ -70,19 +70,19 @@ class ProcessTableTest : public testing::Test {
 
 TEST_F(ProcessTableTest, KeepsOnlySoManyMappingsOfAUser) {
   const std::uint32_t next = fill(kAlice, 1);
-  EXPECT_EQ(table_.take_unkept(), 0U);
+  EXPECT_EQ(table_.take_dropped(), 0U);
   identify(image_of(next), kAlice);
   map(image_of(next), 3);
   EXPECT_EQ(kept(image_of(next)), 0U);
   EXPECT_EQ(table_.mappings(), ProcessTable::kMaxMappingsOfUid);
-  EXPECT_EQ(table_.take_unkept(), 3U);
-  EXPECT_EQ(table_.take_unkept(), 0U);
+  EXPECT_EQ(table_.take_dropped(), 3U);
+  EXPECT_EQ(table_.take_dropped(), 0U);
   identify(image_of(next + 1), kBob);
   map(image_of(next + 1), 3);
   EXPECT_EQ(kept(image_of(next + 1)), 3U);
 }
 
-TEST_F(ProcessTableTest, HoldsRootToTheLimitOfAllAlone) {
+TEST_F(ProcessTableTest, LimitsRootOnlyByTheLimitOfAll) {
   const std::uint32_t next = fill(0, 1);
   identify(image_of(next), 0);
   map(image_of(next), 3);
@@ -93,12 +93,12 @@ TEST_F(ProcessTableTest, KeepsOnlySoManyMappingsInAll) {
   std::uint32_t next = 1;
   for (std::uint32_t uid = 5000; table_.mappings() < ProcessTable::kMaxMappingsInAll; ++uid) {
     next = fill(uid, next);
-    ASSERT_EQ(table_.take_unkept(), 0U);
+    ASSERT_EQ(table_.take_dropped(), 0U);
   }
   identify(image_of(next), 0);
   map(image_of(next), 1);
   EXPECT_EQ(kept(image_of(next)), 0U);
-  EXPECT_EQ(table_.take_unkept(), 1U);
+  EXPECT_EQ(table_.take_dropped(), 1U);
 }
 
 TEST_F(ProcessTableTest, ChargesMappingsThatCameFirstToTheUserOnceItIsKnown) {
@@ -106,7 +106,7 @@ TEST_F(ProcessTableTest, ChargesMappingsThatCameFirstToTheUserOnceItIsKnown) {
   map(image_of(1), kEarly);
   identify(image_of(1), kAlice);
   const std::uint32_t next = fill(kAlice, 2);
-  EXPECT_EQ(table_.take_unkept(), kEarly);
+  EXPECT_EQ(table_.take_dropped(), kEarly);
   EXPECT_EQ(table_.mappings(), ProcessTable::kMaxMappingsOfUid);
   identify(image_of(1), kBob);
   identify(image_of(next), kAlice);
@@ -114,13 +114,13 @@ TEST_F(ProcessTableTest, ChargesMappingsThatCameFirstToTheUserOnceItIsKnown) {
   EXPECT_EQ(kept(image_of(next)), kEarly);
 }
 
-TEST_F(ProcessTableTest, HasRoomAgainForWhatItForgot) {
+TEST_F(ProcessTableTest, HasRoomAgainAfterImagesAreRemoved) {
   fill(kAlice, 1);
   forget_all();
   EXPECT_EQ(table_.size(), 0U);
   EXPECT_EQ(table_.mappings(), 0U);
   fill(kAlice, 1);
-  EXPECT_EQ(table_.take_unkept(), 0U);
+  EXPECT_EQ(table_.take_dropped(), 0U);
 }
 
 TEST_F(ProcessTableTest, KeepsTheImagesThatAreNeededOrMayBeSampledAgain) {
@@ -136,9 +136,9 @@ TEST_F(ProcessTableTest, KeepsTheImagesThatAreNeededOrMayBeSampledAgain) {
   EXPECT_EQ(table_.mappings(), 4U);
 }
 
-// PHP takes the right to run its code away while it writes it: the mapping of the sample is none
-// then, and no name leads to the file.
-TEST(MadeCode, MayLieInSharedMemoryWhoseFileCouldNotBeOpened) {
+// PHP makes its JIT code not executable while it writes to it. The mapping of the sample does not
+// exist then, and no name leads to the file.
+TEST(JitCode, MayLieInSharedMemoryWhoseFileCouldNotBeOpened) {
   const UniqueFd memory(::memfd_create("shared", MFD_CLOEXEC));
   const UniqueFd disk(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   for (const auto& [fd, may_be] : {std::pair{memory.get(), true}, std::pair{disk.get(), false}}) {

@@ -35,7 +35,7 @@ TEST(StackTable, CountsEqualStacksOnce) {
   EXPECT_EQ(table.stacks()[0].count, 2U);
 }
 
-TEST(StackTable, GivesBackWhatItWasGiven) {
+TEST(StackTable, ReturnsTheFramesOfEachStack) {
   StackTable table;
   add(table, SyntheticSample(kProcess).leaf(0x9999));
   add(table, plain());
@@ -47,7 +47,7 @@ TEST(StackTable, GivesBackWhatItWasGiven) {
   EXPECT_THAT(table.mapping_ids(stack), ElementsAre(5, 6));
 }
 
-TEST(StackTable, KeepsApartWhateverDiffers) {
+TEST(StackTable, KeepsDifferentStacksApart) {
   const std::vector<SyntheticSample> all = {
       plain(),
       plain().end(PROFD_END_NO_FRAME_POINTER),
@@ -64,7 +64,7 @@ TEST(StackTable, KeepsApartWhateverDiffers) {
   EXPECT_EQ(table.stacks().size(), all.size());
 }
 
-TEST(StackTable, TellsStacksOfOneHashApart) {
+TEST(StackTable, KeepsStacksWithEqualHashesApart) {
   StackTable table;
   SyntheticSample one = plain();
   SyntheticSample other = plain().user(0x3000, 6);
@@ -85,13 +85,13 @@ TEST(StackTable, RefusesANewStackWithoutRoomButCountsAKnownOne) {
   EXPECT_EQ(table.stacks().size(), 1U);
 }
 
-TEST(StackTable, SaysAtLeastWhatItsWordsTake) {
+TEST(StackTable, CountsAtLeastTheBytesOfItsWords) {
   StackTable table;
   for (std::uint64_t i = 0; i < 1000; ++i) add(table, plain().user(0x10000 + i));
   EXPECT_GE(table.bytes(), 1000 * (6 * sizeof(std::uint64_t) + sizeof(StackTable::Stack)));
 }
 
-TEST(StackTable, IsAValue) {
+TEST(StackTable, CanBeCopied) {
   StackTable table;
   add(table, plain());
   const StackTable copy = table;

@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-#include "daemon/samples/stack_end.h"
+#include "daemon/samples/stack_table.h"
 #include "tests/daemon/samples/synthetic_sample.h"
 
 namespace profd {
@@ -49,7 +49,7 @@ class UnwindTallyTest : public testing::Test {
     for (int i = 0; i < times; ++i) tally_.count(sample.view(), processes_);
   }
 
-  // Leaf in mapping 99, which is never told, last frame in `mapping`.
+  // Its leaf is in mapping 99, which has no record, and its last frame in `mapping`.
   static SyntheticSample broken(std::uint64_t mapping, profd_user_end end) {
     return SyntheticSample(kProcess).leaf(0x99000, 99).user(mapping << 12, mapping).end(end);
   }
@@ -99,7 +99,7 @@ TEST_F(UnwindTallyTest, NamesTheObjectOfTheLastUserFrame) {
   EXPECT_THAT(tally_.worst(1), SizeIs(1));
 }
 
-TEST_F(UnwindTallyTest, TheWorstStayWhenMoreBreakOffThanAreKept) {
+TEST_F(UnwindTallyTest, TheObjectsWithTheMostSamplesStayWhenTheListIsFull) {
   add_mapping(1, PROFD_MAPPING_FILE, "/opt/worst");
   count(broken(1, PROFD_END_NO_ROW), 10);
   for (std::uint64_t id = 2; id < 4 * UnwindTally::kMaxObjects; ++id) {
@@ -110,13 +110,13 @@ TEST_F(UnwindTallyTest, TheWorstStayWhenMoreBreakOffThanAreKept) {
   EXPECT_THAT(tally_.worst(1), ElementsAre(is_object("/opt/worst", "no_row", 10)));
 }
 
-TEST_F(UnwindTallyTest, NothingBrokenOffIsNothingToShow) {
+TEST_F(UnwindTallyTest, ShowsNoObjectWhileAllStacksAreComplete) {
   count(SyntheticSample(kProcess).leaf(1).end(PROFD_END_ENTRY));
   EXPECT_THAT(tally_.incomplete(), IsEmpty());
   EXPECT_THAT(tally_.worst(10), IsEmpty());
 }
 
-TEST(StackEnd, EveryReasonHasANameOfItsOwn) {
+TEST(StackEnd, EveryReasonHasItsOwnName) {
   std::set<std::string_view> names{incomplete_reason(StackClass::kCompat, 0)};
   for (unsigned end = 0; end < PROFD_END_COUNT; ++end) {
     names.insert(incomplete_reason(StackClass::kUser, end));

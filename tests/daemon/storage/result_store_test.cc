@@ -14,8 +14,8 @@
 #include <gmock/gmock.h>
 
 #include "daemon/profiles/session_writer.h"
-#include "daemon/storage/file_io.h"
 #include "daemon/storage/result_writer.h"
+#include "formats/base/read_file.h"
 #include "formats/profile/gperftools_reader.h"
 #include "tests/daemon/local_parser.h"
 #include "tests/daemon/profiles/handmade_session.h"

@@ -11,8 +11,8 @@
 #include <boost/asio/io_context.hpp>
 #include <gtest/gtest.h>
 
-#include "formats/xray/fdr_writer.h"
 #include "tests/daemon/control/running_server.h"
+#include "tests/formats/xray/fdr_writer.h"
 
 namespace profd {
 namespace {

@@ -6,7 +6,7 @@ namespace profd {
 namespace {
 
 CheckReport sample() {
-  return {{.name = "btf", .message = "the kernel describes its types", .hint = {}},
+  return {{.name = "btf", .message = "BTF available", .hint = {}},
           {.name = "kallsyms",
            .state = CheckState::kFix,
            .message = "no addresses",
@@ -21,7 +21,7 @@ TEST(CheckReport, ReadsWhatItWrites) {
   EXPECT_EQ(*read, sample());
 }
 
-TEST(CheckReport, IsAsGraveAsItsGravestPoint) {
+TEST(CheckReport, HasTheStateOfItsMostSeverePoint) {
   EXPECT_EQ(worst_state({}), CheckState::kOk);
   EXPECT_EQ(worst_state(sample()), CheckState::kFix);
   CheckReport report = sample();

@@ -53,7 +53,7 @@ TEST(HistoryApi, AnEmptyRequestIsAboutEverything) {
   EXPECT_EQ(*parse_history_request("{}"), HistoryRequest());
 }
 
-TEST(HistoryApi, ARequestThatMakesNoSenseIsRefusedByWhatIsWrongWithIt) {
+TEST(HistoryApi, TheErrorOfAnInvalidRequestNamesTheReason) {
   const std::pair<const char*, const char*> exports[] = {
       {R"({"since_ms":2,"until_ms":1})", "range"},
       {R"({"since_ms":1,"until_ms":1})", "range"},

@@ -63,10 +63,11 @@ TEST(StartRequest, BadRequestsAreRefusedByName) {
       {R"({"target":{"all":1}})", ErrorCode::kInvalidArgument,
        "target.all: expected true or false"},
       {R"({"target":{"pids":1}})", ErrorCode::kInvalidArgument, "target.pids: expected a list"},
-      {R"({"target":{"pids":[0]}})", ErrorCode::kInvalidArgument, "0 is no pid"},
+      {R"({"target":{"pids":[0]}})", ErrorCode::kInvalidArgument, "invalid pid 0"},
       {R"({"target":{"pids":[1,-1]}})", ErrorCode::kInvalidArgument, "target.pids[1]: expected"},
       {R"({"target":{"pids":[4294967296]}})", ErrorCode::kInvalidArgument, "target.pids[0]"},
-      {R"({"target":{"pids":[4294967295]}})", ErrorCode::kInvalidArgument, "4294967295 is no pid"},
+      {R"({"target":{"pids":[4294967295]}})", ErrorCode::kInvalidArgument,
+       "invalid pid 4294967295"},
       {R"({"target":{"pids":[1.5]}})", ErrorCode::kInvalidArgument, "target.pids[0]"},
       {R"({"target":{"comms":[""]}})", ErrorCode::kInvalidArgument, "empty"},
       {R"({"target":{"comms":["sixteen-bytes-xy"]}})", ErrorCode::kInvalidArgument, "15 bytes"},
@@ -114,7 +115,7 @@ constexpr Bound kBounds[] = {
      }},
 };
 
-TEST(StartRequest, ATargetHasOnlySoManyTermsOfAKind) {
+TEST(StartRequest, TheNumberOfTermsOfATargetIsLimited) {
   for (const Bound& bound : kBounds) {
     SCOPED_TRACE(bound.what);
     StartRequest request;

@@ -20,7 +20,7 @@ StatusInfo a_status() {
   status.received = 79;
   status.skipped_estimate = 2;
   status.mapping_records = 3;
-  status.unmaps = {.told = 21, .lost = 22};
+  status.unmaps = {.reported = 21, .lost = 22};
   status.results_bytes = 4;
   status.parsers = {.processes = 2, .cpu_seconds = 0.25, .rss_bytes = 8000000};
   status.connections = {.open = 17, .refused = 18, .starved = 19, .slow = 20};
@@ -39,7 +39,7 @@ StatusInfo a_status() {
                                  .evicted = 10,
                                  .loading = 11,
                                  .refused = {{"malformed", 12}}},
-                      .late = {.waiting = 13, .done = 14, .given_up = 15},
+                      .deferred = {.waiting = 13, .done = 14, .abandoned = 15},
                       .parser_restarts = 16};
   status.jit = {.processes = 25,
                 .files = 26,
@@ -49,7 +49,7 @@ StatusInfo a_status() {
                 .events = 30,
                 .forgotten = 31,
                 .refused = {{"link", 32}},
-                .damaged = {{"bad_name", 33}}};
+                .malformed = {{"bad_name", 33}}};
   status.xray = {.apps = 34,
                  .apps_refused = 35,
                  .sessions = 36,
@@ -67,7 +67,7 @@ StatusInfo a_status() {
                        .oldest = "2026-11-20T14:05:00Z",
                        .last_written = "2026-11-20T14:06:00Z",
                        .waiting = 1,
-                       .damaged = 2,
+                       .malformed = 2,
                        .failed = {{"no_space", 3}},
                        .lost_samples = 24};
   return status;
@@ -83,7 +83,7 @@ TEST(StatusInfo, TextIsAsTheDocumentSays) {
       R"({"version":"0.1.0","pid":77,"uptime_seconds":60,"cpu_seconds":0.125,"rss_bytes":40000000,)"
       R"("sessions":2,"ledger":{"taken":100,"sent":80,"idle":10,"filtered":5,"lost":{"ring_full":4},)"
       R"("difference":1},"outside_namespace":1,"received":79,"skipped_estimate":2,)"
-      R"("mapping_records":3,"unmaps":{"told":21,"lost":22},"results_bytes":4,)"
+      R"("mapping_records":3,"unmaps":{"reported":21,"lost":22},"results_bytes":4,)"
       R"("parsers":{"processes":2,"cpu_seconds":0.25,"rss_bytes":8000000},)"
       R"("connections":{"open":17,"refused":18,"starved":19,"slow":20},)"
       R"("cpu_gaps":{"count":1,"seconds":1.5},)"
@@ -91,14 +91,14 @@ TEST(StatusInfo, TextIsAsTheDocumentSays) {
       R"("worst":[{"path":"/opt/x","reason":"no_row","samples":2}],)"
       R"("tables":{"count":5,"files":6,"rows":700,"bytes":3000,"arena_bytes":4096,"cap_bytes":8192,)"
       R"("rules":9,"evicted":10,"loading":11,"refused":{"malformed":12}},)"
-      R"("late":{"waiting":13,"done":14,"given_up":15},"parser_restarts":16},)"
+      R"("deferred":{"waiting":13,"done":14,"abandoned":15},"parser_restarts":16},)"
       R"("jit":{"processes":25,"files":26,"functions":27,"bytes":28,"bytes_read":29,"events":30,)"
-      R"("forgotten":31,"refused":{"link":32},"damaged":{"bad_name":33}},)"
+      R"("forgotten":31,"refused":{"link":32},"malformed":{"bad_name":33}},)"
       R"("xray":{"apps":34,"apps_refused":35,"sessions":36,"failed":37,"ended":{"app_flood":9},"traces":38,)"
       R"("traces_refused":39,"traces_missed":40},)"
       R"("continuous":{"enabled":true,"frequency":19,"window_seconds":60,"windows":21,"objects":22,)"
       R"("disk_bytes":23,"oldest":"2026-11-20T14:05:00Z","last_written":"2026-11-20T14:06:00Z",)"
-      R"("waiting":1,"damaged":2,"failed":{"no_space":3},"lost_samples":24}})");
+      R"("waiting":1,"malformed":2,"failed":{"no_space":3},"lost_samples":24}})");
 }
 
 TEST(StatusInfo, ADifferenceMayBeNegative) {
@@ -107,7 +107,7 @@ TEST(StatusInfo, ADifferenceMayBeNegative) {
   EXPECT_EQ(status.ledger.difference(), -99);
 }
 
-TEST(StatusInfo, AnAnswerMayHaveMembersThatAreNewToUs) {
+TEST(StatusInfo, UnknownMembersOfAnAnswerAreSkipped) {
   std::string status = to_json(a_status());
   status.insert(1, R"("new":{"deep":[1,2]},)");
   EXPECT_EQ(*parse_status_info(status), a_status());

@@ -23,7 +23,7 @@ TEST(NearestNames, TakesABeginningForTheNearestInTheOrderGiven) {
   EXPECT_THAT(nearest_names("log", kKnown, 1), ElementsAre("log_level"));
 }
 
-TEST(NearestNames, OffersNothingForWhatIsNoSlip) {
+TEST(NearestNames, OffersNothingForADistantName) {
   EXPECT_THAT(nearest_names("colour", kKnown), IsEmpty());
   EXPECT_THAT(nearest_names("", kKnown), IsEmpty());
   EXPECT_THAT(nearest_names(std::string(1'000'000, 's'), kKnown), IsEmpty());

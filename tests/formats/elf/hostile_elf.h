@@ -1,4 +1,4 @@
-// ELF files made by hand, to lie in every number.
+// ELF files with wrong values in any field.
 
 #pragma once
 
@@ -18,12 +18,12 @@ struct HostileSection {
 };
 
 // A shared library of one executable segment that is the whole file, each byte loaded at its own
-// offset. Sections lie one behind the other from 0x1000 on, each aligned to 16; .code first.
+// offset. Sections follow each other from 0x1000 on, each aligned to 16; .code first.
 class HostileElf {
  public:
   explicit HostileElf(std::string code = std::string(4096, '\x90'));
 
-  // Returns where it lies.
+  // Returns the address of the section.
   std::uint64_t add(const HostileSection& section);
   [[nodiscard]] std::string bytes() const;
 

@@ -58,7 +58,7 @@ TEST(CgroupPath, NamesTheInnermostUnitAndTheContainer) {
   }
 }
 
-TEST(CgroupPath, AUnitsNameIsAServicesUnlessItSaysOtherwise) {
+TEST(CgroupPath, AUnitWithoutASuffixIsAService) {
   EXPECT_EQ(full_unit_name("nginx"), "nginx.service");
   EXPECT_EQ(full_unit_name("nginx.service"), "nginx.service");
   EXPECT_EQ(full_unit_name("session-3.scope"), "session-3.scope");
@@ -67,7 +67,7 @@ TEST(CgroupPath, AUnitsNameIsAServicesUnlessItSaysOtherwise) {
   EXPECT_EQ(full_unit_name("my.app"), "my.app.service");
 }
 
-TEST(CgroupPath, AnswersToEachUnitThatItIsIn) {
+TEST(CgroupPath, MatchesEachUnitOfThePath) {
   struct Case {
     std::string path;
     const char* unit;
@@ -94,7 +94,7 @@ TEST(CgroupPath, AnswersToEachUnitThatItIsIn) {
   }
 }
 
-TEST(CgroupPath, AnswersToAContainersIdItsBeginningAndItsName) {
+TEST(CgroupPath, MatchesTheIdOfAContainerTheStartOfItAndTheName) {
   struct Case {
     std::string path;
     std::string name;
@@ -121,7 +121,7 @@ TEST(CgroupPath, AnswersToAContainersIdItsBeginningAndItsName) {
   }
 }
 
-TEST(CgroupPath, BelowUsersAndContainersOthersChooseTheNames) {
+TEST(CgroupPath, UsersChooseTheNamesBelowTheirManagerAndInContainers) {
   EXPECT_FALSE(delegates_names("/system.slice/nginx.service"));
   EXPECT_TRUE(delegates_names("/user.slice/user-1000.slice/user@1000.service"));
   EXPECT_TRUE(delegates_names("/docker/" + kId));

@@ -52,7 +52,7 @@ TEST(KernelSymbols, ReadsModulesInAnyOrderAndLeavesTheGapsBetweenThem) {
   EXPECT_EQ(name_at(symbols, 0xffffffffc0811000), "");
 }
 
-TEST(KernelSymbols, KeepsTheMostTellingNameOfSeveral) {
+TEST(KernelSymbols, KeepsTheMostInformativeNameOfAnAddress) {
   struct Case {
     const char* names[3];
     const char* kept;
@@ -76,7 +76,7 @@ TEST(KernelSymbols, IsEmptyWhereTheKernelHidesItsAddresses) {
   EXPECT_TRUE(parsed("").empty());
 }
 
-TEST(KernelSymbols, RefusesLinesThatAreNoSymbolByTheirNumber) {
+TEST(KernelSymbols, NamesTheNumberOfAMalformedLine) {
   for (const char* line : {"", "x", "ffffffff81000000", "ffffffff81000000 T", "ffffffff81000000 T ",
                            "ffffffff81000000 TT name", "ffffffff81000000  T name",
                            "1ffffffff81000000 T name", "0xffffffff81000000 T name"}) {

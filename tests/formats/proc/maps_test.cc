@@ -8,7 +8,7 @@
 namespace profd {
 namespace {
 
-// proc(5)'s examples.
+// The examples of proc(5).
 TEST(ProcMaps, ReadsALineOfAFile) {
   const auto line =
       parse_maps_line("00400000-00452000 r-xp 00001000 08:02 173521      /usr/bin/dbus-daemon");

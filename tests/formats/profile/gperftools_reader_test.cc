@@ -77,7 +77,7 @@ TEST(GperftoolsReader, ReadsBothWidthsInBothByteOrders) {
   }
 }
 
-TEST(GperftoolsReader, SkipsHeaderSlotsThatItDoesNotKnow) {
+TEST(GperftoolsReader, SkipsUnknownHeaderSlots) {
   const Result<Profile> profile =
       decode_gperftools(slots({0, 5, 0, 10000, 0, 77, 78, 4, 1, 0x1000, 0, 1, 0}));
   ASSERT_TRUE(profile) << profile.error().message;
@@ -153,7 +153,7 @@ TEST(GperftoolsReader, KeepsTheFirstBuildDirectoryAndPutsInLaterOnes) {
   EXPECT_EQ(profile->mappings[1].path, "/two/b.so");
 }
 
-TEST(GperftoolsReader, RefusesDamageAndSaysWhere) {
+TEST(GperftoolsReader, NamesTheOffsetOfAMalformedPart) {
   struct Case {
     const char* what;
     std::string file;
@@ -216,9 +216,9 @@ TEST(GperftoolsReader, SurvivesAnyByteChanged) {
   const std::string file = encode_gperftools(full_profile());
   for (std::size_t at = 0; at < file.size(); ++at) {
     for (const char value : {'\0', '\x01', '\x7f', '\xff'}) {
-      std::string damaged = file;
-      damaged[at] = value;
-      const Result<Profile> profile = decode_gperftools(damaged);
+      std::string changed = file;
+      changed[at] = value;
+      const Result<Profile> profile = decode_gperftools(changed);
       if (!profile) {
         EXPECT_THAT(profile.error().message, HasSubstr("at offset ")) << at;
       }

@@ -65,7 +65,7 @@ TEST(GperftoolsWriter, NamesTheBuildDirectoryFirst) {
             "build=/out\n00001000-00002000 r-xp 00000000 00:00 0 $build/objects/x.so\n");
 }
 
-TEST(GperftoolsWriter, LeavesOutMappingsThatWouldDamageTheList) {
+TEST(GperftoolsWriter, LeavesOutMappingsThatDoNotFitALine) {
   Profile profile = example();
   profile.mappings = {{0x1000, 0x2000, 0, ""},
                       {0x3000, 0x4000, 0, "/a\n00000000-ffffffff r-xp 00000000 00:00 0 /etc/x.so"},
@@ -77,8 +77,7 @@ TEST(GperftoolsWriter, LeavesOutMappingsThatWouldDamageTheList) {
   EXPECT_EQ(text_of(profile), "");
 }
 
-// Go's condition, in its own words: with `count` records of `samples` that have the address, it is
-// removed.
+// The condition of Go's pprof: it removes a caller that `count` of `samples` records have.
 bool go_removes(std::uint64_t count, std::uint64_t samples) {
   const std::uint64_t margin = samples / 32;
   return count >= samples - margin;
@@ -106,7 +105,7 @@ TEST(GperftoolsWriter, AddsTheFewestDecoysThatKeepGoFromRemovingACaller) {
   }
 }
 
-TEST(GperftoolsWriter, AddsDecoysAsRecordsOfNothingAtASampledLeaf) {
+TEST(GperftoolsWriter, AddsDecoysWithACountOfZeroAtASampledLeaf) {
   Profile profile;
   profile.period = 1;
   profile.add_record(std::vector<std::uint64_t>{0x1000, 0x2000}, 7);
@@ -114,7 +113,7 @@ TEST(GperftoolsWriter, AddsDecoysAsRecordsOfNothingAtASampledLeaf) {
             slots({0, 3, 0, 1, 0, 7, 2, 0x1000, 0x2000, 0, 1, 0x1000, 0, 1, 0}));
 }
 
-TEST(GperftoolsWriter, NeverMakesATrailerOfADecoy) {
+TEST(GperftoolsWriter, NeverWritesATrailerAsADecoy) {
   Profile profile;
   profile.period = 1;
   profile.add_record(std::vector<std::uint64_t>{0, 0x2000}, 7);

@@ -34,7 +34,7 @@ Profile profile(const std::vector<ProfileMapping>& mappings, const std::vector<C
   return made;
 }
 
-// Which object and which of its bytes a reader finds for each frame: what must never change.
+// The object and the offset in it that a reader finds for each frame: merging must not change them.
 using Place = std::pair<std::string, std::uint64_t>;
 std::map<std::vector<Place>, std::uint64_t> places(const Profile& profile) {
   std::map<std::vector<Place>, std::uint64_t> counts;
@@ -55,7 +55,7 @@ std::map<std::vector<Place>, std::uint64_t> places(const Profile& profile) {
   return counts;
 }
 
-// What the parts say together, each read with its own mappings.
+// The sum of the parts, each read with its own mappings.
 std::map<std::vector<Place>, std::uint64_t> places(const std::vector<Profile>& parts) {
   std::map<std::vector<Place>, std::uint64_t> sum;
   for (const Profile& part : parts) {
@@ -107,12 +107,12 @@ TEST(ProfileMerge, MoreOfTheSameObjectIsOneMapping) {
       ASSERT_TRUE(placed);
       EXPECT_EQ(placed->front().shift, 0u);
     }
-    EXPECT_EQ(mappings.lines(), expected);
+    EXPECT_EQ(mappings.mappings(), expected);
   }
 }
 
 // Every kind of contradiction: each frame must keep its file and its offset.
-TEST(ProfileMerge, NoFrameIsEverGivenToAnotherFile) {
+TEST(ProfileMerge, FramesStayInTheirFile) {
   const ProfileMapping other{0x400000, 0x410000, 0x1000, "/state/objects/b.so"};
   const ProfileMapping shifted{0x400000, 0x410000, 0x2000, "/state/objects/a.so"};
   const ProfileMapping across{0x408000, 0x418000, 0, "/state/objects/c.so"};
@@ -188,7 +188,7 @@ TEST(ProfileMerge, TheKernelsMappingGrowsAndNeverMoves) {
   EXPECT_EQ(whole.pcs(whole.records()[0])[0], kernel + 0x5000);
 }
 
-TEST(ProfileMerge, NothingOfNothingIsNothing) {
+TEST(ProfileMerge, AnEmptyMergeIsAnEmptyProfile) {
   EXPECT_EQ(ProfileMerge(kSeed).profile(), Profile());
   EXPECT_EQ(merged({profile({}, {})}).samples(), 0u);
 }

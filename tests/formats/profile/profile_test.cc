@@ -21,7 +21,7 @@ TEST(Profile, WritesReturnAddressesAndTheLeafAsTheyAre) {
   EXPECT_EQ(written({{0x1000, kExact}, {0x2000}, {0x3000}}), (Pcs{0x1000, 0x2000, 0x3000}));
 }
 
-TEST(Profile, WritesExactCallersOneOn) {
+TEST(Profile, WritesExactCallersOneHigher) {
   EXPECT_EQ(written({{0x1000, kExact}, {0x2000, kExact}, {0x3000}, {0x4000, kExact}}),
             (Pcs{0x1000, 0x2001, 0x3000, 0x4001}));
 }

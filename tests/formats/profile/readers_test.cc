@@ -1,4 +1,4 @@
-// What both pprofs, and the tools that they run, make of our profiles and images.
+// The output of both pprofs, and of the tools that they run, for profiles and images of profd.
 
 #include "tests/formats/readers.h"
 
@@ -33,7 +33,7 @@ struct Named {
 
 class ReadersTest : public testing::Test {
  protected:
-  // The profile with `image` beside it, as each pprof reports it.
+  // The report of each pprof for the profile with `image` beside it.
   std::vector<Named> reports(const Profile& profile) {
     const auto path = scratch_.write("test.prof", encode_gperftools(profile));
     return {{"Go", test::go_report(path)}, {"Perl", test::perl_report(path)}};
@@ -109,7 +109,7 @@ TEST_F(ReadersTest, ChargeAnExactCallerThatIsAtItsFunctionsFirstInstruction) {
   }
 }
 
-// One level would go unseen in the sums, so the caller at which it happens is another function.
+// The sums do not show a lost level, so the caller that could be lost is another function.
 TEST_F(ReadersTest, KeepTheFirstCallerThatIsAtTheLeafsAddress) {
   Profile profile = profile_of(image_of(2));
   const Frame again{start_of(0) + 0x20};
@@ -124,7 +124,7 @@ TEST_F(ReadersTest, KeepTheFirstCallerThatIsAtTheLeafsAddress) {
   EXPECT_EQ(test::perl_report(path).rows.at("f0"), (Row{3, 3}));
 }
 
-TEST_F(ReadersTest, ReadOnAfterALeafOfZero) {
+TEST_F(ReadersTest, ReadTheRecordsAfterALeafOfZero) {
   Profile profile = profile_of(image_of(2));
   profile.add_stack(std::vector<Frame>{{0, kExact}, inside(1)}, 2);
   profile.add_stack(std::vector<Frame>{inside(0, kExact), {0}, inside(1)}, 3);
@@ -211,7 +211,8 @@ class FileImageTest : public ReadersTest, public testing::WithParamInterface<con
     std::vector<std::uint64_t> hits;
     for (const char* name : {"hot_leaf", "far_away", "far_too", "middle"})
       hits.push_back(functions_.at(name) + 1);
-    const auto symbols = find_elf_symbols(fd.get(), hits);
+    SymbolBudget budget;
+    const auto symbols = find_elf_symbols(fd.get(), hits, budget);
     ASSERT_TRUE(symbols);
     image_ = {*summary, {}, *symbols};
   }
@@ -249,7 +250,7 @@ TEST_P(FileImageTest, NamesTheHitFunctionsAtTheOriginalsMapping) {
   }
 }
 
-// Perl's knows one segment of a file, so it is asked where there is one.
+// Perl's pprof resolves one segment of a file, so its output is checked for files with one.
 TEST_P(FileImageTest, NamesTheHitFunctionsOfEverySegment) {
   Profile profile = mapped();
   profile.add_stack(
@@ -275,7 +276,7 @@ TEST_P(FileImageTest, NamesTheHitFunctionsOfALaterSegmentInBothReaders) {
   }
 }
 
-TEST_P(FileImageTest, HoldsANameOnceHoweverManyFunctionsShareIt) {
+TEST_P(FileImageTest, ContainsANameOnceForAllItsFunctions) {
   const std::uint64_t first = image_.functions[0].address;
   image_.functions.clear();
   for (std::uint64_t i = 0; i < 8; ++i) {

@@ -7,7 +7,7 @@
 namespace profd::xray {
 namespace {
 
-// Pairs as buffers tell them: the wall clock is read up to 74 us later, in whole microseconds.
+// Pairs as in buffers: the wall clock is read up to 74 us later, in whole microseconds.
 Clock clock_of(std::uint64_t header_hz, double true_hz, int buffers, std::int64_t apart_ns) {
   std::mt19937_64 random(3);  // NOLINT: the same every time
   Clock clock(header_hz);
@@ -20,24 +20,24 @@ Clock clock_of(std::uint64_t header_hz, double true_hz, int buffers, std::int64_
   return clock;
 }
 
-TEST(XrayClock, ARightHeaderIsTaken) {
+TEST(XrayClock, TheFrequencyOfARightHeaderIsUsed) {
   const Clock clock = clock_of(2'596'124'000, 2.596e9, 100, 1'000'000);
   EXPECT_FALSE(clock.header_is_wrong());
   EXPECT_EQ(clock.frequency_hz(), 2'596'124'000.0);
 }
 
-TEST(XrayClock, AWrongHeaderIsFoundOutAndMended) {
+TEST(XrayClock, AWrongHeaderIsReplacedByTheMeasuredFrequency) {
   const Clock clock = clock_of(3'700'000'000, 2.5961e9, 100, 1'000'000);
   EXPECT_TRUE(clock.header_is_wrong());
   EXPECT_NEAR(clock.frequency_hz(), 2.5961e9, 2.5961e6);
 }
 
-TEST(XrayClock, TwoBuffersOrAShortTimeProveNothing) {
+TEST(XrayClock, TwoBuffersOrAShortTimeDoNotReplaceTheHeader) {
   EXPECT_FALSE(clock_of(3'700'000'000, 2.5961e9, 2, 1'000'000'000).header_is_wrong());
   EXPECT_FALSE(clock_of(3'700'000'000, 2.5961e9, 10, 10'000).header_is_wrong());
 }
 
-TEST(XrayClock, AClockThatWasSetProvesNothing) {
+TEST(XrayClock, AClockThatWasSetDoesNotReplaceTheHeader) {
   Clock clock(1'000'000'000);
   for (std::int64_t i = 0; i < 100; ++i) {
     const std::int64_t step = i == 50 ? 3'600'000'000'000 : 0;

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/xray/fdr_reader.h"
-#include "formats/xray/fdr_writer.h"
+#include "tests/formats/xray/fdr_writer.h"
 #include "tests/formats/xray/traces.h"
 
 namespace profd::xray {
@@ -15,32 +15,32 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Tells what it is handed.
-struct Teller : Handler {
-  std::vector<std::string> told;
+// Describes each record in a line.
+struct Describer : Handler {
+  std::vector<std::string> lines;
 
   void on_function(Action action, std::uint32_t id, std::uint64_t ticks) {
     constexpr const char* kNames[] = {"enter", "exit", "tail", "args"};
-    told.push_back(std::string(kNames[static_cast<int>(action)]) + " " + std::to_string(id) +
-                   " at " + std::to_string(ticks));
+    lines.push_back(std::string(kNames[static_cast<int>(action)]) + " " + std::to_string(id) +
+                    " at " + std::to_string(ticks));
   }
-  void on_argument(std::uint64_t value) { told.push_back("argument " + std::to_string(value)); }
+  void on_argument(std::uint64_t value) { lines.push_back("argument " + std::to_string(value)); }
   void on_event(const Event& event) {
-    told.push_back((event.is_typed ? "typed " + std::to_string(event.type) : "custom") + " " +
-                   std::string(event.payload.substr(0, 8)) + " of " +
-                   std::to_string(event.payload_bytes) + " at " + std::to_string(event.ticks));
+    lines.push_back((event.is_typed ? "typed " + std::to_string(event.type) : "custom") + " " +
+                    std::string(event.payload.substr(0, 8)) + " of " +
+                    std::to_string(event.payload_bytes) + " at " + std::to_string(event.ticks));
   }
-  void on_wall_clock(std::int64_t ns) { told.push_back("wall " + std::to_string(ns)); }
-  void on_new_buffer(std::int32_t id) { told.push_back("thread " + std::to_string(id)); }
-  void on_pid(std::int32_t id) { told.push_back("process " + std::to_string(id)); }
-  void on_new_cpu(std::uint16_t cpu) { told.push_back("cpu " + std::to_string(cpu)); }
+  void on_wall_clock(std::int64_t ns) { lines.push_back("wall " + std::to_string(ns)); }
+  void on_new_buffer(std::int32_t id) { lines.push_back("thread " + std::to_string(id)); }
+  void on_pid(std::int32_t id) { lines.push_back("process " + std::to_string(id)); }
+  void on_new_cpu(std::uint16_t cpu) { lines.push_back("cpu " + std::to_string(cpu)); }
 };
 
-std::vector<std::string> told_of(const Format& format, const std::string& records) {
-  Teller source;
+std::vector<std::string> lines_of(const Format& format, const std::string& records) {
+  Describer describer;
   Position position;
-  (void)decode_records(format, records, position, source);
-  return source.told;
+  (void)decode_records(format, records, position, describer);
+  return describer.lines;
 }
 
 class EveryFormat : public FormatTest {};
@@ -71,47 +71,47 @@ TEST_P(EveryFormat, FunctionsAndMetadataReadAsTheyWereWritten) {
         "tail 2 at 9223372041149743103", "cpu 255", "exit 1 at 43"}) {
     expected.emplace_back(record);
   }
-  EXPECT_EQ(told_of(format_, writer.take_records()), expected);
+  EXPECT_EQ(lines_of(format_, writer.take_records()), expected);
 }
 
-TEST_P(EveryFormat, PiecesOfAnyLengthReadLikeTheWhole) {
+TEST_P(EveryFormat, ChunksOfAnyLengthGiveTheSameRecords) {
   Writer writer(format_);
   writer.preamble({77, 78, 5'000'007'000, 1'000'000, 3});
   writer.function(Action::kEnter, 1, 5);
   writer.custom_event("payload of odd size", 100);
   writer.function(Action::kExit, 1, 7);
   const std::string records = writer.take_records();
-  const auto whole = told_of(format_, records);
-  for (std::size_t piece = 40; piece < records.size(); ++piece) {
-    Teller source;
+  const auto whole = lines_of(format_, records);
+  for (std::size_t chunk = 40; chunk < records.size(); ++chunk) {
+    Describer describer;
     Position position;
     std::string held;
-    for (std::size_t at = 0; at < records.size(); at += piece) {
-      held += records.substr(at, piece);
-      held.erase(0, decode_records(format_, held, position, source).bytes);
+    for (std::size_t at = 0; at < records.size(); at += chunk) {
+      held += records.substr(at, chunk);
+      held.erase(0, decode_records(format_, held, position, describer).bytes);
     }
-    EXPECT_EQ(source.told, whole) << piece;
+    EXPECT_EQ(describer.lines, whole) << chunk;
     EXPECT_EQ(held, "");
   }
 }
 
-TEST_P(EveryFormat, ACutRecordIsLeft) {
+TEST_P(EveryFormat, ACutRecordIsNotDecoded) {
   Writer writer(format_);
   writer.preamble({1, 2, 3'000, 4, 0});
   writer.function(Action::kEnter, 9, 1);
   const std::string records = writer.take_records();
   for (std::size_t cut = 1; cut < 8; ++cut) {
-    Teller source;
+    Describer describer;
     Position position;
     const std::string_view bytes = std::string_view(records).substr(0, records.size() - cut);
-    const Decoded decoded = decode_records(format_, bytes, position, source);
+    const Decoded decoded = decode_records(format_, bytes, position, describer);
     EXPECT_EQ(decoded.bytes, records.size() - 8);
     EXPECT_EQ(decoded.stop, Stop::kOutOfBytes);
   }
 }
 
-// The layouts as LLVM's own records of each version have them (xray_fdr_format.h).
-TEST(XrayFdrEvents, OfEachVersionHaveTheirOwnTime) {
+// The layouts of LLVM's records in each version (formats/xray/fdr_format.h).
+TEST(XrayFdrEvents, HaveTheTimeOfTheirVersion) {
   struct Case {
     std::uint16_t version;
     const char* custom;
@@ -126,45 +126,45 @@ TEST(XrayFdrEvents, OfEachVersionHaveTheirOwnTime) {
     writer.ticks(1000);
     writer.custom_event("hey", 66);
     writer.typed_event(7, "ho", 77);
-    EXPECT_THAT(told_of(format, writer.take_records()),
+    EXPECT_THAT(lines_of(format, writer.take_records()),
                 ElementsAre(expected.custom, expected.typed))
         << expected.version;
   }
 }
 
-TEST(XrayFdrEvents, OfVersionFiveMoveTheTimeOnAndBack) {
+TEST(XrayFdrEvents, InVersionFiveMoveTheTimeForwardAndBack) {
   Writer writer({});
   writer.ticks(1000);
   writer.custom_event("a", static_cast<std::uint64_t>(-30));
   writer.function(Action::kEnter, 1, 5);
-  EXPECT_THAT(told_of({}, writer.take_records()),
+  EXPECT_THAT(lines_of({}, writer.take_records()),
               ElementsAre("custom a of 1 at 970", "enter 1 at 975"));
 }
 
-TEST(XrayFdrEvents, OfAnySizeArePassedOverAndShownInPart) {
+TEST(XrayFdrEvents, OfAnySizeAreSkippedAndShownInPart) {
   Writer writer({});
   writer.ticks(1);
   writer.custom_event(std::string(100'000, 'x'), 1);
   writer.function(Action::kEnter, 1, 1);
   const std::string records = writer.take_records();
-  Teller source;
+  Describer describer;
   Position position;
   std::string held;
   for (std::size_t at = 0; at < records.size(); at += 5000) {
     held += records.substr(at, 5000);
-    held.erase(0, decode_records({}, held, position, source).bytes);
+    held.erase(0, decode_records({}, held, position, describer).bytes);
   }
-  EXPECT_THAT(source.told, ElementsAre("custom xxxxxxxx of 100000 at 2", "enter 1 at 3"));
+  EXPECT_THAT(describer.lines, ElementsAre("custom xxxxxxxx of 100000 at 2", "enter 1 at 3"));
 }
 
-TEST(XrayFdrReader, StopsAtWhatIsNoRecord) {
+TEST(XrayFdrReader, StopsAtMalformedRecords) {
   struct Case {
     const char* what;
     std::uint16_t version;
     std::string bytes;
   };
   const std::string zeros(15, '\0');
-  for (const Case& damage : {
+  for (const Case& change : {
            Case{"an unknown kind", 5, "\x15" + zeros},
            Case{"an unknown action", 5, std::string("\x08\0\0\0\0\0\0\0", 8)},
            Case{"an end of buffer in version 5", 5, "\x03" + zeros},
@@ -174,21 +174,21 @@ TEST(XrayFdrReader, StopsAtWhatIsNoRecord) {
            Case{"a typed event in version 1", 1, "\x11" + zeros},
            Case{"a negative payload", 5, std::string("\x0b\xff\xff\xff\xff", 5) + zeros},
        }) {
-    Writer writer({damage.version, std::endian::little});
+    Writer writer({change.version, std::endian::little});
     writer.ticks(5);
     writer.function(Action::kEnter, 3, 1);
     const std::string good = writer.take_records();
-    Teller source;
+    Describer describer;
     Position position;
-    const Decoded decoded = decode_records({damage.version, std::endian::little},
-                                           good + damage.bytes, position, source);
-    EXPECT_EQ(decoded.stop, Stop::kDamaged) << damage.what;
-    EXPECT_EQ(decoded.bytes, good.size()) << damage.what;
-    EXPECT_THAT(source.told, ElementsAre("enter 3 at 6")) << damage.what;
+    const Decoded decoded = decode_records({change.version, std::endian::little},
+                                           good + change.bytes, position, describer);
+    EXPECT_EQ(decoded.stop, Stop::kMalformed) << change.what;
+    EXPECT_EQ(decoded.bytes, good.size()) << change.what;
+    EXPECT_THAT(describer.lines, ElementsAre("enter 3 at 6")) << change.what;
   }
 }
 
-TEST(XrayFdrReader, RefusesOtherFilesByName) {
+TEST(XrayFdrReader, RefusesOtherFilesAndNamesTheirFormat) {
   const auto header = [](std::uint16_t version, char type) {
     std::string bytes = encode_header({{version, std::endian::little}, true, true, 1, 1});
     bytes[2] = type;
@@ -202,7 +202,7 @@ TEST(XrayFdrReader, RefusesOtherFilesByName) {
   for (const Case& refused : {
            Case{"", ErrorCode::kMalformed, "shorter than a header"},
            Case{header(5, 1).substr(0, 31), ErrorCode::kMalformed, "shorter than a header"},
-           Case{std::string(32, 'x'), ErrorCode::kMalformed, "other bytes"},
+           Case{std::string(32, 'x'), ErrorCode::kMalformed, "does not begin with a header"},
            Case{header(0, 1), ErrorCode::kMalformed, "version 0"},
            Case{header(6, 1), ErrorCode::kMalformed, "version 6"},
            Case{header(3, 0), ErrorCode::kMalformed, "basic mode"},

@@ -49,7 +49,7 @@ class EveryVersion : public FormatTest {};
 
 INSTANTIATE_TEST_SUITE_P(XrayLog, EveryVersion, every_format(), name_of_format);
 
-// In the file's order the second buffer comes first; each thread's are in the order of time.
+// The second buffer is first in the file. Buffers of a thread are read in the order of time.
 TEST_P(EveryVersion, BuffersAreReadByTimeAndThread) {
   const auto read = read_traces({trace_of(
       {{1, 5'000'000, {-2, -1}}, {2, 3'000'000, {5, -5}}, {1, 1'000'000, {1, 2}}}, format_)});
@@ -60,7 +60,7 @@ TEST_P(EveryVersion, BuffersAreReadByTimeAndThread) {
   EXPECT_EQ(read.report.issues, decltype(read.report.issues){});
 }
 
-TEST_P(EveryVersion, ABufferThatIsThereTwiceIsReadOnce) {
+TEST_P(EveryVersion, ACopyOfABufferIsSkipped) {
   const auto read = read_traces({trace_of(
       {{1, 1'000'000, {1, 2, -2}}, {1, 2'000'000, {-1}}, {1, 1'000'000, {1, 2, -2}}}, format_)});
   EXPECT_THAT(read.stacks,
@@ -68,8 +68,8 @@ TEST_P(EveryVersion, ABufferThatIsThereTwiceIsReadOnce) {
   EXPECT_EQ(read.report[Issue::kDuplicate], 1U);
 }
 
-// Cut at every byte: what is read is the records before the cut, and that it was cut is told.
-TEST_P(EveryVersion, ATruncatedTailCostsTheTailAlone) {
+// The trace is cut at every byte. The records before the cut are read, and the cut is counted.
+TEST_P(EveryVersion, ATruncatedTailLosesOnlyTheTail) {
   const std::string first = trace_of({{1, 1'000'000, {1, 2, -2, -1}}}, format_);
   const std::string whole = first + buffer_of({1, 2'000'000, {3, 4, -4, -3}}, format_);
   for (std::size_t bytes = first.size() + 1; bytes < whole.size(); ++bytes) {
@@ -82,16 +82,16 @@ TEST_P(EveryVersion, ATruncatedTailCostsTheTailAlone) {
   }
 }
 
-// Every byte of the middle buffer takes every one of some values: those before and behind it stay
-// whole, whatever it says.
-TEST_P(EveryVersion, ADamagedBufferCostsThatBufferAtMost) {
+// Each byte of the middle buffer is changed in several ways. The buffers before and behind it are
+// read completely.
+TEST_P(EveryVersion, AMalformedBufferLosesOnlyItsOwnRecords) {
   const std::string before = trace_of({{1, 1'000'000, {1, 2, -2, -1}}}, format_);
-  const std::string damaged = buffer_of({2, 2'000'000, {3, 4, -4, -3}}, format_);
+  const std::string malformed = buffer_of({2, 2'000'000, {3, 4, -4, -3}}, format_);
   const std::string behind = buffer_of({3, 3'000'000, {5, 6, -6, -5}}, format_);
-  const std::size_t bytes = format_.version == 1 ? 104 : damaged.size();
+  const std::size_t bytes = format_.version == 1 ? 104 : malformed.size();
   for (std::size_t at = 0; at < bytes; ++at) {
     for (const int mask : {0x01, 0x02, 0x10, 0x80, 0xff}) {
-      std::string bent = damaged;
+      std::string bent = malformed;
       bent[at] = static_cast<char>(bent[at] ^ mask);
       const auto read = read_traces({before + bent + behind});
       ASSERT_EQ(read.stacks.count("1;2"), 1U) << at << " " << mask;
@@ -102,7 +102,7 @@ TEST_P(EveryVersion, ADamagedBufferCostsThatBufferAtMost) {
   }
 }
 
-TEST(XrayLog, OfVersionOneCarriesATimeFromBufferToBuffer) {
+TEST(XrayLog, InVersionOneTheTimeContinuesFromBufferToBuffer) {
   const Format format{1, std::endian::little};
   const std::string trace = encode_header(header_of(format, kBufferBytes)) +
                             buffer_of({1, 1'000'000, {1, 2}}, format) +
@@ -112,12 +112,12 @@ TEST(XrayLog, OfVersionOneCarriesATimeFromBufferToBuffer) {
   EXPECT_EQ(read.report[Issue::kNoTime], 0U);
 }
 
-TEST(XrayLog, OfSeveralFilesIsOne) {
+TEST(XrayLog, SeveralFilesAreReadAsOneTrace) {
   const auto read = read_traces({trace_of({{1, 1'000, {1, -1}}}), trace_of({{2, 900, {1, -1}}})});
   EXPECT_THAT(read.stacks, ElementsAre(Pair("1", StackSums{2, 2})));
 }
 
-TEST(XrayLog, OfAnotherSessionBeginsANewStack) {
+TEST(XrayLog, AnotherSessionBeginsWithAnEmptyStack) {
   const auto read = read_traces({trace_of({{1, 1'000, {1, 2}}}), trace_of({{1, 9'000, {3, -3}}})});
   EXPECT_THAT(read.stacks, ElementsAre(Pair("1", StackSums{1, 1}), Pair("1;2", StackSums{1, 0}),
                                        Pair("3", StackSums{1, 1})));
@@ -125,7 +125,7 @@ TEST(XrayLog, OfAnotherSessionBeginsANewStack) {
 }
 
 // The child's log has the first of its parent's buffers too.
-TEST(XrayLog, OfAForkedChildRepeatsNothing) {
+TEST(XrayLog, BuffersThatAForkedChildRepeatsAreReadOnce) {
   const std::string parent =
       trace_of({{1, 1'000, {1, 2}}, {1, 2'000, {-2, -1}}, {1, 3'000, {4, -4}}});
   const std::string child = trace_of({{1, 1'000, {1, 2}}, {7, 2'500, {3, -3}, 10}});
@@ -138,7 +138,7 @@ TEST(XrayLog, OfAForkedChildRepeatsNothing) {
   }
 }
 
-// What a typed event of version 5 took off the end.
+// A typed event of version 5 has cut the end of the buffer.
 TEST(XrayLog, ATailThatTypedEventsCutIsAGap) {
   Writer writer({});
   writer.preamble({9, 1, 1'000'000, 1'000, 0});
@@ -156,7 +156,7 @@ TEST(XrayLog, ATailThatTypedEventsCutIsAGap) {
   EXPECT_EQ(read.report[Issue::kLateRoot], 1U);
 }
 
-TEST(XrayLog, BytesThatAreOfNoBufferAreCountedAndPassedOver) {
+TEST(XrayLog, BytesOutsideOfBuffersAreCountedAndSkipped) {
   const std::string first = trace_of({{1, 1'000, {1, -1}}});
   const std::string second = buffer_of({1, 2'000, {2, -2}});
   struct Case {
@@ -189,7 +189,7 @@ TEST(XrayLog, AnEmptyBufferIsCounted) {
   EXPECT_EQ(read.report[Issue::kEmptyBuffer], 2U);
 }
 
-TEST(XrayLog, SizesThatCantBeAreNoHarm) {
+TEST(XrayLog, ImpossibleSizesAreTolerated) {
   for (const std::uint64_t bytes :
        {std::uint64_t{1} << 60, ~std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{1}}) {
     for (const Format& format : {Format{1, std::endian::little}, Format{5, std::endian::little}}) {

@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Where HostileElf puts its first section behind the code.
+// The address of the first section that HostileElf adds behind the code.
 constexpr std::uint64_t kMap = 0x2000;
 
 std::string le(std::uint64_t value, std::size_t bytes = 8) {
@@ -97,7 +97,7 @@ TEST(XrayMap, BothFormsOfTheIndexAreRead) {
   }
 }
 
-// The ids are by the index, whatever the order of the sleds is.
+// The order of the index decides the ids, not the order of the sleds.
 TEST(XrayMap, TheIndexDecidesTheIds) {
   const std::string entries = le(kMap + 5 * 32) + le(kMap + 6 * 32) + le(kMap) + le(kMap + 2 * 32);
   const UniqueFd file =
@@ -109,7 +109,7 @@ TEST(XrayMap, TheIndexDecidesTheIds) {
   EXPECT_EQ(map->functions[1].address, 0x1100U);
 }
 
-TEST(XrayMap, AnIndexThatIsNoneIsLeftOut) {
+TEST(XrayMap, AnInvalidIndexIsIgnored) {
   for (const std::string& entries :
        {le(5) + le(6), le(~std::uint64_t{0}) + le(1), le(kMap) + le(kMap + 7 * 32),
         le(kMap) + le(kMap), std::string(15, 'x'),
@@ -135,7 +135,7 @@ TEST(XrayMap, RelocationsOfAPositionIndependentFileAreApplied) {
   expect_three_functions(read_function_map(file.get()), "relocated");
 }
 
-TEST(XrayMap, WhatIsNoMapIsAnErrorThatSaysWhy) {
+TEST(XrayMap, AnInvalidMapIsAnErrorWithTheReason) {
   std::string unknown_version = sleds_of(kSleds, 2);
   unknown_version[18] = 3;
   std::string unknown_kind = sleds_of(kSleds, 2);
@@ -157,8 +157,9 @@ TEST(XrayMap, WhatIsNoMapIsAnErrorThatSaysWhy) {
   }
 }
 
-// Every byte of the file bent: an error, or a map that names no more functions than it has sleds.
-TEST(XrayMap, AnyBentByteIsNoHarm) {
+// Each byte of the file is changed. The result is an error, or a map with at most as many functions
+// as sleds.
+TEST(XrayMap, AnyChangedByteIsTolerated) {
   const std::string sleds = sleds_of(kSleds, 2);
   test::HostileElf elf(std::string(64, '\x90'));
   elf.add({"xray_instr_map", sleds});

@@ -1,6 +1,6 @@
-// Real traces of an instrumented program (programs/xray_scenes.cc) beside llvm-xray, where that is
-// right: exceptions and all, but not more than 16 buffers a thread; and beside the program's own
-// counts. And llvm-xray's own reader beside our writer.
+// Real traces of an instrumented program (programs/xray_scenes.cc), compared with the program's own
+// counts, and with llvm-xray where its output is right: with exceptions, but at most 16 buffers for
+// a thread. llvm-xray also reads the traces of the test writer.
 
 #include <fcntl.h>
 
@@ -67,7 +67,7 @@ ReadTrace read_files(const std::vector<std::string>& paths) {
   return read_traces(bytes);
 }
 
-// Names by id, as the map and the symbol table have them.
+// The names of the map and the symbol table, by id.
 std::vector<std::string> names_of_scenes() {
   const UniqueFd file(::open(XRAY_SCENES, O_RDONLY | O_CLOEXEC));
   const auto map = read_function_map(file.get());
@@ -96,7 +96,7 @@ Counts calls_by_name(const Stacked& stacks) {
   return calls;
 }
 
-// Calls by stack, or time with that of the callees, as llvm-xray has them: "1;2".
+// Calls by stack ("1;2"), or inclusive times, in the form of llvm-xray.
 Counts llvm_stacks(const std::string& trace, const std::string& what) {
   std::istringstream lines(
       test::output_of("(llvm-xray stack -k -all-stacks -stack-format=flame -aggregate-threads "
@@ -130,9 +130,9 @@ Counts our_times(const Stacked& stacks) {
   return times;
 }
 
-// By the bytes alone: the preamble of each buffer, with its thread and its first ticks, stands
-// there once. A runtime that lists a released buffer in another's slot has lost that other one
-// (xray_fdr_format.h), whatever reads its trace.
+// Whether the preamble of each buffer, with its thread and first ticks, is in the file once. A
+// runtime that lists a released buffer in the slot of another one has lost the other one
+// (formats/xray/fdr_format.h), so no reader can find it.
 bool is_whole(const std::string& trace) {
   constexpr std::size_t kPreambleBytes = 4 * kMetadataBytes;
   std::set<std::string> preambles;
@@ -179,7 +179,7 @@ TEST_P(EveryScene, HasTheCallsThatTheProgramCounted) {
 }
 
 // llvm-xray refuses such a trace: the runtime cuts buffers with typed events.
-TEST_F(XrayOracle, TypedEventsCostNoMoreThanTheRuntimeCut) {
+TEST_F(XrayOracle, TypedEventsLoseOnlyWhatTheRuntimeCut) {
   const Recorded recorded = record("typed", 1, 100, kOneBuffer);
   const ReadTrace read = read_files(recorded.traces);
   // Two calls a round; 16 bytes, two records, were cut for each.
@@ -188,8 +188,8 @@ TEST_F(XrayOracle, TypedEventsCostNoMoreThanTheRuntimeCut) {
   EXPECT_EQ(read.report[Issue::kGap], 1U);
 }
 
-// Both files of a fork: the child's has its parent's buffers as well.
-TEST_F(XrayOracle, AForksTwoTracesAreOne) {
+// Both files of a fork. The child's file has its parent's buffers, too.
+TEST_F(XrayOracle, TheTwoTracesOfAForkAreReadAsOne) {
   const Recorded recorded = record("fork", 1, 500, kSmallBuffers);
   ASSERT_EQ(recorded.traces.size(), 2U);
   const ReadTrace read = read_files(recorded.traces);
@@ -199,7 +199,8 @@ TEST_F(XrayOracle, AForksTwoTracesAreOne) {
   EXPECT_GT(read.report[Issue::kDuplicate], 0U);
 }
 
-// Few buffers, used again and again: what is left is whole but for the calls that it begins in.
+// Few buffers that are used repeatedly. The remaining stacks are complete, except for calls that
+// had begun before them.
 TEST_F(XrayOracle, RecycledBuffersLoseNoStacks) {
   const Recorded recorded = record("calls", 1, 5000, "buffer_size=4096 buffer_max=4");
   const ReadTrace read = read_files(recorded.traces);
@@ -210,7 +211,7 @@ TEST_F(XrayOracle, RecycledBuffersLoseNoStacks) {
   EXPECT_LE(read.report[Issue::kLateRoot], 3U);
 }
 
-TEST_F(XrayOracle, WhatTheThresholdHidIsItsCallersTime) {
+TEST_F(XrayOracle, TimeOfCallsBelowTheThresholdCountsForTheCaller) {
   const Recorded recorded = record("calls", 1, 1000, kOneBuffer, "5");
   const ReadTrace read = read_files(recorded.traces);
   const Counts calls = calls_by_name(read.stacks);
@@ -218,7 +219,7 @@ TEST_F(XrayOracle, WhatTheThresholdHidIsItsCallersTime) {
   EXPECT_EQ(our_calls(read.stacks), llvm_stacks(recorded.traces[0], "count"));
 }
 
-TEST_F(XrayOracle, TheMapIsLlvmXrays) {
+TEST_F(XrayOracle, TheMapIsTheOneOfLlvmXray) {
   const std::string yaml = test::output_of("llvm-xray extract -symbolize " XRAY_SCENES);
   const UniqueFd file(::open(XRAY_SCENES, O_RDONLY | O_CLOEXEC));
   const auto map = read_function_map(file.get());
@@ -232,7 +233,7 @@ TEST_F(XrayOracle, TheMapIsLlvmXrays) {
   }
 }
 
-TEST_F(XrayOracle, OurWritersTracesAreWhatLlvmXrayReads) {
+TEST_F(XrayOracle, LlvmXrayReadsTheTracesOfTheTestWriter) {
   const Format format{5, std::endian::little};
   Writer writer(format);
   writer.preamble({77, 78, 5'000'007'000, 1'000'000, 3});

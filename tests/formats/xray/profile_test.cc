@@ -1,6 +1,6 @@
 #include "formats/xray/profile.h"
 
-#include <sstream>
+#include <algorithm>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -53,8 +53,8 @@ TEST(XrayProfile, HasMicrosecondsAndCallsByAddress) {
   EXPECT_EQ(made.calls, calls);
 }
 
-// Of many stacks of half a microsecond each, the sum stays right.
-TEST(XrayProfile, RoundingLosesNothingOfTheSum) {
+// 1,000 stacks of half a microsecond each.
+TEST(XrayProfile, RoundingKeepsTheSumExact) {
   CallTree tree(0);
   for (std::uint32_t id = 1; id <= 1000; ++id) {
     const auto node = tree.child(tree.root(), id, 2000);
@@ -89,7 +89,7 @@ TEST(XrayProfile, PackedIdsAreOfTheObjectInTheirHighBits) {
   EXPECT_EQ(alone.find(1U << kObjectShift | 2), nullptr);
 }
 
-TEST(XrayProfile, AProgramThatCantHaveLeftTheRecordsIsFoundOut) {
+TEST(XrayProfile, RecordsThatTheProgramCantWriteAreAMismatch) {
   const CallTree tree = small_tree();
   EXPECT_FALSE(find_mismatch(tree, CodeMap({{two_functions(), 0}})));
   EXPECT_FALSE(find_mismatch(tree, {}));
@@ -101,8 +101,8 @@ TEST(XrayProfile, AProgramThatCantHaveLeftTheRecordsIsFoundOut) {
   EXPECT_EQ(fewer.example, 2U);
 }
 
-// One record of a thousand calls has another's number, then one in fifty.
-TEST(XrayProfile, AFlippedBitDoesNotMakeTheProgramAnother) {
+// A few wrong ids among a thousand calls are no mismatch, 2 % of them are.
+TEST(XrayProfile, AFewWrongIdsAreNoMismatch) {
   const CodeMap code({{two_functions(), 0}});
   for (const int flipped : {1, 20}) {
     CallTree tree(0);
@@ -121,21 +121,54 @@ TEST(XrayProfile, FoldedLinesHaveNanosecondsOrCalls) {
   EXPECT_EQ(make_folded(small_tree(), 10, FoldedValue::kCalls, name_of), "f:1 1\nf:1;f:2 2\n");
 }
 
-// A chain of calls without an end: the sum of all its stacks would be the square of it.
-TEST(XrayProfile, ManyDeepStacksAreCutAndCounted) {
+// Function 1 calls 2, which calls 3, and so on. All stacks together have depth^2 / 2 frames.
+CallTree chain(std::uint32_t depth) {
   CallTree tree(0);
   auto node = tree.root();
-  for (std::uint32_t id = 1; id <= 10'000; ++id) {
-    node = tree.child(node, id, 20'000);
+  for (std::uint32_t id = 1; id <= depth; ++id) {
+    node = tree.child(node, id, depth + 1);
     tree[node].calls = 1;
   }
-  const Profiles made = make_profiles(tree, 1, {});
-  EXPECT_GT(made.cut_stacks, 0U);
+  return tree;
+}
+
+TEST(XrayProfile, StacksOverTheLimitOfFramesKeepTheirInnermostFramesAndAreCounted) {
+  const Profiles made = make_profiles(chain(100), 1, {}, {.max_frames = 2000});
+  constexpr std::size_t kMaxDepth = 2000 / 101;  // an equal share for 100 functions and the root
+  EXPECT_EQ(made.cut_stacks, 100U - kMaxDepth);
+  EXPECT_EQ(made.calls.samples(), 100U);
+  ASSERT_EQ(made.calls.records().size(), 100U);
+  for (std::size_t i = 0; i < 100; ++i) {
+    const auto pcs = made.calls.pcs(made.calls.records()[i]);
+    ASSERT_EQ(pcs.size(), std::min(i + 1, kMaxDepth));
+    for (std::size_t frame = 0; frame < pcs.size(); ++frame) {
+      const auto id = static_cast<std::uint32_t>(i + 1 - frame);
+      EXPECT_EQ(pcs[frame], CodeMap().address_of(id) + (frame == 0 ? 0 : 1));
+    }
+  }
+}
+
+TEST(XrayProfile, TheFramesOfAllStacksTogetherAreLimited) {
+  const Profiles made = make_profiles(chain(10'000), 1, {});
+  const std::size_t max_depth = kMaxProfileFrames / 10'001;
+  EXPECT_EQ(made.cut_stacks, 10'000 - max_depth);
   EXPECT_EQ(made.calls.samples(), 10'000U);
+  std::uint64_t frames = 0;
+  for (const Profile::Record& record : made.calls.records()) {
+    frames += made.calls.pcs(record).size();
+  }
+  EXPECT_LE(frames, kMaxProfileFrames);
+  EXPECT_GE(frames, kMaxProfileFrames / 2);
   EXPECT_LE(encode_gperftools(made.calls).size(), std::size_t{160} << 20);
 }
 
-TEST(XrayProfile, AbsurdTimesAreNoHarm) {
+TEST(XrayProfile, StacksWithinTheLimitOfFramesAreWhole) {
+  const Profiles made = make_profiles(chain(100), 1, {}, {.max_frames = 5050});
+  EXPECT_EQ(made.cut_stacks, 0U);
+  EXPECT_EQ(made.calls.pcs(made.calls.records().back()).size(), 100U);
+}
+
+TEST(XrayProfile, HugeTimesDoNotOverflow) {
   CallTree tree(0);
   for (std::uint32_t id = 1; id < 5; ++id) {
     tree[tree.child(tree.root(), id, 10)].self_ticks = ~std::uint64_t{0};

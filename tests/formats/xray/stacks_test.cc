@@ -46,19 +46,19 @@ TEST(XrayStacks, TimeIsTheInnermostCalls) {
                           Pair("1;2;3", StackSums{1, 1})));
 }
 
-TEST(XrayStacks, RecursionIsDeep) {
+TEST(XrayStacks, EachRecursiveCallIsAFrame) {
   EXPECT_THAT(stacks_of("+1 +1 +1 -1 -1 -1"),
               ElementsAre(Pair("1", StackSums{1, 2}), Pair("1;1", StackSums{1, 2}),
                           Pair("1;1;1", StackSums{1, 1})));
 }
 
-TEST(XrayStacks, WhatFollowsATailExitIsTheCallersCallee) {
+TEST(XrayStacks, TheFunctionAfterATailExitIsACalleeOfTheCaller) {
   EXPECT_THAT(stacks_of("+8 +7 ~7 +6 -6 -8"),
               ElementsAre(Pair("8", StackSums{1, 3}), Pair("8;6", StackSums{1, 1}),
                           Pair("8;7", StackSums{1, 1})));
 }
 
-TEST(XrayStacks, AnOuterExitEndsWhatAnExceptionLeft) {
+TEST(XrayStacks, AnOuterExitEndsCallsThatAnExceptionLeft) {
   const Measured all = measured({records_of("+1 +2 +3 -1 +4 -4", 100)});
   EXPECT_THAT(stacked(all.tree),
               ElementsAre(Pair("1", StackSums{1, 1}), Pair("1;2", StackSums{1, 1}),
@@ -66,7 +66,7 @@ TEST(XrayStacks, AnOuterExitEndsWhatAnExceptionLeft) {
   EXPECT_EQ(all.report[Issue::kImpliedExit], 2U);
 }
 
-TEST(XrayStacks, AnExitWithoutEntryIsAroundAllBefore) {
+TEST(XrayStacks, AnExitWithoutAnEntryBecomesTheCallerOfAllBefore) {
   const Measured all = measured({records_of("+2 -2 +3 -3 -1 +4 -4 -0", 100)});
   EXPECT_THAT(stacked(all.tree),
               ElementsAre(Pair("0", StackSums{0, 2}), Pair("0;1", StackSums{0, 2}),
@@ -89,14 +89,14 @@ TEST(XrayStacks, ALateRootEndsCallsThatWereUnwoundInIt) {
   EXPECT_EQ(all.report[Issue::kLateRoot], 1U);
 }
 
-TEST(XrayStacks, AStackGoesOnInTheNextBuffer) {
+TEST(XrayStacks, AStackContinuesInTheNextBuffer) {
   const Measured all = measured({records_of("+1 +2", 100), records_of("-2 -1", 150)});
   EXPECT_THAT(stacked(all.tree),
               ElementsAre(Pair("1", StackSums{1, 2}), Pair("1;2", StackSums{1, 49})));
   EXPECT_EQ(all.report.buffers, 2U);
 }
 
-TEST(XrayStacks, AGapEndsAStackAndRootsWhatComesAnew) {
+TEST(XrayStacks, AGapEndsAStackAndTheNextOneBeginsEmpty) {
   Stacks stacks({});
   stacks.add(kThread, records_of("+1 +2", 100));
   stacks.gap(kThread, 17);
@@ -110,7 +110,7 @@ TEST(XrayStacks, AGapEndsAStackAndRootsWhatComesAnew) {
   EXPECT_EQ(all.report[Issue::kUnclosed], 2U);
 }
 
-TEST(XrayStacks, ThreadsDontMixAndAddUp) {
+TEST(XrayStacks, ThreadsHaveStacksOfTheirOwnAndAreSummed) {
   Stacks stacks({});
   for (const char* calls : {"+1 +2", "-2 -1"}) {
     for (std::int32_t thread = 0; thread < 3; ++thread) {
@@ -123,7 +123,7 @@ TEST(XrayStacks, ThreadsDontMixAndAddUp) {
   EXPECT_EQ(all.report.threads, 3U);
 }
 
-TEST(XrayStacks, AThreadThatEndedLeavesWhatItMeasured) {
+TEST(XrayStacks, CallsOfAnEndedThreadAreKept) {
   Stacks stacks({});
   stacks.add(kThread, records_of("+1 -1", 100));
   stacks.end_thread(kThread);
@@ -132,7 +132,7 @@ TEST(XrayStacks, AThreadThatEndedLeavesWhatItMeasured) {
   EXPECT_THAT(stacked(stacks.finish().tree), ElementsAre(Pair("1", StackSums{2, 2})));
 }
 
-TEST(XrayStacks, ASnapshotLeavesAllAsItIs) {
+TEST(XrayStacks, ASnapshotChangesNothing) {
   Stacks stacks({});
   stacks.add(kThread, records_of("+1 +2", 100));
   for (int i = 0; i < 2; ++i) {
@@ -145,14 +145,14 @@ TEST(XrayStacks, ASnapshotLeavesAllAsItIs) {
   EXPECT_THAT(stacked(stacks.finish().tree), ElementsAre());
 }
 
-TEST(XrayStacks, AClockThatGoesBackCostsOneRecordsTime) {
+TEST(XrayStacks, AClockThatGoesBackLosesTheTimeOfOneRecord) {
   const Measured all = measured({records_of("+1 +2", 5000), records_of("-2 -1", 150)});
   EXPECT_THAT(stacked(all.tree),
               ElementsAre(Pair("1", StackSums{1, 2}), Pair("1;2", StackSums{1, 0})));
   EXPECT_EQ(all.report[Issue::kClockStep], 1U);
 }
 
-TEST(XrayStacks, ALeapOfTheClockIsTakenBackWhenItReturns) {
+TEST(XrayStacks, AForwardJumpOfTheClockIsUndoneWhenItReturns) {
   Writer writer({});
   writer.preamble({1, 2, 1'000, 100, 0});
   writer.function(Action::kEnter, 1, 0);
@@ -187,11 +187,11 @@ TEST(XrayStacks, RecordsWithoutATimeStillCountAsCalls) {
   EXPECT_EQ(all.report[Issue::kNoTime], 2U);
 }
 
-TEST(XrayStacks, DamageIsAGapOfItsThread) {
+TEST(XrayStacks, MalformedBytesAreAGapOfTheirThread) {
   const Measured all =
       measured({records_of("+1 +2", 100) + std::string(24, '\x7f'), records_of("-2 -1", 150)});
-  EXPECT_EQ(all.report[Issue::kDamagedBuffer], 1U);
-  EXPECT_EQ(all.report[Issue::kDamagedBytes], 24U);
+  EXPECT_EQ(all.report[Issue::kMalformedBuffer], 1U);
+  EXPECT_EQ(all.report[Issue::kMalformedBytes], 24U);
   EXPECT_EQ(all.report[Issue::kGap], 1U);
   EXPECT_EQ(all.report[Issue::kLateRoot], 2U);
 }
@@ -221,7 +221,7 @@ TEST(XrayStacks, CallsThatAreTooDeepGiveTheirTimeToTheirCaller) {
   EXPECT_EQ(all.report[Issue::kLateRoot], 0U);
 }
 
-TEST(XrayStacks, ThreadsBeyondTheLimitAreCounted) {
+TEST(XrayStacks, RecordsOfThreadsOverTheLimitAreCounted) {
   StacksOptions options;
   options.max_threads = 1;
   Stacks stacks(options);
@@ -250,7 +250,7 @@ TEST(XrayStacks, CountsWhatItRead) {
   EXPECT_EQ(report.typed_events, 1U);
 }
 
-TEST(XrayStacks, APayloadThatReachesBeyondItsBufferIsDamage) {
+TEST(XrayStacks, APayloadThatReachesBeyondItsBufferIsMalformed) {
   for (const std::size_t payload : {100U, 8000U}) {
     Writer writer(Format{});
     writer.preamble({.process = 1, .thread = 1, .wall_ns = 0, .ticks = 1, .cpu = 0});
@@ -260,7 +260,7 @@ TEST(XrayStacks, APayloadThatReachesBeyondItsBufferIsDamage) {
     Stacks stacks({});
     stacks.add({.process = 1, .thread = 1}, whole.substr(0, whole.size() - 50));
     const Report report = stacks.finish().report;
-    EXPECT_EQ(report[Issue::kDamagedBuffer], 1U) << payload;
+    EXPECT_EQ(report[Issue::kMalformedBuffer], 1U) << payload;
     EXPECT_EQ(report[Issue::kGap], 1U) << payload;
   }
 }

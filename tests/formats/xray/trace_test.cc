@@ -22,7 +22,7 @@ std::string name_of(std::uint32_t id) { return "f" + std::to_string(id); }
 // The events of a trace, as JSON.
 boost::json::array events_of(Writer& writer, const TraceWriter::Options& options = {100, 1}) {
   std::string text;
-  TraceWriter trace(options, name_of, [&text](std::string_view piece) { text += piece; });
+  TraceWriter trace(options, name_of, [&text](std::string_view chunk) { text += chunk; });
   StacksOptions listening;
   listening.listener = &trace;
   Stacks stacks(listening);
@@ -69,7 +69,7 @@ TEST(XrayTrace, TicksBecomeNanoseconds) {
   EXPECT_THAT(briefs(events_of(writer, {100, 0.5})), ElementsAre("B f1 1500", "E 1500"));
 }
 
-TEST(XrayTrace, ArgumentsAndEventsAreTold) {
+TEST(XrayTrace, ArgumentsAndEventsAreWritten) {
   Writer writer = begun();
   writer.function(Action::kEnterWithArguments, 1, 0);
   writer.argument(0xffffffffffffffff);
@@ -85,9 +85,8 @@ TEST(XrayTrace, ArgumentsAndEventsAreTold) {
   EXPECT_EQ(events[2].at("args").at("bytes").to_number<int>(), 2);
 }
 
-// A call that had begun before all that is known is around it; those around it in turn begin
-// earlier still.
-TEST(XrayTrace, LateRootsAreAroundWhatTheyCalled) {
+// A call that had begun before the records contains all others. An outer one begins even earlier.
+TEST(XrayTrace, LateRootsContainTheirCallees) {
   Writer writer = begun();
   writer.function(Action::kEnter, 1, 0);
   writer.function(Action::kExit, 1, 10);
@@ -112,7 +111,7 @@ TEST(XrayTrace, EveryBeginHasAnEndAndTimeDoesntGoBack) {
                           "B f4 1500", "E 1500"));
 }
 
-TEST(XrayTrace, NothingIsATraceToo) {
+TEST(XrayTrace, ATraceWithoutEventsIsValid) {
   Writer writer({});
   EXPECT_THAT(briefs(events_of(writer)), ElementsAre());
 }

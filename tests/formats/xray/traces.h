@@ -1,4 +1,4 @@
-// Traces made by hand, and stacks as text to compare.
+// Traces that a test builds, and call stacks as text.
 
 #pragma once
 
@@ -14,9 +14,9 @@
 
 #include <gtest/gtest.h>
 
-#include "formats/xray/fdr_writer.h"
 #include "formats/xray/log.h"
 #include "formats/xray/stacks.h"
+#include "tests/formats/xray/fdr_writer.h"
 
 namespace profd::xray {
 
@@ -41,7 +41,7 @@ struct StackSums {
 };
 using Stacked = std::map<std::string, StackSums>;
 
-// By "1;2;3", the outermost function first; those with neither calls nor time left out.
+// Sorted by "1;2;3", the outermost function first. Stacks with neither calls nor time are left out.
 inline Stacked stacked(const CallTree& tree) {
   Stacked all;
   for (const CallTree::Node& node : tree.nodes()) {
@@ -81,7 +81,7 @@ inline Header header_of(const Format& format, std::uint64_t buffer_bytes = 4096)
   return {format, true, true, 1'000'000'000, buffer_bytes};
 }
 
-// For tests of all versions in both byte orders; each file has a class of its own of it.
+// The base of tests of all versions in both byte orders. Each file derives a class of its own.
 class FormatTest : public ::testing::TestWithParam<std::tuple<int, std::endian>> {
  protected:
   Format format_{static_cast<std::uint16_t>(std::get<0>(GetParam())), std::get<1>(GetParam())};

@@ -1,0 +1,96 @@
+#include "collectors/files/bounded_runner.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace profd {
+
+// One thread and the call that it has. Both sides own it: a thread may be late for longer than the
+// runner lives.
+class BoundedRunner::Thread {
+ public:
+  static std::shared_ptr<Thread> start() {
+    auto thread = std::make_shared<Thread>();
+    std::thread([thread] { thread->serve(); }).detach();
+    return thread;
+  }
+
+  [[nodiscard]] bool is_free() {
+    const std::lock_guard lock(mutex_);
+    return !is_busy_;
+  }
+  [[nodiscard]] bool is_late_for(std::uint32_t uid) { return uid == uid_ && !is_free(); }
+
+  // True when the call has returned within kMaxWait.
+  bool run(std::uint32_t uid, std::function<void()> call) {
+    uid_ = uid;
+    std::unique_lock lock(mutex_);
+    call_ = std::move(call);
+    is_busy_ = true;
+    is_late_ = false;
+    changed_.notify_all();
+    is_late_ = !changed_.wait_for(lock, kMaxWait, [this] { return !is_busy_; });
+    return !is_late_;
+  }
+
+  void end() {
+    const std::lock_guard lock(mutex_);
+    has_ended_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  void serve() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return has_ended_ || call_; });
+      if (!call_) return;
+      std::function<void()> call = std::exchange(call_, nullptr);
+      lock.unlock();
+      call();
+      lock.lock();
+      if (is_late_) {
+        // To destroy a late result, a file for instance, may block too.
+        lock.unlock();
+        call = nullptr;
+        lock.lock();
+      }
+      is_busy_ = false;
+      changed_.notify_all();
+      if (has_ended_) return;
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::function<void()> call_;
+  std::uint32_t uid_ = 0;  // of the call; the owner of the runner alone uses it
+  bool is_busy_ = false;
+  bool is_late_ = false;
+  bool has_ended_ = false;
+};
+
+BoundedRunner::~BoundedRunner() {
+  for (const std::shared_ptr<Thread>& thread : threads_) thread->end();
+}
+
+BoundedRunner::Thread* BoundedRunner::free_thread(std::uint32_t uid) {
+  const auto is_late = [uid](const auto& thread) { return thread->is_late_for(uid); };
+  if (uid != 0 && std::ranges::any_of(threads_, is_late)) return nullptr;
+  for (const std::shared_ptr<Thread>& thread : threads_) {
+    if (thread->is_free()) return thread.get();
+  }
+  if (threads_.size() >= kMaxThreads) return nullptr;
+  return threads_.emplace_back(Thread::start()).get();
+}
+
+bool BoundedRunner::has_thread_for(std::uint32_t uid) { return free_thread(uid) != nullptr; }
+
+bool BoundedRunner::run_in_time(std::uint32_t uid, std::function<void()> call) {
+  Thread* const thread = free_thread(uid);
+  return thread != nullptr && thread->run(uid, std::move(call));
+}
+
+}  // namespace profd

@@ -1,0 +1,14 @@
+// Whether a file lies on a FUSE file system. The process that serves such a file system may never
+// answer, and a call that waits for it cannot be interrupted.
+
+#pragma once
+
+#include <cstdint>
+
+namespace profd {
+
+// By the mount's id (stx_mnt_id of statx()) in the lists of mounts that profd, the process `tgid`
+// (0: none) and process 1 see. True also for a mount in none of the lists.
+[[nodiscard]] bool is_fuse_mount(std::uint64_t mount_id, std::uint32_t tgid);
+
+}  // namespace profd

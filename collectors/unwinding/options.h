@@ -1,0 +1,15 @@
+// How unwinding by tables is set up.
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace profd {
+
+struct UnwindingOptions {
+  std::string cache_directory{};                  // of unwind tables; empty: there is no cache
+  std::size_t max_bytes = std::size_t{40} << 20;  // of tables in the kernel
+};
+
+}  // namespace profd

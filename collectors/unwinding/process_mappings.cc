@@ -1,0 +1,79 @@
+#include "collectors/unwinding/process_mappings.h"
+
+#include <iterator>
+
+#include "bpf/unwind_rows.h"
+
+namespace profd {
+
+FileKey vdso_key() { return {.inode = PROFD_VDSO_INODE}; }
+
+JitCodeLocation jit_code_location(const ProcessKey& process, std::uint64_t address) {
+  const std::uint64_t region = address >> PROFD_JIT_CODE_REGION_SHIFT;
+  return {.key = {.inode = PROFD_JIT_CODE_INODE,
+                  .size_bytes = process.start_ns,
+                  .ctime_ns = static_cast<std::int64_t>(region),
+                  .device = process.tgid,
+                  .generation = process.exec_id},
+          .offset = address - (region << PROFD_JIT_CODE_REGION_SHIFT)};
+}
+
+void ProcessMappings::add(const MappingView& mapping) {
+  Process& process = touch(mapping.process);
+  if (!remove_overlapped(process, mapping)) return;
+  if (process.mappings.size() >= kMaxMappingsOfProcess) return;
+  process.mappings.emplace(
+      mapping.start,
+      CodeMapping{.id = mapping.id,
+                  .start = mapping.start,
+                  .end = mapping.end,
+                  .file_offset = mapping.file_offset,
+                  .time_ns = mapping.time_ns,
+                  .file = mapping.kind == PROFD_MAPPING_VDSO ? vdso_key() : mapping.file,
+                  .on_fuse = mapping.on_fuse,
+                  .kind = mapping.kind});
+  ++size_;
+  while (size_ > kMaxMappings && processes_.size() > 1) forget_oldest();
+}
+
+ProcessMappings::Process& ProcessMappings::touch(const ProcessKey& key) {
+  const auto [place, added] = processes_.try_emplace(key);
+  if (added) {
+    place->second.recency = recency_.insert(recency_.begin(), key);
+  } else {
+    recency_.splice(recency_.begin(), recency_, place->second.recency);
+  }
+  return place->second;
+}
+
+// False where one that is newer stands in the way: rings are not drained in the order of time.
+bool ProcessMappings::remove_overlapped(Process& process, const MappingView& mapping) {
+  auto& mappings = process.mappings;
+  auto first = mappings.upper_bound(mapping.start);
+  if (first != mappings.begin() && std::prev(first)->second.end > mapping.start) --first;
+  auto last = first;
+  for (; last != mappings.end() && last->second.start < mapping.end; ++last) {
+    if (last->second.time_ns > mapping.time_ns) return false;
+  }
+  size_ -= static_cast<std::size_t>(std::distance(first, last));
+  mappings.erase(first, last);
+  return true;
+}
+
+void ProcessMappings::forget_oldest() {
+  const auto oldest = processes_.find(recency_.back());
+  size_ -= oldest->second.mappings.size();
+  processes_.erase(oldest);
+  recency_.pop_back();
+}
+
+const CodeMapping* ProcessMappings::find(const ProcessKey& process, std::uint64_t address) const {
+  const auto known = processes_.find(process);
+  if (known == processes_.end()) return nullptr;
+  const auto after = known->second.mappings.upper_bound(address);
+  if (after == known->second.mappings.begin()) return nullptr;
+  const CodeMapping& mapping = std::prev(after)->second;
+  return address < mapping.end ? &mapping : nullptr;
+}
+
+}  // namespace profd

@@ -1,0 +1,107 @@
+#include "formats/base/json_members.h"
+
+#include <algorithm>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/string.hpp>
+
+namespace profd {
+namespace {
+
+namespace json = boost::json;
+
+// None for a number with a point or an exponent, and for one that T does not hold.
+template <class T>
+std::optional<T> whole_number(const json::value& value) {
+  boost::system::error_code error;
+  if (!value.is_number() || value.is_double()) return std::nullopt;
+  const T number = value.to_number<T>(error);
+  return error ? std::nullopt : std::optional(number);
+}
+
+}  // namespace
+
+Error json_expected(std::string_view what) {
+  return fail(ErrorCode::kMalformed, ": expected " + std::string(what));
+}
+
+Error json_inside(std::string_view place, Error error) {
+  const bool names_a_member =
+      std::string_view(":[").find(error.message.front()) == std::string_view::npos;
+  error.message.insert(0, std::string(place) + (names_a_member ? "." : ""));
+  return error;
+}
+
+Result<void> read_json(const json::value& value, bool& out) {
+  if (!value.is_bool()) return json_expected("true or false");
+  out = value.get_bool();
+  return {};
+}
+
+Result<void> read_json(const json::value& value, std::uint64_t& out) {
+  const auto number = whole_number<std::uint64_t>(value);
+  if (!number) return json_expected("a whole number, not negative");
+  out = *number;
+  return {};
+}
+
+Result<void> read_json(const json::value& value, std::uint32_t& out) {
+  const auto number = whole_number<std::uint32_t>(value);
+  if (!number) return json_expected("a whole number from 0 to 4294967295");
+  out = *number;
+  return {};
+}
+
+Result<void> read_json(const json::value& value, double& out) {
+  if (!value.is_number()) return json_expected("a number");
+  out = value.to_number<double>();
+  return {};
+}
+
+Result<void> read_json(const json::value& value, std::string& out) {
+  const auto* const text = value.if_string();
+  if (text == nullptr) return json_expected("a string");
+  out.assign(text->data(), text->size());
+  return {};
+}
+
+Result<void> read_json(const json::value& value, std::map<std::string, std::uint64_t>& out) {
+  const auto* const object = value.if_object();
+  if (object == nullptr) return json_expected("an object of counts");
+  out.clear();
+  for (const json::key_value_pair& member : *object) {
+    const auto count = whole_number<std::uint64_t>(member.value());
+    if (!count) return json_expected("an object of counts");
+    out.emplace(member.key(), *count);
+  }
+  return {};
+}
+
+JsonReader::JsonReader(const json::value& value) : object_(value.if_object()) {
+  if (object_ == nullptr) error_ = json_expected("an object");
+}
+
+const json::value* JsonReader::find(std::string_view key) {
+  if (object_ == nullptr) return nullptr;
+  known_.push_back(key);
+  const json::value* const value = object_->if_contains(key);
+  return value != nullptr && value->is_null() ? nullptr : value;
+}
+
+void JsonReader::keep(std::string_view key, Error error) {
+  if (!error_) error_ = json_inside(key, std::move(error));
+}
+
+Result<void> JsonReader::finish() const {
+  if (error_) return *error_;
+  if (!is_strict_) return {};
+  for (const json::key_value_pair& member : *object_) {
+    if (std::ranges::find(known_, std::string_view(member.key())) == known_.end()) {
+      return fail(ErrorCode::kMalformed, std::string(member.key()) + ": no such field");
+    }
+  }
+  return {};
+}
+
+}  // namespace profd

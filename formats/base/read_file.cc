@@ -1,0 +1,33 @@
+#include "formats/base/read_file.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "formats/base/unique_fd.h"
+
+namespace profd {
+
+Result<std::string> read_all(int fd, const std::string& what, std::size_t max_bytes) {
+  std::string text;
+  std::array<char, 65536> chunk;
+  while (text.size() < max_bytes) {
+    const std::size_t wanted = std::min(chunk.size(), max_bytes - text.size());
+    const ssize_t bytes = ::read(fd, chunk.data(), wanted);
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) return fail_errno("could not read " + what);
+    if (bytes == 0) break;
+    text.append(chunk.data(), static_cast<std::size_t>(bytes));
+  }
+  return text;
+}
+
+Result<std::string> read_whole_file(const std::string& path, int directory, std::size_t max_bytes) {
+  const UniqueFd fd(::openat(directory, path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return fail_errno("could not open " + path);
+  return read_all(fd.get(), path, max_bytes);
+}
+
+}  // namespace profd

@@ -1,0 +1,23 @@
+// Whole files in memory: files of /proc and /sys, which state a size of 0, and files that profd or
+// its caller owns.
+
+#pragma once
+
+#include <fcntl.h>
+
+#include <cstddef>
+#include <string>
+
+#include "formats/base/result.h"
+
+namespace profd {
+
+// Reads from the file position to the end, or `max_bytes`. `what` names the file in an error.
+[[nodiscard]] Result<std::string> read_all(int fd, const std::string& what,
+                                           std::size_t max_bytes = std::string::npos);
+
+// A relative path starts at the directory that `directory` is open on.
+[[nodiscard]] Result<std::string> read_whole_file(const std::string& path, int directory = AT_FDCWD,
+                                                  std::size_t max_bytes = std::string::npos);
+
+}  // namespace profd

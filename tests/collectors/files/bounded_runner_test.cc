@@ -1,0 +1,124 @@
+#include "collectors/files/bounded_runner.h"
+
+#include <chrono>
+#include <functional>
+#include <future>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+namespace profd {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::uint32_t kRoot = 0;
+
+// Calls that block until the test opens the gate.
+class Gate {
+ public:
+  [[nodiscard]] std::function<std::string()> call() const {
+    return [opened = opened_] {
+      opened.wait();
+      return std::string("late");
+    };
+  }
+  void open() { gate_.set_value(); }
+
+ private:
+  std::promise<void> gate_;
+  std::shared_future<void> opened_ = gate_.get_future().share();
+};
+
+// Tries until a call returns in time; the end only keeps the test from hanging.
+bool works_again(BoundedRunner& runner) {
+  const auto end = steady_clock::now() + std::chrono::seconds(30);
+  while (steady_clock::now() < end) {
+    const auto result = runner.run(kRoot, [] { return std::string("again"); });
+    if (result) return *result == "again";
+  }
+  return false;
+}
+
+TEST(BoundedRunner, ReturnsWhatTheCallReturns) {
+  BoundedRunner runner;
+  for (int i = 0; i < 100; ++i) {
+    const auto result = runner.run(kRoot, [] { return std::string("x"); });
+    EXPECT_TRUE(!result || *result == "x");
+  }
+  EXPECT_TRUE(works_again(runner));
+}
+
+TEST(BoundedRunner, ContinuesOnAnotherThreadWhenACallIsLate) {
+  BoundedRunner runner;
+  Gate gate;
+  EXPECT_FALSE(runner.run(kRoot, gate.call()));
+  EXPECT_TRUE(works_again(runner)) << "on another thread";
+  gate.open();
+}
+
+TEST(BoundedRunner, FailsAtOnceWhileAllThreadsAreLateAndWorksOnceTheyAreBack) {
+  BoundedRunner runner;
+  Gate gate;
+  for (std::size_t i = 0; i < BoundedRunner::kMaxThreads; ++i) {
+    EXPECT_TRUE(runner.has_thread_for(kRoot));
+    EXPECT_FALSE(runner.run(kRoot, gate.call()));
+  }
+  EXPECT_FALSE(runner.has_thread_for(kRoot));
+  bool ran = false;
+  const auto refused = runner.run(kRoot, [&ran] {
+    ran = true;
+    return std::string("never");
+  });
+  EXPECT_FALSE(refused);
+  EXPECT_FALSE(ran) << "no thread got the call";
+  gate.open();
+  EXPECT_TRUE(works_again(runner));
+}
+
+TEST(BoundedRunner, OneUserBlocksOneThreadAndRootAsManyAsThereAre) {
+  constexpr std::uint32_t kUser = 54'321;
+  BoundedRunner runner;
+  Gate gate;
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(runner.run(kUser, gate.call()));
+  EXPECT_FALSE(runner.has_thread_for(kUser));
+  EXPECT_FALSE(runner.run(kUser + 1, gate.call()));
+  EXPECT_FALSE(runner.run(kRoot, gate.call()));
+  EXPECT_TRUE(works_again(runner)) << "the last thread is free";
+  gate.open();
+}
+
+TEST(BoundedRunner, MayBeDestroyedBeforeItsLateThreadsEnd) {
+  Gate gate;
+  {
+    BoundedRunner runner;
+    EXPECT_FALSE(runner.run(kRoot, gate.call()));
+  }
+  gate.open();
+}
+
+TEST(BoundedRunner, DestroysALateResultOnTheLateThread) {
+  struct Result {
+    explicit Result(std::promise<std::thread::id>& destroyed_on) : on(&destroyed_on) {}
+    Result(Result&& other) noexcept : on(std::exchange(other.on, nullptr)) {}
+    Result& operator=(Result&&) = delete;
+    ~Result() {
+      if (on != nullptr) on->set_value(std::this_thread::get_id());
+    }
+    std::promise<std::thread::id>* on;
+  };
+  std::promise<std::thread::id> destroyed_on;
+  std::promise<void> gate;
+  BoundedRunner runner;
+  EXPECT_FALSE(runner.run(kRoot, [&destroyed_on, opened = gate.get_future().share()] {
+    opened.wait();
+    return Result(destroyed_on);
+  }));
+  gate.set_value();
+  EXPECT_NE(destroyed_on.get_future().get(), std::this_thread::get_id());
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,83 @@
+#include "collectors/unwinding/process_mappings.h"
+
+#include <gtest/gtest.h>
+
+namespace profd {
+namespace {
+
+MappingView mapping(std::uint32_t tgid, std::uint64_t start, std::uint64_t end, std::uint64_t id,
+                    std::uint64_t time_ns = 1) {
+  MappingView view{};
+  view.process.tgid = tgid;
+  view.time_ns = time_ns;
+  view.id = id;
+  view.start = start;
+  view.end = end;
+  view.file.inode = 7;
+  return view;
+}
+
+std::uint64_t id_at(const ProcessMappings& mappings, std::uint32_t tgid, std::uint64_t address) {
+  const CodeMapping* found = mappings.find({.tgid = tgid}, address);
+  return found == nullptr ? 0 : found->id;
+}
+
+TEST(ProcessMappingsTest, AnAddressIsFoundInTheMappingThatHoldsIt) {
+  ProcessMappings mappings;
+  mappings.add(mapping(1, 100, 200, 11));
+  mappings.add(mapping(1, 200, 300, 12));
+  mappings.add(mapping(2, 100, 200, 21));
+  EXPECT_EQ(id_at(mappings, 1, 99), 0U);
+  EXPECT_EQ(id_at(mappings, 1, 100), 11U);
+  EXPECT_EQ(id_at(mappings, 1, 199), 11U);
+  EXPECT_EQ(id_at(mappings, 1, 200), 12U);
+  EXPECT_EQ(id_at(mappings, 1, 300), 0U);
+  EXPECT_EQ(id_at(mappings, 2, 150), 21U);
+  EXPECT_EQ(id_at(mappings, 3, 150), 0U);
+}
+
+TEST(ProcessMappingsTest, TheNewerOfTwoStands) {
+  ProcessMappings mappings;
+  mappings.add(mapping(1, 100, 200, 1, 10));
+  mappings.add(mapping(1, 200, 300, 2, 10));
+  mappings.add(mapping(1, 150, 250, 3, 20));
+  EXPECT_EQ(id_at(mappings, 1, 120), 0U);
+  EXPECT_EQ(id_at(mappings, 1, 160), 3U);
+  EXPECT_EQ(mappings.size(), 1U);
+  // Rings are not drained in the order of time.
+  mappings.add(mapping(1, 100, 200, 1, 10));
+  EXPECT_EQ(id_at(mappings, 1, 160), 3U);
+  EXPECT_EQ(mappings.size(), 1U);
+}
+
+TEST(ProcessMappingsTest, ARepeatChangesNothing) {
+  ProcessMappings mappings;
+  for (int i = 0; i < 3; ++i) mappings.add(mapping(1, 100, 200, 1, 10));
+  EXPECT_EQ(mappings.size(), 1U);
+}
+
+TEST(ProcessMappingsTest, TheVdsoStandsUnderAKeyOfItsOwn) {
+  ProcessMappings mappings;
+  MappingView vdso = mapping(1, 100, 200, 1);
+  vdso.kind = PROFD_MAPPING_VDSO;
+  vdso.file = {};
+  mappings.add(vdso);
+  EXPECT_EQ(mappings.find({.tgid = 1}, 100)->file, vdso_key());
+}
+
+TEST(ProcessMappingsTest, OneProcessIsBoundedAndSoAreAllTheOldestFirst) {
+  ProcessMappings mappings;
+  const std::size_t limit = ProcessMappings::kMaxMappings;
+  for (std::uint32_t tgid = 1; tgid <= 20; ++tgid) {
+    for (std::uint64_t i = 1; i <= ProcessMappings::kMaxMappingsOfProcess + 10; ++i) {
+      mappings.add(mapping(tgid, i * 100, i * 100 + 50, i));
+      ASSERT_LE(mappings.size(), limit + 1);
+    }
+  }
+  EXPECT_EQ(id_at(mappings, 1, 100), 0U);
+  EXPECT_EQ(id_at(mappings, 20, 100), 1U);
+  EXPECT_EQ(id_at(mappings, 20, (ProcessMappings::kMaxMappingsOfProcess + 1) * 100), 0U);
+}
+
+}  // namespace
+}  // namespace profd
