@@ -17,12 +17,12 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <spdlog/spdlog.h>
 
 #include "collectors/bpf/loss.h"
 #include "collectors/jit/processes.h"
 #include "collectors/parser/parser.h"
 #include "collectors/sampling/sampler.h"
+#include "daemon/base/log.h"
 #include "daemon/control/server.h"
 #include "daemon/control/service.h"
 #include "daemon/control/status.h"
@@ -77,8 +77,8 @@ std::unique_ptr<Sampler> open_sampler(const Config& config, Aggregator& aggregat
                                                std::span<const AddressRange> ranges) mutable {
         const auto watched = to->watch_unmaps(process, ranges);
         if (watched || std::exchange(was_logged, true)) return;
-        spdlog::warn("could not watch unmaps, so unmapped JIT code keeps its name: {}",
-                     watched.error().message);
+        log::warn("could not watch unmaps, so unmapped JIT code keeps its name: {}",
+                  watched.error().message);
       });
   return sampler;
 }
@@ -220,7 +220,7 @@ std::unique_ptr<XrayDirectory> Daemon::open_traces() {
 
 // For new sessions and the next window.
 void Daemon::apply_settings() {
-  spdlog::set_level(spdlog::level::from_str(settings().log_level));
+  log::set_level(settings().log_level);
   limits_.session_max_bytes = settings().session_max_bytes;
   continuous_.configure(settings().continuous);
 }
@@ -238,7 +238,7 @@ bool Daemon::run() {
     watchdog.stop();
     naming_.stop();
   });
-  spdlog::info("profd " PROFD_VERSION " listens on {}", settings().socket);
+  log::info("profd " PROFD_VERSION " listens on {}", settings().socket);
   io_.run();
   return all_stored;
 }
@@ -251,7 +251,7 @@ awaitable<bool> Daemon::serve() {
     const auto [error, signal] =
         co_await signals.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
     if (signal != SIGHUP) {
-      spdlog::info("ending on signal {}", signal);
+      log::info("ending on signal {}", signal);
       break;
     }
     manager_.reloading();
@@ -264,14 +264,14 @@ awaitable<bool> Daemon::serve() {
 void Daemon::reload() {
   const RunningConfig::Reload reload = config_.reload();
   for (const Error& error : reload.errors) {
-    spdlog::error("the configuration stays as it was: {}", error.message);
+    log::error("the configuration stays as it was: {}", error.message);
   }
   for (const std::string& key : reload.need_restart) {
-    spdlog::warn("the new value of {} needs a restart", key);
+    log::warn("the new value of {} needs a restart", key);
   }
   if (!reload.errors.empty()) return;
   apply_settings();
-  spdlog::info("read the configuration again: {} new values", reload.applied.size());
+  log::info("read the configuration again: {} new values", reload.applied.size());
 }
 
 awaitable<bool> Daemon::shut_down() {

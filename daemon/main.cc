@@ -12,13 +12,12 @@
 
 #include <CLI/CLI.hpp>
 #include <malloc.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
 
 #include "collectors/host/host_checks.h"
 #include "collectors/parser/parser.h"
 #include "collectors/sandbox/child.h"
 #include "collectors/xray/follower.h"
+#include "daemon/base/log.h"
 #include "daemon/daemon.h"
 #include "daemon/service/config.h"
 #include "daemon/service/config_reader.h"
@@ -87,9 +86,7 @@ ConfigSource config_source(const Options& options) {
 // journald adds the time to each line.
 void set_up_log(const std::string& level) {
   const bool is_journal = !take_variable("JOURNAL_STREAM").empty();
-  spdlog::set_default_logger(spdlog::stderr_color_mt("profd"));
-  spdlog::set_pattern(is_journal ? "%l %v" : "%Y-%m-%dT%H:%M:%S%z %l %v");
-  spdlog::set_level(spdlog::level::from_str(level));
+  log::set_up(level, !is_journal);
 }
 
 // False where the host, or a sandbox around the daemon, lacks what profd can't do without.
@@ -98,7 +95,7 @@ bool host_is_fit() {
   for (const CheckPoint& point : report) {
     if (point.state == CheckState::kFatal)
       print_error({.message = point.message, .hint = point.hint});
-    if (point.state == CheckState::kFix) spdlog::warn("{} ({})", point.message, point.hint);
+    if (point.state == CheckState::kFix) log::warn("{} ({})", point.message, point.hint);
   }
   return worst_state(report) != CheckState::kFatal;
 }

@@ -20,7 +20,8 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
-#include <spdlog/spdlog.h>
+
+#include "daemon/base/log.h"
 
 namespace profd {
 namespace {
@@ -72,7 +73,7 @@ asio::awaitable<Reply> answer_guarded(RouteContext context, Caller caller, Reque
   try {
     co_return co_await answer(context, caller, request);
   } catch (const std::exception& problem) {
-    spdlog::error("a request of uid {} failed: {}", caller.uid, problem.what());
+    log::error("a request of uid {} failed: {}", caller.uid, problem.what());
   }
   co_return reply_error(fail(ErrorCode::kInternal, "profd failed on this request",
                              "its log has the reason: journalctl -u profd"));

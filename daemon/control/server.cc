@@ -9,8 +9,9 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <spdlog/spdlog.h>
 
+#include "daemon/base/coroutines.h"
+#include "daemon/base/log.h"
 #include "daemon/control/http_connection.h"
 #include "daemon/service/caller.h"
 #include "formats/api/error_json.h"
@@ -96,7 +97,7 @@ asio::awaitable<void> ControlServer::wait_until_idle(std::chrono::steady_clock::
     idle_timer_.expires_after(limit);
   }
   if (!idle()) {
-    co_await idle_timer_.async_wait(kAsValues);
+    co_await wait_for(idle_timer_);
   }
 }
 
@@ -112,12 +113,12 @@ asio::awaitable<void> ControlServer::accept_all() {
       // No file descriptor or memory is free: the client waits in the backlog until other
       // connections have ended. Logged once for all tries in a row.
       if (!starved) {
-        spdlog::warn("could not accept a connection: {}", error.message());
+        log::warn("could not accept a connection: {}", error.message());
         ++counts_.starved;
       }
       starved = true;
       pause.expires_after(kAcceptPause);
-      co_await pause.async_wait(kAsValues);
+      co_await wait_for(pause);
     }
   }
 }

@@ -5,12 +5,8 @@
 #include <filesystem>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <spdlog/spdlog.h>
-
+#include "daemon/base/coroutines.h"
+#include "daemon/base/log.h"
 #include "formats/base/time_text.h"
 
 namespace profd {
@@ -19,8 +15,6 @@ namespace {
 using std::chrono_literals::operator""h;
 using std::chrono_literals::operator""min;
 using std::chrono_literals::operator""ms;
-
-constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 
 // The memory for the samples of one window.
 constexpr std::uint64_t kMaxWindowBytes = std::uint64_t{32} << 20;
@@ -65,7 +59,7 @@ void Continuous::configure(const ContinuousConfig& config) {
   if (!config_.enabled || running_ || !ready_to_write()) return;
   running_ = true;
   begin();
-  boost::asio::co_spawn(parts_.io, run(), boost::asio::detached);
+  spawn(parts_.io, run());
 }
 
 bool Continuous::yield_slot() {
@@ -87,7 +81,7 @@ StatusInfo::Continuous Continuous::status() const {
       .oldest = {},
       .last_written = last_written_,
       .waiting = waiting_.size() + (writing_ ? 1 : 0),
-       .malformed = store_.malformed(),
+      .malformed = store_.malformed(),
       .failed = failed_,
       .lost_samples = lost_samples_};
   if (!store_.windows().empty()) status.oldest = utc_text(store_.windows().front().start);
@@ -98,10 +92,10 @@ boost::asio::awaitable<void> Continuous::shut_down() {
   stopping_ = true;
   timer_.cancel();
   while (running_) {
-    co_await ended_.async_wait(kTuple);
+    co_await wait_for(ended_);
   }
   while (writing_) {
-    co_await written_.async_wait(kTuple);
+    co_await wait_for(written_);
   }
 }
 
@@ -124,7 +118,7 @@ boost::asio::awaitable<void> Continuous::run() {
 
 boost::asio::awaitable<void> Continuous::sleep(Steady::duration time) {
   timer_.expires_after(time);
-  co_await timer_.async_wait(kTuple);
+  co_await wait_for(timer_);
 }
 
 boost::asio::awaitable<void> Continuous::end_window() {
@@ -163,7 +157,7 @@ bool Continuous::ready_to_write() {
   if (writer_) return true;
   Result<std::unique_ptr<Parser>> parser = parts_.start_parser();
   if (!parser) {
-    spdlog::error("continuous mode can't keep windows: {}", parser.error().message);
+    log::error("continuous mode can't keep windows: {}", parser.error().message);
     count_failure(WindowFailure::kNotBegun);
     return false;
   }
@@ -178,7 +172,7 @@ bool Continuous::ready_to_write() {
 void Continuous::begin() {
   const Result<EventSpec> event = make_event_spec("cpu", config_.frequency_hz, 0);
   if (!event) {
-    spdlog::error("continuous mode can't keep windows: {}", event.error().message);
+    log::error("continuous mode can't keep windows: {}", event.error().message);
     count_failure(WindowFailure::kNotBegun);
     return;
   }
@@ -186,7 +180,7 @@ void Continuous::begin() {
   target.all = true;
   const Result<SessionSlot> slot = parts_.source.start(*event, target);
   if (!slot) {
-    spdlog::warn("could not begin a window: {}", slot.error().message);
+    log::warn("could not begin a window: {}", slot.error().message);
     count_failure(WindowFailure::kNotBegun);
     return;
   }
@@ -224,7 +218,7 @@ void Continuous::enqueue(WindowSamples samples) {
   }
   waiting_.push_back(std::move(samples));
   if (std::exchange(writing_, true)) return;
-  boost::asio::co_spawn(parts_.io, write_waiting(), boost::asio::detached);
+  spawn(parts_.io, write_waiting());
 }
 
 boost::asio::awaitable<void> Continuous::write_waiting() {
@@ -260,7 +254,7 @@ void Continuous::adopt(WrittenWindow written, std::uint64_t samples) {
          written.window.error().message);
     return;
   }
-  if (std::exchange(failing_, false)) spdlog::info("windows are written again");
+  if (std::exchange(failing_, false)) log::info("windows are written again");
   last_written_ = utc_text(written.window->end);
   store_.adopt(std::move(*written.window), written.objects);
 }
@@ -272,7 +266,7 @@ void Continuous::count_failure(WindowFailure failure, std::uint64_t windows) {
 void Continuous::lose(WindowFailure failure, std::uint64_t samples, const std::string& why) {
   count_failure(failure);
   lost_samples_ += samples;
-  if (!std::exchange(failing_, true)) spdlog::warn("a window is lost: {}", why);
+  if (!std::exchange(failing_, true)) log::warn("a window is lost: {}", why);
 }
 
 // The time to the next multiple of the window on the wall clock, at least a quarter of a window:

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
+#include "daemon/base/log.h"
 #include "daemon/profiles/object_images.h"
 #include "daemon/profiles/profile_files.h"
 
@@ -80,7 +79,7 @@ Result<void> HistoryExport::read_next_window() {
   Result<WindowView> view =
       files ? view_window(*files, plan_.caller) : Result<WindowView>(files.error());
   if (!view) {
-    spdlog::warn("window {} is left out of an export: {}", name, view.error().message);
+    log::warn("window {} is left out of an export: {}", name, view.error().message);
     return {};
   }
   note(*view);

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
-#include <spdlog/spdlog.h>
 #include <stdlib.h>
 
+#include "daemon/base/log.h"
 #include "daemon/history/files.h"
 #include "daemon/history/jit_images.h"
 #include "daemon/profiles/kernel_image.h"
@@ -122,7 +122,7 @@ Result<bool> ExportObjects::write_next(ResultWriter& result, Parser& parser,
   const Result<std::string> image =
       encode(object.key(), object.mapped(), parser, max_bytes - std::min(bytes_, max_bytes));
   if (!image) {
-    spdlog::warn("object {} is left out of an export: {}", object.key(), image.error().message);
+    log::warn("object {} is left out of an export: {}", object.key(), image.error().message);
     return true;
   }
   bytes_ += image->size();

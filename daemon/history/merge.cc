@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
+#include "daemon/base/log.h"
 #include "daemon/profiles/kernel_image.h"
 #include "daemon/samples/hash_seed.h"
 #include "formats/profile/gperftools_reader.h"
@@ -49,8 +48,8 @@ void WindowMerge::add(const WindowFiles& files, const WindowView& view) {
     const Result<Profile> profile = read(files, summary.path);
     if (profile && merge(*profile, summary)) continue;
     ledger_.lost[kUnreadable] += summary.samples;
-    spdlog::warn("a profile of window {} is left out: {}", view.summary.session,
-                 profile ? "its mappings are invalid" : profile.error().message);
+    log::warn("a profile of window {} is left out: {}", view.summary.session,
+              profile ? "its mappings are invalid" : profile.error().message);
   }
 }
 

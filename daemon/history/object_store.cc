@@ -8,10 +8,9 @@
 #include <cerrno>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
 #include "collectors/files/vdso.h"
 #include "collectors/host/kernel_release.h"
+#include "daemon/base/log.h"
 #include "daemon/profiles/object_symbols.h"
 #include "daemon/storage/file_io.h"
 #include "daemon/storage/safe_name.h"
@@ -153,7 +152,7 @@ Result<std::vector<ElfSymbol>> ObjectStore::functions_of(const std::string& name
   if (!fd.valid() && errno != ENOENT) return fail_errno("could not open " + path_of(name));
   if (!fd.valid()) return std::vector<ElfSymbol>{};
   Result<std::vector<ElfSymbol>> functions = parser_.list_elf_functions(fd.get());
-  if (!functions) spdlog::warn("object {}: {}", name, functions.error().message);
+  if (!functions) log::warn("object {}: {}", name, functions.error().message);
   return functions ? std::move(functions) : std::vector<ElfSymbol>{};
 }
 

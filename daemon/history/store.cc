@@ -10,8 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
+#include "daemon/base/log.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/base/log_text.h"
 #include "formats/base/unique_fd.h"
@@ -100,8 +99,7 @@ Result<void> WindowStore::load_windows(const std::string& state_dir) {
             record->objects);
     } else {
       ++malformed_;
-      spdlog::warn("window {} is malformed and set aside: {}", log_text(name),
-                   record.error().message);
+      log::warn("window {} is malformed and set aside: {}", log_text(name), record.error().message);
       set_aside(directory->get(), state_dir, name);
     }
   }

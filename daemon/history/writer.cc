@@ -9,8 +9,8 @@
 #include <utility>
 
 #include <malloc.h>
-#include <spdlog/spdlog.h>
 
+#include "daemon/base/log.h"
 #include "daemon/history/files.h"
 #include "daemon/history/jit_images.h"
 #include "daemon/history/objects.h"
@@ -149,7 +149,7 @@ std::size_t WindowWriter::remove(const Evicted& evicted) noexcept {
     const UniqueFd windows(::open(windows_dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     for (const std::string& name : evicted.windows) {
       if (const Result<void> removed = remove_whole(windows.get(), name); !removed) {
-        spdlog::warn("could not remove an old window: {}", removed.error().message);
+        log::warn("could not remove an old window: {}", removed.error().message);
         ++failed;
       }
     }

@@ -9,10 +9,9 @@
 #include <string_view>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
 #include "collectors/files/vdso.h"
 #include "collectors/host/clock.h"
+#include "daemon/base/log.h"
 #include "daemon/profiles/object_symbols.h"
 #include "daemon/storage/safe_name.h"
 #include "formats/elf/image.h"
@@ -94,7 +93,7 @@ Result<void> ObjectImages::write(ResultWriter& result, std::uint64_t max_bytes,
     if (auto added = result.add(path_in_result(line_path), *image); !added) return added;
   }
   if (without_symbols != 0) {
-    spdlog::warn(
+    log::warn(
         "{} object images are written without symbols: over a limit, or the file can't be read",
         without_symbols);
   }

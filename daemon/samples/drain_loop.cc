@@ -5,23 +5,16 @@
 #include <chrono>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/use_awaitable.hpp>
+#include "daemon/base/coroutines.h"
 
 namespace profd {
-namespace {
-
-constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
-
-}  // namespace
+namespace {}  // namespace
 
 // Its own descriptor of the source's wake-up, since Asio closes the one it is given.
 DrainLoop::DrainLoop(boost::asio::io_context& io, Sampler& source)
     : source_(source), timer_(io), wake_(io, ::fcntl(source.wake_fd(), F_DUPFD_CLOEXEC, 0)) {
-  boost::asio::co_spawn(io, drain_by_time(), boost::asio::detached);
-  boost::asio::co_spawn(io, drain_on_request(), boost::asio::detached);
+  spawn(io, drain_by_time());
+  spawn(io, drain_on_request());
 }
 
 void DrainLoop::set_sessions(bool are_running) {
@@ -57,7 +50,7 @@ void DrainLoop::stop() {
 boost::asio::awaitable<void> DrainLoop::drain_by_time() {
   while (!stopped_) {
     timer_.expires_after(interval_.value_or(std::chrono::hours(24)));
-    co_await timer_.async_wait(kTuple);
+    co_await wait_for(timer_);
     if (!interval_) continue;
     source_.drain();
     ++drains_;
@@ -66,9 +59,7 @@ boost::asio::awaitable<void> DrainLoop::drain_by_time() {
 
 boost::asio::awaitable<void> DrainLoop::drain_on_request() {
   while (!stopped_) {
-    const auto [error] =
-        co_await wake_.async_wait(boost::asio::posix::stream_descriptor::wait_read, kTuple);
-    if (error) co_return;
+    if (!co_await wait_readable(wake_)) co_return;
     source_.drain();
   }
 }

@@ -6,20 +6,17 @@
 #include <chrono>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+
+#include "daemon/base/coroutines.h"
 
 namespace profd {
 namespace {
 
 using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
-
-constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 
 // Between two checks whether the files are read to their ends, and how many there are: more than
 // the collector's own time limit needs.
@@ -49,8 +46,8 @@ JitNaming::JitNaming(std::unique_ptr<JitProcesses> processes) : processes_(std::
 void JitNaming::run(boost::asio::io_context& io) {
   events_.emplace(io, ::fcntl(processes_->wake_fd(), F_DUPFD_CLOEXEC, 0));
   timer_.emplace(io);
-  boost::asio::co_spawn(io, poll_on_events(), boost::asio::detached);
-  boost::asio::co_spawn(io, poll_by_time(), boost::asio::detached);
+  spawn(io, poll_on_events());
+  spawn(io, poll_by_time());
 }
 
 void JitNaming::stop() {
@@ -136,17 +133,15 @@ boost::asio::awaitable<void> JitNaming::read_to_end(std::vector<ProcessKey> proc
     processes_->poll();
     if (stopped_ || processes_->has_read_to_end(ticket)) co_return;
     timer.expires_after(kReadPause);
-    co_await timer.async_wait(kTuple);
+    co_await wait_for(timer);
   }
 }
 
 boost::asio::awaitable<void> JitNaming::poll_on_events() {
   while (!stopped_) {
-    const auto [error] =
-        co_await events_->async_wait(boost::asio::posix::stream_descriptor::wait_read, kTuple);
-    if (error) co_return;
+    if (!co_await wait_readable(*events_)) co_return;
     while (!stopped_ && !processes_->poll()) {
-      co_await boost::asio::post(boost::asio::use_awaitable);
+      co_await yield();
     }
   }
 }
@@ -155,7 +150,7 @@ boost::asio::awaitable<void> JitNaming::poll_on_events() {
 boost::asio::awaitable<void> JitNaming::poll_by_time() {
   while (!stopped_) {
     timer_->expires_after(1s);
-    co_await timer_->async_wait(kTuple);
+    co_await wait_for(*timer_);
     processes_->poll();
   }
 }

@@ -3,19 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <spdlog/spdlog.h>
+#include "daemon/base/coroutines.h"
+#include "daemon/base/log.h"
 
 namespace profd {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-
-constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 constexpr int kReportsPerTimeout = 3;  // so that one may be late
 
 }  // namespace
@@ -28,7 +23,7 @@ Watchdog::Watchdog(boost::asio::io_context& io, ServiceManager& manager, HealthP
     const auto share = std::chrono::duration_cast<milliseconds>(*timeout / kReportsPerTimeout);
     times_.interval = std::clamp(share, milliseconds(1), times_.interval);
   }
-  boost::asio::co_spawn(io_, run(), boost::asio::detached);
+  spawn(io_, run());
 }
 
 void Watchdog::stop() {
@@ -40,7 +35,7 @@ boost::asio::awaitable<void> Watchdog::run() {
   while (!stopped_) {
     check();
     timer_.expires_after(times_.interval);
-    co_await timer_.async_wait(kTuple);
+    co_await wait_for(timer_);
   }
 }
 
@@ -48,14 +43,14 @@ boost::asio::awaitable<void> Watchdog::run() {
 void Watchdog::check() {
   const bool drained = rings_are_drained();
   const bool works = worker_is_alive();
-  if (alive_ && !drained) spdlog::critical("the rings are not drained any more");
-  if (alive_ && !works) spdlog::critical("the worker does not finish its jobs");
+  if (alive_ && !drained) log::critical("the rings are not drained any more");
+  if (alive_ && !works) log::critical("the worker does not finish its jobs");
   alive_ = drained && works;
   if (alive_) manager_.alive();
   manager_.status(probes_.status());
   if (asked_at_) return;
   asked_at_ = steady_clock::now();
-  boost::asio::co_spawn(io_, ask_worker(), boost::asio::detached);
+  spawn(io_, ask_worker());
 }
 
 boost::asio::awaitable<void> Watchdog::ask_worker() {

@@ -4,9 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
 #include "collectors/host/cgroup_mount.h"
+#include "daemon/base/log.h"
 #include "daemon/profiles/session_writer.h"
 #include "daemon/samples/snapshot.h"
 
@@ -102,8 +101,8 @@ class SampleRecorder::SampleRecording final : public Recording {
     final_bytes_ = snapshot.bytes;
     if (parts_.naming != nullptr) parts_.naming->hold(snapshot);
     if (const auto dropped = parts_.aggregator.take_dropped_mappings(); dropped != 0) {
-      spdlog::warn("session {}: {} mappings were over a limit; frames in them have no names", id(),
-                   dropped);
+      log::warn("session {}: {} mappings were over a limit; frames in them have no names", id(),
+                dropped);
     }
     recorder_.count_running(-1);
   }

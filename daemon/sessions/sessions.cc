@@ -5,12 +5,10 @@
 #include <exception>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <spdlog/spdlog.h>
 
+#include "daemon/base/coroutines.h"
+#include "daemon/base/log.h"
 #include "daemon/service/async_condition.h"
 #include "daemon/sessions/authorization.h"
 #include "formats/base/log_text.h"
@@ -58,7 +56,7 @@ struct Sessions::Session {
 };
 
 Sessions::Sessions(Parts parts) : parts_(std::move(parts)), second_(parts_.io) {
-  boost::asio::co_spawn(parts_.io, check_every_second(), boost::asio::detached);
+  spawn(parts_.io, check_every_second());
 }
 
 Result<void> Sessions::check(const Caller& caller, const StartRequest& request) const {
@@ -81,9 +79,9 @@ boost::asio::awaitable<Result<std::string>> Sessions::start(Caller caller, Start
   if (!recording) co_return recording.error();
   const auto session = std::make_shared<Session>(parts_.io, std::move(*recording));
   sessions_.emplace(id, session);
-  spdlog::info("session {} started by uid {}: {}, {}{}", id, caller.uid,
-               log_text(describe(request.target)), log_text(request.event),
-               log_text(request.functions.empty() ? "" : " " + request.functions));
+  log::info("session {} started by uid {}: {}, {}{}", id, caller.uid,
+            log_text(describe(request.target)), log_text(request.event),
+            log_text(request.functions.empty() ? "" : " " + request.functions));
   auto begin = session->recording->wait_until_begun();
   const Result<void> begun = co_await std::move(begin);
   if (!begun) {
@@ -192,9 +190,9 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::export_windows(Caller calle
   Result<StoredResult> stored = co_await std::move(making);
   if (!stored) co_return stored.error();
   const TargetRequest& target = stored->session.target;
-  spdlog::info("history exported by uid {}: {}, {} samples", caller.uid,
-               target.empty() ? "all" : log_text(describe(target)),
-               stored->info.summary.ledger.written);
+  log::info("history exported by uid {}: {}, {} samples", caller.uid,
+            target.empty() ? "all" : log_text(describe(target)),
+            stored->info.summary.ledger.written);
   ResultInfo info = stored->info;
   parts_.results.adopt(std::move(*stored));
   co_return info;
@@ -262,8 +260,8 @@ void Sessions::store_in_background(const SessionPtr& session) {
   boost::asio::co_spawn(parts_.io, store(session),
                         [session](const std::exception_ptr&, const Result<ResultInfo>& stored) {
                           if (!stored) {
-                            spdlog::warn("session {} is not stored: {}", session->recording->id(),
-                                         log_text(stored.error().message));
+                            log::warn("session {} is not stored: {}", session->recording->id(),
+                                      log_text(stored.error().message));
                           }
                         });
 }
@@ -327,7 +325,7 @@ boost::asio::awaitable<Result<StoredResult>> Sessions::write(Recording::Measurem
 boost::asio::awaitable<void> Sessions::check_every_second() {
   while (!shutting_down_) {
     second_.expires_after(1s);
-    co_await second_.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+    co_await wait_for(second_);
     if (shutting_down_) co_return;
     for (Recorder* const recorder : parts_.recorders) recorder->every_second();
     const std::map<std::string, SessionPtr> sessions = sessions_;
@@ -340,7 +338,7 @@ boost::asio::awaitable<void> Sessions::check_every_second() {
 void Sessions::end_if_unwanted(const SessionPtr& session) {
   Recording& recording = *session->recording;
   if (recording.is_running() && session->lease_end < steady_clock::now()) {
-    spdlog::info("session {} ends: its lease has expired", recording.id());
+    log::info("session {} ends: its lease has expired", recording.id());
     recording.stop();
   }
   if (recording.is_running() && recording.has_lost_its_targets()) recording.stop();
@@ -369,7 +367,7 @@ boost::asio::awaitable<bool> Sessions::shut_down() {
     auto storing = store(session);
     const Result<ResultInfo> stored = co_await std::move(storing);
     if (stored || session->has_failed) continue;
-    spdlog::error("session {} is lost: {}", id, log_text(stored.error().message));
+    log::error("session {} is lost: {}", id, log_text(stored.error().message));
     all_stored = false;
   }
   co_return all_stored;

@@ -18,8 +18,8 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value_to.hpp>
-#include <spdlog/spdlog.h>
 
+#include "daemon/base/log.h"
 #include "daemon/storage/file_io.h"
 #include "formats/base/log_text.h"
 
@@ -196,7 +196,7 @@ void ResultStore::expire() {
     if (kept.deadline && *kept.deadline <= std::chrono::steady_clock::now()) expired.push_back(id);
   }
   for (const std::string& id : expired) {
-    if (auto removed = remove(id); !removed) spdlog::warn("{}", removed.error().message);
+    if (auto removed = remove(id); !removed) log::warn("{}", removed.error().message);
   }
 }
 
@@ -228,7 +228,7 @@ Result<void> ResultStore::load() {
     } else if (auto result = load_one(directory.get(), name)) {
       adopt(std::move(*result));
     } else {
-      spdlog::warn("could not load result {}: {}", log_text(name), result.error().message);
+      log::warn("could not load result {}: {}", log_text(name), result.error().message);
     }
   }
   return {};

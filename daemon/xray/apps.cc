@@ -11,11 +11,7 @@
 #include <string>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/use_awaitable.hpp>
-
+#include "daemon/base/coroutines.h"
 #include "daemon/service/caller.h"
 #include "daemon/xray/target.h"
 
@@ -23,8 +19,6 @@ namespace profd {
 namespace {
 
 using boost::asio::posix::stream_descriptor;
-
-constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 // An app whose queue is full blocks a follower's send() no longer.
 constexpr timeval kSendLimit{.tv_sec = 5, .tv_usec = 0};
 
@@ -60,7 +54,7 @@ XrayApps::XrayApps(boost::asio::io_context& io, UnixListener listener, std::file
       listener_(std::move(listener)),
       socket_(io, listener_.take_fd().release()),
       path_(std::move(path)) {
-  boost::asio::co_spawn(io_, accept(), boost::asio::detached);
+  spawn(io_, accept());
 }
 
 XrayApps::~XrayApps() { stop(); }
@@ -73,8 +67,7 @@ void XrayApps::stop() {
 
 boost::asio::awaitable<void> XrayApps::accept() {
   for (;;) {
-    const auto [error] = co_await socket_.async_wait(stream_descriptor::wait_read, kTuple);
-    if (error) co_return;
+    if (!co_await wait_readable(socket_)) co_return;
     UniqueFd connection(::accept4(socket_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
     if (connection.valid()) admit(std::move(connection));
   }
@@ -101,19 +94,19 @@ void XrayApps::admit(UniqueFd connection) {
   disconnect(peer->pid);  // a process has one connection, the newest
   auto app = std::make_shared<App>(io_, std::move(connection), std::move(process), *peer);
   apps_.emplace(peer->pid, app);
-  boost::asio::co_spawn(io_, watch_process(app), boost::asio::detached);
-  boost::asio::co_spawn(io_, watch_connection(app), boost::asio::detached);
+  spawn(io_, watch_process(app));
+  spawn(io_, watch_connection(app));
 }
 
 // The connection alone does not show that the process has ended: a child may hold it open, forked
 // without the library's handlers.
 boost::asio::awaitable<void> XrayApps::watch_process(std::shared_ptr<App> app) {
-  co_await app->process.async_wait(stream_descriptor::wait_read, kTuple);
+  (void)co_await wait_readable(app->process);
   remove(*app);
 }
 
 boost::asio::awaitable<void> XrayApps::watch_connection(std::shared_ptr<App> app) {
-  co_await app->connection.async_wait(stream_descriptor::wait_error, kTuple);
+  co_await wait_for_error(app->connection);
   remove(*app);
 }
 

@@ -13,14 +13,10 @@
 #include <memory>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <spdlog/spdlog.h>
-
 #include "collectors/host/clock.h"
 #include "collectors/xray/log_result.h"
+#include "daemon/base/coroutines.h"
+#include "daemon/base/log.h"
 #include "formats/base/log_text.h"
 #include "formats/base/time_text.h"
 
@@ -28,8 +24,6 @@ namespace profd {
 namespace {
 
 using boost::asio::posix::stream_descriptor;
-
-constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 constexpr std::string_view kTracePrefix = "xray-log.";
 // Reading a trace of 1 GiB takes some seconds.
 constexpr ParserLimits kLimits{.memory_bytes = xray::kLogMemoryBytes,
@@ -98,7 +92,7 @@ XrayDirectory::XrayDirectory(const Parts& parts, UniqueFd directory, UniqueFd ev
     complete_ns_ = nanoseconds_of(status.st_mtim);
   }
   scan();
-  boost::asio::co_spawn(parts_.io, watch(), boost::asio::detached);
+  spawn(parts_.io, watch());
 }
 
 void XrayDirectory::stop() {
@@ -111,8 +105,7 @@ void XrayDirectory::stop() {
 boost::asio::awaitable<void> XrayDirectory::watch() {
   alignas(inotify_event) std::array<char, 4096> bytes{};
   for (;;) {
-    const auto [error] = co_await events_.async_wait(stream_descriptor::wait_read, kTuple);
-    if (error) co_return;
+    if (!co_await wait_readable(events_)) co_return;
     const ssize_t got = ::read(events_.native_handle(), bytes.data(), bytes.size());
     for (ssize_t at = 0; at < got;) {
       const auto* const event = reinterpret_cast<const inotify_event*>(bytes.data() + at);
@@ -132,7 +125,7 @@ void XrayDirectory::scan() {
   const int fd = ::openat(directory_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(fd < 0 ? nullptr : ::fdopendir(fd), ::closedir);
   if (!entries)
-    return spdlog::warn("{}", fail_errno("could not scan the directory of traces").message);
+    return log::warn("{}", fail_errno("could not scan the directory of traces").message);
   for (std::size_t i = 0; i < kMaxScanned; ++i) {
     const dirent* const entry = ::readdir(entries.get());
     if (entry == nullptr) return;
@@ -166,8 +159,8 @@ void XrayDirectory::refuse(const std::string& name, const std::string& why) {
   }
   last_logged_ = now;
   const std::uint64_t others = std::exchange(unlogged_refusals_, 0);
-  spdlog::warn("could not read the trace {}: {} ({} others before)", log_text(name), log_text(why),
-               others);
+  log::warn("could not read the trace {}: {} ({} others before)", log_text(name), log_text(why),
+            others);
 }
 
 // Counts files that are not regular. A regular file is added when its writer closes it or moves it
@@ -201,7 +194,7 @@ void XrayDirectory::add(const std::string& name) {
 void XrayDirectory::begin_reading() {
   retry_.cancel();
   if (std::exchange(is_reading_, true)) return;
-  boost::asio::co_spawn(parts_.io, read_all(), boost::asio::detached);
+  spawn(parts_.io, read_all());
 }
 
 bool XrayDirectory::has_room(uid_t owner) const {
@@ -230,15 +223,15 @@ boost::asio::awaitable<void> XrayDirectory::read_all() {
         continue;
       }
       ++counts_.logs;
-      spdlog::info("the trace {} is result {} of uid {}", log_text(trace->name),
-                   result->info.result, trace->owner);
+      log::info("the trace {} is result {} of uid {}", log_text(trace->name), result->info.result,
+                trace->owner);
       parts_.store.adopt(std::move(*result));
       continue;
     }
     set_stamp();
     if (waiting_.empty()) break;
     retry_.expires_after(parts_.retry);
-    (void)co_await retry_.async_wait(kTuple);
+    (void)co_await wait_for(retry_);
   }
   is_reading_ = false;
 }

@@ -6,12 +6,8 @@
 
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <spdlog/spdlog.h>
-
+#include "daemon/base/coroutines.h"
+#include "daemon/base/log.h"
 #include "daemon/xray/writer.h"
 #include "formats/base/log_text.h"
 
@@ -57,15 +53,13 @@ XrayRecording::XrayRecording(RecordingRequest request, Start start, Shared& shar
 void XrayRecording::begin() {
   fail_within(kAttachLimit, xray::DetachReason::kSilent,
               profd::fail(ErrorCode::kTimeout, "the app does not answer", "it may be stopped"));
-  boost::asio::co_spawn(shared_.io, follow(shared_from_this()), boost::asio::detached);
+  spawn(shared_.io, follow(shared_from_this()));
 }
 
 // Until the follower's last event.
 boost::asio::awaitable<void> XrayRecording::follow(std::shared_ptr<XrayRecording> self) {
-  constexpr auto kAsTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
   while (self->state_ != State::kFinished) {
-    const auto [error] = co_await self->events_.async_wait(stream_descriptor::wait_read, kAsTuple);
-    if (error || self->state_ == State::kFinished) break;
+    if (!co_await wait_readable(self->events_) || self->state_ == State::kFinished) break;
     if (auto event = self->follower_.next_event()) self->handle(std::move(*event));
   }
 }
@@ -97,7 +91,7 @@ void XrayRecording::note_detach(xray::DetachReason reason, const std::string& wh
   if (reason == DetachReason::kAsAsked || detached_ != DetachReason::kAsAsked) return;
   detached_ = reason;
   ++shared_.ended[std::string(xray::name_of(reason))];
-  spdlog::warn("session {} ends, {}: {}", id(), xray::name_of(reason), log_text(why));
+  log::warn("session {} ends, {}: {}", id(), xray::name_of(reason), log_text(why));
   const bool is_patched =
       reason == DetachReason::kFollowerDied || reason == DetachReason::kOutOfMemory;
   if (is_misconduct(reason) || is_patched) shared_.apps.disconnect(target_.pid);

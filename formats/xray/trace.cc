@@ -17,7 +17,7 @@ constexpr double kMaxNs = 1e18;
 // Room for calls that began before the first record.
 constexpr std::uint64_t kBeforeNs = 1000;
 
-std::string quoted(std::string_view text) {
+std::string json_quoted(std::string_view text) {
   return json_text(boost::json::value(boost::json::string(text)));
 }
 
@@ -53,7 +53,7 @@ std::uint64_t TraceWriter::ns_of(std::uint64_t ticks) const {
 
 const std::string& TraceWriter::json_name_of(std::uint32_t function) {
   const auto [found, added] = names_.try_emplace(function);
-  if (added) found->second = quoted(name_of_(function));
+  if (added) found->second = json_quoted(name_of_(function));
   return found->second;
 }
 
@@ -125,7 +125,7 @@ void TraceWriter::on_event(ThreadId thread, const Event& event) {
   }
   text_.append("\"bytes\":");
   append_number(text_, event.payload_bytes);
-  text_.append(",\"payload\":").append(quoted(event.payload)).append("}}");
+  text_.append(",\"payload\":").append(json_quoted(event.payload)).append("}}");
 }
 
 void TraceWriter::finish() {

@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "tests/reachable_program.h"
 #include "tests/user_namespace.h"
 
 namespace profd::test {
@@ -73,7 +74,8 @@ bool keep_net_admin() {
 }  // namespace
 
 Workload::Workload(std::vector<std::string> arguments, const WorkloadOptions& options) {
-  const std::string program = options.program.empty() ? workload_path() : options.program;
+  std::string program = options.program.empty() ? workload_path() : options.program;
+  if (options.uid != 0) program = reachable_program(program);
   arguments.insert(arguments.begin(), program);
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());

@@ -96,14 +96,17 @@ bool was_asked_to_attach() {
   return ::access(("/tmp/.attach_pid" + std::to_string(::getpid())).c_str(), F_OK) == 0;
 }
 
-// Answers one request as a JVM does (JDK 17, os_linux/attachListener_linux.cpp).
-void answer_next(int listening, const std::string& answer) {
+// Answers one request as a JVM does (JDK 17, os_linux/attachListener_linux.cpp), and calls
+// `before_answer` while the client waits for the answer.
+void answer_next(
+    int listening, const std::string& answer, const std::function<void()>& before_answer = [] {}) {
   const int asker = ::accept(listening, nullptr, nullptr);
   std::array<char, 64> request{};
   const ssize_t got = ::read(asker, request.data(), request.size());
   const std::string expected("1\0jcmd\0Compiler.perfmap\0\0\0", 26);
   const bool as_it_should = std::string(request.data(), static_cast<std::size_t>(got)) == expected;
   const std::string text = as_it_should ? answer : "1\nwrong request\n";
+  before_answer();
   (void)!::write(asker, text.data(), text.size());
   ::close(asker);
 }
@@ -112,12 +115,12 @@ void answer_as_jvm(const std::string& answer) {
   if (was_asked_to_attach()) answer_next(listen_at(socket_of(::getpid())), answer);
 }
 
-// Answers every request, and appends a byte to the file for each.
+// Answers every request. Appends a byte to the file before each answer, since the client continues
+// once it has the answer.
 void answer_and_count(const std::string& count) {
   if (!was_asked_to_attach()) return;
   for (const int listening = listen_at(socket_of(::getpid()));;) {
-    answer_next(listening, "0\n");
-    std::ofstream(count, std::ios::app) << '.';
+    answer_next(listening, "0\n", [&count] { std::ofstream(count, std::ios::app) << '.'; });
   }
 }
 

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "formats/base/unique_fd.h"
+#include "tests/reachable_program.h"
 
 namespace profd::e2e {
 namespace {
@@ -85,6 +86,8 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 Process::Process(const Args& command, const Options& options)
     : out_path_(temporary_file()), err_path_(temporary_file()) {
+  Args reachable = command;
+  if (options.uid != 0) reachable[0] = test::reachable_program(command[0]);
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe2 failed");
   const UniqueFd gate(ends[0]);
@@ -95,7 +98,7 @@ Process::Process(const Args& command, const Options& options)
     redirect(err_path_, STDERR_FILENO);
     if (options.before_exec) options.before_exec();
     become(options);
-    exec(command);
+    exec(reachable);
   }
   childs_end.reset();
   char none = 0;

@@ -41,7 +41,7 @@ class Process {
  public:
   struct Options {
     std::filesystem::path directory;  // to run in
-    uid_t uid = 0;                    // and gid, when not 0
+    uid_t uid = 0;  // and gid, when not 0; runs a copy of the program that it can reach
     std::map<std::string, std::string> environment;
     std::function<void()> before_exec;  // in the child, after fork
   };

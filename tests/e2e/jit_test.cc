@@ -17,6 +17,7 @@
 #include "formats/jit/jitdump_reader.h"
 #include "tests/e2e/judged_stacks.h"
 #include "tests/e2e/recording.h"
+#include "tests/reachable_program.h"
 
 namespace profd::e2e {
 namespace {
@@ -286,7 +287,9 @@ TEST_F(JitTest, ASessionOfAnUnprivilegedUserHasNamesOfItsOwnProcesses) {
   options.uid = kNobody;
   output_ = own / "out";
   const auto profile = profile_of(
-      record({"-F", "499"}, {"node", "--perf-prof", program("busy.js"), "2"}, options), "node");
+      record({"-F", "499"},
+             {"node", "--perf-prof", test::reachable_program(program("busy.js")), "2"}, options),
+      "node");
   expect_named(profile, "Node.js", "jit-", {":*fib", ":*mix"});
 }
 

@@ -22,6 +22,7 @@
 #include "formats/profile/profile.h"
 #include "tests/e2e/harness.h"
 #include "tests/e2e/rights_table.h"
+#include "tests/reachable_program.h"
 #include "tests/user_namespace.h"
 
 namespace profd::e2e {
@@ -191,7 +192,8 @@ class RightsTest : public ::testing::Test {
 
   TemporaryDirectory directory_;
   Daemon daemon_{host_with_group(directory_.path())};
-  Process others_{{workload("shares"), "600"}, as({.name = "stranger", .uid = kStranger})};
+  Process others_{{test::reachable_program(workload("shares")), "600"},
+                  as({.name = "stranger", .uid = kStranger})};
 };
 
 // The session, or the result that it left, which a route with ID is to be about.
@@ -246,7 +248,7 @@ void RightsTest::check(const Row& row, std::size_t column, const Things& things)
 TEST_F(RightsTest, EveryCallerGetsWhatTheTableSays) {
   for (std::size_t column = 0; column < kCallers.size(); ++column) {
     const Who& who = kCallers[column];
-    Process own({workload("shares"), "600"}, as(who));
+    Process own({test::reachable_program(workload("shares")), "600"}, as(who));
     Process setuid({directory_.path() / "setuid", "600"}, as(who));
     Process hidden({directory_.path() / "hidden", "600"}, as(who));
     // Each has to have come past its exec, where it becomes what it is.
@@ -275,7 +277,7 @@ TEST_F(RightsTest, EveryCallerGetsWhatTheTableSays) {
 TEST_F(RightsTest, OthersSeeTheirOwnProcessesAloneInTheHistory) {
   for (const Who& who : kCallers) {
     const bool privileged = who.uid == 0 || who.member;
-    Process own({workload("shares"), "600"}, as(who));
+    Process own({test::reachable_program(workload("shares")), "600"}, as(who));
     const auto own_pid = static_cast<std::uint32_t>(own.pid());
     const auto others_pid = static_cast<std::uint32_t>(others_.pid());
     EXPECT_TRUE(eventually([&] {

@@ -1,0 +1,49 @@
+# Headers of the standard library and of Boost that many sources include, compiled once: targets use them by
+# profd_precompile(TARGET SET). A source includes what it needs all the same: clang-tidy reads each without these.
+
+# ccache misses for each source when a precompiled header was compiled anew, and seldom where it was not.
+if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES ccache)
+  function(profd_precompile)
+  endfunction()
+  return()
+endif()
+
+function(profd_add_precompiled_headers set)
+  cmake_parse_arguments(arg "" "" "LINK;HEADERS" ${ARGN})
+  add_library(profd_headers_${set} OBJECT ${PROJECT_SOURCE_DIR}/cmake/headers.cc)
+  target_link_libraries(profd_headers_${set} PRIVATE profd_options ${arg_LINK})
+  target_compile_options(profd_headers_${set} PRIVATE -pthread)
+  target_precompile_headers(profd_headers_${set} PRIVATE ${arg_HEADERS})
+endfunction()
+
+# -pthread, since g++ refuses a precompiled header of other options. g++ 12 takes the standard library's own code for an
+# overflow where it comes out of a precompiled header. clang, as clang-tidy runs it on these commands, does not know all
+# of these warnings.
+function(profd_precompile target set)
+  target_precompile_headers(${target} REUSE_FROM profd_headers_${set})
+  target_compile_options(${target} PRIVATE -pthread $<$<CXX_COMPILER_ID:GNU>:-Wno-unknown-warning-option
+                         -Wno-array-bounds -Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow
+                         -Wno-stringop-overread>)
+endfunction()
+
+set(standard_headers
+  <algorithm> <array> <charconv> <chrono> <cstdint> <cstring> <deque> <filesystem> <fstream> <functional> <map> <memory>
+  <optional> <set> <span> <sstream> <string> <string_view> <tuple> <unordered_map> <utility> <vector>
+  <boost/system/result.hpp> <boost/unordered/unordered_flat_map.hpp>)
+set(json_headers <boost/json/array.hpp> <boost/json/object.hpp> <boost/json/value.hpp>)
+set(gmock_headers <gmock/gmock.h> <gtest/gtest.h>)
+set(asio_headers
+  <boost/asio/as_tuple.hpp> <boost/asio/awaitable.hpp> <boost/asio/co_spawn.hpp> <boost/asio/detached.hpp>
+  <boost/asio/io_context.hpp> <boost/asio/local/stream_protocol.hpp> <boost/asio/posix/stream_descriptor.hpp>
+  <boost/asio/steady_timer.hpp> <boost/asio/use_awaitable.hpp> <fmt/core.h>)
+
+profd_add_precompiled_headers(standard HEADERS ${standard_headers})
+profd_add_precompiled_headers(json LINK profd_boost_json HEADERS ${standard_headers} ${json_headers})
+profd_add_precompiled_headers(asio LINK profd_boost_asio fmt::fmt HEADERS ${standard_headers} ${json_headers} ${asio_headers})
+if(BUILD_TESTING)
+  find_package(GTest REQUIRED)
+  profd_add_precompiled_headers(gmock LINK profd_boost_json GTest::gmock
+                                HEADERS ${standard_headers} ${json_headers} ${gmock_headers})
+  profd_add_precompiled_headers(asio_gmock LINK profd_boost_asio fmt::fmt GTest::gmock
+                                HEADERS ${standard_headers} ${json_headers} ${asio_headers} ${gmock_headers})
+endif()

@@ -1,0 +1,33 @@
+// What the daemon's coroutines begin with and wait for.
+//
+// These functions are compiled once. The same Asio calls written out in each source make the
+// compiler generate a second's worth of templates for each of them.
+
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+namespace profd {
+
+// Starts `task` on the thread of `io`, from its event loop. An exception that leaves `task` is
+// dropped.
+void spawn(boost::asio::io_context& io, boost::asio::awaitable<void> task);
+
+// Returns when the timer expires or is cancelled. The timer must live until then.
+boost::asio::awaitable<void> wait_for(boost::asio::steady_timer& timer);
+
+// Returns true when `descriptor` can be read, or is at its end; false when the wait is cancelled or
+// the descriptor closed. The object must live until then.
+boost::asio::awaitable<bool> wait_readable(boost::asio::posix::stream_descriptor& descriptor);
+
+// Returns when an error is pending on `descriptor`, as when the peer of a socket disconnects, or as
+// above.
+boost::asio::awaitable<void> wait_for_error(boost::asio::posix::stream_descriptor& descriptor);
+
+// Lets the other tasks of this thread run once.
+boost::asio::awaitable<void> yield();
+
+}  // namespace profd

@@ -1,3 +1,0 @@
-// Boost.JSON's definitions, compiled once: the library is used header-only.
-
-#include <boost/json/src.hpp>
