@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "formats/base/read_file.h"
+#include "formats/base/whole_file.h"
 #include "formats/proc/mountinfo.h"
 
 namespace profd {

@@ -17,7 +17,7 @@
 #include <string_view>
 
 #include "collectors/host/host_checks.h"
-#include "formats/base/read_file.h"
+#include "formats/base/whole_file.h"
 #include "formats/proc/status.h"
 
 namespace profd {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "collectors/host/clock.h"
-#include "formats/base/read_file.h"
 #include "formats/base/text_fields.h"
+#include "formats/base/whole_file.h"
 #include "formats/jit/runtimes.h"
 #include "formats/proc/maps.h"
 #include "formats/proc/stat.h"

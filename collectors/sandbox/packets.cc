@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "formats/base/whole_file.h"
 #include "formats/elf/elf_tables.h"
 
 namespace profd::sandbox {
@@ -22,16 +23,6 @@ union Control {
   cmsghdr header;
   std::array<char, CMSG_SPACE(kMaxDescriptors * sizeof(int))> bytes;
 };
-
-bool write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-  return true;
-}
 
 std::vector<UniqueFd> descriptors_in(msghdr& message) {
   std::vector<UniqueFd> found;

@@ -18,6 +18,7 @@
 #include "collectors/xray/live_region.h"
 #include "collectors/xray/live_result.h"
 #include "collectors/xray/tick_rate.h"
+#include "formats/base/seeded_hash.h"
 #include "formats/xray/map.h"
 
 namespace profd::xray {

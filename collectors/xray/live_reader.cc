@@ -1,7 +1,5 @@
 #include "collectors/xray/live_reader.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 
 #include "formats/xray/fdr_format.h"
@@ -27,12 +25,6 @@ LiveLimits LiveLimits::of(std::uint64_t bytes) {
   return {.stacks = stacks,
           .frames = stacks * kFramesOfStack,
           .threads = std::min(stacks / kStacksOfThread, LiveRegion::kMaxThreads)};
-}
-
-std::uint64_t random_seed() {
-  std::uint64_t seed = 0;
-  (void)::getrandom(&seed, sizeof seed, GRND_NONBLOCK);
-  return seed;
 }
 
 LiveReader::LiveReader(std::uint64_t seed, const LiveLimits& limits)

@@ -22,9 +22,6 @@ struct LiveLimits {
   static LiveLimits of(std::uint64_t bytes);
 };
 
-// A seed for the hash tables of call trees, so that an app can't choose function ids that collide.
-[[nodiscard]] std::uint64_t random_seed();
-
 class LiveReader {
  public:
   LiveReader(std::uint64_t seed, const LiveLimits& limits);

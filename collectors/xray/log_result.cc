@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "collectors/xray/live_reader.h"
+#include "formats/base/seeded_hash.h"
 #include "formats/xray/log.h"
 #include "formats/xray/map.h"
 

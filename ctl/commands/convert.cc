@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <ostream>
-#include <random>
 #include <set>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "ctl/commands/instrumented_code.h"
 #include "ctl/commands/subcommand.h"
 #include "ctl/output/file.h"
+#include "formats/base/seeded_hash.h"
 #include "formats/base/unique_fd.h"
 #include "formats/profile/gperftools_writer.h"
 #include "formats/xray/log.h"
@@ -42,11 +42,6 @@ Result<Format> parse_format(const std::string& name) {
   if (name == "trace") return Format::kTrace;
   return usage_error("invalid --format '" + name + "' (prof, folded or trace)",
                      "'profctl convert --help' says what each is for");
-}
-
-std::uint64_t random_seed() {
-  std::random_device random;
-  return std::uint64_t{random()} << 32 | random();
 }
 
 Result<xray::ByteSource> open_log(const std::string& path) {

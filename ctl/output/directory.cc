@@ -10,6 +10,8 @@
 
 #include <stdio.h>
 
+#include "formats/base/whole_file.h"
+
 namespace profd {
 namespace {
 
@@ -50,16 +52,6 @@ std::pair<std::string, std::string> split(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return {"", path};
   return {path.substr(0, slash), path.substr(slash + 1)};
-}
-
-// Returns 0 or an errno.
-int write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno != EINTR) return errno;
-    if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return ::fsync(fd) == 0 ? 0 : errno;
 }
 
 // Some file systems can't rename without replacing. A hard link refuses an existing name too.
@@ -147,7 +139,7 @@ Result<void> OutputDirectory::write(const std::string& path, std::string_view by
   const UniqueFd fd(::openat(*parent, temporary.c_str(),
                              O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (!fd.valid()) return failed("make", shown_ / path, errno, kKept);
-  int error = write_all(fd.get(), bytes);
+  int error = write_all(fd.get(), bytes) && ::fsync(fd.get()) == 0 ? 0 : errno;
   if (error == 0) error = move_without_replacing(*parent, temporary.c_str(), name.c_str());
   if (error == 0) {
     made_.push_back({*parent, name, false});

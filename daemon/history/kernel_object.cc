@@ -7,7 +7,7 @@
 
 #include "collectors/host/kernel_release.h"
 #include "daemon/storage/safe_name.h"
-#include "formats/base/read_file.h"
+#include "formats/base/whole_file.h"
 #include "formats/profile/profile.h"
 
 namespace profd {

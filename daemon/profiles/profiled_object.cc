@@ -8,6 +8,7 @@
 
 #include <boost/container_hash/hash.hpp>
 
+#include "collectors/files/debug_files.h"
 #include "collectors/host/clock.h"
 #include "daemon/storage/safe_name.h"
 
@@ -15,16 +16,6 @@ namespace profd {
 namespace {
 
 constexpr std::size_t kNameBytes = 100;
-
-std::string hex(std::string_view bytes) {
-  std::string text;
-  std::array<char, 3> digits{};
-  for (const char byte : bytes) {
-    std::snprintf(digits.data(), digits.size(), "%02x", static_cast<unsigned char>(byte));
-    text += digits.data();
-  }
-  return text;
-}
 
 std::string hex_of_key(const FileKey& key) {
   std::array<char, 64> text{};
@@ -68,7 +59,7 @@ std::string path_in_result(const std::string& line_path) {
 std::string bracketed_name(const std::string& path) { return "[" + plain_name(path) + "]"; }
 
 std::string image_name(const MappedFile& file, const ElfSummary& elf) {
-  const std::string id = elf.build_id.empty() ? hex_of_key(file.key) : hex(elf.build_id);
+  const std::string id = elf.build_id.empty() ? hex_of_key(file.key) : to_hex(elf.build_id);
   const std::string owner = file.owner == 0 ? "" : "-u" + std::to_string(file.owner);
   return plain_name(file.path) + "-" + id.substr(0, kNameBytes) + "-" + hex_of_segments(elf) +
          owner;

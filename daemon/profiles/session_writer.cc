@@ -9,7 +9,7 @@
 #include "daemon/profiles/kernel_image.h"
 #include "daemon/profiles/object_images.h"
 #include "daemon/profiles/profile_files.h"
-#include "formats/base/read_file.h"
+#include "formats/base/whole_file.h"
 #include "formats/proc/kallsyms.h"
 
 namespace profd {

@@ -9,7 +9,7 @@
 
 #include "daemon/service/config_keys.h"
 #include "formats/base/nearest_name.h"
-#include "formats/base/read_file.h"
+#include "formats/base/whole_file.h"
 
 namespace profd {
 namespace {

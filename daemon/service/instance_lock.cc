@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "daemon/storage/file_io.h"
-#include "formats/base/read_file.h"
+#include "formats/base/whole_file.h"
 
 namespace profd {
 namespace {

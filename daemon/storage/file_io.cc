@@ -6,21 +6,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <system_error>
 
-#include "formats/base/read_file.h"
+#include "formats/base/whole_file.h"
 
 namespace profd {
 
 Result<void> write_all(int fd, std::string_view bytes, const std::string& what) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail_errno("could not write " + what);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
+  return write_all(fd, bytes) ? Result<void>() : fail_errno("could not write " + what);
 }
 
 Result<void> make_directory(const std::filesystem::path& path, mode_t mode) {

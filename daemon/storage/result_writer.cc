@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "daemon/storage/file_io.h"
-#include "formats/base/read_file.h"
+#include "formats/base/whole_file.h"
 
 namespace profd {
 namespace {

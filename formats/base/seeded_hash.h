@@ -11,6 +11,9 @@
 
 namespace profd {
 
+// A seed from the random source of the kernel. Never blocks.
+[[nodiscard]] std::uint64_t random_seed();
+
 class SeededHash {
  public:
   explicit SeededHash(std::uint64_t seed) : state_(seed ^ kFirst) {}

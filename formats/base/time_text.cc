@@ -44,7 +44,9 @@ bool take_fields(std::string_view& text, std::string_view shape, const char* for
   std::string front_shape = front;
   std::ranges::replace_if(
       front_shape, [](char c) { return kDigits.find(c) != kDigits.npos; }, '0');
-  if (front_shape != shape || ::strptime(front.c_str(), format, &fields) == nullptr) return false;
+  if (front_shape != shape) return false;
+  const char* const end = ::strptime(front.c_str(), format, &fields);
+  if (end == nullptr || *end != '\0') return false;
   text.remove_prefix(front.size());
   return true;
 }

@@ -23,7 +23,7 @@ class CodeFile {
   [[nodiscard]] const Elf64_Shdr* find_section(std::string_view name) const;
   // The executable sections whose names start with `name_prefix`.
   [[nodiscard]] std::vector<Elf64_Shdr> code_sections(std::string_view name_prefix) const;
-  // Empty when the bytes can't be read.
+  // Empty if the bytes cannot be read. The caller limits `bytes`.
   [[nodiscard]] std::string read(std::uint64_t offset, std::uint64_t bytes) const;
 
   [[nodiscard]] int fd() const { return fd_; }

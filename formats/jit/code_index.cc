@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <random>
 #include <span>
 #include <utility>
 
 #include <boost/icl/interval_set.hpp>
 
+#include "formats/base/seeded_hash.h"
 #include "formats/jit/jitdump_format.h"
 
 namespace profd {
@@ -23,11 +23,6 @@ constexpr std::size_t kMaxBucketsOfLevel = 64;
 
 constexpr std::size_t kNamesBytes = 65536;
 constexpr std::uint16_t kMaxNameBytes = 0x1fff;  // what JitGeneration::name_bytes holds
-
-std::uint64_t random_seed() {
-  std::random_device random;
-  return std::uint64_t{random()} << 32 | random();
-}
 
 // The key of the bucket of an address. A bucket's number has 56 bits at most.
 std::uint64_t key_of(unsigned level, std::uint64_t address) {

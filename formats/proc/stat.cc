@@ -1,7 +1,7 @@
 #include "formats/proc/stat.h"
 
-#include "formats/base/read_file.h"
 #include "formats/base/text_fields.h"
+#include "formats/base/whole_file.h"
 
 namespace profd {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "daemon/profiles/session_writer.h"
 #include "daemon/storage/result_writer.h"
-#include "formats/base/read_file.h"
+#include "formats/base/whole_file.h"
 #include "formats/profile/gperftools_reader.h"
 #include "tests/daemon/local_parser.h"
 #include "tests/daemon/profiles/handmade_session.h"

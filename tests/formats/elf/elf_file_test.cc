@@ -177,7 +177,7 @@ TEST_F(ElfFileTest, SaysWhyAFileIsRefused) {
            {"cut in the program headers", [](auto& f) { f.resize(100); }, "program headers"},
            {"32 bit", [](auto& f) { f[EI_CLASS] = ELFCLASS32; }, "32-bit"},
            {"big endian", [](auto& f) { f[EI_DATA] = ELFDATA2MSB; }, "big-endian"},
-           {"object file", [](auto& f) { f[16] = ET_REL; }, "no program"},
+           {"object file", [](auto& f) { f[16] = ET_REL; }, "neither a program"},
            {"program headers of another size", [](auto& f) { f[54] = 1; }, "program headers"},
            {"65535 program headers", [](auto& f) { f[56] = f[57] = '\xff'; }, "program headers"},
            {"program headers far away", [](auto& f) { f[39] = '\x7f'; }, "program headers"},

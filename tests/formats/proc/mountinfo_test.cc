@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "formats/base/read_file.h"
+#include "formats/base/whole_file.h"
 
 namespace profd {
 namespace {

@@ -1,4 +1,4 @@
-#include "formats/base/read_file.h"
+#include "formats/base/whole_file.h"
 
 #include <unistd.h>
 
@@ -28,6 +28,16 @@ Result<std::string> read_whole_file(const std::string& path, int directory, std:
   const UniqueFd fd(::openat(directory, path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return fail_errno("could not open " + path);
   return read_all(fd.get(), path, max_bytes);
+}
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
 }
 
 }  // namespace profd

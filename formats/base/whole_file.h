@@ -1,5 +1,5 @@
-// Whole files in memory: files of /proc and /sys, which state a size of 0, and files that profd or
-// its caller owns.
+// Reads and writes whole files: files of /proc and /sys, which state a size of 0, and files that
+// profd or its caller owns.
 
 #pragma once
 
@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "formats/base/result.h"
 
@@ -19,5 +20,8 @@ namespace profd {
 // A relative path starts at the directory that `directory` is open on.
 [[nodiscard]] Result<std::string> read_whole_file(const std::string& path, int directory = AT_FDCWD,
                                                   std::size_t max_bytes = std::string::npos);
+
+// Writes all of `bytes` at the file position. False with errno.
+[[nodiscard]] bool write_all(int fd, std::string_view bytes);
 
 }  // namespace profd
