@@ -1,4 +1,4 @@
-// Reads and writes whole files.
+// Files of the daemon: writes, reads below a directory, and directories.
 
 #pragma once
 
