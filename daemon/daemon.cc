@@ -1,6 +1,7 @@
 #include "daemon/daemon.h"
 
 #include <signal.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <exception>
@@ -161,7 +162,7 @@ class Daemon final : public Service {
 
   std::unique_ptr<Parser> parser_ = value_of(Parser::start());
   std::unique_ptr<JitProcesses> jit_ =
-      value_of(JitProcesses::start({.directories = settings().jit.directories}));
+      value_of(JitProcesses::start({.directories = settings().jit_directories}));
   Aggregator aggregator_;
   std::unique_ptr<Sampler> source_ = open_sampler(settings(), aggregator_, *jit_);
   JitNaming naming_{std::move(jit_)};
@@ -195,27 +196,26 @@ class Daemon final : public Service {
                       .limits = limits_,
                       .recorders = {&xray_recorder_, &sample_recorder_}}};
   std::unique_ptr<XrayDirectory> traces_ = open_traces();  // null: no directory is configured
-  std::unique_ptr<ControlServer> server_;
+  ControlServer server_;
 };
 
 Daemon::Daemon(RunningConfig& config, ServiceManager& manager, UniqueFd control_socket)
-    : config_(config), manager_(manager) {
-  if (control_socket.valid()) {
-    auto listener = value_of(UnixListener::adopt(std::move(control_socket)));
-    server_ = value_of(ControlServer::serve_on(io_, std::move(listener), *this));
-  } else {
-    server_ = value_of(ControlServer::open(io_, settings().socket, *this));
-  }
+    : config_(config),
+      manager_(manager),
+      server_(io_,
+              value_of(control_socket.valid() ? UnixListener::adopt(std::move(control_socket))
+                                              : UnixListener::open(settings().socket, SOCK_STREAM)),
+              *this) {
   aggregator_.look_up_code_in(&naming_);
   naming_.run(io_);
   apply_settings();
 }
 
 std::unique_ptr<XrayDirectory> Daemon::open_traces() {
-  if (settings().xray.directory.empty()) return nullptr;
+  if (settings().xray_directory.empty()) return nullptr;
   return value_of(XrayDirectory::open(
       {.io = io_, .store = results_, .unused_id = [this] { return sessions_.unused_id(); }},
-      settings().xray.directory));
+      settings().xray_directory));
 }
 
 // For new sessions and the next window.
@@ -245,7 +245,7 @@ bool Daemon::run() {
 
 awaitable<bool> Daemon::serve() {
   boost::asio::signal_set signals(io_, SIGTERM, SIGINT, SIGHUP);
-  server_->start();
+  server_.start();
   manager_.ready();
   for (;;) {
     const auto [error, signal] =
@@ -277,7 +277,7 @@ void Daemon::reload() {
 awaitable<bool> Daemon::shut_down() {
   manager_.stopping();
   history_.shut_down();
-  co_await server_->stop();
+  co_await server_.stop();
   if (traces_) traces_->stop();
   const bool all_stored = co_await sessions_.shut_down();
   drain_loop_.stop();

@@ -129,13 +129,13 @@ void raise_open_files_limit() {
 
 // On the socket and on the state directory, since two daemons that share either would break each
 // other.
-Result<std::vector<InstanceLock>> take_locks(const Config& config) {
-  std::vector<InstanceLock> locks;
+Result<std::vector<UniqueFd>> take_locks(const Config& config) {
+  std::vector<UniqueFd> locks;
   if (auto made = make_directory(config.state_dir, S_IRWXU); !made) return made.error();
   const std::filesystem::path socket_dir = std::filesystem::path(config.socket).parent_path();
   if (auto made = make_directory(socket_dir, 0755); !made) return made.error();
   for (const std::string& path : {config.socket + ".lock", config.state_dir + "/lock"}) {
-    Result<InstanceLock> lock = InstanceLock::take(path);
+    Result<UniqueFd> lock = take_instance_lock(path);
     if (!lock) return lock.error();
     locks.push_back(std::move(*lock));
   }
@@ -151,7 +151,7 @@ UniqueFd take_control_socket() {
 Result<void> serve(RunningConfig& config) {
   ServiceManager manager = ServiceManager::from_environment();
   UniqueFd socket = take_control_socket();
-  const Result<std::vector<InstanceLock>> locks = take_locks(config.config());
+  const Result<std::vector<UniqueFd>> locks = take_locks(config.config());
   if (!locks) return locks.error();
   return run_daemon(config, manager, std::move(socket));
 }

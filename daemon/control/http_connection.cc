@@ -69,9 +69,10 @@ std::optional<Error> explain(const error_code& error, bool began, const HttpLimi
 }
 
 // Exceptions (no memory, a bug) end here: the client gets an error, and the daemon goes on.
-asio::awaitable<Reply> answer_guarded(RouteContext context, Caller caller, Request& request) {
+asio::awaitable<Reply> answer_guarded(Service& service, const StatusInfo::Connections& counts,
+                                      Caller caller, Request& request) {
   try {
-    co_return co_await answer(context, caller, request);
+    co_return co_await answer(service, counts, caller, request);
   } catch (const std::exception& problem) {
     log::error("a request of uid {} failed: {}", caller.uid, problem.what());
   }
@@ -123,8 +124,7 @@ asio::awaitable<bool> HttpConnection::exchange() {
   }
   Request request{parser.get().method(), std::string(parser.get().target()),
                   std::move(parser.get().body())};
-  const RouteContext context{service_, counts_};
-  const Reply reply = co_await answer_guarded(context, caller_, request);
+  const Reply reply = co_await answer_guarded(service_, counts_, caller_, request);
   co_return co_await write(reply, parser.get().keep_alive());
 }
 

@@ -211,8 +211,9 @@ std::vector<std::string> route_names() {
   return names;
 }
 
-asio::awaitable<Reply> answer(RouteContext context, Caller caller, Request& request) {
-  Exchange exchange{context.service, context.connections, caller, {}, {}, std::move(request.body)};
+asio::awaitable<Reply> answer(Service& service, const StatusInfo::Connections& connections,
+                              Caller caller, Request& request) {
+  Exchange exchange{service, connections, caller, {}, {}, std::move(request.body)};
   bool is_known = false;
   for (const Route& route : kRoutes) {
     if (!matches(route.pattern, request.target, exchange)) continue;

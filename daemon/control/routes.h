@@ -32,15 +32,11 @@ struct Reply {
   std::optional<OpenedFile> file;  // instead of text
 };
 
-// What the routes need. `connections` are the server's own counts, for status.
-struct RouteContext {
-  Service& service;
-  const StatusInfo::Connections& connections;
-};
-
-// `request` is moved from. It and what `context` refers to must live until the answer is complete.
-[[nodiscard]] boost::asio::awaitable<Reply> answer(RouteContext context, Caller caller,
-                                                   Request& request);
+// `connections` are the server's own counts, for status. `request` is moved from. All references
+// must be valid until the answer is complete.
+[[nodiscard]] boost::asio::awaitable<Reply> answer(Service& service,
+                                                   const StatusInfo::Connections& connections,
+                                                   Caller caller, Request& request);
 
 // All routes: "GET /v1/sessions/ID", ...
 [[nodiscard]] std::vector<std::string> route_names();

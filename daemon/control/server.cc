@@ -39,33 +39,11 @@ void refuse(HttpConnection::Socket& socket) {
 
 }  // namespace
 
-Result<std::unique_ptr<ControlServer>> ControlServer::open(asio::io_context& io,
-                                                           const std::filesystem::path& socket,
-                                                           Service& service,
-                                                           const ControlLimits& limits) {
-  auto listener = UnixListener::open(socket, SOCK_STREAM);
-  if (!listener) return listener.error();
-  return serve_on(io, std::move(*listener), service, limits);
-}
-
-Result<std::unique_ptr<ControlServer>> ControlServer::serve_on(asio::io_context& io,
-                                                               UnixListener listener,
-                                                               Service& service,
-                                                               const ControlLimits& limits) {
-  Protocol::acceptor acceptor(io);
-  error_code error;
-  acceptor.assign(Protocol(), listener.take_fd().release(), error);
-  if (error) return fail(ErrorCode::kIo, "could not watch the control socket: " + error.message());
-  return std::unique_ptr<ControlServer>(
-      new ControlServer(io, std::move(listener), std::move(acceptor), service, limits));
-}
-
-ControlServer::ControlServer(asio::io_context& io, UnixListener listener,
-                             Protocol::acceptor acceptor, Service& service,
+ControlServer::ControlServer(asio::io_context& io, UnixListener listener, Service& service,
                              const ControlLimits& limits)
     : io_(io),
       listener_(std::move(listener)),
-      acceptor_(std::move(acceptor)),
+      acceptor_(io, Protocol(), listener_.take_fd().release()),
       service_(service),
       limits_(limits),
       privileged_group_(find_privileged_group()),
@@ -85,17 +63,13 @@ asio::awaitable<void> ControlServer::stop() {
   error_code ignored;
   acceptor_.close(ignored);
   for (HttpConnection& connection : connections_) connection.finish();
-  co_await wait_until_idle(kGrace);
+  co_await wait_until_idle(std::chrono::steady_clock::now() + kGrace);
   for (HttpConnection& connection : connections_) connection.abort();
-  co_await wait_until_idle(asio::steady_timer::duration::max());
+  co_await wait_until_idle(std::chrono::steady_clock::time_point::max());
 }
 
-asio::awaitable<void> ControlServer::wait_until_idle(std::chrono::steady_clock::duration limit) {
-  if (limit == limit.max()) {
-    idle_timer_.expires_at(asio::steady_timer::time_point::max());
-  } else {
-    idle_timer_.expires_after(limit);
-  }
+asio::awaitable<void> ControlServer::wait_until_idle(std::chrono::steady_clock::time_point end) {
+  idle_timer_.expires_at(end);
   if (!idle()) {
     co_await wait_for(idle_timer_);
   }

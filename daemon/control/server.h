@@ -9,10 +9,8 @@
 
 #include <chrono>
 #include <cstddef>
-#include <filesystem>
 #include <list>
 #include <map>
-#include <memory>
 #include <optional>
 
 #include <boost/asio/awaitable.hpp>
@@ -23,7 +21,6 @@
 #include "daemon/control/http_limits.h"
 #include "daemon/control/service.h"
 #include "daemon/service/unix_listener.h"
-#include "formats/base/result.h"
 
 namespace profd {
 
@@ -38,16 +35,10 @@ struct ControlLimits {
 
 class ControlServer {
  public:
-  // Listens from here on, answers from start() on. Both references must outlive the server. kBusy:
-  // another daemon has the socket.
-  static Result<std::unique_ptr<ControlServer>> open(boost::asio::io_context& io,
-                                                     const std::filesystem::path& socket,
-                                                     Service& service,
-                                                     const ControlLimits& limits = {});
-  static Result<std::unique_ptr<ControlServer>> serve_on(boost::asio::io_context& io,
-                                                         UnixListener listener, Service& service,
-                                                         const ControlLimits& limits = {});
-
+  // Answers from start() on. Both references must outlive the server. Throws
+  // boost::system::system_error when the listener cannot be watched.
+  ControlServer(boost::asio::io_context& io, UnixListener listener, Service& service,
+                const ControlLimits& limits = {});
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
@@ -63,15 +54,12 @@ class ControlServer {
  private:
   using Protocol = boost::asio::local::stream_protocol;
 
-  ControlServer(boost::asio::io_context& io, UnixListener listener, Protocol::acceptor acceptor,
-                Service& service, const ControlLimits& limits);
-
   boost::asio::awaitable<void> accept_all();
   void admit(Protocol::socket socket);
   [[nodiscard]] bool has_room_for(const Caller& caller) const;
   void serve(Protocol::socket socket, const Caller& caller);
   void forget(std::list<HttpConnection>::iterator connection);
-  boost::asio::awaitable<void> wait_until_idle(std::chrono::steady_clock::duration limit);
+  boost::asio::awaitable<void> wait_until_idle(std::chrono::steady_clock::time_point end);
   [[nodiscard]] bool idle() const { return connections_.empty() && !accepting_; }
 
   boost::asio::io_context& io_;

@@ -4,13 +4,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "daemon/base/log.h"
+#include "daemon/storage/file_io.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/base/log_text.h"
 #include "formats/base/unique_fd.h"
@@ -20,27 +19,6 @@ namespace {
 
 constexpr std::uint64_t kBlockBytes = 4096;
 constexpr std::size_t kMaxSetAside = 10;
-
-Result<UniqueFd> open_own_directory(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) return fail_errno("could not make " + path, error.value());
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid() || ::fchmod(fd.get(), S_IRWXU) != 0) return fail_errno("could not open " + path);
-  return fd;
-}
-
-// Sorted by name, which for windows is by time.
-Result<std::vector<std::string>> names_in(const std::string& path) {
-  std::error_code error;
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
-    names.push_back(entry.path().filename().string());
-  }
-  if (error) return fail_errno("could not list " + path, error.value());
-  std::ranges::sort(names);
-  return names;
-}
 
 std::uint64_t file_bytes(int directory, const std::string& name) {
   struct stat status {};
@@ -55,7 +33,7 @@ void set_aside(int windows, const std::string& state_dir, const std::string& nam
   if (!aside) return;
   (void)remove_tree(aside->get(), name);
   (void)::renameat(windows, name.c_str(), aside->get(), name.c_str());
-  const Result<std::vector<std::string>> kept = names_in(path);
+  const Result<std::vector<std::string>> kept = list_directory(path);
   for (std::size_t i = 0; kept && i + kMaxSetAside < kept->size(); ++i) {
     (void)remove_tree(aside->get(), (*kept)[i]);
   }
@@ -83,7 +61,7 @@ Result<WindowStore> WindowStore::open(const std::string& state_dir) {
 Result<void> WindowStore::load_windows(const std::string& state_dir) {
   const Result<UniqueFd> directory = open_own_directory(windows_dir_);
   if (!directory) return directory.error();
-  const Result<std::vector<std::string>> names = names_in(windows_dir_);
+  const Result<std::vector<std::string>> names = list_directory(windows_dir_);
   if (!names) return names.error();
   for (const std::string& name : *names) {
     if (name.starts_with('.')) {  // not completely written or removed
@@ -109,7 +87,7 @@ Result<void> WindowStore::load_windows(const std::string& state_dir) {
 Result<void> WindowStore::load_objects() {
   const Result<UniqueFd> directory = open_own_directory(objects_dir_);
   if (!directory) return directory.error();
-  const Result<std::vector<std::string>> names = names_in(objects_dir_);
+  const Result<std::vector<std::string>> names = list_directory(objects_dir_);
   if (!names) return names.error();
   const std::set<std::string> there(names->begin(), names->end());
   std::erase_if(objects_, [&](const auto& object) { return !there.contains(object.first); });

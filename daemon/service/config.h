@@ -21,20 +21,6 @@ struct ContinuousConfig {
   friend bool operator==(const ContinuousConfig&, const ContinuousConfig&) = default;
 };
 
-// The files in which JIT runtimes describe their code.
-struct JitConfig {
-  std::vector<std::string> directories;  // besides the host's /tmp
-
-  friend bool operator==(const JitConfig&, const JitConfig&) = default;
-};
-
-// The traces of instrumented programs.
-struct XrayConfig {
-  std::string directory{};  // to watch; empty: none
-
-  friend bool operator==(const XrayConfig&, const XrayConfig&) = default;
-};
-
 struct Config {
   std::string socket = "/run/profd/profd.sock";
   std::string state_dir = "/var/lib/profd";
@@ -43,8 +29,8 @@ struct Config {
   std::uint64_t session_max_bytes = std::uint64_t{1} << 30;  // of samples held for one session
   std::size_t unwind_max_bytes = std::size_t{40} << 20;      // of unwind tables in the kernel
   ContinuousConfig continuous;
-  JitConfig jit{};
-  XrayConfig xray{};
+  std::vector<std::string> jit_directories{};  // of jitdumps and perf maps, besides the host's /tmp
+  std::string xray_directory{};  // of traces of instrumented programs; empty: none is watched
 
   friend bool operator==(const Config&, const Config&) = default;
 };

@@ -211,11 +211,11 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
      },
      [](const Config& from) { return size_text(from.continuous.max_bytes); }},
     {"jit.directories", kNeedsRestart,
-     [](const toml::node& node, Config& to) { return read_paths(node, to.jit.directories); },
-     [](const Config& from) { return list_text(from.jit.directories); }},
+     [](const toml::node& node, Config& to) { return read_paths(node, to.jit_directories); },
+     [](const Config& from) { return list_text(from.jit_directories); }},
     {"xray.directory", kNeedsRestart,
-     [](const toml::node& node, Config& to) { return read_path_or_none(node, to.xray.directory); },
-     [](const Config& from) { return quoted(from.xray.directory); }},
+     [](const toml::node& node, Config& to) { return read_path_or_none(node, to.xray_directory); },
+     [](const Config& from) { return quoted(from.xray_directory); }},
 });
 
 }  // namespace

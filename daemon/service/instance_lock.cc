@@ -25,7 +25,7 @@ Error locked_by(int fd, const std::string& path) {
 
 }  // namespace
 
-Result<InstanceLock> InstanceLock::take(const std::string& path) {
+Result<UniqueFd> take_instance_lock(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kMode));
   if (!fd.valid()) return fail_errno("could not open " + path);
   // The file may exist already, with another owner.
@@ -39,7 +39,7 @@ Result<InstanceLock> InstanceLock::take(const std::string& path) {
   if (::ftruncate(fd.get(), 0) != 0) return fail_errno("could not write " + path);
   Result<void> written = write_all(fd.get(), std::to_string(::getpid()) + "\n", path);
   if (!written) return written.error();
-  return InstanceLock(std::move(fd));
+  return fd;
 }
 
 }  // namespace profd

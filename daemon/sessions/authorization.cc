@@ -59,10 +59,12 @@ std::string user_namespace_of(int process) {
   return {link.data(), static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))};
 }
 
-// The part of the kernel's rule beside the ids (cap_ptrace_access_check). The caller's own
-// capabilities and namespace aren't known, so it counts as one without any, in profd's namespace;
-// in one of its own, its processes are refused, which the kernel would let it read.
-Result<void> has_no_more_rights(int process, const ProcessStatus& status, const std::string& name) {
+// The part of the kernel's rule that is not about ids (cap_ptrace_access_check). The caller's own
+// capabilities and namespace are not known: it is taken for one without capabilities in profd's
+// namespace. So a caller in a namespace of its own is refused processes that the kernel would let
+// it read.
+Result<void> has_no_more_privileges(int process, const ProcessStatus& status,
+                                    const std::string& name) {
   if (status.permitted_capabilities != 0) return not_permitted(name + " has capabilities");
   const UniqueFd self(::open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC));
   const std::string own = self.valid() ? user_namespace_of(self.get()) : std::string();
@@ -77,7 +79,7 @@ Result<void> may_read(const Caller& caller, int process, pid_t pid) {
   const std::string name = "pid " + std::to_string(pid);
   if (!all_are(status->uids, caller.uid)) return not_permitted(name + " belongs to another user");
   if (!all_are(status->gids, caller.gid)) return not_permitted(name + " runs with another group");
-  if (auto rights = has_no_more_rights(process, *status, name); !rights) return rights;
+  if (auto equal = has_no_more_privileges(process, *status, name); !equal) return equal;
   const auto dumpable = is_dumpable(process, pid, caller.uid);
   if (!dumpable) return dumpable.error();
   if (!*dumpable) return not_permitted(name + " is protected from being read (not dumpable)");

@@ -7,9 +7,9 @@
 
 #include <boost/asio/co_spawn.hpp>
 
+#include "daemon/base/async_condition.h"
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
-#include "daemon/service/async_condition.h"
 #include "daemon/sessions/authorization.h"
 #include "formats/base/log_text.h"
 

@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <system_error>
 
 #include "formats/base/whole_file.h"
@@ -25,6 +27,24 @@ Result<void> make_directory(const std::filesystem::path& path, mode_t mode) {
     return fail_errno("could not set the mode of " + path.string());
   }
   return {};
+}
+
+Result<UniqueFd> open_own_directory(const std::string& path) {
+  if (auto made = make_directory(path, S_IRWXU); !made) return made.error();
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() || ::fchmod(fd.get(), S_IRWXU) != 0) return fail_errno("could not open " + path);
+  return fd;
+}
+
+Result<std::vector<std::string>> list_directory(const std::string& path) {
+  std::error_code error;
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+    names.push_back(entry.path().filename().string());
+  }
+  if (error) return fail_errno("could not list " + path, error.value());
+  std::ranges::sort(names);
+  return names;
 }
 
 UniqueFd open_beneath(int directory, const std::string& path) {

@@ -1,4 +1,4 @@
-// Reads and writes whole files.
+// Files of the daemon: writes, reads below a directory, and directories.
 
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
@@ -20,6 +21,12 @@ Result<void> write_all(int fd, std::string_view bytes, const std::string& what);
 // Makes a directory and those above it, unless it exists. A new one gets `mode`, whatever the umask
 // is.
 Result<void> make_directory(const std::filesystem::path& path, mode_t mode);
+
+// Makes a directory and those above it, unless it exists, gives it mode 0700, and opens it.
+[[nodiscard]] Result<UniqueFd> open_own_directory(const std::string& path);
+
+// The names in a directory, sorted.
+[[nodiscard]] Result<std::vector<std::string>> list_directory(const std::string& path);
 
 // Opens a file below `directory` for reading: never outside of it, never through a link, and
 // without waiting for a writer. Not valid() with errno.

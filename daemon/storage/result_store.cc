@@ -10,9 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 
 #include <boost/json/parse.hpp>
@@ -120,14 +118,10 @@ std::string random_id() {
 }
 
 Result<ResultStore> ResultStore::open(const std::string& results_dir) {
-  std::error_code error;
-  std::filesystem::create_directories(results_dir, error);
-  if (error) return fail_errno("could not make the directory " + results_dir, error.value());
-  if (::chmod(results_dir.c_str(), S_IRWXU) != 0) {
-    return fail_errno("could not set the mode of " + results_dir);
-  }
+  const Result<UniqueFd> directory = open_own_directory(results_dir);
+  if (!directory) return directory.error();
   ResultStore store(results_dir);
-  if (Result<void> loaded = store.load(); !loaded) return loaded.error();
+  if (auto loaded = store.load(directory->get()); !loaded) return loaded.error();
   return store;
 }
 
@@ -214,18 +208,13 @@ std::uint64_t ResultStore::bytes_of(uid_t uid) const {
   return sum;
 }
 
-Result<void> ResultStore::load() {
-  std::error_code error;
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
-    names.push_back(entry.path().filename().string());
-  }
-  if (error) return fail_errno("could not list " + path_, error.value());
-  const UniqueFd directory = directory_fd();
-  for (const std::string& name : names) {
+Result<void> ResultStore::load(int directory) {
+  const auto names = list_directory(path_);
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
     if (name.starts_with('.')) {  // not committed, or not quite removed
-      if (auto removed = remove_tree(directory.get(), name); !removed) return removed;
-    } else if (auto result = load_one(directory.get(), name)) {
+      if (auto removed = remove_tree(directory, name); !removed) return removed;
+    } else if (auto result = load_one(directory, name)) {
       adopt(std::move(*result));
     } else {
       log::warn("could not load result {}: {}", log_text(name), result.error().message);

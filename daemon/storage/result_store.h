@@ -94,7 +94,7 @@ class ResultStore {
 
   explicit ResultStore(std::string path) : path_(std::move(path)) {}
 
-  Result<void> load();
+  Result<void> load(int directory);
   [[nodiscard]] Result<StoredResult> load_one(int directory, const std::string& id) const;
 
   // Opened for each use, so that the store works again after the directory was removed and made

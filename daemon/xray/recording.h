@@ -21,7 +21,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "collectors/xray/live_child.h"
-#include "daemon/service/async_condition.h"
+#include "daemon/base/async_condition.h"
 #include "daemon/sessions/recording.h"
 #include "daemon/xray/apps.h"
 #include "daemon/xray/target.h"

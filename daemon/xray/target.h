@@ -24,7 +24,7 @@ struct XrayTarget {
   std::shared_ptr<const MappedFile> program;
 };
 
-// Opens the program on a thread of `opener`, since its file system may hang. kNotFound: no such
+// Opens the program on a thread of `runner`, since its file system may hang. kNotFound: no such
 // process; kTimeout: the program does not open in time.
 [[nodiscard]] Result<XrayTarget> find_xray_target(pid_t pid, BoundedRunner& runner);
 

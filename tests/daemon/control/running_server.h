@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <sys/socket.h>
+
 #include <filesystem>
 #include <future>
 #include <memory>
@@ -45,7 +47,8 @@ class TemporaryDirectory {
 class RunningServer {
  public:
   explicit RunningServer(Service& service, const ControlLimits& limits = {})
-      : server_(ControlServer::open(io_, socket(), service, limits).value()),
+      : server_(std::make_unique<ControlServer>(
+            io_, UnixListener::open(socket(), SOCK_STREAM).value(), service, limits)),
         thread_([this] { io_.run(); }) {
     run([this] { server_->start(); });
   }

@@ -69,8 +69,8 @@ TEST(Config, TakesEveryKey) {
                                        .frequency_hz = 49,
                                        .max_age = std::chrono::hours(12),
                                        .max_bytes = 1610612736},
-                        .jit = {.directories = {"/srv/app", "/var/jit"}},
-                        .xray = {.directory = "/srv/traces"}};
+                        .jit_directories = {"/srv/app", "/var/jit"},
+                        .xray_directory = "/srv/traces"};
   EXPECT_EQ(reading.config, expected);
 }
 

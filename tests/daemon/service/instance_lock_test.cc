@@ -17,9 +17,9 @@ namespace {
 TEST(InstanceLock, RefusesASecondHolderAndNamesTheFirst) {
   const test::ScratchDirectory directory;
   const std::string path = directory.path() / "lock";
-  const Result<InstanceLock> first = InstanceLock::take(path);
+  const Result<UniqueFd> first = take_instance_lock(path);
   ASSERT_TRUE(first) << first.error().message;
-  const Result<InstanceLock> second = InstanceLock::take(path);
+  const Result<UniqueFd> second = take_instance_lock(path);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::kBusy);
   EXPECT_EQ(second.error().message,
@@ -30,11 +30,11 @@ TEST(InstanceLock, IsFreeOnceItsHolderHasEnded) {
   const test::ScratchDirectory directory;
   const std::string path = directory.path() / "lock";
   const pid_t child = ::fork();
-  if (child == 0) ::_exit(InstanceLock::take(path) ? 0 : 1);
+  if (child == 0) ::_exit(take_instance_lock(path) ? 0 : 1);
   int status = -1;
   ::waitpid(child, &status, 0);
   ASSERT_EQ(status, 0);
-  const Result<InstanceLock> lock = InstanceLock::take(path);
+  const Result<UniqueFd> lock = take_instance_lock(path);
   ASSERT_TRUE(lock) << lock.error().message;
   EXPECT_EQ(test::read_file(path), std::to_string(::getpid()) + "\n");
 }
@@ -50,7 +50,7 @@ TEST(InstanceLock, OnlyItsOwnerMayOpenItsFile) {
       ASSERT_EQ(::chown(path.c_str(), 4711, 4711), 0) << "needs root";
       ASSERT_EQ(::chmod(path.c_str(), 0666), 0);
     }
-    const Result<InstanceLock> lock = InstanceLock::take(path);
+    const Result<UniqueFd> lock = take_instance_lock(path);
     ASSERT_TRUE(lock) << lock.error().message;
     struct stat status {};
     ASSERT_EQ(::stat(path.c_str(), &status), 0);
@@ -65,7 +65,7 @@ TEST(InstanceLock, DoesNotFollowALink) {
   const std::string path = directory.path() / "lock";
   const std::string victim = directory.write("victim", "precious");
   ASSERT_EQ(::symlink(victim.c_str(), path.c_str()), 0);
-  EXPECT_FALSE(InstanceLock::take(path));
+  EXPECT_FALSE(take_instance_lock(path));
   EXPECT_EQ(test::read_file(victim), "precious");
 }
 

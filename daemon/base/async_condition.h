@@ -7,6 +7,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "daemon/base/coroutines.h"
+
 namespace profd {
 
 class AsyncCondition {
@@ -16,7 +18,7 @@ class AsyncCondition {
       : never_(io, boost::asio::steady_timer::time_point::max()) {}
 
   // Returns at the next notify_all(). The caller checks its state before and after.
-  [[nodiscard]] boost::asio::awaitable<void> wait();
+  [[nodiscard]] boost::asio::awaitable<void> wait() { return wait_for(never_); }
   void notify_all() { never_.cancel(); }
 
  private:
