@@ -27,8 +27,6 @@ class TableBudget {
   void add(std::uint32_t owner, const TableUse& use);
   void remove(std::uint32_t owner, const TableUse& use);
 
-  [[nodiscard]] const TableUse& used() const { return used_; }
-
  private:
   [[nodiscard]] bool fits(TableUse use, const TableUse& more, unsigned share) const;
 

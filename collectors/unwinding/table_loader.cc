@@ -30,12 +30,9 @@ TableRefusal refusal_of(ErrorCode code) {
   }
 }
 
-bool same_time(const timespec& a, const timespec& b) {
-  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
-
 bool same_bytes(const struct stat& a, const struct stat& b) {
-  return a.st_size == b.st_size && same_time(a.st_mtim, b.st_mtim);
+  return a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
+         a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
 
 std::string hex_words(std::span<const std::uint64_t> words) {
@@ -69,7 +66,6 @@ class TableLoader::Work {
   Work(TableCache cache, std::unique_ptr<Parser> parser, std::string debug_root)
       : cache_(std::move(cache)), parser_(std::move(parser)), debug_root_(std::move(debug_root)) {}
   Result<LoadResult> try_load(const MappedFile& file);
-  Result<std::string> make_table(int fd, int debug_fd, const std::string& content);
 
   TableCache cache_;
   std::unique_ptr<Parser> parser_;

@@ -27,22 +27,6 @@ Length read_length(Cursor& cursor) {
   return {cursor.read<std::uint64_t>(), true};
 }
 
-// The id of an FDE is the position of its CIE: in .eh_frame backwards from the id, in .debug_frame
-// from the start of the section.
-CfiEntry entry_with_id(const CfiSection& section, std::uint64_t id, std::uint64_t id_position,
-                       bool is_64_bit) {
-  CfiEntry entry;
-  entry.is_64_bit = is_64_bit;
-  if (section.is_eh_frame) {
-    entry.is_cie = id == 0;
-    entry.cie_position = id_position - id;
-  } else {
-    entry.is_cie = id == (is_64_bit ? ~std::uint64_t{0} : 0xffffffff);
-    entry.cie_position = id;
-  }
-  return entry;
-}
-
 // gcc before 3.0 wrote "eh" and an address, without 'z' and the length of the data.
 struct Augmentation {
   std::string_view letters;
@@ -60,11 +44,6 @@ std::optional<Augmentation> read_augmentation(Cursor& cursor, std::string_view b
   return is_known ? std::optional(Augmentation{text, false}) : std::nullopt;
 }
 
-bool skip_personality(Cursor& cursor) {
-  const auto encoding = cursor.read<std::uint8_t>();
-  return dwarf::read_pointer_value(cursor, encoding).has_value();
-}
-
 // False for an unknown letter: its data, and what follows, can't be read.
 bool read_augmentation_data(std::string_view letters, std::string_view data, CfiCie& cie) {
   Cursor cursor(data);
@@ -73,9 +52,11 @@ bool read_augmentation_data(std::string_view letters, std::string_view data, Cfi
       case 'R':
         cie.pointer_encoding = cursor.read<std::uint8_t>();
         break;
-      case 'P':
-        if (!skip_personality(cursor)) return false;
+      case 'P': {  // the personality function
+        const auto encoding = cursor.read<std::uint8_t>();
+        if (!dwarf::read_pointer_value(cursor, encoding)) return false;
         break;
+      }
       case 'L':
         cursor.read<std::uint8_t>();
         break;
@@ -103,10 +84,6 @@ bool read_version(Cursor& cursor, std::string_view body, std::uint8_t& version,
   return cursor.ok() && address_bytes == 8 && segment_bytes == 0;
 }
 
-std::uint64_t read_return_column(Cursor& cursor, std::uint8_t version) {
-  return version == 1 ? cursor.read<std::uint8_t>() : dwarf::read_uleb(cursor);
-}
-
 }  // namespace
 
 std::optional<CfiEntry> read_cfi_entry(const CfiSection& section, std::uint64_t position) {
@@ -121,8 +98,13 @@ std::optional<CfiEntry> read_cfi_entry(const CfiSection& section, std::uint64_t 
   const bool wide_id = length.is_64_bit && !section.is_eh_frame;
   const std::uint64_t id = wide_id ? inner.read<std::uint64_t>() : inner.read<std::uint32_t>();
   if (!inner.ok()) return std::nullopt;
-  CfiEntry entry = entry_with_id(section, id, position + id_position, wide_id);
+  // The id of an FDE is the position of its CIE: in .eh_frame backwards from the id, in
+  // .debug_frame from the start of the section.
+  const std::uint64_t cie_id = section.is_eh_frame ? 0 : wide_id ? ~std::uint64_t{0} : 0xffffffff;
+  CfiEntry entry;
   entry.position = position;
+  entry.is_cie = id == cie_id;
+  entry.cie_position = section.is_eh_frame ? position + id_position - id : id;
   entry.body = content.substr(inner.offset());
   entry.body_position = position + id_position + inner.offset();
   return entry;
@@ -156,15 +138,16 @@ std::optional<CfiCie> read_cie(const CfiSection& section, const CfiEntry& entry)
   cie.code_alignment = dwarf::read_uleb(cursor);
   cie.data_alignment = dwarf::read_sleb(cursor);
   cie.is_go = !section.is_eh_frame && cie.data_alignment == kGoDataAlignment;
-  const std::uint64_t column = read_return_column(cursor, version);
+  const std::uint64_t return_column =
+      version == 1 ? cursor.read<std::uint8_t>() : dwarf::read_uleb(cursor);
   cie.is_signal_frame = augmentation->letters == "S";  // in .debug_frame, without data
   if (augmentation->letters.starts_with('z')) {
     cie.has_augmentation_data = true;
     const std::string_view data = cursor.read_bytes(dwarf::read_uleb(cursor));
     if (!read_augmentation_data(augmentation->letters, data, cie)) return std::nullopt;
   }
-  const bool usable = cursor.ok() && column == kReturnAddressColumn && cie.code_alignment > 0 &&
-                      cie.code_alignment <= kMaxCodeAlignment &&
+  const bool usable = cursor.ok() && return_column == kReturnAddressColumn &&
+                      cie.code_alignment > 0 && cie.code_alignment <= kMaxCodeAlignment &&
                       cursor.remaining() <= kMaxCieInstructionBytes;
   if (!usable) return std::nullopt;
   cie.instructions_vaddr = section.vaddr + entry.body_position + cursor.offset();

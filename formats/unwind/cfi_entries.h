@@ -26,7 +26,6 @@ struct CfiEntry {
   std::uint64_t cie_position = 0;  // of an FDE
   std::string_view body;           // behind the id
   std::uint64_t body_position = 0;
-  bool is_64_bit = false;
 };
 
 struct CfiCie {

@@ -55,15 +55,10 @@ class CfiLoader {
   std::size_t bytes_left_ = kMaxCfiBytes;
 };
 
-// Visits the code of a file by file offset: functions with an FDE, and code without.
-struct CodeVisitor {
-  virtual ~CodeVisitor() = default;
-  virtual void function(const CfiFunction& function) = 0;
-  virtual void uncovered(std::uint64_t begin, std::span<const UnwindRow> rows) = 0;
-  virtual void segment_end(std::uint64_t offset) = 0;
-};
-
-void visit_code(const CodeFile& file, CfiFunctions& functions, CodeVisitor& visitor) {
+// Visits the code of a file by file offset: functions with an FDE, the rows of code without, and
+// the ends of segments.
+template <class Visitor>
+void visit_code(const CodeFile& file, CfiFunctions& functions, Visitor& visitor) {
   UncoveredCode uncovered(file);
   const std::span<const CfiFunction> all = functions.all();
   auto next = all.begin();
@@ -82,12 +77,12 @@ void visit_code(const CodeFile& file, CfiFunctions& functions, CodeVisitor& visi
 }
 
 // Makes the rows of each function from its FDE.
-class RowMaker : public CodeVisitor {
+class RowMaker {
  public:
   RowMaker(CfiFunctions& functions, UnwindTableWriter& writer)
       : functions_(functions), writer_(writer) {}
 
-  void function(const CfiFunction& function) override {
+  void function(const CfiFunction& function) {
     if (writer_.is_full()) return lose(function.offset, CfiLoss::kOverLimit);
     CfiSource& source = functions_.source_file_of(function);
     const auto entry = read_cfi_entry(source.section(), function.position);
@@ -97,11 +92,11 @@ class RowMaker : public CodeVisitor {
     run(function, *fde, *cie);
   }
 
-  void uncovered(std::uint64_t /*begin*/, std::span<const UnwindRow> rows) override {
+  void uncovered(std::uint64_t /*begin*/, std::span<const UnwindRow> rows) {
     for (const UnwindRow& row : rows) writer_.add(row);
   }
 
-  void segment_end(std::uint64_t offset) override { writer_.add(unknown_from(offset)); }
+  void segment_end(std::uint64_t offset) { writer_.add(unknown_from(offset)); }
 
  private:
   // Rows stop at function.bytes: a function may be cut where the next one begins.
@@ -131,7 +126,7 @@ class RowMaker : public CodeVisitor {
 
 // Keyed BLAKE2b of all inputs of the rows: where the code is, all CFI, and the rows of recognized
 // code.
-class Digest : public CodeVisitor {
+class Digest {
  public:
   explicit Digest(const DigestKey& key) {
     static_assert(sizeof key.words >= crypto_generichash_KEYBYTES_MIN);
@@ -139,8 +134,8 @@ class Digest : public CodeVisitor {
                               sizeof key.words, kBytes);
   }
 
-  void function(const CfiFunction& function) override { add_value(function); }
-  void uncovered(std::uint64_t begin, std::span<const UnwindRow> rows) override {
+  void function(const CfiFunction& function) { add_value(function); }
+  void uncovered(std::uint64_t begin, std::span<const UnwindRow> rows) {
     add_value(begin);
     add_value(rows.size());
     for (const UnwindRow& row : rows) {
@@ -148,7 +143,7 @@ class Digest : public CodeVisitor {
       add_value(row.rule);
     }
   }
-  void segment_end(std::uint64_t offset) override { add_value(offset); }
+  void segment_end(std::uint64_t offset) { add_value(offset); }
 
   void add_section(const CfiSection& section) {
     add_value(section.vaddr);
