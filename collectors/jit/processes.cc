@@ -72,7 +72,7 @@ void JitProcesses::on_mapping(const MappingView& mapping) noexcept {
 void JitProcesses::on_unmap(const UnmapView& unmap) noexcept {
   try {
     const auto known = processes_.find(unmap.process);
-    if (known != processes_.end()) unmap_in_layers(known->second->layers, unmap);
+    if (known != processes_.end()) unmap_in_layers(known->second.layers, unmap);
   } catch (const std::exception&) {  // no memory: the code keeps its names
   }
 }
@@ -84,13 +84,12 @@ void JitProcesses::add_mapping(const MappingView& mapping) {
     const std::uint32_t uid = uid_of(mapping.process);
     if (const auto refusal = refusal_of(uid)) return stats_.refuse(*refusal);
     ++count_of_user_[uid];
-    keys_.insert(mapping.process);
-    known = processes_.emplace(mapping.process, std::make_unique<Process>()).first;
-    known->second->uid = uid;
-    scan(mapping.process, *known->second);
+    known = processes_.try_emplace(mapping.process).first;
+    known->second.uid = uid;
+    scan(mapping.process, known->second);
   }
   if (may_be_jit_code(mapping)) {
-    Process& process = *known->second;
+    Process& process = known->second;
     if (process.memory.add({.start = mapping.start, .end = mapping.end})) {
       process.has_new_memory = true;
     }
@@ -113,7 +112,7 @@ std::uint32_t JitProcesses::uid_of(const ProcessKey& key) const {
 
 const JitProcesses::Process* JitProcesses::find(const ProcessKey& key) const {
   const auto known = processes_.find(key);
-  return known == processes_.end() ? nullptr : known->second.get();
+  return known == processes_.end() ? nullptr : &known->second;
 }
 
 // An unmap can end only code that is known.
@@ -131,35 +130,18 @@ bool JitProcesses::poll(Clock::time_point now) {
   if (waiting_.empty()) std::ranges::move(follower_->take(), std::back_inserter(waiting_));
   for (bool is_part = false; !waiting_.empty() && !is_part; waiting_.pop_front()) {
     is_part = std::holds_alternative<JitFileGrew>(waiting_.front());
-    apply(waiting_.front());
+    std::visit([this](const auto& event) { on(event); }, waiting_.front());
   }
   scan_and_reap(now);
   if (send_rows_) send_rows(now);
-  for (auto& [key, process] : processes_) report_memory(key, *process);
+  for (auto& [key, process] : processes_) report_memory(key, process);
   return waiting_.empty();
-}
-
-void JitProcesses::apply(const JitEvent& event) {
-  if (const auto* done = std::get_if<JitReadToEnd>(&event)) {
-    read_ticket_ = done->ticket;
-  } else if (const auto* grew = std::get_if<JitFileGrew>(&event)) {
-    const std::int64_t began_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
-    on(*grew);
-    follower_->charge(grew->file->id.owner,
-                      std::chrono::nanoseconds(now_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns));
-  } else if (const auto* scanned = std::get_if<JitProcessScanned>(&event)) {
-    on(*scanned);
-  } else if (const auto* seen = std::get_if<JitFileSeen>(&event)) {
-    on(*seen);
-  } else {
-    on(std::get<JitFileEnded>(event));
-  }
 }
 
 void JitProcesses::on(const JitProcessScanned& scanned) {
   const auto known = processes_.find(scanned.process);
   if (known == processes_.end()) return;
-  Process& process = *known->second;
+  Process& process = known->second;
   process.is_being_scanned = false;
   if (!scanned.scan.is_gone) process.facts = scanned.scan.facts;
   for (const JitRefusal reason : scanned.scan.refusals) {
@@ -180,28 +162,32 @@ void JitProcesses::on(const JitFileSeen& seen) {
     return source->file()->file->kind == seen.kind;
   };
   for (auto& [key, process] : processes_) {
-    if (may_belong_to(key, process->facts, process->uid, seen.pid, seen.owner) &&
-        std::ranges::none_of(process->sources, is_of_kind)) {
-      scan(key, *process);
+    if (may_belong_to(key, process.facts, process.uid, seen.pid, seen.owner) &&
+        std::ranges::none_of(process.sources, is_of_kind)) {
+      scan(key, process);
     }
   }
 }
 
+// The owner of the file is charged for the time.
 void JitProcesses::on(const JitFileGrew& grew) {
-  const auto source = sources_.apply(grew);
-  if (!source) return;
-  for (auto& [key, process] : processes_) {
-    if (std::ranges::find(process->sources, source) != process->sources.end()) {
-      add_layers(key, *process, *source);
+  const std::int64_t began_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+  if (const auto source = sources_.apply(grew)) {
+    for (auto& [key, process] : processes_) {
+      if (std::ranges::find(process.sources, source) != process.sources.end()) {
+        add_layers(key, process, *source);
+      }
     }
   }
+  follower_->charge(grew.file->id.owner,
+                    std::chrono::nanoseconds(now_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns));
 }
 
 void JitProcesses::on(const JitFileEnded& ended) {
   const auto source = sources_.end(ended.file);
   if (!source || ended.reason != JitRefusal::kMalformed || source->writer()) return;
   // The file is no jitdump.
-  for (auto& [key, process] : processes_) std::erase(process->sources, source);
+  for (auto& [key, process] : processes_) std::erase(process.sources, source);
 }
 
 void JitProcesses::scan(const ProcessKey& key, Process& process) {
@@ -217,9 +203,9 @@ void JitProcesses::scan_and_reap(Clock::time_point now) {
   reaped_at_ = now;
   bool has_ended = false;
   for (auto& [key, process] : processes_) {
-    if (now >= process->next_scan) scan(key, *process);
-    if (process->is_gone || !is_gone(key)) continue;
-    process->is_gone = true;
+    if (now >= process.next_scan) scan(key, process);
+    if (process.is_gone || !is_gone(key)) continue;
+    process.is_gone = true;
     has_ended = true;
   }
   // A runtime writes the last records when it ends: they are read at once.
@@ -269,12 +255,12 @@ void JitProcesses::add_layer(Process& process, JitLayer layer) {
 void JitProcesses::inherit(const ProcessKey& key, Process& process) {
   if (process.facts.parent == 0) return;
   const std::uint64_t start = monotonic_start_ns(key);
-  for (auto other = keys_.lower_bound({.tgid = process.facts.parent, .exec_id = 0, .start_ns = 0});
-       other != keys_.end() && other->tgid == process.facts.parent; ++other) {
-    const bool is_parent =
-        other->exec_id == key.exec_id && start_ticks(*other) == process.facts.parent_start_ticks;
+  for (auto other = processes_.lower_bound({.tgid = process.facts.parent});
+       other != processes_.end() && other->first.tgid == process.facts.parent; ++other) {
+    const bool is_parent = other->first.exec_id == key.exec_id &&
+                           start_ticks(other->first) == process.facts.parent_start_ticks;
     if (!is_parent) continue;
-    for (const JitLayer& layer : processes_.at(*other)->layers) {
+    for (const JitLayer& layer : other->second.layers) {
       add_layer(
           process,
           {.map = layer.map, .until_ns = std::min(layer.until_ns, start), .unmaps = layer.unmaps});
@@ -285,17 +271,17 @@ void JitProcesses::inherit(const ProcessKey& key, Process& process) {
 void JitProcesses::send_rows(Clock::time_point now) {
   if (now < next_rows_) return;
   for (auto& [key, process] : processes_) {
-    if (process->is_gone || now < process->next_rows) continue;
+    if (process.is_gone || now < process.next_rows) continue;
     std::uint64_t changes = 0;
-    for (const JitLayer& layer : process->layers) changes += layer.map->rows.changes();
-    if (changes == process->sent_changes) {
-      process->rows_interval = kFirstRows;
+    for (const JitLayer& layer : process.layers) changes += layer.map->rows.changes();
+    if (changes == process.sent_changes) {
+      process.rows_interval = kFirstRows;
       continue;
     }
-    process->sent_changes = changes;
-    process->next_rows = now + process->rows_interval;
-    process->rows_interval = std::min<Clock::duration>(2 * process->rows_interval, kLastRows);
-    send_rows_of(key, *process);
+    process.sent_changes = changes;
+    process.next_rows = now + process.rows_interval;
+    process.rows_interval = std::min<Clock::duration>(2 * process.rows_interval, kLastRows);
+    send_rows_of(key, process);
     next_rows_ = now + kRowsPause;
     return;
   }
@@ -355,18 +341,18 @@ std::uint64_t JitProcesses::read_to_end(const std::vector<ProcessKey>& processes
 }
 
 void JitProcesses::forget_unless(const std::function<bool(const ProcessKey&)>& needed) {
-  boost::unordered::erase_if(processes_, [this, &needed](const auto& entry) {
-    const auto& [key, process] = entry;
-    process->is_gone = process->is_gone || is_gone(key);
-    report_memory(key, *process);
-    return process->is_gone && !needed(key);
+  for (auto& [key, process] : processes_) {
+    process.is_gone = process.is_gone || is_gone(key);
+    report_memory(key, process);
+  }
+  std::erase_if(processes_, [&needed](const auto& entry) {
+    return entry.second.is_gone && !needed(entry.first);
   });
-  std::erase_if(keys_, [this](const ProcessKey& key) { return !processes_.contains(key); });
   count_of_user_.clear();
   std::set<const JitSource*> in_use;
   for (const auto& [key, process] : processes_) {
-    ++count_of_user_[process->uid];
-    for (const auto& source : process->sources) in_use.insert(source.get());
+    ++count_of_user_[process.uid];
+    for (const auto& source : process.sources) in_use.insert(source.get());
   }
   sources_.release_unless(in_use);
 }
@@ -378,7 +364,7 @@ JitStats JitProcesses::stats() const {
   }
   stats.events = stats_.events;
   stats.malformed = stats_.malformed;
-  for (const auto& [key, process] : processes_) stats.processes += !process->sources.empty();
+  for (const auto& [key, process] : processes_) stats.processes += !process.sources.empty();
   sources_.add_to(stats);
   return stats;
 }

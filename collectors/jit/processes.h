@@ -28,8 +28,6 @@
 #include <string_view>
 #include <vector>
 
-#include <boost/unordered/unordered_flat_map.hpp>
-
 #include "collectors/bpf/sample.h"
 #include "collectors/jit/answers.h"
 #include "collectors/jit/code_map.h"
@@ -140,17 +138,6 @@ class JitProcesses {
       return facts.pid_in_namespace != 0 ? facts.pid_in_namespace : key.tgid;
     }
   };
-  struct KeyHash {
-    using is_avalanching = void;
-    std::size_t operator()(const ProcessKey& key) const noexcept {
-      std::uint64_t hash =
-          (key.start_ns ^ std::uint64_t{key.tgid} << 32 ^ key.exec_id) * 0x9e3779b97f4a7c15ULL;
-      hash ^= hash >> 32;
-      return static_cast<std::size_t>(hash * 0x9e3779b97f4a7c15ULL);
-    }
-  };
-  using Processes = boost::unordered_flat_map<ProcessKey, std::unique_ptr<Process>, KeyHash>;
-
   explicit JitProcesses(std::unique_ptr<JitFollower> follower)
       : follower_(std::move(follower)), sources_(*follower_, stats_) {}
   void add_mapping(const MappingView& mapping);
@@ -160,11 +147,11 @@ class JitProcesses {
   [[nodiscard]] const Process* find(const ProcessKey& key) const;
   void report_memory(const ProcessKey& key, Process& process) const;
 
-  void apply(const JitEvent& event);
   void on(const JitProcessScanned& scanned);
   void on(const JitFileSeen& seen);
   void on(const JitFileGrew& grew);
   void on(const JitFileEnded& ended);
+  void on(const JitReadToEnd& read) { read_ticket_ = read.ticket; }
 
   void scan(const ProcessKey& key, Process& process);
   void scan_and_reap(Clock::time_point now);
@@ -182,10 +169,9 @@ class JitProcesses {
   std::uint64_t read_ticket_ = 0;
   JitStats stats_;
   JitSources sources_;
-  Processes processes_;
-  std::set<ProcessKey> keys_;                           // of processes_, sorted by tgid
+  std::map<ProcessKey, Process> processes_;             // sorted by tgid first
   std::map<std::uint32_t, std::size_t> count_of_user_;  // of processes_, by uid
-  boost::unordered_flat_map<ProcessKey, std::uint32_t, KeyHash> uids_;
+  std::map<ProcessKey, std::uint32_t> uids_;            // reported by the sampler
   WatchMemory watch_ = [](const ProcessKey&, std::span<const AddressRange>) {};
   SendRows send_rows_;
   Clock::time_point next_rows_{};

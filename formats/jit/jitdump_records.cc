@@ -173,9 +173,10 @@ Result<JitUnwindingInfo> split_unwinding_info(std::string_view record, const Jit
   const std::string_view data = cursor.read_bytes(data_bytes);
   if (!cursor.ok() || hdr_bytes > data.size())
     return fail(ErrorCode::kMalformed, "the unwind data exceeds its record");
-  if (hdr_bytes == data.size())
+  if (hdr_bytes == data.size()) {
     return fail(ErrorCode::kMalformed,
                 "the record has no unwind data: its code has frame pointers");
+  }
   if (is_eh_frame_hdr(data))
     return JitUnwindingInfo{data.substr(hdr_bytes), data.substr(0, hdr_bytes), true};
   const std::string_view last = data.substr(data.size() - hdr_bytes);
