@@ -10,6 +10,7 @@
 #include <chrono>
 #include <string_view>
 
+#include <boost/algorithm/hex.hpp>
 #include <boost/crc.hpp>
 
 namespace profd {
@@ -62,14 +63,7 @@ std::string path_by_link(const std::string& link, const std::string& path) {
 }  // namespace
 
 std::string to_hex(std::string_view bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string hex;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    hex += kDigits[byte >> 4];
-    hex += kDigits[byte & 15];
-  }
-  return hex;
+  return boost::algorithm::hex_lower(std::string(bytes));
 }
 
 UniqueFd open_debug_file(const UnwindSource& source, const std::string& path,

@@ -7,11 +7,10 @@
 namespace profd {
 
 FileKey file_key_of(const struct stat& status) {
-  constexpr unsigned kMinorBits = 20;  // of the kernel's dev_t
   return {.inode = status.st_ino,
           .size_bytes = static_cast<std::uint64_t>(status.st_size),
           .ctime_ns = nanoseconds_of(status.st_ctim),
-          .device = ::gnu_dev_major(status.st_dev) << kMinorBits | ::gnu_dev_minor(status.st_dev),
+          .device = device_of_key(::gnu_dev_major(status.st_dev), ::gnu_dev_minor(status.st_dev)),
           .generation = 0};
 }
 

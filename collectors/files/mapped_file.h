@@ -19,15 +19,20 @@ struct MappedFile {
   UniqueFd fd{};        // open for reading, a regular file; invalid when nothing could be opened
   std::string error{};  // why fd is invalid
 
-  // What fstat said of the opened file, also where fd was let go again; all 0 when none was opened.
-  // On an overlay these are the overlay's and the key's the layer's.
+  // From fstat() of the opened file, also where `fd` is closed again; all 0 when none was opened.
+  // On an overlay these are the overlay's, and the key is the layer's.
   std::uint64_t stat_device = 0;
   std::uint64_t stat_inode = 0;
   std::int64_t stat_ctime_ns = 0;
   std::uint32_t owner = 0;  // uid
 };
 
-// The key of the file that fstat() describes, as the kernel side makes it but for the generation,
+// The device of a FileKey: the kernel's own encoding of a dev_t.
+[[nodiscard]] constexpr std::uint32_t device_of_key(std::uint32_t major, std::uint32_t minor) {
+  return major << 20 | minor;
+}
+
+// The key that the kernel side has for the file that fstat() describes, except for the generation,
 // which fstat() does not return: 0. On an overlay the kernel side has the layer's file instead.
 [[nodiscard]] FileKey file_key_of(const struct stat& status);
 

@@ -25,9 +25,9 @@ constexpr off_t kMaxFileBytes = off_t{4} << 30;
 constexpr const char* kOnFuse = "on a FUSE file system, which may not answer";
 constexpr std::string_view kDeletedSuffix = " (deleted)";
 
-// Device and inode are not asked for where the change time fits: on an overlay, fstat's are the
-// overlay's and the key's the layer's. An unlink or chmod moves the change time of a file whose
-// bytes are still those that ran.
+// Device and inode are not compared where the change time is equal: on an overlay, fstat() returns
+// the overlay's and the key has the layer's. An unlink or chmod changes the change time of a file
+// that still has the bytes that ran.
 bool same_content(const FileKey& key, const struct stat& status) {
   if (key.size_bytes != static_cast<std::uint64_t>(status.st_size)) return false;
   if (key.ctime_ns == nanoseconds_of(status.st_ctim)) return true;
@@ -38,11 +38,10 @@ bool same_content(const FileKey& key, const struct stat& status) {
 // lies. A file of another device may be an overlay's, or lie on FUSE. Nothing here waits for the
 // file system.
 bool may_be_on_fuse(int place, std::uint32_t device, std::uint32_t tgid) {
-  constexpr unsigned kMinorBits = 20;  // of the kernel's own encoding, which the key has
   struct statx status {};
   const int error = ::statx(place, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &status);
   if (error != 0) return true;
-  if ((status.stx_dev_major << kMinorBits | status.stx_dev_minor) == device) return false;
+  if (device_of_key(status.stx_dev_major, status.stx_dev_minor) == device) return false;
   return is_fuse_mount(status.stx_mnt_id, tgid);
 }
 
@@ -59,34 +58,34 @@ std::string refusal(const struct stat& status, const FileKey& key) {
   return {};
 }
 
-// From a descriptor of the place alone (O_PATH), so that a FIFO or a device is never opened: that
-// has effects of its own.
+// Opens a regular file through an O_PATH descriptor of it, so that a FIFO or a device is never
+// opened, which could have side effects.
 Opened open_regular(const UniqueFd& place, const MappingPlace& mapping) {
   const FileKey& key = mapping.file;
   Opened opened;
   if (!place.valid()) {
-    opened.error = fail_errno("open").message;
+    opened.error = fail_errno("could not open it").message;
   } else if (may_be_on_fuse(place.get(), key.device, mapping.tgid)) {
     opened.error = kOnFuse;
   } else if (::fstat(place.get(), &opened.status) != 0) {
-    opened.error = fail_errno("fstat").message;
+    opened.error = fail_errno("could not stat it").message;
   } else {
     opened.error = refusal(opened.status, key);
   }
   if (!opened.error.empty()) return opened;
   const std::string link = "/proc/self/fd/" + std::to_string(place.get());
   opened.fd.reset(::open(link.c_str(), kReadFlags));
-  if (!opened.fd.valid()) opened.error = fail_errno("open").message;
+  if (!opened.fd.valid()) opened.error = fail_errno("could not open it").message;
   return opened;
 }
 
-// Follows the link: a map_files entry is one that only the kernel can make.
+// The link is followed: only the kernel makes the entries of map_files.
 UniqueFd place_of_link(const std::string& link) {
   return UniqueFd(::open(link.c_str(), O_PATH | O_CLOEXEC));
 }
 
-// The kernel's names of a file hold no links: one that is there now was laid for us. Nor does it
-// have to ask a file system for what was run just now.
+// The kernel's names of a file have no symbolic links, so a link at the path now may be an attack.
+// The names of a file that was run just now are cached, so no file system has to answer.
 UniqueFd place_of_names(const std::string& path) {
   open_how how{};
   how.flags = O_PATH | O_CLOEXEC;
@@ -107,7 +106,7 @@ std::string read_link(const std::string& path) {
   return bytes > 0 ? std::string(target.data(), static_cast<std::size_t>(bytes)) : std::string();
 }
 
-// A link target may end in " (deleted)" because the file is, or because it is called so.
+// A link target ends in " (deleted)" for a deleted file, and for a file with such a name.
 bool is_deleted(const std::string& link, const struct stat& status) {
   if (!link.ends_with(kDeletedSuffix)) return false;
   if (status.st_nlink == 0) return true;
@@ -140,7 +139,7 @@ MappedFile unopened(const MappingPlace& place, std::string why) {
 }
 
 MappedFile open_by_mapping(const MappingPlace& place) {
-  // Whatever is asked of it may be answered by nobody, and can't be interrupted then.
+  // The server may never answer, and no call that waits for it can be interrupted.
   if (place.on_fuse) return unopened(place, kOnFuse);
   const std::string exact = map_files_path(place.tgid, place.start, place.end);
   Opened opened = open_regular(place_of_link(exact), place);

@@ -1,5 +1,5 @@
-// Opens the file of a mapping: exactly the mapped one, a regular file, with the content that ran,
-// and never one on FUSE, where another process may let us wait for ever.
+// Opens the file of a mapping: exactly the mapped file, which must be a regular file and have the
+// content that ran. Never opens a file on FUSE, whose server may never answer.
 
 #pragma once
 
@@ -12,27 +12,28 @@
 
 namespace profd {
 
-// What it takes to find the file of a mapping. Owns all of it.
+// What is needed to find the file of a mapping. Owns its data.
 struct MappingPlace {
   FileKey file;
   std::uint32_t tgid = 0;
   std::uint64_t start = 0;
   std::uint64_t end = 0;
   bool on_fuse = false;
-  std::string path;  // by the kernel's names when it was sampled; empty: unknown
+  std::string path;  // from the dentry names when it was sampled; empty: unknown
 };
 
 [[nodiscard]] MappingPlace place_of(const MappingView& mapping);
 
-// Without a descriptor, and why.
+// A MappedFile without a descriptor; `why` becomes its error.
 [[nodiscard]] MappedFile unopened(const MappingPlace& place, std::string why);
 
-// By /proc/PID/map_files, also when it is deleted, on an overlay or in another mount namespace.
-// Waits for the lock of the process's memory, which the process itself can hold for long.
+// Opens it through /proc/PID/map_files, also when it is deleted, on an overlay or in another mount
+// namespace. May block: it takes the lock of the process's memory, which the process can hold for
+// long.
 [[nodiscard]] MappedFile open_by_mapping(const MappingPlace& place);
 
-// By its names, for when the process is gone or does not let us in; `error` says what was tried
-// before. Waits for nobody.
+// Opens it by its names, where the process has exited or open_by_mapping() failed with `error`.
+// Does not block.
 [[nodiscard]] MappedFile open_by_names(const MappingPlace& place, const std::string& error);
 
 // "bin\0usr\0" -> "/usr/bin". Empty for no names.

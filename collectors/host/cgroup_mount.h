@@ -6,7 +6,7 @@
 
 namespace profd {
 
-// /sys/fs/cgroup, or /sys/fs/cgroup/unified beside v1 hierarchies. Empty: there is none.
+// /sys/fs/cgroup, or /sys/fs/cgroup/unified beside v1 hierarchies; empty where there is none.
 [[nodiscard]] std::string find_cgroup_mount();
 
 }  // namespace profd

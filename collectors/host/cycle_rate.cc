@@ -43,12 +43,12 @@ Result<std::uint64_t> measure_cycles_per_second() {
   attr.config = PERF_COUNT_HW_CPU_CYCLES;
   const UniqueFd counter(
       static_cast<int>(::syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC)));
-  if (!counter.valid()) return fail_errno("count cycles");
-  // The fastest try: a clock that is still ramping up, and a hypervisor's theft, only ever slow it
-  // down.
+  if (!counter.valid()) return fail_errno("could not count cycles");
+  // The highest rate of several: a clock that still ramps up and time that a hypervisor steals only
+  // lower it.
   std::uint64_t best = 0;
   for (int i = 0; i < kTries; ++i) best = std::max(best, cycles_per_second_once(counter));
-  if (best == 0) return fail(ErrorCode::kUnsupported, "the cycle counter stands still");
+  if (best == 0) return fail(ErrorCode::kUnsupported, "the cycle counter does not count");
   return best;
 }
 

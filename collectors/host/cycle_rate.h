@@ -1,4 +1,4 @@
-// How many cycles a busy CPU makes in a second.
+// The number of cycles that a busy CPU makes in a second.
 
 #pragma once
 
@@ -8,7 +8,8 @@
 
 namespace profd {
 
-// Measured on the calling thread for some milliseconds. Error when cycles can't be counted.
+// Measured on the calling thread, which takes some milliseconds. An error where cycles can't be
+// counted.
 [[nodiscard]] Result<std::uint64_t> measure_cycles_per_second();
 
 }  // namespace profd

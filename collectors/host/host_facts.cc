@@ -1,4 +1,4 @@
-// Looks at the host by small tries of what sampling does, so that a sandbox is seen as it is.
+// Tries each system call that sampling needs once, so that a sandbox's filters are found as well.
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +23,7 @@
 namespace profd {
 namespace {
 
-// The symbols in front are per-CPU offsets, which begin at 0; the text is not far behind them.
+// The first symbols are per-CPU offsets, which begin at 0; those of the text follow soon.
 constexpr int kSymbolsToTry = 20'000;
 
 std::uint64_t effective_capabilities() {
@@ -36,7 +36,7 @@ std::string first_line_of(const char* path) {
   return text ? text->substr(0, text->find('\n')) : std::string();
 }
 
-// "none [integrity] confidentiality": the one in brackets is in force.
+// "none [integrity] confidentiality": the mode in brackets is active.
 std::string lockdown_in_force() {
   const std::string line = first_line_of("/sys/kernel/security/lockdown");
   const std::size_t open = line.find('[');
@@ -45,7 +45,7 @@ std::string lockdown_in_force() {
   return line.substr(open + 1, close - open - 1);
 }
 
-// Of a call that gives a descriptor, which is closed again.
+// The errno of a call that returns a descriptor, which is closed here; 0 for success.
 int error_of(long fd) {
   if (fd < 0) return errno;
   ::close(static_cast<int>(fd));
@@ -99,8 +99,8 @@ bool is_another_users(const std::string& process) {
   return ::stat(process.c_str(), &status) == 0 && status.st_uid != ::geteuid();
 }
 
-// One that can be read is enough: a container may hide some from everyone. Where all processes are
-// our own, nothing is hidden.
+// One process that can be read is enough: a container may hide some from everyone. 0 as well where
+// all processes are of this user.
 int try_other_maps() {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir("/proc"), &::closedir);
   if (!directory) return errno;

@@ -1,4 +1,4 @@
-// Which kernel runs.
+// The release of the running kernel.
 
 #pragma once
 

@@ -8,9 +8,8 @@
 #include "daemon/base/coroutines.h"
 
 namespace profd {
-namespace {}  // namespace
 
-// Its own descriptor of the source's wake-up, since Asio closes the one it is given.
+// Asio closes the descriptor that it is given, so it gets a copy.
 DrainLoop::DrainLoop(boost::asio::io_context& io, Sampler& source)
     : source_(source), timer_(io), wake_(io, ::fcntl(source.wake_fd(), F_DUPFD_CLOEXEC, 0)) {
   spawn(io, drain_by_time());

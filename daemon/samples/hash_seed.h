@@ -8,7 +8,10 @@
 
 namespace profd {
 
-// From the kernel's random source; one for the whole daemon.
-[[nodiscard]] std::uint64_t daemon_hash_seed();
+// One seed for the whole daemon, since its hashes are compared.
+[[nodiscard]] inline std::uint64_t daemon_hash_seed() {
+  static const std::uint64_t seed = random_seed();
+  return seed;
+}
 
 }  // namespace profd

@@ -11,7 +11,8 @@
 
 namespace profd {
 
-// A seed from the random source of the kernel. Never blocks.
+// A seed from the random source of the kernel, or from the clock where a sandbox forbids that. Waits
+// only while a host boots and has no randomness yet.
 [[nodiscard]] std::uint64_t random_seed();
 
 class SeededHash {

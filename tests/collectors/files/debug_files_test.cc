@@ -61,7 +61,7 @@ TEST_F(DebugFilesTest, ALinkMustHaveItsChecksum) {
   EXPECT_EQ(found(), "");
 }
 
-TEST_F(DebugFilesTest, OnlyRootsRegularFilesAreTaken) {
+TEST_F(DebugFilesTest, OnlyRegularFilesOfRootAreOpened) {
   write(by_build_id_, "another's");
   ASSERT_EQ(::chown(by_build_id_.c_str(), 1000, 1000), 0);
   EXPECT_EQ(found(), "");
@@ -70,7 +70,7 @@ TEST_F(DebugFilesTest, OnlyRootsRegularFilesAreTaken) {
   EXPECT_EQ(found(), "");
 }
 
-TEST_F(DebugFilesTest, NothingLeadsOutOfTheRoot) {
+TEST_F(DebugFilesTest, NoPathLeadsOutOfTheRoot) {
   const fs::path outside = root_.string() + "-outside";
   write(outside, "outside");
   fs::create_directories(by_build_id_.parent_path());

@@ -145,7 +145,7 @@ TEST_F(MappedFilesTest, OpensADeletedFileAndNamesItWithoutTheKernelsSuffix) {
   EXPECT_EQ(file->path, path_.string());
 }
 
-TEST_F(MappedFilesTest, TakesANameThatEndsInDeletedAsItStands) {
+TEST_F(MappedFilesTest, KeepsANameThatEndsInDeleted) {
   ::munmap(memory_, kPage);
   map_file("odd (deleted)");
   const auto file = files_.find_or_open(view_);
@@ -171,7 +171,7 @@ TEST_F(MappedFilesTest, FollowsNoSymbolicLinkUnderTheNames) {
   EXPECT_FALSE(files_.find_or_open(view_)->fd.valid());
 }
 
-TEST_F(MappedFilesTest, SaysWhatFstatSaidOfTheFile) {
+TEST_F(MappedFilesTest, KeepsTheStatusOfTheOpenedFile) {
   struct stat status {};
   ASSERT_EQ(::stat(path_.c_str(), &status), 0);
   const auto file = files_.find_or_open(view_);
@@ -201,7 +201,7 @@ TEST_F(MappedFilesTest, HoldsHalfOfTheDescriptorsAndASixteenthForOneOwner) {
   }
 }
 
-TEST_F(MappedFilesTest, KnowsABoundedNumberOfFiles) {
+TEST_F(MappedFilesTest, KeepsABoundedNumberOfFiles) {
   view_.process.tgid = 4'000'000;
   auto now = MappedFiles::Clock::now();
   for (view_.file.generation = 1; view_.file.generation <= 65'536; ++view_.file.generation) {
@@ -213,7 +213,7 @@ TEST_F(MappedFilesTest, KnowsABoundedNumberOfFiles) {
   EXPECT_EQ(files_.size(), 65'536u);
 }
 
-TEST_F(MappedFilesTest, OpensSoManyNewFilesOfAProcessInASecondAndOthersStill) {
+TEST_F(MappedFilesTest, LimitsTheNewFilesOfAProcessInASecondAndNotThoseOfOthers) {
   const auto now = MappedFiles::Clock::now();
   for (std::size_t i = 0; i <= MappedFiles::kMaxNewOfProcess; ++i) {
     view_.file.generation = static_cast<std::uint32_t>(i);
@@ -256,7 +256,7 @@ TEST_F(MappedFilesTest, RefusesAFileThatWasWrittenSinceItWasSampled) {
   EXPECT_THAT(file->error, HasSubstr("changed since it was sampled"));
 }
 
-TEST_F(MappedFilesTest, TriesAFileAgainThatCouldNotBeOpenedButOnceASecond) {
+TEST_F(MappedFilesTest, TriesAFailedOpenAgainAtMostOnceASecond) {
   using std::chrono::milliseconds;
   const MappedFiles::Clock::time_point now{};
   MappingView gone = view_;
@@ -282,13 +282,16 @@ TEST_F(MappedFilesTest, NeverOpensAFifoUnderTheName) {
   EXPECT_EQ(::read(watch.get(), events.data(), events.size()), -1) << "somebody opened it";
 }
 
-TEST_F(MappedFilesTest, ReleasesOnlyFilesThatNobodyHolds) {
-  const auto held = files_.find_or_open(view_);
+TEST_F(MappedFilesTest, ReleasesOnlyFilesWithoutOtherReferences) {
+  auto held = files_.find_or_open(view_);
   files_.release_unused();
   EXPECT_EQ(files_.size(), 1u);
+  held.reset();
+  files_.release_unused();
+  EXPECT_EQ(files_.size(), 0u);
 }
 
-TEST_F(MappedFilesTest, HasNoFileForAMappingWithout) {
+TEST_F(MappedFilesTest, HasNoFileForAMappingWithoutFile) {
   view_.file = {};
   EXPECT_EQ(files_.find_or_open(view_), nullptr);
 }

@@ -65,7 +65,7 @@ TEST(HostChecks, SaysInOneLineWhatIsMissingAndWhatToDo) {
   }
 }
 
-TEST(HostChecks, RunsWithoutWhatOnlyCostsNames) {
+TEST(HostChecks, IsNotFatalWhereOnlyNamesAreMissing) {
   struct Case {
     void (*change)(HostFacts&);
     const char* name;
@@ -96,13 +96,13 @@ TEST(HostChecks, RunsWithoutWhatOnlyCostsNames) {
   }
 }
 
-TEST(HostChecks, TakesSysAdminForWhatItImplies) {
+TEST(HostChecks, AcceptsSysAdminInPlaceOfTheCapabilitiesThatItImplies) {
   HostFacts facts = good_host();
   facts.capabilities = bit(CAP_SYS_ADMIN) | bit(CAP_SYS_PTRACE) | bit(CAP_DAC_READ_SEARCH);
   EXPECT_THAT(missing_features(facts), IsEmpty());
 }
 
-TEST(HostChecks, TakesLaterKernels) {
+TEST(HostChecks, AcceptsLaterKernels) {
   for (const char* release : {"6.1", "6.18.44-fc", "7.0.0", "10.2-rc1"}) {
     HostFacts facts = good_host();
     facts.kernel_release = release;
