@@ -69,7 +69,7 @@ Result<void> AppLink::send(profd_xray_command_kind kind, std::span<const std::in
   return fail(ErrorCode::kTimeout, "the app does not read its commands", "it may be stopped");
 }
 
-Result<AppLink::Answer> AppLink::receive() {
+Result<std::optional<AppLink::Answer>> AppLink::receive() {
   Answer answer;
   auto received = sandbox::receive_packet(
       connection_.get(), {reinterpret_cast<char*>(&answer.answer), sizeof answer.answer});
@@ -77,13 +77,7 @@ Result<AppLink::Answer> AppLink::receive() {
   if (received->bytes == 0) return app_is_gone();
   if (received->bytes != sizeof answer.answer) return invalid();
   answer.descriptors = std::move(received->descriptors);
-  return answer;
-}
-
-Result<std::optional<AppLink::Answer>> AppLink::receive_of_session() {
-  auto answer = receive();
-  if (!answer) return answer.error();
-  if (answer->answer.session == session_) return std::optional(std::move(*answer));
+  if (answer.answer.session == session_) return std::optional(std::move(answer));
   if (++late_answers_ > kMaxLateAnswers) {
     return fail(ErrorCode::kTooLarge, "the app sent more answers than there were requests");
   }
@@ -101,7 +95,7 @@ Result<AppLink::Answer> AppLink::wait_for_ready(std::chrono::milliseconds limit)
     if (ready <= 0) {
       return fail(ErrorCode::kTimeout, "the app does not answer", "it may be stopped");
     }
-    auto answer = receive_of_session();
+    auto answer = receive();
     if (!answer) return answer.error();
     if (*answer) return std::move(**answer);
   }
@@ -138,7 +132,7 @@ Result<void> AppLink::end() {
 }
 
 Result<void> AppLink::take_answer() {
-  const auto received = receive_of_session();
+  const auto received = receive();
   if (!received) return received.error();
   if (!*received) return {};
   const profd_xray_answer& answer = (*received)->answer;

@@ -60,9 +60,8 @@ class AppLink {
   };
 
   Result<void> send(profd_xray_command_kind kind, std::span<const std::int32_t> functions);
-  [[nodiscard]] Result<Answer> receive();
   // None: the answer is to an earlier session.
-  [[nodiscard]] Result<std::optional<Answer>> receive_of_session();
+  [[nodiscard]] Result<std::optional<Answer>> receive();
   Result<Answer> wait_for_ready(std::chrono::milliseconds limit);
 
   UniqueFd connection_;

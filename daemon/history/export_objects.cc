@@ -43,22 +43,6 @@ UniqueFd open_directory(int parent, const std::string& name) {
   return UniqueFd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-Result<std::vector<ElfSymbol>> hit_functions(int fd, const std::vector<std::uint64_t>& addresses,
-                                             Parser& parser, SymbolBudget& symbols) {
-  Result<std::vector<ElfSymbol>> functions = parser.find_elf_symbols(fd, addresses, symbols);
-  if (!functions) return functions;
-  std::erase_if(*functions, [](const ElfSymbol& function) { return function.name == kEndName; });
-  return functions;
-}
-
-// Encodes the image with the functions, or without any if it would be larger than `room_bytes`.
-template <class Encode>
-std::string encode_within(std::uint64_t room_bytes, std::vector<ElfSymbol> functions,
-                          const Encode& encode) {
-  std::string image = encode(std::move(functions));
-  return image.size() <= room_bytes ? image : encode({});
-}
-
 }  // namespace
 
 Result<ExportObjects> ExportObjects::create(const std::string& objects_dir,
@@ -165,9 +149,10 @@ Result<std::string> ExportObjects::encode(const std::string& name, const Object&
     if (address) addresses.push_back(*address);
   }
   std::ranges::sort(addresses);
-  auto functions = hit_functions(fd.get(), addresses, parser, symbols_);
+  auto functions = parser.find_elf_symbols(fd.get(), addresses, symbols_);
   if (!functions) return functions.error();
-  return encode_within(room_bytes, std::move(*functions), [&](std::vector<ElfSymbol> symbols) {
+  std::erase_if(*functions, [](const ElfSymbol& function) { return function.name == kEndName; });
+  const auto encode_with = [&](std::vector<ElfSymbol> symbols) {
     if (!object.is_kernel) {
       return encode_file_image({.original = *elf, .name = {}, .functions = std::move(symbols)});
     }
@@ -175,7 +160,9 @@ Result<std::string> ExportObjects::encode(const std::string& name, const Object&
                                   .build_id = elf->build_id,
                                   .text_start = object.line.start,
                                   .text_end = object.line.end});
-  });
+  };
+  std::string image = encode_with(std::move(*functions));
+  return image.size() <= room_bytes ? image : encode_with({});
 }
 
 }  // namespace profd

@@ -6,9 +6,7 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "daemon/history/object_store.h"
 #include "daemon/profiles/profiled_object.h"
@@ -31,16 +29,10 @@ class WindowObjects final : public ProfiledObjects {
   Result<void> write(SymbolBudgets& symbols, std::map<std::string, std::uint64_t>& bytes);
 
  private:
-  ProfiledObject& named(const std::string& line_path);
-  [[nodiscard]] bool has_room_for(const ObjectStore::Original& original, std::uint32_t owner);
-  ProfiledObject& image_of(const ObjectStore::Original& original,
-                           const ProfiledObject::Image& image);
+  [[nodiscard]] bool has_room_for(const std::string& line_path, std::uint32_t owner);
 
   ObjectStore& store_;
-  std::map<std::string, ProfiledObject> by_line_path_;
-  std::map<std::string, ProfiledObject*> images_;  // by name in the store
   std::map<std::uint32_t, std::size_t> images_of_owner_;
-  std::vector<std::shared_ptr<const MappedFile>> files_;  // keeps the fds of the images open
 };
 
 }  // namespace profd

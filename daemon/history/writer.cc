@@ -30,20 +30,17 @@ constexpr int kIoPriorityOfThread = 1;       // IOPRIO_WHO_PROCESS
 constexpr int kLowIoPriority = 2 << 13 | 7;  // the last level of IOPRIO_CLASS_BE
 constexpr std::size_t kMaxEntries = 20'000;
 
-std::optional<std::uint32_t> user_of(const ProcessImage& image) {
-  return image.identified ? std::optional(image.uid) : std::nullopt;
-}
-
 // Snapshot and summary have the same order.
 std::vector<WindowProfile> profiles_of(const SessionSnapshot& snapshot,
                                        const SessionSummary& summary) {
   std::vector<WindowProfile> profiles;
   for (std::size_t i = 0; i < summary.profiles.size(); ++i) {
     const ProcessSnapshot& process = snapshot.processes[i];
-    profiles.push_back({.path = summary.profiles[i].path,
-                        .owner = process.samples.owner,
-                        .user = user_of(process.image),
-                        .cgroup = process.image.cgroup});
+    profiles.push_back(
+        {.path = summary.profiles[i].path,
+         .owner = process.samples.owner,
+         .user = process.image.identified ? std::optional(process.image.uid) : std::nullopt,
+         .cgroup = process.image.cgroup});
   }
   return profiles;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <functional>
 #include <utility>
 
 #include "formats/profile/profile.h"
@@ -71,23 +72,6 @@ void cut_out(const ProfileMapping& line, const ImagePlacement& range,
   }
 }
 
-// Numbers the files of an image, since its lines refer to files by number.
-class FileNumbers {
- public:
-  explicit FileNumbers(std::vector<std::string>& files) : files_(files) {}
-
-  std::uint32_t number_of(std::string_view file) {
-    const auto next = static_cast<std::uint32_t>(files_.size());
-    const auto [known, added] = numbers_.try_emplace(std::string(file), next);
-    if (added) files_.emplace_back(file);
-    return known->second;
-  }
-
- private:
-  std::vector<std::string>& files_;
-  std::map<std::string, std::uint32_t> numbers_;
-};
-
 // Length of the UTF-8 character at the start of `text`; 0: there is no valid one.
 std::size_t utf8_length(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.front());
@@ -134,7 +118,10 @@ std::string_view file_in_name(std::string_view function) {
   return without_number(without_number(function.substr(blank + 1)));
 }
 
-void add_code(const JitCodeAnswer& answer, std::string_view name, FileNumbers& files,
+// The number of a file in an image, whose lines refer to files by number.
+using FileNumber = std::function<std::uint32_t(std::string_view file)>;
+
+void add_code(const JitCodeAnswer& answer, std::string_view name, const FileNumber& number_of,
               JitImageFunction& function) {
   if (answer.code.size() == function.bytes) function.code = answer.code;
   for (const JitLine& line : answer.lines) {
@@ -143,7 +130,7 @@ void add_code(const JitCodeAnswer& answer, std::string_view name, FileNumbers& f
     function.lines.push_back({.code_offset = line.code_offset,
                               .line = line.line,
                               .column = line.discriminator,
-                              .file = files.number_of(file)});
+                              .file = number_of(file)});
   }
 }
 
@@ -184,7 +171,12 @@ std::string JitImagePart::encode(Parser& parser, std::uint64_t max_bytes) const 
 }
 
 void JitImagePart::read_code(Parser& parser, JitImage& image) const {
-  FileNumbers files(image.files);
+  std::map<std::string, std::uint32_t, std::less<>> numbers;
+  const FileNumber number_of = [&](std::string_view file) {
+    if (const auto known = numbers.find(file); known != numbers.end()) return known->second;
+    image.files.emplace_back(file);
+    return numbers.emplace(file, static_cast<std::uint32_t>(numbers.size())).first->second;
+  };
   for (std::size_t source = 0; source < samples_->sources.size(); ++source) {
     std::vector<std::size_t> indexes;
     std::vector<JitCodeQuery> queries;
@@ -202,7 +194,7 @@ void JitImagePart::read_code(Parser& parser, JitImage& image) const {
     const auto answers = parser.read_jit_code(from.file->fd->get(), from.state, queries);
     if (!answers) continue;  // the functions keep their names
     for (std::size_t i = 0; i < indexes.size(); ++i) {
-      add_code(answers->functions[i], samples_->functions[indexes[i]].name, files,
+      add_code(answers->functions[i], samples_->functions[indexes[i]].name, number_of,
                image.functions[indexes[i]]);
     }
   }

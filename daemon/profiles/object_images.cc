@@ -81,7 +81,7 @@ ProfiledObject& ObjectImages::find_or_add(const Mapping& mapping, bool main_exec
 Result<void> ObjectImages::write(ResultWriter& result, std::uint64_t max_bytes,
                                  SymbolBudgets& symbols) const {
   std::size_t without_symbols = 0;
-  for (const auto& [line_path, object] : by_line_path_) {
+  for (const auto& [line_path, object] : by_line_path()) {
     if (!object.has_image()) continue;
     Result<std::string> image = encode(object.image(), symbols);
     if (image && image->size() <= max_bytes) {
@@ -100,10 +100,6 @@ Result<void> ObjectImages::write(ResultWriter& result, std::uint64_t max_bytes,
   return {};
 }
 
-ProfiledObject& ObjectImages::named(const std::string& line_path) {
-  return by_line_path_.try_emplace(line_path, line_path).first->second;
-}
-
 Result<std::string> ObjectImages::encode(const ProfiledObject::Image& image,
                                          SymbolBudgets& symbols) const {
   const std::vector<std::uint64_t> hit(image.hit_addresses.begin(), image.hit_addresses.end());
@@ -116,16 +112,13 @@ Result<std::string> ObjectImages::encode(const ProfiledObject::Image& image,
 ProfiledObject& ObjectImages::vdso() {
   const std::string path =
       line_path_of_image("vdso-" + safe_file_name(kernel_release_, kNameBytes));
-  if (const auto found = by_line_path_.find(path); found != by_line_path_.end()) {
-    return found->second;
-  }
+  if (vdso_.valid()) return named(path);
   Result<UniqueFd> bytes = copy_own_vdso();
   if (!bytes) return named("[vdso]");
   Result<ElfSummary> elf = parser_.read_elf_summary(bytes->get());
   if (!elf) return named("[vdso]");
   vdso_ = std::move(*bytes);
-  ProfiledObject::Image image{.fd = vdso_.get(), .elf = std::move(*elf)};
-  return by_line_path_.try_emplace(path, path, std::move(image)).first->second;
+  return with_image(path, {.fd = vdso_.get(), .elf = std::move(*elf)});
 }
 
 ProfiledObject& ObjectImages::image_of(const Mapping& mapping) {
@@ -134,11 +127,10 @@ ProfiledObject& ObjectImages::image_of(const Mapping& mapping) {
   Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get());
   if (!elf || !still_has_its_bytes(file)) return named(bracketed_name(file.path));
   const std::string path = line_path_of_image(image_name(file, *elf));
-  ProfiledObject::Image image{
-      .fd = file.fd.get(), .elf = std::move(*elf), .path = file.path, .owner = file.owner};
-  ProfiledObject& object = by_line_path_.try_emplace(path, path, std::move(image)).first->second;
+  ProfiledObject& object = with_image(
+      path, {.fd = file.fd.get(), .elf = std::move(*elf), .path = file.path, .owner = file.owner});
   images_.emplace(file.key, &object);
-  files_.push_back(mapping.file);
+  hold(mapping.file);
   return object;
 }
 

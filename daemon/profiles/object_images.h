@@ -14,11 +14,7 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
-#include <optional>
-#include <set>
 #include <string>
-#include <vector>
 
 #include "collectors/files/mapped_files.h"
 #include "collectors/parser/parser.h"
@@ -51,7 +47,6 @@ class ObjectImages final : public ProfiledObjects {
                                    SymbolBudgets& symbols) const;
 
  private:
-  ProfiledObject& named(const std::string& line_path);
   ProfiledObject& vdso();
   ProfiledObject& image_of(const Mapping& mapping);
   [[nodiscard]] Result<std::string> encode(const ProfiledObject::Image& image,
@@ -60,10 +55,8 @@ class ObjectImages final : public ProfiledObjects {
   Parser& parser_;
   std::string kernel_release_;
   UniqueFd vdso_;  // a memfd with the bytes of the daemon's own vdso
-  std::map<std::string, ProfiledObject> by_line_path_;
   std::map<FileKey, ProfiledObject*> images_;
   std::map<FileKey, bool> at_its_path_;
-  std::vector<std::shared_ptr<const MappedFile>> files_;  // keeps the fds of the images open
 };
 
 }  // namespace profd

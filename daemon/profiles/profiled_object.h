@@ -8,11 +8,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "daemon/samples/process_table.h"
 #include "formats/elf/elf_file.h"
@@ -58,6 +61,22 @@ class ProfiledObjects {
 
   // The object of a mapping. Valid as long as *this.
   virtual ProfiledObject& find_or_add(const Mapping& mapping, bool main_executable) = 0;
+
+ protected:
+  // Both return the object with that line path, and add it if there is none.
+  ProfiledObject& named(const std::string& line_path);
+  ProfiledObject& with_image(const std::string& line_path, ProfiledObject::Image image);
+
+  // Keeps the descriptor of an image's original open.
+  void hold(std::shared_ptr<const MappedFile> file) { files_.push_back(std::move(file)); }
+
+  [[nodiscard]] const std::map<std::string, ProfiledObject>& by_line_path() const {
+    return by_line_path_;
+  }
+
+ private:
+  std::map<std::string, ProfiledObject> by_line_path_;
+  std::vector<std::shared_ptr<const MappedFile>> files_;
 };
 
 // "$build/objects/NAME.so"

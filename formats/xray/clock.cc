@@ -37,29 +37,30 @@ void Clock::add(std::uint64_t ticks, std::int64_t wall_ns) {
   wall_wall_ += dy * (y - mean_wall_);
 }
 
-bool Clock::fit(Fit& out) const {
-  if (count_ < 3 || !(ticks_wall_ > 0)) return false;
+std::optional<Clock::Fit> Clock::fit() const {
+  if (count_ < 3 || !(ticks_wall_ > 0)) return std::nullopt;
   const double spread_ns = std::sqrt(wall_wall_ / count_);
-  if (spread_ns * 2 < kMinSpanNs) return false;
+  if (spread_ns * 2 < kMinSpanNs) return std::nullopt;
   const double ns_per_tick = ticks_wall_ / ticks_ticks_;
   const double residual = std::max(0.0, wall_wall_ - ticks_wall_ * ns_per_tick);
   const double jitter_ns = std::max(std::sqrt(residual / (count_ - 2)), kJitterNs);
-  out.hz = 1e9 / ns_per_tick;
-  out.relative_error = jitter_ns / std::sqrt(wall_wall_);
-  return std::isfinite(out.hz) && out.hz > 0 && jitter_ns < kMaxJitterNs;
+  const double hz = 1e9 / ns_per_tick;
+  const bool is_line = jitter_ns < kMaxJitterNs;
+  if (!is_line || !std::isfinite(hz) || hz <= 0) return std::nullopt;
+  return Fit{.hz = hz, .relative_error = jitter_ns / std::sqrt(wall_wall_)};
 }
 
 bool Clock::header_is_wrong() const {
-  Fit fitted;
   if (header_hz_ == 0) return true;
-  if (!fit(fitted)) return false;
-  const double difference = std::abs(fitted.hz / static_cast<double>(header_hz_) - 1);
-  return difference > std::max(kLeastDifference, kUncertainties * fitted.relative_error);
+  const std::optional<Fit> fitted = fit();
+  if (!fitted) return false;
+  const double difference = std::abs(fitted->hz / static_cast<double>(header_hz_) - 1);
+  return difference > std::max(kLeastDifference, kUncertainties * fitted->relative_error);
 }
 
 double Clock::frequency_hz() const {
-  Fit fitted;
-  if (header_is_wrong() && fit(fitted)) return fitted.hz;
+  const std::optional<Fit> fitted = fit();
+  if (header_is_wrong() && fitted) return fitted->hz;
   return header_hz_ == 0 ? kFallbackHz : static_cast<double>(header_hz_);
 }
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace profd::xray {
 
@@ -34,8 +35,8 @@ class Clock {
     double relative_error = 0;  // one standard deviation
   };
 
-  // False: the pairs are too few, too close together, or not on a line.
-  [[nodiscard]] bool fit(Fit& out) const;
+  // None: the pairs are too few, too close together, or not on a line.
+  [[nodiscard]] std::optional<Fit> fit() const;
 
   std::uint64_t header_hz_;
   std::uint64_t first_ticks_ = 0;
