@@ -8,7 +8,6 @@
 #include "daemon/base/coroutines.h"
 
 namespace profd {
-namespace {}  // namespace
 
 // Its own descriptor of the source's wake-up, since Asio closes the one it is given.
 DrainLoop::DrainLoop(boost::asio::io_context& io, Sampler& source)
@@ -59,7 +58,8 @@ boost::asio::awaitable<void> DrainLoop::drain_by_time() {
 
 boost::asio::awaitable<void> DrainLoop::drain_on_request() {
   while (!stopped_) {
-    if (!co_await wait_readable(wake_)) co_return;
+    const bool readable = co_await wait_readable(wake_);
+    if (!readable) co_return;
     source_.drain();
   }
 }
