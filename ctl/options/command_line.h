@@ -42,26 +42,24 @@ class Reader {
 
   template <class T>
   Reader(T& out, Parse<T> parse)
-      : Reader([&out, parse](const std::string& argument) -> Result<void> {
-          const Result<T> value = parse(argument);
-          if (!value) return value.error();
-          out = *value;
-          return {};
-        }) {}
+      : Reader(reads(parse, [&out](T value) { out = std::move(value); })) {}
 
   template <class T>
   Reader(std::vector<T>& out, Parse<T> parse)
-      : Reader(
-            [&out, parse](const std::string& argument) -> Result<void> {
-              const Result<T> value = parse(argument);
-              if (!value) return value.error();
-              out.push_back(*value);
-              return {};
-            },
-            true) {}
+      : Reader(reads(parse, [&out](T value) { out.push_back(std::move(value)); }), true) {}
 
  private:
   friend class OptionList;
+
+  template <class T, class Store>
+  static Function reads(Parse<T> parse, Store store) {
+    return [parse, store](const std::string& argument) -> Result<void> {
+      Result<T> value = parse(argument);
+      if (!value) return value.error();
+      store(std::move(*value));
+      return {};
+    };
+  }
 
   Function read_;
   bool is_repeatable_ = false;

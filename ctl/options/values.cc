@@ -43,6 +43,13 @@ std::string given(const std::string& option, const std::string& text) {
   return option + " " + (read_number(text, number) ? text : quoted(text));
 }
 
+Result<std::uint64_t> parse_positive(const std::string& text, const std::string& option,
+                                     const std::string& range, const std::string& hint) {
+  std::uint64_t number = 0;
+  if (read_number(text, number) && number != 0) return number;
+  return usage_error("invalid " + given(option, text) + " (" + range + ")", hint);
+}
+
 Error invalid_pid(const std::string& text) {
   const bool is_name = !text.empty() && std::isalpha(static_cast<unsigned char>(text.front())) != 0;
   return usage_error(
@@ -74,24 +81,16 @@ Result<std::uint32_t> parse_user(const std::string& text) {
 }
 
 Result<std::uint64_t> parse_frequency(const std::string& text) {
-  std::uint64_t frequency_hz = 0;
-  if (read_number(text, frequency_hz) && frequency_hz != 0) return frequency_hz;
-  return usage_error("invalid " + given("--freq", text) + " (1 to " + max_sample_rate() + ")",
-                     "give samples per second, for example 99");
+  return parse_positive(text, "--freq", "1 to " + max_sample_rate(),
+                        "give samples per second, for example 99");
 }
 
 Result<std::uint64_t> parse_period(const std::string& text) {
-  std::uint64_t period = 0;
-  if (read_number(text, period) && period != 0) return period;
-  return usage_error("invalid " + given("--period", text) + " (1 or more)",
-                     "give events per sample, for example 1000");
+  return parse_positive(text, "--period", "1 or more", "give events per sample, for example 1000");
 }
 
 Result<std::uint64_t> parse_limit(const std::string& text) {
-  std::uint64_t limit = 0;
-  if (read_number(text, limit) && limit != 0) return limit;
-  return usage_error("invalid " + given("--limit", text) + " (1 or more)",
-                     "give how many to show, for example 10");
+  return parse_positive(text, "--limit", "1 or more", "give how many to show, for example 10");
 }
 
 Result<std::uint64_t> parse_duration_ms(const std::string& text) {

@@ -20,7 +20,9 @@ void spawn(boost::asio::io_context& io, boost::asio::awaitable<void> task);
 boost::asio::awaitable<void> wait_for(boost::asio::steady_timer& timer);
 
 // Returns true when `descriptor` can be read, or is at its end; false when the wait is cancelled or
-// the descriptor closed. The object must live until then.
+// the descriptor closed. The object must live until then. Name the result before you test it: g++
+// 12.2 misplaces the coroutine's frame for `if (!co_await wait_readable(x)) co_return;` in some
+// loops.
 boost::asio::awaitable<bool> wait_readable(boost::asio::posix::stream_descriptor& descriptor);
 
 // Returns when an error is pending on `descriptor`, as when the peer of a socket disconnects, or as

@@ -58,7 +58,8 @@ boost::asio::awaitable<void> DrainLoop::drain_by_time() {
 
 boost::asio::awaitable<void> DrainLoop::drain_on_request() {
   while (!stopped_) {
-    if (!co_await wait_readable(wake_)) co_return;
+    const bool readable = co_await wait_readable(wake_);
+    if (!readable) co_return;
     source_.drain();
   }
 }
