@@ -19,8 +19,8 @@ struct MappedFile {
   UniqueFd fd{};        // open for reading, a regular file; invalid when nothing could be opened
   std::string error{};  // why fd is invalid
 
-  // What fstat said of the opened file, also where fd was let go again; all 0 when none was opened.
-  // On an overlay these are the overlay's and the key's the layer's.
+  // What fstat said of the opened file, also after fd was closed again; all 0 when no file was
+  // opened. On an overlay these are the overlay's and the key's the layer's.
   std::uint64_t stat_device = 0;
   std::uint64_t stat_inode = 0;
   std::int64_t stat_ctime_ns = 0;
