@@ -84,9 +84,8 @@ CheckPoint check_runtime(std::uint32_t pid, const std::string& process) {
   if (dump || map) return check_symbol_files(runtime, dump, map);
   if (runtime == nullptr) return {"runtime", CheckState::kOk, "native; no JIT detected"};
   const char* const lack =
-      runtime->has_jit
-          ? ": its JIT code has addresses and no symbols"
-          : ": stacks show the functions of the interpreter, not those of the script";
+      runtime->has_jit ? ": its JIT code has addresses and no symbols"
+                       : ": stacks show the functions of the interpreter, not those of the script";
   return {"runtime", CheckState::kNote, std::string(runtime->name) + lack,
           std::string(runtime->remedy)};
 }
