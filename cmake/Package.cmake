@@ -13,7 +13,7 @@ profd samples the stacks of every process by perf_event and BPF, cheaply
 enough to leave on, and writes one CPU profile for each process in the
 gperftools format, which both pprofs open. No rebuild, no restart and no
 frame pointers are needed. It keeps the last days on the disk, so that one
-can tell afterwards why the host was slow.
+can see afterwards why the host was slow.
 
 profctl drives it: sessions, history, and what profd itself costs.")
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)

@@ -22,8 +22,8 @@ constexpr std::size_t kFunctions = 137'490;
 constexpr std::uint64_t kRegion = 0x7f0000000000;
 constexpr std::size_t kReadBytes = std::size_t{4} << 20;
 
-// A jitdump as V8 writes it, with unwinding and debug info before each LOAD. `region` is the size of
-// the memory for code; its addresses are reused where it is smaller than the code.
+// A jitdump as V8 writes it, with unwinding and debug info before each LOAD. `region` is the size
+// of the memory for code; its addresses are reused where it is smaller than the code.
 std::string dump_of(std::size_t functions, std::uint64_t region) {
   std::mt19937_64 random(7);  // NOLINT: the same every time
   JitDumpWriter writer;
