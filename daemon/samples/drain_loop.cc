@@ -59,7 +59,8 @@ boost::asio::awaitable<void> DrainLoop::drain_by_time() {
 
 boost::asio::awaitable<void> DrainLoop::drain_on_request() {
   while (!stopped_) {
-    if (!co_await wait_readable(wake_)) co_return;
+    const bool is_readable = co_await wait_readable(wake_);
+    if (!is_readable) co_return;
     source_.drain();
   }
 }

@@ -139,7 +139,8 @@ boost::asio::awaitable<void> JitNaming::read_to_end(std::vector<ProcessKey> proc
 
 boost::asio::awaitable<void> JitNaming::poll_on_events() {
   while (!stopped_) {
-    if (!co_await wait_readable(*events_)) co_return;
+    const bool is_readable = co_await wait_readable(*events_);
+    if (!is_readable) co_return;
     while (!stopped_ && !processes_->poll()) {
       co_await yield();
     }

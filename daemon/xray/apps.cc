@@ -67,7 +67,8 @@ void XrayApps::stop() {
 
 boost::asio::awaitable<void> XrayApps::accept() {
   for (;;) {
-    if (!co_await wait_readable(socket_)) co_return;
+    const bool is_readable = co_await wait_readable(socket_);
+    if (!is_readable) co_return;
     UniqueFd connection(::accept4(socket_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
     if (connection.valid()) admit(std::move(connection));
   }

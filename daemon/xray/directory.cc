@@ -105,7 +105,8 @@ void XrayDirectory::stop() {
 boost::asio::awaitable<void> XrayDirectory::watch() {
   alignas(inotify_event) std::array<char, 4096> bytes{};
   for (;;) {
-    if (!co_await wait_readable(events_)) co_return;
+    const bool is_readable = co_await wait_readable(events_);
+    if (!is_readable) co_return;
     const ssize_t got = ::read(events_.native_handle(), bytes.data(), bytes.size());
     for (ssize_t at = 0; at < got;) {
       const auto* const event = reinterpret_cast<const inotify_event*>(bytes.data() + at);

@@ -59,7 +59,8 @@ void XrayRecording::begin() {
 // Until the follower's last event.
 boost::asio::awaitable<void> XrayRecording::follow(std::shared_ptr<XrayRecording> self) {
   while (self->state_ != State::kFinished) {
-    if (!co_await wait_readable(self->events_) || self->state_ == State::kFinished) break;
+    const bool is_readable = co_await wait_readable(self->events_);
+    if (!is_readable || self->state_ == State::kFinished) break;
     if (auto event = self->follower_.next_event()) self->handle(std::move(*event));
   }
 }
