@@ -92,7 +92,8 @@ HttpConnection::HttpConnection(Socket socket, Caller caller, Service& service,
       buffer_(limits.header_bytes + limits.body_bytes) {}
 
 asio::awaitable<void> HttpConnection::run() {
-  while (co_await exchange()) {
+  for (bool keep_alive = true; keep_alive;) {
+    keep_alive = co_await exchange();
   }
   error_code ignored;
   socket_.close(ignored);
@@ -139,8 +140,9 @@ asio::awaitable<bool> HttpConnection::write(const Reply& reply, bool keep_alive)
   std::ostringstream text;
   text << header.base() << reply.text;
   const std::string bytes = text.str();
-  if (!co_await write_bytes(bytes)) co_return false;
-  if (reply.file && !co_await write_file(*reply.file)) co_return false;
+  bool sent = co_await write_bytes(bytes);
+  if (sent && reply.file) sent = co_await write_file(*reply.file);
+  if (!sent) co_return false;
   co_return keep_alive;
 }
 
@@ -166,7 +168,8 @@ asio::awaitable<bool> HttpConnection::write_file(const OpenedFile& file) {
     // shorter.
     if (got <= 0) co_return false;
     const std::string_view bytes(chunk.data(), static_cast<std::size_t>(got));
-    if (!co_await write_bytes(bytes)) co_return false;
+    const bool sent = co_await write_bytes(bytes);
+    if (!sent) co_return false;
     done += bytes.size();
   }
   co_return true;
