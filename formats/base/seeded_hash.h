@@ -11,8 +11,8 @@
 
 namespace profd {
 
-// A seed from the random source of the kernel, or from the clock where a sandbox forbids that. Waits
-// only while a host boots and has no randomness yet.
+// A seed from the random source of the kernel, or from the clock where that fails. Waits only while
+// a host boots and has no randomness yet.
 [[nodiscard]] std::uint64_t random_seed();
 
 class SeededHash {
