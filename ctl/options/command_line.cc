@@ -92,13 +92,13 @@ void OptionList::option(const std::string& names, const std::string& argument,
   CLI::Option* const added = app_.add_option(names, callback(std::move(reader.read_)), help);
   added->type_name(argument)->group(heading_);
   // Each time with one argument, so that an operand may follow.
-  if (reader.is_repeatable_) added->expected(-1)->allow_extra_args(false);
+  if (reader.is_repeatable_) added->expected(1, -1)->allow_extra_args(false);
 }
 
 void OptionList::operand(const std::string& name, const std::string& help, Reader reader) {
   CLI::Option* const added = app_.add_option(name, callback(std::move(reader.read_)), help);
   added->required();
-  if (reader.is_repeatable_) added->expected(-1);
+  if (reader.is_repeatable_) added->expected(1, -1)->allow_extra_args();
 }
 
 // CLI11 calls this before it has found every error of its own, and before --help counts. So an
