@@ -111,9 +111,10 @@ Result<Programs> Programs::load(std::span<const std::byte> object, std::size_t r
   choose_unmap_hooks(programs.object_.get());
   bpf_map* rings = bpf_object__find_map_by_name(programs.object_.get(), "profd_rings");
   const int cpus = libbpf_num_possible_cpus();
-  if (rings == nullptr || cpus <= 0)
+  if (rings == nullptr || cpus <= 0) {
     return fail(ErrorCode::kInternal,
                 "the BPF object has no map profd_rings, or the CPUs are unknown");
+  }
   bpf_map__set_max_entries(rings, static_cast<std::uint32_t>(cpus));
   if (const int code = bpf_object__load(programs.object_.get()); code != 0) {
     return load_error(code, log);
@@ -129,12 +130,14 @@ Result<void> Programs::make_rings(std::size_t ring_bytes) {
   for (std::uint32_t cpu = 0; cpu < static_cast<std::uint32_t>(cpus); ++cpu) {
     UniqueFd ring(bpf_map_create(BPF_MAP_TYPE_RINGBUF, "profd_ring", 0, 0,
                                  static_cast<std::uint32_t>(ring_bytes), nullptr));
-    if (!ring.valid())
+    if (!ring.valid()) {
       return fail_errno("could not create a ring buffer of " + std::to_string(ring_bytes) +
                         " bytes");
+    }
     const int fd = ring.get();
-    if (bpf_map_update_elem(*outer, &cpu, &fd, BPF_ANY) != 0)
+    if (bpf_map_update_elem(*outer, &cpu, &fd, BPF_ANY) != 0) {
       return fail_errno("could not install a ring buffer");
+    }
     rings_.push_back(std::move(ring));
   }
   return {};

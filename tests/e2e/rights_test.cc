@@ -333,7 +333,7 @@ TEST_F(RightsTest, StatusTellsOthersNoNamesOfFiles) {
 
 TEST_F(RightsTest, AProfileForOthersHasNoKernelAddressButThatOfTheHiddenKernel) {
   const Who& plain = kCallers[kPlain];
-  Process own({workload("reader"), "600"}, as(plain));
+  Process own({test::reachable_program(workload("reader")), "600"}, as(plain));
   const Answer started =
       ask(plain, "POST", "/v1/sessions",
           R"({"target":{"pids":[)" + std::to_string(own.pid()) + R"(]},"frequency":499})");
