@@ -73,7 +73,7 @@ static __always_inline void profd_append_mappings(struct profd_scratch *scratch)
 	sample->mapping_count = count;
 }
 
-/* Fills in all of the record except its size. The stacks must be walked in their order in it. */
+/* Fills in the context and the stacks, the kernel's first: the record's words lie in this order. */
 static __always_inline void profd_fill_sample(struct bpf_perf_event_data *ctx,
 					      struct profd_scratch *scratch,
 					      struct profd_cache *cache, struct task_struct *task)

@@ -152,7 +152,7 @@ bool Unwinding::is_worth_retrying(const FileKey& file, bool can_be_read) const {
   return Clock::now() - known->second.since >= kRetryInterval;
 }
 
-// For a deferred stack whose file had a table that was evicted.
+// For a deferred stack that waits for a table: the table is being made already, or was evicted.
 void Unwinding::request_again(const CodeMapping& mapping) {
   if (loading_.contains(mapping.file)) return;
   MappingView view{};

@@ -1,9 +1,9 @@
 // The sampled processes: their names, users and mappings.
 //
-// The kernel side sends the record of a process or mapping once. A record may arrive after the
-// samples that refer to it, so images are looked up only when a session ends. An image stays as
-// long as its process may be sampled again or a running session has samples of it. The io thread
-// owns the table; a ProcessImage is a value that can be copied for the worker.
+// The kernel side sends the record of a process or mapping once per CPU, before that CPU's samples.
+// Samples of another CPU may be read first, so images are looked up only when a session ends. An
+// image stays as long as its process may be sampled again or a running session has samples of it.
+// The io thread owns the table; a ProcessImage is a value that can be copied for the worker.
 //
 // Processes choose how many mappings they make, and mappings stay as long as their process. So they
 // are limited by user. A mapping over a limit is dropped, and frames in it stay plain addresses.
@@ -69,8 +69,8 @@ class ProcessTable {
   [[nodiscard]] const ProcessImage* find(const ProcessKey& key) const;
 
   // Removes the images that `needed` is false for and whose process has exited, and returns their
-  // memory to the system. Images of running processes stay, since the kernel side sends each record
-  // once.
+  // memory to the system. Images of running processes stay, since the kernel side does not
+  // repeat their records.
   void forget_unless(const std::function<bool(const ProcessKey&)>& needed);
 
   [[nodiscard]] std::size_t size() const { return images_.size(); }
