@@ -53,7 +53,7 @@ ProfiledObject& ProfiledObjects::named(const std::string& line_path) {
 }
 
 ProfiledObject& ProfiledObjects::with_image(const std::string& line_path,
-                                            ProfiledObject::Image image) {
+                                            ProfiledObject::Image&& image) {
   return by_line_path_.try_emplace(line_path, line_path, std::move(image)).first->second;
 }
 

@@ -65,7 +65,7 @@ class ProfiledObjects {
  protected:
   // Both return the object with that line path, and add it if there is none.
   ProfiledObject& named(const std::string& line_path);
-  ProfiledObject& with_image(const std::string& line_path, ProfiledObject::Image image);
+  ProfiledObject& with_image(const std::string& line_path, ProfiledObject::Image&& image);
 
   // Keeps the descriptor of an image's original open.
   void hold(std::shared_ptr<const MappedFile> file) { files_.push_back(std::move(file)); }
