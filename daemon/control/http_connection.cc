@@ -141,7 +141,9 @@ asio::awaitable<bool> HttpConnection::write(const Reply& reply, bool keep_alive)
   text << header.base() << reply.text;
   const std::string bytes = text.str();
   bool sent = co_await write_bytes(bytes);
-  if (sent && reply.file) sent = co_await write_file(*reply.file);
+  if (sent && reply.file) {
+    sent = co_await write_file(*reply.file);
+  }
   if (!sent) co_return false;
   co_return keep_alive;
 }
