@@ -74,8 +74,9 @@ std::vector<ProfileMapping> MappingUnion::mappings() const {
   for (const auto& [start, region] : regions_) {
     mappings.push_back({start, region.end, region.file_offset, region.path});
   }
-  std::ranges::stable_partition(
-      mappings, [this](const ProfileMapping& mapping) { return mapping.path == executable_; });
+  std::stable_partition(mappings.begin(), mappings.end(), [this](const ProfileMapping& mapping) {
+    return mapping.path == executable_;
+  });
   return mappings;
 }
 

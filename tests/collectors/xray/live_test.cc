@@ -273,10 +273,10 @@ TEST_F(LiveTest, DoctorShowsWhetherCallsCanBeRecorded) {
   InstrumentedApp app(socket(), {});
   stop(start(app));
   const Ended instrumented = daemon_.profctl({"doctor", "--pid", std::to_string(app.pid())});
-  EXPECT_THAT(instrumented.out, HasSubstr("libprofd_xray is there"));
+  EXPECT_THAT(instrumented.out, HasSubstr("libprofd_xray: --event xray can record its calls"));
   const InstrumentedApp without(socket(), {"silence"}, "xray_hostile");
   const Ended unlinked = daemon_.profctl({"doctor", "--pid", std::to_string(without.pid())});
-  EXPECT_THAT(unlinked.out, HasSubstr("but not libprofd_xray"));
+  EXPECT_THAT(unlinked.out, HasSubstr("but no libprofd_xray"));
 }
 
 TEST_F(LiveTest, AProgramThatIsNotInstrumentedIsRefused) {
@@ -284,7 +284,7 @@ TEST_F(LiveTest, AProgramThatIsNotInstrumentedIsRefused) {
   const Ended refused =
       daemon_.profctl({"start", "--event", "xray", "--pid", std::to_string(other.pid())});
   EXPECT_EQ(refused.status, 6);
-  EXPECT_THAT(refused.err, HasSubstr("it is not instrumented"));
+  EXPECT_THAT(refused.err, HasSubstr("the program is not instrumented"));
 }
 
 TEST_F(LiveTest, AUserCantRecordProcessesOfOthers) {
