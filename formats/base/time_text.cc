@@ -120,7 +120,7 @@ bool is_same(const tm& read, const tm& real, bool has_clock) {
 }
 
 std::optional<WallTime> read_date_and_clock(std::string_view text, WallTime now) {
-  constexpr long kMaxOffset = 24 * 3600;
+  constexpr long kMaxOffset = 24L * 3600;
   tm read = local_fields(now);
   read.tm_hour = read.tm_min = read.tm_sec = 0;
   read.tm_isdst = -1;

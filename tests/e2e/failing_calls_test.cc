@@ -195,7 +195,8 @@ TEST_F(DiskFaultsTest, ATableThatCanNotBeKeptIsMadeAnewAndNothingElseNotices) {
     expect_whole(out);
     const SessionSummary summary = read_summary(out);
     for (const ProfileSummary& profile : summary.profiles) {
-      EXPECT_EQ(profile.complete_samples, profile.user_samples) << profile.path;
+      EXPECT_EQ(profile.complete_samples, profile.user_samples)
+          << profile.path << " " << ::testing::PrintToString(profile.incomplete);
     }
     for (const auto& entry : std::filesystem::directory_iterator(kept)) {
       const std::string name = entry.path().filename();
