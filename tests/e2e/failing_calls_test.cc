@@ -13,6 +13,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <gmock/gmock.h>
 
@@ -195,8 +196,13 @@ TEST_F(DiskFaultsTest, ATableThatCanNotBeKeptIsMadeAnewAndNothingElseNotices) {
     expect_whole(out);
     const SessionSummary summary = read_summary(out);
     for (const ProfileSummary& profile : summary.profiles) {
-      EXPECT_EQ(profile.complete_samples, profile.user_samples)
-          << profile.path << " " << ::testing::PrintToString(profile.incomplete);
+      // The loader has a few instructions without unwind information: about one tick in 30,000 hits
+      // them, with kept tables too.
+      CountsByReason incomplete = profile.incomplete;
+      EXPECT_LE(std::exchange(incomplete["no_row"], 0), 1U) << profile.path;
+      for (const auto& [reason, samples] : incomplete) {
+        EXPECT_EQ(samples, 0U) << profile.path << " " << reason;
+      }
     }
     for (const auto& entry : std::filesystem::directory_iterator(kept)) {
       const std::string name = entry.path().filename();
