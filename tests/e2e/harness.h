@@ -35,8 +35,9 @@ struct Ended {
   std::string err;
 };
 
-// A child that runs its command: past its exec, so that it is nothing else to whoever looks from
-// here on. Killed and reaped on destruction unless it was waited for.
+// A child process that runs a command. The constructor returns after the exec, so that the daemon
+// never sees the child as the test program. Killed and reaped on destruction unless it was waited
+// for.
 class Process {
  public:
   struct Options {

@@ -273,7 +273,7 @@ TEST_F(RightsTest, EveryCallerGetsWhatTheTableSays) {
   }
 }
 
-// What is in a window is there for whom it belongs to.
+// An unprivileged caller sees only the processes of its own user in a window.
 TEST_F(RightsTest, OthersSeeTheirOwnProcessesAloneInTheHistory) {
   for (const Who& who : kCallers) {
     const bool privileged = who.uid == 0 || who.member;

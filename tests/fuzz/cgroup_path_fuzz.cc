@@ -1,4 +1,4 @@
-// Any path of a cgroup: whoever makes one chooses its name.
+// Any path of a cgroup: a user who makes a cgroup chooses its name.
 
 #include <cstdint>
 #include <string_view>
