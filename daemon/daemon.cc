@@ -61,27 +61,30 @@ T value_of(Result<T> part) {
   return std::move(*part);
 }
 
-// Also gives the sampler the unwind rows and the memory ranges of JIT code.
-std::unique_ptr<Sampler> open_sampler(const Config& config, Aggregator& aggregator,
-                                      JitProcesses& jit) {
-  auto sampler =
-      value_of(Sampler::open({.ring_bytes = config.ring_bytes,
-                              .unwinding = {.cache_directory = config.state_dir + "/unwind",
-                                            .max_bytes = config.unwind_max_bytes}},
-                             aggregator));
-  jit.send_rows_to([to = sampler.get()](const ProcessKey& process, std::uint32_t owner,
-                                        std::uint32_t region, std::string_view table) {
-    to->set_jit_code_rows(process, owner, region, table);
-  });
-  jit.send_code_memory_to(
-      [to = sampler.get(), was_logged = false](const ProcessKey& process,
-                                               std::span<const AddressRange> ranges) mutable {
-        const auto watched = to->watch_unmaps(process, ranges);
-        if (watched || std::exchange(was_logged, true)) return;
-        log::warn("could not watch unmaps, so unmapped JIT code keeps its name: {}",
-                  watched.error().message);
-      });
-  return sampler;
+std::unique_ptr<Sampler> open_sampler(const Config& config, Aggregator& aggregator) {
+  return value_of(Sampler::open({.ring_bytes = config.ring_bytes,
+                                 .unwinding = {.cache_directory = config.state_dir + "/unwind",
+                                               .max_bytes = config.unwind_max_bytes}},
+                                aggregator));
+}
+
+// `sampler`, which gets the unwind rows and the memory ranges of JIT code, is opened later.
+std::unique_ptr<JitProcesses> start_jit(const Config& config,
+                                        const std::unique_ptr<Sampler>& sampler) {
+  auto send_rows = [&sampler](const ProcessKey& process, std::uint32_t owner, std::uint32_t region,
+                              std::string_view table) {
+    sampler->set_jit_code_rows(process, owner, region, table);
+  };
+  auto watch_memory = [&sampler, was_logged = false](const ProcessKey& process,
+                                                     std::span<const AddressRange> ranges) mutable {
+    const auto watched = sampler->watch_unmaps(process, ranges);
+    if (watched || std::exchange(was_logged, true)) return;
+    log::warn("could not watch unmaps, so unmapped JIT code keeps its name: {}",
+              watched.error().message);
+  };
+  return value_of(JitProcesses::start({.directories = config.jit_directories,
+                                       .send_rows = std::move(send_rows),
+                                       .watch_memory = std::move(watch_memory)}));
 }
 
 // Beside the control socket, where libprofd_xray looks for it.
@@ -103,7 +106,6 @@ class Daemon final : public Service {
   Daemon(RunningConfig& config, ServiceManager& manager, UniqueFd control_socket);
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
-  ~Daemon() override { aggregator_.look_up_code_in(nullptr); }
 
   // False when data of sessions are lost.
   bool run();
@@ -161,11 +163,9 @@ class Daemon final : public Service {
   SessionLimits limits_;  // a reload changes them
 
   std::unique_ptr<Parser> parser_ = value_of(Parser::start());
-  std::unique_ptr<JitProcesses> jit_ =
-      value_of(JitProcesses::start({.directories = settings().jit_directories}));
-  Aggregator aggregator_;
-  std::unique_ptr<Sampler> source_ = open_sampler(settings(), aggregator_, *jit_);
-  JitNaming naming_{std::move(jit_)};
+  JitNaming naming_{start_jit(settings(), source_)};
+  Aggregator aggregator_{&naming_};
+  std::unique_ptr<Sampler> source_ = open_sampler(settings(), aggregator_);
   DrainLoop drain_loop_{io_, *source_};
 
   ResultStore results_ = value_of(ResultStore::open(settings().state_dir + "/results"));
@@ -206,7 +206,6 @@ Daemon::Daemon(RunningConfig& config, ServiceManager& manager, UniqueFd control_
               value_of(control_socket.valid() ? UnixListener::adopt(std::move(control_socket))
                                               : UnixListener::open(settings().socket, SOCK_STREAM)),
               *this) {
-  aggregator_.look_up_code_in(&naming_);
   naming_.run(io_);
   apply_settings();
 }

@@ -46,12 +46,12 @@ std::uint64_t monotonic_start_ns(const ProcessKey& process) {
 
 }  // namespace
 
-Result<std::unique_ptr<JitProcesses>> JitProcesses::start(const JitOptions& options) {
+Result<std::unique_ptr<JitProcesses>> JitProcesses::start(JitOptions options) {
   std::vector<std::string> directories = {kHostTmp, "/tmp"};
   std::ranges::copy(options.directories, std::back_inserter(directories));
   auto follower = JitFollower::start(std::move(directories));
   if (!follower) return follower.error();
-  return std::unique_ptr<JitProcesses>(new JitProcesses(std::move(*follower)));
+  return std::unique_ptr<JitProcesses>(new JitProcesses(std::move(*follower), std::move(options)));
 }
 
 void JitProcesses::on_process(const ProcessView& process) noexcept {
@@ -118,9 +118,9 @@ const JitProcesses::Process* JitProcesses::find(const ProcessKey& key) const {
 // An unmap can end only code that is known.
 void JitProcesses::report_memory(const ProcessKey& key, Process& process) const {
   if (process.is_gone) {
-    if (std::exchange(process.is_watched, false)) watch_(key, {});
+    if (std::exchange(process.is_watched, false)) options_.watch_memory(key, {});
   } else if (process.has_new_memory && !process.layers.empty()) {
-    watch_(key, process.memory.all());
+    options_.watch_memory(key, process.memory.all());
     process.has_new_memory = false;
     process.is_watched = true;
   }
@@ -133,7 +133,7 @@ bool JitProcesses::poll(Clock::time_point now) {
     std::visit([this](const auto& event) { on(event); }, waiting_.front());
   }
   scan_and_reap(now);
-  if (send_rows_) send_rows(now);
+  if (options_.send_rows) send_rows(now);
   for (auto& [key, process] : processes_) report_memory(key, process);
   return waiting_.empty();
 }
@@ -295,7 +295,7 @@ void JitProcesses::send_rows_of(const ProcessKey& key, Process& process) const {
     if (auto empty = UnwindTableWriter().encode()) tables.try_emplace(region, std::move(*empty));
   }
   for (const auto& [region, table] : tables) {
-    send_rows_(key, process.facts.uid, region, table);
+    options_.send_rows(key, process.facts.uid, region, table);
     process.sent_regions.insert(region);
   }
 }

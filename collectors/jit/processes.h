@@ -41,12 +41,6 @@
 namespace profd {
 
 struct JitOptions {
-  std::vector<std::string> directories;  // to be watched, besides the host's /tmp
-};
-
-class JitProcesses {
- public:
-  using Clock = std::chrono::steady_clock;
   // Takes the rows of a process's code in 4 GiB of addresses (address >> 32), as an encoded table
   // (formats/unwind/unwind_table.h) of the lower halves of the addresses. They replace the ones
   // before.
@@ -56,6 +50,20 @@ class JitProcesses {
   // All ranges of a process; none: they need not be watched any longer.
   using WatchMemory =
       std::function<void(const ProcessKey& process, std::span<const AddressRange> ranges)>;
+
+  std::vector<std::string> directories{};  // to be watched, besides the host's /tmp
+
+  // Where poll() sends the unwind rows of processes' JIT code; empty: nowhere.
+  SendRows send_rows{};
+
+  // Where on_mapping() and poll() report the memory in which processes run JIT code that is known.
+  // Its unmapping must then be reported to on_unmap().
+  WatchMemory watch_memory = [](const ProcessKey&, std::span<const AddressRange>) {};
+};
+
+class JitProcesses {
+ public:
+  using Clock = std::chrono::steady_clock;
 
   static constexpr std::size_t kMaxProcesses = PROFD_MAX_WATCHED;
   static constexpr std::size_t kMaxProcessesOfUser = kMaxProcesses / 4;  // other than root
@@ -70,7 +78,7 @@ class JitProcesses {
   static constexpr std::chrono::seconds kLastRows{8};
 
   // Starts the follower's thread and its parser: the program's main() must know kParserChild.
-  static Result<std::unique_ptr<JitProcesses>> start(const JitOptions& options);
+  static Result<std::unique_ptr<JitProcesses>> start(JitOptions options);
   JitProcesses(const JitProcesses&) = delete;
   JitProcesses& operator=(const JitProcesses&) = delete;
 
@@ -83,13 +91,6 @@ class JitProcesses {
   // readable, and now and then. False where there is more: call again, after other work.
   bool poll(Clock::time_point now = Clock::now());
   [[nodiscard]] int wake_fd() const { return follower_->wake_fd(); }
-
-  // Where poll() sends the unwind rows of processes' JIT code.
-  void send_rows_to(SendRows send) { send_rows_ = std::move(send); }
-
-  // Where on_mapping() and poll() report the memory in which processes run JIT code that is known.
-  // Its unmapping must then be reported to on_unmap().
-  void send_code_memory_to(WatchMemory watch) { watch_ = std::move(watch); }
 
   // The function at an address at a time, as far as it is known now. An answer keeps the function
   // from being forgotten.
@@ -138,8 +139,10 @@ class JitProcesses {
       return facts.pid_in_namespace != 0 ? facts.pid_in_namespace : key.tgid;
     }
   };
-  explicit JitProcesses(std::unique_ptr<JitFollower> follower)
-      : follower_(std::move(follower)), sources_(*follower_, stats_) {}
+  JitProcesses(std::unique_ptr<JitFollower> follower, JitOptions options)
+      : follower_(std::move(follower)),
+        options_(std::move(options)),
+        sources_(*follower_, stats_) {}
   void add_mapping(const MappingView& mapping);
   [[nodiscard]] std::optional<JitRefusal> refusal_of(std::uint32_t uid) const;
   // From the sampler; JitFollower::kNobody where it is not known.
@@ -165,6 +168,7 @@ class JitProcesses {
   void send_rows_of(const ProcessKey& key, Process& process) const;
 
   std::unique_ptr<JitFollower> follower_;
+  JitOptions options_;
   std::deque<JitEvent> waiting_;  // taken from the follower, not yet applied
   std::uint64_t read_ticket_ = 0;
   JitStats stats_;
@@ -172,8 +176,6 @@ class JitProcesses {
   std::map<ProcessKey, Process> processes_;             // sorted by tgid first
   std::map<std::uint32_t, std::size_t> count_of_user_;  // of processes_, by uid
   std::map<ProcessKey, std::uint32_t> uids_;            // reported by the sampler
-  WatchMemory watch_ = [](const ProcessKey&, std::span<const AddressRange>) {};
-  SendRows send_rows_;
   Clock::time_point next_rows_{};
   Clock::time_point reaped_at_{};
 };

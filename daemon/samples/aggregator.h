@@ -43,11 +43,9 @@ struct SessionSamples {
 
 class Aggregator final : public SampleSink {
  public:
-  Aggregator() = default;
-
-  // Sets where JIT code is looked up, which gets the events of all processes and mappings. Must
-  // outlive *this. Null: JIT code is recognised but not named.
-  void look_up_code_in(JitNaming* naming) { naming_ = naming; }
+  // `naming` gets the events of all processes and mappings, and must outlive *this. Null: JIT code
+  // is recognised but not named.
+  explicit Aggregator(JitNaming* naming = nullptr) : naming_(naming) {}
 
   // Samples of a slot are counted from open() to close(). Samples of a slot that is not open are
   // ignored, and show up as the difference in their session's ledger.
@@ -82,7 +80,7 @@ class Aggregator final : public SampleSink {
   std::array<std::optional<SessionSamples>, PROFD_MAX_SESSIONS> sessions_;
   ProcessTable processes_;
   UnwindTally unwind_tally_;
-  JitNaming* naming_ = nullptr;
+  JitNaming* naming_;
 };
 
 }  // namespace profd

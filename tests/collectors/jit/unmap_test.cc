@@ -29,13 +29,14 @@ UnmapView unmap_of(const ProcessKey& process, std::uint64_t time_ns = kUnmapped)
 class JitUnmapTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto started = JitProcesses::start({.directories = {}});
+    auto started = JitProcesses::start({
+        .watch_memory =
+            [this](const ProcessKey& process, std::span<const AddressRange> ranges) {
+              watched_[process] = {ranges.begin(), ranges.end()};
+            },
+    });
     ASSERT_TRUE(started) << started.error().message;
     processes_ = std::move(*started);
-    processes_->send_code_memory_to(
-        [this](const ProcessKey& process, std::span<const AddressRange> ranges) {
-          watched_[process] = {ranges.begin(), ranges.end()};
-        });
   }
 
   [[nodiscard]] std::string name(const ProcessKey& process, std::uint64_t time_ns,

@@ -96,18 +96,20 @@ std::string dump_of_framed(const std::vector<FramedFunction>& functions, bool wi
 class JitUnwindingTest : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    auto jit = JitProcesses::start({});
+    auto jit = JitProcesses::start({
+        .send_rows =
+            [this](const ProcessKey& process, std::uint32_t owner, std::uint32_t region,
+                   std::string_view table) {
+              sampler_->set_jit_code_rows(process, owner, region, table);
+              ++tables_;
+            },
+    });
     ASSERT_TRUE(jit) << jit.error().message;
     jit_ = std::move(*jit);
     sink_.jit = jit_.get();
     auto sampler = Sampler::open({}, sink_);
     ASSERT_TRUE(sampler) << sampler.error().message;
     sampler_ = std::move(*sampler);
-    jit_->send_rows_to([this](const ProcessKey& process, std::uint32_t owner, std::uint32_t region,
-                              std::string_view table) {
-      sampler_->set_jit_code_rows(process, owner, region, table);
-      ++tables_;
-    });
   }
 
   void drain_until(const std::function<bool()>& holds) {
