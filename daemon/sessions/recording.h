@@ -2,13 +2,13 @@
 //
 // A Recorder starts the recordings of its events. A Recording takes data until it is stopped, and
 // then gives them to the registry (sessions.h), which treats all kinds alike: ids, rights, limits,
-// leases, durations, storing and dumps are its part. On the io thread, except for
-// Measurement::write().
+// leases, durations, storing and dumps are its part. On the io thread.
 
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,18 +27,9 @@ namespace profd {
 class Parser;
 class ResultWriter;
 
-// The data of a recording, complete, for the worker.
-class Measurement {
- public:
-  Measurement() = default;
-  Measurement(const Measurement&) = delete;
-  Measurement& operator=(const Measurement&) = delete;
-  virtual ~Measurement() = default;
-
-  // Adds the profiles and their images to `writer`, without committing it. On the worker's thread.
-  [[nodiscard]] virtual Result<SessionSummary> write(Parser& parser,
-                                                     ResultWriter& writer) const = 0;
-};
+// The complete data of a recording, as the function that adds their profiles and images to `writer`
+// without committing it. It is called and destroyed on the worker's thread.
+using Measurement = std::function<Result<SessionSummary>(Parser& parser, ResultWriter& writer)>;
 
 // The session of a recording, its caller and what it records.
 struct RecordingRequest {
@@ -49,8 +40,6 @@ struct RecordingRequest {
 
 class Recording {
  public:
-  using MeasurementPtr = std::unique_ptr<Measurement>;
-
   explicit Recording(RecordingRequest request) : request_(std::move(request)) {}
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -81,10 +70,10 @@ class Recording {
 
   // Waits for the last data, after stop(). Called until it gives them; after an error there are
   // none.
-  [[nodiscard]] virtual boost::asio::awaitable<Result<MeasurementPtr>> finish() = 0;
+  [[nodiscard]] virtual boost::asio::awaitable<Result<Measurement>> finish() = 0;
 
   // A copy of the data so far.
-  [[nodiscard]] virtual boost::asio::awaitable<Result<MeasurementPtr>> copy() = 0;
+  [[nodiscard]] virtual boost::asio::awaitable<Result<Measurement>> copy() = 0;
 
   // The daemon's memory for the data; a copy takes as much.
   [[nodiscard]] virtual std::uint64_t bytes() const = 0;

@@ -48,7 +48,7 @@ struct Sessions::Session {
   std::uint64_t dump_bytes = 0;  // of dumps_being_written
 
   // Of an ended session:
-  Recording::MeasurementPtr measurement;  // null: not finished yet, or stored
+  Measurement measurement;  // empty: not finished yet, or stored
   bool is_being_stored = false;
   bool was_tried = false;   // store() was called
   bool has_failed = false;  // the recording has no data
@@ -165,7 +165,7 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::dump(Caller caller, std::st
 
 boost::asio::awaitable<Result<StoredResult>> Sessions::write_dump(SessionPtr session) {
   auto copying = session->recording->copy();
-  Result<Recording::MeasurementPtr> copy = co_await std::move(copying);
+  Result<Measurement> copy = co_await std::move(copying);
   if (!copy) co_return copy.error();
   StoredResult result;
   result.session = session->recording->describe();
@@ -293,7 +293,7 @@ boost::asio::awaitable<Result<StoredResult>> Sessions::write_final(SessionPtr se
   Recording& recording = *session->recording;
   if (!session->measurement) {
     auto finishing = recording.finish();
-    Result<Recording::MeasurementPtr> measurement = co_await std::move(finishing);
+    Result<Measurement> measurement = co_await std::move(finishing);
     session->has_failed = !measurement;
     if (!measurement) co_return measurement.error();
     session->measurement = std::move(*measurement);
@@ -308,14 +308,13 @@ boost::asio::awaitable<Result<StoredResult>> Sessions::write_final(SessionPtr se
 
 // The worker destroys a measurement that is on the disk, since that takes long. One that could not
 // be stored stays.
-boost::asio::awaitable<Result<StoredResult>> Sessions::write(Recording::MeasurementPtr& measurement,
+boost::asio::awaitable<Result<StoredResult>> Sessions::write(Measurement& measurement,
                                                              StoredResult result) {
   auto job = [directory = parts_.results.directory(), &measurement,
               result = std::move(result)](Parser& parser) {
-    Result<StoredResult> stored = write_result(directory, result, [&](ResultWriter& writer) {
-      return measurement->write(parser, writer);
-    });
-    if (stored) measurement.reset();
+    Result<StoredResult> stored = write_result(
+        directory, result, [&](ResultWriter& writer) { return measurement(parser, writer); });
+    if (stored) measurement = nullptr;
     return stored;
   };
   auto writing = parts_.worker.run(std::move(job));

@@ -94,8 +94,7 @@ class Sessions {
   boost::asio::awaitable<Result<ResultInfo>> store(SessionPtr session);
   boost::asio::awaitable<Result<StoredResult>> write_final(SessionPtr session);
   boost::asio::awaitable<Result<StoredResult>> write_dump(SessionPtr session);
-  boost::asio::awaitable<Result<StoredResult>> write(Recording::MeasurementPtr& measurement,
-                                                     StoredResult result);
+  boost::asio::awaitable<Result<StoredResult>> write(Measurement& measurement, StoredResult result);
 
   boost::asio::awaitable<void> check_every_second();
   void end_if_unwanted(const SessionPtr& session);

@@ -21,18 +21,6 @@ using std::chrono_literals::operator""s;
 constexpr auto kAttachLimit = 20s;
 constexpr auto kResultLimit = 30s;
 
-class CallsMeasurement final : public Measurement {
- public:
-  explicit CallsMeasurement(XrayMeasurement calls) : calls_(std::move(calls)) {}
-
-  [[nodiscard]] Result<SessionSummary> write(Parser& parser, ResultWriter& writer) const override {
-    return write_xray(calls_, parser, writer);
-  }
-
- private:
-  XrayMeasurement calls_;
-};
-
 }  // namespace
 
 void XrayRecording::Shared::reap() {
@@ -148,7 +136,7 @@ boost::asio::awaitable<Result<void>> XrayRecording::wait_until_begun() {
   co_return Result<void>();
 }
 
-boost::asio::awaitable<Result<Recording::MeasurementPtr>> XrayRecording::finish() {
+boost::asio::awaitable<Result<Measurement>> XrayRecording::finish() {
   while (state_ != State::kFinished) {
     co_await changed_.wait();
   }
@@ -158,7 +146,7 @@ boost::asio::awaitable<Result<Recording::MeasurementPtr>> XrayRecording::finish(
 
 // One at a time. The follower answers its orders one after the other, so a result that comes while
 // one is ordered is the copy.
-boost::asio::awaitable<Result<Recording::MeasurementPtr>> XrayRecording::copy() {
+boost::asio::awaitable<Result<Measurement>> XrayRecording::copy() {
   while (is_copying_ || state_ == State::kAttaching) {
     co_await changed_.wait();
   }
@@ -173,14 +161,17 @@ boost::asio::awaitable<Result<Recording::MeasurementPtr>> XrayRecording::copy() 
   co_return profd::fail(ErrorCode::kUnavailable, "session " + id() + " has just ended");
 }
 
-Recording::MeasurementPtr XrayRecording::measurement_of(UniqueFd result) const {
-  return std::make_unique<CallsMeasurement>(XrayMeasurement{.session = id(),
-                                                            .started = started(),
-                                                            .lasted = duration(),
-                                                            .target = target_,
-                                                            .privileged = owner().privileged,
-                                                            .end = detached_,
-                                                            .result = std::move(result)});
+Measurement XrayRecording::measurement_of(UniqueFd result) const {
+  const auto calls =
+      std::make_shared<const XrayMeasurement>(XrayMeasurement{.session = id(),
+                                                              .started = started(),
+                                                              .lasted = duration(),
+                                                              .target = target_,
+                                                              .privileged = owner().privileged,
+                                                              .end = detached_,
+                                                              .result = std::move(result)});
+  return
+      [calls](Parser& parser, ResultWriter& writer) { return write_xray(*calls, parser, writer); };
 }
 
 void XrayRecording::describe(SessionInfo& info) const {

@@ -63,8 +63,8 @@ class XrayRecording final : public Recording, public std::enable_shared_from_thi
   boost::asio::awaitable<Result<void>> wait_until_begun() override;
   // When the app is gone the follower reports it.
   [[nodiscard]] bool has_lost_its_targets() const override { return false; }
-  boost::asio::awaitable<Result<MeasurementPtr>> finish() override;
-  boost::asio::awaitable<Result<MeasurementPtr>> copy() override;
+  boost::asio::awaitable<Result<Measurement>> finish() override;
+  boost::asio::awaitable<Result<Measurement>> copy() override;
   [[nodiscard]] std::uint64_t bytes() const override { return 0; }  // all are the follower's
 
  private:
@@ -84,7 +84,7 @@ class XrayRecording final : public Recording, public std::enable_shared_from_thi
   void fail_within(std::chrono::seconds limit, xray::DetachReason reason, const Error& error);
   void fail(xray::DetachReason reason, Error error);
   void set_finished();
-  [[nodiscard]] MeasurementPtr measurement_of(UniqueFd result) const;
+  [[nodiscard]] Measurement measurement_of(UniqueFd result) const;
 
   Shared& shared_;
   xray::LiveChild follower_;

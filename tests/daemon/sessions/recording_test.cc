@@ -22,13 +22,9 @@ using test::kRoot;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-class NoData final : public Measurement {
- public:
-  [[nodiscard]] Result<SessionSummary> write(Parser& /*parser*/,
-                                             ResultWriter& /*writer*/) const override {
-    return SessionSummary{};
-  }
-};
+Result<SessionSummary> write_no_data(Parser& /*parser*/, ResultWriter& /*writer*/) {
+  return SessionSummary{};
+}
 
 // Does as the test says.
 struct Script {
@@ -49,12 +45,12 @@ class FakeRecording final : public Recording {
     co_return Result<void>();
   }
   [[nodiscard]] bool has_lost_its_targets() const override { return script_.has_lost_its_targets; }
-  boost::asio::awaitable<Result<MeasurementPtr>> finish() override {
+  boost::asio::awaitable<Result<Measurement>> finish() override {
     if (script_.failed) co_return *script_.failed;
-    co_return std::make_unique<NoData>();
+    co_return Measurement(write_no_data);
   }
-  boost::asio::awaitable<Result<MeasurementPtr>> copy() override {
-    co_return std::make_unique<NoData>();
+  boost::asio::awaitable<Result<Measurement>> copy() override {
+    co_return Measurement(write_no_data);
   }
   [[nodiscard]] std::uint64_t bytes() const override { return 0; }
   void on_stored() override { ++script_.stored; }
