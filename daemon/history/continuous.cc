@@ -1,9 +1,10 @@
 #include "daemon/history/continuous.h"
 
 #include <algorithm>
-#include <exception>
 #include <filesystem>
 #include <utility>
+
+#include <malloc.h>
 
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
@@ -45,8 +46,8 @@ Continuous::Continuous(Parts parts, WindowStore store)
     : parts_(std::move(parts)),
       store_(std::move(store)),
       timer_(parts_.io),
-      written_(parts_.io, Steady::time_point::max()),
-      ended_(parts_.io, Steady::time_point::max()) {
+      written_(parts_.io),
+      ended_(parts_.io) {
   config_.enabled = false;
   if (!store_.windows().empty()) last_written_ = utc_text(store_.windows().back().end);
 }
@@ -92,10 +93,10 @@ boost::asio::awaitable<void> Continuous::shut_down() {
   stopping_ = true;
   timer_.cancel();
   while (running_) {
-    co_await wait_for(ended_);
+    co_await ended_.wait();
   }
   while (writing_) {
-    co_await wait_for(written_);
+    co_await written_.wait();
   }
 }
 
@@ -113,7 +114,7 @@ boost::asio::awaitable<void> Continuous::run() {
   }
   if (open_) yield_slot();
   running_ = false;
-  ended_.cancel();
+  ended_.notify_all();
 }
 
 boost::asio::awaitable<void> Continuous::sleep(Steady::duration time) {
@@ -227,40 +228,41 @@ boost::asio::awaitable<void> Continuous::write_waiting() {
     waiting_.pop_front();
     samples.snapshot.session = store_.unused_name(samples.snapshot.started);
     const std::uint64_t count = samples.snapshot.samples;
-    auto write = [writer = writer_.get(), samples = std::move(samples)]() noexcept {
+    ObjectBytes objects;
+    auto write = [writer = writer_.get(), samples = std::move(samples), &objects] {
       take_low_priority();
-      return writer->write(samples);
+      Result<WindowInfo> window = writer->write(samples, objects);
+      ::malloc_trim(0);  // the memory of this window is not needed until the next one
+      return window;
     };
-    WrittenWindow written = co_await worker_->run(std::move(write));
-    adopt(std::move(written), count);
+    Result<WindowInfo> written = co_await worker_->run(std::move(write));
+    adopt(std::move(written), objects, count);
     Evicted evicted = store_.evict(limits(), Wall::now());
-    auto remove = [writer = writer_.get(), evicted = std::move(evicted)]() noexcept {
+    auto remove = [writer = writer_.get(), evicted = std::move(evicted)]() -> Result<std::size_t> {
       return writer->remove(evicted);
     };
-    const std::size_t left = co_await worker_->run(std::move(remove));
-    if (left != 0) count_failure(WindowFailure::kNotRemoved, left);
+    const Result<std::size_t> left = co_await worker_->run(std::move(remove));
+    count_failure(WindowFailure::kNotRemoved, left ? *left : 1);
   }
   writing_ = false;
-  written_.cancel();
+  written_.notify_all();
 }
 
-void Continuous::adopt(WrittenWindow written, std::uint64_t samples) {
-  for (const auto& [name, bytes] : written.object_bytes) {
-    store_.set_object_bytes(name, disk_bytes_of(bytes));
-  }
-  if (!written.window) {
+void Continuous::adopt(Result<WindowInfo> written, const ObjectBytes& objects,
+                       std::uint64_t samples) {
+  for (const auto& [name, bytes] : objects) store_.set_object_bytes(name, disk_bytes_of(bytes));
+  if (!written) {
     const bool is_full = disk_is_full(store_.windows_dir());
-    lose(is_full ? WindowFailure::kNoSpace : WindowFailure::kIo, samples,
-         written.window.error().message);
+    lose(is_full ? WindowFailure::kNoSpace : WindowFailure::kIo, samples, written.error().message);
     return;
   }
   if (std::exchange(failing_, false)) log::info("windows are written again");
-  last_written_ = utc_text(written.window->end);
-  store_.adopt(std::move(*written.window), written.objects);
+  last_written_ = utc_text(written->end);
+  store_.adopt(std::move(*written), names_of(objects));
 }
 
 void Continuous::count_failure(WindowFailure failure, std::uint64_t windows) {
-  failed_[std::string(name_of(failure))] += windows;
+  if (windows != 0) failed_[std::string(name_of(failure))] += windows;
 }
 
 void Continuous::lose(WindowFailure failure, std::uint64_t samples, const std::string& why) {

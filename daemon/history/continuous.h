@@ -27,6 +27,7 @@
 #include "collectors/parser/parser.h"
 #include "collectors/sampling/event_spec.h"
 #include "collectors/sampling/sampler.h"
+#include "daemon/base/async_condition.h"
 #include "daemon/history/failure.h"
 #include "daemon/history/store.h"
 #include "daemon/history/writer.h"
@@ -93,7 +94,7 @@ class Continuous {
   void open(SessionSlot slot, const EventSpec& event);
   void close(const OpenWindow& window, Steady::time_point end);
   void enqueue(WindowSamples samples);
-  void adopt(WrittenWindow written, std::uint64_t samples);
+  void adopt(Result<WindowInfo> written, const ObjectBytes& objects, std::uint64_t samples);
   void count_failure(WindowFailure failure, std::uint64_t windows = 1);
   void lose(WindowFailure failure, std::uint64_t samples, const std::string& why);
   [[nodiscard]] Steady::duration until_next_boundary() const;
@@ -105,9 +106,9 @@ class Continuous {
   ContinuousConfig config_;
   std::optional<OpenWindow> open_;
   std::deque<WindowSamples> waiting_;
-  boost::asio::steady_timer timer_;    // for the end of a window and its last samples
-  boost::asio::steady_timer written_;  // cancelled when all waiting windows are written
-  boost::asio::steady_timer ended_;    // cancelled when run() has ended
+  boost::asio::steady_timer timer_;  // for the end of a window and its last samples
+  AsyncCondition written_;           // all waiting windows are written
+  AsyncCondition ended_;             // run() has ended
   bool stopping_ = false;
   bool running_ = false;       // run() is active
   bool reconfigured_ = false;  // config_ has changed, and run() has not handled it yet

@@ -64,10 +64,10 @@ Result<void> HistoryExport::step(Parser& parser) {
 Result<void> HistoryExport::begin() {
   Result<ResultWriter> writer = ResultWriter::create(plan_.results_dir);
   if (!writer) return writer.error();
-  Result<ExportObjects> objects = ExportObjects::create(plan_.objects_dir, plan_.results_dir);
-  if (!objects) return objects.error();
+  Result<ResultWriter> pins = ResultWriter::create(plan_.results_dir);
+  if (!pins) return pins.error();
   writer_.emplace(std::move(*writer));
-  objects_.emplace(std::move(*objects));
+  objects_.emplace(plan_.objects_dir, std::move(*pins));
   phase_ = Phase::kWindows;
   return {};
 }

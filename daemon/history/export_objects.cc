@@ -5,9 +5,6 @@
 
 #include <algorithm>
 #include <string_view>
-#include <utility>
-
-#include <stdlib.h>
 
 #include "daemon/base/log.h"
 #include "daemon/history/files.h"
@@ -39,31 +36,13 @@ const ProfileMapping* find(const std::vector<ProfileMapping>& mappings, const Pr
   return found == mappings.end() ? nullptr : &*found;
 }
 
-UniqueFd open_directory(int parent, const std::string& name) {
-  return UniqueFd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-}
-
 }  // namespace
-
-Result<ExportObjects> ExportObjects::create(const std::string& objects_dir,
-                                            const std::string& results_dir) {
-  std::string path = results_dir + "/.objects-XXXXXX";
-  if (::mkdtemp(path.data()) == nullptr) return fail_errno("could not make " + path);
-  UniqueFd results = open_directory(AT_FDCWD, results_dir);
-  std::string name = path.substr(path.rfind('/') + 1);
-  UniqueFd pins = open_directory(results.get(), name);
-  if (!pins.valid()) return fail_errno("could not open " + path);
-  return ExportObjects(objects_dir, std::move(results), std::move(pins), std::move(name));
-}
-
-ExportObjects::~ExportObjects() {
-  if (results_.valid()) (void)remove_tree(results_.get(), name_);
-}
 
 void ExportObjects::pin(const std::string& name) {
   if (!is_object_name(name) || pinned_.contains(name)) return;
   const std::string path = objects_dir_ + "/" + name;
-  if (::linkat(AT_FDCWD, path.c_str(), pins_.get(), name.c_str(), 0) == 0) pinned_.insert(name);
+  if (::linkat(AT_FDCWD, path.c_str(), pins_.directory(), name.c_str(), 0) == 0)
+    pinned_.insert(name);
 }
 
 void ExportObjects::adopt(Profile& profile) {
@@ -114,11 +93,15 @@ Result<bool> ExportObjects::write_next(ResultWriter& result, Parser& parser,
   return true;
 }
 
+// Empty: the mapping is not of an object in the store.
+std::string ExportObjects::name_of(const ProfileMapping& mapping) const {
+  const std::string prefix = objects_dir_ + "/";
+  return mapping.path.starts_with(prefix) ? mapping.path.substr(prefix.size()) : std::string();
+}
+
 // Null: the mapping is not of a pinned object.
 ExportObjects::Object* ExportObjects::object_of(const ProfileMapping& mapping) {
-  const std::string prefix = objects_dir_ + "/";
-  if (!mapping.path.starts_with(prefix)) return nullptr;
-  const std::string name = mapping.path.substr(prefix.size());
+  const std::string name = name_of(mapping);
   if (!pinned_.contains(name)) return nullptr;
   Object& object = objects_[name];
   object.is_kernel = is_kernel(mapping);
@@ -128,17 +111,16 @@ ExportObjects::Object* ExportObjects::object_of(const ProfileMapping& mapping) {
 }
 
 std::string ExportObjects::line_path_of(const ProfileMapping& mapping) {
-  const std::string prefix = objects_dir_ + "/";
   if (mapping.path == KernelImage::hidden().line_path()) has_hidden_kernel_ = true;
-  if (!mapping.path.starts_with(prefix)) return mapping.path;
-  const std::string name = mapping.path.substr(prefix.size());
+  const std::string name = name_of(mapping);
+  if (name.empty()) return mapping.path;
   if (!pinned_.contains(name)) return bracketed_name(mapping.path);
   return std::string(kBuildPrefix) + "objects/" + name;
 }
 
 Result<std::string> ExportObjects::encode(const std::string& name, const Object& object,
                                           Parser& parser, std::uint64_t room_bytes) {
-  const UniqueFd fd(::openat(pins_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  const UniqueFd fd(::openat(pins_.directory(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) return fail_errno("could not open " + name);
   if (object.is_jit) return read_all(fd.get(), name);
   const Result<ElfSummary> elf = parser.read_elf_summary(fd.get());

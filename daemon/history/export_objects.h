@@ -2,9 +2,9 @@
 // name, an image with only the functions that they hit.
 //
 // The objects are not copied completely, since the caller may not see what other users' processes
-// hit. An object is pinned, by a hard link in a directory of the export, as soon as a window needs
-// it, so that it can be read even if the window is evicted meanwhile. Only the parser reads ELF
-// files. Used on the worker.
+// hit. An object is pinned, by a hard link in a temporary directory, as soon as a window needs it,
+// so that it can be read even if the window is evicted meanwhile. Only the parser reads ELF files.
+// Used on the worker.
 
 #pragma once
 
@@ -12,27 +12,20 @@
 #include <map>
 #include <set>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "collectors/parser/parser.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/base/result.h"
-#include "formats/base/unique_fd.h"
 #include "formats/profile/profile.h"
 
 namespace profd {
 
 class ExportObjects {
  public:
-  // Makes the directory of links in `results_dir`, which must be in the file system of
-  // `objects_dir`. Its name has a leading dot, so the next start of the daemon removes it if *this
-  // could not.
-  static Result<ExportObjects> create(const std::string& objects_dir,
-                                      const std::string& results_dir);
-
-  ExportObjects(ExportObjects&&) noexcept = default;
-  ExportObjects& operator=(ExportObjects&&) = delete;
-  ~ExportObjects();
+  // `pins` gets the links, and is never committed. It must be in the file system of `objects_dir`.
+  ExportObjects(std::string objects_dir, ResultWriter pins)
+      : objects_dir_(std::move(objects_dir)), pins_(std::move(pins)) {}
 
   // An object that does not exist any more gets no image.
   void pin(const std::string& name);
@@ -54,22 +47,15 @@ class ExportObjects {
     std::set<std::uint64_t> hits;  // file offsets, or addresses of the kernel
   };
 
-  ExportObjects(std::string objects_dir, UniqueFd results, UniqueFd pins, std::string name)
-      : objects_dir_(std::move(objects_dir)),
-        results_(std::move(results)),
-        pins_(std::move(pins)),
-        name_(std::move(name)) {}
-
   void note_hits(const Profile& profile);
+  [[nodiscard]] std::string name_of(const ProfileMapping& mapping) const;
   [[nodiscard]] Object* object_of(const ProfileMapping& mapping);
   [[nodiscard]] std::string line_path_of(const ProfileMapping& mapping);
   [[nodiscard]] Result<std::string> encode(const std::string& name, const Object& object,
                                            Parser& parser, std::uint64_t room_bytes);
 
   std::string objects_dir_;
-  UniqueFd results_;
-  UniqueFd pins_;
-  std::string name_;  // of the directory of links in results_
+  ResultWriter pins_;
   std::set<std::string> pinned_;
   std::map<std::string, Object> objects_;  // not yet written
   bool has_hidden_kernel_ = false;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "daemon/storage/file_io.h"
+#include "daemon/storage/safe_name.h"
 #include "formats/base/json_members.h"
 
 namespace profd {
@@ -128,13 +129,7 @@ bool is_window_name(std::string_view name) {
   return !name.empty() && name.size() <= 3 && std::ranges::all_of(name, is_digit);
 }
 
-bool is_object_name(std::string_view name) {
-  return !name.empty() && name.size() <= kMaxNameBytes && name.front() != '.' &&
-         std::ranges::all_of(name, [](char c) {
-           return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
-                  c == '_' || c == '+' || c == '-';
-         });
-}
+bool is_object_name(std::string_view name) { return name == safe_file_name(name, kMaxNameBytes); }
 
 Result<WindowFiles> WindowFiles::open(const std::string& windows_dir, const std::string& name) {
   if (!is_window_name(name)) return fail(ErrorCode::kNotFound, "no window is called " + name);

@@ -57,7 +57,7 @@ struct WindowRecord {
 [[nodiscard]] std::string window_name(std::chrono::system_clock::time_point start);
 [[nodiscard]] bool is_window_name(std::string_view name);
 
-// Names in STATE/objects: [A-Za-z0-9._+-] without a leading dot.
+// Names in STATE/objects: safe file names (storage/safe_name.h) of at most 240 bytes.
 [[nodiscard]] bool is_object_name(std::string_view name);
 
 inline constexpr const char* kWindowRecordFile = "window.json";

@@ -2,7 +2,7 @@
 
 namespace profd {
 
-ProfiledObject& WindowObjects::find_or_add(const Mapping& mapping, bool) {
+ProfiledObject& WindowObjects::find_or_add(const ProcessMapping& mapping, bool) {
   if (mapping.kind == PROFD_MAPPING_VDSO) {
     const ObjectStore::Original* vdso = store_.vdso();
     return vdso == nullptr

@@ -10,7 +10,7 @@
 
 #include "daemon/history/object_store.h"
 #include "daemon/profiles/profiled_object.h"
-#include "daemon/samples/symbol_budgets.h"
+#include "daemon/profiles/symbol_budgets.h"
 #include "formats/base/result.h"
 
 namespace profd {
@@ -23,7 +23,7 @@ class WindowObjects final : public ProfiledObjects {
   // `store` must outlive *this.
   explicit WindowObjects(ObjectStore& store) : store_(store) {}
 
-  ProfiledObject& find_or_add(const Mapping& mapping, bool main_executable) override;
+  ProfiledObject& find_or_add(const ProcessMapping& mapping, bool main_executable) override;
 
   // Updates the images, and stores their sizes in `bytes`.
   Result<void> write(SymbolBudgets& symbols, std::map<std::string, std::uint64_t>& bytes);

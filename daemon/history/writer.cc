@@ -5,10 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <exception>
 #include <utility>
-
-#include <malloc.h>
 
 #include "daemon/base/log.h"
 #include "daemon/history/files.h"
@@ -86,6 +83,12 @@ Result<WindowInfo> finish(ResultWriter& result, const SessionSummary& summary,
 
 }  // namespace
 
+std::vector<std::string> names_of(const ObjectBytes& objects) {
+  std::vector<std::string> names;
+  for (const auto& [name, bytes] : objects) names.push_back(name);
+  return names;
+}
+
 WindowWriter::WindowWriter(std::string windows_dir, const std::string& objects_dir,
                            std::unique_ptr<Parser> parser)
     : windows_dir_(std::move(windows_dir)),
@@ -94,67 +97,43 @@ WindowWriter::WindowWriter(std::string windows_dir, const std::string& objects_d
       kernel_(objects_),
       entries_(*parser_) {}
 
-WrittenWindow WindowWriter::write(const WindowSamples& samples) noexcept {
-  WrittenWindow written{
-      .window = fail(ErrorCode::kInternal, "not written"), .objects = {}, .object_bytes = {}};
-  try {
-    write_or_throw(samples, written);
-  } catch (const std::exception& problem) {  // std::bad_alloc
-    written.window = fail(ErrorCode::kInternal, problem.what());
-  }
-  ::malloc_trim(0);  // the memory of this window is not needed until the next one
-  return written;
-}
-
-void WindowWriter::write_or_throw(const WindowSamples& samples, WrittenWindow& written) {
+Result<WindowInfo> WindowWriter::write(const WindowSamples& samples, ObjectBytes& object_bytes) {
   const SessionSnapshot& snapshot = samples.snapshot;
   objects_.trim();
   entries_.trim(kMaxEntries);
   Result<ResultWriter> result = ResultWriter::create(windows_dir_);
-  if (!result) {
-    written.window = result.error();
-    return;
-  }
+  if (!result) return result.error();
   WindowObjects objects(objects_);
   const KernelImage kernel = kernel_.image_for(kernel_addresses(snapshot));
   SymbolBudgets symbols;
   WindowJitImages jit(*parser_, objects_, snapshot.session, start_second_of(snapshot),
-                      written.object_bytes);
+                      object_bytes);
   const Result<SessionSummary> summary = write_profiles(
       snapshot,
       {.objects = objects, .kernel = kernel, .entries = entries_, .symbols = symbols, .jit = &jit},
       *result);
-  Result<void> images =
-      summary ? objects.write(symbols, written.object_bytes) : Result<void>(summary.error());
-  if (images && has_kernel_frames(snapshot)) {
+  if (!summary) return summary.error();
+  if (auto written = objects.write(symbols, object_bytes); !written) return written.error();
+  if (has_kernel_frames(snapshot)) {
     const Result<std::uint64_t> bytes = kernel_.write();
-    if (bytes) written.object_bytes[kernel_.name()] = *bytes;
-    if (!bytes) images = bytes.error();
+    if (!bytes) return bytes.error();
+    object_bytes[kernel_.name()] = *bytes;
   }
-  if (images) images = objects_.sync();
-  if (!images) {
-    written.window = images.error();
-    return;
-  }
-  for (const auto& [name, bytes] : written.object_bytes) written.objects.push_back(name);
-  written.window = finish(*result, *summary, record_of(samples, *summary, written.objects));
+  if (auto synced = objects_.sync(); !synced) return synced.error();
+  return finish(*result, *summary, record_of(samples, *summary, names_of(object_bytes)));
 }
 
-std::size_t WindowWriter::remove(const Evicted& evicted) noexcept {
+std::size_t WindowWriter::remove(const Evicted& evicted) {
   std::size_t failed = 0;
-  try {
-    const UniqueFd windows(::open(windows_dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    for (const std::string& name : evicted.windows) {
-      if (const Result<void> removed = remove_whole(windows.get(), name); !removed) {
-        log::warn("could not remove an old window: {}", removed.error().message);
-        ++failed;
-      }
+  const UniqueFd windows(::open(windows_dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (const std::string& name : evicted.windows) {
+    if (const Result<void> removed = remove_whole(windows.get(), name); !removed) {
+      log::warn("could not remove an old window: {}", removed.error().message);
+      ++failed;
     }
-    for (const std::string& name : evicted.objects) {
-      if (const Result<void> removed = objects_.remove(name); !removed) ++failed;
-    }
-  } catch (const std::exception&) {
-    ++failed;
+  }
+  for (const std::string& name : evicted.objects) {
+    if (const Result<void> removed = objects_.remove(name); !removed) ++failed;
   }
   return failed;
 }

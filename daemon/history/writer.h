@@ -26,11 +26,9 @@ struct WindowSamples {
   std::chrono::nanoseconds start_monotonic{};
 };
 
-struct WrittenWindow {
-  Result<WindowInfo> window;
-  std::vector<std::string> objects;                   // that the window needs
-  std::map<std::string, std::uint64_t> object_bytes;  // sizes of the objects, by name
-};
+// The sizes of objects, by name.
+using ObjectBytes = std::map<std::string, std::uint64_t>;
+[[nodiscard]] std::vector<std::string> names_of(const ObjectBytes& objects);
 
 class WindowWriter {
  public:
@@ -38,16 +36,15 @@ class WindowWriter {
   WindowWriter(std::string windows_dir, const std::string& objects_dir,
                std::unique_ptr<Parser> parser);
 
-  // Writes the complete window or nothing, except that objects may be left without a window.
-  [[nodiscard]] WrittenWindow write(const WindowSamples& samples) noexcept;
+  // Writes the complete window or nothing, except that objects may be left without a window. Adds
+  // the objects that the window needs to `objects`, also when it fails.
+  [[nodiscard]] Result<WindowInfo> write(const WindowSamples& samples, ObjectBytes& objects);
 
   // Returns the number of files and directories that could not be removed. The next start of the
   // daemon finds them again.
-  [[nodiscard]] std::size_t remove(const Evicted& evicted) noexcept;
+  [[nodiscard]] std::size_t remove(const Evicted& evicted);
 
  private:
-  void write_or_throw(const WindowSamples& samples, WrittenWindow& written);
-
   std::string windows_dir_;
   std::unique_ptr<Parser> parser_;
   ObjectStore objects_;

@@ -34,6 +34,9 @@ class ResultWriter {
 
   [[nodiscard]] const std::vector<ResultFile>& files() const { return files_; }
 
+  // The descriptor of the temporary directory.
+  [[nodiscard]] int directory() const { return directory_.get(); }
+
   // Makes all files durable and visible as the directory `name`. kBusy: it exists already.
   Result<void> commit(const std::string& name);
 
