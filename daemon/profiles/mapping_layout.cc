@@ -5,7 +5,6 @@
 #include <numeric>
 #include <set>
 #include <tuple>
-#include <utility>
 
 namespace profd {
 namespace {
@@ -15,7 +14,7 @@ constexpr std::uint64_t kGapBytes = 4096;
 
 struct UsedMapping {
   std::uint64_t id;
-  const Mapping* mapping;
+  const ProcessMapping* mapping;
 
   // The address of the object's first byte. Anonymous memory has no offsets: all of it counts as
   // one object.
@@ -48,7 +47,8 @@ std::vector<UsedMapping> used_mappings(const ProcessSnapshot& process) {
   return used;
 }
 
-PlacedMapping place(const Mapping& mapping, const FileKey& executable, ProfiledObjects& objects) {
+ObjectPart part_of(const ProcessMapping& mapping, const FileKey& executable,
+                   ProfiledObjects& objects) {
   const bool main = !executable.empty() && mapping.file_key == executable;
   const bool anonymous = mapping.kind == PROFD_MAPPING_ANONYMOUS;
   return {.start = mapping.start,
@@ -61,17 +61,17 @@ PlacedMapping place(const Mapping& mapping, const FileKey& executable, ProfiledO
           .object = &objects.find_or_add(mapping, main)};
 }
 
-ProfileMapping line_of(const PlacedMapping& mapping) {
-  return {.start = mapping.start + mapping.shift,
-          .end = mapping.end + mapping.shift,
-          .file_offset = mapping.file_offset,
-          .path = mapping.object->line_path()};
+ProfileMapping line_of(const ObjectPart& part) {
+  return {.start = part.start + part.shift,
+          .end = part.end + part.shift,
+          .file_offset = part.file_offset,
+          .path = part.object->line_path()};
 }
 
 bool overlaps_any(const std::map<std::uint64_t, std::uint64_t>& end_by_start,
-                  const PlacedMapping& mapping) {
-  const auto after = end_by_start.lower_bound(mapping.end);
-  return after != end_by_start.begin() && std::prev(after)->second > mapping.start;
+                  const ObjectPart& part) {
+  const auto after = end_by_start.lower_bound(part.end);
+  return after != end_by_start.begin() && std::prev(after)->second > part.start;
 }
 
 }  // namespace
@@ -81,15 +81,15 @@ MappingLayout::MappingLayout(const ProcessSnapshot& process, ProfiledObjects& ob
   move_older_from_newer();
 }
 
-const PlacedMapping* MappingLayout::find(std::uint64_t mapping_id) const {
+const ObjectPart* MappingLayout::find(std::uint64_t mapping_id) const {
   const auto found = by_id_.find(mapping_id);
-  return found == by_id_.end() ? nullptr : &placed_[found->second];
+  return found == by_id_.end() ? nullptr : &parts_[found->second];
 }
 
 std::vector<ProfileMapping> MappingLayout::lines() const {
-  std::vector<PlacedMapping> ordered = placed_;
-  std::ranges::sort(ordered, {}, [](const PlacedMapping& mapping) {
-    return std::tuple(!mapping.main_executable, mapping.start + mapping.shift);
+  std::vector<ObjectPart> ordered = parts_;
+  std::ranges::sort(ordered, {}, [](const ObjectPart& part) {
+    return std::tuple(!part.main_executable, part.start + part.shift);
   });
   std::vector<ProfileMapping> lines;
   std::ranges::transform(ordered, std::back_inserter(lines), line_of);
@@ -98,8 +98,8 @@ std::vector<ProfileMapping> MappingLayout::lines() const {
 
 std::vector<ProfileMapping> MappingLayout::lines_of_files() const {
   std::vector<ProfileMapping> lines;
-  for (const PlacedMapping& mapping : placed_) {
-    if (!mapping.may_be_jit) lines.push_back(line_of(mapping));
+  for (const ObjectPart& part : parts_) {
+    if (!part.may_be_jit) lines.push_back(line_of(part));
   }
   return lines;
 }
@@ -108,34 +108,34 @@ void MappingLayout::join(const ProcessSnapshot& process, ProfiledObjects& object
   const UsedMapping* previous = nullptr;
   const std::vector<UsedMapping> used = used_mappings(process);
   for (const UsedMapping& next : used) {
-    const Mapping& mapping = *next.mapping;
-    const bool joins = previous != nullptr && next.same_object_as(*previous) &&
-                       mapping.start <= placed_.back().end;
+    const ProcessMapping& mapping = *next.mapping;
+    const bool joins =
+        previous != nullptr && next.same_object_as(*previous) && mapping.start <= parts_.back().end;
     if (joins) {
-      placed_.back().end = std::max(placed_.back().end, mapping.end);
-      placed_.back().newest_ns = std::max(placed_.back().newest_ns, mapping.time_ns);
+      parts_.back().end = std::max(parts_.back().end, mapping.end);
+      parts_.back().newest_ns = std::max(parts_.back().newest_ns, mapping.time_ns);
     } else {
-      placed_.push_back(place(mapping, process.image.executable, objects));
+      parts_.push_back(part_of(mapping, process.image.executable, objects));
     }
-    by_id_.emplace(next.id, placed_.size() - 1);
+    by_id_.emplace(next.id, parts_.size() - 1);
     previous = &next;
   }
 }
 
 void MappingLayout::move_older_from_newer() {
-  std::vector<std::size_t> newest_first(placed_.size());
+  std::vector<std::size_t> newest_first(parts_.size());
   std::iota(newest_first.begin(), newest_first.end(), 0);
   std::ranges::stable_sort(newest_first, std::ranges::greater{},
-                           [this](std::size_t index) { return placed_[index].newest_ns; });
+                           [this](std::size_t index) { return parts_[index].newest_ns; });
   std::map<std::uint64_t, std::uint64_t> end_by_start;
   std::uint64_t next_free = kMovedMappingsBase;
   for (const std::size_t index : newest_first) {
-    PlacedMapping& mapping = placed_[index];
-    if (overlaps_any(end_by_start, mapping)) {
-      mapping.shift = next_free - mapping.start;
-      next_free += mapping.end - mapping.start + kGapBytes;
+    ObjectPart& part = parts_[index];
+    if (overlaps_any(end_by_start, part)) {
+      part.shift = next_free - part.start;
+      next_free += part.end - part.start + kGapBytes;
     } else {
-      end_by_start.emplace(mapping.start, mapping.end);
+      end_by_start.emplace(part.start, part.end);
     }
   }
 }

@@ -24,8 +24,9 @@ namespace profd {
 // fold_kernel_address).
 inline constexpr std::uint64_t kMovedMappingsBase = std::uint64_t{1} << 53;
 
-// A part of an object that is mapped at [start, end) in the process.
-struct PlacedMapping {
+// A contiguous part of an object, which lies at [start, end) in the process and gets one mapping
+// line.
+struct ObjectPart {
   std::uint64_t start = 0;
   std::uint64_t end = 0;
   std::uint64_t file_offset = 0;
@@ -47,7 +48,7 @@ class MappingLayout {
   MappingLayout(const ProcessSnapshot& process, ProfiledObjects& objects);
 
   // Null: no record of the mapping has arrived.
-  [[nodiscard]] const PlacedMapping* find(std::uint64_t mapping_id) const;
+  [[nodiscard]] const ObjectPart* find(std::uint64_t mapping_id) const;
 
   // The line of the executable first, then by address.
   [[nodiscard]] std::vector<ProfileMapping> lines() const;
@@ -59,7 +60,7 @@ class MappingLayout {
   void join(const ProcessSnapshot& process, ProfiledObjects& objects);
   void move_older_from_newer();
 
-  std::vector<PlacedMapping> placed_;
+  std::vector<ObjectPart> parts_;
   std::map<std::uint64_t, std::size_t> by_id_;
 };
 

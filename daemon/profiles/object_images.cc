@@ -63,7 +63,7 @@ bool is_at_its_path(const MappedFile& file) {
 ObjectImages::ObjectImages(Parser& parser, std::string kernel_release)
     : parser_(parser), kernel_release_(std::move(kernel_release)) {}
 
-ProfiledObject& ObjectImages::find_or_add(const Mapping& mapping, bool main_executable) {
+ProfiledObject& ObjectImages::find_or_add(const ProcessMapping& mapping, bool main_executable) {
   if (mapping.kind == PROFD_MAPPING_VDSO) return vdso();
   if (mapping.kind == PROFD_MAPPING_ANONYMOUS) return named("[anon]");
   if (!mapping.file) return named("[unreachable]");
@@ -121,7 +121,7 @@ ProfiledObject& ObjectImages::vdso() {
   return with_image(path, {.fd = vdso_.get(), .elf = std::move(*elf)});
 }
 
-ProfiledObject& ObjectImages::image_of(const Mapping& mapping) {
+ProfiledObject& ObjectImages::image_of(const ProcessMapping& mapping) {
   const MappedFile& file = *mapping.file;
   if (const auto found = images_.find(file.key); found != images_.end()) return *found->second;
   Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get());

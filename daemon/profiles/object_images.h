@@ -19,8 +19,8 @@
 #include "collectors/files/mapped_files.h"
 #include "collectors/parser/parser.h"
 #include "daemon/profiles/profiled_object.h"
+#include "daemon/profiles/symbol_budgets.h"
 #include "daemon/samples/process_table.h"
-#include "daemon/samples/symbol_budgets.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
@@ -39,7 +39,7 @@ class ObjectImages final : public ProfiledObjects {
   // `parser` must outlive *this.
   ObjectImages(Parser& parser, std::string kernel_release);
 
-  ProfiledObject& find_or_add(const Mapping& mapping, bool main_executable) override;
+  ProfiledObject& find_or_add(const ProcessMapping& mapping, bool main_executable) override;
 
   // Adds all images, sorted by name. The images with symbols take at most `max_bytes` together.
   // Logs how many images were written without symbols.
@@ -48,7 +48,7 @@ class ObjectImages final : public ProfiledObjects {
 
  private:
   ProfiledObject& vdso();
-  ProfiledObject& image_of(const Mapping& mapping);
+  ProfiledObject& image_of(const ProcessMapping& mapping);
   [[nodiscard]] Result<std::string> encode(const ProfiledObject::Image& image,
                                            SymbolBudgets& symbols) const;
 

@@ -42,7 +42,7 @@ std::string runtime_of(const ProcessImage& image) {
   return {};
 }
 
-bool is_in_build_dir(const ProfileMapping& mapping) { return mapping.path.starts_with("$build/"); }
+bool is_in_build_dir(const ProfileMapping& line) { return line.path.starts_with(kBuildPrefix); }
 
 // The state that the steps of build_profile() share.
 class Builder {
@@ -76,7 +76,7 @@ class Builder {
 
   const StackTable& table() const { return process_.samples.stacks; }
 
-  const PlacedMapping* mapping_of(const StackTable::Stack& stack, const UserFrame& frame) const {
+  const ObjectPart* part_of(const StackTable::Stack& stack, const UserFrame& frame) const {
     const auto ids = table().mapping_ids(stack);
     return frame.mapping < ids.size() ? layout_.find(ids[frame.mapping]) : nullptr;
   }
@@ -86,10 +86,10 @@ class Builder {
     const auto words = table().user_frames(stack);
     if (words.empty()) return std::nullopt;
     const UserFrame root = UserFrame::from_word(words.back());
-    const PlacedMapping* mapping = mapping_of(stack, root);
-    if (mapping == nullptr || !mapping->main_executable || !mapping->file) return std::nullopt;
-    executable_ = mapping->file;
-    return mapping->offset_of(code_address(root, kind_of_frame(words, words.size() - 1)));
+    const ObjectPart* part = part_of(stack, root);
+    if (part == nullptr || !part->main_executable || !part->file) return std::nullopt;
+    executable_ = part->file;
+    return part->offset_of(code_address(root, kind_of_frame(words, words.size() - 1)));
   }
 
   void find_entries() {
@@ -151,8 +151,8 @@ class Builder {
     if (functions.empty()) return;
     const bool is_named = functions.front() != JitSamples::kNoFunction;
     const UserFrame leaf = UserFrame::from_word(table().user_frames(stack).front());
-    const PlacedMapping* mapping = mapping_of(stack, leaf);
-    if (!is_named && (mapping == nullptr || !mapping->may_be_jit)) return;
+    const ObjectPart* part = part_of(stack, leaf);
+    if (!is_named && (part == nullptr || !part->may_be_jit)) return;
     jit_samples_ += samples;
     if (is_named) jit_named_samples_ += samples;
   }
@@ -182,9 +182,9 @@ class Builder {
   }
 
   Frame user_frame(const StackTable::Stack& stack, const UserFrame& frame, PcKind kind) {
-    const PlacedMapping* mapping = mapping_of(stack, frame);
-    if (mapping != nullptr) mapping->object->hit(mapping->offset_of(code_address(frame, kind)));
-    return {.pc = frame.address + (mapping != nullptr ? mapping->shift : 0), .kind = kind};
+    const ObjectPart* part = part_of(stack, frame);
+    if (part != nullptr) part->object->hit(part->offset_of(code_address(frame, kind)));
+    return {.pc = frame.address + (part != nullptr ? part->shift : 0), .kind = kind};
   }
 
   void describe() {

@@ -11,8 +11,8 @@
 #include "daemon/profiles/jit_images.h"
 #include "daemon/profiles/kernel_image.h"
 #include "daemon/profiles/profiled_object.h"
+#include "daemon/profiles/symbol_budgets.h"
 #include "daemon/samples/snapshot.h"
-#include "daemon/samples/symbol_budgets.h"
 #include "formats/api/session_summary.h"
 #include "formats/profile/profile.h"
 

@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <string>
 #include <utility>
 
 #include "collectors/bpf/loss.h"
+#include "collectors/host/kernel_release.h"
+#include "daemon/profiles/jit_images.h"
+#include "daemon/profiles/kernel_image.h"
+#include "daemon/profiles/object_images.h"
 #include "daemon/storage/safe_name.h"
 #include "formats/base/time_text.h"
+#include "formats/base/whole_file.h"
+#include "formats/proc/kallsyms.h"
 #include "formats/profile/gperftools_reader.h"
 #include "formats/profile/gperftools_writer.h"
 
@@ -66,6 +71,26 @@ SessionSummary summarize(const SessionSnapshot& snapshot) {
   summary.period_us = period_of(snapshot);
   summary.period_unit = snapshot.event.unit;
   return summary;
+}
+
+KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string& release) {
+  if (snapshot.hide_kernel) return KernelImage::hidden();
+  const std::set<std::uint64_t> addresses = kernel_addresses(snapshot);
+  if (addresses.empty()) return KernelImage::hidden();
+  Result<std::string> text = read_whole_file("/proc/kallsyms");
+  if (!text) return KernelImage::hidden();
+  const Result<KernelSymbols> symbols = KernelSymbols::parse(std::move(*text));
+  return symbols ? KernelImage::named(*symbols, release, addresses) : KernelImage::hidden();
+}
+
+Result<void> write_images(const SessionSnapshot& snapshot, const KernelImage& kernel,
+                          const ObjectImages& objects, SymbolBudgets& symbols,
+                          ResultWriter& result) {
+  if (has_kernel_frames(snapshot)) {
+    auto added = result.add(path_in_result(kernel.line_path()), kernel.encode());
+    if (!added) return added;
+  }
+  return objects.write(result, max_images_bytes(!snapshot.hide_kernel), symbols);
 }
 
 }  // namespace
@@ -137,6 +162,25 @@ Result<SessionSummary> write_profiles(const SessionSnapshot& snapshot, const Sha
     if (!written) return written.error();
   }
   summary.ledger = ledger_of(snapshot, summary.profiles);
+  return summary;
+}
+
+Result<SessionSummary> write_session(const SessionSnapshot& snapshot, Parser& parser,
+                                     ResultWriter& result) {
+  const std::string release = kernel_release();
+  ObjectImages objects(parser, release);
+  const KernelImage kernel = make_kernel_image(snapshot, release);
+  EntryFunctions entries(parser);
+  SymbolBudgets symbols;
+  ResultJitImages jit(parser, max_images_bytes(!snapshot.hide_kernel), result);
+  Result<SessionSummary> summary = write_profiles(
+      snapshot,
+      {.objects = objects, .kernel = kernel, .entries = entries, .symbols = symbols, .jit = &jit},
+      result);
+  if (!summary) return summary;
+  if (auto written = write_images(snapshot, kernel, objects, symbols, result); !written) {
+    return written.error();
+  }
   return summary;
 }
 

@@ -1,5 +1,5 @@
-// Writes the profiles of a session or window, and makes the summary that becomes session.json. Used
-// on the worker.
+// Writes the profiles of a session or window as files, and makes the summary that becomes
+// session.json. Used on the worker.
 
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "collectors/parser/parser.h"
 #include "daemon/profiles/profile_builder.h"
 #include "daemon/samples/snapshot.h"
 #include "daemon/storage/result_writer.h"
@@ -14,6 +15,11 @@
 #include "formats/base/result.h"
 
 namespace profd {
+
+// Adds all files of a session to `result` without committing it: its profiles and the images beside
+// them. Reads /proc/kallsyms.
+[[nodiscard]] Result<SessionSummary> write_session(const SessionSnapshot& snapshot, Parser& parser,
+                                                   ResultWriter& result);
 
 // Adds one profile for each process image to `result`. The caller writes the images that they name,
 // except for JIT images. The ledger's `written` is counted by reading the files back from the disk.

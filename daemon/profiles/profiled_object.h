@@ -60,7 +60,7 @@ class ProfiledObjects {
   virtual ~ProfiledObjects() = default;
 
   // The object of a mapping. Valid as long as *this.
-  virtual ProfiledObject& find_or_add(const Mapping& mapping, bool main_executable) = 0;
+  virtual ProfiledObject& find_or_add(const ProcessMapping& mapping, bool main_executable) = 0;
 
  protected:
   // Both return the object with that line path, and add it if there is none.

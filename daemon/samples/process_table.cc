@@ -23,7 +23,7 @@ bool pid_is_free(std::uint32_t pid) {
   return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
 }
 
-Mapping mapping_of(const MappingView& view, std::shared_ptr<const MappedFile> file) {
+ProcessMapping mapping_of(const MappingView& view, std::shared_ptr<const MappedFile> file) {
   return {.start = view.start,
           .end = view.end,
           .file_offset = view.file_offset,
@@ -39,7 +39,7 @@ std::uint64_t owner_of(const ProcessImage& image) {
   return image.identified ? image.uid : kUnidentified;
 }
 
-bool opened(const Mapping& mapping) { return mapping.file && mapping.file->fd.valid(); }
+bool opened(const ProcessMapping& mapping) { return mapping.file && mapping.file->fd.valid(); }
 
 }  // namespace
 
@@ -50,7 +50,7 @@ std::size_t ProcessKeyHash::operator()(const ProcessKey& key) const noexcept {
   return hash.value();
 }
 
-bool may_be_jit_code(const Mapping& mapping) {
+bool may_be_jit_code(const ProcessMapping& mapping) {
   return may_be_jit_code(mapping.kind, mapping.file_key,
                          mapping.file ? std::string_view(mapping.file->path) : std::string_view(),
                          mapping.file && mapping.file->deleted);

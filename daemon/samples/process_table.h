@@ -28,18 +28,19 @@ struct ProcessKeyHash {
   std::size_t operator()(const ProcessKey& key) const noexcept;
 };
 
-struct Mapping {
+// A mapping of a process, from its first record.
+struct ProcessMapping {
   std::uint64_t start = 0;
   std::uint64_t end = 0;
   std::uint64_t file_offset = 0;  // bytes
-  std::uint64_t time_ns = 0;      // of its first record
+  std::uint64_t time_ns = 0;      // of the record
   profd_mapping_kind kind = PROFD_MAPPING_ANONYMOUS;
   FileKey file_key;
   std::shared_ptr<const MappedFile> file;  // null: no file, or it was never opened
 };
 
 // Whether JIT code may lie in the mapping (collectors/jit/code_memory.h).
-[[nodiscard]] bool may_be_jit_code(const Mapping& mapping);
+[[nodiscard]] bool may_be_jit_code(const ProcessMapping& mapping);
 
 // One program run by one process: an exec or a reused pid makes another image.
 struct ProcessImage {
@@ -50,7 +51,7 @@ struct ProcessImage {
   std::uint64_t comm_time_ns = 0;
   bool kernel_thread = false;
   FileKey executable;
-  boost::unordered_flat_map<std::uint64_t, Mapping> mappings;  // by id
+  boost::unordered_flat_map<std::uint64_t, ProcessMapping> mappings;  // by id
 };
 
 class ProcessTable {

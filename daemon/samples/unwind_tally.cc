@@ -12,7 +12,8 @@ namespace profd {
 namespace {
 
 // Null where the frame lies in no mapping, or the mapping's record has not arrived.
-const Mapping* mapping_of_last_frame(const SampleView& sample, const ProcessTable& processes) {
+const ProcessMapping* mapping_of_last_frame(const SampleView& sample,
+                                            const ProcessTable& processes) {
   if (sample.user_frames.empty()) return nullptr;
   const UserFrame last = UserFrame::from_word(sample.user_frames.back());
   if (last.mapping >= sample.mapping_ids.size()) return nullptr;
@@ -22,7 +23,7 @@ const Mapping* mapping_of_last_frame(const SampleView& sample, const ProcessTabl
   return found == image->mappings.end() ? nullptr : &found->second;
 }
 
-std::string name_of(const Mapping* mapping) {
+std::string name_of(const ProcessMapping* mapping) {
   if (mapping == nullptr) return "[unknown]";
   if (mapping->kind == PROFD_MAPPING_VDSO) return "[vdso]";
   if (mapping->kind == PROFD_MAPPING_ANONYMOUS) return "[anon]";
@@ -47,7 +48,7 @@ void UnwindTally::count(const SampleView& sample, const ProcessTable& processes)
 }
 
 void UnwindTally::count_object(const SampleView& sample, const ProcessTable& processes) {
-  const Mapping* mapping = mapping_of_last_frame(sample, processes);
+  const ProcessMapping* mapping = mapping_of_last_frame(sample, processes);
   Place place;
   place.user_end = static_cast<std::uint8_t>(sample.user_end);
   if (mapping != nullptr) {
@@ -89,7 +90,8 @@ CountsByReason UnwindTally::incomplete() const {
   return counts;
 }
 
-std::vector<UnwindTally::Object> UnwindTally::worst(std::size_t count) const {
+std::vector<StatusInfo::Unwinding::Object> UnwindTally::worst(std::size_t count) const {
+  using Object = StatusInfo::Unwinding::Object;
   std::vector<Object> objects;
   for (const auto& [place, breaks] : objects_) {
     objects.push_back({.path = breaks.path,

@@ -17,7 +17,7 @@
 
 #include "collectors/bpf/sample.h"
 #include "daemon/samples/process_table.h"
-#include "formats/api/session_summary.h"
+#include "formats/api/status_info.h"
 
 namespace profd {
 
@@ -25,20 +25,16 @@ class UnwindTally {
  public:
   static constexpr std::size_t kMaxObjects = 512;
 
-  // The object of the last user frame of incomplete stacks.
-  struct Object {
-    std::string path;  // a name in brackets where it is no file
-    std::string reason;
-    std::uint64_t samples = 0;  // at least: the object may have been removed from the list before
-  };
-
   // `processes` has the mapping of the last frame.
   void count(const SampleView& sample, const ProcessTable& processes) noexcept;
 
   [[nodiscard]] std::uint64_t user_samples() const;
   [[nodiscard]] std::uint64_t complete_samples() const;
   [[nodiscard]] CountsByReason incomplete() const;
-  [[nodiscard]] std::vector<Object> worst(std::size_t count) const;
+
+  // The objects with most incomplete stacks, by the object of the last user frame. Their numbers
+  // are lower bounds: an object may have been removed from the list before.
+  [[nodiscard]] std::vector<StatusInfo::Unwinding::Object> worst(std::size_t count) const;
 
  private:
   struct Place {

@@ -6,7 +6,7 @@
 
 #include "collectors/host/cgroup_mount.h"
 #include "daemon/base/log.h"
-#include "daemon/profiles/session_writer.h"
+#include "daemon/profiles/profile_files.h"
 #include "daemon/samples/snapshot.h"
 
 namespace profd {
@@ -35,17 +35,6 @@ std::uint64_t lost_of(const SlotLedger& ledger, std::uint64_t refused) {
   return std::accumulate(ledger.lost.begin(), ledger.lost.end(), refused);
 }
 
-class SampleMeasurement final : public Measurement {
- public:
-  explicit SampleMeasurement(SessionSnapshot taken) : snapshot(std::move(taken)) {}
-
-  [[nodiscard]] Result<SessionSummary> write(Parser& parser, ResultWriter& writer) const override {
-    return write_session(snapshot, parser, writer);
-  }
-
-  SessionSnapshot snapshot;
-};
-
 }  // namespace
 
 class SampleRecorder::SampleRecording final : public Recording {
@@ -72,11 +61,11 @@ class SampleRecorder::SampleRecording final : public Recording {
     return is_running() ? parts_.aggregator.samples(slot_).bytes : final_bytes_;
   }
 
-  boost::asio::awaitable<Result<MeasurementPtr>> finish() override {
+  boost::asio::awaitable<Result<Measurement>> finish() override {
     return named(std::move(*final_samples_));
   }
 
-  boost::asio::awaitable<Result<MeasurementPtr>> copy() override {
+  boost::asio::awaitable<Result<Measurement>> copy() override {
     Result<SessionSnapshot> snapshot = copy_samples();
     if (!snapshot) co_return snapshot.error();
     if (parts_.naming != nullptr) parts_.naming->hold(*snapshot);
@@ -153,12 +142,15 @@ class SampleRecorder::SampleRecording final : public Recording {
   }
 
   // With the functions of JIT code, once the runtimes' files are read up to now.
-  boost::asio::awaitable<Result<MeasurementPtr>> named(SessionSnapshot snapshot) {
-    auto measurement = std::make_unique<SampleMeasurement>(std::move(snapshot));
+  boost::asio::awaitable<Result<Measurement>> named(SessionSnapshot taken) {
+    const auto snapshot = std::make_shared<SessionSnapshot>(std::move(taken));
     if (parts_.naming != nullptr) {
-      co_await parts_.naming->resolve(measurement->snapshot);
+      co_await parts_.naming->resolve(*snapshot);
     }
-    co_return MeasurementPtr(std::move(measurement));
+    Measurement measurement = [snapshot](Parser& parser, ResultWriter& writer) {
+      return write_session(*snapshot, parser, writer);
+    };
+    co_return measurement;
   }
 
   EventSpec event_;

@@ -8,8 +8,6 @@
 #include "collectors/sandbox/packets.h"
 #include "daemon/profiles/object_images.h"
 #include "daemon/profiles/profile_files.h"
-#include "daemon/samples/symbol_budgets.h"
-#include "daemon/storage/safe_name.h"
 #include "formats/base/time_text.h"
 #include "formats/profile/gperftools_writer.h"
 
@@ -17,8 +15,6 @@ namespace profd {
 namespace {
 
 constexpr std::uint64_t kMaxResultBytes = std::uint64_t{128} << 20;
-constexpr std::uint64_t kMaxImagesBytes = std::uint64_t{64} << 20;
-constexpr std::uint64_t kMaxRestrictedImagesBytes = std::uint64_t{16} << 20;
 constexpr std::string_view kUnknownImage = "objects/xray-unknown-functions.so";
 
 Result<xray::LiveResult> read_result(const UniqueFd& memory) {
@@ -27,8 +23,8 @@ Result<xray::LiveResult> read_result(const UniqueFd& memory) {
   return xray::decode_live_result(*bytes);
 }
 
-Mapping mapping_of(const XrayTarget& target) {
-  Mapping mapping;
+ProcessMapping mapping_of(const XrayTarget& target) {
+  ProcessMapping mapping;
   mapping.kind = PROFD_MAPPING_FILE;
   if (!target.program) return mapping;  // then no frame lies in it
   mapping.file_key = target.program->key;
@@ -141,8 +137,8 @@ Result<SessionSummary> write_xray(const XrayMeasurement& measurement, Parser& pa
     if (!added) return added.error();
   }
   SymbolBudgets symbols;
-  const std::uint64_t bytes = measurement.privileged ? kMaxImagesBytes : kMaxRestrictedImagesBytes;
-  if (auto written = objects.write(writer, bytes, symbols); !written) return written.error();
+  auto written = objects.write(writer, max_images_bytes(measurement.privileged), symbols);
+  if (!written) return written.error();
   return summary;
 }
 

@@ -55,7 +55,7 @@ class ChainProgram {
   }
   [[nodiscard]] const std::shared_ptr<const MappedFile>& file() const { return file_; }
 
-  [[nodiscard]] Mapping mapping(std::uint64_t time_ns = 1) const {
+  [[nodiscard]] ProcessMapping mapping(std::uint64_t time_ns = 1) const {
     const std::uint64_t start = base_ + (code_.vaddr & ~kPageMask);
     const std::uint64_t end = base_ + ((code_.vaddr + code_.memory_bytes + kPageMask) & ~kPageMask);
     return {.start = start,

@@ -11,7 +11,7 @@
 
 #include <gmock/gmock.h>
 
-#include "daemon/profiles/session_writer.h"
+#include "daemon/profiles/profile_files.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/profile/gperftools_reader.h"
 #include "tests/daemon/local_parser.h"
@@ -30,8 +30,8 @@ constexpr std::uint64_t kMemory = 0x7f0000100000;
 constexpr std::uint64_t kPlace = kMemory + 0x4000;
 constexpr std::uint64_t kBytes = 0x80;
 
-Mapping memory() {
-  Mapping mapping;
+ProcessMapping memory() {
+  ProcessMapping mapping;
   mapping.start = kMemory;
   mapping.end = kMemory + 0x100000;
   mapping.kind = PROFD_MAPPING_ANONYMOUS;
@@ -151,7 +151,7 @@ TEST_F(JitProfileTest, TheRuntimeWhoseLibraryWasHitIsPreferred) {
   add(kPlace, {{JitSamples::kNoFunction, 2}});
   auto library = std::make_shared<MappedFile>();
   library->path = "/usr/lib/jvm/lib/server/libjvm.so";
-  Mapping hit;
+  ProcessMapping hit;
   hit.start = kMemory + 0x200000;
   hit.end = hit.start + 0x1000;
   hit.kind = PROFD_MAPPING_FILE;

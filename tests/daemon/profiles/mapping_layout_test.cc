@@ -25,13 +25,13 @@ class MappingLayoutTest : public testing::Test {
   // Met at `time_ns` = `id`. Inode 0 is anonymous memory.
   void map(std::uint64_t id, std::uint64_t inode, std::uint64_t start, std::uint64_t end,
            std::uint64_t offset) {
-    Mapping mapping{.start = start,
-                    .end = end,
-                    .file_offset = offset,
-                    .time_ns = id,
-                    .kind = inode == 0 ? PROFD_MAPPING_ANONYMOUS : PROFD_MAPPING_FILE,
-                    .file_key = {.inode = inode},
-                    .file = nullptr};
+    ProcessMapping mapping{.start = start,
+                           .end = end,
+                           .file_offset = offset,
+                           .time_ns = id,
+                           .kind = inode == 0 ? PROFD_MAPPING_ANONYMOUS : PROFD_MAPPING_FILE,
+                           .file_key = {.inode = inode},
+                           .file = nullptr};
     if (inode != 0) {
       mapping.file =
           std::make_shared<const MappedFile>(MappedFile{.key = {.inode = inode},

@@ -108,7 +108,7 @@ TEST_F(SessionWriterTest, WritesImagesBeyondTheirLimitsWithoutSymbols) {
   const ChainProgram program = add_program(process, "chain");
   ASSERT_EQ(::chown((scratch_.path() / "chain").c_str(), 65534, 65534), 0);
   std::filesystem::remove(scratch_.path() / "chain");
-  const Mapping mapping = program.mapping();
+  const ProcessMapping mapping = program.mapping();
   int number = 0;
   for (const Case& c : {Case{1 << 20, {}, true}, Case{100, {}, false},
                         Case{1 << 20, {.table_bytes = 10, .time = std::chrono::hours(1)}, false},
@@ -138,7 +138,7 @@ MappedFile without_descriptor(const std::string& path) {
 
 TEST_F(SessionWriterTest, NamesAFileWithoutADescriptorByItsPathWhileItIsUnchanged) {
   const std::string path = scratch_.write("libx.so", "1");
-  Mapping mapping;
+  ProcessMapping mapping;
   mapping.kind = PROFD_MAPPING_FILE;
   mapping.file = std::make_shared<const MappedFile>(without_descriptor(path));
   EXPECT_EQ(ObjectImages(*parser_, "6.1").find_or_add(mapping, false).line_path(), path);
@@ -187,13 +187,13 @@ TEST_F(SessionWriterTest, SkipsAFileThatIsNoElfFile) {
   const std::string text = scratch_.write("script with blanks", "#!/bin/sh\n");
   ProcessSnapshot& process = add_process("script");
   const auto file = test::open_mapped(text);
-  process.image.mappings.emplace(1, Mapping{.start = 0x1000,
-                                            .end = 0x2000,
-                                            .file_offset = 0,
-                                            .time_ns = 1,
-                                            .kind = PROFD_MAPPING_FILE,
-                                            .file_key = file->key,
-                                            .file = file});
+  process.image.mappings.emplace(1, ProcessMapping{.start = 0x1000,
+                                                   .end = 0x2000,
+                                                   .file_offset = 0,
+                                                   .time_ns = 1,
+                                                   .kind = PROFD_MAPPING_FILE,
+                                                   .file_key = file->key,
+                                                   .file = file});
   add_samples(process, SyntheticSample(kProcess).leaf(0x1010, 1), 3);
   const SessionSummary summary = write();
   EXPECT_EQ(summary.profiles.at(0).samples, 3U);
@@ -226,13 +226,13 @@ TEST_F(SessionWriterTest, NamesKernelFunctionsAsKallsymsDoes) {
 
 TEST_F(SessionWriterTest, WritesTheVdsoAsAnImage) {
   ProcessSnapshot& process = add_process("clock");
-  process.image.mappings.emplace(1, Mapping{.start = 0x7fff00000000,
-                                            .end = 0x7fff00002000,
-                                            .file_offset = 0,
-                                            .time_ns = 1,
-                                            .kind = PROFD_MAPPING_VDSO,
-                                            .file_key = {},
-                                            .file = nullptr});
+  process.image.mappings.emplace(1, ProcessMapping{.start = 0x7fff00000000,
+                                                   .end = 0x7fff00002000,
+                                                   .file_offset = 0,
+                                                   .time_ns = 1,
+                                                   .kind = PROFD_MAPPING_VDSO,
+                                                   .file_key = {},
+                                                   .file = nullptr});
   add_samples(process, SyntheticSample(kProcess).leaf(0x7fff00000800, 1));
   write();
   EXPECT_THAT(objects(), ElementsAre(MatchesRegex("vdso-.*\\.so")));

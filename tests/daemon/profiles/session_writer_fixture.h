@@ -13,7 +13,7 @@
 #include <gmock/gmock.h>
 
 #include "collectors/parser/parser.h"
-#include "daemon/profiles/session_writer.h"
+#include "daemon/profiles/profile_files.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/profile/gperftools_reader.h"
 #include "tests/daemon/profiles/chain_program.h"

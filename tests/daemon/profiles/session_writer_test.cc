@@ -1,5 +1,3 @@
-#include "daemon/profiles/session_writer.h"
-
 #include <signal.h>
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 
 #include <gmock/gmock.h>
 
-#include "daemon/profiles/session_writer.h"
+#include "daemon/profiles/profile_files.h"
 #include "daemon/samples/aggregator.h"
 #include "daemon/storage/result_writer.h"
 #include "tests/daemon/local_parser.h"

@@ -144,7 +144,7 @@ TEST(JitCode, MayLieInSharedMemoryWhoseFileCouldNotBeOpened) {
   for (const auto& [fd, may_be] : {std::pair{memory.get(), true}, std::pair{disk.get(), false}}) {
     struct stat status {};
     ASSERT_EQ(::fstat(fd, &status), 0);
-    Mapping mapping;
+    ProcessMapping mapping;
     mapping.kind = PROFD_MAPPING_FILE;
     mapping.file_key.inode = status.st_ino;
     mapping.file_key.device = ::gnu_dev_major(status.st_dev) << 20 | ::gnu_dev_minor(status.st_dev);

@@ -21,9 +21,9 @@ using testing::SizeIs;
 constexpr ProcessKey kProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
 
 auto is_object(const std::string& path, const std::string& reason, std::uint64_t samples) {
-  return testing::AllOf(testing::Field(&UnwindTally::Object::path, path),
-                        testing::Field(&UnwindTally::Object::reason, reason),
-                        testing::Field(&UnwindTally::Object::samples, samples));
+  return testing::AllOf(testing::Field(&StatusInfo::Unwinding::Object::path, path),
+                        testing::Field(&StatusInfo::Unwinding::Object::reason, reason),
+                        testing::Field(&StatusInfo::Unwinding::Object::samples, samples));
 }
 
 class UnwindTallyTest : public testing::Test {

@@ -13,7 +13,7 @@
 
 #include <gmock/gmock.h>
 
-#include "daemon/profiles/session_writer.h"
+#include "daemon/profiles/profile_files.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/base/whole_file.h"
 #include "formats/profile/gperftools_reader.h"
