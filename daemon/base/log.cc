@@ -6,23 +6,9 @@
 #include <spdlog/spdlog.h>
 
 namespace profd::log {
-namespace {
 
-spdlog::level::level_enum level_of(Level level) {
-  switch (level) {
-    case Level::kInfo:
-      return spdlog::level::info;
-    case Level::kWarning:
-      return spdlog::level::warn;
-    case Level::kError:
-      return spdlog::level::err;
-    case Level::kCritical:
-      return spdlog::level::critical;
-  }
-  return spdlog::level::err;
-}
-
-}  // namespace
+static_assert(static_cast<int>(Level::kInfo) == SPDLOG_LEVEL_INFO &&
+              static_cast<int>(Level::kCritical) == SPDLOG_LEVEL_CRITICAL);
 
 void set_up(const std::string& level, bool with_time) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("profd"));
@@ -33,9 +19,10 @@ void set_up(const std::string& level, bool with_time) {
 void set_level(const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); }
 
 void write(Level level, fmt::string_view format, fmt::format_args args) {
-  if (!spdlog::should_log(level_of(level))) return;
+  const auto as_spdlog = static_cast<spdlog::level::level_enum>(level);
+  if (!spdlog::should_log(as_spdlog)) return;
   try {
-    spdlog::log(level_of(level), "{}", fmt::vformat(format, args));
+    spdlog::log(as_spdlog, "{}", fmt::vformat(format, args));
   } catch (const std::exception&) {
     // Out of memory: the line is missing, and the caller goes on, as with spdlog's own functions.
   }

@@ -10,7 +10,7 @@
 
 namespace profd::log {
 
-enum class Level { kInfo, kWarning, kError, kCritical };
+enum class Level { kInfo = 2, kWarning, kError, kCritical };  // with the numbers of spdlog
 
 // Before any other thread runs. `level` is one of spdlog's names; lines begin with the time unless
 // the reader of the log adds it.

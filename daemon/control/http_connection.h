@@ -5,17 +5,26 @@
 
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <string_view>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 
-#include "daemon/control/http_limits.h"
 #include "daemon/control/routes.h"
 #include "daemon/control/service.h"
 
 namespace profd {
+
+// What one connection may take.
+struct HttpLimits {
+  std::size_t header_bytes = std::size_t{8} << 10;
+  std::size_t body_bytes = std::size_t{64} << 10;
+  std::chrono::milliseconds request{10'000};  // until a whole request has arrived
+  std::chrono::milliseconds stall{10'000};    // until the client has read 64 KiB of an answer
+};
 
 class HttpConnection {
  public:

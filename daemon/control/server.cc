@@ -12,7 +12,6 @@
 
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
-#include "daemon/control/http_connection.h"
 #include "daemon/service/caller.h"
 #include "formats/api/error_json.h"
 

@@ -18,13 +18,11 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "daemon/control/http_limits.h"
+#include "daemon/control/http_connection.h"
 #include "daemon/control/service.h"
 #include "daemon/service/unix_listener.h"
 
 namespace profd {
-
-class HttpConnection;
 
 struct ControlLimits {
   std::size_t connections = 1024;

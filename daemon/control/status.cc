@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <string>
-#include <utility>
 
 #include "collectors/bpf/loss.h"
 #include "daemon/samples/stack_table.h"
@@ -30,15 +28,12 @@ CountsByReason named(const std::array<std::uint64_t, kCount>& counts,
 
 StatusInfo describe_process() {
   const ProcessUsage usage = own_usage();
-  const ChildrenUsage children = children_usage();
   StatusInfo status;
   status.version = PROFD_VERSION;
   status.pid = static_cast<std::uint32_t>(::getpid());
   status.cpu_seconds = usage.cpu_seconds;
   status.rss_bytes = usage.rss_bytes;
-  status.parsers = {.processes = children.processes,
-                    .cpu_seconds = children.cpu_seconds,
-                    .rss_bytes = children.rss_bytes};
+  status.parsers = children_usage();
   return status;
 }
 
@@ -59,32 +54,25 @@ void add_ledger(const SamplerLedger& ledger, StatusInfo& status) {
 
 StatusInfo::Unwinding describe_unwinding(const UnwindStats& stats, const UnwindTally& tally,
                                          bool show_objects) {
-  StatusInfo::Unwinding unwinding{
-      .user_samples = tally.user_samples(),
-      .complete_samples = tally.complete_samples(),
-      .incomplete = tally.incomplete(),
-      .worst = {},
-      .tables = {.count = stats.tables,
-                 .files = stats.files,
-                 .rows = stats.rows,
-                 .bytes = stats.bytes,
-                 .arena_bytes = stats.arena_bytes,
-                 .cap_bytes = stats.cap_bytes,
-                 .rules = stats.rules,
-                 .evicted = stats.evicted,
-                 .loading = stats.loading,
-                 .refused = named<TableRefusal>(stats.refused, name_of)},
-      .deferred = {.waiting = stats.deferred_waiting,
-                   .done = stats.deferred_done,
-                   .abandoned = stats.deferred_abandoned},
-      .parser_restarts = stats.parser_restarts};
-  if (!show_objects) return unwinding;
-  for (UnwindTally::Object& object : tally.worst(kWorstObjects)) {
-    unwinding.worst.push_back({.path = std::move(object.path),
-                               .reason = std::move(object.reason),
-                               .samples = object.samples});
-  }
-  return unwinding;
+  return {.user_samples = tally.user_samples(),
+          .complete_samples = tally.complete_samples(),
+          .incomplete = tally.incomplete(),
+          .worst = show_objects ? tally.worst(kWorstObjects)
+                                : std::vector<StatusInfo::Unwinding::Object>(),
+          .tables = {.count = stats.tables,
+                     .files = stats.files,
+                     .rows = stats.rows,
+                     .bytes = stats.bytes,
+                     .arena_bytes = stats.arena_bytes,
+                     .cap_bytes = stats.cap_bytes,
+                     .rules = stats.rules,
+                     .evicted = stats.evicted,
+                     .loading = stats.loading,
+                     .refused = named<TableRefusal>(stats.refused, name_of)},
+          .deferred = {.waiting = stats.deferred_waiting,
+                       .done = stats.deferred_done,
+                       .abandoned = stats.deferred_abandoned},
+          .parser_restarts = stats.parser_restarts};
 }
 
 StatusInfo::Jit describe_jit(const JitStats& stats) {

@@ -35,23 +35,21 @@ double cpu_seconds_of_process(const std::string& process) {
          static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
-void add_child(ChildrenUsage& usage, const std::string& process) {
-  ++usage.processes;
-  usage.cpu_seconds += cpu_seconds_of_process(process);
-  usage.rss_bytes += resident_bytes_of(process);
-}
-
 }  // namespace
 
 // Each thread lists the children that it forked.
-ChildrenUsage children_usage() {
-  ChildrenUsage usage;
+StatusInfo::Parsers children_usage() {
+  StatusInfo::Parsers usage;
   rusage gone{};
   if (::getrusage(RUSAGE_CHILDREN, &gone) == 0) usage.cpu_seconds = cpu_seconds_of(gone);
   std::error_code error;
   for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", error)) {
     std::ifstream children(thread.path() / "children");
-    for (std::string process; children >> process;) add_child(usage, process);
+    for (std::string process; children >> process;) {
+      ++usage.processes;
+      usage.cpu_seconds += cpu_seconds_of_process(process);
+      usage.rss_bytes += resident_bytes_of(process);
+    }
   }
   return usage;
 }

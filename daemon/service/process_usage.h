@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "formats/api/status_info.h"
+
 namespace profd {
 
 struct ProcessUsage {
@@ -13,13 +15,7 @@ struct ProcessUsage {
 
 [[nodiscard]] ProcessUsage own_usage();
 
-struct ChildrenUsage {
-  std::uint64_t processes = 0;  // alive
-  double cpu_seconds = 0;       // of living children and of those that were waited for
-  std::uint64_t rss_bytes = 0;
-};
-
-// The children are parsers. One that ends meanwhile is left out.
-[[nodiscard]] ChildrenUsage children_usage();
+// All children are parsers. One that ends meanwhile is left out.
+[[nodiscard]] StatusInfo::Parsers children_usage();
 
 }  // namespace profd
