@@ -12,17 +12,16 @@
 #include <utility>
 #include <vector>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 #include "collectors/bpf/loss.h"
 #include "collectors/jit/processes.h"
 #include "collectors/parser/parser.h"
 #include "collectors/sampling/sampler.h"
+#include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
 #include "daemon/control/server.h"
 #include "daemon/control/service.h"
@@ -247,8 +246,7 @@ awaitable<bool> Daemon::serve() {
   server_.start();
   manager_.ready();
   for (;;) {
-    const auto [error, signal] =
-        co_await signals.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+    const auto [error, signal] = co_await signals.async_wait(kAsValues);
     if (signal != SIGHUP) {
       log::info("ending on signal {}", signal);
       break;

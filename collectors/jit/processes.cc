@@ -11,6 +11,7 @@
 
 #include "collectors/host/clock.h"
 #include "collectors/jit/directory_watch.h"
+#include "collectors/jit/scan.h"
 
 namespace profd {
 namespace {
@@ -22,7 +23,6 @@ constexpr std::size_t kMaxUids = 16'384;
 // Between the rows of two processes. Each change makes the programs of all CPUs look up all code
 // again, so a user with many processes must not cause one all the time.
 constexpr std::chrono::milliseconds kRowsPause{250};
-constexpr std::uint64_t kMarkerBytes = 4096;
 // Of one process, since a program can map any files.
 constexpr std::size_t kMaxFilesOfProcess = 16;
 
@@ -31,7 +31,7 @@ bool is_reason_to_scan(const MappingView& mapping) {
   if (may_be_jit_code(mapping)) return true;
   if (mapping.kind != PROFD_MAPPING_FILE) return false;
   return mapping.names.starts_with("jit-") ||
-         (mapping.file_offset == 0 && mapping.end - mapping.start <= kMarkerBytes);
+         (mapping.file_offset == 0 && mapping.end - mapping.start <= kMaxMarkerBytes);
 }
 
 bool is_gone(const ProcessKey& process) {

@@ -23,8 +23,6 @@ namespace {
 
 constexpr std::size_t kMaxTextBytes = std::size_t{8} << 20;  // of /proc/PID/maps
 constexpr std::size_t kMaxMarkers = 16;
-// Runtimes map 40, 1024 or 4096 bytes as a marker, which is one page.
-constexpr std::uint64_t kMarkerBytes = 4096;
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 // A process whose parent ends gets another one at once. So a parent that is the same before and
@@ -49,7 +47,7 @@ bool read_facts(int process, const ProcessKey& key, JitProcessFacts& facts) {
 }
 
 bool is_marker(const MapsLine& line) {
-  if (line.inode == 0 || line.file_offset != 0 || line.end - line.start > kMarkerBytes ||
+  if (line.inode == 0 || line.file_offset != 0 || line.end - line.start > kMaxMarkerBytes ||
       line.permissions.size() < 4 || line.permissions[3] != 'p' || line.permissions[1] == 'w') {
     return false;
   }

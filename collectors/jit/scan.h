@@ -18,6 +18,9 @@
 
 namespace profd {
 
+// Runtimes map 40, 1024 or 4096 bytes as a marker, which is one page.
+inline constexpr std::uint64_t kMaxMarkerBytes = 4096;
+
 // What a scan finds out of a process, besides its key.
 struct JitProcessFacts {
   std::uint32_t uid = 0;                 // effective

@@ -10,7 +10,7 @@
 namespace profd {
 namespace {
 
-constexpr std::chrono::seconds kRetryInterval{60};
+constexpr std::chrono::seconds kNewRequestInterval{60};
 constexpr std::size_t kMaxRefused = UnwindTables::kMaxFiles;
 // The owner of a file that could not be opened: no user.
 constexpr std::uint32_t kUnknownOwner = UINT32_MAX;
@@ -149,7 +149,7 @@ bool Unwinding::is_worth_retrying(const FileKey& file, bool can_be_read) const {
   const auto known = refused_.find(file);
   if (known == refused_.end()) return false;
   if (known->second.reason == TableRefusal::kVanished) return can_be_read;
-  return Clock::now() - known->second.since >= kRetryInterval;
+  return Clock::now() - known->second.since >= kNewRequestInterval;
 }
 
 // For a deferred stack that waits for a table: the table is being made already, or was evicted.

@@ -15,7 +15,7 @@
 namespace profd::xray {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 // A session of a million functions that ends at once leaves 250 answers.
 constexpr std::uint32_t kMaxLateAnswers = 4096;
@@ -86,9 +86,10 @@ Result<std::optional<AppLink::Answer>> AppLink::receive() {
 
 // Answers to an earlier session, for which the daemon did not wait, come first.
 Result<AppLink::Answer> AppLink::wait_for_ready(std::chrono::milliseconds limit) {
-  const Clock::time_point end = Clock::now() + limit;
+  const SteadyClock::time_point end = SteadyClock::now() + limit;
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - SteadyClock::now());
     pollfd readable{.fd = connection_.get(), .events = POLLIN, .revents = 0};
     const int ready = ::poll(&readable, 1, static_cast<int>(std::max<long>(left.count(), 0)));
     if (ready < 0 && errno == EINTR) continue;

@@ -25,7 +25,7 @@ namespace profd::xray {
 namespace {
 
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 // The app's memory holds 8 million records: four drains' worth at 100 million records a second.
 constexpr milliseconds kBetweenDrains{20};
@@ -107,7 +107,7 @@ class Follower {
     if (auto sent = link_.patch(*chosen); !sent) {
       return Failure{detach_reason_of(sent.error()), sent.error()};
     }
-    attached_ = Clock::now();
+    attached_ = SteadyClock::now();
     return std::nullopt;
   }
 
@@ -137,7 +137,7 @@ class Follower {
 
   [[nodiscard]] milliseconds pause_after(std::uint64_t bytes) const {
     if (bytes != 0) return kBetweenDrains;
-    const bool is_first = reader_->records() == 0 && Clock::now() - attached_ < kFirstDrains;
+    const bool is_first = reader_->records() == 0 && SteadyClock::now() - attached_ < kFirstDrains;
     return is_first ? kBetweenFirstDrains : kBetweenIdleDrains;
   }
 
@@ -156,7 +156,7 @@ class Follower {
   }
 
   void watch_patching() {
-    const auto waited = Clock::now() - attached_;
+    const auto waited = SteadyClock::now() - attached_;
     const bool is_patching = !is_detached() && link_.patches_under_way() != 0;
     if (!has_begun_ && (!is_patching || waited > kStartPatchLimit)) begin();
     if (!is_patching || waited < kPatchLimit) return;
@@ -216,8 +216,8 @@ class Follower {
   void end_recording() {
     if (is_detached()) return;
     Result<void> answer = link_.end();
-    const Clock::time_point end = Clock::now() + kEndLimit;
-    while (answer && !is_detached() && !link_.has_ended() && Clock::now() < end) {
+    const SteadyClock::time_point end = SteadyClock::now() + kEndLimit;
+    while (answer && !is_detached() && !link_.has_ended() && SteadyClock::now() < end) {
       pollfd readable{.fd = link_.descriptor(), .events = POLLIN, .revents = 0};
       if (::poll(&readable, 1, static_cast<int>(kBetweenDrains.count())) > 0) {
         answer = link_.take_answer();
@@ -272,7 +272,7 @@ class Follower {
   }
 
   bool send(EventKind kind, std::span<const int> descriptors = {}) {
-    last_event_ = Clock::now();
+    last_event_ = SteadyClock::now();
     sent_records_ = reader_->records();
     const EventPacket packet{.kind = kind,
                              .functions = static_cast<std::uint32_t>(map_.functions.size()),
@@ -289,7 +289,7 @@ class Follower {
     const bool is_new = reader_->records() != sent_records_ || link_.patched() != sent_patched_;
     // The first records are reported at once, since a caller may wait for them.
     const bool is_first = sent_records_ == 0;
-    if (!is_new || (!is_first && Clock::now() - last_event_ < kBetweenEvents)) return;
+    if (!is_new || (!is_first && SteadyClock::now() - last_event_ < kBetweenEvents)) return;
     sent_patched_ = link_.patched();
     send(EventKind::kProgress);
   }
@@ -305,11 +305,11 @@ class Follower {
   FunctionMap map_;
   std::uint64_t first_function_ = 0;
   std::optional<LiveRegion> region_;
-  Clock::time_point attached_{};
+  SteadyClock::time_point attached_{};
   bool has_begun_ = false;
   DetachReason reason_ = DetachReason::kAsAsked;
   Error why_;  // of reason_
-  Clock::time_point last_event_{};
+  SteadyClock::time_point last_event_{};
   std::uint64_t sent_records_ = 0;
   std::uint32_t sent_patched_ = 0;
 };

@@ -19,7 +19,7 @@ LiveEvent failed(Error error) {
       .kind = EventKind::kFailed, .reason = DetachReason::kFollowerDied, .error = std::move(error)};
 }
 
-Error malformed() {
+Error invalid_packet() {
   return fail(ErrorCode::kMalformed, "the process that followed the app sent an invalid packet");
 }
 
@@ -54,19 +54,19 @@ std::optional<LiveEvent> LiveChild::next_event() {
   // The first packet is the answer to the start of the child, all others are events.
   std::array<char, std::max(sizeof(EventPacket), sizeof(sandbox::Answer))> bytes{};
   auto received = sandbox::receive_packet(socket_.get(), bytes);
-  if (!received) return failed(malformed());
+  if (!received) return failed(invalid_packet());
   if (received->bytes == 0) {
     return failed(fail(ErrorCode::kUnavailable, "the process that followed the app died"));
   }
   if (!std::exchange(is_started_, true)) {
     sandbox::Answer answer;
-    if (received->bytes != sizeof answer) return failed(malformed());
+    if (received->bytes != sizeof answer) return failed(invalid_packet());
     std::copy_n(bytes.begin(), sizeof answer, reinterpret_cast<char*>(&answer));
     if (auto error = sandbox::error_of(answer)) return failed(std::move(*error));
     return std::nullopt;
   }
   EventPacket packet;
-  if (received->bytes != sizeof packet) return failed(malformed());
+  if (received->bytes != sizeof packet) return failed(invalid_packet());
   std::copy_n(bytes.begin(), sizeof packet, reinterpret_cast<char*>(&packet));
   LiveEvent event{.kind = packet.kind,
                   .functions = packet.functions,
@@ -76,10 +76,10 @@ std::optional<LiveEvent> LiveChild::next_event() {
                   .reason = packet.reason};
   if (packet.kind == EventKind::kFailed || packet.kind == EventKind::kDetached) {
     auto error = sandbox::error_of(packet.error);
-    event.error = error ? std::move(*error) : malformed();
+    event.error = error ? std::move(*error) : invalid_packet();
   }
   if (packet.kind == EventKind::kResult) {
-    if (received->descriptors.size() != 1) return failed(malformed());
+    if (received->descriptors.size() != 1) return failed(invalid_packet());
     event.result = std::move(received->descriptors[0]);
   }
   return event;

@@ -8,7 +8,6 @@ namespace profd::xray {
 namespace {
 
 constexpr Format kFormat{.version = kMaxVersion, .order = std::endian::little};
-constexpr std::size_t kPreambleBytes = 4 * kMetadataBytes;
 
 // A stack takes 600 bytes with the tree, a copy of it, two profiles and their text, measured with
 // stacks of 16 frames and more.
@@ -47,7 +46,7 @@ void LiveReader::take(const LiveRecords& records) {
   }
   if (malformed_.contains(records.thread)) return;
   const Decoded decoded = stacks_.append(thread, records.bytes);
-  const std::size_t preamble = records.begins_buffer ? kPreambleBytes : 0;
+  const std::size_t preamble = records.begins_buffer ? LiveRegion::kPreambleBytes : 0;
   if (decoded.bytes > preamble) records_ += (decoded.bytes - preamble) / kFunctionBytes;
   if (decoded.bytes == records.bytes.size()) return;
   // An app publishes whole records only, so the rest is malformed even if it looks cut.

@@ -10,8 +10,6 @@
 #include <tuple>
 #include <utility>
 
-#include "formats/xray/fdr_format.h"
-
 namespace profd::xray {
 namespace {
 
@@ -61,8 +59,8 @@ Result<void> check(const profd_xray_region& header, std::uint64_t size) {
 }
 
 std::uint64_t records_in(std::uint64_t buffer_bytes) {
-  constexpr std::uint64_t kPreambleBytes = 4 * kMetadataBytes;
-  return (buffer_bytes - std::min(buffer_bytes, kPreambleBytes)) / kFunctionBytes;
+  return (buffer_bytes - std::min<std::uint64_t>(buffer_bytes, LiveRegion::kPreambleBytes)) /
+         kFunctionBytes;
 }
 
 }  // namespace

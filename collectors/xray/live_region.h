@@ -20,6 +20,7 @@
 #include "collectors/xray/app/wire.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
+#include "formats/xray/fdr_format.h"
 
 namespace profd::xray {
 
@@ -37,6 +38,8 @@ class LiveRegion {
   static constexpr std::uint32_t kMaxSlots = 2048;
   static constexpr std::uint32_t kMaxSlotBytes = std::uint32_t{1} << 17;
   static constexpr std::size_t kMaxThreads = std::size_t{1} << 16;
+  // Each buffer begins with four metadata records (app/recorder.c).
+  static constexpr std::size_t kPreambleBytes = 4 * kMetadataBytes;
 
   // Opens the memory that an app sent. kMalformed: it is invalid.
   static Result<LiveRegion> open(UniqueFd memfd, std::uint32_t session);

@@ -14,7 +14,9 @@
 namespace profd::xray {
 namespace {
 
-Error malformed() { return fail(ErrorCode::kMalformed, "the result of the records is invalid"); }
+Error invalid_result() {
+  return fail(ErrorCode::kMalformed, "the result of the records is invalid");
+}
 
 // The counts of a report, in the same order for encode() and decode_live_result().
 template <class R, class Each>
@@ -71,10 +73,10 @@ Result<LiveResult> decode_live_result(std::string_view bytes) {
   for_each_count(result.report, [&](std::uint64_t& count) { decoder(count); });
   decoder(result.functions)(result.patched)(result.ns_per_tick)(exclusive)(calls);
   decoder(result.unknown_image);
-  if (!decoder.is_complete() || !std::isfinite(result.ns_per_tick)) return malformed();
+  if (!decoder.is_complete() || !std::isfinite(result.ns_per_tick)) return invalid_result();
   auto first = decode_gperftools(exclusive);
   auto second = decode_gperftools(calls);
-  if (!first || !second) return malformed();
+  if (!first || !second) return invalid_result();
   result.exclusive = std::move(*first);
   result.calls = std::move(*second);
   return result;

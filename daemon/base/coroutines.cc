@@ -2,11 +2,9 @@
 
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 namespace profd {
 namespace {
@@ -14,23 +12,21 @@ namespace {
 using boost::asio::awaitable;
 using boost::asio::posix::stream_descriptor;
 
-constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
-
 }  // namespace
 
 void spawn(boost::asio::io_context& io, awaitable<void> task) {
   boost::asio::co_spawn(io, std::move(task), boost::asio::detached);
 }
 
-awaitable<void> wait_for(boost::asio::steady_timer& timer) { co_await timer.async_wait(kTuple); }
+awaitable<void> wait_for(boost::asio::steady_timer& timer) { co_await timer.async_wait(kAsValues); }
 
 awaitable<bool> wait_readable(stream_descriptor& descriptor) {
-  const auto [error] = co_await descriptor.async_wait(stream_descriptor::wait_read, kTuple);
+  const auto [error] = co_await descriptor.async_wait(stream_descriptor::wait_read, kAsValues);
   co_return !error;
 }
 
 awaitable<void> wait_for_error(stream_descriptor& descriptor) {
-  co_await descriptor.async_wait(stream_descriptor::wait_error, kTuple);
+  co_await descriptor.async_wait(stream_descriptor::wait_error, kAsValues);
 }
 
 awaitable<void> yield() { co_await boost::asio::post(boost::asio::use_awaitable); }

@@ -5,12 +5,17 @@
 
 #pragma once
 
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 namespace profd {
+
+// An operation that ends with a tuple, the error code first, in the place of an exception.
+inline constexpr auto kAsValues = boost::asio::as_tuple(boost::asio::use_awaitable);
 
 // Starts `task` on the thread of `io`, from its event loop. An exception that leaves `task` is
 // dropped.

@@ -8,11 +8,9 @@
 #include <string>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/error.hpp>
@@ -21,6 +19,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 
+#include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
 
 namespace profd {
@@ -30,7 +29,6 @@ namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
-constexpr auto kAsValues = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t kChunkBytes = std::size_t{64} << 10;
 
 // Waits for an operation of the socket, and cancels it with error::timed_out after `limit`.

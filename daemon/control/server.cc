@@ -6,9 +6,7 @@
 #include <string>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
@@ -22,7 +20,6 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 using namespace std::chrono_literals;
 
-constexpr auto kAsValues = asio::as_tuple(asio::use_awaitable);
 constexpr auto kGrace = 2s;
 constexpr auto kAcceptPause = 100ms;
 

@@ -28,7 +28,7 @@ std::int64_t nanoseconds(std::chrono::system_clock::time_point time) {
   return std::chrono::nanoseconds(time.time_since_epoch()).count();
 }
 
-std::chrono::system_clock::time_point to_time(std::uint64_t nanoseconds_since_epoch) {
+std::chrono::system_clock::time_point time_of_ns(std::uint64_t nanoseconds_since_epoch) {
   return std::chrono::system_clock::time_point(
       std::chrono::nanoseconds(static_cast<std::int64_t>(nanoseconds_since_epoch)));
 }
@@ -76,8 +76,8 @@ Result<void> read_json(const json::value& value, WindowRecord& out) {
                   .required("profiles", out.profiles)
                   .finish();
   if (!read) return read;
-  out.start = to_time(start);
-  out.end = to_time(end);
+  out.start = time_of_ns(start);
+  out.end = time_of_ns(end);
   out.start_monotonic = std::chrono::nanoseconds(static_cast<std::int64_t>(start_monotonic));
   out.end_monotonic = std::chrono::nanoseconds(static_cast<std::int64_t>(end_monotonic));
   return {};

@@ -18,7 +18,7 @@ using std::chrono::system_clock;
 constexpr std::size_t kHottest = 5;  // processes of each window in a list
 constexpr std::size_t kMaxProcesses = 10'000;
 
-system_clock::time_point to_time(std::uint64_t ms) {
+system_clock::time_point time_of_ms(std::uint64_t ms) {
   return system_clock::time_point(std::chrono::milliseconds(static_cast<std::int64_t>(ms)));
 }
 
@@ -115,7 +115,7 @@ SessionInfo info_of_export(const Caller& caller, const ExportRequest& request) {
   info.state = "ended";
   info.target = request.target;
   info.event = "cpu";
-  info.started = utc_text(to_time(request.range.since_ms));
+  info.started = utc_text(time_of_ms(request.range.since_ms));
   info.uid = caller.uid;
   info.targets_alive = false;
   return info;
@@ -166,8 +166,8 @@ boost::asio::awaitable<Result<typename Job::Value>> WindowHistory::run(Caller ca
 
 Result<std::vector<std::string>> WindowHistory::names_in(const TimeRange& range) const {
   if (windows_.windows().empty()) return no_windows(status_());
-  const system_clock::time_point since = to_time(range.since_ms);
-  const system_clock::time_point until = to_time(range.until_ms);
+  const system_clock::time_point since = time_of_ms(range.since_ms);
+  const system_clock::time_point until = time_of_ms(range.until_ms);
   std::vector<std::string> names;
   for (WindowInfo& window : windows_.between(since, until)) {
     if (is_in_range(window, since, until)) names.push_back(std::move(window.name));

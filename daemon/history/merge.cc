@@ -16,7 +16,7 @@ constexpr const char* kUnreadable = "unreadable";
 // The memory of a Merged and its entry in the map.
 constexpr std::uint64_t kProcessBytes = 1024;
 
-bool is_kernel(std::uint64_t pc) { return unfold_kernel_address(pc) != pc; }
+bool is_kernel_pc(std::uint64_t pc) { return unfold_kernel_address(pc) != pc; }
 
 void add_counts(const CountsByReason& from, CountsByReason& to) {
   for (const auto& [reason, count] : from) to[reason] += count;
@@ -98,17 +98,17 @@ Profile with_hidden_kernel(const Profile& profile) {
   for (const Profile::Record& record : profile.records()) {
     pcs.clear();
     for (const std::uint64_t pc : profile.pcs(record)) {
-      if (!is_kernel(pc)) {
+      if (!is_kernel_pc(pc)) {
         pcs.push_back(pc);
       } else if (pcs.empty() || pcs.back() != hidden) {
         pcs.push_back(hidden);
       }
     }
-    has_kernel = has_kernel || std::ranges::any_of(pcs, is_kernel);
+    has_kernel = has_kernel || std::ranges::any_of(pcs, is_kernel_pc);
     shown.add_record(pcs, record.count);
   }
   std::ranges::copy_if(profile.mappings, std::back_inserter(shown.mappings),
-                       [](const ProfileMapping& mapping) { return !is_kernel(mapping.start); });
+                       [](const ProfileMapping& mapping) { return !is_kernel_pc(mapping.start); });
   if (has_kernel) shown.mappings.push_back(kernel.mapping());
   return shown;
 }

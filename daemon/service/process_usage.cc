@@ -13,12 +13,12 @@
 namespace profd {
 namespace {
 
-double seconds(const timeval& time) {
+double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
 
 double cpu_seconds_of(const rusage& resources) {
-  return seconds(resources.ru_utime) + seconds(resources.ru_stime);
+  return seconds_of(resources.ru_utime) + seconds_of(resources.ru_stime);
 }
 
 std::uint64_t resident_bytes_of(const std::string& process) {

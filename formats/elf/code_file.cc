@@ -10,7 +10,7 @@ namespace profd {
 namespace {
 
 constexpr std::uint64_t kMaxNamesBytes = std::uint64_t{1} << 20;
-constexpr std::size_t kMaxNameBytes = 64;  // of the names that profd looks for
+constexpr std::size_t kMaxSectionNameBytes = 64;  // of the names that profd looks for
 
 std::string read_names(int fd, const Elf64_Ehdr& header, const std::vector<Elf64_Shdr>& sections) {
   if (header.e_shstrndx >= sections.size()) return {};
@@ -43,7 +43,7 @@ Result<CodeFile> CodeFile::open(int fd) {
 std::string_view CodeFile::name_of(const Elf64_Shdr& section) const {
   if (section.sh_name >= section_names_.size()) return {};
   const std::string_view rest =
-      std::string_view(section_names_).substr(section.sh_name, kMaxNameBytes);
+      std::string_view(section_names_).substr(section.sh_name, kMaxSectionNameBytes);
   return rest.substr(0, rest.find('\0'));
 }
 

@@ -8,7 +8,6 @@ namespace {
 
 constexpr std::uint32_t kLength64 = 0xffffffff;
 constexpr std::uint64_t kMaxCodeAlignment = 16;
-constexpr std::uint64_t kReturnAddressColumn = 16;
 
 // A CIE can be read again for each of a million FDEs, so its size is limited: real ones have
 // an augmentation like "zPLR" and about ten bytes of instructions.

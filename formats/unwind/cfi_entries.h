@@ -13,6 +13,8 @@
 
 namespace profd {
 
+inline constexpr std::uint64_t kReturnAddressColumn = 16;  // of the psABI for x86-64
+
 struct CfiSection {
   std::string bytes;
   std::uint64_t vaddr = 0;  // where the bytes are loaded; .debug_frame is not loaded

@@ -6,7 +6,6 @@ namespace profd {
 namespace {
 
 constexpr std::size_t kMaxRemembered = 64;
-constexpr std::uint64_t kReturnAddressColumn = 16;
 
 // DW_CFA_*: the first three have an operand in the low six bits of the opcode.
 enum : std::uint8_t {

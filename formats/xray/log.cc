@@ -12,7 +12,7 @@
 namespace profd::xray {
 namespace {
 
-constexpr std::size_t kChunkBytes = std::size_t{256} << 10;
+constexpr std::size_t kReadBytes = std::size_t{256} << 10;
 
 }  // namespace
 
@@ -91,7 +91,7 @@ void Log::sort() {
 }
 
 void Log::read(Stacks& stacks) {
-  chunk_.resize(kChunkBytes);
+  chunk_.resize(kReadBytes);
   const Buffer* before = nullptr;
   for (const Buffer& buffer : buffers_) {
     if (before != nullptr && before->thread != buffer.thread) {
