@@ -14,8 +14,6 @@
 namespace profd::test {
 namespace {
 
-constexpr const char* kSpin = "\xeb\xfe";
-
 class UnwindCacheTest : public UnwindTest {
  protected:
   // Pins the process to a CPU, the same one in each call.

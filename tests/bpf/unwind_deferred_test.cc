@@ -107,8 +107,6 @@ class UnwindDeferredTest : public UnwindTest {
   }
 };
 
-constexpr const char* kSpin = "\xeb\xfe";
-
 TEST_F(UnwindDeferredTest, AnInterruptedLeafIsSentWithAllItsRegistersAndItsStack) {
   const Workload workload({"plain", "clobber", "leaf_r11"}, {.program = frames_path()});
   raise_tables();

@@ -22,6 +22,8 @@
 
 namespace profd::test {
 
+inline constexpr const char* kSpin = "\xeb\xfe";  // a jump to itself
+
 using SampleCondition = std::function<bool(const StoredSample&)>;
 
 class UnwindTest : public testing::Test {

@@ -16,6 +16,7 @@
 #include "formats/api/error_json.h"
 #include "formats/profile/gperftools_reader.h"
 #include "tests/ctl/profctl_fixture.h"
+#include "tests/formats/readers.h"
 
 namespace profd {
 namespace {
@@ -27,11 +28,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-std::string slurp(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 class CommandsTest : public test::ProfctlTest {};
 
@@ -57,10 +53,10 @@ TEST_F(CommandsTest, StopWritesEveryFileAndThenDeletesTheCopyOfTheDaemon) {
                          (out_ / "objects/kernel.so").string() + "\n" +
                          (out_ / "session.json").string() + "\n");
   EXPECT_EQ(ran.err, "");
-  EXPECT_EQ(slurp(out_ / "session.json"), to_json(service_.result.summary) + "\n");
-  EXPECT_EQ(slurp(out_ / "objects" / "kernel.so"), service_.files["objects/kernel.so"]);
+  EXPECT_EQ(test::read_file(out_ / "session.json"), to_json(service_.result.summary) + "\n");
+  EXPECT_EQ(test::read_file(out_ / "objects" / "kernel.so"), service_.files["objects/kernel.so"]);
   EXPECT_EQ(service_.calls.back(), "remove 5f2c01ab");
-  const auto profile = decode_gperftools(slurp(out_ / "work.2.prof"));
+  const auto profile = decode_gperftools(test::read_file(out_ / "work.2.prof"));
   ASSERT_TRUE(profile) << profile.error().message;
   EXPECT_EQ(profile->samples(), 490u);
   EXPECT_EQ(profile->build_dir, fs::canonical(out_)) << "objects are found from anywhere";
@@ -70,7 +66,7 @@ TEST_F(CommandsTest, StopPrintsSessionJsonWhenAsked) {
   const Ran ran = run({"stop", "5f2c01ab", "--json", "-o", out_});
   EXPECT_EQ(ran.code, 0);
   EXPECT_EQ(ran.out, to_json(service_.result.summary) + "\n");
-  EXPECT_EQ(slurp(out_ / "session.json"), ran.out);
+  EXPECT_EQ(test::read_file(out_ / "session.json"), ran.out);
 }
 
 TEST_F(CommandsTest, ASessionWithoutSamplesSaysWhy) {
@@ -108,7 +104,7 @@ TEST_F(CommandsTest, ADirectoryWithBlanksNeedsPprofToRunInIt) {
   const Ran ran = run({"stop", "5f2c01ab", "-o", blank});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.err, HasSubstr("inside that directory"));
-  EXPECT_EQ(decode_gperftools(slurp(blank / "work.1.prof"))->build_dir, ".");
+  EXPECT_EQ(decode_gperftools(test::read_file(blank / "work.1.prof"))->build_dir, ".");
 }
 
 TEST_F(CommandsTest, ADirectoryWithASessionIsRefusedBeforeAnythingIsAsked) {
@@ -123,7 +119,7 @@ TEST_F(CommandsTest, ADirectoryWithASessionIsRefusedBeforeAnythingIsAsked) {
     EXPECT_THAT(ran.err, HasSubstr("\nhint: "));
   }
   EXPECT_THAT(service_.calls, IsEmpty());
-  EXPECT_EQ(slurp(out_ / "session.json"), "precious");
+  EXPECT_EQ(test::read_file(out_ / "session.json"), "precious");
 }
 
 TEST_F(CommandsTest, AProfileThatIsThereIsNotOverwrittenAndTheSamplesAreKept) {
@@ -132,7 +128,7 @@ TEST_F(CommandsTest, AProfileThatIsThereIsNotOverwrittenAndTheSamplesAreKept) {
   const Ran ran = run({"stop", "5f2c01ab", "-o", out_});
   EXPECT_EQ(ran.code, 1);
   EXPECT_THAT(ran.err, HasSubstr("work.2.prof exists"));
-  EXPECT_EQ(slurp(out_ / "work.2.prof"), "precious");
+  EXPECT_EQ(test::read_file(out_ / "work.2.prof"), "precious");
   EXPECT_FALSE(fs::exists(out_ / "work.1.prof"));
   EXPECT_THAT(service_.calls, Not(Contains("remove 5f2c01ab")));
 }

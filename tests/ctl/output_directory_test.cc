@@ -10,17 +10,13 @@
 
 #include "ctl/output/directory.h"
 #include "tests/daemon/control/running_server.h"
+#include "tests/formats/readers.h"
 
 namespace profd {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-
-std::string slurp(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 class OutputDirectoryTest : public ::testing::Test {
  protected:
@@ -39,8 +35,8 @@ TEST_F(OutputDirectoryTest, WritesFilesAndMakesTheirDirectories) {
     EXPECT_TRUE(output->sync());
     output->keep();
   }
-  EXPECT_EQ(slurp(out_ / "a.1.prof"), "profile");
-  EXPECT_EQ(slurp(out_ / "objects" / "b.so").size(), 3'000'000u);
+  EXPECT_EQ(test::read_file(out_ / "a.1.prof"), "profile");
+  EXPECT_EQ(test::read_file(out_ / "objects" / "b.so").size(), 3'000'000u);
   EXPECT_EQ(std::distance(fs::directory_iterator(out_), {}), 2) << "no temporary file is left";
   EXPECT_EQ(std::distance(fs::directory_iterator(out_ / "objects"), {}), 2);
 }
@@ -63,7 +59,7 @@ TEST_F(OutputDirectoryTest, LeavesFilesThatExistedBefore) {
     ASSERT_TRUE(output);
     ASSERT_TRUE(output->write("objects/b.so", "object"));
   }
-  EXPECT_EQ(slurp(out_ / "objects" / "mine.so"), "precious");
+  EXPECT_EQ(test::read_file(out_ / "objects" / "mine.so"), "precious");
   EXPECT_FALSE(fs::exists(out_ / "objects" / "b.so"));
 }
 
@@ -89,7 +85,7 @@ TEST_F(OutputDirectoryTest, NeverReplacesAFileThatWasMadeMeanwhile) {
   ASSERT_TRUE(output);
   std::ofstream(out_ / "a.1.prof") << "precious";
   EXPECT_FALSE(output->write("a.1.prof", "profile"));
-  EXPECT_EQ(slurp(out_ / "a.1.prof"), "precious");
+  EXPECT_EQ(test::read_file(out_ / "a.1.prof"), "precious");
   EXPECT_EQ(std::distance(fs::directory_iterator(out_), {}), 1) << "no temporary file is left";
 }
 

@@ -22,6 +22,9 @@
 
 namespace profd::e2e {
 
+inline constexpr uid_t kNobody = 65534;
+inline constexpr uid_t kSomebody = 12345;
+
 using Args = std::vector<std::string>;
 
 // The whole of a file; of one that can't be read, nothing.

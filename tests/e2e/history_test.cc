@@ -28,8 +28,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-constexpr uid_t kNobody = 65534;
-
 std::filesystem::path written(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path) << text;
   return path;

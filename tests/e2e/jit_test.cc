@@ -277,7 +277,6 @@ TEST_F(JitTest, CodeOfAJvmWithPerfsAgentIsNamedAndListed) {
 }
 
 TEST_F(JitTest, ASessionOfAnUnprivilegedUserHasNamesOfItsOwnProcesses) {
-  constexpr uid_t kNobody = 65534;
   const fs::path own = directory_.path() / "own";
   fs::create_directory(own);
   fs::permissions(directory_.path(), fs::perms::all);

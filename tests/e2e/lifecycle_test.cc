@@ -28,8 +28,6 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-constexpr uid_t kNobody = 65534;
-
 TEST_F(LifecycleTest, StartPrintsTheIdAloneAndStopALineForEachFile) {
   const std::string id = start({"--pid", busy_pid_});
   EXPECT_THAT(id, Not(IsEmpty()));

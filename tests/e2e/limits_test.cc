@@ -23,7 +23,6 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 using std::chrono_literals::operator""s;
 using ::testing::HasSubstr;
 
-constexpr uid_t kSomebody = 12345;
 constexpr std::size_t kConnectionsOfUser = 128;
 
 class LimitsTest : public ::testing::Test {

@@ -13,8 +13,6 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::StartsWith;
 
-constexpr uid_t kSomebody = 12345;
-
 // Prints "TYPE NAME LABELS VALUE" of every series.
 constexpr const char* kReader = R"(
 import sys

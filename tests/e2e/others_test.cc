@@ -21,9 +21,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-constexpr uid_t kNobody = 65534;
-constexpr uid_t kSomebody = 12345;
-
 class OthersTest : public LifecycleTest {
  protected:
   Ended as(uid_t uid, const Args& args) {

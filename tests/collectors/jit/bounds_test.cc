@@ -17,8 +17,6 @@
 namespace profd::test {
 namespace {
 
-constexpr uid_t kOther = 54'321;
-
 using JitBounds = HostileDump;
 
 TEST_F(JitBounds, RecordsOfTooManyPidsAreCounted) {

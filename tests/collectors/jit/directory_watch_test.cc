@@ -12,8 +12,6 @@
 namespace profd::test {
 namespace {
 
-constexpr uid_t kOther = 54'321;
-
 class DirectoryWatchTest : public testing::Test {
  protected:
   PrivateDirectory directory_;

@@ -10,7 +10,7 @@ namespace profd::test {
 namespace {
 
 constexpr std::uint32_t kUser = 1000;
-constexpr std::uint32_t kOther = 1001;
+constexpr std::uint32_t kOtherUid = 1001;
 constexpr std::uint32_t kPidInNamespace = 17;
 constexpr ProcessKey kProcess{.tgid = 0x7ffffff0, .exec_id = 1, .start_ns = 1};
 
@@ -35,19 +35,19 @@ TEST(JitFileOwnerTest, AFileOfItsUserOrOfRootMayBelongToAProcess) {
 }
 
 TEST(JitFileOwnerTest, AFileOfAnotherUserOrPidDoesNotBelongToAProcess) {
-  EXPECT_FALSE(may_belong(scanned_as(kUser), kPidInNamespace, kOther));
-  EXPECT_FALSE(may_belong(scanned_as(kUser), kProcess.tgid, kOther));
+  EXPECT_FALSE(may_belong(scanned_as(kUser), kPidInNamespace, kOtherUid));
+  EXPECT_FALSE(may_belong(scanned_as(kUser), kProcess.tgid, kOtherUid));
   EXPECT_FALSE(may_belong(scanned_as(kUser), kPidInNamespace + 1, kUser));
 }
 
 // The process may have become another user's since its first sample.
 TEST(JitFileOwnerTest, TheUserIsTheOneOfTheScan) {
-  EXPECT_FALSE(may_belong(scanned_as(kOther), kPidInNamespace, kUser));
-  EXPECT_TRUE(may_belong(scanned_as(kOther), kPidInNamespace, kOther));
+  EXPECT_FALSE(may_belong(scanned_as(kOtherUid), kPidInNamespace, kUser));
+  EXPECT_TRUE(may_belong(scanned_as(kOtherUid), kPidInNamespace, kOtherUid));
 }
 
 TEST(JitFileOwnerTest, TheUserIsTheOneOfTheSamplesWhereTheProcessEndedBeforeItsScan) {
-  EXPECT_FALSE(may_belong({}, kProcess.tgid, kOther));
+  EXPECT_FALSE(may_belong({}, kProcess.tgid, kOtherUid));
   EXPECT_TRUE(may_belong({}, kProcess.tgid, kUser));
 }
 

@@ -39,8 +39,6 @@ struct Trap {
 
 void PrintTo(const Trap& trap, std::ostream* out) { *out << trap.name; }
 
-constexpr uid_t kOther = 54'321;
-
 bool make_socket(const std::string& path) {
   const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};

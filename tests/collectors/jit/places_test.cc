@@ -18,8 +18,6 @@
 namespace profd::test {
 namespace {
 
-constexpr uid_t kOther = 54'321;
-
 class WatchedPlaceTest : public testing::Test {
  protected:
   [[nodiscard]] static bool sees(const Runtime& runtime, const std::string& path) {

@@ -17,6 +17,8 @@
 
 namespace profd::test {
 
+inline constexpr uid_t kOther = 54'321;  // who is neither root nor the process's user
+
 // A new directory, removed with its content.
 class PrivateDirectory {
  public:

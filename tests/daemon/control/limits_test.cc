@@ -12,7 +12,6 @@
 
 #include <gmock/gmock.h>
 
-#include "formats/api/error_json.h"
 #include "formats/base/unique_fd.h"
 #include "tests/daemon/control/raw_client.h"
 #include "tests/daemon/control/running_server.h"
@@ -23,11 +22,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::ControlServerTest;
-
-constexpr uid_t kSomebody = 4711;
-constexpr gid_t kSomeGroup = 4712;
-
-Error error_of(const RawAnswer& answer) { return parse_error(answer.body); }
+using test::error_of;
+using test::kSomebody;
+using test::kSomeGroup;
 
 TEST_F(ControlServerTest, ASlowRequestGets408AlsoWhenItArrivesByteByByte) {
   ControlLimits limits = patient();

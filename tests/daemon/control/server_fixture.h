@@ -2,14 +2,23 @@
 
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 
 #include <gmock/gmock.h>
 
 #include "daemon/control/server.h"
+#include "formats/api/error_json.h"
 #include "tests/daemon/control/fake_service.h"
+#include "tests/daemon/control/raw_client.h"
 
 namespace profd::test {
+
+inline constexpr uid_t kSomebody = 4711;
+inline constexpr gid_t kSomeGroup = 4712;
+
+[[nodiscard]] inline Error error_of(const RawAnswer& answer) { return parse_error(answer.body); }
 
 class ControlServerTest : public ::testing::Test {
  protected:

@@ -15,7 +15,6 @@
 
 #include <gmock/gmock.h>
 
-#include "formats/api/error_json.h"
 #include "formats/base/unique_fd.h"
 #include "tests/daemon/control/raw_client.h"
 #include "tests/daemon/control/running_server.h"
@@ -26,13 +25,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::ControlServerTest;
+using test::error_of;
+using test::kSomebody;
+using test::kSomeGroup;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr uid_t kSomebody = 4711;
-constexpr gid_t kSomeGroup = 4712;
-
-Error error_of(const RawAnswer& answer) { return parse_error(answer.body); }
 
 TEST_F(ControlServerTest, AnswersSeveralRequestsOnAConnection) {
   const RunningServer server(service_, patient());

@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::filesystem::path;
 using test::FabricatedProfile;
-using test::kNoLimit;
+using test::kNoHistoryLimit;
 using test::kRoot;
 using test::kText;
 using test::minute;
@@ -249,7 +249,7 @@ TEST_F(HistoryExportTest, AnExportWhoseSliceIsOverStillReadsOneWindow) {
   plan.results_dir = results();
   plan.caller = kRoot;
   plan.target.all = true;
-  plan.max_bytes = kNoLimit;
+  plan.max_bytes = kNoHistoryLimit;
   plan.result.info.result = "export";
   HistoryExport exported(std::move(plan));
   test::LocalParser parser;

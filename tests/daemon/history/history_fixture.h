@@ -29,7 +29,7 @@ namespace profd::test {
 // 2026-01-02 14:05:00 UTC
 inline constexpr std::uint64_t kStartMs = 1'767'362'700'000;
 inline constexpr std::uint64_t kMinuteMs = 60'000;
-inline constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 40;
+inline constexpr std::uint64_t kNoHistoryLimit = std::uint64_t{1} << 40;
 inline constexpr std::uint64_t kText = 0x555500001000;  // where work.so is mapped
 
 inline std::chrono::system_clock::time_point minute(int number) {
@@ -77,7 +77,7 @@ class WindowHistoryTest : public testing::Test {
   }
 
   Result<StoredResult> export_as(const Caller& caller, const ExportRequest& request,
-                                 std::uint64_t max_bytes = kNoLimit) {
+                                 std::uint64_t max_bytes = kNoHistoryLimit) {
     if (!history_) open();
     return run(history_->make_export(caller, request, results(), max_bytes));
   }

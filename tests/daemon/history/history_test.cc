@@ -22,7 +22,7 @@ using std::filesystem::path;
 using test::FabricatedProfile;
 using test::kAlice;
 using test::kMinuteMs;
-using test::kNoLimit;
+using test::kNoHistoryLimit;
 using test::kRoot;
 using test::kStartMs;
 using test::kText;
@@ -189,7 +189,8 @@ TEST_F(WindowHistoryTest, AnExportYieldsTheWorkerBetweenTurns) {
   const auto worked = [&](const std::exception_ptr&, const Result<bool>&) {
     order.emplace_back("other");
   };
-  boost::asio::co_spawn(io_, history_->make_export(kRoot, {}, results(), kNoLimit), exported);
+  boost::asio::co_spawn(io_, history_->make_export(kRoot, {}, results(), kNoHistoryLimit),
+                        exported);
   boost::asio::co_spawn(io_, worker_->run([](Parser&) -> Result<bool> { return true; }), worked);
   io_.restart();
   io_.run_for(kHang);

@@ -44,11 +44,12 @@ SampledJitCode code(std::uint64_t address, std::uint64_t bytes, const std::strin
           .debug_info = {}};
 }
 
-constexpr std::uint64_t kBase = 0x7f0000100000;
+constexpr std::uint64_t kImageBase = 0x7f0000100000;
 
 JitSamples two_at_one_place() {
   JitSamples samples;
-  samples.functions = {code(kBase + 0x2000, 0x100, "old"), code(kBase + 0x2080, 0x100, "new")};
+  samples.functions = {code(kImageBase + 0x2000, 0x100, "old"),
+                       code(kImageBase + 0x2080, 0x100, "new")};
   return samples;
 }
 
@@ -60,10 +61,10 @@ TEST(JitImagePart, GivesEachFunctionAddressesOfItsOwn) {
   const JitSamples samples = two_at_one_place();
   for (const AddressRange& room : {AddressRange{}, AddressRange{1 << 20, 1 << 24}}) {
     const JitImagePart part(samples, {}, room);
-    const std::uint64_t old_start = part.place(0, kBase + 0x2000);
-    const std::uint64_t new_start = part.place(1, kBase + 0x2080);
+    const std::uint64_t old_start = part.place(0, kImageBase + 0x2000);
+    const std::uint64_t new_start = part.place(1, kImageBase + 0x2080);
     EXPECT_FALSE(overlap(old_start, 0x100, new_start, 0x100));
-    EXPECT_EQ(part.place(0, kBase + 0x2010), old_start + 0x10);
+    EXPECT_EQ(part.place(0, kImageBase + 0x2010), old_start + 0x10);
     std::vector<ProfileMapping> lines;
     part.add_lines("/x.so", lines);
     for (const std::uint64_t start : {old_start, new_start}) {
@@ -76,8 +77,8 @@ TEST(JitImagePart, GivesEachFunctionAddressesOfItsOwn) {
 
 TEST(JitImagePart, CutsItsRangesOutOfLinesOfMemoryButNotOfFiles) {
   const JitSamples samples = two_at_one_place();
-  const ProfileMapping anonymous{kBase, kBase + 0x10000, 0, "[anon]"};
-  const ProfileMapping file{kBase + 0x10000, kBase + 0x20000, 0x3000, "/lib/x.so"};
+  const ProfileMapping anonymous{kImageBase, kImageBase + 0x10000, 0, "[anon]"};
+  const ProfileMapping file{kImageBase + 0x10000, kImageBase + 0x20000, 0x3000, "/lib/x.so"};
   const JitImagePart part(samples, std::vector{file}, {});
   std::vector<ProfileMapping> lines{anonymous, file};
   part.add_lines("/jit.so", lines);
@@ -93,22 +94,23 @@ TEST(JitImagePart, CutsItsRangesOutOfLinesOfMemoryButNotOfFiles) {
 
 TEST(JitImagePart, CutsALineOfAFileInMemoryAtItsOffsets) {
   JitSamples samples;
-  samples.functions = {code(kBase + 0x2000, 0x100, "f")};
+  samples.functions = {code(kImageBase + 0x2000, 0x100, "f")};
   const JitImagePart part(samples, {}, {});
-  std::vector<ProfileMapping> lines{{kBase, kBase + 0x10000, 0x5000, "/memfd:doublemapper"}};
+  std::vector<ProfileMapping> lines{
+      {kImageBase, kImageBase + 0x10000, 0x5000, "/memfd:doublemapper"}};
   part.add_lines("/jit.so", lines);
   ASSERT_THAT(lines, SizeIs(3));
   EXPECT_EQ(lines[0].file_offset, 0x5000U);
-  EXPECT_EQ(lines[1].file_offset - 0x5000, lines[1].start - kBase);
+  EXPECT_EQ(lines[1].file_offset - 0x5000, lines[1].start - kImageBase);
 }
 
 TEST(JitImagePart, PlacesNoFunctionOverASampleWithoutAName) {
   JitSamples samples;
-  samples.functions = {code(kBase + 0x2000, 0x100, "f")};
-  samples.unnamed = {kBase + 0x2040};
+  samples.functions = {code(kImageBase + 0x2000, 0x100, "f")};
+  samples.unnamed = {kImageBase + 0x2040};
   const JitImagePart part(samples, {}, {});
-  const std::uint64_t start = part.place(0, kBase + 0x2000);
-  EXPECT_FALSE(overlap(start, 0x100, kBase + 0x2040, 1));
+  const std::uint64_t start = part.place(0, kImageBase + 0x2000);
+  EXPECT_FALSE(overlap(start, 0x100, kImageBase + 0x2040, 1));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ namespace {
 
 using test::SyntheticSample;
 
-constexpr ProcessKey kProcess{.tgid = 4321, .exec_id = 1, .start_ns = 100};
+constexpr ProcessKey kRuntime{.tgid = 4321, .exec_id = 1, .start_ns = 100};
 constexpr std::uint64_t kMemory = 0x7f0000100000;
 constexpr std::uint64_t kPlace = kMemory + 0x4000;
 constexpr std::uint64_t kBytes = 0x80;
@@ -50,7 +50,7 @@ SampledJitCode function(const std::string& name) {
 class JitProfileTest : public testing::Test {
  protected:
   JitProfileTest() {
-    ProcessSnapshot& process = test::add_process(snapshot_, kProcess, "runtime");
+    ProcessSnapshot& process = test::add_process(snapshot_, kRuntime, "runtime");
     process.image.mappings.emplace(1, memory());
     process.jit.emplace();
   }
@@ -60,7 +60,7 @@ class JitProfileTest : public testing::Test {
 
   // Samples of a leaf at an address, in runs of a function each.
   void add(std::uint64_t address, std::initializer_list<std::pair<std::uint32_t, int>> runs) {
-    SyntheticSample sample = SyntheticSample(kProcess).leaf(address, 1);
+    SyntheticSample sample = SyntheticSample(kRuntime).leaf(address, 1);
     StackTable& stacks = process().samples.stacks;
     for (const auto& [function, count] : runs) {
       for (int i = 0; i < count; ++i) {
@@ -166,13 +166,13 @@ TEST_F(JitProfileTest, TheRuntimeWhoseLibraryWasHitIsPreferred) {
 TEST_F(JitProfileTest, CodeAndLinesComeFromTheRuntimesFile) {
   const std::string code(kBytes, '\x90');
   JitDumpWriter dump;
-  dump.header({.pid = kProcess.tgid});
+  dump.header({.pid = kRuntime.tgid});
   const std::size_t lines_at = dump.bytes().size();
   const JitDumpLine line{.address = kPlace, .line = 42, .discriminator = 0, .file = "/x/code.js"};
   dump.debug_info(1, kPlace, std::span(&line, 1));
   const std::size_t lines_end = dump.bytes().size();
   dump.load(
-      {.timestamp = 1, .pid = kProcess.tgid, .address = kPlace, .name = "made", .code = code});
+      {.timestamp = 1, .pid = kRuntime.tgid, .address = kPlace, .name = "made", .code = code});
   const std::string bytes = dump.take();
   const std::string path = scratch_.path() / "code.dump";
   std::ofstream(path) << bytes;

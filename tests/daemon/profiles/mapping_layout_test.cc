@@ -16,7 +16,7 @@ namespace {
 using test::SyntheticSample;
 using testing::ElementsAre;
 
-constexpr ProcessKey kProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
+constexpr ProcessKey kMappedProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
 // A process with mappings of files that were never opened, since only their addresses matter.
@@ -44,7 +44,7 @@ class MappingLayoutTest : public testing::Test {
   }
 
   void sample(std::uint64_t address, std::uint64_t id) {
-    SyntheticSample one = SyntheticSample(kProcess).leaf(address, id);
+    SyntheticSample one = SyntheticSample(kMappedProcess).leaf(address, id);
     const SampleView view = one.view();
     process_.samples.stacks.add(view, StackTable::hash_of(view), kNoLimit);
   }
@@ -62,7 +62,7 @@ class MappingLayoutTest : public testing::Test {
     return text;
   }
 
-  ProcessSnapshot process_{.key = kProcess, .image = {}, .samples = {}};
+  ProcessSnapshot process_{.key = kMappedProcess, .image = {}, .samples = {}};
 };
 
 TEST_F(MappingLayoutTest, ShowsOnlyMappingsWithSamples) {

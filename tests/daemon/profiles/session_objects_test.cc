@@ -26,7 +26,7 @@ namespace {
 using test::ChainProgram;
 using test::kBase;
 using test::kChainRows;
-using test::kProcess;
+using test::kProgram;
 using test::SessionWriterTest;
 using test::SyntheticSample;
 using testing::ElementsAre;
@@ -194,7 +194,7 @@ TEST_F(SessionWriterTest, SkipsAFileThatIsNoElfFile) {
                                                    .kind = PROFD_MAPPING_FILE,
                                                    .file_key = file->key,
                                                    .file = file});
-  add_samples(process, SyntheticSample(kProcess).leaf(0x1010, 1), 3);
+  add_samples(process, SyntheticSample(kProgram).leaf(0x1010, 1), 3);
   const SessionSummary summary = write();
   EXPECT_EQ(summary.profiles.at(0).samples, 3U);
   EXPECT_EQ(profile("script.4321.prof").mappings.at(0).path, "[script_with_blanks]");
@@ -206,8 +206,8 @@ TEST_F(SessionWriterTest, NamesBothObjectsThatHadOneAddress) {
   std::filesystem::copy_file(CHAIN_PROGRAM, scratch_.path() / "libother.so");
   const ChainProgram other(scratch_.path() / "libother.so", kBase);
   process.image.mappings.emplace(2, other.mapping(2));
-  add_samples(process, SyntheticSample(kProcess).leaf(program.address("leaf"), 1), 3);
-  add_samples(process, SyntheticSample(kProcess).leaf(other.address("middle"), 2), 2);
+  add_samples(process, SyntheticSample(kProgram).leaf(program.address("leaf"), 1), 3);
+  add_samples(process, SyntheticSample(kProgram).leaf(other.address("middle"), 2), 2);
   write();
   expect_both_readers("chain.4321.prof", {{"leaf", {3, 3}}, {"middle", {2, 2}}});
 }
@@ -218,7 +218,7 @@ TEST_F(SessionWriterTest, NamesKernelFunctionsAsKallsymsDoes) {
   ASSERT_NE(vfs_read, 0U) << "kernel.kptr_restrict hides the symbols";
   ProcessSnapshot& process = add_process("reader");
   add_samples(process,
-              SyntheticSample(kProcess).kernel(vfs_read + 4).context(PROFD_CONTEXT_KTHREAD), 3);
+              SyntheticSample(kProgram).kernel(vfs_read + 4).context(PROFD_CONTEXT_KTHREAD), 3);
   const SessionSummary summary = write();
   EXPECT_EQ(summary.profiles.at(0).kernel_only_samples, 3U);
   expect_both_readers("reader.4321.prof", {{"vfs_read", {3, 3}}});
@@ -233,7 +233,7 @@ TEST_F(SessionWriterTest, WritesTheVdsoAsAnImage) {
                                                    .kind = PROFD_MAPPING_VDSO,
                                                    .file_key = {},
                                                    .file = nullptr});
-  add_samples(process, SyntheticSample(kProcess).leaf(0x7fff00000800, 1));
+  add_samples(process, SyntheticSample(kProgram).leaf(0x7fff00000800, 1));
   write();
   EXPECT_THAT(objects(), ElementsAre(MatchesRegex("vdso-.*\\.so")));
 }

@@ -24,12 +24,12 @@
 namespace profd::test {
 
 inline constexpr std::uint64_t kBase = 0x555500000000;  // where the program is mapped
-inline constexpr ProcessKey kProcess{.tgid = 4321, .exec_id = 1, .start_ns = 100};
+inline constexpr ProcessKey kProgram{.tgid = 4321, .exec_id = 1, .start_ns = 100};
 
 // Builds a session, writes it, and reads the files.
 class SessionWriterTest : public testing::Test {
  protected:
-  ProcessSnapshot& add_process(const std::string& comm, const ProcessKey& key = kProcess) {
+  ProcessSnapshot& add_process(const std::string& comm, const ProcessKey& key = kProgram) {
     return test::add_process(snapshot_, key, comm);
   }
 
@@ -55,7 +55,7 @@ class SessionWriterTest : public testing::Test {
 
   // leaf < middle < outer < _start, each at the start or just after a call.
   static SyntheticSample chain(const ChainProgram& program) {
-    return SyntheticSample(kProcess)
+    return SyntheticSample(kProgram)
         .leaf(program.address("leaf"), 1)
         .user(program.address("middle", 5), 1)
         .user(program.address("outer", 5), 1)

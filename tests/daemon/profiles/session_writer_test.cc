@@ -15,7 +15,7 @@ namespace {
 
 using test::ChainProgram;
 using test::kChainRows;
-using test::kProcess;
+using test::kProgram;
 using test::SessionWriterTest;
 using test::SyntheticSample;
 using testing::ElementsAre;
@@ -26,19 +26,19 @@ TEST_F(SessionWriterTest, CountsAStackThatReachesTheEntryPointAsComplete) {
   ProcessSnapshot& process = add_process("chain");
   const ChainProgram program = add_program(process, "libchain.so");
   add_samples(process, chain(program), 3);
-  add_samples(process, SyntheticSample(kProcess).leaf(program.address("outer"), 1), 2);
+  add_samples(process, SyntheticSample(kProgram).leaf(program.address("outer"), 1), 2);
   add_samples(process,
-              SyntheticSample(kProcess)
+              SyntheticSample(kProgram)
                   .leaf(program.address("leaf"), 1)
                   .user(program.address("outer", 5), 1)
                   .end(PROFD_END_NO_FRAME_POINTER),
               4);
-  add_samples(process, SyntheticSample(kProcess).leaf(0x1234).end(PROFD_END_PC_UNMAPPED));
-  add_samples(process, SyntheticSample(kProcess)
+  add_samples(process, SyntheticSample(kProgram).leaf(0x1234).end(PROFD_END_PC_UNMAPPED));
+  add_samples(process, SyntheticSample(kProgram)
                            .context(PROFD_CONTEXT_COMPAT)
                            .end(PROFD_END_NO_USER_STACK)
                            .kernel(0xffffffff81000001));
-  add_samples(process, SyntheticSample(kProcess)
+  add_samples(process, SyntheticSample(kProgram)
                            .context(PROFD_CONTEXT_EXIT)
                            .end(PROFD_END_NO_USER_STACK)
                            .kernel(0xffffffff81000001));
@@ -56,7 +56,7 @@ TEST_F(SessionWriterTest, CountsAStackThatTheRowsEndedAsCompleteAnywhere) {
   ProcessSnapshot& process = add_process("chain");
   const ChainProgram program = add_program(process, "libchain.so");
   const auto ended = [&](profd_user_end end) {
-    return SyntheticSample(kProcess)
+    return SyntheticSample(kProgram)
         .leaf(program.address("leaf"), 1)
         .user(program.address("outer", 5), 1, PROFD_FRAME_ROW)
         .end(end);
@@ -73,7 +73,7 @@ TEST_F(SessionWriterTest, NamesInterruptedFramesAndTheRestorerByTheirOwnAddress)
   ProcessSnapshot& process = add_process("chain");
   const ChainProgram program = add_program(process, "libchain.so");
   add_samples(process,
-              SyntheticSample(kProcess)
+              SyntheticSample(kProgram)
                   .leaf(program.address("leaf"), 1)
                   .user(program.address("middle"), 1, PROFD_FRAME_ROW)    // the restorer
                   .user(program.address("outer"), 1, PROFD_FRAME_SIGNAL)  // was interrupted
@@ -90,7 +90,7 @@ TEST_F(SessionWriterTest, GivesAnExactCallerToItsOwnFunction) {
   snapshot_.hide_kernel = true;
   const ChainProgram program = add_program(process, "libchain.so");
   add_samples(process,
-              SyntheticSample(kProcess)
+              SyntheticSample(kProgram)
                   .kernel(0xffffffff81000001)
                   .leaf(program.address("middle"), 1)
                   .user(program.address("outer", 5), 1),
@@ -105,7 +105,7 @@ TEST_F(SessionWriterTest, HidesEveryKernelAddressFromAnUnprivilegedCaller) {
   snapshot_.hide_kernel = true;
   const ChainProgram program = add_program(process, "libchain.so");
   const std::uint64_t secrets[] = {0xffffffff9a123456, 0xffffffff9a654321, 0xffffffffc0777777};
-  SyntheticSample sample(kProcess);
+  SyntheticSample sample(kProgram);
   for (const std::uint64_t secret : secrets) sample.kernel(secret);
   add_samples(process, sample.leaf(program.address("leaf"), 1), 3);
   write();
@@ -156,7 +156,7 @@ TEST_F(SessionWriterTest, MakesAFileNameOfAnyProcessName) {
 
 TEST_F(SessionWriterTest, CountsEachTermOfTheLedgerByItself) {
   ProcessSnapshot& process = add_process("x");
-  add_samples(process, SyntheticSample(kProcess).leaf(0x1000), 10);
+  add_samples(process, SyntheticSample(kProgram).leaf(0x1000), 10);
   snapshot_.ledger.taken = 20;
   snapshot_.ledger.lost[static_cast<std::size_t>(Loss::kRingFull)] = 4;
   snapshot_.refused = 3;

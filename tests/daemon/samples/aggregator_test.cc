@@ -13,9 +13,9 @@
 namespace profd {
 namespace {
 
+using test::kNoLimit;
 using test::SyntheticSample;
 
-constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 constexpr ProcessKey kOne{.tgid = 7, .exec_id = 1, .start_ns = 100};
 constexpr ProcessKey kOneAfterExec{.tgid = 7, .exec_id = 2, .start_ns = 100};
 constexpr ProcessKey kReusedPid{.tgid = 7, .exec_id = 1, .start_ns = 900};

@@ -12,15 +12,15 @@
 namespace profd {
 namespace {
 
-constexpr ProcessKey kProcess{.tgid = 4321, .exec_id = 1, .start_ns = 100};
+constexpr ProcessKey kRuntime{.tgid = 4321, .exec_id = 1, .start_ns = 100};
 
 // A process with a number of different stacks in JIT code, with one sample each.
 SessionSnapshot snapshot_of(std::uint64_t stacks, std::uint64_t frames) {
   SessionSnapshot snapshot = test::handmade_session();
-  ProcessSnapshot& process = test::add_process(snapshot, kProcess, "runtime");
+  ProcessSnapshot& process = test::add_process(snapshot, kRuntime, "runtime");
   StackTable& table = process.samples.stacks;
   for (std::uint64_t i = 0; i < stacks; ++i) {
-    test::SyntheticSample sample(kProcess);
+    test::SyntheticSample sample(kRuntime);
     sample.leaf(0x10000 + i);
     for (std::uint64_t frame = 1; frame < frames; ++frame) sample.user(0x900000 + frame);
     const SampleView view = sample.view();

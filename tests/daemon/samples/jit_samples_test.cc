@@ -14,11 +14,11 @@
 namespace profd {
 namespace {
 
+using test::kProcess;
 using test::SyntheticSample;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr ProcessKey kProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
 constexpr std::uint64_t kJit = 1;  // mapping ids
 constexpr std::uint64_t kFile = 2;
 

@@ -18,11 +18,11 @@
 namespace profd {
 namespace {
 
+using test::kNoLimit;
 using test::SyntheticSample;
 
 constexpr SessionSlot kSlot = 3;
 constexpr std::uint64_t kSamples = 10;
-constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
 ProcessKey process(std::uint64_t n) {
   return {.tgid = static_cast<std::uint32_t>(n + 1), .exec_id = 1, .start_ns = 100};

@@ -12,11 +12,10 @@
 namespace profd {
 namespace {
 
+using test::kNoLimit;
+using test::kProcess;
 using test::SyntheticSample;
 using testing::ElementsAre;
-
-constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
-constexpr ProcessKey kProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
 
 StackTable::Added add(StackTable& table, SyntheticSample sample, std::uint64_t room = kNoLimit) {
   const SampleView view = sample.view();

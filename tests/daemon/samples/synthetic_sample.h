@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "collectors/bpf/sample.h"
 
 namespace profd::test {
+
+inline constexpr ProcessKey kProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
+inline constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
 [[nodiscard]] inline std::uint64_t frame_word(std::uint64_t address, std::uint64_t mapping_index,
                                               profd_frame_how how) {

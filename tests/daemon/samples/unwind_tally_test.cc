@@ -12,13 +12,12 @@
 namespace profd {
 namespace {
 
+using test::kProcess;
 using test::SyntheticSample;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
 using testing::SizeIs;
-
-constexpr ProcessKey kProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
 
 auto is_object(const std::string& path, const std::string& reason, std::uint64_t samples) {
   return testing::AllOf(testing::Field(&StatusInfo::Unwinding::Object::path, path),

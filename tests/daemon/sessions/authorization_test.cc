@@ -24,8 +24,8 @@
 namespace profd {
 namespace {
 
-constexpr uid_t kAlice = 4711;
-constexpr uid_t kBob = 4712;
+constexpr uid_t kAliceUid = 4711;
+constexpr uid_t kBobUid = 4712;
 constexpr gid_t kStaff = 4721;
 constexpr gid_t kOthers = 4722;
 
@@ -36,9 +36,10 @@ struct Ids {
   bool own_user_namespace = false;  // without capabilities in it
 };
 
-constexpr Ids kAllAlice{{kAlice, kAlice, kAlice}, {kStaff, kStaff, kStaff}};
-constexpr Ids kCapableAlice{{kAlice, kAlice, kAlice}, {kStaff, kStaff, kStaff}, true};
-constexpr Ids kRemoteAlice{{kAlice, kAlice, kAlice}, {kStaff, kStaff, kStaff}, false, true};
+constexpr Ids kAllAlice{{kAliceUid, kAliceUid, kAliceUid}, {kStaff, kStaff, kStaff}};
+constexpr Ids kCapableAlice{{kAliceUid, kAliceUid, kAliceUid}, {kStaff, kStaff, kStaff}, true};
+constexpr Ids kRemoteAlice{
+    {kAliceUid, kAliceUid, kAliceUid}, {kStaff, kStaff, kStaff}, false, true};
 
 // A process in a new user namespace has all of them.
 bool drop_capabilities() {
@@ -113,7 +114,7 @@ Caller caller_of(uid_t uid, gid_t gid) {
 }
 
 TEST(Authorization, IsTheKernelsRuleForEveryMixOfIds) {
-  const Caller alice = caller_of(kAlice, kStaff);
+  const Caller alice = caller_of(kAliceUid, kStaff);
   struct Case {
     const char* what;
     Ids ids;
@@ -124,15 +125,33 @@ TEST(Authorization, IsTheKernelsRuleForEveryMixOfIds) {
       {"her own", kAllAlice, true, true},
       {"her own, not dumpable", kAllAlice, false, false},
       {"her own, with capabilities", kCapableAlice, true, false},
-      {"another user's", {{kBob, kBob, kBob}, {kStaff, kStaff, kStaff}}, true, false},
+      {"another user's", {{kBobUid, kBobUid, kBobUid}, {kStaff, kStaff, kStaff}}, true, false},
       {"root's", {{0, 0, 0}, {0, 0, 0}}, true, false},
-      {"real uid another", {{kBob, kAlice, kAlice}, {kStaff, kStaff, kStaff}}, true, false},
-      {"effective uid another", {{kAlice, kBob, kAlice}, {kStaff, kStaff, kStaff}}, true, false},
-      {"saved uid another", {{kAlice, kAlice, kBob}, {kStaff, kStaff, kStaff}}, true, false},
-      {"saved uid root", {{kAlice, kAlice, 0}, {kStaff, kStaff, kStaff}}, true, false},
-      {"real gid another", {{kAlice, kAlice, kAlice}, {kOthers, kStaff, kStaff}}, true, false},
-      {"effective gid another", {{kAlice, kAlice, kAlice}, {kStaff, kOthers, kStaff}}, true, false},
-      {"saved gid another", {{kAlice, kAlice, kAlice}, {kStaff, kStaff, kOthers}}, true, false},
+      {"real uid another",
+       {{kBobUid, kAliceUid, kAliceUid}, {kStaff, kStaff, kStaff}},
+       true,
+       false},
+      {"effective uid another",
+       {{kAliceUid, kBobUid, kAliceUid}, {kStaff, kStaff, kStaff}},
+       true,
+       false},
+      {"saved uid another",
+       {{kAliceUid, kAliceUid, kBobUid}, {kStaff, kStaff, kStaff}},
+       true,
+       false},
+      {"saved uid root", {{kAliceUid, kAliceUid, 0}, {kStaff, kStaff, kStaff}}, true, false},
+      {"real gid another",
+       {{kAliceUid, kAliceUid, kAliceUid}, {kOthers, kStaff, kStaff}},
+       true,
+       false},
+      {"effective gid another",
+       {{kAliceUid, kAliceUid, kAliceUid}, {kStaff, kOthers, kStaff}},
+       true,
+       false},
+      {"saved gid another",
+       {{kAliceUid, kAliceUid, kAliceUid}, {kStaff, kStaff, kOthers}},
+       true,
+       false},
   };
   for (const Case& c : table) {
     const Sitter process(c.ids, c.dumpable);
@@ -144,7 +163,7 @@ TEST(Authorization, IsTheKernelsRuleForEveryMixOfIds) {
       EXPECT_NE(decided.error().message.find(std::to_string(process.pid())), std::string::npos);
       EXPECT_NE(decided.error().hint, "") << c.what;
     }
-    const Caller privileged{.uid = kBob, .gid = kOthers, .pid = 1, .privileged = true};
+    const Caller privileged{.uid = kBobUid, .gid = kOthers, .pid = 1, .privileged = true};
     EXPECT_TRUE(authorize_process(privileged, process.pid())) << c.what;
   }
 }
@@ -152,7 +171,7 @@ TEST(Authorization, IsTheKernelsRuleForEveryMixOfIds) {
 // Stricter than the kernel, which allows the namespace's owner: profd does not know the owner.
 TEST(Authorization, AProcessInAnotherUserNamespaceIsRefused) {
   const Sitter process(kRemoteAlice, true);
-  const auto decided = authorize_process(caller_of(kAlice, kStaff), process.pid());
+  const auto decided = authorize_process(caller_of(kAliceUid, kStaff), process.pid());
   ASSERT_FALSE(decided);
   EXPECT_EQ(decided.error().code, ErrorCode::kPermissionDenied);
   EXPECT_NE(decided.error().message.find("user namespace"), std::string::npos)
@@ -162,9 +181,9 @@ TEST(Authorization, AProcessInAnotherUserNamespaceIsRefused) {
 TEST(Authorization, ANameCanNotForgeTheIds) {
   // The name is before the ids in a process's status; the process inherits it from this thread.
   ::prctl(PR_SET_NAME, "a\nUid:\t4711\t47");
-  const Sitter forger({{kBob, kBob, kBob}, {kOthers, kOthers, kOthers}}, true);
+  const Sitter forger({{kBobUid, kBobUid, kBobUid}, {kOthers, kOthers, kOthers}}, true);
   ::prctl(PR_SET_NAME, "daemon_test");
-  EXPECT_FALSE(authorize_process(caller_of(kAlice, kStaff), forger.pid()));
+  EXPECT_FALSE(authorize_process(caller_of(kAliceUid, kStaff), forger.pid()));
 }
 
 TEST(Authorization, AProcessThatDoesNotExistIsNotFoundForEveryCaller) {
@@ -172,7 +191,7 @@ TEST(Authorization, AProcessThatDoesNotExistIsNotFoundForEveryCaller) {
   const pid_t pid = process.pid();
   process.end();
   for (const bool privileged : {true, false}) {
-    Caller caller = caller_of(kAlice, kStaff);
+    Caller caller = caller_of(kAliceUid, kStaff);
     caller.privileged = privileged;
     const auto decided = authorize_process(caller, pid);
     ASSERT_FALSE(decided);
@@ -181,9 +200,9 @@ TEST(Authorization, AProcessThatDoesNotExistIsNotFoundForEveryCaller) {
 }
 
 TEST(Authorization, TargetsOfOthersAreRefused) {
-  const Caller alice = caller_of(kAlice, kStaff);
+  const Caller alice = caller_of(kAliceUid, kStaff);
   const Sitter own(kAllAlice, true);
-  const Sitter foreign({{kBob, kBob, kBob}, {kStaff, kStaff, kStaff}}, true);
+  const Sitter foreign({{kBobUid, kBobUid, kBobUid}, {kStaff, kStaff, kStaff}}, true);
   const auto own_pid = static_cast<std::uint32_t>(own.pid());
   const auto foreign_pid = static_cast<std::uint32_t>(foreign.pid());
   struct Case {
@@ -195,10 +214,10 @@ TEST(Authorization, TargetsOfOthersAreRefused) {
       {"all", {true, {}, {}, {}, {}, {}, {}}, false},
       {"own pid", {false, {own_pid}, {}, {}, {}, {}, {}}, true},
       {"own and foreign pid", {false, {own_pid, foreign_pid}, {}, {}, {}, {}, {}}, false},
-      {"own uid", {false, {}, {}, {kAlice}, {}, {}, {}}, true},
-      {"foreign uid", {false, {}, {}, {kBob}, {}, {}, {}}, false},
+      {"own uid", {false, {}, {}, {kAliceUid}, {}, {}, {}}, true},
+      {"foreign uid", {false, {}, {}, {kBobUid}, {}, {}, {}}, false},
       {"root", {false, {}, {}, {0}, {}, {}, {}}, false},
-      {"own and foreign uid", {false, {}, {}, {kAlice, kBob}, {}, {}, {}}, false},
+      {"own and foreign uid", {false, {}, {}, {kAliceUid, kBobUid}, {}, {}, {}}, false},
       {"a name", {false, {}, {"nginx"}, {}, {}, {}, {}}, true},
       {"a cgroup", {false, {}, {}, {}, {"/system.slice"}, {}, {}}, true},
       {"a unit", {false, {}, {}, {}, {}, {"nginx.service"}, {}}, true},

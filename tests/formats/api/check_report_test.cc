@@ -5,7 +5,7 @@
 namespace profd {
 namespace {
 
-CheckReport sample() {
+CheckReport sample_report() {
   return {{.name = "btf", .message = "BTF available", .hint = {}},
           {.name = "kallsyms",
            .state = CheckState::kFix,
@@ -16,15 +16,15 @@ CheckReport sample() {
 }
 
 TEST(CheckReport, ReadsWhatItWrites) {
-  const auto read = parse_check_report(to_json(sample()));
+  const auto read = parse_check_report(to_json(sample_report()));
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(*read, sample());
+  EXPECT_EQ(*read, sample_report());
 }
 
 TEST(CheckReport, HasTheStateOfItsMostSeverePoint) {
   EXPECT_EQ(worst_state({}), CheckState::kOk);
-  EXPECT_EQ(worst_state(sample()), CheckState::kFix);
-  CheckReport report = sample();
+  EXPECT_EQ(worst_state(sample_report()), CheckState::kFix);
+  CheckReport report = sample_report();
   report.push_back({.name = "x", .state = CheckState::kFatal, .message = {}, .hint = {}});
   EXPECT_EQ(worst_state(report), CheckState::kFatal);
 }

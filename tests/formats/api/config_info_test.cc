@@ -5,7 +5,7 @@
 namespace profd {
 namespace {
 
-ConfigInfo sample() {
+ConfigInfo sample_config() {
   return {.values = {{.key = "log_level",
                       .value = "\"info\"",
                       .origin = "/etc/profd/conf.d/a.toml:3",
@@ -22,9 +22,9 @@ ConfigInfo sample() {
 }
 
 TEST(ConfigInfo, ReadsWhatItWrites) {
-  const auto read = parse_config_info(to_json(sample()));
+  const auto read = parse_config_info(to_json(sample_config()));
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(*read, sample());
+  EXPECT_EQ(*read, sample_config());
 }
 
 TEST(ConfigInfo, RefusesOtherShapes) {

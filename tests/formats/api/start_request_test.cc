@@ -9,7 +9,7 @@
 namespace profd {
 namespace {
 
-constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kMaxPeriod = std::numeric_limits<std::uint64_t>::max();
 
 StartRequest full_request() {
   StartRequest request;
@@ -23,7 +23,7 @@ StartRequest full_request() {
   request.children = false;
   request.from_exec = true;
   request.event = "cycles";
-  request.period = kMax;
+  request.period = kMaxPeriod;
   request.duration_ms = 1500;
   request.lease_ms = 30'000;
   return request;

@@ -14,7 +14,7 @@
 namespace profd {
 namespace {
 
-constexpr std::uint64_t kCode = 0x7f0000000000;
+constexpr std::uint64_t kIndexed = 0x7f0000000000;
 constexpr std::uint64_t kAll = ~std::uint64_t{0};
 const std::string kNone = "(none)";
 
@@ -35,110 +35,110 @@ std::string name_at(const JitCodeIndex& index, std::uint64_t address, std::uint6
 
 TEST(JitCodeIndex, NamesTheCodeThatLivedAtTheTime) {
   JitCodeIndex index;
-  index.add(code_of("old", kCode, 0x100, 10));
-  index.add(code_of("new", kCode + 0x80, 0x100, 20));
+  index.add(code_of("old", kIndexed, 0x100, 10));
+  index.add(code_of("new", kIndexed + 0x80, 0x100, 20));
   struct Case {
     std::uint64_t address;
     std::uint64_t time_ns;
     std::string name;
   };
   for (const Case& c :
-       {Case{kCode - 1, 15, kNone}, Case{kCode, 15, "old"}, Case{kCode + 0xff, 15, "old"},
-        Case{kCode, 25, "old"}, Case{kCode + 0x7f, 25, "old"}, Case{kCode + 0x80, 19, "old"},
-        Case{kCode + 0x80, 20, "new"}, Case{kCode + 0x17f, 25, "new"},
-        Case{kCode + 0x180, 25, kNone}}) {
+       {Case{kIndexed - 1, 15, kNone}, Case{kIndexed, 15, "old"}, Case{kIndexed + 0xff, 15, "old"},
+        Case{kIndexed, 25, "old"}, Case{kIndexed + 0x7f, 25, "old"},
+        Case{kIndexed + 0x80, 19, "old"}, Case{kIndexed + 0x80, 20, "new"},
+        Case{kIndexed + 0x17f, 25, "new"}, Case{kIndexed + 0x180, 25, kNone}}) {
     EXPECT_EQ(name_at(index, c.address, c.time_ns), c.name)
-        << c.address - kCode << " " << c.time_ns;
+        << c.address - kIndexed << " " << c.time_ns;
   }
 }
 
 TEST(JitCodeIndex, FindsTheSuccessorOfAFunctionThatItHasToo) {
-  const JitCode known = code_of("known", kCode, 0x100, 10);
+  const JitCode known = code_of("known", kIndexed, 0x100, 10);
   struct Case {
     std::vector<JitCode> added;
     std::string successor;
   };
-  const JitCode newer = code_of("newer", kCode + 0x80, 0x100, 30);
+  const JitCode newer = code_of("newer", kIndexed + 0x80, 0x100, 30);
   for (const Case& c :
-       {Case{{code_of("known", kCode, 0x100, 20), newer}, "newer"},
-        Case{{code_of("known", kCode, 0x100, 30), newer}, "newer"},
-        Case{{newer, code_of("known", kCode, 0x100, 30)}, kNone}, Case{{newer}, kNone},
-        Case{{code_of("named otherwise", kCode, 0x100, 20), newer}, kNone},
-        Case{{code_of("known", kCode, 0x80, 20), newer}, kNone},
-        Case{{code_of("known", kCode, 0x100, 5), code_of("n", kCode, 9, 8)}, kNone},
-        Case{{code_of("known", kCode, 0x100, 20)}, kNone}}) {
+       {Case{{code_of("known", kIndexed, 0x100, 20), newer}, "newer"},
+        Case{{code_of("known", kIndexed, 0x100, 30), newer}, "newer"},
+        Case{{newer, code_of("known", kIndexed, 0x100, 30)}, kNone}, Case{{newer}, kNone},
+        Case{{code_of("named otherwise", kIndexed, 0x100, 20), newer}, kNone},
+        Case{{code_of("known", kIndexed, 0x80, 20), newer}, kNone},
+        Case{{code_of("known", kIndexed, 0x100, 5), code_of("n", kIndexed, 9, 8)}, kNone},
+        Case{{code_of("known", kIndexed, 0x100, 20)}, kNone}}) {
     JitCodeIndex index;
     for (const JitCode& code : c.added) index.add(code);
-    const auto found = index.successor_of(known, kCode + 0x80, 40);
+    const auto found = index.successor_of(known, kIndexed + 0x80, 40);
     EXPECT_EQ(found ? std::string(found->name) : kNone, c.successor);
-    EXPECT_FALSE(index.successor_of(known, kCode + 0x80, 29));
+    EXPECT_FALSE(index.successor_of(known, kIndexed + 0x80, 29));
   }
 }
 
 TEST(JitCodeIndex, FallsBackToTheOldestLaterFunctionWhereNothingLived) {
   JitCodeIndex index;
-  index.add(code_of("second", kCode, 0x100, 40));
-  index.add(code_of("first", kCode, 0x100, 30));
-  EXPECT_EQ(name_at(index, kCode, 5), "first");
-  index.end(kCode, 0x100, 35);
-  EXPECT_EQ(name_at(index, kCode, 34), "first");
-  EXPECT_EQ(name_at(index, kCode, 36), "second");
+  index.add(code_of("second", kIndexed, 0x100, 40));
+  index.add(code_of("first", kIndexed, 0x100, 30));
+  EXPECT_EQ(name_at(index, kIndexed, 5), "first");
+  index.end(kIndexed, 0x100, 35);
+  EXPECT_EQ(name_at(index, kIndexed, 34), "first");
+  EXPECT_EQ(name_at(index, kIndexed, 36), "second");
 }
 
 TEST(JitCodeIndex, LetsALateRecordNameEarlierSamples) {
   JitCodeIndex index;
-  index.add(code_of("late", kCode, 0x100, 30));
-  index.add(code_of("added last, born first", kCode, 0x100, 20));
-  EXPECT_EQ(name_at(index, kCode, 25), "added last, born first");
-  EXPECT_EQ(name_at(index, kCode, 30), "late");
+  index.add(code_of("late", kIndexed, 0x100, 30));
+  index.add(code_of("added last, born first", kIndexed, 0x100, 20));
+  EXPECT_EQ(name_at(index, kIndexed, 25), "added last, born first");
+  EXPECT_EQ(name_at(index, kIndexed, 30), "late");
 }
 
 TEST(JitCodeIndex, EndsCodeWhenItsMemoryIsUnmapped) {
   JitCodeIndex index;
-  index.add(code_of("a", kCode, 0x100, 10));
-  index.add(code_of("b", kCode + 0x1000, 0x100, 10));
-  index.end(kCode + 0x80, 0x800, 20);
-  EXPECT_EQ(name_at(index, kCode + 0x80, 19), "a");
-  EXPECT_EQ(name_at(index, kCode + 0x80, 20), kNone);
-  EXPECT_EQ(name_at(index, kCode + 0x7f, 20), "a");
+  index.add(code_of("a", kIndexed, 0x100, 10));
+  index.add(code_of("b", kIndexed + 0x1000, 0x100, 10));
+  index.end(kIndexed + 0x80, 0x800, 20);
+  EXPECT_EQ(name_at(index, kIndexed + 0x80, 19), "a");
+  EXPECT_EQ(name_at(index, kIndexed + 0x80, 20), kNone);
+  EXPECT_EQ(name_at(index, kIndexed + 0x7f, 20), "a");
   index.end(0, kAll, 30);  // exec
-  EXPECT_EQ(name_at(index, kCode, 29), "a");
-  EXPECT_EQ(name_at(index, kCode, 30), kNone);
-  EXPECT_EQ(name_at(index, kCode + 0x1000, 31), kNone);
+  EXPECT_EQ(name_at(index, kIndexed, 29), "a");
+  EXPECT_EQ(name_at(index, kIndexed, 30), kNone);
+  EXPECT_EQ(name_at(index, kIndexed + 0x1000, 31), kNone);
   EXPECT_EQ(index.functions(), 2U);
 }
 
 TEST(JitCodeIndex, EndsCodeThatIsAddedAfterItsEnd) {
   JitCodeIndex index;
-  index.end(kCode, 0x1000, 20);
-  index.add(code_of("a", kCode, 0x100, 10));
-  EXPECT_EQ(name_at(index, kCode, 19), "a");
-  EXPECT_EQ(name_at(index, kCode, 20), kNone);
-  index.add(code_of("a", kCode, 0x100, 30));
-  EXPECT_EQ(name_at(index, kCode, 30), "a");
+  index.end(kIndexed, 0x1000, 20);
+  index.add(code_of("a", kIndexed, 0x100, 10));
+  EXPECT_EQ(name_at(index, kIndexed, 19), "a");
+  EXPECT_EQ(name_at(index, kIndexed, 20), kNone);
+  index.add(code_of("a", kIndexed, 0x100, 30));
+  EXPECT_EQ(name_at(index, kIndexed, 30), "a");
 }
 
 TEST(JitCodeIndex, KnowsWhereNothingChangedSince) {
   JitCodeIndex index;
-  index.add(code_of("a", kCode, 0x100, 10));
-  EXPECT_FALSE(index.is_unchanged_since(kCode + 0xff, 1, 9));
-  EXPECT_TRUE(index.is_unchanged_since(kCode, 0x1000, 10));
-  EXPECT_TRUE(index.is_unchanged_since(kCode + 0x100, 0x1000, 9));
+  index.add(code_of("a", kIndexed, 0x100, 10));
+  EXPECT_FALSE(index.is_unchanged_since(kIndexed + 0xff, 1, 9));
+  EXPECT_TRUE(index.is_unchanged_since(kIndexed, 0x1000, 10));
+  EXPECT_TRUE(index.is_unchanged_since(kIndexed + 0x100, 0x1000, 9));
 }
 
 TEST(JitCodeIndex, MovesCodeWithItsNameAndLines) {
   JitCodeIndex index;
-  JitCode code = code_of("a", kCode, 0x100, 10);
+  JitCode code = code_of("a", kIndexed, 0x100, 10);
   code.code = {500, 0x100};
   code.debug_info = {100, 300};
   code.unwinding_info = {40, 60};
   index.add(code);
-  index.move(kCode, kCode + 0x80, 20);  // overlaps its old place
-  EXPECT_EQ(name_at(index, kCode, 19), "a");
-  EXPECT_EQ(name_at(index, kCode, 20), kNone);
-  const auto moved = index.at(kCode + 0x17f, 20);
+  index.move(kIndexed, kIndexed + 0x80, 20);  // overlaps its old place
+  EXPECT_EQ(name_at(index, kIndexed, 19), "a");
+  EXPECT_EQ(name_at(index, kIndexed, 20), kNone);
+  const auto moved = index.at(kIndexed + 0x17f, 20);
   ASSERT_TRUE(moved);
-  EXPECT_EQ(moved->address, kCode + 0x80);
+  EXPECT_EQ(moved->address, kIndexed + 0x80);
   EXPECT_EQ(moved->name, "a");
   EXPECT_EQ(moved->code, code.code);
   EXPECT_EQ(moved->debug_info, code.debug_info);
@@ -147,28 +147,28 @@ TEST(JitCodeIndex, MovesCodeWithItsNameAndLines) {
 
 TEST(JitCodeIndex, CountsMovesOfCodeThatIsNotThere) {
   JitCodeIndex index;
-  index.move(kCode, kCode + 0x1000, 5);
-  index.add(code_of("a", kCode, 0x100, 10));
-  index.move(kCode + 8, kCode + 0x1000, 20);
+  index.move(kIndexed, kIndexed + 0x1000, 5);
+  index.add(code_of("a", kIndexed, 0x100, 10));
+  index.move(kIndexed + 8, kIndexed + 0x1000, 20);
   for (int i = 0; i < 3; ++i) {  // back and forth
-    index.move(kCode, kCode + 0x1000, 20);
-    index.move(kCode + 0x1000, kCode, 20);
+    index.move(kIndexed, kIndexed + 0x1000, 20);
+    index.move(kIndexed + 0x1000, kIndexed, 20);
   }
   EXPECT_EQ(index.losses().unknown_moves, 2U);
-  EXPECT_EQ(name_at(index, kCode, 21), "a");
+  EXPECT_EQ(name_at(index, kIndexed, 21), "a");
 }
 
 TEST(JitCodeIndex, AddsCodeAgainOnlyWhereSomethingChangedSince) {
   JitCodeIndex index;
-  for (std::uint64_t i = 0; i < 3; ++i) index.add(code_of("a", kCode, 0x1000, 10 + i));
+  for (std::uint64_t i = 0; i < 3; ++i) index.add(code_of("a", kIndexed, 0x1000, 10 + i));
   EXPECT_EQ(index.functions(), 1U);
-  index.add(code_of("small", kCode + 0x800, 0x20, 20));
-  index.add(code_of("a", kCode, 0x1000, 30));
+  index.add(code_of("small", kIndexed + 0x800, 0x20, 20));
+  index.add(code_of("a", kIndexed, 0x1000, 30));
   EXPECT_EQ(index.functions(), 3U);
-  EXPECT_EQ(name_at(index, kCode + 0x800, 25), "small");
-  EXPECT_EQ(name_at(index, kCode + 0x800, 30), "a");
-  index.add(code_of("a", kCode, 0x1001, 40));
-  index.add(code_of("b", kCode, 0x1001, 40));
+  EXPECT_EQ(name_at(index, kIndexed + 0x800, 25), "small");
+  EXPECT_EQ(name_at(index, kIndexed + 0x800, 30), "a");
+  index.add(code_of("a", kIndexed, 0x1001, 40));
+  index.add(code_of("b", kIndexed, 0x1001, 40));
   EXPECT_EQ(index.functions(), 5U);
 }
 
@@ -214,7 +214,7 @@ TEST(JitCodeIndex, AgreesWithAModelThatSearchesAllRows) {
       const std::uint64_t bytes = 1 + random() % (std::uint64_t{1} << random() % 21);
       const std::uint64_t late = random() % 10 == 0 ? random() % 500 : 0;
       const std::string name = random() % 50 == 0 ? "again" : "f" + std::to_string(i);
-      const JitCode code = code_of(name, kCode + random() % (1 << 21), bytes,
+      const JitCode code = code_of(name, kIndexed + random() % (1 << 21), bytes,
                                    1000 + i - std::min<std::uint64_t>(late, i));
       if (random() % 20 == 0) {
         index.end(code.address, code.bytes, code.born_ns);
@@ -225,7 +225,7 @@ TEST(JitCodeIndex, AgreesWithAModelThatSearchesAllRows) {
       }
     }
     for (unsigned i = 0; i < 5000; ++i) {
-      const std::uint64_t address = kCode + random() % (3 << 20);
+      const std::uint64_t address = kIndexed + random() % (3 << 20);
       const std::uint64_t time_ns = 900 + random() % 1800;
       ASSERT_EQ(name_at(index, address, time_ns), model.at(address, time_ns)) << seed << " " << i;
     }
@@ -238,13 +238,13 @@ TEST(JitCodeIndex, NeverGivesAWrongNameAfterItHasForgotten) {
   JitCodeIndex index({.generations = kMost, .name_bytes = std::size_t{1} << 20});
   Model model;
   std::mt19937_64 random(5);
-  const std::uint64_t hot = kCode + 0x8000;
+  const std::uint64_t hot = kIndexed + 0x8000;
   index.add(code_of("hot", hot, 0x40, 1));
   model.add(code_of("hot", hot, 0x40, 1));
   std::size_t named = 0;
   for (unsigned i = 0; i < 5000; ++i) {
     const std::string name = "f" + std::to_string(i);
-    std::uint64_t address = kCode + random() % (1 << 15);
+    std::uint64_t address = kIndexed + random() % (1 << 15);
     if (address > hot - 0x1000) address -= 0x1000;
     const std::uint64_t late = random() % 10 == 0 ? random() % 300 : 0;
     const std::uint64_t born_ns = 10 + i - std::min<std::uint64_t>(late, i);
@@ -255,7 +255,7 @@ TEST(JitCodeIndex, NeverGivesAWrongNameAfterItHasForgotten) {
     ASSERT_EQ(name_at(index, hot + 1, 10 + i), "hot") << "an answer stays";
     if (i % 16 != 0) continue;
     for (const std::uint64_t back : {0, 5, 100, 1000}) {
-      const std::uint64_t at = kCode + random() % (1 << 15);
+      const std::uint64_t at = kIndexed + random() % (1 << 15);
       const std::uint64_t time_ns = 10 + i - std::min<std::uint64_t>(back, i);
       const std::string found = name_at(index, at, time_ns);
       if (found == kNone) continue;
@@ -270,18 +270,18 @@ TEST(JitCodeIndex, NeverGivesAWrongNameAfterItHasForgotten) {
 TEST(JitCodeIndex, LimitsTheBytesOfNames) {
   JitCodeIndex index({.generations = 100'000, .name_bytes = 1 << 20});
   for (unsigned i = 0; i < 2000; ++i)
-    index.add(code_of(std::string(4000, 'n') + std::to_string(i), kCode + 0x100 * i, 0x100, i));
+    index.add(code_of(std::string(4000, 'n') + std::to_string(i), kIndexed + 0x100 * i, 0x100, i));
   EXPECT_LT(index.memory_bytes(), std::size_t{4} << 20);
   EXPECT_GT(index.functions(), 150U);
-  EXPECT_NE(name_at(index, kCode + 0x100 * 1999, 3000), kNone);
+  EXPECT_NE(name_at(index, kIndexed + 0x100 * 1999, 3000), kNone);
 }
 
 TEST(JitCodeIndex, AcceptsRangesAtTheEdgesOfTheAddressSpace) {
   JitCodeIndex index;
   index.add(code_of("first", 0, 1, 10));
   index.add(code_of("last", kAll - 0xf, 0x10, 10));
-  index.add(code_of("nothing", kCode, 0, 10));
-  index.add(code_of("too much", kCode, jitdump::kMaxCodeBytes + 1, 10));
+  index.add(code_of("nothing", kIndexed, 0, 10));
+  index.add(code_of("too much", kIndexed, jitdump::kMaxCodeBytes + 1, 10));
   EXPECT_EQ(name_at(index, 0, 10), "first");
   EXPECT_EQ(name_at(index, kAll, 10), "last");
   EXPECT_EQ(name_at(index, kAll - 0x10, 10), kNone);
@@ -326,22 +326,22 @@ void add_many(JitCodeIndex& index, std::uint64_t address, std::uint64_t bytes, s
 
 TEST(JitCodeIndex, ForgetsALateRecordBesideThousandsOfYoungerOnes) {
   JitCodeIndex index;
-  add_many(index, kCode, 1, 5000, 1000);
-  index.add(code_of("recent", kCode + 16, 1, 5000));
-  index.add(code_of("long ago", kCode + 32, 1, 1));
-  EXPECT_EQ(name_at(index, kCode + 16, 5001), "recent");
-  EXPECT_EQ(name_at(index, kCode + 32, 5001), kNone);
+  add_many(index, kIndexed, 1, 5000, 1000);
+  index.add(code_of("recent", kIndexed + 16, 1, 5000));
+  index.add(code_of("long ago", kIndexed + 32, 1, 1));
+  EXPECT_EQ(name_at(index, kIndexed + 16, 5001), "recent");
+  EXPECT_EQ(name_at(index, kIndexed + 32, 5001), kNone);
   EXPECT_EQ(index.losses().forgotten, 1U);
 }
 
 TEST(JitCodeIndex, LimitsTheStepsOfASearchOverAllSizesTogether) {
   constexpr std::uint64_t kLarge = 0x1000;
   JitCodeIndex index;
-  index.add(code_of("f", kCode, 2 * kLarge, 1));
-  add_many(index, kCode + 16, 1, 3000, 1000);
-  EXPECT_EQ(name_at(index, kCode, 9000), "f");
-  add_many(index, kCode + kLarge / 2, kLarge / 2, 3000, 5000);
-  EXPECT_EQ(name_at(index, kCode, 9000), kNone);
+  index.add(code_of("f", kIndexed, 2 * kLarge, 1));
+  add_many(index, kIndexed + 16, 1, 3000, 1000);
+  EXPECT_EQ(name_at(index, kIndexed, 9000), "f");
+  add_many(index, kIndexed + kLarge / 2, kLarge / 2, 3000, 5000);
+  EXPECT_EQ(name_at(index, kIndexed, 9000), kNone);
 }
 
 }  // namespace

@@ -5,7 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/formats/readers.h"
+
 namespace profd::test {
+
+std::string data_file(const std::string& name) {
+  return read_file(std::string(FORMATS_TEST_DATA) + "/jit/" + name);
+}
 
 std::uint64_t ReadJitDump::all_malformed() const {
   return std::accumulate(malformed.begin(), malformed.end(), std::uint64_t{0});

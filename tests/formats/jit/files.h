@@ -8,8 +8,18 @@
 #include <vector>
 
 #include "formats/jit/jitdump_reader.h"
+#include "tests/formats/jit/jitdump_writer.h"
 
 namespace profd::test {
+
+inline constexpr std::uint64_t kCode = 0x7f0000001000;
+
+[[nodiscard]] std::string data_file(const std::string& name);
+
+[[nodiscard]] inline JitDumpLoad load_of(std::string_view name, std::uint64_t address,
+                                         std::string_view code = "\x90\xc3") {
+  return {.timestamp = 1000, .pid = 7, .tid = 8, .address = address, .name = name, .code = code};
+}
 
 struct ReadJitDump {
   std::vector<JitDumpEvent> events;  // names borrowed from `file`

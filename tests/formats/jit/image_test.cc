@@ -22,7 +22,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-constexpr std::uint64_t kCode = 0x7f1234560000;
+constexpr std::uint64_t kImageCode = 0x7f1234560000;
 constexpr std::uint64_t kMoved = std::uint64_t{1} << 51;
 
 // push %rbp; mov %rsp,%rbp; nop...; pop %rbp; ret
@@ -100,15 +100,15 @@ std::vector<std::uint64_t> addresses_of(std::vector<JitImageFunction> functions,
 }
 
 TEST(JitImageLayout, KeepsAddressesThatNoOtherFunctionHas) {
-  EXPECT_THAT(addresses_of({function_of("a", kCode), function_of("b", kCode + 0x100)}),
-              ElementsAre(kCode, kCode + 0x100));
+  EXPECT_THAT(addresses_of({function_of("a", kImageCode), function_of("b", kImageCode + 0x100)}),
+              ElementsAre(kImageCode, kImageCode + 0x100));
 }
 
 TEST(JitImageLayout, MovesAllButTheFirstFunctionOfAnAddress) {
-  const auto addresses =
-      addresses_of({function_of("a", kCode), function_of("b", kCode, 0x80),
-                    function_of("c", kCode + 0xff, 0x80), function_of("d", kCode - 0x10, 0x11)});
-  EXPECT_EQ(addresses[0], kCode);
+  const auto addresses = addresses_of(
+      {function_of("a", kImageCode), function_of("b", kImageCode, 0x80),
+       function_of("c", kImageCode + 0xff, 0x80), function_of("d", kImageCode - 0x10, 0x11)});
+  EXPECT_EQ(addresses[0], kImageCode);
   for (std::size_t i = 1; i < 4; ++i) EXPECT_GT(addresses[i], kMoved) << i;
   EXPECT_GE(addresses[2], addresses[1] + 0x80);
   EXPECT_GE(addresses[3], addresses[2] + 0x80);
@@ -119,21 +119,25 @@ TEST(JitImageLayout, MovesFunctionsThatOverlapOtherMappingsOrAnUnnamedSample) {
   EXPECT_GT(addresses_of({function_of("builtin", 0x18c4000)}, node)[0], kMoved);
   EXPECT_GT(addresses_of({function_of("straddles", 0x1ffffff)}, node)[0], kMoved);
   EXPECT_EQ(addresses_of({function_of("behind", 0x2000000)}, node)[0], 0x2000000U);
-  EXPECT_GT(addresses_of({function_of("f", kCode)}, {}, {kCode + 0xff})[0], kMoved);
-  EXPECT_EQ(addresses_of({function_of("f", kCode)}, {}, {kCode - 1, kCode + 0x101})[0], kCode);
+  EXPECT_GT(addresses_of({function_of("f", kImageCode)}, {}, {kImageCode + 0xff})[0], kMoved);
+  EXPECT_EQ(
+      addresses_of({function_of("f", kImageCode)}, {}, {kImageCode - 1, kImageCode + 0x101})[0],
+      kImageCode);
 }
 
 TEST(JitImageLayout, HasALineForEachRegionAndNoneThatOverlapsAnother) {
   const std::vector<JitImageFunction> functions{
-      function_of("a", kCode + 0x2100), function_of("b", kCode + 0x100000),
-      function_of("behind a library", kCode + 0x202000), function_of("moved", kCode + 0x2100)};
-  const std::vector<AddressRange> occupied{{kCode + 0x200000, kCode + 0x202000}};
+      function_of("a", kImageCode + 0x2100), function_of("b", kImageCode + 0x100000),
+      function_of("behind a library", kImageCode + 0x202000),
+      function_of("moved", kImageCode + 0x2100)};
+  const std::vector<AddressRange> occupied{{kImageCode + 0x200000, kImageCode + 0x202000}};
   const auto layout = lay_out_jit_image(functions, occupied);
   ASSERT_EQ(layout.placements.size(), 3U);
-  EXPECT_EQ(layout.placements[0].start, kCode + 0x1000) << "pprof lists code from 500 bytes before";
-  EXPECT_EQ(layout.placements[0].end, kCode + 0x100100);
+  EXPECT_EQ(layout.placements[0].start, kImageCode + 0x1000)
+      << "pprof lists code from 500 bytes before";
+  EXPECT_EQ(layout.placements[0].end, kImageCode + 0x100100);
   EXPECT_EQ(layout.placements[0].file_offset, 0x1000U);
-  EXPECT_EQ(layout.placements[1].start, kCode + 0x202000);
+  EXPECT_EQ(layout.placements[1].start, kImageCode + 0x202000);
   EXPECT_EQ(layout.placements[1].file_offset, 0x202000U) << "as if one file was mapped as a whole";
   EXPECT_EQ(layout.placements[2].start, kMoved);
 }
@@ -142,7 +146,7 @@ TEST(JitImageLayout, HasALineForEachRegionAndNoneThatOverlapsAnother) {
 TEST(JitImageLayout, MovesManyFunctionsThatLieFarApartTogether) {
   std::vector<JitImageFunction> functions;
   for (unsigned i = 0; i < 70000; ++i)
-    functions.push_back({kCode + 0x10000 * i, 0x10, "f" + std::to_string(i), "", {}});
+    functions.push_back({kImageCode + 0x10000 * i, 0x10, "f" + std::to_string(i), "", {}});
   const auto layout = lay_out_jit_image(functions);
   const auto moved = std::ranges::count_if(layout.addresses, [](auto a) { return a > kMoved; });
   EXPECT_GT(moved, 50000);
@@ -158,10 +162,10 @@ TEST(JitImageLayout, MovesManyFunctionsThatLieFarApartTogether) {
 
 // A jitdump may have functions of any size.
 TEST(JitImageLayout, GivesLargeFunctionsWithoutCodeBytesNoRoomInTheFile) {
-  std::vector<JitImageFunction> functions{function_of("a", kCode)};
+  std::vector<JitImageFunction> functions{function_of("a", kImageCode)};
   for (unsigned i = 1; i < 100; ++i)
     functions.push_back(
-        {kCode + 0x100 + (std::uint64_t{i} << 28), std::uint64_t{1} << 28, "f", "", {}});
+        {kImageCode + 0x100 + (std::uint64_t{i} << 28), std::uint64_t{1} << 28, "f", "", {}});
   const auto encoded = encode_jit_image({{}, "", functions}, lay_out_jit_image(functions));
   EXPECT_LT(encoded.bytes.size(), 100'000U);
 }
@@ -172,12 +176,12 @@ TEST(JitImageLayout, NeverOverlapsAnything) {
     std::vector<JitImageFunction> functions;
     for (unsigned i = 0; i < 300; ++i) {
       const std::uint64_t bytes = 1 + random() % (1U << random() % 16);
-      functions.push_back({kCode + random() % (1 << 20), bytes, "f", {}, {}});
+      functions.push_back({kImageCode + random() % (1 << 20), bytes, "f", {}, {}});
       if (random() % 4 != 0) functions.back().code.assign(bytes, '\x90');
     }
-    const std::vector<AddressRange> occupied{{kCode + 0x4000, kCode + 0x6000},
-                                             {kCode + 0x6000, kCode + 0x6800}};
-    std::vector<std::uint64_t> unnamed{kCode + 0x9000, kCode + 0x20001};
+    const std::vector<AddressRange> occupied{{kImageCode + 0x4000, kImageCode + 0x6000},
+                                             {kImageCode + 0x6000, kImageCode + 0x6800}};
+    std::vector<std::uint64_t> unnamed{kImageCode + 0x9000, kImageCode + 0x20001};
     const auto layout = lay_out_jit_image(functions, occupied, unnamed);
     std::vector<AddressRange> all(occupied);
     for (const std::uint64_t address : unnamed) all.push_back({address, address + 1});
@@ -239,9 +243,9 @@ TEST_F(JitImageTest, HoldsRealCodeNamesAndLines) {
 }
 
 TEST_F(JitImageTest, NamesFunctionsInEveryReader) {
-  image_.functions = {function_of("JS:~outer /srv/app.js:1:1", kCode),
-                      function_of("JS:*inner /srv/app.js:7:3", kCode + 0x400),
-                      function_of("JS:*other", kCode + 0x400),  // later, at the same address
+  image_.functions = {function_of("JS:~outer /srv/app.js:1:1", kImageCode),
+                      function_of("JS:*inner /srv/app.js:7:3", kImageCode + 0x400),
+                      function_of("JS:*other", kImageCode + 0x400),  // later, at the same address
                       function_of("far away", 0x3a0000000000)};
   image_.functions[3].code.clear();
   encode();
@@ -263,8 +267,8 @@ TEST_F(JitImageTest, NamesFunctionsInEveryReader) {
 }
 
 TEST_F(JitImageTest, IsValidForBinutilsAndLlvm) {
-  image_.functions = {function_of("a", kCode), function_of("b", kCode + 0x10000),
-                      function_of("c", kCode)};
+  image_.functions = {function_of("a", kImageCode), function_of("b", kImageCode + 0x10000),
+                      function_of("c", kImageCode)};
   image_.functions[1].code.clear();
   image_.files = {"x.js"};
   image_.functions[0].lines = {{0, 1, 1, 0}, {5, 2, 1, 0}};
@@ -286,8 +290,8 @@ class JitImageLinesTest : public JitImageTest {
     source_ = scratch_.write("app.js", text).string();
     image_.files = {"file://" + source_, "other.js"};
     image_.directory = scratch_.path();
-    image_.functions = {function_of("first", kCode), function_of("second", kCode),
-                        function_of("lineless", kCode + 0x1000)};
+    image_.functions = {function_of("first", kImageCode), function_of("second", kImageCode),
+                        function_of("lineless", kImageCode + 0x1000)};
     image_.functions[0].lines = {{4, 3, 7, 0}, {0x20, 5, 1, 0}, {0x80, 2, 1, 1}};
     image_.functions[1].lines = {{0, 12, 0, 0}, {0x10, 11, 0, 0}, {0x12, 20, 0, 0}};
     encode();
@@ -334,9 +338,9 @@ TEST_F(JitImageLinesTest, BothPprofsDisassembleTheCodeThatRan) {
 }
 
 TEST_F(JitImageTest, ShowsAddressesBetweenFunctionsAsUnknown) {
-  image_.functions = {function_of("a", kCode), function_of("b", kCode + 0x1000)};
+  image_.functions = {function_of("a", kImageCode), function_of("b", kImageCode + 0x1000)};
   encode();
-  profile_.add_stack(std::vector<Frame>{{kCode + 0x180, PcKind::kExact}}, 2);
+  profile_.add_stack(std::vector<Frame>{{kImageCode + 0x180, PcKind::kExact}}, 2);
   const auto path = write_profile();
   EXPECT_TRUE(test::go_report(path).rows.contains("[jit]"));
   EXPECT_TRUE(test::perl_report(path).rows.contains("[jit]"));
@@ -346,7 +350,7 @@ TEST_F(JitImageTest, HasABuildIdThatDependsOnAllItsContent) {
   const auto id_of = [](const JitImage& image) {
     return encode_jit_image(image, lay_out_jit_image(image.functions)).build_id;
   };
-  image_.functions = {function_of("a", kCode)};
+  image_.functions = {function_of("a", kImageCode)};
   image_.files = {"x.js", "y.js"};
   image_.functions[0].lines = {{0, 1, 0, 0}};
   const std::string id = id_of(image_);

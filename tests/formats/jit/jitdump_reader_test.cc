@@ -15,6 +15,9 @@
 namespace profd {
 namespace {
 
+using test::data_file;
+using test::kCode;
+using test::load_of;
 using test::part_of;
 using test::read_growing;
 using test::read_whole;
@@ -22,17 +25,6 @@ using test::ReadJitDump;
 using test::set_bytes;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-constexpr std::uint64_t kCode = 0x7f0000001000;
-
-std::string data_file(const std::string& name) {
-  return test::read_file(std::string(FORMATS_TEST_DATA) + "/jit/" + name);
-}
-
-JitDumpLoad load_of(std::string_view name, std::uint64_t address,
-                    std::string_view code = "\x90\xc3") {
-  return {.timestamp = 1000, .pid = 7, .tid = 8, .address = address, .name = name, .code = code};
-}
 
 // A file of three LOADs, the second of which a test may change.
 struct ThreeLoads {

@@ -13,6 +13,8 @@
 namespace profd {
 namespace {
 
+using test::kCode;
+using test::load_of;
 using test::part_of;
 using test::read_whole;
 using test::ReadJitDump;
@@ -20,13 +22,6 @@ using test::set_bytes;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-constexpr std::uint64_t kCode = 0x7f0000001000;
-
-JitDumpLoad load_of(std::string_view name, std::uint64_t address) {
-  return {
-      .timestamp = 1000, .pid = 7, .tid = 8, .address = address, .name = name, .code = "\x90\xc3"};
-}
 
 struct Attached {
   std::string name;

@@ -6,11 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/formats/jit/files.h"
 #include "tests/formats/readers.h"
 
 namespace profd {
 namespace {
 
+using test::data_file;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -18,13 +20,9 @@ PerfMapLines read_at(std::string_view file, PerfMapState& state) {
   return read_perf_map(file.substr(std::min<std::size_t>(state.read_from(), file.size())), state);
 }
 
-PerfMapLines read_whole(std::string_view file) {
+PerfMapLines read_map(std::string_view file) {
   PerfMapState state;
   return read_perf_map(file, state);
-}
-
-std::string data_file(const std::string& name) {
-  return test::read_file(std::string(FORMATS_TEST_DATA) + "/jit/" + name);
 }
 
 TEST(PerfMap, ReadsTheFormsOfLines) {
@@ -46,7 +44,7 @@ TEST(PerfMap, ReadsTheFormsOfLines) {
            Case{std::string("1000 20 cut\0here", 16), {0x1000, 0x20, "cut"}},
        }) {
     const std::string file = c.line + "\n";
-    EXPECT_THAT(read_whole(file).lines, ElementsAre(c.expected)) << c.line;
+    EXPECT_THAT(read_map(file).lines, ElementsAre(c.expected)) << c.line;
   }
 }
 
@@ -55,7 +53,7 @@ TEST(PerfMap, CountsBadLines) {
                            "0x 20 name", "-1000 20 name", "1000 0 name", "1000 10000001 name",
                            "ffffffff81000000 20 name", "10000000000000000 20 name", "# comment"}) {
     const std::string file = std::string(line) + "\n2000 10 next\n";
-    const PerfMapLines read = read_whole(file);
+    const PerfMapLines read = read_map(file);
     EXPECT_THAT(read.lines, ElementsAre(PerfMapLine{0x2000, 0x10, "next"})) << line;
     EXPECT_EQ(read.bad_lines, 1U) << line;
   }
@@ -66,7 +64,7 @@ TEST(PerfMap, ReadsEachLineOfRealFiles) {
   for (const char* name : {"java.map", "mono.map", "php.map"}) {
     const std::string file = data_file(name);
     std::ostringstream text;
-    for (const PerfMapLine& line : read_whole(file).lines)
+    for (const PerfMapLine& line : read_map(file).lines)
       text << std::hex << line.address << ' ' << line.bytes << ' ' << line.name << '\n';
     EXPECT_EQ(text.str(),
               test::output_of("sed -E 's/^(0x)?0*([0-9a-f]+) (0x)?0*([0-9a-f]+) /\\2 \\4 /' " +
@@ -77,7 +75,7 @@ TEST(PerfMap, ReadsEachLineOfRealFiles) {
 
 TEST(PerfMap, ReadsAGrowingFileEachLineOnce) {
   const std::string file = data_file("php.map");
-  const PerfMapLines whole = read_whole(file);
+  const PerfMapLines whole = read_map(file);
   for (const std::size_t step : {1U, 7U, 64U, 65U, 1000U}) {
     PerfMapState state;
     std::vector<PerfMapLine> lines;
@@ -109,7 +107,7 @@ TEST(PerfMap, DistinguishesARewrittenFileFromAGrownOne) {
 TEST(PerfMap, CutsLongNamesAndSkipsEndlessLines) {
   const std::string longest(kMaxPerfMapNameBytes, 'n');
   const std::string file = "1000 10 " + longest + "more\n";
-  EXPECT_THAT(read_whole(file).lines, ElementsAre(PerfMapLine{0x1000, 0x10, longest}));
+  EXPECT_THAT(read_map(file).lines, ElementsAre(PerfMapLine{0x1000, 0x10, longest}));
 
   const std::string endless(200'000, 'x');
   const std::string tail = "\n2000 10 after\n";

@@ -13,9 +13,7 @@
 namespace profd {
 namespace {
 
-std::string data_file(const std::string& name) {
-  return test::read_file(std::string(FORMATS_TEST_DATA) + "/jit/" + name);
-}
+using test::data_file;
 
 struct LoadRows {
   JitDumpEvent load;

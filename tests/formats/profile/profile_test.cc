@@ -7,8 +7,8 @@
 namespace profd {
 namespace {
 
+using enum PcKind;
 using Pcs = std::vector<std::uint64_t>;
-constexpr PcKind kExact = PcKind::kExact;
 
 Pcs written(const std::vector<Frame>& stack) {
   Profile profile;

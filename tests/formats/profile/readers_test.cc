@@ -17,13 +17,13 @@
 namespace profd {
 namespace {
 
+using enum PcKind;
 using test::Report;
 using test::Row;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr PcKind kExact = PcKind::kExact;
 constexpr std::uint64_t kBase = 0x600000000000;
 
 struct Named {

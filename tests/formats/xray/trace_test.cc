@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr ThreadId kThread{10, 11};
+constexpr ThreadId kTracedThread{10, 11};
 
 std::string name_of(std::uint32_t id) { return "f" + std::to_string(id); }
 
@@ -26,7 +26,7 @@ boost::json::array events_of(Writer& writer, const TraceWriter::Options& options
   StacksOptions listening;
   listening.listener = &trace;
   Stacks stacks(listening);
-  stacks.add(kThread, writer.take_records());
+  stacks.add(kTracedThread, writer.take_records());
   (void)stacks.finish();
   trace.finish();
   const auto parsed = parse_json(text, 10);
@@ -49,7 +49,7 @@ std::vector<std::string> briefs(const boost::json::array& events) {
 
 Writer begun() {
   Writer writer({});
-  writer.preamble({kThread.process, kThread.thread, 1'000, 100, 0});
+  writer.preamble({kTracedThread.process, kTracedThread.thread, 1'000, 100, 0});
   return writer;
 }
 
