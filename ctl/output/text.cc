@@ -1,7 +1,5 @@
 #include "ctl/output/text.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <iomanip>
@@ -63,10 +61,9 @@ std::string local_text(const std::string& utc) {
 }
 
 std::optional<std::int64_t> parse_utc(const std::string& text) {
-  tm time{};
-  const char* const end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &time);
-  if (end == nullptr || !text.ends_with('Z')) return std::nullopt;
-  return ::timegm(&time);
+  const auto time = parse_time_text(text, WallTime{});
+  if (!time || !text.ends_with('Z')) return std::nullopt;
+  return std::chrono::floor<std::chrono::seconds>(*time).time_since_epoch().count();
 }
 
 void print_table(TableRows rows, std::ostream& out) {

@@ -4,52 +4,16 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <optional>
+#include <regex>
+
+#include "formats/base/errors.h"
 
 namespace profd {
 namespace {
 
 using std::chrono::milliseconds;
-
-constexpr std::string_view kDigits = "0123456789";
-
-// Removes the longest front of `text` that consists of `characters`, and returns it.
-std::string_view take_all_of(std::string_view& text, std::string_view characters) {
-  const std::string_view taken = text.substr(0, text.find_first_not_of(characters));
-  text.remove_prefix(taken.size());
-  return taken;
-}
-
-bool take(std::string_view& text, std::string_view front) {
-  const bool is_there = text.starts_with(front);
-  if (is_there) text.remove_prefix(front.size());
-  return is_there;
-}
-
-std::optional<double> take_decimal(std::string_view& text) {
-  const std::string_view digits = take_all_of(text, "0123456789.");
-  double number = 0;
-  const auto [end, error] =
-      std::from_chars(digits.begin(), digits.end(), number, std::chars_format::fixed);
-  return error == std::errc() && end == digits.end() ? std::optional(number) : std::nullopt;
-}
-
-// Takes a front of `shape`, in which 0 stands for a digit. strptime() alone would also accept fewer
-// digits and leading blanks.
-bool take_fields(std::string_view& text, std::string_view shape, const char* format, tm& fields) {
-  const std::string front(text.substr(0, shape.size()));
-  std::string front_shape = front;
-  std::ranges::replace_if(
-      front_shape, [](char c) { return kDigits.find(c) != kDigits.npos; }, '0');
-  if (front_shape != shape) return false;
-  const char* const end = ::strptime(front.c_str(), format, &fields);
-  if (end == nullptr || *end != '\0') return false;
-  text.remove_prefix(front.size());
-  return true;
-}
 
 struct Unit {
   std::string_view name;
@@ -64,146 +28,120 @@ constexpr auto kUnits = std::to_array<Unit>({{"seconds", 1e3},
                                              {"days", 86400e3},
                                              {"weeks", 604800e3}});
 
-std::optional<milliseconds> read_span(std::string_view text) {
+std::optional<milliseconds> read_span(std::string text) {
+  static const std::regex kTerm(R"((\d{1,15}(?:\.\d{1,9})?) {0,3}([a-z]{0,8}) {0,3})");
   constexpr double kMaxMs = 1e15;
   double sum = 0;
-  if (text.ends_with(' ')) return std::nullopt;
-  do {
-    const auto number = take_decimal(text);
-    take_all_of(text, " ");
-    const std::string_view name = take_all_of(text, "abcdefghijklmnopqrstuvwxyz");
-    take_all_of(text, " ");
+  if (text.empty() || text.ends_with(' ')) return std::nullopt;
+  for (std::smatch term; !text.empty(); text = term.suffix().str()) {
+    if (!std::regex_search(text, term, kTerm, std::regex_constants::match_continuous)) {
+      return std::nullopt;
+    }
     const auto* const unit = std::ranges::find_if(
-        kUnits, [name](const Unit& known) { return known.name.starts_with(name); });
-    if (!number || unit == kUnits.end()) return std::nullopt;
-    sum += *number * unit->ms;
-  } while (!text.empty());
+        kUnits, [&](const Unit& known) { return known.name.starts_with(term.str(2)); });
+    if (unit == kUnits.end()) return std::nullopt;
+    sum += std::stod(term.str(1)) * unit->ms;
+  }
   if (sum > kMaxMs) return std::nullopt;
   return milliseconds(std::llround(sum));
 }
 
-tm local_fields(WallTime time) {
-  const time_t seconds = std::chrono::floor<std::chrono::seconds>(time).time_since_epoch().count();
-  tm fields{};
-  ::localtime_r(&seconds, &fields);
-  return fields;
+time_t seconds_of(WallTime time) {
+  return std::chrono::floor<std::chrono::seconds>(time).time_since_epoch().count();
 }
 
-std::string formatted(const tm& fields, const char* format) {
+using FieldsOf = tm* (*)(const time_t*, tm*);  // localtime_r or gmtime_r
+
+std::string formatted(time_t seconds, FieldsOf fields_of, const char* format) {
   std::array<char, 32> text{};
+  tm fields{};
+  fields_of(&seconds, &fields);
   return {text.data(), std::strftime(text.data(), text.size(), format, &fields)};
 }
 
-// "Sat " or "Saturday ", in any case.
-std::optional<int> take_weekday(std::string_view& text) {
-  const std::string word(text.substr(0, text.find(' ')));
+std::optional<tm> parsed(const std::string& text, const char* format) {
   tm fields{};
-  const char* const end = ::strptime(word.c_str(), "%a", &fields);
-  if (end == nullptr || *end != '\0') return std::nullopt;
-  text.remove_prefix(std::min(word.size() + 1, text.size()));
-  return fields.tm_wday;
+  const char* const end = ::strptime(text.c_str(), format, &fields);
+  return end != nullptr && *end == '\0' ? std::optional(fields) : std::nullopt;
 }
 
-// The seconds by which the zone is ahead of UTC; none for local time.
-std::optional<long> take_zone(std::string_view& text) {
-  tm fields{};
-  if (take(text, "Z") || take(text, " UTC")) return 0;
-  const bool is_there =
-      take_fields(text, "+00:00", "%z", fields) || take_fields(text, "-00:00", "%z", fields);
-  return is_there ? std::optional(fields.tm_gmtoff) : std::nullopt;
-}
-
-// mktime() and timegm() turn a time that does not exist into another one. A day may begin at 01:00.
-bool is_same(const tm& read, const tm& real, bool has_clock) {
-  return real.tm_mday == read.tm_mday &&
-         (!has_clock || (real.tm_hour == read.tm_hour && real.tm_min == read.tm_min));
-}
-
-std::optional<WallTime> read_date_and_clock(std::string_view text, WallTime now) {
-  constexpr long kMaxOffset = 24L * 3600;
-  tm read = local_fields(now);
-  read.tm_hour = read.tm_min = read.tm_sec = 0;
-  read.tm_isdst = -1;
-  const auto weekday = take_weekday(text);
-  const bool has_date = take_fields(text, "0000-00-00", "%Y-%m-%d", read);
-  const bool has_clock = !has_date || take(text, " ") || take(text, "T");
-  std::optional<double> fraction = 0;
-  std::optional<long> offset;
-  if (has_clock) {
-    const bool has_seconds = take_fields(text, "00:00:00", "%H:%M:%S", read);
-    if (!has_seconds && !take_fields(text, "00:00", "%H:%M", read)) return std::nullopt;
-    if (has_seconds && text.starts_with('.')) fraction = take_decimal(text);
-    offset = take_zone(text);
-  }
-  tm real = read;
-  const time_t seconds = offset ? ::timegm(&real) - *offset : ::mktime(&real);
-  const bool is_wrong_day = weekday && (!has_date || *weekday != real.tm_wday);
-  if (!text.empty() || !fraction || is_wrong_day || !is_same(read, real, has_clock) ||
-      std::abs(offset.value_or(0)) >= kMaxOffset) {
-    return std::nullopt;
-  }
-  return WallTime(std::chrono::seconds(seconds)) + milliseconds(static_cast<int>(*fraction * 1000));
-}
-
-std::optional<WallTime> read_seconds_since_1970(std::string_view text) {
-  constexpr double kMaxSeconds = 1e11;
-  const auto seconds = take_decimal(text);
-  if (!seconds || !text.empty() || *seconds > kMaxSeconds) return std::nullopt;
-  return WallTime(milliseconds(std::llround(*seconds * 1000)));
+// The pattern has the number of digits, which strptime() does not check.
+std::optional<WallTime> read_date_and_clock(const std::string& text, WallTime now) {
+  static const std::regex kPoint(
+      R"((?:(?:([A-Za-z]{3,9}) )?(\d{4}-\d\d-\d\d)(?:[ T](?=\d)|$))?)"
+      R"((?:(\d\d:\d\d)(?:(:\d\d)(\.\d{1,9})?)?(?:(Z| UTC)|([+-](?:[01]\d|2[0-3]):[0-5]\d))?)?)");
+  std::smatch part;
+  if (text.empty() || !std::regex_match(text, part, kPoint)) return std::nullopt;
+  const auto part_or = [&](std::size_t i, const std::string& other) {
+    return part[i].matched ? part.str(i) : other;
+  };
+  const std::string date = part_or(2, formatted(seconds_of(now), ::localtime_r, "%F"));
+  const auto read =
+      parsed(date + " " + part_or(3, "00:00") + part_or(4, ":00"), "%Y-%m-%d %H:%M:%S");
+  const auto zone = parsed(part_or(7, "+00:00"), "%z");
+  const auto weekday = parsed(part_or(1, "Sun"), "%a");
+  if (!read || !zone || !weekday) return std::nullopt;
+  tm real = *read;
+  real.tm_isdst = -1;
+  const bool has_zone = part[6].matched || part[7].matched;
+  const time_t seconds = has_zone ? ::timegm(&real) - zone->tm_gmtoff : ::mktime(&real);
+  // mktime() and timegm() turn a time that does not exist into another one. Where no clock is
+  // given, the day may begin at 01:00.
+  const bool is_other_clock = real.tm_hour != read->tm_hour || real.tm_min != read->tm_min;
+  if (real.tm_mday != read->tm_mday || (part[3].matched && is_other_clock)) return std::nullopt;
+  if (part[1].matched && weekday->tm_wday != real.tm_wday) return std::nullopt;
+  const int fraction_ms = std::stoi((part.str(5) + "000").substr(1, 3));
+  return WallTime(std::chrono::seconds(seconds)) + milliseconds(fraction_ms);
 }
 
 std::optional<WallTime> start_of_day(WallTime time) {
-  return read_date_and_clock(formatted(local_fields(time), "%Y-%m-%d"), time);
+  return read_date_and_clock(formatted(seconds_of(time), ::localtime_r, "%F"), time);
 }
 
-std::optional<WallTime> read_past(std::string_view span, WallTime now) {
-  const auto ago = read_span(span);
-  return ago ? std::optional(now - *ago) : std::nullopt;
-}
-
-std::optional<WallTime> read_point(std::string_view text, WallTime now) {
+std::optional<WallTime> read_point(const std::string& text, WallTime now) {
+  static const std::regex kSince1970(R"(@(\d{1,11}(?:\.\d{1,9})?))");
   constexpr std::string_view kAgo = " ago";
+  std::smatch part;
   if (text == "now") return now;
   if (text == "today") return start_of_day(now);
   if (text == "yesterday") {
     const auto today = start_of_day(now);
     return today ? start_of_day(*today - std::chrono::hours(12)) : std::nullopt;
   }
-  if (take(text, "@")) return read_seconds_since_1970(text);
-  if (text.starts_with('-')) return read_past(text.substr(1), now);
-  if (text.ends_with(kAgo)) return read_past(text.substr(0, text.size() - kAgo.size()), now);
-  return read_date_and_clock(text, now);
+  if (std::regex_match(text, part, kSince1970)) {
+    return WallTime(milliseconds(std::llround(std::stod(part.str(1)) * 1000)));
+  }
+  const bool is_ago = text.ends_with(kAgo);
+  if (!is_ago && !text.starts_with('-')) return read_date_and_clock(text, now);
+  const auto span = read_span(is_ago ? text.substr(0, text.size() - kAgo.size()) : text.substr(1));
+  return span ? std::optional(now - *span) : std::nullopt;
 }
 
 }  // namespace
 
-Result<WallTime> parse_time_text(std::string_view text, WallTime now) {
+Result<WallTime> parse_time_text(const std::string& text, WallTime now) {
   const auto time = read_point(text, now);
   if (time && *time >= WallTime{}) return *time;
-  const std::string quoted(text);
-  return fail(ErrorCode::kInvalidArgument,
-              "cannot parse time '" + quoted + "'" +
-                  (read_span(text) ? "; did you mean -" + quoted + "?" : ""),
-              "give \"2026-11-20 14:05\", 14:05, today, yesterday, -10m, \"1h 30min ago\", "
-              "2026-11-20T14:05:00Z or @SECONDS");
+  return fail(
+      ErrorCode::kInvalidArgument,
+      "cannot parse time '" + text + "'" + (read_span(text) ? "; did you mean -" + text + "?" : ""),
+      "give \"2026-11-20 14:05\", 14:05, today, yesterday, -10m, \"1h 30min ago\", "
+      "2026-11-20T14:05:00Z or @SECONDS");
 }
 
-Result<milliseconds> parse_time_span(std::string_view text) {
+Result<milliseconds> parse_time_span(const std::string& text) {
   const auto span = read_span(text);
   if (span && span->count() >= 1) return *span;
-  return fail(ErrorCode::kInvalidArgument, "cannot parse time span '" + std::string(text) + "'",
-              "give numbers with ms, s, m, h, d or w, for example 10m or 1h30m");
+  return invalid_argument("cannot parse time span '" + text + "'",
+                          "give numbers with ms, s, m, h, d or w, for example 10m or 1h30m");
 }
 
 std::string local_time_text(WallTime time) {
-  return formatted(local_fields(time), "%Y-%m-%d %H:%M:%S");
+  return formatted(seconds_of(time), ::localtime_r, "%Y-%m-%d %H:%M:%S");
 }
 
 std::string utc_text(std::chrono::system_clock::time_point time) {
-  const time_t seconds = std::chrono::system_clock::to_time_t(time);
-  tm fields{};
-  ::gmtime_r(&seconds, &fields);
-  return formatted(fields, "%Y-%m-%dT%H:%M:%SZ");
+  return formatted(std::chrono::system_clock::to_time_t(time), ::gmtime_r, "%Y-%m-%dT%H:%M:%SZ");
 }
 
 }  // namespace profd

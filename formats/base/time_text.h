@@ -1,25 +1,19 @@
 // Points in time and spans of time as people write them on a command line: what journalctl accepts
 // for the past (systemd.time(7)). And points in time as profd writes them.
 //
-//     point := "now" | "today" | "yesterday"
-//            | "-" span | span " ago"
-//            | "@" SECONDS                          since 1970
-//            | [DAY " "] DATE [(" " | "T") clock]   DAY: "Sat" or "Saturday", which must be right
-//            | clock                                of the day of `now`
-//     DATE  := YYYY-MM-DD
-//     clock := HH:MM[:SS[.FRACTION]] [zone]
-//     zone  := "Z" | " UTC" | ("+" | "-") HH:MM     local time without it
+//     point := "now" | "today" | "yesterday" | "@" SECONDS_SINCE_1970 | "-" span | span " ago"
+//            | [[DAY " "] YYYY-MM-DD (" " | "T")] HH:MM[:SS[.FRACTION]] [zone]
+//            | [DAY " "] YYYY-MM-DD
+//     zone  := "Z" | " UTC" | ("+" | "-") HH:MM     local time (libc's TZ) without it
 //     span  := (NUMBER [unit])+                      a number without a unit is of seconds
 //     unit  := ms | seconds | minutes | hours | days | weeks, or the start of one: s, min, h, ...
 //
-// A number may have a fraction; blanks may stand before and after a unit. The local time zone is
-// libc's (TZ).
+// A number may have a fraction. DAY, "Sat" or "Saturday", must be right.
 
 #pragma once
 
 #include <chrono>
 #include <string>
-#include <string_view>
 
 #include "formats/base/result.h"
 
@@ -28,11 +22,11 @@ namespace profd {
 using WallTime = std::chrono::sys_time<std::chrono::milliseconds>;
 
 // kInvalidArgument for any other text, for a time before 1970, for a date that no calendar has, and
-// for a local time that a change of clocks skips.
-[[nodiscard]] Result<WallTime> parse_time_text(std::string_view text, WallTime now);
+// for a local time that a change of clocks skips. A clock without a date is of the day of `now`.
+[[nodiscard]] Result<WallTime> parse_time_text(const std::string& text, WallTime now);
 
 // At least 1 ms.
-[[nodiscard]] Result<std::chrono::milliseconds> parse_time_span(std::string_view text);
+[[nodiscard]] Result<std::chrono::milliseconds> parse_time_span(const std::string& text);
 
 // "2026-11-20 14:05:00", local.
 [[nodiscard]] std::string local_time_text(WallTime time);
