@@ -13,6 +13,8 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 
+#include "formats/base/errors.h"
+
 namespace profd {
 namespace {
 
@@ -35,11 +37,11 @@ Error explain(const error_code& error, const HttpClient::Limits& limits) {
         "see its log: journalctl -u profd");
   }
   if (error == http::error::body_limit || error == http::error::buffer_overflow) {
-    return fail(ErrorCode::kMalformed, "the answer of profd is longer than allowed");
+    return malformed("the answer of profd is longer than allowed");
   }
   const bool is_http = error.category() == make_error_code(http::error::bad_method).category();
   if (is_http && error != http::error::end_of_stream && error != http::error::partial_message) {
-    return fail(ErrorCode::kMalformed, "the answer of profd is not HTTP: " + error.message());
+    return malformed("the answer of profd is not HTTP: " + error.message());
   }
   return fail(ErrorCode::kUnavailable, "profd closed the connection before its answer was complete",
               "see its log: journalctl -u profd");
@@ -103,8 +105,8 @@ Result<void> HttpClient::connect() {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path_.empty() || path_.size() >= sizeof(address.sun_path)) {
-    return fail(ErrorCode::kInvalidArgument, "'" + path_ + "' can't be the path of a socket",
-                "give a path of 1 to 107 bytes with --socket");
+    return invalid_argument("'" + path_ + "' can't be the path of a socket",
+                            "give a path of 1 to 107 bytes with --socket");
   }
   std::ranges::copy(path_, address.sun_path);
   socket_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -17,17 +17,12 @@ void print_config(const ConfigInfo& config, const Console& console) {
   }
 }
 
-class Config final : public Subcommand {
- public:
-  Config() : Subcommand("config", "Show the running configuration and where each value is set") {}
-
-  Result<int> run(Client& client, const Console& console) override {
-    return print_answer(client.configuration(), console, print_config);
-  }
-};
-
 }  // namespace
 
-std::unique_ptr<Subcommand> make_config() { return std::make_unique<Config>(); }
+std::unique_ptr<Subcommand> make_config() {
+  return std::make_unique<ShowSubcommand<ConfigInfo>>(
+      "config", "Show the running configuration and where each value is set",
+      &Client::configuration, print_config);
+}
 
 }  // namespace profd

@@ -6,15 +6,20 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <ostream>
 #include <set>
 #include <utility>
 
-#include "ctl/commands/convert_report.h"
+#include <boost/json/object.hpp>
+
 #include "ctl/commands/instrumented_code.h"
 #include "ctl/commands/subcommand.h"
 #include "ctl/output/file.h"
+#include "ctl/output/text.h"
+#include "formats/base/errors.h"
+#include "formats/base/json_text.h"
 #include "formats/base/seeded_hash.h"
 #include "formats/base/unique_fd.h"
 #include "formats/profile/gperftools_writer.h"
@@ -36,12 +41,21 @@ struct ConvertOptions {
   bool force = false;
 };
 
+// How many calls the traces have, and what was missing or malformed in them.
+struct ConvertReport {
+  xray::Report counts;
+  xray::Clock clock;
+  std::uint64_t stacks = 0;
+  std::uint64_t unknown_functions = 0;  // functions that no binary has
+  std::string output;
+};
+
 Result<Format> parse_format(const std::string& name) {
   if (name == "prof") return Format::kProfile;
   if (name == "folded") return Format::kFolded;
   if (name == "trace") return Format::kTrace;
-  return usage_error("invalid --format '" + name + "' (prof, folded or trace)",
-                     "'profctl convert --help' says what each is for");
+  return invalid_argument("invalid --format '" + name + "' (prof, folded or trace)",
+                          "'profctl convert --help' says what each is for");
 }
 
 Result<xray::ByteSource> open_log(const std::string& path) {
@@ -59,8 +73,8 @@ Result<xray::ByteSource> open_log(const std::string& path) {
   struct stat info {};
   if (::fstat(fd->get(), &info) != 0) return fail_errno("could not check " + path);
   if (!S_ISREG(info.st_mode)) {
-    return fail(ErrorCode::kInvalidArgument, path + " is not a regular file",
-                "convert reads a trace out of order: store it in a file first");
+    return invalid_argument(path + " is not a regular file",
+                            "convert reads a trace out of order: store it in a file first");
   }
   return xray::ByteSource{static_cast<std::uint64_t>(info.st_size),
                           [fd](std::uint64_t offset, std::span<char> to) -> std::size_t {
@@ -78,8 +92,8 @@ Result<xray::Log> open_logs(const std::vector<std::string>& paths, bool force) {
     if (auto added = log.add(std::move(*source)); !added) return about(path, added.error());
   }
   if (!force && !log.is_of_one_process()) {
-    return fail(ErrorCode::kInvalidArgument, "these traces are of different processes",
-                "convert the traces of each process separately, or use --force");
+    return invalid_argument("these traces are of different processes",
+                            "convert the traces of each process separately, or use --force");
   }
   log.sort();
   if (log.buffers() == 0) {
@@ -197,6 +211,56 @@ class Conversion {
   ConvertReport report_;
 };
 
+std::string megahertz_text(double hz) { return std::to_string(std::llround(hz / 1e6)) + " MHz"; }
+
+// One sentence, then a line for each kind of issue.
+void print_report(const ConvertReport& report, const Console& console) {
+  const xray::Report& counts = report.counts;
+  console.err << "profctl: " << counted(counts.entries, "call") << " by "
+              << counted(counts.threads, "thread") << " in " << counted(report.stacks, "stack")
+              << "\n";
+  for (std::size_t i = 0; i < xray::kIssues; ++i) {
+    const auto issue = static_cast<xray::Issue>(i);
+    if (counts[issue] == 0) continue;
+    console.err << "profctl: " << counts[issue] << " " << xray::issue_text(issue, counts[issue])
+                << "\n";
+  }
+  if (report.clock.header_is_wrong()) {
+    console.err << "profctl: the header of the trace gives a clock of "
+                << megahertz_text(static_cast<double>(report.clock.header_hz()))
+                << "; compared with the wall clock it is "
+                << megahertz_text(report.clock.frequency_hz()) << ", which is used\n";
+  }
+  if (report.unknown_functions != 0) {
+    console.err << "profctl: " << counted(report.unknown_functions, "function")
+                << " not found in the binaries, named xray:ID\n";
+  }
+}
+
+// One line of JSON.
+std::string to_json(const ConvertReport& report) {
+  const xray::Report& counts = report.counts;
+  boost::json::object issues;
+  for (std::size_t i = 0; i < xray::kIssues; ++i) {
+    const auto issue = static_cast<xray::Issue>(i);
+    if (counts[issue] != 0) issues[xray::issue_name(issue)] = counts[issue];
+  }
+  return json_text(boost::json::object{
+      {"output", report.output},
+      {"calls", counts.entries},
+      {"records", counts.records},
+      {"buffers", counts.buffers},
+      {"threads", counts.threads},
+      {"stacks", report.stacks},
+      {"custom_events", counts.custom_events},
+      {"typed_events", counts.typed_events},
+      {"clock_hz", std::llround(report.clock.frequency_hz())},
+      {"header_clock_hz", report.clock.header_hz()},
+      {"unknown_functions", report.unknown_functions},
+      {"issues", std::move(issues)},
+  });
+}
+
 class Convert final : public Subcommand {
  public:
   Convert() : Subcommand("convert", "Turn traces that LLVM XRay wrote to files into a profile") {}
@@ -235,11 +299,11 @@ class Convert final : public Subcommand {
  private:
   [[nodiscard]] Result<void> check() const {
     if (options_.output.empty()) {
-      return usage_error("no output is given", "name a file with --output");
+      return invalid_argument("no output is given", "name a file with --output");
     }
     if (!options_.calls || options_.format != Format::kTrace) return {};
-    return usage_error("a timeline has no counts of calls",
-                       "use --calls with --format prof or folded");
+    return invalid_argument("a timeline has no counts of calls",
+                            "use --calls with --format prof or folded");
   }
 
   ConvertOptions options_;

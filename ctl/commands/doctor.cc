@@ -1,4 +1,3 @@
-#include <ostream>
 
 #include "ctl/commands/subcommand.h"
 #include "ctl/doctor/process_checks.h"

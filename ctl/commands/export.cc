@@ -1,5 +1,6 @@
 #include "ctl/commands/fetch_result.h"
 #include "ctl/commands/subcommand.h"
+#include "formats/base/errors.h"
 
 namespace profd {
 namespace {
@@ -13,7 +14,7 @@ class Export final : public Subcommand {
     add_range(list, request_.range);
     list.rule([&list]() -> Result<void> {
       if (list.given("--since") || list.given("--until") || list.given("--last")) return {};
-      return usage_error("no time range is given", "give --last 10m, or --since and --until");
+      return invalid_argument("no time range is given", "give --last 10m, or --since and --until");
     });
     add_output(list, "./profd-RESULT, which is printed", output_);
   }

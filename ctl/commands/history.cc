@@ -5,6 +5,7 @@
 #include "ctl/commands/subcommand.h"
 #include "ctl/options/values.h"
 #include "ctl/output/text.h"
+#include "formats/base/errors.h"
 
 namespace profd {
 namespace {
@@ -45,8 +46,8 @@ class ShowHistory final : public Subcommand {
                 {request_.limit, parse_limit});
     list.rule([this]() -> Result<void> {
       if (request_.limit <= HistoryRequest::kMaxWindows) return {};
-      return usage_error("invalid --limit " + std::to_string(request_.limit) + " (1 to 1000)",
-                         "the limit is for the newest windows of the time range");
+      return invalid_argument("invalid --limit " + std::to_string(request_.limit) + " (1 to 1000)",
+                              "the limit is for the newest windows of the time range");
     });
   }
 

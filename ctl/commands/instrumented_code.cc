@@ -11,6 +11,7 @@
 #include <boost/algorithm/hex.hpp>
 #include <boost/core/demangle.hpp>
 
+#include "formats/base/address_range.h"
 #include "formats/base/unique_fd.h"
 #include "formats/elf/elf_file.h"
 #include "formats/xray/fdr_format.h"
@@ -18,7 +19,6 @@
 namespace profd {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
 // Where Linux loads position-independent programs. Each object gets 64 GiB from there on.
 constexpr std::uint64_t kLoadBase = 0x5555'5555'4000;
 constexpr std::uint64_t kLoadStride = std::uint64_t{1} << 36;
@@ -27,10 +27,9 @@ void add_mappings(const ElfSummary& elf, std::uint64_t bias, const std::string& 
                   std::vector<ProfileMapping>& mappings) {
   for (const ElfSegment& segment : elf.segments) {
     if ((segment.flags & PF_X) == 0) continue;
-    const std::uint64_t before = segment.vaddr % kPage;
-    const std::uint64_t end = segment.vaddr + segment.memory_bytes;
-    mappings.push_back({segment.vaddr - before + bias, (end + kPage - 1) / kPage * kPage + bias,
-                        segment.offset - before, path});
+    const std::uint64_t start = page_of(segment.vaddr);
+    const std::uint64_t end = page_of(segment.vaddr + segment.memory_bytes + kPage - 1);
+    mappings.push_back({start + bias, end + bias, segment.offset - (segment.vaddr - start), path});
   }
 }
 

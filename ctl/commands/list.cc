@@ -1,7 +1,5 @@
 #include <time.h>
 
-#include <ostream>
-
 #include "ctl/commands/subcommand.h"
 #include "ctl/output/text.h"
 
@@ -36,17 +34,11 @@ void print_sessions(const std::vector<SessionInfo>& sessions, const Console& con
   print_table(std::move(rows), console.out);
 }
 
-class List final : public Subcommand {
- public:
-  List() : Subcommand("list", "List the sessions") {}
-
-  Result<int> run(Client& client, const Console& console) override {
-    return print_answer(client.sessions(), console, print_sessions);
-  }
-};
-
 }  // namespace
 
-std::unique_ptr<Subcommand> make_list() { return std::make_unique<List>(); }
+std::unique_ptr<Subcommand> make_list() {
+  return std::make_unique<ShowSubcommand<std::vector<SessionInfo>>>(
+      "list", "List the sessions", &Client::sessions, print_sessions);
+}
 
 }  // namespace profd

@@ -10,6 +10,7 @@
 #include "ctl/output/text.h"
 #include "ctl/process/ask_runtime.h"
 #include "ctl/process/held_command.h"
+#include "formats/base/errors.h"
 
 namespace profd {
 namespace {
@@ -257,11 +258,11 @@ class Record final : public Subcommand {
     const bool has_target = !options_.request.target.empty();
     const bool has_command = !options_.command.empty();
     if (!has_target && !has_command) {
-      return usage_error("no target is given",
-                         "name one (--pid, --all, ...) or a command: -- CMD ARGS");
+      return invalid_argument("no target is given",
+                              "name one (--pid, --all, ...) or a command: -- CMD ARGS");
     }
     if (!has_target || !has_command) return {};
-    return usage_error("a target and a command exclude each other", "leave out one of them");
+    return invalid_argument("a target and a command exclude each other", "leave out one of them");
   }
 
   RecordOptions options_;

@@ -2,6 +2,7 @@
 
 #include "ctl/commands/subcommand.h"
 #include "ctl/process/ask_runtime.h"
+#include "formats/base/errors.h"
 
 namespace profd {
 namespace {
@@ -14,8 +15,9 @@ class Start final : public Subcommand {
     add_session_request(list, request_);
     list.rule([this]() -> Result<void> {
       if (!request_.target.empty()) return {};
-      return usage_error("no target is given",
-                         "name one: --pid, --comm, --unit, --container, --cgroup, --uid or --all");
+      return invalid_argument(
+          "no target is given",
+          "name one: --pid, --comm, --unit, --container, --cgroup, --uid or --all");
     });
     add_ask_runtime(list, request_.target, ask_runtime_);
   }

@@ -138,17 +138,11 @@ void print_status(const StatusInfo& status, const Console& console) {
   print_xray(status.xray, out);
 }
 
-class Status final : public Subcommand {
- public:
-  Status() : Subcommand("status", "Show what profd does and what it costs") {}
-
-  Result<int> run(Client& client, const Console& console) override {
-    return print_answer(client.status(), console, print_status);
-  }
-};
-
 }  // namespace
 
-std::unique_ptr<Subcommand> make_status() { return std::make_unique<Status>(); }
+std::unique_ptr<Subcommand> make_status() {
+  return std::make_unique<ShowSubcommand<StatusInfo>>(
+      "status", "Show what profd does and what it costs", &Client::status, print_status);
+}
 
 }  // namespace profd

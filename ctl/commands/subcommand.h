@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "ctl/client/client.h"
 #include "ctl/options/shared_options.h"
@@ -47,6 +46,25 @@ Result<int> print_answer(const Result<T>& answer, const Console& console, PrintT
   }
   return kExitOk;
 }
+
+// A subcommand without options, which prints one answer of the daemon.
+template <class T>
+class ShowSubcommand final : public Subcommand {
+ public:
+  using Ask = Result<T> (Client::*)();
+  using PrintText = void (*)(const T& answer, const Console& console);
+
+  ShowSubcommand(std::string name, std::string help, Ask ask, PrintText print_text)
+      : Subcommand(std::move(name), std::move(help)), ask_(ask), print_text_(print_text) {}
+
+  Result<int> run(Client& client, const Console& console) override {
+    return print_answer((client.*ask_)(), console, print_text_);
+  }
+
+ private:
+  Ask ask_;
+  PrintText print_text_;
+};
 
 std::unique_ptr<Subcommand> make_config();
 std::unique_ptr<Subcommand> make_convert();

@@ -9,17 +9,16 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "ctl/process/code_paths.h"
 #include "formats/base/unique_fd.h"
 #include "formats/elf/code_file.h"
 #include "formats/elf/elf_file.h"
 #include "formats/jit/runtimes.h"
+#include "formats/proc/maps.h"
 #include "formats/proc/stat.h"
 #include "formats/proc/status.h"
 #include "formats/xray/map.h"

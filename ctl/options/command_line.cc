@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <string_view>
-#include <utility>
 
 #include <CLI/CLI.hpp>
 
+#include "formats/base/errors.h"
 #include "formats/base/nearest_name.h"
 
 namespace profd {
@@ -44,42 +44,17 @@ class ExamplesFirst : public CLI::Formatter {
   }
 };
 
-// "a", "a and b", "a, b and c"
-std::string enumeration(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const char* const separator = i == 0 ? "" : i + 1 < names.size() ? ", " : " and ";
-    text += separator + names[i];
-  }
-  return text;
+std::vector<std::string_view> views_of(const std::vector<std::string>& texts) {
+  return {texts.begin(), texts.end()};
 }
 
 // Makes "did you mean ...?" the hint where a known name is near.
 void suggest_nearest(const std::string& name, const std::vector<std::string>& known, Error& error) {
-  const std::vector<std::string_view> views(known.begin(), known.end());
-  const std::string nearest = did_you_mean(nearest_names(name, views));
+  const std::string nearest = did_you_mean(nearest_names(name, views_of(known)));
   if (!nearest.empty()) error.hint = nearest;
 }
 
 }  // namespace
-
-Error usage_error(std::string message, std::string hint) {
-  return fail(ErrorCode::kInvalidArgument, std::move(message), std::move(hint));
-}
-
-Reader::Reader(std::string& out)
-    : Reader([&out](const std::string& argument) -> Result<void> {
-        out = argument;
-        return {};
-      }) {}
-
-Reader::Reader(std::vector<std::string>& out)
-    : Reader(
-          [&out](const std::string& argument) -> Result<void> {
-            out.push_back(argument);
-            return {};
-          },
-          true) {}
 
 void OptionList::flag(const std::string& names, const std::string& help, bool& out, bool value) {
   app_.add_flag_callback(
@@ -169,17 +144,17 @@ Result<CommandLine::Parsed> CommandLine::parse(std::vector<std::string> argument
 Result<CommandLine::Parsed> CommandLine::finish(bool has_dashes, std::vector<std::string> command) {
   parsed_.subcommand = named_subcommand();
   if (parsed_.subcommand.empty()) {
-    return usage_error("no subcommand is given", "'profctl --help' lists the subcommands");
+    return invalid_argument("no subcommand is given", "'profctl --help' lists the subcommands");
   }
   OptionList& list = subcommands_.at(parsed_.subcommand);
   if (list.invalid_) return *list.invalid_;
   if (has_dashes && list.command_ == nullptr) {
-    return usage_error(parsed_.subcommand + ": no command after -- is accepted",
-                       "'--' is for 'profctl record -- CMD ARGS'");
+    return invalid_argument(parsed_.subcommand + ": no command after -- is accepted",
+                            "'--' is for 'profctl record -- CMD ARGS'");
   }
   if (has_dashes && command.empty()) {
-    return usage_error(parsed_.subcommand + ": no command follows --",
-                       "give one: 'profctl record -- CMD ARGS'");
+    return invalid_argument(parsed_.subcommand + ": no command follows --",
+                            "give one: 'profctl record -- CMD ARGS'");
   }
   if (has_dashes) *list.command_ = std::move(command);
   for (const auto& check : list.rules_) {
@@ -195,7 +170,7 @@ std::string CommandLine::named_subcommand() const {
 
 Error CommandLine::invalid_use(const std::string& what) const {
   const std::string name = named_subcommand();
-  return usage_error(
+  return invalid_argument(
       (name.empty() ? "" : name + ": ") + what,
       "'profctl " + (name.empty() ? "" : name + " ") + "--help' shows what it takes");
 }
@@ -214,8 +189,8 @@ Error CommandLine::unexpected_argument() const {
 Error CommandLine::unknown_subcommand(const std::string& name) const {
   std::vector<std::string> known;
   for (const CLI::App* app : app_->get_subcommands({})) known.push_back(app->get_name());
-  Error error =
-      usage_error("unknown subcommand '" + name + "'", "'profctl --help' lists the subcommands");
+  Error error = invalid_argument("unknown subcommand '" + name + "'",
+                                 "'profctl --help' lists the subcommands");
   suggest_nearest(name, known, error);
   return error;
 }
@@ -228,8 +203,9 @@ Error CommandLine::unknown_option(const std::string& option) const {
     if (app->get_option_no_throw(option) != nullptr) others.push_back(app->get_name());
   }
   const char* const has = others.size() == 1 ? " has it" : " have it";
-  Error error = invalid_use("unknown option " + option +
-                            (others.empty() ? "" : "; " + enumeration(others) + has));
+  Error error =
+      invalid_use("unknown option " + option +
+                  (others.empty() ? "" : "; " + enumeration(views_of(others), " and ") + has));
   std::vector<std::string> known;
   const std::string name = named_subcommand();
   const CLI::App& app = name.empty() ? *app_ : *app_->get_subcommand(name);

@@ -22,9 +22,6 @@ class App;
 
 namespace profd {
 
-// An error of the command line: kInvalidArgument.
-[[nodiscard]] Error usage_error(std::string message, std::string hint);
-
 // Reads the argument of an option into a variable, which must outlive CommandLine::parse(). An
 // option with a vector may be given any number of times; giving another one twice is an error.
 class Reader {
@@ -37,8 +34,8 @@ class Reader {
   explicit Reader(Function read, bool is_repeatable = false)
       : read_(std::move(read)), is_repeatable_(is_repeatable) {}
 
-  Reader(std::string& out);               // NOLINT(google-explicit-constructor)
-  Reader(std::vector<std::string>& out);  // NOLINT(google-explicit-constructor)
+  Reader(std::string& out) : Reader(out, as_it_is) {}
+  Reader(std::vector<std::string>& out) : Reader(out, as_it_is) {}
 
   template <class T>
   Reader(T& out, Parse<T> parse)
@@ -50,6 +47,8 @@ class Reader {
 
  private:
   friend class OptionList;
+
+  static Result<std::string> as_it_is(const std::string& argument) { return argument; }
 
   template <class T, class Store>
   static Function reads(Parse<T> parse, Store store) {

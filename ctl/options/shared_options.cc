@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "ctl/options/values.h"
+#include "formats/base/errors.h"
 #include "formats/base/time_text.h"
 #include "formats/proc/cgroup_path.h"
 
@@ -78,7 +79,7 @@ void add_ask_runtime(OptionList& list, const TargetRequest& target, bool& ask_ru
             ask_runtime);
   list.rule([&]() -> Result<void> {
     if (!ask_runtime || !target.pids.empty()) return {};
-    return usage_error("--ask-runtime needs --pid", "name the processes to ask: --pid PID");
+    return invalid_argument("--ask-runtime needs --pid", "name the processes to ask: --pid PID");
   });
 }
 
@@ -98,11 +99,11 @@ void add_range(OptionList& list, TimeRange& range) {
               Reader(set_last));
   list.rule([&]() -> Result<void> {
     if (list.given("--last") && (list.given("--since") || list.given("--until"))) {
-      return usage_error("--last excludes --since and --until", "leave out one of them");
+      return invalid_argument("--last excludes --since and --until", "leave out one of them");
     }
     if (range.since_ms < range.until_ms) return {};
-    return usage_error("the time range ends before it starts",
-                       "give a --since that is before --until");
+    return invalid_argument("the time range ends before it starts",
+                            "give a --since that is before --until");
   });
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "ctl/options/command_line.h"
+#include "formats/base/errors.h"
 #include "formats/base/quantity_text.h"
 
 namespace profd {
@@ -47,12 +48,12 @@ Result<std::uint64_t> parse_positive(const std::string& text, const std::string&
                                      const std::string& range, const std::string& hint) {
   std::uint64_t number = 0;
   if (read_number(text, number) && number != 0) return number;
-  return usage_error("invalid " + given(option, text) + " (" + range + ")", hint);
+  return invalid_argument("invalid " + given(option, text) + " (" + range + ")", hint);
 }
 
 Error invalid_pid(const std::string& text) {
   const bool is_name = !text.empty() && std::isalpha(static_cast<unsigned char>(text.front())) != 0;
-  return usage_error(
+  return invalid_argument(
       "invalid pid " + quoted(text) + (is_name ? "; to match by name use --comm " + text : ""),
       "a pid is a number: --pid 1234 or --pid 1234,5678");
 }
@@ -77,7 +78,8 @@ Result<std::uint32_t> parse_user(const std::string& text) {
   std::uint32_t uid = 0;
   if (read_number(text, uid)) return uid;
   if (const passwd* const user = ::getpwnam(text.c_str())) return user->pw_uid;
-  return usage_error("this host has no user " + quoted(text), "'getent passwd' lists the users");
+  return invalid_argument("this host has no user " + quoted(text),
+                          "'getent passwd' lists the users");
 }
 
 Result<std::uint64_t> parse_frequency(const std::string& text) {
@@ -99,8 +101,8 @@ Result<std::uint64_t> parse_duration_ms(const std::string& text) {
   if (duration && duration->count() >= 1 && *duration <= kMaxDuration) {
     return static_cast<std::uint64_t>(duration->count());
   }
-  return usage_error("invalid " + given("--duration", text) + " (1ms to 366d)",
-                     "give a number with a unit, for example 500ms, 10s, 5m or 1h");
+  return invalid_argument("invalid " + given("--duration", text) + " (1ms to 366d)",
+                          "give a number with a unit, for example 500ms, 10s, 5m or 1h");
 }
 
 Result<std::string> parse_cgroup(const std::string& text) {

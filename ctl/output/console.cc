@@ -32,24 +32,18 @@ ExitCode exit_code_of(ErrorCode code) {
       return kExitUnsupported;
     case ErrorCode::kUnavailable:
       return kExitNoDaemon;
-    case ErrorCode::kMalformed:
-    case ErrorCode::kTooLarge:
-    case ErrorCode::kTimeout:
-    case ErrorCode::kBusy:
-    case ErrorCode::kIo:
-    case ErrorCode::kInternal:
-      break;
+    default:
+      return kExitFailed;
   }
-  return kExitFailed;
 }
 
 int report(const Console& console, const Error& error) {
   if (console.json) {
     console.err << to_json(error) << "\n";
-    return exit_code_of(error.code);
+  } else {
+    console.err << "profctl: " << printable(error.message) << "\n";
+    if (!error.hint.empty()) console.err << "hint: " << printable(error.hint) << "\n";
   }
-  console.err << "profctl: " << printable(error.message) << "\n";
-  if (!error.hint.empty()) console.err << "hint: " << printable(error.hint) << "\n";
   return exit_code_of(error.code);
 }
 

@@ -6,7 +6,8 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <utility>
+
+#include "formats/base/whole_file.h"
 
 namespace profd {
 namespace {
@@ -41,11 +42,7 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::write(std::string_view bytes) {
-  while (!bytes.empty() && error_ == 0) {
-    const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno != EINTR) error_ = errno;
-    if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (error_ == 0 && !write_all(fd_.get(), bytes)) error_ = errno;
 }
 
 Result<void> OutputFile::commit() {

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -20,9 +19,9 @@
 #include <vector>
 
 #include "ctl/process/child_process.h"
-#include "ctl/process/code_paths.h"
 #include "formats/api/error_json.h"
 #include "formats/base/unique_fd.h"
+#include "formats/proc/maps.h"
 #include "formats/proc/status.h"
 
 namespace profd {

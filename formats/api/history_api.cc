@@ -1,20 +1,16 @@
 #include "formats/api/history_api.h"
 
-#include <utility>
-
+#include "formats/base/errors.h"
 #include "formats/base/json_members.h"
 
 namespace profd {
 namespace {
 
-Error invalid(std::string message, std::string hint = {}) {
-  return fail(ErrorCode::kInvalidArgument, std::move(message), std::move(hint));
-}
-
 Result<void> check_range(const TimeRange& range) {
-  if (range.until_ms > TimeRange::kEndMs) return invalid("until_ms is too far from now");
+  if (range.until_ms > TimeRange::kEndMs) return invalid_argument("until_ms is too far from now");
   if (range.since_ms < range.until_ms) return {};
-  return invalid("the range ends before it begins", "give a --since that is before --until");
+  return invalid_argument("the range ends before it begins",
+                          "give a --since that is before --until");
 }
 
 }  // namespace
@@ -80,8 +76,8 @@ Result<HistoryRequest> parse_history_request(std::string_view text) {
   if (!request) return request;
   if (auto checked = check_range(request->range); !checked) return checked.error();
   if (request->limit == 0 || request->limit > HistoryRequest::kMaxWindows) {
-    return invalid("invalid limit " + std::to_string(request->limit) + " (1 to " +
-                   std::to_string(HistoryRequest::kMaxWindows) + ")");
+    return invalid_argument("invalid limit " + std::to_string(request->limit) + " (1 to " +
+                            std::to_string(HistoryRequest::kMaxWindows) + ")");
   }
   return request;
 }

@@ -1,5 +1,6 @@
 #include "formats/api/session_summary.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "formats/base/json_members.h"
@@ -17,6 +18,30 @@ std::string text_of(const CountsByReason& counts) {
     text.append(text.empty() ? "" : ", ").append(std::to_string(count) + " " + reason);
   }
   return text;
+}
+
+void add_later(const JitNames& later, JitNames& sum) {
+  if (!later.runtime.empty()) sum.runtime = later.runtime;
+  if (!later.file.empty()) sum.file = later.file;
+  sum.functions = std::max(sum.functions, later.functions);
+  sum.samples += later.samples;
+  sum.named_samples += later.named_samples;
+  sum.time_dropped += later.time_dropped;
+}
+
+void members(auto& fields, Is<JitNames> auto& names) {
+  fields.required("runtime", names.runtime)
+      .required("file", names.file)
+      .required("functions", names.functions)
+      .required("samples", names.samples)
+      .required("named_samples", names.named_samples)
+      .optional("time_dropped", names.time_dropped);
+}
+
+boost::json::value json_of(const JitNames& names) { return write_members(names); }
+
+Result<void> read_json(const boost::json::value& value, JitNames& out) {
+  return read_members(value, out);
 }
 
 std::int64_t SessionLedger::difference() const {

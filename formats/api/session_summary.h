@@ -14,7 +14,6 @@
 
 #include <boost/json/fwd.hpp>
 
-#include "formats/api/jit_names.h"
 #include "formats/base/result.h"
 
 namespace profd {
@@ -27,6 +26,25 @@ using CountsByReason = std::map<std::string, std::uint64_t>;
 
 // "5 no_row, 2 window"
 [[nodiscard]] std::string text_of(const CountsByReason& counts);
+
+// How well the JIT code of one profile is named: its runtime, the file that names it, and how many
+// samples have names.
+struct JitNames {
+  std::string runtime;              // "Node.js"; empty: an unknown one
+  std::string file;                 // the jitdump or perf map, by the process's path; empty: none
+  std::uint64_t functions = 0;      // known functions, whether or not a sample hit them
+  std::uint64_t samples = 0;        // samples whose innermost user frame lies in JIT code
+  std::uint64_t named_samples = 0;  // those of them in a known function
+  std::uint64_t time_dropped = 0;   // samples that are named by another time than their own
+
+  friend bool operator==(const JitNames&, const JitNames&) = default;
+};
+
+// Adds the names of a later period of the same process.
+void add_later(const JitNames& later, JitNames& sum);
+
+[[nodiscard]] boost::json::value json_of(const JitNames& names);
+[[nodiscard]] Result<void> read_json(const boost::json::value& value, JitNames& out);
 
 // taken = written + lost. Each term is counted separately; difference() is the error of the sum.
 struct SessionLedger {

@@ -2,8 +2,10 @@
 
 #include <limits>
 #include <set>
+#include <sstream>
 #include <utility>
 
+#include "formats/base/errors.h"
 #include "formats/base/json_members.h"
 #include "formats/proc/cgroup_path.h"
 
@@ -23,28 +25,25 @@ constexpr std::size_t kMaxCgroups = 8;
 constexpr std::size_t kMaxNames = 8;  // of units, and of containers
 constexpr std::size_t kMaxNameBytes = 255;
 
-Error invalid(std::string message, std::string hint = {}) {
-  return fail(ErrorCode::kInvalidArgument, std::move(message), std::move(hint));
-}
-
 Result<void> check_pid(std::uint32_t pid) {
   constexpr std::uint32_t kMaxPid = std::numeric_limits<std::int32_t>::max();
   if (pid != 0 && pid <= kMaxPid) return {};
-  return invalid("invalid pid " + std::to_string(pid));
+  return invalid_argument("invalid pid " + std::to_string(pid));
 }
 
 Result<void> check_comm(const std::string& comm) {
-  if (comm.empty()) return invalid("a command name is empty");
+  if (comm.empty()) return invalid_argument("a command name is empty");
   if (comm.size() <= kMaxCommBytes) return {};
-  return invalid("command name '" + comm + "' is longer than the 15 bytes that the kernel keeps",
-                 "give '" + comm.substr(0, kMaxCommBytes) + "'");
+  return invalid_argument(
+      "command name '" + comm + "' is longer than the 15 bytes that the kernel keeps",
+      "give '" + comm.substr(0, kMaxCommBytes) + "'");
 }
 
 Result<void> check_cgroup(const std::string& path) {
   const bool climbs = (path + "/").find("/../") != std::string::npos;
   if (path.starts_with('/') && !climbs && path.find('\0') == std::string::npos) return {};
-  return invalid("invalid cgroup path '" + path + "'",
-                 "give the path below the cgroup v2 mount, for example /system.slice");
+  return invalid_argument("invalid cgroup path '" + path + "'",
+                          "give the path below the cgroup v2 mount, for example /system.slice");
 }
 
 // A unit or a container has the name of one cgroup, which is one component of a path.
@@ -53,16 +52,16 @@ Result<void> check_name(const std::string& kind, const std::string& name) {
                             name != ".." &&
                             name.find_first_of(std::string_view("/\0", 2)) == name.npos;
   if (is_component) return {};
-  return invalid("invalid " + kind + " name '" + name + "'");
+  return invalid_argument("invalid " + kind + " name '" + name + "'");
 }
 
 template <class T, class Check>
 Result<void> check_terms(const std::vector<T>& terms, const char* kind, std::size_t max,
                          const Check& check) {
   if (terms.size() > max) {
-    return invalid("a target may have " + std::to_string(max) + " " + kind + ", not " +
-                       std::to_string(terms.size()),
-                   "start several sessions, or one of all processes");
+    return invalid_argument("a target may have " + std::to_string(max) + " " + kind + ", not " +
+                                std::to_string(terms.size()),
+                            "start several sessions, or one of all processes");
   }
   for (const T& term : terms) {
     if (Result<void> checked = check(term); !checked) return checked;
@@ -72,23 +71,25 @@ Result<void> check_terms(const std::vector<T>& terms, const char* kind, std::siz
 
 Result<void> check_request(const StartRequest& request) {
   if (request.target.empty()) {
-    return invalid("no target is given", "name a process, or all of them");
+    return invalid_argument("no target is given", "name a process, or all of them");
   }
   if (auto checked = check_target(request.target); !checked) return checked;
-  if (request.from_exec && request.target.pids.empty()) return invalid("from_exec needs pids");
-  if (request.event.empty()) return invalid("the event name is empty");
-  if (request.event.size() > kMaxEventBytes) return invalid("the event name is over 128 bytes");
+  if (request.from_exec && request.target.pids.empty())
+    return invalid_argument("from_exec needs pids");
+  if (request.event.empty()) return invalid_argument("the event name is empty");
+  if (request.event.size() > kMaxEventBytes)
+    return invalid_argument("the event name is over 128 bytes");
   if (!request.functions.empty() && request.event != "xray") {
-    return invalid("functions can be chosen only for the event xray");
+    return invalid_argument("functions can be chosen only for the event xray");
   }
   if (request.functions.size() > kMaxFunctionsBytes) {
-    return invalid("the regular expression for functions is over 1024 bytes");
+    return invalid_argument("the regular expression for functions is over 1024 bytes");
   }
   if (request.frequency_hz != 0 && request.period != 0) {
-    return invalid("frequency and period exclude each other");
+    return invalid_argument("frequency and period exclude each other");
   }
-  if (request.duration_ms > kMaxTimeMs) return invalid("duration_ms is over 366 days");
-  if (request.lease_ms > kMaxTimeMs) return invalid("lease_ms is over 366 days");
+  if (request.duration_ms > kMaxTimeMs) return invalid_argument("duration_ms is over 366 days");
+  if (request.lease_ms > kMaxTimeMs) return invalid_argument("lease_ms is over 366 days");
   return {};
 }
 
@@ -97,6 +98,17 @@ template <class T>
 void drop_duplicates(std::vector<T>& terms) {
   std::set<T> seen;
   std::erase_if(terms, [&seen](const T& term) { return !seen.insert(term).second; });
+}
+
+// Calls `visit` with the name and the terms of each list.
+template <Is<TargetRequest> Target, class Visit>
+void for_each_list(Target& target, const Visit& visit) {
+  visit("pids", target.pids);
+  visit("comms", target.comms);
+  visit("uids", target.uids);
+  visit("cgroups", target.cgroups);
+  visit("units", target.units);
+  visit("containers", target.containers);
 }
 
 }  // namespace
@@ -115,14 +127,8 @@ Result<void> check_target(const TargetRequest& target) {
 }
 
 void members(auto& fields, Is<TargetRequest> auto& target) {
-  fields.if_set("all", target.all)
-      .if_set("pids", target.pids)
-      .if_set("comms", target.comms)
-      .if_set("uids", target.uids)
-      .if_set("cgroups", target.cgroups)
-      .if_set("units", target.units)
-      .if_set("containers", target.containers)
-      .no_others();
+  fields.if_set("all", target.all).no_others();
+  for_each_list(target, [&](const char* name, auto& terms) { fields.if_set(name, terms); });
 }
 
 boost::json::value json_of(const TargetRequest& target) { return write_members(target); }
@@ -130,12 +136,7 @@ boost::json::value json_of(const TargetRequest& target) { return write_members(t
 Result<void> read_json(const boost::json::value& value, TargetRequest& out) {
   auto read = read_members(value, out);
   for (std::string& unit : out.units) unit = full_unit_name(unit);
-  drop_duplicates(out.pids);
-  drop_duplicates(out.comms);
-  drop_duplicates(out.uids);
-  drop_duplicates(out.cgroups);
-  drop_duplicates(out.units);
-  drop_duplicates(out.containers);
+  for_each_list(out, [](const char* /*name*/, auto& terms) { drop_duplicates(terms); });
   return read;
 }
 
@@ -154,17 +155,13 @@ void members(auto& fields, Is<StartRequest> auto& request) {
 
 std::string describe(const TargetRequest& target) {
   if (target.all) return "all";
-  std::string text;
-  const auto add = [&text](std::string_view kind, std::string_view name) {
-    text.append(text.empty() ? "" : ", ").append(kind).append(" ").append(name);
-  };
-  for (const std::uint32_t pid : target.pids) add("pid", std::to_string(pid));
-  for (const std::string& comm : target.comms) add("comm", comm);
-  for (const std::uint32_t uid : target.uids) add("uid", std::to_string(uid));
-  for (const std::string& cgroup : target.cgroups) add("cgroup", cgroup);
-  for (const std::string& unit : target.units) add("unit", unit);
-  for (const std::string& container : target.containers) add("container", container);
-  return text;
+  std::ostringstream text;
+  const char* between = "";
+  for_each_list(target, [&](std::string_view name, const auto& terms) {
+    const std::string_view noun = name.substr(0, name.size() - 1);
+    for (const auto& term : terms) text << std::exchange(between, ", ") << noun << " " << term;
+  });
+  return text.str();
 }
 
 std::string to_json(const StartRequest& request) { return json_text(json_of(request)); }

@@ -1,4 +1,4 @@
-// A range of addresses of a process, or of an image that stands for its code.
+// Ranges and pages of addresses of a process, or of an image that stands for its code.
 
 #pragma once
 
@@ -14,5 +14,12 @@ struct AddressRange {
 
   friend auto operator<=>(const AddressRange&, const AddressRange&) = default;
 };
+
+inline constexpr std::uint64_t kPage = 4096;
+
+// The start of the page of an address.
+[[nodiscard]] constexpr std::uint64_t page_of(std::uint64_t address) {
+  return address / kPage * kPage;
+}
 
 }  // namespace profd

@@ -2,29 +2,27 @@
 
 #include <algorithm>
 
-#include <boost/json/array.hpp>
-#include <boost/json/object.hpp>
 #include <boost/json/string.hpp>
+
+#include "formats/base/errors.h"
 
 namespace profd {
 namespace {
 
 namespace json = boost::json;
 
-// None for a number with a point or an exponent, and for one that T does not hold.
+// An error for a number with a point or an exponent, and for one that T does not hold.
 template <class T>
-std::optional<T> whole_number(const json::value& value) {
+Result<void> read_whole_number(const json::value& value, T& out, std::string_view expected) {
   boost::system::error_code error;
-  if (!value.is_number() || value.is_double()) return std::nullopt;
-  const T number = value.to_number<T>(error);
-  return error ? std::nullopt : std::optional(number);
+  if (!value.is_number() || value.is_double()) return json_expected(expected);
+  out = value.to_number<T>(error);
+  return error ? Result<void>(json_expected(expected)) : Result<void>();
 }
 
 }  // namespace
 
-Error json_expected(std::string_view what) {
-  return fail(ErrorCode::kMalformed, ": expected " + std::string(what));
-}
+Error json_expected(std::string_view what) { return malformed(": expected " + std::string(what)); }
 
 Error json_inside(std::string_view place, Error error) {
   const bool names_a_member =
@@ -40,17 +38,11 @@ Result<void> read_json(const json::value& value, bool& out) {
 }
 
 Result<void> read_json(const json::value& value, std::uint64_t& out) {
-  const auto number = whole_number<std::uint64_t>(value);
-  if (!number) return json_expected("a whole number, not negative");
-  out = *number;
-  return {};
+  return read_whole_number(value, out, "a whole number, not negative");
 }
 
 Result<void> read_json(const json::value& value, std::uint32_t& out) {
-  const auto number = whole_number<std::uint32_t>(value);
-  if (!number) return json_expected("a whole number from 0 to 4294967295");
-  out = *number;
-  return {};
+  return read_whole_number(value, out, "a whole number from 0 to 4294967295");
 }
 
 Result<void> read_json(const json::value& value, double& out) {
@@ -71,9 +63,10 @@ Result<void> read_json(const json::value& value, std::map<std::string, std::uint
   if (object == nullptr) return json_expected("an object of counts");
   out.clear();
   for (const json::key_value_pair& member : *object) {
-    const auto count = whole_number<std::uint64_t>(member.value());
-    if (!count) return json_expected("an object of counts");
-    out.emplace(member.key(), *count);
+    std::uint64_t& count = out[member.key()];
+    if (auto read = read_whole_number(member.value(), count, "an object of counts"); !read) {
+      return read;
+    }
   }
   return {};
 }
@@ -98,7 +91,7 @@ Result<void> JsonReader::finish() const {
   if (!is_strict_) return {};
   for (const json::key_value_pair& member : *object_) {
     if (std::ranges::find(known_, std::string_view(member.key())) == known_.end()) {
-      return fail(ErrorCode::kMalformed, std::string(member.key()) + ": no such field");
+      return malformed(std::string(member.key()) + ": no such field");
     }
   }
   return {};

@@ -7,6 +7,8 @@
 #include <boost/json/serialize.hpp>
 #include <boost/nowide/utf/convert.hpp>
 
+#include "formats/base/errors.h"
+
 namespace profd {
 namespace {
 
@@ -81,8 +83,7 @@ Result<json::value> parse_json(std::string_view text, std::size_t max_depth) {
     error = json::error::extra_data;
   }
   if (!error) return parser.release();
-  return fail(ErrorCode::kMalformed,
-              "invalid JSON at offset " + std::to_string(read) + ": " + error.message());
+  return malformed("invalid JSON at offset " + std::to_string(read) + ": " + error.message());
 }
 
 }  // namespace profd

@@ -49,14 +49,17 @@ std::vector<std::string_view> nearest_names(std::string_view name,
   return names;
 }
 
-std::string did_you_mean(std::span<const std::string_view> names) {
-  if (names.empty()) return {};
-  std::string text = "did you mean ";
+std::string enumeration(std::span<const std::string_view> names, std::string_view conjunction) {
+  std::string text;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) text += i + 1 == names.size() ? " or " : ", ";
+    if (i > 0) text += i + 1 == names.size() ? conjunction : ", ";
     text += names[i];
   }
-  return text + "?";
+  return text;
+}
+
+std::string did_you_mean(std::span<const std::string_view> names) {
+  return names.empty() ? std::string() : "did you mean " + enumeration(names, " or ") + "?";
 }
 
 }  // namespace profd

@@ -15,6 +15,10 @@ namespace profd {
                                                           std::span<const std::string_view> known,
                                                           std::size_t most = 3);
 
+// "a", "a and b", "a, b and c" for the conjunction " and ".
+[[nodiscard]] std::string enumeration(std::span<const std::string_view> names,
+                                      std::string_view conjunction);
+
 // "did you mean a, b or c?"; empty for no names.
 [[nodiscard]] std::string did_you_mean(std::span<const std::string_view> names);
 

@@ -37,6 +37,10 @@ class TextFields {
 
   // At least one character, up to the next blank or the end.
   std::string_view word();
+  std::string_view word_after_blanks() {
+    blanks();
+    return word();
+  }
 
   [[nodiscard]] std::string_view rest() const { return rest_; }
   [[nodiscard]] bool ok() const { return ok_; }
@@ -56,6 +60,12 @@ class TextFields {
   std::string_view rest_;
   bool ok_ = true;
 };
+
+// `text` without this end; unchanged if it ends otherwise.
+[[nodiscard]] inline std::string_view without_suffix(std::string_view text,
+                                                     std::string_view suffix) {
+  return text.ends_with(suffix) ? text.substr(0, text.size() - suffix.size()) : text;
+}
 
 // Removes the first line and its line feed from `text`, and returns the line.
 [[nodiscard]] std::string_view take_line(std::string_view& text);

@@ -37,27 +37,22 @@ inline void fail_cursor(Cursor& cursor) {
 constexpr unsigned kMaxLebShift = 140;  // the limit for padding, which may follow the 64th bit
 
 // Bits beyond the 64th are dropped, as in every other reader.
-inline std::uint64_t read_uleb(Cursor& cursor) {
-  std::uint64_t value = 0;
-  for (unsigned shift = 0;; shift += 7) {
-    const auto byte = cursor.read<std::uint8_t>();
-    if (shift < 64) value |= std::uint64_t{byte & 0x7fU} << shift;
-    if ((byte & 0x80) == 0) return value;
-    if (shift > kMaxLebShift) fail_cursor(cursor);
-  }
-}
-
-inline std::int64_t read_sleb(Cursor& cursor) {
+inline std::uint64_t read_leb(Cursor& cursor, bool is_signed) {
   std::uint64_t value = 0;
   for (unsigned shift = 0;; shift += 7) {
     const auto byte = cursor.read<std::uint8_t>();
     if (shift < 64) value |= std::uint64_t{byte & 0x7fU} << shift;
     if ((byte & 0x80) == 0) {
-      if ((byte & 0x40) != 0 && shift + 7 < 64) value |= ~std::uint64_t{0} << (shift + 7);
-      return static_cast<std::int64_t>(value);
+      const bool is_negative = is_signed && (byte & 0x40) != 0 && shift + 7 < 64;
+      return is_negative ? value | ~std::uint64_t{0} << (shift + 7) : value;
     }
     if (shift > kMaxLebShift) fail_cursor(cursor);
   }
+}
+
+inline std::uint64_t read_uleb(Cursor& cursor) { return read_leb(cursor, false); }
+inline std::int64_t read_sleb(Cursor& cursor) {
+  return static_cast<std::int64_t>(read_leb(cursor, true));
 }
 
 template <class Signed, class Unsigned>

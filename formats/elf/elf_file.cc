@@ -37,21 +37,20 @@ struct Notes {
   std::uint64_t alignment = 0;
 };
 
-std::vector<Notes> notes_of(const std::vector<Elf64_Phdr>& segments,
-                            const std::vector<Elf64_Shdr>& sections) {
+std::vector<Notes> notes_of(const elf::Headers& headers) {
   std::vector<Notes> notes;
-  for (const Elf64_Phdr& p : segments) {
+  for (const Elf64_Phdr& p : headers.segments) {
     if (p.p_type == PT_NOTE) notes.push_back({p.p_offset, p.p_filesz, p.p_align});
   }
-  for (const Elf64_Shdr& s : sections) {
+  for (const Elf64_Shdr& s : headers.sections) {
     if (s.sh_type == SHT_NOTE) notes.push_back({s.sh_offset, s.sh_size, s.sh_addralign});
   }
   notes.resize(std::min(notes.size(), kMaxNotes));
   return notes;
 }
 
-std::string find_build_id(int fd, const std::vector<Notes>& all) {
-  for (const Notes& notes : all) {
+std::string find_build_id(int fd, const elf::Headers& headers) {
+  for (const Notes& notes : notes_of(headers)) {
     const auto bytes =
         elf::read_table<char>(fd, notes.offset, std::min(notes.bytes, kMaxNoteBytes));
     if (!bytes) continue;
@@ -65,23 +64,18 @@ std::string find_build_id(int fd, const std::vector<Notes>& all) {
 }  // namespace
 
 Result<ElfSummary> read_elf_summary(int fd) {
-  const Result<Elf64_Ehdr> header = elf::read_header(fd);
-  if (!header) return header.error();
-  if (header->e_type != ET_EXEC && header->e_type != ET_DYN) {
+  const Result<elf::Headers> headers = elf::read_headers(fd);
+  if (!headers) return headers.error();
+  const Elf64_Ehdr& file = headers->file;
+  if (file.e_type != ET_EXEC && file.e_type != ET_DYN) {
     return fail(ErrorCode::kUnsupported, "an ELF file that is neither a program nor a library");
   }
-  const Result<std::vector<Elf64_Phdr>> segments = elf::read_program_headers(fd, *header);
-  if (!segments) return segments.error();
-  ElfSummary summary;
-  summary.type = header->e_type;
-  summary.machine = header->e_machine;
-  summary.entry = header->e_entry;
-  for (const Elf64_Phdr& p : *segments) {
+  ElfSummary summary{file.e_type, file.e_machine, file.e_entry, {}, find_build_id(fd, *headers)};
+  for (const Elf64_Phdr& p : headers->segments) {
     if (p.p_type != PT_LOAD) continue;
     summary.segments.push_back(
         {p.p_offset, p.p_vaddr, p.p_filesz, p.p_memsz, p.p_align, p.p_flags});
   }
-  summary.build_id = find_build_id(fd, notes_of(*segments, elf::read_section_headers(fd, *header)));
   return summary;
 }
 

@@ -126,15 +126,9 @@ class Lookup {
 };
 
 std::uint8_t rank_of(unsigned char info) {
-  switch (ELF64_ST_BIND(info)) {
-    case STB_GLOBAL:
-    case STB_GNU_UNIQUE:
-      return 0;
-    case STB_WEAK:
-      return 1;
-    default:
-      return 2;
-  }
+  const unsigned binding = ELF64_ST_BIND(info);
+  if (binding == STB_GLOBAL || binding == STB_GNU_UNIQUE) return 0;
+  return binding == STB_WEAK ? 1 : 2;
 }
 
 std::optional<Function> function_of(const Elf64_Sym& symbol,
@@ -166,9 +160,9 @@ struct SymbolTable {
 };
 
 Result<SymbolTable> read_symbol_table(int fd) {
-  const Result<Elf64_Ehdr> header = elf::read_header(fd);
-  if (!header) return header.error();
-  SymbolTable table{.sections = elf::read_section_headers(fd, *header)};
+  Result<elf::Headers> headers = elf::read_headers(fd);
+  if (!headers) return headers.error();
+  SymbolTable table{.sections = std::move(headers->sections)};
   for (const Elf64_Word type : {Elf64_Word{SHT_SYMTAB}, Elf64_Word{SHT_DYNSYM}}) {
     const auto found = std::ranges::find(table.sections, type, &Elf64_Shdr::sh_type);
     const bool usable = found != table.sections.end() && found->sh_entsize == sizeof(Elf64_Sym) &&
@@ -227,11 +221,6 @@ std::vector<ElfSymbol> with_names(int fd, const Elf64_Shdr& strings,
   return symbols;
 }
 
-bool is_on_disk(const struct stat& file, std::uint64_t bytes) {
-  return bytes <=
-         static_cast<std::uint64_t>(file.st_blocks) * 512 * kMaxCompression + kUnallocatedBytes;
-}
-
 Error too_large(const char* what) { return fail(ErrorCode::kTooLarge, what); }
 
 Result<std::vector<ElfSymbol>> find_symbols(int fd, const struct stat& file,
@@ -241,7 +230,10 @@ Result<std::vector<ElfSymbol>> find_symbols(int fd, const struct stat& file,
   if (!table) return table.error();
   if (table->empty()) return std::vector<ElfSymbol>{};
   const std::uint64_t bytes = table->bytes();
-  if (!is_on_disk(file, bytes)) return too_large("the symbol table of an ELF file is a hole");
+  const std::uint64_t disk_bytes = static_cast<std::uint64_t>(file.st_blocks) * 512;
+  if (bytes > disk_bytes * kMaxCompression + kUnallocatedBytes) {
+    return too_large("the symbol table of an ELF file is a hole");
+  }
   if (bytes > bytes_left) return too_large("the limit for symbol tables is reached");
   bytes_left -= bytes;
   Lookup lookup(addresses);

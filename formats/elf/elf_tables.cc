@@ -5,36 +5,14 @@
 
 #include <cerrno>
 #include <cstring>
-#include <string>
+
+#include "formats/base/errors.h"
 
 namespace profd::elf {
 namespace {
 
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{4} << 30;
 constexpr std::size_t kMaxSegments = 1024;
-
-Error malformed(const std::string& what) { return fail(ErrorCode::kMalformed, what); }
-
-Result<void> check_ident(const Elf64_Ehdr& header) {
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return malformed("not an ELF file");
-  if (header.e_ident[EI_CLASS] != ELFCLASS64) {
-    return fail(ErrorCode::kUnsupported, "a 32-bit ELF file; only 64-bit ones are supported");
-  }
-  if (header.e_ident[EI_DATA] != ELFDATA2LSB) {
-    return fail(ErrorCode::kUnsupported,
-                "a big-endian ELF file; only little-endian ones are supported");
-  }
-  return {};
-}
-
-Result<void> check_file_size(int fd) {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0) return fail_errno("could not stat an ELF file");
-  if (static_cast<std::uint64_t>(status.st_size) > kMaxFileBytes) {
-    return fail(ErrorCode::kTooLarge, "an ELF file larger than 4 GiB");
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -52,8 +30,27 @@ bool read_at(int fd, std::uint64_t offset, void* to, std::size_t bytes) {
   return true;
 }
 
+namespace {
+
+Result<void> check_ident(const Elf64_Ehdr& header) {
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return malformed("not an ELF file");
+  if (header.e_ident[EI_CLASS] != ELFCLASS64) {
+    return fail(ErrorCode::kUnsupported, "a 32-bit ELF file; only 64-bit ones are supported");
+  }
+  if (header.e_ident[EI_DATA] != ELFDATA2LSB) {
+    return fail(ErrorCode::kUnsupported,
+                "a big-endian ELF file; only little-endian ones are supported");
+  }
+  return {};
+}
+
+// The header of a 64-bit little-endian file of at most 4 GiB.
 Result<Elf64_Ehdr> read_header(int fd) {
-  if (const Result<void> size = check_file_size(fd); !size) return size.error();
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return fail_errno("could not stat an ELF file");
+  if (static_cast<std::uint64_t>(status.st_size) > kMaxFileBytes) {
+    return fail(ErrorCode::kTooLarge, "an ELF file larger than 4 GiB");
+  }
   Elf64_Ehdr header{};
   if (!read_at(fd, 0, header.e_ident, EI_NIDENT)) return malformed("not an ELF file");
   if (const Result<void> ident = check_ident(header); !ident) return ident.error();
@@ -73,10 +70,21 @@ Result<std::vector<Elf64_Phdr>> read_program_headers(int fd, const Elf64_Ehdr& h
   return std::move(*table);
 }
 
+// Empty for a file without section headers and for one with malformed ones.
 std::vector<Elf64_Shdr> read_section_headers(int fd, const Elf64_Ehdr& header) {
   if (header.e_shnum == 0 || header.e_shentsize != sizeof(Elf64_Shdr)) return {};
   return read_table<Elf64_Shdr>(fd, header.e_shoff, header.e_shnum)
       .value_or(std::vector<Elf64_Shdr>{});
+}
+
+}  // namespace
+
+Result<Headers> read_headers(int fd) {
+  const Result<Elf64_Ehdr> file = read_header(fd);
+  if (!file) return file.error();
+  Result<std::vector<Elf64_Phdr>> segments = read_program_headers(fd, *file);
+  if (!segments) return segments.error();
+  return Headers{*file, std::move(*segments), read_section_headers(fd, *file)};
 }
 
 }  // namespace profd::elf

@@ -33,15 +33,16 @@ template <class T>
   return table;
 }
 
+struct Headers {
+  Elf64_Ehdr file{};
+  std::vector<Elf64_Phdr> segments;
+  // Empty for a file without section headers and for one with malformed ones. The extended
+  // numbering for more than 65,279 sections is not read: only object files use it.
+  std::vector<Elf64_Shdr> sections;
+};
+
 // kMalformed, kUnsupported or kTooLarge unless the file is a 64-bit little-endian ELF file of at
 // most 4 GiB.
-[[nodiscard]] Result<Elf64_Ehdr> read_header(int fd);
-
-[[nodiscard]] Result<std::vector<Elf64_Phdr>> read_program_headers(int fd,
-                                                                   const Elf64_Ehdr& header);
-
-// Empty for a file without section headers and for one with malformed ones. The extended numbering
-// for more than 65,279 sections is not read: only object files use it.
-[[nodiscard]] std::vector<Elf64_Shdr> read_section_headers(int fd, const Elf64_Ehdr& header);
+[[nodiscard]] Result<Headers> read_headers(int fd);
 
 }  // namespace profd::elf

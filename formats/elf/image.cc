@@ -1,16 +1,12 @@
 #include "formats/elf/image.h"
 
 #include <algorithm>
-#include <string_view>
 
+#include "formats/base/address_range.h"
 #include "formats/elf/image_writer.h"
 
 namespace profd {
 namespace {
-
-constexpr std::uint64_t kPage = 4096;
-
-std::uint64_t page_of(std::uint64_t address) { return address / kPage * kPage; }
 
 // The executable segments; the segment of the first function comes first.
 std::vector<ElfCodeSection> code_sections_of(const FileImage& image) {

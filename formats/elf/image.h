@@ -2,11 +2,9 @@
 // its path: the kernel, JIT code, and files that are deleted, replaced or out of reach.
 //
 // Two forms, each tested with both pprofs, addr2line, nm and llvm-symbolizer:
-//
 // - An absolute image (of the kernel; formats/jit/image.h makes those of JIT code) is an ET_EXEC
 //   file without program headers. Its .text lies at the run-time address, so that readers look up
 //   addresses unchanged.
-//
 // - A file image has the type, the PT_LOAD headers and the build id of the original, so that the
 //   mapping lines of the original fit it. Perl's pprof computes addresses from the one .text
 //   section: where executable segments are placed differently in file and memory, it resolves only

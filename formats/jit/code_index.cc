@@ -8,7 +8,6 @@
 
 #include <boost/icl/interval_set.hpp>
 
-#include "formats/base/seeded_hash.h"
 #include "formats/jit/jitdump_format.h"
 
 namespace profd {

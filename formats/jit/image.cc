@@ -14,8 +14,6 @@
 namespace profd {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
-
 // Above all that a program can map, and below the addresses to which kernel addresses are folded
 // (profile.h).
 constexpr std::uint64_t kMovedStart = std::uint64_t{1} << 51;
@@ -39,8 +37,6 @@ constexpr std::size_t kMaxSections = 16384;
 constexpr std::uint64_t kEndBytes = 1;
 
 constexpr std::size_t kBuildIdBytes = 20;
-
-std::uint64_t page_of(std::uint64_t address) { return address / kPage * kPage; }
 
 // Gives each function an address, in the order of the calls.
 class Placer {

@@ -18,43 +18,32 @@
 // "JiTD".
 //
 // The rules of reading, and the writers that need them:
-//
 // - total_size alone says where the next record starts. Records lie at any alignment, and some are
 //   padded to 8 within their size (V8's DEBUG, CPython's UNWINDING).
-//
 // - Versions 1 and 2 are the same format: all write 1, old Mono wrote 2. A header may be longer
 //   than 40 bytes. `pad` and `elf_machine` may have any value (V8: 0xdeadbeef; CPython 3.13.0: 0).
 //   The header's timestamp has another clock than the records' (V8, CPython: microseconds of the
 //   day).
-//
 // - The file grows while it is read, by stdio's 4 KiB or by three writes a record (PHP). A record
 //   that isn't complete yet is read later. So are zeros (id 0, size 0), with which a preallocated
 //   file ends.
-//
 // - Code lies at code_addr. `vma` is 0 with LLVM.
-//
 // - A LOAD may have a code_size and end after its name (.NET's stubs, HotSpot's agent): the code's
 //   bytes are not known. A LOAD with only some of its code bytes is malformed.
-//
 // - code_index starts at 0 or 1 and isn't unique. `tid` may be part of a pthread_t (Erlang). `pid`
 //   is a pid of the writer's namespace; after a fork, several pids write to one file (PHP). A CLOSE
 //   may then come in the middle: the records after it count.
-//
 // - Timestamps aren't in order (JavaScriptCore writes from a queue). Where flag bit 0 is set, they
 //   are counts of the time stamp counter.
-//
 // - A DEBUG belongs to the LOAD with its code_addr. Most writers write it directly before that;
 //   LLVM's ORC writes all DEBUGs of an object before all its LOADs. An UNWINDING has no code_addr:
 //   it belongs to the LOAD that follows.
-//
 // - V8 and LLVM write DEBUG addresses that are 0x40 too high, to compensate for the ELF header of
 //   old versions of perf; most records of such a file, and few of others, have their first line
 //   there. DEBUG addresses aren't sorted, may lie up to 55 bytes before the code (Erlang), at its
 //   end or behind it (end marks, line 0). After a file name of freed memory, the rest of a record
 //   may be garbage (V8).
-//
 // - A file name that is the byte 0xff stands for the one before.
-//
 // - UNWINDING's data is eh_frame_hdr, then eh_frame in the document and with LLVM's ORC, but
 //   eh_frame, then eh_frame_hdr with perf, V8 and CPython. A header alone means that the code has
 //   frame pointers: V8 writes one before every LOAD.

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "formats/base/cursor.h"
-#include "formats/jit/jitdump_records.h"
+#include "formats/base/errors.h"
 
 namespace profd {
 namespace {
@@ -26,21 +26,10 @@ struct Record {
   [[nodiscard]] JitFileRange range() const { return {offset, total_bytes}; }
 };
 
-std::uint64_t least_bytes_of(RecordId id) {
-  switch (id) {
-    case RecordId::kLoad:
-      return jitdump::kLoadBytes + 1;
-    case RecordId::kMove:
-      return jitdump::kMoveBytes;
-    case RecordId::kDebugInfo:
-      return jitdump::kDebugInfoBytes;
-    case RecordId::kUnwindingInfo:
-      return jitdump::kUnwindingInfoBytes;
-    case RecordId::kClose:
-      break;
-  }
-  return jitdump::kRecordHeaderBytes;
-}
+// By RecordId.
+constexpr std::array kLeastBytes{jitdump::kLoadBytes + 1, jitdump::kMoveBytes,
+                                 jitdump::kDebugInfoBytes, jitdump::kRecordHeaderBytes,
+                                 jitdump::kUnwindingInfoBytes};
 
 // Each entry of a DEBUG record has a file name of at least a NUL.
 std::uint64_t most_entries_of(const Record& record) {
@@ -61,7 +50,9 @@ class EventMaker {
     ++result_.records;
     state_.last_timestamp = std::max(state_.last_timestamp, record.timestamp);
     if (record.id > RecordId::kUnwindingInfo) return drop(JitDumpFault::kUnknownRecord);
-    if (record.total_bytes < least_bytes_of(record.id)) return drop(JitDumpFault::kShortRecord);
+    if (record.total_bytes < kLeastBytes[static_cast<std::size_t>(record.id)]) {
+      return drop(JitDumpFault::kShortRecord);
+    }
     switch (record.id) {
       case RecordId::kLoad:
         return add_load(record);
@@ -78,7 +69,6 @@ class EventMaker {
 
   // Adds the DEBUG records whose LOAD has not come yet.
   void finish() {
-    if (latest_) waiting_.insert_or_assign(latest_->address, latest_->range);
     for (const auto& [address, range] : waiting_) {
       JitDumpEvent event = event_of(JitDumpEventKind::kDebugInfo, state_.last_timestamp);
       event.address = address;
@@ -88,11 +78,6 @@ class EventMaker {
   }
 
  private:
-  struct DebugInfo {
-    std::uint64_t address = 0;
-    JitFileRange range;
-  };
-
   static JitDumpEvent event_of(JitDumpEventKind kind, std::uint64_t timestamp) {
     JitDumpEvent event;
     event.kind = kind;
@@ -103,17 +88,23 @@ class EventMaker {
   void drop(JitDumpFault fault) { ++result_.malformed[static_cast<std::size_t>(fault)]; }
 
   Cursor body_of(const Record& record) {
-    Cursor cursor(record.bytes, order_of(state_));
+    Cursor cursor(record.bytes, state_.order());
     cursor.read_bytes(jitdump::kRecordHeaderBytes);
     return cursor;
   }
 
-  void add_load(const Record& record) {
-    Cursor cursor = body_of(record);
-    JitDumpEvent event = event_of(JitDumpEventKind::kLoad, record.timestamp);
+  // The event of a LOAD or MOVE, whose bodies begin with the same fields.
+  static JitDumpEvent code_event(JitDumpEventKind kind, const Record& record, Cursor& cursor) {
+    JitDumpEvent event = event_of(kind, record.timestamp);
     event.pid = cursor.read<std::uint32_t>();
     event.tid = cursor.read<std::uint32_t>();
     cursor.read<std::uint64_t>();  // vma
+    return event;
+  }
+
+  void add_load(const Record& record) {
+    Cursor cursor = body_of(record);
+    JitDumpEvent event = code_event(JitDumpEventKind::kLoad, record, cursor);
     event.address = cursor.read<std::uint64_t>();
     event.code_bytes = cursor.read<std::uint64_t>();
     cursor.read<std::uint64_t>();  // code_index
@@ -138,10 +129,7 @@ class EventMaker {
 
   void add_move(const Record& record) {
     Cursor cursor = body_of(record);
-    JitDumpEvent event = event_of(JitDumpEventKind::kMove, record.timestamp);
-    event.pid = cursor.read<std::uint32_t>();
-    event.tid = cursor.read<std::uint32_t>();
-    cursor.read<std::uint64_t>();  // vma
+    JitDumpEvent event = code_event(JitDumpEventKind::kMove, record, cursor);
     event.old_address = cursor.read<std::uint64_t>();
     event.address = cursor.read<std::uint64_t>();
     event.code_bytes = cursor.read<std::uint64_t>();
@@ -157,14 +145,11 @@ class EventMaker {
     }
     constexpr std::int64_t kMostVotes = 1'000'000;
     state_.line_bias_votes = std::clamp(state_.line_bias_votes, -kMostVotes, kMostVotes) +
-                             line_bias_vote(record.bytes, order_of(state_));
-    if (latest_ && latest_->address != address)
-      waiting_.insert_or_assign(latest_->address, latest_->range);
-    latest_ = DebugInfo{address, record.range()};
+                             line_bias_vote(record.bytes, state_.order());
+    waiting_.insert_or_assign(address, record.range());
   }
 
   JitFileRange take_debug_info(std::uint64_t address) {
-    if (latest_ && latest_->address == address) return std::exchange(latest_, std::nullopt)->range;
     const auto found = waiting_.extract(address);
     return found ? found.mapped() : JitFileRange{};
   }
@@ -193,29 +178,24 @@ class EventMaker {
 
   JitDumpState& state_;
   JitDumpEvents& result_;
-  // DEBUG records without a LOAD yet: the latest one, which nearly always belongs to the next LOAD,
-  // and the others by address.
-  std::optional<DebugInfo> latest_;
-  std::map<std::uint64_t, JitFileRange> waiting_;
+  std::map<std::uint64_t, JitFileRange> waiting_;  // DEBUG records without a LOAD yet, by address
 };
 
 // False: the header is not complete yet.
 Result<bool> read_header(std::string_view bytes, std::uint64_t file_bytes, JitDumpState& state) {
   state.big_endian = Cursor(bytes, std::endian::big).read<std::uint32_t>() == jitdump::kMagic;
-  Cursor cursor(bytes, order_of(state));
+  Cursor cursor(bytes, state.order());
   if (cursor.read<std::uint32_t>() != jitdump::kMagic && cursor.ok()) {
-    return fail(ErrorCode::kMalformed, "the file is no jitdump: it has another magic number");
+    return malformed("not a jitdump: the magic number is wrong");
   }
   if (bytes.size() < jitdump::kHeaderBytes) return false;
   const auto version = cursor.read<std::uint32_t>();
   const auto total_bytes = cursor.read<std::uint32_t>();
   if (version == 0 || version > jitdump::kMaxVersion) {
-    return fail(ErrorCode::kMalformed,
-                "unknown jitdump version " + std::to_string(version) + "; 1 and 2 are known");
+    return malformed("unknown jitdump version " + std::to_string(version) + "; 1 and 2 are known");
   }
   if (total_bytes < jitdump::kHeaderBytes || total_bytes > jitdump::kMaxHeaderBytes) {
-    return fail(ErrorCode::kMalformed,
-                "invalid size of a jitdump's header: " + std::to_string(total_bytes) + " bytes");
+    return malformed("invalid size of a jitdump header: " + std::to_string(total_bytes) + " bytes");
   }
   if (total_bytes > file_bytes) return false;
   state.elf_machine = cursor.read<std::uint32_t>();
@@ -234,7 +214,7 @@ enum class Step { kRecord, kSkipped, kWait };
 Step next_record(std::string_view bytes, std::uint64_t file_bytes, JitDumpState& state,
                  JitDumpEvents& result, Record& record) {
   if (bytes.size() < jitdump::kRecordHeaderBytes) return Step::kWait;
-  Cursor cursor(bytes, order_of(state));
+  Cursor cursor(bytes, state.order());
   const auto id = cursor.read<std::uint32_t>();
   const auto total_bytes = cursor.read<std::uint32_t>();
   if (id == 0 && total_bytes == 0) return Step::kWait;
@@ -264,10 +244,6 @@ std::string_view name_of(JitDumpFault fault) {
       "short_record", "huge_record", "bad_name",       "bad_code_size",
       "bad_address",  "bad_sizes",   "unknown_record", "lost_frame"};
   return kNames[static_cast<std::size_t>(fault)];
-}
-
-std::uint64_t JitDumpState::line_bias() const {
-  return line_bias_votes > 0 ? jitdump::kLineBias : 0;
 }
 
 Result<JitDumpEvents> read_jitdump(std::string_view bytes, std::uint64_t file_bytes,

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -64,7 +65,12 @@ struct JitDumpState {
   }
   // To be subtracted from the addresses of DEBUG entries: 0 or 0x40. The more of the file is read,
   // the surer it is.
-  [[nodiscard]] std::uint64_t line_bias() const;
+  [[nodiscard]] std::uint64_t line_bias() const {
+    return line_bias_votes > 0 ? jitdump::kLineBias : 0;
+  }
+  [[nodiscard]] std::endian order() const {
+    return big_endian ? std::endian::big : std::endian::little;
+  }
 };
 
 enum class JitDumpEventKind : std::uint8_t {
@@ -128,6 +134,14 @@ struct JitLine {
 // The script in V8's name of a function, "JS:*f /srv/a.js:1:2". Empty where there is none, or it is
 // too short to be recognised without its first 16 bytes.
 [[nodiscard]] std::string_view jit_script_of(std::string_view function);
+
+// A DEBUG record's vote for a line bias: 1 if its lowest entry lies where a biased first line does,
+// -1 if it lies elsewhere, 0 without entries. The record may be cut.
+[[nodiscard]] int line_bias_vote(std::string_view record, std::endian order);
+
+// Whether the bytes start like an eh_frame_hdr: version 1, then three pointer encodings. An
+// eh_frame starts with the length of a CIE, which is a multiple of 4.
+[[nodiscard]] bool is_eh_frame_hdr(std::string_view bytes);
 
 // The two parts of an UNWINDING record's data: views into the record.
 struct JitUnwindingInfo {

@@ -1,11 +1,14 @@
-#include "formats/jit/jitdump_records.h"
+
+// The content of the DEBUG and UNWINDING records.
 
 #include <algorithm>
 #include <limits>
 #include <optional>
 
 #include "formats/base/cursor.h"
+#include "formats/base/errors.h"
 #include "formats/elf/dwarf_cursor.h"
+#include "formats/jit/jitdump_reader.h"
 
 namespace profd {
 namespace {
@@ -140,7 +143,7 @@ std::vector<JitLine> decode_jit_lines(std::string_view record, const JitDumpStat
                                       std::uint64_t code_bytes, std::string_view script) {
   std::vector<JitLine> lines;
   const auto bias = static_cast<std::int64_t>(state.line_bias());
-  DebugEntries entries(record, order_of(state), code_bytes, script);
+  DebugEntries entries(record, state.order(), code_bytes, script);
   bool is_last_kept = false;
   while (const auto entry = entries.next()) {
     is_last_kept = false;
@@ -165,23 +168,24 @@ bool is_eh_frame_hdr(std::string_view bytes) {
 }
 
 Result<JitUnwindingInfo> split_unwinding_info(std::string_view record, const JitDumpState& state) {
-  Cursor cursor(record, order_of(state));
+  Cursor cursor(record, state.order());
   cursor.read_bytes(jitdump::kRecordHeaderBytes);
   const auto data_bytes = cursor.read<std::uint64_t>();
   const auto hdr_bytes = cursor.read<std::uint64_t>();
   cursor.read<std::uint64_t>();  // mapped_size, which is not the size of the data
   const std::string_view data = cursor.read_bytes(data_bytes);
-  if (!cursor.ok() || hdr_bytes > data.size())
-    return fail(ErrorCode::kMalformed, "the unwind data exceeds its record");
+  if (!cursor.ok() || hdr_bytes > data.size()) {
+    return malformed("the unwind data exceeds its record");
+  }
   if (hdr_bytes == data.size()) {
-    return fail(ErrorCode::kMalformed,
-                "the record has no unwind data: its code has frame pointers");
+    return malformed("the record has no unwind data: its code has frame pointers");
   }
   if (is_eh_frame_hdr(data))
     return JitUnwindingInfo{data.substr(hdr_bytes), data.substr(0, hdr_bytes), true};
   const std::string_view last = data.substr(data.size() - hdr_bytes);
-  if (hdr_bytes != 0 && !is_eh_frame_hdr(last))
-    return fail(ErrorCode::kMalformed, "the unwind data has no header at either end");
+  if (hdr_bytes != 0 && !is_eh_frame_hdr(last)) {
+    return malformed("the unwind data has no header at either end");
+  }
   return JitUnwindingInfo{data.substr(0, data.size() - hdr_bytes), last, false};
 }
 

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "formats/base/address_range.h"
+#include "formats/base/errors.h"
 #include "formats/unwind/cfi_entries.h"
 #include "formats/unwind/cfi_program.h"
 #include "formats/unwind/cfi_rules.h"
@@ -13,14 +15,8 @@ namespace {
 
 constexpr std::uint64_t kUserHalf = std::uint64_t{1} << 47;
 
-// Where the record's code lies: for a whole object, anywhere.
-struct Bounds {
-  std::uint64_t start = 0;
-  std::uint64_t end = 0;
-};
-
-std::optional<JitUnwindRows> rows_of(const CfiCie& cie, const CfiFde& fde, const Bounds& bounds,
-                                     std::size_t max_rows) {
+std::optional<JitUnwindRows> rows_of(const CfiCie& cie, const CfiFde& fde,
+                                     const AddressRange& bounds, std::size_t max_rows) {
   const auto initial = CfiProgram::initial_state(cie);
   if (!initial || fde.start < bounds.start || fde.start >= bounds.end) return std::nullopt;
   JitUnwindRows function{.start = fde.start,
@@ -48,8 +44,10 @@ Result<std::vector<JitUnwindRows>> read_jit_unwind_rows(std::string_view record,
   const auto info = split_unwinding_info(record, state);
   if (!info) return info.error();
   const bool is_whole_object = code_bytes == 0;
-  const Bounds bounds =
-      is_whole_object ? Bounds{1, kUserHalf} : Bounds{code_address, code_address + code_bytes};
+  // Where the record's code lies: for a whole object, anywhere.
+  const AddressRange bounds = is_whole_object
+                                  ? AddressRange{1, kUserHalf}
+                                  : AddressRange{code_address, code_address + code_bytes};
   const CfiSection section{
       .bytes = std::string(info->eh_frame),
       .vaddr = is_whole_object ? 0 : assumed_eh_frame_address(code_address, code_bytes),
@@ -69,8 +67,7 @@ Result<std::vector<JitUnwindRows>> read_jit_unwind_rows(std::string_view record,
     room -= function->rows.size();
     functions.push_back(std::move(*function));
   }
-  if (functions.empty())
-    return fail(ErrorCode::kMalformed, "the unwind data belongs to other code");
+  if (functions.empty()) return malformed("the unwind data belongs to other code");
   return functions;
 }
 

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "formats/base/text_fields.h"
+
 namespace profd {
 namespace {
 
@@ -13,10 +15,6 @@ constexpr std::size_t kIdDigits = 64;
 
 bool is_container_id(std::string_view text) {
   return text.size() == kIdDigits && text.find_first_not_of("0123456789abcdef") == text.npos;
-}
-
-std::string_view without_suffix(std::string_view text, std::string_view suffix) {
-  return text.ends_with(suffix) ? text.substr(0, text.size() - suffix.size()) : text;
 }
 
 // Undoes the escapes in names of units: systemd writes '-' as "\x2d".
@@ -38,15 +36,13 @@ std::string unescaped(std::string_view text) {
 std::string_view container_id_of(std::string_view component) {
   constexpr std::array<std::string_view, 4> kRuntimes{"docker-", "libpod-", "cri-containerd-",
                                                       "crio-"};
-  if (is_container_id(component)) return component;
-  if (const std::size_t colon = component.rfind(':'); colon != component.npos) {
-    const std::string_view id = component.substr(colon + 1);
-    return is_container_id(id) ? id : std::string_view{};
-  }
+  const std::size_t colon = component.rfind(':');
   const auto runtime =
       std::ranges::find_if(kRuntimes, [&](auto name) { return component.starts_with(name); });
-  if (runtime == kRuntimes.end()) return {};
-  const std::string_view id = without_suffix(component.substr(runtime->size()), ".scope");
+  std::string_view id = component.substr(colon + 1);
+  if (colon == component.npos && runtime != kRuntimes.end()) {
+    id = without_suffix(component.substr(runtime->size()), ".scope");
+  }
   return is_container_id(id) ? id : std::string_view{};
 }
 

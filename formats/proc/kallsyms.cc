@@ -5,6 +5,7 @@
 #include <limits>
 #include <tuple>
 
+#include "formats/base/errors.h"
 #include "formats/base/text_fields.h"
 
 namespace profd {
@@ -79,8 +80,7 @@ Result<std::vector<Candidate>> read_lines(std::string& text) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     ++number;
     if (!parse_line(std::string_view(text).substr(at, end - at), line)) {
-      return fail(ErrorCode::kMalformed,
-                  "could not parse line " + std::to_string(number) + " of kallsyms");
+      return malformed("could not parse line " + std::to_string(number) + " of kallsyms");
     }
     at = end + 1;
     if (line.address == 0) continue;

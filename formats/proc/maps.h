@@ -1,10 +1,13 @@
-// One line of /proc/PID/maps.
+// /proc/PID/maps (proc_pid_maps(5)): the mappings of a process.
 
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/base/result.h"
 
@@ -26,5 +29,9 @@ struct MapsLine {
 
 // `line` has no line feed. kMalformed for a line of another form.
 [[nodiscard]] Result<MapsLine> parse_maps_line(std::string_view line);
+
+// The paths of the files that a process has mapped as code, in the order of their addresses, from
+// the first 65,536 lines of /proc/PID/maps. Empty if the caller may not read that file.
+[[nodiscard]] std::vector<std::string> code_paths_of(pid_t pid);
 
 }  // namespace profd

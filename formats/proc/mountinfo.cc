@@ -7,20 +7,15 @@
 namespace profd {
 namespace {
 
-std::string_view next_word(TextFields& fields) {
-  fields.blanks();
-  return fields.word();
-}
-
 // "36 35 98:0 /root /mount/point rw,noatime master:1 - ext4 /dev/sda1 rw": any number of fields may
 // stand before the "-".
 std::optional<Mount> parse_line(std::string_view line) {
   TextFields fields(line);
   const auto id = fields.decimal();
-  for (int skipped = 0; skipped < 3; ++skipped) next_word(fields);
-  const std::string_view mount_point = next_word(fields);
-  while (fields.ok() && next_word(fields) != "-") continue;
-  const std::string_view file_system = next_word(fields);
+  for (int skipped = 0; skipped < 3; ++skipped) fields.word_after_blanks();
+  const std::string_view mount_point = fields.word_after_blanks();
+  while (fields.ok() && fields.word_after_blanks() != "-") continue;
+  const std::string_view file_system = fields.word_after_blanks();
   if (!fields.ok()) return std::nullopt;
   return Mount{id, without_octal_escapes(mount_point), std::string(file_system)};
 }

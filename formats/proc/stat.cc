@@ -1,5 +1,6 @@
 #include "formats/proc/stat.h"
 
+#include "formats/base/errors.h"
 #include "formats/base/text_fields.h"
 #include "formats/base/whole_file.h"
 
@@ -7,10 +8,7 @@ namespace profd {
 namespace {
 
 void skip_fields(TextFields& fields, int count) {
-  for (; count > 0; --count) {
-    fields.blanks();
-    fields.word();
-  }
+  for (; count > 0; --count) fields.word_after_blanks();
 }
 
 template <class T>
@@ -35,7 +33,7 @@ Result<ProcessStat> parse_process_stat(std::string_view text) {
   read_field(fields, stat.system_ticks);
   skip_fields(fields, 6);  // fields 16 to 21
   read_field(fields, stat.start_ticks);
-  if (!fields.ok()) return fail(ErrorCode::kMalformed, "could not parse a /proc/PID/stat");
+  if (!fields.ok()) return malformed("could not parse a /proc/PID/stat");
   return stat;
 }
 

@@ -1,5 +1,6 @@
 #include "formats/proc/status.h"
 
+#include "formats/base/errors.h"
 #include "formats/base/text_fields.h"
 #include "formats/base/whole_file.h"
 
@@ -52,7 +53,7 @@ Result<ProcessStatus> parse_process_status(std::string_view text) {
                         read_mask(text, "SigCgt", status.caught_signals) &&
                         read_mask(text, "CapPrm", status.permitted_capabilities) &&
                         read_mask(text, "CapEff", status.effective_capabilities);
-  if (!is_whole) return fail(ErrorCode::kMalformed, "could not parse a /proc/PID/status");
+  if (!is_whole) return malformed("could not parse a /proc/PID/status");
   return status;
 }
 

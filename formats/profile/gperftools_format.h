@@ -22,29 +22,21 @@
 // defines "$build" for the lines after it.
 //
 // The rules, each with its reason:
-//
 // - The period is 1 or more. Go's refuses a file whose period is 0.
-//
 // - The pc of a leaf is not 0. Perl's takes such a record for the trailer, and drops it and all
 //   later ones. 0 is written as 1.
-//
 // - The pc of a caller is not 0. Both readers subtract 1 from every pc except that of the leaf, and
 //   0 would wrap to the top of the address space, where Go's invents a mapping. 0 is written as 1,
 //   which is read as address 0.
-//
 // - A caller's pc that is not a return address, but one that a tick, a fault or a signal
 //   interrupted, is written as pc + 1. Otherwise the readers look up the instruction before it,
 //   which may be in another function.
-//
 // - The pc of the first caller differs from that of the leaf. Go's drops an equal one as a copy of
 //   the leaf. In a recursion both are equal when the tick hits the instruction after the recursive
 //   call. So that return address is written as pc - 1. Readers then look up pc - 2, which is still
 //   in the call instruction: it has at least 2 bytes on x86-64, and 4 on Arm.
-//
 // - A stack has 1 to 65536 frames. Perl's miscounts a depth of 0, and fails for more.
-//
 // - Kernel addresses are folded (profile.h). Perl's drops every pc above 2^63 - 1.
-//
 // - Decoys. Both readers try to remove the frame of libprofiler's signal handler. If at least
 //   N - N/32 of the N records (integer division) have the same first caller, Go's deletes it from
 //   all of them, and does so twice. Perl's repeats it as long as all records have the same first
@@ -52,15 +44,11 @@
 //   appended until no address is the first caller so often; one record without a caller already
 //   stops Perl's. They have no weight. The document requires a count of 1 or more, but the readers
 //   accept 0, and only a pc of 0 makes such a record the trailer.
-//
 // - A mapping line starts in the first column, has lower-case hexadecimal numbers without "0x", and
 //   an inode. Perl's silently skips any other.
-//
 // - No line is longer than 64 KiB. Go's refuses a file with a longer one.
-//
 // - Only mappings with a path are written. Go's merges one without a path into its neighbour, and
 //   changes the base address of the neighbour.
-//
 // - The main executable comes first. Go's takes the first mapping that has not the name of a
 //   library for the main executable.
 

@@ -6,6 +6,7 @@
 
 #include "formats/base/address_range.h"
 #include "formats/base/cursor.h"
+#include "formats/base/errors.h"
 #include "formats/base/text_fields.h"
 #include "formats/profile/gperftools_format.h"
 
@@ -110,20 +111,26 @@ Result<void> read_record(SlotCursor& slots, RecordView& record) {
   return {};
 }
 
-// Calls `visit` with each record up to the trailer, until it returns an error.
-template <class Visit>
-Result<void> for_each_record(SlotCursor& slots, const Visit& visit) {
+// Reads all that is before the text list, and returns its offset. `profile` may be null.
+Result<std::size_t> read_slots(std::string_view file, Profile* profile) {
+  const Result<SlotShape> shape = detect_shape(file);
+  if (!shape) return shape.error();
+  SlotCursor slots(file, *shape);
+  const Result<std::uint64_t> period = read_header(slots);
+  if (!period) return period.error();
+  if (profile != nullptr) profile->period = *period;
+  std::uint64_t left = std::numeric_limits<std::uint64_t>::max();
   RecordView record;
   while (true) {
     if (auto read = read_record(slots, record); !read) return read.error();
-    if (record.is_trailer()) return {};
+    if (record.is_trailer()) return slots.offset();
     if (record.is_decoy()) continue;
-    if (auto visited = visit(record); !visited) return visited.error();
+    if (record.count > left) {
+      return malformed("the sum of the counts overflows 64 bits", record.offset);
+    }
+    left -= record.count;
+    if (profile != nullptr) profile->add_record(record.pcs, record.count);
   }
-}
-
-std::string_view without_suffix(std::string_view text, std::string_view suffix) {
-  return text.ends_with(suffix) ? text.substr(0, text.size() - suffix.size()) : text;
 }
 
 std::string_view without_blanks(std::string_view text) {
@@ -155,8 +162,7 @@ struct MappingLine {
 std::optional<MappingLine> parse_full_line(std::string_view line) {
   TextFields fields(line);
   const auto [start, end] = read_range(fields);
-  fields.blanks();
-  const std::string_view permissions = fields.word();
+  const std::string_view permissions = fields.word_after_blanks();
   fields.blanks();
   const std::uint64_t file_offset = fields.hexadecimal();
   fields.blanks();
@@ -189,12 +195,10 @@ std::optional<MappingLine> parse_brief_line(std::string_view line) {
   MappingLine brief;
   const auto [start, end] = read_range(fields);
   if (fields.ok() && fields.rest().starts_with(':')) fields.expect(':');
-  fields.blanks();
-  std::string_view path = fields.word();
+  std::string_view path = fields.word_after_blanks();
   if (fields.ok() && is_permissions(path)) {
     brief.executable = path.find('x') != path.npos;
-    fields.blanks();
-    path = fields.word();
+    path = fields.word_after_blanks();
   }
   if (!fields.ok()) return std::nullopt;
   const std::string_view rest = without_blanks(fields.rest());
@@ -264,35 +268,13 @@ Result<void> read_text(std::string_view file, std::size_t offset, Profile& profi
 }  // namespace
 
 Result<Profile> decode_gperftools(std::string_view file) {
-  const Result<SlotShape> shape = detect_shape(file);
-  if (!shape) return shape.error();
-  SlotCursor slots(file, *shape);
-  const Result<std::uint64_t> period = read_header(slots);
-  if (!period) return period.error();
   Profile profile;
-  profile.period = *period;
-  std::uint64_t left = std::numeric_limits<std::uint64_t>::max();
-  const auto add = [&](const RecordView& record) -> Result<void> {
-    if (record.count > left) {
-      return malformed("the sum of the counts overflows 64 bits", record.offset);
-    }
-    left -= record.count;
-    profile.add_record(record.pcs, record.count);
-    return {};
-  };
-  if (auto read = for_each_record(slots, add); !read) return read.error();
-  if (auto read = read_text(file, slots.offset(), profile); !read) return read.error();
+  const Result<std::size_t> text = read_slots(file, &profile);
+  if (!text) return text.error();
+  if (auto read = read_text(file, *text, profile); !read) return read.error();
   return profile;
 }
 
-Result<std::size_t> text_offset(std::string_view file) {
-  const Result<SlotShape> shape = detect_shape(file);
-  if (!shape) return shape.error();
-  SlotCursor slots(file, *shape);
-  if (auto period = read_header(slots); !period) return period.error();
-  const auto skip = [](const RecordView&) -> Result<void> { return {}; };
-  if (auto read = for_each_record(slots, skip); !read) return read.error();
-  return slots.offset();
-}
+Result<std::size_t> text_offset(std::string_view file) { return read_slots(file, nullptr); }
 
 }  // namespace profd

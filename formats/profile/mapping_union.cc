@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 namespace profd {
 namespace {
@@ -19,11 +18,10 @@ bool is_kernel(const ProfileMapping& mapping) {
 }
 
 // A name in brackets is not that of a file: all mappings with the same one are the same object.
-bool is_same_object(const ProfileMapping& mapping, std::uint64_t start, std::uint64_t file_offset,
-                    const std::string& path) {
-  if (mapping.path != path) return false;
-  if (path.starts_with('[') || is_kernel(mapping)) return true;
-  return mapping.start - mapping.file_offset == start - file_offset;
+bool is_same_object(const ProfileMapping& a, const ProfileMapping& b) {
+  if (a.path != b.path) return false;
+  if (a.path.starts_with('[') || is_kernel(a)) return true;
+  return a.start - a.file_offset == b.start - b.file_offset;
 }
 
 // Sorted by start; empty when they overlap.
@@ -71,9 +69,7 @@ std::uint64_t MappingUnion::place_unmapped(std::uint64_t address) {
 std::vector<ProfileMapping> MappingUnion::mappings() const {
   std::vector<ProfileMapping> mappings;
   mappings.reserve(regions_.size());
-  for (const auto& [start, region] : regions_) {
-    mappings.push_back({start, region.end, region.file_offset, region.path});
-  }
+  for (const auto& [start, region] : regions_) mappings.push_back(region);
   std::stable_partition(mappings.begin(), mappings.end(), [this](const ProfileMapping& mapping) {
     return mapping.path == executable_;
   });
@@ -119,7 +115,7 @@ bool MappingUnion::has_unmapped_in(std::uint64_t start, std::uint64_t end) const
 bool MappingUnion::agrees(const ProfileMapping& mapping) {
   const auto [first, end] = overlapped_by(mapping.start, mapping.end);
   const bool same = std::all_of(first, end, [&mapping](const auto& region) {
-    return is_same_object(mapping, region.first, region.second.file_offset, region.second.path);
+    return is_same_object(mapping, region.second);
   });
   return same && !has_unmapped_in(mapping.start, mapping.end);
 }
@@ -129,17 +125,15 @@ void MappingUnion::unite(const ProfileMapping& mapping) {
   if (is_kernel(mapping)) kernel_ = mapping.path;
   const auto [first, end] = overlapped_by(mapping.start, mapping.end);
   if (first == end) {
-    regions_.emplace_hint(end, mapping.start,
-                          Region{mapping.end, mapping.file_offset, mapping.path});
+    regions_.emplace_hint(end, mapping.start, mapping);
     return;
   }
   const auto last = std::prev(end);
   last->second.end = std::max(last->second.end, mapping.end);
   if (mapping.start >= first->first && first == last) return;
-  Region whole = std::move(last->second);
-  const std::uint64_t start = std::min(first->first, mapping.start);
-  whole.file_offset = start == mapping.start ? mapping.file_offset : first->second.file_offset;
-  regions_.insert_or_assign(regions_.erase(first, end), start, std::move(whole));
+  ProfileMapping whole = mapping.start <= first->first ? mapping : first->second;
+  whole.end = last->second.end;
+  regions_.emplace_hint(regions_.erase(first, end), whole.start, whole);
 }
 
 // Moves next_free_ behind mappings and frames of profiles that lie in the space for moved ones.
@@ -164,7 +158,8 @@ std::uint64_t MappingUnion::move_away(const ProfileMapping& mapping) {
   if (!added) return known->second;
   skip_used(bytes);
   known->second = next_free_;
-  regions_.emplace(next_free_, Region{next_free_ + bytes, mapping.file_offset, mapping.path});
+  regions_.emplace(next_free_, ProfileMapping{next_free_, next_free_ + bytes, mapping.file_offset,
+                                              mapping.path});
   next_free_ += bytes + kGapBytes;
   return known->second;
 }

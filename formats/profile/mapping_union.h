@@ -51,16 +51,11 @@ class MappingUnion {
   [[nodiscard]] std::size_t size() const { return regions_.size() + unmapped_pages_.size(); }
 
  private:
-  struct Region {
-    std::uint64_t end = 0;
-    std::uint64_t file_offset = 0;
-    std::string path;
-  };
   // Above all user addresses (2^47), the folded ones of the kernel (profile.h), and the synthetic
   // ones of JIT code (from 2^53 on); bit 55 stays clear.
   static constexpr std::uint64_t kMovedBase = std::uint64_t{3} << 52;
 
-  using Regions = std::map<std::uint64_t, Region>;
+  using Regions = std::map<std::uint64_t, ProfileMapping>;  // by start, not overlapping
 
   [[nodiscard]] bool has_room_for(std::span<const ProfileMapping> mappings) const;
   [[nodiscard]] bool is_of_this_kernel(const ProfileMapping& mapping) const;
@@ -73,7 +68,7 @@ class MappingUnion {
   [[nodiscard]] std::uint64_t move_away(const ProfileMapping& mapping);
   void find_executable(std::span<const ProfileMapping> mappings);
 
-  Regions regions_;  // by start, not overlapping
+  Regions regions_;
   std::map<std::tuple<std::string, std::uint64_t, std::uint64_t>, std::uint64_t> moved_;
   std::set<std::uint64_t> unmapped_pages_;  // pages of unmapped frames that kept their address
   std::uint64_t next_free_ = kMovedBase;

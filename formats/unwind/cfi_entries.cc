@@ -87,8 +87,7 @@ bool read_version(Cursor& cursor, std::string_view body, std::uint8_t& version,
 
 std::optional<CfiEntry> read_cfi_entry(const CfiSection& section, std::uint64_t position) {
   if (position >= section.bytes.size()) return std::nullopt;
-  const std::string_view rest = std::string_view(section.bytes).substr(position);
-  Cursor cursor(rest);
+  Cursor cursor(std::string_view(section.bytes).substr(position));
   const Length length = read_length(cursor);
   const std::uint64_t id_position = cursor.offset();
   const std::string_view content = cursor.read_bytes(length.bytes);
@@ -100,13 +99,11 @@ std::optional<CfiEntry> read_cfi_entry(const CfiSection& section, std::uint64_t 
   // The id of an FDE is the position of its CIE: in .eh_frame backwards from the id, in
   // .debug_frame from the start of the section.
   const std::uint64_t cie_id = section.is_eh_frame ? 0 : wide_id ? ~std::uint64_t{0} : 0xffffffff;
-  CfiEntry entry;
-  entry.position = position;
-  entry.is_cie = id == cie_id;
-  entry.cie_position = section.is_eh_frame ? position + id_position - id : id;
-  entry.body = content.substr(inner.offset());
-  entry.body_position = position + id_position + inner.offset();
-  return entry;
+  return CfiEntry{.position = position,
+                  .is_cie = id == cie_id,
+                  .cie_position = section.is_eh_frame ? position + id_position - id : id,
+                  .body = content.substr(inner.offset()),
+                  .body_position = position + id_position + inner.offset()};
 }
 
 std::optional<CfiEntry> CfiEntries::next() {

@@ -77,13 +77,11 @@ std::optional<CfiFunction> CfiFunctions::place(CfiSource& source, const CfiEntry
   const std::uint64_t skipped = fde->start - segment->vaddr;
   const std::uint64_t bytes = std::min(fde->bytes, segment->bytes - skipped);
   if (bytes != fde->bytes) count(losses_, CfiLoss::kOutsideCode);
-  CfiFunction function;
-  function.offset = static_cast<std::uint32_t>(segment->offset + skipped);
-  function.bytes = static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(bytes, std::numeric_limits<std::uint32_t>::max()));
-  function.position = static_cast<std::uint32_t>(entry.position);
-  function.source = static_cast<std::uint32_t>(sources_.size() - 1);
-  return function;
+  constexpr std::uint64_t kMaxBytes = std::numeric_limits<std::uint32_t>::max();
+  return CfiFunction{.offset = static_cast<std::uint32_t>(segment->offset + skipped),
+                     .bytes = static_cast<std::uint32_t>(std::min(bytes, kMaxBytes)),
+                     .position = static_cast<std::uint32_t>(entry.position),
+                     .source = static_cast<std::uint32_t>(sources_.size() - 1)};
 }
 
 void CfiFunctions::separate(std::vector<CfiFunction>& functions) {

@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "formats/elf/code_segments.h"
+#include "formats/elf/code_file.h"
 #include "formats/unwind/cfi_entries.h"
 #include "formats/unwind/cfi_program.h"
 #include "formats/unwind/unwind_table.h"

@@ -1,7 +1,5 @@
 #include "formats/unwind/cfi_program.h"
 
-#include "formats/elf/dwarf_cursor.h"
-
 namespace profd {
 namespace {
 
@@ -76,103 +74,76 @@ void CfiProgram::step() {
   const std::uint8_t operand = opcode & kOperandMask;
   switch (opcode & kPrimaryMask) {
     case kAdvanceLoc:
-      move_by(operand);
-      break;
+      return move_by(operand);
     case kOffset:
-      save(operand, SavedAs::kOffset, factored(dwarf::read_uleb(cursor_)));
-      break;
+      return save(operand, SavedAs::kOffset, factored(read_uleb()));
     case kRestore:
-      restore(operand);
-      break;
+      return restore(operand);
     default:
-      step_extended(opcode);
+      return step_extended(opcode);
   }
 }
 
 void CfiProgram::step_extended(std::uint8_t opcode) {
-  switch (opcode) {
-    case kNop:
-      break;
-    case kSetLoc: {
-      const auto to = dwarf::read_pointer(cursor_, cie_.pointer_encoding, instructions_vaddr_);
-      if (!to) return fail_with(CfiLoss::kMalformed);
-      move_to(*to);
-      break;
-    }
-    case kAdvanceLoc1:
-      move_by(cursor_.read<std::uint8_t>());
-      break;
-    case kAdvanceLoc2:
-      move_by(cursor_.read<std::uint16_t>());
-      break;
-    case kAdvanceLoc4:
-      move_by(cursor_.read<std::uint32_t>());
-      break;
-    case kRememberState:
-      remember();
-      break;
-    case kRestoreState:
-      recall();
-      break;
-    case kGnuArgsSize:  // for landing pads only
-      dwarf::read_uleb(cursor_);
-      break;
-    default:
-      step_cfa(opcode);
-  }
-}
-
-void CfiProgram::step_cfa(std::uint8_t opcode) {
   CfaDefinition& cfa = state_.cfa;
   switch (opcode) {
-    case kDefCfa: {
-      const std::uint64_t number = dwarf::read_uleb(cursor_);
-      cfa = {true, false, number, static_cast<std::int64_t>(dwarf::read_uleb(cursor_)), {}};
-      break;
-    }
-    case kDefCfaSf: {
-      const std::uint64_t number = dwarf::read_uleb(cursor_);
-      cfa = {true, false, number, read_factored(), {}};
-      break;
-    }
+    case kNop:
+      return;
+    case kSetLoc:
+      return move_to(dwarf::read_pointer(cursor_, cie_.pointer_encoding, instructions_vaddr_));
+    case kAdvanceLoc1:
+      return move_by(cursor_.read<std::uint8_t>());
+    case kAdvanceLoc2:
+      return move_by(cursor_.read<std::uint16_t>());
+    case kAdvanceLoc4:
+      return move_by(cursor_.read<std::uint32_t>());
+    case kRememberState:
+      return remember();
+    case kRestoreState:
+      return recall();
+    case kGnuArgsSize:  // for landing pads only
+      (void)read_uleb();
+      return;
     case kDefCfaRegister:  // after an expression, the offset from before it is used, as in libgcc
-      cfa.register_number = dwarf::read_uleb(cursor_);
+      cfa.register_number = read_uleb();
       cfa.is_expression = false;
-      break;
+      return;
     case kDefCfaOffset:
-      cfa.offset = static_cast<std::int64_t>(dwarf::read_uleb(cursor_));
-      break;
+      cfa.offset = static_cast<std::int64_t>(read_uleb());
+      return;
     case kDefCfaOffsetSf:
       cfa.offset = read_factored();
-      break;
+      return;
     case kDefCfaExpression:
       cfa.is_known = cfa.is_expression = true;
-      cfa.expression = cursor_.read_bytes(dwarf::read_uleb(cursor_));
-      break;
+      cfa.expression = cursor_.read_bytes(read_uleb());
+      return;
     default:
-      step_register(opcode);
+      return step_register(opcode, read_uleb());
   }
 }
 
-void CfiProgram::step_register(std::uint8_t opcode) {
+// The operations whose first operand is the number of a register.
+void CfiProgram::step_register(std::uint8_t opcode, std::uint64_t number) {
   switch (opcode) {
+    case kDefCfa:
+      state_.cfa = {true, false, number, static_cast<std::int64_t>(read_uleb()), {}};
+      return;
+    case kDefCfaSf:
+      state_.cfa = {true, false, number, read_factored(), {}};
+      return;
     case kExpression:
-      return save_expression(SavedAs::kExpression);
+      return save_expression(number, SavedAs::kExpression);
     case kValExpression:
-      return save_expression(SavedAs::kValExpression);
-    default:
-      break;
-  }
-  const std::uint64_t number = dwarf::read_uleb(cursor_);
-  switch (opcode) {
+      return save_expression(number, SavedAs::kValExpression);
     case kOffsetExtended:
-      return save(number, SavedAs::kOffset, factored(dwarf::read_uleb(cursor_)));
+      return save(number, SavedAs::kOffset, factored(read_uleb()));
     case kOffsetExtendedSf:
       return save(number, SavedAs::kOffset, read_factored());
     case kGnuNegativeOffsetExtended:
-      return save(number, SavedAs::kOffset, factored(~dwarf::read_uleb(cursor_) + 1));
+      return save(number, SavedAs::kOffset, factored(~read_uleb() + 1));
     case kValOffset:
-      return save(number, SavedAs::kValOffset, factored(dwarf::read_uleb(cursor_)));
+      return save(number, SavedAs::kValOffset, factored(read_uleb()));
     case kValOffsetSf:
       return save(number, SavedAs::kValOffset, read_factored());
     case kRestoreExtended:
@@ -182,7 +153,7 @@ void CfiProgram::step_register(std::uint8_t opcode) {
     case kSameValue:
       return save(number, SavedAs::kSameValue, 0);
     case kRegister:
-      return save(number, SavedAs::kRegister, static_cast<std::int64_t>(dwarf::read_uleb(cursor_)));
+      return save(number, SavedAs::kRegister, static_cast<std::int64_t>(read_uleb()));
     default:
       fail_with(CfiLoss::kMalformed);
   }
@@ -193,18 +164,19 @@ void CfiProgram::move_by(std::uint64_t delta) {
 }
 
 // A CIE must not set an address, and the addresses of an FDE must not decrease.
-void CfiProgram::move_to(std::uint64_t address) {
-  if (initial_ == nullptr || address < next_address_) return fail_with(CfiLoss::kMalformed);
-  next_address_ = address;
+void CfiProgram::move_to(std::optional<std::uint64_t> address) {
+  if (initial_ == nullptr || !address || *address < next_address_) {
+    return fail_with(CfiLoss::kMalformed);
+  }
+  next_address_ = *address;
 }
 
 void CfiProgram::save(std::uint64_t number, SavedAs as, std::int64_t value) {
   if (SavedRegister* saved = find(state_, number)) *saved = {as, value, {}};
 }
 
-void CfiProgram::save_expression(SavedAs as) {
-  const std::uint64_t number = dwarf::read_uleb(cursor_);
-  const std::string_view expression = cursor_.read_bytes(dwarf::read_uleb(cursor_));
+void CfiProgram::save_expression(std::uint64_t number, SavedAs as) {
+  const std::string_view expression = cursor_.read_bytes(read_uleb());
   if (SavedRegister* saved = find(state_, number)) *saved = {as, 0, expression};
 }
 
@@ -224,8 +196,6 @@ void CfiProgram::recall() {
   state_ = remembered_.back();
   remembered_.pop_back();
 }
-
-void CfiProgram::fail_with(CfiLoss loss) { loss_ = loss; }
 
 // In unsigned arithmetic, where overflow is defined.
 std::int64_t CfiProgram::factored(std::uint64_t value) const {

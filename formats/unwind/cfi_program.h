@@ -4,13 +4,13 @@
 
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "formats/base/cursor.h"
+#include "formats/elf/dwarf_cursor.h"
 #include "formats/unwind/cfi_entries.h"
 #include "formats/unwind/unwind_table.h"
 
@@ -69,17 +69,17 @@ class CfiProgram {
 
   void step();
   void step_extended(std::uint8_t opcode);
-  void step_register(std::uint8_t opcode);
-  void step_cfa(std::uint8_t opcode);
+  void step_register(std::uint8_t opcode, std::uint64_t number);
   void move_by(std::uint64_t delta);
-  void move_to(std::uint64_t address);
+  void move_to(std::optional<std::uint64_t> address);
   void save(std::uint64_t number, SavedAs as, std::int64_t value);
-  void save_expression(SavedAs as);
+  void save_expression(std::uint64_t number, SavedAs as);
   void restore(std::uint64_t number);
   void remember();
   void recall();
-  void fail_with(CfiLoss loss);
   [[nodiscard]] std::int64_t factored(std::uint64_t value) const;
+  void fail_with(CfiLoss loss) { loss_ = loss; }
+  [[nodiscard]] std::uint64_t read_uleb() { return dwarf::read_uleb(cursor_); }
   [[nodiscard]] std::int64_t read_factored();
   [[nodiscard]] static SavedRegister* find(CfiState& state, std::uint64_t number);
 

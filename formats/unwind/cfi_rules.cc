@@ -1,5 +1,8 @@
 #include "formats/unwind/cfi_rules.h"
 
+#include <array>
+#include <initializer_list>
+
 #include "formats/elf/dwarf_cursor.h"
 
 namespace profd {
@@ -28,52 +31,33 @@ constexpr std::int64_t kSigcontextRbx = 88;
 constexpr std::int64_t kSigcontextRsp = 120;
 constexpr std::int64_t kSigcontextIp = std::int64_t{8} * PROFD_SIGCONTEXT_IP;
 
-// Reads DWARF operations. Each function returns whether the next operation is the expected one.
-class Operations {
- public:
-  explicit Operations(std::string_view expression) : cursor_(expression) {}
+using Operands = std::array<std::int64_t, 5>;
 
-  // DW_OP_breg0 to 15: the register's value and a constant.
-  bool breg(std::uint8_t& number, std::int64_t& offset) {
-    const std::uint8_t opcode = peek();
-    if (opcode < kBreg0 || opcode >= kBregRip) return false;
-    cursor_.read<std::uint8_t>();
-    number = opcode - kBreg0;
-    offset = dwarf::read_sleb(cursor_);
-    return cursor_.ok();
+// The operands of an expression that has the operations of `shape`, in their order; none for any
+// other expression. In a shape, kBreg0 stands for any of DW_OP_breg0 to 15 (operands: the register
+// and a constant), kLit0 for any of DW_OP_lit0 to 15. A kPlusUconst at the end may be absent (0).
+std::optional<Operands> operands_of(std::string_view expression,
+                                    std::initializer_list<std::uint8_t> shape) {
+  Operands operands{};
+  std::size_t count = 0;
+  Cursor cursor(expression);
+  for (const std::uint8_t wanted : shape) {
+    if (wanted == kPlusUconst && cursor.remaining() == 0) break;
+    const auto opcode = cursor.read<std::uint8_t>();
+    const bool is_any = wanted == kBreg0 || wanted == kLit0;
+    if ((is_any ? opcode & 0xf0 : opcode) != wanted) return std::nullopt;
+    if (is_any) operands.at(count++) = opcode - wanted;
+    if (wanted == kBreg0 || wanted == kBregRip) operands.at(count++) = dwarf::read_sleb(cursor);
+    if (wanted == kPlusUconst) {
+      operands.at(count++) = static_cast<std::int64_t>(dwarf::read_uleb(cursor));
+    }
   }
-
-  bool plus_uconst(std::int64_t& value) {
-    if (!is(kPlusUconst)) return false;
-    value = static_cast<std::int64_t>(dwarf::read_uleb(cursor_));
-    return cursor_.ok();
-  }
-
-  bool literal_up_to_15(std::int32_t& value) {
-    const std::uint8_t opcode = peek();
-    if (opcode < kLit0 || opcode > kLit15) return false;
-    value = opcode - kLit0;
-    return is(opcode);
-  }
-
-  bool rip_itself() { return is(kBregRip) && dwarf::read_sleb(cursor_) == 0; }
-
-  bool is(std::uint8_t opcode) {
-    if (at_end() || peek() != opcode) return false;
-    cursor_.read<std::uint8_t>();
-    return true;
-  }
-
-  [[nodiscard]] bool at_end() const { return cursor_.remaining() == 0; }
-
- private:
-  [[nodiscard]] std::uint8_t peek() const { return Cursor(cursor_).read<std::uint8_t>(); }
-
-  Cursor cursor_;
-};
+  if (!cursor.ok() || cursor.remaining() != 0) return std::nullopt;
+  return operands;
+}
 
 struct RegisterPlus {
-  std::uint8_t number = 0;
+  std::int64_t number = 0;
   std::int64_t offset = 0;
 
   friend bool operator==(const RegisterPlus&, const RegisterPlus&) = default;
@@ -81,10 +65,9 @@ struct RegisterPlus {
 
 // An expression that is only a register plus a constant.
 std::optional<RegisterPlus> register_plus(std::string_view expression) {
-  RegisterPlus value;
-  Operations operations(expression);
-  if (!operations.breg(value.number, value.offset) || !operations.at_end()) return std::nullopt;
-  return value;
+  const auto found = operands_of(expression, {kBreg0});
+  if (!found) return std::nullopt;
+  return RegisterPlus{found->front(), found->at(1)};
 }
 
 std::optional<std::int32_t> narrow(std::int64_t value) {
@@ -93,11 +76,12 @@ std::optional<std::int32_t> narrow(std::int64_t value) {
   return narrowed;
 }
 
-std::optional<profd_rule> cfa_rule(profd_rule_kind kind, std::uint64_t number, std::int64_t offset,
+std::optional<profd_rule> cfa_rule(profd_rule_kind kind, std::int64_t number, std::int64_t offset,
                                    std::int64_t add) {
   const auto narrow_offset = narrow(offset);
   const auto narrow_add = narrow(add);
-  if (number >= PROFD_DWARF_REGISTERS || !narrow_offset || !narrow_add) return std::nullopt;
+  const bool is_register = number >= 0 && number < PROFD_DWARF_REGISTERS;
+  if (!is_register || !narrow_offset || !narrow_add) return std::nullopt;
   profd_rule rule{};
   rule.kind = kind;
   rule.cfa_register = static_cast<std::uint8_t>(number);
@@ -106,58 +90,40 @@ std::optional<profd_rule> cfa_rule(profd_rule_kind kind, std::uint64_t number, s
   return rule;
 }
 
-// deref, and optionally plus_uconst K, up to the end.
-bool deref_plus(Operations& operations, std::int64_t& add) {
-  if (!operations.is(kDeref)) return false;
-  add = 0;
-  return operations.at_end() || (operations.plus_uconst(add) && operations.at_end());
-}
-
 // bregN X; deref; plus_uconst K: realigned stacks, and hand-written code.
 std::optional<profd_rule> deref_rule(std::string_view expression) {
-  Operations operations(expression);
-  RegisterPlus base;
-  std::int64_t add = 0;
-  if (!operations.breg(base.number, base.offset)) return std::nullopt;
-  if (!deref_plus(operations, add)) return std::nullopt;
-  return cfa_rule(PROFD_RULE_DEREF, base.number, base.offset, add);
+  const auto found = operands_of(expression, {kBreg0, kDeref, kPlusUconst});
+  if (!found) return std::nullopt;
+  return cfa_rule(PROFD_RULE_DEREF, found->at(0), found->at(1), found->at(2));
 }
 
 // bregN X; bregI 0; lit8; mul; plus; deref; plus_uconst K: OpenSSL's Montgomery multiplication.
 std::optional<profd_rule> indexed_rule(std::string_view expression) {
-  Operations operations(expression);
-  RegisterPlus base;
-  RegisterPlus index;
-  std::int64_t add = 0;
-  const bool matches = operations.breg(base.number, base.offset) &&
-                       operations.breg(index.number, index.offset) && index.offset == 0 &&
-                       operations.is(kLit8) && operations.is(kMul) && operations.is(kPlus) &&
-                       deref_plus(operations, add);
-  if (!matches) return std::nullopt;
-  auto rule = cfa_rule(PROFD_RULE_DEREF, base.number, base.offset, add);
-  if (rule) rule->cfa_index = static_cast<std::uint8_t>(index.number + 1);
+  const auto found =
+      operands_of(expression, {kBreg0, kBreg0, kLit8, kMul, kPlus, kDeref, kPlusUconst});
+  if (!found) return std::nullopt;
+  const auto [base, offset, index, index_offset, add] = *found;
+  auto rule = cfa_rule(PROFD_RULE_DEREF, base, offset, add);
+  if (!rule || index_offset != 0) return std::nullopt;
+  rule->cfa_index = static_cast<std::uint8_t>(index + 1);
   return rule;
 }
 
 // breg7 8; breg16 0; lit15; and; litT; ge; lit3; shl; plus: the linkers' PLT entries, which push a
 // word after their first T bytes.
 std::optional<profd_rule> plt_rule(std::string_view expression) {
-  Operations operations(expression);
-  RegisterPlus base;
-  std::int32_t threshold = 0;
-  const bool matches =
-      operations.breg(base.number, base.offset) && base == RegisterPlus{PROFD_DWARF_RSP, 8} &&
-      operations.rip_itself() && operations.is(kLit15) && operations.is(kAnd) &&
-      operations.literal_up_to_15(threshold) && operations.is(kGe) && operations.is(kLit3) &&
-      operations.is(kShl) && operations.is(kPlus) && operations.at_end();
-  if (!matches) return std::nullopt;
-  return cfa_rule(PROFD_RULE_PLT, PROFD_DWARF_RSP, 8, threshold);
+  const auto found =
+      operands_of(expression, {kBreg0, kBregRip, kLit15, kAnd, kLit0, kGe, kLit3, kShl, kPlus});
+  if (!found) return std::nullopt;
+  const bool is_of_plt = *found == Operands{PROFD_DWARF_RSP, 8, 0, found->at(3)};
+  return is_of_plt ? cfa_rule(PROFD_RULE_PLT, PROFD_DWARF_RSP, 8, found->at(3)) : std::nullopt;
 }
 
 std::optional<profd_rule> rule_of_cfa(const CfaDefinition& cfa) {
   if (!cfa.is_known) return std::nullopt;
   if (!cfa.is_expression) {
-    return cfa_rule(PROFD_RULE_REGISTER, cfa.register_number, cfa.offset, 0);
+    const auto number = static_cast<std::int64_t>(cfa.register_number);
+    return cfa_rule(PROFD_RULE_REGISTER, number, cfa.offset, 0);
   }
   if (const auto plain = register_plus(cfa.expression)) {
     return cfa_rule(PROFD_RULE_REGISTER, plain->number, plain->offset, 0);

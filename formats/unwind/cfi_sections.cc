@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "formats/base/cursor.h"
+#include "formats/base/errors.h"
 #include "formats/base/inflate.h"
 #include "formats/elf/dwarf_cursor.h"
 
@@ -18,7 +19,7 @@ constexpr Elf64_Word kCompressedByZlib = 1;
 constexpr Elf64_Word kCompressedByZstd = 2;
 
 Error too_large() { return fail(ErrorCode::kTooLarge, "too much call frame information"); }
-Error cut() { return fail(ErrorCode::kMalformed, "call frame information beyond the file's end"); }
+Error cut() { return malformed("call frame information beyond the file's end"); }
 Error none() { return fail(ErrorCode::kNotFound, "no call frame information"); }
 
 const Elf64_Phdr* segment_with(const std::vector<Elf64_Phdr>& segments, std::uint64_t vaddr) {
@@ -86,13 +87,10 @@ Result<CfiSection> read_segment_eh_frame(const CodeFile& file, std::size_t max_b
   const Elf64_Phdr* segment = vaddr ? segment_with(segments, *vaddr) : nullptr;
   if (segment == nullptr) return cut();
   const std::uint64_t skipped = *vaddr - segment->p_vaddr;
-  CfiSection found;
-  found.vaddr = *vaddr;
-  found.has_known_end = false;
-  found.bytes = file.read(segment->p_offset + skipped,
-                          std::min<std::uint64_t>(segment->p_filesz - skipped, max_bytes));
-  if (found.bytes.empty()) return cut();
-  return found;
+  const std::uint64_t wanted = std::min<std::uint64_t>(segment->p_filesz - skipped, max_bytes);
+  std::string bytes = file.read(segment->p_offset + skipped, wanted);
+  if (bytes.empty()) return cut();
+  return CfiSection{.bytes = std::move(bytes), .vaddr = *vaddr, .has_known_end = false};
 }
 
 }  // namespace
@@ -102,10 +100,7 @@ Result<CfiSection> read_eh_frame(const CodeFile& file, std::size_t max_bytes) {
   if (section == nullptr) return read_segment_eh_frame(file, max_bytes);
   Result<std::string> bytes = read_plain(file, *section, max_bytes);
   if (!bytes) return bytes.error();
-  CfiSection found;
-  found.bytes = std::move(*bytes);
-  found.vaddr = section->sh_addr;
-  return found;
+  return CfiSection{.bytes = std::move(*bytes), .vaddr = section->sh_addr};
 }
 
 Result<CfiSection> read_debug_frame(const CodeFile& file, std::size_t max_bytes) {
@@ -117,10 +112,7 @@ Result<CfiSection> read_debug_frame(const CodeFile& file, std::size_t max_bytes)
                                   ? read_compressed(file, *plain, max_bytes)
                                   : read_plain(file, *plain, max_bytes);
   if (!bytes) return bytes.error();
-  CfiSection found;
-  found.bytes = std::move(*bytes);
-  found.is_eh_frame = false;
-  return found;
+  return CfiSection{.bytes = std::move(*bytes), .is_eh_frame = false};
 }
 
 }  // namespace profd

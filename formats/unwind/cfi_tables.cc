@@ -175,36 +175,29 @@ class Digest {
   crypto_generichash_state state_{};
 };
 
-struct DebugLink {
-  std::string name;
-  std::uint32_t crc = 0;
-};
-
 // .gnu_debuglink has a file name, padded to 4 bytes, and the file's CRC-32. A name with a path is
 // ignored.
-DebugLink read_debug_link(const CodeFile& file) {
+void read_debug_link(const CodeFile& file, UnwindSource& source) {
   const Elf64_Shdr* section = file.find_section(".gnu_debuglink");
-  if (section == nullptr || section->sh_size > kMaxDebugLinkBytes) return {};
+  if (section == nullptr || section->sh_size > kMaxDebugLinkBytes) return;
   const std::string bytes = file.read(section->sh_offset, section->sh_size);
   const std::string name = bytes.substr(0, bytes.find('\0'));
-  if (name.find('/') != std::string::npos || name == "." || name == "..") return {};
+  if (name.find('/') != std::string::npos || name == "." || name == "..") return;
   Cursor cursor(bytes);
   cursor.read_bytes(name.size() + 1);
   cursor.align(4);
   const auto crc = cursor.read<std::uint32_t>();
-  return cursor.ok() ? DebugLink{name, crc} : DebugLink{};
+  if (!cursor.ok()) return;
+  source.debug_link = name;
+  source.debug_link_crc = crc;
 }
 
 // A debug file of another build would describe other code.
-bool is_of_one_build(int fd, int debug_fd) {
-  const Result<ElfSummary> file = read_elf_summary(fd);
-  const Result<ElfSummary> debug = read_elf_summary(debug_fd);
-  return file && debug && file->build_id == debug->build_id;
-}
-
 void add_debug_file(int fd, int debug_fd, CfiLoader& loader) {
   const Result<CodeFile> debug = CodeFile::open(debug_fd);
-  if (debug && is_of_one_build(fd, debug_fd)) {
+  const Result<ElfSummary> summary = read_elf_summary(fd);
+  const Result<ElfSummary> of_debug = read_elf_summary(debug_fd);
+  if (debug && summary && of_debug && summary->build_id == of_debug->build_id) {
     loader.add_debug_file(*debug);
   } else {
     count(loader.functions().losses(), CfiLoss::kMalformed);
@@ -230,9 +223,7 @@ Result<UnwindSource> read_unwind_source(int fd, const DigestKey& key) {
   loader.add_all(*file);
   UnwindSource source;
   source.build_id = summary->build_id;
-  DebugLink link = read_debug_link(*file);
-  source.debug_link = std::move(link.name);
-  source.debug_link_crc = link.crc;
+  read_debug_link(*file, source);
   Digest digest(key);
   for (const auto& cfi : loader.functions().sources()) {
     (cfi->section().is_eh_frame ? source.has_eh_frame : source.has_debug_frame) = true;

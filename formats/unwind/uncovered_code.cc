@@ -67,21 +67,11 @@ profd_rule end_rule() {
 
 // The length of a nop with a ModRM byte, which assemblers use for padding; 0: none.
 std::size_t long_nop_bytes(std::string_view code) {
+  constexpr auto kModRms = "\x00\x40\x44\x80\x84"sv;
+  constexpr std::array<std::size_t, kModRms.size()> kLengths{3, 4, 5, 7, 8};
   if (!code.starts_with("\x0f\x1f"sv) || code.size() < 3) return 0;
-  switch (static_cast<unsigned char>(code[2])) {
-    case 0x00:
-      return 3;
-    case 0x40:
-      return 4;
-    case 0x44:
-      return 5;
-    case 0x80:
-      return 7;
-    case 0x84:
-      return 8;
-    default:
-      return 0;
-  }
+  const std::size_t known = kModRms.find(code[2]);
+  return known == kModRms.npos ? 0 : kLengths[known];
 }
 
 // The length of the padding instruction at the start of the code; 0: none.

@@ -1,13 +1,11 @@
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
+#include "formats/base/errors.h"
 #include "formats/unwind/unwind_table.h"
 
 namespace profd {
 namespace {
-
-Error malformed(const char* what) { return fail(ErrorCode::kMalformed, what); }
 
 // Reads values and arrays from the front of the bytes, without copies of arrays.
 class Reader {

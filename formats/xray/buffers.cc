@@ -13,13 +13,9 @@ constexpr std::size_t kChunkBytes = std::size_t{64} << 10;
 constexpr std::size_t kMinBufferBytes = 4 * kMetadataBytes;
 
 // Collects the content of a buffer's first records.
-struct Preamble : Handler {
+struct Preamble : Handler, FoundBuffer {
   bool begins = false;
-  bool has_ticks = false;
   bool has_records = false;
-  ThreadId thread;
-  std::uint64_t ticks = 0;
-  std::int64_t wall_ns = 0;
 
   void on_new_buffer(std::int32_t id) {
     begins = true;
@@ -175,8 +171,10 @@ class Finder {
       report_.count(Issue::kMalformedBuffer);
       report_.count(Issue::kMalformedBytes, end - start);
     } else {
-      found_({start, end - start, is_cut, preamble.thread, preamble.has_ticks, preamble.ticks,
-              preamble.wall_ns});
+      preamble.offset = start;
+      preamble.bytes = end - start;
+      preamble.is_cut = is_cut;
+      found_(preamble);
     }
   }
 

@@ -12,7 +12,6 @@
 #include <span>
 
 #include "formats/xray/fdr_reader.h"
-#include "formats/xray/listener.h"
 #include "formats/xray/report.h"
 
 namespace profd::xray {

@@ -34,29 +34,21 @@
 //     9 PID            1 process i32                                            3 to 5
 //
 // What a reader must know of the writers:
-//
 // - The unused bytes of a record are stack content of the writer. They have no meaning.
-//
 // - A function's delta counts from the last ticks of the buffer. NEW_CPU and TICKS set these ticks;
 //   a function and, in version 5 only, an event add to them.
-//
 // - Version 1 writes NEW_CPU only in a thread's first buffer. The first delta of a later buffer
 //   counts from the end of the thread's previous buffer.
-//
 // - Until version 3 an entry with arguments has the action of a plain entry. An ARGUMENT behind any
 //   entry belongs to that entry.
-//
 // - The ticks of a custom event are random until version 3. The reader uses those of the record
 //   before it.
-//
 // - Version 5 counts a typed event as 16 bytes shorter than it is, so each typed event cuts 16
 // bytes
 //   off the end of its buffer, mostly within a record.
-//
 // - Buffers have the order of their slots, not of time. When a buffer is released, its content is
 //   listed in another slot, so some buffers are there twice and others are missing. The trace of a
 //   forked child repeats its parent's buffers.
-//
 // - No record marks a buffer that was used again, or a new session. An exit without an entry is the
 //   only sign.
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "formats/base/cursor.h"
+#include "formats/base/errors.h"
 
 namespace profd::xray {
 namespace {
@@ -22,11 +23,6 @@ bool is_header(std::string_view bytes, std::endian order, std::uint16_t& version
 Error other_type(std::uint16_t type) {
   return fail(ErrorCode::kMalformed, type == 0 ? "an XRay trace in basic mode" : "an XRay profile",
               "profd reads traces in Flight Data Recorder mode (xray_mode=xray-fdr)");
-}
-
-Error other_version(std::uint16_t version) {
-  return fail(ErrorCode::kMalformed,
-              "an XRay trace of version " + std::to_string(version) + " (profd reads 1 to 5)");
 }
 
 // A kind that the version does not have makes a record malformed. Versions that were never released
@@ -74,7 +70,7 @@ void read_event(std::uint16_t version, Cursor& cursor, Metadata& out) {
 
 Result<Header> read_header(std::string_view bytes) {
   if (bytes.size() < kHeaderBytes) {
-    return fail(ErrorCode::kMalformed, "not an XRay trace: shorter than a header");
+    return malformed("not an XRay trace: shorter than a header");
   }
   Header header;
   std::uint16_t type = 0;
@@ -82,12 +78,13 @@ Result<Header> read_header(std::string_view bytes) {
   if (!is_header(bytes, std::endian::little, header.format.version, type)) {
     header.format.order = std::endian::big;
     if (!is_header(bytes, std::endian::big, header.format.version, type)) {
-      return fail(ErrorCode::kMalformed, "not an XRay trace: it does not begin with a header");
+      return malformed("not an XRay trace: it does not begin with a header");
     }
   }
   if (type != kTypeFdr) return other_type(type);
   if (header.format.version < kMinVersion || header.format.version > kMaxVersion) {
-    return other_version(header.format.version);
+    return malformed("an XRay trace of version " + std::to_string(header.format.version) +
+                     " (profd reads 1 to 5)");
   }
   Cursor cursor(bytes.substr(4), header.format.order);
   const auto flags = cursor.read<std::uint32_t>();

@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "formats/base/errors.h"
+
 namespace profd::xray {
 namespace {
 
@@ -23,10 +25,10 @@ Result<void> Log::add(ByteSource source) {
   if (!header) return header.error();
   if (files_.empty()) clock_ = Clock(header->frequency_hz);
   if (header->frequency_hz != clock_.header_hz()) {
-    return fail(ErrorCode::kInvalidArgument,
-                "its tick frequency is " + std::to_string(header->frequency_hz) +
-                    " Hz, that of the other files is " + std::to_string(clock_.header_hz()) + " Hz",
-                "convert traces of different hosts one by one");
+    return invalid_argument("its tick frequency is " + std::to_string(header->frequency_hz) +
+                                " Hz, that of the other files is " +
+                                std::to_string(clock_.header_hz()) + " Hz",
+                            "convert traces of different hosts one by one");
   }
   files_.push_back({std::move(source), *header});
   find_buffers(files_.back().source, *header, report_,

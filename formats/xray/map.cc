@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "formats/base/cursor.h"
+#include "formats/base/errors.h"
 #include "formats/elf/code_file.h"
 #include "formats/elf/elf_tables.h"
 
@@ -22,8 +23,6 @@ struct SledEntry {
   std::uint8_t kind = 0;
   bool is_always = false;
 };
-
-Error malformed(const char* what) { return fail(ErrorCode::kMalformed, what); }
 
 Result<std::string> read_section(const CodeFile& file, const Elf64_Shdr& section) {
   if (section.sh_size > kMaxSectionBytes) {

@@ -1,7 +1,7 @@
 #include "formats/xray/profile.h"
 
 #include <algorithm>
-#include <cmath>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -67,16 +67,6 @@ void read_frames(std::span<const CallTree::Node> nodes, const CodeMap& code, Cal
   }
 }
 
-std::set<std::uint32_t> unknown_functions(std::span<const CallTree::Node> nodes,
-                                          const CodeMap& code) {
-  std::set<std::uint32_t> unknown;
-  for (const CallTree::Node& node : nodes) {
-    const bool is_root = node.parent == CallTree::kNone;
-    if (!is_root && code.find(node.function()) == nullptr) unknown.insert(node.function());
-  }
-  return unknown;
-}
-
 // Whether the function has sleds for these actions. Old runtimes write plain entries and exits for
 // entries with arguments and tail exits.
 bool can_write(const Function& function, std::uint8_t actions) {
@@ -128,8 +118,11 @@ Profiles make_profiles(const CallTree& tree, double ns_per_tick, const CodeMap& 
                                       : std::max(options.max_frames / nodes.size(), kMinDepth);
   Rounding microseconds(ns_per_tick / 1000);
   std::vector<Frame> stack;
+  std::set<std::uint32_t> unknown;
   for (CallTree::Index node = 0; node < nodes.size(); ++node) {
     if (nodes[node].parent == CallTree::kNone) continue;
+    const std::uint32_t function = nodes[node].function();
+    if (code.find(function) == nullptr) unknown.insert(function);
     if (nodes[node].calls == 0 && nodes[node].self_ticks == 0) continue;
     read_frames(nodes, code, node, max_depth, stack);
     if (options.exclusive) {
@@ -138,7 +131,6 @@ Profiles make_profiles(const CallTree& tree, double ns_per_tick, const CodeMap& 
     if (options.calls) made.calls.add_stack(stack, nodes[node].calls);
     if (depths[node] > max_depth) ++made.cut_stacks;
   }
-  const std::set<std::uint32_t> unknown = unknown_functions(nodes, code);
   made.unknown.assign(unknown.begin(), unknown.end());
   return made;
 }

@@ -29,7 +29,6 @@
 
 #include "formats/xray/call_tree.h"
 #include "formats/xray/fdr_reader.h"
-#include "formats/xray/listener.h"
 #include "formats/xray/report.h"
 
 namespace profd::xray {

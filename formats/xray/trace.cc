@@ -1,8 +1,6 @@
 #include "formats/xray/trace.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <utility>
 
 #include <boost/json/string.hpp>
@@ -21,20 +19,10 @@ std::string json_quoted(std::string_view text) {
   return json_text(boost::json::value(boost::json::string(text)));
 }
 
-void append_number(std::string& text, std::uint64_t number) {
-  std::array<char, 20> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
-  text.append(digits.data(), static_cast<std::size_t>(end - digits.data()));
-}
-
 // Microseconds with three decimals.
 void append_time(std::string& text, std::uint64_t ns) {
-  append_number(text, ns / 1000);
-  const auto rest = static_cast<unsigned>(ns % 1000);
-  const std::array<char, 4> decimals{'.', static_cast<char>('0' + rest / 100),
-                                     static_cast<char>('0' + rest / 10 % 10),
-                                     static_cast<char>('0' + rest % 10)};
-  text.append(decimals.data(), decimals.size());
+  text.append(std::to_string(ns / 1000)).append(".");
+  text.append(std::to_string(1000 + ns % 1000), 1);
 }
 
 }  // namespace
@@ -92,10 +80,8 @@ void TraceWriter::on_enter(ThreadId thread, std::uint32_t function, std::uint64_
 void TraceWriter::on_argument(ThreadId /*thread*/, std::uint64_t value) {
   if (!is_open_) return;
   text_.append(arguments_ == 0 ? ",\"args\":{\"arg" : ",\"arg");
-  append_number(text_, arguments_++);
-  text_.append("\":\"");
-  append_number(text_, value);
-  text_.append("\"");
+  text_.append(std::to_string(arguments_++)).append("\":\"");
+  text_.append(std::to_string(value)).append("\"");
 }
 
 void TraceWriter::on_exit(ThreadId thread, std::uint32_t /*function*/, std::uint64_t ticks) {
@@ -119,12 +105,8 @@ void TraceWriter::on_event(ThreadId thread, const Event& event) {
   begin_event('i', thread, ns_of(event.ticks));
   text_.append(event.is_typed ? R"(,"s":"t","name":"typed event","args":{"type":)"
                               : R"(,"s":"t","name":"custom event","args":{)");
-  if (event.is_typed) {
-    append_number(text_, event.type);
-    text_.append(",");
-  }
-  text_.append("\"bytes\":");
-  append_number(text_, event.payload_bytes);
+  if (event.is_typed) text_.append(std::to_string(event.type)).append(",");
+  text_.append("\"bytes\":").append(std::to_string(event.payload_bytes));
   text_.append(",\"payload\":").append(json_quoted(event.payload)).append("}}");
 }
 

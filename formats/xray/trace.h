@@ -14,7 +14,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "formats/xray/listener.h"
+#include "formats/xray/fdr_reader.h"
 #include "formats/xray/profile.h"
 
 namespace profd::xray {
