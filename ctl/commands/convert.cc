@@ -214,7 +214,7 @@ class Conversion {
 std::string megahertz_text(double hz) { return std::to_string(std::llround(hz / 1e6)) + " MHz"; }
 
 // One sentence, then a line for each kind of issue.
-void print_report(const ConvertReport& report, const Console& console) {
+void print_conversion(const ConvertReport& report, const Console& console) {
   const xray::Report& counts = report.counts;
   console.err << "profctl: " << counted(counts.entries, "call") << " by "
               << counted(counts.threads, "thread") << " in " << counted(report.stacks, "stack")
@@ -289,7 +289,7 @@ class Convert final : public Subcommand {
     const auto report = Conversion(options_, std::move(*log), std::move(*code)).run();
     if (!report) return report.error();
     if (!console.json) {
-      print_report(*report, console);
+      print_conversion(*report, console);
     } else {
       (options_.output == "-" ? console.err : console.out) << to_json(*report) << "\n";
     }

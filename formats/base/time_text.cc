@@ -15,18 +15,18 @@ namespace {
 
 using std::chrono::milliseconds;
 
-struct Unit {
+struct TimeUnit {
   std::string_view name;
   double ms;
 };
 // The start of a name stands for the first unit that has it, an empty one for seconds.
-constexpr auto kUnits = std::to_array<Unit>({{"seconds", 1e3},
-                                             {"minutes", 60e3},
-                                             {"msec", 1},
-                                             {"hours", 3600e3},
-                                             {"hr", 3600e3},
-                                             {"days", 86400e3},
-                                             {"weeks", 604800e3}});
+constexpr auto kTimeUnits = std::to_array<TimeUnit>({{"seconds", 1e3},
+                                                     {"minutes", 60e3},
+                                                     {"msec", 1},
+                                                     {"hours", 3600e3},
+                                                     {"hr", 3600e3},
+                                                     {"days", 86400e3},
+                                                     {"weeks", 604800e3}});
 
 std::optional<milliseconds> read_span(std::string text) {
   static const std::regex kTerm(R"((\d{1,15}(?:\.\d{1,9})?) {0,3}([a-z]{0,8}) {0,3})");
@@ -38,8 +38,8 @@ std::optional<milliseconds> read_span(std::string text) {
       return std::nullopt;
     }
     const auto* const unit = std::ranges::find_if(
-        kUnits, [&](const Unit& known) { return known.name.starts_with(term.str(2)); });
-    if (unit == kUnits.end()) return std::nullopt;
+        kTimeUnits, [&](const TimeUnit& known) { return known.name.starts_with(term.str(2)); });
+    if (unit == kTimeUnits.end()) return std::nullopt;
     sum += std::stod(term.str(1)) * unit->ms;
   }
   if (sum > kMaxMs) return std::nullopt;
