@@ -8,7 +8,6 @@
 #include "formats/base/errors.h"
 #include "formats/unwind/cfi_entries.h"
 #include "formats/unwind/cfi_program.h"
-#include "formats/unwind/cfi_rules.h"
 
 namespace profd {
 namespace {

@@ -11,6 +11,9 @@
 #include <string>
 #include <string_view>
 
+#include "formats/base/result.h"
+#include "formats/elf/code_file.h"
+
 namespace profd {
 
 inline constexpr std::uint64_t kReturnAddressColumn = 16;  // of the psABI for x86-64
@@ -21,6 +24,11 @@ struct CfiSection {
   bool is_eh_frame = true;
   bool has_known_end = true;  // false: found without section headers, ends at a terminator
 };
+
+// Both return at most `max_bytes`, decompressed. kNotFound: the file has no such section. Without
+// section headers, .eh_frame is found through PT_GNU_EH_FRAME.
+[[nodiscard]] Result<CfiSection> read_eh_frame(const CodeFile& file, std::size_t max_bytes);
+[[nodiscard]] Result<CfiSection> read_debug_frame(const CodeFile& file, std::size_t max_bytes);
 
 struct CfiEntry {
   std::uint64_t position = 0;  // in the section

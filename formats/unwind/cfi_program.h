@@ -49,6 +49,17 @@ struct CfiState {
   SavedRegister return_address;
 };
 
+struct RuleWithLoss {
+  profd_rule rule{};
+  // Why the rule is unknown, or can't express where rbp or rbx is.
+  std::optional<CfiLoss> loss;
+};
+
+// The unwind rule that expresses the state; unknown if no rule does. DWARF expressions are not
+// evaluated: the few forms that compilers, linkers and hand-written code use are recognized
+// (cfi_rules.cc).
+[[nodiscard]] RuleWithLoss rule_of(const CfiState& state, bool is_signal_frame);
+
 class CfiProgram {
  public:
   // The initial state of all functions of a CIE; none if its instructions are malformed.

@@ -1,9 +1,10 @@
-#include "formats/unwind/cfi_rules.h"
+// Converts a state of call frame information to an unwind rule.
 
 #include <array>
 #include <initializer_list>
 
 #include "formats/elf/dwarf_cursor.h"
+#include "formats/unwind/cfi_program.h"
 
 namespace profd {
 namespace {

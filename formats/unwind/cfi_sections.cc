@@ -1,4 +1,4 @@
-#include "formats/unwind/cfi_sections.h"
+// Finds the call frame information of an ELF file.
 
 #include <algorithm>
 #include <optional>
@@ -8,6 +8,7 @@
 #include "formats/base/errors.h"
 #include "formats/base/inflate.h"
 #include "formats/elf/dwarf_cursor.h"
+#include "formats/unwind/cfi_entries.h"
 
 namespace profd {
 namespace {

@@ -12,8 +12,6 @@
 #include "formats/elf/elf_file.h"
 #include "formats/unwind/cfi_functions.h"
 #include "formats/unwind/cfi_program.h"
-#include "formats/unwind/cfi_rules.h"
-#include "formats/unwind/cfi_sections.h"
 #include "formats/unwind/uncovered_code.h"
 
 namespace profd {

@@ -168,15 +168,15 @@ bool UncoveredCode::is_padding(std::uint64_t begin, std::uint64_t end) {
 
 std::vector<UnwindRow> UncoveredCode::rows_of(std::uint64_t begin, std::uint64_t end) {
   if (begin >= end || is_padding(begin, end)) return {};
-  std::vector<Known> known;
-  find_restorers(begin, end, known);
-  find_plt(begin, end, known);
-  find_entry(begin, end, known);
-  if (is_go_) find_goroutine_exit(begin, end, known);
-  std::ranges::sort(known, {}, &Known::begin);
+  known_.clear();
+  find_restorers(begin, end);
+  find_plt(begin, end);
+  find_entry(begin, end);
+  if (is_go_) find_goroutine_exit(begin, end);
+  std::ranges::sort(known_, {}, &Known::begin);
   std::vector<UnwindRow> rows{{begin, profd_rule{}}};
   std::uint64_t taken = begin;
-  for (const Known& part : known) {
+  for (const Known& part : known_) {
     if (part.begin < taken) continue;
     rows.push_back({part.begin, part.rule});
     rows.push_back({part.end, profd_rule{}});
@@ -187,20 +187,19 @@ std::vector<UnwindRow> UncoveredCode::rows_of(std::uint64_t begin, std::uint64_t
 }
 
 // Merges adjacent parts with equal rules, such as the entries of a PLT.
-void UncoveredCode::add(std::vector<Known>& known, const Known& part) {
-  const bool continues = !known.empty() && known.back().end == part.begin &&
-                         std::memcmp(&known.back().rule, &part.rule, sizeof part.rule) == 0;
+void UncoveredCode::add(const Known& part) {
+  const bool continues = !known_.empty() && known_.back().end == part.begin &&
+                         std::memcmp(&known_.back().rule, &part.rule, sizeof part.rule) == 0;
   if (continues) {
-    known.back().end = part.end;
-  } else if (known.size() < kMaxKnown) {
-    known.push_back(part);
+    known_.back().end = part.end;
+  } else if (known_.size() < kMaxKnown) {
+    known_.push_back(part);
   } else {
     over_limit_ = true;
   }
 }
 
-void UncoveredCode::find_restorers(std::uint64_t begin, std::uint64_t end,
-                                   std::vector<Known>& known) {
+void UncoveredCode::find_restorers(std::uint64_t begin, std::uint64_t end) {
   constexpr std::uint64_t kOverlap = 16;
   for (std::uint64_t at = begin; at < end; at += kBlockBytes - kOverlap) {
     const std::string_view code = view(at, std::min(kBlockBytes, end - at));
@@ -210,42 +209,40 @@ void UncoveredCode::find_restorers(std::uint64_t begin, std::uint64_t end,
       const std::size_t mov = find_mov(code, tail);
       if (mov == std::string_view::npos) continue;
       const std::uint64_t first = std::max(begin, at + mov - (at + mov > begin ? 1 : 0));
-      add(known, {first, at + tail + kRestorerTail.size(), signal_rule()});
+      add({first, at + tail + kRestorerTail.size(), signal_rule()});
     }
   }
 }
 
-void UncoveredCode::find_goroutine_exit(std::uint64_t begin, std::uint64_t end,
-                                        std::vector<Known>& known) {
+void UncoveredCode::find_goroutine_exit(std::uint64_t begin, std::uint64_t end) {
   std::uint64_t block = (begin + kGoAlignment - 1) & ~(kGoAlignment - 1);
   for (; block < end; block += kBlockBytes) {
     const std::string_view code = view(block, std::min(kBlockBytes, end - block));
     for (std::uint64_t at = 0; at + kGoexitBytes <= code.size(); at += kGoAlignment) {
       if (!is_goexit(code.substr(at, kGoexitBytes))) continue;
-      add(known, {block + at, block + at + kGoexitBytes, end_rule()});
+      add({block + at, block + at + kGoexitBytes, end_rule()});
     }
   }
 }
 
-void UncoveredCode::find_plt(std::uint64_t begin, std::uint64_t end, std::vector<Known>& known) {
+void UncoveredCode::find_plt(std::uint64_t begin, std::uint64_t end) {
   for (const Elf64_Shdr& plt : plts_) {
     const std::uint64_t slot = plt.sh_entsize == kShortSlotBytes ? kShortSlotBytes : kSlotBytes;
     if ((plt.sh_offset | plt.sh_addr) % slot != 0 || plt.sh_size > kMaxBytes) continue;
     const std::uint64_t plt_end = std::min(end, plt.sh_offset + plt.sh_size);
     const std::uint64_t first = (std::max(begin, plt.sh_offset) + slot - 1) & ~(slot - 1);
     for (std::uint64_t at = first; at < plt_end && plt_end - at >= slot; at += slot) {
-      add_plt_slot(at, view(at, slot), known);
+      add_plt_slot(at, view(at, slot));
     }
   }
 }
 
-void UncoveredCode::add_plt_slot(std::uint64_t offset, std::string_view code,
-                                 std::vector<Known>& known) {
+void UncoveredCode::add_plt_slot(std::uint64_t offset, std::string_view code) {
   const std::uint64_t end = offset + code.size();
   const bool is_short = code.size() < kSlotBytes;
   if (!is_short && code.starts_with("\xff\x35"sv)) {  // the first, with a word pushed: push; jmp
-    add(known, {offset, offset + 6, rsp_rule(16)});
-    return add(known, {offset + 6, end, rsp_rule(24)});
+    add({offset, offset + 6, rsp_rule(16)});
+    return add({offset + 6, end, rsp_rule(24)});
   }
   const bool has_endbr = code.starts_with("\xf3\x0f\x1e\xfa"sv);
   const auto rule = [&]() -> std::optional<profd_rule> {
@@ -256,18 +253,18 @@ void UncoveredCode::add_plt_slot(std::uint64_t offset, std::string_view code,
     if (code.starts_with("\xff\x25"sv)) return rsp_rule(8);
     return std::nullopt;
   }();
-  if (rule) add(known, {offset, end, *rule});
+  if (rule) add({offset, end, *rule});
 }
 
 // The entry function ends where the next one begins, or behind its first call, which doesn't
 // return.
-void UncoveredCode::find_entry(std::uint64_t begin, std::uint64_t end, std::vector<Known>& known) {
+void UncoveredCode::find_entry(std::uint64_t begin, std::uint64_t end) {
   if (entry_ < begin || entry_ >= end || entry_ == 0) return;
   const std::string_view code = view(entry_, std::min(kMaxEntryBytes, end - entry_));
   if (!begins_as_entry(code)) return;
   const bool ends_here = end - entry_ <= kMaxEntryBytes;
   const std::uint64_t bytes = ends_here ? end - entry_ : entry_bytes(code);
-  if (bytes > 0) add(known, {entry_, entry_ + bytes, end_rule()});
+  if (bytes > 0) add({entry_, entry_ + bytes, end_rule()});
 }
 
 }  // namespace profd

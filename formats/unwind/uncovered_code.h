@@ -42,12 +42,12 @@ class UncoveredCode {
 
   [[nodiscard]] std::string_view view(std::uint64_t offset, std::uint64_t bytes);
   [[nodiscard]] bool is_padding(std::uint64_t begin, std::uint64_t end);
-  void find_restorers(std::uint64_t begin, std::uint64_t end, std::vector<Known>& known);
-  void find_goroutine_exit(std::uint64_t begin, std::uint64_t end, std::vector<Known>& known);
-  void find_plt(std::uint64_t begin, std::uint64_t end, std::vector<Known>& known);
-  void add(std::vector<Known>& known, const Known& part);
-  void add_plt_slot(std::uint64_t offset, std::string_view code, std::vector<Known>& known);
-  void find_entry(std::uint64_t begin, std::uint64_t end, std::vector<Known>& known);
+  void find_restorers(std::uint64_t begin, std::uint64_t end);
+  void find_goroutine_exit(std::uint64_t begin, std::uint64_t end);
+  void find_plt(std::uint64_t begin, std::uint64_t end);
+  void add(const Known& part);
+  void add_plt_slot(std::uint64_t offset, std::string_view code);
+  void find_entry(std::uint64_t begin, std::uint64_t end);
 
   const CodeFile& file_;
   std::vector<Elf64_Shdr> plts_;
@@ -57,6 +57,7 @@ class UncoveredCode {
   std::string block_;
   std::uint64_t block_offset_ = 0;
   std::uint64_t bytes_left_;
+  std::vector<Known> known_;  // in the range of rows_of()
   bool over_limit_ = false;
 };
 
