@@ -3,11 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <chrono>
-#include <cstdint>
-#include <optional>
 #include <sstream>
-#include <utility>
 
 #include "formats/base/nearest_name.h"
 #include "formats/base/quantity_text.h"
@@ -95,28 +91,28 @@ Result<void> read_flag(const toml::node& node, bool& value) {
   return {};
 }
 
-Result<void> read_number(const toml::node& node, std::int64_t least, std::int64_t most,
-                         std::uint64_t& value) {
+template <std::int64_t kLeast, std::int64_t kMost>
+Result<void> read_number(const toml::node& node, std::uint64_t& value) {
   const std::optional<std::int64_t> number = node.value_exact<std::int64_t>();
-  if (!number || *number < least || *number > most) {
-    return invalid("must be a number from " + std::to_string(least) + " to " +
-                   std::to_string(most));
+  if (!number || *number < kLeast || *number > kMost) {
+    return invalid("must be a number from " + std::to_string(kLeast) + " to " +
+                   std::to_string(kMost));
   }
   value = static_cast<std::uint64_t>(*number);
   return {};
 }
 
 // A string with a unit, or a number of bytes.
-Result<void> read_bytes(const toml::node& node, std::uint64_t least, std::uint64_t most,
-                        std::uint64_t& value) {
+template <std::uint64_t kLeast, std::uint64_t kMost>
+Result<void> read_bytes(const toml::node& node, std::uint64_t& value) {
   std::optional<std::uint64_t> bytes;
   if (const auto text = node.value_exact<std::string>()) bytes = parse_bytes(*text);
   if (const auto number = node.value_exact<std::int64_t>(); number && *number >= 0) {
     bytes = static_cast<std::uint64_t>(*number);
   }
-  if (!bytes || *bytes < least || *bytes > most) {
+  if (!bytes || *bytes < kLeast || *bytes > kMost) {
     return invalid(
-        "must be a size from " + exact_bytes_text(least) + " to " + exact_bytes_text(most),
+        "must be a size from " + exact_bytes_text(kLeast) + " to " + exact_bytes_text(kMost),
         "write it like \"64MiB\", or as a number of bytes");
   }
   value = *bytes;
@@ -124,13 +120,14 @@ Result<void> read_bytes(const toml::node& node, std::uint64_t least, std::uint64
 }
 
 // Whole seconds. A number without a unit is refused.
-Result<void> read_duration(const toml::node& node, seconds least, seconds most, seconds& value) {
+template <seconds::rep kLeast, seconds::rep kMost>
+Result<void> read_duration(const toml::node& node, seconds& value) {
   const std::optional<std::string> text = node.value_exact<std::string>();
   const auto duration = text ? parse_duration(*text) : std::nullopt;
-  if (!duration || *duration < least || *duration > most) {
-    return invalid(
-        "must be a time from " + exact_duration_text(least) + " to " + exact_duration_text(most),
-        "write it like \"90s\", \"10m\", \"12h\" or \"7d\"");
+  if (!duration || *duration < seconds(kLeast) || *duration > seconds(kMost)) {
+    return invalid("must be a time from " + exact_duration_text(seconds(kLeast)) + " to " +
+                       exact_duration_text(seconds(kMost)),
+                   "write it like \"90s\", \"10m\", \"12h\" or \"7d\"");
   }
   value = std::chrono::duration_cast<seconds>(*duration);
   return {};
@@ -138,7 +135,7 @@ Result<void> read_duration(const toml::node& node, seconds least, seconds most, 
 
 Result<void> read_ring_bytes(const toml::node& node, std::uint64_t& value) {
   std::uint64_t bytes = 0;
-  if (auto read = read_bytes(node, 64 * kKiB, 256 * kMiB, bytes); !read) return read;
+  if (auto read = read_bytes<64 * kKiB, 256 * kMiB>(node, bytes); !read) return read;
   if (!std::has_single_bit(bytes)) return invalid("must be a power of two");
   value = bytes;
   return {};
@@ -160,62 +157,47 @@ std::string list_text(const std::vector<std::string>& texts) {
   return list + "]";
 }
 
-std::string size_text(std::uint64_t bytes) { return quoted(exact_bytes_text(bytes)); }
-std::string time_text(seconds time) { return quoted(exact_duration_text(time)); }
+std::string size_text(const std::uint64_t& bytes) { return quoted(exact_bytes_text(bytes)); }
+std::string time_text(const seconds& time) { return quoted(exact_duration_text(time)); }
+std::string number_text(const std::uint64_t& number) { return std::to_string(number); }
+std::string flag_text(const bool& flag) { return flag ? "true" : "false"; }
+
+auto& member(auto& config, auto Config::*member) { return config.*member; }
+auto& member(auto& config, auto ContinuousConfig::*member) { return config.continuous.*member; }
+
+// The key of a member of Config or of ContinuousConfig.
+template <auto kMember, auto kRead, auto kShow>
+constexpr ConfigKey key(std::string_view name, bool reloads) {
+  return {name, reloads,
+          [](const toml::node& node, Config& to) { return kRead(node, member(to, kMember)); },
+          [](const Config& from) { return kShow(member(from, kMember)); }};
+}
+
+constexpr seconds::rep kMinute = 60;
+constexpr seconds::rep kHour = 60 * kMinute;
+constexpr seconds::rep kDay = 24 * kHour;
+constexpr seconds::rep kYear = 366 * kDay;
+using Continuous = ContinuousConfig;
 
 constexpr auto kKeys = std::to_array<ConfigKey>({
-    {"socket", kNeedsRestart,
-     [](const toml::node& node, Config& to) { return read_path(node, to.socket); },
-     [](const Config& from) { return quoted(from.socket); }},
-    {"state_dir", kNeedsRestart,
-     [](const toml::node& node, Config& to) { return read_path(node, to.state_dir); },
-     [](const Config& from) { return quoted(from.state_dir); }},
-    {"log_level", kReloads,
-     [](const toml::node& node, Config& to) { return read_log_level(node, to.log_level); },
-     [](const Config& from) { return quoted(from.log_level); }},
-    {"ring_bytes", kNeedsRestart,
-     [](const toml::node& node, Config& to) { return read_ring_bytes(node, to.ring_bytes); },
-     [](const Config& from) { return size_text(from.ring_bytes); }},
-    {"session_max_bytes", kReloads,
-     [](const toml::node& node, Config& to) {
-       return read_bytes(node, kMiB, kEiB, to.session_max_bytes);
-     },
-     [](const Config& from) { return size_text(from.session_max_bytes); }},
-    {"unwind_max_bytes", kNeedsRestart,
-     [](const toml::node& node, Config& to) {
-       return read_bytes(node, 4 * kMiB, 512 * kMiB, to.unwind_max_bytes);
-     },
-     [](const Config& from) { return size_text(from.unwind_max_bytes); }},
-    {"continuous.enabled", kReloads,
-     [](const toml::node& node, Config& to) { return read_flag(node, to.continuous.enabled); },
-     [](const Config& from) { return std::string(from.continuous.enabled ? "true" : "false"); }},
-    {"continuous.window", kReloads,
-     [](const toml::node& node, Config& to) {
-       return read_duration(node, seconds(1), std::chrono::hours(1), to.continuous.window);
-     },
-     [](const Config& from) { return time_text(from.continuous.window); }},
-    {"continuous.frequency", kReloads,
-     [](const toml::node& node, Config& to) {
-       return read_number(node, 1, 999, to.continuous.frequency_hz);
-     },
-     [](const Config& from) { return std::to_string(from.continuous.frequency_hz); }},
-    {"continuous.max_age", kReloads,
-     [](const toml::node& node, Config& to) {
-       return read_duration(node, std::chrono::minutes(1), std::chrono::hours(24 * 366),
-                            to.continuous.max_age);
-     },
-     [](const Config& from) { return time_text(from.continuous.max_age); }},
-    {"continuous.max_bytes", kReloads,
-     [](const toml::node& node, Config& to) {
-       return read_bytes(node, kMiB, kEiB, to.continuous.max_bytes);
-     },
-     [](const Config& from) { return size_text(from.continuous.max_bytes); }},
-    {"jit.directories", kNeedsRestart,
-     [](const toml::node& node, Config& to) { return read_paths(node, to.jit_directories); },
-     [](const Config& from) { return list_text(from.jit_directories); }},
-    {"xray.directory", kNeedsRestart,
-     [](const toml::node& node, Config& to) { return read_path_or_none(node, to.xray_directory); },
-     [](const Config& from) { return quoted(from.xray_directory); }},
+    key<&Config::socket, read_path, quoted>("socket", kNeedsRestart),
+    key<&Config::state_dir, read_path, quoted>("state_dir", kNeedsRestart),
+    key<&Config::log_level, read_log_level, quoted>("log_level", kReloads),
+    key<&Config::ring_bytes, read_ring_bytes, size_text>("ring_bytes", kNeedsRestart),
+    key<&Config::session_max_bytes, read_bytes<kMiB, kEiB>, size_text>("session_max_bytes",
+                                                                       kReloads),
+    key<&Config::unwind_max_bytes, read_bytes<4 * kMiB, 512 * kMiB>, size_text>("unwind_max_bytes",
+                                                                                kNeedsRestart),
+    key<&Continuous::enabled, read_flag, flag_text>("continuous.enabled", kReloads),
+    key<&Continuous::window, read_duration<1, kHour>, time_text>("continuous.window", kReloads),
+    key<&Continuous::frequency_hz, read_number<1, 999>, number_text>("continuous.frequency",
+                                                                     kReloads),
+    key<&Continuous::max_age, read_duration<kMinute, kYear>, time_text>("continuous.max_age",
+                                                                        kReloads),
+    key<&Continuous::max_bytes, read_bytes<kMiB, kEiB>, size_text>("continuous.max_bytes",
+                                                                   kReloads),
+    key<&Config::jit_directories, read_paths, list_text>("jit.directories", kNeedsRestart),
+    key<&Config::xray_directory, read_path_or_none, quoted>("xray.directory", kNeedsRestart),
 });
 
 }  // namespace
