@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <utility>
 
 #include <malloc.h>
 
@@ -197,10 +196,9 @@ void Continuous::open(SessionSlot slot, const EventSpec& event) {
 
 void Continuous::close(const OpenWindow& window, Steady::time_point end) {
   watch_clock(window, end);
-  WindowSamples samples;
-  samples.start_monotonic = window.start_steady.time_since_epoch();
-  SessionSnapshot& snapshot = samples.snapshot;
+  SessionSnapshot snapshot;
   snapshot.started = window.start;
+  snapshot.started_monotonic = window.start_steady.time_since_epoch();
   snapshot.lasted = end - window.start_steady;
   snapshot.event = window.event;
   snapshot.ledger = parts_.source.stop(window.slot);
@@ -208,35 +206,34 @@ void Continuous::close(const OpenWindow& window, Steady::time_point end) {
   if (parts_.naming != nullptr) parts_.naming->resolve_now(snapshot);
   parts_.aggregator.forget_processes();
   parts_.source.release_files();
-  enqueue(std::move(samples));
+  enqueue(std::move(snapshot));
 }
 
-void Continuous::enqueue(WindowSamples samples) {
+void Continuous::enqueue(SessionSnapshot snapshot) {
   if (waiting_.size() >= kMaxWaiting) {
-    lose(WindowFailure::kWriterBusy, samples.snapshot.samples,
-         "too many windows wait to be written");
+    lose(WindowFailure::kWriterBusy, snapshot.samples, "too many windows wait to be written");
     return;
   }
-  waiting_.push_back(std::move(samples));
+  waiting_.push_back(std::move(snapshot));
   if (std::exchange(writing_, true)) return;
   spawn(parts_.io, write_waiting());
 }
 
 boost::asio::awaitable<void> Continuous::write_waiting() {
   while (!waiting_.empty()) {
-    WindowSamples samples = std::move(waiting_.front());
+    SessionSnapshot snapshot = std::move(waiting_.front());
     waiting_.pop_front();
-    samples.snapshot.session = store_.unused_name(samples.snapshot.started);
-    const std::uint64_t count = samples.snapshot.samples;
+    snapshot.session = store_.unused_name(snapshot.started);
+    const std::uint64_t samples = snapshot.samples;
     ObjectBytes objects;
-    auto write = [writer = writer_.get(), samples = std::move(samples), &objects] {
+    auto write = [writer = writer_.get(), snapshot = std::move(snapshot), &objects] {
       take_low_priority();
-      Result<WindowInfo> window = writer->write(samples, objects);
+      Result<WindowInfo> window = writer->write(snapshot, objects);
       ::malloc_trim(0);  // the memory of this window is not needed until the next one
       return window;
     };
     Result<WindowInfo> written = co_await worker_->run(std::move(write));
-    adopt(std::move(written), objects, count);
+    adopt(std::move(written), objects, samples);
     Evicted evicted = store_.evict(limits(), Wall::now());
     auto remove = [writer = writer_.get(), evicted = std::move(evicted)]() -> Result<std::size_t> {
       return writer->remove(evicted);

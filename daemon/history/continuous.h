@@ -12,22 +12,10 @@
 
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <deque>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
-
 #include "collectors/parser/parser.h"
 #include "collectors/sampling/event_spec.h"
 #include "collectors/sampling/sampler.h"
-#include "daemon/base/async_condition.h"
+#include "daemon/base/coroutines.h"
 #include "daemon/history/failure.h"
 #include "daemon/history/store.h"
 #include "daemon/history/writer.h"
@@ -93,7 +81,7 @@ class Continuous {
   void begin();
   void open(SessionSlot slot, const EventSpec& event);
   void close(const OpenWindow& window, Steady::time_point end);
-  void enqueue(WindowSamples samples);
+  void enqueue(SessionSnapshot snapshot);
   void adopt(Result<WindowInfo> written, const ObjectBytes& objects, std::uint64_t samples);
   void count_failure(WindowFailure failure, std::uint64_t windows = 1);
   void lose(WindowFailure failure, std::uint64_t samples, const std::string& why);
@@ -105,7 +93,7 @@ class Continuous {
   WindowStore store_;
   ContinuousConfig config_;
   std::optional<OpenWindow> open_;
-  std::deque<WindowSamples> waiting_;
+  std::deque<SessionSnapshot> waiting_;
   boost::asio::steady_timer timer_;  // for the end of a window and its last samples
   AsyncCondition written_;           // all waiting windows are written
   AsyncCondition ended_;             // run() has ended

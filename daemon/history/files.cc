@@ -3,13 +3,11 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <array>
-#include <ctime>
-#include <utility>
 
 #include "daemon/storage/file_io.h"
 #include "daemon/storage/safe_name.h"
 #include "formats/base/json_members.h"
+#include "formats/base/time_text.h"
 
 namespace profd {
 namespace {
@@ -107,12 +105,9 @@ Result<WindowRecord> parse_window_record(std::string_view text) {
 }
 
 std::string window_name(std::chrono::system_clock::time_point start) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(start);
-  std::tm fields{};
-  ::gmtime_r(&seconds, &fields);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y%m%dT%H%M%SZ", &fields);
-  return text.data();
+  std::string name = utc_text(start);
+  std::erase_if(name, [](char c) { return c == '-' || c == ':'; });
+  return name;
 }
 
 // The pattern, optionally followed by "-" and a number.

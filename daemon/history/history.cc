@@ -1,9 +1,5 @@
 #include "daemon/history/history.h"
 
-#include <chrono>
-#include <optional>
-#include <utility>
-
 #include <malloc.h>
 
 #include "daemon/history/export.h"
@@ -68,31 +64,6 @@ class ListJob {
   History history_;
 };
 
-// A job after one turn: the job itself, or its result if it has ended.
-template <class Job>
-struct Outcome {
-  std::unique_ptr<Job> job;
-  std::optional<Result<typename Job::Value>> result;
-};
-
-template <class Job>
-Outcome<Job> take_turn(std::unique_ptr<Job> job, Parser& parser) {
-  Outcome<Job> outcome;
-  const Result<bool> done = job->advance(parser, WindowHistory::kTurn);
-  if (done && !*done) {
-    outcome.job = std::move(job);
-    return outcome;
-  }
-  if (done) {
-    outcome.result.emplace(job->take());
-  } else {
-    outcome.result.emplace(done.error());
-  }
-  job.reset();
-  ::malloc_trim(0);  // the job may have used much memory
-  return outcome;
-}
-
 Error no_windows(const StatusInfo::Continuous& status) {
   if (!status.enabled) {
     return fail(ErrorCode::kNotFound, "continuous mode is off, and there are no windows",
@@ -123,43 +94,38 @@ SessionInfo info_of_export(const Caller& caller, const ExportRequest& request) {
 
 }  // namespace
 
-// Marks an unprivileged caller as busy while it exists.
-class WindowHistory::Turn {
- public:
-  static Result<Turn> take(const Caller& caller, std::set<uid_t>& busy) {
-    if (caller.privileged) return Turn(nullptr, caller.uid);
-    if (busy.insert(caller.uid).second) return Turn(&busy, caller.uid);
-    return fail(ErrorCode::kBusy, "another request of yours for the history is active",
-                "wait until it ends");
-  }
-
-  Turn(Turn&& other) noexcept : busy_(std::exchange(other.busy_, nullptr)), uid_(other.uid_) {}
-  Turn& operator=(Turn&&) = delete;
-  ~Turn() {
-    if (busy_ != nullptr) busy_->erase(uid_);
-  }
-
- private:
-  Turn(std::set<uid_t>* busy, uid_t uid) : busy_(busy), uid_(uid) {}
-
-  std::set<uid_t>* busy_;
-  uid_t uid_;
-};
-
 template <class Job>
 boost::asio::awaitable<Result<typename Job::Value>> WindowHistory::run(Caller caller,
                                                                        std::unique_ptr<Job> job) {
-  const Result<Turn> turn = Turn::take(caller, busy_);
-  if (!turn) co_return turn.error();
+  using Value = typename Job::Value;
+  std::shared_ptr<void> busy;  // marks an unprivileged caller until the end
+  if (!caller.privileged) {
+    if (!busy_.insert(caller.uid).second) {
+      co_return fail(ErrorCode::kBusy, "another request of yours for the history is active",
+                     "wait until it ends");
+    }
+    busy.reset(this, [uid = caller.uid](WindowHistory* self) { self->busy_.erase(uid); });
+  }
   while (!shutting_down_) {
-    auto work = [job = std::move(job)](Parser& parser) mutable -> Result<Outcome<Job>> {
-      return take_turn(std::move(job), parser);
+    // None: the job needs more turns.
+    auto turn = [&job](Parser& parser) -> Result<std::optional<Value>> {
+      auto active = std::move(job);
+      const Result<bool> done = active->advance(parser, kTurn);
+      if (done && !*done) {
+        job = std::move(active);
+        return std::optional<Value>();
+      }
+      std::optional<Value> value;
+      if (done) value = active->take();
+      active.reset();
+      ::malloc_trim(0);  // the job may have used much memory
+      if (!done) return done.error();
+      return value;
     };
-    auto operation = worker_.run(std::move(work));
-    Result<Outcome<Job>> outcome = co_await std::move(operation);
-    if (!outcome) co_return outcome.error();
-    if (outcome->result) co_return std::move(*outcome->result);
-    job = std::move(outcome->job);
+    auto operation = worker_.run(std::move(turn));
+    Result<std::optional<Value>> value = co_await std::move(operation);
+    if (!value) co_return value.error();
+    if (*value) co_return std::move(**value);
   }
   co_return fail(ErrorCode::kUnavailable, "profd is shutting down");
 }

@@ -7,17 +7,7 @@
 
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
 #include <set>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <boost/asio/awaitable.hpp>
 
 #include "daemon/history/store.h"
 #include "daemon/service/caller.h"
@@ -25,7 +15,6 @@
 #include "daemon/storage/store_worker.h"
 #include "formats/api/history_api.h"
 #include "formats/api/status_info.h"
-#include "formats/base/result.h"
 
 namespace profd {
 
@@ -61,8 +50,6 @@ class WindowHistory {
   void shut_down() { shutting_down_ = true; }
 
  private:
-  class Turn;
-
   [[nodiscard]] Result<std::vector<std::string>> names_in(const TimeRange& range) const;
 
   // Runs a job to its end in turns on the worker, which also destroys the job.

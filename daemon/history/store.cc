@@ -6,13 +6,11 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
-#include <utility>
 
 #include "daemon/base/log.h"
 #include "daemon/storage/file_io.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/base/log_text.h"
-#include "formats/base/unique_fd.h"
 
 namespace profd {
 namespace {
@@ -39,12 +37,6 @@ void set_aside(int windows, const std::string& state_dir, const std::string& nam
   }
 }
 
-Result<WindowRecord> read_record_of(const std::string& windows_dir, const std::string& name) {
-  const Result<WindowFiles> files = WindowFiles::open(windows_dir, name);
-  if (!files) return files.error();
-  return files->read_record();
-}
-
 }  // namespace
 
 std::uint64_t disk_bytes_of(std::uint64_t file_bytes) {
@@ -68,7 +60,8 @@ Result<void> WindowStore::load_windows(const std::string& state_dir) {
       if (Result<void> removed = remove_tree(directory->get(), name); !removed) return removed;
       continue;
     }
-    const Result<WindowRecord> record = read_record_of(windows_dir_, name);
+    const Result<WindowFiles> files = WindowFiles::open(windows_dir_, name);
+    const Result<WindowRecord> record = files ? files->read_record() : files.error();
     if (record) {
       adopt({.name = name,
              .start = record->start,
@@ -137,15 +130,17 @@ void WindowStore::set_object_bytes(const std::string& name, std::uint64_t disk_b
 
 Evicted WindowStore::evict(const WindowLimits& limits, std::chrono::system_clock::time_point now) {
   Evicted evicted;
-  drop_unneeded_objects(evicted);
   std::size_t count = 0;
+  const auto oldest = [&] {
+    return count < windows_.size() ? windows_[count].name : std::string();
+  };
+  drop_objects_before(oldest(), evicted);
   while (count < windows_.size() &&
          (windows_[count].end < now - limits.max_age || disk_bytes() > limits.max_bytes)) {
     windows_bytes_ -= windows_[count].disk_bytes;
     evicted.windows.push_back(std::move(windows_[count].name));
-    windows_[count].name.clear();
     ++count;
-    drop_objects_before(count < windows_.size() ? windows_[count].name : std::string(), evicted);
+    drop_objects_before(oldest(), evicted);
   }
   windows_.erase(windows_.begin(), windows_.begin() + static_cast<std::ptrdiff_t>(count));
   return evicted;
@@ -153,10 +148,6 @@ Evicted WindowStore::evict(const WindowLimits& limits, std::chrono::system_clock
 
 std::vector<WindowInfo>::const_iterator WindowStore::find(const std::string& name) const {
   return std::ranges::find(windows_, name, &WindowInfo::name);
-}
-
-void WindowStore::drop_unneeded_objects(Evicted& evicted) {
-  drop_objects_before(windows_.empty() ? std::string() : windows_.front().name, evicted);
 }
 
 // Names sort by time. `oldest` is empty if there is no window left.

@@ -6,15 +6,7 @@
 
 #pragma once
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
-
 #include "daemon/history/files.h"
-#include "formats/base/result.h"
 
 namespace profd {
 
@@ -86,7 +78,6 @@ class WindowStore {
   Result<void> load_windows(const std::string& state_dir);
   Result<void> load_objects();
   [[nodiscard]] std::vector<WindowInfo>::const_iterator find(const std::string& name) const;
-  void drop_unneeded_objects(Evicted& evicted);
   void drop_objects_before(const std::string& oldest, Evicted& evicted);
 
   std::string windows_dir_;

@@ -5,8 +5,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <utility>
-
 #include "daemon/base/log.h"
 #include "daemon/history/files.h"
 #include "daemon/history/jit_images.h"
@@ -42,15 +40,14 @@ std::vector<WindowProfile> profiles_of(const SessionSnapshot& snapshot,
   return profiles;
 }
 
-WindowRecord record_of(const WindowSamples& samples, const SessionSummary& summary,
+WindowRecord record_of(const SessionSnapshot& snapshot, const SessionSummary& summary,
                        std::vector<std::string> objects) {
-  const SessionSnapshot& snapshot = samples.snapshot;
   const auto lasted =
       std::chrono::duration_cast<std::chrono::system_clock::duration>(snapshot.lasted);
   return {.start = snapshot.started,
           .end = snapshot.started + lasted,
-          .start_monotonic = samples.start_monotonic,
-          .end_monotonic = samples.start_monotonic + snapshot.lasted,
+          .start_monotonic = snapshot.started_monotonic,
+          .end_monotonic = snapshot.started_monotonic + snapshot.lasted,
           .disk_bytes = 0,
           .objects = std::move(objects),
           .profiles = profiles_of(snapshot, summary)};
@@ -97,8 +94,7 @@ WindowWriter::WindowWriter(std::string windows_dir, const std::string& objects_d
       kernel_(objects_),
       entries_(*parser_) {}
 
-Result<WindowInfo> WindowWriter::write(const WindowSamples& samples, ObjectBytes& object_bytes) {
-  const SessionSnapshot& snapshot = samples.snapshot;
+Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot, ObjectBytes& object_bytes) {
   objects_.trim();
   entries_.trim(kMaxEntries);
   Result<ResultWriter> result = ResultWriter::create(windows_dir_);
@@ -120,7 +116,7 @@ Result<WindowInfo> WindowWriter::write(const WindowSamples& samples, ObjectBytes
     object_bytes[kernel_.name()] = *bytes;
   }
   if (auto synced = objects_.sync(); !synced) return synced.error();
-  return finish(*result, *summary, record_of(samples, *summary, names_of(object_bytes)));
+  return finish(*result, *summary, record_of(snapshot, *summary, names_of(object_bytes)));
 }
 
 std::size_t WindowWriter::remove(const Evicted& evicted) {

@@ -3,28 +3,14 @@
 
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "collectors/parser/parser.h"
 #include "daemon/history/kernel_object.h"
 #include "daemon/history/object_store.h"
 #include "daemon/history/store.h"
 #include "daemon/profiles/entry_functions.h"
 #include "daemon/samples/snapshot.h"
-#include "formats/base/result.h"
 
 namespace profd {
-
-// The samples of one window. The snapshot's session is the window's name.
-struct WindowSamples {
-  SessionSnapshot snapshot;
-  std::chrono::nanoseconds start_monotonic{};
-};
 
 // The sizes of objects, by name.
 using ObjectBytes = std::map<std::string, std::uint64_t>;
@@ -36,9 +22,10 @@ class WindowWriter {
   WindowWriter(std::string windows_dir, const std::string& objects_dir,
                std::unique_ptr<Parser> parser);
 
-  // Writes the complete window or nothing, except that objects may be left without a window. Adds
-  // the objects that the window needs to `objects`, also when it fails.
-  [[nodiscard]] Result<WindowInfo> write(const WindowSamples& samples, ObjectBytes& objects);
+  // Writes the complete window or nothing, except that objects may be left without a window. The
+  // snapshot's session is the window's name. Adds the objects that the window needs to `objects`,
+  // also when it fails.
+  [[nodiscard]] Result<WindowInfo> write(const SessionSnapshot& snapshot, ObjectBytes& objects);
 
   // Returns the number of files and directories that could not be removed. The next start of the
   // daemon finds them again.

@@ -3,12 +3,6 @@
 
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "collectors/sampling/event_spec.h"
 #include "collectors/sampling/sampler.h"
 #include "daemon/samples/aggregator.h"
@@ -27,6 +21,7 @@ struct ProcessSnapshot {
 struct SessionSnapshot {
   std::string session;  // its id
   std::chrono::system_clock::time_point started;
+  std::chrono::nanoseconds started_monotonic{};  // of a window: the same by CLOCK_MONOTONIC
   std::chrono::nanoseconds lasted{};
   EventSpec event;
   // The caller may not see kernel addresses: each run of kernel frames becomes one frame,
