@@ -3,18 +3,9 @@
 #include <signal.h>
 #include <sys/socket.h>
 
-#include <chrono>
 #include <exception>
-#include <filesystem>
-#include <memory>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 
 #include "collectors/bpf/loss.h"
@@ -84,11 +75,6 @@ std::unique_ptr<JitProcesses> start_jit(const Config& config,
   return value_of(JitProcesses::start({.directories = config.jit_directories,
                                        .send_rows = std::move(send_rows),
                                        .watch_memory = std::move(watch_memory)}));
-}
-
-// Beside the control socket, where libprofd_xray looks for it.
-std::filesystem::path app_socket_of(const Config& config) {
-  return std::filesystem::path(config.socket).parent_path() / "app.sock";
 }
 
 template <class Reason>
@@ -162,7 +148,7 @@ class Daemon final : public Service {
   SessionLimits limits_;  // a reload changes them
 
   std::unique_ptr<Parser> parser_ = value_of(Parser::start());
-  JitNaming naming_{start_jit(settings(), source_)};
+  JitNaming naming_{io_, start_jit(settings(), source_)};
   Aggregator aggregator_{&naming_};
   std::unique_ptr<Sampler> source_ = open_sampler(settings(), aggregator_);
   DrainLoop drain_loop_{io_, *source_};
@@ -186,7 +172,9 @@ class Daemon final : public Service {
                                    .limits = limits_,
                                    .naming = &naming_,
                                    .yield_slot = [this] { return continuous_.yield_slot(); }}};
-  std::unique_ptr<XrayApps> xray_apps_ = value_of(XrayApps::open(io_, app_socket_of(settings())));
+  // Beside the control socket, where libprofd_xray looks for it.
+  std::unique_ptr<XrayApps> xray_apps_ = value_of(
+      XrayApps::open(io_, std::filesystem::path(settings().socket).parent_path() / "app.sock"));
   XrayRecorder xray_recorder_{io_, *xray_apps_};
   Sessions sessions_{{.io = io_,
                       .results = results_,
@@ -205,7 +193,6 @@ Daemon::Daemon(RunningConfig& config, ServiceManager& manager, UniqueFd control_
               value_of(control_socket.valid() ? UnixListener::adopt(std::move(control_socket))
                                               : UnixListener::open(settings().socket, SOCK_STREAM)),
               *this) {
-  naming_.run(io_);
   apply_settings();
 }
 
@@ -285,9 +272,8 @@ awaitable<bool> Daemon::shut_down() {
 
 std::string Daemon::status_line() {
   const StatusInfo now = status(Caller{});
-  return std::to_string(now.ledger.sent) + " samples, " + std::to_string(sum_of(now.ledger.lost)) +
-         " lost, " + std::to_string(now.sessions) + " sessions, " +
-         std::to_string(now.continuous.windows) + " windows";
+  return fmt::format("{} samples, {} lost, {} sessions, {} windows", now.ledger.sent,
+                     sum_of(now.ledger.lost), now.sessions, now.continuous.windows);
 }
 
 StatusInfo Daemon::status(const Caller& caller) {

@@ -1,12 +1,15 @@
 #include "daemon/control/status.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
-#include <array>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 
 #include "collectors/bpf/loss.h"
 #include "daemon/samples/stack_table.h"
-#include "daemon/service/process_usage.h"
+#include "formats/proc/stat.h"
 
 namespace profd {
 namespace {
@@ -24,16 +27,56 @@ CountsByReason named(const std::array<std::uint64_t, kCount>& counts,
   return named;
 }
 
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
+
+double cpu_seconds_of(const rusage& resources) {
+  return seconds_of(resources.ru_utime) + seconds_of(resources.ru_stime);
+}
+
+std::uint64_t resident_bytes_of(const std::string& process) {
+  std::uint64_t total_pages = 0;
+  std::uint64_t resident_pages = 0;
+  std::ifstream("/proc/" + process + "/statm") >> total_pages >> resident_pages;
+  return resident_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+double cpu_seconds_of_process(const std::string& process) {
+  const auto stat = read_process_stat("/proc/" + process + "/stat");
+  if (!stat) return 0;
+  return static_cast<double>(stat->user_ticks + stat->system_ticks) /
+         static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+// All children are parsers. Each thread lists those that it forked; one that ends meanwhile is left
+// out.
+StatusInfo::Parsers describe_parsers() {
+  StatusInfo::Parsers usage;
+  rusage gone{};
+  if (::getrusage(RUSAGE_CHILDREN, &gone) == 0) usage.cpu_seconds = cpu_seconds_of(gone);
+  std::error_code error;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", error)) {
+    std::ifstream children(thread.path() / "children");
+    for (std::string process; children >> process;) {
+      ++usage.processes;
+      usage.cpu_seconds += cpu_seconds_of_process(process);
+      usage.rss_bytes += resident_bytes_of(process);
+    }
+  }
+  return usage;
+}
+
 }  // namespace
 
 StatusInfo describe_process() {
-  const ProcessUsage usage = own_usage();
   StatusInfo status;
   status.version = PROFD_VERSION;
   status.pid = static_cast<std::uint32_t>(::getpid());
-  status.cpu_seconds = usage.cpu_seconds;
-  status.rss_bytes = usage.rss_bytes;
-  status.parsers = children_usage();
+  rusage resources{};
+  if (::getrusage(RUSAGE_SELF, &resources) == 0) status.cpu_seconds = cpu_seconds_of(resources);
+  status.rss_bytes = resident_bytes_of("self");
+  status.parsers = describe_parsers();
   return status;
 }
 

@@ -2,9 +2,6 @@
 
 #pragma once
 
-#include <string_view>
-#include <vector>
-
 #include "collectors/jit/stats.h"
 #include "collectors/sampling/sampler.h"
 #include "collectors/unwinding/stats.h"

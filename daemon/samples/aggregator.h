@@ -7,13 +7,6 @@
 
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <memory>
-#include <optional>
-
-#include <boost/unordered/unordered_flat_map.hpp>
-
 #include "collectors/bpf/sample.h"
 #include "daemon/samples/jit_log.h"
 #include "daemon/samples/process_table.h"

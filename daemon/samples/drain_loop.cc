@@ -2,9 +2,6 @@
 
 #include <fcntl.h>
 
-#include <chrono>
-#include <utility>
-
 #include "daemon/base/coroutines.h"
 
 namespace profd {

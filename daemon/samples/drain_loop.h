@@ -5,8 +5,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
-#include <optional>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>

@@ -2,8 +2,6 @@
 
 #pragma once
 
-#include <cstdint>
-
 #include "formats/base/seeded_hash.h"
 
 namespace profd {

@@ -37,6 +37,25 @@ std::uint64_t count_of(Entries entries) {
   return count;
 }
 
+// Calls `each` for the entries of each stack. They are sorted by stack.
+void for_each_stack(Entries entries, auto each) {
+  for (std::size_t first = 0; first < entries.size();) {
+    std::size_t end = first + 1;
+    while (end < entries.size() && entries[end].stack == entries[first].stack) ++end;
+    each(entries.subspan(first, end - first));
+    first = end;
+  }
+}
+
+// Calls `each` for the runs of entries that mean the same, in order.
+void for_each_run(Entries of_one_stack, const JitLog::MeansTheSame& same, auto each) {
+  while (!of_one_stack.empty()) {
+    const std::size_t length = run_length(of_one_stack, same);
+    each(of_one_stack.first(length));
+    of_one_stack = of_one_stack.subspan(length);
+  }
+}
+
 }  // namespace
 
 void JitLog::sort() { sort_entries(entries_); }
@@ -68,15 +87,6 @@ void JitLog::drop_times(std::vector<Entry>& folded) {
   folded.resize(most);
 }
 
-void for_each_stack(Entries entries, const std::function<void(Entries)>& each) {
-  for (std::size_t first = 0; first < entries.size();) {
-    std::size_t end = first + 1;
-    while (end < entries.size() && entries[end].stack == entries[first].stack) ++end;
-    each(entries.subspan(first, end - first));
-    first = end;
-  }
-}
-
 std::size_t run_length(Entries of_one_stack, const JitLog::MeansTheSame& same) {
   const Entry& first = of_one_stack.front();
   const auto is_same = [&](const Entry& entry) {
@@ -89,15 +99,6 @@ std::size_t run_length(Entries of_one_stack, const JitLog::MeansTheSame& same) {
   const Entries rest = of_one_stack.first(std::min(step, of_one_stack.size())).subspan(step / 2);
   const auto end = std::ranges::partition_point(rest, is_same);
   return step / 2 + static_cast<std::size_t>(end - rest.begin());
-}
-
-void for_each_run(Entries of_one_stack, const JitLog::MeansTheSame& same,
-                  const std::function<void(Entries)>& each) {
-  while (!of_one_stack.empty()) {
-    const std::size_t length = run_length(of_one_stack, same);
-    each(of_one_stack.first(length));
-    of_one_stack = of_one_stack.subspan(length);
-  }
 }
 
 }  // namespace profd

@@ -66,13 +66,4 @@ class JitLog {
 [[nodiscard]] std::size_t run_length(std::span<const JitLog::Entry> of_one_stack,
                                      const JitLog::MeansTheSame& same);
 
-// Calls `each` for the runs of entries that mean the same, in order. The entries are of one stack
-// and sorted by time.
-void for_each_run(std::span<const JitLog::Entry> of_one_stack, const JitLog::MeansTheSame& same,
-                  const std::function<void(std::span<const JitLog::Entry>)>& each);
-
-// Calls `each` for the entries of each stack. They are sorted by stack.
-void for_each_stack(std::span<const JitLog::Entry> entries,
-                    const std::function<void(std::span<const JitLog::Entry>)>& each);
-
 }  // namespace profd

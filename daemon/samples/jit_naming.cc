@@ -3,8 +3,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <chrono>
-#include <utility>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -40,20 +38,19 @@ JitLookup until(JitLookup code, std::chrono::steady_clock::time_point end, bool&
 
 }  // namespace
 
-JitNaming::JitNaming(std::unique_ptr<JitProcesses> processes) : processes_(std::move(processes)) {}
-
 // Asio closes its descriptor, so it gets one of its own.
-void JitNaming::run(boost::asio::io_context& io) {
-  events_.emplace(io, ::fcntl(processes_->wake_fd(), F_DUPFD_CLOEXEC, 0));
-  timer_.emplace(io);
+JitNaming::JitNaming(boost::asio::io_context& io, std::unique_ptr<JitProcesses> processes)
+    : processes_(std::move(processes)),
+      events_(io, ::fcntl(processes_->wake_fd(), F_DUPFD_CLOEXEC, 0)),
+      timer_(io) {
   spawn(io, poll_on_events());
   spawn(io, poll_by_time());
 }
 
 void JitNaming::stop() {
   stopped_ = true;
-  if (events_) events_->cancel();
-  if (timer_) timer_->cancel();
+  events_.cancel();
+  timer_.cancel();
 }
 
 JitLookup JitNaming::lookup(const ProcessKey& process) {
@@ -139,7 +136,7 @@ boost::asio::awaitable<void> JitNaming::read_to_end(std::vector<ProcessKey> proc
 
 boost::asio::awaitable<void> JitNaming::poll_on_events() {
   while (!stopped_) {
-    const bool readable = co_await wait_readable(*events_);
+    const bool readable = co_await wait_readable(events_);
     if (!readable) co_return;
     while (!stopped_ && !processes_->poll()) {
       co_await yield();
@@ -150,8 +147,8 @@ boost::asio::awaitable<void> JitNaming::poll_on_events() {
 // Processes are scanned again now and then.
 boost::asio::awaitable<void> JitNaming::poll_by_time() {
   while (!stopped_) {
-    timer_->expires_after(1s);
-    co_await wait_for(*timer_);
+    timer_.expires_after(1s);
+    co_await wait_for(timer_);
     processes_->poll();
   }
 }

@@ -7,14 +7,6 @@
 
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <set>
-#include <vector>
-
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -28,14 +20,12 @@ namespace profd {
 
 class JitNaming {
  public:
-  // `processes` is not null.
-  explicit JitNaming(std::unique_ptr<JitProcesses> processes);
+  // Applies what the runtimes write until stop(). `processes` is not null; `io` must outlive *this,
+  // and have finished all work before *this is destroyed.
+  JitNaming(boost::asio::io_context& io, std::unique_ptr<JitProcesses> processes);
   JitNaming(const JitNaming&) = delete;
   JitNaming& operator=(const JitNaming&) = delete;
 
-  // Applies what the runtimes write, from now to stop(). `io` must outlive *this, and have finished
-  // all work before it is destroyed.
-  void run(boost::asio::io_context& io);
   void stop();
 
   void on_process(const ProcessView& process) noexcept { processes_->on_process(process); }
@@ -74,8 +64,8 @@ class JitNaming {
 
   std::unique_ptr<JitProcesses> processes_;
   std::multiset<ProcessKey> held_;
-  std::optional<boost::asio::posix::stream_descriptor> events_;
-  std::optional<boost::asio::steady_timer> timer_;
+  boost::asio::posix::stream_descriptor events_;
+  boost::asio::steady_timer timer_;
   std::uint64_t late_ = 0;  // processes of resolve_now()
   bool stopped_ = false;
 };

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
-
-#include "daemon/samples/code_address.h"
 
 namespace profd {
 namespace {

@@ -2,10 +2,7 @@
 
 #include <signal.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <string_view>
-#include <utility>
 
 #include <malloc.h>
 

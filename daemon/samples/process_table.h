@@ -10,12 +10,6 @@
 
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <utility>
-
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include "collectors/bpf/sample.h"

@@ -67,6 +67,22 @@ std::string_view incomplete_reason(StackClass stack_class, unsigned user_end) {
   return user_end < kReasons.size() ? kReasons[user_end] : "unknown";
 }
 
+// A signal handler returns to the restorer, an address that the kernel has put on the stack. The
+// byte before it is not a call.
+PcKind kind_of_frame(std::span<const std::uint64_t> words, std::size_t index) {
+  const UserFrame frame = UserFrame::from_word(words[index]);
+  const bool is_interrupted =
+      frame.how == PROFD_FRAME_INTERRUPTED || frame.how == PROFD_FRAME_SIGNAL;
+  const bool has_caller = index + 1 < words.size();
+  const bool is_restorer =
+      has_caller && UserFrame::from_word(words[index + 1]).how == PROFD_FRAME_SIGNAL;
+  return is_interrupted || is_restorer ? PcKind::kExact : PcKind::kReturnAddress;
+}
+
+std::uint64_t code_address(const UserFrame& frame, PcKind kind) {
+  return kind == PcKind::kExact ? frame.address : frame.address - 1;
+}
+
 std::uint64_t StackTable::hash_of(const SampleView& sample) noexcept {
   const Stack shape = shape_of(sample);
   SeededHash hash(daemon_hash_seed());

@@ -6,15 +6,12 @@
 
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string_view>
 #include <vector>
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include "collectors/bpf/sample.h"
+#include "formats/profile/profile.h"
 
 namespace profd {
 
@@ -33,6 +30,13 @@ enum class StackClass : std::uint8_t {
 
 // The name of the reason why unwinding stopped before the root. docs/api.md explains the reasons.
 [[nodiscard]] std::string_view incomplete_reason(StackClass stack_class, unsigned user_end);
+
+// A user frame stands for a byte of code: the innermost frame, and frames that a signal or a fault
+// interrupted, for the byte at their address, all others for the call before it.
+// `words` are the UserFrame words of a stack, leaf first.
+[[nodiscard]] PcKind kind_of_frame(std::span<const std::uint64_t> words, std::size_t index);
+
+[[nodiscard]] std::uint64_t code_address(const UserFrame& frame, PcKind kind);
 
 class StackTable {
  public:

@@ -1,13 +1,10 @@
 #include "daemon/sessions/sessions.h"
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
-#include <utility>
 
 #include <boost/asio/co_spawn.hpp>
 
-#include "daemon/base/async_condition.h"
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
 #include "daemon/sessions/authorization.h"

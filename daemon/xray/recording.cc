@@ -4,8 +4,6 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include <utility>
-
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
 #include "daemon/xray/writer.h"
@@ -30,11 +28,8 @@ void XrayRecording::Shared::reap() {
 XrayRecording::XrayRecording(RecordingRequest request, Start start, Shared& shared)
     : Recording(std::move(request)),
       shared_(shared),
-      follower_(std::move(start.follower)),
-      target_(std::move(start.target)),
-      memory_bytes_(start.memory_bytes),
-      not_connected_(std::move(start.not_connected)),
-      events_(shared.io, ::fcntl(follower_.descriptor(), F_DUPFD_CLOEXEC, 0)),
+      start_(std::move(start)),
+      events_(shared.io, ::fcntl(start_.follower.descriptor(), F_DUPFD_CLOEXEC, 0)),
       limit_(shared.io),
       changed_(shared.io) {}
 
@@ -49,7 +44,7 @@ boost::asio::awaitable<void> XrayRecording::follow(std::shared_ptr<XrayRecording
   while (self->state_ != State::kFinished) {
     const bool is_readable = co_await wait_readable(self->events_);
     if (!is_readable || self->state_ == State::kFinished) break;
-    if (auto event = self->follower_.next_event()) self->handle(std::move(*event));
+    if (auto event = self->start_.follower.next_event()) self->handle(std::move(*event));
   }
 }
 
@@ -83,7 +78,7 @@ void XrayRecording::note_detach(xray::DetachReason reason, const std::string& wh
   log::warn("session {} ends, {}: {}", id(), xray::name_of(reason), log_text(why));
   const bool is_patched =
       reason == DetachReason::kFollowerDied || reason == DetachReason::kOutOfMemory;
-  if (is_misconduct(reason) || is_patched) shared_.apps.disconnect(target_.pid);
+  if (is_misconduct(reason) || is_patched) shared_.apps.disconnect(start_.target.pid);
 }
 
 void XrayRecording::fail_within(std::chrono::seconds limit, xray::DetachReason reason,
@@ -97,8 +92,8 @@ void XrayRecording::fail_within(std::chrono::seconds limit, xray::DetachReason r
 
 void XrayRecording::fail(xray::DetachReason reason, Error error) {
   if (state_ == State::kFinished) return;
-  if (not_connected_ && reason == xray::DetachReason::kGone) {
-    error = *not_connected_;
+  if (start_.not_connected && reason == xray::DetachReason::kGone) {
+    error = *start_.not_connected;
   } else {
     note_detach(reason, error.message);
     ++shared_.failed;
@@ -112,7 +107,7 @@ void XrayRecording::end() {
   state_ = State::kFinishing;
   fail_within(kResultLimit, xray::DetachReason::kFollowerDied,
               profd::fail(ErrorCode::kTimeout, "the follower gives no result"));
-  (void)follower_.send(xray::Command::kFinish);  // if it is gone, its end is the next event
+  (void)start_.follower.send(xray::Command::kFinish);  // if it is gone, its end is the next event
   changed_.notify_all();
 }
 
@@ -122,8 +117,8 @@ void XrayRecording::set_finished() {
   limit_.cancel();
   boost::system::error_code ignored;
   events_.close(ignored);
-  ::kill(follower_.process(), SIGKILL);  // not reaped yet, so the pid is still its own
-  shared_.to_reap.push_back(follower_.process());
+  ::kill(start_.follower.process(), SIGKILL);  // not reaped yet, so the pid is still its own
+  shared_.to_reap.push_back(start_.follower.process());
   shared_.reap();
   changed_.notify_all();
 }
@@ -151,7 +146,7 @@ boost::asio::awaitable<Result<Measurement>> XrayRecording::copy() {
     co_await changed_.wait();
   }
   is_copying_ = true;
-  is_copy_ordered_ = state_ == State::kRunning && follower_.send(xray::Command::kShow);
+  is_copy_ordered_ = state_ == State::kRunning && start_.follower.send(xray::Command::kShow);
   while (is_copy_ordered_ && state_ != State::kFinished) {
     co_await changed_.wait();
   }
@@ -166,7 +161,7 @@ Measurement XrayRecording::measurement_of(UniqueFd result) const {
       std::make_shared<const XrayMeasurement>(XrayMeasurement{.session = id(),
                                                               .started = started(),
                                                               .lasted = duration(),
-                                                              .target = target_,
+                                                              .target = start_.target,
                                                               .privileged = owner().privileged,
                                                               .end = detached_,
                                                               .result = std::move(result)});

@@ -8,20 +8,8 @@
 
 #include <sys/types.h>
 
-#include <chrono>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
-
 #include "collectors/xray/live_child.h"
-#include "daemon/base/async_condition.h"
+#include "daemon/base/coroutines.h"
 #include "daemon/sessions/recording.h"
 #include "daemon/xray/apps.h"
 #include "daemon/xray/target.h"
@@ -55,8 +43,8 @@ class XrayRecording final : public Recording, public std::enable_shared_from_thi
   // Called once, on an object that a shared_ptr owns.
   void begin();
 
-  [[nodiscard]] pid_t app() const { return target_.pid; }
-  [[nodiscard]] std::uint64_t memory_bytes() const { return memory_bytes_; }
+  [[nodiscard]] pid_t app() const { return start_.target.pid; }
+  [[nodiscard]] std::uint64_t memory_bytes() const { return start_.memory_bytes; }
   [[nodiscard]] bool has_failed() const { return error_.has_value(); }
   [[nodiscard]] bool has_finished() const { return state_ == State::kFinished; }
 
@@ -87,10 +75,7 @@ class XrayRecording final : public Recording, public std::enable_shared_from_thi
   [[nodiscard]] Measurement measurement_of(UniqueFd result) const;
 
   Shared& shared_;
-  xray::LiveChild follower_;
-  XrayTarget target_;
-  std::uint64_t memory_bytes_;
-  std::optional<Error> not_connected_;
+  Start start_;
 
   State state_ = State::kAttaching;
   std::uint64_t records_ = 0;

@@ -29,9 +29,12 @@ TEST(JitLog, SplitsAStackWhereItsMeaningChanges) {
   for (const std::uint64_t time : {31, 5, 12, 18, 39, 11}) log.add(0, time);
   log.sort();
   std::vector<std::pair<std::uint64_t, std::size_t>> runs;
-  for_each_run(log.entries(), changing(10), [&](std::span<const JitLog::Entry> run) {
-    runs.emplace_back(run.front().time_ns, run.size());
-  });
+  std::span<const JitLog::Entry> left = log.entries();
+  while (!left.empty()) {
+    const std::size_t length = run_length(left, changing(10));
+    runs.emplace_back(left.front().time_ns, length);
+    left = left.subspan(length);
+  }
   EXPECT_THAT(runs, ElementsAre(std::pair(5U, 1U), std::pair(11U, 3U), std::pair(31U, 2U)));
 }
 
@@ -39,10 +42,8 @@ TEST(JitLog, ComparesLittleWhereNothingChanged) {
   JitLog log;
   for (std::uint64_t time = 0; time < 100'000; ++time) log.add(0, time);
   std::size_t asked = 0;
-  std::size_t runs = 0;
   const JitLog::MeansTheSame same = [&asked](auto, auto, auto) { return ++asked > 0; };
-  for_each_run(log.entries(), same, [&](auto) { ++runs; });
-  EXPECT_EQ(runs, 1U);
+  EXPECT_EQ(run_length(log.entries(), same), log.entries().size());
   EXPECT_EQ(asked, 1U);
 }
 

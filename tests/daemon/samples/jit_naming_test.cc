@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 
+#include <boost/asio/io_context.hpp>
 #include <gtest/gtest.h>
 
 #include "tests/daemon/profiles/handmade_session.h"
@@ -36,7 +37,8 @@ std::uint64_t late_of(const JitNaming& naming) {
 }
 
 TEST(JitNaming, SamplesThatTakeTooLongInAWindowHaveNoNamesAndAreCounted) {
-  JitNaming naming(JitProcesses::start({}).value());
+  boost::asio::io_context io;
+  JitNaming naming(io, JitProcesses::start({}).value());
   SessionSnapshot small = snapshot_of(10, 10);
   naming.resolve_now(small);
   EXPECT_EQ(late_of(naming), 0U);
