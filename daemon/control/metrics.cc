@@ -1,7 +1,5 @@
 #include "daemon/control/metrics.h"
 
-#include <chrono>
-
 #include "formats/api/metrics_text.h"
 #include "formats/base/time_text.h"
 

@@ -1,8 +1,7 @@
 #include "daemon/control/routes.h"
 
+#include <algorithm>
 #include <array>
-#include <string_view>
-#include <utility>
 
 #include "daemon/control/metrics.h"
 #include "formats/api/control_api.h"
@@ -170,36 +169,30 @@ bool matches(std::string_view pattern, std::string_view target, Exchange& exchan
   return ends_alike && target.empty();
 }
 
-http::status http_status(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kInvalidArgument:
-    case ErrorCode::kMalformed:
-      return http::status::bad_request;
-    case ErrorCode::kPermissionDenied:
-      return http::status::forbidden;
-    case ErrorCode::kNotFound:
-      return http::status::not_found;
-    case ErrorCode::kTimeout:
-      return http::status::request_timeout;
-    case ErrorCode::kBusy:
-      return http::status::conflict;
-    case ErrorCode::kTooLarge:
-      return http::status::payload_too_large;
-    case ErrorCode::kUnsupported:
-      return http::status::not_implemented;
-    case ErrorCode::kUnavailable:
-      return http::status::service_unavailable;
-    case ErrorCode::kIo:
-    case ErrorCode::kInternal:
-      break;
-  }
-  return http::status::internal_server_error;
-}
+struct CodeStatus {
+  ErrorCode code;
+  http::status status;
+};
+constexpr auto kStatusOfCode = std::to_array<CodeStatus>({
+    {ErrorCode::kInvalidArgument, http::status::bad_request},
+    {ErrorCode::kMalformed, http::status::bad_request},
+    {ErrorCode::kPermissionDenied, http::status::forbidden},
+    {ErrorCode::kNotFound, http::status::not_found},
+    {ErrorCode::kTimeout, http::status::request_timeout},
+    {ErrorCode::kBusy, http::status::conflict},
+    {ErrorCode::kTooLarge, http::status::payload_too_large},
+    {ErrorCode::kUnsupported, http::status::not_implemented},
+    {ErrorCode::kUnavailable, http::status::service_unavailable},
+    {ErrorCode::kIo, http::status::internal_server_error},
+    {ErrorCode::kInternal, http::status::internal_server_error},
+});
+static_assert(kStatusOfCode.size() == static_cast<std::size_t>(ErrorCode::kInternal) + 1);
 
 }  // namespace
 
 Reply reply_error(const Error& error) {
-  return reply_json(to_json(error), http_status(error.code));
+  const auto* const known = std::ranges::find(kStatusOfCode, error.code, &CodeStatus::code);
+  return reply_json(to_json(error), known->status);
 }
 
 std::vector<std::string> route_names() {

@@ -5,9 +5,6 @@
 
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include <boost/asio/awaitable.hpp>
 
 #include "daemon/control/metrics.h"
@@ -17,7 +14,6 @@
 #include "formats/api/control_api.h"
 #include "formats/api/history_api.h"
 #include "formats/api/status_info.h"
-#include "formats/base/result.h"
 
 namespace profd {
 

@@ -1,7 +1,6 @@
 #include "daemon/history/export.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "daemon/base/log.h"
 #include "daemon/profiles/object_images.h"

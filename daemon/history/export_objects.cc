@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <string_view>
 
 #include "daemon/base/log.h"
 #include "daemon/history/files.h"

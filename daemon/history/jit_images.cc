@@ -1,7 +1,5 @@
 #include "daemon/history/jit_images.h"
 
-#include <utility>
-
 namespace profd {
 namespace {
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
-#include <vector>
 
 #include "collectors/host/kernel_release.h"
 #include "daemon/storage/safe_name.h"

@@ -1,7 +1,6 @@
 #include "daemon/history/target.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "formats/proc/cgroup_path.h"
 

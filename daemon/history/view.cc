@@ -1,7 +1,6 @@
 #include "daemon/history/view.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace profd {
 namespace {

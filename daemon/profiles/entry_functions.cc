@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace profd {
 namespace {

@@ -4,10 +4,6 @@
 
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <optional>
 #include <set>
 
 #include "collectors/files/mapped_files.h"

@@ -1,12 +1,8 @@
 #include "daemon/profiles/jit_image_part.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <functional>
-#include <utility>
 
-#include "formats/profile/profile.h"
+#include <fmt/core.h>
 
 namespace profd {
 namespace {
@@ -213,9 +209,7 @@ std::string jit_symbol(std::string_view name, std::uint64_t address) {
     name.remove_prefix(std::max<std::size_t>(length, 1));
   }
   if (!symbol.empty() && symbol != "_fini") return symbol;  // marks the end of an image
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "jit_%llx", static_cast<unsigned long long>(address));
-  return text.data();
+  return fmt::format("jit_{:x}", address);
 }
 
 }  // namespace profd

@@ -6,13 +6,6 @@
 
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "collectors/parser/parser.h"
 #include "daemon/samples/jit_samples.h"
 #include "formats/base/address_range.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
-#include <set>
 #include <tuple>
 
 namespace profd {

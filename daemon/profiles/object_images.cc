@@ -3,12 +3,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <array>
-#include <cstdio>
-#include <string_view>
-#include <utility>
-
 #include "collectors/files/vdso.h"
 #include "collectors/host/clock.h"
 #include "daemon/base/log.h"

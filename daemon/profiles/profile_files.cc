@@ -1,8 +1,6 @@
 #include "daemon/profiles/profile_files.h"
 
 #include <algorithm>
-#include <chrono>
-#include <utility>
 
 #include "collectors/bpf/loss.h"
 #include "collectors/host/kernel_release.h"

@@ -2,11 +2,8 @@
 
 #include <sys/stat.h>
 
-#include <array>
-#include <cstdio>
-#include <string_view>
-
 #include <boost/container_hash/hash.hpp>
+#include <fmt/core.h>
 
 #include "collectors/files/debug_files.h"
 #include "collectors/host/clock.h"
@@ -18,9 +15,7 @@ namespace {
 constexpr std::size_t kNameBytes = 100;
 
 std::string hex_of_key(const FileKey& key) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%x-%lx-%x", key.device, key.inode, key.generation);
-  return text.data();
+  return fmt::format("{:x}-{:x}-{:x}", key.device, key.inode, key.generation);
 }
 
 // 8 digits, so that two files of one owner do not get the same by chance. Files of root differ by
@@ -34,9 +29,7 @@ std::string hex_of_segments(const ElfSummary& elf) {
       boost::hash_combine(hash, field);
     }
   }
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "%08zx", hash & 0xffffffff);
-  return text.data();
+  return fmt::format("{:08x}", hash & 0xffffffff);
 }
 
 }  // namespace
@@ -70,8 +63,8 @@ std::string bracketed_name(const std::string& path) { return "[" + plain_name(pa
 std::string image_name(const MappedFile& file, const ElfSummary& elf) {
   const std::string id = elf.build_id.empty() ? hex_of_key(file.key) : to_hex(elf.build_id);
   const std::string owner = file.owner == 0 ? "" : "-u" + std::to_string(file.owner);
-  return plain_name(file.path) + "-" + id.substr(0, kNameBytes) + "-" + hex_of_segments(elf) +
-         owner;
+  return fmt::format("{}-{}-{}{}", plain_name(file.path), id.substr(0, kNameBytes),
+                     hex_of_segments(elf), owner);
 }
 
 std::string plain_name(const std::string& path) {

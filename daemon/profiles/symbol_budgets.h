@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <map>
 
 #include "formats/elf/elf_file.h"

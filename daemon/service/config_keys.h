@@ -3,9 +3,7 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include <toml++/toml.h>
 

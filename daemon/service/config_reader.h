@@ -8,9 +8,7 @@
 
 #include <functional>
 #include <map>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "daemon/service/config.h"
 #include "formats/base/result.h"

@@ -1,7 +1,5 @@
 #include "daemon/service/running_config.h"
 
-#include <utility>
-
 #include <toml++/toml.h>
 
 #include "daemon/service/config_keys.h"

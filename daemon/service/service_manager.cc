@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <cstdint>
 #include <system_error>
 
 #include <stdlib.h>

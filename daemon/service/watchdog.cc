@@ -1,7 +1,6 @@
 #include "daemon/service/watchdog.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"

@@ -14,7 +14,6 @@
 
 #include "daemon/service/caller.h"
 #include "formats/api/start_request.h"
-#include "formats/base/result.h"
 
 namespace profd {
 

@@ -1,7 +1,5 @@
 #include "daemon/sessions/caller_limits.h"
 
-#include <string>
-
 namespace profd {
 namespace {
 

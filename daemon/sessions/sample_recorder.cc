@@ -1,8 +1,6 @@
 #include "daemon/sessions/sample_recorder.h"
 
 #include <numeric>
-#include <optional>
-#include <utility>
 
 #include "collectors/host/cgroup_mount.h"
 #include "daemon/base/log.h"

@@ -1,21 +1,17 @@
 #include "daemon/storage/result_store.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstdio>
 #include <exception>
-#include <stdexcept>
-#include <utility>
+#include <random>
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value_to.hpp>
+#include <fmt/core.h>
 
 #include "daemon/base/log.h"
 #include "daemon/storage/file_io.h"
@@ -107,15 +103,7 @@ Result<StoredResult> commit_result(ResultWriter writer, SessionSummary summary,
   return result;
 }
 
-std::string random_id() {
-  std::uint32_t number = 0;
-  if (::getrandom(&number, sizeof number, 0) != sizeof number) {
-    throw std::runtime_error("could not get a random number");
-  }
-  std::array<char, 9> text{};
-  std::snprintf(text.data(), text.size(), "%08x", number);
-  return text.data();
-}
+std::string random_id() { return fmt::format("{:08x}", std::random_device()()); }
 
 Result<ResultStore> ResultStore::open(const std::string& results_dir) {
   const Result<UniqueFd> directory = open_own_directory(results_dir);

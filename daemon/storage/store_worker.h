@@ -4,16 +4,9 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
-#include <memory>
-#include <type_traits>
-#include <utility>
-
-#include <boost/asio/awaitable.hpp>
 
 #include "collectors/parser/parser.h"
 #include "daemon/storage/worker.h"
-#include "formats/base/result.h"
 
 namespace profd {
 

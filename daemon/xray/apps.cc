@@ -7,9 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <optional>
-#include <string>
-#include <utility>
 
 #include "daemon/base/coroutines.h"
 #include "daemon/service/caller.h"

@@ -1,7 +1,6 @@
 #include "daemon/xray/background_closer.h"
 
 #include <thread>
-#include <utility>
 
 namespace profd {
 

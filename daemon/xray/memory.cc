@@ -1,7 +1,6 @@
 #include "daemon/xray/memory.h"
 
 #include <algorithm>
-#include <string>
 
 namespace profd {
 namespace {

@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <string>
-#include <utility>
 
 #include <stdlib.h>
 

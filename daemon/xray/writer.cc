@@ -1,9 +1,5 @@
 #include "daemon/xray/writer.h"
 
-#include <algorithm>
-#include <cstdint>
-#include <utility>
-
 #include "collectors/host/kernel_release.h"
 #include "collectors/sandbox/packets.h"
 #include "daemon/profiles/object_images.h"
