@@ -29,12 +29,12 @@ constexpr auto kTimeUnits = std::to_array<TimeUnit>({{"seconds", 1e3},
                                                      {"weeks", 604800e3}});
 
 std::optional<milliseconds> read_span(std::string text) {
-  static const std::regex kTerm(R"((\d{1,15}(?:\.\d{1,9})?) {0,3}([a-z]{0,8}) {0,3})");
+  static const std::regex term_form(R"((\d{1,15}(?:\.\d{1,9})?) {0,3}([a-z]{0,8}) {0,3})");
   constexpr double kMaxMs = 1e15;
   double sum = 0;
   if (text.empty() || text.ends_with(' ')) return std::nullopt;
   for (std::smatch term; !text.empty(); text = term.suffix().str()) {
-    if (!std::regex_search(text, term, kTerm, std::regex_constants::match_continuous)) {
+    if (!std::regex_search(text, term, term_form, std::regex_constants::match_continuous)) {
       return std::nullopt;
     }
     const auto* const unit = std::ranges::find_if(
@@ -67,11 +67,11 @@ std::optional<tm> parsed(const std::string& text, const char* format) {
 
 // The pattern has the number of digits, which strptime() does not check.
 std::optional<WallTime> read_date_and_clock(const std::string& text, WallTime now) {
-  static const std::regex kPoint(
+  static const std::regex point_form(
       R"((?:(?:([A-Za-z]{3,9}) )?(\d{4}-\d\d-\d\d)(?:[ T](?=\d)|$))?)"
       R"((?:(\d\d:\d\d)(?:(:\d\d)(\.\d{1,9})?)?(?:(Z| UTC)|([+-](?:[01]\d|2[0-3]):[0-5]\d))?)?)");
   std::smatch part;
-  if (text.empty() || !std::regex_match(text, part, kPoint)) return std::nullopt;
+  if (text.empty() || !std::regex_match(text, part, point_form)) return std::nullopt;
   const auto part_or = [&](std::size_t i, const std::string& other) {
     return part[i].matched ? part.str(i) : other;
   };
@@ -99,7 +99,7 @@ std::optional<WallTime> start_of_day(WallTime time) {
 }
 
 std::optional<WallTime> read_point(const std::string& text, WallTime now) {
-  static const std::regex kSince1970(R"(@(\d{1,11}(?:\.\d{1,9})?))");
+  static const std::regex since_1970_form(R"(@(\d{1,11}(?:\.\d{1,9})?))");
   constexpr std::string_view kAgo = " ago";
   std::smatch part;
   if (text == "now") return now;
@@ -108,7 +108,7 @@ std::optional<WallTime> read_point(const std::string& text, WallTime now) {
     const auto today = start_of_day(now);
     return today ? start_of_day(*today - std::chrono::hours(12)) : std::nullopt;
   }
-  if (std::regex_match(text, part, kSince1970)) {
+  if (std::regex_match(text, part, since_1970_form)) {
     return WallTime(milliseconds(std::llround(std::stod(part.str(1)) * 1000)));
   }
   const bool is_ago = text.ends_with(kAgo);
