@@ -82,21 +82,7 @@ struct profd_cache {
 	struct profd_sent sent;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct profd_cache);
-} profd_cache SEC(".maps");
-
-_Static_assert(sizeof(struct profd_cache) <= 32768, "a per-CPU value holds 32 KiB");
-
-static __always_inline struct profd_cache *profd_cache_here(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&profd_cache, &zero);
-}
+PROFD_PER_CPU(profd_cache);
 
 /* The entry of the sent caches for a hash. Never 0. */
 static __always_inline __u64 profd_sent_tag(const struct profd_scratch *scratch, __u64 hash)

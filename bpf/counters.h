@@ -9,19 +9,7 @@
 #include "bpf/kernel_types.h"
 #include "bpf/profd_abi.h"
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct profd_counters);
-} profd_counters SEC(".maps");
-
-static __always_inline struct profd_counters *profd_counters_here(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&profd_counters, &zero);
-}
+PROFD_PER_CPU(profd_counters);
 
 /*
  * Global functions, so that they are verified once. They add without branches: for a branch on each

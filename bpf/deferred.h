@@ -8,8 +8,8 @@
 #define PROFD_DEFERRED_H
 
 #include "bpf/cache.h"
-#include "bpf/mapping.h"
-#include "bpf/registers.h"
+#include "bpf/announce.h"
+#include "bpf/frame.h"
 #include "bpf/vma.h"
 
 /* Limits for a process with very many mappings: 128 leaves hold 700 mappings or more. */

@@ -31,6 +31,23 @@
 #define PROFD_DUMPABLE_MASK 3	 /* MMF_DUMPABLE_MASK */
 #define PROFD_DUMPABLE_BY_USER 1 /* SUID_DUMP_USER */
 
+/* A map with one value of a struct for each CPU, and the function that returns this CPU's value. */
+#define PROFD_PER_CPU(name)                                                                        \
+	struct {                                                                                   \
+		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                                           \
+		__uint(max_entries, 1);                                                            \
+		__type(key, __u32);                                                                \
+		__type(value, struct name);                                                        \
+	} name SEC(".maps");                                                                       \
+                                                                                                   \
+	static __always_inline struct name *name##_here(void)                                      \
+	{                                                                                          \
+		__u32 zero = 0;                                                                    \
+                                                                                                   \
+		return bpf_map_lookup_elem(&name, &zero);                                          \
+	}                                                                                          \
+	_Static_assert(sizeof(struct name) <= 32768, "a per-CPU value holds 32 KiB")
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 /* The kernel names the registers ip, sp and so on, where UAPI has rip, rsp. Since 6.9 cs is 16 bits

@@ -67,20 +67,21 @@ enum profd_context {
 /* Why the walk of the user stack ended. */
 enum profd_user_end {
 	PROFD_END_NO_USER_STACK = 0,	/* see the context */
-	PROFD_END_FP_ZERO = 1,		/* frame pointer 0, as _start sets it: complete */
+	PROFD_END_FP_ZERO = 1,		/* frame pointer 0, as _start sets it */
 	PROFD_END_NO_FRAME_POINTER = 2, /* the frame pointer does not point up the stack */
 	PROFD_END_PC_UNMAPPED = 3,	/* the next address is in no mapping */
 	PROFD_END_PC_NOT_EXECUTABLE = 4,
 	PROFD_END_STACK_UNREADABLE = 5, /* stack memory was not present */
 	PROFD_END_DEPTH_LIMIT = 6,	/* PROFD_MAX_USER_FRAMES reached */
 	PROFD_END_MAPPING_RACE = 7,	/* the mapping tree changed during the walk */
-	PROFD_END_ENTRY = 8,		/* the row marks the outermost frame: complete */
-	PROFD_END_NO_ROW = 9,		/* no row for the address, and no usable frame pointer */
-	PROFD_END_NO_TABLE = 10,	/* the file has no table, and no usable frame pointer */
-	PROFD_END_CFA_NOT_ABOVE = 11,	/* the rule does not lead up the stack */
-	PROFD_END_REGISTER_LOST = 12,	/* the rule needs a register whose value is unknown */
+	PROFD_END_ENTRY = 8,	 /* the row marks the outermost frame: the only complete stack */
+	PROFD_END_NO_ROW = 9,	 /* no row for the address, and no usable frame pointer */
+	PROFD_END_NO_TABLE = 10, /* the file has no table, and no usable frame pointer */
+	PROFD_END_CFA_NOT_ABOVE = 11, /* the rule does not lead up the stack */
+	PROFD_END_REGISTER_LOST = 12, /* the rule needs a register whose value is unknown */
 	PROFD_END_DEFERRED = 13, /* the file has no table yet: a profd_deferred_stack follows */
-	/* The table was not ready in time, or the ring had no room for the deferred stack. */
+	/* The table was not ready in time, the ring had no room for the deferred stack, or user
+	 * space did not have the record of the mapping. */
 	PROFD_END_TABLE_LATE = 14,
 	/* Set by user space only: the deferred stack continues above the window that was sent. */
 	PROFD_END_WINDOW = 15,
@@ -99,7 +100,7 @@ enum profd_frame_how {
 
 /* The word of a user frame: its address in bits 0-56, the index of its mapping in the sample's list
  * of mapping ids in bits 57-60, profd_frame_how in bits 61-63. */
-#define PROFD_FRAME_ADDRESS_BITS 57
+#define PROFD_FRAME_ADDRESS_MASK ((1ULL << 57) - 1)
 #define PROFD_FRAME_MAPPING_SHIFT 57
 #define PROFD_FRAME_MAPPING_MASK 15
 #define PROFD_FRAME_HOW_SHIFT 61

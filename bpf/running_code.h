@@ -10,8 +10,7 @@
 #ifndef PROFD_RUNNING_CODE_H
 #define PROFD_RUNNING_CODE_H
 
-#include "bpf/file.h"
-#include "bpf/process.h"
+#include "bpf/identity.h"
 #include "bpf/vma.h"
 
 /* The kernel's buffer holds 32 KiB per task. */

@@ -73,14 +73,14 @@ struct profd_scratch {
 	__u64 mapping_ids[PROFD_MAX_STACK_MAPPINGS + 1];
 	struct profd_walk walk;
 
-	/* Stack memory. Twice the window's size: a short read goes to its upper end (window.h). */
+	/* Stack memory. Twice the window's size: a short read goes to its upper end (frame.h). */
 	__u64 window[2 * PROFD_WINDOW_BYTES / 8];
 
 	/* The record: a struct and the words that follow it. */
 	struct profd_sample sample;
 	__u64 words[PROFD_MAX_WORDS + PROFD_MAX_DEFERRED_WORDS];
 
-	__u64 registers[PROFD_DWARF_REGISTERS]; /* of an interrupted frame (registers.h) */
+	__u64 registers[PROFD_DWARF_REGISTERS]; /* of an interrupted frame (frame.h) */
 	__u64 sigcontext[PROFD_SIGCONTEXT_WORDS];
 	struct profd_table_key table_key;
 
@@ -107,20 +107,6 @@ struct profd_scratch {
 	char cgroup[PROFD_MAX_NAME_BYTES + PROFD_COMPONENT_BYTES];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct profd_scratch);
-} profd_scratch SEC(".maps");
-
-_Static_assert(sizeof(struct profd_scratch) <= 32768, "a per-CPU value holds 32 KiB");
-
-static __always_inline struct profd_scratch *profd_scratch_here(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&profd_scratch, &zero);
-}
+PROFD_PER_CPU(profd_scratch);
 
 #endif

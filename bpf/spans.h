@@ -6,7 +6,7 @@
 #ifndef PROFD_SPANS_H
 #define PROFD_SPANS_H
 
-#include "bpf/mapping.h"
+#include "bpf/announce.h"
 #include "bpf/cache.h"
 #include "bpf/tables.h"
 #include "bpf/vma.h"

@@ -9,7 +9,7 @@
 #include "bpf/counters.h"
 #include "bpf/filter.h"
 #include "bpf/names.h"
-#include "bpf/process.h"
+#include "bpf/identity.h"
 
 static __always_inline bool profd_is_leader(struct task_struct *task)
 {

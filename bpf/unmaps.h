@@ -11,7 +11,7 @@
 #define PROFD_UNMAPS_H
 
 #include "bpf/counters.h"
-#include "bpf/process.h"
+#include "bpf/identity.h"
 #include "bpf/ring.h"
 
 #define PROFD_NR_MMAP 9

@@ -7,12 +7,9 @@
 #ifndef PROFD_UNWIND_H
 #define PROFD_UNWIND_H
 
-#include "bpf/registers.h"
+#include "bpf/frame.h"
 #include "bpf/rules.h"
 #include "bpf/spans.h"
-#include "bpf/window.h"
-
-#define PROFD_ADDRESS_MASK ((1ULL << PROFD_FRAME_ADDRESS_BITS) - 1)
 
 /* The context of an iteration of the walk. The state is in scratch->walk: the verifier does not
  * track values there, so it verifies one iteration for all. */
@@ -29,9 +26,9 @@ static __always_inline __u32 profd_end_without_row(const struct profd_walk *walk
 	return walk->span_rows == PROFD_ROWS_NONE ? PROFD_END_NO_TABLE : PROFD_END_NO_FRAME_POINTER;
 }
 
-/* Steps to the caller by the frame pointer. Returns 0 or a profd_user_end. A frame pointer of 0
- * marks the end of a chain only if the previous step used one too: otherwise rbp may hold any
- * value. */
+/* Steps to the caller by the frame pointer. Returns PROFD_NOT_ENDED or a profd_user_end. A frame
+ * pointer of 0 marks the end of a chain only if the previous step used one too: otherwise rbp may
+ * hold any value. */
 static __always_inline __u32 profd_step_by_frame_pointer(struct profd_scratch *scratch)
 {
 	struct profd_walk *walk = &scratch->walk;
@@ -51,10 +48,10 @@ static __always_inline __u32 profd_step_by_frame_pointer(struct profd_scratch *s
 	walk->lost = PROFD_LOST_BX;
 	walk->callee_was_interrupted = 0;
 	walk->how = PROFD_FRAME_POINTER;
-	return 0;
+	return PROFD_NOT_ENDED;
 }
 
-/* Steps to the caller by a rule in the row itself. Returns 0 or a profd_user_end. */
+/* Steps to the caller by a rule in the row itself. Returns PROFD_NOT_ENDED or a profd_user_end. */
 static __always_inline __u32 profd_step_by_inline_rule(struct profd_scratch *scratch, __u32 rule)
 {
 	struct profd_walk *walk = &scratch->walk;
@@ -90,10 +87,10 @@ static __always_inline __u32 profd_step_by_inline_rule(struct profd_scratch *scr
 	walk->sp = cfa;
 	walk->callee_was_interrupted = profd_was_interrupted(walk);
 	walk->how = PROFD_FRAME_ROW;
-	return 0;
+	return PROFD_NOT_ENDED;
 }
 
-/* Steps to the caller. Returns 0 or a profd_user_end. */
+/* Steps to the caller. Returns PROFD_NOT_ENDED or a profd_user_end. */
 static __always_inline __u32 profd_step(struct profd_scratch *scratch,
 					const struct profd_cache *cache, __u64 pc)
 {
@@ -121,7 +118,7 @@ static __always_inline void profd_push_frame(struct profd_scratch *scratch, __u3
 
 	if (at >= PROFD_MAX_KERNEL_FRAMES + PROFD_MAX_USER_FRAMES)
 		return;
-	scratch->words[at] = (walk->ip & PROFD_ADDRESS_MASK) |
+	scratch->words[at] = (walk->ip & PROFD_FRAME_ADDRESS_MASK) |
 			     (__u64)mapping << PROFD_FRAME_MAPPING_SHIFT |
 			     (__u64)walk->how << PROFD_FRAME_HOW_SHIFT;
 	walk->next = at + 1;

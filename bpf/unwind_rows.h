@@ -110,6 +110,7 @@ struct profd_rule {
  * For an unknown rule, and in a file without rows, the step uses the frame pointer; rows are used
  * again for the next frame.
  */
+#define PROFD_NOT_ENDED 0 /* instead of a profd_user_end: the walk goes on */
 #define PROFD_RED_ZONE_BYTES 128
 #define PROFD_MAX_SIGNAL_FRAMES 8
 

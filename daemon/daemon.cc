@@ -8,7 +8,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/signal_set.hpp>
 
-#include "collectors/bpf/loss.h"
+#include "collectors/bpf/sample.h"
 #include "collectors/jit/processes.h"
 #include "collectors/parser/parser.h"
 #include "collectors/sampling/sampler.h"
@@ -61,9 +61,9 @@ std::unique_ptr<Sampler> open_sampler(const Config& config, Aggregator& aggregat
 // `sampler`, which gets the unwind rows and the memory ranges of JIT code, is opened later.
 std::unique_ptr<JitProcesses> start_jit(const Config& config,
                                         const std::unique_ptr<Sampler>& sampler) {
-  auto send_rows = [&sampler](const ProcessKey& process, std::uint32_t owner, std::uint32_t region,
+  auto send_rows = [&sampler](const ProcessKey& process, std::uint32_t owner, std::uint32_t area,
                               std::string_view table) {
-    sampler->set_jit_code_rows(process, owner, region, table);
+    sampler->set_jit_code_rows(process, owner, area, table);
   };
   auto watch_memory = [&sampler, was_logged = false](const ProcessKey& process,
                                                      std::span<const AddressRange> ranges) mutable {

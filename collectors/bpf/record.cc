@@ -61,9 +61,8 @@ bool frames_are_valid(const SampleView& view) {
 
 // The registers are those of the last user frame.
 bool registers_are_valid(const DeferredSampleView& view) {
-  constexpr std::uint64_t kAddressMask = (std::uint64_t{1} << PROFD_FRAME_ADDRESS_BITS) - 1;
   const UserFrame last = UserFrame::from_word(view.sample.user_frames.back());
-  return (view.registers->ip & kAddressMask) == last.address &&
+  return (view.registers->ip & PROFD_FRAME_ADDRESS_MASK) == last.address &&
          view.registers->window_start % sizeof(std::uint64_t) == 0;
 }
 
@@ -208,8 +207,8 @@ std::uint32_t sessions_of_refused(Bytes bytes) {
 }
 
 Result<std::unique_ptr<RecordReader>> RecordReader::open(const std::vector<UniqueFd>& rings,
-                                                         RecordHandler& handler) {
-  std::unique_ptr<RecordReader> reader(new RecordReader(handler));
+                                                         RecordHandler handler) {
+  std::unique_ptr<RecordReader> reader(new RecordReader(std::move(handler)));
   reader->rings_ = ring_buffer__new(rings.front().get(), on_bytes, reader.get(), nullptr);
   if (reader->rings_ == nullptr) return fail_errno("could not map a ring buffer");
   for (std::size_t i = 1; i < rings.size(); ++i) {
@@ -234,7 +233,7 @@ int RecordReader::on_bytes(void* context, void* data, std::size_t size) noexcept
 
 void RecordReader::read(Bytes bytes) noexcept {
   if (const std::optional<Record> record = parse_record(bytes)) {
-    handler_.on_record(*record);
+    handler_(*record);
     return;
   }
   ++malformed_.records;

@@ -9,9 +9,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -35,17 +37,8 @@ using Record = std::variant<SampleView, DeferredSampleView, MappingView, Process
 // The session mask of a record that parse_record() refuses: 0 unless it is a sample that has one.
 [[nodiscard]] std::uint32_t sessions_of_refused(std::span<const std::byte> bytes);
 
-// The stage that takes the records.
-class RecordHandler {
- public:
-  RecordHandler() = default;
-  RecordHandler(const RecordHandler&) = delete;
-  RecordHandler& operator=(const RecordHandler&) = delete;
-  virtual ~RecordHandler() = default;
-
-  // The record is valid during the call.
-  virtual void on_record(const Record& record) noexcept = 0;
-};
+// Takes a record, which is valid during the call. Must not throw.
+using RecordHandler = std::function<void(const Record& record)>;
 
 // Reads the rings of all CPUs. On the io thread.
 class RecordReader {
@@ -56,9 +49,9 @@ class RecordReader {
     std::array<std::uint64_t, PROFD_MAX_SESSIONS> samples{};  // by session slot
   };
 
-  // `rings` has at least one ring. The handler must outlive the reader.
+  // `rings` has at least one ring.
   static Result<std::unique_ptr<RecordReader>> open(const std::vector<UniqueFd>& rings,
-                                                    RecordHandler& handler);
+                                                    RecordHandler handler);
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;
   ~RecordReader();
@@ -72,11 +65,11 @@ class RecordReader {
   [[nodiscard]] const Malformed& malformed() const { return malformed_; }
 
  private:
-  explicit RecordReader(RecordHandler& handler) : handler_(handler) {}
+  explicit RecordReader(RecordHandler handler) : handler_(std::move(handler)) {}
   static int on_bytes(void* context, void* data, std::size_t size) noexcept;
   void read(std::span<const std::byte> bytes) noexcept;
 
-  RecordHandler& handler_;
+  RecordHandler handler_;
   ring_buffer* rings_ = nullptr;
   Malformed malformed_;
 };

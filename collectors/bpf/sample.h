@@ -7,13 +7,12 @@
 
 #pragma once
 
+#include <array>
 #include <compare>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "bpf/profd_abi.h"
@@ -63,7 +62,7 @@ struct UserFrame {
   profd_frame_how how;
 
   static UserFrame from_word(std::uint64_t word) {
-    return {word & ((std::uint64_t{1} << PROFD_FRAME_ADDRESS_BITS) - 1),
+    return {word & PROFD_FRAME_ADDRESS_MASK,
             static_cast<unsigned>(word >> PROFD_FRAME_MAPPING_SHIFT & PROFD_FRAME_MAPPING_MASK),
             static_cast<profd_frame_how>(word >> PROFD_FRAME_HOW_SHIFT)};
   }
@@ -131,6 +130,28 @@ struct ProcessView {
   std::string_view comm;    // without NUL
   std::string_view cgroup;  // components, innermost first, each ended by NUL
 };
+
+// Every way to lose a sample, in the kernel first, then in user space. Each has a name and a
+// counter, which `profctl status` shows and session.json has.
+enum class Loss : std::uint8_t {
+  kRingFull = PROFD_LOSS_RING_FULL,
+  kRingBusy = PROFD_LOSS_RING_BUSY,
+  kNoRing = PROFD_LOSS_NO_RING,
+  kScratch = PROFD_LOSS_SCRATCH,
+  kMalformedRecord = PROFD_LOSS_COUNT,  // a record that failed its checks: a bug of profd
+  kMemoryLimit,  // the session reached its memory limit and the stack was new
+  kCount,
+};
+
+inline constexpr std::size_t kLossCount = static_cast<std::size_t>(Loss::kCount);
+
+using LossCounts = std::array<std::uint64_t, kLossCount>;
+
+[[nodiscard]] constexpr std::string_view loss_name(Loss loss) {
+  constexpr std::array<std::string_view, kLossCount> kNames = {
+      "ring_full", "ring_busy", "no_ring", "scratch", "malformed_record", "memory_limit"};
+  return loss < Loss::kCount ? kNames[static_cast<std::size_t>(loss)] : "unknown";
+}
 
 // A stage that takes whole samples. Called on the io thread, in the order of each CPU's ring: the
 // records of a process and its mappings come before the first sample of the same CPU that refers to

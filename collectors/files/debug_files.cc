@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,6 +12,8 @@
 #include <boost/algorithm/hex.hpp>
 #include <boost/crc.hpp>
 
+#include "formats/base/whole_file.h"
+
 namespace profd {
 namespace {
 
@@ -21,10 +22,8 @@ constexpr std::chrono::seconds kMaxChecksumTime{2};
 
 // Symbolic links are followed as long as they stay below the root.
 UniqueFd open_below(int root, const std::string& path) {
-  open_how how{};
-  how.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  UniqueFd fd(static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how)));
+  UniqueFd fd = open_resolved(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+                              RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
   struct stat status {};
   if (fd.valid() && (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
                      status.st_uid != 0 || status.st_size > kMaxDebugBytes)) {

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <cstdint>
 #include <string>
 
 #include "collectors/bpf/sample.h"
+#include "collectors/host/clock.h"
 #include "formats/base/unique_fd.h"
 
 namespace profd {
@@ -25,6 +27,13 @@ struct MappedFile {
   std::uint64_t stat_inode = 0;
   std::int64_t stat_ctime_ns = 0;
   std::uint32_t owner = 0;  // uid
+
+  void set_status(const struct stat& status) {
+    stat_device = status.st_dev;
+    stat_inode = status.st_ino;
+    stat_ctime_ns = nanoseconds_of(status.st_ctim);
+    owner = status.st_uid;
+  }
 };
 
 // The device of a FileKey: the kernel's own encoding of a dev_t.
@@ -34,9 +43,12 @@ struct MappedFile {
 
 // The key that the kernel side has for the file that fstat() describes, except for the generation,
 // which fstat() does not return: 0. On an overlay the kernel side has the layer's file instead.
-[[nodiscard]] FileKey file_key_of(const struct stat& status);
-
-// Sets `stat_*` and `owner`.
-void set_status(const struct stat& status, MappedFile& file);
+[[nodiscard]] inline FileKey file_key_of(const struct stat& status) {
+  return {.inode = status.st_ino,
+          .size_bytes = static_cast<std::uint64_t>(status.st_size),
+          .ctime_ns = nanoseconds_of(status.st_ctim),
+          .device = device_of_key(gnu_dev_major(status.st_dev), gnu_dev_minor(status.st_dev)),
+          .generation = 0};
+}
 
 }  // namespace profd

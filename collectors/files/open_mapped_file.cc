@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,9 +11,10 @@
 #include <cstdio>
 #include <utility>
 
-#include "collectors/files/fuse_mount.h"
 #include "collectors/host/clock.h"
+#include "collectors/host/mounts.h"
 #include "formats/base/result.h"
+#include "formats/base/whole_file.h"
 
 namespace profd {
 namespace {
@@ -87,11 +87,8 @@ UniqueFd place_of_link(const std::string& link) {
 // The kernel's names of a file have no symbolic links, so a link at the path now may be an attack.
 // The names of a file that was run just now are cached, so no file system has to answer.
 UniqueFd place_of_names(const std::string& path) {
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED;
-  return UniqueFd(
-      static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how))));
+  return open_resolved(AT_FDCWD, path, O_PATH | O_CLOEXEC,
+                       RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED);
 }
 
 std::string map_files_path(std::uint32_t tgid, std::uint64_t start, std::uint64_t end) {
@@ -118,7 +115,7 @@ MappedFile from_link(const FileKey& key, const std::string& link_path, Opened op
   MappedFile file{.key = key, .path = read_link(link_path), .fd = std::move(opened.fd)};
   file.deleted = is_deleted(file.path, opened.status);
   if (file.deleted) file.path.resize(file.path.size() - kDeletedSuffix.size());
-  set_status(opened.status, file);
+  file.set_status(opened.status);
   return file;
 }
 
@@ -153,7 +150,7 @@ MappedFile open_by_names(const MappingPlace& place, const std::string& error) {
   Opened opened = open_regular(place_of_names(file.path), place);
   if (opened.fd.valid() && opened.status.st_ino == place.file.inode) {
     file.fd = std::move(opened.fd);
-    set_status(opened.status, file);
+    file.set_status(opened.status);
   } else {
     file.error = "map_files: " + error + "; " + file.path + ": " +
                  (opened.error.empty() ? "another file" : opened.error);

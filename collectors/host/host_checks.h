@@ -32,6 +32,9 @@ struct HostFacts {
 
 [[nodiscard]] HostFacts read_host_facts();
 
+// The release of the running kernel, as `uname -r`.
+[[nodiscard]] std::string kernel_release();
+
 // All checks, in the order in which their problems should be solved.
 [[nodiscard]] CheckReport check_host(const HostFacts& facts);
 

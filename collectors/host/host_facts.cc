@@ -131,10 +131,14 @@ int read_kptr_restrict() {
 
 }  // namespace
 
+std::string kernel_release() {
+  utsname name{};
+  return ::uname(&name) == 0 ? name.release : "unknown";
+}
+
 HostFacts read_host_facts() {
   HostFacts facts;
-  utsname name{};
-  if (::uname(&name) == 0) facts.kernel_release = name.release;
+  facts.kernel_release = kernel_release();
   facts.has_btf = ::access("/sys/kernel/btf/vmlinux", R_OK) == 0;
   facts.is_root = ::geteuid() == 0;
   facts.capabilities = effective_capabilities();

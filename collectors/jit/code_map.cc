@@ -1,12 +1,16 @@
 #include "collectors/jit/code_map.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace profd {
 namespace {
 
+// The lower bits of JitFunction::generation: 10,000 records a second for three years.
+constexpr unsigned kSerialBits = 40;
+
 struct Found {
-  std::optional<JitAnswer> answer;
+  std::optional<JitCode> code;
   const JitLayer* layer = nullptr;
   bool lived = false;  // at the time; otherwise it is the oldest later code
 };
@@ -17,9 +21,7 @@ Found find_in(const JitLayer& layer, std::uint64_t address, std::uint64_t time_n
   const auto code = layer.map->index.at(address, time);
   // What a parent compiles after the fork is the parent's alone.
   if (!code || code->born_ns > layer.until_ns) return {};
-  return {.answer = JitAnswer{.map = layer.map->number, .code = *code},
-          .layer = &layer,
-          .lived = code->born_ns <= time};
+  return {.code = code, .layer = &layer, .lived = code->born_ns <= time};
 }
 
 // In the layers of jitdumps or, without times, of perf maps. Code that lived at the time comes
@@ -31,9 +33,15 @@ Found find_in_files(const std::vector<JitLayer>& layers, bool with_times, std::u
     if (layer.map->has_times() != with_times) continue;
     const Found found = find_in(layer, address, time_ns);
     if (found.lived) return found;
-    if (!later.answer) later = found;
+    if (!later.code) later = found;
   }
   return later;
+}
+
+std::optional<JitFunction> function_of(const Found& found) {
+  if (!found.code) return std::nullopt;
+  const std::uint64_t map = found.layer->map->number;
+  return JitFunction{.generation = map << kSerialBits | found.code->serial, .code = *found.code};
 }
 
 bool is_same(const JitCode& a, const JitCode& b) {
@@ -55,7 +63,10 @@ void JitCodeMap::unmap(const UnmapView& unmap) {
 
 std::shared_ptr<JitCodeMap> JitCodeMaps::make(std::shared_ptr<const JitSourceFile> source,
                                               bool is_shared) {
-  auto map = std::make_shared<JitCodeMap>(++last_number_, std::move(source), is_shared);
+  auto map = std::make_shared<JitCodeMap>();
+  map->number = ++last_number_;
+  map->source = std::move(source);
+  map->is_shared = is_shared;
   maps_.push_back(map);
   return map;
 }
@@ -104,22 +115,21 @@ void unmap_in_layers(std::vector<JitLayer>& layers, const UnmapView& unmap) {
   }
 }
 
-std::optional<JitAnswer> find_in_layers(const std::vector<JitLayer>& layers, std::uint64_t address,
-                                        std::uint64_t time_ns) {
+std::optional<JitFunction> find_in_layers(const std::vector<JitLayer>& layers,
+                                          std::uint64_t address, std::uint64_t time_ns) {
   const Found dump = find_in_files(layers, true, address, time_ns);
   const Found map = find_in_files(layers, false, address, time_ns);
-  if (!dump.answer || !map.answer) return dump.answer ? dump.answer : map.answer;
+  if (!dump.code || !map.code) return function_of(dump.code ? dump : map);
   // The jitdump has the code bytes and lines too.
-  if (is_same(dump.answer->code, map.answer->code)) return dump.answer;
+  if (is_same(*dump.code, *map.code)) return function_of(dump);
   if (!dump.lived) {
-    const bool is_older = map.answer->code.born_ns < dump.answer->code.born_ns;
-    return map.lived || is_older ? map.answer : dump.answer;
+    const bool is_older = map.code->born_ns < dump.code->born_ns;
+    return function_of(map.lived || is_older ? map : dump);
   }
-  if (time_ns < dump.layer->map->last_record_ns) return dump.answer;
-  const auto newer = map.layer->map->index.successor_of(dump.answer->code, address,
+  if (time_ns < dump.layer->map->last_record_ns) return function_of(dump);
+  const auto newer = map.layer->map->index.successor_of(*dump.code, address,
                                                         std::min(time_ns, map.layer->until_ns));
-  if (!newer) return dump.answer;
-  return JitAnswer{.map = map.answer->map, .code = *newer};
+  return function_of(newer ? Found{.code = newer, .layer = map.layer} : dump);
 }
 
 }  // namespace profd

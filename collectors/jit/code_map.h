@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "collectors/bpf/sample.h"
@@ -25,13 +24,10 @@ struct JitCodeMap {
   // functions, and a few, since a runtime's records come late.
   static constexpr std::uint64_t kFreeUnmaps = 256;
 
-  JitCodeMap(std::uint32_t number_of_it, std::shared_ptr<const JitSourceFile> source_of_it,
-             bool is_shared_by_all)
-      : number(number_of_it), source(std::move(source_of_it)), is_shared(is_shared_by_all) {}
-
-  std::uint32_t number;                         // of all code maps
+  std::uint32_t number = 0;                     // of all code maps
   std::shared_ptr<const JitSourceFile> source;  // that describes the code
-  bool is_shared;  // by all processes that have the file mapped; an unmap by one does not end code
+  // By all processes that have the file mapped. An unmap by one does not end code.
+  bool is_shared = false;
   JitCodeIndex index{kLimits};
   JitCodeRows rows;                  // of the code as it is now
   std::uint64_t last_record_ns = 0;  // of a jitdump
@@ -82,11 +78,6 @@ struct JitLayer {
 // Ends the code in memory that the process with these layers unmaps.
 void unmap_in_layers(std::vector<JitLayer>& layers, const UnmapView& unmap);
 
-struct JitAnswer {
-  std::uint32_t map = 0;  // JitCodeMap::number
-  JitCode code;
-};
-
 // The code at an address at a time. The first layer is the process's own.
 //
 // Where a process has a jitdump and a perf map, the jitdump counts, since it has times. The perf
@@ -94,7 +85,8 @@ struct JitAnswer {
 // write a jitdump through a buffer. After the jitdump's last record, a function of the jitdump has
 // been replaced if the perf map has it too, and after it another one at the address. This is known
 // from the reading of the perf map on, at most a second late.
-[[nodiscard]] std::optional<JitAnswer> find_in_layers(const std::vector<JitLayer>& layers,
-                                                      std::uint64_t address, std::uint64_t time_ns);
+[[nodiscard]] std::optional<JitFunction> find_in_layers(const std::vector<JitLayer>& layers,
+                                                        std::uint64_t address,
+                                                        std::uint64_t time_ns);
 
 }  // namespace profd

@@ -3,7 +3,6 @@
 
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>

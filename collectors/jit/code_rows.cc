@@ -6,9 +6,9 @@
 namespace profd {
 namespace {
 
-constexpr unsigned kRegionShift = 32;
+constexpr unsigned kAreaShift = 32;
 
-std::uint64_t within_region(std::uint64_t address) { return static_cast<std::uint32_t>(address); }
+std::uint64_t within_area(std::uint64_t address) { return static_cast<std::uint32_t>(address); }
 
 }  // namespace
 
@@ -23,9 +23,9 @@ void JitCodeRows::erase(std::uint64_t start, std::uint64_t end) {
 }
 
 void JitCodeRows::set(const JitUnwindRows& function) {
-  const bool is_in_one_region = function.start >> kRegionShift == function.end >> kRegionShift;
+  const bool is_in_one_area = function.start >> kAreaShift == function.end >> kAreaShift;
   erase(function.start, function.end);
-  if (function.rows.empty() || rows_ + function.rows.size() > kMaxRows || !is_in_one_region) return;
+  if (function.rows.empty() || rows_ + function.rows.size() > kMaxRows || !is_in_one_area) return;
   rows_ += function.rows.size();
   functions_.emplace(function.start, function);
   ++changes_;
@@ -49,19 +49,19 @@ std::size_t JitCodeRows::memory_bytes() const {
 std::map<std::uint32_t, std::string> JitCodeRows::tables() const {
   std::map<std::uint32_t, std::string> tables;
   for (auto at = functions_.begin(); at != functions_.end();) {
-    const auto region = static_cast<std::uint32_t>(at->first >> kRegionShift);
+    const auto area = static_cast<std::uint32_t>(at->first >> kAreaShift);
     UnwindTableWriter writer;
-    for (; at != functions_.end() && at->first >> kRegionShift == region; ++at) {
+    for (; at != functions_.end() && at->first >> kAreaShift == area; ++at) {
       const JitUnwindRows& function = at->second;
       for (const UnwindRow& row : function.rows) {
-        writer.add({.offset = within_region(row.offset), .rule = row.rule});
+        writer.add({.offset = within_area(row.offset), .rule = row.rule});
       }
       const auto next = std::next(at);
       if (next == functions_.end() || next->first != function.end) {
-        writer.add({.offset = within_region(function.end), .rule = {}});
+        writer.add({.offset = within_area(function.end), .rule = {}});
       }
     }
-    if (auto encoded = writer.encode()) tables.emplace(region, std::move(*encoded));
+    if (auto encoded = writer.encode()) tables.emplace(area, std::move(*encoded));
   }
   return tables;
 }

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <string_view>
+#include <iterator>
 #include <utility>
 
 namespace profd {
@@ -130,13 +130,11 @@ void DirectoryWatch::make_room(std::uint32_t owner) {
   }
 }
 
-std::vector<DirectoryWatch::Found> DirectoryWatch::find(std::uint32_t pid,
-                                                        std::uint32_t uid) const {
-  std::vector<Found> found;
-  for (const Held& held : held_) {
-    if (held.pid != pid || (held.file->id.owner != uid && held.file->id.owner != 0)) continue;
-    found.push_back({.file = held.file, .place = held.place});
-  }
+std::vector<DirectoryWatch::Held> DirectoryWatch::find(std::uint32_t pid, std::uint32_t uid) const {
+  std::vector<Held> found;
+  std::ranges::copy_if(held_, std::back_inserter(found), [pid, uid](const Held& held) {
+    return held.pid == pid && (held.file->id.owner == uid || held.file->id.owner == 0);
+  });
   return found;
 }
 

@@ -68,12 +68,14 @@ class DirectoryWatch {
   // Closes the files that were unlinked kMaxUnlinked ago. Call at each kCheckInterval.
   void release_unlinked(Clock::time_point now);
 
-  // The held files of one user or root that are named after a pid.
-  struct Found {
+  struct Held {
+    std::uint32_t pid = 0;
     std::shared_ptr<const JitFile> file;
     WatchedPlace place;
+    std::optional<Clock::time_point> unlinked;  // when that was noticed
   };
-  [[nodiscard]] std::vector<Found> find(std::uint32_t pid, std::uint32_t uid) const;
+  // The held files of one user or root that are named after a pid.
+  [[nodiscard]] std::vector<Held> find(std::uint32_t pid, std::uint32_t uid) const;
 
   [[nodiscard]] std::size_t held() const { return held_.size(); }
 
@@ -82,12 +84,6 @@ class DirectoryWatch {
     int watch = -1;
     WatchedPlace place;
     UniqueFd fd;
-  };
-  struct Held {
-    std::uint32_t pid = 0;
-    std::shared_ptr<const JitFile> file;
-    WatchedPlace place;
-    std::optional<Clock::time_point> unlinked;  // when that was noticed
   };
 
   DirectoryWatch(UniqueFd notify, Open open_file)

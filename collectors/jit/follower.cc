@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <future>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include "collectors/files/bounded_runner.h"
@@ -131,16 +130,17 @@ void JitFollower::Work::add_held_files(const Wanted& wanted, JitScan& scan) {
   const bool is_known = facts.pid_in_namespace != 0;
   const std::uint32_t real_uid = is_known ? facts.real_uid : wanted.uid;
   const std::int64_t started = start_time_ns(wanted.process);
-  for (const auto& [file, place] :
-       watch_->find(is_known ? facts.pid_in_namespace : wanted.process.tgid,
-                    is_known ? facts.uid : wanted.uid)) {
+  const std::uint32_t pid = is_known ? facts.pid_in_namespace : wanted.process.tgid;
+  for (const auto& held : watch_->find(pid, is_known ? facts.uid : wanted.uid)) {
+    const JitFile& file = *held.file;
     const bool is_found = std::ranges::any_of(
-        scan.files, [&held = *file](const auto& found) { return is_same_file(*found, held); });
-    if (is_found || !is_written_since(*file, started) || !may_have_written(wanted, facts, place)) {
+        scan.files, [&file](const auto& found) { return is_same_file(*found, file); });
+    if (is_found || !is_written_since(file, started) ||
+        !may_have_written(wanted, facts, held.place)) {
       continue;
     }
-    const bool is_roots = file->id.owner == 0 && real_uid != 0;
-    scan.files.push_back(is_roots ? with_owner(*file, real_uid) : file);
+    const bool is_roots = file.id.owner == 0 && real_uid != 0;
+    scan.files.push_back(is_roots ? with_owner(file, real_uid) : held.file);
   }
 }
 
@@ -198,7 +198,6 @@ Clock::duration JitFollower::Work::time_to_next(bool may_read) const {
 
 JitStats JitFollower::Work::stats() const {
   JitStats stats = stats_;
-  stats.following = files_.size();
   stats.files = files_.size() + watch_->held();
   stats.parser_restarts = parser_->restarts();
   return stats;

@@ -65,7 +65,7 @@ class JitFollower {
   [[nodiscard]] int wake_fd() const { return wake_.get(); }
   [[nodiscard]] std::vector<JitEvent> take();
 
-  // The thread's counts: files, following, bytes_read, parser_restarts and refused.
+  // The thread's counts: files, bytes_read, parser_restarts and refused.
   [[nodiscard]] JitStats stats() const;
 
  private:

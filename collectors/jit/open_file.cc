@@ -2,29 +2,19 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <string_view>
 #include <utility>
 
-#include "collectors/files/fuse_mount.h"
 #include "collectors/host/clock.h"
+#include "collectors/host/mounts.h"
+#include "formats/base/whole_file.h"
 
 namespace profd {
 namespace {
 
 constexpr int kReadFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-
-UniqueFd open_inside(int directory, const std::string& path, std::uint64_t flags,
-                     std::uint64_t resolve) {
-  open_how how{};
-  how.flags = flags | O_PATH | O_CLOEXEC;
-  how.resolve = resolve;
-  return UniqueFd(
-      static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof(how))));
-}
 
 bool stat_all(int fd, struct statx& status) {
   return stat_cached(fd, STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID, status) &&
@@ -101,7 +91,8 @@ std::shared_ptr<const JitFile> with_owner(const JitFile& file, std::uint32_t own
 UniqueFd open_directory_of(int proc_directory, const char* link, const std::string& path) {
   const UniqueFd base(::openat(proc_directory, link, O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!base.valid()) return {};
-  return open_inside(base.get(), path, O_DIRECTORY, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+  return open_resolved(base.get(), path, O_PATH | O_DIRECTORY | O_CLOEXEC,
+                       RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
 }
 
 JitOpening open_jit_file(int directory, const std::string& name, const JitFileRules& rules) {
@@ -111,8 +102,8 @@ JitOpening open_jit_file(int directory, const std::string& name, const JitFileRu
   if (is_fuse_mount(status.stx_mnt_id, rules.tgid)) {
     return {.refusal = JitRefusal::kOnFuse};
   }
-  const UniqueFd place =
-      open_inside(directory, name, O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+  const UniqueFd place = open_resolved(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC,
+                                       RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
   if (!place.valid()) return not_found(errno);
   return open_found(place, rules.shown_in + name, rules);
 }

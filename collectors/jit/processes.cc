@@ -16,8 +16,6 @@
 namespace profd {
 namespace {
 
-// The lower bits of JitFunction::generation: 10,000 records a second for three years.
-constexpr unsigned kSerialBits = 40;
 constexpr std::chrono::seconds kReapInterval{1};
 constexpr std::size_t kMaxUids = 16'384;
 // Between the rows of two processes. Each change makes the programs of all CPUs look up all code
@@ -291,12 +289,12 @@ void JitProcesses::send_rows_of(const ProcessKey& key, Process& process) const {
   JitCodeRows rows;
   for (const JitLayer& layer : process.layers) rows.add_missing(layer.map->rows);
   std::map<std::uint32_t, std::string> tables = rows.tables();
-  for (const std::uint32_t region : process.sent_regions) {
-    if (auto empty = UnwindTableWriter().encode()) tables.try_emplace(region, std::move(*empty));
+  for (const std::uint32_t area : process.sent_areas) {
+    if (auto empty = UnwindTableWriter().encode()) tables.try_emplace(area, std::move(*empty));
   }
-  for (const auto& [region, table] : tables) {
-    options_.send_rows(key, process.facts.uid, region, table);
-    process.sent_regions.insert(region);
+  for (const auto& [area, table] : tables) {
+    options_.send_rows(key, process.facts.uid, area, table);
+    process.sent_areas.insert(area);
   }
 }
 
@@ -304,10 +302,7 @@ std::optional<JitFunction> JitProcesses::at(const ProcessKey& process, std::uint
                                             std::uint64_t time_ns) {
   const Process* const known = find(process);
   if (known == nullptr) return std::nullopt;
-  const auto answer = find_in_layers(known->layers, address, time_ns);
-  if (!answer) return std::nullopt;
-  return JitFunction{.generation = std::uint64_t{answer->map} << kSerialBits | answer->code.serial,
-                     .code = answer->code};
+  return find_in_layers(known->layers, address, time_ns);
 }
 
 std::optional<JitSourceFile> JitProcesses::source_file_of(const JitCode& code) const {

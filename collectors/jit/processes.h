@@ -41,11 +41,11 @@
 namespace profd {
 
 struct JitOptions {
-  // Takes the rows of a process's code in 4 GiB of addresses (address >> 32), as an encoded table
-  // (formats/unwind/unwind_table.h) of the lower halves of the addresses. They replace the ones
-  // before.
+  // Takes the rows of a process's code in one area of 4 GiB (address >> 32), as an encoded table
+  // (formats/unwind/unwind_table.h) of the lower halves of the addresses. They replace the area's
+  // earlier rows.
   using SendRows = std::function<void(const ProcessKey& process, std::uint32_t owner,
-                                      std::uint32_t region, std::string_view table)>;
+                                      std::uint32_t area, std::string_view table)>;
 
   // All ranges of a process; none: they need not be watched any longer.
   using WatchMemory =
@@ -128,8 +128,8 @@ class JitProcesses {
     bool is_being_scanned = false;
     Clock::time_point next_scan{};
     Clock::duration scan_interval = kFirstScan;
-    std::uint64_t sent_changes = 0;  // JitCodeRows::changes() of all layers when rows were sent
-    std::set<std::uint32_t> sent_regions;  // for which rows were sent
+    std::uint64_t sent_changes = 0;      // JitCodeRows::changes() of all layers when rows were sent
+    std::set<std::uint32_t> sent_areas;  // for which rows were sent
     Clock::time_point next_rows{};
     Clock::duration rows_interval = kFirstRows;
 

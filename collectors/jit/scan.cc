@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "collectors/host/clock.h"
 #include "formats/base/text_fields.h"

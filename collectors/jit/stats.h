@@ -42,8 +42,7 @@ inline constexpr std::size_t kJitRefusalCount = 17;
 
 struct JitStats {
   std::uint64_t processes = 0;   // with a JIT source
-  std::uint64_t files = 0;       // that are held, of which
-  std::uint64_t following = 0;   // are read as they grow
+  std::uint64_t files = 0;       // that are held
   std::uint64_t functions = 0;   // that are known now
   std::uint64_t bytes = 0;       // of memory for them
   std::uint64_t bytes_read = 0;  // of files, since the start

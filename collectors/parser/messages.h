@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -58,26 +59,10 @@ struct JitUnwindRequest {
 inline constexpr std::size_t kMaxSegments = 1024;
 inline constexpr std::size_t kMaxStringBytes = 4096;
 
-void members(auto& wire, sandbox::Is<SymbolRequest> auto& request) {
-  wire(request.table_bytes)(request.time_ns)(request.addresses);
-}
-
-void members(auto& wire, sandbox::Is<FoundSymbols> auto& found) {
-  wire(found.table_bytes_left)(found.symbols);
-}
-
 // Readers of the list rely on symbols that are sorted, each address once.
 [[nodiscard]] inline bool is_valid(const FoundSymbols& found) {
   return std::ranges::adjacent_find(found.symbols, std::ranges::greater_equal(),
                                     &ElfSymbol::address) == found.symbols.end();
-}
-
-void members(auto& wire, sandbox::Is<JitCodeRequest> auto& request) {
-  wire(request.state)(request.queries);
-}
-
-void members(auto& wire, sandbox::Is<JitUnwindRequest> auto& request) {
-  wire(request.state)(request.queries);
 }
 
 // Decodes a struct whose views point into its `text`.
@@ -91,23 +76,9 @@ template <class T>
 
 }  // namespace parser
 
-void members(auto& wire, sandbox::Is<UnwindSource> auto& source) {
-  wire(source.build_id)(source.debug_link)(source.debug_link_crc);
-  wire(source.has_eh_frame)(source.has_debug_frame)(source.digest);
-}
-
 [[nodiscard]] inline bool is_valid(const UnwindSource& source) {
   return source.build_id.size() <= parser::kMaxStringBytes &&
          source.debug_link.size() <= parser::kMaxStringBytes;
-}
-
-void members(auto& wire, sandbox::Is<ElfSegment> auto& segment) {
-  wire(segment.offset)(segment.vaddr)(segment.file_bytes);
-  wire(segment.memory_bytes)(segment.align)(segment.flags);
-}
-
-void members(auto& wire, sandbox::Is<ElfSummary> auto& summary) {
-  wire(summary.type)(summary.machine)(summary.entry)(summary.build_id)(summary.segments);
 }
 
 [[nodiscard]] inline bool is_valid(const ElfSummary& summary) {
@@ -115,61 +86,12 @@ void members(auto& wire, sandbox::Is<ElfSummary> auto& summary) {
          summary.segments.size() <= parser::kMaxSegments;
 }
 
-void members(auto& wire, sandbox::Is<ElfSymbol> auto& symbol) {
-  wire(symbol.address)(symbol.bytes)(symbol.name);
-}
-
 [[nodiscard]] inline bool is_valid(const ElfSymbol& symbol) {
   return symbol.name.size() <= parser::kMaxStringBytes;
 }
 
-void members(auto& wire, sandbox::Is<JitFileRange> auto& range) { wire(range.offset)(range.bytes); }
-
-void members(auto& wire, sandbox::Is<JitDumpState> auto& state) {
-  static_assert(sizeof state == 64, "every member is listed");
-  wire(state.offset)(state.flags)(state.line_bias_votes)(state.last_timestamp);
-  wire(state.unwinding_offset)(state.unwinding_bytes)(state.pid)(state.elf_machine);
-  wire(state.header_read)(state.big_endian)(state.frame_lost);
-}
-
-void members(auto& wire, sandbox::Is<JitDumpEvent> auto& event) {
-  wire(event.kind)(event.pid)(event.tid)(event.timestamp)(event.address)(event.old_address);
-  wire(event.code_bytes)(event.name)(event.code)(event.debug_info)(event.unwinding_info);
-}
-
 [[nodiscard]] inline bool is_valid(const JitDumpEvent& event) {
   return event.kind <= JitDumpEventKind::kClose;
-}
-
-void members(auto& wire, sandbox::Is<JitDumpChunk> auto& chunk) {
-  wire(chunk.state)(chunk.file_bytes);
-  wire(chunk.read.events)(chunk.read.malformed)(chunk.read.records);
-}
-
-void members(auto& wire, sandbox::Is<PerfMapState> auto& state) {
-  static_assert(sizeof state == 24, "every member is listed");
-  wire(state.offset)(state.overlap_hash)(state.in_long_line);
-}
-
-void members(auto& wire, sandbox::Is<PerfMapLine> auto& line) {
-  wire(line.address)(line.bytes)(line.name);
-}
-
-void members(auto& wire, sandbox::Is<PerfMapChunk> auto& chunk) {
-  wire(chunk.state)(chunk.file_bytes);
-  wire(chunk.read.lines)(chunk.read.bad_lines)(chunk.read.long_lines)(chunk.read.rewritten);
-}
-
-void members(auto& wire, sandbox::Is<JitCodeQuery> auto& query) {
-  wire(query.address)(query.code_bytes)(query.code)(query.debug_info)(query.script);
-}
-
-void members(auto& wire, sandbox::Is<JitLine> auto& line) {
-  wire(line.code_offset)(line.line)(line.discriminator)(line.file);
-}
-
-void members(auto& wire, sandbox::Is<JitCodeAnswer> auto& answer) {
-  wire(answer.code)(answer.lines);
 }
 
 // A line table is made from lines that are sorted, each offset once.
@@ -177,12 +99,6 @@ void members(auto& wire, sandbox::Is<JitCodeAnswer> auto& answer) {
   return answer.lines.size() <= jitdump::kMaxLinesOfFunction &&
          std::ranges::adjacent_find(answer.lines, std::ranges::greater_equal(),
                                     &JitLine::code_offset) == answer.lines.end();
-}
-
-void members(auto& wire, sandbox::Is<JitCodeAnswers> auto& answers) { wire(answers.functions); }
-
-void members(auto& wire, sandbox::Is<JitUnwindQuery> auto& query) {
-  wire(query.address)(query.code_bytes)(query.unwinding_info);
 }
 
 void members(auto& wire, sandbox::Is<UnwindRow> auto& row) {
@@ -194,10 +110,6 @@ void members(auto& wire, sandbox::Is<UnwindRow> auto& row) {
 
 [[nodiscard]] inline bool is_valid(const UnwindRow& row) {
   return row.rule.kind < PROFD_RULE_KIND_COUNT;
-}
-
-void members(auto& wire, sandbox::Is<JitUnwindRows> auto& function) {
-  wire(function.start)(function.end)(function.rows);
 }
 
 // JitCodeRows relies on rows that rise within the function.

@@ -8,11 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <fstream>
 #include <string>
 
+#include <boost/algorithm/string/split.hpp>
+
 #include "collectors/host/cycle_rate.h"
+#include "formats/base/text_fields.h"
 
 namespace profd {
 namespace {
@@ -72,11 +74,6 @@ Error open_error(const EventSpec& spec, unsigned cpu, int code) {
   }
 }
 
-bool is_clock(const EventSpec& spec) {
-  return spec.type == PERF_TYPE_SOFTWARE &&
-         (spec.config == PERF_COUNT_SW_CPU_CLOCK || spec.config == PERF_COUNT_SW_TASK_CLOCK);
-}
-
 bool is_cycles(const EventSpec& spec) {
   return spec.type == PERF_TYPE_HARDWARE && spec.config == PERF_COUNT_HW_CPU_CYCLES;
 }
@@ -87,7 +84,7 @@ bool is_cycles(const EventSpec& spec) {
 // interrupts in the first milliseconds, and shortens the period on a CPU that is mostly idle.
 Result<std::uint64_t> fixed_period_of(const EventSpec& spec) {
   if (spec.period != 0) return spec.period;
-  if (is_clock(spec)) return kNsPerSecond / spec.frequency_hz;
+  if (spec.is_time) return kNsPerSecond / spec.frequency_hz;
   if (!is_cycles(spec)) return std::uint64_t{0};
   const auto rate = measure_cycles_per_second();
   if (!rate) return rate.error();
@@ -168,22 +165,18 @@ std::uint64_t PerfEvents::expected_ticks() const {
 }
 
 std::vector<unsigned> parse_cpu_list(std::string_view list) {
+  constexpr unsigned kMaxCpus = 1U << 16;
   std::vector<unsigned> cpus;
-  const char* at = list.data();
-  const char* const end = at + list.size();
-  while (at != end) {
-    unsigned first = 0;
-    const auto low = std::from_chars(at, end, first);
-    unsigned last = first;
-    at = low.ptr;
-    if (low.ec == std::errc() && at != end && *at == '-')
-      at = std::from_chars(at + 1, end, last).ptr;
-    constexpr unsigned kMaxCpus = 1U << 16;
-    if (low.ec == std::errc() && last < kMaxCpus) {
-      for (unsigned cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
-    }
-    at = std::find(at, end, ',');
-    if (at != end) ++at;
+  std::vector<std::string> parts;
+  boost::split(parts, list, [](char c) { return c == ','; });
+  for (const std::string& part : parts) {
+    TextFields fields(part);
+    const auto first = fields.decimal<unsigned>();
+    const bool is_range = fields.rest().starts_with('-');
+    if (is_range) fields.expect('-');
+    const auto last = is_range ? fields.decimal<unsigned>() : first;
+    if (!fields.ok() || last >= kMaxCpus) continue;
+    for (unsigned cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
   }
   return cpus;
 }

@@ -9,6 +9,8 @@
 #include <array>
 #include <bit>
 #include <chrono>
+#include <iterator>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -49,15 +51,10 @@ Result<profd_counters> sum_counters(int map) {
   return std::bit_cast<profd_counters>(total);
 }
 
-std::uint64_t kernel_losses(const profd_counters& counters) {
-  std::uint64_t total = 0;
-  for (const std::uint64_t lost : counters.lost) total += lost;
-  return total;
-}
-
 bool is_balanced(const profd_counters& counters) {
+  const std::uint64_t not_lost = counters.sent + counters.idle + counters.filtered;
   return counters.taken ==
-         counters.sent + counters.idle + counters.filtered + kernel_losses(counters);
+         std::accumulate(std::begin(counters.lost), std::end(counters.lost), not_lost);
 }
 
 // The Sampler over the kernel. A sample's way goes from the record reader through the unwinding,
@@ -79,9 +76,9 @@ class KernelSampler final : public Sampler, private SampleSink {
   [[nodiscard]] SlotLedger slot_ledger(SessionSlot slot) const override;
   [[nodiscard]] SamplerLedger ledger() const override;
   [[nodiscard]] UnwindStats unwind_stats() const override { return unwinding_->stats(); }
-  void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t region,
+  void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t area,
                          std::string_view table) override {
-    unwinding_->set_jit_code_rows(process, owner, region, table);
+    unwinding_->set_jit_code_rows(process, owner, area, table);
   }
   Result<void> watch_unmaps(const ProcessKey& process,
                             std::span<const AddressRange> ranges) override {
@@ -155,7 +152,8 @@ Result<void> KernelSampler::open(const SamplerOptions& options) {
   auto unwinding = Unwinding::open(*programs_, files_, options.unwinding, *this);
   if (!unwinding) return unwinding.error();
   unwinding_ = std::move(*unwinding);
-  auto records = RecordReader::open(programs_->rings(), *unwinding_);
+  auto records = RecordReader::open(
+      programs_->rings(), [this](const Record& record) { unwinding_->on_record(record); });
   if (!records) return records.error();
   records_ = std::move(*records);
   wake_.reset(::epoll_create1(EPOLL_CLOEXEC));
@@ -214,9 +212,7 @@ Result<SessionSlot> KernelSampler::move_to_new_slot(SessionSlot slot) {
 
 bool KernelSampler::is_settled(SessionSlot slot) const {
   const SlotLedger now = slot_ledger(slot);
-  std::uint64_t accounted = now.received;
-  for (const std::uint64_t lost : now.lost) accounted += lost;
-  return accounted == now.taken;
+  return now.taken == std::accumulate(now.lost.begin(), now.lost.end(), now.received);
 }
 
 SlotLedger KernelSampler::stop(SessionSlot slot) {

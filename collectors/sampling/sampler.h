@@ -15,7 +15,6 @@
 #include <string_view>
 #include <vector>
 
-#include "collectors/bpf/loss.h"
 #include "collectors/bpf/sample.h"
 #include "collectors/sampling/event_spec.h"
 #include "collectors/unwinding/options.h"
@@ -37,13 +36,7 @@ struct Target {
   bool follow_children = true;
   bool from_exec = false;  // of pids: nothing before their next exec
 
-  // Only processes that a caller with these ids may read by ptrace's rule (all uids and gids equal,
-  // dumpable).
-  struct Credentials {
-    std::uint32_t uid;
-    std::uint32_t gid;
-  };
-  std::optional<Credentials> restrict_to;
+  std::optional<ProcessOwner> restrict_to;  // only processes that this user may read
 };
 
 // A session's counts, since it started.
@@ -60,11 +53,11 @@ struct SamplerLedger {
   std::uint64_t idle = 0;
   std::uint64_t filtered = 0;
   std::uint64_t outside_namespace = 0;  // of filtered
-  std::uint64_t received = 0;   // passed to the sink; once drained, sent = received + malformed +
-                                // waiting
-  std::uint64_t malformed = 0;  // records that failed their checks: a bug of profd
-  std::uint64_t waiting = 0;    // samples whose stack waits for deferred unwinding
-  LossCounts lost{};            // in the kernel: neither malformed nor anything later
+  // Passed to the sink. Once drained, sent = received + waiting + malformed samples.
+  std::uint64_t received = 0;
+  std::uint64_t malformed = 0;     // records of any kind that failed their checks: a bug of profd
+  std::uint64_t waiting = 0;       // samples whose stack waits for deferred unwinding
+  LossCounts lost{};               // in the kernel: neither malformed nor anything later
   std::uint64_t not_followed = 0;  // children of targets, not sampled: the list of targets was full
   std::uint64_t mapping_records = 0;
   std::uint64_t mapping_records_lost = 0;
@@ -134,8 +127,8 @@ class Sampler {
   [[nodiscard]] virtual UnwindStats unwind_stats() const = 0;
 
   // Sets the unwind rows of a process's JIT code (unwinding.h).
-  virtual void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner,
-                                 std::uint32_t region, std::string_view table) = 0;
+  virtual void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t area,
+                                 std::string_view table) = 0;
 
   // From now on the sink gets an event when the process unmaps memory in these ranges, at most 8;
   // none end that. Errors: the kernel cannot report it.

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <set>
 
-#include "collectors/host/cgroup_mount.h"
+#include "collectors/host/mounts.h"
 
 namespace profd {
 namespace {

@@ -3,7 +3,6 @@
 #include <bpf/bpf.h>
 
 #include <algorithm>
-#include <cerrno>
 
 namespace profd {
 namespace {

@@ -5,7 +5,6 @@
 
 #pragma once
 
-#include <cstdint>
 #include <set>
 #include <span>
 #include <vector>

@@ -1,22 +1,26 @@
-// Structs as bytes: one list of a struct's members serves writing and reading.
+// Structs as bytes: the members of an aggregate in their order. A struct with other members than
+// numbers, texts, ranges and such aggregates (a C array) has a list, for writing and reading:
 //
-//     void members(auto& wire, Is<JitFileRange> auto& range) { wire(range.offset)(range.bytes); }
+//     void members(auto& wire, Is<DigestKey> auto& key) { wire(key.words); }
 //
 // Both sides are the same program, so numbers have the host's form; a text or a vector is its
 // length (4 bytes) and its content. Reading checks bounds, and calls `bool is_valid(const T&)`
 // where the struct has one, since a child's messages are as hostile as any input. Views that are
-// read point into the bytes.
+// read point into the bytes; the pointer that owns these (Owner) does not travel.
 
 #pragma once
 
 #include <concepts>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <ranges>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+
+#include <boost/pfr/core.hpp>
 
 #include "formats/base/cursor.h"
 #include "formats/base/result.h"
@@ -33,6 +37,17 @@ concept Text = std::same_as<T, std::string> || std::same_as<T, std::string_view>
 template <class T>
 concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 
+template <class T>
+concept Owner = std::same_as<T, std::unique_ptr<const std::string>>;
+
+void each_member(auto& wire, auto& value) {
+  if constexpr (requires { members(wire, value); }) {
+    members(wire, value);
+  } else {
+    boost::pfr::for_each_field(value, [&wire](auto& member) { wire(member); });
+  }
+}
+
 class Encoder {
  public:
   template <class T>
@@ -45,8 +60,8 @@ class Encoder {
     } else if constexpr (std::ranges::range<T>) {
       if constexpr (requires(T & list) { list.emplace_back(); }) add_length(value.size());
       for (const auto& element : value) (*this)(element);
-    } else {
-      members(*this, value);
+    } else if constexpr (!Owner<T>) {
+      each_member(*this, value);
     }
     return *this;
   }
@@ -78,8 +93,8 @@ class Decoder {
       for (std::uint32_t i = 0; i < length && ok(); ++i) (*this)(value.emplace_back());
     } else if constexpr (std::ranges::range<T>) {
       for (auto& element : value) (*this)(element);
-    } else {
-      members(*this, value);
+    } else if constexpr (!Owner<T>) {
+      each_member(*this, value);
       if constexpr (requires { is_valid(value); }) is_valid_ = is_valid_ && is_valid(value);
     }
     return *this;

@@ -7,8 +7,8 @@ namespace profd {
 namespace {
 
 std::uint64_t frame_word(const UnwindFrame& frame, std::size_t mapping) {
-  constexpr std::uint64_t kAddressMask = (std::uint64_t{1} << PROFD_FRAME_ADDRESS_BITS) - 1;
-  return (frame.ip & kAddressMask) | std::uint64_t{mapping} << PROFD_FRAME_MAPPING_SHIFT |
+  return (frame.ip & PROFD_FRAME_ADDRESS_MASK) |
+         std::uint64_t{mapping} << PROFD_FRAME_MAPPING_SHIFT |
          std::uint64_t{frame.how} << PROFD_FRAME_HOW_SHIFT;
 }
 
@@ -87,7 +87,7 @@ DeferredUnwinder::Stacks::iterator DeferredUnwinder::remove(Stacks::iterator sta
 // Walks from the last frame to the end of the stack, or to a file that has no table yet.
 DeferredUnwinder::Progress DeferredUnwinder::walk(Stack& stack) {
   for (;;) {
-    const CodeMapping* mapping = mappings_.find(stack.sample.process, stack.frame.code_address());
+    const MappingView* mapping = mappings_.find(stack.sample.process, stack.frame.code_address());
     if (mapping == nullptr) {  // the mapping's record was lost
       stack.sample.user_end = PROFD_END_TABLE_LATE;
       return Progress::kEnded;
@@ -99,13 +99,13 @@ DeferredUnwinder::Progress DeferredUnwinder::walk(Stack& stack) {
       if (tables_.state(mapping->file) == UnwindTables::State::kUnknown) return Progress::kWaits;
     }
     stack.sample.user_end = step(stack, *mapping);
-    if (stack.sample.user_end != PROFD_END_NO_USER_STACK) return Progress::kEnded;
+    if (stack.sample.user_end != kStepped) return Progress::kEnded;
     if (!push_frame(stack)) return Progress::kEnded;
   }
 }
 
 // As in the BPF program: by the row, otherwise by the frame pointer.
-profd_user_end DeferredUnwinder::step(Stack& stack, const CodeMapping& mapping) const {
+profd_user_end DeferredUnwinder::step(Stack& stack, const MappingView& mapping) const {
   const StackWindow window(stack.window_start, stack.window);
   const std::uint64_t address = stack.frame.code_address();
   const bool is_jit = mapping.kind == PROFD_MAPPING_ANONYMOUS;
@@ -123,7 +123,7 @@ profd_user_end DeferredUnwinder::step(Stack& stack, const CodeMapping& mapping) 
 
 // An address outside executable mappings is not a frame.
 bool DeferredUnwinder::push_frame(Stack& stack) const {
-  const CodeMapping* mapping = mappings_.find(stack.sample.process, stack.frame.code_address());
+  const MappingView* mapping = mappings_.find(stack.sample.process, stack.frame.code_address());
   if (mapping == nullptr) {
     stack.sample.user_end = PROFD_END_PC_UNMAPPED;
     return false;

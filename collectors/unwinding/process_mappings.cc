@@ -22,16 +22,9 @@ void ProcessMappings::add(const MappingView& mapping) {
   Process& process = touch(mapping.process);
   if (!remove_overlapped(process, mapping)) return;
   if (process.mappings.size() >= kMaxMappingsOfProcess) return;
-  process.mappings.emplace(
-      mapping.start,
-      CodeMapping{.id = mapping.id,
-                  .start = mapping.start,
-                  .end = mapping.end,
-                  .file_offset = mapping.file_offset,
-                  .time_ns = mapping.time_ns,
-                  .file = mapping.kind == PROFD_MAPPING_VDSO ? vdso_key() : mapping.file,
-                  .on_fuse = mapping.on_fuse,
-                  .kind = mapping.kind});
+  MappingView& kept = process.mappings.emplace(mapping.start, mapping).first->second;
+  kept.names = {};  // they are in the record
+  if (kept.kind == PROFD_MAPPING_VDSO) kept.file = vdso_key();
   ++size_;
   while (size_ > kMaxMappings && processes_.size() > 1) forget_oldest();
 }
@@ -67,12 +60,12 @@ void ProcessMappings::forget_oldest() {
   recency_.pop_back();
 }
 
-const CodeMapping* ProcessMappings::find(const ProcessKey& process, std::uint64_t address) const {
+const MappingView* ProcessMappings::find(const ProcessKey& process, std::uint64_t address) const {
   const auto known = processes_.find(process);
   if (known == processes_.end()) return nullptr;
   const auto after = known->second.mappings.upper_bound(address);
   if (after == known->second.mappings.begin()) return nullptr;
-  const CodeMapping& mapping = std::prev(after)->second;
+  const MappingView& mapping = std::prev(after)->second;
   return address < mapping.end ? &mapping : nullptr;
 }
 

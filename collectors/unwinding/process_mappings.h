@@ -14,17 +14,6 @@
 
 namespace profd {
 
-struct CodeMapping {
-  std::uint64_t id = 0;
-  std::uint64_t start = 0;
-  std::uint64_t end = 0;
-  std::uint64_t file_offset = 0;
-  std::uint64_t time_ns = 0;
-  FileKey file;  // of the vDSO: vdso_key()
-  bool on_fuse = false;
-  profd_mapping_kind kind = PROFD_MAPPING_ANONYMOUS;
-};
-
 // The key of the table of the vDSO.
 [[nodiscard]] FileKey vdso_key();
 
@@ -43,14 +32,14 @@ class ProcessMappings {
   // Replaces older mappings that overlap it.
   void add(const MappingView& mapping);
 
-  // Valid until the next add().
-  [[nodiscard]] const CodeMapping* find(const ProcessKey& process, std::uint64_t address) const;
+  // Without names; the file of the vDSO is vdso_key(). Valid until the next add().
+  [[nodiscard]] const MappingView* find(const ProcessKey& process, std::uint64_t address) const;
 
   [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
   struct Process {
-    std::map<std::uint64_t, CodeMapping> mappings;  // by start
+    std::map<std::uint64_t, MappingView> mappings;  // by start
     std::list<ProcessKey>::iterator recency;
   };
   Process& touch(const ProcessKey& key);

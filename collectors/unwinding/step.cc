@@ -5,143 +5,42 @@
 namespace profd {
 namespace {
 
-constexpr profd_user_end kStepped = PROFD_END_NO_USER_STACK;
-
-std::uint64_t plus(std::uint64_t base, std::int32_t offset) {
-  return base + static_cast<std::uint64_t>(std::int64_t{offset});
-}
-
-// Whether `a` is below `b`, as the BPF program compares: the difference may wrap.
-bool below(std::uint64_t a, std::uint64_t b) { return static_cast<std::int64_t>(a - b) < 0; }
-
-// The lowest address at which the frame may have saved registers.
-std::uint64_t floor_of(const UnwindFrame& frame) {
-  return frame.sp - (frame.was_interrupted() ? PROFD_RED_ZONE_BYTES : 0);
-}
-
-std::optional<std::uint64_t> value_of(const UnwindFrame& frame, std::uint32_t number) {
-  switch (number) {
-    case PROFD_DWARF_RSP:
-      return frame.sp;
-    case PROFD_DWARF_RBP:
-      return (frame.lost & PROFD_LOST_BP) != 0 ? std::nullopt : std::optional(frame.bp);
-    case PROFD_DWARF_RBX:
-      return (frame.lost & PROFD_LOST_BX) != 0 ? std::nullopt : std::optional(frame.bx);
-    default:
-      break;
-  }
-  if (number >= PROFD_DWARF_REGISTERS) return std::nullopt;
-  if (!frame.was_interrupted() && !frame.callee_was_interrupted) return std::nullopt;
-  return frame.registers[number];
-}
-
-profd_user_end find_cfa(const UnwindFrame& frame, const profd_rule& rule, const StackWindow& stack,
-                        std::uint64_t& cfa) {
-  if (rule.kind == PROFD_RULE_PLT) {
-    const bool pushed = static_cast<std::int64_t>(frame.ip & 15) >= rule.cfa_add;
-    cfa = frame.sp + 8 + (pushed ? 8 : 0);
-    return kStepped;
-  }
-  const auto base = value_of(frame, rule.cfa_register);
-  if (!base) return PROFD_END_REGISTER_LOST;
-  cfa = plus(*base, rule.cfa_offset);
-  if (rule.kind == PROFD_RULE_REGISTER) return kStepped;
-  if (rule.cfa_index != 0) {
-    const auto index = value_of(frame, rule.cfa_index - 1U);
-    if (!index) return PROFD_END_REGISTER_LOST;
-    cfa += 8 * *index;
-  }
-  const auto word = stack.read(cfa);
-  if (!word) return stack.end_at(cfa);
-  cfa = plus(*word, rule.cfa_add);
-  return kStepped;
-}
-
-profd_user_end find_return_address(const UnwindFrame& frame, const profd_rule& rule,
-                                   const StackWindow& stack, std::uint64_t cfa, std::uint64_t& ip) {
-  if (rule.ra_saved == PROFD_SAVED_REGISTER) {
-    const auto value = value_of(frame, static_cast<std::uint32_t>(rule.ra_offset));
-    if (!value) return PROFD_END_REGISTER_LOST;
-    ip = *value;
-    return kStepped;
-  }
-  if (rule.ra_saved != PROFD_SAVED_AT_CFA) return PROFD_END_NO_ROW;
-  const std::uint64_t slot = plus(cfa, rule.ra_offset);
-  if (below(slot, frame.sp)) return PROFD_END_CFA_NOT_ABOVE;
-  const auto word = stack.read(slot);
-  if (!word) return stack.end_at(slot);
-  ip = *word;
-  return kStepped;
-}
-
-// A callee-saved register: its rule, and its value in the frame.
-struct Saved {
-  std::uint8_t how;
-  std::int32_t offset;
-  std::uint32_t lost_bit;
-  std::uint64_t value;
+// What a step reads: see bpf/rule_step.h.
+struct Stepper {
+  UnwindFrame& frame;
+  const StackWindow& stack;
+  std::uint64_t unread = 0;  // the last address that could not be read
 };
 
-// The stack slot of the saved register. None if it has none, or one below the frame's floor.
-std::optional<std::uint64_t> slot_of(const UnwindFrame& frame, const Saved& saved,
-                                     const profd_rule& rule, std::uint64_t cfa) {
-  std::optional<std::uint64_t> base;
-  if (saved.how == PROFD_SAVED_AT_CFA) base = cfa;
-  if (saved.how == PROFD_SAVED_AT_REGISTER) base = value_of(frame, rule.cfa_register);
-  if (!base || below(plus(*base, saved.offset), floor_of(frame))) return std::nullopt;
-  return plus(*base, saved.offset);
+UnwindFrame* profd_frame_of(const Stepper* stepper) { return &stepper->frame; }
+
+bool profd_was_interrupted(const UnwindFrame* frame) { return frame->was_interrupted(); }
+
+std::uint64_t profd_frame_floor(const UnwindFrame* frame) {
+  return frame->sp - (frame->was_interrupted() ? PROFD_RED_ZONE_BYTES : 0);
 }
 
-// Sets saved.value to the caller's value. Returns lost_bit if that can't be known.
-std::uint32_t restore(const UnwindFrame& frame, Saved& saved, const profd_rule& rule,
-                      const StackWindow& stack, std::uint64_t cfa) {
-  if (saved.how == PROFD_SAVED_NOT) return frame.lost & saved.lost_bit;
-  std::optional<std::uint64_t> found;
-  if (saved.how == PROFD_SAVED_REGISTER) {
-    found = value_of(frame, static_cast<std::uint32_t>(saved.offset));
-  } else if (const auto slot = slot_of(frame, saved, rule, cfa)) {
-    found = stack.read(*slot);
-  }
-  if (!found) return saved.lost_bit;
-  saved.value = *found;
-  return 0;
+bool profd_read_word(Stepper* stepper, std::uint64_t address, __u64* word) {
+  const auto found = stepper->stack.read(address);
+  if (found) *word = *found;
+  if (!found) stepper->unread = address;
+  return found.has_value();
 }
 
-profd_user_end step_by_cfa(UnwindFrame& frame, const profd_rule& rule, const StackWindow& stack) {
-  std::uint64_t cfa = 0;
-  std::uint64_t ip = 0;
-  if (const auto end = find_cfa(frame, rule, stack, cfa); end != kStepped) return end;
-  if (!below(frame.sp, cfa)) return PROFD_END_CFA_NOT_ABOVE;
-  if (const auto end = find_return_address(frame, rule, stack, cfa, ip); end != kStepped) {
-    return end;
-  }
-  Saved bp{rule.rbp_saved, rule.rbp_offset, PROFD_LOST_BP, frame.bp};
-  Saved bx{rule.rbx_saved, rule.rbx_offset, PROFD_LOST_BX, frame.bx};
-  const std::uint32_t lost =
-      restore(frame, bp, rule, stack, cfa) | restore(frame, bx, rule, stack, cfa);
-  frame = UnwindFrame{.ip = ip,
-                      .sp = cfa,
-                      .bp = bp.value,
-                      .bx = bx.value,
-                      .lost = lost,
-                      .signal_frames = frame.signal_frames,
-                      .how = PROFD_FRAME_ROW,
-                      .callee_was_interrupted = frame.was_interrupted(),
-                      .registers = frame.registers};
-  return kStepped;
+std::uint64_t profd_interrupted_register(const Stepper* stepper, std::uint32_t number) {
+  return stepper->frame.registers[number];
 }
 
 // To the frame that the signal interrupted, which may be on another stack.
-profd_user_end step_by_signal(UnwindFrame& frame, const profd_rule& rule,
-                              const StackWindow& stack) {
+std::uint32_t profd_step_by_signal(Stepper* stepper, std::int32_t offset) {
   constexpr std::array<std::uint8_t, PROFD_DWARF_REGISTERS> kOrder = PROFD_SIGCONTEXT_REGISTERS;
+  UnwindFrame& frame = stepper->frame;
   if (frame.signal_frames >= PROFD_MAX_SIGNAL_FRAMES) return PROFD_END_CFA_NOT_ABOVE;
-  const std::uint64_t context = plus(frame.sp, rule.cfa_offset);
-  std::array<std::uint64_t, PROFD_SIGCONTEXT_WORDS> words{};
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const auto word = stack.read(context + 8 * i);
-    if (!word) return stack.end_at(context + 8 * i);
-    words[i] = *word;
+  std::array<__u64, PROFD_SIGCONTEXT_WORDS> words{};
+  std::uint64_t address = frame.sp + static_cast<std::uint64_t>(std::int64_t{offset});
+  for (__u64& word : words) {
+    if (!profd_read_word(stepper, address, &word)) return PROFD_END_STACK_UNREADABLE;
+    address += sizeof word;
   }
   UnwindFrame caller{.ip = words[PROFD_SIGCONTEXT_IP],
                      .signal_frames = frame.signal_frames + 1,
@@ -151,8 +50,14 @@ profd_user_end step_by_signal(UnwindFrame& frame, const profd_rule& rule,
   caller.bp = caller.registers[PROFD_DWARF_RBP];
   caller.bx = caller.registers[PROFD_DWARF_RBX];
   frame = caller;
-  return kStepped;
+  return PROFD_NOT_ENDED;
 }
+
+#define PROFD_FRAME UnwindFrame
+#define PROFD_STEPPER Stepper
+#include "bpf/rule_step.h"
+#undef PROFD_FRAME
+#undef PROFD_STEPPER
 
 }  // namespace
 
@@ -166,7 +71,7 @@ std::optional<std::uint64_t> StackWindow::read(std::uint64_t address) const {
 
 // A copy below the maximal size ends where the stack could not be read.
 profd_user_end StackWindow::end_at(std::uint64_t address) const {
-  const bool above = !below(address, start_);
+  const bool above = static_cast<std::int64_t>(address - start_) >= 0;
   return above && words_.size_bytes() == PROFD_DEFERRED_WINDOW_BYTES ? PROFD_END_WINDOW
                                                                      : PROFD_END_STACK_UNREADABLE;
 }
@@ -180,18 +85,9 @@ std::uint64_t UnwindFrame::code_address() const {
 }
 
 profd_user_end step_by_rule(UnwindFrame& frame, const profd_rule& rule, const StackWindow& stack) {
-  switch (rule.kind) {
-    case PROFD_RULE_END:
-      return PROFD_END_ENTRY;
-    case PROFD_RULE_REGISTER:
-    case PROFD_RULE_DEREF:
-    case PROFD_RULE_PLT:
-      return step_by_cfa(frame, rule, stack);
-    case PROFD_RULE_SIGNAL:
-      return step_by_signal(frame, rule, stack);
-    default:
-      return PROFD_END_NO_ROW;
-  }
+  Stepper stepper{.frame = frame, .stack = stack};
+  const auto end = static_cast<profd_user_end>(profd_step_by_rule(&stepper, &rule));
+  return end == PROFD_END_STACK_UNREADABLE ? stack.end_at(stepper.unread) : end;
 }
 
 profd_user_end step_by_frame_pointer(UnwindFrame& frame, const StackWindow& stack,

@@ -1,5 +1,5 @@
-// One step of a deferred stack, from a frame to its caller: the same algorithm as in the kernel
-// (bpf/unwind_rows.h), on a copy of the stack.
+// One step of a deferred stack, from a frame to its caller: as in the kernel (bpf/rule_step.h), on
+// a copy of the stack.
 //
 // Pure functions. Stack and rules come from other users: a step leads up the stack or ends the
 // walk.
@@ -50,8 +50,9 @@ struct UnwindFrame {
   [[nodiscard]] std::uint64_t code_address() const;
 };
 
-// Both replace `frame` by its caller and return PROFD_END_NO_USER_STACK (0), or leave it and return
-// why the stack ends.
+// Both replace `frame` by its caller and return kStepped, or leave it and return why the stack
+// ends.
+inline constexpr auto kStepped = static_cast<profd_user_end>(PROFD_NOT_ENDED);
 
 // PROFD_END_NO_ROW for an unknown rule.
 [[nodiscard]] profd_user_end step_by_rule(UnwindFrame& frame, const profd_rule& rule,

@@ -16,6 +16,7 @@
 
 #include <boost/crc.hpp>
 
+#include "formats/base/whole_file.h"
 #include "formats/elf/elf_tables.h"
 
 namespace profd {
@@ -34,33 +35,25 @@ struct Header {
   std::uint32_t reserved = 0;
 };
 
+template <class T>
+std::string_view bytes_of(const T& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
 std::uint32_t checksum_of(const std::string& bytes) {
   boost::crc_32_type crc;
   crc.process_bytes(bytes.data(), bytes.size());
   return crc.checksum();
 }
 
-bool write_whole(int fd, const void* from, std::size_t bytes) {
-  const auto* at = static_cast<const char*>(from);
-  while (bytes > 0) {
-    const ssize_t wrote = ::write(fd, at, bytes);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return false;
-    at += wrote;
-    bytes -= static_cast<std::size_t>(wrote);
-  }
-  return true;
-}
-
 // Writes a file so that it exists either completely or not at all.
-bool replace_file(int directory, const std::string& name, const void* header,
-                  std::size_t header_bytes, std::string_view bytes) {
+bool replace_file(int directory, const std::string& name, std::string_view header,
+                  std::string_view bytes) {
   ::unlinkat(directory, kTemporaryName, 0);
   const UniqueFd fd(::openat(directory, kTemporaryName,
                              O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                              S_IRUSR | S_IWUSR));
-  const bool done = fd.valid() && write_whole(fd.get(), header, header_bytes) &&
-                    write_whole(fd.get(), bytes.data(), bytes.size()) &&
+  const bool done = fd.valid() && write_all(fd.get(), header) && write_all(fd.get(), bytes) &&
                     ::renameat(directory, kTemporaryName, directory, name.c_str()) == 0;
   if (!done) ::unlinkat(directory, kTemporaryName, 0);
   return done;
@@ -89,7 +82,7 @@ Result<DigestKey> read_or_make_key(int directory) {
   if (fd.valid() && elf::read_at(fd.get(), 0, key.words, sizeof key.words)) return key;
   auto made = make_key();
   if (!made) return made;
-  if (!replace_file(directory, kKeyName, made->words, sizeof made->words, {})) {
+  if (!replace_file(directory, kKeyName, bytes_of(*made), {})) {
     return fail_errno("could not store the key of the unwind tables");
   }
   return made;
@@ -168,8 +161,7 @@ std::optional<std::string> TableCache::find(const std::string& content) const {
 void TableCache::store(const std::string& content, const std::string& table) {
   if (!directory_.valid() || table.size() > kMaxTableBytes) return;
   const Header header{.maker = maker_, .bytes = table.size(), .checksum = checksum_of(table)};
-  if (!replace_file(directory_.get(), content + std::string(kSuffix), &header, sizeof header,
-                    table)) {
+  if (!replace_file(directory_.get(), content + std::string(kSuffix), bytes_of(header), table)) {
     return;
   }
   bytes_ += sizeof header + table.size();

@@ -1,7 +1,6 @@
 #include "collectors/unwinding/tables.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "collectors/bpf/record.h"
 

@@ -72,7 +72,8 @@ Unwinding::Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
       tables_(std::move(maps), {.max_bytes = options.max_bytes}),
       next_(next),
       deferred_(
-          tables_, mappings_, [this](const CodeMapping& mapping) { request_again(mapping); }, next),
+          tables_, mappings_,
+          [this](const MappingView& mapping) { request_unless_loading(mapping); }, next),
       loader_(std::move(loader)) {
   tables_.tick(nanoseconds(Clock::now()));
 }
@@ -85,8 +86,8 @@ void Unwinding::load_vdso() {
     file = std::make_shared<const MappedFile>(
         MappedFile{.key = vdso_key(), .path = "[vdso]", .fd = std::move(*image)});
   }
-  request({.key = vdso_key(), .owner = 0, .regions = 1, .pinned = true}, file,
-          TableLoader::Urgency::kStacksWait);
+  load({.key = vdso_key(), .owner = 0, .regions = 1, .pinned = true}, file,
+       TableLoader::Urgency::kStacksWait);
 }
 
 // Requests the tables of running code in the background, those of the most processes first. Without
@@ -114,8 +115,8 @@ void Unwinding::load_running_code(const Programs& programs) {
   for (const Code* code : by_use) {
     const auto file = files_.find_or_open(code->mapping);
     if (!file || !file->fd.valid()) continue;
-    request({.key = code->mapping.file, .owner = file->owner, .regions = code->regions}, file,
-            TableLoader::Urgency::kBackground);
+    load({.key = code->mapping.file, .owner = file->owner, .regions = code->regions}, file,
+         TableLoader::Urgency::kBackground);
   }
 }
 
@@ -123,14 +124,20 @@ void Unwinding::on_record(const Record& record) noexcept {
   std::visit([this](const auto& view) { on(view); }, record);
 }
 
+void Unwinding::on(const SampleView& sample) noexcept { next_.on_sample(sample); }
+void Unwinding::on(const DeferredSampleView& sample) noexcept {
+  deferred_.add(sample, Clock::now());
+}
+void Unwinding::on(const ProcessView& process) noexcept { next_.on_process(process); }
+void Unwinding::on(const UnmapView& unmap) noexcept { next_.on_unmap(unmap); }
 void Unwinding::on(const MappingView& mapping) noexcept {
   auto file = files_.find_or_open(mapping);
   mappings_.add(mapping);
-  if (mapping.kind == PROFD_MAPPING_FILE && !mapping.file.empty()) request_table_of(mapping, file);
+  if (mapping.kind == PROFD_MAPPING_FILE && !mapping.file.empty()) request_or_cover(mapping, file);
   next_.on_mapping(mapping, std::move(file));
 }
 
-void Unwinding::request_table_of(const MappingView& mapping,
+void Unwinding::request_or_cover(const MappingView& mapping,
                                  const std::shared_ptr<const MappedFile>& file) {
   const MappedCode code = mapped_code(mapping, file.get());
   const UnwindTables::State state = tables_.state(code.key);
@@ -142,7 +149,7 @@ void Unwinding::request_table_of(const MappingView& mapping,
     tables_.cover(code.key, code.regions);
     return;
   }
-  request(code, file, TableLoader::Urgency::kStacksWait);
+  load(code, file, TableLoader::Urgency::kStacksWait);
 }
 
 bool Unwinding::is_worth_retrying(const FileKey& file, bool can_be_read) const {
@@ -153,20 +160,14 @@ bool Unwinding::is_worth_retrying(const FileKey& file, bool can_be_read) const {
 }
 
 // For a deferred stack that waits for a table: the table is being made already, or was evicted.
-void Unwinding::request_again(const CodeMapping& mapping) {
+void Unwinding::request_unless_loading(const MappingView& mapping) {
   if (loading_.contains(mapping.file)) return;
-  MappingView view{};
-  view.start = mapping.start;
-  view.end = mapping.end;
-  view.file_offset = mapping.file_offset;
-  view.file = mapping.file;
-  view.on_fuse = mapping.on_fuse;
-  const auto file = files_.find_or_open(view);
-  request(mapped_code(view, file.get()), file, TableLoader::Urgency::kStacksWait);
+  const auto file = files_.find_or_open(mapping);
+  load(mapped_code(mapping, file.get()), file, TableLoader::Urgency::kStacksWait);
 }
 
-void Unwinding::request(const MappedCode& file, const std::shared_ptr<const MappedFile>& opened,
-                        TableLoader::Urgency urgency) {
+void Unwinding::load(const MappedCode& file, const std::shared_ptr<const MappedFile>& opened,
+                     TableLoader::Urgency urgency) {
   const auto [known, added] = loading_.try_emplace(file.key, file);
   known->second.regions |= file.regions;
   if (!added) {
@@ -196,13 +197,13 @@ void Unwinding::refuse(const MappedCode& file, TableRefusal reason) {
 }
 
 void Unwinding::set_jit_code_rows(const ProcessKey& process, std::uint32_t owner,
-                                  std::uint32_t region, std::string_view table) {
-  const FileKey key = jit_code_location(process, std::uint64_t{region} << PROFD_JIT_AREA_SHIFT).key;
+                                  std::uint32_t area, std::string_view table) {
+  const FileKey key = jit_code_location(process, std::uint64_t{area} << PROFD_JIT_AREA_SHIFT).key;
   const MappedCode file{.key = key, .owner = owner, .regions = {}};
   // Rows of different areas are never shared, so the content is named by the area.
   const std::string content = "jit-" + std::to_string(process.tgid) + "-" +
                               std::to_string(process.start_ns) + "-" +
-                              std::to_string(process.exec_id) + "-" + std::to_string(region);
+                              std::to_string(process.exec_id) + "-" + std::to_string(area);
   // A view needs aligned bytes, as those of a string are.
   const std::string bytes(table);
   const auto view = read_unwind_table(bytes);

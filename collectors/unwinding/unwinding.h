@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <string>
 
 #include "collectors/bpf/programs.h"
 #include "collectors/bpf/record.h"
@@ -27,7 +26,7 @@
 
 namespace profd {
 
-class Unwinding final : public RecordHandler {
+class Unwinding {
  public:
   using Clock = std::chrono::steady_clock;
 
@@ -35,12 +34,15 @@ class Unwinding final : public RecordHandler {
   static Result<std::unique_ptr<Unwinding>> open(const Programs& programs, MappedFiles& files,
                                                  const UnwindingOptions& options, SampleSink& next);
 
-  void on_record(const Record& record) noexcept override;
+  Unwinding(const Unwinding&) = delete;
+  Unwinding& operator=(const Unwinding&) = delete;
 
-  // Sets the rows of a process's JIT code in one area of 4 GiB (`region`: address >> 32), in place
+  void on_record(const Record& record) noexcept;
+
+  // Sets the rows of a process's JIT code in one area of 4 GiB (address >> 32), in place
   // of earlier ones. `table` is an encoded table; its offsets are the lower half of the addresses.
   // A table without room is counted as refused.
-  void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t region,
+  void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t area,
                          std::string_view table);
 
   // Installs the tables that were made since the last call, and continues the stacks that wait for
@@ -64,17 +66,17 @@ class Unwinding final : public RecordHandler {
 
   Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
             std::unique_ptr<TableLoader> loader, const UnwindingOptions& options, SampleSink& next);
-  void on(const SampleView& sample) noexcept { next_.on_sample(sample); }
-  void on(const DeferredSampleView& sample) noexcept { deferred_.add(sample, Clock::now()); }
+  void on(const SampleView& sample) noexcept;
+  void on(const DeferredSampleView& sample) noexcept;
   void on(const MappingView& mapping) noexcept;
-  void on(const ProcessView& process) noexcept { next_.on_process(process); }
-  void on(const UnmapView& unmap) noexcept { next_.on_unmap(unmap); }
-  void request_table_of(const MappingView& mapping, const std::shared_ptr<const MappedFile>& file);
+  void on(const ProcessView& process) noexcept;
+  void on(const UnmapView& unmap) noexcept;
+  void request_or_cover(const MappingView& mapping, const std::shared_ptr<const MappedFile>& file);
   void load_vdso();
   void load_running_code(const Programs& programs);
-  void request(const MappedCode& file, const std::shared_ptr<const MappedFile>& opened,
-               TableLoader::Urgency urgency);
-  void request_again(const CodeMapping& mapping);
+  void request_unless_loading(const MappingView& mapping);
+  void load(const MappedCode& file, const std::shared_ptr<const MappedFile>& opened,
+            TableLoader::Urgency urgency);
   void refuse(const MappedCode& file, TableRefusal reason);
   [[nodiscard]] bool is_worth_retrying(const FileKey& file, bool can_be_read) const;
   void install(LoadResult result);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
-#include <vector>
 
 #include "collectors/sandbox/spawn.h"
 #include "collectors/xray/follower.h"

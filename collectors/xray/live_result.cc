@@ -18,13 +18,6 @@ Error invalid_result() {
   return fail(ErrorCode::kMalformed, "the result of the records is invalid");
 }
 
-// The counts of a report, in the same order for encode() and decode_live_result().
-template <class R, class Each>
-void for_each_count(R& report, Each each) {
-  for (const auto count : kReportCounts) each(report.*count);
-  for (auto& issue : report.issues) each(issue);
-}
-
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kUserEnd = std::uint64_t{1} << 47;
 
@@ -58,8 +51,7 @@ std::vector<ProfileMapping> mappings_of(const ElfSummary& elf, std::uint64_t bia
 
 std::string encode(const LiveResult& result) {
   sandbox::Encoder encoder;
-  for_each_count(result.report, [&](std::uint64_t count) { encoder(count); });
-  encoder(result.functions)(result.patched)(result.ns_per_tick);
+  encoder(result.report)(result.functions)(result.patched)(result.ns_per_tick);
   encoder(encode_gperftools(result.exclusive))(encode_gperftools(result.calls));
   encoder(result.unknown_image);
   return encoder.take();
@@ -70,8 +62,7 @@ Result<LiveResult> decode_live_result(std::string_view bytes) {
   LiveResult result;
   std::string_view exclusive;
   std::string_view calls;
-  for_each_count(result.report, [&](std::uint64_t& count) { decoder(count); });
-  decoder(result.functions)(result.patched)(result.ns_per_tick)(exclusive)(calls);
+  decoder(result.report)(result.functions)(result.patched)(result.ns_per_tick)(exclusive)(calls);
   decoder(result.unknown_image);
   if (!decoder.is_complete() || !std::isfinite(result.ns_per_tick)) return invalid_result();
   auto first = decode_gperftools(exclusive);

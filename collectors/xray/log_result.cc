@@ -31,11 +31,6 @@ Result<ByteSource> source_file_of(int log) {
                     }};
 }
 
-Result<FunctionMap> map_of(int program) {
-  if (program < 0) return FunctionMap();
-  return read_function_map(program);
-}
-
 }  // namespace
 
 Result<std::int32_t> process_of_log(int log) {
@@ -56,7 +51,7 @@ Result<std::int32_t> process_of_log(int log) {
 Result<LiveResult> read_log(int log, int program) {
   auto source = source_file_of(log);
   if (!source) return source.error();
-  const auto map = map_of(program);
+  const auto map = program < 0 ? Result<FunctionMap>(FunctionMap()) : read_function_map(program);
   if (!map) return map.error();
   Log reader;
   if (auto added = reader.add(std::move(*source)); !added) return added.error();

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <system_error>
 
-#include "collectors/bpf/loss.h"
+#include "collectors/bpf/sample.h"
 #include "daemon/samples/stack_table.h"
 #include "formats/proc/stat.h"
 

@@ -10,6 +10,7 @@
 #include "daemon/history/jit_images.h"
 #include "daemon/profiles/kernel_image.h"
 #include "daemon/profiles/profiled_object.h"
+#include "daemon/storage/file_io.h"
 #include "formats/base/whole_file.h"
 #include "formats/elf/image.h"
 

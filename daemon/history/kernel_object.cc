@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "collectors/host/kernel_release.h"
+#include "collectors/host/host_checks.h"
 #include "daemon/storage/safe_name.h"
 #include "formats/base/whole_file.h"
 #include "formats/profile/profile.h"

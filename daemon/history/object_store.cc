@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "collectors/files/vdso.h"
-#include "collectors/host/kernel_release.h"
+#include "collectors/host/host_checks.h"
 #include "daemon/base/log.h"
 #include "daemon/profiles/object_symbols.h"
 #include "daemon/storage/file_io.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "collectors/bpf/loss.h"
-#include "collectors/host/kernel_release.h"
+#include "collectors/bpf/sample.h"
+#include "collectors/host/host_checks.h"
 #include "daemon/profiles/jit_images.h"
 #include "daemon/profiles/kernel_image.h"
 #include "daemon/profiles/object_images.h"

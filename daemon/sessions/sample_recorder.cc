@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "collectors/host/cgroup_mount.h"
+#include "collectors/host/mounts.h"
 #include "daemon/base/log.h"
 #include "daemon/profiles/profile_files.h"
 #include "daemon/samples/snapshot.h"

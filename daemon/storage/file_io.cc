@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,6 +34,10 @@ Result<UniqueFd> open_own_directory(const std::string& path) {
   return fd;
 }
 
+UniqueFd open_directory(int parent, const std::string& name) {
+  return UniqueFd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
 Result<std::vector<std::string>> list_directory(const std::string& path) {
   std::error_code error;
   std::vector<std::string> names;
@@ -47,11 +50,8 @@ Result<std::vector<std::string>> list_directory(const std::string& path) {
 }
 
 UniqueFd open_beneath(int directory, const std::string& path) {
-  open_how how{};
-  how.flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-  return UniqueFd(
-      static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how)));
+  return open_resolved(directory, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC,
+                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 }
 
 Result<std::string> read_beneath(int directory, const std::string& path, std::uint64_t max_bytes) {

@@ -25,6 +25,9 @@ Result<void> make_directory(const std::filesystem::path& path, mode_t mode);
 // Makes a directory and those above it, unless it exists, gives it mode 0700, and opens it.
 [[nodiscard]] Result<UniqueFd> open_own_directory(const std::string& path);
 
+// Opens a directory that is not a link. Not valid() with errno.
+[[nodiscard]] UniqueFd open_directory(int parent, const std::string& name);
+
 // The names in a directory, sorted.
 [[nodiscard]] Result<std::vector<std::string>> list_directory(const std::string& path);
 

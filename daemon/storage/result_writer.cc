@@ -19,10 +19,6 @@ namespace {
 constexpr mode_t kDirectoryMode = 0700;
 constexpr mode_t kFileMode = 0600;
 
-UniqueFd open_directory(int parent, const std::string& name) {
-  return UniqueFd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-}
-
 }  // namespace
 
 Result<ResultWriter> ResultWriter::create(const std::string& results_dir) {

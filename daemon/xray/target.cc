@@ -59,7 +59,7 @@ MappedFile open_program(pid_t pid) {
     return file;
   }
   file.key = file_key_of(status);
-  set_status(status, file);
+  file.set_status(status);
   return file;
 }
 

@@ -1,6 +1,6 @@
 #include "daemon/xray/writer.h"
 
-#include "collectors/host/kernel_release.h"
+#include "collectors/host/host_checks.h"
 #include "collectors/sandbox/packets.h"
 #include "daemon/profiles/object_images.h"
 #include "daemon/profiles/profile_files.h"

@@ -1,12 +1,12 @@
 #include "formats/base/whole_file.h"
 
+#include <linux/openat2.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-
-#include "formats/base/unique_fd.h"
 
 namespace profd {
 
@@ -28,6 +28,15 @@ Result<std::string> read_whole_file(const std::string& path, int directory, std:
   const UniqueFd fd(::openat(directory, path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return fail_errno("could not open " + path);
   return read_all(fd.get(), path, max_bytes);
+}
+
+UniqueFd open_resolved(int directory, const std::string& path, std::uint64_t flags,
+                       std::uint64_t resolve) {
+  open_how how{};
+  how.flags = flags;
+  how.resolve = resolve;
+  return UniqueFd(
+      static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how)));
 }
 
 bool write_all(int fd, std::string_view bytes) {

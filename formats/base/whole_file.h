@@ -6,10 +6,12 @@
 #include <fcntl.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd {
 
@@ -20,6 +22,11 @@ namespace profd {
 // A relative path starts at the directory that `directory` is open on.
 [[nodiscard]] Result<std::string> read_whole_file(const std::string& path, int directory = AT_FDCWD,
                                                   std::size_t max_bytes = std::string::npos);
+
+// Opens a file by openat2(2), whose `resolve` limits where the path may lead. Not valid() with
+// errno.
+[[nodiscard]] UniqueFd open_resolved(int directory, const std::string& path, std::uint64_t flags,
+                                     std::uint64_t resolve);
 
 // Writes all of `bytes` at the file position. False with errno.
 [[nodiscard]] bool write_all(int fd, std::string_view bytes);

@@ -47,7 +47,6 @@ class EventMaker {
   EventMaker(JitDumpState& state, JitDumpEvents& result) : state_(state), result_(result) {}
 
   void add(const Record& record) {
-    ++result_.records;
     state_.last_timestamp = std::max(state_.last_timestamp, record.timestamp);
     if (record.id > RecordId::kUnwindingInfo) return drop(JitDumpFault::kUnknownRecord);
     if (record.total_bytes < kLeastBytes[static_cast<std::size_t>(record.id)]) {
@@ -97,7 +96,7 @@ class EventMaker {
   static JitDumpEvent code_event(JitDumpEventKind kind, const Record& record, Cursor& cursor) {
     JitDumpEvent event = event_of(kind, record.timestamp);
     event.pid = cursor.read<std::uint32_t>();
-    event.tid = cursor.read<std::uint32_t>();
+    cursor.read<std::uint32_t>();  // tid
     cursor.read<std::uint64_t>();  // vma
     return event;
   }
@@ -198,7 +197,7 @@ Result<bool> read_header(std::string_view bytes, std::uint64_t file_bytes, JitDu
     return malformed("invalid size of a jitdump header: " + std::to_string(total_bytes) + " bytes");
   }
   if (total_bytes > file_bytes) return false;
-  state.elf_machine = cursor.read<std::uint32_t>();
+  cursor.read<std::uint32_t>();  // elf_machine
   cursor.read<std::uint32_t>();  // pad
   state.pid = cursor.read<std::uint32_t>();
   cursor.read<std::uint64_t>();  // timestamp

@@ -54,8 +54,7 @@ struct JitDumpState {
   // The UNWINDING record whose LOAD is still to come; 0 bytes: none.
   std::uint64_t unwinding_offset = 0;
   std::uint64_t unwinding_bytes = 0;
-  std::uint32_t pid = 0;          // from the header: a pid of the writer's namespace
-  std::uint32_t elf_machine = 0;  // from the header; may be 0
+  std::uint32_t pid = 0;  // from the header: a pid of the writer's namespace
   bool header_read = false;
   bool big_endian = false;
   bool frame_lost = false;  // no more events follow
@@ -84,7 +83,6 @@ enum class JitDumpEventKind : std::uint8_t {
 struct JitDumpEvent {
   JitDumpEventKind kind = JitDumpEventKind::kLoad;
   std::uint32_t pid = 0;
-  std::uint32_t tid = 0;
   std::uint64_t timestamp = 0;    // as written: see has_arch_timestamps()
   std::uint64_t address = 0;      // of the code; of a MOVE, the new one
   std::uint64_t old_address = 0;  // of a MOVE
@@ -98,7 +96,6 @@ struct JitDumpEvent {
 struct JitDumpEvents {
   std::vector<JitDumpEvent> events;                       // in the file's order, kDebugInfo last
   std::array<std::uint64_t, kJitDumpFaults> malformed{};  // records, by JitDumpFault
-  std::uint64_t records = 0;                              // complete ones, malformed ones too
 };
 
 // A call with this many bytes, or all that the file has, reads one record at least.
@@ -147,7 +144,6 @@ struct JitLine {
 struct JitUnwindingInfo {
   std::string_view eh_frame;
   std::string_view eh_frame_hdr;
-  bool header_first = false;  // the document's order, which only LLVM's ORC writes
 };
 
 // kMalformed where the sizes or the header are invalid, or there is no eh_frame.

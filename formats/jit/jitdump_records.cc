@@ -181,12 +181,12 @@ Result<JitUnwindingInfo> split_unwinding_info(std::string_view record, const Jit
     return malformed("the record has no unwind data: its code has frame pointers");
   }
   if (is_eh_frame_hdr(data))
-    return JitUnwindingInfo{data.substr(hdr_bytes), data.substr(0, hdr_bytes), true};
+    return JitUnwindingInfo{data.substr(hdr_bytes), data.substr(0, hdr_bytes)};
   const std::string_view last = data.substr(data.size() - hdr_bytes);
   if (hdr_bytes != 0 && !is_eh_frame_hdr(last)) {
     return malformed("the unwind data has no header at either end");
   }
-  return JitUnwindingInfo{data.substr(0, data.size() - hdr_bytes), last, false};
+  return JitUnwindingInfo{data.substr(0, data.size() - hdr_bytes), last};
 }
 
 std::uint64_t assumed_eh_frame_address(std::uint64_t code_address, std::uint64_t code_bytes) {

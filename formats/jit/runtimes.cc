@@ -7,20 +7,23 @@ namespace profd {
 namespace {
 
 constexpr std::string_view kPythonRemedy =
-    "python -X perf_jit (3.13 and later) or -X perf (3.12), of a Python with frame pointers";
-constexpr std::string_view kRubyRemedy = "ruby --yjit --yjit-perf, for what YJIT compiles";
+    "python -X perf_jit (3.13 and later) or -X perf (3.12); for complete stacks, with a Python "
+    "that "
+    "is built with frame pointers";
+constexpr std::string_view kRubyRemedy =
+    "ruby --yjit --yjit-perf names the code that YJIT compiles";
 constexpr std::string_view kPhpRemedy =
-    "php -d opcache.jit_debug=32 beside opcache.jit=function and opcache.jit_buffer_size=64M (and "
-    "opcache.enable_cli=1 on the command line)";
+    "php -d opcache.jit_debug=32 -d opcache.jit=function -d opcache.jit_buffer_size=64M; on the "
+    "command line also -d opcache.enable_cli=1";
 
 // A prefix that starts with another one comes before it.
 constexpr auto kRuntimes = std::to_array<Runtime>({
     {"Java", "libjvm.so", true,
-     "'profctl record --ask-runtime --pid PID' asks a JVM of 17 or later; or java "
-     "-agentpath:libperf-jvmti.so; with -XX:+PreserveFramePointer, for whole stacks"},
+     "'profctl record --ask-runtime --pid PID', for Java 17 and later, or java "
+     "-agentpath:libperf-jvmti.so; for complete stacks, add -XX:+PreserveFramePointer"},
     {"Node.js", "node", true,
-     "node --perf-prof --perf-basic-prof: names at once by the second, lines and code by the "
-     "first"},
+     "node --perf-prof --perf-basic-prof: the first option gives lines and code, the second gives "
+     "names at once"},
     {"Deno", "deno", true, "deno run --v8-flags=--perf-prof"},
     {"Bun", "bun", true, "BUN_JSC_useJITDump=1"},
     {".NET", "libcoreclr.so", true, "DOTNET_PerfMapEnabled=1"},

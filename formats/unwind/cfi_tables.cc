@@ -151,9 +151,9 @@ class Digest {
     add(section.bytes.data(), section.bytes.size());
   }
 
-  void finish(std::uint64_t (&digest)[2]) {
+  void finish(std::array<std::uint64_t, 2>& digest) {
     static_assert(sizeof digest == kBytes);
-    ::crypto_generichash_final(&state_, reinterpret_cast<unsigned char*>(digest), kBytes);
+    ::crypto_generichash_final(&state_, reinterpret_cast<unsigned char*>(digest.data()), kBytes);
   }
 
  private:

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -24,7 +25,7 @@ struct UnwindSource {
   bool has_debug_frame = false;
   // Keyed digest of all inputs of the rows (segments, entry, CFI bytes): files of equal build id
   // and digest have equal rows. `key` is secret, so that nobody can construct a collision.
-  std::uint64_t digest[2] = {};
+  std::array<std::uint64_t, 2> digest{};
 };
 struct DigestKey {
   std::uint64_t words[2] = {};

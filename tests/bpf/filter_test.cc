@@ -152,7 +152,7 @@ TEST_F(FilterTest, ARestrictedSessionSeesOnlyPlainDumpableProcessesOfItsOwner) {
   const Workload apart({"spin"}, {.uid = kUser, .gid = kUser, .own_user_namespace = true});
   const Workload of_root({"spin"});
   Target target = target_of_all();
-  target.restrict_to = Target::Credentials{.uid = kUser, .gid = kUser};
+  target.restrict_to = ProcessOwner{.uid = kUser, .gid = kUser};
   const SessionSlot slot = start(target);
   const SessionSlot everything = start(target_of_all());
   // The unrestricted session shows that the other processes ran.
@@ -356,7 +356,7 @@ TEST_F(FilterTest, ThirtyTwoSessionsRunAtOnceAndTheNextIsRefused) {
 
 TEST_F(FilterTest, RestrictedSessionsLeaveSlotsForOthers) {
   Target restricted = target_of_all();
-  restricted.restrict_to = Target::Credentials{.uid = kUser, .gid = kUser};
+  restricted.restrict_to = ProcessOwner{.uid = kUser, .gid = kUser};
   std::vector<SessionSlot> slots;
   for (int i = 0; i < PROFD_MAX_SESSIONS - 8; ++i) slots.push_back(start(restricted));
   const auto refused = sampler_->start(event_of("cpu-clock", 999), restricted);
@@ -368,7 +368,7 @@ TEST_F(FilterTest, RestrictedSessionsLeaveSlotsForOthers) {
 
 TEST_F(FilterTest, RestrictedSessionsLeaveSetsOfEventsForOthers) {
   Target restricted = target_of_all();
-  restricted.restrict_to = Target::Credentials{.uid = kUser, .gid = kUser};
+  restricted.restrict_to = ProcessOwner{.uid = kUser, .gid = kUser};
   std::vector<SessionSlot> slots;
   for (unsigned i = 0; i < PROFD_MAX_EVENT_SETS - 3; ++i)
     slots.push_back(start(restricted, 50 + i));

@@ -35,11 +35,11 @@ UnwindTableView view_of(const std::string& bytes) {
 }  // namespace
 
 // Passes records to the sink as the Sampler does, and deferred samples too.
-class UnwindTest::Records final : public RecordHandler {
+class UnwindTest::Records {
  public:
   explicit Records(RecordingSink& sink) : sink_(sink) {}
 
-  void on_record(const Record& record) noexcept override {
+  void on_record(const Record& record) noexcept {
     std::visit([this](const auto& view) { on(view); }, record);
   }
 
@@ -68,7 +68,8 @@ void UnwindTest::SetUp() {
   ASSERT_TRUE(filter) << filter.error().message;
   filter_.emplace(std::move(*filter));
   records_ = std::make_unique<Records>(sink_);
-  auto rings = RecordReader::open(programs_->rings(), *records_);
+  auto rings = RecordReader::open(programs_->rings(),
+                                  [this](const Record& record) { records_->on_record(record); });
   ASSERT_TRUE(rings) << rings.error().message;
   rings_ = std::move(*rings);
   auto maps = open_table_maps(*programs_);

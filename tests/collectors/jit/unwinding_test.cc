@@ -98,9 +98,9 @@ class JitUnwindingTest : public testing::TestWithParam<bool> {
   void SetUp() override {
     auto jit = JitProcesses::start({
         .send_rows =
-            [this](const ProcessKey& process, std::uint32_t owner, std::uint32_t region,
+            [this](const ProcessKey& process, std::uint32_t owner, std::uint32_t area,
                    std::string_view table) {
-              sampler_->set_jit_code_rows(process, owner, region, table);
+              sampler_->set_jit_code_rows(process, owner, area, table);
               ++tables_;
             },
     });

@@ -18,7 +18,7 @@ MappingView mapping(std::uint32_t tgid, std::uint64_t start, std::uint64_t end, 
 }
 
 std::uint64_t id_at(const ProcessMappings& mappings, std::uint32_t tgid, std::uint64_t address) {
-  const CodeMapping* found = mappings.find({.tgid = tgid}, address);
+  const MappingView* found = mappings.find({.tgid = tgid}, address);
   return found == nullptr ? 0 : found->id;
 }
 

@@ -12,7 +12,6 @@ namespace profd {
 namespace {
 
 constexpr std::uint64_t kStack = 0x7ff000001000;
-constexpr profd_user_end kStepped = PROFD_END_NO_USER_STACK;
 
 profd_rule rule(profd_rule_kind kind, std::uint8_t base, std::int32_t offset) {
   profd_rule made{};

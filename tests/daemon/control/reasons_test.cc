@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collectors/bpf/loss.h"
+#include "collectors/bpf/sample.h"
 #include "collectors/jit/stats.h"
 #include "collectors/unwinding/stats.h"
 #include "daemon/history/failure.h"

@@ -37,7 +37,6 @@ ReadJitDump read_growing(std::string_view file, std::size_t step, std::size_t re
       return all;
     }
     all.events.insert(all.events.end(), read->events.begin(), read->events.end());
-    all.records += read->records;
     for (std::size_t i = 0; i < kJitDumpFaults; ++i) all.malformed[i] += read->malformed[i];
     if (all.state.offset != before) continue;
     if (size == file.size()) return all;

@@ -54,11 +54,11 @@ def main() -> None:
             unwind = at if data_bytes != header_bytes else None
         if kind != 0:
             continue
-        pid, tid, _, address, size, _ = struct.unpack_from("<IIQQQQ", record, 16)
+        pid, _, _, address, size, _ = struct.unpack_from("<IIQQQQ", record, 16)
         name_end = record.index(b"\0", 56)
         code = at + name_end + 1 if name_end + 1 < len(record) else 0
         name = record[56:name_end].hex()
-        print(f"{time} {pid} {tid} {address:x} {size} {code} {unwind or 0} {name}")
+        print(f"{time} {pid} {address:x} {size} {code} {unwind or 0} {name}")
         unwind = None
         lines = {}
         for distance, line, file in entries(debug.pop(address, b"\0" * 32), size):

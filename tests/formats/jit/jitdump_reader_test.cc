@@ -77,7 +77,6 @@ TEST(JitDumpReader, ReadsWhatTheWriterWroteInBothByteOrdersAndVersions) {
         EXPECT_EQ(load.kind, JitDumpEventKind::kLoad);
         EXPECT_EQ(load.timestamp, 1000U);
         EXPECT_EQ(load.pid, 7U);
-        EXPECT_EQ(load.tid, 8U);
         EXPECT_EQ(load.address, kCode);
         EXPECT_EQ(load.code_bytes, 4U);
         EXPECT_EQ(load.name, "f");
@@ -111,8 +110,8 @@ std::string as_oracle(std::string_view file, const ReadJitDump& read) {
   std::ostringstream text;
   for (const JitDumpEvent& event : read.events) {
     if (event.kind != JitDumpEventKind::kLoad) continue;
-    text << std::dec << event.timestamp << ' ' << event.pid << ' ' << event.tid << ' ' << std::hex
-         << event.address << ' ' << std::dec << event.code_bytes << ' ' << event.code.offset << ' '
+    text << std::dec << event.timestamp << ' ' << event.pid << ' ' << std::hex << event.address
+         << ' ' << std::dec << event.code_bytes << ' ' << event.code.offset << ' '
          << event.unwinding_info.offset << ' ' << hex(event.name) << '\n';
     const JitFileRange& info =
         event.debug_info.bytes > 0 ? event.debug_info : expected[event.address];
