@@ -3,9 +3,18 @@
 #include <signal.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <exception>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 
 #include "collectors/bpf/sample.h"

@@ -4,6 +4,8 @@
 
 #include "daemon/service/running_config.h"
 #include "daemon/service/service_manager.h"
+#include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd {
 

@@ -5,6 +5,10 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <malloc.h>

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <sstream>
+#include <string>
+#include <utility>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>

@@ -5,8 +5,11 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <string_view>
 
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 

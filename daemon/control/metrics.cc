@@ -1,5 +1,7 @@
 #include "daemon/control/metrics.h"
 
+#include <chrono>
+
 #include "formats/api/metrics_text.h"
 #include "formats/base/time_text.h"
 

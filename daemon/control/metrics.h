@@ -6,6 +6,10 @@
 
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "formats/api/status_info.h"
 
 namespace profd {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
+#include <utility>
 
 #include "daemon/control/metrics.h"
 #include "formats/api/control_api.h"

@@ -2,6 +2,10 @@
 
 #include <sys/socket.h>
 
+#include <chrono>
+#include <string>
+#include <utility>
+
 #include <boost/asio/co_spawn.hpp>
 
 #include "daemon/base/coroutines.h"

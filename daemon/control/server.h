@@ -7,8 +7,13 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <cstddef>
 #include <list>
+#include <map>
+#include <optional>
 
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>

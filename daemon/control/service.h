@@ -5,6 +5,9 @@
 
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <boost/asio/awaitable.hpp>
 
 #include "daemon/control/metrics.h"
@@ -14,6 +17,7 @@
 #include "formats/api/control_api.h"
 #include "formats/api/history_api.h"
 #include "formats/api/status_info.h"
+#include "formats/base/result.h"
 
 namespace profd {
 

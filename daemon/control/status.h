@@ -2,6 +2,9 @@
 
 #pragma once
 
+#include <string_view>
+#include <vector>
+
 #include "collectors/jit/stats.h"
 #include "collectors/sampling/sampler.h"
 #include "collectors/unwinding/stats.h"

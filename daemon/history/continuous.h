@@ -12,6 +12,18 @@
 
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
 #include "collectors/parser/parser.h"
 #include "collectors/sampling/event_spec.h"
 #include "collectors/sampling/sampler.h"

@@ -1,6 +1,7 @@
 #include "daemon/history/export.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "daemon/base/log.h"
 #include "daemon/profiles/object_images.h"

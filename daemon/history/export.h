@@ -7,6 +7,14 @@
 
 #pragma once
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "collectors/parser/parser.h"
 #include "daemon/history/export_objects.h"
 #include "daemon/history/merge.h"
@@ -15,6 +23,7 @@
 #include "daemon/storage/result_store.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/api/session_summary.h"
+#include "formats/base/result.h"
 
 namespace profd {
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "daemon/base/log.h"
 #include "daemon/history/files.h"

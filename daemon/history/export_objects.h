@@ -8,10 +8,15 @@
 
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "collectors/parser/parser.h"
 #include "daemon/storage/result_writer.h"
+#include "formats/base/result.h"
 #include "formats/profile/profile.h"
 
 namespace profd {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "daemon/storage/file_io.h"
 #include "daemon/storage/safe_name.h"

@@ -13,9 +13,15 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "collectors/bpf/sample.h"
 #include "formats/api/session_summary.h"
+#include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
 
 namespace profd {

@@ -1,5 +1,9 @@
 #include "daemon/history/history.h"
 
+#include <chrono>
+#include <optional>
+#include <utility>
+
 #include <malloc.h>
 
 #include "daemon/history/export.h"

@@ -7,7 +7,16 @@
 
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
 
 #include "daemon/history/store.h"
 #include "daemon/service/caller.h"
@@ -15,6 +24,7 @@
 #include "daemon/storage/store_worker.h"
 #include "formats/api/history_api.h"
 #include "formats/api/status_info.h"
+#include "formats/base/result.h"
 
 namespace profd {
 

@@ -1,5 +1,7 @@
 #include "daemon/history/jit_images.h"
 
+#include <utility>
+
 namespace profd {
 namespace {
 

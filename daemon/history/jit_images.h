@@ -3,9 +3,14 @@
 
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <string>
+
 #include "collectors/parser/parser.h"
 #include "daemon/history/object_store.h"
 #include "daemon/profiles/jit_images.h"
+#include "formats/base/result.h"
 #include "formats/profile/profile.h"
 
 namespace profd {

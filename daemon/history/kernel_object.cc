@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
+#include <vector>
 
 #include "collectors/host/host_checks.h"
 #include "daemon/storage/safe_name.h"

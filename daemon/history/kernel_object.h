@@ -8,8 +8,16 @@
 
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
 #include "daemon/history/object_store.h"
 #include "daemon/profiles/kernel_image.h"
+#include "formats/base/result.h"
 #include "formats/proc/kallsyms.h"
 
 namespace profd {

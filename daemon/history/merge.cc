@@ -1,6 +1,7 @@
 #include "daemon/history/merge.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "daemon/base/log.h"
 #include "daemon/profiles/kernel_image.h"

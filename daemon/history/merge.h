@@ -6,9 +6,16 @@
 
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
 #include "daemon/history/files.h"
 #include "daemon/history/view.h"
 #include "formats/api/session_summary.h"
+#include "formats/base/result.h"
 #include "formats/profile/merge.h"
 
 namespace profd {

@@ -4,9 +4,14 @@
 
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <string>
+
 #include "daemon/history/object_store.h"
 #include "daemon/profiles/profiled_object.h"
 #include "daemon/profiles/symbol_budgets.h"
+#include "formats/base/result.h"
 
 namespace profd {
 

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "daemon/base/log.h"
 #include "daemon/storage/file_io.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/base/log_text.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd {
 namespace {

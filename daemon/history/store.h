@@ -6,7 +6,15 @@
 
 #pragma once
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
 #include "daemon/history/files.h"
+#include "formats/base/result.h"
 
 namespace profd {
 

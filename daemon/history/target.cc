@@ -1,6 +1,7 @@
 #include "daemon/history/target.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "formats/proc/cgroup_path.h"
 

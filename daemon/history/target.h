@@ -6,10 +6,14 @@
 
 #pragma once
 
+#include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "daemon/history/view.h"
 #include "formats/api/start_request.h"
+#include "formats/base/result.h"
 
 namespace profd {
 

@@ -1,6 +1,7 @@
 #include "daemon/history/view.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace profd {
 namespace {

@@ -6,10 +6,16 @@
 
 #pragma once
 
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
 #include "daemon/history/files.h"
 #include "daemon/service/caller.h"
 #include "formats/api/history_api.h"
 #include "formats/api/session_summary.h"
+#include "formats/base/result.h"
 
 namespace profd {
 

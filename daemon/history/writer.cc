@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "daemon/base/log.h"
 #include "daemon/history/files.h"
 #include "daemon/history/jit_images.h"

@@ -3,12 +3,19 @@
 
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "collectors/parser/parser.h"
 #include "daemon/history/kernel_object.h"
 #include "daemon/history/object_store.h"
 #include "daemon/history/store.h"
 #include "daemon/profiles/entry_functions.h"
 #include "daemon/samples/snapshot.h"
+#include "formats/base/result.h"
 
 namespace profd {
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
+#include <utility>
+#include <vector>
 
 namespace profd {
 namespace {

@@ -1,6 +1,9 @@
 #include "daemon/profiles/jit_image_part.h"
 
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <utility>
 
 #include <fmt/core.h>
 

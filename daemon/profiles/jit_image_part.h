@@ -6,6 +6,12 @@
 
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "collectors/parser/parser.h"
 #include "daemon/samples/jit_samples.h"
 #include "formats/base/address_range.h"

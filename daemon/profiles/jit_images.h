@@ -3,10 +3,15 @@
 
 #pragma once
 
+#include <cstdint>
+#include <set>
+#include <string>
+
 #include "collectors/parser/parser.h"
 #include "daemon/profiles/jit_image_part.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/base/address_range.h"
+#include "formats/base/result.h"
 
 namespace profd {
 

@@ -1,6 +1,8 @@
 #include "daemon/profiles/kernel_image.h"
 
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "daemon/storage/safe_name.h"
 

@@ -7,7 +7,11 @@
 
 #pragma once
 
+#include <cstdint>
 #include <set>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "formats/elf/image.h"
 #include "formats/proc/kallsyms.h"

@@ -8,6 +8,11 @@
 
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
 #include "daemon/profiles/profiled_object.h"
 #include "daemon/samples/process_table.h"
 #include "daemon/samples/snapshot.h"

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <utility>
+
 #include "collectors/files/vdso.h"
 #include "collectors/host/clock.h"
 #include "daemon/base/log.h"

@@ -12,12 +12,18 @@
 
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <string>
+
 #include "collectors/files/mapped_files.h"
 #include "collectors/parser/parser.h"
 #include "daemon/profiles/profiled_object.h"
 #include "daemon/profiles/symbol_budgets.h"
 #include "daemon/samples/process_table.h"
 #include "daemon/storage/result_writer.h"
+#include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
 #include "formats/elf/elf_file.h"
 
 namespace profd {

@@ -2,9 +2,14 @@
 
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "collectors/parser/parser.h"
 #include "daemon/profiles/profiled_object.h"
 #include "daemon/profiles/symbol_budgets.h"
+#include "formats/base/result.h"
 #include "formats/elf/elf_file.h"
 
 namespace profd {

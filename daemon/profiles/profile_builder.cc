@@ -1,8 +1,16 @@
 #include "daemon/profiles/profile_builder.h"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <boost/container_hash/hash.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
 
 #include "daemon/profiles/mapping_layout.h"
 #include "daemon/samples/stack_table.h"

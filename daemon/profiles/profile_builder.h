@@ -3,6 +3,10 @@
 
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+
 #include "daemon/profiles/entry_functions.h"
 #include "daemon/profiles/jit_images.h"
 #include "daemon/profiles/kernel_image.h"

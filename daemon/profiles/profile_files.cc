@@ -1,6 +1,8 @@
 #include "daemon/profiles/profile_files.h"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 #include "collectors/bpf/sample.h"
 #include "collectors/host/host_checks.h"

@@ -3,11 +3,16 @@
 
 #pragma once
 
+#include <cstdint>
+#include <set>
+#include <string>
+
 #include "collectors/parser/parser.h"
 #include "daemon/profiles/profile_builder.h"
 #include "daemon/samples/snapshot.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/api/session_summary.h"
+#include "formats/base/result.h"
 
 namespace profd {
 

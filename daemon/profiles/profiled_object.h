@@ -7,7 +7,15 @@
 
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "daemon/samples/process_table.h"
 #include "formats/elf/elf_file.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <exception>
+#include <utility>
 
 #include "daemon/samples/jit_naming.h"
 #include "daemon/samples/jit_samples.h"

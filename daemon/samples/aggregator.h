@@ -7,6 +7,13 @@
 
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
 #include "collectors/bpf/sample.h"
 #include "daemon/samples/jit_log.h"
 #include "daemon/samples/process_table.h"

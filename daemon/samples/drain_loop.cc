@@ -2,6 +2,9 @@
 
 #include <fcntl.h>
 
+#include <chrono>
+#include <utility>
+
 #include "daemon/base/coroutines.h"
 
 namespace profd {

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <cstdint>
+
 #include "formats/base/seeded_hash.h"
 
 namespace profd {

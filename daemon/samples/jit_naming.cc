@@ -3,6 +3,8 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>

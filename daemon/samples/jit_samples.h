@@ -6,7 +6,16 @@
 
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
 #include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <boost/unordered/unordered_flat_map.hpp>
 
 #include "collectors/jit/answers.h"
 #include "daemon/samples/jit_log.h"

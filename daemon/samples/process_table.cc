@@ -3,6 +3,8 @@
 #include <signal.h>
 
 #include <cerrno>
+#include <string_view>
+#include <utility>
 
 #include <malloc.h>
 

@@ -10,6 +10,12 @@
 
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include "collectors/bpf/sample.h"

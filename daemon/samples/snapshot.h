@@ -3,6 +3,12 @@
 
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "collectors/sampling/event_spec.h"
 #include "collectors/sampling/sampler.h"
 #include "daemon/samples/aggregator.h"

@@ -8,6 +8,12 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <boost/unordered/unordered_flat_map.hpp>
 
 #include "collectors/bpf/sample.h"
 #include "daemon/samples/process_table.h"

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
+#include <cstdint>
+#include <optional>
 #include <sstream>
+#include <utility>
 
 #include "formats/base/nearest_name.h"
 #include "formats/base/quantity_text.h"

@@ -8,7 +8,9 @@
 
 #include <functional>
 #include <map>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "daemon/service/config.h"
 #include "formats/base/result.h"

@@ -1,5 +1,7 @@
 #include "daemon/service/running_config.h"
 
+#include <utility>
+
 #include <toml++/toml.h>
 
 #include "daemon/service/config_keys.h"

@@ -2,9 +2,13 @@
 
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "daemon/service/config.h"
 #include "daemon/service/config_reader.h"
 #include "formats/api/config_info.h"
+#include "formats/base/result.h"
 
 namespace profd {
 

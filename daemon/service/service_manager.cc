@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <system_error>
 
 #include <stdlib.h>

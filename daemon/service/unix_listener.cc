@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
+#include <utility>
 
 #include "daemon/storage/file_io.h"
 

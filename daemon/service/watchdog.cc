@@ -1,6 +1,7 @@
 #include "daemon/service/watchdog.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"

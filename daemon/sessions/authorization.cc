@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <string>
 
 #include "formats/base/unique_fd.h"
 #include "formats/proc/status.h"

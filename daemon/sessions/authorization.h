@@ -14,6 +14,7 @@
 
 #include "daemon/service/caller.h"
 #include "formats/api/start_request.h"
+#include "formats/base/result.h"
 
 namespace profd {
 

@@ -1,5 +1,7 @@
 #include "daemon/sessions/caller_limits.h"
 
+#include <string>
+
 namespace profd {
 namespace {
 

@@ -3,10 +3,13 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 
 #include "collectors/sampling/event_spec.h"
 #include "daemon/storage/result_store.h"
+#include "formats/base/result.h"
 
 namespace profd {
 

@@ -8,8 +8,12 @@
 
 #include <chrono>
 #include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "formats/api/start_request.h"
+#include "formats/base/result.h"
 #include "formats/proc/cgroup_path.h"
 
 namespace profd {

@@ -7,14 +7,20 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include <boost/asio/awaitable.hpp>
 
 #include "daemon/service/caller.h"
 #include "formats/api/control_api.h"
 #include "formats/api/session_summary.h"
+#include "formats/base/result.h"
 
 namespace profd {
 

@@ -1,6 +1,8 @@
 #include "daemon/sessions/sample_recorder.h"
 
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "collectors/host/mounts.h"
 #include "daemon/base/log.h"

@@ -5,6 +5,11 @@
 
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string_view>
+
 #include "collectors/sampling/sampler.h"
 #include "daemon/samples/aggregator.h"
 #include "daemon/samples/drain_loop.h"

@@ -1,7 +1,9 @@
 #include "daemon/sessions/sessions.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
+#include <utility>
 
 #include <boost/asio/co_spawn.hpp>
 

@@ -9,6 +9,12 @@
 
 #include <sys/types.h>
 
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
@@ -19,6 +25,7 @@
 #include "daemon/storage/result_store.h"
 #include "daemon/storage/store_worker.h"
 #include "formats/api/control_api.h"
+#include "formats/base/result.h"
 
 namespace profd {
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <exception>
 #include <random>
+#include <utility>
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>

@@ -8,10 +8,17 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "daemon/storage/result_writer.h"
 #include "formats/api/control_api.h"
+#include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd {
 

@@ -6,7 +6,12 @@
 
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "formats/api/control_api.h"
+#include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
 
 namespace profd {

@@ -4,9 +4,16 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include <boost/asio/awaitable.hpp>
 
 #include "collectors/parser/parser.h"
 #include "daemon/storage/worker.h"
+#include "formats/base/result.h"
 
 namespace profd {
 

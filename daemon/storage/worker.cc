@@ -1,6 +1,7 @@
 #include "daemon/storage/worker.h"
 
 #include <exception>
+#include <string>
 
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/execution/outstanding_work.hpp>

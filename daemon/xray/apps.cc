@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "daemon/base/coroutines.h"
 #include "daemon/service/caller.h"

@@ -10,7 +10,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <map>
+#include <memory>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
@@ -18,6 +20,8 @@
 
 #include "daemon/service/unix_listener.h"
 #include "daemon/xray/background_closer.h"
+#include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd {
 

@@ -1,6 +1,7 @@
 #include "daemon/xray/background_closer.h"
 
 #include <thread>
+#include <utility>
 
 namespace profd {
 

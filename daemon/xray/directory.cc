@@ -6,7 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <filesystem>
+#include <memory>
+#include <utility>
 
 #include "collectors/host/clock.h"
 #include "collectors/xray/log_result.h"

@@ -13,6 +13,15 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -23,6 +32,8 @@
 #include "daemon/storage/store_worker.h"
 #include "daemon/xray/queue.h"
 #include "daemon/xray/writer.h"
+#include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd {
 

@@ -1,6 +1,7 @@
 #include "daemon/xray/memory.h"
 
 #include <algorithm>
+#include <string>
 
 namespace profd {
 namespace {

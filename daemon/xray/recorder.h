@@ -2,6 +2,14 @@
 
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+
 #include "collectors/files/bounded_runner.h"
 #include "daemon/sessions/recording.h"
 #include "daemon/xray/apps.h"

@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <utility>
+
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
 #include "daemon/xray/writer.h"

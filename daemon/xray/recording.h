@@ -8,6 +8,18 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
 #include "collectors/xray/live_child.h"
 #include "daemon/base/coroutines.h"
 #include "daemon/sessions/recording.h"

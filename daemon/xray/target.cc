@@ -4,7 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
+#include <string_view>
+#include <utility>
 
 #include "formats/proc/cgroup_path.h"
 #include "formats/proc/stat.h"

@@ -4,6 +4,11 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
 #include "collectors/files/bounded_runner.h"
 #include "collectors/files/mapped_file.h"
 #include "formats/base/result.h"

@@ -1,5 +1,9 @@
 #include "daemon/xray/writer.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
 #include "collectors/host/host_checks.h"
 #include "collectors/sandbox/packets.h"
 #include "daemon/profiles/object_images.h"

@@ -4,11 +4,16 @@
 
 #pragma once
 
+#include <chrono>
+#include <string>
+
 #include "collectors/parser/parser.h"
 #include "collectors/xray/live_result.h"
 #include "daemon/storage/result_writer.h"
 #include "daemon/xray/target.h"
 #include "formats/api/session_summary.h"
+#include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
 #include "formats/xray/detach_reason.h"
 
 namespace profd {
