@@ -120,17 +120,16 @@ std::optional<Record> parse_mapping(Bytes bytes) {
       mapping.id == 0) {
     return std::nullopt;
   }
-  return MappingView{.process = to_process_key(mapping.process),
-                     .time_ns = mapping.time_ns,
-                     .id = mapping.id,
-                     .start = mapping.start,
-                     .end = mapping.end,
-                     .file_offset = mapping.file_offset,
-                     .file = to_key(mapping.file),
-                     .kind = static_cast<profd_mapping_kind>(mapping.kind),
-                     .names_cut = mapping.names_cut != 0,
-                     .on_fuse = mapping.on_fuse != 0,
-                     .names = *names};
+  const CodeMapping code{.process = to_process_key(mapping.process),
+                         .time_ns = mapping.time_ns,
+                         .id = mapping.id,
+                         .start = mapping.start,
+                         .end = mapping.end,
+                         .file_offset = mapping.file_offset,
+                         .file = to_key(mapping.file),
+                         .kind = static_cast<profd_mapping_kind>(mapping.kind),
+                         .on_fuse = mapping.on_fuse != 0};
+  return MappingView{code, mapping.names_cut != 0, *names};
 }
 
 std::optional<Record> parse_process(Bytes bytes) {

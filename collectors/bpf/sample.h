@@ -96,7 +96,8 @@ struct DeferredSampleView {
   std::span<const std::uint64_t> window;  // stack memory from registers->window_start on
 };
 
-struct MappingView {
+// An executable mapping of a process, as a value that can be kept.
+struct CodeMapping {
   ProcessKey process;
   std::uint64_t time_ns;
   std::uint64_t id;
@@ -105,9 +106,12 @@ struct MappingView {
   std::uint64_t file_offset;
   FileKey file;
   profd_mapping_kind kind;
-  bool names_cut;
-  bool on_fuse = false;    // the file lies on FUSE: its server may never answer
-  std::string_view names;  // components, innermost first, each ended by NUL
+  bool on_fuse = false;  // the file lies on FUSE: its server may never answer
+};
+
+struct MappingView : CodeMapping {
+  bool names_cut = false;
+  std::string_view names{};  // components, innermost first, each ended by NUL
 };
 
 // The process begins to unmap this range. The kernel may still refuse it, and the range may hold no

@@ -87,7 +87,7 @@ DeferredUnwinder::Stacks::iterator DeferredUnwinder::remove(Stacks::iterator sta
 // Walks from the last frame to the end of the stack, or to a file that has no table yet.
 DeferredUnwinder::Progress DeferredUnwinder::walk(Stack& stack) {
   for (;;) {
-    const MappingView* mapping = mappings_.find(stack.sample.process, stack.frame.code_address());
+    const CodeMapping* mapping = mappings_.find(stack.sample.process, stack.frame.code_address());
     if (mapping == nullptr) {  // the mapping's record was lost
       stack.sample.user_end = PROFD_END_TABLE_LATE;
       return Progress::kEnded;
@@ -105,7 +105,7 @@ DeferredUnwinder::Progress DeferredUnwinder::walk(Stack& stack) {
 }
 
 // As in the BPF program: by the row, otherwise by the frame pointer.
-profd_user_end DeferredUnwinder::step(Stack& stack, const MappingView& mapping) const {
+profd_user_end DeferredUnwinder::step(Stack& stack, const CodeMapping& mapping) const {
   const StackWindow window(stack.window_start, stack.window);
   const std::uint64_t address = stack.frame.code_address();
   const bool is_jit = mapping.kind == PROFD_MAPPING_ANONYMOUS;
@@ -123,7 +123,7 @@ profd_user_end DeferredUnwinder::step(Stack& stack, const MappingView& mapping) 
 
 // An address outside executable mappings is not a frame.
 bool DeferredUnwinder::push_frame(Stack& stack) const {
-  const MappingView* mapping = mappings_.find(stack.sample.process, stack.frame.code_address());
+  const CodeMapping* mapping = mappings_.find(stack.sample.process, stack.frame.code_address());
   if (mapping == nullptr) {
     stack.sample.user_end = PROFD_END_PC_UNMAPPED;
     return false;

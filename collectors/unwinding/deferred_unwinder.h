@@ -28,7 +28,7 @@ class DeferredUnwinder {
   static constexpr std::chrono::seconds kMaxWait{2};
 
   // Requests the table of a mapping's file: later `tables` has it, or it is refused.
-  using Request = std::function<void(const MappingView&)>;
+  using Request = std::function<void(const CodeMapping&)>;
 
   // `tables` and `mappings` must outlive the object.
   DeferredUnwinder(const UnwindTables& tables, const ProcessMappings& mappings, Request request,
@@ -63,7 +63,7 @@ class DeferredUnwinder {
 
   static Stack copy_of(const DeferredSampleView& deferred);
   Progress walk(Stack& stack);
-  profd_user_end step(Stack& stack, const MappingView& mapping) const;
+  profd_user_end step(Stack& stack, const CodeMapping& mapping) const;
   bool push_frame(Stack& stack) const;
   Stacks::iterator remove(Stacks::iterator stack, Progress progress);
   void finish(Stack& stack, Progress progress);

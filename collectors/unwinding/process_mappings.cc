@@ -18,12 +18,11 @@ JitCodeLocation jit_code_location(const ProcessKey& process, std::uint64_t addre
           .offset = address - (area << PROFD_JIT_AREA_SHIFT)};
 }
 
-void ProcessMappings::add(const MappingView& mapping) {
+void ProcessMappings::add(const CodeMapping& mapping) {
   Process& process = touch(mapping.process);
   if (!remove_overlapped(process, mapping)) return;
   if (process.mappings.size() >= kMaxMappingsOfProcess) return;
-  MappingView& kept = process.mappings.emplace(mapping.start, mapping).first->second;
-  kept.names = {};  // they are in the record
+  CodeMapping& kept = process.mappings.emplace(mapping.start, mapping).first->second;
   if (kept.kind == PROFD_MAPPING_VDSO) kept.file = vdso_key();
   ++size_;
   while (size_ > kMaxMappings && processes_.size() > 1) forget_oldest();
@@ -40,7 +39,7 @@ ProcessMappings::Process& ProcessMappings::touch(const ProcessKey& key) {
 }
 
 // False if a newer mapping overlaps: the rings are not drained in the order of time.
-bool ProcessMappings::remove_overlapped(Process& process, const MappingView& mapping) {
+bool ProcessMappings::remove_overlapped(Process& process, const CodeMapping& mapping) {
   auto& mappings = process.mappings;
   auto first = mappings.upper_bound(mapping.start);
   if (first != mappings.begin() && std::prev(first)->second.end > mapping.start) --first;
@@ -60,12 +59,12 @@ void ProcessMappings::forget_oldest() {
   recency_.pop_back();
 }
 
-const MappingView* ProcessMappings::find(const ProcessKey& process, std::uint64_t address) const {
+const CodeMapping* ProcessMappings::find(const ProcessKey& process, std::uint64_t address) const {
   const auto known = processes_.find(process);
   if (known == processes_.end()) return nullptr;
   const auto after = known->second.mappings.upper_bound(address);
   if (after == known->second.mappings.begin()) return nullptr;
-  const MappingView& mapping = std::prev(after)->second;
+  const CodeMapping& mapping = std::prev(after)->second;
   return address < mapping.end ? &mapping : nullptr;
 }
 

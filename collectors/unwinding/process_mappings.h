@@ -30,20 +30,20 @@ class ProcessMappings {
   static constexpr std::size_t kMaxMappingsOfProcess = 4096;
 
   // Replaces older mappings that overlap it.
-  void add(const MappingView& mapping);
+  void add(const CodeMapping& mapping);
 
-  // Without names; the file of the vDSO is vdso_key(). Valid until the next add().
-  [[nodiscard]] const MappingView* find(const ProcessKey& process, std::uint64_t address) const;
+  // The file of the vDSO is vdso_key(). Valid until the next add().
+  [[nodiscard]] const CodeMapping* find(const ProcessKey& process, std::uint64_t address) const;
 
   [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
   struct Process {
-    std::map<std::uint64_t, MappingView> mappings;  // by start
+    std::map<std::uint64_t, CodeMapping> mappings;  // by start
     std::list<ProcessKey>::iterator recency;
   };
   Process& touch(const ProcessKey& key);
-  bool remove_overlapped(Process& process, const MappingView& mapping);
+  bool remove_overlapped(Process& process, const CodeMapping& mapping);
   void forget_oldest();
 
   std::map<ProcessKey, Process> processes_;

@@ -26,22 +26,22 @@ bool is_temporary(TableRefusal reason) {
   }
 }
 
-MappedCode mapped_code(const MappingView& mapping, const MappedFile* opened) {
+MappedCode mapped_code(const CodeMapping& mapping, const MappedFile* opened) {
   return {.key = mapping.file,
           .owner = opened != nullptr && opened->fd.valid() ? opened->owner : kUnknownOwner,
           .regions = regions_of(mapping.file_offset, mapping.end - mapping.start,
                                 mapping.file.size_bytes)};
 }
 
-MappingView view_of(const profd_running_code& running) {
-  MappingView view{};
-  view.process.tgid = running.tgid;
-  view.start = running.start;
-  view.end = running.end;
-  view.file_offset = running.file_offset;
-  view.file = to_key(running.file);
-  view.on_fuse = running.on_fuse != 0;
-  return view;
+CodeMapping mapping_of(const profd_running_code& running) {
+  CodeMapping mapping{};
+  mapping.process.tgid = running.tgid;
+  mapping.start = running.start;
+  mapping.end = running.end;
+  mapping.file_offset = running.file_offset;
+  mapping.file = to_key(running.file);
+  mapping.on_fuse = running.on_fuse != 0;
+  return mapping;
 }
 
 std::uint64_t nanoseconds(std::chrono::steady_clock::time_point time) {
@@ -73,7 +73,7 @@ Unwinding::Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
       next_(next),
       deferred_(
           tables_, mappings_,
-          [this](const MappingView& mapping) { request_unless_loading(mapping); }, next),
+          [this](const CodeMapping& mapping) { request_unless_loading(mapping); }, next),
       loader_(std::move(loader)) {
   tables_.tick(nanoseconds(Clock::now()));
 }
@@ -96,13 +96,13 @@ void Unwinding::load_running_code(const Programs& programs) {
   const auto listed = programs.list_running_code();
   if (!listed) return;
   struct Code {
-    MappingView mapping{};
+    CodeMapping mapping{};
     FileRegions regions{};
     std::size_t processes = 0;
   };
   std::map<FileKey, Code> files;
   for (const profd_running_code& running : *listed) {
-    const MappingView mapping = view_of(running);
+    const CodeMapping mapping = mapping_of(running);
     Code& code = files.try_emplace(mapping.file, Code{.mapping = mapping}).first->second;
     code.regions |= mapped_code(mapping, nullptr).regions;
     ++code.processes;
@@ -113,7 +113,7 @@ void Unwinding::load_running_code(const Programs& programs) {
   std::ranges::stable_sort(by_use, std::ranges::greater{}, &Code::processes);
   if (by_use.size() > TableLoader::kMaxQueued) by_use.resize(TableLoader::kMaxQueued);
   for (const Code* code : by_use) {
-    const auto file = files_.find_or_open(code->mapping);
+    const auto file = files_.find_or_open(MappingView{code->mapping});
     if (!file || !file->fd.valid()) continue;
     load({.key = code->mapping.file, .owner = file->owner, .regions = code->regions}, file,
          TableLoader::Urgency::kBackground);
@@ -160,9 +160,9 @@ bool Unwinding::is_worth_retrying(const FileKey& file, bool can_be_read) const {
 }
 
 // For a deferred stack that waits for a table: the table is being made already, or was evicted.
-void Unwinding::request_unless_loading(const MappingView& mapping) {
+void Unwinding::request_unless_loading(const CodeMapping& mapping) {
   if (loading_.contains(mapping.file)) return;
-  const auto file = files_.find_or_open(mapping);
+  const auto file = files_.find_or_open(MappingView{mapping});
   load(mapped_code(mapping, file.get()), file, TableLoader::Urgency::kStacksWait);
 }
 

@@ -74,7 +74,7 @@ class Unwinding {
   void request_or_cover(const MappingView& mapping, const std::shared_ptr<const MappedFile>& file);
   void load_vdso();
   void load_running_code(const Programs& programs);
-  void request_unless_loading(const MappingView& mapping);
+  void request_unless_loading(const CodeMapping& mapping);
   void load(const MappedCode& file, const std::shared_ptr<const MappedFile>& opened,
             TableLoader::Urgency urgency);
   void refuse(const MappedCode& file, TableRefusal reason);

@@ -74,11 +74,13 @@ Result<void> check_request(const StartRequest& request) {
     return invalid_argument("no target is given", "name a process, or all of them");
   }
   if (auto checked = check_target(request.target); !checked) return checked;
-  if (request.from_exec && request.target.pids.empty())
+  if (request.from_exec && request.target.pids.empty()) {
     return invalid_argument("from_exec needs pids");
+  }
   if (request.event.empty()) return invalid_argument("the event name is empty");
-  if (request.event.size() > kMaxEventBytes)
+  if (request.event.size() > kMaxEventBytes) {
     return invalid_argument("the event name is over 128 bytes");
+  }
   if (!request.functions.empty() && request.event != "xray") {
     return invalid_argument("functions can be chosen only for the event xray");
   }

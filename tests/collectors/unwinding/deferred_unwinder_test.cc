@@ -42,7 +42,7 @@ class DeferredUnwinderTest : public testing::Test, private SampleSink {
   }
 
   void add_mapping(std::uint64_t id, std::uint64_t start, const FileKey& file) {
-    MappingView mapping{};
+    CodeMapping mapping{};
     mapping.process = kProcess;
     mapping.id = id;
     mapping.start = start;
@@ -116,7 +116,7 @@ class DeferredUnwinderTest : public testing::Test, private SampleSink {
   std::vector<Delivered> delivered_;
   DeferredUnwinder unwinder_{
       tables_, mappings_,
-      [this](const MappingView& mapping) { requested_.push_back(mapping.file.inode); }, *this};
+      [this](const CodeMapping& mapping) { requested_.push_back(mapping.file.inode); }, *this};
   DeferredUnwinder::Clock::time_point now_{};
   profd_deferred_stack registers_{};
   std::vector<std::uint64_t> words_;

@@ -5,20 +5,20 @@
 namespace profd {
 namespace {
 
-MappingView mapping(std::uint32_t tgid, std::uint64_t start, std::uint64_t end, std::uint64_t id,
+CodeMapping mapping(std::uint32_t tgid, std::uint64_t start, std::uint64_t end, std::uint64_t id,
                     std::uint64_t time_ns = 1) {
-  MappingView view{};
-  view.process.tgid = tgid;
-  view.time_ns = time_ns;
-  view.id = id;
-  view.start = start;
-  view.end = end;
-  view.file.inode = 7;
-  return view;
+  CodeMapping code{};
+  code.process.tgid = tgid;
+  code.time_ns = time_ns;
+  code.id = id;
+  code.start = start;
+  code.end = end;
+  code.file.inode = 7;
+  return code;
 }
 
 std::uint64_t id_at(const ProcessMappings& mappings, std::uint32_t tgid, std::uint64_t address) {
-  const MappingView* found = mappings.find({.tgid = tgid}, address);
+  const CodeMapping* found = mappings.find({.tgid = tgid}, address);
   return found == nullptr ? 0 : found->id;
 }
 
@@ -58,7 +58,7 @@ TEST(ProcessMappingsTest, ARepeatChangesNothing) {
 
 TEST(ProcessMappingsTest, TheVdsoStandsUnderAKeyOfItsOwn) {
   ProcessMappings mappings;
-  MappingView vdso = mapping(1, 100, 200, 1);
+  CodeMapping vdso = mapping(1, 100, 200, 1);
   vdso.kind = PROFD_MAPPING_VDSO;
   vdso.file = {};
   mappings.add(vdso);

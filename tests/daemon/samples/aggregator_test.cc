@@ -136,16 +136,14 @@ TEST(Aggregator, ForgetsOnlyExitedProcessesWithoutSamplesInASession) {
 TEST(Aggregator, BoundsTheMappingsOfAProcess) {
   Aggregator aggregator;
   for (std::uint64_t id = 1; id <= ProcessTable::kMaxMappings + 100; ++id) {
-    aggregator.on_mapping({.process = kOne,
-                           .time_ns = id,
-                           .id = id,
-                           .start = id << 12,
-                           .end = (id + 1) << 12,
-                           .file_offset = 0,
-                           .file = {},
-                           .kind = PROFD_MAPPING_ANONYMOUS,
-                           .names_cut = false,
-                           .names = {}},
+    aggregator.on_mapping(MappingView{{.process = kOne,
+                                       .time_ns = id,
+                                       .id = id,
+                                       .start = id << 12,
+                                       .end = (id + 1) << 12,
+                                       .file_offset = 0,
+                                       .file = {},
+                                       .kind = PROFD_MAPPING_ANONYMOUS}},
                           nullptr);
   }
   EXPECT_EQ(aggregator.processes().find(kOne)->mappings.size(), ProcessTable::kMaxMappings);

@@ -23,16 +23,14 @@ constexpr std::uint64_t kJit = 1;  // mapping ids
 constexpr std::uint64_t kFile = 2;
 
 MappingView mapping(std::uint64_t id, profd_mapping_kind kind) {
-  return {.process = kProcess,
-          .time_ns = 1,
-          .id = id,
-          .start = id << 20,
-          .end = (id + 1) << 20,
-          .file_offset = 0,
-          .file = {},
-          .kind = kind,
-          .names_cut = false,
-          .names = {}};
+  return {{.process = kProcess,
+           .time_ns = 1,
+           .id = id,
+           .start = id << 20,
+           .end = (id + 1) << 20,
+           .file_offset = 0,
+           .file = {},
+           .kind = kind}};
 }
 
 // Resolves all at once.
