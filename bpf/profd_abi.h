@@ -74,9 +74,11 @@ enum profd_user_end {
 	PROFD_END_STACK_UNREADABLE = 5, /* stack memory was not present */
 	PROFD_END_DEPTH_LIMIT = 6,	/* PROFD_MAX_USER_FRAMES reached */
 	PROFD_END_MAPPING_RACE = 7,	/* the mapping tree changed during the walk */
-	PROFD_END_ENTRY = 8,	 /* the row marks the outermost frame: the only complete stack */
-	PROFD_END_NO_ROW = 9,	 /* no row for the address, and no usable frame pointer */
-	PROFD_END_NO_TABLE = 10, /* the file has no table, and no usable frame pointer */
+	/* The row marks the outermost frame, so the stack is complete. User space also counts a
+	 * stack as complete whose last frame lies in the program's entry function. */
+	PROFD_END_ENTRY = 8,
+	PROFD_END_NO_ROW = 9,	      /* no row for the address, and no usable frame pointer */
+	PROFD_END_NO_TABLE = 10,      /* the file has no table, and no usable frame pointer */
 	PROFD_END_CFA_NOT_ABOVE = 11, /* the rule does not lead up the stack */
 	PROFD_END_REGISTER_LOST = 12, /* the rule needs a register whose value is unknown */
 	PROFD_END_DEFERRED = 13, /* the file has no table yet: a profd_deferred_stack follows */
@@ -148,7 +150,8 @@ struct profd_sample {
 
 /* What user space needs to continue a walk whose last user frame lies in a file without a table:
  * the registers of that frame, and stack memory from its sp up as far as it could be read. Records
- * of all executable mappings of the process precede it in the ring. */
+ * of the process's executable mappings precede it in the ring: of all, or of about the first 512
+ * (deferred.h) where the process has more. */
 struct profd_deferred_stack {
 	__u64 ip; /* of the last user frame */
 	__u64 sp;

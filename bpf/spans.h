@@ -51,8 +51,9 @@ static __always_inline void profd_fill_table_key(struct profd_scratch *scratch)
 	key->region %= PROFD_FILE_REGIONS_PER_JIT_AREA;
 }
 
-/* Without a table: user space can still make the table of a file, has had that of the vDSO since
- * its start or never will, and JIT code without rows is assumed to have frame pointers. */
+/* What the absence of a table means. For a file, user space can still make one. For the vDSO, it
+ * has made one at its start or can't make any. JIT code without rows is assumed to have frame
+ * pointers. */
 static __always_inline __u32 profd_rows_without_table(__u32 kind)
 {
 	if (kind == PROFD_MAPPING_FILE)

@@ -104,7 +104,7 @@ bool Aggregator::add_sample(SessionSamples& session, const SampleView& sample, s
   join_owner(*process, sample, is_first);
   session.bytes += process->stacks.bytes() - before;
   if (added == StackTable::Added::kNew && may_have_jit_code(sample, processes_)) {
-    process->stacks.time_last_counted();
+    process->stacks.keep_times_of_last_counted();
   }
   keep_time(session, *process, sample);
   return true;

@@ -69,7 +69,9 @@ class StackTable {
 
   // The index in stacks() of the stack that the last successful add() counted.
   [[nodiscard]] std::uint32_t last_counted() const { return last_counted_; }
-  void time_last_counted() { stacks_[last_counted_].is_timed = true; }
+
+  // From now on the times of that stack's samples are kept.
+  void keep_times_of_last_counted() { stacks_[last_counted_].is_timed = true; }
 
   // The frames begin with the leaf; user frames are UserFrame words.
   [[nodiscard]] std::span<const std::uint64_t> kernel_frames(const Stack& stack) const;

@@ -66,7 +66,7 @@ class JitProfileTest : public testing::Test {
       for (int i = 0; i < count; ++i) {
         const SampleView view = sample.view();
         stacks.add(view, StackTable::hash_of(view), std::numeric_limits<std::uint64_t>::max());
-        stacks.time_last_counted();
+        stacks.keep_times_of_last_counted();
         ++snapshot_.samples;
         ++snapshot_.ledger.taken;
       }

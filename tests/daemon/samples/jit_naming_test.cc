@@ -26,7 +26,7 @@ SessionSnapshot snapshot_of(std::uint64_t stacks, std::uint64_t frames) {
     for (std::uint64_t frame = 1; frame < frames; ++frame) sample.user(0x900000 + frame);
     const SampleView view = sample.view();
     table.add(view, StackTable::hash_of(view), std::numeric_limits<std::uint64_t>::max());
-    table.time_last_counted();
+    table.keep_times_of_last_counted();
   }
   process.samples.jit.add(0, 1);
   return snapshot;
