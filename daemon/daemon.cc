@@ -163,7 +163,7 @@ class Daemon final : public Service {
   DrainLoop drain_loop_{io_, *source_};
 
   ResultStore results_ = value_of(ResultStore::open(settings().state_dir + "/results"));
-  StoreWorker worker_{std::move(parser_)};
+  StoreWorker worker_{std::move(parser_), "store-worker"};
   Continuous continuous_{
       {.io = io_,
        .source = *source_,

@@ -1,5 +1,7 @@
 #include "collectors/files/bounded_runner.h"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
@@ -43,6 +45,7 @@ class BoundedRunner::Thread {
 
  private:
   void serve() {
+    ::prctl(PR_SET_NAME, "blocking-call");
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [this] { return has_ended_ || call_; });

@@ -103,6 +103,7 @@ void run_parser(int socket) { sandbox::serve_requests(socket, &handle); }
 
 }  // namespace
 
-const sandbox::ChildKind kParserChild{.name = "parser", .run = &run_parser};
+const sandbox::ChildKind kParserChild{
+    .name = "parser", .process_name = "profd-parser", .run = &run_parser};
 
 }  // namespace profd

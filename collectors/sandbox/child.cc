@@ -1,5 +1,6 @@
 #include "collectors/sandbox/child.h"
 
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -61,6 +62,7 @@ void run_as_child(int argc, char** argv, std::initializer_list<ChildKind> kinds)
     return argument.starts_with("--") && argument.substr(2) == known.name;
   });
   if (kind == kinds.end()) return;
+  ::prctl(PR_SET_NAME, kind->process_name);  // else "exe", from /proc/self/exe
   if (!enter_sandbox(kChildSocket)) ::_exit(1);
   kind->run(kChildSocket);
   // A normal exit may need system calls that are forbidden now.

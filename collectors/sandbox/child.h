@@ -17,8 +17,9 @@
 namespace profd::sandbox {
 
 struct ChildKind {
-  std::string_view name;    // for messages; the program's argument is "--NAME"
-  void (*run)(int socket);  // returns when the daemon has closed the socket
+  std::string_view name;     // for messages; the program's argument is "--NAME"
+  const char* process_name;  // as ps shows it; at most 15 bytes
+  void (*run)(int socket);   // returns when the daemon has closed the socket
 };
 
 inline constexpr int kChildSocket = 3;

@@ -1,6 +1,7 @@
 #include "collectors/unwinding/table_loader.h"
 
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -132,6 +133,7 @@ Result<std::unique_ptr<TableLoader>> TableLoader::start(const TableLoaderOptions
   std::future<Result<void>> outcome = started.get_future();
   loader->thread_ =
       std::jthread([&options, &started, self = loader.get()](const std::stop_token& stop) {
+        ::prctl(PR_SET_NAME, "table-loader");
         auto work = Work::open(options);
         const bool ready = work.has_value();
         started.set_value(ready ? Result<void>() : Result<void>(work.error()));

@@ -334,6 +334,7 @@ void follow_app(int daemon) {
 
 }  // namespace
 
-const sandbox::ChildKind kFollowerChild{.name = "xray-follower", .run = &follow_app};
+const sandbox::ChildKind kFollowerChild{
+    .name = "xray-follower", .process_name = "profd-follower", .run = &follow_app};
 
 }  // namespace profd::xray

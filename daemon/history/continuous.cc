@@ -164,7 +164,7 @@ bool Continuous::ready_to_write() {
   }
   writer_ = std::make_unique<WindowWriter>(store_.windows_dir(), store_.objects_dir(),
                                            std::move(*parser));
-  worker_.emplace();
+  worker_.emplace("window-worker");
   return true;
 }
 

@@ -19,8 +19,9 @@ namespace profd {
 
 class StoreWorker {
  public:
-  // `parser`, not null, belongs to the worker's thread from here on.
-  explicit StoreWorker(std::unique_ptr<Parser> parser) : parser_(std::move(parser)) {}
+  // `parser`, not null, belongs to the worker's thread from here on. `name` is Worker's.
+  StoreWorker(std::unique_ptr<Parser> parser, const char* name)
+      : parser_(std::move(parser)), worker_(name) {}
 
   // Worker::run() with the parser as the job's argument. Other jobs wait as long as this one runs.
   template <class Job>

@@ -1,5 +1,7 @@
 #include "daemon/storage/worker.h"
 
+#include <sys/prctl.h>
+
 #include <exception>
 #include <string>
 
@@ -15,7 +17,9 @@ namespace profd {
 
 namespace asio = boost::asio;
 
-Worker::Worker() : thread_(std::make_unique<asio::thread_pool>(1)) {}
+Worker::Worker(const char* name) : thread_(std::make_unique<asio::thread_pool>(1)) {
+  asio::post(*thread_, [name] { ::prctl(PR_SET_NAME, name); });
+}
 
 Worker::~Worker() { thread_->join(); }
 

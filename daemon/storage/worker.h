@@ -22,7 +22,8 @@ namespace profd {
 
 class Worker {
  public:
-  Worker();
+  // `name` is the thread's, at most 15 bytes, and stays valid.
+  explicit Worker(const char* name);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 

@@ -1,5 +1,7 @@
 #include "daemon/xray/background_closer.h"
 
+#include <sys/prctl.h>
+
 #include <thread>
 #include <utility>
 
@@ -22,6 +24,7 @@ void BackgroundCloser::close(UniqueFd descriptor) {
 }
 
 void BackgroundCloser::run(const std::shared_ptr<Queue>& queue) {
+  ::prctl(PR_SET_NAME, "closer");
   for (;;) {
     std::vector<UniqueFd> to_close;  // destroyed without the lock
     std::unique_lock lock(queue->mutex);

@@ -86,7 +86,7 @@ XrayDirectory::XrayDirectory(const Parts& parts, UniqueFd directory, UniqueFd ev
       events_(parts.io, events.release()),
       retry_(parts.io),
       stamp_(std::filesystem::path(parts.store.directory()).parent_path() / "xray-read"),
-      worker_(std::move(parser)) {
+      worker_(std::move(parser), "xray-worker") {
   struct stat status {};
   if (::stat(stamp_.c_str(), &status) == 0) {
     complete_ns_ = nanoseconds_of(status.st_mtim);

@@ -60,7 +60,7 @@ class WindowHistoryTest : public testing::Test {
 
   void open(std::unique_ptr<Parser> parser = std::make_unique<LocalParser>()) {
     store_.emplace(windows_.open());
-    worker_.emplace(std::move(parser));
+    worker_.emplace(std::move(parser), "store-worker");
     history_.emplace(*store_, *worker_, [this] { return status_; });
   }
 

@@ -140,7 +140,7 @@ class SessionsTest : public testing::Test {
 
     ResultStore results;
     WindowStore windows;
-    StoreWorker worker{std::make_unique<LocalParser>()};
+    StoreWorker worker{std::make_unique<LocalParser>(), "store-worker"};
     WindowHistory history{windows, worker, [] { return StatusInfo::Continuous{}; }};
     DrainLoop drain_loop;
     SampleRecorder recorder;
