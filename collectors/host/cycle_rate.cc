@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "collectors/host/clock.h"
 #include "formats/base/unique_fd.h"
@@ -34,6 +35,14 @@ std::uint64_t cycles_per_second_once(const UniqueFd& counter) {
   return (read_count(counter) - cycles) * kNsPerSecond / (now - start);
 }
 
+Error no_counter(int error) {
+  if (error != ENOENT && error != ENODEV && error != EOPNOTSUPP) {
+    return fail_errno("could not count cycles", error);
+  }
+  return fail(ErrorCode::kUnsupported, "this host has no hardware counter (PMU) for cycles",
+              "use cpu-clock: it needs no hardware counter");
+}
+
 }  // namespace
 
 Result<std::uint64_t> measure_cycles_per_second() {
@@ -43,7 +52,7 @@ Result<std::uint64_t> measure_cycles_per_second() {
   attr.config = PERF_COUNT_HW_CPU_CYCLES;
   const UniqueFd counter(
       static_cast<int>(::syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC)));
-  if (!counter.valid()) return fail_errno("could not count cycles");
+  if (!counter.valid()) return no_counter(errno);
   // The highest rate of several: a clock that still ramps up and time that a hypervisor steals only
   // lower it.
   std::uint64_t best = 0;

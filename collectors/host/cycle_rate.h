@@ -8,8 +8,8 @@
 
 namespace profd {
 
-// Measured on the calling thread, which takes some milliseconds. An error where cycles can't be
-// counted.
+// Measured on the calling thread, which takes some milliseconds. kUnsupported where the host has no
+// counter for them.
 [[nodiscard]] Result<std::uint64_t> measure_cycles_per_second();
 
 }  // namespace profd

@@ -170,8 +170,12 @@ CheckPoint check_kallsyms(const HostFacts& facts) {
 
 CheckPoint check_pmu(const HostFacts& facts) {
   if (facts.cycles_error == 0) return ok("pmu", "hardware events can be sampled");
-  CheckPoint point = ok("pmu", refused("no hardware events (-e cycles)", facts.cycles_error) +
-                                   "; the CPU clock, which is the default, needs none");
+  const bool is_absent = facts.cycles_error == ENOENT || facts.cycles_error == ENODEV ||
+                         facts.cycles_error == EOPNOTSUPP;
+  const std::string why =
+      is_absent ? "this host has no hardware counters (PMU), which events like cycles need"
+                : refused("could not open hardware events like cycles", facts.cycles_error);
+  CheckPoint point = ok("pmu", why + "; the CPU clock, which is the default, needs none");
   point.state = CheckState::kNote;
   return point;
 }

@@ -61,7 +61,10 @@ Error open_error(const EventSpec& spec, unsigned cpu, int code) {
     case ENOENT:
     case ENODEV:
     case EOPNOTSUPP:
-      return fail(ErrorCode::kUnsupported, "this host does not have event " + spec.name,
+      return fail(ErrorCode::kUnsupported,
+                  spec.type == PERF_TYPE_HARDWARE
+                      ? "this host has no hardware counter (PMU) for " + spec.name
+                      : "this host does not have event " + spec.name,
                   "use cpu-clock: it needs no hardware counter");
     case EACCES:
     case EPERM:

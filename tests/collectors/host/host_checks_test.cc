@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <linux/capability.h>
 
+#include <utility>
+
 #include <gmock/gmock.h>
 
 namespace profd {
@@ -10,6 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr std::uint64_t bit(unsigned capability) { return std::uint64_t{1} << capability; }
@@ -93,6 +96,19 @@ TEST(HostChecks, IsNotFatalWhereOnlyNamesAreMissing) {
     EXPECT_EQ(report[0].name, c.name);
     EXPECT_EQ(report[0].state, c.state);
     EXPECT_THAT(report[0].hint, HasSubstr(c.hint));
+  }
+}
+
+TEST(HostChecks, NotesTheLackOfHardwareCountersInPlainText) {
+  const std::pair<int, const char*> table[] = {{ENOENT, "no hardware counters (PMU)"},
+                                               {EACCES, "Permission denied"}};
+  for (const auto& [error, text] : table) {
+    HostFacts facts = good_host();
+    facts.cycles_error = error;
+    const CheckPoint pmu = check_host(facts).back();
+    EXPECT_EQ(pmu.name, "pmu");
+    EXPECT_THAT(pmu.message, HasSubstr(text));
+    EXPECT_THAT(pmu.message, Not(HasSubstr("No such file")));
   }
 }
 
