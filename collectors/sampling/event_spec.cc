@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <fstream>
 
 #include "formats/base/nearest_name.h"
@@ -57,7 +58,10 @@ constexpr std::array kEvents = {
 
 Error unknown_event(std::string_view name) {
   const std::vector<std::string_view> known = event_names();
-  std::string hint = did_you_mean(nearest_names(name, known));
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::string hint = did_you_mean(nearest_names(lower, known));
   if (hint.empty()) hint = "perf list hw sw shows the names";
   return fail(ErrorCode::kInvalidArgument,
               "unknown event '" + std::string(name.substr(0, 64)) + "'", hint);

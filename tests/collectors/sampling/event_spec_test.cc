@@ -65,8 +65,10 @@ TEST(EventSpec, RefusesAFrequencyTogetherWithAPeriod) {
 }
 
 TEST(EventSpec, OffersTheNearestNamesOfAnUnknownEvent) {
-  const std::pair<const char*, const char*> slips[] = {
-      {"cycle", "cycles"}, {"page-fault", "page-faults"}, {"cpu-clok", "cpu-clock"}};
+  const std::pair<const char*, const char*> slips[] = {{"CPU", "cpu"},
+                                                       {"cycle", "cycles"},
+                                                       {"page-fault", "page-faults"},
+                                                       {"cpu-clok", "cpu-clock"}};
   for (const auto& [slip, meant] : slips) {
     const Result<EventSpec> spec = make_event_spec(slip, 0, 0);
     ASSERT_FALSE(spec) << slip;
