@@ -181,7 +181,10 @@ Result<void> TargetFilter::add_cgroups(SessionSlot slot, const std::vector<std::
     const std::string name = cgroup_mount_ + "/" + path;
     const UniqueFd directory(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const int fd = directory.get();
-    if (!directory.valid()) return fail(ErrorCode::kNotFound, "no such cgroup " + path);
+    if (!directory.valid()) {
+      return fail(ErrorCode::kNotFound, "no such cgroup " + path,
+                  "give the path of a directory below " + cgroup_mount_);
+    }
     if (bpf_map_update_elem(cgroups_, &place, &fd, BPF_ANY) != 0) {
       return fail(ErrorCode::kInvalidArgument, "not a cgroup: " + path);
     }

@@ -15,8 +15,12 @@
 namespace profd {
 namespace {
 
+constexpr const char* kProcessesAreShown =
+    "'ps -e' shows the processes that run now, 'profctl ps' those that used the CPU";
+
 Error no_such_process(pid_t pid) {
-  return fail(ErrorCode::kNotFound, "no process has pid " + std::to_string(pid));
+  return fail(ErrorCode::kNotFound, "no process has pid " + std::to_string(pid),
+              kProcessesAreShown);
 }
 
 Error not_permitted(const std::string& what) {

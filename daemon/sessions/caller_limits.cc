@@ -7,7 +7,7 @@ namespace {
 
 Error holds_too_much() {
   return fail(ErrorCode::kTooLarge, "your sessions and results are over your memory limit",
-              "fetch them with profctl stop");
+              "'profctl list' shows them; 'profctl stop ID' fetches one");
 }
 
 }  // namespace
@@ -16,7 +16,7 @@ Result<void> check_start(const SessionLimits& limits, const Holdings& held) {
   if (held.sessions >= limits.unprivileged_max_sessions) {
     return fail(ErrorCode::kTooLarge,
                 "you have " + std::to_string(held.sessions) + " sessions, which is your limit",
-                "fetch one with profctl stop");
+                "'profctl list' shows them; 'profctl stop ID' ends and fetches one");
   }
   if (held.bytes > limits.unprivileged_max_bytes) return holds_too_much();
   return {};
@@ -38,7 +38,7 @@ Result<void> check_rate(const SessionLimits& limits, const EventSpec& event) {
   const std::string limit = std::to_string(limits.unprivileged_max_hz) + " Hz";
   const std::string hint = "give a frequency of at most " + limit;
   if (event.frequency_hz > limits.unprivileged_max_hz) {
-    return fail(ErrorCode::kInvalidArgument,
+    return fail(ErrorCode::kPermissionDenied,
                 std::to_string(event.frequency_hz) + " Hz is over your limit of " + limit, hint);
   }
   if (event.period == 0) return {};
@@ -47,7 +47,7 @@ Result<void> check_rate(const SessionLimits& limits, const EventSpec& event) {
                 "only root and the group profd may give a period of " + event.name, hint);
   }
   if (event.period >= kMinPeriodNs) return {};
-  return fail(ErrorCode::kInvalidArgument,
+  return fail(ErrorCode::kPermissionDenied,
               "a period of " + std::to_string(event.period) + " ns is under your limit of 1 ms",
               "give one of at least 1000000 (ns)");
 }

@@ -37,7 +37,8 @@ struct Holdings {
 [[nodiscard]] Result<void> check_dump(const SessionLimits& limits, const Holdings& held,
                                       std::uint64_t copy_bytes);
 
-// Whether the caller may use an event at its frequency or period.
+// Whether the caller may use an event at its frequency or period. Every error is
+// kPermissionDenied.
 [[nodiscard]] Result<void> check_rate(const SessionLimits& limits, const EventSpec& event);
 
 }  // namespace profd

@@ -222,7 +222,8 @@ Result<Sessions::Found> Sessions::find(const Caller& caller, const std::string& 
     return not_found(id);
   }
   if (may_see(caller, owner)) return found;
-  return fail(ErrorCode::kPermissionDenied, "session " + id + " belongs to another user");
+  return fail(ErrorCode::kPermissionDenied, "session " + id + " belongs to another user",
+              "ask as root or as a member of the group profd; 'profctl list' shows your own");
 }
 
 Result<const StoredResult*> Sessions::find_stored(const Caller& caller,

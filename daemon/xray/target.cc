@@ -70,7 +70,10 @@ MappedFile open_program(pid_t pid) {
 
 Result<XrayTarget> find_xray_target(pid_t pid, BoundedRunner& runner) {
   const auto started = start_time_ns(pid);
-  if (!started) return fail(ErrorCode::kNotFound, "no process has pid " + std::to_string(pid));
+  if (!started) {
+    return fail(ErrorCode::kNotFound, "no process has pid " + std::to_string(pid),
+                "'ps -e' shows the processes that run now");
+  }
   const uid_t uid = effective_uid_of(pid).value_or(0);
   auto program = runner.run(uid, [pid] { return open_program(pid); });
   if (!program) {

@@ -88,7 +88,7 @@ Result<void> check_request(const StartRequest& request) {
     return invalid_argument("the regular expression for functions is over 1024 bytes");
   }
   if (request.frequency_hz != 0 && request.period != 0) {
-    return invalid_argument("frequency and period exclude each other");
+    return invalid_argument("frequency and period exclude each other", "leave out one of them");
   }
   if (request.duration_ms > kMaxTimeMs) return invalid_argument("duration_ms is over 366 days");
   if (request.lease_ms > kMaxTimeMs) return invalid_argument("lease_ms is over 366 days");

@@ -85,7 +85,7 @@ inline constexpr Row kTable[] = {
     {"POST /v1/sessions",
      "a rate that is dear to others",
      R"({"target":{"comms":["shares"]},"frequency":2000})",
-     {201, 201, 400, 400, 400}},
+     {201, 201, 403, 403, 403}},
 
     {"GET /v1/sessions", "", "", {200, 200, 200, 200, 200}},
     {"GET /v1/sessions/ID", "own", "", {200, 200, 200, 200, 200}},

@@ -65,7 +65,10 @@ TEST_F(SessionsTest, SeparatesUnprivilegedCallers) {
 TEST_F(SessionsTest, AllowsAnUnprivilegedCallerFourSessions) {
   std::vector<std::string> ids;
   for (int i = 0; i < 4; ++i) ids.push_back(start(kAlice, by_comm("x")).value());
-  EXPECT_EQ(start(kAlice, by_comm("x")).error().code, ErrorCode::kTooLarge);
+  const Result<std::string> fifth = start(kAlice, by_comm("x"));
+  ASSERT_FALSE(fifth);
+  EXPECT_EQ(fifth.error().code, ErrorCode::kTooLarge);
+  EXPECT_THAT(fifth.error().hint, HasSubstr("profctl list"));
   EXPECT_TRUE(start(kBob, by_comm("x")));
   EXPECT_TRUE(start(kRoot, by_comm("x")));
   ASSERT_TRUE(stop(kAlice, ids[0]));  // ended ones count as well
@@ -123,6 +126,7 @@ TEST_F(SessionsTest, LimitsTheRateOfAnUnprivilegedCaller) {
     const Result<std::string> decided = start(kAlice, request);
     ASSERT_EQ(decided.has_value(), c.allowed);
     if (!decided) {
+      EXPECT_EQ(decided.error().code, ErrorCode::kPermissionDenied);
       EXPECT_THAT(decided.error().message, HasSubstr(c.limit));
     }
   }
