@@ -21,7 +21,9 @@ constexpr const char* kElsewhere = "give another directory with -o";
 
 Error failed(const char* action, const fs::path& path, int error, const char* hint) {
   const std::string what = std::string("could not ") + action + " " + path.string();
-  return fail(ErrorCode::kIo, what + ": " + std::strerror(error), hint);
+  const bool is_refused = error == EACCES || error == EPERM;
+  return fail(is_refused ? ErrorCode::kPermissionDenied : ErrorCode::kIo,
+              what + ": " + std::strerror(error), hint);
 }
 
 Error already_exists(const fs::path& path) {
@@ -86,11 +88,11 @@ Result<OutputDirectory> OutputDirectory::open(const fs::path& path,
   output.shown_ = path;
   if (auto made = output.make(path); !made) return made.error();
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid()) return failed("open", path, errno, kKept);
+  if (!fd.valid()) return failed("open", path, errno, kKeptElsewhere);
   output.directories_.emplace("", std::move(fd));
   std::error_code error;
   output.absolute_ = fs::canonical(path, error);
-  if (error) return failed("open", path, error.value(), kKept);
+  if (error) return failed("open", path, error.value(), kKeptElsewhere);
   return output;
 }
 
@@ -108,7 +110,7 @@ Result<void> OutputDirectory::make(const fs::path& path) {
     if (::mkdir(so_far.c_str(), 0777) == 0) {
       made_.push_back({AT_FDCWD, so_far, true});
     } else if (errno != EEXIST && errno != EISDIR) {
-      return failed("make", so_far, errno, kKept);
+      return failed("make", so_far, errno, kKeptElsewhere);
     }
   }
   return {};
@@ -124,10 +126,10 @@ Result<int> OutputDirectory::directory(const std::string& path) {
   if (::mkdirat(*parent, name.c_str(), 0777) == 0) {
     made_.push_back({*parent, name, true});
   } else if (errno != EEXIST) {
-    return failed("make", shown_ / path, errno, kKept);
+    return failed("make", shown_ / path, errno, kKeptElsewhere);
   }
   UniqueFd fd(::openat(*parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd.valid()) return failed("open", shown_ / path, errno, kKept);
+  if (!fd.valid()) return failed("open", shown_ / path, errno, kKeptElsewhere);
   return directories_.emplace(path, std::move(fd)).first->second.get();
 }
 
@@ -138,7 +140,7 @@ Result<void> OutputDirectory::write(const std::string& path, std::string_view by
   const std::string temporary = ".profctl." + std::to_string(::getpid());
   const UniqueFd fd(::openat(*parent, temporary.c_str(),
                              O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-  if (!fd.valid()) return failed("make", shown_ / path, errno, kKept);
+  if (!fd.valid()) return failed("make", shown_ / path, errno, kKeptElsewhere);
   int error = write_all(fd.get(), bytes) && ::fsync(fd.get()) == 0 ? 0 : errno;
   if (error == 0) error = move_without_replacing(*parent, temporary.c_str(), name.c_str());
   if (error == 0) {
@@ -147,14 +149,14 @@ Result<void> OutputDirectory::write(const std::string& path, std::string_view by
   }
   ::unlinkat(*parent, temporary.c_str(), 0);
   return error == EEXIST ? already_exists(shown_ / path)
-                         : failed("write", shown_ / path, error, kKept);
+                         : failed("write", shown_ / path, error, kKeptElsewhere);
 }
 
 Result<void> OutputDirectory::sync() {
   for (const auto& [path, fd] : directories_) {
     // EINVAL: the file system can't do this for a directory.
     if (::fsync(fd.get()) != 0 && errno != EINVAL) {
-      return failed("write", shown_ / path, errno, kKept);
+      return failed("write", shown_ / path, errno, kKeptElsewhere);
     }
   }
   return {};

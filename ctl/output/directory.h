@@ -3,8 +3,8 @@
 //
 // A file appears under its name only when it is complete (temporary file, fsync, a rename that
 // refuses to replace). Unless keep() was called, the destructor removes every file and directory
-// that was made. A path is relative and valid (is_valid_result_path). Every error is kIo and has a
-// hint.
+// that was made. A path is relative and valid (is_valid_result_path). Every error is
+// kPermissionDenied, where the caller may not write there, or kIo, and has a hint.
 
 #pragma once
 
@@ -19,8 +19,11 @@
 
 namespace profd {
 
-// The hint of an error after which the daemon still has the samples.
+// The hints of an error after which the daemon still has the samples: where the same command can
+// succeed, and where the directory is the cause.
 inline constexpr const char* kKept = "profd keeps the samples: run the same command again";
+inline constexpr const char* kKeptElsewhere =
+    "profd keeps the samples: run the command again with another directory (-o DIR)";
 
 class OutputDirectory {
  public:

@@ -1,5 +1,6 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <iterator>
@@ -128,6 +129,26 @@ TEST_F(OutputDirectoryTest, CheckRefusesAPathThatCanNotBeWrittenTo) {
   ASSERT_FALSE(checked);
   EXPECT_EQ(checked.error().code, ErrorCode::kIo);
   EXPECT_THAT(checked.error().message, HasSubstr("session.json"));
+}
+
+TEST_F(OutputDirectoryTest, ADirectoryThatCanNotBeMadeAsksForAnotherOne) {
+  const auto output = OutputDirectory::open("/proc/profd-test", {});
+  ASSERT_FALSE(output);
+  EXPECT_THAT(output.error().message, HasSubstr("could not make /proc/profd-test"));
+  EXPECT_THAT(output.error().hint, HasSubstr("another directory"));
+}
+
+TEST_F(OutputDirectoryTest, ADirectoryOfAnotherUserIsNotPermitted) {
+  fs::permissions(directory_.path(), fs::perms::owner_all);
+  ASSERT_EQ(::seteuid(4711), 0) << "needs root";
+  const auto checked = OutputDirectory::check(out_);
+  const auto output = OutputDirectory::open(out_, {});
+  ASSERT_EQ(::seteuid(0), 0);
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().code, ErrorCode::kPermissionDenied);
+  EXPECT_THAT(checked.error().hint, HasSubstr("another directory"));
+  ASSERT_FALSE(output);
+  EXPECT_EQ(output.error().code, ErrorCode::kPermissionDenied);
 }
 
 TEST_F(OutputDirectoryTest, CheckRefusesAPathThatCanNotBeMade) {
