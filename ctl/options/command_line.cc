@@ -122,6 +122,9 @@ Result<CommandLine::Parsed> CommandLine::parse(std::vector<std::string> argument
   const auto behind_dashes = has_dashes ? dashes + 1 : dashes;
   std::vector<std::string> command(behind_dashes, arguments.end());
   arguments.erase(dashes, arguments.end());
+  if (!arguments.empty() && arguments.front() == "help") {
+    if (auto turned = turn_to_option(arguments); !turned) return turned.error();
+  }
   std::ranges::reverse(arguments);  // CLI11 takes a vector in reverse order
   try {
     app_->parse(std::move(arguments));
@@ -138,6 +141,15 @@ Result<CommandLine::Parsed> CommandLine::parse(std::vector<std::string> argument
     return invalid_use(error.what());
   }
   return finish(has_dashes, std::move(command));
+}
+
+// Makes "help SUBCOMMAND" "SUBCOMMAND --help".
+Result<void> CommandLine::turn_to_option(std::vector<std::string>& arguments) const {
+  arguments.erase(arguments.begin());
+  arguments.emplace_back("--help");
+  const std::string& name = arguments.front();
+  if (name.starts_with('-') || subcommands_.contains(name)) return {};
+  return unknown_subcommand(name);
 }
 
 // CLI11 has accepted every argument.
@@ -183,7 +195,20 @@ Error CommandLine::unexpected_argument() const {
     return unknown_subcommand(unexpected.front());
   }
   if (option != unexpected.end()) return unknown_option(option->substr(0, option->find('=')));
-  return invalid_use("unexpected argument '" + unexpected.front() + "'");
+  return unexpected_operand(unexpected.front());
+}
+
+// Offers the option that the argument may be meant for: a pid, a command name or a command.
+Error CommandLine::unexpected_operand(const std::string& argument) const {
+  Error error = invalid_use("unexpected argument '" + argument + "'");
+  const CLI::App& app = *app_->get_subcommand(named_subcommand());
+  const bool is_number = argument.find_first_not_of("0123456789,") == std::string::npos;
+  const std::string option = is_number ? "--pid" : "--comm";
+  if (argument.empty() || app.get_option_no_throw(option) == nullptr) return error;
+  error.hint = "did you mean " + option + " " + argument;
+  const bool runs_command = subcommands_.at(named_subcommand()).command_ != nullptr;
+  error.hint += runs_command && !is_number ? ", or a command: -- " + argument + "?" : "?";
+  return error;
 }
 
 Error CommandLine::unknown_subcommand(const std::string& name) const {

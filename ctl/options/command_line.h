@@ -124,14 +124,17 @@ class CommandLine {
   // `help` is one line. The list lives as long as the CommandLine.
   OptionList& add_subcommand(const std::string& name, const std::string& help);
 
-  // `arguments` are without the name of the program. Every error is kInvalidArgument.
+  // `arguments` are without the name of the program. "help" is --help. Every error is
+  // kInvalidArgument.
   Result<Parsed> parse(std::vector<std::string> arguments);
 
  private:
+  Result<void> turn_to_option(std::vector<std::string>& arguments) const;
   Result<Parsed> finish(bool has_dashes, std::vector<std::string> command);
   [[nodiscard]] std::string named_subcommand() const;  // empty: none was named
   [[nodiscard]] Error invalid_use(const std::string& what) const;
   [[nodiscard]] Error unexpected_argument() const;
+  [[nodiscard]] Error unexpected_operand(const std::string& argument) const;
   [[nodiscard]] Error unknown_subcommand(const std::string& name) const;
   [[nodiscard]] Error unknown_option(const std::string& option) const;
 

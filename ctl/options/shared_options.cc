@@ -67,8 +67,13 @@ void add_session_request(OptionList& list, StartRequest& request) {
   list.option("-F,--freq", "HZ",
               "Samples per second on each CPU [99]; for non-time events use --period",
               {request.frequency_hz, parse_frequency});
-  list.option("--period", "N", "Instead of --freq: sample every Nth event",
+  list.option("--period", "N",
+              "Instead of --freq: sample every Nth event; of cpu and the other clocks, every N ns",
               {request.period, parse_period});
+  list.rule([&list]() -> Result<void> {
+    if (!list.given("--freq") || !list.given("--period")) return {};
+    return invalid_argument("--freq and --period exclude each other", "leave out one of them");
+  });
   list.option("-d,--duration", "TIME", "Stop after 500ms, 10s, 5m, 1h, ...",
               {request.duration_ms, parse_duration_ms});
 }

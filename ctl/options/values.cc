@@ -88,7 +88,8 @@ Result<std::uint64_t> parse_frequency(const std::string& text) {
 }
 
 Result<std::uint64_t> parse_period(const std::string& text) {
-  return parse_positive(text, "--period", "1 or more", "give events per sample, for example 1000");
+  return parse_positive(text, "--period", "1 or more",
+                        "give events per sample, for example 1000; for cpu, nanoseconds");
 }
 
 Result<std::uint64_t> parse_limit(const std::string& text) {

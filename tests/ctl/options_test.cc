@@ -207,6 +207,26 @@ TEST_F(OptionsTest, AnUnknownOptionHasTheSubcommandsThatHaveIt) {
   }
 }
 
+TEST_F(OptionsTest, HelpIsASubcommandToo) {
+  EXPECT_EQ(run_plain({"help"}).out, run_plain({"--help"}).out);
+  EXPECT_EQ(run_plain({"help", "record"}).out, run_plain({"record", "--help"}).out);
+  EXPECT_EQ(refused({"help", "recrod"}).hint, "did you mean record?");
+}
+
+TEST_F(OptionsTest, AnArgumentWithoutAnOptionHasTheOptionThatItMayBeFor) {
+  const std::pair<Arguments, const char*> table[] = {
+      {{"start", "nginx"}, "did you mean --comm nginx?"},
+      {{"start", "1234"}, "did you mean --pid 1234?"},
+      {{"start", "-a", "1,2"}, "did you mean --pid 1,2?"},
+      {{"record", "1234"}, "did you mean --pid 1234?"},
+      {{"record", "ls"}, "did you mean --comm ls, or a command: -- ls?"},
+      {{"doctor", "1234"}, "did you mean --pid 1234?"},
+      {{"doctor", "nginx"}, "'profctl doctor --help' shows what it takes"},
+      {{"list", "nginx"}, "'profctl list --help' shows what it takes"},
+  };
+  for (const auto& [arguments, hint] : table) EXPECT_EQ(refused(arguments).hint, hint);
+}
+
 TEST_F(OptionsTest, AnErrorIsOneCauseAndOneHint) {
   const std::pair<Arguments, const char*> table[] = {
       {{}, "subcommand"},
@@ -231,6 +251,7 @@ TEST_F(OptionsTest, AnErrorIsOneCauseAndOneHint) {
       {{"start", "-a", "-F", "-5"}, "-5"},
       {{"start", "-a", "--period", "0"}, "--period 0"},
       {{"start", "-a", "--period", "often"}, "'often'"},
+      {{"start", "-a", "--period", "5", "-F", "9"}, "--freq and --period exclude each other"},
       {{"start", "-a", "-d", "yesterday"}, "yesterday"},
       {{"start", "-a", "-d", ""}, "''"},
       {{"start", "-a", "--", "ls"}, "--"},
