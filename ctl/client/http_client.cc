@@ -13,6 +13,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 
+#include "ctl/client/service_commands.h"
 #include "formats/base/errors.h"
 
 namespace profd {
@@ -34,7 +35,7 @@ Error explain(const error_code& error, const HttpClient::Limits& limits) {
     return fail(
         ErrorCode::kUnavailable,
         "profd did not answer within " + std::to_string(limits.answer.count() / 1000) + " s",
-        "see its log: journalctl -u profd");
+        "see its log: " + std::string(service_commands().log));
   }
   if (error == http::error::body_limit || error == http::error::buffer_overflow) {
     return malformed("the answer of profd is longer than allowed");
@@ -44,7 +45,7 @@ Error explain(const error_code& error, const HttpClient::Limits& limits) {
     return malformed("the answer of profd is not HTTP: " + error.message());
   }
   return fail(ErrorCode::kUnavailable, "profd closed the connection before its answer was complete",
-              "see its log: journalctl -u profd");
+              "see its log: " + std::string(service_commands().log));
 }
 
 // Waits until the socket is ready for `events`. Returns 0 or an errno.
@@ -118,8 +119,9 @@ Result<void> HttpClient::connect() {
   if (error != ECONNREFUSED && error != ENOENT) {
     return fail_errno("could not connect to " + path_, error);
   }
-  return fail(ErrorCode::kUnavailable, "profd is not running: nothing listens on " + path_,
-              "start it: systemctl start profd; or give its socket with --socket");
+  return fail(
+      ErrorCode::kUnavailable, "profd is not running: nothing listens on " + path_,
+      "start it: " + std::string(service_commands().start) + "; or give its socket with --socket");
 }
 
 Result<HttpAnswer> HttpClient::request(std::string_view method, const std::string& target,

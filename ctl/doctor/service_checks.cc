@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ctl/client/service_commands.h"
 #include "ctl/output/text.h"
 #include "ctl/process/child_process.h"
 
@@ -43,7 +44,7 @@ CheckPoint check_failed(const Error& error) {
 }
 
 CheckPoint check_unit() {
-  if (!fs::exists("/run/systemd/system")) {
+  if (!host_runs_systemd()) {
     return {"service", CheckState::kNote, "this host does not run systemd"};
   }
   const auto output = run_program({"systemctl", "is-active", "profd.service"}, kProgramLimit);
@@ -59,7 +60,7 @@ CheckPoint check_socket(const Result<StatusInfo>& status) {
   if (status->version != PROFD_VERSION) {
     return {"socket", CheckState::kFix,
             "profd has the version " + status->version + ", profctl " PROFD_VERSION,
-            "systemctl restart profd"};
+            std::string(service_commands().restart)};
   }
   return {"socket", CheckState::kOk,
           "profd " + status->version + " answers, pid " + std::to_string(status->pid) + ", up " +
@@ -96,12 +97,12 @@ CheckPoint check_config(const Result<ConfigInfo>& config) {
   if (!config) return {"config", CheckState::kUnknown, config.error().message};
   if (!config->problems.empty()) {
     return {"config", CheckState::kFix, config->problems.front(),
-            "correct it, then run systemctl reload profd"};
+            "correct it, then: " + std::string(service_commands().reload)};
   }
   for (const ConfigInfo::Value& value : config->values) {
     if (!value.after_restart) continue;
     return {"config", CheckState::kFix, value.key + " has a new value, which needs a restart",
-            "systemctl restart profd"};
+            std::string(service_commands().restart)};
   }
   return {"config", CheckState::kOk, "running configuration matches the files"};
 }
@@ -125,23 +126,24 @@ constexpr auto kLossRemedies = std::to_array<Remedy>({
 
 constexpr auto kWindowRemedies = std::to_array<Remedy>({
     {"no_space", "free some space at state_dir, or lower continuous.max_bytes in profd.toml"},
-    {"io", "journalctl -u profd says why"},
+    {"io", "the log of profd says why"},
     {"writer_busy",
      "the host is too busy to write them: set a longer continuous.window in profd.toml"},
-    {"not_begun", "stop sessions that nobody needs ('profctl list'), or see journalctl -u profd"},
+    {"not_begun", "stop sessions that nobody needs ('profctl list'), or see the log of profd"},
     {"not_removed", "look for files in state_dir that do not belong to profd"},
 });
 
-// "REASON: what to do; ..." for each reason with a count.
+// "REASON: what to do; ..." for each reason with a count, and where the log is that one names.
 std::string remedies(const CountsByReason& counts, std::span<const Remedy> known) {
   std::string text;
   for (const auto& [reason, count] : counts) {
     if (count == 0) continue;
     const auto remedy = std::ranges::find(known, reason, &Remedy::reason);
     text.append(text.empty() ? "" : "; ").append(reason).append(": ");
-    text.append(remedy == known.end() ? "journalctl -u profd may say more" : remedy->text);
+    text.append(remedy == known.end() ? "the log of profd may say more" : remedy->text);
   }
-  return text;
+  if (text.find("the log of profd") == text.npos) return text;
+  return text.append(" (").append(service_commands().log).append(")");
 }
 
 }  // namespace
@@ -193,8 +195,8 @@ CheckPoint check_history(const StatusInfo::Continuous& history) {
   }
   if (!history.enabled) {
     return {"history", CheckState::kFix, "continuous mode is off: profd keeps no history",
-            "switch it on: [continuous] enabled = true in /etc/profd/profd.toml, then systemctl "
-            "reload profd"};
+            "switch it on: [continuous] enabled = true in /etc/profd/profd.toml, then: " +
+                std::string(service_commands().reload)};
   }
   std::string kept = std::to_string(history.windows) + " windows kept, " +
                      bytes_text(history.disk_bytes) + " on disk";

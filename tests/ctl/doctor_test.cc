@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <stdlib.h>
 
+#include "ctl/client/service_commands.h"
 #include "ctl/doctor/process_checks.h"
 #include "ctl/doctor/service_checks.h"
 #include "ctl/process/child_process.h"
@@ -223,6 +224,27 @@ TEST(Doctor, SaysWhyWindowsFail) {
   EXPECT_EQ(point.state, CheckState::kFix);
   EXPECT_THAT(point.message, HasSubstr("5 no_space; 77 samples lost"));
   EXPECT_THAT(point.hint, HasSubstr("free some space"));
+}
+
+TEST(Doctor, NamesNoCommandOfSystemdOnAHostWithoutIt) {
+  EXPECT_EQ(service_commands(true).start, "systemctl start profd");
+  const ServiceCommands by_hand = service_commands(false);
+  for (const auto& command : {by_hand.start, by_hand.restart, by_hand.reload, by_hand.log}) {
+    EXPECT_THAT(std::string(command), Not(HasSubstr("systemctl")));
+    EXPECT_THAT(std::string(command), Not(HasSubstr("journalctl")));
+  }
+  EXPECT_THAT(check_history({}).hint, HasSubstr(std::string(service_commands().reload)));
+}
+
+TEST(Doctor, SaysWhereTheLogIsThatARemedyNames) {
+  StatusInfo::Continuous history;
+  history.enabled = true;
+  history.failed = {{"io", 1}, {"no_space", 1}};
+  const std::string log = "(" + std::string(service_commands().log) + ")";
+  EXPECT_THAT(check_history(history).hint, HasSubstr("io: the log of profd says why"));
+  EXPECT_THAT(check_history(history).hint, HasSubstr(log));
+  history.failed = {{"no_space", 1}};
+  EXPECT_THAT(check_history(history).hint, Not(HasSubstr(log)));
 }
 
 TEST(Doctor, SaysWhenThereIsNoSuchProcess) {
