@@ -56,6 +56,14 @@ void print_processes(const WindowShares& window, const Console& console) {
   print_table(std::move(rows), console.out);
 }
 
+// The last window may then be days old.
+void remark_that_mode_is_off(Client& client, const Console& console) {
+  const auto status = client.status();
+  if (!status || status->continuous.enabled) return;
+  console.err << "profctl: continuous mode is off: this is the last window of the time when it was "
+                 "on\nhint: [continuous] enabled = true in /etc/profd/profd.toml switches it on\n";
+}
+
 class Ps final : public Subcommand {
  public:
   Ps() : Subcommand("ps", "Show who used the CPU in the last window") {}
@@ -76,7 +84,9 @@ class Ps final : public Subcommand {
                   "in the last window");
     }
     if (window->processes.size() > limit_) window->processes.resize(limit_);
-    return print_answer(window, console, print_processes);
+    const Result<int> printed = print_answer(window, console, print_processes);
+    if (!console.json) remark_that_mode_is_off(client, console);
+    return printed;
   }
 
  private:

@@ -7,7 +7,7 @@ namespace profd {
 namespace {
 
 double percent_of(std::uint64_t part, std::uint64_t whole) {
-  return whole == 0 ? 100 : 100 * static_cast<double>(part) / static_cast<double>(whole);
+  return 100 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
 // "36.61 CPU seconds (1.00 %), 10.0 MiB"
@@ -73,11 +73,15 @@ std::string refused_text(CountsByReason refused) {
          (text.empty() ? "" : ", ") + text;
 }
 
+std::string complete_text(const StatusInfo::Unwinding& unwinding) {
+  if (unwinding.user_samples == 0) return "no stacks yet";
+  return decimal_text(percent_of(unwinding.complete_samples, unwinding.user_samples), 2) +
+         " % of " + std::to_string(unwinding.user_samples) + " complete";
+}
+
 void print_unwinding(const StatusInfo::Unwinding& unwinding, std::ostream& out) {
   const StatusInfo::Unwinding::Tables& tables = unwinding.tables;
-  out << "stacks     "
-      << decimal_text(percent_of(unwinding.complete_samples, unwinding.user_samples), 2) << " % of "
-      << unwinding.user_samples << " complete";
+  out << "stacks     " << complete_text(unwinding);
   if (!unwinding.incomplete.empty()) out << ", the rest " << counts_text(unwinding.incomplete);
   out << "\n           deferred: " << unwinding.deferred.done << " unwound, "
       << unwinding.deferred.waiting << " waiting, " << unwinding.deferred.abandoned

@@ -150,6 +150,12 @@ TEST_F(CommandsTest, SessionsAreListedAsATable) {
   EXPECT_EQ(run({"list", "--json"}).out, to_json(std::vector{service_.info}) + "\n");
 }
 
+TEST_F(CommandsTest, StatusHasNoShareOfStacksBeforeTheFirst) {
+  const std::string out = run({"status"}).out;
+  EXPECT_THAT(out, HasSubstr("stacks     no stacks yet\n"));
+  EXPECT_THAT(out, Not(HasSubstr("complete")));
+}
+
 TEST_F(CommandsTest, StatusIsForPeopleOrForScripts) {
   service_.state.pid = 77;
   service_.state.skipped_estimate = 1391;

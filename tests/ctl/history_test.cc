@@ -74,6 +74,15 @@ TEST_F(HistoryTest, PsIsATableInLocalTime) {
             "0.0 %   812  d          -              -             114      99.0 %    -\n");
 }
 
+TEST_F(HistoryTest, PsSaysThatTheWindowIsOldWhereContinuousModeIsOff) {
+  const Ran off = run({"ps"});
+  EXPECT_EQ(off.code, 0);
+  EXPECT_THAT(off.err, HasSubstr("continuous mode is off"));
+  EXPECT_EQ(run({"ps", "--json"}).err, "");
+  service_.state.continuous.enabled = true;
+  EXPECT_EQ(run({"ps"}).err, "");
+}
+
 TEST_F(HistoryTest, PsIsCutToANumberAUnitOrAContainer) {
   const auto shown = [this](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"ps", "--json"});
