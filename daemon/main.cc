@@ -67,6 +67,13 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag("--json", options.json, "print the answer of --check as JSON")->needs(check);
 }
 
+Error unexpected(const std::string& argument) {
+  const bool is_option = argument.starts_with('-');
+  return {.code = ErrorCode::kInvalidArgument,
+          .message = (is_option ? "unknown option " : "unexpected argument ") + argument,
+          .hint = "'profd --help' shows the options; profctl has the subcommands"};
+}
+
 // Relative paths are relative to the caller's directory; the daemon's own is /.
 void add_path(const std::string& key, const std::string& path, ConfigSource& source) {
   if (!path.empty()) source.command_line[key] = std::filesystem::absolute(path);
@@ -188,6 +195,9 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     return profd::run(options);
+  } catch (const CLI::ExtrasError&) {
+    profd::print_error(profd::unexpected(app.remaining().front()));
+    return profd::kExitUsage;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     profd::print_error({.message = error.what(), .hint = "'profd --help' shows the options"});
