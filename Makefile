@@ -18,6 +18,7 @@ help:
 	@echo 'make build        leaves $(BUILD)/profd and $(BUILD)/profctl (4 min)'
 	@echo 'make install      puts profd below PREFIX=$(PREFIX) and its settings into /etc; DESTDIR= goes before both (4 min)'
 	@echo 'make package      leaves $(BUILD)/package/profd_VERSION_amd64.deb (5 min)'
+	@echo 'make tests        builds every test, and configures $(BUILD) for one test target at a time (20 min)'
 	@echo 'make check        builds and runs every test, as root, on a kernel with BPF (25 min)'
 	@echo 'make lint         checks sources, documents and the package: clang-tidy, format, layers and more (12 min)'
 	@echo 'make bench        measures profd beside perf (30 min)'
