@@ -84,7 +84,7 @@ class Ps final : public Subcommand {
                   "in the last window");
     }
     if (window->processes.size() > limit_) window->processes.resize(limit_);
-    const Result<int> printed = print_answer(window, console, print_processes);
+    Result<int> printed = print_answer(window, console, print_processes);
     if (!console.json) remark_that_mode_is_off(client, console);
     return printed;
   }

@@ -122,9 +122,7 @@ Result<CommandLine::Parsed> CommandLine::parse(std::vector<std::string> argument
   const auto behind_dashes = has_dashes ? dashes + 1 : dashes;
   std::vector<std::string> command(behind_dashes, arguments.end());
   arguments.erase(dashes, arguments.end());
-  if (!arguments.empty() && arguments.front() == "help") {
-    if (auto turned = turn_to_option(arguments); !turned) return turned.error();
-  }
+  if (auto turned = turn_help_to_option(arguments); !turned) return turned.error();
   std::ranges::reverse(arguments);  // CLI11 takes a vector in reverse order
   try {
     app_->parse(std::move(arguments));
@@ -143,13 +141,16 @@ Result<CommandLine::Parsed> CommandLine::parse(std::vector<std::string> argument
   return finish(has_dashes, std::move(command));
 }
 
-// Makes "help SUBCOMMAND" "SUBCOMMAND --help".
-Result<void> CommandLine::turn_to_option(std::vector<std::string>& arguments) const {
-  arguments.erase(arguments.begin());
+// Makes "help SUBCOMMAND" "SUBCOMMAND --help". Only --json may precede it.
+Result<void> CommandLine::turn_help_to_option(std::vector<std::string>& arguments) const {
+  auto name = std::ranges::find_if(arguments, [](const auto& text) { return text != "--json"; });
+  if (name == arguments.end() || *name != "help") return {};
+  name = arguments.erase(name);
+  const bool is_known =
+      name == arguments.end() || name->starts_with('-') || subcommands_.contains(*name);
+  if (!is_known) return unknown_subcommand(*name);
   arguments.emplace_back("--help");
-  const std::string& name = arguments.front();
-  if (name.starts_with('-') || subcommands_.contains(name)) return {};
-  return unknown_subcommand(name);
+  return {};
 }
 
 // CLI11 has accepted every argument.

@@ -129,7 +129,7 @@ class CommandLine {
   Result<Parsed> parse(std::vector<std::string> arguments);
 
  private:
-  Result<void> turn_to_option(std::vector<std::string>& arguments) const;
+  Result<void> turn_help_to_option(std::vector<std::string>& arguments) const;
   Result<Parsed> finish(bool has_dashes, std::vector<std::string> command);
   [[nodiscard]] std::string named_subcommand() const;  // empty: none was named
   [[nodiscard]] Error invalid_use(const std::string& what) const;
