@@ -103,21 +103,26 @@ void XrayDirectory::stop() {
 }
 
 boost::asio::awaitable<void> XrayDirectory::watch() {
-  alignas(inotify_event) std::array<char, 4096> bytes{};
   for (;;) {
     const bool is_readable = co_await wait_readable(events_);
     if (!is_readable) co_return;
-    const ssize_t got = ::read(events_.native_handle(), bytes.data(), bytes.size());
-    for (ssize_t at = 0; at < got;) {
-      const auto* const event = reinterpret_cast<const inotify_event*>(bytes.data() + at);
-      if ((event->mask & IN_Q_OVERFLOW) != 0) {
-        ++counts_.missed;
-        scan();
-      }
-      if (event->len != 0 && (event->mask & IN_CREATE) != 0) check_creation(event->name);
-      if (event->len != 0 && (event->mask & IN_CREATE) == 0) add(event->name);
-      at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+    read_events();
+  }
+}
+
+// No coroutine: g++ 12 does not align the variables of one.
+void XrayDirectory::read_events() {
+  alignas(inotify_event) std::array<char, 4096> bytes{};
+  const ssize_t got = ::read(events_.native_handle(), bytes.data(), bytes.size());
+  for (ssize_t at = 0; at < got;) {
+    const auto* const event = reinterpret_cast<const inotify_event*>(bytes.data() + at);
+    if ((event->mask & IN_Q_OVERFLOW) != 0) {
+      ++counts_.missed;
+      scan();
     }
+    if (event->len != 0 && (event->mask & IN_CREATE) != 0) check_creation(event->name);
+    if (event->len != 0 && (event->mask & IN_CREATE) == 0) add(event->name);
+    at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
   }
 }
 

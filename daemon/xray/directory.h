@@ -73,6 +73,7 @@ class XrayDirectory {
                 std::unique_ptr<Parser> parser);
 
   boost::asio::awaitable<void> watch();
+  void read_events();
   void check_creation(const std::string& name);
   void add(const std::string& name);
   void begin_reading();
