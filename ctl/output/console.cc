@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <ostream>
 
-#include <boost/nowide/utf/convert.hpp>
-
 #include "formats/api/error_json.h"
+#include "formats/base/utf8_repair.h"
 
 namespace profd {
 namespace {
@@ -48,8 +47,7 @@ int report(const Console& console, const Error& error) {
 }
 
 std::string printable(std::string_view text) {
-  std::string out =
-      boost::nowide::utf::convert_string<char>(text.data(), text.data() + text.size());
+  std::string out = repaired_utf8(text);
   std::ranges::replace_if(
       out, [](char c) { return (static_cast<unsigned char>(c) < 0x20) || c == 0x7f; }, '?');
   replace_c1(out);

@@ -5,9 +5,9 @@
 
 #include <boost/json/parser.hpp>
 #include <boost/json/serialize.hpp>
-#include <boost/nowide/utf/convert.hpp>
 
 #include "formats/base/errors.h"
+#include "formats/base/utf8_repair.h"
 
 namespace profd {
 namespace {
@@ -17,9 +17,7 @@ namespace json = boost::json;
 void append(std::string& out, const json::value& value);
 
 void append(std::string& out, std::string_view text) {
-  const auto valid =
-      boost::nowide::utf::convert_string<char>(text.data(), text.data() + text.size());
-  out += json::serialize(json::string_view(valid));
+  out += json::serialize(json::string_view(repaired_utf8(text)));
 }
 
 void append(std::string& out, double number) {

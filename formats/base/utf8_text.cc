@@ -1,0 +1,78 @@
+#include "formats/base/utf8_text.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include <boost/nowide/utf/utf.hpp>
+
+namespace profd {
+namespace {
+
+constexpr std::string_view kCut = "...";
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
+
+// The bytes at the start that are ASCII, eight at a time: nearly all names are nothing else.
+std::size_t ascii_prefix(std::string_view text) {
+  constexpr std::uint64_t kHighBits = 0x8080808080808080;
+  std::size_t at = 0;
+  for (std::uint64_t word = 0; at + sizeof word <= text.size(); at += sizeof word) {
+    std::memcpy(&word, text.data() + at, sizeof word);
+    if ((word & kHighBits) != 0) break;
+  }
+  while (at < text.size() && static_cast<unsigned char>(text[at]) < 0x80) ++at;
+  return at;
+}
+
+bool is_inside_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
+// Moves `at` behind a character. False: there is none, and `at` stays.
+bool skip_character(const char*& at, const char* end) {
+  namespace utf = boost::nowide::utf;
+  const char* after = at;
+  const utf::code_point decoded = utf::utf_traits<char>::decode(after, end);
+  if (decoded == utf::illegal || decoded == utf::incomplete) return false;
+  at = after;
+  return true;
+}
+
+// A malformed sequence is one byte, and up to three after it that can only be inside a character.
+std::string repaired(std::string_view text) {
+  std::string valid;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at != end) {
+    const char* const start = at;
+    if (skip_character(at, end)) {
+      valid.append(start, at);
+      continue;
+    }
+    valid += kReplacement;
+    for (++at; at != end && at - start < 4 && is_inside_character(*at); ++at) continue;
+  }
+  return valid;
+}
+
+}  // namespace
+
+bool is_valid_utf8(std::string_view text) {
+  const char* at = text.data() + ascii_prefix(text);
+  const char* const end = text.data() + text.size();
+  while (at != end) {
+    if (!skip_character(at, end)) return false;
+  }
+  return true;
+}
+
+std::string valid_utf8(std::string_view text, std::size_t max_bytes) {
+  // A malformed sequence of at most 4 bytes becomes 3, so this is still too long afterwards.
+  text = text.substr(0, 4 * max_bytes);
+  std::string valid = is_valid_utf8(text) ? std::string(text) : repaired(text);
+  if (valid.size() <= max_bytes) return valid;
+  std::size_t kept = max_bytes - kCut.size();
+  while (kept > 0 && is_inside_character(valid[kept])) --kept;
+  valid.resize(kept);
+  return valid.append(kCut);
+}
+
+}  // namespace profd

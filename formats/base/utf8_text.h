@@ -1,0 +1,17 @@
+// Valid UTF-8 from bytes that another process chose: names of functions, files and programs.
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace profd {
+
+[[nodiscard]] bool is_valid_utf8(std::string_view text);
+
+// Malformed sequences become U+FFFD. A result of more than `max_bytes` (at least 3) is cut between
+// two characters and ends in "...". A text that needs no change stays unchanged.
+[[nodiscard]] std::string valid_utf8(std::string_view text, std::size_t max_bytes);
+
+}  // namespace profd
