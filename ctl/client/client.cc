@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "formats/api/error_json.h"
+#include "formats/base/utf8_text.h"
 
 namespace profd {
 namespace {
@@ -45,7 +46,7 @@ Result<void> check_result(const ResultInfo& result) {
 
 Result<void> check_session_id(const std::string& id) {
   if (is_valid_id(id)) return {};
-  return fail(ErrorCode::kNotFound, "no session has the id '" + id + "'",
+  return fail(ErrorCode::kNotFound, "no session has the id '" + valid_utf8(id, 60) + "'",
               "'profctl list' shows the sessions");
 }
 

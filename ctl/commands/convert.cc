@@ -266,13 +266,13 @@ class Convert final : public Subcommand {
   Convert() : Subcommand("convert", "Turn traces that LLVM XRay wrote to files into a profile") {}
 
   void add_options(OptionList& list) override {
-    list.operand("LOG", "xray-log.* files of one process", options_.logs);
+    list.operand("LOG", "xray-log.* files of one process", Reader::path(options_.logs));
     list.option("-b,--binary", "FILE",
                 "The program that wrote the traces; then its instrumented shared objects",
-                options_.binaries);
+                Reader::path(options_.binaries));
     list.option("--build-id", "HEX", "Refuse a program with another build id", options_.build_id);
     list.option("-o,--output", "FILE", "File to write to (required); - is standard output",
-                options_.output);
+                Reader::path(options_.output));
     list.option("--format", "FORMAT",
                 "prof for pprof, folded for flame graphs, trace for Perfetto [prof]",
                 {options_.format, parse_format});

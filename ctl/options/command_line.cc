@@ -5,8 +5,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include "ctl/options/shown_argument.h"
 #include "formats/base/errors.h"
 #include "formats/base/nearest_name.h"
+#include "formats/base/utf8_text.h"
 
 namespace profd {
 namespace {
@@ -44,6 +46,17 @@ class ExamplesFirst : public CLI::Formatter {
   }
 };
 
+// As long as the longest path. No other argument comes near, and some are sent to the daemon.
+constexpr std::size_t kMaxArgumentBytes = 4096;
+
+Result<void> check_lengths(const std::vector<std::string>& arguments) {
+  const auto is_long = [](const auto& text) { return text.size() > kMaxArgumentBytes; };
+  const auto found = std::ranges::find_if(arguments, is_long);
+  if (found == arguments.end()) return {};
+  return invalid_argument("argument is too long: " + shown_argument(*found),
+                          "at most " + std::to_string(kMaxArgumentBytes) + " bytes are accepted");
+}
+
 std::vector<std::string_view> views_of(const std::vector<std::string>& texts) {
   return {texts.begin(), texts.end()};
 }
@@ -64,24 +77,27 @@ void OptionList::flag(const std::string& names, const std::string& help, bool& o
 
 void OptionList::option(const std::string& names, const std::string& argument,
                         const std::string& help, Reader reader) {
-  CLI::Option* const added = app_.add_option(names, callback(std::move(reader.read_)), help);
+  CLI::Option* const added = app_.add_option(names, callback(reader), help);
   added->type_name(argument)->group(heading_);
   // Each time with one argument, so that an operand may follow.
   if (reader.is_repeatable_) added->expected(1, -1)->allow_extra_args(false);
 }
 
 void OptionList::operand(const std::string& name, const std::string& help, Reader reader) {
-  CLI::Option* const added = app_.add_option(name, callback(std::move(reader.read_)), help);
+  CLI::Option* const added = app_.add_option(name, callback(reader), help);
   added->required();
   if (reader.is_repeatable_) added->expected(1, -1)->allow_extra_args();
 }
 
 // CLI11 calls this before it has found every error of its own, and before --help counts. So an
 // error of a reader is kept until CLI11 is done.
-std::function<bool(const CLI::results_t&)> OptionList::callback(Reader::Function read) {
-  return [this, read = std::move(read)](const CLI::results_t& arguments) {
+std::function<bool(const CLI::results_t&)> OptionList::callback(Reader reader) {
+  return [this, reader = std::move(reader)](const CLI::results_t& arguments) {
     for (const std::string& argument : arguments) {
-      const Result<void> done = read(argument);
+      const bool is_valid = reader.is_path_ || is_valid_utf8(argument);
+      const Result<void> done =
+          is_valid ? reader.read_(argument)
+                   : invalid_argument("argument is not valid UTF-8: " + shown_argument(argument));
       if (!done && !invalid_) invalid_ = done.error();
     }
     return true;
@@ -122,6 +138,7 @@ Result<CommandLine::Parsed> CommandLine::parse(std::vector<std::string> argument
   const auto behind_dashes = has_dashes ? dashes + 1 : dashes;
   std::vector<std::string> command(behind_dashes, arguments.end());
   arguments.erase(dashes, arguments.end());
+  if (auto checked = check_lengths(arguments); !checked) return checked.error();
   if (auto turned = turn_help_to_option(arguments); !turned) return turned.error();
   std::ranges::reverse(arguments);  // CLI11 takes a vector in reverse order
   try {
@@ -201,21 +218,22 @@ Error CommandLine::unexpected_argument() const {
 
 // Offers the option that the argument may be meant for: a pid, a command name or a command.
 Error CommandLine::unexpected_operand(const std::string& argument) const {
-  Error error = invalid_use("unexpected argument '" + argument + "'");
+  Error error = invalid_use("unexpected argument " + shown_argument(argument));
   const CLI::App& app = *app_->get_subcommand(named_subcommand());
   const bool is_number = argument.find_first_not_of("0123456789,") == std::string::npos;
   const std::string option = is_number ? "--pid" : "--comm";
   if (argument.empty() || app.get_option_no_throw(option) == nullptr) return error;
-  error.hint = "did you mean " + option + " " + argument;
+  const std::string shown = shortened(argument);
+  error.hint = "did you mean " + option + " " + shown;
   const bool runs_command = subcommands_.at(named_subcommand()).command_ != nullptr;
-  error.hint += runs_command && !is_number ? ", or a command: -- " + argument + "?" : "?";
+  error.hint += runs_command && !is_number ? ", or a command: -- " + shown + "?" : "?";
   return error;
 }
 
 Error CommandLine::unknown_subcommand(const std::string& name) const {
   std::vector<std::string> known;
   for (const CLI::App* app : app_->get_subcommands({})) known.push_back(app->get_name());
-  Error error = invalid_argument("unknown subcommand '" + name + "'",
+  Error error = invalid_argument("unknown subcommand " + shown_argument(name),
                                  "'profctl --help' lists the subcommands");
   suggest_nearest(name, known, error);
   return error;
@@ -230,7 +248,7 @@ Error CommandLine::unknown_option(const std::string& option) const {
   }
   const char* const has = others.size() == 1 ? " has it" : " have it";
   Error error =
-      invalid_use("unknown option " + option +
+      invalid_use("unknown option " + shortened(option) +
                   (others.empty() ? "" : "; " + enumeration(views_of(others), " and ") + has));
   std::vector<std::string> known;
   const std::string name = named_subcommand();

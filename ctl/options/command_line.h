@@ -37,6 +37,14 @@ class Reader {
   Reader(std::string& out) : Reader(out, as_it_is) {}
   Reader(std::vector<std::string>& out) : Reader(out, as_it_is) {}
 
+  // For the path of a file, which may have any bytes. Any other argument has to be valid UTF-8.
+  template <class T>
+  static Reader path(T& out) {
+    Reader reader(out);
+    reader.is_path_ = true;
+    return reader;
+  }
+
   template <class T>
   Reader(T& out, Parse<T> parse)
       : Reader(reads(parse, [&out](T value) { out = std::move(value); })) {}
@@ -62,6 +70,7 @@ class Reader {
 
   Function read_;
   bool is_repeatable_ = false;
+  bool is_path_ = false;
 };
 
 // The options of one subcommand.
@@ -98,7 +107,7 @@ class OptionList {
   friend class CommandLine;
 
   // What CLI11 calls with the arguments of an option.
-  std::function<bool(const std::vector<std::string>&)> callback(Reader::Function read);
+  std::function<bool(const std::vector<std::string>&)> callback(Reader reader);
 
   CLI::App& app_;
   std::string heading_ = "Options";

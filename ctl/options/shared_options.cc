@@ -53,6 +53,7 @@ void add_target(OptionList& list, TargetRequest& target) {
               {target.uids, parse_user});
   list.flag("-a,--all", "Every process of the host", target.all);
   add_owners(list, target);
+  list.rule([&target] { return check_target(target); });
 }
 
 void add_session_request(OptionList& list, StartRequest& request) {
@@ -114,7 +115,7 @@ void add_range(OptionList& list, TimeRange& range) {
 
 void add_output(OptionList& list, const std::string& by_default, std::string& directory) {
   list.option("-o,--output", "DIR", "Directory to write to, created if absent [" + by_default + "]",
-              directory);
+              Reader::path(directory));
 }
 
 }  // namespace profd

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "ctl/options/command_line.h"
+#include "ctl/options/shown_argument.h"
 #include "formats/base/errors.h"
 #include "formats/base/quantity_text.h"
 
@@ -36,12 +37,10 @@ std::string max_sample_rate() {
   return rate.empty() ? "the limit of the host" : rate;
 }
 
-std::string quoted(const std::string& text) { return "'" + text + "'"; }
-
 // "--freq 0", "--freq 'often'"
 std::string given(const std::string& option, const std::string& text) {
   std::uint64_t number = 0;
-  return option + " " + (read_number(text, number) ? text : quoted(text));
+  return option + " " + (read_number(text, number) ? shortened(text) : shown_argument(text));
 }
 
 Result<std::uint64_t> parse_positive(const std::string& text, const std::string& option,
@@ -53,9 +52,9 @@ Result<std::uint64_t> parse_positive(const std::string& text, const std::string&
 
 Error invalid_pid(const std::string& text) {
   const bool is_name = !text.empty() && std::isalpha(static_cast<unsigned char>(text.front())) != 0;
-  return invalid_argument(
-      "invalid pid " + quoted(text) + (is_name ? "; to match by name use --comm " + text : ""),
-      "a pid is a number: --pid 1234 or --pid 1234,5678");
+  return invalid_argument("invalid pid " + shown_argument(text) +
+                              (is_name ? "; to match by name use --comm " + shortened(text) : ""),
+                          "a pid is a number: --pid 1234 or --pid 1234,5678");
 }
 
 }  // namespace
@@ -78,7 +77,7 @@ Result<std::uint32_t> parse_user(const std::string& text) {
   std::uint32_t uid = 0;
   if (read_number(text, uid)) return uid;
   if (const passwd* const user = ::getpwnam(text.c_str())) return user->pw_uid;
-  return invalid_argument("this host has no user " + quoted(text),
+  return invalid_argument("this host has no user " + shown_argument(text),
                           "'getent passwd' lists the users");
 }
 

@@ -7,6 +7,7 @@
 
 #include "formats/base/errors.h"
 #include "formats/base/json_members.h"
+#include "formats/base/utf8_text.h"
 #include "formats/proc/cgroup_path.h"
 
 namespace profd {
@@ -24,6 +25,11 @@ constexpr std::size_t kMaxUids = 64;
 constexpr std::size_t kMaxCgroups = 8;
 constexpr std::size_t kMaxNames = 8;  // of units, and of containers
 constexpr std::size_t kMaxNameBytes = 255;
+constexpr std::size_t kMaxShownBytes = 60;  // of an invalid value
+
+std::string quoted(const std::string& value) {
+  return "'" + valid_utf8(value, kMaxShownBytes) + "'";
+}
 
 Result<void> check_pid(std::uint32_t pid) {
   constexpr std::uint32_t kMaxPid = std::numeric_limits<std::int32_t>::max();
@@ -33,16 +39,23 @@ Result<void> check_pid(std::uint32_t pid) {
 
 Result<void> check_comm(const std::string& comm) {
   if (comm.empty()) return invalid_argument("a command name is empty");
+  if (comm.find('\0') != std::string::npos) return invalid_argument("a command name has a NUL");
   if (comm.size() <= kMaxCommBytes) return {};
   return invalid_argument(
-      "command name '" + comm + "' is longer than the 15 bytes that the kernel keeps",
+      "command name " + quoted(comm) + " is longer than the 15 bytes that the kernel keeps",
       "give '" + comm.substr(0, kMaxCommBytes) + "'");
+}
+
+Result<void> check_uid(std::uint32_t uid) {
+  constexpr std::uint32_t kNoUser = std::numeric_limits<std::uint32_t>::max();  // (uid_t)-1
+  if (uid != kNoUser) return {};
+  return invalid_argument("invalid uid " + std::to_string(uid));
 }
 
 Result<void> check_cgroup(const std::string& path) {
   const bool climbs = (path + "/").find("/../") != std::string::npos;
   if (path.starts_with('/') && !climbs && path.find('\0') == std::string::npos) return {};
-  return invalid_argument("invalid cgroup path '" + path + "'",
+  return invalid_argument("invalid cgroup path " + quoted(path),
                           "give the path below the cgroup v2 mount, for example /system.slice");
 }
 
@@ -52,7 +65,7 @@ Result<void> check_name(const std::string& kind, const std::string& name) {
                             name != ".." &&
                             name.find_first_of(std::string_view("/\0", 2)) == name.npos;
   if (is_component) return {};
-  return invalid_argument("invalid " + kind + " name '" + name + "'");
+  return invalid_argument("invalid " + kind + " name " + quoted(name));
 }
 
 template <class T, class Check>
@@ -113,15 +126,23 @@ void for_each_list(Target& target, const Visit& visit) {
   visit("containers", target.containers);
 }
 
+bool describes_some(TargetRequest target) {
+  target.all = false;
+  return !target.empty();
+}
+
 }  // namespace
 
 Result<void> check_target(const TargetRequest& target) {
-  const auto any = [](std::uint32_t) { return Result<void>(); };
   const auto unit = [](const std::string& name) { return check_name("unit", name); };
   const auto container = [](const std::string& name) { return check_name("container", name); };
+  if (target.all && describes_some(target)) {
+    return invalid_argument("a target of all processes excludes every other target",
+                            "leave out one of them");
+  }
   auto checked = check_terms(target.pids, "pids", kMaxPids, check_pid);
   if (checked) checked = check_terms(target.comms, "comms", kMaxComms, check_comm);
-  if (checked) checked = check_terms(target.uids, "uids", kMaxUids, any);
+  if (checked) checked = check_terms(target.uids, "uids", kMaxUids, check_uid);
   if (checked) checked = check_terms(target.cgroups, "cgroups", kMaxCgroups, check_cgroup);
   if (checked) checked = check_terms(target.units, "units", kMaxNames, unit);
   if (checked) checked = check_terms(target.containers, "containers", kMaxNames, container);

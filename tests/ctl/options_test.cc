@@ -187,6 +187,40 @@ TEST_F(OptionsTest, AnUnknownSubcommandHasTheNearest) {
   }
 }
 
+// A path may have any bytes, so the last of these command lines lacks nothing but a target.
+TEST_F(OptionsTest, ArgumentsForTheDaemonAreValidUtf8) {
+  for (const Arguments& arguments :
+       {Arguments{"start", "--comm", "n\xe9t"}, Arguments{"start", "--comm=n\xe9t"},
+        Arguments{"start", "-a", "-e", "\xff"}, Arguments{"start", "-G", "/\xc3"},
+        Arguments{"ps", "-u", "a\x80"}, Arguments{"export", "-c", "\xc0\xaf"}}) {
+    EXPECT_THAT(refused(arguments).message, StartsWith("argument is not valid UTF-8: '"));
+  }
+  EXPECT_THAT(refused({"start", "--comm", "n\xe9t"}).message, HasSubstr("'n\xef\xbf\xbdt'"));
+  EXPECT_THAT(refused({"record", "-o", "n\xe9t"}).message, HasSubstr("no target is given"));
+}
+
+TEST_F(OptionsTest, LongArgumentsAreRefusedAndNotRepeatedWhole) {
+  const std::string endless(100'000, 'x');
+  const std::string as_long_as_a_path(4096, 'x');
+  for (const std::string& text : {endless, as_long_as_a_path}) {
+    for (const Arguments& arguments :
+         {Arguments{"start", "--comm", text}, Arguments{"start", "--pid", text},
+          Arguments{"start", "-a", "--freq", text}, Arguments{"start", "--uid", text},
+          Arguments{"start", "-u", text}, Arguments{text}, Arguments{"start", text},
+          Arguments{"start", "--" + text}}) {
+      const Error error = refused(arguments);
+      EXPECT_LT(error.message.size(), 300U) << arguments[0];
+      EXPECT_LT(error.hint.size(), 300U) << arguments[0];
+    }
+  }
+}
+
+TEST_F(OptionsTest, TargetsThatMakeNoSenseAreRefusedBeforeTheDaemonIsAsked) {
+  EXPECT_THAT(refused({"start", "-a", "--pid", "5"}).message, HasSubstr("excludes every other"));
+  EXPECT_THAT(refused({"start", "--uid", "4294967295"}).message, HasSubstr("invalid uid"));
+  EXPECT_THAT(refused({"start", "--comm", "sixteen-bytes-xy"}).hint, HasSubstr("sixteen-bytes-x"));
+}
+
 TEST_F(OptionsTest, AnUnknownOptionHasTheSubcommandsThatHaveIt) {
   const std::tuple<Arguments, const char*, const char*> table[] = {
       {{"ps", "--since", "02:58:50"},

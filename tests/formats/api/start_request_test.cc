@@ -71,6 +71,11 @@ TEST(StartRequest, BadRequestsAreRefusedByName) {
       {R"({"target":{"pids":[1.5]}})", ErrorCode::kInvalidArgument, "target.pids[0]"},
       {R"({"target":{"comms":[""]}})", ErrorCode::kInvalidArgument, "empty"},
       {R"({"target":{"comms":["sixteen-bytes-xy"]}})", ErrorCode::kInvalidArgument, "15 bytes"},
+      {R"({"target":{"comms":["a\u0000b"]}})", ErrorCode::kInvalidArgument, "NUL"},
+      {R"({"target":{"uids":[4294967295]}})", ErrorCode::kInvalidArgument,
+       "invalid uid 4294967295"},
+      {R"({"target":{"all":true,"pids":[5]}})", ErrorCode::kInvalidArgument, "excludes"},
+      {"null", ErrorCode::kInvalidArgument, "expected an object"},
       {R"({"target":{"cgroups":["a"]}})", ErrorCode::kInvalidArgument, "cgroup"},
       {R"({"target":{"cgroups":["/a/../b"]}})", ErrorCode::kInvalidArgument, "cgroup"},
       {R"({"target":{"cgroups":["/a\u0000b"]}})", ErrorCode::kInvalidArgument, "cgroup"},
@@ -158,6 +163,12 @@ TEST(StartRequest, TargetsAreDescribedForPeople) {
   EXPECT_EQ(describe(target), "pid 1234, pid 7, comm nginx");
   target.all = true;
   EXPECT_EQ(describe(target), "all");
+}
+
+TEST(StartRequest, AnErrorOfTheWholeBodyBeginsWithItsCause) {
+  for (const char* body : {"null", "[]", "1"}) {
+    EXPECT_EQ(parse_start_request(body).error().message, "expected an object") << body;
+  }
 }
 
 }  // namespace
