@@ -12,7 +12,9 @@ int main(int argc, char** argv) {
     const profd::Console console{std::cout, std::cerr, ::isatty(STDERR_FILENO) == 1};
     const int code = profd::run_profctl({argv + 1, argv + argc}, console);
     std::cout.flush();
-    return std::cout || code != profd::kExitOk ? code : static_cast<int>(profd::kExitFailed);
+    if (std::cout || code != profd::kExitOk) return code;
+    return profd::report(
+        console, profd::fail(profd::ErrorCode::kIo, "could not write to the standard output"));
   } catch (const std::exception& bug) {
     std::cerr << "profctl: " << bug.what() << "\n";
     return profd::kExitFailed;

@@ -87,7 +87,9 @@ Result<void> set_rate(EventSpec& spec, std::uint64_t frequency_hz, std::uint64_t
     return {};
   }
   if (period > static_cast<std::uint64_t>(INT64_MAX)) {  // the kernel's own limit
-    return fail(ErrorCode::kInvalidArgument, "a period of " + std::to_string(period) + " is absurd",
+    return fail(ErrorCode::kInvalidArgument,
+                "a period of " + std::to_string(period) + " is over the limit of " +
+                    std::to_string(INT64_MAX),
                 "give a frequency instead");
   }
   if (spec.is_time && period < kNanosecondsPerSecond / max_sample_rate_hz()) {

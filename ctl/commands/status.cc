@@ -56,8 +56,8 @@ void print_ledger(const StatusInfo& status, std::ostream& out) {
       << " idle + " << ledger.filtered << " filtered + " << sum_of(ledger.lost) << " lost";
   if (ledger.difference() != 0) out << ", difference " << ledger.difference();
   out << "\n           " << status.received << " received, " << status.outside_namespace
-      << " outside profd's PID namespace; " << status.skipped_estimate
-      << " timer ticks missed (mostly idle)\n";
+      << " outside profd's PID namespace; " << counted(status.skipped_estimate, "timer tick")
+      << " missed (mostly idle)\n";
   for (const auto& [reason, count] : ledger.lost) {
     out << "lost       " << count << " " << printable(reason) << "\n";
   }

@@ -75,7 +75,7 @@ Result<void> check_place(const fs::path& path, int type) {
     return fail_errno("could not stat " + path.string());
   }
   if (S_ISSOCK(info.st_mode)) return refuse_live(path, *address, type);
-  return fail(ErrorCode::kInvalidArgument, path.string() + " exists and is no socket",
+  return fail(ErrorCode::kInvalidArgument, path.string() + " exists and is not a socket",
               "remove it, or give another --socket");
 }
 

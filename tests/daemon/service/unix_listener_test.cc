@@ -75,7 +75,7 @@ TEST_F(UnixListenerTest, AFileThatIsNoSocketIsLeftAlone) {
   std::ofstream(socket_) << "precious";
   const auto listener = UnixListener::open(socket_, SOCK_STREAM);
   ASSERT_FALSE(listener);
-  EXPECT_THAT(listener.error().message, HasSubstr("no socket"));
+  EXPECT_THAT(listener.error().message, HasSubstr("is not a socket"));
   EXPECT_EQ(std::filesystem::file_size(socket_), 8u);
 }
 
