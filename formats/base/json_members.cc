@@ -31,6 +31,12 @@ Error json_inside(std::string_view place, Error error) {
   return error;
 }
 
+std::string json_at_top(std::string message) {
+  constexpr std::string_view kNoPlace = ": ";
+  if (message.starts_with(kNoPlace)) message.erase(0, kNoPlace.size());
+  return message;
+}
+
 Result<void> read_json(const json::value& value, bool& out) {
   if (!value.is_bool()) return json_expected("true or false");
   out = value.get_bool();

@@ -45,6 +45,8 @@ concept Is = std::same_as<std::remove_const_t<T>, Of>;
 // first.
 [[nodiscard]] Error json_expected(std::string_view what);
 [[nodiscard]] Error json_inside(std::string_view place, Error error);
+// The message for a value that is inside of nothing.
+[[nodiscard]] std::string json_at_top(std::string message);
 
 [[nodiscard]] Result<void> read_json(const boost::json::value& value, bool& out);
 [[nodiscard]] Result<void> read_json(const boost::json::value& value, std::uint32_t& out);
@@ -206,7 +208,8 @@ template <class T>
   const auto value = parse_json(text, max_depth);
   if (!value) return value.error();
   T out;
-  if (auto read = read_json(*value, out); !read) return fail(code, read.error().message);
+  if (auto read = read_json(*value, out); !read)
+    return fail(code, json_at_top(read.error().message));
   return out;
 }
 
