@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "formats/base/log_text.h"
 #include "formats/base/nearest_name.h"
 #include "formats/base/quantity_text.h"
 
@@ -81,7 +82,7 @@ Result<void> read_log_level(const toml::node& node, std::string& value) {
   std::string text;
   if (auto read = read_text(node, text); !read) return invalid("must be " + one_of(kLogLevels));
   if (std::ranges::find(kLogLevels, text) == kLogLevels.end()) {
-    return invalid("cannot be \"" + text + "\"; must be " + one_of(kLogLevels),
+    return invalid("cannot be \"" + log_text(text) + "\"; must be " + one_of(kLogLevels),
                    did_you_mean(nearest_names(text, kLogLevels)));
   }
   value = text;

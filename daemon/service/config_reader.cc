@@ -8,6 +8,7 @@
 #include <toml++/toml.h>
 
 #include "daemon/service/config_keys.h"
+#include "formats/base/log_text.h"
 #include "formats/base/nearest_name.h"
 #include "formats/base/whole_file.h"
 
@@ -91,7 +92,7 @@ class FileReader {
     std::string hint = did_you_mean(nearest_names(key.str(), names_in(table)));
     if (const ConfigKey* elsewhere = find_in_any_table(key.str())) hint = table_hint(*elsewhere);
     add_error(key.source(),
-              fail(ErrorCode::kInvalidArgument, "unknown key " + whole, std::move(hint)));
+              fail(ErrorCode::kInvalidArgument, "unknown key " + log_text(whole), std::move(hint)));
   }
 
   void add_error(const toml::source_region& where, Error error) {
@@ -144,14 +145,25 @@ void read_command_line(const ConfigSource& source, ConfigReading& reading) {
   }
 }
 
+// A few of the errors of a file suffice to mend it.
+void limit_errors(std::vector<Error>& errors) {
+  constexpr std::size_t kMaxErrors = 20;
+  if (errors.size() <= kMaxErrors) return;
+  const std::size_t more = errors.size() - kMaxErrors;
+  errors.erase(errors.begin() + kMaxErrors, errors.end());
+  errors.push_back(
+      fail(ErrorCode::kInvalidArgument, "and " + std::to_string(more) + " more errors"));
+}
+
 }  // namespace
 
 void read_config_text(std::string_view text, const std::string& file, ConfigReading& reading) {
   try {
     FileReader(file, reading).read_file(toml::parse(text));
   } catch (const toml::parse_error& error) {
-    const std::string what(error.description());
-    reading.errors.push_back(fail(ErrorCode::kMalformed, place(file, error.source().begin) + what,
+    const std::string what(error.description());  // it has keys of the file
+    reading.errors.push_back(fail(ErrorCode::kMalformed,
+                                  place(file, error.source().begin) + log_text(what),
                                   is_syntax_error(what) ? kFormHint : ""));
   }
 }
@@ -163,6 +175,7 @@ ConfigReading read_config(const ConfigSource& source) {
     read_file(file, true, reading);
   }
   read_command_line(source, reading);
+  limit_errors(reading.errors);
   return reading;
 }
 

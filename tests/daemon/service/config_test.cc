@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -33,6 +34,18 @@ TEST(Config, HasADefaultForEveryKey) {
   EXPECT_EQ(reading.config.log_level, "info");
   EXPECT_FALSE(reading.config.continuous.enabled);
   EXPECT_EQ(reading.config.continuous.window, std::chrono::minutes(1));
+}
+
+TEST(Config, ErrorsHaveNoControlCharactersOfTheFile) {
+  for (const char* text : {"\"a\\u001b[2J\\nb\" = 1", "log_level = \"\\u001b[2J\\nx\"",
+                           "\"a\\nb\" = 1\n[\"a\\nb\"]", "[\"\\u001b\"]\n[\"\\u001b\"]"}) {
+    const ConfigReading reading = parse(text);
+    ASSERT_FALSE(reading.errors.empty()) << text;
+    for (const Error& error : reading.errors) {
+      EXPECT_TRUE(std::ranges::all_of(error.message, [](char c) { return c >= ' ' && c <= '~'; }))
+          << error.message;
+    }
+  }
 }
 
 constexpr const char* kEveryKey = R"(
@@ -220,6 +233,15 @@ TEST_F(ConfigFiles, ReportTheInvalidValuesOfAllOfThem) {
   EXPECT_THAT(reading.errors[0].message, StartsWith(path("profd.toml") + ":1:1: "));
   EXPECT_THAT(reading.errors[1].message, StartsWith(path("conf.d/a.toml") + ":1:"));
   EXPECT_THAT(reading.errors[2].message, StartsWith("command line: socket "));
+}
+
+TEST_F(ConfigFiles, ReportAFewOfManyErrors) {
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += "key" + std::to_string(i) + " = 1\n";
+  write("profd.toml", text);
+  const ConfigReading reading = read();
+  ASSERT_THAT(reading.errors, SizeIs(21));
+  EXPECT_EQ(reading.errors[20].message, "and 10 more errors");
 }
 
 ConfigInfo::Value value_of(const RunningConfig& config, const std::string& key) {
