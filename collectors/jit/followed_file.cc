@@ -45,12 +45,20 @@ FollowedFile::Step FollowedFile::read_more(Parser& parser, Clock::time_point now
     map_ = map.state;
     is_rewritten = map.read.rewritten;
   }
-  step.bytes = offset() - std::min(before, offset());
-  const bool has_more = is_rewritten || (step.bytes > 0 && offset() < there->bytes);
+  step.bytes = bytes_between(before, there->bytes);
+  const bool has_more = is_rewritten || (offset() > before && offset() < there->bytes);
   if (!has_more) read_to_ = there;
   set_next_read(now, step.took, !has_more);
   step.grew = std::move(*part);
   return step;
+}
+
+// The bytes of the file from `before` to offset(), which may lie beyond the end: the size of a
+// record is a claim. The file may have grown since it had `known` bytes.
+std::uint64_t FollowedFile::bytes_between(std::uint64_t before, std::uint64_t known) const {
+  const auto now = extent();
+  const std::uint64_t end = std::min(offset(), std::max(known, now ? now->bytes : 0));
+  return end - std::min(before, end);
 }
 
 Result<JitFileGrew> FollowedFile::read_part(Parser& parser) const {
@@ -98,6 +106,11 @@ std::optional<JitRefusal> FollowedFile::strike(ErrorCode code) {
   if (++strikes_ < kMaxStrikes) return std::nullopt;
   if (code == ErrorCode::kBusy) return JitRefusal::kLate;
   return code == ErrorCode::kTimeout ? JitRefusal::kTimeout : JitRefusal::kParserDied;
+}
+
+bool FollowedFile::defer(Clock::time_point due) {
+  due_ = due;
+  return !std::exchange(was_deferred_, true);
 }
 
 void FollowedFile::set_next_read(Clock::time_point now, Clock::duration took, bool is_at_end) {

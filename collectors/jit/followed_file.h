@@ -30,7 +30,7 @@ class FollowedFile {
   struct Step {
     std::optional<JitFileGrew> grew;
     std::optional<JitRefusal> end;  // why the file is not read any further
-    std::uint64_t bytes = 0;        // that were read
+    std::uint64_t bytes = 0;        // of the file that were read
     Clock::duration took{};
   };
   // Reads the next part, if the file has changed since it was read to its end.
@@ -39,6 +39,9 @@ class FollowedFile {
   // When to read more.
   [[nodiscard]] Clock::time_point due() const { return due_; }
   void set_due(Clock::time_point due) { due_ = due; }
+
+  // Sets when to read more of a file whose owner is over the share. True: for the first time.
+  [[nodiscard]] bool defer(Clock::time_point due);
 
   // How often the end of the file was reached.
   [[nodiscard]] std::uint64_t times_at_end() const { return times_at_end_; }
@@ -54,6 +57,7 @@ class FollowedFile {
 
   [[nodiscard]] std::optional<Extent> extent() const;
   [[nodiscard]] std::optional<JitRefusal> refusal_of(const Extent& there) const;
+  [[nodiscard]] std::uint64_t bytes_between(std::uint64_t before, std::uint64_t known) const;
   Result<JitFileGrew> read_part(Parser& parser) const;
   void read_rows(Parser& parser, const JitDumpChunk& chunk, JitFileGrew& part) const;
   [[nodiscard]] std::optional<JitRefusal> strike(ErrorCode code);
@@ -65,6 +69,7 @@ class FollowedFile {
   JitDumpState dump_;
   PerfMapState map_;
   int strikes_ = 0;
+  bool was_deferred_ = false;
   std::optional<Extent> read_to_;  // the extent that was read to its end
   std::uint64_t times_at_end_ = 0;
   Clock::duration interval_ = kFirstInterval;

@@ -90,8 +90,8 @@ void FollowedFiles::read_due(Parser& parser, std::size_t max_events,
     if (followed.due() > now) {
       ++file;
     } else if (is_over_share(file->first.owner, now)) {
-      stats_.refuse(JitRefusal::kOverShare);
-      followed.set_due(now + kShareRest);
+      // Of one file, a single refusal counts, however often it has to wait.
+      if (followed.defer(now + kShareRest)) stats_.refuse(JitRefusal::kOverShare);
       ++file;
     } else {
       file = read_one(file, parser, events);

@@ -1,0 +1,92 @@
+// The shares of users in the JIT sources that are followed, and what is counted of them.
+
+#include "collectors/jit/followed_files.h"
+
+#include <fcntl.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/collectors/jit/runtime.h"
+
+namespace profd::test {
+namespace {
+
+class FollowedFilesTest : public testing::Test {
+ protected:
+  static constexpr std::size_t kMaxEvents = 100;
+
+  void SetUp() override {
+    auto parser = Parser::start();
+    ASSERT_TRUE(parser) << parser.error().message;
+    parser_ = std::move(*parser);
+  }
+
+  [[nodiscard]] std::shared_ptr<const JitFile> file_of(std::uint32_t owner, std::uint64_t inode,
+                                                       std::string_view bytes) const {
+    const std::string path = directory_ / ("jit-" + std::to_string(inode) + ".dump");
+    write_file(path, bytes);
+    return std::make_shared<const JitFile>(
+        JitFile{.id = {.device = 1, .inode = inode, .owner = owner},
+                .path = path,
+                .fd = std::make_shared<const UniqueFd>(
+                    UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)))});
+  }
+  // Whether the file is followed. It is read at once unless `max_events` is 0.
+  bool follow(std::shared_ptr<const JitFile> file, std::size_t max_events) {
+    JitScan scan;
+    scan.files.push_back(std::move(file));
+    files_.follow(scan, *parser_, max_events, events_);
+    return !scan.files.empty();
+  }
+  [[nodiscard]] std::uint64_t refused(JitRefusal reason) const {
+    return stats_.refused[static_cast<std::size_t>(reason)];
+  }
+
+  PrivateDirectory directory_;
+  JitStats stats_;
+  FollowedFiles files_{stats_};
+  std::unique_ptr<Parser> parser_;
+  std::vector<JitEvent> events_;
+};
+
+TEST_F(FollowedFilesTest, AnOwnerHasAtMostItsShareOfTheFiles) {
+  for (std::uint64_t i = 0; i < FollowedFiles::kMaxFilesOfOwner; ++i) {
+    ASSERT_TRUE(follow(file_of(kOther, i, ""), 0)) << i;
+  }
+  EXPECT_FALSE(follow(file_of(kOther, 10'000, ""), 0));
+  EXPECT_EQ(refused(JitRefusal::kOverShare), 1U);
+  EXPECT_TRUE(follow(file_of(kOther + 1, 10'001, ""), 0));
+  EXPECT_TRUE(follow(file_of(0, 10'002, ""), 0));
+}
+
+TEST_F(FollowedFilesTest, AFileThatWaitsForItsOwnersShareIsCountedOnce) {
+  ASSERT_TRUE(follow(file_of(kOther, 1, dump_of(1, {.name = "f"})), 0));
+  files_.charge(kOther, 8 * FollowedFiles::kMaxTime);
+  for (int second = 0; second < 3; ++second) {
+    (void)files_.make_all_due();
+    files_.read_due(*parser_, kMaxEvents, events_);
+  }
+  EXPECT_EQ(refused(JitRefusal::kOverShare), 1U);
+  EXPECT_EQ(stats_.bytes_read, 0U);
+  ASSERT_TRUE(follow(file_of(kOther, 2, dump_of(1, {.name = "f"})), 0));
+  files_.read_due(*parser_, kMaxEvents, events_);
+  EXPECT_EQ(refused(JitRefusal::kOverShare), 2U) << "another file";
+}
+
+TEST_F(FollowedFilesTest, ARecordThatClaimsMoreThanTheFileHasCountsAsTheFile) {
+  std::string huge = load_of(1, {.name = "f"});
+  huge.replace(4, 4, 4, '\xff');  // total_bytes
+  const std::string dump = dump_of(1, {.name = "f"}) + huge;
+  ASSERT_TRUE(follow(file_of(0, 1, dump), kMaxEvents));
+  EXPECT_EQ(stats_.bytes_read, dump.size());
+  (void)files_.make_all_due();
+  files_.read_due(*parser_, kMaxEvents, events_);
+  EXPECT_EQ(stats_.bytes_read, dump.size());
+}
+
+}  // namespace
+}  // namespace profd::test
