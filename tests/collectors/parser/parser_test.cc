@@ -178,6 +178,19 @@ TEST_F(ParserTest, AChildThatIsNeverReapedAffectsItsFilesOwnerAlone) {
   ::waitpid(holder, nullptr, 0);
 }
 
+TEST_F(ParserTest, AChildThatIsNeverReapedDoesNotStopFilesOfRoot) {
+  start({.wall_time = 200ms});
+  ::kill(parser_->child(), SIGSTOP);
+  const pid_t holder = hold_back(parser_->child());
+  const auto late = parser_->read_elf_summary(program_.get());
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::kTimeout);
+  const auto again = parser_->read_elf_summary(program_.get());
+  EXPECT_TRUE(again) << again.error().message;
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+}
+
 void send(int socket, std::string_view packet, std::span<const int> descriptors) {
   if (!sandbox::send_packet(socket, packet, descriptors)) ::_exit(1);
 }
@@ -273,6 +286,10 @@ INSTANTIATE_TEST_SUITE_P(
         Lie{"ATextLongerThanItsPlace", ErrorCode::kMalformed,
             [](int socket) {
               send_answer(socket, {.status = 1, .text_bytes = sandbox::kMaxTextBytes + 1}, {});
+            }},
+        Lie{"AHintLongerThanItsText", ErrorCode::kMalformed,
+            [](int socket) {
+              send_answer(socket, {.status = 1, .text_bytes = 1, .hint_bytes = 2}, {});
             }},
         Lie{"AShortPacket", ErrorCode::kMalformed, [](int socket) { send(socket, "x", {}); }},
         Lie{"ALongPacket", ErrorCode::kMalformed,

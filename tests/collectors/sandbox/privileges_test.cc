@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -17,6 +18,7 @@
 #include <functional>
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "collectors/sandbox/packets.h"
@@ -112,26 +114,39 @@ TEST(PrivilegesTest, MemoryAndFilesAreLimited) {
   EXPECT_EQ(WEXITSTATUS(status), kStillThere);
 }
 
-// By the kernel's status of the process, which waits on a pipe.
-TEST(PrivilegesTest, TheProcessHasAUserOfItsOwnAndNoPrivileges) {
+// What the kernel says in /proc/PID/`name` of a process that has dropped its privileges, and waits
+// on a pipe.
+std::string proc_file_in_sandbox(const std::string& name) {
   int ready[2];
   int wait[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  ASSERT_EQ(::pipe(wait), 0);
+  if (::pipe(ready) != 0 || ::pipe(wait) != 0) return {};
   const pid_t child = fork_into([&] {
     ::close(wait[1]);
+    const rlimit some{.rlim_cur = 4096, .rlim_max = 4096};
+    if (::setrlimit(RLIMIT_CORE, &some) != 0) return 1;
     if (!sandbox::drop_privileges(kLimits)) return kNotDropped;
     char byte = 'r';
     if (::write(ready[1], &byte, 1) != 1) return 1;
     return ::read(wait[0], &byte, 1) == 0 ? 0 : 1;
   });
   char byte = 0;
-  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
-  std::ifstream status("/proc/" + std::to_string(child) + "/status");
-  const std::string text{std::istreambuf_iterator<char>(status), {}};
+  ::close(ready[1]);
+  EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+  std::ifstream file("/proc/" + std::to_string(child) + "/" + name);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
   ::close(wait[1]);
   end_of(child);
-  for (const int fd : {ready[0], ready[1], wait[0]}) ::close(fd);
+  for (const int fd : {ready[0], wait[0]}) ::close(fd);
+  return text;
+}
+
+TEST(PrivilegesTest, TheProcessLeavesNoCore) {
+  EXPECT_THAT(proc_file_in_sandbox("limits"),
+              testing::ContainsRegex("Max core file size +0 +0 +bytes"));
+}
+
+TEST(PrivilegesTest, TheProcessHasAUserOfItsOwnAndNoPrivileges) {
+  const std::string text = proc_file_in_sandbox("status");
   for (const char* line :
        {"Uid:\t2147483000\t2147483000\t2147483000\t2147483000\n",
         "Gid:\t2147483000\t2147483000\t2147483000\t2147483000\n", "CapPrm:\t0000000000000000\n",

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -204,6 +205,37 @@ TEST_F(TableLoaderTest, TheQueueIsLimited) {
   EXPECT_LE(taken, TableLoader::kMaxQueued + TableLoader::kMaxReady + 1);
   // Urgent files have their own queue.
   EXPECT_TRUE(loader_->request(file, TableLoader::Urgency::kStacksWait));
+}
+
+// Gives a file new modification times until it is destroyed.
+class Changing {
+ public:
+  explicit Changing(const fs::path& path)
+      : thread_([path](const std::stop_token& stop) {
+          for (long time = 1; !stop.stop_requested(); ++time) {
+            const timespec times[] = {{.tv_sec = time, .tv_nsec = 0},
+                                      {.tv_sec = time, .tv_nsec = 0}};
+            ::utimensat(AT_FDCWD, path.c_str(), times, 0);
+          }
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
+TEST_F(TableLoaderTest, AFileThatChangesWhileItIsReadGivesNoTable) {
+  const fs::path copy = directory_ / "copy";
+  fs::copy_file("/proc/self/exe", copy);
+  const Changing changing(copy);
+  LoadResult result;
+  // On a busy host, a whole load may pass without a change.
+  for (int i = 0; i < 20 && result.refusal != TableRefusal::kChanged; ++i) {
+    for (const auto& entry : fs::directory_iterator(directory_ / "unwind")) fs::remove(entry);
+    result = load(copy);
+  }
+  EXPECT_EQ(result.refusal, TableRefusal::kChanged);
+  EXPECT_FALSE(result.table);
+  EXPECT_EQ(cached(), 0U);
 }
 
 }  // namespace
