@@ -315,5 +315,58 @@ TEST(VaddrOfOffset, GivesTheAddressThatASegmentLoadsTheOffsetAt) {
   EXPECT_FALSE(vaddr_of_offset(elf, ~std::uint64_t{0}));
 }
 
+TEST_F(ElfFileTest, ListsTheFunctionsOfTablesUpToALimit) {
+  const auto listed = [this](std::size_t count) {
+    return with_file(many_functions(count, 1), [](int fd) { return list_elf_functions(fd); });
+  };
+  EXPECT_TRUE(listed(200'000));
+  const auto refused = listed(200'001);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
+}
+
+// The program with other program headers behind its end, and without sections.
+std::string with_program_headers(std::string file, const std::vector<Elf64_Phdr>& headers) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, file.data(), sizeof header);
+  header.e_phoff = file.size();
+  header.e_phnum = static_cast<Elf64_Half>(headers.size());
+  header.e_shnum = 0;
+  std::memcpy(file.data(), &header, sizeof header);
+  return file.append(reinterpret_cast<const char*>(headers.data()),
+                     headers.size() * sizeof(Elf64_Phdr));
+}
+
+TEST_F(ElfFileTest, ReadsSegmentsUpToALimit) {
+  const std::string program = test::read_file(STACK_PIE);
+  const auto summary = [&](std::size_t count) {
+    return with_file(with_program_headers(program, std::vector<Elf64_Phdr>(count)),
+                     [](int fd) { return read_elf_summary(fd); });
+  };
+  EXPECT_TRUE(summary(1024));
+  const auto refused = summary(1025);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("program headers"));
+}
+
+TEST_F(ElfFileTest, ReadsBuildIdsUpToALimit) {
+  const auto build_id_of = [this](std::uint32_t bytes) {
+    std::string file = test::read_file(STACK_PIE);
+    file.resize((file.size() + 3) / 4 * 4);
+    const Elf64_Nhdr note{.n_namesz = 4, .n_descsz = bytes, .n_type = NT_GNU_BUILD_ID};
+    Elf64_Phdr segment{};
+    segment.p_type = PT_NOTE;
+    segment.p_offset = file.size();
+    segment.p_align = 4;
+    file.append(reinterpret_cast<const char*>(&note), sizeof note).append("GNU\0", 4);
+    file.append(bytes, 'b').resize((file.size() + 3) / 4 * 4);
+    segment.p_filesz = file.size() - segment.p_offset;
+    return with_file(with_program_headers(file, {segment}),
+                     [](int fd) { return read_elf_summary(fd).value().build_id; });
+  };
+  EXPECT_EQ(build_id_of(64), std::string(64, 'b'));
+  EXPECT_EQ(build_id_of(65), "");
+}
+
 }  // namespace
 }  // namespace profd

@@ -38,6 +38,7 @@ TEST(PerfMap, ReadsTheFormsOfLines) {
            Case{"0x7fc6ca83b000 68 $global::apply_fun_shared",
                 {0x7fc6ca83b000, 0x68, "$global::apply_fun_shared"}},
            Case{"0X10 0XFF x", {0x10, 0xff, "x"}},
+           Case{"7fffffffffffffff 1 last", {0x7fffffffffffffff, 1, "last"}},
            Case{"1000  20\tname", {0x1000, 0x20, "name"}},
            Case{"1000 20 \xff\xfe\x1b[31m m\xc3\xa9thode ",
                 {0x1000, 0x20, "\xff\xfe\x1b[31m m\xc3\xa9thode "}},
@@ -49,9 +50,10 @@ TEST(PerfMap, ReadsTheFormsOfLines) {
 }
 
 TEST(PerfMap, CountsBadLines) {
-  for (const char* line : {"", " ", "1000", "1000 20", "1000 20 ", "x 20 name", "1000 x name",
-                           "0x 20 name", "-1000 20 name", "1000 0 name", "1000 10000001 name",
-                           "ffffffff81000000 20 name", "10000000000000000 20 name", "# comment"}) {
+  for (const char* line :
+       {"", " ", "1000", "1000 20", "1000 20 ", "x 20 name", "1000 x name", "0x 20 name",
+        "-1000 20 name", "1000 0 name", "1000 10000001 name", "ffffffff81000000 20 name",
+        "8000000000000000 20 name", "10000000000000000 20 name", "# comment"}) {
     const std::string file = std::string(line) + "\n2000 10 next\n";
     const PerfMapLines read = read_map(file);
     EXPECT_THAT(read.lines, ElementsAre(PerfMapLine{0x2000, 0x10, "next"})) << line;

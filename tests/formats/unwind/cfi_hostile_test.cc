@@ -298,5 +298,15 @@ TEST(HostileElfTest, LimitsTheLengthOfSectionNames) {
   EXPECT_EQ(table_of(file).kind_at(kCode), PROFD_RULE_UNKNOWN);
 }
 
+TEST(HostileCfi, RemembersStatesUpToALimit) {
+  const auto lost = [](std::size_t states) {
+    CfiBytes cfi;
+    cfi.cie().fde(0, kCode + 16, 16, std::string(states, '\x0a'));
+    return table_of_cfi(cfi.str()).lost(CfiLoss::kOverLimit);
+  };
+  EXPECT_EQ(lost(64), 0U);
+  EXPECT_EQ(lost(65), 1U);
+}
+
 }  // namespace
 }  // namespace profd
