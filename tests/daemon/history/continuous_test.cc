@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <memory>
 #include <numeric>
 
@@ -13,6 +14,7 @@
 
 #include "tests/daemon/local_parser.h"
 #include "tests/daemon/samples/fake_source.h"
+#include "tests/daemon/storage/fsync_watch.h"
 #include "tests/formats/readers.h"
 
 namespace profd {
@@ -242,6 +244,31 @@ TEST_F(ContinuousTest, EvictsWindowsOverTheLimits) {
   EXPECT_THAT(windows(), IsEmpty());
   EXPECT_TRUE(fs::is_empty(continuous_->windows().windows_dir()));
   EXPECT_TRUE(fs::is_empty(continuous_->windows().objects_dir()));
+}
+
+TEST_F(ContinuousTest, TwoWindowsWaitForASlowDiskAndTheNextOneIsLost) {
+  std::promise<void> disk;
+  const std::shared_future<void> ready = disk.get_future().share();
+  const test::FsyncWatch slow([&ready](const std::string&) { ready.wait_for(kHang); });
+  ContinuousConfig config{.enabled = true, .window = std::chrono::hours(1), .frequency_hz = 19};
+  continuous_->configure(config);
+  // Each change of the frequency ends a window.
+  const auto end_window = [&] {
+    ++config.frequency_hz;
+    continuous_->configure(config);
+    run_until([&] {
+      return source_.slots[0] && source_.slots[0]->event.frequency_hz == config.frequency_hz;
+    });
+  };
+  for (int i = 0; i < 3; ++i) end_window();
+  EXPECT_EQ(continuous_->status().waiting, 3U) << "one of them is being written";
+  EXPECT_THAT(continuous_->status().failed, IsEmpty());
+  take(4);
+  end_window();
+  EXPECT_THAT(continuous_->status().failed, ElementsAre(Pair("writer_busy", 1)));
+  EXPECT_EQ(continuous_->status().lost_samples, 4U);
+  disk.set_value();
+  wait_for_windows(3);
 }
 
 }  // namespace

@@ -225,5 +225,12 @@ TEST_F(WindowStoreTest, TheNextEvictionRemovesAnObjectThatAFailedWindowLeft) {
   EXPECT_THAT(evicted.windows, IsEmpty());
 }
 
+TEST_F(WindowStoreTest, KeepsAFewMalformedWindows) {
+  for (int i = 0; i < 12; ++i) write_window(window_name(kStart + i * 1min), "no record");
+  EXPECT_EQ(open().malformed(), 12U);
+  const fs::directory_iterator kept(scratch_.path() / "damaged");
+  EXPECT_EQ(std::distance(begin(kept), end(kept)), 10);
+}
+
 }  // namespace
 }  // namespace profd

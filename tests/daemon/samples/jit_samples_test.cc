@@ -182,6 +182,8 @@ TEST_F(JitSamplesTest, SamplesBeyondTheMemoryLimitAreStillCounted) {
   const SessionSamples session = aggregator_.close(1);
   EXPECT_EQ(session.samples, kSamples);
   EXPECT_LE(session.bytes, 4096U);
+  ASSERT_TRUE(session.processes.contains(kProcess));
+  ASSERT_TRUE(aggregator_.processes().find(kProcess));
   const ProcessSamples& process = session.processes.find(kProcess)->second;
   EXPECT_LT(process.jit.entries().size(), kSamples);
   const JitSamples jit =

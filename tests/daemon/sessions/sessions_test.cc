@@ -260,5 +260,33 @@ TEST_F(FullDiskSessionsTest, KeepsItsSamplesForAnotherTry) {
   EXPECT_EQ(result->summary.ledger.difference(), 0);
 }
 
+TEST_F(SessionsTest, StartsNothingAtShutdown) {
+  EXPECT_TRUE(run(sessions().shut_down()));
+  const Result<std::string> refused = start(kRoot, everything());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+  EXPECT_FALSE(source_.slots[0]);
+}
+
+class ShortKeepingSessionsTest : public SessionsTest {
+ protected:
+  static constexpr auto kKeep = 3s;
+  ShortKeepingSessionsTest() : SessionsTest({.unprivileged_keep = kKeep}) {}
+};
+
+TEST_F(ShortKeepingSessionsTest, DropsDataThatCouldNotBeStoredWhenTheirTimeIsOver) {
+  const std::string id = start(kAlice, test::by_comm("x")).value();
+  source_.take(sample_at(1), 0);
+  std::filesystem::remove_all(directory());
+  EXPECT_EQ(stop(kAlice, id).error().code, ErrorCode::kIo);
+  const auto ended = std::chrono::steady_clock::now();
+  EXPECT_TRUE(sessions().session(kAlice, id));
+  run_until([&] { return !sessions().session(kAlice, id); });
+  const auto kept = std::chrono::steady_clock::now() - ended;
+  EXPECT_GE(kept, kKeep - 1s);
+  EXPECT_LT(kept, 2 * kKeep);
+  std::filesystem::create_directory(directory());
+}
+
 }  // namespace
 }  // namespace profd

@@ -338,5 +338,17 @@ TEST_F(ResultStoreTest, HasOnlyCompleteResultsAfterAKill) {
   }
 }
 
+TEST_F(ResultStoreTest, AClockThatIsSetBackKeepsNoResultLonger) {
+  ResultStore store = open();
+  StoredResult future = result_named("0000000a");
+  future.keep = std::chrono::seconds(1);
+  future.created += std::chrono::hours(1);
+  store.adopt(write(future).value());
+  EXPECT_NE(store.find("0000000a"), nullptr);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  store.expire();
+  EXPECT_EQ(store.find("0000000a"), nullptr);
+}
+
 }  // namespace
 }  // namespace profd
