@@ -4,7 +4,7 @@
 #include <ostream>
 
 #include "formats/api/error_json.h"
-#include "formats/base/utf8_repair.h"
+#include "formats/base/utf8_text.h"
 
 namespace profd {
 namespace {
@@ -47,7 +47,7 @@ int report(const Console& console, const Error& error) {
 }
 
 std::string printable(std::string_view text) {
-  std::string out = repaired_utf8(text);
+  std::string out = valid_utf8(text);
   std::ranges::replace_if(
       out, [](char c) { return (static_cast<unsigned char>(c) < 0x20) || c == 0x7f; }, '?');
   replace_c1(out);

@@ -7,7 +7,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "formats/base/errors.h"
-#include "formats/base/utf8_repair.h"
+#include "formats/base/utf8_text.h"
 
 namespace profd {
 namespace {
@@ -17,7 +17,7 @@ namespace json = boost::json;
 void append(std::string& out, const json::value& value);
 
 void append(std::string& out, std::string_view text) {
-  out += json::serialize(json::string_view(repaired_utf8(text)));
+  out += json::serialize(json::string_view(valid_utf8(text)));
 }
 
 void append(std::string& out, double number) {

@@ -64,10 +64,13 @@ bool is_valid_utf8(std::string_view text) {
   return true;
 }
 
+std::string valid_utf8(std::string_view text) {
+  return is_valid_utf8(text) ? std::string(text) : repaired(text);
+}
+
 std::string valid_utf8(std::string_view text, std::size_t max_bytes) {
   // A malformed sequence of at most 4 bytes becomes 3, so this is still too long afterwards.
-  text = text.substr(0, 4 * max_bytes);
-  std::string valid = is_valid_utf8(text) ? std::string(text) : repaired(text);
+  std::string valid = valid_utf8(text.substr(0, 4 * max_bytes));
   if (valid.size() <= max_bytes) return valid;
   std::size_t kept = max_bytes - kCut.size();
   while (kept > 0 && is_inside_character(valid[kept])) --kept;

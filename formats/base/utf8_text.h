@@ -14,4 +14,7 @@ namespace profd {
 // two characters and ends in "...". A text that needs no change stays unchanged.
 [[nodiscard]] std::string valid_utf8(std::string_view text, std::size_t max_bytes);
 
+// The same without a limit.
+[[nodiscard]] std::string valid_utf8(std::string_view text);
+
 }  // namespace profd

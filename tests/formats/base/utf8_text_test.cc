@@ -1,46 +1,84 @@
 #include "formats/base/utf8_text.h"
 
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "formats/base/json_text.h"
-#include "formats/base/utf8_repair.h"
 
 namespace profd {
 namespace {
 
-constexpr const char* kReplaced = "\xef\xbf\xbd";
+struct Case {
+  std::string text;
+  std::string valid;
+};
 
-TEST(Utf8, KnowsMalformedText) {
-  for (const char* valid : {"", "a", "eight bytes and more", "n\xc3\xa9t", "\xf0\x9f\x92\xa9"}) {
-    EXPECT_TRUE(is_valid_utf8(valid)) << valid;
+TEST(Utf8Text, LeavesValidTextsUnchanged) {
+  for (const std::string text :
+       {"", "main", "a long name of a function, over eight bytes", "gr\u00fc\u00df", "\u65e5\u672c",
+        "\U0001F600 tail of the text", "\u0001\t\n"}) {
+    EXPECT_TRUE(is_valid_utf8(text));
+    EXPECT_EQ(valid_utf8(text, 100), text);
   }
-  for (const char* malformed :
-       {"n\xe9t", "\x80", "\xc3", "eight bytes \xff", "\xed\xa0\x80", "\xc0\xaf"}) {
-    EXPECT_FALSE(is_valid_utf8(malformed)) << malformed;
+  EXPECT_TRUE(is_valid_utf8(std::string("nul\0inside", 10)));
+}
+
+TEST(Utf8Text, ReplacesMalformedSequences) {
+  const std::vector<Case> cases = {
+      {"\xff", "\uFFFD"},
+      {"abcdefgh\x80", "abcdefgh\uFFFD"},
+      {"a\xc3", "a\uFFFD"},        // ends inside a character
+      {"\xe2\x82 x", "\uFFFD x"},  // 2 of 3 bytes
+      {"\xc3(", "\uFFFD("},        // the byte after it is kept
+      {"caf\xe9", "caf\uFFFD"},    // Latin-1
+      {"\u00fc\xfe\u00fc", "\u00fc\uFFFD\u00fc"},
+  };
+  for (const Case& test : cases) {
+    EXPECT_FALSE(is_valid_utf8(test.text));
+    EXPECT_EQ(valid_utf8(test.text, 100), test.valid);
   }
 }
 
-TEST(Utf8, LongTextIsCutBetweenTwoCharacters) {
-  EXPECT_EQ(valid_utf8("abcdef", 6), "abcdef");
-  EXPECT_EQ(valid_utf8("abcdefg", 6), "abc...");
-  EXPECT_EQ(valid_utf8("ab\xc3\xa9xyz", 6), "ab...");
+TEST(Utf8Text, JsonKeepsTheCharactersAfterAMalformedSequence) {
+  EXPECT_EQ(json_text(boost::json::value("n\xe9t")), "\"n\uFFFDt\"");
 }
 
-TEST(Utf8, RepairReplacesTheInvalidBytesAlone) {
-  const std::string r = kReplaced;
-  EXPECT_EQ(repaired_utf8("n\xc3\xa9t"), "n\xc3\xa9t");
-  EXPECT_EQ(repaired_utf8("n\xe9t"), "n" + r + "t");
-  EXPECT_EQ(repaired_utf8("\xc3"), r);
-  EXPECT_EQ(repaired_utf8("\xe2\x82!\xc3\xa9"), r + r + "!\xc3\xa9");
-  EXPECT_EQ(repaired_utf8("\xff\xfe"
-                          "a"),
-            r + r + "a");
+// Overlong forms, surrogates, and what is above U+10FFFF.
+TEST(Utf8Text, RefusesWhatIsNoCharacter) {
+  for (const std::string text : {"\xc0\xaf", "\xe0\x80\xaf", "\xf0\x80\x80\xaf", "\xed\xa0\x80",
+                                 "\xed\xbf\xbf", "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80"}) {
+    EXPECT_FALSE(is_valid_utf8(text));
+    EXPECT_TRUE(is_valid_utf8(valid_utf8(text, 100)));
+  }
 }
 
-TEST(Utf8, JsonKeepsTheBytesAfterAnInvalidOne) {
-  EXPECT_EQ(json_text(boost::json::value("n\xe9t")), std::string("\"n") + kReplaced + "t\"");
+TEST(Utf8Text, CutsBetweenCharacters) {
+  EXPECT_EQ(valid_utf8("0123456789", 10), "0123456789");
+  EXPECT_EQ(valid_utf8("0123456789a", 10), "0123456...");
+  EXPECT_EQ(valid_utf8("01234\u20ac\u20ac\u20ac", 10), "01234...");
+  EXPECT_EQ(valid_utf8("0123\u20ac\u20ac\u20ac", 10), "0123\u20ac...");
+  EXPECT_EQ(valid_utf8(std::string(1000, '\xff'), 10), "\uFFFD\uFFFD...");
+  EXPECT_EQ(valid_utf8(std::string(1000, 'x'), 3), "...");
+}
+
+// Each byte sequence of up to three bytes around the borders of the encoding, cut at each length.
+TEST(Utf8Text, MakesAnyBytesValidOnceAndForAll) {
+  const std::string bytes = "\x7f\x80\xbf\xc0\xc2\xdf\xe0\xed\xef\xf0\xf4\xf5\xff";
+  for (const char a : bytes) {
+    for (const char b : bytes) {
+      for (const char c : bytes) {
+        const std::string text{a, b, c, 'x', a, b, c, '\x80', '\x80', c};
+        for (std::size_t max = 3; max < 32; max += 5) {
+          const std::string valid = valid_utf8(text, max);
+          EXPECT_TRUE(is_valid_utf8(valid));
+          EXPECT_LE(valid.size(), max);
+          EXPECT_EQ(valid_utf8(valid, max), valid);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
