@@ -77,16 +77,18 @@ void OptionList::flag(const std::string& names, const std::string& help, bool& o
 
 void OptionList::option(const std::string& names, const std::string& argument,
                         const std::string& help, Reader reader) {
-  CLI::Option* const added = app_.add_option(names, callback(reader), help);
+  const bool is_repeatable = reader.is_repeatable_;
+  CLI::Option* const added = app_.add_option(names, callback(std::move(reader)), help);
   added->type_name(argument)->group(heading_);
   // Each time with one argument, so that an operand may follow.
-  if (reader.is_repeatable_) added->expected(1, -1)->allow_extra_args(false);
+  if (is_repeatable) added->expected(1, -1)->allow_extra_args(false);
 }
 
 void OptionList::operand(const std::string& name, const std::string& help, Reader reader) {
-  CLI::Option* const added = app_.add_option(name, callback(reader), help);
+  const bool is_repeatable = reader.is_repeatable_;
+  CLI::Option* const added = app_.add_option(name, callback(std::move(reader)), help);
   added->required();
-  if (reader.is_repeatable_) added->expected(1, -1)->allow_extra_args();
+  if (is_repeatable) added->expected(1, -1)->allow_extra_args();
 }
 
 // CLI11 calls this before it has found every error of its own, and before --help counts. So an

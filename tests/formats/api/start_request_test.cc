@@ -16,7 +16,7 @@ StartRequest full_request() {
   request.target = {.all = false,
                     .pids = {1234, 1235},
                     .comms = {"nginx", "a \"quoted\" one"},
-                    .uids = {0, 4294967295},
+                    .uids = {0, 4294967294},
                     .cgroups = {"/system.slice"},
                     .units = {"nginx.service"},
                     .containers = {"0123abcd", "web"}};
@@ -30,7 +30,9 @@ StartRequest full_request() {
 }
 
 TEST(StartRequest, ReadBackIsEqual) {
-  EXPECT_EQ(*parse_start_request(to_json(full_request())), full_request());
+  const auto read = parse_start_request(to_json(full_request()));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, full_request());
 }
 
 TEST(StartRequest, WhatARequestLeavesOutHasItsDefault) {
