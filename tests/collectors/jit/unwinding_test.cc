@@ -76,8 +76,8 @@ std::string dump_of_framed(const std::vector<FramedFunction>& functions, bool wi
 
 // Runs in the child, and does not return once the file is written and the code is there.
 [[noreturn]] void run_jit_code(const std::string& path, bool with_unwinding) {
-  constexpr unsigned kLifeSeconds = 60;
-  ::alarm(kLifeSeconds);
+  constexpr unsigned kAlarmSeconds = 60;
+  ::alarm(kAlarmSeconds);
   void* const memory =
       ::mmap(reinterpret_cast<void*>(kCodeAt), 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
