@@ -12,25 +12,25 @@
 namespace profd::test {
 namespace {
 
-using Report = std::function<void(const std::string& path)>;
+using FsyncReport = std::function<void(const std::string& path)>;
 
 std::mutex mutex;
-std::shared_ptr<const Report> current;
+std::shared_ptr<const FsyncReport> current;
 
-void set_report(std::shared_ptr<const Report> report) {
+void set_report(std::shared_ptr<const FsyncReport> report) {
   const std::lock_guard lock(mutex);
   current = std::move(report);
 }
 
-std::shared_ptr<const Report> report_of_now() {
+std::shared_ptr<const FsyncReport> report_of_now() {
   const std::lock_guard lock(mutex);
   return current;
 }
 
 }  // namespace
 
-FsyncWatch::FsyncWatch(Report report) {
-  set_report(std::make_shared<const Report>(std::move(report)));
+FsyncWatch::FsyncWatch(FsyncReport report) {
+  set_report(std::make_shared<const FsyncReport>(std::move(report)));
 }
 
 FsyncWatch::~FsyncWatch() { set_report(nullptr); }
