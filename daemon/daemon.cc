@@ -3,9 +3,11 @@
 #include <signal.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -81,9 +83,9 @@ std::unique_ptr<JitProcesses> start_jit(const Config& config,
     log::warn("could not watch unmaps, so unmapped JIT code keeps its name: {}",
               watched.error().message);
   };
-  return value_of(JitProcesses::start({.directories = config.jit_directories,
-                                       .send_rows = std::move(send_rows),
-                                       .watch_memory = std::move(watch_memory)}));
+  JitOptions options{.send_rows = std::move(send_rows), .watch_memory = std::move(watch_memory)};
+  std::ranges::copy(config.jit_directories, std::back_inserter(options.directories));
+  return value_of(JitProcesses::start(std::move(options)));
 }
 
 template <class Reason>

@@ -45,9 +45,7 @@ std::uint64_t monotonic_start_ns(const ProcessKey& process) {
 }  // namespace
 
 Result<std::unique_ptr<JitProcesses>> JitProcesses::start(JitOptions options) {
-  std::vector<std::string> directories = {kHostTmp, "/tmp"};
-  std::ranges::copy(options.directories, std::back_inserter(directories));
-  auto follower = JitFollower::start(std::move(directories));
+  auto follower = JitFollower::start(options.directories);
   if (!follower) return follower.error();
   return std::unique_ptr<JitProcesses>(new JitProcesses(std::move(*follower), std::move(options)));
 }

@@ -32,6 +32,7 @@
 #include "collectors/jit/answers.h"
 #include "collectors/jit/code_map.h"
 #include "collectors/jit/code_memory.h"
+#include "collectors/jit/directory_watch.h"
 #include "collectors/jit/events.h"
 #include "collectors/jit/follower.h"
 #include "collectors/jit/sources.h"
@@ -51,7 +52,8 @@ struct JitOptions {
   using WatchMemory =
       std::function<void(const ProcessKey& process, std::span<const AddressRange> ranges)>;
 
-  std::vector<std::string> directories{};  // to be watched, besides the host's /tmp
+  // To be watched: the host's /tmp, where runtimes write unless they are told otherwise.
+  std::vector<std::string> directories{kHostTmp, "/tmp"};
 
   // Where poll() sends the unwind rows of processes' JIT code; empty: nowhere.
   SendRows send_rows{};
