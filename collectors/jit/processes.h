@@ -52,7 +52,7 @@ struct JitOptions {
   using WatchMemory =
       std::function<void(const ProcessKey& process, std::span<const AddressRange> ranges)>;
 
-  // To be watched: the host's /tmp, where runtimes write unless they are told otherwise.
+  // To be watched: the host's /tmp, where runtimes write by default.
   std::vector<std::string> directories{kHostTmp, "/tmp"};
 
   // Where poll() sends the unwind rows of processes' JIT code; empty: nowhere.
