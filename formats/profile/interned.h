@@ -1,0 +1,144 @@
+// Tables that hold each value once, by index. The indexes count from 0 in the order in which the
+// values came.
+//
+// The hash is seeded, since processes choose the names and addresses that are kept here. Elements
+// of values and lists have a function add_to(SeededHash&, const T&). Adding invalidates spans and
+// references into a table, but not texts. Moveable; no thread affinity.
+
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include "formats/base/seeded_hash.h"
+
+namespace profd {
+
+inline void add_to(SeededHash& hash, std::uint32_t number) { hash.add(number); }
+
+// The indexes of a table by the hash of their values.
+class HashIndex {
+ public:
+  // The entry with this hash for which `is_equal(index)` holds. size(): there is none, and the
+  // caller adds its value under this index.
+  template <class IsEqual>
+  std::uint32_t find_or_add(std::uint64_t hash, const IsEqual& is_equal) {
+    const std::uint32_t added = size();
+    std::uint32_t& first = first_of_hash_.try_emplace(hash, kNone).first->second;
+    for (std::uint32_t at = first; at != kNone; at = next_of_hash_[at]) {
+      if (is_equal(at)) return at;
+    }
+    next_of_hash_.push_back(first);
+    first = added;
+    return added;
+  }
+  [[nodiscard]] std::uint32_t size() const {
+    return static_cast<std::uint32_t>(next_of_hash_.size());
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = 0xffffffff;
+  struct HashIsGood {
+    using is_avalanching = void;
+    std::size_t operator()(std::uint64_t hash) const noexcept { return hash; }
+  };
+
+  boost::unordered_flat_map<std::uint64_t, std::uint32_t, HashIsGood> first_of_hash_;
+  std::vector<std::uint32_t> next_of_hash_;
+};
+
+template <class T>
+class InternedValues {
+ public:
+  explicit InternedValues(std::uint64_t seed) : seed_(seed) {}
+
+  std::uint32_t add(const T& value) {
+    SeededHash hash(seed_);
+    add_to(hash, value);
+    const std::uint32_t index =
+        index_.find_or_add(hash.value(), [&](std::uint32_t at) { return values_[at] == value; });
+    if (index == values_.size()) values_.push_back(value);
+    return index;
+  }
+  [[nodiscard]] std::span<const T> all() const { return values_; }
+  [[nodiscard]] const T& operator[](std::uint32_t index) const { return values_[index]; }
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(values_.size()); }
+
+ private:
+  std::uint64_t seed_;
+  HashIndex index_;
+  std::vector<T> values_;
+};
+
+// Lists of values, each list once.
+template <class T>
+class InternedLists {
+ public:
+  explicit InternedLists(std::uint64_t seed) : seed_(seed) {}
+
+  // `list` does not lie in this table.
+  std::uint32_t add(std::span<const T> list) {
+    SeededHash hash(seed_);
+    for (const T& value : list) add_to(hash, value);
+    hash.add(list.size());
+    const std::uint32_t index = index_.find_or_add(
+        hash.value(), [&](std::uint32_t at) { return std::ranges::equal((*this)[at], list); });
+    if (index == size()) {
+      values_.insert(values_.end(), list.begin(), list.end());
+      ends_.push_back(values_.size());
+    }
+    return index;
+  }
+  [[nodiscard]] std::span<const T> operator[](std::uint32_t index) const {
+    const std::size_t begin = index == 0 ? 0 : ends_[index - 1];
+    return std::span(values_).subspan(begin, ends_[index] - begin);
+  }
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(ends_.size()); }
+
+ private:
+  std::uint64_t seed_;
+  HashIndex index_;
+  std::vector<T> values_;
+  std::vector<std::size_t> ends_;
+};
+
+class InternedTexts {
+ public:
+  explicit InternedTexts(std::uint64_t seed) : seed_(seed) {}
+
+  std::uint32_t add(std::string_view text) {
+    const std::uint32_t index =
+        index_.find_or_add(hash_of(text), [&](std::uint32_t at) { return texts_[at] == text; });
+    if (index == texts_.size()) texts_.emplace_back(text);
+    return index;
+  }
+  [[nodiscard]] std::string_view operator[](std::uint32_t index) const { return texts_[index]; }
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(texts_.size()); }
+
+ private:
+  [[nodiscard]] std::uint64_t hash_of(std::string_view text) const {
+    SeededHash hash(seed_);
+    hash.add(text.size());
+    for (; !text.empty(); text.remove_prefix(std::min(text.size(), sizeof(std::uint64_t)))) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, text.data(), std::min(text.size(), sizeof word));
+      hash.add(word);
+    }
+    return hash.value();
+  }
+
+  std::uint64_t seed_;
+  HashIndex index_;
+  std::deque<std::string> texts_;
+};
+
+}  // namespace profd
