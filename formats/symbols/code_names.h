@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/base/utf8_text.h"
+
 namespace profd {
 
 // The limit for each name and file of a frame. UTF-8, cut between two characters, "..." at the end.
