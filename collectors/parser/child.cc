@@ -9,6 +9,7 @@
 #include "collectors/parser/messages.h"
 #include "collectors/parser/parser.h"
 #include "collectors/xray/log_result.h"
+#include "formats/symbols/find_code_names.h"
 
 namespace profd {
 namespace {
@@ -25,10 +26,10 @@ Result<std::string> encoded(const Result<T>& result) {
   return sandbox::encode(*result);
 }
 
-// Carries out a request whose second file is a sealed memfd with its argument.
+// Carries out a request whose last file, behind those to read, is a sealed memfd with its argument.
 template <class Argument, class CarryOut>
 Result<std::string> with_argument(const std::vector<UniqueFd>& files, CarryOut carry_out) {
-  const int memfd = files.size() < 2 ? -1 : files[1].get();
+  const int memfd = files.size() < 2 ? -1 : files.back().get();
   const auto bytes = sandbox::read_sealed(memfd, kMaxArgumentBytes);
   if (!bytes) return bytes.error();
   const auto argument = sandbox::decode<Argument>(*bytes);
@@ -46,6 +47,16 @@ Result<std::string> find_symbols(int fd, const parser::SymbolRequest& request) {
   if (!symbols) return symbols.error();
   return sandbox::encode(
       parser::FoundSymbols{.table_bytes_left = budget.table_bytes, .symbols = std::move(*symbols)});
+}
+
+// `debug_fd` is -1 where there is no debug file.
+Result<std::string> find_names(int fd, int debug_fd, const parser::SymbolRequest& request) {
+  SymbolBudget budget{.table_bytes = request.table_bytes,
+                      .time = std::chrono::nanoseconds(request.time_ns)};
+  auto names = find_code_names(fd, debug_fd, request.addresses, budget);
+  if (!names) return names.error();
+  return sandbox::encode(parser::FoundCodeNames{.table_bytes_left = budget.table_bytes,
+                                                .addresses = std::move(*names)});
 }
 
 Result<std::string> list_functions(int fd) {
@@ -95,6 +106,11 @@ Result<std::string> handle(const Request& request, const std::vector<UniqueFd>& 
       return with_argument<parser::JitUnwindRequest>(files, [file](const auto& wanted) {
         return Result<std::string>(sandbox::encode(parser::read_jit_unwind_rows(file, wanted)));
       });
+    case Operation::kFindCodeNames:
+      return with_argument<parser::SymbolRequest>(
+          files, [file, debug_fd = files.size() < 3 ? -1 : second](const auto& wanted) {
+            return find_names(file, debug_fd, wanted);
+          });
   }
   return fail(ErrorCode::kInternal, "the parser has no such operation");
 }

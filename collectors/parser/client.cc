@@ -30,6 +30,9 @@ class ParserClient final : public Parser {
   Result<std::vector<ElfSymbol>> find_elf_symbols(int fd, std::span<const std::uint64_t> addresses,
                                                   SymbolBudget& budget) override;
   Result<std::vector<ElfSymbol>> list_elf_functions(int fd) override;
+  Result<std::vector<AddressNames>> find_code_names(int fd, int debug_fd,
+                                                    std::span<const std::uint64_t> addresses,
+                                                    SymbolBudget& budget) override;
   Result<JitDumpChunk> read_jitdump(int fd, const JitDumpState& state) override {
     return decoded_with_text<JitDumpChunk>(call_with(Operation::kReadJitDump, fd, state));
   }
@@ -63,10 +66,20 @@ class ParserClient final : public Parser {
 
   template <class Argument>
   Result<std::string> call_with(Operation operation, int fd, const Argument& argument) {
+    return call_with(operation, std::vector<int>{fd}, argument);
+  }
+  template <class Argument>
+  Result<std::string> call_with(Operation operation, std::vector<int> files,
+                                const Argument& argument) {
     const auto sealed = sandbox::make_sealed(sandbox::encode(argument));
     if (!sealed) return sealed.error();
-    return call_with_second_file(operation, fd, sealed->get());
+    files.push_back(sealed->get());
+    return call(operation, files);
   }
+  // The time is charged here, since a child that hangs or dies reports none.
+  Result<std::string> call_with_budget(Operation operation, const std::vector<int>& files,
+                                       std::span<const std::uint64_t> addresses,
+                                       SymbolBudget& budget);
 
   template <class T>
   static Result<T> decoded(const Result<std::string>& bytes) {
@@ -83,19 +96,43 @@ class ParserClient final : public Parser {
   std::unique_ptr<sandbox::Client> client_;
 };
 
-// The time is charged here, since a child that hangs or dies reports none.
-Result<std::vector<ElfSymbol>> ParserClient::find_elf_symbols(
-    int fd, std::span<const std::uint64_t> addresses, SymbolBudget& budget) {
+Result<std::string> ParserClient::call_with_budget(Operation operation,
+                                                   const std::vector<int>& files,
+                                                   std::span<const std::uint64_t> addresses,
+                                                   SymbolBudget& budget) {
   const auto time = std::max(std::chrono::nanoseconds(budget.time), std::chrono::nanoseconds(0));
   const SymbolRequest request{.table_bytes = budget.table_bytes,
                               .time_ns = time.count(),
                               .addresses = {addresses.begin(), addresses.end()}};
+  const bool is_limited =
+      std::ranges::any_of(files, [](int file) { return sandbox::owner_of(file) != 0; });
   const Clock::time_point started = Clock::now();
-  auto found = decoded<FoundSymbols>(call_with(Operation::kFindElfSymbols, fd, request));
-  if (sandbox::owner_of(fd) != 0) budget.time -= Clock::now() - started;
+  auto answer = call_with(operation, files, request);
+  if (is_limited) budget.time -= Clock::now() - started;
+  return answer;
+}
+
+Result<std::vector<ElfSymbol>> ParserClient::find_elf_symbols(
+    int fd, std::span<const std::uint64_t> addresses, SymbolBudget& budget) {
+  auto found =
+      decoded<FoundSymbols>(call_with_budget(Operation::kFindElfSymbols, {fd}, addresses, budget));
   if (!found) return found.error();
   budget.table_bytes = std::min(budget.table_bytes, found->table_bytes_left);
   return std::move(found->symbols);
+}
+
+Result<std::vector<AddressNames>> ParserClient::find_code_names(
+    int fd, int debug_fd, std::span<const std::uint64_t> addresses, SymbolBudget& budget) {
+  std::vector<int> files{fd};
+  if (debug_fd >= 0) files.push_back(debug_fd);
+  auto found = decoded<FoundCodeNames>(
+      call_with_budget(Operation::kFindCodeNames, files, addresses, budget));
+  if (!found) return found.error();
+  budget.table_bytes = std::min(budget.table_bytes, found->table_bytes_left);
+  if (!std::ranges::equal(found->addresses, addresses, {}, &AddressNames::address)) {
+    return fail(ErrorCode::kMalformed, "the parser answered for other addresses than requested");
+  }
+  return std::move(found->addresses);
 }
 
 Result<std::vector<ElfSymbol>> ParserClient::list_elf_functions(int fd) {

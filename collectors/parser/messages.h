@@ -16,6 +16,7 @@
 #include "collectors/parser/jit_results.h"
 #include "collectors/sandbox/wire.h"
 #include "formats/elf/elf_file.h"
+#include "formats/symbols/code_names.h"
 #include "formats/unwind/cfi_tables.h"
 
 namespace profd {
@@ -33,6 +34,7 @@ enum class Operation : std::uint32_t {
   kReadPerfMap,           // a file, PerfMapState
   kReadJitCode,           // a file, JitCodeRequest
   kReadJitUnwindRows,     // a file, JitUnwindRequest
+  kFindCodeNames,         // a file and perhaps its debug file, SymbolRequest
 };
 
 struct SymbolRequest {
@@ -44,6 +46,11 @@ struct SymbolRequest {
 struct FoundSymbols {
   std::uint64_t table_bytes_left = 0;  // of the budget
   std::vector<ElfSymbol> symbols;
+};
+
+struct FoundCodeNames {
+  std::uint64_t table_bytes_left = 0;  // of the budget
+  std::vector<AddressNames> addresses;
 };
 
 struct JitCodeRequest {

@@ -21,6 +21,7 @@
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
 #include "formats/elf/elf_file.h"
+#include "formats/symbols/code_names.h"
 #include "formats/unwind/cfi_tables.h"
 
 namespace profd {
@@ -47,6 +48,9 @@ class Parser {
                                                           std::span<const std::uint64_t> addresses,
                                                           SymbolBudget& budget) = 0;
   virtual Result<std::vector<ElfSymbol>> list_elf_functions(int fd) = 0;
+  // One answer for each address, in their order. `debug_fd` is -1 where there is no debug file.
+  virtual Result<std::vector<AddressNames>> find_code_names(
+      int fd, int debug_fd, std::span<const std::uint64_t> addresses, SymbolBudget& budget) = 0;
 
   // Reads a JIT source on from the state, kJitChunkBytes of it at most.
   virtual Result<JitDumpChunk> read_jitdump(int fd, const JitDumpState& state) = 0;

@@ -44,7 +44,7 @@ struct Answer {
 // The error that an answer reports. None for status 0, and for an answer whose numbers are invalid.
 [[nodiscard]] std::optional<Error> error_of(const Answer& answer);
 
-inline constexpr std::size_t kMaxDescriptors = 2;
+inline constexpr std::size_t kMaxDescriptors = 4;
 
 struct Received {
   std::size_t bytes = 0;  // 0: the other side has closed the socket

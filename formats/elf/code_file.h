@@ -50,6 +50,7 @@ class CodeFile {
 
   [[nodiscard]] int fd() const { return fd_; }
   [[nodiscard]] const Elf64_Ehdr& header() const { return headers_.file; }
+  [[nodiscard]] const std::vector<Elf64_Shdr>& sections() const { return headers_.sections; }
   [[nodiscard]] const std::vector<Elf64_Phdr>& program_headers() const { return headers_.segments; }
   [[nodiscard]] const CodeSegments& code() const { return code_; }
 

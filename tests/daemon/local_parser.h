@@ -13,6 +13,7 @@
 #include "collectors/parser/parser.h"
 #include "collectors/sandbox/packets.h"
 #include "collectors/xray/log_result.h"
+#include "formats/symbols/find_code_names.h"
 
 namespace profd::test {
 
@@ -31,6 +32,11 @@ class LocalParser : public Parser {
   }
   Result<std::vector<ElfSymbol>> list_elf_functions(int fd) override {
     return profd::list_elf_functions(fd);
+  }
+  Result<std::vector<AddressNames>> find_code_names(int fd, int debug_fd,
+                                                    std::span<const std::uint64_t> addresses,
+                                                    SymbolBudget& budget) override {
+    return profd::find_code_names(fd, debug_fd, addresses, budget);
   }
   Result<JitDumpChunk> read_jitdump(int fd, const JitDumpState& state) override {
     return parser::read_jitdump_chunk(fd, state);

@@ -22,6 +22,7 @@
 #include <gtest/gtest.h>
 
 #include "collectors/sandbox/packets.h"
+#include "formats/symbols/find_code_names.h"
 #include "formats/unwind/cfi_tables.h"
 #include "tests/collectors/forked.h"
 
@@ -62,6 +63,15 @@ TEST_F(ParserTest, AnswersAreThoseOfTheFunctionsThatItRuns) {
   const auto symbols = parser_->find_elf_symbols(program_.get(), addresses, budget);
   ASSERT_TRUE(symbols) << symbols.error().message;
   EXPECT_EQ(*symbols, *profd::find_elf_symbols(program_.get(), addresses, budget));
+
+  const auto names = parser_->find_code_names(program_.get(), program_.get(), addresses, budget);
+  ASSERT_TRUE(names) << names.error().message;
+  EXPECT_EQ(*names, *profd::find_code_names(program_.get(), program_.get(), addresses, budget));
+  EXPECT_EQ(names->at(0).frames.at(0).name, "_start");
+  EXPECT_EQ(names->at(0).source, NameSource::kDebugFile);
+  const auto without_debug = parser_->find_code_names(program_.get(), -1, addresses, budget);
+  ASSERT_TRUE(without_debug) << without_debug.error().message;
+  EXPECT_EQ(without_debug->at(0).source, NameSource::kSymbolTable);
 
   const auto source = parser_->read_unwind_source(program_.get(), kKey);
   const auto expected_source = read_unwind_source(program_.get(), kKey);

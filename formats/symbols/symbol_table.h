@@ -1,0 +1,62 @@
+// The functions at some addresses by a symbol table of an ELF file: System V ABI, "Symbol Table".
+//
+// One pass over the table in parts of 64 KiB, whatever its size, and nothing is sorted: a browser's
+// table has over 100 MB, and a profile some hundred addresses.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/symbols/read_limits.h"
+
+namespace profd {
+
+// The symbol whose range contains an address.
+struct SymbolHit {
+  std::uint64_t start = 0;
+  std::uint64_t end = 0;   // beyond the last address
+  bool has_size = false;   // false: the range ends at the next symbol
+  std::string name;        // as in the file
+  bool is_folded = false;  // functions of different names have the same range
+};
+
+enum class SymbolTableKind : std::uint8_t { kSymtab, kDynsym };
+
+// Names longer than this are cut, and hence not demangled.
+inline constexpr std::size_t kMaxSymbolNameBytes = 4096;
+// Symbols of kSymtab without a size end here at the latest.
+inline constexpr std::uint64_t kMaxUnsizedBytes = 4096;
+
+// The hits of `addresses`, which are sorted, each once. None of all addresses: the file has no such
+// table. The symbols are functions and labels in executable sections:
+//  - with a size: the one whose range starts last, of these the shortest; of equal ranges global,
+//    weak, local, then the first in the table;
+//  - else one without a size. Its range ends at the next symbol of any kind in the section
+//    (kSymtab), or is its address alone (kDynsym, which has no local symbols, so that the code
+//    behind it is usually another function's).
+// Nothing is found once the limits are spent.
+[[nodiscard]] std::optional<std::vector<std::optional<SymbolHit>>> find_symbols(
+    const LimitedFile& file, SymbolTableKind kind, std::span<const std::uint64_t> addresses);
+
+// The entry of number `index` of a table of `strings`; empty where there is none.
+[[nodiscard]] std::string read_symbol_name(const LimitedFile& file, const Elf64_Shdr& strings,
+                                           std::uint32_t offset);
+
+// Whether two names of one code are names of different functions, which the linker has folded,
+// rather than two names that the source gives one function. Mangled names are different where
+// they are shown differently: constructors (C1, C2) and overloads are not. Other names in .symtab
+// are different where both symbols have the same binding, not weak, and neither name contains the
+// other: C libraries name one function malloc, __libc_malloc and (local) __GI___libc_malloc. Other
+// names in .dynsym are not judged, since a C library exports many functions by two global names.
+struct NamedSymbol {
+  std::string name;
+  std::uint8_t rank = 0;  // of the binding: global, weak, local
+};
+[[nodiscard]] bool are_folded(const NamedSymbol& a, const NamedSymbol& b, SymbolTableKind kind);
+
+}  // namespace profd
