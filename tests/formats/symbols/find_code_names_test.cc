@@ -278,7 +278,7 @@ class Listing {
     return std::ranges::any_of(symbols_, [&](const test::ListedSymbol& symbol) {
       const std::uint64_t bytes = symbol.bytes == 0 ? 4096 : symbol.bytes;
       return symbol.start <= names.address && names.address - symbol.start < bytes &&
-             utf8_text(symbol.name, kMaxCodeNameBytes) == name.substr(0, name.find('@'));
+             valid_utf8(symbol.name, kMaxCodeNameBytes) == name.substr(0, name.find('@'));
     });
   }
 
