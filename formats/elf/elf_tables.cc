@@ -16,18 +16,20 @@ constexpr std::size_t kMaxSegments = 1024;
 
 }  // namespace
 
-bool read_at(int fd, std::uint64_t offset, void* to, std::size_t bytes) {
-  auto* next = static_cast<char*>(to);
-  while (bytes > 0) {
-    if (offset > kMaxFileBytes) return false;
-    const ssize_t got = ::pread(fd, next, bytes, static_cast<off_t>(offset));
+std::size_t read_up_to(int fd, std::uint64_t offset, void* to, std::size_t bytes) {
+  auto* const next = static_cast<char*>(to);
+  std::size_t done = 0;
+  while (done < bytes && offset + done <= kMaxFileBytes) {
+    const ssize_t got = ::pread(fd, next + done, bytes - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    next += got;
-    offset += static_cast<std::uint64_t>(got);
-    bytes -= static_cast<std::size_t>(got);
+    if (got <= 0) break;
+    done += static_cast<std::size_t>(got);
   }
-  return true;
+  return done;
+}
+
+bool read_at(int fd, std::uint64_t offset, void* to, std::size_t bytes) {
+  return read_up_to(fd, offset, to, bytes) == bytes;
 }
 
 namespace {

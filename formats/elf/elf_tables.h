@@ -20,6 +20,9 @@
 
 namespace profd::elf {
 
+// The bytes that were read: fewer at the end of the file, and where a read fails.
+[[nodiscard]] std::size_t read_up_to(int fd, std::uint64_t offset, void* to, std::size_t bytes);
+
 // False: the read failed or is short.
 [[nodiscard]] bool read_at(int fd, std::uint64_t offset, void* to, std::size_t bytes);
 

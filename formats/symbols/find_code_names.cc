@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "formats/symbols/go_functions.h"
+#include "formats/symbols/mini_debug_info.h"
 #include "formats/symbols/name_answers.h"
 #include "formats/symbols/plt.h"
 #include "formats/symbols/read_limits.h"
@@ -36,11 +38,26 @@ class Search {
          std::span<const std::uint64_t> addresses)
       : file_(file), debug_file_(debug_file), answers_(addresses) {}
 
+  void read_go() {
+    const std::vector<std::uint64_t> open = answers_.open();
+    if (open.empty()) return;
+    auto functions = GoFunctions::open(file_);
+    if (functions) {
+      has_symbols_ = true;
+      for (const std::uint64_t address : open) {
+        answers_.add({address, functions->frames_at(address), NameSource::kGo, false}, true);
+      }
+      is_over_budget_ = is_over_budget_ || functions->is_exhausted();
+    }
+    is_over_budget_ = is_over_budget_ || file_.limits().are_spent();
+  }
+
   void read_symbols() {
     if (debug_file_ != nullptr) {
       read_table(*debug_file_, SymbolTableKind::kSymtab, NameSource::kDebugFile);
     }
     read_table(file_, SymbolTableKind::kSymtab, NameSource::kSymbolTable);
+    read_mini_debug_info();
     read_table(file_, SymbolTableKind::kDynsym, NameSource::kDynamicSymbols);
   }
 
@@ -67,6 +84,17 @@ class Search {
   }
 
  private:
+  void read_mini_debug_info() {
+    if (answers_.open().empty()) return;
+    const auto unpacked = unpack_mini_debug_info(file_);
+    is_over_budget_ = is_over_budget_ || file_.limits().are_spent();
+    if (!unpacked) return;
+    const auto elf = CodeFile::open(unpacked->get());
+    if (!elf) return;
+    read_table(LimitedFile(*elf, file_.limits()), SymbolTableKind::kSymtab,
+               NameSource::kMiniDebugInfo);
+  }
+
   void read_table(const LimitedFile& file, SymbolTableKind kind, NameSource source) {
     const std::vector<std::uint64_t> open = answers_.open();
     if (open.empty()) return;
@@ -112,6 +140,7 @@ Result<std::vector<AddressNames>> find_code_names(int fd, int debug_fd,
     debug_file.emplace(*debug_elf, debug_limits.emplace(debug_fd, budget, started));
   }
   Search search(limited_file, debug_file ? &*debug_file : nullptr, addresses);
+  search.read_go();
   search.read_symbols();
   search.read_plt();
   const bool is_limited = !limits.are_none() || (debug_limits && !debug_limits->are_none());

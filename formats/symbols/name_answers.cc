@@ -53,7 +53,10 @@ void NameAnswers::add(AddressNames answer, bool is_final) {
   if (index == entries_.size() || answer.frames.empty()) return;
   Entry& entry = entries_[index];
   if (entry.is_final || (!is_final && !entry.answer.frames.empty())) return;
-  entry = {std::move(answer), is_final};
+  bytes_ += bytes_of(answer);
+  const bool has_room = bytes_ <= kMaxNamesBytes;
+  if (!has_room) answer = unnamed(answer.address, NameSource::kOverBudget);
+  entry = {std::move(answer), is_final || !has_room};
 }
 
 void NameAnswers::add_symbol(std::uint64_t address, NameSource source,
@@ -85,7 +88,8 @@ std::vector<AddressNames> NameAnswers::answers_for(std::span<const std::uint64_t
     const AddressNames& found = entries_[index_of(address)].answer;
     bytes += bytes_of(found);
     if (found.frames.empty()) {
-      answers.push_back(unnamed(address, reason));
+      const bool is_over = found.source == NameSource::kOverBudget;
+      answers.push_back(unnamed(address, is_over ? found.source : reason));
     } else if (bytes > kMaxNamesBytes) {
       answers.push_back(unnamed(address, NameSource::kOverBudget));
     } else {

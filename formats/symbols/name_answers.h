@@ -20,7 +20,7 @@ class NameAnswers {
   [[nodiscard]] std::vector<std::uint64_t> open() const;
 
   // Ignored where the address has an answer that is at least as good. A later source may replace an
-  // answer that is not final.
+  // answer that is not final. Beyond kMaxNamesBytes in all an answer becomes kOverBudget.
   void add(AddressNames answer, bool is_final);
   void add_symbol(std::uint64_t address, NameSource source, const std::string& system_name,
                   bool is_folded, bool is_final);
@@ -40,7 +40,8 @@ class NameAnswers {
   [[nodiscard]] std::size_t index_of(std::uint64_t address) const;
 
   std::vector<Entry> entries_;  // sorted
-  CodeFrame last_;              // the same function often names the next address, too
+  std::size_t bytes_ = 0;
+  CodeFrame last_;  // the same function often names the next address, too
 };
 
 }  // namespace profd

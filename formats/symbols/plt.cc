@@ -94,11 +94,13 @@ std::string symbol_name(const LimitedFile& file, const Elf64_Shdr& relocations,
 
 // The addresses in the slots that jump by `slot`; none if it has been asked for before.
 std::vector<std::uint64_t> take(std::vector<WantedSlot>& wanted, const Slot& slot) {
-  const auto range = std::ranges::equal_range(wanted, slot, {}, &WantedSlot::slot);
-  if (range.empty() || range.front().is_named) return {};
-  range.front().is_named = true;
+  auto found = std::ranges::lower_bound(wanted, slot, {}, &WantedSlot::slot);
   std::vector<std::uint64_t> addresses;
-  for (const WantedSlot& found : range) addresses.push_back(found.address);
+  if (found == wanted.end() || found->is_named) return addresses;
+  for (; found != wanted.end() && found->slot == slot; ++found) {
+    found->is_named = true;
+    addresses.push_back(found->address);
+  }
   return addresses;
 }
 
