@@ -1,9 +1,11 @@
 #include "collectors/sandbox/child.h"
 
+#include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <new>
 #include <optional>
 
@@ -29,7 +31,7 @@ std::optional<Request> next_request(int socket, std::vector<UniqueFd>& files) {
 }
 
 // Drops the privileges as the first request says.
-bool enter_sandbox(int socket) {
+bool enter_sandbox(int socket, const LibraryRules& rules) {
   std::vector<UniqueFd> files;
   const auto request = next_request(socket, files);
   if (!request) return false;
@@ -37,11 +39,21 @@ bool enter_sandbox(int socket) {
   if (request->operation != kStart) {
     entered = fail(ErrorCode::kInternal, "the first request does not set the limits");
   } else if (auto dropped = drop_privileges(
-                 {.memory_bytes = request->words[0], .file_bytes = request->words[1]});
+                 {.memory_bytes = request->words[0], .file_bytes = request->words[1]}, rules);
              !dropped) {
     entered = dropped.error();
   }
   return send_answer(socket, entered) && entered;
+}
+
+// False after the time. The other side's end of the socket being closed counts as a request.
+bool wait_for_request(int socket, std::chrono::milliseconds limit) {
+  pollfd request{.fd = socket, .events = POLLIN, .revents = 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&request, 1, static_cast<int>(limit.count()));
+  } while (ready < 0 && errno == EINTR);
+  return ready > 0;
 }
 
 Result<std::string> handle_in_bounds(const Handler& handle, const Request& request,
@@ -63,17 +75,17 @@ void run_as_child(int argc, char** argv, std::initializer_list<ChildKind> kinds)
   });
   if (kind == kinds.end()) return;
   ::prctl(PR_SET_NAME, kind->process_name);  // else "exe", from /proc/self/exe
-  if (!enter_sandbox(kChildSocket)) ::_exit(1);
+  if (!enter_sandbox(kChildSocket, kind->rules)) ::_exit(1);
   kind->run(kChildSocket);
   // A normal exit may need system calls that are forbidden now.
   ::_exit(0);
 }
 
-void serve_requests(int socket, const Handler& handle) {
-  std::vector<UniqueFd> files;
-  while (const auto request = next_request(socket, files)) {
-    if (!send_answer(socket, handle_in_bounds(handle, *request, files))) return;
-    files.clear();
+void serve_requests(int socket, const Handler& handle, std::chrono::milliseconds idle_limit) {
+  while (wait_for_request(socket, idle_limit)) {
+    std::vector<UniqueFd> files;
+    const auto request = next_request(socket, files);
+    if (!request || !send_answer(socket, handle_in_bounds(handle, *request, files))) return;
   }
 }
 

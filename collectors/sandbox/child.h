@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <initializer_list>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "collectors/sandbox/packets.h"
+#include "collectors/sandbox/privileges.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
 
@@ -20,6 +22,7 @@ struct ChildKind {
   std::string_view name;     // for messages; the program's argument is "--NAME"
   const char* process_name;  // as ps shows it; at most 15 bytes
   void (*run)(int socket);   // returns when the daemon has closed the socket
+  LibraryRules rules{};
 };
 
 inline constexpr int kChildSocket = 3;
@@ -33,8 +36,11 @@ void run_as_child(int argc, char** argv, std::initializer_list<ChildKind> kinds)
 using Handler =
     std::function<Result<std::string>(const Request& request, const std::vector<UniqueFd>& files)>;
 
+inline constexpr std::chrono::milliseconds kNoIdleLimit{-1};
+
 // A ChildKind's run() for requests that have one answer each. Memory that runs out is the answer
-// kTooLarge.
-void serve_requests(int socket, const Handler& handle);
+// kTooLarge. Returns also when no request came for `idle_limit`.
+void serve_requests(int socket, const Handler& handle,
+                    std::chrono::milliseconds idle_limit = kNoIdleLimit);
 
 }  // namespace profd::sandbox

@@ -101,7 +101,8 @@ bool Client::is_stuck_for(std::uint32_t owner) {
   return owner != 0 && std::ranges::find(stuck_, owner, &Stuck::owner) != stuck_.end();
 }
 
-Result<std::string> Client::call(const Request& request, std::span<const int> files) {
+Result<std::string> Client::call(const Request& request, std::span<const int> files,
+                                 milliseconds cpu_limit) {
   owner_ = files.empty() ? 0 : owner_of(files.front());
   if (is_stuck_for(owner_)) {
     return fail(ErrorCode::kBusy, "another " + name_ + " hangs in a file of the same owner");
@@ -114,7 +115,7 @@ Result<std::string> Client::call(const Request& request, std::span<const int> fi
     // Where this fails, the child has died again, and receive() reports it.
     (void)send_packet(socket_.get(), bytes_of(request), files);
   }
-  return receive(limits_.cpu_time, limits_.wall_time);
+  return receive(cpu_limit, limits_.wall_time);
 }
 
 Result<std::string> Client::receive(milliseconds cpu_limit, milliseconds wall_limit) {

@@ -45,9 +45,18 @@ class Client {
   // The result of one request. The first file is the one that the child reads: while a killed
   // child still hangs in a file of one user other than root, requests for that user's files are
   // kBusy. An error also where the child died of the request.
-  [[nodiscard]] Result<std::string> call(const Request& request, std::span<const int> files);
+  [[nodiscard]] Result<std::string> call(const Request& request, std::span<const int> files) {
+    return call(request, files, limits_.cpu_time);
+  }
+  [[nodiscard]] Result<std::string> call(const Request& request, std::span<const int> files,
+                                         std::chrono::milliseconds cpu_limit);
 
-  [[nodiscard]] pid_t child() const { return child_; }
+  // Starts the child if there is none. call() does so too; an error here is not due to a file.
+  Result<void> ensure_child();
+  // Ends the child. The next request starts another.
+  void end_child();
+
+  [[nodiscard]] pid_t child() const { return child_; }  // -1: none
   [[nodiscard]] std::uint64_t restarts() const { return restarts_; }
 
  private:
@@ -58,9 +67,7 @@ class Client {
 
   Client(std::string name, const ChildLimits& limits, Spawn spawn)
       : name_(std::move(name)), limits_(limits), spawn_(std::move(spawn)) {}
-  Result<void> ensure_child();
   Result<void> start_child();
-  void end_child();
   void reap_stuck();
   [[nodiscard]] bool is_stuck_for(std::uint32_t owner);
   Result<std::string> receive(std::chrono::milliseconds cpu_limit,

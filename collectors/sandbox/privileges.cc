@@ -58,12 +58,21 @@ Result<void> drop_capabilities() {
   return check(::syscall(SYS_capset, &header, none.data()) == 0, "drop capabilities");
 }
 
-std::uint64_t address_space_bytes() {
+struct UsedMemory {
+  std::uint64_t address_space_bytes = 0;
+  std::uint64_t private_bytes = 0;
+};
+
+UsedMemory used_memory() {
   unsigned long pages = 0;
+  unsigned long private_pages = 0;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> statm(std::fopen("/proc/self/statm", "re"),
                                                               &std::fclose);
-  if (!statm || std::fscanf(statm.get(), "%lu", &pages) != 1) return 0;
-  return std::uint64_t{pages} * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  if (!statm || std::fscanf(statm.get(), "%lu %*u %*u %*u %*u %lu", &pages, &private_pages) != 2) {
+    return {};
+  }
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return {.address_space_bytes = pages * page, .private_bytes = private_pages * page};
 }
 
 bool limit(__rlimit_resource resource, std::uint64_t value) {
@@ -71,13 +80,17 @@ bool limit(__rlimit_resource resource, std::uint64_t value) {
   return ::setrlimit(resource, &both) == 0;
 }
 
-Result<void> set_limits(const SandboxLimits& limits, std::uint64_t used_bytes) {
+Result<void> set_limits(const SandboxLimits& limits, const LibraryRules& rules,
+                        const UsedMemory& used) {
   // With the signal ignored, write() of a file that grows too large is an error.
   ::signal(SIGXFSZ, SIG_IGN);
-  return check(limit(RLIMIT_AS, used_bytes + limits.memory_bytes) &&
-                   limit(RLIMIT_FSIZE, limits.file_bytes) && limit(RLIMIT_NOFILE, kOpenFiles) &&
-                   limit(RLIMIT_CORE, 0),
-               "set resource limits");
+  bool set = limit(RLIMIT_AS, used.address_space_bytes + limits.memory_bytes) &&
+             limit(RLIMIT_FSIZE, limits.file_bytes) && limit(RLIMIT_NOFILE, kOpenFiles) &&
+             limit(RLIMIT_CORE, 0);
+  if (rules.private_bytes != 0) {
+    set = set && limit(RLIMIT_DATA, used.private_bytes + rules.private_bytes);
+  }
+  return check(set, "set resource limits");
 }
 
 // As the kernel's struct landlock_ruleset_attr, whose header may be older than the kernel.
@@ -124,7 +137,30 @@ bool allow_if(const Filter& filter, int call, scmp_arg_cmp condition) {
   return ::seccomp_rule_add_array(filter.get(), SCMP_ACT_ALLOW, call, 1, &condition) == 0;
 }
 
-Result<void> forbid_system_calls() {
+bool allow_mmap(const Filter& filter, bool shared) {
+  const std::array conditions = {masked(2, PROT_EXEC, 0), masked(3, MAP_SHARED, 0)};
+  return ::seccomp_rule_add_array(filter.get(), SCMP_ACT_ALLOW, SCMP_SYS(mmap), shared ? 1 : 2,
+                                  conditions.data()) == 0;
+}
+
+// Of the calls here, libelf asks by fcntl() whether a descriptor is open, and glibc's qsort() for
+// sysinfo, which it does without.
+bool add_library_rules(const Filter& filter) {
+  constexpr std::array kCalls = {SCMP_SYS(open),     SCMP_SYS(openat),    SCMP_SYS(openat2),
+                                 SCMP_SYS(stat),     SCMP_SYS(lstat),     SCMP_SYS(access),
+                                 SCMP_SYS(readlink), SCMP_SYS(faccessat), SCMP_SYS(faccessat2),
+                                 SCMP_SYS(getcwd),   SCMP_SYS(sysinfo),   SCMP_SYS(readlinkat)};
+  bool made = true;
+  for (const int call : kCalls) {
+    made = made && ::seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(ENOENT), call, 0) == 0;
+  }
+  const scmp_arg_cmp by_name = masked(3, AT_EMPTY_PATH, 0);
+  return made && allow_if(filter, SCMP_SYS(fcntl), masked(1, UINT32_MAX, F_GETFD)) &&
+         ::seccomp_rule_add_array(filter.get(), SCMP_ACT_ERRNO(ENOENT), SCMP_SYS(newfstatat), 1,
+                                  &by_name) == 0;
+}
+
+Result<void> forbid_system_calls(const LibraryRules& rules) {
   const Filter filter(::seccomp_init(SCMP_ACT_KILL_PROCESS), &::seccomp_release);
   if (!filter) return fail(ErrorCode::kIo, "could not make a seccomp filter");
   // Calls on open descriptors, for memory, and to exit; and what the allocator and the sanitizers
@@ -142,11 +178,12 @@ Result<void> forbid_system_calls() {
       SCMP_SYS(poll)};
   bool made = true;
   for (const int call : kCalls) made = made && allow(filter, call);
-  made = made && allow_if(filter, SCMP_SYS(mmap), masked(2, PROT_EXEC, 0)) &&
+  made = made && allow_mmap(filter, rules.private_bytes == 0) &&
          allow_if(filter, SCMP_SYS(mprotect), masked(2, PROT_EXEC, 0)) &&
          allow_if(filter, SCMP_SYS(fcntl), masked(1, UINT32_MAX, F_ADD_SEALS)) &&
          allow_if(filter, SCMP_SYS(fcntl), masked(1, UINT32_MAX, F_GET_SEALS)) &&
-         allow_if(filter, SCMP_SYS(newfstatat), masked(3, AT_EMPTY_PATH, AT_EMPTY_PATH));
+         allow_if(filter, SCMP_SYS(newfstatat), masked(3, AT_EMPTY_PATH, AT_EMPTY_PATH)) &&
+         (!rules.finds_no_files || add_library_rules(filter));
   if (!made) return fail(ErrorCode::kIo, "could not make a seccomp filter");
   if (const int status = ::seccomp_load(filter.get()); status != 0) {
     return fail_errno("could not load the seccomp filter", -status);
@@ -156,8 +193,8 @@ Result<void> forbid_system_calls() {
 
 }  // namespace
 
-Result<void> drop_privileges(const SandboxLimits& limits) {
-  const std::uint64_t used_bytes = address_space_bytes();
+Result<void> drop_privileges(const SandboxLimits& limits, const LibraryRules& rules) {
+  const UsedMemory used = used_memory();
   leave_root_directory();
   if (auto done = become_nobody(); !done) return done;
   if (auto done = drop_capabilities(); !done) return done;
@@ -169,9 +206,9 @@ Result<void> drop_privileges(const SandboxLimits& limits) {
       !done) {
     return done;
   }
-  if (auto done = set_limits(limits, used_bytes); !done) return done;
+  if (auto done = set_limits(limits, rules, used); !done) return done;
   if (auto done = forbid_files(); !done) return done;
-  return forbid_system_calls();
+  return forbid_system_calls(rules);
 }
 
 }  // namespace profd::sandbox

@@ -3,6 +3,7 @@
 // The steps are in the order in which they need each other: root directory, groups, user,
 // capabilities, limits, Landlock, seccomp. Afterwards the kernel refuses to make a file, socket,
 // process or executable memory and to trace a process; an attempt ends the process (SIGSYS).
+// Where a kind of process allows for it (LibraryRules), an attempt to open a file is an error.
 
 #pragma once
 
@@ -17,8 +18,18 @@ struct SandboxLimits {
   std::uint64_t file_bytes = 0;    // of any file that is written
 };
 
+// For a process that uses a library which maps files and opens some by itself.
+struct LibraryRules {
+  // Of private memory that is no file's, beyond what is in use at the call; shared memory can't be
+  // mapped then. 0: no limit besides that of the address space.
+  std::uint64_t private_bytes = 0;
+  // Calls that open a file, or ask by name whether it is there, return ENOENT.
+  bool finds_no_files = false;
+};
+
 // For the calling process, which must have one thread. After an error some privileges may be
 // gone: exit.
-[[nodiscard]] Result<void> drop_privileges(const SandboxLimits& limits);
+[[nodiscard]] Result<void> drop_privileges(const SandboxLimits& limits,
+                                           const LibraryRules& rules = {});
 
 }  // namespace profd::sandbox

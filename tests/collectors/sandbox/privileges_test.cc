@@ -7,6 +7,7 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,8 +35,9 @@ constexpr int kStillThere = 17;
 constexpr int kNotDropped = 99;  // the privileges could not be dropped
 
 // The status of a process that drops its privileges and then acts.
-int end_in_sandbox(const std::function<int()>& act) {
-  return end_of(fork_into([&] { return sandbox::drop_privileges(kLimits) ? act() : kNotDropped; }));
+int end_in_sandbox(const std::function<int()>& act, const sandbox::LibraryRules& rules = {}) {
+  return end_of(
+      fork_into([&] { return sandbox::drop_privileges(kLimits, rules) ? act() : kNotDropped; }));
 }
 
 struct Attempt {
@@ -113,6 +115,81 @@ TEST(PrivilegesTest, MemoryAndFilesAreLimited) {
   ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
   EXPECT_EQ(WEXITSTATUS(status), kStillThere);
 }
+
+constexpr sandbox::LibraryRules kLibrary{.private_bytes = std::uint64_t{16} << 20,
+                                         .finds_no_files = true};
+
+bool finds_none(long result) { return result == -1 && errno == ENOENT; }
+
+TEST(LibraryRulesTest, NoFileIsFound) {
+  const int status = end_in_sandbox(
+      [] {
+        char text[16];
+        struct stat file {};
+        const bool none = finds_none(::open("/etc/passwd", O_RDONLY)) &&
+                          finds_none(::syscall(SYS_open, "/etc/passwd", O_RDONLY)) &&
+                          finds_none(::syscall(SYS_openat2, AT_FDCWD, "/", nullptr, 0)) &&
+                          finds_none(::readlink("/proc/self/exe", text, sizeof text)) &&
+                          finds_none(::access("/", F_OK)) && finds_none(::stat("/", &file));
+        return none && ::fstat(0, &file) == 0 ? kStillThere : 1;
+      },
+      kLibrary);
+  ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), kStillThere);
+}
+
+TEST(LibraryRulesTest, PrivateMemoryIsLimitedAndFilesAreMapped) {
+  const UniqueFd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  const int status = end_in_sandbox(
+      [&] {
+        const auto map = [](std::size_t bytes, int flags, int fd) {
+          return ::mmap(nullptr, bytes, PROT_READ | (fd < 0 ? PROT_WRITE : 0), flags, fd, 0);
+        };
+        constexpr int kMemory = MAP_PRIVATE | MAP_ANONYMOUS;
+        if (map(kLibrary.private_bytes * 2, kMemory, -1) != MAP_FAILED) return 1;
+        if (map(kLibrary.private_bytes / 2, kMemory, -1) == MAP_FAILED) return 2;
+        if (map(kLibrary.private_bytes * 2, MAP_PRIVATE, file.get()) == MAP_FAILED) return 3;
+        return kStillThere;
+      },
+      kLibrary);
+  ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), kStillThere);
+}
+
+struct ForbiddenToLibrary {
+  const char* name;
+  std::function<void()> act;
+};
+
+class ForbiddenToLibraryTest : public testing::TestWithParam<ForbiddenToLibrary> {};
+
+TEST_P(ForbiddenToLibraryTest, EndsTheProcess) {
+  const int status = end_in_sandbox(
+      [] {
+        GetParam().act();
+        return kStillThere;
+      },
+      kLibrary);
+  ASSERT_TRUE(WIFSIGNALED(status)) << "exit status " << WEXITSTATUS(status);
+  EXPECT_EQ(WTERMSIG(status), SIGSYS);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    LibraryRulesTest, ForbiddenToLibraryTest,
+    testing::Values(ForbiddenToLibrary{"SharedMemory",
+                                       [] {
+                                         ::mmap(nullptr, 4096, PROT_READ,
+                                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+                                       }},
+                    ForbiddenToLibrary{"ExecutableMemory",
+                                       [] {
+                                         ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC,
+                                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                                       }},
+                    ForbiddenToLibrary{"Socket", [] { ::socket(AF_INET, SOCK_STREAM, 0); }},
+                    ForbiddenToLibrary{"Kill", [] { ::kill(::getppid(), 0); }},
+                    ForbiddenToLibrary{"DuplicateADescriptor", [] { ::fcntl(0, F_DUPFD, 0); }}),
+    [](const auto& attempt) { return std::string(attempt.param.name); });
 
 // What the kernel says in /proc/PID/`name` of a process that has dropped its privileges, and waits
 // on a pipe.
