@@ -16,6 +16,7 @@
 #include "collectors/host/host_checks.h"
 #include "collectors/parser/parser.h"
 #include "collectors/sandbox/child.h"
+#include "collectors/symbolizer/symbolizer.h"
 #include "collectors/xray/follower.h"
 #include "daemon/base/log.h"
 #include "daemon/daemon.h"
@@ -188,7 +189,8 @@ int run(const Options& options) {
 }  // namespace profd
 
 int main(int argc, char** argv) {
-  profd::sandbox::run_as_child(argc, argv, {profd::kParserChild, profd::xray::kFollowerChild});
+  profd::sandbox::run_as_child(
+      argc, argv, {profd::kParserChild, profd::kSymbolizerChild, profd::xray::kFollowerChild});
   CLI::App app{"Samples the stacks of every process. profctl controls it.", "profd"};
   profd::Options options;
   profd::add_options(app, options);

@@ -1,0 +1,69 @@
+// The child's side of the symbolizer.
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <malloc.h>
+
+#include "collectors/symbolizer/messages.h"
+#include "collectors/symbolizer/symbolizer.h"
+
+namespace profd {
+namespace {
+
+using symbolizer::FramesRequest;
+using symbolizer::Operation;
+
+// The request's first word says which of the descriptors are there.
+DwarfFiles files_of(const sandbox::Request& request, const std::vector<UniqueFd>& files) {
+  std::size_t next = 0;
+  const auto take = [&files, &next] { return next < files.size() ? files[next++].get() : -1; };
+  DwarfFiles found{.file = take()};
+  if ((request.words[0] & symbolizer::kHasDebugFile) != 0) found.debug_file = take();
+  if ((request.words[0] & symbolizer::kHasAltFile) != 0) found.alt_file = take();
+  return found;
+}
+
+Result<std::string> find_frames(const DwarfFiles& files, const UniqueFd& argument) {
+  const auto bytes = sandbox::read_sealed(argument.get(), symbolizer::kMaxRequestBytes);
+  if (!bytes) return bytes.error();
+  const auto wanted = sandbox::decode<FramesRequest>(*bytes);
+  if (!wanted) return wanted.error();
+  return sandbox::encode(
+      find_dwarf_frames(files, wanted->addresses,
+                        {.cpu_time = std::chrono::nanoseconds(wanted->cpu_time_ns),
+                         .answer_bytes = symbolizer::kMaxAnswerBytes}));
+}
+
+Result<std::string> answer_of(const sandbox::Request& request, const std::vector<UniqueFd>& files) {
+  if (!files.empty() && request.operation == static_cast<std::uint32_t>(Operation::kFindFrames)) {
+    return find_frames(files_of(request, files), files.back());
+  }
+  if (request.operation == static_cast<std::uint32_t>(Operation::kFindAltLink)) {
+    return sandbox::encode(find_alt_link(files_of(request, files)));
+  }
+  return fail(ErrorCode::kInternal, "the symbolizer has no such operation");
+}
+
+Result<std::string> handle_request(const sandbox::Request& request,
+                                   const std::vector<UniqueFd>& files) {
+  auto answer = answer_of(request, files);
+  // What one file took is not kept for the next.
+  ::malloc_trim(0);
+  return answer;
+}
+
+void run_symbolizer(int socket) {
+  sandbox::serve_requests(socket, &handle_request, SymbolizerLimits{}.idle_time);
+}
+
+}  // namespace
+
+const sandbox::ChildKind kSymbolizerChild{
+    .name = "symbolizer",
+    .run = &run_symbolizer,
+    .rules = {.private_bytes = symbolizer::kMaxPrivateBytes, .finds_no_files = true}};
+
+}  // namespace profd

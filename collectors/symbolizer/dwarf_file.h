@@ -1,0 +1,48 @@
+// The DWARF of a file or of its debug file, opened with libdw.
+
+#pragma once
+
+#include <libelf.h>
+
+#include <memory>
+
+#include <boost/system/result.hpp>
+#include <elfutils/libdw.h>
+
+#include "collectors/symbolizer/dwarf_frames.h"
+
+namespace profd::symbolizer {
+
+struct ElfDeleter {
+  void operator()(Elf* elf) const { ::elf_end(elf); }
+};
+struct DwarfDeleter {
+  void operator()(Dwarf* dwarf) const { ::dwarf_end(dwarf); }
+};
+using ElfPointer = std::unique_ptr<Elf, ElfDeleter>;
+using DwarfPointer = std::unique_ptr<Dwarf, DwarfDeleter>;
+
+class DwarfFile {
+ public:
+  // Takes the debug file where it has DWARF, else the file. The descriptors must stay open.
+  static boost::system::result<DwarfFile, DwarfLoss> open(const DwarfFiles& files);
+
+  [[nodiscard]] Dwarf* get() const { return dwarf_.get(); }
+
+ private:
+  struct Opened {
+    ElfPointer elf;
+    DwarfPointer dwarf;
+  };
+  static boost::system::result<Opened, DwarfLoss> open_one(int fd, bool is_alt_file = false);
+  DwarfFile(Opened opened, int alt_file);
+  void set_alt_file(int fd);
+
+  // In this order: a Dwarf ends before its Elf, and before the Dwarf that it refers to.
+  ElfPointer alt_elf_;
+  DwarfPointer alt_dwarf_;
+  ElfPointer elf_;
+  DwarfPointer dwarf_;
+};
+
+}  // namespace profd::symbolizer

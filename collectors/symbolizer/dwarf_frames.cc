@@ -1,0 +1,247 @@
+#include "collectors/symbolizer/dwarf_frames.h"
+
+#include <dwarf.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
+#include "collectors/symbolizer/dwarf_budget.h"
+#include "collectors/symbolizer/dwarf_file.h"
+#include "collectors/symbolizer/dwarf_functions.h"
+#include "collectors/symbolizer/dwarf_units.h"
+#include "formats/base/utf8_text.h"
+#include "formats/symbols/demangle.h"
+
+namespace profd {
+namespace symbolizer {
+namespace {
+
+struct FileLine {
+  const char* file = nullptr;
+  std::uint32_t line = 0;
+};
+
+std::uint32_t as_line(Dwarf_Word value) {
+  return value <= UINT32_MAX ? static_cast<std::uint32_t>(value) : 0;
+}
+
+std::uint32_t number_of(Dwarf_Attribute* attribute) {
+  Dwarf_Word value = 0;
+  return ::dwarf_formudata(attribute, &value) == 0 ? as_line(value) : 0;
+}
+
+FileLine line_at(Dwarf_Die& unit, std::uint64_t address) {
+  Dwarf_Line* const found = ::dwarf_getsrc_die(&unit, address);
+  int line = 0;
+  if (found == nullptr || ::dwarf_lineno(found, &line) != 0) return {};
+  return {.file = ::dwarf_linesrc(found, nullptr, nullptr),
+          .line = static_cast<std::uint32_t>(std::max(line, 0))};
+}
+
+// Where an inlined function is called.
+FileLine call_of(Dwarf_Die& unit, Dwarf_Die& inlined) {
+  FileLine call;
+  Dwarf_Attribute attribute{};
+  call.line = number_of(::dwarf_attr(&inlined, DW_AT_call_line, &attribute));
+  Dwarf_Files* files = nullptr;
+  std::size_t count = 0;
+  const std::uint32_t number = number_of(::dwarf_attr(&inlined, DW_AT_call_file, &attribute));
+  if (::dwarf_getsrcfiles(&unit, &files, &count) == 0 && number < count) {
+    call.file = ::dwarf_filesrc(files, number, nullptr, nullptr);
+  }
+  return call;
+}
+
+// Functions of a unit's skeleton are in another file (DWARF 5, 7.3.2; before that a GNU extension).
+bool is_skeleton(Dwarf_Die unit) {
+  return ::dwarf_hasattr(&unit, DW_AT_dwo_name) != 0 ||
+         ::dwarf_hasattr(&unit, DW_AT_GNU_dwo_name) != 0;
+}
+
+bool has_lines(Dwarf_Die unit) {
+  Dwarf_Lines* lines = nullptr;
+  std::size_t count = 0;
+  return ::dwarf_getsrclines(&unit, &lines, &count) == 0;
+}
+
+// clang repeats the inlined functions in the skeleton, with their short names.
+DwarfLoss loss_of_chain(const Dwarf_Die& unit, const FunctionChain& chain) {
+  if (is_skeleton(unit)) return DwarfLoss::kSplit;
+  if (chain.functions.empty()) return DwarfLoss::kNoFunction;
+  if (chain.is_cut) return DwarfLoss::kTooDeep;
+  return has_lines(unit) ? DwarfLoss::kNone : DwarfLoss::kNoLines;
+}
+
+class FrameReader {
+ public:
+  FrameReader(std::span<const std::uint64_t> addresses, const DwarfLimits& limits)
+      : addresses_(addresses),
+        budget_(limits.cpu_time, limits.entries),
+        room_(limits.answer_bytes) {
+    for (const std::uint64_t address : addresses) answers_.emplace_back().names.address = address;
+  }
+
+  std::vector<DwarfAddress> run(const DwarfFiles& files) {
+    if (auto file = DwarfFile::open(files)) {
+      read(file->get());
+    } else {
+      fail_all(file.error());
+    }
+    for (DwarfAddress& answer : answers_) {
+      answer.names.source = source_of(answer.loss, !answer.names.frames.empty());
+    }
+    return std::move(answers_);
+  }
+
+ private:
+  void fail_all(DwarfLoss loss) {
+    for (DwarfAddress& answer : answers_) answer.loss = loss;
+  }
+  void read(Dwarf* dwarf);
+  void read_unit(UnitAddresses& unit);
+  void read_address(UnitAddresses& unit, const WantedAddress& wanted, FunctionChain& chain);
+  bool read_frames(Dwarf_Die& unit, FunctionChain& chain, FileLine line,
+                   std::vector<CodeFrame>& frames);
+  CodeFrame frame_of(Dwarf_Die& function, const FileLine& line);
+  std::string shown_name_of(const char* linkage_name);
+  void add(std::uint32_t index, DwarfAddress answer);
+
+  std::span<const std::uint64_t> addresses_;
+  DwarfBudget budget_;
+  std::size_t room_;
+  std::vector<DwarfAddress> answers_;
+  boost::unordered_flat_map<std::string_view, std::string> shown_;  // by linkage name
+};
+
+void FrameReader::read(Dwarf* dwarf) {
+  std::vector<UnitAddresses> units;
+  if (budget_.check_time()) units = find_units(dwarf, addresses_, budget_);
+  // What no unit below answers.
+  fail_all(budget_.is_spent() ? budget_.loss() : DwarfLoss::kNoUnit);
+  for (UnitAddresses& unit : units) {
+    if (budget_.check_time()) read_unit(unit);
+    if (!budget_.is_spent()) continue;
+    for (const WantedAddress& wanted : unit.addresses) {
+      answers_[wanted.index].loss = budget_.loss();
+    }
+  }
+}
+
+void FrameReader::read_unit(UnitAddresses& unit) {
+  std::vector<FunctionChain> chains = find_functions(unit.unit, unit.addresses, budget_);
+  if (!budget_.check_time()) return;
+  for (std::size_t i = 0; i < unit.addresses.size(); ++i) {
+    read_address(unit, unit.addresses[i], chains[i]);
+  }
+}
+
+void FrameReader::read_address(UnitAddresses& unit, const WantedAddress& wanted,
+                               FunctionChain& chain) {
+  DwarfAddress answer;
+  answer.names.address = wanted.address;
+  const FileLine line = line_at(unit.unit, wanted.address);
+  answer.loss = loss_of_chain(unit.unit, chain);
+  if (!read_frames(unit.unit, chain, line, answer.names.frames)) {
+    answer.loss = DwarfLoss::kNoName;
+    answer.names.frames.clear();
+  }
+  if (answer.names.frames.empty() && line.file != nullptr) {
+    answer.file = valid_utf8(line.file, kMaxCodeNameBytes);
+    answer.line = line.line;
+  }
+  add(wanted.index, std::move(answer));
+}
+
+// False where a function has no name.
+bool FrameReader::read_frames(Dwarf_Die& unit, FunctionChain& chain, FileLine line,
+                              std::vector<CodeFrame>& frames) {
+  while (!chain.functions.empty()) {
+    Dwarf_Die& function = chain.functions.back();
+    frames.push_back(frame_of(function, line));
+    if (frames.back().name.empty()) return false;
+    line = call_of(unit, function);
+    chain.functions.pop_back();
+  }
+  return true;
+}
+
+CodeFrame FrameReader::frame_of(Dwarf_Die& function, const FileLine& line) {
+  CodeFrame frame;
+  frame.line = line.line;
+  if (line.file != nullptr) frame.file = valid_utf8(line.file, kMaxCodeNameBytes);
+  Dwarf_Attribute attribute{};
+  frame.start_line = number_of(::dwarf_attr_integrate(&function, DW_AT_decl_line, &attribute));
+  const char* name =
+      ::dwarf_formstring(::dwarf_attr_integrate(&function, DW_AT_linkage_name, &attribute));
+  if (name == nullptr) {
+    name =
+        ::dwarf_formstring(::dwarf_attr_integrate(&function, DW_AT_MIPS_linkage_name, &attribute));
+  }
+  if (name != nullptr) {
+    frame.name = shown_name_of(name);
+  } else if (name = ::dwarf_diename(&function); name != nullptr) {
+    frame.name = valid_utf8(name, kMaxCodeNameBytes);
+  }
+  if (name != nullptr) frame.system_name = valid_utf8(name, kMaxCodeNameBytes);
+  return frame;
+}
+
+// The same functions are inlined at many addresses.
+std::string FrameReader::shown_name_of(const char* linkage_name) {
+  const auto [found, is_new] = shown_.try_emplace(linkage_name);
+  if (is_new) found->second = shown_name(linkage_name);
+  return found->second;
+}
+
+void FrameReader::add(std::uint32_t index, DwarfAddress answer) {
+  constexpr std::size_t kAddressBytes = 64;  // numbers and lengths, with room to spare
+  constexpr std::size_t kFrameBytes = 32;
+  std::size_t bytes = kAddressBytes + answer.file.size();
+  for (const CodeFrame& frame : answer.names.frames) {
+    bytes += kFrameBytes + frame.name.size() + frame.system_name.size() + frame.file.size();
+  }
+  if (bytes > room_) {
+    answers_[index].loss = DwarfLoss::kAnswerBytes;
+    return;
+  }
+  room_ -= bytes;
+  answers_[index] = std::move(answer);
+}
+
+}  // namespace
+}  // namespace symbolizer
+
+NameSource source_of(DwarfLoss loss, bool has_frames) {
+  if (has_frames) return NameSource::kDwarf;
+  switch (loss) {
+    case DwarfLoss::kNone:
+    case DwarfLoss::kNoUnit:
+    case DwarfLoss::kNoFunction:
+    case DwarfLoss::kNoName:
+    case DwarfLoss::kSplit:
+    case DwarfLoss::kNoLines:
+    case DwarfLoss::kTooDeep:
+      return NameSource::kGap;
+    case DwarfLoss::kNoDwarf:
+      return NameSource::kNoSymbols;
+    case DwarfLoss::kCpuTime:
+    case DwarfLoss::kEntries:
+    case DwarfLoss::kAnswerBytes:
+    case DwarfLoss::kTooMany:
+    case DwarfLoss::kTimeLimit:
+    case DwarfLoss::kBusy:
+      return NameSource::kOverBudget;
+    default:
+      return NameSource::kRefused;
+  }
+}
+
+std::vector<DwarfAddress> find_dwarf_frames(const DwarfFiles& files,
+                                            std::span<const std::uint64_t> addresses,
+                                            const DwarfLimits& limits) {
+  return symbolizer::FrameReader(addresses, limits).run(files);
+}
+
+}  // namespace profd

@@ -1,0 +1,212 @@
+// Files that no compiler writes: the symbolizer answers with a loss, at a bounded cost, and the
+// next request is answered.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "collectors/symbolizer/symbolizer.h"
+#include "formats/base/whole_file.h"
+#include "tests/collectors/symbolizer/corpus.h"
+#include "tests/collectors/symbolizer/dwarf_writer.h"
+
+namespace profd::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kAddress = kCodeStart + 0x10;
+
+UniqueFd file_with(std::string_view bytes) {
+  UniqueFd file(::memfd_create("profd_hostile", MFD_CLOEXEC));
+  EXPECT_TRUE(write_all(file.get(), bytes));
+  return file;
+}
+
+// The entries of a function at kAddress, with the entries in it.
+std::string function_with(std::string_view entries) {
+  Bytes function;
+  function.add(Entry::kFunction).string("outer");
+  return add_range(function).raw(entries).u8(0).text();
+}
+
+class HostileDwarfTest : public testing::Test {
+ protected:
+  // Also that the next request, for a good file, is answered.
+  DwarfAddress answer_for(int file) {
+    const std::vector<std::uint64_t> address = {kAddress};
+    const auto answers = symbolizer_.find_frames({.file = file}, address, 1500ms);
+    EXPECT_TRUE(answers) << answers.error().message;
+    if (!answers) return {};
+    EXPECT_EQ(answers->size(), 1U);
+    expect_good_answer();
+    return answers->front();
+  }
+  DwarfAddress answer_for(std::string_view bytes) { return answer_for(file_with(bytes).get()); }
+
+  void expect_good_answer() {
+    const auto good = symbolizer_.find_frames({.file = good_.get()}, good_addresses_, 1500ms);
+    ASSERT_TRUE(good) << good.error().message;
+    EXPECT_EQ(good->front().loss, DwarfLoss::kNone) << text_of(good->front().loss);
+    EXPECT_EQ(good->front().names.frames.size(), 2U);
+  }
+
+  Symbolizer symbolizer_;
+  UniqueFd good_ =
+      file_with(dwarf_with(function_with(good_entries()),
+                           lines_of_program(start_of_program() + "\x14" + end_of_program())));
+  std::vector<std::uint64_t> good_addresses_ = {kAddress};
+
+ private:
+  static std::string good_entries() {
+    Bytes inlined;
+    inlined.add(Entry::kInlined).u32(kFirstEntry);
+    return add_range(inlined).u8(0).text();
+  }
+};
+
+TEST_F(HostileDwarfTest, DeepNestingIsCut) {
+  std::string blocks;
+  for (int i = 0; i < 100'000; ++i) {
+    Bytes block;
+    blocks += add_range(block.add(Entry::kBlock)).text();
+  }
+  const DwarfAddress answer =
+      answer_for(dwarf_with(function_with(blocks + std::string(100'000, '\0')), {}));
+  EXPECT_EQ(answer.loss, DwarfLoss::kTooDeep);
+  ASSERT_EQ(answer.names.frames.size(), 1U);
+  EXPECT_EQ(answer.names.frames.front().name, "outer");
+}
+
+TEST_F(HostileDwarfTest, ASiblingThatIsNotBehindItsEntryEndsTheList) {
+  for (const std::uint32_t sibling : {kFirstEntry, kFirstEntry - 1, 0U, 0xffffffffU}) {
+    Bytes entries;
+    entries.add(Entry::kWithSibling).u32(sibling).string("cycle").u8(0);
+    const DwarfAddress answer = answer_for(dwarf_with(entries.text() + function_with({}), {}));
+    EXPECT_EQ(answer.loss, DwarfLoss::kNoFunction);
+  }
+}
+
+TEST_F(HostileDwarfTest, AnEntryThatIsItsOwnOriginHasNoName) {
+  const std::uint32_t inlined =
+      kFirstEntry + static_cast<std::uint32_t>(function_with({}).size()) - 1;
+  Bytes entries;
+  entries.add(Entry::kInlined).u32(inlined);
+  const DwarfAddress answer =
+      answer_for(dwarf_with(function_with(add_range(entries).u8(0).text()), {}));
+  EXPECT_EQ(answer.loss, DwarfLoss::kNoName);
+}
+
+TEST_F(HostileDwarfTest, EntriesAreLimited) {
+  const std::string entries(6'000'000, static_cast<char>(Entry::kEmpty));
+  EXPECT_EQ(answer_for(dwarf_with(entries, {})).loss, DwarfLoss::kEntries);
+}
+
+TEST_F(HostileDwarfTest, AnAbbreviationCodeOfManyBytesEndsTheUnit) {
+  EXPECT_EQ(answer_for(dwarf_with(std::string(1'000'000, '\xff'), {})).loss,
+            DwarfLoss::kNoFunction);
+}
+
+TEST_F(HostileDwarfTest, ALineProgramOfManyRowsEndsWithTheMemoryOrTheTime) {
+  const std::string rows = lines_of_program(start_of_program() + std::string(64 << 20, '\x14'));
+  const auto start = std::chrono::steady_clock::now();
+  const DwarfAddress answer = answer_for(dwarf_with(function_with({}), rows));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 15s);
+  EXPECT_TRUE(answer.loss == DwarfLoss::kNoLines || is_of_file(answer.loss))
+      << text_of(answer.loss);
+}
+
+TEST_F(HostileDwarfTest, ALineProgramThatDividesByZeroHasNoLines) {
+  const std::string program = start_of_program() + "\x14\x08" + end_of_program();
+  const DwarfAddress good = answer_for(dwarf_with(function_with({}), lines_of_program(program)));
+  ASSERT_EQ(good.names.frames.size(), 1U);
+  EXPECT_EQ(good.names.frames.front().file, "file.cc");
+  EXPECT_NE(good.names.frames.front().line, 0U);
+  const DwarfAddress answer =
+      answer_for(dwarf_with(function_with({}), lines_of_program(program, 0)));
+  EXPECT_EQ(answer.loss, DwarfLoss::kNoLines);
+}
+
+TEST_F(HostileDwarfTest, SectionsThatAreHugeOnceDecompressedAreRefused) {
+  const Elf64_Chdr compression{
+      .ch_type = ELFCOMPRESS_ZLIB, .ch_reserved = 0, .ch_size = 1ULL << 40, .ch_addralign = 1};
+  const std::string bytes(reinterpret_cast<const char*>(&compression), sizeof compression);
+  EXPECT_EQ(answer_for(elf_with({{.name = ".debug_info",
+                                  .bytes = bytes + std::string(100, 'x'),
+                                  .flags = SHF_COMPRESSED}}))
+                .loss,
+            DwarfLoss::kTooLarge);
+  const std::string zdebug = std::string("ZLIB") + std::string(8, '\x7f') + std::string(100, 'x');
+  EXPECT_EQ(answer_for(elf_with({{.name = ".zdebug_info", .bytes = zdebug}})).loss,
+            DwarfLoss::kTooLarge);
+}
+
+TEST_F(HostileDwarfTest, FilesThatAreNoElfFilesOrTooLargeAreRefused) {
+  EXPECT_EQ(answer_for("text").loss, DwarfLoss::kMalformed);
+  EXPECT_EQ(answer_for("").loss, DwarfLoss::kMalformed);
+  const UniqueFd large = file_with(
+      "\x7f"
+      "ELF");
+  ASSERT_EQ(::ftruncate(large.get(), (off_t{4} << 30) + 1), 0);
+  EXPECT_EQ(answer_for(large.get()).loss, DwarfLoss::kTooLarge);
+}
+
+// Bytes of a good file are changed and its end is cut. Whatever becomes of the child, each request
+// is answered.
+TEST_F(HostileDwarfTest, AnyMutationOfAProgramIsAnswered) {
+  const std::string program = *read_whole_file(corpus_path("gcc"));
+  const auto addresses = random_addresses(corpus_path("gcc"), 50);
+  std::mt19937_64 random(1);  // NOLINT: the same every time
+  for (int round = 0; round < 60; ++round) {
+    std::string mutated = program;
+    for (int i = 0; i < 100; ++i) mutated[random() % mutated.size()] = static_cast<char>(random());
+    if (round % 2 == 0) mutated.resize(random() % mutated.size());
+    const UniqueFd file = file_with(mutated);
+    const auto answers = symbolizer_.find_frames({.file = file.get()}, addresses, 1500ms);
+    ASSERT_TRUE(answers) << answers.error().message;
+    EXPECT_EQ(answers->size(), addresses.size());
+  }
+  expect_good_answer();
+}
+
+std::chrono::nanoseconds cpu_time_of(pid_t process) {
+  clockid_t clock = 0;
+  timespec time{};
+  if (::clock_getcpuclockid(process, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return {};
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+// The child is in the walk over the entries when the file gets shorter: SIGBUS.
+TEST_F(HostileDwarfTest, AFileThatIsCutWhileItIsReadIsAFault) {
+  const std::string entries(5'000'000, static_cast<char>(Entry::kEmpty));
+  const UniqueFd file = file_with(dwarf_with(entries, {}));
+  expect_good_answer();
+  const pid_t child = symbolizer_.child();
+  const auto before = cpu_time_of(child);
+  std::thread cutter([&] {
+    const auto end = std::chrono::steady_clock::now() + 10s;
+    while (cpu_time_of(child) < before + 20ms && std::chrono::steady_clock::now() < end) {
+    }
+    EXPECT_EQ(::ftruncate(file.get(), 4096), 0);
+  });
+  const DwarfAddress answer = answer_for(file.get());
+  cutter.join();
+  EXPECT_EQ(answer.loss, DwarfLoss::kFault) << text_of(answer.loss);
+  EXPECT_NE(symbolizer_.child(), child);
+  EXPECT_EQ(symbolizer_.failures(), 1U);
+}
+
+}  // namespace
+}  // namespace profd::test
