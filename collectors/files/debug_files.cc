@@ -59,6 +59,13 @@ std::string path_by_link(const std::string& link, const std::string& path) {
   return path.substr(1, slash) + link;
 }
 
+// Links are absolute (Debian) or start at the debug file (Fedora).
+std::string path_by_alt_link(const std::string& link) {
+  const auto start = link.find(".dwz/");
+  const bool is_directory = start == 0 || (start != link.npos && link[start - 1] == '/');
+  return is_directory ? link.substr(start) : std::string();
+}
+
 }  // namespace
 
 std::string to_hex(std::string_view bytes) {
@@ -75,6 +82,17 @@ UniqueFd open_debug_file(const UnwindSource& source, const std::string& path,
   if (const std::string below = path_by_link(source.debug_link, path); !below.empty()) {
     UniqueFd fd = open_below(directory.get(), below);
     if (fd.valid() && has_checksum(fd.get(), source.debug_link_crc)) return fd;
+  }
+  return {};
+}
+
+UniqueFd open_alt_file(const std::string& link, const std::string& build_id,
+                       const std::string& root) {
+  const UniqueFd directory(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.valid()) return {};
+  for (const std::string& below : {path_by_build_id(build_id), path_by_alt_link(link)}) {
+    if (below.empty()) continue;
+    if (UniqueFd fd = open_below(directory.get(), below); fd.valid()) return fd;
   }
   return {};
 }

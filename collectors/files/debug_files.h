@@ -1,4 +1,5 @@
-// Finds separate debug files where distributions install them: by build id, then by .gnu_debuglink.
+// Finds separate debug files where distributions install them: by build id, then by .gnu_debuglink
+// or .gnu_debugaltlink.
 
 #pragma once
 
@@ -15,6 +16,12 @@ inline constexpr const char* kDebugRoot = "/usr/lib/debug";
 // file found by its link must have the checksum in the link. Invalid where there is none.
 [[nodiscard]] UniqueFd open_debug_file(const UnwindSource& source, const std::string& path,
                                        const std::string& root = kDebugRoot);
+
+// Opens the file that dwz made for several debug files: by its build id (raw bytes), then by the
+// path in .gnu_debugaltlink, of which the part from ".dwz/" on counts. Only files below `root` that
+// root owns are opened; the reader compares the build id. Invalid where there is none.
+[[nodiscard]] UniqueFd open_alt_file(const std::string& link, const std::string& build_id,
+                                     const std::string& root = kDebugRoot);
 
 [[nodiscard]] std::string to_hex(std::string_view bytes);
 

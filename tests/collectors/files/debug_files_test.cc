@@ -90,6 +90,48 @@ TEST_F(DebugFilesTest, ALinkBelowTheRootIsFollowed) {
   EXPECT_EQ(found(), "linked");
 }
 
+struct AltLinkCase {
+  const char* name;
+  std::string link;
+  bool is_found;
+};
+
+class AltFileTest : public DebugFilesTest, public testing::WithParamInterface<AltLinkCase> {
+ protected:
+  [[nodiscard]] bool finds_file() const {
+    return open_alt_file(GetParam().link, "\xab\xcd\xef", root_).valid();
+  }
+};
+
+TEST_P(AltFileTest, IsFoundInTheDirectoryOfDwzAndByItsBuildIdFirst) {
+  EXPECT_FALSE(finds_file());
+  write(root_ / ".dwz/x86_64-linux-gnu/coreutils.debug", "alt");
+  write(root_ / "usr/secret", "not an alt file");
+  EXPECT_EQ(finds_file(), GetParam().is_found);
+  write(by_build_id_, "by build id");
+  EXPECT_TRUE(finds_file());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    DebugFilesTest, AltFileTest,
+    testing::Values(
+        AltLinkCase{"Absolute", "/usr/lib/debug/.dwz/x86_64-linux-gnu/coreutils.debug", true},
+        AltLinkCase{"Relative", "../../../.dwz/x86_64-linux-gnu/coreutils.debug", true},
+        AltLinkCase{"FromTheRoot", ".dwz/x86_64-linux-gnu/coreutils.debug", true},
+        AltLinkCase{"OutOfTheDirectory", "/usr/lib/debug/.dwz/../../../etc/passwd", false},
+        AltLinkCase{"OtherDirectory", "/usr/lib/debug/usr/secret", false},
+        AltLinkCase{"PartOfAName", "x.dwz/x86_64-linux-gnu/coreutils.debug", false},
+        AltLinkCase{"Empty", "", false}),
+    [](const auto& link) { return std::string(link.param.name); });
+
+TEST_F(DebugFilesTest, AnAltFileOfAnotherOwnerIsNotOpened) {
+  const fs::path alt = root_ / ".dwz/a.debug";
+  write(alt, "another's");
+  EXPECT_TRUE(open_alt_file(".dwz/a.debug", {}, root_).valid());
+  ASSERT_EQ(::chown(alt.c_str(), 1000, 1000), 0);
+  EXPECT_FALSE(open_alt_file(".dwz/a.debug", {}, root_).valid());
+}
+
 TEST(HexTest, BytesAreTwoDigitsEach) {
   EXPECT_EQ(to_hex(std::string_view("\x00\xff\x0a", 3)), "00ff0a");
 }
