@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,12 +24,34 @@
 
 namespace profd {
 
-inline void add_to(SeededHash& hash, std::uint32_t number) { hash.add(number); }
+// A list of values. Numbers of 32 bits go two at a time.
+template <class T>
+void add_all_to(SeededHash& hash, std::span<const T> list) {
+  hash.add(list.size());
+  for (const T& value : list) add_to(hash, value);
+}
+inline void add_all_to(SeededHash& hash, std::span<const std::uint32_t> list) {
+  hash.add(list.size());
+  std::size_t i = 0;
+  for (; i + 1 < list.size(); i += 2) hash.add(std::uint64_t{list[i]} << 32 | list[i + 1]);
+  if (i < list.size()) hash.add(list[i]);
+}
 
 // The indexes of a table by the hash of their values.
 class HashIndex {
  public:
-  // The entry with this hash for which `is_equal(index)` holds. size(): there is none, and the
+  // The entry with this hash for which `is_equal(index)` holds.
+  template <class IsEqual>
+  [[nodiscard]] std::optional<std::uint32_t> find(std::uint64_t hash,
+                                                  const IsEqual& is_equal) const {
+    const auto first = first_of_hash_.find(hash);
+    if (first == first_of_hash_.end()) return std::nullopt;
+    for (std::uint32_t at = first->second; at != kNone; at = next_of_hash_[at]) {
+      if (is_equal(at)) return at;
+    }
+    return std::nullopt;
+  }
+  // The same. size(): there is none, and the
   // caller adds its value under this index.
   template <class IsEqual>
   std::uint32_t find_or_add(std::uint64_t hash, const IsEqual& is_equal) {
@@ -88,8 +111,7 @@ class InternedLists {
   // `list` does not lie in this table.
   std::uint32_t add(std::span<const T> list) {
     SeededHash hash(seed_);
-    for (const T& value : list) add_to(hash, value);
-    hash.add(list.size());
+    add_all_to(hash, list);
     const std::uint32_t index = index_.find_or_add(
         hash.value(), [&](std::uint32_t at) { return std::ranges::equal((*this)[at], list); });
     if (index == size()) {
@@ -120,6 +142,9 @@ class InternedTexts {
         index_.find_or_add(hash_of(text), [&](std::uint32_t at) { return texts_[at] == text; });
     if (index == texts_.size()) texts_.emplace_back(text);
     return index;
+  }
+  [[nodiscard]] std::optional<std::uint32_t> find(std::string_view text) const {
+    return index_.find(hash_of(text), [&](std::uint32_t at) { return texts_[at] == text; });
   }
   [[nodiscard]] std::string_view operator[](std::uint32_t index) const { return texts_[index]; }
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(texts_.size()); }

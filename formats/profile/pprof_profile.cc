@@ -13,14 +13,14 @@ std::uint64_t word_of(std::uint32_t high, std::uint32_t low) {
   return std::uint64_t{high} << 32 | low;
 }
 
+}  // namespace
+
 std::int64_t sum_within_limits(std::int64_t a, std::int64_t b) {
   using Limits = std::numeric_limits<std::int64_t>;
   std::int64_t sum = 0;
   if (!__builtin_add_overflow(a, b, &sum)) return sum;
   return b > 0 ? Limits::max() : Limits::min();
 }
-
-}  // namespace
 
 void add_to(SeededHash& hash, const PprofFunction& function) {
   hash.add(word_of(function.name, function.system_name));
@@ -70,6 +70,7 @@ PprofProfile::PprofProfile(std::vector<PprofValueType> sample_types, std::uint64
 }
 
 std::uint32_t PprofProfile::add_text(std::string_view text) {
+  if (const auto known = texts_.find(text)) return *known;  // so it is short and valid
   if (text.size() <= kMaxTextBytes && is_valid_utf8(text)) return texts_.add(text);
   return texts_.add(valid_utf8(text, kMaxTextBytes));
 }

@@ -100,6 +100,9 @@ struct PprofValueType {
   friend bool operator==(const PprofValueType&, const PprofValueType&) = default;
 };
 
+// Stops at the limits of the type.
+[[nodiscard]] std::int64_t sum_within_limits(std::int64_t a, std::int64_t b);
+
 class PprofProfile {
  public:
   static constexpr std::size_t kMaxTextBytes = 1024;

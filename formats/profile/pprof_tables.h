@@ -1,0 +1,71 @@
+// A profile as it lies in a file: flat tables that refer to each other by index. Between bytes and
+// PprofProfile: the reader and pprof_order.h make it, the writer and the merge use it.
+//
+// Borrows its texts and own_data. Every index lies inside its table, but texts are any bytes, and
+// equal entries may stand there twice.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "formats/profile/pprof_profile.h"
+
+namespace profd {
+
+struct PprofTables {
+  struct ValueType {
+    std::uint32_t type = 0;
+    std::uint32_t unit = 0;
+  };
+  struct Location {
+    std::uint64_t address = 0;
+    std::uint32_t mapping = PprofLocation::kNoMapping;
+    std::uint32_t first_line = 0;  // in `lines`
+    std::uint32_t line_count = 0;
+    bool is_folded = false;
+  };
+  // Its values are at the place of the sample times the number of types.
+  struct Sample {
+    std::uint32_t first_frame = 0;  // in `frames`
+    std::uint32_t depth = 0;
+    std::uint32_t first_label = 0;  // in `labels`
+    std::uint32_t label_count = 0;
+  };
+
+  std::vector<std::string_view> texts;
+  std::vector<ValueType> sample_types;
+  std::uint32_t default_sample_type = 0;
+  ValueType period_type;
+  std::int64_t period = 0;
+  std::int64_t time_ns = 0;
+  std::int64_t duration_ns = 0;
+  std::vector<std::uint32_t> comments;
+  std::string_view own_data;
+
+  std::vector<PprofMapping> mappings;
+  std::vector<PprofFunction> functions;
+  std::vector<Location> locations;
+  std::vector<PprofLine> lines;
+  std::vector<Sample> samples;
+  std::vector<std::uint32_t> frames;  // locations; the leaf of each sample first
+  std::vector<PprofLabel> labels;
+  std::vector<std::int64_t> values;
+
+  [[nodiscard]] std::span<const PprofLine> lines_of(const Location& location) const {
+    return std::span(lines).subspan(location.first_line, location.line_count);
+  }
+  [[nodiscard]] std::span<const std::uint32_t> frames_of(const Sample& sample) const {
+    return std::span(frames).subspan(sample.first_frame, sample.depth);
+  }
+  [[nodiscard]] std::span<const PprofLabel> labels_of(const Sample& sample) const {
+    return std::span(labels).subspan(sample.first_label, sample.label_count);
+  }
+  [[nodiscard]] std::span<const std::int64_t> values_of(std::size_t sample) const {
+    return std::span(values).subspan(sample * sample_types.size(), sample_types.size());
+  }
+};
+
+}  // namespace profd

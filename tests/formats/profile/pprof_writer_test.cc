@@ -1,0 +1,248 @@
+#include "formats/profile/pprof_writer.h"
+
+#include <algorithm>
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "formats/base/gzip.h"
+#include "tests/formats/profile/pprof_oracles.h"
+
+namespace profd {
+namespace {
+
+using test::protoc_decoded;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+// Texts sorted by bytes; functions by name; locations by mapping and address.
+constexpr std::string_view kSmallProfile = R"(sample_type {
+  type: 16
+  unit: 9
+}
+sample_type {
+  type: 10
+  unit: 13
+}
+sample {
+  location_id: 1
+  location_id: 2
+  value: 3
+  value: 30000000
+  label {
+    key: 8
+    str: 7
+  }
+  label {
+    key: 14
+    num: 42
+  }
+}
+mapping {
+  id: 1
+  filename: 3
+  has_functions: true
+  has_filenames: true
+  has_line_numbers: true
+  has_inline_frames: true
+}
+mapping {
+  id: 2
+  memory_start: 4096
+  memory_limit: 12288
+  file_offset: 4096
+  filename: 1
+  build_id: 6
+  has_functions: true
+  has_filenames: true
+  has_line_numbers: true
+  has_inline_frames: true
+}
+mapping {
+  id: 3
+  memory_start: 8192
+  memory_limit: 36864
+  filename: 2
+  has_functions: true
+  has_filenames: true
+  has_line_numbers: true
+  has_inline_frames: true
+}
+location {
+  id: 1
+  mapping_id: 2
+  address: 4112
+  line {
+    function_id: 3
+    line: 12
+  }
+  line {
+    function_id: 2
+    line: 5
+  }
+  is_folded: true
+}
+location {
+  id: 2
+  mapping_id: 3
+  address: 8448
+  line {
+    function_id: 1
+  }
+}
+function {
+  id: 1
+  name: 4
+}
+function {
+  id: 2
+  name: 11
+  system_name: 11
+  filename: 12
+  start_line: 3
+}
+function {
+  id: 3
+  name: 17
+  system_name: 5
+  filename: 18
+  start_line: 10
+}
+string_table: ""
+string_table: "/usr/bin/app"
+string_table: "/usr/lib/libfoo.so"
+string_table: "[all processes of host]"
+string_table: "[libfoo.so]"
+string_table: "_Z4workv"
+string_table: "abcd"
+string_table: "app"
+string_table: "comm"
+string_table: "count"
+string_table: "cpu"
+string_table: "main"
+string_table: "main.cc"
+string_table: "nanoseconds"
+string_table: "pid"
+string_table: "profd 0.1.0 on host"
+string_table: "samples"
+string_table: "work"
+string_table: "work.cc"
+time_nanos: 1700000000000000000
+duration_nanos: 60000000000
+period_type {
+  type: 10
+  unit: 13
+}
+period: 10000000
+comment: 15
+default_sample_type: 10
+)";
+
+TEST(PprofWriter, WritesWhatProtocReads) {
+  EXPECT_EQ(protoc_decoded(encode_pprof(test::small_pprof())), kSmallProfile);
+}
+
+TEST(PprofWriter, WritesTablesBeforeSamplesAndOwnDataLast) {
+  PprofProfile profile = test::small_pprof();
+  profile.own_data = "own";
+  const std::string bytes = encode_pprof(profile);
+  EXPECT_THAT(test::top_level_fields(bytes),
+              ElementsAre(1, 6, 14, 11, 12, 9, 10, 13, 3, 5, 4, 2, 1000));
+  EXPECT_TRUE(bytes.ends_with("own"));
+}
+
+// Stacks over few frames, so that they share many; built in the order of `random`.
+PprofProfile shuffled_profile(unsigned seed) {
+  std::mt19937_64 random(seed);  // NOLINT: the same every time
+  PprofProfile profile({{"samples", "count"}}, random());
+  profile.add_mapping({.file = profile.add_text("title")});
+  std::vector<unsigned> numbers(200);
+  for (unsigned i = 0; i < numbers.size(); ++i) numbers[i] = i;
+  std::ranges::shuffle(numbers, random);
+  for (const unsigned number : numbers) profile.add_text("unused" + std::to_string(number));
+  for (const unsigned number : numbers) {
+    const auto mapping =
+        profile.add_mapping({.file = profile.add_text("f" + std::to_string(number % 3))});
+    std::vector<std::uint32_t> stack;
+    for (unsigned at = number; at > 0; at /= 3) {
+      const auto name = profile.add_text(std::to_string(at % 3) + "::name");
+      const auto function = profile.add_function({.name = name});
+      std::vector<PprofLine> lines(1 + at % 2, PprofLine{function, at % 5});
+      stack.push_back(profile.add_location({.address = at % 7, .mapping = mapping}, lines));
+    }
+    std::vector<PprofLabel> labels = {{.key = profile.add_text("comm"),
+                                       .text = profile.add_text("c" + std::to_string(number % 4))},
+                                      {.key = profile.add_text("pid"), .number = number % 6}};
+    if (random() % 2 == 0) std::swap(labels[0], labels[1]);
+    const PprofSample sample{profile.add_labels(labels), profile.add_stack(stack)};
+    const std::int64_t value = number % 5 - 1;  // some are 0 in the sum
+    if (random() % 2 == 0) {
+      profile.add_sample(sample, std::vector<std::int64_t>{value + 1});
+      profile.add_sample(sample, std::vector<std::int64_t>{-1});
+    } else {
+      profile.add_sample(sample, std::vector{value});
+    }
+  }
+  return profile;
+}
+
+TEST(PprofWriter, WritesEqualProfilesAsEqualBytes) {
+  const std::string first = encode_pprof(shuffled_profile(0));
+  for (unsigned seed = 1; seed < 30; ++seed) {
+    EXPECT_EQ(encode_pprof(shuffled_profile(seed)), first) << seed;
+  }
+}
+
+TEST(PprofWriter, LeavesOutUnusedEntries) {
+  const std::string text = protoc_decoded(encode_pprof(shuffled_profile(0)));
+  EXPECT_THAT(text, HasSubstr("0::name"));
+  EXPECT_THAT(text, Not(HasSubstr("unused")));
+}
+
+TEST(PprofWriter, LeavesOutSamplesOfZeroAndWhatOnlyTheyUse) {
+  PprofProfile profile = test::small_pprof();
+  const std::string before = encode_pprof(profile);
+  const auto function = profile.add_function({.name = profile.add_text("never")});
+  const auto location = profile.add_location({}, std::vector<PprofLine>{{function, 0}});
+  const PprofSample sample{profile.add_labels({{.key = profile.add_text("k"), .number = 5}}),
+                           profile.add_stack(std::vector{location})};
+  profile.add_sample(sample, std::vector<std::int64_t>{4, 0});
+  EXPECT_NE(encode_pprof(profile), before);
+  profile.add_sample(sample, std::vector<std::int64_t>{-4, 0});
+  EXPECT_EQ(encode_pprof(profile), before);
+}
+
+TEST(PprofWriter, KeepsTheFirstMappingFirst) {
+  PprofProfile profile({{"samples", "count"}}, 1);
+  profile.add_mapping({.file = profile.add_text("z, the title")});
+  const auto mapping = profile.add_mapping({.file = profile.add_text("a")});
+  const auto location = profile.add_location({.mapping = mapping}, {});
+  profile.add_sample({profile.add_labels({}), profile.add_stack(std::vector{location})},
+                     std::vector<std::int64_t>{1});
+  EXPECT_THAT(protoc_decoded(encode_pprof(profile)),
+              HasSubstr("mapping {\n  id: 1\n  filename: 5\n"));
+}
+
+// protoc warns of a string field that is not UTF-8.
+TEST(PprofWriter, WritesOnlyValidUtf8) {
+  PprofProfile profile({{"sam\xc0ples", "count"}}, 1);
+  profile.default_sample_type = std::string(2000, '\xff');
+  profile.comments = {"\xed\xa0\x80", "\xed\xa0\x81", "fine"};
+  profile.add_mapping({.file = profile.add_text("/tmp/\xe2\x82")});
+  const std::string text = protoc_decoded(encode_pprof(profile));
+  EXPECT_THAT(text, Not(HasSubstr("UTF-8")));
+  EXPECT_THAT(text, HasSubstr("/tmp/\\357\\277\\275"));
+  EXPECT_THAT(text, HasSubstr("\\357\\277\\275...\""));
+}
+
+TEST(PprofWriter, PacksAsGzip) {
+  const PprofProfile profile = test::small_pprof();
+  const Result<std::string> unpacked = unpack_gzip(encode_pprof_gzip(profile), 1 << 20);
+  ASSERT_TRUE(unpacked);
+  EXPECT_EQ(*unpacked, encode_pprof(profile));
+}
+
+}  // namespace
+}  // namespace profd
