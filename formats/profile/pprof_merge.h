@@ -1,0 +1,64 @@
+// Adds up profiles, as pprof does: samples by labels and stack, functions by content, mappings by
+// size, offset and build id (or name), locations by mapping, address in it and lines. The time is
+// the earliest, the duration the sum, the period the longest; comments are a set. Own data is not
+// merged: its writer knows what it means.
+//
+// A mapping takes the addresses and the name that it has in the first profile with it. So the order
+// of the profiles matters where a file has two names or, in profiles of other programs, was loaded
+// at two addresses.
+//
+// Costs grow with what is kept: a text, function or location that no kept sample uses is not even
+// hashed.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "formats/base/result.h"
+#include "formats/base/seeded_hash.h"
+#include "formats/profile/interned.h"
+#include "formats/profile/pprof_profile.h"
+#include "formats/profile/pprof_tables.h"
+
+namespace profd {
+
+struct PprofMergeOptions {
+  // A location then is its mapping and lines alone: hour files are 40 % smaller without addresses.
+  bool drop_addresses = false;
+};
+
+// Called once for each run of samples with equal labels. False: they are left out. May change
+// `labels`, whose indexes are those of `tables`: without "pid", processes are added up.
+using PprofSelect = std::function<bool(const PprofTables& tables, std::vector<PprofLabel>& labels)>;
+
+class PprofMerge {
+ public:
+  explicit PprofMerge(PprofMergeOptions options = {}, std::uint64_t hash_seed = random_seed());
+
+  // kInvalidArgument: the sample types or the period type differ from those of the first profile.
+  // Nothing is changed then.
+  [[nodiscard]] Result<void> add(const PprofTables& tables, const PprofSelect& select = {});
+
+  // All added so far; without sample types before the first.
+  [[nodiscard]] const PprofProfile& profile() const { return profile_; }
+  [[nodiscard]] PprofProfile take() && { return std::move(profile_); }
+
+ private:
+  friend class PprofAddition;
+
+  void merge_header(const PprofTables& tables);
+
+  PprofMergeOptions options_;
+  std::uint64_t hash_seed_;
+  bool is_empty_ = true;
+  PprofProfile profile_;
+  InternedValues<PprofMapping> mapping_keys_;  // by index into profile_.mappings()
+};
+
+// One profile as it is.
+[[nodiscard]] PprofProfile profile_of(const PprofTables& tables);
+
+}  // namespace profd

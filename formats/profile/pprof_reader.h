@@ -1,0 +1,44 @@
+// Decodes profile.proto, of any writer. pprof_format.h has the fields.
+//
+// Fields may come in any order, unknown ones are skipped, and ids may have gaps. What pprof refuses
+// is refused: an index or id without entry, an id that is 0 or there twice, a sample whose values
+// do not fit the types, and two profiles one after the other (a gzip member appended to another).
+// Columns, drop_frames, keep_frames and doc_url are skipped; so no frame is dropped.
+//
+// The memory is bounded by the input and the limits below: at worst 16 bytes for each byte of the
+// protobuf, 2 in usual files. So a caller that decodes another user's file chooses `max_bytes`.
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "formats/profile/pprof_profile.h"
+#include "formats/profile/pprof_refusal.h"
+#include "formats/profile/pprof_tables.h"
+
+namespace profd {
+
+// Of an unpacked profile. One minute of a busy host is 2 MB.
+inline constexpr std::size_t kMaxPprofBytes = std::size_t{128} << 20;
+// Of texts, functions, locations and samples each.
+inline constexpr std::size_t kMaxPprofEntries = std::size_t{4} << 20;
+// Of lines and labels each.
+inline constexpr std::size_t kMaxPprofParts = std::size_t{16} << 20;
+inline constexpr std::size_t kMaxPprofMappings = std::size_t{256} << 10;
+inline constexpr std::size_t kMaxPprofTypes = 64;
+inline constexpr std::size_t kMaxPprofComments = 4096;
+
+// The protobuf of a file, which is gzip or plain.
+[[nodiscard]] PprofResult<std::string> unpack_pprof(std::string_view file,
+                                                    std::size_t max_bytes = kMaxPprofBytes);
+
+// The tables borrow `protobuf`. Unlike decode_pprof() this copies no text, and hashes nothing.
+[[nodiscard]] PprofResult<PprofTables> read_pprof_tables(std::string_view protobuf);
+
+// A whole file, gzip or plain. Equal samples are added up, unused entries are left out.
+[[nodiscard]] PprofResult<PprofProfile> decode_pprof(std::string_view file,
+                                                     std::size_t max_bytes = kMaxPprofBytes);
+
+}  // namespace profd
