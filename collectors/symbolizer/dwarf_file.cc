@@ -118,11 +118,15 @@ bool has_other_build_id(int fd, Elf* debug_file) {
 // libdw's own handler exits the process. clang takes the attribute of C for a part of the type.
 __attribute__((noreturn)) void throw_out_of_memory() { throw std::bad_alloc(); }
 
-// "PATH", a NUL and the build id.
-AltLink link_in(Elf_Scn* section) {
+std::string_view bytes_of(Elf_Scn* section) {
   const Elf_Data* const data = ::elf_rawdata(section, nullptr);
   if (data == nullptr || data->d_buf == nullptr) return {};
-  const std::string_view bytes(static_cast<const char*>(data->d_buf), data->d_size);
+  return {static_cast<const char*>(data->d_buf), data->d_size};
+}
+
+// "PATH", a NUL and the build id.
+AltLink link_in(Elf_Scn* section) {
+  const std::string_view bytes = bytes_of(section);
   const std::size_t end = bytes.find('\0');
   if (end == bytes.npos || end == 0 || end > kMaxAltPathBytes ||
       bytes.size() - end - 1 > kMaxBuildIdBytes) {
@@ -185,6 +189,24 @@ void DwarfFile::set_alt_file(int fd) {
   alt_elf_ = std::move(opened->elf);
   alt_dwarf_ = std::move(opened->dwarf);
   ::dwarf_setalt(dwarf_.get(), alt_dwarf_.get());
+}
+
+// libdw has decompressed them, under the names that they had.
+LineSections DwarfFile::line_sections() const {
+  LineSections found;
+  for_each_section(elf_.get(), [&](Elf_Scn* section, std::string_view name,
+                                   const GElf_Shdr& header) {
+    if (header.sh_type == SHT_NOBITS) return true;
+    const auto is = [name](std::string_view wanted) {
+      return name.ends_with(wanted) && (name.substr(0, name.size() - wanted.size()) == ".debug_" ||
+                                        name.substr(0, name.size() - wanted.size()) == ".zdebug_");
+    };
+    if (is("line")) found.lines = bytes_of(section);
+    if (is("line_str")) found.line_strings = bytes_of(section);
+    if (is("str")) found.strings = bytes_of(section);
+    return true;
+  });
+  return found;
 }
 
 }  // namespace symbolizer

@@ -10,6 +10,7 @@
 #include <elfutils/libdw.h>
 
 #include "collectors/symbolizer/dwarf_frames.h"
+#include "collectors/symbolizer/line_table.h"
 
 namespace profd::symbolizer {
 
@@ -28,6 +29,7 @@ class DwarfFile {
   static boost::system::result<DwarfFile, DwarfLoss> open(const DwarfFiles& files);
 
   [[nodiscard]] Dwarf* get() const { return dwarf_.get(); }
+  [[nodiscard]] LineSections line_sections() const;
 
  private:
   struct Opened {

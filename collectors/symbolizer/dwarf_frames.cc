@@ -2,7 +2,8 @@
 
 #include <dwarf.h>
 
-#include <algorithm>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -11,6 +12,7 @@
 #include "collectors/symbolizer/dwarf_file.h"
 #include "collectors/symbolizer/dwarf_functions.h"
 #include "collectors/symbolizer/dwarf_units.h"
+#include "collectors/symbolizer/line_table.h"
 #include "formats/base/utf8_text.h"
 #include "formats/symbols/demangle.h"
 
@@ -19,7 +21,7 @@ namespace symbolizer {
 namespace {
 
 struct FileLine {
-  const char* file = nullptr;
+  std::string_view file;  // empty: unknown
   std::uint32_t line = 0;
 };
 
@@ -32,27 +34,54 @@ std::uint32_t number_of(Dwarf_Attribute* attribute) {
   return ::dwarf_formudata(attribute, &value) == 0 ? as_line(value) : 0;
 }
 
-FileLine line_at(Dwarf_Die& unit, std::uint64_t address) {
-  Dwarf_Line* const found = ::dwarf_getsrc_die(&unit, address);
-  int line = 0;
-  if (found == nullptr || ::dwarf_lineno(found, &line) != 0) return {};
-  return {.file = ::dwarf_linesrc(found, nullptr, nullptr),
-          .line = static_cast<std::uint32_t>(std::max(line, 0))};
-}
-
-// Where an inlined function is called.
-FileLine call_of(Dwarf_Die& unit, Dwarf_Die& inlined) {
-  FileLine call;
-  Dwarf_Attribute attribute{};
-  call.line = number_of(::dwarf_attr(&inlined, DW_AT_call_line, &attribute));
-  Dwarf_Files* files = nullptr;
-  std::size_t count = 0;
-  const std::uint32_t number = number_of(::dwarf_attr(&inlined, DW_AT_call_file, &attribute));
-  if (::dwarf_getsrcfiles(&unit, &files, &count) == 0 && number < count) {
-    call.file = ::dwarf_filesrc(files, number, nullptr, nullptr);
+// The lines of some addresses of a unit, and its source files.
+class UnitLines {
+ public:
+  UnitLines(Dwarf_Die unit, std::span<const WantedAddress> addresses, const LineSections& sections,
+            DwarfBudget& budget) {
+    Dwarf_Attribute attribute{};
+    Dwarf_Word offset = 0;
+    if (::dwarf_formudata(::dwarf_attr(&unit, DW_AT_stmt_list, &attribute), &offset) == 0) {
+      table_ = LineTable::read(sections, offset);
+    }
+    if (table_) rows_ = table_->find_rows(addresses, budget);
+    const char* const directory =
+        ::dwarf_formstring(::dwarf_attr(&unit, DW_AT_comp_dir, &attribute));
+    if (directory != nullptr) directory_ = directory;
   }
-  return call;
-}
+
+  [[nodiscard]] bool are_known() const { return table_.has_value(); }
+  // Of the address with this position in the list. The view is valid as long as the unit's lines.
+  FileLine at(std::size_t position) {
+    if (!table_ || !rows_[position].is_known) return {};
+    return {.file = path_of(rows_[position].file), .line = rows_[position].line};
+  }
+  // Where an inlined function is called.
+  FileLine call_of(Dwarf_Die& inlined) {
+    Dwarf_Attribute attribute{};
+    const std::uint32_t line = number_of(::dwarf_attr(&inlined, DW_AT_call_line, &attribute));
+    Dwarf_Word file = 0;
+    if (!table_ ||
+        ::dwarf_formudata(::dwarf_attr(&inlined, DW_AT_call_file, &attribute), &file) != 0) {
+      return {.file = {}, .line = line};
+    }
+    return {.file = path_of(file), .line = line};
+  }
+
+ private:
+  std::string_view path_of(std::uint64_t file) {
+    const auto [found, is_new] = paths_.try_emplace(file);
+    if (is_new) {
+      found->second = valid_utf8(table_->path_of(file, directory_), kMaxCodeNameBytes);
+    }
+    return found->second;
+  }
+
+  std::optional<LineTable> table_;
+  std::vector<LineRow> rows_;
+  std::string_view directory_;
+  std::map<std::uint64_t, std::string> paths_;  // by the number of the file
+};
 
 // Functions of a unit's skeleton are in another file (DWARF 5, 7.3.2; before that a GNU extension).
 bool is_skeleton(Dwarf_Die unit) {
@@ -60,18 +89,12 @@ bool is_skeleton(Dwarf_Die unit) {
          ::dwarf_hasattr(&unit, DW_AT_GNU_dwo_name) != 0;
 }
 
-bool has_lines(Dwarf_Die unit) {
-  Dwarf_Lines* lines = nullptr;
-  std::size_t count = 0;
-  return ::dwarf_getsrclines(&unit, &lines, &count) == 0;
-}
-
 // clang repeats the inlined functions in the skeleton, with their short names.
-DwarfLoss loss_of_chain(const Dwarf_Die& unit, const FunctionChain& chain) {
+DwarfLoss loss_of_chain(const Dwarf_Die& unit, const FunctionChain& chain, bool has_lines) {
   if (is_skeleton(unit)) return DwarfLoss::kSplit;
   if (chain.functions.empty()) return DwarfLoss::kNoFunction;
   if (chain.is_cut) return DwarfLoss::kTooDeep;
-  return has_lines(unit) ? DwarfLoss::kNone : DwarfLoss::kNoLines;
+  return has_lines ? DwarfLoss::kNone : DwarfLoss::kNoLines;
 }
 
 class FrameReader {
@@ -85,7 +108,7 @@ class FrameReader {
 
   std::vector<DwarfAddress> run(const DwarfFiles& files) {
     if (auto file = DwarfFile::open(files)) {
-      read(file->get());
+      read(*file);
     } else {
       fail_all(file.error());
     }
@@ -99,10 +122,11 @@ class FrameReader {
   void fail_all(DwarfLoss loss) {
     for (DwarfAddress& answer : answers_) answer.loss = loss;
   }
-  void read(Dwarf* dwarf);
-  void read_unit(UnitAddresses& unit);
-  void read_address(UnitAddresses& unit, const WantedAddress& wanted, FunctionChain& chain);
-  bool read_frames(Dwarf_Die& unit, FunctionChain& chain, FileLine line,
+  void read(const DwarfFile& file);
+  void read_unit(const UnitAddresses& unit, const LineSections& sections);
+  DwarfAddress read_address(const Dwarf_Die& unit, FunctionChain& chain, UnitLines& lines,
+                            std::size_t position);
+  bool read_frames(FunctionChain& chain, UnitLines& lines, FileLine line,
                    std::vector<CodeFrame>& frames);
   CodeFrame frame_of(Dwarf_Die& function, const FileLine& line);
   std::string shown_name_of(const char* linkage_name);
@@ -115,53 +139,58 @@ class FrameReader {
   boost::unordered_flat_map<std::string_view, std::string> shown_;  // by linkage name
 };
 
-void FrameReader::read(Dwarf* dwarf) {
+void FrameReader::read(const DwarfFile& file) {
   std::vector<UnitAddresses> units;
-  if (budget_.check_time()) units = find_units(dwarf, addresses_, budget_);
+  if (budget_.check_time()) units = find_units(file.get(), addresses_, budget_);
   // What no unit below answers.
   fail_all(budget_.is_spent() ? budget_.loss() : DwarfLoss::kNoUnit);
-  for (UnitAddresses& unit : units) {
-    if (budget_.check_time()) read_unit(unit);
+  const LineSections sections = file.line_sections();
+  for (const UnitAddresses& unit : units) {
+    if (budget_.check_time()) read_unit(unit, sections);
     if (!budget_.is_spent()) continue;
     for (const WantedAddress& wanted : unit.addresses) {
+      answers_[wanted.index] = {};
+      answers_[wanted.index].names.address = wanted.address;
       answers_[wanted.index].loss = budget_.loss();
     }
   }
 }
 
-void FrameReader::read_unit(UnitAddresses& unit) {
+void FrameReader::read_unit(const UnitAddresses& unit, const LineSections& sections) {
   std::vector<FunctionChain> chains = find_functions(unit.unit, unit.addresses, budget_);
   if (!budget_.check_time()) return;
-  for (std::size_t i = 0; i < unit.addresses.size(); ++i) {
-    read_address(unit, unit.addresses[i], chains[i]);
+  UnitLines lines(unit.unit, unit.addresses, sections, budget_);
+  for (std::size_t i = 0; i < unit.addresses.size() && budget_.take_step(); ++i) {
+    DwarfAddress answer = read_address(unit.unit, chains[i], lines, i);
+    answer.names.address = unit.addresses[i].address;
+    add(unit.addresses[i].index, std::move(answer));
   }
 }
 
-void FrameReader::read_address(UnitAddresses& unit, const WantedAddress& wanted,
-                               FunctionChain& chain) {
+DwarfAddress FrameReader::read_address(const Dwarf_Die& unit, FunctionChain& chain,
+                                       UnitLines& lines, std::size_t position) {
   DwarfAddress answer;
-  answer.names.address = wanted.address;
-  const FileLine line = line_at(unit.unit, wanted.address);
-  answer.loss = loss_of_chain(unit.unit, chain);
-  if (!read_frames(unit.unit, chain, line, answer.names.frames)) {
+  answer.loss = loss_of_chain(unit, chain, lines.are_known());
+  const FileLine line = lines.at(position);
+  if (!read_frames(chain, lines, line, answer.names.frames)) {
     answer.loss = DwarfLoss::kNoName;
     answer.names.frames.clear();
   }
-  if (answer.names.frames.empty() && line.file != nullptr) {
-    answer.file = valid_utf8(line.file, kMaxCodeNameBytes);
+  if (answer.names.frames.empty() && !line.file.empty()) {
+    answer.file = line.file;
     answer.line = line.line;
   }
-  add(wanted.index, std::move(answer));
+  return answer;
 }
 
 // False where a function has no name.
-bool FrameReader::read_frames(Dwarf_Die& unit, FunctionChain& chain, FileLine line,
+bool FrameReader::read_frames(FunctionChain& chain, UnitLines& lines, FileLine line,
                               std::vector<CodeFrame>& frames) {
   while (!chain.functions.empty()) {
     Dwarf_Die& function = chain.functions.back();
     frames.push_back(frame_of(function, line));
     if (frames.back().name.empty()) return false;
-    line = call_of(unit, function);
+    line = lines.call_of(function);
     chain.functions.pop_back();
   }
   return true;
@@ -170,7 +199,7 @@ bool FrameReader::read_frames(Dwarf_Die& unit, FunctionChain& chain, FileLine li
 CodeFrame FrameReader::frame_of(Dwarf_Die& function, const FileLine& line) {
   CodeFrame frame;
   frame.line = line.line;
-  if (line.file != nullptr) frame.file = valid_utf8(line.file, kMaxCodeNameBytes);
+  frame.file = line.file;
   Dwarf_Attribute attribute{};
   frame.start_line = number_of(::dwarf_attr_integrate(&function, DW_AT_decl_line, &attribute));
   const char* name =

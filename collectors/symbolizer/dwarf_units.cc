@@ -25,9 +25,11 @@ class UnitFinder {
     add_units_of_table();
     add_other_units();
     std::vector<UnitAddresses> units;
-    for (auto& [offset, unit] : units_) units.push_back(std::move(unit));
-    std::ranges::sort(units, {}, [](UnitAddresses& unit) {
+    for (auto& [offset, unit] : units_) {
       std::ranges::sort(unit.addresses, {}, &WantedAddress::address);
+      units.push_back(std::move(unit));
+    }
+    std::ranges::sort(units, {}, [](const UnitAddresses& unit) {
       return std::ranges::min(unit.addresses, {}, &WantedAddress::index).index;
     });
     return units;

@@ -54,6 +54,13 @@ OracleFrame frame_of(const std::string& function, std::string place) {
   return frame;
 }
 
+void print(const OracleFrames& frames) {
+  for (const OracleFrame& frame : frames) {
+    std::printf("  %s %s:%lu\n", frame.function.c_str(), frame.file.c_str(), frame.line);
+  }
+  std::printf("  --\n");
+}
+
 }  // namespace
 
 std::string corpus_path(const std::string& name) {
@@ -137,16 +144,13 @@ double equal_share(const std::vector<DwarfAddress>& answers,
     const OracleFrames ours = as_oracle(answers[i]);
     if (ours == oracle[i]) {
       ++equal;
-    } else if (i - equal < 3) {
-      std::printf("%lx: %s\n", answers[i].names.address,
-                  std::string(text_of(answers[i].loss)).c_str());
-      for (const OracleFrames& frames : {ours, oracle[i]}) {
-        for (const OracleFrame& frame : frames) {
-          std::printf("  %s %s:%lu\n", frame.function.c_str(), frame.file.c_str(), frame.line);
-        }
-        std::printf("  --\n");
-      }
+      continue;
     }
+    if (i - equal >= 3) continue;
+    std::printf("%lx: %s\n", answers[i].names.address,
+                std::string(text_of(answers[i].loss)).c_str());
+    print(ours);
+    print(oracle[i]);
   }
   return static_cast<double>(equal) / static_cast<double>(answers.size());
 }

@@ -31,18 +31,18 @@ class SymbolizerTest : public testing::Test {
  protected:
   // The loss of all addresses.
   DwarfLoss loss_of_request(Symbolizer& symbolizer) {
-    const auto answers = symbolizer.find_frames({.file = program_.get()}, addresses_, 1500ms);
+    const auto answers = symbolizer.find_frames({.file = program.get()}, addresses, 1500ms);
     EXPECT_TRUE(answers) << answers.error().message;
-    if (!answers || answers->size() != addresses_.size()) return DwarfLoss::kNone;
-    for (std::size_t i = 0; i < addresses_.size(); ++i) {
-      EXPECT_EQ((*answers)[i].names.address, addresses_[i]);
+    if (!answers || answers->size() != addresses.size()) return DwarfLoss::kNone;
+    for (std::size_t i = 0; i < addresses.size(); ++i) {
+      EXPECT_EQ((*answers)[i].names.address, addresses[i]);
       EXPECT_EQ((*answers)[i].loss, answers->front().loss);
     }
     return answers->front().loss;
   }
 
-  UniqueFd program_ = open_for_reading(corpus_path("gcc"));
-  std::vector<std::uint64_t> addresses_ = {0, 1};  // in no unit
+  UniqueFd program = open_for_reading(corpus_path("gcc"));
+  std::vector<std::uint64_t> addresses = {0, 1};  // in no unit
 };
 
 TEST_F(SymbolizerTest, TheChildStartsWithTheFirstRequestAndStays) {
@@ -94,19 +94,19 @@ TEST_F(SymbolizerTest, AChildThatHangsIsKilledAtTheTimeLimit) {
 
 TEST_F(SymbolizerTest, AddressesBeyondTheLimitAreNotAskedFor) {
   Symbolizer symbolizer;
-  std::vector<std::uint64_t> addresses(kMaxDwarfAddresses + 2);
-  std::iota(addresses.begin(), addresses.end(), 0U);
-  const auto answers = symbolizer.find_frames({.file = program_.get()}, addresses, 1500ms);
+  std::vector<std::uint64_t> many(kMaxDwarfAddresses + 2);
+  std::iota(many.begin(), many.end(), 0U);
+  const auto answers = symbolizer.find_frames({.file = program.get()}, many, 1500ms);
   ASSERT_TRUE(answers) << answers.error().message;
-  ASSERT_EQ(answers->size(), addresses.size());
+  ASSERT_EQ(answers->size(), many.size());
   EXPECT_EQ(std::ranges::count(*answers, DwarfLoss::kTooMany, &DwarfAddress::loss), 2);
-  EXPECT_EQ(answers->back().names.address, addresses.back());
+  EXPECT_EQ(answers->back().names.address, many.back());
   EXPECT_EQ(answers->back().names.source, NameSource::kOverBudget);
 }
 
 TEST_F(SymbolizerTest, NoTimeIsNoAnswer) {
   Symbolizer symbolizer;
-  const auto answers = symbolizer.find_frames({.file = program_.get()}, addresses_, 0ns);
+  const auto answers = symbolizer.find_frames({.file = program.get()}, addresses, 0ns);
   ASSERT_TRUE(answers) << answers.error().message;
   EXPECT_EQ(answers->front().loss, DwarfLoss::kCpuTime);
 }
