@@ -23,8 +23,7 @@ struct Demangled {
   std::jmp_buf full;
 };
 
-// Of libiberty. The limit of its parser's recursion is off, since it refuses all names above 1,024
-// bytes; kMaxMangledBytes limits the recursion, too.
+// Of libiberty.
 using Demangler = int (*)(const char* name, int options, demangle_callbackref callback,
                           void* opaque);
 
@@ -49,7 +48,10 @@ bool run_demangler(Demangler demangler, const char* name, Demangled* to) {
   to->bytes = 0;
   to->is_rust = demangler == &::rust_demangle_callback;
   if (setjmp(to->full) != 0) return true;
-  return demangler(name, DMGL_NO_RECURSE_LIMIT, &append_part, to) != 0;
+  // The limit of recursion refuses all C++ names above 1,024 bytes; kMaxMangledBytes limits these
+  // as well. A Rust name can refer to itself, so that only the limit ends it.
+  const int options = to->is_rust ? 0 : DMGL_NO_RECURSE_LIMIT;
+  return demangler(name, options, &append_part, to) != 0;
 }
 
 bool is_all_of(std::string_view text, std::string_view allowed) {

@@ -15,8 +15,8 @@ constexpr std::uint64_t kMaxModuleScan = std::uint64_t{32} << 20;
 constexpr std::uint64_t kWord = 8;
 // Of struct moduledata, in words.
 constexpr std::uint64_t kTextOfModule = 22;
-constexpr std::uint64_t kFunctionDataOfModule1_18 = 38;
-constexpr std::uint64_t kFunctionDataOfModule1_20 = 40;
+constexpr std::uint64_t kFunctionDataOfModule118 = 38;
+constexpr std::uint64_t kFunctionDataOfModule120 = 40;
 
 struct Region {
   std::uint64_t offset = 0;
@@ -32,11 +32,11 @@ std::optional<Layout> layout_of(std::string_view magic) {
   if (magic.size() != kWord || magic.substr(1) != "\xff\xff\xff\0\0\1\x08"sv) return std::nullopt;
   switch (static_cast<unsigned char>(magic[0])) {
     case 0xfa:
-      return Layout::k1_16;
+      return Layout::kGo116;
     case 0xf0:
-      return Layout::k1_18;
+      return Layout::kGo118;
     case 0xf1:
-      return Layout::k1_20;
+      return Layout::kGo120;
     default:
       return std::nullopt;
   }
@@ -44,7 +44,7 @@ std::optional<Layout> layout_of(std::string_view magic) {
 
 // The parts follow each other in the table, and the array of functions fits.
 bool has_valid_parts(const Table& table) {
-  const std::uint64_t entry_bytes = table.layout == Layout::k1_16 ? 2 * kWord : kWord;
+  const std::uint64_t entry_bytes = table.layout == Layout::kGo116 ? 2 * kWord : kWord;
   const std::array parts = {table.names,  table.units,   table.files,
                             table.values, table.entries, table.bytes};
   return std::ranges::is_sorted(parts) && table.functions > 0 &&
@@ -59,7 +59,7 @@ std::optional<Table> read_header(BlockReader& reader, const Region& region) {
               .offset = region.offset,
               .address = region.address,
               .bytes = std::min(region.bytes, kMaxTableBytes)};
-  const bool has_text_start = *layout != Layout::k1_16;
+  const bool has_text_start = *layout != Layout::kGo116;
   Cursor cursor(reader.bytes(region.offset + kWord, has_text_start ? 8 * kWord : 7 * kWord));
   table.functions = cursor.read<std::uint64_t>();
   (void)cursor.read<std::uint64_t>();  // the number of files
@@ -174,13 +174,14 @@ void read_module(const LimitedFile& file, BlockReader& reader, Table& table) {
       reader.number<std::uint64_t>(*module + kTextOfModule * kWord).value_or(0);
   if (text != 0) table.text_start = text;
   const std::uint64_t word =
-      table.layout == Layout::k1_18 ? kFunctionDataOfModule1_18 : kFunctionDataOfModule1_20;
+      table.layout == Layout::kGo118 ? kFunctionDataOfModule118 : kFunctionDataOfModule120;
   table.function_data = reader.number<std::uint64_t>(*module + word * kWord).value_or(0);
 }
 
 }  // namespace
 
-BlockReader::BlockReader(const LimitedFile& file) : file_(file), blocks_(kBlocks) {}
+BlockReader::BlockReader(const LimitedFile& file)
+    : file_(file), blocks_(std::make_unique_for_overwrite<Block[]>(kBlocks)) {}
 
 std::string_view BlockReader::rest_of_block(std::uint64_t offset) {
   const std::uint64_t start = offset - offset % kBlockBytes;
@@ -232,7 +233,7 @@ std::optional<std::uint64_t> offset_of_address(const CodeFile& file, std::uint64
 
 std::optional<Table> find_table(const LimitedFile& file, BlockReader& reader) {
   auto table = locate_table(file, reader);
-  if (table && table->layout != Layout::k1_16) read_module(file, reader, *table);
+  if (table && table->layout != Layout::kGo116) read_module(file, reader, *table);
   return table;
 }
 

@@ -10,8 +10,10 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,23 +47,23 @@ class BlockReader {
   static constexpr std::size_t kBlocks = 256;
   struct Block {
     std::uint64_t offset = ~std::uint64_t{0};
-    std::array<char, kBlockBytes> data{};
     std::size_t size = 0;
+    std::array<char, kBlockBytes> data;
   };
   // What the file has from the offset on to the end of a block.
   [[nodiscard]] std::string_view rest_of_block(std::uint64_t offset);
 
   LimitedFile file_;
-  std::vector<Block> blocks_;
-  std::array<char, 64> joined_{};  // of two blocks
+  std::unique_ptr<Block[]> blocks_;  // kBlocks, by their number modulo that
+  std::array<char, 64> joined_{};    // of two blocks
 };
 
 // Layouts by the version of Go that introduced them.
-enum class Layout : std::uint8_t { k1_16, k1_18, k1_20 };
+enum class Layout : std::uint8_t { kGo116, kGo118, kGo120 };
 
 // Where the parts of a table are. Offsets are of the file, addresses virtual.
 struct Table {
-  Layout layout = Layout::k1_20;
+  Layout layout = Layout::kGo120;
   std::uint64_t offset = 0;
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;  // at most: what follows in its section or segment

@@ -60,7 +60,7 @@ bool GoFunctions::use(std::uint64_t work) {
 
 std::optional<std::uint64_t> GoFunctions::entry_of(std::uint64_t index) {
   const std::uint64_t entries = table_.offset + table_.entries;
-  if (table_.layout == Layout::k1_16) {
+  if (table_.layout == Layout::kGo116) {
     return reader_.number<std::uint64_t>(entries + index * 2 * kPointerBytes);
   }
   const auto offset = reader_.number<std::uint32_t>(entries + index * kPointerBytes);
@@ -87,7 +87,7 @@ std::optional<GoFunctions::Function> GoFunctions::function_at(std::uint64_t addr
   const auto index = index_of(address);
   if (!index) return std::nullopt;
   const std::uint64_t entries = table_.offset + table_.entries;
-  const bool is_wide = table_.layout == Layout::k1_16;
+  const bool is_wide = table_.layout == Layout::kGo116;
   const std::uint64_t at = entries + *index * (is_wide ? 2 * kPointerBytes : kPointerBytes);
   const std::uint64_t offset =
       is_wide ? reader_.number<std::uint64_t>(at + kPointerBytes).value_or(table_.bytes)
@@ -95,7 +95,7 @@ std::optional<GoFunctions::Function> GoFunctions::function_at(std::uint64_t addr
   if (offset >= table_.bytes - table_.entries) return std::nullopt;
   // struct _func of src/runtime/runtime2.go.
   const std::uint64_t start = entries + offset;
-  const std::size_t bytes = table_.layout == Layout::k1_18 ? 40 : 44;
+  const std::size_t bytes = table_.layout == Layout::kGo118 ? 40 : 44;
   Cursor cursor(reader_.bytes(start, bytes));
   Function function;
   function.entry =
@@ -106,7 +106,7 @@ std::optional<GoFunctions::Function> GoFunctions::function_at(std::uint64_t addr
   function.lines = cursor.read<std::uint32_t>();
   const auto value_count = cursor.read<std::uint32_t>();
   function.unit = cursor.read<std::uint32_t>();
-  if (table_.layout == Layout::k1_20) function.start_line = cursor.read<std::uint32_t>();
+  if (table_.layout == Layout::kGo120) function.start_line = cursor.read<std::uint32_t>();
   (void)cursor.read_bytes(3);  // kind, flags, padding
   const auto data_count = cursor.read<std::uint8_t>();
   if (!cursor.ok()) return std::nullopt;
@@ -118,7 +118,7 @@ std::optional<GoFunctions::Function> GoFunctions::function_at(std::uint64_t addr
 void GoFunctions::read_arrays(Function& function, std::uint64_t offset, std::uint32_t value_count,
                               std::uint8_t data_count) {
   if (value_count <= kInlinedValues || data_count <= kInlineTree) return;
-  const auto inlined = reader_.number<std::uint32_t>(offset + kInlinedValues * 4);
+  const auto inlined = reader_.number<std::uint32_t>(offset + std::uint64_t{4} * kInlinedValues);
   const auto tree = tree_address(offset + std::uint64_t{value_count} * 4);
   const auto tree_offset = tree ? go::offset_of_address(file_.elf(), *tree) : std::nullopt;
   function.inlined = inlined.value_or(0);
@@ -127,12 +127,12 @@ void GoFunctions::read_arrays(Function& function, std::uint64_t offset, std::uin
 
 // `data` is the offset of the array of a function's data: addresses, since Go 1.18 offsets.
 std::optional<std::uint64_t> GoFunctions::tree_address(std::uint64_t data) {
-  if (table_.layout == Layout::k1_16) {
+  if (table_.layout == Layout::kGo116) {
     const std::uint64_t over = (data - table_.offset + table_.address) % kPointerBytes;
     const std::uint64_t aligned = data + (over == 0 ? 0 : kPointerBytes - over);
     return reader_.number<std::uint64_t>(aligned + kInlineTree * kPointerBytes);
   }
-  const auto offset = reader_.number<std::uint32_t>(data + kInlineTree * 4);
+  const auto offset = reader_.number<std::uint32_t>(data + std::uint64_t{4} * kInlineTree);
   if (!offset || *offset == kNone || table_.function_data == 0) return std::nullopt;
   return table_.function_data + *offset;
 }
@@ -161,7 +161,7 @@ std::optional<std::int32_t> GoFunctions::value_at(const Function& function, std:
 std::optional<GoFunctions::InlinedCall> GoFunctions::inlined_call(const Function& function,
                                                                   std::uint32_t index) {
   if (function.tree == 0 || index >= kMaxInlinedCalls) return std::nullopt;
-  const bool is_old = table_.layout != Layout::k1_20;
+  const bool is_old = table_.layout != Layout::kGo120;
   const std::size_t bytes = is_old ? 20 : 16;
   Cursor cursor(reader_.bytes(function.tree + std::uint64_t{index} * bytes, bytes));
   (void)cursor.read_bytes(is_old ? 12 : 4);  // parent, kind, file and line; or kind

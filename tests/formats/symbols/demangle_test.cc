@@ -177,6 +177,12 @@ TEST(DemangleTest, DeeplyNestedNamesEnd) {
   }
 }
 
+TEST(DemangleTest, ARustNameThatRefersToItselfEnds) {
+  for (const char* name : {"_RNvB_1a", "_RNvMB_NtB_1a1b", "_RINvC1a1bTB2_B2_EE"}) {
+    EXPECT_FALSE(shown_name(name).empty()) << name;
+  }
+}
+
 TEST(DemangleTest, NamesAreCutBetweenCharactersAndAreUtf8) {
   const std::string euros = [] {
     std::string text;
