@@ -75,8 +75,10 @@ struct AddressNames {
 
 // For what a child process answers.
 [[nodiscard]] inline bool is_valid(const CodeFrame& frame) {
-  return !frame.name.empty() && std::max({frame.name.size(), frame.system_name.size(),
-                                          frame.file.size()}) <= kMaxCodeNameBytes;
+  const std::array<std::string_view, 3> texts{frame.name, frame.system_name, frame.file};
+  return !frame.name.empty() && std::ranges::all_of(texts, [](std::string_view text) {
+    return text.size() <= kMaxCodeNameBytes && is_valid_utf8(text);
+  });
 }
 [[nodiscard]] inline bool is_valid(const AddressNames& names) {
   return static_cast<std::size_t>(names.source) < kNameSources &&

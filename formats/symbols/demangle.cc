@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <csetjmp>
-#include <cstring>
 
 // Else libiberty.h declares basename() itself, in another way than g++'s <cstring>.
 #define HAVE_DECL_BASENAME 1
@@ -38,7 +37,7 @@ void append_part(const char* text, std::size_t bytes, void* opaque) {
   auto* const to = static_cast<Demangled*>(opaque);
   const std::size_t room = to->text.size() - to->bytes;
   const std::size_t copied = std::min(bytes, room);
-  std::memcpy(to->text.data() + to->bytes, text, copied);
+  std::copy_n(text, copied, to->text.data() + to->bytes);  // `text` may be null if there is none
   to->bytes += copied;
   if (copied == room && !is_on_heap(*to, text, bytes)) std::longjmp(to->full, 1);
 }

@@ -21,6 +21,7 @@
 
 #include <gtest/gtest.h>
 
+#include "collectors/parser/messages.h"
 #include "collectors/sandbox/packets.h"
 #include "formats/symbols/find_code_names.h"
 #include "formats/unwind/cfi_tables.h"
@@ -306,6 +307,60 @@ INSTANTIATE_TEST_SUITE_P(
             [](int socket) { send(socket, std::string(4096, 'x'), {}); }},
         Lie{"TheEnd", ErrorCode::kUnavailable, [](int) { ::_exit(0); }}),
     [](const auto& lie) { return std::string(lie.param.name); });
+
+CodeFrame frame_named(const std::string& name) { return {name, name, "a.c", 1, 1}; }
+
+// The answer of a child that sends these names for the addresses 1 and 2.
+Result<std::vector<AddressNames>> names_of_child(const parser::FoundCodeNames& found,
+                                                 SymbolBudget& budget) {
+  const UniqueFd program(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  const auto parser =
+      parser_that([&found](int socket) { answer_with(socket, sandbox::encode(found)); }, {});
+  const std::uint64_t addresses[] = {1, 2};
+  return parser->find_code_names(program.get(), -1, addresses, budget);
+}
+
+TEST(ParserNamesTest, ChecksTheNamesOfAChild) {
+  const parser::FoundCodeNames good{
+      .table_bytes_left = ~std::uint64_t{0},
+      .addresses = {{1, {frame_named("a"), frame_named("b")}, NameSource::kGo, false},
+                    {2, {}, NameSource::kGap, false}}};
+  SymbolBudget budget{.table_bytes = 1000, .time = 1s};
+  const auto names = names_of_child(good, budget);
+  ASSERT_TRUE(names) << names.error().message;
+  EXPECT_EQ(*names, good.addresses);
+  EXPECT_EQ(budget.table_bytes, 1000U) << "a child cannot raise the budget";
+
+  using Found = parser::FoundCodeNames;
+  struct Case {
+    const char* what;
+    std::function<void(Found&)> change;
+  };
+  for (const Case& c :
+       {Case{"too few", [](Found& found) { found.addresses.pop_back(); }},
+        {"too many", [](Found& found) { found.addresses.push_back(found.addresses[1]); }},
+        {"another order", [](Found& f) { std::swap(f.addresses[0], f.addresses[1]); }},
+        {"another address", [](Found& found) { found.addresses[0].address = 3; }},
+        {"a source without name", [](Found& found) { found.addresses[0].frames.clear(); }},
+        {"a gap with a name",
+         [](Found& found) { found.addresses[1].frames.push_back(frame_named("a")); }},
+        {"an unknown source",
+         [](Found& found) { found.addresses[1].source = NameSource{kNameSources}; }},
+        {"too many frames",
+         [](Found& found) {
+           found.addresses[0].frames.resize(kMaxFramesOfAddress + 1, frame_named("a"));
+         }},
+        {"an empty name", [](Found& found) { found.addresses[0].frames[0].name.clear(); }},
+        {"a long name",
+         [](Found& f) { f.addresses[0].frames[1].name.assign(kMaxCodeNameBytes + 1, 'a'); }},
+        {"no UTF-8", [](Found& found) { found.addresses[0].frames[1].file = "\xff"; }}}) {
+    Found changed = good;
+    c.change(changed);
+    const auto refused = names_of_child(changed, budget);
+    ASSERT_FALSE(refused) << c.what;
+    EXPECT_EQ(refused.error().code, ErrorCode::kMalformed) << c.what;
+  }
+}
 
 TEST(ParserLimitsTest, AChildThatNeverFinishesIsKilledAtTheCpuLimit) {
   const UniqueFd program(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
