@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "formats/symbols/demangle.h"
+#include "formats/symbols/folding.h"
 
 namespace profd {
 namespace {
@@ -17,15 +17,11 @@ constexpr std::size_t kMaxAliases = 8;
 // Symbols of a real table hardly nest, so that most addresses are in one or two.
 constexpr std::uint64_t kMaxMatches = 16'000'000;
 
-constexpr std::uint8_t kGlobal = 0;
-constexpr std::uint8_t kWeak = 1;
-constexpr std::uint8_t kLocal = 2;
-
 struct Symbol {
   std::uint64_t start = 0;
   std::uint64_t end = 0;
   std::uint32_t name = 0;  // offset into the string table; 0: there is no symbol
-  std::uint8_t rank = kLocal;
+  SymbolBinding binding = SymbolBinding::kLocal;
   bool has_size = false;
 
   [[nodiscard]] bool exists() const { return name != 0; }
@@ -37,15 +33,15 @@ struct Symbol {
 // What is known of one address.
 struct Match {
   Symbol sized;
-  std::vector<std::pair<std::uint32_t, std::uint8_t>> aliases;  // names and ranks of equal ranges
+  std::vector<std::pair<std::uint32_t, SymbolBinding>> aliases;  // names of equal ranges
   Symbol unsized;
   std::uint64_t nearest = 0;  // the highest start, up to the address, of a symbol of any kind
 
   void offer_sized(const Symbol& symbol) {
     if (sized.exists() && symbol.has_range_of(sized)) {
-      const bool is_better = symbol.rank < sized.rank;
+      const bool is_better = symbol.binding < sized.binding;
       const Symbol& other = is_better ? sized : symbol;
-      if (aliases.size() < kMaxAliases) aliases.emplace_back(other.name, other.rank);
+      if (aliases.size() < kMaxAliases) aliases.emplace_back(other.name, other.binding);
       if (is_better) sized = symbol;
       return;
     }
@@ -57,8 +53,8 @@ struct Match {
   }
 
   void offer_unsized(const Symbol& symbol) {
-    const bool is_better =
-        symbol.start != unsized.start ? symbol.start > unsized.start : symbol.rank < unsized.rank;
+    const bool is_better = symbol.start != unsized.start ? symbol.start > unsized.start
+                                                         : symbol.binding < unsized.binding;
     if (!unsized.exists() || is_better) unsized = symbol;
   }
 
@@ -111,7 +107,7 @@ class Matches {
   [[nodiscard]] Symbol range_of(const Elf64_Sym& symbol, std::uint64_t section_end) const {
     Symbol found{.start = symbol.st_value,
                  .name = symbol.st_name,
-                 .rank = rank_of(symbol.st_info),
+                 .binding = binding_of(symbol.st_info),
                  .has_size = symbol.st_size != 0};
     const std::uint64_t without_size = kind_ == SymbolTableKind::kSymtab ? kMaxUnsizedBytes : 1;
     const std::uint64_t bytes = found.has_size ? symbol.st_size : without_size;
@@ -119,10 +115,10 @@ class Matches {
     return found;
   }
 
-  static std::uint8_t rank_of(unsigned char info) {
+  static SymbolBinding binding_of(unsigned char info) {
     const unsigned binding = ELF64_ST_BIND(info);
-    if (binding == STB_GLOBAL || binding == STB_GNU_UNIQUE) return kGlobal;
-    return binding == STB_WEAK ? kWeak : kLocal;
+    if (binding == STB_GLOBAL || binding == STB_GNU_UNIQUE) return SymbolBinding::kGlobal;
+    return binding == STB_WEAK ? SymbolBinding::kWeak : SymbolBinding::kLocal;
   }
 
   std::span<const std::uint64_t> addresses_;
@@ -181,15 +177,12 @@ void scan_table(const LimitedFile& file, const Table& table, Matches& matches) {
 
 bool has_folded(const LimitedFile& file, const Table& table, const Match& match,
                 const std::string& name) {
-  std::vector<NamedSymbol> names{{name, match.sized.rank}};
-  for (const auto& [offset, rank] : match.aliases) {
-    NamedSymbol alias{read_symbol_name(file, table.strings, offset), rank};
-    const bool folded = std::ranges::any_of(
-        names, [&](const NamedSymbol& known) { return are_folded(known, alias, table.kind); });
-    if (folded) return true;
-    names.push_back(std::move(alias));
+  if (match.aliases.empty()) return false;
+  std::vector<NamedSymbol> names{{name, match.sized.binding}};
+  for (const auto& [offset, binding] : match.aliases) {
+    names.push_back({read_symbol_name(file, table.strings, offset), binding});
   }
-  return false;
+  return are_folded(names, table.kind == SymbolTableKind::kDynsym);
 }
 
 std::optional<SymbolHit> hit_of(const LimitedFile& file, const Table& table, const Match& match,
@@ -198,14 +191,6 @@ std::optional<SymbolHit> hit_of(const LimitedFile& file, const Table& table, con
   if (name.empty()) return std::nullopt;
   const bool folded = symbol.has_range_of(match.sized) && has_folded(file, table, match, name);
   return SymbolHit{symbol.start, symbol.end, symbol.has_size, std::move(name), folded};
-}
-
-bool contains(const std::string& whole, std::string_view part) {
-  return whole.find(part) != whole.npos;
-}
-
-std::string_view without_underscores(std::string_view name) {
-  return name.substr(std::min(name.find_first_not_of('_'), name.size()));
 }
 
 }  // namespace
@@ -222,14 +207,6 @@ std::string read_symbol_name(const LimitedFile& file, const Elf64_Shdr& strings,
     if (length < bytes || bytes < room || room == text.size()) return {text.data(), length};
   }
   return {};
-}
-
-bool are_folded(const NamedSymbol& a, const NamedSymbol& b, SymbolTableKind kind) {
-  if (is_mangled(a.name) && is_mangled(b.name)) return shown_name(a.name) != shown_name(b.name);
-  if (is_mangled(a.name) || is_mangled(b.name) || kind == SymbolTableKind::kDynsym) return false;
-  if (a.rank != b.rank || a.rank == kWeak) return false;
-  return !contains(a.name, without_underscores(without_suffixes(b.name))) &&
-         !contains(b.name, without_underscores(without_suffixes(a.name)));
 }
 
 std::optional<std::vector<std::optional<SymbolHit>>> find_symbols(

@@ -22,7 +22,7 @@ struct SymbolHit {
   std::uint64_t end = 0;   // beyond the last address
   bool has_size = false;   // false: the range ends at the next symbol
   std::string name;        // as in the file
-  bool is_folded = false;  // functions of different names have the same range
+  bool is_folded = false;  // as formats/symbols/folding.h judges it
 };
 
 enum class SymbolTableKind : std::uint8_t { kSymtab, kDynsym };
@@ -46,17 +46,5 @@ inline constexpr std::uint64_t kMaxUnsizedBytes = 4096;
 // The entry of number `index` of a table of `strings`; empty where there is none.
 [[nodiscard]] std::string read_symbol_name(const LimitedFile& file, const Elf64_Shdr& strings,
                                            std::uint32_t offset);
-
-// Whether two names of one code are names of different functions, which the linker has folded,
-// rather than two names that the source gives one function. Mangled names are different where
-// they are shown differently: constructors (C1, C2) and overloads are not. Other names in .symtab
-// are different where both symbols have the same binding, not weak, and neither name contains the
-// other: C libraries name one function malloc, __libc_malloc and (local) __GI___libc_malloc. Other
-// names in .dynsym are not judged, since a C library exports many functions by two global names.
-struct NamedSymbol {
-  std::string name;
-  std::uint8_t rank = 0;  // of the binding: global, weak, local
-};
-[[nodiscard]] bool are_folded(const NamedSymbol& a, const NamedSymbol& b, SymbolTableKind kind);
 
 }  // namespace profd
