@@ -115,7 +115,12 @@ Result<std::string> Client::call(const Request& request, std::span<const int> fi
     // Where this fails, the child has died again, and receive() reports it.
     (void)send_packet(socket_.get(), bytes_of(request), files);
   }
-  return receive(cpu_limit, limits_.wall_time);
+  const Clock::time_point start = Clock::now();
+  const nanoseconds before = cpu_time_of(child_);
+  auto answer = receive(cpu_limit, limits_.wall_time);
+  cpu_time_ += child_ > 0 ? cpu_time_of(child_) - before
+                          : std::min<nanoseconds>(Clock::now() - start, cpu_limit);
+  return answer;
 }
 
 Result<std::string> Client::receive(milliseconds cpu_limit, milliseconds wall_limit) {

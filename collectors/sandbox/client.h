@@ -58,6 +58,9 @@ class Client {
 
   [[nodiscard]] pid_t child() const { return child_; }  // -1: none
   [[nodiscard]] std::uint64_t restarts() const { return restarts_; }
+  // The CPU time of all requests. That of a child that died of one is not known: the time that it
+  // had been running.
+  [[nodiscard]] std::chrono::nanoseconds cpu_time() const { return cpu_time_; }
 
  private:
   struct Stuck {
@@ -83,6 +86,7 @@ class Client {
   pid_t child_ = -1;
   bool started_once_ = false;
   std::uint64_t restarts_ = 0;
+  std::chrono::nanoseconds cpu_time_{};
   std::uint32_t owner_ = 0;   // of the file that is being read
   std::vector<Stuck> stuck_;  // killed, but not ended yet
 };

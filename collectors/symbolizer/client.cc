@@ -1,5 +1,6 @@
 // The daemon's side of the symbolizer.
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -39,10 +40,12 @@ std::uint64_t private_bytes_of(pid_t process) {
   return 0;
 }
 
+// As far as the kernel knows without asking the file system, which may not answer. The child checks
+// again.
 bool is_too_large(int fd) {
-  struct stat status {};
-  return fd >= 0 && (::fstat(fd, &status) != 0 ||
-                     static_cast<std::uint64_t>(status.st_size) > kMaxDwarfFileBytes);
+  struct statx status {};
+  return fd >= 0 && ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE, &status) == 0 &&
+         (status.stx_mask & STATX_SIZE) != 0 && status.stx_size > kMaxDwarfFileBytes;
 }
 
 // The loss that an error of a request is due to. kNone: a bug, or the system refuses something.
@@ -100,6 +103,8 @@ Symbolizer::Symbolizer(const SymbolizerLimits& limits, sandbox::Spawn spawn)
 }
 
 pid_t Symbolizer::child() const { return client_ ? client_->child() : -1; }
+
+nanoseconds Symbolizer::cpu_time() const { return client_ ? client_->cpu_time() : nanoseconds(); }
 
 void Symbolizer::end_child() {
   if (client_) client_->end_child();

@@ -23,9 +23,8 @@
 namespace profd {
 
 struct SymbolizerLimits {
-  // Of one request. Half as long again for root's files, where all files of the request are root's.
-  std::chrono::milliseconds cpu_time{2000};
-  std::chrono::milliseconds root_cpu_time{5000};
+  std::chrono::milliseconds cpu_time{2000};       // of one request
+  std::chrono::milliseconds root_cpu_time{5000};  // of one whose files are all root's
   std::chrono::milliseconds wall_time{15000};
   std::uint64_t kept_bytes = std::uint64_t{256} << 20;  // of memory, after a request
   std::chrono::milliseconds idle_time{60000};
@@ -55,7 +54,8 @@ class Symbolizer {
   // Ends the child, for a caller that has no request for a while. The next one starts another.
   void end_child();
 
-  [[nodiscard]] pid_t child() const;  // -1: none; for tests and status
+  [[nodiscard]] pid_t child() const;                        // -1: none; for tests and status
+  [[nodiscard]] std::chrono::nanoseconds cpu_time() const;  // of all requests
   [[nodiscard]] std::uint64_t failures() const { return failures_; }  // children killed or died
 
  private:

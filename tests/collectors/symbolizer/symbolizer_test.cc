@@ -56,6 +56,18 @@ TEST_F(SymbolizerTest, TheChildStartsWithTheFirstRequestAndStays) {
   EXPECT_EQ(symbolizer.failures(), 0U);
 }
 
+TEST_F(SymbolizerTest, TheCpuTimeOfRequestsIsAddedUp) {
+  Symbolizer symbolizer({.wall_time = 200ms});
+  EXPECT_EQ(symbolizer.cpu_time(), 0ns);
+  EXPECT_EQ(loss_of_request(symbolizer), DwarfLoss::kNoUnit);
+  const auto first = symbolizer.cpu_time();
+  EXPECT_GT(first, 0ns);
+  EXPECT_LT(first, 1s);
+  ::kill(symbolizer.child(), SIGSTOP);
+  EXPECT_EQ(loss_of_request(symbolizer), DwarfLoss::kTimeLimit);
+  EXPECT_GE(symbolizer.cpu_time(), first + 200ms);
+}
+
 TEST_F(SymbolizerTest, AChildThatIsEndedIsReplacedByTheNextRequest) {
   Symbolizer symbolizer;
   EXPECT_EQ(loss_of_request(symbolizer), DwarfLoss::kNoUnit);
