@@ -24,7 +24,6 @@ namespace {
 constexpr std::int64_t kPeriodNs = 10101010;
 constexpr std::size_t kNames = 3900;
 constexpr std::size_t kFiles = 120;
-constexpr std::size_t kLocations = 16000;
 constexpr std::uint32_t kNone = 0xffffffff;
 
 // The stacks of a host, of which each window has some: 110 processes, 26 to 58 frames deep, over
@@ -32,7 +31,13 @@ constexpr std::uint32_t kNone = 0xffffffff;
 // real program: each is an earlier one that was cut somewhere and then grew other frames.
 class Host {
  public:
-  explicit Host(std::size_t stacks) {
+  struct Shape {
+    std::size_t locations = 16000;
+    std::size_t min_depth = 26;
+    std::size_t depths = 33;  // from min_depth on
+  };
+
+  Host(std::size_t stacks, Shape shape) : shape_(shape) {
     for (std::size_t i = 0; i < kNames; ++i) names_.push_back(name_of(i));
     for (std::size_t i = 0; i < stacks; ++i) stacks_.push_back(grown_stack(i));
   }
@@ -49,7 +54,7 @@ class Host {
     std::iota(chosen.begin(), chosen.end(), 0);
     std::shuffle(chosen.begin(), chosen.end(), random_);
     chosen.resize(count);
-    locations_.assign(kLocations, kNone);
+    locations_.assign(shape_.locations, kNone);
     for (const std::size_t index : chosen) add(profile, stacks_[index]);
     return profile;
   }
@@ -67,11 +72,12 @@ class Host {
       const std::size_t kept = stack.root_first.size() * (50 + random_() % 50) / 100;
       stack.root_first.resize(kept);
     }
-    const std::size_t depth = 26 + random_() % 33;
+    const std::size_t depth = shape_.min_depth + random_() % shape_.depths;
     // A file's locations are the more often hit the lower their number.
     while (stack.root_first.size() < depth) {
       const double skewed = std::pow(std::uniform_real_distribution<>(0, 1)(random_), 2.0);
-      stack.root_first.push_back(static_cast<std::uint64_t>(skewed * kLocations));
+      stack.root_first.push_back(
+          static_cast<std::uint64_t>(skewed * static_cast<double>(shape_.locations)));
     }
     return stack;
   }
@@ -134,13 +140,14 @@ class Host {
                        std::vector<std::int64_t>{samples, samples * kPeriodNs});
   }
 
+  Shape shape_;
   std::mt19937_64 random_{7};  // NOLINT: the same every time
   std::vector<std::string> names_;
   std::vector<Stack> stacks_;
   std::vector<std::uint32_t> locations_;  // of the window in the making
 };
 
-PprofProfile window_of(std::size_t stacks) { return Host(stacks * 2).window(stacks); }
+PprofProfile window_of(std::size_t stacks) { return Host(stacks * 2, {}).window(stacks); }
 
 void BM_OrderPprof(benchmark::State& state) {
   const PprofProfile profile = window_of(static_cast<std::size_t>(state.range(0)));
@@ -194,31 +201,42 @@ void BM_DecodePprof(benchmark::State& state) {
 }
 BENCHMARK(BM_DecodePprof)->Arg(5000)->Unit(benchmark::kMillisecond);
 
-// Arguments: files, stacks in each. Into one without addresses, as an hour file is.
-void BM_MergePprof(benchmark::State& state) {
-  Host host(static_cast<std::size_t>(state.range(1)) * 3 / 2);
-  std::vector<std::string> files;
-  for (std::int64_t i = 0; i < state.range(0); ++i) {
-    files.push_back(encode_pprof_gzip(host.window(static_cast<std::size_t>(state.range(1)))));
-  }
+void merge_files(benchmark::State& state, const std::vector<std::string>& files) {
   std::size_t samples = 0;
-  std::size_t packed = 0;
   for (auto _ : state) {
     PprofMerge merge({.drop_addresses = true});
     for (const std::string& file : files) {
       const auto protobuf = unpack_pprof(file);
       if (!merge.add(*read_pprof_tables(*protobuf))) state.SkipWithError("not merged");
     }
-    state.PauseTiming();
     samples = merge.profile().samples().size();
-    packed = encode_pprof_gzip(merge.profile()).size();
-    state.ResumeTiming();
   }
   state.counters["file_bytes"] = static_cast<double>(files.front().size());
   state.counters["stacks"] = static_cast<double>(samples);
-  state.counters["merged_bytes"] = static_cast<double>(packed);
 }
-BENCHMARK(BM_MergePprof)->Args({60, 2000})->Args({24, 23000})->Unit(benchmark::kMillisecond);
+
+// An hour of windows of 2,000 stacks, of which half recur.
+void BM_MergeHour(benchmark::State& state) {
+  Host host(4000, {});
+  std::vector<std::string> files;
+  for (int i = 0; i < 60; ++i) files.push_back(encode_pprof_gzip(host.window(2000)));
+  merge_files(state, files);
+}
+BENCHMARK(BM_MergeHour)->Unit(benchmark::kMillisecond);
+
+// A day of hour files of 23,000 stacks, 26 frames deep in the mean.
+void BM_MergeDay(benchmark::State& state) {
+  Host host(25000, {.locations = 9600, .min_depth = 13, .depths = 27});
+  std::vector<std::string> files;
+  for (int i = 0; i < 24; ++i) {
+    PprofMerge hour({.drop_addresses = true});
+    const std::string window = encode_pprof(host.window(23000));
+    if (!hour.add(*read_pprof_tables(window))) state.SkipWithError("not merged");
+    files.push_back(encode_pprof_gzip(hour.profile()));
+  }
+  merge_files(state, files);
+}
+BENCHMARK(BM_MergeDay)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace profd
