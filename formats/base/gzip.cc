@@ -16,6 +16,7 @@ namespace {
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
 constexpr std::size_t kSizeFieldBytes = 4;
 constexpr std::size_t kSmallestRoom = 4096;
+constexpr std::size_t kUsualRatio = 32;
 
 struct FreeDeflate {
   void operator()(libdeflate_compressor* packer) const { ::libdeflate_free_compressor(packer); }
@@ -24,20 +25,23 @@ struct FreeDeflate {
   }
 };
 
-// The size of the last member, modulo 2^32, as its trailer states it: a good first guess.
-std::size_t stated_size(std::string_view file) {
-  if (file.size() < kSizeFieldBytes) return 0;
-  return Cursor(file.substr(file.size() - kSizeFieldBytes)).read<std::uint32_t>();
+// The size of the last member, modulo 2^32, as its trailer states it; but no more than a usual file
+// of this size has, since the maker of the file chose what it states.
+std::size_t first_room(std::string_view file) {
+  if (file.size() < kSizeFieldBytes) return kSmallestRoom;
+  const std::size_t stated =
+      Cursor(file.substr(file.size() - kSizeFieldBytes)).read<std::uint32_t>();
+  return std::clamp(stated, kSmallestRoom, kSmallestRoom + kUsualRatio * file.size());
 }
 
-// Unpacks member by member into one buffer, which grows by doubling up to `max_bytes`: a size that
-// a trailer states is not relied on, and the work is at most twice that of the result.
+// Unpacks member by member into one buffer, which grows by doubling up to `max_bytes`, so
+// that the work is at most twice that of the result.
 class GzipReader {
  public:
   GzipReader(std::string_view file, std::size_t max_bytes)
       : left_(file), max_bytes_(max_bytes), unpacker_(::libdeflate_alloc_decompressor()) {
     if (!unpacker_) throw std::bad_alloc();
-    plain_.resize(std::clamp(stated_size(file), kSmallestRoom, std::max(kSmallestRoom, max_bytes)));
+    plain_.resize(std::min(first_room(file), std::max(kSmallestRoom, max_bytes)));
   }
 
   Result<std::string> read() && {

@@ -10,7 +10,8 @@
 namespace profd {
 namespace {
 
-constexpr std::uint32_t kUnknown = 0xffffffff;
+constexpr std::uint32_t kUnused = 0xffffffff;
+constexpr std::uint32_t kUsed = 0xfffffffe;  // and not added yet
 
 PprofValueType value_type_of(const PprofTables& tables, const PprofTables::ValueType& type) {
   return {std::string(tables.texts[type.type]), std::string(tables.texts[type.unit])};
@@ -34,96 +35,90 @@ PprofMapping key_of(const PprofMapping& mapping) {
 
 }  // namespace
 
-// One call of PprofMerge::add(): the places of a profile's entries in the merged one. An entry gets
-// its place when a kept sample first uses it.
+// One call of PprofMerge::add(): the places of a profile's entries in the merged one. Entries are
+// added table by table, each in its order: most of the time goes to memory that the cache does not
+// hold, and the tables of files that profd wrote are in one order in all of them.
 class PprofAddition {
  public:
   PprofAddition(PprofMerge& merge, const PprofTables& from)
       : merge_(merge),
         to_(merge.profile_),
         from_(from),
-        texts_(from.texts.size(), kUnknown),
-        functions_(from.functions.size(), kUnknown),
-        mappings_(from.mappings.size(), kUnknown),
-        locations_(from.locations.size(), kUnknown) {}
+        texts_(from.texts.size(), kUnused),
+        functions_(from.functions.size(), kUnused),
+        mappings_(from.mappings.size(), kUnused),
+        locations_(from.locations.size(), kUnused) {}
 
   void run(const PprofSelect& select) {
     if (to_.mappings().empty() && !mappings_.empty()) (void)mapping(0);  // the title stays first
+    choose_samples(select);
+    mark_functions();
+    add_functions();
+    add_locations();
+    add_samples();
+  }
+
+ private:
+  struct Chosen {
+    std::size_t sample = 0;    // in from_
+    std::uint32_t labels = 0;  // in to_
+  };
+
+  void choose_samples(const PprofSelect& select) {
     std::optional<std::uint32_t> labels;
     const PprofTables::Sample* before = nullptr;
     for (std::size_t i = 0; i < from_.samples.size(); ++i) {
-      const auto values = from_.values_of(i);
-      if (std::ranges::all_of(values, [](std::int64_t value) { return value == 0; })) continue;
       const PprofTables::Sample& sample = from_.samples[i];
+      const auto is_zero = [](std::int64_t value) { return value == 0; };
+      if (std::ranges::all_of(from_.values_of(i), is_zero)) continue;
       if (before == nullptr || !have_equal_labels(*before, sample)) {
         labels = select_labels(sample, select);
       }
       before = &sample;
-      if (labels) to_.add_sample({*labels, stack(sample)}, values);
+      if (!labels) continue;
+      chosen_.push_back({i, *labels});
+      for (const std::uint32_t frame : from_.frames_of(sample)) locations_[frame] = kUsed;
     }
   }
 
- private:
+  void mark_functions() {
+    for (std::size_t i = 0; i < locations_.size(); ++i) {
+      if (locations_[i] != kUsed) continue;
+      for (const PprofLine& line : from_.lines_of(from_.locations[i])) {
+        functions_[line.function] = kUsed;
+      }
+    }
+  }
+
+  void add_functions() {
+    for (std::size_t i = 0; i < functions_.size(); ++i) {
+      if (functions_[i] != kUsed) continue;
+      const PprofFunction& from = from_.functions[i];
+      functions_[i] = to_.add_function({.name = text(from.name),
+                                        .system_name = text(from.system_name),
+                                        .file = text(from.file),
+                                        .start_line = from.start_line});
+    }
+  }
+
+  void add_locations() {
+    for (std::size_t i = 0; i < locations_.size(); ++i) {
+      if (locations_[i] == kUsed) locations_[i] = add_location(from_.locations[i]);
+    }
+  }
+
+  void add_samples() {
+    for (const Chosen& chosen : chosen_) {
+      const auto frames = from_.frames_of(from_.samples[chosen.sample]);
+      frames_.resize(frames.size());
+      for (std::size_t i = 0; i < frames.size(); ++i) frames_[i] = locations_[frames[i]];
+      to_.add_sample({chosen.labels, to_.add_stack(frames_)}, from_.values_of(chosen.sample));
+    }
+  }
+
   [[nodiscard]] bool have_equal_labels(const PprofTables::Sample& a,
                                        const PprofTables::Sample& b) const {
     return std::ranges::equal(from_.labels_of(a), from_.labels_of(b));
-  }
-
-  std::uint32_t text(std::uint32_t index) {
-    std::uint32_t& place = texts_[index];
-    if (place == kUnknown) place = to_.add_text(from_.texts[index]);
-    return place;
-  }
-
-  std::uint32_t function(std::uint32_t index) {
-    std::uint32_t& place = functions_[index];
-    if (place != kUnknown) return place;
-    const PprofFunction& from = from_.functions[index];
-    place = to_.add_function({.name = text(from.name),
-                              .system_name = text(from.system_name),
-                              .file = text(from.file),
-                              .start_line = from.start_line});
-    return place;
-  }
-
-  std::uint32_t mapping(std::uint32_t index) {
-    std::uint32_t& place = mappings_[index];
-    if (place != kUnknown) return place;
-    PprofMapping mapping = from_.mappings[index];
-    mapping.file = text(mapping.file);
-    mapping.build_id = text(mapping.build_id);
-    place = merge_.mapping_keys_.add(key_of(mapping));
-    if (place == to_.mappings().size()) (void)to_.add_mapping(mapping);
-    return place;
-  }
-
-  std::uint32_t location(std::uint32_t index) {
-    std::uint32_t& place = locations_[index];
-    if (place == kUnknown) place = added_location(index);
-    return place;
-  }
-
-  std::uint32_t added_location(std::uint32_t index) {
-    const PprofTables::Location& from = from_.locations[index];
-    PprofLocation location{.address = from.address, .is_folded = from.is_folded};
-    if (from.mapping != PprofLocation::kNoMapping) {
-      location.mapping = mapping(from.mapping);
-      location.address +=
-          to_.mappings()[location.mapping].start - from_.mappings[from.mapping].start;
-    }
-    if (merge_.options_.drop_addresses) location.address = 0;
-    lines_.clear();
-    for (const PprofLine& line : from_.lines_of(from)) {
-      lines_.push_back({function(line.function), line.line});
-    }
-    return to_.add_location(location, lines_);
-  }
-
-  std::uint32_t stack(const PprofTables::Sample& sample) {
-    const auto frames = from_.frames_of(sample);
-    frames_.resize(frames.size());
-    for (std::size_t i = 0; i < frames.size(); ++i) frames_[i] = location(frames[i]);
-    return to_.add_stack(frames_);
   }
 
   std::optional<std::uint32_t> select_labels(const PprofTables::Sample& sample,
@@ -139,10 +134,43 @@ class PprofAddition {
     return to_.add_labels(std::move(labels));
   }
 
+  std::uint32_t text(std::uint32_t index) {
+    std::uint32_t& place = texts_[index];
+    if (place == kUnused) place = to_.add_text(from_.texts[index]);
+    return place;
+  }
+
+  std::uint32_t mapping(std::uint32_t index) {
+    std::uint32_t& place = mappings_[index];
+    if (place != kUnused) return place;
+    PprofMapping mapping = from_.mappings[index];
+    mapping.file = text(mapping.file);
+    mapping.build_id = text(mapping.build_id);
+    place = merge_.mapping_keys_.add(key_of(mapping));
+    if (place == to_.mappings().size()) (void)to_.add_mapping(mapping);
+    return place;
+  }
+
+  std::uint32_t add_location(const PprofTables::Location& from) {
+    PprofLocation location{.address = from.address, .is_folded = from.is_folded};
+    if (from.mapping != PprofLocation::kNoMapping) {
+      location.mapping = mapping(from.mapping);
+      location.address +=
+          to_.mappings()[location.mapping].start - from_.mappings[from.mapping].start;
+    }
+    if (merge_.options_.drop_addresses) location.address = 0;
+    lines_.clear();
+    for (const PprofLine& line : from_.lines_of(from)) {
+      lines_.push_back({functions_[line.function], line.line});
+    }
+    return to_.add_location(location, lines_);
+  }
+
   PprofMerge& merge_;
   PprofProfile& to_;
   const PprofTables& from_;
-  std::vector<std::uint32_t> texts_;
+  std::vector<Chosen> chosen_;
+  std::vector<std::uint32_t> texts_;  // these four: places in to_, kUnused or kUsed
   std::vector<std::uint32_t> functions_;
   std::vector<std::uint32_t> mappings_;
   std::vector<std::uint32_t> locations_;

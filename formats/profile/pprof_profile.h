@@ -92,7 +92,7 @@ struct PprofSample {
   friend void add_to(SeededHash& hash, const PprofSample& sample);
 };
 
-// "cpu", "nanoseconds". Valid as the members of PprofProfile are.
+// Such as "cpu" and "nanoseconds".
 struct PprofValueType {
   std::string type;
   std::string unit;
@@ -111,8 +111,8 @@ class PprofProfile {
   explicit PprofProfile(std::vector<PprofValueType> sample_types,
                         std::uint64_t hash_seed = random_seed());
 
-  // What is about the whole. The writer repairs texts here as add_text() does.
-  std::string default_sample_type;  // the type of a sample type; "": readers take the last
+  // About the profile as a whole. The writer repairs these texts as add_text() does.
+  std::string default_sample_type;  // the `type` of one of them; "": readers take the last one
   PprofValueType period_type;
   std::int64_t period = 0;
   std::int64_t time_ns = 0;  // since the epoch
