@@ -1,6 +1,6 @@
 // Several symbols with the same range: names that the source gives one function (aliases), or
 // functions of the same code that the linker or the compiler has folded into one. A symbol table
-// does not tell these apart, so this is a judgement by the names.
+// has no mark of that, so this is a judgement by the names.
 //
 // Folded are:
 //  - two mangled names that are shown differently. Constructors (C1, C2) and overloads are not.
