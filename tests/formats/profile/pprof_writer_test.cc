@@ -225,6 +225,12 @@ TEST(PprofWriter, KeepsTheFirstMappingFirst) {
               HasSubstr("mapping {\n  id: 1\n  filename: 5\n"));
 }
 
+TEST(PprofWriter, WritesATypeWithoutName) {
+  PprofProfile profile({{"", ""}, {"cpu", "nanoseconds"}}, 1);
+  EXPECT_THAT(protoc_decoded(encode_pprof(profile)),
+              testing::StartsWith("sample_type {\n}\nsample_type {\n  type: 1\n  unit: 2\n}\n"));
+}
+
 // protoc warns of a string field that is not UTF-8.
 TEST(PprofWriter, WritesOnlyValidUtf8) {
   PprofProfile profile({{"sam\xc0ples", "count"}}, 1);
