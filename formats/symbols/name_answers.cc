@@ -61,7 +61,8 @@ void NameAnswers::add(AddressNames answer, bool is_final) {
 
 void NameAnswers::add_symbol(std::uint64_t address, NameSource source,
                              const std::string& system_name, bool is_folded, bool is_final) {
-  if (last_.system_name != system_name) {
+  // Without room the name is not shown, and need not be demangled.
+  if (last_.system_name != system_name && bytes_ <= kMaxNamesBytes) {
     last_.name = shown_name(system_name);
     last_.system_name = system_name;
   }

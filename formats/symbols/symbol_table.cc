@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::uint64_t kMaxSymbols = 4'000'000;
 constexpr std::size_t kMaxAliases = 8;
+// Of names that are compared, each of which takes some 50 ns a byte to demangle.
+constexpr std::size_t kMaxJudgedBytes = std::size_t{4} << 20;
 // Symbols of a real table hardly nest, so that most addresses are in one or two.
 constexpr std::uint64_t kMaxMatches = 16'000'000;
 
@@ -175,23 +177,34 @@ void scan_table(const LimitedFile& file, const Table& table, Matches& matches) {
   }
 }
 
-bool has_folded(const LimitedFile& file, const Table& table, const Match& match,
-                const std::string& name) {
-  if (match.aliases.empty()) return false;
-  std::vector<NamedSymbol> names{{name, match.sized.binding}};
-  for (const auto& [offset, binding] : match.aliases) {
-    names.push_back({read_symbol_name(file, table.strings, offset), binding});
-  }
-  return are_folded(names, table.kind == SymbolTableKind::kDynsym);
-}
+// Reads the names of the symbols that were found.
+class Names {
+ public:
+  Names(const LimitedFile& file, const Table& table) : file_(file), table_(table) {}
 
-std::optional<SymbolHit> hit_of(const LimitedFile& file, const Table& table, const Match& match,
-                                const Symbol& symbol) {
-  std::string name = read_symbol_name(file, table.strings, symbol.name);
-  if (name.empty()) return std::nullopt;
-  const bool folded = symbol.has_range_of(match.sized) && has_folded(file, table, match, name);
-  return SymbolHit{symbol.start, symbol.end, symbol.has_size, std::move(name), folded};
-}
+  std::optional<SymbolHit> hit_of(const Match& match, const Symbol& symbol) {
+    std::string name = read_symbol_name(file_, table_.strings, symbol.name);
+    if (name.empty()) return std::nullopt;
+    const bool folded = symbol.has_range_of(match.sized) && has_folded(match, name);
+    return SymbolHit{symbol.start, symbol.end, symbol.has_size, std::move(name), folded};
+  }
+
+ private:
+  bool has_folded(const Match& match, const std::string& name) {
+    if (match.aliases.empty()) return false;
+    std::vector<NamedSymbol> names{{name, match.sized.binding}};
+    for (const auto& [offset, binding] : match.aliases) {
+      names.push_back({read_symbol_name(file_, table_.strings, offset), binding});
+      judged_bytes_ += names.back().name.size();
+    }
+    if (judged_bytes_ > kMaxJudgedBytes) return false;
+    return are_folded(names, table_.kind == SymbolTableKind::kDynsym);
+  }
+
+  LimitedFile file_;
+  Table table_;
+  std::size_t judged_bytes_ = 0;
+};
 
 }  // namespace
 
@@ -218,13 +231,14 @@ std::optional<std::vector<std::optional<SymbolHit>>> find_symbols(
   std::vector<std::optional<SymbolHit>> hits(addresses.size());
   if (file.limits().are_spent()) return hits;
   const std::vector<Match> found = matches.take();
+  Names names(file, *table);
   Symbol before;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const Symbol symbol = found[i].best(addresses[i]);
     const bool is_same = symbol.has_range_of(before) && symbol.name == before.name;
     before = symbol;
     if (!symbol.exists()) continue;
-    hits[i] = is_same ? hits[i - 1] : hit_of(file, *table, found[i], symbol);
+    hits[i] = is_same ? hits[i - 1] : names.hit_of(found[i], symbol);
   }
   return hits;
 }

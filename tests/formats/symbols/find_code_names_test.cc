@@ -379,7 +379,7 @@ TEST_F(FindCodeNamesTest, RefusesFilesOfOtherKindsAndTooManyAddresses) {
   EXPECT_EQ(find_code_names(text.get(), -1, {}, budget).error().code, ErrorCode::kMalformed);
 }
 
-// 4,000,000 symbols, of which each contains each address.
+// 1,000,000 symbols, of which each contains each address.
 TEST_F(FindCodeNamesTest, AHostileTableCostsABoundedTime) {
   std::string file(0x1000, '\0');
   const std::uint64_t count = 1'000'000;
