@@ -1,0 +1,57 @@
+#include "formats/profile/interned.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace profd {
+namespace {
+
+// Seeds make equal hashes too rare to occur by themselves.
+TEST(HashIndex, KeepsEntriesOfOneHashApart) {
+  const std::vector<std::string> values = {"a", "b", "c"};
+  HashIndex index;
+  const auto is = [&values](const std::string& value) {
+    return [&values, value](std::uint32_t at) { return values[at] == value; };
+  };
+  for (std::uint32_t i = 0; i < values.size(); ++i) {
+    EXPECT_FALSE(index.find(7, is(values[i])));
+    EXPECT_EQ(index.find_or_add(7, is(values[i])), i);
+  }
+  for (std::uint32_t i = 0; i < values.size(); ++i) {
+    EXPECT_EQ(index.find(7, is(values[i])), i);
+    EXPECT_EQ(index.find_or_add(7, is(values[i])), i);
+    EXPECT_FALSE(index.find(8, is(values[i])));
+  }
+  EXPECT_EQ(index.size(), 3U);
+}
+
+TEST(InternedLists, HoldsEachListOnce) {
+  InternedLists<std::uint32_t> lists(1);
+  const std::vector<std::vector<std::uint32_t>> some = {{},     {1}, {1, 2}, {1, 2, 3},
+                                                        {2, 1}, {0}, {0, 0}};
+  for (std::uint32_t i = 0; i < some.size(); ++i) EXPECT_EQ(lists.add(some[i]), i);
+  for (std::uint32_t i = 0; i < some.size(); ++i) {
+    EXPECT_EQ(lists.add(some[i]), i);
+    EXPECT_TRUE(std::ranges::equal(lists[i], some[i]));
+  }
+  EXPECT_EQ(lists.size(), some.size());
+}
+
+// Texts of one start, of lengths around the eight bytes that are hashed at a time.
+TEST(InternedTexts, HoldsEachTextOnceAtOnePlace) {
+  InternedTexts texts(1);
+  std::vector<std::string> some;
+  for (std::size_t size = 0; size < 40; ++size) some.emplace_back(size, '\0');
+  for (std::uint32_t i = 0; i < some.size(); ++i) EXPECT_EQ(texts.add(some[i]), i);
+  const std::string_view first = texts[9];
+  for (int i = 0; i < 5000; ++i) texts.add("other" + std::to_string(i));
+  EXPECT_EQ(texts.add(some[9]), 9U);
+  EXPECT_EQ(texts[9].data(), first.data());
+  EXPECT_FALSE(texts.find("unknown"));
+}
+
+}  // namespace
+}  // namespace profd
