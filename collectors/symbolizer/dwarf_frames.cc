@@ -136,6 +136,7 @@ class FrameReader {
   DwarfBudget budget_;
   std::size_t room_;
   std::vector<DwarfAddress> answers_;
+  const ScopeNames* scopes_ = nullptr;                              // of the unit that is read
   boost::unordered_flat_map<std::string_view, std::string> shown_;  // by linkage name
 };
 
@@ -157,11 +158,12 @@ void FrameReader::read(const DwarfFile& file) {
 }
 
 void FrameReader::read_unit(const UnitAddresses& unit, const LineSections& sections) {
-  std::vector<FunctionChain> chains = find_functions(unit.unit, unit.addresses, budget_);
+  UnitFunctions functions = find_functions(unit.unit, unit.addresses, budget_);
   if (!budget_.check_time()) return;
+  scopes_ = &functions.scopes;
   UnitLines lines(unit.unit, unit.addresses, sections, budget_);
   for (std::size_t i = 0; i < unit.addresses.size() && budget_.take_step(); ++i) {
-    DwarfAddress answer = read_address(unit.unit, chains[i], lines, i);
+    DwarfAddress answer = read_address(unit.unit, functions.chains[i], lines, i);
     answer.names.address = unit.addresses[i].address;
     add(unit.addresses[i].index, std::move(answer));
   }
@@ -211,7 +213,7 @@ CodeFrame FrameReader::frame_of(Dwarf_Die& function, const FileLine& line) {
   if (name != nullptr) {
     frame.name = shown_name_of(name);
   } else if (name = ::dwarf_diename(&function); name != nullptr) {
-    frame.name = valid_utf8(name, kMaxCodeNameBytes);
+    frame.name = valid_utf8(std::string(scopes_->prefix_of(function)) + name, kMaxCodeNameBytes);
   }
   if (name != nullptr) frame.system_name = valid_utf8(name, kMaxCodeNameBytes);
   return frame;

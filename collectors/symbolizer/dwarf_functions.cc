@@ -38,38 +38,42 @@ class FunctionWalk {
   // Positions in the list of addresses, ascending.
   using Subset = std::vector<std::uint32_t>;
 
-  FunctionWalk(std::span<const WantedAddress> addresses, std::vector<FunctionChain>& chains,
-               DwarfBudget& budget)
-      : addresses_(addresses), chains_(chains), budget_(budget) {}
+  FunctionWalk(std::span<const WantedAddress> addresses, UnitFunctions& found, DwarfBudget& budget)
+      : addresses_(addresses), chains_(found.chains), scopes_(found.scopes), budget_(budget) {}
 
   void run(const Dwarf_Die& unit, const Subset& wanted, bool is_thorough) {
     is_thorough_ = is_thorough;
     Dwarf_Die entry = unit;
     has_code_in_types_ = ::dwarf_srclang(&entry) == DW_LANG_Rust;
-    visit_children(unit, wanted, 1, 0);
+    visit_children(unit, wanted, {.depth = 1});
   }
 
  private:
-  // `functions` is the number of functions that the entry lies in.
-  void visit_children(const Dwarf_Die& parent, const Subset& wanted, std::size_t depth,
-                      std::size_t functions);
-  void visit(Dwarf_Die& entry, const Subset& wanted, std::size_t depth, std::size_t functions);
+  struct Place {
+    std::size_t depth = 0;
+    std::size_t functions = 0;  // that the entry lies in
+    ScopeNames::Scope scope = ScopeNames::kUnit;
+  };
+
+  void visit_children(const Dwarf_Die& parent, const Subset& wanted, const Place& place);
+  void visit(Dwarf_Die& entry, const Subset& wanted, const Place& place);
   void add_function(const Dwarf_Die& entry, const Subset& inside, std::size_t functions);
   Subset subset_in(Dwarf_Die& entry, const Subset& wanted);
 
   std::span<const WantedAddress> addresses_;
   std::vector<FunctionChain>& chains_;
+  ScopeNames& scopes_;
   DwarfBudget& budget_;
   bool is_thorough_ = false;
   bool has_code_in_types_ = false;
 };
 
-void FunctionWalk::visit_children(const Dwarf_Die& parent, const Subset& wanted, std::size_t depth,
-                                  std::size_t functions) {
+void FunctionWalk::visit_children(const Dwarf_Die& parent, const Subset& wanted,
+                                  const Place& place) {
   Dwarf_Die above = parent;
   Dwarf_Die entry{};
   if (::dwarf_child(&above, &entry) != 0) return;
-  if (depth > kMaxDwarfDepth) {
+  if (place.depth > kMaxDwarfDepth) {
     for (const std::uint32_t position : wanted) chains_[position].is_cut = true;
     return;
   }
@@ -78,23 +82,26 @@ void FunctionWalk::visit_children(const Dwarf_Die& parent, const Subset& wanted,
     const Dwarf_Off offset = ::dwarf_dieoffset(&entry);
     if (offset <= last) return;
     last = offset;
-    visit(entry, wanted, depth, functions);
+    visit(entry, wanted, place);
     Dwarf_Die next{};
     if (::dwarf_siblingof(&entry, &next) != 0) return;
     entry = next;
   }
 }
 
-void FunctionWalk::visit(Dwarf_Die& entry, const Subset& wanted, std::size_t depth,
-                         std::size_t functions) {
-  const EntryKind kind = kind_of(::dwarf_tag(&entry), has_code_in_types_);
+void FunctionWalk::visit(Dwarf_Die& entry, const Subset& wanted, const Place& place) {
+  const int tag = ::dwarf_tag(&entry);
+  const EntryKind kind = kind_of(tag, has_code_in_types_);
+  Place inner{.depth = place.depth + 1, .functions = place.functions, .scope = place.scope};
+  if (tag == DW_TAG_namespace) inner.scope = scopes_.add_namespace(entry, place.scope);
+  if (tag == DW_TAG_subprogram) scopes_.add_function(entry, place.scope);
   Subset inside;
   if (kind == EntryKind::kFunction || kind == EntryKind::kBlock) inside = subset_in(entry, wanted);
   if (!inside.empty()) {
-    if (kind == EntryKind::kFunction) add_function(entry, inside, functions++);
-    visit_children(entry, inside, depth + 1, functions);
+    if (kind == EntryKind::kFunction) add_function(entry, inside, inner.functions++);
+    visit_children(entry, inside, inner);
   } else if (kind == EntryKind::kScope || is_thorough_) {
-    visit_children(entry, wanted, depth + 1, functions);
+    visit_children(entry, wanted, inner);
   }
 }
 
@@ -134,17 +141,18 @@ FunctionWalk::Subset FunctionWalk::subset_in(Dwarf_Die& entry, const Subset& wan
 
 }  // namespace
 
-std::vector<FunctionChain> find_functions(const Dwarf_Die& unit,
-                                          std::span<const WantedAddress> addresses,
-                                          DwarfBudget& budget) {
-  std::vector<FunctionChain> chains(addresses.size());
-  FunctionWalk walk(addresses, chains, budget);
+UnitFunctions find_functions(const Dwarf_Die& unit, std::span<const WantedAddress> addresses,
+                             DwarfBudget& budget) {
+  UnitFunctions found;
+  found.chains.resize(addresses.size());
+  FunctionWalk walk(addresses, found, budget);
   FunctionWalk::Subset wanted(addresses.size());
   std::iota(wanted.begin(), wanted.end(), 0U);
   walk.run(unit, wanted, false);
-  std::erase_if(wanted, [&chains](auto position) { return !chains[position].functions.empty(); });
+  std::erase_if(wanted,
+                [&found](auto position) { return !found.chains[position].functions.empty(); });
   if (!wanted.empty()) walk.run(unit, wanted, true);
-  return chains;
+  return found;
 }
 
 }  // namespace profd::symbolizer

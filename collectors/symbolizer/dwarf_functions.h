@@ -9,6 +9,7 @@
 
 #include "collectors/symbolizer/dwarf_budget.h"
 #include "collectors/symbolizer/dwarf_units.h"
+#include "collectors/symbolizer/scope_names.h"
 
 namespace profd::symbolizer {
 
@@ -17,11 +18,16 @@ struct FunctionChain {
   bool is_cut = false;               // at kMaxDwarfDepth
 };
 
+struct UnitFunctions {
+  std::vector<FunctionChain> chains;
+  ScopeNames scopes;
+};
+
 // One chain for each address, in their order. All by one walk over the unit's entries, and by a
 // second one, into every entry, where the first finds nothing for an address: a function can be
 // declared inside another one. Chains may be missing where the budget ends.
-[[nodiscard]] std::vector<FunctionChain> find_functions(const Dwarf_Die& unit,
-                                                        std::span<const WantedAddress> addresses,
-                                                        DwarfBudget& budget);
+[[nodiscard]] UnitFunctions find_functions(const Dwarf_Die& unit,
+                                           std::span<const WantedAddress> addresses,
+                                           DwarfBudget& budget);
 
 }  // namespace profd::symbolizer

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -138,6 +139,18 @@ TEST(DwarfFramesTest, AFunctionHasItsShownNameAndWhereItStarts) {
     }
   }
   FAIL() << "no address is in corpus::rank()";
+}
+
+// gcc writes no linkage name for it.
+TEST(DwarfFramesTest, AFunctionWithInternalLinkageIsShownWithItsNamespaces) {
+  const auto addresses = random_addresses(corpus_path("gcc"), kAddresses);
+  std::set<std::string> names;
+  for (const DwarfAddress& answer : answers_for({"gcc"}, addresses)) {
+    for (const CodeFrame& frame : answer.names.frames) {
+      if (frame.system_name == "is_letter") names.insert(frame.name);
+    }
+  }
+  EXPECT_EQ(names, std::set<std::string>{"(anonymous namespace)::is_letter"});
 }
 
 struct Refusal {
