@@ -69,11 +69,10 @@ struct Candidate {
 
 // Moves the names to the front of `text`, over lines that are already read, and cuts off the rest.
 // So the text, about 10 MB, is never in memory twice.
-Result<std::vector<Candidate>> read_lines(std::string& text) {
+Result<std::vector<Candidate>> read_lines(std::string& text, std::vector<std::string>& modules) {
   std::vector<Candidate> candidates;
   std::size_t names_end = 0;
-  std::uint32_t module = 0;
-  std::string module_name;
+  modules.assign(1, {});  // the kernel itself
   std::size_t number = 0;
   Line line;
   for (std::size_t at = 0; at < text.size();) {
@@ -84,14 +83,12 @@ Result<std::vector<Candidate>> read_lines(std::string& text) {
     }
     at = end + 1;
     if (line.address == 0) continue;
-    if (line.module != module_name) {
-      module_name = line.module;
-      ++module;
-    }
+    if (line.module != modules.back()) modules.emplace_back(line.module);
     const std::size_t bytes = line.is_code() ? line.name.size() : 0;
     std::memmove(text.data() + names_end, line.name.data(), bytes);
     candidates.push_back({line.address, static_cast<std::uint32_t>(names_end),
-                          static_cast<std::uint32_t>(bytes), module, line.type == 'T'});
+                          static_cast<std::uint32_t>(bytes),
+                          static_cast<std::uint32_t>(modules.size() - 1), line.type == 'T'});
     names_end += bytes;
   }
   text.resize(names_end);
@@ -117,17 +114,17 @@ Result<KernelSymbols> KernelSymbols::parse(std::string text) {
   if (text.size() > std::numeric_limits<std::uint32_t>::max()) {
     return fail(ErrorCode::kTooLarge, "kallsyms is larger than 4 GiB");
   }
-  Result<std::vector<Candidate>> candidates = read_lines(text);
+  KernelSymbols symbols;
+  Result<std::vector<Candidate>> candidates = read_lines(text, symbols.modules_);
   if (!candidates) return candidates.error();
   sort_by_address(*candidates, text);
-  KernelSymbols symbols;
   symbols.text_ = std::move(text);
   const Candidate* last = nullptr;
   for (const Candidate& next : *candidates) {
     if (last != nullptr && last->address == next.address) continue;
     if (last != nullptr && last->module != next.module)
       symbols.end_module(last->address, next.address);
-    symbols.add({next.address, next.name_offset, next.name_bytes});
+    symbols.add({next.address, next.name_offset, next.name_bytes, next.module});
     last = &next;
   }
   if (last != nullptr) symbols.end_module(last->address, std::numeric_limits<std::uint64_t>::max());
@@ -145,7 +142,7 @@ void KernelSymbols::add(const Entry& entry) {
 
 void KernelSymbols::end_module(std::uint64_t last_symbol, std::uint64_t next_module) {
   const std::uint64_t room = next_module - last_symbol;
-  add({last_symbol + std::min(room, kMaxLastFunctionBytes), 0, 0});
+  add({last_symbol + std::min(room, kMaxLastFunctionBytes), 0, 0, 0});
 }
 
 std::optional<KernelSymbols::Symbol> KernelSymbols::find(std::uint64_t address) const {
@@ -154,7 +151,8 @@ std::optional<KernelSymbols::Symbol> KernelSymbols::find(std::uint64_t address) 
   const Entry& entry = *std::prev(next);
   if (entry.name_bytes == 0) return std::nullopt;
   return Symbol{entry.address, next->address,
-                std::string_view(text_).substr(entry.name_offset, entry.name_bytes)};
+                std::string_view(text_).substr(entry.name_offset, entry.name_bytes),
+                modules_[entry.module]};
 }
 
 }  // namespace profd

@@ -19,7 +19,8 @@ class KernelSymbols {
     // The start of the next symbol of any kind. Between two modules, at most 64 KiB after the last
     // symbol of the first.
     std::uint64_t end;
-    std::string_view name;  // without that of the module; borrowed from the KernelSymbols
+    std::string_view name;    // without that of the module; borrowed from the KernelSymbols
+    std::string_view module;  // "[nf_tables]", likewise; empty: the kernel itself
   };
 
   // Keeps the code symbols (types t, T, w, W); of several at one address, the one with the most
@@ -36,12 +37,14 @@ class KernelSymbols {
     std::uint64_t address;
     std::uint32_t name_offset;
     std::uint32_t name_bytes;  // 0: this entry only ends the function before it
+    std::uint32_t module;      // in modules_
   };
   void add(const Entry& entry);
   void end_module(std::uint64_t last_symbol, std::uint64_t next_module);
 
   std::string text_;            // the names of the entries
   std::vector<Entry> entries_;  // by address; the last is not a function
+  std::vector<std::string> modules_;
   std::size_t functions_ = 0;
 };
 

@@ -21,9 +21,9 @@ inline constexpr std::size_t kMaxFramesOfAddress = 64;
 
 // One function at an address.
 struct CodeFrame {
-  std::string name;              // as it is shown: demangled, without the suffix of a clone
-  std::string system_name;       // as it is in the file, mangled
-  std::string file;              // of the source; empty: unknown
+  std::string name{};            // as it is shown: demangled, without the suffix of a clone
+  std::string system_name{};     // as it is in the file, mangled
+  std::string file{};            // of the source; empty: unknown
   std::uint32_t line = 0;        // 0: unknown
   std::uint32_t start_line = 0;  // where the function starts; 0: unknown
 
@@ -66,7 +66,7 @@ static_assert(static_cast<std::size_t>(NameSource::kAnonymous) + 1 == kNameSourc
 
 struct AddressNames {
   std::uint64_t address = 0;      // of the file, not of a process
-  std::vector<CodeFrame> frames;  // the innermost inlined function first; empty: no name
+  std::vector<CodeFrame> frames{};  // the innermost inlined function first; empty: no name
   NameSource source = NameSource::kGap;
   bool is_folded = false;  // the linker gave several functions this code
 

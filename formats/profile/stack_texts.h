@@ -1,0 +1,21 @@
+// The stacks of a profile in the forms of other viewers, with inlined functions as frames of their
+// own.
+
+#pragma once
+
+#include <string>
+
+#include "formats/profile/pprof_profile.h"
+
+namespace profd {
+
+// One line a stack: "comm;main;work 12", outermost first, and the number of samples (the first
+// value). The input of flamegraph.pl, inferno and others. In names, ";" becomes ":" and control
+// characters become "?", since both end a frame there.
+[[nodiscard]] std::string folded_stacks(const PprofProfile& profile);
+
+// https://www.speedscope.app/file-format-schema.json, with one profile for each process, the one
+// with the most samples first. The weights are the values of the default sample type.
+[[nodiscard]] std::string speedscope_json(const PprofProfile& profile, const std::string& name);
+
+}  // namespace profd

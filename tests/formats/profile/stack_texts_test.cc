@@ -1,0 +1,73 @@
+#include "formats/profile/stack_texts.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include <boost/json/parse.hpp>
+#include <gtest/gtest.h>
+
+namespace profd {
+namespace {
+
+// Two processes; in the first, "inner" is inlined into "work".
+class StackTextsTest : public testing::Test {
+ protected:
+  StackTextsTest() {
+    profile_.default_sample_type = "cpu";
+    const PprofLine main = line("main", 3);
+    const std::array work{line("inner", 11), line("work;all\n", 12)};
+    const std::array stack{profile_.add_location({.address = 16}, work),
+                           profile_.add_location({.address = 32}, {&main, 1})};
+    add("web", 7, stack, 5);
+    add("db", 8, std::span(stack).last(1), 9);
+  }
+
+  PprofLine line(const std::string& name, std::int64_t number) {
+    return {.function = profile_.add_function(
+                {.name = profile_.add_text(name), .file = profile_.add_text("/src/a.cc")}),
+            .line = number};
+  }
+
+  void add(const std::string& comm, std::int64_t pid, std::span<const std::uint32_t> stack,
+           std::int64_t samples) {
+    const std::uint32_t labels =
+        profile_.add_labels({{.key = profile_.add_text("pid"), .number = pid},
+                             {.key = profile_.add_text("comm"), .text = profile_.add_text(comm)}});
+    const std::array values{samples, samples * 1000};
+    profile_.add_sample({.labels = labels, .stack = profile_.add_stack(stack)}, values);
+  }
+
+  PprofProfile profile_{{{"samples", "count"}, {"cpu", "nanoseconds"}}};
+};
+
+TEST_F(StackTextsTest, FoldedStacksHaveInlinedFunctionsAsFrames) {
+  EXPECT_EQ(folded_stacks(profile_), "db;main 9\nweb;main;work:all?;inner 5\n");
+}
+
+TEST_F(StackTextsTest, ASpeedscopeFileHasAProfileForEachProcessTheLargestFirst) {
+  const boost::json::value file = boost::json::parse(speedscope_json(profile_, "00c0ffee"));
+  EXPECT_EQ(file.at("name"), "00c0ffee");
+  const auto& profiles = file.at("profiles").as_array();
+  ASSERT_EQ(profiles.size(), 2U);
+  EXPECT_EQ(profiles[0].at("name"), "db (8)");
+  EXPECT_EQ(profiles[0].at("unit"), "nanoseconds");
+  EXPECT_EQ(profiles[0].at("endValue"), 9000);
+  EXPECT_EQ(profiles[1].at("weights"), boost::json::array({5000}));
+  const auto& frames = file.at("shared").at("frames").as_array();
+  const auto& stack = profiles[1].at("samples").at(0).as_array();
+  ASSERT_EQ(stack.size(), 3U);
+  EXPECT_EQ(frames.at(stack[0].to_number<std::size_t>()).at("name"), "main");
+  EXPECT_EQ(frames.at(stack[2].to_number<std::size_t>()).at("name"), "inner");
+  EXPECT_EQ(frames.at(stack[2].to_number<std::size_t>()).at("line"), 11);
+  EXPECT_EQ(frames.at(stack[2].to_number<std::size_t>()).at("file"), "/src/a.cc");
+}
+
+TEST(EmptyStackTextsTest, AProfileWithoutSamplesHasNoStacks) {
+  const PprofProfile empty({{"samples", "count"}});
+  EXPECT_EQ(folded_stacks(empty), "");
+  EXPECT_TRUE(boost::json::parse(speedscope_json(empty, "x")).at("profiles").as_array().empty());
+}
+
+}  // namespace
+}  // namespace profd
