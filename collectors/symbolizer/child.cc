@@ -63,6 +63,7 @@ void run_symbolizer(int socket) {
 
 const sandbox::ChildKind kSymbolizerChild{
     .name = "symbolizer",
+    .process_name = "profd-symbolize",
     .run = &run_symbolizer,
     .rules = {.private_bytes = symbolizer::kMaxPrivateBytes, .finds_no_files = true}};
 
