@@ -112,9 +112,9 @@ boost::asio::awaitable<Result<typename Job::Value>> WindowHistory::run(Caller ca
   }
   while (!shutting_down_) {
     // None: the job needs more turns.
-    auto turn = [&job](Parser& parser) -> Result<std::optional<Value>> {
+    auto turn = [&job](CodeNaming& naming) -> Result<std::optional<Value>> {
       auto active = std::move(job);
-      const Result<bool> done = active->advance(parser, kTurn);
+      const Result<bool> done = active->advance(naming.parser(), kTurn);
       if (done && !*done) {
         job = std::move(active);
         return std::optional<Value>();

@@ -11,6 +11,7 @@
 #include "collectors/files/vdso.h"
 #include "collectors/host/host_checks.h"
 #include "daemon/base/log.h"
+#include "daemon/names/file_identity.h"
 #include "daemon/profiles/object_symbols.h"
 #include "daemon/storage/file_io.h"
 #include "daemon/storage/safe_name.h"

@@ -21,8 +21,8 @@
 
 #include "collectors/files/mapped_files.h"
 #include "collectors/parser/parser.h"
+#include "daemon/names/symbol_budgets.h"
 #include "daemon/profiles/profiled_object.h"
-#include "daemon/profiles/symbol_budgets.h"
 #include "formats/base/address_range.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"

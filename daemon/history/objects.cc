@@ -1,5 +1,7 @@
 #include "daemon/history/objects.h"
 
+#include "daemon/names/file_identity.h"
+
 namespace profd {
 
 ProfiledObject& WindowObjects::find_or_add(const ProcessMapping& mapping, bool) {

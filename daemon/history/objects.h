@@ -9,8 +9,8 @@
 #include <string>
 
 #include "daemon/history/object_store.h"
+#include "daemon/names/symbol_budgets.h"
 #include "daemon/profiles/profiled_object.h"
-#include "daemon/profiles/symbol_budgets.h"
 #include "formats/base/result.h"
 
 namespace profd {

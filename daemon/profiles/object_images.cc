@@ -8,6 +8,7 @@
 #include "collectors/files/vdso.h"
 #include "collectors/host/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/names/file_identity.h"
 #include "daemon/profiles/object_symbols.h"
 #include "daemon/storage/safe_name.h"
 #include "formats/elf/image.h"

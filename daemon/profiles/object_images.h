@@ -18,8 +18,8 @@
 
 #include "collectors/files/mapped_files.h"
 #include "collectors/parser/parser.h"
+#include "daemon/names/symbol_budgets.h"
 #include "daemon/profiles/profiled_object.h"
-#include "daemon/profiles/symbol_budgets.h"
 #include "daemon/samples/process_table.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/base/result.h"

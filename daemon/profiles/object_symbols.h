@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "collectors/parser/parser.h"
+#include "daemon/names/symbol_budgets.h"
 #include "daemon/profiles/profiled_object.h"
-#include "daemon/profiles/symbol_budgets.h"
 #include "formats/base/result.h"
 #include "formats/elf/elf_file.h"
 

@@ -13,8 +13,8 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include "daemon/profiles/mapping_layout.h"
+#include "daemon/profiles/process_labels.h"
 #include "daemon/samples/stack_table.h"
-#include "formats/jit/runtimes.h"
 #include "formats/proc/cgroup_path.h"
 
 namespace profd {
@@ -30,16 +30,6 @@ struct FramesHash {
     return seed;
   }
 };
-
-// The JIT runtime that the process has mapped a file of; empty: none.
-std::string runtime_of(const ProcessImage& image) {
-  for (const auto& [id, mapping] : image.mappings) {
-    if (!mapping.file) continue;
-    const Runtime* runtime = runtime_of_file(mapping.file->path);
-    if (runtime != nullptr) return std::string(runtime->name);
-  }
-  return {};
-}
 
 bool is_in_build_dir(const ProfileMapping& line) { return line.path.starts_with(kBuildPrefix); }
 
@@ -201,8 +191,8 @@ class Builder {
 
   JitNames describe_jit() const {
     const JitProcessInfo& info = process_.jit->info;
-    std::string mapped = runtime_of(process_.image);
-    return {.runtime = mapped.empty() ? std::string(info.runtime) : std::move(mapped),
+    const Runtime* const mapped = runtime_of(process_.image);
+    return {.runtime = std::string(mapped == nullptr ? info.runtime : mapped->name),
             .file = info.file,
             .functions = info.functions,
             .samples = jit_samples_,

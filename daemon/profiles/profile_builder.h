@@ -7,11 +7,11 @@
 #include <optional>
 #include <string>
 
+#include "daemon/names/symbol_budgets.h"
 #include "daemon/profiles/entry_functions.h"
 #include "daemon/profiles/jit_images.h"
 #include "daemon/profiles/kernel_image.h"
 #include "daemon/profiles/profiled_object.h"
-#include "daemon/profiles/symbol_budgets.h"
 #include "daemon/samples/snapshot.h"
 #include "formats/api/session_summary.h"
 #include "formats/profile/profile.h"

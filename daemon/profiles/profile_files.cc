@@ -9,12 +9,15 @@
 #include "daemon/profiles/jit_images.h"
 #include "daemon/profiles/kernel_image.h"
 #include "daemon/profiles/object_images.h"
+#include "daemon/profiles/pprof_builder.h"
+#include "daemon/storage/result_store.h"
 #include "daemon/storage/safe_name.h"
 #include "formats/base/time_text.h"
 #include "formats/base/whole_file.h"
 #include "formats/proc/kallsyms.h"
 #include "formats/profile/gperftools_reader.h"
 #include "formats/profile/gperftools_writer.h"
+#include "formats/profile/pprof_writer.h"
 
 namespace profd {
 namespace {
@@ -93,6 +96,19 @@ Result<void> write_images(const SessionSnapshot& snapshot, const KernelImage& ke
   return objects.write(result, max_images_bytes(!snapshot.hide_kernel), symbols);
 }
 
+Result<void> write_named_profile(const SessionSnapshot& snapshot, const SessionSummary& summary,
+                                 CodeNaming& naming, ResultWriter& result) {
+  SymbolBudgets budgets;
+  const UserNames users = read_user_names();
+  NamedProfile named = build_named_profile(
+      snapshot,
+      {.files = naming.files(), .kernel = naming.kernel(), .budgets = budgets, .users = users},
+      host_name());
+  named.profile.own_data = to_json(summary);
+  naming.files().trim();
+  return result.add(kNamedProfile, encode_pprof_gzip(named.profile));
+}
+
 }  // namespace
 
 std::uint64_t period_of(const SessionSnapshot& snapshot) {
@@ -165,8 +181,9 @@ Result<SessionSummary> write_profiles(const SessionSnapshot& snapshot, const Sha
   return summary;
 }
 
-Result<SessionSummary> write_session(const SessionSnapshot& snapshot, Parser& parser,
+Result<SessionSummary> write_session(const SessionSnapshot& snapshot, CodeNaming& naming,
                                      ResultWriter& result) {
+  Parser& parser = naming.parser();
   const std::string release = kernel_release();
   ObjectImages objects(parser, release);
   const KernelImage kernel = make_kernel_image(snapshot, release);
@@ -179,6 +196,9 @@ Result<SessionSummary> write_session(const SessionSnapshot& snapshot, Parser& pa
       result);
   if (!summary) return summary;
   if (auto written = write_images(snapshot, kernel, objects, symbols, result); !written) {
+    return written.error();
+  }
+  if (auto written = write_named_profile(snapshot, *summary, naming, result); !written) {
     return written.error();
   }
   return summary;

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "collectors/parser/parser.h"
+#include "daemon/names/code_naming.h"
 #include "daemon/profiles/profile_builder.h"
 #include "daemon/samples/snapshot.h"
 #include "daemon/storage/result_writer.h"
@@ -18,8 +18,8 @@ namespace profd {
 
 // Adds all files of a session to `result` without committing it: its profiles and the images beside
 // them. Reads /proc/kallsyms.
-[[nodiscard]] Result<SessionSummary> write_session(const SessionSnapshot& snapshot, Parser& parser,
-                                                   ResultWriter& result);
+[[nodiscard]] Result<SessionSummary> write_session(const SessionSnapshot& snapshot,
+                                                   CodeNaming& naming, ResultWriter& result);
 
 // Adds one profile for each process image to `result`. The caller writes the images that they name,
 // except for JIT images. The ledger's `written` is counted by reading the files back from the disk.

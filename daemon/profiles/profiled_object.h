@@ -88,15 +88,11 @@ class ProfiledObjects {
 // "[NAME]" for a path, which readers skip. NAME has no blanks or brackets, which would end it.
 [[nodiscard]] std::string bracketed_name(const std::string& path);
 
-// The name of a file's image: the file's name, its build id (or the kernel's key of the file), a
-// hash of its segments, and its owner if that is not root, since anyone can copy the build id of
-// another file. Files with the same name share an image.
+// The name of a file's image: the file's name and its identity (daemon/names/file_identity.h).
+// Files with the same name share an image.
 [[nodiscard]] std::string image_name(const MappedFile& file, const ElfSummary& elf);
 
 // The last component of a path, made safe as a file name.
 [[nodiscard]] std::string plain_name(const std::string& path);
-
-// Whether the file was not written since the kernel side reported it.
-[[nodiscard]] bool still_has_its_bytes(const MappedFile& file);
 
 }  // namespace profd

@@ -24,12 +24,12 @@
 
 namespace profd {
 
-class Parser;
+class CodeNaming;
 class ResultWriter;
 
 // The complete data of a recording, as the function that adds their profiles and images to `writer`
 // without committing it. It is called and destroyed on the worker's thread.
-using Measurement = std::function<Result<SessionSummary>(Parser& parser, ResultWriter& writer)>;
+using Measurement = std::function<Result<SessionSummary>(CodeNaming& naming, ResultWriter& writer)>;
 
 // The session of a recording, its caller and what it records.
 struct RecordingRequest {

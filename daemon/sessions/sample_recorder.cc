@@ -147,8 +147,8 @@ class SampleRecorder::SampleRecording final : public Recording {
     if (parts_.naming != nullptr) {
       co_await parts_.naming->resolve(*snapshot);
     }
-    Measurement measurement = [snapshot](Parser& parser, ResultWriter& writer) {
-      return write_session(*snapshot, parser, writer);
+    Measurement measurement = [snapshot](CodeNaming& naming, ResultWriter& writer) {
+      return write_session(*snapshot, naming, writer);
     };
     co_return measurement;
   }

@@ -311,9 +311,9 @@ boost::asio::awaitable<Result<StoredResult>> Sessions::write_final(SessionPtr se
 boost::asio::awaitable<Result<StoredResult>> Sessions::write(Measurement& measurement,
                                                              StoredResult result) {
   auto job = [directory = parts_.results.directory(), &measurement,
-              result = std::move(result)](Parser& parser) {
+              result = std::move(result)](CodeNaming& naming) {
     Result<StoredResult> stored = write_result(
-        directory, result, [&](ResultWriter& writer) { return measurement(parser, writer); });
+        directory, result, [&](ResultWriter& writer) { return measurement(naming, writer); });
     if (stored) measurement = nullptr;
     return stored;
   };

@@ -24,6 +24,15 @@ namespace {
 constexpr const char* kMetaFile = "meta.json";
 constexpr const char* kSummaryFile = "session.json";
 
+boost::json::object json_of_file(const ResultFile& file) {
+  return {{"path", file.path}, {"bytes", file.bytes}};
+}
+
+ResultFile file_of_json(const boost::json::value& json) {
+  return {.path = boost::json::value_to<std::string>(json.at("path")),
+          .bytes = json.at("bytes").to_number<std::uint64_t>()};
+}
+
 // Far above what is written: 64 bytes a file and 350 a profile.
 constexpr std::size_t kMaxStoredJsonBytes = std::size_t{64} << 20;
 
@@ -31,13 +40,14 @@ constexpr std::size_t kMaxStoredJsonBytes = std::size_t{64} << 20;
 std::string encode_meta(const StoredResult& result) {
   boost::json::array files;
   for (const ResultFile& file : result.info.files) {
-    files.push_back(boost::json::object{{"path", file.path}, {"bytes", file.bytes}});
+    files.push_back(json_of_file(file));
   }
-  const boost::json::object meta{{"session", boost::json::parse(to_json(result.session))},
-                                 {"dump", result.is_dump},
-                                 {"keep_seconds", result.keep.count()},
-                                 {"created", std::chrono::system_clock::to_time_t(result.created)},
-                                 {"files", std::move(files)}};
+  boost::json::object meta{{"session", boost::json::parse(to_json(result.session))},
+                           {"dump", result.is_dump},
+                           {"keep_seconds", result.keep.count()},
+                           {"created", std::chrono::system_clock::to_time_t(result.created)},
+                           {"files", std::move(files)}};
+  if (result.info.named_profile) meta["named_profile"] = json_of_file(*result.info.named_profile);
   return boost::json::serialize(meta) + "\n";
 }
 
@@ -51,8 +61,10 @@ StoredResult decode_meta(const std::string& text) {
   result.created =
       std::chrono::system_clock::from_time_t(meta.at("created").to_number<std::time_t>());
   for (const boost::json::value& file : meta.at("files").as_array()) {
-    result.info.files.push_back({.path = boost::json::value_to<std::string>(file.at("path")),
-                                 .bytes = file.at("bytes").to_number<std::uint64_t>()});
+    result.info.files.push_back(file_of_json(file));
+  }
+  if (const auto* named = meta.as_object().if_contains("named_profile")) {
+    result.info.named_profile = file_of_json(*named);
   }
   return result;
 }
@@ -71,6 +83,14 @@ bool has_id(const StoredResult& result, const std::string& id) {
 Error as_io(Error error) {
   if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kIo;
   return error;
+}
+
+// The named profile is not a file of the result's directory.
+void take_named_profile(ResultInfo& info) {
+  const auto named = std::ranges::find(info.files, kNamedProfile, &ResultFile::path);
+  if (named == info.files.end()) return;
+  info.named_profile = *named;
+  info.files.erase(named);
 }
 
 std::uint64_t bytes_of_files(const std::vector<ResultFile>& files) {
@@ -96,6 +116,7 @@ Result<StoredResult> commit_result(ResultWriter writer, SessionSummary summary,
                                    StoredResult result) {
   result.info.summary = std::move(summary);
   result.info.files = writer.files();
+  take_named_profile(result.info);
   auto done = writer.add(kSummaryFile, to_json(result.info.summary));
   if (done) done = writer.add(kMetaFile, encode_meta(result));
   result.own_bytes = bytes_of_files(writer.files()) - bytes_of_files(result.info.files);
@@ -152,8 +173,11 @@ Result<void> ResultStore::check(const StoredResult& result) const {
 Result<OpenedFile> ResultStore::open_file(const StoredResult& result,
                                           const std::string& path) const {
   const std::string& id = result.info.result;
-  if (!std::ranges::any_of(result.info.files,
-                           [&path](const ResultFile& file) { return file.path == path; })) {
+  const auto& named = result.info.named_profile;
+  const bool has_file =
+      (named && named->path == path) ||
+      std::ranges::find(result.info.files, path, &ResultFile::path) != result.info.files.end();
+  if (!has_file) {
     return fail(ErrorCode::kNotFound, "result " + id + " has no file " + path);
   }
   const UniqueFd directory = directory_fd();
@@ -224,6 +248,7 @@ Result<StoredResult> ResultStore::load_one(int directory, const std::string& id)
     result.info.result = id;
     result.info.summary = std::move(*summary);
     result.own_bytes = meta->size() + json->size();
+    if (result.info.named_profile) result.own_bytes += result.info.named_profile->bytes;
     if (has_id(result, id)) return result;
     return fail(ErrorCode::kMalformed, std::string(kMetaFile) + " belongs to another result");
   } catch (const std::exception& problem) {

@@ -25,6 +25,10 @@ namespace profd {
 // How long a result of an unprivileged caller, and any dump, is kept.
 inline constexpr std::chrono::seconds kShortKeeping{15 * 60};
 
+// The file of a result with the samples of all processes and their names, beside the files of its
+// directory.
+inline constexpr const char* kNamedProfile = "profile.pb.gz";
+
 // A file of a result, open for reading.
 struct OpenedFile {
   UniqueFd fd;

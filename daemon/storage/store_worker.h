@@ -1,5 +1,4 @@
-// The worker that encodes and stores results and reads the history, with a parser for the files
-// that samples lie in.
+// The worker that encodes and stores results and reads the history, with what it names code with.
 
 #pragma once
 
@@ -12,6 +11,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "collectors/parser/parser.h"
+#include "daemon/names/code_naming.h"
 #include "daemon/storage/worker.h"
 #include "formats/base/result.h"
 
@@ -21,22 +21,23 @@ class StoreWorker {
  public:
   // `parser`, not null, belongs to the worker's thread from here on. `name` is Worker's.
   StoreWorker(std::unique_ptr<Parser> parser, const char* name)
-      : parser_(std::move(parser)), worker_(name) {}
+      : naming_(std::move(parser)), worker_(name) {}
 
-  // Worker::run() with the parser as the job's argument. Other jobs wait as long as this one runs.
+  // Worker::run() with the CodeNaming as the job's argument. Other jobs wait as long as this one
+  // runs.
   template <class Job>
-  [[nodiscard]] boost::asio::awaitable<std::invoke_result_t<Job&, Parser&>> run(Job job) {
-    auto with_parser = [this, job = std::move(job)]() mutable {
-      auto value = job(*parser_);
-      parser_restarts_ = parser_->restarts();
+  [[nodiscard]] boost::asio::awaitable<std::invoke_result_t<Job&, CodeNaming&>> run(Job job) {
+    auto with_naming = [this, job = std::move(job)]() mutable {
+      auto value = job(naming_);
+      parser_restarts_ = naming_.parser().restarts();
       return value;
     };
-    return worker_.run(std::move(with_parser));
+    return worker_.run(std::move(with_naming));
   }
 
   // Returns when all earlier jobs are done.
   [[nodiscard]] boost::asio::awaitable<void> catch_up() {
-    auto nothing = [](Parser&) -> Result<void> { return {}; };
+    auto nothing = [](CodeNaming&) -> Result<void> { return {}; };
     co_await run(std::move(nothing));
   }
 
@@ -44,9 +45,9 @@ class StoreWorker {
   [[nodiscard]] std::uint64_t parser_restarts() const { return parser_restarts_; }
 
  private:
-  std::unique_ptr<Parser> parser_;
+  CodeNaming naming_;
   std::atomic<std::uint64_t> parser_restarts_ = 0;
-  Worker worker_;  // last: it ends its jobs before the parser goes
+  Worker worker_;  // last: it ends its jobs before `naming_` is destroyed
 };
 
 }  // namespace profd

@@ -256,7 +256,9 @@ XrayTarget XrayDirectory::writer_of(const Trace& trace, pid_t process) {
 }
 
 boost::asio::awaitable<Result<StoredResult>> XrayDirectory::read(Trace& trace) {
-  auto find = [file = trace.file.get()](Parser& parser) { return parser.find_xray_process(file); };
+  auto find = [file = trace.file.get()](CodeNaming& naming) {
+    return naming.parser().find_xray_process(file);
+  };
   const Result<std::int32_t> process = co_await worker_.run(std::move(find));
   if (!process) co_return process.error();
   StoredResult result;
@@ -272,8 +274,8 @@ boost::asio::awaitable<Result<StoredResult>> XrayDirectory::read(Trace& trace) {
                               .result = {}};
   auto write = [results_dir = parts_.store.directory(), file = trace.file.get(),
                 measurement = std::move(measurement),
-                result = std::move(result)](Parser& parser) mutable {
-    return write_trace(results_dir, file, parser, measurement, std::move(result));
+                result = std::move(result)](CodeNaming& naming) mutable {
+    return write_trace(results_dir, file, naming.parser(), measurement, std::move(result));
   };
   co_return co_await worker_.run(std::move(write));
 }

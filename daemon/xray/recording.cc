@@ -8,6 +8,7 @@
 
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
+#include "daemon/names/code_naming.h"
 #include "daemon/xray/writer.h"
 #include "formats/base/log_text.h"
 
@@ -167,8 +168,9 @@ Measurement XrayRecording::measurement_of(UniqueFd result) const {
                                                               .privileged = owner().privileged,
                                                               .end = detached_,
                                                               .result = std::move(result)});
-  return
-      [calls](Parser& parser, ResultWriter& writer) { return write_xray(*calls, parser, writer); };
+  return [calls](CodeNaming& naming, ResultWriter& writer) {
+    return write_xray(*calls, naming.parser(), writer);
+  };
 }
 
 void XrayRecording::describe(SessionInfo& info) const {

@@ -51,7 +51,8 @@ void members(auto& fields, Is<ResultFile> auto& file) {
 void members(auto& fields, Is<ResultInfo> auto& result) {
   fields.required("result", result.result)
       .required("summary", result.summary)
-      .required("files", result.files);
+      .required("files", result.files)
+      .optional("named_profile", result.named_profile);
 }
 
 void members(auto& fields, Is<Started> auto& answer) { fields.required("session", answer.session); }

@@ -44,7 +44,9 @@ struct ResultFile {
 struct ResultInfo {
   std::string result;
   SessionSummary summary;
-  std::vector<ResultFile> files;
+  std::vector<ResultFile> files;  // of the result's directory
+  // The same samples of all processes in one profile.proto with names. None: the result has none.
+  std::optional<ResultFile> named_profile{};
 
   friend bool operator==(const ResultInfo&, const ResultInfo&) = default;
 };

@@ -79,7 +79,7 @@ class JitProfileTest : public testing::Test {
 
   SessionSummary write() {
     ResultWriter result = ResultWriter::create(scratch_.path()).value();
-    const SessionSummary summary = write_session(snapshot_, *parser_, result).value();
+    const SessionSummary summary = write_session(snapshot_, *naming_, result).value();
     EXPECT_TRUE(result.commit("result"));
     EXPECT_EQ(summary.ledger.difference(), 0);
     return summary;
@@ -95,7 +95,7 @@ class JitProfileTest : public testing::Test {
     return report.rows;
   }
 
-  std::unique_ptr<Parser> parser_ = Parser::start().value();
+  std::unique_ptr<CodeNaming> naming_ = std::make_unique<CodeNaming>(Parser::start().value());
   test::ScratchDirectory scratch_;
   SessionSnapshot snapshot_ = test::handmade_session();
 };

@@ -80,7 +80,7 @@ TEST_F(SessionWriterTest, WritesEverySampleIfTheParserFails) {
   add_samples(process, chain(program), 3);
   for (const bool has_summaries : {true, false}) {
     std::filesystem::remove_all(path(""));
-    parser_ = std::make_unique<FailingParser>(has_summaries);
+    naming_ = std::make_unique<CodeNaming>(std::make_unique<FailingParser>(has_summaries));
     const SessionSummary summary = write();
     EXPECT_EQ(summary.ledger.written, 3U);
     EXPECT_EQ(summary.ledger.difference(), 0);
@@ -94,7 +94,7 @@ TEST_F(SessionWriterTest, ContinuesWhenTheParserWasKilled) {
   ProcessSnapshot& process = add_process("chain");
   const ChainProgram program = add_program(process, "chain");
   add_samples(process, chain(program), 3);
-  ASSERT_EQ(::kill(parser_->child(), SIGKILL), 0);
+  ASSERT_EQ(::kill(naming_->parser().child(), SIGKILL), 0);
   EXPECT_EQ(write().ledger.written, 3U);
 }
 
@@ -113,7 +113,7 @@ TEST_F(SessionWriterTest, WritesImagesBeyondTheirLimitsWithoutSymbols) {
   for (const Case& c : {Case{1 << 20, {}, true}, Case{100, {}, false},
                         Case{1 << 20, {.table_bytes = 10, .time = std::chrono::hours(1)}, false},
                         Case{1 << 20, {.table_bytes = 1 << 20, .time = {}}, false}}) {
-    ObjectImages images(*parser_, "6.1");
+    ObjectImages images(naming_->parser(), "6.1");
     images.find_or_add(mapping, true)
         .hit(program.address("leaf") - mapping.start + mapping.file_offset);
     ResultWriter result = ResultWriter::create(scratch_.path()).value();
@@ -141,14 +141,16 @@ TEST_F(SessionWriterTest, NamesAFileWithoutADescriptorByItsPathWhileItIsUnchange
   ProcessMapping mapping;
   mapping.kind = PROFD_MAPPING_FILE;
   mapping.file = std::make_shared<const MappedFile>(without_descriptor(path));
-  EXPECT_EQ(ObjectImages(*parser_, "6.1").find_or_add(mapping, false).line_path(), path);
+  EXPECT_EQ(ObjectImages(naming_->parser(), "6.1").find_or_add(mapping, false).line_path(), path);
   MappedFile deleted = without_descriptor(path);
   deleted.deleted = true;
   mapping.file = std::make_shared<const MappedFile>(std::move(deleted));
-  EXPECT_EQ(ObjectImages(*parser_, "6.1").find_or_add(mapping, false).line_path(), "[libx.so]");
+  EXPECT_EQ(ObjectImages(naming_->parser(), "6.1").find_or_add(mapping, false).line_path(),
+            "[libx.so]");
   mapping.file = std::make_shared<const MappedFile>(without_descriptor(path));
   std::filesystem::rename(scratch_.write("other", "2"), path);
-  EXPECT_EQ(ObjectImages(*parser_, "6.1").find_or_add(mapping, false).line_path(), "[libx.so]");
+  EXPECT_EQ(ObjectImages(naming_->parser(), "6.1").find_or_add(mapping, false).line_path(),
+            "[libx.so]");
 }
 
 TEST_F(SessionWriterTest, NamesTheFunctionsOfAReplacedFileByAnImage) {

@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 
 #include "collectors/parser/parser.h"
+#include "daemon/names/code_naming.h"
 #include "daemon/profiles/profile_files.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/profile/gperftools_reader.h"
@@ -64,7 +65,7 @@ class SessionWriterTest : public testing::Test {
 
   SessionSummary write() {
     ResultWriter result = ResultWriter::create(scratch_.path()).value();
-    const SessionSummary summary = write_session(snapshot_, *parser_, result).value();
+    const SessionSummary summary = write_session(snapshot_, *naming_, result).value();
     EXPECT_TRUE(result.commit("result"));
     return summary;
   }
@@ -93,7 +94,7 @@ class SessionWriterTest : public testing::Test {
     std::filesystem::current_path(before);
   }
 
-  std::unique_ptr<Parser> parser_ = Parser::start().value();
+  std::unique_ptr<CodeNaming> naming_ = std::make_unique<CodeNaming>(Parser::start().value());
   ScratchDirectory scratch_;
   SessionSnapshot snapshot_ = handmade_session();
 };

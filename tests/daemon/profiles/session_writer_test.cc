@@ -150,7 +150,7 @@ TEST_F(SessionWriterTest, MakesAFileNameOfAnyProcessName) {
     const ProcessKey key{.tgid = 1, .exec_id = 1, .start_ns = 1};
     add_samples(add_process(comm, key), SyntheticSample(key).leaf(0x1000));
     ResultWriter result = ResultWriter::create(scratch_.path()).value();
-    EXPECT_EQ(write_session(snapshot_, *parser_, result).value().profiles.at(0).path, expected);
+    EXPECT_EQ(write_session(snapshot_, *naming_, result).value().profiles.at(0).path, expected);
   }
 }
 

@@ -53,8 +53,8 @@ struct Stages {
     add_samples(snapshot, std::move(samples), aggregator.processes());
     before_encoding(snapshot);
     ResultWriter result = ResultWriter::create(scratch.path()).value();
-    test::LocalParser parser;
-    return write_session(snapshot, parser, result).value().ledger;
+    CodeNaming naming(std::make_unique<test::LocalParser>());
+    return write_session(snapshot, naming, result).value().ledger;
   }
 };
 

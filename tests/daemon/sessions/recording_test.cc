@@ -22,7 +22,7 @@ using test::kRoot;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-Result<SessionSummary> write_no_data(Parser& /*parser*/, ResultWriter& /*writer*/) {
+Result<SessionSummary> write_no_data(CodeNaming& /*naming*/, ResultWriter& /*writer*/) {
   return SessionSummary{};
 }
 

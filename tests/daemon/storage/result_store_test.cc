@@ -47,10 +47,10 @@ SessionSnapshot snapshot_with(std::uint64_t stacks) {
 }
 
 Result<StoredResult> write_samples(const std::string& directory, std::uint64_t stacks,
-                                   Parser& parser, StoredResult result) {
+                                   CodeNaming& naming, StoredResult result) {
   const SessionSnapshot snapshot = snapshot_with(stacks);
   return write_result(directory, std::move(result), [&](ResultWriter& writer) {
-    return write_session(snapshot, parser, writer);
+    return write_session(snapshot, naming, writer);
   });
 }
 
@@ -82,11 +82,11 @@ class ResultStoreTest : public testing::Test {
   std::string directory() const { return scratch_.path() / "results"; }
 
   Result<StoredResult> write(StoredResult result, std::uint64_t stacks = 10) {
-    return write_samples(directory(), stacks, parser_, std::move(result));
+    return write_samples(directory(), stacks, naming_, std::move(result));
   }
 
   test::ScratchDirectory scratch_;
-  test::LocalParser parser_;
+  CodeNaming naming_{std::make_unique<test::LocalParser>()};
 };
 
 TEST_F(ResultStoreTest, LetsNoOtherUserReadItsDirectory) {
@@ -302,10 +302,10 @@ TEST_F(FullDiskTest, LeavesNoPartialResult) {
 
 // Stores results until it is killed, and writes a byte to `done` for each.
 [[noreturn]] void store_until_killed(const std::string& directory, int round, int done) {
-  test::LocalParser parser;
+  CodeNaming naming(std::make_unique<test::LocalParser>());
   for (int i = 0;; ++i) {
     const std::string id = std::to_string(round) + "-" + std::to_string(i);
-    const bool stored{write_samples(directory, kKillStacks, parser, result_named(id))};
+    const bool stored{write_samples(directory, kKillStacks, naming, result_named(id))};
     if (!stored || ::write(done, "x", 1) != 1) ::_exit(1);
   }
 }

@@ -1,0 +1,117 @@
+#include "daemon/names/file_namer.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "collectors/files/debug_files.h"
+#include "collectors/files/vdso.h"
+#include "daemon/names/file_identity.h"
+#include "formats/symbols/find_code_names.h"
+
+namespace profd {
+namespace {
+
+constexpr std::size_t kMaxSummaries = 4096;
+constexpr std::uint32_t kRoot = 0;
+
+UniqueFd debug_file_of(const ElfSummary& elf, const std::string& path) {
+  if (elf.build_id.empty()) return {};
+  UnwindSource source;
+  source.build_id = elf.build_id;
+  return open_debug_file(source, path);
+}
+
+NameSource reason_of(const Error& error) {
+  return error.code == ErrorCode::kTooLarge || error.code == ErrorCode::kBusy
+             ? NameSource::kOverBudget
+             : NameSource::kRefused;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> NamedFile::address_of(std::uint64_t file_offset) const {
+  if (!elf) return std::nullopt;
+  const Result<std::uint64_t> address = vaddr_of_offset(*elf, file_offset);
+  return address ? std::optional(*address) : std::nullopt;
+}
+
+NamedFile FileNamer::name(const HitFile& hit, SymbolBudgets& budgets) {
+  const MappedFile& file = *hit.file;
+  const ElfSummary* elf = find_or_read(file);
+  if (elf == nullptr) {
+    return {.missing = file.fd.valid() ? NameSource::kRefused : NameSource::kNoFile};
+  }
+  return name({.fd = file.fd.get(), .path = file.path, .owner = file.owner}, *elf,
+              file_identity(file, *elf), hit.samples_by_offset, budgets);
+}
+
+NamedFile FileNamer::name_vdso(const std::map<std::uint64_t, std::uint64_t>& samples_by_offset,
+                               SymbolBudgets& budgets) {
+  if (!vdso_.valid()) {
+    Result<UniqueFd> copy = copy_own_vdso();
+    if (!copy) return {};
+    vdso_ = std::move(*copy);
+  }
+  const Result<ElfSummary> elf = parser_.read_elf_summary(vdso_.get());
+  if (!elf) return {.missing = NameSource::kRefused};
+  return name({.fd = vdso_.get(), .path = "[vdso]", .owner = kRoot}, *elf, "vdso",
+              samples_by_offset, budgets);
+}
+
+NamedFile FileNamer::name(const Source& source, const ElfSummary& elf, const std::string& identity,
+                          const std::map<std::uint64_t, std::uint64_t>& samples_by_offset,
+                          SymbolBudgets& budgets) {
+  NameTable& names = cache_.names_of(identity);
+  NamedFile named{.elf = elf, .names = &names, .missing = NameSource::kGap};
+  std::vector<std::uint64_t> unknown;
+  for (const auto& [offset, samples] : samples_by_offset) {
+    const auto address = named.address_of(offset);
+    if (address && names.find(*address) == nullptr) unknown.push_back(*address);
+  }
+  if (unknown.empty()) return named;
+  if (source.fd < 0) {
+    named.missing = NameSource::kNoFile;
+  } else {
+    named.missing = look_up(source, elf, unknown, budgets, names);
+  }
+  return named;
+}
+
+// Null: the file can't be read. The summary is kept, since the file may be closed later.
+const ElfSummary* FileNamer::find_or_read(const MappedFile& file) {
+  const auto known = summaries_.find(file.key);
+  if (known != summaries_.end()) return known->second ? &*known->second : nullptr;
+  if (!file.fd.valid()) return nullptr;
+  Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get());
+  std::optional<ElfSummary>& kept = summaries_[file.key];
+  if (elf && still_has_its_bytes(file)) kept = std::move(*elf);
+  return kept ? &*kept : nullptr;
+}
+
+// Returns why the addresses that are not in `names` afterwards have no name.
+NameSource FileNamer::look_up(const Source& source, const ElfSummary& elf,
+                              const std::vector<std::uint64_t>& addresses, SymbolBudgets& budgets,
+                              NameTable& names) {
+  const UniqueFd debug = debug_file_of(elf, source.path);
+  for (std::size_t done = 0; done < addresses.size(); done += kMaxNamedAddresses) {
+    const auto some =
+        std::span(addresses).subspan(done, std::min(addresses.size() - done, kMaxNamedAddresses));
+    const auto found =
+        parser_.find_code_names(source.fd, debug.get(), some, budgets.of(source.owner));
+    if (!found) return reason_of(found.error());
+    for (const AddressNames& one : *found) {
+      // Later the budget may be enough.
+      if (one.source != NameSource::kOverBudget) names.set(one, has_name(one.source));
+    }
+  }
+  return NameSource::kOverBudget;
+}
+
+void FileNamer::trim() {
+  cache_.trim();
+  if (summaries_.size() > kMaxSummaries) summaries_.clear();
+}
+
+}  // namespace profd

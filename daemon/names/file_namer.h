@@ -1,0 +1,79 @@
+// Names the code addresses of files: from the cache, then from symbol tables, which only the parser
+// reads.
+//
+// Each file is looked up once for all its addresses. A file of one user does not use up the time
+// for the files of another (SymbolBudgets). On a worker.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectors/files/mapped_file.h"
+#include "collectors/parser/parser.h"
+#include "daemon/names/name_cache.h"
+#include "daemon/names/symbol_budgets.h"
+#include "formats/base/unique_fd.h"
+#include "formats/elf/elf_file.h"
+#include "formats/symbols/code_names.h"
+
+namespace profd {
+
+// A file, and the bytes of it that samples hit, each with the number of samples.
+struct HitFile {
+  std::shared_ptr<const MappedFile> file;
+  std::map<std::uint64_t, std::uint64_t> samples_by_offset;
+};
+
+// A file with the names of its hit bytes.
+struct NamedFile {
+  // None: the file can't be opened, is not an ELF file, or was written since it ran.
+  std::optional<ElfSummary> elf{};
+  // Null where `elf` is none. Valid until the cache is trimmed.
+  const NameTable* names = nullptr;
+  NameSource missing = NameSource::kNoFile;  // why an address without entry has no name
+
+  // The virtual address of a byte; none: no segment has it.
+  [[nodiscard]] std::optional<std::uint64_t> address_of(std::uint64_t file_offset) const;
+};
+
+class FileNamer {
+ public:
+  // Both must outlive *this.
+  FileNamer(Parser& parser, NameCache& cache) : parser_(parser), cache_(cache) {}
+
+  [[nodiscard]] NamedFile name(const HitFile& hit, SymbolBudgets& budgets);
+
+  // The same for the vDSO, of which profd has its own copy.
+  [[nodiscard]] NamedFile name_vdso(const std::map<std::uint64_t, std::uint64_t>& samples_by_offset,
+                                    SymbolBudgets& budgets);
+
+  // Drops what is kept for files that are not used any more.
+  void trim();
+
+ private:
+  struct Source {
+    int fd = -1;
+    std::string path;
+    std::uint32_t owner = 0;
+  };
+
+  NamedFile name(const Source& source, const ElfSummary& elf, const std::string& identity,
+                 const std::map<std::uint64_t, std::uint64_t>& samples_by_offset,
+                 SymbolBudgets& budgets);
+  const ElfSummary* find_or_read(const MappedFile& file);
+  NameSource look_up(const Source& source, const ElfSummary& elf,
+                     const std::vector<std::uint64_t>& addresses, SymbolBudgets& budgets,
+                     NameTable& names);
+
+  Parser& parser_;
+  NameCache& cache_;
+  std::map<FileKey, std::optional<ElfSummary>> summaries_;  // none: it can't be read
+  UniqueFd vdso_;
+};
+
+}  // namespace profd

@@ -1,0 +1,48 @@
+// Makes the profile with names (formats/profile/pprof_profile.h) of all processes of a session or
+// window.
+//
+// Each location has the address in its file and the functions there, the innermost inlined one
+// first; a location without a name is named after its file, in brackets. Used on a worker.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "daemon/names/file_namer.h"
+#include "daemon/names/kernel_names.h"
+#include "daemon/names/symbol_budgets.h"
+#include "daemon/profiles/process_labels.h"
+#include "daemon/samples/snapshot.h"
+#include "formats/profile/pprof_profile.h"
+
+namespace profd {
+
+// What the profiles of one worker share.
+struct NameSources {
+  FileNamer& files;
+  KernelNames& kernel;
+  SymbolBudgets& budgets;
+  const UserNames& users;
+};
+
+// How well the frames are named, by samples.
+struct NameShares {
+  std::uint64_t samples = 0;
+  std::uint64_t fully_named = 0;  // samples with a name for each frame
+  // The samples by where the name of their innermost frame comes from, or why it has none.
+  std::array<std::uint64_t, kNameSources> by_source{};
+};
+
+struct NamedProfile {
+  PprofProfile profile;
+  NameShares shares;
+};
+
+// `host` is in the title of the profile. The header's period is that of period_of() in nanoseconds
+// or in the event's unit.
+[[nodiscard]] NamedProfile build_named_profile(const SessionSnapshot& snapshot,
+                                               const NameSources& names, const std::string& host);
+
+}  // namespace profd

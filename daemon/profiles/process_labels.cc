@@ -1,0 +1,88 @@
+#include "daemon/profiles/process_labels.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+
+#include "formats/base/whole_file.h"
+#include "formats/proc/cgroup_path.h"
+#include "formats/proc/passwd.h"
+
+namespace profd {
+namespace {
+
+constexpr std::size_t kFullIdDigits = 64;
+constexpr std::size_t kShownIdDigits = 12;
+
+std::string text_or_none(std::string text) {
+  return text.empty() ? std::string(kNoLabel) : std::move(text);
+}
+
+std::string container_label(const std::string& container) {
+  const bool is_id = container.size() == kFullIdDigits &&
+                     container.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return is_id ? container.substr(0, kShownIdDigits) : container;
+}
+
+// "Node.js" becomes "nodejs".
+std::string runtime_label(std::string_view name) {
+  std::string label;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) label.push_back(static_cast<char>(std::tolower(byte)));
+  }
+  return label;
+}
+
+std::string user_label(const ProcessImage& image, const UserNames& users) {
+  if (!image.identified) return {};
+  const auto known = users.find(image.uid);
+  return known != users.end() ? known->second : "#" + std::to_string(image.uid);
+}
+
+}  // namespace
+
+// The first by name, since the mappings have no order.
+const Runtime* runtime_of(const ProcessImage& image) {
+  const Runtime* first = nullptr;
+  for (const auto& [id, mapping] : image.mappings) {
+    const Runtime* runtime = mapping.file ? runtime_of_file(mapping.file->path) : nullptr;
+    if (runtime == nullptr) continue;
+    if (first == nullptr || runtime->name < first->name) first = runtime;
+  }
+  return first;
+}
+
+UserNames read_user_names() {
+  const Result<std::string> text = read_whole_file("/etc/passwd");
+  return text ? parse_user_names(*text) : UserNames();
+}
+
+std::string folded_unit(const std::string& unit) {
+  for (const std::string_view start : {"session-", "run-"}) {
+    const std::size_t dot = unit.rfind('.');
+    if (!unit.starts_with(start) || dot == std::string::npos) continue;
+    const std::string_view number = std::string_view(unit).substr(start.size(), dot - start.size());
+    const bool is_number = std::ranges::any_of(
+        number, [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
+    if (is_number) return std::string(start) + "#" + unit.substr(dot);
+  }
+  return unit;
+}
+
+ProcessLabels labels_of(const ProcessSnapshot& process, const UserNames& users) {
+  const ProcessImage& image = process.image;
+  const CgroupOwner owner = owner_of_cgroup(image.cgroup);
+  ProcessLabels labels;
+  labels.pid = process.key.tgid;
+  labels.comm = text_or_none(image.comm);
+  labels.unit = text_or_none(folded_unit(owner.unit.value_or("")));
+  labels.container = text_or_none(container_label(owner.container.value_or("")));
+  labels.user = text_or_none(user_label(image, users));
+  const Runtime* const runtime = runtime_of(image);
+  labels.runtime = runtime == nullptr ? kNoLabel : runtime_label(runtime->name);
+  return labels;
+}
+
+}  // namespace profd

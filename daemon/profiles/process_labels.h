@@ -1,0 +1,45 @@
+// The labels of a process's samples: by what samples are grouped and filtered.
+//
+// A label that does not apply is "-", so that grouping by it (pprof -tagroot) has no samples
+// without the key. Used on a worker.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "daemon/samples/snapshot.h"
+#include "formats/jit/runtimes.h"
+
+namespace profd {
+
+inline constexpr const char* kNoLabel = "-";
+
+struct ProcessLabels {
+  std::uint32_t pid = 0;
+  std::string comm;
+  std::string unit;       // the innermost systemd unit; numbers of sessions and runs are "#"
+  std::string container;  // the start of its id, or its name
+  std::string pod = kNoLabel;
+  std::string user;     // its name on this host, else "#UID"
+  std::string runtime;  // "nodejs", "java"
+};
+
+// The runtime with a JIT compiler or an interpreter that the process has mapped a file of. Null:
+// none.
+[[nodiscard]] const Runtime* runtime_of(const ProcessImage& image);
+
+// By uid.
+using UserNames = std::map<std::uint32_t, std::string>;
+
+// From /etc/passwd alone: other sources of names may ask a network.
+[[nodiscard]] UserNames read_user_names();
+
+[[nodiscard]] ProcessLabels labels_of(const ProcessSnapshot& process, const UserNames& users);
+
+// "session-3.scope" and "run-u7.service" become "session-#.scope" and "run-#.service": each has the
+// number of one run.
+[[nodiscard]] std::string folded_unit(const std::string& unit);
+
+}  // namespace profd

@@ -1,0 +1,78 @@
+#include "daemon/names/name_cache.h"
+
+#include <cstdint>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace profd {
+namespace {
+
+AddressNames inlined_into(const std::string& outer, std::uint64_t address) {
+  return {.address = address,
+          .frames = {{.name = "inner", .system_name = "_Z5innerv", .file = "/a.h", .line = 7},
+                     {.name = outer, .file = "/b.cc", .line = 30, .start_line = 20}},
+          .source = NameSource::kDwarf,
+          .is_folded = true};
+}
+
+TEST(NameTableTest, AnAddressHasTheFramesThatWereSet) {
+  NameTable names;
+  EXPECT_EQ(names.find(0x10), nullptr);
+  names.set(inlined_into("work", 0x10), false);
+  const NameTable::Entry* entry = names.find(0x10);
+  ASSERT_NE(entry, nullptr);
+  EXPECT_EQ(entry->source, NameSource::kDwarf);
+  EXPECT_TRUE(entry->is_folded);
+  const auto lines = names.lines(*entry);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0].line, 7U);
+  EXPECT_EQ(lines[1].line, 30U);
+  EXPECT_EQ(names.text(names.function(lines[0].function).name), "inner");
+  EXPECT_EQ(names.text(names.function(lines[0].function).system_name), "_Z5innerv");
+  EXPECT_EQ(names.text(names.function(lines[1].function).name), "work");
+  EXPECT_EQ(names.text(names.function(lines[1].function).file), "/b.cc");
+  EXPECT_EQ(names.function(lines[1].function).start_line, 20U);
+}
+
+TEST(NameTableTest, AnAddressWithoutNameKeepsItsReason) {
+  NameTable names;
+  names.set({.address = 0x20, .source = NameSource::kGap}, false);
+  ASSERT_NE(names.find(0x20), nullptr);
+  EXPECT_EQ(names.find(0x20)->source, NameSource::kGap);
+  EXPECT_TRUE(names.lines(*names.find(0x20)).empty());
+}
+
+TEST(NameTableTest, EqualNamesTakeMemoryOnce) {
+  NameTable names;
+  names.set(inlined_into("work", 1), false);
+  const std::size_t one = names.bytes();
+  for (std::uint64_t address = 2; address <= 100; ++address) {
+    names.set(inlined_into("work", address), false);
+  }
+  const std::size_t same = names.bytes();
+  NameTable others;
+  for (std::uint64_t address = 1; address <= 100; ++address) {
+    others.set(inlined_into("work" + std::to_string(address), address), false);
+  }
+  EXPECT_GT(same, one);
+  EXPECT_LT(same, others.bytes() / 2);
+}
+
+TEST(NameCacheTest, TheFileThatWasUsedLeastRecentlyIsDroppedFirst) {
+  NameCache cache(20'000);
+  for (const char* file : {"a", "b", "c"}) {
+    for (std::uint64_t address = 0; address < 60; ++address) {
+      cache.names_of(file).set({.address = address, .frames = {}}, false);
+    }
+  }
+  (void)cache.names_of("a");
+  ASSERT_GT(cache.bytes(), 20'000U);
+  cache.trim();
+  EXPECT_LE(cache.bytes(), 20'000U);
+  EXPECT_NE(cache.names_of("a").find(1), nullptr);
+  EXPECT_EQ(cache.names_of("b").find(1), nullptr);
+}
+
+}  // namespace
+}  // namespace profd
