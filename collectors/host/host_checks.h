@@ -35,6 +35,9 @@ struct HostFacts {
 // The release of the running kernel, as `uname -r`.
 [[nodiscard]] std::string kernel_release();
 
+// The name of the host, as `uname -n`.
+[[nodiscard]] std::string host_name();
+
 // All checks, in the order in which their problems should be solved.
 [[nodiscard]] CheckReport check_host(const HostFacts& facts);
 

@@ -136,6 +136,11 @@ std::string kernel_release() {
   return ::uname(&name) == 0 ? name.release : "unknown";
 }
 
+std::string host_name() {
+  utsname name{};
+  return ::uname(&name) == 0 ? name.nodename : "unknown";
+}
+
 HostFacts read_host_facts() {
   HostFacts facts;
   facts.kernel_release = kernel_release();

@@ -22,7 +22,7 @@ class Dump final : public Subcommand {
 
  private:
   std::string session_;
-  std::string output_;
+  Destination output_;
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ class Export final : public Subcommand {
 
  private:
   ExportRequest request_;
-  std::string output_;
+  Destination output_;
 };
 
 }  // namespace

@@ -11,9 +11,12 @@
 
 #include "ctl/client/signal_watch.h"
 #include "ctl/output/directory.h"
+#include "ctl/output/file.h"
 #include "ctl/output/text.h"
 #include "formats/jit/runtimes.h"
 #include "formats/profile/gperftools_writer.h"
+#include "formats/profile/pprof_reader.h"
+#include "formats/profile/stack_texts.h"
 #include "formats/xray/detach_reason.h"
 #include "formats/xray/report.h"
 
@@ -153,14 +156,8 @@ void delete_copy_of_daemon(Client& client, const ResultInfo& result, const Conso
               << printable(removed.error().message) << "\n";
 }
 
-}  // namespace
-
-Result<void> check_output(const std::string& directory) {
-  return directory.empty() ? Result<void>() : OutputDirectory::check(directory);
-}
-
-Result<int> fetch_result(Client& client, const ResultInfo& result, const std::string& directory,
-                         const Console& console) {
+Result<int> fetch_directory(Client& client, const ResultInfo& result, const std::string& directory,
+                            const Console& console) {
   const std::string shown = directory.empty() ? "profd-" + result.result : directory;
   std::vector<std::string> names{kSummaryName};
   for (const ResultFile& file : result.files) names.push_back(file.path);
@@ -181,6 +178,57 @@ Result<int> fetch_result(Client& client, const ResultInfo& result, const std::st
                 << "; run pprof inside that directory\n";
   }
   return kExitOk;
+}
+
+Result<std::string> converted(std::string packed, ResultForm form, const std::string& name) {
+  if (form == ResultForm::kPprof) return packed;
+  const auto profile = decode_pprof(packed);
+  if (!profile) return error_of(profile.error());
+  return form == ResultForm::kFolded ? folded_stacks(*profile) : speedscope_json(*profile, name);
+}
+
+Result<void> write_file(Client& client, const ResultInfo& result, const Destination& destination) {
+  if (!result.named_profile) {
+    return fail(ErrorCode::kUnsupported, "this result has no profile with names",
+                "write a directory: -o DIR");
+  }
+  auto packed = client.fetch(result.result, *result.named_profile);
+  if (!packed) return packed.error();
+  const auto bytes = converted(std::move(*packed), destination.form, result.summary.session);
+  if (!bytes) return bytes.error();
+  auto file = OutputFile::open(destination.path);
+  if (!file) return file.error();
+  file->write(*bytes);
+  return file->commit();
+}
+
+Result<int> fetch_file(Client& client, const ResultInfo& result, const Destination& destination,
+                       const Console& console) {
+  if (auto written = write_file(client, result, destination); !written) return written.error();
+  delete_copy_of_daemon(client, result, console);
+  if (destination.path != "-" && console.json) {
+    console.out << to_json(result.summary) << "\n";
+  } else if (destination.path != "-") {
+    console.out << printable(destination.path) << "  "
+                << counted(result.summary.ledger.written, "sample") << "\n";
+  }
+  print_remarks(result.summary, console);
+  return kExitOk;
+}
+
+}  // namespace
+
+Result<void> check_output(const Destination& destination) {
+  if (destination.path.empty() || destination.path == "-") return {};
+  if (!destination.is_file()) return OutputDirectory::check(destination.path);
+  const auto file = OutputFile::open(destination.path);  // removed again
+  return file ? Result<void>() : file.error();
+}
+
+Result<int> fetch_result(Client& client, const ResultInfo& result, const Destination& destination,
+                         const Console& console) {
+  return destination.is_file() ? fetch_file(client, result, destination, console)
+                               : fetch_directory(client, result, destination.path, console);
 }
 
 }  // namespace profd

@@ -6,7 +6,6 @@
 #include "ctl/client/signal_watch.h"
 #include "ctl/commands/fetch_result.h"
 #include "ctl/commands/subcommand.h"
-#include "ctl/output/directory.h"
 #include "ctl/output/text.h"
 #include "ctl/process/ask_runtime.h"
 #include "ctl/process/held_command.h"
@@ -32,7 +31,7 @@ constexpr std::chrono::minutes kAskInterval{1};
 struct RecordOptions {
   StartRequest request;
   std::vector<std::string> command;  // empty: records the target of the request
-  std::string output;                // empty: ./profd-SESSION
+  Destination output;
   bool ask_runtime = false;
 };
 
@@ -204,11 +203,12 @@ class Recording {
   }
 
   Result<int> stop_and_write(const Console& console) {
-    const std::string directory = options_.output.empty() ? "profd-" + session_ : options_.output;
-    if (auto checked = OutputDirectory::check(directory); !checked) return checked.error();
+    Destination output = options_.output;
+    if (output.path.empty()) output.path = "profd-" + session_;
+    if (auto checked = check_output(output); !checked) return checked.error();
     const auto result = client_.stop(session_);
     if (!result) return result.error();
-    return fetch_result(client_, *result, directory, console);
+    return fetch_result(client_, *result, output, console);
   }
 
   // The samples are still in the daemon: `stop` can write them, a second `record` can't.

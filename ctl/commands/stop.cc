@@ -1,6 +1,5 @@
 #include "ctl/commands/fetch_result.h"
 #include "ctl/commands/subcommand.h"
-#include "ctl/output/directory.h"
 #include "ctl/process/ask_runtime.h"
 
 namespace profd {
@@ -20,12 +19,12 @@ class Stop final : public Subcommand {
 
   Result<int> run(Client& client, const Console& console) override {
     if (auto checked = check_session_id(session_); !checked) return checked.error();
-    const std::string directory = output_.empty() ? "profd-" + session_ : output_;
-    if (auto checked = OutputDirectory::check(directory); !checked) return checked.error();
+    if (output_.path.empty()) output_.path = "profd-" + session_;
+    if (auto checked = check_output(output_); !checked) return checked.error();
     if (ask_runtime_) ask_targets(client, console);
     const auto result = client.stop(session_);
     if (!result) return result.error();
-    return fetch_result(client, *result, directory, console);
+    return fetch_result(client, *result, output_, console);
   }
 
  private:
@@ -40,7 +39,7 @@ class Stop final : public Subcommand {
   }
 
   std::string session_;
-  std::string output_;
+  Destination output_;
   bool ask_runtime_ = false;
 };
 

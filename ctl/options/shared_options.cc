@@ -1,6 +1,8 @@
 #include "ctl/options/shared_options.h"
 
 #include <chrono>
+#include <memory>
+#include <utility>
 
 #include "ctl/options/values.h"
 #include "formats/base/errors.h"
@@ -113,9 +115,22 @@ void add_range(OptionList& list, TimeRange& range) {
   });
 }
 
-void add_output(OptionList& list, const std::string& by_default, std::string& directory) {
-  list.option("-o,--output", "DIR", "Directory to write to, created if absent [" + by_default + "]",
-              Reader::path(directory));
+void add_output(OptionList& list, const std::string& by_default, Destination& destination) {
+  const auto output = std::make_shared<std::string>();
+  const auto format = std::make_shared<std::string>();
+  list.option("-o,--output", "PATH",
+              "Directory to write to, created if absent [" + by_default +
+                  "], or a file: .pb.gz, .folded, .speedscope.json, - for standard output",
+              *output);
+  list.option("--format", "FORMAT",
+              "pprof, folded, speedscope or dir, instead of the one that the extension says",
+              *format);
+  list.rule([output, format, &destination]() -> Result<void> {
+    Result<Destination> made = make_destination(*output, *format);
+    if (!made) return made.error();
+    destination = std::move(*made);
+    return {};
+  });
 }
 
 }  // namespace profd

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ctl/options/command_line.h"
+#include "ctl/options/destination.h"
 #include "formats/api/history_api.h"
 #include "formats/api/start_request.h"
 
@@ -31,7 +32,7 @@ void add_ask_runtime(OptionList& list, const TargetRequest& target, bool& ask_ru
 // --since, --until, --last; a range that ends before it begins is an error.
 void add_range(OptionList& list, TimeRange& range);
 
-// --output, a directory; `by_default` names in the help the one that is used otherwise.
-void add_output(OptionList& list, const std::string& by_default, std::string& directory);
+// --output and --format; `by_default` names in the help the directory that is used otherwise.
+void add_output(OptionList& list, const std::string& by_default, Destination& destination);
 
 }  // namespace profd

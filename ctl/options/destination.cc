@@ -1,0 +1,49 @@
+#include "ctl/options/destination.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "formats/base/errors.h"
+
+namespace profd {
+namespace {
+
+struct KnownForm {
+  std::string_view name;
+  std::string_view extension;  // empty: none
+  ResultForm form;
+};
+constexpr auto kForms =
+    std::to_array<KnownForm>({{"dir", "", ResultForm::kDirectory},
+                              {"pprof", ".pb.gz", ResultForm::kPprof},
+                              {"folded", ".folded", ResultForm::kFolded},
+                              {"speedscope", ".speedscope.json", ResultForm::kSpeedscope}});
+
+constexpr const char* kFormatHint = "give --format pprof, folded, speedscope or dir";
+
+}  // namespace
+
+Result<Destination> make_destination(const std::string& output, const std::string& format) {
+  if (format.empty() && output == "-") {
+    return invalid_argument("standard output needs a format", kFormatHint);
+  }
+  const auto* const known = std::ranges::find_if(kForms, [&](const KnownForm& form) {
+    if (!format.empty()) return form.name == format;
+    return !form.extension.empty() && output.ends_with(form.extension);
+  });
+  if (known == kForms.end()) {
+    if (format.empty()) return Destination{.path = output};
+    return invalid_argument("invalid --format '" + format + "'", kFormatHint);
+  }
+  if (known->form == ResultForm::kDirectory && output == "-") {
+    return invalid_argument("a directory cannot go to standard output", kFormatHint);
+  }
+  if (known->form != ResultForm::kDirectory && output.empty()) {
+    return invalid_argument("--format " + format + " needs a file",
+                            "name one: -o FILE" + std::string(known->extension) + ", or -o -");
+  }
+  return Destination{.path = output, .form = known->form};
+}
+
+}  // namespace profd
