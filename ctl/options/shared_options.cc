@@ -121,7 +121,7 @@ void add_output(OptionList& list, const std::string& by_default, Destination& de
   list.option("-o,--output", "PATH",
               "Directory to write to, created if absent [" + by_default +
                   "], or a file: .pb.gz, .folded, .speedscope.json, - for standard output",
-              *output);
+              Reader::path(*output));
   list.option("--format", "FORMAT",
               "pprof, folded, speedscope or dir, instead of the one that the extension says",
               *format);

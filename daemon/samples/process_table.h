@@ -35,8 +35,8 @@ struct ProcessMapping {
   std::uint64_t file_offset = 0;  // bytes
   std::uint64_t time_ns = 0;      // of the record
   profd_mapping_kind kind = PROFD_MAPPING_ANONYMOUS;
-  FileKey file_key;
-  std::shared_ptr<const MappedFile> file;  // null: no file, or it was never opened
+  FileKey file_key{};
+  std::shared_ptr<const MappedFile> file{};  // null: no file, or it was never opened
 };
 
 // Whether JIT code may lie in the mapping (collectors/jit/code_memory.h).

@@ -60,16 +60,16 @@ TEST(NameTableTest, EqualNamesTakeMemoryOnce) {
 }
 
 TEST(NameCacheTest, TheFileThatWasUsedLeastRecentlyIsDroppedFirst) {
-  NameCache cache(20'000);
+  NameCache cache(8'000);
   for (const char* file : {"a", "b", "c"}) {
     for (std::uint64_t address = 0; address < 60; ++address) {
       cache.names_of(file).set({.address = address, .frames = {}}, false);
     }
   }
   (void)cache.names_of("a");
-  ASSERT_GT(cache.bytes(), 20'000U);
+  ASSERT_GT(cache.bytes(), 8'000U);
   cache.trim();
-  EXPECT_LE(cache.bytes(), 20'000U);
+  EXPECT_LE(cache.bytes(), 8'000U);
   EXPECT_NE(cache.names_of("a").find(1), nullptr);
   EXPECT_EQ(cache.names_of("b").find(1), nullptr);
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <boost/json/parse.hpp>
 #include <gtest/gtest.h>
@@ -64,7 +65,8 @@ TEST_F(StackTextsTest, ASpeedscopeFileHasAProfileForEachProcessTheLargestFirst) 
 }
 
 TEST(EmptyStackTextsTest, AProfileWithoutSamplesHasNoStacks) {
-  const PprofProfile empty({{"samples", "count"}});
+  const std::vector<PprofValueType> types{{"samples", "count"}};
+  const PprofProfile empty(types);
   EXPECT_EQ(folded_stacks(empty), "");
   EXPECT_TRUE(boost::json::parse(speedscope_json(empty, "x")).at("profiles").as_array().empty());
 }
