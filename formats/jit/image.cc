@@ -186,8 +186,9 @@ std::string_view path_of(std::string_view name) {
 
 DwarfSections lines_of(const JitImage& image, const JitImageLayout& layout,
                        const std::vector<std::size_t>& order) {
-  DwarfLinesWriter writer("[jit]", image.directory);
-  const std::uint32_t unknown = writer.add_file("[jit]");
+  const std::string name = "[" + image.name + "]";
+  DwarfLinesWriter writer(name, image.directory);
+  const std::uint32_t unknown = writer.add_file(name);
   for (const std::string& file : image.files) writer.add_file(path_of(file));
   for (const std::size_t i : order) {
     const JitImageFunction& function = image.functions[i];
@@ -268,7 +269,7 @@ EncodedJitImage encode_jit_image(const JitImage& image, const JitImageLayout& la
   EncodedJitImage encoded;
   encoded.build_id = build_id_of(code, lines);
   ElfImageWriter writer(ET_EXEC, kElfHostMachine, 0, std::move(code));
-  writer.set_gap_name("jit");
+  writer.set_gap_name(image.name);
   writer.set_build_id(encoded.build_id);
   writer.add_debug_section(".debug_abbrev", std::move(lines.abbrev));
   writer.add_debug_section(".debug_info", std::move(lines.info));

@@ -45,6 +45,8 @@ struct JitImage {
   std::vector<std::string> files;  // "file://" is cut off
   std::string directory;           // for relative file names; empty: they stay as they are
   std::vector<JitImageFunction> functions;
+  // What the image stands for; "[NAME]" is the file of functions without lines, and fills gaps.
+  std::string name = "jit";
 };
 
 // The addresses of an image.
