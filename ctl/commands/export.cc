@@ -1,3 +1,6 @@
+#include <string>
+#include <utility>
+
 #include "ctl/commands/fetch_result.h"
 #include "ctl/commands/subcommand.h"
 #include "formats/base/errors.h"
@@ -17,6 +20,14 @@ class Export final : public Subcommand {
       return invalid_argument("no time range is given", "give --last 10m, or --since and --until");
     });
     add_output(list, "./profd-RESULT, which is printed", output_);
+    list.option("--by", "KEY", "Split into a file for each process, unit or container", by_);
+    list.rule([this]() -> Result<void> {
+      if (by_.empty()) return {};
+      Result<Destination> split = split_destination(output_, by_);
+      if (!split) return split.error();
+      output_ = std::move(*split);
+      return {};
+    });
   }
 
   Result<int> run(Client& client, const Console& console) override {
@@ -29,6 +40,7 @@ class Export final : public Subcommand {
  private:
   ExportRequest request_;
   Destination output_;
+  std::string by_;
 };
 
 }  // namespace

@@ -16,6 +16,8 @@
 #include "formats/jit/runtimes.h"
 #include "formats/profile/gperftools_writer.h"
 #include "formats/profile/pprof_reader.h"
+#include "formats/profile/pprof_split.h"
+#include "formats/profile/pprof_writer.h"
 #include "formats/profile/stack_texts.h"
 #include "formats/xray/detach_reason.h"
 #include "formats/xray/report.h"
@@ -180,19 +182,26 @@ Result<int> fetch_directory(Client& client, const ResultInfo& result, const std:
   return kExitOk;
 }
 
+std::string encoded(const PprofProfile& profile, ResultForm form, const std::string& name) {
+  if (form == ResultForm::kPprof) return encode_pprof_gzip(profile);
+  return form == ResultForm::kFolded ? folded_stacks(profile) : speedscope_json(profile, name);
+}
+
 Result<std::string> converted(std::string packed, ResultForm form, const std::string& name) {
   if (form == ResultForm::kPprof) return packed;
   const auto profile = decode_pprof(packed);
   if (!profile) return error_of(profile.error());
-  return form == ResultForm::kFolded ? folded_stacks(*profile) : speedscope_json(*profile, name);
+  return encoded(*profile, form, name);
+}
+
+Result<std::string> fetch_named_profile(Client& client, const ResultInfo& result) {
+  if (result.named_profile) return client.fetch(result.result, *result.named_profile);
+  return fail(ErrorCode::kUnsupported, "this result has no profile with names",
+              "write a directory: -o DIR");
 }
 
 Result<void> write_file(Client& client, const ResultInfo& result, const Destination& destination) {
-  if (!result.named_profile) {
-    return fail(ErrorCode::kUnsupported, "this result has no profile with names",
-                "write a directory: -o DIR");
-  }
-  auto packed = client.fetch(result.result, *result.named_profile);
+  auto packed = fetch_named_profile(client, result);
   if (!packed) return packed.error();
   const auto bytes = converted(std::move(*packed), destination.form, result.summary.session);
   if (!bytes) return bytes.error();
@@ -200,6 +209,82 @@ Result<void> write_file(Client& client, const ResultInfo& result, const Destinat
   if (!file) return file.error();
   file->write(*bytes);
   return file->commit();
+}
+
+struct PartFile {
+  std::string path;
+  std::string bytes;
+  std::int64_t samples = 0;
+};
+
+// A unit or process can have any name. Parts whose names differ only in other characters get a
+// number.
+std::string part_path(const std::string& name, const std::string& extension,
+                      std::set<std::string>& taken) {
+  constexpr std::size_t kNameBytes = 100;
+  constexpr std::string_view kKept = "._+-@";
+  std::string stem = name.substr(0, kNameBytes);
+  std::ranges::replace_if(
+      stem,
+      [&](char c) {
+        const bool is_plain =
+            (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+        return !is_plain && kKept.find(c) == kKept.npos;
+      },
+      '_');
+  if (stem.empty() || stem.front() == '.' || stem.front() == '-') stem.insert(0, 1, '_');
+  std::string path = stem + extension;
+  for (int number = 2; !taken.insert(path).second; ++number) {
+    path = stem + "-" + std::to_string(number) + extension;
+  }
+  return path;
+}
+
+Result<std::vector<PartFile>> split_files(const std::string& packed,
+                                          const Destination& destination) {
+  const auto protobuf = unpack_pprof(packed);
+  if (!protobuf) return error_of(protobuf.error());
+  const auto tables = read_pprof_tables(*protobuf);
+  if (!tables) return error_of(tables.error());
+  std::vector<PartFile> files;
+  std::set<std::string> taken;
+  for (const PprofPart& part : split_pprof(*tables, *destination.by)) {
+    PartFile file{.path = part_path(part.name, extension_of(destination.form), taken),
+                  .bytes = encoded(part.profile, destination.form, part.name)};
+    for (std::size_t i = 0; i < part.profile.samples().size(); ++i) {
+      file.samples += part.profile.values(i).front();
+    }
+    files.push_back(std::move(file));
+  }
+  std::ranges::stable_sort(files, std::ranges::greater(), &PartFile::samples);
+  return files;
+}
+
+Result<int> fetch_parts(Client& client, const ResultInfo& result, const Destination& destination,
+                        const Console& console) {
+  const std::string shown = destination.path.empty() ? "profd-" + result.result : destination.path;
+  const auto packed = fetch_named_profile(client, result);
+  if (!packed) return packed.error();
+  const auto files = split_files(*packed, destination);
+  if (!files) return files.error();
+  std::vector<std::string> names;
+  for (const PartFile& file : *files) names.push_back(file.path);
+  auto output = OutputDirectory::open(shown, names);
+  if (!output) return output.error();
+  for (const PartFile& file : *files) {
+    if (auto written = output->write(file.path, file.bytes); !written) return written.error();
+  }
+  if (auto synced = output->sync(); !synced) return synced.error();
+  output->keep();
+  delete_copy_of_daemon(client, result, console);
+  if (console.json) console.out << to_json(result.summary) << "\n";
+  for (const PartFile& file : *files) {
+    if (console.json) break;
+    console.out << printable((fs::path(shown) / file.path).string()) << "  "
+                << counted(static_cast<std::uint64_t>(file.samples), "sample") << "\n";
+  }
+  print_remarks(result.summary, console);
+  return kExitOk;
 }
 
 Result<int> fetch_file(Client& client, const ResultInfo& result, const Destination& destination,
@@ -227,6 +312,7 @@ Result<void> check_output(const Destination& destination) {
 
 Result<int> fetch_result(Client& client, const ResultInfo& result, const Destination& destination,
                          const Console& console) {
+  if (destination.by) return fetch_parts(client, result, destination, console);
   return destination.is_file() ? fetch_file(client, result, destination, console)
                                : fetch_directory(client, result, destination.path, console);
 }

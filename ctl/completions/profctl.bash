@@ -43,9 +43,13 @@ _profctl() {
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
     return
     ;;
-  --format) list='prof folded trace' ;;
+  --format)
+    list='pprof folded speedscope dir'
+    [ "$subcommand" = convert ] && list='prof folded trace'
+    ;;
+  --by) list='process unit container' ;;
   -o | --output)
-    mapfile -t COMPREPLY < <(compgen -d -- "$word")
+    mapfile -t COMPREPLY < <(compgen -f -- "$word")
     return
     ;;
   --socket)

@@ -30,7 +30,13 @@ function __profctl_values
         case -e --event
             printf '%s\n' cpu cpu-clock task-clock cycles page-faults context-switches xray
         case --format
-            printf '%s\n' prof folded trace
+            if test (__profctl_subcommand) = convert
+                printf '%s\n' prof folded trace
+            else
+                printf '%s\n' pprof folded speedscope dir
+            end
+        case --by
+            printf '%s\n' process unit container
         case -o --output --socket -b --binary
             __fish_complete_path (commandline -ct)
         case '*'

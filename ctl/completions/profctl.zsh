@@ -16,9 +16,11 @@ _profctl() {
     [[ $word == -* ]] || { subcommand=$word; break }
   done
   case ${words[CURRENT-1]} in
-  -o | --output) _files -/; return ;;
-  --socket | -b | --binary) _files; return ;;
-  --format) list=(prof folded trace) ;;
+  -o | --output | --socket | -b | --binary) _files; return ;;
+  --format)
+    list=(pprof folded speedscope dir)
+    [[ $subcommand == convert ]] && list=(prof folded trace) ;;
+  --by) list=(process unit container) ;;
   -p | --pid) list=(${(f)"$(ps -eo pid= | tr -d ' ')"}) ;;
   -n | --comm) list=(${(f)"$(ps -eo comm= | sort -u)"}) ;;
   -u | --unit)

@@ -46,4 +46,25 @@ Result<Destination> make_destination(const std::string& output, const std::strin
   return Destination{.path = output, .form = known->form};
 }
 
+Result<Destination> split_destination(Destination destination, const std::string& key) {
+  const Result<PprofSplitKey> by = parse_split_key(key);
+  if (!by) return by.error();
+  const bool is_file =
+      destination.path == "-" || std::ranges::any_of(kForms, [&](const auto& form) {
+        return !form.extension.empty() && destination.path.ends_with(form.extension);
+      });
+  if (is_file) {
+    return invalid_argument("--by writes several files, and '" + destination.path + "' is one",
+                            "name a directory: -o DIR");
+  }
+  destination.by = *by;
+  if (destination.form == ResultForm::kDirectory) destination.form = ResultForm::kPprof;
+  return destination;
+}
+
+std::string extension_of(ResultForm form) {
+  const auto* const known = std::ranges::find(kForms, form, &KnownForm::form);
+  return known == kForms.end() ? std::string() : std::string(known->extension);
+}
+
 }  // namespace profd

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "formats/base/result.h"
+#include "formats/profile/pprof_split.h"
 
 namespace profd {
 
@@ -19,13 +21,22 @@ enum class ResultForm : std::uint8_t {
 struct Destination {
   std::string path;  // empty: a directory named after the result; "-": standard output
   ResultForm form = ResultForm::kDirectory;
+  std::optional<PprofSplitKey> by{};  // `path` then is a directory with a file for each part
 
-  [[nodiscard]] bool is_file() const { return form != ResultForm::kDirectory; }
+  [[nodiscard]] bool is_file() const { return form != ResultForm::kDirectory && !by; }
 };
 
 // `format` is "dir", "pprof", "folded" or "speedscope"; empty: by the extension of `output`.
 // kInvalidArgument: another format, or none for standard output.
 [[nodiscard]] Result<Destination> make_destination(const std::string& output,
                                                    const std::string& format);
+
+// The same result split by `key`: a directory of files, of profile.proto if no other form was
+// given. kInvalidArgument: the destination is a file or standard output.
+[[nodiscard]] Result<Destination> split_destination(Destination destination,
+                                                    const std::string& key);
+
+// The end of the names of files of this form; empty for a directory.
+[[nodiscard]] std::string extension_of(ResultForm form);
 
 }  // namespace profd

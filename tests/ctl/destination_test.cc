@@ -30,5 +30,20 @@ TEST(DestinationTest, WhatHasNoPlaceIsRefused) {
   }
 }
 
+TEST(DestinationTest, ASplitResultIsADirectoryOfFiles) {
+  const auto by_unit = split_destination({.path = "out"}, "unit");
+  ASSERT_TRUE(by_unit);
+  EXPECT_EQ(by_unit->by, PprofSplitKey::kUnit);
+  EXPECT_EQ(by_unit->form, ResultForm::kPprof);
+  EXPECT_FALSE(by_unit->is_file());
+  const auto folded = split_destination(make_destination("out", "folded").value(), "process");
+  EXPECT_EQ(folded.value().form, ResultForm::kFolded);
+  EXPECT_EQ(extension_of(folded->form), ".folded");
+  for (const char* file : {"x.pb.gz", "x.folded", "-"}) {
+    EXPECT_FALSE(split_destination({.path = file, .form = ResultForm::kPprof}, "unit")) << file;
+  }
+  EXPECT_FALSE(split_destination({.path = "out"}, "user"));
+}
+
 }  // namespace
 }  // namespace profd
