@@ -140,6 +140,7 @@ struct profd_sample {
 	__u8 kernel_truncated; /* 1: the kernel stack reached its limit */
 	__u8 reserved;
 	__u16 deferred_words;
+	char thread[PROFD_COMM_BYTES]; /* the thread's name; NUL fills the rest */
 };
 
 #define PROFD_DEFERRED_WINDOW_BYTES 16384
@@ -330,7 +331,7 @@ PROFD_ASSERT_SIZE(struct profd_record_header, 8);
 PROFD_ASSERT_SIZE(struct profd_process_key, 16);
 PROFD_ASSERT_SIZE(struct profd_file_key, 32);
 PROFD_ASSERT_SIZE(struct profd_owner, 8);
-PROFD_ASSERT_SIZE(struct profd_sample, 72);
+PROFD_ASSERT_SIZE(struct profd_sample, 88);
 PROFD_ASSERT_SIZE(struct profd_deferred_stack, 176);
 PROFD_ASSERT_SIZE(struct profd_table_key, 40);
 PROFD_ASSERT_SIZE(struct profd_mapping, 104);

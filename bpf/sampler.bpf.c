@@ -84,6 +84,7 @@ static __always_inline void profd_fill_sample(struct bpf_perf_event_data *ctx,
 	sample->header.type = PROFD_RECORD_SAMPLE;
 	sample->period = ctx->sample_period;
 	sample->tid = profd_tid_of(task);
+	bpf_get_current_comm(sample->thread, sizeof(sample->thread));
 	sample->cpu = bpf_get_smp_processor_id();
 	sample->context = profd_context_of(ctx, task, regs);
 	sample->kernel_frames = 0;

@@ -3,6 +3,7 @@
 #include <bpf/libbpf.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -78,6 +79,7 @@ SampleView to_view(const profd_sample& sample, std::span<const std::uint64_t> wo
           .user_end = static_cast<profd_user_end>(sample.user_end),
           .kernel_truncated = sample.kernel_truncated != 0,
           .event_set = sample.event_set,
+          .thread = std::to_array(sample.thread),
           .words = words,
           .kernel_frames = words.first(sample.kernel_frames),
           .user_frames = words.subspan(sample.kernel_frames, sample.user_frames),

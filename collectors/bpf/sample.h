@@ -15,6 +15,8 @@
 #include <span>
 #include <string_view>
 
+#include <string.h>
+
 #include "bpf/profd_abi.h"
 #include "formats/base/address_range.h"
 
@@ -68,6 +70,13 @@ struct UserFrame {
   }
 };
 
+// The kernel's name of a thread, up to 15 bytes; NUL fills the rest.
+using ThreadName = std::array<char, PROFD_COMM_BYTES>;
+
+[[nodiscard]] inline std::string_view text_of(const ThreadName& name) {
+  return {name.data(), ::strnlen(name.data(), name.size())};
+}
+
 struct SampleView {
   ProcessKey process;
   std::uint64_t time_ns;
@@ -80,6 +89,7 @@ struct SampleView {
   profd_user_end user_end;
   bool kernel_truncated;
   std::uint8_t event_set;
+  ThreadName thread{};
   // The lists begin with the leaf. `words` is the three lists in a row: two samples of one process
   // with equal words and equal list sizes have the same stack.
   std::span<const std::uint64_t> words;

@@ -63,6 +63,7 @@ void add_session_request(OptionList& list, StartRequest& request) {
   list.heading("Target");
   list.flag("--no-children", "Leave out the children of --pid", request.children, false);
   list.heading("Options");
+  list.flag("--threads", "Label each sample with the name of its thread", request.threads);
   list.option("-e,--event", "EVENT", "What to sample, by its name in perf: page-faults, ... [cpu]",
               request.event);
   list.option("--functions", "REGEX", "With --event xray: which functions to record [all]",

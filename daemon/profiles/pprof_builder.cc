@@ -151,22 +151,39 @@ class ProfileNamer {
         add_mapping(vdso_.named.elf ? mapping_of(*vdso_.named.elf) : PprofMapping(), "[vdso]");
   }
 
-  std::uint32_t add_label_set(const ProcessSnapshot& process) {
+  // One set for each thread in `labels_`, or a single one where threads are not told apart.
+  void add_label_sets(const ProcessSnapshot& process) {
+    labels_.clear();
+    if (!snapshot_.threads) {
+      labels_.emplace(0, add_label_set(process, {}));
+      return;
+    }
+    for (const StackTable::Stack& stack : process.samples.stacks.stacks()) {
+      if (labels_.contains(stack.thread)) continue;
+      const std::string_view thread = snapshot_.threads->name(stack.thread);
+      labels_.emplace(stack.thread, add_label_set(process, thread.empty() ? kNoLabel : thread));
+    }
+  }
+
+  // Without a label `thread` if that is empty.
+  std::uint32_t add_label_set(const ProcessSnapshot& process, std::string_view thread) {
     const ProcessLabels labels = labels_of(process, names_.users);
-    const auto text = [this](std::string_view key, const std::string& value) {
+    const auto text = [this](std::string_view key, std::string_view value) {
       return PprofLabel{.key = profile_.add_text(key), .text = profile_.add_text(value)};
     };
-    return profile_.add_labels({{.key = profile_.add_text("pid"), .number = labels.pid},
+    std::vector<PprofLabel> set{{.key = profile_.add_text("pid"), .number = labels.pid},
                                 text("comm", labels.comm),
                                 text("unit", labels.unit),
                                 text("container", labels.container),
                                 text("pod", labels.pod),
                                 text("user", labels.user),
-                                text("runtime", labels.runtime)});
+                                text("runtime", labels.runtime)};
+    if (!thread.empty()) set.push_back(text("thread", thread));
+    return profile_.add_labels(std::move(set));
   }
 
   void add(const ProcessSnapshot& process) {
-    labels_ = add_label_set(process);
+    add_label_sets(process);
     jit_.clear();
     const auto stacks = process.samples.stacks.stacks();
     for (const StackTable::Stack& stack : stacks) {
@@ -197,7 +214,8 @@ class ProfileNamer {
     for (const NamedLocation& location : stack_) locations.push_back(location.index);
     const auto count = static_cast<std::int64_t>(samples);
     const std::array values{count, count * period_.value};
-    profile_.add_sample({.labels = labels_, .stack = profile_.add_stack(locations)}, values);
+    profile_.add_sample(
+        {.labels = labels_.at(stack.thread), .stack = profile_.add_stack(locations)}, values);
   }
 
   void count_names(std::uint64_t samples) {
@@ -312,7 +330,7 @@ class ProfileNamer {
   Locations kernel_;  // by address
   std::optional<std::uint32_t> kernel_mapping_;
   // Of the current process:
-  std::uint32_t labels_ = 0;
+  std::map<std::uint32_t, std::uint32_t> labels_;  // by StackTable::Stack::thread
   std::map<std::pair<std::uint32_t, std::uint64_t>, NamedLocation> jit_;  // by function, address
   // Of the current stack, the leaf first:
   std::vector<NamedLocation> stack_;

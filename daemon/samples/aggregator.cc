@@ -46,8 +46,10 @@ bool may_have_jit_code(const SampleView& sample, const ProcessTable& processes) 
 
 }  // namespace
 
-void Aggregator::open(SessionSlot slot, std::uint64_t limit_bytes) {
-  sessions_.at(slot).emplace().limit_bytes = limit_bytes;
+void Aggregator::open(SessionSlot slot, std::uint64_t limit_bytes, bool with_threads) {
+  SessionSamples& session = sessions_.at(slot).emplace();
+  session.limit_bytes = limit_bytes;
+  if (with_threads) session.threads.emplace();
 }
 
 SessionSamples Aggregator::close(SessionSlot slot) {
@@ -99,7 +101,8 @@ bool Aggregator::add_sample(SessionSamples& session, const SampleView& sample, s
   const std::uint64_t before = process->stacks.bytes();
   const std::uint64_t room = session.limit_bytes - std::min(session.bytes, session.limit_bytes);
   const bool is_first = process->stacks.stacks().empty();
-  const StackTable::Added added = process->stacks.add(sample, hash, room);
+  const StackTable::Added added =
+      process->stacks.add(sample, hash, room, thread_of(session, sample));
   if (added == StackTable::Added::kNoRoom) return false;
   join_owner(*process, sample, is_first);
   session.bytes += process->stacks.bytes() - before;
@@ -108,6 +111,16 @@ bool Aggregator::add_sample(SessionSamples& session, const SampleView& sample, s
   }
   keep_time(session, *process, sample);
   return true;
+}
+
+std::uint32_t Aggregator::thread_of(SessionSamples& session, const SampleView& sample) const {
+  if (!session.threads) return 0;
+  const ProcessImage* image = processes_.find(sample.process);
+  const std::uint32_t known = session.threads->size();
+  const std::uint32_t thread = session.threads->add(
+      text_of(sample.thread), image == nullptr ? std::string_view() : image->comm);
+  if (session.threads->size() != known) session.bytes += ThreadNames::kNameBytes;
+  return thread;
 }
 
 // Without room for its time, a sample is still counted.

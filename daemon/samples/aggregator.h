@@ -18,6 +18,7 @@
 #include "daemon/samples/jit_log.h"
 #include "daemon/samples/process_table.h"
 #include "daemon/samples/stack_table.h"
+#include "daemon/samples/thread_names.h"
 #include "daemon/samples/unwind_tally.h"
 
 namespace profd {
@@ -39,6 +40,7 @@ struct SessionSamples {
   std::uint64_t period_sum = 0;  // of the samples' periods, in the event's unit
   std::uint64_t bytes = 0;       // of memory, an upper bound
   std::uint64_t limit_bytes = 0;
+  std::optional<ThreadNames> threads{};  // of the stacks; none: threads are not told apart
 };
 
 class Aggregator final : public SampleSink {
@@ -49,7 +51,7 @@ class Aggregator final : public SampleSink {
 
   // Samples of a slot are counted from open() to close(). Samples of a slot that is not open are
   // ignored, and show up as the difference in their session's ledger.
-  void open(SessionSlot slot, std::uint64_t limit_bytes);
+  void open(SessionSlot slot, std::uint64_t limit_bytes, bool with_threads = false);
   [[nodiscard]] SessionSamples close(SessionSlot slot);
   [[nodiscard]] const SessionSamples& samples(SessionSlot slot) const;
 
@@ -74,6 +76,7 @@ class Aggregator final : public SampleSink {
   void count_sample(SessionSamples& session, const SampleView& sample, std::uint64_t hash) noexcept;
   [[nodiscard]] bool add_sample(SessionSamples& session, const SampleView& sample,
                                 std::uint64_t hash);
+  [[nodiscard]] std::uint32_t thread_of(SessionSamples& session, const SampleView& sample) const;
   void keep_time(SessionSamples& session, ProcessSamples& process, const SampleView& sample);
   void make_room(SessionSamples& session, ProcessSamples& process, const ProcessKey& key);
 

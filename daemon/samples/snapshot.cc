@@ -12,6 +12,7 @@ void add_samples(SessionSnapshot& snapshot, SessionSamples&& samples,
   snapshot.refused = samples.refused;
   snapshot.period_sum = samples.period_sum;
   snapshot.bytes = samples.bytes;
+  snapshot.threads = std::move(samples.threads);
   for (auto& [key, process] : samples.processes) {
     if (process.stacks.stacks().empty()) continue;  // its first stack was refused
     const ProcessImage* image = processes.find(key);

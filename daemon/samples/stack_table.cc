@@ -13,6 +13,9 @@ namespace {
 // Of one entry of the index, with its share of the free slots.
 constexpr std::uint64_t kIndexBytes = 24;
 
+// An odd number with bits all over, so that one stack in many threads has many hashes.
+constexpr std::uint64_t kThreadFactor = 0x9e3779b97f4a7c15;
+
 std::uint64_t bytes_of(const SampleView& sample) {
   return 2 * (sample.words.size_bytes() + sizeof(StackTable::Stack) + kIndexBytes);
 }
@@ -95,11 +98,12 @@ std::uint64_t StackTable::hash_of(const SampleView& sample) noexcept {
 }
 
 StackTable::Added StackTable::add(const SampleView& sample, std::uint64_t hash,
-                                  std::uint64_t room_bytes) noexcept {
+                                  std::uint64_t room_bytes, std::uint32_t thread) noexcept {
+  hash += thread * kThreadFactor;
   const auto found = first_of_hash_.find(hash);
   std::uint32_t next = found == first_of_hash_.end() ? 0 : found->second;
   for (; next != 0; next = stacks_[next - 1].next_of_hash) {
-    if (Stack& stack = stacks_[next - 1]; equal(stack, sample)) {
+    if (Stack& stack = stacks_[next - 1]; stack.thread == thread && equal(stack, sample)) {
       ++stack.count;
       last_counted_ = next - 1;
       return Added::kKnown;
@@ -110,7 +114,7 @@ StackTable::Added StackTable::add(const SampleView& sample, std::uint64_t hash,
   const std::size_t stacks_before = stacks_.size();
   const std::size_t words_before = words_.size();
   try {
-    append(sample, hash);
+    append(sample, hash, thread);
   } catch (const std::exception&) {  // no memory
     stacks_.resize(stacks_before);
     words_.resize(words_before);
@@ -130,8 +134,9 @@ bool StackTable::equal(const Stack& stack, const SampleView& sample) const {
 }
 
 // The index is updated last, so that it never refers to a stack whose insertion failed.
-void StackTable::append(const SampleView& sample, std::uint64_t hash) {
+void StackTable::append(const SampleView& sample, std::uint64_t hash, std::uint32_t thread) {
   Stack stack = shape_of(sample);
+  stack.thread = thread;
   stack.count = 1;
   stack.first_word = words_.size();
   words_.insert(words_.end(), sample.words.begin(), sample.words.end());

@@ -54,13 +54,15 @@ class StackTable {
     StackClass stack_class = StackClass::kUser;
     std::uint8_t user_end = 0;  // profd_user_end
     bool is_timed = false;      // the times of its samples are kept (jit_log.h)
+    std::uint32_t thread = 0;   // by which equal stacks differ (thread_names.h)
   };
 
   enum class Added { kKnown, kNew, kNoRoom };
 
   // `hash` is hash_of(sample). kNoRoom: the stack is new and takes more than `room_bytes`, or there
-  // is no memory; then nothing changes.
-  Added add(const SampleView& sample, std::uint64_t hash, std::uint64_t room_bytes) noexcept;
+  // is no memory; then nothing changes. `thread` is 0 where threads are not told apart.
+  Added add(const SampleView& sample, std::uint64_t hash, std::uint64_t room_bytes,
+            std::uint32_t thread = 0) noexcept;
 
   // Over all by which stacks differ; seeded, see SeededHash.
   [[nodiscard]] static std::uint64_t hash_of(const SampleView& sample) noexcept;
@@ -88,7 +90,7 @@ class StackTable {
   };
 
   [[nodiscard]] bool equal(const Stack& stack, const SampleView& sample) const;
-  void append(const SampleView& sample, std::uint64_t hash);
+  void append(const SampleView& sample, std::uint64_t hash, std::uint32_t thread);
 
   boost::unordered_flat_map<std::uint64_t, std::uint32_t, HashIsGood> first_of_hash_;
   std::vector<Stack> stacks_;

@@ -40,16 +40,17 @@ std::uint64_t lost_of(const SlotLedger& ledger, std::uint64_t refused) {
 class SampleRecorder::SampleRecording final : public Recording {
  public:
   SampleRecording(RecordingRequest request, EventSpec event, SessionSlot slot,
-                  SampleRecorder& recorder)
+                  SampleRecorder& recorder, bool with_threads)
       : Recording(std::move(request)),
         event_(std::move(event)),
         slot_(slot),
         recorder_(recorder),
         parts_(recorder.parts_) {
     const SessionLimits& limits = parts_.limits;
-    parts_.aggregator.open(slot_, owner().privileged ? limits.session_max_bytes
-                                                     : limits.unprivileged_max_bytes /
-                                                           limits.unprivileged_max_sessions);
+    const std::uint64_t limit =
+        owner().privileged ? limits.session_max_bytes
+                           : limits.unprivileged_max_bytes / limits.unprivileged_max_sessions;
+    parts_.aggregator.open(slot_, limit, with_threads);
     recorder_.count_running(+1);
   }
 
@@ -179,7 +180,9 @@ Result<std::shared_ptr<Recording>> SampleRecorder::start(RecordingRequest reques
   if (!processes) return processes.error();
   const auto slot = start_sampling(*event, target_of(start, *processes, request.owner));
   if (!slot) return slot.error();
-  return std::make_shared<SampleRecording>(std::move(request), std::move(*event), *slot, *this);
+  const bool with_threads = start.threads;
+  return std::make_shared<SampleRecording>(std::move(request), std::move(*event), *slot, *this,
+                                           with_threads);
 }
 
 Result<SessionSlot> SampleRecorder::start_sampling(const EventSpec& event, const Target& target) {

@@ -97,6 +97,10 @@ Result<void> check_request(const StartRequest& request) {
   if (!request.functions.empty() && request.event != "xray") {
     return invalid_argument("functions can be chosen only for the event xray");
   }
+  if (request.threads && request.event == "xray") {
+    return invalid_argument("threads can't be told apart for the event xray",
+                            "its records have the thread of each call: profctl convert");
+  }
   if (request.functions.size() > kMaxFunctionsBytes) {
     return invalid_argument("the regular expression for functions is over 1024 bytes");
   }
@@ -167,6 +171,7 @@ void members(auto& fields, Is<StartRequest> auto& request) {
   fields.required("target", request.target)
       .optional("children", request.children)
       .optional("from_exec", request.from_exec)
+      .if_set("threads", request.threads)
       .optional("event", request.event)
       .if_set("functions", request.functions)
       .if_positive("frequency", request.frequency_hz)

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <limits>
+#include <map>
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/daemon/samples/synthetic_sample.h"
@@ -15,6 +17,8 @@ namespace {
 
 using test::kNoLimit;
 using test::SyntheticSample;
+using testing::Pair;
+using testing::UnorderedElementsAre;
 
 constexpr ProcessKey kOne{.tgid = 7, .exec_id = 1, .start_ns = 100};
 constexpr ProcessKey kOneAfterExec{.tgid = 7, .exec_id = 2, .start_ns = 100};
@@ -62,6 +66,55 @@ TEST(Aggregator, IgnoresSlotsThatAreNotOpen) {
   aggregator.on_sample(SyntheticSample(kOne).leaf(1).sessions(0b11).view());
   aggregator.open(0, kNoLimit);
   EXPECT_EQ(aggregator.samples(0).samples, 0U);
+}
+
+// The names of the threads of the session's stacks, each with its number of samples.
+std::map<std::string, std::uint64_t> samples_by_thread(const SessionSamples& session) {
+  std::map<std::string, std::uint64_t> samples;
+  for (const auto& [key, process] : session.processes) {
+    for (const StackTable::Stack& stack : process.stacks.stacks()) {
+      samples[std::string(session.threads.value().name(stack.thread))] += stack.count;
+    }
+  }
+  return samples;
+}
+
+TEST(Aggregator, TellsThreadsApartWhereTheSessionWantsIt) {
+  Aggregator aggregator;
+  aggregator.open(0, kNoLimit, true);
+  aggregator.open(1, kNoLimit);
+  for (const char* name : {"main", "worker-1", "worker-2", "main"}) {
+    aggregator.on_sample(SyntheticSample(kOne).leaf(1).sessions(0b11).thread(name).view());
+  }
+  EXPECT_THAT(samples_by_thread(aggregator.samples(0)),
+              UnorderedElementsAre(Pair("main", 2U), Pair("worker-#", 2U)));
+  const SessionSamples& without = aggregator.samples(1);
+  EXPECT_FALSE(without.threads);
+  EXPECT_EQ(without.processes.at(kOne).stacks.stacks().size(), 1U);
+}
+
+TEST(Aggregator, AThreadWithTheNameOfItsProcessKeepsItsNumber) {
+  Aggregator aggregator;
+  aggregator.open(0, kNoLimit, true);
+  aggregator.on_process(process_view(kOne, 1, "python3"));
+  for (const char* name : {"python3", "python4", "12", ""}) {
+    aggregator.on_sample(SyntheticSample(kOne).leaf(1).thread(name).view());
+  }
+  EXPECT_THAT(
+      samples_by_thread(aggregator.samples(0)),
+      UnorderedElementsAre(Pair("python3", 1U), Pair("python#", 1U), Pair("#", 1U), Pair("", 1U)));
+}
+
+TEST(Aggregator, ThreadsOverTheLimitOfNamesCountTogether) {
+  Aggregator aggregator;
+  aggregator.open(0, kNoLimit, true);
+  for (std::size_t i = 0; i < ThreadNames::kMaxNames + 4; ++i) {
+    aggregator.on_sample(SyntheticSample(kOne).leaf(1).thread(std::to_string(i) + "x").view());
+  }
+  const SessionSamples& session = aggregator.samples(0);
+  EXPECT_EQ(session.threads->size(), ThreadNames::kMaxNames);
+  EXPECT_EQ(samples_by_thread(session).at("[other threads]"), 5U);  // it has a name itself
+  EXPECT_GE(session.bytes, (ThreadNames::kMaxNames - 1) * ThreadNames::kNameBytes);
 }
 
 TEST(Aggregator, KeepsProcessImagesApart) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,12 @@ class SyntheticSample {
     owner_ = value;
     return *this;
   }
+  // At most 15 bytes.
+  SyntheticSample& thread(std::string_view name) {
+    thread_ = {};
+    name.copy(thread_.data(), thread_.size() - 1);
+    return *this;
+  }
   SyntheticSample& period(std::uint64_t value) {
     period_ = value;
     return *this;
@@ -77,6 +84,7 @@ class SyntheticSample {
             .user_end = end_,
             .kernel_truncated = false,
             .event_set = 0,
+            .thread = thread_,
             .words = words,
             .kernel_frames = words.first(kernel_.size()),
             .user_frames = words.subspan(kernel_.size(), user_.size()),
@@ -103,6 +111,7 @@ class SyntheticSample {
   std::uint32_t sessions_ = 1;
   std::optional<ProcessOwner> owner_;
   std::uint64_t period_ = 0;
+  ThreadName thread_{};
 };
 
 }  // namespace profd::test
