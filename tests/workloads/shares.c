@@ -67,9 +67,15 @@ NOINLINE void caller(void)
 	hot_ten();
 }
 
-static void *work(void *unused)
+/* `number` is part of the thread's name; NULL: the leader. */
+static void *work(void *number)
 {
-	(void)unused;
+	char name[16];
+
+	if (number) {
+		snprintf(name, sizeof(name), "share-%d", *(int *)number);
+		pthread_setname_np(pthread_self(), name);
+	}
 	while (cpu_seconds(CLOCK_THREAD_CPUTIME_ID) < seconds)
 		caller();
 	return NULL;
@@ -78,13 +84,16 @@ static void *work(void *unused)
 int main(int argc, char **argv)
 {
 	pthread_t threads[16];
+	int numbers[16];
 	int count = argc > 2 ? atoi(argv[2]) : 1;
 
 	seconds = argc > 1 ? atof(argv[1]) : 1;
 	if (count < 1 || count > 16)
 		return 2;
-	for (int i = 1; i < count; i++)
-		pthread_create(&threads[i], NULL, work, NULL);
+	for (int i = 1; i < count; i++) {
+		numbers[i] = i;
+		pthread_create(&threads[i], NULL, work, &numbers[i]);
+	}
 	work(NULL);
 	for (int i = 1; i < count; i++)
 		pthread_join(threads[i], NULL);
