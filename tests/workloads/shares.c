@@ -5,6 +5,7 @@
  *
  * Runs for SECONDS of CPU time in each thread, then prints the process's CPU time in microseconds.
  */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
