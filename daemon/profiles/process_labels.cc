@@ -4,9 +4,10 @@
 #include <array>
 #include <cctype>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "formats/base/whole_file.h"
-#include "formats/proc/cgroup_path.h"
 #include "formats/proc/passwd.h"
 
 namespace profd {
@@ -71,18 +72,38 @@ std::string folded_unit(const std::string& unit) {
   return unit;
 }
 
-ProcessLabels labels_of(const ProcessSnapshot& process, const UserNames& users) {
-  const ProcessImage& image = process.image;
-  const CgroupOwner owner = owner_of_cgroup(image.cgroup);
+ProcessLabels labels_of(std::uint32_t pid, const std::string& comm, const CgroupOwner& owner) {
   ProcessLabels labels;
-  labels.pid = process.key.tgid;
-  labels.comm = text_or_none(image.comm);
+  labels.pid = pid;
+  labels.comm = text_or_none(comm);
   labels.unit = text_or_none(folded_unit(owner.unit.value_or("")));
   labels.container = text_or_none(container_label(owner.container.value_or("")));
+  return labels;
+}
+
+ProcessLabels labels_of(const ProcessSnapshot& process, const UserNames& users) {
+  const ProcessImage& image = process.image;
+  ProcessLabels labels = labels_of(process.key.tgid, image.comm, owner_of_cgroup(image.cgroup));
   labels.user = text_or_none(user_label(image, users));
   const Runtime* const runtime = runtime_of(image);
   labels.runtime = runtime == nullptr ? kNoLabel : runtime_label(runtime->name);
   return labels;
+}
+
+std::uint32_t add_labels(PprofProfile& profile, const ProcessLabels& labels,
+                         std::string_view thread) {
+  const auto text = [&profile](std::string_view key, std::string_view value) {
+    return PprofLabel{.key = profile.add_text(key), .text = profile.add_text(value)};
+  };
+  std::vector<PprofLabel> set{{.key = profile.add_text("pid"), .number = labels.pid},
+                              text("comm", labels.comm),
+                              text("unit", labels.unit),
+                              text("container", labels.container),
+                              text("pod", labels.pod),
+                              text("user", labels.user),
+                              text("runtime", labels.runtime)};
+  if (!thread.empty()) set.push_back(text("thread", thread));
+  return profile.add_labels(std::move(set));
 }
 
 }  // namespace profd

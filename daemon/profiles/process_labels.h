@@ -8,9 +8,12 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "daemon/samples/snapshot.h"
 #include "formats/jit/runtimes.h"
+#include "formats/proc/cgroup_path.h"
+#include "formats/profile/pprof_profile.h"
 
 namespace profd {
 
@@ -22,8 +25,8 @@ struct ProcessLabels {
   std::string unit;       // the innermost systemd unit; numbers of sessions and runs are "#"
   std::string container;  // the start of its id, or its name
   std::string pod = kNoLabel;
-  std::string user;     // its name on this host, else "#UID"
-  std::string runtime;  // "nodejs", "java"
+  std::string user = kNoLabel;     // its name on this host, else "#UID"
+  std::string runtime = kNoLabel;  // "nodejs", "java"
 };
 
 // The runtime with a JIT compiler or an interpreter that the process has mapped a file of. Null:
@@ -37,6 +40,13 @@ using UserNames = std::map<std::uint32_t, std::string>;
 [[nodiscard]] UserNames read_user_names();
 
 [[nodiscard]] ProcessLabels labels_of(const ProcessSnapshot& process, const UserNames& users);
+// Of a process of which no more is known.
+[[nodiscard]] ProcessLabels labels_of(std::uint32_t pid, const std::string& comm,
+                                      const CgroupOwner& owner);
+
+// Adds all of them to a profile, and `thread` if that is not empty. Returns the set's index.
+std::uint32_t add_labels(PprofProfile& profile, const ProcessLabels& labels,
+                         std::string_view thread = {});
 
 // "session-3.scope" and "run-u7.service" become "session-#.scope" and "run-#.service": each has the
 // number of one run.

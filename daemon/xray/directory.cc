@@ -35,15 +35,15 @@ constexpr ParserLimits kLimits{.memory_bytes = xray::kLogMemoryBytes,
 constexpr std::size_t kMaxScanned = std::size_t{1} << 16;
 
 // Reads a trace and writes its result. On the worker.
-Result<StoredResult> write_trace(const std::string& results_dir, int trace, Parser& parser,
+Result<StoredResult> write_trace(const std::string& results_dir, int trace, CodeNaming& naming,
                                  XrayMeasurement& measurement, StoredResult result) {
   const auto& program = measurement.target.program;
-  auto calls = parser.read_xray_log(trace, program ? program->fd.get() : -1);
+  auto calls = naming.parser().read_xray_log(trace, program ? program->fd.get() : -1);
   if (!calls) return calls.error();
   measurement.result = std::move(*calls);
   auto writer = ResultWriter::create(results_dir);
   if (!writer) return writer.error();
-  auto summary = write_xray(measurement, parser, *writer);
+  auto summary = write_xray(measurement, naming, *writer);
   if (!summary) return summary.error();
   result.session.samples = summary->ledger.written;
   return commit_result(std::move(*writer), std::move(*summary), std::move(result));
@@ -275,7 +275,7 @@ boost::asio::awaitable<Result<StoredResult>> XrayDirectory::read(Trace& trace) {
   auto write = [results_dir = parts_.store.directory(), file = trace.file.get(),
                 measurement = std::move(measurement),
                 result = std::move(result)](CodeNaming& naming) mutable {
-    return write_trace(results_dir, file, naming.parser(), measurement, std::move(result));
+    return write_trace(results_dir, file, naming, measurement, std::move(result));
   };
   co_return co_await worker_.run(std::move(write));
 }

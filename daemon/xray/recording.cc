@@ -169,7 +169,7 @@ Measurement XrayRecording::measurement_of(UniqueFd result) const {
                                                               .end = detached_,
                                                               .result = std::move(result)});
   return [calls](CodeNaming& naming, ResultWriter& writer) {
-    return write_xray(*calls, naming.parser(), writer);
+    return write_xray(*calls, naming, writer);
   };
 }
 

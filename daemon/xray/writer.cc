@@ -8,8 +8,11 @@
 #include "collectors/sandbox/packets.h"
 #include "daemon/profiles/object_images.h"
 #include "daemon/profiles/profile_files.h"
+#include "daemon/storage/result_store.h"
+#include "daemon/xray/named_calls.h"
 #include "formats/base/time_text.h"
 #include "formats/profile/gperftools_writer.h"
+#include "formats/profile/pprof_writer.h"
 
 namespace profd {
 namespace {
@@ -113,12 +116,13 @@ SessionSummary summarize(const XrayMeasurement& measurement, const xray::LiveRes
 
 }  // namespace
 
-Result<SessionSummary> write_xray(const XrayMeasurement& measurement, Parser& parser,
+Result<SessionSummary> write_xray(const XrayMeasurement& measurement, CodeNaming& naming,
                                   ResultWriter& writer) {
   auto live = read_result(measurement.result);
   if (!live) return live.error();
   const XrayTarget& target = measurement.target;
-  ObjectImages objects(parser, kernel_release());
+  PprofProfile named = make_named_calls(measurement, *live, naming);
+  ObjectImages objects(naming.parser(), kernel_release());
   ProfiledObject& program = objects.find_or_add(mapping_of(target), true);
   SessionSummary summary = summarize(measurement, *live);
   std::set<std::string> taken_paths;
@@ -138,6 +142,9 @@ Result<SessionSummary> write_xray(const XrayMeasurement& measurement, Parser& pa
   }
   SymbolBudgets symbols;
   auto written = objects.write(writer, max_images_bytes(measurement.privileged), symbols);
+  if (!written) return written.error();
+  named.own_data = to_json(summary);
+  written = writer.add(kNamedProfile, encode_pprof_gzip(named));
   if (!written) return written.error();
   return summary;
 }

@@ -1,14 +1,14 @@
 // Writes an app's calls as files: COMM.PID.xray.prof (exclusive time, one sample per microsecond),
-// COMM.PID.xray-calls.prof (one sample per call) and the images that pprof needs for them. On the
-// worker.
+// COMM.PID.xray-calls.prof (one sample per call) and the images that pprof needs for them, and the
+// calls with names as one file. On the worker.
 
 #pragma once
 
 #include <chrono>
 #include <string>
 
-#include "collectors/parser/parser.h"
 #include "collectors/xray/live_result.h"
+#include "daemon/names/code_naming.h"
 #include "daemon/storage/result_writer.h"
 #include "daemon/xray/target.h"
 #include "formats/api/session_summary.h"
@@ -30,7 +30,7 @@ struct XrayMeasurement {
 };
 
 // Adds all files to `writer`, without committing it. Returns the summary for session.json.
-[[nodiscard]] Result<SessionSummary> write_xray(const XrayMeasurement& measurement, Parser& parser,
-                                                ResultWriter& writer);
+[[nodiscard]] Result<SessionSummary> write_xray(const XrayMeasurement& measurement,
+                                                CodeNaming& naming, ResultWriter& writer);
 
 }  // namespace profd

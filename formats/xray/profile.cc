@@ -172,6 +172,10 @@ UnknownImage make_unknown_image(const std::vector<std::uint32_t>& ids) {
 
 std::string unknown_name(std::uint32_t id) { return "xray:" + std::to_string(id); }
 
+std::string unknown_name_at(std::uint64_t address) {
+  return unknown_name(static_cast<std::uint32_t>((address - kUnknownBase) / kUnknownStride));
+}
+
 std::string make_folded(const CallTree& tree, double ns_per_tick, FoldedValue value,
                         const NameOf& name_of) {
   std::map<std::uint32_t, std::string> names;

@@ -96,6 +96,9 @@ struct UnknownImage {
 // "xray:ID"
 [[nodiscard]] std::string unknown_name(std::uint32_t id);
 
+// The name of a function by its address in the image of unknown functions.
+[[nodiscard]] std::string unknown_name_at(std::uint64_t address);
+
 using NameOf = std::function<std::string(std::uint32_t id)>;
 
 enum class FoldedValue : std::uint8_t { kNanoseconds, kCalls };

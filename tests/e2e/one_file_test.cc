@@ -93,8 +93,8 @@ TEST_F(OneFileTest, FoldedStacksGoToAFileOrToStandardOutput) {
   for (std::string line; std::getline(lines, line);) {
     EXPECT_THAT(line, ::testing::MatchesRegex("shares;.+ [1-9][0-9]*")) << line;
   }
-  const Ended piped =
-      daemon_.profctl({"record", "--format", "folded", "-o", "-", "--comm", "no-such", "-d", "0.1s"});
+  const Ended piped = daemon_.profctl(
+      {"record", "--format", "folded", "-o", "-", "--comm", "no-such", "-d", "0.1s"});
   EXPECT_EQ(piped.status, 0) << piped.err;
   EXPECT_EQ(piped.out, "");
 }

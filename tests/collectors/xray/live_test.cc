@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <span>
 
 #include <gmock/gmock.h>
 
+#include "formats/profile/pprof_reader.h"
 #include "tests/collectors/xray/instrumented_app.h"
 #include "tests/e2e/harness.h"
 #include "tests/formats/readers.h"
@@ -89,6 +91,39 @@ TEST_F(LiveTest, EveryCallOfEveryThreadIsInTheProfile) {
   expect_calls(app, rounds, kCallsOfOddRound);
   EXPECT_THAT(summary.ledger.lost, IsEmpty());
   EXPECT_EQ(summary.event, "xray");
+  EXPECT_EQ(app.end(), 0);
+}
+
+// The calls of each function, by the leaves of the stacks of a file with names.
+std::map<std::string, std::uint64_t> calls_by_leaf(const std::filesystem::path& path) {
+  std::map<std::string, std::uint64_t> calls;
+  const auto file = decode_pprof(test::read_file(path));
+  EXPECT_TRUE(file.has_value());
+  if (!file) return calls;
+  for (std::size_t i = 0; i < file->samples().size(); ++i) {
+    const PprofLocation& leaf = file->locations()[file->stack(file->samples()[i].stack)[0]];
+    const PprofFunction& function = file->functions()[file->lines(leaf.lines).back().function];
+    calls[std::string(file->text(function.name))] += static_cast<std::uint64_t>(file->values(i)[0]);
+  }
+  return calls;
+}
+
+TEST_F(LiveTest, OneFileHasEveryCallByName) {
+  InstrumentedApp app(socket(), {"--rounds", "2000"});
+  const std::string session = start(app);
+  app.go();
+  const std::uint64_t rounds = app.rounds_done();
+  const std::filesystem::path file = directory_.path() / "calls.pb.gz";
+  const Ended stopped = daemon_.profctl({"stop", session, "-o", file});
+  ASSERT_EQ(stopped.status, 0) << stopped.err;
+  const auto calls = calls_by_leaf(file);
+  for (const auto& [function, calls_of_round] : kCallsOfRound) {
+    ASSERT_TRUE(calls.contains(function)) << function;
+    EXPECT_EQ(calls.at(function), calls_of_round * rounds) << function;
+  }
+  const std::string top = run({GO_PPROF_BINARY, "-symbolize=none", "-top", file}).out;
+  EXPECT_THAT(top, HasSubstr("Type: wall"));
+  EXPECT_THAT(top, HasSubstr("leaf"));
   EXPECT_EQ(app.end(), 0);
 }
 
