@@ -151,7 +151,7 @@ class ProfileNamer {
         add_mapping(vdso_.named.elf ? mapping_of(*vdso_.named.elf) : PprofMapping(), "[vdso]");
   }
 
-  // One set for each thread in `labels_`, or a single one where threads are not told apart.
+  // One set for each thread in `labels_`, or a single one where threads are not distinguished.
   void add_label_sets(const ProcessSnapshot& process) {
     labels_.clear();
     if (!snapshot_.threads) {

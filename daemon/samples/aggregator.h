@@ -40,7 +40,7 @@ struct SessionSamples {
   std::uint64_t period_sum = 0;  // of the samples' periods, in the event's unit
   std::uint64_t bytes = 0;       // of memory, an upper bound
   std::uint64_t limit_bytes = 0;
-  std::optional<ThreadNames> threads{};  // of the stacks; none: threads are not told apart
+  std::optional<ThreadNames> threads{};  // of the stacks; none: threads are not distinguished
 };
 
 class Aggregator final : public SampleSink {

@@ -34,7 +34,7 @@ struct SessionSnapshot {
   // `[kernel]`.
   bool hide_kernel = false;
   std::vector<ProcessSnapshot> processes;  // those with samples, by pid and start
-  std::optional<ThreadNames> threads{};    // of the stacks; none: threads are not told apart
+  std::optional<ThreadNames> threads{};    // of the stacks; none: threads are not distinguished
   SlotLedger ledger;
   std::uint64_t samples = 0;
   std::uint64_t refused = 0;  // by the memory limit

@@ -60,7 +60,7 @@ class StackTable {
   enum class Added { kKnown, kNew, kNoRoom };
 
   // `hash` is hash_of(sample). kNoRoom: the stack is new and takes more than `room_bytes`, or there
-  // is no memory; then nothing changes. `thread` is 0 where threads are not told apart.
+  // is no memory; then nothing changes. `thread` is 0 where threads are not distinguished.
   Added add(const SampleView& sample, std::uint64_t hash, std::uint64_t room_bytes,
             std::uint32_t thread = 0) noexcept;
 

@@ -98,7 +98,7 @@ Result<void> check_request(const StartRequest& request) {
     return invalid_argument("functions can be chosen only for the event xray");
   }
   if (request.threads && request.event == "xray") {
-    return invalid_argument("threads can't be told apart for the event xray",
+    return invalid_argument("threads can't be distinguished for the event xray",
                             "its records have the thread of each call: profctl convert");
   }
   if (request.functions.size() > kMaxFunctionsBytes) {

@@ -47,7 +47,7 @@ struct StartRequest {
   TargetRequest target;
   bool children = true;
   bool from_exec = false;
-  bool threads = false;  // tell the threads of a process apart
+  bool threads = false;  // distinguish the threads of a process
   std::string event = "cpu";
   std::string functions{};         // for event "xray": a regular expression; empty: all
   std::uint64_t frequency_hz = 0;  // 0: not given

@@ -79,7 +79,7 @@ std::map<std::string, std::uint64_t> samples_by_thread(const SessionSamples& ses
   return samples;
 }
 
-TEST(Aggregator, TellsThreadsApartWhereTheSessionWantsIt) {
+TEST(Aggregator, DistinguishesThreadsWhereTheSessionWantsIt) {
   Aggregator aggregator;
   aggregator.open(0, kNoLimit, true);
   aggregator.open(1, kNoLimit);
