@@ -65,7 +65,7 @@ static_assert(static_cast<std::size_t>(NameSource::kAnonymous) + 1 == kNameSourc
 [[nodiscard]] constexpr bool has_name(NameSource source) { return source < NameSource::kGap; }
 
 struct AddressNames {
-  std::uint64_t address = 0;      // of the file, not of a process
+  std::uint64_t address = 0;        // of the file, not of a process
   std::vector<CodeFrame> frames{};  // the innermost inlined function first; empty: no name
   NameSource source = NameSource::kGap;
   bool is_folded = false;  // the linker gave several functions this code

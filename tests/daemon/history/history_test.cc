@@ -191,7 +191,8 @@ TEST_F(WindowHistoryTest, AnExportYieldsTheWorkerBetweenTurns) {
   };
   boost::asio::co_spawn(io_, history_->make_export(kRoot, {}, results(), kNoHistoryLimit),
                         exported);
-  boost::asio::co_spawn(io_, worker_->run([](CodeNaming&) -> Result<bool> { return true; }), worked);
+  boost::asio::co_spawn(io_, worker_->run([](CodeNaming&) -> Result<bool> { return true; }),
+                        worked);
   io_.restart();
   io_.run_for(kHang);
   EXPECT_THAT(order, ElementsAre("other", "export"));
