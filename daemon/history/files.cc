@@ -34,6 +34,7 @@ std::chrono::system_clock::time_point time_of_ns(std::uint64_t nanoseconds_since
 
 json::object profile_json(const WindowProfile& profile) {
   json::object object{{"path", profile.path}, {"cgroup", profile.cgroup}};
+  object.emplace("labels", json_of(profile.labels));
   if (profile.user) object.emplace("user", *profile.user);
   if (profile.owner) {
     object.emplace("uid", profile.owner->uid);
@@ -55,6 +56,7 @@ Result<void> read_json(const json::value& value, WindowProfile& out) {
                   .optional("user", out.user)
                   .optional("uid", uid)
                   .optional("gid", gid)
+                  .optional("labels", out.labels)
                   .finish();
   if (uid && gid) out.owner = ProcessOwner{.uid = *uid, .gid = *gid};
   return read;

@@ -19,7 +19,10 @@
 #include <string_view>
 #include <vector>
 
+#include <boost/json/fwd.hpp>
+
 #include "collectors/bpf/sample.h"
+#include "daemon/profiles/process_labels.h"
 #include "formats/api/session_summary.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
@@ -32,7 +35,8 @@ struct WindowProfile {
   std::optional<ProcessOwner> owner;  // none: only root and the group profd may see it
   // The real uid; none: unknown.
   std::optional<std::uint32_t> user = std::nullopt;
-  std::string cgroup;  // below the cgroup v2 mount; empty: unknown
+  std::string cgroup;      // below the cgroup v2 mount; empty: unknown
+  ProcessLabels labels{};  // of its samples
 
   friend bool operator==(const WindowProfile&, const WindowProfile&) = default;
 };
@@ -50,6 +54,7 @@ struct WindowRecord {
   friend bool operator==(const WindowRecord&, const WindowRecord&) = default;
 };
 
+[[nodiscard]] Result<void> read_json(const boost::json::value& value, WindowRecord& out);
 [[nodiscard]] std::string to_json(const WindowRecord& record);
 [[nodiscard]] Result<WindowRecord> parse_window_record(std::string_view json);
 

@@ -1,10 +1,17 @@
 #include "daemon/history/view.h"
 
 #include <algorithm>
+#include <memory>
+#include <set>
+#include <string_view>
 #include <utility>
 
 namespace profd {
 namespace {
+
+// Of pprof_builder.h.
+constexpr std::string_view kKernelMapping = "[kernel.kallsyms]";
+constexpr std::string_view kHiddenKernel = "[kernel]";
 
 bool is_theirs(const Caller& caller, const WindowProfile& profile) {
   return profile.owner == ProcessOwner{.uid = caller.uid, .gid = caller.gid};
@@ -37,6 +44,36 @@ ProcessShare share_of(const ProfileSummary& profile, const SessionSummary& windo
           .jit = profile.jit};
 }
 
+void restrict_to(const Caller& caller, WindowView& view) {
+  if (caller.privileged) return;
+  std::vector<bool> keep;
+  for (const WindowProfile& profile : view.profiles) keep.push_back(is_theirs(caller, profile));
+  keep_profiles(view, keep);
+}
+
+std::vector<bool> kernel_locations(const PprofTables& tables) {
+  std::vector<bool> is_kernel;
+  is_kernel.reserve(tables.locations.size());
+  for (const PprofTables::Location& location : tables.locations) {
+    is_kernel.push_back(location.mapping != PprofLocation::kNoMapping &&
+                        tables.texts[tables.mappings[location.mapping].file] == kKernelMapping);
+  }
+  return is_kernel;
+}
+
+std::uint32_t add_hidden_location(PprofTables& tables) {
+  const auto end_of = [](const auto& table) { return static_cast<std::uint32_t>(table.size()); };
+  const std::uint32_t name = end_of(tables.texts);
+  tables.texts.push_back(kHiddenKernel);
+  tables.functions.push_back({.name = name, .system_name = 0, .file = 0, .start_line = 0});
+  tables.mappings.push_back({.file = name});
+  tables.lines.push_back({.function = end_of(tables.functions) - 1, .line = 0});
+  tables.locations.push_back({.mapping = end_of(tables.mappings) - 1,
+                              .first_line = end_of(tables.lines) - 1,
+                              .line_count = 1});
+  return end_of(tables.locations) - 1;
+}
+
 }  // namespace
 
 Result<WindowView> view_window(const WindowFiles& files, const Caller& caller) {
@@ -53,11 +90,48 @@ Result<WindowView> view_window(const WindowFiles& files, const Caller& caller) {
     return fail(ErrorCode::kMalformed, "the files of window " + view.summary.session +
                                            " have different lists of profiles");
   }
-  if (caller.privileged) return view;
-  std::vector<bool> keep;
-  for (const WindowProfile& profile : view.profiles) keep.push_back(is_theirs(caller, profile));
-  keep_profiles(view, keep);
+  restrict_to(caller, view);
   return view;
+}
+
+WindowView view_window(const WindowFile& file, const Caller& caller) {
+  WindowView view{.start = file.record().start,
+                  .end = file.record().end,
+                  .summary = file.summary(),
+                  .profiles = file.record().profiles,
+                  .objects = {}};
+  restrict_to(caller, view);
+  return view;
+}
+
+PprofSelect select_for(const WindowView& view) {
+  auto kept = std::make_shared<std::set<ProcessLabels>>();
+  for (const WindowProfile& profile : view.profiles) kept->insert(profile.labels);
+  return
+      [kept = std::move(kept)](const PprofTables& tables, const std::vector<PprofLabel>& labels) {
+        return kept->contains(labels_of(tables, labels));
+      };
+}
+
+void hide_kernel(PprofTables& tables) {
+  const std::vector<bool> is_kernel = kernel_locations(tables);
+  if (std::ranges::find(is_kernel, true) == is_kernel.end()) return;
+  const std::uint32_t hidden = add_hidden_location(tables);
+  std::vector<std::uint32_t> frames;
+  frames.reserve(tables.frames.size());
+  for (PprofTables::Sample& sample : tables.samples) {
+    const auto first = static_cast<std::uint32_t>(frames.size());
+    for (const std::uint32_t frame : tables.frames_of(sample)) {
+      if (!is_kernel[frame]) {
+        frames.push_back(frame);
+      } else if (frames.size() == first || frames.back() != hidden) {
+        frames.push_back(hidden);
+      }
+    }
+    sample.first_frame = first;
+    sample.depth = static_cast<std::uint32_t>(frames.size()) - first;
+  }
+  tables.frames = std::move(frames);
 }
 
 void keep_profiles(WindowView& view, const std::vector<bool>& keep) {

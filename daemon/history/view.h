@@ -12,10 +12,13 @@
 #include <vector>
 
 #include "daemon/history/files.h"
+#include "daemon/history/window_file.h"
 #include "daemon/service/caller.h"
 #include "formats/api/history_api.h"
 #include "formats/api/session_summary.h"
 #include "formats/base/result.h"
+#include "formats/profile/pprof_merge.h"
+#include "formats/profile/pprof_tables.h"
 
 namespace profd {
 
@@ -26,6 +29,14 @@ struct WindowView {
   std::vector<WindowProfile> profiles;  // in the order of the summary
   std::vector<std::string> objects;     // of all profiles of the window
 };
+
+[[nodiscard]] WindowView view_window(const WindowFile& file, const Caller& caller);
+
+// Selects the samples of the processes in `view` when the window is merged.
+[[nodiscard]] PprofSelect select_for(const WindowView& view);
+
+// Replaces each run of kernel frames by one frame `[kernel]`, as unprivileged callers see it.
+void hide_kernel(PprofTables& tables);
 
 // kNotFound: the window is removed; kMalformed: its files do not fit together.
 [[nodiscard]] Result<WindowView> view_window(const WindowFiles& files, const Caller& caller);

@@ -82,7 +82,7 @@ class ProfileNamer {
     for (auto& [key, file] : files_) name_file(file);
     name_vdso();
     for (const ProcessSnapshot& process : snapshot_.processes) add(process);
-    return {std::move(profile_), shares_};
+    return {std::move(profile_), shares_, std::move(label_sets_)};
   }
 
  private:
@@ -184,6 +184,7 @@ class ProfileNamer {
 
   void add(const ProcessSnapshot& process) {
     add_label_sets(process);
+    label_sets_.push_back(labels_.empty() ? 0 : labels_.begin()->second);
     jit_.clear();
     const auto stacks = process.samples.stacks.stacks();
     for (const StackTable::Stack& stack : stacks) {
@@ -324,6 +325,7 @@ class ProfileNamer {
   const NameSources& names_;
   Period period_;
   PprofProfile profile_;
+  std::vector<std::uint32_t> label_sets_;
   NameShares shares_;
   std::map<FileKey, ProfiledFile> files_;
   ProfiledFile vdso_;

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "daemon/names/file_namer.h"
 #include "daemon/names/kernel_names.h"
@@ -38,6 +39,8 @@ struct NameShares {
 struct NamedProfile {
   PprofProfile profile;
   NameShares shares;
+  // Of each process of the snapshot, with the labels of its first thread.
+  std::vector<std::uint32_t> label_sets{};
 };
 
 // `host` is in the title of the profile. The header's period is that of period_of() in nanoseconds

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/base/json_members.h"
 #include "formats/base/whole_file.h"
 #include "formats/proc/passwd.h"
 
@@ -42,7 +43,64 @@ std::string user_label(const ProcessImage& image, const UserNames& users) {
   return known != users.end() ? known->second : "#" + std::to_string(image.uid);
 }
 
+// The member of a label; null: it is another one.
+std::string* member_of(ProcessLabels& labels, std::string_view key) {
+  if (key == "comm") return &labels.comm;
+  if (key == "unit") return &labels.unit;
+  if (key == "container") return &labels.container;
+  if (key == "pod") return &labels.pod;
+  if (key == "user") return &labels.user;
+  return key == "runtime" ? &labels.runtime : nullptr;
+}
+
+template <class Text>
+ProcessLabels read_labels(std::span<const PprofLabel> from, const Text& text) {
+  ProcessLabels labels;
+  for (const PprofLabel& label : from) {
+    const std::string_view key = text(label.key);
+    if (std::string* const member = member_of(labels, key)) *member = text(label.text);
+    if (key == "pid") labels.pid = static_cast<std::uint32_t>(label.number);
+  }
+  return labels;
+}
+
 }  // namespace
+
+boost::json::value json_of(const ProcessLabels& labels) {
+  boost::json::object object;
+  if (labels.pid != 0) object.emplace("pid", labels.pid);
+  const auto add = [&object](const char* key, const std::string& value) {
+    if (value != kNoLabel) object.emplace(key, value);
+  };
+  add("comm", labels.comm);
+  add("unit", labels.unit);
+  add("container", labels.container);
+  add("pod", labels.pod);
+  add("user", labels.user);
+  add("runtime", labels.runtime);
+  return object;
+}
+
+Result<void> read_json(const boost::json::value& value, ProcessLabels& out) {
+  return JsonReader(value)
+      .optional("pid", out.pid)
+      .optional("comm", out.comm)
+      .optional("unit", out.unit)
+      .optional("container", out.container)
+      .optional("pod", out.pod)
+      .optional("user", out.user)
+      .optional("runtime", out.runtime)
+      .finish();
+}
+
+ProcessLabels labels_of(const PprofTables& tables, std::span<const PprofLabel> labels) {
+  return read_labels(labels, [&tables](std::uint32_t index) { return tables.texts[index]; });
+}
+
+ProcessLabels labels_of(const PprofProfile& profile, std::uint32_t label_set) {
+  return read_labels(profile.labels(label_set),
+                     [&profile](std::uint32_t index) { return profile.text(index); });
+}
 
 // The first by name, since the mappings have no order.
 const Runtime* runtime_of(const ProcessImage& image) {

@@ -5,29 +5,45 @@
 
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include <boost/json/fwd.hpp>
+
 #include "daemon/samples/snapshot.h"
+#include "formats/base/result.h"
 #include "formats/jit/runtimes.h"
 #include "formats/proc/cgroup_path.h"
 #include "formats/profile/pprof_profile.h"
+#include "formats/profile/pprof_tables.h"
 
 namespace profd {
 
 inline constexpr const char* kNoLabel = "-";
 
 struct ProcessLabels {
-  std::uint32_t pid = 0;
-  std::string comm;
-  std::string unit;       // the innermost systemd unit; numbers of sessions and runs are "#"
-  std::string container;  // the start of its id, or its name
+  std::uint32_t pid = 0;  // 0: samples of several processes, in the history of an hour
+  std::string comm = kNoLabel;
+  std::string unit = kNoLabel;  // the innermost systemd unit; numbers of sessions and runs are "#"
+  std::string container = kNoLabel;  // the start of its id, or its name
   std::string pod = kNoLabel;
   std::string user = kNoLabel;     // its name on this host, else "#UID"
   std::string runtime = kNoLabel;  // "nodejs", "java"
+
+  friend auto operator<=>(const ProcessLabels&, const ProcessLabels&) = default;
 };
+
+[[nodiscard]] boost::json::value json_of(const ProcessLabels& labels);
+[[nodiscard]] Result<void> read_json(const boost::json::value& value, ProcessLabels& out);
+
+// The labels of samples in a profile. Other keys are left out.
+[[nodiscard]] ProcessLabels labels_of(const PprofTables& tables,
+                                      std::span<const PprofLabel> labels);
+[[nodiscard]] ProcessLabels labels_of(const PprofProfile& profile, std::uint32_t label_set);
 
 // The runtime with a JIT compiler or an interpreter that the process has mapped a file of. Null:
 // none.

@@ -14,6 +14,10 @@ namespace profd {
 namespace {
 
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
+constexpr std::size_t kHeaderBytes = 10;  // without optional parts
+constexpr std::size_t kFlagsPlace = 3;
+constexpr unsigned kHasFields = 4;  // FEXTRA
+constexpr std::size_t kIdBytes = 2;
 constexpr std::size_t kSizeFieldBytes = 4;
 constexpr std::size_t kSmallestRoom = 4096;
 constexpr std::size_t kUsualRatio = 32;
@@ -99,6 +103,29 @@ std::string pack_gzip(std::string_view bytes, int level) {
                                          file.size()));
   file.shrink_to_fit();
   return file;
+}
+
+std::string add_gzip_field(std::string file, std::string_view id, std::string_view data) {
+  const auto size_text = [](std::size_t size) {
+    return std::string{static_cast<char>(size & 0xff), static_cast<char>(size >> 8U)};
+  };
+  std::string field = size_text(kIdBytes + 2 + data.size());
+  field.append(id.substr(0, kIdBytes)).append(size_text(data.size())).append(data);
+  file[kFlagsPlace] = static_cast<char>(static_cast<unsigned char>(file[kFlagsPlace]) | kHasFields);
+  return file.insert(kHeaderBytes, field);
+}
+
+std::optional<std::string_view> find_gzip_field(std::string_view head, std::string_view id) {
+  if (!is_gzip(head) || head.size() < kHeaderBytes) return std::nullopt;
+  if ((static_cast<unsigned char>(head[kFlagsPlace]) & kHasFields) == 0) return std::nullopt;
+  Cursor cursor(head.substr(kHeaderBytes));
+  Cursor fields(cursor.read_bytes(cursor.read<std::uint16_t>()));
+  while (fields.ok() && fields.remaining() != 0) {
+    const std::string_view found = fields.read_bytes(kIdBytes);
+    const std::string_view data = fields.read_bytes(fields.read<std::uint16_t>());
+    if (fields.ok() && found == id) return data;
+  }
+  return std::nullopt;
 }
 
 bool is_gzip(std::string_view file) { return file.starts_with(kGzipMagic); }

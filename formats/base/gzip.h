@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,18 @@ namespace profd {
 
 // `level`: 1, the fastest, to 12. Equal bytes and levels give an equal file: it has no time.
 [[nodiscard]] std::string pack_gzip(std::string_view bytes, int level);
+
+// Adds a field of the header (RFC 1952, 2.3.1.1), which other readers skip, to a file that
+// pack_gzip() made. `id` has two characters.
+[[nodiscard]] std::string add_gzip_field(std::string file, std::string_view id,
+                                         std::string_view data);
+
+// The bytes that add_gzip_field() adds besides those of the field.
+inline constexpr std::size_t kGzipFieldBytes = 6;
+
+// The data of such a field. None: `head`, the first bytes of a file, does not hold it to its end.
+[[nodiscard]] std::optional<std::string_view> find_gzip_field(std::string_view head,
+                                                              std::string_view id);
 
 [[nodiscard]] bool is_gzip(std::string_view file);
 

@@ -436,6 +436,22 @@ PprofResult<PprofTables> read_pprof_tables(std::string_view protobuf) {
   return TablesReader().read(protobuf);
 }
 
+PprofResult<std::string_view> find_own_data(std::string_view protobuf) {
+  try {
+    pbf_reader file(protobuf.data(), protobuf.size());
+    while (file.next()) {
+      const bool is_own = file.tag() == pprof::profile::kOwnData;
+      if (is_own && file.wire_type() == pbf_wire_type::length_delimited) {
+        return text_of(file.get_view());
+      }
+      file.skip();
+    }
+  } catch (const protozero::exception&) {
+    return PprofRefusal::kBadProtobuf;
+  }
+  return std::string_view();
+}
+
 PprofResult<PprofProfile> decode_pprof(std::string_view file, std::size_t max_bytes) {
   const PprofResult<std::string> protobuf = unpack_pprof(file, max_bytes);
   if (!protobuf) return protobuf.error();

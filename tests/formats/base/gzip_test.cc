@@ -29,6 +29,34 @@ TEST(Gzip, PacksWhatGunzipReads) {
   }
 }
 
+TEST(Gzip, AFieldOfTheHeaderIsSkippedByReadersAndFound) {
+  const test::ScratchDirectory scratch;
+  const std::string plain = pack_gzip(text_of(1000), 6);
+  const std::string file = add_gzip_field(plain, "PW", "times");
+  EXPECT_EQ(file.size(), plain.size() + kGzipFieldBytes + 5);
+  const auto path = scratch.write("packed.gz", file);
+  EXPECT_EQ(test::output_of("gzip -dc " + path.string()), text_of(1000));
+  EXPECT_EQ(test::output_of("python3 -c \"import gzip; print(len(gzip.open('" + path.string() +
+                            "').read()))\""),
+            std::to_string(text_of(1000).size()) + "\n");
+  EXPECT_EQ(unpack_gzip(file, 1 << 20).value(), text_of(1000));
+  EXPECT_EQ(find_gzip_field(file, "PW"), "times");
+  EXPECT_EQ(find_gzip_field(file, "PX"), std::nullopt);
+  EXPECT_EQ(find_gzip_field(plain, "PW"), std::nullopt);
+}
+
+TEST(Gzip, AFieldThatIsCutIsNotFound) {
+  const std::string file = add_gzip_field(pack_gzip("text", 6), "PW", "times");
+  const std::size_t end = 10 + kGzipFieldBytes + 5;
+  EXPECT_TRUE(find_gzip_field(file.substr(0, end), "PW"));
+  for (std::size_t size = 0; size < end; ++size) {
+    EXPECT_FALSE(find_gzip_field(file.substr(0, size), "PW")) << size;
+  }
+  std::string longer = file;
+  longer[14] = '\x7f';  // the size of the data, beyond that of all fields
+  EXPECT_FALSE(find_gzip_field(longer, "PW"));
+}
+
 TEST(Gzip, UnpacksWhatGzipWrote) {
   const test::ScratchDirectory scratch;
   const auto path = scratch.write("a text file", text_of(300000));

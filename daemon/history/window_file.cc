@@ -1,0 +1,203 @@
+#include "daemon/history/window_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <set>
+#include <utility>
+
+#include "daemon/storage/file_io.h"
+#include "formats/base/cursor.h"
+#include "formats/base/errors.h"
+#include "formats/base/gzip.h"
+#include "formats/base/json_members.h"
+#include "formats/base/whole_file.h"
+#include "formats/profile/pprof_reader.h"
+#include "formats/profile/pprof_writer.h"
+
+namespace profd {
+namespace {
+
+using std::chrono::system_clock;
+
+constexpr int kWindowGzipLevel = 6;
+constexpr std::string_view kHeadId = "PW";
+constexpr std::size_t kHeadDataBytes = 3 * sizeof(std::uint64_t);
+constexpr std::size_t kReadForHead = 128;
+
+struct OwnData {
+  SessionSummary session;
+  WindowRecord window;
+};
+
+Result<void> read_json(const boost::json::value& value, OwnData& out) {
+  return JsonReader(value).required("session", out.session).required("window", out.window).finish();
+}
+
+std::string own_data_of(const SessionSummary& summary, const WindowRecord& record) {
+  return R"({"session":)" + to_json(summary) + R"(,"window":)" + to_json(record) + "}";
+}
+
+void append_number(std::string& bytes, std::uint64_t number) {
+  for (std::size_t i = 0; i < sizeof(number); ++i) {
+    bytes.push_back(static_cast<char>(number >> (8 * i) & 0xffU));
+  }
+}
+
+std::uint64_t nanoseconds_of(system_clock::time_point time) {
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(time.time_since_epoch()).count());
+}
+
+system_clock::time_point time_at(std::uint64_t nanoseconds) {
+  return system_clock::time_point(std::chrono::nanoseconds(static_cast<std::int64_t>(nanoseconds)));
+}
+
+Result<WindowHead> head_of(std::string_view head) {
+  const auto data = find_gzip_field(head, kHeadId);
+  if (!data || data->size() != kHeadDataBytes) return malformed("not the file of a window");
+  Cursor cursor(*data);
+  const system_clock::time_point start = time_at(cursor.read<std::uint64_t>());
+  const system_clock::time_point end = time_at(cursor.read<std::uint64_t>());
+  return WindowHead{.start = start, .end = end, .file_bytes = cursor.read<std::uint64_t>()};
+}
+
+// A file of exactly the size that its header states.
+Result<WindowHead> checked_head(std::string_view head, std::uint64_t file_bytes) {
+  Result<WindowHead> found = head_of(head);
+  if (found && found->file_bytes != file_bytes) {
+    return malformed("the file has " + std::to_string(file_bytes) + " bytes instead of " +
+                     std::to_string(found->file_bytes));
+  }
+  return found;
+}
+
+Result<UniqueFd> open_window(const std::string& directory, const std::string& name) {
+  if (!is_window_name(name)) return fail(ErrorCode::kNotFound, "no window is called " + name);
+  const std::string path = directory + "/" + name + std::string(kWindowFileEnd);
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat status {};
+  if (!fd.valid() || ::fstat(fd.get(), &status) != 0) {
+    return fail_errno("could not open window " + name);
+  }
+  if (!S_ISREG(status.st_mode)) return malformed("window " + name + " is not a regular file");
+  if (static_cast<std::uint64_t>(status.st_size) > kMaxWindowFileBytes) {
+    return malformed("window " + name + " is too large");
+  }
+  return fd;
+}
+
+bool have_own_labels(const WindowRecord& record) {
+  std::set<ProcessLabels> seen;
+  return std::ranges::all_of(record.profiles, [&seen](const WindowProfile& profile) {
+    return seen.insert(profile.labels).second;
+  });
+}
+
+// A file that is not complete yet. Removes it unless it was renamed.
+class UnfinishedFile {
+ public:
+  UnfinishedFile(int directory, std::string name) : directory_(directory), name_(std::move(name)) {}
+  UnfinishedFile(const UnfinishedFile&) = delete;
+  UnfinishedFile& operator=(const UnfinishedFile&) = delete;
+  ~UnfinishedFile() {
+    if (!name_.empty()) (void)::unlinkat(directory_, name_.c_str(), 0);
+  }
+
+  Result<void> write(std::string_view bytes) {
+    constexpr mode_t kMode = 0600;
+    const UniqueFd file(::openat(directory_, name_.c_str(),
+                                 O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, kMode));
+    if (!file.valid()) return fail_errno("could not create " + name_);
+    if (Result<void> written = write_all(file.get(), bytes, name_); !written) return written;
+    return ::fsync(file.get()) == 0 ? Result<void>() : fail_errno("could not write " + name_);
+  }
+
+  Result<void> rename_to(const std::string& name) {
+    if (::renameat2(directory_, name_.c_str(), directory_, name.c_str(), RENAME_NOREPLACE) != 0) {
+      if (errno == EEXIST) return fail(ErrorCode::kBusy, "window " + name + " exists already");
+      return fail_errno("could not rename " + name_);
+    }
+    name_ = name;
+    if (::fsync(directory_) != 0) return fail_errno("could not sync the directory of windows");
+    name_.clear();
+    return {};
+  }
+
+ private:
+  int directory_;
+  std::string name_;  // empty: complete
+};
+
+}  // namespace
+
+std::string encode_window(PprofProfile profile, const SessionSummary& summary,
+                          const WindowRecord& record) {
+  profile.own_data = own_data_of(summary, record);
+  std::string file = pack_gzip(encode_pprof(profile), kWindowGzipLevel);
+  std::string head;
+  append_number(head, nanoseconds_of(record.start));
+  append_number(head, nanoseconds_of(record.end));
+  append_number(head, file.size() + kGzipFieldBytes + kHeadDataBytes);
+  return add_gzip_field(std::move(file), kHeadId, head);
+}
+
+Result<void> write_window(const std::string& directory, const std::string& name,
+                          std::string_view bytes) {
+  const UniqueFd parent = open_directory(AT_FDCWD, directory);
+  if (!parent.valid()) return fail_errno("could not open " + directory);
+  UnfinishedFile file(parent.get(), ".partial-" + name);
+  if (Result<void> written = file.write(bytes); !written) return written;
+  return file.rename_to(name + std::string(kWindowFileEnd));
+}
+
+Result<WindowHead> read_window_head(const std::string& directory, const std::string& name) {
+  const Result<UniqueFd> fd = open_window(directory, name);
+  if (!fd) return fd.error();
+  std::array<char, kReadForHead> head{};
+  const ssize_t got = ::pread(fd->get(), head.data(), head.size(), 0);
+  struct stat status {};
+  if (got < 0 || ::fstat(fd->get(), &status) != 0) return fail_errno("could not read " + name);
+  return checked_head({head.data(), static_cast<std::size_t>(got)},
+                      static_cast<std::uint64_t>(status.st_size));
+}
+
+Result<WindowFile> WindowFile::open(const std::string& directory, const std::string& name) {
+  const Result<UniqueFd> fd = open_window(directory, name);
+  if (!fd) return fd.error();
+  const Result<std::string> bytes = read_all(fd->get(), name);
+  return bytes ? decode(*bytes) : Result<WindowFile>(bytes.error());
+}
+
+Result<WindowFile> WindowFile::decode(std::string_view bytes) {
+  if (const auto head = checked_head(bytes.substr(0, kReadForHead), bytes.size()); !head) {
+    return head.error();
+  }
+  WindowFile file;
+  PprofResult<std::string> protobuf = unpack_pprof(bytes, kMaxUnpackedWindowBytes);
+  if (!protobuf) return error_of(protobuf.error());
+  file.protobuf_ = std::move(*protobuf);
+  const PprofResult<std::string_view> own = find_own_data(file.protobuf_);
+  if (!own) return error_of(own.error());
+  Result<OwnData> data = parse_as<OwnData>(*own, kMaxJsonDepth);
+  if (!data) return malformed("the window's own data is malformed: " + data.error().message);
+  if (data->session.profiles.size() != data->window.profiles.size() ||
+      !have_own_labels(data->window)) {
+    return malformed("the window's lists of processes do not fit together");
+  }
+  file.summary_ = std::move(data->session);
+  file.record_ = std::move(data->window);
+  return file;
+}
+
+Result<PprofTables> WindowFile::tables() const {
+  PprofResult<PprofTables> tables = read_pprof_tables(protobuf_);
+  if (!tables) return error_of(tables.error());
+  return std::move(*tables);
+}
+
+}  // namespace profd
