@@ -6,6 +6,7 @@
 #include "daemon/base/log.h"
 #include "daemon/profiles/object_images.h"
 #include "daemon/profiles/profile_files.h"
+#include "formats/profile/pprof_writer.h"
 
 namespace profd {
 namespace {
@@ -30,15 +31,15 @@ Error no_process(const WindowTarget& target) {
 HistoryExport::HistoryExport(ExportPlan plan)
     : plan_(std::move(plan)), target_(plan_.target), merge_(!plan_.caller.privileged) {}
 
-Result<bool> HistoryExport::advance(Parser& parser, std::chrono::steady_clock::duration slice) {
+Result<bool> HistoryExport::advance(std::chrono::steady_clock::duration slice) {
   const auto end = std::chrono::steady_clock::now() + slice;
   do {
-    if (Result<void> done = step(parser); !done) return done.error();
+    if (Result<void> done = step(); !done) return done.error();
   } while (phase_ != Phase::kDone && std::chrono::steady_clock::now() < end);
   return phase_ == Phase::kDone;
 }
 
-Result<void> HistoryExport::step(Parser& parser) {
+Result<void> HistoryExport::step() {
   switch (phase_) {
     case Phase::kBegin:
       return begin();
@@ -46,13 +47,10 @@ Result<void> HistoryExport::step(Parser& parser) {
       return read_next_window();
     case Phase::kProfiles:
       return write_next_profile();
-    case Phase::kObjects: {
-      const Result<bool> wrote =
-          objects_->write_next(*writer_, parser, max_images_bytes(plan_.caller.privileged));
-      if (!wrote) return wrote.error();
-      if (!*wrote) phase_ = Phase::kCommit;
-      return {};
-    }
+    case Phase::kImages:
+      return write_next_image();
+    case Phase::kNames:
+      return write_names();
     case Phase::kCommit:
       return commit();
     case Phase::kDone:
@@ -64,28 +62,23 @@ Result<void> HistoryExport::step(Parser& parser) {
 Result<void> HistoryExport::begin() {
   Result<ResultWriter> writer = ResultWriter::create(plan_.results_dir);
   if (!writer) return writer.error();
-  Result<ResultWriter> pins = ResultWriter::create(plan_.results_dir);
-  if (!pins) return pins.error();
   writer_.emplace(std::move(*writer));
-  objects_.emplace(plan_.objects_dir, std::move(*pins));
   phase_ = Phase::kWindows;
   return {};
 }
 
 Result<void> HistoryExport::read_next_window() {
-  if (next_ == plan_.windows.size()) return end_windows();
-  const std::string& name = plan_.windows[next_++];
-  const Result<WindowFiles> files = WindowFiles::open(plan_.windows_dir, name);
-  Result<WindowView> view =
-      files ? view_window(*files, plan_.caller) : Result<WindowView>(files.error());
-  if (!view) {
-    log::warn("window {} is left out of an export: {}", name, view.error().message);
+  if (next_ == plan_.files.size()) return end_windows();
+  const ExportPlan::File& from = plan_.files[next_++];
+  const Result<WindowFile> file = WindowFile::open(from.directory, from.name);
+  if (!file) {
+    log::warn("window {} is left out of an export: {}", from.name, file.error().message);
     return {};
   }
-  note(*view);
-  target_.apply(*view);
-  for (const std::string& object : view->objects) objects_->pin(object);
-  merge_.add(*files, *view);
+  WindowView view = view_window(*file, plan_.caller);
+  note(view);
+  target_.apply(view);
+  merge_.add(*file, view);
   if (merge_.bytes() <= plan_.max_bytes) return {};
   return fail(ErrorCode::kTooLarge,
               "the samples of this range are over " + std::to_string(plan_.max_bytes) + " bytes",
@@ -110,29 +103,50 @@ Result<void> HistoryExport::end_windows() {
   summary_.session = plan_.result.info.result;
   summary_.seconds = std::chrono::duration<double>(end_ - first_start_).count();
   summary_.ledger = merge_.ledger();
-  merged_ = merge_.take();
-  // Lost profiles make a result, since its ledger shows them.
-  if (merged_.empty() && summary_.ledger.taken == 0) return no_process(target_);
+  profile_ = merge_.take_profile();
+  directory_.emplace(*profile_);
+  // Lost samples make a result, since its ledger shows them.
+  if (directory_->processes().empty() && summary_.ledger.taken == 0) return no_process(target_);
   next_ = 0;
   phase_ = Phase::kProfiles;
   return {};
 }
 
 Result<void> HistoryExport::write_next_profile() {
-  if (next_ == merged_.size()) {
-    phase_ = Phase::kObjects;
+  if (next_ == directory_->processes().size()) {
+    next_ = 0;
+    phase_ = Phase::kImages;
     return {};
   }
-  WindowMerge::Merged merged = std::move(merged_[next_++]);
-  Profile profile = merged.profile.profile();
-  objects_->adopt(profile);
-  merged.summary.stacks = merged.profile.stacks();
+  const NamedDirectory::Process& process = directory_->processes()[next_++];
+  const Profile profile = directory_->gperftools_profile(process, summary_.period_us);
+  ProfileSummary summary = merge_.summary_of(process.pid, process.comm);
+  summary.stacks = profile.records().size();
   Result<ProfileSummary> written =
-      write_profile(profile, std::move(merged.summary), taken_paths_, *writer_);
+      write_profile(profile, std::move(summary), taken_paths_, *writer_);
   if (!written) return written.error();
   summary_.ledger.written += written->samples;
   summary_.profiles.push_back(std::move(*written));
   return {};
+}
+
+Result<void> HistoryExport::write_next_image() {
+  if (next_ == directory_->images()) {
+    phase_ = Phase::kNames;
+    return {};
+  }
+  const std::uint64_t max_bytes = max_images_bytes(plan_.caller.privileged);
+  const std::string image =
+      directory_->encode_image(next_, max_bytes - std::min(images_bytes_, max_bytes));
+  images_bytes_ += image.size();
+  return writer_->add(directory_->image_path(next_++), image);
+}
+
+Result<void> HistoryExport::write_names() {
+  directory_.reset();
+  profile_->own_data = to_json(summary_);
+  phase_ = Phase::kCommit;
+  return writer_->add(kNamedProfile, encode_pprof_gzip(*profile_));
 }
 
 Result<void> HistoryExport::commit() {

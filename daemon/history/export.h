@@ -1,24 +1,27 @@
 // Exports the windows of a range as one result, step by step on the worker.
 //
 // Each step takes a bounded time, so that the worker can do other work in between. A window that is
-// removed before it is read is not in the result. If it is removed while it is read, the profiles
-// that can't be read any more are counted as lost. The export is moved to the worker for each step
-// and back.
+// removed before it is read is not in the result. The last steps take longer than the others: they
+// are not divided. The export is moved to the worker for each step and back.
+//
+// The result has the samples in two forms: one gperftools profile for each process, with images
+// that name their frames (daemon/profiles/named_directory.h), and one profile with names of all
+// processes (kNamedProfile), whose own data is session.json.
 
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "collectors/parser/parser.h"
-#include "daemon/history/export_objects.h"
 #include "daemon/history/merge.h"
 #include "daemon/history/target.h"
+#include "daemon/profiles/named_directory.h"
 #include "daemon/service/caller.h"
 #include "daemon/storage/result_store.h"
 #include "daemon/storage/result_writer.h"
@@ -28,10 +31,14 @@
 namespace profd {
 
 struct ExportPlan {
-  std::string windows_dir;
-  std::string objects_dir;
+  // A file of a window or an hour.
+  struct File {
+    std::string directory;
+    std::string name;
+  };
+
   std::string results_dir;
-  std::vector<std::string> windows;  // names, oldest first
+  std::vector<File> files;  // oldest first
   Caller caller;
   TargetRequest target;
   std::uint64_t max_bytes = 0;  // limit of the memory for samples
@@ -46,34 +53,37 @@ class HistoryExport {
 
   // Continues for about `slice`. True: the result is complete. After an error nothing is left of
   // it.
-  [[nodiscard]] Result<bool> advance(Parser& parser, std::chrono::steady_clock::duration slice);
+  [[nodiscard]] Result<bool> advance(std::chrono::steady_clock::duration slice);
 
   // The committed result. To be called after advance() returned true.
   [[nodiscard]] StoredResult take() { return std::move(plan_.result); }
 
  private:
-  enum class Phase { kBegin, kWindows, kProfiles, kObjects, kCommit, kDone };
+  enum class Phase { kBegin, kWindows, kProfiles, kImages, kNames, kCommit, kDone };
 
-  Result<void> step(Parser& parser);
+  Result<void> step();
   Result<void> begin();
   Result<void> read_next_window();
   Result<void> end_windows();
   Result<void> write_next_profile();
+  Result<void> write_next_image();
+  Result<void> write_names();
   Result<void> commit();
   void note(const WindowView& view);
 
   ExportPlan plan_;
   Phase phase_ = Phase::kBegin;
-  std::size_t next_ = 0;  // index of the next window, later of the next profile
+  std::size_t next_ = 0;  // index of the next file, later of the next process and image
   WindowTarget target_;
   WindowMerge merge_;
-  std::vector<WindowMerge::Merged> merged_;
+  std::unique_ptr<PprofProfile> profile_;
+  std::optional<NamedDirectory> directory_;  // of *profile_
   std::optional<ResultWriter> writer_;
-  std::optional<ExportObjects> objects_;
   SessionSummary summary_;
   std::chrono::system_clock::time_point first_start_;
   std::chrono::system_clock::time_point end_;
   std::set<std::string> taken_paths_;
+  std::uint64_t images_bytes_ = 0;  // of the images that are written
 };
 
 }  // namespace profd

@@ -43,7 +43,7 @@ class ListJob {
         caller_(caller),
         processes_(processes) {}
 
-  Result<bool> advance(Parser& /*parser*/, std::chrono::steady_clock::duration turn) {
+  Result<bool> advance(std::chrono::steady_clock::duration turn) {
     const auto end = std::chrono::steady_clock::now() + turn;
     while (next_ < names_.size() && std::chrono::steady_clock::now() < end) read_next();
     return next_ == names_.size();
@@ -112,9 +112,9 @@ boost::asio::awaitable<Result<typename Job::Value>> WindowHistory::run(Caller ca
   }
   while (!shutting_down_) {
     // None: the job needs more turns.
-    auto turn = [&job](CodeNaming& naming) -> Result<std::optional<Value>> {
+    auto turn = [&job](CodeNaming&) -> Result<std::optional<Value>> {
       auto active = std::move(job);
-      const Result<bool> done = active->advance(naming.parser(), kTurn);
+      const Result<bool> done = active->advance(kTurn);
       if (done && !*done) {
         job = std::move(active);
         return std::optional<Value>();
@@ -178,10 +178,10 @@ boost::asio::awaitable<Result<StoredResult>> WindowHistory::make_export(Caller c
   Result<std::vector<std::string>> names = names_in(request.range);
   if (!names) co_return names.error();
   ExportPlan plan;
-  plan.windows_dir = windows_.windows_dir();
-  plan.objects_dir = windows_.objects_dir();
   plan.results_dir = std::move(results_dir);
-  plan.windows = std::move(*names);
+  for (std::string& name : *names) {
+    plan.files.push_back({.directory = windows_.windows_dir(), .name = std::move(name)});
+  }
   plan.caller = caller;
   plan.max_bytes = max_bytes;
   plan.result.session = info_of_export(caller, request);

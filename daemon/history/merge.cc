@@ -1,28 +1,20 @@
 #include "daemon/history/merge.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "daemon/base/log.h"
-#include "daemon/profiles/kernel_image.h"
-#include "daemon/samples/hash_seed.h"
-#include "formats/profile/gperftools_reader.h"
 
 namespace profd {
 namespace {
 
 constexpr const char* kUnreadable = "unreadable";
 
-// The memory of a Merged and its entry in the map.
-constexpr std::uint64_t kProcessBytes = 1024;
-
-bool is_kernel_pc(std::uint64_t pc) { return unfold_kernel_address(pc) != pc; }
+// The memory of an entry in the map of processes.
+constexpr std::uint64_t kProcessBytes = 512;
 
 void add_counts(const CountsByReason& from, CountsByReason& to) {
   for (const auto& [reason, count] : from) to[reason] += count;
 }
 
-// The unit and the container are those of the newest window.
+// Start, unit and container are those of the newest window.
 void add_summary(const ProfileSummary& from, ProfileSummary& to) {
   to.pid = from.pid;
   to.start_time_ns = from.start_time_ns;
@@ -40,77 +32,42 @@ void add_summary(const ProfileSummary& from, ProfileSummary& to) {
 
 }  // namespace
 
-void WindowMerge::add(const WindowFiles& files, const WindowView& view) {
+void WindowMerge::add(const WindowFile& file, const WindowView& view) {
   const SessionLedger& ledger = view.summary.ledger;
   ledger_.taken += ledger.taken;
   add_counts(ledger.lost, ledger_.lost);
-  for (const ProfileSummary& summary : view.summary.profiles) {
-    const Result<Profile> profile = read(files, summary.path);
-    if (profile && merge(*profile, summary)) continue;
-    ledger_.lost[kUnreadable] += summary.samples;
-    log::warn("a profile of window {} is left out: {}", view.summary.session,
-              profile ? "its mappings are invalid" : profile.error().message);
-  }
-}
-
-std::vector<WindowMerge::Merged> WindowMerge::take() {
-  std::vector<Merged> all;
-  for (auto& [id, merged] : processes_) std::ranges::move(merged, std::back_inserter(all));
-  processes_.clear();
-  return all;
-}
-
-Result<Profile> WindowMerge::read(const WindowFiles& files, const std::string& path) const {
-  const Result<std::string> bytes = files.read_profile(path);
-  if (!bytes) return bytes.error();
-  Result<Profile> profile = decode_gperftools(*bytes);
-  if (!profile || !hide_kernel_) return profile;
-  return with_hidden_kernel(*profile);
-}
-
-// Merges into the newest profile of the process that accepts it, else into a new one.
-bool WindowMerge::merge(const Profile& profile, const ProfileSummary& summary) {
-  std::vector<Merged>& known = processes_[{summary.pid, summary.start_time_ns, summary.comm}];
-  for (auto merged = known.rbegin(); merged != known.rend(); ++merged) {
-    const std::uint64_t before = merged->profile.bytes();
-    if (!merged->profile.add(profile)) continue;
-    add_summary(summary, merged->summary);
-    bytes_ += merged->profile.bytes() - before;
-    return true;
-  }
-  Merged fresh{.profile = ProfileMerge(daemon_hash_seed()), .summary = {}};
-  if (!fresh.profile.add(profile)) return false;
-  add_summary(summary, fresh.summary);
-  bytes_ += fresh.profile.bytes() + kProcessBytes;
-  known.push_back(std::move(fresh));
-  return true;
-}
-
-Profile with_hidden_kernel(const Profile& profile) {
-  const KernelImage kernel = KernelImage::hidden();
-  std::vector<Frame> frame;
-  kernel.append_frames(std::array{~std::uint64_t{0}}, frame);
-  const std::uint64_t hidden = fold_kernel_address(frame.front().pc);
-  Profile shown;
-  shown.period = profile.period;
-  bool has_kernel = false;
-  std::vector<std::uint64_t> pcs;
-  for (const Profile::Record& record : profile.records()) {
-    pcs.clear();
-    for (const std::uint64_t pc : profile.pcs(record)) {
-      if (!is_kernel_pc(pc)) {
-        pcs.push_back(pc);
-      } else if (pcs.empty() || pcs.back() != hidden) {
-        pcs.push_back(hidden);
-      }
+  Result<PprofTables> tables = file.tables();
+  if (tables && hide_kernel_) hide_kernel(*tables);
+  const Result<void> added =
+      tables ? profiles_.add(*tables, select_for(view)) : Result<void>(tables.error());
+  for (std::size_t i = 0; i < view.profiles.size(); ++i) {
+    const ProfileSummary& summary = view.summary.profiles[i];
+    if (!added) {
+      ledger_.lost[kUnreadable] += summary.samples;
+      continue;
     }
-    has_kernel = has_kernel || std::ranges::any_of(pcs, is_kernel_pc);
-    shown.add_record(pcs, record.count);
+    const ProcessLabels& labels = view.profiles[i].labels;
+    add_summary(summary, processes_[{labels.pid, labels.comm}]);
   }
-  std::ranges::copy_if(profile.mappings, std::back_inserter(shown.mappings),
-                       [](const ProfileMapping& mapping) { return !is_kernel_pc(mapping.start); });
-  if (has_kernel) shown.mappings.push_back(kernel.mapping());
-  return shown;
+  if (added) return;
+  log::warn("window {} is left out of an export: {}", view.summary.session, added.error().message);
+}
+
+std::uint64_t WindowMerge::bytes() const {
+  return profiles_.profile().bytes() + processes_.size() * kProcessBytes;
+}
+
+ProfileSummary WindowMerge::summary_of(std::uint32_t pid, const std::string& comm) const {
+  const auto found = processes_.find({pid, comm});
+  if (found != processes_.end()) return found->second;
+  ProfileSummary summary;
+  summary.pid = pid;
+  summary.comm = comm;
+  return summary;
+}
+
+std::unique_ptr<PprofProfile> WindowMerge::take_profile() {
+  return std::make_unique<PprofProfile>(std::move(profiles_).take());
 }
 
 }  // namespace profd

@@ -1,61 +1,51 @@
-// Merges the profiles of many windows to one profile for each process.
+// Merges the files of many windows to one profile with names, and the entries of their processes to
+// one for each process.
 //
-// A process is identified by its pid, start and name, so that its time before an exec counts as
-// another process. A process has several profiles if its profiles can't be merged
-// (formats/profile/merge.h). Used on the worker.
+// A process is identified by its pid and name, as in its labels, so that its time before an exec
+// counts as another process. Used on the worker.
 
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
-#include <tuple>
-#include <vector>
+#include <utility>
 
-#include "daemon/history/files.h"
 #include "daemon/history/view.h"
+#include "daemon/history/window_file.h"
 #include "formats/api/session_summary.h"
-#include "formats/base/result.h"
-#include "formats/profile/merge.h"
+#include "formats/profile/pprof_merge.h"
+#include "formats/profile/pprof_profile.h"
 
 namespace profd {
 
 class WindowMerge {
  public:
-  struct Merged {
-    ProfileMerge profile;
-    ProfileSummary summary;  // sums, without path
-  };
-
   // With `hide_kernel` each run of kernel frames becomes one frame `[kernel]`.
   explicit WindowMerge(bool hide_kernel) : hide_kernel_(hide_kernel) {}
 
-  // Reads the profiles of `view` from `files`. The samples of a profile that can't be read are
-  // counted as lost in ledger().
-  void add(const WindowFiles& files, const WindowView& view);
+  // Adds the samples of the processes in `view`, which is of `file`. If they can't be read, or are
+  // of another event than those of the first window, they are counted as lost in ledger().
+  void add(const WindowFile& file, const WindowView& view);
 
   // The sums over the windows, with the reason "unreadable" for losses in add(). `written` is 0.
   [[nodiscard]] const SessionLedger& ledger() const { return ledger_; }
 
-  // An upper bound of the memory in use.
-  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  // The memory in use.
+  [[nodiscard]] std::uint64_t bytes() const;
 
-  // Returns the profiles, sorted by pid and start, and ends the merge.
-  [[nodiscard]] std::vector<Merged> take();
+  // The sums of a process, without path and stacks.
+  [[nodiscard]] ProfileSummary summary_of(std::uint32_t pid, const std::string& comm) const;
+
+  // Ends the merge. Without sample types if no window was added.
+  [[nodiscard]] std::unique_ptr<PprofProfile> take_profile();
 
  private:
-  using ProcessId = std::tuple<std::uint32_t, std::uint64_t, std::string>;
-
-  [[nodiscard]] Result<Profile> read(const WindowFiles& files, const std::string& path) const;
-  [[nodiscard]] bool merge(const Profile& profile, const ProfileSummary& summary);
-
   bool hide_kernel_;
-  std::map<ProcessId, std::vector<Merged>> processes_;
+  PprofMerge profiles_;
+  std::map<std::pair<std::uint32_t, std::string>, ProfileSummary> processes_;
   SessionLedger ledger_;
-  std::uint64_t bytes_ = 0;
 };
-
-// Replaces each run of kernel frames by `[kernel]`.
-[[nodiscard]] Profile with_hidden_kernel(const Profile& profile);
 
 }  // namespace profd

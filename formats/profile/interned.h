@@ -67,6 +67,12 @@ class HashIndex {
   [[nodiscard]] std::uint32_t size() const {
     return static_cast<std::uint32_t>(next_of_hash_.size());
   }
+  // The memory in use.
+  [[nodiscard]] std::size_t bytes() const {
+    constexpr std::size_t kEntryBytes = sizeof(std::uint64_t) + sizeof(std::uint64_t) + 1;
+    return next_of_hash_.capacity() * sizeof(std::uint32_t) +
+           first_of_hash_.bucket_count() * kEntryBytes;
+  }
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
@@ -95,6 +101,9 @@ class InternedValues {
   [[nodiscard]] std::span<const T> all() const { return values_; }
   [[nodiscard]] const T& operator[](std::uint32_t index) const { return values_[index]; }
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(values_.size()); }
+  [[nodiscard]] std::size_t bytes() const {
+    return values_.capacity() * sizeof(T) + index_.bytes();
+  }
 
  private:
   std::uint64_t seed_;
@@ -125,6 +134,9 @@ class InternedLists {
     return std::span(values_).subspan(begin, ends_[index] - begin);
   }
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(ends_.size()); }
+  [[nodiscard]] std::size_t bytes() const {
+    return values_.capacity() * sizeof(T) + ends_.capacity() * sizeof(std::size_t) + index_.bytes();
+  }
 
  private:
   std::uint64_t seed_;
@@ -140,7 +152,9 @@ class InternedTexts {
   std::uint32_t add(std::string_view text) {
     const std::uint32_t index =
         index_.find_or_add(hash_of(text), [&](std::uint32_t at) { return texts_[at] == text; });
-    if (index == texts_.size()) texts_.emplace_back(text);
+    if (index < texts_.size()) return index;
+    texts_.emplace_back(text);
+    text_bytes_ += sizeof(std::string) + text.size();
     return index;
   }
   [[nodiscard]] std::optional<std::uint32_t> find(std::string_view text) const {
@@ -148,6 +162,7 @@ class InternedTexts {
   }
   [[nodiscard]] std::string_view operator[](std::uint32_t index) const { return texts_[index]; }
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(texts_.size()); }
+  [[nodiscard]] std::size_t bytes() const { return text_bytes_ + index_.bytes(); }
 
  private:
   [[nodiscard]] std::uint64_t hash_of(std::string_view text) const {
@@ -164,6 +179,7 @@ class InternedTexts {
   std::uint64_t seed_;
   HashIndex index_;
   std::deque<std::string> texts_;
+  std::size_t text_bytes_ = 0;
 };
 
 }  // namespace profd

@@ -85,6 +85,12 @@ std::uint32_t PprofProfile::add_mapping(const PprofMapping& mapping) {
   return mappings_.add(mapping);
 }
 
+std::size_t PprofProfile::bytes() const {
+  return texts_.bytes() + functions_.bytes() + mappings_.bytes() + lines_.bytes() +
+         locations_.bytes() + labels_.bytes() + stacks_.bytes() + samples_.bytes() +
+         values_.capacity() * sizeof(std::int64_t);
+}
+
 std::uint32_t PprofProfile::add_name_of(std::uint32_t mapping) {
   if (mapping == PprofLocation::kNoMapping) return add_text("[unknown]");
   std::string_view file = texts_[mappings_[mapping].file];

@@ -162,6 +162,9 @@ class PprofProfile {
     return std::span(values_).subspan(sample * sample_types_.size(), sample_types_.size());
   }
 
+  // The memory in use.
+  [[nodiscard]] std::size_t bytes() const;
+
  private:
   std::uint32_t add_name_of(std::uint32_t mapping);
 
