@@ -130,6 +130,12 @@ class Daemon final : public Service {
   awaitable<Result<WindowShares>> last_window(Caller caller) override {
     return history_.last(caller);
   }
+  awaitable<Result<WindowNames>> windows_after(Caller, std::string after) override {
+    return history_.names_after(std::move(after));
+  }
+  awaitable<Result<std::string>> window_file(Caller caller, std::string window) override {
+    return history_.read_window(caller, std::move(window));
+  }
   Result<OpenedFile> open_result_file(const Caller& caller, const std::string& result,
                                       const std::string& path) override {
     return sessions_.open_result_file(caller, result, path);

@@ -138,7 +138,6 @@ void add_history(MetricsText& out, const StatusInfo::Continuous& windows) {
   out.gauge("profd_window_last_written_timestamp_seconds",
             "End of the last written window; 0 if there is none.",
             timestamp_of(windows.last_written));
-  out.gauge("profd_history_objects", "Object images shared by windows.", windows.objects);
   out.gauge("profd_history_bytes", "Size of windows and their images on the disk.",
             windows.disk_bytes);
 }

@@ -22,10 +22,14 @@ struct Exchange {
   Service& service;
   const StatusInfo::Connections& connections;
   Caller caller;
-  std::string id;    // where the pattern says ID
-  std::string path;  // where the pattern says PATH
+  std::string id;     // where the pattern says ID
+  std::string path;   // where the pattern says PATH
+  std::string query;  // after the "?"
   std::string body;
 };
+
+// The only route with a query.
+constexpr std::string_view kWindows = "/v1/windows";
 
 using Handler = asio::awaitable<Reply> (*)(Exchange& exchange);
 
@@ -114,6 +118,27 @@ asio::awaitable<Reply> get_last_window(Exchange& exchange) {
   co_return reply(co_await std::move(operation));
 }
 
+asio::awaitable<Reply> get_windows(Exchange& exchange) {
+  constexpr std::string_view kAfter = "after=";
+  std::string after;
+  if (exchange.query.starts_with(kAfter)) after = exchange.query.substr(kAfter.size());
+  if (exchange.query.size() != after.size() + (after.empty() ? 0 : kAfter.size())) {
+    co_return reply_error(fail(ErrorCode::kInvalidArgument, "expected ?after=NAME"));
+  }
+  auto operation = exchange.service.windows_after(exchange.caller, std::move(after));
+  co_return reply(co_await std::move(operation));
+}
+
+asio::awaitable<Reply> get_window(Exchange& exchange) {
+  auto operation = exchange.service.window_file(exchange.caller, exchange.id);
+  auto file = co_await std::move(operation);
+  if (!file) co_return reply_error(file.error());
+  Reply reply;
+  reply.content_type = "application/octet-stream";
+  reply.text = std::move(*file);
+  co_return reply;
+}
+
 asio::awaitable<Reply> get_file(Exchange& exchange) {
   auto file = exchange.service.open_result_file(exchange.caller, exchange.id, exchange.path);
   if (!file) co_return reply_error(file.error());
@@ -141,6 +166,8 @@ constexpr auto kRoutes = std::to_array<Route>({
     {http::verb::post, "/v1/exports", make_export},
     {http::verb::post, "/v1/history", list_windows},
     {http::verb::get, "/v1/history/last", get_last_window},
+    {http::verb::get, kWindows, get_windows},
+    {http::verb::get, "/v1/windows/ID", get_window},
     {http::verb::get, "/v1/results/ID/files/PATH", get_file},
     {http::verb::delete_, "/v1/results/ID", delete_result},
 });
@@ -208,7 +235,12 @@ std::vector<std::string> route_names() {
 
 asio::awaitable<Reply> answer(Service& service, const StatusInfo::Connections& connections,
                               Caller caller, Request& request) {
-  Exchange exchange{service, connections, caller, {}, {}, std::move(request.body)};
+  Exchange exchange{service, connections, caller, {}, {}, {}, std::move(request.body)};
+  const std::size_t mark = request.target.find('?');
+  if (std::string_view(request.target).substr(0, mark) == kWindows && mark != std::string::npos) {
+    exchange.query = request.target.substr(mark + 1);
+    request.target.resize(mark);
+  }
   bool is_known = false;
   for (const Route& route : kRoutes) {
     if (!matches(route.pattern, request.target, exchange)) continue;

@@ -43,6 +43,12 @@ class Service {
   virtual boost::asio::awaitable<Result<History>> history(Caller caller,
                                                           HistoryRequest request) = 0;
   virtual boost::asio::awaitable<Result<WindowShares>> last_window(Caller caller) = 0;
+  // The names after `after`, oldest first; waits until there is one.
+  virtual boost::asio::awaitable<Result<WindowNames>> windows_after(Caller caller,
+                                                                    std::string after) = 0;
+  // The part of a window's file that the caller may see.
+  virtual boost::asio::awaitable<Result<std::string>> window_file(Caller caller,
+                                                                  std::string window) = 0;
 
   virtual Result<OpenedFile> open_result_file(const Caller& caller, const std::string& result,
                                               const std::string& path) = 0;

@@ -77,7 +77,6 @@ StatusInfo::Continuous Continuous::status() const {
       .frequency_hz = config_.frequency_hz,
       .window_seconds = static_cast<std::uint64_t>(config_.window.count()),
       .windows = store_.windows().size(),
-      .objects = store_.objects(),
       .disk_bytes = store_.disk_bytes(),
       .oldest = {},
       .last_written = last_written_,
@@ -162,8 +161,7 @@ bool Continuous::ready_to_write() {
     count_failure(WindowFailure::kNotBegun);
     return false;
   }
-  writer_ = std::make_unique<WindowWriter>(store_.windows_dir(), store_.objects_dir(),
-                                           std::move(*parser));
+  writer_ = std::make_unique<WindowWriter>(store_.windows_dir(), std::move(*parser));
   worker_.emplace("window-worker");
   return true;
 }
@@ -226,16 +224,15 @@ boost::asio::awaitable<void> Continuous::write_waiting() {
     waiting_.pop_front();
     snapshot.session = store_.unused_name(snapshot.started);
     const std::uint64_t samples = snapshot.samples;
-    ObjectBytes objects;
-    auto write = [writer = writer_.get(), snapshot = std::move(snapshot), &objects] {
+    auto write = [writer = writer_.get(), snapshot = std::move(snapshot)] {
       take_low_priority();
-      Result<WindowInfo> window = writer->write(snapshot, objects);
+      Result<WindowInfo> window = writer->write(snapshot);
       ::malloc_trim(0);  // the memory of this window is not needed until the next one
       return window;
     };
     Result<WindowInfo> written = co_await worker_->run(std::move(write));
-    adopt(std::move(written), objects, samples);
-    Evicted evicted = store_.evict(limits(), Wall::now());
+    adopt(std::move(written), samples);
+    std::vector<std::string> evicted = store_.evict(limits(), Wall::now());
     auto remove = [writer = writer_.get(), evicted = std::move(evicted)]() -> Result<std::size_t> {
       return writer->remove(evicted);
     };
@@ -246,9 +243,7 @@ boost::asio::awaitable<void> Continuous::write_waiting() {
   written_.notify_all();
 }
 
-void Continuous::adopt(Result<WindowInfo> written, const ObjectBytes& objects,
-                       std::uint64_t samples) {
-  for (const auto& [name, bytes] : objects) store_.set_object_bytes(name, disk_bytes_of(bytes));
+void Continuous::adopt(Result<WindowInfo> written, std::uint64_t samples) {
   if (!written) {
     const bool is_full = disk_is_full(store_.windows_dir());
     lose(is_full ? WindowFailure::kNoSpace : WindowFailure::kIo, samples, written.error().message);
@@ -256,7 +251,7 @@ void Continuous::adopt(Result<WindowInfo> written, const ObjectBytes& objects,
   }
   if (std::exchange(failing_, false)) log::info("windows are written again");
   last_written_ = utc_text(written->end);
-  store_.adopt(std::move(*written), names_of(objects));
+  store_.adopt(std::move(*written));
 }
 
 void Continuous::count_failure(WindowFailure failure, std::uint64_t windows) {

@@ -94,7 +94,7 @@ class Continuous {
   void open(SessionSlot slot, const EventSpec& event);
   void close(const OpenWindow& window, Steady::time_point end);
   void enqueue(SessionSnapshot snapshot);
-  void adopt(Result<WindowInfo> written, const ObjectBytes& objects, std::uint64_t samples);
+  void adopt(Result<WindowInfo> written, std::uint64_t samples);
   void count_failure(WindowFailure failure, std::uint64_t windows = 1);
   void lose(WindowFailure failure, std::uint64_t samples, const std::string& why);
   [[nodiscard]] Steady::duration until_next_boundary() const;

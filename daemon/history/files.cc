@@ -1,12 +1,8 @@
 #include "daemon/history/files.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <utility>
 
-#include "daemon/storage/file_io.h"
-#include "daemon/storage/safe_name.h"
 #include "formats/base/json_members.h"
 #include "formats/base/time_text.h"
 
@@ -16,10 +12,6 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kMaxDepth = 8;
-constexpr std::size_t kMaxNameBytes = 240;
-
-// Far above the size of any file in a window.
-constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
 
 constexpr std::string_view kNamePattern = "00000000T000000Z";
 
@@ -33,8 +25,7 @@ std::chrono::system_clock::time_point time_of_ns(std::uint64_t nanoseconds_since
 }
 
 json::object profile_json(const WindowProfile& profile) {
-  json::object object{{"path", profile.path}, {"cgroup", profile.cgroup}};
-  object.emplace("labels", json_of(profile.labels));
+  json::object object{{"labels", json_of(profile.labels)}, {"cgroup", profile.cgroup}};
   if (profile.user) object.emplace("user", *profile.user);
   if (profile.owner) {
     object.emplace("uid", profile.owner->uid);
@@ -51,7 +42,6 @@ Result<void> read_json(const json::value& value, WindowProfile& out) {
   std::optional<std::uint32_t> uid;
   std::optional<std::uint32_t> gid;
   auto read = JsonReader(value)
-                  .required("path", out.path)
                   .required("cgroup", out.cgroup)
                   .optional("user", out.user)
                   .optional("uid", uid)
@@ -72,8 +62,6 @@ Result<void> read_json(const json::value& value, WindowRecord& out) {
                   .required("end_ns", end)
                   .required("start_monotonic_ns", start_monotonic)
                   .required("end_monotonic_ns", end_monotonic)
-                  .required("disk_bytes", out.disk_bytes)
-                  .required("objects", out.objects)
                   .required("profiles", out.profiles)
                   .finish();
   if (!read) return read;
@@ -85,26 +73,17 @@ Result<void> read_json(const json::value& value, WindowRecord& out) {
 }
 
 std::string to_json(const WindowRecord& record) {
-  json::array objects;
-  for (const std::string& object : record.objects) objects.emplace_back(object);
   json::array profiles;
   for (const WindowProfile& profile : record.profiles) profiles.push_back(profile_json(profile));
   return json_text(json::object{{"start_ns", nanoseconds(record.start)},
                                 {"end_ns", nanoseconds(record.end)},
                                 {"start_monotonic_ns", record.start_monotonic.count()},
                                 {"end_monotonic_ns", record.end_monotonic.count()},
-                                {"disk_bytes", record.disk_bytes},
-                                {"objects", std::move(objects)},
                                 {"profiles", std::move(profiles)}});
 }
 
 Result<WindowRecord> parse_window_record(std::string_view text) {
-  Result<WindowRecord> record = parse_as<WindowRecord>(text, kMaxDepth);
-  if (!record) return record;
-  if (!std::ranges::all_of(record->objects, is_object_name)) {
-    return fail(ErrorCode::kMalformed, "the window's record has an invalid name of an object");
-  }
-  return record;
+  return parse_as<WindowRecord>(text, kMaxDepth);
 }
 
 std::string window_name(std::chrono::system_clock::time_point start) {
@@ -125,33 +104,6 @@ bool is_window_name(std::string_view name) {
   if (!name.starts_with('-')) return false;
   name.remove_prefix(1);
   return !name.empty() && name.size() <= 3 && std::ranges::all_of(name, is_digit);
-}
-
-bool is_object_name(std::string_view name) { return name == safe_file_name(name, kMaxNameBytes); }
-
-Result<WindowFiles> WindowFiles::open(const std::string& windows_dir, const std::string& name) {
-  if (!is_window_name(name)) return fail(ErrorCode::kNotFound, "no window is called " + name);
-  const std::string path = windows_dir + "/" + name;
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd.valid()) return fail_errno("could not open window " + name);
-  return WindowFiles(std::move(fd));
-}
-
-Result<WindowRecord> WindowFiles::read_record() const {
-  const Result<std::string> text = read_beneath(directory_.get(), kWindowRecordFile, kMaxFileBytes);
-  if (!text) return text.error();
-  return parse_window_record(*text);
-}
-
-Result<SessionSummary> WindowFiles::read_summary() const {
-  const Result<std::string> text =
-      read_beneath(directory_.get(), kWindowSummaryFile, kMaxFileBytes);
-  if (!text) return text.error();
-  return parse_session_summary(*text);
-}
-
-Result<std::string> WindowFiles::read_profile(const std::string& path) const {
-  return read_beneath(directory_.get(), path, kMaxFileBytes);
 }
 
 }  // namespace profd

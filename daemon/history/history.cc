@@ -4,10 +4,14 @@
 #include <optional>
 #include <utility>
 
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <malloc.h>
 
+#include "daemon/base/coroutines.h"
 #include "daemon/history/export.h"
 #include "daemon/history/view.h"
+#include "formats/base/log_text.h"
 #include "formats/base/time_text.h"
 
 namespace profd {
@@ -54,10 +58,8 @@ class ListJob {
  private:
   // A window that was removed meanwhile, or is malformed, is left out.
   void read_next() {
-    const Result<WindowFiles> files = WindowFiles::open(windows_dir_, names_[next_++]);
-    if (!files) return;
-    const Result<WindowView> view = view_window(*files, caller_);
-    if (view) history_.windows.push_back(shares_of(*view, processes_));
+    const Result<WindowFile> file = WindowFile::open(windows_dir_, names_[next_++]);
+    if (file) history_.windows.push_back(shares_of(view_window(*file, caller_), processes_));
   }
 
   std::string windows_dir_;
@@ -66,6 +68,30 @@ class ListJob {
   std::size_t processes_;
   std::size_t next_ = 0;
   History history_;
+};
+
+// A request for the file of a window.
+class WindowJob {
+ public:
+  using Value = std::string;
+
+  WindowJob(std::string windows_dir, std::string name, Caller caller)
+      : windows_dir_(std::move(windows_dir)), name_(std::move(name)), caller_(caller) {}
+
+  Result<bool> advance(std::chrono::steady_clock::duration /*turn*/) {
+    Result<std::string> bytes = read_window_for(caller_, windows_dir_, name_);
+    if (!bytes) return bytes.error();
+    bytes_ = std::move(*bytes);
+    return true;
+  }
+
+  Value take() { return std::move(bytes_); }
+
+ private:
+  std::string windows_dir_;
+  std::string name_;
+  Caller caller_;
+  std::string bytes_;
 };
 
 Error no_windows(const StatusInfo::Continuous& status) {
@@ -169,6 +195,32 @@ boost::asio::awaitable<Result<WindowShares>> WindowHistory::last(Caller caller) 
     co_return fail(ErrorCode::kIo, "could not read the last window", "try again");
   }
   co_return std::move(history->windows.front());
+}
+
+boost::asio::awaitable<Result<WindowNames>> WindowHistory::names_after(
+    std::string after, std::chrono::milliseconds patience) {
+  if (!after.empty() && !is_window_name(after)) {
+    co_return fail(ErrorCode::kInvalidArgument, "no window can have the name " + log_text(after));
+  }
+  boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
+  const auto end = std::chrono::steady_clock::now() + patience;
+  WindowNames names;
+  while (!shutting_down_) {
+    for (const WindowInfo& window : windows_.windows()) {
+      if (window.name > after) names.windows.push_back(window.name);
+    }
+    if (!names.windows.empty() || std::chrono::steady_clock::now() >= end) break;
+    timer.expires_after(kCheck);
+    co_await wait_for(timer);
+  }
+  co_return names;
+}
+
+boost::asio::awaitable<Result<std::string>> WindowHistory::read_window(Caller caller,
+                                                                       std::string name) {
+  auto job = std::make_unique<WindowJob>(windows_.windows_dir(), std::move(name), caller);
+  auto operation = run(caller, std::move(job));
+  co_return co_await std::move(operation);
 }
 
 boost::asio::awaitable<Result<StoredResult>> WindowHistory::make_export(Caller caller,

@@ -34,6 +34,10 @@ class WindowHistory {
   // exceeds it.
   static constexpr std::chrono::milliseconds kTurn{10};
 
+  // How long names_after() waits, and how often it checks.
+  static constexpr std::chrono::seconds kPatience{60};
+  static constexpr std::chrono::milliseconds kCheck{200};
+
   // Returns the current status of continuous mode.
   using Status = std::function<StatusInfo::Continuous()>;
 
@@ -45,6 +49,15 @@ class WindowHistory {
 
   // Returns the last window with every process that the caller may see, up to 10,000.
   [[nodiscard]] boost::asio::awaitable<Result<WindowShares>> last(Caller caller);
+
+  // The names of the windows after `after`, or of all if that is empty, oldest first. Waits up to
+  // `patience` until there is one.
+  [[nodiscard]] boost::asio::awaitable<Result<WindowNames>> names_after(
+      std::string after, std::chrono::milliseconds patience = kPatience);
+
+  // The file of a window as the caller may see it. kNotFound: nothing of it.
+  [[nodiscard]] boost::asio::awaitable<Result<std::string>> read_window(Caller caller,
+                                                                        std::string name);
 
   // Writes the export to `results_dir`, whose ResultStore adopts it. The samples take at most
   // `max_bytes` of memory.

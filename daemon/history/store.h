@@ -1,19 +1,18 @@
 // The table of the windows on the disk: their times and sizes, and the decision which to remove.
 //
-// The table has only a few members of each window, since a week has 10,080 windows; the others are
-// read from the disk on request (files.h). The io thread owns the table. The window worker writes
-// and removes the files.
+// The table has only a few members of each window, since two days have 2,880 windows; the others
+// are read from the disk on request (window_file.h). The io thread owns the table. The window
+// worker writes and removes the files.
 
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "daemon/history/files.h"
+#include "daemon/history/window_file.h"
 #include "formats/base/result.h"
 
 namespace profd {
@@ -22,18 +21,12 @@ struct WindowInfo {
   std::string name;
   std::chrono::system_clock::time_point start;
   std::chrono::system_clock::time_point end;
-  std::uint64_t disk_bytes = 0;  // without objects
+  std::uint64_t disk_bytes = 0;
 };
 
 struct WindowLimits {
   std::chrono::seconds max_age{};
-  std::uint64_t max_bytes = 0;  // of windows and objects
-};
-
-// The names of windows and objects that are to be removed.
-struct Evicted {
-  std::vector<std::string> windows;
-  std::vector<std::string> objects;
+  std::uint64_t max_bytes = 0;  // of all windows
 };
 
 // The size of a file on the disk, in whole blocks.
@@ -41,13 +34,13 @@ struct Evicted {
 
 class WindowStore {
  public:
-  // Makes STATE/windows and STATE/objects, removes incomplete windows and the objects that no
-  // window needs, and reads each window's record. A malformed window is moved to STATE/damaged/ and
-  // counted.
+  // Makes STATE/windows and reads the head of each window; the last two are decoded, since a crash
+  // of the host cuts the newest files. A malformed or foreign file is moved to STATE/damaged/
+  // and counted. Removes incomplete windows, and what profd 0.1 left: windows that are directories,
+  // and STATE/objects.
   static Result<WindowStore> open(const std::string& state_dir);
 
   [[nodiscard]] const std::string& windows_dir() const { return windows_dir_; }
-  [[nodiscard]] const std::string& objects_dir() const { return objects_dir_; }
 
   // Sorted by start, oldest first.
   [[nodiscard]] const std::vector<WindowInfo>& windows() const { return windows_; }
@@ -59,42 +52,33 @@ class WindowStore {
   // A name for a window that starts at `start`.
   [[nodiscard]] std::string unused_name(std::chrono::system_clock::time_point start) const;
 
-  // Adds a window that is on the disk, and the objects that it needs.
-  void adopt(WindowInfo window, const std::vector<std::string>& objects);
+  // Adds a window that is on the disk.
+  void adopt(WindowInfo window);
 
-  // Sets the size of an object. The next evict() removes an object that no window needs.
-  void set_object_bytes(const std::string& name, std::uint64_t disk_bytes);
+  // Removes windows over the limits from the table, oldest first, and returns their names.
+  [[nodiscard]] std::vector<std::string> evict(const WindowLimits& limits,
+                                               std::chrono::system_clock::time_point now);
 
-  // Removes windows over the limits from the table, oldest first, and each object with the last
-  // window that needs it.
-  [[nodiscard]] Evicted evict(const WindowLimits& limits,
-                              std::chrono::system_clock::time_point now);
-
-  [[nodiscard]] std::uint64_t disk_bytes() const { return windows_bytes_ + objects_bytes_; }
-  [[nodiscard]] std::size_t objects() const { return objects_.size(); }
+  [[nodiscard]] std::uint64_t disk_bytes() const { return disk_bytes_; }
   [[nodiscard]] std::uint64_t malformed() const { return malformed_; }
 
  private:
-  struct Object {
-    std::uint64_t disk_bytes = 0;
-    std::string last_window;  // the newest window that needs it
-  };
-
   explicit WindowStore(const std::string& state_dir)
-      : windows_dir_(state_dir + "/windows"), objects_dir_(state_dir + "/objects") {}
+      : state_dir_(state_dir), windows_dir_(state_dir + "/windows") {}
 
-  Result<void> load_windows(const std::string& state_dir);
-  Result<void> load_objects();
+  Result<void> load();
+  Result<void> load(int directory, const std::string& file);
+  void check_newest(int directory);
+  void set_aside(int directory, const std::string& file, const Error& why);
+  Result<void> remove_objects();
   [[nodiscard]] std::vector<WindowInfo>::const_iterator find(const std::string& name) const;
-  void drop_objects_before(const std::string& oldest, Evicted& evicted);
 
+  std::string state_dir_;
   std::string windows_dir_;
-  std::string objects_dir_;
   std::vector<WindowInfo> windows_;
-  std::map<std::string, Object> objects_;
-  std::uint64_t windows_bytes_ = 0;
-  std::uint64_t objects_bytes_ = 0;
+  std::uint64_t disk_bytes_ = 0;
   std::uint64_t malformed_ = 0;
+  std::uint64_t of_old_form_ = 0;  // windows of profd 0.1, which were removed
 };
 
 }  // namespace profd

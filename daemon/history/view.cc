@@ -17,11 +17,6 @@ bool is_theirs(const Caller& caller, const WindowProfile& profile) {
   return profile.owner == ProcessOwner{.uid = caller.uid, .gid = caller.gid};
 }
 
-bool fit_together(const WindowView& view) {
-  return std::ranges::equal(view.summary.profiles, view.profiles, {}, &ProfileSummary::path,
-                            &WindowProfile::path);
-}
-
 std::uint64_t samples_of(const std::vector<ProfileSummary>& profiles) {
   std::uint64_t sum = 0;
   for (const ProfileSummary& profile : profiles) sum += profile.samples;
@@ -76,30 +71,11 @@ std::uint32_t add_hidden_location(PprofTables& tables) {
 
 }  // namespace
 
-Result<WindowView> view_window(const WindowFiles& files, const Caller& caller) {
-  Result<WindowRecord> record = files.read_record();
-  if (!record) return record.error();
-  Result<SessionSummary> summary = files.read_summary();
-  if (!summary) return summary.error();
-  WindowView view{.start = record->start,
-                  .end = record->end,
-                  .summary = std::move(*summary),
-                  .profiles = std::move(record->profiles),
-                  .objects = std::move(record->objects)};
-  if (!fit_together(view)) {
-    return fail(ErrorCode::kMalformed, "the files of window " + view.summary.session +
-                                           " have different lists of profiles");
-  }
-  restrict_to(caller, view);
-  return view;
-}
-
 WindowView view_window(const WindowFile& file, const Caller& caller) {
   WindowView view{.start = file.record().start,
                   .end = file.record().end,
                   .summary = file.summary(),
-                  .profiles = file.record().profiles,
-                  .objects = {}};
+                  .profiles = file.record().profiles};
   restrict_to(caller, view);
   return view;
 }
@@ -132,6 +108,25 @@ void hide_kernel(PprofTables& tables) {
     sample.depth = static_cast<std::uint32_t>(frames.size()) - first;
   }
   tables.frames = std::move(frames);
+}
+
+Result<std::string> read_window_for(const Caller& caller, const std::string& windows_dir,
+                                    const std::string& name) {
+  if (caller.privileged) return read_window_bytes(windows_dir, name);
+  const Result<WindowFile> file = WindowFile::open(windows_dir, name);
+  if (!file) return file.error();
+  WindowView view = view_window(*file, caller);
+  if (view.profiles.empty()) {
+    return fail(ErrorCode::kNotFound, "no process of yours is in window " + name);
+  }
+  Result<PprofTables> tables = file->tables();
+  if (!tables) return tables.error();
+  hide_kernel(*tables);
+  PprofMerge merge;
+  if (auto added = merge.add(*tables, select_for(view)); !added) return added.error();
+  WindowRecord record = file->record();
+  record.profiles = std::move(view.profiles);
+  return encode_window(std::move(merge).take(), view.summary, record);
 }
 
 void keep_profiles(WindowView& view, const std::vector<bool>& keep) {

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "daemon/history/files.h"
 #include "daemon/history/window_file.h"
 #include "daemon/service/caller.h"
 #include "formats/api/history_api.h"
@@ -27,7 +26,6 @@ struct WindowView {
   std::chrono::system_clock::time_point end;
   SessionSummary summary;               // with the visible profiles and their ledger only
   std::vector<WindowProfile> profiles;  // in the order of the summary
-  std::vector<std::string> objects;     // of all profiles of the window
 };
 
 [[nodiscard]] WindowView view_window(const WindowFile& file, const Caller& caller);
@@ -38,8 +36,11 @@ struct WindowView {
 // Replaces each run of kernel frames by one frame `[kernel]`, as unprivileged callers see it.
 void hide_kernel(PprofTables& tables);
 
-// kNotFound: the window is removed; kMalformed: its files do not fit together.
-[[nodiscard]] Result<WindowView> view_window(const WindowFiles& files, const Caller& caller);
+// The file of a window for a caller: as it is, or encoded anew with what the caller may see.
+// kNotFound: that is nothing, or there is no such window.
+[[nodiscard]] Result<std::string> read_window_for(const Caller& caller,
+                                                  const std::string& windows_dir,
+                                                  const std::string& name);
 
 // Keeps the profiles whose element of `keep` is true, and removes the losses, since they are of
 // all.

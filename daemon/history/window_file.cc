@@ -166,10 +166,14 @@ Result<WindowHead> read_window_head(const std::string& directory, const std::str
                       static_cast<std::uint64_t>(status.st_size));
 }
 
-Result<WindowFile> WindowFile::open(const std::string& directory, const std::string& name) {
+Result<std::string> read_window_bytes(const std::string& directory, const std::string& name) {
   const Result<UniqueFd> fd = open_window(directory, name);
   if (!fd) return fd.error();
-  const Result<std::string> bytes = read_all(fd->get(), name);
+  return read_all(fd->get(), name);
+}
+
+Result<WindowFile> WindowFile::open(const std::string& directory, const std::string& name) {
+  const Result<std::string> bytes = read_window_bytes(directory, name);
   return bytes ? decode(*bytes) : Result<WindowFile>(bytes.error());
 }
 

@@ -54,6 +54,10 @@ struct WindowHead {
 [[nodiscard]] Result<WindowHead> read_window_head(const std::string& directory,
                                                   const std::string& name);
 
+// The whole file as it is. Fails as WindowFile::open() does where there is none.
+[[nodiscard]] Result<std::string> read_window_bytes(const std::string& directory,
+                                                    const std::string& name);
+
 class WindowFile {
  public:
   // Reads and unpacks a file. kNotFound: there is none of that name; kMalformed otherwise.

@@ -5,14 +5,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <map>
 #include <utility>
 
+#include "collectors/host/host_checks.h"
 #include "daemon/base/log.h"
-#include "daemon/history/files.h"
-#include "daemon/history/jit_images.h"
-#include "daemon/history/objects.h"
+#include "daemon/history/window_file.h"
+#include "daemon/history/window_sums.h"
+#include "daemon/profiles/pprof_builder.h"
 #include "daemon/profiles/profile_files.h"
-#include "daemon/storage/result_writer.h"
+#include "daemon/profiles/stack_counts.h"
+#include "daemon/storage/file_io.h"
 
 namespace profd {
 namespace {
@@ -27,111 +30,68 @@ constexpr int kIoPriorityOfThread = 1;       // IOPRIO_WHO_PROCESS
 constexpr int kLowIoPriority = 2 << 13 | 7;  // the last level of IOPRIO_CLASS_BE
 constexpr std::size_t kMaxEntries = 20'000;
 
-// Snapshot and summary have the same order.
-std::vector<WindowProfile> profiles_of(const SessionSnapshot& snapshot,
-                                       const SessionSummary& summary) {
-  std::vector<WindowProfile> profiles;
-  for (std::size_t i = 0; i < summary.profiles.size(); ++i) {
-    const ProcessSnapshot& process = snapshot.processes[i];
-    profiles.push_back(
-        {.path = summary.profiles[i].path,
-         .owner = process.samples.owner,
-         .user = process.image.identified ? std::optional(process.image.uid) : std::nullopt,
-         .cgroup = process.image.cgroup});
-  }
-  return profiles;
-}
-
-WindowRecord record_of(const SessionSnapshot& snapshot, const SessionSummary& summary,
-                       std::vector<std::string> objects) {
+WindowRecord record_of(const SessionSnapshot& snapshot) {
   const auto lasted =
       std::chrono::duration_cast<std::chrono::system_clock::duration>(snapshot.lasted);
   return {.start = snapshot.started,
           .end = snapshot.started + lasted,
           .start_monotonic = snapshot.started_monotonic,
           .end_monotonic = snapshot.started_monotonic + snapshot.lasted,
-          .disk_bytes = 0,
-          .objects = std::move(objects),
-          .profiles = profiles_of(snapshot, summary)};
+          .profiles = {}};
 }
 
-std::uint64_t start_second_of(const SessionSnapshot& snapshot) {
-  const auto since = snapshot.started.time_since_epoch();
-  return static_cast<std::uint64_t>(std::chrono::floor<std::chrono::seconds>(since).count());
-}
-
-// The size of all files and of the directory, in whole blocks.
-std::uint64_t disk_bytes_of_all(const std::vector<ResultFile>& files) {
-  std::uint64_t bytes = disk_bytes_of(1);
-  for (const ResultFile& file : files) bytes += disk_bytes_of(file.bytes);
-  return bytes;
-}
-
-// Adds session.json and window.json, and commits the window.
-Result<WindowInfo> finish(ResultWriter& result, const SessionSummary& summary,
-                          WindowRecord record) {
-  if (auto added = result.add(kWindowSummaryFile, to_json(summary)); !added) return added.error();
-  record.disk_bytes = disk_bytes_of_all(result.files()) + disk_bytes_of(to_json(record).size());
-  if (auto added = result.add(kWindowRecordFile, to_json(record)); !added) return added.error();
-  if (auto committed = result.commit(summary.session); !committed) return committed.error();
-  return WindowInfo{.name = summary.session,
-                    .start = record.start,
-                    .end = record.end,
-                    .disk_bytes = record.disk_bytes};
+WindowProfile window_profile_of(const ProcessSnapshot& process, ProcessLabels labels) {
+  const ProcessImage& image = process.image;
+  return {.owner = process.samples.owner,
+          .user = image.identified ? std::optional(image.uid) : std::nullopt,
+          .cgroup = image.cgroup,
+          .labels = std::move(labels)};
 }
 
 }  // namespace
 
-std::vector<std::string> names_of(const ObjectBytes& objects) {
-  std::vector<std::string> names;
-  for (const auto& [name, bytes] : objects) names.push_back(name);
-  return names;
-}
-
-WindowWriter::WindowWriter(std::string windows_dir, const std::string& objects_dir,
-                           std::unique_ptr<Parser> parser)
+WindowWriter::WindowWriter(std::string windows_dir, std::unique_ptr<Parser> parser)
     : windows_dir_(std::move(windows_dir)),
-      parser_(std::move(parser)),
-      objects_(objects_dir, *parser_),
-      kernel_(objects_),
-      entries_(*parser_) {}
+      naming_(std::move(parser)),
+      entries_(naming_.parser()) {}
 
-Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot, ObjectBytes& object_bytes) {
-  objects_.trim();
+Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot) {
   entries_.trim(kMaxEntries);
-  Result<ResultWriter> result = ResultWriter::create(windows_dir_);
-  if (!result) return result.error();
-  WindowObjects objects(objects_);
-  const KernelImage kernel = kernel_.image_for(kernel_addresses(snapshot));
   SymbolBudgets symbols;
-  WindowJitImages jit(*parser_, objects_, snapshot.session, start_second_of(snapshot),
-                      object_bytes);
-  const Result<SessionSummary> summary = write_profiles(
+  const UserNames users = read_user_names();
+  NamedProfile named = build_named_profile(
       snapshot,
-      {.objects = objects, .kernel = kernel, .entries = entries_, .symbols = symbols, .jit = &jit},
-      *result);
-  if (!summary) return summary.error();
-  if (auto written = objects.write(symbols, object_bytes); !written) return written.error();
-  if (has_kernel_frames(snapshot)) {
-    const Result<std::uint64_t> bytes = kernel_.write();
-    if (!bytes) return bytes.error();
-    object_bytes[kernel_.name()] = *bytes;
+      {.files = naming_.files(), .kernel = naming_.kernel(), .budgets = symbols, .users = users},
+      host_name());
+  naming_.files().trim();
+  WindowSums sums;
+  for (std::size_t i = 0; i < snapshot.processes.size(); ++i) {
+    const ProcessSnapshot& process = snapshot.processes[i];
+    sums.add(count_stacks(process, entries_, symbols),
+             window_profile_of(process, labels_of(named.profile, named.label_sets[i])));
   }
-  if (auto synced = objects_.sync(); !synced) return synced.error();
-  return finish(*result, *summary, record_of(snapshot, *summary, names_of(object_bytes)));
+  SessionSummary summary = summarize(snapshot);
+  WindowRecord record = record_of(snapshot);
+  std::move(sums).finish(named.profile, summary, record);
+  summary.ledger = ledger_of(snapshot, summary.profiles);
+  const std::string bytes = encode_window(std::move(named.profile), summary, record);
+  if (auto written = write_window(windows_dir_, snapshot.session, bytes); !written) {
+    return written.error();
+  }
+  return WindowInfo{.name = snapshot.session,
+                    .start = record.start,
+                    .end = record.end,
+                    .disk_bytes = disk_bytes_of(bytes.size())};
 }
 
-std::size_t WindowWriter::remove(const Evicted& evicted) {
+std::size_t WindowWriter::remove(const std::vector<std::string>& windows) {
   std::size_t failed = 0;
-  const UniqueFd windows(::open(windows_dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  for (const std::string& name : evicted.windows) {
-    if (const Result<void> removed = remove_whole(windows.get(), name); !removed) {
-      log::warn("could not remove an old window: {}", removed.error().message);
-      ++failed;
-    }
-  }
-  for (const std::string& name : evicted.objects) {
-    if (const Result<void> removed = objects_.remove(name); !removed) ++failed;
+  const UniqueFd directory = open_directory(AT_FDCWD, windows_dir_);
+  for (const std::string& name : windows) {
+    const std::string file = name + std::string(kWindowFileEnd);
+    if (::unlinkat(directory.get(), file.c_str(), 0) == 0) continue;
+    log::warn("could not remove an old window: {}", fail_errno("could not remove " + file).message);
+    ++failed;
   }
   return failed;
 }

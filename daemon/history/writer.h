@@ -3,46 +3,35 @@
 
 #pragma once
 
-#include <cstdint>
-#include <map>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "collectors/parser/parser.h"
-#include "daemon/history/kernel_object.h"
-#include "daemon/history/object_store.h"
 #include "daemon/history/store.h"
+#include "daemon/names/code_naming.h"
 #include "daemon/profiles/entry_functions.h"
 #include "daemon/samples/snapshot.h"
 #include "formats/base/result.h"
 
 namespace profd {
 
-// The sizes of objects, by name.
-using ObjectBytes = std::map<std::string, std::uint64_t>;
-[[nodiscard]] std::vector<std::string> names_of(const ObjectBytes& objects);
-
 class WindowWriter {
  public:
-  // `parser` is not null; both directories exist.
-  WindowWriter(std::string windows_dir, const std::string& objects_dir,
-               std::unique_ptr<Parser> parser);
+  // `parser` is not null; the directory exists.
+  WindowWriter(std::string windows_dir, std::unique_ptr<Parser> parser);
 
-  // Writes the complete window or nothing, except that objects may be left without a window. The
-  // snapshot's session is the window's name. Adds the objects that the window needs to `objects`,
-  // also when it fails.
-  [[nodiscard]] Result<WindowInfo> write(const SessionSnapshot& snapshot, ObjectBytes& objects);
+  // Writes the complete window or nothing. The snapshot's session is the window's name.
+  [[nodiscard]] Result<WindowInfo> write(const SessionSnapshot& snapshot);
 
-  // Returns the number of files and directories that could not be removed. The next start of the
-  // daemon finds them again.
-  [[nodiscard]] std::size_t remove(const Evicted& evicted);
+  // Returns the number of windows that could not be removed. The next start of the daemon finds
+  // them again.
+  [[nodiscard]] std::size_t remove(const std::vector<std::string>& windows);
 
  private:
   std::string windows_dir_;
-  std::unique_ptr<Parser> parser_;
-  ObjectStore objects_;
-  KernelObject kernel_;
+  CodeNaming naming_;
   EntryFunctions entries_;
 };
 

@@ -51,31 +51,6 @@ Result<std::uint64_t> samples_on_disk(const ResultWriter& result, const std::str
   return profile->samples();
 }
 
-SessionLedger ledger_of(const SessionSnapshot& snapshot,
-                        const std::vector<ProfileSummary>& profiles) {
-  SessionLedger ledger;
-  ledger.taken = snapshot.ledger.taken;
-  for (const ProfileSummary& profile : profiles) ledger.written += profile.samples;
-  LossCounts lost = snapshot.ledger.lost;
-  lost[static_cast<std::size_t>(Loss::kMemoryLimit)] += snapshot.refused;
-  for (std::size_t reason = 0; reason < kLossCount; ++reason) {
-    if (lost[reason] == 0) continue;
-    ledger.lost.emplace(loss_name(static_cast<Loss>(reason)), lost[reason]);
-  }
-  return ledger;
-}
-
-SessionSummary summarize(const SessionSnapshot& snapshot) {
-  SessionSummary summary;
-  summary.session = snapshot.session;
-  summary.started = utc_text(snapshot.started);
-  summary.seconds = std::chrono::duration<double>(snapshot.lasted).count();
-  summary.event = snapshot.event.name;
-  summary.period_us = period_of(snapshot);
-  summary.period_unit = snapshot.event.unit;
-  return summary;
-}
-
 KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string& release) {
   if (snapshot.hide_kernel) return KernelImage::hidden();
   const std::set<std::uint64_t> addresses = kernel_addresses(snapshot);
@@ -110,6 +85,31 @@ Result<void> write_named_profile(const SessionSnapshot& snapshot, const SessionS
 }
 
 }  // namespace
+
+SessionLedger ledger_of(const SessionSnapshot& snapshot,
+                        const std::vector<ProfileSummary>& profiles) {
+  SessionLedger ledger;
+  ledger.taken = snapshot.ledger.taken;
+  for (const ProfileSummary& profile : profiles) ledger.written += profile.samples;
+  LossCounts lost = snapshot.ledger.lost;
+  lost[static_cast<std::size_t>(Loss::kMemoryLimit)] += snapshot.refused;
+  for (std::size_t reason = 0; reason < kLossCount; ++reason) {
+    if (lost[reason] == 0) continue;
+    ledger.lost.emplace(loss_name(static_cast<Loss>(reason)), lost[reason]);
+  }
+  return ledger;
+}
+
+SessionSummary summarize(const SessionSnapshot& snapshot) {
+  SessionSummary summary;
+  summary.session = snapshot.session;
+  summary.started = utc_text(snapshot.started);
+  summary.seconds = std::chrono::duration<double>(snapshot.lasted).count();
+  summary.event = snapshot.event.name;
+  summary.period_us = period_of(snapshot);
+  summary.period_unit = snapshot.event.unit;
+  return summary;
+}
 
 std::uint64_t period_of(const SessionSnapshot& snapshot) {
   const EventSpec& event = snapshot.event;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "daemon/names/code_naming.h"
 #include "daemon/profiles/profile_builder.h"
@@ -37,6 +38,11 @@ namespace profd {
 // The period of the profiles' header: in microseconds for a time event, else in the event's own
 // unit, and at least 1. If the kernel chose the periods of an event that is not time, their mean.
 [[nodiscard]] std::uint64_t period_of(const SessionSnapshot& snapshot);
+
+// The summary without profiles, and its ledger with them.
+[[nodiscard]] SessionSummary summarize(const SessionSnapshot& snapshot);
+[[nodiscard]] SessionLedger ledger_of(const SessionSnapshot& snapshot,
+                                      const std::vector<ProfileSummary>& profiles);
 
 // The addresses of the kernel's code bytes that were hit: one less than a return address.
 [[nodiscard]] std::set<std::uint64_t> kernel_addresses(const SessionSnapshot& snapshot);

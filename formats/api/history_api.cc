@@ -55,6 +55,12 @@ void members(auto& fields, Is<History> auto& history) {
   fields.required("windows", history.windows).required("left_out", history.left_out);
 }
 
+void members(auto& fields, Is<WindowNames> auto& names) {
+  fields.required("windows", names.windows);
+}
+
+std::string to_json(const WindowNames& names) { return json_text(json_of(names)); }
+
 std::string to_json(const ExportRequest& request) { return json_text(json_of(request)); }
 
 std::string to_json(const HistoryRequest& request) { return json_text(json_of(request)); }

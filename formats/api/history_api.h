@@ -86,6 +86,14 @@ struct History {
   friend bool operator==(const History&, const History&) = default;
 };
 
+// GET /v1/windows
+struct WindowNames {
+  std::vector<std::string> windows;  // oldest first
+
+  friend bool operator==(const WindowNames&, const WindowNames&) = default;
+};
+
+[[nodiscard]] std::string to_json(const WindowNames& names);
 [[nodiscard]] std::string to_json(const ExportRequest& request);
 [[nodiscard]] std::string to_json(const HistoryRequest& request);
 [[nodiscard]] std::string to_json(const WindowShares& window);

@@ -129,8 +129,7 @@ struct StatusInfo {
     std::uint64_t frequency_hz = 0;
     std::uint64_t window_seconds = 0;
     std::uint64_t windows = 0;
-    std::uint64_t objects = 0;       // images that the windows share
-    std::uint64_t disk_bytes = 0;    // of windows and images
+    std::uint64_t disk_bytes = 0;    // of all windows, in whole blocks
     std::string oldest;              // RFC 3339, UTC: the start of that window; empty: no window
     std::string last_written;        // RFC 3339, UTC: the end of that window
     std::uint64_t waiting = 0;       // windows that are not written yet

@@ -17,8 +17,8 @@
 
 #include <gmock/gmock.h>
 
+#include "daemon/history/window_file.h"
 #include "formats/base/unique_fd.h"
-#include "formats/profile/gperftools_reader.h"
 #include "tests/e2e/faults_fixture.h"
 #include "tests/faults/shim.h"
 
@@ -256,14 +256,10 @@ class WindowFaultsTest : private HasShim, public FaultsTest {
   void expect_whole_windows() {
     for (const auto& entry : std::filesystem::directory_iterator(daemon_.state() / "windows")) {
       if (entry.path().filename().native().starts_with('.')) continue;  // under way
-      const Result<SessionSummary> summary =
-          parse_session_summary(slurp(entry.path() / "session.json"));
-      ASSERT_TRUE(summary) << entry.path() << summary.error().message;
-      for (const ProfileSummary& profile : summary->profiles) {
-        const Result<Profile> read = decode_gperftools(slurp(entry.path() / profile.path));
-        ASSERT_TRUE(read) << entry.path() << read.error().message;
-        EXPECT_EQ(read->samples(), profile.samples);
-      }
+      const auto window = WindowFile::open(entry.path().parent_path(), entry.path().stem().stem());
+      ASSERT_TRUE(window) << entry.path() << window.error().message;
+      EXPECT_TRUE(window->tables()) << entry.path();
+      EXPECT_EQ(window->summary().ledger.difference(), 0) << entry.path();
     }
   }
 

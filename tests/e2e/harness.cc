@@ -216,6 +216,14 @@ Report go_pprof(const std::filesystem::path& profile) {
   return parse_report(ended.out);
 }
 
+Report named_report(const std::filesystem::path& profile, const std::string& comm) {
+  const Ended ended =
+      run({GO_PPROF_BINARY, "-symbolize=none", "-top", "-nodecount=10000", "-nodefraction=0",
+           "-edgefraction=0", "-tagfocus=comm=^" + comm + "$", profile});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  return parse_report(ended.out);
+}
+
 Report perl_pprof(const std::filesystem::path& program, const std::filesystem::path& profile) {
   const Ended ended = run({"google-pprof", "--text", "--nodefraction=0", program, profile});
   EXPECT_EQ(ended.status, 0) << ended.err;

@@ -130,6 +130,8 @@ struct Report {
   std::string text;
 };
 Report go_pprof(const std::filesystem::path& profile);
+// The same of the samples of one process name in a profile with names, without reading programs.
+Report named_report(const std::filesystem::path& profile, const std::string& comm);
 Report perl_pprof(const std::filesystem::path& program, const std::filesystem::path& profile);
 
 // The fields of session.json below `directory`; fails the test when it can't be read.

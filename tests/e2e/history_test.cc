@@ -11,6 +11,7 @@
 
 #include <gmock/gmock.h>
 
+#include "daemon/history/window_file.h"
 #include "formats/api/history_api.h"
 #include "formats/profile/gperftools_reader.h"
 #include "tests/e2e/harness.h"
@@ -85,8 +86,11 @@ class HistoryTest : public ::testing::Test {
   // Reads the windows directly from the disk.
   [[nodiscard]] std::uint64_t samples_in_windows(const std::string& comm) const {
     std::uint64_t sum = 0;
-    for (const auto& window : std::filesystem::directory_iterator(daemon_.state() / "windows")) {
-      for (const ProfileSummary& profile : profiles_of(read_summary(window.path()), comm)) {
+    const std::filesystem::path windows = daemon_.state() / "windows";
+    for (const auto& entry : std::filesystem::directory_iterator(windows)) {
+      const auto window = WindowFile::open(windows, entry.path().stem().stem());
+      if (!window) continue;
+      for (const ProfileSummary& profile : profiles_of(window->summary(), comm)) {
         sum += profile.samples;
       }
     }

@@ -79,6 +79,12 @@ class FakeService : public Service {
     co_return windows;
   }
 
+  boost::asio::awaitable<Result<WindowNames>> windows_after(Caller, std::string after) override {
+    co_return WindowNames{.windows = {after + "-next"}};
+  }
+  boost::asio::awaitable<Result<std::string>> window_file(Caller, std::string window) override {
+    co_return "file of " + window;
+  }
   boost::asio::awaitable<Result<WindowShares>> last_window(Caller caller) override {
     note(caller, "last window");
     if (error) co_return *error;

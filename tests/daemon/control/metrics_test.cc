@@ -18,7 +18,6 @@ TEST(Metrics, HaveTheCountsOfWindows) {
                        .frequency_hz = 19,
                        .window_seconds = 60,
                        .windows = 42,
-                       .objects = 7,
                        .disk_bytes = 8192,
                        .oldest = "2026-01-02T14:05:00Z",
                        .last_written = "2026-01-02T14:06:00Z",
@@ -31,8 +30,7 @@ TEST(Metrics, HaveTheCountsOfWindows) {
        {"profd_continuous_enabled 1", "profd_windows 42", "profd_windows_waiting 2",
         "profd_windows_malformed 1", "profd_windows_failed_total{reason=\"no_space\"} 5",
         "profd_window_samples_lost_total 1234", "profd_window_oldest_timestamp_seconds 1767362700",
-        "profd_window_last_written_timestamp_seconds 1767362760", "profd_history_objects 7",
-        "profd_history_bytes 8192"}) {
+        "profd_window_last_written_timestamp_seconds 1767362760", "profd_history_bytes 8192"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\n") + line + "\n"));
   }
 }

@@ -30,7 +30,6 @@ namespace profd::test {
 inline constexpr std::uint64_t kStartMs = 1'767'362'700'000;
 inline constexpr std::uint64_t kMinuteMs = 60'000;
 inline constexpr std::uint64_t kNoHistoryLimit = std::uint64_t{1} << 40;
-inline constexpr std::uint64_t kText = 0x555500001000;  // where work.so is mapped
 
 inline std::chrono::system_clock::time_point minute(int number) {
   return std::chrono::system_clock::time_point(std::chrono::milliseconds(kStartMs)) +
@@ -41,21 +40,18 @@ class WindowHistoryTest : public testing::Test {
  protected:
   static constexpr std::chrono::seconds kHang{60};  // whatever takes longer never comes
 
-  void SetUp() override {
-    std::filesystem::create_directories(results());
-    work_ = windows_.add_object("work.so", {"hot", "warm", "cold"}, kText);
-  }
+  void SetUp() override { std::filesystem::create_directories(results()); }
 
   [[nodiscard]] std::string results() const { return windows_.state() / "results"; }
 
   // A process that was `hot` for so many samples, called by `warm`.
-  [[nodiscard]] FabricatedProfile hot(std::uint32_t pid, const std::string& comm,
-                                      std::uint64_t samples) const {
-    return {.pid = pid,
-            .comm = comm,
-            .owner = std::nullopt,
-            .cgroup = "",
-            .profile = profile_of({work_}, {{{kText + 0x10, kText + 0x110}, samples}})};
+  [[nodiscard]] static NamedProcess hot(std::uint32_t pid, const std::string& comm,
+                                        std::uint64_t samples) {
+    NamedProcess process;
+    process.pid = pid;
+    process.comm = comm;
+    process.stacks = {{.functions = {"hot", "warm"}, .samples = samples}};
+    return process;
   }
 
   void open(std::unique_ptr<Parser> parser = std::make_unique<LocalParser>()) {
@@ -94,7 +90,6 @@ class WindowHistoryTest : public testing::Test {
 
   boost::asio::io_context io_;
   FabricatedWindows windows_;
-  ProfileMapping work_;
   std::optional<WindowStore> store_;
   std::optional<StoreWorker> worker_;
   StatusInfo::Continuous status_;

@@ -6,32 +6,32 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <boost/asio/co_spawn.hpp>
 #include <gmock/gmock.h>
 
 #include "formats/api/session_summary.h"
+#include "formats/base/gzip.h"
 #include "tests/daemon/history/history_fixture.h"
 
 namespace profd {
 namespace {
 
 using std::filesystem::path;
-using test::FabricatedProfile;
 using test::kAlice;
 using test::kMinuteMs;
 using test::kNoHistoryLimit;
 using test::kRoot;
 using test::kStartMs;
-using test::kText;
 using test::minute;
-using test::profile_of;
+using test::NamedProcess;
+using test::read_file;
 using test::WindowHistoryTest;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
@@ -44,17 +44,12 @@ TimeRange minutes(std::uint64_t first, std::uint64_t count) {
 }
 
 TEST_F(WindowHistoryTest, OthersSeeTheirOwnProcessesAndNoKernelAddress) {
-  const std::uint64_t kernel = 0xffffffff92345000;
-  const ProfileMapping image = windows_.add_kernel("kernel.so", {"do_idle", "secret"}, kernel);
-  const std::uint64_t folded = image.start + 0x1000;
-  FabricatedProfile mine = hot(7, "mine", 0);
+  NamedProcess mine = hot(7, "mine", 0);
   mine.owner = kOfAlice;
-  mine.profile = profile_of({work_, image}, {{{folded + 0x10, folded + 0x110, kText + 0x10}, 2},
-                                             {{folded + 0x90, kText + 0x10}, 3},
-                                             {{kText + 0x10}, 1}});
-  FabricatedProfile bobs = hot(8, "bobs", 9);
+  mine.stacks = {{{"k:do_idle", "k:secret", "hot"}, 2}, {{"k:schedule", "hot"}, 3}, {{"hot"}, 1}};
+  NamedProcess bobs = hot(8, "bobs", 9);
   bobs.owner = kOfBob;
-  FabricatedProfile other_group = hot(10, "group", 9);
+  NamedProcess other_group = hot(10, "group", 9);
   other_group.owner = ProcessOwner{.uid = 4001, .gid = 0};
   windows_.add(minute(0), {mine, bobs, hot(9, "roots", 9), other_group}, {{"ring_full", 5}});
   const auto result = export_all(kAlice);
@@ -65,17 +60,12 @@ TEST_F(WindowHistoryTest, OthersSeeTheirOwnProcessesAndNoKernelAddress) {
   EXPECT_EQ(summary.ledger.taken, 6u);
   EXPECT_EQ(summary.ledger.written, 6u);
   EXPECT_THAT(summary.ledger.lost, IsEmpty());
-  const Profile profile = read_profile(*result, "mine.7.prof");
-  EXPECT_THAT(profile.records(), SizeIs(2));
-  for (const Profile::Record& record : profile.records()) {
-    for (const std::uint64_t pc : profile.pcs(record)) {
-      const bool is_kernel = unfold_kernel_address(pc) != pc;
-      EXPECT_TRUE(!is_kernel || pc == fold_kernel_address(0xffffffff81000000)) << std::hex << pc;
+  const std::string named = read_file(directory_of(*result) / kNamedProfile);
+  for (const std::string& bytes : {unpack_gzip(named, 1 << 20).value(), named}) {
+    for (const char* foreign : {"do_idle", "secret", "schedule", "bobs", "roots", "group"}) {
+      EXPECT_THAT(bytes, Not(HasSubstr(foreign)));
     }
   }
-  const auto functions = test::nm_functions(directory_of(*result) / "objects/kernel.so");
-  EXPECT_TRUE(functions.contains("[kernel]"));
-  EXPECT_FALSE(functions.contains("secret"));
   const auto history = run(history_->list(kAlice, {}));
   ASSERT_TRUE(history);
   ASSERT_THAT(history->windows, SizeIs(1));
@@ -85,6 +75,86 @@ TEST_F(WindowHistoryTest, OthersSeeTheirOwnProcessesAndNoKernelAddress) {
   EXPECT_EQ(history->windows[0].processes[0].pid, 7u);
   EXPECT_THAT(run(history_->last(kAlice))->processes, SizeIs(1));
   EXPECT_THAT(run(history_->last(kRoot))->processes, SizeIs(4));
+}
+
+// One window of three owners; what Alice gets is searched for every text of the others.
+TEST_F(WindowHistoryTest, AWindowsFileHasNothingOfAnotherUser) {
+  NamedProcess mine{.pid = 71,
+                    .comm = "alice_comm",
+                    .owner = kOfAlice,
+                    .user = kOfAlice.uid,
+                    .cgroup = "/system.slice/alice.service",
+                    .file = "/home/alice/program",
+                    .stacks = {{{"k:kernel_secret", "alice_function"}, 6}}};
+  NamedProcess bobs{.pid = 72,
+                    .comm = "bob_comm",
+                    .owner = kOfBob,
+                    .user = kOfBob.uid,
+                    .cgroup = "/system.slice/bob.service",
+                    .file = "/home/bob/private",
+                    .stacks = {{{"bob_function", "shared_name"}, 5}}};
+  NamedProcess roots{.pid = 73,
+                     .comm = "root_comm",
+                     .cgroup = "/system.slice/root.service",
+                     .file = "/root/hidden",
+                     .stacks = {{{"root_function", "k:kernel_other"}, 9}}};
+  const std::string name = windows_.add(minute(0), {mine, bobs, roots}, {{"ring_full", 50}});
+  open();
+  const auto bytes = run(history_->read_window(kAlice, name));
+  ASSERT_TRUE(bytes) << bytes.error().message;
+  for (const std::string& searched : {*bytes, unpack_gzip(*bytes, 1 << 20).value()}) {
+    for (const char* foreign : {"bob", "root", "private", "hidden", "kernel_secret", "kernel_other",
+                                "ring_full", "4002", "shared_name"}) {
+      EXPECT_THAT(searched, Not(HasSubstr(foreign)));
+    }
+  }
+  const auto file = WindowFile::decode(*bytes);
+  ASSERT_TRUE(file) << file.error().message;
+  ASSERT_THAT(file->summary().profiles, SizeIs(1));
+  EXPECT_EQ(file->summary().profiles[0].pid, 71u);
+  EXPECT_EQ(file->summary().ledger.taken, 6u);
+  EXPECT_EQ(file->record().profiles.at(0).owner, kOfAlice);
+  const test::ScratchDirectory scratch;
+  const test::Report report = test::go_report(scratch.write("mine.pb.gz", *bytes));
+  EXPECT_EQ(report.total, 6u);
+  EXPECT_EQ(report.rows.at("[kernel]").flat, 6u);
+  EXPECT_EQ(report.rows.at("alice_function").cumulative, 6u);
+}
+
+TEST_F(WindowHistoryTest, PrivilegedCallersGetAWindowsFileAsItIs) {
+  const std::string name = windows_.add(minute(0), {hot(7, "work", 1)});
+  open();
+  EXPECT_EQ(run(history_->read_window(kRoot, name)).value(),
+            read_file(windows_.windows() / (name + ".pb.gz")));
+  for (const auto& [caller, window] :
+       {std::pair(kRoot, std::string("20260102T000000Z")), std::pair(kRoot, std::string("..")),
+        std::pair(kAlice, name)}) {
+    const auto none = run(history_->read_window(caller, window));
+    ASSERT_FALSE(none) << window;
+    EXPECT_EQ(none.error().code, ErrorCode::kNotFound) << window;
+  }
+}
+
+TEST_F(WindowHistoryTest, NamesAfterAWindowAreWaitedFor) {
+  using std::chrono_literals::operator""ms;
+  const std::string first = windows_.add(minute(0), {hot(7, "work", 1)});
+  const std::string second = windows_.add(minute(1), {hot(7, "work", 1)});
+  open();
+  EXPECT_THAT(run(history_->names_after(""))->windows, ElementsAre(first, second));
+  EXPECT_THAT(run(history_->names_after(first))->windows, ElementsAre(second));
+  EXPECT_THAT(run(history_->names_after(second, 1ms))->windows, IsEmpty());
+  EXPECT_EQ(run(history_->names_after("yesterday")).error().code, ErrorCode::kInvalidArgument);
+  std::optional<WindowNames> later;
+  boost::asio::co_spawn(
+      io_, history_->names_after(second),
+      [&](const std::exception_ptr&, const Result<WindowNames>& names) { later = names.value(); });
+  io_.restart();
+  io_.run_for(10ms);
+  EXPECT_FALSE(later);
+  store_->adopt({.name = window_name(minute(2)), .start = minute(2), .end = minute(3)});
+  io_.run_for(kHang);
+  ASSERT_TRUE(later);
+  EXPECT_THAT(later->windows, ElementsAre(window_name(minute(2))));
 }
 
 TEST_F(WindowHistoryTest, ARangeHoldsTheWindowsThatShareTimeWithIt) {
@@ -169,19 +239,14 @@ TEST_F(WindowHistoryTest, AnUnprivilegedCallerHasOneRequestAtATime) {
   EXPECT_TRUE(run(history_->list(kAlice, {})));
 }
 
-// Reading an object takes longer than a turn, so that an export has two turns on any machine.
-class SlowParser final : public test::LocalParser {
- public:
-  Result<ElfSummary> read_elf_summary(int fd) override {
-    std::this_thread::sleep_for(WindowHistory::kTurn);
-    return LocalParser::read_elf_summary(fd);
-  }
-};
-
 // Later work is done before an export ends that takes more than one turn.
 TEST_F(WindowHistoryTest, AnExportYieldsTheWorkerBetweenTurns) {
-  windows_.add(minute(0), {hot(7, "work", 1)});
-  open(std::make_unique<SlowParser>());
+  NamedProcess deep = hot(7, "work", 1);
+  for (int i = 0; i < 20'000; ++i) {
+    deep.stacks.push_back({{"f" + std::to_string(i), "g" + std::to_string(i % 100)}, 1});
+  }
+  for (int i = 0; i < 4; ++i) windows_.add(minute(i), {deep});
+  open();
   std::vector<std::string> order;
   const auto exported = [&](const std::exception_ptr&, const Result<StoredResult>& result) {
     order.emplace_back(result ? "export" : result.error().message);

@@ -78,8 +78,7 @@ class NamedWindow {
     summary_.ledger.written += summary.samples;
     summary_.ledger.taken += summary.samples;
     summary_.profiles.push_back(summary);
-    record_.profiles.push_back({.path = {},
-                                .owner = process.owner,
+    record_.profiles.push_back({.owner = process.owner,
                                 .user = process.user,
                                 .cgroup = process.cgroup,
                                 .labels = std::move(labels)});

@@ -22,10 +22,9 @@ using testing::SizeIs;
 class SessionsHistoryTest : public test::SessionsTest {
  protected:
   void SetUp() override {
-    const ProfileMapping object = windows_.add_object("work.so", {"hot"}, 0x400000);
-    test::FabricatedProfile mine;
+    test::NamedProcess mine;
     mine.owner = ProcessOwner{.uid = kAlice.uid, .gid = kAlice.gid};
-    mine.profile = test::profile_of({object}, {{{0x400010}, 3}});
+    mine.stacks = {{{"hot"}, 3}};
     windows_.add(std::chrono::system_clock::time_point() + 24h, {mine});
     open();
   }

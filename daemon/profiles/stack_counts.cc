@@ -1,0 +1,138 @@
+#include "daemon/profiles/stack_counts.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "daemon/profiles/process_labels.h"
+#include "daemon/samples/stack_table.h"
+#include "formats/proc/cgroup_path.h"
+
+namespace profd {
+namespace {
+
+class StackCounter {
+ public:
+  StackCounter(const ProcessSnapshot& process, EntryFunctions& entries, SymbolBudgets& symbols)
+      : process_(process), entries_(entries), symbols_(symbols) {}
+
+  ProfileSummary count() {
+    find_entries();
+    for (const StackTable::Stack& stack : table().stacks()) count(stack);
+    if (process_.jit) count_jit_code();
+    describe();
+    return std::move(summary_);
+  }
+
+ private:
+  const StackTable& table() const { return process_.samples.stacks; }
+
+  // Null: no record of the mapping has arrived.
+  const ProcessMapping* mapping_of(const StackTable::Stack& stack, const UserFrame& frame) const {
+    const auto ids = table().mapping_ids(stack);
+    if (frame.mapping >= ids.size()) return nullptr;
+    const auto known = process_.image.mappings.find(ids[frame.mapping]);
+    return known == process_.image.mappings.end() ? nullptr : &known->second;
+  }
+
+  // The file offset of the outermost frame's code. None: it does not lie in the executable.
+  std::optional<std::uint64_t> root_offset(const StackTable::Stack& stack) {
+    const auto words = table().user_frames(stack);
+    const FileKey& executable = process_.image.executable;
+    if (words.empty() || executable.empty()) return std::nullopt;
+    const UserFrame root = UserFrame::from_word(words.back());
+    const ProcessMapping* mapping = mapping_of(stack, root);
+    if (mapping == nullptr || !(mapping->file_key == executable) || !mapping->file) {
+      return std::nullopt;
+    }
+    executable_ = mapping->file;
+    const std::uint64_t address = code_address(root, kind_of_frame(words, words.size() - 1));
+    return address - mapping->start + mapping->file_offset;
+  }
+
+  void find_entries() {
+    std::set<std::uint64_t> roots;
+    for (const StackTable::Stack& stack : table().stacks()) {
+      if (reached_root(stack.user_end)) continue;
+      if (const auto offset = root_offset(stack)) roots.insert(*offset);
+    }
+    if (roots.empty()) return;
+    entry_offsets_ = entries_.select(*executable_, roots, symbols_.of(executable_->owner));
+  }
+
+  // A stack that frame pointers unwound up to the program's entry function is complete too.
+  bool is_complete(const StackTable::Stack& stack) {
+    if (reached_root(stack.user_end)) return true;
+    const auto root = root_offset(stack);
+    return root && entry_offsets_.contains(*root);
+  }
+
+  void count(const StackTable::Stack& stack) {
+    if (stack.stack_class == StackClass::kKernelOnly) {
+      summary_.kernel_only_samples += stack.count;
+      return;
+    }
+    summary_.user_samples += stack.count;
+    if (is_complete(stack)) {
+      summary_.complete_samples += stack.count;
+    } else {
+      const std::string_view reason = incomplete_reason(stack.stack_class, stack.user_end);
+      summary_.incomplete[std::string(reason)] += stack.count;
+    }
+  }
+
+  // The innermost user frame decides whether samples count as JIT samples, since the time was spent
+  // there.
+  void count_jit_code() {
+    JitNames jit;
+    for (const JitSamples::Run& run : process_.jit->runs) {
+      const StackTable::Stack& stack = table().stacks()[run.stack];
+      const auto functions = process_.jit->frames_of(run, stack.user_frames);
+      if (functions.empty()) continue;
+      const bool is_named = functions.front() != JitSamples::kNoFunction;
+      const UserFrame leaf = UserFrame::from_word(table().user_frames(stack).front());
+      const ProcessMapping* mapping = mapping_of(stack, leaf);
+      if (!is_named && (mapping == nullptr || !may_be_jit_code(*mapping))) continue;
+      jit.samples += run.count;
+      if (is_named) jit.named_samples += run.count;
+    }
+    if (jit.samples == 0) return;
+    const JitProcessInfo& info = process_.jit->info;
+    const Runtime* const mapped = runtime_of(process_.image);
+    jit.runtime = mapped == nullptr ? info.runtime : mapped->name;
+    jit.file = info.file;
+    jit.functions = info.functions;
+    jit.time_dropped = process_.jit->time_dropped;
+    summary_.jit = std::move(jit);
+  }
+
+  void describe() {
+    const ProcessImage& image = process_.image;
+    summary_.pid = process_.key.tgid;
+    summary_.start_time_ns = process_.key.start_ns;
+    summary_.comm = image.comm.empty() ? std::string("unknown") : image.comm;
+    CgroupOwner owner = owner_of_cgroup(image.cgroup);
+    summary_.unit = std::move(owner.unit);
+    summary_.container = std::move(owner.container);
+  }
+
+  const ProcessSnapshot& process_;
+  EntryFunctions& entries_;
+  SymbolBudgets& symbols_;
+  std::shared_ptr<const MappedFile> executable_;
+  std::set<std::uint64_t> entry_offsets_;
+  ProfileSummary summary_;
+};
+
+}  // namespace
+
+ProfileSummary count_stacks(const ProcessSnapshot& process, EntryFunctions& entries,
+                            SymbolBudgets& symbols) {
+  return StackCounter(process, entries, symbols).count();
+}
+
+}  // namespace profd
