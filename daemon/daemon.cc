@@ -305,6 +305,7 @@ StatusInfo Daemon::status(const Caller& caller) {
       describe_unwinding(source_->unwind_stats(), aggregator_.unwind_tally(), caller.privileged);
   status.unwinding.parser_restarts += worker_.parser_restarts() + jit.parser_restarts;
   status.jit = describe_jit(jit);
+  status.names = describe_names(worker_.naming_stats());
   status.xray = describe_xray();
   status.continuous = continuous_.status();
   return status;
@@ -327,7 +328,9 @@ StatusReasons Daemon::status_reasons() {
           .incomplete = incomplete_reasons(),
           .tables_refused = all_names<TableRefusal>(kTableRefusalCount, name_of),
           .jit_refused = all_names<JitRefusal>(kJitRefusalCount, name_of),
-          .windows_failed = all_names<WindowFailure>(kWindowFailureCount, name_of)};
+          .windows_failed = all_names<WindowFailure>(kWindowFailureCount, name_of),
+          .name_sources = name_sources(),
+          .dwarf_losses = dwarf_losses()};
 }
 
 Result<ConfigInfo> Daemon::configuration(const Caller& caller) {

@@ -115,6 +115,28 @@ void add_jit(MetricsText& out, const StatusInfo::Jit& jit) {
               "reason", jit.malformed);
 }
 
+void add_names(MetricsText& out, const StatusInfo::Names& names) {
+  out.counter("profd_named_samples_total",
+              "Samples of written sessions and windows, by where the name of the innermost frame "
+              "comes from, or why it has none.",
+              "source", names.sources);
+  out.counter("profd_fully_named_samples_total",
+              "Samples of written sessions and windows with a name for each frame.",
+              names.fully_named);
+  out.gauge("profd_name_cache_files", "Files whose names are kept.", names.cached_files);
+  out.gauge("profd_name_cache_bytes", "Memory for these names.", names.cached_bytes);
+  out.counter("profd_dwarf_addresses_total", "Addresses with functions and lines from DWARF.",
+              names.lines.answered);
+  out.counter("profd_dwarf_addresses_lost_total", "Addresses whose answer from DWARF is not whole.",
+              "reason", names.lines.addresses_lost);
+  out.counter("profd_dwarf_files_refused_total", "Files whose DWARF is not read for an hour.",
+              "reason", names.lines.files_refused);
+  out.counter("profd_symbolizer_cpu_seconds_total", "CPU time of the symbolizers.",
+              names.lines.cpu_seconds);
+  out.counter("profd_symbolizer_failures_total", "Symbolizers that died or were killed.",
+              names.lines.failures);
+}
+
 // 0 for a time that is not known, as is usual in Prometheus.
 double timestamp_of(const std::string& rfc3339) {
   const auto time = parse_time_text(rfc3339, WallTime{});
@@ -150,12 +172,16 @@ std::string metrics_of(StatusInfo status, const StatusReasons& reasons) {
   add_reasons(status.unwinding.tables.refused, reasons.tables_refused);
   add_reasons(status.jit.refused, reasons.jit_refused);
   add_reasons(status.continuous.failed, reasons.windows_failed);
+  add_reasons(status.names.sources, reasons.name_sources);
+  add_reasons(status.names.lines.addresses_lost, reasons.dwarf_losses);
+  add_reasons(status.names.lines.files_refused, reasons.dwarf_losses);
   MetricsText out;
   add_process(out, status);
   add_service(out, status);
   add_samples(out, status);
   add_unwinding(out, status.unwinding);
   add_jit(out, status.jit);
+  add_names(out, status.names);
   add_history(out, status.continuous);
   return out.text();
 }

@@ -21,6 +21,8 @@ struct StatusReasons {
   std::vector<std::string_view> tables_refused;  // unwinding.tables.refused
   std::vector<std::string_view> jit_refused;     // jit.refused
   std::vector<std::string_view> windows_failed;  // continuous.failed
+  std::vector<std::string_view> name_sources;    // names.sources
+  std::vector<std::string_view> dwarf_losses;    // names.lines.addresses_lost and files_refused
 };
 
 // Has a series for each reason, also where its count is 0: a counter that only appears with its

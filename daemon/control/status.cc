@@ -68,6 +68,16 @@ StatusInfo::Parsers describe_parsers() {
   return usage;
 }
 
+// Those that are not 0.
+template <class Reason, std::size_t size>
+CountsByReason counts_by_text(const std::array<std::uint64_t, size>& counts) {
+  CountsByReason named;
+  for (std::size_t i = 0; i < size; ++i) {
+    if (counts[i] != 0) named.emplace(text_of(static_cast<Reason>(i)), counts[i]);
+  }
+  return named;
+}
+
 }  // namespace
 
 StatusInfo describe_process() {
@@ -129,6 +139,29 @@ StatusInfo::Jit describe_jit(const JitStats& stats) {
           .forgotten = stats.forgotten,
           .refused = named<JitRefusal>(stats.refused, name_of),
           .malformed = {stats.malformed.begin(), stats.malformed.end()}};
+}
+
+StatusInfo::Names describe_names(const NamingStats& stats) {
+  const LineStats& lines = stats.lines;
+  return {.samples = stats.shares.samples,
+          .fully_named = stats.shares.fully_named,
+          .sources = counts_by_text<NameSource>(stats.shares.by_source),
+          .cached_files = stats.cached_files,
+          .cached_bytes = stats.cached_bytes,
+          .lines = {.answered = lines.answered,
+                    .addresses_lost = counts_by_text<DwarfLoss>(lines.addresses_lost),
+                    .files_refused = counts_by_text<DwarfLoss>(lines.files_refused),
+                    .cpu_seconds = std::chrono::duration<double>(lines.cpu_time).count(),
+                    .failures = lines.failures}};
+}
+
+std::vector<std::string_view> name_sources() {
+  return {kNameSourceTexts.begin(), kNameSourceTexts.end()};
+}
+
+// Without kNone.
+std::vector<std::string_view> dwarf_losses() {
+  return {std::next(kDwarfLossTexts.begin()), kDwarfLossTexts.end()};
 }
 
 std::vector<std::string_view> incomplete_reasons() {

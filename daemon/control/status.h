@@ -8,6 +8,7 @@
 #include "collectors/jit/stats.h"
 #include "collectors/sampling/sampler.h"
 #include "collectors/unwinding/stats.h"
+#include "daemon/names/naming_stats.h"
 #include "daemon/samples/unwind_tally.h"
 #include "formats/api/status_info.h"
 
@@ -24,6 +25,14 @@ void add_ledger(const SamplerLedger& ledger, StatusInfo& status);
                                                        const UnwindTally& tally, bool show_objects);
 
 [[nodiscard]] StatusInfo::Jit describe_jit(const JitStats& stats);
+
+[[nodiscard]] StatusInfo::Names describe_names(const NamingStats& stats);
+
+// All keys of StatusInfo::Names::sources.
+[[nodiscard]] std::vector<std::string_view> name_sources();
+
+// All reasons of StatusInfo::Names::Lines.
+[[nodiscard]] std::vector<std::string_view> dwarf_losses();
 
 // All reasons of StatusInfo::Unwinding::incomplete.
 [[nodiscard]] std::vector<std::string_view> incomplete_reasons();

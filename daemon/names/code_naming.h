@@ -1,14 +1,21 @@
-// What one worker thread names code with: its parser, the names that it has found, and the kernel's
-// functions.
+// What one worker thread names code with: its parser and symbolizer, the names that it has found,
+// and the kernel's functions.
 
 #pragma once
 
+#include <sys/types.h>
+
+#include <chrono>
 #include <memory>
+#include <utility>
 
 #include "collectors/parser/parser.h"
 #include "daemon/names/file_namer.h"
 #include "daemon/names/kernel_names.h"
+#include "daemon/names/line_budget.h"
+#include "daemon/names/line_namer.h"
 #include "daemon/names/name_cache.h"
+#include "daemon/names/naming_stats.h"
 
 namespace profd {
 
@@ -16,7 +23,7 @@ class CodeNaming {
  public:
   // `parser` is not null.
   explicit CodeNaming(std::unique_ptr<Parser> parser)
-      : parser_(std::move(parser)), files_(*parser_, cache_) {}
+      : parser_(std::move(parser)), files_(*parser_, lines_, cache_) {}
   CodeNaming(const CodeNaming&) = delete;
   CodeNaming& operator=(const CodeNaming&) = delete;
 
@@ -24,11 +31,38 @@ class CodeNaming {
   [[nodiscard]] FileNamer& files() { return files_; }
   [[nodiscard]] KernelNames& kernel() { return kernel_; }
 
+  // The budget of continuous mode as it is now.
+  [[nodiscard]] LineBudget& window_lines() {
+    const auto now = std::chrono::steady_clock::now();
+    window_lines_.refill(now - std::exchange(refilled_at_, now));
+    return window_lines_;
+  }
+
+  // Ends a session or window: counts how well it is named, and keeps no more than needed.
+  void finish(const NameShares& shares) {
+    shares_ += shares;
+    files_.trim();
+    lines_.end_child();
+  }
+
+  [[nodiscard]] pid_t symbolizer() const { return lines_.child(); }  // -1: none; for tests
+
+  [[nodiscard]] NamingStats stats() const {
+    return {.shares = shares_,
+            .lines = lines_.stats(),
+            .cached_files = cache_.files(),
+            .cached_bytes = cache_.bytes()};
+  }
+
  private:
   std::unique_ptr<Parser> parser_;
+  LineNamer lines_;
   NameCache cache_;
   FileNamer files_;
   KernelNames kernel_;
+  LineBudget window_lines_ = LineBudget::of_continuous_mode();
+  std::chrono::steady_clock::time_point refilled_at_ = std::chrono::steady_clock::now();
+  NameShares shares_;
 };
 
 }  // namespace profd

@@ -1,6 +1,7 @@
 #include "daemon/names/file_namer.h"
 
 #include <algorithm>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -21,6 +22,12 @@ UniqueFd debug_file_of(const ElfSummary& elf, const std::string& path) {
   UnwindSource source;
   source.build_id = elf.build_id;
   return open_debug_file(source, path);
+}
+
+// Go's own table has inlined functions and lines, and slots of the PLT have no lines.
+bool is_from_symbols(NameSource source) {
+  return source == NameSource::kSymbolTable || source == NameSource::kDebugFile ||
+         source == NameSource::kMiniDebugInfo || source == NameSource::kDynamicSymbols;
 }
 
 NameSource reason_of(const Error& error) {
@@ -103,10 +110,46 @@ NameSource FileNamer::look_up(const Source& source, const ElfSummary& elf,
     if (!found) return reason_of(found.error());
     for (const AddressNames& one : *found) {
       // Later the budget may be enough.
-      if (one.source != NameSource::kOverBudget) names.set(one, has_name(one.source));
+      if (one.source != NameSource::kOverBudget) names.set(one, is_from_symbols(one.source));
     }
   }
   return NameSource::kOverBudget;
+}
+
+void FileNamer::add_lines(std::span<const HitFile* const> files, LineBudget& budget) {
+  std::vector<Pending> pending;
+  for (const HitFile* const hit : files) {
+    if (auto one = pending_of(*hit)) pending.push_back(std::move(*one));
+  }
+  std::ranges::stable_sort(pending, std::greater(), &Pending::samples);
+  for (const Pending& one : pending) {
+    if (!still_has_its_bytes(*one.file)) continue;
+    const UniqueFd debug = debug_file_of(*one.elf, one.file->path);
+    lines_.add_lines({.fd = one.file->fd.get(),
+                      .debug_fd = debug.get(),
+                      .identity = one.identity,
+                      .owner = one.file->owner},
+                     one.addresses, *one.names, budget);
+  }
+}
+
+std::optional<FileNamer::Pending> FileNamer::pending_of(const HitFile& hit) {
+  const ElfSummary* const elf = hit.file->fd.valid() ? find_or_read(*hit.file) : nullptr;
+  if (elf == nullptr) return std::nullopt;
+  Pending pending{.file = hit.file.get(), .elf = elf, .identity = file_identity(*hit.file, *elf)};
+  pending.names = &cache_.names_of(pending.identity);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> wanted;  // samples, address
+  for (const auto& [offset, samples] : hit.samples_by_offset) {
+    const Result<std::uint64_t> address = vaddr_of_offset(*elf, offset);
+    const NameTable::Entry* const entry = address ? pending.names->find(*address) : nullptr;
+    if (entry == nullptr || !entry->may_have_lines) continue;
+    wanted.emplace_back(samples, *address);
+    pending.samples += samples;
+  }
+  if (wanted.empty()) return std::nullopt;
+  std::ranges::sort(wanted, std::greater());
+  for (const auto& [samples, address] : wanted) pending.addresses.push_back(address);
+  return pending;
 }
 
 void FileNamer::trim() {

@@ -1,8 +1,8 @@
 // Names the code addresses of files: from the cache, then from symbol tables, which only the parser
-// reads.
+// reads. After that, inlined functions and lines come from DWARF, as far as there is time.
 //
 // Each file is looked up once for all its addresses. A file of one user does not use up the time
-// for the files of another (SymbolBudgets). On a worker.
+// for the files of another (SymbolBudgets, LineBudget). On a worker.
 
 #pragma once
 
@@ -10,11 +10,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "collectors/files/mapped_file.h"
 #include "collectors/parser/parser.h"
+#include "daemon/names/line_budget.h"
+#include "daemon/names/line_namer.h"
 #include "daemon/names/name_cache.h"
 #include "daemon/names/symbol_budgets.h"
 #include "formats/base/unique_fd.h"
@@ -43,12 +46,19 @@ struct NamedFile {
 
 class FileNamer {
  public:
-  // Both must outlive *this.
-  FileNamer(Parser& parser, NameCache& cache) : parser_(parser), cache_(cache) {}
+  // All must outlive *this.
+  FileNamer(Parser& parser, LineNamer& lines, NameCache& cache)
+      : parser_(parser), lines_(lines), cache_(cache) {}
+
+  [[nodiscard]] Parser& parser() { return parser_; }
 
   [[nodiscard]] NamedFile name(const HitFile& hit, SymbolBudgets& budgets);
 
-  // The same for the vDSO, of which profd has its own copy.
+  // Adds inlined functions, files and lines to the names that name() has found for these files: the
+  // file with most samples first, and of each file the address with most samples.
+  void add_lines(std::span<const HitFile* const> files, LineBudget& budget);
+
+  // The same as name() for the vDSO, of which profd has its own copy.
   [[nodiscard]] NamedFile name_vdso(const std::map<std::uint64_t, std::uint64_t>& samples_by_offset,
                                     SymbolBudgets& budgets);
 
@@ -66,11 +76,22 @@ class FileNamer {
                  const std::map<std::uint64_t, std::uint64_t>& samples_by_offset,
                  SymbolBudgets& budgets);
   const ElfSummary* find_or_read(const MappedFile& file);
+  // A file with addresses that may have lines, the one with most samples first.
+  struct Pending {
+    const MappedFile* file = nullptr;
+    const ElfSummary* elf = nullptr;
+    std::string identity{};
+    NameTable* names = nullptr;
+    std::vector<std::uint64_t> addresses{};
+    std::uint64_t samples = 0;  // of all of them
+  };
+  std::optional<Pending> pending_of(const HitFile& hit);
   NameSource look_up(const Source& source, const ElfSummary& elf,
                      const std::vector<std::uint64_t>& addresses, SymbolBudgets& budgets,
                      NameTable& names);
 
   Parser& parser_;
+  LineNamer& lines_;
   NameCache& cache_;
   std::map<FileKey, std::optional<ElfSummary>> summaries_;  // none: it can't be read
   UniqueFd vdso_;

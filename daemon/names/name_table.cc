@@ -1,5 +1,6 @@
 #include "daemon/names/name_table.h"
 
+#include <string>
 #include <vector>
 
 namespace profd {
@@ -56,6 +57,15 @@ void NameTable::set(const AddressNames& names, bool may_have_lines) {
 const NameTable::Entry* NameTable::find(std::uint64_t address) const {
   const auto found = entries_.find(address);
   return found == entries_.end() ? nullptr : &found->second;
+}
+
+CodeFrame NameTable::frame(const Line& line) const {
+  const Function& function = functions_[line.function];
+  return {.name = std::string(text(function.name)),
+          .system_name = std::string(text(function.system_name)),
+          .file = std::string(text(function.file)),
+          .line = line.line,
+          .start_line = function.start_line};
 }
 
 std::size_t NameTable::bytes() const {

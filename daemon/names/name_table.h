@@ -54,6 +54,7 @@ class NameTable {
   [[nodiscard]] std::span<const Line> lines(const Entry& entry) const {
     return lines_[entry.lines];
   }
+  [[nodiscard]] CodeFrame frame(const Line& line) const;
   [[nodiscard]] const Function& function(std::uint32_t index) const { return functions_[index]; }
   [[nodiscard]] std::uint32_t function_count() const { return functions_.size(); }
   [[nodiscard]] std::string_view text(std::uint32_t index) const { return texts_[index]; }

@@ -1,11 +1,12 @@
 #include "daemon/profiles/jit_image_part.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <utility>
 
 #include <fmt/core.h>
+
+#include "daemon/profiles/jit_code.h"
 
 namespace profd {
 namespace {
@@ -85,38 +86,6 @@ std::size_t utf8_length(std::string_view text) {
 
 bool is_control(char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }
 
-// V8 reads the names of some files from memory that it has freed, which gives a few random bytes.
-bool is_likely_file(std::string_view name) {
-  constexpr std::size_t kShortestName = 4;  // "a.js"
-  if (name.size() < kShortestName || std::ranges::any_of(name, is_control)) return false;
-  while (!name.empty()) {
-    const std::size_t length = utf8_length(name);
-    if (length == 0) return false;
-    name.remove_prefix(length);
-  }
-  return true;
-}
-
-// Removes a number behind the last colon, and the colon.
-std::string_view without_number(std::string_view text) {
-  const auto colon = text.rfind(':');
-  if (colon == text.npos || colon + 1 == text.size()) return text;
-  const std::string_view number = text.substr(colon + 1);
-  return number.find_first_not_of("0123456789") == number.npos ? text.substr(0, colon) : text;
-}
-
-// The file in the name of a V8 function: "JS:*name FILE:LINE:COLUMN", before node 20
-// "LazyCompile:*name FILE:LINE". Empty: the name has none.
-std::string_view file_in_name(std::string_view function) {
-  const std::size_t colon = function.find(':');
-  const std::size_t blank = function.find(' ');
-  if (blank == function.npos || colon > blank) return {};
-  constexpr std::array<std::string_view, 5> kTags{"JS", "LazyCompile", "Function", "Script",
-                                                  "Eval"};
-  if (std::ranges::find(kTags, function.substr(0, colon)) == kTags.end()) return {};
-  return without_number(without_number(function.substr(blank + 1)));
-}
-
 // The number of a file in an image, whose lines refer to files by number.
 using FileNumber = std::function<std::uint32_t(std::string_view file)>;
 
@@ -124,7 +93,7 @@ void add_code(const JitCodeAnswer& answer, std::string_view name, const FileNumb
               JitImageFunction& function) {
   if (answer.code.size() == function.bytes) function.code = answer.code;
   for (const JitLine& line : answer.lines) {
-    const std::string_view file = is_likely_file(line.file) ? line.file : file_in_name(name);
+    const std::string_view file = file_of_jit_line(line, name);
     if (file.empty()) continue;
     function.lines.push_back({.code_offset = line.code_offset,
                               .line = line.line,
@@ -176,27 +145,9 @@ void JitImagePart::read_code(Parser& parser, JitImage& image) const {
     image.files.emplace_back(file);
     return numbers.emplace(file, static_cast<std::uint32_t>(numbers.size())).first->second;
   };
-  for (std::size_t source = 0; source < samples_->sources.size(); ++source) {
-    std::vector<std::size_t> indexes;
-    std::vector<JitCodeQuery> queries;
-    for (std::size_t i = 0; i < samples_->functions.size(); ++i) {
-      const SampledJitCode& code = samples_->functions[i];
-      if (code.source != source) continue;
-      indexes.push_back(i);
-      queries.push_back({.address = code.address,
-                         .code_bytes = code.bytes,
-                         .code = code.code,
-                         .debug_info = code.debug_info,
-                         .script = std::string(jit_script_of(code.name))});
-    }
-    const JitSourceFile& from = samples_->sources[source];
-    const auto answers = parser.read_jit_code(from.file->fd->get(), from.state, queries);
-    if (!answers) continue;  // the functions keep their names
-    for (std::size_t i = 0; i < indexes.size(); ++i) {
-      add_code(answers->functions[i], samples_->functions[indexes[i]].name, number_of,
-               image.functions[indexes[i]]);
-    }
-  }
+  read_jit_code(parser, *samples_, true, [&](std::size_t i, const JitCodeAnswer& answer) {
+    add_code(answer, samples_->functions[i].name, number_of, image.functions[i]);
+  });
 }
 
 std::string jit_symbol(std::string_view name, std::uint64_t address) {

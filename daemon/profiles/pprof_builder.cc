@@ -3,6 +3,7 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <span>
@@ -13,8 +14,10 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include "collectors/files/debug_files.h"
+#include "daemon/profiles/jit_code.h"
 #include "daemon/profiles/profile_files.h"
 #include "daemon/samples/stack_table.h"
+#include "formats/base/utf8_text.h"
 
 namespace profd {
 namespace {
@@ -80,6 +83,7 @@ class ProfileNamer {
   NamedProfile build() {
     for (const ProcessSnapshot& process : snapshot_.processes) collect_hits(process);
     for (auto& [key, file] : files_) name_file(file);
+    add_lines();
     name_vdso();
     for (const ProcessSnapshot& process : snapshot_.processes) add(process);
     return {std::move(profile_), shares_, std::move(label_sets_)};
@@ -98,10 +102,15 @@ class ProfileNamer {
     (void)add_mapping({}, "[all processes of " + host + "]");
   }
 
+  // All texts that programs choose, which may be anything.
+  std::uint32_t add_text(std::string_view text) {
+    return has_controls(text) ? profile_.add_text(without_controls(text)) : profile_.add_text(text);
+  }
+
   std::uint32_t add_mapping(PprofMapping mapping, const std::string& file,
                             const std::string& build_id = {}) {
-    mapping.file = profile_.add_text(file);
-    mapping.build_id = profile_.add_text(build_id);
+    mapping.file = add_text(file);
+    mapping.build_id = add_text(build_id);
     return profile_.add_mapping(mapping);
   }
 
@@ -144,6 +153,13 @@ class ProfileNamer {
                                elf ? to_hex(elf->build_id) : std::string());
   }
 
+  void add_lines() {
+    if (names_.line_budget == nullptr) return;
+    std::vector<const HitFile*> hits;
+    for (const auto& [key, file] : files_) hits.push_back(&file.hit);
+    names_.files.add_lines(hits, *names_.line_budget);
+  }
+
   void name_vdso() {
     if (vdso_.hit.samples_by_offset.empty()) return;
     vdso_.named = names_.files.name_vdso(vdso_.hit.samples_by_offset, names_.budgets);
@@ -169,9 +185,9 @@ class ProfileNamer {
   std::uint32_t add_label_set(const ProcessSnapshot& process, std::string_view thread) {
     const ProcessLabels labels = labels_of(process, names_.users);
     const auto text = [this](std::string_view key, std::string_view value) {
-      return PprofLabel{.key = profile_.add_text(key), .text = profile_.add_text(value)};
+      return PprofLabel{.key = add_text(key), .text = add_text(value)};
     };
-    std::vector<PprofLabel> set{{.key = profile_.add_text("pid"), .number = labels.pid},
+    std::vector<PprofLabel> set{{.key = add_text("pid"), .number = labels.pid},
                                 text("comm", labels.comm),
                                 text("unit", labels.unit),
                                 text("container", labels.container),
@@ -192,6 +208,7 @@ class ProfileNamer {
       if (!is_resolved) add(process, stack, {}, stack.count);
     }
     if (!process.jit) return;
+    jit_lines_ = JitLines(names_.files.parser(), *process.jit);
     for (const JitSamples::Run& run : process.jit->runs) {
       const StackTable::Stack& stack = stacks[run.stack];
       add(process, stack, process.jit->frames_of(run, stack.user_frames), run.count);
@@ -206,8 +223,9 @@ class ProfileNamer {
     for (std::size_t i = 0; i < words.size(); ++i) {
       const UserFrame frame = UserFrame::from_word(words[i]);
       const bool is_jit = !functions.empty() && functions[i] != JitSamples::kNoFunction;
-      stack_.push_back(is_jit ? jit_location(*process.jit, functions[i], frame)
-                              : user_location(process, stack, frame, kind_of_frame(words, i)));
+      const PcKind kind = kind_of_frame(words, i);
+      stack_.push_back(is_jit ? jit_location(*process.jit, functions[i], code_address(frame, kind))
+                              : user_location(process, stack, frame, kind));
     }
     count_names(samples);
     std::vector<std::uint32_t> locations;
@@ -248,10 +266,10 @@ class ProfileNamer {
       known->second = {profile_.add_location(location, {}), NameSource::kGap};
       return known->second;
     }
-    const std::uint32_t name = profile_.add_text(symbol->name);
+    const std::uint32_t name = add_text(symbol->name);
     const PprofLine line{
         .function = profile_.add_function(
-            {.name = name, .system_name = name, .file = profile_.add_text(symbol->module)})};
+            {.name = name, .system_name = name, .file = add_text(symbol->module)})};
     known->second = {profile_.add_location(location, {&line, 1}), NameSource::kKernel};
     return known->second;
   }
@@ -301,23 +319,30 @@ class ProfileNamer {
     const NameTable& names = *file.named.names;
     const NameTable::Function& function = names.function(index);
     known->second =
-        profile_.add_function({.name = profile_.add_text(names.text(function.name)),
-                               .system_name = profile_.add_text(names.text(function.system_name)),
-                               .file = profile_.add_text(names.text(function.file)),
+        profile_.add_function({.name = add_text(names.text(function.name)),
+                               .system_name = add_text(names.text(function.system_name)),
+                               .file = add_text(names.text(function.file)),
                                .start_line = function.start_line});
     return known->second;
   }
 
-  NamedLocation jit_location(const JitSamples& samples, std::uint32_t function,
-                             const UserFrame& frame) {
-    const auto [known, added] = jit_.try_emplace({function, frame.address});
+  NamedLocation jit_location(const JitSamples& samples, std::uint32_t index,
+                             std::uint64_t address) {
+    const auto [known, added] = jit_.try_emplace({index, address});
     if (!added) return known->second;
-    const PprofLine line{.function = profile_.add_function(
-                             {.name = profile_.add_text(samples.functions[function].name)})};
+    const SampledJitCode& code = samples.functions[index];
+    const JitLines::Line* const line = jit_lines_.at(index, address - code.address);
+    PprofFunction function{.name = add_text(code.name)};
+    if (line != nullptr) {
+      function.file = add_text(line->file);
+      const JitLines::Line& first = *jit_lines_.first(index);
+      if (first.file == line->file) function.start_line = first.line;
+    }
+    const PprofLine shown{.function = profile_.add_function(function),
+                          .line = line == nullptr ? 0 : line->line};
     const std::uint32_t mapping = add_mapping({}, "[jit]");
-    known->second = {
-        profile_.add_location({.address = frame.address, .mapping = mapping}, {&line, 1}),
-        NameSource::kJit};
+    known->second = {profile_.add_location({.address = address, .mapping = mapping}, {&shown, 1}),
+                     NameSource::kJit};
     return known->second;
   }
 
@@ -332,6 +357,7 @@ class ProfileNamer {
   Locations kernel_;  // by address
   std::optional<std::uint32_t> kernel_mapping_;
   // Of the current process:
+  JitLines jit_lines_;
   std::map<std::uint32_t, std::uint32_t> labels_;  // by StackTable::Stack::thread
   std::map<std::pair<std::uint32_t, std::uint64_t>, NamedLocation> jit_;  // by function, address
   // Of the current stack, the leaf first:

@@ -2,17 +2,19 @@
 // window.
 //
 // Each location has the address in its file and the functions there, the innermost inlined one
-// first; a location without a name is named after its file, in brackets. Used on a worker.
+// first; a location without a name is named after its file, in brackets. Control characters of
+// names and labels, which programs choose, are '?': terminals would take them for commands. Used on
+// a worker.
 
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "daemon/names/file_namer.h"
 #include "daemon/names/kernel_names.h"
+#include "daemon/names/line_budget.h"
+#include "daemon/names/naming_stats.h"
 #include "daemon/names/symbol_budgets.h"
 #include "daemon/profiles/process_labels.h"
 #include "daemon/samples/snapshot.h"
@@ -26,14 +28,7 @@ struct NameSources {
   KernelNames& kernel;
   SymbolBudgets& budgets;
   const UserNames& users;
-};
-
-// How well the frames are named, by samples.
-struct NameShares {
-  std::uint64_t samples = 0;
-  std::uint64_t fully_named = 0;  // samples with a name for each frame
-  // The samples by where the name of their innermost frame comes from, or why it has none.
-  std::array<std::uint64_t, kNameSources> by_source{};
+  LineBudget* line_budget = nullptr;  // null: DWARF is not read
 };
 
 struct NamedProfile {

@@ -74,13 +74,17 @@ Result<void> write_images(const SessionSnapshot& snapshot, const KernelImage& ke
 Result<void> write_named_profile(const SessionSnapshot& snapshot, const SessionSummary& summary,
                                  CodeNaming& naming, ResultWriter& result) {
   SymbolBudgets budgets;
+  LineBudget line_budget = LineBudget::of_session();
   const UserNames users = read_user_names();
-  NamedProfile named = build_named_profile(
-      snapshot,
-      {.files = naming.files(), .kernel = naming.kernel(), .budgets = budgets, .users = users},
-      host_name());
+  NamedProfile named = build_named_profile(snapshot,
+                                           {.files = naming.files(),
+                                            .kernel = naming.kernel(),
+                                            .budgets = budgets,
+                                            .users = users,
+                                            .line_budget = &line_budget},
+                                           host_name());
   named.profile.own_data = to_json(summary);
-  naming.files().trim();
+  naming.finish(named.shares);
   return result.add(kNamedProfile, encode_pprof_gzip(named.profile));
 }
 

@@ -30,6 +30,7 @@ class StoreWorker {
     auto with_naming = [this, job = std::move(job)]() mutable {
       auto value = job(naming_);
       parser_restarts_ = naming_.parser().restarts();
+      stats_ = std::make_shared<const NamingStats>(naming_.stats());
       return value;
     };
     return worker_.run(std::move(with_naming));
@@ -43,10 +44,12 @@ class StoreWorker {
 
   // Any thread.
   [[nodiscard]] std::uint64_t parser_restarts() const { return parser_restarts_; }
+  [[nodiscard]] NamingStats naming_stats() const { return *stats_.load(); }
 
  private:
   CodeNaming naming_;
   std::atomic<std::uint64_t> parser_restarts_ = 0;
+  std::atomic<std::shared_ptr<const NamingStats>> stats_ = std::make_shared<const NamingStats>();
   Worker worker_;  // last: it ends its jobs before `naming_` is destroyed
 };
 

@@ -85,6 +85,23 @@ void members(auto& fields, Is<StatusInfo::Jit> auto& jit) {
       .required("malformed", jit.malformed);
 }
 
+void members(auto& fields, Is<StatusInfo::Names::Lines> auto& lines) {
+  fields.required("answered", lines.answered)
+      .required("addresses_lost", lines.addresses_lost)
+      .required("files_refused", lines.files_refused)
+      .required("cpu_seconds", lines.cpu_seconds)
+      .required("failures", lines.failures);
+}
+
+void members(auto& fields, Is<StatusInfo::Names> auto& names) {
+  fields.required("samples", names.samples)
+      .required("fully_named", names.fully_named)
+      .required("sources", names.sources)
+      .required("cached_files", names.cached_files)
+      .required("cached_bytes", names.cached_bytes)
+      .required("lines", names.lines);
+}
+
 void members(auto& fields, Is<StatusInfo::Xray> auto& xray) {
   fields.required("apps", xray.apps)
       .required("apps_refused", xray.apps_refused)
@@ -129,6 +146,7 @@ void members(auto& fields, Is<StatusInfo> auto& status) {
       .optional("cpu_gaps", status.cpu_gaps)
       .optional("unwinding", status.unwinding)
       .optional("jit", status.jit)
+      .optional("names", status.names)
       .optional("xray", status.xray)
       .optional("continuous", status.continuous);
 }

@@ -87,6 +87,27 @@ struct StatusInfo {
     friend bool operator==(const Parsers&, const Parsers&) = default;
   };
 
+  // How well the code in sessions and windows is named, and where the names come from.
+  struct Names {
+    // Reading DWARF.
+    struct Lines {
+      std::uint64_t answered = 0;     // addresses
+      CountsByReason addresses_lost;  // whose answer is not whole
+      CountsByReason files_refused;   // that are not tried for an hour
+      double cpu_seconds = 0;
+      std::uint64_t failures = 0;  // symbolizers that died or were killed
+      friend bool operator==(const Lines&, const Lines&) = default;
+    };
+
+    std::uint64_t samples = 0;
+    std::uint64_t fully_named = 0;  // samples with a name for each frame
+    CountsByReason sources;         // samples by where the innermost frame's name comes from
+    std::uint64_t cached_files = 0;
+    std::uint64_t cached_bytes = 0;
+    Lines lines;
+    friend bool operator==(const Names&, const Names&) = default;
+  };
+
   // Connections to the control socket.
   struct Connections {
     std::uint64_t open = 0;
@@ -157,6 +178,7 @@ struct StatusInfo {
   CpuGaps cpu_gaps;
   Unwinding unwinding;
   Jit jit;
+  Names names;
   Xray xray;
   Continuous continuous;
 

@@ -53,6 +53,14 @@ std::string repaired(std::string_view text) {
   return valid;
 }
 
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
+// U+0080 to U+009F: the bytes C2 80 to C2 9F.
+bool is_c1(std::string_view text, std::size_t at) {
+  return text[at] == '\xc2' && at + 1 < text.size() && is_inside_character(text[at + 1]) &&
+         static_cast<unsigned char>(text[at + 1]) < 0xa0;
+}
+
 }  // namespace
 
 bool is_valid_utf8(std::string_view text) {
@@ -76,6 +84,24 @@ std::string valid_utf8(std::string_view text, std::size_t max_bytes) {
   while (kept > 0 && is_inside_character(valid[kept])) --kept;
   valid.resize(kept);
   return valid.append(kCut);
+}
+
+bool has_controls(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (is_control(text[i]) || is_c1(text, i)) return true;
+  }
+  return false;
+}
+
+std::string without_controls(std::string_view text) {
+  std::string shown;
+  shown.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_long = is_c1(text, i);
+    shown.push_back(is_long || is_control(text[i]) ? '?' : text[i]);
+    if (is_long) ++i;
+  }
+  return shown;
 }
 
 }  // namespace profd

@@ -17,4 +17,11 @@ namespace profd {
 // The same without a limit.
 [[nodiscard]] std::string valid_utf8(std::string_view text);
 
+// Whether a terminal may take a character for a command: C0 (such as a newline or an escape), DEL
+// and, in valid UTF-8, C1.
+[[nodiscard]] bool has_controls(std::string_view text);
+
+// Control characters become '?'. Nothing else changes.
+[[nodiscard]] std::string without_controls(std::string_view text);
+
 }  // namespace profd

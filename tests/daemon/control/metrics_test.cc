@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "daemon/control/status.h"
 #include "daemon/history/failure.h"
 
 namespace profd {
@@ -46,6 +47,35 @@ TEST(Metrics, HaveEachReasonOfAFailedWindowFromTheStart) {
     EXPECT_THAT(text, HasSubstr("profd_windows_failed_total{reason=\"" + reason + "\"} 0\n"));
   }
   EXPECT_THAT(text, HasSubstr("\nprofd_window_last_written_timestamp_seconds 0\n"));
+}
+
+TEST(Metrics, HaveTheSourcesOfNamesAndTheCostOfTheSymbolizer) {
+  StatusInfo status;
+  status.names = {.samples = 10,
+                  .fully_named = 6,
+                  .sources = {{"symtab", 7}, {"gap", 3}},
+                  .cached_files = 4,
+                  .cached_bytes = 5,
+                  .lines = {.answered = 11,
+                            .addresses_lost = {{"no_lines", 12}},
+                            .files_refused = {{"zstd", 13}},
+                            .cpu_seconds = 0.25,
+                            .failures = 14}};
+  StatusReasons reasons;
+  reasons.name_sources = name_sources();
+  reasons.dwarf_losses = dwarf_losses();
+  const std::string text = metrics_of(status, reasons);
+  for (const char* line :
+       {"profd_named_samples_total{source=\"symtab\"} 7",
+        "profd_named_samples_total{source=\"gap\"} 3",
+        "profd_named_samples_total{source=\"jit\"} 0", "profd_fully_named_samples_total 6",
+        "profd_name_cache_files 4", "profd_name_cache_bytes 5", "profd_dwarf_addresses_total 11",
+        "profd_dwarf_addresses_lost_total{reason=\"no_lines\"} 12",
+        "profd_dwarf_files_refused_total{reason=\"zstd\"} 13",
+        "profd_dwarf_files_refused_total{reason=\"no_dwarf\"} 0",
+        "profd_symbolizer_cpu_seconds_total 0.25", "profd_symbolizer_failures_total 14"}) {
+    EXPECT_THAT(text, HasSubstr(std::string("\n") + line + "\n"));
+  }
 }
 
 }  // namespace

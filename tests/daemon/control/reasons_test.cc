@@ -9,6 +9,7 @@
 #include "collectors/bpf/sample.h"
 #include "collectors/jit/stats.h"
 #include "collectors/unwinding/stats.h"
+#include "daemon/control/status.h"
 #include "daemon/history/failure.h"
 #include "daemon/samples/stack_table.h"
 #include "formats/api/error_json.h"
@@ -80,6 +81,11 @@ void expect_in(const std::string& name, const std::vector<std::string_view>& rea
 
 TEST(Reasons, OfSamplesAreAllInTheDocument) {
   expect_in("api.md", reasons_of_samples(), "\n| `", "` |");
+}
+
+TEST(Reasons, OfNamesAreAllInTheDocument) {
+  expect_in("api.md", name_sources(), "`", "`");
+  expect_in("api.md", dwarf_losses(), "\n| `", "` |");
 }
 
 TEST(Reasons, OfErrorsAreAllInTheDocument) { expect_in("api.md", codes_of_errors(), "`", "`"); }

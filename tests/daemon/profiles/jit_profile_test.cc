@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 
 #include "daemon/profiles/profile_files.h"
+#include "daemon/storage/result_store.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/profile/gperftools_reader.h"
 #include "tests/daemon/local_parser.h"
@@ -168,8 +169,10 @@ TEST_F(JitProfileTest, CodeAndLinesComeFromTheRuntimesFile) {
   JitDumpWriter dump;
   dump.header({.pid = kRuntime.tgid});
   const std::size_t lines_at = dump.bytes().size();
-  const JitDumpLine line{.address = kPlace, .line = 42, .discriminator = 0, .file = "/x/code.js"};
-  dump.debug_info(1, kPlace, std::span(&line, 1));
+  const JitDumpLine lines[] = {
+      {.address = kPlace, .line = 42, .discriminator = 0, .file = "/x/code.js"},
+      {.address = kPlace + 0x20, .line = 57, .discriminator = 0, .file = "file:///y/other.js"}};
+  dump.debug_info(1, kPlace, lines);
   const std::size_t lines_end = dump.bytes().size();
   dump.load(
       {.timestamp = 1, .pid = kRuntime.tgid, .address = kPlace, .name = "made", .code = code});
@@ -187,10 +190,17 @@ TEST_F(JitProfileTest, CodeAndLinesComeFromTheRuntimesFile) {
   sampled.debug_info = {.offset = lines_at, .bytes = lines_end - lines_at};
   jit().functions = {sampled};
   add(kPlace + 0x10, {{0, 3}});
+  add(kPlace + 0x20, {{0, 2}});
   (void)write();
   const std::string image = test::read_file(scratch_.path() / "result/objects/jit-runtime-4321.so");
   EXPECT_NE(image.find(code), std::string::npos);
   EXPECT_NE(image.find("code.js"), std::string::npos);
+  const std::string traces =
+      test::output_of(std::string("HOME=/nonexistent ") + GO_PPROF_BINARY +
+                      " -symbolize=none -sample_index=samples -lines -traces " +
+                      (scratch_.path() / "result" / kNamedProfile).string());
+  EXPECT_THAT(traces, testing::HasSubstr("3   made /x/code.js:42"));
+  EXPECT_THAT(traces, testing::HasSubstr("2   made /y/other.js:57"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "daemon/storage/result_store.h"
+#include "formats/base/utf8_text.h"
 #include "formats/profile/pprof_reader.h"
 #include "tests/daemon/profiles/session_writer_fixture.h"
 
@@ -99,6 +100,22 @@ TEST_F(NamedProfileTest, ACallerWithoutRightsSeesOneKernelFrame) {
   write();
   EXPECT_THAT(pprof("-traces"), HasSubstr("1   [kernel]\n             leaf\n"));
   EXPECT_THAT(pprof("-raw"), Not(HasSubstr("ffffffff81")));
+}
+
+// "\x1b[31m" makes a terminal write in red, and so does U+009B with "31m".
+TEST_F(NamedProfileTest, NamesThatProgramsChooseHaveNoControlCharacters) {
+  ProcessSnapshot& process = add_process("a\nb\x1b[31m\u009b31m\u00e9");
+  const ChainProgram program = add_program(process, "lib\x1b[31mchain.so");
+  add_samples(process, chain(program), 3);
+  write();
+  const auto profile = decode_pprof(test::read_file(path(kNamedProfile)));
+  ASSERT_TRUE(profile.has_value());
+  bool has_comm = false;
+  for (std::uint32_t i = 0; i < profile->text_count(); ++i) {
+    EXPECT_FALSE(has_controls(profile->text(i))) << profile->text(i);
+    has_comm |= profile->text(i) == "a?b?[31m?31m\u00e9";
+  }
+  EXPECT_TRUE(has_comm);
 }
 
 TEST_F(NamedProfileTest, EqualSessionsHaveEqualBytes) {

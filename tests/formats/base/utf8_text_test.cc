@@ -81,5 +81,18 @@ TEST(Utf8Text, MakesAnyBytesValidOnceAndForAll) {
   }
 }
 
+TEST(Utf8Text, ControlCharactersBecomeQuestionMarks) {
+  const std::string plain = "std::map<int, \u00e9\u00a0\u20ac>";
+  EXPECT_FALSE(has_controls(plain));
+  EXPECT_EQ(without_controls(plain), plain);
+  const std::string text = std::string("a\tb\nc\x1b[0m\x7f\u0080\u009f\u00a0", 16) + '\0';
+  EXPECT_TRUE(has_controls("\u009f"));
+  EXPECT_TRUE(has_controls(std::string(1, '\0')));
+  EXPECT_EQ(without_controls(text), "a?b?c?[0m???\u00a0?");
+  // A lone byte of such a character is not one; valid_utf8() replaces it.
+  EXPECT_FALSE(has_controls("\xc2"));
+  EXPECT_FALSE(has_controls("\xc2z"));
+}
+
 }  // namespace
 }  // namespace profd

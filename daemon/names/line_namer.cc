@@ -1,0 +1,127 @@
+#include "daemon/names/line_namer.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "collectors/files/debug_files.h"
+
+namespace profd {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// Opening a large file and one of its units take about this long; less would be spent for nothing.
+constexpr std::chrono::milliseconds kMinTime{50};
+
+// With the debug file, which may be installed later than the file.
+std::string key_of_source(const LineNamer::Source& source) {
+  struct stat status {};
+  if (source.debug_fd < 0 || ::fstat(source.debug_fd, &status) != 0) return source.identity;
+  return fmt::format("{}+{:x}-{:x}", source.identity, status.st_dev, status.st_ino);
+}
+
+// Whether the address may be asked for again: the answer may then be another one.
+bool may_change(DwarfLoss loss) {
+  return is_of_file(loss) || loss == DwarfLoss::kCpuTime || loss == DwarfLoss::kEntries ||
+         loss == DwarfLoss::kAnswerBytes || loss == DwarfLoss::kTooMany;
+}
+
+// The frames of the symbol table and of DWARF as one list.
+AddressNames merged_names(const NameTable& names, const NameTable::Entry& entry,
+                          const DwarfAddress& answer) {
+  AddressNames merged{.address = answer.names.address,
+                      .frames = answer.names.frames,
+                      .source = entry.source,
+                      .is_folded = entry.is_folded};
+  CodeFrame outermost = names.frame(names.lines(entry).back());
+  if (merged.frames.empty()) {
+    outermost.file = answer.file;
+    outermost.line = answer.line;
+    merged.frames.push_back(std::move(outermost));
+    return merged;
+  }
+  if (merged.frames.size() > 1) merged.source = NameSource::kDwarf;
+  merged.frames.back().name = std::move(outermost.name);
+  merged.frames.back().system_name = std::move(outermost.system_name);
+  return merged;
+}
+
+}  // namespace
+
+void LineNamer::add_lines(const Source& source, std::span<const std::uint64_t> addresses,
+                          NameTable& names, LineBudget& budget) {
+  const std::string key = key_of_source(source);
+  if (refused_.find(key, std::chrono::steady_clock::now())) return;
+  DwarfFiles files{.file = source.fd, .debug_file = source.debug_fd};
+  UniqueFd alt_file;
+  bool is_first = true;
+  while (!addresses.empty()) {
+    // The rest is for other files.
+    const nanoseconds time = budget.left_for(source.owner) / 2;
+    if (time < kMinTime) return;
+    const nanoseconds before = symbolizer_.cpu_time();
+    if (std::exchange(is_first, false)) {
+      const auto link = symbolizer_.find_alt_link(files);
+      if (link && !link->path.empty()) alt_file = open_alt_file(link->path, link->build_id);
+      files.alt_file = alt_file.get();
+    }
+    const auto some = addresses.first(std::min(addresses.size(), kMaxDwarfAddresses));
+    const bool are_done = add_some(files, key, some, time, names);
+    budget.spend(source.owner, symbolizer_.cpu_time() - before);
+    if (!are_done) return;
+    addresses = addresses.subspan(some.size());
+  }
+}
+
+bool LineNamer::add_some(const DwarfFiles& files, const std::string& key,
+                         std::span<const std::uint64_t> addresses, nanoseconds time,
+                         NameTable& names) {
+  const auto answers = symbolizer_.find_frames(files, addresses, time);
+  if (!answers || answers->empty()) return false;
+  const DwarfLoss loss = answers->front().loss;
+  if (is_of_file(loss)) {
+    refuse(key, loss);
+    return false;
+  }
+  // A file that takes all the time before it answers anything would do so each time.
+  if (std::ranges::all_of(*answers, &may_change, &DwarfAddress::loss)) {
+    refuse(key, DwarfLoss::kTimeLimit);
+  }
+  return apply(*answers, names);
+}
+
+bool LineNamer::apply(const std::vector<DwarfAddress>& answers, NameTable& names) {
+  bool are_done = true;
+  for (const DwarfAddress& answer : answers) {
+    if (answer.loss != DwarfLoss::kNone) {
+      ++stats_.addresses_lost.at(static_cast<std::size_t>(answer.loss));
+    }
+    if (!answer.names.frames.empty()) ++stats_.answered;
+    if (may_change(answer.loss)) {
+      are_done = false;
+      continue;
+    }
+    const NameTable::Entry* const entry = names.find(answer.names.address);
+    if (entry == nullptr || names.lines(*entry).empty()) continue;
+    names.set(merged_names(names, *entry, answer), false);
+  }
+  return are_done;
+}
+
+void LineNamer::refuse(const std::string& key, DwarfLoss loss) {
+  refused_.add(key, loss, std::chrono::steady_clock::now());
+  ++stats_.files_refused.at(static_cast<std::size_t>(loss));
+}
+
+LineStats LineNamer::stats() const {
+  LineStats stats = stats_;
+  stats.cpu_time = symbolizer_.cpu_time();
+  stats.failures = symbolizer_.failures();
+  return stats;
+}
+
+}  // namespace profd

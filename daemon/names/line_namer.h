@@ -1,0 +1,63 @@
+// Adds inlined functions, files and lines to names that symbol tables gave, out of DWARF, which
+// only the symbolizer reads.
+//
+// The outermost function keeps its name: the symbol table knows clones and aliases. On a worker.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collectors/symbolizer/refused_files.h"
+#include "collectors/symbolizer/symbolizer.h"
+#include "daemon/names/line_budget.h"
+#include "daemon/names/name_table.h"
+#include "daemon/names/naming_stats.h"
+
+namespace profd {
+
+class LineNamer {
+ public:
+  // A file whose DWARF is read, and its debug file; -1 where there is none.
+  struct Source {
+    int fd = -1;
+    int debug_fd = -1;
+    std::string identity;  // as file_identity() has it
+    std::uint32_t owner = 0;
+  };
+
+  LineNamer() = default;
+  // `spawn` makes another child in tests.
+  explicit LineNamer(const SymbolizerLimits& limits, sandbox::Spawn spawn = {})
+      : symbolizer_(limits, std::move(spawn)) {}
+
+  // Asks for addresses that `names` has, the most important first, as long as there is time. What
+  // was not answered for want of it keeps its `may_have_lines`.
+  void add_lines(const Source& source, std::span<const std::uint64_t> addresses, NameTable& names,
+                 LineBudget& budget);
+
+  // For a caller that has no request for a while. The next request starts a child again.
+  void end_child() { symbolizer_.end_child(); }
+
+  [[nodiscard]] pid_t child() const { return symbolizer_.child(); }
+  [[nodiscard]] LineStats stats() const;
+
+ private:
+  // Whether all addresses were answered.
+  bool add_some(const DwarfFiles& files, const std::string& key,
+                std::span<const std::uint64_t> addresses, std::chrono::nanoseconds time,
+                NameTable& names);
+  bool apply(const std::vector<DwarfAddress>& answers, NameTable& names);
+  void refuse(const std::string& key, DwarfLoss loss);
+
+  Symbolizer symbolizer_;
+  RefusedFiles refused_;
+  LineStats stats_;  // without what the symbolizer counts
+};
+
+}  // namespace profd

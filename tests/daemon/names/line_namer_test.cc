@@ -1,0 +1,142 @@
+// Inlined functions and lines of a program of C, as addr2line knows them.
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+
+#include "daemon/names/code_naming.h"
+#include "tests/daemon/profiles/chain_program.h"
+#include "tests/formats/readers.h"
+
+namespace profd {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Contains;
+
+// "FUNCTION FILE:LINE" of each frame, the innermost inlined function first.
+using Shown = std::vector<std::string>;
+
+class LineNamerTest : public testing::Test {
+ protected:
+  // Hits on every fourth byte of the function `outer`; the first has most samples.
+  HitFile hit_of(const std::string& path) {
+    HitFile hit{.file = test::open_mapped(path), .samples_by_offset = {}};
+    const ElfSummary elf = read_elf_summary(hit.file->fd.get()).value();
+    const std::uint64_t start = test::nm_functions(INLINED_PROGRAM).at("outer");
+    for (std::uint64_t i = 0; i < 10; ++i) {
+      addresses_.push_back(start + 4 * i);
+      for (const ElfSegment& segment : elf.segments) {
+        const std::uint64_t inside = addresses_.back() - segment.vaddr;
+        if (addresses_.back() < segment.vaddr || inside >= segment.memory_bytes) continue;
+        hit.samples_by_offset[segment.offset + inside] = 100 - i;
+      }
+    }
+    return hit;
+  }
+
+  static Shown shown(const NameTable& names, std::uint64_t address) {
+    Shown frames;
+    for (const NameTable::Line& line : names.lines(*names.find(address))) {
+      const CodeFrame frame = names.frame(line);
+      frames.push_back(fmt::format("{} {}:{}", frame.name, frame.file, frame.line));
+    }
+    return frames;
+  }
+
+  static Shown addr2line(std::uint64_t address) {
+    std::istringstream in(
+        test::output_of(fmt::format("addr2line -i -f -e {} {:#x}", INLINED_PROGRAM, address)));
+    Shown frames;
+    for (std::string name, place; std::getline(in, name) && std::getline(in, place);) {
+      frames.push_back(name + " " + place.substr(0, place.find(" (")));
+    }
+    return frames;
+  }
+
+  CodeNaming naming_{Parser::start().value()};
+  SymbolBudgets budgets_;
+  std::vector<std::uint64_t> addresses_;
+};
+
+TEST_F(LineNamerTest, AddressesHaveTheirInlinedFunctionsAndLines) {
+  const HitFile hit = hit_of(INLINED_PROGRAM);
+  const NamedFile named = naming_.files().name(hit, budgets_);
+  LineBudget budget(5s, 5s);
+  const HitFile* const file = &hit;
+  naming_.files().add_lines({&file, 1}, budget);
+  std::vector<std::size_t> depths;
+  for (const std::uint64_t address : addresses_) {
+    EXPECT_EQ(shown(*named.names, address), addr2line(address)) << std::hex << address;
+    depths.push_back(named.names->lines(*named.names->find(address)).size());
+    EXPECT_FALSE(named.names->find(address)->may_have_lines);
+  }
+  EXPECT_THAT(depths, Contains(3U));
+  EXPECT_EQ(naming_.stats().lines.answered, addresses_.size());
+  EXPECT_LT(budget.left_for(0), 5s);
+}
+
+TEST_F(LineNamerTest, WithoutTimeAnAddressIsAskedForLater) {
+  const HitFile hit = hit_of(INLINED_PROGRAM);
+  const NamedFile named = naming_.files().name(hit, budgets_);
+  LineBudget spent(5s, 5s);
+  spent.spend(0, 5s);
+  const HitFile* const file = &hit;
+  naming_.files().add_lines({&file, 1}, spent);
+  const std::uint64_t address = addresses_.front();
+  EXPECT_THAT(shown(*named.names, address), testing::ElementsAre("outer :0"));
+  EXPECT_TRUE(named.names->find(address)->may_have_lines);
+  LineBudget budget(5s, 5s);
+  naming_.files().add_lines({&file, 1}, budget);
+  EXPECT_EQ(shown(*named.names, address), addr2line(address));
+}
+
+TEST_F(LineNamerTest, AFileWithoutDwarfIsRefusedOnceAndKeepsItsNames) {
+  const test::ScratchDirectory scratch;
+  const std::string path = scratch.path() / "stripped";
+  (void)test::output_of(fmt::format("objcopy -g {} {}", INLINED_PROGRAM, path));
+  const HitFile hit = hit_of(path);
+  const NamedFile named = naming_.files().name(hit, budgets_);
+  LineBudget budget(5s, 5s);
+  const HitFile* const file = &hit;
+  for (int i = 0; i < 2; ++i) naming_.files().add_lines({&file, 1}, budget);
+  EXPECT_EQ(shown(*named.names, addresses_.front()), Shown{"outer :0"});
+  const LineStats stats = naming_.stats().lines;
+  EXPECT_EQ(stats.files_refused.at(static_cast<std::size_t>(DwarfLoss::kNoDwarf)), 1U);
+  EXPECT_EQ(stats.answered, 0U);
+}
+
+TEST_F(LineNamerTest, AnAddressOfTheCacheIsNotAskedForAgain) {
+  const HitFile hit = hit_of(INLINED_PROGRAM);
+  const NamedFile named = naming_.files().name(hit, budgets_);
+  LineBudget budget(5s, 5s);
+  const HitFile* const file = &hit;
+  for (int i = 0; i < 2; ++i) naming_.files().add_lines({&file, 1}, budget);
+  EXPECT_EQ(naming_.stats().lines.answered, addresses_.size());
+  EXPECT_EQ(shown(*named.names, addresses_.front()), addr2line(addresses_.front()));
+}
+
+TEST_F(LineNamerTest, TheSymbolizerEndsWithTheSession) {
+  const HitFile hit = hit_of(INLINED_PROGRAM);
+  (void)naming_.files().name(hit, budgets_);
+  LineBudget budget(5s, 5s);
+  const HitFile* const file = &hit;
+  naming_.files().add_lines({&file, 1}, budget);
+  EXPECT_GT(naming_.symbolizer(), 0);
+  naming_.finish({.samples = 3, .fully_named = 2, .by_source = {}});
+  EXPECT_EQ(naming_.symbolizer(), -1);
+  EXPECT_EQ(naming_.stats().shares.samples, 3U);
+  EXPECT_EQ(naming_.stats().cached_files, 1U);
+}
+
+}  // namespace
+}  // namespace profd
