@@ -40,7 +40,7 @@ class Files {
     summary.event = "cpu";
     summary.period_us = bench::kPeriodNs / 1000;
     for (std::uint32_t set = 0; set < profile.labels_count(); ++set) {
-      record.profiles.push_back({.labels = labels_of(profile, set)});
+      record.profiles.emplace_back().labels = labels_of(profile, set);
       summary.profiles.emplace_back();
       summary.profiles.back().pid = record.profiles.back().labels.pid;
       summary.profiles.back().comm = record.profiles.back().labels.comm;
