@@ -37,6 +37,9 @@ class Walk {
   Ended take(Args command) {
     for (std::string& word : command) word = here(word);
     if (command[0] == "profctl") return profctl(command);
+    if (command[0] == "go") {
+      return run({GO_PPROF_BINARY, "-symbolize=none", "-top", command.back()});
+    }
     if (command[0] == "pprof") return run({GO_PPROF_BINARY, "-top", command.back()});
     if (command[0] == "google-pprof") return run(command);
     ADD_FAILURE() << "the walk does not know " << command[0];
@@ -49,6 +52,7 @@ class Walk {
     if (word == "1234") return std::to_string(busy_.pid());
     if (word == "4f0c2a19") return session_;
     if (word == "nginx") return "shares";
+    if (word == "out/server.pb.gz") return output_ = directory_.path() / "server.pb.gz";
     if (word == "./server") return workload("shares");
     if (word == "--port") return "1";
     if (word == "80") return "1";
@@ -68,7 +72,7 @@ class Walk {
     if (command[1] == "start") {
       session_ = ended.out.substr(0, ended.out.find('\n'));
       EXPECT_TRUE(eventually([this] { return daemon_.status().received > 20; }));
-    } else {
+    } else if (output_.extension() != ".gz") {
       EXPECT_EQ(read_summary(output_).ledger.difference(), 0);
     }
     if (std::ranges::find(command, "-n") != command.end()) output_with_shares_ = output_;
