@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collectors/files/debug_files.h"
+#include "daemon/profiles/shown_text.h"
 
 namespace profd {
 namespace {
@@ -30,8 +31,8 @@ PprofMapping mapping_of_code(const ElfSummary& elf) {
 
 std::uint32_t add_named_mapping(PprofProfile& profile, PprofMapping mapping,
                                 const std::string& file, const std::string& build_id) {
-  mapping.file = profile.add_text(file);
-  mapping.build_id = profile.add_text(build_id);
+  mapping.file = add_shown_text(profile, file);
+  mapping.build_id = add_shown_text(profile, build_id);
   return profile.add_mapping(mapping);
 }
 
@@ -67,11 +68,11 @@ std::uint32_t FileLocations::function_of(std::uint32_t index, PprofProfile& prof
   if (!added) return known->second;
   const NameTable& names = *named_.names;
   const NameTable::Function& function = names.function(index);
-  known->second =
-      profile.add_function({.name = profile.add_text(names.text(function.name)),
-                            .system_name = profile.add_text(names.text(function.system_name)),
-                            .file = profile.add_text(names.text(function.file)),
-                            .start_line = function.start_line});
+  known->second = profile.add_function(
+      {.name = add_shown_text(profile, names.text(function.name)),
+       .system_name = add_shown_text(profile, names.text(function.system_name)),
+       .file = add_shown_text(profile, names.text(function.file)),
+       .start_line = function.start_line});
   return known->second;
 }
 

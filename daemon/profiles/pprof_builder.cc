@@ -1,7 +1,5 @@
 #include "daemon/profiles/pprof_builder.h"
 
-#include <elf.h>
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -13,46 +11,24 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
-#include "collectors/files/debug_files.h"
+#include "daemon/profiles/file_locations.h"
 #include "daemon/profiles/jit_code.h"
 #include "daemon/profiles/profile_files.h"
+#include "daemon/profiles/shown_text.h"
 #include "daemon/samples/stack_table.h"
-#include "formats/base/utf8_text.h"
 
 namespace profd {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::int64_t kNanosecondsPerMicrosecond = 1000;
-
-// A location of the profile, and where its name comes from.
-struct NamedLocation {
-  std::uint32_t index = 0;
-  NameSource source = NameSource::kGap;
-};
 
 using Locations = boost::unordered_flat_map<std::uint64_t, NamedLocation>;
 
-// A file in the profile.
+// A file of the session, and its locations in the profile.
 struct ProfiledFile {
   HitFile hit;
-  NamedFile named{};
-  std::uint32_t mapping = 0;
-  std::map<std::uint32_t, std::uint32_t> functions{};  // of the profile, by those of the NameTable
-  Locations locations{};                               // by file offset
+  FileLocations locations{};
 };
-
-// The first executable segment, so that a file is one mapping in all profiles.
-PprofMapping mapping_of(const ElfSummary& elf) {
-  const auto code = std::ranges::find_if(
-      elf.segments, [](const ElfSegment& segment) { return (segment.flags & PF_X) != 0; });
-  if (code == elf.segments.end()) return {};
-  const std::uint64_t in_page = code->vaddr % kPageBytes;
-  const std::uint64_t end = code->vaddr + code->memory_bytes;
-  return {.start = code->vaddr - in_page,
-          .limit = (end + kPageBytes - 1) / kPageBytes * kPageBytes,
-          .file_offset = code->offset - code->offset % kPageBytes};
-}
 
 // In the second value's unit for each sample.
 struct Period {
@@ -99,19 +75,7 @@ class ProfileNamer {
     profile_.time_ns = std::chrono::nanoseconds(snapshot_.started.time_since_epoch()).count();
     profile_.duration_ns = snapshot_.lasted.count();
     profile_.comments.insert("profd " PROFD_VERSION " on " + host);
-    (void)add_mapping({}, "[all processes of " + host + "]");
-  }
-
-  // All texts that programs choose, which may be anything.
-  std::uint32_t add_text(std::string_view text) {
-    return has_controls(text) ? profile_.add_text(without_controls(text)) : profile_.add_text(text);
-  }
-
-  std::uint32_t add_mapping(PprofMapping mapping, const std::string& file,
-                            const std::string& build_id = {}) {
-    mapping.file = add_text(file);
-    mapping.build_id = add_text(build_id);
-    return profile_.add_mapping(mapping);
+    (void)add_named_mapping(profile_, {}, "[all processes of " + host + "]");
   }
 
   const ProcessMapping* mapping_of_frame(const ProcessSnapshot& process,
@@ -147,10 +111,8 @@ class ProfileNamer {
   }
 
   void name_file(ProfiledFile& file) {
-    file.named = names_.files.name(file.hit, names_.budgets);
-    const std::optional<ElfSummary>& elf = file.named.elf;
-    file.mapping = add_mapping(elf ? mapping_of(*elf) : PprofMapping(), file.hit.file->path,
-                               elf ? to_hex(elf->build_id) : std::string());
+    file.locations =
+        FileLocations(names_.files.name(file.hit, names_.budgets), file.hit.file->path, profile_);
   }
 
   void add_lines() {
@@ -162,40 +124,24 @@ class ProfileNamer {
 
   void name_vdso() {
     if (vdso_.hit.samples_by_offset.empty()) return;
-    vdso_.named = names_.files.name_vdso(vdso_.hit.samples_by_offset, names_.budgets);
-    vdso_.mapping =
-        add_mapping(vdso_.named.elf ? mapping_of(*vdso_.named.elf) : PprofMapping(), "[vdso]");
+    vdso_.locations = FileLocations(
+        names_.files.name_vdso(vdso_.hit.samples_by_offset, names_.budgets), "[vdso]", profile_);
   }
 
   // One set for each thread in `labels_`, or a single one where threads are not distinguished.
   void add_label_sets(const ProcessSnapshot& process) {
+    const ProcessLabels labels = labels_of(process, names_.users);
     labels_.clear();
     if (!snapshot_.threads) {
-      labels_.emplace(0, add_label_set(process, {}));
+      labels_.emplace(0, add_labels(profile_, labels));
       return;
     }
     for (const StackTable::Stack& stack : process.samples.stacks.stacks()) {
       if (labels_.contains(stack.thread)) continue;
       const std::string_view thread = snapshot_.threads->name(stack.thread);
-      labels_.emplace(stack.thread, add_label_set(process, thread.empty() ? kNoLabel : thread));
+      labels_.emplace(stack.thread,
+                      add_labels(profile_, labels, thread.empty() ? kNoLabel : thread));
     }
-  }
-
-  // Without a label `thread` if that is empty.
-  std::uint32_t add_label_set(const ProcessSnapshot& process, std::string_view thread) {
-    const ProcessLabels labels = labels_of(process, names_.users);
-    const auto text = [this](std::string_view key, std::string_view value) {
-      return PprofLabel{.key = add_text(key), .text = add_text(value)};
-    };
-    std::vector<PprofLabel> set{{.key = add_text("pid"), .number = labels.pid},
-                                text("comm", labels.comm),
-                                text("unit", labels.unit),
-                                text("container", labels.container),
-                                text("pod", labels.pod),
-                                text("user", labels.user),
-                                text("runtime", labels.runtime)};
-    if (!thread.empty()) set.push_back(text("thread", thread));
-    return profile_.add_labels(std::move(set));
   }
 
   void add(const ProcessSnapshot& process) {
@@ -259,24 +205,24 @@ class ProfileNamer {
   NamedLocation kernel_location(std::uint64_t address) {
     const auto [known, added] = kernel_.try_emplace(address);
     if (!added) return known->second;
-    if (!kernel_mapping_) kernel_mapping_ = add_mapping({}, "[kernel.kallsyms]");
+    if (!kernel_mapping_) kernel_mapping_ = add_named_mapping(profile_, {}, "[kernel.kallsyms]");
     const PprofLocation location{.address = address, .mapping = *kernel_mapping_};
     const auto symbol = names_.kernel.find(address);
     if (!symbol) {
       known->second = {profile_.add_location(location, {}), NameSource::kGap};
       return known->second;
     }
-    const std::uint32_t name = add_text(symbol->name);
+    const std::uint32_t name = add_shown_text(profile_, symbol->name);
     const PprofLine line{
         .function = profile_.add_function(
-            {.name = name, .system_name = name, .file = add_text(symbol->module)})};
+            {.name = name, .system_name = name, .file = add_shown_text(profile_, symbol->module)})};
     known->second = {profile_.add_location(location, {&line, 1}), NameSource::kKernel};
     return known->second;
   }
 
   // A location of memory without a file, which is named by the name of its mapping.
   NamedLocation location_of_name(const std::string& name, NameSource source) {
-    const std::uint32_t mapping = add_mapping({}, name);
+    const std::uint32_t mapping = add_named_mapping(profile_, {}, name);
     return {profile_.add_location({.mapping = mapping}, {}), source};
   }
 
@@ -288,42 +234,9 @@ class ProfileNamer {
       return location_of_name("[anon]", NameSource::kAnonymous);
     }
     const std::uint64_t offset = offset_of(*mapping, frame, kind);
-    if (mapping->kind == PROFD_MAPPING_VDSO) return file_location(vdso_, offset);
+    if (mapping->kind == PROFD_MAPPING_VDSO) return vdso_.locations.at(offset, profile_);
     if (!mapping->file) return location_of_name("[unreachable]", NameSource::kNoFile);
-    return file_location(files_.at(mapping->file_key), offset);
-  }
-
-  NamedLocation file_location(ProfiledFile& file, std::uint64_t offset) {
-    const auto [known, added] = file.locations.try_emplace(offset);
-    if (added) known->second = add_file_location(file, offset);
-    return known->second;
-  }
-
-  NamedLocation add_file_location(ProfiledFile& file, std::uint64_t offset) {
-    const auto address = file.named.address_of(offset);
-    PprofLocation location{.address = address.value_or(0), .mapping = file.mapping};
-    const NameTable* const names = file.named.names;
-    const NameTable::Entry* entry = address && names != nullptr ? names->find(*address) : nullptr;
-    if (entry == nullptr) return {profile_.add_location(location, {}), file.named.missing};
-    location.is_folded = entry->is_folded;
-    std::vector<PprofLine> lines;
-    for (const NameTable::Line& line : names->lines(*entry)) {
-      lines.push_back({.function = function_of(file, line.function), .line = line.line});
-    }
-    return {profile_.add_location(location, lines), entry->source};
-  }
-
-  std::uint32_t function_of(ProfiledFile& file, std::uint32_t index) {
-    const auto [known, added] = file.functions.try_emplace(index);
-    if (!added) return known->second;
-    const NameTable& names = *file.named.names;
-    const NameTable::Function& function = names.function(index);
-    known->second =
-        profile_.add_function({.name = add_text(names.text(function.name)),
-                               .system_name = add_text(names.text(function.system_name)),
-                               .file = add_text(names.text(function.file)),
-                               .start_line = function.start_line});
-    return known->second;
+    return files_.at(mapping->file_key).locations.at(offset, profile_);
   }
 
   NamedLocation jit_location(const JitSamples& samples, std::uint32_t index,
@@ -332,15 +245,15 @@ class ProfileNamer {
     if (!added) return known->second;
     const SampledJitCode& code = samples.functions[index];
     const JitLines::Line* const line = jit_lines_.at(index, address - code.address);
-    PprofFunction function{.name = add_text(code.name)};
+    PprofFunction function{.name = add_shown_text(profile_, code.name)};
     if (line != nullptr) {
-      function.file = add_text(line->file);
+      function.file = add_shown_text(profile_, line->file);
       const JitLines::Line& first = *jit_lines_.first(index);
       if (first.file == line->file) function.start_line = first.line;
     }
     const PprofLine shown{.function = profile_.add_function(function),
                           .line = line == nullptr ? 0 : line->line};
-    const std::uint32_t mapping = add_mapping({}, "[jit]");
+    const std::uint32_t mapping = add_named_mapping(profile_, {}, "[jit]");
     known->second = {profile_.add_location({.address = address, .mapping = mapping}, {&shown, 1}),
                      NameSource::kJit};
     return known->second;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "formats/base/json_members.h"
+#include "formats/base/utf8_text.h"
 #include "formats/base/whole_file.h"
 #include "formats/proc/passwd.h"
 
@@ -17,8 +18,10 @@ namespace {
 constexpr std::size_t kFullIdDigits = 64;
 constexpr std::size_t kShownIdDigits = 12;
 
-std::string text_or_none(std::string text) {
-  return text.empty() ? std::string(kNoLabel) : std::move(text);
+std::string text_or_none(std::string_view text) {
+  if (text.empty()) return kNoLabel;
+  return valid_utf8(has_controls(text) ? without_controls(text) : std::string(text),
+                    PprofProfile::kMaxTextBytes);
 }
 
 std::string container_label(const std::string& container) {

@@ -122,6 +122,7 @@ Result<SessionSummary> write_xray(const XrayMeasurement& measurement, CodeNaming
   if (!live) return live.error();
   const XrayTarget& target = measurement.target;
   PprofProfile named = make_named_calls(measurement, *live, naming);
+  naming.files().trim();
   ObjectImages objects(naming.parser(), kernel_release());
   ProfiledObject& program = objects.find_or_add(mapping_of(target), true);
   SessionSummary summary = summarize(measurement, *live);
