@@ -155,6 +155,9 @@ void add_history(MetricsText& out, const StatusInfo::Continuous& windows) {
               "reason", windows.failed);
   out.counter("profd_window_samples_lost_total", "Samples of windows that could not be written.",
               windows.lost_samples);
+  out.counter("profd_window_samples_over_share_total",
+              "Samples whose stacks were over their user's share of a window.",
+              windows.over_share_samples);
   out.gauge("profd_window_oldest_timestamp_seconds",
             "Start of the oldest window; 0 if there is none.", timestamp_of(windows.oldest));
   out.gauge("profd_window_last_written_timestamp_seconds",

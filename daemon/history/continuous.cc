@@ -83,7 +83,8 @@ StatusInfo::Continuous Continuous::status() const {
       .waiting = waiting_.size() + (writing_ ? 1 : 0),
       .malformed = store_.malformed(),
       .failed = failed_,
-      .lost_samples = lost_samples_};
+      .lost_samples = lost_samples_,
+      .over_share_samples = over_share_samples_};
   if (!store_.windows().empty()) status.oldest = utc_text(store_.windows().front().start);
   return status;
 }
@@ -251,6 +252,7 @@ void Continuous::adopt(Result<WindowInfo> written, std::uint64_t samples) {
   }
   if (std::exchange(failing_, false)) log::info("windows are written again");
   last_written_ = utc_text(written->end);
+  over_share_samples_ += written->over_share_samples;
   store_.adopt(std::move(*written));
 }
 

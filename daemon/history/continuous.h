@@ -118,6 +118,7 @@ class Continuous {
   std::string last_written_;
   CountsByReason failed_;
   std::uint64_t lost_samples_ = 0;
+  std::uint64_t over_share_samples_ = 0;
   std::unique_ptr<WindowWriter> writer_;  // used on worker_
   std::optional<Worker> worker_;          // last, so that it ends before the other members
 };

@@ -22,6 +22,7 @@ struct WindowInfo {
   std::chrono::system_clock::time_point start;
   std::chrono::system_clock::time_point end;
   std::uint64_t disk_bytes = 0;
+  std::uint64_t over_share_samples = 0;  // when it is written (user_shares.h)
 };
 
 struct WindowLimits {

@@ -10,6 +10,7 @@
 
 #include "collectors/host/host_checks.h"
 #include "daemon/base/log.h"
+#include "daemon/history/user_shares.h"
 #include "daemon/history/window_file.h"
 #include "daemon/history/window_sums.h"
 #include "daemon/profiles/pprof_builder.h"
@@ -65,11 +66,15 @@ Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot) {
       host_name());
   naming_.files().trim();
   WindowSums sums;
+  UsersOfLabels users_of_labels;
   for (std::size_t i = 0; i < snapshot.processes.size(); ++i) {
     const ProcessSnapshot& process = snapshot.processes[i];
-    sums.add(count_stacks(process, entries_, symbols),
-             window_profile_of(process, labels_of(named.profile, named.label_sets[i])));
+    WindowProfile profile =
+        window_profile_of(process, labels_of(named.profile, named.label_sets[i]));
+    users_of_labels.emplace(named.label_sets[i], profile.user);
+    sums.add(count_stacks(process, entries_, symbols), std::move(profile));
   }
+  const std::uint64_t over_share = limit_user_shares(named.profile, users_of_labels);
   SessionSummary summary = summarize(snapshot);
   WindowRecord record = record_of(snapshot);
   std::move(sums).finish(named.profile, summary, record);
@@ -81,7 +86,8 @@ Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot) {
   return WindowInfo{.name = snapshot.session,
                     .start = record.start,
                     .end = record.end,
-                    .disk_bytes = disk_bytes_of(bytes.size())};
+                    .disk_bytes = disk_bytes_of(bytes.size()),
+                    .over_share_samples = over_share};
 }
 
 std::size_t WindowWriter::remove(const std::vector<std::string>& windows) {

@@ -124,7 +124,8 @@ void members(auto& fields, Is<StatusInfo::Continuous> auto& continuous) {
       .optional("waiting", continuous.waiting)
       .optional("malformed", continuous.malformed)
       .optional("failed", continuous.failed)
-      .optional("lost_samples", continuous.lost_samples);
+      .optional("lost_samples", continuous.lost_samples)
+      .optional("over_share_samples", continuous.over_share_samples);
 }
 
 void members(auto& fields, Is<StatusInfo> auto& status) {

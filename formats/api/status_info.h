@@ -157,6 +157,8 @@ struct StatusInfo {
     std::uint64_t malformed = 0;     // windows found malformed at the start, and set aside
     CountsByReason failed;           // windows that could not be written or removed
     std::uint64_t lost_samples = 0;  // of windows that could not be written
+    // Whose stacks are not kept, since a user's stacks were over the user's share of a window.
+    std::uint64_t over_share_samples = 0;
     friend bool operator==(const Continuous&, const Continuous&) = default;
   };
 

@@ -25,12 +25,14 @@ TEST(Metrics, HaveTheCountsOfWindows) {
                        .waiting = 2,
                        .malformed = 1,
                        .failed = {{"no_space", 5}},
-                       .lost_samples = 1234};
+                       .lost_samples = 1234,
+                       .over_share_samples = 77};
   const std::string text = metrics_of(status, {});
   for (const char* line :
-       {"profd_continuous_enabled 1", "profd_windows 42", "profd_windows_waiting 2",
-        "profd_windows_malformed 1", "profd_windows_failed_total{reason=\"no_space\"} 5",
-        "profd_window_samples_lost_total 1234", "profd_window_oldest_timestamp_seconds 1767362700",
+       {"profd_window_samples_over_share_total 77", "profd_continuous_enabled 1",
+        "profd_windows 42", "profd_windows_waiting 2", "profd_windows_malformed 1",
+        "profd_windows_failed_total{reason=\"no_space\"} 5", "profd_window_samples_lost_total 1234",
+        "profd_window_oldest_timestamp_seconds 1767362700",
         "profd_window_last_written_timestamp_seconds 1767362760", "profd_history_bytes 8192"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\n") + line + "\n"));
   }

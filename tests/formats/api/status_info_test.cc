@@ -78,7 +78,8 @@ StatusInfo a_status() {
                        .waiting = 1,
                        .malformed = 2,
                        .failed = {{"no_space", 3}},
-                       .lost_samples = 24};
+                       .lost_samples = 24,
+                       .over_share_samples = 22};
   return status;
 }
 
@@ -110,7 +111,8 @@ TEST(StatusInfo, TextIsAsTheDocumentSays) {
       R"("traces_refused":39,"traces_missed":40},)"
       R"("continuous":{"enabled":true,"frequency":19,"window_seconds":60,"windows":21,)"
       R"("disk_bytes":23,"oldest":"2026-11-20T14:05:00Z","last_written":"2026-11-20T14:06:00Z",)"
-      R"("waiting":1,"malformed":2,"failed":{"no_space":3},"lost_samples":24}})");
+      R"("waiting":1,"malformed":2,"failed":{"no_space":3},"lost_samples":24,)"
+      R"("over_share_samples":22}})");
 }
 
 TEST(StatusInfo, ADifferenceMayBeNegative) {
