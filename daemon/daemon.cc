@@ -305,7 +305,9 @@ StatusInfo Daemon::status(const Caller& caller) {
       describe_unwinding(source_->unwind_stats(), aggregator_.unwind_tally(), caller.privileged);
   status.unwinding.parser_restarts += worker_.parser_restarts() + jit.parser_restarts;
   status.jit = describe_jit(jit);
-  status.names = describe_names(worker_.naming_stats());
+  NamingStats names = worker_.naming_stats();
+  names += continuous_.naming_stats();
+  status.names = describe_names(names);
   status.xray = describe_xray();
   status.continuous = continuous_.status();
   return status;

@@ -67,6 +67,9 @@ class Continuous {
 
   [[nodiscard]] const WindowStore& windows() const { return store_; }
   [[nodiscard]] StatusInfo::Continuous status() const;
+  [[nodiscard]] NamingStats naming_stats() const {
+    return writer_ ? writer_->naming_stats() : NamingStats();
+  }
 
   // Ends the window, and returns when all waiting windows are written or lost.
   boost::asio::awaitable<void> shut_down();

@@ -60,11 +60,15 @@ Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot) {
   entries_.trim(kMaxEntries);
   SymbolBudgets symbols;
   const UserNames users = read_user_names();
-  NamedProfile named = build_named_profile(
-      snapshot,
-      {.files = naming_.files(), .kernel = naming_.kernel(), .budgets = symbols, .users = users},
-      host_name());
-  naming_.files().trim();
+  NamedProfile named = build_named_profile(snapshot,
+                                           {.files = naming_.files(),
+                                            .kernel = naming_.kernel(),
+                                            .budgets = symbols,
+                                            .users = users,
+                                            .line_budget = &naming_.window_lines()},
+                                           host_name());
+  naming_.finish(named.shares);
+  stats_ = std::make_shared<const NamingStats>(naming_.stats());
   WindowSums sums;
   UsersOfLabels users_of_labels;
   for (std::size_t i = 0; i < snapshot.processes.size(); ++i) {

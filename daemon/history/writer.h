@@ -1,8 +1,10 @@
-// Writes windows to the disk and removes them. Everything here runs on the window worker's thread,
-// which has a low priority for the CPU and the disk, so that sessions do not wait for windows.
+// Writes windows to the disk and removes them. Everything here but naming_stats() runs on the
+// window worker's thread, which has a low priority for the CPU and the disk, so that sessions do
+// not wait for windows.
 
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -29,9 +31,13 @@ class WindowWriter {
   // them again.
   [[nodiscard]] std::size_t remove(const std::vector<std::string>& windows);
 
+  // After the last window that was named. Any thread.
+  [[nodiscard]] NamingStats naming_stats() const { return *stats_.load(); }
+
  private:
   std::string windows_dir_;
   CodeNaming naming_;
+  std::atomic<std::shared_ptr<const NamingStats>> stats_ = std::make_shared<const NamingStats>();
   EntryFunctions entries_;
 };
 
