@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/control/host_profile.h"
 #include "daemon/control/metrics.h"
 #include "formats/api/control_api.h"
 #include "formats/api/error_json.h"
@@ -28,8 +29,9 @@ struct Exchange {
   std::string body;
 };
 
-// The only route with a query.
+// The only routes with a query.
 constexpr std::string_view kWindows = "/v1/windows";
+constexpr std::string_view kHostProfile = "/debug/pprof/profile";
 
 using Handler = asio::awaitable<Reply> (*)(Exchange& exchange);
 
@@ -139,13 +141,24 @@ asio::awaitable<Reply> get_window(Exchange& exchange) {
   co_return reply;
 }
 
-asio::awaitable<Reply> get_file(Exchange& exchange) {
-  auto file = exchange.service.open_result_file(exchange.caller, exchange.id, exchange.path);
-  if (!file) co_return reply_error(file.error());
+Reply reply_file(Result<OpenedFile> file) {
+  if (!file) return reply_error(file.error());
   Reply reply;
   reply.content_type = "application/octet-stream";
   reply.file = std::move(*file);
-  co_return reply;
+  return reply;
+}
+
+asio::awaitable<Reply> get_host_profile(Exchange& exchange) {
+  const auto time = parse_profile_query(exchange.query);
+  if (!time) co_return reply_error(time.error());
+  auto operation = profile_host(exchange.service, exchange.caller, *time);
+  co_return reply_file(co_await std::move(operation));
+}
+
+asio::awaitable<Reply> get_file(Exchange& exchange) {
+  co_return reply_file(
+      exchange.service.open_result_file(exchange.caller, exchange.id, exchange.path));
 }
 
 asio::awaitable<Reply> delete_result(Exchange& exchange) {
@@ -168,6 +181,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {http::verb::get, "/v1/history/last", get_last_window},
     {http::verb::get, kWindows, get_windows},
     {http::verb::get, "/v1/windows/ID", get_window},
+    {http::verb::get, kHostProfile, get_host_profile},
     {http::verb::get, "/v1/results/ID/files/PATH", get_file},
     {http::verb::delete_, "/v1/results/ID", delete_result},
 });
@@ -237,7 +251,8 @@ asio::awaitable<Reply> answer(Service& service, const StatusInfo::Connections& c
                               Caller caller, Request& request) {
   Exchange exchange{service, connections, caller, {}, {}, {}, std::move(request.body)};
   const std::size_t mark = request.target.find('?');
-  if (std::string_view(request.target).substr(0, mark) == kWindows && mark != std::string::npos) {
+  const std::string_view path = std::string_view(request.target).substr(0, mark);
+  if (mark != std::string::npos && (path == kWindows || path == kHostProfile)) {
     exchange.query = request.target.substr(mark + 1);
     request.target.resize(mark);
   }

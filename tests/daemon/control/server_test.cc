@@ -83,6 +83,31 @@ TEST_F(ControlServerTest, EveryRouteCallsItsFunction) {
   }
 }
 
+TEST_F(ControlServerTest, AProfileOfTheNextSecondsIsOneAnswer) {
+  const RunningServer server(service_, patient());
+  service_.result.named_profile = ResultFile{.path = "profile.pb.gz", .bytes = 5};
+  service_.files["profile.pb.gz"] = "named";
+  service_.info.state = "running";
+  int asked = 0;
+  service_.on_session = [&asked](SessionInfo& info) {
+    if (++asked == 3) info.state = "ended";
+  };
+  RawClient client(server.socket());
+  const RawAnswer answer = client.ask("GET", "/debug/pprof/profile?seconds=7", "");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.body, "named");
+  EXPECT_EQ(asked, 3);
+  ASSERT_EQ(service_.started.size(), 1U);
+  EXPECT_TRUE(service_.started[0].target.all);
+  EXPECT_EQ(service_.started[0].duration_ms, 7000U);
+  EXPECT_GT(service_.started[0].lease_ms, 0U);
+  EXPECT_EQ(service_.calls.back(), "remove 5f2c01ab");
+  for (const char* query : {"?seconds=0", "?seconds=601", "?seconds=1x", "?second=1", "?1"}) {
+    EXPECT_EQ(client.ask("GET", std::string("/debug/pprof/profile") + query, "").status, 400);
+  }
+  EXPECT_EQ(service_.started.size(), 1U);
+}
+
 TEST_F(ControlServerTest, APathThatIsNoRouteCallsNothing) {
   const RunningServer server(service_, patient());
   struct Case {
