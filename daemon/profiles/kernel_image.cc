@@ -16,11 +16,11 @@ constexpr std::size_t kReleaseBytes = 100;
 
 }  // namespace
 
-KernelImage KernelImage::hidden(std::string line_path) {
+KernelImage KernelImage::hidden() {
   AbsoluteImage image;
   image.functions.push_back(
       {.address = fold_kernel_address(kHiddenAddress), .bytes = kHiddenBytes, .name = "[kernel]"});
-  return {true, std::move(line_path), std::move(image)};
+  return {true, "$build/objects/kernel.so", std::move(image)};
 }
 
 // The image is not called vmlinux, since Go's pprof would look for _stext in it.
@@ -40,10 +40,6 @@ KernelImage KernelImage::named(const KernelSymbols& symbols, const std::string& 
   if (image.functions.empty()) return hidden();
   return {false, "$build/objects/kernel-" + safe_file_name(release, kReleaseBytes) + ".so",
           std::move(image)};
-}
-
-KernelImage KernelImage::of(AbsoluteImage image, std::string line_path) {
-  return {false, std::move(line_path), std::move(image)};
 }
 
 void KernelImage::append_frames(std::span<const std::uint64_t> kernel_frames,

@@ -21,15 +21,12 @@ namespace profd {
 
 class KernelImage {
  public:
-  static KernelImage hidden(std::string line_path = "$build/objects/kernel.so");
+  static KernelImage hidden();
 
   // `addresses` are those of the code bytes that were hit: one less than a return address. The same
   // as hidden() if no symbol is known.
   static KernelImage named(const KernelSymbols& symbols, const std::string& release,
                            const std::set<std::uint64_t>& addresses);
-
-  // The functions of `image` have folded addresses.
-  static KernelImage of(AbsoluteImage image, std::string line_path);
 
   // Appends the frames of a profile for the kernel part of a stack. Both are leaf first.
   void append_frames(std::span<const std::uint64_t> kernel_frames,
