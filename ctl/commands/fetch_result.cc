@@ -235,7 +235,8 @@ std::string part_path(const std::string& name, const std::string& extension,
   if (stem.empty() || stem.front() == '.' || stem.front() == '-') stem.insert(0, 1, '_');
   std::string path = stem + extension;
   for (int number = 2; !taken.insert(path).second; ++number) {
-    path = stem + "-" + std::to_string(number) + extension;
+    path = stem;
+    path.append("-").append(std::to_string(number)).append(extension);
   }
   return path;
 }
