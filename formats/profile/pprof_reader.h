@@ -37,7 +37,7 @@ inline constexpr std::size_t kMaxPprofComments = 4096;
 // The tables borrow `protobuf`. Unlike decode_pprof() this copies no text, and hashes nothing.
 [[nodiscard]] PprofResult<PprofTables> read_pprof_tables(std::string_view protobuf);
 
-// The bytes of field 1000 alone, "" without it, without a look at the other fields.
+// The bytes of field 1000 alone, "" without it, without decoding the other fields.
 [[nodiscard]] PprofResult<std::string_view> find_own_data(std::string_view protobuf);
 
 // A whole file, gzip or plain. Equal samples are added up, unused entries are left out.
