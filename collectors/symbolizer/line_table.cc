@@ -117,10 +117,14 @@ void LineHeaderReader::read_old_names(LineTable& table) {
 }
 
 void LineHeaderReader::read_entries(std::vector<LineTable::File>& entries) {
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> formats(cursor_.read<std::uint8_t>());
-  for (auto& [content, form] : formats) {
-    content = dwarf::read_uleb(cursor_);
-    form = dwarf::read_uleb(cursor_);
+  struct Format {
+    std::uint64_t content;
+    std::uint64_t form;
+  };
+  std::vector<Format> formats;
+  for (unsigned left = cursor_.read<std::uint8_t>(); left > 0; --left) {
+    const std::uint64_t content = dwarf::read_uleb(cursor_);
+    formats.push_back({.content = content, .form = dwarf::read_uleb(cursor_)});
   }
   const std::uint64_t count = dwarf::read_uleb(cursor_);
   // An entry has at least one byte, so a count that is not true ends with the bytes.

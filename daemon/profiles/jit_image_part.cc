@@ -7,11 +7,11 @@
 #include <fmt/core.h>
 
 #include "daemon/profiles/jit_code.h"
+#include "formats/base/address_range.h"
 
 namespace profd {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kAlign = 16;  // of functions that are placed one after the other
 
 // The offset of the code in the file of an absolute image (formats/elf/image.h).

@@ -20,7 +20,7 @@
 namespace profd {
 namespace {
 
-constexpr std::int64_t kNanosecondsPerMicrosecond = 1000;
+constexpr std::int64_t kMicrosecondNs = 1000;
 
 using Locations = boost::unordered_flat_map<std::uint64_t, NamedLocation>;
 
@@ -43,7 +43,7 @@ Period period_in(const SessionSnapshot& snapshot) {
   if (event.frequency_hz == 0) {
     return {{"cpu", "nanoseconds"}, static_cast<std::int64_t>(event.period)};
   }
-  return {{"cpu", "nanoseconds"}, period * kNanosecondsPerMicrosecond};
+  return {{"cpu", "nanoseconds"}, period * kMicrosecondNs};
 }
 
 class ProfileNamer {

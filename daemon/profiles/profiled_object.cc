@@ -6,7 +6,7 @@
 namespace profd {
 namespace {
 
-constexpr std::size_t kNameBytes = 100;
+constexpr std::size_t kShownNameBytes = 100;
 
 }  // namespace
 
@@ -41,7 +41,7 @@ std::string image_name(const MappedFile& file, const ElfSummary& elf) {
 }
 
 std::string plain_name(const std::string& path) {
-  return safe_file_name(path.substr(path.rfind('/') + 1), kNameBytes);
+  return safe_file_name(path.substr(path.rfind('/') + 1), kShownNameBytes);
 }
 
 }  // namespace profd

@@ -38,7 +38,7 @@ using testing::SizeIs;
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 40;
 
 // 2026-01-02 14:05:00 UTC and so many minutes.
-std::chrono::system_clock::time_point minute(int number) {
+std::chrono::system_clock::time_point at_minute(int number) {
   return std::chrono::system_clock::time_point(1'767'362'700'000ms) + number * 1min;
 }
 
@@ -72,7 +72,7 @@ class HistoryExportTest : public testing::Test {
 
   std::string add(int at, const std::vector<NamedProcess>& processes,
                   const CountsByReason& lost = {}) {
-    return add(NamedWindow(minute(at)).lose(lost), processes);
+    return add(NamedWindow(at_minute(at)).lose(lost), processes);
   }
 
   [[nodiscard]] ExportPlan plan(const Caller& caller, TargetRequest target = {},
@@ -198,7 +198,7 @@ TEST_F(HistoryExportTest, AnExportNeedsNothingButItself) {
 
 // An hour has no addresses and no pids of small processes.
 TEST_F(HistoryExportTest, HoursAndWindowsAreAddedUp) {
-  NamedWindow hour(minute(0), 3600s);
+  NamedWindow hour(at_minute(0), 3600s);
   hour.add(hot(7, "work", 50));
   NamedProcess others = hot(0, "cc1plus", 9);
   others.stacks.push_back({.functions = {"parse", "hot"}, .samples = 2});
@@ -330,7 +330,7 @@ TEST_F(HistoryExportTest, AProcessBeforeAnExecHasAProfileOfItsOwn) {
 
 TEST_F(HistoryExportTest, AWindowOfAnotherEventIsCountedAsLostAndNothingElseIs) {
   add(0, {hot(7, "work", 4)});
-  NamedWindow other(minute(1));
+  NamedWindow other(at_minute(1));
   other.add(hot(7, "work", 3));
   const PprofProfile cycles({{"samples", "count"}, {"cycles", "count"}});
   ASSERT_TRUE(write_window(windows_dir(), other.name(),

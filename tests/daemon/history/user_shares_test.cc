@@ -15,7 +15,7 @@ namespace {
 using test::NamedProcess;
 using test::NamedWindow;
 
-constexpr std::chrono::system_clock::time_point kStart{std::chrono::seconds(1'767'362'700)};
+constexpr std::chrono::system_clock::time_point kSharesStart{std::chrono::seconds(1'767'362'700)};
 constexpr std::size_t kLimit = std::size_t{64} << 10;
 
 // Chains that never repeat, of functions with long names.
@@ -47,7 +47,7 @@ test::Report report_of(const PprofProfile& profile, const NamedWindow& window) {
 }
 
 TEST(UserSharesTest, AFloodBecomesOneStackAndNoSampleIsLost) {
-  NamedWindow window(kStart);
+  NamedWindow window(kSharesStart);
   window.add(flood(7, 4001))
       .add({.pid = 8, .comm = "other", .user = 4002, .stacks = {{{"calm"}, 5}}});
   PprofProfile profile = window.profile();
@@ -67,7 +67,7 @@ TEST(UserSharesTest, AFloodBecomesOneStackAndNoSampleIsLost) {
 }
 
 TEST(UserSharesTest, RootHasNoLimit) {
-  NamedWindow window(kStart);
+  NamedWindow window(kSharesStart);
   window.add(flood(7, 0));
   PprofProfile profile = window.profile();
   EXPECT_EQ(limit_user_shares(profile, users_of(window), kLimit), 0U);
@@ -75,7 +75,7 @@ TEST(UserSharesTest, RootHasNoLimit) {
 }
 
 TEST(UserSharesTest, ManyUsersHaveOneShareTogetherBeyondTheFirst) {
-  NamedWindow window(kStart);
+  NamedWindow window(kSharesStart);
   constexpr std::uint32_t kUsers = 40;
   for (std::uint32_t i = 0; i < kUsers; ++i) window.add(flood(100 + i, 5000 + i));
   PprofProfile profile = window.profile();

@@ -23,20 +23,20 @@ using testing::HasSubstr;
 using testing::SizeIs;
 using Time = std::chrono::system_clock::time_point;
 
-constexpr Time kStart{std::chrono::milliseconds(1'767'362'700'123)};
-constexpr ProcessOwner kOfAlice{.uid = 4001, .gid = 4001};
-constexpr ProcessOwner kOfBob{.uid = 4002, .gid = 4002};
+constexpr Time kFileStart{std::chrono::milliseconds(1'767'362'700'123)};
+constexpr ProcessOwner kAliceAlone{.uid = 4001, .gid = 4001};
+constexpr ProcessOwner kBobAlone{.uid = 4002, .gid = 4002};
 
 NamedWindow window_of_three() {
-  NamedWindow window(kStart);
+  NamedWindow window(kFileStart);
   window.add({.pid = 7,
               .comm = "alices",
-              .owner = kOfAlice,
+              .owner = kAliceAlone,
               .file = "/home/alice/work",
               .stacks = {{{"k:do_idle", "k:secret", "hot", "k:schedule", "main"}, 3}}});
   window.add({.pid = 8,
               .comm = "bobs",
-              .owner = kOfBob,
+              .owner = kBobAlone,
               .file = "/home/bob/private",
               .stacks = {{{"bobs_function"}, 5}}});
   window.add({.pid = 9, .comm = "roots", .stacks = {{{"roots_function"}, 9}}});
@@ -67,8 +67,8 @@ TEST_F(WindowFileTest, HasItsTimesAndItsSizeInTheHeader) {
   const std::string name = window_of_three().write(directory());
   const auto head = read_window_head(directory(), name);
   ASSERT_TRUE(head) << head.error().message;
-  EXPECT_EQ(head->start, kStart);
-  EXPECT_EQ(head->end, kStart + std::chrono::seconds(60));
+  EXPECT_EQ(head->start, kFileStart);
+  EXPECT_EQ(head->end, kFileStart + std::chrono::seconds(60));
   EXPECT_EQ(head->file_bytes, std::filesystem::file_size(path_of(name)));
 }
 

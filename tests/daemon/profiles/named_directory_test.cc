@@ -25,7 +25,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 40;
+constexpr std::uint64_t kNoImageLimit = std::uint64_t{1} << 40;
 
 class NamedDirectoryTest : public testing::Test {
  protected:
@@ -65,7 +65,7 @@ class NamedDirectoryTest : public testing::Test {
   }
 
   // The paths of the profiles, in the order of their processes.
-  std::vector<std::string> write(std::uint64_t max_bytes = kNoLimit) {
+  std::vector<std::string> write(std::uint64_t max_bytes = kNoImageLimit) {
     const NamedDirectory directory(profile_);
     ResultWriter result = ResultWriter::create(scratch_.path()).value();
     std::set<std::string> taken;
