@@ -79,6 +79,7 @@ Result<void> Client::start_child() {
   child_ = child->process;
   const auto answer = receive(kStartLimit, kStartLimit);
   if (!answer) return answer.error();
+  child_cpu_time_ = cpu_time_of(child_);
   return {};
 }
 
@@ -116,10 +117,14 @@ Result<std::string> Client::call(const Request& request, std::span<const int> fi
     (void)send_packet(socket_.get(), bytes_of(request), files);
   }
   const Clock::time_point start = Clock::now();
-  const nanoseconds before = cpu_time_of(child_);
   auto answer = receive(cpu_limit, limits_.wall_time);
-  cpu_time_ += child_ > 0 ? cpu_time_of(child_) - before
-                          : std::min<nanoseconds>(Clock::now() - start, cpu_limit);
+  if (child_ > 0) {
+    // The kernel may add the last milliseconds later: the next request then has them.
+    const nanoseconds counted = std::exchange(child_cpu_time_, cpu_time_of(child_));
+    cpu_time_ += child_cpu_time_ - counted;
+  } else {
+    cpu_time_ += std::min<nanoseconds>(Clock::now() - start, cpu_limit);
+  }
   return answer;
 }
 

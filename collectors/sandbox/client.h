@@ -87,6 +87,7 @@ class Client {
   bool started_once_ = false;
   std::uint64_t restarts_ = 0;
   std::chrono::nanoseconds cpu_time_{};
+  std::chrono::nanoseconds child_cpu_time_{};  // of the child, as far as it is counted
   std::uint32_t owner_ = 0;   // of the file that is being read
   std::vector<Stuck> stuck_;  // killed, but not ended yet
 };

@@ -11,6 +11,7 @@
 #include <random>
 #include <regex>
 #include <sstream>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -49,10 +50,6 @@ std::string hexadecimal(std::uint64_t number) {
 
 class GoFunctionsTest : public testing::TestWithParam<Release> {
  protected:
-  void SetUp() override {
-    if (!std::filesystem::exists(GetParam().go)) GTEST_SKIP() << "there is no " << GetParam().go;
-  }
-
   std::string build(const std::string& name, const std::string& options) {
     built_.run(std::string("env GO111MODULE=off GOTOOLCHAIN=local GOFLAGS= GOCACHE=" GO_CACHE "/") +
                GetParam().name + " " + GetParam().go + " build " + options + " -o " + name + " " +
@@ -277,9 +274,15 @@ TEST_P(GoFunctionsTest, AHostileTableCostsABoundedTime) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Releases, GoFunctionsTest,
-                         testing::Values(Release{"1.19", "/usr/lib/go-1.19/bin/go"},
-                                         Release{"latest", "/usr/local/go/bin/go"}),
+// Debian's, and the newest one where somebody has installed it.
+std::vector<Release> installed_releases() {
+  std::vector<Release> releases{{"1.19", "/usr/lib/go-1.19/bin/go"}};
+  const Release newest{"newest", "/usr/local/go/bin/go"};
+  if (std::filesystem::exists(newest.go)) releases.push_back(newest);
+  return releases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Releases, GoFunctionsTest, testing::ValuesIn(installed_releases()),
                          [](const auto& release) {
                            std::string name = release.param.name;
                            std::ranges::replace(name, '.', '_');
