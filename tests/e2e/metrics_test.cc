@@ -65,7 +65,9 @@ TEST_F(MetricsTest, AreWhatPrometheusReads) {
     EXPECT_THAT(one.name, StartsWith("profd_"));
     EXPECT_THAT(one.type, AnyOf("counter", "gauge")) << one.name;
     EXPECT_EQ(one.type == "counter", one.name.ends_with("_total")) << one.name;
-    EXPECT_THAT(one.labels, AnyOf("-", StartsWith("reason="), StartsWith("version="))) << one.name;
+    EXPECT_THAT(one.labels,
+                AnyOf("-", StartsWith("reason="), StartsWith("source="), StartsWith("version=")))
+        << one.name;
   }
 }
 

@@ -112,6 +112,16 @@ TEST_F(OneFileTest, SpeedscopeHasAProfileOfTheProcess) {
   EXPECT_THAT(names, Contains("hot_sixty"));
 }
 
+TEST_F(OneFileTest, TheSocketGivesAProfileOfTheNextSeconds) {
+  const Process busy({workload("shares"), "600"});
+  const Ended ended =
+      run({"curl", "--silent", "--fail", "--unix-socket", daemon_.socket(), "--output",
+           file("next.pb.gz"), "http://profd/debug/pprof/profile?seconds=2"});
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  EXPECT_THAT(pprof("-top", file("next.pb.gz")), HasSubstr("hot_sixty"));
+  EXPECT_TRUE(std::filesystem::is_empty(daemon_.state() / "results"));
+}
+
 TEST_F(OneFileTest, ADirectoryHasNoFileMoreThanBefore) {
   record({"-o", file("out")}, {workload("shares"), "0.2"});
   for (const auto& entry : std::filesystem::directory_iterator(file("out"))) {
