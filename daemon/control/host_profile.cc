@@ -25,9 +25,11 @@ constexpr std::chrono::milliseconds kAskInterval{200};
 // A session that nobody waits for any more ends by itself.
 constexpr std::uint64_t kLeaseMs = 10'000;
 
-StartRequest request_of(std::chrono::seconds time) {
+// Others may profile their own processes alone.
+StartRequest request_of(const Caller& caller, std::chrono::seconds time) {
   StartRequest request;
-  request.target.all = true;
+  request.target.all = caller.privileged;
+  if (!caller.privileged) request.target.uids = {caller.uid};
   request.duration_ms = static_cast<std::uint64_t>(std::chrono::milliseconds(time).count());
   request.lease_ms = kLeaseMs;
   return request;
@@ -63,7 +65,7 @@ Result<std::chrono::seconds> parse_profile_query(std::string_view query) {
 
 asio::awaitable<Result<OpenedFile>> profile_host(Service& service, Caller caller,
                                                  std::chrono::seconds time) {
-  auto starting = service.start(caller, request_of(time));
+  auto starting = service.start(caller, request_of(caller, time));
   const Result<std::string> session = co_await std::move(starting);
   if (!session) co_return session.error();
   auto waiting = wait_for_end(service, caller, *session);

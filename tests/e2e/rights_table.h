@@ -30,7 +30,7 @@ inline constexpr std::size_t kPlain = 2;
 struct Row {
   const char* route;  // as route_names() has it, with ID and PATH
   const char* about;  // "own" or "another's": whose session or result ID is; else what it says
-  const char* body;   // with the words OWN_PID, ...
+  const char* body;   // with the words OWN_PID, ...; of a GET, the query
   std::array<int, kCallers.size()> status;  // by caller
 };
 
@@ -100,6 +100,9 @@ inline constexpr Row kTable[] = {
 
     {"POST /v1/history", "all windows", "{}", {200, 200, 200, 200, 200}},
     {"GET /v1/history/last", "the last window", "", {200, 200, 200, 200, 200}},
+    {"GET /v1/windows", "", "", {200, 200, 200, 200, 200}},
+    {"GET /v1/windows/ID", "the newest window", "", {200, 200, 200, 200, 404}},
+    {"GET /debug/pprof/profile", "", "seconds=1", {200, 200, 200, 200, 200}},
     {"POST /v1/exports",
      "own process",
      R"({"target":{"pids":[OWN_PID]}})",

@@ -14,6 +14,7 @@
 #include <regex>
 #include <set>
 
+#include <boost/json/parse.hpp>
 #include <gmock/gmock.h>
 
 #include "daemon/control/routes.h"
@@ -200,6 +201,11 @@ class RightsTest : public ::testing::Test {
 std::string RightsTest::make_subject(const Row& row, const Who& who, std::string& file) const {
   const std::string about = row.about;
   if (about == "nobody's") return "00000000";
+  if (about == "the newest window") {
+    const Answer windows = ask(kCallers[0], "GET", "/v1/windows");
+    return std::string(
+        boost::json::parse(windows.body).at("windows").as_array().back().as_string());
+  }
   const std::string id =
       start_session(about == "own" ? who : Who{.name = "stranger", .uid = kStranger});
   if (std::string(row.route).find("/v1/results") == std::string::npos) return id;
@@ -234,7 +240,10 @@ void RightsTest::check(const Row& row, std::size_t column, const Things& things)
     id = make_subject(row, who, file);
     path = replaced(replaced(path, "PATH", file), "ID", id);
   }
-  const Answer answer = ask(who, route.substr(0, space), path, body_of(row, things));
+  const std::string method = route.substr(0, space);
+  const bool has_query = method == "GET" && *row.body != '\0';
+  const Answer answer = has_query ? ask(who, method, path + "?" + row.body)
+                                  : ask(who, method, path, body_of(row, things));
   EXPECT_EQ(answer.status, row.status[column]) << what << "\n" << answer.body.substr(0, 500);
   const bool privileged = who.uid == 0 || who.member;
   if (!privileged && !path.starts_with("/v1/results")) {
