@@ -88,8 +88,8 @@ class Client {
   std::uint64_t restarts_ = 0;
   std::chrono::nanoseconds cpu_time_{};
   std::chrono::nanoseconds child_cpu_time_{};  // of the child, as far as it is counted
-  std::uint32_t owner_ = 0;   // of the file that is being read
-  std::vector<Stuck> stuck_;  // killed, but not ended yet
+  std::uint32_t owner_ = 0;                    // of the file that is being read
+  std::vector<Stuck> stuck_;                   // killed, but not ended yet
 };
 
 }  // namespace profd::sandbox
