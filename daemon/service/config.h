@@ -16,7 +16,7 @@ struct ContinuousConfig {
   std::chrono::seconds window{60};
   std::uint64_t frequency_hz = 19;
   std::chrono::seconds max_age{std::chrono::hours{24 * 7}};
-  std::uint64_t max_bytes = std::uint64_t{1} << 30;  // of windows and their objects
+  std::uint64_t max_bytes = std::uint64_t{1} << 30;  // of windows
 
   friend bool operator==(const ContinuousConfig&, const ContinuousConfig&) = default;
 };
