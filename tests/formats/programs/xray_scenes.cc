@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
@@ -37,8 +38,9 @@ struct Counter {
   const char* name;
   std::atomic<long> calls{0};
 };
-Counter counters[] = {{"leaf"},   {"node"},    {"outer"},   {"told"},   {"jumping"}, {"landing"},
-                      {"deeper"}, {"thrower"}, {"catcher"}, {"jumper"}, {"setter"},  {"marking"}};
+Counter counters[] = {{"leaf"},    {"node"},    {"outer"},   {"told"},    {"jumping"},
+                      {"landing"}, {"deeper"},  {"thrower"}, {"catcher"}, {"jumper"},
+                      {"setter"},  {"marking"}, {"lasting"}};
 enum Name {
   kLeaf,
   kNode,
@@ -51,7 +53,8 @@ enum Name {
   kCatcher,
   kJumper,
   kSetter,
-  kMarking
+  kMarking,
+  kLasting
 };
 
 thread_local std::jmp_buf back;
@@ -128,6 +131,16 @@ SEEN void setter() {
   NO_TAIL_CALL;
 }
 
+// Takes 20 us at least.
+SEEN void lasting() {
+  count(kLasting);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
+  leaf();
+  while (std::chrono::steady_clock::now() < end) {
+  }
+  NO_TAIL_CALL;
+}
+
 UNSEEN void typed_event(const char* text) {
   const auto event = reinterpret_cast<void (*)(std::size_t, const void*, std::size_t)>(
       __xray::XRayPatchedTypedEvent.function);
@@ -152,7 +165,8 @@ UNSEEN void pin(unsigned cpu) {
 
 UNSEEN void play(const char* scene, int round) {
   const auto is = [scene](const char* name) UNSEEN { return std::strcmp(scene, name) == 0; };
-  if (is("calls") || is("fork")) outer();
+  if (is("calls") || is("fork") || is("durations")) outer();
+  if (is("durations") && round % 10 == 0) lasting();
   if (is("arguments")) told(round % 2);
   if (is("tail")) jumping();
   if (is("recursion")) deeper(round % 50);
