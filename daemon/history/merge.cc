@@ -1,6 +1,7 @@
 #include "daemon/history/merge.h"
 
 #include "daemon/base/log.h"
+#include "daemon/history/window_sums.h"
 
 namespace profd {
 namespace {
@@ -19,15 +20,9 @@ void add_summary(const ProfileSummary& from, ProfileSummary& to) {
   to.pid = from.pid;
   to.start_time_ns = from.start_time_ns;
   to.comm = from.comm;
-  to.samples += from.samples;
-  to.user_samples += from.user_samples;
-  to.complete_samples += from.complete_samples;
-  to.kernel_only_samples += from.kernel_only_samples;
-  add_counts(from.incomplete, to.incomplete);
   to.unit = from.unit;
   to.container = from.container;
-  if (from.jit && to.jit) add_later(*from.jit, *to.jit);
-  if (from.jit && !to.jit) to.jit = from.jit;
+  add_figures(from, to);
 }
 
 }  // namespace

@@ -12,11 +12,6 @@
 namespace profd {
 namespace {
 
-constexpr std::uint64_t kAlign = 16;  // of functions that are placed one after the other
-
-// The offset of the code in the file of an absolute image (formats/elf/image.h).
-constexpr std::uint64_t kTextOffset = 0x1000;
-
 JitImage image_of(const JitSamples& samples) {
   JitImage image;
   image.functions.reserve(samples.functions.size());
@@ -30,24 +25,8 @@ JitImage image_of(const JitSamples& samples) {
   return image;
 }
 
-// Places the functions one after the other, from the second page of `room` on, since pprof lists
-// code from a little before the first function. Functions that do not fit lie behind `room`, at
-// addresses that nothing else uses.
-JitImageLayout pack(const std::vector<JitImageFunction>& functions, const AddressRange& room) {
-  JitImageLayout layout;
-  std::uint64_t next = room.start + kPage;
-  for (const JitImageFunction& function : functions) {
-    layout.addresses.push_back(next);
-    next = (next + function.bytes + kAlign - 1) / kAlign * kAlign;
-  }
-  layout.placements = {{.start = room.start, .end = next, .file_offset = kTextOffset}};
-  return layout;
-}
-
 JitImageLayout lay_out(const std::vector<JitImageFunction>& functions,
-                       std::span<const ProfileMapping> others, const JitSamples& samples,
-                       const AddressRange& room) {
-  if (room.end != 0) return pack(functions, room);
+                       std::span<const ProfileMapping> others, const JitSamples& samples) {
   std::vector<AddressRange> occupied;
   for (const ProfileMapping& line : others) occupied.push_back({line.start, line.end});
   std::ranges::sort(occupied, {}, &AddressRange::start);
@@ -111,11 +90,10 @@ char shown(char c) {
 
 }  // namespace
 
-JitImagePart::JitImagePart(const JitSamples& samples, std::span<const ProfileMapping> others,
-                           const AddressRange& room)
+JitImagePart::JitImagePart(const JitSamples& samples, std::span<const ProfileMapping> others)
     : samples_(&samples),
       image_(image_of(samples)),
-      layout_(lay_out(image_.functions, others, samples, room)) {}
+      layout_(lay_out(image_.functions, others, samples)) {}
 
 void JitImagePart::add_lines(const std::string& path, std::vector<ProfileMapping>& lines) const {
   for (const ImagePlacement& placement : layout_.placements) {

@@ -14,7 +14,6 @@
 
 #include "collectors/parser/parser.h"
 #include "daemon/samples/jit_samples.h"
-#include "formats/base/address_range.h"
 #include "formats/jit/image.h"
 #include "formats/profile/profile.h"
 
@@ -23,10 +22,9 @@ namespace profd {
 class JitImagePart {
  public:
   // `samples` has functions, and must outlive *this. `others` are the mapping lines of the profile
-  // that must not change. The functions are placed one after the other in `room`; if it is empty,
-  // they keep the addresses at which they ran, unless something else lies there.
-  JitImagePart(const JitSamples& samples, std::span<const ProfileMapping> others,
-               const AddressRange& room);
+  // that must not change. The functions keep the addresses at which they ran, unless something else
+  // lies there.
+  JitImagePart(const JitSamples& samples, std::span<const ProfileMapping> others);
 
   // The address in the profile of a pc of a function.
   [[nodiscard]] std::uint64_t place(std::uint32_t function, std::uint64_t pc) const {

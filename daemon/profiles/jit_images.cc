@@ -19,20 +19,12 @@ std::string JitImages::line_path_for(const std::string& comm, std::uint32_t pid)
   for (int number = 2; !taken_.insert(name).second; ++number) {
     name = stem + "-" + std::to_string(number);
   }
-  return line_path_of(name);
+  return line_path_of_image(name);
 }
 
 Result<void> JitImages::write(const std::string& line_path, const JitImagePart& part) {
   const std::string image = part.encode(parser_, left_);
   left_ -= std::min<std::uint64_t>(left_, image.size());
-  return put(line_path, image);
-}
-
-std::string ResultJitImages::line_path_of(const std::string& stem) const {
-  return line_path_of_image(stem);
-}
-
-Result<void> ResultJitImages::put(const std::string& line_path, const std::string& image) {
   return result_.add(path_in_result(line_path), image);
 }
 

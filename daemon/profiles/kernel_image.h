@@ -1,4 +1,4 @@
-// The kernel frames in the profiles of a session or window, and the one image that names them.
+// The kernel frames in the profiles of a session, and the one image that names them.
 //
 // The image holds the functions that were hit, at folded addresses (formats/profile/profile.h). If
 // the caller may not see kernel addresses, or the kernel hides its symbols (kernel.kptr_restrict),

@@ -48,7 +48,7 @@ std::vector<UsedMapping> used_mappings(const ProcessSnapshot& process) {
 }
 
 ObjectPart part_of(const ProcessMapping& mapping, const FileKey& executable,
-                   ProfiledObjects& objects) {
+                   ObjectImages& objects) {
   const bool main = !executable.empty() && mapping.file_key == executable;
   const bool anonymous = mapping.kind == PROFD_MAPPING_ANONYMOUS;
   return {.start = mapping.start,
@@ -76,7 +76,7 @@ bool overlaps_any(const std::map<std::uint64_t, std::uint64_t>& end_by_start,
 
 }  // namespace
 
-MappingLayout::MappingLayout(const ProcessSnapshot& process, ProfiledObjects& objects) {
+MappingLayout::MappingLayout(const ProcessSnapshot& process, ObjectImages& objects) {
   join(process, objects);
   move_older_from_newer();
 }
@@ -104,7 +104,7 @@ std::vector<ProfileMapping> MappingLayout::lines_of_files() const {
   return lines;
 }
 
-void MappingLayout::join(const ProcessSnapshot& process, ProfiledObjects& objects) {
+void MappingLayout::join(const ProcessSnapshot& process, ObjectImages& objects) {
   const UsedMapping* previous = nullptr;
   const std::vector<UsedMapping> used = used_mappings(process);
   for (const UsedMapping& next : used) {

@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-#include "daemon/profiles/profiled_object.h"
+#include "daemon/profiles/object_images.h"
 #include "daemon/samples/process_table.h"
 #include "daemon/samples/snapshot.h"
 #include "formats/profile/profile.h"
@@ -45,7 +45,7 @@ struct ObjectPart {
 class MappingLayout {
  public:
   // Lays out the mappings that the stacks of `process` refer to. `objects` must outlive *this.
-  MappingLayout(const ProcessSnapshot& process, ProfiledObjects& objects);
+  MappingLayout(const ProcessSnapshot& process, ObjectImages& objects);
 
   // Null: no record of the mapping has arrived.
   [[nodiscard]] const ObjectPart* find(std::uint64_t mapping_id) const;
@@ -57,7 +57,7 @@ class MappingLayout {
   [[nodiscard]] std::vector<ProfileMapping> lines_of_files() const;
 
  private:
-  void join(const ProcessSnapshot& process, ProfiledObjects& objects);
+  void join(const ProcessSnapshot& process, ObjectImages& objects);
   void move_older_from_newer();
 
   std::vector<ObjectPart> parts_;

@@ -57,6 +57,15 @@ bool is_at_its_path(const MappedFile& file) {
 
 }  // namespace
 
+ProfiledObject& ObjectImages::named(const std::string& line_path) {
+  return by_line_path_.try_emplace(line_path, line_path).first->second;
+}
+
+ProfiledObject& ObjectImages::with_image(const std::string& line_path,
+                                         ProfiledObject::Image&& image) {
+  return by_line_path_.try_emplace(line_path, line_path, std::move(image)).first->second;
+}
+
 ObjectImages::ObjectImages(Parser& parser, std::string kernel_release)
     : parser_(parser), kernel_release_(std::move(kernel_release)) {}
 
@@ -78,7 +87,7 @@ ProfiledObject& ObjectImages::find_or_add(const ProcessMapping& mapping, bool ma
 Result<void> ObjectImages::write(ResultWriter& result, std::uint64_t max_bytes,
                                  SymbolBudgets& symbols) const {
   std::size_t without_symbols = 0;
-  for (const auto& [line_path, object] : by_line_path()) {
+  for (const auto& [line_path, object] : by_line_path_) {
     if (!object.has_image()) continue;
     Result<std::string> image = encode(object.image(), symbols);
     if (image && image->size() <= max_bytes) {
@@ -127,7 +136,7 @@ ProfiledObject& ObjectImages::image_of(const ProcessMapping& mapping) {
   ProfiledObject& object = with_image(
       path, {.fd = file.fd.get(), .elf = std::move(*elf), .path = file.path, .owner = file.owner});
   images_.emplace(file.key, &object);
-  hold(mapping.file);
+  files_.push_back(mapping.file);
   return object;
 }
 

@@ -14,7 +14,9 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "collectors/files/mapped_files.h"
 #include "collectors/parser/parser.h"
@@ -34,12 +36,15 @@ namespace profd {
   return std::uint64_t{privileged ? 64U : 16U} << 20;
 }
 
-class ObjectImages final : public ProfiledObjects {
+class ObjectImages {
  public:
   // `parser` must outlive *this.
   ObjectImages(Parser& parser, std::string kernel_release);
+  ObjectImages(const ObjectImages&) = delete;
+  ObjectImages& operator=(const ObjectImages&) = delete;
 
-  ProfiledObject& find_or_add(const ProcessMapping& mapping, bool main_executable) override;
+  // The object of a mapping. Valid as long as *this.
+  ProfiledObject& find_or_add(const ProcessMapping& mapping, bool main_executable);
 
   // Adds all images, sorted by name. The images with symbols take at most `max_bytes` together.
   // Logs how many images were written without symbols.
@@ -47,6 +52,9 @@ class ObjectImages final : public ProfiledObjects {
                                    SymbolBudgets& symbols) const;
 
  private:
+  // Both return the object with that line path, and add it if there is none.
+  ProfiledObject& named(const std::string& line_path);
+  ProfiledObject& with_image(const std::string& line_path, ProfiledObject::Image&& image);
   ProfiledObject& vdso();
   ProfiledObject& image_of(const ProcessMapping& mapping);
   [[nodiscard]] Result<std::string> encode(const ProfiledObject::Image& image,
@@ -55,6 +63,8 @@ class ObjectImages final : public ProfiledObjects {
   Parser& parser_;
   std::string kernel_release_;
   UniqueFd vdso_;  // a memfd with the bytes of the daemon's own vdso
+  std::map<std::string, ProfiledObject> by_line_path_;
+  std::vector<std::shared_ptr<const MappedFile>> files_;  // the originals of images, kept open
   std::map<FileKey, ProfiledObject*> images_;
   std::map<FileKey, bool> at_its_path_;
 };

@@ -70,7 +70,7 @@ class Builder {
 
   void locate_jit_code() {
     if (!process_.jit || shared_.jit == nullptr || process_.jit->functions.empty()) return;
-    JitImagePart part(*process_.jit, layout_.lines_of_files(), shared_.jit->room());
+    JitImagePart part(*process_.jit, layout_.lines_of_files());
     built_.jit.emplace(BuiltProfile::Jit{
         shared_.jit->line_path_for(process_.image.comm, process_.key.tgid), std::move(part)});
   }

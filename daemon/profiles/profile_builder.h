@@ -11,16 +11,16 @@
 #include "daemon/profiles/entry_functions.h"
 #include "daemon/profiles/jit_images.h"
 #include "daemon/profiles/kernel_image.h"
-#include "daemon/profiles/profiled_object.h"
+#include "daemon/profiles/object_images.h"
 #include "daemon/samples/snapshot.h"
 #include "formats/api/session_summary.h"
 #include "formats/profile/profile.h"
 
 namespace profd {
 
-// What the profiles of one session or window share.
+// What the profiles of one session share.
 struct SharedObjects {
-  ProfiledObjects& objects;
+  ObjectImages& objects;
   const KernelImage& kernel;
   EntryFunctions& entries;
   SymbolBudgets& symbols;

@@ -193,7 +193,7 @@ Result<SessionSummary> write_session(const SessionSnapshot& snapshot, CodeNaming
   const KernelImage kernel = make_kernel_image(snapshot, release);
   EntryFunctions entries(parser);
   SymbolBudgets symbols;
-  ResultJitImages jit(parser, max_images_bytes(!snapshot.hide_kernel), result);
+  JitImages jit(parser, max_images_bytes(!snapshot.hide_kernel), result);
   Result<SessionSummary> summary = write_profiles(
       snapshot,
       {.objects = objects, .kernel = kernel, .entries = entries, .symbols = symbols, .jit = &jit},

@@ -1,5 +1,5 @@
-// Writes the profiles of a session or window as files, and makes the summary that becomes
-// session.json. Used on the worker.
+// Writes the profiles of a session as files, and makes the summary that becomes session.json. Used
+// on the worker.
 
 #pragma once
 

@@ -17,15 +17,6 @@ void ProfiledObject::hit(std::uint64_t file_offset) {
   }
 }
 
-ProfiledObject& ProfiledObjects::named(const std::string& line_path) {
-  return by_line_path_.try_emplace(line_path, line_path).first->second;
-}
-
-ProfiledObject& ProfiledObjects::with_image(const std::string& line_path,
-                                            ProfiledObject::Image&& image) {
-  return by_line_path_.try_emplace(line_path, line_path, std::move(image)).first->second;
-}
-
 std::string line_path_of_image(const std::string& name) {
   return std::string(kBuildPrefix) + "objects/" + name + ".so";
 }

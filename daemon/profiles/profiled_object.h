@@ -1,15 +1,9 @@
-// The objects behind the frames of a session's or window's profiles: their names in mapping lines,
-// and the addresses that were hit in each.
-//
-// The names of objects, and the places of their images, are those of ObjectImages
-// (object_images.h) for a session, of WindowObjects (daemon/history/objects.h) for a window. Used
-// on the worker.
+// A file behind the frames of a session's profiles: its name in mapping lines, and the addresses
+// that were hit in it. object_images.h has those of a session. Used on the worker.
 
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/samples/process_table.h"
+#include "collectors/files/mapped_file.h"
 #include "formats/elf/elf_file.h"
 
 namespace profd {
@@ -50,33 +44,6 @@ class ProfiledObject {
  private:
   std::string line_path_;
   std::optional<Image> image_;
-};
-
-class ProfiledObjects {
- public:
-  ProfiledObjects() = default;
-  ProfiledObjects(const ProfiledObjects&) = delete;
-  ProfiledObjects& operator=(const ProfiledObjects&) = delete;
-  virtual ~ProfiledObjects() = default;
-
-  // The object of a mapping. Valid as long as *this.
-  virtual ProfiledObject& find_or_add(const ProcessMapping& mapping, bool main_executable) = 0;
-
- protected:
-  // Both return the object with that line path, and add it if there is none.
-  ProfiledObject& named(const std::string& line_path);
-  ProfiledObject& with_image(const std::string& line_path, ProfiledObject::Image&& image);
-
-  // Keeps the descriptor of an image's original open.
-  void hold(std::shared_ptr<const MappedFile> file) { files_.push_back(std::move(file)); }
-
-  [[nodiscard]] const std::map<std::string, ProfiledObject>& by_line_path() const {
-    return by_line_path_;
-  }
-
- private:
-  std::map<std::string, ProfiledObject> by_line_path_;
-  std::vector<std::shared_ptr<const MappedFile>> files_;
 };
 
 // "$build/objects/NAME.so"

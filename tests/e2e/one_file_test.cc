@@ -1,4 +1,4 @@
-// `profctl record -o FILE`: one file with names, in each of its forms, and by whom it can be read.
+// `profctl record -o FILE`: one file with names, in each of its forms, as its readers show it.
 
 #include <cstdint>
 #include <fstream>

@@ -59,19 +59,17 @@ bool overlap(std::uint64_t a, std::uint64_t a_bytes, std::uint64_t b, std::uint6
 
 TEST(JitImagePart, GivesEachFunctionAddressesOfItsOwn) {
   const JitSamples samples = two_at_one_place();
-  for (const AddressRange& room : {AddressRange{}, AddressRange{1 << 20, 1 << 24}}) {
-    const JitImagePart part(samples, {}, room);
-    const std::uint64_t old_start = part.place(0, kImageBase + 0x2000);
-    const std::uint64_t new_start = part.place(1, kImageBase + 0x2080);
-    EXPECT_FALSE(overlap(old_start, 0x100, new_start, 0x100));
-    EXPECT_EQ(part.place(0, kImageBase + 0x2010), old_start + 0x10);
-    std::vector<ProfileMapping> lines;
-    part.add_lines("/x.so", lines);
-    for (const std::uint64_t start : {old_start, new_start}) {
-      EXPECT_TRUE(std::ranges::any_of(lines, [start](const ProfileMapping& line) {
-        return line.start + 512 <= start && start + 0x100 <= line.end;
-      })) << "pprof lists from 500 bytes before a function";
-    }
+  const JitImagePart part(samples, {});
+  const std::uint64_t old_start = part.place(0, kImageBase + 0x2000);
+  const std::uint64_t new_start = part.place(1, kImageBase + 0x2080);
+  EXPECT_FALSE(overlap(old_start, 0x100, new_start, 0x100));
+  EXPECT_EQ(part.place(0, kImageBase + 0x2010), old_start + 0x10);
+  std::vector<ProfileMapping> lines;
+  part.add_lines("/x.so", lines);
+  for (const std::uint64_t start : {old_start, new_start}) {
+    EXPECT_TRUE(std::ranges::any_of(lines, [start](const ProfileMapping& line) {
+      return line.start + 512 <= start && start + 0x100 <= line.end;
+    })) << "pprof lists from 500 bytes before a function";
   }
 }
 
@@ -79,7 +77,7 @@ TEST(JitImagePart, CutsItsRangesOutOfLinesOfMemoryButNotOfFiles) {
   const JitSamples samples = two_at_one_place();
   const ProfileMapping anonymous{kImageBase, kImageBase + 0x10000, 0, "[anon]"};
   const ProfileMapping file{kImageBase + 0x10000, kImageBase + 0x20000, 0x3000, "/lib/x.so"};
-  const JitImagePart part(samples, std::vector{file}, {});
+  const JitImagePart part(samples, std::vector{file});
   std::vector<ProfileMapping> lines{anonymous, file};
   part.add_lines("/jit.so", lines);
   for (const ProfileMapping& a : lines) {
@@ -95,7 +93,7 @@ TEST(JitImagePart, CutsItsRangesOutOfLinesOfMemoryButNotOfFiles) {
 TEST(JitImagePart, CutsALineOfAFileInMemoryAtItsOffsets) {
   JitSamples samples;
   samples.functions = {code(kImageBase + 0x2000, 0x100, "f")};
-  const JitImagePart part(samples, {}, {});
+  const JitImagePart part(samples, {});
   std::vector<ProfileMapping> lines{
       {kImageBase, kImageBase + 0x10000, 0x5000, "/memfd:doublemapper"}};
   part.add_lines("/jit.so", lines);
@@ -108,7 +106,7 @@ TEST(JitImagePart, PlacesNoFunctionOverASampleWithoutAName) {
   JitSamples samples;
   samples.functions = {code(kImageBase + 0x2000, 0x100, "f")};
   samples.unnamed = {kImageBase + 0x2040};
-  const JitImagePart part(samples, {}, {});
+  const JitImagePart part(samples, {});
   const std::uint64_t start = part.place(0, kImageBase + 0x2000);
   EXPECT_FALSE(overlap(start, 0x100, kImageBase + 0x2040, 1));
 }
