@@ -45,6 +45,10 @@ void print_history(const StatusInfo::Continuous& history, std::ostream& out) {
     out << "failed     windows: " << counts_text(history.failed) << "; " << history.lost_samples
         << " samples lost with them\n";
   }
+  if (history.over_share_samples != 0) {
+    out << "over share " << counted(history.over_share_samples, "sample")
+        << " of users whose stacks fill their part of a window\n";
+  }
   if (history.malformed != 0) {
     out << "malformed  " << counted(history.malformed, "window") << ", moved aside\n";
   }
@@ -96,6 +100,28 @@ void print_unwinding(const StatusInfo::Unwinding& unwinding, std::ostream& out) 
   }
 }
 
+// How many samples have names, by where those come from, and what lines cost.
+void print_names(const StatusInfo::Names& names, std::ostream& out) {
+  if (names == StatusInfo::Names{}) return;
+  out << "names      ";
+  if (names.samples == 0) {
+    out << "no samples yet";
+  } else {
+    out << decimal_text(percent_of(names.fully_named, names.samples), 2) << " % of "
+        << names.samples << " samples have one for each frame";
+  }
+  if (!names.sources.empty()) out << "; innermost frames: " << counts_text(names.sources);
+  out << "\n           " << counted(names.cached_files, "file") << ", "
+      << bytes_text(names.cached_bytes) << " cached; lines of " << names.lines.answered
+      << " addresses read in " << decimal_text(names.lines.cpu_seconds, 2) << " CPU seconds\n";
+  if (!names.lines.addresses_lost.empty()) {
+    out << "no lines   addresses: " << counts_text(names.lines.addresses_lost) << "\n";
+  }
+  if (!names.lines.files_refused.empty()) {
+    out << "no lines   files: " << counts_text(names.lines.files_refused) << "\n";
+  }
+}
+
 void print_jit(const StatusInfo::Jit& jit, std::ostream& out) {
   if (jit.events == 0 && jit.refused.empty()) return;
   out << "jit        " << jit.functions << " functions known in " << jit.processes << " processes, "
@@ -137,6 +163,7 @@ void print_status(const StatusInfo& status, const Console& console) {
   print_history(status.continuous, out);
   print_ledger(status, out);
   print_unwinding(status.unwinding, out);
+  print_names(status.names, out);
   print_jit(status.jit, out);
   print_unmaps(status.unmaps, out);
   print_xray(status.xray, out);

@@ -204,6 +204,28 @@ TEST_F(CommandsTest, StatusIsForPeopleOrForScripts) {
   EXPECT_EQ(json, to_json(expected) + "\n");
 }
 
+TEST_F(CommandsTest, StatusShowsWhatHasNamesAndWhyTheRestHasNone) {
+  EXPECT_THAT(run({"status"}).out, Not(HasSubstr("\nnames ")));
+  service_.state.names = {.samples = 8000,
+                          .fully_named = 6000,
+                          .sources = {{"dynsym", 5}, {"gap", 2}},
+                          .cached_files = 12,
+                          .cached_bytes = 2048,
+                          .lines = {.answered = 134,
+                                    .addresses_lost = {{"no_unit", 3}},
+                                    .files_refused = {{"no_dwarf", 4}},
+                                    .cpu_seconds = 0.785,
+                                    .failures = 0}};
+  const std::string out = run({"status"}).out;
+  for (const char* part :
+       {"names      75.00 % of 8000 samples have one for each frame; innermost frames: 5 dynsym, "
+        "2 gap\n",
+        "           12 files, 2.0 KiB cached; lines of 134 addresses read in 0.79 CPU seconds\n",
+        "no lines   addresses: 3 no_unit\n", "no lines   files: 4 no_dwarf\n"}) {
+    EXPECT_THAT(out, HasSubstr(part));
+  }
+}
+
 TEST_F(CommandsTest, StatusShowsContinuousModeAndWindowsThatFailed) {
   StatusInfo::Continuous& continuous = service_.state.continuous;
   continuous.enabled = true;
@@ -221,7 +243,9 @@ TEST_F(CommandsTest, StatusShowsContinuousModeAndWindowsThatFailed) {
   continuous.failed = {{"no_space", 5}, {"writer_busy", 1}};
   continuous.lost_samples = 1234;
   continuous.malformed = 3;
+  continuous.over_share_samples = 17;
   const std::string ill = run({"status"}).out;
+  EXPECT_THAT(ill, HasSubstr("over share 17 samples of users"));
   EXPECT_THAT(ill, HasSubstr("failed     windows: 5 no_space, 1 writer_busy; 1234 samples lost"));
   EXPECT_THAT(ill, HasSubstr("malformed  3 windows, moved aside\n"));
 }
