@@ -59,6 +59,12 @@ Result<std::string> find_names(int fd, int debug_fd, const parser::SymbolRequest
                                                 .addresses = std::move(*names)});
 }
 
+Result<std::string> match_file(int fd, int debug_fd) {
+  const auto match = match_debug_file(fd, debug_fd);
+  if (!match) return match.error();
+  return sandbox::encode(parser::MatchedDebugFile{*match});
+}
+
 Result<std::string> list_functions(int fd) {
   auto functions = list_elf_functions(fd);
   if (!functions) return functions.error();
@@ -82,6 +88,8 @@ Result<std::string> handle(const Request& request, const std::vector<UniqueFd>& 
       return make_unwind_table(file, second);
     case Operation::kReadElfSummary:
       return encoded(read_elf_summary(file));
+    case Operation::kMatchDebugFile:
+      return match_file(file, second);
     case Operation::kFindElfSymbols:
       return with_argument<parser::SymbolRequest>(
           files, [file](const auto& wanted) { return find_symbols(file, wanted); });

@@ -27,6 +27,12 @@ class ParserClient final : public Parser {
   Result<ElfSummary> read_elf_summary(int fd) override {
     return decoded<ElfSummary>(call(Operation::kReadElfSummary, {&fd, 1}));
   }
+  Result<DebugFileMatch> match_debug_file(int fd, int debug_fd) override {
+    const auto found =
+        decoded<MatchedDebugFile>(call_with_second_file(Operation::kMatchDebugFile, fd, debug_fd));
+    if (!found) return found.error();
+    return found->match;
+  }
   Result<std::vector<ElfSymbol>> find_elf_symbols(int fd, std::span<const std::uint64_t> addresses,
                                                   SymbolBudget& budget) override;
   Result<std::vector<ElfSymbol>> list_elf_functions(int fd) override;

@@ -15,6 +15,7 @@
 
 #include "collectors/parser/jit_results.h"
 #include "collectors/sandbox/wire.h"
+#include "formats/elf/debug_link.h"
 #include "formats/elf/elf_file.h"
 #include "formats/symbols/code_names.h"
 #include "formats/unwind/cfi_tables.h"
@@ -35,6 +36,7 @@ enum class Operation : std::uint32_t {
   kReadJitCode,           // a file, JitCodeRequest
   kReadJitUnwindRows,     // a file, JitUnwindRequest
   kFindCodeNames,         // a file and perhaps its debug file, SymbolRequest
+  kMatchDebugFile,        // a file and a debug file
 };
 
 struct SymbolRequest {
@@ -51,6 +53,10 @@ struct FoundSymbols {
 struct FoundCodeNames {
   std::uint64_t table_bytes_left = 0;  // of the budget
   std::vector<AddressNames> addresses;
+};
+
+struct MatchedDebugFile {
+  DebugFileMatch match = DebugFileMatch::kMatches;
 };
 
 struct JitCodeRequest {
@@ -72,6 +78,10 @@ inline constexpr std::size_t kMaxStringBytes = 4096;
                                     &ElfSymbol::address) == found.symbols.end();
 }
 
+[[nodiscard]] inline bool is_valid(const MatchedDebugFile& found) {
+  return found.match <= DebugFileMatch::kTooLarge;
+}
+
 // Decodes a struct whose views point into its `text`.
 template <class T>
 [[nodiscard]] Result<T> decode_with_text(std::string bytes) {
@@ -90,7 +100,9 @@ template <class T>
 
 [[nodiscard]] inline bool is_valid(const ElfSummary& summary) {
   return summary.build_id.size() <= parser::kMaxStringBytes &&
-         summary.segments.size() <= parser::kMaxSegments;
+         summary.segments.size() <= parser::kMaxSegments &&
+         summary.debug_link.size() <= kMaxDebugLinkBytes &&
+         summary.debug_link.find('/') == std::string::npos;
 }
 
 [[nodiscard]] inline bool is_valid(const ElfSymbol& symbol) {

@@ -20,6 +20,7 @@
 #include "collectors/sandbox/client.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
+#include "formats/elf/debug_link.h"
 #include "formats/elf/elf_file.h"
 #include "formats/symbols/code_names.h"
 #include "formats/unwind/cfi_tables.h"
@@ -44,6 +45,7 @@ class Parser {
   virtual Result<UnwindSource> read_unwind_source(int fd, const DigestKey& key) = 0;
   virtual Result<std::string> make_unwind_table(int fd, int debug_fd) = 0;
   virtual Result<ElfSummary> read_elf_summary(int fd) = 0;
+  virtual Result<DebugFileMatch> match_debug_file(int fd, int debug_fd) = 0;
   virtual Result<std::vector<ElfSymbol>> find_elf_symbols(int fd,
                                                           std::span<const std::uint64_t> addresses,
                                                           SymbolBudget& budget) = 0;

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "formats/base/cursor.h"
+#include "formats/elf/code_file.h"
+#include "formats/elf/debug_link.h"
 #include "formats/elf/elf_tables.h"
 
 namespace profd {
@@ -61,6 +64,13 @@ std::string find_build_id(int fd, const elf::Headers& headers) {
   return {};
 }
 
+std::string find_debug_link(int fd) {
+  const Result<CodeFile> file = CodeFile::open(fd);
+  if (!file) return {};
+  auto link = read_debug_link(*file);
+  return link ? std::move(link->name) : std::string();
+}
+
 }  // namespace
 
 Result<ElfSummary> read_elf_summary(int fd) {
@@ -70,7 +80,12 @@ Result<ElfSummary> read_elf_summary(int fd) {
   if (file.e_type != ET_EXEC && file.e_type != ET_DYN) {
     return fail(ErrorCode::kUnsupported, "an ELF file that is neither a program nor a library");
   }
-  ElfSummary summary{file.e_type, file.e_machine, file.e_entry, {}, find_build_id(fd, *headers)};
+  ElfSummary summary{.type = file.e_type,
+                     .machine = file.e_machine,
+                     .entry = file.e_entry,
+                     .segments = {},
+                     .build_id = find_build_id(fd, *headers),
+                     .debug_link = find_debug_link(fd)};
   for (const Elf64_Phdr& p : headers->segments) {
     if (p.p_type != PT_LOAD) continue;
     summary.segments.push_back(

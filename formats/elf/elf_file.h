@@ -39,7 +39,8 @@ struct ElfSummary {
   std::uint16_t machine = 0;  // EM_*
   std::uint64_t entry = 0;
   std::vector<ElfSegment> segments;  // PT_LOAD, in file order
-  std::string build_id;              // raw bytes; empty: none
+  std::string build_id{};            // raw bytes; empty: none
+  std::string debug_link{};          // the name in .gnu_debuglink (debug_link.h); empty: none
 };
 
 // `fd` is borrowed, and read with pread() only.

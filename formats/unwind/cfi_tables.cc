@@ -8,7 +8,7 @@
 
 #include <sodium/crypto_generichash.h>
 
-#include "formats/base/cursor.h"
+#include "formats/elf/debug_link.h"
 #include "formats/elf/elf_file.h"
 #include "formats/unwind/cfi_functions.h"
 #include "formats/unwind/cfi_program.h"
@@ -19,7 +19,6 @@ namespace {
 
 // All CFI that is in memory at once. The largest .eh_frame seen, of a browser, has 20 MB.
 constexpr std::size_t kMaxCfiBytes = std::size_t{24} << 20;
-constexpr std::uint64_t kMaxDebugLinkBytes = 512;
 
 UnwindRow unknown_from(std::uint64_t offset) { return {offset, profd_rule{}}; }
 
@@ -173,23 +172,6 @@ class Digest {
   crypto_generichash_state state_{};
 };
 
-// .gnu_debuglink has a file name, padded to 4 bytes, and the file's CRC-32. A name with a path is
-// ignored.
-void read_debug_link(const CodeFile& file, UnwindSource& source) {
-  const Elf64_Shdr* section = file.find_section(".gnu_debuglink");
-  if (section == nullptr || section->sh_size > kMaxDebugLinkBytes) return;
-  const std::string bytes = file.read(section->sh_offset, section->sh_size);
-  const std::string name = bytes.substr(0, bytes.find('\0'));
-  if (name.find('/') != std::string::npos || name == "." || name == "..") return;
-  Cursor cursor(bytes);
-  cursor.read_bytes(name.size() + 1);
-  cursor.align(4);
-  const auto crc = cursor.read<std::uint32_t>();
-  if (!cursor.ok()) return;
-  source.debug_link = name;
-  source.debug_link_crc = crc;
-}
-
 // A debug file of another build would describe other code.
 void add_debug_file(int fd, int debug_fd, CfiLoader& loader) {
   const Result<CodeFile> debug = CodeFile::open(debug_fd);
@@ -221,7 +203,10 @@ Result<UnwindSource> read_unwind_source(int fd, const DigestKey& key) {
   loader.add_all(*file);
   UnwindSource source;
   source.build_id = summary->build_id;
-  read_debug_link(*file, source);
+  if (auto link = read_debug_link(*file)) {
+    source.debug_link = std::move(link->name);
+    source.debug_link_crc = link->crc;
+  }
   Digest digest(key);
   for (const auto& cfi : loader.functions().sources()) {
     (cfi->section().is_eh_frame ? source.has_eh_frame : source.has_debug_frame) = true;

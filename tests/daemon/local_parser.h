@@ -26,6 +26,9 @@ class LocalParser : public Parser {
     return profd::make_unwind_table(fd, debug_fd);
   }
   Result<ElfSummary> read_elf_summary(int fd) override { return profd::read_elf_summary(fd); }
+  Result<DebugFileMatch> match_debug_file(int fd, int debug_fd) override {
+    return profd::match_debug_file(fd, debug_fd);
+  }
   Result<std::vector<ElfSymbol>> find_elf_symbols(int fd, std::span<const std::uint64_t> addresses,
                                                   SymbolBudget& budget) override {
     return profd::find_elf_symbols(fd, addresses, budget);
