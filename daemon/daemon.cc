@@ -332,6 +332,8 @@ StatusReasons Daemon::status_reasons() {
           .jit_refused = all_names<JitRefusal>(kJitRefusalCount, name_of),
           .windows_failed = all_names<WindowFailure>(kWindowFailureCount, name_of),
           .name_sources = name_sources(),
+          .debug_places = debug_file_places(),
+          .debug_refusals = debug_file_refusals(),
           .dwarf_losses = dwarf_losses()};
 }
 

@@ -117,6 +117,9 @@ void print_names(const StatusInfo::Names& names, std::ostream& out) {
   if (!names.lines.addresses_lost.empty()) {
     out << "no lines   addresses: " << counts_text(names.lines.addresses_lost) << "\n";
   }
+  if (!names.debug_files.refused.empty()) {
+    out << "refused    debug files: " << counts_text(names.debug_files.refused) << "\n";
+  }
   if (!names.lines.files_refused.empty()) {
     out << "no lines   files: " << counts_text(names.lines.files_refused) << "\n";
   }

@@ -125,6 +125,14 @@ void add_names(MetricsText& out, const StatusInfo::Names& names) {
               names.fully_named);
   out.gauge("profd_name_cache_files", "Files whose names are kept.", names.cached_files);
   out.gauge("profd_name_cache_bytes", "Memory for these names.", names.cached_bytes);
+  out.counter("profd_name_lookups_total", "Addresses whose names were not in the cache.",
+              names.looked_up);
+  out.counter("profd_names_read_back_total",
+              "Addresses whose names came from the last windows at the start.", names.read_back);
+  out.counter("profd_debug_files_total", "Debug files that were used, by place.", "place",
+              names.debug_files.found);
+  out.counter("profd_debug_files_refused_total", "Debug files that are there and not used.",
+              "reason", names.debug_files.refused);
   out.counter("profd_dwarf_addresses_total", "Addresses with functions and lines from DWARF.",
               names.lines.answered);
   out.counter("profd_dwarf_addresses_lost_total", "Addresses whose answer from DWARF is not whole.",
@@ -176,6 +184,8 @@ std::string metrics_of(StatusInfo status, const StatusReasons& reasons) {
   add_reasons(status.jit.refused, reasons.jit_refused);
   add_reasons(status.continuous.failed, reasons.windows_failed);
   add_reasons(status.names.sources, reasons.name_sources);
+  add_reasons(status.names.debug_files.found, reasons.debug_places);
+  add_reasons(status.names.debug_files.refused, reasons.debug_refusals);
   add_reasons(status.names.lines.addresses_lost, reasons.dwarf_losses);
   add_reasons(status.names.lines.files_refused, reasons.dwarf_losses);
   MetricsText out;

@@ -22,6 +22,8 @@ struct StatusReasons {
   std::vector<std::string_view> jit_refused;     // jit.refused
   std::vector<std::string_view> windows_failed;  // continuous.failed
   std::vector<std::string_view> name_sources;    // names.sources
+  std::vector<std::string_view> debug_places;    // names.debug_files.found
+  std::vector<std::string_view> debug_refusals;  // names.debug_files.refused
   std::vector<std::string_view> dwarf_losses;    // names.lines.addresses_lost and files_refused
 };
 

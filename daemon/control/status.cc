@@ -148,6 +148,10 @@ StatusInfo::Names describe_names(const NamingStats& stats) {
           .sources = counts_by_text<NameSource>(stats.shares.by_source),
           .cached_files = stats.cached_files,
           .cached_bytes = stats.cached_bytes,
+          .looked_up = stats.looked_up,
+          .read_back = stats.read_back,
+          .debug_files = {.found = counts_by_text<DebugFilePlace>(stats.debug_files.found),
+                          .refused = counts_by_text<DebugFileRefusal>(stats.debug_files.refused)},
           .lines = {.answered = lines.answered,
                     .addresses_lost = counts_by_text<DwarfLoss>(lines.addresses_lost),
                     .files_refused = counts_by_text<DwarfLoss>(lines.files_refused),
@@ -157,6 +161,14 @@ StatusInfo::Names describe_names(const NamingStats& stats) {
 
 std::vector<std::string_view> name_sources() {
   return {kNameSourceTexts.begin(), kNameSourceTexts.end()};
+}
+
+std::vector<std::string_view> debug_file_places() {
+  return {kDebugFilePlaceTexts.begin(), kDebugFilePlaceTexts.end()};
+}
+
+std::vector<std::string_view> debug_file_refusals() {
+  return {kDebugFileRefusalTexts.begin(), kDebugFileRefusalTexts.end()};
 }
 
 // Without kNone.

@@ -32,6 +32,8 @@ void add_ledger(const SamplerLedger& ledger, StatusInfo& status);
 [[nodiscard]] std::vector<std::string_view> name_sources();
 
 // All reasons of StatusInfo::Names::Lines.
+[[nodiscard]] std::vector<std::string_view> debug_file_places();
+[[nodiscard]] std::vector<std::string_view> debug_file_refusals();
 [[nodiscard]] std::vector<std::string_view> dwarf_losses();
 
 // All reasons of StatusInfo::Unwinding::incomplete.

@@ -22,14 +22,15 @@ namespace profd {
 class CodeNaming {
  public:
   // `parser` is not null.
-  explicit CodeNaming(std::unique_ptr<Parser> parser)
-      : parser_(std::move(parser)), files_(*parser_, lines_, cache_) {}
+  explicit CodeNaming(std::unique_ptr<Parser> parser, DebugDirectories directories = {})
+      : parser_(std::move(parser)), files_(*parser_, lines_, cache_, std::move(directories)) {}
   CodeNaming(const CodeNaming&) = delete;
   CodeNaming& operator=(const CodeNaming&) = delete;
 
   [[nodiscard]] Parser& parser() { return *parser_; }
   [[nodiscard]] FileNamer& files() { return files_; }
   [[nodiscard]] KernelNames& kernel() { return kernel_; }
+  [[nodiscard]] NameCache& cache() { return cache_; }
 
   // The budget of continuous mode as it is now.
   [[nodiscard]] LineBudget& window_lines() {
@@ -45,11 +46,17 @@ class CodeNaming {
     lines_.end_child();
   }
 
+  // Counts addresses whose names came into the cache from windows.
+  void add_read_back(std::uint64_t addresses) { read_back_ += addresses; }
+
   [[nodiscard]] pid_t symbolizer() const { return lines_.child(); }  // -1: none; for tests
 
   [[nodiscard]] NamingStats stats() const {
     return {.shares = shares_,
             .lines = lines_.stats(),
+            .debug_files = files_.debug_file_stats(),
+            .looked_up = files_.looked_up(),
+            .read_back = read_back_,
             .cached_files = cache_.files(),
             .cached_bytes = cache_.bytes()};
   }
@@ -63,6 +70,7 @@ class CodeNaming {
   LineBudget window_lines_ = LineBudget::of_continuous_mode();
   std::chrono::steady_clock::time_point refilled_at_ = std::chrono::steady_clock::now();
   NameShares shares_;
+  std::uint64_t read_back_ = 0;
 };
 
 }  // namespace profd

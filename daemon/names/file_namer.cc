@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "collectors/files/debug_files.h"
 #include "collectors/files/vdso.h"
 #include "daemon/names/file_identity.h"
 #include "formats/symbols/find_code_names.h"
@@ -17,11 +16,8 @@ namespace {
 constexpr std::size_t kMaxSummaries = 4096;
 constexpr std::uint32_t kRoot = 0;
 
-UniqueFd debug_file_of(const ElfSummary& elf, const std::string& path) {
-  if (elf.build_id.empty()) return {};
-  UnwindSource source;
-  source.build_id = elf.build_id;
-  return open_debug_file(source, path);
+DebugFileQuery query_of(const ElfSummary& elf, const std::string& path, std::uint32_t owner) {
+  return {.build_id = elf.build_id, .debug_link = elf.debug_link, .path = path, .owner = owner};
 }
 
 // Go's own table has inlined functions and lines, and slots of the PLT have no lines.
@@ -50,8 +46,9 @@ NamedFile FileNamer::name(const HitFile& hit, SymbolBudgets& budgets) {
   if (elf == nullptr) {
     return {.missing = file.fd.valid() ? NameSource::kRefused : NameSource::kNoFile};
   }
-  return name({.fd = file.fd.get(), .path = file.path, .owner = file.owner}, *elf,
-              file_identity(file, *elf), hit.samples_by_offset, budgets);
+  return name(
+      {.fd = file.fd.get(), .path = file.path, .owner = file.owner, .processes = hit.processes},
+      *elf, file_identity(file, *elf), hit.samples_by_offset, budgets);
 }
 
 NamedFile FileNamer::name_vdso(const std::map<std::uint64_t, std::uint64_t>& samples_by_offset,
@@ -71,17 +68,25 @@ NamedFile FileNamer::name(const Source& source, const ElfSummary& elf, const std
                           const std::map<std::uint64_t, std::uint64_t>& samples_by_offset,
                           SymbolBudgets& budgets) {
   NameTable& names = cache_.names_of(identity);
-  NamedFile named{.elf = elf, .names = &names, .missing = NameSource::kGap};
+  NamedFile named{.elf = elf, .identity = identity, .names = &names, .missing = NameSource::kGap};
   std::vector<std::uint64_t> unknown;
   for (const auto& [offset, samples] : samples_by_offset) {
     const auto address = named.address_of(offset);
-    if (address && names.find(*address) == nullptr) unknown.push_back(*address);
+    if (!address) continue;
+    const NameTable::Entry* const entry = names.find(*address);
+    const bool is_stale = entry != nullptr && entry->is_stale && source.fd >= 0;
+    if (entry == nullptr || is_stale) unknown.push_back(*address);
   }
   if (unknown.empty()) return named;
   if (source.fd < 0) {
     named.missing = NameSource::kNoFile;
   } else {
-    named.missing = look_up(source, elf, unknown, budgets, names);
+    named.missing = look_up(source,
+                            {.fd = source.fd,
+                             .identity = identity,
+                             .query = query_of(elf, source.path, source.owner),
+                             .processes = source.processes},
+                            unknown, budgets.of(source.owner), names);
   }
   return named;
 }
@@ -97,16 +102,15 @@ const ElfSummary* FileNamer::find_or_read(const MappedFile& file) {
   return kept ? &*kept : nullptr;
 }
 
-// Returns why the addresses that are not in `names` afterwards have no name.
-NameSource FileNamer::look_up(const Source& source, const ElfSummary& elf,
-                              const std::vector<std::uint64_t>& addresses, SymbolBudgets& budgets,
+NameSource FileNamer::look_up(const Source& source, const DebugFileFinder::Wanted& wanted,
+                              const std::vector<std::uint64_t>& addresses, SymbolBudget& budget,
                               NameTable& names) {
-  const UniqueFd debug = debug_file_of(elf, source.path);
+  const UniqueFd debug = debug_files_.find(wanted, budget.time);
+  looked_up_ += addresses.size();
   for (std::size_t done = 0; done < addresses.size(); done += kMaxNamedAddresses) {
     const auto some =
         std::span(addresses).subspan(done, std::min(addresses.size() - done, kMaxNamedAddresses));
-    const auto found =
-        parser_.find_code_names(source.fd, debug.get(), some, budgets.of(source.owner));
+    const auto found = parser_.find_code_names(source.fd, debug.get(), some, budget);
     if (!found) return reason_of(found.error());
     for (const AddressNames& one : *found) {
       // Later the budget may be enough.
@@ -123,12 +127,20 @@ void FileNamer::add_lines(std::span<const HitFile* const> files, LineBudget& bud
   }
   std::ranges::stable_sort(pending, std::greater(), &Pending::samples);
   for (const Pending& one : pending) {
-    if (!still_has_its_bytes(*one.file)) continue;
-    const UniqueFd debug = debug_file_of(*one.elf, one.file->path);
-    lines_.add_lines({.fd = one.file->fd.get(),
+    const MappedFile& file = *one.hit->file;
+    if (!still_has_its_bytes(file)) continue;
+    const std::chrono::nanoseconds left = budget.left_for(file.owner);
+    std::chrono::nanoseconds time = left;
+    const UniqueFd debug = debug_files_.find({.fd = file.fd.get(),
+                                              .identity = one.identity,
+                                              .query = query_of(*one.elf, file.path, file.owner),
+                                              .processes = one.hit->processes},
+                                             time);
+    if (time < left) budget.spend(file.owner, left - time);
+    lines_.add_lines({.fd = file.fd.get(),
                       .debug_fd = debug.get(),
                       .identity = one.identity,
-                      .owner = one.file->owner},
+                      .owner = file.owner},
                      one.addresses, *one.names, budget);
   }
 }
@@ -136,7 +148,7 @@ void FileNamer::add_lines(std::span<const HitFile* const> files, LineBudget& bud
 std::optional<FileNamer::Pending> FileNamer::pending_of(const HitFile& hit) {
   const ElfSummary* const elf = hit.file->fd.valid() ? find_or_read(*hit.file) : nullptr;
   if (elf == nullptr) return std::nullopt;
-  Pending pending{.file = hit.file.get(), .elf = elf, .identity = file_identity(*hit.file, *elf)};
+  Pending pending{.hit = &hit, .elf = elf, .identity = file_identity(*hit.file, *elf)};
   pending.names = &cache_.names_of(pending.identity);
   std::vector<std::pair<std::uint64_t, std::uint64_t>> wanted;  // samples, address
   for (const auto& [offset, samples] : hit.samples_by_offset) {
@@ -154,6 +166,7 @@ std::optional<FileNamer::Pending> FileNamer::pending_of(const HitFile& hit) {
 
 void FileNamer::trim() {
   cache_.trim();
+  if (debug_files_.have_changed()) cache_.mark_stale();
   if (summaries_.size() > kMaxSummaries) summaries_.clear();
 }
 

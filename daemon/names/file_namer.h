@@ -12,10 +12,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectors/files/mapped_file.h"
 #include "collectors/parser/parser.h"
+#include "daemon/names/debug_file_finder.h"
 #include "daemon/names/line_budget.h"
 #include "daemon/names/line_namer.h"
 #include "daemon/names/name_cache.h"
@@ -30,12 +32,14 @@ namespace profd {
 struct HitFile {
   std::shared_ptr<const MappedFile> file;
   std::map<std::uint64_t, std::uint64_t> samples_by_offset;
+  std::vector<HitProcess> processes{};  // some of those that have mapped it
 };
 
 // A file with the names of its hit bytes.
 struct NamedFile {
   // None: the file can't be opened, is not an ELF file, or was written since it ran.
   std::optional<ElfSummary> elf{};
+  std::string identity{};  // as file_identity() has it; empty where `elf` is none
   // Null where `elf` is none. Valid until the cache is trimmed.
   const NameTable* names = nullptr;
   NameSource missing = NameSource::kNoFile;  // why an address without entry has no name
@@ -47,8 +51,13 @@ struct NamedFile {
 class FileNamer {
  public:
   // All must outlive *this.
-  FileNamer(Parser& parser, LineNamer& lines, NameCache& cache)
-      : parser_(parser), lines_(lines), cache_(cache) {}
+  FileNamer(Parser& parser, LineNamer& lines, NameCache& cache, DebugDirectories directories = {})
+      : parser_(parser),
+        lines_(lines),
+        cache_(cache),
+        debug_files_(parser, std::move(directories)) {
+    debug_files_.have_changed();
+  }
 
   [[nodiscard]] Parser& parser() { return parser_; }
 
@@ -62,7 +71,11 @@ class FileNamer {
   [[nodiscard]] NamedFile name_vdso(const std::map<std::uint64_t, std::uint64_t>& samples_by_offset,
                                     SymbolBudgets& budgets);
 
-  // Drops what is kept for files that are not used any more.
+  [[nodiscard]] const DebugFileStats& debug_file_stats() const { return debug_files_.stats(); }
+  [[nodiscard]] std::uint64_t looked_up() const { return looked_up_; }  // addresses
+
+  // Drops what is kept for files that are not used any more. When debug files were installed, names
+  // that one of them may improve are looked up again where they are hit.
   void trim();
 
  private:
@@ -70,6 +83,7 @@ class FileNamer {
     int fd = -1;
     std::string path;
     std::uint32_t owner = 0;
+    std::span<const HitProcess> processes{};
   };
 
   NamedFile name(const Source& source, const ElfSummary& elf, const std::string& identity,
@@ -78,7 +92,7 @@ class FileNamer {
   const ElfSummary* find_or_read(const MappedFile& file);
   // A file with addresses that may have lines, the one with most samples first.
   struct Pending {
-    const MappedFile* file = nullptr;
+    const HitFile* hit = nullptr;
     const ElfSummary* elf = nullptr;
     std::string identity{};
     NameTable* names = nullptr;
@@ -86,8 +100,9 @@ class FileNamer {
     std::uint64_t samples = 0;  // of all of them
   };
   std::optional<Pending> pending_of(const HitFile& hit);
-  NameSource look_up(const Source& source, const ElfSummary& elf,
-                     const std::vector<std::uint64_t>& addresses, SymbolBudgets& budgets,
+  // Returns why the addresses that are not in `names` afterwards have no name.
+  NameSource look_up(const Source& source, const DebugFileFinder::Wanted& wanted,
+                     const std::vector<std::uint64_t>& addresses, SymbolBudget& budget,
                      NameTable& names);
 
   Parser& parser_;
@@ -95,6 +110,8 @@ class FileNamer {
   NameCache& cache_;
   std::map<FileKey, std::optional<ElfSummary>> summaries_;  // none: it can't be read
   UniqueFd vdso_;
+  DebugFileFinder debug_files_;
+  std::uint64_t looked_up_ = 0;
 };
 
 }  // namespace profd

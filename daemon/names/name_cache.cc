@@ -14,6 +14,10 @@ NameTable& NameCache::names_of(const std::string& identity) {
   return file->second.names;
 }
 
+void NameCache::mark_stale() {
+  for (auto& [identity, file] : files_) file.names.mark_stale();
+}
+
 void NameCache::trim() {
   for (std::size_t used = bytes(); used > max_bytes_ && !recency_.empty();) {
     const auto oldest = files_.find(recency_.back());

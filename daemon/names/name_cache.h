@@ -24,6 +24,9 @@ class NameCache {
   // The names of a file, by its identity; empty at first. Valid until the next trim().
   NameTable& names_of(const std::string& identity);
 
+  // NameTable::mark_stale() for all files.
+  void mark_stale();
+
   // Drops files until the limit is kept.
   void trim();
 

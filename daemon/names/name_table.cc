@@ -54,6 +54,13 @@ void NameTable::set(const AddressNames& names, bool may_have_lines) {
                                                  .may_have_lines = may_have_lines});
 }
 
+void NameTable::mark_stale() {
+  for (auto& [address, entry] : entries_) {
+    const auto frames = lines(entry);
+    entry.is_stale = frames.empty() || frames.front().line == 0;
+  }
+}
+
 const NameTable::Entry* NameTable::find(std::uint64_t address) const {
   const auto found = entries_.find(address);
   return found == entries_.end() ? nullptr : &found->second;

@@ -40,12 +40,16 @@ class NameTable {
     NameSource source = NameSource::kGap;
     bool is_folded = false;
     bool may_have_lines = false;  // DWARF was not asked for this address yet
+    bool is_stale = false;        // a debug file that is there now may have more
   };
 
   NameTable();
 
   // Replaces what is known of the address.
   void set(const AddressNames& names, bool may_have_lines);
+
+  // Marks the entries that a debug file may improve: those without a name or without a line.
+  void mark_stale();
 
   // Null: the address was never looked up. Valid until the next set().
   [[nodiscard]] const Entry* find(std::uint64_t address) const;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "collectors/files/debug_file_places.h"
 #include "collectors/symbolizer/dwarf_frames.h"
 #include "formats/symbols/code_names.h"
 
@@ -48,16 +49,35 @@ struct LineStats {
   }
 };
 
+// Debug files that were used, by place, and those that were not, by DebugFileRefusal. A file counts
+// each time that its debug file is needed.
+struct DebugFileStats {
+  std::array<std::uint64_t, kDebugFilePlaceTexts.size()> found{};
+  std::array<std::uint64_t, kDebugFileRefusalTexts.size()> refused{};
+
+  DebugFileStats& operator+=(const DebugFileStats& other) {
+    for (std::size_t i = 0; i < found.size(); ++i) found[i] += other.found[i];
+    for (std::size_t i = 0; i < refused.size(); ++i) refused[i] += other.refused[i];
+    return *this;
+  }
+};
+
 // Of one worker.
 struct NamingStats {
   NameShares shares;
   LineStats lines;
+  DebugFileStats debug_files;
+  std::uint64_t looked_up = 0;  // addresses that the parser was asked for
+  std::uint64_t read_back = 0;  // addresses whose names came from windows at the start
   std::uint64_t cached_files = 0;
   std::uint64_t cached_bytes = 0;
 
   NamingStats& operator+=(const NamingStats& other) {
     shares += other.shares;
     lines += other.lines;
+    debug_files += other.debug_files;
+    looked_up += other.looked_up;
+    read_back += other.read_back;
     cached_files += other.cached_files;
     cached_bytes += other.cached_bytes;
     return *this;

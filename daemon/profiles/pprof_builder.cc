@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -62,7 +63,10 @@ class ProfileNamer {
     add_lines();
     name_vdso();
     for (const ProcessSnapshot& process : snapshot_.processes) add(process);
-    return {std::move(profile_), shares_, std::move(label_sets_)};
+    return {std::move(profile_),
+            shares_,
+            std::move(label_sets_),
+            {identities_.begin(), identities_.end()}};
   }
 
  private:
@@ -101,8 +105,17 @@ class ProfileNamer {
         ProfiledFile& file = files_[mapping->file_key];
         if (!file.hit.file || !file.hit.file->fd.valid()) file.hit.file = mapping->file;
         file.hit.samples_by_offset[offset] += stack.count;
+        add_process(process, file.hit);
       }
     }
+  }
+
+  // Some are enough: their root has the file's debug file.
+  static void add_process(const ProcessSnapshot& process, HitFile& hit) {
+    auto& known = hit.processes;
+    if (known.size() >= DebugFileFinder::kMaxProcesses) return;
+    if (!known.empty() && known.back().tgid == process.key.tgid) return;
+    known.push_back({.tgid = process.key.tgid, .uid = process.image.uid});
   }
 
   static std::uint64_t offset_of(const ProcessMapping& mapping, const UserFrame& frame,
@@ -111,8 +124,9 @@ class ProfileNamer {
   }
 
   void name_file(ProfiledFile& file) {
-    file.locations =
-        FileLocations(names_.files.name(file.hit, names_.budgets), file.hit.file->path, profile_);
+    NamedFile named = names_.files.name(file.hit, names_.budgets);
+    if (named.elf && !named.elf->build_id.empty()) identities_.insert(named.identity);
+    file.locations = FileLocations(std::move(named), file.hit.file->path, profile_);
   }
 
   void add_lines() {
@@ -266,6 +280,7 @@ class ProfileNamer {
   std::vector<std::uint32_t> label_sets_;
   NameShares shares_;
   std::map<FileKey, ProfiledFile> files_;
+  std::set<std::string> identities_;
   ProfiledFile vdso_;
   Locations kernel_;  // by address
   std::optional<std::uint32_t> kernel_mapping_;

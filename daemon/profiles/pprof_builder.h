@@ -36,6 +36,8 @@ struct NamedProfile {
   NameShares shares;
   // Of each process of the snapshot, with the labels of its first thread.
   std::vector<std::uint32_t> label_sets{};
+  // The files with a build id, by file_identity(), sorted.
+  std::vector<std::string> files{};
 };
 
 // `host` is in the title of the profile. The header's period is that of period_of() in nanoseconds

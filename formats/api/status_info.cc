@@ -93,12 +93,19 @@ void members(auto& fields, Is<StatusInfo::Names::Lines> auto& lines) {
       .required("failures", lines.failures);
 }
 
+void members(auto& fields, Is<StatusInfo::Names::DebugFiles> auto& files) {
+  fields.required("found", files.found).required("refused", files.refused);
+}
+
 void members(auto& fields, Is<StatusInfo::Names> auto& names) {
   fields.required("samples", names.samples)
       .required("fully_named", names.fully_named)
       .required("sources", names.sources)
       .required("cached_files", names.cached_files)
       .required("cached_bytes", names.cached_bytes)
+      .required("looked_up", names.looked_up)
+      .required("read_back", names.read_back)
+      .required("debug_files", names.debug_files)
       .required("lines", names.lines);
 }
 

@@ -99,11 +99,21 @@ struct StatusInfo {
       friend bool operator==(const Lines&, const Lines&) = default;
     };
 
+    // Debug files, each time that one is needed.
+    struct DebugFiles {
+      CountsByReason found;    // by place
+      CountsByReason refused;  // those that are there and not read
+      friend bool operator==(const DebugFiles&, const DebugFiles&) = default;
+    };
+
     std::uint64_t samples = 0;
     std::uint64_t fully_named = 0;  // samples with a name for each frame
     CountsByReason sources;         // samples by where the innermost frame's name comes from
     std::uint64_t cached_files = 0;
     std::uint64_t cached_bytes = 0;
+    std::uint64_t looked_up = 0;  // addresses that were not in the cache
+    std::uint64_t read_back = 0;  // addresses whose names came from windows at the start
+    DebugFiles debug_files{};
     Lines lines;
     friend bool operator==(const Names&, const Names&) = default;
   };

@@ -211,6 +211,7 @@ TEST_F(CommandsTest, StatusShowsWhatHasNamesAndWhyTheRestHasNone) {
                           .sources = {{"dynsym", 5}, {"gap", 2}},
                           .cached_files = 12,
                           .cached_bytes = 2048,
+                          .debug_files = {.found = {}, .refused = {{"other_build_id", 6}}},
                           .lines = {.answered = 134,
                                     .addresses_lost = {{"no_unit", 3}},
                                     .files_refused = {{"no_dwarf", 4}},
@@ -221,7 +222,8 @@ TEST_F(CommandsTest, StatusShowsWhatHasNamesAndWhyTheRestHasNone) {
        {"names      75.00 % of 8000 samples have one for each frame; innermost frames: 5 dynsym, "
         "2 gap\n",
         "           12 files, 2.0 KiB cached; lines of 134 addresses read in 0.79 CPU seconds\n",
-        "no lines   addresses: 3 no_unit\n", "no lines   files: 4 no_dwarf\n"}) {
+        "no lines   addresses: 3 no_unit\n", "refused    debug files: 6 other_build_id\n",
+        "no lines   files: 4 no_dwarf\n"}) {
     EXPECT_THAT(out, HasSubstr(part));
   }
 }

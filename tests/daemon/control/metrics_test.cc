@@ -58,6 +58,8 @@ TEST(Metrics, HaveTheSourcesOfNamesAndTheCostOfTheSymbolizer) {
                   .sources = {{"symtab", 7}, {"gap", 3}},
                   .cached_files = 4,
                   .cached_bytes = 5,
+                  .looked_up = 15,
+                  .debug_files = {.found = {{"cache", 16}}, .refused = {{"late", 17}}},
                   .lines = {.answered = 11,
                             .addresses_lost = {{"no_lines", 12}},
                             .files_refused = {{"zstd", 13}},
@@ -65,13 +67,17 @@ TEST(Metrics, HaveTheSourcesOfNamesAndTheCostOfTheSymbolizer) {
                             .failures = 14}};
   StatusReasons reasons;
   reasons.name_sources = name_sources();
+  reasons.debug_refusals = debug_file_refusals();
   reasons.dwarf_losses = dwarf_losses();
   const std::string text = metrics_of(status, reasons);
   for (const char* line :
        {"profd_named_samples_total{source=\"symtab\"} 7",
         "profd_named_samples_total{source=\"gap\"} 3",
         "profd_named_samples_total{source=\"jit\"} 0", "profd_fully_named_samples_total 6",
-        "profd_name_cache_files 4", "profd_name_cache_bytes 5", "profd_dwarf_addresses_total 11",
+        "profd_name_lookups_total 15", "profd_debug_files_total{place=\"cache\"} 16",
+        "profd_debug_files_refused_total{reason=\"late\"} 17",
+        "profd_debug_files_refused_total{reason=\"other_checksum\"} 0", "profd_name_cache_files 4",
+        "profd_name_cache_bytes 5", "profd_dwarf_addresses_total 11",
         "profd_dwarf_addresses_lost_total{reason=\"no_lines\"} 12",
         "profd_dwarf_files_refused_total{reason=\"zstd\"} 13",
         "profd_dwarf_files_refused_total{reason=\"no_dwarf\"} 0",

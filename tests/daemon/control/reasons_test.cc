@@ -85,6 +85,8 @@ TEST(Reasons, OfSamplesAreAllInTheDocument) {
 
 TEST(Reasons, OfNamesAreAllInTheDocument) {
   expect_in("api.md", name_sources(), "`", "`");
+  expect_in("api.md", debug_file_places(), "`", "`");
+  expect_in("api.md", debug_file_refusals(), "\n| `", "` |");
   expect_in("api.md", dwarf_losses(), "\n| `", "` |");
 }
 

@@ -55,6 +55,9 @@ StatusInfo a_status() {
                   .sources = {{"symtab", 43}},
                   .cached_files = 44,
                   .cached_bytes = 45,
+                  .looked_up = 50,
+                  .read_back = 53,
+                  .debug_files = {.found = {{"cache", 51}}, .refused = {{"late", 52}}},
                   .lines = {.answered = 46,
                             .addresses_lost = {{"no_lines", 47}},
                             .files_refused = {{"zstd", 48}},
@@ -105,7 +108,8 @@ TEST(StatusInfo, TextIsAsTheDocumentSays) {
       R"("jit":{"processes":25,"files":26,"functions":27,"bytes":28,"bytes_read":29,"events":30,)"
       R"("forgotten":31,"refused":{"link":32},"malformed":{"bad_name":33}},)"
       R"("names":{"samples":41,"fully_named":42,"sources":{"symtab":43},"cached_files":44,)"
-      R"("cached_bytes":45,"lines":{"answered":46,"addresses_lost":{"no_lines":47},)"
+      R"("cached_bytes":45,"looked_up":50,"read_back":53,"debug_files":{"found":{"cache":51},"refused":{"late":52}},)"
+      R"("lines":{"answered":46,"addresses_lost":{"no_lines":47},)"
       R"("files_refused":{"zstd":48},"cpu_seconds":0.5,"failures":49}},)"
       R"("xray":{"apps":34,"apps_refused":35,"sessions":36,"failed":37,"ended":{"app_flood":9},"traces":38,)"
       R"("traces_refused":39,"traces_missed":40},)"

@@ -1,0 +1,121 @@
+#include "collectors/files/debug_file_places.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "collectors/host/mounts.h"
+#include "formats/base/whole_file.h"
+
+namespace profd {
+namespace {
+
+constexpr int kDebugFileFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+constexpr std::uint64_t kMaxDebugFileBytes = std::uint64_t{4} << 30;
+constexpr std::size_t kMinIdBytes = 2;
+constexpr std::size_t kMaxIdBytes = 64;
+
+// Empty where there is no usable build id.
+std::string path_of_id(const std::string& build_id) {
+  if (build_id.size() < kMinIdBytes || build_id.size() > kMaxIdBytes) return {};
+  const std::string hex = to_hex(build_id);
+  return ".build-id/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".debug";
+}
+
+// An O_PATH descriptor is checked, so that a FIFO or a device is never opened. Nothing here waits
+// for the file system.
+std::optional<DebugFileRefusal> refusal_of_place(const UniqueFd& place, std::uint32_t owner,
+                                                 std::uint32_t tgid) {
+  struct statx status {};
+  if (::statx(place.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS | STATX_MNT_ID,
+              &status) != 0) {
+    return DebugFileRefusal::kNotRegular;
+  }
+  if (is_fuse_mount(status.stx_mnt_id, tgid)) return DebugFileRefusal::kOnFuse;
+  if (!S_ISREG(status.stx_mode)) return DebugFileRefusal::kNotRegular;
+  if (status.stx_uid != 0 && status.stx_uid != owner) return DebugFileRefusal::kForeignOwner;
+  if (status.stx_size > kMaxDebugFileBytes) return DebugFileRefusal::kTooLarge;
+  return std::nullopt;
+}
+
+// Adds the file if there is one.
+void add_at(int root, const std::string& path, DebugFilePlace kind, std::uint32_t owner,
+            std::uint32_t tgid, std::vector<DebugFileAt>& found) {
+  const UniqueFd place =
+      open_resolved(root, path, O_PATH | O_CLOEXEC, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+  if (!place.valid()) return;
+  DebugFileAt& file = found.emplace_back(DebugFileAt{.place = kind});
+  file.refusal = refusal_of_place(place, owner, tgid);
+  if (file.refusal) return;
+  file.fd.reset(::open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), kDebugFileFlags));
+  // Refused by a lease, for instance.
+  if (!file.fd.valid()) file.refusal = DebugFileRefusal::kLate;
+}
+
+bool is_private(int directory) {
+  struct stat status {};
+  return ::fstat(directory, &status) == 0 && status.st_uid == 0 && (status.st_mode & S_IWOTH) == 0;
+}
+
+}  // namespace
+
+std::optional<DebugFileAt> open_in_host(const DebugFileQuery& query, const std::string& root) {
+  UnwindSource source;
+  source.build_id = query.build_id;
+  UniqueFd fd = open_debug_file(source, query.path, root);
+  if (!fd.valid()) return std::nullopt;
+  return DebugFileAt{.place = DebugFilePlace::kHost, .fd = std::move(fd)};
+}
+
+std::optional<DebugFileAt> open_in_cache(const DebugFileQuery& query, const std::string& cache) {
+  const std::string path = path_of_id(query.build_id);
+  const UniqueFd directory(::open(cache.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (path.empty() || !directory.valid() || !is_private(directory.get())) return std::nullopt;
+  // A member of the group may mount a file system of his own on a directory that he made.
+  const UniqueFd place = open_resolved(directory.get(), path, O_PATH | O_CLOEXEC,
+                                       RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS);
+  struct stat status {};
+  if (!place.valid() || ::fstat(place.get(), &status) != 0) return std::nullopt;
+  DebugFileAt file{.place = DebugFilePlace::kCache};
+  if (!S_ISREG(status.st_mode)) {
+    file.refusal = DebugFileRefusal::kNotRegular;
+  } else if (static_cast<std::uint64_t>(status.st_size) > kMaxDebugFileBytes) {
+    file.refusal = DebugFileRefusal::kTooLarge;
+  } else {
+    file.fd.reset(
+        ::open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), kDebugFileFlags));
+    if (!file.fd.valid()) file.refusal = DebugFileRefusal::kLate;
+  }
+  return file;
+}
+
+std::vector<DebugFileAt> open_in_root(int root, std::uint32_t tgid, const DebugFileQuery& query) {
+  std::vector<DebugFileAt> found;
+  const auto add = [&](const std::string& path, DebugFilePlace kind) {
+    add_at(root, path, kind, query.owner, tgid, found);
+  };
+  if (const std::string path = path_of_id(query.build_id); !path.empty()) {
+    add(std::string(kDebugRoot) + "/" + path, DebugFilePlace::kProcess);
+  }
+  const std::string& link = query.debug_link;
+  if (link.empty() || link.find('/') != link.npos || !query.path.starts_with('/')) return found;
+  const std::string directory = query.path.substr(0, query.path.rfind('/') + 1);
+  // A file that is its own debug file adds nothing.
+  if (directory + link != query.path) add(directory + link, DebugFilePlace::kLink);
+  add(directory + ".debug/" + link, DebugFilePlace::kLink);
+  add(kDebugRoot + directory + link, DebugFilePlace::kLink);
+  return found;
+}
+
+std::vector<DebugFileAt> open_in_root_of(std::uint32_t tgid, const DebugFileQuery& query) {
+  const std::string path = tgid == 0 ? "/" : "/proc/" + std::to_string(tgid) + "/root";
+  const UniqueFd root(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root.valid()) return {};
+  return open_in_root(root.get(), tgid, query);
+}
+
+}  // namespace profd

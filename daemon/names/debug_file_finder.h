@@ -1,0 +1,85 @@
+// Finds the debug file of a file whose code is named, at the places of debug_file_places.h, and has
+// the parser check that it belongs to the file: by build id, else by the checksum in
+// .gnu_debuglink. On a worker.
+
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collectors/files/bounded_runner.h"
+#include "collectors/files/debug_file_places.h"
+#include "collectors/parser/parser.h"
+#include "daemon/names/naming_stats.h"
+
+namespace profd {
+
+// A process that has mapped a file, and the user who can make an open below its root block.
+struct HitProcess {
+  std::uint32_t tgid = 0;
+  std::uint32_t uid = 0;
+};
+
+struct DebugDirectories {
+  std::string host = kDebugRoot;
+  std::string cache = kDebugCache;
+};
+
+class DebugFileFinder {
+ public:
+  // Processes whose root is looked into for one file.
+  static constexpr std::size_t kMaxProcesses = 2;
+
+  struct Wanted {
+    int fd = -1;           // the file
+    std::string identity;  // as file_identity() has it
+    DebugFileQuery query;
+    std::span<const HitProcess> processes{};
+  };
+
+  // `parser` must outlive *this.
+  explicit DebugFileFinder(Parser& parser, DebugDirectories directories = {})
+      : parser_(parser), directories_(std::move(directories)) {}
+
+  // Invalid where there is none, which is remembered for a while. `time_left` is that of the
+  // owner's files: less is left afterwards, unless all is root's.
+  [[nodiscard]] UniqueFd find(const Wanted& wanted, std::chrono::nanoseconds& time_left);
+
+  // Whether debug files were added or removed since the last call.
+  bool have_changed();
+
+  [[nodiscard]] const DebugFileStats& stats() const { return stats_; }
+
+ private:
+  using Verdict = std::optional<DebugFileRefusal>;  // none: it is the file's
+  // The file's identity; device, inode, change time and size of its debug file.
+  using Pair = std::pair<std::string, std::array<std::uint64_t, 4>>;
+
+  UniqueFd search(const Wanted& wanted, std::chrono::nanoseconds& time_left);
+  std::vector<DebugFileAt> open_in_roots(const Wanted& wanted);
+  bool is_accepted(const Wanted& wanted, const DebugFileAt& file,
+                   std::chrono::nanoseconds& time_left);
+  Verdict judge(const Wanted& wanted, int debug_fd, std::chrono::nanoseconds& time_left);
+  Verdict match(int fd, int debug_fd);
+  std::uint64_t& refused(DebugFileRefusal refusal) {
+    return stats_.refused.at(static_cast<std::size_t>(refusal));
+  }
+
+  Parser& parser_;
+  DebugDirectories directories_;
+  BoundedRunner runner_;
+  std::map<Pair, Verdict> verdicts_;
+  // When a search found nothing, by the identity of the file.
+  std::map<std::string, std::chrono::steady_clock::time_point> missing_;
+  std::array<std::size_t, 2> changes_{};  // of the host's directory and the cache
+  DebugFileStats stats_;
+};
+
+}  // namespace profd

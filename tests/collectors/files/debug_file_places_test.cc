@@ -1,0 +1,206 @@
+// Debug files in the root of a process, which the process's user may have filled with anything, and
+// in the cache. Needs root, for files of other owners.
+
+#include "collectors/files/debug_file_places.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "tests/collectors/silent_fuse.h"
+
+namespace profd {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr uid_t kUser = 1000;
+constexpr uid_t kOtherUser = 1001;
+
+class DebugFilePlacesTest : public testing::Test {
+ protected:
+  DebugFilePlacesTest() {
+    std::string pattern = (fs::temp_directory_path() / "profd-places-XXXXXX").string();
+    EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
+    top_ = pattern;
+    root_ = top_ / "root";
+    fs::create_directories(root_);
+    by_id_ = root_ / "usr/lib/debug/.build-id/ab/cdef.debug";
+    fs::create_directories(by_id_.parent_path());
+    query_ = {.build_id = "\xab\xcd\xef",
+              .debug_link = "program.debug",
+              .path = "/opt/app/program",
+              .owner = kUser};
+  }
+  ~DebugFilePlacesTest() override { fs::remove_all(top_); }
+
+  static void write(const fs::path& path, const std::string& text, uid_t owner = 0) {
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+    ASSERT_EQ(::chown(path.c_str(), owner, owner), 0);
+  }
+  static std::string shown(const DebugFileAt& file) {
+    const std::string place(text_of(file.place));
+    if (file.refusal) return place + ": " + std::string(text_of(*file.refusal));
+    char text[64] = {};
+    EXPECT_GE(::pread(file.fd.get(), text, sizeof text - 1, 0), 0);
+    return place + " " + text;
+  }
+  [[nodiscard]] std::vector<std::string> in_root() const {
+    const UniqueFd root(::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    std::vector<std::string> all;
+    for (const DebugFileAt& file : open_in_root(root.get(), 0, query_)) all.push_back(shown(file));
+    return all;
+  }
+  [[nodiscard]] std::string in_cache() const {
+    const auto file = open_in_cache(query_, (root_ / "usr/lib/debug").string());
+    return file ? shown(*file) : "none";
+  }
+
+  fs::path top_;
+  fs::path root_;
+  fs::path by_id_;
+  DebugFileQuery query_;
+};
+
+TEST_F(DebugFilePlacesTest, TheBuildIdComesFirstAndThenTheThreePlacesOfALink) {
+  EXPECT_THAT(in_root(), IsEmpty());
+  write(root_ / "usr/lib/debug/opt/app/program.debug", "4");
+  write(root_ / "opt/app/.debug/program.debug", "3");
+  write(root_ / "opt/app/program.debug", "2");
+  write(by_id_, "1");
+  EXPECT_THAT(in_root(), ElementsAre("process 1", "link 2", "link 3", "link 4"));
+}
+
+TEST_F(DebugFilePlacesTest, AFileOfAThirdUserIsRefused) {
+  write(by_id_, "of root", 0);
+  EXPECT_THAT(in_root(), ElementsAre("process of root"));
+  write(by_id_, "of the owner", kUser);
+  EXPECT_THAT(in_root(), ElementsAre("process of the owner"));
+  write(by_id_, "of another", kOtherUser);
+  EXPECT_THAT(in_root(), ElementsAre("process: foreign_owner"));
+  query_.owner = 0;
+  write(by_id_, "of a user", kUser);
+  EXPECT_THAT(in_root(), ElementsAre("process: foreign_owner"));
+}
+
+TEST_F(DebugFilePlacesTest, ALinkOutOfTheRootLeadsNowhere) {
+  write(top_ / "secret", "secret");
+  fs::create_symlink(top_ / "secret", by_id_);
+  fs::create_directories(root_ / "opt/app");
+  fs::create_symlink("../../../secret", root_ / "opt/app/program.debug");
+  EXPECT_THAT(in_root(), IsEmpty());
+}
+
+TEST_F(DebugFilePlacesTest, ALinkIsFollowedInsideTheRoot) {
+  write(root_ / "elsewhere", "linked");
+  fs::create_symlink("/elsewhere", by_id_);
+  EXPECT_THAT(in_root(), ElementsAre("process linked"));
+}
+
+TEST_F(DebugFilePlacesTest, AMagicLinkIsNotFollowed) {
+  const UniqueFd secret(::open("/etc/passwd", O_RDONLY | O_CLOEXEC));
+  fs::create_directories(root_ / "proc");
+  fs::remove_all(root_ / "usr");
+  fs::create_symlink("/proc/self/root/usr", root_ / "usr");
+  EXPECT_THAT(in_root(), IsEmpty());
+}
+
+TEST_F(DebugFilePlacesTest, AFifoAndADirectoryAreNotOpened) {
+  ASSERT_EQ(::mkfifo(by_id_.c_str(), 0666), 0);
+  fs::create_directories(root_ / "opt/app/program.debug");
+  EXPECT_THAT(in_root(), ElementsAre("process: not_regular", "link: not_regular"));
+}
+
+TEST_F(DebugFilePlacesTest, TooLargeAFileIsRefused) {
+  write(by_id_, "");
+  fs::resize_file(by_id_, (std::uintmax_t{4} << 30) + 1);
+  EXPECT_THAT(in_root(), ElementsAre("process: too_large"));
+}
+
+TEST_F(DebugFilePlacesTest, ALinkOfSeveralComponentsIsIgnored) {
+  write(root_ / "opt/secret", "secret");
+  query_.build_id.clear();
+  query_.debug_link = "../secret";
+  EXPECT_THAT(in_root(), IsEmpty());
+}
+
+TEST_F(DebugFilePlacesTest, AGiantLinkAndAGiantPathFindNothing) {
+  query_.build_id.clear();
+  query_.debug_link = std::string(100'000, 'a');
+  EXPECT_THAT(in_root(), IsEmpty());
+  query_.debug_link = "a";
+  query_.path = "/" + std::string(100'000, 'b') + "/c";
+  EXPECT_THAT(in_root(), IsEmpty());
+}
+
+TEST_F(DebugFilePlacesTest, ABuildIdOfOddLengthFindsNothing) {
+  query_.debug_link.clear();
+  write(root_ / "usr/lib/debug/.build-id/ab/.debug", "short");
+  for (const std::string& id : {std::string(), std::string("\xab"), std::string(5000, '\xab')}) {
+    query_.build_id = id;
+    EXPECT_THAT(in_root(), IsEmpty());
+  }
+}
+
+TEST_F(DebugFilePlacesTest, NothingOnFuseIsOpened) {
+  const fs::path mount = by_id_.parent_path();
+  test::SilentFuse fuse(mount.string());
+  if (!fuse.mounted()) GTEST_SKIP() << "needs /dev/fuse";
+  fs::create_directories(root_ / "opt/app");
+  query_.build_id.clear();
+  fs::create_symlink("/usr/lib/debug/.build-id/ab/file", root_ / "opt/app/program.debug");
+  EXPECT_THAT(in_root(), ElementsAre("link: on_fuse"));
+}
+
+TEST_F(DebugFilePlacesTest, AnyOwnersFileCountsInTheCache) {
+  EXPECT_EQ(in_cache(), "none");
+  write(by_id_, "downloaded", kOtherUser);
+  EXPECT_EQ(in_cache(), "cache downloaded");
+}
+
+TEST_F(DebugFilePlacesTest, ACacheThatOthersCanWriteIsIgnored) {
+  const fs::path cache = root_ / "usr/lib/debug";
+  write(by_id_, "downloaded");
+  fs::permissions(cache, fs::perms::others_write, fs::perm_options::add);
+  EXPECT_EQ(in_cache(), "none");
+  fs::permissions(cache, fs::perms::others_write, fs::perm_options::remove);
+  EXPECT_EQ(in_cache(), "cache downloaded");
+  ASSERT_EQ(::chown(cache.c_str(), kUser, 0), 0);
+  EXPECT_EQ(in_cache(), "none");
+}
+
+TEST_F(DebugFilePlacesTest, TheCacheHasNoLinksAndNoFifos) {
+  write(root_ / "usr/lib/debug/elsewhere", "linked");
+  fs::create_symlink("../../elsewhere", by_id_);
+  EXPECT_EQ(in_cache(), "none");
+  fs::remove(by_id_);
+  ASSERT_EQ(::mkfifo(by_id_.c_str(), 0666), 0);
+  EXPECT_EQ(in_cache(), "cache: not_regular");
+}
+
+TEST_F(DebugFilePlacesTest, TheHostsDirectoryHasRootsFilesOnly) {
+  const std::string host = (root_ / "usr/lib/debug").string();
+  write(by_id_, "of root");
+  const auto file = open_in_host(query_, host);
+  ASSERT_TRUE(file);
+  EXPECT_EQ(shown(*file), "host of root");
+  write(by_id_, "of the owner", kUser);
+  EXPECT_FALSE(open_in_host(query_, host));
+}
+
+TEST_F(DebugFilePlacesTest, AProcessThatHasEndedHasNoRoot) {
+  EXPECT_THAT(open_in_root_of(0x7fffffff, query_), IsEmpty());
+}
+
+}  // namespace
+}  // namespace profd

@@ -1,0 +1,117 @@
+// Which debug file names the code of a stripped program, and when it is looked for again.
+
+#include "daemon/names/debug_file_finder.h"
+
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include "daemon/names/code_naming.h"
+#include "tests/daemon/profiles/chain_program.h"
+#include "tests/formats/symbols/built_code.h"
+
+namespace profd {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kProgram = R"(
+  __attribute__((noinline)) static int local(int x) { return x * 3 + 1; }
+  int main(int argc, char** argv) { return local(argc); }
+)";
+
+class DebugFileFinderTest : public testing::Test {
+ protected:
+  DebugFileFinderTest() {
+    fs::create_directories(directory() + "/.build-id/01");
+    naming_.finish({});  // the new directory is no change afterwards
+  }
+
+  void build(const std::string& id = "0x010203") {
+    const std::string whole = built_.build("whole", kProgram, "gcc -O1 -g -Wl,--build-id=" + id);
+    built_.run("objcopy --only-keep-debug whole program.debug");
+    built_.run("objcopy --strip-all --add-gnu-debuglink=program.debug whole program");
+    built_.run("mkdir .debug && mv program.debug .debug");
+    address_ = test::nm_functions(whole).at("local");
+    hit_ = {.file = test::open_mapped(built_.path("program")), .samples_by_offset = {}};
+    const ElfSummary elf = read_elf_summary(hit_.file->fd.get()).value();
+    for (const ElfSegment& segment : elf.segments) {
+      const std::uint64_t inside = address_ - segment.vaddr;
+      if (inside < segment.memory_bytes) hit_.samples_by_offset[segment.offset + inside] = 1;
+    }
+  }
+  [[nodiscard]] std::string directory() const { return built_.path("debug"); }
+  void install() const { built_.run("cp .debug/program.debug debug/.build-id/01/0203.debug"); }
+  // Without it, that in .debug is found.
+  void hide_link() const { built_.run("mv .debug hidden"); }
+
+  std::string name() {
+    SymbolBudgets budgets;
+    const NamedFile named = naming_.files().name(hit_, budgets);
+    const NameTable::Entry* const entry = named.names->find(address_);
+    if (entry == nullptr) return "never";
+    const auto lines = named.names->lines(*entry);
+    const std::string name = lines.empty() ? "" : named.names->frame(lines.front()).name;
+    return name + "(" + std::string(text_of(entry->source)) + ")";
+  }
+  [[nodiscard]] std::uint64_t found(DebugFilePlace place) const {
+    return naming_.stats().debug_files.found.at(static_cast<std::size_t>(place));
+  }
+  [[nodiscard]] std::uint64_t refused(DebugFileRefusal refusal) const {
+    return naming_.stats().debug_files.refused.at(static_cast<std::size_t>(refusal));
+  }
+
+  test::BuiltCode built_;
+  std::uint64_t address_ = 0;
+  HitFile hit_;
+  CodeNaming naming_{Parser::start().value(), {.host = directory(), .cache = built_.path("cache")}};
+};
+
+TEST_F(DebugFileFinderTest, TheHostsDebugFileComesBeforeTheLink) {
+  build();
+  install();
+  EXPECT_EQ(name(), "local(debug_file)");
+  EXPECT_EQ(found(DebugFilePlace::kHost), 1U);
+  EXPECT_EQ(found(DebugFilePlace::kLink), 0U);
+}
+
+TEST_F(DebugFileFinderTest, ALinkNamesAFileWithoutBuildId) {
+  build("none");
+  EXPECT_EQ(name(), "local(debug_file)");
+  EXPECT_EQ(found(DebugFilePlace::kLink), 1U);
+}
+
+TEST_F(DebugFileFinderTest, ALinkToAFileWithAnotherChecksumIsRefusedByName) {
+  build("none");
+  built_.run("echo >> .debug/program.debug");
+  EXPECT_EQ(name(), "(gap)");
+  EXPECT_GE(refused(DebugFileRefusal::kOtherChecksum), 1U);
+  EXPECT_EQ(found(DebugFilePlace::kLink), 0U);
+}
+
+TEST_F(DebugFileFinderTest, ADebugFileOfAnotherBuildIsRefusedByName) {
+  build();
+  hide_link();
+  (void)built_.build("other", kProgram, "gcc -g -Wl,--build-id=0x010204");
+  built_.run("cp other debug/.build-id/01/0203.debug");
+  EXPECT_EQ(name(), "(gap)");
+  EXPECT_GE(refused(DebugFileRefusal::kOtherBuildId), 1U);
+}
+
+TEST_F(DebugFileFinderTest, AnInstalledDebugFileNamesWhatHadNoName) {
+  build();
+  hide_link();
+  EXPECT_EQ(name(), "(gap)");
+  EXPECT_EQ(naming_.stats().looked_up, 1U);
+  naming_.finish({});
+  EXPECT_EQ(name(), "(gap)");
+  EXPECT_EQ(naming_.stats().looked_up, 1U);
+  built_.run("cp hidden/program.debug debug/.build-id/01/0203.debug");
+  naming_.finish({});
+  EXPECT_EQ(name(), "local(debug_file)");
+  EXPECT_EQ(naming_.stats().looked_up, 2U);
+}
+
+}  // namespace
+}  // namespace profd
