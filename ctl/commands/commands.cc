@@ -13,7 +13,7 @@ std::vector<std::unique_ptr<Subcommand>> make_subcommands() {
   std::vector<std::unique_ptr<Subcommand>> subcommands;
   for (const auto make :
        {make_start, make_stop, make_dump, make_record, make_history, make_ps, make_export,
-        make_convert, make_list, make_status, make_config, make_doctor}) {
+        make_convert, make_debuginfo, make_list, make_status, make_config, make_doctor}) {
     subcommands.push_back(make());
   }
   return subcommands;

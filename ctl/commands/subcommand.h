@@ -68,6 +68,7 @@ class ShowSubcommand final : public Subcommand {
 
 std::unique_ptr<Subcommand> make_config();
 std::unique_ptr<Subcommand> make_convert();
+std::unique_ptr<Subcommand> make_debuginfo();
 std::unique_ptr<Subcommand> make_doctor();
 std::unique_ptr<Subcommand> make_dump();
 std::unique_ptr<Subcommand> make_export();

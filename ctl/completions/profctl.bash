@@ -39,7 +39,7 @@ _profctl() {
   COMPREPLY=()
   subcommand=$(_profctl_subcommand)
   case $before in
-  -b | --binary)
+  -b | --binary | -i | --input | --cache)
     mapfile -t COMPREPLY < <(compgen -f -- "$word")
     return
     ;;
@@ -70,6 +70,8 @@ _profctl() {
     elif [ "$subcommand" = convert ]; then
       mapfile -t COMPREPLY < <(compgen -f -- "$word")
       return
+    elif [ "$subcommand" = debuginfo ]; then
+      list='list fetch'
     elif [ "$subcommand" = stop ] || [ "$subcommand" = dump ]; then
       list=$(_profctl_words sessions)
     fi

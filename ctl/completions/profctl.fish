@@ -37,13 +37,15 @@ function __profctl_values
             end
         case --by
             printf '%s\n' process unit container
-        case -o --output --socket -b --binary
+        case -o --output --socket -b --binary -i --input --cache
             __fish_complete_path (commandline -ct)
         case '*'
             if not __profctl_subcommand >/dev/null; or test -z (__profctl_subcommand)
                 __profctl_subcommands
             else if test (__profctl_subcommand) = convert
                 __fish_complete_path (commandline -ct)
+            else if test (__profctl_subcommand) = debuginfo
+                printf '%s\n' list fetch
             else if contains (__profctl_subcommand) stop dump
                 profctl list 2>/dev/null | sed 1d | cut -d' ' -f1
             end

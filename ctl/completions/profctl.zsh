@@ -16,7 +16,7 @@ _profctl() {
     [[ $word == -* ]] || { subcommand=$word; break }
   done
   case ${words[CURRENT-1]} in
-  -o | --output | --socket | -b | --binary) _files; return ;;
+  -o | --output | --socket | -b | --binary | -i | --input | --cache) _files; return ;;
   --format)
     list=(pprof folded speedscope dir)
     [[ $subcommand == convert ]] && list=(prof folded trace) ;;
@@ -36,6 +36,8 @@ _profctl() {
     elif [[ $subcommand == convert ]]; then
       _files
       return
+    elif [[ $subcommand == debuginfo ]]; then
+      list=(list fetch)
     elif [[ $subcommand == (stop|dump) ]]; then
       list=(${(f)"$(profctl list 2>/dev/null | sed 1d | cut -d' ' -f1)"})
     fi ;;

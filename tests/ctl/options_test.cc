@@ -224,12 +224,14 @@ TEST_F(OptionsTest, TargetsThatMakeNoSenseAreRefusedBeforeTheDaemonIsAsked) {
 TEST_F(OptionsTest, AnUnknownOptionHasTheSubcommandsThatHaveIt) {
   const std::tuple<Arguments, const char*, const char*> table[] = {
       {{"ps", "--since", "02:58:50"},
-       "ps: unknown option --since; history and export have it",
+       "ps: unknown option --since; history, export and debuginfo have it",
        "profctl ps --help"},
       {{"ps", "--format=prof"},
        "ps: unknown option --format; stop, dump, record, export and convert have it",
        "profctl ps"},
-      {{"list", "-a"}, "list: unknown option -a; start, record and export have it", "profctl list"},
+      {{"list", "-a"},
+       "list: unknown option -a; start, record, export and debuginfo have it",
+       "profctl list"},
       {{"ps", "--lmit", "3"}, "ps: unknown option --lmit", "--limit"},
       {{"--jsn"}, "unknown option --jsn", "--json"},
       {{"stop", "a", "b"}, "stop: unexpected argument 'b'", "profctl stop --help"},
