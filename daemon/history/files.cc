@@ -63,6 +63,7 @@ Result<void> read_json(const json::value& value, WindowRecord& out) {
                   .required("start_monotonic_ns", start_monotonic)
                   .required("end_monotonic_ns", end_monotonic)
                   .required("profiles", out.profiles)
+                  .optional("named_files", out.named_files)
                   .finish();
   if (!read) return read;
   out.start = time_of_ns(start);
@@ -75,11 +76,16 @@ Result<void> read_json(const json::value& value, WindowRecord& out) {
 std::string to_json(const WindowRecord& record) {
   json::array profiles;
   for (const WindowProfile& profile : record.profiles) profiles.push_back(profile_json(profile));
-  return json_text(json::object{{"start_ns", nanoseconds(record.start)},
-                                {"end_ns", nanoseconds(record.end)},
-                                {"start_monotonic_ns", record.start_monotonic.count()},
-                                {"end_monotonic_ns", record.end_monotonic.count()},
-                                {"profiles", std::move(profiles)}});
+  json::object object{{"start_ns", nanoseconds(record.start)},
+                      {"end_ns", nanoseconds(record.end)},
+                      {"start_monotonic_ns", record.start_monotonic.count()},
+                      {"end_monotonic_ns", record.end_monotonic.count()},
+                      {"profiles", std::move(profiles)}};
+  if (!record.named_files.empty()) {
+    object.emplace("named_files",
+                   json::array(record.named_files.begin(), record.named_files.end()));
+  }
+  return json_text(object);
 }
 
 Result<WindowRecord> parse_window_record(std::string_view text) {

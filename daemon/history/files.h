@@ -35,6 +35,8 @@ struct WindowRecord {
   std::chrono::nanoseconds start_monotonic{};  // CLOCK_MONOTONIC, which clock steps do not change
   std::chrono::nanoseconds end_monotonic{};
   std::vector<WindowProfile> profiles;  // in the order of the summary
+  // The files with a build id whose code is named (named_file_text()): see read_back.h.
+  std::vector<std::string> named_files{};
 
   friend bool operator==(const WindowRecord&, const WindowRecord&) = default;
 };

@@ -126,6 +126,7 @@ Result<std::string> read_window_for(const Caller& caller, const std::string& win
   if (auto added = merge.add(*tables, select_for(view)); !added) return added.error();
   WindowRecord record = file->record();
   record.profiles = std::move(view.profiles);
+  record.named_files.clear();  // others' files, with their owners
   return encode_window(std::move(merge).take(), view.summary, record);
 }
 

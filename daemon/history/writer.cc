@@ -10,6 +10,7 @@
 
 #include "collectors/host/host_checks.h"
 #include "daemon/base/log.h"
+#include "daemon/history/read_back.h"
 #include "daemon/history/user_shares.h"
 #include "daemon/history/window_file.h"
 #include "daemon/history/window_sums.h"
@@ -57,6 +58,9 @@ WindowWriter::WindowWriter(std::string windows_dir, std::unique_ptr<Parser> pars
       entries_(naming_.parser()) {}
 
 Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot) {
+  if (!std::exchange(has_read_back_, true)) {
+    naming_.add_read_back(read_names_back(windows_dir_, naming_.cache()));
+  }
   entries_.trim(kMaxEntries);
   SymbolBudgets symbols;
   const UserNames users = read_user_names();
@@ -81,6 +85,7 @@ Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot) {
   const std::uint64_t over_share = limit_user_shares(named.profile, users_of_labels);
   SessionSummary summary = summarize(snapshot);
   WindowRecord record = record_of(snapshot);
+  for (const std::string& file : named.files) record.named_files.push_back(named_file_text(file));
   std::move(sums).finish(named.profile, summary, record);
   summary.ledger = ledger_of(snapshot, summary.profiles);
   const std::string bytes = encode_window(std::move(named.profile), summary, record);

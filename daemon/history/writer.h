@@ -39,6 +39,7 @@ class WindowWriter {
   CodeNaming naming_;
   std::atomic<std::shared_ptr<const NamingStats>> stats_ = std::make_shared<const NamingStats>();
   EntryFunctions entries_;
+  bool has_read_back_ = false;  // the names of the last windows
 };
 
 // Gives the calling thread a low priority for the CPU and the disk.

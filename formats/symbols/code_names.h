@@ -42,6 +42,7 @@ enum class NameSource : std::uint8_t {
   kJit,
   kKernel,
   kVdso,
+  kWindow,      // read back from a window that an earlier daemon wrote
   kGap,         // the file has symbols, but none contains the address
   kNoSymbols,   // the file has none
   kNoFile,      // the file cannot be opened
@@ -51,12 +52,12 @@ enum class NameSource : std::uint8_t {
   kAnonymous,   // memory without a file, and no JIT source for it
 };
 
-inline constexpr std::size_t kNameSources = 17;
+inline constexpr std::size_t kNameSources = 18;
 // As in JSON and metrics.
 inline constexpr std::array<std::string_view, kNameSources> kNameSourceTexts{
-    "symtab",  "debug_file", "minidebuginfo", "dynsym",     "plt",      "go",
-    "dwarf",   "jit",        "kernel",        "vdso",       "gap",      "no_symbols",
-    "no_file", "refused",    "over_budget",   "no_mapping", "anonymous"};
+    "symtab",     "debug_file", "minidebuginfo", "dynsym",      "plt",        "go",
+    "dwarf",      "jit",        "kernel",        "vdso",        "window",     "gap",
+    "no_symbols", "no_file",    "refused",       "over_budget", "no_mapping", "anonymous"};
 static_assert(static_cast<std::size_t>(NameSource::kAnonymous) + 1 == kNameSources);
 
 [[nodiscard]] constexpr std::string_view text_of(NameSource source) {

@@ -78,6 +78,7 @@ class NamedWindow {
     summary_.ledger.written += summary.samples;
     summary_.ledger.taken += summary.samples;
     summary_.profiles.push_back(summary);
+    if (process.user) record_.named_files.push_back("0011-22-u" + std::to_string(*process.user));
     record_.profiles.push_back({.owner = process.owner,
                                 .user = process.user,
                                 .cgroup = process.cgroup,

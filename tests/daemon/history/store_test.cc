@@ -33,7 +33,8 @@ WindowRecord record_at(Time start) {
           .profiles = {{.owner = ProcessOwner{.uid = 1000, .gid = 100},
                         .cgroup = "/system.slice/a.service",
                         .labels = {.pid = 1, .comm = "a", .unit = "a.service"}},
-                       {.owner = std::nullopt, .cgroup = "", .labels = {.pid = 2}}}};
+                       {.owner = std::nullopt, .cgroup = "", .labels = {.pid = 2}}},
+          .named_files = {"0011-22", "0011-22-u1000"}};
 }
 
 WindowInfo info_at(Time start, const std::string& name = {}) {
