@@ -1,8 +1,10 @@
+#include <ostream>
 #include <string>
 #include <utility>
 
 #include "ctl/commands/fetch_result.h"
 #include "ctl/commands/subcommand.h"
+#include "ctl/output/text.h"
 #include "formats/base/errors.h"
 
 namespace profd {
@@ -34,6 +36,7 @@ class Export final : public Subcommand {
     if (auto checked = check_output(output_); !checked) return checked.error();
     const auto result = client.export_windows(request_);
     if (!result) return result.error();
+    if (result->note) console.err << "profctl: " << printable(*result->note) << "\n";
     return fetch_result(client, *result, output_, console);
   }
 

@@ -131,6 +131,7 @@ constexpr auto kWindowRemedies = std::to_array<Remedy>({
      "the host is too busy to write them: set a longer continuous.window in profd.toml"},
     {"not_begun", "stop sessions that nobody needs ('profctl list'), or see the log of profd"},
     {"not_removed", "look for files in state_dir that do not belong to profd"},
+    {"hour", "the log of profd says why"},
 });
 
 // "REASON: what to do; ..." for each reason with a count, and where the log is that one names.

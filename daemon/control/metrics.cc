@@ -156,6 +156,7 @@ void add_history(MetricsText& out, const StatusInfo::Continuous& windows) {
   out.gauge("profd_continuous_enabled", "1 if continuous mode is enabled.",
             std::uint64_t{windows.enabled ? 1U : 0U});
   out.gauge("profd_windows", "Windows on the disk.", windows.windows);
+  out.gauge("profd_history_hours", "Hour files on the disk.", windows.hours);
   out.gauge("profd_windows_waiting", "Windows that wait to be written.", windows.waiting);
   out.gauge("profd_windows_malformed", "Malformed windows set aside at the start.",
             windows.malformed);
@@ -171,7 +172,7 @@ void add_history(MetricsText& out, const StatusInfo::Continuous& windows) {
   out.gauge("profd_window_last_written_timestamp_seconds",
             "End of the last written window; 0 if there is none.",
             timestamp_of(windows.last_written));
-  out.gauge("profd_history_bytes", "Size of windows and their images on the disk.",
+  out.gauge("profd_history_bytes", "Size of windows and hour files on the disk.",
             windows.disk_bytes);
 }
 

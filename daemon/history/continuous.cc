@@ -47,6 +47,7 @@ Continuous::Continuous(Parts parts, WindowStore store)
       store_(std::move(store)),
       timer_(parts_.io),
       written_(parts_.io),
+      hours_made_(parts_.io),
       ended_(parts_.io) {
   config_.enabled = false;
   if (!store_.windows().empty()) last_written_ = utc_text(store_.windows().back().end);
@@ -60,6 +61,7 @@ void Continuous::configure(const ContinuousConfig& config) {
   if (!config_.enabled || running_ || !ready_to_write()) return;
   running_ = true;
   begin();
+  start_hours();
   spawn(parts_.io, run());
 }
 
@@ -77,6 +79,7 @@ StatusInfo::Continuous Continuous::status() const {
       .frequency_hz = config_.frequency_hz,
       .window_seconds = static_cast<std::uint64_t>(config_.window.count()),
       .windows = store_.windows().size(),
+      .hours = store_.hours().size(),
       .disk_bytes = store_.disk_bytes(),
       .oldest = {},
       .last_written = last_written_,
@@ -85,7 +88,13 @@ StatusInfo::Continuous Continuous::status() const {
       .failed = failed_,
       .lost_samples = lost_samples_,
       .over_share_samples = over_share_samples_};
-  if (!store_.windows().empty()) status.oldest = utc_text(store_.windows().front().start);
+  std::optional<Wall::time_point> oldest;
+  if (!store_.windows().empty()) oldest = store_.windows().front().start;
+  if (!store_.hours().empty()) {
+    const Wall::time_point hour = store_.hours().front().start;
+    oldest = std::min(oldest.value_or(hour), hour);
+  }
+  if (oldest) status.oldest = utc_text(*oldest);
   return status;
 }
 
@@ -97,6 +106,9 @@ boost::asio::awaitable<void> Continuous::shut_down() {
   }
   while (writing_) {
     co_await written_.wait();
+  }
+  while (making_hours_) {
+    co_await hours_made_.wait();
   }
 }
 
@@ -225,23 +237,31 @@ boost::asio::awaitable<void> Continuous::write_waiting() {
     waiting_.pop_front();
     snapshot.session = store_.unused_name(snapshot.started);
     const std::uint64_t samples = snapshot.samples;
-    auto write = [writer = writer_.get(), snapshot = std::move(snapshot)] {
+    auto write = [writer = writer_.get(), snapshot = std::move(snapshot),
+                  users = store_.window_limits(config_.max_bytes)] {
       take_low_priority();
-      Result<WindowInfo> window = writer->write(snapshot);
+      Result<WindowInfo> window = writer->write(snapshot, users);
       ::malloc_trim(0);  // the memory of this window is not needed until the next one
       return window;
     };
     Result<WindowInfo> written = co_await worker_->run(std::move(write));
     adopt(std::move(written), samples);
-    std::vector<std::string> evicted = store_.evict(limits(), Wall::now());
-    auto remove = [writer = writer_.get(), evicted = std::move(evicted)]() -> Result<std::size_t> {
-      return writer->remove(evicted);
-    };
-    const Result<std::size_t> left = co_await worker_->run(std::move(remove));
-    count_failure(WindowFailure::kNotRemoved, left ? *left : 1);
+    co_await remove_old();
   }
   writing_ = false;
   written_.notify_all();
+  start_hours();
+}
+
+boost::asio::awaitable<void> Continuous::remove_old() {
+  EvictedFiles evicted = store_.evict(limits(), Wall::now());
+  auto remove = [windows_dir = store_.windows_dir(), hours_dir = store_.hours_dir(),
+                 evicted = std::move(evicted)]() -> Result<std::size_t> {
+    return remove_history_files(windows_dir, evicted.windows) +
+           remove_history_files(hours_dir, evicted.hours);
+  };
+  const Result<std::size_t> left = co_await worker_->run(std::move(remove));
+  count_failure(WindowFailure::kNotRemoved, left ? *left : 1);
 }
 
 void Continuous::adopt(Result<WindowInfo> written, std::uint64_t samples) {
@@ -285,8 +305,10 @@ void Continuous::watch_clock(const OpenWindow& window, Steady::time_point end) {
 WindowLimits Continuous::limits() const {
   const bool is_clock_reliable =
       !clock_stepped_at_ || Steady::now() - *clock_stepped_at_ > kClockDistrust;
-  return {.max_age = is_clock_reliable ? config_.max_age : std::chrono::seconds(24h * 36'500),
-          .max_bytes = config_.max_bytes};
+  constexpr std::chrono::seconds kNever = 24h * 36'500;
+  return {.max_age = is_clock_reliable ? config_.max_age : kNever,
+          .max_bytes = config_.max_bytes,
+          .hours_max_age = is_clock_reliable ? config_.hours_max_age : kNever};
 }
 
 }  // namespace profd

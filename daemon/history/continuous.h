@@ -8,7 +8,8 @@
 //
 // Sessions of users have priority over continuous mode. It writes its windows on a thread of its
 // own with a low priority. When too many windows wait, the newest is lost and counted by reason. It
-// gives its slot to a session that needs one. On the io thread, except for the writer.
+// gives its slot to a session that needs one. When no window waits, the same thread makes hour
+// files out of the windows of hours that are over. On the io thread, except for the writer.
 
 #pragma once
 
@@ -18,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include <boost/asio/awaitable.hpp>
@@ -29,6 +31,7 @@
 #include "collectors/sampling/sampler.h"
 #include "daemon/base/coroutines.h"
 #include "daemon/history/failure.h"
+#include "daemon/history/hour_file.h"
 #include "daemon/history/store.h"
 #include "daemon/history/writer.h"
 #include "daemon/samples/aggregator.h"
@@ -91,13 +94,19 @@ class Continuous {
   boost::asio::awaitable<void> settle(SessionSlot slot);
   boost::asio::awaitable<void> read_jit_sources(SessionSlot slot);
   boost::asio::awaitable<void> write_waiting();
+  boost::asio::awaitable<void> remove_old();
+  boost::asio::awaitable<void> make_hours();
+  boost::asio::awaitable<Result<HourInfo>> make(HourPlan plan);
 
   bool ready_to_write();
   void begin();
+  void start_hours();
   void open(SessionSlot slot, const EventSpec& event);
   void close(const OpenWindow& window, Steady::time_point end);
   void enqueue(SessionSnapshot snapshot);
   void adopt(Result<WindowInfo> written, std::uint64_t samples);
+  void adopt(Result<HourInfo> made, Wall::time_point hour);
+  [[nodiscard]] std::optional<HourPlan> next_hour();
   void count_failure(WindowFailure failure, std::uint64_t windows = 1);
   void lose(WindowFailure failure, std::uint64_t samples, const std::string& why);
   [[nodiscard]] Steady::duration until_next_boundary() const;
@@ -111,13 +120,17 @@ class Continuous {
   std::deque<SessionSnapshot> waiting_;
   boost::asio::steady_timer timer_;  // for the end of a window and its last samples
   AsyncCondition written_;           // all waiting windows are written
+  AsyncCondition hours_made_;        // make_hours() has ended
   AsyncCondition ended_;             // run() has ended
   bool stopping_ = false;
   bool running_ = false;       // run() is active
   bool reconfigured_ = false;  // config_ has changed, and run() has not handled it yet
   bool writing_ = false;
-  bool failing_ = false;  // the last window was lost
+  bool making_hours_ = false;  // make_hours() is active
+  bool failing_ = false;       // the last window was lost
   std::optional<Steady::time_point> clock_stepped_at_;
+  std::set<Wall::time_point> failed_hours_;  // are tried again in the next hour
+  Wall::time_point failed_in_;               // the hour in which these failed
   std::string last_written_;
   CountsByReason failed_;
   std::uint64_t lost_samples_ = 0;

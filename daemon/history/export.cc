@@ -69,7 +69,7 @@ Result<void> HistoryExport::begin() {
 
 Result<void> HistoryExport::read_next_window() {
   if (next_ == plan_.files.size()) return end_windows();
-  const ExportPlan::File& from = plan_.files[next_++];
+  const HistoryFile& from = plan_.files[next_++];
   const Result<WindowFile> file = WindowFile::open(from.directory, from.name);
   if (!file) {
     log::warn("window {} is left out of an export: {}", from.name, file.error().message);

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "daemon/history/merge.h"
+#include "daemon/history/range_files.h"
 #include "daemon/history/target.h"
 #include "daemon/profiles/named_directory.h"
 #include "daemon/service/caller.h"
@@ -31,14 +32,8 @@
 namespace profd {
 
 struct ExportPlan {
-  // A file of a window or an hour.
-  struct File {
-    std::string directory;
-    std::string name;
-  };
-
   std::string results_dir;
-  std::vector<File> files;  // oldest first
+  std::vector<HistoryFile> files;  // oldest first
   Caller caller;
   TargetRequest target;
   std::uint64_t max_bytes = 0;  // limit of the memory for samples

@@ -15,7 +15,8 @@ enum class WindowFailure : std::uint8_t {
   kIo,          // the window could not be written for another reason
   kWriterBusy,  // too many windows waited to be written
   kNotBegun,    // users' sessions had all slots, or sampling could not be started
-  kNotRemoved,  // an old window, or a file of it, could not be removed
+  kNotRemoved,  // the file of an old window or hour could not be removed
+  kHour,        // the file of an hour could not be made
   kCount,
 };
 
@@ -23,7 +24,7 @@ inline constexpr std::size_t kWindowFailureCount = static_cast<std::size_t>(Wind
 
 [[nodiscard]] constexpr std::string_view name_of(WindowFailure failure) {
   constexpr std::array<std::string_view, kWindowFailureCount> kNames{
-      "no_space", "io", "writer_busy", "not_begun", "not_removed"};
+      "no_space", "io", "writer_busy", "not_begun", "not_removed", "hour"};
   return kNames.at(static_cast<std::size_t>(failure));
 }
 

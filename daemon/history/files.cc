@@ -92,6 +92,10 @@ Result<WindowRecord> parse_window_record(std::string_view text) {
   return parse_as<WindowRecord>(text, kMaxDepth);
 }
 
+std::chrono::system_clock::time_point hour_of(std::chrono::system_clock::time_point start) {
+  return std::chrono::floor<std::chrono::hours>(start);
+}
+
 std::string window_name(std::chrono::system_clock::time_point start) {
   std::string name = utc_text(start);
   std::erase_if(name, [](char c) { return c == '-' || c == ':'; });

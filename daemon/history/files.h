@@ -45,6 +45,10 @@ struct WindowRecord {
 [[nodiscard]] std::string to_json(const WindowRecord& record);
 [[nodiscard]] Result<WindowRecord> parse_window_record(std::string_view json);
 
+// The hour, by the wall clock, in which a window starts.
+[[nodiscard]] std::chrono::system_clock::time_point hour_of(
+    std::chrono::system_clock::time_point start);
+
 // "20260102T140500Z" for the first window of that second.
 [[nodiscard]] std::string window_name(std::chrono::system_clock::time_point start);
 [[nodiscard]] bool is_window_name(std::string_view name);

@@ -26,31 +26,18 @@ system_clock::time_point time_of_ms(std::uint64_t ms) {
   return system_clock::time_point(std::chrono::milliseconds(static_cast<std::int64_t>(ms)));
 }
 
-// Windows end some milliseconds late, so a window is in a range only if they share at least a tenth
-// of the shorter one.
-bool is_in_range(const WindowInfo& window, system_clock::time_point since,
-                 system_clock::time_point until) {
-  constexpr int kTenth = 10;
-  const auto shared = std::min(window.end, until) - std::max(window.start, since);
-  return shared * kTenth > std::min(window.end - window.start, until - since);
-}
-
 // A request for a list: reads windows one after the other.
 class ListJob {
  public:
   using Value = History;
 
-  ListJob(std::string windows_dir, std::vector<std::string> names, Caller caller,
-          std::size_t processes)
-      : windows_dir_(std::move(windows_dir)),
-        names_(std::move(names)),
-        caller_(caller),
-        processes_(processes) {}
+  ListJob(std::vector<HistoryFile> files, Caller caller, std::size_t processes)
+      : files_(std::move(files)), caller_(caller), processes_(processes) {}
 
   Result<bool> advance(std::chrono::steady_clock::duration turn) {
     const auto end = std::chrono::steady_clock::now() + turn;
-    while (next_ < names_.size() && std::chrono::steady_clock::now() < end) read_next();
-    return next_ == names_.size();
+    while (next_ < files_.size() && std::chrono::steady_clock::now() < end) read_next();
+    return next_ == files_.size();
   }
 
   Value take() { return std::move(history_); }
@@ -58,12 +45,12 @@ class ListJob {
  private:
   // A window that was removed meanwhile, or is malformed, is left out.
   void read_next() {
-    const Result<WindowFile> file = WindowFile::open(windows_dir_, names_[next_++]);
+    const HistoryFile& from = files_[next_++];
+    const Result<WindowFile> file = WindowFile::open(from.directory, from.name);
     if (file) history_.windows.push_back(shares_of(view_window(*file, caller_), processes_));
   }
 
-  std::string windows_dir_;
-  std::vector<std::string> names_;
+  std::vector<HistoryFile> files_;
   Caller caller_;
   std::size_t processes_;
   std::size_t next_ = 0;
@@ -108,6 +95,16 @@ Error no_windows(const StatusInfo::Continuous& status) {
   return fail(ErrorCode::kNotFound, "continuous mode is on, and there are no windows yet",
               "the first window is kept when it ends; a window takes " +
                   std::to_string(status.window_seconds) + " s");
+}
+
+// Where hours are in an export of which only a part was asked for.
+std::optional<std::string> note_on(const std::vector<HistoryRange>& cut_hours) {
+  if (cut_hours.empty()) return std::nullopt;
+  std::string hours;
+  for (const HistoryRange& hour : cut_hours) {
+    hours += (hours.empty() ? "" : " and ") + utc_text(hour.since) + " to " + utc_text(hour.until);
+  }
+  return "the windows of a part of this time are gone; the export has all of " + hours;
 }
 
 SessionInfo info_of_export(const Caller& caller, const ExportRequest& request) {
@@ -160,23 +157,20 @@ boost::asio::awaitable<Result<typename Job::Value>> WindowHistory::run(Caller ca
   co_return fail(ErrorCode::kUnavailable, "profd is shutting down");
 }
 
-Result<std::vector<std::string>> WindowHistory::names_in(const TimeRange& range) const {
-  if (windows_.windows().empty()) return no_windows(status_());
-  const system_clock::time_point since = time_of_ms(range.since_ms);
-  const system_clock::time_point until = time_of_ms(range.until_ms);
-  std::vector<std::string> names;
-  for (WindowInfo& window : windows_.between(since, until)) {
-    if (is_in_range(window, since, until)) names.push_back(std::move(window.name));
-  }
-  return names;
+Result<RangeFiles> WindowHistory::files_in(const TimeRange& range, PreferHours prefer) const {
+  if (windows_.windows().empty() && windows_.hours().empty()) return no_windows(status_());
+  const HistoryRange times{.since = time_of_ms(range.since_ms),
+                           .until = time_of_ms(range.until_ms)};
+  return profd::files_in(windows_, times, prefer);
 }
 
 boost::asio::awaitable<Result<History>> WindowHistory::list(Caller caller, HistoryRequest request) {
-  Result<std::vector<std::string>> names = names_in(request.range);
-  if (!names) co_return names.error();
-  const std::size_t left_out = names->size() - std::min<std::size_t>(names->size(), request.limit);
-  names->erase(names->begin(), names->begin() + static_cast<std::ptrdiff_t>(left_out));
-  auto job = std::make_unique<ListJob>(windows_.windows_dir(), std::move(*names), caller, kHottest);
+  Result<RangeFiles> found = files_in(request.range, PreferHours::kNo);
+  if (!found) co_return found.error();
+  std::vector<HistoryFile>& files = found->files;
+  const std::size_t left_out = files.size() - std::min<std::size_t>(files.size(), request.limit);
+  files.erase(files.begin(), files.begin() + static_cast<std::ptrdiff_t>(left_out));
+  auto job = std::make_unique<ListJob>(std::move(files), caller, kHottest);
   auto operation = run(caller, std::move(job));
   Result<History> history = co_await std::move(operation);
   if (history) history->left_out = left_out;
@@ -184,10 +178,15 @@ boost::asio::awaitable<Result<History>> WindowHistory::list(Caller caller, Histo
 }
 
 boost::asio::awaitable<Result<WindowShares>> WindowHistory::last(Caller caller) {
-  if (windows_.windows().empty()) co_return no_windows(status_());
-  std::vector<std::string> names{windows_.windows().back().name};
-  auto job =
-      std::make_unique<ListJob>(windows_.windows_dir(), std::move(names), caller, kMaxProcesses);
+  std::vector<HistoryFile> files;
+  if (!windows_.windows().empty()) {
+    files.push_back({windows_.windows_dir(), windows_.windows().back().name});
+  } else if (!windows_.hours().empty()) {
+    files.push_back({windows_.hours_dir(), windows_.hours().back().name});
+  } else {
+    co_return no_windows(status_());
+  }
+  auto job = std::make_unique<ListJob>(std::move(files), caller, kMaxProcesses);
   auto operation = run(caller, std::move(job));
   Result<History> history = co_await std::move(operation);
   if (!history) co_return history.error();
@@ -227,13 +226,14 @@ boost::asio::awaitable<Result<StoredResult>> WindowHistory::make_export(Caller c
                                                                         ExportRequest request,
                                                                         std::string results_dir,
                                                                         std::uint64_t max_bytes) {
-  Result<std::vector<std::string>> names = names_in(request.range);
-  if (!names) co_return names.error();
+  // In an hour, processes with few samples have no pid.
+  const PreferHours prefer = request.target.pids.empty() ? PreferHours::kYes : PreferHours::kNo;
+  Result<RangeFiles> found = files_in(request.range, prefer);
+  if (!found) co_return found.error();
   ExportPlan plan;
   plan.results_dir = std::move(results_dir);
-  for (std::string& name : *names) {
-    plan.files.push_back({.directory = windows_.windows_dir(), .name = std::move(name)});
-  }
+  plan.files = std::move(found->files);
+  plan.result.info.note = note_on(found->cut_hours);
   plan.caller = caller;
   plan.max_bytes = max_bytes;
   plan.result.session = info_of_export(caller, request);

@@ -1,9 +1,9 @@
 // The requests of callers about the windows of continuous mode: lists of the windows and of the
 // processes that used the CPU in them, and exports of a range.
 //
-// The store worker reads and merges windows in short turns, so that the stop of a session never
-// waits for more than one turn. An unprivileged caller can have one active request. On the io
-// thread.
+// Hour files stand for windows that are gone (range_files.h). The store worker reads and merges
+// windows in short turns, so that the stop of a session never waits for more than one turn. An
+// unprivileged caller can have one active request. On the io thread.
 
 #pragma once
 
@@ -18,6 +18,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "daemon/history/range_files.h"
 #include "daemon/history/store.h"
 #include "daemon/service/caller.h"
 #include "daemon/storage/result_store.h"
@@ -47,7 +48,8 @@ class WindowHistory {
 
   [[nodiscard]] boost::asio::awaitable<Result<History>> list(Caller caller, HistoryRequest request);
 
-  // Returns the last window with every process that the caller may see, up to 10,000.
+  // Returns the last window, or if there is none the last hour, with every process that the caller
+  // may see, up to 10,000.
   [[nodiscard]] boost::asio::awaitable<Result<WindowShares>> last(Caller caller);
 
   // The names of the windows after `after`, or of all if that is empty, oldest first. Waits up to
@@ -73,7 +75,7 @@ class WindowHistory {
   void shut_down() { shutting_down_ = true; }
 
  private:
-  [[nodiscard]] Result<std::vector<std::string>> names_in(const TimeRange& range) const;
+  [[nodiscard]] Result<RangeFiles> files_in(const TimeRange& range, PreferHours prefer) const;
 
   // Runs a job to its end in turns on the worker, which also destroys the job.
   template <class Job>

@@ -1,21 +1,14 @@
 #include "daemon/history/hour_file.h"
 
 #include <algorithm>
-#include <chrono>
-#include <map>
 #include <utility>
-#include <vector>
 
 #include "daemon/base/log.h"
-#include "daemon/history/files.h"
-#include "daemon/history/window_file.h"
-#include "daemon/history/window_sums.h"
-#include "formats/profile/pprof_merge.h"
 
 namespace profd {
 namespace {
 
-constexpr const char* kUnreadable = "unreadable";
+constexpr const char* kUnreadableWindow = "unreadable";
 constexpr const char* kPidLabel = "pid";
 
 void add_ledger(const SessionLedger& from, SessionLedger& to) {
@@ -24,105 +17,152 @@ void add_ledger(const SessionLedger& from, SessionLedger& to) {
   for (const auto& [reason, count] : from.lost) to.lost[reason] += count;
 }
 
-class HourMaker {
- public:
-  explicit HourMaker(const std::string& windows_dir) : windows_dir_(windows_dir) {}
-
-  // The samples of each process over the hour, which decide whether it keeps its pid.
-  void count(const std::string& window) {
-    const Result<WindowFile> file = WindowFile::open(windows_dir_, window);
-    if (!file) return;
-    const auto& profiles = file->record().profiles;
-    for (std::size_t i = 0; i < profiles.size(); ++i) {
-      samples_[profiles[i].labels] += file->summary().profiles[i].samples;
-    }
+void drop_pid(const PprofTables& from, std::vector<PprofLabel>& labels) {
+  for (PprofLabel& label : labels) {
+    if (from.texts[label.key] == kPidLabel) label.number = 0;
   }
+}
 
-  void add(const std::string& window) {
-    const Result<WindowFile> file = WindowFile::open(windows_dir_, window);
-    if (!file) return log::warn("window {} is not in its hour: {}", window, file.error().message);
-    const Result<void> added = merge(*file);
-    note(*file, added.has_value());
-    if (added) return add_processes(*file);
-    log::warn("window {} is not in its hour: {}", window, added.error().message);
-  }
-
-  Result<std::string> finish() && {
-    if (windows_ == 0) return fail(ErrorCode::kNotFound, "no window of the hour can be read");
-    PprofProfile profile = std::move(profiles_).take();
-    std::move(sums_).finish(profile, summary_, record_);
-    return encode_window(std::move(profile), summary_, record_);
-  }
-
- private:
-  // Processes with few samples have the pid 0.
-  [[nodiscard]] ProcessLabels labels_in_hour(ProcessLabels labels) const {
-    const auto known = samples_.find(labels);
-    if (known == samples_.end() || known->second < kMinSamplesOfPid) labels.pid = 0;
-    return labels;
-  }
-
-  Result<void> merge(const WindowFile& file) {
-    const Result<PprofTables> tables = file.tables();
-    if (!tables) return tables.error();
-    return profiles_.add(*tables, [this](const PprofTables& from, std::vector<PprofLabel>& labels) {
-      if (labels_in_hour(labels_of(from, labels)).pid == 0) drop_pid(from, labels);
-      return true;
-    });
-  }
-
-  static void drop_pid(const PprofTables& from, std::vector<PprofLabel>& labels) {
-    for (PprofLabel& label : labels) {
-      if (from.texts[label.key] == kPidLabel) label.number = 0;
-    }
-  }
-
-  void note(const WindowFile& file, bool is_added) {
-    const WindowRecord& record = file.record();
-    if (windows_++ == 0) {
-      summary_ = file.summary();
-      summary_.ledger = {};
-      record_.start = record.start;
-      record_.start_monotonic = record.start_monotonic;
-    }
-    record_.end = std::max(record_.end, record.end);
-    record_.end_monotonic = std::max(record_.end_monotonic, record.end_monotonic);
-    summary_.seconds = std::chrono::duration<double>(record_.end - record_.start).count();
-    add_ledger(file.summary().ledger, summary_.ledger);
-    if (is_added) return;
-    const std::uint64_t written = file.summary().ledger.written;
-    summary_.ledger.written -= written;
-    summary_.ledger.lost[kUnreadable] += written;
-  }
-
-  void add_processes(const WindowFile& file) {
-    const auto& profiles = file.record().profiles;
-    for (std::size_t i = 0; i < profiles.size(); ++i) {
-      WindowProfile profile = profiles[i];
-      profile.labels = labels_in_hour(std::move(profile.labels));
-      ProfileSummary summary = file.summary().profiles[i];
-      if (profile.labels.pid == 0) summary.pid = 0;
-      sums_.add(std::move(summary), std::move(profile));
-    }
-  }
-
-  const std::string& windows_dir_;
-  std::map<ProcessLabels, std::uint64_t> samples_;
-  PprofMerge profiles_{{.drop_addresses = true}};
-  WindowSums sums_;
-  SessionSummary summary_;
-  WindowRecord record_;
-  std::size_t windows_ = 0;
-};
+ProcessLabels without_pid(ProcessLabels labels) {
+  labels.pid = 0;
+  return labels;
+}
 
 }  // namespace
 
-Result<std::string> make_hour(const std::string& windows_dir,
-                              std::span<const std::string> windows) {
-  HourMaker hour(windows_dir);
-  for (const std::string& window : windows) hour.count(window);
-  for (const std::string& window : windows) hour.add(window);
-  return std::move(hour).finish();
+Result<bool> HourMaker::advance(std::chrono::steady_clock::duration turn) {
+  const auto end = std::chrono::steady_clock::now() + turn;
+  do {
+    Result<bool> done = step();
+    if (!done || *done) return done;
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
+Result<bool> HourMaker::step() {
+  if (counted_ < plan_.windows.size()) {
+    count(plan_.windows[counted_++]);
+    if (counted_ == plan_.windows.size()) find_mixed();
+    return false;
+  }
+  const bool is_full = next_ != 0 && profiles_.profile().bytes() > max_memory_;
+  if (next_ < plan_.windows.size() && !is_full) {
+    add(plan_.windows[next_++]);
+    return false;
+  }
+  plan_.windows.resize(next_);
+  if (Result<void> made = finish(); !made) return made.error();
+  return true;
+}
+
+// The samples of each process over the hour decide whether it keeps its pid.
+void HourMaker::count(const std::string& window) {
+  const Result<WindowFile> file = WindowFile::open(plan_.windows_dir, window);
+  if (!file) return;
+  const auto& profiles = file->record().profiles;
+  for (std::size_t i = 0; i < profiles.size(); ++i) {
+    const auto [known, is_new] =
+        processes_.try_emplace(profiles[i].labels, Process{.owner = profiles[i].owner});
+    if (known->second.owner != profiles[i].owner) known->second.owner.reset();
+    known->second.samples += file->summary().profiles[i].samples;
+  }
+}
+
+// Processes of two owners that have all else in common keep their pids.
+void HourMaker::find_mixed() {
+  std::map<ProcessLabels, std::optional<ProcessOwner>> owners;
+  for (const auto& [labels, process] : processes_) {
+    if (process.samples >= kMinSamplesOfPid) continue;
+    ProcessLabels shared = without_pid(labels);
+    const auto known = owners.try_emplace(shared, process.owner).first;
+    if (known->second != process.owner) mixed_.insert(std::move(shared));
+  }
+}
+
+void HourMaker::add(const std::string& window) {
+  const Result<WindowFile> file = WindowFile::open(plan_.windows_dir, window);
+  if (!file) return log::warn("window {} is not in its hour: {}", window, file.error().message);
+  const Result<void> added = merge(*file);
+  note(*file, added.has_value());
+  if (added) return add_processes(*file);
+  log::warn("window {} is not in its hour: {}", window, added.error().message);
+}
+
+ProcessLabels HourMaker::labels_in_hour(ProcessLabels labels) const {
+  const auto known = processes_.find(labels);
+  if (known != processes_.end() && known->second.samples >= kMinSamplesOfPid) return labels;
+  ProcessLabels shared = without_pid(labels);
+  return mixed_.contains(shared) ? labels : shared;
+}
+
+Result<void> HourMaker::merge(const WindowFile& file) {
+  const Result<PprofTables> tables = file.tables();
+  if (!tables) return tables.error();
+  return profiles_.add(*tables, [this](const PprofTables& from, std::vector<PprofLabel>& labels) {
+    if (labels_in_hour(labels_of(from, labels)).pid == 0) drop_pid(from, labels);
+    return true;
+  });
+}
+
+void HourMaker::note(const WindowFile& file, bool is_added) {
+  const WindowRecord& record = file.record();
+  if (merged_++ == 0) {
+    summary_ = file.summary();
+    summary_.session = plan_.name;
+    summary_.ledger = {};
+    record_.start = record.start;
+    record_.start_monotonic = record.start_monotonic;
+  }
+  record_.end = std::max(record_.end, record.end);
+  record_.end_monotonic = std::max(record_.end_monotonic, record.end_monotonic);
+  summary_.seconds = std::chrono::duration<double>(record_.end - record_.start).count();
+  add_ledger(file.summary().ledger, summary_.ledger);
+  if (is_added) return;
+  const std::uint64_t written = file.summary().ledger.written;
+  summary_.ledger.written -= written;
+  summary_.ledger.lost[kUnreadableWindow] += written;
+}
+
+void HourMaker::add_processes(const WindowFile& file) {
+  const auto& profiles = file.record().profiles;
+  for (std::size_t i = 0; i < profiles.size(); ++i) {
+    WindowProfile profile = profiles[i];
+    profile.labels = labels_in_hour(std::move(profile.labels));
+    ProfileSummary summary = file.summary().profiles[i];
+    if (profile.labels.pid == 0) summary.pid = 0;
+    const auto known = users_.try_emplace(profile.labels, profile.user).first;
+    if (known->second != profile.user) known->second.reset();
+    sums_.add(std::move(summary), std::move(profile));
+  }
+}
+
+UsersOfLabels HourMaker::users_in(const PprofProfile& profile) const {
+  UsersOfLabels users;
+  for (std::uint32_t set = 0; set < profile.labels_count(); ++set) {
+    const auto known = users_.find(labels_of(profile, set));
+    users.emplace(set, known == users_.end() ? std::nullopt : known->second);
+  }
+  return users;
+}
+
+Result<void> HourMaker::finish() {
+  if (merged_ == 0) return fail(ErrorCode::kNotFound, "no window of the hour can be read");
+  PprofProfile profile = std::move(profiles_).take();
+  UserParts parts = limit_user_shares(profile, users_in(profile), plan_.limits);
+  std::move(sums_).finish(profile, summary_, record_);
+  const std::string bytes =
+      encode_window(std::move(profile), summary_, record_,
+                    {.users = std::move(parts.users), .windows = plan_.windows});
+  Result<WindowHead> head = decode_window_head(bytes);
+  if (!head) return head.error();
+  if (auto written = write_window(plan_.hours_dir, plan_.name, bytes); !written) return written;
+  made_ = {.name = plan_.name,
+           .start = head->start,
+           .end = head->end,
+           .disk_bytes = disk_bytes_of(bytes.size()),
+           .over_share_samples = parts.over_share_samples,
+           .parts = std::move(head->parts)};
+  return {};
 }
 
 }  // namespace profd

@@ -21,7 +21,7 @@ constexpr std::uint64_t kBlockBytes = 4096;
 constexpr std::size_t kMaxSetAside = 10;
 
 // Their data may not have reached the disk when the host crashed.
-constexpr std::size_t kNewest = 2;
+constexpr std::size_t kNewestWindows = 2;
 
 bool is_directory(int directory, const std::string& name) {
   struct stat status {};
@@ -43,6 +43,33 @@ Result<void> decode_whole(const std::string& directory, const std::string& name)
   return tables ? Result<void>() : tables.error();
 }
 
+// Removes the newest files that can't be decoded from the table, and returns them.
+template <class Info>
+std::vector<std::pair<Info, Error>> take_malformed(std::vector<Info>& files, std::size_t newest,
+                                                   const std::string& directory) {
+  std::vector<std::pair<Info, Error>> malformed;
+  for (std::size_t back = std::min(newest, files.size()); back > 0; --back) {
+    const auto file = files.end() - static_cast<std::ptrdiff_t>(back);
+    const Result<void> decoded = decode_whole(directory, file->name);
+    if (decoded) continue;
+    malformed.emplace_back(std::move(*file), decoded.error());
+    files.erase(file);
+  }
+  return malformed;
+}
+
+// "20260102T140500Z", or with "-2" and so on if that is taken.
+template <class Info>
+std::string unused_name_in(const std::vector<Info>& files,
+                           std::chrono::system_clock::time_point start) {
+  const std::string stem = window_name(start);
+  std::string name = stem;
+  for (int number = 2; std::ranges::find(files, name, &Info::name) != files.end(); ++number) {
+    name = stem + "-" + std::to_string(number);
+  }
+  return name;
+}
+
 }  // namespace
 
 std::uint64_t disk_bytes_of(std::uint64_t file_bytes) {
@@ -51,27 +78,31 @@ std::uint64_t disk_bytes_of(std::uint64_t file_bytes) {
 
 Result<WindowStore> WindowStore::open(const std::string& state_dir) {
   WindowStore store(state_dir);
-  if (Result<void> loaded = store.load(); !loaded) return loaded.error();
+  if (Result<void> loaded = store.load_windows(); !loaded) return loaded.error();
+  if (Result<void> loaded = store.load_hours(); !loaded) return loaded.error();
   if (Result<void> removed = store.remove_objects(); !removed) return removed.error();
   return store;
 }
 
-Result<void> WindowStore::load() {
+Result<void> WindowStore::load_windows() {
   const Result<UniqueFd> directory = open_own_directory(windows_dir_);
   if (!directory) return directory.error();
   const Result<std::vector<std::string>> files = list_directory(windows_dir_);
   if (!files) return files.error();
   for (const std::string& file : *files) {
-    if (Result<void> loaded = load(directory->get(), file); !loaded) return loaded;
+    if (Result<void> loaded = load_window(directory->get(), file); !loaded) return loaded;
   }
-  check_newest(directory->get());
+  for (const auto& [window, why] : take_malformed(windows_, kNewestWindows, windows_dir_)) {
+    set_aside(directory->get(), window.name + std::string(kWindowFileEnd), why);
+    windows_bytes_ -= window.disk_bytes;
+  }
   if (of_old_form_ != 0) {
     log::info("removed {} windows of profd 0.1, whose form is not read any more", of_old_form_);
   }
   return {};
 }
 
-Result<void> WindowStore::load(int directory, const std::string& file) {
+Result<void> WindowStore::load_window(int directory, const std::string& file) {
   // Not completely written or removed.
   if (file.starts_with('.')) return remove_tree(directory, file);
   if (is_window_name(file) && is_directory(directory, file)) {
@@ -79,34 +110,59 @@ Result<void> WindowStore::load(int directory, const std::string& file) {
     return remove_whole(directory, file);
   }
   const std::string name = window_of_file(file);
-  const Result<WindowHead> head = name.empty() ? profd::malformed("not the file of a window")
-                                               : read_window_head(windows_dir_, name);
+  Result<WindowHead> head = name.empty() ? profd::malformed("not the file of a window")
+                                         : read_window_head(windows_dir_, name);
   if (!head) {
     set_aside(directory, file, head.error());
     return {};
   }
-  adopt({.name = name,
-         .start = head->start,
-         .end = head->end,
-         .disk_bytes = disk_bytes_of(head->file_bytes)});
+  adopt(WindowInfo{.name = name,
+                   .start = head->start,
+                   .end = head->end,
+                   .disk_bytes = disk_bytes_of(head->file_bytes),
+                   .users = std::move(head->parts.users)});
   return {};
 }
 
-void WindowStore::check_newest(int directory) {
-  for (std::size_t back = std::min(kNewest, windows_.size()); back > 0; --back) {
-    const auto window = windows_.end() - static_cast<std::ptrdiff_t>(back);
-    const Result<void> decoded = decode_whole(windows_dir_, window->name);
-    if (decoded) continue;
-    set_aside(directory, window->name + std::string(kWindowFileEnd), decoded.error());
-    disk_bytes_ -= window->disk_bytes;
-    windows_.erase(window);
+Result<void> WindowStore::load_hours() {
+  const Result<UniqueFd> directory = open_own_directory(hours_dir_);
+  if (!directory) return directory.error();
+  const Result<std::vector<std::string>> files = list_directory(hours_dir_);
+  if (!files) return files.error();
+  // The names sort by time.
+  for (const std::string& file : *files) {
+    const bool is_newest = &file == &files->back();
+    if (Result<void> loaded = load_hour(directory->get(), file, is_newest); !loaded) return loaded;
   }
+  return {};
 }
 
-// Moves a malformed window to STATE/damaged/, where a few are kept for analysis.
+Result<void> WindowStore::load_hour(int directory, const std::string& file, bool is_newest) {
+  if (file.starts_with('.')) return remove_tree(directory, file);
+  const std::string name = window_of_file(file);
+  Result<WindowHead> head = name.empty() ? profd::malformed("not the file of an hour")
+                                         : read_window_head(hours_dir_, name);
+  if (head && head->parts.windows.empty()) head = profd::malformed("not the file of an hour");
+  if (head && is_newest) {
+    if (const Result<void> whole = decode_whole(hours_dir_, name); !whole) head = whole.error();
+  }
+  if (!head) {
+    set_aside(directory, file, head.error());
+    return {};
+  }
+  adopt(HourInfo{.name = name,
+                 .start = head->start,
+                 .end = head->end,
+                 .disk_bytes = disk_bytes_of(head->file_bytes),
+                 .parts = std::move(head->parts)});
+  return {};
+}
+
+// Moves a malformed file to STATE/damaged/, where a few are kept for analysis.
 void WindowStore::set_aside(int directory, const std::string& file, const Error& why) {
   ++malformed_;
-  log::warn("window {} is malformed and set aside: {}", log_text(file), why.message);
+  log::warn("the file {} of the history is malformed and set aside: {}", log_text(file),
+            why.message);
   const std::string path = state_dir_ + "/damaged/";
   const Result<UniqueFd> aside = open_own_directory(path);
   if (!aside) return;
@@ -136,34 +192,28 @@ std::vector<WindowInfo> WindowStore::between(std::chrono::system_clock::time_poi
 }
 
 std::string WindowStore::unused_name(std::chrono::system_clock::time_point start) const {
-  const std::string stem = window_name(start);
-  std::string name = stem;
-  for (int number = 2; find(name) != windows_.end(); ++number) {
-    name = stem + "-" + std::to_string(number);
-  }
-  return name;
+  return unused_name_in(windows_, start);
+}
+
+std::string WindowStore::unused_hour_name(std::chrono::system_clock::time_point start) const {
+  return unused_name_in(hours_, start);
 }
 
 void WindowStore::adopt(WindowInfo window) {
-  disk_bytes_ += window.disk_bytes;
+  windows_bytes_ += window.disk_bytes;
   const auto place = std::ranges::upper_bound(windows_, window.name, {}, &WindowInfo::name);
   windows_.insert(place, std::move(window));
 }
 
-std::vector<std::string> WindowStore::evict(const WindowLimits& limits,
-                                            std::chrono::system_clock::time_point now) {
-  std::vector<std::string> evicted;
-  for (WindowInfo& window : windows_) {
-    if (window.end >= now - limits.max_age && disk_bytes_ <= limits.max_bytes) break;
-    disk_bytes_ -= window.disk_bytes;
-    evicted.push_back(std::move(window.name));
+void WindowStore::adopt(HourInfo hour) {
+  hours_bytes_ += hour.disk_bytes;
+  hour.windows = hour.parts.windows.size();
+  for (const std::string& name : std::exchange(hour.parts.windows, {})) {
+    const auto window = std::ranges::lower_bound(windows_, name, {}, &WindowInfo::name);
+    if (window != windows_.end() && window->name == name) window->hour = hour.name;
   }
-  windows_.erase(windows_.begin(), windows_.begin() + static_cast<std::ptrdiff_t>(evicted.size()));
-  return evicted;
-}
-
-std::vector<WindowInfo>::const_iterator WindowStore::find(const std::string& name) const {
-  return std::ranges::find(windows_, name, &WindowInfo::name);
+  const auto place = std::ranges::upper_bound(hours_, hour.name, {}, &HourInfo::name);
+  hours_.insert(place, std::move(hour));
 }
 
 }  // namespace profd

@@ -20,6 +20,9 @@ constexpr std::size_t kFrameBytes = 2;
 constexpr std::size_t kLocationBytes = 24;
 constexpr std::size_t kFunctionBytes = 12;
 
+// How much smaller a window is when it is packed.
+constexpr std::uint64_t kPacking = 4;
+
 std::uint32_t count_of(std::size_t size) { return static_cast<std::uint32_t>(size); }
 
 // What the stacks of one user take of a file: each location and function counts once.
@@ -40,6 +43,8 @@ class UserCost {
     }
     return bytes_ <= max_bytes;
   }
+
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:
   void add_location(std::uint32_t location) {
@@ -62,15 +67,26 @@ class UserCost {
   std::size_t bytes_ = 0;
 };
 
+struct OverShare {
+  std::vector<bool> samples;  // by their place in the profile
+  std::vector<UserBytes> users;
+};
+
+std::vector<UserBytes> bytes_of(const std::map<std::uint32_t, UserCost>& costs) {
+  std::vector<UserBytes> users;
+  users.reserve(costs.size());
+  for (const auto& [uid, cost] : costs) users.push_back({.uid = uid, .bytes = cost.bytes()});
+  return users;
+}
+
 // The samples that are over their users' shares; the hottest stacks come first.
-std::vector<bool> samples_over_share(const PprofProfile& profile, const UsersOfLabels& users,
-                                     std::size_t max_bytes) {
+OverShare find_over_share(const PprofProfile& profile, const UsersOfLabels& users,
+                          const UserLimits& limits) {
   std::vector<std::size_t> hottest_first(profile.samples().size());
   std::iota(hottest_first.begin(), hottest_first.end(), 0);
   std::ranges::stable_sort(hottest_first, std::ranges::greater{},
                            [&](std::size_t sample) { return profile.values(sample)[0]; });
   std::map<std::uint32_t, UserCost> known;
-  std::optional<UserCost> others;
   std::vector<bool> is_over(profile.samples().size());
   for (const std::size_t place : hottest_first) {
     const PprofSample& sample = profile.samples()[place];
@@ -78,11 +94,11 @@ std::vector<bool> samples_over_share(const PprofProfile& profile, const UsersOfL
     const auto uid = user == users.end() ? std::nullopt : user->second;
     if (uid == 0U) continue;
     const bool has_own = uid && (known.contains(*uid) || known.size() < kMaxSharingUsers);
-    if (!has_own && !others) others.emplace(profile);
-    UserCost& cost = has_own ? known.try_emplace(*uid, profile).first->second : *others;
-    is_over[place] = !cost.add(sample.stack, max_bytes);
+    const std::uint32_t sharing = has_own ? *uid : UserBytes::kOthers;
+    UserCost& cost = known.try_emplace(sharing, profile).first->second;
+    is_over[place] = !cost.add(sample.stack, limits.of(sharing));
   }
-  return is_over;
+  return {.samples = std::move(is_over), .users = bytes_of(known)};
 }
 
 // The tables of a profile, without its header.
@@ -155,19 +171,26 @@ class TablesOfProfile {
 
 }  // namespace
 
-std::uint64_t limit_user_shares(PprofProfile& profile, const UsersOfLabels& users,
-                                std::size_t max_bytes) {
-  const std::vector<bool> is_over = samples_over_share(profile, users, max_bytes);
-  if (std::ranges::find(is_over, true) == is_over.end()) return 0;
-  std::uint64_t samples = 0;
+std::size_t UserLimits::of(std::optional<std::uint32_t> uid) const {
+  const auto found = by_uid.find(uid.value_or(UserBytes::kOthers));
+  return found == by_uid.end() ? others : found->second;
+}
+
+UserParts limit_user_shares(PprofProfile& profile, const UsersOfLabels& users,
+                            const UserLimits& limits) {
+  OverShare over = find_over_share(profile, users, limits);
+  const std::vector<bool>& is_over = over.samples;
+  UserParts parts{.users = std::move(over.users)};
+  if (std::ranges::find(is_over, true) == is_over.end()) return parts;
   PprofMerge limited;
   {
     TablesOfProfile tables(profile);
     for (std::size_t i = 0; i < is_over.size(); ++i) {
       tables.add(i, is_over[i]);
-      if (is_over[i]) samples += static_cast<std::uint64_t>(profile.values(i)[0]);
+      if (!is_over[i]) continue;
+      parts.over_share_samples += static_cast<std::uint64_t>(profile.values(i)[0]);
     }
-    if (!limited.add(tables.tables())) return 0;  // an empty merge takes any profile
+    if (!limited.add(tables.tables())) return {};  // an empty merge takes any profile
   }
   PprofProfile result = std::move(limited).take();
   result.default_sample_type = profile.default_sample_type;
@@ -176,7 +199,28 @@ std::uint64_t limit_user_shares(PprofProfile& profile, const UsersOfLabels& user
   result.duration_ns = profile.duration_ns;
   result.comments = profile.comments;
   profile = std::move(result);
-  return samples;
+  return parts;
+}
+
+void UserSums::add(const std::vector<UserBytes>& users) {
+  for (const UserBytes& user : users) {
+    const bool has_own = bytes_.contains(user.uid) || bytes_.size() < kMaxUsers;
+    bytes_[has_own ? user.uid : UserBytes::kOthers] += user.bytes;
+    all_ += user.bytes;
+  }
+}
+
+UserLimits UserSums::limits(std::uint64_t max_bytes, std::uint64_t steps,
+                            std::size_t max_file_bytes) const {
+  const std::uint64_t left_of_all = max_bytes / 2 - std::min(all_, max_bytes / 2);
+  const auto limit_after = [&](std::uint64_t bytes) -> std::size_t {
+    const std::uint64_t share = max_bytes / 8;
+    const std::uint64_t left = std::min(share - std::min(bytes, share), left_of_all);
+    return std::min<std::uint64_t>(left / steps * kPacking, max_file_bytes);
+  };
+  UserLimits limits{.others = limit_after(0)};
+  for (const auto& [uid, bytes] : bytes_) limits.by_uid.emplace(uid, limit_after(bytes));
+  return limits;
 }
 
 }  // namespace profd

@@ -1,8 +1,9 @@
-// Limits the part of a window that belongs to one unprivileged user, so that nobody can push the
-// windows of others out of the history by many files, long names, or stacks that never repeat.
+// Limits the part of the history that belongs to one unprivileged user, so that nobody can push the
+// windows of others out of it by many files, long names, or stacks that never repeat.
 //
-// Over the limit, the rarest stacks of a user become one stack `[over share]` of their process: no
-// sample is lost. On the window worker.
+// Over the limit of a file, the rarest stacks of a user become one stack `[over share]` of their
+// process: no sample is lost. The limit shrinks as the sum of the user's parts of all stored files
+// approaches the user's eighth of the history. On the window worker, except for UserSums.
 
 #pragma once
 
@@ -10,7 +11,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <vector>
 
+#include "daemon/history/window_file.h"
 #include "formats/profile/pprof_profile.h"
 
 namespace profd {
@@ -25,9 +28,44 @@ inline constexpr std::size_t kMaxUserBytes = std::size_t{1} << 20;
 // Anyone may have many subordinate uids, so that the users beyond these have one share together.
 inline constexpr std::size_t kMaxSharingUsers = 7;
 
-// Returns the number of samples that are in `[over share]` now. The sets of labels keep their
-// texts, but not their indexes.
-std::uint64_t limit_user_shares(PprofProfile& profile, const UsersOfLabels& users,
-                                std::size_t max_bytes = kMaxUserBytes);
+// The same for an hour, whose windows share most stacks.
+inline constexpr std::size_t kMaxUserBytesOfHour = std::size_t{8} << 20;
+
+// How many bytes of a file, before they are packed, each user may have.
+struct UserLimits {
+  std::size_t others = kMaxUserBytes;             // of users that `by_uid` does not have
+  std::map<std::uint32_t, std::size_t> by_uid{};  // UserBytes::kOthers: unknown users too
+
+  [[nodiscard]] std::size_t of(std::optional<std::uint32_t> uid) const;
+};
+
+struct UserParts {
+  std::uint64_t over_share_samples = 0;  // that are in `[over share]` now
+  std::vector<UserBytes> users;          // what is left of each, before it is packed
+};
+
+// The sets of labels keep their texts, but not their indexes.
+UserParts limit_user_shares(PprofProfile& profile, const UsersOfLabels& users,
+                            const UserLimits& limits = {});
+
+// What the users have of all files of one kind: windows, or hours. On the io thread.
+class UserSums {
+ public:
+  // Anyone may have many subordinate uids, so that the users beyond these have one sum.
+  static constexpr std::size_t kMaxUsers = 1024;
+
+  void add(const std::vector<UserBytes>& users);
+
+  // The limits for the next file, at most `max_file_bytes` for a user. The kind may have
+  // `max_bytes` on the disk: one user has an eighth of that, all unprivileged users have half. A
+  // file takes at most one `steps`th of what is left, so that a user whose stacks are many keeps
+  // the hottest ones in all files instead of all in the first ones and none in the others.
+  [[nodiscard]] UserLimits limits(std::uint64_t max_bytes, std::uint64_t steps,
+                                  std::size_t max_file_bytes) const;
+
+ private:
+  std::map<std::uint32_t, std::uint64_t> bytes_;
+  std::uint64_t all_ = 0;
+};
 
 }  // namespace profd

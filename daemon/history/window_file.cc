@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
+#include <concepts>
 #include <cstdio>
 #include <set>
 #include <utility>
@@ -27,8 +27,8 @@ using std::chrono::system_clock;
 
 constexpr int kWindowGzipLevel = 6;
 constexpr std::string_view kHeadId = "PW";
-constexpr std::size_t kHeadDataBytes = 3 * sizeof(std::uint64_t);
-constexpr std::size_t kReadForHead = 128;
+constexpr std::size_t kReadForHead = 512;  // enough for a window's
+constexpr std::size_t kMaxUsersOfFile = 64;
 
 struct OwnData {
   SessionSummary session;
@@ -43,7 +43,8 @@ std::string own_data_of(const SessionSummary& summary, const WindowRecord& recor
   return R"({"session":)" + to_json(summary) + R"(,"window":)" + to_json(record) + "}";
 }
 
-void append_number(std::string& bytes, std::uint64_t number) {
+template <std::unsigned_integral T>
+void append_number(std::string& bytes, T number) {
   for (std::size_t i = 0; i < sizeof(number); ++i) {
     bytes.push_back(static_cast<char>(number >> (8 * i) & 0xffU));
   }
@@ -57,13 +58,44 @@ system_clock::time_point time_at(std::uint64_t nanoseconds) {
   return system_clock::time_point(std::chrono::nanoseconds(static_cast<std::int64_t>(nanoseconds)));
 }
 
+// A count of users, their entries, and the names of windows, each with a space after it.
+std::string text_of_parts(const WindowParts& parts) {
+  std::string text;
+  append_number(text, static_cast<std::uint32_t>(parts.users.size()));
+  for (const UserBytes& user : parts.users) {
+    append_number(text, user.uid);
+    append_number(text, user.bytes);
+  }
+  for (const std::string& window : parts.windows) text += window + ' ';
+  return text;
+}
+
+bool read_parts(Cursor& cursor, WindowParts& parts) {
+  const auto users = cursor.read<std::uint32_t>();
+  if (!cursor.ok() || users > kMaxUsersOfFile) return false;
+  for (std::uint32_t i = 0; i < users; ++i) {
+    const auto uid = cursor.read<std::uint32_t>();
+    parts.users.push_back({.uid = uid, .bytes = cursor.read<std::uint64_t>()});
+  }
+  std::string_view names = cursor.read_bytes(cursor.remaining());
+  for (std::size_t end = 0; !names.empty(); names.remove_prefix(end + 1)) {
+    end = names.find(' ');
+    if (end == std::string_view::npos || !is_window_name(names.substr(0, end))) return false;
+    parts.windows.emplace_back(names.substr(0, end));
+  }
+  return cursor.ok();
+}
+
 Result<WindowHead> head_of(std::string_view head) {
   const auto data = find_gzip_field(head, kHeadId);
-  if (!data || data->size() != kHeadDataBytes) return malformed("not the file of a window");
+  if (!data) return malformed("not the file of a window");
   Cursor cursor(*data);
   const system_clock::time_point start = time_at(cursor.read<std::uint64_t>());
   const system_clock::time_point end = time_at(cursor.read<std::uint64_t>());
-  return WindowHead{.start = start, .end = end, .file_bytes = cursor.read<std::uint64_t>()};
+  WindowHead read{.start = start, .end = end, .file_bytes = cursor.read<std::uint64_t>()};
+  if (!cursor.ok()) return malformed("the header of the window's file is cut");
+  if (!read_parts(cursor, read.parts)) return malformed("the header of the file is malformed");
+  return read;
 }
 
 // A file of exactly the size that its header states.
@@ -89,6 +121,15 @@ Result<UniqueFd> open_window(const std::string& directory, const std::string& na
     return malformed("window " + name + " is too large");
   }
   return fd;
+}
+
+// The first bytes of a file.
+Result<std::string> read_start(int fd, std::size_t bytes, const std::string& name) {
+  std::string start(bytes, '\0');
+  const ssize_t got = ::pread(fd, start.data(), start.size(), 0);
+  if (got < 0) return fail_errno("could not read " + name);
+  start.resize(static_cast<std::size_t>(got));
+  return start;
 }
 
 bool have_own_labels(const WindowRecord& record) {
@@ -136,14 +177,21 @@ class UnfinishedFile {
 }  // namespace
 
 std::string encode_window(PprofProfile profile, const SessionSummary& summary,
-                          const WindowRecord& record) {
+                          const WindowRecord& record, WindowParts parts) {
   profile.own_data = own_data_of(summary, record);
-  std::string file = pack_gzip(encode_pprof(profile), kWindowGzipLevel);
+  const std::string protobuf = encode_pprof(profile);
+  std::string file = pack_gzip(protobuf, kWindowGzipLevel);
+  for (UserBytes& user : parts.users) {
+    user.bytes = std::min<std::uint64_t>(user.bytes, protobuf.size()) * file.size() /
+                 std::max<std::uint64_t>(protobuf.size(), 1);
+  }
   std::string head;
   append_number(head, nanoseconds_of(record.start));
   append_number(head, nanoseconds_of(record.end));
-  append_number(head, file.size() + kGzipFieldBytes + kHeadDataBytes);
-  return add_gzip_field(std::move(file), kHeadId, head);
+  const std::string parts_text = text_of_parts(parts);
+  const std::size_t head_bytes = head.size() + sizeof(std::uint64_t) + parts_text.size();
+  append_number(head, std::uint64_t{file.size() + kGzipFieldBytes + head_bytes});
+  return add_gzip_field(std::move(file), kHeadId, head + parts_text);
 }
 
 Result<void> write_window(const std::string& directory, const std::string& name,
@@ -158,12 +206,18 @@ Result<void> write_window(const std::string& directory, const std::string& name,
 Result<WindowHead> read_window_head(const std::string& directory, const std::string& name) {
   const Result<UniqueFd> fd = open_window(directory, name);
   if (!fd) return fd.error();
-  std::array<char, kReadForHead> head{};
-  const ssize_t got = ::pread(fd->get(), head.data(), head.size(), 0);
   struct stat status {};
-  if (got < 0 || ::fstat(fd->get(), &status) != 0) return fail_errno("could not read " + name);
-  return checked_head({head.data(), static_cast<std::size_t>(got)},
-                      static_cast<std::uint64_t>(status.st_size));
+  if (::fstat(fd->get(), &status) != 0) return fail_errno("could not read " + name);
+  Result<std::string> head = read_start(fd->get(), kReadForHead, name);
+  if (!head) return head.error();
+  const std::size_t fields_end = end_of_gzip_fields(*head);
+  if (fields_end > kReadForHead) head = read_start(fd->get(), fields_end, name);
+  if (!head) return head.error();
+  return checked_head(*head, static_cast<std::uint64_t>(status.st_size));
+}
+
+Result<WindowHead> decode_window_head(std::string_view bytes) {
+  return checked_head(bytes, bytes.size());
 }
 
 Result<std::string> read_window_bytes(const std::string& directory, const std::string& name) {
@@ -178,9 +232,7 @@ Result<WindowFile> WindowFile::open(const std::string& directory, const std::str
 }
 
 Result<WindowFile> WindowFile::decode(std::string_view bytes) {
-  if (const auto head = checked_head(bytes.substr(0, kReadForHead), bytes.size()); !head) {
-    return head.error();
-  }
+  if (const auto head = decode_window_head(bytes); !head) return head.error();
   WindowFile file;
   PprofResult<std::string> protobuf = unpack_pprof(bytes, kMaxUnpackedWindowBytes);
   if (!protobuf) return error_of(protobuf.error());

@@ -1,8 +1,23 @@
 #include "daemon/history/window_sums.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace profd {
+
+namespace {
+
+// The cgroup that both are below: "/a/b" of "/a/b/c" and "/a/b/d".
+std::string common_cgroup(const std::string& one, const std::string& other) {
+  const std::string path = one + '/';
+  const std::string other_path = other + '/';
+  const auto apart = std::ranges::mismatch(path, other_path).in1;
+  const std::string shared(path.begin(), apart);
+  const std::size_t end = shared.rfind('/');
+  return end == std::string::npos ? std::string() : shared.substr(0, end);
+}
+
+}  // namespace
 
 void WindowSums::add(ProfileSummary summary, WindowProfile profile) {
   const auto [place, added] = places_.try_emplace(profile.labels, profiles_.size());
@@ -15,7 +30,7 @@ void WindowSums::add(ProfileSummary summary, WindowProfile profile) {
   WindowProfile& known = profiles_[place->second];
   if (known.owner != profile.owner) known.owner.reset();
   if (known.user != profile.user) known.user.reset();
-  if (known.cgroup != profile.cgroup) known.cgroup.clear();
+  known.cgroup = common_cgroup(known.cgroup, profile.cgroup);
 }
 
 void WindowSums::finish(const PprofProfile& profile, SessionSummary& summary,

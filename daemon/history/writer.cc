@@ -57,7 +57,7 @@ WindowWriter::WindowWriter(std::string windows_dir, std::unique_ptr<Parser> pars
       naming_(std::move(parser)),
       entries_(naming_.parser()) {}
 
-Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot) {
+Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot, const UserLimits& limits) {
   if (!std::exchange(has_read_back_, true)) {
     naming_.add_read_back(read_names_back(windows_dir_, naming_.cache()));
   }
@@ -82,13 +82,16 @@ Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot) {
     users_of_labels.emplace(named.label_sets[i], profile.user);
     sums.add(count_stacks(process, entries_, symbols), std::move(profile));
   }
-  const std::uint64_t over_share = limit_user_shares(named.profile, users_of_labels);
+  UserParts parts = limit_user_shares(named.profile, users_of_labels, limits);
   SessionSummary summary = summarize(snapshot);
   WindowRecord record = record_of(snapshot);
   for (const std::string& file : named.files) record.named_files.push_back(named_file_text(file));
   std::move(sums).finish(named.profile, summary, record);
   summary.ledger = ledger_of(snapshot, summary.profiles);
-  const std::string bytes = encode_window(std::move(named.profile), summary, record);
+  const std::string bytes =
+      encode_window(std::move(named.profile), summary, record, {.users = std::move(parts.users)});
+  Result<WindowHead> head = decode_window_head(bytes);
+  if (!head) return head.error();
   if (auto written = write_window(windows_dir_, snapshot.session, bytes); !written) {
     return written.error();
   }
@@ -96,16 +99,19 @@ Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot) {
                     .start = record.start,
                     .end = record.end,
                     .disk_bytes = disk_bytes_of(bytes.size()),
-                    .over_share_samples = over_share};
+                    .over_share_samples = parts.over_share_samples,
+                    .users = std::move(head->parts.users)};
 }
 
-std::size_t WindowWriter::remove(const std::vector<std::string>& windows) {
+std::size_t remove_history_files(const std::string& directory,
+                                 const std::vector<std::string>& names) {
+  if (names.empty()) return 0;
   std::size_t failed = 0;
-  const UniqueFd directory = open_directory(AT_FDCWD, windows_dir_);
-  for (const std::string& name : windows) {
+  const UniqueFd parent = open_directory(AT_FDCWD, directory);
+  for (const std::string& name : names) {
     const std::string file = name + std::string(kWindowFileEnd);
-    if (::unlinkat(directory.get(), file.c_str(), 0) == 0) continue;
-    log::warn("could not remove an old window: {}", fail_errno("could not remove " + file).message);
+    if (::unlinkat(parent.get(), file.c_str(), 0) == 0) continue;
+    log::warn("could not remove an old file: {}", fail_errno("could not remove " + file).message);
     ++failed;
   }
   return failed;

@@ -1,6 +1,6 @@
-// Writes windows to the disk and removes them. Everything here but naming_stats() runs on the
-// window worker's thread, which has a low priority for the CPU and the disk, so that sessions do
-// not wait for windows.
+// Writes windows to the disk, and removes files of the history. Everything here but naming_stats()
+// runs on the window worker's thread, which has a low priority for the CPU and the disk, so that
+// sessions do not wait for windows.
 
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include "collectors/parser/parser.h"
 #include "daemon/history/store.h"
+#include "daemon/history/user_shares.h"
 #include "daemon/names/code_naming.h"
 #include "daemon/profiles/entry_functions.h"
 #include "daemon/samples/snapshot.h"
@@ -25,11 +26,8 @@ class WindowWriter {
   WindowWriter(std::string windows_dir, std::unique_ptr<Parser> parser);
 
   // Writes the complete window or nothing. The snapshot's session is the window's name.
-  [[nodiscard]] Result<WindowInfo> write(const SessionSnapshot& snapshot);
-
-  // Returns the number of windows that could not be removed. The next start of the daemon finds
-  // them again.
-  [[nodiscard]] std::size_t remove(const std::vector<std::string>& windows);
+  [[nodiscard]] Result<WindowInfo> write(const SessionSnapshot& snapshot,
+                                         const UserLimits& limits = {});
 
   // After the last window that was named. Any thread.
   [[nodiscard]] NamingStats naming_stats() const { return *stats_.load(); }
@@ -41,6 +39,11 @@ class WindowWriter {
   EntryFunctions entries_;
   bool has_read_back_ = false;  // the names of the last windows
 };
+
+// Returns the number of files of the directory that could not be removed. The next start of the
+// daemon finds them again.
+[[nodiscard]] std::size_t remove_history_files(const std::string& directory,
+                                               const std::vector<std::string>& names);
 
 // Gives the calling thread a low priority for the CPU and the disk.
 void take_low_priority();

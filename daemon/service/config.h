@@ -15,8 +15,9 @@ struct ContinuousConfig {
   bool enabled = false;
   std::chrono::seconds window{60};
   std::uint64_t frequency_hz = 19;
-  std::chrono::seconds max_age{std::chrono::hours{24 * 7}};
-  std::uint64_t max_bytes = std::uint64_t{1} << 30;  // of windows
+  std::chrono::seconds max_age{std::chrono::hours{24 * 2}};         // of windows
+  std::chrono::seconds hours_max_age{std::chrono::hours{24 * 30}};  // of hour files
+  std::uint64_t max_bytes = std::uint64_t{1} << 30;                 // of both together
 
   friend bool operator==(const ContinuousConfig&, const ContinuousConfig&) = default;
 };

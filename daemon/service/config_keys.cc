@@ -199,6 +199,8 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
                                                                      kReloads),
     key<&Continuous::max_age, read_duration<kMinute, kYear>, time_text>("continuous.max_age",
                                                                         kReloads),
+    key<&Continuous::hours_max_age, read_duration<kMinute, kYear>, time_text>(
+        "continuous.hours_max_age", kReloads),
     key<&Continuous::max_bytes, read_bytes<kMiB, kEiB>, size_text>("continuous.max_bytes",
                                                                    kReloads),
     key<&Config::jit_directories, read_paths, list_text>("jit.directories", kNeedsRestart),

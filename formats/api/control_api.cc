@@ -52,7 +52,8 @@ void members(auto& fields, Is<ResultInfo> auto& result) {
   fields.required("result", result.result)
       .required("summary", result.summary)
       .required("files", result.files)
-      .optional("named_profile", result.named_profile);
+      .optional("named_profile", result.named_profile)
+      .optional("note", result.note);
 }
 
 void members(auto& fields, Is<Started> auto& answer) { fields.required("session", answer.session); }

@@ -47,6 +47,8 @@ struct ResultInfo {
   std::vector<ResultFile> files;  // of the result's directory
   // The same samples of all processes in one profile.proto with names. None: the result has none.
   std::optional<ResultFile> named_profile{};
+  // How the samples of an export differ from what was asked for. None: they do not.
+  std::optional<std::string> note{};
 
   friend bool operator==(const ResultInfo&, const ResultInfo&) = default;
 };

@@ -125,6 +125,7 @@ void members(auto& fields, Is<StatusInfo::Continuous> auto& continuous) {
       .optional("frequency", continuous.frequency_hz)
       .optional("window_seconds", continuous.window_seconds)
       .optional("windows", continuous.windows)
+      .optional("hours", continuous.hours)
       .optional("disk_bytes", continuous.disk_bytes)
       .optional("oldest", continuous.oldest)
       .optional("last_written", continuous.last_written)

@@ -160,8 +160,9 @@ struct StatusInfo {
     std::uint64_t frequency_hz = 0;
     std::uint64_t window_seconds = 0;
     std::uint64_t windows = 0;
-    std::uint64_t disk_bytes = 0;    // of all windows, in whole blocks
-    std::string oldest;              // RFC 3339, UTC: the start of that window; empty: no window
+    std::uint64_t hours = 0;         // hour files
+    std::uint64_t disk_bytes = 0;    // of all windows and hour files, in whole blocks
+    std::string oldest;              // RFC 3339, UTC: the start of that file; empty: there is none
     std::string last_written;        // RFC 3339, UTC: the end of that window
     std::uint64_t waiting = 0;       // windows that are not written yet
     std::uint64_t malformed = 0;     // windows found malformed at the start, and set aside

@@ -128,6 +128,14 @@ std::optional<std::string_view> find_gzip_field(std::string_view head, std::stri
   return std::nullopt;
 }
 
+std::size_t end_of_gzip_fields(std::string_view head) {
+  if (!is_gzip(head) || head.size() < kHeaderBytes) return 0;
+  if ((static_cast<unsigned char>(head[kFlagsPlace]) & kHasFields) == 0) return 0;
+  Cursor cursor(head.substr(kHeaderBytes));
+  const std::size_t bytes = cursor.read<std::uint16_t>();
+  return cursor.ok() ? kHeaderBytes + cursor.offset() + bytes : 0;
+}
+
 bool is_gzip(std::string_view file) { return file.starts_with(kGzipMagic); }
 
 Result<std::string> unpack_gzip(std::string_view file, std::size_t max_bytes) {

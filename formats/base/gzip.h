@@ -26,6 +26,9 @@ inline constexpr std::size_t kGzipFieldBytes = 6;
 [[nodiscard]] std::optional<std::string_view> find_gzip_field(std::string_view head,
                                                               std::string_view id);
 
+// Where the fields of the header end. 0: `head` has none, or is too short for their size.
+[[nodiscard]] std::size_t end_of_gzip_fields(std::string_view head);
+
 [[nodiscard]] bool is_gzip(std::string_view file);
 
 // Several members give their bytes one after the other, as gunzip and Go's reader do. kTooLarge:

@@ -57,12 +57,12 @@ class Files {
   }
 
   [[nodiscard]] std::string results() const { return scratch_.path() / "results"; }
-  [[nodiscard]] const std::vector<ExportPlan::File>& all() const { return files_; }
+  [[nodiscard]] const std::vector<HistoryFile>& all() const { return files_; }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:
   test::ScratchDirectory scratch_;
-  std::vector<ExportPlan::File> files_;
+  std::vector<HistoryFile> files_;
   std::chrono::system_clock::time_point end_{std::chrono::hours(24)};
   std::size_t bytes_ = 0;
 };

@@ -19,6 +19,7 @@ TEST(Metrics, HaveTheCountsOfWindows) {
                        .frequency_hz = 19,
                        .window_seconds = 60,
                        .windows = 42,
+                       .hours = 9,
                        .disk_bytes = 8192,
                        .oldest = "2026-01-02T14:05:00Z",
                        .last_written = "2026-01-02T14:06:00Z",
@@ -30,9 +31,9 @@ TEST(Metrics, HaveTheCountsOfWindows) {
   const std::string text = metrics_of(status, {});
   for (const char* line :
        {"profd_window_samples_over_share_total 77", "profd_continuous_enabled 1",
-        "profd_windows 42", "profd_windows_waiting 2", "profd_windows_malformed 1",
-        "profd_windows_failed_total{reason=\"no_space\"} 5", "profd_window_samples_lost_total 1234",
-        "profd_window_oldest_timestamp_seconds 1767362700",
+        "profd_windows 42", "profd_history_hours 9", "profd_windows_waiting 2",
+        "profd_windows_malformed 1", "profd_windows_failed_total{reason=\"no_space\"} 5",
+        "profd_window_samples_lost_total 1234", "profd_window_oldest_timestamp_seconds 1767362700",
         "profd_window_last_written_timestamp_seconds 1767362760", "profd_history_bytes 8192"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\n") + line + "\n"));
   }

@@ -12,6 +12,7 @@
 #include <boost/asio/detached.hpp>
 #include <gmock/gmock.h>
 
+#include "tests/daemon/history/named_windows.h"
 #include "tests/daemon/local_parser.h"
 #include "tests/daemon/samples/fake_source.h"
 #include "tests/daemon/storage/fsync_watch.h"
@@ -21,6 +22,8 @@ namespace profd {
 namespace {
 
 namespace fs = std::filesystem;
+using std::chrono_literals::operator""h;
+using std::chrono_literals::operator""min;
 using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 using test::FakeSource;
@@ -32,13 +35,15 @@ using testing::Pair;
 using testing::SizeIs;
 
 constexpr auto kHang = 30s;
+using Time = std::chrono::system_clock::time_point;
 constexpr ProcessKey kProcess{.tgid = 7, .exec_id = 1, .start_ns = 100};
 
 ContinuousConfig each_second() { return {.enabled = true, .window = 1s}; }
 
 class ContinuousTest : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { open(); }
+  void open() {
     continuous_ = std::make_unique<Continuous>(
         Continuous::Parts{.io = io_,
                           .source = source_,
@@ -48,6 +53,27 @@ class ContinuousTest : public testing::Test {
         WindowStore::open(scratch_.path()).value());
   }
   void TearDown() override { shut_down(); }
+
+  // With what is in the state directory now, as after a restart of the daemon.
+  void reopen() {
+    shut_down();
+    open();
+  }
+  // Writes a window of a process with 3 samples. Returns the name.
+  std::string write_window_at(Time start) const {
+    return test::NamedWindow(start)
+        .add({.stacks = {{{"hot"}, 3}}})
+        .write(continuous_->windows().windows_dir());
+  }
+  void wait_for_hours(std::size_t count) {
+    run_until([this, count] { return continuous_->windows().hours().size() >= count; });
+  }
+  [[nodiscard]] std::uint64_t samples_of_hour(std::size_t hour) const {
+    const WindowStore& store = continuous_->windows();
+    return WindowFile::open(store.hours_dir(), store.hours().at(hour).name)
+        ->summary()
+        .ledger.written;
+  }
 
   static Result<std::unique_ptr<Parser>> start_parser() {
     return std::unique_ptr<Parser>(std::make_unique<test::LocalParser>());
@@ -268,6 +294,77 @@ TEST_F(ContinuousTest, TwoWindowsWaitForASlowDiskAndTheNextOneIsLost) {
   EXPECT_EQ(continuous_->status().lost_samples, 4U);
   disk.set_value();
   wait_for_windows(3);
+}
+
+// Two hours ago.
+Time an_hour_that_is_over() { return hour_of(std::chrono::system_clock::now()) - 2h; }
+
+TEST_F(ContinuousTest, AnHourThatWasOverAtTheStartBecomesAFileOnce) {
+  const Time hour = an_hour_that_is_over();
+  const std::string window = write_window_at(hour + 5min);
+  (void)write_window_at(hour + 6min);
+  (void)write_window_at(hour + 61min);
+  reopen();
+  continuous_->configure(each_second());
+  wait_for_hours(2);
+  EXPECT_EQ(continuous_->windows().hours()[0].name, window_name(hour));
+  EXPECT_EQ(samples_of_hour(0), 6U);
+  EXPECT_EQ(samples_of_hour(1), 3U);
+  EXPECT_EQ(windows()[0].hour, window_name(hour));
+  EXPECT_EQ(continuous_->status().hours, 2U);
+  reopen();
+  continuous_->configure(each_second());
+  wait_for_windows(windows().size() + 1);
+  shut_down();
+  for (const HourInfo& made : continuous_->windows().hours()) {
+    EXPECT_FALSE(made.name.ends_with("-2")) << made.name;
+  }
+}
+
+TEST_F(ContinuousTest, WindowsOfAnHourThatCameAgainGetAFileOfTheirOwn) {
+  const Time hour = an_hour_that_is_over();
+  (void)write_window_at(hour + 5min);
+  reopen();
+  continuous_->configure(each_second());
+  wait_for_hours(1);
+  shut_down();
+  // As after a step of the clock.
+  (void)write_window_at(hour + 2min);
+  (void)write_window_at(hour + 7min);
+  reopen();
+  continuous_->configure(each_second());
+  wait_for_hours(2);
+  EXPECT_EQ(continuous_->windows().hours()[1].name, window_name(hour) + "-2");
+  EXPECT_EQ(samples_of_hour(0), 3U);
+  EXPECT_EQ(samples_of_hour(1), 6U);
+}
+
+TEST_F(ContinuousTest, AnHourThatCantBeWrittenIsCountedAndItsWindowsStay) {
+  (void)write_window_at(an_hour_that_is_over());
+  reopen();
+  fs::remove(continuous_->windows().hours_dir());
+  continuous_->configure(each_second());
+  run_until([this] { return !continuous_->status().failed.empty(); });
+  wait_for_windows(3);
+  EXPECT_THAT(continuous_->status().failed, ElementsAre(Pair("hour", 1))) << "not tried each time";
+  EXPECT_EQ(continuous_->status().lost_samples, 0U);
+  fs::create_directory(continuous_->windows().hours_dir());
+  reopen();
+  continuous_->configure(each_second());
+  wait_for_hours(1);
+}
+
+TEST_F(ContinuousTest, OldWindowsAreRemovedWhenTheirHourIsAFile) {
+  const Time hour = an_hour_that_is_over();
+  (void)write_window_at(hour - 100h);
+  reopen();
+  continuous_->configure(each_second());
+  wait_for_hours(1);
+  run_until([this] { return windows().empty() || windows()[0].hour.empty(); });
+  EXPECT_EQ(samples_of_hour(0), 3U);
+  shut_down();
+  EXPECT_FALSE(
+      fs::exists(continuous_->windows().windows_dir() + "/" + window_name(hour - 100h) + ".pb.gz"));
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ class HistoryExportTest : public testing::Test {
   }
 
   test::ScratchDirectory scratch_;
-  std::vector<ExportPlan::File> files_;
+  std::vector<HistoryFile> files_;
 };
 
 TEST_F(HistoryExportTest, AnExportIsTheSumOfItsWindows) {

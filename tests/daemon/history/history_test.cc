@@ -151,7 +151,7 @@ TEST_F(WindowHistoryTest, NamesAfterAWindowAreWaitedFor) {
   io_.restart();
   io_.run_for(10ms);
   EXPECT_FALSE(later);
-  store_->adopt({.name = window_name(minute(2)), .start = minute(2), .end = minute(3)});
+  store_->adopt(WindowInfo{.name = window_name(minute(2)), .start = minute(2), .end = minute(3)});
   io_.run_for(kHang);
   ASSERT_TRUE(later);
   EXPECT_THAT(later->windows, ElementsAre(window_name(minute(2))));
@@ -271,6 +271,107 @@ TEST_F(WindowHistoryTest, AShutDownEndsActiveRequests) {
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, ErrorCode::kUnavailable);
   EXPECT_TRUE(std::filesystem::is_empty(results()));
+}
+
+// Three minutes of two processes of alice and one of bob; the hour began at 14:00, five minutes
+// before minute(0).
+std::vector<std::string> add_minutes_of_two_users(const test::FabricatedWindows& windows) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 3; ++i) {
+    NamedProcess mine{.pid = 7, .comm = "mine", .owner = kOfAlice, .file = "/home/alice/work"};
+    mine.stacks = {{{"k:do_idle", "k:secret", "hot"}, 20}, {{"f" + std::to_string(i), "main"}, 3}};
+    NamedProcess bobs{.pid = 8, .comm = "bobs", .owner = kOfBob, .file = "/home/bob/private"};
+    bobs.stacks = {{{"bobs_function"}, 4}};
+    names.push_back(windows.add(minute(i), {mine, bobs}));
+  }
+  return names;
+}
+
+TEST_F(WindowHistoryTest, AnExportOfAnHourWithoutWindowsIsThatOfItsWindows) {
+  const std::vector<std::string> names = add_minutes_of_two_users(windows_);
+  const auto of_windows = export_all(kRoot);
+  ASSERT_TRUE(of_windows) << of_windows.error().message;
+  (void)windows_.add_hour(minute(-5), names);
+  for (const std::string& name : names) windows_.remove(name);
+  (void)windows_.add(minute(60), {hot(9, "later", 5)});
+  history_.reset();
+  const auto of_hour = export_as(kRoot, {.range = minutes(0, 3), .target = {}});
+  ASSERT_TRUE(of_hour) << of_hour.error().message;
+  const auto report = [this](const StoredResult& result) {
+    return test::go_report(directory_of(result) / kNamedProfile);
+  };
+  EXPECT_EQ(report(*of_hour).total, 81U);
+  EXPECT_EQ(report(*of_hour).rows, report(*of_windows).rows);
+  EXPECT_EQ(of_hour->info.summary.ledger, of_windows->info.summary.ledger);
+  EXPECT_FALSE(of_hour->info.note);
+  const auto both = export_all(kRoot);
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->info.summary.ledger.written, 86U);
+}
+
+TEST_F(WindowHistoryTest, AnExportSaysThatItHasMoreThanAPartOfAnHour) {
+  const std::vector<std::string> names = add_minutes_of_two_users(windows_);
+  (void)windows_.add_hour(minute(-5), names);
+  for (const std::string& name : names) windows_.remove(name);
+  const auto part = export_as(kRoot, {.range = minutes(1, 1), .target = {}});
+  ASSERT_TRUE(part) << part.error().message;
+  EXPECT_EQ(part->info.summary.ledger.written, 81U);
+  EXPECT_EQ(part->info.summary.seconds, 180);
+  ASSERT_TRUE(part->info.note);
+  EXPECT_THAT(*part->info.note, HasSubstr("all of 2026-01-02T14:05:00Z to 2026-01-02T14:08:00Z"));
+}
+
+TEST_F(WindowHistoryTest, OthersGetTheirOwnProcessesOfAnHourAlone) {
+  const std::vector<std::string> names = add_minutes_of_two_users(windows_);
+  (void)windows_.add_hour(minute(-5), names);
+  for (const std::string& name : names) windows_.remove(name);
+  const auto result = export_all(kAlice);
+  ASSERT_TRUE(result) << result.error().message;
+  ASSERT_THAT(result->info.summary.profiles, SizeIs(1));
+  EXPECT_EQ(result->info.summary.ledger.written, 69U);
+  const std::string unpacked =
+      unpack_gzip(read_file(directory_of(*result) / kNamedProfile), 1 << 20).value();
+  EXPECT_THAT(unpacked, HasSubstr("[kernel]"));
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory_of(*result))) {
+    if (!entry.is_regular_file()) continue;
+    for (const char* foreign : {"bob", "private", "secret", "do_idle"}) {
+      EXPECT_THAT(read_file(entry.path()), Not(HasSubstr(foreign))) << entry.path();
+      EXPECT_THAT(unpacked, Not(HasSubstr(foreign)));
+    }
+  }
+}
+
+TEST_F(WindowHistoryTest, ListsAnHourWhoseWindowsAreGone) {
+  const std::vector<std::string> names = add_minutes_of_two_users(windows_);
+  (void)windows_.add_hour(minute(-5), names);
+  for (const std::string& name : names) windows_.remove(name);
+  open();
+  const auto last = run(history_->last(kRoot));
+  ASSERT_TRUE(last) << last.error().message;
+  EXPECT_EQ(last->samples, 81U);
+  (void)windows_.add(minute(60), {hot(9, "later", 5)});
+  open();
+  const auto history = run(history_->list(kRoot, {}));
+  ASSERT_TRUE(history) << history.error().message;
+  ASSERT_THAT(history->windows, SizeIs(2));
+  EXPECT_EQ(history->windows[0].samples, 81U);
+  EXPECT_EQ(history->windows[0].seconds, 180);
+  EXPECT_EQ(history->windows[1].samples, 5U);
+  const auto alices = run(history_->list(kAlice, {}));
+  ASSERT_TRUE(alices);
+  EXPECT_EQ(alices->windows.at(0).samples, 69U);
+  EXPECT_THAT(alices->windows.at(0).processes, SizeIs(1));
+}
+
+TEST_F(WindowHistoryTest, AProcessThatIsNamedByItsPidIsFoundInTheWindowsOfAnHour) {
+  const std::string window = windows_.add(minute(0), {hot(7, "few", 3), hot(8, "many", 30)});
+  (void)windows_.add_hour(minute(-5), {window});
+  ExportRequest request;
+  request.range = minutes(0, 1);
+  request.target.pids = {7};
+  const auto result = export_as(kRoot, request);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->info.summary.ledger.written, 3U);
 }
 
 }  // namespace

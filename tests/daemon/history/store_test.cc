@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/daemon/history/fabricated_windows.h"
 #include "tests/daemon/history/named_windows.h"
 #include "tests/formats/readers.h"
 
@@ -199,10 +200,10 @@ TEST_F(WindowStoreTest, EvictsByAge) {
   store.adopt(info_at(kStart));
   store.adopt(info_at(kStart + 1min));
   const WindowLimits limits{.max_age = 1h, .max_bytes = 1 << 30};
-  EXPECT_THAT(store.evict(limits, kStart + 1h), IsEmpty());
-  EXPECT_THAT(store.evict(limits, kStart + 1h + 90s), ElementsAre("20260102T140500Z"));
+  EXPECT_THAT(store.evict(limits, kStart + 1h).windows, IsEmpty());
+  EXPECT_THAT(store.evict(limits, kStart + 1h + 90s).windows, ElementsAre("20260102T140500Z"));
   EXPECT_EQ(store.disk_bytes(), 8192U);
-  EXPECT_THAT(store.evict(limits, kStart + 2h), SizeIs(1));
+  EXPECT_THAT(store.evict(limits, kStart + 2h).windows, SizeIs(1));
   EXPECT_EQ(store.disk_bytes(), 0U);
   EXPECT_THAT(store.windows(), IsEmpty());
 }
@@ -211,9 +212,132 @@ TEST_F(WindowStoreTest, EvictsTheOldestUntilAllFit) {
   WindowStore store = open();
   for (int i = 0; i < 4; ++i) store.adopt(info_at(kStart + i * 1min));
   const WindowLimits limits{.max_age = 24h, .max_bytes = 2 * 8192};
-  EXPECT_THAT(store.evict(limits, kStart + 5min),
+  EXPECT_THAT(store.evict(limits, kStart + 5min).windows,
               ElementsAre(window_name(kStart), window_name(kStart + 1min)));
   EXPECT_EQ(store.disk_bytes(), limits.max_bytes);
+}
+
+HourInfo hour_at(Time start, const std::vector<std::string>& windows) {
+  return {.name = window_name(start),
+          .start = start,
+          .end = start + 1h,
+          .disk_bytes = 8192,
+          .parts = {.windows = windows}};
+}
+
+// Of the hour from `start` on, with a window each half an hour.
+void adopt_hour(WindowStore& store, Time start, bool with_file = true) {
+  for (const auto offset : {0min, 30min}) store.adopt(info_at(start + offset));
+  if (with_file) {
+    store.adopt(hour_at(start, {window_name(start), window_name(start + 30min)}));
+  }
+}
+
+std::vector<std::string> names_of_hours(const WindowStore& store) {
+  std::vector<std::string> names;
+  for (const HourInfo& hour : store.hours()) names.push_back(hour.name);
+  return names;
+}
+
+// 2026-01-02 14:00:00 UTC
+constexpr Time kHour{std::chrono::seconds(1'767'362'400)};
+
+TEST_F(WindowStoreTest, WindowsAndHoursHaveAnAgeEach) {
+  WindowStore store = open();
+  adopt_hour(store, kHour);
+  const WindowLimits limits{.max_age = 2h, .max_bytes = 1 << 30, .hours_max_age = 24h};
+  EXPECT_THAT(store.evict(limits, kHour + 3h).windows,
+              ElementsAre(window_name(kHour), window_name(kHour + 30min)));
+  EXPECT_THAT(names_of_hours(store), ElementsAre(window_name(kHour)));
+  EXPECT_EQ(store.disk_bytes(), 8192U);
+  EXPECT_THAT(store.evict(limits, kHour + 25h).hours, IsEmpty());
+  EXPECT_THAT(store.evict(limits, kHour + 25h + 1s).hours, ElementsAre(window_name(kHour)));
+  EXPECT_EQ(store.disk_bytes(), 0U);
+}
+
+TEST_F(WindowStoreTest, AWindowIsKeptUntilAnHourFileHasIt) {
+  WindowStore store = open();
+  adopt_hour(store, kHour, false);
+  const WindowLimits limits{.max_age = 2h, .max_bytes = 1 << 30, .hours_max_age = 24h};
+  EXPECT_THAT(store.evict(limits, kHour + 20h).windows, IsEmpty());
+  store.adopt(hour_at(kHour, {window_name(kHour)}));
+  EXPECT_THAT(store.evict(limits, kHour + 20h).windows, ElementsAre(window_name(kHour)));
+  EXPECT_THAT(store.evict(limits, kHour + 26h).windows, SizeIs(1)) << "too old for an hour file";
+}
+
+// Each file takes 8 KiB.
+TEST_F(WindowStoreTest, WindowsInHourFilesGoFirstUntilWindowsTakeHalf) {
+  WindowStore store = open();
+  for (int i = 0; i < 4; ++i) adopt_hour(store, kHour + i * 1h);
+  adopt_hour(store, kHour + 4h, false);  // not over yet
+  const auto evict_to = [&store](std::uint64_t files) {
+    return store.evict({.max_age = 240h, .max_bytes = files * 8192, .hours_max_age = 240h},
+                       kHour + 5h);
+  };
+  EvictedFiles evicted = evict_to(12);  // 10 windows, 4 hours
+  EXPECT_THAT(evicted.windows, ElementsAre(window_name(kHour), window_name(kHour + 30min)));
+  EXPECT_THAT(evicted.hours, IsEmpty());
+  evicted = evict_to(8);
+  EXPECT_THAT(evicted.windows, SizeIs(4)) << "half of 8";
+  EXPECT_THAT(evicted.hours, IsEmpty());
+  // Now both kinds go by age: hours 0 to 2 end before the first window.
+  evicted = evict_to(6);
+  EXPECT_THAT(evicted.windows, ElementsAre(window_name(kHour + 3h)));
+  EXPECT_THAT(evicted.hours, ElementsAre(window_name(kHour)));
+  evicted = evict_to(0);
+  EXPECT_THAT(evicted.hours, SizeIs(3));
+  EXPECT_EQ(store.disk_bytes(), 0U);
+}
+
+TEST_F(WindowStoreTest, AnHourGoesAfterItsWindows) {
+  WindowStore store = open();
+  adopt_hour(store, kHour);
+  const EvictedFiles evicted =
+      store.evict({.max_age = 240h, .max_bytes = 8192, .hours_max_age = 240h}, kHour + 1h);
+  EXPECT_THAT(evicted.windows, SizeIs(2));
+  EXPECT_THAT(evicted.hours, IsEmpty());
+}
+
+TEST_F(WindowStoreTest, LoadsHoursAndKnowsTheirWindows) {
+  const test::FabricatedWindows files;
+  const std::string first = files.add(kHour, {{.stacks = {{{"hot"}, 3}}}});
+  const std::string second = files.add(kHour + 1min, {{.stacks = {{{"hot"}, 3}}}});
+  const std::string hour = files.add_hour(kHour, {first});
+  const WindowStore store = files.open();
+  ASSERT_THAT(names_of_hours(store), ElementsAre(hour));
+  EXPECT_EQ(store.hours()[0].start, kHour);
+  EXPECT_EQ(store.hours()[0].end, kHour + 1min);
+  EXPECT_EQ(store.hours()[0].windows, 1U);
+  EXPECT_EQ(store.windows()[0].hour, hour);
+  EXPECT_EQ(store.windows()[1].hour, "");
+  EXPECT_EQ(store.disk_bytes(), 3 * 4096U);
+  EXPECT_EQ(store.unused_hour_name(kHour), hour + "-2");
+  EXPECT_EQ(store.unused_hour_name(kHour + 1h), window_name(kHour + 1h));
+}
+
+TEST_F(WindowStoreTest, SetsCutAndForeignHoursAside) {
+  const test::FabricatedWindows files;
+  const std::string window = files.add(kHour, {{.stacks = {{{"hot"}, 3}}}});
+  for (int i = 0; i < 3; ++i) (void)files.add_hour(kHour + i * 1h, {window});
+  const auto path_at = [&files](int hour) {
+    return files.hours() / (window_name(kHour + hour * 1h) + ".pb.gz");
+  };
+  fs::resize_file(path_at(0), fs::file_size(path_at(0)) - 1);
+  fs::copy_file(files.windows() / (window + ".pb.gz"), path_at(1),
+                fs::copy_options::overwrite_existing);
+  // The newest has blocks that never reached the disk.
+  const auto bytes = static_cast<std::streamoff>(fs::file_size(path_at(2)));
+  std::fstream file(path_at(2), std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(bytes - 100);
+  file << std::string(100, '\0');
+  file.close();
+  std::ofstream(files.hours() / ".partial-20260102T140000Z") << "half";
+  const WindowStore store = files.open();
+  EXPECT_THAT(store.hours(), IsEmpty());
+  EXPECT_EQ(store.malformed(), 3U);
+  EXPECT_EQ(store.windows()[0].hour, "") << "another file of the hour can be made";
+  EXPECT_TRUE(fs::is_empty(files.hours()));
+  EXPECT_TRUE(fs::exists(files.state() / "damaged" / path_at(2).filename()));
 }
 
 TEST_F(WindowStoreTest, KeepsAFewMalformedWindows) {

@@ -1,11 +1,17 @@
 #include "daemon/history/user_shares.h"
 
+#include <algorithm>
+#include <optional>
+#include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 
 #include "daemon/profiles/process_labels.h"
 #include "formats/base/gzip.h"
+#include "tests/daemon/history/fabricated_windows.h"
 #include "tests/daemon/history/named_windows.h"
 #include "tests/formats/readers.h"
 
@@ -51,7 +57,8 @@ TEST(UserSharesTest, AFloodBecomesOneStackAndNoSampleIsLost) {
   window.add(flood(7, 4001))
       .add({.pid = 8, .comm = "other", .user = 4002, .stacks = {{{"calm"}, 5}}});
   PprofProfile profile = window.profile();
-  const std::uint64_t over = limit_user_shares(profile, users_of(window), kLimit);
+  const std::uint64_t over =
+      limit_user_shares(profile, users_of(window), {.others = kLimit}).over_share_samples;
   EXPECT_GT(over, 300U);
   EXPECT_LT(over, 400U);
   const test::Report report = report_of(profile, window);
@@ -70,7 +77,8 @@ TEST(UserSharesTest, RootHasNoLimit) {
   NamedWindow window(kSharesStart);
   window.add(flood(7, 0));
   PprofProfile profile = window.profile();
-  EXPECT_EQ(limit_user_shares(profile, users_of(window), kLimit), 0U);
+  EXPECT_EQ(limit_user_shares(profile, users_of(window), {.others = kLimit}).over_share_samples,
+            0U);
   EXPECT_EQ(report_of(profile, window).rows.count("[over share]"), 0U);
 }
 
@@ -79,10 +87,151 @@ TEST(UserSharesTest, ManyUsersHaveOneShareTogetherBeyondTheFirst) {
   constexpr std::uint32_t kUsers = 40;
   for (std::uint32_t i = 0; i < kUsers; ++i) window.add(flood(100 + i, 5000 + i));
   PprofProfile profile = window.profile();
-  EXPECT_GT(limit_user_shares(profile, users_of(window), kLimit), 0U);
+  EXPECT_GT(limit_user_shares(profile, users_of(window), {.others = kLimit}).over_share_samples,
+            0U);
   const std::string bytes = encode_window(profile, window.summary(), window.record());
   EXPECT_LT(unpack_gzip(bytes, 1 << 22)->size(), 2 * (kMaxSharingUsers + 1) * kLimit);
   EXPECT_EQ(report_of(profile, window).total, kUsers * 500U);
+}
+
+TEST(UserSharesTest, TheHeaderSaysWhatEachUserHasOfTheFile) {
+  NamedWindow window(kSharesStart);
+  window.add(flood(7, 4001)).add({.pid = 8, .comm = "root", .user = 0, .stacks = {{{"calm"}, 5}}});
+  PprofProfile profile = window.profile();
+  const UserParts parts = limit_user_shares(profile, users_of(window));
+  ASSERT_EQ(parts.users.size(), 1U);
+  EXPECT_EQ(parts.users[0].uid, 4001U);
+  const std::string bytes =
+      encode_window(profile, window.summary(), window.record(), {.users = parts.users});
+  const WindowHead head = decode_window_head(bytes).value();
+  ASSERT_EQ(head.parts.users.size(), 1U);
+  EXPECT_EQ(head.parts.users[0].uid, 4001U);
+  EXPECT_GT(head.parts.users[0].bytes, bytes.size() / 2);
+  EXPECT_LE(head.parts.users[0].bytes, bytes.size());
+}
+
+TEST(UserSumsTest, AUserHasLessOfANewFileTheMoreIsStored) {
+  constexpr std::uint64_t kMax = 8 << 20;
+  UserSums sums;
+  EXPECT_EQ(sums.limits(kMax, 64, 1 << 30).of(4001), (1U << 20) / 64 * 4);
+  sums.add({{.uid = 4001, .bytes = 1 << 19}, {.uid = 4002, .bytes = 1 << 20}});
+  const UserLimits limits = sums.limits(kMax, 64, 1 << 30);
+  EXPECT_EQ(limits.of(4001), (1U << 19) / 64 * 4);
+  EXPECT_EQ(limits.of(4002), 0U);
+  EXPECT_EQ(limits.of(4003), (1U << 20) / 64 * 4);
+  EXPECT_EQ(limits.of(std::nullopt), (1U << 20) / 64 * 4);
+  EXPECT_EQ(sums.limits(kMax, 64, 100).of(4003), 100U);
+}
+
+TEST(UserSumsTest, AllUsersTogetherHaveHalf) {
+  UserSums sums;
+  for (std::uint32_t uid = 5000; uid < 5008; ++uid) sums.add({{.uid = uid, .bytes = 1 << 19}});
+  EXPECT_EQ(sums.limits(8 << 20, 64, 1 << 30).of(6000), 0U);
+  EXPECT_EQ(sums.limits(8 << 20, 64, 1 << 30).of(5000), 0U);
+}
+
+TEST(UserSumsTest, UsersBeyondTheTableHaveOneSum) {
+  UserSums sums;
+  for (std::uint32_t uid = 1; uid <= 2 * UserSums::kMaxUsers; ++uid) {
+    sums.add({{.uid = uid, .bytes = 1}});
+  }
+  EXPECT_LE(sums.limits(1 << 20, 1, 1 << 20).by_uid.size(), UserSums::kMaxUsers + 1);
+  EXPECT_EQ(sums.limits(1 << 20, 1, 1 << 20).of(std::nullopt),
+            ((1U << 17) - UserSums::kMaxUsers) * 4);
+}
+
+// A history of 64 MiB with windows of yesterday, and then minutes in which one user floods it with
+// stacks that never repeat and names that can't be packed.
+class FloodTest : public testing::Test {
+ protected:
+  static constexpr std::uint64_t kMaxBytes = std::uint64_t{64} << 20;
+  static constexpr int kOfYesterday = 5;
+
+  FloodTest() {
+    std::vector<std::string> names;
+    for (int minute = 0; minute < kOfYesterday; ++minute) {
+      names.push_back(files_.add(kYesterday + std::chrono::minutes(minute),
+                                 {{.pid = 8, .comm = "calm", .stacks = {{{"calm"}, 5}}}}));
+    }
+    (void)files_.add_hour(kYesterday, names);
+    store_.emplace(files_.open());
+  }
+
+  NamedProcess flood_of(int minute) {
+    NamedProcess process{.pid = 7, .comm = "flood", .user = 4001};
+    for (int i = 0; i < 1100; ++i) {
+      std::string name = std::to_string(minute) + "_";
+      while (name.size() < 900) name += static_cast<char>('!' + random_() % 90);
+      process.stacks.push_back({{name}, 1});
+    }
+    return process;
+  }
+
+  void add_minute(int minute, const UserLimits& limits) {
+    NamedWindow window(kSharesStart + std::chrono::minutes(minute));
+    window.add(flood_of(minute)).add({.pid = 8, .comm = "calm", .stacks = {{{"calm"}, 5}}});
+    PprofProfile profile = window.profile();
+    UserParts parts = limit_user_shares(profile, users_of(window), limits);
+    EXPECT_GT(parts.over_share_samples, 0U);
+    const std::string bytes = encode_window(std::move(profile), window.summary(), window.record(),
+                                            {.users = std::move(parts.users)});
+    const WindowHead head = decode_window_head(bytes).value();
+    add_file({.name = window.name(),
+              .start = head.start,
+              .end = head.end,
+              .disk_bytes = disk_bytes_of(bytes.size()),
+              .users = head.parts.users});
+  }
+
+  void add_file(WindowInfo window) {
+    const auto now = window.end;
+    store_->adopt(std::move(window));
+    (void)store_->evict({.max_age = std::chrono::hours(48),
+                         .max_bytes = kMaxBytes,
+                         .hours_max_age = std::chrono::hours(720)},
+                        now);
+  }
+
+  [[nodiscard]] std::size_t windows_of_yesterday() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(store_->windows(), [](const WindowInfo& window) {
+          return window.start < kYesterday + std::chrono::hours(1);
+        }));
+  }
+
+  static constexpr auto kYesterday = kSharesStart - std::chrono::hours(24);
+
+  test::FabricatedWindows files_;
+  std::optional<WindowStore> store_;
+  std::minstd_rand random_{1};
+};
+
+TEST_F(FloodTest, OneUserCanNotDisplaceTheWindowsOfOthers) {
+  for (int minute = 0; minute < 120; ++minute) {
+    add_minute(minute, store_->window_limits(kMaxBytes));
+  }
+  EXPECT_EQ(windows_of_yesterday(), kOfYesterday);
+  std::uint64_t of_user = 0;
+  for (const WindowInfo& window : store_->windows()) {
+    for (const UserBytes& user : window.users) of_user += user.bytes;
+  }
+  EXPECT_GT(of_user, kMaxBytes / 32) << "the user has a share";
+  EXPECT_LE(of_user, kMaxBytes / 16) << "of the half for windows, an eighth";
+  EXPECT_LE(store_->disk_bytes(), kMaxBytes / 8);
+}
+
+// The same flood without that limit: so the test above can fail.
+TEST_F(FloodTest, TheLimitOfAWindowAloneWouldNotPreventThat) {
+  add_minute(0, UserLimits());
+  WindowInfo window = store_->windows().back();
+  for (int minute = 1; minute < 300; ++minute) {
+    window.start += std::chrono::minutes(1);
+    window.end += std::chrono::minutes(1);
+    window.name = window_name(window.start);
+    add_file(window);
+  }
+  EXPECT_LT(windows_of_yesterday(), kOfYesterday)
+      << store_->windows().size() << " windows, " << store_->disk_bytes() << " bytes";
 }
 
 }  // namespace

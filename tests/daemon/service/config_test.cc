@@ -60,6 +60,7 @@ enabled = true
 window = "90s"
 frequency = 49
 max_age = "12h"
+hours_max_age = "10d"
 max_bytes = "1.5GiB"
 [jit]
 directories = ["/srv/app", "/var/jit"]
@@ -81,6 +82,7 @@ TEST(Config, TakesEveryKey) {
                                        .window = std::chrono::seconds(90),
                                        .frequency_hz = 49,
                                        .max_age = std::chrono::hours(12),
+                                       .hours_max_age = std::chrono::hours(240),
                                        .max_bytes = 1610612736},
                         .jit_directories = {"/srv/app", "/var/jit"},
                         .xray_directory = "/srv/traces"};

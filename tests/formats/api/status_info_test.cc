@@ -75,6 +75,7 @@ StatusInfo a_status() {
                        .frequency_hz = 19,
                        .window_seconds = 60,
                        .windows = 21,
+                       .hours = 50,
                        .disk_bytes = 23,
                        .oldest = "2026-11-20T14:05:00Z",
                        .last_written = "2026-11-20T14:06:00Z",
@@ -114,7 +115,7 @@ TEST(StatusInfo, TextIsAsTheDocumentSays) {
       R"("xray":{"apps":34,"apps_refused":35,"sessions":36,"failed":37,"ended":{"app_flood":9},"traces":38,)"
       R"("traces_refused":39,"traces_missed":40},)"
       R"("continuous":{"enabled":true,"frequency":19,"window_seconds":60,"windows":21,)"
-      R"("disk_bytes":23,"oldest":"2026-11-20T14:05:00Z","last_written":"2026-11-20T14:06:00Z",)"
+      R"("hours":50,"disk_bytes":23,"oldest":"2026-11-20T14:05:00Z","last_written":"2026-11-20T14:06:00Z",)"
       R"("waiting":1,"malformed":2,"failed":{"no_space":3},"lost_samples":24,)"
       R"("over_share_samples":22}})");
 }
