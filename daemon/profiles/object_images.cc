@@ -11,6 +11,7 @@
 #include "daemon/names/file_identity.h"
 #include "daemon/profiles/object_symbols.h"
 #include "daemon/storage/safe_name.h"
+#include "formats/base/utf8_text.h"
 #include "formats/elf/image.h"
 #include "formats/profile/gperftools_writer.h"
 
@@ -55,6 +56,26 @@ bool is_at_its_path(const MappedFile& file) {
   return still_has_its_bytes(file) && path_leads_to(file.path, identity_of(status));
 }
 
+// The names are as in the file, so that readers demangle them as they do with its symbols.
+std::vector<ImageFrames> frames_of(const NameTable& names,
+                                   const std::vector<std::uint64_t>& addresses) {
+  std::vector<ImageFrames> known;
+  for (const std::uint64_t address : addresses) {
+    const NameTable::Entry* const entry = names.find(address);
+    if (entry == nullptr || names.lines(*entry).empty()) continue;
+    ImageFrames at{.address = address};
+    for (const NameTable::Line& line : names.lines(*entry)) {
+      CodeFrame frame = names.frame(line);
+      const std::string& name = frame.system_name.empty() ? frame.name : frame.system_name;
+      at.frames.push_back({.name = without_controls(name),
+                           .file = without_controls(frame.file),
+                           .line = frame.line});
+    }
+    known.push_back(std::move(at));
+  }
+  return known;
+}
+
 }  // namespace
 
 ProfiledObject& ObjectImages::named(const std::string& line_path) {
@@ -85,11 +106,11 @@ ProfiledObject& ObjectImages::find_or_add(const ProcessMapping& mapping, bool ma
 }
 
 Result<void> ObjectImages::write(ResultWriter& result, std::uint64_t max_bytes,
-                                 SymbolBudgets& symbols) const {
+                                 SymbolBudgets& symbols, NameCache& names) const {
   std::size_t without_symbols = 0;
   for (const auto& [line_path, object] : by_line_path_) {
     if (!object.has_image()) continue;
-    Result<std::string> image = encode(object.image(), symbols);
+    Result<std::string> image = encode(object.image(), max_bytes, symbols, names);
     if (image && image->size() <= max_bytes) {
       max_bytes -= image->size();
     } else {
@@ -106,13 +127,22 @@ Result<void> ObjectImages::write(ResultWriter& result, std::uint64_t max_bytes,
   return {};
 }
 
+// Without lines if they make the image too large.
 Result<std::string> ObjectImages::encode(const ProfiledObject::Image& image,
-                                         SymbolBudgets& symbols) const {
+                                         std::uint64_t max_bytes, SymbolBudgets& symbols,
+                                         NameCache& names) const {
   const std::vector<std::uint64_t> hit(image.hit_addresses.begin(), image.hit_addresses.end());
   Result<std::vector<ElfSymbol>> functions = find_object_symbols(parser_, image, hit, symbols);
   if (!functions) return functions.error();
-  return encode_file_image(
-      {.original = image.elf, .name = plain_name(image.path), .functions = std::move(*functions)});
+  FileImage file{.original = image.elf,
+                 .name = plain_name(image.path),
+                 .functions = std::move(*functions),
+                 .frames = {}};
+  if (!image.identity.empty()) file.frames = frames_of(names.names_of(image.identity), hit);
+  std::string bytes = encode_file_image(file);
+  if (bytes.size() <= max_bytes) return bytes;
+  file.frames.clear();
+  return encode_file_image(file);
 }
 
 ProfiledObject& ObjectImages::vdso() {
@@ -133,8 +163,12 @@ ProfiledObject& ObjectImages::image_of(const ProcessMapping& mapping) {
   Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get());
   if (!elf || !still_has_its_bytes(file)) return named(bracketed_name(file.path));
   const std::string path = line_path_of_image(image_name(file, *elf));
-  ProfiledObject& object = with_image(
-      path, {.fd = file.fd.get(), .elf = std::move(*elf), .path = file.path, .owner = file.owner});
+  std::string identity = file_identity(file, *elf);
+  ProfiledObject& object = with_image(path, {.fd = file.fd.get(),
+                                             .elf = std::move(*elf),
+                                             .path = file.path,
+                                             .owner = file.owner,
+                                             .identity = std::move(identity)});
   images_.emplace(file.key, &object);
   files_.push_back(mapping.file);
   return object;

@@ -20,6 +20,7 @@
 
 #include "collectors/files/mapped_files.h"
 #include "collectors/parser/parser.h"
+#include "daemon/names/name_cache.h"
 #include "daemon/names/symbol_budgets.h"
 #include "daemon/profiles/profiled_object.h"
 #include "daemon/samples/process_table.h"
@@ -46,10 +47,11 @@ class ObjectImages {
   // The object of a mapping. Valid as long as *this.
   ProfiledObject& find_or_add(const ProcessMapping& mapping, bool main_executable);
 
-  // Adds all images, sorted by name. The images with symbols take at most `max_bytes` together.
-  // Logs how many images were written without symbols.
+  // Adds all images, sorted by name, with the lines and inlined functions that `names` knows. The
+  // images with symbols take at most `max_bytes` together. Logs how many images were written
+  // without symbols.
   [[nodiscard]] Result<void> write(ResultWriter& result, std::uint64_t max_bytes,
-                                   SymbolBudgets& symbols) const;
+                                   SymbolBudgets& symbols, NameCache& names) const;
 
  private:
   // Both return the object with that line path, and add it if there is none.
@@ -58,7 +60,8 @@ class ObjectImages {
   ProfiledObject& vdso();
   ProfiledObject& image_of(const ProcessMapping& mapping);
   [[nodiscard]] Result<std::string> encode(const ProfiledObject::Image& image,
-                                           SymbolBudgets& symbols) const;
+                                           std::uint64_t max_bytes, SymbolBudgets& symbols,
+                                           NameCache& names) const;
 
   Parser& parser_;
   std::string kernel_release_;

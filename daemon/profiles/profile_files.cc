@@ -62,17 +62,19 @@ KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string
 }
 
 Result<void> write_images(const SessionSnapshot& snapshot, const KernelImage& kernel,
-                          const ObjectImages& objects, SymbolBudgets& symbols,
+                          const ObjectImages& objects, SymbolBudgets& symbols, NameCache& names,
                           ResultWriter& result) {
   if (has_kernel_frames(snapshot)) {
     auto added = result.add(path_in_result(kernel.line_path()), kernel.encode());
     if (!added) return added;
   }
-  return objects.write(result, max_images_bytes(!snapshot.hide_kernel), symbols);
+  return objects.write(result, max_images_bytes(!snapshot.hide_kernel), symbols, names);
 }
 
-Result<void> write_named_profile(const SessionSnapshot& snapshot, const SessionSummary& summary,
-                                 CodeNaming& naming, ResultWriter& result) {
+// Returns how well its samples are named. After it, the cache has their names.
+Result<NameShares> write_named_profile(const SessionSnapshot& snapshot,
+                                       const SessionSummary& summary, CodeNaming& naming,
+                                       ResultWriter& result) {
   SymbolBudgets budgets;
   LineBudget line_budget = LineBudget::of_session();
   const UserNames users = read_user_names();
@@ -84,8 +86,9 @@ Result<void> write_named_profile(const SessionSnapshot& snapshot, const SessionS
                                             .line_budget = &line_budget},
                                            host_name());
   named.profile.own_data = to_json(summary);
-  naming.finish(named.shares);
-  return result.add(kNamedProfile, encode_pprof_gzip(named.profile));
+  auto added = result.add(kNamedProfile, encode_pprof_gzip(named.profile));
+  if (!added) return added.error();
+  return named.shares;
 }
 
 }  // namespace
@@ -199,12 +202,12 @@ Result<SessionSummary> write_session(const SessionSnapshot& snapshot, CodeNaming
       {.objects = objects, .kernel = kernel, .entries = entries, .symbols = symbols, .jit = &jit},
       result);
   if (!summary) return summary;
-  if (auto written = write_images(snapshot, kernel, objects, symbols, result); !written) {
-    return written.error();
-  }
-  if (auto written = write_named_profile(snapshot, *summary, naming, result); !written) {
-    return written.error();
-  }
+  const Result<NameShares> named = write_named_profile(snapshot, *summary, naming, result);
+  if (!named) return named.error();
+  const Result<void> images =
+      write_images(snapshot, kernel, objects, symbols, naming.cache(), result);
+  naming.finish(*named);
+  if (!images) return images.error();
   return summary;
 }
 

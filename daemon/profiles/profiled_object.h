@@ -28,6 +28,7 @@ class ProfiledObject {
     ElfSummary elf;
     std::string path{};                       // of the original
     std::uint32_t owner = 0;                  // its uid
+    std::string identity{};                   // as file_identity() has it; empty: the vDSO
     std::set<std::uint64_t> hit_addresses{};  // virtual addresses
   };
 

@@ -142,7 +142,8 @@ Result<SessionSummary> write_xray(const XrayMeasurement& measurement, CodeNaming
     if (!added) return added.error();
   }
   SymbolBudgets symbols;
-  auto written = objects.write(writer, max_images_bytes(measurement.privileged), symbols);
+  auto written =
+      objects.write(writer, max_images_bytes(measurement.privileged), symbols, naming.cache());
   if (!written) return written.error();
   named.own_data = to_json(summary);
   written = writer.add(kNamedProfile, encode_pprof_gzip(named));

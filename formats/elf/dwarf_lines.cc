@@ -11,6 +11,7 @@ static_assert(std::endian::native == std::endian::little,
 // DWARF 4, 7.5.4, 7.5.6 and 7.12.
 enum : std::uint8_t {
   kTagCompileUnit = 0x11,
+  kTagInlinedSubroutine = 0x1d,
   kTagSubprogram = 0x2e,
   kAtName = 0x03,
   kAtStmtList = 0x10,
@@ -18,19 +19,30 @@ enum : std::uint8_t {
   kAtHighPc = 0x12,
   kAtLanguage = 0x13,
   kAtCompDir = 0x1b,
+  kAtInline = 0x20,
+  kAtAbstractOrigin = 0x31,
   kAtDeclFile = 0x3a,
   kAtDeclLine = 0x3b,
+  kAtCallFile = 0x58,
+  kAtCallLine = 0x59,
   kFormAddr = 0x01,
   kFormData2 = 0x05,
   kFormData8 = 0x07,
   kFormString = 0x08,
+  kFormData1 = 0x0b,
   kFormUdata = 0x0f,
+  kFormRef4 = 0x13,
   kFormSecOffset = 0x17,
 };
 constexpr std::uint16_t kLanguageC = 0x0002;
 constexpr std::uint16_t kVersion = 4;
+constexpr std::uint8_t kInlined = 1;  // of kAtInline
 constexpr std::uint8_t kUnitCode = 1;
 constexpr std::uint8_t kSubprogramCode = 2;
+constexpr std::uint8_t kParentCode = 3;  // a subprogram with inlined functions
+constexpr std::uint8_t kAbstractCode = 4;
+constexpr std::uint8_t kInlinedCode = 5;
+constexpr std::uint8_t kEndOfChildren = 0;
 
 // DWARF 4, 7.21.
 enum : std::uint8_t {
@@ -86,19 +98,36 @@ std::string abbreviations() {
   };
   pairs({kUnitCode, kTagCompileUnit, /* has children */ 1,  //
          kAtLanguage, kFormData2, kAtName, kFormString,     //
-         kAtCompDir, kFormString, kAtLowPc, kFormAddr,      //
-         kAtHighPc, kFormData8, kAtStmtList, kFormSecOffset});
-  pairs({kSubprogramCode, kTagSubprogram, /* has none */ 0,  //
-         kAtName, kFormString, kAtLowPc, kFormAddr,          //
-         kAtHighPc, kFormData8, kAtDeclFile, kFormUdata, kAtDeclLine, kFormUdata});
+         kAtCompDir, kFormString, kAtStmtList, kFormSecOffset, kAtLowPc, kFormAddr, kAtHighPc,
+         kFormData8});
+  const auto subprogram = [&](std::uint8_t code, std::uint8_t has_children) {
+    pairs({code, kTagSubprogram, has_children, kAtName, kFormString, kAtLowPc, kFormAddr,  //
+           kAtHighPc, kFormData8, kAtDeclFile, kFormUdata, kAtDeclLine, kFormUdata});
+  };
+  subprogram(kSubprogramCode, 0);
+  subprogram(kParentCode, 1);
+  pairs({kAbstractCode, kTagSubprogram, /* has none */ 0,  //
+         kAtName, kFormString, kAtInline, kFormData1});
+  pairs({kInlinedCode, kTagInlinedSubroutine, /* has children */ 1,  //
+         kAtAbstractOrigin, kFormRef4, kAtLowPc, kFormAddr,          //
+         kAtHighPc, kFormData8, kAtCallFile, kFormUdata, kAtCallLine, kFormUdata});
   put_byte(out, 0);
   return out;
 }
 
 }  // namespace
 
-DwarfLinesWriter::DwarfLinesWriter(std::string_view name, std::string_view directory)
-    : name_(name), directory_(directory) {}
+// The range of the unit comes last, in finish().
+DwarfLinesWriter::DwarfLinesWriter(std::string_view name, std::string_view directory) {
+  put(unit_, kVersion);
+  put(unit_, std::uint32_t{0});  // offset of the abbreviations
+  put_byte(unit_, sizeof(std::uint64_t));
+  put_uleb(unit_, kUnitCode);
+  put(unit_, kLanguageC);
+  put_string(unit_, name);
+  put_string(unit_, directory);
+  put(unit_, std::uint32_t{0});  // offset of the line program
+}
 
 std::uint32_t DwarfLinesWriter::add_file(std::string_view name) {
   put_string(file_table_, name.empty() ? "?" : name);
@@ -108,7 +137,8 @@ std::uint32_t DwarfLinesWriter::add_file(std::string_view name) {
 
 void DwarfLinesWriter::begin_function(std::string_view name, std::uint64_t address,
                                       std::uint64_t bytes, std::uint32_t file, std::uint32_t line) {
-  put_uleb(subprograms_, kSubprogramCode);
+  subprogram_ = subprograms_.size();
+  put_byte(subprograms_, kSubprogramCode);
   put_string(subprograms_, name);
   put(subprograms_, address);
   put(subprograms_, bytes);
@@ -156,7 +186,36 @@ void DwarfLinesWriter::add_line(std::uint64_t address, std::uint32_t file, std::
   column_ = column;
 }
 
+// An offset counts from the length of the unit on.
+std::uint32_t DwarfLinesWriter::abstract_of(std::string_view name) {
+  const auto known = abstract_offsets_.find(name);
+  if (known != abstract_offsets_.end()) return known->second;
+  constexpr std::size_t kRangeBytes = 2 * sizeof(std::uint64_t);
+  const auto offset = static_cast<std::uint32_t>(sizeof(std::uint32_t) + unit_.size() +
+                                                 kRangeBytes + abstracts_.size());
+  put_byte(abstracts_, kAbstractCode);
+  put_string(abstracts_, name);
+  put_byte(abstracts_, kInlined);
+  abstract_offsets_.emplace(name, offset);
+  return offset;
+}
+
+void DwarfLinesWriter::begin_inlined(std::string_view name, std::uint64_t address,
+                                     std::uint64_t bytes, std::uint32_t call_file,
+                                     std::uint32_t call_line) {
+  subprograms_[subprogram_] = kParentCode;
+  put_byte(subprograms_, kInlinedCode);
+  put(subprograms_, abstract_of(name));
+  put(subprograms_, address);
+  put(subprograms_, bytes);
+  put_uleb(subprograms_, call_file);
+  put_uleb(subprograms_, call_line);
+}
+
+void DwarfLinesWriter::end_inlined() { put_byte(subprograms_, kEndOfChildren); }
+
 void DwarfLinesWriter::end_function() {
+  if (subprograms_[subprogram_] == kParentCode) put_byte(subprograms_, kEndOfChildren);
   put_byte(rows_, kAdvancePc);
   put_uleb(rows_, function_end_ - address_);
   put_byte(rows_, kExtended);
@@ -165,19 +224,10 @@ void DwarfLinesWriter::end_function() {
 }
 
 DwarfSections DwarfLinesWriter::finish(std::uint64_t start, std::uint64_t end) {
-  std::string unit;
-  put(unit, kVersion);
-  put(unit, std::uint32_t{0});  // offset of the abbreviations
-  put_byte(unit, sizeof start);
-  put_uleb(unit, kUnitCode);
-  put(unit, kLanguageC);
-  put_string(unit, name_);
-  put_string(unit, directory_);
-  put(unit, start);
-  put(unit, end - start);
-  put(unit, std::uint32_t{0});  // offset of the line program
-  unit.append(subprograms_);
-  put_byte(unit, 0);  // end of the children
+  put(unit_, start);
+  put(unit_, end - start);
+  unit_.append(abstracts_).append(subprograms_);
+  put_byte(unit_, kEndOfChildren);
 
   std::string header;
   put_byte(header, 1);  // minimum bytes of an instruction
@@ -193,7 +243,7 @@ DwarfSections DwarfLinesWriter::finish(std::uint64_t start, std::uint64_t end) {
   std::string program;
   put(program, kVersion);
   program.append(with_length(header)).append(rows_);
-  return {abbreviations(), with_length(unit), with_length(program)};
+  return {abbreviations(), with_length(unit_), with_length(program)};
 }
 
 }  // namespace profd

@@ -1,24 +1,39 @@
 #include "formats/elf/image.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "formats/base/address_range.h"
+#include "formats/elf/image_lines.h"
 #include "formats/elf/image_writer.h"
 
 namespace profd {
 namespace {
 
 // The executable segments; the segment of the first function comes first.
-std::vector<ElfCodeSection> code_sections_of(const FileImage& image) {
+std::vector<ElfCodeSection> code_sections_of(const FileImage& image,
+                                             const std::vector<ElfSymbol>& functions) {
   std::vector<ElfCodeSection> code;
   for (const ElfSegment& s : image.original.segments) {
     if ((s.flags & PF_X) != 0) code.push_back({s.vaddr, s.memory_bytes, s.offset});
   }
   const auto hit = std::ranges::find_if(code, [&](const ElfCodeSection& section) {
-    return !image.functions.empty() && section.holds(image.functions[0].address);
+    return !functions.empty() && section.holds(functions[0].address);
   });
   if (hit != code.end()) std::rotate(code.begin(), hit, hit + 1);
   return code;
+}
+
+// The functions of the image, and those of addresses between them that frames name.
+std::vector<ElfSymbol> functions_with_frames(const FileImage& image) {
+  std::vector<ElfSymbol> functions = image.functions;
+  for (const ImageFrames& at : image.frames) {
+    if (function_at(image.functions, at.address) == nullptr) {
+      functions.push_back({at.address, 1, at.frames.back().name});
+    }
+  }
+  std::ranges::stable_sort(functions, {}, &ElfSymbol::address);
+  return functions;
 }
 
 }  // namespace
@@ -44,13 +59,20 @@ std::string encode_absolute_image(const AbsoluteImage& image) {
 }
 
 std::string encode_file_image(const FileImage& image) {
+  const std::vector<ElfSymbol> functions = functions_with_frames(image);
   ElfImageWriter writer(image.original.type, image.original.machine, image.original.entry,
-                        code_sections_of(image));
+                        code_sections_of(image, functions));
   writer.set_segments(image.original.segments);
   writer.set_build_id(image.original.build_id);
   writer.set_gap_name(image.name);
-  if (!image.name.empty()) writer.add_first_gaps(image.functions);
-  writer.add_functions(image.functions);
+  if (!image.name.empty()) writer.add_first_gaps(functions);
+  writer.add_functions(functions);
+  if (has_lines(image.frames)) {
+    DwarfSections lines = encode_image_lines(image.name, functions, image.frames);
+    writer.add_debug_section(".debug_abbrev", std::move(lines.abbrev));
+    writer.add_debug_section(".debug_info", std::move(lines.info));
+    writer.add_debug_section(".debug_line", std::move(lines.line));
+  }
   return writer.encode();
 }
 

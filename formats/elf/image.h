@@ -49,11 +49,25 @@ struct ImagePlacement {
 [[nodiscard]] ImagePlacement placement_of(const AbsoluteImage& image);
 [[nodiscard]] std::string encode_absolute_image(const AbsoluteImage& image);
 
+// A function at an address: the one that the file has there, or one that is inlined into it.
+struct ImageFrame {
+  std::string name;
+  std::string file;        // of the source; empty: unknown
+  std::uint32_t line = 0;  // 0: unknown
+};
+
+struct ImageFrames {
+  std::uint64_t address = 0;
+  std::vector<ImageFrame> frames{};  // the innermost first; not empty
+};
+
 struct FileImage {
   ElfSummary original;
   // The name of the file, for gaps, also the one before the first function. Empty: unknown.
   std::string name;
   std::vector<ElfSymbol> functions;  // virtual addresses of the original, sorted
+  // Of addresses that were hit, sorted. An address that no function has gets one of a byte.
+  std::vector<ImageFrames> frames{};
 };
 
 [[nodiscard]] std::string encode_file_image(const FileImage& image);

@@ -1,4 +1,5 @@
-// The mapping and the addresses of the functions of programs/chain.c, as if it were running.
+// The mapping and the addresses of the functions of programs/chain.c, or another program, as if it
+// were running.
 
 #pragma once
 
@@ -41,8 +42,9 @@ inline constexpr std::uint64_t kPageMask = 4095;
 class ChainProgram {
  public:
   // `path` is a copy of the program; `base` is where its first byte is loaded.
-  ChainProgram(const std::string& path, std::uint64_t base)
-      : base_(base), file_(open_mapped(path)), functions_(nm_functions(CHAIN_PROGRAM)) {
+  ChainProgram(const std::string& path, std::uint64_t base,
+               const std::string& program = CHAIN_PROGRAM)
+      : base_(base), file_(open_mapped(path)), functions_(nm_functions(program)) {
     const ElfSummary elf = read_elf_summary(file_->fd.get()).value();
     for (const ElfSegment& segment : elf.segments) {
       if ((segment.flags & PF_X) != 0) code_ = segment;

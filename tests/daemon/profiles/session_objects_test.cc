@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +56,35 @@ TEST_F(SessionWriterTest, NamesTheFunctionsOfADeletedFileByAnImage) {
   EXPECT_THAT(objects(), ElementsAre(MatchesRegex("chain-[0-9a-f]+-[0-9a-f]+\\.so")));
   EXPECT_THAT(profile("chain.4321.prof").mappings.at(0).path, StartsWith("$build/objects/chain-"));
   expect_both_readers("chain.4321.prof", kChainRows);
+}
+
+// What addr2line prints for an address, without the numbers of blocks of a line.
+std::string frames_at(const std::string& file, std::uint64_t address) {
+  std::ostringstream command;
+  command << "addr2line -i -f -e " << file << " 0x" << std::hex << address
+          << " | sed 's/ (discriminator.*//'";
+  return test::output_of(command.str());
+}
+
+TEST_F(SessionWriterTest, TheImageOfADeletedFileHasItsLinesAndInlinedFunctions) {
+  ProcessSnapshot& process = add_process("inlined");
+  const ChainProgram program = add_program(process, "inlined", INLINED_PROGRAM);
+  std::filesystem::remove(scratch_.path() / "inlined");
+  constexpr std::uint64_t kHits = 40;
+  for (std::uint64_t i = 0; i < kHits; i += 4) {
+    add_samples(process, SyntheticSample(kProgram).leaf(program.address("outer", i), 1));
+  }
+  write();
+  ASSERT_EQ(objects().size(), 1U);
+  const std::string image = path("objects/" + objects().front());
+  std::size_t most = 0;
+  for (std::uint64_t i = 0; i < kHits; i += 4) {
+    const std::uint64_t address = program.address("outer", i) - kBase;
+    const std::string frames = frames_at(INLINED_PROGRAM, address);
+    EXPECT_EQ(frames_at(image, address), frames) << std::hex << address;
+    most = std::max<std::size_t>(most, std::ranges::count(frames, '\n') / 2);
+  }
+  EXPECT_EQ(most, 3U) << "functions at an address";
 }
 
 // A parser that fails, as if a file had killed it or its time was over.
@@ -118,7 +149,8 @@ TEST_F(SessionWriterTest, WritesImagesBeyondTheirLimitsWithoutSymbols) {
         .hit(program.address("leaf") - mapping.start + mapping.file_offset);
     ResultWriter result = ResultWriter::create(scratch_.path()).value();
     SymbolBudgets symbols(c.symbols);
-    ASSERT_TRUE(images.write(result, c.image_bytes, symbols));
+    NameCache names;
+    ASSERT_TRUE(images.write(result, c.image_bytes, symbols, names));
     ASSERT_EQ(result.files().size(), 1U);
     const std::string image = result.read_back(result.files()[0].path).value();
     EXPECT_EQ(image.find("leaf") != image.npos, c.named) << number++;

@@ -34,11 +34,12 @@ class SessionWriterTest : public testing::Test {
     return test::add_process(snapshot_, key, comm);
   }
 
-  // The chain program as the executable, from a private copy.
-  ChainProgram add_program(ProcessSnapshot& process, const std::string& name) {
+  // The chain program, or another one, as the executable, from a private copy.
+  ChainProgram add_program(ProcessSnapshot& process, const std::string& name,
+                           const std::string& original = CHAIN_PROGRAM) {
     const std::filesystem::path copy = scratch_.path() / name;
-    std::filesystem::copy_file(CHAIN_PROGRAM, copy);
-    ChainProgram program(copy, kBase);
+    std::filesystem::copy_file(original, copy);
+    ChainProgram program(copy, kBase, original);
     process.image.executable = program.file()->key;
     process.image.mappings.emplace(1, program.mapping());
     return program;
