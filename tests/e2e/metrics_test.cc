@@ -65,8 +65,8 @@ TEST_F(MetricsTest, AreWhatPrometheusReads) {
     EXPECT_THAT(one.name, StartsWith("profd_"));
     EXPECT_THAT(one.type, AnyOf("counter", "gauge")) << one.name;
     EXPECT_EQ(one.type == "counter", one.name.ends_with("_total")) << one.name;
-    EXPECT_THAT(one.labels,
-                AnyOf("-", StartsWith("reason="), StartsWith("source="), StartsWith("version=")))
+    EXPECT_THAT(one.labels, AnyOf("-", StartsWith("place="), StartsWith("reason="),
+                                  StartsWith("source="), StartsWith("version=")))
         << one.name;
   }
 }

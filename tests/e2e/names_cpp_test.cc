@@ -1,0 +1,210 @@
+// Names of programs of C and C++ as their tool chains' own tools have them: each address that was
+// sampled is compared.
+
+#include <sys/auxv.h>
+
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "tests/e2e/named_programs.h"
+
+namespace profd::e2e {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Gt;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Of at least 100 at 499 Hz, whatever the load: the programs measure their own CPU time.
+constexpr std::int64_t kSamples = 40;
+
+struct Build {
+  const char* name;
+  const char* command;  // $source and $program are set
+};
+
+// NOLINTNEXTLINE(readability-identifier-naming): as GoogleTest calls it
+void PrintTo(const Build& build, std::ostream* out) { *out << build.name; }
+
+class NamesOfBuildsTest : public NamedProgramsTest, public ::testing::WithParamInterface<Build> {
+ protected:
+  void build(const std::string& program, const std::string& command) const {
+    shell("source=" + source("busy_names.cc").string() + " program=" + program + "; " + command);
+  }
+};
+
+TEST_P(NamesOfBuildsTest, AreThoseOfLlvmSymbolizerWithInlinedFunctionsAndLines) {
+  build("app", GetParam().command);
+  shell("cp app oracle");
+  const RecordedLocations locations = record({path("app")});
+  EXPECT_GT(samples_in(locations, "busy::stir<unsigned int>"), kSamples);
+  EXPECT_GT(samples_in(locations, "busy::Table<unsigned int>::fill"), kSamples);
+  EXPECT_GT(samples_in(locations, "busy::(anonymous namespace)::churn"), kSamples);
+  expect_frames_of_llvm(locations, "/app", path("oracle"));
+  expect_names_of_nm(locations, "/app", "oracle");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cpp, NamesOfBuildsTest,
+    ::testing::Values(Build{"gcc", "g++ -O2 -g $source -o $program"},
+                      Build{"static_pie", "g++ -O2 -g -static-pie $source -o $program"},
+                      Build{"dwarf_4_at_fixed_addresses",
+                            "g++ -O2 -gdwarf-4 -no-pie $source -o $program"},
+                      Build{"lto", "g++ -O2 -g -flto $source -o $program"},
+                      Build{"clang", "clang++ -std=c++20 -O2 -g $source -o $program"}),
+    [](const auto& build) { return std::string(build.param.name); });
+
+class NamesCppTest : public NamedProgramsTest {
+ protected:
+  void build_names() const { shell("g++ -O2 -g " + source("busy_names.cc").string() + " -o app"); }
+  // The library has no symbols but those that it exports.
+  void build_calls(const std::string& flags) const {
+    shell("cc -O2 -shared -fPIC " + source("busy_library.c").string() + " -o libbusy.so;" +
+          "cp libbusy.so libbusy.full; strip libbusy.so;" + "cc -O2 " + flags + " " +
+          source("busy_calls.c").string() + " -L. -lbusy -Wl,-rpath," + path("").string() +
+          " -o calls");
+  }
+};
+
+TEST_F(NamesCppTest, OfSplitDwarfAreThoseOfTheSymbolTable) {
+  shell("g++ -O2 -g -gsplit-dwarf " + source("busy_names.cc").string() + " -o app");
+  const RecordedLocations locations = record({path("app")});
+  EXPECT_GT(samples_in(locations, "busy::Table<unsigned int>::fill"), kSamples);
+  EXPECT_EQ(samples_in(locations, "busy::stir<unsigned int>"), 0);  // inlined: in the .dwo file
+  expect_names_of_nm(locations, "/app", "app");
+}
+
+TEST_F(NamesCppTest, OfAStrippedProgramComeFromItsDebugFile) {
+  build_names();
+  shell("cp app oracle");
+  move_debug_file("app");
+  const RecordedLocations locations = record({path("app")});
+  EXPECT_GT(samples_in(locations, "busy::stir<unsigned int>"), kSamples);
+  expect_frames_of_llvm(locations, "/app", path("oracle"));
+}
+
+TEST_F(NamesCppTest, OfADebugFileThatSharesAFileOfDwzComeFromBoth) {
+  build_names();
+  shell("g++ -O2 -g -DOTHER " + source("busy_names.cc").string() +
+        " -o other; cp app oracle; mkdir -p debug/.dwz;"
+        "dwz -m debug/.dwz/common.debug -M /usr/lib/debug/.dwz/common.debug app other");
+  move_debug_file("app");
+  const RecordedLocations locations = record({path("app")});
+  EXPECT_GT(samples_in(locations, "busy::stir<unsigned int>"), kSamples);
+  expect_frames_of_llvm(locations, "/app", path("oracle"));
+}
+
+TEST_F(NamesCppTest, OfAProgramThatWasDeletedAreFound) {
+  build_names();
+  shell("cp app gone");
+  const RecordedLocations locations = record({path("gone"), path("gone")});
+  ASSERT_FALSE(std::filesystem::exists(path("gone")));
+  EXPECT_GT(samples_in(locations, "busy::Table<unsigned int>::fill"), kSamples);
+  ASSERT_THAT(names_in(locations), Not(Contains(HasSubstr("[gone"))));
+  RecordedLocations of_program;
+  for (RecordedLocation& one : locations_of(locations, "/gone")) of_program.push_back(one);
+  for (RecordedLocation& one : locations_of(locations, "/gone (deleted)")) {
+    of_program.push_back(std::move(one));
+    of_program.back().mapping = "/gone";
+  }
+  expect_frames_of_llvm(of_program, "/gone", path("app"));
+}
+
+TEST_F(NamesCppTest, OfAProgramInAMountNamespaceAndAnotherRootAreFound) {
+  shell("g++ -O2 -g -static " + source("busy_names.cc").string() + " -o app; mkdir -p root");
+  const RecordedLocations locations =
+      // In a chroot "/" is no mount, which could be made private.
+      record({"unshare", "--mount", "--propagation", "unchanged", "sh", "-ec",
+              "mount --make-rprivate / 2>/dev/null || true; cd " + path("").string() +
+                  "; mount -t tmpfs none root; cp app root/inner; exec chroot root /inner"});
+  ASSERT_FALSE(std::filesystem::exists(path("root") / "inner"));
+  EXPECT_GT(samples_in(locations, "busy::Table<unsigned int>::fill"), kSamples);
+  expect_frames_of_llvm(locations, "/inner", path("app"));
+}
+
+TEST_F(NamesCppTest, OfSlotsOfThePltAreThoseOfObjdump) {
+  for (const std::string flags :
+       {"-Wl,-z,lazy -fcf-protection=none", "-Wl,-z,now -fcf-protection", "-fuse-ld=gold"}) {
+    build_calls(flags);
+    const RecordedLocations locations = record({path("calls"), "slots"});
+    const std::string listed = shell("objdump -d calls");
+    EXPECT_GT(samples_in(locations, "tiny@plt"), 0) << flags;
+    for (const RecordedLocation& one : locations_of(locations, "/calls")) {
+      if (!one.names.front().ends_with("@plt")) continue;
+      // "0000000000001050 <tiny@plt>:", which comes last before the instruction.
+      std::ostringstream instruction;
+      instruction << ' ' << std::hex << one.address << ":\t";
+      const std::size_t at = listed.find(instruction.str());
+      ASSERT_NE(at, listed.npos) << flags << instruction.str();
+      const std::size_t start = listed.rfind(" <", listed.rfind(">:\n", at)) + 2;
+      EXPECT_EQ(one.names.front(), listed.substr(start, listed.find('>', start) - start)) << flags;
+    }
+  }
+}
+
+TEST_F(NamesCppTest, OfAnIndirectFunctionIsTheChosenOneAndOfAColdPartTheFunctions) {
+  build_calls("");
+  ASSERT_THAT(shell("nm calls"), HasSubstr(" seldom.cold\n"));
+  const RecordedLocations locations = record({path("calls")});
+  EXPECT_GT(samples_in(locations, "chosen_work"), kSamples);
+  EXPECT_EQ(samples_in(locations, "indirect_work"), 0);
+  EXPECT_GT(samples_in(locations, "cold_work"), kSamples);
+  std::set<std::string> symbols;
+  for (const RecordedLocation& one : locations_of(locations, "/calls")) {
+    if (one.names.front() == "seldom") symbols.insert(one.frames.front().function);
+  }
+  EXPECT_THAT(symbols, Contains("seldom.cold"));
+  expect_names_of_nm(locations, "/calls", "calls");
+  // A name ends where its symbol ends.
+  EXPECT_EQ(samples_in(locations, "local_work"), 0);
+  EXPECT_GT(samples_in(locations, "[libbusy.so]"), kSamples);
+  expect_names_of_nm(locations, "/libbusy.so", "libbusy.so", "-D");
+}
+
+TEST_F(NamesCppTest, OfALibraryWithMiniDebugInfoAreThoseOfItsLocalFunctions) {
+  build_calls("");
+  shell(
+      "objcopy --strip-debug --remove-section=.comment libbusy.full mini; xz --keep mini;"
+      "objcopy --add-section .gnu_debugdata=mini.xz libbusy.so");
+  const RecordedLocations locations = record({path("calls")});
+  EXPECT_GT(samples_in(locations, "local_work"), kSamples);
+  expect_names_of_nm(locations, "/libbusy.so", "libbusy.full");
+}
+
+TEST_F(NamesCppTest, OfTheKernelAndTheVdsoAreThoseOfKallsymsAndItsDynamicSymbols) {
+  build_calls("");
+  const RecordedLocations locations = record({path("calls")});
+  std::map<std::uint64_t, std::set<std::string>> symbols;
+  std::ifstream file("/proc/kallsyms");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream fields(line);
+    std::uint64_t address = 0;
+    std::string type;
+    std::string name;
+    fields >> std::hex >> address >> type >> name;
+    if (type == "t" || type == "T" || type == "w" || type == "W") symbols[address].insert(name);
+  }
+  const RecordedLocations ours = locations_of(locations, "[kernel.kallsyms]");
+  ASSERT_THAT(ours.size(), Gt(10U));
+  for (const RecordedLocation& one : ours) {
+    auto symbol = symbols.upper_bound(one.address);
+    ASSERT_NE(symbol, symbols.begin());
+    --symbol;
+    EXPECT_THAT(symbol->second, Contains(one.names.front())) << std::hex << one.address;
+  }
+  EXPECT_THAT(names_in(ours), Contains("vfs_read"));
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): as the kernel passes it
+  const char* const vdso = reinterpret_cast<const char*>(::getauxval(AT_SYSINFO_EHDR));
+  ASSERT_NE(vdso, nullptr);
+  std::ofstream(path("vdso"), std::ios::binary).write(vdso, 8192);
+  expect_names_of_nm(locations, "[vdso]", "vdso", "-D");
+  EXPECT_THAT(names_in(locations_of(locations, "[vdso]")), Contains(HasSubstr("clock_gettime")));
+}
+
+}  // namespace
+}  // namespace profd::e2e
