@@ -42,9 +42,11 @@ std::string file_identity(const MappedFile& file, const ElfSummary& elf) {
 
 bool still_has_its_bytes(const MappedFile& file) {
   struct stat status {};
-  return ::fstat(file.fd.get(), &status) == 0 &&
-         static_cast<std::uint64_t>(status.st_size) == file.key.size_bytes &&
-         nanoseconds_of(status.st_mtim) <= file.key.ctime_ns;
+  if (::fstat(file.fd.get(), &status) != 0) return false;
+  // Programs that set the time of a file, as Go's linker does, can set one after its change time.
+  const bool is_unchanged = nanoseconds_of(status.st_ctim) == file.key.ctime_ns ||
+                            nanoseconds_of(status.st_mtim) <= file.key.ctime_ns;
+  return is_unchanged && static_cast<std::uint64_t>(status.st_size) == file.key.size_bytes;
 }
 
 }  // namespace profd

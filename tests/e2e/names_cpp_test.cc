@@ -117,8 +117,8 @@ TEST_F(NamesCppTest, OfAProgramThatWasDeletedAreFound) {
 
 TEST_F(NamesCppTest, OfAProgramInAMountNamespaceAndAnotherRootAreFound) {
   shell("g++ -O2 -g -static " + source("busy_names.cc").string() + " -o app; mkdir -p root");
+  // In a chroot "/" is no mount, which could be made private.
   const RecordedLocations locations =
-      // In a chroot "/" is no mount, which could be made private.
       record({"unshare", "--mount", "--propagation", "unchanged", "sh", "-ec",
               "mount --make-rprivate / 2>/dev/null || true; cd " + path("").string() +
                   "; mount -t tmpfs none root; cp app root/inner; exec chroot root /inner"});

@@ -58,6 +58,21 @@ TEST_F(SessionWriterTest, NamesTheFunctionsOfADeletedFileByAnImage) {
   expect_both_readers("chain.4321.prof", kChainRows);
 }
 
+// Go's linker sets a time of change that the file system's own, coarser clock has not reached yet.
+TEST_F(SessionWriterTest, AFileWhoseTimeWasSetToALaterOneIsRead) {
+  ProcessSnapshot& process = add_process("chain");
+  const std::filesystem::path copy = scratch_.path() / "chain";
+  std::filesystem::copy_file(CHAIN_PROGRAM, copy);
+  std::filesystem::last_write_time(
+      copy, std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  const ChainProgram program(copy, kBase);
+  process.image.executable = program.file()->key;
+  process.image.mappings.emplace(1, program.mapping());
+  add_samples(process, chain(program), 3);
+  write();
+  EXPECT_EQ(naming_->stats().shares.fully_named, 3U);
+}
+
 // What addr2line prints for an address, without the numbers of blocks of a line.
 std::string frames_at(const std::string& file, std::uint64_t address) {
   std::ostringstream command;
