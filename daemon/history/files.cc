@@ -1,8 +1,11 @@
 #include "daemon/history/files.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
+#include "formats/base/errors.h"
 #include "formats/base/json_members.h"
 #include "formats/base/time_text.h"
 
@@ -66,6 +69,10 @@ Result<void> read_json(const json::value& value, WindowRecord& out) {
                   .optional("named_files", out.named_files)
                   .finish();
   if (!read) return read;
+  constexpr auto kMaxTime = std::uint64_t{std::numeric_limits<std::int64_t>::max()};
+  if (std::max({start, end, start_monotonic, end_monotonic}) > kMaxTime) {
+    return malformed("a time of the window is out of range");
+  }
   out.start = time_of_ns(start);
   out.end = time_of_ns(end);
   out.start_monotonic = std::chrono::nanoseconds(static_cast<std::int64_t>(start_monotonic));

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <set>
 #include <string>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
@@ -51,13 +52,14 @@ void replay(const std::string& seed, std::mt19937_64& random) {
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  int seeds = 0;
-  std::mt19937_64 random(1);  // NOLINT: the same every time
-  for (const auto& entry : std::filesystem::directory_iterator(argv[1])) {
-    std::ifstream file(entry.path(), std::ios::binary);
+  // Sorted: the order of a directory is another one in each checkout.
+  std::set<std::filesystem::path> seeds;
+  for (const auto& entry : std::filesystem::directory_iterator(argv[1])) seeds.insert(entry.path());
+  for (const std::filesystem::path& seed : seeds) {
+    std::mt19937_64 random(1);  // NOLINT: the same every time
+    std::ifstream file(seed, std::ios::binary);
     replay({std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()}, random);
-    ++seeds;
   }
-  std::printf("replayed %d seeds\n", seeds);
-  return seeds > 0 ? 0 : 1;
+  std::printf("replayed %zu seeds\n", seeds.size());
+  return seeds.empty() ? 1 : 0;
 }

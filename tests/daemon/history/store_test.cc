@@ -98,6 +98,7 @@ TEST(WindowFilesTest, AMalformedRecordIsRefused) {
   for (const std::string& text :
        {std::string(), std::string("{}"), std::string("[]"), good.substr(0, good.size() / 2),
         with("\"start_ns\":", "\"start\":"), with("\"uid\":1000", "\"uid\":-1"),
+        with("\"start_ns\":", "\"start_ns\":9223372036854775808,\"was\":"),
         with("\"pid\":1", "\"pid\":\"1\"")}) {
     EXPECT_FALSE(parse_window_record(text)) << text;
   }
