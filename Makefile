@@ -8,7 +8,7 @@ FUZZ_SECONDS := 60
 CONFIGURE := cmake -G Ninja -S . --log-level=WARNING
 COMPILE := cmake --build $(BUILD) -j $(JOBS) --target
 
-.PHONY: help build demo install package tests check lint check-asan check-oldest-kernel soak bench fuzz clean
+.PHONY: help build demo install package tests check lint check-asan check-oldest-kernel soak attack bench fuzz clean
 .PHONY: configured configured-tests
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo 'make bench        measures profd beside perf (30 min)'
 	@echo 'make fuzz         fuzzes every reader, FUZZ_SECONDS=$(FUZZ_SECONDS) each (20 min)'
 	@echo 'make soak         kills profd a hundred times at random moments and checks what it left (25 min)'
+	@echo 'make attack       floods the history of a profd for ten minutes as an unprivileged user (15 min)'
 	@echo 'make check-asan   runs the tests under the address and undefined-behaviour sanitizers (60 min)'
 	@echo 'make check-oldest-kernel   runs the kernel tests on Linux 6.1, in QEMU (20 min)'
 	@echo 'make clean        removes what the others built (1 s)'
@@ -81,6 +82,9 @@ check-oldest-kernel: tests
 
 soak: tests
 	$(BUILD)/e2e_test --gtest_filter='*KillAtAnyMoment*' --gtest_repeat=10
+
+attack: tests
+	FLOOD_SECONDS=600 $(BUILD)/e2e_test --gtest_filter='HistoryFloodTest.*'
 
 bench: tests
 	@tests/bench/run $(BUILD)
