@@ -23,7 +23,8 @@ class ImageLinesWriter {
 
   void add_function(const ElfSymbol& function, std::uint64_t bytes,
                     std::span<const ImageFrames> frames) {
-    const std::string_view file = frames.empty() ? "" : frames.front().frames.back().file;
+    std::string_view file;
+    if (!frames.empty()) file = frames.front().frames.back().file;
     writer_.begin_function(function.name, function.address, bytes, file_number(file), 0);
     for (const ImageFrames& at : frames) add_inlined(at);
     for (const ImageFrames& at : frames) {
