@@ -1,13 +1,18 @@
 #include "ctl/commands/debug_cache.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <ctime>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include <boost/algorithm/hex.hpp>
 
@@ -82,6 +87,50 @@ class PartialFile {
   bool is_renamed_ = false;
 };
 
+// The names in a directory, without those of partial files and links to directories.
+std::vector<std::string> names_in(int directory) {
+  const int copy = ::openat(directory, ".", kDirectoryFlags);
+  if (copy < 0) return {};
+  const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(copy), &::closedir);
+  std::vector<std::string> names;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): the list belongs to this function.
+  while (const dirent* const entry = list ? ::readdir(list.get()) : nullptr) {
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  }
+  return names;
+}
+
+struct StoredFile {
+  std::string place;  // the directory of the first two digits
+  std::string name;
+  std::uint64_t bytes = 0;              // on the disk
+  std::pair<std::time_t, long> used{};  // seconds, nanoseconds
+};
+
+void append_files(int ids, const std::string& place, std::vector<StoredFile>& to) {
+  constexpr std::uint64_t kBlockBytes = 512;
+  const UniqueFd directory(::openat(ids, place.c_str(), kDirectoryFlags));
+  if (!directory.valid()) return;
+  for (std::string& name : names_in(directory.get())) {
+    struct stat status {};
+    if (::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(status.st_mode)) {
+      continue;
+    }
+    const std::pair read(status.st_atim.tv_sec, status.st_atim.tv_nsec);
+    const std::pair written(status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+    to.push_back({.place = place,
+                  .name = std::move(name),
+                  .bytes = static_cast<std::uint64_t>(status.st_blocks) * kBlockBytes,
+                  .used = std::max(read, written)});
+  }
+}
+
+bool remove_file(int ids, const StoredFile& file) {
+  const UniqueFd directory(::openat(ids, file.place.c_str(), kDirectoryFlags));
+  return directory.valid() && ::unlinkat(directory.get(), file.name.c_str(), 0) == 0;
+}
+
 }  // namespace
 
 Result<DebugCache> DebugCache::open(const std::string& directory) {
@@ -144,6 +193,24 @@ Result<std::uint64_t> DebugCache::store(const std::string& build_id, int fd,
     return renamed.error();
   }
   return bytes;
+}
+
+std::size_t DebugCache::remove_oldest(std::uint64_t max_bytes, const std::string& kept) const {
+  const UniqueFd ids(::openat(directory_.get(), ".build-id", kDirectoryFlags));
+  if (!ids.valid()) return 0;
+  std::vector<StoredFile> files;
+  for (const std::string& place : names_in(ids.get())) append_files(ids.get(), place, files);
+  std::uint64_t bytes = 0;
+  for (const StoredFile& file : files) bytes += file.bytes;
+  std::ranges::sort(files, {}, &StoredFile::used);
+  std::size_t removed = 0;
+  for (const StoredFile& file : files) {
+    if (bytes <= max_bytes) break;
+    if (file.place + file.name == kept + ".debug" || !remove_file(ids.get(), file)) continue;
+    bytes -= file.bytes;
+    ++removed;
+  }
+  return removed;
 }
 
 }  // namespace profd

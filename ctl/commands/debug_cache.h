@@ -1,8 +1,10 @@
 // The directory of downloaded debug files, DIR/.build-id/xx/yyyy.debug, which the daemon reads by
-// build id. Root and the group profd can write it.
+// build id. Root and the group profd can write it. systemd-tmpfiles removes what was not used for a
+// month (systemd/profd.tmpfiles).
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -25,6 +27,10 @@ class DebugCache {
   // kMalformed: not an ELF file, or one with another build id; kTooLarge: it has more than
   // `max_bytes`.
   Result<std::uint64_t> store(const std::string& build_id, int fd, std::uint64_t max_bytes);
+
+  // Removes the files that were not read or written for the longest time, down to `max_bytes` on
+  // the disk, but not that of the build id `kept`. Returns the number of removed files.
+  [[nodiscard]] std::size_t remove_oldest(std::uint64_t max_bytes, const std::string& kept) const;
 
  private:
   Result<void> copy(int from, int to, std::uint64_t bytes) const;

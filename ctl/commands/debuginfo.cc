@@ -31,6 +31,7 @@ enum class DebuginfoAction { kList, kFetch };
 
 constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
 constexpr std::uint64_t kDefaultFiles = 100;
+constexpr std::uint64_t kMaxCacheBytes = std::uint64_t{2} << 30;
 constexpr const char* kHostDebugFiles = "/usr/lib/debug/.build-id/";
 
 struct DebuginfoOptions {
@@ -49,6 +50,7 @@ struct DebuginfoReport {
   std::uint64_t bytes = 0;
   std::uint64_t not_found = 0;
   std::uint64_t failed = 0;
+  std::uint64_t removed = 0;  // older files, for room
 };
 
 Result<DebuginfoAction> parse_action(const std::string& name) {
@@ -125,7 +127,9 @@ class Download {
   Result<std::uint64_t> fetch(const LinelessFile& file, Debuginfod& servers, DebugCache& cache) {
     const Result<UniqueFd> found = servers.find(file.build_id);
     if (!found) return found.error();
-    return cache.store(file.build_id, found->get(), max_bytes());
+    Result<std::uint64_t> stored = cache.store(file.build_id, found->get(), max_bytes());
+    if (stored) report_.removed += cache.remove_oldest(kMaxCacheBytes, file.build_id);
+    return stored;
   }
 
   void count(const LinelessFile& file, const Result<std::uint64_t>& stored) {
@@ -169,6 +173,10 @@ void print_missing(const std::vector<LinelessFile>& files, const Console& consol
 }
 
 void print_downloads(const DebuginfoReport& report, const Console& console) {
+  if (report.removed != 0) {
+    console.err << "profctl: removed " << counted(report.removed, "older debug file")
+                << ", to keep " << bytes_text(kMaxCacheBytes) << " at most\n";
+  }
   if (console.json) {
     console.out << json_text(boost::json::object{{"fetched", report.fetched},
                                                  {"bytes", report.bytes},

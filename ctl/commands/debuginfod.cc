@@ -1,5 +1,7 @@
 #include "ctl/commands/debuginfod.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -12,9 +14,50 @@
 namespace profd {
 namespace {
 
+// The functions of libdebuginfod, once it is loaded. It is never unloaded, since libcurl keeps
+// state of the process.
+struct Library {
+  decltype(&::debuginfod_begin) begin = nullptr;
+  decltype(&::debuginfod_end) end = nullptr;
+  decltype(&::debuginfod_find_debuginfo) find_debuginfo = nullptr;
+  decltype(&::debuginfod_set_progressfn) set_progressfn = nullptr;
+  decltype(&::debuginfod_set_user_data) set_user_data = nullptr;
+  decltype(&::debuginfod_get_user_data) get_user_data = nullptr;
+};
+Library loaded;
+
+template <class Function>
+bool find_function(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  return function != nullptr;
+}
+
+bool find_functions(void* library, Library& to) {
+  return find_function(library, "debuginfod_begin", to.begin) &&
+         find_function(library, "debuginfod_end", to.end) &&
+         find_function(library, "debuginfod_find_debuginfo", to.find_debuginfo) &&
+         find_function(library, "debuginfod_set_progressfn", to.set_progressfn) &&
+         find_function(library, "debuginfod_set_user_data", to.set_user_data) &&
+         find_function(library, "debuginfod_get_user_data", to.get_user_data);
+}
+
+Result<void> load(const char* name) {
+  void* const library = ::dlopen(name, RTLD_NOW);
+  Library found;
+  if (library != nullptr && find_functions(library, found)) {
+    loaded = found;
+    return {};
+  }
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): profctl has one thread.
+  const char* const why = ::dlerror();
+  return fail(ErrorCode::kUnsupported,
+              "could not load libdebuginfod: " + std::string(why != nullptr ? why : name),
+              "install the package libdebuginfod1");
+}
+
 int report_progress(debuginfod_client* client, long done, long all) {
   const auto* const progress =
-      static_cast<const Debuginfod::Progress*>(::debuginfod_get_user_data(client));
+      static_cast<const Debuginfod::Progress*>(loaded.get_user_data(client));
   (*progress)(static_cast<std::uint64_t>(std::max(done, 0L)),
               static_cast<std::uint64_t>(std::max(all, 0L)));
   return 0;  // continue
@@ -52,7 +95,7 @@ Error download_error(int error) {
 
 }  // namespace
 
-void Debuginfod::End::operator()(debuginfod_client* client) const { ::debuginfod_end(client); }
+void Debuginfod::End::operator()(debuginfod_client* client) const { loaded.end(client); }
 
 Result<Debuginfod> Debuginfod::open(const Options& options, Progress progress) {
   if (!options.urls.empty()) set_variable(DEBUGINFOD_URLS_ENV_VAR, options.urls);
@@ -61,20 +104,21 @@ Result<Debuginfod> Debuginfod::open(const Options& options, Progress progress) {
                             "give --url, for instance https://debuginfod.debian.net, or set "
                             "DEBUGINFOD_URLS");
   }
+  if (auto ready = load(options.library); !ready) return ready.error();
   set_variable(DEBUGINFOD_MAXSIZE_ENV_VAR, std::to_string(options.max_bytes));
   set_variable(DEBUGINFOD_MAXTIME_ENV_VAR, std::to_string(options.max_time.count()));
   Debuginfod opened;
-  opened.client_.reset(::debuginfod_begin());
+  opened.client_.reset(loaded.begin());
   if (!opened.client_) return fail(ErrorCode::kIo, "could not start libdebuginfod");
   opened.progress_ = std::make_unique<Progress>(std::move(progress));
-  ::debuginfod_set_user_data(opened.client_.get(), opened.progress_.get());
-  ::debuginfod_set_progressfn(opened.client_.get(), &report_progress);
+  loaded.set_user_data(opened.client_.get(), opened.progress_.get());
+  loaded.set_progressfn(opened.client_.get(), &report_progress);
   return opened;
 }
 
 Result<UniqueFd> Debuginfod::find(const std::string& build_id) {
   // A length of 0: hexadecimal digits.
-  const int found = ::debuginfod_find_debuginfo(
+  const int found = loaded.find_debuginfo(
       client_.get(), reinterpret_cast<const unsigned char*>(build_id.c_str()), 0, nullptr);
   if (found < 0) return download_error(-found);
   return UniqueFd(found);

@@ -19,6 +19,7 @@
 
 #include "collectors/files/debug_file_places.h"
 #include "ctl/commands/debug_cache.h"
+#include "ctl/commands/debuginfod.h"
 #include "formats/profile/pprof_writer.h"
 #include "tests/ctl/ran.h"
 #include "tests/formats/readers.h"
@@ -165,6 +166,42 @@ TEST_F(DebuginfoTest, AFetchedFileIsWhereTheDaemonFindsIt) {
   ASSERT_TRUE(found);
   EXPECT_TRUE(found->fd.valid());
   EXPECT_FALSE(has_partial_files());
+}
+
+TEST_F(DebuginfoTest, TheFilesThatWereNotUsedForTheLongestTimeAreRemovedForRoom) {
+  const auto add = [this](const std::string& id, std::size_t bytes, time_t read, time_t written) {
+    fs::create_directories(stored(id).parent_path());
+    std::ofstream(stored(id)) << std::string(bytes, 'x');
+    const timespec times[] = {{.tv_sec = read, .tv_nsec = 0}, {.tv_sec = written, .tv_nsec = 0}};
+    ASSERT_EQ(::utimensat(AT_FDCWD, stored(id).c_str(), times, 0), 0);
+  };
+  constexpr std::size_t kSize = 1 << 20;
+  add("aa01", kSize, 1000, 1000);
+  add("aa02", kSize, 9000, 1000);  // read later
+  add("bb01", kSize, 2000, 2000);
+  add("bb02", kSize, 500, 500);
+  fs::create_directories(built_.path("elsewhere"));
+  std::ofstream(built_.path("elsewhere/01.debug")) << std::string(kSize, 'x');
+  fs::create_directory_symlink(built_.path("elsewhere"), cache() / ".build-id/cc");
+  const auto opened = DebugCache::open(cache());
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->remove_oldest(5 * kSize, "bb02"), 0U);
+  // A file may take a few more blocks than its bytes.
+  EXPECT_EQ(opened->remove_oldest(2 * kSize + kSize / 2, "bb02"), 2U);
+  EXPECT_FALSE(fs::exists(stored("aa01")));
+  EXPECT_TRUE(fs::exists(stored("aa02")));
+  EXPECT_FALSE(fs::exists(stored("bb01")));
+  EXPECT_TRUE(fs::exists(stored("bb02"))) << "kept";
+  EXPECT_EQ(opened->remove_oldest(0, ""), 2U);
+  EXPECT_TRUE(fs::exists(built_.path("elsewhere/01.debug"))) << "no link is followed";
+}
+
+TEST_F(DebuginfoTest, WithoutTheLibraryTheErrorNamesItsPackage) {
+  const auto opened =
+      Debuginfod::open({.urls = "http://127.0.0.1:1", .library = "libdebuginfod-none.so.1"}, {});
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(opened.error().hint, HasSubstr("libdebuginfod1"));
 }
 
 TEST_F(DebuginfoTest, AFileThatIsThereIsNotFetchedAgain) {
