@@ -43,8 +43,8 @@ enum class DebugFileRefusal : std::uint8_t {
   kLate,           // the file system took too long
   kOtherBuildId,   // it is the debug file of another build
   kOtherChecksum,  // not the file that .gnu_debuglink means
-  kMalformed,      // not an ELF file, or the parser failed on it
-  kOverBudget,     // the time for the owner's files was spent
+  kMalformed,      // not an ELF file
+  kOverBudget,     // the time for the owner's files or that of the parser was spent
 };
 inline constexpr std::array<std::string_view, 9> kDebugFileRefusalTexts{
     "not_regular",    "foreign_owner",  "on_fuse",   "too_large",  "late",

@@ -20,6 +20,8 @@ struct MappedFile {
   bool deleted = false;
   UniqueFd fd{};        // open for reading, a regular file; invalid when nothing could be opened
   std::string error{};  // why fd is invalid
+  // Whether a later open may succeed: it took too long, or a limit of that moment was reached.
+  bool may_open_later = false;
 
   // From fstat() of the opened file, also where `fd` is closed again; all 0 when none was opened.
   // On an overlay these are the overlay's, and the key is the layer's.

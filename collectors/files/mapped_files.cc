@@ -1,13 +1,8 @@
 #include "collectors/files/mapped_files.h"
 
 #include <sys/resource.h>
-#include <sys/stat.h>
 
-#include <optional>
-#include <string>
 #include <utility>
-
-#include "collectors/files/open_mapped_file.h"
 
 namespace profd {
 namespace {
@@ -19,20 +14,17 @@ constexpr std::size_t kShareOfAll = 2;
 constexpr std::size_t kShareOfOwner = 16;
 constexpr const char* kTooSlow = "the open takes too long";
 
+// Over a limit that others may soon use less of.
 std::shared_ptr<const MappedFile> unopened_of(const MappingView& mapping, const char* why) {
-  return std::make_shared<const MappedFile>(unopened(place_of(mapping), why));
-}
-
-// The effective uid of a process; root for one that has exited or is not dumpable. Does not take
-// the lock of the process's memory.
-std::uint32_t uid_of_process(std::uint32_t tgid) {
-  struct stat status {};
-  return ::stat(("/proc/" + std::to_string(tgid)).c_str(), &status) == 0 ? status.st_uid : 0;
+  MappedFile file = unopened(place_of(mapping), why);
+  file.may_open_later = true;
+  return std::make_shared<const MappedFile>(std::move(file));
 }
 
 }  // namespace
 
-MappedFiles::MappedFiles(std::size_t descriptor_limit) : descriptor_limit_(descriptor_limit) {}
+MappedFiles::MappedFiles(std::size_t descriptor_limit, Opener opener)
+    : opener_(opener ? std::move(opener) : &open_by_mapping), descriptor_limit_(descriptor_limit) {}
 
 std::size_t MappedFiles::soft_descriptor_limit() {
   rlimit limit{};
@@ -60,17 +52,28 @@ std::shared_ptr<const MappedFile> MappedFiles::find_or_open(const MappingView& m
   return shared;
 }
 
+std::shared_ptr<const MappedFile> MappedFiles::find(const FileKey& key) const {
+  const auto found = files_.find(key);
+  return found == files_.end() ? nullptr : found->second.file;
+}
+
 MappedFile MappedFiles::open(const MappingView& mapping) {
   const MappingPlace place = place_of(mapping);
-  const std::uint32_t uid = uid_of_process(place.tgid);
-  if (place.on_fuse || late_in_second_ >= kMaxLate || !runner_.has_thread_for(uid)) {
-    return open_by_names(place, kTooSlow);
-  }
-  std::optional<MappedFile> opened = runner_.run(uid, [place] { return open_by_mapping(place); });
+  if (place.on_fuse) return open_by_names(place, kTooSlow);
+  std::optional<MappedFile> opened = open_in_time(place);
   if (opened && opened->fd.valid()) return std::move(*opened);
-  if (opened) return open_by_names(place, opened->error);
-  ++late_in_second_;
-  return open_by_names(place, kTooSlow);
+  MappedFile named = open_by_names(place, opened ? opened->error : kTooSlow);
+  named.may_open_later = !named.fd.valid() && (!opened || opened->may_open_later);
+  return named;
+}
+
+std::optional<MappedFile> MappedFiles::open_in_time(const MappingPlace& place) {
+  const std::uint32_t uid = user_of_process(place.tgid);
+  if (late_in_second_ >= kMaxLate || !runner_.has_thread_for(uid)) return std::nullopt;
+  std::optional<MappedFile> opened =
+      runner_.run(uid, [place, opener = opener_] { return opener(place); });
+  if (!opened) ++late_in_second_;
+  return opened;
 }
 
 bool MappedFiles::may_open(std::uint32_t tgid, Clock::time_point now) {
@@ -92,6 +95,7 @@ void MappedFiles::charge_descriptor(MappedFile& file) {
       (file.owner != 0 && of_owner >= descriptor_limit_ / kShareOfOwner)) {
     file.fd.reset();
     file.error = "too many files are held";
+    file.may_open_later = true;
     return;
   }
   ++held_;

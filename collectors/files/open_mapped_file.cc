@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <utility>
@@ -49,7 +50,18 @@ struct Opened {
   UniqueFd fd;
   struct stat status {};
   std::string error;
+  bool is_temporary = false;
 };
+
+// EAGAIN: another process has a lease on the file.
+bool is_temporary(int error) {
+  return error == EAGAIN || error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
+void fail_open(Opened& opened) {
+  opened.is_temporary = is_temporary(errno);
+  opened.error = fail_errno("could not open it").message;
+}
 
 std::string refusal(const struct stat& status, const FileKey& key) {
   if (!S_ISREG(status.st_mode)) return "not a regular file";
@@ -64,7 +76,7 @@ Opened open_regular(const UniqueFd& place, const MappingPlace& mapping) {
   const FileKey& key = mapping.file;
   Opened opened;
   if (!place.valid()) {
-    opened.error = fail_errno("could not open it").message;
+    fail_open(opened);
   } else if (may_be_on_fuse(place.get(), key.device, mapping.tgid)) {
     opened.error = kOnFuse;
   } else if (::fstat(place.get(), &opened.status) != 0) {
@@ -75,7 +87,7 @@ Opened open_regular(const UniqueFd& place, const MappingPlace& mapping) {
   if (!opened.error.empty()) return opened;
   const std::string link = "/proc/self/fd/" + std::to_string(place.get());
   opened.fd.reset(::open(link.c_str(), kReadFlags));
-  if (!opened.fd.valid()) opened.error = fail_errno("could not open it").message;
+  if (!opened.fd.valid()) fail_open(opened);
   return opened;
 }
 
@@ -130,6 +142,11 @@ MappingPlace place_of(const MappingView& mapping) {
           .path = path_from_names(mapping.names)};
 }
 
+std::uint32_t user_of_process(std::uint32_t tgid) {
+  struct stat status {};
+  return ::stat(("/proc/" + std::to_string(tgid)).c_str(), &status) == 0 ? status.st_uid : 0;
+}
+
 MappedFile unopened(const MappingPlace& place, std::string why) {
   return {
       .key = place.file, .path = place.path.empty() ? "?" : place.path, .error = std::move(why)};
@@ -140,7 +157,11 @@ MappedFile open_by_mapping(const MappingPlace& place) {
   if (place.on_fuse) return unopened(place, kOnFuse);
   const std::string exact = map_files_path(place.tgid, place.start, place.end);
   Opened opened = open_regular(place_of_link(exact), place);
-  if (!opened.fd.valid()) return unopened(place, opened.error);
+  if (!opened.fd.valid()) {
+    MappedFile file = unopened(place, opened.error);
+    file.may_open_later = opened.is_temporary;
+    return file;
+  }
   return from_link(place.file, exact, std::move(opened));
 }
 

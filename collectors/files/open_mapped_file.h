@@ -24,6 +24,10 @@ struct MappingPlace {
 
 [[nodiscard]] MappingPlace place_of(const MappingView& mapping);
 
+// The effective uid of a process; root for one that has exited or is not dumpable. Does not take
+// the lock of the process's memory.
+[[nodiscard]] std::uint32_t user_of_process(std::uint32_t tgid);
+
 // A MappedFile without a descriptor; `why` becomes its error.
 [[nodiscard]] MappedFile unopened(const MappingPlace& place, std::string why);
 

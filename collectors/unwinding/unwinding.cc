@@ -26,6 +26,12 @@ bool is_temporary(TableRefusal reason) {
   }
 }
 
+// Not the limits of memory: the files would displace each other again and again.
+bool is_worth_another_load(TableRefusal reason) {
+  return reason == TableRefusal::kTimeout || reason == TableRefusal::kParserDied ||
+         reason == TableRefusal::kQueueFull;
+}
+
 MappedCode mapped_code(const CodeMapping& mapping, const MappedFile* opened) {
   return {.key = mapping.file,
           .owner = opened != nullptr && opened->fd.valid() ? opened->owner : kUnknownOwner,
@@ -133,8 +139,40 @@ void Unwinding::on(const UnmapView& unmap) noexcept { next_.on_unmap(unmap); }
 void Unwinding::on(const MappingView& mapping) noexcept {
   auto file = files_.find_or_open(mapping);
   mappings_.add(mapping);
+  if (file && !file->fd.valid() && file->may_open_later) {
+    late_mappings_.add(
+        {mapping.process, mapping.id}, user_of_process(mapping.process.tgid),
+        {.mapping = mapping, .names_cut = mapping.names_cut, .names = std::string(mapping.names)},
+        Clock::now());
+  }
+  apply(mapping, std::move(file));
+}
+
+void Unwinding::apply(const MappingView& mapping, std::shared_ptr<const MappedFile> file) {
   if (mapping.kind == PROFD_MAPPING_FILE && !mapping.file.empty()) request_or_cover(mapping, file);
   next_.on_mapping(mapping, std::move(file));
+}
+
+// The next stage gets the mapping once more, with its file. True: no further try is needed.
+bool Unwinding::open_again(const LateMapping& late) {
+  const MappingView mapping{late.mapping, late.names_cut, late.names};
+  auto file = files_.find_or_open(mapping);
+  if (!file->fd.valid()) return !file->may_open_later;
+  apply(mapping, std::move(file));
+  return true;
+}
+
+// True: no further try is needed. A file that nothing uses any more is loaded with its next record.
+bool Unwinding::load_again(const MappedCode& code) {
+  if (loading_.contains(code.key)) return false;
+  const auto file = files_.find(code.key);
+  if (!file || !file->fd.valid() || tables_.state(code.key) != UnwindTables::State::kNone) {
+    return true;
+  }
+  tables_.forget(code.key);
+  refused_.erase(code.key);
+  load(code, file, TableLoader::Urgency::kBackground);
+  return false;
 }
 
 void Unwinding::request_or_cover(const MappingView& mapping,
@@ -185,6 +223,11 @@ void Unwinding::load(const MappedCode& file, const std::shared_ptr<const MappedF
 
 void Unwinding::refuse(const MappedCode& file, TableRefusal reason) {
   tables_.refuse(file, reason);
+  if (is_worth_another_load(reason)) {
+    late_tables_.add(file.key, file.owner, file, Clock::now());
+  } else {
+    late_tables_.remove(file.key);
+  }
   if (!is_temporary(reason)) return;
   if (refused_.size() >= kMaxRefused) {
     std::erase_if(refused_, [this](const auto& entry) {
@@ -216,6 +259,8 @@ void Unwinding::poll() {
   tables_.tick(nanoseconds(now));
   for (LoadResult& result : loader_->take()) install(std::move(result));
   deferred_.poll(now);
+  late_mappings_.try_due(now, [this](const LateMapping& late) { return open_again(late); });
+  late_tables_.try_due(now, [this](const MappedCode& code) { return load_again(code); });
 }
 
 void Unwinding::install(LoadResult result) {
@@ -227,6 +272,8 @@ void Unwinding::install(LoadResult result) {
     refuse(file, result.refusal);
   } else if (const auto refusal = tables_.install(file, result.content, result.table->view)) {
     refuse(file, *refusal);
+  } else {
+    late_tables_.remove(file.key);
   }
 }
 

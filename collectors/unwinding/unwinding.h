@@ -1,6 +1,9 @@
 // The stage of a sample's way that completes stacks: it takes the records from the rings, and
 // passes samples with complete stacks and mappings with their opened files to the next stage.
 //
+// A file that could not be opened, or whose table could not be made, for a reason that may pass is
+// tried again by time (collectors/files/retry_queue.h), also without a further record of it.
+//
 // A sample whose stack reached a file without an unwind table waits in the deferred unwinder. The
 // table is made from the mapped file and installed for the BPF programs.
 //
@@ -12,10 +15,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "collectors/bpf/programs.h"
 #include "collectors/bpf/record.h"
 #include "collectors/files/mapped_files.h"
+#include "collectors/files/retry_queue.h"
 #include "collectors/unwinding/deferred_unwinder.h"
 #include "collectors/unwinding/options.h"
 #include "collectors/unwinding/process_mappings.h"
@@ -45,8 +51,8 @@ class Unwinding {
   void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t area,
                          std::string_view table);
 
-  // Installs the tables that were made since the last call, and continues the stacks that wait for
-  // them.
+  // Installs the tables that were made since the last call, continues the stacks that wait for
+  // them, and tries files again.
   void poll();
 
   // Delivers the deferred stacks of sessions that end (a bit mask of slots) as they are.
@@ -71,6 +77,16 @@ class Unwinding {
   void on(const MappingView& mapping) noexcept;
   void on(const ProcessView& process) noexcept;
   void on(const UnmapView& unmap) noexcept;
+  // A mapping whose file could not be opened yet.
+  struct LateMapping {
+    CodeMapping mapping;
+    bool names_cut = false;
+    std::string names{};
+  };
+
+  void apply(const MappingView& mapping, std::shared_ptr<const MappedFile> file);
+  bool open_again(const LateMapping& late);
+  bool load_again(const MappedCode& code);
   void request_or_cover(const MappingView& mapping, const std::shared_ptr<const MappedFile>& file);
   void load_vdso();
   void load_running_code(const Programs& programs);
@@ -86,6 +102,9 @@ class Unwinding {
   ProcessMappings mappings_;
   std::map<FileKey, MappedCode> loading_;
   std::map<FileKey, Refused> refused_;
+  // By the process and the id of the mapping.
+  RetryQueue<std::pair<ProcessKey, std::uint64_t>, LateMapping> late_mappings_;
+  RetryQueue<FileKey, MappedCode> late_tables_;
   SampleSink& next_;
   DeferredUnwinder deferred_;
   std::unique_ptr<TableLoader> loader_;

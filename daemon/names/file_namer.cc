@@ -1,6 +1,7 @@
 #include "daemon/names/file_namer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <span>
 #include <utility>
@@ -26,6 +27,12 @@ bool is_from_symbols(NameSource source) {
          source == NameSource::kMiniDebugInfo || source == NameSource::kDynamicSymbols;
 }
 
+// Of a busy host, or of a parser that died for a reason other than this file.
+bool is_temporary(const Error& error) {
+  return error.code == ErrorCode::kTimeout || error.code == ErrorCode::kBusy ||
+         error.code == ErrorCode::kUnavailable;
+}
+
 NameSource reason_of(const Error& error) {
   return error.code == ErrorCode::kTooLarge || error.code == ErrorCode::kBusy
              ? NameSource::kOverBudget
@@ -42,7 +49,7 @@ std::optional<std::uint64_t> NamedFile::address_of(std::uint64_t file_offset) co
 
 NamedFile FileNamer::name(const HitFile& hit, SymbolBudgets& budgets) {
   const MappedFile& file = *hit.file;
-  const ElfSummary* elf = find_or_read(file);
+  const ElfSummary* elf = find_or_read(file, budgets.of(file.owner));
   if (elf == nullptr) {
     return {.missing = file.fd.valid() ? NameSource::kRefused : NameSource::kNoFile};
   }
@@ -91,15 +98,43 @@ NamedFile FileNamer::name(const Source& source, const ElfSummary& elf, const std
   return named;
 }
 
+const ElfSummary* FileNamer::find_summary(const FileKey& key) const {
+  const auto known = summaries_.find(key);
+  return known != summaries_.end() && known->second.elf ? &*known->second.elf : nullptr;
+}
+
 // Null: the file can't be read. The summary is kept, since the file may be closed later.
-const ElfSummary* FileNamer::find_or_read(const MappedFile& file) {
-  const auto known = summaries_.find(file.key);
-  if (known != summaries_.end()) return known->second ? &*known->second : nullptr;
+const ElfSummary* FileNamer::find_or_read(const MappedFile& file, SymbolBudget& budget) {
+  if (const ElfSummary* const known = find_summary(file.key)) return known;
   if (!file.fd.valid()) return nullptr;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto [entry, is_new] = summaries_.try_emplace(file.key);
+  Summary& summary = entry->second;
+  if (!is_new) {
+    const bool has_time = file.owner == kRoot || budget.time.count() > 0;
+    if (!summary.retry || summary.retry->has_ended() || !summary.retry->is_due(begin) ||
+        !has_time) {
+      return nullptr;
+    }
+    summary.retry->delay(begin);
+  }
+  const bool may_be_read_later = read_summary(file, summary);
+  const auto now = std::chrono::steady_clock::now();
+  if (file.owner != kRoot) budget.time -= now - begin;
+  if (!may_be_read_later) {
+    summary.retry.reset();
+  } else if (!summary.retry) {
+    summary.retry.emplace(now);
+  }
+  return summary.elf ? &*summary.elf : nullptr;
+}
+
+// Returns whether the parser may read the file later.
+bool FileNamer::read_summary(const MappedFile& file, Summary& summary) {
   Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get());
-  std::optional<ElfSummary>& kept = summaries_[file.key];
-  if (elf && still_has_its_bytes(file)) kept = std::move(*elf);
-  return kept ? &*kept : nullptr;
+  if (!elf) return is_temporary(elf.error());
+  if (still_has_its_bytes(file)) summary.elf = std::move(*elf);
+  return false;
 }
 
 NameSource FileNamer::look_up(const Source& source, const DebugFileFinder::Wanted& wanted,
@@ -146,7 +181,7 @@ void FileNamer::add_lines(std::span<const HitFile* const> files, LineBudget& bud
 }
 
 std::optional<FileNamer::Pending> FileNamer::pending_of(const HitFile& hit) {
-  const ElfSummary* const elf = hit.file->fd.valid() ? find_or_read(*hit.file) : nullptr;
+  const ElfSummary* const elf = hit.file->fd.valid() ? find_summary(hit.file->key) : nullptr;
   if (elf == nullptr) return std::nullopt;
   Pending pending{.hit = &hit, .elf = elf, .identity = file_identity(*hit.file, *elf)};
   pending.names = &cache_.names_of(pending.identity);

@@ -2,7 +2,8 @@
 // reads. After that, inlined functions and lines come from DWARF, as far as there is time.
 //
 // Each file is looked up once for all its addresses. A file of one user does not use up the time
-// for the files of another (SymbolBudgets, LineBudget). On a worker.
+// for the files of another (SymbolBudgets, LineBudget). A file that the parser could not read in
+// time is read again when it is hit later (collectors/files/backoff.h). On a worker.
 
 #pragma once
 
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectors/files/backoff.h"
 #include "collectors/files/mapped_file.h"
 #include "collectors/parser/parser.h"
 #include "daemon/names/debug_file_finder.h"
@@ -89,7 +91,14 @@ class FileNamer {
   NamedFile name(const Source& source, const ElfSummary& elf, const std::string& identity,
                  const std::map<std::uint64_t, std::uint64_t>& samples_by_offset,
                  SymbolBudgets& budgets);
-  const ElfSummary* find_or_read(const MappedFile& file);
+  // Of a file: none where it can't be read. `retry`: it may be readable later.
+  struct Summary {
+    std::optional<ElfSummary> elf{};
+    std::optional<Backoff> retry{};
+  };
+  [[nodiscard]] const ElfSummary* find_summary(const FileKey& key) const;
+  const ElfSummary* find_or_read(const MappedFile& file, SymbolBudget& budget);
+  bool read_summary(const MappedFile& file, Summary& summary);
   // A file with addresses that may have lines, the one with most samples first.
   struct Pending {
     const HitFile* hit = nullptr;
@@ -108,7 +117,7 @@ class FileNamer {
   Parser& parser_;
   LineNamer& lines_;
   NameCache& cache_;
-  std::map<FileKey, std::optional<ElfSummary>> summaries_;  // none: it can't be read
+  std::map<FileKey, Summary> summaries_;
   UniqueFd vdso_;
   DebugFileFinder debug_files_;
   std::uint64_t looked_up_ = 0;

@@ -213,6 +213,47 @@ TEST_F(MappedFilesTest, KeepsABoundedNumberOfFiles) {
   EXPECT_EQ(files_.size(), 65'536u);
 }
 
+// Without names in its record it can be opened by its range only, as in a container.
+TEST_F(MappedFilesTest, AFileThatOpensTooSlowlyIsOpenedLater) {
+  std::promise<void> gate;
+  MappedFiles files(1024, [opened = gate.get_future().share()](const MappingPlace& place) {
+    opened.wait();
+    return open_by_mapping(place);
+  });
+  auto now = MappedFiles::Clock::now();
+  const auto late = files.find_or_open(view_, now);
+  EXPECT_FALSE(late->fd.valid());
+  EXPECT_TRUE(late->may_open_later) << late->error;
+  gate.set_value();
+  const auto end = now + std::chrono::seconds(60);
+  auto file = late;
+  while (!file->fd.valid() && MappedFiles::Clock::now() < end) {
+    now += std::chrono::seconds(1);
+    file = files.find_or_open(view_, now);
+  }
+  EXPECT_TRUE(file->fd.valid()) << file->error;
+  EXPECT_EQ(files.find(view_.file), file);
+}
+
+TEST_F(MappedFilesTest, OnlyAFailureThatMayPassIsWorthAnotherOpen) {
+  const auto opened = [](const MappingPlace& place) {
+    MappedFile file = unopened(place, "in the test");
+    file.may_open_later = place.file.generation == 1;
+    return file;
+  };
+  MappedFiles files(1024, opened);
+  view_.file.generation = 1;
+  EXPECT_TRUE(files.find_or_open(view_)->may_open_later);
+  view_.file.generation = 2;
+  EXPECT_FALSE(files.find_or_open(view_)->may_open_later);
+  view_.file.generation = 3;
+  view_.file.size_bytes += 1;
+  EXPECT_FALSE(files_.find_or_open(view_)->may_open_later) << "changed since it was sampled";
+  EXPECT_FALSE(MappedFiles(0).find_or_open(view_)->may_open_later);
+  view_.file.size_bytes -= 1;
+  EXPECT_TRUE(MappedFiles(0).find_or_open(view_)->may_open_later) << "too many files are held";
+}
+
 TEST_F(MappedFilesTest, LimitsTheNewFilesOfAProcessInASecondAndNotThoseOfOthers) {
   const auto now = MappedFiles::Clock::now();
   for (std::size_t i = 0; i <= MappedFiles::kMaxNewOfProcess; ++i) {

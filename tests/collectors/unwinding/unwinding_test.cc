@@ -2,8 +2,11 @@
 
 #include "collectors/unwinding/unwinding.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/fanotify.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +16,7 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -21,6 +25,7 @@
 #include <gtest/gtest.h>
 
 #include "collectors/sampling/sampler.h"
+#include "formats/base/unique_fd.h"
 
 namespace profd::test {
 namespace {
@@ -35,7 +40,10 @@ class EndCounter final : public SampleSink {
     EXPECT_NE(sample.user_end, PROFD_END_DEFERRED);
     if (sample.context <= PROFD_CONTEXT_TRAP) ++ends[sample.user_end];
   }
-  void on_mapping(const MappingView&, std::shared_ptr<const MappedFile>) noexcept override {}
+  void on_mapping(const MappingView& mapping,
+                  std::shared_ptr<const MappedFile> file) noexcept override {
+    if (file) is_open[mapping.file.inode] = file->fd.valid();
+  }
   void on_process(const ProcessView&) noexcept override {}
   void on_unmap(const UnmapView&) noexcept override {}
 
@@ -53,6 +61,23 @@ class EndCounter final : public SampleSink {
   }
 
   std::map<profd_user_end, std::size_t> ends;
+  std::map<std::uint64_t, bool> is_open;  // by inode, as the latest record has it
+};
+
+// Until it is destroyed, an open of the file waits.
+class SlowOpens {
+ public:
+  explicit SlowOpens(const fs::path& path)
+      : events_(::fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY | O_CLOEXEC)) {
+    is_active_ = events_.valid() && ::fanotify_mark(events_.get(), FAN_MARK_ADD, FAN_OPEN_PERM,
+                                                    AT_FDCWD, path.c_str()) == 0;
+  }
+
+  [[nodiscard]] bool is_active() const { return is_active_; }
+
+ private:
+  UniqueFd events_;
+  bool is_active_ = false;
 };
 
 class UnwindingTest : public testing::Test {
@@ -239,6 +264,27 @@ TEST_F(UnwindingTest, TablesBeyondTheMemoryLimitAreRefusedAndStacksAreStillDeliv
   EXPECT_EQ(limited.arena_bytes, kOneArena);
   EXPECT_LE(limited.bytes, kOneArena);
   EXPECT_GT(limited.refused[over_memory], 0U);
+}
+
+TEST_F(UnwindingTest, AFileThatOpensTooSlowlyIsOpenedLaterWithoutAnotherRecord) {
+  const fs::path copy = fresh_copy("/usr/bin/perl");
+  struct stat status {};
+  ASSERT_EQ(::stat(copy.c_str(), &status), 0);
+  run_perl(copy);
+  wait_until_ready();
+  std::optional<SlowOpens> slow(copy);
+  if (!slow->is_active()) GTEST_SKIP() << "needs fanotify";
+  fs::remove(copy);  // otherwise it is opened by its name
+  const SessionSlot slot = start();
+  collect_until([&] { return sink_.is_open.contains(status.st_ino); });
+  EXPECT_FALSE(sink_.is_open[status.st_ino]);
+  slow.reset();
+  collect_until(
+      [&] { return sink_.is_open[status.st_ino] && sampler_->unwind_stats().loading == 0; });
+  sink_.ends.clear();
+  collect_until([&] { return sink_.all() >= 300; });
+  stop_balanced(slot);
+  expect_complete(900);
 }
 
 TEST_F(UnwindingTest, TablesOfRunningProgramsAreMadeAtTheStart) {

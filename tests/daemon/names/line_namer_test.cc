@@ -137,6 +137,25 @@ TEST_F(LineNamerTest, AnAddressOfTheCacheIsNotAskedForAgain) {
   EXPECT_EQ(shown(*named.names, addresses_.front()), addr2line(addresses_.front()));
 }
 
+TEST_F(LineNamerTest, AWindowWithoutNewAddressesStartsNoSymbolizer) {
+  const test::ScratchDirectory scratch;
+  const std::string stripped = scratch.path() / "stripped";
+  (void)test::output_of(fmt::format("objcopy -g {} {}", INLINED_PROGRAM, stripped));
+  for (const std::string& path : {std::string(INLINED_PROGRAM), stripped}) {
+    CodeNaming naming{Parser::start().value()};
+    const HitFile hit = hit_of(path);
+    const HitFile* const file = &hit;
+    LineBudget budget(5s, 5s);
+    (void)naming.files().name(hit, budgets_);
+    naming.files().add_lines({&file, 1}, budget);
+    EXPECT_GT(naming.symbolizer(), 0) << path;
+    naming.finish({});
+    (void)naming.files().name(hit, budgets_);
+    naming.files().add_lines({&file, 1}, budget);
+    EXPECT_EQ(naming.symbolizer(), -1) << path;
+  }
+}
+
 TEST_F(LineNamerTest, TheSymbolizerEndsWithTheSession) {
   const HitFile hit = hit_of(INLINED_PROGRAM);
   (void)naming_.files().name(hit, budgets_);

@@ -1,0 +1,91 @@
+// Files that the parser could not read in time, and when they are named after all.
+
+#include "daemon/names/file_namer.h"
+
+#include <signal.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include "daemon/names/code_naming.h"
+#include "tests/daemon/profiles/chain_program.h"
+#include "tests/formats/symbols/built_code.h"
+
+namespace profd {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+class FileNamerTest : public testing::Test {
+ protected:
+  FileNamerTest() {
+    const std::string program =
+        built_.build("program", "int main(void) { return 0; }", "gcc -O1 -g");
+    address_ = test::nm_functions(program).at("main");
+    hit_ = {.file = test::open_mapped(program), .samples_by_offset = {}};
+    const ElfSummary elf = read_elf_summary(hit_.file->fd.get()).value();
+    for (const ElfSegment& segment : elf.segments) {
+      const std::uint64_t inside = address_ - segment.vaddr;
+      if (inside < segment.memory_bytes) hit_.samples_by_offset[segment.offset + inside] = 1;
+    }
+  }
+
+  // The name of main; empty where it has none.
+  std::string name() {
+    const NamedFile named = naming_.files().name(hit_, budgets_);
+    missing_ = named.missing;
+    const NameTable::Entry* const entry =
+        named.names == nullptr ? nullptr : named.names->find(address_);
+    if (entry == nullptr || named.names->lines(*entry).empty()) return "";
+    return named.names->frame(named.names->lines(*entry).front()).name;
+  }
+  void stop_parser() {
+    ASSERT_GT(child(), 0);
+    ASSERT_EQ(::kill(child(), SIGSTOP), 0);
+  }
+  [[nodiscard]] pid_t child() { return naming_.parser().child(); }
+
+  test::BuiltCode built_;
+  std::uint64_t address_ = 0;
+  HitFile hit_;
+  SymbolBudgets budgets_;
+  NameSource missing_ = NameSource::kGap;
+  CodeNaming naming_{Parser::start({.wall_time = 200ms}).value()};
+};
+
+TEST_F(FileNamerTest, AFileThatWasNotReadInTimeIsReadLater) {
+  stop_parser();
+  EXPECT_EQ(name(), "");
+  EXPECT_EQ(missing_, NameSource::kRefused);
+  const auto end = Clock::now() + 60s;
+  while (name().empty() && Clock::now() < end) std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(name(), "main");
+}
+
+// A request that times out ends the child, and the next one starts another.
+TEST_F(FileNamerTest, AFileThatWasNotReadInTimeIsNotTriedAgainAtOnce) {
+  stop_parser();
+  name();
+  const Clock::time_point begin = Clock::now();
+  ASSERT_LE(child(), 0);
+  name();
+  if (Clock::now() - begin >= 1s) GTEST_SKIP() << "the host is too busy";
+  EXPECT_LE(child(), 0);
+}
+
+TEST_F(FileNamerTest, AFileThatIsNotElfIsNotTriedAgain) {
+  built_.run("echo text > text");
+  hit_.file = test::open_mapped(built_.path("text"));
+  EXPECT_EQ(name(), "");
+  std::this_thread::sleep_for(1100ms);
+  stop_parser();
+  EXPECT_EQ(name(), "");
+  EXPECT_GT(child(), 0) << "a request would have ended it";
+}
+
+}  // namespace
+}  // namespace profd
