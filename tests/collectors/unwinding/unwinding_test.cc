@@ -3,6 +3,7 @@
 #include "collectors/unwinding/unwinding.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/fanotify.h>
@@ -178,6 +179,17 @@ class UnwindingTest : public testing::Test {
              "'); close($file); 1 while 1 } f(25)"},
         preload);
   }
+  // So that the kernel side sends its mappings once.
+  void stay_on_one_cpu() const {
+    cpu_set_t allowed;
+    ASSERT_EQ(::sched_getaffinity(program_, sizeof allowed, &allowed), 0);
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, &allowed)) ++cpu;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    ASSERT_EQ(::sched_setaffinity(program_, sizeof one, &one), 0);
+  }
   // The file that a program creates when it begins to spin.
   [[nodiscard]] fs::path ready() const { return directory_ / "ready"; }
   void wait_until_ready() const {
@@ -272,6 +284,7 @@ TEST_F(UnwindingTest, AFileThatOpensTooSlowlyIsOpenedLaterWithoutAnotherRecord) 
   ASSERT_EQ(::stat(copy.c_str(), &status), 0);
   run_perl(copy);
   wait_until_ready();
+  stay_on_one_cpu();
   std::optional<SlowOpens> slow(copy);
   if (!slow->is_active()) GTEST_SKIP() << "needs fanotify";
   fs::remove(copy);  // otherwise it is opened by its name
