@@ -36,6 +36,13 @@ class UnitFinder {
   }
 
  private:
+  struct TableRange {
+    Dwarf_Addr start = 0;
+    Dwarf_Addr end = 0;
+    Dwarf_Off unit = 0;
+  };
+
+  std::vector<TableRange> wanted_ranges_of_table();
   void add_units_of_table();
   void add_other_units();
   void add_ranges_of(Dwarf_Die& unit);
@@ -48,18 +55,31 @@ class UnitFinder {
   std::map<Dwarf_Off, UnitAddresses> units_;  // by the offset of the unit's entry
 };
 
-void UnitFinder::add_units_of_table() {
+// Those with an address that is wanted.
+std::vector<UnitFinder::TableRange> UnitFinder::wanted_ranges_of_table() {
+  std::vector<TableRange> ranges;
   Dwarf_Aranges* table = nullptr;
   std::size_t count = 0;
-  if (::dwarf_getaranges(dwarf_, &table, &count) != 0) return;
+  if (::dwarf_getaranges(dwarf_, &table, &count) != 0) return ranges;
   for (std::size_t i = 0; i < count && budget_.take_step(); ++i) {
     Dwarf_Addr start = 0;
     Dwarf_Word bytes = 0;
     Dwarf_Off unit = 0;
     if (::dwarf_getarangeinfo(::dwarf_onearange(table, i), &start, &bytes, &unit) != 0) continue;
     in_table_.insert(unit);
-    add_range(start, start + bytes, unit);
+    const auto first = std::ranges::lower_bound(wanted_, start, {}, &WantedAddress::address);
+    if (first == wanted_.end() || first->address >= start + bytes) continue;
+    ranges.push_back({.start = start, .end = start + bytes, .unit = unit});
   }
+  return ranges;
+}
+
+// Of a function that several units have, the linker keeps the code of the first one, and lets the
+// entries of the others refer to it as well. The table is sorted by address.
+void UnitFinder::add_units_of_table() {
+  std::vector<TableRange> ranges = wanted_ranges_of_table();
+  std::ranges::sort(ranges, {}, &TableRange::unit);
+  for (const TableRange& range : ranges) add_range(range.start, range.end, range.unit);
 }
 
 void UnitFinder::add_other_units() {

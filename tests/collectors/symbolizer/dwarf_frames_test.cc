@@ -75,8 +75,8 @@ TEST_P(OracleTest, FramesAndLinesAreThoseOfLlvmSymbolizer) {
 INSTANTIATE_TEST_SUITE_P(DwarfFramesTest, OracleTest,
                          testing::Values(Program{"gcc"}, Program{"dwarf_2"}, Program{"dwarf_3"},
                                          Program{"gcc_dwarf_4"}, Program{"dwarf64"},
-                                         Program{"clang"}, Program{"lto"}, Program{"zlib"},
-                                         Program{"zdebug"},
+                                         Program{"clang"}, Program{"lto"}, Program{"two_units"},
+                                         Program{"zlib"}, Program{"zdebug"},
                                          Program{"stripped", "stripped.debug", nullptr, "gcc"},
                                          Program{"dwz", nullptr, "dwz.alt", "gcc"}),
                          [](const auto& program) { return std::string(program.param.name); });
