@@ -43,6 +43,8 @@ class NamedProgramsTest : public ::testing::Test {
   // Moves the debug information of a program to where profd finds it by the build id.
   void move_debug_file(const std::string& program) const;
 
+  [[nodiscard]] const Daemon& daemon() const { return daemon_; }
+
   // The locations of all samples of a command.
   RecordedLocations record(const Args& command);
 

@@ -3,6 +3,7 @@
 
 #include <sys/auxv.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <map>
@@ -71,12 +72,23 @@ class NamesCppTest : public NamedProgramsTest {
   }
 };
 
-TEST_F(NamesCppTest, OfSplitDwarfAreThoseOfTheSymbolTable) {
-  shell("g++ -O2 -g -gsplit-dwarf " + source("busy_names.cc").string() + " -o app");
-  const RecordedLocations locations = record({path("app")});
-  EXPECT_GT(samples_in(locations, "busy::Table<unsigned int>::fill"), kSamples);
-  EXPECT_EQ(samples_in(locations, "busy::stir<unsigned int>"), 0);  // inlined: in the .dwo file
-  expect_names_of_nm(locations, "/app", "app");
+// A .dwo file is never opened, whether it is there or not.
+TEST_F(NamesCppTest, OfSplitDwarfAreThoseOfTheSymbolTableAndTheLossIsNamed) {
+  for (const std::string build : {"-gdwarf-5", "-gdwarf-4", "-gdwarf-5 && rm app-*.dwo"}) {
+    const std::string source_path = source("busy_names.cc").string();
+    shell("g++ -O2 -gsplit-dwarf " + source_path + " -o app " + build);
+    const auto lost = [this] { return daemon().status().names.lines.addresses_lost["split"]; };
+    const std::uint64_t before = lost();
+    const RecordedLocations locations = record({path("app")});
+    EXPECT_GT(lost(), before + 10) << build;
+    EXPECT_GT(samples_in(locations, "busy::Table<unsigned int>::fill"), kSamples) << build;
+    EXPECT_EQ(samples_in(locations, "busy::stir<unsigned int>"), 0) << build;  // inlined
+    expect_names_of_nm(locations, "/app", "app");
+    // The line tables are in the program.
+    EXPECT_TRUE(std::ranges::any_of(locations, [](const RecordedLocation& one) {
+      return one.frames.front().file.ends_with("busy_names.cc") && one.frames.front().line > 0;
+    })) << build;
+  }
 }
 
 TEST_F(NamesCppTest, OfAStrippedProgramComeFromItsDebugFile) {
