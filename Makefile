@@ -8,8 +8,8 @@ FUZZ_SECONDS := 60
 CONFIGURE := cmake -G Ninja -S . --log-level=WARNING
 COMPILE := cmake --build $(BUILD) -j $(JOBS) --target
 
-.PHONY: help build demo install package tests check lint check-asan check-oldest-kernel soak attack bench fuzz clean
-.PHONY: configured configured-tests
+.PHONY: help build demo install package tests check lint check-asan check-oldest-kernel soak attack bench names-oracle
+.PHONY: fuzz clean configured configured-tests
 
 help:
 	@echo 'The times are those of 2 cores, and of the first run where a later one is shorter.'
@@ -22,6 +22,7 @@ help:
 	@echo 'make check        builds and runs every test, as root, on a kernel with BPF (25 min)'
 	@echo 'make lint         checks sources, documents and the package: clang-tidy, format, layers and more (12 min)'
 	@echo 'make bench        measures profd beside perf (30 min)'
+	@echo 'make names-oracle   compares the names of 100,000 addresses with llvm-symbolizer (10 min)'
 	@echo 'make fuzz         fuzzes every reader, FUZZ_SECONDS=$(FUZZ_SECONDS) each (20 min)'
 	@echo 'make soak         kills profd a hundred times at random moments and checks what it left (25 min)'
 	@echo 'make attack       floods the history of a profd for ten minutes as an unprivileged user (15 min)'
@@ -88,6 +89,9 @@ attack: tests
 
 bench: tests
 	@tests/bench/run $(BUILD)
+
+names-oracle: tests
+	@tests/oracle/run $(BUILD)
 
 fuzz:
 	@.ci/install-packages test

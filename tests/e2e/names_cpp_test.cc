@@ -74,9 +74,9 @@ class NamesCppTest : public NamedProgramsTest {
 
 // A .dwo file is never opened, whether it is there or not.
 TEST_F(NamesCppTest, OfSplitDwarfAreThoseOfTheSymbolTableAndTheLossIsNamed) {
-  for (const std::string build : {"-gdwarf-5", "-gdwarf-4", "-gdwarf-5 && rm app-*.dwo"}) {
-    const std::string source_path = source("busy_names.cc").string();
-    shell("g++ -O2 -gsplit-dwarf " + source_path + " -o app " + build);
+  const std::string compile = "g++ -O2 -gsplit-dwarf " + source("busy_names.cc").string();
+  for (const std::string build : {" -gdwarf-5", " -gdwarf-4", " -gdwarf-5 && rm app-*.dwo"}) {
+    shell(std::string(compile).append(" -o app").append(build));
     const auto lost = [this] { return daemon().status().names.lines.addresses_lost["split"]; };
     const std::uint64_t before = lost();
     const RecordedLocations locations = record({path("app")});
