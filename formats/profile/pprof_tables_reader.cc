@@ -1,0 +1,395 @@
+// The part of pprof_reader.h that reads the tables.
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <protozero/pbf_reader.hpp>
+
+#include "formats/profile/pprof_format.h"
+#include "formats/profile/pprof_ids.h"
+#include "formats/profile/pprof_reader.h"
+
+namespace profd {
+namespace {
+
+using protozero::data_view;
+using protozero::pbf_reader;
+using protozero::pbf_wire_type;
+
+std::string_view text_of(const data_view& bytes) { return {bytes.data(), bytes.size()}; }
+
+std::uint32_t count_of(std::size_t size) { return static_cast<std::uint32_t>(size); }
+
+// Most numbers of a file are ids of two bytes, which protozero decodes by the general loop.
+std::uint64_t decoded_number(const char*& at, const char* end) {
+  const auto byte = [&at](int i) { return static_cast<unsigned char>(at[i]); };
+  if (end - at < 2 || byte(0) < 0x80 || byte(1) >= 0x80) return protozero::decode_varint(&at, end);
+  const unsigned number = (byte(0) & 0x7fU) | static_cast<unsigned>(byte(1)) << 7;
+  at += 2;
+  return number;
+}
+
+// Reads the fields of the file, then its tables in the order in which they refer to each other. A
+// refusal is sticky: reading goes on with zeros to the end of the entry, and then ends.
+class TablesReader {
+ public:
+  PprofResult<PprofTables> read(std::string_view protobuf) && {
+    if (protobuf.size() > kMaxPprofBytes) return PprofRefusal::kTooLarge;
+    try {
+      read_file(protobuf);
+      read_tables();
+    } catch (const protozero::exception&) {
+      return PprofRefusal::kBadProtobuf;
+    }
+    if (refusal_) return *refusal_;
+    return std::move(to_);
+  }
+
+ private:
+  using Messages = std::vector<data_view>;
+
+  void refuse(PprofRefusal refusal) {
+    if (!refusal_) refusal_ = refusal;
+  }
+
+  std::uint64_t number(pbf_reader& message) {
+    if (message.has_wire_type(pbf_wire_type::varint)) return message.get_uint64();
+    refuse(PprofRefusal::kWrongType);
+    message.skip();
+    return 0;
+  }
+  std::int64_t signed_number(pbf_reader& message) {
+    return static_cast<std::int64_t>(number(message));
+  }
+  data_view bytes(pbf_reader& message) {
+    if (message.has_wire_type(pbf_wire_type::length_delimited)) return message.get_view();
+    refuse(PprofRefusal::kWrongType);
+    message.skip();
+    return {};
+  }
+  // Packed or not.
+  template <class Use>
+  void numbers(pbf_reader& message, const Use& use) {
+    if (!message.has_wire_type(pbf_wire_type::length_delimited)) return use(number(message));
+    const data_view packed = message.get_view();
+    const char* at = packed.data();
+    const char* const end = at + packed.size();
+    while (at != end) use(decoded_number(at, end));
+  }
+  template <class T>
+  void add(std::vector<T>& entries, const T& entry, std::size_t limit) {
+    if (entries.size() >= limit) return refuse(PprofRefusal::kTooManyEntries);
+    entries.push_back(entry);
+  }
+
+  std::uint32_t text(std::uint64_t index) {
+    if (index < to_.texts.size()) return static_cast<std::uint32_t>(index);
+    refuse(PprofRefusal::kBadText);
+    return 0;
+  }
+  std::uint32_t entry(const PprofIds& ids, std::uint64_t id) {
+    if (const auto index = ids.find(id)) return *index;
+    refuse(PprofRefusal::kUnknownId);
+    return 0;
+  }
+
+  void read_file(std::string_view protobuf);
+  void read_field(pbf_reader& file);
+  void read_time(std::int64_t time_ns);
+  void read_tables();
+  template <class Read>
+  void read_each(const Messages& messages, const Read& read);
+  PprofTables::ValueType read_value_type(pbf_reader message);
+  void read_mapping(pbf_reader message);
+  void read_function(pbf_reader message);
+  void read_location(pbf_reader message);
+  PprofLine read_line(pbf_reader message);
+  void read_sample(pbf_reader message);
+  PprofLabel read_label(pbf_reader message);
+
+  PprofTables to_;
+  std::optional<PprofRefusal> refusal_;
+  std::vector<std::uint64_t> comments_;
+  std::uint64_t default_sample_type_ = 0;
+  data_view period_type_;
+  Messages sample_types_;
+  Messages mappings_;
+  Messages functions_;
+  Messages locations_;
+  Messages samples_;
+  PprofIds mapping_ids_;
+  PprofIds function_ids_;
+  PprofIds location_ids_;
+};
+
+void TablesReader::read_file(std::string_view protobuf) {
+  pbf_reader file(protobuf.data(), protobuf.size());
+  while (!refusal_ && file.next()) read_field(file);
+}
+
+void TablesReader::read_field(pbf_reader& file) {
+  namespace field = pprof::profile;
+  switch (file.tag()) {
+    case field::kSampleType:
+      return add(sample_types_, bytes(file), kMaxPprofTypes);
+    case field::kSample:
+      return add(samples_, bytes(file), kMaxPprofEntries);
+    case field::kMapping:
+      return add(mappings_, bytes(file), kMaxPprofMappings);
+    case field::kLocation:
+      return add(locations_, bytes(file), kMaxPprofEntries);
+    case field::kFunction:
+      return add(functions_, bytes(file), kMaxPprofEntries);
+    case field::kText:
+      return add(to_.texts, text_of(bytes(file)), kMaxPprofEntries);
+    case field::kTimeNs:
+      return read_time(signed_number(file));
+    case field::kDurationNs:
+      to_.duration_ns = signed_number(file);
+      return;
+    case field::kPeriodType:
+      period_type_ = bytes(file);
+      return;
+    case field::kPeriod:
+      to_.period = signed_number(file);
+      return;
+    case field::kComment:
+      return numbers(file, [this](std::uint64_t n) { add(comments_, n, kMaxPprofComments); });
+    case field::kDefaultSampleType:
+      default_sample_type_ = number(file);
+      return;
+    case field::kOwnData:
+      to_.own_data = text_of(bytes(file));
+      return;
+    default:
+      file.skip();
+  }
+}
+
+void TablesReader::read_time(std::int64_t time_ns) {
+  if (to_.time_ns != 0) refuse(PprofRefusal::kConcatenated);
+  to_.time_ns = time_ns;
+}
+
+template <class Read>
+void TablesReader::read_each(const Messages& messages, const Read& read) {
+  for (const data_view& message : messages) {
+    if (refusal_) return;
+    read(pbf_reader(message));
+  }
+}
+
+void TablesReader::read_tables() {
+  if (to_.texts.empty() || !to_.texts.front().empty()) return refuse(PprofRefusal::kNoTexts);
+  to_.default_sample_type = text(default_sample_type_);
+  to_.period_type = read_value_type(pbf_reader(period_type_));
+  for (const std::uint64_t comment : comments_) to_.comments.push_back(text(comment));
+  to_.mappings.reserve(mappings_.size());
+  to_.functions.reserve(functions_.size());
+  to_.locations.reserve(locations_.size());
+  to_.samples.reserve(samples_.size());
+  read_each(sample_types_, [this](const pbf_reader& message) {
+    to_.sample_types.push_back(read_value_type(message));
+  });
+  read_each(mappings_, [this](const pbf_reader& message) { read_mapping(message); });
+  if (!mapping_ids_.finish()) refuse(PprofRefusal::kBadId);
+  read_each(functions_, [this](const pbf_reader& message) { read_function(message); });
+  if (!function_ids_.finish()) refuse(PprofRefusal::kBadId);
+  read_each(locations_, [this](const pbf_reader& message) { read_location(message); });
+  if (!location_ids_.finish()) refuse(PprofRefusal::kBadId);
+  read_each(samples_, [this](const pbf_reader& message) { read_sample(message); });
+}
+
+PprofTables::ValueType TablesReader::read_value_type(pbf_reader message) {
+  namespace field = pprof::value_type;
+  PprofTables::ValueType type;
+  while (message.next()) {
+    switch (message.tag()) {
+      case field::kType:
+        type.type = text(number(message));
+        break;
+      case field::kUnit:
+        type.unit = text(number(message));
+        break;
+      default:
+        message.skip();
+    }
+  }
+  return type;
+}
+
+void TablesReader::read_mapping(pbf_reader message) {
+  namespace field = pprof::mapping;
+  PprofMapping mapping;
+  std::uint64_t id = 0;
+  while (message.next()) {
+    switch (message.tag()) {
+      case field::kId:
+        id = number(message);
+        break;
+      case field::kStart:
+        mapping.start = number(message);
+        break;
+      case field::kLimit:
+        mapping.limit = number(message);
+        break;
+      case field::kFileOffset:
+        mapping.file_offset = number(message);
+        break;
+      case field::kFile:
+        mapping.file = text(number(message));
+        break;
+      case field::kBuildId:
+        mapping.build_id = text(number(message));
+        break;
+      default:
+        message.skip();
+    }
+  }
+  mapping_ids_.add(id);
+  to_.mappings.push_back(mapping);
+}
+
+void TablesReader::read_function(pbf_reader message) {
+  namespace field = pprof::function;
+  PprofFunction function;
+  std::uint64_t id = 0;
+  while (message.next()) {
+    switch (message.tag()) {
+      case field::kId:
+        id = number(message);
+        break;
+      case field::kName:
+        function.name = text(number(message));
+        break;
+      case field::kSystemName:
+        function.system_name = text(number(message));
+        break;
+      case field::kFile:
+        function.file = text(number(message));
+        break;
+      case field::kStartLine:
+        function.start_line = signed_number(message);
+        break;
+      default:
+        message.skip();
+    }
+  }
+  function_ids_.add(id);
+  to_.functions.push_back(function);
+}
+
+void TablesReader::read_location(pbf_reader message) {
+  namespace field = pprof::location;
+  PprofTables::Location location{.first_line = count_of(to_.lines.size())};
+  std::uint64_t id = 0;
+  std::uint64_t mapping = 0;
+  while (message.next()) {
+    switch (message.tag()) {
+      case field::kId:
+        id = number(message);
+        break;
+      case field::kMapping:
+        mapping = number(message);
+        break;
+      case field::kAddress:
+        location.address = number(message);
+        break;
+      case field::kLine:
+        add(to_.lines, read_line(pbf_reader(bytes(message))), kMaxPprofParts);
+        break;
+      case field::kIsFolded:
+        location.is_folded = number(message) != 0;
+        break;
+      default:
+        message.skip();
+    }
+  }
+  if (mapping != 0) location.mapping = entry(mapping_ids_, mapping);
+  location.line_count = count_of(to_.lines.size()) - location.first_line;
+  location_ids_.add(id);
+  to_.locations.push_back(location);
+}
+
+PprofLine TablesReader::read_line(pbf_reader message) {
+  namespace field = pprof::line;
+  PprofLine line;
+  std::uint64_t function = 0;
+  while (message.next()) {
+    switch (message.tag()) {
+      case field::kFunction:
+        function = number(message);
+        break;
+      case field::kLine:
+        line.line = signed_number(message);
+        break;
+      default:
+        message.skip();
+    }
+  }
+  line.function = entry(function_ids_, function);
+  return line;
+}
+
+void TablesReader::read_sample(pbf_reader message) {
+  namespace field = pprof::sample;
+  PprofTables::Sample sample{.first_frame = count_of(to_.frames.size()),
+                             .first_label = count_of(to_.labels.size())};
+  const std::size_t first_value = to_.values.size();
+  while (message.next()) {
+    switch (message.tag()) {
+      case field::kLocation:
+        numbers(message,
+                [this](std::uint64_t id) { to_.frames.push_back(entry(location_ids_, id)); });
+        break;
+      case field::kValue:
+        numbers(message, [this](std::uint64_t value) {
+          to_.values.push_back(static_cast<std::int64_t>(value));
+        });
+        break;
+      case field::kLabel:
+        add(to_.labels, read_label(pbf_reader(bytes(message))), kMaxPprofParts);
+        break;
+      default:
+        message.skip();
+    }
+  }
+  const std::size_t values = to_.values.size() - first_value;
+  if (values == 0 || values != to_.sample_types.size()) refuse(PprofRefusal::kWrongValueCount);
+  sample.depth = count_of(to_.frames.size()) - sample.first_frame;
+  sample.label_count = count_of(to_.labels.size()) - sample.first_label;
+  to_.samples.push_back(sample);
+}
+
+PprofLabel TablesReader::read_label(pbf_reader message) {
+  namespace field = pprof::label;
+  PprofLabel label;
+  while (message.next()) {
+    switch (message.tag()) {
+      case field::kKey:
+        label.key = text(number(message));
+        break;
+      case field::kText:
+        label.text = text(number(message));
+        break;
+      case field::kNumber:
+        label.number = signed_number(message);
+        break;
+      case field::kUnit:
+        label.unit = text(number(message));
+        break;
+      default:
+        message.skip();
+    }
+  }
+  return label;
+}
+
+}  // namespace
+
+PprofResult<PprofTables> read_pprof_tables(std::string_view protobuf) {
+  return TablesReader().read(protobuf);
+}
+
+}  // namespace profd
