@@ -18,13 +18,11 @@
 namespace profd::bench {
 
 inline constexpr std::int64_t kPeriodNs = 10101010;
-inline constexpr std::size_t kNames = 3900;
 inline constexpr std::size_t kFiles = 120;
-inline constexpr std::size_t kProcesses = 110;
 inline constexpr std::uint32_t kNone = 0xffffffff;
 
-// The stacks of a host, of which each window has some: kProcesses processes, 26 to 58 frames deep,
-// over 3,900 functions whose names have 122 bytes in the mean. Stacks share their outer frames, as
+// The stacks of a host, of which each window has some: 110 processes, 26 to 58 frames deep, over
+// 3,900 functions whose names have 122 bytes in the mean. Stacks share their outer frames, as
 // in a real program: each is an earlier one that was cut somewhere and then grew other frames.
 class Host {
  public:
@@ -32,10 +30,25 @@ class Host {
     std::size_t locations = 16000;
     std::size_t min_depth = 26;
     std::size_t depths = 33;  // from min_depth on
+    std::size_t functions = 3900;
+    std::size_t processes = 110;
+    std::size_t new_processes = 0;  // so many of them are others in each window, of the same names
   };
 
+  // A host that compiles, at 19 Hz, whose windows have 2,080 stacks: most processes live for
+  // seconds.
+  static Shape compiling() {
+    return {.locations = 5943,
+            .min_depth = 42,
+            .depths = 33,
+            .functions = 1767,
+            .processes = 45,
+            .new_processes = 35};
+  }
+  static constexpr std::size_t kCompilingStacks = 2080;
+
   Host(std::size_t stacks, Shape shape) : shape_(shape) {
-    for (std::size_t i = 0; i < kNames; ++i) names_.push_back(name_of(i));
+    for (std::size_t i = 0; i < shape_.functions; ++i) names_.push_back(name_of(i));
     for (std::size_t i = 0; i < stacks; ++i) stacks_.push_back(grown_stack(i));
   }
 
@@ -53,6 +66,7 @@ class Host {
     chosen.resize(count);
     locations_.assign(shape_.locations, kNone);
     for (const std::size_t index : chosen) add(profile, stacks_[index]);
+    ++windows_;
     return profile;
   }
 
@@ -63,7 +77,7 @@ class Host {
   };
 
   Stack grown_stack(std::size_t index) {
-    Stack stack{.process = random_() % kProcesses, .root_first = {}};
+    Stack stack{.process = random_() % shape_.processes, .root_first = {}};
     if (index > 200) {
       stack = stacks_[random_() % stacks_.size()];
       const std::size_t kept = stack.root_first.size() * (50 + random_() % 50) / 100;
@@ -109,10 +123,15 @@ class Host {
                .file = profile.add_text("/src/" + std::to_string(function % 700) + ".cc")}),
           static_cast<std::int64_t>(number % 900)};
     };
-    std::vector<PprofLine> lines = {line(number % kNames)};
-    if (number % 3 == 0) lines.push_back(line(number * 7 % kNames));
+    std::vector<PprofLine> lines = {line(number % names_.size())};
+    if (number % 3 == 0) lines.push_back(line(number * 7 % names_.size()));
     return locations_[number] =
                profile.add_location({.address = 0x1000 + number * 37, .mapping = mapping}, lines);
+  }
+
+  [[nodiscard]] std::int64_t pid_of(std::size_t process) const {
+    const std::size_t before = process < shape_.new_processes ? windows_ * shape_.processes : 0;
+    return static_cast<std::int64_t>(1000 + before + process);
   }
 
   void add(PprofProfile& profile, const Stack& stack) {
@@ -125,7 +144,7 @@ class Host {
     };
     const std::string process = std::to_string(stack.process);
     std::vector<PprofLabel> labels = {
-        {.key = profile.add_text("pid"), .number = static_cast<std::int64_t>(1000 + stack.process)},
+        {.key = profile.add_text("pid"), .number = pid_of(stack.process)},
         text("comm", "program" + process),
         text("unit", "service" + process + ".service"),
         text("container", "-"),
@@ -142,6 +161,7 @@ class Host {
   std::vector<std::string> names_;
   std::vector<Stack> stacks_;
   std::vector<std::uint32_t> locations_;  // of the window in the making
+  std::size_t windows_ = 0;               // made before it
 };
 
 }  // namespace profd::bench
