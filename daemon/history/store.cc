@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -27,6 +28,15 @@ bool is_directory(int directory, const std::string& name) {
   struct stat status {};
   return ::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
          S_ISDIR(status.st_mode);
+}
+
+// Windows and hour files have the same names.
+std::string unused_name_aside(int directory, const std::string& file) {
+  std::string name = file;
+  for (int number = 2; ::faccessat(directory, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;) {
+    name = file + "." + std::to_string(number++);
+  }
+  return name;
 }
 
 // The name of the window that a file has. Another file: none.
@@ -166,8 +176,8 @@ void WindowStore::set_aside(int directory, const std::string& file, const Error&
   const std::string path = state_dir_ + "/damaged/";
   const Result<UniqueFd> aside = open_own_directory(path);
   if (!aside) return;
-  (void)remove_tree(aside->get(), file);
-  (void)::renameat(directory, file.c_str(), aside->get(), file.c_str());
+  const std::string name = unused_name_aside(aside->get(), file);
+  (void)::renameat(directory, file.c_str(), aside->get(), name.c_str());
   const Result<std::vector<std::string>> kept = list_directory(path);
   for (std::size_t i = 0; kept && i + kMaxSetAside < kept->size(); ++i) {
     (void)remove_tree(aside->get(), (*kept)[i]);

@@ -341,6 +341,18 @@ TEST_F(WindowStoreTest, SetsCutAndForeignHoursAside) {
   EXPECT_TRUE(fs::exists(files.state() / "damaged" / path_at(2).filename()));
 }
 
+TEST_F(WindowStoreTest, KeepsAMalformedWindowAndAMalformedHourOfOneName) {
+  const test::FabricatedWindows files;
+  const std::string file = window_name(kHour) + ".pb.gz";
+  fs::create_directories(files.windows());
+  fs::create_directories(files.hours());
+  std::ofstream(files.windows() / file) << "a window";
+  std::ofstream(files.hours() / file) << "an hour";
+  EXPECT_EQ(files.open().malformed(), 2U);
+  EXPECT_EQ(test::read_file(files.state() / "damaged" / file), "a window");
+  EXPECT_EQ(test::read_file(files.state() / "damaged" / (file + ".2")), "an hour");
+}
+
 TEST_F(WindowStoreTest, KeepsAFewMalformedWindows) {
   for (int i = 0; i < 12; ++i) write_file(window_name(kStart + i * 1min) + ".pb.gz", "no window");
   EXPECT_EQ(open().malformed(), 12U);
