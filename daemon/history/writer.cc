@@ -11,10 +11,7 @@
 #include "collectors/host/host_checks.h"
 #include "daemon/base/log.h"
 #include "daemon/history/read_back.h"
-#include "daemon/history/user_shares.h"
 #include "daemon/history/window_file.h"
-#include "daemon/history/window_sums.h"
-#include "daemon/profiles/pprof_builder.h"
 #include "daemon/profiles/profile_files.h"
 #include "daemon/profiles/stack_counts.h"
 #include "daemon/storage/file_io.h"
@@ -32,14 +29,16 @@ constexpr int kIoPriorityOfThread = 1;       // IOPRIO_WHO_PROCESS
 constexpr int kLowIoPriority = 2 << 13 | 7;  // the last level of IOPRIO_CLASS_BE
 constexpr std::size_t kMaxEntries = 20'000;
 
-WindowRecord record_of(const SessionSnapshot& snapshot) {
+WindowRecord record_of(const SessionSnapshot& snapshot, const std::vector<std::string>& files) {
   const auto lasted =
       std::chrono::duration_cast<std::chrono::system_clock::duration>(snapshot.lasted);
-  return {.start = snapshot.started,
-          .end = snapshot.started + lasted,
-          .start_monotonic = snapshot.started_monotonic,
-          .end_monotonic = snapshot.started_monotonic + snapshot.lasted,
-          .profiles = {}};
+  WindowRecord record{.start = snapshot.started,
+                      .end = snapshot.started + lasted,
+                      .start_monotonic = snapshot.started_monotonic,
+                      .end_monotonic = snapshot.started_monotonic + snapshot.lasted,
+                      .profiles = {}};
+  for (const std::string& file : files) record.named_files.push_back(named_file_text(file));
+  return record;
 }
 
 WindowProfile window_profile_of(const ProcessSnapshot& process, ProcessLabels labels) {
@@ -57,12 +56,10 @@ WindowWriter::WindowWriter(std::string windows_dir, std::unique_ptr<Parser> pars
       naming_(std::move(parser)),
       entries_(naming_.parser()) {}
 
-Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot, const UserLimits& limits) {
+NamedProfile WindowWriter::name_frames(const SessionSnapshot& snapshot, SymbolBudgets& symbols) {
   if (!std::exchange(has_read_back_, true)) {
     naming_.add_read_back(read_names_back(windows_dir_, naming_.cache()));
   }
-  entries_.trim(kMaxEntries);
-  SymbolBudgets symbols;
   const UserNames users = read_user_names();
   NamedProfile named = build_named_profile(snapshot,
                                            {.files = naming_.files(),
@@ -73,19 +70,32 @@ Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot, const Us
                                            host_name());
   naming_.finish(named.shares);
   stats_ = std::make_shared<const NamingStats>(naming_.stats());
-  WindowSums sums;
-  UsersOfLabels users_of_labels;
+  return named;
+}
+
+UsersOfLabels WindowWriter::count_processes(const SessionSnapshot& snapshot,
+                                            const NamedProfile& named, SymbolBudgets& symbols,
+                                            WindowSums& sums) {
+  entries_.trim(kMaxEntries);
+  UsersOfLabels users;
   for (std::size_t i = 0; i < snapshot.processes.size(); ++i) {
     const ProcessSnapshot& process = snapshot.processes[i];
     WindowProfile profile =
         window_profile_of(process, labels_of(named.profile, named.label_sets[i]));
-    users_of_labels.emplace(named.label_sets[i], profile.user);
+    users.emplace(named.label_sets[i], profile.user);
     sums.add(count_stacks(process, entries_, symbols), std::move(profile));
   }
-  UserParts parts = limit_user_shares(named.profile, users_of_labels, limits);
+  return users;
+}
+
+Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot, const UserLimits& limits) {
+  SymbolBudgets symbols;
+  NamedProfile named = name_frames(snapshot, symbols);
+  WindowSums sums;
+  const UsersOfLabels users = count_processes(snapshot, named, symbols, sums);
+  UserParts parts = limit_user_shares(named.profile, users, limits);
   SessionSummary summary = summarize(snapshot);
-  WindowRecord record = record_of(snapshot);
-  for (const std::string& file : named.files) record.named_files.push_back(named_file_text(file));
+  WindowRecord record = record_of(snapshot, named.files);
   std::move(sums).finish(named.profile, summary, record);
   summary.ledger = ledger_of(snapshot, summary.profiles);
   const std::string bytes =

@@ -13,8 +13,11 @@
 #include "collectors/parser/parser.h"
 #include "daemon/history/store.h"
 #include "daemon/history/user_shares.h"
+#include "daemon/history/window_sums.h"
 #include "daemon/names/code_naming.h"
+#include "daemon/names/symbol_budgets.h"
 #include "daemon/profiles/entry_functions.h"
+#include "daemon/profiles/pprof_builder.h"
 #include "daemon/samples/snapshot.h"
 #include "formats/base/result.h"
 
@@ -33,6 +36,12 @@ class WindowWriter {
   [[nodiscard]] NamingStats naming_stats() const { return *stats_.load(); }
 
  private:
+  NamedProfile name_frames(const SessionSnapshot& snapshot, SymbolBudgets& symbols);
+
+  // Adds the processes to `sums`, and returns whose they are.
+  UsersOfLabels count_processes(const SessionSnapshot& snapshot, const NamedProfile& named,
+                                SymbolBudgets& symbols, WindowSums& sums);
+
   std::string windows_dir_;
   CodeNaming naming_;
   std::atomic<std::shared_ptr<const NamingStats>> stats_ = std::make_shared<const NamingStats>();
