@@ -1,5 +1,7 @@
 #include "daemon/sessions/sessions.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -10,6 +12,7 @@
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
 #include "daemon/sessions/authorization.h"
+#include "daemon/storage/file_io.h"
 #include "formats/base/log_text.h"
 
 namespace profd {
@@ -207,7 +210,30 @@ Result<OpenedFile> Sessions::open_result_file(const Caller& caller, const std::s
 Result<void> Sessions::remove_result(const Caller& caller, const std::string& result) {
   const Result<const StoredResult*> stored = find_stored(caller, result);
   if (!stored) return stored.error();
-  return parts_.results.remove(result);
+  Result<void> removed = parts_.results.remove(result);
+  delete_hidden();
+  return removed;
+}
+
+// In the background, since the result is gone for all callers already.
+void Sessions::delete_hidden() {
+  std::vector<std::string> names = parts_.results.take_hidden();
+  if (names.empty()) return;
+  spawn(parts_.io, delete_on_worker(std::move(names)));
+}
+
+boost::asio::awaitable<void> Sessions::delete_on_worker(std::vector<std::string> names) {
+  auto job = [directory = parts_.results.directory(),
+              names = std::move(names)](CodeNaming&) -> Result<void> {
+    const UniqueFd results = open_directory(AT_FDCWD, directory);
+    for (const std::string& name : names) {
+      if (Result<void> removed = remove_tree(results.get(), name); !removed) return removed;
+    }
+    return {};
+  };
+  auto deleting = parts_.worker.run(std::move(job));
+  const Result<void> deleted = co_await std::move(deleting);
+  if (!deleted) log::warn("{}", deleted.error().message);
 }
 
 Result<Sessions::Found> Sessions::find(const Caller& caller, const std::string& id) const {
@@ -347,6 +373,7 @@ void Sessions::end_if_unwanted(const SessionPtr& session) {
 // Data of unprivileged callers that could not be stored are dropped as well.
 void Sessions::expire() {
   parts_.results.expire();
+  delete_hidden();
   const auto oldest = steady_clock::now() - parts_.limits.unprivileged_keep;
   std::erase_if(sessions_, [oldest](const auto& entry) {
     const Session& session = *entry.second;

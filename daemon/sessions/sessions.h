@@ -98,6 +98,8 @@ class Sessions {
   boost::asio::awaitable<void> check_every_second();
   void end_if_unwanted(const SessionPtr& session);
   void expire();
+  void delete_hidden();
+  boost::asio::awaitable<void> delete_on_worker(std::vector<std::string> names);
 
   Parts parts_;
   std::map<std::string, SessionPtr> sessions_;  // that run, or are not stored yet

@@ -33,6 +33,9 @@ ResultFile file_of_json(const boost::json::value& json) {
           .bytes = json.at("bytes").to_number<std::uint64_t>()};
 }
 
+// Files of a result. 4,700 take 90 ms of the CPU.
+constexpr std::size_t kMaxRemovedAtOnce = 100;
+
 // Far above what is written: 64 bytes a file and 350 a profile.
 constexpr std::size_t kMaxStoredJsonBytes = std::size_t{64} << 20;
 
@@ -99,6 +102,18 @@ std::uint64_t bytes_of_files(const std::vector<ResultFile>& files) {
   return sum;
 }
 
+// Whether a file has not the size that it was written with.
+bool is_cut(int directory, const StoredResult& result) {
+  const auto has_size = [&](const ResultFile& file) {
+    const std::string path = result.info.result + "/" + file.path;
+    struct stat status {};
+    return ::fstatat(directory, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           static_cast<std::uint64_t>(status.st_size) == file.bytes;
+  };
+  const auto& named = result.info.named_profile;
+  return !std::ranges::all_of(result.info.files, has_size) || (named && !has_size(*named));
+}
+
 }  // namespace
 
 std::uint64_t StoredResult::bytes() const { return own_bytes + bytes_of_files(info.files); }
@@ -117,6 +132,7 @@ Result<StoredResult> commit_result(ResultWriter writer, SessionSummary summary,
   result.info.summary = std::move(summary);
   result.info.files = writer.files();
   take_named_profile(result.info);
+  writer.set_syncs_files(true);
   auto done = writer.add(kSummaryFile, to_json(result.info.summary));
   if (done) done = writer.add(kMetaFile, encode_meta(result));
   result.own_bytes = bytes_of_files(writer.files()) - bytes_of_files(result.info.files);
@@ -191,9 +207,18 @@ Result<OpenedFile> ResultStore::open_file(const StoredResult& result,
 }
 
 Result<void> ResultStore::remove(const std::string& id) {
-  if (results_.erase(id) == 0) return fail(ErrorCode::kNotFound, "no result " + id);
+  const auto found = results_.find(id);
+  if (found == results_.end()) return fail(ErrorCode::kNotFound, "no result " + id);
+  const bool has_many = found->second.result.info.files.size() > kMaxRemovedAtOnce;
+  results_.erase(found);
   const UniqueFd directory = directory_fd();
-  if (auto removed = remove_whole(directory.get(), id); !removed) return as_io(removed.error());
+  Result<std::string> hidden = hide(directory.get(), id);
+  if (!hidden) return as_io(hidden.error());
+  if (has_many) {
+    hidden_.push_back(std::move(*hidden));
+    return {};
+  }
+  if (auto removed = remove_tree(directory.get(), *hidden); !removed) return as_io(removed.error());
   return {};
 }
 
@@ -227,10 +252,13 @@ Result<void> ResultStore::load(int directory) {
   for (const std::string& name : *names) {
     if (name.starts_with('.')) {  // not committed, or not quite removed
       if (auto removed = remove_tree(directory, name); !removed) return removed;
-    } else if (auto result = load_one(directory, name)) {
-      adopt(std::move(*result));
-    } else {
+    } else if (auto result = load_one(directory, name); !result) {
       log::warn("could not load result {}: {}", log_text(name), result.error().message);
+    } else if (result->keep.count() != 0 && is_cut(directory, *result)) {
+      log::warn("result {} was not written to its end, and is removed", log_text(name));
+      if (auto removed = remove_tree(directory, name); !removed) return removed;
+    } else {
+      adopt(std::move(*result));
     }
   }
   return {};

@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/storage/result_writer.h"
@@ -55,7 +56,7 @@ using WriteFiles = std::function<Result<SessionSummary>(ResultWriter& writer)>;
 Result<StoredResult> write_result(const std::string& results_dir, StoredResult result,
                                   const WriteFiles& write_files);
 
-// The same where `writer` has all files already.
+// The same where `writer` has all files already. What it adds is synced.
 Result<StoredResult> commit_result(ResultWriter writer, SessionSummary summary,
                                    StoredResult result);
 
@@ -64,7 +65,8 @@ Result<StoredResult> commit_result(ResultWriter writer, SessionSummary summary,
 
 class ResultStore {
  public:
-  // Makes the directory, removes partial results and loads the others.
+  // Makes the directory, removes partial results and loads the others. A result that is kept for
+  // a limited time is removed if a file of it is cut.
   static Result<ResultStore> open(const std::string& results_dir);
 
   [[nodiscard]] const std::string& directory() const { return path_; }
@@ -82,10 +84,16 @@ class ResultStore {
   // kNotFound: `path` is not one of the result's files.
   [[nodiscard]] Result<OpenedFile> open_file(const StoredResult& result,
                                              const std::string& path) const;
+
+  // The files of a result that has many remain in a hidden directory: see take_hidden().
   Result<void> remove(const std::string& id);
 
   // Removes results that were kept long enough.
   void expire();
+
+  // The hidden directories since the last call. They are the caller's to remove, on the worker,
+  // since that takes 20 us a file or more; those that are left are removed by the next open().
+  [[nodiscard]] std::vector<std::string> take_hidden() { return std::exchange(hidden_, {}); }
 
   [[nodiscard]] std::uint64_t bytes() const;
   [[nodiscard]] std::uint64_t bytes_of(uid_t uid) const;
@@ -107,6 +115,7 @@ class ResultStore {
 
   std::string path_;
   std::map<std::string, Kept> results_;
+  std::vector<std::string> hidden_;
 };
 
 }  // namespace profd

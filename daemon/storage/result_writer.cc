@@ -44,7 +44,7 @@ Result<void> ResultWriter::add(const std::string& path, std::string_view bytes) 
                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode));
   if (!file.valid()) return fail_errno("could not create " + path);
   if (Result<void> written = write_all(file.get(), bytes, path); !written) return written;
-  if (::fsync(file.get()) != 0) return fail_errno("could not write " + path);
+  if (syncs_files_ && ::fsync(file.get()) != 0) return fail_errno("could not write " + path);
   files_.push_back({.path = path, .bytes = bytes.size()});
   return {};
 }
@@ -98,12 +98,15 @@ Result<void> remove_tree(int parent, const std::string& name) {
   return {};
 }
 
+Result<std::string> hide(int parent, const std::string& name) {
+  std::string hidden = ".removed-" + name;
+  if (::renameat(parent, name.c_str(), parent, hidden.c_str()) == 0) return hidden;
+  return fail_errno("could not remove " + name);
+}
+
 Result<void> remove_whole(int parent, const std::string& name) {
-  const std::string doomed = ".removed-" + name;
-  if (::renameat(parent, name.c_str(), parent, doomed.c_str()) != 0) {
-    return fail_errno("could not remove " + name);
-  }
-  return remove_tree(parent, doomed);
+  const Result<std::string> hidden = hide(parent, name);
+  return hidden ? remove_tree(parent, *hidden) : Result<void>(hidden.error());
 }
 
 }  // namespace profd

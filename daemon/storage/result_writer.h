@@ -28,6 +28,10 @@ class ResultWriter {
   // Makes a new file, 0600. `path` is NAME or DIRECTORY/NAME, chosen by the daemon.
   Result<void> add(const std::string& path, std::string_view bytes);
 
+  // Whether add() syncs files, as it does from the start. A file that was not synced may be cut
+  // after a crash of the host.
+  void set_syncs_files(bool syncs) { syncs_files_ = syncs; }
+
   // Reads a file that was added.
   [[nodiscard]] Result<std::string> read_back(const std::string& path) const;
 
@@ -36,7 +40,8 @@ class ResultWriter {
   // The descriptor of the temporary directory.
   [[nodiscard]] int directory() const { return directory_.get(); }
 
-  // Makes all files durable and visible as the directory `name`. kBusy: it exists already.
+  // Makes all files visible as the directory `name`, and durable, except for the contents of files
+  // that were not synced. kBusy: it exists already.
   Result<void> commit(const std::string& name);
 
  private:
@@ -50,11 +55,15 @@ class ResultWriter {
   std::string name_;    // temporary, below results_; empty: committed
   std::vector<std::string> subdirectories_;
   std::vector<ResultFile> files_;
+  bool syncs_files_ = true;
 };
 
 // Removes a file, or a directory with its contents, below `parent`; links are removed, not
 // followed.
 Result<void> remove_tree(int parent, const std::string& name);
+
+// Gives a file or directory another name, which begins with a dot, and returns that.
+Result<std::string> hide(int parent, const std::string& name);
 
 // Renames it first, so that a crash in between leaves nothing under its name.
 Result<void> remove_whole(int parent, const std::string& name);

@@ -153,6 +153,26 @@ TEST_F(ResultStoreTest, RemovesAResultFromTheDisk) {
   EXPECT_EQ(store.remove("0000000a").error().code, ErrorCode::kNotFound);
 }
 
+TEST_F(ResultStoreTest, HidesAResultOfManyFilesUntilTheyAreRemoved) {
+  ResultStore store = open();
+  StoredResult many = write_result(directory(), result_named("0000000a"), [](ResultWriter& writer) {
+                        for (int i = 0; i < 200; ++i) {
+                          (void)writer.add("a." + std::to_string(i) + ".prof", "bytes").value();
+                        }
+                        return Result<SessionSummary>(SessionSummary());
+                      }).value();
+  store.adopt(std::move(many));
+  EXPECT_TRUE(store.remove("0000000a"));
+  EXPECT_EQ(store.find("0000000a"), nullptr);
+  const std::vector<std::string> hidden = store.take_hidden();
+  EXPECT_EQ(names_in(directory()), hidden);
+  ASSERT_THAT(hidden, SizeIs(1));
+  EXPECT_TRUE(hidden[0].starts_with('.'));
+  EXPECT_THAT(store.take_hidden(), IsEmpty());
+  EXPECT_THAT(open().all(), IsEmpty());
+  EXPECT_THAT(names_in(directory()), IsEmpty()) << "the next start removes what is left";
+}
+
 TEST_F(ResultStoreTest, RemovesPartialResults) {
   open();
   write(result_named("0000000a")).value();
@@ -277,6 +297,25 @@ TEST_F(ResultStoreTest, RemovesResultsThatWereKeptLongEnough) {
   EXPECT_EQ(store.find("0000000a"), nullptr);
   EXPECT_NE(store.find("0000000b"), nullptr);
   EXPECT_NE(store.find("0000000c"), nullptr);
+}
+
+// The files of an export are not synced.
+TEST_F(ResultStoreTest, RemovesACutResultUnlessItIsKeptForGood) {
+  open();
+  StoredResult whole = result_named("0000000a");
+  StoredResult cut = result_named("0000000b");
+  whole.keep = cut.keep = std::chrono::seconds(900);
+  for (const StoredResult& result : {whole, cut, result_named("0000000c")}) {
+    (void)write(result).value();
+  }
+  for (const char* const id : {"0000000b", "0000000c"}) {
+    std::filesystem::resize_file(directory() + "/" + id + "/work.7.prof", 0);
+  }
+  const ResultStore store = open();
+  EXPECT_NE(store.find("0000000a"), nullptr);
+  EXPECT_EQ(store.find("0000000b"), nullptr);
+  EXPECT_NE(store.find("0000000c"), nullptr);
+  EXPECT_THAT(names_in(directory()), ElementsAre("0000000a", "0000000c"));
 }
 
 // A file system of 64 KiB, gone with the test.

@@ -45,5 +45,18 @@ TEST_F(ResultWriterTest, SyncsFilesThenDirectoriesThenTheName) {
   EXPECT_THAT(synced, ElementsAre("a.prof", "objects/b.so", "objects", ".", "results+"));
 }
 
+TEST_F(ResultWriterTest, SyncsNoFilesThatCanBeMadeAgain) {
+  std::vector<std::string> synced;
+  const test::FsyncWatch watch([&](const std::string& path) { synced.push_back(shown(path)); });
+  Result<ResultWriter> writer = ResultWriter::create(results_);
+  ASSERT_TRUE(writer) << writer.error().message;
+  writer->set_syncs_files(false);
+  ASSERT_TRUE(writer->add("a.prof", "bytes"));
+  writer->set_syncs_files(true);
+  ASSERT_TRUE(writer->add("b.json", "bytes"));
+  ASSERT_TRUE(writer->commit("0000000a"));
+  EXPECT_THAT(synced, ElementsAre("b.json", ".", "results+"));
+}
+
 }  // namespace
 }  // namespace profd
