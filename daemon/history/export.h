@@ -1,12 +1,14 @@
 // Exports the windows of a range as one result, step by step on the worker.
 //
 // Each step takes a bounded time, so that the worker can do other work in between. A window that is
-// removed before it is read is not in the result. The last steps take longer than the others: they
-// are not divided. The export is moved to the worker for each step and back.
+// removed before it is read is not in the result. The steps after the last window grow with the
+// result, and packing the profile with names takes longest. The export is moved to the worker for
+// each step and back.
 //
 // The result has the samples in two forms: one gperftools profile for each process, with images
 // that name their frames (daemon/profiles/named_directory.h), and one profile with names of all
-// processes (kNamedProfile), whose own data is session.json.
+// processes (kNamedProfile), whose own data is session.json. Their files are not synced, since the
+// windows are still there when a crash of the host cuts them.
 
 #pragma once
 
@@ -28,6 +30,7 @@
 #include "daemon/storage/result_writer.h"
 #include "formats/api/session_summary.h"
 #include "formats/base/result.h"
+#include "formats/profile/pprof_order.h"
 
 namespace profd {
 
@@ -54,15 +57,29 @@ class HistoryExport {
   [[nodiscard]] StoredResult take() { return std::move(plan_.result); }
 
  private:
-  enum class Phase { kBegin, kWindows, kProfiles, kImages, kNames, kCommit, kDone };
+  enum class Phase {
+    kBegin,
+    kWindows,
+    kDirectory,
+    kProfiles,
+    kImages,
+    kOrder,
+    kEncode,
+    kPack,
+    kCommit,
+    kDone
+  };
 
   Result<void> step();
   Result<void> begin();
   Result<void> read_next_window();
   Result<void> end_windows();
+  Result<void> make_directory();
   Result<void> write_next_profile();
   Result<void> write_next_image();
-  Result<void> write_names();
+  void order_names();
+  void encode_names();
+  Result<void> pack_names();
   Result<void> commit();
   void note(const WindowView& view);
 
@@ -73,6 +90,8 @@ class HistoryExport {
   WindowMerge merge_;
   std::unique_ptr<PprofProfile> profile_;
   std::optional<NamedDirectory> directory_;  // of *profile_
+  std::optional<OrderedPprof> ordered_;      // of *profile_
+  std::string encoded_;                      // *ordered_
   std::optional<ResultWriter> writer_;
   SessionSummary summary_;
   std::chrono::system_clock::time_point first_start_;
