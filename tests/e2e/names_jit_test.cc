@@ -81,7 +81,7 @@ class NamesJitTest : public NamedProgramsTest {
  protected:
   // Runs a command in the test's directory. `process` is then its pid.
   RecordedLocations record_runtime(const std::string& command) {
-    const RecordedLocations locations =
+    RecordedLocations locations =
         record({"sh", "-ec", "cd " + path("").string() + "; echo $$ >pid; exec " + command});
     std::ifstream(path("pid")) >> process;
     return locations;
@@ -138,8 +138,9 @@ TEST_F(NamesJitTest, OfNodeAreThoseOfItsJitdump) {
 
 TEST_F(NamesJitTest, OfJavaAreThoseOfItsJitdump) {
   shell("javac -d . " + source("Busy.java").string());
-  const RecordedLocations locations = record_runtime("env JITDUMPDIR=. java -agentpath:" PERF_JVMTI
-                                                     " -XX:+PreserveFramePointer Busy 4");
+  const std::string agent = std::string("-agentpath:") + PERF_JVMTI;
+  const RecordedLocations locations =
+      record_runtime("env JITDUMPDIR=. java -XX:+PreserveFramePointer " + agent + " Busy 4");
   expect_names_of(codes_of_jitdump(find_file("/jit-" + process + ".dump")), locations,
                   {"LBusy;fib", "LBusy;mix"});
 }
