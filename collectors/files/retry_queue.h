@@ -118,6 +118,7 @@ class RetryQueue {
     }
     std::ranges::sort(due);
     std::vector<Key> keys;
+    keys.reserve(due.size());
     for (auto& entry : due) keys.push_back(std::get<Key>(std::move(entry)));
     return keys;
   }

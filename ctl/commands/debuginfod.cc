@@ -24,7 +24,10 @@ struct Library {
   decltype(&::debuginfod_set_user_data) set_user_data = nullptr;
   decltype(&::debuginfod_get_user_data) get_user_data = nullptr;
 };
-Library loaded;
+Library& loaded() {
+  static Library library;
+  return library;
+}
 
 template <class Function>
 bool find_function(void* library, const char* name, Function& function) {
@@ -45,7 +48,7 @@ Result<void> load(const char* name) {
   void* const library = ::dlopen(name, RTLD_NOW);
   Library found;
   if (library != nullptr && find_functions(library, found)) {
-    loaded = found;
+    loaded() = found;
     return {};
   }
   // NOLINTNEXTLINE(concurrency-mt-unsafe): profctl has one thread.
@@ -57,7 +60,7 @@ Result<void> load(const char* name) {
 
 int report_progress(debuginfod_client* client, long done, long all) {
   const auto* const progress =
-      static_cast<const Debuginfod::Progress*>(loaded.get_user_data(client));
+      static_cast<const Debuginfod::Progress*>(loaded().get_user_data(client));
   (*progress)(static_cast<std::uint64_t>(std::max(done, 0L)),
               static_cast<std::uint64_t>(std::max(all, 0L)));
   return 0;  // continue
@@ -95,7 +98,7 @@ Error download_error(int error) {
 
 }  // namespace
 
-void Debuginfod::End::operator()(debuginfod_client* client) const { loaded.end(client); }
+void Debuginfod::End::operator()(debuginfod_client* client) const { loaded().end(client); }
 
 Result<Debuginfod> Debuginfod::open(const Options& options, Progress progress) {
   if (!options.urls.empty()) set_variable(DEBUGINFOD_URLS_ENV_VAR, options.urls);
@@ -108,17 +111,17 @@ Result<Debuginfod> Debuginfod::open(const Options& options, Progress progress) {
   set_variable(DEBUGINFOD_MAXSIZE_ENV_VAR, std::to_string(options.max_bytes));
   set_variable(DEBUGINFOD_MAXTIME_ENV_VAR, std::to_string(options.max_time.count()));
   Debuginfod opened;
-  opened.client_.reset(loaded.begin());
+  opened.client_.reset(loaded().begin());
   if (!opened.client_) return fail(ErrorCode::kIo, "could not start libdebuginfod");
   opened.progress_ = std::make_unique<Progress>(std::move(progress));
-  loaded.set_user_data(opened.client_.get(), opened.progress_.get());
-  loaded.set_progressfn(opened.client_.get(), &report_progress);
+  loaded().set_user_data(opened.client_.get(), opened.progress_.get());
+  loaded().set_progressfn(opened.client_.get(), &report_progress);
   return opened;
 }
 
 Result<UniqueFd> Debuginfod::find(const std::string& build_id) {
   // A length of 0: hexadecimal digits.
-  const int found = loaded.find_debuginfo(
+  const int found = loaded().find_debuginfo(
       client_.get(), reinterpret_cast<const unsigned char*>(build_id.c_str()), 0, nullptr);
   if (found < 0) return download_error(-found);
   return UniqueFd(found);
