@@ -175,7 +175,8 @@ void FileNamer::add_lines(std::span<const HitFile* const> files, LineBudget& bud
     lines_.add_lines({.fd = file.fd.get(),
                       .debug_fd = debug.get(),
                       .identity = one.identity,
-                      .owner = file.owner},
+                      .owner = file.owner,
+                      .samples = one.samples},
                      one.addresses, *one.names, budget);
   }
 }

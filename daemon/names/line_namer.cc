@@ -17,6 +17,8 @@ using std::chrono::nanoseconds;
 // Opening a large file and one of its units take about this long; less would be spent for nothing.
 constexpr std::chrono::milliseconds kMinTime{50};
 
+constexpr std::size_t kMaxWaiting = 4096;  // files
+
 // With the debug file, which may be installed later than the file.
 std::string key_of_source(const LineNamer::Source& source) {
   struct stat status {};
@@ -56,6 +58,18 @@ void LineNamer::add_lines(const Source& source, std::span<const std::uint64_t> a
                           NameTable& names, LineBudget& budget) {
   const std::string key = key_of_source(source);
   if (refused_.find(key, std::chrono::steady_clock::now())) return;
+  if (waiting_.size() > kMaxWaiting) waiting_.clear();
+  Waiting& waiting = waiting_[key];
+  waiting.samples += source.samples;
+  if (!budget.is_worth(waiting.cost, waiting.samples)) return;
+  const nanoseconds at_start = symbolizer_.cpu_time();
+  add_all(source, key, addresses, names, budget);
+  waiting = {.cost = symbolizer_.cpu_time() - at_start};
+}
+
+void LineNamer::add_all(const Source& source, const std::string& key,
+                        std::span<const std::uint64_t> addresses, NameTable& names,
+                        LineBudget& budget) {
   DwarfFiles files{.file = source.fd, .debug_file = source.debug_fd};
   UniqueFd alt_file;
   bool is_first = true;

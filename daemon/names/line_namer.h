@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ class LineNamer {
     int debug_fd = -1;
     std::string identity;  // as file_identity() has it
     std::uint32_t owner = 0;
+    std::uint64_t samples = 0;  // of the addresses
   };
 
   LineNamer() = default;
@@ -37,7 +39,8 @@ class LineNamer {
       : symbolizer_(limits, std::move(spawn)) {}
 
   // Asks for addresses that `names` has, the most important first, as long as there is time. What
-  // was not answered for want of it keeps its `may_have_lines`.
+  // was not answered for want of it keeps its `may_have_lines`. So do all addresses of a file that
+  // took long the last time, until enough samples were without lines (LineBudget::is_worth).
   void add_lines(const Source& source, std::span<const std::uint64_t> addresses, NameTable& names,
                  LineBudget& budget);
 
@@ -48,6 +51,8 @@ class LineNamer {
   [[nodiscard]] LineStats stats() const;
 
  private:
+  void add_all(const Source& source, const std::string& key,
+               std::span<const std::uint64_t> addresses, NameTable& names, LineBudget& budget);
   // Whether all addresses were answered.
   bool add_some(const DwarfFiles& files, const std::string& key,
                 std::span<const std::uint64_t> addresses, std::chrono::nanoseconds time,
@@ -55,7 +60,14 @@ class LineNamer {
   bool apply(const std::vector<DwarfAddress>& answers, NameTable& names);
   void refuse(const std::string& key, DwarfLoss loss);
 
+  // Of a file that was read: the time that it took, and the samples without lines since.
+  struct Waiting {
+    std::chrono::nanoseconds cost{};
+    std::uint64_t samples = 0;
+  };
+
   Symbolizer symbolizer_;
+  std::map<std::string, Waiting> waiting_;
   RefusedFiles refused_;
   LineStats stats_;  // without what the symbolizer counts
 };

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -110,6 +112,33 @@ TEST_F(LineNamerTest, WithoutTimeAnAddressIsAskedForLater) {
   LineBudget budget(5s, 5s);
   naming_.files().add_lines({&file, 1}, budget);
   EXPECT_EQ(shown(*named.names, address), addr2line(address));
+}
+
+// All samples of the second request are worth less than the first one took, and those of the third
+// one are worth more. The kernel may add the CPU time of the first one too late.
+TEST_F(LineNamerTest, AFileThatTookLongWaitsForSamplesThatAreWorthIt) {
+  HitFile hit = hit_of(INLINED_PROGRAM);
+  const auto [last_offset, last_samples] = *hit.samples_by_offset.rbegin();
+  const std::uint64_t last = addresses_.back();
+  hit.samples_by_offset.erase(last_offset);
+  HitFile later = hit;
+  later.samples_by_offset = {{last_offset, last_samples}};
+  const std::array<const HitFile*, 2> files{&hit, &later};
+  const std::span all(files);
+  std::unique_ptr<CodeNaming> naming;
+  LineBudget budget(5s, 5s, 1ns);
+  for (int i = 0; i < 200 && (!naming || naming->stats().lines.cpu_time == 0ns); ++i) {
+    naming = std::make_unique<CodeNaming>(Parser::start().value());
+    (void)naming->files().name(hit, budgets_);
+    naming->files().add_lines(all.first(1), budget);
+  }
+  ASSERT_GT(naming->stats().lines.cpu_time, 0ns);
+  const NamedFile named = naming->files().name(later, budgets_);
+  naming->files().add_lines(all.last(1), budget);
+  EXPECT_TRUE(named.names->find(last)->may_have_lines);
+  later.samples_by_offset[last_offset] = 60'000'000'000;
+  naming->files().add_lines(all.last(1), budget);
+  EXPECT_EQ(shown(*named.names, last), addr2line(last));
 }
 
 TEST_F(LineNamerTest, AFileWithoutDwarfIsRefusedOnceAndKeepsItsNames) {
