@@ -14,12 +14,14 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr std::uint32_t kRoot = 0;
-constexpr std::uint32_t kUser = 1000;
+constexpr std::uint32_t kRetryRoot = 0;
+constexpr std::uint32_t kRetryUser = 1000;
 
 class RetryQueueTest : public testing::Test {
  protected:
-  void add(int key, std::uint32_t uid = kRoot) { queue_.add(key, uid, std::to_string(key), now_); }
+  void add(int key, std::uint32_t uid = kRetryRoot) {
+    queue_.add(key, uid, std::to_string(key), now_);
+  }
   // The values that are tried after some time; `is_done` is what each try returns.
   std::vector<std::string> tried_after(std::chrono::milliseconds time, bool is_done = false) {
     std::vector<std::string> tried;
@@ -77,22 +79,22 @@ TEST_F(RetryQueueTest, WhatIsRemovedIsNotTried) {
 }
 
 TEST_F(RetryQueueTest, AUserHasAnEighthAndAllUsersHaveHalf) {
-  for (int i = 0; i < 2000; ++i) add(i, kUser);
+  for (int i = 0; i < 2000; ++i) add(i, kRetryUser);
   EXPECT_EQ(queue_.size(), 128U);
-  for (int i = 2000; i < 4000; ++i) add(i, kUser + 1 + static_cast<std::uint32_t>(i % 100));
+  for (int i = 2000; i < 4000; ++i) add(i, kRetryUser + 1 + static_cast<std::uint32_t>(i % 100));
   EXPECT_EQ(queue_.size(), 512U);
   for (int i = 4000; i < 6000; ++i) add(i);
   EXPECT_EQ(queue_.size(), 1024U);
   for (int i = 0; i < 128; ++i) queue_.remove(i);
-  add(7000, kUser);
+  add(7000, kRetryUser);
   EXPECT_EQ(queue_.size(), 897U);
 }
 
 TEST_F(RetryQueueTest, AFailureDefersTheOtherEntriesOfThatUserAndNotThoseOfOthers) {
-  for (int i = 0; i < 100; ++i) add(i, kUser);
+  for (int i = 0; i < 100; ++i) add(i, kRetryUser);
   add(100);
   add(101);
-  add(102, kUser + 1);
+  add(102, kRetryUser + 1);
   EXPECT_THAT(tried_after(1s), ElementsAre("0", "100", "101", "102"));
   EXPECT_THAT(tried_after(1s), ElementsAre("1"));
   EXPECT_THAT(tried_after(1s), ElementsAre("2", "100", "101", "102"));
@@ -100,7 +102,7 @@ TEST_F(RetryQueueTest, AFailureDefersTheOtherEntriesOfThatUserAndNotThoseOfOther
 
 TEST_F(RetryQueueTest, ACallEndsWithTheTryThatTakesTooLong) {
   RetryQueue<int, std::string> queue{5ms};
-  for (const int key : {1, 2}) queue.add(key, kRoot, std::to_string(key), now_);
+  for (const int key : {1, 2}) queue.add(key, kRetryRoot, std::to_string(key), now_);
   std::vector<std::string> tried;
   queue.try_due(now_ + 1s, [&tried](const std::string& value) {
     tried.push_back(value);
