@@ -14,8 +14,7 @@
 namespace profd {
 namespace {
 
-// The functions of libdebuginfod, once it is loaded. It is never unloaded, since libcurl keeps
-// state of the process.
+// The functions of libdebuginfod.
 struct Library {
   decltype(&::debuginfod_begin) begin = nullptr;
   decltype(&::debuginfod_end) end = nullptr;
@@ -24,33 +23,27 @@ struct Library {
   decltype(&::debuginfod_set_user_data) set_user_data = nullptr;
   decltype(&::debuginfod_get_user_data) get_user_data = nullptr;
 };
-Library& loaded() {
-  static Library library;
-  return library;
-}
-
 template <class Function>
-bool find_function(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
+bool find_function(const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(RTLD_DEFAULT, name));
   return function != nullptr;
 }
 
-bool find_functions(void* library, Library& to) {
-  return find_function(library, "debuginfod_begin", to.begin) &&
-         find_function(library, "debuginfod_end", to.end) &&
-         find_function(library, "debuginfod_find_debuginfo", to.find_debuginfo) &&
-         find_function(library, "debuginfod_set_progressfn", to.set_progressfn) &&
-         find_function(library, "debuginfod_set_user_data", to.set_user_data) &&
-         find_function(library, "debuginfod_get_user_data", to.get_user_data);
+// Those of the library that load() has loaded; null: there is none.
+Library loaded() {
+  Library found;
+  const bool has_all = find_function("debuginfod_begin", found.begin) &&
+                       find_function("debuginfod_end", found.end) &&
+                       find_function("debuginfod_find_debuginfo", found.find_debuginfo) &&
+                       find_function("debuginfod_set_progressfn", found.set_progressfn) &&
+                       find_function("debuginfod_set_user_data", found.set_user_data) &&
+                       find_function("debuginfod_get_user_data", found.get_user_data);
+  return has_all ? found : Library();
 }
 
+// For good, since libcurl keeps state of the process.
 Result<void> load(const char* name) {
-  void* const library = ::dlopen(name, RTLD_NOW);
-  Library found;
-  if (library != nullptr && find_functions(library, found)) {
-    loaded() = found;
-    return {};
-  }
+  if (::dlopen(name, RTLD_NOW | RTLD_GLOBAL) != nullptr && loaded().begin != nullptr) return {};
   // NOLINTNEXTLINE(concurrency-mt-unsafe): profctl has one thread.
   const char* const why = ::dlerror();
   return fail(ErrorCode::kUnsupported,
