@@ -8,6 +8,7 @@
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
 #include "daemon/history/continuous.h"
+#include "daemon/history/hour_size.h"
 
 namespace profd {
 namespace {
@@ -68,6 +69,7 @@ std::optional<HourPlan> Continuous::next_hour() {
   plan.hours_dir = store_.hours_dir();
   plan.name = store_.unused_hour_name(plan.start);
   plan.limits = store_.hour_limits(config_.max_bytes);
+  plan.max_bytes = max_bytes_of_hour(config_.max_bytes, limits().hours_max_age);
   return plan;
 }
 

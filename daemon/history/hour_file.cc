@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "daemon/base/log.h"
+#include "daemon/history/hour_size.h"
 
 namespace profd {
 namespace {
@@ -151,8 +152,13 @@ Result<void> HourMaker::finish() {
   UserParts parts = limit_user_shares(profile, users_in(profile), plan_.limits);
   std::move(sums_).finish(profile, summary_, record_);
   const std::string bytes =
-      encode_window(std::move(profile), summary_, record_,
-                    {.users = std::move(parts.users), .windows = plan_.windows});
+      encode_within(plan_.max_bytes, profile, [&](PprofProfile& hour, double part) {
+        WindowParts of_hour{.users = parts.users, .windows = plan_.windows};
+        for (UserBytes& user : of_hour.users) {
+          user.bytes = static_cast<std::uint64_t>(static_cast<double>(user.bytes) * part);
+        }
+        return encode_window_of(hour, summary_, record_, std::move(of_hour));
+      });
   Result<WindowHead> head = decode_window_head(bytes);
   if (!head) return head.error();
   if (auto written = write_window(plan_.hours_dir, plan_.name, bytes); !written) return written;

@@ -41,6 +41,7 @@ struct HourPlan {
   std::chrono::system_clock::time_point start;  // of the hour
   std::vector<std::string> windows{};           // oldest first, at most kMaxWindowsOfHour
   UserLimits limits{};
+  std::uint64_t max_bytes = kMaxWindowFileBytes;  // of the file: hour_size.h
 };
 
 class HourMaker {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "formats/profile/pprof_merge.h"
-#include "formats/profile/pprof_tables.h"
+#include "daemon/history/profile_tables.h"
 
 namespace profd {
 namespace {
@@ -22,8 +22,6 @@ constexpr std::size_t kFunctionBytes = 12;
 
 // How much smaller a window is when it is packed.
 constexpr std::uint64_t kPacking = 4;
-
-std::uint32_t count_of(std::size_t size) { return static_cast<std::uint32_t>(size); }
 
 // What the stacks of one user take of a file: each location and function counts once.
 class UserCost {
@@ -101,74 +99,6 @@ OverShare find_over_share(const PprofProfile& profile, const UsersOfLabels& user
   return {.samples = std::move(is_over), .users = bytes_of(known)};
 }
 
-// The tables of a profile, without its header.
-class TablesOfProfile {
- public:
-  explicit TablesOfProfile(const PprofProfile& profile) : profile_(profile) {
-    for (std::uint32_t i = 0; i < profile.text_count(); ++i) to_.texts.push_back(profile.text(i));
-    to_.functions.assign(profile.functions().begin(), profile.functions().end());
-    to_.mappings.assign(profile.mappings().begin(), profile.mappings().end());
-    for (const PprofLocation& location : profile.locations()) add(location);
-    for (const PprofValueType& type : profile.sample_types()) {
-      to_.sample_types.push_back({text(type.type), text(type.unit)});
-    }
-    to_.period_type = {text(profile.period_type.type), text(profile.period_type.unit)};
-    over_ = add_over_share();
-  }
-
-  void add(std::size_t place, bool is_over) {
-    const PprofSample& from = profile_.samples()[place];
-    PprofTables::Sample sample{.first_frame = count_of(to_.frames.size()),
-                               .first_label = count_of(to_.labels.size())};
-    const auto frames = profile_.stack(from.stack);
-    const auto labels = profile_.labels(from.labels);
-    if (is_over) {
-      to_.frames.push_back(over_);
-    } else {
-      to_.frames.insert(to_.frames.end(), frames.begin(), frames.end());
-    }
-    to_.labels.insert(to_.labels.end(), labels.begin(), labels.end());
-    sample.depth = count_of(to_.frames.size()) - sample.first_frame;
-    sample.label_count = count_of(labels.size());
-    to_.samples.push_back(sample);
-    const auto values = profile_.values(place);
-    to_.values.insert(to_.values.end(), values.begin(), values.end());
-  }
-
-  [[nodiscard]] const PprofTables& tables() const { return to_; }
-
- private:
-  std::uint32_t text(std::string_view text) {
-    to_.texts.push_back(text);
-    return count_of(to_.texts.size()) - 1;
-  }
-
-  void add(const PprofLocation& from) {
-    const auto lines = profile_.lines(from.lines);
-    to_.locations.push_back({.address = from.address,
-                             .mapping = from.mapping,
-                             .first_line = count_of(to_.lines.size()),
-                             .line_count = count_of(lines.size()),
-                             .is_folded = from.is_folded});
-    to_.lines.insert(to_.lines.end(), lines.begin(), lines.end());
-  }
-
-  std::uint32_t add_over_share() {
-    const std::uint32_t name = text(kOverShare);
-    to_.mappings.push_back({.file = name});
-    to_.functions.push_back({.name = name});
-    to_.lines.push_back({.function = count_of(to_.functions.size()) - 1});
-    to_.locations.push_back({.mapping = count_of(to_.mappings.size()) - 1,
-                             .first_line = count_of(to_.lines.size()) - 1,
-                             .line_count = 1});
-    return count_of(to_.locations.size()) - 1;
-  }
-
-  const PprofProfile& profile_;
-  PprofTables to_;
-  std::uint32_t over_ = 0;  // its location
-};
-
 }  // namespace
 
 std::size_t UserLimits::of(std::optional<std::uint32_t> uid) const {
@@ -182,23 +112,15 @@ UserParts limit_user_shares(PprofProfile& profile, const UsersOfLabels& users,
   const std::vector<bool>& is_over = over.samples;
   UserParts parts{.users = std::move(over.users)};
   if (std::ranges::find(is_over, true) == is_over.end()) return parts;
-  PprofMerge limited;
-  {
-    TablesOfProfile tables(profile);
-    for (std::size_t i = 0; i < is_over.size(); ++i) {
-      tables.add(i, is_over[i]);
-      if (!is_over[i]) continue;
-      parts.over_share_samples += static_cast<std::uint64_t>(profile.values(i)[0]);
-    }
-    if (!limited.add(tables.tables())) return {};  // an empty merge takes any profile
+  TablesOfProfile tables(profile);
+  const std::uint32_t substitute = tables.add_substitute(kOverShare);
+  for (std::size_t i = 0; i < is_over.size(); ++i) {
+    const auto stack = profile.stack(profile.samples()[i].stack);
+    tables.add(i, is_over[i] ? std::span(&substitute, 1) : stack);
+    if (!is_over[i]) continue;
+    parts.over_share_samples += static_cast<std::uint64_t>(profile.values(i)[0]);
   }
-  PprofProfile result = std::move(limited).take();
-  result.default_sample_type = profile.default_sample_type;
-  result.period = profile.period;
-  result.time_ns = profile.time_ns;
-  result.duration_ns = profile.duration_ns;
-  result.comments = profile.comments;
-  profile = std::move(result);
+  if (!tables.replace(profile)) return {};
   return parts;
 }
 

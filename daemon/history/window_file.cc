@@ -178,6 +178,11 @@ class UnfinishedFile {
 
 std::string encode_window(PprofProfile profile, const SessionSummary& summary,
                           const WindowRecord& record, WindowParts parts) {
+  return encode_window_of(profile, summary, record, std::move(parts));
+}
+
+std::string encode_window_of(PprofProfile& profile, const SessionSummary& summary,
+                             const WindowRecord& record, WindowParts parts) {
   profile.own_data = own_data_of(summary, record);
   const std::string protobuf = encode_pprof(profile);
   std::string file = pack_gzip(protobuf, kWindowGzipLevel);

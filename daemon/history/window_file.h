@@ -72,6 +72,10 @@ struct WindowHead {
 [[nodiscard]] std::string encode_window(PprofProfile profile, const SessionSummary& summary,
                                         const WindowRecord& record, WindowParts parts = {});
 
+// The same without a copy of the profile.
+[[nodiscard]] std::string encode_window_of(PprofProfile& profile, const SessionSummary& summary,
+                                           const WindowRecord& record, WindowParts parts);
+
 // Makes the file durable and visible as a whole, or not at all. kBusy: it exists.
 [[nodiscard]] Result<void> write_window(const std::string& directory, const std::string& name,
                                         std::string_view bytes);

@@ -4,8 +4,10 @@
 // are in the page cache.
 //
 // With HISTORY_WINDOWS=DIRECTORY the windows are those that a daemon left there, as many times one
-// after the other as the hour takes. `longest_turn_ms` is the time for which other work of the
-// worker waits. `peer_ms` is `go tool pprof -proto` with the same files.
+// after the other as the hour takes. HISTORY_HOUR_BYTES limits the size of an hour file, and
+// HISTORY_HOUR_WINDOWS is how many windows the hour of BM_MakeHour has. `longest_turn_ms` is the
+// time for which other work of the worker waits. `peer_ms` is `go tool pprof -proto` with the same
+// files.
 
 #include <sys/resource.h>
 
@@ -40,6 +42,11 @@ using Milliseconds = std::chrono::duration<double, std::milli>;
 constexpr int kWindows = 60;
 constexpr int kHours = 23;
 constexpr auto kTurn = std::chrono::milliseconds(10);
+
+int windows_of_hour() {
+  const char* const count = std::getenv("HISTORY_HOUR_WINDOWS");
+  return count == nullptr ? kWindows : std::stoi(count);
+}
 
 // The entries of a window's processes.
 void describe(const PprofProfile& profile, SessionSummary& summary, WindowRecord& record) {
@@ -95,6 +102,7 @@ class Files {
     HourPlan plan{.windows_dir = scratch_.path(), .hours_dir = hours(), .name = {}, .start = {}};
     for (std::size_t i = first; i < files_.size(); ++i) plan.windows.push_back(files_[i].name);
     plan.name = plan.windows.front();
+    if (const char* limit = std::getenv("HISTORY_HOUR_BYTES")) plan.max_bytes = std::stoull(limit);
     return plan;
   }
 
@@ -213,7 +221,7 @@ void run_exports(benchmark::State& state, const Files& files) {
 void BM_MakeHour(benchmark::State& state) {
   Windows windows;
   Files files;
-  for (int i = 0; i < kWindows; ++i) windows.add_next_to(files);
+  for (int i = 0; i < windows_of_hour(); ++i) windows.add_next_to(files);
   HourInfo made;
   double longest_ms = 0;
   for (auto _ : state) {
