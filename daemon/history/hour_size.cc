@@ -104,13 +104,6 @@ double size_after(const PprofProfile& profile, std::size_t step) {
   return size_of_names(profile, false) + size_of_stacks(profile, kSteps[step]);
 }
 
-std::string comment_on(std::size_t step) {
-  std::string comment = "left out of an hour: mangled names";
-  if (step == 0) return comment;
-  return comment + ", and of rare stacks the frames within the outermost " +
-         std::to_string(kSteps[step]) + " but the innermost";
-}
-
 void leave_out(PprofProfile& profile, std::size_t step) {
   TablesOfProfile tables(profile);
   tables.drop_system_names();
@@ -146,7 +139,6 @@ std::string encode_within(std::uint64_t max_bytes, PprofProfile& profile,
   std::string bytes = encode(profile, 1);
   if (bytes.size() <= max_bytes) return bytes;
   const double whole = size_of_names(profile, true) + size_of_stacks(profile, kAllFrames);
-  const auto comments = profile.comments;
   double size = whole;
   std::size_t next = 0;
   for (int trial = 1; bytes.size() > max_bytes && next < kSteps.size(); ++trial) {
@@ -154,8 +146,6 @@ std::string encode_within(std::uint64_t max_bytes, PprofProfile& profile,
     const std::size_t step =
         trial == kMaxTrials ? kSteps.size() - 1 : step_to_fit(profile, next, size * factor);
     leave_out(profile, step);
-    profile.comments = comments;
-    profile.comments.insert(comment_on(step));
     size = size_after(profile, step);
     bytes = encode(profile, std::min(size / whole, 1.0));
     next = step + 1;

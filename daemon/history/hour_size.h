@@ -2,9 +2,9 @@
 // that the hours of hours_max_age would not fit into the history.
 //
 // An hour that is larger than its limit loses detail step by step: first the mangled names, then
-// the inner frames of rare stacks. The samples of each process, the values of each leaf and the
-// cumulative values of the frames that stay are exact; frequent stacks stay whole. A comment in the
-// profile says what was left out.
+// the inner frames of rare stacks, whose place the frame `[frames left out]` has. The samples of
+// each process, the values of each leaf and the cumulative values of the outermost frames are
+// exact; frequent stacks stay whole.
 
 #pragma once
 
