@@ -21,12 +21,12 @@ using namespace std::chrono_literals;
 using test::NamedProcess;
 using testing::SizeIs;
 
-constexpr std::chrono::system_clock::time_point kStart{1'767'362'400s};
-constexpr std::uint64_t kNoLimit = kMaxWindowFileBytes;
-constexpr int kDepth = 60;
+constexpr std::chrono::system_clock::time_point kStartOfLimitedHour{1'767'362'400s};
+constexpr std::uint64_t kUnlimitedHour = kMaxWindowFileBytes;
+constexpr int kDepthOfHour = 60;
 
 // Names that hardly pack.
-std::string name_of(std::size_t number, std::size_t bytes) {
+std::string long_name_of(std::size_t number, std::size_t bytes) {
   std::string name = "f" + std::to_string(number) + "_";
   std::uint64_t state = number + 1;
   while (name.size() < bytes) {
@@ -37,10 +37,10 @@ std::string name_of(std::size_t number, std::size_t bytes) {
 }
 
 // A stack of which all but its leaf and its four outermost frames are its own choice of 500.
-test::NamedStack rare_stack(std::uint64_t number) {
+test::NamedStack rare_stack_of(std::uint64_t number) {
   test::NamedStack stack{.functions = {"leaf" + std::to_string(number % 7)}, .samples = 1};
   std::uint64_t state = number + 1;
-  for (int i = 0; i < kDepth; ++i) {
+  for (int i = 0; i < kDepthOfHour; ++i) {
     state = state * 6364136223846793005U + 1442695040888963407U;
     stack.functions.push_back("inner" + std::to_string((state >> 33U) % 500));
   }
@@ -48,34 +48,34 @@ test::NamedStack rare_stack(std::uint64_t number) {
   return stack;
 }
 
-NamedProcess compiler(std::uint32_t pid, std::uint64_t first, std::uint64_t stacks) {
+NamedProcess compiler_of(std::uint32_t pid, std::uint64_t first, std::uint64_t stacks) {
   NamedProcess process{.pid = pid, .comm = "cc1plus"};
-  for (std::uint64_t i = 0; i < stacks; ++i) process.stacks.push_back(rare_stack(first + i));
+  for (std::uint64_t i = 0; i < stacks; ++i) process.stacks.push_back(rare_stack_of(first + i));
   return process;
 }
 
 class HourSizeTest : public testing::Test {
  protected:
   void add(int minute, const std::vector<NamedProcess>& processes) {
-    names_.push_back(windows_.add(kStart + minute * 1min, processes));
+    names_.push_back(windows_.add(kStartOfLimitedHour + minute * 1min, processes));
   }
   // Two processes of rare stacks, and one of a frequent one that is as deep.
   void add_compiling_minutes() {
     NamedProcess server{.pid = 30, .comm = "server"};
     server.stacks.push_back({.functions = {}, .samples = 3000});
-    for (int i = 0; i < kDepth; ++i) {
+    for (int i = 0; i < kDepthOfHour; ++i) {
       server.stacks[0].functions.push_back("served" + std::to_string(i));
     }
     for (int minute = 0; minute < 3; ++minute) {
       const auto first = static_cast<std::uint64_t>(minute) * 1000;
-      add(minute, {compiler(10, first, 500), compiler(20, first + 500, 500), server});
+      add(minute, {compiler_of(10, first, 500), compiler_of(20, first + 500, 500), server});
     }
   }
   void make(const std::string& name, std::uint64_t max_bytes) {
     HourMaker maker({.windows_dir = windows_.windows(),
                      .hours_dir = windows_.hours(),
                      .name = name,
-                     .start = kStart,
+                     .start = kStartOfLimitedHour,
                      .windows = names_,
                      .max_bytes = max_bytes});
     while (!maker.advance(1s).value()) {
@@ -115,7 +115,7 @@ TEST_F(HourSizeTest, TheHoursThatAreKeptFitIntoHalfOfTheHistory) {
 
 TEST_F(HourSizeTest, AnHourOverItsLimitFitsAfterwardsAndKeepsItsSums) {
   add_compiling_minutes();
-  make(kWhole, kNoLimit);
+  make(kWhole, kUnlimitedHour);
   const std::uint64_t limit = fs::file_size(path_of(kWhole)) / 3;
   make(kLimited, limit);
   EXPECT_LE(fs::file_size(path_of(kLimited)), limit);
@@ -146,12 +146,12 @@ TEST_F(HourSizeTest, FrequentStacksStayWhole) {
   make(kWhole, 1);
   constexpr std::size_t kShortened = 4 + 2;  // the outermost, the innermost, one for the others
   EXPECT_EQ(samples_by_depth(kWhole),
-            (std::map<std::size_t, std::int64_t>{{kShortened, 3000}, {kDepth, 9000}}));
+            (std::map<std::size_t, std::int64_t>{{kShortened, 3000}, {kDepthOfHour, 9000}}));
 }
 
 TEST_F(HourSizeTest, AnHourWithinItsLimitIsAsItIsWithoutLimit) {
   add_compiling_minutes();
-  make(kWhole, kNoLimit);
+  make(kWhole, kUnlimitedHour);
   const std::string whole = test::read_file(path_of(kWhole));
   fs::remove(path_of(kWhole));
   make(kWhole, whole.size());
@@ -160,7 +160,7 @@ TEST_F(HourSizeTest, AnHourWithinItsLimitIsAsItIsWithoutLimit) {
 
 TEST_F(HourSizeTest, EqualWindowsBecomeEqualBytes) {
   add_compiling_minutes();
-  make(kWhole, kNoLimit);
+  make(kWhole, kUnlimitedHour);
   const std::uint64_t limit = fs::file_size(path_of(kWhole)) / 3;
   make(kAgain, limit);
   const std::string once = test::read_file(path_of(kAgain));
@@ -175,7 +175,7 @@ TEST_F(HourSizeTest, AnHourThatCannotFitEndsAfterFewTrials) {
   profile.add_mapping({.file = profile.add_text("all")});
   constexpr std::uint64_t kStacks = 6000;
   for (std::uint64_t i = 0; i < kStacks; ++i) {
-    const std::uint32_t name = profile.add_text(name_of(i, 1024));
+    const std::uint32_t name = profile.add_text(long_name_of(i, 1024));
     const PprofLine line{.function = profile.add_function({.name = name, .system_name = name})};
     const std::uint32_t frame = profile.add_location({.mapping = 0}, {&line, 1});
     profile.add_sample({.labels = profile.add_labels({}), .stack = profile.add_stack({&frame, 1})},
