@@ -249,7 +249,9 @@ class Debuginfo final : public Subcommand {
 
   // One profile of the range, of what the caller may see.
   Result<std::string> fetch_history(Client& client) {
-    const Result<ResultInfo> result = client.export_windows(options_.request);
+    ExportRequest request = options_.request;
+    request.profile_only = true;
+    const Result<ResultInfo> result = client.export_windows(request);
     if (!result) return result.error();
     Result<std::string> profile =
         result->named_profile

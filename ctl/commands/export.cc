@@ -34,6 +34,7 @@ class Export final : public Subcommand {
 
   Result<int> run(Client& client, const Console& console) override {
     if (auto checked = check_output(output_); !checked) return checked.error();
+    request_.profile_only = output_.form != ResultForm::kDirectory;
     const auto result = client.export_windows(request_);
     if (!result) return result.error();
     if (result->note) console.err << "profctl: " << printable(*result->note) << "\n";

@@ -1,6 +1,8 @@
 #include "daemon/history/export.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <set>
 #include <utility>
 
 #include "daemon/base/log.h"
@@ -127,8 +129,27 @@ Result<void> HistoryExport::make_directory() {
   // Lost samples make a result, since its ledger shows them.
   if (directory_->processes().empty() && summary_.ledger.taken == 0) return no_process(target_);
   next_ = 0;
-  phase_ = Phase::kProfiles;
+  phase_ = plan_.profile_only ? Phase::kOrder : Phase::kProfiles;
+  if (plan_.profile_only) count_profiles();
   return {};
+}
+
+// As write_next_profile() does it for all processes, without their files.
+void HistoryExport::count_profiles() {
+  for (const NamedDirectory::Process& process : directory_->processes()) {
+    ProfileSummary summary = merge_.summary_of(process.pid, process.comm);
+    std::set<std::uint32_t> stacks;
+    summary.samples = 0;
+    for (const std::uint32_t sample : process.samples) {
+      const std::int64_t samples = profile_->values(sample).front();
+      if (samples <= 0) continue;
+      summary.samples += static_cast<std::uint64_t>(samples);
+      stacks.insert(profile_->samples()[sample].stack);
+    }
+    summary.stacks = stacks.size();
+    summary_.ledger.written += summary.samples;
+    summary_.profiles.push_back(std::move(summary));
+  }
 }
 
 Result<void> HistoryExport::write_next_profile() {

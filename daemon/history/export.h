@@ -7,7 +7,8 @@
 //
 // The result has the samples in two forms: one gperftools profile for each process, with images
 // that name their frames (daemon/profiles/named_directory.h), and one profile with names of all
-// processes (kNamedProfile), whose own data is session.json. Their files are not synced, since the
+// processes (kNamedProfile), whose own data is session.json. With `profile_only` it has the second
+// form alone, which takes half of the time. Their files are not synced, since the
 // windows are still there when a crash of the host cuts them.
 
 #pragma once
@@ -39,6 +40,7 @@ struct ExportPlan {
   std::vector<HistoryFile> files;  // oldest first
   Caller caller;
   TargetRequest target;
+  bool profile_only = false;    // no gperftools profiles and no images
   std::uint64_t max_bytes = 0;  // limit of the memory for samples
   StoredResult result;          // as for a session's result; the export adds the files
 };
@@ -75,6 +77,7 @@ class HistoryExport {
   Result<void> read_next_window();
   Result<void> end_windows();
   Result<void> make_directory();
+  void count_profiles();
   Result<void> write_next_profile();
   Result<void> write_next_image();
   void order_names();

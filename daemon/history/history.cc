@@ -237,6 +237,7 @@ boost::asio::awaitable<Result<StoredResult>> WindowHistory::make_export(Caller c
   plan.caller = caller;
   plan.max_bytes = max_bytes;
   plan.result.session = info_of_export(caller, request);
+  plan.profile_only = request.profile_only;
   plan.result.is_dump = true;
   plan.result.keep = kShortKeeping;
   plan.result.info.result = "history-dump-" + random_id();

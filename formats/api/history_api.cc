@@ -19,6 +19,7 @@ void members(auto& fields, Is<ExportRequest> auto& request) {
   fields.optional("since_ms", request.range.since_ms)
       .optional("until_ms", request.range.until_ms)
       .if_set("target", request.target)
+      .if_set("profile_only", request.profile_only)
       .no_others();
 }
 

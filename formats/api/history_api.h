@@ -35,6 +35,8 @@ struct TimeRange {
 struct ExportRequest {
   TimeRange range;
   TargetRequest target;  // empty: all processes that the caller may see
+  // The result has the profile with names (ResultInfo::named_profile), and no other files.
+  bool profile_only = false;
 
   friend bool operator==(const ExportRequest&, const ExportRequest&) = default;
 };

@@ -143,6 +143,16 @@ TEST_F(HistoryTest, AnExportIsFetchedLikeAnyResult) {
   EXPECT_EQ(service_.calls.back(), "remove 5f2c01ab");
 }
 
+TEST_F(HistoryTest, AnExportToAFileAsksForTheProfileAlone) {
+  (void)run({"export", "--last", "10m", "-o", out_.parent_path() / "all.pb.gz"});
+  (void)run({"export", "--last", "10m", "-o", out_.parent_path() / "split", "--by", "unit"});
+  (void)run({"export", "--last", "10m", "-o", out_.parent_path() / "files"});
+  ASSERT_THAT(service_.exported, SizeIs(3));
+  EXPECT_TRUE(service_.exported[0].profile_only);
+  EXPECT_TRUE(service_.exported[1].profile_only);
+  EXPECT_FALSE(service_.exported[2].profile_only);
+}
+
 TEST_F(HistoryTest, TheLastMinutesEndNow) {
   const auto before = static_cast<std::uint64_t>(::time(nullptr)) * 1000;
   EXPECT_EQ(run({"export", "--last", "10m", "-o", out_}).code, 0);

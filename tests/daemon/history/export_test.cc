@@ -16,6 +16,7 @@
 #include "formats/profile/gperftools_writer.h"
 #include "formats/profile/pprof_merge.h"
 #include "formats/profile/pprof_reader.h"
+#include "formats/profile/pprof_writer.h"
 #include "tests/daemon/callers.h"
 #include "tests/daemon/history/named_windows.h"
 #include "tests/formats/readers.h"
@@ -157,6 +158,44 @@ TEST_F(HistoryExportTest, AnExportIsTheSumOfItsWindows) {
   EXPECT_EQ(read_profile("work.7.prof").samples(), 12U);
   EXPECT_EQ(read_profile("work.7.prof").period, 52'632U);
   EXPECT_EQ(read_profile("other.8.prof").samples(), 1U);
+}
+
+TEST_F(HistoryExportTest, TheProfileAloneIsThatOfTheWholeExport) {
+  add(0, {hot(7, "work", 3), hot(8, "other", 1)}, {{"ring_full", 2}});
+  add(1, {hot(7, "work", 4)});
+  const auto whole = run(plan(kRoot));
+  ASSERT_TRUE(whole) << whole.error().message;
+  auto profile = decode_pprof(test::read_file(in_result(kNamedProfile)));
+  ASSERT_TRUE(profile.has_value());
+  std::filesystem::remove_all(in_result(""));
+  ExportPlan only = plan(kRoot);
+  only.profile_only = true;
+  const auto alone = run(std::move(only));
+  ASSERT_TRUE(alone) << alone.error().message;
+  EXPECT_THAT(alone->info.files, IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(in_result("objects")));
+  EXPECT_EQ(alone->info.summary.ledger, whole->info.summary.ledger);
+  auto profile_alone = decode_pprof(test::read_file(in_result(kNamedProfile)));
+  ASSERT_TRUE(profile_alone.has_value());
+  // The paths of files, and the counts of stacks in them, are in the own data.
+  profile->own_data.clear();
+  profile_alone->own_data.clear();
+  EXPECT_EQ(encode_pprof(*profile_alone), encode_pprof(*profile));
+  ASSERT_THAT(alone->info.summary.profiles, SizeIs(2));
+  EXPECT_EQ(alone->info.summary.profiles[0].samples, 7U);
+  EXPECT_EQ(alone->info.summary.profiles[0].user_samples, 7U);
+  EXPECT_THAT(alone->info.summary.profiles[0].path, IsEmpty());
+}
+
+TEST_F(HistoryExportTest, AnExportOfTheProfileAloneWithoutAnySampleIsAnError) {
+  add(0, {hot(7, "work", 3)});
+  TargetRequest nobody;
+  nobody.pids = {999};
+  ExportPlan only = plan(kRoot, nobody);
+  only.profile_only = true;
+  const auto result = run(std::move(only));
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(HistoryExportTest, TheProfileWithNamesHasTheSamplesOfTheFilesBesideIt) {

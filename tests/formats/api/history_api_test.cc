@@ -43,9 +43,15 @@ TEST(HistoryApi, RequestsComeBackAsTheyWere) {
   request.target.units = {"nginx.service"};
   request.target.containers = {"0123"};
   request.target.pids = {7};
+  request.profile_only = true;
   EXPECT_EQ(*parse_export_request(to_json(request)), request);
   const HistoryRequest history{.range = request.range, .limit = 5};
   EXPECT_EQ(*parse_history_request(to_json(history)), history);
+}
+
+// A daemon that does not know the member is asked for a directory as before.
+TEST(HistoryApi, ARequestForADirectoryDoesNotHaveTheMemberOfTheProfileAlone) {
+  EXPECT_THAT(to_json(ExportRequest()), testing::Not(HasSubstr("profile_only")));
 }
 
 TEST(HistoryApi, AnEmptyRequestIsAboutEverything) {
