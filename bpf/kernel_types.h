@@ -284,6 +284,29 @@ struct bpf_iter__task {
 	struct task_struct *task;
 };
 
+struct bpf_ksym {
+	char name[1]; /* KSYM_NAME_LEN: 512, before 6.1 128 */
+};
+
+struct bpf_prog;
+
+struct bpf_prog_aux {
+	__u32 func_cnt;
+	struct bpf_prog **func;
+	struct bpf_ksym ksym;
+};
+
+struct bpf_prog {
+	__u32 jited_len;
+	unsigned int (*bpf_func)(const void *ctx, const void *insn);
+	struct bpf_prog_aux *aux;
+};
+
+struct bpf_iter__bpf_prog {
+	struct bpf_iter_meta *meta;
+	struct bpf_prog *prog;
+};
+
 #pragma clang attribute pop
 
 #endif

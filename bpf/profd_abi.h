@@ -294,6 +294,16 @@ struct profd_running_code {
 	__u32 on_fuse;	   /* as in profd_mapping */
 };
 
+/* The kernel's limit is 256 functions, and its buffer holds 32 KiB per program. */
+#define PROFD_MAX_FUNCTIONS_OF_PROGRAM 256
+
+/* What the iterator profd_bpf_functions writes for each function of a BPF program. */
+struct profd_bpf_function {
+	__u64 start;
+	__u64 end;
+	char name[96]; /* as in kallsyms: "bpf_prog_TAG_NAME", a longer one without its end */
+};
+
 /* The key of a struct profd_table (unwind_rows.h). */
 struct profd_table_key {
 	struct profd_file_key file;
@@ -341,5 +351,6 @@ PROFD_ASSERT_SIZE(struct profd_target, 32);
 PROFD_ASSERT_SIZE(struct profd_watched, 144);
 PROFD_ASSERT_SIZE(struct profd_task, 24);
 PROFD_ASSERT_SIZE(struct profd_running_code, 64);
+PROFD_ASSERT_SIZE(struct profd_bpf_function, 112);
 
 #endif

@@ -21,6 +21,7 @@
 #include "bpf/unmaps.h"
 #include "bpf/unwind.h"
 #include "bpf/running_code.h"
+#include "bpf/bpf_functions.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

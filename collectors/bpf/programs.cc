@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdarg>
@@ -169,7 +170,7 @@ Result<UniqueFd> Programs::attach_tracepoint(const char* name) const {
   return link;
 }
 
-// The whole output of an iterator over tasks.
+// The whole output of an iterator over tasks or programs.
 Result<std::string> Programs::read_iterator(const char* name, std::uint32_t only_tgid) const {
   const auto fd = program(name);
   if (!fd) return fd.error();
@@ -180,16 +181,16 @@ Result<std::string> Programs::read_iterator(const char* name, std::uint32_t only
   options.iter_info = &info;
   options.iter_info_len = sizeof(info);
   const UniqueFd link(bpf_link_create(*fd, 0, BPF_TRACE_ITER, &options));
-  if (!link.valid()) return fail_errno("could not list processes");
+  if (!link.valid()) return fail_errno(std::string("could not read the iterator ") + name);
   const UniqueFd iterator(bpf_iter_create(link.get()));
-  if (!iterator.valid()) return fail_errno("could not list processes");
+  if (!iterator.valid()) return fail_errno(std::string("could not read the iterator ") + name);
 
   std::string bytes;
   std::array<char, 1 << 14> chunk;
   for (;;) {
     const ssize_t got = ::read(iterator.get(), chunk.data(), chunk.size());
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (got < 0) return fail_errno("could not list processes");
+    if (got < 0) return fail_errno(std::string("could not read the iterator ") + name);
     if (got == 0) return bytes;
     bytes.append(chunk.data(), static_cast<std::size_t>(got));
   }
@@ -205,6 +206,20 @@ Result<std::vector<profd_running_code>> Programs::list_running_code() const {
   const auto bytes = read_iterator("profd_running", 0);
   if (!bytes) return bytes.error();
   return values_in<profd_running_code>(*bytes);
+}
+
+Result<std::vector<BpfFunction>> Programs::list_bpf_functions() const {
+  const auto bytes = read_iterator("profd_bpf_functions", 0);
+  if (!bytes) return bytes.error();
+  std::vector<BpfFunction> functions;
+  for (const profd_bpf_function& function : values_in<profd_bpf_function>(*bytes)) {
+    functions.push_back({.code = {.start = function.start, .end = function.end},
+                         .name = {function.name, ::strnlen(function.name, sizeof function.name)}});
+  }
+  std::ranges::sort(functions, {}, &BpfFunction::code);
+  const auto same = std::ranges::unique(functions, {}, &BpfFunction::code);
+  functions.erase(same.begin(), same.end());
+  return functions;
 }
 
 void Programs::wait_for_running_programs() const {

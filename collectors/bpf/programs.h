@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bpf/profd_abi.h"
+#include "collectors/bpf/bpf_function.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
 
@@ -45,6 +46,9 @@ class Programs {
 
   // The executable file mappings of every process that profd's PID namespace shows.
   [[nodiscard]] Result<std::vector<profd_running_code>> list_running_code() const;
+
+  // The functions of all BPF programs that are loaded, by address.
+  [[nodiscard]] Result<std::vector<BpfFunction>> list_bpf_functions() const;
 
   // Waits until every run of a program that began before the call has ended, on all CPUs. Then no
   // program uses what was removed before the call, and all that they counted can be read.

@@ -75,6 +75,7 @@ class KernelSampler final : public Sampler, private SampleSink {
   }
   [[nodiscard]] SlotLedger slot_ledger(SessionSlot slot) const override;
   [[nodiscard]] SamplerLedger ledger() const override;
+  [[nodiscard]] std::vector<BpfFunction> bpf_functions() const override;
   [[nodiscard]] UnwindStats unwind_stats() const override { return unwinding_->stats(); }
   void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t area,
                          std::string_view table) override {
@@ -292,6 +293,11 @@ SlotLedger KernelSampler::slot_ledger(SessionSlot slot) const {
   ledger.received -= before.received;
   for (std::size_t i = 0; i < kLossCount; ++i) ledger.lost[i] -= before.lost[i];
   return ledger;
+}
+
+std::vector<BpfFunction> KernelSampler::bpf_functions() const {
+  Result<std::vector<BpfFunction>> functions = programs_->list_bpf_functions();
+  return functions ? std::move(*functions) : std::vector<BpfFunction>();
 }
 
 SamplerLedger KernelSampler::ledger() const {

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collectors/bpf/bpf_function.h"
 #include "collectors/bpf/sample.h"
 #include "collectors/sampling/event_spec.h"
 #include "collectors/unwinding/options.h"
@@ -124,6 +125,9 @@ class Sampler {
 
   [[nodiscard]] virtual SlotLedger slot_ledger(SessionSlot slot) const = 0;
   [[nodiscard]] virtual SamplerLedger ledger() const = 0;
+
+  // The functions of the BPF programs that are loaded now, by address. None: they cannot be listed.
+  [[nodiscard]] virtual std::vector<BpfFunction> bpf_functions() const = 0;
   [[nodiscard]] virtual UnwindStats unwind_stats() const = 0;
 
   // Sets the unwind rows of a process's JIT code (unwinding.h).

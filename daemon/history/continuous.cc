@@ -213,6 +213,7 @@ void Continuous::close(const OpenWindow& window, Steady::time_point end) {
   snapshot.started_monotonic = window.start_steady.time_since_epoch();
   snapshot.lasted = end - window.start_steady;
   snapshot.event = window.event;
+  snapshot.bpf_functions = parts_.source.bpf_functions();
   snapshot.ledger = parts_.source.stop(window.slot);
   add_samples(snapshot, parts_.aggregator.close(window.slot), parts_.aggregator.processes());
   if (parts_.naming != nullptr) parts_.naming->resolve_now(snapshot);

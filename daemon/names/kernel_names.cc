@@ -1,6 +1,9 @@
 #include "daemon/names/kernel_names.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "formats/base/whole_file.h"
@@ -11,16 +14,47 @@ namespace {
 // Reading and sorting the symbols takes 60 ms.
 constexpr std::chrono::minutes kReadInterval{1};
 
+constexpr std::string_view kBpfModule = "[bpf]";
+
+// A trampoline to a BPF program, which the list of functions does not have, takes at most a page.
+constexpr std::uint64_t kMaxTrampolineBytes = 4096;
+
+const BpfFunction* find_bpf_function(std::span<const BpfFunction> loaded, std::uint64_t address) {
+  const auto after = std::ranges::upper_bound(
+      loaded, address, {}, [](const BpfFunction& function) { return function.code.start; });
+  if (after == loaded.begin()) return nullptr;
+  const BpfFunction& function = *std::prev(after);
+  return address < function.code.end ? &function : nullptr;
+}
+
 }  // namespace
 
-std::optional<KernelSymbols::Symbol> KernelNames::find(std::uint64_t address) {
+std::optional<KernelSymbols::Symbol> find_kernel_function(const KernelSymbols& symbols,
+                                                          std::span<const BpfFunction> loaded,
+                                                          std::uint64_t address) {
+  if (const BpfFunction* const function = find_bpf_function(loaded, address)) {
+    return KernelSymbols::Symbol{.start = function->code.start,
+                                 .end = function->code.end,
+                                 .name = function->name,
+                                 .module = kBpfModule};
+  }
+  auto symbol = symbols.find(address);
+  if (!symbol || symbol->module != kBpfModule || loaded.empty()) return symbol;
+  if (symbol->name.starts_with("bpf_prog_")) return std::nullopt;
+  symbol->end = std::min(symbol->end, symbol->start + kMaxTrampolineBytes);
+  if (address >= symbol->end) return std::nullopt;
+  return symbol;
+}
+
+std::optional<KernelSymbols::Symbol> KernelNames::find(std::uint64_t address,
+                                                       std::span<const BpfFunction> loaded) {
   if (symbols_) {
-    if (const auto found = symbols_->find(address)) return found;
+    if (const auto found = find_kernel_function(*symbols_, loaded, address)) return found;
   }
   const Clock::time_point now = Clock::now();
   if (read_at_ && now - *read_at_ < kReadInterval) return std::nullopt;
   read(now);
-  return symbols_ ? symbols_->find(address) : std::nullopt;
+  return symbols_ ? find_kernel_function(*symbols_, loaded, address) : std::nullopt;
 }
 
 void KernelNames::read(Clock::time_point now) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "daemon/names/kernel_names.h"
 #include "daemon/storage/safe_name.h"
 
 namespace profd {
@@ -24,12 +25,14 @@ KernelImage KernelImage::hidden() {
 }
 
 // The image is not called vmlinux, since Go's pprof would look for _stext in it.
-KernelImage KernelImage::named(const KernelSymbols& symbols, const std::string& release,
+KernelImage KernelImage::named(const KernelSymbols& symbols, std::span<const BpfFunction> loaded,
+                               const std::string& release,
                                const std::set<std::uint64_t>& addresses) {
   if (symbols.empty()) return hidden();
   std::map<std::uint64_t, ElfSymbol> functions;
   for (const std::uint64_t address : addresses) {
-    const std::optional<KernelSymbols::Symbol> symbol = symbols.find(address);
+    const std::optional<KernelSymbols::Symbol> symbol =
+        find_kernel_function(symbols, loaded, address);
     if (!symbol) continue;
     functions.try_emplace(symbol->start, ElfSymbol{.address = fold_kernel_address(symbol->start),
                                                    .bytes = symbol->end - symbol->start,

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "collectors/bpf/bpf_function.h"
 #include "formats/elf/image.h"
 #include "formats/proc/kallsyms.h"
 #include "formats/profile/profile.h"
@@ -24,9 +25,9 @@ class KernelImage {
   static KernelImage hidden();
 
   // `addresses` are those of the code bytes that were hit: one less than a return address. The same
-  // as hidden() if no symbol is known.
-  static KernelImage named(const KernelSymbols& symbols, const std::string& release,
-                           const std::set<std::uint64_t>& addresses);
+  // as hidden() if no symbol is known. `loaded` as for find_kernel_function().
+  static KernelImage named(const KernelSymbols& symbols, std::span<const BpfFunction> loaded,
+                           const std::string& release, const std::set<std::uint64_t>& addresses);
 
   // Appends the frames of a profile for the kernel part of a stack. Both are leaf first.
   void append_frames(std::span<const std::uint64_t> kernel_frames,

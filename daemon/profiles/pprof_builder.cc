@@ -221,7 +221,7 @@ class ProfileNamer {
     if (!added) return known->second;
     if (!kernel_mapping_) kernel_mapping_ = add_named_mapping(profile_, {}, "[kernel.kallsyms]");
     const PprofLocation location{.address = address, .mapping = *kernel_mapping_};
-    const auto symbol = names_.kernel.find(address);
+    const auto symbol = names_.kernel.find(address, snapshot_.bpf_functions);
     if (!symbol) {
       known->second = {profile_.add_location(location, {}), NameSource::kGap};
       return known->second;

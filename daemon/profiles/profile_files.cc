@@ -58,7 +58,8 @@ KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string
   Result<std::string> text = read_whole_file("/proc/kallsyms");
   if (!text) return KernelImage::hidden();
   const Result<KernelSymbols> symbols = KernelSymbols::parse(std::move(*text));
-  return symbols ? KernelImage::named(*symbols, release, addresses) : KernelImage::hidden();
+  return symbols ? KernelImage::named(*symbols, snapshot.bpf_functions, release, addresses)
+                 : KernelImage::hidden();
 }
 
 Result<void> write_images(const SessionSnapshot& snapshot, const KernelImage& kernel,

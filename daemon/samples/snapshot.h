@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "collectors/bpf/bpf_function.h"
 #include "collectors/sampling/event_spec.h"
 #include "collectors/sampling/sampler.h"
 #include "daemon/samples/aggregator.h"
@@ -34,6 +35,7 @@ struct SessionSnapshot {
   // `[kernel]`.
   bool hide_kernel = false;
   std::vector<ProcessSnapshot> processes;  // those with samples, by pid and start
+  std::vector<BpfFunction> bpf_functions{};  // when the samples ended
   std::optional<ThreadNames> threads{};    // of the stacks; none: threads are not distinguished
   SlotLedger ledger;
   std::uint64_t samples = 0;

@@ -120,6 +120,7 @@ class SampleRecorder::SampleRecording final : public Recording {
     snapshot.lasted = duration();
     snapshot.event = event_;
     snapshot.hide_kernel = !owner().privileged;
+    if (!snapshot.hide_kernel) snapshot.bpf_functions = parts_.source.bpf_functions();
     return snapshot;
   }
 

@@ -2,6 +2,8 @@
 
 #include <bpf/bpf.h>
 
+#include <algorithm>
+#include <array>
 #include <iostream>
 
 #include <gtest/gtest.h>
@@ -30,7 +32,7 @@ TEST_P(VerifierTest, VerifiesInFewInstructions) {
 
 INSTANTIATE_TEST_SUITE_P(Programs, VerifierTest,
                          testing::Values("profd_tick", "profd_fork", "profd_exit", "profd_free",
-                                         "profd_tasks", "profd_running"),
+                                         "profd_tasks", "profd_running", "profd_bpf_functions"),
                          [](const auto& program) { return std::string(program.param); });
 
 // Which of the two ways is used depends on the kernel.
@@ -41,6 +43,38 @@ TEST(ProgramsTest, TheProgramsOfOneWayToWatchUnmapsAreLoaded) {
   EXPECT_EQ(programs->program("profd_mmap_call").has_value(), by_calls);
   EXPECT_EQ(programs->program("profd_mmap_lock").has_value(), !by_calls);
   std::cout << (by_calls ? "by the calls" : "by the address space's lock") << "\n";
+}
+
+// Those of its own programs, whose functions the kernel also reports by their descriptors.
+TEST(ProgramsTest, ListsTheFunctionsOfTheProgramsThatAreLoaded) {
+  const auto programs = Programs::load(Programs::built_in(), 4096);
+  ASSERT_TRUE(programs) << programs.error().message;
+  const auto listed = programs->list_bpf_functions();
+  ASSERT_TRUE(listed) << listed.error().message;
+  std::size_t compared = 0;
+  for (const char* name : {"profd_tick", "profd_tasks"}) {
+    const auto fd = programs->program(name);
+    ASSERT_TRUE(fd) << fd.error().message;
+    std::array<std::uint64_t, 256> starts{};
+    std::array<std::uint32_t, 256> sizes{};
+    bpf_prog_info info{};
+    info.jited_ksyms = reinterpret_cast<std::uintptr_t>(starts.data());
+    info.nr_jited_ksyms = starts.size();
+    info.jited_func_lens = reinterpret_cast<std::uintptr_t>(sizes.data());
+    info.nr_jited_func_lens = sizes.size();
+    std::uint32_t bytes = sizeof(info);
+    ASSERT_EQ(bpf_obj_get_info_by_fd(*fd, &info, &bytes), 0);
+    for (std::size_t i = 0; i < info.nr_jited_ksyms; ++i) {
+      const AddressRange expected{.start = starts.at(i), .end = starts.at(i) + sizes.at(i)};
+      const auto found = std::ranges::find(*listed, expected, &BpfFunction::code);
+      ASSERT_NE(found, listed->end()) << name << " " << i;
+      EXPECT_TRUE(found->name.starts_with("bpf_prog_")) << found->name;
+      const bool is_first = i == 0;
+      EXPECT_TRUE(!is_first || found->name.ends_with(std::string("_") + name)) << found->name;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 2U);
 }
 
 TEST(ProgramsTest, BytesThatAreNotAnObjectAreAnError) {

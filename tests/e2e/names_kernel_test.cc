@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <list>
 #include <map>
 #include <set>
 #include <sstream>
@@ -78,30 +79,78 @@ TEST_F(NamesKernelTest, OfAModuleHaveTheModule) {
   EXPECT_THAT(names_in_module(locations, "[" + type + "]"), Not(IsEmpty()));
 }
 
-TEST_F(NamesKernelTest, OfABpfProgramAreThatOfBpftool) {
-  shell("clang -target bpf -O2 -c " + source("busy_filter.bpf.c").string() + " -o filter.o;" +
-        "head -c 64 /dev/zero >packet; mkdir bpf");
-  // In a chroot "/" is no mount, which could be made private. The program is there until the mount
-  // is gone, so that it still has its name when the profile is written.
-  Process holder({"unshare", "--mount", "--propagation", "unchanged", "sh", "-ec",
-                  "cd " + path("").string() +
-                      "; mount --make-rprivate / 2>/dev/null || true; mount -t bpf none bpf;"
-                      "bpftool prog load filter.o bpf/filter;"
-                      "bpftool prog show pinned bpf/filter >shown.part; mv shown.part shown;"
-                      "exec sleep 300"});
-  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(path("shown")); })) << holder.err();
-  // "12: socket_filter  name busy_filter  tag 58e97c3c7f7de641  gpl".
-  std::istringstream shown(slurp(path("shown")));
-  std::string id;
-  std::string tag;
-  std::getline(shown, id, ':');
-  for (std::string word; shown >> word && word != "tag";) continue;
-  shown >> tag;
+// A BPF program that stays loaded as long as the object.
+class LoadedFilter {
+ public:
+  // `directory` gets an object file and a mount. The program has this name.
+  LoadedFilter(const std::filesystem::path& directory, const std::string& source,
+               const std::string& name)
+      : shown_(directory / (name + ".shown")),
+        // In a chroot "/" is no mount, which could be made private.
+        holder_({"unshare", "--mount", "--propagation", "unchanged", "sh", "-ec",
+                 "cd " + directory.string() + "; sed s/busy_filter/" + name + "/ " + source + " >" +
+                     name + ".c; clang -target bpf -O2 -c " + name + ".c -o " + name +
+                     ".o; mkdir -p bpf; mount --make-rprivate / 2>/dev/null || true;"
+                     "mount -t bpf none bpf; bpftool prog load " +
+                     name + ".o bpf/filter; bpftool prog show pinned bpf/filter >" + name +
+                     ".part; mv " + name + ".part " + shown_.string() + "; exec sleep 300"}) {
+    if (!eventually([&] { return std::filesystem::exists(shown_); })) return;
+    // "12: socket_filter  name busy_filter  tag 58e97c3c7f7de641  gpl".
+    std::istringstream shown(slurp(shown_));
+    std::getline(shown, id_, ':');
+    for (std::string word; shown >> word && word != "tag";) continue;
+    shown >> tag_;
+    name_ = "bpf_prog_" + tag_ + "_" + name;
+  }
+
+  [[nodiscard]] const std::string& id() const { return id_; }
+  [[nodiscard]] const std::string& name() const { return name_; }  // in kallsyms
+  [[nodiscard]] pid_t holder() const { return holder_.pid(); }
+
+ private:
+  std::filesystem::path shown_;
+  Process holder_;
+  std::string id_;
+  std::string tag_;
+  std::string name_;
+};
+
+class NamesOfBpfProgramsTest : public NamesKernelTest {
+ protected:
+  NamesOfBpfProgramsTest() { shell("head -c 64 /dev/zero >packet"); }
+
+  [[nodiscard]] std::string run(const LoadedFilter& filter) const {
+    return "bpftool prog run id " + filter.id() + " data_in " + path("packet").string() +
+           " repeat 300000 >/dev/null";
+  }
+};
+
+TEST_F(NamesOfBpfProgramsTest, AreThoseOfBpftool) {
+  const LoadedFilter filter(path(""), source("busy_filter.bpf.c"), "busy_filter");
+  const RecordedLocations locations = record({"sh", "-ec", run(filter)});
+  EXPECT_GT(samples_in(locations, filter.name()), 40);
+  EXPECT_THAT(names_in_module(locations, "[bpf]"), ::testing::Contains(filter.name()));
+}
+
+// kallsyms has no sizes, so the code of the unloaded program seems to belong to the one before it.
+TEST_F(NamesOfBpfProgramsTest, AreNotThoseOfNeighboursWhereTheProgramIsUnloaded) {
+  std::list<LoadedFilter> neighbours;
+  for (const char* name : {"before_filter", "next_filter"})
+    neighbours.emplace_back(path(""), source("busy_filter.bpf.c"), name);
+  const LoadedFilter filter(path(""), source("busy_filter.bpf.c"), "busy_filter");
+  neighbours.emplace_back(path(""), source("busy_filter.bpf.c"), "after_filter");
   const RecordedLocations locations =
-      record({"bpftool", "prog", "run", "id", id, "data_in", path("packet"), "repeat", "300000"});
-  const std::string name = "bpf_prog_" + tag + "_busy_filter";
-  EXPECT_GT(samples_in(locations, name), 40);
-  EXPECT_THAT(names_in_module(locations, "[bpf]"), ::testing::Contains(name));
+      record({"sh", "-ec",
+              run(filter) + "; kill " + std::to_string(filter.holder()) + "; while grep -q " +
+                  filter.name() + " /proc/kallsyms; do sleep 0.1; done"});
+  std::int64_t unnamed = 0;
+  std::int64_t named = 0;
+  for (const RecordedLocation& one : locations_of(locations, "[kernel.kallsyms]")) {
+    if (!one.has_name()) unnamed += one.leaf_samples;
+    if (one.names.front().starts_with("bpf_prog_")) named += one.leaf_samples;
+  }
+  EXPECT_GT(unnamed, 40);
+  EXPECT_LT(named, 5);
 }
 
 }  // namespace

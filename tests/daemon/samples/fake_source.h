@@ -68,6 +68,7 @@ class FakeSource final : public Sampler {
     return slots.at(slot)->ledger;
   }
   [[nodiscard]] SamplerLedger ledger() const override { return totals; }
+  [[nodiscard]] std::vector<BpfFunction> bpf_functions() const override { return {}; }
   [[nodiscard]] UnwindStats unwind_stats() const override { return unwinding; }
   void set_jit_code_rows(const ProcessKey&, std::uint32_t, std::uint32_t,
                          std::string_view) override {}

@@ -1,0 +1,60 @@
+#include "daemon/names/kernel_names.h"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace profd {
+namespace {
+
+constexpr const char* kSymbols =
+    "ffffffff81000000 T start_kernel\n"
+    "ffffffff82000000 T end_of_kernel\n"
+    "ffffffffc0001000 t bpf_prog_11_old\t[bpf]\n"
+    "ffffffffc0001100 t bpf_prog_22_kept\t[bpf]\n"
+    "ffffffffc0004000 t bpf_trampoline_7\t[bpf]\n"
+    "ffffffffc0008000 t bpf_prog_33_last\t[bpf]\n";
+
+class KernelFunctionTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] std::string name_at(std::uint64_t address) const {
+    const auto found = find_kernel_function(symbols_, loaded_, address);
+    return found ? std::string(found->name) + std::string(found->module) : "none";
+  }
+
+  KernelSymbols symbols_ = KernelSymbols::parse(kSymbols).value();
+  std::vector<BpfFunction> loaded_{
+      {.code = {.start = 0xffffffffc0001080, .end = 0xffffffffc00010a0}, .name = "bpf_prog_44_new"},
+      {.code = {.start = 0xffffffffc0001100, .end = 0xffffffffc0001180},
+       .name = "bpf_prog_22_kept"}};
+};
+
+TEST_F(KernelFunctionTest, IsThatOfKallsymsOutsideOfBpfPrograms) {
+  EXPECT_EQ(name_at(0xffffffff81000010), "start_kernel");
+}
+
+TEST_F(KernelFunctionTest, OfABpfProgramIsInTheListAndEndsWhereTheCodeEnds) {
+  EXPECT_EQ(name_at(0xffffffffc0001100), "bpf_prog_22_kept[bpf]");
+  EXPECT_EQ(name_at(0xffffffffc000117f), "bpf_prog_22_kept[bpf]");
+  EXPECT_EQ(name_at(0xffffffffc0001180), "none");
+}
+
+TEST_F(KernelFunctionTest, OfAnUnloadedBpfProgramIsNeitherItsOwnNorItsNeighbours) {
+  EXPECT_EQ(name_at(0xffffffffc0001010), "none");
+  EXPECT_EQ(name_at(0xffffffffc0001090), "bpf_prog_44_new[bpf]");
+  EXPECT_EQ(name_at(0xffffffffc0008010), "none");
+}
+
+TEST_F(KernelFunctionTest, OfATrampolineIsAtMostAPage) {
+  EXPECT_EQ(name_at(0xffffffffc0004fff), "bpf_trampoline_7[bpf]");
+  EXPECT_EQ(name_at(0xffffffffc0005000), "none");
+}
+
+TEST_F(KernelFunctionTest, IsThatOfKallsymsWhereProgramsCannotBeListed) {
+  loaded_.clear();
+  EXPECT_EQ(name_at(0xffffffffc0001010), "bpf_prog_11_old[bpf]");
+}
+
+}  // namespace
+}  // namespace profd
