@@ -8,6 +8,7 @@
 
 #include "bpf/counters.h"
 #include "bpf/cache.h"
+#include "bpf/credit.h"
 #include "bpf/filter.h"
 #include "bpf/identity.h"
 #include "bpf/names.h"
@@ -65,6 +66,15 @@ __noinline int profd_send_mapping(void)
 	__u64 *file_sent = &cache->sent.files[file / 2 % PROFD_SENT_FILES];
 	bool new_file = mapping->kind == PROFD_MAPPING_FILE && *file_sent != file;
 
+	/* The path's bytes are paid for when they are known. */
+	if (!profd_pay(cache, counters, sizeof(*mapping) + PROFD_RECORD_COST)) {
+		counters->mapping_records_limited++;
+		return -1;
+	}
+	if (profd_uid_of_current() && !profd_has_room_for_mappings(ring)) {
+		counters->mapping_records_lost++;
+		return -1;
+	}
 	mapping->name_bytes = 0;
 	mapping->names_cut = 0;
 	if (mapping->kind == PROFD_MAPPING_FILE)
@@ -73,6 +83,7 @@ __noinline int profd_send_mapping(void)
 
 	if (bytes > sizeof(*mapping) + PROFD_MAX_NAME_BYTES)
 		return -1;
+	(void)profd_pay(cache, counters, mapping->name_bytes);
 	mapping->header.size = bytes;
 	mapping->header.type = PROFD_RECORD_MAPPING;
 	mapping->time_ns = scratch->sample.time_ns;

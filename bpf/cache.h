@@ -74,12 +74,22 @@ struct profd_space {
 #define PROFD_CACHED_NUMBER_SHIFT (PROFD_FILE_REGION_SHIFT + PROFD_RULE_BITS)
 _Static_assert(PROFD_TABLE_NUMBER_BITS + PROFD_CACHED_NUMBER_SHIFT == 64, "an entry has 64 bits");
 
+/* What a user may still have sent (credit.h). */
+struct profd_credit {
+	__u64 taken; /* the CPU's ticks when it was last earned; 0: never */
+	__s64 bytes;
+};
+
+#define PROFD_CREDITS 64
+
 struct profd_cache {
 	__u32 table_generation; /* of the rules */
 	__u32 reserved;
 	__u64 rules[PROFD_CACHED_RULES];
 	struct profd_space spaces[PROFD_SPACES + 1];
 	struct profd_sent sent;
+	struct profd_credit credits[PROFD_CREDITS]; /* of users, by hash */
+	struct profd_credit credit_together;	    /* of all users but root */
 };
 
 PROFD_PER_CPU(profd_cache);

@@ -23,7 +23,7 @@ struct profd_listing_context {
 enum profd_announce_result {
 	PROFD_ANNOUNCE_SKIPPED = 0, /* not an executable mapping */
 	PROFD_ANNOUNCE_DONE = 1,
-	PROFD_ANNOUNCE_FAILED = 2, /* no room in the ring */
+	PROFD_ANNOUNCE_FAILED = 2, /* no room in the ring, or over the user's credit */
 };
 
 /* Announces the VMA in a leaf's slot if it is executable. Global, so that it is verified once. */
@@ -52,7 +52,11 @@ static __always_inline bool profd_announce_visited(void *context, __u64 entry)
 static long profd_announce_leaf(__u32 index, struct profd_listing_context *context)
 {
 	struct profd_scratch *scratch = context->scratch;
+	struct profd_counters *counters = profd_counters_here();
+	struct profd_cache *cache = profd_cache_here();
 
+	if (!counters || !cache || !profd_pay(cache, counters, PROFD_LEAF_COST))
+		return 1;
 	return !profd_visit_leaf(scratch, profd_announce_visited, scratch) ||
 	       scratch->listing.complete || scratch->listing.count >= PROFD_MAX_LISTED;
 }

@@ -236,7 +236,9 @@ struct profd_counters {
 	__u64 sent;
 	__u64 lost[PROFD_LOSS_COUNT];
 	__u64 mapping_records;
-	__u64 mapping_records_lost; /* the next sample that needs one sends it again */
+	/* The next sample that needs one of these sends it again. */
+	__u64 mapping_records_lost;    /* no room in the ring */
+	__u64 mapping_records_limited; /* over what their user may cost (credit.h) */
 	__u64 process_records;
 	__u64 process_records_lost;
 	__u64 unmap_records;

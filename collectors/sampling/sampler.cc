@@ -314,6 +314,7 @@ SamplerLedger KernelSampler::ledger() const {
                        .not_followed = sum.not_followed,
                        .mapping_records = sum.mapping_records,
                        .mapping_records_lost = sum.mapping_records_lost,
+                       .mapping_records_limited = sum.mapping_records_limited,
                        .process_records = sum.process_records,
                        .process_records_lost = sum.process_records_lost,
                        .unmap_records = sum.unmap_records,

@@ -62,6 +62,7 @@ struct SamplerLedger {
   std::uint64_t not_followed = 0;  // children of targets, not sampled: the list of targets was full
   std::uint64_t mapping_records = 0;
   std::uint64_t mapping_records_lost = 0;
+  std::uint64_t mapping_records_limited = 0;  // over what their users may cost
   std::uint64_t process_records = 0;
   std::uint64_t process_records_lost = 0;
   std::uint64_t unmap_records = 0;

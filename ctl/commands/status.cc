@@ -168,6 +168,9 @@ void print_status(const StatusInfo& status, const Console& console) {
   print_unwinding(status.unwinding, out);
   print_names(status.names, out);
   print_jit(status.jit, out);
+  if (!status.mapping_records_lost.empty()) {
+    out << "mappings   not sent: " << counts_text(status.mapping_records_lost) << "\n";
+  }
   print_unmaps(status.unmaps, out);
   print_xray(status.xray, out);
 }

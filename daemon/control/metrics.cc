@@ -58,6 +58,8 @@ void add_samples(MetricsText& out, const StatusInfo& status) {
   out.gauge("profd_samples_skipped_estimate",
             "Estimate of the timer ticks that the kernel skipped.", status.skipped_estimate);
   out.counter("profd_mapping_records_total", "Mapping records received.", status.mapping_records);
+  out.counter("profd_mapping_records_lost_total", "Mapping records lost.", "reason",
+              status.mapping_records_lost);
   out.counter("profd_unmaps_total", "Unmaps of JIT code received.", status.unmaps.reported);
   out.counter("profd_unmaps_lost_total", "Unmaps of JIT code that were lost.", status.unmaps.lost);
   out.counter("profd_cpu_gaps_total",

@@ -148,6 +148,7 @@ void members(auto& fields, Is<StatusInfo> auto& status) {
       .optional("received", status.received)
       .optional("skipped_estimate", status.skipped_estimate)
       .optional("mapping_records", status.mapping_records)
+      .optional("mapping_records_lost", status.mapping_records_lost)
       .optional("unmaps", status.unmaps)
       .optional("results_bytes", status.results_bytes)
       .optional("parsers", status.parsers)

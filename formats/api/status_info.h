@@ -184,6 +184,7 @@ struct StatusInfo {
   std::uint64_t received = 0;
   std::uint64_t skipped_estimate = 0;
   std::uint64_t mapping_records = 0;
+  CountsByReason mapping_records_lost;
   Unmaps unmaps;
   std::uint64_t results_bytes = 0;
   Parsers parsers;
