@@ -187,8 +187,7 @@ class Daemon final : public Service {
                                    .aggregator = aggregator_,
                                    .drain_loop = drain_loop_,
                                    .limits = limits_,
-                                   .naming = &naming_,
-                                   .yield_slot = [this] { return continuous_.yield_slot(); }}};
+                                   .naming = &naming_}};
   // Beside the control socket, where libprofd_xray looks for it.
   std::unique_ptr<XrayApps> xray_apps_ = value_of(
       XrayApps::open(io_, std::filesystem::path(settings().socket).parent_path() / "app.sock"));

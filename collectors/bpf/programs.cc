@@ -78,6 +78,14 @@ void choose_unmap_hooks(bpf_object* object) {
   }
 }
 
+// bpf(2) waits for an RCU grace period after every change of a map of maps, so that what was
+// removed can be freed (kernel/bpf/syscall.c, maybe_wait_bpf_programs). To store the same ring
+// again changes nothing else.
+void store_ring_again(int rings, int ring) {
+  const std::uint32_t cpu = 0;
+  bpf_map_update_elem(rings, &cpu, &ring, BPF_ANY);
+}
+
 template <class T>
 std::vector<T> values_in(const std::string& bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));
@@ -121,6 +129,10 @@ Result<Programs> Programs::load(std::span<const std::byte> object, std::size_t r
     return load_error(code, log);
   }
   if (auto made = programs.make_rings(ring_bytes); !made) return made.error();
+  const auto outer = programs.map("profd_rings");
+  if (!outer) return outer.error();
+  programs.grace_periods_ = std::make_unique<GracePeriods>(
+      [outer = *outer, ring = programs.rings_.front().get()] { store_ring_again(outer, ring); });
   return programs;
 }
 
@@ -223,13 +235,7 @@ Result<std::vector<BpfFunction>> Programs::list_bpf_functions() const {
 }
 
 void Programs::wait_for_running_programs() const {
-  // bpf(2) waits for an RCU grace period after every change of a map of maps, for this very purpose
-  // (kernel/bpf/syscall.c, maybe_wait_bpf_programs). To store the same ring again changes nothing
-  // else.
-  const auto outer = map("profd_rings");
-  const std::uint32_t cpu = 0;
-  const int fd = rings_.front().get();
-  if (outer) bpf_map_update_elem(*outer, &cpu, &fd, BPF_ANY);
+  if (const auto outer = map("profd_rings")) store_ring_again(*outer, rings_.front().get());
 }
 
 }  // namespace profd

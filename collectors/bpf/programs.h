@@ -14,6 +14,7 @@
 
 #include "bpf/profd_abi.h"
 #include "collectors/bpf/bpf_function.h"
+#include "collectors/bpf/grace_periods.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
 
@@ -50,9 +51,11 @@ class Programs {
   // The functions of all BPF programs that are loaded, by address.
   [[nodiscard]] Result<std::vector<BpfFunction>> list_bpf_functions() const;
 
-  // Waits until every run of a program that began before the call has ended, on all CPUs. Then no
-  // program uses what was removed before the call, and all that they counted can be read.
+  // Waits until every run of a program that began before the call has ended, on all CPUs: 10 to 30
+  // ms. Then no program uses what was removed before the call, and all that they counted can be
+  // read. The io thread begins a grace period instead, whose end it does not wait for.
   void wait_for_running_programs() const;
+  [[nodiscard]] GracePeriods& grace_periods() const { return *grace_periods_; }
 
  private:
   struct Close {
@@ -65,6 +68,7 @@ class Programs {
 
   std::unique_ptr<bpf_object, Close> object_;
   std::vector<UniqueFd> rings_;
+  std::unique_ptr<GracePeriods> grace_periods_;  // uses the maps and rings
 };
 
 }  // namespace profd

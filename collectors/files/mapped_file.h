@@ -20,6 +20,7 @@ struct MappedFile {
   bool deleted = false;
   UniqueFd fd{};        // open for reading, a regular file; invalid when nothing could be opened
   std::string error{};  // why fd is invalid
+  bool is_opening = false;  // the open is under way: fd, owner and the like are not known yet
   // Whether a later open may succeed: it took too long, or a limit of that moment was reached.
   bool may_open_later = false;
 

@@ -7,24 +7,25 @@
 namespace profd {
 namespace {
 
-constexpr std::size_t kMaxFiles = 65'536;
 constexpr std::chrono::seconds kRetryInterval{1};
 // Divisors of the descriptor limit.
 constexpr std::size_t kShareOfAll = 2;
 constexpr std::size_t kShareOfOwner = 16;
-constexpr const char* kTooSlow = "the open takes too long";
+// Of a file over a limit: such files are not counted, and each mapping has its own.
+constexpr std::size_t kMaxUncountedPath = 128;
 
 // Over a limit that others may soon use less of.
 std::shared_ptr<const MappedFile> unopened_of(const MappingView& mapping, const char* why) {
   MappedFile file = unopened(place_of(mapping), why);
+  if (file.path.size() > kMaxUncountedPath) file.path = "?";
   file.may_open_later = true;
   return std::make_shared<const MappedFile>(std::move(file));
 }
 
 }  // namespace
 
-MappedFiles::MappedFiles(std::size_t descriptor_limit, Opener opener)
-    : opener_(opener ? std::move(opener) : &open_by_mapping), descriptor_limit_(descriptor_limit) {}
+MappedFiles::MappedFiles(std::size_t descriptor_limit, FileOpener::Open open)
+    : opener_(std::move(open)), descriptor_limit_(descriptor_limit) {}
 
 std::size_t MappedFiles::soft_descriptor_limit() {
   rlimit limit{};
@@ -38,18 +39,59 @@ std::shared_ptr<const MappedFile> MappedFiles::find_or_open(const MappingView& m
   if (found != files_.end()) {
     // The open of a file without a descriptor is tried again: another process may still map it.
     const Entry& entry = found->second;
-    if (entry.file->fd.valid() || now - entry.opened_at < kRetryInterval) return entry.file;
-  } else if (files_.size() >= kMaxFiles) {
+    if (entry.file->fd.valid() || entry.file->is_opening ||
+        now - entry.opened_at < kRetryInterval) {
+      return entry.file;
+    }
+  }
+  const std::uint32_t uid = user_of_process(mapping.process.tgid);
+  if (found == files_.end() && !has_room_for_file(uid)) {
     return unopened_of(mapping, "too many files are known");
   }
   if (!may_open(mapping.process.tgid, now)) {
     return unopened_of(mapping, "too many new files within a second");
   }
-  MappedFile file = open(mapping);
-  if (file.fd.valid()) charge_descriptor(file);
-  auto shared = std::make_shared<const MappedFile>(std::move(file));
-  files_.insert_or_assign(mapping.file, Entry{.file = shared, .opened_at = now});
+  MappingPlace place = place_of(mapping);
+  MappedFile opening = unopened(place, "it is being opened");
+  opening.is_opening = true;
+  if (!opener_.submit(uid, std::move(place))) {
+    return unopened_of(mapping, "too many files wait to be opened");
+  }
+  ++submitted_;
+  auto shared = std::make_shared<const MappedFile>(std::move(opening));
+  if (found == files_.end()) count_file(uid, 1);
+  files_.try_emplace(mapping.file, Entry{.file = nullptr, .opened_at = now, .uid = uid})
+      .first->second.file = shared;
   return shared;
+}
+
+std::vector<std::shared_ptr<const MappedFile>> MappedFiles::take_opened() {
+  std::vector<std::shared_ptr<const MappedFile>> files;
+  for (MappedFile& file : opener_.take()) {
+    ++ended_;
+    const auto known = files_.find(file.key);
+    if (known == files_.end()) continue;
+    if (file.fd.valid()) charge_descriptor(file);
+    known->second.file = std::make_shared<const MappedFile>(std::move(file));
+    files.push_back(known->second.file);
+  }
+  return files;
+}
+
+bool MappedFiles::has_room_for_file(std::uint32_t uid) const {
+  if (files_.size() >= kMaxFiles) return false;
+  if (uid == 0) return true;
+  const auto of_user = files_of_user_.find(uid);
+  return files_of_users_ < kMaxFilesOfUsers &&
+         (of_user == files_of_user_.end() || of_user->second < kMaxFilesOfUser);
+}
+
+void MappedFiles::count_file(std::uint32_t uid, std::ptrdiff_t change) {
+  if (uid == 0) return;
+  files_of_users_ += static_cast<std::size_t>(change);
+  const auto of_user = files_of_user_.try_emplace(uid).first;
+  of_user->second += static_cast<std::size_t>(change);
+  if (of_user->second == 0) files_of_user_.erase(of_user);
 }
 
 std::shared_ptr<const MappedFile> MappedFiles::find(const FileKey& key) const {
@@ -57,30 +99,10 @@ std::shared_ptr<const MappedFile> MappedFiles::find(const FileKey& key) const {
   return found == files_.end() ? nullptr : found->second.file;
 }
 
-MappedFile MappedFiles::open(const MappingView& mapping) {
-  const MappingPlace place = place_of(mapping);
-  if (place.on_fuse) return open_by_names(place, kTooSlow);
-  std::optional<MappedFile> opened = open_in_time(place);
-  if (opened && opened->fd.valid()) return std::move(*opened);
-  MappedFile named = open_by_names(place, opened ? opened->error : kTooSlow);
-  named.may_open_later = !named.fd.valid() && (!opened || opened->may_open_later);
-  return named;
-}
-
-std::optional<MappedFile> MappedFiles::open_in_time(const MappingPlace& place) {
-  const std::uint32_t uid = user_of_process(place.tgid);
-  if (late_in_second_ >= kMaxLate || !runner_.has_thread_for(uid)) return std::nullopt;
-  std::optional<MappedFile> opened =
-      runner_.run(uid, [place, opener = opener_] { return opener(place); });
-  if (!opened) ++late_in_second_;
-  return opened;
-}
-
 bool MappedFiles::may_open(std::uint32_t tgid, Clock::time_point now) {
   if (now - second_began_ >= std::chrono::seconds(1)) {
     second_began_ = now;
     opened_in_second_ = 0;
-    late_in_second_ = 0;
     opened_by_process_.clear();
   }
   return ++opened_by_process_[tgid] <= kMaxNewOfProcess && ++opened_in_second_ <= kMaxNew;
@@ -112,8 +134,9 @@ void MappedFiles::refund_descriptor(const MappedFile& file) {
 void MappedFiles::release_unused() {
   std::erase_if(files_, [this](const auto& entry) {
     const std::shared_ptr<const MappedFile>& file = entry.second.file;
-    if (file.use_count() != 1) return false;
+    if (file.use_count() != 1 || file->is_opening) return false;
     refund_descriptor(*file);
+    count_file(entry.second.uid, -1);
     return true;
   });
 }

@@ -1,12 +1,15 @@
 // The files that sampled processes have mapped. Each is opened once, under the kernel's key of it.
 //
 // A file is opened through /proc/PID/map_files/START-END, which names exactly the mapped file, also
-// when it is deleted, on an overlay or in another mount namespace. When the process has exited, or
-// the open takes too long, the file is opened by the dentry names of the record, if the file there
-// still has the key (open_mapped_file.h). Processes that map files are not privileged, so a failed
-// open is repeated at most once a second, and files and descriptors are limited, for each owner
-// too. The caller repeats an open that may succeed later (MappedFile::may_open_later). Owned by the
-// io thread; a MappedFile is immutable and may go to the worker.
+// when it is deleted, on an overlay or in another mount namespace. When the process has exited, the
+// file is opened by the dentry names of the record, if the file there still has the key
+// (open_mapped_file.h). The opens run on other threads (file_opener.h), so a file is known before
+// it is open.
+//
+// Processes that map files are not privileged, so a failed open is repeated at most once a second,
+// and files, descriptors and memory are limited, for each owner or user too. The caller repeats an
+// open that may succeed later (MappedFile::may_open_later). Owned by the io thread; a MappedFile is
+// immutable and may go to the worker.
 
 #pragma once
 
@@ -15,12 +18,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
+#include <vector>
 
 #include "collectors/bpf/sample.h"
-#include "collectors/files/bounded_runner.h"
+#include "collectors/files/file_opener.h"
 #include "collectors/files/mapped_file.h"
-#include "collectors/files/open_mapped_file.h"
 
 namespace profd {
 
@@ -32,19 +34,31 @@ class MappedFiles {
   static constexpr std::size_t kMaxNewOfProcess = 512;
   static constexpr std::size_t kMaxNew = 4096;
 
-  // Opens in a second that may time out, each after BoundedRunner::kMaxWait.
-  static constexpr std::size_t kMaxLate = 2;
-
-  // open_by_mapping(), or what takes its place in tests.
-  using Opener = std::function<MappedFile(const MappingPlace&)>;
+  // Files of the processes of one user other than root, and of all such users together.
+  static constexpr std::size_t kMaxFiles = 65'536;
+  static constexpr std::size_t kMaxFilesOfUsers = kMaxFiles / 2;
+  static constexpr std::size_t kMaxFilesOfUser = kMaxFiles / 8;
 
   // Half of the descriptors are used at most, and a sixteenth for the files of one owner other than
-  // root.
-  explicit MappedFiles(std::size_t descriptor_limit = soft_descriptor_limit(), Opener opener = {});
+  // root. `open` is open_mapped_file(), or what takes its place in tests.
+  explicit MappedFiles(std::size_t descriptor_limit = soft_descriptor_limit(),
+                       FileOpener::Open open = &open_mapped_file);
 
-  // The file of a mapping, from the table or opened now. Null for a mapping without a file.
+  // The file of a mapping, from the table, or one that is being opened (MappedFile::is_opening).
+  // Null for a mapping without a file.
   std::shared_ptr<const MappedFile> find_or_open(const MappingView& mapping,
                                                  Clock::time_point now = Clock::now());
+
+  // The files whose open has ended since the last call: they are in the table now, in the place of
+  // those that were being opened.
+  std::vector<std::shared_ptr<const MappedFile>> take_opened();
+
+  // Readable while take_opened() has files.
+  [[nodiscard]] int wake_fd() const { return opener_.wake_fd(); }
+
+  // The number of opens so far, and of those that have ended.
+  [[nodiscard]] std::uint64_t submitted() const { return submitted_; }
+  [[nodiscard]] std::uint64_t ended() const { return ended_; }
 
   // Null for a file that is not in the table.
   [[nodiscard]] std::shared_ptr<const MappedFile> find(const FileKey& key) const;
@@ -57,24 +71,27 @@ class MappedFiles {
  private:
   struct Entry {
     std::shared_ptr<const MappedFile> file;
-    Clock::time_point opened_at;
+    Clock::time_point opened_at;  // when the open was submitted
+    std::uint32_t uid = 0;        // of the process that mapped it first
   };
   static std::size_t soft_descriptor_limit();
-  MappedFile open(const MappingView& mapping);
-  std::optional<MappedFile> open_in_time(const MappingPlace& place);
+  [[nodiscard]] bool has_room_for_file(std::uint32_t uid) const;
   void charge_descriptor(MappedFile& file);
   void refund_descriptor(const MappedFile& file);
+  void count_file(std::uint32_t uid, std::ptrdiff_t change);
   [[nodiscard]] bool may_open(std::uint32_t tgid, Clock::time_point now);
 
-  Opener opener_;
-  BoundedRunner runner_;
+  FileOpener opener_;
   std::size_t descriptor_limit_;
   std::size_t held_ = 0;  // descriptors
+  std::uint64_t submitted_ = 0;
+  std::uint64_t ended_ = 0;
   Clock::time_point second_began_;
   std::size_t opened_in_second_ = 0;
-  std::size_t late_in_second_ = 0;
   std::map<std::uint32_t, std::size_t> opened_by_process_;
   std::map<std::uint32_t, std::size_t> held_by_owner_;
+  std::map<std::uint32_t, std::size_t> files_of_user_;  // not of root
+  std::size_t files_of_users_ = 0;
   std::map<FileKey, Entry> files_;
 };
 

@@ -179,6 +179,14 @@ MappedFile open_by_names(const MappingPlace& place, const std::string& error) {
   return file;
 }
 
+MappedFile open_mapped_file(const MappingPlace& place) {
+  MappedFile mapped = open_by_mapping(place);
+  if (mapped.fd.valid()) return mapped;
+  MappedFile named = open_by_names(place, mapped.error);
+  named.may_open_later = !named.fd.valid() && mapped.may_open_later;
+  return named;
+}
+
 std::string path_from_names(std::string_view names) {
   std::string path;
   while (!names.empty()) {

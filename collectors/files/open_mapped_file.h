@@ -37,8 +37,10 @@ struct MappingPlace {
 [[nodiscard]] MappedFile open_by_mapping(const MappingPlace& place);
 
 // Opens it by its names, where the process has exited or open_by_mapping() failed with `error`.
-// Does not block.
 [[nodiscard]] MappedFile open_by_names(const MappingPlace& place, const std::string& error);
+
+// Opens it by its mapping, and where that fails by its names. May block, as open_by_mapping().
+[[nodiscard]] MappedFile open_mapped_file(const MappingPlace& place);
 
 // "bin\0usr\0" -> "/usr/bin". Empty for no names.
 [[nodiscard]] std::string path_from_names(std::string_view names);

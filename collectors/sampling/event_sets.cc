@@ -5,20 +5,13 @@
 #include <utility>
 
 namespace profd {
-namespace {
-
-// Restricted sessions leave these sets free, so that users cannot lock the administrator out.
-constexpr std::size_t kKeptSets = 3;
-
-}  // namespace
-
 Result<EventSets::Sets::iterator> EventSets::find_or_choose(const EventSpec& event,
-                                                            bool restricted) {
+                                                            SessionClass whose) {
   const auto same = std::ranges::find_if(sets_, [&](const std::optional<Set>& set) {
     return set && set->events.spec().same_events(event);
   });
   if (same != sets_.end()) return same;
-  const std::size_t places = sets_.size() - (restricted ? kKeptSets : 0);
+  const std::size_t places = sets_.size() - kKept.at(static_cast<std::size_t>(whose));
   const auto end = sets_.begin() + static_cast<std::ptrdiff_t>(places);
   const auto free =
       std::find_if(sets_.begin(), end, [](const auto& set) { return !set.has_value(); });
@@ -27,9 +20,9 @@ Result<EventSets::Sets::iterator> EventSets::find_or_choose(const EventSpec& eve
               "use the event and frequency of a running session");
 }
 
-Result<unsigned> EventSets::use(const EventSpec& event, bool restricted,
+Result<unsigned> EventSets::use(const EventSpec& event, SessionClass whose,
                                 const profd_counters& now) {
-  const auto place = find_or_choose(event, restricted);
+  const auto place = find_or_choose(event, whose);
   if (!place) return place.error();
   std::optional<Set>& set = **place;
   const auto index = static_cast<unsigned>(*place - sets_.begin());

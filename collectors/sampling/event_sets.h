@@ -16,15 +16,21 @@
 
 namespace profd {
 
+// Whom a session is for. Each class leaves places to the ones after it, so that users cannot lock
+// the administrator out, and no session takes the place of continuous mode.
+enum class SessionClass { kRestricted, kPrivileged, kContinuous };
+
 class EventSets {
  public:
+  // The sets that sessions of each class leave free.
+  static constexpr std::array<std::size_t, 3> kKept = {PROFD_MAX_EVENT_SETS / 2, 1, 0};
+
   // `program` is the sampling program's descriptor, which must outlive *this.
   explicit EventSets(int program) : program_(program) {}
 
   // Adds a session to the open set with equal events, else to a new set, and returns its index.
-  // Restricted sessions leave the last 3 sets to others. Errors: no free set, an event that can't
-  // be opened.
-  Result<unsigned> use(const EventSpec& event, bool restricted, const profd_counters& now);
+  // Errors: no free set, an event that can't be opened.
+  Result<unsigned> use(const EventSpec& event, SessionClass whose, const profd_counters& now);
   // Adds a session to an open set.
   void share(unsigned index) { ++sets_[index]->sessions; }
   // Removes a session from its set.
@@ -46,7 +52,7 @@ class EventSets {
   };
   using Sets = std::array<std::optional<Set>, PROFD_MAX_EVENT_SETS>;
 
-  Result<Sets::iterator> find_or_choose(const EventSpec& event, bool restricted);
+  Result<Sets::iterator> find_or_choose(const EventSpec& event, SessionClass whose);
   [[nodiscard]] std::uint64_t skipped_by(unsigned index, const profd_counters& now) const;
 
   int program_;

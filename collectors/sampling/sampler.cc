@@ -31,9 +31,19 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kSettleTimeout{1};
 constexpr std::chrono::milliseconds kSettlePause{1};
+// For the files of the last samples' mappings: one whose open hangs is not waited for.
+constexpr std::chrono::milliseconds kOpenTimeout{100};
 constexpr std::chrono::seconds kHotplugInterval{1};
-// Restricted sessions leave these slots free, so that users cannot lock the administrator out.
-constexpr std::size_t kKeptSlots = 8;
+constexpr std::chrono::microseconds kTickTime{500};
+constexpr std::chrono::seconds kMaxBalancedAge{3};
+// The slots that sessions of each class leave free. Continuous mode needs two at the end of a
+// window.
+constexpr std::array<std::size_t, 3> kKeptSlots = {PROFD_MAX_SESSIONS / 2, 2, 0};
+
+SessionClass class_of(const Target& target) {
+  if (target.restrict_to) return SessionClass::kRestricted;
+  return target.is_continuous ? SessionClass::kContinuous : SessionClass::kPrivileged;
+}
 
 // The sums over all CPUs, word by word: the struct has 64-bit counters only.
 Result<profd_counters> sum_counters(int map) {
@@ -66,6 +76,7 @@ class KernelSampler final : public Sampler, private SampleSink {
 
   Result<SessionSlot> start(const EventSpec& event, const Target& target) override;
   Result<SessionSlot> move_to_new_slot(SessionSlot slot) override;
+  void end_matching(SessionSlot slot) override;
   [[nodiscard]] bool is_settled(SessionSlot slot) const override;
   SlotLedger stop(SessionSlot slot) override;
   void drain() override;
@@ -74,7 +85,7 @@ class KernelSampler final : public Sampler, private SampleSink {
     return filter_->has_targets(slot);
   }
   [[nodiscard]] SlotLedger slot_ledger(SessionSlot slot) const override;
-  [[nodiscard]] SamplerLedger ledger() const override;
+  [[nodiscard]] SamplerLedger ledger() override;
   [[nodiscard]] std::vector<BpfFunction> bpf_functions() const override;
   [[nodiscard]] UnwindStats unwind_stats() const override { return unwinding_->stats(); }
   void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t area,
@@ -91,10 +102,15 @@ class KernelSampler final : public Sampler, private SampleSink {
   // A session's place. The kernel's counters only grow, so a slot's counts are those since its
   // start.
   struct Slot {
-    enum class State { kFree, kLive, kRetired } state = State::kFree;
+    // kEnding: it is not a session's any more, and is free once it is settled.
+    enum class State { kFree, kLive, kEnding, kRetired } state = State::kFree;
     unsigned event_set = 0;
     SlotLedger before;  // the slot's counters when the session started
     std::uint64_t received = 0;
+    // Since no tick matches it:
+    std::optional<std::uint64_t> grace_period{};
+    std::uint64_t opens = 0;  // MappedFiles::submitted() by then
+    Clock::time_point opens_end{};
   };
 
   void on_sample(const SampleView& sample) noexcept override;
@@ -106,11 +122,14 @@ class KernelSampler final : public Sampler, private SampleSink {
   void on_unmap(const UnmapView& unmap) noexcept override { sink_.on_unmap(unmap); }
 
   Result<void> add_wake_fd(int fd);
-  [[nodiscard]] Result<SessionSlot> find_slot(bool restricted) const;
+  [[nodiscard]] Result<SessionSlot> find_slot(SessionClass whose);
+  void free_ended_slots();
+  void free_slot(SessionSlot slot);
   void take_slot(SessionSlot slot, unsigned event_set);
-  bool settle(SessionSlot slot);
+  void wait_for_last_samples(SessionSlot slot);
+  bool settle(SessionSlot slot, std::chrono::nanoseconds timeout);
   [[nodiscard]] profd_counters counters() const;
-  [[nodiscard]] profd_counters balanced_counters() const;
+  [[nodiscard]] profd_counters balanced_counters();
   [[nodiscard]] SlotLedger counters_of(SessionSlot slot) const;
 
   SampleSink& sink_;
@@ -126,6 +145,8 @@ class KernelSampler final : public Sampler, private SampleSink {
   std::optional<EventSets> events_;
   std::uint64_t received_ = 0;
   Clock::time_point next_refresh_{};
+  profd_counters balanced_{};  // the last ones that did, and when
+  Clock::time_point balanced_at_{};
 };
 
 Result<void> KernelSampler::open(const SamplerOptions& options) {
@@ -160,6 +181,7 @@ Result<void> KernelSampler::open(const SamplerOptions& options) {
   wake_.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!wake_.valid()) return fail_errno("could not create an epoll descriptor");
   if (auto added = add_wake_fd(records_->wake_fd()); !added) return added;
+  if (auto added = add_wake_fd(files_.wake_fd()); !added) return added;
   return add_wake_fd(unwinding_->wake_fd());
 }
 
@@ -171,8 +193,10 @@ Result<void> KernelSampler::add_wake_fd(int fd) {
   return {};
 }
 
-Result<SessionSlot> KernelSampler::find_slot(bool restricted) const {
-  const std::span places(slots_.data(), slots_.size() - (restricted ? kKeptSlots : 0));
+Result<SessionSlot> KernelSampler::find_slot(SessionClass whose) {
+  free_ended_slots();
+  const std::span places(slots_.data(),
+                         slots_.size() - kKeptSlots.at(static_cast<std::size_t>(whose)));
   const auto free = std::ranges::find(places, Slot::State::kFree, &Slot::state);
   if (free != places.end()) return static_cast<SessionSlot>(free - places.begin());
   return fail(ErrorCode::kBusy,
@@ -186,59 +210,89 @@ void KernelSampler::take_slot(SessionSlot slot, unsigned event_set) {
 }
 
 Result<SessionSlot> KernelSampler::start(const EventSpec& event, const Target& target) {
-  const bool restricted = target.restrict_to.has_value();
-  const auto slot = find_slot(restricted);
+  const SessionClass whose = class_of(target);
+  const auto slot = find_slot(whose);
   if (!slot) return slot.error();
-  const auto set = events_->use(event, restricted, counters());
+  const auto set = events_->use(event, whose, counters());
   if (!set) return set.error();
   take_slot(*slot, *set);
   if (auto added = filter_->add(*slot, *set, target); !added) {
-    settle(*slot);
-    events_->release(*set, counters());
-    slots_[*slot].state = Slot::State::kFree;
+    end_matching(*slot);
+    slots_[*slot].state = Slot::State::kEnding;
     return added.error();
   }
   return *slot;
 }
 
 Result<SessionSlot> KernelSampler::move_to_new_slot(SessionSlot slot) {
-  const auto next = find_slot(false);
+  const auto next = find_slot(SessionClass::kContinuous);
   if (!next) return next.error();
   const unsigned set = slots_[slot].event_set;
   take_slot(*next, set);
   events_->share(set);
   filter_->move_target(slot, *next, set);
+  wait_for_last_samples(slot);
   return *next;
 }
 
+void KernelSampler::free_ended_slots() {
+  for (SessionSlot slot = 0; slot < slots_.size(); ++slot) {
+    if (slots_[slot].state == Slot::State::kEnding && is_settled(slot)) free_slot(slot);
+  }
+}
+
+void KernelSampler::free_slot(SessionSlot slot) {
+  filter_->remove(slot);
+  events_->release(slots_[slot].event_set, counters());
+  slots_[slot].state = Slot::State::kFree;
+}
+
+void KernelSampler::end_matching(SessionSlot slot) {
+  filter_->stop_matching(slot);
+  wait_for_last_samples(slot);
+}
+
+// Of a slot that no tick matches any more.
+void KernelSampler::wait_for_last_samples(SessionSlot slot) {
+  slots_[slot].grace_period = programs_->grace_periods().begin();
+  slots_[slot].opens = files_.submitted();
+  slots_[slot].opens_end = Clock::now() + kOpenTimeout;
+}
+
 bool KernelSampler::is_settled(SessionSlot slot) const {
+  const Slot& place = slots_[slot];
+  if (place.grace_period && !programs_->grace_periods().is_over(*place.grace_period)) return false;
+  if (files_.ended() < place.opens && Clock::now() < place.opens_end) return false;
   const SlotLedger now = slot_ledger(slot);
   return now.taken == std::accumulate(now.lost.begin(), now.lost.end(), now.received);
 }
 
 SlotLedger KernelSampler::stop(SessionSlot slot) {
-  filter_->stop_matching(slot);
-  programs_->wait_for_running_programs();
-  const bool settled = settle(slot);
+  std::chrono::nanoseconds timeout{};
+  if (!slots_[slot].grace_period) {
+    end_matching(slot);
+    timeout = kSettleTimeout;
+  }
+  const bool settled = settle(slot, timeout);
   const SlotLedger last = slot_ledger(slot);
-  filter_->remove(slot);
-  events_->release(slots_[slot].event_set, counters());
+  free_slot(slot);
   // Samples that have not arrived may still do so, and must not be counted for another session.
-  slots_[slot].state = settled ? Slot::State::kFree : Slot::State::kRetired;
+  if (!settled) slots_[slot].state = Slot::State::kRetired;
   return last;
 }
 
-// Drains until every sample of a slot that no tick matches any more is accounted for. Stacks that
-// still wait for a table at the end are passed on without it. False when some samples never came.
-bool KernelSampler::settle(SessionSlot slot) {
-  const Clock::time_point end = Clock::now() + kSettleTimeout;
+// Drains until the slot is settled. Stacks that still wait for a table at the end are passed on
+// without it. False when some samples never came.
+bool KernelSampler::settle(SessionSlot slot, std::chrono::nanoseconds timeout) {
+  const Clock::time_point end = Clock::now() + timeout;
   for (;;) {
     drain();
-    if (Clock::now() >= end) unwinding_->flush(1U << slot);
     if (is_settled(slot)) return true;
-    if (Clock::now() >= end) return false;
+    if (Clock::now() >= end) break;
     std::this_thread::sleep_for(kSettlePause);
   }
+  unwinding_->flush(1U << slot);
+  return is_settled(slot);
 }
 
 void KernelSampler::drain() {
@@ -247,6 +301,7 @@ void KernelSampler::drain() {
   if (const Clock::time_point now = Clock::now(); now >= next_refresh_) {
     next_refresh_ = now + kHotplugInterval;
     events_->refresh();
+    (void)balanced_counters();
   }
 }
 
@@ -264,16 +319,17 @@ profd_counters KernelSampler::counters() const {
 }
 
 // A tick that runs while the counters are read is counted as taken and not yet as sent or lost. So
-// the counters are read again until they balance, with pauses, since a hypervisor may suspend the
-// tick's CPU. A real difference remains.
-profd_counters KernelSampler::balanced_counters() const {
-  constexpr int kTries = 10;
+// the counters are read again until they balance, which takes one tick. A hypervisor may suspend
+// the tick's CPU: then the counters of the last second are taken. A real difference remains.
+profd_counters KernelSampler::balanced_counters() {
+  const Clock::time_point begin = Clock::now();
   profd_counters sum = counters();
-  for (int i = 1; i < kTries && !is_balanced(sum); ++i) {
-    std::this_thread::sleep_for(kSettlePause);
-    sum = counters();
+  while (!is_balanced(sum) && Clock::now() < begin + kTickTime) sum = counters();
+  if (is_balanced(sum)) {
+    balanced_ = sum;
+    balanced_at_ = begin;
   }
-  return sum;
+  return begin < balanced_at_ + kMaxBalancedAge ? balanced_ : sum;
 }
 
 SlotLedger KernelSampler::counters_of(SessionSlot slot) const {
@@ -300,7 +356,7 @@ std::vector<BpfFunction> KernelSampler::bpf_functions() const {
   return functions ? std::move(*functions) : std::vector<BpfFunction>();
 }
 
-SamplerLedger KernelSampler::ledger() const {
+SamplerLedger KernelSampler::ledger() {
   const profd_counters sum = balanced_counters();
   SamplerLedger ledger{.taken = sum.taken,
                        .sent = sum.sent,

@@ -38,6 +38,7 @@ struct Target {
   bool from_exec = false;  // of pids: nothing before their next exec
 
   std::optional<ProcessOwner> restrict_to;  // only processes that this user may read
+  bool is_continuous = false;               // for continuous mode, which has places of its own
 };
 
 // A session's counts, since it started.
@@ -94,23 +95,27 @@ class Sampler {
   virtual ~Sampler() = default;
 
   // Begins to take samples for a new session. Errors: no such process, no free slot, an event that
-  // can't be opened. Restricted sessions leave the last 8 slots and 3 event sets to others. The
+  // can't be opened. Restricted sessions leave half of the slots and of the sets of events to
+  // others, and these two slots and one set to continuous mode. The
   // kernel side then reports all mappings and processes again, since the sink may have forgotten
   // them after an earlier session.
   virtual Result<SessionSlot> start(const EventSpec& event, const Target& target) = 0;
 
-  // Moves a session of all processes to a new slot: each tick matches exactly one of both. The old
-  // slot only waits for its last samples, until stop(). Errors: no free slot.
+  // Moves the session of continuous mode to a new slot: each tick matches exactly one of both,
+  // the old one as after end_matching(). Errors: no free slot.
   virtual Result<SessionSlot> move_to_new_slot(SessionSlot slot) = 0;
 
-  // Whether all samples of a slot have arrived or are lost. Once that is so of a slot that no tick
-  // matches, stop() does not wait.
+  // No tick matches the slot from now on.
+  virtual void end_matching(SessionSlot slot) = 0;
+
+  // Whether all samples of a slot that no tick matches have arrived or are lost, and the files of
+  // their mappings are open.
   [[nodiscard]] virtual bool is_settled(SessionSlot slot) const = 0;
 
-  // Ends a session: no tick matches its slot from now on. Drains until all its samples have arrived
-  // or 1 s has passed, deferred stacks included, and returns its final counts. Then the slot can be
-  // used again, unless some samples have not arrived: they may arrive later, and must not be
-  // counted for another session.
+  // Ends a session and returns its final counts. What has not arrived by now is delivered as it is
+  // (deferred stacks), or may arrive later: then the slot is not used again, since that must not be
+  // counted for another session. Where end_matching() was not called before, first drains until the
+  // slot is settled, for 1 s at most, which blocks.
   virtual SlotLedger stop(SessionSlot slot) = 0;
 
   // Passes every record that the rings hold to the sink.
@@ -125,7 +130,7 @@ class Sampler {
   [[nodiscard]] virtual bool has_targets(SessionSlot slot) const = 0;
 
   [[nodiscard]] virtual SlotLedger slot_ledger(SessionSlot slot) const = 0;
-  [[nodiscard]] virtual SamplerLedger ledger() const = 0;
+  [[nodiscard]] virtual SamplerLedger ledger() = 0;
 
   // The functions of the BPF programs that are loaded now, by address. None: they cannot be listed.
   [[nodiscard]] virtual std::vector<BpfFunction> bpf_functions() const = 0;

@@ -123,7 +123,6 @@ Result<TargetFilter> TargetFilter::open(const Programs& programs) {
 Result<void> TargetFilter::add(SessionSlot slot, unsigned event_set, const Target& target) {
   if (auto added = add_criteria(slot, target); !added) {
     stop_matching(slot);
-    remove(slot);
     return added.error();
   }
   if (target.restrict_to) {
@@ -138,8 +137,6 @@ Result<void> TargetFilter::add(SessionSlot slot, unsigned event_set, const Targe
   // only while it is live.
   if (auto added = add_processes(slot, target); !added) {
     stop_matching(slot);
-    programs_->wait_for_running_programs();
-    remove(slot);
     return added.error();
   }
   return {};

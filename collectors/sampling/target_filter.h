@@ -24,18 +24,19 @@ class TargetFilter {
   // Also finds the cgroup v2 mount. `programs` must outlive the filter.
   static Result<TargetFilter> open(const Programs& programs);
 
-  // Makes the slot live for the ticks of an event set. After an error the slot is in no map.
+  // Makes the slot live for the ticks of an event set. After an error no further tick matches it,
+  // and it is to be removed.
   Result<void> add(SessionSlot slot, unsigned event_set, const Target& target);
 
   // Of two slots that match all processes: `from` does so until now, `to` from now on, and each
   // tick matches exactly one of them. `event_set` is that of `from`.
   void move_target(SessionSlot from, SessionSlot to, unsigned event_set);
 
-  // No tick that begins after the call matches the slot. A tick that runs now still may: see
-  // Programs::wait_for_running_programs().
+  // No tick that begins after the call matches the slot. A tick that runs now still may,
+  // until a grace period is over (collectors/bpf/grace_periods.h).
   void stop_matching(SessionSlot slot);
 
-  // Removes the slot from every map. To be called after stop_matching() and the wait.
+  // Removes the slot from every map. To be called after stop_matching() and a grace period.
   void remove(SessionSlot slot);
 
   // False when the slot's target has only pids, and all those processes have exited.

@@ -40,7 +40,10 @@ class KernelTableMaps final : public TableMaps {
   void erase(const profd_table_key& key) override { bpf_map_delete_elem(tables_, &key); }
   std::uint64_t used_ns(const profd_table_key& key) override;
   void raise_generation() override;
-  void wait_for_running_programs() override { programs_.wait_for_running_programs(); }
+  std::uint64_t begin_grace_period() override { return programs_.grace_periods().begin(); }
+  [[nodiscard]] bool is_over(std::uint64_t grace_period) const override {
+    return programs_.grace_periods().is_over(grace_period);
+  }
 
  private:
   const Programs& programs_;

@@ -30,8 +30,9 @@ class TableMaps {
   virtual std::uint64_t used_ns(const profd_table_key& key) = 0;
   // Makes the programs drop what they cached of tables, from their next run on.
   virtual void raise_generation() = 0;
-  // Returns when the programs that are running now have ended.
-  virtual void wait_for_running_programs() = 0;
+  // The number of a grace period: when it is over, the programs that are running now have ended.
+  virtual std::uint64_t begin_grace_period() = 0;
+  [[nodiscard]] virtual bool is_over(std::uint64_t grace_period) const = 0;
 };
 
 // `programs` must outlive the maps.

@@ -8,7 +8,8 @@ namespace profd {
 namespace {
 
 constexpr std::uint64_t kRegionBytes = std::uint64_t{1} << PROFD_FILE_REGION_SHIFT;
-// An eviction waits for the running programs, so it frees at least 1/16 of all words and entries.
+// What is evicted is free only after a grace period, so it is at least 1/16 of all words and
+// entries.
 constexpr std::uint64_t kMinEvictedShare = 16;
 constexpr std::chrono::seconds kRetryInterval{1};
 constexpr std::size_t kMaxFailedEvictions = 1024;
@@ -85,10 +86,7 @@ std::optional<TableRefusal> UnwindTables::replace(const MappedCode& file,
                                                   const std::string& content,
                                                   const UnwindTableView& table) {
   if (by_file_.contains(file.key)) {
-    const SharedTables removed = unpublish(file.key);
-    maps_->raise_generation();
-    maps_->wait_for_running_programs();
-    free_all(removed);
+    free_when_unused(unpublish(file.key));
   }
   return install(file, content, table);
 }
@@ -247,6 +245,8 @@ bool UnwindTables::evict(std::uint32_t owner, TableShortage shortage, const Tabl
       now_ns_ < failed->second + nanoseconds(kRetryInterval)) {
     return false;
   }
+  // What was evicted last is free soon.
+  if (is_freeing()) return false;
   SharedTables removed;
   TableUse freed;
   for (const SharedTables::iterator shared : coldest_first(owner, shortage)) {
@@ -260,11 +260,9 @@ bool UnwindTables::evict(std::uint32_t owner, TableShortage shortage, const Tabl
     failed_evictions_ns_[whose] = now_ns_;
     return false;
   }
-  maps_->raise_generation();
-  maps_->wait_for_running_programs();
   evicted_ += removed.size();
-  free_all(removed);
-  return true;
+  free_when_unused(std::move(removed));
+  return !is_freeing();
 }
 
 std::vector<UnwindTables::SharedTables::iterator> UnwindTables::coldest_first(
@@ -312,6 +310,19 @@ TableUse UnwindTables::use_of(const SharedTable& shared) {
   return use;
 }
 
+void UnwindTables::free_when_unused(SharedTables removed) {
+  maps_->raise_generation();
+  removed_.push_back({.tables = std::move(removed), .grace_period = maps_->begin_grace_period()});
+  free_unused();
+}
+
+void UnwindTables::free_unused() {
+  while (!removed_.empty() && maps_->is_over(removed_.front().grace_period)) {
+    free_all(removed_.front().tables);
+    removed_.pop_front();
+  }
+}
+
 // Only after the programs that could be reading the tables have ended.
 void UnwindTables::free_all(const SharedTables& removed) {
   for (const SharedTable& shared : removed) {
@@ -338,6 +349,7 @@ profd_rule UnwindTables::find_rule(const FileKey& file, std::uint64_t offset) co
 
 void UnwindTables::tick(std::uint64_t now_ns) {
   now_ns_ = now_ns;
+  free_unused();
   if (now_ns < next_refresh_ns_) return;
   next_refresh_ns_ = now_ns + nanoseconds(kRefreshInterval);
   maps_->raise_generation();

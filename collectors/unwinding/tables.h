@@ -14,6 +14,7 @@
 #include <bitset>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <map>
 #include <memory>
@@ -77,8 +78,8 @@ class UnwindTables {
   std::optional<TableRefusal> install(const MappedCode& file, const std::string& content,
                                       const UnwindTableView& table);
 
-  // Removes the file's table, then installs the new one, which may fail. Waits for the programs
-  // that are running now.
+  // Removes the file's table, then installs the new one, which may fail. The memory of the old one
+  // is free when the programs that are running now have ended.
   std::optional<TableRefusal> replace(const MappedCode& file, const std::string& content,
                                       const UnwindTableView& table);
 
@@ -94,8 +95,12 @@ class UnwindTables {
   // The rule that the programs find; PROFD_RULE_UNKNOWN if there is no row.
   [[nodiscard]] profd_rule find_rule(const FileKey& file, std::uint64_t offset) const;
 
-  // To be called about once a second.
+  // To be called about once a second, and before what was refused for lack of memory is tried
+  // again while is_freeing().
   void tick(std::uint64_t now_ns);
+
+  // Whether removed tables still take memory, since programs may be reading them.
+  [[nodiscard]] bool is_freeing() const { return !removed_.empty(); }
 
   // Fills in the members about tables.
   void add_to(UnwindStats& stats) const;
@@ -132,6 +137,14 @@ class UnwindTables {
   [[nodiscard]] SharedTables unpublish(const FileKey& file);
   void unpublish(SharedTables::iterator shared, SharedTables& removed);
   void free_all(const SharedTables& removed);
+  void free_when_unused(SharedTables removed);
+  void free_unused();
+
+  // Tables that no program finds any more, and the grace period after which none reads them.
+  struct Removed {
+    SharedTables tables;
+    std::uint64_t grace_period;
+  };
 
   UnwindTablesLimits limits_;
   std::unique_ptr<TableMaps> maps_;
@@ -139,6 +152,7 @@ class UnwindTables {
   RuleDictionary rules_;
   TableBudget budget_;
   SharedTables tables_;
+  std::deque<Removed> removed_;
   std::map<std::string, SharedTables::iterator> by_content_;
   std::map<FileKey, SharedTables::iterator> by_file_;
   std::uint64_t now_ns_ = 0;

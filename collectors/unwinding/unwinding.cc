@@ -1,6 +1,7 @@
 #include "collectors/unwinding/unwinding.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,9 @@ namespace {
 
 constexpr std::chrono::seconds kNewRequestInterval{60};
 constexpr std::size_t kMaxRefused = UnwindTables::kMaxFiles;
+// Mappings of one file that wait until it is open; further ones are tried again by time.
+constexpr std::size_t kMaxWaitingForFile = 64;
+constexpr std::size_t kMaxLateRows = 256;
 // The owner of a file that could not be opened: no user.
 constexpr std::uint32_t kUnknownOwner = UINT32_MAX;
 
@@ -119,10 +123,7 @@ void Unwinding::load_running_code(const Programs& programs) {
   std::ranges::stable_sort(by_use, std::ranges::greater{}, &Code::processes);
   if (by_use.size() > TableLoader::kMaxQueued) by_use.resize(TableLoader::kMaxQueued);
   for (const Code* code : by_use) {
-    const auto file = files_.find_or_open(MappingView{code->mapping});
-    if (!file || !file->fd.valid()) continue;
-    load({.key = code->mapping.file, .owner = file->owner, .regions = code->regions}, file,
-         TableLoader::Urgency::kBackground);
+    want_table(code->mapping, code->regions, TableLoader::Urgency::kBackground);
   }
 }
 
@@ -139,25 +140,57 @@ void Unwinding::on(const UnmapView& unmap) noexcept { next_.on_unmap(unmap); }
 void Unwinding::on(const MappingView& mapping) noexcept {
   auto file = files_.find_or_open(mapping);
   mappings_.add(mapping);
-  if (file && !file->fd.valid() && file->may_open_later) {
-    late_mappings_.add(
-        {mapping.process, mapping.id}, user_of_process(mapping.process.tgid),
-        {.mapping = mapping, .names_cut = mapping.names_cut, .names = std::string(mapping.names)},
-        Clock::now());
-  }
+  if (file && !file->fd.valid()) keep_until_open(mapping, *file);
   apply(mapping, std::move(file));
 }
 
+void Unwinding::keep_until_open(const MappingView& mapping, const MappedFile& file) {
+  if (!file.is_opening && !file.may_open_later) return;
+  LateMapping late{
+      .mapping = mapping, .names_cut = mapping.names_cut, .names = std::string(mapping.names)};
+  if (file.is_opening) {
+    std::vector<LateMapping>& waiting = opening_[mapping.file];
+    if (waiting.size() < kMaxWaitingForFile) {
+      waiting.push_back(std::move(late));
+      return;
+    }
+  }
+  late_mappings_.add({mapping.process, mapping.id}, user_of_process(mapping.process.tgid),
+                     std::move(late), Clock::now());
+}
+
+// While the file is being opened, stacks wait for its table.
 void Unwinding::apply(const MappingView& mapping, std::shared_ptr<const MappedFile> file) {
-  if (mapping.kind == PROFD_MAPPING_FILE && !mapping.file.empty()) request_or_cover(mapping, file);
+  const bool has_code = mapping.kind == PROFD_MAPPING_FILE && !mapping.file.empty();
+  if (has_code && !(file && file->is_opening)) request_or_cover(mapping, file);
   next_.on_mapping(mapping, std::move(file));
+}
+
+// The open has ended. The next stage gets the mappings that waited for it once more.
+void Unwinding::continue_with(const std::shared_ptr<const MappedFile>& file) {
+  if (const auto waiting = opening_.extract(file->key)) {
+    for (const LateMapping& late : waiting.mapped()) {
+      const MappingView mapping{late.mapping, late.names_cut, late.names};
+      if (file->fd.valid()) {
+        late_mappings_.remove({mapping.process, mapping.id});
+      } else {
+        keep_until_open(mapping, *file);
+      }
+      apply(mapping, file);
+    }
+  }
+  if (const auto wanted = wanted_.extract(file->key)) {
+    const WantedTable& table = wanted.mapped();
+    want_table(table.mapping, table.regions, table.urgency);
+  }
 }
 
 // The next stage gets the mapping once more, with its file. True: no further try is needed.
 bool Unwinding::open_again(const LateMapping& late) {
   const MappingView mapping{late.mapping, late.names_cut, late.names};
   auto file = files_.find_or_open(mapping);
-  if (!file->fd.valid()) return !file->may_open_later;
+  if (file->is_opening) keep_until_open(mapping, *file);
+  if (!file->fd.valid()) return !file->is_opening && !file->may_open_later;
   apply(mapping, std::move(file));
   return true;
 }
@@ -200,8 +233,22 @@ bool Unwinding::is_worth_retrying(const FileKey& file, bool can_be_read) const {
 // For a deferred stack that waits for a table: the table is being made already, or was evicted.
 void Unwinding::request_unless_loading(const CodeMapping& mapping) {
   if (loading_.contains(mapping.file)) return;
+  want_table(mapping, mapped_code(mapping, nullptr).regions, TableLoader::Urgency::kStacksWait);
+}
+
+void Unwinding::want_table(const CodeMapping& mapping, const FileRegions& regions,
+                           TableLoader::Urgency urgency) {
   const auto file = files_.find_or_open(MappingView{mapping});
-  load(mapped_code(mapping, file.get()), file, TableLoader::Urgency::kStacksWait);
+  if (file && file->is_opening) {
+    const auto [wanted, is_new] =
+        wanted_.try_emplace(mapping.file, WantedTable{mapping, regions, urgency});
+    if (!is_new) wanted->second.regions |= regions;
+    if (urgency == TableLoader::Urgency::kStacksWait) wanted->second.urgency = urgency;
+    return;
+  }
+  MappedCode code = mapped_code(mapping, file.get());
+  code.regions |= regions;
+  load(code, file, urgency);
 }
 
 void Unwinding::load(const MappedCode& file, const std::shared_ptr<const MappedFile>& opened,
@@ -251,13 +298,31 @@ void Unwinding::set_jit_code_rows(const ProcessKey& process, std::uint32_t owner
   const std::string bytes(table);
   const auto view = read_unwind_table(bytes);
   if (!view) return;
-  if (const auto refusal = tables_.replace(file, content, *view)) tables_.refuse(file, *refusal);
+  const auto refusal = tables_.replace(file, content, *view);
+  if (!refusal) return;
+  if (may_have_room_soon(*refusal) && late_rows_.size() < kMaxLateRows) {
+    late_rows_.push_back({process, owner, area, bytes});
+  } else {
+    tables_.refuse(file, *refusal);
+  }
+}
+
+bool Unwinding::may_have_room_soon(TableRefusal refusal) const {
+  return tables_.is_freeing() &&
+         (refusal == TableRefusal::kOverMemory || refusal == TableRefusal::kOverShare);
 }
 
 void Unwinding::poll() {
   const Clock::time_point now = Clock::now();
   tables_.tick(nanoseconds(now));
-  for (LoadResult& result : loader_->take()) install(std::move(result));
+  for (const auto& file : files_.take_opened()) continue_with(file);
+  for (const LateRows& rows : std::exchange(late_rows_, {})) {
+    set_jit_code_rows(rows.process, rows.owner, rows.area, rows.table);
+  }
+  for (LoadResult& result : std::exchange(late_results_, {})) install(std::move(result));
+  if (late_results_.empty()) {
+    for (LoadResult& result : loader_->take()) install(std::move(result));
+  }
   deferred_.poll(now);
   late_mappings_.try_due(now, [this](const LateMapping& late) { return open_again(late); });
   late_tables_.try_due(now, [this](const MappedCode& code) { return load_again(code); });
@@ -267,10 +332,16 @@ void Unwinding::install(LoadResult result) {
   const auto known = loading_.find(result.file);
   if (known == loading_.end()) return;
   const MappedCode file = known->second;
+  std::optional<TableRefusal> refusal = result.refusal;
+  if (result.table) {
+    refusal = tables_.install(file, result.content, result.table->view);
+    if (refusal && may_have_room_soon(*refusal)) {
+      late_results_.push_back(std::move(result));
+      return;
+    }
+  }
   loading_.erase(known);
-  if (!result.table) {
-    refuse(file, result.refusal);
-  } else if (const auto refusal = tables_.install(file, result.content, result.table->view)) {
+  if (refusal) {
     refuse(file, *refusal);
   } else {
     late_tables_.remove(file.key);

@@ -1,6 +1,8 @@
 // The stage of a sample's way that completes stacks: it takes the records from the rings, and
 // passes samples with complete stacks and mappings with their opened files to the next stage.
 //
+// A mapping whose file is being opened is passed on at once, and once more with the opened file.
+//
 // A file that could not be opened, or whose table could not be made, for a reason that may pass is
 // tried again by time (collectors/files/retry_queue.h), also without a further record of it.
 //
@@ -17,6 +19,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "collectors/bpf/programs.h"
 #include "collectors/bpf/record.h"
@@ -51,14 +54,14 @@ class Unwinding {
   void set_jit_code_rows(const ProcessKey& process, std::uint32_t owner, std::uint32_t area,
                          std::string_view table);
 
-  // Installs the tables that were made since the last call, continues the stacks that wait for
-  // them, and tries files again.
+  // Passes on the mappings of files that were opened since the last call, installs the tables that
+  // were made, continues the stacks that wait for them, and tries files again.
   void poll();
 
   // Delivers the deferred stacks of sessions that end (a bit mask of slots) as they are.
   void flush(std::uint32_t sessions) { deferred_.flush(sessions); }
 
-  // Readable when poll() has something to do.
+  // Readable when a table was made. poll() has something to do then, and when a file was opened.
   [[nodiscard]] int wake_fd() const { return loader_->wake_fd(); }
   [[nodiscard]] std::size_t waiting() const { return deferred_.waiting(); }
   [[nodiscard]] UnwindStats stats() const;
@@ -77,14 +80,25 @@ class Unwinding {
   void on(const MappingView& mapping) noexcept;
   void on(const ProcessView& process) noexcept;
   void on(const UnmapView& unmap) noexcept;
-  // A mapping whose file could not be opened yet.
+  // A mapping whose file is not open yet.
   struct LateMapping {
     CodeMapping mapping;
     bool names_cut = false;
     std::string names{};
   };
 
+  // The table of a file that is being opened, for which stacks wait or code runs.
+  struct WantedTable {
+    CodeMapping mapping;
+    FileRegions regions;
+    TableLoader::Urgency urgency;
+  };
+
   void apply(const MappingView& mapping, std::shared_ptr<const MappedFile> file);
+  void keep_until_open(const MappingView& mapping, const MappedFile& file);
+  void continue_with(const std::shared_ptr<const MappedFile>& file);
+  void want_table(const CodeMapping& mapping, const FileRegions& regions,
+                  TableLoader::Urgency urgency);
   bool open_again(const LateMapping& late);
   bool load_again(const MappedCode& code);
   void request_or_cover(const MappingView& mapping, const std::shared_ptr<const MappedFile>& file);
@@ -96,15 +110,30 @@ class Unwinding {
   void refuse(const MappedCode& file, TableRefusal reason);
   [[nodiscard]] bool is_worth_retrying(const FileKey& file, bool can_be_read) const;
   void install(LoadResult result);
+  [[nodiscard]] bool may_have_room_soon(TableRefusal refusal) const;
+
+  // Rows of JIT code that had no room while removed tables still took memory.
+  struct LateRows {
+    ProcessKey process;
+    std::uint32_t owner;
+    std::uint32_t area;
+    std::string table;
+  };
 
   MappedFiles& files_;
   UnwindTables tables_;
   ProcessMappings mappings_;
   std::map<FileKey, MappedCode> loading_;
   std::map<FileKey, Refused> refused_;
+  // The mappings and tables that wait for a file that is being opened. The number of such files is
+  // limited by the opener.
+  std::map<FileKey, std::vector<LateMapping>> opening_;
+  std::map<FileKey, WantedTable> wanted_;
   // By the process and the id of the mapping.
   RetryQueue<std::pair<ProcessKey, std::uint64_t>, LateMapping> late_mappings_;
   RetryQueue<FileKey, MappedCode> late_tables_;
+  std::vector<LoadResult> late_results_;  // as late_rows_
+  std::vector<LateRows> late_rows_;
   SampleSink& next_;
   DeferredUnwinder deferred_;
   std::unique_ptr<TableLoader> loader_;

@@ -65,14 +65,6 @@ void Continuous::configure(const ContinuousConfig& config) {
   spawn(parts_.io, run());
 }
 
-bool Continuous::yield_slot() {
-  if (!open_) return false;
-  const OpenWindow window = *std::exchange(open_, std::nullopt);
-  close(window, Steady::now());
-  parts_.sampling_changed();
-  return true;
-}
-
 StatusInfo::Continuous Continuous::status() const {
   StatusInfo::Continuous status{
       .enabled = config_.enabled,
@@ -124,7 +116,10 @@ boost::asio::awaitable<void> Continuous::run() {
     }
     if (!stopping_ && config_.enabled && !open_) begin();
   }
-  if (open_) yield_slot();
+  if (open_) {
+    close(*std::exchange(open_, std::nullopt), Steady::now());
+    parts_.sampling_changed();
+  }
   running_ = false;
   ended_.notify_all();
 }
@@ -179,8 +174,7 @@ bool Continuous::ready_to_write() {
   return true;
 }
 
-// If it fails, for example because users' sessions have all slots, run() tries again when the next
-// window is due.
+// If it fails, run() tries again when the next window is due.
 void Continuous::begin() {
   const Result<EventSpec> event = make_event_spec("cpu", config_.frequency_hz, 0);
   if (!event) {
@@ -190,6 +184,7 @@ void Continuous::begin() {
   }
   Target target;
   target.all = true;
+  target.is_continuous = true;
   const Result<SessionSlot> slot = parts_.source.start(*event, target);
   if (!slot) {
     log::warn("could not begin a window: {}", slot.error().message);

@@ -6,10 +6,10 @@
 // last samples while the new one is sampled. The length of a window is measured by the steady
 // clock, so a step of the wall clock only changes the times in the window's record.
 //
-// Sessions of users have priority over continuous mode. It writes its windows on a thread of its
-// own with a low priority. When too many windows wait, the newest is lost and counted by reason. It
-// gives its slot to a session that needs one. When no window waits, the same thread makes hour
-// files out of the windows of hours that are over. On the io thread, except for the writer.
+// No session can take its slots and its set of events. It writes its windows on a thread of its own
+// with a low priority. When too many windows wait, the newest is lost and counted by reason. When
+// no window waits, the same thread makes hour files out of the windows of hours that are over. On
+// the io thread, except for the writer.
 
 #pragma once
 
@@ -64,9 +64,6 @@ class Continuous {
   void configure(const ContinuousConfig& config);
 
   [[nodiscard]] bool is_sampling() const { return open_.has_value(); }
-
-  // Ends the window and frees its slot until the next one is due. False: there is no window.
-  bool yield_slot();
 
   [[nodiscard]] const WindowStore& windows() const { return store_; }
   [[nodiscard]] StatusInfo::Continuous status() const;

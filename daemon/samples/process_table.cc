@@ -52,7 +52,7 @@ std::size_t ProcessKeyHash::operator()(const ProcessKey& key) const noexcept {
 bool may_be_jit_code(const ProcessMapping& mapping) {
   return may_be_jit_code(mapping.kind, mapping.file_key,
                          mapping.file ? std::string_view(mapping.file->path) : std::string_view(),
-                         mapping.file && mapping.file->deleted);
+                         mapping.file && (mapping.file->deleted || mapping.file->is_opening));
 }
 
 void ProcessTable::add(const MappingView& mapping, std::shared_ptr<const MappedFile> file) {

@@ -1,10 +1,15 @@
 #include "daemon/sessions/sample_recorder.h"
 
+#include <chrono>
 #include <numeric>
 #include <optional>
 #include <utility>
 
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+
 #include "collectors/host/mounts.h"
+#include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
 #include "daemon/profiles/profile_files.h"
 #include "daemon/samples/snapshot.h"
@@ -16,6 +21,10 @@ namespace {
 // second try does.
 constexpr int kCopyTries = 20;
 
+// For the last samples of a session, deferred stacks included.
+constexpr std::chrono::seconds kSettleTimeout{1};
+constexpr std::chrono::milliseconds kSettlePause{2};
+
 // `processes` is the request's target with its units and containers as cgroups.
 Target target_of(const StartRequest& request, const TargetRequest& processes, const Caller& owner) {
   Target target{.all = processes.all,
@@ -25,7 +34,8 @@ Target target_of(const StartRequest& request, const TargetRequest& processes, co
                 .cgroups = processes.cgroups,
                 .follow_children = request.children,
                 .from_exec = request.from_exec,
-                .restrict_to = std::nullopt};
+                .restrict_to = std::nullopt,
+                .is_continuous = false};
   if (!owner.privileged) target.restrict_to = {.uid = owner.uid, .gid = owner.gid};
   return target;
 }
@@ -59,11 +69,13 @@ class SampleRecorder::SampleRecording final : public Recording {
   }
 
   [[nodiscard]] std::uint64_t bytes() const override {
-    return is_running() ? parts_.aggregator.samples(slot_).bytes : final_bytes_;
+    return are_taken_ ? final_bytes_ : parts_.aggregator.samples(slot_).bytes;
   }
 
   boost::asio::awaitable<Result<Measurement>> finish() override {
-    return named(std::move(*final_samples_));
+    co_await settle();
+    auto operation = named(take_samples());
+    co_return co_await std::move(operation);
   }
 
   boost::asio::awaitable<Result<Measurement>> copy() override {
@@ -83,9 +95,26 @@ class SampleRecorder::SampleRecording final : public Recording {
  private:
   void end() override {
     final_info_.targets_alive = parts_.source.has_targets(slot_);
-    SessionSnapshot& snapshot = final_samples_.emplace(empty_snapshot());
+    parts_.source.end_matching(slot_);
+  }
+
+  // Waits for the last samples.
+  boost::asio::awaitable<void> settle() {
+    boost::asio::steady_timer pause(co_await boost::asio::this_coro::executor);
+    const auto end = std::chrono::steady_clock::now() + kSettleTimeout;
+    for (;;) {
+      parts_.source.drain();
+      if (parts_.source.is_settled(slot_) || std::chrono::steady_clock::now() >= end) co_return;
+      pause.expires_after(kSettlePause);
+      co_await wait_for(pause);
+    }
+  }
+
+  SessionSnapshot take_samples() {
+    SessionSnapshot snapshot = empty_snapshot();
     snapshot.ledger = parts_.source.stop(slot_);
     add_samples(snapshot, parts_.aggregator.close(slot_), parts_.aggregator.processes());
+    are_taken_ = true;
     final_info_.samples = snapshot.samples;
     final_info_.lost = lost_of(snapshot.ledger, snapshot.refused);
     final_bytes_ = snapshot.bytes;
@@ -95,13 +124,14 @@ class SampleRecorder::SampleRecording final : public Recording {
                 dropped);
     }
     recorder_.count_running(-1);
+    return snapshot;
   }
 
   void describe(SessionInfo& info) const override {
     info.event = event_.name;
     info.frequency_hz = event_.frequency_hz;
     info.period = event_.period;
-    if (!is_running()) {
+    if (are_taken_) {
       info.samples = final_info_.samples;
       info.lost = final_info_.lost;
       info.targets_alive = final_info_.targets_alive;
@@ -110,7 +140,8 @@ class SampleRecorder::SampleRecording final : public Recording {
     const SessionSamples& samples = parts_.aggregator.samples(slot_);
     info.samples = samples.samples;
     info.lost = lost_of(parts_.source.slot_ledger(slot_), samples.refused);
-    info.targets_alive = parts_.source.has_targets(slot_);
+    info.targets_alive =
+        is_running() ? parts_.source.has_targets(slot_) : final_info_.targets_alive;
   }
 
   [[nodiscard]] SessionSnapshot empty_snapshot() const {
@@ -159,9 +190,8 @@ class SampleRecorder::SampleRecording final : public Recording {
   SessionSlot slot_;
   SampleRecorder& recorder_;
   const Parts& parts_;
-  // Since end():
-  std::optional<SessionSnapshot> final_samples_;
-  SessionInfo final_info_;
+  bool are_taken_ = false;  // the samples, and the slot is free
+  SessionInfo final_info_;  // targets_alive since end(), the rest since then
   std::uint64_t final_bytes_ = 0;
 };
 
@@ -179,18 +209,11 @@ Result<std::shared_ptr<Recording>> SampleRecorder::start(RecordingRequest reques
   }
   const Result<TargetRequest> processes = cgroups_.resolve(start.target);
   if (!processes) return processes.error();
-  const auto slot = start_sampling(*event, target_of(start, *processes, request.owner));
+  const auto slot = parts_.source.start(*event, target_of(start, *processes, request.owner));
   if (!slot) return slot.error();
   const bool with_threads = start.threads;
   return std::make_shared<SampleRecording>(std::move(request), std::move(*event), *slot, *this,
                                            with_threads);
-}
-
-Result<SessionSlot> SampleRecorder::start_sampling(const EventSpec& event, const Target& target) {
-  Result<SessionSlot> slot = parts_.source.start(event, target);
-  const bool is_full = !slot && slot.error().code == ErrorCode::kBusy;
-  if (is_full && parts_.yield_slot()) slot = parts_.source.start(event, target);
-  return slot;
 }
 
 void SampleRecorder::count_running(std::ptrdiff_t change) {

@@ -29,8 +29,6 @@ class SampleRecorder final : public Recorder {
     DrainLoop& drain_loop;
     const SessionLimits& limits;
     JitNaming* naming = nullptr;  // null: JIT code has no names
-    // Frees the slot of a window of continuous mode. False: no window has one.
-    std::function<bool()> yield_slot = [] { return false; };
   };
 
   explicit SampleRecorder(Parts parts);
@@ -43,7 +41,6 @@ class SampleRecorder final : public Recorder {
  private:
   class SampleRecording;
 
-  [[nodiscard]] Result<SessionSlot> start_sampling(const EventSpec& event, const Target& target);
   void count_running(std::ptrdiff_t change);
 
   Parts parts_;

@@ -346,7 +346,7 @@ TEST_F(FilterTest, AllRecordsAreSentAgainForALaterSession) {
 
 TEST_F(FilterTest, ThirtyTwoSessionsRunAtOnceAndTheNextIsRefused) {
   std::vector<SessionSlot> slots;
-  for (int i = 0; i < PROFD_MAX_SESSIONS; ++i) slots.push_back(start(target_of_all()));
+  for (int i = 0; i < PROFD_MAX_SESSIONS - 2; ++i) slots.push_back(start(target_of_all()));
   const auto refused = sampler_->start(event_of("cpu-clock", 999), target_of_all());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kBusy);
@@ -358,7 +358,7 @@ TEST_F(FilterTest, RestrictedSessionsLeaveSlotsForOthers) {
   Target restricted = target_of_all();
   restricted.restrict_to = ProcessOwner{.uid = kUser, .gid = kUser};
   std::vector<SessionSlot> slots;
-  for (int i = 0; i < PROFD_MAX_SESSIONS - 8; ++i) slots.push_back(start(restricted));
+  for (int i = 0; i < PROFD_MAX_SESSIONS / 2; ++i) slots.push_back(start(restricted));
   const auto refused = sampler_->start(event_of("cpu-clock", 999), restricted);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kBusy);
@@ -370,13 +370,28 @@ TEST_F(FilterTest, RestrictedSessionsLeaveSetsOfEventsForOthers) {
   Target restricted = target_of_all();
   restricted.restrict_to = ProcessOwner{.uid = kUser, .gid = kUser};
   std::vector<SessionSlot> slots;
-  for (unsigned i = 0; i < PROFD_MAX_EVENT_SETS - 3; ++i)
+  for (unsigned i = 0; i < PROFD_MAX_EVENT_SETS / 2; ++i)
     slots.push_back(start(restricted, 50 + i));
   const auto refused = sampler_->start(event_of("cpu-clock", 99), restricted);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kBusy);
   slots.push_back(start(target_of_all(), 99));
   slots.push_back(start(restricted, 99));  // shares the set
+  for (const SessionSlot slot : slots) stop_balanced(slot);
+}
+
+TEST_F(FilterTest, ContinuousModeHasPlacesThatNoSessionTakes) {
+  std::vector<SessionSlot> slots;
+  for (int i = 0; i < PROFD_MAX_SESSIONS - 2; ++i) {
+    slots.push_back(start(target_of_all(), 50 + static_cast<unsigned>(i) % 7));
+  }
+  EXPECT_FALSE(sampler_->start(event_of("cpu-clock", 50), target_of_all()));
+  Target continuous = target_of_all();
+  continuous.is_continuous = true;
+  slots.push_back(start(continuous, 19));
+  const auto next = sampler_->move_to_new_slot(slots.back());
+  ASSERT_TRUE(next) << next.error().message;
+  slots.push_back(*next);
   for (const SessionSlot slot : slots) stop_balanced(slot);
 }
 

@@ -176,7 +176,8 @@ void UnwindTest::remove(const FileKey& file) { maps_->erase(key_of(file, 0)); }
 
 void UnwindTest::raise_tables() {
   maps_->raise_generation();
-  maps_->wait_for_running_programs();
+  const std::uint64_t grace_period = maps_->begin_grace_period();
+  while (!maps_->is_over(grace_period)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 std::uint64_t UnwindTest::used_ns(const FileKey& file) { return maps_->used_ns(key_of(file, 0)); }

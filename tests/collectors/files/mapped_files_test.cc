@@ -1,6 +1,7 @@
 #include "collectors/files/mapped_files.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -24,6 +25,20 @@ namespace profd {
 namespace {
 
 using ::testing::HasSubstr;
+
+// What the open of a file leads to.
+std::shared_ptr<const MappedFile> opened_by(
+    MappedFiles& files, const MappingView& mapping,
+    MappedFiles::Clock::time_point now = MappedFiles::Clock::now()) {
+  auto file = files.find_or_open(mapping, now);
+  while (file && file->is_opening) {
+    pollfd ready{.fd = files.wake_fd(), .events = POLLIN, .revents = 0};
+    ::poll(&ready, 1, 5);
+    files.take_opened();
+    file = files.find(mapping.file);
+  }
+  return file;
+}
 
 // A file of one page in a directory of its own, mapped by this process.
 class MappedFilesTest : public ::testing::Test {
@@ -72,7 +87,7 @@ class MappedFilesTest : public ::testing::Test {
 };
 
 TEST_F(MappedFilesTest, OpensTheMappedFileByItsRange) {
-  const auto file = files_.find_or_open(view_);
+  const auto file = opened_by(files_, view_);
   ASSERT_TRUE(file);
   EXPECT_TRUE(file->fd.valid()) << file->error;
   EXPECT_EQ(file->path, path_.string());
@@ -105,7 +120,7 @@ class SilentFuseTest : public MappedFilesTest {
   std::string error_while_silent() {
     fuse_->fall_silent();
     auto answer =
-        std::async(std::launch::async, [this] { return files_.find_or_open(view_)->error; });
+        std::async(std::launch::async, [this] { return opened_by(files_, view_)->error; });
     if (answer.wait_for(std::chrono::seconds(20)) == std::future_status::ready) {
       return answer.get();
     }
@@ -133,13 +148,13 @@ TEST_F(SilentFuseTest, AFileOfAProcessThatIsGoneIsNotWaitedFor) {
 }
 
 TEST_F(MappedFilesTest, OpensEachFileOnce) {
-  EXPECT_EQ(files_.find_or_open(view_), files_.find_or_open(view_));
+  EXPECT_EQ(opened_by(files_, view_), opened_by(files_, view_));
   EXPECT_EQ(files_.size(), 1u);
 }
 
 TEST_F(MappedFilesTest, OpensADeletedFileAndNamesItWithoutTheKernelsSuffix) {
   std::filesystem::remove(path_);  // moves the change time, not the content
-  const auto file = files_.find_or_open(view_);
+  const auto file = opened_by(files_, view_);
   ASSERT_TRUE(file->fd.valid()) << file->error;
   EXPECT_TRUE(file->deleted);
   EXPECT_EQ(file->path, path_.string());
@@ -148,7 +163,7 @@ TEST_F(MappedFilesTest, OpensADeletedFileAndNamesItWithoutTheKernelsSuffix) {
 TEST_F(MappedFilesTest, KeepsANameThatEndsInDeleted) {
   ::munmap(memory_, kPage);
   map_file("odd (deleted)");
-  const auto file = files_.find_or_open(view_);
+  const auto file = opened_by(files_, view_);
   ASSERT_TRUE(file->fd.valid()) << file->error;
   EXPECT_FALSE(file->deleted);
   EXPECT_EQ(file->path, path_.string());
@@ -158,7 +173,7 @@ TEST_F(MappedFilesTest, FindsAMappingThatWasJoinedWithItsNeighbourByTheNames) {
   view_.end += kPage;
   const std::string text = names();
   view_.names = text;
-  const auto file = files_.find_or_open(view_);
+  const auto file = opened_by(files_, view_);
   EXPECT_TRUE(file->fd.valid()) << file->error;
 }
 
@@ -168,13 +183,13 @@ TEST_F(MappedFilesTest, FollowsNoSymbolicLinkUnderTheNames) {
   view_.process.tgid = 4'000'000;
   const std::string text = names();
   view_.names = text;
-  EXPECT_FALSE(files_.find_or_open(view_)->fd.valid());
+  EXPECT_FALSE(opened_by(files_, view_)->fd.valid());
 }
 
 TEST_F(MappedFilesTest, KeepsTheStatusOfTheOpenedFile) {
   struct stat status {};
   ASSERT_EQ(::stat(path_.c_str(), &status), 0);
-  const auto file = files_.find_or_open(view_);
+  const auto file = opened_by(files_, view_);
   EXPECT_EQ(file->stat_device, status.st_dev);
   EXPECT_EQ(file->stat_inode, status.st_ino);
   EXPECT_EQ(file->stat_ctime_ns, view_.file.ctime_ns);
@@ -188,7 +203,7 @@ TEST_F(MappedFilesTest, HoldsHalfOfTheDescriptorsAndASixteenthForOneOwner) {
     int valid = 0;
     std::vector<std::shared_ptr<const MappedFile>> all;
     for (view_.file.generation = 1; view_.file.generation <= 20; ++view_.file.generation) {
-      all.push_back(files.find_or_open(view_));
+      all.push_back(opened_by(files, view_));
       valid += all.back()->fd.valid();
     }
     EXPECT_EQ(valid, held);
@@ -197,7 +212,7 @@ TEST_F(MappedFilesTest, HoldsHalfOfTheDescriptorsAndASixteenthForOneOwner) {
     EXPECT_EQ(all.back()->stat_inode, view_.file.inode);
     all.clear();
     files.release_unused();
-    EXPECT_TRUE(files.find_or_open(view_)->fd.valid());
+    EXPECT_TRUE(opened_by(files, view_)->fd.valid());
   }
 }
 
@@ -206,33 +221,27 @@ TEST_F(MappedFilesTest, KeepsABoundedNumberOfFiles) {
   auto now = MappedFiles::Clock::now();
   for (view_.file.generation = 1; view_.file.generation <= 65'536; ++view_.file.generation) {
     if (view_.file.generation % 500 == 0) now += std::chrono::seconds(1);
-    files_.find_or_open(view_, now);
+    opened_by(files_, view_, now);
   }
-  const auto refused = files_.find_or_open(view_, now);
+  const auto refused = opened_by(files_, view_, now);
   EXPECT_EQ(refused->error, "too many files are known");
   EXPECT_EQ(files_.size(), 65'536u);
 }
 
-// Without names in its record it can be opened by its range only, as in a container.
-TEST_F(MappedFilesTest, AFileThatOpensTooSlowlyIsOpenedLater) {
+TEST_F(MappedFilesTest, AFileWhoseOpenHangsDelaysNoOther) {
   std::promise<void> gate;
-  MappedFiles files(1024, [opened = gate.get_future().share()](const MappingPlace& place) {
-    opened.wait();
-    return open_by_mapping(place);
+  MappedFiles files(1024, [gate = gate.get_future().share()](const MappingPlace& place) {
+    if (place.file.generation == 1) gate.wait();
+    return open_mapped_file(place);
   });
-  auto now = MappedFiles::Clock::now();
-  const auto late = files.find_or_open(view_, now);
-  EXPECT_FALSE(late->fd.valid());
-  EXPECT_TRUE(late->may_open_later) << late->error;
+  view_.file.generation = 1;
+  EXPECT_TRUE(files.find_or_open(view_)->is_opening);
+  view_.file.generation = 2;
+  EXPECT_TRUE(opened_by(files, view_)->fd.valid());
+  view_.file.generation = 1;
+  EXPECT_TRUE(files.find(view_.file)->is_opening);
   gate.set_value();
-  const auto end = now + std::chrono::seconds(60);
-  auto file = late;
-  while (!file->fd.valid() && MappedFiles::Clock::now() < end) {
-    now += std::chrono::seconds(1);
-    file = files.find_or_open(view_, now);
-  }
-  EXPECT_TRUE(file->fd.valid()) << file->error;
-  EXPECT_EQ(files.find(view_.file), file);
+  EXPECT_TRUE(opened_by(files, view_)->fd.valid());
 }
 
 TEST_F(MappedFilesTest, OnlyAFailureThatMayPassIsWorthAnotherOpen) {
@@ -243,15 +252,17 @@ TEST_F(MappedFilesTest, OnlyAFailureThatMayPassIsWorthAnotherOpen) {
   };
   MappedFiles files(1024, opened);
   view_.file.generation = 1;
-  EXPECT_TRUE(files.find_or_open(view_)->may_open_later);
+  EXPECT_TRUE(opened_by(files, view_)->may_open_later);
   view_.file.generation = 2;
-  EXPECT_FALSE(files.find_or_open(view_)->may_open_later);
+  EXPECT_FALSE(opened_by(files, view_)->may_open_later);
   view_.file.generation = 3;
   view_.file.size_bytes += 1;
-  EXPECT_FALSE(files_.find_or_open(view_)->may_open_later) << "changed since it was sampled";
-  EXPECT_FALSE(MappedFiles(0).find_or_open(view_)->may_open_later);
+  EXPECT_FALSE(opened_by(files_, view_)->may_open_later) << "changed since it was sampled";
+  MappedFiles none(0);
+  EXPECT_FALSE(opened_by(none, view_)->may_open_later);
   view_.file.size_bytes -= 1;
-  EXPECT_TRUE(MappedFiles(0).find_or_open(view_)->may_open_later) << "too many files are held";
+  MappedFiles others(0);
+  EXPECT_TRUE(opened_by(others, view_)->may_open_later) << "too many files are held";
 }
 
 TEST_F(MappedFilesTest, LimitsTheNewFilesOfAProcessInASecondAndNotThoseOfOthers) {
@@ -259,14 +270,14 @@ TEST_F(MappedFilesTest, LimitsTheNewFilesOfAProcessInASecondAndNotThoseOfOthers)
   for (std::size_t i = 0; i <= MappedFiles::kMaxNewOfProcess; ++i) {
     view_.file.generation = static_cast<std::uint32_t>(i);
     const bool first = i < MappedFiles::kMaxNewOfProcess;
-    const auto file = files_.find_or_open(view_, now);
+    const auto file = opened_by(files_, view_, now);
     EXPECT_EQ(file->error == "too many new files within a second", !first) << i;
   }
   EXPECT_EQ(files_.size(), MappedFiles::kMaxNewOfProcess);
   view_.file.generation = 1;  // known
-  EXPECT_NE(files_.find_or_open(view_, now)->error, "too many new files within a second");
+  EXPECT_NE(opened_by(files_, view_, now)->error, "too many new files within a second");
   view_.file.generation = 1'000'000;
-  EXPECT_NE(files_.find_or_open(view_, now + std::chrono::seconds(1))->error,
+  EXPECT_NE(opened_by(files_, view_, now + std::chrono::seconds(1))->error,
             "too many new files within a second");
 }
 
@@ -274,7 +285,7 @@ TEST_F(MappedFilesTest, FallsBackToTheNamesWhenTheProcessIsGone) {
   view_.process.tgid = 4'000'000;  // above any pid_max in use here
   const std::string text = names();
   view_.names = text;
-  const auto file = files_.find_or_open(view_);
+  const auto file = opened_by(files_, view_);
   ASSERT_TRUE(file->fd.valid()) << file->error;
   EXPECT_EQ(file->path, path_.string());
 }
@@ -284,7 +295,7 @@ TEST_F(MappedFilesTest, RefusesAnotherFileUnderTheSameName) {
   view_.file.inode += 1;
   const std::string text = names();
   view_.names = text;
-  const auto file = files_.find_or_open(view_);
+  const auto file = opened_by(files_, view_);
   EXPECT_FALSE(file->fd.valid());
   EXPECT_THAT(file->error, HasSubstr("another file"));
   EXPECT_EQ(file->path, path_.string());
@@ -292,7 +303,7 @@ TEST_F(MappedFilesTest, RefusesAnotherFileUnderTheSameName) {
 
 TEST_F(MappedFilesTest, RefusesAFileThatWasWrittenSinceItWasSampled) {
   view_.file.ctime_ns -= 1;
-  const auto file = files_.find_or_open(view_);
+  const auto file = opened_by(files_, view_);
   EXPECT_FALSE(file->fd.valid());
   EXPECT_THAT(file->error, HasSubstr("changed since it was sampled"));
 }
@@ -302,10 +313,10 @@ TEST_F(MappedFilesTest, TriesAFailedOpenAgainAtMostOnceASecond) {
   const MappedFiles::Clock::time_point now{};
   MappingView gone = view_;
   gone.process.tgid = 4'000'000;
-  const auto failed = files_.find_or_open(gone, now);
+  const auto failed = opened_by(files_, gone, now);
   EXPECT_FALSE(failed->fd.valid());
-  EXPECT_EQ(files_.find_or_open(view_, now + milliseconds(999)), failed);
-  EXPECT_TRUE(files_.find_or_open(view_, now + milliseconds(1000))->fd.valid());
+  EXPECT_EQ(opened_by(files_, view_, now + milliseconds(999)), failed);
+  EXPECT_TRUE(opened_by(files_, view_, now + milliseconds(1000))->fd.valid());
 }
 
 TEST_F(MappedFilesTest, NeverOpensAFifoUnderTheName) {
@@ -316,7 +327,7 @@ TEST_F(MappedFilesTest, NeverOpensAFifoUnderTheName) {
   view_.process.tgid = 4'000'000;
   const std::string text = names();
   view_.names = text;
-  const auto file = files_.find_or_open(view_);
+  const auto file = opened_by(files_, view_);
   EXPECT_FALSE(file->fd.valid());
   EXPECT_THAT(file->error, HasSubstr("not a regular file"));
   std::array<char, 4096> events;
@@ -324,7 +335,7 @@ TEST_F(MappedFilesTest, NeverOpensAFifoUnderTheName) {
 }
 
 TEST_F(MappedFilesTest, ReleasesOnlyFilesWithoutOtherReferences) {
-  auto held = files_.find_or_open(view_);
+  auto held = opened_by(files_, view_);
   files_.release_unused();
   EXPECT_EQ(files_.size(), 1u);
   held.reset();
@@ -334,7 +345,7 @@ TEST_F(MappedFilesTest, ReleasesOnlyFilesWithoutOtherReferences) {
 
 TEST_F(MappedFilesTest, HasNoFileForAMappingWithoutFile) {
   view_.file = {};
-  EXPECT_EQ(files_.find_or_open(view_), nullptr);
+  EXPECT_EQ(opened_by(files_, view_), nullptr);
 }
 
 TEST(PathFromNames, ReversesTheComponents) {

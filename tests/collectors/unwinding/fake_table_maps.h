@@ -29,8 +29,9 @@ struct FakeMapsState {
   std::vector<profd_rule> rules = std::vector<profd_rule>(PROFD_MAX_RULES);
   std::map<KeyBytes, profd_table> tables;
   unsigned generation = 0;
-  unsigned waits = 0;
-  unsigned reads = 0;  // of times of use
+  std::uint64_t grace_periods = 0;
+  bool grace_periods_end = true;  // at once; else never
+  unsigned reads = 0;             // of times of use
   bool out_of_memory = false;
 };
 
@@ -57,7 +58,8 @@ class FakeTableMaps final : public TableMaps {
     return known == state_.tables.end() ? 0 : known->second.used_ns;
   }
   void raise_generation() override { ++state_.generation; }
-  void wait_for_running_programs() override { ++state_.waits; }
+  std::uint64_t begin_grace_period() override { return ++state_.grace_periods; }
+  [[nodiscard]] bool is_over(std::uint64_t) const override { return state_.grace_periods_end; }
 
  private:
   FakeMapsState& state_;

@@ -193,14 +193,32 @@ TEST_F(UnwindTablesTest, TheLeastRecentlySampledTableIsEvictedFirst) {
   pass(60);
   entry(file(1), 0)->used_ns = now_ns_ - 30 * kSecond;  // the oldest, but sampled since
   const unsigned generation = state_.generation;
-  const unsigned waits = state_.waits;
+  const std::uint64_t grace_periods = state_.grace_periods;
   ASSERT_FALSE(install(file(5), "5", table_of(900)));
   EXPECT_NE(entry(file(1), 0), nullptr);
   EXPECT_EQ(entry(file(2), 0), nullptr);
   EXPECT_NE(entry(file(3), 0), nullptr);
   EXPECT_EQ(tables_.state(file(2).key), UnwindTables::State::kUnknown);
   EXPECT_GT(state_.generation, generation);
-  EXPECT_GT(state_.waits, waits);  // before its words were reused
+  EXPECT_GT(state_.grace_periods, grace_periods);  // before its words were reused
+  EXPECT_EQ(stats().evicted, 1U);
+}
+
+TEST_F(UnwindTablesTest, TheMemoryOfAnEvictedTableIsUsedAgainAfterAGracePeriod) {
+  for (std::uint64_t i = 1; i <= 4; ++i) {
+    ASSERT_FALSE(install(file(i), std::to_string(i), table_of(900)));
+    pass(1);
+  }
+  pass(60);
+  state_.grace_periods_end = false;
+  EXPECT_EQ(install(file(5), "5", table_of(900)), TableRefusal::kOverMemory);
+  EXPECT_EQ(install(file(5), "5", table_of(900)), TableRefusal::kOverMemory);
+  EXPECT_EQ(stats().evicted, 1U);
+  EXPECT_TRUE(tables_.is_freeing());
+  state_.grace_periods_end = true;
+  pass(1);
+  EXPECT_FALSE(tables_.is_freeing());
+  EXPECT_FALSE(install(file(5), "5", table_of(900)));
   EXPECT_EQ(stats().evicted, 1U);
 }
 

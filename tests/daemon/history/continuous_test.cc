@@ -180,18 +180,6 @@ TEST_F(ContinuousTest, TheOwnerOfAProfileIsThatOfAllItsSamples) {
   EXPECT_EQ(file(1).record().profiles.at(0).owner, std::nullopt);
 }
 
-TEST_F(ContinuousTest, YieldsItsSlotUntilTheNextWindow) {
-  continuous_->configure(each_second());
-  take(4);
-  EXPECT_TRUE(continuous_->yield_slot());
-  EXPECT_FALSE(continuous_->is_sampling());
-  EXPECT_FALSE(source_.slots[0]);
-  EXPECT_FALSE(continuous_->yield_slot());
-  wait_for_windows(1);
-  EXPECT_EQ(summary(0).ledger.written, 4U);
-  run_until([this] { return continuous_->is_sampling(); });
-}
-
 TEST_F(ContinuousTest, TriesAgainWhenNoSlotIsFree) {
   source_.error = fail(ErrorCode::kBusy, "all slots are in use");
   continuous_->configure(each_second());

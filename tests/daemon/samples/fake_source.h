@@ -23,6 +23,7 @@ class FakeSource final : public Sampler {
     Target target;
     SlotLedger ledger;
     bool has_targets = true;
+    bool is_ending = false;
   };
 
   explicit FakeSource(Aggregator& sink) : sink_(sink), wake_(::eventfd(0, EFD_CLOEXEC)) {}
@@ -48,7 +49,7 @@ class FakeSource final : public Sampler {
     const Slot from = *slots.at(slot);
     return start(from.event, from.target);
   }
-  [[nodiscard]] bool is_settled(SessionSlot) const override { return waiting_.empty(); }
+  [[nodiscard]] bool is_settled(SessionSlot) const override { return waiting_.empty() && !is_late; }
   SlotLedger stop(SessionSlot slot) override {
     drain();
     return std::exchange(slots.at(slot), std::nullopt)->ledger;
@@ -67,7 +68,8 @@ class FakeSource final : public Sampler {
   [[nodiscard]] SlotLedger slot_ledger(SessionSlot slot) const override {
     return slots.at(slot)->ledger;
   }
-  [[nodiscard]] SamplerLedger ledger() const override { return totals; }
+  [[nodiscard]] SamplerLedger ledger() override { return totals; }
+  void end_matching(SessionSlot slot) override { slots.at(slot)->is_ending = true; }
   [[nodiscard]] std::vector<BpfFunction> bpf_functions() const override { return {}; }
   [[nodiscard]] UnwindStats unwind_stats() const override { return unwinding; }
   void set_jit_code_rows(const ProcessKey&, std::uint32_t, std::uint32_t,
@@ -81,6 +83,7 @@ class FakeSource final : public Sampler {
   SamplerLedger totals;
   UnwindStats unwinding;
   std::optional<Error> error;  // given by start(), when set
+  bool is_late = false;        // samples are still on their way
   int drains = 0;
   int releases = 0;
   int moves = 0;

@@ -71,6 +71,23 @@ TEST_F(SessionsTest, GivesTheSameResultToEachStop) {
   EXPECT_EQ(*stop(kRoot, id), **first);
 }
 
+TEST_F(SessionsTest, ServesOthersWhileTheLastSamplesOfASessionAreOnTheirWay) {
+  const std::string id = start(kRoot, everything()).value();
+  source_.take(sample_at(1), 0);
+  source_.is_late = true;
+  std::optional<Result<ResultInfo>> stopped;
+  begin(&Sessions::stop, kRoot, id, stopped);
+  const std::string other = start(kRoot, everything()).value();
+  source_.take(sample_at(2), 1);
+  EXPECT_FALSE(stopped);
+  source_.take(sample_at(3), 0);  // arrives after the stop
+  source_.is_late = false;
+  ASSERT_TRUE(stop(kRoot, other));
+  run_until([&] { return stopped.has_value(); });
+  ASSERT_TRUE(*stopped) << stopped->error().message;
+  EXPECT_EQ((*stopped)->summary.ledger.written, 2U);
+}
+
 TEST_F(SessionsTest, ForgetsARemovedResult) {
   const std::string id = start(kRoot, everything()).value();
   ASSERT_TRUE(stop(kRoot, id));

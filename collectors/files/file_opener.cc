@@ -1,0 +1,166 @@
+#include "collectors/files/file_opener.h"
+
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "formats/base/unique_fd.h"
+
+namespace profd {
+
+class FileOpener::Shared : public std::enable_shared_from_this<Shared> {
+ public:
+  explicit Shared(Open open)
+      : open_(std::move(open)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+  bool submit(std::uint32_t uid, MappingPlace place) {
+    const std::lock_guard lock(mutex_);
+    if (!has_room_for(uid)) return false;
+    queues_[uid].push_back(std::move(place));
+    ++queued_;
+    if (uid != kRoot) ++queued_of_users_;
+    start_thread_if_needed();
+    changed_.notify_one();
+    return true;
+  }
+
+  std::vector<MappedFile> take() {
+    const std::lock_guard lock(mutex_);
+    start_thread_if_needed();
+    std::uint64_t ignored = 0;
+    (void)!::read(wake_.get(), &ignored, sizeof ignored);
+    return std::exchange(opened_, {});
+  }
+
+  [[nodiscard]] int wake_fd() const { return wake_.get(); }
+
+  void end() {
+    const std::lock_guard lock(mutex_);
+    has_ended_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  static constexpr std::uint32_t kRoot = 0;
+
+  struct Call {
+    std::uint32_t uid = 0;
+    Clock::time_point since;
+  };
+  struct Next {
+    std::uint32_t uid;
+    MappingPlace place;
+  };
+
+  [[nodiscard]] bool has_room_for(std::uint32_t uid) const {
+    if (queued_ >= kMaxQueued) return false;
+    if (uid == kRoot) return true;
+    const auto of_user = queues_.find(uid);
+    return queued_of_users_ < kMaxQueuedOfUsers &&
+           (of_user == queues_.end() || of_user->second.size() < kMaxQueuedOfUser);
+  }
+
+  // A thread that hangs may do so for ever, so it counts until its call returns.
+  void start_thread_if_needed() {
+    if (queued_ == 0 || idle_ != 0 || is_starting_ || calls_.size() >= kMaxThreads) return;
+    const auto hangs_since = Clock::now() - kHangsAfter;
+    const auto hangs = [&](const Call& call) { return call.since <= hangs_since; };
+    if (!std::ranges::all_of(calls_, hangs)) return;
+    try {
+      std::thread([shared = shared_from_this()] { shared->serve(); }).detach();
+      is_starting_ = true;
+    } catch (const std::system_error&) {
+      return;  // no memory or process is free: the next take() tries again
+    }
+  }
+
+  void serve() {
+    ::prctl(PR_SET_NAME, "blocking-call");
+    std::unique_lock lock(mutex_);
+    is_starting_ = false;
+    for (;;) {
+      std::optional<Next> next = take_next();
+      if (!next && has_ended_) return;
+      if (!next) {
+        ++idle_;
+        changed_.wait(lock);
+        --idle_;
+        continue;
+      }
+      const auto call = calls_.insert(calls_.end(), {.uid = next->uid, .since = Clock::now()});
+      lock.unlock();
+      MappedFile file = open_(next->place);
+      lock.lock();
+      calls_.erase(call);
+      if (has_ended_) return;
+      opened_.push_back(std::move(file));
+      const std::uint64_t one = 1;
+      (void)!::write(wake_.get(), &one, sizeof one);
+    }
+  }
+
+  [[nodiscard]] bool may_start(std::uint32_t uid) const {
+    if (uid == kRoot) return true;
+    const auto of_root = static_cast<std::size_t>(std::ranges::count(calls_, kRoot, &Call::uid));
+    return std::ranges::find(calls_, uid, &Call::uid) == calls_.end() &&
+           calls_.size() - of_root < kMaxThreadsOfUsers;
+  }
+
+  // The users take turns.
+  std::optional<Next> take_next() {
+    auto at = queues_.upper_bound(last_uid_);
+    for (std::size_t tried = 0; tried < queues_.size(); ++tried, ++at) {
+      if (at == queues_.end()) at = queues_.begin();
+      if (!may_start(at->first)) continue;
+      Next next{.uid = at->first, .place = std::move(at->second.front())};
+      last_uid_ = next.uid;
+      at->second.pop_front();
+      if (at->second.empty()) queues_.erase(at);
+      --queued_;
+      if (next.uid != kRoot) --queued_of_users_;
+      return next;
+    }
+    return std::nullopt;
+  }
+
+  Open open_;
+  UniqueFd wake_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::uint32_t, std::deque<MappingPlace>> queues_;  // by uid; none is empty
+  std::size_t queued_ = 0;
+  std::size_t queued_of_users_ = 0;
+  std::uint32_t last_uid_ = 0;
+  std::list<Call> calls_;
+  std::size_t idle_ = 0;
+  bool is_starting_ = false;
+  std::vector<MappedFile> opened_;
+  bool has_ended_ = false;
+};
+
+FileOpener::FileOpener(Open open) : shared_(std::make_shared<Shared>(std::move(open))) {}
+
+FileOpener::~FileOpener() { shared_->end(); }
+
+bool FileOpener::submit(std::uint32_t uid, MappingPlace place) {
+  return shared_->submit(uid, std::move(place));
+}
+
+std::vector<MappedFile> FileOpener::take() { return shared_->take(); }
+
+int FileOpener::wake_fd() const { return shared_->wake_fd(); }
+
+}  // namespace profd
