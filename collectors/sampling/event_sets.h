@@ -16,7 +16,7 @@
 
 namespace profd {
 
-// Whom a session is for. Each class leaves places to the ones after it, so that users cannot lock
+// The classes of sessions. Each class leaves places to the ones after it, so that users cannot lock
 // the administrator out, and no session takes the place of continuous mode.
 enum class SessionClass { kRestricted, kPrivileged, kContinuous };
 
