@@ -5,24 +5,33 @@
 #include <utility>
 
 namespace profd {
-Result<EventSets::Sets::iterator> EventSets::find_or_choose(const EventSpec& event,
-                                                            SessionClass whose) {
-  const auto same = std::ranges::find_if(sets_, [&](const std::optional<Set>& set) {
-    return set && set->events.spec().same_events(event);
-  });
-  if (same != sets_.end()) return same;
-  const std::size_t places = sets_.size() - kKept.at(static_cast<std::size_t>(whose));
-  const auto end = sets_.begin() + static_cast<std::ptrdiff_t>(places);
-  const auto free =
-      std::find_if(sets_.begin(), end, [](const auto& set) { return !set.has_value(); });
-  if (free != end) return free;
+namespace {
+
+// The sets that a rank may use. Unprivileged sessions have half of them, and one is continuous
+// mode's alone.
+constexpr std::size_t places_of(Rank rank) {
+  constexpr std::size_t kSets = PROFD_MAX_EVENT_SETS;
+  return rank == Rank::kUnprivileged ? kSets / 2 : kSets - (rank == Rank::kPrivileged ? 1 : 0);
+}
+
+}  // namespace
+
+// The last free set is chosen, so that a high rank leaves the sets of the lower ones to them.
+Result<EventSets::Sets::iterator> EventSets::find_or_choose(const EventSpec& event, Rank rank) {
+  const std::size_t places = places_of(rank);
+  std::optional<std::size_t> free;
+  for (std::size_t i = 0; i < places; ++i) {
+    const std::optional<Set>& set = sets_[i];
+    if (set && set->events.spec().same_events(event)) return sets_.begin() + i;
+    if (!set) free = i;
+  }
+  if (free) return sets_.begin() + *free;
   return fail(ErrorCode::kBusy, "all " + std::to_string(places) + " sets of events are in use",
               "use the event and frequency of a running session");
 }
 
-Result<unsigned> EventSets::use(const EventSpec& event, SessionClass whose,
-                                const profd_counters& now) {
-  const auto place = find_or_choose(event, whose);
+Result<unsigned> EventSets::use(const EventSpec& event, Rank rank, const profd_counters& now) {
+  const auto place = find_or_choose(event, rank);
   if (!place) return place.error();
   std::optional<Set>& set = **place;
   const auto index = static_cast<unsigned>(*place - sets_.begin());

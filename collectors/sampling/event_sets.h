@@ -1,6 +1,9 @@
 // The sets of perf events that are open. Sessions with equal events share one set, and a set is
 // closed when its last session ends.
 //
+// A session uses the sets of its own rank and of those below, and shares no other set: by sharing
+// it would hold a set of a higher rank after the session that opened it.
+//
 // `now` are the programs' counters at the time of the call. Owned by the io thread.
 
 #pragma once
@@ -16,21 +19,17 @@
 
 namespace profd {
 
-// The classes of sessions. Each class leaves places to the ones after it, so that users cannot lock
-// the administrator out, and no session takes the place of continuous mode.
-enum class SessionClass { kRestricted, kPrivileged, kContinuous };
+// Who a session belongs to. The last places of each table are kept for the higher ranks.
+enum class Rank { kUnprivileged, kPrivileged, kContinuous };
 
 class EventSets {
  public:
-  // The sets that sessions of each class leave free.
-  static constexpr std::array<std::size_t, 3> kKept = {PROFD_MAX_EVENT_SETS / 2, 1, 0};
-
   // `program` is the sampling program's descriptor, which must outlive *this.
   explicit EventSets(int program) : program_(program) {}
 
   // Adds a session to the open set with equal events, else to a new set, and returns its index.
   // Errors: no free set, an event that can't be opened.
-  Result<unsigned> use(const EventSpec& event, SessionClass whose, const profd_counters& now);
+  Result<unsigned> use(const EventSpec& event, Rank rank, const profd_counters& now);
   // Adds a session to an open set.
   void share(unsigned index) { ++sets_[index]->sessions; }
   // Removes a session from its set.
@@ -52,7 +51,7 @@ class EventSets {
   };
   using Sets = std::array<std::optional<Set>, PROFD_MAX_EVENT_SETS>;
 
-  Result<Sets::iterator> find_or_choose(const EventSpec& event, SessionClass whose);
+  Result<Sets::iterator> find_or_choose(const EventSpec& event, Rank rank);
   [[nodiscard]] std::uint64_t skipped_by(unsigned index, const profd_counters& now) const;
 
   int program_;

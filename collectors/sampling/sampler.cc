@@ -36,13 +36,17 @@ constexpr std::chrono::milliseconds kOpenTimeout{100};
 constexpr std::chrono::seconds kHotplugInterval{1};
 constexpr std::chrono::microseconds kTickTime{500};
 constexpr std::chrono::seconds kMaxBalancedAge{3};
-// The slots that sessions of each class leave free. Continuous mode needs two at the end of a
-// window.
-constexpr std::array<std::size_t, 3> kKeptSlots = {PROFD_MAX_SESSIONS / 2, 2, 0};
 
-SessionClass class_of(const Target& target) {
-  if (target.restrict_to) return SessionClass::kRestricted;
-  return target.is_continuous ? SessionClass::kContinuous : SessionClass::kPrivileged;
+// The slots that a rank may use: half of them for unprivileged sessions, and two for continuous
+// mode alone, which needs a second one when a window ends.
+constexpr std::size_t slots_of(Rank rank) {
+  constexpr std::size_t kSlots = PROFD_MAX_SESSIONS;
+  return rank == Rank::kUnprivileged ? kSlots / 2 : kSlots - (rank == Rank::kPrivileged ? 2 : 0);
+}
+
+Rank rank_of(const Target& target) {
+  if (target.restrict_to) return Rank::kUnprivileged;
+  return target.is_window ? Rank::kContinuous : Rank::kPrivileged;
 }
 
 // The sums over all CPUs, word by word: the struct has 64-bit counters only.
@@ -122,7 +126,7 @@ class KernelSampler final : public Sampler, private SampleSink {
   void on_unmap(const UnmapView& unmap) noexcept override { sink_.on_unmap(unmap); }
 
   Result<void> add_wake_fd(int fd);
-  [[nodiscard]] Result<SessionSlot> find_slot(SessionClass whose);
+  [[nodiscard]] Result<SessionSlot> find_slot(Rank rank);
   void free_ended_slots();
   void free_slot(SessionSlot slot);
   void take_slot(SessionSlot slot, unsigned event_set);
@@ -193,14 +197,14 @@ Result<void> KernelSampler::add_wake_fd(int fd) {
   return {};
 }
 
-Result<SessionSlot> KernelSampler::find_slot(SessionClass whose) {
+Result<SessionSlot> KernelSampler::find_slot(Rank rank) {
   free_ended_slots();
-  const std::span places(slots_.data(),
-                         slots_.size() - kKeptSlots.at(static_cast<std::size_t>(whose)));
-  const auto free = std::ranges::find(places, Slot::State::kFree, &Slot::state);
-  if (free != places.end()) return static_cast<SessionSlot>(free - places.begin());
-  return fail(ErrorCode::kBusy,
-              "all " + std::to_string(places.size()) + " session slots are in use",
+  const std::size_t places = slots_of(rank);
+  // From the last one, so that a high rank leaves the slots of the lower ones to them.
+  for (std::size_t slot = places; slot-- > 0;) {
+    if (slots_[slot].state == Slot::State::kFree) return static_cast<SessionSlot>(slot);
+  }
+  return fail(ErrorCode::kBusy, "all " + std::to_string(places) + " session slots are in use",
               "stop a session first");
 }
 
@@ -210,10 +214,10 @@ void KernelSampler::take_slot(SessionSlot slot, unsigned event_set) {
 }
 
 Result<SessionSlot> KernelSampler::start(const EventSpec& event, const Target& target) {
-  const SessionClass whose = class_of(target);
-  const auto slot = find_slot(whose);
+  const Rank rank = rank_of(target);
+  const auto slot = find_slot(rank);
   if (!slot) return slot.error();
-  const auto set = events_->use(event, whose, counters());
+  const auto set = events_->use(event, rank, counters());
   if (!set) return set.error();
   take_slot(*slot, *set);
   if (auto added = filter_->add(*slot, *set, target); !added) {
@@ -225,7 +229,7 @@ Result<SessionSlot> KernelSampler::start(const EventSpec& event, const Target& t
 }
 
 Result<SessionSlot> KernelSampler::move_to_new_slot(SessionSlot slot) {
-  const auto next = find_slot(SessionClass::kContinuous);
+  const auto next = find_slot(Rank::kContinuous);
   if (!next) return next.error();
   const unsigned set = slots_[slot].event_set;
   take_slot(*next, set);

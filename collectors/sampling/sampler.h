@@ -36,9 +36,10 @@ struct Target {
   // Of pids: also their descendants, those alive now and those that fork later.
   bool follow_children = true;
   bool from_exec = false;  // of pids: nothing before their next exec
+  // Of a window of continuous mode, which has 2 slots and an event set that no session can take.
+  bool is_window = false;
 
   std::optional<ProcessOwner> restrict_to;  // only processes that this user may read
-  bool is_continuous = false;               // for continuous mode, which has places of its own
 };
 
 // A session's counts, since it started.
@@ -95,14 +96,13 @@ class Sampler {
   virtual ~Sampler() = default;
 
   // Begins to take samples for a new session. Errors: no such process, no free slot, an event that
-  // can't be opened. Restricted sessions leave half of the slots and of the sets of events to
-  // others, and these two slots and one set to continuous mode. The
-  // kernel side then reports all mappings and processes again, since the sink may have forgotten
-  // them after an earlier session.
+  // can't be opened. Restricted sessions have 16 slots and 4 event sets at most, other sessions 30
+  // and 7. The kernel side then reports all mappings and processes again, since the sink may have
+  // forgotten them after an earlier session.
   virtual Result<SessionSlot> start(const EventSpec& event, const Target& target) = 0;
 
-  // Moves the session of continuous mode to a new slot: each tick matches exactly one of both,
-  // the old one as after end_matching(). Errors: no free slot.
+  // Moves a window to a new slot: each tick matches exactly one of both, the old one as after
+  // end_matching(). Errors: no free slot.
   virtual Result<SessionSlot> move_to_new_slot(SessionSlot slot) = 0;
 
   // No tick matches the slot from now on.

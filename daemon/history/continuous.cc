@@ -116,10 +116,7 @@ boost::asio::awaitable<void> Continuous::run() {
     }
     if (!stopping_ && config_.enabled && !open_) begin();
   }
-  if (open_) {
-    close(*std::exchange(open_, std::nullopt), Steady::now());
-    parts_.sampling_changed();
-  }
+  if (open_) close_last();
   running_ = false;
   ended_.notify_all();
 }
@@ -174,7 +171,8 @@ bool Continuous::ready_to_write() {
   return true;
 }
 
-// If it fails, run() tries again when the next window is due.
+// If it fails, for example because the event can't be opened, run() tries again when the next
+// window is due.
 void Continuous::begin() {
   const Result<EventSpec> event = make_event_spec("cpu", config_.frequency_hz, 0);
   if (!event) {
@@ -184,7 +182,7 @@ void Continuous::begin() {
   }
   Target target;
   target.all = true;
-  target.is_continuous = true;
+  target.is_window = true;
   const Result<SessionSlot> slot = parts_.source.start(*event, target);
   if (!slot) {
     log::warn("could not begin a window: {}", slot.error().message);
@@ -215,6 +213,13 @@ void Continuous::close(const OpenWindow& window, Steady::time_point end) {
   parts_.aggregator.forget_processes();
   parts_.source.release_files();
   enqueue(std::move(snapshot));
+}
+
+// At the shut-down, without waiting for its last samples.
+void Continuous::close_last() {
+  const OpenWindow window = *std::exchange(open_, std::nullopt);
+  close(window, Steady::now());
+  parts_.sampling_changed();
 }
 
 void Continuous::enqueue(SessionSnapshot snapshot) {

@@ -6,10 +6,10 @@
 // last samples while the new one is sampled. The length of a window is measured by the steady
 // clock, so a step of the wall clock only changes the times in the window's record.
 //
-// No session can take its slots and its set of events. It writes its windows on a thread of its own
-// with a low priority. When too many windows wait, the newest is lost and counted by reason. When
-// no window waits, the same thread makes hour files out of the windows of hours that are over. On
-// the io thread, except for the writer.
+// No session can end a window: continuous mode has slots and an event set of its own. It writes its
+// windows on a thread of its own with a low priority. When too many windows wait, the newest is
+// lost and counted by reason. When no window waits, the same thread makes hour files out of the
+// windows of hours that are over. On the io thread, except for the writer.
 
 #pragma once
 
@@ -100,6 +100,7 @@ class Continuous {
   void start_hours();
   void open(SessionSlot slot, const EventSpec& event);
   void close(const OpenWindow& window, Steady::time_point end);
+  void close_last();
   void enqueue(SessionSnapshot snapshot);
   void adopt(Result<WindowInfo> written, std::uint64_t samples);
   void adopt(Result<HourInfo> made, Wall::time_point hour);

@@ -34,8 +34,8 @@ Target target_of(const StartRequest& request, const TargetRequest& processes, co
                 .cgroups = processes.cgroups,
                 .follow_children = request.children,
                 .from_exec = request.from_exec,
-                .restrict_to = std::nullopt,
-                .is_continuous = false};
+                .is_window = false,
+                .restrict_to = std::nullopt};
   if (!owner.privileged) target.restrict_to = {.uid = owner.uid, .gid = owner.gid};
   return target;
 }

@@ -344,7 +344,19 @@ TEST_F(FilterTest, AllRecordsAreSentAgainForALaterSession) {
   EXPECT_EQ(sink_.unannounced(), 0U);
 }
 
-TEST_F(FilterTest, ThirtyTwoSessionsRunAtOnceAndTheNextIsRefused) {
+Target target_of_window() {
+  Target target = target_of_all();
+  target.is_window = true;
+  return target;
+}
+
+Target target_of_restricted() {
+  Target target = target_of_all();
+  target.restrict_to = ProcessOwner{.uid = kUser, .gid = kUser};
+  return target;
+}
+
+TEST_F(FilterTest, ThirtySessionsRunAtOnceAndTheNextIsRefused) {
   std::vector<SessionSlot> slots;
   for (int i = 0; i < PROFD_MAX_SESSIONS - 2; ++i) slots.push_back(start(target_of_all()));
   const auto refused = sampler_->start(event_of("cpu-clock", 999), target_of_all());
@@ -354,44 +366,41 @@ TEST_F(FilterTest, ThirtyTwoSessionsRunAtOnceAndTheNextIsRefused) {
   for (const SessionSlot slot : slots) stop_balanced(slot);
 }
 
-TEST_F(FilterTest, RestrictedSessionsLeaveSlotsForOthers) {
-  Target restricted = target_of_all();
-  restricted.restrict_to = ProcessOwner{.uid = kUser, .gid = kUser};
+TEST_F(FilterTest, RestrictedSessionsHaveHalfOfTheSlots) {
   std::vector<SessionSlot> slots;
-  for (int i = 0; i < PROFD_MAX_SESSIONS / 2; ++i) slots.push_back(start(restricted));
-  const auto refused = sampler_->start(event_of("cpu-clock", 999), restricted);
+  for (int i = 0; i < PROFD_MAX_SESSIONS / 2; ++i) slots.push_back(start(target_of_restricted()));
+  const auto refused = sampler_->start(event_of("cpu-clock", 999), target_of_restricted());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kBusy);
   slots.push_back(start(target_of_all()));
   for (const SessionSlot slot : slots) stop_balanced(slot);
 }
 
-TEST_F(FilterTest, RestrictedSessionsLeaveSetsOfEventsForOthers) {
-  Target restricted = target_of_all();
-  restricted.restrict_to = ProcessOwner{.uid = kUser, .gid = kUser};
+TEST_F(FilterTest, RestrictedSessionsHaveHalfOfTheSetsOfEventsAndShareNoOther) {
   std::vector<SessionSlot> slots;
   for (unsigned i = 0; i < PROFD_MAX_EVENT_SETS / 2; ++i)
-    slots.push_back(start(restricted, 50 + i));
-  const auto refused = sampler_->start(event_of("cpu-clock", 99), restricted);
+    slots.push_back(start(target_of_restricted(), 50 + i));
+  slots.push_back(start(target_of_all(), 99));
+  const auto refused = sampler_->start(event_of("cpu-clock", 99), target_of_restricted());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kBusy);
-  slots.push_back(start(target_of_all(), 99));
-  slots.push_back(start(restricted, 99));  // shares the set
+  slots.push_back(start(target_of_restricted(), 50));  // shares the set
   for (const SessionSlot slot : slots) stop_balanced(slot);
 }
 
-TEST_F(FilterTest, ContinuousModeHasPlacesThatNoSessionTakes) {
+TEST_F(FilterTest, AWindowHasASetOfEventsAndTwoSlotsThatNoSessionTakes) {
   std::vector<SessionSlot> slots;
-  for (int i = 0; i < PROFD_MAX_SESSIONS - 2; ++i) {
-    slots.push_back(start(target_of_all(), 50 + static_cast<unsigned>(i) % 7));
-  }
-  EXPECT_FALSE(sampler_->start(event_of("cpu-clock", 50), target_of_all()));
-  Target continuous = target_of_all();
-  continuous.is_continuous = true;
-  slots.push_back(start(continuous, 19));
-  const auto next = sampler_->move_to_new_slot(slots.back());
+  for (unsigned i = 0; i < PROFD_MAX_EVENT_SETS - 1; ++i)
+    slots.push_back(start(target_of_all(), 50 + i));
+  const auto refused = sampler_->start(event_of("cpu-clock", 99), target_of_all());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kBusy);
+  while (slots.size() < PROFD_MAX_SESSIONS - 2) slots.push_back(start(target_of_all(), 50));
+  const SessionSlot window = start(target_of_window(), 99);
+  const auto next = sampler_->move_to_new_slot(window);
   ASSERT_TRUE(next) << next.error().message;
-  slots.push_back(*next);
+  stop_balanced(window);
+  stop_balanced(*next);
   for (const SessionSlot slot : slots) stop_balanced(slot);
 }
 

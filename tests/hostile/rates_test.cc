@@ -1,0 +1,122 @@
+// Users who hold many rates and ask for more: the windows of continuous mode cover all the time.
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "daemon/history/window_file.h"
+#include "formats/api/error_json.h"
+#include "tests/daemon/control/raw_client.h"
+#include "tests/e2e/harness.h"
+#include "tests/hostile/attack_time.h"
+
+namespace profd::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using std::chrono_literals::operator""s;
+using std::chrono_literals::operator""ms;
+
+constexpr int kRatesOfFirst = 4;
+
+std::string start_body(uid_t uid, int frequency) {
+  return "{\"target\":{\"uids\":[" + std::to_string(uid) +
+         "]},\"frequency\":" + std::to_string(frequency) + "}";
+}
+
+// The seconds that the windows on the disk cover, and how many windows these are.
+struct Coverage {
+  double seconds = 0;
+  std::size_t windows = 0;
+};
+
+Coverage coverage_of(const fs::path& directory) {
+  Coverage coverage;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    const std::string name = entry.path().stem().stem();
+    if (!is_window_name(name)) continue;
+    const auto window = WindowFile::open(directory, name);
+    EXPECT_TRUE(window) << name << ": " << window.error().message;
+    if (!window) continue;
+    coverage.seconds += window->summary().seconds;
+    ++coverage.windows;
+  }
+  return coverage;
+}
+
+class HostileRatesTest : public ::testing::Test {
+ protected:
+  HostileRatesTest() {
+    std::ofstream(config_) << "[continuous]\nenabled = true\nwindow = \"5s\"\nfrequency = 97\n";
+    Daemon::Options options;
+    options.arguments = {"--config", config_};
+    daemon_ = std::make_unique<Daemon>(std::move(options));
+  }
+
+  RawAnswer ask(uid_t uid, const std::string& path, const std::string& body) const {
+    RawClient client;
+    client.connect_as(daemon_->socket(), uid, uid);
+    return client.ask("POST", path, body);
+  }
+
+  TemporaryDirectory directory_;
+  fs::path config_ = directory_.path() / "profd.toml";
+  std::unique_ptr<Daemon> daemon_;
+};
+
+TEST_F(HostileRatesTest, NoStartEndsAWindow) {
+  const auto began = Clock::now();
+  for (int i = 0; i < kRatesOfFirst; ++i) {
+    ASSERT_EQ(ask(kSomebody, "/v1/sessions", start_body(kSomebody, 900 + i)).status, 201);
+  }
+  const auto end = began + attack_time(12s);
+  int busy = 0;
+  for (int i = 0; Clock::now() < end; ++i) {
+    const RawAnswer answer = ask(kNobody, "/v1/sessions", start_body(kNobody, 500 + i % 400));
+    EXPECT_EQ(parse_error(answer.body).code, ErrorCode::kBusy) << answer.body;
+    ++busy;
+    std::this_thread::sleep_for(300ms);
+  }
+  EXPECT_EQ(daemon_->stop(SIGTERM).status, 0);
+  const double lasted = std::chrono::duration<double>(Clock::now() - began).count();
+  const Coverage coverage = coverage_of(daemon_->state() / "windows");
+  std::printf("%zu windows cover %.1f of %.1f s beside %d starts\n", coverage.windows,
+              coverage.seconds, lasted, busy);
+  EXPECT_GE(coverage.seconds, 0.9 * lasted);
+  EXPECT_LE(static_cast<double>(coverage.windows), lasted / 5 + 2);
+}
+
+// Each start succeeds, and its session ends at once.
+TEST_F(HostileRatesTest, NoSuccessfulStartEndsAWindow) {
+  const auto began = Clock::now();
+  const auto end = began + attack_time(7s);
+  int started = 0;
+  for (int i = 0; Clock::now() < end; ++i) {
+    const RawAnswer answer = ask(kNobody, "/v1/sessions", start_body(kNobody, 500 + i % 400));
+    ASSERT_EQ(answer.status, 201) << answer.body;
+    ++started;
+    const std::string id = answer.body.substr(answer.body.find(':') + 2, 8);
+    EXPECT_EQ(ask(kNobody, "/v1/sessions/" + id + "/stop", "").status, 200);
+    RawClient client;
+    client.connect_as(daemon_->socket(), kNobody, kNobody);
+    EXPECT_EQ(client.ask("DELETE", "/v1/results/" + id).status, 204);
+  }
+  EXPECT_EQ(daemon_->stop(SIGTERM).status, 0);
+  const double lasted = std::chrono::duration<double>(Clock::now() - began).count();
+  const Coverage coverage = coverage_of(daemon_->state() / "windows");
+  std::printf("%zu windows cover %.1f of %.1f s beside %d sessions\n", coverage.windows,
+              coverage.seconds, lasted, started);
+  EXPECT_GT(started, 0);
+  EXPECT_GE(coverage.seconds, 0.9 * lasted);
+  EXPECT_LE(static_cast<double>(coverage.windows), lasted / 5 + 2);
+}
+
+}  // namespace
+}  // namespace profd::e2e
