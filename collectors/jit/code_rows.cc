@@ -8,6 +8,9 @@ namespace {
 
 constexpr unsigned kAreaShift = 32;
 
+std::uint32_t area_of(std::uint64_t address) {
+  return static_cast<std::uint32_t>(address >> kAreaShift);
+}
 std::uint64_t within_area(std::uint64_t address) { return static_cast<std::uint32_t>(address); }
 
 }  // namespace
@@ -17,18 +20,26 @@ void JitCodeRows::erase(std::uint64_t start, std::uint64_t end) {
   if (at != functions_.begin() && std::prev(at)->second.end > start) --at;
   while (at != functions_.end() && at->first < end) {
     rows_ -= at->second.rows.size();
+    const auto area = areas_.find(area_of(at->first));
+    if (--area->second == 0) areas_.erase(area);
     at = functions_.erase(at);
     ++changes_;
   }
 }
 
-void JitCodeRows::set(const JitUnwindRows& function) {
-  const bool is_in_one_area = function.start >> kAreaShift == function.end >> kAreaShift;
+bool JitCodeRows::set(const JitUnwindRows& function) {
+  const std::uint32_t area = area_of(function.start);
   erase(function.start, function.end);
-  if (function.rows.empty() || rows_ + function.rows.size() > kMaxRows || !is_in_one_area) return;
+  const bool is_in_one_area = area == area_of(function.end);
+  if (function.rows.empty() || rows_ + function.rows.size() > kMaxRows || !is_in_one_area) {
+    return true;
+  }
+  if (areas_.size() >= kMaxAreas && !areas_.contains(area)) return false;
   rows_ += function.rows.size();
+  ++areas_[area];
   functions_.emplace(function.start, function);
   ++changes_;
+  return true;
 }
 
 void JitCodeRows::add_missing(const JitCodeRows& others) {
@@ -36,7 +47,7 @@ void JitCodeRows::add_missing(const JitCodeRows& others) {
     const auto after = functions_.lower_bound(function.end);
     const bool is_taken =
         after != functions_.begin() && std::prev(after)->second.end > function.start;
-    if (!is_taken) set(function);
+    if (!is_taken) (void)set(function);  // the areas of its own code map are counted
   }
 }
 
@@ -49,9 +60,9 @@ std::size_t JitCodeRows::memory_bytes() const {
 std::map<std::uint32_t, std::string> JitCodeRows::tables() const {
   std::map<std::uint32_t, std::string> tables;
   for (auto at = functions_.begin(); at != functions_.end();) {
-    const auto area = static_cast<std::uint32_t>(at->first >> kAreaShift);
+    const std::uint32_t area = area_of(at->first);
     UnwindTableWriter writer;
-    for (; at != functions_.end() && at->first >> kAreaShift == area; ++at) {
+    for (; at != functions_.end() && area_of(at->first) == area; ++at) {
       const JitUnwindRows& function = at->second;
       for (const UnwindRow& row : function.rows) {
         writer.add({.offset = within_area(row.offset), .rule = row.rule});

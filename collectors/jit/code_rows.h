@@ -14,9 +14,13 @@ namespace profd {
 class JitCodeRows {
  public:
   static constexpr std::size_t kMaxRows = std::size_t{1} << 18;
+  // Areas of 4 GiB (address >> 32) with rows, each of which needs a table. A runtime uses one or
+  // two.
+  static constexpr std::size_t kMaxAreas = 16;
 
-  // A function beyond kMaxRows has no rows: frame pointers are followed there.
-  void set(const JitUnwindRows& function);
+  // A function beyond kMaxRows or kMaxAreas has no rows: frame pointers are followed there. False
+  // where it is beyond kMaxAreas.
+  bool set(const JitUnwindRows& function);
   void erase(std::uint64_t start, std::uint64_t end);
   // Adds the functions of `others` that overlap none of these.
   void add_missing(const JitCodeRows& others);
@@ -31,6 +35,7 @@ class JitCodeRows {
 
  private:
   std::map<std::uint64_t, JitUnwindRows> functions_;  // by start
+  std::map<std::uint32_t, std::size_t> areas_;        // the number of functions of each
   std::size_t rows_ = 0;
   std::uint64_t changes_ = 0;
 };

@@ -21,8 +21,6 @@ constexpr std::size_t kMaxUids = 16'384;
 // Between the rows of two processes. Each change makes the programs of all CPUs look up all code
 // again, so a user with many processes must not cause one all the time.
 constexpr std::chrono::milliseconds kRowsPause{250};
-// Areas of 4 GiB with rows, of one process: a runtime has its code in one or two.
-constexpr std::size_t kMaxAreas = 16;
 // Of one process, since a program can map any files.
 constexpr std::size_t kMaxFilesOfProcess = 16;
 
@@ -285,21 +283,19 @@ void JitProcesses::send_rows(Clock::time_point now) {
   }
 }
 
-void JitProcesses::send_rows_of(const ProcessKey& key, Process& process) {
+void JitProcesses::send_rows_of(const ProcessKey& key, Process& process) const {
   JitCodeRows rows;
   for (const JitLayer& layer : process.layers) rows.add_missing(layer.map->rows);
   std::map<std::uint32_t, std::string> tables = rows.tables();
-  if (tables.size() > kMaxAreas) {
-    if (!std::exchange(process.has_more_areas, true)) stats_.refuse(JitRefusal::kOverShare);
-    tables.erase(std::next(tables.begin(), kMaxAreas), tables.end());
-  }
+  std::set<std::uint32_t> areas;
+  for (const auto& [area, table] : tables) areas.insert(area);
   for (const std::uint32_t area : process.sent_areas) {
     if (auto empty = UnwindTableWriter().encode()) tables.try_emplace(area, std::move(*empty));
   }
   for (const auto& [area, table] : tables) {
     options_.send_rows(key, process.facts.uid, area, table);
-    process.sent_areas.insert(area);
   }
+  process.sent_areas = std::move(areas);
 }
 
 std::optional<JitFunction> JitProcesses::at(const ProcessKey& process, std::uint64_t address,

@@ -132,7 +132,6 @@ class JitProcesses {
     Clock::duration scan_interval = kFirstScan;
     std::uint64_t sent_changes = 0;      // JitCodeRows::changes() of all layers when rows were sent
     std::set<std::uint32_t> sent_areas;  // for which rows were sent
-    bool has_more_areas = false;         // than kMaxAreas, at any time
     Clock::time_point next_rows{};
     Clock::duration rows_interval = kFirstRows;
 
@@ -168,7 +167,7 @@ class JitProcesses {
   static void add_layer(Process& process, JitLayer layer);
   void inherit(const ProcessKey& key, Process& process);
   void send_rows(Clock::time_point now);
-  void send_rows_of(const ProcessKey& key, Process& process);
+  void send_rows_of(const ProcessKey& key, Process& process) const;
 
   std::unique_ptr<JitFollower> follower_;
   JitOptions options_;

@@ -14,13 +14,15 @@ constexpr std::size_t kMaxSources = 60'000;
 constexpr std::uint32_t kEveryone = UINT32_MAX;
 
 // Replaces the rows of the code's addresses. New code without rows removes those that were there.
-void replace_rows(JitCodeRows& rows, const JitDumpEvent& event,
-                  const std::vector<JitUnwindRows>* functions) {
+// Returns how many functions have no rows because they are in too many areas.
+std::uint64_t replace_rows(JitCodeRows& rows, const JitDumpEvent& event,
+                           const std::vector<JitUnwindRows>* functions) {
   if (event.kind != JitDumpEventKind::kUnwindingInfo) {
     rows.erase(event.address, event.address + event.code_bytes);
   }
-  if (functions == nullptr) return;
-  for (const JitUnwindRows& function : *functions) rows.set(function);
+  if (functions == nullptr) return 0;
+  return static_cast<std::uint64_t>(std::ranges::count_if(
+      *functions, [&rows](const JitUnwindRows& function) { return !rows.set(function); }));
 }
 
 const std::vector<JitUnwindRows>* rows_of(const JitFileGrew& part, std::size_t event) {
@@ -69,6 +71,7 @@ void JitSource::apply_dump(const JitFileGrew& part, const std::optional<TscConve
   const bool is_tsc = chunk.state.has_arch_timestamps();
   const auto read_ns = static_cast<std::uint64_t>(part.read_ns);
   std::uint64_t foreign_pids = 0;
+  std::uint64_t scattered = 0;
   std::uint64_t last_ns = 0;
   file_->state = chunk.state;
   for (std::size_t i = 0; i < chunk.read.events.size(); ++i) {
@@ -79,14 +82,18 @@ void JitSource::apply_dump(const JitFileGrew& part, const std::optional<TscConve
     switch (event.kind) {
       case JitDumpEventKind::kLoad:
       case JitDumpEventKind::kMove:
-        if (!apply_code(event, time_ns, rows_of(part, i))) ++foreign_pids;
+        if (const auto map = apply_code(event, time_ns)) {
+          scattered += replace_rows(map->rows, event, rows_of(part, i));
+        } else {
+          ++foreign_pids;
+        }
         break;
       case JitDumpEventKind::kDebugInfo:
         if (!add_waiting_lines(event)) add_malformed(stats, "lines_without_code", 1);
         break;
       case JitDumpEventKind::kUnwindingInfo:  // has no pid: it is the writer's
         if (const auto map = code_map_of(chunk.state.pid)) {
-          replace_rows(map->rows, event, rows_of(part, i));
+          scattered += replace_rows(map->rows, event, rows_of(part, i));
         }
         break;
       case JitDumpEventKind::kClose:  // other processes may go on writing
@@ -98,13 +105,14 @@ void JitSource::apply_dump(const JitFileGrew& part, const std::optional<TscConve
   }
   if (foreign_pids != 0) stats.refuse(JitRefusal::kForeignPid);
   add_malformed(stats, "foreign_pid", foreign_pids);
+  add_malformed(stats, "scattered_rows", scattered);
 }
 
-// False: there is no code map for the record's pid.
-bool JitSource::apply_code(const JitDumpEvent& event, std::uint64_t time_ns,
-                           const std::vector<JitUnwindRows>* rows) {
-  const auto map = code_map_of(event.pid);
-  if (map == nullptr) return false;
+// Null: there is no code map for the record's pid.
+std::shared_ptr<JitCodeMap> JitSource::apply_code(const JitDumpEvent& event,
+                                                  std::uint64_t time_ns) {
+  auto map = code_map_of(event.pid);
+  if (map == nullptr) return nullptr;
   ++map->loads;
   if (event.kind == JitDumpEventKind::kMove) {
     map->index.move(event.old_address, event.address, time_ns);
@@ -119,8 +127,7 @@ bool JitSource::apply_code(const JitDumpEvent& event, std::uint64_t time_ns,
                     .debug_info = event.debug_info.bytes != 0 ? event.debug_info : waiting,
                     .unwinding_info = event.unwinding_info});
   }
-  replace_rows(map->rows, event, rows);
-  return true;
+  return map;
 }
 
 // False: there is no room.

@@ -66,8 +66,7 @@ class JitSource {
   void apply_dump(const JitFileGrew& part, const std::optional<TscConversion>& tsc,
                   JitStats& stats);
   void apply_map(const JitFileGrew& part);
-  bool apply_code(const JitDumpEvent& event, std::uint64_t time_ns,
-                  const std::vector<JitUnwindRows>* rows);
+  std::shared_ptr<JitCodeMap> apply_code(const JitDumpEvent& event, std::uint64_t time_ns);
   bool add_waiting_lines(const JitDumpEvent& event);
   [[nodiscard]] JitFileRange take_waiting_lines(std::uint64_t address);
 
