@@ -87,8 +87,8 @@ std::vector<JitFileSeen> DirectoryWatch::take(JitStats& stats) {
 
 std::optional<JitFileSeen> DirectoryWatch::hold(const Directory& directory, const std::string& name,
                                                 const NamedJitFile& named, JitStats& stats) {
-  if (!may_open()) {
-    stats.refuse(JitRefusal::kQueueFull);
+  if (const auto refusal = refusal_of(directory.fd.get(), name)) {
+    stats.refuse(*refusal);
     return std::nullopt;
   }
   JitOpening opening =
@@ -104,13 +104,27 @@ std::optional<JitFileSeen> DirectoryWatch::hold(const Directory& directory, cons
   return JitFileSeen{.pid = named.pid, .owner = owner, .kind = named.kind};
 }
 
-bool DirectoryWatch::may_open() {
+// An open costs more than to find the owner, which asks no file system that a user serves.
+std::optional<JitRefusal> DirectoryWatch::refusal_of(int directory, const std::string& name) {
   const auto now = Clock::now();
   if (now - second_began_ >= std::chrono::seconds(1)) {
     second_began_ = now;
-    opened_in_second_ = 0;
+    opened_in_second_.clear();
   }
-  return ++opened_in_second_ <= kMaxOpens;
+  constexpr int kFlags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+  struct statx status {};
+  if (::statx(directory, name.c_str(), kFlags, STATX_UID, &status) != 0) {
+    return JitRefusal::kNotPermitted;
+  }
+  const std::uint32_t owner = status.stx_uid;
+  const std::size_t of_root = opened_in_second_[0];
+  std::size_t of_users = 0;
+  for (const auto& [uid, opened] : opened_in_second_) of_users += uid == 0 ? 0 : opened;
+  if (owner != 0 && opened_in_second_[owner] >= kMaxOpensOfOwner) return JitRefusal::kOverShare;
+  if (of_root + of_users >= kMaxOpens) return JitRefusal::kQueueFull;
+  if (owner != 0 && of_users >= kMaxOpens / 2) return JitRefusal::kQueueFull;
+  ++opened_in_second_[owner];
+  return std::nullopt;
 }
 
 void DirectoryWatch::release_unlinked(Clock::time_point now) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,7 +48,9 @@ class DirectoryWatch {
   static constexpr std::chrono::minutes kMaxUnlinked{10};
   static constexpr std::chrono::minutes kCheckInterval{1};
   static constexpr std::size_t kMaxDirectories = 64;
-  static constexpr std::size_t kMaxOpens = 256;  // a second, since any user can make files
+  // A second, since any user can make files. All users but root have half of them.
+  static constexpr std::size_t kMaxOpens = 256;
+  static constexpr std::size_t kMaxOpensOfOwner = kMaxOpens / 8;
 
   // open_jit_file(), or a form of it that cannot hang.
   using Open =
@@ -91,7 +94,7 @@ class DirectoryWatch {
   void add_directory(const std::string& path);
   [[nodiscard]] std::optional<JitFileSeen> hold(const Directory& directory, const std::string& name,
                                                 const NamedJitFile& named, JitStats& stats);
-  [[nodiscard]] bool may_open();
+  [[nodiscard]] std::optional<JitRefusal> refusal_of(int directory, const std::string& name);
   void make_room(std::uint32_t owner);
 
   UniqueFd notify_;
@@ -99,7 +102,7 @@ class DirectoryWatch {
   std::vector<Directory> directories_;
   std::deque<Held> held_;  // the oldest first
   Clock::time_point second_began_;
-  std::size_t opened_in_second_ = 0;
+  std::map<std::uint32_t, std::size_t> opened_in_second_;  // by owner
 };
 
 }  // namespace profd

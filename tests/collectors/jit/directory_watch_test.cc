@@ -3,7 +3,9 @@
 #include <sys/fsuid.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -35,6 +37,30 @@ TEST_F(DirectoryWatchTest, ReportsFilesByNameAndOwner) {
   EXPECT_EQ(appeared[1].pid, 13U);
   EXPECT_EQ(appeared[1].owner, kOther);
   EXPECT_EQ(appeared[1].kind, JitFileKind::kPerfMap);
+}
+
+// All within one second, on a host that is not stopped meanwhile.
+TEST_F(DirectoryWatchTest, OneUsersFloodLeavesOpensForOthers) {
+  const auto make_as = [this](uid_t uid, int first, std::size_t files) {
+    ::setfsuid(uid);
+    for (std::size_t i = 0; i < files; ++i) {
+      write_file(directory_ / ("jit-" + std::to_string(first + static_cast<int>(i)) + ".dump"), "");
+    }
+    ::setfsuid(0);
+  };
+  std::filesystem::permissions(directory_.path(), std::filesystem::perms::all);
+  make_as(kOther, 1000, 2 * DirectoryWatch::kMaxOpens);
+  make_as(kOther + 1, 5000, 1);
+  make_as(0, 6000, 1);
+  const auto appeared = watch_->take(stats_);
+  const auto owned_by = [&](uid_t uid) {
+    return std::ranges::count(appeared, uid, &JitFileSeen::owner);
+  };
+  EXPECT_EQ(owned_by(kOther), DirectoryWatch::kMaxOpensOfOwner);
+  EXPECT_EQ(owned_by(kOther + 1), 1);
+  EXPECT_EQ(owned_by(0), 1);
+  EXPECT_EQ(stats_.refused[static_cast<std::size_t>(JitRefusal::kOverShare)],
+            2 * DirectoryWatch::kMaxOpens - DirectoryWatch::kMaxOpensOfOwner);
 }
 
 TEST_F(DirectoryWatchTest, HoldsUnlinkedFilesForSomeMinutes) {
