@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -25,6 +26,7 @@
 #include "collectors/sampling/sampler.h"
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
+#include "daemon/base/stall_monitor.h"
 #include "daemon/control/server.h"
 #include "daemon/control/service.h"
 #include "daemon/control/status.h"
@@ -240,6 +242,8 @@ bool Daemon::run() {
     naming_.stop();
   });
   log::info("profd " PROFD_VERSION " listens on {}", settings().socket);
+  std::optional<StallMonitor> stall_monitor;
+  if (const auto limit = StallMonitor::limit_of_environment()) stall_monitor.emplace(io_, *limit);
   io_.run();
   return all_stored;
 }

@@ -1,0 +1,75 @@
+#include "daemon/base/stall_monitor.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include <boost/asio/post.hpp>
+#include <gtest/gtest.h>
+
+namespace profd {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLimit = 50ms;
+constexpr auto kStall = 400ms;
+
+class StallMonitorTest : public testing::Test {
+ protected:
+  // Runs the event loop, with `handler` after some time.
+  void run(const std::function<void()>& handler) {
+    boost::asio::io_context io{1};
+    StallMonitor monitor(io, kLimit);
+    io.run_for(100ms);
+    boost::asio::post(io, handler);
+    io.restart();
+    io.run_for(kStall + 300ms);
+    stalls_ = monitor.stalls();
+    longest_ = monitor.longest();
+  }
+
+  std::uint64_t stalls_ = 0;
+  std::chrono::milliseconds longest_{};
+};
+
+TEST_F(StallMonitorTest, ACallThatBlocksIsReportedWithItsStack) {
+  testing::internal::CaptureStderr();
+  run([] { std::this_thread::sleep_for(kStall); });
+  const std::string printed = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(stalls_, 1U);
+  EXPECT_GE(longest_, kStall - 100ms);
+  EXPECT_NE(printed.find("daemon_test"), std::string::npos) << printed;
+}
+
+TEST_F(StallMonitorTest, AHandlerThatComputesTooLongIsReported) {
+  run([] {
+    const auto end = std::chrono::steady_clock::now() + kStall;
+    while (std::chrono::steady_clock::now() < end) {
+    }
+  });
+  EXPECT_GE(stalls_, 1U);
+}
+
+TEST_F(StallMonitorTest, AnIdleEventLoopIsNotReported) {
+  run([] {});
+  EXPECT_EQ(stalls_, 0U);
+}
+
+TEST(StallMonitorLimitTest, ComesFromTheEnvironment) {
+  ::unsetenv("PROFD_STALL_MS");
+  EXPECT_FALSE(StallMonitor::limit_of_environment());
+  for (const char* const wrong : {"", "0", "-5", "50x", "99999999999"}) {
+    ::setenv("PROFD_STALL_MS", wrong, 1);
+    EXPECT_FALSE(StallMonitor::limit_of_environment()) << wrong;
+  }
+  ::setenv("PROFD_STALL_MS", "50", 1);
+  EXPECT_EQ(StallMonitor::limit_of_environment(), 50ms);
+  ::unsetenv("PROFD_STALL_MS");
+}
+
+}  // namespace
+}  // namespace profd
