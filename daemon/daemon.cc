@@ -2,6 +2,8 @@
 
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -37,6 +39,7 @@
 #include "daemon/samples/drain_loop.h"
 #include "daemon/samples/jit_naming.h"
 #include "daemon/samples/stack_table.h"
+#include "daemon/service/caller.h"
 #include "daemon/service/unix_listener.h"
 #include "daemon/service/watchdog.h"
 #include "daemon/sessions/caller_limits.h"
@@ -88,6 +91,12 @@ std::unique_ptr<JitProcesses> start_jit(const Config& config,
   JitOptions options{.send_rows = std::move(send_rows), .watch_memory = std::move(watch_memory)};
   std::ranges::copy(config.jit_directories, std::back_inserter(options.directories));
   return value_of(JitProcesses::start(std::move(options)));
+}
+
+// root gives the socket to the group profd. The service's user may not change groups, and the
+// primary group is that one already.
+std::optional<gid_t> admin_group() {
+  return ::geteuid() == 0 ? find_privileged_group() : std::nullopt;
 }
 
 template <class Reason>
@@ -151,6 +160,9 @@ class Daemon final : public Service {
 
  private:
   [[nodiscard]] const Config& settings() const { return config_.config(); }
+  [[nodiscard]] std::filesystem::path beside_socket(const char* name) const {
+    return std::filesystem::path(settings().socket).parent_path() / name;
+  }
   std::unique_ptr<XrayDirectory> open_traces();
   void apply_settings();
   void reload();
@@ -190,9 +202,8 @@ class Daemon final : public Service {
                                    .drain_loop = drain_loop_,
                                    .limits = limits_,
                                    .naming = &naming_}};
-  // Beside the control socket, where libprofd_xray looks for it.
-  std::unique_ptr<XrayApps> xray_apps_ = value_of(
-      XrayApps::open(io_, std::filesystem::path(settings().socket).parent_path() / "app.sock"));
+  // Where libprofd_xray looks for it.
+  std::unique_ptr<XrayApps> xray_apps_ = value_of(XrayApps::open(io_, beside_socket("app.sock")));
   XrayRecorder xray_recorder_{io_, *xray_apps_};
   Sessions sessions_{{.io = io_,
                       .results = results_,
@@ -211,6 +222,9 @@ Daemon::Daemon(RunningConfig& config, ServiceManager& manager, UniqueFd control_
               value_of(control_socket.valid() ? UnixListener::adopt(std::move(control_socket))
                                               : UnixListener::open(settings().socket, SOCK_STREAM)),
               *this) {
+  server_.add(value_of(
+      UnixListener::open(beside_socket("admin.sock"), SOCK_STREAM,
+                         {.mode = S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP, .group = admin_group()})));
   apply_settings();
 }
 

@@ -31,7 +31,9 @@ class Client {
   };
 
   explicit Client(std::string socket) : Client(std::move(socket), Limits()) {}
-  Client(std::string socket, const Limits& limits) : http_(std::move(socket)), limits_(limits) {}
+  // `admin_socket` as `preferred` of HttpClient.
+  Client(std::string socket, const Limits& limits, std::string admin_socket = {})
+      : http_(std::move(socket), std::move(admin_socket)), limits_(limits) {}
 
   Result<StatusInfo> status();
   Result<ConfigInfo> configuration();

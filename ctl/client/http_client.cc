@@ -103,13 +103,18 @@ error_code receive(int socket, Parser& parser, const HttpClient::Limits& limits)
 }  // namespace
 
 Result<void> HttpClient::connect() {
+  if (!preferred_.empty() && connect_to(preferred_)) return {};
+  return connect_to(path_);
+}
+
+Result<void> HttpClient::connect_to(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path_.empty() || path_.size() >= sizeof(address.sun_path)) {
-    return invalid_argument("'" + path_ + "' can't be the path of a socket",
+  if (path.empty() || path.size() >= sizeof(address.sun_path)) {
+    return invalid_argument("'" + path + "' can't be the path of a socket",
                             "give a path of 1 to 107 bytes with --socket");
   }
-  std::ranges::copy(path_, address.sun_path);
+  std::ranges::copy(path, address.sun_path);
   socket_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket_.valid()) return fail_errno("could not make a socket");
   const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
@@ -117,10 +122,10 @@ Result<void> HttpClient::connect() {
   const int error = errno;
   socket_.reset();
   if (error != ECONNREFUSED && error != ENOENT) {
-    return fail_errno("could not connect to " + path_, error);
+    return fail_errno("could not connect to " + path, error);
   }
   return fail(
-      ErrorCode::kUnavailable, "profd is not running: nothing listens on " + path_,
+      ErrorCode::kUnavailable, "profd is not running: nothing listens on " + path,
       "start it: " + std::string(service_commands().start) + "; or give its socket with --socket");
 }
 

@@ -32,7 +32,9 @@ class HttpClient {
     std::size_t body_bytes = std::size_t{256} << 20;
   };
 
-  explicit HttpClient(std::string socket) : path_(std::move(socket)) {}
+  // Where `preferred` is not empty, and a server there accepts this user, it takes its place.
+  explicit HttpClient(std::string socket, std::string preferred = {})
+      : path_(std::move(socket)), preferred_(std::move(preferred)) {}
 
   // `method` is "GET", "POST" or "DELETE".
   Result<HttpAnswer> request(std::string_view method, const std::string& target,
@@ -40,11 +42,13 @@ class HttpClient {
 
  private:
   Result<void> connect();
+  Result<void> connect_to(const std::string& path);
 
   // Sends and receives once. `retry` says that the server can't have taken the request.
   Result<HttpAnswer> exchange(const std::string& request, const Limits& limits, bool& retry);
 
   std::string path_;
+  std::string preferred_;
   UniqueFd socket_;
   std::chrono::steady_clock::time_point last_used_;
 };

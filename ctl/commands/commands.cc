@@ -41,7 +41,7 @@ int run_profctl(const std::vector<std::string>& arguments, const Console& consol
     return kExitOk;
   }
   chosen.json = parsed->json;
-  Client client(parsed->socket);
+  Client client(parsed->socket, {}, parsed->admin_socket);
   const auto subcommand =
       std::ranges::find(subcommands, parsed->subcommand, [](const auto& s) { return s->name(); });
   const Result<int> code = (*subcommand)->run(client, chosen);

@@ -14,6 +14,7 @@ namespace profd {
 namespace {
 
 constexpr const char* kDefaultSocket = "/run/profd/profd.sock";
+constexpr const char* kDefaultAdminSocket = "/run/profd/admin.sock";
 
 constexpr const char* kExamples = R"(Examples:
   profctl start --pid 1234                       start to profile a process and its children; prints an id
@@ -188,6 +189,7 @@ Result<CommandLine::Parsed> CommandLine::finish(bool has_dashes, std::vector<std
     return invalid_argument(parsed_.subcommand + ": no command follows --",
                             "give one: 'profctl record -- CMD ARGS'");
   }
+  if (app_->count("--socket") == 0) parsed_.admin_socket = kDefaultAdminSocket;
   if (has_dashes) *list.command_ = std::move(command);
   for (const auto& check : list.rules_) {
     if (auto checked = check(); !checked) return checked.error();

@@ -121,6 +121,7 @@ class CommandLine {
   struct Parsed {
     std::string subcommand{};
     std::string socket{};
+    std::string admin_socket{};  // to be tried first; empty: the user has named a socket
     bool json = false;
     std::optional<std::string> help{};  // the text of --help or --version; the rest is then unset
   };

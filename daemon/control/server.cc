@@ -38,26 +38,35 @@ void refuse(HttpConnection::Socket& socket) {
 ControlServer::ControlServer(asio::io_context& io, UnixListener listener, Service& service,
                              const ControlLimits& limits)
     : io_(io),
-      listener_(std::move(listener)),
-      acceptor_(io, Protocol(), listener_.take_fd().release()),
       service_(service),
       limits_(limits),
       privileged_group_(find_privileged_group()),
-      idle_timer_(io) {}
+      idle_timer_(io) {
+  add(std::move(listener));
+}
 
 ControlServer::~ControlServer() = default;
 
+ControlServer::Entrance::Entrance(asio::io_context& io, UnixListener from)
+    : listener(std::move(from)), acceptor(io, Protocol(), listener.take_fd().release()) {}
+
+void ControlServer::add(UnixListener listener) {
+  entrances_.emplace_back(io_, std::move(listener));
+}
+
 void ControlServer::start() {
-  accepting_ = true;
-  asio::co_spawn(io_, accept_all(), [this](const std::exception_ptr&) {
-    accepting_ = false;
-    if (idle()) idle_timer_.cancel();
-  });
+  for (Entrance& entrance : entrances_) {
+    ++accepting_;
+    asio::co_spawn(io_, accept_all(entrance.acceptor), [this](const std::exception_ptr&) {
+      --accepting_;
+      if (idle()) idle_timer_.cancel();
+    });
+  }
 }
 
 asio::awaitable<void> ControlServer::stop() {
   error_code ignored;
-  acceptor_.close(ignored);
+  for (Entrance& entrance : entrances_) entrance.acceptor.close(ignored);
   for (HttpConnection& connection : connections_) connection.finish();
   co_await wait_until_idle(std::chrono::steady_clock::now() + kGrace);
   for (HttpConnection& connection : connections_) connection.abort();
@@ -71,11 +80,11 @@ asio::awaitable<void> ControlServer::wait_until_idle(std::chrono::steady_clock::
   }
 }
 
-asio::awaitable<void> ControlServer::accept_all() {
+asio::awaitable<void> ControlServer::accept_all(Protocol::acceptor& acceptor) {
   asio::steady_timer pause(io_);
   bool starved = false;
-  while (acceptor_.is_open()) {
-    auto [error, socket] = co_await acceptor_.async_accept(kAsValues);
+  while (acceptor.is_open()) {
+    auto [error, socket] = co_await acceptor.async_accept(kAsValues);
     if (!error) {
       starved = false;
       admit(std::move(socket));

@@ -1,4 +1,4 @@
-// The HTTP server on the control socket, for profctl and curl. docs/api.md has its routes.
+// The HTTP server on the control sockets, for profctl and curl. docs/api.md has its routes.
 //
 // On the io thread. No client can make the server fail: connections are limited by uid and in all,
 // each has limits of size and time, and without free file descriptors new ones wait.
@@ -43,6 +43,9 @@ class ControlServer {
   // After start(): only when stop() has returned, or when `io` will not run again.
   ~ControlServer();
 
+  // Before start(): accepts connections from a further listener too.
+  void add(UnixListener listener);
+
   void start();
 
   // Accepts no more connections and requests; answers that have begun get 2 s. Returns when the
@@ -52,24 +55,30 @@ class ControlServer {
  private:
   using Protocol = boost::asio::local::stream_protocol;
 
-  boost::asio::awaitable<void> accept_all();
+  struct Entrance {
+    Entrance(boost::asio::io_context& io, UnixListener from);
+
+    UnixListener listener;
+    Protocol::acceptor acceptor;
+  };
+
+  boost::asio::awaitable<void> accept_all(Protocol::acceptor& acceptor);
   void admit(Protocol::socket socket);
   [[nodiscard]] bool has_room_for(const Caller& caller) const;
   void serve(Protocol::socket socket, const Caller& caller);
   void forget(std::list<HttpConnection>::iterator connection);
   boost::asio::awaitable<void> wait_until_idle(std::chrono::steady_clock::time_point end);
-  [[nodiscard]] bool idle() const { return connections_.empty() && !accepting_; }
+  [[nodiscard]] bool idle() const { return connections_.empty() && accepting_ == 0; }
 
   boost::asio::io_context& io_;
-  UnixListener listener_;
-  Protocol::acceptor acceptor_;
+  std::list<Entrance> entrances_;
   Service& service_;
   ControlLimits limits_;
   std::optional<gid_t> privileged_group_;
   std::list<HttpConnection> connections_;
   std::map<uid_t, std::size_t> connections_by_uid_;
   StatusInfo::Connections counts_;
-  bool accepting_ = false;
+  std::size_t accepting_ = 0;             // coroutines
   boost::asio::steady_timer idle_timer_;  // cancelled when idle() becomes true
 };
 

@@ -19,7 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr mode_t kDirectoryMode = 0755;
-constexpr mode_t kSocketMode = 0666;
 constexpr int kBacklog = 1024;
 
 Result<sockaddr_un> address_of(const fs::path& path) {
@@ -79,12 +78,14 @@ Result<void> check_place(const fs::path& path, int type) {
               "remove it, or give another --socket");
 }
 
-Result<void> listen_at(int fd, const fs::path& path) {
+Result<void> listen_at(int fd, const fs::path& path, const SocketAccess& access) {
   const auto address = address_of(path);
   if (!address) return address.error();
   ::unlink(path.c_str());
+  constexpr auto kSameUser = static_cast<uid_t>(-1);
   if (::bind(fd, generic(*address), sizeof(*address)) != 0 ||
-      ::chmod(path.c_str(), kSocketMode) != 0 || ::listen(fd, kBacklog) != 0) {
+      (access.group && ::chown(path.c_str(), kSameUser, *access.group) != 0) ||
+      ::chmod(path.c_str(), access.mode) != 0 || ::listen(fd, kBacklog) != 0) {
     return fail_errno("could not listen on " + path.string());
   }
   return {};
@@ -99,13 +100,15 @@ int option_of(int fd, int option) {
 
 }  // namespace
 
-Result<UnixListener> UnixListener::open(const fs::path& path, int type) {
+Result<UnixListener> UnixListener::open(const fs::path& path, int type,
+                                        const SocketAccess& access) {
   if (auto made = make_directory(path.parent_path(), kDirectoryMode); !made) return made.error();
   if (auto free = check_place(path, type); !free) return free.error();
   auto fd = new_socket(type);
   if (!fd) return fd.error();
   const fs::path temporary = path.string() + "." + std::to_string(::getpid());
-  if (auto listening = listen_at(fd->get(), temporary); !listening) return listening.error();
+  if (auto listening = listen_at(fd->get(), temporary, access); !listening)
+    return listening.error();
   struct stat info {};
   if (::lstat(temporary.c_str(), &info) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {
     const Error error = fail_errno("could not put the socket at " + path.string());

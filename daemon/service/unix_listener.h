@@ -1,24 +1,32 @@
-// A UNIX socket that the daemon listens on, at a path that everyone may connect to.
+// A UNIX socket that the daemon listens on, at a path.
 
 #pragma once
 
 #include <sys/types.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
 
 namespace profd {
 
+// Who may connect to a socket, as the file system enforces it.
+struct SocketAccess {
+  mode_t mode = 0666;
+  std::optional<gid_t> group{};  // none: the daemon's own
+};
+
 // Removes the path when it is destroyed, unless another socket has replaced it.
 class UnixListener {
  public:
-  // Listens on a new socket of `type` (SOCK_STREAM, SOCK_SEQPACKET) with mode 0666, and makes its
-  // directory (0755) if it is absent. The path gets the socket only when it listens, and a stale
-  // socket is replaced. kBusy: a process listens there already, and the error names its pid. A file
-  // that is not a socket is left alone.
-  static Result<UnixListener> open(const std::filesystem::path& path, int type);
+  // Listens on a new socket of `type` (SOCK_STREAM, SOCK_SEQPACKET), and makes its directory (0755)
+  // if it is absent. Nobody may connect before the socket has its mode and group. The path gets the
+  // socket only when it listens, and a stale socket is replaced. kBusy: a process listens there
+  // already, and the error names its pid. A file that is not a socket is left alone.
+  static Result<UnixListener> open(const std::filesystem::path& path, int type,
+                                   const SocketAccess& access = {});
 
   // Takes a stream socket that the service manager listens on, and whose path it removes.
   // kInvalidArgument: it is not one.

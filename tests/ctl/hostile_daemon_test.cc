@@ -130,6 +130,31 @@ TEST(HostileDaemon, ASilentDaemonTimesOut) {
   }
 }
 
+TEST(HostileDaemon, TheAdminSocketIsUsedWhereItAnswersAndThePublicOneElse) {
+  StatusInfo info;
+  info.pid = 1;
+  const ScriptedDaemon of_public([&](const std::string&) { return http(to_json(info)); });
+  info.pid = 2;
+  const ScriptedDaemon of_admin([&](const std::string&) { return http(to_json(info)); });
+  const TemporaryDirectory directory;
+  const fs::path stale = directory.path() / "stale.sock";
+  {
+    const ScriptedDaemon gone([](const std::string&) { return std::string(); });
+    fs::rename(gone.socket(), stale);
+  }
+  struct Case {
+    fs::path admin;
+    std::uint32_t pid;
+  };
+  for (const Case& c : {Case{of_admin.socket(), 2}, Case{directory.path() / "absent", 1},
+                        Case{stale, 1}, Case{"", 1}}) {
+    Client client(of_public.socket(), {}, c.admin);
+    const auto status = client.status();
+    ASSERT_TRUE(status) << status.error().message;
+    EXPECT_EQ(status->pid, c.pid) << c.admin;
+  }
+}
+
 TEST(HostileDaemon, ItsErrorsCanNotControlTheTerminal) {
   const std::string body = to_json(fail(ErrorCode::kBusy, "a\x1b]0;b", "c\rd"));
   const ScriptedDaemon daemon([&](const std::string&) {

@@ -45,6 +45,17 @@ TEST_F(UnixListenerTest, MakesItsDirectoryAndASocketForEveryone) {
   EXPECT_EQ(std::distance(begin(entries), end(entries)), 1) << "only the socket";
 }
 
+TEST_F(UnixListenerTest, ASocketForAGroupHasItsModeAndItsGroup) {
+  const auto listener =
+      UnixListener::open(socket_, SOCK_STREAM, {.mode = 0660, .group = kSomeGroup});
+  ASSERT_TRUE(listener) << listener.error().message;
+  struct stat info {};
+  ASSERT_EQ(::stat(socket_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode, S_IFSOCK | 0660u);
+  EXPECT_EQ(info.st_gid, kSomeGroup);
+  EXPECT_EQ(info.st_uid, ::geteuid());
+}
+
 TEST_F(UnixListenerTest, ASecondOneIsRefusedWithThePidOfTheFirst) {
   const auto first = UnixListener::open(socket_, SOCK_STREAM);
   ASSERT_TRUE(first);
