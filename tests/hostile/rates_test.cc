@@ -84,8 +84,8 @@ TEST_F(HostileRatesTest, NoStartEndsAWindow) {
     ++busy;
     std::this_thread::sleep_for(300ms);
   }
-  EXPECT_EQ(daemon_->stop(SIGTERM).status, 0);
   const double lasted = std::chrono::duration<double>(Clock::now() - began).count();
+  EXPECT_EQ(daemon_->stop(SIGTERM).status, 0);
   const Coverage coverage = coverage_of(daemon_->state() / "windows");
   std::printf("%zu windows cover %.1f of %.1f s beside %d starts\n", coverage.windows,
               coverage.seconds, lasted, busy);
@@ -108,8 +108,8 @@ TEST_F(HostileRatesTest, NoSuccessfulStartEndsAWindow) {
     client.connect_as(daemon_->socket(), kNobody, kNobody);
     EXPECT_EQ(client.ask("DELETE", "/v1/results/" + id).status, 204);
   }
-  EXPECT_EQ(daemon_->stop(SIGTERM).status, 0);
   const double lasted = std::chrono::duration<double>(Clock::now() - began).count();
+  EXPECT_EQ(daemon_->stop(SIGTERM).status, 0);
   const Coverage coverage = coverage_of(daemon_->state() / "windows");
   std::printf("%zu windows cover %.1f of %.1f s beside %d sessions\n", coverage.windows,
               coverage.seconds, lasted, started);
