@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr uid_t kUser = 12345;
+constexpr uid_t kFloodUser = 12345;
 
 class MappingFloodTest : public SamplingTest {
  protected:
@@ -61,7 +61,7 @@ class MappingFloodTest : public SamplingTest {
 
 // bpf/credit.h has what a tick earns, and what each CPU gives at first.
 TEST_F(MappingFloodTest, OfAUserTakesNoMoreThanItsTicksEarn) {
-  for (int i = 0; i < 3; ++i) start_flood(kUser);
+  for (int i = 0; i < 3; ++i) start_flood(kFloodUser);
   const SessionSlot slot = start(target_of_all());
   collect(flood_pid(), 1000);
   const SlotLedger slot_ledger = stop_balanced(slot);
@@ -83,10 +83,10 @@ TEST_F(MappingFloodTest, OfRootIsNotLimited) {
 }
 
 TEST_F(MappingFloodTest, OfOneUserLeavesThoseOfAnotherAlone) {
-  for (int i = 0; i < 3; ++i) start_flood(kUser);
+  for (int i = 0; i < 3; ++i) start_flood(kFloodUser);
   const SessionSlot flood = start(target_of_all());
   collect(flood_pid(), 1000);
-  const Workload other({"spin"}, {.uid = kUser + 1, .gid = kUser + 1});
+  const Workload other({"spin"}, {.uid = kFloodUser + 1, .gid = kFloodUser + 1});
   collect(other.pid(), 100);
   stop_balanced(flood);
   std::size_t met = 0;
