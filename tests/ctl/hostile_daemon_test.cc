@@ -133,9 +133,9 @@ TEST(HostileDaemon, ASilentDaemonTimesOut) {
 TEST(HostileDaemon, TheAdminSocketIsUsedWhereItAnswersAndThePublicOneElse) {
   StatusInfo info;
   info.pid = 1;
-  const ScriptedDaemon of_public([&](const std::string&) { return http(to_json(info)); });
+  const ScriptedDaemon of_public([info](const std::string&) { return http(to_json(info)); });
   info.pid = 2;
-  const ScriptedDaemon of_admin([&](const std::string&) { return http(to_json(info)); });
+  const ScriptedDaemon of_admin([info](const std::string&) { return http(to_json(info)); });
   const TemporaryDirectory directory;
   const fs::path stale = directory.path() / "stale.sock";
   {
