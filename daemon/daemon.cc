@@ -29,6 +29,7 @@
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
 #include "daemon/base/stall_monitor.h"
+#include "daemon/control/public_door.h"
 #include "daemon/control/server.h"
 #include "daemon/control/service.h"
 #include "daemon/control/status.h"
@@ -212,19 +213,22 @@ class Daemon final : public Service {
                       .limits = limits_,
                       .recorders = {&xray_recorder_, &sample_recorder_}}};
   std::unique_ptr<XrayDirectory> traces_ = open_traces();  // null: no directory is configured
-  ControlServer server_;
+  ControlServer server_;                                   // on the admin socket
+  PublicDoor door_;
 };
 
 Daemon::Daemon(RunningConfig& config, ServiceManager& manager, UniqueFd control_socket)
     : config_(config),
       manager_(manager),
       server_(io_,
-              value_of(control_socket.valid() ? UnixListener::adopt(std::move(control_socket))
-                                              : UnixListener::open(settings().socket, SOCK_STREAM)),
-              *this) {
-  server_.add(value_of(
-      UnixListener::open(beside_socket("admin.sock"), SOCK_STREAM,
-                         {.mode = S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP, .group = admin_group()})));
+              value_of(UnixListener::open(
+                  beside_socket("admin.sock"), SOCK_STREAM,
+                  {.mode = S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP, .group = admin_group()})),
+              *this),
+      door_(io_,
+            value_of(control_socket.valid() ? UnixListener::adopt(std::move(control_socket))
+                                            : UnixListener::open(settings().socket, SOCK_STREAM)),
+            server_) {
   apply_settings();
 }
 
@@ -265,6 +269,7 @@ bool Daemon::run() {
 awaitable<bool> Daemon::serve() {
   boost::asio::signal_set signals(io_, SIGTERM, SIGINT, SIGHUP);
   server_.start();
+  door_.start();
   manager_.ready();
   for (;;) {
     const auto [error, signal] = co_await signals.async_wait(kAsValues);
@@ -295,7 +300,9 @@ void Daemon::reload() {
 awaitable<bool> Daemon::shut_down() {
   manager_.stopping();
   history_.shut_down();
+  door_.stop_accepting();
   co_await server_.stop();
+  door_.close();
   if (traces_) traces_->stop();
   const bool all_stored = co_await sessions_.shut_down();
   drain_loop_.stop();

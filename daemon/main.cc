@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <malloc.h>
 
+#include "collectors/door/door.h"
 #include "collectors/host/host_checks.h"
 #include "collectors/parser/parser.h"
 #include "collectors/sandbox/child.h"
@@ -189,8 +190,9 @@ int run(const Options& options) {
 }  // namespace profd
 
 int main(int argc, char** argv) {
-  profd::sandbox::run_as_child(
-      argc, argv, {profd::kParserChild, profd::kSymbolizerChild, profd::xray::kFollowerChild});
+  profd::sandbox::run_as_child(argc, argv,
+                               {profd::kParserChild, profd::kSymbolizerChild,
+                                profd::xray::kFollowerChild, profd::door::kDoorChild});
   CLI::App app{"Samples the stacks of every process. profctl controls it.", "profd"};
   profd::Options options;
   profd::add_options(app, options);

@@ -2,14 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include "collectors/door/door.h"
 #include "collectors/parser/parser.h"
 #include "collectors/sandbox/child.h"
 #include "collectors/symbolizer/symbolizer.h"
 #include "collectors/xray/follower.h"
 
 int main(int argc, char** argv) {
-  profd::sandbox::run_as_child(
-      argc, argv, {profd::kParserChild, profd::kSymbolizerChild, profd::xray::kFollowerChild});
+  profd::sandbox::run_as_child(argc, argv,
+                               {profd::kParserChild, profd::kSymbolizerChild,
+                                profd::xray::kFollowerChild, profd::door::kDoorChild});
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

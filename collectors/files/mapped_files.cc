@@ -44,7 +44,7 @@ std::shared_ptr<const MappedFile> MappedFiles::find_or_open(const MappingView& m
       return entry.file;
     }
   }
-  const std::uint32_t uid = user_of_process(mapping.process.tgid);
+  const std::uint32_t uid = owners_.owner_of(user_of_process(mapping.process.tgid));
   if (found == files_.end() && !has_room_for_file(uid)) {
     return unopened_of(mapping, "too many files are known");
   }

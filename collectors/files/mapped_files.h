@@ -23,6 +23,7 @@
 #include "collectors/bpf/sample.h"
 #include "collectors/files/file_opener.h"
 #include "collectors/files/mapped_file.h"
+#include "collectors/host/uid_owners.h"
 
 namespace profd {
 
@@ -82,6 +83,7 @@ class MappedFiles {
   [[nodiscard]] bool may_open(std::uint32_t tgid, Clock::time_point now);
 
   FileOpener opener_;
+  UidOwners owners_;
   std::size_t descriptor_limit_;
   std::size_t held_ = 0;  // descriptors
   std::uint64_t submitted_ = 0;

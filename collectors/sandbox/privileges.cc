@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,7 +27,6 @@ namespace {
 // process has it: another process of the user `nobody` could kill the child. `nobody` is the second
 // choice, for a user namespace that does not have the first.
 constexpr std::array<uid_t, 2> kUsers = {2'147'483'000, 65'534};
-constexpr rlim_t kOpenFiles = 16;
 
 Result<void> check(bool done, const char* what) {
   if (!done) return fail_errno(std::string("could not ") + what);
@@ -80,12 +80,19 @@ bool limit(__rlimit_resource resource, std::uint64_t value) {
   return ::setrlimit(resource, &both) == 0;
 }
 
+// The daemon's own limit may be lower.
+bool limit_open_files(std::uint64_t count) {
+  rlimit old{};
+  return ::getrlimit(RLIMIT_NOFILE, &old) == 0 &&
+         limit(RLIMIT_NOFILE, std::min<std::uint64_t>(count, old.rlim_max));
+}
+
 Result<void> set_limits(const SandboxLimits& limits, const LibraryRules& rules,
                         const UsedMemory& used) {
   // With the signal ignored, write() of a file that grows too large is an error.
   ::signal(SIGXFSZ, SIG_IGN);
   bool set = limit(RLIMIT_AS, used.address_space_bytes + limits.memory_bytes) &&
-             limit(RLIMIT_FSIZE, limits.file_bytes) && limit(RLIMIT_NOFILE, kOpenFiles) &&
+             limit(RLIMIT_FSIZE, limits.file_bytes) && limit_open_files(rules.open_files) &&
              limit(RLIMIT_CORE, 0);
   if (rules.private_bytes != 0) {
     set = set && limit(RLIMIT_DATA, used.private_bytes + rules.private_bytes);
@@ -160,6 +167,16 @@ bool add_library_rules(const Filter& filter) {
                                   &by_name) == 0;
 }
 
+// recvfrom and sendto are recv() and send(); there is no connect(), bind() or socket().
+bool add_connection_rules(const Filter& filter) {
+  constexpr std::array kCalls = {SCMP_SYS(accept4),   SCMP_SYS(getsockopt), SCMP_SYS(shutdown),
+                                 SCMP_SYS(recvfrom),  SCMP_SYS(sendto),     SCMP_SYS(epoll_create1),
+                                 SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait)};
+  bool made = allow_if(filter, SCMP_SYS(socketpair), masked(0, UINT32_MAX, AF_UNIX));
+  for (const int call : kCalls) made = made && allow(filter, call);
+  return made;
+}
+
 Result<void> forbid_system_calls(const LibraryRules& rules) {
   const Filter filter(::seccomp_init(SCMP_ACT_KILL_PROCESS), &::seccomp_release);
   if (!filter) return fail(ErrorCode::kIo, "could not make a seccomp filter");
@@ -183,7 +200,8 @@ Result<void> forbid_system_calls(const LibraryRules& rules) {
          allow_if(filter, SCMP_SYS(fcntl), masked(1, UINT32_MAX, F_ADD_SEALS)) &&
          allow_if(filter, SCMP_SYS(fcntl), masked(1, UINT32_MAX, F_GET_SEALS)) &&
          allow_if(filter, SCMP_SYS(newfstatat), masked(3, AT_EMPTY_PATH, AT_EMPTY_PATH)) &&
-         (!rules.finds_no_files || add_library_rules(filter));
+         (!rules.finds_no_files || add_library_rules(filter)) &&
+         (!rules.serves_connections || add_connection_rules(filter));
   if (!made) return fail(ErrorCode::kIo, "could not make a seccomp filter");
   if (const int status = ::seccomp_load(filter.get()); status != 0) {
     return fail_errno("could not load the seccomp filter", -status);

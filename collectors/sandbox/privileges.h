@@ -18,13 +18,17 @@ struct SandboxLimits {
   std::uint64_t file_bytes = 0;    // of any file that is written
 };
 
-// For a process that uses a library which maps files and opens some by itself.
+// For a process that uses a library which maps files and opens some by itself, or that serves
+// connections.
 struct LibraryRules {
   // Of private memory that is no file's, beyond what is in use at the call; shared memory can't be
   // mapped then. 0: no limit besides that of the address space.
   std::uint64_t private_bytes = 0;
   // Calls that open a file, or ask by name whether it is there, return ENOENT.
   bool finds_no_files = false;
+  std::uint64_t open_files = 16;
+  // Connections are accepted from a listening socket that the process was given, socket pairs made.
+  bool serves_connections = false;
 };
 
 // For the calling process, which must have one thread. After an error some privileges may be

@@ -41,6 +41,11 @@ void add_service(MetricsText& out, const StatusInfo& status) {
               connections.starved);
   out.counter("profd_connections_slow_total", "Connections closed because the client was too slow.",
               connections.slow);
+  out.counter("profd_doors_replaced_total",
+              "Times that the process that serves the public socket died or stood still.",
+              connections.doors_replaced);
+  out.gauge("profd_doors_stuck", "Killed processes of that kind that have not ended yet.",
+            connections.doors_stuck);
 }
 
 void add_samples(MetricsText& out, const StatusInfo& status) {

@@ -38,38 +38,35 @@ void refuse(HttpConnection::Socket& socket) {
 ControlServer::ControlServer(asio::io_context& io, UnixListener listener, Service& service,
                              const ControlLimits& limits)
     : io_(io),
+      listener_(std::move(listener)),
+      acceptor_(io, Protocol(), listener_.take_fd().release()),
       service_(service),
       limits_(limits),
       privileged_group_(find_privileged_group()),
-      idle_timer_(io) {
-  add(std::move(listener));
-}
+      idle_timer_(io) {}
 
 ControlServer::~ControlServer() = default;
 
-ControlServer::Entrance::Entrance(asio::io_context& io, UnixListener from)
-    : listener(std::move(from)), acceptor(io, Protocol(), listener.take_fd().release()) {}
-
-void ControlServer::add(UnixListener listener) {
-  entrances_.emplace_back(io_, std::move(listener));
-}
+ControlServer::Client::Client(Protocol::socket socket, const Caller& caller, bool of_door,
+                              ControlServer& server)
+    : connection(std::move(socket), caller, server.service_, server.counts_, server.limits_.http),
+      is_of_door(of_door),
+      user(server.owners_.owner_of(caller.uid)) {}
 
 void ControlServer::start() {
-  for (Entrance& entrance : entrances_) {
-    ++accepting_;
-    asio::co_spawn(io_, accept_all(entrance.acceptor), [this](const std::exception_ptr&) {
-      --accepting_;
-      if (idle()) idle_timer_.cancel();
-    });
-  }
+  accepting_ = true;
+  asio::co_spawn(io_, accept_all(), [this](const std::exception_ptr&) {
+    accepting_ = false;
+    if (idle()) idle_timer_.cancel();
+  });
 }
 
 asio::awaitable<void> ControlServer::stop() {
   error_code ignored;
-  for (Entrance& entrance : entrances_) entrance.acceptor.close(ignored);
-  for (HttpConnection& connection : connections_) connection.finish();
+  acceptor_.close(ignored);
+  for (Client& client : clients_) client.connection.finish();
   co_await wait_until_idle(std::chrono::steady_clock::now() + kGrace);
-  for (HttpConnection& connection : connections_) connection.abort();
+  for (Client& client : clients_) client.connection.abort();
   co_await wait_until_idle(std::chrono::steady_clock::time_point::max());
 }
 
@@ -80,14 +77,15 @@ asio::awaitable<void> ControlServer::wait_until_idle(std::chrono::steady_clock::
   }
 }
 
-asio::awaitable<void> ControlServer::accept_all(Protocol::acceptor& acceptor) {
+asio::awaitable<void> ControlServer::accept_all() {
   asio::steady_timer pause(io_);
   bool starved = false;
-  while (acceptor.is_open()) {
-    auto [error, socket] = co_await acceptor.async_accept(kAsValues);
+  while (acceptor_.is_open()) {
+    auto [error, socket] = co_await acceptor_.async_accept(kAsValues);
     if (!error) {
       starved = false;
-      admit(std::move(socket));
+      const auto caller = identify_caller(socket.native_handle(), privileged_group_);
+      if (caller) admit(std::move(socket), *caller, false);
     } else if (error != asio::error::operation_aborted) {
       // No file descriptor or memory is free: the client waits in the backlog until other
       // connections have ended. Logged once for all tries in a row.
@@ -102,37 +100,53 @@ asio::awaitable<void> ControlServer::accept_all(Protocol::acceptor& acceptor) {
   }
 }
 
-void ControlServer::admit(Protocol::socket socket) {
-  const auto caller = identify_caller(socket.native_handle(), privileged_group_);
-  if (!caller) return;
-  if (has_room_for(*caller)) {
-    serve(std::move(socket), *caller);
+void ControlServer::serve_client_of_door(const Peer& peer, UniqueFd socket) {
+  error_code error;
+  Protocol::socket ours(io_);
+  ours.assign(Protocol(), socket.get(), error);
+  if (error) return;
+  (void)socket.release();
+  admit(std::move(ours), caller_of(peer), true);
+}
+
+void ControlServer::abort_clients_of_door() {
+  for (Client& client : clients_) {
+    if (client.is_of_door) client.connection.abort();
+  }
+}
+
+void ControlServer::admit(Protocol::socket socket, const Caller& caller, bool of_door) {
+  if (has_room_for(caller, of_door)) {
+    serve(std::move(socket), caller, of_door);
   } else {
     ++counts_.refused;
     refuse(socket);
   }
 }
 
-bool ControlServer::has_room_for(const Caller& caller) const {
-  if (caller.uid == 0) return connections_.size() < limits_.connections;
-  if (connections_.size() + limits_.reserved_for_root >= limits_.connections) return false;
-  const auto held = connections_by_uid_.find(caller.uid);
-  return held == connections_by_uid_.end() || held->second < limits_.connections_per_uid;
+// Clients of the door take no room of the admin socket's.
+bool ControlServer::has_room_for(const Caller& caller, bool of_door) {
+  const std::size_t taken = of_door ? of_door_ : clients_.size() - of_door_;
+  if (caller.uid == 0) return taken < limits_.connections;
+  if (taken + limits_.reserved_for_root >= limits_.connections) return false;
+  const auto held = connections_by_user_.find(owners_.owner_of(caller.uid));
+  return held == connections_by_user_.end() || held->second < limits_.connections_per_uid;
 }
 
-void ControlServer::serve(Protocol::socket socket, const Caller& caller) {
-  const auto connection = connections_.emplace(connections_.end(), std::move(socket), caller,
-                                               service_, counts_, limits_.http);
-  ++connections_by_uid_[caller.uid];
+void ControlServer::serve(Protocol::socket socket, const Caller& caller, bool of_door) {
+  const auto client = clients_.emplace(clients_.end(), std::move(socket), caller, of_door, *this);
+  ++connections_by_user_[client->user];
+  if (of_door) ++of_door_;
   ++counts_.open;
-  asio::co_spawn(io_, connection->run(),
-                 [this, connection](const std::exception_ptr&) { forget(connection); });
+  asio::co_spawn(io_, client->connection.run(),
+                 [this, client](const std::exception_ptr&) { forget(client); });
 }
 
-void ControlServer::forget(std::list<HttpConnection>::iterator connection) {
-  const auto held = connections_by_uid_.find(connection->caller().uid);
-  if (--held->second == 0) connections_by_uid_.erase(held);
-  connections_.erase(connection);
+void ControlServer::forget(std::list<Client>::iterator client) {
+  const auto held = connections_by_user_.find(client->user);
+  if (--held->second == 0) connections_by_user_.erase(held);
+  if (client->is_of_door) --of_door_;
+  clients_.erase(client);
   --counts_.open;
   if (idle()) idle_timer_.cancel();
 }

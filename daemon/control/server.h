@@ -18,6 +18,7 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "collectors/host/uid_owners.h"
 #include "daemon/control/http_connection.h"
 #include "daemon/control/service.h"
 #include "daemon/service/unix_listener.h"
@@ -43,10 +44,15 @@ class ControlServer {
   // After start(): only when stop() has returned, or when `io` will not run again.
   ~ControlServer();
 
-  // Before start(): accepts connections from a further listener too.
-  void add(UnixListener listener);
-
   void start();
+
+  // A client that a door has accepted (public_door.h), within the same limits. Also after stop()
+  // has begun, for a client that came just before.
+  void serve_client_of_door(const Peer& peer, UniqueFd socket);
+  void abort_clients_of_door();
+  [[nodiscard]] std::size_t clients_of_door() const { return of_door_; }
+
+  [[nodiscard]] StatusInfo::Connections& counts() { return counts_; }
 
   // Accepts no more connections and requests; answers that have begun get 2 s. Returns when the
   // last connection has ended, and so after every call of the Service.
@@ -55,28 +61,32 @@ class ControlServer {
  private:
   using Protocol = boost::asio::local::stream_protocol;
 
-  struct Entrance {
-    Entrance(boost::asio::io_context& io, UnixListener from);
+  struct Client {
+    Client(Protocol::socket socket, const Caller& caller, bool of_door, ControlServer& server);
 
-    UnixListener listener;
-    Protocol::acceptor acceptor;
+    HttpConnection connection;
+    bool is_of_door;
+    uid_t user;  // whose connections it counts as
   };
 
-  boost::asio::awaitable<void> accept_all(Protocol::acceptor& acceptor);
-  void admit(Protocol::socket socket);
-  [[nodiscard]] bool has_room_for(const Caller& caller) const;
-  void serve(Protocol::socket socket, const Caller& caller);
-  void forget(std::list<HttpConnection>::iterator connection);
+  boost::asio::awaitable<void> accept_all();
+  void admit(Protocol::socket socket, const Caller& caller, bool of_door);
+  [[nodiscard]] bool has_room_for(const Caller& caller, bool of_door);
+  void serve(Protocol::socket socket, const Caller& caller, bool of_door);
+  void forget(std::list<Client>::iterator client);
   boost::asio::awaitable<void> wait_until_idle(std::chrono::steady_clock::time_point end);
-  [[nodiscard]] bool idle() const { return connections_.empty() && accepting_ == 0; }
+  [[nodiscard]] bool idle() const { return clients_.empty() && !accepting_; }
 
   boost::asio::io_context& io_;
-  std::list<Entrance> entrances_;
+  UnixListener listener_;
+  Protocol::acceptor acceptor_;
   Service& service_;
   ControlLimits limits_;
   std::optional<gid_t> privileged_group_;
-  std::list<HttpConnection> connections_;
-  std::map<uid_t, std::size_t> connections_by_uid_;
+  std::list<Client> clients_;
+  std::size_t of_door_ = 0;  // of clients_
+  UidOwners owners_;
+  std::map<uid_t, std::size_t> connections_by_user_;
   StatusInfo::Connections counts_;
   std::size_t accepting_ = 0;             // coroutines
   boost::asio::steady_timer idle_timer_;  // cancelled when idle() becomes true

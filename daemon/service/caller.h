@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "collectors/host/peer.h"
 #include "formats/base/result.h"
 
 namespace profd {
@@ -19,6 +20,9 @@ struct Caller {
 
 // The gid of the group profd, whose members may do everything; none: the host has no such group.
 [[nodiscard]] std::optional<gid_t> find_privileged_group();
+
+// `peer` with the membership of that group.
+[[nodiscard]] Caller caller_of(const Peer& peer);
 
 // Reads the peer's credentials, which the kernel recorded when it connected (SO_PEERCRED,
 // SO_PEERGROUPS).

@@ -27,7 +27,9 @@ void members(auto& fields, Is<StatusInfo::Connections> auto& connections) {
   fields.required("open", connections.open)
       .required("refused", connections.refused)
       .required("starved", connections.starved)
-      .required("slow", connections.slow);
+      .required("slow", connections.slow)
+      .required("doors_replaced", connections.doors_replaced)
+      .required("doors_stuck", connections.doors_stuck);
 }
 
 void members(auto& fields, Is<StatusInfo::CpuGaps> auto& gaps) {

@@ -24,7 +24,12 @@ StatusInfo a_status() {
   status.unmaps = {.reported = 21, .lost = 22};
   status.results_bytes = 4;
   status.parsers = {.processes = 2, .cpu_seconds = 0.25, .rss_bytes = 8000000};
-  status.connections = {.open = 17, .refused = 18, .starved = 19, .slow = 20};
+  status.connections = {.open = 17,
+                        .refused = 18,
+                        .starved = 19,
+                        .slow = 20,
+                        .doors_replaced = 54,
+                        .doors_stuck = 55};
   status.cpu_gaps = {.count = 1, .seconds = 1.5};
   status.unwinding = {.user_samples = 50,
                       .complete_samples = 47,
@@ -101,7 +106,8 @@ TEST(StatusInfo, TextIsAsTheDocumentSays) {
       R"("mapping_records":3,"mapping_records_lost":{"user_limit":7},)"
       R"("unmaps":{"reported":21,"lost":22},"results_bytes":4,)"
       R"("parsers":{"processes":2,"cpu_seconds":0.25,"rss_bytes":8000000},)"
-      R"("connections":{"open":17,"refused":18,"starved":19,"slow":20},)"
+      R"("connections":{"open":17,"refused":18,"starved":19,"slow":20,)"
+      R"("doors_replaced":54,"doors_stuck":55},)"
       R"("cpu_gaps":{"count":1,"seconds":1.5},)"
       R"("unwinding":{"user_samples":50,"complete_samples":47,"incomplete":{"no_row":2,"window":1},)"
       R"("worst":[{"path":"/opt/x","reason":"no_row","samples":2}],)"

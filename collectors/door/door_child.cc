@@ -1,0 +1,105 @@
+#include "collectors/door/door_child.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "collectors/door/door.h"
+#include "collectors/host/clock.h"
+#include "collectors/sandbox/packets.h"
+#include "collectors/sandbox/spawn.h"
+
+namespace profd::door {
+namespace {
+
+// For the bytes of clients that do not read, each way.
+constexpr std::uint64_t kMemoryBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kFileBytes = 4096;
+
+Error invalid_packet() { return fail(ErrorCode::kMalformed, "the door sent an invalid packet"); }
+
+// The door can't shrink it, so reading it is safe.
+Result<UniqueFd> make_page() {
+  UniqueFd file(::memfd_create("profd-door", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file.valid() || ::ftruncate(file.get(), sizeof(DoorPage)) != 0 ||
+      ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return fail_errno("could not make the shared memory of a door");
+  }
+  return file;
+}
+
+bool is_stream(int fd) {
+  int type = 0;
+  int domain = 0;
+  socklen_t size = sizeof type;
+  return ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM &&
+         ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
+}
+
+}  // namespace
+
+void DoorChild::Unmap::operator()(const DoorPage* page) const {
+  ::munmap(const_cast<DoorPage*>(page), sizeof *page);
+}
+
+Result<DoorChild> DoorChild::start(int listener, std::optional<gid_t> group) {
+  auto file = make_page();
+  if (!file) return file.error();
+  void* const memory = ::mmap(nullptr, sizeof(DoorPage), PROT_READ, MAP_SHARED, file->get(), 0);
+  if (memory == MAP_FAILED) return fail_errno("could not map the shared memory of a door");
+  Page page(static_cast<const DoorPage*>(memory));
+  auto child =
+      sandbox::start_child({.memory_bytes = kMemoryBytes, .file_bytes = kFileBytes},
+                           [](int socket) { return sandbox::spawn_child(kDoorChild, socket); });
+  if (!child) return child.error();
+  const StartPacket packet{.group = group.value_or(0), .has_group = group ? 1U : 0U};
+  const int files[] = {listener, file->get()};
+  // If this fails, the child has ended already, and next_client() returns so.
+  (void)sandbox::send_packet(child->socket.get(), sandbox::bytes_of(packet), files);
+  return DoorChild(std::move(child->socket), child->process, std::move(page));
+}
+
+Result<std::optional<NewClient>> DoorChild::next_client() {
+  // The first packet is the answer to the start of the child, all others are clients.
+  std::array<char, std::max(sizeof(ClientPacket), sizeof(sandbox::Answer))> bytes{};
+  auto received = sandbox::receive_packet(socket_.get(), bytes);
+  if (!received) return received.error();
+  if (received->bytes == 0) return fail(ErrorCode::kUnavailable, "the door died");
+  if (!std::exchange(is_started_, true)) {
+    sandbox::Answer answer;
+    if (received->bytes != sizeof answer) return invalid_packet();
+    std::copy_n(bytes.begin(), sizeof answer, reinterpret_cast<char*>(&answer));
+    if (auto error = sandbox::error_of(answer)) return std::move(*error);
+    return std::optional<NewClient>();
+  }
+  ClientPacket packet;
+  if (received->bytes != sizeof packet || received->descriptors.size() != 1 ||
+      !is_stream(received->descriptors[0].get())) {
+    return invalid_packet();
+  }
+  std::copy_n(bytes.begin(), sizeof packet, reinterpret_cast<char*>(&packet));
+  return std::optional(NewClient{.peer = {.uid = packet.uid,
+                                          .gid = packet.gid,
+                                          .pid = packet.pid,
+                                          .is_in_group = packet.is_in_group == 1},
+                                 .socket = std::move(received->descriptors[0])});
+}
+
+bool DoorChild::stands_still(std::chrono::milliseconds limit) const {
+  const std::int64_t since = page_->busy_since_ns;
+  const std::chrono::nanoseconds busy(now_ns(CLOCK_MONOTONIC) - since);
+  return since != 0 && busy > limit;
+}
+
+void DoorChild::stop_accepting() {
+  (void)sandbox::send_packet(socket_.get(), sandbox::bytes_of(StartPacket{}));
+}
+
+}  // namespace profd::door

@@ -1,0 +1,60 @@
+// The daemon's side of a door (door.h): starts it, receives its clients, sees whether it hangs.
+// No function waits: the descriptor is readable when there is a client, or when the door has ended.
+//
+// On the io thread.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "collectors/door/packets.h"
+#include "collectors/host/peer.h"
+#include "formats/base/result.h"
+#include "formats/base/unique_fd.h"
+
+namespace profd::door {
+
+// A client behind the door.
+struct NewClient {
+  Peer peer;
+  UniqueFd socket;  // a stream socket, whose other end the door has
+};
+
+class DoorChild {
+ public:
+  // `listener` is borrowed: a listening stream socket, non-blocking. The members of `group` are
+  // privileged.
+  static Result<DoorChild> start(int listener, std::optional<gid_t> group);
+
+  // To be called when the descriptor is readable. None: the packet was no client. An error: the
+  // door has ended, or sent an invalid packet.
+  Result<std::optional<NewClient>> next_client();
+
+  // Whether the door has worked on one event for longer than `limit`.
+  [[nodiscard]] bool stands_still(std::chrono::milliseconds limit) const;
+
+  void stop_accepting();
+
+  [[nodiscard]] int descriptor() const { return socket_.get(); }
+  [[nodiscard]] pid_t process() const { return process_; }  // to be killed and reaped by the caller
+
+ private:
+  struct Unmap {
+    void operator()(const DoorPage* page) const;
+  };
+  using Page = std::unique_ptr<const DoorPage, Unmap>;
+
+  DoorChild(UniqueFd socket, pid_t process, Page page)
+      : socket_(std::move(socket)), process_(process), page_(std::move(page)) {}
+
+  UniqueFd socket_;
+  pid_t process_;
+  Page page_;
+  bool is_started_ = false;
+};
+
+}  // namespace profd::door

@@ -1,0 +1,167 @@
+#include "daemon/control/public_door.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <string>
+#include <utility>
+
+#include "daemon/base/coroutines.h"
+#include "daemon/base/log.h"
+#include "daemon/service/caller.h"
+
+namespace profd {
+namespace {
+
+using boost::asio::posix::stream_descriptor;
+using std::chrono_literals::operator""ms;
+
+// Between two looks at the door, with clients and without.
+constexpr auto kBusyInterval = 250ms;
+constexpr auto kIdleInterval = 1000ms;
+constexpr auto kDescriptorPause = 100ms;
+
+// Since Linux 6.16: the kernel refuses descriptors that a client sends. Accepted sockets inherit
+// it.
+constexpr int kPassRights = 83;
+
+void refuse_descriptors(int listener) {
+  const int no = 0;
+  (void)::setsockopt(listener, SOL_SOCKET, kPassRights, &no, sizeof no);
+}
+
+}  // namespace
+
+struct PublicDoor::Door {
+  Door(boost::asio::io_context& io, door::DoorChild started)
+      : child(std::move(started)), link(io, ::fcntl(child.descriptor(), F_DUPFD_CLOEXEC, 0)) {}
+
+  door::DoorChild child;
+  stream_descriptor link;
+};
+
+PublicDoor::PublicDoor(boost::asio::io_context& io, UnixListener listener, ControlServer& server)
+    : io_(io),
+      listener_(std::move(listener)),
+      socket_(listener_.take_fd()),
+      server_(server),
+      group_(find_privileged_group()),
+      timer_(io) {
+  refuse_descriptors(socket_.get());
+}
+
+std::optional<pid_t> PublicDoor::process() const {
+  if (!door_) return std::nullopt;
+  return door_->child.process();
+}
+
+void PublicDoor::start() {
+  start_door();
+  spawn(io_, watch());
+}
+
+void PublicDoor::stop_accepting() {
+  is_stopped_ = true;
+  timer_.cancel();
+  if (door_) door_->child.stop_accepting();
+}
+
+// The door has the listening socket open too. So this is not its last close, which would close what
+// waiting clients sent.
+void PublicDoor::close() {
+  is_stopped_ = true;
+  timer_.cancel();
+  if (door_) socket_.reset();
+  end_door();
+}
+
+void PublicDoor::start_door() {
+  if (stuck_.size() >= kMaxStuck) {
+    if (!std::exchange(was_refused_, true)) {
+      log::error("the public control socket is not served: {} doors hang", stuck_.size());
+    }
+    return;
+  }
+  auto child = door::DoorChild::start(socket_.get(), group_);
+  if (!child) {
+    if (!std::exchange(was_refused_, true)) {
+      log::error("could not start the door: {}", child.error().message);
+    }
+    return;
+  }
+  was_refused_ = false;
+  door_ = std::make_shared<Door>(io_, std::move(*child));
+  spawn(io_, receive(door_));
+}
+
+void PublicDoor::end_door() {
+  const std::shared_ptr<Door> ended = std::exchange(door_, nullptr);
+  if (!ended) return;
+  ::kill(ended->child.process(), SIGKILL);  // not reaped yet, so the pid is still its own
+  stuck_.push_back(ended->child.process());
+  boost::system::error_code ignored;
+  ended->link.close(ignored);
+  server_.abort_clients_of_door();
+  reap();
+}
+
+void PublicDoor::reap() {
+  std::erase_if(stuck_, [](pid_t process) { return ::waitpid(process, nullptr, WNOHANG) != 0; });
+  server_.counts().doors_stuck = stuck_.size();
+}
+
+void PublicDoor::replace(const Error& why) {
+  log::warn("the door is replaced: {}", why.message);
+  ++server_.counts().doors_replaced;
+  end_door();
+}
+
+void PublicDoor::check() {
+  if (door_ && door_->child.stands_still(kStandstill)) {
+    replace(fail(ErrorCode::kTimeout, "it stands still"));
+  }
+  if (!stuck_.empty()) reap();
+  if (!door_) start_door();
+}
+
+boost::asio::awaitable<void> PublicDoor::watch() {
+  while (!is_stopped_) {
+    const bool is_idle = door_ && stuck_.empty() && server_.clients_of_door() == 0;
+    timer_.expires_after(is_idle ? kIdleInterval : kBusyInterval);
+    co_await wait_for(timer_);
+    if (!is_stopped_) check();
+  }
+}
+
+boost::asio::awaitable<void> PublicDoor::wait_for_descriptor(const std::shared_ptr<Door>& door) {
+  boost::asio::steady_timer pause(io_);
+  for (bool is_first = true; door == door_; is_first = false) {
+    const UniqueFd free(::fcntl(door->child.descriptor(), F_DUPFD_CLOEXEC, 0));
+    if (free.valid()) co_return;
+    if (is_first) {
+      log::warn("could not accept a connection: no file descriptor is free");
+      ++server_.counts().starved;
+    }
+    pause.expires_after(kDescriptorPause);
+    co_await wait_for(pause);
+  }
+}
+
+boost::asio::awaitable<void> PublicDoor::receive(std::shared_ptr<Door> door) {
+  for (;;) {
+    const bool is_readable = co_await wait_readable(door->link);
+    if (!is_readable || door != door_) co_return;
+    co_await wait_for_descriptor(door);
+    if (door != door_) co_return;
+    auto client = door->child.next_client();
+    if (!client) {
+      replace(client.error());
+      co_return;
+    }
+    if (*client) server_.serve_client_of_door((*client)->peer, std::move((*client)->socket));
+  }
+}
+
+}  // namespace profd

@@ -1,0 +1,194 @@
+// What unprivileged users send to the public control socket does not delay root's answers on the
+// admin socket: descriptors whose last close takes as long as their sender likes.
+
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "formats/base/unique_fd.h"
+#include "tests/daemon/control/raw_client.h"
+#include "tests/e2e/harness.h"
+
+namespace profd::e2e {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono_literals::operator""s;
+
+// Two ends of a TCP connection: the first has unsent data and lingers, the second does not read.
+struct LingeringSocket {
+  UniqueFd lingers;
+  UniqueFd reader;
+};
+
+LingeringSocket make_lingering(int seconds) {
+  const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  LingeringSocket made;
+  made.lingers.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::bind(listener.get(), generic, sizeof address) != 0 || ::listen(listener.get(), 1) != 0 ||
+      ::getsockname(listener.get(), generic, &size) != 0 ||
+      ::connect(made.lingers.get(), generic, sizeof address) != 0) {
+    return {};
+  }
+  made.reader.reset(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const std::string data(65536, 'x');
+  while (::send(made.lingers.get(), data.data(), data.size(), MSG_DONTWAIT) > 0) {
+  }
+  const linger option{.l_onoff = 1, .l_linger = seconds};
+  ::setsockopt(made.lingers.get(), SOL_SOCKET, SO_LINGER, &option, sizeof option);
+  return made;
+}
+
+bool send_descriptor(int socket, int descriptor) {
+  char byte = 'G';
+  iovec part{.iov_base = &byte, .iov_len = 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
+}
+
+class DoorTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] std::filesystem::path admin_socket() const {
+    return daemon_.socket().parent_path() / "admin.sock";
+  }
+
+  // Asks on a connection of its own. Returns how long the answer took.
+  std::chrono::milliseconds ask_as_root() {
+    const auto began = Clock::now();
+    RawClient root(admin_socket());
+    EXPECT_EQ(root.ask("GET", "/v1/status").status, 200);
+    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
+  }
+
+  // The errno of a user's connect() to the admin socket.
+  [[nodiscard]] int connect_as_somebody() const {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::ranges::copy(admin_socket().native(), address.sun_path);
+    const UniqueFd user(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    int error = 0;
+    std::thread([&] {
+      const bool became = ::syscall(SYS_setgroups, 0, nullptr) == 0 &&
+                          ::syscall(SYS_setresgid, kSomebody, kSomebody, kSomebody) == 0 &&
+                          ::syscall(SYS_setresuid, kSomebody, kSomebody, kSomebody) == 0;
+      const bool is_connected =
+          became &&
+          ::connect(user.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+      error = is_connected ? 0 : errno;
+    }).join();
+    return error;
+  }
+
+  [[nodiscard]] std::size_t descriptors_of_daemon() {
+    const std::string directory = "/proc/" + std::to_string(daemon_.process().pid()) + "/fd";
+    const auto entries = std::filesystem::directory_iterator(directory);
+    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+  }
+
+  Daemon daemon_;
+};
+
+TEST_F(DoorTest, TheAdminSocketIsForRootAndTheGroupAlone) {
+  struct stat info {};
+  ASSERT_EQ(::stat(admin_socket().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode, S_IFSOCK | 0660U);
+  RawClient root(admin_socket());
+  EXPECT_EQ(root.ask("GET", "/v1/config").status, 200);
+  EXPECT_EQ(connect_as_somebody(), EACCES);
+}
+
+TEST_F(DoorTest, ClientsBehindTheDoorAreJudgedByTheirOwnCredentials) {
+  RawClient root(daemon_.socket());
+  EXPECT_EQ(root.ask("GET", "/v1/config").status, 200);
+  RawClient user;
+  user.connect_as(daemon_.socket(), kSomebody, kSomebody);
+  EXPECT_EQ(user.ask("GET", "/v1/config").status, 403);
+  EXPECT_EQ(user.ask("GET", "/v1/status").status, 200);
+}
+
+TEST_F(DoorTest, LingeringDescriptorsDelayTheirSendersAlone) {
+  const std::size_t before = descriptors_of_daemon();
+  std::vector<UniqueFd> readers;
+  bool was_sent = false;
+  for (const int seconds : {3, 30}) {
+    for (int i = 0; i < 8; ++i) {
+      LingeringSocket attack = make_lingering(seconds);
+      ASSERT_TRUE(attack.reader.valid());
+      RawClient user;
+      user.connect_as(daemon_.socket(), kSomebody, kSomebody);
+      // Since Linux 6.16 the kernel refuses to send it.
+      was_sent = send_descriptor(user.fd(), attack.lingers.get());
+      ASSERT_TRUE(was_sent || errno == EPERM);
+      if (!was_sent) attack.reader.reset();
+      attack.lingers.reset();
+      readers.push_back(std::move(attack.reader));
+      EXPECT_LT(ask_as_root(), 1s) << seconds << " " << i;
+    }
+  }
+  // A standstill is seen after 500 ms.
+  EXPECT_TRUE(
+      eventually([&] { return !was_sent || daemon_.status().connections.doors_replaced >= 1; }));
+  readers.clear();
+  EXPECT_TRUE(eventually([&] { return daemon_.status().connections.doors_stuck == 0; }));
+  EXPECT_TRUE(eventually([&] { return descriptors_of_daemon() <= before + 2; }))
+      << before << " " << descriptors_of_daemon();
+  RawClient user;
+  user.connect_as(daemon_.socket(), kSomebody, kSomebody);
+  EXPECT_EQ(user.ask("GET", "/v1/status").status, 200) << "the new door";
+}
+
+TEST_F(DoorTest, ADoorThatDiesIsReplaced) {
+  const std::string tasks = "/proc/" + std::to_string(daemon_.process().pid()) + "/task/" +
+                            std::to_string(daemon_.process().pid()) + "/children";
+  std::ifstream children(tasks);
+  pid_t door = 0;
+  for (pid_t pid = 0; children >> pid;) {
+    std::ifstream name("/proc/" + std::to_string(pid) + "/comm");
+    std::string text;
+    name >> text;
+    if (text == "profd-door") door = pid;
+  }
+  ASSERT_GT(door, 0);
+  RawClient kept(daemon_.socket());
+  ASSERT_EQ(kept.ask("GET", "/v1/status").status, 200);
+  ASSERT_EQ(::kill(door, SIGKILL), 0);
+  EXPECT_TRUE(eventually([&] { return kept.is_closed(); }));
+  EXPECT_LT(ask_as_root(), 1s);
+  RawClient later(daemon_.socket());
+  EXPECT_EQ(later.ask("GET", "/v1/status").status, 200) << "waits for the new door";
+  EXPECT_EQ(daemon_.status().connections.doors_replaced, 1U);
+}
+
+}  // namespace
+}  // namespace profd::e2e
