@@ -42,6 +42,12 @@ class MappingFloodTest : public SamplingTest {
         std::vector<std::string>{place, "60"},
         WorkloadOptions{.program = PROFD_TEST_MAPPING_FLOOD, .uid = uid, .gid = uid}));
   }
+  // Not all processes: a test that runs beside this one may have floods of its own.
+  [[nodiscard]] Target target_of_floods() const {
+    Target target;
+    for (const auto& flood : floods_) target.pids.push_back(flood->pid());
+    return target;
+  }
   [[nodiscard]] std::uint32_t flood_pid() const { return floods_.front()->pid(); }
   // Of the records of their mappings, without those that another CPU repeated.
   [[nodiscard]] std::uint64_t flood_bytes() const {
@@ -62,7 +68,7 @@ class MappingFloodTest : public SamplingTest {
 // bpf/credit.h has what a tick earns, and what each CPU gives at first.
 TEST_F(MappingFloodTest, OfAUserTakesNoMoreThanItsTicksEarn) {
   for (int i = 0; i < 3; ++i) start_flood(kFloodUser);
-  const SessionSlot slot = start(target_of_all());
+  const SessionSlot slot = start(target_of_floods());
   collect(flood_pid(), 1000);
   const SlotLedger slot_ledger = stop_balanced(slot);
   const SamplerLedger ledger = sampler_->ledger();
@@ -76,7 +82,7 @@ TEST_F(MappingFloodTest, OfAUserTakesNoMoreThanItsTicksEarn) {
 // Root's are not limited: this is the control, with the same programs.
 TEST_F(MappingFloodTest, OfRootIsNotLimited) {
   start_flood(0);
-  const SessionSlot slot = start(target_of_all());
+  const SessionSlot slot = start(target_of_floods());
   collect(flood_pid(), 200);
   stop_balanced(slot);
   EXPECT_EQ(sampler_->ledger().mapping_records_limited, 0U);
@@ -84,11 +90,13 @@ TEST_F(MappingFloodTest, OfRootIsNotLimited) {
 
 TEST_F(MappingFloodTest, OfOneUserLeavesThoseOfAnotherAlone) {
   for (int i = 0; i < 3; ++i) start_flood(kFloodUser);
-  const SessionSlot flood = start(target_of_all());
-  collect(flood_pid(), 1000);
   const Workload other({"spin"}, {.uid = kFloodUser + 1, .gid = kFloodUser + 1});
+  Target both = target_of_floods();
+  both.pids.push_back(other.pid());
+  const SessionSlot slot = start(both);
+  collect(flood_pid(), 1000);
   collect(other.pid(), 100);
-  stop_balanced(flood);
+  stop_balanced(slot);
   std::size_t met = 0;
   for (const StoredSample* sample : sink_.of_process(other.pid())) {
     for (const std::uint64_t id : sample->view.mapping_ids) {
@@ -96,7 +104,7 @@ TEST_F(MappingFloodTest, OfOneUserLeavesThoseOfAnotherAlone) {
       ++met;
     }
   }
-  EXPECT_GE(met, 100U);
+  EXPECT_GE(met, 90U);  // one for each sample that has a user stack
 }
 
 }  // namespace
