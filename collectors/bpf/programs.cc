@@ -229,8 +229,8 @@ Result<std::vector<BpfFunction>> Programs::list_bpf_functions() const {
                          .name = {function.name, ::strnlen(function.name, sizeof function.name)}});
   }
   std::ranges::sort(functions, {}, &BpfFunction::code);
-  const auto same = std::ranges::unique(functions, {}, &BpfFunction::code);
-  functions.erase(same.begin(), same.end());
+  const auto are_same = [](const BpfFunction& a, const BpfFunction& b) { return a.code == b.code; };
+  functions.erase(std::unique(functions.begin(), functions.end(), are_same), functions.end());
   return functions;
 }
 

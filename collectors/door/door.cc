@@ -24,9 +24,9 @@ namespace {
 // Two of each client, and some of its own.
 constexpr std::uint64_t kOpenFiles = 2 * kMaxClients + 16;
 // A client gets so long to read the rest of an answer when the daemon has closed the connection.
-constexpr std::int64_t kLastReadLimit_ns = 10'000'000'000;
-constexpr int kSweepInterval_ms = 1000;
-constexpr int kAcceptPause_ms = 100;
+constexpr std::int64_t kLastReadLimitNanoseconds = 10'000'000'000;
+constexpr int kSweepIntervalMilliseconds = 1000;
+constexpr int kAcceptPauseMilliseconds = 100;
 constexpr int kEvents = 64;
 
 // What an epoll event is about: one of these, or kFirstClient + 2 * (client's number) + side.
@@ -76,7 +76,7 @@ class Connection {
     Side& side = is_client ? client_ : daemon_;
     if ((events & (EPOLLHUP | EPOLLERR)) != 0 && !side.is_gone()) {
       side.set_gone(epoll);
-      if (!is_client) last_read_ns_ = now_ns(CLOCK_MONOTONIC) + kLastReadLimit_ns;
+      if (!is_client) last_read_ns_ = now_ns(CLOCK_MONOTONIC) + kLastReadLimitNanoseconds;
     }
     return run(epoll);
   }
@@ -141,8 +141,8 @@ class Door {
   void set_busy() { page_.busy_since_ns = now_ns(CLOCK_MONOTONIC); }
 
   [[nodiscard]] int timeout_ms() const {
-    if (is_starved_) return kAcceptPause_ms;
-    return ending_ > 0 ? kSweepInterval_ms : -1;
+    if (is_starved_) return kAcceptPauseMilliseconds;
+    return ending_ > 0 ? kSweepIntervalMilliseconds : -1;
   }
 
   void watch_listener() {
@@ -214,7 +214,7 @@ class Door {
   void sweep() {
     const std::int64_t now = now_ns(CLOCK_MONOTONIC);
     if (ending_ == 0 || now < next_sweep_ns_) return;
-    next_sweep_ns_ = now + std::int64_t{kSweepInterval_ms} * 1'000'000;
+    next_sweep_ns_ = now + std::int64_t{kSweepIntervalMilliseconds} * 1'000'000;
     for (auto at = connections_.begin(); at != connections_.end();) {
       const auto connection = at++;
       if (!connection->second.is_over(now)) continue;

@@ -195,8 +195,7 @@ class SampleRecorder::SampleRecording final : public Recording {
   std::uint64_t final_bytes_ = 0;
 };
 
-SampleRecorder::SampleRecorder(Parts parts)
-    : parts_(std::move(parts)), cgroups_(find_cgroup_mount()) {}
+SampleRecorder::SampleRecorder(Parts parts) : parts_(parts), cgroups_(find_cgroup_mount()) {}
 
 bool SampleRecorder::records(std::string_view /*event*/) const { return true; }
 
