@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstring>
+#include <tuple>
 
 namespace profd {
 namespace {
@@ -228,7 +229,10 @@ Result<std::vector<BpfFunction>> Programs::list_bpf_functions() const {
     functions.push_back({.code = {.start = function.start, .end = function.end},
                          .name = {function.name, ::strnlen(function.name, sizeof function.name)}});
   }
-  std::ranges::sort(functions, {}, &BpfFunction::code);
+  // Of a function that comes twice, one has no name: the last.
+  std::ranges::sort(functions, [](const BpfFunction& a, const BpfFunction& b) {
+    return std::tie(a.code, b.name) < std::tie(b.code, a.name);
+  });
   const auto are_same = [](const BpfFunction& a, const BpfFunction& b) { return a.code == b.code; };
   functions.erase(std::unique(functions.begin(), functions.end(), are_same), functions.end());
   return functions;

@@ -352,7 +352,7 @@ UnwindStats Unwinding::stats() const {
   UnwindStats stats;
   tables_.add_to(stats);
   deferred_.add_to(stats);
-  stats.loading = loading_.size();
+  stats.loading = loading_.size() + wanted_.size();
   stats.parser_restarts = loader_->parser_restarts();
   return stats;
 }
