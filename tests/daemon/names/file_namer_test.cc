@@ -68,13 +68,17 @@ TEST_F(FileNamerTest, AFileThatWasNotReadInTimeIsReadLater) {
 
 // A request that times out ends the child, and the next one starts another.
 TEST_F(FileNamerTest, AFileThatWasNotReadInTimeIsNotTriedAgainAtOnce) {
-  stop_parser();
-  name();
-  const Clock::time_point begin = Clock::now();
-  ASSERT_LE(child(), 0);
-  name();
-  if (Clock::now() - begin >= 1s) GTEST_SKIP() << "the host is too busy";
-  EXPECT_LE(child(), 0);
+  for (int tries = 0; tries < 10; ++tries) {
+    stop_parser();
+    name();
+    const Clock::time_point begin = Clock::now();
+    ASSERT_LE(child(), 0);
+    name();
+    if (Clock::now() - begin >= 1s) continue;  // a busy host: a new child is right
+    EXPECT_LE(child(), 0);
+    return;
+  }
+  FAIL() << "the host is too busy: ten times, two calls took longer than a second";
 }
 
 TEST_F(FileNamerTest, AFileThatIsNotElfIsNotTriedAgain) {
