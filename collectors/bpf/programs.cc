@@ -238,8 +238,4 @@ Result<std::vector<BpfFunction>> Programs::list_bpf_functions() const {
   return functions;
 }
 
-void Programs::wait_for_running_programs() const {
-  if (const auto outer = map("profd_rings")) store_ring_again(*outer, rings_.front().get());
-}
-
 }  // namespace profd

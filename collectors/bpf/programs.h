@@ -51,10 +51,8 @@ class Programs {
   // The functions of all BPF programs that are loaded, by address.
   [[nodiscard]] Result<std::vector<BpfFunction>> list_bpf_functions() const;
 
-  // Waits until every run of a program that began before the call has ended, on all CPUs: 10 to 30
-  // ms. Then no program uses what was removed before the call, and all that they counted can be
-  // read. The io thread begins a grace period instead, whose end it does not wait for.
-  void wait_for_running_programs() const;
+  // The ends of runs of programs: what was removed before a grace period began is used by none
+  // after it.
   [[nodiscard]] GracePeriods& grace_periods() const { return *grace_periods_; }
 
  private:

@@ -15,15 +15,16 @@ void add_reasons(CountsByReason& counts, const std::vector<std::string_view>& re
 void add_process(MetricsText& out, const StatusInfo& status) {
   out.info("profd_build_info", "The version of profd.", "version", status.version);
   out.gauge("profd_uptime_seconds", "Time since profd started.", status.uptime_seconds);
-  out.counter("profd_cpu_seconds_total", "CPU time of profd without its parsers.",
+  out.counter("profd_cpu_seconds_total", "CPU time of profd without its child processes.",
               status.cpu_seconds);
-  out.gauge("profd_resident_memory_bytes", "Resident memory of profd without its parsers.",
+  out.gauge("profd_resident_memory_bytes", "Resident memory of profd without its child processes.",
             status.rss_bytes);
-  out.gauge("profd_parser_processes", "Child processes that parse files.",
+  out.gauge("profd_parser_processes",
+            "Child processes: parsers, and the door of the public socket.",
             status.parsers.processes);
-  out.counter("profd_parser_cpu_seconds_total", "CPU time of the parsers.",
+  out.counter("profd_parser_cpu_seconds_total", "CPU time of the child processes.",
               status.parsers.cpu_seconds);
-  out.gauge("profd_parser_resident_memory_bytes", "Resident memory of the parsers.",
+  out.gauge("profd_parser_resident_memory_bytes", "Resident memory of the child processes.",
             status.parsers.rss_bytes);
   out.counter("profd_parser_restarts_total", "Parsers that were restarted.",
               status.unwinding.parser_restarts);
