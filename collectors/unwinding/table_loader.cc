@@ -234,7 +234,7 @@ std::vector<LoadResult> TableLoader::take() {
     const std::lock_guard lock(mutex_);
     taken.swap(ready_);
   }
-  changed_.notify_one();
+  if (taken.size() >= kMaxReady) changed_.notify_one();  // the thread waits for room
   return taken;
 }
 

@@ -20,6 +20,11 @@ void spawn(boost::asio::io_context& io, awaitable<void> task) {
 
 awaitable<void> wait_for(boost::asio::steady_timer& timer) { co_await timer.async_wait(kAsValues); }
 
+void expire_with_others(boost::asio::steady_timer& timer, std::chrono::milliseconds interval) {
+  const auto now = boost::asio::steady_timer::clock_type::now();
+  timer.expires_at(now - now.time_since_epoch() % interval + interval);
+}
+
 awaitable<bool> wait_readable(stream_descriptor& descriptor) {
   const auto [error] = co_await descriptor.async_wait(stream_descriptor::wait_read, kAsValues);
   co_return !error;

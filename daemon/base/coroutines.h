@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <chrono>
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
@@ -23,6 +25,10 @@ void spawn(boost::asio::io_context& io, boost::asio::awaitable<void> task);
 
 // Returns when the timer expires or is cancelled. The timer must live until then.
 boost::asio::awaitable<void> wait_for(boost::asio::steady_timer& timer);
+
+// Lets the timer expire at the next multiple of `interval` since its clock began. So timers of one
+// interval expire together, and an idle host wakes up once for all of them.
+void expire_with_others(boost::asio::steady_timer& timer, std::chrono::milliseconds interval);
 
 // Returns true when `descriptor` can be read, or is at its end; false when the wait is cancelled or
 // the descriptor closed. The object must live until then. Name the result before you test it: g++

@@ -129,7 +129,7 @@ void PublicDoor::check() {
 boost::asio::awaitable<void> PublicDoor::watch() {
   while (!is_stopped_) {
     const bool is_idle = door_ && stuck_.empty() && server_.clients_of_door() == 0;
-    timer_.expires_after(is_idle ? kIdleInterval : kBusyInterval);
+    expire_with_others(timer_, is_idle ? kIdleInterval : kBusyInterval);
     co_await wait_for(timer_);
     if (!is_stopped_) check();
   }

@@ -48,7 +48,7 @@ void DrainLoop::stop() {
 
 boost::asio::awaitable<void> DrainLoop::drain_by_time() {
   while (!stopped_) {
-    timer_.expires_after(interval_.value_or(std::chrono::hours(24)));
+    expire_with_others(timer_, interval_.value_or(std::chrono::hours(24)));
     co_await wait_for(timer_);
     if (!interval_) continue;
     source_.drain();
