@@ -72,7 +72,7 @@ class UnitLines {
   std::string_view path_of(std::uint64_t file) {
     const auto [found, is_new] = paths_.try_emplace(file);
     if (is_new) {
-      found->second = valid_utf8(table_->path_of(file, directory_), kMaxCodeNameBytes);
+      found->second = printable_utf8(table_->path_of(file, directory_), kMaxCodeNameBytes);
     }
     return found->second;
   }
@@ -213,9 +213,10 @@ CodeFrame FrameReader::frame_of(Dwarf_Die& function, const FileLine& line) {
   if (name != nullptr) {
     frame.name = shown_name_of(name);
   } else if (name = ::dwarf_diename(&function); name != nullptr) {
-    frame.name = valid_utf8(std::string(scopes_->prefix_of(function)) + name, kMaxCodeNameBytes);
+    frame.name =
+        printable_utf8(std::string(scopes_->prefix_of(function)) + name, kMaxCodeNameBytes);
   }
-  if (name != nullptr) frame.system_name = valid_utf8(name, kMaxCodeNameBytes);
+  if (name != nullptr) frame.system_name = printable_utf8(name, kMaxCodeNameBytes);
   return frame;
 }
 

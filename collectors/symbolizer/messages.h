@@ -46,7 +46,7 @@ struct FramesRequest {
 [[nodiscard]] inline bool is_valid(const DwarfAddress& answer) {
   return static_cast<std::size_t>(answer.loss) < kDwarfLosses &&
          answer.names.source == source_of(answer.loss, !answer.names.frames.empty()) &&
-         answer.file.size() <= kMaxCodeNameBytes && is_valid_utf8(answer.file);
+         answer.file.size() <= kMaxCodeNameBytes && is_printable(answer.file);
 }
 
 }  // namespace profd

@@ -20,8 +20,7 @@ constexpr std::size_t kShownIdDigits = 12;
 
 std::string text_or_none(std::string_view text) {
   if (text.empty()) return kNoLabel;
-  return valid_utf8(has_controls(text) ? without_controls(text) : std::string(text),
-                    PprofProfile::kMaxTextBytes);
+  return printable_utf8(text, PprofProfile::kMaxTextBytes);
 }
 
 std::string container_label(const std::string& container) {

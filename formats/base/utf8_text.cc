@@ -24,6 +24,20 @@ std::size_t ascii_prefix(std::string_view text) {
   return at;
 }
 
+// The same for ASCII without control characters, or less: it stops at some others too.
+std::size_t printable_ascii_prefix(std::string_view text) {
+  constexpr std::uint64_t kHighBits = 0x8080808080808080;
+  constexpr std::uint64_t kEachByte = 0x0101010101010101;
+  std::size_t at = 0;
+  for (std::uint64_t word = 0; at + sizeof word <= text.size(); at += sizeof word) {
+    std::memcpy(&word, text.data() + at, sizeof word);
+    const std::uint64_t below_blank = word - kEachByte * 0x20;
+    const std::uint64_t above_tilde = word + kEachByte;
+    if (((word | below_blank | above_tilde) & kHighBits) != 0) break;
+  }
+  return at;
+}
+
 bool is_inside_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
 // Moves `at` behind a character. False: there is none, and `at` stays.
@@ -91,6 +105,16 @@ bool has_controls(std::string_view text) {
     if (is_control(text[i]) || is_c1(text, i)) return true;
   }
   return false;
+}
+
+bool is_printable(std::string_view text) {
+  text.remove_prefix(printable_ascii_prefix(text));
+  return is_valid_utf8(text) && !has_controls(text);
+}
+
+std::string printable_utf8(std::string_view text, std::size_t max_bytes) {
+  if (text.size() <= max_bytes && is_printable(text)) return std::string(text);
+  return without_controls(valid_utf8(text, max_bytes));
 }
 
 std::string without_controls(std::string_view text) {

@@ -8,6 +8,9 @@
 
 namespace profd {
 
+// The longest name in what profd writes.
+inline constexpr std::size_t kMaxPrintableBytes = 1024;
+
 [[nodiscard]] bool is_valid_utf8(std::string_view text);
 
 // Malformed sequences become U+FFFD. A result of more than `max_bytes` (at least 3) is cut between
@@ -23,5 +26,11 @@ namespace profd {
 
 // Control characters become '?'. Nothing else changes.
 [[nodiscard]] std::string without_controls(std::string_view text);
+
+// Whether a text is valid UTF-8 without control characters, so that a terminal can show it.
+[[nodiscard]] bool is_printable(std::string_view text);
+
+// valid_utf8() and without_controls(): the form of each name that another process chose.
+[[nodiscard]] std::string printable_utf8(std::string_view text, std::size_t max_bytes);
 
 }  // namespace profd

@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "formats/base/utf8_text.h"
+
 namespace profd {
 namespace {
 
@@ -80,7 +82,7 @@ void put_sleb(std::string& out, std::int64_t value) {
 }
 
 void put_string(std::string& out, std::string_view text) {
-  out.append(text.substr(0, text.find('\0'))).push_back('\0');
+  out.append(printable_utf8(text.substr(0, text.find('\0')), kMaxPrintableBytes)).push_back('\0');
 }
 
 // A unit is preceded by its length.

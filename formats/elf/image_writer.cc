@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "formats/base/utf8_text.h"
+
 namespace profd {
 namespace {
 
@@ -35,8 +37,8 @@ std::size_t last_of(const std::vector<ElfCodeSection>& code) {
 
 std::uint32_t ElfStrings::add(std::string_view text) {
   const auto offset = static_cast<std::uint32_t>(bytes_.size());
-  const auto [known, added] =
-      offsets_.try_emplace(std::string(text.substr(0, text.find('\0'))), offset);
+  const auto [known, added] = offsets_.try_emplace(
+      printable_utf8(text.substr(0, text.find('\0')), kMaxPrintableBytes), offset);
   if (added) bytes_.append(known->first).push_back('\0');
   return known->second;
 }

@@ -19,7 +19,8 @@ namespace profd {
 // must not have a larger image.
 class ElfStrings {
  public:
-  // Returns the offset of `text`, which is cut at a NUL.
+  // Returns the offset of `text`, which is cut at a NUL and made printable, since pprof shows names
+  // as they are: an escape code in one would reach the terminal.
   std::uint32_t add(std::string_view text);
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
 

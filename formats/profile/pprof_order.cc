@@ -162,8 +162,8 @@ void Ordering::find_used_texts() {
 
 void Ordering::add_header_text(const std::string& text) {
   std::string_view valid = text;
-  if (text.size() > PprofProfile::kMaxTextBytes || !is_valid_utf8(text)) {
-    valid = ordered_.repaired.emplace_back(valid_utf8(text, PprofProfile::kMaxTextBytes));
+  if (text.size() > PprofProfile::kMaxTextBytes || !is_printable(text)) {
+    valid = ordered_.repaired.emplace_back(printable_utf8(text, PprofProfile::kMaxTextBytes));
   }
   ranked_texts_.push_back(ranked(valid, static_cast<std::uint32_t>(text_places_.size())));
   text_places_.push_back(0);

@@ -8,7 +8,8 @@
 // Owns all its memory; no thread affinity. Invariants, which the add functions keep:
 //
 // - Each index lies inside its table; each sample has one value for each sample type.
-// - Each text is valid UTF-8 of at most kMaxTextBytes, and text 0 is "".
+// - Each text is valid UTF-8 without control characters, of at most kMaxTextBytes, and text 0 is
+// "".
 // - Each location has a line: readers leave out a location without one, or the whole sample.
 // - No numeric label is 0 without a unit: readers take that for a label without value.
 

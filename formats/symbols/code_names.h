@@ -78,7 +78,7 @@ struct AddressNames {
 [[nodiscard]] inline bool is_valid(const CodeFrame& frame) {
   const std::array<std::string_view, 3> texts{frame.name, frame.system_name, frame.file};
   return !frame.name.empty() && std::ranges::all_of(texts, [](std::string_view text) {
-    return text.size() <= kMaxCodeNameBytes && is_valid_utf8(text);
+    return text.size() <= kMaxCodeNameBytes && is_printable(text);
   });
 }
 [[nodiscard]] inline bool is_valid(const AddressNames& names) {

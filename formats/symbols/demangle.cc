@@ -110,9 +110,9 @@ std::string shown_name(std::string_view system_name) {
   Demangled demangled;
   const bool has_form = is_mangled(name) && name.size() <= kMaxMangledBytes;
   if (!has_form || !demangle(name, &demangled) || demangled.bytes == 0) {
-    return valid_utf8(name, kMaxCodeNameBytes);
+    return printable_utf8(name, kMaxCodeNameBytes);
   }
-  return valid_utf8({demangled.text.data(), demangled.bytes}, kMaxCodeNameBytes);
+  return printable_utf8({demangled.text.data(), demangled.bytes}, kMaxCodeNameBytes);
 }
 
 }  // namespace profd

@@ -174,7 +174,7 @@ std::optional<GoFunctions::InlinedCall> GoFunctions::inlined_call(const Function
 
 std::string GoFunctions::text_at(std::uint64_t part, std::uint32_t offset) {
   std::string text = reader_.text(table_.offset + part + offset);
-  return use(text.size()) ? valid_utf8(text, kMaxCodeNameBytes) : std::string();
+  return use(text.size()) ? printable_utf8(text, kMaxCodeNameBytes) : std::string();
 }
 
 std::string GoFunctions::file_at(const Function& function, std::uint64_t address) {

@@ -68,15 +68,15 @@ void NameAnswers::add_symbol(std::uint64_t address, NameSource source,
   }
   if (last_.name.empty()) return;
   CodeFrame frame = last_;
-  frame.system_name = valid_utf8(system_name, kMaxCodeNameBytes);
+  frame.system_name = printable_utf8(system_name, kMaxCodeNameBytes);
   add({address, {std::move(frame)}, source, is_folded}, is_final);
 }
 
 void NameAnswers::add_plt(std::uint64_t address, const std::string& function) {
   if (function.empty()) return;
   CodeFrame frame;
-  frame.name = valid_utf8(shown_name(function) + "@plt", kMaxCodeNameBytes);
-  frame.system_name = valid_utf8(function + "@plt", kMaxCodeNameBytes);
+  frame.name = printable_utf8(shown_name(function) + "@plt", kMaxCodeNameBytes);
+  frame.system_name = printable_utf8(function + "@plt", kMaxCodeNameBytes);
   add({address, {std::move(frame)}, NameSource::kPlt, false}, true);
 }
 

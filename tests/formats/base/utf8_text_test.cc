@@ -94,5 +94,22 @@ TEST(Utf8Text, ControlCharactersBecomeQuestionMarks) {
   EXPECT_FALSE(has_controls("\xc2z"));
 }
 
+TEST(Utf8Text, APrintableTextStaysAndAnyOtherBecomesOne) {
+  const std::string plain = "std::map<int, \u00e9\u00a0\u20ac>~";
+  EXPECT_TRUE(is_printable(plain));
+  EXPECT_EQ(printable_utf8(plain, 100), plain);
+  EXPECT_EQ(printable_utf8(plain, 10), "std::ma...");
+  EXPECT_EQ(printable_utf8("a\x1b]0;x\a\xff\u009b", 100), "a?]0;x?\uFFFD?");
+  // Each byte at each place of a word, beside the characters at the borders.
+  for (int byte = 0; byte < 256; ++byte) {
+    for (std::size_t at = 0; at < 9; ++at) {
+      std::string text = " ~ ~ ~ ~ ";
+      text[at] = static_cast<char>(byte);
+      EXPECT_EQ(is_printable(text), byte >= 0x20 && byte < 0x7f) << byte << " at " << at;
+      EXPECT_TRUE(is_printable(printable_utf8(text, 100)));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace profd
