@@ -15,7 +15,10 @@ using Clock = std::chrono::steady_clock;
 
 class ParserClient final : public Parser {
  public:
-  explicit ParserClient(std::unique_ptr<sandbox::Client> client) : client_(std::move(client)) {}
+  ParserClient(const ParserLimits& limits, sandbox::Spawn spawn)
+      : limits_(limits), spawn_(std::move(spawn)) {}
+
+  Result<void> start() { return start(roots_); }
 
   Result<UnwindSource> read_unwind_source(int fd, const DigestKey& key) override {
     return decoded<UnwindSource>(
@@ -54,15 +57,18 @@ class ParserClient final : public Parser {
   }
   Result<UniqueFd> read_xray_log(int log, int program) override;
 
-  [[nodiscard]] pid_t child() const override { return client_->child(); }
-  [[nodiscard]] std::uint64_t restarts() const override { return client_->restarts(); }
+  [[nodiscard]] pid_t child() const override { return latest_->child(); }
+  [[nodiscard]] std::uint64_t restarts() const override {
+    return roots_->restarts() + (others_ ? others_->restarts() : 0);
+  }
 
  private:
+  Result<void> start(std::unique_ptr<sandbox::Client>& client);
+  Result<sandbox::Client*> client_for(std::span<const int> files);
+
+  // `argument` is -1 where there is none.
   Result<std::string> call(Operation operation, std::span<const int> files,
-                           std::array<std::uint64_t, 2> words = {}) {
-    return client_->call({.operation = static_cast<std::uint32_t>(operation), .words = words},
-                         files);
-  }
+                           std::array<std::uint64_t, 2> words = {}, int argument = -1);
 
   // `second` is -1 where there is no second file.
   Result<std::string> call_with_second_file(Operation operation, int fd, int second) {
@@ -75,12 +81,11 @@ class ParserClient final : public Parser {
     return call_with(operation, std::vector<int>{fd}, argument);
   }
   template <class Argument>
-  Result<std::string> call_with(Operation operation, std::vector<int> files,
+  Result<std::string> call_with(Operation operation, const std::vector<int>& files,
                                 const Argument& argument) {
     const auto sealed = sandbox::make_sealed(sandbox::encode(argument));
     if (!sealed) return sealed.error();
-    files.push_back(sealed->get());
-    return call(operation, files);
+    return call(operation, files, {}, sealed->get());
   }
   // The time is charged here, since a child that hangs or dies reports none.
   Result<std::string> call_with_budget(Operation operation, const std::vector<int>& files,
@@ -99,8 +104,38 @@ class ParserClient final : public Parser {
     return decode_with_text<T>(std::move(*bytes));
   }
 
-  std::unique_ptr<sandbox::Client> client_;
+  ParserLimits limits_;
+  sandbox::Spawn spawn_;
+  std::unique_ptr<sandbox::Client> roots_;   // for files of root
+  std::unique_ptr<sandbox::Client> others_;  // for all others; null before the first
+  sandbox::Client* latest_ = nullptr;        // of the latest request
 };
+
+Result<void> ParserClient::start(std::unique_ptr<sandbox::Client>& client) {
+  auto started = sandbox::Client::start(std::string(kParserChild.name), limits_, spawn_);
+  if (!started) return started.error();
+  client = std::move(*started);
+  latest_ = client.get();
+  return {};
+}
+
+Result<sandbox::Client*> ParserClient::client_for(std::span<const int> files) {
+  std::unique_ptr<sandbox::Client>& client = sandbox::are_of_root(files) ? roots_ : others_;
+  if (!client) {
+    if (auto started = start(client); !started) return started.error();
+  }
+  return latest_ = client.get();
+}
+
+Result<std::string> ParserClient::call(Operation operation, std::span<const int> files,
+                                       std::array<std::uint64_t, 2> words, int argument) {
+  const auto client = client_for(files);
+  if (!client) return client.error();
+  std::vector<int> sent(files.begin(), files.end());
+  if (argument >= 0) sent.push_back(argument);
+  return (*client)->call({.operation = static_cast<std::uint32_t>(operation), .words = words},
+                         sent);
+}
 
 Result<std::string> ParserClient::call_with_budget(Operation operation,
                                                    const std::vector<int>& files,
@@ -110,8 +145,7 @@ Result<std::string> ParserClient::call_with_budget(Operation operation,
   const SymbolRequest request{.table_bytes = budget.table_bytes,
                               .time_ns = time.count(),
                               .addresses = {addresses.begin(), addresses.end()}};
-  const bool is_limited =
-      std::ranges::any_of(files, [](int file) { return sandbox::owner_of(file) != 0; });
+  const bool is_limited = !sandbox::are_of_root(files);
   const Clock::time_point started = Clock::now();
   auto answer = call_with(operation, files, request);
   if (is_limited) budget.time -= Clock::now() - started;
@@ -178,9 +212,9 @@ Result<UniqueFd> ParserClient::read_xray_log(int log, int program) {
 
 Result<std::unique_ptr<Parser>> Parser::start(const ParserLimits& limits, sandbox::Spawn spawn) {
   if (!spawn) spawn = [](int socket) { return sandbox::spawn_child(kParserChild, socket); };
-  auto client = sandbox::Client::start(std::string(kParserChild.name), limits, std::move(spawn));
-  if (!client) return client.error();
-  return std::unique_ptr<Parser>(std::make_unique<parser::ParserClient>(std::move(*client)));
+  auto client = std::make_unique<parser::ParserClient>(limits, std::move(spawn));
+  if (auto started = client->start(); !started) return started.error();
+  return std::unique_ptr<Parser>(std::move(client));
 }
 
 }  // namespace profd

@@ -4,6 +4,9 @@
 // The child opens no file; a request is an operation and read-only descriptors. Its result has a
 // capped size and is checked like any other input. A child that faults, answers nonsense or takes
 // too long is killed and replaced; the request then is an error. One parser serves one thread.
+//
+// Files of root have a child of their own: what a user's file does to the child that reads it can't
+// change the answers about root's. The other one is started for the first file of a user.
 
 #pragma once
 
@@ -72,7 +75,7 @@ class Parser {
   virtual Result<std::int32_t> find_xray_process(int log) = 0;
   virtual Result<UniqueFd> read_xray_log(int log, int program) = 0;
 
-  [[nodiscard]] virtual pid_t child() const = 0;  // for tests and status
+  [[nodiscard]] virtual pid_t child() const = 0;  // of the latest request; for tests
   [[nodiscard]] virtual std::uint64_t restarts() const = 0;
 };
 

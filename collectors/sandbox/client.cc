@@ -52,6 +52,10 @@ std::uint32_t owner_of(int fd) {
   return is_known ? status.stx_uid : UINT32_MAX;
 }
 
+bool are_of_root(std::span<const int> files) {
+  return std::ranges::all_of(files, [](int fd) { return fd < 0 || owner_of(fd) == 0; });
+}
+
 Result<std::unique_ptr<Client>> Client::start(std::string name, const ChildLimits& limits,
                                               Spawn spawn) {
   std::unique_ptr<Client> client(new Client(std::move(name), limits, std::move(spawn)));

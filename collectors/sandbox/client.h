@@ -33,6 +33,9 @@ struct ChildLimits {
 // asked. UINT32_MAX where it is not known.
 [[nodiscard]] std::uint32_t owner_of(int fd);
 
+// Whether root owns all files of a request; -1 stands for none.
+[[nodiscard]] bool are_of_root(std::span<const int> files);
+
 class Client {
  public:
   // Starts the first child. `name` is the child's in error messages: "parser".

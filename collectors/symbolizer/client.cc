@@ -81,7 +81,7 @@ std::vector<DwarfAddress> lost(std::span<const std::uint64_t> addresses, DwarfLo
 }
 
 bool is_frame_text(const CodeFrame& frame) {
-  return is_valid_utf8(frame.name) && is_valid_utf8(frame.system_name) && is_valid_utf8(frame.file);
+  return is_printable(frame.name) && is_printable(frame.system_name) && is_printable(frame.file);
 }
 
 // Whether these are the answers for these addresses. Each one was checked when it was decoded.
@@ -100,6 +100,10 @@ Symbolizer::Symbolizer(const SymbolizerLimits& limits, sandbox::Spawn spawn)
   if (!spawn_) {
     spawn_ = [](int socket) { return sandbox::spawn_child(kSymbolizerChild, socket); };
   }
+}
+
+bool are_of_root(const DwarfFiles& files) {
+  return sandbox::are_of_root(std::array{files.file, files.debug_file, files.alt_file});
 }
 
 pid_t Symbolizer::child() const { return client_ ? client_->child() : -1; }
@@ -137,10 +141,7 @@ void Symbolizer::end_large_child() {
 }
 
 milliseconds Symbolizer::cpu_limit_of(const DwarfFiles& files) const {
-  const std::array all = {files.file, files.debug_file, files.alt_file};
-  const bool are_of_root =
-      std::ranges::all_of(all, [](int fd) { return fd < 0 || sandbox::owner_of(fd) == 0; });
-  return are_of_root ? limits_.root_cpu_time : limits_.cpu_time;
+  return are_of_root(files) ? limits_.root_cpu_time : limits_.cpu_time;
 }
 
 Result<std::string> Symbolizer::call(std::uint32_t operation, const DwarfFiles& files,

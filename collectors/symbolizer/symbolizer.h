@@ -30,6 +30,9 @@ struct SymbolizerLimits {
   std::chrono::milliseconds idle_time{60000};
 };
 
+// Whether root owns all of them.
+[[nodiscard]] bool are_of_root(const DwarfFiles& files);
+
 // For one thread: the child is killed when the thread that started it ends.
 class Symbolizer {
  public:

@@ -43,7 +43,7 @@ class CodeNaming {
   void finish(const NameShares& shares) {
     shares_ += shares;
     files_.trim();
-    lines_.end_child();
+    lines_.end_children();
   }
 
   // Counts addresses whose names came into the cache from windows.

@@ -62,9 +62,9 @@ void LineNamer::add_lines(const Source& source, std::span<const std::uint64_t> a
   Waiting& waiting = waiting_[key];
   waiting.samples += source.samples;
   if (!budget.is_worth(waiting.cost, waiting.samples)) return;
-  const nanoseconds at_start = symbolizer_.cpu_time();
+  const nanoseconds at_start = cpu_time();
   add_all(source, key, addresses, names, budget);
-  waiting = {.cost = symbolizer_.cpu_time() - at_start};
+  waiting = {.cost = cpu_time() - at_start};
 }
 
 void LineNamer::add_all(const Source& source, const std::string& key,
@@ -77,15 +77,15 @@ void LineNamer::add_all(const Source& source, const std::string& key,
     // The rest is for other files.
     const nanoseconds time = budget.left_for(source.owner) / 2;
     if (time < kMinTime) return;
-    const nanoseconds before = symbolizer_.cpu_time();
+    const nanoseconds before = cpu_time();
     if (std::exchange(is_first, false)) {
-      const auto link = symbolizer_.find_alt_link(files);
+      const auto link = symbolizer_for(files).find_alt_link(files);
       if (link && !link->path.empty()) alt_file = open_alt_file(link->path, link->build_id);
       files.alt_file = alt_file.get();
     }
     const auto some = addresses.first(std::min(addresses.size(), kMaxDwarfAddresses));
     const bool are_done = add_some(files, key, some, time, names);
-    budget.spend(source.owner, symbolizer_.cpu_time() - before);
+    budget.spend(source.owner, cpu_time() - before);
     if (!are_done) return;
     addresses = addresses.subspan(some.size());
   }
@@ -94,7 +94,7 @@ void LineNamer::add_all(const Source& source, const std::string& key,
 bool LineNamer::add_some(const DwarfFiles& files, const std::string& key,
                          std::span<const std::uint64_t> addresses, nanoseconds time,
                          NameTable& names) {
-  const auto answers = symbolizer_.find_frames(files, addresses, time);
+  const auto answers = symbolizer_for(files).find_frames(files, addresses, time);
   if (!answers || answers->empty()) return false;
   const DwarfLoss loss = answers->front().loss;
   if (is_of_file(loss)) {
@@ -131,10 +131,20 @@ void LineNamer::refuse(const std::string& key, DwarfLoss loss) {
   ++stats_.files_refused.at(static_cast<std::size_t>(loss));
 }
 
+void LineNamer::end_children() {
+  roots_.end_child();
+  others_.end_child();
+}
+
+Symbolizer& LineNamer::symbolizer_for(const DwarfFiles& files) {
+  latest_ = are_of_root(files) ? &roots_ : &others_;
+  return *latest_;
+}
+
 LineStats LineNamer::stats() const {
   LineStats stats = stats_;
-  stats.cpu_time = symbolizer_.cpu_time();
-  stats.failures = symbolizer_.failures();
+  stats.cpu_time = cpu_time();
+  stats.failures = roots_.failures() + others_.failures();
   return stats;
 }
 

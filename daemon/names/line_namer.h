@@ -36,7 +36,7 @@ class LineNamer {
   LineNamer() = default;
   // `spawn` makes another child in tests.
   explicit LineNamer(const SymbolizerLimits& limits, sandbox::Spawn spawn = {})
-      : symbolizer_(limits, std::move(spawn)) {}
+      : roots_(limits, spawn), others_(limits, std::move(spawn)) {}
 
   // Asks for addresses that `names` has, the most important first, as long as there is time. What
   // was not answered for want of it keeps its `may_have_lines`. So do all addresses of a file that
@@ -45,14 +45,18 @@ class LineNamer {
                  LineBudget& budget);
 
   // For a caller that has no request for a while. The next request starts a child again.
-  void end_child() { symbolizer_.end_child(); }
+  void end_children();
 
-  [[nodiscard]] pid_t child() const { return symbolizer_.child(); }
+  [[nodiscard]] pid_t child() const { return latest_->child(); }  // -1: none; for tests
   [[nodiscard]] LineStats stats() const;
 
  private:
   void add_all(const Source& source, const std::string& key,
                std::span<const std::uint64_t> addresses, NameTable& names, LineBudget& budget);
+  [[nodiscard]] Symbolizer& symbolizer_for(const DwarfFiles& files);
+  [[nodiscard]] std::chrono::nanoseconds cpu_time() const {
+    return roots_.cpu_time() + others_.cpu_time();
+  }
   // Whether all addresses were answered.
   bool add_some(const DwarfFiles& files, const std::string& key,
                 std::span<const std::uint64_t> addresses, std::chrono::nanoseconds time,
@@ -66,7 +70,10 @@ class LineNamer {
     std::uint64_t samples = 0;
   };
 
-  Symbolizer symbolizer_;
+  // What a user's file does to the child that reads it can't change the names of root's files.
+  Symbolizer roots_;
+  Symbolizer others_;
+  Symbolizer* latest_ = &roots_;
   std::map<std::string, Waiting> waiting_;
   RefusedFiles refused_;
   LineStats stats_;  // without what the symbolizer counts

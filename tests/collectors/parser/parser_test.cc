@@ -170,12 +170,38 @@ pid_t hold_back(pid_t process) {
   return holder;
 }
 
-TEST_F(ParserTest, AChildThatIsNeverReapedAffectsItsFilesOwnerAlone) {
+// An empty file.
+UniqueFd file_of(uid_t user) {
   std::string path = "/tmp/profd_parser_XXXXXX";
-  const UniqueFd of_user(::mkostemp(path.data(), O_CLOEXEC));
+  UniqueFd file(::mkostemp(path.data(), O_CLOEXEC));
   std::filesystem::remove(path);
-  ASSERT_EQ(::fchown(of_user.get(), 54'321, 54'321), 0);
+  EXPECT_EQ(::fchown(file.get(), user, user), 0);
+  return file;
+}
+
+TEST_F(ParserTest, FilesOfRootHaveAChildOfTheirOwn) {
+  const UniqueFd of_user = file_of(54'321);
+  start();
+  const pid_t roots = parser_->child();
+  EXPECT_TRUE(parser_->read_elf_summary(program_.get()));
+  EXPECT_EQ(parser_->child(), roots);
+  EXPECT_FALSE(parser_->read_elf_summary(of_user.get()));
+  const pid_t others = parser_->child();
+  EXPECT_NE(others, roots);
+  EXPECT_FALSE(parser_->read_elf_summary(file_of(54'322).get()));
+  EXPECT_EQ(parser_->child(), others);
+  // A file of root whose debug file is a user's.
+  (void)parser_->make_unwind_table(program_.get(), of_user.get());
+  EXPECT_EQ(parser_->child(), others);
+  EXPECT_TRUE(parser_->read_elf_summary(program_.get()));
+  EXPECT_EQ(parser_->child(), roots);
+  EXPECT_EQ(parser_->restarts(), 0U);
+}
+
+TEST_F(ParserTest, AChildThatIsNeverReapedAffectsItsFilesOwnerAlone) {
+  const UniqueFd of_user = file_of(54'321);
   start({.wall_time = 200ms});
+  EXPECT_FALSE(parser_->read_elf_summary(of_user.get()));
   ::kill(parser_->child(), SIGSTOP);
   const pid_t holder = hold_back(parser_->child());
   const auto late = parser_->read_elf_summary(of_user.get());
@@ -184,6 +210,9 @@ TEST_F(ParserTest, AChildThatIsNeverReapedAffectsItsFilesOwnerAlone) {
   const auto again = parser_->read_elf_summary(of_user.get());
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, ErrorCode::kBusy);
+  const auto of_other = parser_->read_elf_summary(file_of(54'322).get());
+  ASSERT_FALSE(of_other);
+  EXPECT_EQ(of_other.error().code, ErrorCode::kMalformed);
   EXPECT_TRUE(parser_->read_elf_summary(program_.get())) << "a file of root";
   ::kill(holder, SIGKILL);
   ::waitpid(holder, nullptr, 0);

@@ -86,6 +86,24 @@ TEST_F(LineNamerTest, AddressesHaveTheirInlinedFunctionsAndLines) {
   EXPECT_EQ(naming_.stats().lines.answered, addresses_.size());
 }
 
+TEST_F(LineNamerTest, FilesOfRootHaveAChildOfTheirOwn) {
+  const test::ScratchDirectory directory;
+  const std::string copy = directory.path() / "copy";
+  std::filesystem::copy_file(INLINED_PROGRAM, copy);
+  ASSERT_EQ(::chown(copy.c_str(), 54'321, 54'321), 0);
+  LineBudget budget(5s, 5s);
+  std::vector<pid_t> children;
+  for (const std::string& path : {std::string(INLINED_PROGRAM), copy}) {
+    const HitFile hit = hit_of(path);
+    const HitFile* const file = &hit;
+    (void)naming_.files().name(hit, budgets_);
+    naming_.files().add_lines({&file, 1}, budget);
+    children.push_back(naming_.symbolizer());
+    EXPECT_GT(children.back(), 0);
+  }
+  EXPECT_NE(children[0], children[1]);
+}
+
 // The kernel may add the last milliseconds of a process's CPU time later.
 TEST_F(LineNamerTest, WhatARequestTakesIsSpent) {
   const HitFile hit = hit_of(INLINED_PROGRAM);
