@@ -5,8 +5,10 @@
 #include <iostream>
 
 #include "ctl/commands/commands.h"
+#include "ctl/doctor/program_child.h"
 
 int main(int argc, char** argv) {
+  profd::sandbox::run_as_child(argc, argv, {profd::kProgramCheckChild});
   ::signal(SIGPIPE, SIG_IGN);  // a closed standard output is then a failed write
   try {
     const profd::Console console{std::cout, std::cerr, ::isatty(STDERR_FILENO) == 1};

@@ -196,7 +196,7 @@ CheckPoint check_history(const StatusInfo::Continuous& history) {
   }
   if (!history.enabled) {
     return {"history", CheckState::kFix, "continuous mode is off: profd keeps no history",
-            "switch it on: [continuous] enabled = true in /etc/profd/profd.toml, then: " +
+            "switch it on: [continuous] enabled = true in /etc/profd/conf.d/history.toml, then: " +
                 std::string(service_commands().reload)};
   }
   std::string kept = std::to_string(history.windows) + " windows kept, " +

@@ -11,11 +11,15 @@
 #include <gmock/gmock.h>
 #include <stdlib.h>
 
+#include "collectors/sandbox/packets.h"
 #include "ctl/client/service_commands.h"
 #include "ctl/doctor/process_checks.h"
+#include "ctl/doctor/program_checks.h"
+#include "ctl/doctor/program_child.h"
 #include "ctl/doctor/service_checks.h"
 #include "ctl/process/child_process.h"
 #include "formats/base/unique_fd.h"
+#include "tests/collectors/forked.h"
 
 namespace profd {
 namespace {
@@ -111,13 +115,13 @@ TEST(Doctor, NotesAnAppThatLinksTheLibraryButIsNotInstrumented) {
   const std::string include = "-I" XRAY_LIBRARY_HEADERS " ";
   for (const std::string library : {XRAY_LIBRARY, XRAY_STATIC_LIBRARY " -pthread"}) {
     const Program app(include + library, "true", source);
-    const auto found = check_instrumentation(::getpid(), app.fd());
+    const auto found = check_instrumentation(false, app.fd());
     ASSERT_TRUE(found) << library;
     EXPECT_EQ(found->state, CheckState::kNote);
     EXPECT_THAT(found->message, HasSubstr("no function is instrumented"));
     EXPECT_THAT(found->hint, HasSubstr("-fxray-instrument"));
   }
-  EXPECT_FALSE(check_instrumentation(::getpid(), Program("-O1").fd()));
+  EXPECT_FALSE(check_instrumentation(false, Program("-O1").fd()));
 }
 
 TEST(Doctor, RejectsAFileThatIsNotAProgram) {
@@ -129,6 +133,31 @@ TEST(Doctor, RejectsAFileThatIsNotAProgram) {
     ASSERT_EQ(::write(file.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
     EXPECT_EQ(worst_state(check_program(file.get())), CheckState::kFix);
   }
+}
+
+TEST(Doctor, TheChildFindsWhatTheFunctionsFind) {
+  const Program program("-O1 -Wl,--build-id", "strip");
+  EXPECT_EQ(check_program_in_child(false, program.fd()), program.report());
+}
+
+// A child that starts as it should and dies of the file.
+Result<pid_t> spawn_child_that_dies(int socket) {
+  return test::fork_into([socket] {
+    sandbox::Request request;
+    if (!sandbox::receive_packet(socket, sandbox::buffer_of(request))) return 1;
+    const auto started = sandbox::make_sealed("");
+    const int fd = started->get();
+    if (!sandbox::send_packet(socket, sandbox::bytes_of(sandbox::Answer{}), {&fd, 1})) return 1;
+    return sandbox::receive_packet(socket, sandbox::buffer_of(request)) ? 2 : 1;
+  });
+}
+
+TEST(Doctor, AFileThatEndsTheChildIsAPoint) {
+  const Program program("-O1");
+  const CheckReport report = check_program_in_child(false, program.fd(), spawn_child_that_dies);
+  ASSERT_THAT(report, SizeIs(1));
+  EXPECT_EQ(report[0].state, CheckState::kUnknown);
+  EXPECT_THAT(report[0].message, HasSubstr("could not be read"));
 }
 
 TEST(Doctor, ChecksARunningProcess) {

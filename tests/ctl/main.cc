@@ -1,0 +1,12 @@
+// The checks of a program run in a child process, which is the running program again.
+
+#include <gmock/gmock.h>
+
+#include "collectors/sandbox/child.h"
+#include "ctl/doctor/program_child.h"
+
+int main(int argc, char** argv) {
+  profd::sandbox::run_as_child(argc, argv, {profd::kProgramCheckChild});
+  testing::InitGoogleMock(&argc, argv);
+  return RUN_ALL_TESTS();
+}
