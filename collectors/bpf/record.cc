@@ -1,16 +1,22 @@
 #include "collectors/bpf/record.h"
 
 #include <bpf/libbpf.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstring>
 
 namespace profd {
 namespace {
 
 using Bytes = std::span<const std::byte>;
+
+// To read the clock costs about as much as a record.
+constexpr unsigned kRecordsBetweenClocks = 32;
+constexpr int kStop = -ECANCELED;  // what ring_buffer__consume() returns then
 
 constexpr std::size_t kRegistersWords = sizeof(profd_deferred_stack) / sizeof(std::uint64_t);
 
@@ -210,26 +216,42 @@ std::uint32_t sessions_of_refused(Bytes bytes) {
 Result<std::unique_ptr<RecordReader>> RecordReader::open(const std::vector<UniqueFd>& rings,
                                                          RecordHandler handler) {
   std::unique_ptr<RecordReader> reader(new RecordReader(std::move(handler)));
-  reader->rings_ = ring_buffer__new(rings.front().get(), on_bytes, reader.get(), nullptr);
-  if (reader->rings_ == nullptr) return fail_errno("could not map a ring buffer");
-  for (std::size_t i = 1; i < rings.size(); ++i) {
-    if (ring_buffer__add(reader->rings_, rings[i].get(), on_bytes, reader.get()) != 0) {
-      return fail_errno("could not map a ring buffer");
+  reader->wake_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!reader->wake_.valid()) return fail_errno("could not make an epoll instance");
+  for (const UniqueFd& ring : rings) {
+    std::unique_ptr<ring_buffer, Free> opened(
+        ring_buffer__new(ring.get(), on_bytes, reader.get(), nullptr));
+    if (!opened) return fail_errno("could not map a ring buffer");
+    const int fd = ring_buffer__epoll_fd(opened.get());
+    epoll_event readable{.events = EPOLLIN, .data = {}};
+    if (::epoll_ctl(reader->wake_.get(), EPOLL_CTL_ADD, fd, &readable) != 0) {
+      return fail_errno("could not wait for a ring buffer");
     }
+    reader->rings_.push_back(std::move(opened));
   }
   return reader;
 }
 
-RecordReader::~RecordReader() { ring_buffer__free(rings_); }
+void RecordReader::Free::operator()(ring_buffer* ring) const noexcept { ring_buffer__free(ring); }
 
-void RecordReader::drain() { ring_buffer__consume(rings_); }
+bool RecordReader::drain() {
+  turn_end_ = std::chrono::steady_clock::now() + kMaxTurn;
+  until_clock_ = kRecordsBetweenClocks;
+  for (std::size_t i = 0; i < rings_.size(); ++i) {
+    if (ring_buffer__consume(rings_[next_].get()) == kStop) return true;
+    next_ = (next_ + 1) % rings_.size();
+  }
+  return false;
+}
 
-int RecordReader::wake_fd() const { return ring_buffer__epoll_fd(rings_); }
-
-// libbpf's callback. libbpf is C: no exception may pass through it.
+// libbpf's callback. libbpf is C: no exception may pass through it. After kStop the record counts
+// as taken.
 int RecordReader::on_bytes(void* context, void* data, std::size_t size) noexcept {
-  static_cast<RecordReader*>(context)->read({static_cast<const std::byte*>(data), size});
-  return 0;
+  auto& reader = *static_cast<RecordReader*>(context);
+  reader.read({static_cast<const std::byte*>(data), size});
+  if (--reader.until_clock_ != 0) return 0;
+  reader.until_clock_ = kRecordsBetweenClocks;
+  return std::chrono::steady_clock::now() < reader.turn_end_ ? 0 : kStop;
 }
 
 void RecordReader::read(Bytes bytes) noexcept {

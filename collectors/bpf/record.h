@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -54,13 +55,17 @@ class RecordReader {
                                                     RecordHandler handler);
   RecordReader(const RecordReader&) = delete;
   RecordReader& operator=(const RecordReader&) = delete;
-  ~RecordReader();
+  ~RecordReader() = default;
 
-  // Passes every record that the rings hold to the handler.
-  void drain();
+  // Passes the records that the rings hold to the handler, for kMaxTurn at most. True: there may be
+  // more. The next call goes on with the ring where this one stopped.
+  bool drain();
+
+  // A CPU can send more records than this thread can take: the thread has other work too.
+  static constexpr std::chrono::milliseconds kMaxTurn{10};
 
   // Readable after the programs asked for a wake-up, until drained.
-  [[nodiscard]] int wake_fd() const;
+  [[nodiscard]] int wake_fd() const { return wake_.get(); }
 
   [[nodiscard]] const Malformed& malformed() const { return malformed_; }
 
@@ -69,8 +74,16 @@ class RecordReader {
   static int on_bytes(void* context, void* data, std::size_t size) noexcept;
   void read(std::span<const std::byte> bytes) noexcept;
 
+  struct Free {
+    void operator()(ring_buffer* ring) const noexcept;
+  };
+
   RecordHandler handler_;
-  ring_buffer* rings_ = nullptr;
+  std::vector<std::unique_ptr<ring_buffer, Free>> rings_;
+  UniqueFd wake_;         // an epoll instance with those of all rings
+  std::size_t next_ = 0;  // the ring that is drained first
+  std::chrono::steady_clock::time_point turn_end_;
+  unsigned until_clock_ = 0;  // records before the clock is read again
   Malformed malformed_;
 };
 

@@ -83,7 +83,7 @@ class KernelSampler final : public Sampler, private SampleSink {
   void end_matching(SessionSlot slot) override;
   [[nodiscard]] bool is_settled(SessionSlot slot) const override;
   SlotLedger stop(SessionSlot slot) override;
-  void drain() override;
+  bool drain() override;
   [[nodiscard]] int wake_fd() const override { return wake_.get(); }
   [[nodiscard]] bool has_targets(SessionSlot slot) const override {
     return filter_->has_targets(slot);
@@ -299,14 +299,15 @@ bool KernelSampler::settle(SessionSlot slot, std::chrono::nanoseconds timeout) {
   return is_settled(slot);
 }
 
-void KernelSampler::drain() {
-  records_->drain();
+bool KernelSampler::drain() {
+  const bool has_more = records_->drain();
   unwinding_->poll();
   if (const Clock::time_point now = Clock::now(); now >= next_refresh_) {
     next_refresh_ = now + kHotplugInterval;
     events_->refresh();
     (void)balanced_counters();
   }
+  return has_more;
 }
 
 void KernelSampler::on_sample(const SampleView& sample) noexcept {

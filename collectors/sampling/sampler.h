@@ -118,8 +118,9 @@ class Sampler {
   // slot is settled, for 1 s at most, which blocks.
   virtual SlotLedger stop(SessionSlot slot) = 0;
 
-  // Passes every record that the rings hold to the sink.
-  virtual void drain() = 0;
+  // Passes the records that the rings hold to the sink, for some milliseconds at most. True: there
+  // may be more.
+  virtual bool drain() = 0;
 
   // Readable when drain() should be called at once: a new file was mapped, a ring is half full, or
   // an unwind table is ready.

@@ -51,8 +51,17 @@ boost::asio::awaitable<void> DrainLoop::drain_by_time() {
     expire_with_others(timer_, interval_.value_or(std::chrono::hours(24)));
     co_await wait_for(timer_);
     if (!interval_) continue;
-    source_.drain();
+    co_await drain();
+  }
+}
+
+// Others have their turns in between.
+boost::asio::awaitable<void> DrainLoop::drain() {
+  bool has_more = true;
+  while (has_more && !stopped_) {
+    has_more = source_.drain();
     ++drains_;
+    if (has_more) co_await yield();
   }
 }
 
@@ -60,7 +69,7 @@ boost::asio::awaitable<void> DrainLoop::drain_on_request() {
   while (!stopped_) {
     const bool readable = co_await wait_readable(wake_);
     if (!readable) co_return;
-    source_.drain();
+    co_await drain();
   }
 }
 

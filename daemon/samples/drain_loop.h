@@ -34,7 +34,7 @@ class DrainLoop {
   void set_sessions(bool are_running);
   void set_windows(bool are_sampled);
 
-  // Grows with each interval, and when an interval begins; none while nothing is drained. For the
+  // Grows with each drain, and when an interval begins; none while nothing is drained. For the
   // watchdog.
   [[nodiscard]] std::optional<std::uint64_t> drains() const;
 
@@ -43,6 +43,7 @@ class DrainLoop {
 
  private:
   void set_interval();
+  boost::asio::awaitable<void> drain();
   boost::asio::awaitable<void> drain_by_time();
   boost::asio::awaitable<void> drain_on_request();
 

@@ -102,6 +102,24 @@ TEST_F(LedgerTest, SamplesThatDoNotFitInTheRingAreCountedExactly) {
   EXPECT_EQ(ledger.lost[static_cast<std::size_t>(Loss::kRingFull)], full);
 }
 
+TEST_F(LedgerTest, ADrainEndsWhileSamplesAreLeftAndTheNextOneGoesOn) {
+  const Workload workload({"threads", "4"});
+  const SessionSlot slot = start(target_of_pid(workload.pid()), 4999);
+  collect(workload.pid(), 100);  // its files have tables then
+  std::this_thread::sleep_for(seconds(1));
+  sink_.pause = milliseconds(1);
+  const std::size_t before = sink_.samples.size();
+  EXPECT_TRUE(sampler_->drain());
+  const std::size_t first = sink_.samples.size();
+  EXPECT_GT(first, before);
+  EXPECT_LE(first, before + 100);
+  EXPECT_TRUE(sampler_->drain());
+  EXPECT_GT(sink_.samples.size(), first);
+  sink_.pause = {};
+  stop_balanced(slot);
+  EXPECT_GT(sink_.samples.size(), 1000U);
+}
+
 TEST_F(LedgerTest, RecordsThatDisappearShowAsADifference) {
   std::ifstream file(PROFD_TEST_DROPPING_OBJECT, std::ios::binary);
   const std::vector<char> object((std::istreambuf_iterator<char>(file)),

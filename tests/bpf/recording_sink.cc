@@ -1,6 +1,7 @@
 #include "tests/bpf/recording_sink.h"
 
 #include <algorithm>
+#include <thread>
 
 namespace profd::test {
 
@@ -19,6 +20,7 @@ StoredSample::StoredSample(const DeferredSampleView& sample) : StoredSample(samp
 }
 
 void RecordingSink::on_sample(const SampleView& sample) noexcept {
+  if (pause.count() != 0) std::this_thread::sleep_for(pause);
   check_announced(sample);
   samples.emplace_back(sample);
 }

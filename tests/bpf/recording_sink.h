@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -70,6 +71,7 @@ class RecordingSink : public SampleSink {
   [[nodiscard]] std::size_t unannounced() const { return unannounced_; }
   [[nodiscard]] std::vector<const StoredSample*> of_process(std::uint32_t tgid) const;
 
+  std::chrono::milliseconds pause{};  // before each sample is taken
   std::deque<StoredSample> samples;
   std::map<std::uint64_t, StoredMapping> mappings;
   std::vector<StoredProcess> processes;

@@ -118,5 +118,32 @@ TEST_F(HostileRatesTest, NoSuccessfulStartEndsAWindow) {
   EXPECT_LE(static_cast<double>(coverage.windows), lasted / 5 + 2);
 }
 
+// More samples than the daemon can take: the rest is lost and counted, and requests are answered.
+TEST_F(HostileRatesTest, ASessionOfTheHighestFrequencyEndsInTime) {
+  const Process busy({workload("shares"), "600", "4"});
+  Process::Options options;
+  options.environment["PROFD_SOCKET"] = daemon_->socket();
+  Process record(daemon_->profctl_command({"record", "-a", "-F", "100000", "-d", "2s", "-o",
+                                           directory_.path() / "x.pb.gz"}),
+                 options);
+  const auto began = Clock::now();
+  auto longest = Clock::duration::zero();
+  while (record.running()) {
+    const auto asked = Clock::now();
+    EXPECT_EQ(daemon_->status().ledger.difference(), 0);
+    longest = std::max(longest, Clock::now() - asked);
+    std::this_thread::sleep_for(100ms);
+    ASSERT_LT(Clock::now() - began, 60s) << "a session of 2 s";
+  }
+  const Ended ended = record.wait();
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  const auto seconds = [](Clock::duration time) {
+    return std::chrono::duration<double>(time).count();
+  };
+  std::printf("2 s took %.1f s, the longest answer %.2f s\n%s", seconds(Clock::now() - began),
+              seconds(longest), ended.err.c_str());
+  EXPECT_LT(longest, 5s);
+}
+
 }  // namespace
 }  // namespace profd::e2e

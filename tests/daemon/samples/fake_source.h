@@ -54,12 +54,13 @@ class FakeSource final : public Sampler {
     drain();
     return std::exchange(slots.at(slot), std::nullopt)->ledger;
   }
-  void drain() override {
+  bool drain() override {
     ++drains;
     while (!waiting_.empty()) {
       sink_.on_sample(waiting_.front().view());
       waiting_.pop_front();
     }
+    return is_flooded;
   }
   [[nodiscard]] int wake_fd() const override { return wake_.get(); }
   [[nodiscard]] bool has_targets(SessionSlot slot) const override {
@@ -84,6 +85,7 @@ class FakeSource final : public Sampler {
   UnwindStats unwinding;
   std::optional<Error> error;  // given by start(), when set
   bool is_late = false;        // samples are still on their way
+  bool is_flooded = false;     // each drain leaves samples in the rings
   int drains = 0;
   int releases = 0;
   int moves = 0;
