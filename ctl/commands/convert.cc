@@ -116,7 +116,7 @@ Result<void> write_unknown_image(const std::vector<std::uint32_t>& ids, const st
                                  Profile& profile) {
   if (ids.empty() || output == "-") return {};
   const std::string path = output + ".xray.so";
-  auto file = OutputFile::open(path);
+  auto file = OutputFile::open(path, ExistingFile::kReplaced);
   if (!file) return file.error();
   xray::UnknownImage image = xray::make_unknown_image(ids);
   file->write(image.bytes);
@@ -140,7 +140,7 @@ class Conversion {
     report_.clock = log_.clock();
     report_.output = options_.output;
     count_stacks(measured.tree);
-    auto file = OutputFile::open(options_.output);
+    auto file = OutputFile::open(options_.output, ExistingFile::kReplaced);
     if (!file) return file.error();
     if (auto written = write(measured.tree, *file); !written) return written.error();
     if (auto committed = file->commit(); !committed) return committed.error();

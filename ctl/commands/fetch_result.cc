@@ -200,12 +200,27 @@ Result<std::string> fetch_named_profile(Client& client, const ResultInfo& result
               "write a directory: -o DIR");
 }
 
+// Of a file that may go into a directory that is absent.
+fs::path parent_of(const std::string& file) {
+  std::error_code error;
+  return fs::absolute(file, error).parent_path();
+}
+
+Result<void> make_parent(const std::string& file) {
+  if (file == "-") return {};
+  std::error_code error;
+  fs::create_directories(parent_of(file), error);
+  if (error) return fail_errno("could not make " + parent_of(file).string(), error.value());
+  return {};
+}
+
 Result<void> write_file(Client& client, const ResultInfo& result, const Destination& destination) {
   auto packed = fetch_named_profile(client, result);
   if (!packed) return packed.error();
   const auto bytes = converted(std::move(*packed), destination.form, result.summary.session);
   if (!bytes) return bytes.error();
-  auto file = OutputFile::open(destination.path);
+  if (auto made = make_parent(destination.path); !made) return made;
+  auto file = OutputFile::open(destination.path, ExistingFile::kRefused);
   if (!file) return file.error();
   file->write(*bytes);
   return file->commit();
@@ -307,7 +322,10 @@ Result<int> fetch_file(Client& client, const ResultInfo& result, const Destinati
 Result<void> check_output(const Destination& destination) {
   if (destination.path.empty() || destination.path == "-") return {};
   if (!destination.is_file()) return OutputDirectory::check(destination.path);
-  const auto file = OutputFile::open(destination.path);  // removed again
+  std::error_code error;
+  const fs::path parent = parent_of(destination.path);
+  if (!fs::exists(parent, error)) return OutputDirectory::check(parent);
+  const auto file = OutputFile::open(destination.path, ExistingFile::kRefused);  // removed again
   return file ? Result<void>() : file.error();
 }
 

@@ -123,7 +123,10 @@ class Recording {
 
   Result<void> start_with_command() {
     if (auto checked = check_output(options_.output); !checked) return checked;
-    auto command = HeldCommand::fork(options_.command, signals_.former_mask());
+    // Standard output is the command's, or the profile's.
+    const auto output = options_.output.path == "-" ? HeldCommand::Output::kStandardError
+                                                    : HeldCommand::Output::kStandardOutput;
+    auto command = HeldCommand::fork(options_.command, signals_.former_mask(), output);
     if (!command) return command.error();
     command_.emplace(std::move(*command));
     StartRequest with_command = request();

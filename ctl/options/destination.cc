@@ -21,12 +21,13 @@ constexpr auto kForms =
                               {"speedscope", ".speedscope.json", ResultForm::kSpeedscope}});
 
 constexpr const char* kFormatHint = "give --format pprof, folded, speedscope or dir";
+constexpr const char* kStreamHint = "give --format pprof, folded or speedscope";
 
 }  // namespace
 
 Result<Destination> make_destination(const std::string& output, const std::string& format) {
   if (format.empty() && output == "-") {
-    return invalid_argument("standard output needs a format", kFormatHint);
+    return invalid_argument("standard output needs a format", kStreamHint);
   }
   const auto* const known = std::ranges::find_if(kForms, [&](const KnownForm& form) {
     if (!format.empty()) return form.name == format;
@@ -37,7 +38,7 @@ Result<Destination> make_destination(const std::string& output, const std::strin
     return invalid_argument("invalid --format '" + format + "'", kFormatHint);
   }
   if (known->form == ResultForm::kDirectory && output == "-") {
-    return invalid_argument("a directory cannot go to standard output", kFormatHint);
+    return invalid_argument("a directory cannot go to standard output", kStreamHint);
   }
   if (known->form != ResultForm::kDirectory && output.empty()) {
     return invalid_argument("--format " + format + " needs a file",

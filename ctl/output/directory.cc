@@ -8,8 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include <stdio.h>
-
+#include "ctl/output/file.h"
 #include "formats/base/whole_file.h"
 
 namespace profd {
@@ -54,15 +53,6 @@ std::pair<std::string, std::string> split(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return {"", path};
   return {path.substr(0, slash), path.substr(slash + 1)};
-}
-
-// Some file systems can't rename without replacing. A hard link refuses an existing name too.
-// Returns 0 or an errno.
-int move_without_replacing(int directory, const char* from, const char* to) {
-  if (::renameat2(directory, from, directory, to, RENAME_NOREPLACE) == 0) return 0;
-  if (errno != EINVAL && errno != ENOSYS) return errno;
-  const bool linked = ::linkat(directory, from, directory, to, 0) == 0;
-  return linked && ::unlinkat(directory, from, 0) == 0 ? 0 : errno;
 }
 
 }  // namespace

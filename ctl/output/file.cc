@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
+
+#include <stdio.h>
 
 #include "formats/base/whole_file.h"
 
@@ -18,13 +19,35 @@ bool is_replaceable(const std::string& path) {
   return ::lstat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode);
 }
 
+// A link leads to the file.
+bool is_regular_file(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+Error already_exists(const std::string& path) {
+  return fail(ErrorCode::kIo, path + " exists, and no file is overwritten",
+              "give another file with -o");
+}
+
 }  // namespace
 
-Result<OutputFile> OutputFile::open(const std::string& path) {
+// Some file systems can't rename without replacing. A hard link refuses an existing name too.
+int move_without_replacing(int directory, const char* from, const char* to) {
+  if (::renameat2(directory, from, directory, to, RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  const bool linked = ::linkat(directory, from, directory, to, 0) == 0;
+  return linked && ::unlinkat(directory, from, 0) == 0 ? 0 : errno;
+}
+
+Result<OutputFile> OutputFile::open(const std::string& path, ExistingFile existing) {
   OutputFile file;
   file.path_ = path;
+  file.existing_ = existing;
   if (path == "-") {
     file.fd_.reset(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+  } else if (existing == ExistingFile::kRefused && is_regular_file(path)) {
+    return already_exists(path);
   } else if (is_replaceable(path)) {
     file.temporary_ = path + ".profctl-" + std::to_string(::getpid());
     file.fd_.reset(::open(file.temporary_.c_str(),
@@ -48,10 +71,19 @@ void OutputFile::write(std::string_view bytes) {
 Result<void> OutputFile::commit() {
   if (error_ != 0) return fail_errno("could not write to " + path_, error_);
   if (temporary_.empty()) return {};
-  if (::fsync(fd_.get()) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    return fail_errno("could not write to " + path_);
-  }
+  if (::fsync(fd_.get()) != 0) return fail_errno("could not write to " + path_);
+  if (auto moved = move_into_place(); !moved) return moved;
   temporary_.clear();
+  return {};
+}
+
+Result<void> OutputFile::move_into_place() const {
+  const bool may_replace = existing_ == ExistingFile::kReplaced;
+  const int error = may_replace
+                        ? (::rename(temporary_.c_str(), path_.c_str()) == 0 ? 0 : errno)
+                        : move_without_replacing(AT_FDCWD, temporary_.c_str(), path_.c_str());
+  if (error == EEXIST) return already_exists(path_);
+  if (error != 0) return fail_errno("could not write to " + path_, error);
   return {};
 }
 

@@ -12,9 +12,13 @@
 
 namespace profd {
 
+// What becomes of a regular file that exists at the path.
+enum class ExistingFile { kRefused, kReplaced };
+
 class OutputFile {
  public:
-  static Result<OutputFile> open(const std::string& path);
+  // The directory of the path must be there.
+  static Result<OutputFile> open(const std::string& path, ExistingFile existing);
 
   OutputFile(OutputFile&&) = default;
   OutputFile& operator=(OutputFile&&) = delete;
@@ -23,16 +27,21 @@ class OutputFile {
   // commit() reports the first failure.
   void write(std::string_view bytes);
 
-  // Renames the temporary file to the path. Replaces a regular file that exists there.
+  // Renames the temporary file to the path.
   [[nodiscard]] Result<void> commit();
 
  private:
   OutputFile() = default;
+  [[nodiscard]] Result<void> move_into_place() const;
 
   std::string path_;
   std::string temporary_;  // empty: written directly
+  ExistingFile existing_ = ExistingFile::kRefused;
   UniqueFd fd_;
   int error_ = 0;  // the first errno of write()
 };
+
+// Renames a file to a name that is free, both in `directory`. Returns 0 or an errno.
+[[nodiscard]] int move_without_replacing(int directory, const char* from, const char* to);
 
 }  // namespace profd

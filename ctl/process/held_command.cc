@@ -35,7 +35,7 @@ namespace {
 }  // namespace
 
 Result<HeldCommand> HeldCommand::fork(const std::vector<std::string>& arguments,
-                                      const sigset_t& signal_mask) {
+                                      const sigset_t& signal_mask, Output output) {
   std::array<int, 2> fds{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()) != 0) {
     return fail_errno("could not make a socket pair");
@@ -48,6 +48,7 @@ Result<HeldCommand> HeldCommand::fork(const std::vector<std::string>& arguments,
   if (pid < 0) return fail_errno("could not fork");
   if (pid == 0) {
     ours.reset();  // else the child would never see the parent close the channel
+    if (output == Output::kStandardError) ::dup2(STDERR_FILENO, STDOUT_FILENO);
     run_child(argv, signal_mask, of_child.get());
   }
   return HeldCommand(pid, arguments.front(), std::move(ours));

@@ -17,10 +17,13 @@ namespace profd {
 
 class HeldCommand {
  public:
+  // Where the standard output of the command goes.
+  enum class Output { kStandardOutput, kStandardError };
+
   // Forks a child that waits for resume(). It keeps the process group and terminal of profctl and
   // gets `signal_mask`. `arguments` is not empty; its first is found in PATH.
   static Result<HeldCommand> fork(const std::vector<std::string>& arguments,
-                                  const sigset_t& signal_mask);
+                                  const sigset_t& signal_mask, Output output);
 
   HeldCommand(HeldCommand&& other) noexcept;
   HeldCommand& operator=(HeldCommand&&) = delete;

@@ -253,7 +253,8 @@ TEST(HeldCommand, NeverRunsUnlessResumed) {
   sigset_t mask;
   ::sigemptyset(&mask);
   {
-    const auto command = HeldCommand::fork({"touch", mark}, mask);
+    const auto command =
+        HeldCommand::fork({"touch", mark}, mask, HeldCommand::Output::kStandardOutput);
     ASSERT_TRUE(command);
     EXPECT_EQ(::kill(command->pid(), 0), 0);
   }

@@ -122,6 +122,30 @@ TEST_F(OneFileTest, TheSocketGivesAProfileOfTheNextSeconds) {
   EXPECT_TRUE(std::filesystem::is_empty(daemon_.state() / "results"));
 }
 
+TEST_F(OneFileTest, AFileThatExistsIsRefusedBeforeTheCommandRuns) {
+  std::ofstream(file("x.pb.gz")) << "precious";
+  const Ended ended =
+      daemon_.profctl({"record", "-o", file("x.pb.gz"), "--", "touch", file("mark").string()});
+  EXPECT_EQ(ended.status, 125);
+  EXPECT_THAT(ended.err, HasSubstr("exists, and no file is overwritten"));
+  EXPECT_EQ(content_of(file("x.pb.gz")), "precious");
+  EXPECT_FALSE(std::filesystem::exists(file("mark")));
+}
+
+TEST_F(OneFileTest, TheDirectoryOfAFileIsMade) {
+  record({"-o", file("new/out/x.pb.gz")}, {workload("shares"), "0.2"});
+  EXPECT_THAT(pprof("-top", file("new/out/x.pb.gz")), HasSubstr("hot_sixty"));
+}
+
+TEST_F(OneFileTest, WhatACommandPrintsIsNotInAProfileOnStandardOutput) {
+  const Ended ended =
+      record({"--format", "folded", "-o", "-"},
+             {"sh", "-c", "echo words; exec " + workload("shares").string() + " 0.5"});
+  EXPECT_THAT(ended.out, HasSubstr(";hot_sixty "));
+  EXPECT_THAT(ended.out, Not(HasSubstr("words")));
+  EXPECT_THAT(ended.err, HasSubstr("words\n"));
+}
+
 TEST_F(OneFileTest, ADirectoryHasNoFileMoreThanBefore) {
   record({"-o", file("out")}, {workload("shares"), "0.2"});
   for (const auto& entry : std::filesystem::directory_iterator(file("out"))) {
