@@ -96,7 +96,7 @@ class StackCounter {
       const bool is_named = functions.front() != JitSamples::kNoFunction;
       const UserFrame leaf = UserFrame::from_word(table().user_frames(stack).front());
       const ProcessMapping* mapping = mapping_of(stack, leaf);
-      if (!is_named && (mapping == nullptr || !may_be_jit_code(*mapping))) continue;
+      if (!is_named && (mapping == nullptr || !is_likely_jit_code(*mapping))) continue;
       jit.samples += run.count;
       if (is_named) jit.named_samples += run.count;
     }
@@ -108,6 +108,11 @@ class StackCounter {
     jit.functions = info.functions;
     jit.time_dropped = process_.jit->time_dropped;
     summary_.jit = std::move(jit);
+  }
+
+  // The file of a program that was replaced is deleted, as are those that JIT runtimes make.
+  [[nodiscard]] bool is_likely_jit_code(const ProcessMapping& mapping) const {
+    return may_be_jit_code(mapping) && mapping.file_key != process_.image.executable;
   }
 
   void describe() {
