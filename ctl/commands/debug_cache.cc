@@ -140,7 +140,7 @@ Result<DebugCache> DebugCache::open(const std::string& directory) {
   if (!cache.directory_.valid()) {
     Error error = fail_errno("could not open " + directory);
     error.hint = error.code == ErrorCode::kNotFound
-                     ? "the package makes it: systemd-tmpfiles --create profd.conf"
+                     ? "the package makes it; without the package: mkdir -p " + directory
                      : kHint;
     return error;
   }

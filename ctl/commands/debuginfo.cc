@@ -48,6 +48,7 @@ struct DebuginfoOptions {
 struct DebuginfoReport {
   std::uint64_t fetched = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t present = 0;  // in the cache already
   std::uint64_t not_found = 0;
   std::uint64_t failed = 0;
   std::uint64_t removed = 0;  // older files, for room
@@ -101,7 +102,10 @@ class Download {
     Result<Debuginfod> servers = open_servers();
     if (!servers) return servers.error();
     for (const LinelessFile& file : files) {
-      if (cache->has(file.build_id)) continue;
+      if (cache->has(file.build_id)) {
+        ++report_.present;
+        continue;
+      }
       current_ = &file;
       const Result<std::uint64_t> stored = fetch(file, *servers, *cache);
       progress_.clear();
@@ -180,14 +184,15 @@ void print_downloads(const DebuginfoReport& report, const Console& console) {
   if (console.json) {
     console.out << json_text(boost::json::object{{"fetched", report.fetched},
                                                  {"bytes", report.bytes},
+                                                 {"present", report.present},
                                                  {"not_found", report.not_found},
                                                  {"failed", report.failed}})
                 << "\n";
     return;
   }
   console.err << "profctl: " << counted(report.fetched, "debug file") << " downloaded ("
-              << bytes_text(report.bytes) << "), " << report.not_found << " on no server, "
-              << report.failed << " failed\n";
+              << bytes_text(report.bytes) << "), " << report.present << " there already, "
+              << report.not_found << " on no server, " << report.failed << " failed\n";
 }
 
 class Debuginfo final : public Subcommand {

@@ -16,6 +16,17 @@ bool has_no_line(const PprofTables& profile, const PprofTables::Location& locati
   return lines.empty() || lines.front().line == 0;
 }
 
+// The debug information of these is there already: what has no line is code without one, such as
+// assembly, or was recorded before.
+std::set<std::string_view> files_with_lines(const PprofTables& profile) {
+  std::set<std::string_view> ids;
+  for (const PprofTables::Location& location : profile.locations) {
+    if (location.mapping == PprofLocation::kNoMapping || has_no_line(profile, location)) continue;
+    ids.insert(profile.texts[profile.mappings[location.mapping].build_id]);
+  }
+  return ids;
+}
+
 // The mappings of the sample's frames without a line, each once.
 std::set<std::uint32_t> mappings_without_lines(const PprofTables& profile,
                                                const PprofTables::Sample& sample) {
@@ -36,6 +47,7 @@ bool is_build_id(std::string_view text) {
 }
 
 std::vector<LinelessFile> find_lineless_files(const PprofTables& profile) {
+  const std::set<std::string_view> with_lines = files_with_lines(profile);
   std::map<std::string_view, LinelessFile> by_id;
   for (std::size_t i = 0; i < profile.samples.size(); ++i) {
     const auto values = profile.values_of(i);
@@ -43,7 +55,7 @@ std::vector<LinelessFile> find_lineless_files(const PprofTables& profile) {
     for (const std::uint32_t index : mappings_without_lines(profile, profile.samples[i])) {
       const PprofMapping& mapping = profile.mappings[index];
       const std::string_view id = profile.texts[mapping.build_id];
-      if (!is_build_id(id)) continue;
+      if (!is_build_id(id) || with_lines.contains(id)) continue;
       LinelessFile& file = by_id[id];
       if (file.path.empty()) file.path = profile.texts[mapping.file];
       file.samples += static_cast<std::uint64_t>(value);

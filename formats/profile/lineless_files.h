@@ -1,5 +1,5 @@
-// The files of a profile whose samples have frames without a line: those for which a debug file is
-// worth a download.
+// The files of a profile that have frames and no line in any of them: those for which a debug file
+// is worth a download.
 
 #pragma once
 

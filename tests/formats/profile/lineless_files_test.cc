@@ -51,6 +51,14 @@ TEST_F(LinelessFilesTest, TheHottestFileIsFirstAndASampleCountsOnceForIt) {
   EXPECT_THAT(found(), ElementsAre("aaaa /bin/cold 7", "bbbb /lib/hot.so 5"));
 }
 
+TEST_F(LinelessFilesTest, AFileWithALineAnywhereIsLeftOut) {
+  const std::uint32_t start = add_location("/bin/program", "aaaa", 0);
+  const std::uint32_t main = add_location("/bin/program", "aaaa", 12);
+  add({main, start}, 5);
+  add({start}, 1);
+  EXPECT_THAT(found(), IsEmpty());
+}
+
 TEST_F(LinelessFilesTest, MappingsWithoutABuildIdAreLeftOut) {
   for (const char* id : {"", "../../etc/passwd", "abc", "ABCD", "aa/b", "ab"}) {
     add({add_location("/bin/program", id, 0)}, 1);
