@@ -2,6 +2,7 @@
 
 #include "ctl/commands/subcommand.h"
 #include "ctl/output/text.h"
+#include "formats/symbols/code_names.h"
 
 namespace profd {
 namespace {
@@ -100,6 +101,17 @@ void print_unwinding(const StatusInfo::Unwinding& unwinding, std::ostream& out) 
   }
 }
 
+// Samples whose innermost frame has a name.
+std::uint64_t named_of(const CountsByReason& sources) {
+  std::uint64_t named = 0;
+  for (std::size_t i = 0; i < kNameSources; ++i) {
+    const auto source = static_cast<NameSource>(i);
+    const auto counted = sources.find(std::string(text_of(source)));
+    if (has_name(source) && counted != sources.end()) named += counted->second;
+  }
+  return named;
+}
+
 // How many samples have names, by where those come from, and what lines cost.
 void print_names(const StatusInfo::Names& names, std::ostream& out) {
   if (names == StatusInfo::Names{}) return;
@@ -107,10 +119,11 @@ void print_names(const StatusInfo::Names& names, std::ostream& out) {
   if (names.samples == 0) {
     out << "no samples yet";
   } else {
-    out << decimal_text(percent_of(names.fully_named, names.samples), 2) << " % of "
-        << names.samples << " samples have one for each frame";
+    out << decimal_text(percent_of(named_of(names.sources), names.samples), 2) << " % of "
+        << names.samples << " samples have one for the innermost frame, "
+        << decimal_text(percent_of(names.fully_named, names.samples), 2) << " % for every frame";
   }
-  if (!names.sources.empty()) out << "; innermost frames: " << counts_text(names.sources);
+  if (!names.sources.empty()) out << "; innermost: " << counts_text(names.sources);
   out << "\n           " << counted(names.cached_files, "file") << ", "
       << bytes_text(names.cached_bytes) << " cached; lines of " << names.lines.answered
       << " addresses read in " << decimal_text(names.lines.cpu_seconds, 2) << " CPU seconds\n";

@@ -208,7 +208,7 @@ TEST_F(CommandsTest, StatusShowsWhatHasNamesAndWhyTheRestHasNone) {
   EXPECT_THAT(run({"status"}).out, Not(HasSubstr("\nnames ")));
   service_.state.names = {.samples = 8000,
                           .fully_named = 6000,
-                          .sources = {{"dynsym", 5}, {"gap", 2}},
+                          .sources = {{"dynsym", 7600}, {"gap", 400}},
                           .cached_files = 12,
                           .cached_bytes = 2048,
                           .debug_files = {.found = {}, .refused = {{"other_build_id", 6}}},
@@ -219,8 +219,8 @@ TEST_F(CommandsTest, StatusShowsWhatHasNamesAndWhyTheRestHasNone) {
                                     .failures = 0}};
   const std::string out = run({"status"}).out;
   for (const char* part :
-       {"names      75.00 % of 8000 samples have one for each frame; innermost frames: 5 dynsym, "
-        "2 gap\n",
+       {"names      95.00 % of 8000 samples have one for the innermost frame, 75.00 % for every "
+        "frame; innermost: 7600 dynsym, 400 gap\n",
         "           12 files, 2.0 KiB cached; lines of 134 addresses read in 0.79 CPU seconds\n",
         "no lines   addresses: 3 no_unit\n", "refused    debug files: 6 other_build_id\n",
         "no lines   files: 4 no_dwarf\n"}) {
