@@ -1,5 +1,5 @@
 // Hour files and exports as the workers make them: reading and merging files of windows and hours,
-// writing a directory and a profile with names. To reach: an hour file within 0.8 s of CPU, the
+// writing a directory and a profile with names, or the profile alone. To reach: an hour file within 0.8 s of CPU, the
 // export of an hour of windows within 0.7 s, of a day of hours and windows within 0.6 s. The files
 // are in the page cache.
 //
@@ -196,7 +196,9 @@ double run_in_turns(benchmark::State& state, Job& job) {
   return longest.count();
 }
 
-void run_exports(benchmark::State& state, const Files& files) {
+enum class Form { kDirectory, kOneFile };
+
+void run_exports(benchmark::State& state, const Files& files, Form form) {
   SessionSummary summary;
   double longest_ms = 0;
   int number = 0;
@@ -205,6 +207,7 @@ void run_exports(benchmark::State& state, const Files& files) {
     plan.results_dir = files.results();
     plan.files = files.all();
     plan.caller.privileged = true;
+    plan.profile_only = form == Form::kOneFile;
     plan.max_bytes = std::uint64_t{1} << 30;
     plan.result.info.result = "history-dump-" + std::to_string(++number);
     HistoryExport whole(std::move(plan));
@@ -239,17 +242,18 @@ void BM_MakeHour(benchmark::State& state) {
 }
 BENCHMARK(BM_MakeHour)->Unit(benchmark::kMillisecond);
 
-void BM_ExportHour(benchmark::State& state) {
+void BM_ExportHour(benchmark::State& state, Form form) {
   Windows windows;
   Files files;
   for (int i = 0; i < kWindows; ++i) windows.add_next_to(files);
-  run_exports(state, files);
+  run_exports(state, files, form);
   measure_peer(state, files);
 }
-BENCHMARK(BM_ExportHour)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_ExportHour, directory, Form::kDirectory)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_ExportHour, one_file, Form::kOneFile)->Unit(benchmark::kMillisecond);
 
 // A day that begins and ends within an hour: 23 hour files of 23,000 stacks each, and 60 windows.
-void BM_ExportDay(benchmark::State& state) {
+void BM_ExportDay(benchmark::State& state, Form form) {
   Host host(25000, {.locations = 9600, .min_depth = 13, .depths = 27});
   Windows windows;
   Files files;
@@ -260,10 +264,11 @@ void BM_ExportDay(benchmark::State& state) {
     files.add(std::move(hour).take(), std::chrono::hours(1));
   }
   for (int i = 0; i < kWindows; ++i) windows.add_next_to(files);
-  run_exports(state, files);
+  run_exports(state, files, form);
   measure_peer(state, files);
 }
-BENCHMARK(BM_ExportDay)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_ExportDay, directory, Form::kDirectory)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_ExportDay, one_file, Form::kOneFile)->Unit(benchmark::kMillisecond);
 
 // The same of hour files that were made of the windows; their number of stacks is the windows'.
 void BM_ExportDayOfMadeHours(benchmark::State& state) {
@@ -274,7 +279,7 @@ void BM_ExportDayOfMadeHours(benchmark::State& state) {
     files.replace_by_hour(hour);
   }
   for (int i = 0; i < kWindows; ++i) windows.add_next_to(files);
-  run_exports(state, files);
+  run_exports(state, files, Form::kOneFile);
 }
 BENCHMARK(BM_ExportDayOfMadeHours)->Unit(benchmark::kMillisecond);
 
