@@ -112,7 +112,9 @@ class StackCounter {
 
   // The file of a program that was replaced is deleted, as are those that JIT runtimes make.
   [[nodiscard]] bool is_likely_jit_code(const ProcessMapping& mapping) const {
-    return may_be_jit_code(mapping) && mapping.file_key != process_.image.executable;
+    const bool is_program =
+        mapping.kind == PROFD_MAPPING_FILE && mapping.file_key == process_.image.executable;
+    return may_be_jit_code(mapping) && !is_program;
   }
 
   void describe() {

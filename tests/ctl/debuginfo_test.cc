@@ -209,7 +209,7 @@ TEST_F(DebuginfoTest, AFileThatIsThereIsNotFetchedAgain) {
   const DebuginfodServer server(served());
   EXPECT_EQ(debuginfo({"0102030405"}, {"fetch", "--url", server.url()}).code, 0);
   const Ran again = debuginfo({"0102030405"}, {"fetch", "--url", server.url(), "--json"});
-  EXPECT_EQ(again.out, "{\"fetched\":0,\"bytes\":0,\"not_found\":0,\"failed\":0}\n");
+  EXPECT_EQ(again.out, "{\"fetched\":0,\"bytes\":0,\"present\":1,\"not_found\":0,\"failed\":0}\n");
 }
 
 TEST_F(DebuginfoTest, AFileWithAnotherBuildIdIsNotKept) {

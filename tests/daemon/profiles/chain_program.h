@@ -35,8 +35,11 @@ inline constexpr std::uint64_t kPageMask = 4095;
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) throw std::runtime_error("open " + path);
   const FileKey key = key_of(fd.get());
-  return std::make_shared<const MappedFile>(
-      MappedFile{.key = key, .path = path, .deleted = false, .fd = std::move(fd), .error = {}});
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) throw std::runtime_error("stat " + path);
+  MappedFile file{.key = key, .path = path, .deleted = false, .fd = std::move(fd), .error = {}};
+  file.owner = status.st_uid;
+  return std::make_shared<const MappedFile>(std::move(file));
 }
 
 class ChainProgram {
