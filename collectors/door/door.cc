@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -14,6 +13,7 @@
 
 #include "collectors/door/one_way.h"
 #include "collectors/door/packets.h"
+#include "collectors/door/page.h"
 #include "collectors/host/clock.h"
 #include "collectors/host/peer.h"
 #include "formats/base/unique_fd.h"
@@ -128,18 +128,16 @@ class Door {
       const int count = ::epoll_wait(epoll_.get(), events.data(), kEvents, timeout_ms());
       is_starved_ = false;
       for (int i = 0; i < count && !has_ended_; ++i) {
-        set_busy();
+        page_.set_busy();
         handle(events[static_cast<std::size_t>(i)]);
       }
-      set_busy();
+      page_.set_busy();
       sweep();
-      page_.busy_since_ns = 0;
+      page_.set_idle();
     }
   }
 
  private:
-  void set_busy() { page_.busy_since_ns = now_ns(CLOCK_MONOTONIC); }
-
   [[nodiscard]] int timeout_ms() const {
     if (is_starved_) return kAcceptPauseMilliseconds;
     return ending_ > 0 ? kSweepIntervalMilliseconds : -1;
@@ -199,10 +197,10 @@ class Door {
 
   // Waits while the daemon's queue is full: then the daemon is late, and not this process.
   bool announce(const Peer& peer, int end) {
-    page_.busy_since_ns = 0;
+    page_.set_idle();
     pollfd room{.fd = daemon_, .events = POLLOUT, .revents = 0};
     ::poll(&room, 1, -1);
-    set_busy();
+    page_.set_busy();
     const ClientPacket packet{.uid = peer.uid,
                               .gid = peer.gid,
                               .pid = peer.pid,
@@ -218,7 +216,7 @@ class Door {
     for (auto at = connections_.begin(); at != connections_.end();) {
       const auto connection = at++;
       if (!connection->second.is_over(now)) continue;
-      set_busy();
+      page_.set_busy();
       end(connection);
     }
   }
@@ -242,10 +240,9 @@ void serve_door(int daemon) {
   StartPacket start;
   auto received = sandbox::receive_packet(daemon, sandbox::buffer_of(start));
   if (!received || received->bytes != sizeof start || received->descriptors.size() != 2) return;
-  void* const page = ::mmap(nullptr, sizeof(DoorPage), PROT_READ | PROT_WRITE, MAP_SHARED,
-                            received->descriptors[1].get(), 0);
-  if (page == MAP_FAILED) return;
-  Door(daemon, std::move(received->descriptors[0]), start, *static_cast<DoorPage*>(page)).run();
+  DoorPage* const page = map_page(received->descriptors[1].get());
+  if (page == nullptr) return;
+  Door(daemon, std::move(received->descriptors[0]), start, *page).run();
 }
 
 }  // namespace

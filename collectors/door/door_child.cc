@@ -1,18 +1,13 @@
 #include "collectors/door/door_child.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "collectors/door/door.h"
-#include "collectors/host/clock.h"
+#include "collectors/door/packets.h"
 #include "collectors/sandbox/packets.h"
 #include "collectors/sandbox/spawn.h"
 
@@ -25,16 +20,6 @@ constexpr std::uint64_t kFileBytes = 4096;
 
 Error invalid_packet() { return fail(ErrorCode::kMalformed, "the door sent an invalid packet"); }
 
-// The door can't shrink it, so reading it is safe.
-Result<UniqueFd> make_page() {
-  UniqueFd file(::memfd_create("profd-door", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file.valid() || ::ftruncate(file.get(), sizeof(DoorPage)) != 0 ||
-      ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    return fail_errno("could not make the shared memory of a door");
-  }
-  return file;
-}
-
 bool is_stream(int fd) {
   int type = 0;
   int domain = 0;
@@ -45,25 +30,19 @@ bool is_stream(int fd) {
 
 }  // namespace
 
-void DoorChild::Unmap::operator()(const DoorPage* page) const {
-  ::munmap(const_cast<DoorPage*>(page), sizeof *page);
-}
-
 Result<DoorChild> DoorChild::start(int listener, std::optional<gid_t> group) {
-  auto file = make_page();
-  if (!file) return file.error();
-  void* const memory = ::mmap(nullptr, sizeof(DoorPage), PROT_READ, MAP_SHARED, file->get(), 0);
-  if (memory == MAP_FAILED) return fail_errno("could not map the shared memory of a door");
-  Page page(static_cast<const DoorPage*>(memory));
+  auto page = WatchedPage::make();
+  if (!page) return page.error();
   auto child =
       sandbox::start_child({.memory_bytes = kMemoryBytes, .file_bytes = kFileBytes},
                            [](int socket) { return sandbox::spawn_child(kDoorChild, socket); });
   if (!child) return child.error();
   const StartPacket packet{.group = group.value_or(0), .has_group = group ? 1U : 0U};
-  const int files[] = {listener, file->get()};
+  const UniqueFd file = page->take_file();
+  const int files[] = {listener, file.get()};
   // If this fails, the child has ended already, and next_client() returns so.
   (void)sandbox::send_packet(child->socket.get(), sandbox::bytes_of(packet), files);
-  return DoorChild(std::move(child->socket), child->process, std::move(page));
+  return DoorChild(std::move(child->socket), child->process, std::move(*page));
 }
 
 Result<std::optional<NewClient>> DoorChild::next_client() {
@@ -90,12 +69,6 @@ Result<std::optional<NewClient>> DoorChild::next_client() {
                                           .pid = packet.pid,
                                           .is_in_group = packet.is_in_group == 1},
                                  .socket = std::move(received->descriptors[0])});
-}
-
-bool DoorChild::stands_still(std::chrono::milliseconds limit) const {
-  const std::int64_t since = page_->busy_since_ns;
-  const std::chrono::nanoseconds busy(now_ns(CLOCK_MONOTONIC) - since);
-  return since != 0 && busy > limit;
 }
 
 void DoorChild::stop_accepting() {

@@ -8,10 +8,9 @@
 #include <sys/types.h>
 
 #include <chrono>
-#include <memory>
 #include <optional>
 
-#include "collectors/door/packets.h"
+#include "collectors/door/page.h"
 #include "collectors/host/peer.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
@@ -35,7 +34,9 @@ class DoorChild {
   Result<std::optional<NewClient>> next_client();
 
   // Whether the door has worked on one event for longer than `limit`.
-  [[nodiscard]] bool stands_still(std::chrono::milliseconds limit) const;
+  [[nodiscard]] bool stands_still(std::chrono::milliseconds limit) const {
+    return page_.stands_still(limit);
+  }
 
   void stop_accepting();
 
@@ -43,17 +44,12 @@ class DoorChild {
   [[nodiscard]] pid_t process() const { return process_; }  // to be killed and reaped by the caller
 
  private:
-  struct Unmap {
-    void operator()(const DoorPage* page) const;
-  };
-  using Page = std::unique_ptr<const DoorPage, Unmap>;
-
-  DoorChild(UniqueFd socket, pid_t process, Page page)
+  DoorChild(UniqueFd socket, pid_t process, WatchedPage page)
       : socket_(std::move(socket)), process_(process), page_(std::move(page)) {}
 
   UniqueFd socket_;
   pid_t process_;
-  Page page_;
+  WatchedPage page_;
   bool is_started_ = false;
 };
 
