@@ -13,6 +13,8 @@
 #include <CLI/CLI.hpp>
 #include <malloc.h>
 
+#include "collectors/door/app_door.h"
+#include "collectors/door/closer.h"
 #include "collectors/door/door.h"
 #include "collectors/host/host_checks.h"
 #include "collectors/parser/parser.h"
@@ -190,9 +192,10 @@ int run(const Options& options) {
 }  // namespace profd
 
 int main(int argc, char** argv) {
-  profd::sandbox::run_as_child(argc, argv,
-                               {profd::kParserChild, profd::kSymbolizerChild,
-                                profd::xray::kFollowerChild, profd::door::kDoorChild});
+  profd::sandbox::run_as_child(
+      argc, argv,
+      {profd::kParserChild, profd::kSymbolizerChild, profd::xray::kFollowerChild,
+       profd::door::kDoorChild, profd::door::kAppDoorChild, profd::door::kCloserChild});
   CLI::App app{"Samples the stacks of every process. profctl controls it.", "profd"};
   profd::Options options;
   profd::add_options(app, options);
