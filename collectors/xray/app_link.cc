@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "collectors/door/app_packets.h"
 #include "collectors/sandbox/packets.h"
 
 namespace profd::xray {
@@ -19,6 +20,20 @@ using SteadyClock = std::chrono::steady_clock;
 
 // A session of a million functions that ends at once leaves 250 answers.
 constexpr std::uint32_t kMaxLateAnswers = 4096;
+constexpr std::chrono::milliseconds kSendLimit{5000};
+
+// False after the time.
+bool wait_for(int fd, short events, std::chrono::milliseconds limit) {
+  const SteadyClock::time_point end = SteadyClock::now() + limit;
+  pollfd state{.fd = fd, .events = events, .revents = 0};
+  int ready = 0;
+  do {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - SteadyClock::now());
+    ready = ::poll(&state, 1, static_cast<int>(std::max<long>(left.count(), 0)));
+  } while (ready < 0 && errno == EINTR);
+  return ready > 0;
+}
 
 Error app_is_gone() { return fail(ErrorCode::kNotFound, "the app has ended"); }
 
@@ -55,7 +70,20 @@ DetachReason detach_reason_of(const Error& error) {
   }
 }
 
-// If the app does not read, waits for the send time-out of the socket (daemon/xray/apps.cc).
+Result<void> AppLink::receive_connection(std::chrono::milliseconds limit) {
+  if (!wait_for(door_.get(), POLLIN, limit)) {
+    return fail(ErrorCode::kTimeout, "the app's connection does not come");
+  }
+  door::PassedPacket packet;
+  auto received = sandbox::receive_packet(door_.get(), sandbox::buffer_of(packet));
+  if (!received) return received.error();
+  if (received->descriptors.size() != 1) return app_is_gone();
+  connection_ = std::move(received->descriptors[0]);
+  door_.reset();
+  return {};
+}
+
+// With room for one packet more, the kernel does not wait for room.
 Result<void> AppLink::send(profd_xray_command_kind kind, std::span<const std::int32_t> functions) {
   profd_xray_command command{};
   command.kind = kind;
@@ -64,9 +92,11 @@ Result<void> AppLink::send(profd_xray_command_kind kind, std::span<const std::in
   std::ranges::copy(functions, command.functions);
   const std::size_t bytes = offsetof(profd_xray_command, functions) + functions.size_bytes();
   const std::string_view packet(reinterpret_cast<const char*>(&command), bytes);
-  if (sandbox::send_packet(connection_.get(), packet, {})) return {};
-  if (errno != EAGAIN) return app_is_gone();
-  return fail(ErrorCode::kTimeout, "the app does not read its commands", "it may be stopped");
+  if (!wait_for(connection_.get(), POLLOUT, kSendLimit)) {
+    return fail(ErrorCode::kTimeout, "the app does not read its commands", "it may be stopped");
+  }
+  if (!sandbox::send_packet(connection_.get(), packet, {})) return app_is_gone();
+  return {};
 }
 
 Result<std::optional<AppLink::Answer>> AppLink::receive() {
@@ -90,10 +120,7 @@ Result<AppLink::Answer> AppLink::wait_for_ready(std::chrono::milliseconds limit)
   for (;;) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(end - SteadyClock::now());
-    pollfd readable{.fd = connection_.get(), .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&readable, 1, static_cast<int>(std::max<long>(left.count(), 0)));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) {
+    if (!wait_for(connection_.get(), POLLIN, left)) {
       return fail(ErrorCode::kTimeout, "the app does not answer", "it may be stopped");
     }
     auto answer = receive();
@@ -103,6 +130,7 @@ Result<AppLink::Answer> AppLink::wait_for_ready(std::chrono::milliseconds limit)
 }
 
 Result<ReadyApp> AppLink::begin(std::chrono::milliseconds limit) {
+  if (auto connected = receive_connection(limit); !connected) return connected.error();
   if (auto sent = send(PROFD_XRAY_BEGIN, {}); !sent) return sent.error();
   auto answer = wait_for_ready(limit);
   if (!answer) return answer.error();

@@ -33,9 +33,10 @@ struct ReadyApp {
 
 class AppLink {
  public:
-  AppLink(UniqueFd connection, std::uint32_t session)
-      : connection_(std::move(connection)), session_(session) {}
+  // `door`: the connection comes over it (door::PassedPacket).
+  AppLink(UniqueFd door, std::uint32_t session) : door_(std::move(door)), session_(session) {}
 
+  // Waits for the connection, and then for the app's answer, up to the limit each.
   Result<ReadyApp> begin(std::chrono::milliseconds limit);
 
   // Empty: all functions. take_answer() receives the answers.
@@ -59,11 +60,13 @@ class AppLink {
     std::vector<UniqueFd> descriptors;
   };
 
+  Result<void> receive_connection(std::chrono::milliseconds limit);
   Result<void> send(profd_xray_command_kind kind, std::span<const std::int32_t> functions);
   // None: the answer is to an earlier session.
   [[nodiscard]] Result<std::optional<Answer>> receive();
   Result<Answer> wait_for_ready(std::chrono::milliseconds limit);
 
+  UniqueFd door_;
   UniqueFd connection_;
   std::uint32_t session_;
   std::uint32_t patches_under_way_ = 0;

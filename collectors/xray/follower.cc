@@ -72,10 +72,10 @@ struct Failure {
 
 class Follower {
  public:
-  Follower(int daemon, UniqueFd program, UniqueFd connection, const CommandPacket& start)
+  Follower(int daemon, UniqueFd program, UniqueFd door, const CommandPacket& start)
       : daemon_(daemon),
         program_(std::move(program)),
-        link_(std::move(connection), start.session),
+        link_(std::move(door), start.session),
         session_(start.session),
         memory_bytes_(start.memory_bytes) {}
 

@@ -23,7 +23,7 @@ Error invalid_packet() {
 
 }  // namespace
 
-Result<LiveChild> LiveChild::start(int program, int connection, std::uint32_t session,
+Result<LiveChild> LiveChild::start(int program, int door, std::uint32_t session,
                                    std::string_view pattern, std::uint64_t memory_bytes) {
   if (auto fits = check_pattern(pattern); !fits) return fits.error();
   const std::uint64_t result_bytes = memory_bytes / kResultPart;
@@ -37,7 +37,7 @@ Result<LiveChild> LiveChild::start(int program, int connection, std::uint32_t se
                        .pattern_bytes = static_cast<std::uint32_t>(pattern.size()),
                        .memory_bytes = work_bytes};
   std::ranges::copy(pattern, packet.pattern.begin());
-  const int files[] = {program, connection};
+  const int files[] = {program, door};
   // If this fails, the child has ended already, and next_event() returns why.
   (void)sandbox::send_packet(child->socket.get(), sandbox::bytes_of(packet), files);
   return LiveChild(std::move(child->socket), child->process);

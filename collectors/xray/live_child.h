@@ -31,10 +31,11 @@ struct LiveEvent {
 
 class LiveChild {
  public:
-  // `program` and `connection` are borrowed; the child gets descriptors of its own. `pattern` as
+  // `program` and `door` are borrowed; the child gets descriptors of its own. `door` is one end of
+  // a socket pair over which the app's connection comes (door::PassedPacket). `pattern` as
   // for choose_functions(); empty: all functions. `memory_bytes` limits the memory of the child and
   // of its result together, without the program itself.
-  static Result<LiveChild> start(int program, int connection, std::uint32_t session,
+  static Result<LiveChild> start(int program, int door, std::uint32_t session,
                                  std::string_view pattern, std::uint64_t memory_bytes);
 
   LiveChild(LiveChild&&) noexcept = default;

@@ -14,7 +14,8 @@
 namespace profd::xray {
 
 enum class Command : std::uint32_t {
-  kFollow = 1,  // the first packet, with two descriptors: the program's file, the app's connection
+  kFollow = 1,  // the first packet, with two descriptors: the program's file, and the end of a
+                // socket pair over which the app's connection comes
   kShow,        // send a result of the calls so far
   kFinish,      // detach from the app and send the last result
 };

@@ -30,6 +30,11 @@ awaitable<bool> wait_readable(stream_descriptor& descriptor) {
   co_return !error;
 }
 
+awaitable<bool> wait_writable(stream_descriptor& descriptor) {
+  const auto [error] = co_await descriptor.async_wait(stream_descriptor::wait_write, kAsValues);
+  co_return !error;
+}
+
 awaitable<void> wait_for_error(stream_descriptor& descriptor) {
   co_await descriptor.async_wait(stream_descriptor::wait_error, kAsValues);
 }

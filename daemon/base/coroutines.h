@@ -36,6 +36,9 @@ void expire_with_others(boost::asio::steady_timer& timer, std::chrono::milliseco
 // loops.
 boost::asio::awaitable<bool> wait_readable(boost::asio::posix::stream_descriptor& descriptor);
 
+// The same for writing.
+boost::asio::awaitable<bool> wait_writable(boost::asio::posix::stream_descriptor& descriptor);
+
 // Returns when an error is pending on `descriptor`, as when the peer of a socket disconnects, or as
 // above.
 boost::asio::awaitable<void> wait_for_error(boost::asio::posix::stream_descriptor& descriptor);

@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,16 +10,15 @@
 #include <string>
 #include <utility>
 
+#include <boost/asio/posix/stream_descriptor.hpp>
+
 #include "daemon/base/coroutines.h"
-#include "daemon/service/caller.h"
 #include "daemon/xray/target.h"
 
 namespace profd {
 namespace {
 
 using boost::asio::posix::stream_descriptor;
-// An app whose queue is full blocks a follower's send() no longer.
-constexpr timeval kSendLimit{.tv_sec = 5, .tv_usec = 0};
 
 bool is_readable(int fd) {
   pollfd state{.fd = fd, .events = POLLIN, .revents = 0};
@@ -30,111 +28,107 @@ bool is_readable(int fd) {
 }  // namespace
 
 struct XrayApps::App {
-  App(boost::asio::io_context& io, UniqueFd socket, UniqueFd pidfd, const Caller& peer)
-      : connection(io, socket.release()),
-        process(io, pidfd.release()),
-        pid(peer.pid),
-        uid(peer.uid) {}
+  App(boost::asio::io_context& io, UniqueFd pidfd, std::uint64_t of_door, pid_t of_process,
+      uid_t of_user)
+      : process(io, pidfd.release()), number(of_door), pid(of_process), user(of_user) {}
 
-  stream_descriptor connection;
   stream_descriptor process;  // a pidfd, readable when the process has ended
+  std::uint64_t number;       // the door's
   pid_t pid;
-  uid_t uid;
+  uid_t user;
 };
 
 Result<std::unique_ptr<XrayApps>> XrayApps::open(boost::asio::io_context& io,
-                                                 const std::filesystem::path& path) {
+                                                 const std::filesystem::path& path,
+                                                 UidOwners owners) {
   auto listener = UnixListener::open(path, SOCK_SEQPACKET);
   if (!listener) return listener.error();
-  return std::unique_ptr<XrayApps>(new XrayApps(io, std::move(*listener), path));
+  return std::unique_ptr<XrayApps>(new XrayApps(io, std::move(*listener), path, std::move(owners)));
 }
 
-XrayApps::XrayApps(boost::asio::io_context& io, UnixListener listener, std::filesystem::path path)
+XrayApps::XrayApps(boost::asio::io_context& io, UnixListener listener, std::filesystem::path path,
+                   UidOwners owners)
     : io_(io),
       listener_(std::move(listener)),
-      socket_(io, listener_.take_fd().release()),
-      path_(std::move(path)) {
-  spawn(io_, accept());
-}
+      path_(std::move(path)),
+      owners_(std::move(owners)),
+      door_(io, listener_.take_fd(),
+            {.changed = [this](const door::AppPacket& packet) { handle(packet); },
+             .ended = [this] { forget_all(); }}) {}
 
 XrayApps::~XrayApps() { stop(); }
 
-void XrayApps::stop() {
-  boost::system::error_code ignored;
-  socket_.close(ignored);
-  while (!apps_.empty()) remove(*apps_.begin()->second);
-}
+void XrayApps::stop() { door_.close(); }
 
-boost::asio::awaitable<void> XrayApps::accept() {
-  for (;;) {
-    const bool readable = co_await wait_readable(socket_);
-    if (!readable) co_return;
-    UniqueFd connection(::accept4(socket_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (connection.valid()) admit(std::move(connection));
-  }
+void XrayApps::handle(const door::AppPacket& packet) {
+  if (packet.change == door::AppChange::kConnected) return admit(packet);
+  forget(packet.app);
 }
 
 // The kernel recorded the credentials at connect(). Since then the pid may have become that of
 // another process, but only of one with the same uid, which is checked.
-void XrayApps::admit(UniqueFd connection) {
-  const Result<Caller> peer = identify_caller(connection.get(), std::nullopt);
-  UniqueFd process(peer && peer->pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, peer->pid, 0))
-                                         : -1);
+void XrayApps::admit(const door::AppPacket& packet) {
+  UniqueFd process(packet.pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, packet.pid, 0))
+                                  : -1);
+  const uid_t user = owners_.owner_of(packet.uid);
   const auto has_room = [&] {
-    const auto of_uid = std::ranges::count_if(
-        apps_, [&](const auto& entry) { return entry.second->uid == peer->uid; });
+    const auto of_user = std::ranges::count_if(
+        apps_, [user](const auto& entry) { return entry.second->user == user; });
     return apps_.size() < kMaxApps &&
-           (peer->uid == 0 || static_cast<std::size_t>(of_uid) < kMaxAppsOfUid);
+           (user == 0 || static_cast<std::size_t>(of_user) < kMaxAppsOfUid);
   };
-  if (!process.valid() || !has_room() || effective_uid_of(peer->pid) != peer->uid) {
+  if (!process.valid() || !has_room() || effective_uid_of(packet.pid) != packet.uid) {
     ++refused_;
-    closer_.close(std::move(connection));
-    return;
+    return door_.disconnect(packet.app);
   }
-  ::setsockopt(connection.get(), SOL_SOCKET, SO_SNDTIMEO, &kSendLimit, sizeof kSendLimit);
-  disconnect(peer->pid);  // a process has one connection, the newest
-  auto app = std::make_shared<App>(io_, std::move(connection), std::move(process), *peer);
-  apps_.emplace(peer->pid, app);
+  disconnect(packet.pid);  // a process has one connection, the newest
+  auto app = std::make_shared<App>(io_, std::move(process), packet.app, packet.pid, user);
+  apps_.emplace(packet.app, app);
+  numbers_.emplace(packet.pid, packet.app);
   spawn(io_, watch_process(app));
-  spawn(io_, watch_connection(app));
 }
 
 // The connection alone does not show that the process has ended: a child may hold it open, forked
 // without the library's handlers.
 boost::asio::awaitable<void> XrayApps::watch_process(std::shared_ptr<App> app) {
-  (void)co_await wait_readable(app->process);
-  remove(*app);
+  const bool has_ended = co_await wait_readable(app->process);
+  if (!has_ended) co_return;  // forgotten
+  door_.disconnect(app->number);
+  forget(app->number);
 }
 
-boost::asio::awaitable<void> XrayApps::watch_connection(std::shared_ptr<App> app) {
-  co_await wait_for_error(app->connection);
-  remove(*app);
-}
-
-void XrayApps::remove(const App& app) {
-  const auto found = apps_.find(app.pid);
-  if (found == apps_.end() || found->second.get() != &app) return;
-  const std::shared_ptr<App> removed = std::move(found->second);
-  apps_.erase(found);
+void XrayApps::forget(std::uint64_t app) {
+  const auto forgotten = apps_.extract(app);
+  if (forgotten.empty()) return;
+  numbers_.erase(forgotten.mapped()->pid);
   boost::system::error_code ignored;
-  removed->process.close(ignored);
-  // Disconnects also the follower and all other processes that have the socket open.
-  ::shutdown(removed->connection.native_handle(), SHUT_RDWR);
-  closer_.close(UniqueFd(removed->connection.release()));
+  forgotten.mapped()->process.close(ignored);
+}
+
+void XrayApps::forget_all() {
+  while (!apps_.empty()) forget(apps_.begin()->first);
 }
 
 void XrayApps::disconnect(pid_t pid) {
-  if (const auto found = apps_.find(pid); found != apps_.end()) remove(*found->second);
+  const auto found = numbers_.find(pid);
+  if (found == numbers_.end()) return;
+  door_.disconnect(found->second);
+  forget(found->second);
 }
 
-Result<int> XrayApps::connection_of(pid_t pid) const {
-  const auto found = apps_.find(pid);
-  if (found != apps_.end() && !is_readable(found->second->process.native_handle())) {
-    return found->second->connection.native_handle();
+Result<void> XrayApps::check_connected(pid_t pid) const {
+  const auto found = numbers_.find(pid);
+  if (found != numbers_.end() && !is_readable(apps_.at(found->second)->process.native_handle())) {
+    return {};
   }
   return fail(ErrorCode::kNotFound, "pid " + std::to_string(pid) + " has not connected to profd",
               "apps that link libprofd_xray connect, to " + path_.string() +
                   " or to the path in PROFD_XRAY_SOCKET: docs/xray.md");
+}
+
+void XrayApps::pass_connection(pid_t pid, UniqueFd follower) {
+  const auto found = numbers_.find(pid);
+  if (found != numbers_.end()) door_.pass(found->second, std::move(follower));
 }
 
 }  // namespace profd

@@ -1,8 +1,8 @@
 // The instrumented apps that are connected to app.sock (collectors/xray/app/wire.h), by pid.
 //
-// An app connects and sends nothing; the kernel says which process it is. Nothing is read from the
-// connection here: the follower of a session does that. So an idle app costs a descriptor, and one
-// that sends too much fills its own socket's queue. On the io thread.
+// A process of its own, the door (app_door.h), has the connections and reads nothing from them: the
+// follower of a session does that. So the daemon never receives or closes a descriptor that an app
+// sent, and an app that sends too much fills its own socket's queue. On the io thread.
 
 #pragma once
 
@@ -16,10 +16,10 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 
+#include "collectors/host/uid_owners.h"
 #include "daemon/service/unix_listener.h"
-#include "daemon/xray/background_closer.h"
+#include "daemon/xray/app_door.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
 
@@ -28,18 +28,22 @@ namespace profd {
 class XrayApps {
  public:
   static constexpr std::size_t kMaxApps = 1024;
-  static constexpr std::size_t kMaxAppsOfUid = 64;  // of one uid other than 0
+  static constexpr std::size_t kMaxAppsOfUid = 64;  // of one user other than root
 
-  // Listens at `path`. `io` must outlive the object.
+  // Listens at `path`. `io` must outlive the object. `owners` say which uids are one user.
   static Result<std::unique_ptr<XrayApps>> open(boost::asio::io_context& io,
-                                                const std::filesystem::path& path);
+                                                const std::filesystem::path& path,
+                                                UidOwners owners = UidOwners());
   XrayApps(const XrayApps&) = delete;
   XrayApps& operator=(const XrayApps&) = delete;
   ~XrayApps();
 
-  // The connection of a process, valid until control returns to the io loop. kNotFound: it has
-  // none.
-  [[nodiscard]] Result<int> connection_of(pid_t pid) const;
+  // kNotFound: the process has no connection.
+  [[nodiscard]] Result<void> check_connected(pid_t pid) const;
+
+  // Sends the connection of a process over `follower`, one end of a seqpacket socket pair. The
+  // other end is the follower's alone by now. If the process has none, only closes the end.
+  void pass_connection(pid_t pid, UniqueFd follower);
 
   // Closes the connection of an app, which then unpatches its functions and may connect again.
   void disconnect(pid_t pid);
@@ -47,27 +51,32 @@ class XrayApps {
   [[nodiscard]] std::size_t size() const { return apps_.size(); }
   [[nodiscard]] std::uint64_t refused() const { return refused_; }  // over a limit, or unidentified
 
+  [[nodiscard]] const AppDoor::Counts& door() const { return door_.counts(); }
+
   // Closes all connections and accepts no more, so that the io context can run dry.
   void stop();
 
  private:
   struct App;
 
-  XrayApps(boost::asio::io_context& io, UnixListener listener, std::filesystem::path path);
+  XrayApps(boost::asio::io_context& io, UnixListener listener, std::filesystem::path path,
+           UidOwners owners);
 
-  boost::asio::awaitable<void> accept();
-  void admit(UniqueFd connection);
+  void handle(const door::AppPacket& packet);
+  void admit(const door::AppPacket& packet);
   boost::asio::awaitable<void> watch_process(std::shared_ptr<App> app);
-  boost::asio::awaitable<void> watch_connection(std::shared_ptr<App> app);
-  void remove(const App& app);
+  // Without a word to the door.
+  void forget(std::uint64_t app);
+  void forget_all();
 
   boost::asio::io_context& io_;
   UnixListener listener_;
-  boost::asio::posix::stream_descriptor socket_;
   std::filesystem::path path_;
-  std::map<pid_t, std::shared_ptr<App>> apps_;
+  UidOwners owners_;
+  std::map<std::uint64_t, std::shared_ptr<App>> apps_;  // by the door's number
+  std::map<pid_t, std::uint64_t> numbers_;              // of the apps
   std::uint64_t refused_ = 0;
-  BackgroundCloser closer_;
+  AppDoor door_;
 };
 
 }  // namespace profd

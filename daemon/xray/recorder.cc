@@ -1,7 +1,6 @@
 #include "daemon/xray/recorder.h"
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <string>
@@ -26,14 +25,6 @@ Result<void> check(const StartRequest& request) {
                 "event xray records every call: it has no frequency and no period");
   }
   return {};
-}
-
-// A connection whose peer has closed: a follower gets no answer over it.
-UniqueFd closed_connection() {
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return UniqueFd();
-  ::close(ends[1]);
-  return UniqueFd(ends[0]);
 }
 
 // The session's id, which is eight hexadecimal digits, as a number that is not 0.
@@ -67,20 +58,26 @@ Result<XrayRecording::Start> XrayRecorder::start_follower(const RecordingRequest
                                                           std::uint64_t memory_bytes) {
   const auto pid = static_cast<pid_t>(request.start.target.pids.front());
   auto target = find_xray_target(pid, runner_);
-  const auto connection = shared_.apps.connection_of(pid);
-  if (!target && !connection && target.error().code == ErrorCode::kIo) return connection.error();
+  const auto connected = shared_.apps.check_connected(pid);
+  if (!target && !connected && target.error().code == ErrorCode::kIo) return connected.error();
   if (!target) return target.error();
-  // A program that is not instrumented does not connect: the follower finds out, and its error says
-  // so.
-  const UniqueFd closed = connection ? UniqueFd() : closed_connection();
-  if (!connection && !closed.valid()) return connection.error();
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return fail_errno("could not make a socket pair");
+  }
+  UniqueFd for_door(ends[0]);
+  UniqueFd for_follower(ends[1]);
   auto follower =
-      xray::LiveChild::start(target->program->fd.get(), connection ? *connection : closed.get(),
-                             number_of(request.id), request.start.functions, memory_bytes);
+      xray::LiveChild::start(target->program->fd.get(), for_follower.get(), number_of(request.id),
+                             request.start.functions, memory_bytes);
+  for_follower.reset();  // before the connection is sent, so that it is the follower's alone
   if (!follower) return follower.error();
+  // A program that is not instrumented does not connect: the follower, which gets no connection,
+  // finds out, and its error says so.
+  if (connected) shared_.apps.pass_connection(pid, std::move(for_door));
   XrayRecording::Start start{
       .follower = std::move(*follower), .target = std::move(*target), .memory_bytes = memory_bytes};
-  if (!connection) start.not_connected = connection.error();
+  if (!connected) start.not_connected = connected.error();
   return start;
 }
 
