@@ -341,6 +341,9 @@ StatusInfo::Xray Daemon::describe_xray() const {
   const auto traces = traces_ ? traces_->counts() : XrayDirectory::Counts{};
   return {.apps = xray_apps_->size(),
           .apps_refused = xray_apps_->refused(),
+          .doors_replaced = xray_apps_->door().doors_replaced,
+          .closers_replaced = xray_apps_->door().closers_replaced,
+          .doors_stuck = xray_apps_->door().stuck,
           .sessions = xray_recorder_.running(),
           .failed = xray_recorder_.failed(),
           .ended = xray_recorder_.ended(),

@@ -160,6 +160,19 @@ double timestamp_of(const std::string& rfc3339) {
   return std::chrono::duration<double>(time->time_since_epoch()).count();
 }
 
+void add_xray(MetricsText& out, const StatusInfo::Xray& xray) {
+  out.gauge("profd_xray_apps", "Connected apps whose calls can be recorded.", xray.apps);
+  out.counter("profd_xray_apps_refused_total", "Connections of apps refused.", xray.apps_refused);
+  out.counter("profd_xray_doors_replaced_total",
+              "Times that the process that holds the connections of apps died or stood still.",
+              xray.doors_replaced);
+  out.counter("profd_xray_closers_replaced_total",
+              "Times that the process that closes such connections died or stood still.",
+              xray.closers_replaced);
+  out.gauge("profd_xray_doors_stuck",
+            "Killed processes of these two kinds that have not ended yet.", xray.doors_stuck);
+}
+
 void add_history(MetricsText& out, const StatusInfo::Continuous& windows) {
   out.gauge("profd_continuous_enabled", "1 if continuous mode is enabled.",
             std::uint64_t{windows.enabled ? 1U : 0U});
@@ -204,6 +217,7 @@ std::string metrics_of(StatusInfo status, const StatusReasons& reasons) {
   add_unwinding(out, status.unwinding);
   add_jit(out, status.jit);
   add_names(out, status.names);
+  add_xray(out, status.xray);
   add_history(out, status.continuous);
   return out.text();
 }

@@ -114,6 +114,9 @@ void members(auto& fields, Is<StatusInfo::Names> auto& names) {
 void members(auto& fields, Is<StatusInfo::Xray> auto& xray) {
   fields.required("apps", xray.apps)
       .required("apps_refused", xray.apps_refused)
+      .required("doors_replaced", xray.doors_replaced)
+      .required("closers_replaced", xray.closers_replaced)
+      .required("doors_stuck", xray.doors_stuck)
       .required("sessions", xray.sessions)
       .required("failed", xray.failed)
       .optional("ended", xray.ended)

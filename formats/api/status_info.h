@@ -145,12 +145,15 @@ struct StatusInfo {
 
   // Instrumented apps and their traces.
   struct Xray {
-    std::uint64_t apps = 0;          // connected
-    std::uint64_t apps_refused = 0;  // over a limit, or the pid had another process by then
-    std::uint64_t sessions = 0;      // running
-    std::uint64_t failed = 0;        // sessions that ended with an error
-    CountsByReason ended;            // sessions that ended before they were stopped (docs/xray.md)
-    std::uint64_t traces = 0;        // in the watched directory that became results
+    std::uint64_t apps = 0;            // connected
+    std::uint64_t apps_refused = 0;    // over a limit, or the pid had another process by then
+    std::uint64_t doors_replaced = 0;  // processes that hold apps' connections; the apps reconnect
+    std::uint64_t closers_replaced = 0;  // processes that close such connections
+    std::uint64_t doors_stuck = 0;       // of both kinds, killed, but not ended yet
+    std::uint64_t sessions = 0;          // running
+    std::uint64_t failed = 0;            // sessions that ended with an error
+    CountsByReason ended;      // sessions that ended before they were stopped (docs/xray.md)
+    std::uint64_t traces = 0;  // in the watched directory that became results
     std::uint64_t traces_refused = 0;  // in the watched directory that did not
     std::uint64_t traces_missed = 0;   // scans of the directory because inotify events were lost
     friend bool operator==(const Xray&, const Xray&) = default;

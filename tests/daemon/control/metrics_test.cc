@@ -39,6 +39,21 @@ TEST(Metrics, HaveTheCountsOfWindows) {
   }
 }
 
+TEST(Metrics, HaveTheAppsAndTheirDoors) {
+  StatusInfo status;
+  status.xray.apps = 3;
+  status.xray.apps_refused = 4;
+  status.xray.doors_replaced = 5;
+  status.xray.closers_replaced = 6;
+  status.xray.doors_stuck = 7;
+  const std::string text = metrics_of(status, {});
+  for (const char* line :
+       {"profd_xray_apps 3", "profd_xray_apps_refused_total 4", "profd_xray_doors_replaced_total 5",
+        "profd_xray_closers_replaced_total 6", "profd_xray_doors_stuck 7"}) {
+    EXPECT_THAT(text, HasSubstr(std::string("\n") + line + "\n"));
+  }
+}
+
 TEST(Metrics, HaveEachReasonOfAFailedWindowFromTheStart) {
   StatusReasons reasons;
   for (std::size_t i = 0; i < kWindowFailureCount; ++i) {

@@ -71,6 +71,9 @@ StatusInfo a_status() {
                             .failures = 49}};
   status.xray = {.apps = 34,
                  .apps_refused = 35,
+                 .doors_replaced = 56,
+                 .closers_replaced = 57,
+                 .doors_stuck = 58,
                  .sessions = 36,
                  .failed = 37,
                  .ended = {{"app_flood", 9}},
@@ -120,7 +123,8 @@ TEST(StatusInfo, TextIsAsTheDocumentSays) {
       R"("cached_bytes":45,"looked_up":50,"read_back":53,"debug_files":{"found":{"cache":51},"refused":{"late":52}},)"
       R"("lines":{"answered":46,"addresses_lost":{"no_lines":47},)"
       R"("files_refused":{"zstd":48},"cpu_seconds":0.5,"failures":49}},)"
-      R"("xray":{"apps":34,"apps_refused":35,"sessions":36,"failed":37,"ended":{"app_flood":9},"traces":38,)"
+      R"("xray":{"apps":34,"apps_refused":35,"doors_replaced":56,"closers_replaced":57,)"
+      R"("doors_stuck":58,"sessions":36,"failed":37,"ended":{"app_flood":9},"traces":38,)"
       R"("traces_refused":39,"traces_missed":40},)"
       R"("continuous":{"enabled":true,"frequency":19,"window_seconds":60,"windows":21,)"
       R"("hours":50,"disk_bytes":23,"oldest":"2026-11-20T14:05:00Z","last_written":"2026-11-20T14:06:00Z",)"
