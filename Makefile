@@ -86,6 +86,7 @@ soak: tests
 
 attack: tests
 	FLOOD_SECONDS=600 ATTACK_SECONDS=120 $(BUILD)/e2e_test --gtest_filter='HistoryFloodTest.*:HostileRatesTest.*'
+	ATTACK_SECONDS=120 $(BUILD)/xray_live_test --gtest_filter='HostileAppDescriptorsTest.*'
 
 bench: tests
 	@tests/bench/run $(BUILD)

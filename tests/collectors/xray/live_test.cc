@@ -248,6 +248,31 @@ bool is_patched(pid_t pid) {
   return bytes[0] == 0x41 && bytes[1] == 0xba;
 }
 
+// 0: the daemon has no child of that name.
+pid_t child_called(const std::string& comm, pid_t daemon) {
+  const std::string pid_text = std::to_string(daemon);
+  std::ifstream children("/proc/" + pid_text + "/task/" + pid_text + "/children");
+  for (pid_t pid = 0; children >> pid;) {
+    if (first_line_of("/proc/" + std::to_string(pid) + "/comm") == comm) return pid;
+  }
+  return 0;
+}
+
+TEST_F(LiveTest, ASessionGoesOnWhenTheDoorOfItsAppDiesAndTheAppConnectsAgain) {
+  InstrumentedApp app(socket(), {"--rounds", "1000"});
+  const std::string session = start(app);
+  const pid_t door = child_called("profd-app-door", daemon_.process().pid());
+  ASSERT_GT(door, 0);
+  ASSERT_EQ(::kill(door, SIGKILL), 0);
+  EXPECT_TRUE(eventually([&] { return daemon_.status().xray.doors_replaced == 1; }));
+  app.go();
+  const std::uint64_t rounds = app.rounds_done();
+  stop(session);
+  expect_calls(app, rounds, kCallsOfRound);
+  EXPECT_NE(start(app), "");
+  EXPECT_EQ(app.end(), 0);
+}
+
 TEST_F(LiveTest, FunctionsAreUnpatchedWhenProfdDies) {
   InstrumentedApp app(socket(), {"--forever"});
   start(app);
