@@ -162,7 +162,8 @@ asio::awaitable<bool> HttpConnection::write_file(const OpenedFile& file) {
   std::string chunk(std::min<std::uint64_t>(kChunkBytes, file.bytes), '\0');
   for (std::uint64_t done = 0; done < file.bytes;) {
     const std::size_t wanted = std::min<std::uint64_t>(chunk.size(), file.bytes - done);
-    const ssize_t got = ::pread(file.fd.get(), chunk.data(), wanted, static_cast<off_t>(done));
+    const ssize_t got =
+        ::pread(file.fd.get(), chunk.data(), wanted, static_cast<off_t>(file.offset + done));
     if (got < 0 && errno == EINTR) continue;
     // The header with the length is sent already: only a closed connection shows that the file is
     // shorter.

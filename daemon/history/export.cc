@@ -78,7 +78,6 @@ Result<void> HistoryExport::begin() {
   Result<ResultWriter> writer = ResultWriter::create(plan_.results_dir);
   if (!writer) return writer.error();
   writer_.emplace(std::move(*writer));
-  writer_->set_syncs_files(false);
   phase_ = Phase::kWindows;
   return {};
 }

@@ -8,8 +8,7 @@
 // The result has the samples in two forms: one gperftools profile for each process, with images
 // that name their frames (daemon/profiles/named_directory.h), and one profile with names of all
 // processes (kNamedProfile), whose own data is session.json. With `profile_only` it has the second
-// form alone, which takes half of the time. Their files are not synced, since the
-// windows are still there when a crash of the host cuts them.
+// form alone, which takes half of the time.
 
 #pragma once
 

@@ -1,9 +1,9 @@
-// Results: the profiles of sessions, dumps and exports, under STATE_DIR/results/ID, each with its
+// Results: the profiles of sessions, dumps and exports, each a file STATE_DIR/results/ID, with its
 // owner.
 //
 // The directory is the daemon's own (0700). Results survive a restart; partial ones are removed at
-// the start. The io thread owns the table; write_result() and commit_result() run on the worker and
-// do not use it.
+// the start, and those of profd 0.1, which were directories. The io thread owns the table;
+// write_result() and commit_result() run on the worker and do not use it.
 
 #pragma once
 
@@ -30,33 +30,35 @@ inline constexpr std::chrono::seconds kShortKeeping{15 * 60};
 // directory.
 inline constexpr const char* kNamedProfile = "profile.pb.gz";
 
-// A file of a result, open for reading.
+// A file of a result, open for reading: that many bytes at `offset`.
 struct OpenedFile {
   UniqueFd fd;
+  std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 };
 
 struct StoredResult {
   SessionInfo session;  // as listed; its uid is the owner's
   ResultInfo info;
-  std::uint64_t own_bytes = 0;  // of the files beside info.files
-  bool is_dump = false;         // also of an export
-  std::chrono::seconds keep{};  // 0: until it is removed
+  std::map<std::string, std::uint64_t> offsets;  // of info.files and the named profile
+  std::uint64_t file_bytes = 0;                  // on the disk
+  bool is_dump = false;                          // also of an export
+  std::chrono::seconds keep{};                   // 0: until it is removed
   std::chrono::system_clock::time_point created = std::chrono::system_clock::now();
 
-  [[nodiscard]] std::uint64_t bytes() const;  // on the disk
+  [[nodiscard]] std::uint64_t bytes() const { return file_bytes; }
 };
 
 // Adds a result's profiles and images to the writer, without committing it.
 using WriteFiles = std::function<Result<SessionSummary>(ResultWriter& writer)>;
 
-// Writes a result and commits it as `result.info.result`: session.json and meta.json beside the
-// files that `write_files` adds. Fills in info.summary, info.files and own_bytes. On an error
-// nothing of it is left; a missing directory is kIo.
+// Writes a result and commits it as `result.info.result`: the files that `write_files` adds, and an
+// index. Fills in info.summary, info.files, offsets and file_bytes. On
+// an error nothing of it is left; a missing directory is kIo.
 Result<StoredResult> write_result(const std::string& results_dir, StoredResult result,
                                   const WriteFiles& write_files);
 
-// The same where `writer` has all files already. What it adds is synced.
+// The same where `writer` has all files already.
 Result<StoredResult> commit_result(ResultWriter writer, SessionSummary summary,
                                    StoredResult result);
 
@@ -65,8 +67,7 @@ Result<StoredResult> commit_result(ResultWriter writer, SessionSummary summary,
 
 class ResultStore {
  public:
-  // Makes the directory, removes partial results and loads the others. A result that is kept for
-  // a limited time is removed if a file of it is cut.
+  // Makes the directory, removes partial results and those of profd 0.1, and loads the others.
   static Result<ResultStore> open(const std::string& results_dir);
 
   [[nodiscard]] const std::string& directory() const { return path_; }
@@ -85,14 +86,14 @@ class ResultStore {
   [[nodiscard]] Result<OpenedFile> open_file(const StoredResult& result,
                                              const std::string& path) const;
 
-  // The files of a result that has many remain in a hidden directory: see take_hidden().
+  // A large result remains as a hidden file: see take_hidden().
   Result<void> remove(const std::string& id);
 
   // Removes results that were kept long enough.
   void expire();
 
-  // The hidden directories since the last call. They are the caller's to remove, on the worker,
-  // since that takes 20 us a file or more; those that are left are removed by the next open().
+  // The hidden files since the last call. They are the caller's to remove, on the worker, since
+  // that takes 100 us a MiB or more; those that are left are removed by the next open().
   [[nodiscard]] std::vector<std::string> take_hidden() { return std::exchange(hidden_, {}); }
 
   [[nodiscard]] std::uint64_t bytes() const;

@@ -12,55 +12,77 @@
 #include <stdlib.h>
 
 #include "daemon/storage/file_io.h"
-#include "formats/base/whole_file.h"
 
 namespace profd {
 namespace {
 
-constexpr mode_t kDirectoryMode = 0700;
-constexpr mode_t kFileMode = 0600;
+constexpr std::string_view kMagic = "profdres";
+constexpr std::size_t kTrailerBytes = 24;
+
+void put_u64(std::uint64_t value, std::string& bytes) {
+  for (int shift = 0; shift < 64; shift += 8) {
+    bytes.push_back(static_cast<char>((value >> shift) & 0xff));
+  }
+}
+
+std::uint64_t u64_at(const std::string& bytes, std::size_t offset) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 8; i-- > 0;) {
+    value = value << 8 | static_cast<unsigned char>(bytes[offset + i]);
+  }
+  return value;
+}
+
+Error no_result(const std::string& why) {
+  return fail(ErrorCode::kMalformed, "the file is no result: " + why);
+}
 
 }  // namespace
 
 Result<ResultWriter> ResultWriter::create(const std::string& results_dir) {
   UniqueFd results = open_directory(AT_FDCWD, results_dir);
   if (!results.valid()) return fail_errno("could not open " + results_dir);
-  std::string path = results_dir + "/.partial-XXXXXX";  // mkdtemp: 0700, a new name
-  if (::mkdtemp(path.data()) == nullptr)
-    return fail_errno("could not make a directory in " + results_dir);
+  std::string path = results_dir + "/.partial-XXXXXX";  // mkostemp: 0600, a new name
+  UniqueFd file(::mkostemp(path.data(), O_CLOEXEC));
+  if (!file.valid()) return fail_errno("could not make a file in " + results_dir);
   const std::string name = path.substr(path.rfind('/') + 1);
-  UniqueFd directory = open_directory(results.get(), name);
-  if (!directory.valid()) return fail_errno("could not open " + path);
-  return ResultWriter(std::move(results), std::move(directory), name);
+  return ResultWriter(std::move(results), std::move(file), name);
 }
 
 ResultWriter::~ResultWriter() {
-  if (results_.valid() && !name_.empty()) (void)remove_tree(results_.get(), name_);
+  if (!results_.valid() || name_.empty()) return;
+  (void)::unlinkat(results_.get(), name_.c_str(), 0);
+}
+
+Result<void> ResultWriter::append(std::string_view bytes, const std::string& what) {
+  bytes_ += bytes.size();
+  return write_all(file_.get(), bytes, what);
 }
 
 Result<void> ResultWriter::add(const std::string& path, std::string_view bytes) {
-  if (Result<void> made = add_directory_of(path); !made) return made;
-  const UniqueFd file(::openat(directory_.get(), path.c_str(),
-                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode));
-  if (!file.valid()) return fail_errno("could not create " + path);
-  if (Result<void> written = write_all(file.get(), bytes, path); !written) return written;
-  if (syncs_files_ && ::fsync(file.get()) != 0) return fail_errno("could not write " + path);
-  files_.push_back({.path = path, .bytes = bytes.size()});
+  const std::uint64_t offset = bytes_;
+  if (!places_.emplace(path, files_.size()).second) {
+    return fail(ErrorCode::kInternal, "the result has a file " + path + " already");
+  }
+  if (Result<void> appended = append(bytes, path); !appended) return appended;
+  files_.push_back({.path = path, .offset = offset, .bytes = bytes.size()});
   return {};
 }
 
 Result<std::string> ResultWriter::read_back(const std::string& path) const {
-  const UniqueFd file(::openat(directory_.get(), path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!file.valid()) return fail_errno("could not open " + path);
-  return read_all(file.get(), path);
+  const auto place = places_.find(path);
+  if (place == places_.end()) return fail(ErrorCode::kNotFound, "the result has no file " + path);
+  const PackedFile& file = files_[place->second];
+  return read_at(file_.get(), file.offset, file.bytes);
 }
 
-Result<void> ResultWriter::commit(const std::string& name) {
-  for (const std::string& subdirectory : subdirectories_) {
-    const UniqueFd fd = open_directory(directory_.get(), subdirectory);
-    if (!fd.valid() || ::fsync(fd.get()) != 0) return fail_errno("could not sync " + subdirectory);
-  }
-  if (::fsync(directory_.get()) != 0) return fail_errno("could not sync " + name_);
+Result<void> ResultWriter::commit(const std::string& name, std::string_view index) {
+  std::string end(index);
+  end.append(kMagic);
+  put_u64(bytes_, end);
+  put_u64(index.size(), end);
+  if (Result<void> ended = append(end, name); !ended) return ended;
+  if (::fsync(file_.get()) != 0) return fail_errno("could not write " + name_);
   if (::renameat2(results_.get(), name_.c_str(), results_.get(), name.c_str(), RENAME_NOREPLACE) !=
       0) {
     if (errno == EEXIST) return fail(ErrorCode::kBusy, "result " + name + " exists already");
@@ -79,16 +101,35 @@ Result<void> ResultWriter::commit(const std::string& name) {
   return {};
 }
 
-Result<void> ResultWriter::add_directory_of(const std::string& path) {
-  const std::size_t slash = path.find('/');
-  if (slash == std::string::npos) return {};
-  const std::string name = path.substr(0, slash);
-  if (std::ranges::find(subdirectories_, name) != subdirectories_.end()) return {};
-  if (::mkdirat(directory_.get(), name.c_str(), kDirectoryMode) != 0) {
-    return fail_errno("could not make the directory " + name);
+Result<std::string> read_at(int file, std::uint64_t offset, std::uint64_t bytes) {
+  std::string read(bytes, '\0');
+  for (std::size_t done = 0; done < read.size();) {
+    const ssize_t got =
+        ::pread(file, read.data() + done, read.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno("could not read a result");
+    if (got == 0) return fail(ErrorCode::kIo, "a result ends too early");
+    done += static_cast<std::size_t>(got);
   }
-  subdirectories_.push_back(name);
-  return {};
+  return read;
+}
+
+Result<ResultIndex> read_result_index(int file, std::uint64_t max_bytes) {
+  struct stat status {};
+  if (::fstat(file, &status) != 0) return fail_errno("could not read a result");
+  if (!S_ISREG(status.st_mode)) return no_result("it is not a regular file");
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (size < kTrailerBytes) return no_result("it is too short");
+  const Result<std::string> trailer = read_at(file, size - kTrailerBytes, kTrailerBytes);
+  if (!trailer) return trailer.error();
+  const std::uint64_t offset = u64_at(*trailer, 8);
+  const std::uint64_t bytes = u64_at(*trailer, 16);
+  const bool fits = offset <= size - kTrailerBytes && bytes == size - kTrailerBytes - offset;
+  if (!trailer->starts_with(kMagic) || !fits) return no_result("it does not end with an index");
+  if (bytes > max_bytes) return fail(ErrorCode::kTooLarge, "the index of a result is too large");
+  Result<std::string> text = read_at(file, offset, bytes);
+  if (!text) return text.error();
+  return ResultIndex{.text = std::move(*text), .offset = offset, .file_bytes = size};
 }
 
 Result<void> remove_tree(int parent, const std::string& name) {

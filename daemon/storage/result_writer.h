@@ -1,20 +1,30 @@
-// Writes a result to the disk: all of it or nothing.
+// Writes a result to the disk as one file: all of it or nothing.
 //
-// The files are made in a temporary directory beside the results, whose name begins with a dot;
-// commit() syncs them and renames the directory. A writer that is destroyed before removes its
-// directory, and the next start removes what a killed daemon left. Used on the worker.
+// The file has the contents of the result's files one after another, then the index, a text, and a
+// trailer of 24 bytes: "profdres", the offset of the index and its size, each in 64 bits
+// little-endian. It is made under a temporary name beside the results, which begins with a dot;
+// commit() syncs it once and renames it. A writer that is destroyed before removes it, and the next
+// start removes what a killed daemon left. Used on the worker.
 
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "formats/api/control_api.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
 
 namespace profd {
+
+// A file within that of a result.
+struct PackedFile {
+  std::string path;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
 
 class ResultWriter {
  public:
@@ -25,38 +35,46 @@ class ResultWriter {
   ResultWriter& operator=(ResultWriter&&) = delete;
   ~ResultWriter();
 
-  // Makes a new file, 0600. `path` is NAME or DIRECTORY/NAME, chosen by the daemon.
+  // Adds a file. `path` is NAME or DIRECTORY/NAME, chosen by the daemon, and new.
   Result<void> add(const std::string& path, std::string_view bytes);
-
-  // Whether add() syncs files, as it does from the start. A file that was not synced may be cut
-  // after a crash of the host.
-  void set_syncs_files(bool syncs) { syncs_files_ = syncs; }
 
   // Reads a file that was added.
   [[nodiscard]] Result<std::string> read_back(const std::string& path) const;
 
-  [[nodiscard]] const std::vector<ResultFile>& files() const { return files_; }
+  [[nodiscard]] const std::vector<PackedFile>& files() const { return files_; }
 
-  // The descriptor of the temporary directory.
-  [[nodiscard]] int directory() const { return directory_.get(); }
+  // On the disk so far.
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
-  // Makes all files visible as the directory `name`, and durable, except for the contents of files
-  // that were not synced. kBusy: it exists already.
-  Result<void> commit(const std::string& name);
+  // Ends the file with `index`, and makes it durable and visible as `name`. kBusy: it exists
+  // already.
+  Result<void> commit(const std::string& name, std::string_view index);
 
  private:
-  ResultWriter(UniqueFd results, UniqueFd directory, std::string name)
-      : results_(std::move(results)), directory_(std::move(directory)), name_(std::move(name)) {}
+  ResultWriter(UniqueFd results, UniqueFd file, std::string name)
+      : results_(std::move(results)), file_(std::move(file)), name_(std::move(name)) {}
 
-  Result<void> add_directory_of(const std::string& path);
+  Result<void> append(std::string_view bytes, const std::string& what);
 
   UniqueFd results_;
-  UniqueFd directory_;  // of the files
-  std::string name_;    // temporary, below results_; empty: committed
-  std::vector<std::string> subdirectories_;
-  std::vector<ResultFile> files_;
-  bool syncs_files_ = true;
+  UniqueFd file_;
+  std::string name_;  // temporary, below results_; empty: committed
+  std::uint64_t bytes_ = 0;
+  std::vector<PackedFile> files_;
+  std::map<std::string, std::size_t> places_;  // in files_, by path
 };
+
+// The index of a result's file, and where it begins. kMalformed: the file has none; kTooLarge: it
+// is over `max_bytes`.
+struct ResultIndex {
+  std::string text;
+  std::uint64_t offset = 0;
+  std::uint64_t file_bytes = 0;
+};
+[[nodiscard]] Result<ResultIndex> read_result_index(int file, std::uint64_t max_bytes);
+
+// Reads `bytes` at `offset`. kIo: the file ends before.
+[[nodiscard]] Result<std::string> read_at(int file, std::uint64_t offset, std::uint64_t bytes);
 
 // Removes a file, or a directory with its contents, below `parent`; links are removed, not
 // followed.

@@ -18,6 +18,7 @@
 #include <gmock/gmock.h>
 
 #include "daemon/history/window_file.h"
+#include "daemon/storage/result_writer.h"
 #include "formats/base/unique_fd.h"
 #include "tests/e2e/faults_fixture.h"
 #include "tests/faults/shim.h"
@@ -123,11 +124,11 @@ class DiskFaultsTest : private HasShim, public FaultsTest {
     }
   }
 
-  // Beside what was there before, which can still be read: no directory is left half made.
+  // Beside what was there before, which can still be read: no file is left half made.
   void expect_only_whole_results() {
     for (const auto& entry : std::filesystem::directory_iterator(daemon_.state() / "results")) {
-      EXPECT_TRUE(std::filesystem::exists(entry.path() / "session.json")) << entry.path();
-      EXPECT_TRUE(std::filesystem::exists(entry.path() / "meta.json")) << entry.path();
+      const UniqueFd file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
+      EXPECT_TRUE(read_result_index(file.get(), std::uint64_t{64} << 20)) << entry.path();
     }
   }
 

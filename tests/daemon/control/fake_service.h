@@ -96,8 +96,12 @@ class FakeService : public Service {
     note(caller, "open " + id + " " + path);
     const auto file = files.find(path);
     if (id != result.result || file == files.end()) return unknown(path);
-    OpenedFile opened{UniqueFd(::memfd_create("result", MFD_CLOEXEC)), file->second.size()};
-    const ssize_t written = ::write(opened.fd.get(), file->second.data(), file->second.size());
+    constexpr off_t kOffset = 5;  // of the file within that of the result
+    OpenedFile opened{.fd = UniqueFd(::memfd_create("result", MFD_CLOEXEC)),
+                      .offset = kOffset,
+                      .bytes = file->second.size()};
+    const ssize_t written =
+        ::pwrite(opened.fd.get(), file->second.data(), file->second.size(), kOffset);
     if (written != static_cast<ssize_t>(file->second.size())) return fail_errno("memfd");
     return opened;
   }

@@ -19,6 +19,7 @@
 #include "formats/profile/pprof_writer.h"
 #include "tests/daemon/callers.h"
 #include "tests/daemon/history/named_windows.h"
+#include "tests/daemon/storage/unpacked_result.h"
 #include "tests/formats/readers.h"
 
 namespace profd {
@@ -97,8 +98,14 @@ class HistoryExportTest : public testing::Test {
     return whole.take();
   }
 
+  void remove_result() const {
+    std::filesystem::remove_all(results_dir() / "history-dump-00c0ffee");
+    std::filesystem::remove_all(scratch_.path() / "unpacked");
+  }
+
   [[nodiscard]] path in_result(const std::string& name) const {
-    return results_dir() / "history-dump-00c0ffee" / name;
+    test::unpack(results_dir() / "history-dump-00c0ffee", scratch_.path() / "unpacked");
+    return scratch_.path() / "unpacked" / name;
   }
 
   [[nodiscard]] Profile read_profile(const std::string& name) const {
@@ -119,7 +126,7 @@ class HistoryExportTest : public testing::Test {
   }
 
   [[nodiscard]] std::vector<std::string> names_exported(const TargetRequest& target) const {
-    std::filesystem::remove_all(in_result(""));
+    remove_result();
     const auto result = run(plan(kRoot, target));
     if (!result) return {result.error().message};
     std::vector<std::string> names;
@@ -167,7 +174,7 @@ TEST_F(HistoryExportTest, TheProfileAloneIsThatOfTheWholeExport) {
   ASSERT_TRUE(whole) << whole.error().message;
   auto profile = decode_pprof(test::read_file(in_result(kNamedProfile)));
   ASSERT_TRUE(profile.has_value());
-  std::filesystem::remove_all(in_result(""));
+  remove_result();
   ExportPlan only = plan(kRoot);
   only.profile_only = true;
   const auto alone = run(std::move(only));

@@ -23,6 +23,7 @@
 #include "tests/daemon/callers.h"
 #include "tests/daemon/history/fabricated_windows.h"
 #include "tests/daemon/local_parser.h"
+#include "tests/daemon/storage/unpacked_result.h"
 
 namespace profd::test {
 
@@ -81,7 +82,9 @@ class WindowHistoryTest : public testing::Test {
   Result<StoredResult> export_all(const Caller& caller) { return export_as(caller, {}); }
 
   [[nodiscard]] std::filesystem::path directory_of(const StoredResult& result) const {
-    return std::filesystem::path(results()) / result.info.result;
+    const std::string& id = result.info.result;
+    test::unpack(std::filesystem::path(results()) / id, windows_.state() / "unpacked" / id);
+    return windows_.state() / "unpacked" / id;
   }
 
   [[nodiscard]] Profile read_profile(const StoredResult& result, const std::string& name) const {

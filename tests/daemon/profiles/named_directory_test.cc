@@ -14,6 +14,7 @@
 #include "daemon/profiles/profile_files.h"
 #include "daemon/storage/result_writer.h"
 #include "formats/profile/gperftools_reader.h"
+#include "tests/daemon/storage/unpacked_result.h"
 #include "tests/formats/readers.h"
 
 namespace profd {
@@ -80,7 +81,7 @@ class NamedDirectoryTest : public testing::Test {
     for (std::size_t i = 0; i < directory.images(); ++i) {
       EXPECT_TRUE(result.add(directory.image_path(i), directory.encode_image(i, max_bytes)));
     }
-    EXPECT_TRUE(result.commit("result"));
+    test::unpack(result, scratch_.path() / "result");
     std::filesystem::current_path(scratch_.path() / "result");
     return paths;
   }

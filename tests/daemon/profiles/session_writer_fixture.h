@@ -20,6 +20,7 @@
 #include "tests/daemon/profiles/chain_program.h"
 #include "tests/daemon/profiles/handmade_session.h"
 #include "tests/daemon/samples/synthetic_sample.h"
+#include "tests/daemon/storage/unpacked_result.h"
 #include "tests/formats/readers.h"
 
 namespace profd::test {
@@ -67,7 +68,7 @@ class SessionWriterTest : public testing::Test {
   SessionSummary write() {
     ResultWriter result = ResultWriter::create(scratch_.path()).value();
     const SessionSummary summary = write_session(snapshot_, *naming_, result).value();
-    EXPECT_TRUE(result.commit("result"));
+    test::unpack(result, scratch_.path() / "result");
     return summary;
   }
 

@@ -1,5 +1,6 @@
 #include "daemon/storage/result_store.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -96,8 +97,6 @@ TEST_F(ResultStoreTest, LetsNoOtherUserReadItsDirectory) {
   ASSERT_EQ(::stat(directory().c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0700U);
   ASSERT_EQ(::stat((directory() + "/0000000a").c_str(), &status), 0);
-  EXPECT_EQ(status.st_mode & 0777, 0700U);
-  ASSERT_EQ(::stat((directory() + "/0000000a/work.7.prof").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600U);
 }
 
@@ -114,8 +113,7 @@ TEST_F(ResultStoreTest, LoadsTheResultsOfAnEarlierDaemon) {
   EXPECT_EQ(loaded->info, stored.info);
   EXPECT_EQ(loaded->session, stored.session);
   EXPECT_EQ(loaded->keep, stored.keep);
-  EXPECT_EQ(store.bytes_of(1000), stored.bytes());
-  EXPECT_EQ(store.bytes_of(0), 0U);
+  EXPECT_EQ(store.bytes(), stored.bytes());
 }
 
 TEST_F(ResultStoreTest, OpensOnlyTheFilesOfAResult) {
@@ -125,7 +123,8 @@ TEST_F(ResultStoreTest, OpensOnlyTheFilesOfAResult) {
   const StoredResult& result = *store.find("0000000a");
   const Result<OpenedFile> file = store.open_file(result, "work.7.prof");
   ASSERT_TRUE(file) << file.error().message;
-  EXPECT_EQ(read_all(file->fd.get(), "it").value().size(), file->bytes);
+  const Result<std::string> bytes = read_at(file->fd.get(), file->offset, file->bytes);
+  EXPECT_EQ(decode_gperftools(bytes.value()).value().samples(), 10U);
   for (const char* path : {"", ".", "..", "../secret", "/etc/passwd", "meta.json", "session.json",
                            "objects", "objects/../meta.json", "work.7.prof/", "./work.7.prof"}) {
     SCOPED_TRACE(path);
@@ -138,7 +137,7 @@ TEST_F(ResultStoreTest, OpensOnlyTheFilesOfAResult) {
 TEST_F(ResultStoreTest, DoesNotFollowALinkThatReplacedAFile) {
   ResultStore store = open();
   store.adopt(write(result_named("0000000a")).value());
-  const std::string file = directory() + "/0000000a/work.7.prof";
+  const std::string file = directory() + "/0000000a";
   ASSERT_EQ(::unlink(file.c_str()), 0);
   ASSERT_EQ(::symlink("/etc/passwd", file.c_str()), 0);
   EXPECT_FALSE(store.open_file(*store.find("0000000a"), "work.7.prof"));
@@ -153,15 +152,13 @@ TEST_F(ResultStoreTest, RemovesAResultFromTheDisk) {
   EXPECT_EQ(store.remove("0000000a").error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(ResultStoreTest, HidesAResultOfManyFilesUntilTheyAreRemoved) {
+TEST_F(ResultStoreTest, HidesALargeResultUntilItIsRemoved) {
   ResultStore store = open();
-  StoredResult many = write_result(directory(), result_named("0000000a"), [](ResultWriter& writer) {
-                        for (int i = 0; i < 200; ++i) {
-                          (void)writer.add("a." + std::to_string(i) + ".prof", "bytes").value();
-                        }
-                        return Result<SessionSummary>(SessionSummary());
-                      }).value();
-  store.adopt(std::move(many));
+  const auto write_large = [](ResultWriter& writer) -> Result<SessionSummary> {
+    if (auto added = writer.add("a.prof", std::string(2 << 20, 'x')); !added) return added.error();
+    return SessionSummary();
+  };
+  store.adopt(write_result(directory(), result_named("0000000a"), write_large).value());
   EXPECT_TRUE(store.remove("0000000a"));
   EXPECT_EQ(store.find("0000000a"), nullptr);
   const std::vector<std::string> hidden = store.take_hidden();
@@ -188,44 +185,73 @@ TEST_F(ResultStoreTest, RemovesPartialResults) {
   EXPECT_EQ(test::read_file(scratch_.path() / "precious"), "precious");
 }
 
-TEST_F(ResultStoreTest, KeepsADirectoryThatItCannotRead) {
-  const std::pair<const char*, const char*> table[] = {
-      {"meta.json", ""},
-      {"meta.json", "{"},
-      {"meta.json", "[]"},
-      {"meta.json", "{}"},
-      {"meta.json", "{\"dump\":3}"},
-      {"session.json", ""},
-      {"session.json", "{}"},
-  };
-  for (const auto& [file, bytes] : table) {
-    SCOPED_TRACE(std::string(file) + ": " + bytes);
+TEST_F(ResultStoreTest, KeepsAFileThatItCannotRead) {
+  for (const char* index : {"", "{", "[]", "{}", "{\"dump\":3}"}) {
+    SCOPED_TRACE(index);
     open();
-    write(result_named("0000000a")).value();
-    scratch_.write("results/0000000a/" + std::string(file), bytes);
+    ResultWriter writer = ResultWriter::create(directory()).value();
+    ASSERT_TRUE(writer.add("a.prof", "bytes"));
+    ASSERT_TRUE(writer.commit("0000000a", index));
     EXPECT_EQ(open().find("0000000a"), nullptr);
     EXPECT_THAT(names_in(directory()), ElementsAre("0000000a"));
     std::filesystem::remove_all(directory());
   }
 }
 
-TEST_F(ResultStoreTest, ReadsOnlyFilesOfTheSizeItWrites) {
-  for (const char* file : {"meta.json", "session.json"}) {
-    for (const bool is_pipe : {true, false}) {
-      SCOPED_TRACE(std::string(file) + (is_pipe ? " is a pipe" : " is vast"));
-      open();
-      write(result_named("0000000a")).value();
-      const std::string path = directory() + "/0000000a/" + file;
-      if (is_pipe) {
-        ASSERT_EQ(::unlink(path.c_str()), 0);
-        ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-      } else {
-        ASSERT_EQ(::truncate(path.c_str(), off_t{1} << 40), 0);
-      }
-      EXPECT_EQ(open().find("0000000a"), nullptr);
-      std::filesystem::remove_all(directory());
-    }
+TEST_F(ResultStoreTest, RefusesAnIndexWithAFileOutsideOfTheResult) {
+  const std::pair<const char*, bool> table[] = {{"0,\"bytes\":5", true},
+                                                {"5,\"bytes\":0", true},
+                                                {"0,\"bytes\":6", false},
+                                                {"6,\"bytes\":0", false},
+                                                {"1,\"bytes\":5", false},
+                                                {"-1,\"bytes\":1", false},
+                                                {"18446744073709551615,\"bytes\":2", false}};
+  for (const auto& [place, is_inside] : table) {
+    SCOPED_TRACE(place);
+    open();
+    write(result_named("0000000a")).value();
+    const UniqueFd file(::open((directory() + "/0000000a").c_str(), O_RDONLY | O_CLOEXEC));
+    std::string index = read_result_index(file.get(), 1 << 20).value().text;
+    index.erase(index.find(",\"named_profile\""));
+    index.append("}");
+    const std::size_t begin = index.find("\"files\":[") + 9;
+    index.replace(begin, index.find(']', begin) - begin,
+                  "{\"path\":\"a.prof\",\"offset\":" + std::string(place) + "}");
+    std::filesystem::remove_all(directory() + "/0000000a");
+    ResultWriter writer = ResultWriter::create(directory()).value();
+    ASSERT_TRUE(writer.add("a.prof", "bytes"));
+    ASSERT_TRUE(writer.commit("0000000a", index));
+    EXPECT_EQ(open().find("0000000a") != nullptr, is_inside);
+    std::filesystem::remove_all(directory());
   }
+}
+
+TEST_F(ResultStoreTest, ReadsOnlyAFileOfTheSizeItWrites) {
+  for (const bool is_pipe : {true, false}) {
+    SCOPED_TRACE(is_pipe ? "a pipe" : "vast");
+    open();
+    write(result_named("0000000a")).value();
+    const std::string path = directory() + "/0000000a";
+    if (is_pipe) {
+      ASSERT_EQ(::unlink(path.c_str()), 0);
+      ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    } else {
+      ASSERT_EQ(::truncate(path.c_str(), off_t{1} << 40), 0);
+    }
+    EXPECT_EQ(open().find("0000000a"), nullptr);
+    std::filesystem::remove_all(directory());
+  }
+}
+
+TEST_F(ResultStoreTest, RemovesResultsOfTheFirstVersion) {
+  open();
+  scratch_.write("results/kept", "no result");
+  std::filesystem::create_directories(directory() + "/0000000a/objects");
+  std::filesystem::create_directories(directory() + "/other");
+  scratch_.write("results/0000000a/meta.json", "{}");
+  scratch_.write("results/0000000a/objects/x.so", "x");
+  EXPECT_THAT(open().all(), IsEmpty());
+  EXPECT_THAT(names_in(directory()), ElementsAre("kept", "other"));
 }
 
 TEST_F(ResultStoreTest, LoadsAResultOnlyUnderItsOwnName) {
@@ -236,11 +262,9 @@ TEST_F(ResultStoreTest, LoadsAResultOnlyUnderItsOwnName) {
   dump.is_dump = true;
   write(dump).value();
   for (const char* name : {"0000000c", "0000000a-dump-1", "not an id"}) {
-    std::filesystem::copy(directory() + "/0000000a", directory() + "/" + name,
-                          std::filesystem::copy_options::recursive);
+    std::filesystem::copy(directory() + "/0000000a", directory() + "/" + name);
   }
-  std::filesystem::copy(directory() + "/0000000b-dump-1", directory() + "/0000000b",
-                        std::filesystem::copy_options::recursive);
+  std::filesystem::copy(directory() + "/0000000b-dump-1", directory() + "/0000000b");
   const ResultStore store = open();
   EXPECT_THAT(store.all(), SizeIs(2));
   EXPECT_NE(store.find("0000000a"), nullptr);
@@ -254,9 +278,8 @@ TEST_F(ResultStoreTest, CountsEveryByteOnTheDisk) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory())) {
     if (entry.is_regular_file()) on_disk += entry.file_size();
   }
-  EXPECT_EQ(store.bytes_of(1000), on_disk);
   EXPECT_EQ(store.bytes(), on_disk);
-  EXPECT_EQ(open().bytes_of(1000), on_disk);
+  EXPECT_EQ(open().bytes(), on_disk);
 }
 
 TEST_F(ResultStoreTest, ReportsAResultThatIsMissingOnTheDisk) {
@@ -297,25 +320,6 @@ TEST_F(ResultStoreTest, RemovesResultsThatWereKeptLongEnough) {
   EXPECT_EQ(store.find("0000000a"), nullptr);
   EXPECT_NE(store.find("0000000b"), nullptr);
   EXPECT_NE(store.find("0000000c"), nullptr);
-}
-
-// The files of an export are not synced.
-TEST_F(ResultStoreTest, RemovesACutResultUnlessItIsKeptForGood) {
-  open();
-  StoredResult whole = result_named("0000000a");
-  StoredResult cut = result_named("0000000b");
-  whole.keep = cut.keep = std::chrono::seconds(900);
-  for (const StoredResult& result : {whole, cut, result_named("0000000c")}) {
-    (void)write(result).value();
-  }
-  for (const char* const id : {"0000000b", "0000000c"}) {
-    std::filesystem::resize_file(directory() + "/" + id + "/work.7.prof", 0);
-  }
-  const ResultStore store = open();
-  EXPECT_NE(store.find("0000000a"), nullptr);
-  EXPECT_EQ(store.find("0000000b"), nullptr);
-  EXPECT_NE(store.find("0000000c"), nullptr);
-  EXPECT_THAT(names_in(directory()), ElementsAre("0000000a", "0000000c"));
 }
 
 // A file system of 64 KiB, gone with the test.
@@ -369,7 +373,7 @@ TEST_F(ResultStoreTest, HasOnlyCompleteResultsAfterAKill) {
     EXPECT_THAT(names_in(directory()), SizeIs(store.all().size()));
     for (const StoredResult* result : store.all()) {
       const OpenedFile file = store.open_file(*result, "work.7.prof").value();
-      const std::string bytes = read_all(file.fd.get(), "it").value();
+      const std::string bytes = read_at(file.fd.get(), file.offset, file.bytes).value();
       EXPECT_EQ(decode_gperftools(bytes).value().samples(), kKillStacks);
     }
     std::filesystem::remove_all(directory());

@@ -1,6 +1,8 @@
-// A result is on the disk before anyone knows of it.
+// A result is on the disk before anyone knows of it, in one file with one sync.
 
 #include "daemon/storage/result_writer.h"
+
+#include <fcntl.h>
 
 #include <filesystem>
 #include <string>
@@ -16,46 +18,87 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr std::size_t kTrailer = 24;
 
 class ResultWriterTest : public testing::Test {
  protected:
-  // "a.prof" for a file of the result, "." for its directory, "results" for the one around it, with
-  // a "+" where the result has its name already.
-  std::string shown(const fs::path& path) const {
-    const std::string state = fs::exists(results_ / "0000000a") ? "+" : "";
-    if (path == results_) return "results" + state;
-    const fs::path inside = path.lexically_relative(results_);
-    const fs::path below = inside.lexically_relative(*inside.begin());
-    return below.string() + state;
+  ResultWriter create() { return ResultWriter::create(results_).value(); }
+  std::size_t entries() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(results_), fs::directory_iterator()));
+  }
+  Result<ResultIndex> index_of(const std::string& bytes, std::uint64_t max_bytes = 1000) {
+    const fs::path path = scratch_.write("file", bytes);
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    Result<ResultIndex> index = read_result_index(file.get(), max_bytes);
+    fs::remove(path);
+    return index;
   }
 
   test::ScratchDirectory scratch_;
   fs::path results_ = fs::canonical(scratch_.path());
 };
 
-TEST_F(ResultWriterTest, SyncsFilesThenDirectoriesThenTheName) {
+TEST_F(ResultWriterTest, SyncsTheFileOnceAndThenTheName) {
   std::vector<std::string> synced;
-  const test::FsyncWatch watch([&](const std::string& path) { synced.push_back(shown(path)); });
-  Result<ResultWriter> writer = ResultWriter::create(results_);
-  ASSERT_TRUE(writer) << writer.error().message;
-  ASSERT_TRUE(writer->add("a.prof", "bytes"));
-  EXPECT_THAT(synced, ElementsAre("a.prof"));
-  ASSERT_TRUE(writer->add("objects/b.so", "bytes"));
-  ASSERT_TRUE(writer->commit("0000000a"));
-  EXPECT_THAT(synced, ElementsAre("a.prof", "objects/b.so", "objects", ".", "results+"));
+  const test::FsyncWatch watch([&](const std::string& path) {
+    const std::string state = fs::exists(results_ / "0000000a") ? "+" : "";
+    synced.push_back((path == results_ ? "results" : "file") + state);
+  });
+  ResultWriter writer = create();
+  ASSERT_TRUE(writer.add("a.prof", "bytes"));
+  ASSERT_TRUE(writer.add("objects/b.so", "bytes"));
+  EXPECT_THAT(synced, IsEmpty());
+  ASSERT_TRUE(writer.commit("0000000a", "{}"));
+  EXPECT_THAT(synced, ElementsAre("file", "results+"));
 }
 
-TEST_F(ResultWriterTest, SyncsNoFilesThatCanBeMadeAgain) {
-  std::vector<std::string> synced;
-  const test::FsyncWatch watch([&](const std::string& path) { synced.push_back(shown(path)); });
-  Result<ResultWriter> writer = ResultWriter::create(results_);
-  ASSERT_TRUE(writer) << writer.error().message;
-  writer->set_syncs_files(false);
-  ASSERT_TRUE(writer->add("a.prof", "bytes"));
-  writer->set_syncs_files(true);
-  ASSERT_TRUE(writer->add("b.json", "bytes"));
-  ASSERT_TRUE(writer->commit("0000000a"));
-  EXPECT_THAT(synced, ElementsAre("b.json", ".", "results+"));
+TEST_F(ResultWriterTest, EndsTheFileWithItsIndex) {
+  ResultWriter writer = create();
+  ASSERT_TRUE(writer.add("a.prof", "first"));
+  ASSERT_TRUE(writer.add("b.prof", "second"));
+  EXPECT_EQ(writer.read_back("a.prof").value(), "first");
+  EXPECT_EQ(writer.read_back("b.prof").value(), "second");
+  EXPECT_FALSE(writer.read_back("c.prof"));
+  EXPECT_FALSE(writer.add("a.prof", "again"));
+  ASSERT_TRUE(writer.commit("0000000a", "index"));
+  const std::string bytes = test::read_file(results_ / "0000000a");
+  EXPECT_EQ(bytes.substr(0, 16), "firstsecondindex");
+  EXPECT_EQ(bytes.size(), 16 + kTrailer);
+  EXPECT_EQ(writer.bytes(), bytes.size());
+  const auto index = index_of(bytes);
+  ASSERT_TRUE(index) << index.error().message;
+  EXPECT_EQ(index->text, "index");
+  EXPECT_EQ(index->offset, 11U);
+  EXPECT_EQ(index->file_bytes, bytes.size());
+}
+
+TEST_F(ResultWriterTest, RefusesAFileWithoutAWholeIndex) {
+  ResultWriter writer = create();
+  ASSERT_TRUE(writer.add("a.prof", "first"));
+  ASSERT_TRUE(writer.commit("0000000a", "index"));
+  const std::string bytes = test::read_file(results_ / "0000000a");
+  ASSERT_TRUE(index_of(bytes));
+  for (std::size_t cut = 0; cut < bytes.size(); ++cut) {
+    EXPECT_FALSE(index_of(bytes.substr(0, cut))) << cut;
+  }
+  for (std::size_t at = bytes.size() - kTrailer; at < bytes.size(); ++at) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x80);
+    EXPECT_FALSE(index_of(damaged)) << at;
+  }
+  EXPECT_EQ(index_of(bytes, 4).error().code, ErrorCode::kTooLarge);
+}
+
+TEST_F(ResultWriterTest, ADestroyedWriterLeavesNothing) {
+  {
+    ResultWriter writer = create();
+    ASSERT_TRUE(writer.add("a.prof", "bytes"));
+    EXPECT_EQ(entries(), 1U);
+  }
+  EXPECT_EQ(entries(), 0U);
 }
 
 }  // namespace
