@@ -23,6 +23,7 @@
 #include <boost/asio/signal_set.hpp>
 
 #include "collectors/bpf/sample.h"
+#include "collectors/host/uid_owners.h"
 #include "collectors/jit/processes.h"
 #include "collectors/parser/parser.h"
 #include "collectors/sampling/sampler.h"
@@ -178,6 +179,7 @@ class Daemon final : public Service {
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   boost::asio::io_context io_{1};
   SessionLimits limits_;  // a reload changes them
+  UidOwners uid_owners_;
 
   std::unique_ptr<Parser> parser_ = value_of(Parser::start());
   JitNaming naming_{io_, start_jit(settings(), source_)};
@@ -196,7 +198,8 @@ class Daemon final : public Service {
        .start_parser = [] { return Parser::start(); }},
       // Absolute, since profiles name their objects by their paths.
       value_of(WindowStore::open(std::filesystem::absolute(settings().state_dir)))};
-  WindowHistory history_{continuous_.windows(), worker_, [this] { return continuous_.status(); }};
+  WindowHistory history_{continuous_.windows(), worker_, uid_owners_,
+                         [this] { return continuous_.status(); }};
 
   SampleRecorder sample_recorder_{{.source = *source_,
                                    .aggregator = aggregator_,
@@ -211,6 +214,7 @@ class Daemon final : public Service {
                       .worker = worker_,
                       .history = history_,
                       .limits = limits_,
+                      .owners = uid_owners_,
                       .recorders = {&xray_recorder_, &sample_recorder_}}};
   std::unique_ptr<XrayDirectory> traces_ = open_traces();  // null: no directory is configured
   ControlServer server_;                                   // on the admin socket
@@ -234,9 +238,11 @@ Daemon::Daemon(RunningConfig& config, ServiceManager& manager, UniqueFd control_
 
 std::unique_ptr<XrayDirectory> Daemon::open_traces() {
   if (settings().xray_directory.empty()) return nullptr;
-  return value_of(XrayDirectory::open(
-      {.io = io_, .store = results_, .unused_id = [this] { return sessions_.unused_id(); }},
-      settings().xray_directory));
+  return value_of(XrayDirectory::open({.io = io_,
+                                       .store = results_,
+                                       .owners = uid_owners_,
+                                       .unused_id = [this] { return sessions_.unused_id(); }},
+                                      settings().xray_directory));
 }
 
 // For new sessions and the next window.

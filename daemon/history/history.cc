@@ -125,13 +125,14 @@ template <class Job>
 boost::asio::awaitable<Result<typename Job::Value>> WindowHistory::run(Caller caller,
                                                                        std::unique_ptr<Job> job) {
   using Value = typename Job::Value;
+  const std::optional<uid_t> user = user_of(caller, owners_);
   std::shared_ptr<void> busy;  // marks an unprivileged caller until the end
-  if (!caller.privileged) {
-    if (!busy_.insert(caller.uid).second) {
+  if (user) {
+    if (!busy_.insert(*user).second) {
       co_return fail(ErrorCode::kBusy, "another request of yours for the history is active",
                      "wait until it ends");
     }
-    busy.reset(this, [uid = caller.uid](WindowHistory* self) { self->busy_.erase(uid); });
+    busy.reset(this, [user](WindowHistory* self) { self->busy_.erase(*user); });
   }
   while (!shutting_down_) {
     // None: the job needs more turns.

@@ -18,6 +18,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "collectors/host/uid_owners.h"
 #include "daemon/history/range_files.h"
 #include "daemon/history/store.h"
 #include "daemon/service/caller.h"
@@ -42,9 +43,9 @@ class WindowHistory {
   // Returns the current status of continuous mode.
   using Status = std::function<StatusInfo::Continuous()>;
 
-  // Both references, and what `status` refers to, must outlive *this.
-  WindowHistory(const WindowStore& windows, StoreWorker& worker, Status status)
-      : windows_(windows), worker_(worker), status_(std::move(status)) {}
+  // The references, and what `status` refers to, must outlive *this.
+  WindowHistory(const WindowStore& windows, StoreWorker& worker, UidOwners& owners, Status status)
+      : windows_(windows), worker_(worker), owners_(owners), status_(std::move(status)) {}
 
   [[nodiscard]] boost::asio::awaitable<Result<History>> list(Caller caller, HistoryRequest request);
 
@@ -68,8 +69,8 @@ class WindowHistory {
                                                                          std::string results_dir,
                                                                          std::uint64_t max_bytes);
 
-  // Whether an unprivileged caller has an active request.
-  [[nodiscard]] bool is_busy_for(uid_t uid) const { return busy_.contains(uid); }
+  // Whether a user has an active request as an unprivileged caller.
+  [[nodiscard]] bool is_busy_for(uid_t user) const { return busy_.contains(user); }
 
   // Makes active requests fail with kUnavailable after their current turn.
   void shut_down() { shutting_down_ = true; }
@@ -84,8 +85,9 @@ class WindowHistory {
 
   const WindowStore& windows_;
   StoreWorker& worker_;
+  UidOwners& owners_;
   Status status_;
-  std::set<uid_t> busy_;
+  std::set<uid_t> busy_;  // users
   bool shutting_down_ = false;
 };
 

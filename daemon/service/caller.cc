@@ -2,6 +2,8 @@
 
 #include <grp.h>
 
+#include "collectors/host/uid_owners.h"
+
 namespace profd {
 namespace {
 
@@ -26,6 +28,10 @@ Caller caller_of(const Peer& peer) {
           .gid = peer.gid,
           .pid = peer.pid,
           .privileged = peer.uid == 0 || peer.is_in_group};
+}
+
+std::optional<uid_t> user_of(const Caller& caller, UidOwners& owners) {
+  return caller.privileged ? std::nullopt : std::optional(owners.owner_of(caller.uid));
 }
 
 }  // namespace profd

@@ -11,6 +11,8 @@
 
 namespace profd {
 
+class UidOwners;
+
 struct Caller {
   uid_t uid = 0;
   gid_t gid = 0;
@@ -23,6 +25,10 @@ struct Caller {
 
 // `peer` with the membership of that group.
 [[nodiscard]] Caller caller_of(const Peer& peer);
+
+// The user whose limits apply to an unprivileged caller: the owner of its uid. None: it is
+// privileged.
+[[nodiscard]] std::optional<uid_t> user_of(const Caller& caller, UidOwners& owners);
 
 // Reads the peer's credentials, which the kernel recorded when it connected (SO_PEERCRED,
 // SO_PEERGROUPS).

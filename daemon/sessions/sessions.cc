@@ -261,13 +261,17 @@ Result<const StoredResult*> Sessions::find_stored(const Caller& caller,
 }
 
 Holdings Sessions::held_by(uid_t uid) const {
-  Holdings held{.bytes = parts_.results.bytes_of(uid)};
-  if (parts_.history.is_busy_for(uid)) ++held.dumps;
+  const uid_t user = parts_.owners.owner_of(uid);
+  const auto is_of_user = [&](uid_t owner) { return parts_.owners.owner_of(owner) == user; };
+  Holdings held;
+  if (parts_.history.is_busy_for(user)) ++held.dumps;
   for (const StoredResult* stored : parts_.results.all()) {
-    if (stored->session.uid == uid) ++(stored->is_dump ? held.dumps : held.sessions);
+    if (!is_of_user(stored->session.uid)) continue;
+    ++(stored->is_dump ? held.dumps : held.sessions);
+    held.bytes += stored->bytes();
   }
   for (const auto& [id, session] : sessions_) {
-    if (session->recording->owner().uid != uid) continue;
+    if (!is_of_user(session->recording->owner().uid)) continue;
     ++held.sessions;
     held.dumps += session->dumps_being_written;
     held.bytes += session->recording->bytes() + session->dump_bytes;

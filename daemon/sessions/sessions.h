@@ -18,6 +18,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "collectors/host/uid_owners.h"
 #include "daemon/history/history.h"
 #include "daemon/service/caller.h"
 #include "daemon/sessions/caller_limits.h"
@@ -38,6 +39,7 @@ class Sessions {
     StoreWorker& worker;
     WindowHistory& history;
     const SessionLimits& limits;
+    UidOwners& owners;
     std::vector<Recorder*> recorders;
   };
 
@@ -86,6 +88,7 @@ class Sessions {
   [[nodiscard]] Result<Found> find(const Caller& caller, const std::string& id) const;
   [[nodiscard]] Result<const StoredResult*> find_stored(const Caller& caller,
                                                         const std::string& id) const;
+  // What the caller, and with it the user whose subordinate uid it is, has.
   [[nodiscard]] Holdings held_by(uid_t uid) const;
 
   void begin_duration(const SessionPtr& session);

@@ -239,14 +239,6 @@ std::uint64_t ResultStore::bytes() const {
   return sum;
 }
 
-std::uint64_t ResultStore::bytes_of(uid_t uid) const {
-  std::uint64_t sum = 0;
-  for (const auto& [id, kept] : results_) {
-    if (kept.result.session.uid == uid) sum += kept.result.bytes();
-  }
-  return sum;
-}
-
 Result<void> ResultStore::load(int directory) {
   const auto names = list_directory(path_);
   if (!names) return names.error();

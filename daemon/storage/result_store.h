@@ -97,7 +97,6 @@ class ResultStore {
   [[nodiscard]] std::vector<std::string> take_hidden() { return std::exchange(hidden_, {}); }
 
   [[nodiscard]] std::uint64_t bytes() const;
-  [[nodiscard]] std::uint64_t bytes_of(uid_t uid) const;
 
  private:
   struct Kept {

@@ -191,6 +191,7 @@ void XrayDirectory::add(const std::string& name) {
     return refuse(name, fail_errno("could not open").message);
   }
   trace.owner = status.st_uid;
+  trace.user = parts_.owners.owner_of(trace.owner);
   newest_ns_ = std::max(newest_ns_, nanoseconds_of(status.st_ctim));
   const auto added = waiting_.add(std::move(trace), status);
   if (!added) return refuse(name, added.error().message);
@@ -203,17 +204,18 @@ void XrayDirectory::begin_reading() {
   spawn(parts_.io, read_all());
 }
 
-bool XrayDirectory::has_room(uid_t owner) const {
-  if (owner == 0) return true;
-  const auto results = std::ranges::count_if(
-      parts_.store.all(), [owner](const StoredResult* one) { return one->session.uid == owner; });
+bool XrayDirectory::has_room(uid_t user) const {
+  if (user == 0) return true;
+  const auto results = std::ranges::count_if(parts_.store.all(), [&](const StoredResult* one) {
+    return parts_.owners.owner_of(one->session.uid) == user;
+  });
   return static_cast<std::size_t>(results) < kMaxResultsOfUid;
 }
 
 std::optional<XrayDirectory::Trace> XrayDirectory::next() {
   for (const std::string& name : waiting_.take_deferred()) add(name);
   return waiting_.next(std::chrono::steady_clock::now(),
-                       [this](uid_t owner) { return has_room(owner); });
+                       [this](uid_t user) { return has_room(user); });
 }
 
 boost::asio::awaitable<void> XrayDirectory::read_all() {
@@ -223,7 +225,7 @@ boost::asio::awaitable<void> XrayDirectory::read_all() {
       auto reading = read(*trace);
       Result<StoredResult> result = co_await std::move(reading);
       const auto end = std::chrono::steady_clock::now();
-      waiting_.count_reading(trace->owner, end - begin, end);
+      waiting_.count_reading(trace->user, end - begin, end);
       if (!result) {
         refuse(trace->name, result.error().message);
         continue;

@@ -27,6 +27,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "collectors/files/bounded_runner.h"
+#include "collectors/host/uid_owners.h"
 #include "collectors/parser/parser.h"
 #include "daemon/storage/result_store.h"
 #include "daemon/storage/store_worker.h"
@@ -46,6 +47,7 @@ class XrayDirectory {
   struct Parts {
     boost::asio::io_context& io;
     ResultStore& store;
+    UidOwners& owners;
     std::function<std::string()> unused_id;
     std::chrono::steady_clock::duration retry = std::chrono::seconds(10);
   };
@@ -80,7 +82,7 @@ class XrayDirectory {
   void scan();
   void set_stamp();
   void refuse(const std::string& name, const std::string& why);
-  [[nodiscard]] bool has_room(uid_t owner) const;
+  [[nodiscard]] bool has_room(uid_t user) const;
   [[nodiscard]] std::optional<Trace> next();
   boost::asio::awaitable<void> read_all();
   boost::asio::awaitable<Result<StoredResult>> read(Trace& trace);

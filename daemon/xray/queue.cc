@@ -56,12 +56,12 @@ std::size_t XrayQueue::free_places_of(uid_t owner) const {
 
 // Keeps the name alone, since descriptors are few.
 Result<bool> XrayQueue::defer(const Trace& trace) {
-  auto found = deferred_.find(trace.owner);
+  auto found = deferred_.find(trace.user);
   if (found == deferred_.end()) {
-    if (trace.owner != 0 && deferred_.size() >= kMaxOwners) {
+    if (trace.user != 0 && deferred_.size() >= kMaxOwners) {
       return fail(ErrorCode::kTooLarge, "traces of 64 owners wait already");
     }
-    found = deferred_.try_emplace(trace.owner).first;
+    found = deferred_.try_emplace(trace.user).first;
   }
   std::deque<std::string>& names = found->second;
   if (std::ranges::find(names, trace.name) != names.end()) return false;
@@ -75,10 +75,10 @@ Result<bool> XrayQueue::defer(const Trace& trace) {
 Result<bool> XrayQueue::add(Trace trace, const struct stat& status) {
   const FileKey file{status.st_dev, status.st_ino};
   if (files_.contains(file)) return false;
-  if (free_places_of(trace.owner) == 0) return defer(trace);
+  if (free_places_of(trace.user) == 0) return defer(trace);
   if (was_seen(file, nanoseconds_of(status.st_ctim))) return false;
   if (auto good = check(status); !good) return good.error();
-  const uid_t owner = trace.owner;
+  const uid_t owner = trace.user;
   waiting_[owner].push_back({.trace = std::move(trace), .file = file});
   files_.insert(file);
   return true;

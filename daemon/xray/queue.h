@@ -44,7 +44,8 @@ class XrayQueue {
   struct Trace {
     std::string name;
     UniqueFd file;
-    uid_t owner = 0;
+    uid_t owner = 0;  // of the file
+    uid_t user = 0;   // the owner of that uid, see UidOwners
   };
 
   // `status` is that of `trace.file`. False: the file waits already, has not changed since it was

@@ -58,7 +58,7 @@ class WindowHistoryTest : public testing::Test {
   void open(std::unique_ptr<Parser> parser = std::make_unique<LocalParser>()) {
     store_.emplace(windows_.open());
     worker_.emplace(std::move(parser), "store-worker");
-    history_.emplace(*store_, *worker_, [this] { return status_; });
+    history_.emplace(*store_, *worker_, owners_, [this] { return status_; });
   }
 
   template <class T>
@@ -95,6 +95,8 @@ class WindowHistoryTest : public testing::Test {
   FabricatedWindows windows_;
   std::optional<WindowStore> store_;
   std::optional<StoreWorker> worker_;
+  UidOwners owners_{windows_.state() / "subuid", windows_.state() / "passwd",
+                    std::chrono::seconds(0)};
   StatusInfo::Continuous status_;
   std::optional<WindowHistory> history_;
 };

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -237,6 +238,23 @@ TEST_F(WindowHistoryTest, AnUnprivilegedCallerHasOneRequestAtATime) {
   EXPECT_THAT(codes,
               UnorderedElementsAre(std::nullopt, ErrorCode::kBusy, std::nullopt, std::nullopt));
   EXPECT_TRUE(run(history_->list(kAlice, {})));
+}
+
+TEST_F(WindowHistoryTest, SubordinateUidsHaveOneRequestWithTheirUser) {
+  constexpr uid_t kFirst = 100'000;
+  std::ofstream(windows_.state() / "subuid") << kAlice.uid << ":" << kFirst << ":65536\n";
+  for (int i = 0; i < 20; ++i) windows_.add(minute(i), {hot(7, "work", 1)});
+  open();
+  std::vector<std::optional<ErrorCode>> codes;
+  const auto note = [&codes](const std::exception_ptr&, const Result<History>& history) {
+    codes.push_back(history ? std::nullopt : std::optional(history.error().code));
+  };
+  for (const uid_t uid : {kAlice.uid, kFirst + 7, kFirst + 65'536}) {
+    boost::asio::co_spawn(io_, history_->list({.uid = uid, .gid = 1}, {}), note);
+  }
+  io_.restart();
+  io_.run_for(kHang);
+  EXPECT_THAT(codes, UnorderedElementsAre(std::nullopt, ErrorCode::kBusy, std::nullopt));
 }
 
 // Later work is done before an export ends that takes more than one turn.

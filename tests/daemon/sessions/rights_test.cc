@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -130,6 +131,18 @@ TEST_F(SessionsTest, LimitsTheRateOfAnUnprivilegedCaller) {
       EXPECT_THAT(decided.error().message, HasSubstr(c.limit));
     }
   }
+}
+
+TEST_F(SessionsTest, CountsSubordinateUidsWithTheirUser) {
+  constexpr uid_t kFirst = 100'000;
+  std::ofstream(windows_.state() / "subuid") << kAlice.uid << ":" << kFirst << ":65536\n";
+  const auto subordinate = [](uid_t number) { return Caller{.uid = kFirst + number, .gid = 1}; };
+  for (uid_t i = 0; i < 3; ++i) start(subordinate(i), by_comm("x")).value();
+  start(kAlice, by_comm("x")).value();
+  EXPECT_EQ(start(subordinate(9), by_comm("x")).error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(start(kAlice, by_comm("x")).error().code, ErrorCode::kTooLarge);
+  EXPECT_TRUE(start(kBob, by_comm("x")));
+  EXPECT_TRUE(start({.uid = kFirst + 65'536, .gid = 1}, by_comm("x")));
 }
 
 class SmallSessionsTest : public SessionsTest {

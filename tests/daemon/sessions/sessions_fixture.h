@@ -111,6 +111,8 @@ class SessionsTest : public testing::Test {
 
   FabricatedWindows windows_;  // its directory is the state directory
   SessionLimits limits_;
+  UidOwners owners_{windows_.state() / "subuid", windows_.state() / "passwd",
+                    std::chrono::seconds(0)};
   boost::asio::io_context io_{1};
   Aggregator aggregator_;
   FakeSource source_{aggregator_};
@@ -121,6 +123,7 @@ class SessionsTest : public testing::Test {
     Parts(SessionsTest& test, std::vector<Recorder*> recorders)
         : results(ResultStore::open(test.directory()).value()),
           windows(test.windows_.open()),
+          history(windows, worker, test.owners_, [] { return StatusInfo::Continuous{}; }),
           drain_loop(test.io_, test.source_),
           recorder({.source = test.source_,
                     .aggregator = test.aggregator_,
@@ -131,6 +134,7 @@ class SessionsTest : public testing::Test {
                     .worker = worker,
                     .history = history,
                     .limits = test.limits_,
+                    .owners = test.owners_,
                     .recorders = with(std::move(recorders), recorder)}) {}
 
     static std::vector<Recorder*> with(std::vector<Recorder*> recorders, Recorder& last) {
@@ -141,7 +145,7 @@ class SessionsTest : public testing::Test {
     ResultStore results;
     WindowStore windows;
     StoreWorker worker{std::make_unique<LocalParser>(), "store-worker"};
-    WindowHistory history{windows, worker, [] { return StatusInfo::Continuous{}; }};
+    WindowHistory history;
     DrainLoop drain_loop;
     SampleRecorder recorder;
     Sessions sessions;

@@ -39,6 +39,7 @@ class XrayDirectoryTest : public ::testing::Test {
   void watch() {
     auto directory = XrayDirectory::open({.io = io_,
                                           .store = store_,
+                                          .owners = owners_,
                                           .unused_id = [this] { return id_of(++ids_); },
                                           .retry = std::chrono::milliseconds(20)},
                                          traces());
@@ -79,6 +80,7 @@ class XrayDirectoryTest : public ::testing::Test {
   TemporaryDirectory place_;
   boost::asio::io_context io_;
   ResultStore store_ = ResultStore::open(place_.path() / "results").value();
+  UidOwners owners_{place_.path() / "subuid", place_.path() / "passwd", std::chrono::seconds(0)};
   int ids_ = 0;
   std::unique_ptr<XrayDirectory> directory_;
 };
@@ -124,6 +126,19 @@ TEST_F(XrayDirectoryTest, TracesOfAnOwnerWithAllResultsAreReadWhenOneIsRemoved) 
     ASSERT_TRUE(store_.remove(id_of(i))) << i;
   }
   EXPECT_EQ(counts().logs, kTraces + 1U);
+  EXPECT_EQ(counts().refused, 0U);
+}
+
+TEST_F(XrayDirectoryTest, TracesOfSubordinateUidsCountWithTheirUser) {
+  constexpr uid_t kFirst = 100'000;
+  std::ofstream(place_.path() / "subuid") << kUser << ":" << kFirst << ":65536\n";
+  for (uid_t i = 0; i <= XrayDirectory::kMaxResultsOfUid; ++i) {
+    leave_trace(traces() / ("xray-log.work." + std::to_string(i)), i == 0 ? kUser : kFirst + i);
+  }
+  leave_trace(traces() / "xray-log.work.of_another", kFirst + 65'536);
+  watch();
+  run_until([&] { return counts().logs == XrayDirectory::kMaxResultsOfUid + 1; });
+  EXPECT_EQ(counts().logs, XrayDirectory::kMaxResultsOfUid + 1);
   EXPECT_EQ(counts().refused, 0U);
 }
 

@@ -23,7 +23,8 @@ struct stat file(ino_t inode, std::int64_t changed = 1) {
 const XrayQueue::Clock::time_point kNow{seconds(1000)};
 
 Result<bool> add(XrayQueue& queue, uid_t owner, const struct stat& status) {
-  return queue.add({.name = std::to_string(status.st_ino), .file = {}, .owner = owner}, status);
+  return queue.add(
+      {.name = std::to_string(status.st_ino), .file = {}, .owner = owner, .user = owner}, status);
 }
 
 bool all_have_room(uid_t) { return true; }
