@@ -249,6 +249,7 @@ std::unique_ptr<XrayDirectory> Daemon::open_traces() {
 void Daemon::apply_settings() {
   log::set_level(settings().log_level);
   limits_.session_max_bytes = settings().session_max_bytes;
+  results_.set_max_bytes(settings().results_max_bytes);
   continuous_.configure(settings().continuous);
 }
 
@@ -330,6 +331,7 @@ StatusInfo Daemon::status(const Caller& caller) {
   status.uptime_seconds = std::chrono::duration<double>(uptime).count();
   status.sessions = sample_recorder_.running();
   status.results_bytes = results_.bytes();
+  status.results_refused = results_.refused();
   add_ledger(source_->ledger(), status);
   status.unwinding =
       describe_unwinding(source_->unwind_stats(), aggregator_.unwind_tally(), caller.privileged);

@@ -34,6 +34,8 @@ void add_service(MetricsText& out, const StatusInfo& status) {
   const StatusInfo::Connections& connections = status.connections;
   out.gauge("profd_sessions", "Running sessions.", status.sessions);
   out.gauge("profd_results_bytes", "Size of all results on the disk.", status.results_bytes);
+  out.counter("profd_results_refused_total", "Results that would exceed a limit of the disk.",
+              status.results_refused);
   out.gauge("profd_connections", "Open connections to the control socket.", connections.open);
   out.counter("profd_connections_refused_total", "Connections refused by a limit.",
               connections.refused);

@@ -75,7 +75,7 @@ Result<void> HistoryExport::step() {
 }
 
 Result<void> HistoryExport::begin() {
-  Result<ResultWriter> writer = ResultWriter::create(plan_.results_dir);
+  Result<ResultWriter> writer = ResultWriter::create(plan_.results_dir, plan_.account);
   if (!writer) return writer.error();
   writer_.emplace(std::move(*writer));
   phase_ = Phase::kWindows;

@@ -36,6 +36,7 @@ namespace profd {
 
 struct ExportPlan {
   std::string results_dir;
+  ResultAccount account;           // of the result
   std::vector<HistoryFile> files;  // oldest first
   Caller caller;
   TargetRequest target;

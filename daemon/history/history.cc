@@ -225,18 +225,19 @@ boost::asio::awaitable<Result<std::string>> WindowHistory::read_window(Caller ca
 
 boost::asio::awaitable<Result<StoredResult>> WindowHistory::make_export(Caller caller,
                                                                         ExportRequest request,
-                                                                        std::string results_dir,
-                                                                        std::uint64_t max_bytes) {
+                                                                        ExportPlace place) {
   // In an hour, processes with few samples have no pid.
   const PreferHours prefer = request.target.pids.empty() ? PreferHours::kYes : PreferHours::kNo;
   Result<RangeFiles> found = files_in(request.range, prefer);
   if (!found) co_return found.error();
   ExportPlan plan;
-  plan.results_dir = std::move(results_dir);
+  plan.results_dir = std::move(place.directory);
+  plan.account = std::move(place.account);
+  plan.result.user = place.user;
   plan.files = std::move(found->files);
   plan.result.info.note = note_on(found->cut_hours);
   plan.caller = caller;
-  plan.max_bytes = max_bytes;
+  plan.max_bytes = place.max_memory_bytes;
   plan.result.session = info_of_export(caller, request);
   plan.profile_only = request.profile_only;
   plan.result.is_dump = true;

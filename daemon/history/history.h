@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -62,12 +63,18 @@ class WindowHistory {
   [[nodiscard]] boost::asio::awaitable<Result<std::string>> read_window(Caller caller,
                                                                         std::string name);
 
-  // Writes the export to `results_dir`, whose ResultStore adopts it. The samples take at most
-  // `max_bytes` of memory.
+  // Where an export is written: the directory of the ResultStore that adopts it, and whose account
+  // is charged. The samples take at most `max_memory_bytes`.
+  struct ExportPlace {
+    std::string directory;
+    std::optional<uid_t> user;  // as that of StoredResult
+    ResultAccount account;
+    std::uint64_t max_memory_bytes = 0;
+  };
+
   [[nodiscard]] boost::asio::awaitable<Result<StoredResult>> make_export(Caller caller,
                                                                          ExportRequest request,
-                                                                         std::string results_dir,
-                                                                         std::uint64_t max_bytes);
+                                                                         ExportPlace place);
 
   // Whether a user has an active request as an unprivileged caller.
   [[nodiscard]] bool is_busy_for(uid_t user) const { return busy_.contains(user); }

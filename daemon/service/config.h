@@ -28,6 +28,7 @@ struct Config {
   std::string log_level = "info";                            // trace, debug, info, warning, error
   std::size_t ring_bytes = std::size_t{1} << 20;             // of each CPU's ring, a power of two
   std::uint64_t session_max_bytes = std::uint64_t{1} << 30;  // of samples held for one session
+  std::uint64_t results_max_bytes = std::uint64_t{1} << 30;  // of all results on the disk
   std::size_t unwind_max_bytes = std::size_t{40} << 20;      // of unwind tables in the kernel
   ContinuousConfig continuous;
   std::vector<std::string> jit_directories{};  // of jitdumps and perf maps, besides the host's /tmp

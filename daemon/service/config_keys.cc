@@ -191,6 +191,8 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
     key<&Config::ring_bytes, read_ring_bytes, size_text>("ring_bytes", kNeedsRestart),
     key<&Config::session_max_bytes, read_bytes<kMiB, kEiB>, size_text>("session_max_bytes",
                                                                        kReloads),
+    key<&Config::results_max_bytes, read_bytes<kMiB, kEiB>, size_text>("results_max_bytes",
+                                                                       kReloads),
     key<&Config::unwind_max_bytes, read_bytes<4 * kMiB, 512 * kMiB>, size_text>("unwind_max_bytes",
                                                                                 kNeedsRestart),
     key<&Continuous::enabled, read_flag, flag_text>("continuous.enabled", kReloads),

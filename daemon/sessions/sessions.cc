@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include <boost/asio/co_spawn.hpp>
@@ -172,6 +173,7 @@ boost::asio::awaitable<Result<StoredResult>> Sessions::write_dump(SessionPtr ses
   StoredResult result;
   result.session = session->recording->describe();
   result.is_dump = true;
+  result.user = user_of(session->recording->owner(), parts_.owners);
   result.keep = kShortKeeping;
   result.info.result = session->recording->id() + "-dump-" + std::to_string(++session->dumps);
   auto writing = write(*copy, std::move(result));
@@ -187,8 +189,12 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::export_windows(Caller calle
     const std::uint64_t most = parts_.limits.unprivileged_max_bytes;
     max_bytes = most - std::min(held.bytes, most);
   }
-  auto making =
-      parts_.history.make_export(caller, std::move(request), parts_.results.directory(), max_bytes);
+  const std::optional<uid_t> user = user_of(caller, parts_.owners);
+  WindowHistory::ExportPlace place{.directory = parts_.results.directory(),
+                                   .user = user,
+                                   .account = parts_.results.account_of(user),
+                                   .max_memory_bytes = max_bytes};
+  auto making = parts_.history.make_export(caller, std::move(request), std::move(place));
   Result<StoredResult> stored = co_await std::move(making);
   if (!stored) co_return stored.error();
   const TargetRequest& target = stored->session.target;
@@ -217,17 +223,18 @@ Result<void> Sessions::remove_result(const Caller& caller, const std::string& re
 
 // In the background, since the result is gone for all callers already.
 void Sessions::delete_hidden() {
-  std::vector<std::string> names = parts_.results.take_hidden();
-  if (names.empty()) return;
-  spawn(parts_.io, delete_on_worker(std::move(names)));
+  std::vector<HiddenResult> files = parts_.results.take_hidden();
+  if (files.empty()) return;
+  spawn(parts_.io, delete_on_worker(std::move(files)));
 }
 
-boost::asio::awaitable<void> Sessions::delete_on_worker(std::vector<std::string> names) {
+boost::asio::awaitable<void> Sessions::delete_on_worker(std::vector<HiddenResult> files) {
   auto job = [directory = parts_.results.directory(),
-              names = std::move(names)](CodeNaming&) -> Result<void> {
+              files = std::move(files)](CodeNaming&) mutable -> Result<void> {
     const UniqueFd results = open_directory(AT_FDCWD, directory);
-    for (const std::string& name : names) {
-      if (Result<void> removed = remove_tree(results.get(), name); !removed) return removed;
+    for (HiddenResult& file : files) {
+      if (Result<void> removed = remove_tree(results.get(), file.name); !removed) return removed;
+      file.account.give_back(file.bytes);
     }
     return {};
   };
@@ -330,6 +337,7 @@ boost::asio::awaitable<Result<StoredResult>> Sessions::write_final(SessionPtr se
   }
   StoredResult result;
   result.session = recording.describe();
+  result.user = user_of(recording.owner(), parts_.owners);
   result.keep = recording.owner().privileged ? 0s : parts_.limits.unprivileged_keep;
   result.info.result = recording.id();
   auto writing = write(session->measurement, std::move(result));
@@ -340,10 +348,12 @@ boost::asio::awaitable<Result<StoredResult>> Sessions::write_final(SessionPtr se
 // be stored stays.
 boost::asio::awaitable<Result<StoredResult>> Sessions::write(Measurement& measurement,
                                                              StoredResult result) {
-  auto job = [directory = parts_.results.directory(), &measurement,
-              result = std::move(result)](CodeNaming& naming) {
+  const std::optional<uid_t> user = result.user;
+  auto job = [directory = parts_.results.directory(), &measurement, result = std::move(result),
+              account = parts_.results.account_of(user)](CodeNaming& naming) {
     Result<StoredResult> stored = write_result(
-        directory, result, [&](ResultWriter& writer) { return measurement(naming, writer); });
+        directory, result, [&](ResultWriter& writer) { return measurement(naming, writer); },
+        account);
     if (stored) measurement = nullptr;
     return stored;
   };

@@ -11,6 +11,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -102,7 +103,7 @@ class Sessions {
   void end_if_unwanted(const SessionPtr& session);
   void expire();
   void delete_hidden();
-  boost::asio::awaitable<void> delete_on_worker(std::vector<std::string> names);
+  boost::asio::awaitable<void> delete_on_worker(std::vector<HiddenResult> files);
 
   Parts parts_;
   std::map<std::string, SessionPtr> sessions_;  // that run, or are not stored yet

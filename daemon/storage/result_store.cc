@@ -58,6 +58,7 @@ std::string encode_index(const StoredResult& result) {
                             {"keep_seconds", result.keep.count()},
                             {"created", std::chrono::system_clock::to_time_t(result.created)},
                             {"files", std::move(files)}};
+  if (result.user) index["user"] = *result.user;
   if (result.info.named_profile) {
     index["named_profile"] = json_of_file(result, *result.info.named_profile);
   }
@@ -79,6 +80,9 @@ StoredResult decode_index(const ResultIndex& from) {
   }
   if (const auto* named = meta.as_object().if_contains("named_profile")) {
     result.info.named_profile = file_of_json(*named, from.offset, result);
+  }
+  if (const auto* user = meta.as_object().if_contains("user")) {
+    result.user = user->to_number<uid_t>();
   }
   result.file_bytes = from.file_bytes;
   return result;
@@ -117,8 +121,8 @@ void take_named_profile(ResultInfo& info) {
 }  // namespace
 
 Result<StoredResult> write_result(const std::string& results_dir, StoredResult result,
-                                  const WriteFiles& write_files) {
-  Result<ResultWriter> writer = ResultWriter::create(results_dir);
+                                  const WriteFiles& write_files, ResultAccount account) {
+  Result<ResultWriter> writer = ResultWriter::create(results_dir, std::move(account));
   if (!writer) return as_io(writer.error());
   Result<SessionSummary> summary = write_files(*writer);
   if (!summary) return as_io(summary.error());
@@ -210,15 +214,17 @@ Result<OpenedFile> ResultStore::open_file(const StoredResult& result,
 Result<void> ResultStore::remove(const std::string& id) {
   const auto found = results_.find(id);
   if (found == results_.end()) return fail(ErrorCode::kNotFound, "no result " + id);
-  const bool is_large = found->second.result.bytes() > kMaxRemovedAtOnce;
+  const std::uint64_t bytes = found->second.result.bytes();
+  ResultAccount account = account_of(found->second.result.user);
   results_.erase(found);
   const UniqueFd directory = directory_fd();
   Result<std::string> hidden = hide(directory.get(), id);
-  if (!hidden) return as_io(hidden.error());
-  if (is_large) {
-    hidden_.push_back(std::move(*hidden));
+  if (hidden && bytes > kMaxRemovedAtOnce) {
+    hidden_.push_back({.name = std::move(*hidden), .account = std::move(account), .bytes = bytes});
     return {};
   }
+  account.give_back(bytes);
+  if (!hidden) return as_io(hidden.error());
   if (auto removed = remove_tree(directory.get(), *hidden); !removed) return as_io(removed.error());
   return {};
 }
@@ -251,6 +257,7 @@ Result<void> ResultStore::load(int directory) {
     } else if (auto result = load_one(directory, name); !result) {
       log::warn("could not load result {}: {}", log_text(name), result.error().message);
     } else {
+      account_of(result->user).charge_anyway(result->bytes());
       adopt(std::move(*result));
     }
   }

@@ -43,20 +43,29 @@ struct StoredResult {
   std::map<std::string, std::uint64_t> offsets;  // of info.files and the named profile
   std::uint64_t file_bytes = 0;                  // on the disk
   bool is_dump = false;                          // also of an export
+  std::optional<uid_t> user;                     // the owner, if it is unprivileged
   std::chrono::seconds keep{};                   // 0: until it is removed
   std::chrono::system_clock::time_point created = std::chrono::system_clock::now();
 
   [[nodiscard]] std::uint64_t bytes() const { return file_bytes; }
 };
 
+// The file of a removed result that is still on the disk. Its bytes are charged to `account` until
+// the file is removed.
+struct HiddenResult {
+  std::string name;
+  ResultAccount account;
+  std::uint64_t bytes = 0;
+};
+
 // Adds a result's profiles and images to the writer, without committing it.
 using WriteFiles = std::function<Result<SessionSummary>(ResultWriter& writer)>;
 
-// Writes a result and commits it as `result.info.result`: the files that `write_files` adds, and an
-// index. Fills in info.summary, info.files, offsets and file_bytes. On
+// Writes a result, charged to `account`, and commits it as `result.info.result`: the files that
+// `write_files` adds, and an index. Fills in info.summary, info.files, offsets and file_bytes. On
 // an error nothing of it is left; a missing directory is kIo.
 Result<StoredResult> write_result(const std::string& results_dir, StoredResult result,
-                                  const WriteFiles& write_files);
+                                  const WriteFiles& write_files, ResultAccount account = {});
 
 // The same where `writer` has all files already.
 Result<StoredResult> commit_result(ResultWriter writer, SessionSummary summary,
@@ -72,8 +81,15 @@ class ResultStore {
 
   [[nodiscard]] const std::string& directory() const { return path_; }
 
-  // Adds a committed result to the table.
+  // Adds a committed result to the table. Its bytes are charged to account_of(result.user) already.
   void adopt(StoredResult result);
+
+  // For the writer of a result.
+  [[nodiscard]] ResultAccount account_of(std::optional<uid_t> user) {
+    return quota_.account_of(user);
+  }
+  void set_max_bytes(std::uint64_t max_bytes) { quota_.set_max_bytes(max_bytes); }
+  [[nodiscard]] std::uint64_t refused() const { return quota_.refused(); }
 
   // Null when there is none of that id. The pointer is valid until the result is removed.
   [[nodiscard]] const StoredResult* find(const std::string& id) const;
@@ -94,7 +110,7 @@ class ResultStore {
 
   // The hidden files since the last call. They are the caller's to remove, on the worker, since
   // that takes 100 us a MiB or more; those that are left are removed by the next open().
-  [[nodiscard]] std::vector<std::string> take_hidden() { return std::exchange(hidden_, {}); }
+  [[nodiscard]] std::vector<HiddenResult> take_hidden() { return std::exchange(hidden_, {}); }
 
   [[nodiscard]] std::uint64_t bytes() const;
 
@@ -114,8 +130,9 @@ class ResultStore {
   [[nodiscard]] UniqueFd directory_fd() const;
 
   std::string path_;
+  ResultQuota quota_;
   std::map<std::string, Kept> results_;
-  std::vector<std::string> hidden_;
+  std::vector<HiddenResult> hidden_;
 };
 
 }  // namespace profd

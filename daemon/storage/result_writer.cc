@@ -39,22 +39,24 @@ Error no_result(const std::string& why) {
 
 }  // namespace
 
-Result<ResultWriter> ResultWriter::create(const std::string& results_dir) {
+Result<ResultWriter> ResultWriter::create(const std::string& results_dir, ResultAccount account) {
   UniqueFd results = open_directory(AT_FDCWD, results_dir);
   if (!results.valid()) return fail_errno("could not open " + results_dir);
   std::string path = results_dir + "/.partial-XXXXXX";  // mkostemp: 0600, a new name
   UniqueFd file(::mkostemp(path.data(), O_CLOEXEC));
   if (!file.valid()) return fail_errno("could not make a file in " + results_dir);
   const std::string name = path.substr(path.rfind('/') + 1);
-  return ResultWriter(std::move(results), std::move(file), name);
+  return ResultWriter(std::move(results), std::move(file), name, std::move(account));
 }
 
 ResultWriter::~ResultWriter() {
   if (!results_.valid() || name_.empty()) return;
   (void)::unlinkat(results_.get(), name_.c_str(), 0);
+  account_.give_back(bytes_);
 }
 
 Result<void> ResultWriter::append(std::string_view bytes, const std::string& what) {
+  if (!account_.charge(bytes.size())) return account_.refusal();
   bytes_ += bytes.size();
   return write_all(file_.get(), bytes, what);
 }

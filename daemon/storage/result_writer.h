@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/storage/result_quota.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
 
@@ -28,14 +29,16 @@ struct PackedFile {
 
 class ResultWriter {
  public:
-  // `results_dir` must exist and belong to the daemon alone.
-  static Result<ResultWriter> create(const std::string& results_dir);
+  // `results_dir` must exist and belong to the daemon alone. What is written is charged to
+  // `account`, until the writer is destroyed without a commit.
+  static Result<ResultWriter> create(const std::string& results_dir, ResultAccount account = {});
 
   ResultWriter(ResultWriter&&) noexcept = default;
   ResultWriter& operator=(ResultWriter&&) = delete;
   ~ResultWriter();
 
-  // Adds a file. `path` is NAME or DIRECTORY/NAME, chosen by the daemon, and new.
+  // Adds a file. `path` is NAME or DIRECTORY/NAME, chosen by the daemon, and new. kTooLarge: the
+  // account has no room for it.
   Result<void> add(const std::string& path, std::string_view bytes);
 
   // Reads a file that was added.
@@ -51,14 +54,18 @@ class ResultWriter {
   Result<void> commit(const std::string& name, std::string_view index);
 
  private:
-  ResultWriter(UniqueFd results, UniqueFd file, std::string name)
-      : results_(std::move(results)), file_(std::move(file)), name_(std::move(name)) {}
+  ResultWriter(UniqueFd results, UniqueFd file, std::string name, ResultAccount account)
+      : results_(std::move(results)),
+        file_(std::move(file)),
+        name_(std::move(name)),
+        account_(std::move(account)) {}
 
   Result<void> append(std::string_view bytes, const std::string& what);
 
   UniqueFd results_;
   UniqueFd file_;
   std::string name_;  // temporary, below results_; empty: committed
+  ResultAccount account_;
   std::uint64_t bytes_ = 0;
   std::vector<PackedFile> files_;
   std::map<std::string, std::size_t> places_;  // in files_, by path

@@ -36,12 +36,13 @@ constexpr std::size_t kMaxScanned = std::size_t{1} << 16;
 
 // Reads a trace and writes its result. On the worker.
 Result<StoredResult> write_trace(const std::string& results_dir, int trace, CodeNaming& naming,
-                                 XrayMeasurement& measurement, StoredResult result) {
+                                 XrayMeasurement& measurement, StoredResult result,
+                                 ResultAccount account) {
   const auto& program = measurement.target.program;
   auto calls = naming.parser().read_xray_log(trace, program ? program->fd.get() : -1);
   if (!calls) return calls.error();
   measurement.result = std::move(*calls);
-  auto writer = ResultWriter::create(results_dir);
+  auto writer = ResultWriter::create(results_dir, std::move(account));
   if (!writer) return writer.error();
   auto summary = write_xray(measurement, naming, *writer);
   if (!summary) return summary.error();
@@ -266,7 +267,10 @@ boost::asio::awaitable<Result<StoredResult>> XrayDirectory::read(Trace& trace) {
   StoredResult result;
   result.info.result = parts_.unused_id();
   result.session = session_of(result.info.result, trace.owner, *process);
-  if (trace.owner != 0) result.keep = kShortKeeping;
+  if (trace.owner != 0) {
+    result.keep = kShortKeeping;
+    result.user = trace.user;
+  }
   XrayMeasurement measurement{.session = result.info.result,
                               .started = std::chrono::system_clock::now(),
                               .lasted = {},
@@ -274,10 +278,11 @@ boost::asio::awaitable<Result<StoredResult>> XrayDirectory::read(Trace& trace) {
                               .privileged = trace.owner == 0,
                               .end = {},
                               .result = {}};
+  const ResultAccount account = parts_.store.account_of(result.user);
   auto write = [results_dir = parts_.store.directory(), file = trace.file.get(),
-                measurement = std::move(measurement),
+                measurement = std::move(measurement), account,
                 result = std::move(result)](CodeNaming& naming) mutable {
-    return write_trace(results_dir, file, naming, measurement, std::move(result));
+    return write_trace(results_dir, file, naming, measurement, std::move(result), account);
   };
   co_return co_await worker_.run(std::move(write));
 }

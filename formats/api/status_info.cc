@@ -156,6 +156,7 @@ void members(auto& fields, Is<StatusInfo> auto& status) {
       .optional("mapping_records_lost", status.mapping_records_lost)
       .optional("unmaps", status.unmaps)
       .optional("results_bytes", status.results_bytes)
+      .optional("results_refused", status.results_refused)
       .optional("parsers", status.parsers)
       .optional("connections", status.connections)
       .optional("cpu_gaps", status.cpu_gaps)

@@ -192,6 +192,7 @@ struct StatusInfo {
   CountsByReason mapping_records_lost;
   Unmaps unmaps;
   std::uint64_t results_bytes = 0;
+  std::uint64_t results_refused = 0;  // since they were over a limit of the disk
   Parsers parsers;
   Connections connections;
   CpuGaps cpu_gaps;

@@ -76,7 +76,11 @@ class WindowHistoryTest : public testing::Test {
   Result<StoredResult> export_as(const Caller& caller, const ExportRequest& request,
                                  std::uint64_t max_bytes = kNoHistoryLimit) {
     if (!history_) open();
-    return run(history_->make_export(caller, request, results(), max_bytes));
+    return run(history_->make_export(caller, request, place(max_bytes)));
+  }
+
+  [[nodiscard]] WindowHistory::ExportPlace place(std::uint64_t max_bytes) const {
+    return {.directory = results(), .user = {}, .account = {}, .max_memory_bytes = max_bytes};
   }
 
   Result<StoredResult> export_all(const Caller& caller) { return export_as(caller, {}); }

@@ -272,8 +272,7 @@ TEST_F(WindowHistoryTest, AnExportYieldsTheWorkerBetweenTurns) {
   const auto worked = [&](const std::exception_ptr&, const Result<bool>&) {
     order.emplace_back("other");
   };
-  boost::asio::co_spawn(io_, history_->make_export(kRoot, {}, results(), kNoHistoryLimit),
-                        exported);
+  boost::asio::co_spawn(io_, history_->make_export(kRoot, {}, place(kNoHistoryLimit)), exported);
   boost::asio::co_spawn(io_, worker_->run([](CodeNaming&) -> Result<bool> { return true; }),
                         worked);
   io_.restart();

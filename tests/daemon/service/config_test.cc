@@ -54,6 +54,7 @@ state_dir = "/tmp/d"
 log_level = "debug"
 ring_bytes = 65536
 session_max_bytes = "2MiB"
+results_max_bytes = "3MiB"
 unwind_max_bytes = 8388608
 [continuous]
 enabled = true
@@ -77,6 +78,7 @@ TEST(Config, TakesEveryKey) {
                         .log_level = "debug",
                         .ring_bytes = 65536,
                         .session_max_bytes = 2097152,
+                        .results_max_bytes = 3145728,
                         .unwind_max_bytes = 8388608,
                         .continuous = {.enabled = true,
                                        .window = std::chrono::seconds(90),
@@ -123,6 +125,7 @@ TEST(Config, NamesThePlaceOfEachInvalidValue) {
       {"ring_bytes = 65537", "f:1:14: ", "power of two", ""},
       {"unwind_max_bytes = 1", "f:1:20: ", "from 4MiB to 512MiB", ""},
       {"session_max_bytes = 0", "f:1:21: ", "from 1MiB", ""},
+      {"results_max_bytes = 0", "f:1:21: ", "from 1MiB", ""},
       {"[continuous]\nenabled = 1", "f:2:11: ", "must be true or false", ""},
       {"[continuous]\nenabled = \"yes\"", "f:2:11: ", "must be true or false", ""},
       {"[continuous]\nenabled = yes", "f:2:", "", "true or false"},

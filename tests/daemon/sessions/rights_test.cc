@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -143,6 +144,17 @@ TEST_F(SessionsTest, CountsSubordinateUidsWithTheirUser) {
   EXPECT_EQ(start(kAlice, by_comm("x")).error().code, ErrorCode::kTooLarge);
   EXPECT_TRUE(start(kBob, by_comm("x")));
   EXPECT_TRUE(start({.uid = kFirst + 65'536, .gid = 1}, by_comm("x")));
+}
+
+TEST_F(SessionsTest, AResultOverTheLimitOfTheDiskIsRefusedAndCanBeWrittenLater) {
+  const std::string id = start(kAlice, by_comm("x")).value();
+  results().set_max_bytes(800);  // of which a user has 100, less than an empty result takes
+  EXPECT_EQ(stop(kAlice, id).error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(results().refused(), 1U);
+  EXPECT_TRUE(std::filesystem::is_empty(directory()));
+  results().set_max_bytes(std::uint64_t{1} << 30);
+  EXPECT_TRUE(stop(kAlice, id));
+  EXPECT_EQ(results().refused(), 1U);
 }
 
 class SmallSessionsTest : public SessionsTest {

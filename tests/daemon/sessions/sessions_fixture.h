@@ -66,6 +66,7 @@ class SessionsTest : public testing::Test {
 
   std::string directory() const { return windows_.state() / "results"; }
   Sessions& sessions() { return daemon_->sessions; }
+  ResultStore& results() { return daemon_->results; }
 
   using Operation = boost::asio::awaitable<Result<ResultInfo>> (Sessions::*)(Caller, std::string);
 

@@ -154,17 +154,23 @@ TEST_F(ResultStoreTest, RemovesAResultFromTheDisk) {
 
 TEST_F(ResultStoreTest, HidesALargeResultUntilItIsRemoved) {
   ResultStore store = open();
+  store.set_max_bytes(std::uint64_t{24} << 20);  // 3 MiB for one user
   const auto write_large = [](ResultWriter& writer) -> Result<SessionSummary> {
     if (auto added = writer.add("a.prof", std::string(2 << 20, 'x')); !added) return added.error();
     return SessionSummary();
   };
-  store.adopt(write_result(directory(), result_named("0000000a"), write_large).value());
+  StoredResult result = result_named("0000000a", 7);
+  result.user = 7;
+  store.adopt(write_result(directory(), result, write_large, store.account_of(7)).value());
   EXPECT_TRUE(store.remove("0000000a"));
   EXPECT_EQ(store.find("0000000a"), nullptr);
-  const std::vector<std::string> hidden = store.take_hidden();
-  EXPECT_EQ(names_in(directory()), hidden);
+  std::vector<HiddenResult> hidden = store.take_hidden();
   ASSERT_THAT(hidden, SizeIs(1));
-  EXPECT_TRUE(hidden[0].starts_with('.'));
+  EXPECT_THAT(names_in(directory()), ElementsAre(hidden[0].name));
+  EXPECT_TRUE(hidden[0].name.starts_with('.'));
+  EXPECT_FALSE(store.account_of(7).charge(hidden[0].bytes)) << "it is still on the disk";
+  hidden[0].account.give_back(hidden[0].bytes);
+  EXPECT_TRUE(store.account_of(7).charge(hidden[0].bytes));
   EXPECT_THAT(store.take_hidden(), IsEmpty());
   EXPECT_THAT(open().all(), IsEmpty());
   EXPECT_THAT(names_in(directory()), IsEmpty()) << "the next start removes what is left";
@@ -252,6 +258,33 @@ TEST_F(ResultStoreTest, RemovesResultsOfTheFirstVersion) {
   scratch_.write("results/0000000a/objects/x.so", "x");
   EXPECT_THAT(open().all(), IsEmpty());
   EXPECT_THAT(names_in(directory()), ElementsAre("kept", "other"));
+}
+
+TEST_F(ResultStoreTest, ChargesItsResultsToTheirUsers) {
+  ResultStore store = open();
+  store.set_max_bytes(80'000);  // 10,000 for one user
+  const auto store_one = [&](const char* id, uid_t user) -> Result<void> {
+    StoredResult result = result_named(id, user);
+    result.user = user;
+    const auto write_one = [](ResultWriter& writer) -> Result<SessionSummary> {
+      if (auto added = writer.add("a", std::string(8'000, 'x')); !added) return added.error();
+      return SessionSummary();
+    };
+    auto stored = write_result(directory(), std::move(result), write_one, store.account_of(user));
+    if (!stored) return stored.error();
+    store.adopt(std::move(*stored));
+    return {};
+  };
+  EXPECT_TRUE(store_one("0000000a", 7));
+  EXPECT_EQ(store_one("0000000b", 7).error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(store.refused(), 1U);
+  EXPECT_TRUE(store_one("0000000c", 8));
+  EXPECT_TRUE(store.remove("0000000a"));
+  EXPECT_TRUE(store_one("0000000b", 7));
+  ResultStore again = open();
+  again.set_max_bytes(80'000);
+  EXPECT_FALSE(again.account_of(7).charge(8'000));
+  EXPECT_TRUE(again.account_of(9).charge(8'000));
 }
 
 TEST_F(ResultStoreTest, LoadsAResultOnlyUnderItsOwnName) {

@@ -24,7 +24,9 @@ constexpr std::size_t kTrailer = 24;
 
 class ResultWriterTest : public testing::Test {
  protected:
-  ResultWriter create() { return ResultWriter::create(results_).value(); }
+  ResultWriter create(ResultAccount account = {}) {
+    return ResultWriter::create(results_, std::move(account)).value();
+  }
   std::size_t entries() const {
     return static_cast<std::size_t>(
         std::distance(fs::directory_iterator(results_), fs::directory_iterator()));
@@ -99,6 +101,51 @@ TEST_F(ResultWriterTest, ADestroyedWriterLeavesNothing) {
     EXPECT_EQ(entries(), 1U);
   }
   EXPECT_EQ(entries(), 0U);
+}
+
+TEST_F(ResultWriterTest, StopsAtTheLimitOfItsAccountAndGivesItsBytesBack) {
+  ResultQuota quota;
+  quota.set_max_bytes(8000);  // 1000 for one user
+  {
+    ResultWriter writer = create(quota.account_of(7));
+    ASSERT_TRUE(writer.add("a", std::string(900, 'x')));
+    EXPECT_EQ(quota.bytes(), 900U);
+    EXPECT_EQ(writer.add("b", std::string(101, 'x')).error().code, ErrorCode::kTooLarge);
+    EXPECT_EQ(quota.bytes(), 900U);
+    EXPECT_EQ(quota.refused(), 1U);
+    EXPECT_EQ(writer.commit("0000000a", std::string(90, 'i')).error().code, ErrorCode::kTooLarge);
+  }
+  EXPECT_EQ(quota.bytes(), 0U);
+  EXPECT_EQ(entries(), 0U);
+  ResultWriter writer = create(quota.account_of(7));
+  ASSERT_TRUE(writer.add("a", std::string(900, 'x')));
+  ASSERT_TRUE(writer.commit("0000000a", std::string(76, 'i')));
+  EXPECT_EQ(quota.bytes(), 1000U);
+}
+
+TEST(ResultQuotaTest, UnprivilegedUsersTogetherHaveHalfAndOneAnEighth) {
+  ResultQuota quota;
+  quota.set_max_bytes(8000);
+  for (uid_t user = 1; user <= 4; ++user) {
+    ResultAccount account = quota.account_of(user);
+    EXPECT_FALSE(account.charge(1001)) << user;
+    EXPECT_TRUE(account.charge(1000)) << user;
+    EXPECT_FALSE(account.charge(1)) << user;
+  }
+  EXPECT_FALSE(quota.account_of(5).charge(1)) << "all of them have their half";
+  ResultAccount root = quota.account_of(std::nullopt);
+  EXPECT_TRUE(root.charge(4000));
+  EXPECT_FALSE(root.charge(1));
+  quota.account_of(2).give_back(1000);
+  EXPECT_TRUE(quota.account_of(5).charge(1000));
+  EXPECT_EQ(quota.bytes(), 8000U);
+  EXPECT_EQ(quota.refused(), 10U);
+}
+
+TEST(ResultQuotaTest, AUserHasAtMost64MiB) {
+  ResultQuota quota;
+  EXPECT_FALSE(quota.account_of(7).charge((std::uint64_t{64} << 20) + 1));
+  EXPECT_TRUE(quota.account_of(7).charge(std::uint64_t{64} << 20));
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ StatusInfo a_status() {
   status.mapping_records_lost = {{"user_limit", 7}};
   status.unmaps = {.reported = 21, .lost = 22};
   status.results_bytes = 4;
+  status.results_refused = 23;
   status.parsers = {.processes = 2, .cpu_seconds = 0.25, .rss_bytes = 8000000};
   status.connections = {.open = 17,
                         .refused = 18,
@@ -107,7 +108,7 @@ TEST(StatusInfo, TextIsAsTheDocumentSays) {
       R"("sessions":2,"ledger":{"taken":100,"sent":80,"idle":10,"filtered":5,"lost":{"ring_full":4},)"
       R"("difference":1},"outside_namespace":1,"received":79,"skipped_estimate":2,)"
       R"("mapping_records":3,"mapping_records_lost":{"user_limit":7},)"
-      R"("unmaps":{"reported":21,"lost":22},"results_bytes":4,)"
+      R"("unmaps":{"reported":21,"lost":22},"results_bytes":4,"results_refused":23,)"
       R"("parsers":{"processes":2,"cpu_seconds":0.25,"rss_bytes":8000000},)"
       R"("connections":{"open":17,"refused":18,"starved":19,"slow":20,)"
       R"("doors_replaced":54,"doors_stuck":55},)"

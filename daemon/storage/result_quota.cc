@@ -1,0 +1,72 @@
+#include "daemon/storage/result_quota.h"
+
+#include <algorithm>
+
+namespace profd {
+
+bool ResultAccount::charge(std::uint64_t bytes) {
+  for (std::size_t i = 0; i < limits_.size(); ++i) {
+    ResultLimit* const limit = limits_[i].get();
+    if (limit == nullptr) continue;
+    const std::uint64_t before = limit->bytes.fetch_add(bytes);
+    if (before <= limit->max_bytes && bytes <= limit->max_bytes - before) continue;
+    for (std::size_t charged = 0; charged <= i; ++charged) {
+      if (limits_[charged]) limits_[charged]->bytes -= bytes;
+    }
+    ++*refused_;
+    return false;
+  }
+  return true;
+}
+
+void ResultAccount::charge_anyway(std::uint64_t bytes) {
+  for (const auto& limit : limits_) {
+    if (limit) limit->bytes += bytes;
+  }
+}
+
+void ResultAccount::give_back(std::uint64_t bytes) {
+  for (const auto& limit : limits_) {
+    if (limit) limit->bytes -= bytes;
+  }
+}
+
+Error ResultAccount::refusal() const {
+  if (limits_.back()) {
+    return fail(
+        ErrorCode::kTooLarge, "the result would exceed the limit of users' results on the disk",
+        "'profctl list' shows yours; 'profctl stop ID' fetches one, which removes it there");
+  }
+  return fail(ErrorCode::kTooLarge, "the result would exceed the limit of all results on the disk",
+              "raise results_max_bytes; or fetch others with 'profctl stop ID', which removes them "
+              "there");
+}
+
+std::uint64_t ResultQuota::user_max_bytes() const {
+  return std::min(kMaxUserBytes, all_->max_bytes / 8);
+}
+
+void ResultQuota::set_max_bytes(std::uint64_t max_bytes) {
+  all_->max_bytes = max_bytes;
+  unprivileged_->max_bytes = max_bytes / 2;
+  for (const auto& [uid, limit] : users_) limit->max_bytes = user_max_bytes();
+}
+
+ResultAccount ResultQuota::account_of(std::optional<uid_t> user) {
+  ResultAccount account;
+  account.refused_ = refused_;
+  account.limits_[0] = all_;
+  if (!user) return account;
+  // Users without results and writers are forgotten.
+  std::erase_if(users_, [](const auto& entry) {
+    return entry.second.use_count() == 1 && entry.second->bytes == 0;
+  });
+  std::shared_ptr<ResultLimit>& limit = users_[*user];
+  if (!limit) limit = std::make_shared<ResultLimit>();
+  limit->max_bytes = user_max_bytes();
+  account.limits_[1] = unprivileged_;
+  account.limits_[2] = limit;
+  return account;
+}
+
+}  // namespace profd

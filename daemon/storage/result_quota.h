@@ -1,0 +1,78 @@
+// The limits of results on the disk: of all of them together, of those of unprivileged users
+// together (half of that), and of those of one such user (an eighth or 64 MiB, whichever is less).
+//
+// The io thread makes the accounts; a writer on any thread charges bytes to one while it writes.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "formats/base/result.h"
+
+namespace profd {
+
+// What one limit allows, and what is charged to it.
+struct ResultLimit {
+  std::atomic<std::uint64_t> max_bytes = 0;
+  std::atomic<std::uint64_t> bytes = 0;
+};
+
+// The limits that one writer or result counts against. Any thread.
+class ResultAccount {
+ public:
+  // Has no limit.
+  ResultAccount() = default;
+
+  // False: a limit would be exceeded, and nothing is charged.
+  [[nodiscard]] bool charge(std::uint64_t bytes);
+  // Charges them even over a limit.
+  void charge_anyway(std::uint64_t bytes);
+  void give_back(std::uint64_t bytes);
+
+  // Why a charge is refused.
+  [[nodiscard]] Error refusal() const;
+
+ private:
+  friend class ResultQuota;
+
+  std::array<std::shared_ptr<ResultLimit>, 3> limits_;  // null: none
+  std::shared_ptr<std::atomic<std::uint64_t>> refused_;
+};
+
+class ResultQuota {
+ public:
+  static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
+  static constexpr std::uint64_t kMaxUserBytes = std::uint64_t{64} << 20;
+
+  ResultQuota() { set_max_bytes(kMaxBytes); }
+
+  // Of all results. What is on the disk stays.
+  void set_max_bytes(std::uint64_t max_bytes);
+
+  // Of privileged callers without `user`, otherwise of an unprivileged one.
+  [[nodiscard]] ResultAccount account_of(std::optional<uid_t> user);
+
+  // What is on the disk or being written.
+  [[nodiscard]] std::uint64_t bytes() const { return all_->bytes; }
+  // How often a charge was refused.
+  [[nodiscard]] std::uint64_t refused() const { return *refused_; }
+
+ private:
+  [[nodiscard]] std::uint64_t user_max_bytes() const;
+
+  std::shared_ptr<ResultLimit> all_ = std::make_shared<ResultLimit>();
+  std::shared_ptr<ResultLimit> unprivileged_ = std::make_shared<ResultLimit>();
+  std::map<uid_t, std::shared_ptr<ResultLimit>> users_;
+  std::shared_ptr<std::atomic<std::uint64_t>> refused_ =
+      std::make_shared<std::atomic<std::uint64_t>>(0);
+};
+
+}  // namespace profd
