@@ -188,7 +188,7 @@ class Daemon final : public Service {
   DrainLoop drain_loop_{io_, *source_};
 
   ResultStore results_ = value_of(ResultStore::open(settings().state_dir + "/results"));
-  StoreWorker worker_{std::move(parser_), "store-worker"};
+  ResultWorkers workers_{io_, std::move(parser_), value_of(Parser::start())};
   Continuous continuous_{
       {.io = io_,
        .source = *source_,
@@ -198,7 +198,7 @@ class Daemon final : public Service {
        .start_parser = [] { return Parser::start(); }},
       // Absolute, since profiles name their objects by their paths.
       value_of(WindowStore::open(std::filesystem::absolute(settings().state_dir)))};
-  WindowHistory history_{continuous_.windows(), worker_, uid_owners_,
+  WindowHistory history_{continuous_.windows(), workers_, uid_owners_,
                          [this] { return continuous_.status(); }};
 
   SampleRecorder sample_recorder_{{.source = *source_,
@@ -211,7 +211,7 @@ class Daemon final : public Service {
   XrayRecorder xray_recorder_{io_, *xray_apps_};
   Sessions sessions_{{.io = io_,
                       .results = results_,
-                      .worker = worker_,
+                      .workers = workers_,
                       .history = history_,
                       .limits = limits_,
                       .owners = uid_owners_,
@@ -256,7 +256,7 @@ void Daemon::apply_settings() {
 bool Daemon::run() {
   Watchdog watchdog(io_, manager_,
                     {.drains = [this] { return drain_loop_.drains(); },
-                     .ask_worker = [this] { return worker_.catch_up(); },
+                     .ask_worker = [this] { return workers_.catch_up(); },
                      .status = [this] { return status_line(); }},
                     Watchdog::Times{});
   bool all_stored = false;
@@ -335,9 +335,9 @@ StatusInfo Daemon::status(const Caller& caller) {
   add_ledger(source_->ledger(), status);
   status.unwinding =
       describe_unwinding(source_->unwind_stats(), aggregator_.unwind_tally(), caller.privileged);
-  status.unwinding.parser_restarts += worker_.parser_restarts() + jit.parser_restarts;
+  status.unwinding.parser_restarts += workers_.parser_restarts() + jit.parser_restarts;
   status.jit = describe_jit(jit);
-  NamingStats names = worker_.naming_stats();
+  NamingStats names = workers_.naming_stats();
   names += continuous_.naming_stats();
   status.names = describe_names(names);
   status.xray = describe_xray();

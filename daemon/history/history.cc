@@ -150,7 +150,7 @@ boost::asio::awaitable<Result<typename Job::Value>> WindowHistory::run(Caller ca
       if (!done) return done.error();
       return value;
     };
-    auto operation = worker_.run(std::move(turn));
+    auto operation = workers_.run(user, std::move(turn));
     Result<std::optional<Value>> value = co_await std::move(operation);
     if (!value) co_return value.error();
     if (*value) co_return std::move(**value);

@@ -1,7 +1,7 @@
 // The requests of callers about the windows of continuous mode: lists of the windows and of the
 // processes that used the CPU in them, and exports of a range.
 //
-// Hour files stand for windows that are gone (range_files.h). The store worker reads and merges
+// Hour files stand for windows that are gone (range_files.h). The workers read and merge
 // windows in short turns, so that the stop of a session never waits for more than one turn. An
 // unprivileged caller can have one active request. On the io thread.
 
@@ -24,7 +24,7 @@
 #include "daemon/history/store.h"
 #include "daemon/service/caller.h"
 #include "daemon/storage/result_store.h"
-#include "daemon/storage/store_worker.h"
+#include "daemon/storage/result_workers.h"
 #include "formats/api/history_api.h"
 #include "formats/api/status_info.h"
 #include "formats/base/result.h"
@@ -45,8 +45,9 @@ class WindowHistory {
   using Status = std::function<StatusInfo::Continuous()>;
 
   // The references, and what `status` refers to, must outlive *this.
-  WindowHistory(const WindowStore& windows, StoreWorker& worker, UidOwners& owners, Status status)
-      : windows_(windows), worker_(worker), owners_(owners), status_(std::move(status)) {}
+  WindowHistory(const WindowStore& windows, ResultWorkers& workers, UidOwners& owners,
+                Status status)
+      : windows_(windows), workers_(workers), owners_(owners), status_(std::move(status)) {}
 
   [[nodiscard]] boost::asio::awaitable<Result<History>> list(Caller caller, HistoryRequest request);
 
@@ -91,7 +92,7 @@ class WindowHistory {
                                                                         std::unique_ptr<Job> job);
 
   const WindowStore& windows_;
-  StoreWorker& worker_;
+  ResultWorkers& workers_;
   UidOwners& owners_;
   Status status_;
   std::set<uid_t> busy_;  // users

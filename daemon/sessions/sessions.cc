@@ -238,7 +238,7 @@ boost::asio::awaitable<void> Sessions::delete_on_worker(std::vector<HiddenResult
     }
     return {};
   };
-  auto deleting = parts_.worker.run(std::move(job));
+  auto deleting = parts_.workers.run(std::nullopt, std::move(job));
   const Result<void> deleted = co_await std::move(deleting);
   if (!deleted) log::warn("{}", deleted.error().message);
 }
@@ -357,7 +357,7 @@ boost::asio::awaitable<Result<StoredResult>> Sessions::write(Measurement& measur
     if (stored) measurement = nullptr;
     return stored;
   };
-  auto writing = parts_.worker.run(std::move(job));
+  auto writing = parts_.workers.run(user, std::move(job));
   co_return co_await std::move(writing);
 }
 
@@ -401,13 +401,18 @@ boost::asio::awaitable<bool> Sessions::shut_down() {
   shutting_down_ = true;
   second_.cancel();
   bool all_stored = true;
-  const std::map<std::string, SessionPtr> sessions = sessions_;
-  for (const auto& [id, session] : sessions) session->recording->stop();
-  for (const auto& [id, session] : sessions) {
+  std::vector<SessionPtr> sessions;
+  for (const auto& [id, session] : sessions_) sessions.push_back(session);
+  // Those of privileged callers first, since the service manager does not wait for ever.
+  std::stable_partition(sessions.begin(), sessions.end(),
+                        [](const SessionPtr& one) { return one->recording->owner().privileged; });
+  for (const SessionPtr& session : sessions) session->recording->stop();
+  for (const SessionPtr& session : sessions) {
     auto storing = store(session);
     const Result<ResultInfo> stored = co_await std::move(storing);
     if (stored || session->has_failed) continue;
-    log::error("session {} is lost: {}", id, log_text(stored.error().message));
+    log::error("session {} is lost: {}", session->recording->id(),
+               log_text(stored.error().message));
     all_stored = false;
   }
   co_return all_stored;

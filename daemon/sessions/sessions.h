@@ -25,7 +25,7 @@
 #include "daemon/sessions/caller_limits.h"
 #include "daemon/sessions/recording.h"
 #include "daemon/storage/result_store.h"
-#include "daemon/storage/store_worker.h"
+#include "daemon/storage/result_workers.h"
 #include "formats/api/control_api.h"
 #include "formats/base/result.h"
 
@@ -37,7 +37,7 @@ class Sessions {
   struct Parts {
     boost::asio::io_context& io;
     ResultStore& results;
-    StoreWorker& worker;
+    ResultWorkers& workers;
     WindowHistory& history;
     const SessionLimits& limits;
     UidOwners& owners;

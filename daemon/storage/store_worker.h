@@ -19,9 +19,10 @@ namespace profd {
 
 class StoreWorker {
  public:
-  // `parser`, not null, belongs to the worker's thread from here on. `name` is Worker's.
-  StoreWorker(std::unique_ptr<Parser> parser, const char* name)
-      : naming_(std::move(parser)), worker_(name) {}
+  // `parser`, not null, belongs to the worker's thread from here on. `name` and `niceness` are
+  // Worker's.
+  StoreWorker(std::unique_ptr<Parser> parser, const char* name, int niceness = 0)
+      : naming_(std::move(parser)), worker_(name, niceness) {}
 
   // Worker::run() with the CodeNaming as the job's argument. Other jobs wait as long as this one
   // runs.

@@ -1,6 +1,7 @@
 #include "daemon/storage/worker.h"
 
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include <exception>
 #include <string>
@@ -17,8 +18,11 @@ namespace profd {
 
 namespace asio = boost::asio;
 
-Worker::Worker(const char* name) : thread_(std::make_unique<asio::thread_pool>(1)) {
-  asio::post(*thread_, [name] { ::prctl(PR_SET_NAME, name); });
+Worker::Worker(const char* name, int niceness) : thread_(std::make_unique<asio::thread_pool>(1)) {
+  asio::post(*thread_, [name, niceness] {
+    ::prctl(PR_SET_NAME, name);
+    if (niceness != 0) (void)::setpriority(PRIO_PROCESS, 0, niceness);  // of this thread alone
+  });
 }
 
 Worker::~Worker() { thread_->join(); }

@@ -22,8 +22,8 @@ namespace profd {
 
 class Worker {
  public:
-  // `name` is the thread's, at most 15 bytes, and stays valid.
-  explicit Worker(const char* name);
+  // `name` is the thread's, at most 15 bytes, and stays valid. `niceness` as of nice(2).
+  explicit Worker(const char* name, int niceness = 0);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 

@@ -88,8 +88,9 @@ TEST_F(MetricsTest, AreTheFiguresOfStatus) {
   lies_between("profd_user_stacks_total", before.unwinding.user_samples,
                after.unwinding.user_samples);
   EXPECT_EQ(value_of(all, "profd_sessions"), 1);
-  // For tables, for results, and for what runtimes write; the doors, and a closer.
-  EXPECT_EQ(value_of(all, "profd_parser_processes"), 6);
+  // For tables, for results of privileged callers and of others, for what runtimes write; the two
+  // doors, and a closer.
+  EXPECT_EQ(value_of(all, "profd_parser_processes"), 7);
   EXPECT_GE(value_of(all, "profd_cpu_seconds_total"), before.cpu_seconds);
   EXPECT_LE(value_of(all, "profd_cpu_seconds_total"), after.cpu_seconds);
   EXPECT_EQ(value_of(all, "profd_samples_lost_total", "reason=ring_full"), 0);

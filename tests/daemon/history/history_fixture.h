@@ -57,8 +57,8 @@ class WindowHistoryTest : public testing::Test {
 
   void open(std::unique_ptr<Parser> parser = std::make_unique<LocalParser>()) {
     store_.emplace(windows_.open());
-    worker_.emplace(std::move(parser), "store-worker");
-    history_.emplace(*store_, *worker_, owners_, [this] { return status_; });
+    workers_.emplace(io_, std::move(parser), std::make_unique<LocalParser>());
+    history_.emplace(*store_, *workers_, owners_, [this] { return status_; });
   }
 
   template <class T>
@@ -98,7 +98,7 @@ class WindowHistoryTest : public testing::Test {
   boost::asio::io_context io_;
   FabricatedWindows windows_;
   std::optional<WindowStore> store_;
-  std::optional<StoreWorker> worker_;
+  std::optional<ResultWorkers> workers_;
   UidOwners owners_{windows_.state() / "subuid", windows_.state() / "passwd",
                     std::chrono::seconds(0)};
   StatusInfo::Continuous status_;

@@ -273,8 +273,8 @@ TEST_F(WindowHistoryTest, AnExportYieldsTheWorkerBetweenTurns) {
     order.emplace_back("other");
   };
   boost::asio::co_spawn(io_, history_->make_export(kRoot, {}, place(kNoHistoryLimit)), exported);
-  boost::asio::co_spawn(io_, worker_->run([](CodeNaming&) -> Result<bool> { return true; }),
-                        worked);
+  boost::asio::co_spawn(
+      io_, workers_->run(std::nullopt, [](CodeNaming&) -> Result<bool> { return true; }), worked);
   io_.restart();
   io_.run_for(kHang);
   EXPECT_THAT(order, ElementsAre("other", "export"));

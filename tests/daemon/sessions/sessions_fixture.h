@@ -124,7 +124,8 @@ class SessionsTest : public testing::Test {
     Parts(SessionsTest& test, std::vector<Recorder*> recorders)
         : results(ResultStore::open(test.directory()).value()),
           windows(test.windows_.open()),
-          history(windows, worker, test.owners_, [] { return StatusInfo::Continuous{}; }),
+          workers(test.io_, std::make_unique<LocalParser>(), std::make_unique<LocalParser>()),
+          history(windows, workers, test.owners_, [] { return StatusInfo::Continuous{}; }),
           drain_loop(test.io_, test.source_),
           recorder({.source = test.source_,
                     .aggregator = test.aggregator_,
@@ -132,7 +133,7 @@ class SessionsTest : public testing::Test {
                     .limits = test.limits_}),
           sessions({.io = test.io_,
                     .results = results,
-                    .worker = worker,
+                    .workers = workers,
                     .history = history,
                     .limits = test.limits_,
                     .owners = test.owners_,
@@ -145,7 +146,7 @@ class SessionsTest : public testing::Test {
 
     ResultStore results;
     WindowStore windows;
-    StoreWorker worker{std::make_unique<LocalParser>(), "store-worker"};
+    ResultWorkers workers;
     WindowHistory history;
     DrainLoop drain_loop;
     SampleRecorder recorder;

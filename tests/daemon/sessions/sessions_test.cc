@@ -9,13 +9,16 @@
 #include <exception>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include <boost/asio/co_spawn.hpp>
 #include <gmock/gmock.h>
 
 #include "tests/daemon/callers.h"
 #include "tests/daemon/sessions/sessions_fixture.h"
+#include "tests/daemon/storage/fsync_watch.h"
 
 namespace profd {
 namespace {
@@ -27,6 +30,7 @@ using test::kAlice;
 using test::kRoot;
 using test::sample_at;
 using test::SessionsTest;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -185,6 +189,32 @@ TEST_F(SessionsTest, StoresRunningSessionsAtTheEndAndFindsThemAfterARestart) {
   const Result<ResultInfo> result = stop(kRoot, id);
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->summary.ledger.written, 1U);
+}
+
+TEST_F(SessionsTest, StoresThoseOfPrivilegedCallersFirstAtTheEnd) {
+  constexpr std::size_t kOfEach = 4;
+  std::set<std::string> of_root;
+  for (std::size_t i = 0; i < kOfEach; ++i) {
+    of_root.insert(start(kRoot, everything()).value());
+    start(kAlice, test::by_comm("x")).value();
+  }
+  std::set<std::string> stored;
+  std::vector<bool> order;  // whether the result is root's
+  {
+    // A result has its name when the directory is synced.
+    const test::FsyncWatch watch([&](const std::string& path) {
+      if (path != directory()) return;
+      for (const auto& entry : std::filesystem::directory_iterator(directory())) {
+        const std::string name = entry.path().filename();
+        if (name.front() != '.' && stored.insert(name).second)
+          order.push_back(of_root.contains(name));
+      }
+    });
+    close();
+  }
+  ASSERT_THAT(order, SizeIs(2 * kOfEach));
+  const std::vector<bool> first(order.begin(), order.begin() + kOfEach);
+  EXPECT_THAT(first, Each(true));
 }
 
 TEST_F(SessionsTest, ReportsAnErrorOfTheSource) {
