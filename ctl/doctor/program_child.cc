@@ -50,7 +50,7 @@ CheckReport check_program_in_child(bool runs_library, int program, sandbox::Spaw
   if (report) return std::move(*report);
   return {{"unwinding", CheckState::kUnknown,
            "the program's file could not be read: " + report.error().message,
-           "its file may be damaged: readelf -hlS shows what is in it"}};
+           "its file may be malformed: readelf -hlS shows what is in it"}};
 }
 
 }  // namespace profd

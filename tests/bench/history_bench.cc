@@ -1,7 +1,7 @@
 // Hour files and exports as the workers make them: reading and merging files of windows and hours,
-// writing a directory and a profile with names, or the profile alone. To reach: an hour file within 0.8 s of CPU, the
-// export of an hour of windows within 0.7 s, of a day of hours and windows within 0.6 s. The files
-// are in the page cache.
+// writing a directory and a profile with names, or the profile alone. To reach: an hour file within
+// 0.8 s of CPU, the export of an hour of windows within 0.7 s, of a day of hours and windows within
+// 0.6 s. The files are in the page cache.
 //
 // With HISTORY_WINDOWS=DIRECTORY the windows are those that a daemon left there, as many times one
 // after the other as the hour takes. HISTORY_HOUR_BYTES limits the size of an hour file, and
