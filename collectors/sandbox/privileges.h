@@ -26,7 +26,9 @@ struct LibraryRules {
   std::uint64_t private_bytes = 0;
   // Calls that open a file, or ask by name whether it is there, return ENOENT.
   bool finds_no_files = false;
-  std::uint64_t open_files = 16;
+  // Also how many descriptors may be on their way in sockets while the process sends one: the
+  // kernel adds up those of all processes of the user, so of all children, and the doors send many.
+  std::uint64_t open_files = 4096;
   // Connections are accepted from a listening socket that the process was given, socket pairs made.
   bool serves_connections = false;
 };

@@ -231,6 +231,41 @@ TEST_F(ParserTest, AChildThatIsNeverReapedDoesNotStopFilesOfRoot) {
   ::waitpid(holder, nullptr, 0);
 }
 
+// The user of sandboxed children, where the daemon is root.
+constexpr uid_t kUserOfChildren = 2'147'483'000;
+
+// As the door of the control socket, whose clients the daemon has not received yet.
+pid_t leave_descriptors_on_their_way() {
+  int ready[2];
+  if (::pipe2(ready, O_CLOEXEC) != 0) return -1;
+  const pid_t sender = fork_into([ready] {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0) return 1;
+    if (::setresuid(kUserOfChildren, kUserOfChildren, kUserOfChildren) != 0) return 1;
+    for (int i = 0; i < 100; ++i) {
+      if (!sandbox::send_packet(ends[0], "x", {&ready[0], 1})) return 1;
+    }
+    if (::write(ready[1], "+", 1) != 1) return 1;
+    ::pause();
+    return 0;
+  });
+  ::close(ready[1]);
+  char sent = '-';
+  EXPECT_EQ(::read(ready[0], &sent, 1), 1);
+  ::close(ready[0]);
+  EXPECT_EQ(sent, '+');
+  return sender;
+}
+
+TEST_F(ParserTest, AnswersWhileOtherChildrenHaveDescriptorsOnTheirWay) {
+  const pid_t sender = leave_descriptors_on_their_way();
+  start();
+  EXPECT_TRUE(parser_->read_elf_summary(program_.get()));
+  EXPECT_EQ(parser_->restarts(), 0U);
+  ::kill(sender, SIGKILL);
+  ::waitpid(sender, nullptr, 0);
+}
+
 void send(int socket, std::string_view packet, std::span<const int> descriptors) {
   if (!sandbox::send_packet(socket, packet, descriptors)) ::_exit(1);
 }
