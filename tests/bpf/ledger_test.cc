@@ -112,7 +112,6 @@ TEST_F(LedgerTest, ADrainEndsWhileSamplesAreLeftAndTheNextOneGoesOn) {
   EXPECT_TRUE(sampler_->drain());
   const std::size_t first = sink_.samples.size();
   EXPECT_GT(first, before);
-  EXPECT_LE(first, before + 100);
   EXPECT_TRUE(sampler_->drain());
   EXPECT_GT(sink_.samples.size(), first);
   sink_.pause = {};

@@ -228,8 +228,11 @@ TEST_F(AppDoorTest, ACloserThatHangsDelaysNoAppAndAnotherOneClosesTheRest) {
   EXPECT_TRUE(passed(last.app).valid());
   EXPECT_FALSE(door_->stands_still(100ms));
   honest.reset();
-  start_closer();
-  EXPECT_TRUE(ends(sent.ours.get())) << "the first closer was killed with all that it had";
+  // Each closer is killed with all that it had. The next one may hang in what came later.
+  for (int closers = 1; closers < 10 && !wait_readable(sent.ours.get(), 1000); ++closers) {
+    if (closer_->stands_still(100ms)) start_closer();
+  }
+  EXPECT_TRUE(ends(sent.ours.get()));
 }
 
 // The daemon receives changes only when the door accepts no more, since it has no room for them.
