@@ -117,7 +117,8 @@ class DiskFaultsTest : private HasShim, public FaultsTest {
       if (!struck) {
         std::printf("%u calls, %u of them fatal to the step\n", number - 1, failed);
         if (fault != PROFD_SHIM_SHORT) {
-          EXPECT_GT(failed, 3U) << "of " << number - 1;
+          // To make the result's file, to write a profile and to write the index.
+          EXPECT_GE(failed, 3U) << "of " << number - 1;
         }
         return;
       }

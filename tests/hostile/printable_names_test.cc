@@ -10,15 +10,14 @@
 namespace profd::e2e {
 namespace {
 
-using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 namespace fs = std::filesystem;
 
-// Sets the title of a terminal, and a byte that UTF-8 does not have.
-constexpr const char* kFunction = "ev\033]0;x\007il\xff_work";
-constexpr const char* kShownFunction = "ev?]0;x?il\uFFFD_work";
+// Clears a terminal and rings its bell; and a byte that UTF-8 does not have.
+constexpr const char* kFunction = "ev\033[2Jx\007il\xff_work";
+constexpr const char* kShownFunction = "ev?[2Jx?il\uFFFD_work";
 constexpr const char* kSource = "sour\033[31mce.c";
 constexpr const char* kShownSource = "sour?[31mce.c";
 constexpr const char* kProgram = "pro\033[7mgram";
@@ -58,12 +57,12 @@ TEST_F(PrintableNamesTest, InTheProfileOfAProcessAndItsObjects) {
   const SessionSummary summary = record({"-F", "499"}, {program()});
   expect_printable(recorded_.out + recorded_.err);
   expect_printable(slurp(output_ / "session.json"));
-  const auto profiles = profiles_of(summary, kShownProgram);
-  ASSERT_THAT(profiles, SizeIs(1));
-  const std::string raw = run({GO_PPROF_BINARY, "-raw", file(profiles[0])}).out;
+  ASSERT_THAT(summary.profiles, SizeIs(1));
+  const fs::path profile = file(summary.profiles[0]);
+  const std::string raw = run({GO_PPROF_BINARY, "-raw", profile}).out;
   EXPECT_THAT(raw, HasSubstr(kShownFunction));
   expect_printable(raw);
-  const std::string lines = run({GO_PPROF_BINARY, "-lines", "-top", file(profiles[0])}).out;
+  const std::string lines = run({GO_PPROF_BINARY, "-lines", "-top", profile}).out;
   EXPECT_THAT(lines, HasSubstr(kShownSource));
   expect_printable(lines);
 }
