@@ -61,7 +61,9 @@ boost::asio::awaitable<void> DrainLoop::drain() {
   while (has_more && !stopped_) {
     has_more = source_.drain();
     ++drains_;
-    if (has_more) co_await yield();
+    if (has_more) {
+      co_await yield();
+    }
   }
 }
 
