@@ -20,7 +20,7 @@ void add_process(MetricsText& out, const StatusInfo& status) {
   out.gauge("profd_resident_memory_bytes", "Resident memory of profd without its child processes.",
             status.rss_bytes);
   out.gauge("profd_parser_processes",
-            "Child processes: parsers, and the door of the public socket.",
+            "Child processes: parsers, symbolizers, followers, doors and their closer.",
             status.parsers.processes);
   out.counter("profd_parser_cpu_seconds_total", "CPU time of the child processes.",
               status.parsers.cpu_seconds);

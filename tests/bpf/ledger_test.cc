@@ -119,6 +119,19 @@ TEST_F(LedgerTest, ADrainEndsWhileSamplesAreLeftAndTheNextOneGoesOn) {
   EXPECT_GT(sink_.samples.size(), 1000U);
 }
 
+// As at a shutdown, which waits for nothing.
+TEST_F(LedgerTest, AStopTakesWhatTheRingsHoldInSeveralDrains) {
+  const Workload workload({"threads", "4"});
+  const SessionSlot slot = start(target_of_pid(workload.pid()), 199);
+  collect(workload.pid(), 20);  // its files have tables then
+  std::this_thread::sleep_for(milliseconds(400));
+  const std::size_t before = sink_.samples.size();
+  sink_.pause = milliseconds(1);
+  sampler_->end_matching(slot);
+  stop_balanced(slot);
+  EXPECT_GT(sink_.samples.size(), before + 64) << "more than a drain takes";
+}
+
 TEST_F(LedgerTest, RecordsThatDisappearShowAsADifference) {
   std::ifstream file(PROFD_TEST_DROPPING_OBJECT, std::ios::binary);
   const std::vector<char> object((std::istreambuf_iterator<char>(file)),

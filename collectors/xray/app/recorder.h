@@ -19,7 +19,7 @@ bool profd_xray_recorder_open(void);
 /* The clock of the records. */
 enum profd_xray_clock profd_xray_clock_of_host(void);
 
-/* Makes threads record for this session; 0: for none. */
+/* Threads record calls under this number of a session from now on; 0: they record none. */
 void profd_xray_record_for(uint32_t session);
 
 void profd_xray_on_call(int32_t function, enum xray_entry entry);
