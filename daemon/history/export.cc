@@ -36,7 +36,10 @@ Error no_process(const WindowTarget& target) {
 }  // namespace
 
 HistoryExport::HistoryExport(ExportPlan plan)
-    : plan_(std::move(plan)), target_(plan_.target), merge_(!plan_.caller.privileged) {}
+    : plan_(std::move(plan)),
+      windows_(std::move(plan_.files)),
+      target_(plan_.target),
+      merge_(!plan_.caller.privileged) {}
 
 Result<bool> HistoryExport::advance(std::chrono::steady_clock::duration slice) {
   const auto end = std::chrono::steady_clock::now() + slice;
@@ -83,18 +86,18 @@ Result<void> HistoryExport::begin() {
 }
 
 Result<void> HistoryExport::read_next_window() {
-  if (next_ == plan_.files.size()) return end_windows();
-  const HistoryFile& from = plan_.files[next_++];
-  const Result<WindowFile> file = WindowFile::open(from.directory, from.name);
-  if (!file) {
-    log::warn("window {} is left out of an export: {}", from.name, file.error().message);
+  const std::unique_ptr<ReadWindow> window = windows_.next();
+  if (!window) return end_windows();
+  if (!window->file) {
+    log::warn("window {} is left out of an export: {}", window->name, window->file.error().message);
     return {};
   }
-  WindowView view = view_window(*file, plan_.caller);
+  WindowView view = view_window(*window->file, plan_.caller);
   note(view);
   target_.apply(view);
-  merge_.add(*file, view);
+  merge_.add(std::move(window->tables), view);
   if (merge_.bytes() <= plan_.max_bytes) return {};
+  windows_.drop();
   return fail(ErrorCode::kTooLarge,
               "the samples of this range are over " + std::to_string(plan_.max_bytes) + " bytes",
               "give a shorter range, or a target");

@@ -24,6 +24,7 @@
 #include "daemon/history/merge.h"
 #include "daemon/history/range_files.h"
 #include "daemon/history/target.h"
+#include "daemon/history/windows_ahead.h"
 #include "daemon/profiles/named_directory.h"
 #include "daemon/service/caller.h"
 #include "daemon/storage/result_store.h"
@@ -88,7 +89,8 @@ class HistoryExport {
 
   ExportPlan plan_;
   Phase phase_ = Phase::kBegin;
-  std::size_t next_ = 0;  // index of the next file, later of the next process and image
+  WindowsAhead windows_;
+  std::size_t next_ = 0;  // index of the next process, later of the next image
   WindowTarget target_;
   WindowMerge merge_;
   std::unique_ptr<PprofProfile> profile_;

@@ -27,11 +27,10 @@ void add_summary(const ProfileSummary& from, ProfileSummary& to) {
 
 }  // namespace
 
-void WindowMerge::add(const WindowFile& file, const WindowView& view) {
+void WindowMerge::add(Result<PprofTables> tables, const WindowView& view) {
   const SessionLedger& ledger = view.summary.ledger;
   ledger_.taken += ledger.taken;
   add_counts(ledger.lost, ledger_.lost);
-  Result<PprofTables> tables = file.tables();
   if (tables && hide_kernel_) hide_kernel(*tables);
   const Result<void> added =
       tables ? profiles_.add(*tables, select_for(view)) : Result<void>(tables.error());

@@ -25,9 +25,10 @@ class WindowMerge {
   // With `hide_kernel` each run of kernel frames becomes one frame `[kernel]`.
   explicit WindowMerge(bool hide_kernel) : hide_kernel_(hide_kernel) {}
 
-  // Adds the samples of the processes in `view`, which is of `file`. If they can't be read, or are
-  // of another event than those of the first window, they are counted as lost in ledger().
-  void add(const WindowFile& file, const WindowView& view);
+  // Adds the samples of the processes in `view` from the tables of its file. If these could not be
+  // read, or are of another event than those of the first window, the samples are counted as lost
+  // in ledger().
+  void add(Result<PprofTables> tables, const WindowView& view);
 
   // The sums over the windows, with the reason "unreadable" for losses in add(). `written` is 0.
   [[nodiscard]] const SessionLedger& ledger() const { return ledger_; }

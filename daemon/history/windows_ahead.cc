@@ -1,0 +1,41 @@
+#include "daemon/history/windows_ahead.h"
+
+#include <utility>
+
+namespace profd {
+namespace {
+
+std::unique_ptr<ReadWindow> read_window(const HistoryFile& from) {
+  auto window =
+      std::make_unique<ReadWindow>(ReadWindow{.name = from.name,
+                                              .file = WindowFile::open(from.directory, from.name),
+                                              .tables = fail(ErrorCode::kIo, "not read yet")});
+  window->tables = window->file ? window->file->tables() : window->file.error();
+  return window;
+}
+
+}  // namespace
+
+std::unique_ptr<ReadWindow> WindowsAhead::next() {
+  begin();
+  if (ahead_.empty()) return nullptr;
+  std::unique_ptr<ReadWindow> window = ahead_.front().get();
+  ahead_.pop_front();
+  begin();
+  return window;
+}
+
+void WindowsAhead::drop() {
+  begun_ = files_.size();
+  ahead_.clear();
+}
+
+// A file is read by the caller itself where no thread can be had.
+void WindowsAhead::begin() {
+  while (ahead_.size() < kAhead && begun_ < files_.size()) {
+    ahead_.push_back(std::async(std::launch::async | std::launch::deferred,
+                                [from = files_[begun_++]] { return read_window(from); }));
+  }
+}
+
+}  // namespace profd
