@@ -8,13 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <string>
 
 #include <boost/algorithm/string/split.hpp>
 
 #include "collectors/host/cycle_rate.h"
 #include "formats/base/text_fields.h"
+#include "formats/base/whole_file.h"
 
 namespace profd {
 namespace {
@@ -32,11 +32,10 @@ Reading read_event(int fd) {
   return reading;
 }
 
-std::vector<unsigned> online_cpus() {
-  std::ifstream file("/sys/devices/system/cpu/online");
-  std::string list;
-  std::getline(file, list);
-  return parse_cpu_list(list);
+Result<std::vector<unsigned>> online_cpus() {
+  const Result<std::string> list = read_whole_file("/sys/devices/system/cpu/online");
+  if (!list) return list.error();
+  return parse_cpu_list(*list);
 }
 
 perf_event_attr attributes_of(const EventSpec& spec, std::uint64_t fixed_period) {
@@ -100,13 +99,16 @@ Result<PerfEvents> PerfEvents::open(const EventSpec& spec, unsigned index, int p
   const auto fixed_period = fixed_period_of(spec);
   if (!fixed_period) return fixed_period.error();
   PerfEvents set(spec, *fixed_period, index, program);
-  for (const unsigned cpu : online_cpus()) {
+  const auto online = online_cpus();
+  if (!online) return online.error();
+  for (const unsigned cpu : *online) {
     auto opened = set.open_on(cpu);
     if (opened) {
       set.events_.push_back(std::move(*opened));
-    } else if (std::ranges::binary_search(online_cpus(), cpu)) {
-      return opened.error();
+      continue;
     }
+    const auto still_online = online_cpus();
+    if (still_online && std::ranges::binary_search(*still_online, cpu)) return opened.error();
   }
   return set;
 }
@@ -135,7 +137,8 @@ CpuGaps& CpuGaps::operator+=(const CpuGaps& other) {
 }
 
 void PerfEvents::refresh(Clock::time_point now) {
-  const std::vector<unsigned> online = online_cpus();
+  const auto online = online_cpus();
+  if (!online) return;
   // An event whose enabled time stands still has stopped: its CPU was offline, even if it is online
   // again now.
   std::erase_if(events_, [&](CpuEvent& event) {
@@ -143,12 +146,12 @@ void PerfEvents::refresh(Clock::time_point now) {
     const bool counts = reading.enabled_ns != event.enabled_ns;
     event.enabled_ns = reading.enabled_ns;
     if (counts) event.counted_at = now;
-    if (counts && std::ranges::binary_search(online, event.cpu)) return false;
+    if (counts && std::ranges::binary_search(*online, event.cpu)) return false;
     closed_count_ += reading.count;
     offline_.emplace(event.cpu, event.counted_at);
     return true;
   });
-  for (const unsigned cpu : online) {
+  for (const unsigned cpu : *online) {
     if (std::ranges::find(events_, cpu, &CpuEvent::cpu) != events_.end()) continue;
     auto opened = open_on(cpu);
     if (!opened) continue;

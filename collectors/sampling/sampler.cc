@@ -35,7 +35,9 @@ constexpr std::chrono::milliseconds kSettlePause{1};
 constexpr unsigned kMaxLastDrains = 10;
 // For the files of the last samples' mappings: one whose open hangs is not waited for.
 constexpr std::chrono::milliseconds kOpenTimeout{100};
-constexpr std::chrono::seconds kHotplugInterval{1};
+// Reading an event wakes up its CPU. In continuous mode, which drains once a second, it is every
+// second drain.
+constexpr std::chrono::milliseconds kHotplugInterval{1500};
 constexpr std::chrono::microseconds kTickTime{500};
 constexpr std::chrono::seconds kMaxBalancedAge{3};
 

@@ -149,7 +149,7 @@ boost::asio::awaitable<void> JitNaming::poll_on_events() {
 // Processes are scanned again now and then.
 boost::asio::awaitable<void> JitNaming::poll_by_time() {
   while (!stopped_) {
-    timer_.expires_after(1s);
+    expire_with_others(timer_, 1s);
     co_await wait_for(timer_);
     processes_->poll();
   }

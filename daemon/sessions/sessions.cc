@@ -363,7 +363,7 @@ boost::asio::awaitable<Result<StoredResult>> Sessions::write(Measurement& measur
 
 boost::asio::awaitable<void> Sessions::check_every_second() {
   while (!shutting_down_) {
-    second_.expires_after(1s);
+    expire_with_others(second_, 1s);
     co_await wait_for(second_);
     if (shutting_down_) co_return;
     for (Recorder* const recorder : parts_.recorders) recorder->every_second();
