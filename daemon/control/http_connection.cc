@@ -123,7 +123,9 @@ asio::awaitable<bool> HttpConnection::exchange() {
   }
   Request request{parser.get().method(), std::string(parser.get().target()),
                   std::move(parser.get().body())};
-  const Reply reply = co_await answer_guarded(service_, counts_, caller_, request);
+  Reply reply = co_await answer_guarded(service_, counts_, caller_, request);
+  // A client takes the body of an answer to HEAD for the beginning of the next answer.
+  if (parser.get().method() == http::verb::head) reply.text.clear();
   co_return co_await write(reply, parser.get().keep_alive());
 }
 

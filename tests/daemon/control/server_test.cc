@@ -136,7 +136,6 @@ TEST_F(ControlServerTest, APathThatIsNoRouteCallsNothing) {
       {"GET", "/v1/results/5f2c01ab/files/a/../../b", 404},
       {"GET", "/v1/results/../files/a", 404},
       {"POST", "/v1/status", 405},
-      {"HEAD", "/v1/status", 405},
       {"PUT", "/v1/sessions", 405},
       {"DELETE", "/v1/sessions/5f2c01ab", 405},
       {"GET", "/v1/sessions/5f2c01ab/stop", 405},
@@ -149,6 +148,16 @@ TEST_F(ControlServerTest, APathThatIsNoRouteCallsNothing) {
     EXPECT_THAT(error_of(answer).message, HasSubstr("path")) << c.target;
   }
   EXPECT_THAT(service_.calls, IsEmpty());
+}
+
+TEST_F(ControlServerTest, AnAnswerToHeadHasNoBody) {
+  const RunningServer server(service_, patient());
+  RawClient client(server.socket());
+  client.send("HEAD /v1/status HTTP/1.1\r\n\r\nGET /v1/status HTTP/1.1\r\n\r\n");
+  const RawAnswer head = client.receive();
+  EXPECT_EQ(head.status, 405);
+  EXPECT_EQ(head.body, "");
+  EXPECT_EQ(client.receive().status, 200);
 }
 
 TEST_F(ControlServerTest, AnErrorHasItsStatusCodeMessageAndHint) {
