@@ -1,0 +1,119 @@
+// A user who fills a directory that is watched for JIT files with more of them than anybody needs:
+// others' files are read, root is answered, and nobody's samples are lost.
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <gmock/gmock.h>
+
+#include "tests/daemon/control/raw_client.h"
+#include "tests/e2e/harness.h"
+
+namespace profd::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using std::chrono_literals::operator""s;
+
+constexpr int kFiles = 10'000;
+constexpr int kFilesOfAttack = 100'000;
+constexpr std::uint64_t kFilesOfUser = 64;    // that the daemon holds open
+constexpr std::uint64_t kFilesWaiting = 256;  // until it may open files again
+
+int files_to_write() { return std::getenv("ATTACK_SECONDS") == nullptr ? kFiles : kFilesOfAttack; }
+
+// Perf maps and files that are nearly jitdumps, of processes that are not there.
+[[noreturn]] void write_files(const fs::path& directory, int count) {
+  constexpr int kNoPid = 5'000'000;
+  if (::setgid(kSomebody) != 0 || ::setuid(kSomebody) != 0) ::_exit(1);
+  for (int i = 0; i < count; ++i) {
+    const std::string pid = std::to_string(kNoPid + i);
+    const bool is_map = i % 2 == 0;
+    const fs::path path = directory / (is_map ? "perf-" + pid + ".map" : "jit-" + pid + ".dump");
+    const std::string_view content = is_map ? "1000 10 name\n" : "DTiJ and no header";
+    const int fd = ::open(path.c_str(), O_CREAT | O_WRONLY | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0 || ::write(fd, content.data(), content.size()) < 0 || ::close(fd) != 0) ::_exit(2);
+  }
+  ::_exit(0);
+}
+
+class HostileJitFilesTest : public ::testing::Test {
+ protected:
+  HostileJitFilesTest() {
+    fs::permissions(directory_.path(), fs::perms(01777));
+    const fs::path config = directory_.path() / "profd.toml";
+    std::ofstream(config) << "[jit]\ndirectories = [\"" << directory_.path().native() << "\"]\n";
+    Daemon::Options options;
+    options.arguments = {"--config", config};
+    daemon_ = std::make_unique<Daemon>(std::move(options));
+  }
+
+  void ask_as_root() {
+    const auto began = Clock::now();
+    RawClient root(daemon_->socket().parent_path() / "admin.sock");
+    EXPECT_EQ(root.ask("GET", "/v1/status").status, 200);
+    EXPECT_LT(Clock::now() - began, 1s);
+  }
+
+  std::uint64_t files_refused() { return daemon_->status().jit.refused["over_share"]; }
+
+  // Whether the daemon holds the file open.
+  bool is_open(const fs::path& path) {
+    const std::string pid = std::to_string(daemon_->process().pid());
+    std::error_code closed_meanwhile;
+    const auto held = fs::directory_iterator("/proc/" + pid + "/fd");
+    return std::any_of(begin(held), end(held), [&](const fs::directory_entry& entry) {
+      return fs::read_symlink(entry.path(), closed_meanwhile) == path;
+    });
+  }
+
+  TemporaryDirectory directory_;
+  std::unique_ptr<Daemon> daemon_;
+  Process busy_{{workload("shares"), "600"}};
+};
+
+TEST_F(HostileJitFilesTest, TakeNothingFromOthers) {
+  const Ended started = daemon_->profctl({"start", "-a", "-F", "499"});
+  ASSERT_EQ(started.status, 0) << started.err;
+  const int count = files_to_write();
+  const pid_t writer = ::fork();
+  ASSERT_GE(writer, 0);
+  if (writer == 0) write_files(directory_.path(), count);
+  int status = 0;
+  while (::waitpid(writer, &status, WNOHANG) == 0) ask_as_root();
+  ASSERT_EQ(status, 0);
+
+  EXPECT_TRUE(eventually(
+      [&] {
+        ask_as_root();
+        return files_refused() + kFilesOfUser + kFilesWaiting >= static_cast<std::uint64_t>(count);
+      },
+      120s))
+      << files_refused() << " of " << count;
+  EXPECT_LE(daemon_->status().jit.files, kFilesOfUser);
+
+  const fs::path map = directory_.path() / ("perf-" + std::to_string(busy_.pid()) + ".map");
+  std::ofstream(map) << "7000 10 of_root\n";
+  EXPECT_TRUE(eventually([&] { return is_open(map); }));
+
+  const fs::path output = directory_.path() / "out";
+  const Ended stopped = daemon_->profctl({"stop", first_line(started.out), "-o", output});
+  ASSERT_EQ(stopped.status, 0) << stopped.err;
+  const SessionSummary summary = read_summary(output);
+  EXPECT_EQ(summary.ledger.difference(), 0);
+  EXPECT_EQ(summary.ledger.written, summary.ledger.taken);
+}
+
+}  // namespace
+}  // namespace profd::e2e
