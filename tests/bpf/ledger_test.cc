@@ -124,8 +124,10 @@ TEST_F(LedgerTest, AStopTakesWhatTheRingsHoldInSeveralDrains) {
   const Workload workload({"threads", "4"});
   const SessionSlot slot = start(target_of_pid(workload.pid()), 199);
   collect(workload.pid(), 20);  // its files have tables then
-  std::this_thread::sleep_for(milliseconds(400));
   const std::size_t before = sink_.samples.size();
+  for (int i = 0; i < 1000 && sampler_->slot_ledger(slot).taken < before + 100; ++i) {
+    std::this_thread::sleep_for(milliseconds(10));
+  }
   sink_.pause = milliseconds(1);
   sampler_->end_matching(slot);
   stop_balanced(slot);
