@@ -38,6 +38,9 @@ std::optional<DebugFileRefusal> refusal_of_place(const UniqueFd& place, std::uin
   if (is_fuse_mount(status.stx_mnt_id, tgid)) return DebugFileRefusal::kOnFuse;
   if (!S_ISREG(status.stx_mode)) return DebugFileRefusal::kNotRegular;
   if (status.stx_uid != 0 && status.stx_uid != owner) return DebugFileRefusal::kForeignOwner;
+  if (status.stx_uid == 0 && (status.stx_mode & S_IROTH) == 0) {
+    return DebugFileRefusal::kNotReadable;
+  }
   if (status.stx_size > kMaxDebugFileBytes) return DebugFileRefusal::kTooLarge;
   return std::nullopt;
 }
@@ -46,8 +49,12 @@ std::optional<DebugFileRefusal> refusal_of_place(const UniqueFd& place, std::uin
 void add_at(int root, const std::string& path, DebugFilePlace kind, std::uint32_t owner,
             std::uint32_t tgid, std::vector<DebugFileAt>& found) {
   const UniqueFd place =
-      open_resolved(root, path, O_PATH | O_CLOEXEC, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
-  if (!place.valid()) return;
+      open_resolved(root, path, O_PATH | O_CLOEXEC, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
+  if (!place.valid()) {
+    if (errno != ELOOP) return;
+    found.push_back({.place = kind, .refusal = DebugFileRefusal::kSymbolicLink});
+    return;
+  }
   DebugFileAt& file = found.emplace_back(DebugFileAt{.place = kind});
   file.refusal = refusal_of_place(place, owner, tgid);
   if (file.refusal) return;

@@ -1,10 +1,11 @@
 // The places where the debug file of a mapped file may lie: the host's directory of debug files,
 // the cache of downloaded ones, and the root of the process that has mapped the file.
 //
-// Trust: a debug file counts for a file only if it belongs to root or to the owner of that file, or
-// lies in the cache, which only root and the group profd can write. Whether its content belongs to
-// the file is not checked here. A process chooses its root, so the owner is what protects the files
-// of others, and not the place.
+// Trust: a debug file counts for a file only if it belongs to the owner of that file, or to root
+// and everybody may read it, or lies in the cache, which only root and the group profd can write.
+// Whether its content belongs to the file is not checked here. A process chooses its root, so owner
+// and mode are what protects the files of others, and not the place. No symbolic link is followed
+// there: it could lead to a file in a directory that its maker may not enter.
 
 #pragma once
 
@@ -45,10 +46,13 @@ enum class DebugFileRefusal : std::uint8_t {
   kOtherChecksum,  // not the file that .gnu_debuglink means
   kMalformed,      // not an ELF file
   kOverBudget,     // the time for the owner's files or that of the parser was spent
+  kNotReadable,    // root's, and not everybody may read it
+  kSymbolicLink,   // the path has one
 };
-inline constexpr std::array<std::string_view, 9> kDebugFileRefusalTexts{
-    "not_regular",    "foreign_owner",  "on_fuse",   "too_large",  "late",
-    "other_build_id", "other_checksum", "malformed", "over_budget"};
+inline constexpr std::array<std::string_view, 11> kDebugFileRefusalTexts{
+    "not_regular", "foreign_owner",  "on_fuse",        "too_large",
+    "late",        "other_build_id", "other_checksum", "malformed",
+    "over_budget", "not_readable",   "symbolic_link"};
 
 [[nodiscard]] constexpr std::string_view text_of(DebugFilePlace place) {
   return kDebugFilePlaceTexts.at(static_cast<std::size_t>(place));
@@ -64,7 +68,7 @@ struct DebugFileAt {
   std::optional<DebugFileRefusal> refusal{};  // none where `fd` is valid
 };
 
-// By build id, below the host's directory. Only root's files count.
+// By build id, below the host's directory. Only root's files that everybody may read count.
 [[nodiscard]] std::optional<DebugFileAt> open_in_host(const DebugFileQuery& query,
                                                       const std::string& root = kDebugRoot);
 
@@ -74,8 +78,8 @@ struct DebugFileAt {
                                                        const std::string& cache = kDebugCache);
 
 // By build id and then by link, below the root of the process `tgid`; 0: that of this process.
-// Symbolic links are followed inside the root. Nothing on FUSE is opened, but to look a path up may
-// hang in a file system: call on a thread that may be late (bounded_runner.h).
+// Nothing on FUSE is opened, but to look a path up may hang in a file system: call on a thread that
+// may be late (bounded_runner.h).
 [[nodiscard]] std::vector<DebugFileAt> open_in_root_of(std::uint32_t tgid,
                                                        const DebugFileQuery& query);
 

@@ -20,13 +20,15 @@ namespace {
 constexpr off_t kMaxDebugBytes = off_t{4} << 30;
 constexpr std::chrono::seconds kMaxChecksumTime{2};
 
-// Symbolic links are followed as long as they stay below the root.
+// Symbolic links are followed as long as they stay below the root. What not everybody may read is
+// not for everybody who makes a file with the same build id.
 UniqueFd open_below(int root, const std::string& path) {
   UniqueFd fd = open_resolved(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
                               RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
   struct stat status {};
-  if (fd.valid() && (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
-                     status.st_uid != 0 || status.st_size > kMaxDebugBytes)) {
+  if (fd.valid() &&
+      (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != 0 ||
+       (status.st_mode & S_IROTH) == 0 || status.st_size > kMaxDebugBytes)) {
     fd.reset();
   }
   return fd;

@@ -12,14 +12,16 @@ namespace profd {
 
 inline constexpr const char* kDebugRoot = "/usr/lib/debug";
 
-// Opens the debug file of the file at `path`. Only files below `root` that root owns are opened. A
-// file found by its link must have the checksum in the link. Invalid where there is none.
+// Opens the debug file of the file at `path`. Only files below `root` that root owns and everybody
+// may read are opened. A file found by its link must have the checksum in the link. Invalid where
+// there is none.
 [[nodiscard]] UniqueFd open_debug_file(const UnwindSource& source, const std::string& path,
                                        const std::string& root = kDebugRoot);
 
 // Opens the file that dwz made for several debug files: by its build id (raw bytes), then by the
 // path in .gnu_debugaltlink, of which the part from ".dwz/" on counts. Only files below `root` that
-// root owns are opened; the reader compares the build id. Invalid where there is none.
+// root owns and everybody may read are opened; the reader compares the build id. Invalid where
+// there is none.
 [[nodiscard]] UniqueFd open_alt_file(const std::string& link, const std::string& build_id,
                                      const std::string& root = kDebugRoot);
 
