@@ -143,8 +143,9 @@ class Daemon final : public Service {
   awaitable<Result<WindowShares>> last_window(Caller caller) override {
     return history_.last(caller);
   }
-  awaitable<Result<WindowNames>> windows_after(Caller, std::string after) override {
-    return history_.names_after(std::move(after));
+  awaitable<Result<WindowNames>> windows_after(Caller, std::string after,
+                                               IsWanted is_wanted) override {
+    return history_.names_after(std::move(after), std::move(is_wanted));
   }
   awaitable<Result<std::string>> window_file(Caller caller, std::string window) override {
     return history_.read_window(caller, std::move(window));

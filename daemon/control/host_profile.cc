@@ -20,9 +20,9 @@ namespace asio = boost::asio;
 
 constexpr std::chrono::seconds kUsualTime{30};
 constexpr int kMaxSeconds = 600;
-// A session may end before its time: when profd stops, for example.
+// A session may end before its time: when its target ends or its client, or when profd stops.
 constexpr std::chrono::milliseconds kAskInterval{200};
-// A session that nobody waits for any more ends by itself.
+// Should profile_host() end with an exception, its session ends by itself.
 constexpr std::uint64_t kLeaseMs = 10'000;
 
 // Others may profile their own processes alone.
@@ -36,9 +36,9 @@ StartRequest request_of(const Caller& caller, std::chrono::seconds time) {
 }
 
 asio::awaitable<void> wait_for_end(Service& service, const Caller& caller,
-                                   const std::string& session) {
+                                   const std::string& session, const IsWanted& is_wanted) {
   asio::steady_timer timer(co_await asio::this_coro::executor);
-  while (true) {
+  while (is_wanted()) {
     const Result<SessionInfo> info = service.session(caller, session);
     if (!info || info->state != "running") co_return;
     timer.expires_after(kAskInterval);
@@ -64,11 +64,11 @@ Result<std::chrono::seconds> parse_profile_query(std::string_view query) {
 }
 
 asio::awaitable<Result<OpenedFile>> profile_host(Service& service, Caller caller,
-                                                 std::chrono::seconds time) {
+                                                 std::chrono::seconds time, IsWanted is_wanted) {
   auto starting = service.start(caller, request_of(caller, time));
   const Result<std::string> session = co_await std::move(starting);
   if (!session) co_return session.error();
-  auto waiting = wait_for_end(service, caller, *session);
+  auto waiting = wait_for_end(service, caller, *session, is_wanted);
   co_await std::move(waiting);
   auto stopping = service.stop(caller, *session);
   const Result<ResultInfo> result = co_await std::move(stopping);

@@ -17,9 +17,11 @@ namespace profd {
 // one, or not 1 to 600 seconds.
 [[nodiscard]] Result<std::chrono::seconds> parse_profile_query(std::string_view query);
 
-// Returns after that time. Nothing of the session remains, except for the open file.
+// Returns after that time, or when the profile is no longer wanted. Nothing of the session remains,
+// except for the open file.
 [[nodiscard]] boost::asio::awaitable<Result<OpenedFile>> profile_host(Service& service,
                                                                       Caller caller,
-                                                                      std::chrono::seconds time);
+                                                                      std::chrono::seconds time,
+                                                                      IsWanted is_wanted);
 
 }  // namespace profd

@@ -1,5 +1,6 @@
 #include "daemon/control/http_connection.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -68,9 +69,9 @@ std::optional<Error> explain(const error_code& error, bool began, const HttpLimi
 
 // Exceptions (no memory, a bug) end here: the client gets an error, and the daemon goes on.
 asio::awaitable<Reply> answer_guarded(Service& service, const StatusInfo::Connections& counts,
-                                      Caller caller, Request& request) {
+                                      Caller caller, Request& request, IsWanted is_wanted) {
   try {
-    co_return co_await answer(service, counts, caller, request);
+    co_return co_await answer(service, counts, caller, request, std::move(is_wanted));
   } catch (const std::exception& problem) {
     log::error("a request of uid {} failed: {}", caller.uid, problem.what());
   }
@@ -98,6 +99,7 @@ asio::awaitable<void> HttpConnection::run() {
 }
 
 void HttpConnection::finish() {
+  finishing_ = true;
   error_code ignored;
   socket_.shutdown(Socket::shutdown_receive, ignored);
 }
@@ -105,6 +107,11 @@ void HttpConnection::finish() {
 void HttpConnection::abort() {
   error_code ignored;
   socket_.shutdown(Socket::shutdown_both, ignored);
+}
+
+bool HttpConnection::is_connected() {
+  pollfd end{.fd = socket_.native_handle(), .events = 0, .revents = 0};
+  return ::poll(&end, 1, 0) == 0;
 }
 
 asio::awaitable<bool> HttpConnection::exchange() {
@@ -123,7 +130,9 @@ asio::awaitable<bool> HttpConnection::exchange() {
   }
   Request request{parser.get().method(), std::string(parser.get().target()),
                   std::move(parser.get().body())};
-  Reply reply = co_await answer_guarded(service_, counts_, caller_, request);
+  IsWanted is_wanted = [this] { return !finishing_ && is_connected(); };
+  auto answering = answer_guarded(service_, counts_, caller_, request, std::move(is_wanted));
+  Reply reply = co_await std::move(answering);
   // A client takes the body of an answer to HEAD for the beginning of the next answer.
   if (parser.get().method() == http::verb::head) reply.text.clear();
   co_return co_await write(reply, parser.get().keep_alive());

@@ -42,13 +42,17 @@ class HttpConnection {
   // Returns when the client has disconnected or exceeded a limit, or after finish() or abort().
   boost::asio::awaitable<void> run();
 
-  // Reads no more requests, but completes the answer that has begun.
+  // Reads no more requests, but completes the answer that has begun. One that waits for something
+  // is no longer wanted.
   void finish();
 
   // Reads and writes no more. run() still waits for the Service's answer.
   void abort();
 
  private:
+  // A client that has ended its writing alone is connected.
+  [[nodiscard]] bool is_connected();
+
   // Each returns false when the connection must end.
   boost::asio::awaitable<bool> exchange();
   boost::asio::awaitable<bool> write(const Reply& reply, bool keep_alive);
@@ -61,6 +65,7 @@ class HttpConnection {
   StatusInfo::Connections& counts_;
   HttpLimits limits_;
   boost::beast::flat_buffer buffer_;
+  bool finishing_ = false;
 };
 
 }  // namespace profd

@@ -23,6 +23,7 @@ struct Exchange {
   Service& service;
   const StatusInfo::Connections& connections;
   Caller caller;
+  IsWanted is_wanted;
   std::string id;     // where the pattern says ID
   std::string path;   // where the pattern says PATH
   std::string query;  // after the "?"
@@ -127,7 +128,8 @@ asio::awaitable<Reply> get_windows(Exchange& exchange) {
   if (exchange.query.size() != after.size() + (after.empty() ? 0 : kAfter.size())) {
     co_return reply_error(fail(ErrorCode::kInvalidArgument, "expected ?after=NAME"));
   }
-  auto operation = exchange.service.windows_after(exchange.caller, std::move(after));
+  auto operation =
+      exchange.service.windows_after(exchange.caller, std::move(after), exchange.is_wanted);
   co_return reply(co_await std::move(operation));
 }
 
@@ -152,7 +154,7 @@ Reply reply_file(Result<OpenedFile> file) {
 asio::awaitable<Reply> get_host_profile(Exchange& exchange) {
   const auto time = parse_profile_query(exchange.query);
   if (!time) co_return reply_error(time.error());
-  auto operation = profile_host(exchange.service, exchange.caller, *time);
+  auto operation = profile_host(exchange.service, exchange.caller, *time, exchange.is_wanted);
   co_return reply_file(co_await std::move(operation));
 }
 
@@ -248,8 +250,9 @@ std::vector<std::string> route_names() {
 }
 
 asio::awaitable<Reply> answer(Service& service, const StatusInfo::Connections& connections,
-                              Caller caller, Request& request) {
-  Exchange exchange{service, connections, caller, {}, {}, {}, std::move(request.body)};
+                              Caller caller, Request& request, IsWanted is_wanted) {
+  Exchange exchange{service, connections, caller, std::move(is_wanted),
+                    {},      {},          {},     std::move(request.body)};
   const std::size_t mark = request.target.find('?');
   const std::string_view path = std::string_view(request.target).substr(0, mark);
   if (mark != std::string::npos && (path == kWindows || path == kHostProfile)) {

@@ -32,11 +32,12 @@ struct Reply {
   std::optional<OpenedFile> file;  // instead of text
 };
 
-// `connections` are the server's own counts, for status. `request` is moved from. All references
-// must be valid until the answer is complete.
+// `connections` are the server's own counts, for status. `request` is moved from. All references,
+// and what `is_wanted` refers to, must be valid until the answer is complete.
 [[nodiscard]] boost::asio::awaitable<Reply> answer(Service& service,
                                                    const StatusInfo::Connections& connections,
-                                                   Caller caller, Request& request);
+                                                   Caller caller, Request& request,
+                                                   IsWanted is_wanted);
 
 // All routes: "GET /v1/sessions/ID", ...
 [[nodiscard]] std::vector<std::string> route_names();

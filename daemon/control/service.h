@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@
 #include "formats/base/result.h"
 
 namespace profd {
+
+// Whether the client still waits for its answer, and the server for the client. What waits for long
+// asks it several times a second.
+using IsWanted = std::function<bool()>;
 
 class Service {
  public:
@@ -43,9 +48,10 @@ class Service {
   virtual boost::asio::awaitable<Result<History>> history(Caller caller,
                                                           HistoryRequest request) = 0;
   virtual boost::asio::awaitable<Result<WindowShares>> last_window(Caller caller) = 0;
-  // The names after `after`, oldest first; waits until there is one.
+  // The names after `after`, oldest first; waits until there is one, as long as `is_wanted`.
   virtual boost::asio::awaitable<Result<WindowNames>> windows_after(Caller caller,
-                                                                    std::string after) = 0;
+                                                                    std::string after,
+                                                                    IsWanted is_wanted) = 0;
   // The part of a window's file that the caller may see.
   virtual boost::asio::awaitable<Result<std::string>> window_file(Caller caller,
                                                                   std::string window) = 0;

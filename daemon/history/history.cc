@@ -198,14 +198,14 @@ boost::asio::awaitable<Result<WindowShares>> WindowHistory::last(Caller caller) 
 }
 
 boost::asio::awaitable<Result<WindowNames>> WindowHistory::names_after(
-    std::string after, std::chrono::milliseconds patience) {
+    std::string after, std::function<bool()> is_wanted, std::chrono::milliseconds patience) {
   if (!after.empty() && !is_window_name(after)) {
     co_return fail(ErrorCode::kInvalidArgument, "no window can have the name " + log_text(after));
   }
   boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
   const auto end = std::chrono::steady_clock::now() + patience;
   WindowNames names;
-  while (!shutting_down_) {
+  while (!shutting_down_ && is_wanted()) {
     for (const WindowInfo& window : windows_.windows()) {
       if (window.name > after) names.windows.push_back(window.name);
     }

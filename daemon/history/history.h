@@ -56,9 +56,10 @@ class WindowHistory {
   [[nodiscard]] boost::asio::awaitable<Result<WindowShares>> last(Caller caller);
 
   // The names of the windows after `after`, or of all if that is empty, oldest first. Waits up to
-  // `patience` until there is one.
+  // `patience` until there is one, as long as `is_wanted` returns true.
   [[nodiscard]] boost::asio::awaitable<Result<WindowNames>> names_after(
-      std::string after, std::chrono::milliseconds patience = kPatience);
+      std::string after, std::function<bool()> is_wanted,
+      std::chrono::milliseconds patience = kPatience);
 
   // The file of a window as the caller may see it. kNotFound: nothing of it.
   [[nodiscard]] boost::asio::awaitable<Result<std::string>> read_window(Caller caller,

@@ -27,10 +27,11 @@ class FakeService : public Service {
   History windows;  // what history gives
   StatusInfo state;
   ConfigInfo config;
-  std::optional<Error> error;                                   // given instead, when set
-  std::function<void()> on_call;                                // before anything else
-  std::function<void(SessionInfo&)> on_session;                 // changes what session() gives
-  std::function<boost::asio::awaitable<void>()> before_result;  // awaited by stop and dump
+  std::optional<Error> error;                                     // given instead, when set
+  std::function<void()> on_call;                                  // before anything else
+  std::function<void(SessionInfo&)> on_session;                   // changes what session() gives
+  std::function<boost::asio::awaitable<void>()> before_result;    // awaited by stop and dump
+  std::function<boost::asio::awaitable<void>(IsWanted)> on_wait;  // awaited by windows_after
 
   boost::asio::awaitable<Result<std::string>> start(Caller caller, StartRequest request) override {
     note(caller, "start");
@@ -79,7 +80,9 @@ class FakeService : public Service {
     co_return windows;
   }
 
-  boost::asio::awaitable<Result<WindowNames>> windows_after(Caller, std::string after) override {
+  boost::asio::awaitable<Result<WindowNames>> windows_after(Caller, std::string after,
+                                                            IsWanted is_wanted) override {
+    if (on_wait) co_await on_wait(is_wanted);
     co_return WindowNames{.windows = {after + "-next"}};
   }
   boost::asio::awaitable<Result<std::string>> window_file(Caller, std::string window) override {

@@ -15,6 +15,7 @@
 
 #include <gmock/gmock.h>
 
+#include "daemon/base/coroutines.h"
 #include "formats/base/unique_fd.h"
 #include "tests/daemon/control/raw_client.h"
 #include "tests/daemon/control/running_server.h"
@@ -158,6 +159,49 @@ TEST_F(ControlServerTest, AnAnswerToHeadHasNoBody) {
   EXPECT_EQ(head.status, 405);
   EXPECT_EQ(head.body, "");
   EXPECT_EQ(client.receive().status, 200);
+}
+
+// Gives what a request waits for as long as it is wanted.
+struct LongWait {
+  std::promise<void> began;
+  std::promise<void> ended;
+
+  boost::asio::awaitable<void> run(IsWanted is_wanted) {
+    began.set_value();
+    boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
+    while (is_wanted()) {
+      timer.expires_after(5ms);
+      co_await wait_for(timer);
+    }
+    ended.set_value();
+  }
+};
+
+TEST_F(ControlServerTest, WhatAClientWaitsForIsUnwantedOnceItHasGone) {
+  LongWait wait;
+  service_.on_wait = [&wait](IsWanted is_wanted) { return wait.run(std::move(is_wanted)); };
+  const RunningServer server(service_, patient());
+  auto ended = wait.ended.get_future();
+  {
+    RawClient client(server.socket());
+    client.send("GET /v1/windows HTTP/1.1\r\n\r\n");
+    wait.began.get_future().wait();
+    ASSERT_EQ(::shutdown(client.fd(), SHUT_WR), 0);  // it can still read
+    EXPECT_EQ(ended.wait_for(50ms), std::future_status::timeout);
+  }
+  EXPECT_EQ(ended.wait_for(20s), std::future_status::ready);
+}
+
+TEST_F(ControlServerTest, WhatAClientWaitsForIsUnwantedOnceTheServerStops) {
+  LongWait wait;
+  service_.on_wait = [&wait](IsWanted is_wanted) { return wait.run(std::move(is_wanted)); };
+  RunningServer server(service_, patient());
+  RawClient client(server.socket());
+  client.send("GET /v1/windows HTTP/1.1\r\n\r\n");
+  wait.began.get_future().wait();
+  server.stop();
+  EXPECT_EQ(wait.ended.get_future().wait_for(0s), std::future_status::ready);
+  EXPECT_EQ(client.receive().status, 200) << "the answer as it was then";
 }
 
 TEST_F(ControlServerTest, AnErrorHasItsStatusCodeMessageAndHint) {

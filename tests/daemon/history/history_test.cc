@@ -141,13 +141,18 @@ TEST_F(WindowHistoryTest, NamesAfterAWindowAreWaitedFor) {
   const std::string first = windows_.add(minute(0), {hot(7, "work", 1)});
   const std::string second = windows_.add(minute(1), {hot(7, "work", 1)});
   open();
-  EXPECT_THAT(run(history_->names_after(""))->windows, ElementsAre(first, second));
-  EXPECT_THAT(run(history_->names_after(first))->windows, ElementsAre(second));
-  EXPECT_THAT(run(history_->names_after(second, 1ms))->windows, IsEmpty());
-  EXPECT_EQ(run(history_->names_after("yesterday")).error().code, ErrorCode::kInvalidArgument);
+  bool is_wanted = true;
+  const auto names_after = [&](const std::string& after, std::chrono::milliseconds patience) {
+    return history_->names_after(
+        after, [&] { return is_wanted; }, patience);
+  };
+  EXPECT_THAT(run(names_after("", kHang))->windows, ElementsAre(first, second));
+  EXPECT_THAT(run(names_after(first, kHang))->windows, ElementsAre(second));
+  EXPECT_THAT(run(names_after(second, 1ms))->windows, IsEmpty());
+  EXPECT_EQ(run(names_after("yesterday", kHang)).error().code, ErrorCode::kInvalidArgument);
   std::optional<WindowNames> later;
   boost::asio::co_spawn(
-      io_, history_->names_after(second),
+      io_, names_after(second, kHang),
       [&](const std::exception_ptr&, const Result<WindowNames>& names) { later = names.value(); });
   io_.restart();
   io_.run_for(10ms);
@@ -156,6 +161,18 @@ TEST_F(WindowHistoryTest, NamesAfterAWindowAreWaitedFor) {
   io_.run_for(kHang);
   ASSERT_TRUE(later);
   EXPECT_THAT(later->windows, ElementsAre(window_name(minute(2))));
+
+  std::optional<WindowNames> unwanted;
+  boost::asio::co_spawn(io_, names_after(later->windows[0], kHang),
+                        [&](const std::exception_ptr&, const Result<WindowNames>& names) {
+                          unwanted = names.value();
+                        });
+  io_.restart();
+  io_.run_for(10ms);
+  EXPECT_FALSE(unwanted);
+  is_wanted = false;
+  io_.run_for(2 * WindowHistory::kCheck);
+  EXPECT_TRUE(unwanted);
 }
 
 TEST_F(WindowHistoryTest, ARangeHoldsTheWindowsThatShareTimeWithIt) {
