@@ -91,6 +91,8 @@ class DiskFaultsTest : private HasShim, public FaultsTest {
   // Lets each call of a step fail in its turn, until the step has no more of them. A step that
   // fails says so, and leaves nothing; the next try gives all.
   void walk(profd_shim_fault fault, const std::function<void()>& before, const Step& step) {
+    // Tables are written to the state directory meanwhile, and are no part of the step.
+    shim_.watch(daemon_.state() / "results");
     std::uint32_t failed = 0;
     for (std::uint32_t number = 1;; ++number) {
       before();
