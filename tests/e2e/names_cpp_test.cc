@@ -75,7 +75,9 @@ class NamesCppTest : public NamedProgramsTest {
 // A .dwo file is never opened, whether it is there or not.
 TEST_F(NamesCppTest, OfSplitDwarfAreThoseOfTheSymbolTableAndTheLossIsNamed) {
   const std::string compile = "g++ -O2 -gsplit-dwarf " + source("busy_names.cc").string();
-  for (const std::string build : {" -gdwarf-5", " -gdwarf-4", " -gdwarf-5 && rm app-*.dwo"}) {
+  // Each with a build id of its own, since the daemon asks only once for an address of a build.
+  for (const std::string build :
+       {" -gdwarf-5", " -gdwarf-4", " -gdwarf-5 -Wl,--build-id=0x0123456789 && rm app-*.dwo"}) {
     shell(std::string(compile).append(" -o app").append(build));
     const auto lost = [this] { return daemon().status().names.lines.addresses_lost["split"]; };
     const std::uint64_t before = lost();

@@ -14,8 +14,17 @@ var sink uint64
 //go:noinline
 func bottom(end time.Time) {
 	for time.Now().Before(end) {
-		for i := uint64(0); i < 100000; i++ {
+		// Three loops, so that many addresses of the program itself are hit.
+		for i := uint64(0); i < 30000; i++ {
 			sink = (sink ^ i) * 1099511628211
+		}
+		for i := uint64(0); i < 30000; i++ {
+			sink += i >> 3
+			sink ^= sink << 7
+		}
+		for i := uint64(1); i < 30000; i++ {
+			sink ^= sink >> 9
+			sink += 1234567891011 / i
 		}
 	}
 }
