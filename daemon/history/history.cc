@@ -1,5 +1,6 @@
 #include "daemon/history/history.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -206,8 +207,11 @@ boost::asio::awaitable<Result<WindowNames>> WindowHistory::names_after(
   const auto end = std::chrono::steady_clock::now() + patience;
   WindowNames names;
   while (!shutting_down_ && is_wanted()) {
-    for (const WindowInfo& window : windows_.windows()) {
-      if (window.name > after) names.windows.push_back(window.name);
+    // Oldest first. A client that waits has all but the last.
+    const std::vector<WindowInfo>& all = windows_.windows();
+    for (auto first = std::ranges::upper_bound(all, after, {}, &WindowInfo::name);
+         first != all.end(); ++first) {
+      names.windows.push_back(first->name);
     }
     if (!names.windows.empty() || std::chrono::steady_clock::now() >= end) break;
     timer.expires_after(kCheck);
