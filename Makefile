@@ -85,7 +85,7 @@ soak: tests
 	$(BUILD)/e2e_test --gtest_filter='*KillAtAnyMoment*' --gtest_repeat=10
 
 attack: tests
-	FLOOD_SECONDS=600 ATTACK_SECONDS=120 $(BUILD)/e2e_test --gtest_filter='HistoryFloodTest.*:HostileRatesTest.*'
+	FLOOD_SECONDS=600 ATTACK_SECONDS=120 $(BUILD)/e2e_test --gtest_filter='HistoryFloodTest.*:Hostile*'
 	ATTACK_SECONDS=120 $(BUILD)/xray_live_test --gtest_filter='HostileAppDescriptorsTest.*'
 
 bench: tests
