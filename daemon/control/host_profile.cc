@@ -20,7 +20,7 @@ namespace asio = boost::asio;
 
 constexpr std::chrono::seconds kUsualTime{30};
 constexpr int kMaxSeconds = 600;
-// A session may end before its time: when its target ends or its client, or when profd stops.
+// A session may end before its time: when its targets end, its client goes, or profd stops.
 constexpr std::chrono::milliseconds kAskInterval{200};
 // Should profile_host() end with an exception, its session ends by itself.
 constexpr std::uint64_t kLeaseMs = 10'000;

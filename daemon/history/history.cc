@@ -207,7 +207,7 @@ boost::asio::awaitable<Result<WindowNames>> WindowHistory::names_after(
   const auto end = std::chrono::steady_clock::now() + patience;
   WindowNames names;
   while (!shutting_down_ && is_wanted()) {
-    // Oldest first. A client that waits has all but the last.
+    // In the order of their names: those that the client knows are in front.
     const std::vector<WindowInfo>& all = windows_.windows();
     for (auto first = std::ranges::upper_bound(all, after, {}, &WindowInfo::name);
          first != all.end(); ++first) {

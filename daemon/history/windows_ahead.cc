@@ -1,20 +1,6 @@
 #include "daemon/history/windows_ahead.h"
 
-#include <utility>
-
 namespace profd {
-namespace {
-
-std::unique_ptr<ReadWindow> read_window(const HistoryFile& from) {
-  auto window =
-      std::make_unique<ReadWindow>(ReadWindow{.name = from.name,
-                                              .file = WindowFile::open(from.directory, from.name),
-                                              .tables = fail(ErrorCode::kIo, "not read yet")});
-  window->tables = window->file ? window->file->tables() : window->file.error();
-  return window;
-}
-
-}  // namespace
 
 std::unique_ptr<ReadWindow> WindowsAhead::next() {
   begin();
@@ -33,8 +19,9 @@ void WindowsAhead::drop() {
 // A file is read by the caller itself where no thread can be had.
 void WindowsAhead::begin() {
   while (ahead_.size() < kAhead && begun_ < files_.size()) {
-    ahead_.push_back(std::async(std::launch::async | std::launch::deferred,
-                                [from = files_[begun_++]] { return read_window(from); }));
+    ahead_.push_back(
+        std::async(std::launch::async | std::launch::deferred,
+                   [from = files_[begun_++]] { return std::make_unique<ReadWindow>(from); }));
   }
 }
 

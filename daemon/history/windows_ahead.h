@@ -11,6 +11,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/history/range_files.h"
@@ -20,11 +21,19 @@
 
 namespace profd {
 
+// Not movable: `tables` borrows from `file`.
 struct ReadWindow {
+  explicit ReadWindow(const HistoryFile& from)
+      : name(from.name),
+        file(WindowFile::open(from.directory, from.name)),
+        tables(file ? file->tables() : file.error()) {}
+  ReadWindow(const ReadWindow&) = delete;
+  ReadWindow& operator=(const ReadWindow&) = delete;
+  ~ReadWindow() = default;
+
   std::string name;
   Result<WindowFile> file;
-  Result<PprofTables>
-      tables;  // borrows from `file`, which stays where it is; its error if it has one
+  Result<PprofTables> tables;  // the error of `file` if it has one
 };
 
 class WindowsAhead {
