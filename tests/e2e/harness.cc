@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
@@ -160,7 +161,15 @@ TemporaryDirectory::~TemporaryDirectory() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-Daemon::Daemon(Options options) : options_(std::move(options)) { start(); }
+// That of an installed profd does not count.
+Daemon::Daemon(Options options) : options_(std::move(options)) {
+  if (std::ranges::find(options_.arguments, "--config") == options_.arguments.end()) {
+    const std::filesystem::path empty = directory() / "profd.toml";
+    std::ofstream(empty).close();
+    options_.arguments.insert(options_.arguments.end(), {"--config", empty});
+  }
+  start();
+}
 
 Daemon::~Daemon() {
   if (process_ && process_->running()) stop(SIGTERM);
