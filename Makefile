@@ -25,7 +25,7 @@ help:
 	@echo 'make names-oracle   compares the names of 100,000 addresses with llvm-symbolizer (10 min)'
 	@echo 'make fuzz         fuzzes every reader, FUZZ_SECONDS=$(FUZZ_SECONDS) each (20 min)'
 	@echo 'make soak         kills profd a hundred times at random moments and checks what it left (25 min)'
-	@echo 'make attack       attacks the history of a profd as an unprivileged user (15 min)'
+	@echo 'make attack       attacks profd as an unprivileged user (20 min)'
 	@echo 'make check-asan   runs the tests under the address and undefined-behaviour sanitizers (60 min)'
 	@echo 'make check-oldest-kernel   runs the kernel tests on Linux 6.1, in QEMU (20 min)'
 	@echo 'make clean        removes what the others built (1 s)'

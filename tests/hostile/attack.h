@@ -1,15 +1,33 @@
-// How long an attack lasts: short in make check, ATTACK_SECONDS in make attack.
+// What the attacks share: how long and how large they are, short in make check and more in make
+// attack (ATTACK_SECONDS), and the question that root asks meanwhile.
 
 #pragma once
 
 #include <chrono>
 #include <cstdlib>
 
+#include <gtest/gtest.h>
+
+#include "tests/daemon/control/raw_client.h"
+#include "tests/e2e/harness.h"
+
 namespace profd::e2e {
 
 inline std::chrono::seconds attack_time(std::chrono::seconds usual) {
   const char* const seconds = std::getenv("ATTACK_SECONDS");
   return seconds == nullptr ? usual : std::chrono::seconds(std::atoi(seconds));
+}
+
+inline int attack_count(int usual, int most) {
+  return std::getenv("ATTACK_SECONDS") == nullptr ? usual : most;
+}
+
+// Whatever users do, root is answered within a second.
+inline void ask_as_root(const Daemon& daemon) {
+  const auto began = std::chrono::steady_clock::now();
+  RawClient root(daemon.socket().parent_path() / "admin.sock");
+  EXPECT_EQ(root.ask("GET", "/v1/status").status, 200);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(1));
 }
 
 }  // namespace profd::e2e

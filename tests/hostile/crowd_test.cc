@@ -2,41 +2,25 @@
 // lost, and the memory of profd is bounded.
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
-#include <cstdlib>
+#include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include <gmock/gmock.h>
 
-#include "tests/daemon/control/raw_client.h"
 #include "tests/e2e/harness.h"
+#include "tests/hostile/attack.h"
 
 namespace profd::e2e {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
-using std::chrono_literals::operator""s;
 
 constexpr std::uint64_t kMemoryAboveIdle = std::uint64_t{128} << 20;
 
-// `usual` in make check, `most` in make attack.
-std::string count_of(int usual, int most) {
-  return std::to_string(std::getenv("ATTACK_SECONDS") == nullptr ? usual : most);
-}
-
 class HostileCrowdTest : public ::testing::Test {
  protected:
-  void ask_as_root() {
-    const auto began = Clock::now();
-    RawClient root(daemon_.socket().parent_path() / "admin.sock");
-    EXPECT_EQ(root.ask("GET", "/v1/status").status, 200);
-    EXPECT_LT(Clock::now() - began, 1s);
-  }
-
   // Of the daemon and its children.
   [[nodiscard]] std::uint64_t memory() const {
     const StatusInfo status = daemon_.status();
@@ -52,7 +36,7 @@ class HostileCrowdTest : public ::testing::Test {
     options.uid = kSomebody;
     Process program(crowd, options);
     while (program.running()) {
-      ask_as_root();
+      ask_as_root(daemon_);
       most = std::max(most, memory());
     }
     const Ended ended = program.wait();
@@ -77,11 +61,11 @@ class HostileCrowdTest : public ::testing::Test {
 };
 
 TEST_F(HostileCrowdTest, OfMappingsHarmsNobody) {
-  attack({workload("crowd"), "maps", count_of(20'000, 65'000), "4"});
+  attack({workload("crowd"), "maps", std::to_string(attack_count(20'000, 65'000)), "4"});
 }
 
 TEST_F(HostileCrowdTest, OfProcessesHarmsNobody) {
-  attack({workload("crowd"), "processes", count_of(1'000, 10'000), "4"});
+  attack({workload("crowd"), "processes", std::to_string(attack_count(1'000, 10'000)), "4"});
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -16,22 +15,17 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/daemon/control/raw_client.h"
 #include "tests/e2e/harness.h"
+#include "tests/hostile/attack.h"
 
 namespace profd::e2e {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 using std::chrono_literals::operator""s;
 
-constexpr int kFiles = 10'000;
-constexpr int kFilesOfAttack = 100'000;
 constexpr std::uint64_t kFilesOfUser = 64;    // that the daemon holds open
 constexpr std::uint64_t kFilesWaiting = 256;  // until it may open files again
-
-int files_to_write() { return std::getenv("ATTACK_SECONDS") == nullptr ? kFiles : kFilesOfAttack; }
 
 // Perf maps and files that are nearly jitdumps, of processes that are not there.
 [[noreturn]] void write_files(const fs::path& directory, int count) {
@@ -59,13 +53,6 @@ class HostileJitFilesTest : public ::testing::Test {
     daemon_ = std::make_unique<Daemon>(std::move(options));
   }
 
-  void ask_as_root() {
-    const auto began = Clock::now();
-    RawClient root(daemon_->socket().parent_path() / "admin.sock");
-    EXPECT_EQ(root.ask("GET", "/v1/status").status, 200);
-    EXPECT_LT(Clock::now() - began, 1s);
-  }
-
   std::uint64_t files_refused() { return daemon_->status().jit.refused["over_share"]; }
 
   // Whether the daemon holds the file open.
@@ -86,17 +73,17 @@ class HostileJitFilesTest : public ::testing::Test {
 TEST_F(HostileJitFilesTest, TakeNothingFromOthers) {
   const Ended started = daemon_->profctl({"start", "-a", "-F", "499"});
   ASSERT_EQ(started.status, 0) << started.err;
-  const int count = files_to_write();
+  const int count = attack_count(10'000, 100'000);
   const pid_t writer = ::fork();
   ASSERT_GE(writer, 0);
   if (writer == 0) write_files(directory_.path(), count);
   int status = 0;
-  while (::waitpid(writer, &status, WNOHANG) == 0) ask_as_root();
+  while (::waitpid(writer, &status, WNOHANG) == 0) ask_as_root(*daemon_);
   ASSERT_EQ(status, 0);
 
   EXPECT_TRUE(eventually(
       [&] {
-        ask_as_root();
+        ask_as_root(*daemon_);
         return files_refused() + kFilesOfUser + kFilesWaiting >= static_cast<std::uint64_t>(count);
       },
       120s))

@@ -14,7 +14,7 @@
 #include "formats/api/control_api.h"
 #include "tests/daemon/control/raw_client.h"
 #include "tests/e2e/harness.h"
-#include "tests/hostile/attack_time.h"
+#include "tests/hostile/attack.h"
 
 namespace profd::e2e {
 namespace {
