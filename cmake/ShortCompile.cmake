@@ -1,8 +1,9 @@
 # Two measures that make the compile short; profd_short_compile(TARGET SET) applies both. A source includes what it uses
-# all the same, and compiles alone: clang-tidy reads each one without these.
+# all the same, and compiles alone.
 #   - A set of precompiled headers: those of the standard library and of Boost that many sources include.
 #   - The sources of a folder are compiled together, eight at a time: what a folder shares, above all the templates of
 #     Asio and gmock, is then compiled once for eight sources. Names of a folder's unnamed namespaces are therefore unique.
+#     -DCMAKE_UNITY_BUILD_BATCH_SIZE=N compiles N together: clang-tidy reads whole folders.
 # -DCMAKE_UNITY_BUILD=OFF, or ccache, compiles each source alone: for who edits one and waits for it.
 
 if(NOT DEFINED CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_LAUNCHER MATCHES ccache)
@@ -13,12 +14,16 @@ function(profd_compile_folders_together target)
   if(DEFINED CMAKE_UNITY_BUILD AND NOT CMAKE_UNITY_BUILD)
     return()
   endif()
+  set(batch 8)
+  if(CMAKE_UNITY_BUILD_BATCH_SIZE)
+    set(batch ${CMAKE_UNITY_BUILD_BATCH_SIZE})
+  endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   get_target_property(sources ${target} SOURCES)
   foreach(source ${sources})
     get_filename_component(folder ${source} DIRECTORY)
     string(MAKE_C_IDENTIFIER "sources_${folder}" folder)
-    math(EXPR group "0${count_${folder}} / 8")
+    math(EXPR group "0${count_${folder}} / ${batch}")
     math(EXPR count_${folder} "0${count_${folder}} + 1")
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${group})
   endforeach()

@@ -31,10 +31,10 @@ uid_t UidOwners::owner_of(uid_t uid) {
 }
 
 UidOwners::Stamp UidOwners::stamp_of(const std::string& path) {
-  constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+  constexpr std::int64_t kNsOfSecond = 1'000'000'000;
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return {};
-  return {.changed_ns = status.st_ctim.tv_sec * kNsPerSecond + status.st_ctim.tv_nsec,
+  return {.changed_ns = status.st_ctim.tv_sec * kNsOfSecond + status.st_ctim.tv_nsec,
           .inode = status.st_ino,
           .bytes = status.st_size};
 }

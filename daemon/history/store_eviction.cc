@@ -90,17 +90,17 @@ EvictedFiles WindowStore::evict(const WindowLimits& limits, system_clock::time_p
 }
 
 UserLimits WindowStore::window_limits(std::uint64_t max_bytes) const {
-  constexpr std::uint64_t kSteps = 60;
+  constexpr std::uint64_t kWindowSteps = 60;
   UserSums sums;
   for (const WindowInfo& window : windows_) sums.add(window.users);
-  return sums.limits(max_bytes / 2, kSteps, kMaxUserBytes);
+  return sums.limits(max_bytes / 2, kWindowSteps, kMaxUserBytes);
 }
 
 UserLimits WindowStore::hour_limits(std::uint64_t max_bytes) const {
-  constexpr std::uint64_t kSteps = 24;
+  constexpr std::uint64_t kHourSteps = 24;
   UserSums sums;
   for (const HourInfo& hour : hours_) sums.add(hour.parts.users);
-  return sums.limits(max_bytes / 2, kSteps, kMaxUserBytesOfHour);
+  return sums.limits(max_bytes / 2, kHourSteps, kMaxUserBytesOfHour);
 }
 
 }  // namespace profd

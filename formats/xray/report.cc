@@ -3,13 +3,13 @@
 namespace profd::xray {
 namespace {
 
-struct Entry {
+struct IssueText {
   std::string_view name;
   std::string_view one;
   std::string_view more;
 };
 
-constexpr std::array<Entry, kIssues> kEntries{{
+constexpr std::array<IssueText, kIssues> kIssueTexts{{
     {"cut_record", "record cut by the end of its buffer", "records cut by the end of their buffer"},
     {"malformed_buffer", "malformed buffer: read up to the malformed bytes",
      "malformed buffers: read up to the malformed bytes"},
@@ -40,7 +40,7 @@ constexpr std::array<Entry, kIssues> kEntries{{
      "stacks without their outermost frames: over the limit of frames"},
 }};
 
-const Entry& entry_of(Issue issue) { return kEntries[static_cast<std::size_t>(issue)]; }
+const IssueText& entry_of(Issue issue) { return kIssueTexts[static_cast<std::size_t>(issue)]; }
 
 }  // namespace
 
