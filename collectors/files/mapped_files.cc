@@ -44,7 +44,7 @@ std::shared_ptr<const MappedFile> MappedFiles::find_or_open(const MappingView& m
       return entry.file;
     }
   }
-  const std::uint32_t uid = owners_.owner_of(user_of_process(mapping.process.tgid));
+  const std::uint32_t uid = user_of(mapping.process.tgid);
   if (found == files_.end() && !has_room_for_file(uid)) {
     return unopened_of(mapping, "too many files are known");
   }
@@ -92,6 +92,10 @@ void MappedFiles::count_file(std::uint32_t uid, std::ptrdiff_t change) {
   const auto of_user = files_of_user_.try_emplace(uid).first;
   of_user->second += static_cast<std::size_t>(change);
   if (of_user->second == 0) files_of_user_.erase(of_user);
+}
+
+std::uint32_t MappedFiles::user_of(std::uint32_t tgid) {
+  return owners_.owner_of(user_of_process(tgid));
 }
 
 std::shared_ptr<const MappedFile> MappedFiles::find(const FileKey& key) const {

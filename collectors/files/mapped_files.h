@@ -61,6 +61,9 @@ class MappedFiles {
   [[nodiscard]] std::uint64_t submitted() const { return submitted_; }
   [[nodiscard]] std::uint64_t ended() const { return ended_; }
 
+  // Whose the process is (uid_owners.h).
+  [[nodiscard]] std::uint32_t user_of(std::uint32_t tgid);
+
   // Null for a file that is not in the table.
   [[nodiscard]] std::shared_ptr<const MappedFile> find(const FileKey& key) const;
 

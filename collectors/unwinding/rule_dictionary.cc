@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
-#include <set>
 
 namespace profd {
 
@@ -23,11 +22,11 @@ RuleDictionary::Value RuleDictionary::value_of(profd_rule rule) {
 }
 
 std::optional<std::vector<std::uint32_t>> RuleDictionary::acquire(std::span<const profd_rule> rules,
-                                                                  std::uint32_t owner) {
+                                                                  std::uint32_t payer) {
   std::vector<std::uint32_t> places;
   places.reserve(rules.size());
   for (const profd_rule& rule : rules) {
-    const auto place = acquire_one(rule, owner);
+    const auto place = acquire_one(rule, payer);
     if (!place) {
       release(places);
       return std::nullopt;
@@ -38,35 +37,26 @@ std::optional<std::vector<std::uint32_t>> RuleDictionary::acquire(std::span<cons
 }
 
 std::optional<std::uint32_t> RuleDictionary::acquire_one(const profd_rule& rule,
-                                                         std::uint32_t owner) {
+                                                         std::uint32_t payer) {
   constexpr TableUse kOne{.words = 0, .entries = 1};
   const Value value = value_of(rule);
   auto known = by_value_.find(value);
   if (known == by_value_.end()) {
-    if (budget_.shortage(owner, kOne) != TableShortage::kNone) return std::nullopt;
-    budget_.add(owner, kOne);
+    if (!budget_.has_room(kOne)) return std::nullopt;
+    budget_.add(payer, kOne);
     known = by_value_.emplace(value, free_.back()).first;
     free_.pop_back();
-    places_[known->second].owner = owner;
+    places_[known->second].payer = payer;
     rules_[known->second] = std::bit_cast<profd_rule>(value);
   }
   ++places_[known->second].users;
   return known->second;
 }
 
-TableShortage RuleDictionary::shortage(std::span<const profd_rule> rules,
-                                       std::uint32_t owner) const {
-  std::set<Value> missing;
-  for (const profd_rule& rule : rules) {
-    if (const Value value = value_of(rule); !by_value_.contains(value)) missing.insert(value);
-  }
-  return budget_.shortage(owner, {.words = 0, .entries = missing.size()});
-}
-
 void RuleDictionary::release(std::span<const std::uint32_t> places) {
   for (const std::uint32_t place : places) {
     if (--places_[place].users != 0) continue;
-    budget_.remove(places_[place].owner, {.words = 0, .entries = 1});
+    budget_.remove(places_[place].payer, {.words = 0, .entries = 1});
     by_value_.erase(value_of(rules_[place]));
     free_.push_back(place);
   }

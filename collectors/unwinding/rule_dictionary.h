@@ -2,8 +2,8 @@
 //
 // The array is a BPF map; the programs read an entry only through a row. An entry is written before
 // any row that refers to it. A place is reused only after the programs that could read its last
-// rows have ended: release() must be called after that. A rule counts for the owner who needed it
-// first; users other than root together may have half of all places, one of them a quarter.
+// rows have ended: release() must be called after that. A rule counts for the user who needed it
+// first (table_budget.h).
 
 #pragma once
 
@@ -25,14 +25,14 @@ class RuleDictionary {
   explicit RuleDictionary(std::span<profd_rule> rules);
 
   // The places of the rules, one for each; equal rules have the same place. None, without a change,
-  // if there is no room for all of them, or the owner's share is used up.
+  // if there is no room for all of them.
   [[nodiscard]] std::optional<std::vector<std::uint32_t>> acquire(std::span<const profd_rule> rules,
-                                                                  std::uint32_t owner);
+                                                                  std::uint32_t payer);
   void release(std::span<const std::uint32_t> places);
 
-  // Whose tables must be evicted for acquire() to find room.
-  [[nodiscard]] TableShortage shortage(std::span<const profd_rule> rules,
-                                       std::uint32_t owner) const;
+  [[nodiscard]] bool is_over_share(std::uint32_t payer, std::size_t more = 0) const {
+    return budget_.is_over_share(payer, {.words = 0, .entries = more});
+  }
 
   [[nodiscard]] const profd_rule& operator[](std::uint32_t place) const { return rules_[place]; }
   [[nodiscard]] std::size_t size() const { return by_value_.size(); }
@@ -43,9 +43,9 @@ class RuleDictionary {
   static Value value_of(profd_rule rule);
   struct Place {
     std::uint32_t users = 0;
-    std::uint32_t owner = 0;
+    std::uint32_t payer = 0;
   };
-  std::optional<std::uint32_t> acquire_one(const profd_rule& rule, std::uint32_t owner);
+  std::optional<std::uint32_t> acquire_one(const profd_rule& rule, std::uint32_t payer);
 
   std::span<profd_rule> rules_;
   // Not a hash map: other users choose the content, and could make it collide.

@@ -18,7 +18,7 @@ enum class TableRefusal : std::uint8_t {
   kTimeout,      // over the parser's time limit, or the file system does not respond
   kParserDied,   // the parser died, or its answer was malformed
   kOverMemory,   // memory, map entries or rules are used up by tables that are in use
-  kOverShare,    // the same for the share of the file's owner
+  kOverShare,    // the same, and its user is over the share
   kQueueFull,    // too many files were queued
 };
 inline constexpr std::size_t kTableRefusalCount = 10;

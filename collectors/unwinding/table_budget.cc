@@ -1,10 +1,13 @@
 #include "collectors/unwinding/table_budget.h"
 
+#include <algorithm>
+#include <cstddef>
+
 namespace profd {
 namespace {
 
-constexpr unsigned kShareOfOthers = 2;  // 1/2 of the total
-constexpr unsigned kShareOfOwner = 4;   // 1/4 of the total
+constexpr std::size_t kShareOfUsers = 2;    // all but root together: 1/2 of the total
+constexpr std::size_t kMinShareOfUser = 8;  // one of them: 1/8 at most
 
 }  // namespace
 
@@ -20,33 +23,35 @@ TableUse& TableUse::operator-=(const TableUse& other) {
   return *this;
 }
 
-bool TableBudget::fits(TableUse use, const TableUse& more, unsigned share) const {
+bool TableBudget::has_room(const TableUse& more) const {
+  TableUse use = used_;
   use += more;
-  return use.words <= limit_.words / share && use.entries <= limit_.entries / share;
+  return use.words <= limit_.words && use.entries <= limit_.entries;
 }
 
-TableShortage TableBudget::shortage(std::uint32_t owner, const TableUse& more) const {
-  if (owner != 0) {
-    const auto known = by_owner_.find(owner);
-    const TableUse of_owner = known == by_owner_.end() ? TableUse{} : known->second;
-    TableUse of_others = used_;
-    if (const auto root = by_owner_.find(0); root != by_owner_.end()) of_others -= root->second;
-    if (!fits(of_owner, more, kShareOfOwner)) return TableShortage::kOfOwner;
-    if (!fits(of_others, more, kShareOfOthers)) return TableShortage::kOfOthersThanRoot;
-  }
-  return fits(used_, more, 1) ? TableShortage::kNone : TableShortage::kOfAll;
+bool TableBudget::is_over_share(std::uint32_t payer, const TableUse& more,
+                                const TableUse& less) const {
+  if (payer == 0) return false;
+  const auto known = by_payer_.find(payer);
+  TableUse use = known == by_payer_.end() ? TableUse{} : known->second;
+  use += more;
+  use -= less;
+  const std::size_t known_users = by_payer_.size() - by_payer_.count(0);
+  const std::size_t users = known_users + (known == by_payer_.end() ? 1 : 0);
+  const std::size_t share = std::max(kMinShareOfUser, kShareOfUsers * users);
+  return use.words > limit_.words / share || use.entries > limit_.entries / share;
 }
 
-void TableBudget::add(std::uint32_t owner, const TableUse& use) {
+void TableBudget::add(std::uint32_t payer, const TableUse& use) {
   used_ += use;
-  by_owner_[owner] += use;
+  by_payer_[payer] += use;
 }
 
-void TableBudget::remove(std::uint32_t owner, const TableUse& use) {
+void TableBudget::remove(std::uint32_t payer, const TableUse& use) {
   used_ -= use;
-  TableUse& of_owner = by_owner_[owner];
-  of_owner -= use;
-  if (of_owner.words == 0 && of_owner.entries == 0) by_owner_.erase(owner);
+  TableUse& of_payer = by_payer_[payer];
+  of_payer -= use;
+  if (of_payer.words == 0 && of_payer.entries == 0) by_payer_.erase(payer);
 }
 
 }  // namespace profd

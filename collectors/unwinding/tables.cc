@@ -13,6 +13,7 @@ constexpr std::uint64_t kRegionBytes = std::uint64_t{1} << PROFD_FILE_REGION_SHI
 constexpr std::uint64_t kMinEvictedShare = 16;
 constexpr std::chrono::seconds kRetryInterval{1};
 constexpr std::size_t kMaxFailedEvictions = 1024;
+constexpr TableUse kOneEntry{.words = 0, .entries = 1};
 constexpr std::uint64_t kMaxEntriesPerFile = FileRegions{}.size();
 
 profd_table_key key_of(const FileKey& file, std::size_t region) {
@@ -30,10 +31,6 @@ void for_each_key(const std::map<FileKey, FileRegions>& entries, Action action) 
 
 std::uint64_t nanoseconds(std::chrono::nanoseconds time) {
   return static_cast<std::uint64_t>(time.count());
-}
-
-TableRefusal refusal_for(TableShortage shortage) {
-  return shortage == TableShortage::kOfAll ? TableRefusal::kOverMemory : TableRefusal::kOverShare;
 }
 
 }  // namespace
@@ -67,7 +64,12 @@ bool UnwindTables::share(const MappedCode& file, const std::string& content) {
   const auto known = by_content_.find(content);
   if (known == by_content_.end()) return false;
   known->second->changed_ns = now_ns_;  // keeps make_room_for_file() from evicting it
-  if (make_room_for_file(file.owner)) add_file(known->second, file);
+  take_over(*known->second, file.payer);
+  const bool has_room = make_room_for_file(file.payer);
+  // Also a table in use is evicted for others from a user over the share.
+  const auto kept = by_content_.find(content);
+  if (kept == by_content_.end()) return false;
+  if (has_room) add_file(kept->second, file);
   return true;
 }
 
@@ -75,8 +77,8 @@ std::optional<TableRefusal> UnwindTables::install(const MappedCode& file,
                                                   const std::string& content,
                                                   const UnwindTableView& table) {
   if (by_file_.contains(file.key) || share(file, content)) return std::nullopt;
-  if (!make_room_for_file(file.owner)) return TableRefusal::kOverMemory;
-  SharedTable shared{.content = content, .owner = file.owner};
+  if (!make_room_for_file(file.payer)) return refusal_for(file.payer, kOneEntry);
+  SharedTable shared{.content = content, .payer = file.payer};
   if (const auto refusal = store(shared, table)) return refusal;
   add_table(file, std::move(shared));
   return std::nullopt;
@@ -94,7 +96,7 @@ std::optional<TableRefusal> UnwindTables::replace(const MappedCode& file,
 void UnwindTables::refuse(const MappedCode& file, TableRefusal reason) {
   if (by_file_.contains(file.key)) return;
   ++refused_[static_cast<std::size_t>(reason)];
-  if (make_room_for_file(file.owner)) add_table(file, {.owner = file.owner, .refused = true});
+  if (make_room_for_file(file.payer)) add_table(file, {.payer = file.payer, .refused = true});
 }
 
 // A refused file has no rows, so there is no need to wait for the programs.
@@ -104,10 +106,24 @@ void UnwindTables::forget(const FileKey& file) {
   maps_->raise_generation();
 }
 
-void UnwindTables::cover(const FileKey& file, const FileRegions& regions) {
-  if (const auto known = by_file_.find(file); known != by_file_.end()) {
-    add_entries(*known->second, file, regions);
-  }
+void UnwindTables::cover(const MappedCode& file) {
+  const auto known = by_file_.find(file.key);
+  if (known == by_file_.end()) return;
+  take_over(*known->second, file.payer);
+  add_entries(*known->second, file.key, file.regions);
+}
+
+std::uint32_t UnwindTables::payer_of(const FileKey& file) const {
+  const auto known = by_file_.find(file);
+  return known == by_file_.end() ? 0 : known->second->payer;
+}
+
+// What root's processes use does not depend on the share of the user who was first.
+void UnwindTables::take_over(SharedTable& shared, std::uint32_t payer) {
+  if (payer != 0 || shared.payer == 0) return;
+  budget_.remove(shared.payer, use_of(shared));
+  shared.payer = payer;
+  budget_.add(shared.payer, use_of(shared));
 }
 
 void UnwindTables::add_table(const MappedCode& file, SharedTable shared) {
@@ -118,10 +134,8 @@ void UnwindTables::add_table(const MappedCode& file, SharedTable shared) {
   add_file(added, file);
 }
 
-bool UnwindTables::make_room_for_file(std::uint32_t owner) {
-  if (by_file_.size() < kMaxFiles) return true;
-  const auto whose = owner == 0 ? TableShortage::kOfAll : TableShortage::kOfOthersThanRoot;
-  return evict(owner, whose, {.words = 0, .entries = 1});
+bool UnwindTables::make_room_for_file(std::uint32_t payer) {
+  return by_file_.size() < kMaxFiles || evict(payer, kOneEntry, !is_over_share(payer));
 }
 
 // All regions with rows get their entry now, also those that are not mapped yet.
@@ -139,8 +153,8 @@ void UnwindTables::add_entries(SharedTable& shared, const FileKey& file,
   const FileRegions missing = regions & ~shared.entries.at(file);
   if (missing.none()) return;
   const TableUse use{.words = 0, .entries = missing.count()};
-  shared.changed_ns = now_ns_;  // keeps make_room() from evicting it
-  if (make_room(shared.owner, use) != TableShortage::kNone) return;
+  shared.changed_ns = now_ns_;  // keeps make_room() from evicting it: never one's own in use
+  if (!make_room(shared.payer, use)) return;
   for (std::size_t number = 0; number < missing.size(); ++number) {
     if (!missing[number]) continue;
     const auto region = std::ranges::find(shared.regions, number, &PlacedRegion::number);
@@ -150,7 +164,7 @@ void UnwindTables::add_entries(SharedTable& shared, const FileKey& file,
     (void)maps_->put(key_of(file, number), region != shared.regions.end() ? region->table : none);
   }
   shared.entries.at(file) |= missing;
-  budget_.add(shared.owner, use);
+  budget_.add(shared.payer, use);
   maps_->raise_generation();
 }
 
@@ -164,15 +178,13 @@ std::optional<TableRefusal> UnwindTables::store(SharedTable& shared, const Unwin
     use.words += TableArenas::words_of(region);
   }
   if (table.rules.size() > limits_.max_rules_of_table) return TableRefusal::kTooLarge;
-  if (const auto shortage = make_room(shared.owner, use); shortage != TableShortage::kNone) {
-    return refusal_for(shortage);
-  }
+  if (!make_room(shared.payer, use)) return refusal_for(shared.payer, use);
   if (const auto refusal = take_rules(shared, table)) return refusal;
   if (!place(shared, table)) {
     rules_.release(shared.rules);
     return TableRefusal::kOverMemory;
   }
-  budget_.add(shared.owner, {.words = use.words, .entries = 0});
+  budget_.add(shared.payer, {.words = use.words, .entries = 0});
   for (std::size_t i = 0; i < table.regions.size(); ++i) {
     arenas_.write(shared.regions[i], table.regions[i], shared.rules);
     shared.rows += table.regions[i].rows.size();
@@ -183,34 +195,35 @@ std::optional<TableRefusal> UnwindTables::store(SharedTable& shared, const Unwin
 // A rule is freed with the last table that uses it, so tables are evicted until there is room.
 std::optional<TableRefusal> UnwindTables::take_rules(SharedTable& shared,
                                                      const UnwindTableView& table) {
-  auto rules = rules_.acquire(table.rules, shared.owner);
+  auto rules = rules_.acquire(table.rules, shared.payer);
   while (!rules) {
-    const TableShortage shortage = rules_.shortage(table.rules, shared.owner);
-    if (!evict(shared.owner, shortage, {.words = 0, .entries = 1})) return refusal_for(shortage);
-    rules = rules_.acquire(table.rules, shared.owner);
+    const bool is_within_share = !rules_.is_over_share(shared.payer, table.rules.size());
+    if (!evict(shared.payer, kOneEntry, is_within_share)) {
+      return is_within_share ? TableRefusal::kOverMemory : TableRefusal::kOverShare;
+    }
+    rules = rules_.acquire(table.rules, shared.payer);
   }
   shared.rules = std::move(*rules);
   return std::nullopt;
 }
 
-// Every free gap may be too small although their sum is not: then tables are evicted, first those
-// of the same owner.
-std::optional<ArenaBlock> UnwindTables::take_block(std::uint32_t owner, std::uint64_t words) {
+// Every free gap may be too small although their sum is not: then tables are evicted, a user's
+// first of his own.
+std::optional<ArenaBlock> UnwindTables::take_block(std::uint32_t payer, std::uint64_t words) {
+  const TableUse use{.words = words, .entries = 0};
   auto block = arenas_.take(words);
-  for (const TableShortage whose :
-       {TableShortage::kOfOwner, TableShortage::kOfOthersThanRoot, TableShortage::kOfAll}) {
-    if (owner == 0 && whose != TableShortage::kOfAll) continue;
-    while (!block && evict(owner, whose, {.words = words, .entries = 0})) {
-      block = arenas_.take(words);
-    }
+  if (payer != 0) {
+    while (!block && evict(payer, use, false)) block = arenas_.take(words);
   }
+  if (budget_.is_over_share(payer, use)) return block;
+  while (!block && evict(payer, use, true)) block = arenas_.take(words);
   return block;
 }
 
 // Places all regions, or none.
 bool UnwindTables::place(SharedTable& shared, const UnwindTableView& table) {
   for (const UnwindRegionView& view : table.regions) {
-    const auto block = take_block(shared.owner, TableArenas::words_of(view));
+    const auto block = take_block(shared.payer, TableArenas::words_of(view));
     const auto region = block ? arenas_.place(view, *block) : std::nullopt;
     if (!region) {
       for (const PlacedRegion& placed : shared.regions) arenas_.release(placed);
@@ -222,24 +235,31 @@ bool UnwindTables::place(SharedTable& shared, const UnwindTableView& table) {
   return true;
 }
 
-TableShortage UnwindTables::make_room(std::uint32_t owner, const TableUse& more) {
-  TableShortage shortage = budget_.shortage(owner, more);
-  while (shortage != TableShortage::kNone && evict(owner, shortage, more)) {
-    shortage = budget_.shortage(owner, more);
-  }
-  return shortage;
+bool UnwindTables::is_over_share(std::uint32_t payer) const {
+  return budget_.is_over_share(payer) || rules_.is_over_share(payer);
 }
 
-// Evicts the coldest tables until there is room, and kMinEvictedShare of it. False if no table is
-// cold. Reading all times of use is slow, and a user who maps thousands of files must not cause it
-// for each of them: after a failure it is not tried again for kRetryInterval.
-bool UnwindTables::evict(std::uint32_t owner, TableShortage shortage, const TableUse& more) {
+TableRefusal UnwindTables::refusal_for(std::uint32_t payer, const TableUse& more) const {
+  return budget_.is_over_share(payer, more) ? TableRefusal::kOverShare : TableRefusal::kOverMemory;
+}
+
+bool UnwindTables::make_room(std::uint32_t payer, const TableUse& more) {
+  while (!budget_.has_room(more)) {
+    if (!evict(payer, more, !budget_.is_over_share(payer, more))) return false;
+  }
+  return true;
+}
+
+// Evicts tables until there is room, and kMinEvictedShare of it. False if there is no candidate.
+// Reading all times of use is slow, and a user who maps thousands of files must not cause it for
+// each of them: after a failure it is not tried again for kRetryInterval.
+bool UnwindTables::evict(std::uint32_t payer, const TableUse& more, bool is_within_share) {
   const std::uint64_t words = std::max(more.words, arenas_.words_in_all() / kMinEvictedShare);
   const std::uint64_t entries =
       more.words != 0 || more.entries == 0
           ? more.entries
           : std::max(more.entries, limits_.max_entries / kMinEvictedShare);
-  const std::pair whose(shortage, shortage == TableShortage::kOfOwner ? owner : 0);
+  const std::uint32_t whose = is_within_share ? 0 : payer;
   if (const auto failed = failed_evictions_ns_.find(whose);
       failed != failed_evictions_ns_.end() &&
       now_ns_ < failed->second + nanoseconds(kRetryInterval)) {
@@ -249,7 +269,7 @@ bool UnwindTables::evict(std::uint32_t owner, TableShortage shortage, const Tabl
   if (is_freeing()) return false;
   SharedTables removed;
   TableUse freed;
-  for (const SharedTables::iterator shared : coldest_first(owner, shortage)) {
+  for (const SharedTables::iterator shared : candidates(payer, is_within_share)) {
     const bool enough_words = more.words == 0 || freed.words >= words;
     if (enough_words && freed.entries >= entries) break;
     freed += use_of(*shared);
@@ -265,20 +285,40 @@ bool UnwindTables::evict(std::uint32_t owner, TableShortage shortage, const Tabl
   return !is_freeing();
 }
 
-std::vector<UnwindTables::SharedTables::iterator> UnwindTables::coldest_first(
-    std::uint32_t owner, TableShortage shortage) {
-  std::vector<std::pair<std::uint64_t, SharedTables::iterator>> cold;
+// What may be evicted for the payer, the least recently used tables first. Within the share: all
+// that are not in use, then those in use of users over their share, until these are within it. Over
+// the share: only those of this payer that are not in use.
+std::vector<UnwindTables::SharedTables::iterator> UnwindTables::candidates(std::uint32_t payer,
+                                                                           bool is_within_share) {
+  using Candidate = std::pair<std::uint64_t, SharedTables::iterator>;
+  std::vector<Candidate> cold;
+  std::vector<Candidate> hot;
   for (auto shared = tables_.begin(); shared != tables_.end(); ++shared) {
-    if (shared->pinned) continue;
-    if (shortage == TableShortage::kOfOwner && shared->owner != owner) continue;
-    if (shortage == TableShortage::kOfOthersThanRoot && shared->owner == 0) continue;
+    if (shared->pinned || (!is_within_share && shared->payer != payer)) continue;
     const std::uint64_t used_ns = last_used_ns(*shared);
-    if (used_ns + nanoseconds(kHot) <= now_ns_) cold.emplace_back(used_ns, shared);
+    if (used_ns + nanoseconds(kHot) <= now_ns_) {
+      cold.emplace_back(used_ns, shared);
+    } else if (shared->payer != payer && is_over_share(shared->payer)) {
+      hot.emplace_back(used_ns, shared);
+    }
   }
-  std::ranges::sort(cold, {}, [](const auto& entry) { return entry.first; });
+  std::ranges::sort(cold, {}, &Candidate::first);
+  std::ranges::sort(hot, {}, &Candidate::first);
   std::vector<SharedTables::iterator> ordered;
-  ordered.reserve(cold.size());
-  for (const auto& entry : cold) ordered.push_back(entry.second);
+  ordered.reserve(cold.size() + hot.size());
+  std::map<std::uint32_t, TableUse> evicted;
+  for (const auto& [used_ns, shared] : cold) {
+    ordered.push_back(shared);
+    evicted[shared->payer] += use_of(*shared);
+  }
+  for (const auto& [used_ns, shared] : hot) {
+    TableUse& less = evicted[shared->payer];
+    if (!budget_.is_over_share(shared->payer, {}, less) && !rules_.is_over_share(shared->payer)) {
+      continue;
+    }
+    ordered.push_back(shared);
+    less += use_of(*shared);
+  }
   return ordered;
 }
 
@@ -328,7 +368,7 @@ void UnwindTables::free_all(const SharedTables& removed) {
   for (const SharedTable& shared : removed) {
     for (const PlacedRegion& region : shared.regions) arenas_.release(region);
     rules_.release(shared.rules);
-    budget_.remove(shared.owner, use_of(shared));
+    budget_.remove(shared.payer, use_of(shared));
   }
 }
 

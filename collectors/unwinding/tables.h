@@ -3,8 +3,8 @@
 //
 // Every region of a known file that code is mapped from has a map entry, PROFD_TABLE_NONE if it has
 // no rows: a stack that meets a region without an entry is deferred. Memory, entries and rules are
-// bounded (table_budget.h). The least recently sampled tables are evicted first; those sampled in
-// the last kHot are not evicted.
+// bounded (table_budget.h). The least recently sampled tables are evicted first. Those sampled in
+// the last kHot are evicted only from users over their share.
 //
 // Owned by the io thread. Times are CLOCK_MONOTONIC nanoseconds.
 
@@ -42,7 +42,7 @@ using FileRegions = std::bitset<256>;
 // A file and its regions that code is mapped from.
 struct MappedCode {
   FileKey key;
-  std::uint32_t owner = 0;  // uid
+  std::uint32_t payer = 0;  // uid (table_budget.h)
   FileRegions regions;
   bool pinned = false;  // never evicted: the programs do not ask for the table again
 };
@@ -89,8 +89,11 @@ class UnwindTables {
   // Makes a refused file unknown again.
   void forget(const FileKey& file);
 
-  // Adds entries for more regions of a known file.
-  void cover(const FileKey& file, const FileRegions& regions);
+  // Adds entries for more regions of a known file. Where root pays now, a user does not any more.
+  void cover(const MappedCode& file);
+
+  // Who pays for the table of a known file, or for its refusal; root for an unknown one.
+  [[nodiscard]] std::uint32_t payer_of(const FileKey& file) const;
 
   // The rule that the programs find; PROFD_RULE_UNKNOWN if there is no row.
   [[nodiscard]] profd_rule find_rule(const FileKey& file, std::uint64_t offset) const;
@@ -109,7 +112,7 @@ class UnwindTables {
   // A table and the files that share it, or a file that was refused.
   struct SharedTable {
     std::string content{};
-    std::uint32_t owner = 0;
+    std::uint32_t payer = 0;
     bool refused = false;
     bool pinned = false;
     std::uint64_t changed_ns = 0;  // when an entry was last added
@@ -122,16 +125,20 @@ class UnwindTables {
 
   std::optional<TableRefusal> store(SharedTable& shared, const UnwindTableView& table);
   bool place(SharedTable& shared, const UnwindTableView& table);
-  std::optional<ArenaBlock> take_block(std::uint32_t owner, std::uint64_t words);
+  std::optional<ArenaBlock> take_block(std::uint32_t payer, std::uint64_t words);
   std::optional<TableRefusal> take_rules(SharedTable& shared, const UnwindTableView& table);
   void add_table(const MappedCode& file, SharedTable shared);
   void add_file(SharedTables::iterator shared, const MappedCode& file);
-  bool make_room_for_file(std::uint32_t owner);
+  void take_over(SharedTable& shared, std::uint32_t payer);
+  bool make_room_for_file(std::uint32_t payer);
   void add_entries(SharedTable& shared, const FileKey& file, const FileRegions& regions);
 
-  TableShortage make_room(std::uint32_t owner, const TableUse& more);
-  bool evict(std::uint32_t owner, TableShortage shortage, const TableUse& more);
-  std::vector<SharedTables::iterator> coldest_first(std::uint32_t owner, TableShortage shortage);
+  // Both false if there is no room.
+  bool make_room(std::uint32_t payer, const TableUse& more);
+  bool evict(std::uint32_t payer, const TableUse& more, bool is_within_share);
+  [[nodiscard]] bool is_over_share(std::uint32_t payer) const;
+  [[nodiscard]] TableRefusal refusal_for(std::uint32_t payer, const TableUse& more) const;
+  std::vector<SharedTables::iterator> candidates(std::uint32_t payer, bool is_within_share);
   [[nodiscard]] std::uint64_t last_used_ns(const SharedTable& shared) const;
   [[nodiscard]] static TableUse use_of(const SharedTable& shared);
   [[nodiscard]] SharedTables unpublish(const FileKey& file);
@@ -157,8 +164,9 @@ class UnwindTables {
   std::map<FileKey, SharedTables::iterator> by_file_;
   std::uint64_t now_ns_ = 0;
   std::uint64_t next_refresh_ns_ = 0;
-  // When an eviction last found nothing to evict, by shortage and owner.
-  std::map<std::pair<TableShortage, std::uint32_t>, std::uint64_t> failed_evictions_ns_;
+  // When an eviction last found nothing to evict, by the payer who is over the share; root: for all
+  // who are within theirs.
+  std::map<std::uint32_t, std::uint64_t> failed_evictions_ns_;
   std::uint64_t evicted_ = 0;
   std::array<std::uint64_t, kTableRefusalCount> refused_{};
 };

@@ -16,8 +16,8 @@ constexpr std::size_t kMaxRefused = UnwindTables::kMaxFiles;
 // Mappings of one file that wait until it is open; further ones are tried again by time.
 constexpr std::size_t kMaxWaitingForFile = 64;
 constexpr std::size_t kMaxLateRows = 256;
-// The owner of a file that could not be opened: no user.
-constexpr std::uint32_t kUnknownOwner = UINT32_MAX;
+// Who pays for a file of root's process that could not be opened: no user.
+constexpr std::uint32_t kUnknownUser = UINT32_MAX;
 
 bool is_temporary(TableRefusal reason) {
   switch (reason) {
@@ -36,11 +36,8 @@ bool is_worth_another_load(TableRefusal reason) {
          reason == TableRefusal::kQueueFull;
 }
 
-MappedCode mapped_code(const CodeMapping& mapping, const MappedFile* opened) {
-  return {.key = mapping.file,
-          .owner = opened != nullptr && opened->fd.valid() ? opened->owner : kUnknownOwner,
-          .regions = regions_of(mapping.file_offset, mapping.end - mapping.start,
-                                mapping.file.size_bytes)};
+FileRegions regions_of_mapping(const CodeMapping& mapping) {
+  return regions_of(mapping.file_offset, mapping.end - mapping.start, mapping.file.size_bytes);
 }
 
 CodeMapping mapping_of(const profd_running_code& running) {
@@ -96,7 +93,7 @@ void Unwinding::load_vdso() {
     file = std::make_shared<const MappedFile>(
         MappedFile{.key = vdso_key(), .path = "[vdso]", .fd = std::move(*image)});
   }
-  load({.key = vdso_key(), .owner = 0, .regions = 1, .pinned = true}, file,
+  load({.key = vdso_key(), .payer = 0, .regions = 1, .pinned = true}, file,
        TableLoader::Urgency::kStacksWait);
 }
 
@@ -111,10 +108,14 @@ void Unwinding::load_running_code(const Programs& programs) {
     std::size_t processes = 0;
   };
   std::map<FileKey, Code> files;
+  std::map<std::uint32_t, std::uint32_t> users;  // by process
   for (const profd_running_code& running : *listed) {
     const CodeMapping mapping = mapping_of(running);
+    const auto [user, is_new] = users.try_emplace(running.tgid);
+    if (is_new) user->second = files_.user_of(running.tgid);
     Code& code = files.try_emplace(mapping.file, Code{.mapping = mapping}).first->second;
-    code.regions |= mapped_code(mapping, nullptr).regions;
+    if (user->second == 0) code.mapping = mapping;  // then root pays
+    code.regions |= regions_of_mapping(mapping);
     ++code.processes;
   }
   std::vector<const Code*> by_use;
@@ -195,6 +196,16 @@ bool Unwinding::open_again(const LateMapping& late) {
   return true;
 }
 
+// A user pays for what the user's processes map. Whose a file of root's process is, is known when it
+// is open.
+MappedCode Unwinding::mapped_code(const CodeMapping& mapping, const MappedFile* opened) {
+  std::uint32_t payer = files_.user_of(mapping.process.tgid);
+  if (payer == 0) {
+    payer = opened != nullptr && opened->fd.valid() ? opened->owner : kUnknownUser;
+  }
+  return {.key = mapping.file, .payer = payer, .regions = regions_of_mapping(mapping)};
+}
+
 // True: no further try is needed. A file that nothing uses any more is loaded with its next record.
 bool Unwinding::load_again(const MappedCode& code) {
   if (loading_.contains(code.key)) return false;
@@ -210,30 +221,38 @@ bool Unwinding::load_again(const MappedCode& code) {
 
 void Unwinding::request_or_cover(const MappingView& mapping,
                                  const std::shared_ptr<const MappedFile>& file) {
+  const UnwindTables::State state = tables_.state(mapping.file);
+  if (state == UnwindTables::State::kReady && tables_.payer_of(mapping.file) == 0) {
+    tables_.cover({.key = mapping.file, .payer = 0, .regions = regions_of_mapping(mapping)});
+    return;
+  }
   const MappedCode code = mapped_code(mapping, file.get());
-  const UnwindTables::State state = tables_.state(code.key);
   if (state == UnwindTables::State::kNone &&
-      is_worth_retrying(code.key, file && file->fd.valid())) {
+      is_worth_retrying(code, file && file->fd.valid())) {
     tables_.forget(code.key);
     refused_.erase(code.key);
   } else if (state != UnwindTables::State::kUnknown) {
-    tables_.cover(code.key, code.regions);
+    tables_.cover(code);
     return;
   }
   load(code, file, TableLoader::Urgency::kStacksWait);
 }
 
-bool Unwinding::is_worth_retrying(const FileKey& file, bool can_be_read) const {
-  const auto known = refused_.find(file);
+// What was refused for one user's use of memory is not refused for others.
+bool Unwinding::is_worth_retrying(const MappedCode& file, bool can_be_read) const {
+  const auto known = refused_.find(file.key);
   if (known == refused_.end()) return false;
   if (known->second.reason == TableRefusal::kVanished) return can_be_read;
+  if (known->second.reason == TableRefusal::kOverShare && file.payer != tables_.payer_of(file.key)) {
+    return true;
+  }
   return Clock::now() - known->second.since >= kNewRequestInterval;
 }
 
 // For a deferred stack that waits for a table: the table is being made already, or was evicted.
 void Unwinding::request_unless_loading(const CodeMapping& mapping) {
   if (loading_.contains(mapping.file)) return;
-  want_table(mapping, mapped_code(mapping, nullptr).regions, TableLoader::Urgency::kStacksWait);
+  want_table(mapping, regions_of_mapping(mapping), TableLoader::Urgency::kStacksWait);
 }
 
 void Unwinding::want_table(const CodeMapping& mapping, const FileRegions& regions,
@@ -271,7 +290,7 @@ void Unwinding::load(const MappedCode& file, const std::shared_ptr<const MappedF
 void Unwinding::refuse(const MappedCode& file, TableRefusal reason) {
   tables_.refuse(file, reason);
   if (is_worth_another_load(reason)) {
-    late_tables_.add(file.key, file.owner, file, Clock::now());
+    late_tables_.add(file.key, file.payer, file, Clock::now());
   } else {
     late_tables_.remove(file.key);
   }
@@ -289,7 +308,7 @@ void Unwinding::refuse(const MappedCode& file, TableRefusal reason) {
 void Unwinding::set_jit_code_rows(const ProcessKey& process, std::uint32_t owner,
                                   std::uint32_t area, std::string_view table) {
   const FileKey key = jit_code_location(process, std::uint64_t{area} << PROFD_JIT_AREA_SHIFT).key;
-  const MappedCode file{.key = key, .owner = owner, .regions = {}};
+  const MappedCode file{.key = key, .payer = owner, .regions = {}};
   // Rows of different areas are never shared, so the content is named by the area.
   const std::string content = "jit-" + std::to_string(process.tgid) + "-" +
                               std::to_string(process.start_ns) + "-" +

@@ -108,7 +108,8 @@ class Unwinding {
   void load(const MappedCode& file, const std::shared_ptr<const MappedFile>& opened,
             TableLoader::Urgency urgency);
   void refuse(const MappedCode& file, TableRefusal reason);
-  [[nodiscard]] bool is_worth_retrying(const FileKey& file, bool can_be_read) const;
+  [[nodiscard]] MappedCode mapped_code(const CodeMapping& mapping, const MappedFile* opened);
+  [[nodiscard]] bool is_worth_retrying(const MappedCode& file, bool can_be_read) const;
   void install(LoadResult result);
   [[nodiscard]] bool may_have_room_soon(TableRefusal refusal) const;
 

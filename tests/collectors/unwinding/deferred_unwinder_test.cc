@@ -82,7 +82,7 @@ class DeferredUnwinderTest : public testing::Test, private SampleSink {
     writer.add({.offset = 0x8000, .rule = {}});
     const auto encoded = writer.encode();
     const auto table = read_unwind_table(*encoded);
-    ASSERT_FALSE(tables_.install({.key = key(inode), .owner = 0, .regions = 1},
+    ASSERT_FALSE(tables_.install({.key = key(inode), .payer = 0, .regions = 1},
                                  std::to_string(inode), *table));
   }
 
@@ -169,7 +169,7 @@ TEST_F(DeferredUnwinderTest, InARefusedFileTheFramePointerIsUsed) {
   words_[2] = 0;
   install(1, true);
   add_sample();
-  tables_.refuse({.key = key(2), .owner = 0, .regions = 1}, TableRefusal::kMalformed);
+  tables_.refuse({.key = key(2), .payer = 0, .regions = 1}, TableRefusal::kMalformed);
   unwinder_.poll(now_);
   ASSERT_EQ(delivered_.size(), 1U);
   EXPECT_EQ(delivered_[0].end, PROFD_END_ENTRY);

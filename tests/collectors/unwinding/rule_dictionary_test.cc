@@ -65,15 +65,30 @@ TEST_F(RuleDictionaryTest, RulesThatDoNotFitChangeNothing) {
   EXPECT_TRUE(dictionary_.acquire(rules(5, 12), kRoot));
 }
 
-TEST_F(RuleDictionaryTest, OneUserHasAQuarterOfTheRulesAndAllUsersHalf) {
-  EXPECT_FALSE(dictionary_.acquire(rules(1, 5), kUser));
-  const auto first = dictionary_.acquire(rules(1, 4), kUser);
-  EXPECT_TRUE(first);
-  EXPECT_TRUE(dictionary_.acquire(rules(5, 4), kUser + 1));
-  EXPECT_FALSE(dictionary_.acquire(rules(9, 1), kUser + 2));
-  // Rules that are in the dictionary already need no share.
-  EXPECT_TRUE(dictionary_.acquire(rules(1, 8), kUser + 2));
-  EXPECT_TRUE(dictionary_.acquire(rules(9, 8), kRoot));
+TEST_F(RuleDictionaryTest, AUserMayHaveAllRulesThatAreFreeAndIsThenOverTheShare) {
+  EXPECT_TRUE(dictionary_.acquire(rules(1, 2), kUser));
+  EXPECT_FALSE(dictionary_.is_over_share(kUser));
+  EXPECT_TRUE(dictionary_.is_over_share(kUser, 1));
+  EXPECT_TRUE(dictionary_.acquire(rules(3, 14), kUser));
+  EXPECT_TRUE(dictionary_.is_over_share(kUser));
+  EXPECT_FALSE(dictionary_.acquire(rules(17, 1), kRoot));
+  // Rules that are in the dictionary already count for the first user.
+  EXPECT_TRUE(dictionary_.acquire(rules(1, 16), kUser + 1));
+  EXPECT_FALSE(dictionary_.is_over_share(kUser + 1));
+}
+
+TEST_F(RuleDictionaryTest, RootHasNoShare) {
+  EXPECT_TRUE(dictionary_.acquire(rules(1, 16), kRoot));
+  EXPECT_FALSE(dictionary_.is_over_share(kRoot));
+}
+
+TEST_F(RuleDictionaryTest, ManyUsersHaveHalfOfTheRulesTogether) {
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    EXPECT_FALSE(dictionary_.is_over_share(kUser + i, 1));
+    EXPECT_TRUE(dictionary_.acquire(rules(1 + static_cast<std::int32_t>(i), 1), kUser + i));
+  }
+  EXPECT_TRUE(dictionary_.is_over_share(kUser + 8, 1));
+  EXPECT_TRUE(dictionary_.is_over_share(kUser, 1));
 }
 
 }  // namespace

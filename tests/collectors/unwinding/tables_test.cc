@@ -18,8 +18,8 @@ constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr std::uint32_t kRoot = 0;
 constexpr std::uint32_t kUser = 1000;
 
-MappedCode file(std::uint64_t inode, std::uint32_t owner = kRoot, std::uint64_t regions = 1) {
-  return {.key = {.inode = inode, .size_bytes = kRegion * 8}, .owner = owner, .regions = regions};
+MappedCode file(std::uint64_t inode, std::uint32_t payer = kRoot, std::uint64_t regions = 1) {
+  return {.key = {.inode = inode, .size_bytes = kRegion * 8}, .payer = payer, .regions = regions};
 }
 
 // CFA = rsp + offset. With an odd offset it needs the dictionary.
@@ -147,7 +147,7 @@ TEST_F(UnwindTablesTest, EveryMappedFileRegionHasAnEntry) {
   ASSERT_NE(entry(code, 2), nullptr);
   EXPECT_EQ(entry(code, 2)->state, PROFD_TABLE_NONE);
   EXPECT_EQ(entry(code, 1), nullptr);
-  tables_.cover(code.key, 0b010);
+  tables_.cover({.key = code.key, .regions = 0b010});
   ASSERT_NE(entry(code, 1), nullptr);
   EXPECT_EQ(entry(code, 1)->state, PROFD_TABLE_NONE);
 }
@@ -233,20 +233,47 @@ TEST_F(UnwindTablesTest, ARecentlyUsedTableIsNotEvicted) {
   EXPECT_FALSE(install(file(5), "5", table_of(900)));
 }
 
-TEST_F(UnwindTablesTest, TablesOfAUserDoNotEvictThoseOfOthers) {
+// Of 4,096 words a user's share is 512.
+TEST_F(UnwindTablesTest, AUserOverTheShareMakesRoomForOthersAlsoFromTablesInUse) {
+  for (std::uint64_t i = 1; i <= 4; ++i) {
+    ASSERT_FALSE(install(file(i, kUser), std::to_string(i), table_of(900)));
+  }
+  EXPECT_EQ(install(file(5, kUser), "5", table_of(900)), TableRefusal::kOverShare);
+  EXPECT_EQ(install(file(6, kUser + 1), "6", table_of(900)), TableRefusal::kOverShare);
+  EXPECT_FALSE(install(file(7), "root's", table_of(900)));
+  EXPECT_FALSE(install(file(8, kUser + 1), "8", table_of(200)));
+  EXPECT_NE(entry(file(7), 0), nullptr);
+  EXPECT_NE(entry(file(8), 0), nullptr);
+  EXPECT_EQ(stats().evicted, 2U);
+}
+
+TEST_F(UnwindTablesTest, AUserOverTheShareEvictsOnlyOwnTables) {
   ASSERT_FALSE(install(file(1), "root's", table_of(900)));
+  ASSERT_FALSE(install(file(2, kUser + 1), "a neighbour's", table_of(300)));
+  ASSERT_FALSE(install(file(3, kUser), "a", table_of(900)));
+  ASSERT_FALSE(install(file(4, kUser), "b", table_of(900)));
   pass(60);
-  // A quarter of 4,096 words for one user, half for all users.
-  ASSERT_FALSE(install(file(2, kUser), "a", table_of(900)));
-  EXPECT_EQ(install(file(3, kUser), "b", table_of(900)), TableRefusal::kOverShare);
-  ASSERT_FALSE(install(file(4, kUser + 1), "c", table_of(900)));
-  EXPECT_EQ(install(file(5, kUser + 2), "d", table_of(900)), TableRefusal::kOverShare);
-  pass(60);
-  // Only tables of users are evicted, although that of root is the coldest.
-  EXPECT_FALSE(install(file(3, kUser), "b", table_of(900)));
+  EXPECT_FALSE(install(file(5, kUser), "c", table_of(900)));
+  EXPECT_FALSE(install(file(6, kUser), "d", table_of(900)));
   EXPECT_NE(entry(file(1), 0), nullptr);
-  EXPECT_EQ(entry(file(2), 0), nullptr);
-  EXPECT_NE(entry(file(4), 0), nullptr);
+  EXPECT_NE(entry(file(2), 0), nullptr);
+  EXPECT_EQ(entry(file(3), 0), nullptr);
+}
+
+TEST_F(UnwindTablesTest, ATableThatRootUsesTooIsNotEvictedForItsFirstUser) {
+  for (std::uint64_t i = 1; i <= 4; ++i) {
+    ASSERT_FALSE(install(file(i, kUser), std::to_string(i), table_of(900)));
+  }
+  EXPECT_EQ(tables_.payer_of(file(1).key), kUser);
+  tables_.cover(file(1));
+  EXPECT_EQ(tables_.payer_of(file(1).key), kRoot);
+  for (std::uint64_t i = 5; i <= 7; ++i) {
+    pass(1);
+    ASSERT_FALSE(install(file(i), std::to_string(i), table_of(900)));
+  }
+  for (const std::uint64_t kept : {1, 5, 6, 7}) EXPECT_NE(entry(file(kept), 0), nullptr);
+  pass(1);
+  EXPECT_EQ(install(file(8), "8", table_of(900)), TableRefusal::kOverMemory);
 }
 
 // A table with so many dictionary rules, none of them in another table.
@@ -258,7 +285,7 @@ std::string table_of_rules(std::int32_t first, std::size_t count) {
   return table_of(list);
 }
 
-// 400 rules, a quarter of them for one user.
+// 400 rules, an eighth of them is the share of one user.
 class FewRulesTest : public UnwindTablesTest {
  protected:
   FewRulesTest() {
@@ -270,19 +297,20 @@ class FewRulesTest : public UnwindTablesTest {
   FakeMapsState few_{kArenaWords};
 };
 
-TEST_F(FewRulesTest, AUserHasAShareOfTheRulesAndItsOwnColdTablesAreEvictedForMore) {
-  ASSERT_FALSE(install(file(1), "root's", table_of_rules(1000, 90)));
-  ASSERT_FALSE(install(file(2, kUser), "user's", table_of_rules(2000, 90)));
-  EXPECT_EQ(install(file(3, kUser), "too much", table_of_rules(3000, 90)),
+TEST_F(FewRulesTest, AUserOverTheShareOfTheRulesMakesRoomForOthers) {
+  for (int i = 1; i <= 4; ++i) {
+    const std::string content = std::to_string(i);
+    ASSERT_FALSE(install(file(10U + i, kUser), content, table_of_rules(1000 * i, 90)));
+  }
+  EXPECT_EQ(install(file(2, kUser), "too much", table_of_rules(7000, 90)),
             TableRefusal::kOverShare);
-  pass(60);
-  EXPECT_FALSE(install(file(3, kUser), "too much", table_of_rules(3000, 90)));
+  EXPECT_FALSE(install(file(1), "root's", table_of_rules(8000, 90)));
   EXPECT_EQ(tables_.state(file(1).key), UnwindTables::State::kReady);
   EXPECT_EQ(tables_.state(file(2).key), UnwindTables::State::kUnknown);
 }
 
 // Four arenas, each with a table that leaves a gap too small for one more, though they add up.
-TEST_F(UnwindTablesTest, IfGapsAreTooSmallTablesOfTheOwnerAreEvictedFirst) {
+TEST_F(UnwindTablesTest, IfGapsAreTooSmallTablesOfTheUserAreEvictedFirst) {
   ASSERT_FALSE(install(file(1), "root's", table_of(600)));
   ASSERT_FALSE(install(file(2), "root's too", table_of(600)));
   ASSERT_FALSE(install(file(3), "root's third", table_of(600)));
@@ -296,14 +324,14 @@ TEST_F(UnwindTablesTest, TheNumberOfEntriesIsLimited) {
   for (std::uint64_t i = 0; i < 100; ++i) {
     tables_.refuse(file(100 + i, kUser), TableRefusal::kVanished);
   }
-  EXPECT_LE(state_.tables.size(), 16U);
+  EXPECT_LE(state_.tables.size(), 64U);
   ASSERT_FALSE(install(file(1), "root's", table_of(10)));
   EXPECT_NE(entry(file(1), 0), nullptr);
 }
 
 // Reading every entry for each of thousands of files would block the io thread.
 TEST_F(UnwindTablesTest, AFailedEvictionIsNotRepeatedAtOnce) {
-  for (std::uint64_t i = 0; i < 20; ++i) {
+  for (std::uint64_t i = 0; i < 100; ++i) {
     tables_.refuse(file(100 + i, kUser), TableRefusal::kVanished);
   }
   const unsigned looked = state_.reads;
