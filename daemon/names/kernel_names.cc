@@ -27,17 +27,26 @@ const BpfFunction* find_bpf_function(std::span<const BpfFunction> loaded, std::u
   return address < function.code.end ? &function : nullptr;
 }
 
+// With the byte directly before the function, unless that is code of another one.
+std::optional<KernelSymbols::Symbol> find_bpf_symbol(std::span<const BpfFunction> loaded,
+                                                     std::uint64_t address) {
+  const BpfFunction* function = find_bpf_function(loaded, address);
+  if (function == nullptr) function = find_bpf_function(loaded, address + 1);
+  if (function == nullptr) return std::nullopt;
+  const std::uint64_t start = function->code.start;
+  const bool is_after_another = find_bpf_function(loaded, start - 1) != nullptr;
+  return KernelSymbols::Symbol{.start = is_after_another ? start : start - 1,
+                               .end = function->code.end,
+                               .name = function->name,
+                               .module = kBpfModule};
+}
+
 }  // namespace
 
 std::optional<KernelSymbols::Symbol> find_kernel_function(const KernelSymbols& symbols,
                                                           std::span<const BpfFunction> loaded,
                                                           std::uint64_t address) {
-  if (const BpfFunction* const function = find_bpf_function(loaded, address)) {
-    return KernelSymbols::Symbol{.start = function->code.start,
-                                 .end = function->code.end,
-                                 .name = function->name,
-                                 .module = kBpfModule};
-  }
+  if (const auto function = find_bpf_symbol(loaded, address)) return function;
   auto symbol = symbols.find(address);
   if (!symbol || symbol->module != kBpfModule || loaded.empty()) return symbol;
   if (symbol->name.starts_with("bpf_prog_")) return std::nullopt;

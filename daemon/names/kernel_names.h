@@ -18,7 +18,8 @@ namespace profd {
 
 // The function at an address of the kernel, valid as long as both arguments. None: no symbol is
 // known there, or it is that of a BPF program that `loaded`, sorted by address, does not have.
-// Where `loaded` is empty, kallsyms names BPF programs.
+// Where `loaded` is empty, kallsyms names BPF programs. The byte directly before a BPF program
+// belongs to it, as the padding before a function does (formats/proc/kallsyms.h).
 [[nodiscard]] std::optional<KernelSymbols::Symbol> find_kernel_function(
     const KernelSymbols& symbols, std::span<const BpfFunction> loaded, std::uint64_t address);
 

@@ -15,6 +15,10 @@ namespace {
 // two modules belongs to neither. The largest functions of a kernel have a few tens of KiB.
 constexpr std::uint64_t kMaxLastFunctionBytes = 65536;
 
+// The padding before a function, for calls or for the checks of indirect calls: at most an
+// alignment of 64 bytes.
+constexpr std::uint64_t kMaxPaddingBytes = 64;
+
 constexpr std::string_view kCodeTypes = "tTwW";
 
 struct Line {
@@ -44,18 +48,29 @@ bool parse_line(std::string_view text, Line& line) {
   return fields.ok();
 }
 
+// "__pfx_vfs_read": the padding before vfs_read. A name of the prefix alone is none of padding.
+std::size_t padding_prefix_bytes(std::string_view name) {
+  constexpr std::string_view kPrefixes[] = {"__pfx_", "__cfi_"};
+  for (const std::string_view prefix : kPrefixes) {
+    if (name.size() > prefix.size() && name.starts_with(prefix)) return prefix.size();
+  }
+  return 0;
+}
+
+bool is_padding(std::string_view name) { return padding_prefix_bytes(name) != 0; }
+
 // "__sched_text_start", "_stext": symbols of the linker script, which share the address of a
-// function.
+// function or of the padding before one.
 bool is_linker_symbol(std::string_view name) {
-  return name.starts_with('_') && (name.ends_with("_start") || name.ends_with("_end") ||
-                                   name.ends_with("_begin") || name.ends_with("text"));
+  return name.starts_with('_') && !is_padding(name) &&
+         (name.ends_with("_start") || name.ends_with("_end") || name.ends_with("_begin") ||
+          name.ends_with("text"));
 }
 
 // Orders names of one address: the most informative name has the smallest rank.
 std::tuple<bool, bool, std::size_t> rank_of_name(std::string_view name) {
-  const bool padding = name.starts_with("__pfx_") || name.starts_with("__cfi_");
   const std::size_t underscores = std::min(name.find_first_not_of('_'), name.size());
-  return {padding, is_linker_symbol(name), underscores};
+  return {is_linker_symbol(name), is_padding(name), underscores};
 }
 
 // A symbol while the symbols are sorted. Its name has been moved to the front part of the text.
@@ -65,6 +80,10 @@ struct Candidate {
   std::uint32_t name_bytes = 0;  // 0: no code; the symbol only ends the function before it
   std::uint32_t module = 0;
   bool global = false;
+
+  [[nodiscard]] std::string_view name_in(std::string_view names) const {
+    return names.substr(name_offset, name_bytes);
+  }
 };
 
 // Moves the names to the front of `text`, over lines that are already read, and cuts off the rest.
@@ -100,12 +119,34 @@ Result<std::vector<Candidate>> read_lines(std::string& text, std::vector<std::st
 // the file.
 void sort_by_address(std::vector<Candidate>& candidates, std::string_view names) {
   const auto rank = [&](const Candidate& c) {
-    const std::string_view name = names.substr(c.name_offset, c.name_bytes);
+    const std::string_view name = c.name_in(names);
     return std::tuple(name.empty(), rank_of_name(name), !c.global);
   };
   std::ranges::stable_sort(candidates, [&](const Candidate& a, const Candidate& b) {
     return a.address != b.address ? a.address < b.address : rank(a) < rank(b);
   });
+}
+
+// Makes the padding before a function a part of it. Where the symbol of the function is missing,
+// the padding gets its name.
+void join_padding(std::vector<Candidate>& candidates, std::string_view names) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    Candidate padding = candidates[i];
+    const std::size_t prefix = padding_prefix_bytes(padding.name_in(names));
+    Candidate* const next = i + 1 < candidates.size() ? &candidates[i + 1] : nullptr;
+    const bool is_joined = prefix != 0 && next != nullptr && next->module == padding.module &&
+                           next->address - padding.address <= kMaxPaddingBytes &&
+                           next->name_bytes != 0 && !is_padding(next->name_in(names));
+    if (is_joined) {
+      next->address = padding.address;
+      continue;
+    }
+    padding.name_offset += static_cast<std::uint32_t>(prefix);
+    padding.name_bytes -= static_cast<std::uint32_t>(prefix);
+    candidates[kept++] = padding;
+  }
+  candidates.resize(kept);
 }
 
 }  // namespace
@@ -118,10 +159,12 @@ Result<KernelSymbols> KernelSymbols::parse(std::string text) {
   Result<std::vector<Candidate>> candidates = read_lines(text, symbols.modules_);
   if (!candidates) return candidates.error();
   sort_by_address(*candidates, text);
+  const auto repeated = std::ranges::unique(*candidates, {}, &Candidate::address);
+  candidates->erase(repeated.begin(), repeated.end());
+  join_padding(*candidates, text);
   symbols.text_ = std::move(text);
   const Candidate* last = nullptr;
   for (const Candidate& next : *candidates) {
-    if (last != nullptr && last->address == next.address) continue;
     if (last != nullptr && last->module != next.module)
       symbols.end_module(last->address, next.address);
     symbols.add({next.address, next.name_offset, next.name_bytes, next.module});

@@ -15,7 +15,7 @@ namespace profd {
 class KernelSymbols {
  public:
   struct Symbol {
-    std::uint64_t start;
+    std::uint64_t start;  // of the padding before the function, where that has a symbol
     // The start of the next symbol of any kind. Between two modules, at most 64 KiB after the last
     // symbol of the first.
     std::uint64_t end;
@@ -24,8 +24,11 @@ class KernelSymbols {
   };
 
   // Keeps the code symbols (types t, T, w, W); of several at one address, the one with the most
-  // informative name. kMalformed, with the number of the line, for a line of another form. Where
-  // all addresses are 0 (kptr_restrict), the result is empty().
+  // informative name. The padding before a function (`__pfx_NAME`, `__cfi_NAME`) is a part of it:
+  // in a retpoline, a stack begins with the function that is about to be called as if that were a
+  // caller, and callers are looked up one byte before their return address. kMalformed, with the
+  // number of the line, for a line of another form. Where all addresses are 0 (kptr_restrict), the
+  // result is empty().
   static Result<KernelSymbols> parse(std::string text);
 
   [[nodiscard]] std::optional<Symbol> find(std::uint64_t address) const;

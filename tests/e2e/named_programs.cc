@@ -220,6 +220,25 @@ std::int64_t samples_in(const RecordedLocations& locations, const std::string& f
   return samples;
 }
 
+KernelFunctions kernel_functions() {
+  constexpr std::string_view kPadding = "__pfx_";
+  KernelFunctions functions;
+  std::ifstream file("/proc/kallsyms");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream fields(line);
+    std::uint64_t address = 0;
+    std::string type;
+    std::string name;
+    std::string module;
+    fields >> std::hex >> address >> type >> name >> module;
+    if (name.starts_with(kPadding)) name.erase(0, kPadding.size());
+    if (type == "t" || type == "T" || type == "w" || type == "W") {
+      functions[address].emplace(name, module);
+    }
+  }
+  return functions;
+}
+
 std::set<std::string> names_in(const RecordedLocations& locations) {
   std::set<std::string> names;
   for (const RecordedLocation& one : locations) names.insert(one.names.begin(), one.names.end());

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/collectors/symbolizer/corpus.h"
@@ -70,5 +71,10 @@ class NamedProgramsTest : public ::testing::Test {
                                       const std::string& function);
 // Of the functions at all locations.
 [[nodiscard]] std::set<std::string> names_in(const RecordedLocations& locations);
+
+// The functions that /proc/kallsyms has, with the module, "" for the kernel itself, by the address
+// where they or the padding before them start.
+using KernelFunctions = std::map<std::uint64_t, std::set<std::pair<std::string, std::string>>>;
+[[nodiscard]] KernelFunctions kernel_functions();
 
 }  // namespace profd::e2e

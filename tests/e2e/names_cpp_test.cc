@@ -6,9 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
-#include <map>
-#include <set>
-#include <sstream>
 #include <string>
 
 #include "tests/e2e/named_programs.h"
@@ -20,6 +17,7 @@ using ::testing::Contains;
 using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pair;
 
 // Of at least 100 at 499 Hz, whatever the load: the programs measure their own CPU time.
 constexpr std::int64_t kSamples = 40;
@@ -193,23 +191,15 @@ TEST_F(NamesCppTest, OfALibraryWithMiniDebugInfoAreThoseOfItsLocalFunctions) {
 TEST_F(NamesCppTest, OfTheKernelAndTheVdsoAreThoseOfKallsymsAndItsDynamicSymbols) {
   build_calls("");
   const RecordedLocations locations = record({path("calls")});
-  std::map<std::uint64_t, std::set<std::string>> symbols;
-  std::ifstream file("/proc/kallsyms");
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream fields(line);
-    std::uint64_t address = 0;
-    std::string type;
-    std::string name;
-    fields >> std::hex >> address >> type >> name;
-    if (type == "t" || type == "T" || type == "w" || type == "W") symbols[address].insert(name);
-  }
+  const KernelFunctions functions = kernel_functions();
   const RecordedLocations ours = locations_of(locations, "[kernel.kallsyms]");
   ASSERT_THAT(ours.size(), Gt(10U));
   for (const RecordedLocation& one : ours) {
-    auto symbol = symbols.upper_bound(one.address);
-    ASSERT_NE(symbol, symbols.begin());
-    --symbol;
-    EXPECT_THAT(symbol->second, Contains(one.names.front())) << std::hex << one.address;
+    auto function = functions.upper_bound(one.address);
+    ASSERT_NE(function, functions.begin());
+    --function;
+    EXPECT_THAT(function->second, Contains(Pair(one.names.front(), one.frames.front().file)))
+        << std::hex << one.address;
   }
   EXPECT_THAT(names_in(ours), Contains("vfs_read"));
   // NOLINTNEXTLINE(performance-no-int-to-ptr): as the kernel passes it

@@ -40,6 +40,17 @@ TEST_F(KernelFunctionTest, OfABpfProgramIsInTheListAndEndsWhereTheCodeEnds) {
   EXPECT_EQ(name_at(0xffffffffc0001180), "none");
 }
 
+// A retpoline that is about to call a program leaves the program's address on the stack.
+TEST_F(KernelFunctionTest, OfABpfProgramIsThatOfTheByteBeforeItToo) {
+  EXPECT_EQ(name_at(0xffffffffc000107e), "none");
+  EXPECT_EQ(name_at(0xffffffffc000107f), "bpf_prog_44_new[bpf]");
+  EXPECT_EQ(find_kernel_function(symbols_, loaded_, 0xffffffffc0001080)->start, 0xffffffffc000107f)
+      << "one function for all of its addresses";
+  loaded_[0].code.end = loaded_[1].code.start;
+  EXPECT_EQ(name_at(0xffffffffc00010ff), "bpf_prog_44_new[bpf]") << "code of another program";
+  EXPECT_EQ(find_kernel_function(symbols_, loaded_, 0xffffffffc0001100)->start, 0xffffffffc0001100);
+}
+
 TEST_F(KernelFunctionTest, OfAnUnloadedBpfProgramIsNeitherItsOwnNorItsNeighbours) {
   EXPECT_EQ(name_at(0xffffffffc0001010), "none");
   EXPECT_EQ(name_at(0xffffffffc0001090), "bpf_prog_44_new[bpf]");

@@ -61,12 +61,45 @@ TEST(KernelSymbols, KeepsTheMostInformativeNameOfAnAddress) {
                         {{"T __sched_text_start", "t yield_task", "T _stext"}, "yield_task"},
                         {{"T __x64_sys_read", "T ksys_read", "D data"}, "ksys_read"},
                         {{"t __pfx_foo", "t ___foo", "d data"}, "___foo"},
+                        {{"T __sched_text_start", "t __pfx_foo_start", "D data"}, "foo_start"},
                         {{"t first", "t second", "t third"}, "first"},
                         {{"D data", "B bss", "t code"}, "code"}}) {
     std::string text;
     for (const char* name : c.names) text += std::string("ffffffff81000000 ") + name + "\n";
     EXPECT_EQ(name_at(parsed(text + "ffffffff81000100 T next\n"), 0xffffffff81000010), c.kept);
   }
+}
+
+TEST(KernelSymbols, NamesThePaddingBeforeAFunctionAsTheFunction) {
+  const KernelSymbols symbols = parsed(
+      "ffffffff81000000 T before\n"
+      "ffffffff81000100 t __pfx___ia32_sys_one\n"
+      "ffffffff81000100 t __pfx___do_sys_one\n"
+      "ffffffff81000110 t __ia32_sys_one\n"
+      "ffffffff81000110 T __do_sys_one\n"
+      "ffffffff81000200 t __cfi_two\n"
+      "ffffffff81000210 t two\n"
+      "ffffffff81000300 t __pfx_without_function\n"
+      "ffffffff81000400 t far\n"
+      "ffffffff81000500 t __pfx_\n"
+      "ffffffff81000510 t last\n"
+      "ffffffffc0000000 t __pfx_three\t[ext4]\n"
+      "ffffffffc0000010 t four\t[fuse]\n");
+  EXPECT_EQ(name_at(symbols, 0xffffffff810000ff), "before");
+  for (const std::uint64_t address : {0xffffffff81000100, 0xffffffff8100010f, 0xffffffff81000110}) {
+    const auto symbol = symbols.find(address);
+    ASSERT_TRUE(symbol);
+    EXPECT_EQ(symbol->name, "__do_sys_one");
+    EXPECT_EQ(symbol->start, 0xffffffff81000100) << "one function, whose padding is a part of it";
+    EXPECT_EQ(symbol->end, 0xffffffff81000200);
+  }
+  EXPECT_EQ(name_at(symbols, 0xffffffff8100020f), "two");
+  EXPECT_EQ(name_at(symbols, 0xffffffff8100030f), "without_function");
+  EXPECT_EQ(name_at(symbols, 0xffffffff81000400), "far");
+  EXPECT_EQ(name_at(symbols, 0xffffffff8100050f), "__pfx_") << "no prefix of a name";
+  EXPECT_EQ(name_at(symbols, 0xffffffff81000510), "last");
+  EXPECT_EQ(name_at(symbols, 0xffffffffc000000f), "three");
+  EXPECT_EQ(name_at(symbols, 0xffffffffc0000010), "four") << "of another module";
 }
 
 TEST(KernelSymbols, IsEmptyWhereTheKernelHidesItsAddresses) {
