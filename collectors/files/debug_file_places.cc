@@ -31,16 +31,19 @@ std::string path_of_id(const std::string& build_id) {
 std::optional<DebugFileRefusal> refusal_of_place(const UniqueFd& place, std::uint32_t owner,
                                                  std::uint32_t tgid) {
   struct statx status {};
-  if (::statx(place.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS | STATX_MNT_ID,
-              &status) != 0) {
+  if (::statx(place.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &status) !=
+      0) {
     return DebugFileRefusal::kNotRegular;
   }
-  if (is_fuse_mount(status.stx_mnt_id, tgid)) return DebugFileRefusal::kOnFuse;
+  const MountFacts mount = mount_of(place.get(), tgid);
+  if (mount.may_hang) return DebugFileRefusal::kOnFuse;
   if (!S_ISREG(status.stx_mode)) return DebugFileRefusal::kNotRegular;
   if (status.stx_uid != 0 && status.stx_uid != owner) return DebugFileRefusal::kForeignOwner;
   if (status.stx_uid == 0 && (status.stx_mode & S_IROTH) == 0) {
     return DebugFileRefusal::kNotReadable;
   }
+  // By a bind mount, /proc/PID/cmdline is root's file at this path, with the user's text.
+  if (status.stx_uid == 0 && mount.is_of_users) return DebugFileRefusal::kUserMount;
   if (status.stx_size > kMaxDebugFileBytes) return DebugFileRefusal::kTooLarge;
   return std::nullopt;
 }

@@ -3,6 +3,7 @@
 //
 // Trust: a debug file counts for a file only if it belongs to the owner of that file, or to root
 // and everybody may read it, or lies in the cache, which only root and the group profd can write.
+// Where users make the mounts, a file of root does not count: a bind mount gives it any path.
 // Whether its content belongs to the file is not checked here. A process chooses its root, so owner
 // and mode are what protects the files of others, and not the place. No symbolic link is followed
 // there: it could lead to a file in a directory that its maker may not enter.
@@ -39,7 +40,7 @@ inline constexpr std::array<std::string_view, 4> kDebugFilePlaceTexts{"host", "c
 enum class DebugFileRefusal : std::uint8_t {
   kNotRegular,
   kForeignOwner,   // neither root's nor that of the owner of the file
-  kOnFuse,         // the server of the file system may never answer
+  kOnFuse,         // the server of the file system may never answer; or on an overlay of users
   kTooLarge,       // 4 GiB, or 128 MiB where a checksum is needed
   kLate,           // the file system took too long
   kOtherBuildId,   // it is the debug file of another build
@@ -48,11 +49,12 @@ enum class DebugFileRefusal : std::uint8_t {
   kOverBudget,     // the time for the owner's files or that of the parser was spent
   kNotReadable,    // root's, and not everybody may read it
   kSymbolicLink,   // the path has one
+  kUserMount,      // root's, but an unprivileged user chose its path by a mount
 };
-inline constexpr std::array<std::string_view, 11> kDebugFileRefusalTexts{
+inline constexpr std::array<std::string_view, 12> kDebugFileRefusalTexts{
     "not_regular", "foreign_owner",  "on_fuse",        "too_large",
     "late",        "other_build_id", "other_checksum", "malformed",
-    "over_budget", "not_readable",   "symbolic_link"};
+    "over_budget", "not_readable",   "symbolic_link",  "user_mount"};
 
 [[nodiscard]] constexpr std::string_view text_of(DebugFilePlace place) {
   return kDebugFilePlaceTexts.at(static_cast<std::size_t>(place));

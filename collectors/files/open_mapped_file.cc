@@ -23,7 +23,8 @@ namespace {
 // O_NONBLOCK: a write lease would stall an open of a regular file for 45 s.
 constexpr int kReadFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 constexpr off_t kMaxFileBytes = off_t{4} << 30;
-constexpr const char* kOnFuse = "on a FUSE file system, which may not answer";
+constexpr const char* kOnFuse =
+    "on a FUSE file system or an overlay of users, which may not answer";
 constexpr std::string_view kDeletedSuffix = " (deleted)";
 
 // Device and inode are not compared where the change time is equal: on an overlay, fstat() returns
@@ -36,14 +37,14 @@ bool same_content(const FileKey& key, const struct stat& status) {
 }
 
 // A file of the device in the key is the one that the kernel sampled: BPF has checked where it
-// lies. A file of another device may be an overlay's, or lie on FUSE. Nothing here waits for the
-// file system.
-bool may_be_on_fuse(int place, std::uint32_t device, std::uint32_t tgid) {
+// lies. A file of another device may be an overlay's, or lie on FUSE: also one that was mapped at
+// the sampled file's address since. Nothing here waits for the file system.
+bool may_hang(int place, std::uint32_t device, std::uint32_t tgid) {
   struct statx status {};
-  const int error = ::statx(place, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &status);
+  const int error = ::statx(place, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &status);
   if (error != 0) return true;
   if (device_of_key(status.stx_dev_major, status.stx_dev_minor) == device) return false;
-  return is_fuse_mount(status.stx_mnt_id, tgid);
+  return mount_of(place, tgid).may_hang;
 }
 
 struct Opened {
@@ -77,7 +78,7 @@ Opened open_regular(const UniqueFd& place, const MappingPlace& mapping) {
   Opened opened;
   if (!place.valid()) {
     fail_open(opened);
-  } else if (may_be_on_fuse(place.get(), key.device, mapping.tgid)) {
+  } else if (may_hang(place.get(), key.device, mapping.tgid)) {
     opened.error = kOnFuse;
   } else if (::fstat(place.get(), &opened.status) != 0) {
     opened.error = fail_errno("could not stat it").message;

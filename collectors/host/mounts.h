@@ -11,11 +11,23 @@ namespace profd {
 // v1 hierarchies; empty where there is none.
 [[nodiscard]] std::string find_cgroup_mount();
 
-// Whether a file lies on a FUSE file system. The process that serves such a file system may never
-// answer, and a call that waits for it cannot be interrupted.
-//
-// By the mount's id (stx_mnt_id of statx()) in the lists of mounts that profd, the process `tgid`
-// (0: none) and process 1 see. True also for a mount in none of the lists.
-[[nodiscard]] bool is_fuse_mount(std::uint64_t mount_id, std::uint32_t tgid);
+// The mount that a file lies in. What is not known is assumed to be the worst.
+struct MountFacts {
+  // A call for the file may wait for a process that never answers, and cannot be interrupted: the
+  // file lies on FUSE, or on an overlay of users, which may have FUSE as a layer. statfs() of such
+  // an overlay may hang as well.
+  bool may_hang = true;
+  // An unprivileged user made the mounts there. A bind mount gives any file any path.
+  bool is_of_users = true;
+};
+
+// By the id of the mount, in the lists of mounts that profd, the process `tgid` (0: none) and
+// process 1 see. So the namespace of the mount counts: a process can have its root in a mount
+// namespace that is not its own. `fd` may be an O_PATH descriptor. No file system is asked.
+[[nodiscard]] MountFacts mount_of(int fd, std::uint32_t tgid);
+
+// Whether unprivileged users make the mounts of the process with this directory in /proc: another
+// user namespace than profd's owns its mount namespace. True also where that is not known.
+[[nodiscard]] bool mounts_of_users(int proc_directory);
 
 }  // namespace profd

@@ -17,8 +17,7 @@ namespace {
 constexpr int kReadFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
 bool stat_all(int fd, struct statx& status) {
-  return stat_cached(fd, STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID, status) &&
-         (status.stx_mask & STATX_MNT_ID) != 0;
+  return stat_cached(fd, STATX_BASIC_STATS | STATX_BTIME, status);
 }
 
 std::optional<JitRefusal> refusal_of(const struct statx& status, const JitFileRules& rules) {
@@ -49,9 +48,7 @@ JitRefusal refusal_of_open(int error) {
 JitOpening open_found(const UniqueFd& place, std::string path, const JitFileRules& rules) {
   struct statx status {};
   if (!stat_all(place.get(), status)) return {.refusal = JitRefusal::kNotPermitted};
-  if (is_fuse_mount(status.stx_mnt_id, rules.tgid)) {
-    return {.refusal = JitRefusal::kOnFuse};
-  }
+  if (mount_of(place.get(), rules.tgid).may_hang) return {.refusal = JitRefusal::kOnFuse};
   if (const auto refusal = refusal_of(status, rules)) return {.refusal = refusal};
   UniqueFd fd(::open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), kReadFlags));
   if (!fd.valid()) return {.refusal = refusal_of_open(errno)};
@@ -97,11 +94,7 @@ UniqueFd open_directory_of(int proc_directory, const char* link, const std::stri
 
 JitOpening open_jit_file(int directory, const std::string& name, const JitFileRules& rules) {
   // The directory is checked first: looking a name up asks its file system.
-  struct statx status {};
-  if (!stat_all(directory, status)) return {};
-  if (is_fuse_mount(status.stx_mnt_id, rules.tgid)) {
-    return {.refusal = JitRefusal::kOnFuse};
-  }
+  if (mount_of(directory, rules.tgid).may_hang) return {.refusal = JitRefusal::kOnFuse};
   const UniqueFd place = open_resolved(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC,
                                        RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
   if (!place.valid()) return not_found(errno);

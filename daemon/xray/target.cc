@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "collectors/host/mounts.h"
 #include "formats/proc/cgroup_path.h"
 #include "formats/proc/stat.h"
 #include "formats/proc/status.h"
@@ -54,7 +55,15 @@ MappedFile open_program(pid_t pid) {
     file.path.resize(file.path.size() - kDeleted.size());
     file.deleted = true;
   }
-  file.fd.reset(::open(link.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  const UniqueFd place(::open(link.c_str(), O_PATH | O_CLOEXEC));
+  if (place.valid() && mount_of(place.get(), static_cast<std::uint32_t>(pid)).may_hang) {
+    file.error = link + " is on a FUSE file system or an overlay of users, which may not answer";
+    return file;
+  }
+  if (place.valid()) {
+    const std::string found = "/proc/self/fd/" + std::to_string(place.get());
+    file.fd.reset(::open(found.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  }
   struct stat status {};
   if (!file.fd.valid() || ::fstat(file.fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     file.error = fail_errno("could not open " + link).message;

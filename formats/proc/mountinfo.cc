@@ -33,4 +33,7 @@ std::vector<Mount> parse_mountinfo(std::string_view text) {
 // "fuse", "fuseblk", "fuse.sshfs".
 bool is_fuse(std::string_view file_system) { return file_system.starts_with("fuse"); }
 
+// "overlay"; "overlayfs" in early kernels of Ubuntu.
+bool is_overlay(std::string_view file_system) { return file_system.starts_with("overlay"); }
+
 }  // namespace profd

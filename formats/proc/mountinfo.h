@@ -24,4 +24,7 @@ struct Mount {
 // blocks the caller for ever.
 [[nodiscard]] bool is_fuse(std::string_view file_system);
 
+// Whether its files are those of other file systems.
+[[nodiscard]] bool is_overlay(std::string_view file_system);
+
 }  // namespace profd

@@ -32,7 +32,7 @@ fuse_attr attributes_of(std::uint64_t node) {
 SilentFuse::SilentFuse(const std::string& directory)
     : directory_(directory), device_(::open("/dev/fuse", O_RDWR | O_CLOEXEC)) {
   const std::string options =
-      "fd=" + std::to_string(device_.get()) + ",rootmode=40000,user_id=0,group_id=0";
+      "fd=" + std::to_string(device_.get()) + ",rootmode=40755,user_id=0,group_id=0";
   mounted_ =
       ::mount("profd-test", directory_.c_str(), "fuse", MS_NOSUID | MS_NODEV, options.c_str()) == 0;
   server_ = std::thread([this] { serve(); });
@@ -92,6 +92,12 @@ void SilentFuse::answer(std::uint32_t operation, std::uint64_t id) {
       fuse_attr_out attributes{};
       attributes.attr = attributes_of(kFileNode);
       return reply(id, attributes);
+    }
+    case FUSE_STATFS: {
+      // An overlay asks for it when it is mounted.
+      fuse_statfs_out statistics{};
+      statistics.st.namelen = 255;
+      return reply(id, statistics);
     }
     case FUSE_OPEN:
       return reply(id, fuse_open_out{.fh = 1, .open_flags = 0, .padding = 0});

@@ -4,6 +4,7 @@
 #include "collectors/files/debug_file_places.h"
 
 #include <fcntl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,11 +16,13 @@
 #include <gmock/gmock.h>
 
 #include "tests/collectors/silent_fuse.h"
+#include "tests/collectors/users_mounts.h"
 
 namespace profd {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -61,6 +64,11 @@ class DebugFilePlacesTest : public testing::Test {
     const UniqueFd root(::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     std::vector<std::string> all;
     for (const DebugFileAt& file : open_in_root(root.get(), 0, query_)) all.push_back(shown(file));
+    return all;
+  }
+  [[nodiscard]] std::vector<std::string> in_root_of(std::uint32_t tgid) const {
+    std::vector<std::string> all;
+    for (const DebugFileAt& file : open_in_root_of(tgid, query_)) all.push_back(shown(file));
     return all;
   }
   [[nodiscard]] std::string in_cache() const {
@@ -164,6 +172,45 @@ TEST_F(DebugFilePlacesTest, NothingOnFuseIsOpened) {
   query_.build_id.clear();
   query_.path = "/usr/lib/debug/.build-id/ab/program";
   EXPECT_THAT(in_root(), ElementsAre("link: on_fuse"));
+}
+
+TEST_F(DebugFilePlacesTest, NothingOnAnOverlayOfUsersIsOpened) {
+  const fs::path lower = top_ / "fuse";
+  fs::create_directories(lower);
+  test::SilentFuse fuse(lower.string());
+  ASSERT_TRUE(fuse.mounted()) << "needs /dev/fuse";
+  query_.build_id.clear();
+  query_.debug_link = "file";
+  query_.path = (root_ / "program").string();
+  const test::UsersMounts process([&] {
+    return test::mount_overlay(lower.string(), by_id_.parent_path().string(), root_.string());
+  });
+  ASSERT_TRUE(process.is_ready());
+  EXPECT_THAT(in_root_of(process.tgid()), Contains("link: on_fuse"));
+}
+
+TEST_F(DebugFilePlacesTest, WhereUsersMakeMountsAFileOfRootDoesNotCount) {
+  query_.build_id.clear();
+  query_.debug_link = "cmdline";
+  query_.path = (by_id_.parent_path() / "program").string();
+  const std::string mounted = (by_id_.parent_path() / "cmdline").string();
+  write(mounted, "of the owner", kUser);
+  write(top_ / "of root", "of root");
+  const std::string roots = (top_ / "of root").string();
+  const test::UsersMounts process(
+      [&] { return ::mount(roots.c_str(), mounted.c_str(), nullptr, MS_BIND, nullptr) == 0; });
+  ASSERT_TRUE(process.is_ready());
+  EXPECT_THAT(in_root_of(process.tgid()), ElementsAre("link: user_mount"));
+  EXPECT_THAT(in_root_of(0), ElementsAre("link of the owner"));
+}
+
+TEST_F(DebugFilePlacesTest, WhereUsersMakeMountsAFileOfTheOwnerCounts) {
+  query_.build_id.clear();
+  query_.path = (by_id_.parent_path() / "program").string();
+  write(by_id_.parent_path() / "program.debug", "of the owner", kUser);
+  const test::UsersMounts process([] { return true; });
+  ASSERT_TRUE(process.is_ready());
+  EXPECT_THAT(in_root_of(process.tgid()), ElementsAre("link of the owner"));
 }
 
 TEST_F(DebugFilePlacesTest, AnyOwnersFileCountsInTheCache) {

@@ -20,6 +20,7 @@
 
 #include "collectors/files/open_mapped_file.h"
 #include "tests/collectors/silent_fuse.h"
+#include "tests/collectors/users_mounts.h"
 
 namespace profd {
 namespace {
@@ -145,6 +146,24 @@ TEST_F(SilentFuseTest, AFileOfAProcessThatIsGoneIsNotWaitedFor) {
   view_.names = text;
   view_.process.tgid = 0x7fffffff;
   EXPECT_NE(error_while_silent(), "hangs");
+}
+
+// The sampled file may have been replaced by such a one at its address since.
+TEST_F(SilentFuseTest, AFileOnAnOverlayOfUsersIsNotWaitedFor) {
+  const std::string fuse = directory_ / "mount";
+  const std::string overlay = directory_ / "overlay";
+  const std::string other = directory_ / "other";
+  std::filesystem::create_directory(overlay);
+  std::filesystem::create_directory(other);
+  void* const where = memory_;
+  const test::UsersMounts process([&] {
+    if (!test::mount_overlay(fuse, other, overlay)) return false;
+    const int fd = ::open((overlay + "/file").c_str(), O_RDONLY | O_CLOEXEC);
+    return ::mmap(where, kPage, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == where;
+  });
+  ASSERT_TRUE(process.is_ready());
+  view_.process.tgid = process.tgid();
+  EXPECT_THAT(error_while_silent(), HasSubstr("overlay of users"));
 }
 
 TEST_F(MappedFilesTest, OpensEachFileOnce) {

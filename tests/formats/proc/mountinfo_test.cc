@@ -61,5 +61,12 @@ TEST(Mountinfo, KnowsFileSystemsThatAProcessServes) {
   }
 }
 
+TEST(Mountinfo, KnowsOverlays) {
+  EXPECT_TRUE(is_overlay("overlay"));
+  for (const char* name : {"ext4", "fuse.fuse-overlayfs", "tmpfs", ""}) {
+    EXPECT_FALSE(is_overlay(name)) << name;
+  }
+}
+
 }  // namespace
 }  // namespace profd
