@@ -49,7 +49,22 @@ static __always_inline void profd_describe_mapping(struct profd_scratch *scratch
 	mapping->id = profd_hash_end(profd_hash_file(hash, &mapping->file));
 }
 
-/* Sends the described mapping. A new file wakes user space at once: the process may exit in 20 ms.
+/*
+ * What a mapping shows for the first time: its file, or that its process runs code in anonymous
+ * memory, where a JIT compiler may have put it. 0: nothing of either.
+ */
+static __always_inline __u64 profd_first_shown(const struct profd_mapping *mapping)
+{
+	if (mapping->kind == PROFD_MAPPING_FILE)
+		return profd_hash_end(profd_hash_file(profd_hash_key[0], &mapping->file));
+	if (mapping->kind == PROFD_MAPPING_ANONYMOUS)
+		return profd_hash_end(profd_hash_process(&mapping->process));
+	return 0;
+}
+
+/*
+ * Sends the described mapping. A new file wakes user space at once, and so does the first anonymous
+ * code of a process: the process may exit in 20 ms.
  */
 __noinline int profd_send_mapping(void)
 {
@@ -61,10 +76,10 @@ __noinline int profd_send_mapping(void)
 	if (!scratch || !counters || !cache || !ring)
 		return -1;
 	struct profd_mapping *mapping = &scratch->mapping;
-	__u64 hash = profd_hash_end(profd_hash_file(profd_hash_key[0], &mapping->file));
-	__u64 file = profd_sent_tag(scratch, hash);
-	__u64 *file_sent = &cache->sent.files[file / 2 % PROFD_SENT_FILES];
-	bool new_file = mapping->kind == PROFD_MAPPING_FILE && *file_sent != file;
+	__u64 first = profd_first_shown(mapping);
+	__u64 tag = profd_sent_tag(scratch, first);
+	__u64 *place = &cache->sent.firsts[tag / 2 % PROFD_SENT_FIRSTS];
+	bool wakes = first && *place != tag;
 
 	/* The path's bytes are paid for when they are known. */
 	if (!profd_pay(cache, counters, sizeof(*mapping) + PROFD_RECORD_COST)) {
@@ -88,13 +103,13 @@ __noinline int profd_send_mapping(void)
 	mapping->header.type = PROFD_RECORD_MAPPING;
 	mapping->time_ns = scratch->sample.time_ns;
 	if (bpf_ringbuf_output(ring, mapping, bytes,
-			       new_file ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)) {
+			       wakes ? BPF_RB_FORCE_WAKEUP : profd_wake_when_half_full(ring))) {
 		counters->mapping_records_lost++;
 		return -1;
 	}
 	counters->mapping_records++;
-	if (new_file)
-		*file_sent = file;
+	if (wakes)
+		*place = tag;
 	return 0;
 }
 

@@ -16,14 +16,14 @@
  */
 #define PROFD_SENT_MAPPINGS 1024
 #define PROFD_SENT_PROCESSES 512
-#define PROFD_SENT_FILES 512
+#define PROFD_SENT_FIRSTS 512
 #define PROFD_SENT_LISTS 128
 
 struct profd_sent {
 	__u64 mappings[PROFD_SENT_MAPPINGS];
 	__u64 processes[PROFD_SENT_PROCESSES];
-	__u64 files[PROFD_SENT_FILES];
-	__u64 lists[PROFD_SENT_LISTS]; /* processes with all their executable mappings */
+	__u64 firsts[PROFD_SENT_FIRSTS]; /* files, and processes with anonymous code */
+	__u64 lists[PROFD_SENT_LISTS];	 /* processes with all their executable mappings */
 };
 
 /* Whether the code of a span has unwind rows. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * One ring buffer per possible CPU, created by user space. User space drains them by a timer; it is
- * woken only for a new file, a deferred stack, and a ring that is half full.
+ * One ring buffer per possible CPU, created by user space. User space drains them by a timer, every
+ * 4 s when only windows are sampled; it is woken only for what cannot wait: a new file, the first
+ * anonymous code of a process, a deferred stack, and a ring that is half full.
  */
 #ifndef PROFD_RING_H
 #define PROFD_RING_H

@@ -45,15 +45,19 @@ static __always_inline bool profd_is_in_rate(struct profd_watched *watched, __u6
 	return watched->reported++ < PROFD_UNMAPS_PER_SECOND;
 }
 
-/* Uses at most a quarter of the ring: the rest is for samples. */
+/* Uses at most a quarter of the ring: the rest is for samples. Wakes user space before that. */
 static __always_inline bool profd_send_unmap(const struct profd_unmap *unmap)
 {
 	void *ring = profd_ring_here();
 
-	return ring &&
-	       bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) <
-		       bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / 4 &&
-	       !bpf_ringbuf_output(ring, (void *)unmap, sizeof(*unmap), BPF_RB_NO_WAKEUP);
+	if (!ring)
+		return false;
+	__u64 used = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
+	__u64 size = bpf_ringbuf_query(ring, BPF_RB_RING_SIZE);
+
+	return used < size / 4 &&
+	       !bpf_ringbuf_output(ring, (void *)unmap, sizeof(*unmap),
+				   used > size / 8 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
 /* Both calls act on whole pages, including a last page that is given in part. */

@@ -1,13 +1,17 @@
 // Mapping records: the file key, the names, and which mapping was at an address at which time.
 
 #include <poll.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "collectors/files/open_mapped_file.h"
 #include "collectors/host/clock.h"
@@ -38,6 +42,29 @@ class MappingTest : public SamplingTest {
       if (index != PROFD_NO_MAPPING) ids.insert(sample->view.mapping_ids[index]);
     }
     return ids;
+  }
+
+  // What a CPU has sent, it does not send again.
+  static void run_on_one_cpu(const std::vector<std::uint32_t>& processes) {
+    cpu_set_t allowed;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    std::size_t first = 0;
+    while (!CPU_ISSET(first, &allowed)) ++first;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    for (const std::uint32_t pid : processes) {
+      ASSERT_EQ(::sched_setaffinity(static_cast<pid_t>(pid), sizeof one, &one), 0);
+    }
+  }
+
+  // For a minute at most.
+  void drain_until_quiet() {
+    const auto guard = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    pollfd wake{.fd = sampler_->wake_fd(), .events = POLLIN, .revents = 0};
+    do {
+      sampler_->drain();
+    } while (::poll(&wake, 1, 1000) != 0 && std::chrono::steady_clock::now() < guard);
   }
 
   fs::path directory_;
@@ -142,6 +169,30 @@ TEST_F(MappingTest, AProcessOfTwentyMillisecondsHasItsFileOpened) {
     opened += mapping.mapped != nullptr && mapping.mapped->fd.valid();
   }
   EXPECT_GE(opened, 10U);
+}
+
+// The files of both processes are known, and no table is missing.
+TEST_F(MappingTest, TheFirstAnonymousCodeOfAProcessWakesUserSpace) {
+  open({.ring_bytes = std::size_t{16} << 20});  // not half full within the minute of a red test
+  const Workload in_file({"spin"});
+  const Workload in_memory({"anonymous"});
+  run_on_one_cpu({in_file.pid(), in_memory.pid()});
+  in_memory.signal(SIGSTOP);
+  Target target;
+  target.pids = {in_file.pid(), in_memory.pid()};
+  const SessionSlot slot = start(target, 99);
+  collect(in_file.pid(), 20);
+  in_file.signal(SIGSTOP);
+  drain_until_quiet();
+  in_memory.signal(SIGCONT);
+  pollfd wake{.fd = sampler_->wake_fd(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&wake, 1, 60'000), 1);
+  sampler_->drain();
+  EXPECT_TRUE(std::ranges::any_of(sink_.mappings, [&](const auto& entry) {
+    return entry.second.process.tgid == in_memory.pid() &&
+           entry.second.kind == PROFD_MAPPING_ANONYMOUS;
+  }));
+  stop_balanced(slot);
 }
 
 TEST_F(MappingTest, ANewFileWakesUserSpace) {
