@@ -70,7 +70,10 @@ std::vector<std::shared_ptr<const MappedFile>> MappedFiles::take_opened() {
   for (MappedFile& file : opener_.take()) {
     ++ended_;
     const auto known = files_.find(file.key);
-    if (known == files_.end()) continue;
+    if (known == files_.end()) {
+      closer_.close(std::move(file.fd));
+      continue;
+    }
     if (file.fd.valid()) charge_descriptor(file);
     known->second.file = std::make_shared<const MappedFile>(std::move(file));
     files.push_back(known->second.file);
@@ -119,7 +122,7 @@ void MappedFiles::charge_descriptor(MappedFile& file) {
   const std::size_t of_owner = owner == held_by_owner_.end() ? 0 : owner->second;
   if (held_ >= descriptor_limit_ / kShareOfAll ||
       (file.owner != 0 && of_owner >= descriptor_limit_ / kShareOfOwner)) {
-    file.fd.reset();
+    closer_.close(std::move(file.fd));
     file.error = "too many files are held";
     file.may_open_later = true;
     return;
@@ -136,13 +139,18 @@ void MappedFiles::refund_descriptor(const MappedFile& file) {
 }
 
 void MappedFiles::release_unused() {
-  std::erase_if(files_, [this](const auto& entry) {
-    const std::shared_ptr<const MappedFile>& file = entry.second.file;
-    if (file.use_count() != 1 || file->is_opening) return false;
+  for (auto entry = files_.begin(); entry != files_.end();) {
+    const auto current = entry++;
+    const std::shared_ptr<const MappedFile>& file = current->second.file;
+    if (file.use_count() != 1 || file->is_opening) continue;
+    if (file->fd.valid() && !closer_.has_room()) continue;
     refund_descriptor(*file);
-    count_file(entry.second.uid, -1);
-    return true;
-  });
+    count_file(current->second.uid, -1);
+    // Moved, so that the last reference is not the table's.
+    std::shared_ptr<const MappedFile> unused = std::move(current->second.file);
+    files_.erase(current);
+    if (unused->fd.valid()) closer_.close(std::move(unused));
+  }
 }
 
 }  // namespace profd

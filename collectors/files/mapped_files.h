@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "collectors/bpf/sample.h"
+#include "collectors/files/file_closer.h"
 #include "collectors/files/file_opener.h"
 #include "collectors/files/mapped_file.h"
 #include "collectors/host/uid_owners.h"
@@ -67,8 +68,12 @@ class MappedFiles {
   // Null for a file that is not in the table.
   [[nodiscard]] std::shared_ptr<const MappedFile> find(const FileKey& key) const;
 
-  // Forgets, and so closes, the files that nothing else refers to.
+  // Forgets the files that nothing else refers to, and has them closed on another thread
+  // (file_closer.h). While too many wait to be closed, further ones are kept.
   void release_unused();
+
+  // The files that wait to be closed.
+  [[nodiscard]] std::size_t closing() const { return closer_.waiting(); }
 
   [[nodiscard]] std::size_t size() const { return files_.size(); }
 
@@ -85,6 +90,7 @@ class MappedFiles {
   void count_file(std::uint32_t uid, std::ptrdiff_t change);
   [[nodiscard]] bool may_open(std::uint32_t tgid, Clock::time_point now);
 
+  FileCloser closer_;
   FileOpener opener_;
   UidOwners owners_;
   std::size_t descriptor_limit_;

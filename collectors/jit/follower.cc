@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "collectors/files/bounded_runner.h"
+#include "collectors/files/file_closer.h"
 #include "collectors/jit/directory_watch.h"
 #include "collectors/jit/followed_files.h"
 
@@ -25,6 +26,13 @@ constexpr milliseconds kWatchInterval{50};
 
 ParserLimits parser_limits() {
   return {.cpu_time = milliseconds(500), .wall_time = milliseconds(2000)};
+}
+
+// The same file, which no thread closes that others wait for.
+std::shared_ptr<const JitFile> closed_by(const FileCloser& closer, const JitFile& file) {
+  JitFile copy = file;
+  copy.fd = closer.closed_here(std::move(copy.fd));
+  return std::make_shared<const JitFile>(std::move(copy));
 }
 
 bool is_readable(int fd) {
@@ -64,6 +72,7 @@ class JitFollower::Work {
   void end_tickets(std::vector<JitEvent>& events);
 
   std::unique_ptr<Parser> parser_;
+  FileCloser closer_;
   BoundedRunner runner_;
   std::unique_ptr<DirectoryWatch> watch_;
   JitStats stats_;
@@ -79,11 +88,14 @@ Result<std::unique_ptr<JitFollower::Work>> JitFollower::Work::open(
   auto parser = Parser::start(parser_limits());
   if (!parser) return parser.error();
   work->parser_ = std::move(*parser);
-  auto watch = DirectoryWatch::open(directories, [&runner = work->runner_](
-                                                     int directory, const std::string& name,
-                                                     const JitFileRules& rules) {
+  auto watch = DirectoryWatch::open(directories, [&work = *work](int directory,
+                                                                 const std::string& name,
+                                                                 const JitFileRules& rules) {
     const auto open = [directory, name, rules] { return open_jit_file(directory, name, rules); };
-    return runner.run(0, open).value_or(JitOpening{.refusal = JitRefusal::kLate});
+    auto opening = work.runner_.run(0, open);
+    if (!opening) return JitOpening{.refusal = JitRefusal::kLate};
+    if (opening->file) opening->file = closed_by(work.closer_, *opening->file);
+    return std::move(*opening);
   });
   if (!watch) return watch.error();
   work->watch_ = std::move(*watch);
@@ -102,6 +114,7 @@ void JitFollower::Work::scan(const Wanted& wanted, std::vector<JitEvent>& events
       runner_.run(wanted.uid, [process = wanted.process] { return scan_for_jit_files(process); });
   JitProcessScanned scanned{.process = wanted.process, .scan = {}};
   if (found) {
+    for (auto& file : found->files) file = closed_by(closer_, *file);
     scanned.scan = std::move(*found);
   } else {
     scanned.scan.is_gone = false;

@@ -99,6 +99,12 @@ void SilentFuse::answer(std::uint32_t operation, std::uint64_t id) {
       statistics.st.namelen = 255;
       return reply(id, statistics);
     }
+    case FUSE_FLUSH: {
+      // Refused once, it would not be sent again: each close is to wait for an answer.
+      fuse_out_header done{.len = sizeof(fuse_out_header), .error = 0, .unique = id};
+      (void)!::write(device_.get(), &done, sizeof done);
+      return;
+    }
     case FUSE_OPEN:
       return reply(id, fuse_open_out{.fh = 1, .open_flags = 0, .padding = 0});
     default: {

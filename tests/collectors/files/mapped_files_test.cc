@@ -159,7 +159,8 @@ TEST_F(SilentFuseTest, AFileOnAnOverlayOfUsersIsNotWaitedFor) {
   const test::UsersMounts process([&] {
     if (!test::mount_overlay(fuse, other, overlay)) return false;
     const int fd = ::open((overlay + "/file").c_str(), O_RDONLY | O_CLOEXEC);
-    return ::mmap(where, kPage, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == where;
+    return ::mmap(where, kPage, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == where &&
+           ::close(fd) == 0;
   });
   ASSERT_TRUE(process.is_ready());
   view_.process.tgid = process.tgid();
@@ -360,6 +361,24 @@ TEST_F(MappedFilesTest, ReleasesOnlyFilesWithoutOtherReferences) {
   held.reset();
   files_.release_unused();
   EXPECT_EQ(files_.size(), 0u);
+}
+
+// As that of a deleted file with very many extents.
+TEST_F(SilentFuseTest, ACloseThatTakesLongIsNotWaitedFor) {
+  std::optional<MappedFiles> files(std::in_place, 1024, [this](const MappingPlace& place) {
+    MappedFile file = unopened(place, {});
+    file.fd.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    return file;
+  });
+  ASSERT_TRUE(opened_by(*files, view_)->fd.valid());
+  fuse_->fall_silent();
+  auto released = std::async(std::launch::async, [&] { files->release_unused(); });
+  EXPECT_EQ(released.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(files->size(), 0u);
+  EXPECT_EQ(files->closing(), 1u);
+  fuse_.reset();  // the close ends
+  released.wait();
+  files.reset();
 }
 
 TEST_F(MappedFilesTest, HasNoFileForAMappingWithoutFile) {
