@@ -5,6 +5,8 @@
 #include <cstring>
 #include <optional>
 
+#include "formats/unwind/go_code.h"
+
 namespace profd {
 namespace {
 
@@ -25,14 +27,9 @@ constexpr std::int32_t kSigcontextOffset = 40;
 constexpr std::string_view kRestorerTail = "\x0f\0\0\0\x0f\x05"sv;  // $15; syscall
 constexpr std::string_view kRestorerMov = "\x48\xc7\xc0"sv;         // mov $imm32, %rax
 
-// nop; call goexit1; nop; padding (Go's runtime/asm_amd64.s). The return address is its second
-// byte, so it is looked up at the first.
-constexpr std::uint64_t kGoexitBytes = 8;
-constexpr std::uint64_t kGoAlignment = 16;
-
-bool is_goexit(std::string_view code) {
-  return code.starts_with("\x90\xe8"sv) && code.substr(6).starts_with("\x90\xcc"sv);
-}
+// rt0_go, mstart and abort of Go lie within so many bytes: 1 KiB in Go 1.19.
+constexpr std::uint64_t kGoStartBytes = 8192;
+constexpr std::size_t kMaxGoCandidates = 64;
 
 profd_rule rsp_rule(std::int32_t offset) {
   profd_rule rule{};
@@ -172,7 +169,7 @@ std::vector<UnwindRow> UncoveredCode::rows_of(std::uint64_t begin, std::uint64_t
   find_restorers(begin, end);
   find_plt(begin, end);
   find_entry(begin, end);
-  if (is_go_) find_goroutine_exit(begin, end);
+  if (is_go_) find_go_ends(begin, end);
   std::ranges::sort(known_, {}, &Known::begin);
   std::vector<UnwindRow> rows{{begin, profd_rule{}}};
   std::uint64_t taken = begin;
@@ -214,14 +211,29 @@ void UncoveredCode::find_restorers(std::uint64_t begin, std::uint64_t end) {
   }
 }
 
-void UncoveredCode::find_goroutine_exit(std::uint64_t begin, std::uint64_t end) {
-  std::uint64_t block = (begin + kGoAlignment - 1) & ~(kGoAlignment - 1);
-  for (; block < end; block += kBlockBytes) {
+void UncoveredCode::find_go_ends(std::uint64_t begin, std::uint64_t end) {
+  constexpr std::uint64_t kOverlap = 256;
+  std::vector<std::uint64_t> candidates;
+  std::uint64_t block = (begin + go::kCodeAlignment - 1) & ~(go::kCodeAlignment - 1);
+  for (; block < end; block += kBlockBytes - kOverlap) {
     const std::string_view code = view(block, std::min(kBlockBytes, end - block));
-    for (std::uint64_t at = 0; at + kGoexitBytes <= code.size(); at += kGoAlignment) {
-      if (!is_goexit(code.substr(at, kGoexitBytes))) continue;
-      add({block + at, block + at + kGoexitBytes, end_rule()});
+    if (const auto clone = go::find_clone(code)) {
+      add({block + clone->system_call, block + clone->child, rsp_rule(8)});
+      add({block + clone->child, block + clone->end, end_rule()});
     }
+    for (std::uint64_t at = 0; at + go::kGoexitBytes <= code.size(); at += go::kCodeAlignment) {
+      const std::string_view function = code.substr(at, go::kGoexitBytes);
+      if (go::is_goexit(function)) add({block + at, block + at + go::kGoexitBytes, end_rule()});
+      const bool is_candidate =
+          go::has_shape_of_mstart(function) && candidates.size() < kMaxGoCandidates;
+      if (is_candidate) candidates.push_back(block + at);
+    }
+  }
+  for (const std::uint64_t candidate : candidates) {
+    const std::uint64_t first = candidate - std::min(candidate - begin, kGoStartBytes);
+    const std::uint64_t last = std::min(end, candidate + kGoStartBytes);
+    if (!go::is_mstart(view(first, last - first), candidate - first)) continue;
+    return add({candidate, candidate + go::kMstartBytes, end_rule()});
   }
 }
 

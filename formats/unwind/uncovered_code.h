@@ -5,8 +5,7 @@
 // - The signal restorer of musl and Go: mov $15, %rax; syscall (rt_sigreturn). Its frame is entered
 //   by a return, and so is looked up one byte before it: its row begins there.
 // - The function at the ELF entry point: it has no caller.
-// - Go's goexit: the return address of the first function of every goroutine, where its chain of
-//   frame pointers ends.
+// - Where the stacks of Go's goroutines and threads end: goexit, mstart, clone (go_code.h).
 //
 // The rule of all other code is unknown.
 
@@ -43,7 +42,7 @@ class UncoveredCode {
   [[nodiscard]] std::string_view view(std::uint64_t offset, std::uint64_t bytes);
   [[nodiscard]] bool is_padding(std::uint64_t begin, std::uint64_t end);
   void find_restorers(std::uint64_t begin, std::uint64_t end);
-  void find_goroutine_exit(std::uint64_t begin, std::uint64_t end);
+  void find_go_ends(std::uint64_t begin, std::uint64_t end);
   void find_plt(std::uint64_t begin, std::uint64_t end);
   void add(const Known& part);
   void add_plt_slot(std::uint64_t offset, std::string_view code);

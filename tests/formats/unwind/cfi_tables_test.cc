@@ -203,6 +203,31 @@ TEST_F(CfiTablesTest, RecognizesTheEndOfGoroutinesInGoProgramsOnly) {
   EXPECT_EQ(other.kind_at(at["goexit"]), PROFD_RULE_UNKNOWN);
 }
 
+// A new thread has the frame pointer of the one that started it, which must not be followed.
+TEST_F(CfiTablesTest, RecognizesTheFirstFunctionsOfTheThreadsOfGo) {
+  auto at = places(UNCOVERED);
+  const CodeTable table(UNCOVERED);
+  EXPECT_EQ(table.kind_at(at["go_mstart"] - 1), PROFD_RULE_UNKNOWN);
+  EXPECT_EQ(table.kind_at(at["go_mstart"]), PROFD_RULE_END);
+  EXPECT_EQ(table.kind_at(at["go_mstart_return"]), PROFD_RULE_END);
+  EXPECT_EQ(table.kind_at(at["after_go_mstart"]), PROFD_RULE_UNKNOWN);
+  EXPECT_EQ(table.kind_at(at["rt0_go"]), PROFD_RULE_UNKNOWN);
+  EXPECT_EQ(table.kind_at(at["like_go_mstart"]), PROFD_RULE_UNKNOWN) << "not before abort";
+  EXPECT_EQ(table.kind_at(at["go_clone"]), PROFD_RULE_UNKNOWN);
+  for (const std::uint64_t in_parent : {at["go_clone_call"], at["go_clone_child"] - 1}) {
+    EXPECT_EQ(table.kind_at(in_parent), PROFD_RULE_REGISTER);
+    EXPECT_EQ(table.at(in_parent).cfa_register, PROFD_DWARF_RSP);
+    EXPECT_EQ(table.at(in_parent).cfa_offset, 8);
+  }
+  EXPECT_EQ(table.kind_at(at["go_clone_child"]), PROFD_RULE_END);
+  EXPECT_EQ(table.kind_at(at["after_go_clone"] - 1), PROFD_RULE_END);
+  EXPECT_EQ(table.kind_at(at["after_go_clone"]), PROFD_RULE_UNKNOWN);
+  const CodeTable other(
+      changed(UNCOVERED, [](std::string& file) { file[file.find(".gopclntab") + 1] = 'n'; }));
+  EXPECT_EQ(other.kind_at(at["go_mstart"]), PROFD_RULE_UNKNOWN);
+  EXPECT_EQ(other.kind_at(at["go_clone_child"]), PROFD_RULE_UNKNOWN);
+}
+
 TEST_F(CfiTablesTest, ContinuesARuleThroughPaddingButNotThroughCode) {
   const CodeTable table(UNCOVERED);
   auto at = places(UNCOVERED);
