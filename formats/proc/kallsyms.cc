@@ -159,8 +159,11 @@ Result<KernelSymbols> KernelSymbols::parse(std::string text) {
   Result<std::vector<Candidate>> candidates = read_lines(text, symbols.modules_);
   if (!candidates) return candidates.error();
   sort_by_address(*candidates, text);
-  const auto repeated = std::ranges::unique(*candidates, {}, &Candidate::address);
-  candidates->erase(repeated.begin(), repeated.end());
+  const auto has_same_address = [](const Candidate& a, const Candidate& b) {
+    return a.address == b.address;
+  };
+  candidates->erase(std::unique(candidates->begin(), candidates->end(), has_same_address),
+                    candidates->end());
   join_padding(*candidates, text);
   symbols.text_ = std::move(text);
   const Candidate* last = nullptr;
