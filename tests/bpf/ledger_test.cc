@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <thread>
 #include <vector>
 
 #include "collectors/bpf/programs.h"
@@ -16,9 +19,20 @@
 namespace profd::test {
 namespace {
 
-using LedgerTest = SamplingTest;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+
+class LedgerTest : public SamplingTest {
+ protected:
+  // While nobody drains. Fails the test after a minute.
+  static void wait_until(const std::function<bool()>& condition) {
+    const auto guard = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!condition()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), guard);
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+  }
+};
 
 TEST_F(LedgerTest, TheLedgerOfAForkStormBalancesExactly) {
   // With room for all samples: on a busy host this test may drain late.
@@ -28,6 +42,10 @@ TEST_F(LedgerTest, TheLedgerOfAForkStormBalancesExactly) {
   const SessionSlot all = start(target_of_all());
   const SessionSlot followed = start(target_of_pid(first.pid()), 1999);
   collect_for(seconds(3));
+  collect_until([&] {
+    return sampler_->slot_ledger(all).received > 500 &&
+           sampler_->slot_ledger(followed).received > 50;
+  });
   const SlotLedger of_all = stop_balanced(all);
   const SlotLedger of_followed = stop_balanced(followed);
   EXPECT_GT(of_all.received, 500U);
@@ -46,7 +64,7 @@ TEST_F(LedgerTest, EachTickIsInExactlyOneSlotWhileASessionMovesBetweenSlots) {
   const SessionSlot witness = start(target_of_all());
   SessionSlot slot = start(target_of_all());
   std::uint64_t taken = 0;
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 20 || (taken <= 1000 && i < 1000); ++i) {
     collect_for(milliseconds(50));
     const auto next = sampler_->move_to_new_slot(slot);
     ASSERT_TRUE(next) << next.error().message;
@@ -92,21 +110,22 @@ TEST_F(LedgerTest, SamplesThatDoNotFitInTheRingAreCountedExactly) {
   open({.ring_bytes = 4096, .bpf_object = {}});
   const Workload workload({"recurse", "100"});
   const SessionSlot slot = start(target_of_pid(workload.pid()));
-  std::this_thread::sleep_for(seconds(1));  // nobody drains
+  constexpr auto kFull = static_cast<std::size_t>(Loss::kRingFull);
+  wait_until([&] { return sampler_->slot_ledger(slot).lost[kFull] > 100; });
   const SlotLedger last = stop_balanced(slot);
-  const auto full = last.lost[static_cast<std::size_t>(Loss::kRingFull)];
+  const auto full = last.lost[kFull];
   EXPECT_GT(full, 100U);
   EXPECT_EQ(total(last.lost), full);
   EXPECT_EQ(last.received, sink_.samples.size());
   const SamplerLedger ledger = sampler_->ledger();
-  EXPECT_EQ(ledger.lost[static_cast<std::size_t>(Loss::kRingFull)], full);
+  EXPECT_EQ(ledger.lost[kFull], full);
 }
 
 TEST_F(LedgerTest, ADrainEndsWhileSamplesAreLeftAndTheNextOneGoesOn) {
   const Workload workload({"threads", "4"});
   const SessionSlot slot = start(target_of_pid(workload.pid()), 4999);
   collect(workload.pid(), 100);  // its files have tables then
-  std::this_thread::sleep_for(seconds(1));
+  wait_until([&] { return sampler_->slot_ledger(slot).taken > 2000; });
   sink_.pause = milliseconds(1);
   const std::size_t before = sink_.samples.size();
   EXPECT_TRUE(sampler_->drain());
@@ -125,9 +144,7 @@ TEST_F(LedgerTest, AStopTakesWhatTheRingsHoldInSeveralDrains) {
   const SessionSlot slot = start(target_of_pid(workload.pid()), 199);
   collect(workload.pid(), 20);  // its files have tables then
   const std::size_t before = sink_.samples.size();
-  for (int i = 0; i < 1000 && sampler_->slot_ledger(slot).taken < before + 100; ++i) {
-    std::this_thread::sleep_for(milliseconds(10));
-  }
+  wait_until([&] { return sampler_->slot_ledger(slot).taken >= before + 100; });
   sink_.pause = milliseconds(1);
   sampler_->end_matching(slot);
   stop_balanced(slot);
