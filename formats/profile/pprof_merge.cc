@@ -71,7 +71,7 @@ class PprofAddition {
       const PprofTables::Sample& sample = from_.samples[i];
       const auto is_zero = [](std::int64_t value) { return value == 0; };
       if (std::ranges::all_of(from_.values_of(i), is_zero)) continue;
-      if (before == nullptr || !have_equal_labels(*before, sample)) {
+      if (before == nullptr || !from_.have_equal_labels(*before, sample)) {
         labels = select_labels(sample, select);
       }
       before = &sample;
@@ -114,11 +114,6 @@ class PprofAddition {
       for (std::size_t i = 0; i < frames.size(); ++i) frames_[i] = locations_[frames[i]];
       to_.add_sample({chosen.labels, to_.add_stack(frames_)}, from_.values_of(chosen.sample));
     }
-  }
-
-  [[nodiscard]] bool have_equal_labels(const PprofTables::Sample& a,
-                                       const PprofTables::Sample& b) const {
-    return std::ranges::equal(from_.labels_of(a), from_.labels_of(b));
   }
 
   std::optional<std::uint32_t> select_labels(const PprofTables::Sample& sample,

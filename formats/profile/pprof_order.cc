@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -118,6 +119,7 @@ class Ordering {
   Places location_places_;
   Places labels_places_;
   std::vector<std::vector<PprofLabel>> labels_by_index_;
+  std::optional<std::uint32_t> written_labels_;  // those at the end of the tables
   Places stack_places_;
 };
 
@@ -337,12 +339,16 @@ void Ordering::write_sample(std::uint32_t index) {
   const auto stack = profile_.stack(sample.stack);
   const auto& labels = labels_by_index_[sample.labels];
   const auto values = profile_.values(index);
-  to_.samples.push_back({.first_frame = static_cast<std::uint32_t>(to_.frames.size()),
-                         .depth = static_cast<std::uint32_t>(stack.size()),
-                         .first_label = static_cast<std::uint32_t>(to_.labels.size()),
-                         .label_count = static_cast<std::uint32_t>(labels.size())});
+  if (written_labels_ != sample.labels) {
+    to_.labels.insert(to_.labels.end(), labels.begin(), labels.end());
+    written_labels_ = sample.labels;
+  }
+  to_.samples.push_back(
+      {.first_frame = static_cast<std::uint32_t>(to_.frames.size()),
+       .depth = static_cast<std::uint32_t>(stack.size()),
+       .first_label = static_cast<std::uint32_t>(to_.labels.size() - labels.size()),
+       .label_count = static_cast<std::uint32_t>(labels.size())});
   for (const std::uint32_t frame : stack) to_.frames.push_back(location_places_[frame]);
-  to_.labels.insert(to_.labels.end(), labels.begin(), labels.end());
   to_.values.insert(to_.values.end(), values.begin(), values.end());
 }
 

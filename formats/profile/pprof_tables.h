@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -27,7 +28,8 @@ struct PprofTables {
     std::uint32_t line_count = 0;
     bool is_folded = false;
   };
-  // Its values are at the place of the sample times the number of types.
+  // Its values are at the place of the sample times the number of types. Samples of a run with
+  // equal labels usually have the same place of labels.
   struct Sample {
     std::uint32_t first_frame = 0;  // in `frames`
     std::uint32_t depth = 0;
@@ -62,6 +64,11 @@ struct PprofTables {
   }
   [[nodiscard]] std::span<const PprofLabel> labels_of(const Sample& sample) const {
     return std::span(labels).subspan(sample.first_label, sample.label_count);
+  }
+  // Cheap for samples that the reader or pprof_order.h has put one after the other.
+  [[nodiscard]] bool have_equal_labels(const Sample& a, const Sample& b) const {
+    if (a.first_label == b.first_label && a.label_count == b.label_count) return true;
+    return std::ranges::equal(labels_of(a), labels_of(b));
   }
   [[nodiscard]] std::span<const std::int64_t> values_of(std::size_t sample) const {
     return std::span(values).subspan(sample * sample_types.size(), sample_types.size());

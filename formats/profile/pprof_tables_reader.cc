@@ -106,6 +106,9 @@ class TablesReader {
   void read_location(pbf_reader message);
   PprofLine read_line(pbf_reader message);
   void read_sample(pbf_reader message);
+  [[nodiscard]] bool has_labels_of_last(const pbf_reader& message) const;
+  void end_sample(PprofTables::Sample sample, std::size_t first_value,
+                  const PprofTables::Sample& labelled);
   PprofLabel read_label(pbf_reader message);
 
   PprofTables to_;
@@ -118,6 +121,9 @@ class TablesReader {
   Messages functions_;
   Messages locations_;
   Messages samples_;
+  // Of the last sample whose message ends with labels: their bytes without the first tag.
+  std::string_view last_labels_;
+  PprofTables::Sample last_labelled_;
   PprofIds mapping_ids_;
   PprofIds function_ids_;
   PprofIds location_ids_;
@@ -332,12 +338,21 @@ PprofLine TablesReader::read_line(pbf_reader message) {
   return line;
 }
 
+// Most samples have the labels of the one before them. `message` is at its first label.
+bool TablesReader::has_labels_of_last(const pbf_reader& message) const {
+  return message.has_wire_type(pbf_wire_type::length_delimited) &&
+         text_of(message.data()) == last_labels_;
+}
+
 void TablesReader::read_sample(pbf_reader message) {
   namespace field = pprof::sample;
   PprofTables::Sample sample{.first_frame = count_of(to_.frames.size()),
                              .first_label = count_of(to_.labels.size())};
   const std::size_t first_value = to_.values.size();
+  std::string_view labels;  // from the first one to the end
+  bool ends_with_labels = false;
   while (message.next()) {
+    ends_with_labels = labels.empty() || (ends_with_labels && message.tag() == field::kLabel);
     switch (message.tag()) {
       case field::kLocation:
         numbers(message,
@@ -349,16 +364,32 @@ void TablesReader::read_sample(pbf_reader message) {
         });
         break;
       case field::kLabel:
+        if (labels.empty()) {
+          if (has_labels_of_last(message)) return end_sample(sample, first_value, last_labelled_);
+          labels = text_of(message.data());
+        }
         add(to_.labels, read_label(pbf_reader(bytes(message))), kMaxPprofParts);
         break;
       default:
         message.skip();
     }
   }
+  sample.label_count = count_of(to_.labels.size()) - sample.first_label;
+  if (!labels.empty() && ends_with_labels) {
+    last_labels_ = labels;
+    last_labelled_ = sample;
+  }
+  end_sample(sample, first_value, sample);
+}
+
+// The sample gets the labels of `labelled`.
+void TablesReader::end_sample(PprofTables::Sample sample, std::size_t first_value,
+                              const PprofTables::Sample& labelled) {
   const std::size_t values = to_.values.size() - first_value;
   if (values == 0 || values != to_.sample_types.size()) refuse(PprofRefusal::kWrongValueCount);
   sample.depth = count_of(to_.frames.size()) - sample.first_frame;
-  sample.label_count = count_of(to_.labels.size()) - sample.first_label;
+  sample.first_label = labelled.first_label;
+  sample.label_count = labelled.label_count;
   to_.samples.push_back(sample);
 }
 

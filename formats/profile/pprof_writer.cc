@@ -93,9 +93,9 @@ void write_location(pbf_writer& file, const PprofTables& tables, std::uint32_t p
   if (location.is_folded) message.add_bool(field::kIsFolded, true);
 }
 
-void write_label(pbf_writer& sample, const PprofLabel& label) {
+void write_label(pbf_writer& labels, const PprofLabel& label) {
   namespace field = pprof::label;
-  pbf_writer message(sample, pprof::sample::kLabel);
+  pbf_writer message(labels, pprof::sample::kLabel);
   add_number(message, field::kKey, label.key);
   add_number(message, field::kText, label.text);
   add_signed(message, field::kNumber, label.number);
@@ -118,16 +118,40 @@ class PackedNumbers {
   std::string bytes_;
 };
 
-void write_sample(pbf_writer& file, const PprofTables& tables, std::uint32_t place,
-                  PackedNumbers& numbers) {
-  const PprofTables::Sample& sample = tables.samples[place];
-  pbf_writer message(file, pprof::profile::kSample);
-  const std::string_view ids = numbers.pack(tables.frames_of(sample), id_of);
-  if (!ids.empty()) message.add_bytes(pprof::sample::kLocation, ids.data(), ids.size());
-  const auto values = tables.values_of(place);
-  message.add_packed_int64(pprof::sample::kValue, values.begin(), values.end());
-  for (const PprofLabel& label : tables.labels_of(sample)) write_label(message, label);
-}
+// The samples of a file. Those of a run have equal labels, which are encoded once.
+class SampleWriter {
+ public:
+  SampleWriter(pbf_writer& file, const PprofTables& tables) : file_(file), tables_(tables) {}
+
+  void write(std::uint32_t place) {
+    const PprofTables::Sample& sample = tables_.samples[place];
+    bytes_.clear();
+    pbf_writer message(bytes_);
+    const std::string_view ids = numbers_.pack(tables_.frames_of(sample), id_of);
+    if (!ids.empty()) message.add_bytes(pprof::sample::kLocation, ids.data(), ids.size());
+    const auto values = tables_.values_of(place);
+    message.add_packed_int64(pprof::sample::kValue, values.begin(), values.end());
+    bytes_ += labels_of(sample);
+    file_.add_message(pprof::profile::kSample, bytes_);
+  }
+
+ private:
+  const std::string& labels_of(const PprofTables::Sample& sample) {
+    if (last_ != nullptr && tables_.have_equal_labels(*last_, sample)) return labels_;
+    last_ = &sample;
+    labels_.clear();
+    pbf_writer labels(labels_);
+    for (const PprofLabel& label : tables_.labels_of(sample)) write_label(labels, label);
+    return labels_;
+  }
+
+  pbf_writer& file_;
+  const PprofTables& tables_;
+  PackedNumbers numbers_;
+  std::string bytes_;
+  const PprofTables::Sample* last_ = nullptr;
+  std::string labels_;  // of *last_
+};
 
 // An upper bound of the usual size, so that the file seldom moves while it grows.
 std::size_t usual_bytes(const PprofTables& tables) {
@@ -158,12 +182,15 @@ std::string encode_pprof_tables(const PprofTables& tables) {
     write_function(file, tables.functions[i], i);
   }
   for (std::uint32_t i = 0; i < tables.locations.size(); ++i) write_location(file, tables, i);
-  PackedNumbers numbers;
-  for (std::uint32_t i = 0; i < tables.samples.size(); ++i) write_sample(file, tables, i, numbers);
-  if (!tables.own_data.empty()) {
-    file.add_bytes(field::kOwnData, tables.own_data.data(), tables.own_data.size());
-  }
+  SampleWriter samples(file, tables);
+  for (std::uint32_t i = 0; i < tables.samples.size(); ++i) samples.write(i);
+  add_own_data(bytes, tables.own_data);
   return bytes;
+}
+
+void add_own_data(std::string& encoded, std::string_view own_data) {
+  if (own_data.empty()) return;
+  pbf_writer(encoded).add_bytes(pprof::profile::kOwnData, own_data.data(), own_data.size());
 }
 
 std::string encode_pprof(const PprofProfile& profile) {

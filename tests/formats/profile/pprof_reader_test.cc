@@ -123,6 +123,48 @@ TEST(PprofReader, ReadsNumericLabelsWithAndWithoutUnit) {
   EXPECT_EQ(read->text(std::max(labels[0].unit, labels[1].unit)), "count");
 }
 
+// The reader decodes the labels of a run of samples once.
+TEST(PprofReader, ReadsTheLabelsOfEachSampleWhereverTheyStand) {
+  const std::string a = "sample { location_id: 1 value: 1 label { key: 6 str: 7 } }\n";
+  const std::string b = "sample { location_id: 2 value: 2 label { key: 6 str: 7 } }\n";
+  const std::string c = "sample { location_id: 2 value: 3 label { key: 6 str: 5 } }\n";
+  const std::string none = "sample { location_id: 2 value: 4 }\n";
+  const std::string file = protoc_encoded(kTexts + kType + kTables + a + b + c + b + none + c + a);
+  const auto tables = read_pprof_tables(file);
+  ASSERT_TRUE(tables);
+  std::vector<std::string> texts;
+  for (const PprofTables::Sample& sample : tables->samples) {
+    texts.emplace_back("-");
+    for (const PprofLabel& label : tables->labels_of(sample)) {
+      texts.back() = tables->texts[label.text];
+    }
+  }
+  EXPECT_THAT(texts,
+              ElementsAre("value", "value", "/lib/a.so", "value", "-", "/lib/a.so", "value"));
+  EXPECT_EQ(tables->samples[0].first_label, tables->samples[1].first_label);
+}
+
+// A value between two labels, and one after them, which then are not the end of their sample.
+TEST(PprofReader, ReadsLabelsBeforeOtherFields) {
+  const std::string tables = protoc_encoded(kTexts + kType + kTables);
+  const auto sample = [](std::string_view fields) {
+    return std::string("\x12") + static_cast<char>(fields.size()) + std::string(fields);
+  };
+  const std::string label("\x1a\x04\x08\x06\x10\x07", 6);
+  const std::string other("\x1a\x04\x08\x06\x10\x05", 6);
+  const std::string frame("\x08\x01", 2);
+  const std::string value("\x10\x05", 2);
+  const std::string usual = reencoded(tables + sample(frame + value + label + other));
+  for (const std::string& one : {label + frame + other + value, label + other + value + frame,
+                                 frame + label + value + other, label + frame + value + other}) {
+    EXPECT_EQ(reencoded(tables + sample(one)), usual);
+    const auto twice = decode_pprof(tables + sample(one) + sample(one));
+    ASSERT_TRUE(twice);
+    ASSERT_EQ(twice->samples().size(), 1U);
+    EXPECT_EQ(twice->values(0)[0], 10);
+  }
+}
+
 TEST(PprofReader, NamesLocationsWithoutLines) {
   const auto read = decode_pprof(protoc_encoded(
       kTexts + kType + "mapping { id: 1 filename: 5 } location { id: 1 mapping_id: 1 address: 8 }" +
