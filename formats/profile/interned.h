@@ -1,6 +1,9 @@
 // Tables that hold each value once, by index. The indexes count from 0 in the order in which the
 // values came.
 //
+// Values often come in the order of their indexes, as the tables of two windows have them in one
+// order. So the one after the last is compared before anything is hashed.
+//
 // The hash is seeded, since processes choose the names and addresses that are kept here. Elements
 // of values and lists have a function add_to(SeededHash&, const T&). Adding invalidates spans and
 // references into a table, but not texts. Moveable; no thread affinity.
@@ -91,11 +94,13 @@ class InternedValues {
   explicit InternedValues(std::uint64_t seed) : seed_(seed) {}
 
   std::uint32_t add(const T& value) {
+    if (next_ < values_.size() && values_[next_] == value) return next_++;
     SeededHash hash(seed_);
     add_to(hash, value);
     const std::uint32_t index =
         index_.find_or_add(hash.value(), [&](std::uint32_t at) { return values_[at] == value; });
     if (index == values_.size()) values_.push_back(value);
+    next_ = index + 1;
     return index;
   }
   [[nodiscard]] std::span<const T> all() const { return values_; }
@@ -109,6 +114,7 @@ class InternedValues {
   std::uint64_t seed_;
   HashIndex index_;
   std::vector<T> values_;
+  std::uint32_t next_ = 0;  // after the one that was added or found last
 };
 
 // Lists of values, each list once.
@@ -119,6 +125,7 @@ class InternedLists {
 
   // `list` does not lie in this table.
   std::uint32_t add(std::span<const T> list) {
+    if (next_ < size() && std::ranges::equal((*this)[next_], list)) return next_++;
     SeededHash hash(seed_);
     add_all_to(hash, list);
     const std::uint32_t index = index_.find_or_add(
@@ -127,6 +134,7 @@ class InternedLists {
       values_.insert(values_.end(), list.begin(), list.end());
       ends_.push_back(values_.size());
     }
+    next_ = index + 1;
     return index;
   }
   [[nodiscard]] std::span<const T> operator[](std::uint32_t index) const {
@@ -143,6 +151,7 @@ class InternedLists {
   HashIndex index_;
   std::vector<T> values_;
   std::vector<std::size_t> ends_;
+  std::uint32_t next_ = 0;  // after the one that was added or found last
 };
 
 class InternedTexts {
@@ -150,8 +159,10 @@ class InternedTexts {
   explicit InternedTexts(std::uint64_t seed) : seed_(seed) {}
 
   std::uint32_t add(std::string_view text) {
+    if (next_ < texts_.size() && texts_[next_] == text) return next_++;
     const std::uint32_t index =
         index_.find_or_add(hash_of(text), [&](std::uint32_t at) { return texts_[at] == text; });
+    next_ = index + 1;
     if (index < texts_.size()) return index;
     texts_.emplace_back(text);
     text_bytes_ += sizeof(std::string) + text.size();
@@ -180,6 +191,7 @@ class InternedTexts {
   HashIndex index_;
   std::deque<std::string> texts_;
   std::size_t text_bytes_ = 0;
+  std::uint32_t next_ = 0;  // after the one that was added or found last
 };
 
 }  // namespace profd

@@ -70,7 +70,6 @@ PprofProfile::PprofProfile(std::vector<PprofValueType> sample_types, std::uint64
 }
 
 std::uint32_t PprofProfile::add_text(std::string_view text) {
-  if (const auto known = texts_.find(text)) return *known;  // so it is short and valid
   if (text.size() <= kMaxTextBytes && is_printable(text)) return texts_.add(text);
   return texts_.add(printable_utf8(text, kMaxTextBytes));
 }

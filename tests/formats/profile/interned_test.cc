@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "formats/profile/pprof_profile.h"
+
 namespace profd {
 namespace {
 
@@ -38,6 +40,16 @@ TEST(InternedLists, HoldsEachListOnce) {
     EXPECT_TRUE(std::ranges::equal(lists[i], some[i]));
   }
   EXPECT_EQ(lists.size(), some.size());
+}
+
+// Each value has its index whatever was looked up before it.
+TEST(InternedValues, FindsValuesInAnyOrder) {
+  InternedValues<PprofLine> lines(1);
+  const auto line = [](std::uint32_t number) { return PprofLine{.function = number, .line = 1}; };
+  for (std::uint32_t i = 0; i < 5; ++i) EXPECT_EQ(lines.add(line(i)), i);
+  for (std::uint32_t i = 0; i < 5; ++i) EXPECT_EQ(lines.add(line(i)), i);
+  for (const std::uint32_t i : {4U, 0U, 1U, 1U, 3U, 2U, 4U}) EXPECT_EQ(lines.add(line(i)), i);
+  EXPECT_EQ(lines.size(), 5U);
 }
 
 // Texts of one start, of lengths around the eight bytes that are hashed at a time.
