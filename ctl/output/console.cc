@@ -1,23 +1,11 @@
 #include "ctl/output/console.h"
 
-#include <algorithm>
 #include <ostream>
 
 #include "formats/api/error_json.h"
 #include "formats/base/utf8_text.h"
 
 namespace profd {
-namespace {
-
-// U+0080 to U+009F: terminals interpret them as escape sequences.
-void replace_c1(std::string& text) {
-  for (std::size_t at = text.find('\xc2'); at != text.npos; at = text.find('\xc2', at + 1)) {
-    const bool is_c1 = at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) < 0xa0;
-    if (is_c1) text.replace(at, 2, "?");
-  }
-}
-
-}  // namespace
 
 ExitCode exit_code_of(ErrorCode code) {
   switch (code) {
@@ -46,12 +34,6 @@ int report(const Console& console, const Error& error) {
   return exit_code_of(error.code);
 }
 
-std::string printable(std::string_view text) {
-  std::string out = valid_utf8(text);
-  std::ranges::replace_if(
-      out, [](char c) { return (static_cast<unsigned char>(c) < 0x20) || c == 0x7f; }, '?');
-  replace_c1(out);
-  return out;
-}
+std::string printable(std::string_view text) { return without_controls(valid_utf8(text)); }
 
 }  // namespace profd

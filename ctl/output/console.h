@@ -40,8 +40,8 @@ struct Console {
 // the daemon sends errors (formats/api/error_json.h). Returns the exit code of the error.
 int report(const Console& console, const Error& error);
 
-// Makes text of processes and of the daemon safe for a terminal: control characters (C0, DEL and
-// C1) become '?', bytes that are not UTF-8 become U+FFFD.
+// Makes text of processes and of the daemon safe for a terminal: control characters (C0, DEL,
+// C1) and format characters such as U+202E become '?', bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace profd

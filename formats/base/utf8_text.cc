@@ -1,6 +1,7 @@
 #include "formats/base/utf8_text.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 
@@ -69,10 +70,35 @@ std::string repaired(std::string_view text) {
 
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
-// U+0080 to U+009F: the bytes C2 80 to C2 9F.
-bool is_c1(std::string_view text, std::size_t at) {
-  return text[at] == '\xc2' && at + 1 < text.size() && is_inside_character(text[at + 1]) &&
-         static_cast<unsigned char>(text[at + 1]) < 0xa0;
+struct CharacterRange {
+  std::uint32_t first;
+  std::uint32_t last;
+};
+
+// C1, and of the category Cf (and Zl, Zp) those of which a terminal shows an effect at most.
+constexpr std::array<CharacterRange, 9> kLongControls = {{
+    {0x80, 0x9f},        // C1
+    {0xad, 0xad},        // soft hyphen
+    {0x61c, 0x61c},      // Arabic letter mark
+    {0x200b, 0x200f},    // zero width, marks of direction
+    {0x2028, 0x202e},    // ends of lines, embeddings and overrides of direction
+    {0x2060, 0x206f},    // invisible operators, isolates of direction
+    {0xfeff, 0xfeff},    // byte order mark
+    {0xfff9, 0xfffb},    // annotations
+    {0xe0000, 0xe007f},  // tags
+}};
+
+// The bytes of the control character at `at`; 0: there is none.
+std::size_t control_bytes(std::string_view text, std::size_t at) {
+  namespace utf = boost::nowide::utf;
+  if (is_control(text[at])) return 1;
+  if (static_cast<unsigned char>(text[at]) < 0x80) return 0;
+  const char* after = text.data() + at;
+  const utf::code_point decoded = utf::utf_traits<char>::decode(after, text.data() + text.size());
+  const bool is_long = std::ranges::any_of(kLongControls, [decoded](const CharacterRange& range) {
+    return decoded >= range.first && decoded <= range.last;
+  });
+  return is_long ? static_cast<std::size_t>(after - text.data()) - at : 0;
 }
 
 }  // namespace
@@ -102,7 +128,7 @@ std::string valid_utf8(std::string_view text, std::size_t max_bytes) {
 
 bool has_controls(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (is_control(text[i]) || is_c1(text, i)) return true;
+    if (control_bytes(text, i) != 0) return true;
   }
   return false;
 }
@@ -120,10 +146,10 @@ std::string printable_utf8(std::string_view text, std::size_t max_bytes) {
 std::string without_controls(std::string_view text) {
   std::string shown;
   shown.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool is_long = is_c1(text, i);
-    shown.push_back(is_long || is_control(text[i]) ? '?' : text[i]);
-    if (is_long) ++i;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t control = control_bytes(text, i);
+    shown.push_back(control != 0 ? '?' : text[i]);
+    i += std::max<std::size_t>(control, 1);
   }
   return shown;
 }

@@ -21,10 +21,11 @@ inline constexpr std::size_t kMaxPrintableBytes = 1024;
 [[nodiscard]] std::string valid_utf8(std::string_view text);
 
 // Whether a terminal may take a character for a command: C0 (such as a newline or an escape), DEL
-// and, in valid UTF-8, C1.
+// and, in valid UTF-8, C1 and format characters, which change the order of a line (U+202E) or are
+// invisible, so that a name looks like another.
 [[nodiscard]] bool has_controls(std::string_view text);
 
-// Control characters become '?'. Nothing else changes.
+// Each of these characters becomes '?'. Nothing else changes.
 [[nodiscard]] std::string without_controls(std::string_view text);
 
 // Whether a text is valid UTF-8 without control characters, so that a terminal can show it.

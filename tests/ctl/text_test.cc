@@ -67,6 +67,7 @@ TEST(Text, TheNameOfAProcessCanNotControlTheTerminal) {
                       "2J\xc2"),
             "\xef\xbf\xbd"
             "2J\xef\xbf\xbd");
+  EXPECT_EQ(printable("a\u202ecc.tset\u2066\u200b\ufeff"), "a?cc.tset???");
 }
 
 }  // namespace

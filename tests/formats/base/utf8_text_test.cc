@@ -81,6 +81,24 @@ TEST(Utf8Text, MakesAnyBytesValidOnceAndForAll) {
   }
 }
 
+// They reverse a line on a terminal, or are invisible.
+TEST(Utf8Text, FormatCharactersBecomeQuestionMarks) {
+  for (const std::string text :
+       {"\u00ad", "\u061c", "\u200b", "\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202e",
+        "\u2060", "\u2066", "\u2069", "\ufeff", "\ufff9", "\U000e0001", "\U000e0041"}) {
+    const std::string name = "evil" + text + "cc";
+    EXPECT_TRUE(has_controls(name)) << name;
+    EXPECT_FALSE(is_printable(name)) << name;
+    EXPECT_EQ(without_controls(name), "evil?cc");
+    EXPECT_EQ(printable_utf8(name, 100), "evil?cc");
+  }
+  const std::string plain =
+      "\u00ac\u00ae\u061b\u061d\u200a\u2010\u2027\u202f\u205f\u2070\ufefe\u65e5";
+  EXPECT_FALSE(has_controls(plain));
+  EXPECT_EQ(without_controls(plain), plain);
+  EXPECT_EQ(without_controls("\xe2\x80"), "\xe2\x80") << "a cut character is no control";
+}
+
 TEST(Utf8Text, ControlCharactersBecomeQuestionMarks) {
   const std::string plain = "std::map<int, \u00e9\u00a0\u20ac>";
   EXPECT_FALSE(has_controls(plain));
