@@ -39,6 +39,17 @@ std::int64_t pid_of(const PprofProfile& profile, const PprofSample& sample) {
   return 0;
 }
 
+// All labels but the thread: a pid can be that of two processes, one after the other.
+using ProcessId = std::vector<PprofLabel>;
+
+ProcessId process_of(const PprofProfile& profile, const PprofSample& sample) {
+  ProcessId id;
+  for (const PprofLabel& label : profile.labels(sample.labels)) {
+    if (profile.text(label.key) != "thread") id.push_back(label);
+  }
+  return id;
+}
+
 // Calls `visit` with the lines of a stack, the outermost first.
 template <class Visit>
 void for_each_line(const PprofProfile& profile, const PprofSample& sample, const Visit& visit) {
@@ -82,10 +93,10 @@ class SpeedscopeWriter {
 
  private:
   void add(const PprofSample& sample, std::int64_t value) {
-    const auto [process, added] = processes_.try_emplace(pid_of(profile_, sample));
+    const auto [process, added] = processes_.try_emplace(process_of(profile_, sample));
     if (added) {
       process->second.name = std::string(label_of(profile_, sample, "comm")) + " (" +
-                             std::to_string(process->first) + ")";
+                             std::to_string(pid_of(profile_, sample)) + ")";
     }
     boost::json::array stack;
     for_each_line(profile_, sample,
@@ -108,7 +119,7 @@ class SpeedscopeWriter {
 
   boost::json::array profiles() {
     std::vector<ProcessStacks*> by_sum;
-    for (auto& [pid, process] : processes_) by_sum.push_back(&process);
+    for (auto& [id, process] : processes_) by_sum.push_back(&process);
     std::ranges::stable_sort(by_sum, std::ranges::greater(), &ProcessStacks::sum);
     boost::json::array profiles;
     for (ProcessStacks* process : by_sum) {
@@ -131,7 +142,7 @@ class SpeedscopeWriter {
   std::size_t value_;
   boost::json::array frames_;
   std::map<std::pair<std::uint32_t, std::int64_t>, std::size_t> index_;  // by function and line
-  std::map<std::int64_t, ProcessStacks> processes_;                      // by pid
+  std::map<ProcessId, ProcessStacks> processes_;
 };
 
 }  // namespace

@@ -31,10 +31,11 @@ class StackTextsTest : public testing::Test {
   }
 
   void add(const std::string& comm, std::int64_t pid, std::span<const std::uint32_t> stack,
-           std::int64_t samples) {
-    const std::uint32_t labels =
-        profile_.add_labels({{.key = profile_.add_text("pid"), .number = pid},
-                             {.key = profile_.add_text("comm"), .text = profile_.add_text(comm)}});
+           std::int64_t samples, const std::string& thread = {}) {
+    const std::uint32_t labels = profile_.add_labels(
+        {{.key = profile_.add_text("pid"), .number = pid},
+         {.key = profile_.add_text("comm"), .text = profile_.add_text(comm)},
+         {.key = profile_.add_text("thread"), .text = profile_.add_text(thread)}});
     const std::array values{samples, samples * 1000};
     profile_.add_sample({.labels = labels, .stack = profile_.add_stack(stack)}, values);
   }
@@ -62,6 +63,21 @@ TEST_F(StackTextsTest, ASpeedscopeFileHasAProfileForEachProcessTheLargestFirst) 
   EXPECT_EQ(frames.at(stack[2].to_number<std::size_t>()).at("name"), "inner");
   EXPECT_EQ(frames.at(stack[2].to_number<std::size_t>()).at("line"), 11);
   EXPECT_EQ(frames.at(stack[2].to_number<std::size_t>()).at("file"), "/src/a.cc");
+}
+
+// A pid that was used again, and threads of one process.
+TEST_F(StackTextsTest, ASpeedscopeFileTellsProcessesOfOnePidApart) {
+  const PprofLine other = line("other", 1);
+  const std::array stack{profile_.add_location({.address = 48}, {&other, 1})};
+  add("next", 7, stack, 1);
+  add("next", 7, stack, 2, "worker");
+  const boost::json::value file = boost::json::parse(speedscope_json(profile_, "00c0ffee"));
+  const auto& profiles = file.at("profiles").as_array();
+  ASSERT_EQ(profiles.size(), 3U);
+  EXPECT_EQ(profiles[1].at("name"), "web (7)");
+  EXPECT_EQ(profiles[1].at("endValue"), 5000);
+  EXPECT_EQ(profiles[2].at("name"), "next (7)");
+  EXPECT_EQ(profiles[2].at("endValue"), 3000);
 }
 
 TEST(EmptyStackTextsTest, AProfileWithoutSamplesHasNoStacks) {
