@@ -69,7 +69,7 @@ void NamedDirectory::place_locations() {
     const bool is_new = images_.empty() || images_.back().mapping != locations[i].mapping;
     if (is_new) {
       next = next_page(next) + kPage;
-      images_.push_back({.mapping = locations[i].mapping, .stem = {}, .code = {next, next}});
+      images_.push_back({.mapping = locations[i].mapping, .code = {next, next}});
     }
     Image& image = images_.back();
     image.locations.push_back(i);
@@ -93,7 +93,8 @@ std::string NamedDirectory::mapping_name(std::uint32_t mapping) const {
 void NamedDirectory::name_images() {
   std::set<std::string> taken;
   for (Image& image : images_) {
-    std::string stem = mapping_name(image.mapping);
+    image.name = mapping_name(image.mapping);
+    std::string stem = image.name;
     if (image.mapping != PprofLocation::kNoMapping) {
       const auto id = profile_.text(profile_.mappings()[image.mapping].build_id);
       if (!id.empty())
@@ -103,6 +104,7 @@ void NamedDirectory::name_images() {
     for (int number = 2; !taken.insert(image.stem).second; ++number) {
       image.stem = stem + "-" + std::to_string(number);
     }
+    image.line_path = line_path_of_image(image.stem);
   }
 }
 
@@ -166,15 +168,15 @@ std::vector<ProfileMapping> NamedDirectory::lines_of(const std::vector<bool>& us
     lines.push_back({.start = image.code.start - kPage,
                      .end = image.code.end,
                      .file_offset = kElfTextOffset,
-                     .path = std::string(kBuildPrefix) + image_path(i)});
-    const bool is_executable = !comm.empty() && mapping_name(image.mapping).starts_with(name);
+                     .path = image.line_path});
+    const bool is_executable = !comm.empty() && image.name.starts_with(name);
     if (is_executable) std::rotate(lines.begin(), lines.end() - 1, lines.end());
   }
   return lines;
 }
 
 std::string NamedDirectory::image_path(std::size_t image) const {
-  return "objects/" + images_[image].stem + ".so";
+  return path_in_result(images_[image].line_path);
 }
 
 // As it is in the file, so that readers demangle it as they do with names of the file itself. A
@@ -187,13 +189,13 @@ std::string NamedDirectory::symbol_of(const Image& image, const PprofFunction& f
   const bool is_jit = image.mapping != PprofLocation::kNoMapping &&
                       profile_.text(profile_.mappings()[image.mapping].file) == kJitMapping;
   if (is_jit) return jit_symbol(name, address);
-  if (name.empty() || name == kImageEnd) return "[" + mapping_name(image.mapping) + "]";
+  if (name.empty() || name == kImageEnd) return "[" + image.name + "]";
   return one_line(name);
 }
 
 JitImage NamedDirectory::image_of(const Image& image, JitImageLayout& layout) const {
   JitImage made;
-  made.name = mapping_name(image.mapping);
+  made.name = image.name;
   std::map<std::uint32_t, std::uint32_t> file_numbers;
   std::uint32_t last = 0;
   for (const std::uint32_t location : image.locations) {

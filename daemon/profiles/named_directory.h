@@ -54,7 +54,9 @@ class NamedDirectory {
   // A mapping in the made-up address space. Its functions are contiguous.
   struct Image {
     std::uint32_t mapping = PprofLocation::kNoMapping;
-    std::string stem;  // of its file name
+    std::string stem{};       // of its file name
+    std::string name{};       // of its mapping
+    std::string line_path{};  // in the lists of mapped objects
     AddressRange code{};
     std::vector<std::uint32_t> locations{};  // of the profile, sorted by address
   };

@@ -46,9 +46,7 @@ std::string unique_profile_path(const ProfileSummary& summary, const std::string
 Result<std::uint64_t> samples_on_disk(const ResultWriter& result, const std::string& path) {
   const Result<std::string> bytes = result.read_back(path);
   if (!bytes) return bytes.error();
-  const Result<Profile> profile = decode_gperftools(*bytes);
-  if (!profile) return profile.error();
-  return profile->samples();
+  return count_gperftools_samples(*bytes);
 }
 
 KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string& release) {

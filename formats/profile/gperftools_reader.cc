@@ -111,8 +111,13 @@ Result<void> read_record(SlotCursor& slots, RecordView& record) {
   return {};
 }
 
-// Reads all that is before the text list, and returns its offset. `profile` may be null.
-Result<std::size_t> read_slots(std::string_view file, Profile* profile) {
+struct ReadSlots {
+  std::size_t text_offset = 0;
+  std::uint64_t samples = 0;  // the sum of the counts
+};
+
+// Reads all that is before the text list. `profile` may be null.
+Result<ReadSlots> read_slots(std::string_view file, Profile* profile) {
   const Result<SlotShape> shape = detect_shape(file);
   if (!shape) return shape.error();
   SlotCursor slots(file, *shape);
@@ -123,7 +128,10 @@ Result<std::size_t> read_slots(std::string_view file, Profile* profile) {
   RecordView record;
   while (true) {
     if (auto read = read_record(slots, record); !read) return read.error();
-    if (record.is_trailer()) return slots.offset();
+    if (record.is_trailer()) {
+      return ReadSlots{.text_offset = slots.offset(),
+                       .samples = std::numeric_limits<std::uint64_t>::max() - left};
+    }
     if (record.is_decoy()) continue;
     if (record.count > left) {
       return malformed("the sum of the counts overflows 64 bits", record.offset);
@@ -251,30 +259,47 @@ class TextList {
   std::string build_dir_;
 };
 
-Result<void> read_text(std::string_view file, std::size_t offset, Profile& profile) {
+Result<void> check_text(std::string_view file, std::size_t offset) {
   if (const std::size_t nul = file.find('\0', offset); nul != file.npos) {
     return malformed("the text list contains a NUL", nul);
   }
+  if (offset == file.size() || file.back() == '\n') return {};
+  const std::size_t last = file.substr(offset).rfind('\n');
+  return malformed("the last line has no end", last == file.npos ? offset : offset + last + 1);
+}
+
+// A text that check_text() accepts.
+void read_text(std::string_view file, std::size_t offset, Profile& profile) {
   TextList list(profile);
   while (offset < file.size()) {
     const std::size_t end = file.find('\n', offset);
-    if (end == file.npos) return malformed("the last line has no end", offset);
     list.add_line(file.substr(offset, end - offset));
     offset = end + 1;
   }
-  return {};
 }
 
 }  // namespace
 
 Result<Profile> decode_gperftools(std::string_view file) {
   Profile profile;
-  const Result<std::size_t> text = read_slots(file, &profile);
-  if (!text) return text.error();
-  if (auto read = read_text(file, *text, profile); !read) return read.error();
+  const Result<ReadSlots> slots = read_slots(file, &profile);
+  if (!slots) return slots.error();
+  if (auto text = check_text(file, slots->text_offset); !text) return text.error();
+  read_text(file, slots->text_offset, profile);
   return profile;
 }
 
-Result<std::size_t> text_offset(std::string_view file) { return read_slots(file, nullptr); }
+Result<std::uint64_t> count_gperftools_samples(std::string_view file) {
+  const Result<ReadSlots> slots = read_slots(file, nullptr);
+  if (!slots) return slots.error();
+  if (auto text = check_text(file, slots->text_offset); !text) return text.error();
+  return slots->samples;
+}
+
+Result<std::size_t> text_offset(std::string_view file) {
+  const Result<ReadSlots> slots = read_slots(file, nullptr);
+  if (!slots) return slots.error();
+  return slots->text_offset;
+}
 
 }  // namespace profd

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include "formats/base/result.h"
@@ -15,6 +16,9 @@
 namespace profd {
 
 [[nodiscard]] Result<Profile> decode_gperftools(std::string_view file);
+
+// The sum of the counts of a file that decode_gperftools() reads, without the profile.
+[[nodiscard]] Result<std::uint64_t> count_gperftools_samples(std::string_view file);
 
 // The offset of the text list, directly after the trailer: for a change of the list alone.
 [[nodiscard]] Result<std::size_t> text_offset(std::string_view file);
