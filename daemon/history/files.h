@@ -51,6 +51,7 @@ struct WindowRecord {
 
 // "20260102T140500Z" for the first window of that second.
 [[nodiscard]] std::string window_name(std::chrono::system_clock::time_point start);
+// False also for a time that no calendar has, before 1970, or after 2199.
 [[nodiscard]] bool is_window_name(std::string_view name);
 
 }  // namespace profd

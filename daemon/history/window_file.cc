@@ -54,6 +54,17 @@ std::uint64_t nanoseconds_of(system_clock::time_point time) {
   return static_cast<std::uint64_t>(std::chrono::nanoseconds(time.time_since_epoch()).count());
 }
 
+// Far more than a window or an hour takes. A file of which the clock or a foreign writer says more
+// would be in every range.
+constexpr auto kMaxFileTime = std::chrono::days(366);
+// 2200: ten times a span of kMaxFileTime, added to it, does not overflow.
+constexpr auto kMaxFileEnd = std::chrono::sys_days(std::chrono::year(2200) / 1 / 1);
+
+bool is_time_of_file(system_clock::time_point start, system_clock::time_point end) {
+  return start >= system_clock::time_point() && end >= start && end <= kMaxFileEnd &&
+         end - start <= kMaxFileTime;
+}
+
 system_clock::time_point time_at(std::uint64_t nanoseconds) {
   return system_clock::time_point(std::chrono::nanoseconds(static_cast<std::int64_t>(nanoseconds)));
 }
@@ -94,6 +105,7 @@ Result<WindowHead> head_of(std::string_view head) {
   const system_clock::time_point end = time_at(cursor.read<std::uint64_t>());
   WindowHead read{.start = start, .end = end, .file_bytes = cursor.read<std::uint64_t>()};
   if (!cursor.ok()) return malformed("the header of the window's file is cut");
+  if (!is_time_of_file(start, end)) return malformed("the times of the file are out of range");
   if (!read_parts(cursor, read.parts)) return malformed("the header of the file is malformed");
   return read;
 }

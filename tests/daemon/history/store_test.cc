@@ -74,9 +74,27 @@ TEST(WindowFilesTest, OnlyNamesOfWindowsAreWindows) {
   for (const char* name : {"20260102T140500Z", "20260102T140500Z-2", "20260102T140500Z-999"}) {
     EXPECT_TRUE(is_window_name(name)) << name;
   }
-  for (const char* name : {"", ".", "..", "20260102T140500", "20260102T140500Z-", ".partial-x",
-                           "20260102T140500Z-1000", "20260102T140500Z2", "20260102 140500Z",
-                           "2026010XT140500Z", "20260102T140500Z/..", "20260102T140500Z-a"}) {
+  for (const char* name : {"",
+                           ".",
+                           "..",
+                           "20260102T140500",
+                           "20260102T140500Z-",
+                           ".partial-x",
+                           "20260102T140500Z-1000",
+                           "20260102T140500Z2",
+                           "20260102 140500Z",
+                           "19691231T235959Z",
+                           "00000000T000000Z",
+                           "22000101T000000Z",
+                           "99991231T235959Z",
+                           "20261301T000000Z",
+                           "20260230T000000Z",
+                           "20260102T240000Z",
+                           "20260102T146000Z",
+                           "20260102T140560Z",
+                           "2026010XT140500Z",
+                           "20260102T140500Z/..",
+                           "20260102T140500Z-a"}) {
     EXPECT_FALSE(is_window_name(name)) << name;
   }
 }
@@ -157,6 +175,22 @@ TEST_F(WindowStoreTest, SetsMalformedWindowsAsideAndCountsThem) {
   EXPECT_EQ(store.malformed(), 4U);
   EXPECT_TRUE(fs::exists(scratch_.path() / "damaged" / (cut + ".pb.gz")));
   EXPECT_EQ(open().malformed(), 0U);
+}
+
+// Files that would be in every range.
+TEST_F(WindowStoreTest, SetsWindowsOfAnAbsurdTimeAside) {
+  const std::string good = add_window(kStart);
+  const std::string bytes = test::NamedWindow(kStart).bytes();
+  write_file("00000101T000000Z.pb.gz", bytes);
+  write_file("99991231T235959Z.pb.gz", bytes);
+  const std::chrono::system_clock::time_point epoch;
+  write_file("20260102T150000Z.pb.gz", test::NamedWindow(epoch - 24h).bytes());
+  write_file("20260102T150100Z.pb.gz", test::NamedWindow(kStart, std::chrono::days(400)).bytes());
+  write_file("20260102T150200Z.pb.gz", test::NamedWindow(kStart, -60s).bytes());
+  const WindowStore store = open();
+  EXPECT_THAT(names_of(store.windows()), ElementsAre(good));
+  EXPECT_EQ(store.malformed(), 5U);
+  EXPECT_TRUE(fs::exists(scratch_.path() / "damaged" / "99991231T235959Z.pb.gz"));
 }
 
 // The size is right, but the file has blocks that never reached the disk.
