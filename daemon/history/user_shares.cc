@@ -19,23 +19,29 @@ constexpr std::size_t kSampleBytes = 16;
 constexpr std::size_t kFrameBytes = 2;
 constexpr std::size_t kLocationBytes = 24;
 constexpr std::size_t kFunctionBytes = 12;
+constexpr std::size_t kMappingBytes = 32;
+constexpr std::size_t kProcessBytes = 400;  // in the own data of the file
 
 // How much smaller a window is when it is packed.
 constexpr std::uint64_t kPacking = 4;
 
-// What the stacks of one user take of a file: each location and function counts once.
+// What the processes and stacks of one user take of a file: each set of labels, location, mapping
+// and function counts once.
 class UserCost {
  public:
   explicit UserCost(const PprofProfile& profile)
       : profile_(profile),
+        labels_(profile.labels_count()),
         locations_(profile.locations().size()),
+        mappings_(profile.mappings().size()),
         functions_(profile.functions().size()) {}
 
-  // False: the stack is over the limit, and does not count.
-  bool add(std::uint32_t stack, std::size_t max_bytes) {
+  // False: the stack is over the limit, and does not count. The process does.
+  bool add(const PprofSample& sample, std::size_t max_bytes) {
+    if (!labels_[sample.labels]) add_process(sample.labels);
     if (bytes_ >= max_bytes) return false;
     bytes_ += kSampleBytes;
-    for (const std::uint32_t location : profile_.stack(stack)) {
+    for (const std::uint32_t location : profile_.stack(sample.stack)) {
       bytes_ += kFrameBytes;
       if (!locations_[location]) add_location(location);
     }
@@ -45,9 +51,27 @@ class UserCost {
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:
+  // Its texts are in the labels and in the own data.
+  void add_process(std::uint32_t labels) {
+    labels_[labels] = true;
+    bytes_ += kProcessBytes;
+    for (const PprofLabel& label : profile_.labels(labels)) {
+      bytes_ += profile_.text(label.text).size();
+    }
+  }
+
+  void add_mapping(std::uint32_t index) {
+    if (index == PprofLocation::kNoMapping || mappings_[index]) return;
+    mappings_[index] = true;
+    const PprofMapping& mapping = profile_.mappings()[index];
+    bytes_ +=
+        kMappingBytes + profile_.text(mapping.file).size() + profile_.text(mapping.build_id).size();
+  }
+
   void add_location(std::uint32_t location) {
     locations_[location] = true;
     bytes_ += kLocationBytes;
+    add_mapping(profile_.locations()[location].mapping);
     for (const PprofLine& line : profile_.lines(profile_.locations()[location].lines)) {
       if (functions_[line.function]) continue;
       functions_[line.function] = true;
@@ -60,7 +84,9 @@ class UserCost {
   }
 
   const PprofProfile& profile_;
+  std::vector<bool> labels_;
   std::vector<bool> locations_;
+  std::vector<bool> mappings_;
   std::vector<bool> functions_;
   std::size_t bytes_ = 0;
 };
@@ -94,7 +120,7 @@ OverShare find_over_share(const PprofProfile& profile, const UsersOfLabels& user
     const bool has_own = uid && (known.contains(*uid) || known.size() < kMaxSharingUsers);
     const std::uint32_t sharing = has_own ? *uid : UserBytes::kOthers;
     UserCost& cost = known.try_emplace(sharing, profile).first->second;
-    is_over[place] = !cost.add(sample.stack, limits.of(sharing));
+    is_over[place] = !cost.add(sample, limits.of(sharing));
   }
   return {.samples = std::move(is_over), .users = bytes_of(known)};
 }

@@ -1,5 +1,5 @@
 // Limits the part of the history that belongs to one unprivileged user, so that nobody can push the
-// windows of others out of it by many files, long names, or stacks that never repeat.
+// windows of others out of it by many files, long paths and names, or stacks that never repeat.
 //
 // Over the limit of a file, the rarest stacks of a user become one stack `[over share]` of their
 // process: no sample is lost. The limit shrinks as the sum of the user's parts of all stored files

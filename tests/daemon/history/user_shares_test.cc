@@ -73,6 +73,52 @@ TEST(UserSharesTest, AFloodBecomesOneStackAndNoSampleIsLost) {
   EXPECT_LT(unpack_gzip(bytes, 1 << 20)->size(), 2 * kLimit);
 }
 
+// Processes of one user, each with a file of its own at a long path, and stacks of equal names.
+void add_long_paths(NamedWindow& window, std::uint32_t first_pid, std::uint32_t user) {
+  for (std::uint32_t i = 0; i < 400; ++i) {
+    std::string path = "/home/" + std::to_string(first_pid + i) + "/" + std::string(900, 'p');
+    window.add({.pid = first_pid + i,
+                .comm = "paths",
+                .user = user,
+                .file = std::move(path),
+                .stacks = {{{"work"}, 1}}});
+  }
+}
+
+TEST(UserSharesTest, PathsOfMappedFilesCountForTheirUser) {
+  NamedWindow window(kSharesStart);
+  add_long_paths(window, 1000, 4001);
+  window.add({.pid = 8, .comm = "other", .user = 4002, .stacks = {{{"calm"}, 5}}});
+  PprofProfile profile = window.profile();
+  const UserParts parts = limit_user_shares(profile, users_of(window), {.others = kLimit});
+  EXPECT_GT(parts.over_share_samples, 300U);
+  std::size_t path_bytes = 0;
+  for (const PprofMapping& mapping : profile.mappings()) {
+    path_bytes += profile.text(mapping.file).size();
+  }
+  EXPECT_LT(path_bytes, kLimit);
+  const test::Report report = report_of(profile, window);
+  EXPECT_EQ(report.total, 405U);
+  EXPECT_EQ(report.rows.at("[over share]").flat, parts.over_share_samples);
+  EXPECT_EQ(report.rows.at("calm").flat, 5U);
+}
+
+// Their entries in the file stay, but leave less room for stacks.
+TEST(UserSharesTest, ProcessesCountForTheirUser) {
+  const auto bytes_of_user = [](std::uint32_t processes) {
+    NamedWindow window(kSharesStart);
+    for (std::uint32_t i = 0; i < processes; ++i) {
+      window.add({.pid = 100 + i,
+                  .comm = "long-name-" + std::to_string(i),
+                  .user = 4001,
+                  .stacks = {{{"work"}, 1}}});
+    }
+    PprofProfile profile = window.profile();
+    return limit_user_shares(profile, users_of(window)).users.at(0).bytes;
+  };
+  EXPECT_GT(bytes_of_user(101), bytes_of_user(1) + 100 * std::string("long-name-").size());
+}
+
 TEST(UserSharesTest, RootHasNoLimit) {
   NamedWindow window(kSharesStart);
   window.add(flood(7, 0));
