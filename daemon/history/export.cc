@@ -90,8 +90,10 @@ Result<void> HistoryExport::read_next_window() {
   if (!window) return end_windows();
   if (!window->file) {
     log::warn("window {} is left out of an export: {}", window->name, window->file.error().message);
+    if (window->file.error().code != ErrorCode::kNotFound) ++unreadable_;  // else it was removed
     return {};
   }
+  if (!window->tables) ++unreadable_;
   WindowView view = view_window(*window->file, plan_.caller);
   note(view);
   target_.apply(view);
@@ -122,8 +124,20 @@ Result<void> HistoryExport::end_windows() {
   summary_.seconds = std::chrono::duration<double>(end_ - first_start_).count();
   summary_.ledger = merge_.ledger();
   profile_ = merge_.take_profile();
+  if (unreadable_ != 0) note_unreadable();
   phase_ = Phase::kDirectory;
   return {};
+}
+
+// The ledger does not have the samples of a window whose file does not decode.
+void HistoryExport::note_unreadable() {
+  const std::string text = std::to_string(unreadable_) +
+                           (unreadable_ == 1 ? " window" : " windows") +
+                           " of this time could not be read: the samples of " +
+                           (unreadable_ == 1 ? "it" : "them") + " are missing";
+  profile_->comments.insert(text);
+  std::optional<std::string>& note = plan_.result.info.note;
+  note = note ? *note + "; " + text : text;
 }
 
 Result<void> HistoryExport::make_directory() {
@@ -132,8 +146,19 @@ Result<void> HistoryExport::make_directory() {
   if (directory_->processes().empty() && summary_.ledger.taken == 0) return no_process(target_);
   next_ = 0;
   phase_ = plan_.profile_only ? Phase::kOrder : Phase::kProfiles;
-  if (plan_.profile_only) count_profiles();
+  if (plan_.profile_only) {
+    count_profiles();
+  } else {
+    encode_ahead();
+  }
   return {};
+}
+
+// The own data is not known yet. Nothing changes the profile meanwhile.
+void HistoryExport::encode_ahead() {
+  encoded_ahead_ = std::async(
+      std::launch::async | std::launch::deferred,
+      [profile = profile_.get()] { return encode_pprof_tables(order_pprof(*profile).tables); });
 }
 
 // As write_next_profile() does it for all processes, without their files.
@@ -186,13 +211,12 @@ Result<void> HistoryExport::write_next_image() {
 
 void HistoryExport::order_names() {
   directory_.reset();
-  profile_->own_data = to_json(summary_);
-  ordered_ = order_pprof(*profile_);
+  if (!encoded_ahead_.valid()) ordered_ = order_pprof(*profile_);
   phase_ = Phase::kEncode;
 }
 
 void HistoryExport::encode_names() {
-  encoded_ = encode_pprof_tables(ordered_->tables);
+  encoded_ = ordered_ ? encode_pprof_tables(ordered_->tables) : encoded_ahead_.get();
   ordered_.reset();
   profile_.reset();
   phase_ = Phase::kPack;
@@ -200,6 +224,7 @@ void HistoryExport::encode_names() {
 
 Result<void> HistoryExport::pack_names() {
   phase_ = Phase::kCommit;
+  add_own_data(encoded_, to_json(summary_));
   return writer_->add(kNamedProfile,
                       pack_gzip(std::exchange(encoded_, std::string()), kExportGzipLevel));
 }

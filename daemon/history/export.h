@@ -3,7 +3,8 @@
 // Each step takes a bounded time, so that the worker can do other work in between. A window that is
 // removed before it is read is not in the result. The steps after the last window grow with the
 // result, and packing the profile with names takes longest. The export is moved to the worker for
-// each step and back.
+// each step and back. While the files of a directory are written, another thread orders and encodes
+// the profile with names.
 //
 // The result has the samples in two forms: one gperftools profile for each process, with images
 // that name their frames (daemon/profiles/named_directory.h), and one profile with names of all
@@ -15,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <optional>
 #include <set>
@@ -81,11 +83,13 @@ class HistoryExport {
   void count_profiles();
   Result<void> write_next_profile();
   Result<void> write_next_image();
+  void encode_ahead();
   void order_names();
   void encode_names();
   Result<void> pack_names();
   Result<void> commit();
   void note(const WindowView& view);
+  void note_unreadable();
 
   ExportPlan plan_;
   Phase phase_ = Phase::kBegin;
@@ -95,12 +99,14 @@ class HistoryExport {
   WindowMerge merge_;
   std::unique_ptr<PprofProfile> profile_;
   std::optional<NamedDirectory> directory_;  // of *profile_
+  std::future<std::string> encoded_ahead_;   // of *profile_, while files are written
   std::optional<OrderedPprof> ordered_;      // of *profile_
-  std::string encoded_;                      // *ordered_
+  std::string encoded_;                      // of *profile_, without own data
   std::optional<ResultWriter> writer_;
   SessionSummary summary_;
   std::chrono::system_clock::time_point first_start_;
   std::chrono::system_clock::time_point end_;
+  std::size_t unreadable_ = 0;  // windows
   std::set<std::string> taken_paths_;
   std::uint64_t images_bytes_ = 0;  // of the images that are written
 };

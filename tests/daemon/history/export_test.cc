@@ -401,6 +401,27 @@ TEST_F(HistoryExportTest, AWindowThatIsRemovedOrMalformedIsLeftOut) {
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->info.summary.ledger.written, 5U);
   EXPECT_EQ(result->info.summary.seconds, 60);
+  EXPECT_THAT(result->info.note.value_or(""), HasSubstr("1 window of this time could not be read"));
+}
+
+TEST_F(HistoryExportTest, AnExportSaysHowManyWindowsCouldNotBeRead) {
+  for (int minute = 0; minute < 3; ++minute) {
+    const std::string name = add(minute, {hot(7, "work", 4)});
+    if (minute == 2) continue;
+    std::filesystem::resize_file(file_of(name), std::filesystem::file_size(file_of(name)) - 1);
+  }
+  for (const bool profile_only : {false, true}) {
+    ExportPlan planned = plan(kRoot);
+    planned.profile_only = profile_only;
+    planned.result.info.note = "first";
+    remove_result();
+    const auto result = run(std::move(planned));
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_THAT(result->info.note.value_or(""),
+                testing::StartsWith("first; 2 windows of this time could not be read"));
+    EXPECT_THAT(decode_pprof(unpacked_names())->comments,
+                testing::Contains(HasSubstr("2 windows of this time could not be read")));
+  }
 }
 
 TEST_F(HistoryExportTest, TooMuchForTheMemoryIsRefusedAndLeavesNothing) {
