@@ -147,7 +147,8 @@ void DirectoryWatch::make_room(std::uint32_t owner) {
 std::vector<DirectoryWatch::Held> DirectoryWatch::find(std::uint32_t pid, std::uint32_t uid) const {
   std::vector<Held> found;
   std::ranges::copy_if(held_, std::back_inserter(found), [pid, uid](const Held& held) {
-    return held.pid == pid && (held.file->id.owner == uid || held.file->id.owner == 0);
+    const std::uint32_t owner = held.file->id.owner;
+    return held.pid == pid && (owner == uid || (owner == 0 && !held.file->is_private));
   });
   return found;
 }

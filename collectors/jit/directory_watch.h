@@ -77,7 +77,8 @@ class DirectoryWatch {
     WatchedPlace place;
     std::optional<Clock::time_point> unlinked;  // when that was noticed
   };
-  // The held files of one user or root that are named after a pid.
+  // The held files that are named after a pid and may be of a process of this user: those of the
+  // user, and those of root that the user may read.
   [[nodiscard]] std::vector<Held> find(std::uint32_t pid, std::uint32_t uid) const;
 
   [[nodiscard]] std::size_t held() const { return held_.size(); }

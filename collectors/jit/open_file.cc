@@ -20,6 +20,20 @@ bool stat_all(int fd, struct statx& status) {
   return stat_cached(fd, STATX_BASIC_STATS | STATX_BTIME, status);
 }
 
+bool is_private(const struct statx& status) {
+  return status.stx_uid == 0 && (status.stx_mode & S_IROTH) == 0;
+}
+
+// A file of root's names the code of a user's process only if the user may read it, and if root
+// chose its path. A bind mount gives any file of root's the name of a perf map.
+std::optional<JitRefusal> refusal_of_roots(const struct statx& status, bool is_mounted_by_users,
+                                           const JitFileRules& rules) {
+  if (status.stx_uid != 0) return std::nullopt;
+  if (is_mounted_by_users) return JitRefusal::kUserMount;
+  if (!rules.any_owner && rules.uid != 0 && is_private(status)) return JitRefusal::kNotReadable;
+  return std::nullopt;
+}
+
 std::optional<JitRefusal> refusal_of(const struct statx& status, const JitFileRules& rules) {
   if (S_ISLNK(status.stx_mode)) return JitRefusal::kLink;
   if (!S_ISREG(status.stx_mode)) return JitRefusal::kNotRegular;
@@ -48,8 +62,12 @@ JitRefusal refusal_of_open(int error) {
 JitOpening open_found(const UniqueFd& place, std::string path, const JitFileRules& rules) {
   struct statx status {};
   if (!stat_all(place.get(), status)) return {.refusal = JitRefusal::kNotPermitted};
-  if (mount_of(place.get(), rules.tgid).may_hang) return {.refusal = JitRefusal::kOnFuse};
+  const MountFacts mount = mount_of(place.get(), rules.tgid);
+  if (mount.may_hang) return {.refusal = JitRefusal::kOnFuse};
   if (const auto refusal = refusal_of(status, rules)) return {.refusal = refusal};
+  if (const auto refusal = refusal_of_roots(status, mount.is_of_users, rules)) {
+    return {.refusal = refusal};
+  }
   UniqueFd fd(::open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), kReadFlags));
   if (!fd.valid()) return {.refusal = refusal_of_open(errno)};
   const std::uint64_t device =
@@ -59,6 +77,7 @@ JitOpening open_found(const UniqueFd& place, std::string path, const JitFileRule
               JitFile{.id = {.device = device, .inode = status.stx_ino, .owner = owner},
                       .kind = rules.kind,
                       .path = std::move(path),
+                      .is_private = is_private(status),
                       .changed_ns = nanoseconds_of(status.stx_ctime),
                       .born_ns = nanoseconds_of(status.stx_btime),
                       .fd = std::make_shared<const UniqueFd>(std::move(fd))})};

@@ -38,6 +38,7 @@ struct JitFile {
   JitFileId id;
   JitFileKind kind = JitFileKind::kJitDump;
   std::string path;             // the process's name for it, for messages
+  bool is_private = false;      // root's, and not everybody may read it: for root's processes only
   std::int64_t changed_ns = 0;  // change time and, where the file system has it, birth time, at the
   std::int64_t born_ns = 0;     // open: they distinguish files that have one inode in turn
   std::shared_ptr<const UniqueFd> fd{};
@@ -46,9 +47,11 @@ struct JitFile {
 // Which files are accepted.
 struct JitFileRules {
   JitFileKind kind = JitFileKind::kJitDump;
-  std::uint32_t uid = 0;           // the process's effective uid; files of root are accepted too
+  // The process's effective uid. Files of root that everybody may read are accepted too, except
+  // where users make the mounts.
+  std::uint32_t uid = 0;
   std::uint32_t real_uid = 0;      // the process's real uid, whose share a file of root takes
-  bool any_owner = false;          // the process is not known yet; it is checked later
+  bool any_owner = false;          // the process is not known yet: uid and mode are checked later
   std::uint32_t tgid = 0;          // whose mountinfo says what is FUSE; 0: the daemon's own
   std::int64_t not_before_ns = 0;  // real time: a file last written earlier is of another process
   std::string shown_in{};          // the process's name for the directory, with a slash at its end

@@ -30,13 +30,16 @@ enum class JitRefusal : std::uint8_t {
   kOverMemory,    // the memory for JIT code is used up
   kOverShare,     // its owner's share of memory, files or time is used up
   kQueueFull,     // too many files or processes at a time
+  kNotReadable,   // root's, and not everybody may read it, in a process of another user
+  kUserMount,     // root's, but an unprivileged user chose its path by a mount
 };
-inline constexpr std::size_t kJitRefusalCount = 17;
+inline constexpr std::size_t kJitRefusalCount = 19;
 [[nodiscard]] constexpr std::string_view name_of(JitRefusal reason) {
   constexpr std::array<std::string_view, kJitRefusalCount> kNames = {
-      "link",    "not_regular",   "foreign_owner", "leased",     "on_fuse",     "too_large",
-      "stale",   "not_permitted", "late",          "malformed",  "foreign_pid", "truncated",
-      "timeout", "parser_died",   "over_memory",   "over_share", "queue_full"};
+      "link",        "not_regular", "foreign_owner", "leased",      "on_fuse",
+      "too_large",   "stale",       "not_permitted", "late",        "malformed",
+      "foreign_pid", "truncated",   "timeout",       "parser_died", "over_memory",
+      "over_share",  "queue_full",  "not_readable",  "user_mount"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 

@@ -63,6 +63,17 @@ TEST_F(DirectoryWatchTest, OneUsersFloodLeavesOpensForOthers) {
             2 * DirectoryWatch::kMaxOpens - DirectoryWatch::kMaxOpensOfOwner);
 }
 
+// A user can have a process with the pid of a process of root's, in a PID namespace of his own.
+TEST_F(DirectoryWatchTest, APrivateFileOfRootIsForRootsProcessesOnly) {
+  write_file(directory_ / "perf-12.map", "");
+  write_file(directory_ / "perf-13.map", "");
+  std::filesystem::permissions(directory_ / "perf-12.map", std::filesystem::perms::owner_read);
+  ASSERT_EQ(watch_->take(stats_).size(), 2U);
+  EXPECT_EQ(watch_->find(12, 0).size(), 1U);
+  EXPECT_TRUE(watch_->find(12, kOther).empty());
+  EXPECT_EQ(watch_->find(13, kOther).size(), 1U);
+}
+
 TEST_F(DirectoryWatchTest, HoldsUnlinkedFilesForSomeMinutes) {
   write_file(directory_ / "jit-12.dump", "");
   write_file(directory_ / "jit-13.dump", "");

@@ -7,13 +7,15 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "collectors/jit/directory_watch.h"
 #include "collectors/jit/processes.h"
 #include "collectors/jit/scan.h"
 #include "tests/collectors/jit/runtime.h"
+#include "tests/collectors/users_mounts.h"
 
 namespace profd::test {
 namespace {
@@ -83,6 +85,42 @@ TEST_F(ContainerTest, AFileInAnotherDirectoryBelongsToAnotherProcessWithThePid) 
   const std::uint64_t ticket = processes_->read_to_end({key_of(container_->child())});
   ASSERT_TRUE(wait_for(*processes_, [&] { return processes_->has_read_to_end(ticket); }));
   EXPECT_FALSE(is_named());
+}
+
+// What the scan of a process finds of a file of root's.
+class RootsFileTest : public testing::Test {
+ protected:
+  RootsFileTest() { write_file(path_, "10000 40 secret\n"); }
+
+  [[nodiscard]] static std::vector<JitRefusal> refusals_for(std::uint32_t uid, std::uint32_t tgid,
+                                                            const std::string& directory) {
+    const UniqueFd place(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const JitFileRules rules{
+        .kind = JitFileKind::kPerfMap, .uid = uid, .real_uid = uid, .tgid = tgid};
+    const JitOpening opening = open_jit_file(place.get(), "perf-1.map", rules);
+    return opening.refusal ? std::vector{*opening.refusal} : std::vector<JitRefusal>{};
+  }
+
+  PrivateDirectory directory_;
+  std::string path_ = directory_ / "perf-1.map";
+};
+
+TEST_F(RootsFileTest, APrivateOneNamesTheCodeOfRootsProcessesOnly) {
+  EXPECT_THAT(refusals_for(kOther, 0, directory_.path()), testing::IsEmpty());
+  ASSERT_EQ(::chmod(path_.c_str(), 0600), 0);
+  EXPECT_THAT(refusals_for(kOther, 0, directory_.path()),
+              testing::ElementsAre(JitRefusal::kNotReadable));
+  EXPECT_THAT(refusals_for(0, 0, directory_.path()), testing::IsEmpty());
+}
+
+TEST_F(RootsFileTest, OneAtAPathThatAUserChoseByAMountIsRefused) {
+  const UsersMounts process([] { return true; });
+  ASSERT_TRUE(process.is_ready());
+  EXPECT_THAT(refusals_for(kOther, process.tgid(), process.seen(directory_.path())),
+              testing::ElementsAre(JitRefusal::kUserMount));
+  ASSERT_EQ(::chown(path_.c_str(), kOther, kOther), 0);
+  EXPECT_THAT(refusals_for(kOther, process.tgid(), process.seen(directory_.path())),
+              testing::IsEmpty());
 }
 
 TEST(JitFileShareTest, RootsFileTakesTheShareOfEachUserSeparately) {
