@@ -30,12 +30,14 @@ struct MappedFile {
   std::uint64_t stat_inode = 0;
   std::int64_t stat_ctime_ns = 0;
   std::uint32_t owner = 0;  // uid
+  bool is_private = false;  // others than the owner may not read it, though they may run it
 
   void set_status(const struct stat& status) {
     stat_device = status.st_dev;
     stat_inode = status.st_ino;
     stat_ctime_ns = nanoseconds_of(status.st_ctim);
     owner = status.st_uid;
+    is_private = (status.st_mode & S_IROTH) == 0;
   }
 };
 

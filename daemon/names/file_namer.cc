@@ -39,6 +39,12 @@ NameSource reason_of(const Error& error) {
              : NameSource::kRefused;
 }
 
+// By all users whose processes have mapped the file, who see its names.
+bool may_be_read(const HitFile& hit) {
+  return !hit.file->is_private ||
+         std::ranges::all_of(hit.users, [&](std::uint32_t uid) { return uid == hit.file->owner; });
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> NamedFile::address_of(std::uint64_t file_offset) const {
@@ -49,6 +55,7 @@ std::optional<std::uint64_t> NamedFile::address_of(std::uint64_t file_offset) co
 
 NamedFile FileNamer::name(const HitFile& hit, SymbolBudgets& budgets) {
   const MappedFile& file = *hit.file;
+  if (!may_be_read(hit)) return {.missing = NameSource::kNotReadable};
   const ElfSummary* elf = find_or_read(file, budgets.of(file.owner));
   if (elf == nullptr) {
     return {.missing = file.fd.valid() ? NameSource::kRefused : NameSource::kNoFile};
@@ -167,10 +174,10 @@ void FileNamer::add_lines(std::span<const HitFile* const> files, LineBudget& bud
     const std::chrono::nanoseconds left = budget.left_for(file.owner);
     std::chrono::nanoseconds time = left;
     const UniqueFd debug = debug_files_.find({.fd = file.fd.get(),
-                                              .identity = one.identity,
-                                              .query = query_of(*one.elf, file.path, file.owner),
-                                              .processes = one.hit->processes},
-                                             time);
+                                          .identity = one.identity,
+                                          .query = query_of(*one.elf, file.path, file.owner),
+                                          .processes = one.hit->processes},
+                                         time);
     if (time < left) budget.spend(file.owner, left - time);
     lines_.add_lines({.fd = file.fd.get(),
                       .debug_fd = debug.get(),
@@ -182,7 +189,8 @@ void FileNamer::add_lines(std::span<const HitFile* const> files, LineBudget& bud
 }
 
 std::optional<FileNamer::Pending> FileNamer::pending_of(const HitFile& hit) {
-  const ElfSummary* const elf = hit.file->fd.valid() ? find_summary(hit.file->key) : nullptr;
+  const bool is_usable = hit.file->fd.valid() && may_be_read(hit);
+  const ElfSummary* const elf = is_usable ? find_summary(hit.file->key) : nullptr;
   if (elf == nullptr) return std::nullopt;
   Pending pending{.hit = &hit, .elf = elf, .identity = file_identity(*hit.file, *elf)};
   pending.names = &cache_.names_of(pending.identity);

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -35,6 +36,9 @@ struct HitFile {
   std::shared_ptr<const MappedFile> file;
   std::map<std::uint64_t, std::uint64_t> samples_by_offset;
   std::vector<HitProcess> processes{};  // some of those that have mapped it
+  // Of all processes that have mapped it. A file that one of these users may run but not read has
+  // no names, not even in the view of root: names are kept by file.
+  std::set<std::uint32_t> users{};
 };
 
 // A file with the names of its hit bytes.

@@ -161,7 +161,9 @@ ProfiledObject& ObjectImages::image_of(const ProcessMapping& mapping) {
   const MappedFile& file = *mapping.file;
   if (const auto found = images_.find(file.key); found != images_.end()) return *found->second;
   Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get());
-  if (!elf || !still_has_its_bytes(file)) return named(bracketed_name(file.path));
+  // The symbols of a program that root alone may read are not for the users who run it.
+  const bool is_secret = file.is_private && file.owner == 0;
+  if (is_secret || !elf || !still_has_its_bytes(file)) return named(bracketed_name(file.path));
   const std::string path = line_path_of_image(image_name(file, *elf));
   std::string identity = file_identity(file, *elf);
   ProfiledObject& object = with_image(path, {.fd = file.fd.get(),

@@ -112,6 +112,7 @@ class ProfileNamer {
 
   // Some are enough: their root has the file's debug file.
   static void add_process(const ProcessSnapshot& process, HitFile& hit) {
+    hit.users.insert(process.image.uid);
     auto& known = hit.processes;
     if (known.size() >= DebugFileFinder::kMaxProcesses) return;
     if (!known.empty() && known.back().tgid == process.key.tgid) return;

@@ -90,6 +90,10 @@ Result<XrayTarget> find_xray_target(pid_t pid, BoundedRunner& runner) {
                 "the program of pid " + std::to_string(pid) + " did not open in time");
   }
   if (!program->fd.valid()) return fail(ErrorCode::kIo, program->error);
+  if (program->is_private && program->owner != uid) {
+    return fail(ErrorCode::kPermissionDenied,
+                "the user of pid " + std::to_string(pid) + " may not read its program");
+  }
   CgroupOwner owner = owner_of_cgroup(cgroup_of(pid));
   return XrayTarget{.pid = pid,
                     .start_time_ns = *started,

@@ -42,23 +42,24 @@ enum class NameSource : std::uint8_t {
   kJit,
   kKernel,
   kVdso,
-  kWindow,      // read back from a window that an earlier daemon wrote
-  kGap,         // the file has symbols, but none contains the address
-  kNoSymbols,   // the file has none
-  kNoFile,      // the file cannot be opened
-  kRefused,     // the file is malformed, of an unsupported kind or over a limit of its own
-  kOverBudget,  // the time or the bytes for names were spent
-  kNoMapping,   // it is not known what is mapped at the address
-  kAnonymous,   // memory without a file, and no JIT source for it
+  kWindow,       // read back from a window that an earlier daemon wrote
+  kGap,          // the file has symbols, but none contains the address
+  kNoSymbols,    // the file has none
+  kNoFile,       // the file cannot be opened
+  kRefused,      // the file is malformed, of an unsupported kind or over a limit of its own
+  kOverBudget,   // the time or the bytes for names were spent
+  kNoMapping,    // it is not known what is mapped at the address
+  kAnonymous,    // memory without a file, and no JIT source for it
+  kNotReadable,  // the file is run by a user who may not read it
 };
 
-inline constexpr std::size_t kNameSources = 18;
+inline constexpr std::size_t kNameSources = 19;
 // As in JSON and metrics.
 inline constexpr std::array<std::string_view, kNameSources> kNameSourceTexts{
-    "symtab",     "debug_file", "minidebuginfo", "dynsym",      "plt",        "go",
-    "dwarf",      "jit",        "kernel",        "vdso",        "window",     "gap",
-    "no_symbols", "no_file",    "refused",       "over_budget", "no_mapping", "anonymous"};
-static_assert(static_cast<std::size_t>(NameSource::kAnonymous) + 1 == kNameSources);
+    "symtab",  "debug_file",  "minidebuginfo", "dynsym",    "plt",         "go",         "dwarf",
+    "jit",     "kernel",      "vdso",          "window",    "gap",         "no_symbols", "no_file",
+    "refused", "over_budget", "no_mapping",    "anonymous", "not_readable"};
+static_assert(static_cast<std::size_t>(NameSource::kNotReadable) + 1 == kNameSources);
 
 [[nodiscard]] constexpr std::string_view text_of(NameSource source) {
   return kNameSourceTexts.at(static_cast<std::size_t>(source));

@@ -39,6 +39,7 @@ inline constexpr std::uint64_t kPageMask = 4095;
   if (::fstat(fd.get(), &status) != 0) throw std::runtime_error("stat " + path);
   MappedFile file{.key = key, .path = path, .deleted = false, .fd = std::move(fd), .error = {}};
   file.owner = status.st_uid;
+  file.is_private = (status.st_mode & S_IROTH) == 0;
   return std::make_shared<const MappedFile>(std::move(file));
 }
 
