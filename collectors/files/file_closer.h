@@ -33,8 +33,8 @@ class FileCloser {
     if (fd.valid()) close(std::make_shared<const UniqueFd>(std::move(fd)));
   }
 
-  // The same file, whose last reference is released on the thread, whoever has it. After the end of
-  // *this, it is released where it is.
+  // The same file, whose last reference is released on the thread, also where another thread drops
+  // it. After the end of *this, it is released where it is dropped.
   template <class File>
   [[nodiscard]] std::shared_ptr<const File> closed_here(std::shared_ptr<const File> file) const {
     const File* const known = file.get();

@@ -49,16 +49,20 @@ DebugFileRefusal refusal_of(const Error& error) {
 
 }  // namespace
 
-UniqueFd DebugFileFinder::find(const Wanted& wanted, nanoseconds& time_left) {
+std::shared_ptr<const UniqueFd> DebugFileFinder::find(const Wanted& wanted,
+                                                      nanoseconds& time_left) {
   const Clock::time_point now = Clock::now();
   const auto known = missing_.find(wanted.identity);
   if (known != missing_.end() && now - known->second < kMissingTime) return {};
   const std::uint64_t late = refused(DebugFileRefusal::kLate);
   UniqueFd found = search(wanted, time_left);
-  if (found.valid() || refused(DebugFileRefusal::kLate) != late) return found;
+  if (found.valid()) {
+    return closer_.closed_here(std::make_shared<const UniqueFd>(std::move(found)));
+  }
+  if (refused(DebugFileRefusal::kLate) != late) return {};
   if (missing_.size() >= kMaxMissing) missing_.clear();
   missing_.insert_or_assign(wanted.identity, now);
-  return found;
+  return {};
 }
 
 UniqueFd DebugFileFinder::search(const Wanted& wanted, nanoseconds& time_left) {
@@ -66,10 +70,15 @@ UniqueFd DebugFileFinder::search(const Wanted& wanted, nanoseconds& time_left) {
   if (in_host && is_accepted(wanted, *in_host, time_left)) return std::move(in_host->fd);
   std::optional<DebugFileAt> in_cache = open_in_cache(wanted.query, directories_.cache);
   if (in_cache && is_accepted(wanted, *in_cache, time_left)) return std::move(in_cache->fd);
+  UniqueFd found;
   for (DebugFileAt& file : open_in_roots(wanted)) {
-    if (is_accepted(wanted, file, time_left)) return std::move(file.fd);
+    if (!found.valid() && is_accepted(wanted, file, time_left)) {
+      found = std::move(file.fd);
+    } else {
+      closer_.close(std::move(file.fd));
+    }
   }
-  return {};
+  return found;
 }
 
 // The roots of processes, and that of profd: the process may have ended, and is mostly of the host.

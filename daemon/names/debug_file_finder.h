@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@
 
 #include "collectors/files/bounded_runner.h"
 #include "collectors/files/debug_file_places.h"
+#include "collectors/files/file_closer.h"
 #include "collectors/parser/parser.h"
 #include "daemon/names/naming_stats.h"
 
@@ -48,9 +50,10 @@ class DebugFileFinder {
   explicit DebugFileFinder(Parser& parser, DebugDirectories directories = {})
       : parser_(parser), directories_(std::move(directories)) {}
 
-  // Invalid where there is none, which is remembered for a while. `time_left` is that of the
-  // owner's files: less is left afterwards, unless all is root's.
-  [[nodiscard]] UniqueFd find(const Wanted& wanted, std::chrono::nanoseconds& time_left);
+  // Null where there is none, which is remembered for a while. `time_left` is that of the owner's
+  // files: less is left afterwards, unless all is root's. Closed on another thread (FileCloser).
+  [[nodiscard]] std::shared_ptr<const UniqueFd> find(const Wanted& wanted,
+                                                     std::chrono::nanoseconds& time_left);
 
   // Whether debug files were added or removed since the last call.
   bool have_changed();
@@ -74,6 +77,7 @@ class DebugFileFinder {
 
   Parser& parser_;
   DebugDirectories directories_;
+  FileCloser closer_;
   BoundedRunner runner_;
   std::map<Pair, Verdict> verdicts_;
   // When a search found nothing, by the identity of the file.

@@ -39,6 +39,8 @@ NameSource reason_of(const Error& error) {
              : NameSource::kRefused;
 }
 
+int fd_of(const std::shared_ptr<const UniqueFd>& file) { return file ? file->get() : -1; }
+
 // By all users whose processes have mapped the file, who see its names.
 bool may_be_read(const HitFile& hit) {
   return !hit.file->is_private ||
@@ -147,12 +149,12 @@ bool FileNamer::read_summary(const MappedFile& file, Summary& summary) {
 NameSource FileNamer::look_up(const Source& source, const DebugFileFinder::Wanted& wanted,
                               const std::vector<std::uint64_t>& addresses, SymbolBudget& budget,
                               NameTable& names) {
-  const UniqueFd debug = debug_files_.find(wanted, budget.time);
+  const auto debug = debug_files_.find(wanted, budget.time);
   looked_up_ += addresses.size();
   for (std::size_t done = 0; done < addresses.size(); done += kMaxNamedAddresses) {
     const auto some =
         std::span(addresses).subspan(done, std::min(addresses.size() - done, kMaxNamedAddresses));
-    const auto found = parser_.find_code_names(source.fd, debug.get(), some, budget);
+    const auto found = parser_.find_code_names(source.fd, fd_of(debug), some, budget);
     if (!found) return reason_of(found.error());
     for (const AddressNames& one : *found) {
       // Later the budget may be enough.
@@ -173,14 +175,14 @@ void FileNamer::add_lines(std::span<const HitFile* const> files, LineBudget& bud
     if (!still_has_its_bytes(file)) continue;
     const std::chrono::nanoseconds left = budget.left_for(file.owner);
     std::chrono::nanoseconds time = left;
-    const UniqueFd debug = debug_files_.find({.fd = file.fd.get(),
+    const auto debug = debug_files_.find({.fd = file.fd.get(),
                                           .identity = one.identity,
                                           .query = query_of(*one.elf, file.path, file.owner),
                                           .processes = one.hit->processes},
                                          time);
     if (time < left) budget.spend(file.owner, left - time);
     lines_.add_lines({.fd = file.fd.get(),
-                      .debug_fd = debug.get(),
+                      .debug_fd = fd_of(debug),
                       .identity = one.identity,
                       .owner = file.owner,
                       .samples = one.samples},
