@@ -305,8 +305,8 @@ bool KernelSampler::settle(SessionSlot slot, std::chrono::nanoseconds timeout) {
 }
 
 bool KernelSampler::drain() {
-  const bool has_more = records_->drain();
-  unwinding_->poll();
+  const bool has_records = records_->drain();
+  const bool has_more = unwinding_->poll() || has_records;
   if (const Clock::time_point now = Clock::now(); now >= next_refresh_) {
     next_refresh_ = now + kHotplugInterval;
     events_->refresh();

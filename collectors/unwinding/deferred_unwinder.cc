@@ -61,13 +61,24 @@ void DeferredUnwinder::add(const DeferredSampleView& deferred, Clock::time_point
   stacks_.push_back(std::move(stack));
 }
 
-void DeferredUnwinder::poll(Clock::time_point now) {
-  for (auto stack = stacks_.begin(); stack != stacks_.end();) {
+// Stacks that still wait go to the end, so that the next call begins with those that this one did
+// not reach.
+bool DeferredUnwinder::poll(Clock::time_point now, Clock::time_point end) {
+  std::size_t walks = 0;
+  for (std::size_t left = stacks_.size(); left != 0; --left) {
+    const auto stack = stacks_.begin();
     const bool is_known = tables_.state(stack->awaited) != UnwindTables::State::kUnknown;
     const Progress progress = is_known ? walk(*stack) : Progress::kWaits;
-    const bool is_over = progress == Progress::kEnded || now >= stack->deadline;
-    stack = is_over ? remove(stack, progress) : std::next(stack);
+    if (progress == Progress::kEnded || now >= stack->deadline) {
+      remove(stack, progress);
+      ++walks;
+    } else {
+      stacks_.splice(stacks_.end(), stacks_, stack);
+      walks += is_known ? 1 : 0;
+    }
+    if (walks == kMaxWalks || (walks != 0 && Clock::now() >= end)) return left > 1;
   }
+  return false;
 }
 
 void DeferredUnwinder::flush(std::uint32_t sessions) {

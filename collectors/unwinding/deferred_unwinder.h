@@ -37,8 +37,10 @@ class DeferredUnwinder {
   // Delivers the sample, now or later.
   void add(const DeferredSampleView& deferred, Clock::time_point now);
 
-  // Continues the stacks whose table is there or refused, and delivers those that waited too long.
-  void poll(Clock::time_point now);
+  // Continues the stacks whose table is there or refused, and delivers those that waited too long:
+  // until `end`, and kMaxWalks at most. True: the next call goes on with the others.
+  bool poll(Clock::time_point now, Clock::time_point end = Clock::time_point::max());
+  static constexpr std::size_t kMaxWalks = 256;
 
   // Delivers all stacks of these sessions (a bit mask of slots) as they are.
   void flush(std::uint32_t sessions);
@@ -72,7 +74,7 @@ class DeferredUnwinder {
   const ProcessMappings& mappings_;
   Request request_;
   SampleSink& next_;
-  Stacks stacks_;
+  Stacks stacks_;          // in the order in which poll() reaches them
   std::size_t bytes_ = 0;  // of the windows
   std::uint64_t done_ = 0;
   std::uint64_t abandoned_ = 0;

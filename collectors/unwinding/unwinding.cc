@@ -1,6 +1,7 @@
 #include "collectors/unwinding/unwinding.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -331,20 +332,34 @@ bool Unwinding::may_have_room_soon(TableRefusal refusal) const {
          (refusal == TableRefusal::kOverMemory || refusal == TableRefusal::kOverShare);
 }
 
-void Unwinding::poll() {
+bool Unwinding::poll() {
   const Clock::time_point now = Clock::now();
   tables_.tick(nanoseconds(now));
   for (const auto& file : files_.take_opened()) continue_with(file);
   for (const LateRows& rows : std::exchange(late_rows_, {})) {
     set_jit_code_rows(rows.process, rows.owner, rows.area, rows.table);
   }
-  for (LoadResult& result : std::exchange(late_results_, {})) install(std::move(result));
-  if (late_results_.empty()) {
-    for (LoadResult& result : loader_->take()) install(std::move(result));
-  }
-  deferred_.poll(now);
+  const bool has_results = install_results(now + kMaxTurn);
+  const bool has_stacks = deferred_.poll(now, now + kMaxTurn);
   late_mappings_.try_due(now, [this](const LateMapping& late) { return open_again(late); });
   late_tables_.try_due(now, [this](const MappedCode& code) { return load_again(code); });
+  return has_results || has_stacks;
+}
+
+// Tables that had no room come first, and new ones only once they have some. True: there are more.
+bool Unwinding::install_results(Clock::time_point end) {
+  if (results_.empty())
+    std::ranges::move(std::exchange(late_results_, {}), std::back_inserter(results_));
+  do {
+    if (results_.empty() && late_results_.empty()) {
+      std::ranges::move(loader_->take(), std::back_inserter(results_));
+    }
+    if (results_.empty()) return false;
+    LoadResult result = std::move(results_.front());
+    results_.pop_front();
+    install(std::move(result));
+  } while (Clock::now() < end);
+  return !results_.empty();
 }
 
 void Unwinding::install(LoadResult result) {

@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -55,8 +56,10 @@ class Unwinding {
                          std::string_view table);
 
   // Passes on the mappings of files that were opened since the last call, installs the tables that
-  // were made, continues the stacks that wait for them, and tries files again.
-  void poll();
+  // were made, continues the stacks that wait for them, and tries files again. True: tables or
+  // stacks are left for the next call, since this one took kMaxTurn.
+  bool poll();
+  static constexpr std::chrono::milliseconds kMaxTurn{5};
 
   // Delivers the deferred stacks of sessions that end (a bit mask of slots) as they are.
   void flush(std::uint32_t sessions) { deferred_.flush(sessions); }
@@ -110,6 +113,7 @@ class Unwinding {
   void refuse(const MappedCode& file, TableRefusal reason);
   [[nodiscard]] MappedCode mapped_code(const CodeMapping& mapping, const MappedFile* opened);
   [[nodiscard]] bool is_worth_retrying(const MappedCode& file, bool can_be_read) const;
+  bool install_results(Clock::time_point end);
   void install(LoadResult result);
   [[nodiscard]] bool may_have_room_soon(TableRefusal refusal) const;
 
@@ -133,6 +137,7 @@ class Unwinding {
   // By the process and the id of the mapping.
   RetryQueue<std::pair<ProcessKey, std::uint64_t>, LateMapping> late_mappings_;
   RetryQueue<FileKey, MappedCode> late_tables_;
+  std::deque<LoadResult> results_;        // to be installed
   std::vector<LoadResult> late_results_;  // as late_rows_
   std::vector<LateRows> late_rows_;
   SampleSink& next_;

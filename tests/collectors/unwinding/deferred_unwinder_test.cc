@@ -219,6 +219,39 @@ TEST_F(DeferredUnwinderTest, TheBytesOfWaitingStacksAreLimited) {
   EXPECT_EQ(unwinder_.waiting(), DeferredUnwinder::kMaxBytes / PROFD_DEFERRED_WINDOW_BYTES);
 }
 
+TEST_F(DeferredUnwinderTest, ATurnEndsAfterSomeWalksAndTheNextOneGoesOn) {
+  constexpr std::size_t kMore = 10;
+  for (std::size_t i = 0; i < DeferredUnwinder::kMaxWalks + kMore; ++i) add_sample();
+  EXPECT_FALSE(unwinder_.poll(now_)) << "no table has come";
+  install(1, true);
+  install(2);
+  EXPECT_TRUE(unwinder_.poll(now_));
+  EXPECT_EQ(delivered_.size(), DeferredUnwinder::kMaxWalks);
+  EXPECT_FALSE(unwinder_.poll(now_));
+  EXPECT_EQ(delivered_.size(), DeferredUnwinder::kMaxWalks + kMore);
+}
+
+TEST_F(DeferredUnwinderTest, ATurnThatIsOverTakesOneStackAtLeast) {
+  for (int i = 0; i < 3; ++i) add_sample();
+  install(1, true);
+  install(2);
+  const auto over = DeferredUnwinder::Clock::time_point::min();
+  EXPECT_TRUE(unwinder_.poll(now_, over));
+  EXPECT_EQ(delivered_.size(), 1U);
+  EXPECT_TRUE(unwinder_.poll(now_, over));
+  EXPECT_FALSE(unwinder_.poll(now_, over));
+  EXPECT_EQ(delivered_.size(), 3U);
+}
+
+TEST_F(DeferredUnwinderTest, AStackThatWaitsDoesNotEndTheTurns) {
+  for (int i = 0; i < 3; ++i) add_sample();
+  install(2);
+  const auto over = DeferredUnwinder::Clock::time_point::min();
+  for (int turns = 0; turns < 3; ++turns) (void)unwinder_.poll(now_, over);
+  EXPECT_EQ(requested_.size(), 3U + 3) << "each stack has had its turn";
+  EXPECT_FALSE(unwinder_.poll(now_, over)) << "they wait for another file";
+}
+
 TEST_F(DeferredUnwinderTest, AnAddressOutsideMappingsEndsTheStackWithoutAFrame) {
   words_[1] = 0x12345678;
   install(2);
