@@ -35,11 +35,11 @@ constexpr std::chrono::milliseconds kSettlePause{1};
 constexpr unsigned kMaxLastDrains = 10;
 // For the files of the last samples' mappings: one whose open hangs is not waited for.
 constexpr std::chrono::milliseconds kOpenTimeout{100};
-// Reading an event wakes up its CPU. In continuous mode, which drains once a second, it is every
-// second drain.
+// Reading an event wakes up its CPU. In continuous mode, which drains every 4 s, each drain by time
+// does it.
 constexpr std::chrono::milliseconds kHotplugInterval{1500};
 constexpr std::chrono::microseconds kTickTime{500};
-constexpr std::chrono::seconds kMaxBalancedAge{3};
+constexpr std::chrono::seconds kMaxBalancedAge{6};
 
 // The slots that a rank may use: half of them for unprivileged sessions, and two for continuous
 // mode alone, which needs a second one when a window ends.
@@ -330,7 +330,7 @@ profd_counters KernelSampler::counters() const {
 
 // A tick that runs while the counters are read is counted as taken and not yet as sent or lost. So
 // the counters are read again until they balance, which takes one tick. A hypervisor may suspend
-// the tick's CPU: then the counters of the last second are taken. A real difference remains.
+// the tick's CPU: then the counters of the last drain are taken. A real difference remains.
 profd_counters KernelSampler::balanced_counters() {
   const Clock::time_point begin = Clock::now();
   profd_counters sum = counters();

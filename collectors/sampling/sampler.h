@@ -122,8 +122,9 @@ class Sampler {
   // may be more.
   virtual bool drain() = 0;
 
-  // Readable when drain() should be called at once: a new file was mapped, a ring is half full, or
-  // an unwind table is ready.
+  // Readable when drain() should be called at once: a new file was mapped, a process ran anonymous
+  // code for the first time, a stack waits for a table, a ring is half full, or an unwind table is
+  // ready.
   [[nodiscard]] virtual int wake_fd() const = 0;
 
   // False once every process of a session by pids has exited, followed children included. True for

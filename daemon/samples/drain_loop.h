@@ -1,5 +1,6 @@
 // Drains the source of samples: at an interval, and at once when it asks for that because a new
-// file was mapped, a stack waits for its table or a ring fills up. Idle while nothing is sampled.
+// file was mapped, a process runs anonymous code for the first time, a stack waits for its table or
+// a ring fills up. Idle while nothing is sampled.
 // On the io thread.
 
 #pragma once
@@ -20,9 +21,9 @@ namespace profd {
 class DrainLoop {
  public:
   // A stop() of a session waits for its last samples. Windows alone are in no hurry: a busy CPU
-  // writes 20 KB a second to its ring of 1 MiB.
+  // writes 20 KB a second to its ring of 1 MiB, and the source asks for what cannot wait.
   static constexpr std::chrono::milliseconds kIntervalOfSessions{100};
-  static constexpr std::chrono::milliseconds kIntervalOfWindows{1000};
+  static constexpr std::chrono::milliseconds kIntervalOfWindows{4000};
 
   // Both must outlive *this; `io` must have run dry before *this is destroyed.
   DrainLoop(boost::asio::io_context& io, Sampler& source);

@@ -46,6 +46,25 @@ TEST_F(DrainLoopTest, OthersHaveTurnsWhileTheRingsNeverEmpty) {
   EXPECT_GE(drains_, kTurns) << "the rings are drained in between";
 }
 
+TEST_F(DrainLoopTest, WindowsAloneAreDrainedEveryFourSeconds) {
+  loop_.set_windows(true);
+  boost::asio::steady_timer end(io_, 8s);
+  end.async_wait([this](const boost::system::error_code&) { loop_.stop(); });
+  io_.run_for(60s);
+  EXPECT_TRUE(io_.stopped());
+  EXPECT_GE(source_.drains, 1);
+  EXPECT_LE(source_.drains, 3);
+}
+
+TEST_F(DrainLoopTest, WindowsAreDrainedAtOnceWhenTheSourceAsks) {
+  loop_.set_windows(true);
+  ::eventfd_write(source_.wake_fd(), 1);
+  for (int tasks = 0; source_.drains == 0 && tasks < 100; ++tasks) io_.run_one_for(30s);
+  EXPECT_EQ(source_.drains, 1);
+  loop_.stop();
+  io_.run_for(30s);
+}
+
 TEST_F(DrainLoopTest, EmptyRingsAreDrainedOnceAnInterval) {
   loop_.set_sessions(true);
   boost::asio::steady_timer end(io_, DrainLoop::kIntervalOfSessions * 5);
