@@ -122,6 +122,15 @@ void JitProcesses::report_memory(const ProcessKey& key, Process& process) const 
   }
 }
 
+std::chrono::seconds JitProcesses::interval(Clock::time_point now) const {
+  const bool is_busy = std::ranges::any_of(processes_, [now](const auto& entry) {
+    const Process& process = entry.second;
+    return !process.is_gone &&
+           (!process.sources.empty() || process.next_scan < now + kIdleInterval);
+  });
+  return is_busy ? kBusyInterval : kIdleInterval;
+}
+
 bool JitProcesses::poll(Clock::time_point now) {
   if (waiting_.empty()) std::ranges::move(follower_->take(), std::back_inserter(waiting_));
   for (bool is_part = false; !waiting_.empty() && !is_part; waiting_.pop_front()) {

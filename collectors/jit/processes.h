@@ -89,8 +89,14 @@ class JitProcesses {
   void on_mapping(const MappingView& mapping) noexcept;
   void on_unmap(const UnmapView& unmap) noexcept;
 
+  // Between two calls of poll() without an event: while a process that lives has a JIT source, or
+  // is to be scanned soon, and else.
+  static constexpr std::chrono::seconds kBusyInterval{1};
+  static constexpr std::chrono::seconds kIdleInterval{4};
+  [[nodiscard]] std::chrono::seconds interval(Clock::time_point now = Clock::now()) const;
+
   // Applies what was read since the last call, at most one part of a file. Call when wake_fd() is
-  // readable, and now and then. False where there is more: call again, after other work.
+  // readable, and at each interval(). False where there is more: call again, after other work.
   bool poll(Clock::time_point now = Clock::now());
   [[nodiscard]] int wake_fd() const { return follower_->wake_fd(); }
 

@@ -16,7 +16,6 @@ namespace profd {
 namespace {
 
 using std::chrono_literals::operator""ms;
-using std::chrono_literals::operator""s;
 
 // Between two checks whether the files are read to their ends, and how many there are: more than
 // the collector's own time limit needs.
@@ -143,13 +142,15 @@ boost::asio::awaitable<void> JitNaming::poll_on_events() {
     while (!stopped_ && !processes_->poll()) {
       co_await yield();
     }
+    if (processes_->interval() < interval_) timer_.cancel();
   }
 }
 
 // Processes are scanned again now and then.
 boost::asio::awaitable<void> JitNaming::poll_by_time() {
   while (!stopped_) {
-    expire_with_others(timer_, 1s);
+    interval_ = processes_->interval();
+    expire_with_others(timer_, interval_);
     co_await wait_for(timer_);
     processes_->poll();
   }

@@ -72,7 +72,8 @@ class JitNaming {
   std::multiset<ProcessKey> held_;
   boost::asio::posix::stream_descriptor events_;
   boost::asio::steady_timer timer_;
-  std::uint64_t late_ = 0;  // processes of resolve_now()
+  std::chrono::seconds interval_ = JitProcesses::kIdleInterval;  // of poll_by_time(), at present
+  std::uint64_t late_ = 0;                                       // processes of resolve_now()
   bool stopped_ = false;
 };
 
