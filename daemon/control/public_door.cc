@@ -16,11 +16,16 @@ namespace profd {
 namespace {
 
 using boost::asio::posix::stream_descriptor;
+using std::chrono::steady_clock;
 using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
 
-// Between two looks at the door, with clients and without.
+// Between two looks at the door: with clients, for some time after the last one, and then.
 constexpr auto kBusyInterval = 250ms;
-constexpr auto kIdleInterval = 1000ms;
+constexpr auto kRecentInterval = 1000ms;
+constexpr auto kIdleInterval = 4000ms;
+// The door may still have a client that the server has forgotten, to send the rest of an answer.
+constexpr auto kRecent = 15s;
 constexpr auto kDescriptorPause = 100ms;
 
 // Since Linux 6.16: the kernel refuses descriptors that a client sends. Accepted sockets inherit
@@ -48,7 +53,9 @@ PublicDoor::PublicDoor(boost::asio::io_context& io, UnixListener listener, Contr
       socket_(listener_.take_fd()),
       server_(server),
       group_(find_privileged_group()),
-      timer_(io) {
+      timer_(io),
+      pause_(io),
+      connecting_(io, ::fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0)) {
   refuse_descriptors(socket_.get());
 }
 
@@ -60,11 +67,13 @@ std::optional<pid_t> PublicDoor::process() const {
 void PublicDoor::start() {
   start_door();
   spawn(io_, watch());
+  spawn(io_, watch_connecting());
 }
 
 void PublicDoor::stop_accepting() {
   is_stopped_ = true;
   timer_.cancel();
+  stop_watching();
   if (door_) door_->child.stop_accepting();
 }
 
@@ -73,8 +82,19 @@ void PublicDoor::stop_accepting() {
 void PublicDoor::close() {
   is_stopped_ = true;
   timer_.cancel();
-  if (door_) socket_.reset();
+  stop_watching();
+  if (door_) {
+    boost::system::error_code ignored;
+    connecting_.close(ignored);
+    socket_.reset();
+  }
   end_door();
+}
+
+void PublicDoor::stop_watching() {
+  boost::system::error_code ignored;
+  if (connecting_.is_open()) connecting_.cancel(ignored);
+  pause_.cancel();
 }
 
 void PublicDoor::start_door() {
@@ -128,10 +148,31 @@ void PublicDoor::check() {
 
 boost::asio::awaitable<void> PublicDoor::watch() {
   while (!is_stopped_) {
-    const bool is_idle = door_ && stuck_.empty() && server_.clients_of_door() == 0;
-    expire_with_others(timer_, is_idle ? kIdleInterval : kBusyInterval);
+    expire_with_others(timer_, interval());
     co_await wait_for(timer_);
     if (!is_stopped_) check();
+  }
+}
+
+std::chrono::milliseconds PublicDoor::interval() {
+  const auto now = steady_clock::now();
+  if (!door_ || !stuck_.empty() || server_.clients_of_door() != 0) {
+    last_client_ = now;
+    return kBusyInterval;
+  }
+  return now - last_client_ < kRecent ? kRecentInterval : kIdleInterval;
+}
+
+// A door hangs only by what a client does, so an idle one is looked at when a client connects. The
+// socket stays readable while the door accepts none.
+boost::asio::awaitable<void> PublicDoor::watch_connecting() {
+  while (!is_stopped_) {
+    const bool is_readable = co_await wait_readable(connecting_);
+    if (!is_readable || is_stopped_) co_return;
+    last_client_ = steady_clock::now();
+    timer_.cancel();
+    pause_.expires_after(kRecentInterval);
+    co_await wait_for(pause_);
   }
 }
 

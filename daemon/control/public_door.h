@@ -58,7 +58,11 @@ class PublicDoor {
   void replace(const Error& why);
   void reap();
   void check();
+  // Until the next check of the door.
+  [[nodiscard]] std::chrono::milliseconds interval();
   boost::asio::awaitable<void> watch();
+  boost::asio::awaitable<void> watch_connecting();
+  void stop_watching();
   boost::asio::awaitable<void> receive(std::shared_ptr<Door> door);
   // Returns when a descriptor is free, or when the door has ended.
   boost::asio::awaitable<void> wait_for_descriptor(const std::shared_ptr<Door>& door);
@@ -71,6 +75,9 @@ class PublicDoor {
   std::shared_ptr<Door> door_;  // null: there is none
   std::vector<pid_t> stuck_;    // killed, but not ended yet
   boost::asio::steady_timer timer_;
+  boost::asio::steady_timer pause_;                   // of watch_connecting()
+  boost::asio::posix::stream_descriptor connecting_;  // the listening socket, never read
+  std::chrono::steady_clock::time_point last_client_{};
   bool is_stopped_ = false;
   bool was_refused_ = false;  // no door could be started at the last try
 };

@@ -81,6 +81,7 @@ boost::asio::awaitable<Result<std::string>> Sessions::start(Caller caller, Start
   auto recording = (*recorder)->start({.id = id, .owner = caller, .start = request});
   if (!recording) co_return recording.error();
   const auto session = std::make_shared<Session>(parts_.io, std::move(*recording));
+  if (sessions_.empty()) second_.cancel();  // was set for longer
   sessions_.emplace(id, session);
   log::info("session {} started by uid {}: {}, {}{}", id, caller.uid,
             log_text(describe(request.target)), log_text(request.event),
@@ -363,7 +364,8 @@ boost::asio::awaitable<Result<StoredResult>> Sessions::write(Measurement& measur
 
 boost::asio::awaitable<void> Sessions::check_every_second() {
   while (!shutting_down_) {
-    expire_with_others(second_, 1s);
+    // Without sessions only results expire, which have minutes.
+    expire_with_others(second_, sessions_.empty() ? 4s : 1s);
     co_await wait_for(second_);
     if (shutting_down_) co_return;
     for (Recorder* const recorder : parts_.recorders) recorder->every_second();

@@ -18,9 +18,14 @@ namespace profd {
 namespace {
 
 using boost::asio::posix::stream_descriptor;
+using std::chrono::steady_clock;
 using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""s;
 
+// Between two looks at the processes: with apps and for some time after the last one, and then.
 constexpr auto kCheckInterval = 1000ms;
+constexpr auto kIdleInterval = 4000ms;
+constexpr auto kRecent = 5s;
 
 }  // namespace
 
@@ -39,9 +44,15 @@ struct AppDoor::Door {
 };
 
 AppDoor::AppDoor(boost::asio::io_context& io, UniqueFd listener, Events events)
-    : io_(io), listener_(std::move(listener)), events_(std::move(events)), timer_(io) {
+    : io_(io),
+      listener_(std::move(listener)),
+      events_(std::move(events)),
+      timer_(io),
+      pause_(io),
+      connecting_(io, ::fcntl(listener_.get(), F_DUPFD_CLOEXEC, 0)) {
   start_missing();
   spawn(io_, watch());
+  spawn(io_, watch_connecting());
 }
 
 // The door has the listening socket open too. So this is not its last close, which would close what
@@ -49,11 +60,18 @@ AppDoor::AppDoor(boost::asio::io_context& io, UniqueFd listener, Events events)
 void AppDoor::close() {
   is_stopped_ = true;
   timer_.cancel();
-  if (door_) listener_.reset();
+  pause_.cancel();
+  boost::system::error_code ignored;
+  if (connecting_.is_open()) connecting_.cancel(ignored);
+  if (door_) {
+    connecting_.close(ignored);
+    listener_.reset();
+  }
   end_door();
 }
 
 void AppDoor::disconnect(std::uint64_t app) {
+  connected_.erase(app);
   order({.order = door::AppOrder::kDisconnect, .app = app});
 }
 
@@ -140,6 +158,7 @@ void AppDoor::end_door() {
   kill(ended->child.process());
   boost::system::error_code ignored;
   ended->link.close(ignored);
+  connected_.clear();
   events_.ended();
 }
 
@@ -181,9 +200,33 @@ void AppDoor::check() {
 
 boost::asio::awaitable<void> AppDoor::watch() {
   while (!is_stopped_) {
-    expire_with_others(timer_, kCheckInterval);
+    const auto now = steady_clock::now();
+    if (!door_ || !closer_ || !stuck_.empty() || !connected_.empty()) last_app_ = now;
+    expire_with_others(timer_, now - last_app_ < kRecent ? kCheckInterval : kIdleInterval);
     co_await wait_for(timer_);
     if (!is_stopped_) check();
+  }
+}
+
+// The processes hang only by what an app does, so idle ones are looked at when an app connects. The
+// socket stays readable while the door accepts none.
+boost::asio::awaitable<void> AppDoor::watch_connecting() {
+  while (!is_stopped_) {
+    const bool is_readable = co_await wait_readable(connecting_);
+    if (!is_readable || is_stopped_) co_return;
+    last_app_ = steady_clock::now();
+    timer_.cancel();
+    pause_.expires_after(kCheckInterval);
+    co_await wait_for(pause_);
+  }
+}
+
+void AppDoor::note(const door::AppPacket& packet) {
+  last_app_ = steady_clock::now();
+  if (packet.change == door::AppChange::kConnected) {
+    connected_.insert(packet.app);
+  } else {
+    connected_.erase(packet.app);
   }
 }
 
@@ -196,7 +239,9 @@ boost::asio::awaitable<void> AppDoor::receive(std::shared_ptr<Door> door) {
       replace_door(change.error());
       co_return;
     }
-    if (*change) events_.changed(**change);
+    if (!*change) continue;
+    note(**change);
+    events_.changed(**change);
   }
 }
 

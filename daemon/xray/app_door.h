@@ -16,10 +16,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include "collectors/door/app_door_child.h"
@@ -80,6 +82,8 @@ class AppDoor {
   void order(const door::AppOrderPacket& packet, UniqueFd descriptor = UniqueFd());
   static boost::asio::awaitable<void> send_orders(std::shared_ptr<Door> door);
   boost::asio::awaitable<void> watch();
+  boost::asio::awaitable<void> watch_connecting();
+  void note(const door::AppPacket& packet);
   boost::asio::awaitable<void> receive(std::shared_ptr<Door> door);
 
   boost::asio::io_context& io_;
@@ -90,6 +94,10 @@ class AppDoor {
   std::vector<pid_t> stuck_;
   Counts counts_;
   boost::asio::steady_timer timer_;
+  boost::asio::steady_timer pause_;                   // of watch_connecting()
+  boost::asio::posix::stream_descriptor connecting_;  // the listening socket, never read
+  std::set<std::uint64_t> connected_;                 // apps
+  std::chrono::steady_clock::time_point last_app_{};  // when there was one
   bool is_stopped_ = false;
   bool was_refused_ = false;  // none could be started at the last try
 };
