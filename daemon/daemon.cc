@@ -30,6 +30,7 @@
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
 #include "daemon/base/stall_monitor.h"
+#include "daemon/control/answer_encoder.h"
 #include "daemon/control/public_door.h"
 #include "daemon/control/server.h"
 #include "daemon/control/service.h"
@@ -137,6 +138,9 @@ class Daemon final : public Service {
   awaitable<Result<ResultInfo>> export_windows(Caller caller, ExportRequest request) override {
     return sessions_.export_windows(caller, std::move(request));
   }
+  awaitable<Result<std::string>> encode(Caller caller, ResultInfo result) override {
+    return encoder_.encode(caller.privileged, std::move(result));
+  }
   awaitable<Result<History>> history(Caller caller, HistoryRequest request) override {
     return history_.list(caller, request);
   }
@@ -218,7 +222,8 @@ class Daemon final : public Service {
                       .owners = uid_owners_,
                       .recorders = {&xray_recorder_, &sample_recorder_}}};
   std::unique_ptr<XrayDirectory> traces_ = open_traces();  // null: no directory is configured
-  ControlServer server_;                                   // on the admin socket
+  AnswerEncoder encoder_;
+  ControlServer server_;  // on the admin socket
   PublicDoor door_;
 };
 

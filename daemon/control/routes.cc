@@ -54,6 +54,14 @@ Reply reply(const Result<T>& result) {
   return result ? reply_json(to_json(*result)) : reply_error(result.error());
 }
 
+asio::awaitable<Reply> reply_result(Exchange& exchange, Result<ResultInfo> result) {
+  if (!result) co_return reply_error(result.error());
+  auto encoding = exchange.service.encode(exchange.caller, std::move(*result));
+  Result<std::string> json = co_await std::move(encoding);
+  if (!json) co_return reply_error(json.error());
+  co_return reply_json(std::move(*json));
+}
+
 StatusInfo status_for(Exchange& exchange) {
   StatusInfo status = exchange.service.status(exchange.caller);
   status.connections = exchange.connections;
@@ -94,19 +102,25 @@ asio::awaitable<Reply> get_session(Exchange& exchange) {
 
 asio::awaitable<Reply> stop_session(Exchange& exchange) {
   auto operation = exchange.service.stop(exchange.caller, exchange.id);
-  co_return reply(co_await std::move(operation));
+  auto result = co_await std::move(operation);
+  auto encoding = reply_result(exchange, std::move(result));
+  co_return co_await std::move(encoding);
 }
 
 asio::awaitable<Reply> dump_session(Exchange& exchange) {
   auto operation = exchange.service.dump(exchange.caller, exchange.id);
-  co_return reply(co_await std::move(operation));
+  auto result = co_await std::move(operation);
+  auto encoding = reply_result(exchange, std::move(result));
+  co_return co_await std::move(encoding);
 }
 
 asio::awaitable<Reply> make_export(Exchange& exchange) {
   auto request = parse_export_request(exchange.body);
   if (!request) co_return reply_error(request.error());
   auto operation = exchange.service.export_windows(exchange.caller, std::move(*request));
-  co_return reply(co_await std::move(operation));
+  auto result = co_await std::move(operation);
+  auto encoding = reply_result(exchange, std::move(result));
+  co_return co_await std::move(encoding);
 }
 
 asio::awaitable<Reply> list_windows(Exchange& exchange) {

@@ -45,6 +45,9 @@ class Service {
   // Of the windows that continuous mode keeps.
   virtual boost::asio::awaitable<Result<ResultInfo>> export_windows(Caller caller,
                                                                     ExportRequest request) = 0;
+  // The JSON of what these three return.
+  virtual boost::asio::awaitable<Result<std::string>> encode(Caller caller, ResultInfo result) = 0;
+
   virtual boost::asio::awaitable<Result<History>> history(Caller caller,
                                                           HistoryRequest request) = 0;
   virtual boost::asio::awaitable<Result<WindowShares>> last_window(Caller caller) = 0;

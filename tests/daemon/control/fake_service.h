@@ -73,6 +73,10 @@ class FakeService : public Service {
     co_return result;
   }
 
+  boost::asio::awaitable<Result<std::string>> encode(Caller, ResultInfo encoded) override {
+    co_return to_json(encoded);
+  }
+
   boost::asio::awaitable<Result<History>> history(Caller caller, HistoryRequest request) override {
     note(caller, "history");
     asked.push_back(request);
