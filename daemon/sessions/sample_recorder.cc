@@ -103,8 +103,12 @@ class SampleRecorder::SampleRecording final : public Recording {
     boost::asio::steady_timer pause(co_await boost::asio::this_coro::executor);
     const auto end = std::chrono::steady_clock::now() + kSettleTimeout;
     for (;;) {
-      parts_.source.drain();
+      const bool has_more = parts_.source.drain();
       if (parts_.source.is_settled(slot_) || std::chrono::steady_clock::now() >= end) co_return;
+      if (has_more) {
+        co_await yield();
+        continue;
+      }
       pause.expires_after(kSettlePause);
       co_await wait_for(pause);
     }
