@@ -238,8 +238,9 @@ bool RecordReader::drain() {
   turn_end_ = std::chrono::steady_clock::now() + kMaxTurn;
   until_clock_ = kRecordsBetweenClocks;
   for (std::size_t i = 0; i < rings_.size(); ++i) {
-    if (ring_buffer__consume(rings_[next_].get()) == kStop) return true;
+    const bool is_over = ring_buffer__consume(rings_[next_].get()) == kStop;
     next_ = (next_ + 1) % rings_.size();
+    if (is_over) return true;
   }
   return false;
 }

@@ -58,11 +58,12 @@ class RecordReader {
   ~RecordReader() = default;
 
   // Passes the records that the rings hold to the handler, for kMaxTurn at most. True: there may be
-  // more. The next call goes on with the ring where this one stopped.
+  // more. The next call goes on with the ring behind the one where this one stopped, so that a ring
+  // that never empties does not keep the others full.
   bool drain();
 
   // A CPU can send more records than this thread can take: the thread has other work too.
-  static constexpr std::chrono::milliseconds kMaxTurn{10};
+  static constexpr std::chrono::milliseconds kMaxTurn{5};
 
   // Readable after the programs asked for a wake-up, until drained.
   [[nodiscard]] int wake_fd() const { return wake_.get(); }

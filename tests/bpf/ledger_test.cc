@@ -168,6 +168,26 @@ TEST_F(LedgerTest, RecordsThatDisappearShowAsADifference) {
   EXPECT_EQ(ledger.sent - ledger.received, missing);
 }
 
+// A drain takes longer than the CPUs need to fill their rings again.
+TEST_F(LedgerTest, ARingThatNeverEmptiesDoesNotHoldUpTheOthers) {
+  const Workload first({"spin"});
+  const Workload second({"spin"});
+  const std::vector<std::size_t> cpus = allowed_cpus();
+  ASSERT_GE(cpus.size(), 2U) << "this test needs two CPUs";
+  run_on(first.pid(), cpus.front());
+  run_on(second.pid(), cpus.back());
+  Target target;
+  target.pids = {first.pid(), second.pid()};
+  const SessionSlot slot = start(target);
+  sink_.pause = milliseconds(3);
+  collect_until([&] {
+    return sink_.of_process(first.pid()).size() >= 40 &&
+           sink_.of_process(second.pid()).size() >= 40;
+  });
+  sink_.pause = {};
+  stop_balanced(slot);
+}
+
 TEST_F(LedgerTest, ASlotWithOutstandingSamplesIsNotReused) {
   std::ifstream file(PROFD_TEST_DROPPING_OBJECT, std::ios::binary);
   const std::vector<char> object((std::istreambuf_iterator<char>(file)),

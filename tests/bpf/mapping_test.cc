@@ -1,7 +1,6 @@
 // Mapping records: the file key, the names, and which mapping was at an address at which time.
 
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,7 +10,6 @@
 #include <filesystem>
 #include <map>
 #include <set>
-#include <vector>
 
 #include "collectors/files/open_mapped_file.h"
 #include "collectors/host/clock.h"
@@ -42,20 +40,6 @@ class MappingTest : public SamplingTest {
       if (index != PROFD_NO_MAPPING) ids.insert(sample->view.mapping_ids[index]);
     }
     return ids;
-  }
-
-  // What a CPU has sent, it does not send again.
-  static void run_on_one_cpu(const std::vector<std::uint32_t>& processes) {
-    cpu_set_t allowed;
-    ASSERT_EQ(::sched_getaffinity(0, sizeof allowed, &allowed), 0);
-    std::size_t first = 0;
-    while (!CPU_ISSET(first, &allowed)) ++first;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(first, &one);
-    for (const std::uint32_t pid : processes) {
-      ASSERT_EQ(::sched_setaffinity(static_cast<pid_t>(pid), sizeof one, &one), 0);
-    }
   }
 
   // For a minute at most.
@@ -176,7 +160,9 @@ TEST_F(MappingTest, TheFirstAnonymousCodeOfAProcessWakesUserSpace) {
   open({.ring_bytes = std::size_t{16} << 20});  // not half full within the minute of a red test
   const Workload in_file({"spin"});
   const Workload in_memory({"anonymous"});
-  run_on_one_cpu({in_file.pid(), in_memory.pid()});
+  // What a CPU has sent, it does not send again.
+  run_on(in_file.pid(), allowed_cpus().front());
+  run_on(in_memory.pid(), allowed_cpus().front());
   in_memory.signal(SIGSTOP);
   Target target;
   target.pids = {in_file.pid(), in_memory.pid()};

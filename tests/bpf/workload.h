@@ -45,6 +45,10 @@ class Workload {
   std::string said_;
 };
 
+// The CPUs that this process may use.
+[[nodiscard]] std::vector<std::size_t> allowed_cpus();
+void run_on(std::uint32_t pid, std::size_t cpu);
+
 [[nodiscard]] std::string workload_path();
 
 // The name of the function at an address of the workload, by nm; "?" for none.
