@@ -115,7 +115,9 @@ void Unwinding::load_running_code(const Programs& programs) {
     const auto [user, is_new] = users.try_emplace(running.tgid);
     if (is_new) user->second = files_.user_of(running.tgid);
     Code& code = files.try_emplace(mapping.file, Code{.mapping = mapping}).first->second;
-    if (user->second == 0) code.mapping = mapping;  // then root pays
+    // Root pays where one of its processes runs the file. The first one: it is the oldest, and is
+    // there when the file is opened.
+    if (user->second == 0 && users.at(code.mapping.process.tgid) != 0) code.mapping = mapping;
     code.regions |= regions_of_mapping(mapping);
     ++code.processes;
   }
@@ -197,8 +199,8 @@ bool Unwinding::open_again(const LateMapping& late) {
   return true;
 }
 
-// A user pays for what the user's processes map. Whose a file of root's process is, is known when it
-// is open.
+// A user pays for what the user's processes map. Whose a file of root's process is, is known when
+// it is open.
 MappedCode Unwinding::mapped_code(const CodeMapping& mapping, const MappedFile* opened) {
   std::uint32_t payer = files_.user_of(mapping.process.tgid);
   if (payer == 0) {
@@ -228,8 +230,7 @@ void Unwinding::request_or_cover(const MappingView& mapping,
     return;
   }
   const MappedCode code = mapped_code(mapping, file.get());
-  if (state == UnwindTables::State::kNone &&
-      is_worth_retrying(code, file && file->fd.valid())) {
+  if (state == UnwindTables::State::kNone && is_worth_retrying(code, file && file->fd.valid())) {
     tables_.forget(code.key);
     refused_.erase(code.key);
   } else if (state != UnwindTables::State::kUnknown) {
@@ -244,7 +245,8 @@ bool Unwinding::is_worth_retrying(const MappedCode& file, bool can_be_read) cons
   const auto known = refused_.find(file.key);
   if (known == refused_.end()) return false;
   if (known->second.reason == TableRefusal::kVanished) return can_be_read;
-  if (known->second.reason == TableRefusal::kOverShare && file.payer != tables_.payer_of(file.key)) {
+  if (known->second.reason == TableRefusal::kOverShare &&
+      file.payer != tables_.payer_of(file.key)) {
     return true;
   }
   return Clock::now() - known->second.since >= kNewRequestInterval;
