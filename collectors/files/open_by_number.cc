@@ -16,8 +16,8 @@ namespace profd {
 namespace {
 
 // From the kernel's include/linux/exportfs.h and fs/xfs/xfs_export.h, which no UAPI header has.
-constexpr int kInode32Generation = 1;            // FILEID_INO32_GEN
-constexpr int kInode64Generation = 0x80 | 1;     // XFS_FILEID_TYPE_64FLAG with it
+constexpr int kInode32Generation = 1;         // FILEID_INO32_GEN
+constexpr int kInode64Generation = 0x80 | 1;  // XFS_FILEID_TYPE_64FLAG with it
 constexpr std::size_t kMaxWords = 3;
 
 // A struct file_handle with its bytes: a file system's own name of an inode.

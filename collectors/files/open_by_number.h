@@ -1,5 +1,6 @@
-// Opens a file by its inode in its own file system, where the path that leads to it can't be used: on
-// an overlay of users, a call may wait for a process that never answers (collectors/host/mounts.h).
+// Opens a file by its inode in its own file system, where the path that leads to it can't be used:
+// on an overlay of users, a call may wait for a process that never answers
+// (collectors/host/mounts.h).
 
 #pragma once
 

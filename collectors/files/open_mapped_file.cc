@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "collectors/files/open_by_number.h"
 #include "collectors/host/clock.h"
 #include "collectors/host/mounts.h"
 #include "formats/base/result.h"
@@ -72,14 +73,16 @@ std::string refusal(const struct stat& status, const FileKey& key) {
 }
 
 // Opens a regular file through an O_PATH descriptor of it, so that a FIFO or a device is never
-// opened, which could have side effects.
-Opened open_regular(const UniqueFd& place, const MappingPlace& mapping) {
+// opened, which could have side effects. On an overlay of users, the file is that of the layer.
+Opened open_regular(UniqueFd place, const MappingPlace& mapping) {
   const FileKey& key = mapping.file;
   Opened opened;
-  if (!place.valid()) {
-    fail_open(opened);
-  } else if (may_hang(place.get(), key.device, mapping.tgid)) {
+  const bool is_on_overlay = place.valid() && may_hang(place.get(), key.device, mapping.tgid);
+  if (is_on_overlay) place = place_by_number(key);
+  if (!place.valid() && is_on_overlay) {
     opened.error = kOnFuse;
+  } else if (!place.valid()) {
+    fail_open(opened);
   } else if (::fstat(place.get(), &opened.status) != 0) {
     opened.error = fail_errno("could not stat it").message;
   } else {

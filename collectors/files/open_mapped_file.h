@@ -1,5 +1,7 @@
 // Opens the file of a mapping: exactly the mapped file, which must be a regular file and have the
-// content that ran. Never opens a file on FUSE, whose server may never answer.
+// content that ran. Never opens a file on FUSE, whose server may never answer, nor through an
+// overlay of users, which may have FUSE as a layer: there the file of the layer is opened
+// (open_by_number.h).
 
 #pragma once
 

@@ -33,6 +33,12 @@ std::string find_cgroup_mount() {
   return cgroup == mounts.end() ? std::string() : cgroup->mount_point;
 }
 
+std::vector<Mount> mounts_of_device(std::uint32_t device) {
+  std::vector<Mount> mounts = mounts_seen_by(open_process("self"));
+  std::erase_if(mounts, [device](const Mount& mount) { return mount.device != device; });
+  return mounts;
+}
+
 // The namespace is read after the list: a process may enter a mount namespace that a user owns
 // between the two, but a process of users never enters one of root's.
 MountFacts mount_of(int fd, std::uint32_t tgid) {

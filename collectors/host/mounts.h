@@ -4,12 +4,18 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "formats/proc/mountinfo.h"
 
 namespace profd {
 
 // Where the host's cgroup v2 hierarchy is mounted: /sys/fs/cgroup, or /sys/fs/cgroup/unified beside
 // v1 hierarchies; empty where there is none.
 [[nodiscard]] std::string find_cgroup_mount();
+
+// The mounts of a device (major << 20 | minor) that profd sees. Another mount may hide one of them.
+[[nodiscard]] std::vector<Mount> mounts_of_device(std::uint32_t device);
 
 // The mount that a file lies in. What is not known is assumed to be the worst.
 struct MountFacts {

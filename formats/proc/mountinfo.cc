@@ -12,12 +12,18 @@ namespace {
 std::optional<Mount> parse_line(std::string_view line) {
   TextFields fields(line);
   const auto id = fields.decimal();
-  for (int skipped = 0; skipped < 3; ++skipped) fields.word_after_blanks();
+  fields.word_after_blanks();  // the parent's id
+  fields.blanks();
+  const auto major_number = fields.decimal<std::uint32_t>();
+  fields.expect(':');
+  const auto minor_number = fields.decimal<std::uint32_t>();
+  fields.word_after_blanks();  // the root of the mount in its file system
   const std::string_view mount_point = fields.word_after_blanks();
   while (fields.ok() && fields.word_after_blanks() != "-") continue;
   const std::string_view file_system = fields.word_after_blanks();
   if (!fields.ok()) return std::nullopt;
-  return Mount{id, without_octal_escapes(mount_point), std::string(file_system)};
+  return Mount{id, without_octal_escapes(mount_point), std::string(file_system),
+               major_number << 20 | minor_number};
 }
 
 }  // namespace

@@ -10,9 +10,10 @@
 namespace profd {
 
 struct Mount {
-  std::uint64_t id = 0;     // as statx() returns it in stx_mnt_id
-  std::string mount_point;  // relative to the root of the process
-  std::string file_system;  // "ext4", "fuse.sshfs"
+  std::uint64_t id = 0;      // as statx() returns it in stx_mnt_id
+  std::string mount_point;   // relative to the root of the process
+  std::string file_system;   // "ext4", "fuse.sshfs"
+  std::uint32_t device = 0;  // major << 20 | minor, as the kernel encodes it
 
   friend bool operator==(const Mount&, const Mount&) = default;
 };

@@ -19,6 +19,7 @@
 #include <gmock/gmock.h>
 
 #include "collectors/files/open_mapped_file.h"
+#include "tests/collectors/file_generation.h"
 #include "tests/collectors/silent_fuse.h"
 #include "tests/collectors/users_mounts.h"
 
@@ -165,6 +166,37 @@ TEST_F(SilentFuseTest, AFileOnAnOverlayOfUsersIsNotWaitedFor) {
   ASSERT_TRUE(process.is_ready());
   view_.process.tgid = process.tgid();
   EXPECT_THAT(error_while_silent(), HasSubstr("overlay of users"));
+}
+
+// As the kernel side has it: with the key of the layer's file.
+TEST_F(MappedFilesTest, OpensAFileOnAnOverlayOfUsersInItsOwnFileSystem) {
+  const std::string lower = directory_ / "lower";
+  std::filesystem::create_directory(lower);
+  ::munmap(memory_, kPage);
+  map_file("lower/object file");
+  const auto generation = test::generation_of(path_);
+  if (!generation) GTEST_SKIP() << "needs a directory for temporary files on ext4, xfs or tmpfs";
+  view_.file.generation = *generation;
+  const std::string overlay = directory_ / "overlay";
+  const std::string other = directory_ / "other";
+  std::filesystem::create_directory(overlay);
+  std::filesystem::create_directory(other);
+  void* const where = memory_;
+  const test::UsersMounts process([&] {
+    if (!test::mount_overlay(lower, other, overlay)) return false;
+    const int fd = ::open((overlay + "/object file").c_str(), O_RDONLY | O_CLOEXEC);
+    return ::mmap(where, kPage, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == where;
+  });
+  ASSERT_TRUE(process.is_ready());
+  view_.process.tgid = process.tgid();
+  const auto file = opened_by(files_, view_);
+  ASSERT_TRUE(file);
+  ASSERT_TRUE(file->fd.valid()) << file->error;
+  struct stat status {};
+  ASSERT_EQ(::fstat(file->fd.get(), &status), 0);
+  EXPECT_EQ(file_key_of(status).device, view_.file.device);
+  EXPECT_EQ(status.st_ino, view_.file.inode);
+  EXPECT_TRUE(file->path.ends_with("overlay/object file")) << file->path;
 }
 
 TEST_F(MappedFilesTest, OpensEachFileOnce) {
