@@ -20,7 +20,7 @@ constexpr std::size_t kFrameBytes = 2;
 constexpr std::size_t kLocationBytes = 24;
 constexpr std::size_t kFunctionBytes = 12;
 constexpr std::size_t kMappingBytes = 32;
-constexpr std::size_t kProcessBytes = 400;  // in the own data of the file
+constexpr std::size_t kProcessInFileBytes = 400;  // in the own data of the file
 
 // How much smaller a window is when it is packed.
 constexpr std::uint64_t kPacking = 4;
@@ -54,7 +54,7 @@ class UserCost {
   // Its texts are in the labels and in the own data.
   void add_process(std::uint32_t labels) {
     labels_[labels] = true;
-    bytes_ += kProcessBytes;
+    bytes_ += kProcessInFileBytes;
     for (const PprofLabel& label : profile_.labels(labels)) {
       bytes_ += profile_.text(label.text).size();
     }
