@@ -268,6 +268,9 @@ Result<WindowFile> WindowFile::decode(std::string_view bytes) {
       !have_own_labels(data->window)) {
     return malformed("the window's lists of processes do not fit together");
   }
+  if (!is_time_of_file(data->window.start, data->window.end)) {
+    return malformed("the window's own times are out of range");
+  }
   file.summary_ = std::move(data->session);
   file.record_ = std::move(data->window);
   return file;
