@@ -1,16 +1,18 @@
 #include "collectors/files/open_by_number.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include <array>
 #include <cstring>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "collectors/files/mapped_file.h"
 #include "collectors/host/mounts.h"
+#include "formats/base/whole_file.h"
 
 namespace profd {
 namespace {
@@ -40,6 +42,22 @@ std::optional<Handle> handle_of(const FileKey& key, std::string_view file_system
   return std::nullopt;
 }
 
+// A user's FUSE mount may hide the mount of the list. It is asked nothing: names that are not
+// cached are not looked up, and a directory on another device is not opened.
+UniqueFd open_mount(const Mount& mount) {
+  const UniqueFd place =
+      open_resolved(AT_FDCWD, mount.mount_point, O_PATH | O_DIRECTORY | O_CLOEXEC,
+                    RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED);
+  struct statx status {};
+  if (!place.valid() ||
+      ::statx(place.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &status) != 0) {
+    return UniqueFd();
+  }
+  if (device_of_key(status.stx_dev_major, status.stx_dev_minor) != mount.device) return UniqueFd();
+  const std::string link = "/proc/self/fd/" + std::to_string(place.get());
+  return UniqueFd(::open(link.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
 UniqueFd open_handle(const UniqueFd& mount, const Handle& handle) {
   alignas(file_handle) std::array<char, sizeof(file_handle) + sizeof handle.words> bytes{};
   auto* const raw = reinterpret_cast<file_handle*>(bytes.data());
@@ -55,12 +73,8 @@ UniqueFd place_by_number(const FileKey& key) {
   for (const Mount& mount : mounts_of_device(key.device)) {
     const auto handle = handle_of(key, mount.file_system);
     if (!handle) continue;
-    const UniqueFd root(::open(mount.mount_point.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    struct stat status {};
-    if (!root.valid() || ::fstat(root.get(), &status) != 0 ||
-        device_of_key(gnu_dev_major(status.st_dev), gnu_dev_minor(status.st_dev)) != key.device) {
-      continue;  // another mount hides it
-    }
+    const UniqueFd root = open_mount(mount);
+    if (!root.valid()) continue;
     if (UniqueFd place = open_handle(root, *handle); place.valid()) return place;
   }
   return UniqueFd();
