@@ -22,8 +22,8 @@ inline constexpr std::size_t kGoexitBytes = 8;
 [[nodiscard]] bool is_goexit(std::string_view code);
 
 // mstart, which every thread runs: call mstart0; ret; padding. (That of Go 1.26 clears the frame
-// pointer itself, and is not recognized.) Functions of programs can have the
-// same shape, so it must also be the one that rt0_go calls last, before its call of abort.
+// pointer itself, and is not recognized.) Functions of programs can have the same shape, so it must
+// also be the one that rt0_go calls last, before its call of abort.
 inline constexpr std::size_t kMstartBytes = 6;
 [[nodiscard]] bool has_shape_of_mstart(std::string_view code);
 // `code` is rt0_go with what follows; mstart begins at `mstart` in it.

@@ -71,6 +71,20 @@ class MappedFilesTest : public ::testing::Test {
     view_.file.generation = 7;
   }
 
+  // A process of a user who has mounted an overlay of `lower`, with its file `name` at memory_.
+  test::UsersMounts map_on_overlay(const std::string& lower, const std::string& name) {
+    const std::string overlay = directory_ / "overlay";
+    const std::string other = directory_ / "other";
+    std::filesystem::create_directory(overlay);
+    std::filesystem::create_directory(other);
+    return test::UsersMounts([&] {
+      if (!test::mount_overlay(lower, other, overlay)) return false;
+      const int fd = ::open((overlay + "/" + name).c_str(), O_RDONLY | O_CLOEXEC);
+      return ::mmap(memory_, kPage, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == memory_ &&
+             ::close(fd) == 0;
+    });
+  }
+
   // The path's components as the kernel sends them.
   std::string names() const {
     std::string text;
@@ -151,18 +165,7 @@ TEST_F(SilentFuseTest, AFileOfAProcessThatIsGoneIsNotWaitedFor) {
 
 // The sampled file may have been replaced by such a one at its address since.
 TEST_F(SilentFuseTest, AFileOnAnOverlayOfUsersIsNotWaitedFor) {
-  const std::string fuse = directory_ / "mount";
-  const std::string overlay = directory_ / "overlay";
-  const std::string other = directory_ / "other";
-  std::filesystem::create_directory(overlay);
-  std::filesystem::create_directory(other);
-  void* const where = memory_;
-  const test::UsersMounts process([&] {
-    if (!test::mount_overlay(fuse, other, overlay)) return false;
-    const int fd = ::open((overlay + "/file").c_str(), O_RDONLY | O_CLOEXEC);
-    return ::mmap(where, kPage, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == where &&
-           ::close(fd) == 0;
-  });
+  const test::UsersMounts process = map_on_overlay(directory_ / "mount", "file");
   ASSERT_TRUE(process.is_ready());
   view_.process.tgid = process.tgid();
   EXPECT_THAT(error_while_silent(), HasSubstr("overlay of users"));
@@ -177,16 +180,7 @@ TEST_F(MappedFilesTest, OpensAFileOnAnOverlayOfUsersInItsOwnFileSystem) {
   const auto generation = test::generation_of(path_);
   if (!generation) GTEST_SKIP() << "needs a directory for temporary files on ext4, xfs or tmpfs";
   view_.file.generation = *generation;
-  const std::string overlay = directory_ / "overlay";
-  const std::string other = directory_ / "other";
-  std::filesystem::create_directory(overlay);
-  std::filesystem::create_directory(other);
-  void* const where = memory_;
-  const test::UsersMounts process([&] {
-    if (!test::mount_overlay(lower, other, overlay)) return false;
-    const int fd = ::open((overlay + "/object file").c_str(), O_RDONLY | O_CLOEXEC);
-    return ::mmap(where, kPage, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == where;
-  });
+  const test::UsersMounts process = map_on_overlay(lower, "object file");
   ASSERT_TRUE(process.is_ready());
   view_.process.tgid = process.tgid();
   const auto file = opened_by(files_, view_);
