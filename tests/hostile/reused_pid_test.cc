@@ -81,7 +81,7 @@ TEST_F(ReusedPidTest, EachProgramOfOnePidHasItsOwnProfile) {
     });
     ASSERT_THAT(profiles, SizeIs(kRounds / 2)) << mine.comm;
     for (const ProfileSummary& profile : profiles) {
-      EXPECT_GE(profile.samples, 50U) << "0.3 s at 499 Hz, on a busy machine";
+      EXPECT_GE(profile.samples, 10U) << "0.3 s at 499 Hz, on a busy machine";
       const Report report = go_pprof(output_ / profile.path);
       EXPECT_THAT(report.cumulative, Contains(Key(mine.busiest))) << report.text;
       EXPECT_THAT(report.cumulative, Not(Contains(Key(other.busiest)))) << report.text;
