@@ -20,8 +20,9 @@ std::string hex_of_key(const FileKey& key) {
 
 // 8 digits, so that two files of one owner do not get the same by chance. Files of root differ by
 // their build id.
-std::string hex_of_segments(const ElfSummary& elf) {
+std::string hex_of_content(std::uint64_t size_bytes, const ElfSummary& elf) {
   std::size_t hash = elf.type;
+  boost::hash_combine(hash, size_bytes);
   boost::hash_combine(hash, elf.machine);
   for (const ElfSegment& segment : elf.segments) {
     for (const std::uint64_t field :
@@ -37,7 +38,8 @@ std::string hex_of_segments(const ElfSummary& elf) {
 std::string file_identity(const MappedFile& file, const ElfSummary& elf) {
   const std::string id = elf.build_id.empty() ? hex_of_key(file.key) : to_hex(elf.build_id);
   const std::string owner = file.owner == 0 ? "" : "-u" + std::to_string(file.owner);
-  return fmt::format("{}-{}{}", id.substr(0, kIdBytes), hex_of_segments(elf), owner);
+  return fmt::format("{}-{}{}", id.substr(0, kIdBytes), hex_of_content(file.key.size_bytes, elf),
+                     owner);
 }
 
 bool still_has_its_bytes(const MappedFile& file) {

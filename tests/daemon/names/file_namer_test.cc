@@ -97,6 +97,18 @@ TEST_F(FileNamerTest, AProgramThatSomeMayRunButNotReadHasNoNames) {
   EXPECT_EQ(name(), "main");
 }
 
+// They have one build id, and the stripped one was asked first.
+TEST_F(FileNamerTest, AProgramHasNamesThatItsStrippedCopyHasNot) {
+  const HitFile program = hit_;
+  built_.run("strip -o stripped program");
+  hit_.file = test::open_mapped(built_.path("stripped"));
+  EXPECT_EQ(name(), "");
+  hit_ = program;
+  EXPECT_EQ(name(), "main");
+  hit_.file = test::open_mapped(built_.path("stripped"));
+  EXPECT_EQ(name(), "");
+}
+
 TEST_F(FileNamerTest, AFileThatIsNotElfIsNotTriedAgain) {
   built_.run("echo text > text");
   hit_.file = test::open_mapped(built_.path("text"));
