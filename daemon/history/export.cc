@@ -165,15 +165,11 @@ void HistoryExport::encode_ahead() {
 void HistoryExport::count_profiles() {
   for (const NamedDirectory::Process& process : directory_->processes()) {
     ProfileSummary summary = merge_.summary_of(process.pid, process.comm);
-    std::set<std::uint32_t> stacks;
     summary.samples = 0;
-    for (const std::uint32_t sample : process.samples) {
-      const std::int64_t samples = profile_->values(sample).front();
-      if (samples <= 0) continue;
-      summary.samples += static_cast<std::uint64_t>(samples);
-      stacks.insert(profile_->samples()[sample].stack);
+    for (const NamedDirectory::CountedStack& stack : process.stacks) {
+      summary.samples += stack.samples;
     }
-    summary.stacks = stacks.size();
+    summary.stacks = process.stacks.size();
     summary_.ledger.written += summary.samples;
     summary_.profiles.push_back(std::move(summary));
   }
@@ -186,14 +182,15 @@ Result<void> HistoryExport::write_next_profile() {
     return {};
   }
   const NamedDirectory::Process& process = directory_->processes()[next_++];
-  const Profile profile = directory_->gperftools_profile(process, summary_.period_us);
   ProfileSummary summary = merge_.summary_of(process.pid, process.comm);
-  summary.stacks = profile.records().size();
-  Result<ProfileSummary> written =
-      write_profile(profile, std::move(summary), taken_paths_, *writer_);
-  if (!written) return written.error();
-  summary_.ledger.written += written->samples;
-  summary_.profiles.push_back(std::move(*written));
+  summary.stacks = process.stacks.size();
+  summary.path = profile_path(summary, taken_paths_);
+  const std::string file = directory_->encode_profile(process, summary_.period_us);
+  const Result<std::uint64_t> samples = write_encoded_profile(summary.path, file, *writer_);
+  if (!samples) return samples.error();
+  summary.samples = *samples;
+  summary_.ledger.written += *samples;
+  summary_.profiles.push_back(std::move(summary));
   return {};
 }
 

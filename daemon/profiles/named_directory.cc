@@ -8,11 +8,11 @@
 #include <tuple>
 #include <utility>
 
-#include <boost/unordered/unordered_flat_map.hpp>
-
 #include "daemon/profiles/jit_image_part.h"
 #include "daemon/profiles/profiled_object.h"
 #include "formats/elf/image_writer.h"
+#include "formats/profile/gperftools_writer.h"
+#include "formats/profile/profile.h"
 
 namespace profd {
 namespace {
@@ -43,6 +43,20 @@ std::string one_line(std::string_view name) {
   std::ranges::replace_if(
       line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }, '?');
   return line;
+}
+
+// Processes with one name and different labels can have the same stack.
+void add_up(std::vector<NamedDirectory::CountedStack>& stacks) {
+  std::ranges::sort(stacks, {}, &NamedDirectory::CountedStack::stack);
+  std::size_t kept = 0;
+  for (const NamedDirectory::CountedStack& next : stacks) {
+    if (kept != 0 && stacks[kept - 1].stack == next.stack) {
+      stacks[kept - 1].samples += next.samples;
+    } else {
+      stacks[kept++] = next;
+    }
+  }
+  stacks.resize(kept);
 }
 
 }  // namespace
@@ -105,72 +119,68 @@ void NamedDirectory::name_images() {
       image.stem = stem + "-" + std::to_string(number);
     }
     image.line_path = line_path_of_image(image.stem);
+    image.line = mapping_line({.start = image.code.start - kPage,
+                               .end = image.code.end,
+                               .file_offset = kElfTextOffset,
+                               .path = image.line_path});
   }
 }
 
 void NamedDirectory::find_processes() {
-  std::map<std::pair<std::uint32_t, std::string>, std::vector<std::uint32_t>> found;
-  boost::unordered_flat_map<std::uint32_t, std::vector<std::uint32_t>*> by_labels;
+  std::map<std::pair<std::uint32_t, std::string>, std::vector<CountedStack>> found;
+  std::vector<std::vector<CountedStack>*> by_labels(profile_.labels_count());
   const auto samples = profile_.samples();
   for (std::uint32_t i = 0; i < samples.size(); ++i) {
-    std::vector<std::uint32_t>*& list = by_labels[samples[i].labels];
-    if (list == nullptr) {
-      std::uint32_t pid = 0;
-      std::string comm;
-      for (const PprofLabel& label : profile_.labels(samples[i].labels)) {
-        const std::string_view key = profile_.text(label.key);
-        if (key == "pid") pid = static_cast<std::uint32_t>(label.number);
-        if (key == "comm") comm = profile_.text(label.text);
-      }
-      list = &found[{pid, comm}];
-    }
-    list->push_back(i);
+    std::vector<CountedStack>*& list = by_labels[samples[i].labels];
+    if (list == nullptr) list = &found[process_of(samples[i].labels)];
+    const std::int64_t count = profile_.values(i).front();
+    if (count > 0) list->push_back({samples[i].stack, static_cast<std::uint64_t>(count)});
   }
-  for (auto& [id, list] : found) {
-    processes_.push_back({.pid = id.first, .comm = id.second, .samples = std::move(list)});
+  for (auto& [id, stacks] : found) {
+    add_up(stacks);
+    processes_.push_back({.pid = id.first, .comm = id.second, .stacks = std::move(stacks)});
   }
 }
 
-Profile NamedDirectory::gperftools_profile(const Process& process, std::uint64_t period) const {
-  // Processes with one name and different labels can have the same stack.
-  std::map<std::uint32_t, std::uint64_t> counts;
-  for (const std::uint32_t sample : process.samples) {
-    const std::int64_t count = profile_.values(sample).front();
-    if (count > 0) counts[profile_.samples()[sample].stack] += static_cast<std::uint64_t>(count);
+std::pair<std::uint32_t, std::string> NamedDirectory::process_of(std::uint32_t labels) const {
+  std::pair<std::uint32_t, std::string> process;
+  for (const PprofLabel& label : profile_.labels(labels)) {
+    const std::string_view key = profile_.text(label.key);
+    if (key == "pid") process.first = static_cast<std::uint32_t>(label.number);
+    if (key == "comm") process.second = profile_.text(label.text);
   }
+  return process;
+}
+
+std::string NamedDirectory::encode_profile(const Process& process, std::uint64_t period) const {
   Profile profile;
   profile.period = period;
-  std::vector<bool> used(images_.size());
+  std::vector<char> used(images_.size());
   std::vector<Frame> frames;
-  for (const auto& [stack, count] : counts) {
-    frames.clear();
-    for (const std::uint32_t location : profile_.stack(stack)) {
-      const Placed& place = places_[location];
-      used[place.image] = true;
-      frames.push_back({.pc = place.address, .kind = PcKind::kExact});
+  for (const CountedStack& counted : process.stacks) {
+    const auto stack = profile_.stack(counted.stack);
+    frames.resize(stack.size());
+    for (std::size_t i = 0; i < stack.size(); ++i) {
+      const Placed& place = places_[stack[i]];
+      used[place.image] = 1;
+      frames[i] = {.pc = place.address, .kind = PcKind::kExact};
     }
-    profile.add_stack(frames, count);
+    profile.add_stack(frames, counted.samples);
   }
-  profile.mappings = lines_of(used, process.comm);
-  if (!profile.mappings.empty()) profile.build_dir = ".";
-  return profile;
+  const std::string lines = lines_of(used, process.comm);
+  if (!lines.empty()) profile.build_dir = ".";
+  return encode_gperftools(profile, lines);
 }
 
 // The line of the executable comes first, if its name shows which it is: readers take it for the
 // title.
-std::vector<ProfileMapping> NamedDirectory::lines_of(const std::vector<bool>& used,
-                                                     const std::string& comm) const {
-  std::vector<ProfileMapping> lines;
+std::string NamedDirectory::lines_of(const std::vector<char>& used, const std::string& comm) const {
+  std::string lines;
   const std::string name = plain_name(comm);
   for (std::size_t i = 0; i < images_.size(); ++i) {
-    if (!used[i]) continue;
-    const Image& image = images_[i];
-    lines.push_back({.start = image.code.start - kPage,
-                     .end = image.code.end,
-                     .file_offset = kElfTextOffset,
-                     .path = image.line_path});
-    const bool is_executable = !comm.empty() && image.name.starts_with(name);
-    if (is_executable) std::rotate(lines.begin(), lines.end() - 1, lines.end());
+    if (used[i] == 0) continue;
+    const bool is_executable = !comm.empty() && images_[i].name.starts_with(name);
+    lines.insert(is_executable ? 0 : lines.size(), images_[i].line);
   }
   return lines;
 }

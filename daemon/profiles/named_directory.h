@@ -17,22 +17,26 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/base/address_range.h"
 #include "formats/jit/image.h"
 #include "formats/profile/pprof_profile.h"
-#include "formats/profile/profile.h"
 
 namespace profd {
 
 class NamedDirectory {
  public:
+  struct CountedStack {
+    std::uint32_t stack = 0;  // of the profile
+    std::uint64_t samples = 0;
+  };
   // One gperftools profile: the samples with these labels.
   struct Process {
     std::uint32_t pid = 0;  // 0: several processes, or unknown
     std::string comm;
-    std::vector<std::uint32_t> samples{};  // of the profile
+    std::vector<CountedStack> stacks{};  // each once
   };
 
   // `profile` must outlive *this. Its first sample type is the number of samples.
@@ -41,8 +45,8 @@ class NamedDirectory {
   // Sorted by pid and comm.
   [[nodiscard]] std::span<const Process> processes() const { return processes_; }
 
-  // `period` as in session.json.
-  [[nodiscard]] Profile gperftools_profile(const Process& process, std::uint64_t period) const;
+  // The file of the gperftools profile. `period` as in session.json.
+  [[nodiscard]] std::string encode_profile(const Process& process, std::uint64_t period) const;
 
   [[nodiscard]] std::size_t images() const { return images_.size(); }
   // "objects/NAME.so", relative to the result.
@@ -57,6 +61,7 @@ class NamedDirectory {
     std::string stem{};       // of its file name
     std::string name{};       // of its mapping
     std::string line_path{};  // in the lists of mapped objects
+    std::string line{};       // with the path; thousands of lists have it
     AddressRange code{};
     std::vector<std::uint32_t> locations{};  // of the profile, sorted by address
   };
@@ -68,13 +73,13 @@ class NamedDirectory {
   void place_locations();
   void name_images();
   void find_processes();
+  [[nodiscard]] std::pair<std::uint32_t, std::string> process_of(std::uint32_t labels) const;
   [[nodiscard]] const PprofLine& outermost(std::uint32_t location) const;
   [[nodiscard]] std::string mapping_name(std::uint32_t mapping) const;
   [[nodiscard]] std::string symbol_of(const Image& image, const PprofFunction& function,
                                       std::uint64_t address) const;
   [[nodiscard]] JitImage image_of(const Image& image, JitImageLayout& layout) const;
-  [[nodiscard]] std::vector<ProfileMapping> lines_of(const std::vector<bool>& used,
-                                                     const std::string& comm) const;
+  [[nodiscard]] std::string lines_of(const std::vector<char>& used, const std::string& comm) const;
 
   const PprofProfile& profile_;
   std::vector<Placed> places_;  // by location

@@ -30,25 +30,6 @@ std::uint64_t rounded_quotient(std::uint64_t dividend, std::uint64_t divisor) {
   return divisor == 0 ? 0 : (dividend + divisor / 2) / divisor;
 }
 
-// An exec or a reused pid can give two processes the same name, so the second gets a number.
-std::string unique_profile_path(const ProfileSummary& summary, const std::string& kind,
-                                std::set<std::string>& taken) {
-  const std::string stem =
-      safe_file_name(summary.comm, kCommBytes) + "." + std::to_string(summary.pid);
-  const std::string end = kind.empty() ? ".prof" : "." + kind + ".prof";
-  std::string path = stem + end;
-  for (int number = 2; !taken.insert(path).second; ++number) {
-    path = std::string(stem).append(".").append(std::to_string(number)).append(end);
-  }
-  return path;
-}
-
-Result<std::uint64_t> samples_on_disk(const ResultWriter& result, const std::string& path) {
-  const Result<std::string> bytes = result.read_back(path);
-  if (!bytes) return bytes.error();
-  return count_gperftools_samples(*bytes);
-}
-
 KernelImage make_kernel_image(const SessionSnapshot& snapshot, const std::string& release) {
   if (snapshot.hide_kernel) return KernelImage::hidden();
   const std::set<std::uint64_t> addresses = kernel_addresses(snapshot);
@@ -132,14 +113,32 @@ std::uint64_t period_of(const SessionSnapshot& snapshot) {
   return std::max<std::uint64_t>(period, 1);
 }
 
+std::string profile_path(const ProfileSummary& summary, std::set<std::string>& taken,
+                         const std::string& kind) {
+  const std::string stem =
+      safe_file_name(summary.comm, kCommBytes) + "." + std::to_string(summary.pid);
+  const std::string end = kind.empty() ? ".prof" : "." + kind + ".prof";
+  std::string path = stem + end;
+  for (int number = 2; !taken.insert(path).second; ++number) {
+    path = std::string(stem).append(".").append(std::to_string(number)).append(end);
+  }
+  return path;
+}
+
+Result<std::uint64_t> write_encoded_profile(const std::string& path, std::string_view bytes,
+                                            ResultWriter& result) {
+  if (Result<void> added = result.add(path, bytes); !added) return added.error();
+  const Result<std::string> on_disk = result.read_back(path);
+  if (!on_disk) return on_disk.error();
+  return count_gperftools_samples(*on_disk);
+}
+
 Result<ProfileSummary> write_profile(const Profile& profile, ProfileSummary summary,
                                      std::set<std::string>& taken, ResultWriter& result,
                                      const std::string& kind) {
-  summary.path = unique_profile_path(summary, kind, taken);
-  if (Result<void> added = result.add(summary.path, encode_gperftools(profile)); !added) {
-    return added.error();
-  }
-  const Result<std::uint64_t> samples = samples_on_disk(result, summary.path);
+  summary.path = profile_path(summary, taken, kind);
+  const Result<std::uint64_t> samples =
+      write_encoded_profile(summary.path, encode_gperftools(profile), result);
   if (!samples) return samples.error();
   summary.samples = *samples;
   return summary;

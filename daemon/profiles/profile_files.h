@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/names/code_naming.h"
@@ -28,8 +29,17 @@ namespace profd {
                                                     const SharedObjects& shared,
                                                     ResultWriter& result);
 
-// Adds one profile as COMM.PID.prof, or COMM.PID.KIND.prof, with a number when `taken` has that
-// name already. Returns `summary` with the path and samples of the file on the disk.
+// The path of a profile in a result: COMM.PID.prof, or COMM.PID.KIND.prof, with a number when
+// `taken` has that name already. An exec or a reused pid can give two processes the same name.
+[[nodiscard]] std::string profile_path(const ProfileSummary& summary, std::set<std::string>& taken,
+                                       const std::string& kind = {});
+
+// Adds the file of a profile, and returns the samples of the file on the disk.
+[[nodiscard]] Result<std::uint64_t> write_encoded_profile(const std::string& path,
+                                                          std::string_view bytes,
+                                                          ResultWriter& result);
+
+// Adds one profile. Returns `summary` with the path and samples of the file on the disk.
 [[nodiscard]] Result<ProfileSummary> write_profile(const Profile& profile, ProfileSummary summary,
                                                    std::set<std::string>& taken,
                                                    ResultWriter& result,

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "formats/base/address_range.h"
@@ -86,29 +87,41 @@ Result<std::uint64_t> read_header(SlotCursor& slots) {
   return period;
 }
 
-struct RecordView {
+// A record up to its leaf. All of its callers are in the file.
+struct RecordStart {
   std::size_t offset = 0;
   std::uint64_t count = 0;
-  std::vector<std::uint64_t> pcs;
+  std::uint64_t depth = 0;
+  std::uint64_t leaf = 0;
 
-  [[nodiscard]] bool is_trailer() const { return count == 0 && pcs.size() == 1 && pcs[0] == 0; }
-  [[nodiscard]] bool is_decoy() const { return count == 0 && pcs.size() == 1 && pcs[0] != 0; }
+  // A record without samples has no callers.
+  [[nodiscard]] bool is_trailer() const { return count == 0 && leaf == 0; }
+  [[nodiscard]] bool is_decoy() const { return count == 0 && leaf != 0; }
 };
 
-// `record` is reused, so that its memory is allocated once.
-Result<void> read_record(SlotCursor& slots, RecordView& record) {
-  record.offset = slots.offset();
+Result<RecordStart> read_record_start(SlotCursor& slots) {
+  RecordStart record{.offset = slots.offset()};
   record.count = slots.slot();
-  const std::uint64_t depth = slots.slot();
+  record.depth = slots.slot();
   if (!slots.ok()) return malformed("the file ends without a trailer", record.offset);
-  if (depth == 0 || depth > gperftools::kMaxDepth) {
-    return malformed("a stack is " + std::to_string(depth) + " frames deep", record.offset);
+  if (record.depth == 0 || record.depth > gperftools::kMaxDepth) {
+    return malformed("a stack is " + std::to_string(record.depth) + " frames deep", record.offset);
   }
-  if (depth > slots.slots_left()) return malformed("the file ends in a record", record.offset);
-  record.pcs.resize(depth);
-  for (std::uint64_t& pc : record.pcs) pc = slots.slot();
-  if (record.count == 0 && depth > 1) return malformed("a record has a count of 0", record.offset);
-  return {};
+  if (record.depth > slots.slots_left()) {
+    return malformed("the file ends in a record", record.offset);
+  }
+  if (record.count == 0 && record.depth > 1) {
+    return malformed("a record has a count of 0", record.offset);
+  }
+  record.leaf = slots.slot();
+  return record;
+}
+
+// `pcs` is reused, so that its memory is allocated once.
+void read_pcs(SlotCursor& slots, const RecordStart& record, std::vector<std::uint64_t>& pcs) {
+  pcs.resize(record.depth);
+  pcs.front() = record.leaf;
+  for (std::uint64_t& pc : std::span(pcs).subspan(1)) pc = slots.slot();
 }
 
 struct ReadSlots {
@@ -125,19 +138,25 @@ Result<ReadSlots> read_slots(std::string_view file, Profile* profile) {
   if (!period) return period.error();
   if (profile != nullptr) profile->period = *period;
   std::uint64_t left = std::numeric_limits<std::uint64_t>::max();
-  RecordView record;
+  std::vector<std::uint64_t> pcs;
   while (true) {
-    if (auto read = read_record(slots, record); !read) return read.error();
-    if (record.is_trailer()) {
+    const Result<RecordStart> record = read_record_start(slots);
+    if (!record) return record.error();
+    if (record->is_trailer()) {
       return ReadSlots{.text_offset = slots.offset(),
                        .samples = std::numeric_limits<std::uint64_t>::max() - left};
     }
-    if (record.is_decoy()) continue;
-    if (record.count > left) {
-      return malformed("the sum of the counts overflows 64 bits", record.offset);
+    if (record->is_decoy()) continue;
+    if (record->count > left) {
+      return malformed("the sum of the counts overflows 64 bits", record->offset);
     }
-    left -= record.count;
-    if (profile != nullptr) profile->add_record(record.pcs, record.count);
+    left -= record->count;
+    if (profile == nullptr) {
+      slots.skip(record->depth - 1);
+      continue;
+    }
+    read_pcs(slots, *record, pcs);
+    profile->add_record(pcs, record->count);
   }
 }
 

@@ -71,7 +71,7 @@ bool fits_a_line(std::string_view text) {
   return text.size() <= gperftools::kMaxLineBytes - 100 && std::ranges::none_of(text, ends_a_line);
 }
 
-// At least eight hexadecimal digits. A directory of 2,000 processes has 250,000 lines.
+// At least eight hexadecimal digits.
 void append_address(std::string& file, std::uint64_t address) {
   constexpr int kDigitBits = 4;
   const int bits = static_cast<int>(std::bit_width(address));
@@ -128,11 +128,11 @@ bool is_plain(char c) {
 
 }  // namespace
 
-std::string encode_gperftools(const Profile& profile) {
+std::string encode_gperftools(const Profile& profile, std::string_view more_lines) {
   const std::uint64_t decoys = decoys_needed(profile);
   const std::uint64_t period = std::max(profile.period, gperftools::kMinPeriod);
   std::string file;
-  file.reserve(encoded_bytes(profile, decoys));
+  file.reserve(encoded_bytes(profile, decoys) + more_lines.size());
   append_slots(file, std::array<std::uint64_t, gperftools::kHeaderSlots>{
                          0, gperftools::kHeaderWords, gperftools::kVersion, period, 0});
   append_records(file, profile);
@@ -140,7 +140,13 @@ std::string encode_gperftools(const Profile& profile) {
   append_slots(file, std::array<std::uint64_t, gperftools::kTrailerSlots>{0, 1, 0});
   append_build_dir(file, profile.build_dir);
   for (const ProfileMapping& mapping : profile.mappings) append_mapping(file, mapping);
-  return file;
+  return file.append(more_lines);
+}
+
+std::string mapping_line(const ProfileMapping& mapping) {
+  std::string line;
+  append_mapping(line, mapping);
+  return line;
 }
 
 std::string with_build_dir(std::string file, const std::string& build_dir) {

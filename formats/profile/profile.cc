@@ -32,12 +32,14 @@ std::uint64_t written_first_caller(const Frame& caller, std::uint64_t leaf) {
 
 void Profile::add_stack(std::span<const Frame> frames, std::uint64_t count) {
   if (count == 0) return;
-  const Record record{count, pcs_.size(), 0};
   frames = frames.first(std::min<std::size_t>(frames.size(), gperftools::kMaxDepth));
-  pcs_.push_back(frames.empty() ? gperftools::kNoAddress : written_leaf(frames[0]));
-  if (frames.size() > 1) pcs_.push_back(written_first_caller(frames[1], pcs_[record.first]));
-  for (std::size_t i = 2; i < frames.size(); ++i) pcs_.push_back(written_caller(frames[i]));
-  records_.push_back({record.count, record.first, pcs_.size() - record.first});
+  const std::size_t depth = std::max<std::size_t>(frames.size(), 1);
+  records_.push_back({count, pcs_.size(), depth});
+  pcs_.resize(pcs_.size() + depth, gperftools::kNoAddress);
+  const auto pcs = std::span(pcs_).last(depth);
+  if (!frames.empty()) pcs[0] = written_leaf(frames[0]);
+  if (depth > 1) pcs[1] = written_first_caller(frames[1], pcs[0]);
+  for (std::size_t i = 2; i < depth; ++i) pcs[i] = written_caller(frames[i]);
 }
 
 void Profile::add_record(std::span<const std::uint64_t> pcs, std::uint64_t count) {

@@ -72,11 +72,12 @@ class NamedDirectoryTest : public testing::Test {
     std::set<std::string> taken;
     std::vector<std::string> paths;
     for (const NamedDirectory::Process& process : directory.processes()) {
-      const Profile profile = directory.gperftools_profile(process, 10'101);
       ProfileSummary summary;
       summary.pid = process.pid;
       summary.comm = process.comm;
-      paths.push_back(write_profile(profile, summary, taken, result).value().path);
+      paths.push_back(profile_path(summary, taken));
+      const std::string file = directory.encode_profile(process, 10'101);
+      EXPECT_TRUE(write_encoded_profile(paths.back(), file, result));
     }
     for (std::size_t i = 0; i < directory.images(); ++i) {
       EXPECT_TRUE(result.add(directory.image_path(i), directory.encode_image(i, max_bytes)));

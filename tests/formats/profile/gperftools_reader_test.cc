@@ -185,6 +185,9 @@ TEST(GperftoolsReader, NamesTheOffsetOfAMalformedPart) {
     ASSERT_FALSE(profile) << c.what;
     EXPECT_EQ(profile.error().code, ErrorCode::kMalformed) << c.what;
     EXPECT_THAT(profile.error().message, HasSubstr(c.offset)) << c.what;
+    const Result<std::uint64_t> samples = count_gperftools_samples(c.file);
+    ASSERT_FALSE(samples) << c.what;
+    EXPECT_EQ(samples.error().message, profile.error().message) << c.what;
   }
 }
 
@@ -198,6 +201,8 @@ TEST(GperftoolsReader, RefusesAProfileCutAtAnyByteOrReadsFewerMappings) {
   ASSERT_TRUE(text);
   for (std::size_t size = 0; size < file.size(); ++size) {
     const Result<Profile> cut = decode_gperftools(std::string_view(file).substr(0, size));
+    const auto samples = count_gperftools_samples(std::string_view(file).substr(0, size));
+    EXPECT_EQ(samples.has_value(), cut.has_value()) << size;
     if (size < *text) {
       EXPECT_FALSE(cut) << size;
     } else if (!cut) {
@@ -219,7 +224,12 @@ TEST(GperftoolsReader, SurvivesAnyByteChanged) {
       std::string changed = file;
       changed[at] = value;
       const Result<Profile> profile = decode_gperftools(changed);
-      if (!profile) {
+      const Result<std::uint64_t> samples = count_gperftools_samples(changed);
+      ASSERT_EQ(samples.has_value(), profile.has_value()) << at;
+      if (profile) {
+        EXPECT_EQ(*samples, profile->samples()) << at;
+      } else {
+        EXPECT_EQ(samples.error().message, profile.error().message) << at;
         EXPECT_THAT(profile.error().message, HasSubstr("at offset ")) << at;
       }
     }

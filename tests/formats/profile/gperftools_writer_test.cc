@@ -57,6 +57,17 @@ TEST(GperftoolsWriter, WritesMappingsInOrderAsBothReadersWantThem) {
             "7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0 [vdso]\n");
 }
 
+TEST(GperftoolsWriter, AppendsLinesThatProfilesShareAsItWritesTheirMappings) {
+  const ProfileMapping first{0x400000, 0x401000, 0, "$build/objects/a.so"};
+  const ProfileMapping second{0x7f0000001000, 0x7f0000002000, 0x1000, "/usr/lib/libc.so.6"};
+  Profile profile = example();
+  profile.build_dir = ".";
+  const std::string file = encode_gperftools(profile, mapping_line(first) + mapping_line(second));
+  profile.mappings = {first, second};
+  EXPECT_EQ(file, encode_gperftools(profile));
+  EXPECT_EQ(mapping_line({0x1000, 0x2000, 0, "/a\nb"}), "") << "a path that no line can hold";
+}
+
 TEST(GperftoolsWriter, NamesTheBuildDirectoryFirst) {
   Profile profile = example();
   profile.build_dir = "/out";
