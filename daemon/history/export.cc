@@ -33,6 +33,11 @@ Error no_process(const WindowTarget& target) {
       "'profctl history' lists the busiest processes, 'profctl ps' the units and containers");
 }
 
+std::string pack_with(std::string encoded, const SessionSummary& summary) {
+  add_own_data(encoded, to_json(summary));
+  return pack_gzip(encoded, kExportGzipLevel);
+}
+
 }  // namespace
 
 HistoryExport::HistoryExport(ExportPlan plan)
@@ -146,23 +151,21 @@ Result<void> HistoryExport::make_directory() {
   if (directory_->processes().empty() && summary_.ledger.taken == 0) return no_process(target_);
   next_ = 0;
   phase_ = plan_.profile_only ? Phase::kOrder : Phase::kProfiles;
-  if (plan_.profile_only) {
-    count_profiles();
-  } else {
-    encode_ahead();
-  }
+  summarize_profiles();
+  if (!plan_.profile_only) pack_ahead();
   return {};
 }
 
-// The own data is not known yet. Nothing changes the profile meanwhile.
-void HistoryExport::encode_ahead() {
-  encoded_ahead_ = std::async(
-      std::launch::async | std::launch::deferred,
-      [profile = profile_.get()] { return encode_pprof_tables(order_pprof(*profile).tables); });
+// Nothing changes the profile meanwhile.
+void HistoryExport::pack_ahead() {
+  packed_ahead_ = std::async(
+      std::launch::async | std::launch::deferred, [profile = profile_.get(), summary = summary_] {
+        return pack_with(encode_pprof_tables(order_pprof(*profile).tables), summary);
+      });
 }
 
-// As write_next_profile() does it for all processes, without their files.
-void HistoryExport::count_profiles() {
+void HistoryExport::summarize_profiles() {
+  std::set<std::string> taken_paths;
   for (const NamedDirectory::Process& process : directory_->processes()) {
     ProfileSummary summary = merge_.summary_of(process.pid, process.comm);
     summary.samples = 0;
@@ -170,6 +173,7 @@ void HistoryExport::count_profiles() {
       summary.samples += stack.samples;
     }
     summary.stacks = process.stacks.size();
+    if (!plan_.profile_only) summary.path = profile_path(summary, taken_paths);
     summary_.ledger.written += summary.samples;
     summary_.profiles.push_back(std::move(summary));
   }
@@ -181,22 +185,21 @@ Result<void> HistoryExport::write_next_profile() {
     phase_ = Phase::kImages;
     return {};
   }
-  const NamedDirectory::Process& process = directory_->processes()[next_++];
-  ProfileSummary summary = merge_.summary_of(process.pid, process.comm);
-  summary.stacks = process.stacks.size();
-  summary.path = profile_path(summary, taken_paths_);
-  const std::string file = directory_->encode_profile(process, summary_.period_us);
+  const ProfileSummary& summary = summary_.profiles[next_];
+  const std::string file =
+      directory_->encode_profile(directory_->processes()[next_++], summary_.period_us);
   const Result<std::uint64_t> samples = write_encoded_profile(summary.path, file, *writer_);
   if (!samples) return samples.error();
-  summary.samples = *samples;
-  summary_.ledger.written += *samples;
-  summary_.profiles.push_back(std::move(summary));
-  return {};
+  if (*samples == summary.samples) return {};
+  return fail(ErrorCode::kIo, summary.path + " has " + std::to_string(*samples) +
+                                  " samples on the disk instead of " +
+                                  std::to_string(summary.samples));
 }
 
 Result<void> HistoryExport::write_next_image() {
   if (next_ == directory_->images()) {
-    phase_ = Phase::kOrder;
+    directory_.reset();
+    phase_ = Phase::kPack;
     return {};
   }
   const std::uint64_t max_bytes = max_images_bytes(plan_.caller.privileged);
@@ -208,12 +211,12 @@ Result<void> HistoryExport::write_next_image() {
 
 void HistoryExport::order_names() {
   directory_.reset();
-  if (!encoded_ahead_.valid()) ordered_ = order_pprof(*profile_);
+  ordered_ = order_pprof(*profile_);
   phase_ = Phase::kEncode;
 }
 
 void HistoryExport::encode_names() {
-  encoded_ = ordered_ ? encode_pprof_tables(ordered_->tables) : encoded_ahead_.get();
+  encoded_ = encode_pprof_tables(ordered_->tables);
   ordered_.reset();
   profile_.reset();
   phase_ = Phase::kPack;
@@ -221,9 +224,9 @@ void HistoryExport::encode_names() {
 
 Result<void> HistoryExport::pack_names() {
   phase_ = Phase::kCommit;
-  add_own_data(encoded_, to_json(summary_));
-  return writer_->add(kNamedProfile,
-                      pack_gzip(std::exchange(encoded_, std::string()), kExportGzipLevel));
+  return writer_->add(kNamedProfile, packed_ahead_.valid()
+                                         ? packed_ahead_.get()
+                                         : pack_with(std::exchange(encoded_, {}), summary_));
 }
 
 Result<void> HistoryExport::commit() {

@@ -3,8 +3,10 @@
 // Each step takes a bounded time, so that the worker can do other work in between. A window that is
 // removed before it is read is not in the result. The steps after the last window grow with the
 // result, and packing the profile with names takes longest. The export is moved to the worker for
-// each step and back. While the files of a directory are written, another thread orders and encodes
-// the profile with names.
+// each step and back. While the files of a directory are written, another thread orders, encodes
+// and packs the profile with names. So its session.json is made before: an export fails if the
+// samples of a file, counted by reading it back from the disk, are not those that session.json
+// states.
 //
 // The result has the samples in two forms: one gperftools profile for each process, with images
 // that name their frames (daemon/profiles/named_directory.h), and one profile with names of all
@@ -19,7 +21,6 @@
 #include <future>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -80,10 +81,10 @@ class HistoryExport {
   Result<void> read_next_window();
   Result<void> end_windows();
   Result<void> make_directory();
-  void count_profiles();
+  void summarize_profiles();
   Result<void> write_next_profile();
   Result<void> write_next_image();
-  void encode_ahead();
+  void pack_ahead();
   void order_names();
   void encode_names();
   Result<void> pack_names();
@@ -99,15 +100,14 @@ class HistoryExport {
   WindowMerge merge_;
   std::unique_ptr<PprofProfile> profile_;
   std::optional<NamedDirectory> directory_;  // of *profile_
-  std::future<std::string> encoded_ahead_;   // of *profile_, while files are written
-  std::optional<OrderedPprof> ordered_;      // of *profile_
-  std::string encoded_;                      // of *profile_, without own data
+  std::future<std::string> packed_ahead_;    // of *profile_, while files are written
+  std::optional<OrderedPprof> ordered_;      // of *profile_, these two without other files
+  std::string encoded_;                      // without own data
   std::optional<ResultWriter> writer_;
   SessionSummary summary_;
   std::chrono::system_clock::time_point first_start_;
   std::chrono::system_clock::time_point end_;
-  std::size_t unreadable_ = 0;  // windows
-  std::set<std::string> taken_paths_;
+  std::size_t unreadable_ = 0;      // windows
   std::uint64_t images_bytes_ = 0;  // of the images that are written
 };
 

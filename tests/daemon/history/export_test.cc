@@ -184,6 +184,8 @@ TEST_F(HistoryExportTest, TheProfileAloneIsThatOfTheWholeExport) {
   EXPECT_EQ(alone->info.summary.ledger, whole->info.summary.ledger);
   auto profile_alone = decode_pprof(test::read_file(in_result(kNamedProfile)));
   ASSERT_TRUE(profile_alone.has_value());
+  EXPECT_EQ(profile->own_data, to_json(whole->info.summary));
+  EXPECT_EQ(profile_alone->own_data, to_json(alone->info.summary));
   // The paths of files, and the counts of stacks in them, are in the own data.
   profile->own_data.clear();
   profile_alone->own_data.clear();
