@@ -42,7 +42,7 @@ WindowRecord record_of(const SessionSnapshot& snapshot, const std::vector<std::s
 }
 
 WindowProfile window_profile_of(const ProcessSnapshot& process, ProcessLabels labels) {
-  const ProcessImage& image = process.image;
+  const ProcessImage& image = *process.image;
   return {.owner = process.samples.owner,
           .user = image.identified ? std::optional(image.uid) : std::nullopt,
           .cgroup = image.cgroup,

@@ -40,8 +40,8 @@ std::vector<UsedMapping> used_mappings(const ProcessSnapshot& process) {
   }
   std::vector<UsedMapping> used;
   for (const std::uint64_t id : ids) {
-    const auto known = process.image.mappings.find(id);
-    if (known != process.image.mappings.end()) used.push_back({id, &known->second});
+    const auto known = process.image->mappings.find(id);
+    if (known != process.image->mappings.end()) used.push_back({id, &known->second});
   }
   std::ranges::sort(used, {}, &UsedMapping::order);
   return used;
@@ -115,7 +115,7 @@ void MappingLayout::join(const ProcessSnapshot& process, ObjectImages& objects) 
       parts_.back().end = std::max(parts_.back().end, mapping.end);
       parts_.back().newest_ns = std::max(parts_.back().newest_ns, mapping.time_ns);
     } else {
-      parts_.push_back(part_of(mapping, process.image.executable, objects));
+      parts_.push_back(part_of(mapping, process.image->executable, objects));
     }
     by_id_.emplace(next.id, parts_.size() - 1);
     previous = &next;

@@ -87,8 +87,8 @@ class ProfileNamer {
                                          const UserFrame& frame) const {
     const auto ids = process.samples.stacks.mapping_ids(stack);
     if (frame.mapping >= ids.size()) return nullptr;
-    const auto known = process.image.mappings.find(ids[frame.mapping]);
-    return known == process.image.mappings.end() ? nullptr : &known->second;
+    const auto known = process.image->mappings.find(ids[frame.mapping]);
+    return known == process.image->mappings.end() ? nullptr : &known->second;
   }
 
   void collect_hits(const ProcessSnapshot& process) {
@@ -112,11 +112,11 @@ class ProfileNamer {
 
   // Some are enough: their root has the file's debug file.
   static void add_process(const ProcessSnapshot& process, HitFile& hit) {
-    hit.users.insert(process.image.uid);
+    hit.users.insert(process.image->uid);
     auto& known = hit.processes;
     if (known.size() >= DebugFileFinder::kMaxProcesses) return;
     if (!known.empty() && known.back().tgid == process.key.tgid) return;
-    known.push_back({.tgid = process.key.tgid, .uid = process.image.uid});
+    known.push_back({.tgid = process.key.tgid, .uid = process.image->uid});
   }
 
   static std::uint64_t offset_of(const ProcessMapping& mapping, const UserFrame& frame,

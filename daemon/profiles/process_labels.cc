@@ -142,7 +142,7 @@ ProcessLabels labels_of(std::uint32_t pid, const std::string& comm, const Cgroup
 }
 
 ProcessLabels labels_of(const ProcessSnapshot& process, const UserNames& users) {
-  const ProcessImage& image = process.image;
+  const ProcessImage& image = *process.image;
   ProcessLabels labels = labels_of(process.key.tgid, image.comm, owner_of_cgroup(image.cgroup));
   labels.user = text_or_none(user_label(image, users));
   const Runtime* const runtime = runtime_of(image);

@@ -72,7 +72,7 @@ class Builder {
     if (!process_.jit || shared_.jit == nullptr || process_.jit->functions.empty()) return;
     JitImagePart part(*process_.jit, layout_.lines_of_files());
     built_.jit.emplace(BuiltProfile::Jit{
-        shared_.jit->line_path_for(process_.image.comm, process_.key.tgid), std::move(part)});
+        shared_.jit->line_path_for(process_.image->comm, process_.key.tgid), std::move(part)});
   }
 
   void add_runs() {

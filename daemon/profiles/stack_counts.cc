@@ -35,14 +35,14 @@ class StackCounter {
   const ProcessMapping* mapping_of(const StackTable::Stack& stack, const UserFrame& frame) const {
     const auto ids = table().mapping_ids(stack);
     if (frame.mapping >= ids.size()) return nullptr;
-    const auto known = process_.image.mappings.find(ids[frame.mapping]);
-    return known == process_.image.mappings.end() ? nullptr : &known->second;
+    const auto known = process_.image->mappings.find(ids[frame.mapping]);
+    return known == process_.image->mappings.end() ? nullptr : &known->second;
   }
 
   // The file offset of the outermost frame's code. None: it does not lie in the executable.
   std::optional<std::uint64_t> root_offset(const StackTable::Stack& stack) {
     const auto words = table().user_frames(stack);
-    const FileKey& executable = process_.image.executable;
+    const FileKey& executable = process_.image->executable;
     if (words.empty() || executable.empty()) return std::nullopt;
     const UserFrame root = UserFrame::from_word(words.back());
     const ProcessMapping* mapping = mapping_of(stack, root);
@@ -102,7 +102,7 @@ class StackCounter {
     }
     if (jit.samples == 0) return;
     const JitProcessInfo& info = process_.jit->info;
-    const Runtime* const mapped = runtime_of(process_.image);
+    const Runtime* const mapped = runtime_of(*process_.image);
     jit.runtime = mapped == nullptr ? info.runtime : mapped->name;
     jit.file = info.file;
     jit.functions = info.functions;
@@ -113,12 +113,12 @@ class StackCounter {
   // The file of a program that was replaced is deleted, as are those that JIT runtimes make.
   [[nodiscard]] bool is_likely_jit_code(const ProcessMapping& mapping) const {
     const bool is_program =
-        mapping.kind == PROFD_MAPPING_FILE && mapping.file_key == process_.image.executable;
+        mapping.kind == PROFD_MAPPING_FILE && mapping.file_key == process_.image->executable;
     return may_be_jit_code(mapping) && !is_program;
   }
 
   void describe() {
-    const ProcessImage& image = process_.image;
+    const ProcessImage& image = *process_.image;
     summary_.pid = process_.key.tgid;
     summary_.start_time_ns = process_.key.start_ns;
     summary_.comm = image.comm.empty() ? std::string("unknown") : image.comm;

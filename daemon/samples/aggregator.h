@@ -55,7 +55,7 @@ class Aggregator final : public SampleSink {
   [[nodiscard]] SessionSamples close(SessionSlot slot);
   [[nodiscard]] const SessionSamples& samples(SessionSlot slot) const;
 
-  [[nodiscard]] const ProcessTable& processes() const { return processes_; }
+  [[nodiscard]] ProcessTable& processes() { return processes_; }
 
   // Of all samples of all sessions.
   [[nodiscard]] const UnwindTally& unwind_tally() const { return unwind_tally_; }

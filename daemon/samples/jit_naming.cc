@@ -109,7 +109,7 @@ void JitNaming::resolve_now(SessionSnapshot& snapshot) {
 }
 
 JitResolver JitNaming::resolver_of(ProcessSnapshot& process, JitLookup code) {
-  return {process.samples.stacks, std::exchange(process.samples.jit, {}), process.image,
+  return {process.samples.stacks, std::exchange(process.samples.jit, {}), *process.image,
           std::move(code)};
 }
 

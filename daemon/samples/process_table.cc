@@ -55,15 +55,23 @@ bool may_be_jit_code(const ProcessMapping& mapping) {
                          mapping.file && (mapping.file->deleted || mapping.file->is_opening));
 }
 
+ProcessImage& ProcessTable::Entry::changeable() {
+  if (is_shared) image = std::make_shared<ProcessImage>(*image);
+  is_shared = false;
+  return *image;
+}
+
 void ProcessTable::add(const MappingView& mapping, std::shared_ptr<const MappedFile> file) {
-  ProcessImage* image = find_or_add(mapping.process);
-  if (image == nullptr) return;
-  if (const auto found = image->mappings.find(mapping.id); found != image->mappings.end()) {
+  Entry* entry = find_or_add(mapping.process);
+  if (entry == nullptr) return;
+  const ProcessImage& image = *entry->image;
+  if (const auto found = image.mappings.find(mapping.id); found != image.mappings.end()) {
     // A repeated record: the file may not have opened the first time.
-    if (!opened(found->second) && file) found->second.file = std::move(file);
-  } else if (has_room_for_mapping(*image)) {
-    std::size_t& of_owner = mappings_of_owner_[owner_of(*image)];
-    image->mappings.emplace(mapping.id, mapping_of(mapping, std::move(file)));
+    if (opened(found->second) || !file || file == found->second.file) return;
+    entry->changeable().mappings.at(mapping.id).file = std::move(file);
+  } else if (has_room_for_mapping(image)) {
+    std::size_t& of_owner = mappings_of_owner_[owner_of(image)];
+    entry->changeable().mappings.emplace(mapping.id, mapping_of(mapping, std::move(file)));
     ++of_owner;
     ++mappings_;
   } else {
@@ -71,27 +79,42 @@ void ProcessTable::add(const MappingView& mapping, std::shared_ptr<const MappedF
   }
 }
 
+// Most process records repeat what is known, and change no image.
 void ProcessTable::add(const ProcessView& process) {
-  ProcessImage* image = find_or_add(process.process);
-  if (image == nullptr || process.time_ns < image->comm_time_ns) return;
-  identify(*image, process.uid);
-  image->comm = process.comm;
-  image->comm_time_ns = process.time_ns;
-  image->cgroup = path_from_names(process.cgroup);
-  image->kernel_thread = process.kernel_thread;
-  image->executable = process.executable;
+  Entry* entry = find_or_add(process.process);
+  if (entry == nullptr || process.time_ns < entry->comm_time_ns) return;
+  entry->comm_time_ns = process.time_ns;
+  identify(*entry, process.uid);
+  std::string cgroup = path_from_names(process.cgroup);
+  const ProcessImage& known = *entry->image;
+  if (known.comm == process.comm && known.cgroup == cgroup &&
+      known.kernel_thread == process.kernel_thread && known.executable == process.executable) {
+    return;
+  }
+  ProcessImage& image = entry->changeable();
+  image.comm = process.comm;
+  image.cgroup = std::move(cgroup);
+  image.kernel_thread = process.kernel_thread;
+  image.executable = process.executable;
 }
 
 const ProcessImage* ProcessTable::find(const ProcessKey& key) const {
   const auto found = images_.find(key);
-  return found == images_.end() ? nullptr : &found->second;
+  return found == images_.end() ? nullptr : found->second.image.get();
+}
+
+std::shared_ptr<const ProcessImage> ProcessTable::share(const ProcessKey& key) {
+  const auto found = images_.find(key);
+  if (found == images_.end()) return nullptr;
+  found->second.is_shared = true;
+  return found->second.image;
 }
 
 void ProcessTable::forget_unless(const std::function<bool(const ProcessKey&)>& needed) {
   const std::size_t before = images_.size() + mappings_;
   boost::unordered::erase_if(images_, [&](const auto& entry) {
     if (needed(entry.first) || !pid_is_free(entry.first.tgid)) return false;
-    discharge(entry.second);
+    discharge(*entry.second.image);
     return true;
   });
   // Neither erase_if() nor the allocator returns memory to the system. It is not worth the time for
@@ -110,7 +133,9 @@ bool ProcessTable::has_room_for_mapping(const ProcessImage& image) const {
   return found == mappings_of_owner_.end() || found->second < kMaxMappingsOfUid;
 }
 
-void ProcessTable::identify(ProcessImage& image, std::uint32_t uid) {
+void ProcessTable::identify(Entry& entry, std::uint32_t uid) {
+  if (entry.image->identified && entry.image->uid == uid) return;
+  ProcessImage& image = entry.changeable();
   if (const std::size_t count = image.mappings.size(); count != 0) {
     std::size_t& of_uid = mappings_of_owner_[uid];  // first, since only this can fail
     mappings_of_owner_.find(owner_of(image))->second -= count;
@@ -128,7 +153,7 @@ void ProcessTable::discharge(const ProcessImage& image) {
   if (found->second == 0) mappings_of_owner_.erase(found);
 }
 
-ProcessImage* ProcessTable::find_or_add(const ProcessKey& key) {
+ProcessTable::Entry* ProcessTable::find_or_add(const ProcessKey& key) {
   if (const auto found = images_.find(key); found != images_.end()) return &found->second;
   if (images_.size() >= kMaxImages) return nullptr;
   return &images_[key];

@@ -3,7 +3,11 @@
 // The kernel side sends the record of a process or mapping once per CPU, before that CPU's samples.
 // Samples of another CPU may be read first, so images are looked up only when a session ends. An
 // image stays as long as its process may be sampled again or a running session has samples of it.
-// The io thread owns the table; a ProcessImage is a value that can be copied for the worker.
+// The io thread owns the table. share() gives an image to another thread without a copy: the images
+// of a large host have hundreds of thousands of mappings, and a dump or window takes all of them in
+// one turn of the io thread. An image that was shared never changes again. The first record that
+// would change it replaces it in the table with a copy, whether or not the other thread still has
+// it, so the threads need no agreement.
 //
 // Processes choose how many mappings they make, and mappings stay as long as their process. So they
 // are limited by user. A mapping over a limit is dropped, and frames in it stay plain addresses.
@@ -48,7 +52,6 @@ struct ProcessImage {
   std::string cgroup;  // path below the cgroup v2 mount; empty: unknown
   std::uint32_t uid = 0;
   bool identified = false;  // its process record has arrived
-  std::uint64_t comm_time_ns = 0;
   bool kernel_thread = false;
   FileKey executable;
   boost::unordered_flat_map<std::uint64_t, ProcessMapping> mappings;  // by id
@@ -66,8 +69,12 @@ class ProcessTable {
   void add(const MappingView& mapping, std::shared_ptr<const MappedFile> file);
   void add(const ProcessView& process);
 
-  // Null when no record of the image has arrived.
+  // Null when no record of the image has arrived. Valid until the next add() or forget_unless().
   [[nodiscard]] const ProcessImage* find(const ProcessKey& key) const;
+
+  // The same, as a value for another thread: what the image is now. The same object until a record
+  // changes the image.
+  [[nodiscard]] std::shared_ptr<const ProcessImage> share(const ProcessKey& key);
 
   // Removes the images that `needed` is false for and whose process has exited, and returns their
   // memory to the system. Images of running processes stay, since the kernel side does not
@@ -81,12 +88,21 @@ class ProcessTable {
   [[nodiscard]] std::uint64_t take_dropped() { return std::exchange(dropped_, 0); }
 
  private:
-  ProcessImage* find_or_add(const ProcessKey& key);
+  struct Entry {
+    // Unshared images are changed in place.
+    ProcessImage& changeable();
+
+    std::shared_ptr<ProcessImage> image = std::make_shared<ProcessImage>();
+    bool is_shared = false;
+    std::uint64_t comm_time_ns = 0;  // of the latest process record
+  };
+
+  Entry* find_or_add(const ProcessKey& key);
   [[nodiscard]] bool has_room_for_mapping(const ProcessImage& image) const;
-  void identify(ProcessImage& image, std::uint32_t uid);
+  void identify(Entry& entry, std::uint32_t uid);
   void discharge(const ProcessImage& image);
 
-  boost::unordered_flat_map<ProcessKey, ProcessImage, ProcessKeyHash> images_;
+  boost::unordered_flat_map<ProcessKey, Entry, ProcessKeyHash> images_;
   boost::unordered_flat_map<std::uint64_t, std::size_t> mappings_of_owner_;
   std::size_t mappings_ = 0;
   std::uint64_t dropped_ = 0;

@@ -5,25 +5,45 @@
 #include <utility>
 
 namespace profd {
+namespace {
 
-void add_samples(SessionSnapshot& snapshot, SessionSamples&& samples,
-                 const ProcessTable& processes) {
+struct ProcessPlace {
+  ProcessKey key;
+  ProcessSamples* samples = nullptr;
+};
+
+// Sorting the samples themselves would move each of them many times.
+std::vector<ProcessPlace> sorted_places(SessionSamples& samples) {
+  std::vector<ProcessPlace> places;
+  places.reserve(samples.processes.size());
+  for (auto& [key, process] : samples.processes) {
+    if (process.stacks.stacks().empty()) continue;  // its first stack was refused
+    places.push_back({key, &process});
+  }
+  std::ranges::sort(places, {}, [](const ProcessPlace& place) {
+    return std::tuple(place.key.tgid, place.key.start_ns, place.key.exec_id);
+  });
+  return places;
+}
+
+}  // namespace
+
+void add_samples(SessionSnapshot& snapshot, SessionSamples&& samples, ProcessTable& processes) {
   snapshot.samples = samples.samples;
   snapshot.refused = samples.refused;
   snapshot.period_sum = samples.period_sum;
   snapshot.bytes = samples.bytes;
   snapshot.threads = std::move(samples.threads);
-  for (auto& [key, process] : samples.processes) {
-    if (process.stacks.stacks().empty()) continue;  // its first stack was refused
-    const ProcessImage* image = processes.find(key);
+  const std::vector<ProcessPlace> places = sorted_places(samples);
+  snapshot.processes.reserve(places.size());
+  for (const auto& [key, process] : places) {
+    std::shared_ptr<const ProcessImage> image = processes.share(key);
+    if (!image) image = std::make_shared<const ProcessImage>();
     snapshot.processes.push_back({.key = key,
-                                  .image = image != nullptr ? *image : ProcessImage{},
-                                  .samples = std::move(process),
+                                  .image = std::move(image),
+                                  .samples = std::move(*process),
                                   .jit = std::nullopt});
   }
-  std::ranges::sort(snapshot.processes, {}, [](const ProcessSnapshot& process) {
-    return std::tuple(process.key.tgid, process.key.start_ns, process.key.exec_id);
-  });
 }
 
 }  // namespace profd

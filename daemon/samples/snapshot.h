@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,7 +21,8 @@ namespace profd {
 
 struct ProcessSnapshot {
   ProcessKey key;
-  ProcessImage image;
+  // Never null. Shared with the process table, and so never changed.
+  std::shared_ptr<const ProcessImage> image = std::make_shared<const ProcessImage>();
   ProcessSamples samples;
   std::optional<JitSamples> jit{};  // of its timed stacks, once they are named
 };
@@ -44,8 +46,8 @@ struct SessionSnapshot {
   std::uint64_t bytes = 0;  // of memory, an upper bound
 };
 
-// Fills in the samples, and the image of each process.
-void add_samples(SessionSnapshot& snapshot, SessionSamples&& samples,
-                 const ProcessTable& processes);
+// Fills in the samples, and the image of each process as it is now. The time grows with the number
+// of processes alone.
+void add_samples(SessionSnapshot& snapshot, SessionSamples&& samples, ProcessTable& processes);
 
 }  // namespace profd

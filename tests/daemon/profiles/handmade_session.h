@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "daemon/samples/snapshot.h"
@@ -16,12 +17,19 @@ inline SessionSnapshot handmade_session() {
   return snapshot;
 }
 
+// To change the image of a process, which only the snapshot has.
+inline ProcessImage& image_of(ProcessSnapshot& process) {
+  auto image = std::make_shared<ProcessImage>(*process.image);
+  process.image = image;
+  return *image;
+}
+
 // Valid until the next one is added.
 inline ProcessSnapshot& add_process(SessionSnapshot& snapshot, const ProcessKey& key,
                                     const std::string& comm) {
   ProcessSnapshot& process = snapshot.processes.emplace_back();
   process.key = key;
-  process.image.comm = comm;
+  image_of(process).comm = comm;
   return process;
 }
 

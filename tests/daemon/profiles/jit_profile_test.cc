@@ -53,7 +53,7 @@ class JitProfileTest : public testing::Test {
  protected:
   JitProfileTest() {
     ProcessSnapshot& process = test::add_process(snapshot_, kRuntime, "runtime");
-    process.image.mappings.emplace(1, memory());
+    test::image_of(process).mappings.emplace(1, memory());
     process.jit.emplace();
   }
 
@@ -158,7 +158,7 @@ TEST_F(JitProfileTest, TheRuntimeWhoseLibraryWasHitIsPreferred) {
   hit.end = hit.start + 0x1000;
   hit.kind = PROFD_MAPPING_FILE;
   hit.file = library;
-  process().image.mappings.emplace(2, hit);
+  test::image_of(process()).mappings.emplace(2, hit);
   jit().info.runtime = "Perl";  // embedded, say
   const SessionSummary summary = write();
   ASSERT_TRUE(summary.profiles[0].jit);

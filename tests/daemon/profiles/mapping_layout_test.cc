@@ -40,7 +40,7 @@ class MappingLayoutTest : public testing::Test {
                                                         .fd = {},
                                                         .error = "not opened"});
     }
-    process_.image.mappings.emplace(id, std::move(mapping));
+    test::image_of(process_).mappings.emplace(id, std::move(mapping));
   }
 
   void sample(std::uint64_t address, std::uint64_t id) {
@@ -62,7 +62,7 @@ class MappingLayoutTest : public testing::Test {
     return text;
   }
 
-  ProcessSnapshot process_{.key = kMappedProcess, .image = {}, .samples = {}};
+  ProcessSnapshot process_{.key = kMappedProcess, .samples = {}};
 };
 
 TEST_F(MappingLayoutTest, ShowsOnlyMappingsWithSamples) {
@@ -75,7 +75,7 @@ TEST_F(MappingLayoutTest, ShowsOnlyMappingsWithSamples) {
 TEST_F(MappingLayoutTest, PutsTheExecutableFirst) {
   map(1, 11, 0x1000, 0x3000, 0);
   map(2, 12, 0x5000, 0x6000, 0x1000);
-  process_.image.executable = {.inode = 12};
+  test::image_of(process_).executable = {.inode = 12};
   sample(0x1000, 1);
   sample(0x5010, 2);
   EXPECT_THAT(lines(), ElementsAre("5000-6000 1000 [12]", "1000-3000 0 [11]"));

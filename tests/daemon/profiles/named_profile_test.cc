@@ -47,9 +47,9 @@ TEST_F(NamedProfileTest, NamesEachFrameOnceTheFileIsGone) {
 
 TEST_F(NamedProfileTest, HasTheSamplesOfEachProcessUnderItsLabels) {
   ProcessSnapshot& first = add_process("chain");
-  first.image.identified = true;
-  first.image.uid = 0;
-  first.image.cgroup = "/system.slice/nginx.service";
+  test::image_of(first).identified = true;
+  test::image_of(first).uid = 0;
+  test::image_of(first).cgroup = "/system.slice/nginx.service";
   const ChainProgram program = add_program(first, "libchain.so");
   add_samples(first, chain(program), 3);
   ProcessSnapshot& second = add_process("other", {.tgid = 77, .exec_id = 1, .start_ns = 5});
@@ -70,7 +70,7 @@ TEST_F(NamedProfileTest, FramesWithoutNameAreNamedAfterTheirMapping) {
   ProcessSnapshot& process = add_process("chain");
   add_samples(process, SyntheticSample(kProgram).leaf(0x1234), 2);
   ProcessMapping anonymous{.start = 0x10000, .end = 0x20000};
-  process.image.mappings.emplace(5, anonymous);
+  test::image_of(process).mappings.emplace(5, anonymous);
   add_samples(process, SyntheticSample(kProgram).leaf(0x10010, 5), 4);
   write();
   const std::string top = pprof("-top");
@@ -127,8 +127,8 @@ TEST_F(NamedProfileTest, EqualSessionsHaveEqualBytes) {
                                      ? add_program(process, "libchain.so")
                                      : ChainProgram(scratch_.path() / "libchain.so", test::kBase);
     if (i == 1) {
-      process.image.executable = program.file()->key;
-      process.image.mappings.emplace(1, program.mapping());
+      test::image_of(process).executable = program.file()->key;
+      test::image_of(process).mappings.emplace(1, program.mapping());
     }
     SyntheticSample one = chain(program);
     SyntheticSample two = SyntheticSample(kProgram).leaf(program.address("outer"), 1);

@@ -22,10 +22,10 @@ TEST(ProcessLabelsTest, OtherUnitsKeepTheirNames) {
 ProcessSnapshot process_of(std::uint32_t uid, const std::string& cgroup) {
   ProcessSnapshot process;
   process.key.tgid = 5;
-  process.image.comm = "worker";
-  process.image.uid = uid;
-  process.image.identified = true;
-  process.image.cgroup = cgroup;
+  test::image_of(process).comm = "worker";
+  test::image_of(process).uid = uid;
+  test::image_of(process).identified = true;
+  test::image_of(process).cgroup = cgroup;
   return process;
 }
 
@@ -56,7 +56,7 @@ TEST(ProcessLabelsTest, TheRuntimeIsThatOfAMappedFile) {
   ProcessSnapshot process = process_of(0, "");
   ProcessMapping mapping;
   mapping.file = std::make_shared<const MappedFile>(MappedFile{.key = {}, .path = "/opt/bin/node"});
-  process.image.mappings.emplace(1, mapping);
+  test::image_of(process).mappings.emplace(1, mapping);
   EXPECT_EQ(labels_of(process, {}).runtime, "nodejs");
 }
 

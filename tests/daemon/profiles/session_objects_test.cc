@@ -66,8 +66,8 @@ TEST_F(SessionWriterTest, AFileWhoseTimeWasSetToALaterOneIsRead) {
   std::filesystem::last_write_time(
       copy, std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
   const ChainProgram program(copy, kBase);
-  process.image.executable = program.file()->key;
-  process.image.mappings.emplace(1, program.mapping());
+  test::image_of(process).executable = program.file()->key;
+  test::image_of(process).mappings.emplace(1, program.mapping());
   add_samples(process, chain(program), 3);
   write();
   EXPECT_EQ(naming_->stats().shares.fully_named, 3U);
@@ -236,13 +236,13 @@ TEST_F(SessionWriterTest, SkipsAFileThatIsNoElfFile) {
   const std::string text = scratch_.write("script with blanks", "#!/bin/sh\n");
   ProcessSnapshot& process = add_process("script");
   const auto file = test::open_mapped(text);
-  process.image.mappings.emplace(1, ProcessMapping{.start = 0x1000,
-                                                   .end = 0x2000,
-                                                   .file_offset = 0,
-                                                   .time_ns = 1,
-                                                   .kind = PROFD_MAPPING_FILE,
-                                                   .file_key = file->key,
-                                                   .file = file});
+  test::image_of(process).mappings.emplace(1, ProcessMapping{.start = 0x1000,
+                                                             .end = 0x2000,
+                                                             .file_offset = 0,
+                                                             .time_ns = 1,
+                                                             .kind = PROFD_MAPPING_FILE,
+                                                             .file_key = file->key,
+                                                             .file = file});
   add_samples(process, SyntheticSample(kProgram).leaf(0x1010, 1), 3);
   const SessionSummary summary = write();
   EXPECT_EQ(summary.profiles.at(0).samples, 3U);
@@ -254,7 +254,7 @@ TEST_F(SessionWriterTest, NamesBothObjectsThatHadOneAddress) {
   const ChainProgram program = add_program(process, "libchain.so");
   std::filesystem::copy_file(CHAIN_PROGRAM, scratch_.path() / "libother.so");
   const ChainProgram other(scratch_.path() / "libother.so", kBase);
-  process.image.mappings.emplace(2, other.mapping(2));
+  test::image_of(process).mappings.emplace(2, other.mapping(2));
   add_samples(process, SyntheticSample(kProgram).leaf(program.address("leaf"), 1), 3);
   add_samples(process, SyntheticSample(kProgram).leaf(other.address("middle"), 2), 2);
   write();
@@ -275,13 +275,13 @@ TEST_F(SessionWriterTest, NamesKernelFunctionsAsKallsymsDoes) {
 
 TEST_F(SessionWriterTest, WritesTheVdsoAsAnImage) {
   ProcessSnapshot& process = add_process("clock");
-  process.image.mappings.emplace(1, ProcessMapping{.start = 0x7fff00000000,
-                                                   .end = 0x7fff00002000,
-                                                   .file_offset = 0,
-                                                   .time_ns = 1,
-                                                   .kind = PROFD_MAPPING_VDSO,
-                                                   .file_key = {},
-                                                   .file = nullptr});
+  test::image_of(process).mappings.emplace(1, ProcessMapping{.start = 0x7fff00000000,
+                                                             .end = 0x7fff00002000,
+                                                             .file_offset = 0,
+                                                             .time_ns = 1,
+                                                             .kind = PROFD_MAPPING_VDSO,
+                                                             .file_key = {},
+                                                             .file = nullptr});
   add_samples(process, SyntheticSample(kProgram).leaf(0x7fff00000800, 1));
   write();
   EXPECT_THAT(objects(), ElementsAre(MatchesRegex("vdso-.*\\.so")));

@@ -41,8 +41,8 @@ class SessionWriterTest : public testing::Test {
     const std::filesystem::path copy = scratch_.path() / name;
     std::filesystem::copy_file(original, copy);
     ChainProgram program(copy, kBase, original);
-    process.image.executable = program.file()->key;
-    process.image.mappings.emplace(1, program.mapping());
+    image_of(process).executable = program.file()->key;
+    image_of(process).mappings.emplace(1, program.mapping());
     return program;
   }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -34,6 +35,16 @@ class ProcessTableTest : public testing::Test {
     view.process = key;
     view.time_ns = 1;
     view.uid = uid;
+    table_.add(view);
+  }
+
+  void name(const ProcessKey& key, std::string_view comm, std::uint64_t time_ns) {
+    const ProcessImage* known = table_.find(key);
+    ProcessView view{};
+    view.process = key;
+    view.time_ns = time_ns;
+    view.uid = known != nullptr ? known->uid : 0;
+    view.comm = comm;
     table_.add(view);
   }
 
@@ -134,6 +145,79 @@ TEST_F(ProcessTableTest, KeepsTheImagesThatAreNeededOrMayBeSampledAgain) {
   EXPECT_NE(table_.find(image_of(1)), nullptr);
   EXPECT_EQ(table_.find(image_of(2)), nullptr);
   EXPECT_EQ(table_.mappings(), 4U);
+}
+
+TEST_F(ProcessTableTest, SharesAnImageThatLaterRecordsDoNotChange) {
+  identify(image_of(1), kAlice);
+  map(image_of(1), 2);
+  const std::shared_ptr<const ProcessImage> shared = table_.share(image_of(1));
+  map(image_of(1), 1);
+  identify(image_of(1), kBob);
+  name(image_of(1), "renamed", 2);
+  EXPECT_EQ(shared->mappings.size(), 2U);
+  EXPECT_EQ(shared->uid, kAlice);
+  EXPECT_EQ(shared->comm, "");
+  const ProcessImage& now = *table_.find(image_of(1));
+  EXPECT_EQ(now.mappings.size(), 3U);
+  EXPECT_EQ(now.uid, kBob);
+  EXPECT_EQ(now.comm, "renamed");
+}
+
+TEST_F(ProcessTableTest, SharesTheFileThatAMappingHadThen) {
+  MappingView view{};
+  view.process = image_of(1);
+  view.id = 5;
+  const auto opening = std::make_shared<MappedFile>();
+  table_.add(view, opening);
+  const std::shared_ptr<const ProcessImage> shared = table_.share(image_of(1));
+  const auto open = std::make_shared<MappedFile>();
+  table_.add(view, open);
+  EXPECT_EQ(shared->mappings.at(5).file, opening);
+  EXPECT_EQ(table_.find(image_of(1))->mappings.at(5).file, open);
+}
+
+// A dump or window takes no copies.
+TEST_F(ProcessTableTest, SharesOneObjectUntilARecordChangesIt) {
+  MappingView view{};
+  view.process = image_of(1);
+  view.id = 5;
+  const auto file = std::make_shared<MappedFile>();
+  table_.add(view, file);
+  name(image_of(1), "program", 1);
+  const std::shared_ptr<const ProcessImage> shared = table_.share(image_of(1));
+  EXPECT_EQ(shared.get(), table_.find(image_of(1)));
+  table_.add(view, file);
+  table_.add(view, nullptr);
+  name(image_of(1), "program", 2);
+  EXPECT_EQ(table_.share(image_of(1)), shared) << "these records repeat what is known";
+  map(image_of(1), 1);
+  const std::shared_ptr<const ProcessImage> changed = table_.share(image_of(1));
+  EXPECT_NE(changed, shared);
+  EXPECT_EQ(table_.share(image_of(1)), changed);
+}
+
+TEST_F(ProcessTableTest, KeepsTheNameOfTheLatestRecordWhateverItsOrder) {
+  name(image_of(1), "program", 2);
+  name(image_of(1), "program", 4);
+  name(image_of(1), "early", 3);
+  EXPECT_EQ(table_.find(image_of(1))->comm, "program");
+}
+
+TEST_F(ProcessTableTest, SharesNothingOfAProcessThatIsNotKnown) {
+  EXPECT_EQ(table_.share(image_of(1)), nullptr);
+  EXPECT_EQ(table_.size(), 0U);
+}
+
+TEST_F(ProcessTableTest, CountsTheMappingsOfASharedImageOnce) {
+  identify(image_of(1), kAlice);
+  map(image_of(1), 2);
+  const std::shared_ptr<const ProcessImage> shared = table_.share(image_of(1));
+  map(image_of(1), 1);
+  identify(image_of(1), kBob);
+  EXPECT_EQ(table_.mappings(), 3U);
+  forget_all();
+  EXPECT_EQ(table_.mappings(), 0U);
+  EXPECT_EQ(shared->mappings.size(), 2U) << "it outlives the table's";
 }
 
 // PHP makes its JIT code not executable while it writes to it. The mapping of the sample does not
