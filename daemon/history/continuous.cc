@@ -210,9 +210,7 @@ void Continuous::close(const OpenWindow& window, Steady::time_point end) {
   snapshot.ledger = parts_.source.stop(window.slot);
   add_samples(snapshot, parts_.aggregator.close(window.slot), parts_.aggregator.processes());
   if (parts_.naming != nullptr) parts_.naming->resolve_now(snapshot);
-  parts_.aggregator.forget_processes();
-  parts_.source.release_files();
-  enqueue(std::move(snapshot));
+  enqueue({.snapshot = std::move(snapshot), .forgotten = parts_.aggregator.forget_processes()});
 }
 
 // At the shut-down, without waiting for its last samples.
@@ -222,30 +220,34 @@ void Continuous::close_last() {
   parts_.sampling_changed();
 }
 
-void Continuous::enqueue(SessionSnapshot snapshot) {
+// A window that is lost is destroyed here, so that the memory stays bounded while the worker hangs.
+void Continuous::enqueue(EndedWindow window) {
   if (waiting_.size() >= kMaxWaiting) {
-    lose(WindowFailure::kWriterBusy, snapshot.samples, "too many windows wait to be written");
+    lose(WindowFailure::kWriterBusy, window.snapshot.samples,
+         "too many windows wait to be written");
     return;
   }
-  waiting_.push_back(std::move(snapshot));
+  waiting_.push_back(std::move(window));
   if (std::exchange(writing_, true)) return;
   spawn(parts_.io, write_waiting());
 }
 
 boost::asio::awaitable<void> Continuous::write_waiting() {
   while (!waiting_.empty()) {
-    SessionSnapshot snapshot = std::move(waiting_.front());
+    EndedWindow window = std::move(waiting_.front());
     waiting_.pop_front();
-    snapshot.session = store_.unused_name(snapshot.started);
-    const std::uint64_t samples = snapshot.samples;
-    auto write = [writer = writer_.get(), snapshot = std::move(snapshot),
-                  users = store_.window_limits(config_.max_bytes)] {
+    window.snapshot.session = store_.unused_name(window.snapshot.started);
+    const std::uint64_t samples = window.snapshot.samples;
+    auto write = [writer = writer_.get(), window = std::move(window),
+                  users = store_.window_limits(config_.max_bytes)]() mutable {
       take_low_priority();
-      Result<WindowInfo> window = writer->write(snapshot, users);
+      Result<WindowInfo> written = writer->write(window.snapshot, users);
+      window = {};
       ::malloc_trim(0);  // the memory of this window is not needed until the next one
-      return window;
+      return written;
     };
     Result<WindowInfo> written = co_await worker_->run(std::move(write));
+    parts_.source.release_files();
     adopt(std::move(written), samples);
     co_await remove_old();
   }

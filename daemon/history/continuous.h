@@ -85,6 +85,12 @@ class Continuous {
     Steady::time_point start_steady;
   };
 
+  // What the worker gets: to be written, and to be destroyed.
+  struct EndedWindow {
+    SessionSnapshot snapshot;
+    ForgottenImages forgotten;
+  };
+
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<void> sleep(Steady::duration time);
   boost::asio::awaitable<void> end_window();
@@ -101,7 +107,7 @@ class Continuous {
   void open(SessionSlot slot, const EventSpec& event);
   void close(const OpenWindow& window, Steady::time_point end);
   void close_last();
-  void enqueue(SessionSnapshot snapshot);
+  void enqueue(EndedWindow window);
   void adopt(Result<WindowInfo> written, std::uint64_t samples);
   void adopt(Result<HourInfo> made, Wall::time_point hour);
   [[nodiscard]] std::optional<HourPlan> next_hour();
@@ -115,7 +121,7 @@ class Continuous {
   WindowStore store_;
   ContinuousConfig config_;
   std::optional<OpenWindow> open_;
-  std::deque<SessionSnapshot> waiting_;
+  std::deque<EndedWindow> waiting_;
   boost::asio::steady_timer timer_;  // for the end of a window and its last samples
   AsyncCondition written_;           // all waiting windows are written
   AsyncCondition hours_made_;        // make_hours() has ended

@@ -49,8 +49,8 @@ std::optional<HourPlan> Continuous::next_hour() {
   if (std::exchange(failed_in_, hour_of(now)) != hour_of(now)) failed_hours_.clear();
   const auto is_open = [this](Wall::time_point hour) {
     return (open_ && hour_of(open_->start) == hour) ||
-           std::ranges::any_of(waiting_, [hour](const SessionSnapshot& snapshot) {
-             return hour_of(snapshot.started) == hour;
+           std::ranges::any_of(waiting_, [hour](const EndedWindow& window) {
+             return hour_of(window.snapshot.started) == hour;
            });
   };
   HourPlan plan;

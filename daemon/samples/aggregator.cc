@@ -60,14 +60,14 @@ const SessionSamples& Aggregator::samples(SessionSlot slot) const {
   return sessions_.at(slot).value();
 }
 
-void Aggregator::forget_processes() {
+ForgottenImages Aggregator::forget_processes() {
   const auto needed = [this](const ProcessKey& key) {
     return std::ranges::any_of(sessions_, [&key](const std::optional<SessionSamples>& session) {
       return session && session->processes.contains(key);
     });
   };
-  processes_.forget_unless(needed);
   if (naming_ != nullptr) naming_->forget_unless(needed);
+  return processes_.forget_unless(needed);
 }
 
 void Aggregator::on_sample(const SampleView& sample) noexcept {

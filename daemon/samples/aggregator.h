@@ -63,8 +63,8 @@ class Aggregator final : public SampleSink {
   // The number of mappings over a limit since the last call.
   [[nodiscard]] std::uint64_t take_dropped_mappings() { return processes_.take_dropped(); }
 
-  // Removes the processes that no open session has samples of.
-  void forget_processes();
+  // Removes the processes that no open session has samples of. The result is for a worker.
+  [[nodiscard]] ForgottenImages forget_processes();
 
   void on_sample(const SampleView& sample) noexcept override;
   void on_mapping(const MappingView& mapping,

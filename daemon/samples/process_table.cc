@@ -15,7 +15,11 @@
 namespace profd {
 namespace {
 
-// Removals of at least so many images and mappings return memory to the system.
+// A map that is larger than this and less full than that is made smaller.
+constexpr std::size_t kWorthShrinking = 4096;
+constexpr float kSparse = 0.25F;
+
+// So many mappings of forgotten images are some hundred KiB.
 constexpr std::size_t kWorthTrimming = 4096;
 
 bool pid_is_free(std::uint32_t pid) {
@@ -53,6 +57,14 @@ bool may_be_jit_code(const ProcessMapping& mapping) {
   return may_be_jit_code(mapping.kind, mapping.file_key,
                          mapping.file ? std::string_view(mapping.file->path) : std::string_view(),
                          mapping.file && (mapping.file->deleted || mapping.file->is_opening));
+}
+
+// The allocator keeps what is freed until it is asked to return it.
+void ForgottenImages::destroy() noexcept {
+  std::size_t freed = 0;
+  for (const auto& image : images_) freed += 1 + image->mappings.size();
+  images_ = {};
+  if (freed >= kWorthTrimming) ::malloc_trim(0);
 }
 
 ProcessImage& ProcessTable::Entry::changeable() {
@@ -110,19 +122,20 @@ std::shared_ptr<const ProcessImage> ProcessTable::share(const ProcessKey& key) {
   return found->second.image;
 }
 
-void ProcessTable::forget_unless(const std::function<bool(const ProcessKey&)>& needed) {
-  const std::size_t before = images_.size() + mappings_;
+ForgottenImages ProcessTable::forget_unless(const std::function<bool(const ProcessKey&)>& needed) {
+  ForgottenImages forgotten;
   boost::unordered::erase_if(images_, [&](const auto& entry) {
     if (needed(entry.first) || !pid_is_free(entry.first.tgid)) return false;
+    forgotten.add(entry.second.image);
     discharge(*entry.second.image);
     return true;
   });
-  // Neither erase_if() nor the allocator returns memory to the system. It is not worth the time for
-  // few entries.
-  if (before - (images_.size() + mappings_) < kWorthTrimming) return;
-  images_.rehash(0);
-  mappings_of_owner_.rehash(0);
-  ::malloc_trim(0);
+  // erase_if() keeps the memory of the map itself.
+  if (images_.bucket_count() > kWorthShrinking && images_.load_factor() < kSparse) {
+    images_.rehash(0);
+    mappings_of_owner_.rehash(0);
+  }
+  return forgotten;
 }
 
 bool ProcessTable::has_room_for_mapping(const ProcessImage& image) const {

@@ -19,6 +19,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
@@ -57,6 +58,22 @@ struct ProcessImage {
   boost::unordered_flat_map<std::uint64_t, ProcessMapping> mappings;  // by id
 };
 
+// The images that the table has forgotten. To destroy thousands of them, and to return their memory
+// to the system, takes many milliseconds, so the io thread gives them to a worker for that. Any
+// thread.
+class ForgottenImages {
+ public:
+  [[nodiscard]] bool empty() const { return images_.empty(); }
+
+  void add(std::shared_ptr<const ProcessImage> image) { images_.push_back(std::move(image)); }
+
+  // Destroys the images that no snapshot has. It returns the memory of many to the system.
+  void destroy() noexcept;
+
+ private:
+  std::vector<std::shared_ptr<const ProcessImage>> images_;
+};
+
 class ProcessTable {
  public:
   // Limits for one image, for all images of one uid other than 0, and for all. A mapping takes
@@ -76,10 +93,9 @@ class ProcessTable {
   // changes the image.
   [[nodiscard]] std::shared_ptr<const ProcessImage> share(const ProcessKey& key);
 
-  // Removes the images that `needed` is false for and whose process has exited, and returns their
-  // memory to the system. Images of running processes stay, since the kernel side does not
-  // repeat their records.
-  void forget_unless(const std::function<bool(const ProcessKey&)>& needed);
+  // Removes the images that `needed` is false for and whose process has exited. Images of running
+  // processes stay, since the kernel side does not repeat their records.
+  [[nodiscard]] ForgottenImages forget_unless(const std::function<bool(const ProcessKey&)>& needed);
 
   [[nodiscard]] std::size_t size() const { return images_.size(); }
   [[nodiscard]] std::size_t mappings() const { return mappings_; }

@@ -78,8 +78,13 @@ class Recording {
   // The daemon's memory for the data; a copy takes as much.
   [[nodiscard]] virtual std::uint64_t bytes() const = 0;
 
-  // Called when the data are on the disk and the measurement is destroyed.
-  virtual void on_stored() {}
+  // Called when the data are on the disk and the measurement is destroyed. The result, which may be
+  // empty, releases memory: it is called and destroyed on the worker's thread, since that takes
+  // long.
+  [[nodiscard]] virtual std::function<void()> on_stored() { return {}; }
+
+  // Called when that memory is released.
+  virtual void on_released() {}
 
  protected:
   // Stops the source of the data.

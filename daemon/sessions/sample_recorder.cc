@@ -1,6 +1,7 @@
 #include "daemon/sessions/sample_recorder.h"
 
 #include <chrono>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -86,11 +87,14 @@ class SampleRecorder::SampleRecording final : public Recording {
     co_return co_await std::move(operation);
   }
 
-  // The files of its samples are released with the last measurement that refers to them.
-  void on_stored() override {
-    parts_.aggregator.forget_processes();
-    parts_.source.release_files();
+  std::function<void()> on_stored() override {
+    ForgottenImages forgotten = parts_.aggregator.forget_processes();
+    if (forgotten.empty()) return {};
+    return [forgotten = std::move(forgotten)]() mutable { forgotten.destroy(); };
   }
+
+  // The files of its samples are released with the last image or measurement that refers to them.
+  void on_released() override { parts_.source.release_files(); }
 
  private:
   void end() override {

@@ -323,7 +323,7 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::store(SessionPtr session) {
   ResultInfo info = written->info;
   parts_.results.adopt(std::move(*written));
   sessions_.erase(id);
-  session->recording->on_stored();
+  spawn(parts_.io, release(session->recording));
   co_return info;
 }
 
@@ -360,6 +360,19 @@ boost::asio::awaitable<Result<StoredResult>> Sessions::write(Measurement& measur
   };
   auto writing = parts_.workers.run(user, std::move(job));
   co_return co_await std::move(writing);
+}
+
+// In the background, since the caller has its result already.
+boost::asio::awaitable<void> Sessions::release(std::shared_ptr<Recording> recording) {
+  if (std::function<void()> memory = recording->on_stored()) {
+    auto job = [memory = std::move(memory)](CodeNaming&) -> Result<void> {
+      memory();
+      return {};
+    };
+    auto releasing = parts_.workers.run(user_of(recording->owner(), parts_.owners), std::move(job));
+    (void)co_await std::move(releasing);
+  }
+  recording->on_released();
 }
 
 boost::asio::awaitable<void> Sessions::check_every_second() {

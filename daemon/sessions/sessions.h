@@ -98,6 +98,7 @@ class Sessions {
   boost::asio::awaitable<Result<StoredResult>> write_final(SessionPtr session);
   boost::asio::awaitable<Result<StoredResult>> write_dump(SessionPtr session);
   boost::asio::awaitable<Result<StoredResult>> write(Measurement& measurement, StoredResult result);
+  boost::asio::awaitable<void> release(std::shared_ptr<Recording> recording);
 
   boost::asio::awaitable<void> check_every_second();
   void end_if_unwanted(const SessionPtr& session);

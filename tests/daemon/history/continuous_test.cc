@@ -157,6 +157,14 @@ TEST_F(ContinuousTest, EachWindowHasTheSamplesOfItsSlotAndAnExactLedger) {
   EXPECT_GE(source_.moves, 2);
 }
 
+TEST_F(ContinuousTest, ReleasesTheFilesOfAWindowWhenItIsWritten) {
+  continuous_->configure(each_second());
+  take(1);
+  run_until([this] { return source_.releases != 0; });
+  const fs::directory_iterator written(continuous_->windows().windows_dir());
+  EXPECT_NE(written, fs::directory_iterator());
+}
+
 TEST_F(ContinuousTest, WindowsBeginWithTheSecondsOfTheWallClock) {
   continuous_->configure(each_second());
   wait_for_windows(3);

@@ -180,7 +180,7 @@ TEST(Aggregator, ForgetsOnlyExitedProcessesWithoutSamplesInASession) {
     aggregator.on_process(process_view(key, 1, "x"));
   }
   aggregator.on_sample(SyntheticSample(seen).leaf(1).view());
-  aggregator.forget_processes();
+  aggregator.forget_processes().destroy();
   EXPECT_NE(aggregator.processes().find(seen), nullptr);
   EXPECT_EQ(aggregator.processes().find(unseen), nullptr);
   EXPECT_NE(aggregator.processes().find(alive), nullptr);

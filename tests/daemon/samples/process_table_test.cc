@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -72,7 +73,10 @@ class ProcessTableTest : public testing::Test {
   }
 
   void forget_all() {
-    table_.forget_unless([](const ProcessKey&) { return false; });
+    forget_unless([](const ProcessKey&) { return false; }).destroy();
+  }
+  ForgottenImages forget_unless(const std::function<bool(const ProcessKey&)>& needed) {
+    return table_.forget_unless(needed);
   }
 
   ProcessTable table_;
@@ -140,7 +144,7 @@ TEST_F(ProcessTableTest, KeepsTheImagesThatAreNeededOrMayBeSampledAgain) {
     identify(key, kAlice);
     map(key, 2);
   }
-  table_.forget_unless([](const ProcessKey& key) { return key == image_of(1); });
+  EXPECT_FALSE(forget_unless([](const ProcessKey& key) { return key == image_of(1); }).empty());
   EXPECT_NE(table_.find(own), nullptr);
   EXPECT_NE(table_.find(image_of(1)), nullptr);
   EXPECT_EQ(table_.find(image_of(2)), nullptr);
@@ -218,6 +222,24 @@ TEST_F(ProcessTableTest, CountsTheMappingsOfASharedImageOnce) {
   forget_all();
   EXPECT_EQ(table_.mappings(), 0U);
   EXPECT_EQ(shared->mappings.size(), 2U) << "it outlives the table's";
+}
+
+// Which takes long for many, so the caller says where.
+TEST_F(ProcessTableTest, LeavesItToTheCallerToDestroyWhatItForgets) {
+  for (const std::uint32_t number : {1U, 2U, 3U}) map(image_of(number), 2);
+  const std::weak_ptr<const ProcessImage> unused = table_.share(image_of(1));
+  const std::shared_ptr<const ProcessImage> used = table_.share(image_of(2));
+  ForgottenImages forgotten =
+      forget_unless([](const ProcessKey& key) { return key == image_of(3); });
+  EXPECT_FALSE(forgotten.empty());
+  EXPECT_EQ(table_.find(image_of(1)), nullptr);
+  EXPECT_EQ(table_.find(image_of(2)), nullptr);
+  EXPECT_FALSE(unused.expired());
+  forgotten.destroy();
+  EXPECT_TRUE(forgotten.empty());
+  EXPECT_TRUE(unused.expired());
+  EXPECT_EQ(used->mappings.size(), 2U);
+  EXPECT_TRUE(forget_unless([](const ProcessKey&) { return true; }).empty());
 }
 
 // PHP makes its JIT code not executable while it writes to it. The mapping of the sample does not

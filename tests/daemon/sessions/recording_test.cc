@@ -3,6 +3,7 @@
 #include "daemon/sessions/recording.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,7 +54,10 @@ class FakeRecording final : public Recording {
     co_return Measurement(write_no_data);
   }
   [[nodiscard]] std::uint64_t bytes() const override { return 0; }
-  void on_stored() override { ++script_.stored; }
+  std::function<void()> on_stored() override {
+    ++script_.stored;
+    return {};
+  }
 
  private:
   void end() override { ++script_.ends; }

@@ -51,7 +51,7 @@ TEST_F(SessionsTest, WritesTheSamplesBetweenStartAndStop) {
   EXPECT_EQ(result->summary.ledger.difference(), 0);
   EXPECT_TRUE(sessions().open_result_file(kRoot, id, "unknown.7.prof"));
   EXPECT_FALSE(source_.slots[0]);
-  EXPECT_EQ(source_.releases, 1);
+  run_until([this] { return source_.releases == 1; });
 }
 
 TEST_F(SessionsTest, ShowsALossThatIsNotCounted) {
