@@ -32,7 +32,7 @@ struct ProcessSamples {
   std::optional<ProcessOwner> owner;  // of all its samples; none: only root, or owners differ
 };
 
-// The samples of one session. A value: copied for a dump, moved out at the end.
+// The samples of one session. A value, moved out at the end.
 struct SessionSamples {
   boost::unordered_flat_map<ProcessKey, ProcessSamples, ProcessKeyHash> processes;
   std::uint64_t samples = 0;     // counted in the stacks

@@ -7,41 +7,61 @@
 namespace profd {
 namespace {
 
-struct ProcessPlace {
-  ProcessKey key;
-  ProcessSamples* samples = nullptr;
-};
-
-// Sorting the samples themselves would move each of them many times.
-std::vector<ProcessPlace> sorted_places(SessionSamples& samples) {
-  std::vector<ProcessPlace> places;
+// Their places: sorting the samples themselves would move each of them many times.
+template <class Samples>
+auto by_pid_and_start(Samples& samples) {
+  std::vector<decltype(&*samples.processes.begin())> places;
   places.reserve(samples.processes.size());
-  for (auto& [key, process] : samples.processes) {
-    if (process.stacks.stacks().empty()) continue;  // its first stack was refused
-    places.push_back({key, &process});
+  for (auto& entry : samples.processes) {
+    const bool is_refused = entry.second.stacks.stacks().empty();  // its first stack was
+    if (!is_refused) places.push_back(&entry);
   }
-  std::ranges::sort(places, {}, [](const ProcessPlace& place) {
-    return std::tuple(place.key.tgid, place.key.start_ns, place.key.exec_id);
+  std::ranges::sort(places, {}, [](const auto* place) {
+    const ProcessKey& key = place->first;
+    return std::tuple(key.tgid, key.start_ns, key.exec_id);
   });
   return places;
+}
+
+std::shared_ptr<const ProcessImage> image_of(const ProcessKey& key, ProcessTable& processes) {
+  std::shared_ptr<const ProcessImage> image = processes.share(key);
+  return image ? image : std::make_shared<const ProcessImage>();
+}
+
+void add_counts(SessionSnapshot& snapshot, const SessionSamples& samples) {
+  snapshot.samples = samples.samples;
+  snapshot.refused = samples.refused;
+  snapshot.period_sum = samples.period_sum;
+  snapshot.bytes = samples.bytes;
 }
 
 }  // namespace
 
 void add_samples(SessionSnapshot& snapshot, SessionSamples&& samples, ProcessTable& processes) {
-  snapshot.samples = samples.samples;
-  snapshot.refused = samples.refused;
-  snapshot.period_sum = samples.period_sum;
-  snapshot.bytes = samples.bytes;
+  add_counts(snapshot, samples);
   snapshot.threads = std::move(samples.threads);
-  const std::vector<ProcessPlace> places = sorted_places(samples);
+  const auto places = by_pid_and_start(samples);
   snapshot.processes.reserve(places.size());
-  for (const auto& [key, process] : places) {
-    std::shared_ptr<const ProcessImage> image = processes.share(key);
-    if (!image) image = std::make_shared<const ProcessImage>();
-    snapshot.processes.push_back({.key = key,
-                                  .image = std::move(image),
-                                  .samples = std::move(*process),
+  for (auto* const place : places) {
+    snapshot.processes.push_back({.key = place->first,
+                                  .image = image_of(place->first, processes),
+                                  .samples = std::move(place->second),
+                                  .jit = std::nullopt});
+  }
+}
+
+void add_copy(SessionSnapshot& snapshot, const SessionSamples& samples, ProcessTable& processes) {
+  add_counts(snapshot, samples);
+  snapshot.threads = samples.threads;
+  const auto places = by_pid_and_start(samples);
+  snapshot.processes.reserve(places.size());
+  for (const auto* const place : places) {
+    const ProcessSamples& process = place->second;
+    snapshot.processes.push_back({.key = place->first,
+                                  .image = image_of(place->first, processes),
+                                  .samples = {.stacks = process.stacks.copy_to_read(),
+                                              .jit = process.jit,
+                                              .owner = process.owner},
                                   .jit = std::nullopt});
   }
 }

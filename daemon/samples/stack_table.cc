@@ -112,12 +112,10 @@ StackTable::Added StackTable::add(const SampleView& sample, std::uint64_t hash,
   if (bytes_of(sample) > room_bytes) return Added::kNoRoom;
   if (stacks_.size() >= std::numeric_limits<std::uint32_t>::max() - 1) return Added::kNoRoom;
   const std::size_t stacks_before = stacks_.size();
-  const std::size_t words_before = words_.size();
   try {
     append(sample, hash, thread);
   } catch (const std::exception&) {  // no memory
-    stacks_.resize(stacks_before);
-    words_.resize(words_before);
+    stacks_.resize(stacks_before);   // its words stay, unused
     return Added::kNoRoom;
   }
   bytes_ += bytes_of(sample);
@@ -125,12 +123,22 @@ StackTable::Added StackTable::add(const SampleView& sample, std::uint64_t hash,
   return Added::kNew;
 }
 
+// The index is needed to add only.
+StackTable StackTable::copy_to_read() const {
+  StackTable copy;
+  copy.stacks_ = stacks_;
+  copy.words_ = words_;
+  copy.bytes_ = bytes_;
+  copy.last_counted_ = last_counted_;
+  return copy;
+}
+
 bool StackTable::equal(const Stack& stack, const SampleView& sample) const {
   const Stack shape = shape_of(sample);
   return stack.kernel_frames == shape.kernel_frames && stack.user_frames == shape.user_frames &&
          stack.mapping_count == shape.mapping_count && stack.stack_class == shape.stack_class &&
          stack.user_end == shape.user_end &&
-         std::equal(sample.words.begin(), sample.words.end(), words_.data() + stack.first_word);
+         std::ranges::equal(sample.words, words_.at(stack.words, 0, sample.words.size()));
 }
 
 // The index is updated last, so that it never refers to a stack whose insertion failed.
@@ -138,8 +146,7 @@ void StackTable::append(const SampleView& sample, std::uint64_t hash, std::uint3
   Stack stack = shape_of(sample);
   stack.thread = thread;
   stack.count = 1;
-  stack.first_word = words_.size();
-  words_.insert(words_.end(), sample.words.begin(), sample.words.end());
+  stack.words = words_.add(sample.words);
   stacks_.push_back(stack);
   std::uint32_t& first = first_of_hash_[hash];
   stacks_.back().next_of_hash = first;
@@ -147,16 +154,16 @@ void StackTable::append(const SampleView& sample, std::uint64_t hash, std::uint3
 }
 
 std::span<const std::uint64_t> StackTable::kernel_frames(const Stack& stack) const {
-  return std::span(words_).subspan(stack.first_word, stack.kernel_frames);
+  return words_.at(stack.words, 0, stack.kernel_frames);
 }
 
 std::span<const std::uint64_t> StackTable::user_frames(const Stack& stack) const {
-  return std::span(words_).subspan(stack.first_word + stack.kernel_frames, stack.user_frames);
+  return words_.at(stack.words, stack.kernel_frames, stack.user_frames);
 }
 
 std::span<const std::uint64_t> StackTable::mapping_ids(const Stack& stack) const {
-  return std::span(words_).subspan(stack.first_word + stack.kernel_frames + stack.user_frames,
-                                   stack.mapping_count);
+  const std::size_t frames = std::size_t{stack.kernel_frames} + stack.user_frames;
+  return words_.at(stack.words, frames, stack.mapping_count);
 }
 
 }  // namespace profd

@@ -2,7 +2,8 @@
 //
 // Two samples with the same words have the same stack, so counting takes one hash and one
 // comparison; the words are copied only when a stack is new. Addresses are resolved when the
-// session ends. A value: it can be copied for a dump and moved to the worker. No thread affinity.
+// session ends. A value: it moves to the worker, which for a dump gets a copy to read. No thread
+// affinity.
 
 #pragma once
 
@@ -15,6 +16,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include "collectors/bpf/sample.h"
+#include "daemon/samples/stack_words.h"
 #include "formats/profile/profile.h"
 
 namespace profd {
@@ -46,7 +48,7 @@ class StackTable {
  public:
   struct Stack {
     std::uint64_t count = 0;
-    std::size_t first_word = 0;
+    StackWords::Place words{};
     std::uint32_t next_of_hash = 0;  // index + 1 of another stack with the same hash; 0: none
     std::uint16_t kernel_frames = 0;
     std::uint16_t user_frames = 0;
@@ -67,6 +69,9 @@ class StackTable {
   // Over all by which stacks differ; seeded, see SeededHash.
   [[nodiscard]] static std::uint64_t hash_of(const SampleView& sample) noexcept;
 
+  // The stacks so far, for another thread. It shares their words, and can't be added to.
+  [[nodiscard]] StackTable copy_to_read() const;
+
   [[nodiscard]] std::span<const Stack> stacks() const { return stacks_; }
 
   // The index in stacks() of the stack that the last successful add() counted.
@@ -80,7 +85,7 @@ class StackTable {
   [[nodiscard]] std::span<const std::uint64_t> user_frames(const Stack& stack) const;
   [[nodiscard]] std::span<const std::uint64_t> mapping_ids(const Stack& stack) const;
 
-  // An upper bound of the memory in use: the capacity of a vector may be twice its size.
+  // An upper bound of the memory in use: what grows may have room for as much again.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
  private:
@@ -94,7 +99,7 @@ class StackTable {
 
   boost::unordered_flat_map<std::uint64_t, std::uint32_t, HashIsGood> first_of_hash_;
   std::vector<Stack> stacks_;
-  std::vector<std::uint64_t> words_;
+  StackWords words_;
   std::uint64_t bytes_ = 0;
   std::uint32_t last_counted_ = 0;
 };

@@ -174,8 +174,7 @@ class SampleRecorder::SampleRecording final : public Recording {
       }
     }
     try {
-      SessionSamples samples = parts_.aggregator.samples(slot_);
-      add_samples(snapshot, std::move(samples), parts_.aggregator.processes());
+      add_copy(snapshot, parts_.aggregator.samples(slot_), parts_.aggregator.processes());
     } catch (const std::bad_alloc&) {
       return fail(ErrorCode::kTooLarge, "no memory for a copy of the samples of " + id());
     }

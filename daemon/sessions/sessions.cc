@@ -345,8 +345,8 @@ boost::asio::awaitable<Result<StoredResult>> Sessions::write_final(SessionPtr se
   co_return co_await std::move(writing);
 }
 
-// The worker destroys a measurement that is on the disk, since that takes long. One that could not
-// be stored stays.
+// The worker destroys a measurement that is on the disk, since that takes long, and that of a dump
+// in any case. Another one that could not be stored stays.
 boost::asio::awaitable<Result<StoredResult>> Sessions::write(Measurement& measurement,
                                                              StoredResult result) {
   const std::optional<uid_t> user = result.user;
@@ -355,7 +355,7 @@ boost::asio::awaitable<Result<StoredResult>> Sessions::write(Measurement& measur
     Result<StoredResult> stored = write_result(
         directory, result, [&](ResultWriter& writer) { return measurement(naming, writer); },
         account);
-    if (stored) measurement = nullptr;
+    if (stored || result.is_dump) measurement = nullptr;
     return stored;
   };
   auto writing = parts_.workers.run(user, std::move(job));

@@ -90,13 +90,26 @@ TEST(StackTable, CountsAtLeastTheBytesOfItsWords) {
   EXPECT_GE(table.bytes(), 1000 * (6 * sizeof(std::uint64_t) + sizeof(StackTable::Stack)));
 }
 
-TEST(StackTable, CanBeCopied) {
+TEST(StackTable, ACopyToReadStaysAsItWas) {
   StackTable table;
   add(table, plain());
-  const StackTable copy = table;
+  const StackTable copy = table.copy_to_read();
   add(table, plain());
+  add(table, plain().user(0x3000, 6));
+  ASSERT_EQ(copy.stacks().size(), 1U);
   EXPECT_EQ(copy.stacks()[0].count, 1U);
+  EXPECT_THAT(copy.kernel_frames(copy.stacks()[0]), ElementsAre(0xffffffff81000001));
+  EXPECT_THAT(copy.mapping_ids(copy.stacks()[0]), ElementsAre(5, 6));
+  ASSERT_EQ(table.stacks().size(), 2U);
   EXPECT_EQ(table.stacks()[0].count, 2U);
+}
+
+// A dump of a large session takes no time for them.
+TEST(StackTable, ACopyToReadHasNoWordsOfItsOwn) {
+  StackTable table;
+  add(table, plain());
+  const StackTable copy = table.copy_to_read();
+  EXPECT_EQ(copy.user_frames(copy.stacks()[0]).data(), table.user_frames(table.stacks()[0]).data());
 }
 
 TEST(StackTable, PutsEachContextInItsClass) {
