@@ -32,7 +32,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kSettleTimeout{1};
 constexpr std::chrono::milliseconds kSettlePause{1};
 // What the rings hold at a stop is taken in so many drains, unless it never ends.
-constexpr unsigned kMaxLastDrains = 10;
+constexpr unsigned kMaxLastDrains = 4;
 // For the files of the last samples' mappings: one whose open hangs is not waited for.
 constexpr std::chrono::milliseconds kOpenTimeout{100};
 // Reading an event wakes up its CPU. In continuous mode, which drains every 4 s, each drain by time

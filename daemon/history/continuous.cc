@@ -28,6 +28,9 @@ constexpr std::size_t kMaxWaiting = 2;
 constexpr auto kSettlePause = 100ms;
 constexpr int kSettleTries = 30;
 
+// Of a try, unless the rings are empty before.
+constexpr int kSettleDrains = 20;
+
 // After a step, the clock may be set back, so no window is removed because of its age for a while.
 constexpr auto kClockStep = 1min;
 constexpr auto kClockDistrust = 1h;
@@ -116,7 +119,9 @@ boost::asio::awaitable<void> Continuous::run() {
     }
     if (!stopping_ && config_.enabled && !open_) begin();
   }
-  if (open_) close_last();
+  if (open_) {
+    co_await close_last();
+  }
   running_ = false;
   ended_.notify_all();
 }
@@ -133,19 +138,22 @@ boost::asio::awaitable<void> Continuous::end_window() {
     if (const auto next = parts_.source.move_to_new_slot(window.slot)) open(*next, window.event);
   }
   const Steady::time_point end = Steady::now();
-  if (open_) {
-    co_await settle(window.slot);
-    co_await read_jit_sources(window.slot);
-  }
-  close(window, end);
+  if (!open_) parts_.source.end_matching(window.slot);
+  co_await settle(window.slot);
+  co_await read_jit_sources(window.slot);
+  co_await close(window, end);
   if (!open_) parts_.sampling_changed();
 }
 
 boost::asio::awaitable<void> Continuous::settle(SessionSlot slot) {
-  for (int tries = 0; tries < kSettleTries && !stopping_; ++tries) {
-    co_await sleep(kSettlePause);
-    parts_.source.drain();
-    if (parts_.source.is_settled(slot)) co_return;
+  for (int tries = 0; tries < kSettleTries; ++tries) {
+    if (!stopping_) {
+      co_await sleep(kSettlePause);
+    }
+    for (int drains = 0; drains < kSettleDrains && parts_.source.drain(); ++drains) {
+      co_await yield();
+    }
+    if (parts_.source.is_settled(slot) || stopping_) co_return;
   }
 }
 
@@ -199,7 +207,7 @@ void Continuous::open(SessionSlot slot, const EventSpec& event) {
       OpenWindow{.slot = slot, .event = event, .start = Wall::now(), .start_steady = Steady::now()};
 }
 
-void Continuous::close(const OpenWindow& window, Steady::time_point end) {
+boost::asio::awaitable<void> Continuous::close(const OpenWindow& window, Steady::time_point end) {
   watch_clock(window, end);
   SessionSnapshot snapshot;
   snapshot.started = window.start;
@@ -209,14 +217,16 @@ void Continuous::close(const OpenWindow& window, Steady::time_point end) {
   snapshot.bpf_functions = parts_.source.bpf_functions();
   snapshot.ledger = parts_.source.stop(window.slot);
   add_samples(snapshot, parts_.aggregator.close(window.slot), parts_.aggregator.processes());
-  if (parts_.naming != nullptr) parts_.naming->resolve_now(snapshot);
+  if (parts_.naming != nullptr) {
+    co_await parts_.naming->resolve_in_time(snapshot);
+  }
   enqueue({.snapshot = std::move(snapshot), .forgotten = parts_.aggregator.forget_processes()});
 }
 
 // At the shut-down, without waiting for its last samples.
-void Continuous::close_last() {
+boost::asio::awaitable<void> Continuous::close_last() {
   const OpenWindow window = *std::exchange(open_, std::nullopt);
-  close(window, Steady::now());
+  co_await close(window, Steady::now());
   parts_.sampling_changed();
 }
 

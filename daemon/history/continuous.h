@@ -95,6 +95,8 @@ class Continuous {
   boost::asio::awaitable<void> sleep(Steady::duration time);
   boost::asio::awaitable<void> end_window();
   boost::asio::awaitable<void> settle(SessionSlot slot);
+  boost::asio::awaitable<void> close(const OpenWindow& window, Steady::time_point end);
+  boost::asio::awaitable<void> close_last();
   boost::asio::awaitable<void> read_jit_sources(SessionSlot slot);
   boost::asio::awaitable<void> write_waiting();
   boost::asio::awaitable<void> remove_old();
@@ -105,8 +107,6 @@ class Continuous {
   void begin();
   void start_hours();
   void open(SessionSlot slot, const EventSpec& event);
-  void close(const OpenWindow& window, Steady::time_point end);
-  void close_last();
   void enqueue(EndedWindow window);
   void adopt(Result<WindowInfo> written, std::uint64_t samples);
   void adopt(Result<HourInfo> made, Wall::time_point hour);

@@ -27,11 +27,13 @@ constexpr std::size_t kRunsAtATime = 500;
 
 bool has_times(const ProcessSamples& samples) { return !samples.jit.empty(); }
 
-// Finds nothing from the time `end` on, and sets `is_late` then.
-JitLookup until(JitLookup code, std::chrono::steady_clock::time_point end, bool& is_late) {
-  const auto at = [find = std::move(code.at), end, &is_late](std::uint64_t address,
-                                                             std::uint64_t time_ns) {
-    is_late = is_late || std::chrono::steady_clock::now() >= end;
+using Clock = std::chrono::steady_clock;
+
+// Finds nothing from the time `end` on, which changes, and sets `is_late` then.
+JitLookup until(JitLookup code, const Clock::time_point& end, bool& is_late) {
+  const auto at = [find = std::move(code.at), &end, &is_late](std::uint64_t address,
+                                                              std::uint64_t time_ns) {
+    is_late = is_late || Clock::now() >= end;
     return is_late ? std::optional<JitFunction>() : find(address, time_ns);
   };
   return {.at = at, .source_file_of = std::move(code.source_file_of)};
@@ -80,8 +82,12 @@ boost::asio::awaitable<void> JitNaming::resolve(SessionSnapshot& snapshot) {
       co_await resolve(process);
     }
   }
-  for (const ProcessKey& key : processes) {
-    if (const auto held = held_.find(key); held != held_.end()) held_.erase(held);
+  release(processes);
+}
+
+void JitNaming::release(const std::vector<ProcessKey>& held) {
+  for (const ProcessKey& key : held) {
+    if (const auto found = held_.find(key); found != held_.end()) held_.erase(found);
   }
 }
 
@@ -95,17 +101,26 @@ boost::asio::awaitable<void> JitNaming::resolve(ProcessSnapshot& process) {
   finish(resolver, process);
 }
 
-void JitNaming::resolve_now(SessionSnapshot& snapshot) {
-  const auto end = std::chrono::steady_clock::now() + kMaxTime;
+boost::asio::awaitable<void> JitNaming::resolve_in_time(SessionSnapshot& snapshot) {
+  const std::vector<ProcessKey> processes = timed_processes(snapshot);
+  hold(snapshot);
+  Clock::duration left = kMaxTime;
   for (ProcessSnapshot& process : snapshot.processes) {
     if (!has_times(process.samples)) continue;
     bool is_late = false;
+    Clock::time_point end;
     JitResolver resolver = resolver_of(process, until(lookup(process.key), end, is_late));
-    while (resolver.advance(kRunsAtATime)) {
+    for (bool has_more = true; has_more;) {
+      const Clock::time_point begin = Clock::now();
+      end = begin + left;
+      has_more = resolver.advance(kRunsAtATime);
+      left -= std::min<Clock::duration>(left, Clock::now() - begin);
+      co_await yield();
     }
     finish(resolver, process);
     if (is_late) ++late_;
   }
+  release(processes);
 }
 
 JitResolver JitNaming::resolver_of(ProcessSnapshot& process, JitLookup code) {

@@ -51,10 +51,11 @@ class JitNaming {
   // must outlive the call.
   [[nodiscard]] boost::asio::awaitable<void> resolve(SessionSnapshot& snapshot);
 
-  // Resolves with what has been read so far. After kMaxTime, the other samples of a process stay
-  // without names, and the process counts as JitRefusal::kLate.
+  // Resolves with what has been read so far. When that has taken kMaxTime of the io thread in all,
+  // the other samples of a process stay without names, and the process counts as
+  // JitRefusal::kLate. The snapshot must outlive the call.
   static constexpr std::chrono::milliseconds kMaxTime{100};
-  void resolve_now(SessionSnapshot& snapshot);
+  [[nodiscard]] boost::asio::awaitable<void> resolve_in_time(SessionSnapshot& snapshot);
 
   // Reads the JIT sources of these processes to their ends, for 2 s at most.
   [[nodiscard]] boost::asio::awaitable<void> read_to_end(std::vector<ProcessKey> processes);
@@ -64,6 +65,7 @@ class JitNaming {
  private:
   boost::asio::awaitable<void> resolve(ProcessSnapshot& process);
   [[nodiscard]] JitResolver resolver_of(ProcessSnapshot& process, JitLookup code);
+  void release(const std::vector<ProcessKey>& held);
   void finish(JitResolver& resolver, ProcessSnapshot& process);
   boost::asio::awaitable<void> poll_on_events();
   boost::asio::awaitable<void> poll_by_time();
@@ -73,7 +75,7 @@ class JitNaming {
   boost::asio::posix::stream_descriptor events_;
   boost::asio::steady_timer timer_;
   std::chrono::seconds interval_ = JitProcesses::kIdleInterval;  // of poll_by_time(), at present
-  std::uint64_t late_ = 0;                                       // processes of resolve_now()
+  std::uint64_t late_ = 0;                                       // processes of resolve_in_time()
   bool stopped_ = false;
 };
 

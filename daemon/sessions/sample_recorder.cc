@@ -19,7 +19,7 @@ namespace profd {
 namespace {
 
 // A copy of a running session agrees with its ledger when no tick came in between; at 99 Hz the
-// second try does.
+// second try does. Others have their turns in between.
 constexpr int kCopyTries = 20;
 
 // For the last samples of a session, deferred stacks included.
@@ -80,7 +80,17 @@ class SampleRecorder::SampleRecording final : public Recording {
   }
 
   boost::asio::awaitable<Result<Measurement>> copy() override {
-    Result<SessionSnapshot> snapshot = copy_samples();
+    SlotLedger ledger;
+    for (int tries = 0; tries < kCopyTries; ++tries) {
+      if (tries != 0) {
+        co_await yield();
+      }
+      if (are_taken_) co_return has_ended();
+      ledger = parts_.source.slot_ledger(slot_);
+      parts_.source.drain();
+      if (agrees_with(ledger)) break;
+    }
+    Result<SessionSnapshot> snapshot = copy_samples(ledger);
     if (!snapshot) co_return snapshot.error();
     if (parts_.naming != nullptr) parts_.naming->hold(*snapshot);
     auto operation = named(std::move(*snapshot));
@@ -163,16 +173,20 @@ class SampleRecorder::SampleRecording final : public Recording {
     return snapshot;
   }
 
-  Result<SessionSnapshot> copy_samples() const {
+  [[nodiscard]] bool agrees_with(const SlotLedger& ledger) const {
+    const SessionSamples& samples = parts_.aggregator.samples(slot_);
+    return samples.samples + lost_of(ledger, samples.refused) == ledger.taken;
+  }
+
+  // Stopped while a dump waited for its turn.
+  [[nodiscard]] Error has_ended() const {
+    return fail(ErrorCode::kInvalidArgument, "session " + id() + " has ended",
+                "profctl stop " + id() + " fetches it");
+  }
+
+  Result<SessionSnapshot> copy_samples(const SlotLedger& ledger) const {
     SessionSnapshot snapshot = empty_snapshot();
-    for (int tries = 0; tries < kCopyTries; ++tries) {
-      snapshot.ledger = parts_.source.slot_ledger(slot_);
-      parts_.source.drain();
-      const SessionSamples& samples = parts_.aggregator.samples(slot_);
-      if (samples.samples + lost_of(snapshot.ledger, samples.refused) == snapshot.ledger.taken) {
-        break;
-      }
-    }
+    snapshot.ledger = ledger;
     try {
       add_copy(snapshot, parts_.aggregator.samples(slot_), parts_.aggregator.processes());
     } catch (const std::bad_alloc&) {

@@ -165,6 +165,22 @@ TEST_F(ContinuousTest, ReleasesTheFilesOfAWindowWhenItIsWritten) {
   EXPECT_NE(written, fs::directory_iterator());
 }
 
+// No slot is free for the next one.
+TEST_F(ContinuousTest, WaitsForTheLastSamplesOfAWindowWithoutASuccessor) {
+  continuous_->configure({.enabled = true, .window = std::chrono::hours(1)});
+  take(2);
+  source_.is_late = true;
+  continuous_->configure({});
+  run_until([this] { return source_.slots[0]->is_ending; });
+  take(1);
+  io_.run_for(10ms);
+  ASSERT_TRUE(source_.slots[0]) << "the window waits";
+  source_.is_late = false;
+  wait_for_windows(1);
+  EXPECT_EQ(summary(0).ledger.written, 3U);
+  EXPECT_FALSE(source_.slots[0]);
+}
+
 TEST_F(ContinuousTest, WindowsBeginWithTheSecondsOfTheWallClock) {
   continuous_->configure(each_second());
   wait_for_windows(3);

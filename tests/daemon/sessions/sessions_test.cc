@@ -117,6 +117,22 @@ TEST_F(SessionsTest, DumpsWithoutEnding) {
   EXPECT_EQ(dump(kRoot, id).error().code, ErrorCode::kInvalidArgument);
 }
 
+// The ledger of the dump never agrees with its samples.
+TEST_F(SessionsTest, ServesOthersBetweenTheTriesOfADump) {
+  const std::string id = start(kRoot, everything()).value();
+  source_.take(sample_at(1), 0);
+  ++source_.slots[0]->ledger.taken;
+  std::optional<Result<ResultInfo>> dumped;
+  std::optional<Result<ResultInfo>> stopped;
+  begin(&Sessions::dump, kRoot, id, dumped);
+  begin(&Sessions::stop, kRoot, id, stopped);
+  run_until([&] { return dumped.has_value() && stopped.has_value(); });
+  ASSERT_FALSE(*dumped);
+  EXPECT_EQ(dumped->error().message, "session " + id + " has ended");
+  ASSERT_TRUE(*stopped) << stopped->error().message;
+  EXPECT_EQ((*stopped)->summary.ledger.written, 1U);
+}
+
 TEST_F(SessionsTest, EndsAndStoresASessionWhoseDurationIsOver) {
   StartRequest request = everything();
   request.duration_ms = 10;
