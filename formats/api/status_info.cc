@@ -141,6 +141,10 @@ void members(auto& fields, Is<StatusInfo::Continuous> auto& continuous) {
       .optional("over_share_samples", continuous.over_share_samples);
 }
 
+void members(auto& fields, Is<StatusInfo::User> auto& user) {
+  fields.optional("uid", user.uid).required("refused", user.refused);
+}
+
 void members(auto& fields, Is<StatusInfo> auto& status) {
   fields.required("version", status.version)
       .required("pid", status.pid)
@@ -164,7 +168,8 @@ void members(auto& fields, Is<StatusInfo> auto& status) {
       .optional("jit", status.jit)
       .optional("names", status.names)
       .optional("xray", status.xray)
-      .optional("continuous", status.continuous);
+      .optional("continuous", status.continuous)
+      .if_set("users", status.users);
 }
 
 std::string to_json(const StatusInfo& status) { return json_text(json_of(status)); }

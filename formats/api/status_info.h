@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -178,6 +179,13 @@ struct StatusInfo {
     friend bool operator==(const Continuous&, const Continuous&) = default;
   };
 
+  // What was refused to an unprivileged user, or dropped.
+  struct User {
+    std::optional<std::uint32_t> uid;  // none: all users that have no row of their own
+    CountsByReason refused;
+    friend bool operator==(const User&, const User&) = default;
+  };
+
   std::string version;
   std::uint32_t pid = 0;
   double uptime_seconds = 0;
@@ -201,6 +209,7 @@ struct StatusInfo {
   Names names;
   Xray xray;
   Continuous continuous;
+  std::vector<User> users;  // for privileged callers
 
   friend bool operator==(const StatusInfo&, const StatusInfo&) = default;
 };

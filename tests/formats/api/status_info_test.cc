@@ -1,5 +1,6 @@
 #include "formats/api/status_info.h"
 
+#include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -94,6 +95,8 @@ StatusInfo a_status() {
                        .failed = {{"no_space", 3}},
                        .lost_samples = 24,
                        .over_share_samples = 22};
+  status.users = {{.uid = 1000, .refused = {{"connections.refused", 59}}},
+                  {.uid = std::nullopt, .refused = {{"POST /v1/sessions: too_large", 60}}}};
   return status;
 }
 
@@ -130,7 +133,17 @@ TEST(StatusInfo, TextIsAsTheDocumentSays) {
       R"("continuous":{"enabled":true,"frequency":19,"window_seconds":60,"windows":21,)"
       R"("hours":50,"disk_bytes":23,"oldest":"2026-11-20T14:05:00Z","last_written":"2026-11-20T14:06:00Z",)"
       R"("waiting":1,"malformed":2,"failed":{"no_space":3},"lost_samples":24,)"
-      R"("over_share_samples":22}})");
+      R"("over_share_samples":22},)"
+      R"("users":[{"uid":1000,"refused":{"connections.refused":59}},)"
+      R"({"uid":null,"refused":{"POST /v1/sessions: too_large":60}}]})");
+}
+
+TEST(StatusInfo, HasNoUsersWhereThereAreNone) {
+  StatusInfo status = a_status();
+  status.users.clear();
+  const std::string json = to_json(status);
+  EXPECT_EQ(json.find("users"), std::string::npos);
+  EXPECT_EQ(*parse_status_info(json), status);
 }
 
 TEST(StatusInfo, ADifferenceMayBeNegative) {
