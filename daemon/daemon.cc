@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,7 @@
 
 #include "collectors/bpf/sample.h"
 #include "collectors/host/uid_owners.h"
+#include "collectors/host/user_refusals.h"
 #include "collectors/jit/processes.h"
 #include "collectors/parser/parser.h"
 #include "collectors/sampling/sampler.h"
@@ -161,6 +163,9 @@ class Daemon final : public Service {
   Result<void> remove_result(const Caller& caller, const std::string& result) override {
     return sessions_.remove_result(caller, result);
   }
+  void count_refusal(const Caller& caller, std::string_view reason) override {
+    if (!caller.privileged) refusals_.add(caller.uid, reason);
+  }
   StatusInfo status(const Caller& caller) override;
   StatusReasons status_reasons() override;
   Result<ConfigInfo> configuration(const Caller& caller) override;
@@ -185,6 +190,7 @@ class Daemon final : public Service {
   boost::asio::io_context io_{1};
   SessionLimits limits_;  // a reload changes them
   UidOwners uid_owners_;
+  UserRefusals refusals_;
 
   std::unique_ptr<Parser> parser_ = value_of(Parser::start());
   JitNaming naming_{io_, start_jit(settings(), source_)};
@@ -348,6 +354,7 @@ StatusInfo Daemon::status(const Caller& caller) {
   status.names = describe_names(names);
   status.xray = describe_xray();
   status.continuous = continuous_.status();
+  if (caller.privileged) status.users = refusals_.users();
   return status;
 }
 

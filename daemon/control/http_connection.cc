@@ -122,10 +122,7 @@ asio::awaitable<bool> HttpConnection::exchange() {
   const error_code error = co_await within(limits_.request, std::move(operation));
   if (error) {
     const auto explained = explain(error, parser.got_some() || buffer_.size() > 0, limits_);
-    if (explained) {
-      if (explained->code == ErrorCode::kTimeout) ++counts_.slow;
-      co_await write(reply_error(*explained), false);
-    }
+    if (explained) co_await refuse(*explained);
     co_return false;
   }
   Request request{parser.get().method(), std::string(parser.get().target()),
@@ -136,6 +133,18 @@ asio::awaitable<bool> HttpConnection::exchange() {
   // A client takes the body of an answer to HEAD for the beginning of the next answer.
   if (parser.get().method() == http::verb::head) reply.text.clear();
   co_return co_await write(reply, parser.get().keep_alive());
+}
+
+// A request that could not be read.
+asio::awaitable<void> HttpConnection::refuse(const Error& error) {
+  if (error.code == ErrorCode::kTimeout) count_slow();
+  count_refusal(service_, caller_, kAnyRequest, error.code);
+  co_await write(reply_error(error), false);
+}
+
+void HttpConnection::count_slow() {
+  ++counts_.slow;
+  service_.count_refusal(caller_, "connections.slow");
 }
 
 asio::awaitable<bool> HttpConnection::write(const Reply& reply, bool keep_alive) {
@@ -162,7 +171,7 @@ asio::awaitable<bool> HttpConnection::write_bytes(std::string_view bytes) {
     const auto chunk = asio::buffer(bytes.substr(0, kChunkBytes));
     auto operation = asio::async_write(socket_, chunk, kAsValues);
     const error_code error = co_await within(limits_.stall, std::move(operation));
-    if (error == asio::error::timed_out) ++counts_.slow;
+    if (error == asio::error::timed_out) count_slow();
     if (error) co_return false;
     bytes.remove_prefix(chunk.size());
   }

@@ -50,11 +50,14 @@ class HttpConnection {
   void abort();
 
  private:
+  void count_slow();
+
   // A client that has ended its writing alone is connected.
   [[nodiscard]] bool is_connected();
 
   // Each returns false when the connection must end.
   boost::asio::awaitable<bool> exchange();
+  boost::asio::awaitable<void> refuse(const Error& error);
   boost::asio::awaitable<bool> write(const Reply& reply, bool keep_alive);
   boost::asio::awaitable<bool> write_bytes(std::string_view bytes);
   boost::asio::awaitable<bool> write_file(const OpenedFile& file);

@@ -247,19 +247,35 @@ constexpr auto kStatusOfCode = std::to_array<CodeStatus>({
 });
 static_assert(kStatusOfCode.size() == static_cast<std::size_t>(ErrorCode::kInternal) + 1);
 
+// What is not there, and what the host or profd can't do, is not refused.
+bool is_refusal(ErrorCode code) {
+  return code == ErrorCode::kInvalidArgument || code == ErrorCode::kMalformed ||
+         code == ErrorCode::kPermissionDenied || code == ErrorCode::kBusy ||
+         code == ErrorCode::kTooLarge;
+}
+
+std::string name_of(const Route& route) {
+  return std::string(http::to_string(route.method)) + " " + std::string(route.pattern);
+}
+
 }  // namespace
 
 Reply reply_error(const Error& error) {
   const auto* const known = std::ranges::find(kStatusOfCode, error.code, &CodeStatus::code);
-  return reply_json(to_json(error), known->status);
+  Reply reply = reply_json(to_json(error), known->status);
+  reply.error = error.code;
+  return reply;
+}
+
+void count_refusal(Service& service, const Caller& caller, std::string_view what, ErrorCode code) {
+  if (!is_refusal(code)) return;
+  service.count_refusal(caller, std::string(what) + ": " + std::string(error_code_name(code)));
 }
 
 std::vector<std::string> route_names() {
   std::vector<std::string> names;
   names.reserve(kRoutes.size());
-  for (const Route& route : kRoutes) {
-    names.push_back(std::string(http::to_string(route.method)) + " " + std::string(route.pattern));
-  }
+  for (const Route& route : kRoutes) names.push_back(name_of(route));
   return names;
 }
 
@@ -278,12 +294,16 @@ asio::awaitable<Reply> answer(Service& service, const StatusInfo::Connections& c
     if (!matches(route.pattern, request.target, exchange)) continue;
     is_known = true;
     if (route.method == request.method) {
-      co_return co_await route.handler(exchange);
+      auto handling = route.handler(exchange);
+      Reply reply = co_await std::move(handling);
+      if (reply.error) count_refusal(service, caller, name_of(route), *reply.error);
+      co_return reply;
     }
   }
   if (!is_known) co_return reply_error(fail(ErrorCode::kNotFound, "no such path"));
   Reply reply = reply_error(fail(ErrorCode::kInvalidArgument, "no such method for this path"));
   reply.status = http::status::method_not_allowed;
+  count_refusal(service, caller, kAnyRequest, ErrorCode::kInvalidArgument);
   co_return reply;
 }
 

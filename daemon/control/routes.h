@@ -30,6 +30,7 @@ struct Reply {
   std::string text;
   std::string_view content_type = "application/json";
   std::optional<OpenedFile> file;  // instead of text
+  std::optional<ErrorCode> error;  // the reason of reply_error()
 };
 
 // `connections` are the server's own counts, for status. `request` is moved from. All references,
@@ -43,5 +44,10 @@ struct Reply {
 [[nodiscard]] std::vector<std::string> route_names();
 
 [[nodiscard]] Reply reply_error(const Error& error);
+
+// Counts an error of a request for which the caller or its limits are the reason. `what` is a name
+// of route_names(), or kAnyRequest.
+inline constexpr std::string_view kAnyRequest = "request";
+void count_refusal(Service& service, const Caller& caller, std::string_view what, ErrorCode code);
 
 }  // namespace profd

@@ -120,6 +120,7 @@ void ControlServer::admit(Protocol::socket socket, const Caller& caller, bool of
     serve(std::move(socket), caller, of_door);
   } else {
     ++counts_.refused;
+    service_.count_refusal(caller, "connections.refused");
     refuse(socket);
   }
 }

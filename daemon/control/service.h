@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
@@ -62,6 +63,9 @@ class Service {
   virtual Result<OpenedFile> open_result_file(const Caller& caller, const std::string& result,
                                               const std::string& path) = 0;
   virtual Result<void> remove_result(const Caller& caller, const std::string& result) = 0;
+
+  // What the server refuses a caller, by reason (collectors/host/user_refusals.h).
+  virtual void count_refusal(const Caller& caller, std::string_view reason) = 0;
 
   virtual StatusInfo status(const Caller& caller) = 0;
   virtual StatusReasons status_reasons() = 0;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/control/service.h"
@@ -18,9 +19,10 @@ class FakeService : public Service {
  public:
   std::vector<StartRequest> started;
   std::vector<Caller> callers;
-  std::vector<std::string> calls;  // "stop 5f2c01ab"
-  SessionInfo info;                // what every session looks like
-  ResultInfo result;               // what stop and dump give
+  std::vector<std::string> calls;     // "stop 5f2c01ab"
+  std::vector<std::string> refusals;  // "1000 connections.refused"
+  SessionInfo info;                   // what every session looks like
+  ResultInfo result;                  // what stop and dump give
   std::map<std::string, std::string> files;
   std::vector<ExportRequest> exported;
   std::vector<HistoryRequest> asked;
@@ -122,6 +124,10 @@ class FakeService : public Service {
   StatusInfo status(const Caller& caller) override {
     note(caller, "status");
     return state;
+  }
+
+  void count_refusal(const Caller& caller, std::string_view reason) override {
+    refusals.push_back(std::to_string(caller.uid) + " " + std::string(reason));
   }
 
   StatusReasons status_reasons() override { return {}; }

@@ -25,6 +25,11 @@ using test::ControlServerTest;
 using test::error_of;
 using test::kSomebody;
 using test::kSomeGroup;
+using testing::ElementsAre;
+
+std::string refusal_of(uid_t uid, const std::string& reason) {
+  return std::to_string(uid) + " " + reason;
+}
 
 TEST_F(ControlServerTest, ASlowRequestGets408AlsoWhenItArrivesByteByByte) {
   ControlLimits limits = patient();
@@ -61,7 +66,7 @@ TEST_F(ControlServerTest, AClientThatDoesNotReadIsDisconnectedAndOthersAreAnswer
   ControlLimits limits = patient();
   limits.http.stall = 1s;
   service_.files["big.1.prof"] = std::string(8'000'000, 'x');
-  const RunningServer server(service_, limits);
+  RunningServer server(service_, limits);
   RawClient deaf(server.socket());
   deaf.send("GET /v1/results/5f2c01ab/files/big.1.prof HTTP/1.1\r\n\r\n");
   for (int i = 0; i < 10; ++i) {
@@ -69,12 +74,14 @@ TEST_F(ControlServerTest, AClientThatDoesNotReadIsDisconnectedAndOthersAreAnswer
   }
   EXPECT_TRUE(deaf.is_disconnected());
   EXPECT_LT(deaf.receive().body.size(), 8'000'000u);
+  server.stop();
+  EXPECT_THAT(service_.refusals, ElementsAre("0 connections.slow"));
 }
 
 TEST_F(ControlServerTest, EachUserHasALimitOfConnectionsAndTheNextGets503) {
   ControlLimits limits = patient();
   limits.connections_per_uid = 3;
-  const RunningServer server(service_, limits);
+  RunningServer server(service_, limits);
   std::vector<RawClient> held(3);
   for (RawClient& client : held) {
     client.connect_as(server.socket(), kSomebody, kSomeGroup);
@@ -93,6 +100,8 @@ TEST_F(ControlServerTest, EachUserHasALimitOfConnectionsAndTheNextGets503) {
     held.emplace_back(server.socket());  // root has no limit
     EXPECT_EQ(held.back().ask("GET", "/v1/status").status, 200);
   }
+  server.stop();
+  EXPECT_THAT(service_.refusals, ElementsAre(refusal_of(kSomebody, "connections.refused")));
 }
 
 TEST_F(ControlServerTest, AConnectionThatEndsFreesItsPlace) {

@@ -29,6 +29,7 @@ using test::ControlServerTest;
 using test::error_of;
 using test::kSomebody;
 using test::kSomeGroup;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -314,6 +315,29 @@ TEST_F(ControlServerTest, OversizedRequestsGet413) {
   RawClient client(server.socket());
   const std::string largest = R"({"target":{"all":true}})" + std::string(65536 - 23, ' ');
   EXPECT_EQ(client.ask("POST", "/v1/sessions", largest).status, 201);
+}
+
+TEST_F(ControlServerTest, WhatACallerIsRefusedIsCountedAndNothingElse) {
+  RunningServer server(service_, patient());
+  RawClient client;
+  client.connect_as(server.socket(), kSomebody, kSomeGroup);
+  EXPECT_EQ(client.ask("POST", "/v1/sessions", "{").status, 400);
+  EXPECT_EQ(client.ask("PUT", "/v1/sessions").status, 405);
+  EXPECT_EQ(client.ask("GET", "/v1/status").status, 200);
+  for (const ErrorCode code :
+       {ErrorCode::kPermissionDenied, ErrorCode::kTooLarge, ErrorCode::kBusy, ErrorCode::kNotFound,
+        ErrorCode::kUnsupported, ErrorCode::kUnavailable, ErrorCode::kTimeout, ErrorCode::kIo}) {
+    service_.error = fail(code, "what");
+    (void)client.ask("POST", "/v1/sessions/5f2c01ab/stop");
+  }
+  client.send("no HTTP\r\n\r\n");
+  EXPECT_EQ(client.receive().status, 400);
+  server.stop();
+  EXPECT_THAT(service_.refusals,
+              ElementsAre("4711 POST /v1/sessions: malformed", "4711 request: invalid_argument",
+                          "4711 POST /v1/sessions/ID/stop: permission_denied",
+                          "4711 POST /v1/sessions/ID/stop: too_large",
+                          "4711 POST /v1/sessions/ID/stop: busy", "4711 request: malformed"));
 }
 
 TEST_F(ControlServerTest, CallersHaveTheCredentialsThatTheKernelRecorded) {
