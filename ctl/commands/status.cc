@@ -1,3 +1,5 @@
+#include <pwd.h>
+
 #include <ostream>
 
 #include "ctl/commands/subcommand.h"
@@ -169,6 +171,24 @@ void print_xray(const StatusInfo::Xray& xray, std::ostream& out) {
   out << "\n";
 }
 
+std::string user_text(const StatusInfo::User& user) {
+  if (!user.uid) return "others";
+  const passwd* const known = ::getpwuid(*user.uid);
+  return known == nullptr ? std::to_string(*user.uid) : known->pw_name;
+}
+
+void print_users(const std::vector<StatusInfo::User>& users, std::ostream& out) {
+  if (users.empty()) return;
+  TableRows rows{{"USER", "WHAT", "TIMES"}};
+  for (const StatusInfo::User& user : users) {
+    for (const auto& [reason, times] : user.refused) {
+      rows.push_back({user_text(user), reason, std::to_string(times)});
+    }
+  }
+  out << "\nrefused or dropped:\n";
+  print_table(std::move(rows), out);
+}
+
 void print_status(const StatusInfo& status, const Console& console) {
   std::ostream& out = console.out;
   out << "profd      " << printable(status.version) << ", pid " << status.pid << ", up "
@@ -186,6 +206,7 @@ void print_status(const StatusInfo& status, const Console& console) {
   }
   print_unmaps(status.unmaps, out);
   print_xray(status.xray, out);
+  print_users(status.users, out);
 }
 
 }  // namespace

@@ -253,6 +253,19 @@ TEST_F(CommandsTest, StatusShowsContinuousModeAndWindowsThatFailed) {
   EXPECT_THAT(ill, HasSubstr("malformed  3 windows, moved aside\n"));
 }
 
+TEST_F(CommandsTest, StatusShowsWhatUsersWereRefused) {
+  EXPECT_THAT(run({"status"}).out, Not(HasSubstr("USER")));
+  service_.state.users = {
+      {.uid = 4'000'000'000,
+       .refused = {{"POST /v1/sessions: too_large", 12}, {"connections.refused", 3}}},
+      {.uid = std::nullopt, .refused = {{"evil\x1b[2J", 7}}}};
+  EXPECT_THAT(run({"status"}).out, HasSubstr("\nrefused or dropped:\n"
+                                             "USER        WHAT                          TIMES\n"
+                                             "4000000000  POST /v1/sessions: too_large  12\n"
+                                             "4000000000  connections.refused           3\n"
+                                             "others      evil?[2J                      7\n"));
+}
+
 TEST_F(CommandsTest, TheDaemonsErrorsBecomeExitCodes) {
   const std::pair<ErrorCode, int> table[] = {
       {ErrorCode::kInvalidArgument, 2},

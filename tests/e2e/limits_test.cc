@@ -21,7 +21,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::duration<double, std::milli>;
 using std::chrono_literals::operator""s;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr std::size_t kConnectionsOfUser = 128;
 
@@ -118,6 +121,28 @@ TEST_F(LimitsTest, ARequestThatIsTooLargeIsRefusedAndAnswersArePromptAgain) {
   EXPECT_EQ(answer.status, 413);
   EXPECT_THAT(answer.body, HasSubstr("65536"));
   EXPECT_EQ(connect_as(kSomebody)->ask("GET", "/v1/status").status, 200);
+}
+
+TEST_F(LimitsTest, WhatAUserIsRefusedIsShownToRootAlone) {
+  EXPECT_THAT(daemon_.status().users, IsEmpty());
+  const auto client = connect_as(kSomebody);
+  const std::string own = R"({"target":{"uids":[12345]}})";
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(client->ask("POST", "/v1/sessions", own).status, 201);
+  EXPECT_EQ(client->ask("POST", "/v1/sessions", own).status, 413);
+  EXPECT_EQ(client->ask("POST", "/v1/sessions", own).status, 413);
+  EXPECT_EQ(client->ask("POST", "/v1/sessions", R"({"target":{"all":true}})").status, 403);
+  EXPECT_EQ(RawClient(daemon_.socket()).ask("POST", "/v1/sessions", "{").status, 400);
+  const StatusInfo::User expected{.uid = kSomebody,
+                                  .refused = {{"POST /v1/sessions: permission_denied", 1},
+                                              {"POST /v1/sessions: too_large", 2}}};
+  EXPECT_THAT(daemon_.status().users, ElementsAre(expected));
+  const Ended shown = daemon_.profctl({"status"});
+  EXPECT_THAT(shown.out, HasSubstr("USER "));
+  EXPECT_THAT(shown.out, HasSubstr("POST /v1/sessions: too_large          2\n"));
+  const RawAnswer other = client->ask("GET", "/v1/status");
+  EXPECT_EQ(other.status, 200);
+  EXPECT_THAT(parse_status_info(other.body).value().users, IsEmpty());
+  EXPECT_THAT(other.body, Not(HasSubstr("\"users\"")));
 }
 
 }  // namespace
