@@ -1,7 +1,7 @@
 // A thread beside the io thread, for work that takes long: encoding, symbols, files.
 //
-// A job gets moved values, or shared ones that never change, and gives moved values back, so nothing
-// is locked.
+// A job gets moved values, or shared ones that never change, and gives moved values back. So
+// nothing is locked.
 
 #pragma once
 
