@@ -26,6 +26,14 @@ bool is_unlinked(const JitFile& file) {
   return stat_cached(file.fd->get(), STATX_NLINK, status) && status.stx_nlink == 0;
 }
 
+// An open costs more than to find the owner, which asks no file system that a user serves.
+std::optional<std::uint32_t> owner_of(int directory, const std::string& name) {
+  constexpr int kFlags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+  struct statx status {};
+  if (::statx(directory, name.c_str(), kFlags, STATX_UID, &status) != 0) return std::nullopt;
+  return status.stx_uid;
+}
+
 }  // namespace
 
 bool is_seen_by(const ProcessKey& process, const WatchedPlace& place) {
@@ -87,13 +95,15 @@ std::vector<JitFileSeen> DirectoryWatch::take(JitStats& stats) {
 
 std::optional<JitFileSeen> DirectoryWatch::hold(const Directory& directory, const std::string& name,
                                                 const NamedJitFile& named, JitStats& stats) {
-  if (const auto refusal = refusal_of(directory.fd.get(), name)) {
-    stats.refuse(*refusal);
+  const auto user = owner_of(directory.fd.get(), name);
+  const auto refusal = user ? refusal_of(*user) : JitRefusal::kNotPermitted;
+  if (refusal) {
+    stats.refuse(*refusal, user.value_or(UserRefusals::kUnknownUser));
     return std::nullopt;
   }
   JitOpening opening =
       open_file_(directory.fd.get(), name, {.kind = named.kind, .any_owner = true});
-  if (opening.refusal) stats.refuse(*opening.refusal);
+  if (opening.refusal) stats.refuse(*opening.refusal, *user);
   if (!opening.file) return std::nullopt;
   const std::uint32_t owner = opening.file->id.owner;
   make_room(owner);
@@ -104,19 +114,12 @@ std::optional<JitFileSeen> DirectoryWatch::hold(const Directory& directory, cons
   return JitFileSeen{.pid = named.pid, .owner = owner, .kind = named.kind};
 }
 
-// An open costs more than to find the owner, which asks no file system that a user serves.
-std::optional<JitRefusal> DirectoryWatch::refusal_of(int directory, const std::string& name) {
+std::optional<JitRefusal> DirectoryWatch::refusal_of(std::uint32_t owner) {
   const auto now = Clock::now();
   if (now - second_began_ >= std::chrono::seconds(1)) {
     second_began_ = now;
     opened_in_second_.clear();
   }
-  constexpr int kFlags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
-  struct statx status {};
-  if (::statx(directory, name.c_str(), kFlags, STATX_UID, &status) != 0) {
-    return JitRefusal::kNotPermitted;
-  }
-  const std::uint32_t owner = status.stx_uid;
   const std::size_t of_root = opened_in_second_[0];
   std::size_t of_users = 0;
   for (const auto& [uid, opened] : opened_in_second_) of_users += uid == 0 ? 0 : opened;

@@ -95,7 +95,7 @@ class DirectoryWatch {
   void add_directory(const std::string& path);
   [[nodiscard]] std::optional<JitFileSeen> hold(const Directory& directory, const std::string& name,
                                                 const NamedJitFile& named, JitStats& stats);
-  [[nodiscard]] std::optional<JitRefusal> refusal_of(int directory, const std::string& name);
+  [[nodiscard]] std::optional<JitRefusal> refusal_of(std::uint32_t owner);
   void make_room(std::uint32_t owner);
 
   UniqueFd notify_;

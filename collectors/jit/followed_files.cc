@@ -33,7 +33,7 @@ bool FollowedFiles::follow(const std::shared_ptr<const JitFile>& file, Parser& p
   if (files_.contains(file->id)) return true;
   if (is_known_as_other(*file)) return false;
   if (const auto reason = refusal_of(*file)) {
-    stats_.refuse(*reason);
+    stats_.refuse(*reason, file->id.owner);
     return false;
   }
   const auto followed = files_.emplace(file->id, FollowedFile(file)).first;
@@ -76,7 +76,7 @@ FollowedFiles::Files::iterator FollowedFiles::read_one(Files::iterator file, Par
   if (*step.end == JitRefusal::kMalformed && !has_jit_name(followed.file())) {
     remember_as_other(followed.file());
   } else {
-    stats_.refuse(*step.end);
+    stats_.refuse(*step.end, file->first.owner);
   }
   events.emplace_back(JitFileEnded{.file = file->first, .reason = *step.end});
   return files_.erase(file);
@@ -91,7 +91,9 @@ void FollowedFiles::read_due(Parser& parser, std::size_t max_events,
       ++file;
     } else if (is_over_share(file->first.owner, now)) {
       // Of one file, a single refusal counts, however often it has to wait.
-      if (followed.defer(now + kShareRest)) stats_.refuse(JitRefusal::kOverShare);
+      if (followed.defer(now + kShareRest)) {
+        stats_.refuse(JitRefusal::kOverShare, file->first.owner);
+      }
       ++file;
     } else {
       file = read_one(file, parser, events);

@@ -45,7 +45,8 @@ bool is_readable(int fd) {
 // The state of the thread.
 class JitFollower::Work {
  public:
-  static Result<std::unique_ptr<Work>> open(const std::vector<std::string>& directories);
+  static Result<std::unique_ptr<Work>> open(const std::vector<std::string>& directories,
+                                            UserRefusals* refusals);
 
   // Each of these adds to `events`.
   void carry_out(const Requests& requests, std::vector<JitEvent>& events);
@@ -83,8 +84,9 @@ class JitFollower::Work {
 };
 
 Result<std::unique_ptr<JitFollower::Work>> JitFollower::Work::open(
-    const std::vector<std::string>& directories) {
+    const std::vector<std::string>& directories, UserRefusals* refusals) {
   std::unique_ptr<Work> work(new Work);
+  work->stats_.users = refusals;
   auto parser = Parser::start(parser_limits());
   if (!parser) return parser.error();
   work->parser_ = std::move(*parser);
@@ -216,7 +218,8 @@ JitStats JitFollower::Work::stats() const {
   return stats;
 }
 
-Result<std::unique_ptr<JitFollower>> JitFollower::start(std::vector<std::string> directories) {
+Result<std::unique_ptr<JitFollower>> JitFollower::start(std::vector<std::string> directories,
+                                                        UserRefusals* refusals) {
   std::unique_ptr<JitFollower> follower(new JitFollower);
   follower->wake_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   follower->asked_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
@@ -226,10 +229,10 @@ Result<std::unique_ptr<JitFollower>> JitFollower::start(std::vector<std::string>
   // The parser dies with the thread that started it, so the thread that uses it starts it.
   std::promise<Result<void>> started;
   std::future<Result<void>> outcome = started.get_future();
-  follower->thread_ =
-      std::jthread([&directories, &started, self = follower.get()](const std::stop_token& stop) {
+  follower->thread_ = std::jthread(
+      [&directories, refusals, &started, self = follower.get()](const std::stop_token& stop) {
         ::prctl(PR_SET_NAME, "jit-follower");
-        auto work = Work::open(directories);
+        auto work = Work::open(directories, refusals);
         const bool ready = work.has_value();
         started.set_value(ready ? Result<void>() : Result<void>(work.error()));
         if (ready) self->run(stop, **work);

@@ -34,8 +34,10 @@ class JitFollower {
   static constexpr std::size_t kMaxReady = 16;     // events to be taken; beyond it, no file is read
   static constexpr std::chrono::seconds kMaxWait{2};  // for the end of all files
 
-  // Starts the thread, its parser and the watch of the directories.
-  static Result<std::unique_ptr<JitFollower>> start(std::vector<std::string> directories);
+  // Starts the thread, its parser and the watch of the directories. `refusals` (JitStats::users)
+  // must outlive the follower.
+  static Result<std::unique_ptr<JitFollower>> start(std::vector<std::string> directories,
+                                                    UserRefusals* refusals = nullptr);
   JitFollower(const JitFollower&) = delete;
   JitFollower& operator=(const JitFollower&) = delete;
   // Waits for the part that is being read, at most for the parser's time limit.

@@ -45,7 +45,7 @@ std::uint64_t monotonic_start_ns(const ProcessKey& process) {
 }  // namespace
 
 Result<std::unique_ptr<JitProcesses>> JitProcesses::start(JitOptions options) {
-  auto follower = JitFollower::start(options.directories);
+  auto follower = JitFollower::start(options.directories, options.refusals);
   if (!follower) return follower.error();
   return std::unique_ptr<JitProcesses>(new JitProcesses(std::move(*follower), std::move(options)));
 }
@@ -78,7 +78,7 @@ void JitProcesses::add_mapping(const MappingView& mapping) {
   auto known = processes_.find(mapping.process);
   if (known == processes_.end()) {
     const std::uint32_t uid = uid_of(mapping.process);
-    if (const auto refusal = refusal_of(uid)) return stats_.refuse(*refusal);
+    if (const auto refusal = refusal_of(uid)) return stats_.refuse(*refusal, uid);
     ++count_of_user_[uid];
     known = processes_.try_emplace(mapping.process).first;
     known->second.uid = uid;
@@ -151,7 +151,7 @@ void JitProcesses::on(const JitProcessScanned& scanned) {
   if (!scanned.scan.is_gone) process.facts = scanned.scan.facts;
   for (const JitRefusal reason : scanned.scan.refusals) {
     const auto place = static_cast<std::size_t>(reason);
-    if (!process.refused.test(place)) stats_.refuse(reason);
+    if (!process.refused.test(place)) stats_.refuse(reason, process.uid);
     process.refused.set(place);
   }
   for (const auto& file : scanned.scan.files) {
@@ -198,7 +198,7 @@ void JitProcesses::on(const JitFileEnded& ended) {
 void JitProcesses::scan(const ProcessKey& key, Process& process) {
   if (process.is_being_scanned || process.is_gone) return;
   process.is_being_scanned = follower_->scan(key, uid_of(key));
-  if (!process.is_being_scanned) stats_.refuse(JitRefusal::kQueueFull);
+  if (!process.is_being_scanned) stats_.refuse(JitRefusal::kQueueFull, process.uid);
   process.next_scan = Clock::now() + process.scan_interval;
   process.scan_interval = std::min<Clock::duration>(2 * process.scan_interval, kLastScan);
 }
@@ -220,9 +220,11 @@ void JitProcesses::scan_and_reap(Clock::time_point now) {
 void JitProcesses::attach(const ProcessKey& key, Process& process,
                           const std::shared_ptr<const JitFile>& file, bool is_shared) {
   const std::shared_ptr<JitSource> source = sources_.find_or_add(file);
-  if (!source) return stats_.refuse(JitRefusal::kQueueFull);
+  if (!source) return stats_.refuse(JitRefusal::kQueueFull, process.uid);
   if (std::ranges::find(process.sources, source) != process.sources.end()) return;
-  if (process.sources.size() >= kMaxFilesOfProcess) return stats_.refuse(JitRefusal::kOverShare);
+  if (process.sources.size() >= kMaxFilesOfProcess) {
+    return stats_.refuse(JitRefusal::kOverShare, process.uid);
+  }
   if (is_shared) source->share();
   process.sources.push_back(source);
   add_layers(key, process, *source);
@@ -240,7 +242,7 @@ void JitProcesses::add_layers(const ProcessKey& key, Process& process, JitSource
 void JitProcesses::add_layer(Process& process, JitSource& source, std::uint32_t pid,
                              std::uint64_t until_ns) {
   auto map = source.code_map_of(pid);
-  if (!map) return stats_.refuse(JitRefusal::kForeignPid);
+  if (!map) return stats_.refuse(JitRefusal::kForeignPid, process.uid);
   add_layer(process, {.map = std::move(map), .until_ns = until_ns});
 }
 

@@ -61,6 +61,9 @@ struct JitOptions {
   // Where on_mapping() and poll() report the memory in which processes run JIT code that is known.
   // Its unmapping must then be reported to on_unmap().
   WatchMemory watch_memory = [](const ProcessKey&, std::span<const AddressRange>) {};
+
+  // Must outlive the JitProcesses. Null: refusals are not counted by user.
+  UserRefusals* refusals = nullptr;
 };
 
 class JitProcesses {
@@ -148,9 +151,9 @@ class JitProcesses {
     }
   };
   JitProcesses(std::unique_ptr<JitFollower> follower, JitOptions options)
-      : follower_(std::move(follower)),
-        options_(std::move(options)),
-        sources_(*follower_, stats_) {}
+      : follower_(std::move(follower)), options_(std::move(options)), sources_(*follower_, stats_) {
+    stats_.users = options_.refusals;
+  }
   void add_mapping(const MappingView& mapping);
   [[nodiscard]] std::optional<JitRefusal> refusal_of(std::uint32_t uid) const;
   // From the sampler; JitFollower::kNobody where it is not known.

@@ -103,7 +103,7 @@ void JitSource::apply_dump(const JitFileGrew& part, const std::optional<TscConve
   for (const auto& [pid, map] : code_maps_) {
     map->last_record_ns = std::max(map->last_record_ns, last_ns);
   }
-  if (foreign_pids != 0) stats.refuse(JitRefusal::kForeignPid);
+  if (foreign_pids != 0) stats.refuse(JitRefusal::kForeignPid, file_->owner());
   add_malformed(stats, "foreign_pid", foreign_pids);
   add_malformed(stats, "scattered_rows", scattered);
 }
@@ -217,7 +217,7 @@ void JitSources::enforce_limits(JitSource& source) {
   const bool is_over_all = bytes_of(std::nullopt) > kMaxBytes;
   if (!is_over_all && (owner == 0 || bytes_of(owner) <= kMaxBytesOfUser)) return;
   source.end();
-  stats_.refuse(is_over_all ? JitRefusal::kOverMemory : JitRefusal::kOverShare);
+  stats_.refuse(is_over_all ? JitRefusal::kOverMemory : JitRefusal::kOverShare, owner);
   follower_.release(source.file()->file->id);
 }
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "collectors/host/user_refusals.h"
+
 namespace profd {
 
 // Why a JIT source is not read, or not to its end. Counted by file and occasion.
@@ -55,7 +57,13 @@ struct JitStats {
   std::array<std::uint64_t, kJitRefusalCount> refused{};  // since the start
   std::map<std::string, std::uint64_t> malformed;         // records or lines, by reason
 
-  void refuse(JitRefusal reason) { ++refused[static_cast<std::size_t>(reason)]; }
+  UserRefusals* users = nullptr;  // has the refusals by user; null: nothing does
+
+  // `user` is that of the process, or the owner of the file.
+  void refuse(JitRefusal reason, std::uint32_t user) {
+    ++refused[static_cast<std::size_t>(reason)];
+    if (users != nullptr) users->add(user, "jit.refused." + std::string(name_of(reason)));
+  }
 };
 
 }  // namespace profd

@@ -7,9 +7,12 @@
 
 namespace profd {
 
+class UserRefusals;
+
 struct UnwindingOptions {
   std::string cache_directory{};                  // of unwind tables; empty: there is no cache
   std::size_t max_bytes = std::size_t{40} << 20;  // of tables in the kernel
+  UserRefusals* refusals = nullptr;               // gets files without a table; null: none does
 };
 
 }  // namespace profd

@@ -93,10 +93,11 @@ std::optional<TableRefusal> UnwindTables::replace(const MappedCode& file,
   return install(file, content, table);
 }
 
-void UnwindTables::refuse(const MappedCode& file, TableRefusal reason) {
-  if (by_file_.contains(file.key)) return;
+bool UnwindTables::refuse(const MappedCode& file, TableRefusal reason) {
+  if (by_file_.contains(file.key)) return false;
   ++refused_[static_cast<std::size_t>(reason)];
   if (make_room_for_file(file.payer)) add_table(file, {.payer = file.payer, .refused = true});
+  return true;
 }
 
 // A refused file has no rows, so there is no need to wait for the programs.

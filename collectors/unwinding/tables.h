@@ -83,8 +83,8 @@ class UnwindTables {
   std::optional<TableRefusal> replace(const MappedCode& file, const std::string& content,
                                       const UnwindTableView& table);
 
-  // Records that the file has no table.
-  void refuse(const MappedCode& file, TableRefusal reason);
+  // Records that the file has no table. False: it is known already.
+  bool refuse(const MappedCode& file, TableRefusal reason);
 
   // Makes a refused file unknown again.
   void forget(const FileKey& file);

@@ -8,6 +8,7 @@
 
 #include "collectors/files/debug_files.h"
 #include "collectors/files/vdso.h"
+#include "collectors/host/user_refusals.h"
 
 namespace profd {
 namespace {
@@ -77,6 +78,7 @@ Unwinding::Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
                      std::unique_ptr<TableLoader> loader, const UnwindingOptions& options,
                      SampleSink& next)
     : files_(files),
+      refusals_(options.refusals),
       tables_(std::move(maps), {.max_bytes = options.max_bytes}),
       next_(next),
       deferred_(
@@ -291,7 +293,7 @@ void Unwinding::load(const MappedCode& file, const std::shared_ptr<const MappedF
 }
 
 void Unwinding::refuse(const MappedCode& file, TableRefusal reason) {
-  tables_.refuse(file, reason);
+  count_refusal(file, reason);
   if (is_worth_another_load(reason)) {
     late_tables_.add(file.key, file.payer, file, Clock::now());
   } else {
@@ -306,6 +308,13 @@ void Unwinding::refuse(const MappedCode& file, TableRefusal reason) {
   if (refused_.size() < kMaxRefused) {
     refused_.insert_or_assign(file.key, Refused{reason, Clock::now()});
   }
+}
+
+// A file that vanished is that of a process that has ended, mostly.
+void Unwinding::count_refusal(const MappedCode& file, TableRefusal reason) {
+  if (!tables_.refuse(file, reason)) return;
+  if (refusals_ == nullptr || reason == TableRefusal::kVanished) return;
+  refusals_->add(file.payer, "unwinding.tables.refused." + std::string(name_of(reason)));
 }
 
 void Unwinding::set_jit_code_rows(const ProcessKey& process, std::uint32_t owner,
@@ -325,7 +334,7 @@ void Unwinding::set_jit_code_rows(const ProcessKey& process, std::uint32_t owner
   if (may_have_room_soon(*refusal) && late_rows_.size() < kMaxLateRows) {
     late_rows_.push_back({process, owner, area, bytes});
   } else {
-    tables_.refuse(file, *refusal);
+    count_refusal(file, *refusal);
   }
 }
 

@@ -111,6 +111,7 @@ class Unwinding {
   void load(const MappedCode& file, const std::shared_ptr<const MappedFile>& opened,
             TableLoader::Urgency urgency);
   void refuse(const MappedCode& file, TableRefusal reason);
+  void count_refusal(const MappedCode& file, TableRefusal reason);
   [[nodiscard]] MappedCode mapped_code(const CodeMapping& mapping, const MappedFile* opened);
   [[nodiscard]] bool is_worth_retrying(const MappedCode& file, bool can_be_read) const;
   bool install_results(Clock::time_point end);
@@ -126,6 +127,7 @@ class Unwinding {
   };
 
   MappedFiles& files_;
+  UserRefusals* refusals_;
   UnwindTables tables_;
   ProcessMappings mappings_;
   std::map<FileKey, MappedCode> loading_;

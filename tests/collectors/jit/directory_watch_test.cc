@@ -16,9 +16,12 @@ namespace {
 
 class DirectoryWatchTest : public testing::Test {
  protected:
+  DirectoryWatchTest() { stats_.users = &users_; }
+
   PrivateDirectory directory_;
   std::unique_ptr<DirectoryWatch> watch_ =
       DirectoryWatch::open({directory_.path()}, open_jit_file).value();
+  UserRefusals users_;
   JitStats stats_;
 };
 
@@ -60,6 +63,10 @@ TEST_F(DirectoryWatchTest, OneUsersFloodLeavesOpensForOthers) {
   EXPECT_EQ(owned_by(kOther + 1), 1);
   EXPECT_EQ(owned_by(0), 1);
   EXPECT_EQ(stats_.refused[static_cast<std::size_t>(JitRefusal::kOverShare)],
+            2 * DirectoryWatch::kMaxOpens - DirectoryWatch::kMaxOpensOfOwner);
+  ASSERT_EQ(users_.users().size(), 1U);
+  EXPECT_EQ(users_.users()[0].uid, kOther);
+  EXPECT_EQ(users_.users()[0].refused.at("jit.refused.over_share"),
             2 * DirectoryWatch::kMaxOpens - DirectoryWatch::kMaxOpensOfOwner);
 }
 

@@ -20,6 +20,7 @@ class FollowedFilesTest : public testing::Test {
   static constexpr std::size_t kMaxEvents = 100;
 
   void SetUp() override {
+    stats_.users = &users_;
     auto parser = Parser::start();
     ASSERT_TRUE(parser) << parser.error().message;
     parser_ = std::move(*parser);
@@ -47,6 +48,7 @@ class FollowedFilesTest : public testing::Test {
   }
 
   PrivateDirectory directory_;
+  UserRefusals users_;
   JitStats stats_;
   FollowedFiles files_{stats_};
   std::unique_ptr<Parser> parser_;
@@ -59,6 +61,9 @@ TEST_F(FollowedFilesTest, AnOwnerHasAtMostItsShareOfTheFiles) {
   }
   EXPECT_FALSE(follow(file_of(kOther, 10'000, ""), 0));
   EXPECT_EQ(refused(JitRefusal::kOverShare), 1U);
+  EXPECT_EQ(
+      users_.users(),
+      std::vector({StatusInfo::User{.uid = kOther, .refused = {{"jit.refused.over_share", 1}}}}));
   EXPECT_TRUE(follow(file_of(kOther + 1, 10'001, ""), 0));
   EXPECT_TRUE(follow(file_of(0, 10'002, ""), 0));
 }
