@@ -72,16 +72,19 @@ T value_of(Result<T> part) {
   return std::move(*part);
 }
 
-std::unique_ptr<Sampler> open_sampler(const Config& config, Aggregator& aggregator) {
+std::unique_ptr<Sampler> open_sampler(const Config& config, Aggregator& aggregator,
+                                      UserRefusals& refusals) {
   return value_of(Sampler::open({.ring_bytes = config.ring_bytes,
                                  .unwinding = {.cache_directory = config.state_dir + "/unwind",
-                                               .max_bytes = config.unwind_max_bytes}},
+                                               .max_bytes = config.unwind_max_bytes,
+                                               .refusals = &refusals}},
                                 aggregator));
 }
 
 // `sampler`, which gets the unwind rows and the memory ranges of JIT code, is opened later.
 std::unique_ptr<JitProcesses> start_jit(const Config& config,
-                                        const std::unique_ptr<Sampler>& sampler) {
+                                        const std::unique_ptr<Sampler>& sampler,
+                                        UserRefusals& refusals) {
   auto send_rows = [&sampler](const ProcessKey& process, std::uint32_t owner, std::uint32_t area,
                               std::string_view table) {
     sampler->set_jit_code_rows(process, owner, area, table);
@@ -93,7 +96,9 @@ std::unique_ptr<JitProcesses> start_jit(const Config& config,
     log::warn("could not watch unmaps, so unmapped JIT code keeps its name: {}",
               watched.error().message);
   };
-  JitOptions options{.send_rows = std::move(send_rows), .watch_memory = std::move(watch_memory)};
+  JitOptions options{.send_rows = std::move(send_rows),
+                     .watch_memory = std::move(watch_memory),
+                     .refusals = &refusals};
   std::ranges::copy(config.jit_directories, std::back_inserter(options.directories));
   return value_of(JitProcesses::start(std::move(options)));
 }
@@ -193,12 +198,12 @@ class Daemon final : public Service {
   UserRefusals refusals_;
 
   std::unique_ptr<Parser> parser_ = value_of(Parser::start());
-  JitNaming naming_{io_, start_jit(settings(), source_)};
-  Aggregator aggregator_{&naming_};
-  std::unique_ptr<Sampler> source_ = open_sampler(settings(), aggregator_);
+  JitNaming naming_{io_, start_jit(settings(), source_, refusals_)};
+  Aggregator aggregator_{&naming_, &refusals_};
+  std::unique_ptr<Sampler> source_ = open_sampler(settings(), aggregator_, refusals_);
   DrainLoop drain_loop_{io_, *source_};
 
-  ResultStore results_ = value_of(ResultStore::open(settings().state_dir + "/results"));
+  ResultStore results_ = value_of(ResultStore::open(settings().state_dir + "/results", &refusals_));
   ResultWorkers workers_{io_, std::move(parser_), value_of(Parser::start())};
   Continuous continuous_{
       {.io = io_,
@@ -206,7 +211,8 @@ class Daemon final : public Service {
        .aggregator = aggregator_,
        .sampling_changed = [this] { drain_loop_.set_windows(continuous_.is_sampling()); },
        .naming = &naming_,
-       .start_parser = [] { return Parser::start(); }},
+       .start_parser = [] { return Parser::start(); },
+       .refusals = &refusals_},
       // Absolute, since profiles name their objects by their paths.
       value_of(WindowStore::open(std::filesystem::absolute(settings().state_dir)))};
   WindowHistory history_{continuous_.windows(), workers_, uid_owners_,
@@ -216,9 +222,11 @@ class Daemon final : public Service {
                                    .aggregator = aggregator_,
                                    .drain_loop = drain_loop_,
                                    .limits = limits_,
-                                   .naming = &naming_}};
+                                   .naming = &naming_,
+                                   .refusals = &refusals_}};
   // Where libprofd_xray looks for it.
-  std::unique_ptr<XrayApps> xray_apps_ = value_of(XrayApps::open(io_, beside_socket("app.sock")));
+  std::unique_ptr<XrayApps> xray_apps_ =
+      value_of(XrayApps::open(io_, beside_socket("app.sock"), UidOwners(), &refusals_));
   XrayRecorder xray_recorder_{io_, *xray_apps_};
   Sessions sessions_{{.io = io_,
                       .results = results_,
@@ -253,7 +261,8 @@ std::unique_ptr<XrayDirectory> Daemon::open_traces() {
   return value_of(XrayDirectory::open({.io = io_,
                                        .store = results_,
                                        .owners = uid_owners_,
-                                       .unused_id = [this] { return sessions_.unused_id(); }},
+                                       .unused_id = [this] { return sessions_.unused_id(); },
+                                       .refusals = &refusals_},
                                       settings().xray_directory));
 }
 

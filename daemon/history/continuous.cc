@@ -285,8 +285,16 @@ void Continuous::adopt(Result<WindowInfo> written, std::uint64_t samples) {
   }
   if (std::exchange(failing_, false)) log::info("windows are written again");
   last_written_ = utc_text(written->end);
-  over_share_samples_ += written->over_share_samples;
+  count_over_share(written->over_share_samples, std::exchange(written->over_share_by_uid, {}));
   store_.adopt(std::move(*written));
+}
+
+void Continuous::count_over_share(std::uint64_t samples, const SamplesByUser& by_uid) {
+  over_share_samples_ += samples;
+  if (parts_.refusals == nullptr) return;
+  for (const auto& [uid, of_user] : by_uid) {
+    parts_.refusals->add(uid, "continuous.over_share_samples", of_user);
+  }
 }
 
 void Continuous::count_failure(WindowFailure failure, std::uint64_t windows) {

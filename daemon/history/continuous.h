@@ -26,6 +26,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "collectors/host/user_refusals.h"
 #include "collectors/parser/parser.h"
 #include "collectors/sampling/event_spec.h"
 #include "collectors/sampling/sampler.h"
@@ -54,6 +55,7 @@ class Continuous {
     std::function<void()> sampling_changed;  // called when is_sampling() has changed
     JitNaming* naming = nullptr;             // null: JIT code gets no names
     StartParser start_parser;                // called once, when continuous mode is first enabled
+    UserRefusals* refusals = nullptr;        // null: samples over a share are not counted by user
   };
 
   Continuous(Parts parts, WindowStore store);
@@ -112,6 +114,7 @@ class Continuous {
   void adopt(Result<HourInfo> made, Wall::time_point hour);
   [[nodiscard]] std::optional<HourPlan> next_hour();
   void count_failure(WindowFailure failure, std::uint64_t windows = 1);
+  void count_over_share(std::uint64_t samples, const SamplesByUser& by_uid);
   void lose(WindowFailure failure, std::uint64_t samples, const std::string& why);
   [[nodiscard]] Steady::duration until_next_boundary() const;
   [[nodiscard]] WindowLimits limits() const;

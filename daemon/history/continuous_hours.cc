@@ -106,7 +106,7 @@ void Continuous::adopt(Result<HourInfo> made, Wall::time_point hour) {
     return log::warn("could not make the file of hour {}: {}", window_name(hour),
                      made.error().message);
   }
-  over_share_samples_ += made->over_share_samples;
+  count_over_share(made->over_share_samples, std::exchange(made->over_share_by_uid, {}));
   store_.adopt(std::move(*made));
 }
 

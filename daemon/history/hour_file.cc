@@ -167,6 +167,7 @@ Result<void> HourMaker::finish() {
            .end = head->end,
            .disk_bytes = disk_bytes_of(bytes.size()),
            .over_share_samples = parts.over_share_samples,
+           .over_share_by_uid = std::move(parts.over_share_by_uid),
            .parts = std::move(head->parts)};
   return {};
 }

@@ -25,6 +25,7 @@ struct WindowInfo {
   std::chrono::system_clock::time_point end;
   std::uint64_t disk_bytes = 0;
   std::uint64_t over_share_samples = 0;  // when it is written (user_shares.h)
+  SamplesByUser over_share_by_uid{};     // the same; not in the table
   std::vector<UserBytes> users{};
   std::string hour{};  // the hour file that has its samples; empty: none
 };
@@ -35,8 +36,9 @@ struct HourInfo {
   std::chrono::system_clock::time_point end;
   std::uint64_t disk_bytes = 0;
   std::uint64_t over_share_samples = 0;
-  WindowParts parts{};      // in the table without `windows`, which have its name instead
-  std::size_t windows = 0;  // of which it has the samples; in the table
+  SamplesByUser over_share_by_uid{};  // not in the table
+  WindowParts parts{};                // in the table without `windows`, which have its name instead
+  std::size_t windows = 0;            // of which it has the samples; in the table
 };
 
 struct WindowLimits {

@@ -144,7 +144,10 @@ UserParts limit_user_shares(PprofProfile& profile, const UsersOfLabels& users,
     const auto stack = profile.stack(profile.samples()[i].stack);
     tables.add(i, is_over[i] ? std::span(&substitute, 1) : stack);
     if (!is_over[i]) continue;
-    parts.over_share_samples += static_cast<std::uint64_t>(profile.values(i)[0]);
+    const auto samples = static_cast<std::uint64_t>(profile.values(i)[0]);
+    parts.over_share_samples += samples;
+    const auto user = users.find(profile.samples()[i].labels);
+    if (user != users.end() && user->second) parts.over_share_by_uid[*user->second] += samples;
   }
   if (!tables.replace(profile)) return {};
   return parts;

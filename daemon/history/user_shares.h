@@ -39,8 +39,11 @@ struct UserLimits {
   [[nodiscard]] std::size_t of(std::optional<std::uint32_t> uid) const;
 };
 
+using SamplesByUser = std::map<std::uint32_t, std::uint64_t>;
+
 struct UserParts {
   std::uint64_t over_share_samples = 0;  // that are in `[over share]` now
+  SamplesByUser over_share_by_uid{};     // those of known users
   std::vector<UserBytes> users;          // what is left of each, before it is packed
 };
 

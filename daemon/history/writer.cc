@@ -110,6 +110,7 @@ Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot, const Us
                     .end = record.end,
                     .disk_bytes = disk_bytes_of(bytes.size()),
                     .over_share_samples = parts.over_share_samples,
+                    .over_share_by_uid = std::move(parts.over_share_by_uid),
                     .users = std::move(head->parts.users)};
 }
 

@@ -45,9 +45,10 @@ struct SessionSamples {
 
 class Aggregator final : public SampleSink {
  public:
-  // `naming` gets the events of all processes and mappings, and must outlive *this. Null: JIT code
-  // is recognised but not named.
-  explicit Aggregator(JitNaming* naming = nullptr) : naming_(naming) {}
+  // `naming` gets the events of all processes and mappings. Null: JIT code is recognised but not
+  // named. `refusals` is that of ProcessTable. Both must outlive *this.
+  explicit Aggregator(JitNaming* naming = nullptr, UserRefusals* refusals = nullptr)
+      : processes_(refusals), naming_(naming) {}
 
   // Samples of a slot are counted from open() to close(). Samples of a slot that is not open are
   // ignored, and show up as the difference in their session's ledger.

@@ -87,8 +87,13 @@ void ProcessTable::add(const MappingView& mapping, std::shared_ptr<const MappedF
     ++of_owner;
     ++mappings_;
   } else {
-    ++dropped_;
+    count_dropped(image);
   }
+}
+
+void ProcessTable::count_dropped(const ProcessImage& image) {
+  ++dropped_;
+  if (refusals_ != nullptr && image.identified) refusals_->add(image.uid, kDroppedMappings);
 }
 
 // Most process records repeat what is known, and change no image.

@@ -18,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,7 @@
 
 #include "collectors/bpf/sample.h"
 #include "collectors/files/mapped_files.h"
+#include "collectors/host/user_refusals.h"
 
 namespace profd {
 
@@ -76,6 +78,11 @@ class ForgottenImages {
 
 class ProcessTable {
  public:
+  // Mappings over a limit count as kDroppedMappings in `refusals`, which must outlive the table.
+  // Null: they are not counted by user.
+  explicit ProcessTable(UserRefusals* refusals = nullptr) : refusals_(refusals) {}
+  static constexpr std::string_view kDroppedMappings = "mappings_dropped";
+
   // Limits for one image, for all images of one uid other than 0, and for all. A mapping takes
   // about 100 bytes.
   static constexpr std::size_t kMaxMappings = 16'384;
@@ -114,10 +121,12 @@ class ProcessTable {
   };
 
   Entry* find_or_add(const ProcessKey& key);
+  void count_dropped(const ProcessImage& image);
   [[nodiscard]] bool has_room_for_mapping(const ProcessImage& image) const;
   void identify(Entry& entry, std::uint32_t uid);
   void discharge(const ProcessImage& image);
 
+  UserRefusals* refusals_;
   boost::unordered_flat_map<ProcessKey, Entry, ProcessKeyHash> images_;
   boost::unordered_flat_map<std::uint64_t, std::size_t> mappings_of_owner_;
   std::size_t mappings_ = 0;

@@ -133,6 +133,9 @@ class SampleRecorder::SampleRecording final : public Recording {
     snapshot.ledger = parts_.source.stop(slot_);
     add_samples(snapshot, parts_.aggregator.close(slot_), parts_.aggregator.processes());
     are_taken_ = true;
+    if (parts_.refusals != nullptr && !owner().privileged) {
+      parts_.refusals->add(owner().uid, "ledger.lost.memory_limit", snapshot.refused);
+    }
     final_info_.samples = snapshot.samples;
     final_info_.lost = lost_of(snapshot.ledger, snapshot.refused);
     final_bytes_ = snapshot.bytes;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string_view>
 
+#include "collectors/host/user_refusals.h"
 #include "collectors/sampling/sampler.h"
 #include "daemon/samples/aggregator.h"
 #include "daemon/samples/drain_loop.h"
@@ -27,7 +28,8 @@ class SampleRecorder final : public Recorder {
     Aggregator& aggregator;  // the sink of `source`
     DrainLoop& drain_loop;
     const SessionLimits& limits;
-    JitNaming* naming = nullptr;  // null: JIT code has no names
+    JitNaming* naming = nullptr;       // null: JIT code has no names
+    UserRefusals* refusals = nullptr;  // null: samples over the limit are not counted by user
   };
 
   explicit SampleRecorder(Parts parts);

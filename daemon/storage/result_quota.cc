@@ -14,6 +14,7 @@ bool ResultAccount::charge(std::uint64_t bytes) {
       if (limits_[charged]) limits_[charged]->bytes -= bytes;
     }
     ++*refused_;
+    if (refusals_ != nullptr && user_) refusals_->add(*user_, "results_refused");
     return false;
   }
   return true;
@@ -55,6 +56,8 @@ void ResultQuota::set_max_bytes(std::uint64_t max_bytes) {
 ResultAccount ResultQuota::account_of(std::optional<uid_t> user) {
   ResultAccount account;
   account.refused_ = refused_;
+  account.user_ = user;
+  account.refusals_ = refusals_;
   account.limits_[0] = all_;
   if (!user) return account;
   // Users without results and writers are forgotten.

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 
+#include "collectors/host/user_refusals.h"
 #include "formats/base/result.h"
 
 namespace profd {
@@ -45,6 +46,8 @@ class ResultAccount {
 
   std::array<std::shared_ptr<ResultLimit>, 3> limits_;  // null: none
   std::shared_ptr<std::atomic<std::uint64_t>> refused_;
+  std::optional<uid_t> user_;
+  UserRefusals* refusals_ = nullptr;
 };
 
 class ResultQuota {
@@ -52,7 +55,11 @@ class ResultQuota {
   static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
   static constexpr std::uint64_t kMaxUserBytes = std::uint64_t{64} << 20;
 
-  ResultQuota() { set_max_bytes(kMaxBytes); }
+  // Refused charges of unprivileged users are counted in `refusals`, which must outlive all
+  // accounts. Null: they are not counted by user.
+  explicit ResultQuota(UserRefusals* refusals = nullptr) : refusals_(refusals) {
+    set_max_bytes(kMaxBytes);
+  }
 
   // Of all results. What is on the disk stays.
   void set_max_bytes(std::uint64_t max_bytes);
@@ -68,6 +75,7 @@ class ResultQuota {
  private:
   [[nodiscard]] std::uint64_t user_max_bytes() const;
 
+  UserRefusals* refusals_;
   std::shared_ptr<ResultLimit> all_ = std::make_shared<ResultLimit>();
   std::shared_ptr<ResultLimit> unprivileged_ = std::make_shared<ResultLimit>();
   std::map<uid_t, std::shared_ptr<ResultLimit>> users_;

@@ -145,10 +145,10 @@ Result<StoredResult> commit_result(ResultWriter writer, SessionSummary summary,
 
 std::string random_id() { return fmt::format("{:08x}", std::random_device()()); }
 
-Result<ResultStore> ResultStore::open(const std::string& results_dir) {
+Result<ResultStore> ResultStore::open(const std::string& results_dir, UserRefusals* refusals) {
   const Result<UniqueFd> directory = open_own_directory(results_dir);
   if (!directory) return directory.error();
-  ResultStore store(results_dir);
+  ResultStore store(results_dir, refusals);
   if (auto loaded = store.load(directory->get()); !loaded) return loaded.error();
   return store;
 }

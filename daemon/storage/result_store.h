@@ -77,7 +77,8 @@ Result<StoredResult> commit_result(ResultWriter writer, SessionSummary summary,
 class ResultStore {
  public:
   // Makes the directory, removes partial results and those of profd 0.1, and loads the others.
-  static Result<ResultStore> open(const std::string& results_dir);
+  // `refusals` is that of ResultQuota.
+  static Result<ResultStore> open(const std::string& results_dir, UserRefusals* refusals = nullptr);
 
   [[nodiscard]] const std::string& directory() const { return path_; }
 
@@ -120,7 +121,8 @@ class ResultStore {
     std::optional<std::chrono::steady_clock::time_point> deadline;
   };
 
-  explicit ResultStore(std::string path) : path_(std::move(path)) {}
+  ResultStore(std::string path, UserRefusals* refusals)
+      : path_(std::move(path)), quota_(refusals) {}
 
   Result<void> load(int directory);
   [[nodiscard]] Result<StoredResult> load_one(int directory, const std::string& id) const;

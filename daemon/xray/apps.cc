@@ -40,18 +40,20 @@ struct XrayApps::App {
 
 Result<std::unique_ptr<XrayApps>> XrayApps::open(boost::asio::io_context& io,
                                                  const std::filesystem::path& path,
-                                                 UidOwners owners) {
+                                                 UidOwners owners, UserRefusals* refusals) {
   auto listener = UnixListener::open(path, SOCK_SEQPACKET);
   if (!listener) return listener.error();
-  return std::unique_ptr<XrayApps>(new XrayApps(io, std::move(*listener), path, std::move(owners)));
+  return std::unique_ptr<XrayApps>(
+      new XrayApps(io, std::move(*listener), path, std::move(owners), refusals));
 }
 
 XrayApps::XrayApps(boost::asio::io_context& io, UnixListener listener, std::filesystem::path path,
-                   UidOwners owners)
+                   UidOwners owners, UserRefusals* refusals)
     : io_(io),
       listener_(std::move(listener)),
       path_(std::move(path)),
       owners_(std::move(owners)),
+      refusals_(refusals),
       door_(io, listener_.take_fd(),
             {.changed = [this](const door::AppPacket& packet) { handle(packet); },
              .ended = [this] { forget_all(); }}) {}
@@ -79,6 +81,7 @@ void XrayApps::admit(const door::AppPacket& packet) {
   };
   if (!process.valid() || !has_room() || effective_uid_of(packet.pid) != packet.uid) {
     ++refused_;
+    if (refusals_ != nullptr) refusals_->add(packet.uid, "xray.apps_refused");
     return door_.disconnect(packet.app);
   }
   disconnect(packet.pid);  // a process has one connection, the newest

@@ -18,6 +18,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "collectors/host/uid_owners.h"
+#include "collectors/host/user_refusals.h"
 #include "daemon/service/unix_listener.h"
 #include "daemon/xray/app_door.h"
 #include "formats/base/result.h"
@@ -30,10 +31,12 @@ class XrayApps {
   static constexpr std::size_t kMaxApps = 1024;
   static constexpr std::size_t kMaxAppsOfUid = 64;  // of one user other than root
 
-  // Listens at `path`. `io` must outlive the object. `owners` say which uids are one user.
+  // Listens at `path`. `io` and `refusals` must outlive the object. `owners` say which uids are one
+  // user. Without `refusals`, refused apps are not counted by user.
   static Result<std::unique_ptr<XrayApps>> open(boost::asio::io_context& io,
                                                 const std::filesystem::path& path,
-                                                UidOwners owners = UidOwners());
+                                                UidOwners owners = UidOwners(),
+                                                UserRefusals* refusals = nullptr);
   XrayApps(const XrayApps&) = delete;
   XrayApps& operator=(const XrayApps&) = delete;
   ~XrayApps();
@@ -60,7 +63,7 @@ class XrayApps {
   struct App;
 
   XrayApps(boost::asio::io_context& io, UnixListener listener, std::filesystem::path path,
-           UidOwners owners);
+           UidOwners owners, UserRefusals* refusals);
 
   void handle(const door::AppPacket& packet);
   void admit(const door::AppPacket& packet);
@@ -73,6 +76,7 @@ class XrayApps {
   UnixListener listener_;
   std::filesystem::path path_;
   UidOwners owners_;
+  UserRefusals* refusals_;
   std::map<std::uint64_t, std::shared_ptr<App>> apps_;  // by the door's number
   std::map<pid_t, std::uint64_t> numbers_;              // of the apps
   std::uint64_t refused_ = 0;

@@ -157,8 +157,9 @@ void XrayDirectory::set_stamp() {
 }
 
 // Logs at most one line a second, since users can cause any number of refusals.
-void XrayDirectory::refuse(const std::string& name, const std::string& why) {
+void XrayDirectory::refuse(const std::string& name, uid_t owner, const std::string& why) {
   ++counts_.refused;
+  if (parts_.refusals != nullptr) parts_.refusals->add(owner, "xray.traces_refused");
   const auto now = std::chrono::steady_clock::now();
   if (now - last_logged_ < std::chrono::seconds(1)) {
     ++unlogged_refusals_;
@@ -178,7 +179,7 @@ void XrayDirectory::check_creation(const std::string& name) {
       ::fstatat(directory_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
     return;
   }
-  if (!S_ISREG(status.st_mode)) refuse(name, "not a regular file");
+  if (!S_ISREG(status.st_mode)) refuse(name, status.st_uid, "not a regular file");
 }
 
 void XrayDirectory::add(const std::string& name) {
@@ -189,13 +190,13 @@ void XrayDirectory::add(const std::string& name) {
                                 O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC))};
   struct stat status {};
   if (!trace.file.valid() || ::fstat(trace.file.get(), &status) != 0) {
-    return refuse(name, fail_errno("could not open").message);
+    return refuse(name, UserRefusals::kUnknownUser, fail_errno("could not open").message);
   }
   trace.owner = status.st_uid;
   trace.user = parts_.owners.owner_of(trace.owner);
   newest_ns_ = std::max(newest_ns_, nanoseconds_of(status.st_ctim));
   const auto added = waiting_.add(std::move(trace), status);
-  if (!added) return refuse(name, added.error().message);
+  if (!added) return refuse(name, status.st_uid, added.error().message);
   if (*added) begin_reading();
 }
 
@@ -228,7 +229,7 @@ boost::asio::awaitable<void> XrayDirectory::read_all() {
       const auto end = std::chrono::steady_clock::now();
       waiting_.count_reading(trace->user, end - begin, end);
       if (!result) {
-        refuse(trace->name, result.error().message);
+        refuse(trace->name, trace->owner, result.error().message);
         continue;
       }
       ++counts_.logs;

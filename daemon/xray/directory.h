@@ -28,6 +28,7 @@
 
 #include "collectors/files/bounded_runner.h"
 #include "collectors/host/uid_owners.h"
+#include "collectors/host/user_refusals.h"
 #include "collectors/parser/parser.h"
 #include "daemon/storage/result_store.h"
 #include "daemon/storage/store_worker.h"
@@ -50,6 +51,7 @@ class XrayDirectory {
     UidOwners& owners;
     std::function<std::string()> unused_id;
     std::chrono::steady_clock::duration retry = std::chrono::seconds(10);
+    UserRefusals* refusals = nullptr;  // null: refused traces are not counted by user
   };
 
   // `path` must exist. Starts a parser.
@@ -81,7 +83,7 @@ class XrayDirectory {
   void begin_reading();
   void scan();
   void set_stamp();
-  void refuse(const std::string& name, const std::string& why);
+  void refuse(const std::string& name, uid_t owner, const std::string& why);
   [[nodiscard]] bool has_room(uid_t user) const;
   [[nodiscard]] std::optional<Trace> next();
   boost::asio::awaitable<void> read_all();

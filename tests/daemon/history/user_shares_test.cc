@@ -92,6 +92,7 @@ TEST(UserSharesTest, PathsOfMappedFilesCountForTheirUser) {
   PprofProfile profile = window.profile();
   const UserParts parts = limit_user_shares(profile, users_of(window), {.others = kLimit});
   EXPECT_GT(parts.over_share_samples, 300U);
+  EXPECT_EQ(parts.over_share_by_uid, (SamplesByUser{{4001, parts.over_share_samples}}));
   std::size_t path_bytes = 0;
   for (const PprofMapping& mapping : profile.mappings()) {
     path_bytes += profile.text(mapping.file).size();

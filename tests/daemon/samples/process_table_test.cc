@@ -11,6 +11,7 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -79,7 +80,8 @@ class ProcessTableTest : public testing::Test {
     return table_.forget_unless(needed);
   }
 
-  ProcessTable table_;
+  UserRefusals refusals_;
+  ProcessTable table_{&refusals_};
   std::uint64_t last_id_ = 0;
 };
 
@@ -91,6 +93,8 @@ TEST_F(ProcessTableTest, KeepsOnlySoManyMappingsOfAUser) {
   EXPECT_EQ(kept(image_of(next)), 0U);
   EXPECT_EQ(table_.mappings(), ProcessTable::kMaxMappingsOfUid);
   EXPECT_EQ(table_.take_dropped(), 3U);
+  EXPECT_EQ(refusals_.users(),
+            std::vector({StatusInfo::User{.uid = kAlice, .refused = {{"mappings_dropped", 3}}}}));
   EXPECT_EQ(table_.take_dropped(), 0U);
   identify(image_of(next + 1), kBob);
   map(image_of(next + 1), 3);

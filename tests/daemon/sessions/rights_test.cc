@@ -172,6 +172,8 @@ TEST_F(SmallSessionsTest, CountsTheSamplesOverACallersShareOfMemory) {
   const SessionLedger ledger = stop(kAlice, id)->summary.ledger;
   EXPECT_EQ(ledger.taken, 1000U);
   EXPECT_GT(ledger.lost.at("memory_limit"), 0U);
+  EXPECT_EQ(refusals_.users().at(0).refused.at("ledger.lost.memory_limit"),
+            ledger.lost.at("memory_limit"));
   EXPECT_EQ(ledger.difference(), 0);
 }
 

@@ -114,6 +114,7 @@ class SessionsTest : public testing::Test {
   SessionLimits limits_;
   UidOwners owners_{windows_.state() / "subuid", windows_.state() / "passwd",
                     std::chrono::seconds(0)};
+  UserRefusals refusals_;
   boost::asio::io_context io_{1};
   Aggregator aggregator_;
   FakeSource source_{aggregator_};
@@ -130,7 +131,8 @@ class SessionsTest : public testing::Test {
           recorder({.source = test.source_,
                     .aggregator = test.aggregator_,
                     .drain_loop = drain_loop,
-                    .limits = test.limits_}),
+                    .limits = test.limits_,
+                    .refusals = &test.refusals_}),
           sessions({.io = test.io_,
                     .results = results,
                     .workers = workers,

@@ -124,7 +124,8 @@ TEST_F(ResultWriterTest, StopsAtTheLimitOfItsAccountAndGivesItsBytesBack) {
 }
 
 TEST(ResultQuotaTest, UnprivilegedUsersTogetherHaveHalfAndOneAnEighth) {
-  ResultQuota quota;
+  UserRefusals refusals;
+  ResultQuota quota(&refusals);
   quota.set_max_bytes(8000);
   for (uid_t user = 1; user <= 4; ++user) {
     ResultAccount account = quota.account_of(user);
@@ -140,6 +141,9 @@ TEST(ResultQuotaTest, UnprivilegedUsersTogetherHaveHalfAndOneAnEighth) {
   EXPECT_TRUE(quota.account_of(5).charge(1000));
   EXPECT_EQ(quota.bytes(), 8000U);
   EXPECT_EQ(quota.refused(), 10U);
+  const auto users = refusals.users();
+  ASSERT_EQ(users.size(), 5U) << "root is not counted";
+  EXPECT_EQ(users[0], (StatusInfo::User{.uid = 1, .refused = {{"results_refused", 2}}}));
 }
 
 TEST(ResultQuotaTest, AUserHasAtMost64MiB) {

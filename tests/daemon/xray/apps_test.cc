@@ -87,7 +87,8 @@ class XrayAppsTest : public ::testing::Test {
         << "user:x:" << kAppUser << ":" << kAppUser << "::/:\n";
     std::ofstream(directory_.path() / "subuid") << "user:" << kFirstSubordinate << ":65536\n";
     apps_ = XrayApps::open(io_, socket(),
-                           UidOwners(directory_.path() / "subuid", directory_.path() / "passwd"))
+                           UidOwners(directory_.path() / "subuid", directory_.path() / "passwd"),
+                           &refusals_)
                 .value();
   }
   ~XrayAppsTest() override {
@@ -106,6 +107,7 @@ class XrayAppsTest : public ::testing::Test {
 
   TemporaryDirectory directory_;
   boost::asio::io_context io_;
+  UserRefusals refusals_{UidOwners(directory_.path() / "subuid", directory_.path() / "passwd")};
   std::unique_ptr<XrayApps> apps_;
 };
 
@@ -129,6 +131,8 @@ TEST_F(XrayAppsTest, AUserHasALimitThatSubordinateUidsShareAndRootHasNot) {
   const App in_its_place(socket(), kAppUser);
   run_until([&] { return apps_->size() == XrayApps::kMaxAppsOfUid + 2; });
   EXPECT_EQ(apps_->refused(), 2U);
+  EXPECT_EQ(refusals_.users().at(0),
+            (StatusInfo::User{.uid = kAppUser, .refused = {{"xray.apps_refused", 2}}}));
 }
 
 TEST_F(XrayAppsTest, ADoorThatDiesIsReplacedAndItsAppsAreDisconnected) {

@@ -41,7 +41,8 @@ class XrayDirectoryTest : public ::testing::Test {
                                           .store = store_,
                                           .owners = owners_,
                                           .unused_id = [this] { return id_of(++ids_); },
-                                          .retry = std::chrono::milliseconds(20)},
+                                          .retry = std::chrono::milliseconds(20),
+                                          .refusals = &refusals_},
                                          traces());
     ASSERT_TRUE(directory);
     directory_ = std::move(*directory);
@@ -81,6 +82,7 @@ class XrayDirectoryTest : public ::testing::Test {
   boost::asio::io_context io_;
   ResultStore store_ = ResultStore::open(place_.path() / "results").value();
   UidOwners owners_{place_.path() / "subuid", place_.path() / "passwd", std::chrono::seconds(0)};
+  UserRefusals refusals_;
   int ids_ = 0;
   std::unique_ptr<XrayDirectory> directory_;
 };
@@ -95,7 +97,10 @@ TEST_F(XrayDirectoryTest, TracesLeftWhileTheDaemonDidNotRunAreReadOnce) {
 
 TEST_F(XrayDirectoryTest, FilesThatAreNoTracesAreCounted) {
   std::ofstream(traces() / "xray-log.work.aaaaaa") << std::string(4096, 'x');
+  ASSERT_EQ(::chown((traces() / "xray-log.work.aaaaaa").c_str(), 4711, 4711), 0);
   EXPECT_EQ(watch_until(1).refused, 1U);
+  EXPECT_EQ(refusals_.users().at(0),
+            (StatusInfo::User{.uid = 4711, .refused = {{"xray.traces_refused", 1}}}));
 }
 
 TEST_F(XrayDirectoryTest, LinksPipesAndDirectoriesAreCounted) {
