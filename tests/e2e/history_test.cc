@@ -129,6 +129,8 @@ TEST_F(HistoryTest, AnExportIsTheSumOfTheWindowsAndBothPprofsReadIt) {
   wait_for_windows_with("shares", 3);
   daemon_.stop(SIGTERM);
   const std::uint64_t expected = samples_in_windows("shares");
+  // No window of this daemon ends before the export.
+  written(config_, "[continuous]\nenabled = true\nwindow = \"10m\"\nfrequency = 99\n");
   daemon_.start();
   const Ended exported =
       daemon_.profctl({"export", "-n", "shares", "--until", "now", "-o", output_});
