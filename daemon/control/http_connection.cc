@@ -122,7 +122,9 @@ asio::awaitable<bool> HttpConnection::exchange() {
   const error_code error = co_await within(limits_.request, std::move(operation));
   if (error) {
     const auto explained = explain(error, parser.got_some() || buffer_.size() > 0, limits_);
-    if (explained) co_await refuse(*explained);
+    if (explained) {
+      co_await refuse(*explained);
+    }
     co_return false;
   }
   Request request{parser.get().method(), std::string(parser.get().target()),
