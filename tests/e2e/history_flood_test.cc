@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -108,6 +109,9 @@ TEST_F(HistoryFloodTest, TheWindowsOfOthersAreStillThere) {
   EXPECT_THAT(stored(), IsSupersetOf(yesterday_));
   const StatusInfo status = daemon_->status();
   EXPECT_GT(status.continuous.over_share_samples, 0U);
+  const auto user = std::ranges::find(status.users, kSomebody, &StatusInfo::User::uid);
+  ASSERT_NE(user, status.users.end());
+  EXPECT_GT(user->refused.at("continuous.over_share_samples"), 0U);
   EXPECT_GT(written_samples_of("name_flood"), 0U);
   EXPECT_LE(status.continuous.disk_bytes, std::uint64_t{64} << 20);
   std::printf("%zu windows since, %zu KiB on the disk, %zu MiB resident, %llu samples over share\n",

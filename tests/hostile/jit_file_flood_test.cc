@@ -88,7 +88,12 @@ TEST_F(HostileJitFilesTest, TakeNothingFromOthers) {
       },
       120s))
       << files_refused() << " of " << count;
-  EXPECT_LE(daemon_->status().jit.files, kFilesOfUser);
+  const StatusInfo after = daemon_->status();
+  EXPECT_LE(after.jit.files, kFilesOfUser);
+  const auto user = std::ranges::find(after.users, kSomebody, &StatusInfo::User::uid);
+  ASSERT_NE(user, after.users.end());
+  EXPECT_GE(user->refused.at("jit.refused.over_share") + kFilesOfUser + kFilesWaiting,
+            static_cast<std::uint64_t>(count));
 
   const fs::path map = directory_.path() / ("perf-" + std::to_string(busy_.pid()) + ".map");
   std::ofstream(map) << "7000 10 of_root\n";
