@@ -25,6 +25,13 @@ class DwarfBudget {
   }
   // Counts a small step of work, such as one address range.
   bool take_step() { return ++steps_ % kStepsBetweenChecks != 0 ? !is_spent() : check_time(); }
+  // Counts bytes of entries: libdw searches them for an attribute.
+  bool take_bytes(std::uint64_t bytes) {
+    bytes_ += bytes;
+    if (bytes_ < kBytesBetweenChecks) return !is_spent();
+    bytes_ = 0;
+    return check_time();
+  }
   // For work that costs much.
   bool check_time() { return cpu_time_now() < end_ ? !is_spent() : end(DwarfLoss::kCpuTime); }
 
@@ -33,6 +40,7 @@ class DwarfBudget {
 
  private:
   static constexpr std::uint64_t kStepsBetweenChecks = 1024;
+  static constexpr std::uint64_t kBytesBetweenChecks = std::uint64_t{1} << 20;
 
   static std::chrono::nanoseconds cpu_time_now() {
     timespec time{};
@@ -47,6 +55,7 @@ class DwarfBudget {
   std::chrono::nanoseconds end_;
   std::uint64_t entries_;
   std::uint64_t steps_ = 0;
+  std::uint64_t bytes_ = 0;
   DwarfLoss loss_ = DwarfLoss::kNone;
 };
 

@@ -11,6 +11,7 @@
 #include "collectors/symbolizer/dwarf_budget.h"
 #include "collectors/symbolizer/dwarf_file.h"
 #include "collectors/symbolizer/dwarf_functions.h"
+#include "collectors/symbolizer/dwarf_text.h"
 #include "collectors/symbolizer/dwarf_units.h"
 #include "collectors/symbolizer/line_table.h"
 #include "formats/base/utf8_text.h"
@@ -19,6 +20,10 @@
 namespace profd {
 namespace symbolizer {
 namespace {
+
+// More are not kept, so that their memory has a bound.
+constexpr std::size_t kMaxPaths = 16'384;       // of a unit; a file beyond them is unknown
+constexpr std::size_t kMaxShownNames = 16'384;  // of a request
 
 struct FileLine {
   std::string_view file;  // empty: unknown
@@ -45,9 +50,8 @@ class UnitLines {
       table_ = LineTable::read(sections, offset);
     }
     if (table_) rows_ = table_->find_rows(addresses, budget);
-    const char* const directory =
-        ::dwarf_formstring(::dwarf_attr(&unit, DW_AT_comp_dir, &attribute));
-    if (directory != nullptr) directory_ = directory;
+    directory_ =
+        cut_text(::dwarf_formstring(::dwarf_attr(&unit, DW_AT_comp_dir, &attribute))).value_or("");
   }
 
   [[nodiscard]] bool are_known() const { return table_.has_value(); }
@@ -70,6 +74,7 @@ class UnitLines {
 
  private:
   std::string_view path_of(std::uint64_t file) {
+    if (paths_.size() >= kMaxPaths && !paths_.contains(file)) return {};
     const auto [found, is_new] = paths_.try_emplace(file);
     if (is_new) {
       found->second = printable_utf8(table_->path_of(file, directory_), kMaxCodeNameBytes);
@@ -95,6 +100,16 @@ DwarfLoss loss_of_chain(const Dwarf_Die& unit, const FunctionChain& chain, bool 
   if (chain.functions.empty()) return DwarfLoss::kNoFunction;
   if (chain.is_cut) return DwarfLoss::kTooDeep;
   return has_lines ? DwarfLoss::kNone : DwarfLoss::kNoLines;
+}
+
+std::optional<std::string_view> linkage_name_of(Dwarf_Die& function) {
+  Dwarf_Attribute attribute{};
+  for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
+    const char* const text =
+        ::dwarf_formstring(::dwarf_attr_integrate(&function, name, &attribute));
+    if (text != nullptr) return cut_text(text);
+  }
+  return std::nullopt;
 }
 
 class FrameReader {
@@ -129,7 +144,7 @@ class FrameReader {
   bool read_frames(FunctionChain& chain, UnitLines& lines, FileLine line,
                    std::vector<CodeFrame>& frames);
   CodeFrame frame_of(Dwarf_Die& function, const FileLine& line);
-  std::string shown_name_of(const char* linkage_name);
+  std::string shown_name_of(std::string_view linkage_name);
   void add(std::uint32_t index, DwarfAddress answer);
 
   std::span<const std::uint64_t> addresses_;
@@ -149,10 +164,10 @@ void FrameReader::read(const DwarfFile& file) {
   for (const UnitAddresses& unit : units) {
     if (budget_.check_time()) read_unit(unit, sections);
     if (!budget_.is_spent()) continue;
+    // What is answered stays so.
     for (const WantedAddress& wanted : unit.addresses) {
-      answers_[wanted.index] = {};
-      answers_[wanted.index].names.address = wanted.address;
-      answers_[wanted.index].loss = budget_.loss();
+      DwarfLoss& loss = answers_[wanted.index].loss;
+      if (loss == DwarfLoss::kNoUnit) loss = budget_.loss();
     }
   }
 }
@@ -164,6 +179,7 @@ void FrameReader::read_unit(const UnitAddresses& unit, const LineSections& secti
   UnitLines lines(unit.unit, unit.addresses, sections, budget_);
   for (std::size_t i = 0; i < unit.addresses.size() && budget_.take_step(); ++i) {
     DwarfAddress answer = read_address(unit.unit, functions.chains[i], lines, i);
+    if (budget_.is_spent()) return;  // frames may be missing
     answer.names.address = unit.addresses[i].address;
     add(unit.addresses[i].index, std::move(answer));
   }
@@ -185,10 +201,11 @@ DwarfAddress FrameReader::read_address(const Dwarf_Die& unit, FunctionChain& cha
   return answer;
 }
 
-// False where a function has no name.
+// False where a function has no name. libdw searches all of an entry for an attribute, and the text
+// in an entry may be as long as the file: so the time is checked for each frame.
 bool FrameReader::read_frames(FunctionChain& chain, UnitLines& lines, FileLine line,
                               std::vector<CodeFrame>& frames) {
-  while (!chain.functions.empty()) {
+  while (!chain.functions.empty() && budget_.check_time()) {
     Dwarf_Die& function = chain.functions.back();
     frames.push_back(frame_of(function, line));
     if (frames.back().name.empty()) return false;
@@ -204,24 +221,22 @@ CodeFrame FrameReader::frame_of(Dwarf_Die& function, const FileLine& line) {
   frame.file = line.file;
   Dwarf_Attribute attribute{};
   frame.start_line = number_of(::dwarf_attr_integrate(&function, DW_AT_decl_line, &attribute));
-  const char* name =
-      ::dwarf_formstring(::dwarf_attr_integrate(&function, DW_AT_linkage_name, &attribute));
-  if (name == nullptr) {
-    name =
-        ::dwarf_formstring(::dwarf_attr_integrate(&function, DW_AT_MIPS_linkage_name, &attribute));
-  }
-  if (name != nullptr) {
-    frame.name = shown_name_of(name);
-  } else if (name = ::dwarf_diename(&function); name != nullptr) {
+  auto name = linkage_name_of(function);
+  if (name) {
+    frame.name = shown_name_of(*name);
+  } else if (name = cut_text(::dwarf_diename(&function)); name) {
     frame.name =
-        printable_utf8(std::string(scopes_->prefix_of(function)) + name, kMaxCodeNameBytes);
+        printable_utf8(std::string(scopes_->prefix_of(function)).append(*name), kMaxCodeNameBytes);
   }
-  if (name != nullptr) frame.system_name = printable_utf8(name, kMaxCodeNameBytes);
+  if (name) frame.system_name = printable_utf8(*name, kMaxCodeNameBytes);
   return frame;
 }
 
 // The same functions are inlined at many addresses.
-std::string FrameReader::shown_name_of(const char* linkage_name) {
+std::string FrameReader::shown_name_of(std::string_view linkage_name) {
+  if (shown_.size() >= kMaxShownNames && !shown_.contains(linkage_name)) {
+    return shown_name(linkage_name);
+  }
   const auto [found, is_new] = shown_.try_emplace(linkage_name);
   if (is_new) found->second = shown_name(linkage_name);
   return found->second;

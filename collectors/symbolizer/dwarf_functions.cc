@@ -80,7 +80,7 @@ void FunctionWalk::visit_children(const Dwarf_Die& parent, const Subset& wanted,
   // An entry whose sibling lies before it would make a cycle.
   for (Dwarf_Off last = ::dwarf_dieoffset(&above); budget_.take_entry();) {
     const Dwarf_Off offset = ::dwarf_dieoffset(&entry);
-    if (offset <= last) return;
+    if (offset <= last || !budget_.take_bytes(offset - last)) return;
     last = offset;
     visit(entry, wanted, place);
     Dwarf_Die next{};

@@ -87,7 +87,8 @@ void UnitFinder::add_other_units() {
   Dwarf_Off next = 0;
   std::size_t header_bytes = 0;
   // Not dwarf_get_units(), which opens .dwo files.
-  while (!wanted_.empty() && budget_.take_entry() &&
+  // Each unit may have much before its ranges: texts, and abbreviations of its own.
+  while (!wanted_.empty() && budget_.take_entry() && budget_.check_time() &&
          ::dwarf_nextcu(dwarf_, offset, &next, &header_bytes, nullptr, nullptr, nullptr) == 0 &&
          next > offset) {
     Dwarf_Die unit{};

@@ -90,7 +90,18 @@ inline constexpr std::uint64_t kCodeStart = 0x1000;
 inline constexpr std::uint64_t kCodeBytes = 0x1000;
 
 // The forms of the entries that the functions below write (DWARF 4, 7.5.3).
-enum class Entry : std::uint8_t { kEnd, kUnit, kFunction, kBlock, kWithSibling, kInlined, kEmpty };
+enum class Entry : std::uint8_t {
+  kEnd,
+  kUnit,
+  kFunction,
+  kBlock,
+  kWithSibling,
+  kInlined,
+  kEmpty,
+  kUnitInDirectory,  // its directory is in .debug_str
+  kNamed,            // a function without code, whose name is in .debug_str
+  kLinkageNamed,     // the same with a linkage name
+};
 
 inline std::string abbreviations() {
   Bytes table;
@@ -104,6 +115,7 @@ inline std::string abbreviations() {
   constexpr std::uint8_t kAddr = 0x01;
   constexpr std::uint8_t kData8 = 0x07;
   constexpr std::uint8_t kString = 0x08;
+  constexpr std::uint8_t kStrp = 0x0e;
   constexpr std::uint8_t kRef4 = 0x13;
   constexpr std::uint8_t kSectionOffset = 0x17;
   constexpr std::uint8_t kSibling = 0x01;
@@ -111,13 +123,19 @@ inline std::string abbreviations() {
   constexpr std::uint8_t kLines = 0x10;
   constexpr std::uint8_t kLow = 0x11;
   constexpr std::uint8_t kHigh = 0x12;
+  constexpr std::uint8_t kDirectory = 0x1b;
   constexpr std::uint8_t kOrigin = 0x31;
+  constexpr std::uint8_t kLinkageName = 0x6e;
   add(Entry::kUnit, 0x11, true, {{kLow, kAddr}, {kHigh, kData8}, {kLines, kSectionOffset}});
   add(Entry::kFunction, 0x2e, true, {{kName, kString}, {kLow, kAddr}, {kHigh, kData8}});
   add(Entry::kBlock, 0x0b, true, {{kLow, kAddr}, {kHigh, kData8}});
   add(Entry::kWithSibling, 0x2e, true, {{kSibling, kRef4}, {kName, kString}});
   add(Entry::kInlined, 0x1d, true, {{kOrigin, kRef4}, {kLow, kAddr}, {kHigh, kData8}});
   add(Entry::kEmpty, 0x24, false, {});
+  add(Entry::kUnitInDirectory, 0x11, true,
+      {{kLow, kAddr}, {kHigh, kData8}, {kLines, kSectionOffset}, {kDirectory, kStrp}});
+  add(Entry::kNamed, 0x2e, false, {{kName, kStrp}});
+  add(Entry::kLinkageNamed, 0x2e, false, {{kLinkageName, kStrp}});
   return table.u8(0).text();
 }
 
@@ -126,22 +144,33 @@ inline constexpr std::uint32_t kUnitHeaderBytes = 11;
 // A unit for [kCodeStart, kCodeStart + kCodeBytes) around the entries, which begin at the offset
 // kFirstEntry of the unit.
 inline constexpr std::uint32_t kFirstEntry = kUnitHeaderBytes + 1 + 8 + 8 + 4;
+// The same in a unit with a directory, which is at the start of .debug_str.
+inline constexpr std::uint32_t kFirstEntryInDirectory = kFirstEntry + 4;
 
-inline std::string unit_of(std::string_view entries) {
+inline std::string unit_of(std::string_view entries, Entry unit = Entry::kUnit) {
   Bytes content;
   content.u16(4).u32(0).u8(8);  // version, abbreviations, bytes of an address
-  content.add(Entry::kUnit).u64(kCodeStart).u64(kCodeBytes).u32(0).raw(entries);
+  content.add(unit).u64(kCodeStart).u64(kCodeBytes).u32(0);
+  if (unit == Entry::kUnitInDirectory) content.u32(0);
+  content.raw(entries);
   return Bytes().u32(content.size()).raw(content.text()).text();
 }
 
 inline Bytes& add_range(Bytes& to) { return to.u64(kCodeStart).u64(kCodeBytes); }
 
-// The line program of one file (DWARF 4, 6.2.4).
-inline std::string lines_of_program(std::string_view program, std::uint8_t line_range = 14) {
-  Bytes tables;
-  tables.u8(1).u8(1).u8(1).u8(0xfb).u8(line_range).u8(10);
-  tables.raw(std::string_view("\0\1\1\1\1\0\0\0\1", 9));  // operands of opcodes 1 to 9
-  tables.u8(0).string("file.cc").u8(0).u8(0).u8(0).u8(0);
+inline Bytes line_numbers(std::uint8_t line_range = 14) {
+  Bytes numbers;
+  numbers.u8(1).u8(1).u8(1).u8(0xfb).u8(line_range).u8(10);
+  return numbers.raw(std::string_view("\0\1\1\1\1\0\0\0\1", 9));  // operands of opcodes 1 to 9
+}
+
+// The line program of some files, all of one name (DWARF 4, 6.2.4).
+inline std::string lines_of_program(std::string_view program, std::uint8_t line_range = 14,
+                                    std::size_t files = 1) {
+  Bytes tables = line_numbers(line_range);
+  tables.u8(0);
+  for (std::size_t i = 0; i < files; ++i) tables.string("file.cc").u8(0).u8(0).u8(0);
+  tables.u8(0);
   Bytes content;
   content.u16(4).u32(tables.size()).raw(tables.text()).raw(program);
   return Bytes().u32(content.size()).raw(content.text()).text();
