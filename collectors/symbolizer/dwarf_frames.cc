@@ -47,7 +47,7 @@ class UnitLines {
     Dwarf_Attribute attribute{};
     Dwarf_Word offset = 0;
     if (::dwarf_formudata(::dwarf_attr(&unit, DW_AT_stmt_list, &attribute), &offset) == 0) {
-      table_ = LineTable::read(sections, offset);
+      table_ = LineTable::read(sections, offset, budget);
     }
     if (table_) rows_ = table_->find_rows(addresses, budget);
     directory_ =

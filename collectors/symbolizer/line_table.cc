@@ -28,8 +28,8 @@ std::optional<std::string_view> string_at(std::string_view section, std::uint64_
 // Reads the header of a table.
 class LineHeaderReader {
  public:
-  LineHeaderReader(const LineSections& sections, std::string_view table)
-      : sections_(sections), bytes_(table), cursor_(table) {}
+  LineHeaderReader(const LineSections& sections, std::string_view table, DwarfBudget& budget)
+      : sections_(sections), bytes_(table), cursor_(table), budget_(budget) {}
 
   std::optional<LineTable> read() {
     LineTable table;
@@ -88,6 +88,17 @@ class LineHeaderReader {
     table.operand_counts_ = cursor_.read_bytes(std::max<std::size_t>(table.opcode_base_, 1) - 1);
   }
 
+  // Counts a value of an entry, whose text is up to kMaxPathBytes away. Fails the cursor.
+  void take_value() {
+    if (!budget_.take_step()) dwarf::fail_cursor(cursor_);
+  }
+  void add_entry(std::vector<LineTable::File>& entries, LineTable::File entry) {
+    if (entries.size() < LineTable::kMaxEntries) {
+      entries.push_back(entry);
+    } else {
+      dwarf::fail_cursor(cursor_);
+    }
+  }
   void read_old_names(LineTable& table);
   void read_entries(std::vector<LineTable::File>& entries);
   Value read_value(std::uint64_t form);
@@ -95,6 +106,7 @@ class LineHeaderReader {
   const LineSections& sections_;
   std::string_view bytes_;
   Cursor cursor_;
+  DwarfBudget& budget_;
   bool is_long_ = false;
 };
 
@@ -105,12 +117,14 @@ void LineHeaderReader::read_old_names(LineTable& table) {
   while (cursor_.ok()) {
     const std::string_view name = read_string();
     if (name.empty()) break;
-    table.directories_.push_back({.name = name});
+    take_value();
+    add_entry(table.directories_, {.name = name});
   }
   while (cursor_.ok()) {
     const std::string_view name = read_string();
     if (name.empty()) break;
-    table.files_.push_back({.name = name, .directory = dwarf::read_uleb(cursor_)});
+    take_value();
+    add_entry(table.files_, {.name = name, .directory = dwarf::read_uleb(cursor_)});
     dwarf::read_uleb(cursor_);  // time
     dwarf::read_uleb(cursor_);  // size
   }
@@ -130,12 +144,14 @@ void LineHeaderReader::read_entries(std::vector<LineTable::File>& entries) {
   // An entry has at least one byte, so a count that is not true ends with the bytes.
   if (formats.empty()) return;
   for (std::uint64_t i = 0; i < count && cursor_.ok(); ++i) {
-    LineTable::File& entry = entries.emplace_back();
+    LineTable::File entry;
     for (const auto& [content, form] : formats) {
+      take_value();
       const Value value = read_value(form);
       if (content == DW_LNCT_path) entry.name = value.text;
       if (content == DW_LNCT_directory_index) entry.directory = value.number;
     }
+    add_entry(entries, entry);
   }
 }
 
@@ -296,9 +312,10 @@ void LineProgram::answer_up_to(std::uint64_t end) {
   answered_up_to_ = end;
 }
 
-std::optional<LineTable> LineTable::read(const LineSections& sections, std::uint64_t offset) {
+std::optional<LineTable> LineTable::read(const LineSections& sections, std::uint64_t offset,
+                                         DwarfBudget& budget) {
   if (offset >= sections.lines.size()) return std::nullopt;
-  return LineHeaderReader(sections, sections.lines.substr(offset)).read();
+  return LineHeaderReader(sections, sections.lines.substr(offset), budget).read();
 }
 
 std::vector<LineRow> LineTable::find_rows(std::span<const WantedAddress> addresses,

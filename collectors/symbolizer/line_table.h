@@ -33,9 +33,13 @@ struct LineRow {
 
 class LineTable {
  public:
-  // The table at an offset of .debug_line. None where its header is malformed. Borrows the
-  // sections.
-  static std::optional<LineTable> read(const LineSections& sections, std::uint64_t offset);
+  // The largest units of Chromium have some thousand files. An entry of one byte takes 24 here.
+  static constexpr std::size_t kMaxEntries = 65'536;
+
+  // The table at an offset of .debug_line. None where its header is malformed, or has more than
+  // kMaxEntries directories or files, or where the budget ends. Borrows the sections.
+  static std::optional<LineTable> read(const LineSections& sections, std::uint64_t offset,
+                                       DwarfBudget& budget);
 
   // A row for each address, in their order, which is ascending. A malformed program ends with the
   // rows before. Rows may be missing where the budget ends.

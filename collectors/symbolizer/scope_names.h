@@ -23,8 +23,10 @@ class ScopeNames {
   // The namespace of this entry, which lies in `outer`. `outer` where there are too many, or the
   // name gets too long.
   Scope add_namespace(Dwarf_Die& entry, Scope outer);
+  // Functions beyond kMaxFunctions are shown without their namespaces.
   void add_function(Dwarf_Die& entry, Scope scope) {
-    if (scope != kUnit) scopes_.emplace(::dwarf_dieoffset(&entry), scope);
+    if (scope == kUnit || scopes_.size() >= kMaxFunctions) return;
+    scopes_.emplace(::dwarf_dieoffset(&entry), scope);
   }
 
   // What stands before the function's own name: "profd::(anonymous namespace)::". The function may
@@ -32,6 +34,8 @@ class ScopeNames {
   [[nodiscard]] std::string_view prefix_of(const Dwarf_Die& function) const;
 
  private:
+  static constexpr std::size_t kMaxFunctions = 500'000;  // of a unit; 30 MiB at most
+
   std::vector<std::string> prefixes_ = std::vector<std::string>(1);
   boost::unordered_flat_map<Dwarf_Off, Scope> scopes_;  // by the offset of the function
 };

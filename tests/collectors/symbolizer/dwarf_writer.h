@@ -176,6 +176,21 @@ inline std::string lines_of_program(std::string_view program, std::uint8_t line_
   return Bytes().u32(content.size()).raw(content.text()).text();
 }
 
+// The same in DWARF 5: a path is an inline text, and nothing else is known of a file. All but the
+// first two have an empty one, which takes one byte.
+inline std::string lines_of_program_5(std::string_view program, std::size_t files) {
+  constexpr std::string_view kPathInline("\x01\x01\x08", 3);  // one format: path, DW_FORM_string
+  Bytes tables = line_numbers();
+  tables.raw(kPathInline).u8(1).string("directory").raw(kPathInline);
+  std::size_t left = files;  // as ULEB128
+  for (; left >= 0x80; left >>= 7) tables.u8(static_cast<std::uint8_t>(0x80 | (left & 0x7f)));
+  tables.u8(static_cast<std::uint8_t>(left));
+  tables.string("file.cc").string("file.cc").raw(std::string(files - 2, '\0'));
+  Bytes content;
+  content.u16(5).u8(8).u8(0).u32(tables.size()).raw(tables.text()).raw(program);
+  return Bytes().u32(content.size()).raw(content.text()).text();
+}
+
 // Sets the address to kCodeStart.
 inline std::string start_of_program() { return Bytes().u8(0).u8(9).u8(2).u64(kCodeStart).text(); }
 // Ends the sequence at the end of the code.

@@ -137,6 +137,22 @@ TEST_F(HostileDwarfTest, ALineProgramThatDividesByZeroHasNoLines) {
   EXPECT_EQ(answer.loss, DwarfLoss::kNoLines);
 }
 
+// Each would take memory, and the time to find its text.
+TEST_F(HostileDwarfTest, TheFilesOfALineTableAreLimited) {
+  constexpr std::size_t kLimit = 65'536;
+  const std::string program = start_of_program() + "\x14" + end_of_program();
+  const auto loss_of = [&](const std::string& lines) {
+    const DwarfAddress answer = answer_for(dwarf_with(function_with({}), lines));
+    EXPECT_EQ(answer.names.frames.size(), 1U);
+    return answer.loss;
+  };
+  EXPECT_EQ(loss_of(lines_of_program_5(program, kLimit)), DwarfLoss::kNone);
+  EXPECT_EQ(loss_of(lines_of_program_5(program, kLimit + 1)), DwarfLoss::kNoLines);
+  // Before DWARF 5 there is no file 0, which counts all the same.
+  EXPECT_EQ(loss_of(lines_of_program(program, 14, kLimit - 1)), DwarfLoss::kNone);
+  EXPECT_EQ(loss_of(lines_of_program(program, 14, kLimit)), DwarfLoss::kNoLines);
+}
+
 TEST_F(HostileDwarfTest, SectionsThatAreHugeOnceDecompressedAreRefused) {
   const Elf64_Chdr compression{
       .ch_type = ELFCOMPRESS_ZLIB, .ch_reserved = 0, .ch_size = 1ULL << 40, .ch_addralign = 1};
