@@ -14,6 +14,7 @@ namespace profd {
 namespace {
 
 using symbolizer::FramesRequest;
+using symbolizer::MemoryLimits;
 using symbolizer::Operation;
 
 // The request's first word says which of the descriptors are there.
@@ -26,7 +27,8 @@ DwarfFiles files_of(const sandbox::Request& request, const std::vector<UniqueFd>
   return found;
 }
 
-Result<std::string> find_frames(const DwarfFiles& files, const UniqueFd& argument) {
+Result<std::string> find_frames(const DwarfFiles& files, const UniqueFd& argument,
+                                const MemoryLimits& memory) {
   const auto bytes = sandbox::read_sealed(argument.get(), symbolizer::kMaxRequestBytes);
   if (!bytes) return bytes.error();
   const auto wanted = sandbox::decode<FramesRequest>(*bytes);
@@ -34,12 +36,14 @@ Result<std::string> find_frames(const DwarfFiles& files, const UniqueFd& argumen
   return sandbox::encode(
       find_dwarf_frames(files, wanted->addresses,
                         {.cpu_time = std::chrono::nanoseconds(wanted->cpu_time_ns),
-                         .answer_bytes = symbolizer::kMaxAnswerBytes}));
+                         .answer_bytes = symbolizer::kMaxAnswerBytes,
+                         .decompressed_bytes = memory.decompressed_bytes}));
 }
 
-Result<std::string> answer_of(const sandbox::Request& request, const std::vector<UniqueFd>& files) {
+Result<std::string> answer_of(const sandbox::Request& request, const std::vector<UniqueFd>& files,
+                              const MemoryLimits& memory) {
   if (!files.empty() && request.operation == static_cast<std::uint32_t>(Operation::kFindFrames)) {
-    return find_frames(files_of(request, files), files.back());
+    return find_frames(files_of(request, files), files.back(), memory);
   }
   if (request.operation == static_cast<std::uint32_t>(Operation::kFindAltLink)) {
     return sandbox::encode(find_alt_link(files_of(request, files)));
@@ -47,16 +51,18 @@ Result<std::string> answer_of(const sandbox::Request& request, const std::vector
   return fail(ErrorCode::kInternal, "the symbolizer has no such operation");
 }
 
+template <const MemoryLimits& kMemory>
 Result<std::string> handle_request(const sandbox::Request& request,
                                    const std::vector<UniqueFd>& files) {
-  auto answer = answer_of(request, files);
+  auto answer = answer_of(request, files, kMemory);
   // What one file took is not kept for the next.
   ::malloc_trim(0);
   return answer;
 }
 
+template <const MemoryLimits& kMemory>
 void run_symbolizer(int socket) {
-  sandbox::serve_requests(socket, &handle_request, SymbolizerLimits{}.idle_time);
+  sandbox::serve_requests(socket, &handle_request<kMemory>, SymbolizerLimits{}.idle_time);
 }
 
 }  // namespace
@@ -64,7 +70,13 @@ void run_symbolizer(int socket) {
 const sandbox::ChildKind kSymbolizerChild{
     .name = "symbolizer",
     .process_name = "profd-symbolize",
-    .run = &run_symbolizer,
-    .rules = {.private_bytes = symbolizer::kMaxPrivateBytes, .finds_no_files = true}};
+    .run = &run_symbolizer<symbolizer::kRootMemory>,
+    .rules = {.private_bytes = symbolizer::kRootMemory.private_bytes, .finds_no_files = true}};
+
+const sandbox::ChildKind kUserSymbolizerChild{
+    .name = "user-symbolizer",
+    .process_name = "profd-symbolize",
+    .run = &run_symbolizer<symbolizer::kUserMemory>,
+    .rules = {.private_bytes = symbolizer::kUserMemory.private_bytes, .finds_no_files = true}};
 
 }  // namespace profd

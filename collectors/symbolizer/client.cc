@@ -102,6 +102,10 @@ Symbolizer::Symbolizer(const SymbolizerLimits& limits, sandbox::Spawn spawn)
   }
 }
 
+sandbox::Spawn user_symbolizer() {
+  return [](int socket) { return sandbox::spawn_child(kUserSymbolizerChild, socket); };
+}
+
 bool are_of_root(const DwarfFiles& files) {
   return sandbox::are_of_root(std::array{files.file, files.debug_file, files.alt_file});
 }

@@ -15,8 +15,6 @@ namespace profd {
 namespace symbolizer {
 namespace {
 
-// libdw decompresses all sections of DWARF at once. RLIMIT_DATA of the process is 512 MiB.
-constexpr std::uint64_t kMaxDecompressedBytes = std::uint64_t{384} << 20;
 constexpr std::uint32_t kZstdCompression = 2;  // ELFCOMPRESS_ZSTD, which Debian 12's elf.h lacks
 
 struct DebugSections {
@@ -62,12 +60,12 @@ void for_each_section(Elf* elf, const Visit& visit) {
   }
 }
 
-DebugSections debug_sections_of(Elf* elf) {
+DebugSections debug_sections_of(Elf* elf, std::uint64_t decompressed_bytes) {
   DebugSections found;
-  for_each_section(elf, [&found](Elf_Scn* section, std::string_view name, const GElf_Shdr& header) {
+  for_each_section(elf, [&](Elf_Scn* section, std::string_view name, const GElf_Shdr& header) {
     add_section(section, name, header, found);
     // Each size may be the largest number.
-    return found.decompressed_bytes <= kMaxDecompressedBytes;
+    return found.decompressed_bytes <= decompressed_bytes;
   });
   return found;
 }
@@ -81,9 +79,9 @@ DwarfLoss loss_of_type(Elf* elf) {
   return is_executable ? DwarfLoss::kNone : DwarfLoss::kNotExecutable;
 }
 
-DwarfLoss loss_of_sections(Elf* elf) {
-  const DebugSections sections = debug_sections_of(elf);
-  if (sections.decompressed_bytes > kMaxDecompressedBytes) return DwarfLoss::kTooLarge;
+DwarfLoss loss_of_sections(Elf* elf, std::uint64_t decompressed_bytes) {
+  const DebugSections sections = debug_sections_of(elf, decompressed_bytes);
+  if (sections.decompressed_bytes > decompressed_bytes) return DwarfLoss::kTooLarge;
   if (sections.have_zstd) return DwarfLoss::kZstd;
   return sections.have_info ? DwarfLoss::kNone : DwarfLoss::kNoDwarf;
 }
@@ -147,13 +145,14 @@ AltLink alt_link_of(Elf* elf) {
 
 }  // namespace
 
-boost::system::result<DwarfFile::Opened, DwarfLoss> DwarfFile::open_one(int fd, bool is_alt_file) {
+boost::system::result<DwarfFile::Opened, DwarfLoss> DwarfFile::open_one(
+    int fd, std::uint64_t decompressed_bytes, bool is_alt_file) {
   if (is_too_large(fd)) return DwarfLoss::kTooLarge;
   Opened opened{.elf = open_elf(fd), .dwarf = nullptr};
   if (!opened.elf) return DwarfLoss::kMalformed;
   // dwz's file has the type of an object file, but nothing to relocate.
   DwarfLoss loss = is_alt_file ? DwarfLoss::kNone : loss_of_type(opened.elf.get());
-  if (loss == DwarfLoss::kNone) loss = loss_of_sections(opened.elf.get());
+  if (loss == DwarfLoss::kNone) loss = loss_of_sections(opened.elf.get(), decompressed_bytes);
   if (loss != DwarfLoss::kNone) return loss;
   opened.dwarf.reset(::dwarf_begin_elf(opened.elf.get(), DWARF_C_READ, nullptr));
   if (!opened.dwarf) return DwarfLoss::kMalformed;
@@ -161,30 +160,31 @@ boost::system::result<DwarfFile::Opened, DwarfLoss> DwarfFile::open_one(int fd, 
   return opened;
 }
 
-boost::system::result<DwarfFile, DwarfLoss> DwarfFile::open(const DwarfFiles& files) {
+boost::system::result<DwarfFile, DwarfLoss> DwarfFile::open(const DwarfFiles& files,
+                                                            std::uint64_t decompressed_bytes) {
+  const auto with_alt_file = [&](Opened& opened) {
+    DwarfFile file(std::move(opened));
+    if (files.alt_file >= 0) file.set_alt_file(files.alt_file, decompressed_bytes);
+    return file;
+  };
   if (files.debug_file >= 0) {
-    auto debug = open_one(files.debug_file);
+    auto debug = open_one(files.debug_file, decompressed_bytes);
     if (debug && has_other_build_id(files.file, debug->elf.get())) {
       return DwarfLoss::kOtherDebugFile;
     }
-    if (debug) return DwarfFile(std::move(*debug), files.alt_file);
+    if (debug) return with_alt_file(*debug);
     if (debug.error() != DwarfLoss::kNoDwarf) return debug.error();
   }
-  auto own = open_one(files.file);
+  auto own = open_one(files.file, decompressed_bytes);
   if (!own) return own.error();
-  return DwarfFile(std::move(*own), files.alt_file);
-}
-
-DwarfFile::DwarfFile(Opened opened, int alt_file)
-    : elf_(std::move(opened.elf)), dwarf_(std::move(opened.dwarf)) {
-  if (alt_file >= 0) set_alt_file(alt_file);
+  return with_alt_file(*own);
 }
 
 // A file that is none, or not the one referred to, is left out: names in it are then unknown.
-void DwarfFile::set_alt_file(int fd) {
+void DwarfFile::set_alt_file(int fd, std::uint64_t decompressed_bytes) {
   const AltLink link = alt_link_of(elf_.get());
   if (link.path.empty()) return;
-  auto opened = open_one(fd, true);
+  auto opened = open_one(fd, decompressed_bytes, true);
   if (!opened || build_id_of(opened->elf.get()) != link.build_id) return;
   alt_elf_ = std::move(opened->elf);
   alt_dwarf_ = std::move(opened->dwarf);

@@ -4,7 +4,9 @@
 
 #include <libelf.h>
 
+#include <cstdint>
 #include <memory>
+#include <utility>
 
 #include <boost/system/result.hpp>
 #include <elfutils/libdw.h>
@@ -26,7 +28,9 @@ using DwarfPointer = std::unique_ptr<Dwarf, DwarfDeleter>;
 class DwarfFile {
  public:
   // Takes the debug file where it has DWARF, else the file. The descriptors must stay open.
-  static boost::system::result<DwarfFile, DwarfLoss> open(const DwarfFiles& files);
+  // `decompressed_bytes` as of DwarfLimits.
+  static boost::system::result<DwarfFile, DwarfLoss> open(const DwarfFiles& files,
+                                                          std::uint64_t decompressed_bytes);
 
   [[nodiscard]] Dwarf* get() const { return dwarf_.get(); }
   [[nodiscard]] LineSections line_sections() const;
@@ -36,9 +40,11 @@ class DwarfFile {
     ElfPointer elf;
     DwarfPointer dwarf;
   };
-  static boost::system::result<Opened, DwarfLoss> open_one(int fd, bool is_alt_file = false);
-  DwarfFile(Opened opened, int alt_file);
-  void set_alt_file(int fd);
+  static boost::system::result<Opened, DwarfLoss> open_one(int fd, std::uint64_t decompressed_bytes,
+                                                           bool is_alt_file = false);
+  explicit DwarfFile(Opened opened)
+      : elf_(std::move(opened.elf)), dwarf_(std::move(opened.dwarf)) {}
+  void set_alt_file(int fd, std::uint64_t decompressed_bytes);
 
   // In this order: a Dwarf ends before its Elf, and before the Dwarf that it refers to.
   ElfPointer alt_elf_;

@@ -116,13 +116,14 @@ class FrameReader {
  public:
   FrameReader(std::span<const std::uint64_t> addresses, const DwarfLimits& limits)
       : addresses_(addresses),
+        decompressed_bytes_(limits.decompressed_bytes),
         budget_(limits.cpu_time, limits.entries),
         room_(limits.answer_bytes) {
     for (const std::uint64_t address : addresses) answers_.emplace_back().names.address = address;
   }
 
   std::vector<DwarfAddress> run(const DwarfFiles& files) {
-    if (auto file = DwarfFile::open(files)) {
+    if (auto file = DwarfFile::open(files, decompressed_bytes_)) {
       read(*file);
     } else {
       fail_all(file.error());
@@ -148,6 +149,7 @@ class FrameReader {
   void add(std::uint32_t index, DwarfAddress answer);
 
   std::span<const std::uint64_t> addresses_;
+  std::uint64_t decompressed_bytes_;
   DwarfBudget budget_;
   std::size_t room_;
   std::vector<DwarfAddress> answers_;

@@ -92,6 +92,7 @@ struct AltLink {
 inline constexpr std::size_t kMaxAltPathBytes = 4096;
 inline constexpr std::size_t kMaxBuildIdBytes = 64;
 inline constexpr std::uint64_t kMaxDwarfFileBytes = std::uint64_t{4} << 30;
+inline constexpr std::uint64_t kMaxDecompressedBytes = std::uint64_t{384} << 20;
 inline constexpr std::size_t kMaxDwarfAddresses = 4096;             // of a request
 inline constexpr std::size_t kMaxDwarfDepth = kMaxFramesOfAddress;  // of entries below a unit
 
@@ -99,6 +100,7 @@ struct DwarfLimits {
   std::chrono::nanoseconds cpu_time{std::chrono::seconds(1)};
   std::uint64_t entries = 5'000'000;
   std::size_t answer_bytes = std::size_t{16} << 20;  // about as sandbox::encode() writes them
+  std::uint64_t decompressed_bytes = kMaxDecompressedBytes;  // of all sections of one file
 };
 
 // One answer for each address, in their order. Addresses are virtual ones of the file, the most

@@ -36,7 +36,7 @@ struct SymbolizerLimits {
 // For one thread: the child is killed when the thread that started it ends.
 class Symbolizer {
  public:
-  // `spawn` makes another child in tests.
+  // `spawn` makes another child than kSymbolizerChild.
   explicit Symbolizer(const SymbolizerLimits& limits = {}, sandbox::Spawn spawn = {});
   Symbolizer(const Symbolizer&) = delete;
   Symbolizer& operator=(const Symbolizer&) = delete;
@@ -81,7 +81,11 @@ class Symbolizer {
   std::uint64_t failures_ = 0;
 };
 
-// For sandbox::run_as_child().
+// For sandbox::run_as_child(). The one for files that users own may have half of the memory.
 extern const sandbox::ChildKind kSymbolizerChild;
+extern const sandbox::ChildKind kUserSymbolizerChild;
+
+// Starts kUserSymbolizerChild, for Symbolizer's constructor.
+[[nodiscard]] sandbox::Spawn user_symbolizer();
 
 }  // namespace profd

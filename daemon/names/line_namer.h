@@ -33,10 +33,10 @@ class LineNamer {
     std::uint64_t samples = 0;  // of the addresses
   };
 
-  LineNamer() = default;
+  LineNamer() : LineNamer(SymbolizerLimits{}) {}
   // `spawn` makes another child in tests.
-  explicit LineNamer(const SymbolizerLimits& limits, sandbox::Spawn spawn = {})
-      : roots_(limits, spawn), others_(limits, std::move(spawn)) {}
+  explicit LineNamer(const SymbolizerLimits& limits, const sandbox::Spawn& spawn = {})
+      : roots_(limits, spawn), others_(limits, spawn ? spawn : user_symbolizer()) {}
 
   // Asks for addresses that `names` has, the most important first, as long as there is time. What
   // was not answered for want of it keeps its `may_have_lines`. So do all addresses of a file that

@@ -167,6 +167,21 @@ TEST_F(HostileDwarfTest, SectionsThatAreHugeOnceDecompressedAreRefused) {
             DwarfLoss::kTooLarge);
 }
 
+// The content is not compressed, so nothing is decompressed in either case.
+TEST_F(HostileDwarfTest, OfFilesOfUsersLessIsDecompressed) {
+  const Elf64_Chdr compression{
+      .ch_type = ELFCOMPRESS_ZLIB, .ch_reserved = 0, .ch_size = 300 << 20, .ch_addralign = 1};
+  const std::string bytes(reinterpret_cast<const char*>(&compression), sizeof compression);
+  const UniqueFd file = file_with(elf_with(
+      {{.name = ".debug_info", .bytes = bytes + std::string(100, 'x'), .flags = SHF_COMPRESSED}}));
+  EXPECT_NE(answer_for(file.get()).loss, DwarfLoss::kTooLarge);
+  Symbolizer for_users({}, user_symbolizer());
+  const std::vector<std::uint64_t> address = {kAddress};
+  const auto answers = for_users.find_frames({.file = file.get()}, address, 1500ms);
+  ASSERT_TRUE(answers) << answers.error().message;
+  EXPECT_EQ(answers->front().loss, DwarfLoss::kTooLarge);
+}
+
 TEST_F(HostileDwarfTest, FilesThatAreNoElfFilesOrTooLargeAreRefused) {
   EXPECT_EQ(answer_for("text").loss, DwarfLoss::kMalformed);
   EXPECT_EQ(answer_for("").loss, DwarfLoss::kMalformed);

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <span>
 #include <sstream>
@@ -102,6 +103,36 @@ TEST_F(LineNamerTest, FilesOfRootHaveAChildOfTheirOwn) {
     EXPECT_GT(children.back(), 0);
   }
   EXPECT_NE(children[0], children[1]);
+}
+
+// Of private memory, in bytes.
+std::uint64_t memory_limit_of(pid_t process) {
+  std::ifstream limits(fmt::format("/proc/{}/limits", process));
+  std::uint64_t bytes = 0;
+  for (std::string line; std::getline(limits, line);) {
+    if (line.starts_with("Max data size")) std::istringstream(line.substr(13)) >> bytes;
+  }
+  return bytes;
+}
+
+TEST_F(LineNamerTest, TheChildForFilesOfUsersMayHaveHalfOfTheMemory) {
+  const test::ScratchDirectory directory;
+  const std::string copy = directory.path() / "copy";
+  std::filesystem::copy_file(INLINED_PROGRAM, copy);
+  ASSERT_EQ(::chown(copy.c_str(), 54'321, 54'321), 0);
+  LineBudget budget(5s, 5s);
+  std::vector<std::uint64_t> limits;
+  for (const std::string& path : {std::string(INLINED_PROGRAM), copy}) {
+    const HitFile hit = hit_of(path);
+    const HitFile* const file = &hit;
+    (void)naming_.files().name(hit, budgets_);
+    naming_.files().add_lines({&file, 1}, budget);
+    limits.push_back(memory_limit_of(naming_.symbolizer()));
+  }
+  // What the program itself has comes on top.
+  EXPECT_GE(limits[1], std::uint64_t{256} << 20);
+  EXPECT_LT(limits[1], std::uint64_t{384} << 20);
+  EXPECT_GE(limits[0], std::uint64_t{512} << 20);
 }
 
 // The kernel may add the last milliseconds of a process's CPU time later.
