@@ -148,8 +148,8 @@ milliseconds Symbolizer::cpu_limit_of(const DwarfFiles& files) const {
   return are_of_root(files) ? limits_.root_cpu_time : limits_.cpu_time;
 }
 
-Result<std::string> Symbolizer::call(std::uint32_t operation, const DwarfFiles& files,
-                                     int argument) {
+Result<std::string> Symbolizer::call(std::uint32_t operation, const DwarfFiles& files, int argument,
+                                     nanoseconds cpu_time) {
   sandbox::Request request{.operation = operation};
   std::vector<int> descriptors = {files.file};
   if (files.debug_file >= 0) {
@@ -161,7 +161,12 @@ Result<std::string> Symbolizer::call(std::uint32_t operation, const DwarfFiles& 
     descriptors.push_back(files.alt_file);
   }
   if (argument >= 0) descriptors.push_back(argument);
-  auto answer = client_->call(request, descriptors, cpu_limit_of(files));
+  // What a user's file takes is not more than the user has left, so that others wait no longer.
+  milliseconds limit = cpu_limit_of(files);
+  if (!are_of_root(files)) {
+    limit = std::min(limit, std::chrono::ceil<milliseconds>(cpu_time) + kTimeToAnswer);
+  }
+  auto answer = client_->call(request, descriptors, limit);
   if (child() < 0) ++failures_;
   end_large_child();
   return answer;
@@ -176,12 +181,13 @@ Result<std::string> Symbolizer::call_find_frames(const DwarfFiles& files,
   const auto argument = sandbox::make_sealed(sandbox::encode(symbolizer::FramesRequest{
       .cpu_time_ns = time.count(), .addresses = {addresses.begin(), addresses.end()}}));
   if (!argument) return argument.error();
-  return call(static_cast<std::uint32_t>(Operation::kFindFrames), files, argument->get());
+  return call(static_cast<std::uint32_t>(Operation::kFindFrames), files, argument->get(), time);
 }
 
 Result<AltLink> Symbolizer::find_alt_link(const DwarfFiles& files) {
   if (auto ready = prepare_child(); !ready) return ready.error();
-  const auto bytes = call(static_cast<std::uint32_t>(Operation::kFindAltLink), files, -1);
+  const auto bytes =
+      call(static_cast<std::uint32_t>(Operation::kFindAltLink), files, -1, nanoseconds(0));
   if (!bytes) return bytes.error();
   return sandbox::decode<AltLink>(*bytes);
 }

@@ -23,7 +23,7 @@
 namespace profd {
 
 struct SymbolizerLimits {
-  std::chrono::milliseconds cpu_time{2000};       // of one request
+  std::chrono::milliseconds cpu_time{2000};       // of one request; see find_frames()
   std::chrono::milliseconds root_cpu_time{5000};  // of one whose files are all root's
   std::chrono::milliseconds wall_time{15000};
   std::uint64_t kept_bytes = std::uint64_t{256} << 20;  // of memory, after a request
@@ -43,9 +43,9 @@ class Symbolizer {
 
   // find_dwarf_frames() in the child: one answer for each address, in their order, the most
   // important address first. Addresses that were not read when `cpu_time` was spent have that as
-  // the loss; the time that is left is never more than that of the limits. Where the child died or
-  // was killed, all addresses have the same loss, which is_of_file(). An error only where no child
-  // can be started.
+  // the loss; the time that is left is never more than that of the limits. A child that takes half
+  // a second more for a file of a user is killed. Where the child died or was killed, all addresses
+  // have the same loss, which is_of_file(). An error only where no child can be started.
   [[nodiscard]] Result<std::vector<DwarfAddress>> find_frames(
       const DwarfFiles& files, std::span<const std::uint64_t> addresses,
       std::chrono::nanoseconds cpu_time);
@@ -68,8 +68,9 @@ class Symbolizer {
   Result<void> prepare_child();
   void end_large_child();
   [[nodiscard]] std::chrono::milliseconds cpu_limit_of(const DwarfFiles& files) const;
-  // `argument` is -1 where there is none.
-  Result<std::string> call(std::uint32_t operation, const DwarfFiles& files, int argument);
+  // `argument` is -1 where there is none. `cpu_time` is what the child is to take at most.
+  Result<std::string> call(std::uint32_t operation, const DwarfFiles& files, int argument,
+                           std::chrono::nanoseconds cpu_time);
   Result<std::string> call_find_frames(const DwarfFiles& files,
                                        std::span<const std::uint64_t> addresses,
                                        std::chrono::nanoseconds cpu_time);

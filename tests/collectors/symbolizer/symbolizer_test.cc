@@ -4,6 +4,7 @@
 #include "collectors/symbolizer/symbolizer.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -153,6 +154,37 @@ sandbox::Spawn child_that_answers(const std::string& bytes) {
       }
     });
   };
+}
+
+// A child that answers nothing but the first request, and takes CPU time.
+Result<pid_t> start_child_that_loops(int socket) {
+  return fork_into([&] {
+    sandbox::Request request;
+    const auto received = sandbox::receive_packet(socket, sandbox::buffer_of(request));
+    const auto sealed = sandbox::make_sealed({});
+    const int fd = sealed->get();
+    if (!received ||
+        !sandbox::send_packet(socket, sandbox::bytes_of(sandbox::Answer{}), {&fd, 1})) {
+      return 1;
+    }
+    ::alarm(60);  // beyond the wall time of a request
+    for (volatile bool is_looping = true; is_looping;) {
+    }
+    return 0;
+  });
+}
+
+// The symbolizer counts no more time than it lets a child that it kills have.
+TEST(LoopingChildTest, HasHalfASecondMoreThanTheTimeLeftForAFileOfAUser) {
+  const UniqueFd file(::memfd_create("profd_looping", MFD_CLOEXEC));
+  ASSERT_EQ(::fchown(file.get(), 54'321, 54'321), 0);
+  const std::vector<std::uint64_t> addresses = {1};
+  Symbolizer symbolizer({}, &start_child_that_loops);
+  const auto answers = symbolizer.find_frames({.file = file.get()}, addresses, 100ms);
+  ASSERT_TRUE(answers) << answers.error().message;
+  EXPECT_EQ(answers->front().loss, DwarfLoss::kTimeLimit);
+  EXPECT_LE(symbolizer.cpu_time(), 600ms);
+  EXPECT_EQ(symbolizer.failures(), 1U);
 }
 
 DwarfAddress good_answer(std::uint64_t address) {
