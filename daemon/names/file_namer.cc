@@ -164,50 +164,79 @@ NameSource FileNamer::look_up(const Source& source, const DebugFileFinder::Wante
   return NameSource::kOverBudget;
 }
 
-void FileNamer::add_lines(std::span<const HitFile* const> files, LineBudget& budget) {
-  std::vector<Pending> pending;
-  for (const HitFile* const hit : files) {
-    if (auto one = pending_of(*hit)) pending.push_back(std::move(*one));
-  }
-  std::ranges::stable_sort(pending, std::greater(), &Pending::samples);
-  for (const Pending& one : pending) {
-    const MappedFile& file = *one.hit->file;
-    if (!still_has_its_bytes(file)) continue;
-    const std::chrono::nanoseconds left = budget.left_for(file.owner);
-    std::chrono::nanoseconds time = left;
-    const auto debug = debug_files_.find({.fd = file.fd.get(),
-                                          .identity = one.identity,
-                                          .query = query_of(*one.elf, file.path, file.owner),
-                                          .processes = one.hit->processes},
-                                         time);
-    if (time < left) budget.spend(file.owner, left - time);
-    lines_.add_lines({.fd = file.fd.get(),
-                      .debug_fd = fd_of(debug),
-                      .identity = one.identity,
-                      .owner = file.owner,
-                      .samples = one.samples},
-                     one.addresses, *one.names, budget);
-  }
+std::uint32_t FileNamer::payer_of(std::uint32_t uid) {
+  const std::uint32_t owner = owners_.owner_of(uid);
+  return owner == kRoot ? uid : owner;
 }
 
-std::optional<FileNamer::Pending> FileNamer::pending_of(const HitFile& hit) {
+void FileNamer::add_lines(std::span<const HitFile* const> files, LineBudget& budget) {
+  std::vector<Pending> pending;
+  for (const HitFile* const hit : files) add_pending(*hit, pending);
+  std::ranges::stable_sort(pending, std::greater(), [](const Pending& one) {
+    return std::pair(one.payer == kRoot, one.samples);
+  });
+  std::set<std::uint32_t> users;
+  for (const Pending& one : pending) {
+    if (one.payer != kRoot) users.insert(one.payer);
+  }
+  budget.set_one_alone(users.size() == 1);
+  for (Pending& one : pending) add_lines(one, budget);
+  if (!budget.keeps_rest()) return;
+  budget.share_rest();
+  for (Pending& one : pending) add_lines(one, budget);
+}
+
+void FileNamer::add_lines(Pending& pending, LineBudget& budget) {
+  // Those that others paid for are answered.
+  std::erase_if(pending.addresses, [&](std::uint64_t address) {
+    return !pending.names->find(address)->may_have_lines;
+  });
+  const MappedFile& file = *pending.hit->file;
+  if (pending.addresses.empty() || !still_has_its_bytes(file)) return;
+  const std::chrono::nanoseconds left = budget.left_for(pending.payer);
+  std::chrono::nanoseconds time = left;
+  std::shared_ptr<const UniqueFd> debug;
+  // A search without time would find none, which is remembered for all users.
+  if (left > std::chrono::nanoseconds(0)) {
+    debug = debug_files_.find({.fd = file.fd.get(),
+                               .identity = pending.identity,
+                               .query = query_of(*pending.elf, file.path, file.owner),
+                               .processes = pending.hit->processes},
+                              time);
+  }
+  if (time < left) budget.spend(pending.payer, left - time);
+  lines_.add_lines({.fd = file.fd.get(),
+                    .debug_fd = fd_of(debug),
+                    .identity = pending.identity,
+                    .payer = pending.payer,
+                    .samples = pending.samples},
+                   pending.addresses, *pending.names, budget);
+}
+
+void FileNamer::add_pending(const HitFile& hit, std::vector<Pending>& pending) {
   const bool is_usable = hit.file->fd.valid() && may_be_read(hit);
   const ElfSummary* const elf = is_usable ? find_summary(hit.file->key) : nullptr;
-  if (elf == nullptr) return std::nullopt;
-  Pending pending{.hit = &hit, .elf = elf, .identity = file_identity(*hit.file, *elf)};
-  pending.names = &cache_.names_of(pending.identity);
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> wanted;  // samples, address
-  for (const auto& [offset, samples] : hit.samples_by_offset) {
-    const Result<std::uint64_t> address = vaddr_of_offset(*elf, offset);
-    const NameTable::Entry* const entry = address ? pending.names->find(*address) : nullptr;
-    if (entry == nullptr || !entry->may_have_lines) continue;
-    wanted.emplace_back(samples, *address);
-    pending.samples += samples;
+  if (elf == nullptr) return;
+  const std::string identity = file_identity(*hit.file, *elf);
+  NameTable& names = cache_.names_of(identity);
+  for (const auto& [payer, hits] : hit.hits_by_payer) {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> wanted;  // samples, address
+    std::uint64_t all_samples = 0;
+    for (const auto& [offset, samples] : hits.samples_by_offset) {
+      const Result<std::uint64_t> address = vaddr_of_offset(*elf, offset);
+      const NameTable::Entry* const entry = address ? names.find(*address) : nullptr;
+      if (entry == nullptr || !entry->may_have_lines) continue;
+      wanted.emplace_back(samples, *address);
+      all_samples += samples;
+    }
+    if (wanted.empty()) continue;
+    std::ranges::sort(wanted, std::greater());
+    // One sample may hit all of them.
+    Pending& one = pending.emplace_back(
+        Pending{.hit = &hit, .elf = elf, .identity = identity, .names = &names, .payer = payer});
+    one.samples = std::min(all_samples, hits.samples);
+    for (const auto& [samples, address] : wanted) one.addresses.push_back(address);
   }
-  if (wanted.empty()) return std::nullopt;
-  std::ranges::sort(wanted, std::greater());
-  for (const auto& [samples, address] : wanted) pending.addresses.push_back(address);
-  return pending;
 }
 
 void FileNamer::trim() {

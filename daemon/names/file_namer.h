@@ -1,9 +1,10 @@
 // Names the code addresses of files: from the cache, then from symbol tables, which only the parser
 // reads. After that, inlined functions and lines come from DWARF, as far as there is time.
 //
-// Each file is looked up once for all its addresses. A file of one user does not use up the time
-// for the files of another (SymbolBudgets, LineBudget). A file that the parser could not read in
-// time is read again when it is hit later (collectors/files/backoff.h). On a worker.
+// Each file is looked up once for all its addresses. The symbols of one user's files do not use up
+// the time for those of another's (SymbolBudgets), and neither do the lines of the addresses that
+// one user's samples hit (LineBudget). A file that the parser could not read in time is read again
+// when it is hit later (collectors/files/backoff.h). On a worker.
 
 #pragma once
 
@@ -19,6 +20,7 @@
 
 #include "collectors/files/backoff.h"
 #include "collectors/files/mapped_file.h"
+#include "collectors/host/uid_owners.h"
 #include "collectors/parser/parser.h"
 #include "daemon/names/debug_file_finder.h"
 #include "daemon/names/line_budget.h"
@@ -31,14 +33,22 @@
 
 namespace profd {
 
+// What the samples of one user hit in a file.
+struct UserHits {
+  std::uint64_t samples = 0;  // that hit the file, each once
+  std::map<std::uint64_t, std::uint64_t> samples_by_offset{};
+};
+
 // A file, and the bytes of it that samples hit, each with the number of samples.
 struct HitFile {
   std::shared_ptr<const MappedFile> file;
-  std::map<std::uint64_t, std::uint64_t> samples_by_offset;
-  std::vector<HitProcess> processes{};  // some of those that have mapped it
+  std::map<std::uint64_t, std::uint64_t> samples_by_offset;  // of all users
+  std::vector<HitProcess> processes{};                       // some of those that have mapped it
   // Of all processes that have mapped it. A file that one of these users may run but not read has
   // no names, not even in the view of root: names are kept by file.
   std::set<std::uint32_t> users{};
+  // By who pays for the lines, as payer_of() has it. Lines are only asked for what is here.
+  std::map<std::uint32_t, UserHits> hits_by_payer{};
 };
 
 // A file with the names of its hit bytes.
@@ -56,12 +66,17 @@ struct NamedFile {
 
 class FileNamer {
  public:
-  // All must outlive *this.
-  FileNamer(Parser& parser, LineNamer& lines, NameCache& cache, DebugDirectories directories = {})
+  // Of a process of which no uid is known. No user has it.
+  static constexpr std::uint32_t kUnknownUser = 0xffff'ffff;
+
+  // The references must outlive *this.
+  FileNamer(Parser& parser, LineNamer& lines, NameCache& cache, DebugDirectories directories = {},
+            UidOwners owners = UidOwners())
       : parser_(parser),
         lines_(lines),
         cache_(cache),
-        debug_files_(parser, std::move(directories)) {
+        debug_files_(parser, std::move(directories)),
+        owners_(std::move(owners)) {
     debug_files_.have_changed();
   }
 
@@ -69,8 +84,13 @@ class FileNamer {
 
   [[nodiscard]] NamedFile name(const HitFile& hit, SymbolBudgets& budgets);
 
-  // Adds inlined functions, files and lines to the names that name() has found for these files: the
-  // file with most samples first, and of each file the address with most samples.
+  // The user who pays for what processes of this uid hit: the one who has the uid as a subordinate
+  // one. Those of root are of containers, whose users are not root.
+  [[nodiscard]] std::uint32_t payer_of(std::uint32_t uid);
+
+  // Adds inlined functions, files and lines to the names that name() has found for these files: at
+  // first for the addresses that samples of root hit, the file with most samples first, and of each
+  // file the address with most samples; then for those of users in the same order.
   void add_lines(std::span<const HitFile* const> files, LineBudget& budget);
 
   // The same as name() for the vDSO, of which profd has its own copy.
@@ -103,16 +123,19 @@ class FileNamer {
   [[nodiscard]] const ElfSummary* find_summary(const FileKey& key) const;
   const ElfSummary* find_or_read(const MappedFile& file, SymbolBudget& budget);
   bool read_summary(const MappedFile& file, Summary& summary);
-  // A file with addresses that may have lines, the one with most samples first.
+  // A file with addresses that one user's samples hit and that may have lines, the one with most
+  // samples first.
   struct Pending {
     const HitFile* hit = nullptr;
     const ElfSummary* elf = nullptr;
     std::string identity{};
     NameTable* names = nullptr;
+    std::uint32_t payer = 0;
     std::vector<std::uint64_t> addresses{};
-    std::uint64_t samples = 0;  // of all of them
+    std::uint64_t samples = 0;  // that hit one of them, at most
   };
-  std::optional<Pending> pending_of(const HitFile& hit);
+  void add_pending(const HitFile& hit, std::vector<Pending>& pending);
+  void add_lines(Pending& pending, LineBudget& budget);
   // Returns why the addresses that are not in `names` afterwards have no name.
   NameSource look_up(const Source& source, const DebugFileFinder::Wanted& wanted,
                      const std::vector<std::uint64_t>& addresses, SymbolBudget& budget,
@@ -124,6 +147,7 @@ class FileNamer {
   std::map<FileKey, Summary> summaries_;
   UniqueFd vdso_;
   DebugFileFinder debug_files_;
+  UidOwners owners_;
   std::uint64_t looked_up_ = 0;
 };
 

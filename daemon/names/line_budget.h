@@ -1,8 +1,10 @@
 // The CPU time for reading DWARF: of one session's result, or of continuous mode, where it is
 // refilled as time passes.
 //
-// Files that root does not own get half of it together, and those of one user a part of that half,
-// so that nobody's files use up the time for those of others. On a worker.
+// The user whose samples cause the work pays for it, not the owner of the file: any user can map
+// the files of root and run code at each of their addresses. Users get half of it together, and one
+// user an eighth while other users wait, so that root keeps its part, and each user too. On a
+// worker.
 
 #pragma once
 
@@ -18,13 +20,13 @@ class LineBudget {
  public:
   using Time = std::chrono::nanoseconds;
 
-  // A user with subordinate ids can make files of many owners. Owners beyond these get nothing.
-  static constexpr std::size_t kMaxOwners = 16;
+  // Users with a part of their own. Those beyond these get nothing.
+  static constexpr std::size_t kMaxUsers = 16;
   // How long the refill of all of it takes: 0.2 s of CPU time a minute.
   static constexpr std::chrono::minutes kRefillTime{10};
 
   [[nodiscard]] static LineBudget of_session() {
-    return LineBudget(std::chrono::seconds(5), std::chrono::milliseconds(1250));
+    return LineBudget(std::chrono::seconds(5), std::chrono::milliseconds(625));
   }
   // A file is read again when its samples are worth that: one per cent of the CPU time that they
   // stand for at 19 Hz. To open a large file for one more sample each minute takes more than all
@@ -34,7 +36,8 @@ class LineBudget {
                       std::chrono::microseconds(500));
   }
 
-  // `for_sample`: the time that a sample without lines is worth; 0: no file waits for more samples.
+  // `for_sample`: the time that a sample without lines is worth; 0: of one session, where no file
+  // waits for more samples.
   LineBudget(Time all, Time one_user, Time for_sample = {})
       : all_(all),
         one_user_(one_user),
@@ -47,21 +50,32 @@ class LineBudget {
     return for_sample_.count() == 0 || samples >= static_cast<std::uint64_t>((cost / for_sample_));
   }
 
-  // For the files of this owner, a uid. Not positive: it is spent.
-  [[nodiscard]] Time left_for(std::uint32_t owner) const {
-    if (owner == kRoot) return left_;
-    const auto known = by_owner_.find(owner);
-    if (known == by_owner_.end() && by_owner_.size() >= kMaxOwners) return {};
-    const Time own = known == by_owner_.end() ? one_user_ : known->second;
-    return std::min({left_, left_for_users_, own});
+  // For the samples of this user, a uid. Not positive: it is spent.
+  [[nodiscard]] Time left_for(std::uint32_t user) const {
+    if (user == kRoot) return left_;
+    const Time of_users = std::min(left_, left_for_users_);
+    return is_one_alone_ ? of_users : std::min(of_users, part_of(user));
   }
 
   // May be more than what is left: a call of libdw cannot be interrupted.
-  void spend(std::uint32_t owner, Time time) {
+  void spend(std::uint32_t user, Time time) {
     left_ -= time;
-    if (owner == kRoot) return;
+    if (user == kRoot) return;
     left_for_users_ -= time;
-    by_owner_.try_emplace(owner, one_user_).first->second -= time;
+    by_user_.try_emplace(user, one_user_).first->second -= time;
+  }
+
+  // Whether the samples of only one user other than root wait for time. Then the part of all users
+  // is for this one; when another one comes, this one has spent its own part, and more.
+  void set_one_alone(bool is_one_alone) { is_one_alone_ = is_one_alone; }
+
+  // In a session: whether some of the time is kept for users who may have asked for less than their
+  // part. When all have asked, share_rest() gives it to those who need more.
+  [[nodiscard]] bool keeps_rest() const { return for_sample_.count() == 0 && !is_rest_shared_; }
+  void share_rest() {
+    is_rest_shared_ = true;
+    is_one_alone_ = true;
+    left_for_users_ = left_;
   }
 
   // `passed`: the time since the last call.
@@ -72,19 +86,27 @@ class LineBudget {
     };
     left_ = refilled(left_, all_);
     left_for_users_ = refilled(left_for_users_, all_ / 2);
-    for (auto& [owner, left] : by_owner_) left = refilled(left, one_user_);
-    std::erase_if(by_owner_, [this](const auto& entry) { return entry.second >= one_user_; });
+    for (auto& [user, left] : by_user_) left = refilled(left, one_user_);
+    std::erase_if(by_user_, [this](const auto& entry) { return entry.second >= one_user_; });
   }
 
  private:
   static constexpr std::uint32_t kRoot = 0;
+
+  [[nodiscard]] Time part_of(std::uint32_t user) const {
+    const auto known = by_user_.find(user);
+    if (known != by_user_.end()) return known->second;
+    return by_user_.size() < kMaxUsers ? one_user_ : Time();
+  }
 
   Time all_;
   Time one_user_;
   Time for_sample_;
   Time left_;
   Time left_for_users_;
-  std::map<std::uint32_t, Time> by_owner_;
+  std::map<std::uint32_t, Time> by_user_;
+  bool is_one_alone_ = false;
+  bool is_rest_shared_ = false;
 };
 
 }  // namespace profd

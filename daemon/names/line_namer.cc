@@ -17,13 +17,22 @@ using std::chrono::nanoseconds;
 // Opening a large file and one of its units take about this long; less would be spent for nothing.
 constexpr std::chrono::milliseconds kMinTime{50};
 
+// A file is refused as too slow only if it had as much time as the first file of a user in a
+// window.
+constexpr std::chrono::milliseconds kTimeToRefuse{125};
+
 constexpr std::size_t kMaxWaiting = 4096;  // files
 
-// With the debug file, which may be installed later than the file.
+// With the debug file, which may be installed later than the file. By payer, since a file that is
+// too slow for the little time of one user is not too slow for another.
 std::string key_of_source(const LineNamer::Source& source) {
+  std::string key = source.identity;
   struct stat status {};
-  if (source.debug_fd < 0 || ::fstat(source.debug_fd, &status) != 0) return source.identity;
-  return fmt::format("{}+{:x}-{:x}", source.identity, status.st_dev, status.st_ino);
+  if (source.debug_fd >= 0 && ::fstat(source.debug_fd, &status) == 0) {
+    key += fmt::format("+{:x}-{:x}", status.st_dev, status.st_ino);
+  }
+  if (source.payer != 0) key += fmt::format("@{}", source.payer);
+  return key;
 }
 
 // Whether the address may be asked for again: the answer may then be another one.
@@ -75,8 +84,11 @@ void LineNamer::add_all(const Source& source, const std::string& key,
   bool is_first = true;
   while (!addresses.empty()) {
     // The rest is for other files.
-    const nanoseconds time = budget.left_for(source.owner) / 2;
-    if (time < kMinTime) return;
+    const nanoseconds time = budget.left_for(source.payer) / 2;
+    if (time < kMinTime) {
+      count_unasked(addresses.size(), budget);
+      return;
+    }
     const nanoseconds before = cpu_time();
     if (std::exchange(is_first, false)) {
       const auto link = symbolizer_for(files).find_alt_link(files);
@@ -85,10 +97,19 @@ void LineNamer::add_all(const Source& source, const std::string& key,
     }
     const auto some = addresses.first(std::min(addresses.size(), kMaxDwarfAddresses));
     const bool are_done = add_some(files, key, some, time, names);
-    budget.spend(source.owner, cpu_time() - before);
-    if (!are_done) return;
+    budget.spend(source.payer, cpu_time() - before);
     addresses = addresses.subspan(some.size());
+    if (!are_done) {
+      count_unasked(addresses.size(), budget);
+      return;
+    }
   }
+}
+
+// They are asked for again where the rest of the time is shared.
+void LineNamer::count_unasked(std::size_t addresses, const LineBudget& budget) {
+  if (budget.keeps_rest()) return;
+  stats_.addresses_lost.at(static_cast<std::size_t>(DwarfLoss::kCpuTime)) += addresses;
 }
 
 bool LineNamer::add_some(const DwarfFiles& files, const std::string& key,
@@ -102,7 +123,7 @@ bool LineNamer::add_some(const DwarfFiles& files, const std::string& key,
     return false;
   }
   // A file that takes all the time before it answers anything would do so each time.
-  if (std::ranges::all_of(*answers, &may_change, &DwarfAddress::loss)) {
+  if (time >= kTimeToRefuse && std::ranges::all_of(*answers, &may_change, &DwarfAddress::loss)) {
     refuse(key, DwarfLoss::kTimeLimit);
   }
   return apply(*answers, names);

@@ -28,9 +28,9 @@ class LineNamer {
   struct Source {
     int fd = -1;
     int debug_fd = -1;
-    std::string identity;  // as file_identity() has it
-    std::uint32_t owner = 0;
-    std::uint64_t samples = 0;  // of the addresses
+    std::string identity;       // as file_identity() has it
+    std::uint32_t payer = 0;    // the user whose samples hit the addresses
+    std::uint64_t samples = 0;  // that hit one of the addresses
   };
 
   LineNamer() : LineNamer(SymbolizerLimits{}) {}
@@ -38,9 +38,10 @@ class LineNamer {
   explicit LineNamer(const SymbolizerLimits& limits, const sandbox::Spawn& spawn = {})
       : roots_(limits, spawn), others_(limits, spawn ? spawn : user_symbolizer()) {}
 
-  // Asks for addresses that `names` has, the most important first, as long as there is time. What
-  // was not answered for want of it keeps its `may_have_lines`. So do all addresses of a file that
-  // took long the last time, until enough samples were without lines (LineBudget::is_worth).
+  // Asks for addresses that `names` has, the most important first, as long as the payer has time.
+  // What was not answered for want of it keeps its `may_have_lines`, and counts as lost for
+  // kCpuTime. All addresses of a file that took long the last time also keep it, until enough
+  // samples of the payer were without lines (LineBudget::is_worth).
   void add_lines(const Source& source, std::span<const std::uint64_t> addresses, NameTable& names,
                  LineBudget& budget);
 
@@ -62,6 +63,8 @@ class LineNamer {
                 std::span<const std::uint64_t> addresses, std::chrono::nanoseconds time,
                 NameTable& names);
   bool apply(const std::vector<DwarfAddress>& answers, NameTable& names);
+  // Of addresses that nobody was asked for.
+  void count_unasked(std::size_t addresses, const LineBudget& budget);
   void refuse(const std::string& key, DwarfLoss loss);
 
   // Of a file that was read: the time that it took, and the samples without lines since.

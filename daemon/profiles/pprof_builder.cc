@@ -12,6 +12,7 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
+#include "daemon/profiles/file_hits.h"
 #include "daemon/profiles/file_locations.h"
 #include "daemon/profiles/jit_code.h"
 #include "daemon/profiles/profile_files.h"
@@ -24,12 +25,6 @@ namespace {
 constexpr std::int64_t kMicrosecondNs = 1000;
 
 using Locations = boost::unordered_flat_map<std::uint64_t, NamedLocation>;
-
-// A file of the session, and its locations in the profile.
-struct ProfiledFile {
-  HitFile hit;
-  FileLocations locations{};
-};
 
 // In the second value's unit for each sample.
 struct Period {
@@ -53,13 +48,14 @@ class ProfileNamer {
       : snapshot_(snapshot),
         names_(names),
         period_(period_in(snapshot)),
-        profile_({{"samples", "count"}, period_.type}) {
+        profile_({{"samples", "count"}, period_.type}),
+        hits_(names.files) {
     describe(host);
   }
 
   NamedProfile build() {
-    for (const ProcessSnapshot& process : snapshot_.processes) collect_hits(process);
-    for (auto& [key, file] : files_) name_file(file);
+    for (const ProcessSnapshot& process : snapshot_.processes) hits_.add(process);
+    for (const auto& [key, hit] : hits_.files()) name_file(key, hit);
     add_lines();
     name_vdso();
     for (const ProcessSnapshot& process : snapshot_.processes) add(process);
@@ -82,65 +78,24 @@ class ProfileNamer {
     (void)add_named_mapping(profile_, {}, "[all processes of " + host + "]");
   }
 
-  const ProcessMapping* mapping_of_frame(const ProcessSnapshot& process,
-                                         const StackTable::Stack& stack,
-                                         const UserFrame& frame) const {
-    const auto ids = process.samples.stacks.mapping_ids(stack);
-    if (frame.mapping >= ids.size()) return nullptr;
-    const auto known = process.image->mappings.find(ids[frame.mapping]);
-    return known == process.image->mappings.end() ? nullptr : &known->second;
-  }
-
-  void collect_hits(const ProcessSnapshot& process) {
-    const StackTable& table = process.samples.stacks;
-    for (const StackTable::Stack& stack : table.stacks()) {
-      const auto words = table.user_frames(stack);
-      for (std::size_t i = 0; i < words.size(); ++i) {
-        const UserFrame frame = UserFrame::from_word(words[i]);
-        const ProcessMapping* mapping = mapping_of_frame(process, stack, frame);
-        if (mapping == nullptr) continue;
-        const std::uint64_t offset = offset_of(*mapping, frame, kind_of_frame(words, i));
-        if (mapping->kind == PROFD_MAPPING_VDSO) vdso_.hit.samples_by_offset[offset] += stack.count;
-        if (mapping->kind != PROFD_MAPPING_FILE || !mapping->file) continue;
-        ProfiledFile& file = files_[mapping->file_key];
-        if (!file.hit.file || !file.hit.file->fd.valid()) file.hit.file = mapping->file;
-        file.hit.samples_by_offset[offset] += stack.count;
-        add_process(process, file.hit);
-      }
-    }
-  }
-
-  // Some are enough: their root has the file's debug file.
-  static void add_process(const ProcessSnapshot& process, HitFile& hit) {
-    hit.users.insert(process.image->uid);
-    auto& known = hit.processes;
-    if (known.size() >= DebugFileFinder::kMaxProcesses) return;
-    if (!known.empty() && known.back().tgid == process.key.tgid) return;
-    known.push_back({.tgid = process.key.tgid, .uid = process.image->uid});
-  }
-
-  static std::uint64_t offset_of(const ProcessMapping& mapping, const UserFrame& frame,
-                                 PcKind kind) {
-    return code_address(frame, kind) - mapping.start + mapping.file_offset;
-  }
-
-  void name_file(ProfiledFile& file) {
-    NamedFile named = names_.files.name(file.hit, names_.budgets);
+  void name_file(const FileKey& key, const HitFile& hit) {
+    NamedFile named = names_.files.name(hit, names_.budgets);
     if (named.elf && !named.elf->build_id.empty()) identities_.insert(named.identity);
-    file.locations = FileLocations(std::move(named), file.hit.file->path, profile_);
+    files_.insert_or_assign(key, FileLocations(std::move(named), hit.file->path, profile_));
   }
 
   void add_lines() {
     if (names_.line_budget == nullptr) return;
     std::vector<const HitFile*> hits;
-    for (const auto& [key, file] : files_) hits.push_back(&file.hit);
+    for (const auto& [key, hit] : hits_.files()) hits.push_back(&hit);
     names_.files.add_lines(hits, *names_.line_budget);
   }
 
   void name_vdso() {
-    if (vdso_.hit.samples_by_offset.empty()) return;
-    vdso_.locations = FileLocations(
-        names_.files.name_vdso(vdso_.hit.samples_by_offset, names_.budgets), "[vdso]", profile_);
+    const auto& samples_by_offset = hits_.vdso().samples_by_offset;
+    if (samples_by_offset.empty()) return;
+    vdso_ = FileLocations(names_.files.name_vdso(samples_by_offset, names_.budgets), "[vdso]",
+                          profile_);
   }
 
   // One set for each thread in `labels_`, or a single one where threads are not distinguished.
@@ -249,9 +204,9 @@ class ProfileNamer {
       return location_of_name("[anon]", NameSource::kAnonymous);
     }
     const std::uint64_t offset = offset_of(*mapping, frame, kind);
-    if (mapping->kind == PROFD_MAPPING_VDSO) return vdso_.locations.at(offset, profile_);
+    if (mapping->kind == PROFD_MAPPING_VDSO) return vdso_.at(offset, profile_);
     if (!mapping->file) return location_of_name("[unreachable]", NameSource::kNoFile);
-    return files_.at(mapping->file_key).locations.at(offset, profile_);
+    return files_.at(mapping->file_key).at(offset, profile_);
   }
 
   NamedLocation jit_location(const JitSamples& samples, std::uint32_t index,
@@ -280,9 +235,10 @@ class ProfileNamer {
   PprofProfile profile_;
   std::vector<std::uint32_t> label_sets_;
   NameShares shares_;
-  std::map<FileKey, ProfiledFile> files_;
+  FileHits hits_;
+  std::map<FileKey, FileLocations> files_;
   std::set<std::string> identities_;
-  ProfiledFile vdso_;
+  FileLocations vdso_;
   Locations kernel_;  // by address
   std::optional<std::uint32_t> kernel_mapping_;
   // Of the current process:

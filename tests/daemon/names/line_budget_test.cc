@@ -11,7 +11,7 @@ constexpr std::uint32_t kRoot = 0;
 constexpr std::uint32_t kAlice = 1000;
 constexpr std::uint32_t kBob = 1001;
 
-TEST(LineBudget, FilesOfUsersLeaveHalfToThoseOfRoot) {
+TEST(LineBudget, UsersLeaveHalfToRoot) {
   LineBudget budget(2s, 600ms);
   EXPECT_EQ(budget.left_for(kRoot), 2s);
   EXPECT_EQ(budget.left_for(kAlice), 600ms);
@@ -23,7 +23,7 @@ TEST(LineBudget, FilesOfUsersLeaveHalfToThoseOfRoot) {
   EXPECT_EQ(budget.left_for(kRoot), 900ms);
 }
 
-TEST(LineBudget, FilesOfRootTakeNoMoreThanAll) {
+TEST(LineBudget, RootTakesNoMoreThanAll) {
   LineBudget budget(2s, 600ms);
   budget.spend(kRoot, 1900ms);
   EXPECT_EQ(budget.left_for(kRoot), 100ms);
@@ -42,13 +42,36 @@ TEST(LineBudget, IsRefilledInTenMinutesAndNoFurther) {
   EXPECT_EQ(budget.left_for(kAlice), 600ms);
 }
 
-TEST(LineBudget, OwnersBeyondTheLimitGetNothingUntilOthersAreRefilled) {
+TEST(LineBudget, UsersBeyondTheLimitGetNothingUntilOthersAreRefilled) {
   LineBudget budget(2s, 600ms);
-  for (std::uint32_t owner = 1; owner <= LineBudget::kMaxOwners; ++owner) budget.spend(owner, 1ms);
+  for (std::uint32_t user = 1; user <= LineBudget::kMaxUsers; ++user) budget.spend(user, 1ms);
   EXPECT_EQ(budget.left_for(kAlice), 0s);
   EXPECT_GT(budget.left_for(1), 0s);
   budget.refill(10min);
   EXPECT_EQ(budget.left_for(kAlice), 600ms);
+}
+
+TEST(LineBudget, AUserMayTakeThePartOfAllUsersWhileNoOtherWaits) {
+  LineBudget budget(2s, 250ms, 1us);
+  budget.set_one_alone(true);
+  EXPECT_EQ(budget.left_for(kAlice), 1s);
+  budget.spend(kAlice, 900ms);
+  EXPECT_EQ(budget.left_for(kRoot), 1100ms);
+  budget.set_one_alone(false);
+  EXPECT_LT(budget.left_for(kAlice), 0s);
+  EXPECT_EQ(budget.left_for(kBob), 100ms);
+}
+
+TEST(LineBudget, TheRestOfASessionIsForThoseWhoNeedMore) {
+  EXPECT_FALSE(LineBudget::of_continuous_mode().keeps_rest());
+  LineBudget budget = LineBudget::of_session();
+  const LineBudget::Time all = budget.left_for(kRoot);
+  EXPECT_EQ(budget.left_for(kAlice), all / 8);
+  budget.spend(kAlice, all / 8);
+  EXPECT_TRUE(budget.keeps_rest());
+  budget.share_rest();
+  EXPECT_FALSE(budget.keeps_rest());
+  EXPECT_EQ(budget.left_for(kAlice), all - all / 8);
 }
 
 }  // namespace

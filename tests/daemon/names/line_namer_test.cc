@@ -29,9 +29,19 @@ using testing::Contains;
 // "FUNCTION FILE:LINE" of each frame, the innermost inlined function first.
 using Shown = std::vector<std::string>;
 
+constexpr std::uint32_t kRootUser = 0;
+constexpr std::uint32_t kUser = 12'345;
+
 class LineNamerTest : public testing::Test {
  protected:
-  // Hits on every fourth byte of the function `outer`; the first has most samples.
+  // All hits are of samples of this user. No sample hits two bytes.
+  static void set_payer(HitFile& hit, std::uint32_t payer) {
+    UserHits hits{.samples_by_offset = hit.samples_by_offset};
+    for (const auto& [offset, samples] : hit.samples_by_offset) hits.samples += samples;
+    hit.hits_by_payer = {{payer, hits}};
+  }
+
+  // Hits of root on every fourth byte of the function `outer`; the first has most samples.
   HitFile hit_of(const std::string& path) {
     HitFile hit{.file = test::open_mapped(path), .samples_by_offset = {}};
     const ElfSummary elf = read_elf_summary(hit.file->fd.get()).value();
@@ -44,6 +54,7 @@ class LineNamerTest : public testing::Test {
         hit.samples_by_offset[segment.offset + inside] = 100 - i;
       }
     }
+    set_payer(hit, kRootUser);
     return hit;
   }
 
@@ -140,19 +151,19 @@ TEST_F(LineNamerTest, WhatARequestTakesIsSpent) {
   const HitFile hit = hit_of(INLINED_PROGRAM);
   const HitFile* const file = &hit;
   LineBudget budget(5s, 5s);
-  for (int i = 0; i < 200 && budget.left_for(0) == 5s; ++i) {
+  for (int i = 0; i < 200 && budget.left_for(kRootUser) == 5s; ++i) {
     CodeNaming naming{Parser::start().value()};
     (void)naming.files().name(hit, budgets_);
     naming.files().add_lines({&file, 1}, budget);
   }
-  EXPECT_LT(budget.left_for(0), 5s);
+  EXPECT_LT(budget.left_for(kRootUser), 5s);
 }
 
 TEST_F(LineNamerTest, WithoutTimeAnAddressIsAskedForLater) {
   const HitFile hit = hit_of(INLINED_PROGRAM);
   const NamedFile named = naming_.files().name(hit, budgets_);
   LineBudget spent(5s, 5s);
-  spent.spend(0, 5s);
+  spent.spend(kRootUser, 5s);
   const HitFile* const file = &hit;
   naming_.files().add_lines({&file, 1}, spent);
   const std::uint64_t address = addresses_.front();
@@ -163,15 +174,63 @@ TEST_F(LineNamerTest, WithoutTimeAnAddressIsAskedForLater) {
   EXPECT_EQ(shown(*named.names, address), addr2line(address));
 }
 
-// All samples of the second request are worth less than the first one took, and those of the third
-// one are worth more. The kernel may add the CPU time of the first one too late.
+// The program is a file of root.
+TEST_F(LineNamerTest, WhatSamplesOfAUserHitIsPaidByTheUser) {
+  HitFile hit = hit_of(INLINED_PROGRAM);
+  set_payer(hit, kUser);
+  const HitFile* const file = &hit;
+  const NamedFile named = naming_.files().name(hit, budgets_);
+  LineBudget budget(5s, 1s, 1ns);
+  budget.spend(kUser, 2500ms);
+  naming_.files().add_lines({&file, 1}, budget);
+  EXPECT_TRUE(named.names->find(addresses_.front())->may_have_lines);
+  EXPECT_EQ(naming_.symbolizer(), -1);
+  EXPECT_EQ(budget.left_for(kRootUser), 2500ms);
+  const auto& lost = naming_.stats().lines.addresses_lost;
+  EXPECT_EQ(lost.at(static_cast<std::size_t>(DwarfLoss::kCpuTime)), addresses_.size());
+}
+
+TEST_F(LineNamerTest, RootHasTheLinesOfWhatItsSamplesHitThoughUsersSpentTheirTime) {
+  HitFile hit = hit_of(INLINED_PROGRAM);
+  set_payer(hit, kUser);
+  const auto first = *hit.samples_by_offset.begin();
+  hit.hits_by_payer[kRootUser] = {.samples = first.second, .samples_by_offset = {first}};
+  const HitFile* const file = &hit;
+  const NamedFile named = naming_.files().name(hit, budgets_);
+  LineBudget budget(5s, 1s, 1ns);
+  budget.spend(kUser, 2500ms);
+  naming_.files().add_lines({&file, 1}, budget);
+  EXPECT_EQ(shown(*named.names, addresses_.front()), addr2line(addresses_.front()));
+  EXPECT_TRUE(named.names->find(addresses_.back())->may_have_lines);
+  EXPECT_EQ(naming_.stats().lines.answered, 1U);
+}
+
+// Their own part is spent, but nobody else needs the rest.
+TEST_F(LineNamerTest, InASessionUsersHaveTheTimeThatOthersLeave) {
+  HitFile hit = hit_of(INLINED_PROGRAM);
+  set_payer(hit, kUser);
+  const HitFile* const file = &hit;
+  const NamedFile named = naming_.files().name(hit, budgets_);
+  LineBudget budget(5s, 1s);
+  budget.spend(kUser, 2500ms);
+  naming_.files().add_lines({&file, 1}, budget);
+  EXPECT_EQ(shown(*named.names, addresses_.front()), addr2line(addresses_.front()));
+  const auto& lost = naming_.stats().lines.addresses_lost;
+  EXPECT_EQ(lost.at(static_cast<std::size_t>(DwarfLoss::kCpuTime)), 0U);
+}
+
+// All samples of the second and third request are worth less than the first one took, though in the
+// third one each address has many; and those of the fourth one are worth more. The kernel may add
+// the CPU time of the first one too late.
 TEST_F(LineNamerTest, AFileThatTookLongWaitsForSamplesThatAreWorthIt) {
   HitFile hit = hit_of(INLINED_PROGRAM);
   const auto [last_offset, last_samples] = *hit.samples_by_offset.rbegin();
   const std::uint64_t last = addresses_.back();
   hit.samples_by_offset.erase(last_offset);
+  set_payer(hit, kRootUser);
   HitFile later = hit;
   later.samples_by_offset = {{last_offset, last_samples}};
+  set_payer(later, kRootUser);
   const std::array<const HitFile*, 2> files{&hit, &later};
   const std::span all(files);
   std::unique_ptr<CodeNaming> naming;
@@ -186,6 +245,11 @@ TEST_F(LineNamerTest, AFileThatTookLongWaitsForSamplesThatAreWorthIt) {
   naming->files().add_lines(all.last(1), budget);
   EXPECT_TRUE(named.names->find(last)->may_have_lines);
   later.samples_by_offset[last_offset] = 60'000'000'000;
+  set_payer(later, kRootUser);
+  later.hits_by_payer[kRootUser].samples = 1;  // all in one stack
+  naming->files().add_lines(all.last(1), budget);
+  EXPECT_TRUE(named.names->find(last)->may_have_lines);
+  set_payer(later, kRootUser);
   naming->files().add_lines(all.last(1), budget);
   EXPECT_EQ(shown(*named.names, last), addr2line(last));
 }

@@ -1,0 +1,77 @@
+#include "daemon/profiles/file_hits.h"
+
+#include <algorithm>
+
+namespace profd {
+namespace {
+
+// An image without a process record has no uid yet.
+std::uint32_t uid_of(const ProcessSnapshot& process) {
+  if (process.image->identified) return process.image->uid;
+  return process.samples.owner ? process.samples.owner->uid : FileNamer::kUnknownUser;
+}
+
+// Some are enough: their root has the file's debug file.
+void add_process(const ProcessSnapshot& process, HitFile& hit) {
+  hit.users.insert(process.image->uid);
+  auto& known = hit.processes;
+  if (known.size() >= DebugFileFinder::kMaxProcesses) return;
+  if (!known.empty() && known.back().tgid == process.key.tgid) return;
+  known.push_back({.tgid = process.key.tgid, .uid = process.image->uid});
+}
+
+}  // namespace
+
+const ProcessMapping* mapping_of_frame(const ProcessSnapshot& process,
+                                       const StackTable::Stack& stack, const UserFrame& frame) {
+  const auto ids = process.samples.stacks.mapping_ids(stack);
+  if (frame.mapping >= ids.size()) return nullptr;
+  const auto known = process.image->mappings.find(ids[frame.mapping]);
+  return known == process.image->mappings.end() ? nullptr : &known->second;
+}
+
+std::uint64_t offset_of(const ProcessMapping& mapping, const UserFrame& frame, PcKind kind) {
+  return code_address(frame, kind) - mapping.start + mapping.file_offset;
+}
+
+void FileHits::add(const ProcessSnapshot& process) {
+  const std::uint32_t payer = names_.payer_of(uid_of(process));
+  const StackTable& table = process.samples.stacks;
+  for (const StackTable::Stack& stack : table.stacks()) {
+    hits_.clear();
+    const auto words = table.user_frames(stack);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const UserFrame frame = UserFrame::from_word(words[i]);
+      const ProcessMapping* const mapping = mapping_of_frame(process, stack, frame);
+      HitFile* const file = mapping == nullptr ? nullptr : file_of(process, *mapping);
+      if (file == nullptr) continue;
+      hits_.emplace_back(file, offset_of(*mapping, frame, kind_of_frame(words, i)));
+    }
+    count(stack.count, payer);
+  }
+}
+
+HitFile* FileHits::file_of(const ProcessSnapshot& process, const ProcessMapping& mapping) {
+  if (mapping.kind == PROFD_MAPPING_VDSO) return &vdso_;
+  if (mapping.kind != PROFD_MAPPING_FILE || !mapping.file) return nullptr;
+  HitFile& hit = files_[mapping.file_key];
+  if (!hit.file || !hit.file->fd.valid()) hit.file = mapping.file;
+  add_process(process, hit);
+  return &hit;
+}
+
+void FileHits::count(std::uint64_t samples, std::uint32_t payer) {
+  std::ranges::sort(hits_);
+  const auto repeated = std::ranges::unique(hits_);
+  hits_.erase(repeated.begin(), repeated.end());
+  const HitFile* latest = nullptr;
+  for (const auto& [file, offset] : hits_) {
+    UserHits& of_payer = file->hits_by_payer[payer];
+    if (file != latest) of_payer.samples += samples;
+    latest = file;
+    file->samples_by_offset[offset] += samples;
+    of_payer.samples_by_offset[offset] += samples;
+  }
+}
+
+}  // namespace profd
