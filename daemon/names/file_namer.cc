@@ -58,13 +58,14 @@ std::optional<std::uint64_t> NamedFile::address_of(std::uint64_t file_offset) co
 NamedFile FileNamer::name(const HitFile& hit, SymbolBudgets& budgets) {
   const MappedFile& file = *hit.file;
   if (!may_be_read(hit)) return {.missing = NameSource::kNotReadable};
-  const ElfSummary* elf = find_or_read(file, budgets.of(file.owner));
+  const ElfSummary* elf = find_or_read(file, budgets);
   if (elf == nullptr) {
     return {.missing = file.fd.valid() ? NameSource::kRefused : NameSource::kNoFile};
   }
-  return name(
+  NamedFile named = name(
       {.fd = file.fd.get(), .path = file.path, .owner = file.owner, .processes = hit.processes},
       *elf, file_identity(file, *elf), hit.samples_by_offset, budgets);
+  return named;
 }
 
 NamedFile FileNamer::name_vdso(const std::map<std::uint64_t, std::uint64_t>& samples_by_offset,
@@ -102,7 +103,7 @@ NamedFile FileNamer::name(const Source& source, const ElfSummary& elf, const std
                              .identity = identity,
                              .query = query_of(elf, source.path, source.owner),
                              .processes = source.processes},
-                            unknown, budgets.of(source.owner), names);
+                            unknown, budget_of(source.owner, budgets), names);
   }
   return named;
 }
@@ -113,9 +114,10 @@ const ElfSummary* FileNamer::find_summary(const FileKey& key) const {
 }
 
 // Null: the file can't be read. The summary is kept, since the file may be closed later.
-const ElfSummary* FileNamer::find_or_read(const MappedFile& file, SymbolBudget& budget) {
+const ElfSummary* FileNamer::find_or_read(const MappedFile& file, SymbolBudgets& budgets) {
   if (const ElfSummary* const known = find_summary(file.key)) return known;
   if (!file.fd.valid()) return nullptr;
+  SymbolBudget& budget = budget_of(file.owner, budgets);
   const auto begin = std::chrono::steady_clock::now();
   const auto [entry, is_new] = summaries_.try_emplace(file.key);
   Summary& summary = entry->second;

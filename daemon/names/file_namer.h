@@ -121,7 +121,11 @@ class FileNamer {
     std::optional<Backoff> retry{};
   };
   [[nodiscard]] const ElfSummary* find_summary(const FileKey& key) const;
-  const ElfSummary* find_or_read(const MappedFile& file, SymbolBudget& budget);
+  const ElfSummary* find_or_read(const MappedFile& file, SymbolBudgets& budgets);
+  // Subordinate uids are no owners of their own.
+  SymbolBudget& budget_of(std::uint32_t owner, SymbolBudgets& budgets) {
+    return budgets.of(payer_of(owner));
+  }
   bool read_summary(const MappedFile& file, Summary& summary);
   // A file with addresses that one user's samples hit and that may have lines, the one with most
   // samples first.

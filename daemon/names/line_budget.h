@@ -20,7 +20,7 @@ class LineBudget {
  public:
   using Time = std::chrono::nanoseconds;
 
-  // Users with a part of their own. Those beyond these get nothing.
+  // Users with a part of their own. All others share one.
   static constexpr std::size_t kMaxUsers = 16;
   // How long the refill of all of it takes: 0.2 s of CPU time a minute.
   static constexpr std::chrono::minutes kRefillTime{10};
@@ -43,7 +43,8 @@ class LineBudget {
         one_user_(one_user),
         for_sample_(for_sample),
         left_(all),
-        left_for_users_(all / 2) {}
+        left_for_users_(all / 2),
+        left_for_others_(one_user) {}
 
   // Whether a file that takes about `cost` is to be read for `samples` that have no lines.
   [[nodiscard]] bool is_worth(Time cost, std::uint64_t samples) const {
@@ -62,7 +63,8 @@ class LineBudget {
     left_ -= time;
     if (user == kRoot) return;
     left_for_users_ -= time;
-    by_user_.try_emplace(user, one_user_).first->second -= time;
+    (has_part(user) ? by_user_.try_emplace(user, one_user_).first->second : left_for_others_) -=
+        time;
   }
 
   // Whether the samples of only one user other than root wait for time. Then the part of all users
@@ -86,6 +88,7 @@ class LineBudget {
     };
     left_ = refilled(left_, all_);
     left_for_users_ = refilled(left_for_users_, all_ / 2);
+    left_for_others_ = refilled(left_for_others_, one_user_);
     for (auto& [user, left] : by_user_) left = refilled(left, one_user_);
     std::erase_if(by_user_, [this](const auto& entry) { return entry.second >= one_user_; });
   }
@@ -93,10 +96,13 @@ class LineBudget {
  private:
   static constexpr std::uint32_t kRoot = 0;
 
+  [[nodiscard]] bool has_part(std::uint32_t user) const {
+    return by_user_.size() < kMaxUsers || by_user_.contains(user);
+  }
   [[nodiscard]] Time part_of(std::uint32_t user) const {
     const auto known = by_user_.find(user);
     if (known != by_user_.end()) return known->second;
-    return by_user_.size() < kMaxUsers ? one_user_ : Time();
+    return has_part(user) ? one_user_ : left_for_others_;
   }
 
   Time all_;
@@ -104,6 +110,7 @@ class LineBudget {
   Time for_sample_;
   Time left_;
   Time left_for_users_;
+  Time left_for_others_;  // users without a part of their own
   std::map<std::uint32_t, Time> by_user_;
   bool is_one_alone_ = false;
   bool is_rest_shared_ = false;

@@ -13,20 +13,28 @@ namespace profd {
 
 class SymbolBudgets {
  public:
-  // A user with subordinate ids can make files of many owners. Owners beyond these get no symbols.
+  // Owners other than root with a budget of their own, since many owners could take much time. All
+  // others share one budget.
   static constexpr std::size_t kMaxOwners = 16;
 
-  explicit SymbolBudgets(const SymbolBudget& each = {}) : each_(each) {}
+  explicit SymbolBudgets(const SymbolBudget& each = {})
+      : each_(each), of_root_(each), of_others_(each) {}
 
-  // `owner` is a uid. Files of root do not use up their budget (elf_file.h).
+  // `owner` is a uid. Takes one of the budgets, so call it where there is work only, and for the
+  // most important file first. Files of root do not use up their budget (elf_file.h).
   [[nodiscard]] SymbolBudget& of(std::uint32_t owner) {
-    if (by_owner_.size() >= kMaxOwners && !by_owner_.contains(owner)) return nothing_;
+    if (owner == 0) return of_root_;
+    if (by_owner_.size() >= kMaxOwners && !by_owner_.contains(owner)) return of_others_;
     return by_owner_.try_emplace(owner, each_).first->second;
   }
 
+  // With a budget of their own.
+  [[nodiscard]] std::size_t owners() const { return by_owner_.size(); }
+
  private:
   SymbolBudget each_;
-  SymbolBudget nothing_{.table_bytes = 0, .time = {}};
+  SymbolBudget of_root_;
+  SymbolBudget of_others_;
   std::map<std::uint32_t, SymbolBudget> by_owner_;
 };
 

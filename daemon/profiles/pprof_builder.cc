@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -55,8 +56,9 @@ class ProfileNamer {
 
   NamedProfile build() {
     for (const ProcessSnapshot& process : snapshot_.processes) hits_.add(process);
-    for (const auto& [key, hit] : hits_.files()) name_file(key, hit);
-    add_lines();
+    const std::vector<const HitFile*> files = hottest_first();
+    name_files(files);
+    if (names_.line_budget != nullptr) names_.files.add_lines(files, *names_.line_budget);
     name_vdso();
     for (const ProcessSnapshot& process : snapshot_.processes) add(process);
     return {std::move(profile_),
@@ -78,17 +80,31 @@ class ProfileNamer {
     (void)add_named_mapping(profile_, {}, "[all processes of " + host + "]");
   }
 
-  void name_file(const FileKey& key, const HitFile& hit) {
-    NamedFile named = names_.files.name(hit, names_.budgets);
-    if (named.elf && !named.elf->build_id.empty()) identities_.insert(named.identity);
-    files_.insert_or_assign(key, FileLocations(std::move(named), hit.file->path, profile_));
+  [[nodiscard]] std::vector<const HitFile*> hottest_first() const {
+    std::vector<std::pair<std::uint64_t, const HitFile*>> files;  // with samples
+    for (const auto& [key, hit] : hits_.files()) {
+      std::uint64_t samples = 0;
+      for (const auto& [payer, hits] : hit.hits_by_payer) samples += hits.samples;
+      files.emplace_back(samples, &hit);
+    }
+    std::ranges::stable_sort(files, std::greater(), [](const auto& file) { return file.first; });
+    std::vector<const HitFile*> sorted;
+    for (const auto& [samples, hit] : files) sorted.push_back(hit);
+    return sorted;
   }
 
-  void add_lines() {
-    if (names_.line_budget == nullptr) return;
-    std::vector<const HitFile*> hits;
-    for (const auto& [key, hit] : hits_.files()) hits.push_back(&hit);
-    names_.files.add_lines(hits, *names_.line_budget);
+  // The budgets are for the first files of `files`. In the profile, files are in the order of their
+  // keys.
+  void name_files(std::span<const HitFile* const> files) {
+    std::map<const HitFile*, NamedFile> all;
+    for (const HitFile* const hit : files) {
+      all.insert_or_assign(hit, names_.files.name(*hit, names_.budgets));
+    }
+    for (const auto& [key, hit] : hits_.files()) {
+      NamedFile& named = all.at(&hit);
+      if (named.elf && !named.elf->build_id.empty()) identities_.insert(named.identity);
+      files_.insert_or_assign(key, FileLocations(std::move(named), hit.file->path, profile_));
+    }
   }
 
   void name_vdso() {

@@ -109,6 +109,28 @@ TEST_F(FileNamerTest, AProgramHasNamesThatItsStrippedCopyHasNot) {
   EXPECT_EQ(name(), "");
 }
 
+TEST(SymbolBudgets, OwnersBeyondTheLimitShareABudgetAndRootHasItsOwn) {
+  SymbolBudgets budgets({.table_bytes = 100, .time = 1s});
+  for (std::uint32_t owner = 1; owner <= SymbolBudgets::kMaxOwners; ++owner) {
+    budgets.of(owner).table_bytes -= owner;
+  }
+  EXPECT_EQ(budgets.of(1000).table_bytes, 100U);
+  budgets.of(1000).table_bytes = 30;
+  EXPECT_EQ(budgets.of(1001).table_bytes, 30U);
+  EXPECT_EQ(budgets.of(0).table_bytes, 100U);
+  EXPECT_EQ(budgets.of(3).table_bytes, 97U);
+}
+
+TEST_F(FileNamerTest, AFileWhoseNamesAreKnownTakesNoBudget) {
+  ASSERT_EQ(::chown(built_.path("program").c_str(), 1000, 1000), 0);
+  hit_.file = test::open_mapped(built_.path("program"));
+  EXPECT_EQ(name(), "main");
+  EXPECT_EQ(budgets_.owners(), 1U);
+  budgets_ = SymbolBudgets();
+  EXPECT_EQ(name(), "main");
+  EXPECT_EQ(budgets_.owners(), 0U);
+}
+
 TEST_F(FileNamerTest, AFileThatIsNotElfIsNotTriedAgain) {
   built_.run("echo text > text");
   hit_.file = test::open_mapped(built_.path("text"));

@@ -42,11 +42,13 @@ TEST(LineBudget, IsRefilledInTenMinutesAndNoFurther) {
   EXPECT_EQ(budget.left_for(kAlice), 600ms);
 }
 
-TEST(LineBudget, UsersBeyondTheLimitGetNothingUntilOthersAreRefilled) {
+TEST(LineBudget, UsersBeyondTheLimitShareOnePartUntilOthersAreRefilled) {
   LineBudget budget(2s, 600ms);
   for (std::uint32_t user = 1; user <= LineBudget::kMaxUsers; ++user) budget.spend(user, 1ms);
-  EXPECT_EQ(budget.left_for(kAlice), 0s);
-  EXPECT_GT(budget.left_for(1), 0s);
+  EXPECT_EQ(budget.left_for(kAlice), 600ms);
+  budget.spend(kAlice, 500ms);
+  EXPECT_EQ(budget.left_for(kBob), 100ms);
+  EXPECT_EQ(budget.left_for(1), 484ms);  // of the half of all users
   budget.refill(10min);
   EXPECT_EQ(budget.left_for(kAlice), 600ms);
 }
