@@ -65,6 +65,7 @@ NamedFile FileNamer::name(const HitFile& hit, SymbolBudgets& budgets) {
   NamedFile named = name(
       {.fd = file.fd.get(), .path = file.path, .owner = file.owner, .processes = hit.processes},
       *elf, file_identity(file, *elf), hit.samples_by_offset, budgets);
+  for (const auto& [payer, hits] : hit.hits_by_payer) cache_.add_payer(named.identity, payer);
   return named;
 }
 

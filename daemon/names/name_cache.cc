@@ -18,12 +18,55 @@ void NameCache::mark_stale() {
   for (auto& [identity, file] : files_) file.names.mark_stale();
 }
 
+void NameCache::add_payer(const std::string& identity, std::uint32_t payer) {
+  const auto known = files_.find(identity);
+  if (known == files_.end()) return;
+  File& file = known->second;
+  if (payer == kRoot) {
+    file.payer = kRoot;
+  } else if (file.payer && *file.payer != kRoot && *file.payer != payer) {
+    file.payer.reset();
+    file.is_of_several = true;
+  } else if (!file.payer && !file.is_of_several) {
+    file.payer = payer;
+  }
+}
+
+void NameCache::Usage::add(const File& file) {
+  const std::size_t bytes = file.names.bytes();
+  all += bytes;
+  if (file.payer == kRoot) return;
+  users += bytes;
+  if (file.payer) by_user[*file.payer] += bytes;
+}
+
+void NameCache::Usage::remove(const File& file) {
+  const std::size_t bytes = file.names.bytes();
+  all -= bytes;
+  if (file.payer == kRoot) return;
+  users -= bytes;
+  if (file.payer) by_user[*file.payer] -= bytes;
+}
+
 void NameCache::trim() {
-  for (std::size_t used = bytes(); used > max_bytes_ && !recency_.empty();) {
-    const auto oldest = files_.find(recency_.back());
-    used -= oldest->second.names.bytes();
-    files_.erase(oldest);
-    recency_.pop_back();
+  Usage used;
+  for (const auto& [identity, file] : files_) used.add(file);
+  const std::size_t of_one_user = max_bytes_ / 8;
+  const std::size_t of_users = max_bytes_ / 2;
+  drop(used, [&](const File& file) {
+    return file.payer && *file.payer != kRoot && used.by_user[*file.payer] > of_one_user;
+  });
+  drop(used, [&](const File& file) { return file.payer != kRoot && used.users > of_users; });
+  drop(used, [](const File&) { return true; });
+}
+
+void NameCache::drop(Usage& used, const std::function<bool(const File&)>& is_dropped) {
+  for (auto place = recency_.end(); place != recency_.begin() && used.all > max_bytes_;) {
+    const auto file = files_.find(*--place);
+    if (!is_dropped(file->second)) continue;
+    used.remove(file->second);
+    files_.erase(file);
+    place = recency_.erase(place);
   }
 }
 

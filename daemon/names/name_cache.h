@@ -1,14 +1,19 @@
 // The names that were looked up, by file, so that each address of a file is looked up once.
 //
 // Files with one build id share their names if they have one owner: any user can copy the build id
-// of another user's file. Bounded; the file that was used least recently is dropped first. On a
-// worker.
+// of another user's file. Bounded. Where there are too many, those go first which are kept for a
+// user with more than an eighth of the cache, then those for users where they have more than half
+// together: names of files that samples of root hit do not count. Of these, the file that was used
+// least recently is dropped first. On a worker.
 
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "daemon/names/name_table.h"
@@ -24,6 +29,11 @@ class NameCache {
   // The names of a file, by its identity; empty at first. Valid until the next trim().
   NameTable& names_of(const std::string& identity);
 
+  // Samples of this user hit the file, whose names are there. Those of a file that root hits are
+  // root's, and those of a file that several users hit are of all users together, as are those that
+  // nobody has hit yet.
+  void add_payer(const std::string& identity, std::uint32_t payer);
+
   // NameTable::mark_stale() for all files.
   void mark_stale();
 
@@ -37,7 +47,20 @@ class NameCache {
   struct File {
     NameTable names;
     std::list<std::string>::iterator recency;
+    std::optional<std::uint32_t> payer{};  // none: nobody yet, or several users
+    bool is_of_several = false;
   };
+  struct Usage {
+    std::size_t all = 0;
+    std::size_t users = 0;  // without root
+    std::map<std::uint32_t, std::size_t> by_user{};
+    void add(const File& file);
+    void remove(const File& file);
+  };
+  static constexpr std::uint32_t kRoot = 0;
+
+  // Drops such files until the limit is kept, the oldest first.
+  void drop(Usage& used, const std::function<bool(const File&)>& is_dropped);
 
   std::size_t max_bytes_;
   std::map<std::string, File> files_;

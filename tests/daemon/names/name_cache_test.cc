@@ -74,5 +74,63 @@ TEST(NameCacheTest, TheFileThatWasUsedLeastRecentlyIsDroppedFirst) {
   EXPECT_EQ(cache.names_of("b").find(1), nullptr);
 }
 
+class NameCacheOfUsersTest : public testing::Test {
+ protected:
+  static constexpr std::uint32_t kOwner = 0;
+  static constexpr std::uint32_t kFlooder = 1000;
+  static constexpr std::uint32_t kOther = 1001;
+
+  // About a tenth of the cache.
+  void add(const std::string& file, std::uint32_t payer) {
+    NameTable& names = cache_.names_of(file);
+    for (std::uint64_t address = 0; names.bytes() < kMaxBytes / 10; ++address) {
+      names.set({.address = address, .frames = {}}, false);
+    }
+    cache_.add_payer(file, payer);
+  }
+  bool has(const std::string& file) { return cache_.names_of(file).find(0) != nullptr; }
+  std::string number(const std::string& file, unsigned i) { return file + std::to_string(i); }
+
+  static constexpr std::size_t kMaxBytes = 80'000;
+  NameCache cache_{kMaxBytes};
+};
+
+TEST_F(NameCacheOfUsersTest, AUserWithManyNamesDropsItsOwn) {
+  add("root", kOwner);
+  add("other", kOther);
+  for (unsigned i = 0; i < 20; ++i) add(number("flood", i), kFlooder);
+  cache_.trim();
+  EXPECT_LE(cache_.bytes(), kMaxBytes);
+  EXPECT_TRUE(has("root"));
+  EXPECT_TRUE(has("other"));
+  EXPECT_TRUE(has("flood19"));
+  EXPECT_FALSE(has("flood0"));
+}
+
+TEST_F(NameCacheOfUsersTest, ManyUsersLeaveHalfToRoot) {
+  for (unsigned i = 0; i < 4; ++i) add(number("root", i), kOwner);
+  for (unsigned i = 0; i < 20; ++i) add(number("user", i), kFlooder + i);
+  cache_.trim();
+  for (unsigned i = 0; i < 4; ++i) EXPECT_TRUE(has(number("root", i))) << i;
+  EXPECT_TRUE(has("user19"));
+  EXPECT_FALSE(has("user0"));
+}
+
+TEST_F(NameCacheOfUsersTest, AUserAloneMayHaveMoreWhileThereIsRoom) {
+  for (unsigned i = 0; i < 8; ++i) add(number("mine", i), kFlooder);
+  cache_.trim();
+  EXPECT_EQ(cache_.files(), 8U);
+}
+
+TEST_F(NameCacheOfUsersTest, AFileIsNotDroppedForAUserWhoHitItToo) {
+  add("root", kOwner);
+  add("other", kOther);
+  for (const char* file : {"root", "other"}) cache_.add_payer(file, kFlooder);
+  for (unsigned i = 0; i < 20; ++i) add(number("flood", i), kFlooder);
+  cache_.trim();
+  EXPECT_TRUE(has("root"));
+  EXPECT_TRUE(has("other"));
+}
+
 }  // namespace
 }  // namespace profd
