@@ -62,8 +62,7 @@ HitFile* FileHits::file_of(const ProcessSnapshot& process, const ProcessMapping&
 
 void FileHits::count(std::uint64_t samples, std::uint32_t payer) {
   std::ranges::sort(hits_);
-  const auto repeated = std::ranges::unique(hits_);
-  hits_.erase(repeated.begin(), repeated.end());
+  hits_.erase(std::unique(hits_.begin(), hits_.end()), hits_.end());
   const HitFile* latest = nullptr;
   for (const auto& [file, offset] : hits_) {
     UserHits& of_payer = file->hits_by_payer[payer];
