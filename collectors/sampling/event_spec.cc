@@ -114,6 +114,19 @@ Result<EventSpec> make_event_spec(std::string_view name, std::uint64_t frequency
   return spec;
 }
 
+bool is_default_event(const EventSpec& event) {
+  return event.same_events({.name = {},
+                            .type = kEvents.front().type,
+                            .config = kEvents.front().config,
+                            .unit = {},
+                            .frequency_hz = kDefaultFrequencyHz});
+}
+
+std::string text_of(const EventSpec& event) {
+  return event.name + (event.period == 0 ? " at " + std::to_string(event.frequency_hz) + " Hz"
+                                         : " with a period of " + std::to_string(event.period));
+}
+
 std::vector<std::string_view> event_names() {
   std::vector<std::string_view> names;
   std::ranges::transform(kEvents, std::back_inserter(names), &NamedEvent::name);

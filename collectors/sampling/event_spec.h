@@ -40,6 +40,12 @@ struct EventSpec {
 [[nodiscard]] Result<EventSpec> make_event_spec(std::string_view name, std::uint64_t frequency_hz,
                                                 std::uint64_t period);
 
+// The event of a session that names none: the CPU clock at 99 Hz.
+[[nodiscard]] bool is_default_event(const EventSpec& event);
+
+// For messages: "cpu at 99 Hz", "page-faults with a period of 1000".
+[[nodiscard]] std::string text_of(const EventSpec& event);
+
 // Every name that make_event_spec() knows.
 [[nodiscard]] std::vector<std::string_view> event_names();
 

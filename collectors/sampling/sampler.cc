@@ -113,6 +113,7 @@ class KernelSampler final : public Sampler, private SampleSink {
     // kEnding: it is not a session's any more, and is free once it is settled.
     enum class State { kFree, kLive, kEnding, kRetired } state = State::kFree;
     unsigned event_set = 0;
+    SessionOwner owner{};
     SlotLedger before;  // the slot's counters when the session started
     std::uint64_t received = 0;
     // Since no tick matches it:
@@ -133,7 +134,8 @@ class KernelSampler final : public Sampler, private SampleSink {
   [[nodiscard]] Result<SessionSlot> find_slot(Rank rank);
   void free_ended_slots();
   void free_slot(SessionSlot slot);
-  void take_slot(SessionSlot slot, unsigned event_set);
+  [[nodiscard]] SessionOwner owner_of(const Target& target);
+  void take_slot(SessionSlot slot, unsigned event_set, const SessionOwner& owner);
   void wait_for_last_samples(SessionSlot slot);
   bool settle(SessionSlot slot, std::chrono::nanoseconds timeout);
   [[nodiscard]] profd_counters counters() const;
@@ -151,6 +153,7 @@ class KernelSampler final : public Sampler, private SampleSink {
   int counters_map_ = -1;
   std::array<Slot, PROFD_MAX_SESSIONS> slots_;
   std::optional<EventSets> events_;
+  UidOwners owners_;
   std::uint64_t received_ = 0;
   Clock::time_point next_refresh_{};
   profd_counters balanced_{};  // the last ones that did, and when
@@ -169,6 +172,7 @@ Result<void> KernelSampler::open(const SamplerOptions& options) {
   if (!tick) return tick.error();
   counters_map_ = *counters_map;
   events_.emplace(*tick);
+  owners_ = options.owners;
   // Listing profd itself is how the programs learn which PID namespace is profd's.
   if (auto self = programs_->list_tasks(static_cast<std::uint32_t>(::getpid())); !self) {
     return self.error();
@@ -212,18 +216,25 @@ Result<SessionSlot> KernelSampler::find_slot(Rank rank) {
               "stop a session first");
 }
 
-void KernelSampler::take_slot(SessionSlot slot, unsigned event_set) {
-  slots_[slot] = Slot{.state = Slot::State::kLive, .event_set = event_set, .before = {}};
+SessionOwner KernelSampler::owner_of(const Target& target) {
+  SessionOwner owner{.rank = rank_of(target)};
+  if (target.restrict_to) owner.user = owners_.owner_of(target.restrict_to->uid);
+  return owner;
+}
+
+void KernelSampler::take_slot(SessionSlot slot, unsigned event_set, const SessionOwner& owner) {
+  slots_[slot] =
+      Slot{.state = Slot::State::kLive, .event_set = event_set, .owner = owner, .before = {}};
   slots_[slot].before = counters_of(slot);
 }
 
 Result<SessionSlot> KernelSampler::start(const EventSpec& event, const Target& target) {
-  const Rank rank = rank_of(target);
-  const auto slot = find_slot(rank);
+  const SessionOwner owner = owner_of(target);
+  const auto slot = find_slot(owner.rank);
   if (!slot) return slot.error();
-  const auto set = events_->use(event, rank, counters());
+  const auto set = events_->use(event, owner, counters());
   if (!set) return set.error();
-  take_slot(*slot, *set);
+  take_slot(*slot, *set, owner);
   if (auto added = filter_->add(*slot, *set, target); !added) {
     end_matching(*slot);
     slots_[*slot].state = Slot::State::kEnding;
@@ -236,7 +247,7 @@ Result<SessionSlot> KernelSampler::move_to_new_slot(SessionSlot slot) {
   const auto next = find_slot(Rank::kContinuous);
   if (!next) return next.error();
   const unsigned set = slots_[slot].event_set;
-  take_slot(*next, set);
+  take_slot(*next, set, slots_[slot].owner);
   events_->share(set);
   filter_->move_target(slot, *next, set);
   wait_for_last_samples(slot);
@@ -251,7 +262,7 @@ void KernelSampler::free_ended_slots() {
 
 void KernelSampler::free_slot(SessionSlot slot) {
   filter_->remove(slot);
-  events_->release(slots_[slot].event_set, counters());
+  events_->release(slots_[slot].event_set, slots_[slot].owner, counters());
   slots_[slot].state = Slot::State::kFree;
 }
 

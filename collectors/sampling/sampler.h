@@ -17,6 +17,7 @@
 
 #include "collectors/bpf/bpf_function.h"
 #include "collectors/bpf/sample.h"
+#include "collectors/host/uid_owners.h"
 #include "collectors/sampling/event_spec.h"
 #include "collectors/unwinding/options.h"
 #include "collectors/unwinding/stats.h"
@@ -81,6 +82,7 @@ struct SamplerOptions {
   std::size_t ring_bytes = std::size_t{1} << 20;  // per CPU, a power of two
   std::span<const std::byte> bpf_object{};  // the ELF object to load; the built-in one when empty
   UnwindingOptions unwinding{};
+  UidOwners owners{};  // whose the uids of restricted sessions are
 };
 
 // An interface, since tests of what uses a Sampler bring one of their own.
@@ -97,8 +99,8 @@ class Sampler {
 
   // Begins to take samples for a new session. Errors: no such process, no free slot, an event that
   // can't be opened. Restricted sessions have 16 slots and 4 event sets at most, other sessions 30
-  // and 7. The kernel side then reports all mappings and processes again, since the sink may have
-  // forgotten them after an earlier session.
+  // and 7; event_sets.h says how users share theirs. The kernel side then reports all mappings and
+  // processes again, since the sink may have forgotten them after an earlier session.
   virtual Result<SessionSlot> start(const EventSpec& event, const Target& target) = 0;
 
   // Moves a window to a new slot: each tick matches exactly one of both, the old one as after

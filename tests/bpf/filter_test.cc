@@ -24,6 +24,7 @@ using std::chrono::milliseconds;
 // Unique to this process, since other tests may run at the same time.
 const uid_t kUser = 50'000 + static_cast<uid_t>(::getpid()) % 10'000;
 const uid_t kOther = kUser + 10'000;
+const uid_t kThird = kUser + 20'000;
 
 std::set<std::uint32_t> sampled(const RecordingSink& sink, std::uint32_t sessions = ~0U) {
   std::set<std::uint32_t> tgids;
@@ -350,9 +351,9 @@ Target target_of_window() {
   return target;
 }
 
-Target target_of_restricted() {
+Target target_of_restricted(uid_t user = kUser) {
   Target target = target_of_all();
-  target.restrict_to = ProcessOwner{.uid = kUser, .gid = kUser};
+  target.restrict_to = ProcessOwner{.uid = user, .gid = user};
   return target;
 }
 
@@ -378,14 +379,73 @@ TEST_F(FilterTest, RestrictedSessionsHaveHalfOfTheSlots) {
 
 TEST_F(FilterTest, RestrictedSessionsHaveHalfOfTheSetsOfEventsAndShareNoOther) {
   std::vector<SessionSlot> slots;
-  for (unsigned i = 0; i < PROFD_MAX_EVENT_SETS / 2; ++i)
-    slots.push_back(start(target_of_restricted(), 50 + i));
-  slots.push_back(start(target_of_all(), 99));
-  const auto refused = sampler_->start(event_of("cpu-clock", 99), target_of_restricted());
+  slots.push_back(start(target_of_restricted(kUser), 50));
+  slots.push_back(start(target_of_restricted(kUser), 51));
+  slots.push_back(start(target_of_restricted(kOther), 52));
+  slots.push_back(start(target_of_all(), 98));
+  const auto refused = sampler_->start(event_of("cpu-clock", 98), target_of_restricted(kThird));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kBusy);
-  slots.push_back(start(target_of_restricted(), 50));  // shares the set
+  EXPECT_EQ(refused.error().message,
+            "all sets of events of unprivileged users are in use: cpu-clock at 52 Hz, cpu-clock "
+            "at 51 Hz, cpu-clock at 50 Hz");
+  EXPECT_EQ(refused.error().hint,
+            "use one of these events or cpu at 99 Hz, or try again when a session has ended");
+  slots.push_back(start(target_of_restricted(kThird), 50));  // shares the set
   for (const SessionSlot slot : slots) stop_balanced(slot);
+}
+
+TEST_F(FilterTest, ASetOfEventsIsKeptForTheDefaultEventOfAllUsers) {
+  std::vector<SessionSlot> slots;
+  slots.push_back(start(target_of_all(), 99));  // a set of root's
+  slots.push_back(start(target_of_restricted(kUser), 50));
+  slots.push_back(start(target_of_restricted(kUser), 51));
+  slots.push_back(start(target_of_restricted(kOther), 52));
+  for (const uid_t user : {kUser, kOther, kThird, kUser}) {
+    slots.push_back(start(target_of_restricted(user), event_of("cpu", 0)));
+  }
+  for (const SessionSlot slot : slots) stop_balanced(slot);
+}
+
+TEST_F(FilterTest, OneUserHasSessionsInTwoOtherSetsOfEventsAtMost) {
+  std::vector<SessionSlot> slots;
+  slots.push_back(start(target_of_restricted(kUser), 50));
+  slots.push_back(start(target_of_restricted(kUser), event_of("page-faults", 0, 1000)));
+  slots.push_back(start(target_of_restricted(kUser), 50));
+  const auto refused = sampler_->start(event_of("cpu-clock", 52), target_of_restricted(kUser));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kBusy);
+  const std::string user = std::to_string(kUser);
+  EXPECT_EQ(refused.error().message,
+            "sessions of user " + user +
+                " sample page-faults with a period of 1000, cpu-clock at 50 Hz, and one user has "
+                "2 events or frequencies at once besides cpu at 99 Hz");
+  EXPECT_EQ(refused.error().hint,
+            "stop one of these sessions, or use one of these events or cpu at 99 Hz");
+  // By sharing another user's, it would keep that one's set.
+  slots.push_back(start(target_of_restricted(kOther), 52));
+  EXPECT_FALSE(sampler_->start(event_of("cpu-clock", 52), target_of_restricted(kUser)));
+  stop_balanced(slots[1]);
+  slots[1] = start(target_of_restricted(kUser), 52);
+  for (const SessionSlot slot : slots) stop_balanced(slot);
+}
+
+TEST_F(FilterTest, SubordinateUidsHaveTheSetsOfEventsOfTheirUser) {
+  const fs::path directory = fs::temp_directory_path() / ("profd-owners-" + std::to_string(kUser));
+  fs::create_directories(directory);
+  std::ofstream(directory / "subuid") << kUser << ":" << kOther << ":1\n";
+  open({.owners = UidOwners(directory / "subuid", directory / "passwd")});
+  std::vector<SessionSlot> slots;
+  slots.push_back(start(target_of_restricted(kUser), 50));
+  slots.push_back(start(target_of_restricted(kOther), 51));
+  for (const uid_t user : {kUser, kOther}) {
+    const auto refused = sampler_->start(event_of("cpu-clock", 52), target_of_restricted(user));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kBusy);
+  }
+  slots.push_back(start(target_of_restricted(kThird), 52));
+  for (const SessionSlot slot : slots) stop_balanced(slot);
+  fs::remove_all(directory);
 }
 
 TEST_F(FilterTest, AWindowHasASetOfEventsAndTwoSlotsThatNoSessionTakes) {
