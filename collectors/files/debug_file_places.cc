@@ -5,7 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
+#include <string_view>
 #include <utility>
 
 #include "collectors/host/mounts.h"
@@ -48,8 +52,59 @@ std::optional<DebugFileRefusal> refusal_of_place(const UniqueFd& place, std::uin
   return std::nullopt;
 }
 
+bool may_be_searched_by_others(int directory) {
+  struct statx status {};
+  return ::statx(directory, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MODE, &status) == 0 &&
+         (status.stx_mode & S_IXOTH) != 0;
+}
+
+bool is_same_file(int a, int b) {
+  struct statx first {};
+  struct statx second {};
+  constexpr int kFlags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
+  return ::statx(a, "", kFlags, STATX_INO, &first) == 0 &&
+         ::statx(b, "", kFlags, STATX_INO, &second) == 0 &&
+         first.stx_dev_major == second.stx_dev_major &&
+         first.stx_dev_minor == second.stx_dev_minor && first.stx_ino == second.stx_ino;
+}
+
+// Whether others may search each directory from `root` to the file, which has no symbolic link on
+// its way. Each directory is opened in the one that was checked, since the owner of one can rename
+// what is in it meanwhile; so it must still be the file that is at the end.
+bool may_be_reached_by_others(int root, std::string_view path, int file) {
+  UniqueFd directory(::openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  while (directory.valid() && may_be_searched_by_others(directory.get())) {
+    path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
+    const std::size_t end = std::min(path.find('/'), path.size());
+    const std::string name(path.substr(0, end));
+    if (name.empty() || name == "..") return false;
+    UniqueFd next(::openat(directory.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    path.remove_prefix(end);
+    if (path.empty()) return next.valid() && is_same_file(next.get(), file);
+    directory = std::move(next);
+  }
+  return false;
+}
+
+// The same for a file of this process's root, by the path that the kernel has for it.
+bool may_be_reached_by_others(int file) {
+  const UniqueFd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  std::array<char, PATH_MAX> path{};
+  const std::string link = "/proc/self/fd/" + std::to_string(file);
+  const ssize_t bytes = ::readlink(link.c_str(), path.data(), path.size());
+  return root.valid() && bytes > 0 &&
+         may_be_reached_by_others(
+             root.get(), std::string_view(path.data(), static_cast<std::size_t>(bytes)), file);
+}
+
+bool is_of_root(int file) {
+  struct statx status {};
+  return ::statx(file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_UID, &status) == 0 &&
+         status.stx_uid == 0;
+}
+
 // Adds the file if there is one.
-void add_at(int root, const std::string& path, DebugFilePlace kind, std::uint32_t owner,
+void add_at(int root, const std::string& path, DebugFilePlace kind, const DebugFileQuery& query,
             std::uint32_t tgid, std::vector<DebugFileAt>& found) {
   const UniqueFd place =
       open_resolved(root, path, O_PATH | O_CLOEXEC, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
@@ -59,8 +114,13 @@ void add_at(int root, const std::string& path, DebugFilePlace kind, std::uint32_
     return;
   }
   DebugFileAt& file = found.emplace_back(DebugFileAt{.place = kind});
-  file.refusal = refusal_of_place(place, owner, tgid);
+  file.refusal = refusal_of_place(place, query.owner, tgid);
   if (file.refusal) return;
+  file.is_private = is_of_root(place.get()) && !may_be_reached_by_others(root, path, place.get());
+  if (file.is_private && query.is_for_users) {
+    file.refusal = DebugFileRefusal::kNotReadable;
+    return;
+  }
   file.fd.reset(::open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), kDebugFileFlags));
   // Refused by a lease, for instance.
   if (!file.fd.valid()) file.refusal = DebugFileRefusal::kLate;
@@ -78,7 +138,14 @@ std::optional<DebugFileAt> open_in_host(const DebugFileQuery& query, const std::
   source.build_id = query.build_id;
   UniqueFd fd = open_debug_file(source, query.path, root);
   if (!fd.valid()) return std::nullopt;
-  return DebugFileAt{.place = DebugFilePlace::kHost, .fd = std::move(fd)};
+  DebugFileAt file{.place = DebugFilePlace::kHost};
+  file.is_private = !may_be_reached_by_others(fd.get());
+  if (file.is_private && query.is_for_users) {
+    file.refusal = DebugFileRefusal::kNotReadable;
+  } else {
+    file.fd = std::move(fd);
+  }
+  return file;
 }
 
 std::optional<DebugFileAt> open_in_cache(const DebugFileQuery& query, const std::string& cache) {
@@ -106,7 +173,7 @@ std::optional<DebugFileAt> open_in_cache(const DebugFileQuery& query, const std:
 std::vector<DebugFileAt> open_in_root(int root, std::uint32_t tgid, const DebugFileQuery& query) {
   std::vector<DebugFileAt> found;
   const auto add = [&](const std::string& path, DebugFilePlace kind) {
-    add_at(root, path, kind, query.owner, tgid, found);
+    add_at(root, path, kind, query, tgid, found);
   };
   if (const std::string path = path_of_id(query.build_id); !path.empty()) {
     add(std::string(kDebugRoot) + "/" + path, DebugFilePlace::kProcess);
@@ -126,6 +193,14 @@ std::vector<DebugFileAt> open_in_root_of(std::uint32_t tgid, const DebugFileQuer
   const UniqueFd root(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) return {};
   return open_in_root(root.get(), tgid, query);
+}
+
+bool has_other_mounts(std::uint32_t tgid) {
+  struct stat theirs {};
+  struct stat own {};
+  const std::string path = "/proc/" + std::to_string(tgid) + "/ns/mnt";
+  return ::stat(path.c_str(), &theirs) == 0 && ::stat("/proc/self/ns/mnt", &own) == 0 &&
+         (theirs.st_dev != own.st_dev || theirs.st_ino != own.st_ino);
 }
 
 }  // namespace profd

@@ -49,31 +49,33 @@ DebugFileRefusal refusal_of(const Error& error) {
 
 }  // namespace
 
-std::shared_ptr<const UniqueFd> DebugFileFinder::find(const Wanted& wanted,
-                                                      nanoseconds& time_left) {
+DebugFileFinder::Found DebugFileFinder::find(const Wanted& wanted, nanoseconds& time_left) {
   const Clock::time_point now = Clock::now();
-  const auto known = missing_.find(wanted.identity);
+  const std::pair searched{wanted.identity, wanted.query.is_for_users};
+  const auto known = missing_.find(searched);
   if (known != missing_.end() && now - known->second < kMissingTime) return {};
   const std::uint64_t late = refused(DebugFileRefusal::kLate);
-  UniqueFd found = search(wanted, time_left);
-  if (found.valid()) {
-    return closer_.closed_here(std::make_shared<const UniqueFd>(std::move(found)));
+  DebugFileAt found = search(wanted, time_left);
+  if (found.fd.valid()) {
+    return {.file = closer_.closed_here(std::make_shared<const UniqueFd>(std::move(found.fd))),
+            .is_private = found.is_private};
   }
   if (refused(DebugFileRefusal::kLate) != late) return {};
   if (missing_.size() >= kMaxMissing) missing_.clear();
-  missing_.insert_or_assign(wanted.identity, now);
+  missing_.insert_or_assign(searched, now);
   return {};
 }
 
-UniqueFd DebugFileFinder::search(const Wanted& wanted, nanoseconds& time_left) {
+// Without a descriptor where there is none.
+DebugFileAt DebugFileFinder::search(const Wanted& wanted, nanoseconds& time_left) {
   std::optional<DebugFileAt> in_host = open_in_host(wanted.query, directories_.host);
-  if (in_host && is_accepted(wanted, *in_host, time_left)) return std::move(in_host->fd);
+  if (in_host && is_accepted(wanted, *in_host, time_left)) return std::move(*in_host);
   std::optional<DebugFileAt> in_cache = open_in_cache(wanted.query, directories_.cache);
-  if (in_cache && is_accepted(wanted, *in_cache, time_left)) return std::move(in_cache->fd);
-  UniqueFd found;
+  if (in_cache && is_accepted(wanted, *in_cache, time_left)) return std::move(*in_cache);
+  DebugFileAt found;
   for (DebugFileAt& file : open_in_roots(wanted)) {
-    if (!found.valid() && is_accepted(wanted, file, time_left)) {
-      found = std::move(file.fd);
+    if (!found.fd.valid() && is_accepted(wanted, file, time_left)) {
+      found = std::move(file);
     } else {
       closer_.close(std::move(file.fd));
     }
@@ -82,12 +84,17 @@ UniqueFd DebugFileFinder::search(const Wanted& wanted, nanoseconds& time_left) {
 }
 
 // The roots of processes, and that of profd: the process may have ended, and is mostly of the host.
+// In profd's, the path of a file means the file only if its process has profd's mounts.
 std::vector<DebugFileAt> DebugFileFinder::open_in_roots(const Wanted& wanted) {
   const std::span<const HitProcess> known =
       wanted.processes.first(std::min(wanted.processes.size(), kMaxProcesses));
   std::vector<HitProcess> processes(known.begin(), known.end());
-  // The path may lead to another place here, which is the process's user's choice all the same.
-  processes.push_back({.tgid = 0, .uid = known.empty() ? wanted.query.owner : known[0].uid});
+  const bool has_own_mounts = !known.empty() && std::ranges::all_of(known, [](const HitProcess& p) {
+    return has_other_mounts(p.tgid);
+  });
+  if (!has_own_mounts) {
+    processes.push_back({.tgid = 0, .uid = known.empty() ? wanted.query.owner : known[0].uid});
+  }
   std::vector<DebugFileAt> all;
   for (const HitProcess& process : processes) {
     auto found = runner_.run(process.uid, [tgid = process.tgid, query = wanted.query] {

@@ -50,10 +50,16 @@ class DebugFileFinder {
   explicit DebugFileFinder(Parser& parser, DebugDirectories directories = {})
       : parser_(parser), directories_(std::move(directories)) {}
 
-  // Null where there is none, which is remembered for a while. `time_left` is that of the owner's
-  // files: less is left afterwards, unless all is root's. Closed on another thread (FileCloser).
-  [[nodiscard]] std::shared_ptr<const UniqueFd> find(const Wanted& wanted,
-                                                     std::chrono::nanoseconds& time_left);
+  struct Found {
+    std::shared_ptr<const UniqueFd> file;  // null: none. Closed on another thread (FileCloser)
+    bool is_private = false;               // only root may see the names in it
+
+    [[nodiscard]] int fd() const { return file ? file->get() : -1; }
+  };
+
+  // That there is none is remembered for a while. `time_left` is that of the owner's files: less is
+  // left afterwards, unless all is root's.
+  [[nodiscard]] Found find(const Wanted& wanted, std::chrono::nanoseconds& time_left);
 
   // Whether debug files were added or removed since the last call.
   bool have_changed();
@@ -65,7 +71,7 @@ class DebugFileFinder {
   // The file's identity; device, inode, change time and size of its debug file.
   using Pair = std::pair<std::string, std::array<std::uint64_t, 4>>;
 
-  UniqueFd search(const Wanted& wanted, std::chrono::nanoseconds& time_left);
+  DebugFileAt search(const Wanted& wanted, std::chrono::nanoseconds& time_left);
   std::vector<DebugFileAt> open_in_roots(const Wanted& wanted);
   bool is_accepted(const Wanted& wanted, const DebugFileAt& file,
                    std::chrono::nanoseconds& time_left);
@@ -80,8 +86,8 @@ class DebugFileFinder {
   FileCloser closer_;
   BoundedRunner runner_;
   std::map<Pair, Verdict> verdicts_;
-  // When a search found nothing, by the identity of the file.
-  std::map<std::string, std::chrono::steady_clock::time_point> missing_;
+  // When a search found nothing, by the identity of the file and whether it was for users.
+  std::map<std::pair<std::string, bool>, std::chrono::steady_clock::time_point> missing_;
   std::array<std::size_t, 2> changes_{};  // of the host's directory and the cache
   DebugFileStats stats_;
 };

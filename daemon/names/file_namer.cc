@@ -15,10 +15,17 @@ namespace profd {
 namespace {
 
 constexpr std::size_t kMaxSummaries = 4096;
+constexpr std::size_t kMaxWithPrivateNames = 4096;
+constexpr const char* kOfRoot = "-root";
 constexpr std::uint32_t kRoot = 0;
 
-DebugFileQuery query_of(const ElfSummary& elf, const std::string& path, std::uint32_t owner) {
-  return {.build_id = elf.build_id, .debug_link = elf.debug_link, .path = path, .owner = owner};
+DebugFileQuery query_of(const ElfSummary& elf, const std::string& path, std::uint32_t owner,
+                        bool is_for_users) {
+  return {.build_id = elf.build_id,
+          .debug_link = elf.debug_link,
+          .path = path,
+          .owner = owner,
+          .is_for_users = is_for_users};
 }
 
 // Go's own table has inlined functions and lines, and slots of the PLT have no lines.
@@ -39,12 +46,14 @@ NameSource reason_of(const Error& error) {
              : NameSource::kRefused;
 }
 
-int fd_of(const std::shared_ptr<const UniqueFd>& file) { return file ? file->get() : -1; }
-
 // By all users whose processes have mapped the file, who see its names.
 bool may_be_read(const HitFile& hit) {
   return !hit.file->is_private ||
          std::ranges::all_of(hit.users, [&](std::uint32_t uid) { return uid == hit.file->owner; });
+}
+
+bool is_for_users(const HitFile& hit) {
+  return std::ranges::any_of(hit.users, [](std::uint32_t uid) { return uid != kRoot; });
 }
 
 }  // namespace
@@ -62,9 +71,12 @@ NamedFile FileNamer::name(const HitFile& hit, SymbolBudgets& budgets) {
   if (elf == nullptr) {
     return {.missing = file.fd.valid() ? NameSource::kRefused : NameSource::kNoFile};
   }
-  NamedFile named = name(
-      {.fd = file.fd.get(), .path = file.path, .owner = file.owner, .processes = hit.processes},
-      *elf, file_identity(file, *elf), hit.samples_by_offset, budgets);
+  NamedFile named = name({.fd = file.fd.get(),
+                          .path = file.path,
+                          .owner = file.owner,
+                          .processes = hit.processes,
+                          .is_for_users = is_for_users(hit)},
+                         *elf, file_identity(file, *elf), hit.samples_by_offset, budgets);
   for (const auto& [payer, hits] : hit.hits_by_payer) cache_.add_payer(named.identity, payer);
   return named;
 }
@@ -85,28 +97,49 @@ NamedFile FileNamer::name_vdso(const std::map<std::uint64_t, std::uint64_t>& sam
 NamedFile FileNamer::name(const Source& source, const ElfSummary& elf, const std::string& identity,
                           const std::map<std::uint64_t, std::uint64_t>& samples_by_offset,
                           SymbolBudgets& budgets) {
-  NameTable& names = cache_.names_of(identity);
-  NamedFile named{.elf = elf, .identity = identity, .names = &names, .missing = NameSource::kGap};
+  NamedFile named{.elf = elf,
+                  .identity = key_of_names(identity, source.is_for_users),
+                  .missing = NameSource::kGap};
+  NameTable* names = &cache_.names_of(named.identity);
+  named.names = names;
+  std::vector<std::uint64_t> unknown = unknown_of(named, source, samples_by_offset);
+  if (unknown.empty()) return named;
+  if (source.fd < 0) {
+    named.missing = NameSource::kNoFile;
+    return named;
+  }
+  SymbolBudget& budget = budget_of(source.owner, budgets);
+  const DebugFileFinder::Found debug =
+      debug_files_.find({.fd = source.fd,
+                         .identity = identity,
+                         .query = query_of(elf, source.path, source.owner, source.is_for_users),
+                         .processes = source.processes},
+                        budget.time);
+  if (debug.is_private && with_private_names_.insert(identity).second) {
+    named.identity = key_of_names(identity, source.is_for_users);
+    named.names = names = &cache_.names_of(named.identity);
+    unknown = unknown_of(named, source, samples_by_offset);
+  }
+  named.missing = look_up(source.fd, debug.fd(), unknown, budget, *names);
+  return named;
+}
+
+std::vector<std::uint64_t> FileNamer::unknown_of(
+    const NamedFile& named, const Source& source,
+    const std::map<std::uint64_t, std::uint64_t>& samples_by_offset) {
   std::vector<std::uint64_t> unknown;
   for (const auto& [offset, samples] : samples_by_offset) {
     const auto address = named.address_of(offset);
     if (!address) continue;
-    const NameTable::Entry* const entry = names.find(*address);
+    const NameTable::Entry* const entry = named.names->find(*address);
     const bool is_stale = entry != nullptr && entry->is_stale && source.fd >= 0;
     if (entry == nullptr || is_stale) unknown.push_back(*address);
   }
-  if (unknown.empty()) return named;
-  if (source.fd < 0) {
-    named.missing = NameSource::kNoFile;
-  } else {
-    named.missing = look_up(source,
-                            {.fd = source.fd,
-                             .identity = identity,
-                             .query = query_of(elf, source.path, source.owner),
-                             .processes = source.processes},
-                            unknown, budget_of(source.owner, budgets), names);
-  }
-  return named;
+  return unknown;
+}
+
+std::string FileNamer::key_of_names(const std::string& identity, bool is_for_users) const {
+  return !is_for_users && with_private_names_.contains(identity) ? identity + kOfRoot : identity;
 }
 
 const ElfSummary* FileNamer::find_summary(const FileKey& key) const {
@@ -149,15 +182,13 @@ bool FileNamer::read_summary(const MappedFile& file, Summary& summary) {
   return false;
 }
 
-NameSource FileNamer::look_up(const Source& source, const DebugFileFinder::Wanted& wanted,
-                              const std::vector<std::uint64_t>& addresses, SymbolBudget& budget,
-                              NameTable& names) {
-  const auto debug = debug_files_.find(wanted, budget.time);
+NameSource FileNamer::look_up(int fd, int debug_fd, const std::vector<std::uint64_t>& addresses,
+                              SymbolBudget& budget, NameTable& names) {
   looked_up_ += addresses.size();
   for (std::size_t done = 0; done < addresses.size(); done += kMaxNamedAddresses) {
     const auto some =
         std::span(addresses).subspan(done, std::min(addresses.size() - done, kMaxNamedAddresses));
-    const auto found = parser_.find_code_names(source.fd, fd_of(debug), some, budget);
+    const auto found = parser_.find_code_names(fd, debug_fd, some, budget);
     if (!found) return reason_of(found.error());
     for (const AddressNames& one : *found) {
       // Later the budget may be enough.
@@ -198,19 +229,22 @@ void FileNamer::add_lines(Pending& pending, LineBudget& budget) {
   if (pending.addresses.empty() || !still_has_its_bytes(file)) return;
   const std::chrono::nanoseconds left = budget.left_for(pending.payer);
   std::chrono::nanoseconds time = left;
-  std::shared_ptr<const UniqueFd> debug;
+  DebugFileFinder::Found debug;
   // A search without time would find none, which is remembered for all users.
   if (left > std::chrono::nanoseconds(0)) {
-    debug = debug_files_.find({.fd = file.fd.get(),
-                               .identity = pending.identity,
-                               .query = query_of(*pending.elf, file.path, file.owner),
-                               .processes = pending.hit->processes},
-                              time);
+    debug = debug_files_.find(
+        {.fd = file.fd.get(),
+         .identity = pending.identity,
+         .query = query_of(*pending.elf, file.path, file.owner, is_for_users(*pending.hit)),
+         .processes = pending.hit->processes},
+        time);
   }
   if (time < left) budget.spend(pending.payer, left - time);
+  // A private one that is there since the file was named adds nothing to the names for all.
+  const bool is_usable = !debug.is_private || pending.key != pending.identity;
   lines_.add_lines({.fd = file.fd.get(),
-                    .debug_fd = fd_of(debug),
-                    .identity = pending.identity,
+                    .debug_fd = is_usable ? debug.fd() : -1,
+                    .identity = pending.key,
                     .payer = pending.payer,
                     .samples = pending.samples},
                    pending.addresses, *pending.names, budget);
@@ -221,7 +255,8 @@ void FileNamer::add_pending(const HitFile& hit, std::vector<Pending>& pending) {
   const ElfSummary* const elf = is_usable ? find_summary(hit.file->key) : nullptr;
   if (elf == nullptr) return;
   const std::string identity = file_identity(*hit.file, *elf);
-  NameTable& names = cache_.names_of(identity);
+  const std::string key = key_of_names(identity, is_for_users(hit));
+  NameTable& names = cache_.names_of(key);
   for (const auto& [payer, hits] : hit.hits_by_payer) {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> wanted;  // samples, address
     std::uint64_t all_samples = 0;
@@ -235,8 +270,12 @@ void FileNamer::add_pending(const HitFile& hit, std::vector<Pending>& pending) {
     if (wanted.empty()) continue;
     std::ranges::sort(wanted, std::greater());
     // One sample may hit all of them.
-    Pending& one = pending.emplace_back(
-        Pending{.hit = &hit, .elf = elf, .identity = identity, .names = &names, .payer = payer});
+    Pending& one = pending.emplace_back(Pending{.hit = &hit,
+                                                .elf = elf,
+                                                .identity = identity,
+                                                .key = key,
+                                                .names = &names,
+                                                .payer = payer});
     one.samples = std::min(all_samples, hits.samples);
     for (const auto& [samples, address] : wanted) one.addresses.push_back(address);
   }
@@ -246,6 +285,7 @@ void FileNamer::trim() {
   cache_.trim();
   if (debug_files_.have_changed()) cache_.mark_stale();
   if (summaries_.size() > kMaxSummaries) summaries_.clear();
+  if (with_private_names_.size() > kMaxWithPrivateNames) with_private_names_.clear();
 }
 
 }  // namespace profd

@@ -45,7 +45,8 @@ struct HitFile {
   std::map<std::uint64_t, std::uint64_t> samples_by_offset;  // of all users
   std::vector<HitProcess> processes{};                       // some of those that have mapped it
   // Of all processes that have mapped it. A file that one of these users may run but not read has
-  // no names, not even in the view of root: names are kept by file.
+  // no names, not even in the view of root: names are kept by file. Debug files that only root may
+  // reach name it only where all of these are root; those names are kept apart.
   std::set<std::uint32_t> users{};
   // By who pays for the lines, as payer_of() has it. Lines are only asked for what is here.
   std::map<std::uint32_t, UserHits> hits_by_payer{};
@@ -110,6 +111,7 @@ class FileNamer {
     std::string path;
     std::uint32_t owner = 0;
     std::span<const HitProcess> processes{};
+    bool is_for_users = false;
   };
 
   NamedFile name(const Source& source, const ElfSummary& elf, const std::string& identity,
@@ -127,12 +129,19 @@ class FileNamer {
     return budgets.of(payer_of(owner));
   }
   bool read_summary(const MappedFile& file, Summary& summary);
+  // The addresses that `named` has no names for yet.
+  [[nodiscard]] static std::vector<std::uint64_t> unknown_of(
+      const NamedFile& named, const Source& source,
+      const std::map<std::uint64_t, std::uint64_t>& samples_by_offset);
+  // By which the names of a file are kept: its identity, and that of its private names for root.
+  [[nodiscard]] std::string key_of_names(const std::string& identity, bool is_for_users) const;
   // A file with addresses that one user's samples hit and that may have lines, the one with most
   // samples first.
   struct Pending {
     const HitFile* hit = nullptr;
     const ElfSummary* elf = nullptr;
     std::string identity{};
+    std::string key{};  // of its names
     NameTable* names = nullptr;
     std::uint32_t payer = 0;
     std::vector<std::uint64_t> addresses{};
@@ -141,9 +150,8 @@ class FileNamer {
   void add_pending(const HitFile& hit, std::vector<Pending>& pending);
   void add_lines(Pending& pending, LineBudget& budget);
   // Returns why the addresses that are not in `names` afterwards have no name.
-  NameSource look_up(const Source& source, const DebugFileFinder::Wanted& wanted,
-                     const std::vector<std::uint64_t>& addresses, SymbolBudget& budget,
-                     NameTable& names);
+  NameSource look_up(int fd, int debug_fd, const std::vector<std::uint64_t>& addresses,
+                     SymbolBudget& budget, NameTable& names);
 
   Parser& parser_;
   LineNamer& lines_;
@@ -152,6 +160,7 @@ class FileNamer {
   UniqueFd vdso_;
   DebugFileFinder debug_files_;
   UidOwners owners_;
+  std::set<std::string> with_private_names_;  // identities
   std::uint64_t looked_up_ = 0;
 };
 

@@ -128,6 +128,47 @@ TEST_F(DebugFilePlacesTest, WhatOnlyRootMayReadIsRefused) {
   EXPECT_THAT(in_root(), ElementsAre("process of the owner"));
 }
 
+// Its mode allows everybody to read it, and a directory above it allows nobody to reach it.
+TEST_F(DebugFilePlacesTest, WhatOnlyRootMayReachIsNotForUsers) {
+  const std::string host = (root_ / "usr/lib/debug").string();
+  fs::permissions(top_, fs::perms::all);
+  write(by_id_, "secret");
+  query_.is_for_users = true;
+  for (fs::path directory = by_id_.parent_path(); directory != top_;
+       directory = directory.parent_path()) {
+    EXPECT_THAT(in_root(), ElementsAre("process secret"));
+    EXPECT_EQ(shown(open_in_host(query_, host).value()), "host secret");
+    fs::permissions(directory, fs::perms::others_exec, fs::perm_options::remove);
+    EXPECT_THAT(in_root(), ElementsAre("process: not_readable")) << directory;
+    EXPECT_EQ(shown(open_in_host(query_, host).value()), "host: not_readable") << directory;
+    fs::permissions(directory, fs::perms::others_exec, fs::perm_options::add);
+  }
+}
+
+TEST_F(DebugFilePlacesTest, WhatOnlyRootMayReachIsPrivateForRoot) {
+  const UniqueFd root(::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  write(by_id_, "secret");
+  EXPECT_FALSE(open_in_root(root.get(), 0, query_).at(0).is_private);
+  fs::permissions(root_ / "usr", fs::perms::others_exec, fs::perm_options::remove);
+  EXPECT_TRUE(open_in_root(root.get(), 0, query_).at(0).is_private);
+  EXPECT_THAT(in_root(), ElementsAre("process secret"));
+}
+
+TEST_F(DebugFilePlacesTest, AUserHasTheOwnFileBelowAPrivateDirectory) {
+  query_.is_for_users = true;
+  write(by_id_, "of the owner", kUser);
+  fs::permissions(root_ / "usr", fs::perms::others_exec, fs::perm_options::remove);
+  EXPECT_THAT(in_root(), ElementsAre("process of the owner"));
+}
+
+TEST_F(DebugFilePlacesTest, AProcessInAnotherMountNamespaceHasOtherMounts) {
+  const test::UsersMounts process([] { return true; });
+  ASSERT_TRUE(process.is_ready());
+  EXPECT_TRUE(has_other_mounts(process.tgid()));
+  EXPECT_FALSE(has_other_mounts(static_cast<std::uint32_t>(::getpid())));
+  EXPECT_FALSE(has_other_mounts(0x7fffffff)) << "not known of a process that has ended";
+}
+
 TEST_F(DebugFilePlacesTest, AFifoAndADirectoryAreNotOpened) {
   ASSERT_EQ(::mkfifo(by_id_.c_str(), 0666), 0);
   fs::create_directories(root_ / "opt/app/program.debug");

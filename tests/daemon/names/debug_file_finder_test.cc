@@ -3,11 +3,13 @@
 #include "daemon/names/debug_file_finder.h"
 
 #include <filesystem>
+#include <span>
 #include <string>
 
 #include <gmock/gmock.h>
 
 #include "daemon/names/code_naming.h"
+#include "tests/collectors/users_mounts.h"
 #include "tests/daemon/profiles/chain_program.h"
 #include "tests/formats/symbols/built_code.h"
 
@@ -97,6 +99,73 @@ TEST_F(DebugFileFinderTest, ADebugFileOfAnotherBuildIsRefusedByName) {
   built_.run("cp other debug/.build-id/01/0203.debug");
   EXPECT_EQ(name(), "(gap)");
   EXPECT_GE(refused(DebugFileRefusal::kOtherBuildId), 1U);
+}
+
+// The test's directory is one that only root may enter.
+TEST_F(DebugFileFinderTest, ADebugFileThatOnlyRootMayReachIsNotForUsers) {
+  build();
+  hit_.users = {0, 1000};
+  EXPECT_EQ(name(), "(gap)");
+  EXPECT_GE(refused(DebugFileRefusal::kNotReadable), 1U);
+  EXPECT_EQ(found(DebugFilePlace::kLink), 0U);
+}
+
+TEST_F(DebugFileFinderTest, TheSameCountsForTheHostsDirectory) {
+  build();
+  install();
+  hide_link();
+  hit_.users = {1000};
+  EXPECT_EQ(name(), "(gap)");
+  EXPECT_GE(refused(DebugFileRefusal::kNotReadable), 1U);
+}
+
+// Though the file has one identity.
+TEST_F(DebugFileFinderTest, NamesOfADebugFileThatOnlyRootMayReachAreKeptForRoot) {
+  build();
+  hit_.users = {0};
+  EXPECT_EQ(name(), "local(debug_file)");
+  hit_.users = {1000};
+  EXPECT_EQ(name(), "(gap)");
+  hit_.users = {0};
+  const std::uint64_t looked_up = naming_.stats().looked_up;
+  EXPECT_EQ(name(), "local(debug_file)");
+  EXPECT_EQ(naming_.stats().looked_up, looked_up);
+}
+
+TEST_F(DebugFileFinderTest, RootHasTheLinesOfADebugFileThatOnlyRootMayReach) {
+  build();
+  LineBudget budget = LineBudget::of_session();
+  const HitFile* const hit = &hit_;
+  hit_.users = {0};
+  EXPECT_EQ(name(), "local(debug_file)");
+  naming_.files().add_lines(std::span(&hit, 1), budget);
+  EXPECT_EQ(naming_.stats().lines.answered, 1U);
+  hit_.users = {1000};
+  EXPECT_EQ(name(), "(gap)");
+  naming_.files().add_lines(std::span(&hit, 1), budget);
+  EXPECT_EQ(name(), "(gap)");
+  EXPECT_EQ(naming_.stats().lines.answered, 1U);
+}
+
+TEST_F(DebugFileFinderTest, EverybodyHasTheNamesOfADebugFileThatEverybodyMayReach) {
+  build();
+  for (fs::path directory = built_.path(".debug"); directory != fs::temp_directory_path();
+       directory = directory.parent_path()) {
+    fs::permissions(directory, fs::perms::others_exec, fs::perm_options::add);
+  }
+  hit_.users = {1000};
+  EXPECT_EQ(name(), "local(debug_file)");
+}
+
+// There the same path may be another place.
+TEST_F(DebugFileFinderTest, PathsOfAProcessWithMountsOfItsOwnAreNotSearchedInTheHost) {
+  build();
+  const test::UsersMounts process([] { return true; });
+  ASSERT_TRUE(process.is_ready());
+  hit_.processes = {{.tgid = process.tgid(), .uid = 0}};
+  EXPECT_EQ(name(), "(gap)");
+  EXPECT_GE(refused(DebugFileRefusal::kUserMount), 1U);
+  EXPECT_EQ(found(DebugFilePlace::kLink), 0U);
 }
 
 TEST_F(DebugFileFinderTest, AnInstalledDebugFileNamesWhatHadNoName) {
