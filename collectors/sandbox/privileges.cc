@@ -23,10 +23,8 @@
 namespace profd::sandbox {
 namespace {
 
-// The first is in a range that is assigned to nobody (systemd's UIDS-GIDS.md), so that no other
-// process has it: another process of the user `nobody` could kill the child. `nobody` is the second
-// choice, for a user namespace that does not have the first.
-constexpr std::array<uid_t, 2> kUsers = {2'147'483'000, 65'534};
+// `nobody` is the second choice, for a user namespace that does not have the first.
+constexpr std::array<uid_t, 2> kUsers = {kSandboxUser, 65'534};
 
 Result<void> check(bool done, const char* what) {
   if (!done) return fail_errno(std::string("could not ") + what);

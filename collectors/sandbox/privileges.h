@@ -13,6 +13,11 @@
 
 namespace profd::sandbox {
 
+// The real uid of processes without privileges. In a range that is assigned to nobody (systemd's
+// UIDS-GIDS.md), so that no other process has it: another process of the user `nobody` could kill
+// them.
+inline constexpr std::uint32_t kSandboxUser = 2'147'483'000;
+
 struct SandboxLimits {
   std::uint64_t memory_bytes = 0;  // of address space, beyond what is in use at the call
   std::uint64_t file_bytes = 0;    // of any file that is written

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectors/sandbox/privileges.h"
 #include "daemon/history/profile_tables.h"
 
 namespace profd {
@@ -116,7 +117,7 @@ OverShare find_over_share(const PprofProfile& profile, const UsersOfLabels& user
     const PprofSample& sample = profile.samples()[place];
     const auto user = users.find(sample.labels);
     const auto uid = user == users.end() ? std::nullopt : user->second;
-    if (uid == 0U) continue;
+    if (uid == 0U || uid == sandbox::kSandboxUser) continue;
     const bool has_own = uid && (known.contains(*uid) || known.size() < kMaxSharingUsers);
     const std::uint32_t sharing = has_own ? *uid : UserBytes::kOthers;
     UserCost& cost = known.try_emplace(sharing, profile).first->second;

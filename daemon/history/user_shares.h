@@ -18,7 +18,8 @@
 
 namespace profd {
 
-// By set of labels: the real uid of a process; none: unknown. uid 0 has no limit.
+// By set of labels: the real uid of a process; none: unknown. uid 0 has no limit, and neither have
+// profd's own sandboxed processes, which no user starts.
 using UsersOfLabels = std::map<std::uint32_t, std::optional<std::uint32_t>>;
 
 // Of a user's stacks and names before they are packed: an eighth of 8 MiB. A host that compiles on

@@ -9,6 +9,7 @@
 
 #include <gmock/gmock.h>
 
+#include "collectors/sandbox/privileges.h"
 #include "daemon/profiles/process_labels.h"
 #include "formats/base/gzip.h"
 #include "tests/daemon/history/fabricated_windows.h"
@@ -127,6 +128,15 @@ TEST(UserSharesTest, RootHasNoLimit) {
   EXPECT_EQ(limit_user_shares(profile, users_of(window), {.others = kLimit}).over_share_samples,
             0U);
   EXPECT_EQ(report_of(profile, window).rows.count("[over share]"), 0U);
+}
+
+TEST(UserSharesTest, TheDaemonsSandboxedProcessesHaveNoLimitAndNoShare) {
+  NamedWindow window(kSharesStart);
+  window.add(flood(7, sandbox::kSandboxUser));
+  PprofProfile profile = window.profile();
+  const UserParts parts = limit_user_shares(profile, users_of(window), {.others = kLimit});
+  EXPECT_EQ(parts.over_share_samples, 0U);
+  EXPECT_TRUE(parts.users.empty());
 }
 
 TEST(UserSharesTest, ManyUsersHaveOneShareTogetherBeyondTheFirst) {
