@@ -401,6 +401,7 @@ TEST_F(FilterTest, ASetOfEventsIsKeptForTheDefaultEventOfAllUsers) {
   slots.push_back(start(target_of_restricted(kUser), 50));
   slots.push_back(start(target_of_restricted(kUser), 51));
   slots.push_back(start(target_of_restricted(kOther), 52));
+  EXPECT_FALSE(sampler_->start(event_of("cpu-clock", 53), target_of_restricted(kThird)));
   for (const uid_t user : {kUser, kOther, kThird, kUser}) {
     slots.push_back(start(target_of_restricted(user), event_of("cpu", 0)));
   }
