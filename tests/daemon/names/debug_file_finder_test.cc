@@ -136,11 +136,15 @@ TEST_F(DebugFileFinderTest, RootHasTheLinesOfADebugFileThatOnlyRootMayReach) {
   build();
   LineBudget budget = LineBudget::of_session();
   const HitFile* const hit = &hit_;
-  hit_.users = {0};
+  const auto set_user = [this](std::uint32_t user) {
+    hit_.users = {user};
+    hit_.hits_by_payer = {{user, {.samples = 1, .samples_by_offset = hit_.samples_by_offset}}};
+  };
+  set_user(0);
   EXPECT_EQ(name(), "local(debug_file)");
   naming_.files().add_lines(std::span(&hit, 1), budget);
   EXPECT_EQ(naming_.stats().lines.answered, 1U);
-  hit_.users = {1000};
+  set_user(1000);
   EXPECT_EQ(name(), "(gap)");
   naming_.files().add_lines(std::span(&hit, 1), budget);
   EXPECT_EQ(name(), "(gap)");
