@@ -89,6 +89,7 @@ class ProfileNamer {
     }
     std::ranges::stable_sort(files, std::greater(), [](const auto& file) { return file.first; });
     std::vector<const HitFile*> sorted;
+    sorted.reserve(files.size());
     for (const auto& [samples, hit] : files) sorted.push_back(hit);
     return sorted;
   }
