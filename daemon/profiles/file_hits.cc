@@ -13,11 +13,12 @@ std::uint32_t uid_of(const ProcessSnapshot& process) {
 
 // Some are enough: their root has the file's debug file.
 void add_process(const ProcessSnapshot& process, HitFile& hit) {
-  hit.users.insert(process.image->uid);
+  const std::uint32_t uid = uid_of(process);
+  hit.users.insert(uid);
   auto& known = hit.processes;
   if (known.size() >= DebugFileFinder::kMaxProcesses) return;
   if (!known.empty() && known.back().tgid == process.key.tgid) return;
-  known.push_back({.tgid = process.key.tgid, .uid = process.image->uid});
+  known.push_back({.tgid = process.key.tgid, .uid = uid});
 }
 
 }  // namespace

@@ -99,6 +99,8 @@ TEST_F(FileHitsTest, HitsAreOfTheUserWhoHasTheUid) {
   const auto& by_payer = hit().hits_by_payer;
   EXPECT_THAT(by_payer,
               ElementsAre(Key(0), Key(kUser), Key(kOfContainer), Key(FileNamer::kUnknownUser)));
+  EXPECT_THAT(hit().users,
+              ElementsAre(0, kUser, kSubordinate, kOfContainer, FileNamer::kUnknownUser));
   EXPECT_EQ(by_payer.at(0).samples, 2U);
   EXPECT_EQ(by_payer.at(kUser).samples, 4U);
   EXPECT_EQ(hit().samples_by_offset.at(offset("leaf")), 10U);
