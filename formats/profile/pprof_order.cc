@@ -1,25 +1,30 @@
 #include "formats/profile/pprof_order.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
+#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
 
 #include "formats/base/utf8_text.h"
+#include "formats/profile/text_places.h"
 
 namespace profd {
 namespace {
 
+// The ids from 1 on that take one byte.
+constexpr std::ptrdiff_t kOneByteIds = 127;
+
 // The place of each entry of a table among those that are written, by index into the table.
 using Places = std::vector<std::uint32_t>;
+constexpr std::uint32_t kUnwritten = 0xffffffff;
 
 // The entries of a table that are written.
 class Used {
  public:
   explicit Used(std::size_t size) : used_(size) {}
   void add(std::uint32_t index) { used_[index] = 1; }
+  [[nodiscard]] bool has(std::uint32_t index) const { return used_[index] != 0; }
   [[nodiscard]] std::vector<std::uint32_t> indexes() const {
     std::vector<std::uint32_t> indexes;
     for (std::uint32_t i = 0; i < used_.size(); ++i) {
@@ -32,24 +37,7 @@ class Used {
   std::vector<char> used_;
 };
 
-struct RankedText {
-  std::uint64_t start = 0;  // its first bytes, which decide most comparisons
-  std::string_view text;
-  std::uint32_t index = 0;
-
-  friend bool operator<(const RankedText& a, const RankedText& b) {
-    return a.start != b.start ? a.start < b.start : a.text < b.text;
-  }
-};
-
-RankedText ranked(std::string_view text, std::uint32_t index) {
-  std::uint64_t start = 0;
-  std::memcpy(&start, text.data(), std::min(text.size(), sizeof start));
-  if constexpr (std::endian::native == std::endian::little) start = __builtin_bswap64(start);
-  return {start, text, index};
-}
-
-// An entry with its indexes replaced by places, so that its content is comparable.
+// An entry with its indexes replaced by places or ranks, so that its content is comparable.
 template <class T>
 struct Placed {
   T entry;
@@ -73,14 +61,18 @@ class Ordering {
   OrderedPprof run() && {
     find_used();
     find_used_texts();
-    place_texts();
-    write_header();
-    place_functions();
+    rank_texts();
+    rank_functions();
     place_mappings();
-    place_locations();
+    sort_locations();
+    put_frequent_first();
+    write_locations();
+    write_mappings();
+    write_header();
     place_labels();
     place_stacks();
     write_samples();
+    to_.texts = std::move(text_places_).take();
     return std::move(ordered_);
   }
 
@@ -89,12 +81,16 @@ class Ordering {
   void find_used_of_location(const PprofLocation& location);
   void find_used_texts();
   void add_header_text(const std::string& text);
-  void place_texts();
-  void write_header();
-  void place_functions();
+  void rank_texts();
+  void rank_functions();
   void place_mappings();
-  void place_locations();
+  void sort_locations();
+  void put_frequent_first();
+  void write_locations();
   void write_location(const PprofLocation& location);
+  std::uint32_t write_function(std::uint32_t index);
+  void write_mappings();
+  void write_header();
   void place_labels();
   void place_stacks();
   void write_samples();
@@ -111,11 +107,13 @@ class Ordering {
   Used mappings_{profile_.mappings().size()};
   Used functions_{profile_.functions().size()};
   Used texts_{profile_.text_count()};
-  std::vector<RankedText> ranked_texts_;
-
-  Places text_places_;  // those of the header, in its order, after those of the profile's table
+  TextPlaces text_places_{profile_.text_count()};
+  std::vector<std::uint32_t> header_texts_;  // indexes, in the order of the header
+  Places function_ranks_;
   Places function_places_;
+  std::vector<Placed<PprofMapping>> sorted_mappings_;
   Places mapping_places_;
+  std::vector<Placed<PprofLocation>> sorted_locations_;
   Places location_places_;
   Places labels_places_;
   std::vector<std::vector<PprofLabel>> labels_by_index_;
@@ -167,15 +165,11 @@ void Ordering::add_header_text(const std::string& text) {
   if (text.size() > PprofProfile::kMaxTextBytes || !is_printable(text)) {
     valid = ordered_.repaired.emplace_back(printable_utf8(text, PprofProfile::kMaxTextBytes));
   }
-  ranked_texts_.push_back(ranked(valid, static_cast<std::uint32_t>(text_places_.size())));
-  text_places_.push_back(0);
+  header_texts_.push_back(text_places_.append(valid));
 }
 
-void Ordering::place_texts() {
-  text_places_.resize(profile_.text_count());
-  for (const std::uint32_t index : texts_.indexes()) {
-    ranked_texts_.push_back(ranked(profile_.text(index), index));
-  }
+void Ordering::rank_texts() {
+  for (const std::uint32_t index : texts_.indexes()) text_places_.add(profile_.text(index), index);
   add_header_text(profile_.default_sample_type);
   add_header_text(profile_.period_type.type);
   add_header_text(profile_.period_type.unit);
@@ -184,64 +178,40 @@ void Ordering::place_texts() {
     add_header_text(type.unit);
   }
   for (const std::string& comment : profile_.comments) add_header_text(comment);
-  std::ranges::sort(ranked_texts_, std::less<>{});
-  for (const RankedText& text : ranked_texts_) {
-    if (to_.texts.empty() || to_.texts.back() != text.text) to_.texts.push_back(text.text);
-    text_places_[text.index] = static_cast<std::uint32_t>(to_.texts.size() - 1);
-  }
+  text_places_.rank();
+  text_places_.place_of(0);  // "" is the first
 }
 
-void Ordering::write_header() {
-  const std::uint32_t* place = text_places_.data() + profile_.text_count();
-  to_.default_sample_type = *place++;
-  to_.period_type.type = *place++;
-  to_.period_type.unit = *place++;
-  to_.sample_types.resize(profile_.sample_types().size());
-  for (PprofTables::ValueType& type : to_.sample_types) {
-    type.type = *place++;
-    type.unit = *place++;
-  }
-  to_.comments.assign(place, place + profile_.comments.size());
-  std::ranges::sort(to_.comments);
-  to_.comments.erase(std::unique(to_.comments.begin(), to_.comments.end()), to_.comments.end());
-  to_.period = profile_.period;
-  to_.time_ns = profile_.time_ns;
-  to_.duration_ns = profile_.duration_ns;
-  to_.own_data = profile_.own_data;
-}
-
-void Ordering::place_functions() {
+void Ordering::rank_functions() {
   std::vector<Placed<PprofFunction>> functions;
   for (const std::uint32_t index : functions_.indexes()) {
     PprofFunction function = profile_.functions()[index];
-    function.name = text_places_[function.name];
-    function.system_name = text_places_[function.system_name];
-    function.file = text_places_[function.file];
+    function.name = text_places_.rank_of(function.name);
+    function.system_name = text_places_.rank_of(function.system_name);
+    function.file = text_places_.rank_of(function.file);
     functions.push_back({function, index});
   }
-  function_places_ = place(functions, profile_.functions().size(), [](const PprofFunction& f) {
+  function_ranks_ = place(functions, profile_.functions().size(), [](const PprofFunction& f) {
     return std::tuple(f.name, f.system_name, f.file, f.start_line);
   });
-  for (const auto& placed : functions) to_.functions.push_back(placed.entry);
 }
 
 void Ordering::place_mappings() {
-  std::vector<Placed<PprofMapping>> mappings;
   for (const std::uint32_t index : mappings_.indexes()) {
     PprofMapping mapping = profile_.mappings()[index];
-    mapping.file = text_places_[mapping.file];
-    mapping.build_id = text_places_[mapping.build_id];
-    mappings.push_back({mapping, index});
+    mapping.file = text_places_.rank_of(mapping.file);
+    mapping.build_id = text_places_.rank_of(mapping.build_id);
+    sorted_mappings_.push_back({mapping, index});
   }
-  const PprofMapping title = mappings.empty() ? PprofMapping{} : mappings.front().entry;
-  mapping_places_ = place(mappings, profile_.mappings().size(), [&](const PprofMapping& m) {
+  const PprofMapping title =
+      sorted_mappings_.empty() ? PprofMapping{} : sorted_mappings_.front().entry;
+  mapping_places_ = place(sorted_mappings_, profile_.mappings().size(), [&](const PprofMapping& m) {
     return std::tuple(m != title, m.file, m.build_id, m.start, m.limit, m.file_offset);
   });
-  for (const auto& placed : mappings) to_.mappings.push_back(placed.entry);
 }
 
 // Most locations differ in mapping or address; the lines decide the rest.
-void Ordering::place_locations() {
+void Ordering::sort_locations() {
   const auto is_before = [this](const Placed<PprofLocation>& a, const Placed<PprofLocation>& b) {
     const auto key = [](const PprofLocation& l) {
       return std::tuple(l.mapping + 1, l.address, l.is_folded);
@@ -250,23 +220,51 @@ void Ordering::place_locations() {
     return std::ranges::lexicographical_compare(
         profile_.lines(a.entry.lines), profile_.lines(b.entry.lines),
         [this](const PprofLine& left, const PprofLine& right) {
-          return std::pair(function_places_[left.function], left.line) <
-                 std::pair(function_places_[right.function], right.line);
+          return std::pair(function_ranks_[left.function], left.line) <
+                 std::pair(function_ranks_[right.function], right.line);
         });
   };
-  std::vector<Placed<PprofLocation>> locations;
   for (const std::uint32_t index : locations_.indexes()) {
     PprofLocation location = profile_.locations()[index];
     if (location.mapping != PprofLocation::kNoMapping) {
       location.mapping = mapping_places_[location.mapping];
     }
-    locations.push_back({location, index});
+    sorted_locations_.push_back({location, index});
   }
-  std::ranges::sort(locations, is_before);
+  std::ranges::sort(sorted_locations_, is_before);
+}
+
+// About half of all frames have one of the 127 most frequent locations: with ids of one byte, the
+// file is a fifth smaller before it is packed.
+void Ordering::put_frequent_first() {
+  if (std::ssize(sorted_locations_) <= kOneByteIds) return;
+  std::vector<std::uint32_t> frames(profile_.locations().size());
+  for (const std::uint32_t index : samples_) {
+    for (const std::uint32_t frame : profile_.stack(profile_.samples()[index].stack)) {
+      ++frames[frame];
+    }
+  }
+  std::vector<std::uint32_t> order(sorted_locations_.size());
+  std::iota(order.begin(), order.end(), 0U);
+  const auto rare_last = [&](std::uint32_t at) {
+    return std::pair(-std::int64_t{frames[sorted_locations_[at].index]}, at);
+  };
+  std::ranges::nth_element(order, order.begin() + kOneByteIds, {}, rare_last);
+  Used frequent(profile_.locations().size());
+  for (const std::uint32_t at : std::span(order).first(kOneByteIds)) {
+    frequent.add(sorted_locations_[at].index);
+  }
+  std::ranges::stable_partition(sorted_locations_, [&](const Placed<PprofLocation>& location) {
+    return frequent.has(location.index);
+  });
+}
+
+void Ordering::write_locations() {
   location_places_.resize(profile_.locations().size());
-  for (std::uint32_t at = 0; at < locations.size(); ++at) {
-    location_places_[locations[at].index] = at;
-    write_location(locations[at].entry);
+  function_places_.resize(profile_.functions().size(), kUnwritten);
+  for (std::uint32_t at = 0; at < sorted_locations_.size(); ++at) {
+    location_places_[sorted_locations_[at].index] = at;
+    write_location(sorted_locations_[at].entry);
   }
 }
 
@@ -278,8 +276,51 @@ void Ordering::write_location(const PprofLocation& location) {
                            .line_count = static_cast<std::uint32_t>(lines.size()),
                            .is_folded = location.is_folded});
   for (const PprofLine& line : lines) {
-    to_.lines.push_back({function_places_[line.function], line.line});
+    to_.lines.push_back({write_function(line.function), line.line});
   }
+}
+
+// Returns its place.
+std::uint32_t Ordering::write_function(std::uint32_t index) {
+  std::uint32_t& place = function_places_[index];
+  if (place != kUnwritten) return place;
+  place = static_cast<std::uint32_t>(to_.functions.size());
+  PprofFunction function = profile_.functions()[index];
+  function.name = text_places_.place_of(function.name);
+  function.system_name = text_places_.place_of(function.system_name);
+  function.file = text_places_.place_of(function.file);
+  to_.functions.push_back(function);
+  return place;
+}
+
+void Ordering::write_mappings() {
+  for (const Placed<PprofMapping>& placed : sorted_mappings_) {
+    PprofMapping mapping = profile_.mappings()[placed.index];
+    mapping.file = text_places_.place_of(mapping.file);
+    mapping.build_id = text_places_.place_of(mapping.build_id);
+    to_.mappings.push_back(mapping);
+  }
+}
+
+void Ordering::write_header() {
+  text_places_.place_others();
+  auto index = header_texts_.begin();
+  const auto next = [&] { return text_places_.place_of(*index++); };
+  to_.default_sample_type = next();
+  to_.period_type.type = next();
+  to_.period_type.unit = next();
+  to_.sample_types.resize(profile_.sample_types().size());
+  for (PprofTables::ValueType& type : to_.sample_types) {
+    type.type = next();
+    type.unit = next();
+  }
+  for (std::size_t i = 0; i < profile_.comments.size(); ++i) to_.comments.push_back(next());
+  std::ranges::sort(to_.comments);
+  to_.comments.erase(std::unique(to_.comments.begin(), to_.comments.end()), to_.comments.end());
+  to_.period = profile_.period;
+  to_.time_ns = profile_.time_ns;
+  to_.duration_ns = profile_.duration_ns;
+  to_.own_data = profile_.own_data;
 }
 
 void Ordering::place_labels() {
@@ -288,8 +329,8 @@ void Ordering::place_labels() {
   for (const std::uint32_t index : order) {
     auto& labels = labels_by_index_[index];
     for (const PprofLabel& label : profile_.labels(index)) {
-      labels.push_back({text_places_[label.key], text_places_[label.text], label.number,
-                        text_places_[label.unit]});
+      labels.push_back({text_places_.place_of(label.key), text_places_.place_of(label.text),
+                        label.number, text_places_.place_of(label.unit)});
     }
     std::ranges::sort(labels);
   }

@@ -1,12 +1,16 @@
 #include "formats/profile/pprof_writer.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "formats/base/gzip.h"
+#include "formats/profile/pprof_reader.h"
 #include "tests/formats/profile/pprof_oracles.h"
 
 namespace profd {
@@ -17,14 +21,15 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-// Texts sorted by bytes; functions by name; locations by mapping and address.
+// Mappings sorted by content, locations by mapping and address; functions and texts where the first
+// entry that has them needs them.
 constexpr std::string_view kSmallProfile = R"(sample_type {
-  type: 16
-  unit: 9
+  type: 18
+  unit: 13
 }
 sample_type {
-  type: 10
-  unit: 13
+  type: 14
+  unit: 15
 }
 sample {
   location_id: 1
@@ -32,17 +37,17 @@ sample {
   value: 3
   value: 30000000
   label {
-    key: 8
-    str: 7
+    key: 12
+    str: 11
   }
   label {
-    key: 14
+    key: 16
     num: 42
   }
 }
 mapping {
   id: 1
-  filename: 3
+  filename: 7
   has_functions: true
   has_filenames: true
   has_line_numbers: true
@@ -53,8 +58,8 @@ mapping {
   memory_start: 4096
   memory_limit: 12288
   file_offset: 4096
-  filename: 1
-  build_id: 6
+  filename: 8
+  build_id: 9
   has_functions: true
   has_filenames: true
   has_line_numbers: true
@@ -64,7 +69,7 @@ mapping {
   id: 3
   memory_start: 8192
   memory_limit: 36864
-  filename: 2
+  filename: 10
   has_functions: true
   has_filenames: true
   has_line_numbers: true
@@ -75,7 +80,7 @@ location {
   mapping_id: 2
   address: 4112
   line {
-    function_id: 3
+    function_id: 1
     line: 12
   }
   line {
@@ -89,55 +94,55 @@ location {
   mapping_id: 3
   address: 8448
   line {
-    function_id: 1
+    function_id: 3
   }
 }
 function {
   id: 1
-  name: 4
+  name: 1
+  system_name: 2
+  filename: 3
+  start_line: 10
 }
 function {
   id: 2
-  name: 11
-  system_name: 11
-  filename: 12
+  name: 4
+  system_name: 4
+  filename: 5
   start_line: 3
 }
 function {
   id: 3
-  name: 17
-  system_name: 5
-  filename: 18
-  start_line: 10
+  name: 6
 }
 string_table: ""
-string_table: "/usr/bin/app"
-string_table: "/usr/lib/libfoo.so"
-string_table: "[all processes of host]"
-string_table: "[libfoo.so]"
+string_table: "work"
 string_table: "_Z4workv"
+string_table: "work.cc"
+string_table: "main"
+string_table: "main.cc"
+string_table: "[libfoo.so]"
+string_table: "[all processes of host]"
+string_table: "/usr/bin/app"
 string_table: "abcd"
+string_table: "/usr/lib/libfoo.so"
 string_table: "app"
 string_table: "comm"
 string_table: "count"
 string_table: "cpu"
-string_table: "main"
-string_table: "main.cc"
 string_table: "nanoseconds"
 string_table: "pid"
 string_table: "profd 0.1.0 on host"
 string_table: "samples"
-string_table: "work"
-string_table: "work.cc"
 time_nanos: 1700000000000000000
 duration_nanos: 60000000000
 period_type {
-  type: 10
-  unit: 13
+  type: 14
+  unit: 15
 }
 period: 10000000
-comment: 15
-default_sample_type: 10
+comment: 17
+default_sample_type: 14
 )";
 
 TEST(PprofWriter, WritesWhatProtocReads) {
@@ -195,6 +200,28 @@ TEST(PprofWriter, WritesEqualProfilesAsEqualBytes) {
   }
 }
 
+// 200 locations, of which those from address 101 on have two frames and the others one.
+TEST(PprofWriter, PutsThe127MostFrequentLocationsFirst) {
+  PprofProfile profile({{"samples", "count"}}, 1);
+  const auto labels = profile.add_labels({});
+  for (std::uint64_t address = 1; address <= 200; ++address) {
+    const auto location = profile.add_location({.address = address}, {});
+    const std::vector<std::uint32_t> stack(address > 100 ? 2 : 1, location);
+    profile.add_sample({labels, profile.add_stack(stack)}, std::vector<std::int64_t>{1});
+  }
+  const std::string bytes = encode_pprof(profile);
+  const PprofResult<PprofTables> tables = read_pprof_tables(bytes);
+  ASSERT_TRUE(tables);
+  std::vector<std::uint64_t> addresses;
+  for (const auto& location : tables->locations) addresses.push_back(location.address);
+  std::vector<std::uint64_t> expected;
+  for (const auto& [first, last] : {std::pair(1, 27), {101, 200}, {28, 100}}) {
+    for (int address = first; address <= last; ++address)
+      expected.push_back(static_cast<std::uint64_t>(address));
+  }
+  EXPECT_EQ(addresses, expected);
+}
+
 TEST(PprofWriter, LeavesOutUnusedEntries) {
   const std::string text = protoc_decoded(encode_pprof(shuffled_profile(0)));
   EXPECT_THAT(text, HasSubstr("0::name"));
@@ -222,7 +249,7 @@ TEST(PprofWriter, KeepsTheFirstMappingFirst) {
   profile.add_sample({profile.add_labels({}), profile.add_stack(std::vector{location})},
                      std::vector<std::int64_t>{1});
   EXPECT_THAT(protoc_decoded(encode_pprof(profile)),
-              HasSubstr("mapping {\n  id: 1\n  filename: 5\n"));
+              HasSubstr("mapping {\n  id: 1\n  filename: 2\n"));
 }
 
 TEST(PprofWriter, WritesATypeWithoutName) {
