@@ -99,6 +99,9 @@ class SpeedscopeWriter {
                              std::to_string(pid_of(profile_, sample)) + ")";
     }
     boost::json::array stack;
+    if (const auto thread = label_of(profile_, sample, "thread"); !thread.empty()) {
+      stack.push_back(frame_of_thread(thread));
+    }
     for_each_line(profile_, sample,
                   [&](const PprofLine& line) { stack.push_back(frame_of(line)); });
     process->second.samples.push_back(std::move(stack));
@@ -114,6 +117,12 @@ class SpeedscopeWriter {
     if (function.file != 0) frame["file"] = profile_.text(function.file);
     if (line.line != 0) frame["line"] = line.line;
     frames_.push_back(std::move(frame));
+    return known->second;
+  }
+
+  std::size_t frame_of_thread(std::string_view thread) {
+    const auto [known, added] = threads_.try_emplace(thread, frames_.size());
+    if (added) frames_.push_back(boost::json::object{{"name", thread}});
     return known->second;
   }
 
@@ -142,6 +151,7 @@ class SpeedscopeWriter {
   std::size_t value_;
   boost::json::array frames_;
   std::map<std::pair<std::uint32_t, std::int64_t>, std::size_t> index_;  // by function and line
+  std::map<std::string_view, std::size_t> threads_;                      // their frames
   std::map<ProcessId, ProcessStacks> processes_;
 };
 
@@ -152,9 +162,15 @@ std::string folded_stacks(const PprofProfile& profile) {
   const auto samples = profile.samples();
   for (std::size_t i = 0; i < samples.size(); ++i) {
     std::string stack = folded_name(label_of(profile, samples[i], "comm"));
-    for_each_line(profile, samples[i], [&](const PprofLine& line) {
+    const auto add_frame = [&stack](std::string_view name) {
       if (!stack.empty()) stack += ';';
-      stack += folded_name(profile.text(profile.functions()[line.function].name));
+      stack += folded_name(name);
+    };
+    if (const auto thread = label_of(profile, samples[i], "thread"); !thread.empty()) {
+      add_frame(thread);
+    }
+    for_each_line(profile, samples[i], [&](const PprofLine& line) {
+      add_frame(profile.text(profile.functions()[line.function].name));
     });
     stacks[stack] += profile.values(i).front();
   }

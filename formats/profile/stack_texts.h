@@ -1,5 +1,5 @@
 // The stacks of a profile in the forms of other viewers, with inlined functions as frames of their
-// own.
+// own. The name of the thread, where a sample has one, is the outermost frame.
 
 #pragma once
 

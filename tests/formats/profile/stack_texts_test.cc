@@ -65,6 +65,21 @@ TEST_F(StackTextsTest, ASpeedscopeFileHasAProfileForEachProcessTheLargestFirst) 
   EXPECT_EQ(frames.at(stack[2].to_number<std::size_t>()).at("file"), "/src/a.cc");
 }
 
+TEST_F(StackTextsTest, AThreadIsTheOutermostFrame) {
+  const PprofLine run = line("run", 1);
+  const std::array stack{profile_.add_location({.address = 48}, {&run, 1})};
+  add("web", 7, stack, 2, "worker;#");
+  EXPECT_EQ(folded_stacks(profile_), "db;main 9\nweb;main;work:all?;inner 5\nweb;worker:#;run 2\n");
+  const boost::json::value file = boost::json::parse(speedscope_json(profile_, "00c0ffee"));
+  const auto& frames = file.at("shared").at("frames").as_array();
+  const auto& threads = file.at("profiles").at(1).at("samples").as_array();
+  const auto& named = threads.at(1).as_array();
+  ASSERT_EQ(named.size(), 2U);
+  EXPECT_EQ(frames.at(named[0].to_number<std::size_t>()).at("name"), "worker;#");
+  EXPECT_EQ(frames.at(named[1].to_number<std::size_t>()).at("name"), "run");
+  EXPECT_EQ(threads.at(0).as_array().size(), 3U);
+}
+
 // A pid that was used again, and threads of one process.
 TEST_F(StackTextsTest, ASpeedscopeFileTellsProcessesOfOnePidApart) {
   const PprofLine other = line("other", 1);
