@@ -20,8 +20,16 @@ constexpr auto kForms =
                               {"folded", ".folded", ResultForm::kFolded},
                               {"speedscope", ".speedscope.json", ResultForm::kSpeedscope}});
 
+// Of a file in a form that profctl does not write, where a directory is hardly what was meant.
+constexpr auto kOtherExtensions = std::to_array<std::string_view>({".json", ".pb", ".gz"});
+
 constexpr const char* kFormatHint = "give --format pprof, folded, speedscope or dir";
 constexpr const char* kStreamHint = "give --format pprof, folded or speedscope";
+
+bool has_other_extension(const std::string& output) {
+  return std::ranges::any_of(kOtherExtensions,
+                             [&](std::string_view end) { return output.ends_with(end); });
+}
 
 }  // namespace
 
@@ -34,6 +42,10 @@ Result<Destination> make_destination(const std::string& output, const std::strin
     return !form.extension.empty() && output.ends_with(form.extension);
   });
   if (known == kForms.end()) {
+    if (format.empty() && has_other_extension(output)) {
+      return invalid_argument("the extension of '" + output + "' names no form of a profile",
+                              "give .pb.gz, .folded or .speedscope.json, or --format");
+    }
     if (format.empty()) return Destination{.path = output};
     return invalid_argument("invalid --format '" + format + "'", kFormatHint);
   }

@@ -9,7 +9,7 @@ TEST(DestinationTest, TheExtensionSaysTheForm) {
   EXPECT_EQ(make_destination("x.pb.gz", "").value().form, ResultForm::kPprof);
   EXPECT_EQ(make_destination("a/x.folded", "").value().form, ResultForm::kFolded);
   EXPECT_EQ(make_destination("x.speedscope.json", "").value().form, ResultForm::kSpeedscope);
-  for (const char* directory : {"", "out", "x.pb", "x.json", "x.gz", "pb.gz/"}) {
+  for (const char* directory : {"", "out", "x.prof", "pb.gz/", "x.json/"}) {
     EXPECT_EQ(make_destination(directory, "").value().form, ResultForm::kDirectory) << directory;
   }
 }
@@ -17,12 +17,14 @@ TEST(DestinationTest, TheExtensionSaysTheForm) {
 TEST(DestinationTest, AFormatCountsMoreThanTheExtension) {
   EXPECT_EQ(make_destination("x.folded", "pprof").value().form, ResultForm::kPprof);
   EXPECT_EQ(make_destination("x.pb.gz", "dir").value().form, ResultForm::kDirectory);
+  EXPECT_EQ(make_destination("x.json", "dir").value().form, ResultForm::kDirectory);
   EXPECT_EQ(make_destination("-", "folded").value().form, ResultForm::kFolded);
 }
 
 TEST(DestinationTest, WhatHasNoPlaceIsRefused) {
   for (const auto& [output, format] :
-       {std::pair("-", ""), std::pair("-", "dir"), std::pair("", "pprof"), std::pair("x", "svg")}) {
+       {std::pair("-", ""), std::pair("-", "dir"), std::pair("", "pprof"), std::pair("x", "svg"),
+        std::pair("x.json", ""), std::pair("x.pb", ""), std::pair("x.folded.gz", "")}) {
     const auto made = make_destination(output, format);
     ASSERT_FALSE(made) << output << " " << format;
     EXPECT_EQ(made.error().code, ErrorCode::kInvalidArgument);
