@@ -5,13 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <string_view>
 #include <utility>
 
+#include "collectors/files/reach.h"
 #include "collectors/host/mounts.h"
 #include "formats/base/whole_file.h"
 
@@ -52,55 +51,22 @@ std::optional<DebugFileRefusal> refusal_of_place(const UniqueFd& place, std::uin
   return std::nullopt;
 }
 
-bool may_be_searched_by_others(int directory) {
+bool may_be_read_by_others(int file) {
   struct statx status {};
-  return ::statx(directory, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MODE, &status) == 0 &&
-         (status.stx_mode & S_IXOTH) != 0;
+  return ::statx(file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MODE, &status) == 0 &&
+         (status.stx_mode & S_IROTH) != 0;
 }
 
-bool is_same_file(int a, int b) {
-  struct statx first {};
-  struct statx second {};
+// Root where it can't be known: then the least is allowed.
+std::uint32_t owner_of(int file) {
+  struct statx status {};
   constexpr int kFlags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
-  return ::statx(a, "", kFlags, STATX_INO, &first) == 0 &&
-         ::statx(b, "", kFlags, STATX_INO, &second) == 0 &&
-         first.stx_dev_major == second.stx_dev_major &&
-         first.stx_dev_minor == second.stx_dev_minor && first.stx_ino == second.stx_ino;
+  return ::statx(file, "", kFlags, STATX_UID, &status) == 0 ? status.stx_uid : 0;
 }
 
-// Whether others may search each directory from `root` to the file, which has no symbolic link on
-// its way. Each directory is opened in the one that was checked, since the owner of one can rename
-// what is in it meanwhile; so it must still be the file that is at the end.
-bool may_be_reached_by_others(int root, std::string_view path, int file) {
-  UniqueFd directory(::openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  while (directory.valid() && may_be_searched_by_others(directory.get())) {
-    path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
-    const std::size_t end = std::min(path.find('/'), path.size());
-    const std::string name(path.substr(0, end));
-    if (name.empty() || name == "..") return false;
-    UniqueFd next(::openat(directory.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    path.remove_prefix(end);
-    if (path.empty()) return next.valid() && is_same_file(next.get(), file);
-    directory = std::move(next);
-  }
-  return false;
-}
-
-// The same for a file of this process's root, by the path that the kernel has for it.
-bool may_be_reached_by_others(int file) {
-  const UniqueFd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  std::array<char, PATH_MAX> path{};
-  const std::string link = "/proc/self/fd/" + std::to_string(file);
-  const ssize_t bytes = ::readlink(link.c_str(), path.data(), path.size());
-  return root.valid() && bytes > 0 &&
-         may_be_reached_by_others(
-             root.get(), std::string_view(path.data(), static_cast<std::size_t>(bytes)), file);
-}
-
-bool is_of_root(int file) {
-  struct statx status {};
-  return ::statx(file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_UID, &status) == 0 &&
-         status.stx_uid == 0;
+// Whether those who see the names may see what is in a private file of this owner.
+bool may_see_private(NameAudience audience, std::uint32_t owner) {
+  return audience == NameAudience::kRoot || (audience == NameAudience::kOwner && owner != 0);
 }
 
 // Adds the file if there is one.
@@ -116,8 +82,9 @@ void add_at(int root, const std::string& path, DebugFilePlace kind, const DebugF
   DebugFileAt& file = found.emplace_back(DebugFileAt{.place = kind});
   file.refusal = refusal_of_place(place, query.owner, tgid);
   if (file.refusal) return;
-  file.is_private = is_of_root(place.get()) && !may_be_reached_by_others(root, path, place.get());
-  if (file.is_private && query.is_for_users) {
+  file.is_private =
+      !may_be_read_by_others(place.get()) || !may_be_reached_by_others(root, path, place.get());
+  if (file.is_private && !may_see_private(query.audience, owner_of(place.get()))) {
     file.refusal = DebugFileRefusal::kNotReadable;
     return;
   }
@@ -140,7 +107,7 @@ std::optional<DebugFileAt> open_in_host(const DebugFileQuery& query, const std::
   if (!fd.valid()) return std::nullopt;
   DebugFileAt file{.place = DebugFilePlace::kHost};
   file.is_private = !may_be_reached_by_others(fd.get());
-  if (file.is_private && query.is_for_users) {
+  if (file.is_private && query.audience != NameAudience::kRoot) {
     file.refusal = DebugFileRefusal::kNotReadable;
   } else {
     file.fd = std::move(fd);
@@ -193,6 +160,17 @@ std::vector<DebugFileAt> open_in_root_of(std::uint32_t tgid, const DebugFileQuer
   const UniqueFd root(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) return {};
   return open_in_root(root.get(), tgid, query);
+}
+
+// Asks no file system of the process, which may hang.
+RootId root_id_of(std::uint32_t tgid) {
+  const std::string process = "/proc/" + std::to_string(tgid);
+  struct stat mounts {};
+  if (tgid == 0 || ::stat((process + "/ns/mnt").c_str(), &mounts) != 0) return {};
+  std::array<char, PATH_MAX> root{};
+  const ssize_t bytes = ::readlink((process + "/root").c_str(), root.data(), root.size());
+  if (bytes <= 0) return {};
+  return {mounts.st_dev, mounts.st_ino, std::string(root.data(), static_cast<std::size_t>(bytes))};
 }
 
 bool has_other_mounts(std::uint32_t tgid) {

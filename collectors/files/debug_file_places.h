@@ -3,8 +3,9 @@
 //
 // Trust: a debug file counts for a file only if it belongs to the owner of that file, or to root
 // and everybody may read it, or lies in the cache, which only root and the group profd can write.
-// Where users see the names, everybody must also be able to reach root's file: each directory on
-// its way may be searched by others. Else it is root's private file, and names code for root only.
+// Where others than root and the owner of the mapped file see the names, everybody must be able to
+// read the debug file, and to reach it: each directory on its way may be searched by others. Else
+// it is private: one of the owner names code for the owner and root, and one of root for root only.
 // Where users make the mounts, a file of root does not count: a bind mount gives it any path.
 // Whether its content belongs to the file is not checked here. A process chooses its root, so owner
 // and mode are what protects the files of others, and not the place. No symbolic link is followed
@@ -18,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "collectors/files/debug_files.h"
@@ -28,12 +30,15 @@ namespace profd {
 // Where `profctl debuginfo fetch` puts debug files, as .build-id/xx/yyyy.debug.
 inline constexpr const char* kDebugCache = "/var/cache/profd/debug";
 
+// Who sees the names of a file: root always, and nobody else, or the owner of the file, or others.
+enum class NameAudience : std::uint8_t { kRoot, kOwner, kOthers };
+
 struct DebugFileQuery {
-  std::string build_id;       // raw bytes; empty: none
-  std::string debug_link;     // one component of a path; empty: none
-  std::string path;           // of the mapped file, in the root of its process
-  std::uint32_t owner = 0;    // uid of the mapped file
-  bool is_for_users = false;  // users other than root see the names
+  std::string build_id;     // raw bytes; empty: none
+  std::string debug_link;   // one component of a path; empty: none
+  std::string path;         // of the mapped file, in the root of its process
+  std::uint32_t owner = 0;  // uid of the mapped file
+  NameAudience audience = NameAudience::kRoot;
 };
 
 enum class DebugFilePlace : std::uint8_t { kHost, kCache, kProcess, kLink };
@@ -50,7 +55,7 @@ enum class DebugFileRefusal : std::uint8_t {
   kOtherChecksum,  // not the file that .gnu_debuglink means
   kMalformed,      // not an ELF file
   kOverBudget,     // the time for the owner's files or that of the parser was spent
-  kNotReadable,    // root's, and not everybody may read it; for users: or reach it
+  kNotReadable,    // not everybody who sees the names may read or reach it
   kSymbolicLink,   // the path has one
   kUserMount,      // root's, but an unprivileged user chose its path by a mount
 };
@@ -71,7 +76,7 @@ struct DebugFileAt {
   DebugFilePlace place = DebugFilePlace::kHost;
   UniqueFd fd{};                              // invalid where it is refused
   std::optional<DebugFileRefusal> refusal{};  // none where `fd` is valid
-  bool is_private = false;                    // root's, and not everybody may reach it
+  bool is_private = false;                    // not everybody may read and reach it
 };
 
 // By build id, below the host's directory. Only root's files that everybody may read count.
@@ -92,6 +97,11 @@ struct DebugFileAt {
 // The same below an open directory; `tgid` is a process that sees its mounts.
 [[nodiscard]] std::vector<DebugFileAt> open_in_root(int root, std::uint32_t tgid,
                                                     const DebugFileQuery& query);
+
+// Which files a process sees: device and inode of its mount namespace, and its root directory
+// there. Empty where it has ended, and for tgid 0.
+using RootId = std::tuple<std::uint64_t, std::uint64_t, std::string>;
+[[nodiscard]] RootId root_id_of(std::uint32_t tgid);
 
 // Whether the process is known to live in another mount namespace than this one, where the path of
 // a file means another place. False for a process that has ended.

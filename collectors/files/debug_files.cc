@@ -12,6 +12,7 @@
 #include <boost/algorithm/hex.hpp>
 #include <boost/crc.hpp>
 
+#include "collectors/files/reach.h"
 #include "formats/base/whole_file.h"
 
 namespace profd {
@@ -91,10 +92,11 @@ UniqueFd open_debug_file(const UnwindSource& source, const std::string& path,
 UniqueFd open_alt_file(const std::string& link, const std::string& build_id,
                        const std::string& root) {
   const UniqueFd directory(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.valid()) return {};
+  if (!directory.valid() || build_id.empty()) return {};
   for (const std::string& below : {path_by_build_id(build_id), path_by_alt_link(link)}) {
     if (below.empty()) continue;
-    if (UniqueFd fd = open_below(directory.get(), below); fd.valid()) return fd;
+    UniqueFd fd = open_below(directory.get(), below);
+    if (fd.valid() && may_be_reached_by_others(fd.get())) return fd;
   }
   return {};
 }

@@ -20,8 +20,8 @@ inline constexpr const char* kDebugRoot = "/usr/lib/debug";
 
 // Opens the file that dwz made for several debug files: by its build id (raw bytes), then by the
 // path in .gnu_debugaltlink, of which the part from ".dwz/" on counts. Only files below `root` that
-// root owns and everybody may read are opened; the reader compares the build id. Invalid where
-// there is none.
+// root owns and everybody may read and reach are opened, since the author of the link chooses what
+// is read in it; the reader compares the build id. Invalid where there is none.
 [[nodiscard]] UniqueFd open_alt_file(const std::string& link, const std::string& build_id,
                                      const std::string& root = kDebugRoot);
 

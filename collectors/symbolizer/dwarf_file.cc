@@ -183,7 +183,7 @@ boost::system::result<DwarfFile, DwarfLoss> DwarfFile::open(const DwarfFiles& fi
 // A file that is none, or not the one referred to, is left out: names in it are then unknown.
 void DwarfFile::set_alt_file(int fd, std::uint64_t decompressed_bytes) {
   const AltLink link = alt_link_of(elf_.get());
-  if (link.path.empty()) return;
+  if (link.path.empty() || link.build_id.empty()) return;
   auto opened = open_one(fd, decompressed_bytes, true);
   if (!opened || build_id_of(opened->elf.get()) != link.build_id) return;
   alt_elf_ = std::move(opened->elf);

@@ -17,10 +17,11 @@ using std::chrono::nanoseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxVerdicts = 4096;
-constexpr std::size_t kMaxMissing = 4096;
+constexpr std::size_t kMaxMissing = 16384;
 // A search takes a dozen system calls and three changes of the thread. Files without DWARF are
 // asked for in each window.
 constexpr std::chrono::minutes kMissingTime{10};
+constexpr std::chrono::milliseconds kRootsTime{200};
 
 std::int64_t changed_ns(const std::string& path) {
   struct stat status {};
@@ -50,30 +51,57 @@ DebugFileRefusal refusal_of(const Error& error) {
 }  // namespace
 
 DebugFileFinder::Found DebugFileFinder::find(const Wanted& wanted, nanoseconds& time_left) {
-  const Clock::time_point now = Clock::now();
-  const std::pair searched{wanted.identity, wanted.query.is_for_users};
-  const auto known = missing_.find(searched);
-  if (known != missing_.end() && now - known->second < kMissingTime) return {};
+  const std::vector<DueProcess> due = due_processes(wanted);
+  if (due.empty()) return {};
   const std::uint64_t late = refused(DebugFileRefusal::kLate);
-  DebugFileAt found = search(wanted, time_left);
+  DebugFileAt found = search(wanted, due, time_left);
   if (found.fd.valid()) {
     return {.file = closer_.closed_here(std::make_shared<const UniqueFd>(std::move(found.fd))),
             .is_private = found.is_private};
   }
   if (refused(DebugFileRefusal::kLate) != late) return {};
   if (missing_.size() >= kMaxMissing) missing_.clear();
-  missing_.insert_or_assign(searched, now);
+  const Clock::time_point now = Clock::now();
+  for (const DueProcess& process : due) missing_.insert_or_assign(process.search, now);
   return {};
 }
 
+const RootId& DebugFileFinder::root_of(std::uint32_t tgid) {
+  const Clock::time_point now = Clock::now();
+  if (now - roots_since_ > kRootsTime) {
+    roots_.clear();
+    roots_since_ = now;
+  }
+  const auto known = roots_.find(tgid);
+  return known != roots_.end() ? known->second
+                               : roots_.emplace(tgid, root_id_of(tgid)).first->second;
+}
+
+std::vector<DebugFileFinder::DueProcess> DebugFileFinder::due_processes(const Wanted& wanted) {
+  std::vector<DueProcess> due;
+  const auto add = [&](const HitProcess& process) {
+    Search search{wanted.identity, wanted.query.audience, root_of(process.tgid)};
+    const auto known = missing_.find(search);
+    if (known != missing_.end() && Clock::now() - known->second < kMissingTime) return;
+    if (std::ranges::find(due, search, &DueProcess::search) != due.end()) return;
+    due.push_back({process, std::move(search)});
+  };
+  for (const HitProcess& process : wanted.processes) {
+    if (due.size() < kMaxProcesses) add(process);
+  }
+  if (wanted.processes.empty()) add({.tgid = 0, .uid = wanted.query.owner});
+  return due;
+}
+
 // Without a descriptor where there is none.
-DebugFileAt DebugFileFinder::search(const Wanted& wanted, nanoseconds& time_left) {
+DebugFileAt DebugFileFinder::search(const Wanted& wanted, std::span<const DueProcess> processes,
+                                    nanoseconds& time_left) {
   std::optional<DebugFileAt> in_host = open_in_host(wanted.query, directories_.host);
   if (in_host && is_accepted(wanted, *in_host, time_left)) return std::move(*in_host);
   std::optional<DebugFileAt> in_cache = open_in_cache(wanted.query, directories_.cache);
   if (in_cache && is_accepted(wanted, *in_cache, time_left)) return std::move(*in_cache);
   DebugFileAt found;
-  for (DebugFileAt& file : open_in_roots(wanted)) {
+  for (DebugFileAt& file : open_in_roots(wanted, processes)) {
     if (!found.fd.valid() && is_accepted(wanted, file, time_left)) {
       found = std::move(file);
     } else {
@@ -85,16 +113,13 @@ DebugFileAt DebugFileFinder::search(const Wanted& wanted, nanoseconds& time_left
 
 // The roots of processes, and that of profd: the process may have ended, and is mostly of the host.
 // In profd's, the path of a file means the file only if its process has profd's mounts.
-std::vector<DebugFileAt> DebugFileFinder::open_in_roots(const Wanted& wanted) {
-  const std::span<const HitProcess> known =
-      wanted.processes.first(std::min(wanted.processes.size(), kMaxProcesses));
-  std::vector<HitProcess> processes(known.begin(), known.end());
-  const bool has_own_mounts = !known.empty() && std::ranges::all_of(known, [](const HitProcess& p) {
-    return has_other_mounts(p.tgid);
-  });
-  if (!has_own_mounts) {
-    processes.push_back({.tgid = 0, .uid = known.empty() ? wanted.query.owner : known[0].uid});
-  }
+std::vector<DebugFileAt> DebugFileFinder::open_in_roots(const Wanted& wanted,
+                                                        std::span<const DueProcess> due) {
+  std::vector<HitProcess> processes;
+  for (const DueProcess& one : due) processes.push_back(one.process);
+  const bool has_own_mounts = std::ranges::all_of(
+      processes, [](const HitProcess& process) { return has_other_mounts(process.tgid); });
+  if (!has_own_mounts) processes.push_back({.tgid = 0, .uid = processes.front().uid});
   std::vector<DebugFileAt> all;
   for (const HitProcess& process : processes) {
     auto found = runner_.run(process.uid, [tgid = process.tgid, query = wanted.query] {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -36,7 +37,7 @@ struct DebugDirectories {
 
 class DebugFileFinder {
  public:
-  // Processes whose root is looked into for one file.
+  // Processes whose root is looked into for one file, in one search.
   static constexpr std::size_t kMaxProcesses = 2;
 
   struct Wanted {
@@ -57,9 +58,13 @@ class DebugFileFinder {
     [[nodiscard]] int fd() const { return file ? file->get() : -1; }
   };
 
-  // That there is none is remembered for a while. `time_left` is that of the owner's files: less is
-  // left afterwards, unless all is root's.
+  // That there is none is remembered for a while, for the roots that were looked into: a user can
+  // hide a debug file in a mount namespace of his own. `time_left` is that of the owner's files:
+  // less is left afterwards, unless all is root's.
   [[nodiscard]] Found find(const Wanted& wanted, std::chrono::nanoseconds& time_left);
+
+  // Whether find() would look into a root in which it has not looked for this file for a while.
+  [[nodiscard]] bool is_due(const Wanted& wanted) { return !due_processes(wanted).empty(); }
 
   // Whether debug files were added or removed since the last call.
   bool have_changed();
@@ -71,8 +76,21 @@ class DebugFileFinder {
   // The file's identity; device, inode, change time and size of its debug file.
   using Pair = std::pair<std::string, std::array<std::uint64_t, 4>>;
 
-  DebugFileAt search(const Wanted& wanted, std::chrono::nanoseconds& time_left);
-  std::vector<DebugFileAt> open_in_roots(const Wanted& wanted);
+  // The file's identity, who sees its names, and the root of a process; an empty one where no
+  // process is known or it has ended.
+  using Search = std::tuple<std::string, NameAudience, RootId>;
+  struct DueProcess {
+    HitProcess process;
+    Search search;
+  };
+
+  // Those of the processes whose root was not looked into for a while.
+  [[nodiscard]] std::vector<DueProcess> due_processes(const Wanted& wanted);
+  const RootId& root_of(std::uint32_t tgid);
+  DebugFileAt search(const Wanted& wanted, std::span<const DueProcess> processes,
+                     std::chrono::nanoseconds& time_left);
+  std::vector<DebugFileAt> open_in_roots(const Wanted& wanted,
+                                         std::span<const DueProcess> processes);
   bool is_accepted(const Wanted& wanted, const DebugFileAt& file,
                    std::chrono::nanoseconds& time_left);
   Verdict judge(const Wanted& wanted, int debug_fd, std::chrono::nanoseconds& time_left);
@@ -86,8 +104,10 @@ class DebugFileFinder {
   FileCloser closer_;
   BoundedRunner runner_;
   std::map<Pair, Verdict> verdicts_;
-  // When a search found nothing, by the identity of the file and whether it was for users.
-  std::map<std::pair<std::string, bool>, std::chrono::steady_clock::time_point> missing_;
+  std::map<Search, std::chrono::steady_clock::time_point> missing_;  // when it found nothing
+  // By tgid, for a moment: many files are asked for one after the other.
+  std::map<std::uint32_t, RootId> roots_;
+  std::chrono::steady_clock::time_point roots_since_{};
   std::array<std::size_t, 2> changes_{};  // of the host's directory and the cache
   DebugFileStats stats_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <iterator>
 #include <span>
 #include <utility>
 #include <vector>
@@ -16,16 +17,15 @@ namespace {
 
 constexpr std::size_t kMaxSummaries = 4096;
 constexpr std::size_t kMaxWithPrivateNames = 4096;
-constexpr const char* kOfRoot = "-root";
 constexpr std::uint32_t kRoot = 0;
 
 DebugFileQuery query_of(const ElfSummary& elf, const std::string& path, std::uint32_t owner,
-                        bool is_for_users) {
+                        NameAudience audience) {
   return {.build_id = elf.build_id,
           .debug_link = elf.debug_link,
           .path = path,
           .owner = owner,
-          .is_for_users = is_for_users};
+          .audience = audience};
 }
 
 // Go's own table has inlined functions and lines, and slots of the PLT have no lines.
@@ -52,8 +52,13 @@ bool may_be_read(const HitFile& hit) {
          std::ranges::all_of(hit.users, [&](std::uint32_t uid) { return uid == hit.file->owner; });
 }
 
-bool is_for_users(const HitFile& hit) {
-  return std::ranges::any_of(hit.users, [](std::uint32_t uid) { return uid != kRoot; });
+NameAudience audience_of(const HitFile& hit) {
+  const auto is_one_of = [&hit](std::uint32_t uid) {
+    return uid == kRoot || uid == hit.file->owner;
+  };
+  if (!std::ranges::all_of(hit.users, is_one_of)) return NameAudience::kOthers;
+  const bool is_of_root = std::ranges::all_of(hit.users, [](auto uid) { return uid == kRoot; });
+  return is_of_root ? NameAudience::kRoot : NameAudience::kOwner;
 }
 
 }  // namespace
@@ -75,7 +80,7 @@ NamedFile FileNamer::name(const HitFile& hit, SymbolBudgets& budgets) {
                           .path = file.path,
                           .owner = file.owner,
                           .processes = hit.processes,
-                          .is_for_users = is_for_users(hit)},
+                          .audience = audience_of(hit)},
                          *elf, file_identity(file, *elf), hit.samples_by_offset, budgets);
   for (const auto& [payer, hits] : hit.hits_by_payer) cache_.add_payer(named.identity, payer);
   return named;
@@ -97,49 +102,63 @@ NamedFile FileNamer::name_vdso(const std::map<std::uint64_t, std::uint64_t>& sam
 NamedFile FileNamer::name(const Source& source, const ElfSummary& elf, const std::string& identity,
                           const std::map<std::uint64_t, std::uint64_t>& samples_by_offset,
                           SymbolBudgets& budgets) {
-  NamedFile named{.elf = elf,
-                  .identity = key_of_names(identity, source.is_for_users),
-                  .missing = NameSource::kGap};
+  NamedFile named{
+      .elf = elf, .identity = key_of_names(identity, source.audience), .missing = NameSource::kGap};
   NameTable* names = &cache_.names_of(named.identity);
   named.names = names;
-  std::vector<std::uint64_t> unknown = unknown_of(named, source, samples_by_offset);
-  if (unknown.empty()) return named;
+  Unknown unknown = unknown_of(named, source, samples_by_offset);
+  const DebugFileFinder::Wanted wanted{
+      .fd = source.fd,
+      .identity = identity,
+      .query = query_of(elf, source.path, source.owner, source.audience),
+      .processes = source.processes};
+  const bool may_improve = source.fd >= 0 && !unknown.gaps.empty() && debug_files_.is_due(wanted);
+  if (unknown.addresses.empty() && !may_improve) return named;
   if (source.fd < 0) {
     named.missing = NameSource::kNoFile;
     return named;
   }
   SymbolBudget& budget = budget_of(source.owner, budgets);
-  const DebugFileFinder::Found debug =
-      debug_files_.find({.fd = source.fd,
-                         .identity = identity,
-                         .query = query_of(elf, source.path, source.owner, source.is_for_users),
-                         .processes = source.processes},
-                        budget.time);
+  const DebugFileFinder::Found debug = debug_files_.find(wanted, budget.time);
   if (debug.is_private && with_private_names_.insert(identity).second) {
-    named.identity = key_of_names(identity, source.is_for_users);
+    named.identity = key_of_names(identity, source.audience);
     named.names = names = &cache_.names_of(named.identity);
     unknown = unknown_of(named, source, samples_by_offset);
   }
-  named.missing = look_up(source.fd, debug.fd(), unknown, budget, *names);
+  if (debug.file) unknown.add_gaps();
+  if (unknown.addresses.empty()) return named;
+  named.missing = look_up(source.fd, debug.fd(), unknown.addresses, budget, *names);
   return named;
 }
 
-std::vector<std::uint64_t> FileNamer::unknown_of(
+FileNamer::Unknown FileNamer::unknown_of(
     const NamedFile& named, const Source& source,
     const std::map<std::uint64_t, std::uint64_t>& samples_by_offset) {
-  std::vector<std::uint64_t> unknown;
+  Unknown unknown;
   for (const auto& [offset, samples] : samples_by_offset) {
     const auto address = named.address_of(offset);
     if (!address) continue;
     const NameTable::Entry* const entry = named.names->find(*address);
     const bool is_stale = entry != nullptr && entry->is_stale && source.fd >= 0;
-    if (entry == nullptr || is_stale) unknown.push_back(*address);
+    if (entry == nullptr || is_stale) {
+      unknown.addresses.push_back(*address);
+    } else if (!has_name(entry->source) && !entry->had_debug_file) {
+      unknown.gaps.push_back(*address);
+    }
   }
   return unknown;
 }
 
-std::string FileNamer::key_of_names(const std::string& identity, bool is_for_users) const {
-  return !is_for_users && with_private_names_.contains(identity) ? identity + kOfRoot : identity;
+void FileNamer::Unknown::add_gaps() {
+  std::vector<std::uint64_t> all;
+  std::ranges::merge(addresses, gaps, std::back_inserter(all));
+  addresses = std::move(all);
+  gaps.clear();
+}
+
+std::string FileNamer::key_of_names(const std::string& identity, NameAudience audience) const {
+  if (audience == NameAudience::kOthers || !with_private_names_.contains(identity)) return identity;
+  return identity + (audience == NameAudience::kRoot ? "-root" : "-owner");
 }
 
 const ElfSummary* FileNamer::find_summary(const FileKey& key) const {
@@ -192,7 +211,9 @@ NameSource FileNamer::look_up(int fd, int debug_fd, const std::vector<std::uint6
     if (!found) return reason_of(found.error());
     for (const AddressNames& one : *found) {
       // Later the budget may be enough.
-      if (one.source != NameSource::kOverBudget) names.set(one, is_from_symbols(one.source));
+      if (one.source != NameSource::kOverBudget) {
+        names.set(one, is_from_symbols(one.source), debug_fd >= 0);
+      }
     }
   }
   return NameSource::kOverBudget;
@@ -235,7 +256,7 @@ void FileNamer::add_lines(Pending& pending, LineBudget& budget) {
     debug = debug_files_.find(
         {.fd = file.fd.get(),
          .identity = pending.identity,
-         .query = query_of(*pending.elf, file.path, file.owner, is_for_users(*pending.hit)),
+         .query = query_of(*pending.elf, file.path, file.owner, audience_of(*pending.hit)),
          .processes = pending.hit->processes},
         time);
   }
@@ -255,7 +276,7 @@ void FileNamer::add_pending(const HitFile& hit, std::vector<Pending>& pending) {
   const ElfSummary* const elf = is_usable ? find_summary(hit.file->key) : nullptr;
   if (elf == nullptr) return;
   const std::string identity = file_identity(*hit.file, *elf);
-  const std::string key = key_of_names(identity, is_for_users(hit));
+  const std::string key = key_of_names(identity, audience_of(hit));
   NameTable& names = cache_.names_of(key);
   for (const auto& [payer, hits] : hit.hits_by_payer) {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> wanted;  // samples, address

@@ -45,8 +45,8 @@ struct HitFile {
   std::map<std::uint64_t, std::uint64_t> samples_by_offset;  // of all users
   std::vector<HitProcess> processes{};                       // some of those that have mapped it
   // Of all processes that have mapped it. A file that one of these users may run but not read has
-  // no names, not even in the view of root: names are kept by file. Debug files that only root may
-  // reach name it only where all of these are root; those names are kept apart.
+  // no names, not even in the view of root: names are kept by file. A private debug file names it
+  // only where all of these may see that (NameAudience); those names are kept apart.
   std::set<std::uint32_t> users{};
   // By who pays for the lines, as payer_of() has it. Lines are only asked for what is here.
   std::map<std::uint32_t, UserHits> hits_by_payer{};
@@ -111,7 +111,7 @@ class FileNamer {
     std::string path;
     std::uint32_t owner = 0;
     std::span<const HitProcess> processes{};
-    bool is_for_users = false;
+    NameAudience audience = NameAudience::kRoot;
   };
 
   NamedFile name(const Source& source, const ElfSummary& elf, const std::string& identity,
@@ -129,12 +129,17 @@ class FileNamer {
     return budgets.of(payer_of(owner));
   }
   bool read_summary(const MappedFile& file, Summary& summary);
-  // The addresses that `named` has no names for yet.
-  [[nodiscard]] static std::vector<std::uint64_t> unknown_of(
+  struct Unknown {
+    std::vector<std::uint64_t> addresses{};  // that were not looked up yet
+    std::vector<std::uint64_t> gaps{};       // that had no name, and the file no debug file
+
+    void add_gaps();
+  };
+  [[nodiscard]] static Unknown unknown_of(
       const NamedFile& named, const Source& source,
       const std::map<std::uint64_t, std::uint64_t>& samples_by_offset);
-  // By which the names of a file are kept: its identity, and that of its private names for root.
-  [[nodiscard]] std::string key_of_names(const std::string& identity, bool is_for_users) const;
+  // By which the names of a file are kept: its identity; private ones are kept by audience.
+  [[nodiscard]] std::string key_of_names(const std::string& identity, NameAudience audience) const;
   // A file with addresses that one user's samples hit and that may have lines, the one with most
   // samples first.
   struct Pending {

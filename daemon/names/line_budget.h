@@ -58,10 +58,14 @@ class LineBudget {
     return is_one_alone_ ? of_users : std::min(of_users, part_of(user));
   }
 
-  // May be more than what is left: a call of libdw cannot be interrupted.
+  // May be more than what is left: a call of libdw cannot be interrupted. What users take beyond
+  // their part is missing in that part later, and not in root's.
   void spend(std::uint32_t user, Time time) {
-    left_ -= time;
-    if (user == kRoot) return;
+    if (user == kRoot) {
+      left_ -= time;
+      return;
+    }
+    left_ -= std::clamp(left_for_users_, Time(0), time);
     left_for_users_ -= time;
     (has_part(user) ? by_user_.try_emplace(user, one_user_).first->second : left_for_others_) -=
         time;

@@ -35,7 +35,7 @@ std::uint32_t NameTable::add_text(std::string_view text) {
   return index;
 }
 
-void NameTable::set(const AddressNames& names, bool may_have_lines) {
+void NameTable::set(const AddressNames& names, bool may_have_lines, bool had_debug_file) {
   std::vector<Line> lines;
   lines.reserve(names.frames.size());
   for (const CodeFrame& frame : names.frames) {
@@ -51,7 +51,8 @@ void NameTable::set(const AddressNames& names, bool may_have_lines) {
   entries_.insert_or_assign(names.address, Entry{.lines = list,
                                                  .source = names.source,
                                                  .is_folded = names.is_folded,
-                                                 .may_have_lines = may_have_lines});
+                                                 .may_have_lines = may_have_lines,
+                                                 .had_debug_file = had_debug_file});
 }
 
 void NameTable::mark_stale() {

@@ -41,12 +41,13 @@ class NameTable {
     bool is_folded = false;
     bool may_have_lines = false;  // DWARF was not asked for this address yet
     bool is_stale = false;        // a debug file that is there now may have more
+    bool had_debug_file = false;  // when it was looked up
   };
 
   NameTable();
 
   // Replaces what is known of the address.
-  void set(const AddressNames& names, bool may_have_lines);
+  void set(const AddressNames& names, bool may_have_lines, bool had_debug_file = false);
 
   // Marks the entries that a debug file may improve: those without a name or without a line.
   void mark_stale();

@@ -5,23 +5,28 @@
 namespace profd {
 namespace {
 
+constexpr std::size_t kMaxProcesses = 16;
+constexpr std::ptrdiff_t kMaxProcessesOfUser = 2;
+
+// Some are enough: their root has the file's debug file. A user can hide it from his own processes,
+// so two of each user are enough.
+void add_process(const ProcessSnapshot& process, HitFile& hit) {
+  const std::uint32_t uid = uid_of(process);
+  hit.users.insert(uid);
+  auto& known = hit.processes;
+  if (known.size() >= kMaxProcesses) return;
+  if (!known.empty() && known.back().tgid == process.key.tgid) return;
+  if (std::ranges::count(known, uid, &HitProcess::uid) >= kMaxProcessesOfUser) return;
+  known.push_back({.tgid = process.key.tgid, .uid = uid});
+}
+
+}  // namespace
+
 // An image without a process record has no uid yet.
 std::uint32_t uid_of(const ProcessSnapshot& process) {
   if (process.image->identified) return process.image->uid;
   return process.samples.owner ? process.samples.owner->uid : FileNamer::kUnknownUser;
 }
-
-// Some are enough: their root has the file's debug file.
-void add_process(const ProcessSnapshot& process, HitFile& hit) {
-  const std::uint32_t uid = uid_of(process);
-  hit.users.insert(uid);
-  auto& known = hit.processes;
-  if (known.size() >= DebugFileFinder::kMaxProcesses) return;
-  if (!known.empty() && known.back().tgid == process.key.tgid) return;
-  known.push_back({.tgid = process.key.tgid, .uid = uid});
-}
-
-}  // namespace
 
 const ProcessMapping* mapping_of_frame(const ProcessSnapshot& process,
                                        const StackTable::Stack& stack, const UserFrame& frame) {

@@ -17,6 +17,9 @@
 
 namespace profd {
 
+// FileNamer::kUnknownUser where it is not known.
+[[nodiscard]] std::uint32_t uid_of(const ProcessSnapshot& process);
+
 // Null: the frame is in no mapping that is known.
 [[nodiscard]] const ProcessMapping* mapping_of_frame(const ProcessSnapshot& process,
                                                      const StackTable::Stack& stack,

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "collectors/files/debug_files.h"
+#include "collectors/files/reach.h"
 
 namespace profd {
 namespace {
@@ -25,7 +26,7 @@ std::vector<ElfSymbol> symbols_of_debug_file(Parser& parser, const ProfiledObjec
   UnwindSource source;
   source.build_id = image.elf.build_id;
   const UniqueFd debug = open_debug_file(source, image.path);
-  if (!debug.valid()) return {};
+  if (!debug.valid() || !may_be_reached_by_others(debug.get())) return {};
   auto functions = parser.find_elf_symbols(debug.get(), addresses, budgets.of(kRoot));
   return functions ? std::move(*functions) : std::vector<ElfSymbol>{};
 }

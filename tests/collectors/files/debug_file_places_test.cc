@@ -133,7 +133,7 @@ TEST_F(DebugFilePlacesTest, WhatOnlyRootMayReachIsNotForUsers) {
   const std::string host = (root_ / "usr/lib/debug").string();
   fs::permissions(top_, fs::perms::all);
   write(by_id_, "secret");
-  query_.is_for_users = true;
+  query_.audience = NameAudience::kOthers;
   for (fs::path directory = by_id_.parent_path(); directory != top_;
        directory = directory.parent_path()) {
     EXPECT_THAT(in_root(), ElementsAre("process secret"));
@@ -154,11 +154,41 @@ TEST_F(DebugFilePlacesTest, WhatOnlyRootMayReachIsPrivateForRoot) {
   EXPECT_THAT(in_root(), ElementsAre("process secret"));
 }
 
-TEST_F(DebugFilePlacesTest, AUserHasTheOwnFileBelowAPrivateDirectory) {
-  query_.is_for_users = true;
+TEST_F(DebugFilePlacesTest, APrivateFileOfTheOwnerIsForTheOwnerAndRoot) {
+  fs::permissions(top_, fs::perms::all);
+  const auto expect_private = [this] {
+    for (const NameAudience audience : {NameAudience::kRoot, NameAudience::kOwner}) {
+      query_.audience = audience;
+      EXPECT_THAT(in_root(), ElementsAre("process of the owner"));
+    }
+    query_.audience = NameAudience::kOthers;
+    EXPECT_THAT(in_root(), ElementsAre("process: not_readable"));
+  };
+  query_.audience = NameAudience::kOthers;
   write(by_id_, "of the owner", kUser);
-  fs::permissions(root_ / "usr", fs::perms::others_exec, fs::perm_options::remove);
   EXPECT_THAT(in_root(), ElementsAre("process of the owner"));
+  fs::permissions(root_ / "usr", fs::perms::others_exec, fs::perm_options::remove);
+  expect_private();
+  fs::permissions(root_ / "usr", fs::perms::others_exec, fs::perm_options::add);
+  fs::permissions(by_id_, fs::perms::others_read, fs::perm_options::remove);
+  expect_private();
+}
+
+TEST_F(DebugFilePlacesTest, APrivateFileOfRootIsNotForTheOwnerOfTheProgram) {
+  query_.audience = NameAudience::kOwner;
+  write(by_id_, "secret");
+  fs::permissions(root_ / "usr", fs::perms::others_exec, fs::perm_options::remove);
+  EXPECT_THAT(in_root(), ElementsAre("process: not_readable"));
+}
+
+TEST_F(DebugFilePlacesTest, ProcessesOfOtherMountsHaveAnotherRoot) {
+  const test::UsersMounts process([] { return true; });
+  ASSERT_TRUE(process.is_ready());
+  const RootId own = root_id_of(static_cast<std::uint32_t>(::getpid()));
+  EXPECT_NE(root_id_of(process.tgid()), own);
+  EXPECT_NE(root_id_of(process.tgid()), RootId());
+  EXPECT_EQ(root_id_of(static_cast<std::uint32_t>(::getppid())), own);
+  EXPECT_EQ(root_id_of(0x7fffffff), RootId());
 }
 
 TEST_F(DebugFilePlacesTest, AProcessInAnotherMountNamespaceHasOtherMounts) {

@@ -23,6 +23,7 @@ class DebugFilesTest : public testing::Test {
     std::string pattern = (fs::temp_directory_path() / "profd-debug-XXXXXX").string();
     EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
     root_ = pattern;
+    fs::permissions(root_, fs::perms(0755));
     by_build_id_ = root_ / ".build-id/ab/cdef.debug";
     by_link_ = root_ / "usr/bin/program.debug";
     source_.build_id = "\xab\xcd\xef";
@@ -127,8 +128,28 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(DebugFilesTest, AnAltFileOfAnotherOwnerIsNotOpened) {
   const fs::path alt = root_ / ".dwz/a.debug";
   write(alt, "another's");
-  EXPECT_TRUE(open_alt_file(".dwz/a.debug", {}, root_).valid());
+  EXPECT_TRUE(open_alt_file(".dwz/a.debug", "\xab", root_).valid());
   ASSERT_EQ(::chown(alt.c_str(), 1000, 1000), 0);
+  EXPECT_FALSE(open_alt_file(".dwz/a.debug", "\xab", root_).valid());
+}
+
+// Any user can write a link to it, and chooses what is read there.
+TEST_F(DebugFilesTest, AnAltFileThatOnlyRootMayReachIsNotOpened) {
+  for (const fs::path& alt : {root_ / ".dwz/private/a.debug", by_build_id_}) {
+    write(alt, "secret");
+    const auto opened = [&] {
+      return open_alt_file(".dwz/private/a.debug", "\xab\xcd\xef", root_).valid();
+    };
+    EXPECT_TRUE(opened());
+    fs::permissions(alt.parent_path(), fs::perms::others_exec, fs::perm_options::remove);
+    EXPECT_FALSE(opened());
+    fs::remove_all(alt.parent_path());
+  }
+}
+
+// The reader could not check that it is the file that the link means.
+TEST_F(DebugFilesTest, AnAltLinkWithoutBuildIdLeadsNowhere) {
+  write(root_ / ".dwz/a.debug", "alt");
   EXPECT_FALSE(open_alt_file(".dwz/a.debug", {}, root_).valid());
 }
 

@@ -2,6 +2,10 @@
 
 #include "daemon/names/debug_file_finder.h"
 
+#include <elf.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -170,6 +174,35 @@ TEST_F(DebugFileFinderTest, PathsOfAProcessWithMountsOfItsOwnAreNotSearchedInThe
   EXPECT_EQ(name(), "(gap)");
   EXPECT_GE(refused(DebugFileRefusal::kUserMount), 1U);
   EXPECT_EQ(found(DebugFilePlace::kLink), 0U);
+}
+
+// A user can hide a debug file from processes of his own, and from them only.
+TEST_F(DebugFileFinderTest, WhatOneProcessDoesNotSeeIsLookedForInTheRootOfAnother) {
+  build();
+  const test::UsersMounts process([] { return true; });
+  ASSERT_TRUE(process.is_ready());
+  hit_.processes = {{.tgid = process.tgid(), .uid = 0}};
+  EXPECT_EQ(name(), "(gap)");
+  EXPECT_EQ(name(), "(gap)");
+  EXPECT_EQ(naming_.stats().looked_up, 1U);
+  hit_.processes.push_back({.tgid = static_cast<std::uint32_t>(::getpid()), .uid = 0});
+  EXPECT_EQ(name(), "local(debug_file)");
+}
+
+// Of data: no function has it.
+TEST_F(DebugFileFinderTest, WhatTheDebugFileDoesNotNameIsNotLookedUpAgain) {
+  build();
+  const ElfSummary elf = read_elf_summary(hit_.file->fd.get()).value();
+  const auto data = std::ranges::find_if(
+      elf.segments, [](const ElfSegment& segment) { return (segment.flags & PF_W) != 0; });
+  ASSERT_NE(data, elf.segments.end());
+  hit_.samples_by_offset = {{data->offset, 1}};
+  address_ = data->vaddr;
+  EXPECT_EQ(name(), "(gap)");
+  EXPECT_EQ(found(DebugFilePlace::kLink), 1U);
+  EXPECT_EQ(name(), "(gap)");
+  EXPECT_EQ(naming_.stats().looked_up, 1U);
+  EXPECT_EQ(found(DebugFilePlace::kLink), 1U);
 }
 
 TEST_F(DebugFileFinderTest, AnInstalledDebugFileNamesWhatHadNoName) {

@@ -20,7 +20,12 @@ TEST(LineBudget, UsersLeaveHalfToRoot) {
   EXPECT_EQ(budget.left_for(kBob), 400ms);  // of the half of all users
   budget.spend(kBob, 500ms);                // a call that took longer
   EXPECT_LE(budget.left_for(kBob), 0s);
-  EXPECT_EQ(budget.left_for(kRoot), 900ms);
+  EXPECT_EQ(budget.left_for(kRoot), 1s);
+  budget.spend(kAlice, 5s);
+  EXPECT_EQ(budget.left_for(kRoot), 1s);
+  budget.refill(10min);
+  EXPECT_LE(budget.left_for(kAlice), 0s);
+  EXPECT_EQ(budget.left_for(kRoot), 2s);
 }
 
 TEST(LineBudget, RootTakesNoMoreThanAll) {
