@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "daemon/profiles/file_hits.h"
 namespace profd {
 namespace {
 
@@ -47,8 +48,9 @@ std::vector<UsedMapping> used_mappings(const ProcessSnapshot& process) {
   return used;
 }
 
-ObjectPart part_of(const ProcessMapping& mapping, const FileKey& executable,
+ObjectPart part_of(const ProcessMapping& mapping, const ProcessSnapshot& process,
                    ObjectImages& objects) {
+  const FileKey& executable = process.image->executable;
   const bool main = !executable.empty() && mapping.file_key == executable;
   const bool anonymous = mapping.kind == PROFD_MAPPING_ANONYMOUS;
   return {.start = mapping.start,
@@ -58,7 +60,7 @@ ObjectPart part_of(const ProcessMapping& mapping, const FileKey& executable,
           .main_executable = main,
           .may_be_jit = may_be_jit_code(mapping),
           .file = mapping.file,
-          .object = &objects.find_or_add(mapping, main)};
+          .object = &objects.find_or_add(mapping, main, uid_of(process))};
 }
 
 ProfileMapping line_of(const ObjectPart& part) {
@@ -115,7 +117,7 @@ void MappingLayout::join(const ProcessSnapshot& process, ObjectImages& objects) 
       parts_.back().end = std::max(parts_.back().end, mapping.end);
       parts_.back().newest_ns = std::max(parts_.back().newest_ns, mapping.time_ns);
     } else {
-      parts_.push_back(part_of(mapping, process.image->executable, objects));
+      parts_.push_back(part_of(mapping, process, objects));
     }
     by_id_.emplace(next.id, parts_.size() - 1);
     previous = &next;

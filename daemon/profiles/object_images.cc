@@ -90,7 +90,8 @@ ProfiledObject& ObjectImages::with_image(const std::string& line_path,
 ObjectImages::ObjectImages(Parser& parser, std::string kernel_release)
     : parser_(parser), kernel_release_(std::move(kernel_release)) {}
 
-ProfiledObject& ObjectImages::find_or_add(const ProcessMapping& mapping, bool main_executable) {
+ProfiledObject& ObjectImages::find_or_add(const ProcessMapping& mapping, bool main_executable,
+                                          std::uint32_t uid) {
   if (mapping.kind == PROFD_MAPPING_VDSO) return vdso();
   if (mapping.kind == PROFD_MAPPING_ANONYMOUS) return named("[anon]");
   if (!mapping.file) return named("[unreachable]");
@@ -100,7 +101,9 @@ ProfiledObject& ObjectImages::find_or_add(const ProcessMapping& mapping, bool ma
   const auto [known, added] = at_its_path_.try_emplace(file.key, false);
   if (added) known->second = is_at_its_path(file);
   if (!known->second || !readers_can_parse_path(file.path, main_executable)) {
-    return file.fd.valid() ? image_of(mapping) : named(bracketed_name(file.path));
+    // A program that its user may run but not read has no symbols for that user.
+    const bool may_be_read = !file.is_private || uid == 0 || uid == file.owner;
+    return file.fd.valid() && may_be_read ? image_of(mapping) : named(bracketed_name(file.path));
   }
   return named(file.path);
 }
@@ -161,9 +164,7 @@ ProfiledObject& ObjectImages::image_of(const ProcessMapping& mapping) {
   const MappedFile& file = *mapping.file;
   if (const auto found = images_.find(file.key); found != images_.end()) return *found->second;
   Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get());
-  // The symbols of a program that root alone may read are not for the users who run it.
-  const bool is_secret = file.is_private && file.owner == 0;
-  if (is_secret || !elf || !still_has_its_bytes(file)) return named(bracketed_name(file.path));
+  if (!elf || !still_has_its_bytes(file)) return named(bracketed_name(file.path));
   const std::string path = line_path_of_image(image_name(file, *elf));
   std::string identity = file_identity(file, *elf);
   ProfiledObject& object = with_image(path, {.fd = file.fd.get(),

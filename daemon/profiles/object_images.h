@@ -44,8 +44,9 @@ class ObjectImages {
   ObjectImages(const ObjectImages&) = delete;
   ObjectImages& operator=(const ObjectImages&) = delete;
 
-  // The object of a mapping. Valid as long as *this.
-  ProfiledObject& find_or_add(const ProcessMapping& mapping, bool main_executable);
+  // The object of a mapping of a process of this user. Valid as long as *this.
+  ProfiledObject& find_or_add(const ProcessMapping& mapping, bool main_executable,
+                              std::uint32_t uid);
 
   // Adds all images, sorted by name, with the lines and inlined functions that `names` knows. The
   // images with symbols take at most `max_bytes` together. Logs how many images were written

@@ -124,7 +124,10 @@ Result<SessionSummary> write_xray(const XrayMeasurement& measurement, CodeNaming
   PprofProfile named = make_named_calls(measurement, *live, naming);
   naming.files().trim();
   ObjectImages objects(naming.parser(), kernel_release());
-  ProfiledObject& program = objects.find_or_add(mapping_of(target), true);
+  // The session started only because the user of the app may read the program.
+  const ProcessMapping mapping = mapping_of(target);
+  const std::uint32_t reader = mapping.file ? mapping.file->owner : 0;
+  ProfiledObject& program = objects.find_or_add(mapping, true, reader);
   SessionSummary summary = summarize(measurement, *live);
   std::set<std::string> taken_paths;
   for (auto [profile, kind] :

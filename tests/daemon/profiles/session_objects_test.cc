@@ -160,7 +160,7 @@ TEST_F(SessionWriterTest, WritesImagesBeyondTheirLimitsWithoutSymbols) {
                         Case{1 << 20, {.table_bytes = 10, .time = std::chrono::hours(1)}, false},
                         Case{1 << 20, {.table_bytes = 1 << 20, .time = {}}, false}}) {
     ObjectImages images(naming_->parser(), "6.1");
-    images.find_or_add(mapping, true)
+    images.find_or_add(mapping, true, 0)
         .hit(program.address("leaf") - mapping.start + mapping.file_offset);
     ResultWriter result = ResultWriter::create(scratch_.path()).value();
     SymbolBudgets symbols(c.symbols);
@@ -170,6 +170,24 @@ TEST_F(SessionWriterTest, WritesImagesBeyondTheirLimitsWithoutSymbols) {
     const std::string image = result.read_back(result.files()[0].path).value();
     EXPECT_EQ(image.find("leaf") != image.npos, c.named) << number++;
   }
+}
+
+TEST_F(SessionWriterTest, AProgramThatItsUserMayNotReadHasNoImageForTheUser) {
+  ProcessSnapshot& process = add_process("chain");
+  const std::string path = scratch_.path() / "chain";
+  (void)add_program(process, "chain");
+  ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
+  ASSERT_EQ(::chmod(path.c_str(), 0711), 0);
+  ProcessMapping mapping;
+  mapping.kind = PROFD_MAPPING_FILE;
+  mapping.file = test::open_mapped(path);
+  ASSERT_TRUE(mapping.file->is_private);
+  std::filesystem::remove(path);
+  ObjectImages images(naming_->parser(), "6.1");
+  EXPECT_FALSE(images.find_or_add(mapping, true, 1000).has_image());
+  EXPECT_TRUE(images.find_or_add(mapping, true, 65534).has_image());
+  EXPECT_TRUE(images.find_or_add(mapping, true, 0).has_image());
+  EXPECT_FALSE(images.find_or_add(mapping, true, 1000).has_image());
 }
 
 // MappedFiles leaves a file so when too many descriptors are open.
@@ -188,15 +206,16 @@ TEST_F(SessionWriterTest, NamesAFileWithoutADescriptorByItsPathWhileItIsUnchange
   ProcessMapping mapping;
   mapping.kind = PROFD_MAPPING_FILE;
   mapping.file = std::make_shared<const MappedFile>(without_descriptor(path));
-  EXPECT_EQ(ObjectImages(naming_->parser(), "6.1").find_or_add(mapping, false).line_path(), path);
+  EXPECT_EQ(ObjectImages(naming_->parser(), "6.1").find_or_add(mapping, false, 0).line_path(),
+            path);
   MappedFile deleted = without_descriptor(path);
   deleted.deleted = true;
   mapping.file = std::make_shared<const MappedFile>(std::move(deleted));
-  EXPECT_EQ(ObjectImages(naming_->parser(), "6.1").find_or_add(mapping, false).line_path(),
+  EXPECT_EQ(ObjectImages(naming_->parser(), "6.1").find_or_add(mapping, false, 0).line_path(),
             "[libx.so]");
   mapping.file = std::make_shared<const MappedFile>(without_descriptor(path));
   std::filesystem::rename(scratch_.write("other", "2"), path);
-  EXPECT_EQ(ObjectImages(naming_->parser(), "6.1").find_or_add(mapping, false).line_path(),
+  EXPECT_EQ(ObjectImages(naming_->parser(), "6.1").find_or_add(mapping, false, 0).line_path(),
             "[libx.so]");
 }
 
