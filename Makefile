@@ -8,7 +8,7 @@ FUZZ_SECONDS := 60
 CONFIGURE := cmake -G Ninja -S . --log-level=WARNING
 COMPILE := cmake --build $(BUILD) -j $(JOBS) --target
 
-.PHONY: help build demo install package tests check lint check-asan check-oldest-kernel soak attack bench names-oracle
+.PHONY: help build demo install package tests check lint check-asan check-kernels soak attack bench names-oracle
 .PHONY: fuzz clean configured configured-tests
 
 help:
@@ -27,7 +27,7 @@ help:
 	@echo 'make soak         kills profd a hundred times at random moments and checks what it left (25 min)'
 	@echo 'make attack       attacks profd as an unprivileged user (20 min)'
 	@echo 'make check-asan   runs the tests under the address and undefined-behaviour sanitizers (60 min)'
-	@echo 'make check-oldest-kernel   runs the kernel tests on Linux 6.1, in QEMU (20 min)'
+	@echo 'make check-kernels   runs the kernel tests on Linux 6.1 and on the newest of backports, in QEMU (25 min)'
 	@echo 'make clean        removes what the others built (1 s)'
 
 configured:
@@ -78,8 +78,8 @@ check-asan:
 	@cmake --build $(BUILD)-asan -j $(JOBS)
 	ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS) -LE 'lint|package'
 
-check-oldest-kernel: tests
-	@tests/oldest_kernel/run $(BUILD)
+check-kernels: tests
+	@tests/kernels/run $(BUILD)
 
 soak: tests
 	$(BUILD)/e2e_test --gtest_filter='*KillAtAnyMoment*' --gtest_repeat=10
