@@ -4,6 +4,7 @@ BUILD := build
 JOBS := $(shell nproc)
 PREFIX := /usr/local
 FUZZ_SECONDS := 60
+SOAK_SECONDS := 7200
 
 CONFIGURE := cmake -G Ninja -S . --log-level=WARNING
 COMPILE := cmake --build $(BUILD) -j $(JOBS) --target
@@ -24,7 +25,8 @@ help:
 	@echo 'make bench        measures profd beside perf (30 min)'
 	@echo 'make names-oracle   compares the names of 100,000 addresses with llvm-symbolizer (10 min)'
 	@echo 'make fuzz         fuzzes every reader, FUZZ_SECONDS=$(FUZZ_SECONDS) each (20 min)'
-	@echo 'make soak         kills profd a hundred times at random moments and checks what it left (25 min)'
+	@echo 'make soak         kills profd a hundred times at random moments; then a mixed load of SOAK_SECONDS=$(SOAK_SECONDS),'
+	@echo '                  in which neither memory nor descriptors may grow (150 min)'
 	@echo 'make attack       attacks profd as an unprivileged user (20 min)'
 	@echo 'make check-asan   runs the tests under the address and undefined-behaviour sanitizers (60 min)'
 	@echo 'make check-kernels   runs the kernel tests on Linux 6.1 and on the newest of backports, in QEMU (25 min)'
@@ -83,6 +85,7 @@ check-kernels: tests
 
 soak: tests
 	$(BUILD)/e2e_test --gtest_filter='*KillAtAnyMoment*' --gtest_repeat=10
+	SOAK_SECONDS=$(SOAK_SECONDS) $(BUILD)/e2e_test --gtest_filter='SoakTest.*'
 
 attack: tests
 	FLOOD_SECONDS=600 ATTACK_SECONDS=120 $(BUILD)/e2e_test --gtest_filter='HistoryFloodTest.*:Hostile*'

@@ -1,0 +1,136 @@
+#include "tests/e2e/usage_log.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <system_error>
+
+#include "tests/e2e/harness.h"
+
+namespace profd::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Field = std::uint64_t Usage::*;
+constexpr std::array<Field, 6> kFields{&Usage::private_kib, &Usage::resident_kib,
+                                       &Usage::descriptors, &Usage::others_files,
+                                       &Usage::threads,     &Usage::processes};
+
+fs::path directory_of(pid_t pid) { return fs::path("/proc") / std::to_string(pid); }
+
+// Each thread lists those that it forked.
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> found;
+  std::error_code error;
+  for (const auto& thread : fs::directory_iterator(directory_of(pid) / "task", error)) {
+    std::ifstream children(thread.path() / "children");
+    for (pid_t child = 0; children >> child;) found.push_back(child);
+  }
+  return found;
+}
+
+std::uint64_t median(std::vector<std::uint64_t> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+// Of the moments that have the series; none if most of them do not.
+template <class Moment>
+std::optional<Usage> level(std::span<const Moment> moments, const std::string& name) {
+  std::vector<Usage> seen;
+  for (const Moment& moment : moments) {
+    const auto usage = moment.find(name);
+    if (usage != moment.end()) seen.push_back(usage->second);
+  }
+  if (seen.size() * 2 <= moments.size()) return std::nullopt;
+  Usage result;
+  for (const Field field : kFields) {
+    std::vector<std::uint64_t> values;
+    for (const Usage& usage : seen) values.push_back(usage.*field);
+    result.*field = median(std::move(values));
+  }
+  return result;
+}
+
+}  // namespace
+
+void UsageLog::read(pid_t daemon) {
+  std::vector<pid_t> processes = children_of(daemon);
+  processes.push_back(daemon);
+  Moment moment;
+  for (const pid_t pid : processes) {
+    const std::string kind = first_line(slurp(directory_of(pid) / "comm"));
+    const Usage usage = usage_of(pid);
+    if (kind.empty() || usage.threads == 0) continue;
+    moment[kind + " " + std::to_string(pid)] = usage;
+    Usage& of_kind = moment[kind];
+    const std::uint64_t count = of_kind.processes + 1;
+    for (const Field field : kFields) of_kind.*field = std::max(of_kind.*field, usage.*field);
+    of_kind.processes = count;
+  }
+  moments_.push_back(std::move(moment));
+}
+
+std::vector<UsageLog::Series> UsageLog::levels() const {
+  const std::span<const Moment> all(moments_);
+  const std::size_t quarter = all.size() / 4;
+  if (quarter == 0) return {};
+  const auto second = all.subspan(quarter, quarter);
+  const auto last = all.last(quarter);
+  std::vector<Series> result;
+  for (const auto& [name, usage] : last.back()) {
+    const auto before = level(second, name);
+    const auto after = level(last, name);
+    if (before && after) result.push_back({.name = name, .before = *before, .after = *after});
+  }
+  return result;
+}
+
+Usage UsageLog::usage_of(pid_t pid) const {
+  Usage usage;
+  usage.processes = 1;
+  std::ifstream status(directory_of(pid) / "status");
+  for (std::string line; std::getline(status, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon == line.npos) continue;
+    const std::string key = line.substr(0, colon);
+    const auto number = [&] { return std::strtoull(line.c_str() + colon + 1, nullptr, 10); };
+    if (key == "VmRSS") usage.resident_kib = number();
+    if (key == "RssAnon" || key == "RssShmem") usage.private_kib += number();
+    if (key == "Threads") usage.threads = number();
+  }
+  count_descriptors(pid, usage);
+  return usage;
+}
+
+void UsageLog::count_descriptors(pid_t pid, Usage& usage) const {
+  const std::size_t sockets = children_of(pid).size();
+  std::error_code error;
+  fs::directory_iterator entry(directory_of(pid) / "fd", error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::error_code closed;
+    const std::string target = fs::read_symlink(entry->path(), closed);
+    if (closed) continue;
+    ++(is_others_file(target) ? usage.others_files : usage.descriptors);
+  }
+  usage.descriptors -= std::min<std::uint64_t>(usage.descriptors, sockets);
+}
+
+bool UsageLog::is_others_file(const std::string& target) const {
+  if (!target.starts_with('/')) return false;  // a socket, a pipe or an anonymous inode
+  for (const std::string_view kernels : {"/proc/", "/sys/", "/dev/", "/memfd:"}) {
+    if (target.starts_with(kernels)) return false;
+  }
+  return std::ranges::none_of(own_directories_, [&target](const fs::path& own) {
+    return target.starts_with(own.string() + "/");
+  });
+}
+
+}  // namespace profd::e2e

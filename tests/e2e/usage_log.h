@@ -1,0 +1,65 @@
+// What a daemon and its children take over time: memory, descriptors and threads, and the level of
+// each in a part of that time.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace profd::e2e {
+
+// Of one process; of a kind of processes, the largest of each.
+struct Usage {
+  std::uint64_t private_kib = 0;   // what the kernel can't drop: RssAnon and RssShmem
+  std::uint64_t resident_kib = 0;  // VmRSS, which has the pages of programs, too
+  std::uint64_t descriptors = 0;   // without `others_files`, and without one for each child
+  std::uint64_t others_files = 0;  // descriptors of files that processes of the host have mapped
+  std::uint64_t threads = 0;
+  std::uint64_t processes = 0;  // of the kind
+};
+
+class UsageLog {
+ public:
+  // A process is one of its kind, which its command name says. One that is there all the time has a
+  // series of its own besides, so that the growth of a small one is seen beside a large one.
+  struct Series {
+    std::string name;  // "KIND", or "KIND PID"
+    Usage before;
+    Usage after;
+  };
+
+  // Continuous mode opens what any process of the host maps. So the descriptors of files outside
+  // `own_directories` are counted apart: the test does not decide on how many there are.
+  explicit UsageLog(std::vector<std::filesystem::path> own_directories)
+      : own_directories_(std::move(own_directories)) {}
+
+  // Reads the usage of a process and its children. Those that end meanwhile are left out.
+  void read(pid_t daemon);
+
+  [[nodiscard]] std::size_t size() const { return moments_.size(); }
+
+  // Of one process, now. It has no threads if the process has ended.
+  [[nodiscard]] Usage usage_of(pid_t pid) const;
+
+  // The medians of the second and of the last quarter, of each kind and process that is there in
+  // most of both.
+  [[nodiscard]] std::vector<Series> levels() const;
+
+ private:
+  using Moment = std::map<std::string, Usage>;  // by the name of the series
+
+  void count_descriptors(pid_t pid, Usage& usage) const;
+  [[nodiscard]] bool is_others_file(const std::string& target) const;
+
+  std::vector<std::filesystem::path> own_directories_;
+  std::vector<Moment> moments_;
+};
+
+}  // namespace profd::e2e
