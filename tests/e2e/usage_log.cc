@@ -125,6 +125,8 @@ void UsageLog::count_descriptors(pid_t pid, Usage& usage) const {
 
 bool UsageLog::is_others_file(const std::string& target) const {
   if (!target.starts_with('/')) return false;  // a socket, a pipe or an anonymous inode
+  // A reader of names makes a copy of the vDSO at the first sample in it, which may be late.
+  if (target.starts_with("/memfd:vdso ")) return true;
   for (const std::string_view kernels : {"/proc/", "/sys/", "/dev/", "/memfd:"}) {
     if (target.starts_with(kernels)) return false;
   }
