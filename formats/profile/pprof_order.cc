@@ -254,9 +254,10 @@ void Ordering::put_frequent_first() {
   for (const std::uint32_t at : std::span(order).first(kOneByteIds)) {
     frequent.add(sorted_locations_[at].index);
   }
-  std::ranges::stable_partition(sorted_locations_, [&](const Placed<PprofLocation>& location) {
-    return frequent.has(location.index);
-  });
+  // Not of std::ranges: clang-tidy 14 can't parse the range that it returns.
+  std::stable_partition(
+      sorted_locations_.begin(), sorted_locations_.end(),
+      [&](const Placed<PprofLocation>& location) { return frequent.has(location.index); });
 }
 
 void Ordering::write_locations() {
