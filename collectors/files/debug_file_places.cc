@@ -31,13 +31,8 @@ std::string path_of_id(const std::string& build_id) {
 
 // An O_PATH descriptor is checked, so that a FIFO or a device is never opened. Nothing here waits
 // for the file system.
-std::optional<DebugFileRefusal> refusal_of_place(const UniqueFd& place, std::uint32_t owner,
-                                                 std::uint32_t tgid) {
-  struct statx status {};
-  if (::statx(place.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &status) !=
-      0) {
-    return DebugFileRefusal::kNotRegular;
-  }
+std::optional<DebugFileRefusal> refusal_of_place(const UniqueFd& place, const struct statx& status,
+                                                 std::uint32_t owner, std::uint32_t tgid) {
   const MountFacts mount = mount_of(place.get(), tgid);
   if (mount.may_hang) return DebugFileRefusal::kOnFuse;
   if (!S_ISREG(status.stx_mode)) return DebugFileRefusal::kNotRegular;
@@ -49,19 +44,6 @@ std::optional<DebugFileRefusal> refusal_of_place(const UniqueFd& place, std::uin
   if (status.stx_uid == 0 && mount.is_of_users) return DebugFileRefusal::kUserMount;
   if (status.stx_size > kMaxDebugFileBytes) return DebugFileRefusal::kTooLarge;
   return std::nullopt;
-}
-
-bool may_be_read_by_others(int file) {
-  struct statx status {};
-  return ::statx(file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MODE, &status) == 0 &&
-         (status.stx_mode & S_IROTH) != 0;
-}
-
-// Root where it can't be known: then the least is allowed.
-std::uint32_t owner_of(int file) {
-  struct statx status {};
-  constexpr int kFlags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
-  return ::statx(file, "", kFlags, STATX_UID, &status) == 0 ? status.stx_uid : 0;
 }
 
 // Whether those who see the names may see what is in a private file of this owner.
@@ -80,11 +62,15 @@ void add_at(int root, const std::string& path, DebugFilePlace kind, const DebugF
     return;
   }
   DebugFileAt& file = found.emplace_back(DebugFileAt{.place = kind});
-  file.refusal = refusal_of_place(place, query.owner, tgid);
+  struct statx status {};
+  constexpr int kFlags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
+  const bool is_known = ::statx(place.get(), "", kFlags, STATX_BASIC_STATS, &status) == 0;
+  file.refusal = is_known ? refusal_of_place(place, status, query.owner, tgid)
+                          : std::optional(DebugFileRefusal::kNotRegular);
   if (file.refusal) return;
   file.is_private =
-      !may_be_read_by_others(place.get()) || !may_be_reached_by_others(root, path, place.get());
-  if (file.is_private && !may_see_private(query.audience, owner_of(place.get()))) {
+      (status.stx_mode & S_IROTH) == 0 || !may_be_reached_by_others(root, path, place.get());
+  if (file.is_private && !may_see_private(query.audience, status.stx_uid)) {
     file.refusal = DebugFileRefusal::kNotReadable;
     return;
   }

@@ -107,6 +107,7 @@ NamedFile FileNamer::name(const Source& source, const ElfSummary& elf, const std
   NameTable* names = &cache_.names_of(named.identity);
   named.names = names;
   Unknown unknown = unknown_of(named, source, samples_by_offset);
+  if (unknown.addresses.empty() && unknown.gaps.empty()) return named;
   const DebugFileFinder::Wanted wanted{
       .fd = source.fd,
       .identity = identity,
