@@ -9,6 +9,8 @@
 #include <new>
 #include <optional>
 
+#include <malloc.h>
+
 #include "collectors/sandbox/privileges.h"
 
 namespace profd::sandbox {
@@ -86,6 +88,8 @@ void serve_requests(int socket, const Handler& handle, std::chrono::milliseconds
     std::vector<UniqueFd> files;
     const auto request = next_request(socket, files);
     if (!request || !send_answer(socket, handle_in_bounds(handle, *request, files))) return;
+    // The daemon has its answer. What one file took is not kept for the next.
+    ::malloc_trim(0);
   }
 }
 

@@ -39,7 +39,8 @@ using Handler =
 inline constexpr std::chrono::milliseconds kNoIdleLimit{-1};
 
 // A ChildKind's run() for requests that have one answer each. Memory that runs out is the answer
-// kTooLarge. Returns also when no request came for `idle_limit`.
+// kTooLarge; freed memory goes back to the kernel after each answer. Returns also when no request
+// came for `idle_limit`.
 void serve_requests(int socket, const Handler& handle,
                     std::chrono::milliseconds idle_limit = kNoIdleLimit);
 

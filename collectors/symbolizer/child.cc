@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <malloc.h>
-
 #include "collectors/symbolizer/messages.h"
 #include "collectors/symbolizer/symbolizer.h"
 
@@ -40,10 +38,10 @@ Result<std::string> find_frames(const DwarfFiles& files, const UniqueFd& argumen
                          .decompressed_bytes = memory.decompressed_bytes}));
 }
 
-Result<std::string> answer_of(const sandbox::Request& request, const std::vector<UniqueFd>& files,
-                              const MemoryLimits& memory) {
+template <const MemoryLimits& kMemory>
+Result<std::string> answer_of(const sandbox::Request& request, const std::vector<UniqueFd>& files) {
   if (!files.empty() && request.operation == static_cast<std::uint32_t>(Operation::kFindFrames)) {
-    return find_frames(files_of(request, files), files.back(), memory);
+    return find_frames(files_of(request, files), files.back(), kMemory);
   }
   if (request.operation == static_cast<std::uint32_t>(Operation::kFindAltLink)) {
     return sandbox::encode(find_alt_link(files_of(request, files)));
@@ -52,17 +50,8 @@ Result<std::string> answer_of(const sandbox::Request& request, const std::vector
 }
 
 template <const MemoryLimits& kMemory>
-Result<std::string> handle_request(const sandbox::Request& request,
-                                   const std::vector<UniqueFd>& files) {
-  auto answer = answer_of(request, files, kMemory);
-  // What one file took is not kept for the next.
-  ::malloc_trim(0);
-  return answer;
-}
-
-template <const MemoryLimits& kMemory>
 void run_symbolizer(int socket) {
-  sandbox::serve_requests(socket, &handle_request<kMemory>, SymbolizerLimits{}.idle_time);
+  sandbox::serve_requests(socket, &answer_of<kMemory>, SymbolizerLimits{}.idle_time);
 }
 
 }  // namespace

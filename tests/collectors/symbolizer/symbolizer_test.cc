@@ -127,19 +127,6 @@ TEST_F(SymbolizerTest, NoTimeIsNoAnswer) {
   EXPECT_EQ(answers->front().loss, DwarfLoss::kCpuTime);
 }
 
-TEST(IdleChildTest, EndsByItself) {
-  int ends[2];
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
-  const int status = end_of(fork_into([&] {
-    sandbox::serve_requests(
-        ends[1], [](const auto&, const auto&) -> Result<std::string> { return std::string(); },
-        50ms);
-    return 17;
-  }));
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 17);
-}
-
 // A child that answers each request but the first with these bytes.
 sandbox::Spawn child_that_answers(const std::string& bytes) {
   return [bytes](int socket) -> Result<pid_t> {
