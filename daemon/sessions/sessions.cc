@@ -136,7 +136,7 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::stop(Caller caller, std::st
     co_return found->stored->info;
   }
   found->session->recording->stop();
-  auto storing = store(found->session);
+  auto storing = store(found->session, user_of(caller, parts_.owners));
   Result<ResultInfo> stored = co_await std::move(storing);
   if (found->session->has_failed) sessions_.erase(id);  // the caller gets the error
   co_return stored;
@@ -157,7 +157,7 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::dump(Caller caller, std::st
   }
   ++session->dumps_being_written;
   session->dump_bytes += bytes;
-  auto writing = write_dump(session);
+  auto writing = write_dump(session, user_of(caller, parts_.owners));
   Result<StoredResult> written = co_await std::move(writing);
   session->dump_bytes -= bytes;
   --session->dumps_being_written;
@@ -167,17 +167,18 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::dump(Caller caller, std::st
   co_return info;
 }
 
-boost::asio::awaitable<Result<StoredResult>> Sessions::write_dump(SessionPtr session) {
+boost::asio::awaitable<Result<StoredResult>> Sessions::write_dump(SessionPtr session,
+                                                                  User waiting) {
   auto copying = session->recording->copy();
   Result<Measurement> copy = co_await std::move(copying);
   if (!copy) co_return copy.error();
   StoredResult result;
   result.session = session->recording->describe();
   result.is_dump = true;
-  result.user = user_of(session->recording->owner(), parts_.owners);
+  result.user = owner_of(*session);
   result.keep = kShortKeeping;
   result.info.result = session->recording->id() + "-dump-" + std::to_string(++session->dumps);
-  auto writing = write(*copy, std::move(result));
+  auto writing = write(*copy, std::move(result), waiting);
   co_return co_await std::move(writing);
 }
 
@@ -244,6 +245,10 @@ boost::asio::awaitable<void> Sessions::delete_on_worker(std::vector<HiddenResult
   if (!deleted) log::warn("{}", deleted.error().message);
 }
 
+Sessions::User Sessions::owner_of(const Session& session) const {
+  return user_of(session.recording->owner(), parts_.owners);
+}
+
 Result<Sessions::Found> Sessions::find(const Caller& caller, const std::string& id) const {
   Found found;
   uid_t owner = 0;
@@ -295,7 +300,7 @@ std::string Sessions::unused_id() const {
 }
 
 void Sessions::store_in_background(const SessionPtr& session) {
-  boost::asio::co_spawn(parts_.io, store(session),
+  boost::asio::co_spawn(parts_.io, store(session, owner_of(*session)),
                         [session](const std::exception_ptr&, const Result<ResultInfo>& stored) {
                           if (!stored) {
                             log::warn("session {} is not stored: {}", session->recording->id(),
@@ -305,7 +310,7 @@ void Sessions::store_in_background(const SessionPtr& session) {
 }
 
 // Several coroutines may wait for the same session; the first one gives it to the worker.
-boost::asio::awaitable<Result<ResultInfo>> Sessions::store(SessionPtr session) {
+boost::asio::awaitable<Result<ResultInfo>> Sessions::store(SessionPtr session, User waiting) {
   const std::string id = session->recording->id();
   session->duration.cancel();  // it would keep the session, and the io context from running dry
   while (session->is_being_stored) {
@@ -315,7 +320,7 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::store(SessionPtr session) {
   const bool was_stored = session->was_tried && !session->measurement && !session->has_failed;
   if (was_stored) co_return not_found(id);  // the result was removed since
   session->was_tried = session->is_being_stored = true;
-  auto writing = write_final(session);
+  auto writing = write_final(session, waiting);
   Result<StoredResult> written = co_await std::move(writing);
   session->is_being_stored = false;
   session->stored.notify_all();
@@ -327,7 +332,8 @@ boost::asio::awaitable<Result<ResultInfo>> Sessions::store(SessionPtr session) {
   co_return info;
 }
 
-boost::asio::awaitable<Result<StoredResult>> Sessions::write_final(SessionPtr session) {
+boost::asio::awaitable<Result<StoredResult>> Sessions::write_final(SessionPtr session,
+                                                                   User waiting) {
   Recording& recording = *session->recording;
   if (!session->measurement) {
     auto finishing = recording.finish();
@@ -338,27 +344,26 @@ boost::asio::awaitable<Result<StoredResult>> Sessions::write_final(SessionPtr se
   }
   StoredResult result;
   result.session = recording.describe();
-  result.user = user_of(recording.owner(), parts_.owners);
+  result.user = owner_of(*session);
   result.keep = recording.owner().privileged ? 0s : parts_.limits.unprivileged_keep;
   result.info.result = recording.id();
-  auto writing = write(session->measurement, std::move(result));
+  auto writing = write(session->measurement, std::move(result), waiting);
   co_return co_await std::move(writing);
 }
 
 // The worker destroys a measurement that is on the disk, since that takes long, and that of a dump
 // in any case. Another one that could not be stored stays.
 boost::asio::awaitable<Result<StoredResult>> Sessions::write(Measurement& measurement,
-                                                             StoredResult result) {
-  const std::optional<uid_t> user = result.user;
+                                                             StoredResult result, User waiting) {
   auto job = [directory = parts_.results.directory(), &measurement, result = std::move(result),
-              account = parts_.results.account_of(user)](CodeNaming& naming) {
+              account = parts_.results.account_of(result.user)](CodeNaming& naming) {
     Result<StoredResult> stored = write_result(
         directory, result, [&](ResultWriter& writer) { return measurement(naming, writer); },
         account);
     if (stored || result.is_dump) measurement = nullptr;
     return stored;
   };
-  auto writing = parts_.workers.run(user, std::move(job));
+  auto writing = parts_.workers.run(waiting, std::move(job));
   co_return co_await std::move(writing);
 }
 
@@ -423,7 +428,7 @@ boost::asio::awaitable<bool> Sessions::shut_down() {
                         [](const SessionPtr& one) { return one->recording->owner().privileged; });
   for (const SessionPtr& session : sessions) session->recording->stop();
   for (const SessionPtr& session : sessions) {
-    auto storing = store(session);
+    auto storing = store(session, owner_of(*session));
     const Result<ResultInfo> stored = co_await std::move(storing);
     if (stored || session->has_failed) continue;
     log::error("session {} is lost: {}", session->recording->id(),

@@ -78,6 +78,7 @@ class Sessions {
  private:
   struct Session;
   using SessionPtr = std::shared_ptr<Session>;
+  using User = std::optional<uid_t>;  // none: a privileged one
 
   // Either a session whose data are not stored yet, or a result.
   struct Found {
@@ -85,6 +86,7 @@ class Sessions {
     const StoredResult* stored = nullptr;
   };
 
+  [[nodiscard]] User owner_of(const Session& session) const;
   [[nodiscard]] Result<void> check(const Caller& caller, const StartRequest& request) const;
   [[nodiscard]] Result<Found> find(const Caller& caller, const std::string& id) const;
   [[nodiscard]] Result<const StoredResult*> find_stored(const Caller& caller,
@@ -94,10 +96,12 @@ class Sessions {
 
   void begin_duration(const SessionPtr& session);
   void store_in_background(const SessionPtr& session);
-  boost::asio::awaitable<Result<ResultInfo>> store(SessionPtr session);
-  boost::asio::awaitable<Result<StoredResult>> write_final(SessionPtr session);
-  boost::asio::awaitable<Result<StoredResult>> write_dump(SessionPtr session);
-  boost::asio::awaitable<Result<StoredResult>> write(Measurement& measurement, StoredResult result);
+  // On the worker of the caller who waits, so that root does not wait for the turns of users.
+  boost::asio::awaitable<Result<ResultInfo>> store(SessionPtr session, User waiting);
+  boost::asio::awaitable<Result<StoredResult>> write_final(SessionPtr session, User waiting);
+  boost::asio::awaitable<Result<StoredResult>> write_dump(SessionPtr session, User waiting);
+  boost::asio::awaitable<Result<StoredResult>> write(Measurement& measurement, StoredResult result,
+                                                     User waiting);
   boost::asio::awaitable<void> release(std::shared_ptr<Recording> recording);
 
   boost::asio::awaitable<void> check_every_second();

@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <future>
 #include <optional>
 #include <set>
 #include <string>
@@ -231,6 +233,30 @@ TEST_F(SessionsTest, StoresThoseOfPrivilegedCallersFirstAtTheEnd) {
   ASSERT_THAT(order, SizeIs(2 * kOfEach));
   const std::vector<bool> first(order.begin(), order.begin() + kOfEach);
   EXPECT_THAT(first, Each(true));
+}
+
+// The first result of users waits for the disk until root has those that it asked for.
+TEST_F(SessionsTest, ACallerWithPrivilegesDoesNotWaitForTheResultsOfUsers) {
+  const std::string slow = start(kAlice, test::by_comm("x")).value();
+  const std::string dumped = start(kAlice, test::by_comm("x")).value();
+  const std::string stopped = start(kAlice, test::by_comm("x")).value();
+  std::atomic<bool> is_writing = false;
+  std::promise<void> root_has_all;
+  const std::shared_future<void> may_end = root_has_all.get_future().share();
+  const test::FsyncWatch watch([&](const std::string&) {
+    if (!is_writing.exchange(true)) may_end.wait_for(kHang);
+  });
+  std::optional<Result<ResultInfo>> of_alice;
+  begin(&Sessions::stop, kAlice, slow, of_alice);
+  run_until([&] { return is_writing.load(); });
+  const Result<ResultInfo> dump_of_root = dump(kRoot, dumped);
+  const Result<ResultInfo> stop_of_root = stop(kRoot, stopped);
+  EXPECT_TRUE(dump_of_root) << dump_of_root.error().message;
+  EXPECT_TRUE(stop_of_root) << stop_of_root.error().message;
+  EXPECT_FALSE(of_alice);
+  root_has_all.set_value();
+  run_until([&] { return of_alice.has_value(); });
+  EXPECT_TRUE(*of_alice) << of_alice->error().message;
 }
 
 TEST_F(SessionsTest, ReportsAnErrorOfTheSource) {
