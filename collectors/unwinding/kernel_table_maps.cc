@@ -1,7 +1,12 @@
 #include <bpf/bpf.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include <atomic>
+#include <chrono>
+#include <future>
+#include <optional>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -29,12 +34,31 @@ Result<SharedArray<T>> map_array(int fd, std::size_t count, const char* what) {
   return SharedArray<T>(static_cast<T*>(memory), Unmap{bytes});
 }
 
+using ArenaWords = SharedArray<std::uint32_t>;
+
+Result<ArenaWords> create_arena(int arenas, std::uint32_t index) {
+  ::prctl(PR_SET_NAME, "make-arena");
+  bpf_map_create_opts options{};
+  options.sz = sizeof(options);
+  options.map_flags = BPF_F_MMAPABLE;
+  const UniqueFd arena(bpf_map_create(BPF_MAP_TYPE_ARRAY, "profd_arena", sizeof(std::uint32_t),
+                                      kArenaBytes, 1, &options));
+  if (!arena.valid()) return fail_errno("could not create memory for unwind tables");
+  auto words = map_array<std::uint32_t>(arena.get(), PROFD_ARENA_WORDS, "memory for unwind tables");
+  if (!words) return words.error();
+  const int fd = arena.get();
+  if (bpf_map_update_elem(arenas, &index, &fd, BPF_ANY) != 0) {
+    return fail_errno("could not install memory for unwind tables");
+  }
+  return words;
+}
+
 class KernelTableMaps final : public TableMaps {
  public:
   explicit KernelTableMaps(const Programs& programs) : programs_(programs) {}
   Result<void> open();
 
-  Result<std::span<std::uint32_t>> make_arena(std::uint32_t index) override;
+  Result<std::optional<std::span<std::uint32_t>>> make_arena(std::uint32_t index) override;
   std::span<profd_rule> rules() override { return {rules_.get(), PROFD_MAX_RULES}; }
   Result<void> put(const profd_table_key& key, const profd_table& table) override;
   void erase(const profd_table_key& key) override { bpf_map_delete_elem(tables_, &key); }
@@ -51,7 +75,8 @@ class KernelTableMaps final : public TableMaps {
   int arenas_ = -1;
   SharedArray<profd_rule> rules_;
   SharedArray<profd_filter> filter_;
-  std::vector<SharedArray<std::uint32_t>> arena_words_;
+  std::vector<ArenaWords> arena_words_;
+  std::future<Result<ArenaWords>> next_arena_;  // last, since its end is waited for
 };
 
 Result<void> KernelTableMaps::open() {
@@ -73,21 +98,22 @@ Result<void> KernelTableMaps::open() {
   return {};
 }
 
-Result<std::span<std::uint32_t>> KernelTableMaps::make_arena(std::uint32_t index) {
-  bpf_map_create_opts options{};
-  options.sz = sizeof(options);
-  options.map_flags = BPF_F_MMAPABLE;
-  const UniqueFd arena(bpf_map_create(BPF_MAP_TYPE_ARRAY, "profd_arena", sizeof(std::uint32_t),
-                                      kArenaBytes, 1, &options));
-  if (!arena.valid()) return fail_errno("could not create memory for unwind tables");
-  auto words = map_array<std::uint32_t>(arena.get(), PROFD_ARENA_WORDS, "memory for unwind tables");
-  if (!words) return words.error();
-  const int fd = arena.get();
-  if (bpf_map_update_elem(arenas_, &index, &fd, BPF_ANY) != 0) {
-    return fail_errno("could not install memory for unwind tables");
+// A change of a map of maps waits for a grace period, which nobody but the thread does.
+Result<std::optional<std::span<std::uint32_t>>> KernelTableMaps::make_arena(std::uint32_t index) {
+  if (!next_arena_.valid()) {
+    try {
+      next_arena_ = std::async(std::launch::async, create_arena, arenas_, index);
+    } catch (const std::system_error& error) {
+      return fail(ErrorCode::kIo, std::string("no thread for unwind tables: ") + error.what());
+    }
   }
+  if (next_arena_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    return std::optional<std::span<std::uint32_t>>();
+  }
+  auto words = next_arena_.get();
+  if (!words) return words.error();
   arena_words_.push_back(std::move(*words));
-  return std::span(arena_words_.back().get(), PROFD_ARENA_WORDS);
+  return std::optional(std::span(arena_words_.back().get(), PROFD_ARENA_WORDS));
 }
 
 // The system call orders the rows, written before it, before the entry that refers to them.

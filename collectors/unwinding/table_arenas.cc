@@ -45,12 +45,13 @@ std::optional<PlacedRegion> TableArenas::place(const UnwindRegionView& region,
   return PlacedRegion{.number = region.header.region, .table = table, .block = block};
 }
 
-// Creates the arenas that are in use and have no memory yet. False if the kernel has none.
+// Creates the arenas that are in use and have no memory yet. False if there is none, or not yet.
 bool TableArenas::make_arenas() {
   while (arenas_.size() < space_.arenas()) {
     const auto made = maps_->make_arena(static_cast<std::uint32_t>(arenas_.size()));
-    if (!made) return false;
-    arenas_.push_back(*made);
+    is_making_arena_ = made && !*made;
+    if (!made || !*made) return false;
+    arenas_.push_back(**made);
   }
   return true;
 }

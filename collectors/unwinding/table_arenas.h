@@ -37,9 +37,17 @@ class TableArenas {
   }
 
   // Assigns the region to a block of words_of(region) words and gives it a number; does not write
-  // rows. None if the kernel has no memory for the arena: then the block is released.
+  // rows. None, and the block is released, if the kernel has no memory for the arena, or while it
+  // is being made.
   [[nodiscard]] std::optional<PlacedRegion> place(const UnwindRegionView& region,
                                                   const ArenaBlock& block);
+
+  // Whether place() may succeed soon, since an arena is being made.
+  [[nodiscard]] bool is_making_arena() const { return is_making_arena_; }
+  // To be called now and then meanwhile.
+  void look_for_arena() {
+    if (is_making_arena_) (void)make_arenas();
+  }
 
   // Copies the rows. `rules` maps the table's own dictionary to places in the common one.
   void write(const PlacedRegion& region, const UnwindRegionView& view,
@@ -64,6 +72,7 @@ class TableArenas {
   std::uint32_t arena_words_;
   ArenaSpace space_;
   std::vector<std::span<std::uint32_t>> arenas_;
+  bool is_making_arena_ = false;
   std::set<std::uint32_t> numbers_;  // in use
   std::uint32_t last_number_ = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "bpf/profd_abi.h"
@@ -20,9 +21,10 @@ class TableMaps {
   TableMaps& operator=(const TableMaps&) = delete;
   virtual ~TableMaps() = default;
 
-  // Creates an arena and returns its words, which the programs can read too. Valid as long as
-  // *this.
-  virtual Result<std::span<std::uint32_t>> make_arena(std::uint32_t index) = 0;
+  // The words of the arena that is made next, which the programs can read too. Valid as long as
+  // *this. The first call begins to make it, which takes 10 to 30 ms: none until then, and an error
+  // once if there is no memory. To be called with the same index until there is a result.
+  virtual Result<std::optional<std::span<std::uint32_t>>> make_arena(std::uint32_t index) = 0;
   virtual std::span<profd_rule> rules() = 0;
   virtual Result<void> put(const profd_table_key& key, const profd_table& table) = 0;
   virtual void erase(const profd_table_key& key) = 0;

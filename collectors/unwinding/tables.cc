@@ -391,6 +391,7 @@ profd_rule UnwindTables::find_rule(const FileKey& file, std::uint64_t offset) co
 void UnwindTables::tick(std::uint64_t now_ns) {
   now_ns_ = now_ns;
   free_unused();
+  arenas_.look_for_arena();
   if (now_ns < next_refresh_ns_) return;
   next_refresh_ns_ = now_ns + nanoseconds(kRefreshInterval);
   maps_->raise_generation();

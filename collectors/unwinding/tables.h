@@ -99,11 +99,12 @@ class UnwindTables {
   [[nodiscard]] profd_rule find_rule(const FileKey& file, std::uint64_t offset) const;
 
   // To be called about once a second, and before what was refused for lack of memory is tried
-  // again while is_freeing().
+  // again while has_room_soon().
   void tick(std::uint64_t now_ns);
 
-  // Whether removed tables still take memory, since programs may be reading them.
-  [[nodiscard]] bool is_freeing() const { return !removed_.empty(); }
+  // Whether removed tables still take memory, since programs may be reading them, or new memory is
+  // being made.
+  [[nodiscard]] bool has_room_soon() const { return is_freeing() || arenas_.is_making_arena(); }
 
   // Fills in the members about tables.
   void add_to(UnwindStats& stats) const;
@@ -136,6 +137,7 @@ class UnwindTables {
   // Both false if there is no room.
   bool make_room(std::uint32_t payer, const TableUse& more);
   bool evict(std::uint32_t payer, const TableUse& more, bool is_within_share);
+  [[nodiscard]] bool is_freeing() const { return !removed_.empty(); }
   [[nodiscard]] bool is_over_share(std::uint32_t payer) const;
   [[nodiscard]] TableRefusal refusal_for(std::uint32_t payer, const TableUse& more) const;
   std::vector<SharedTables::iterator> candidates(std::uint32_t payer, bool is_within_share);

@@ -339,7 +339,7 @@ void Unwinding::set_jit_code_rows(const ProcessKey& process, std::uint32_t owner
 }
 
 bool Unwinding::may_have_room_soon(TableRefusal refusal) const {
-  return tables_.is_freeing() &&
+  return tables_.has_room_soon() &&
          (refusal == TableRefusal::kOverMemory || refusal == TableRefusal::kOverShare);
 }
 

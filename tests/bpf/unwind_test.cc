@@ -75,9 +75,11 @@ void UnwindTest::SetUp() {
   auto maps = open_table_maps(*programs_);
   ASSERT_TRUE(maps) << maps.error().message;
   maps_ = std::move(*maps);
-  const auto arena = maps_->make_arena(0);
-  ASSERT_TRUE(arena) << arena.error().message;
-  arena_ = *arena;
+  while (arena_.empty()) {
+    const auto arena = maps_->make_arena(0);
+    ASSERT_TRUE(arena) << arena.error().message;
+    if (*arena) arena_ = **arena;
+  }
   maps_->rules()[PROFD_RULE_INDEX_END].kind = PROFD_RULE_END;
 }
 

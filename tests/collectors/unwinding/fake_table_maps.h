@@ -7,6 +7,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "collectors/unwinding/table_maps.h"
@@ -33,18 +35,20 @@ struct FakeMapsState {
   bool grace_periods_end = true;  // at once; else never
   unsigned reads = 0;             // of times of use
   bool out_of_memory = false;
+  bool arenas_come = true;  // at once; else never
 };
 
 class FakeTableMaps final : public TableMaps {
  public:
   explicit FakeTableMaps(FakeMapsState& state) : state_(state) {}
 
-  Result<std::span<std::uint32_t>> make_arena(std::uint32_t index) override {
+  Result<std::optional<std::span<std::uint32_t>>> make_arena(std::uint32_t index) override {
     if (state_.out_of_memory || index != state_.arenas.size()) {
       return fail(ErrorCode::kIo, "no memory");
     }
+    if (!state_.arenas_come) return std::optional<std::span<std::uint32_t>>();
     state_.arenas.push_back(std::make_unique<std::vector<std::uint32_t>>(state_.arena_words));
-    return std::span(*state_.arenas.back());
+    return std::optional(std::span(*state_.arenas.back()));
   }
   std::span<profd_rule> rules() override { return state_.rules; }
   Result<void> put(const profd_table_key& key, const profd_table& table) override {

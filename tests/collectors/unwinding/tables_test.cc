@@ -214,12 +214,35 @@ TEST_F(UnwindTablesTest, TheMemoryOfAnEvictedTableIsUsedAgainAfterAGracePeriod) 
   EXPECT_EQ(install(file(5), "5", table_of(900)), TableRefusal::kOverMemory);
   EXPECT_EQ(install(file(5), "5", table_of(900)), TableRefusal::kOverMemory);
   EXPECT_EQ(stats().evicted, 1U);
-  EXPECT_TRUE(tables_.is_freeing());
+  EXPECT_TRUE(tables_.has_room_soon());
   state_.grace_periods_end = true;
   pass(1);
-  EXPECT_FALSE(tables_.is_freeing());
+  EXPECT_FALSE(tables_.has_room_soon());
   EXPECT_FALSE(install(file(5), "5", table_of(900)));
   EXPECT_EQ(stats().evicted, 1U);
+}
+
+TEST_F(UnwindTablesTest, ATableWaitsUntilItsArenaIsMade) {
+  state_.arenas_come = false;
+  EXPECT_EQ(install(file(1), "1", table_of(900)), TableRefusal::kOverMemory);
+  EXPECT_EQ(install(file(2), "2", table_of(900)), TableRefusal::kOverMemory);
+  EXPECT_TRUE(tables_.has_room_soon());
+  EXPECT_EQ(tables_.state(file(1).key), UnwindTables::State::kUnknown);
+  EXPECT_EQ(stats().bytes, 0U);
+  EXPECT_EQ(stats().rules, 0U);
+  state_.arenas_come = true;
+  EXPECT_FALSE(install(file(1), "1", table_of(900)));
+  EXPECT_FALSE(tables_.has_room_soon());
+}
+
+TEST_F(UnwindTablesTest, AnArenaThatNoTableWaitsForAnyMoreIsMade) {
+  state_.arenas_come = false;
+  EXPECT_EQ(install(file(1), "1", table_of(900)), TableRefusal::kOverMemory);
+  pass(1);
+  EXPECT_TRUE(tables_.has_room_soon());
+  state_.arenas_come = true;
+  pass(1);
+  EXPECT_FALSE(tables_.has_room_soon());
 }
 
 TEST_F(UnwindTablesTest, ARecentlyUsedTableIsNotEvicted) {
@@ -374,6 +397,7 @@ TEST_F(UnwindTablesTest, ATableLargerThanAnArenaIsRefused) {
 TEST_F(UnwindTablesTest, WithoutMemoryForAnArenaNothingChanges) {
   state_.out_of_memory = true;
   EXPECT_EQ(install(file(1), "content", table_of(100)), TableRefusal::kOverMemory);
+  EXPECT_FALSE(tables_.has_room_soon());
   EXPECT_EQ(stats().bytes, 0U);
   EXPECT_EQ(stats().rules, 0U);
   EXPECT_TRUE(state_.tables.empty());
