@@ -16,7 +16,8 @@ namespace profd {
 
 struct MappedFile {
   FileKey key;
-  std::string path;  // as the kernel names it, without " (deleted)"; never empty
+  std::string path;        // as the kernel names it, without " (deleted)"; never empty
+  std::uint32_t tgid = 0;  // of the process whose path that is: the first that mapped the file
   bool deleted = false;
   UniqueFd fd{};        // open for reading, a regular file; invalid when nothing could be opened
   std::string error{};  // why fd is invalid
@@ -40,6 +41,17 @@ struct MappedFile {
     is_private = (status.st_mode & S_IROTH) == 0;
   }
 };
+
+// How much of a file's path a process knows. The path is that of the process that mapped the file
+// first. In another mount namespace the file has another path, which that namespace's users alone
+// may see, and which must not name the file for others.
+enum class KnownPath : std::uint8_t { kWhole, kName, kNothing };
+
+// The path as far as it is known: whole, the name alone, or "unnamed-file".
+[[nodiscard]] inline std::string path_of(const MappedFile& file, KnownPath known) {
+  if (known == KnownPath::kWhole) return file.path;
+  return known == KnownPath::kName ? file.path.substr(file.path.rfind('/') + 1) : "unnamed-file";
+}
 
 // The device of a FileKey: the kernel's own encoding of a dev_t.
 [[nodiscard]] constexpr std::uint32_t device_of_key(std::uint32_t major, std::uint32_t minor) {

@@ -127,8 +127,11 @@ bool is_deleted(const std::string& link, const struct stat& status) {
   return ::stat(link.c_str(), &named) != 0 || named.st_ino != status.st_ino;
 }
 
-MappedFile from_link(const FileKey& key, const std::string& link_path, Opened opened) {
-  MappedFile file{.key = key, .path = read_link(link_path), .fd = std::move(opened.fd)};
+MappedFile from_link(const MappingPlace& place, const std::string& link_path, Opened opened) {
+  MappedFile file{.key = place.file,
+                  .path = read_link(link_path),
+                  .tgid = place.tgid,
+                  .fd = std::move(opened.fd)};
   file.deleted = is_deleted(file.path, opened.status);
   if (file.deleted) file.path.resize(file.path.size() - kDeletedSuffix.size());
   file.set_status(opened.status);
@@ -152,8 +155,10 @@ std::uint32_t user_of_process(std::uint32_t tgid) {
 }
 
 MappedFile unopened(const MappingPlace& place, std::string why) {
-  return {
-      .key = place.file, .path = place.path.empty() ? "?" : place.path, .error = std::move(why)};
+  return {.key = place.file,
+          .path = place.path.empty() ? "?" : place.path,
+          .tgid = place.tgid,
+          .error = std::move(why)};
 }
 
 MappedFile open_by_mapping(const MappingPlace& place) {
@@ -166,7 +171,7 @@ MappedFile open_by_mapping(const MappingPlace& place) {
     file.may_open_later = opened.is_temporary;
     return file;
   }
-  return from_link(place.file, exact, std::move(opened));
+  return from_link(place, exact, std::move(opened));
 }
 
 MappedFile open_by_names(const MappingPlace& place, const std::string& error) {
@@ -189,6 +194,18 @@ MappedFile open_mapped_file(const MappingPlace& place) {
   MappedFile named = open_by_names(place, mapped.error);
   named.may_open_later = !named.fd.valid() && mapped.may_open_later;
   return named;
+}
+
+bool are_names_of(std::string_view names, std::string_view path) {
+  while (!names.empty()) {
+    const std::string_view name = names.substr(0, names.find('\0'));
+    const bool ends_so = path.size() > name.size() && path.ends_with(name) &&
+                         path[path.size() - name.size() - 1] == '/';
+    if (!ends_so) return false;
+    path.remove_suffix(name.size() + 1);
+    names.remove_prefix(std::min(name.size() + 1, names.size()));
+  }
+  return path.empty();
 }
 
 std::string path_from_names(std::string_view names) {

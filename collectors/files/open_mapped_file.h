@@ -47,4 +47,7 @@ struct MappingPlace {
 // "bin\0usr\0" -> "/usr/bin". Empty for no names.
 [[nodiscard]] std::string path_from_names(std::string_view names);
 
+// Whether path_from_names() is this path. Allocates nothing.
+[[nodiscard]] bool are_names_of(std::string_view names, std::string_view path);
+
 }  // namespace profd

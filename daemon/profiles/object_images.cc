@@ -96,16 +96,18 @@ ProfiledObject& ObjectImages::find_or_add(const ProcessMapping& mapping, bool ma
   if (mapping.kind == PROFD_MAPPING_ANONYMOUS) return named("[anon]");
   if (!mapping.file) return named("[unreachable]");
   const MappedFile& file = *mapping.file;
+  const std::string path = path_of(file, mapping.known_path);
   const bool was_opened = file.fd.valid() || file.stat_inode != 0;
-  if (!was_opened) return named(bracketed_name(file.path));
+  if (!was_opened) return named(bracketed_name(path));
   const auto [known, added] = at_its_path_.try_emplace(file.key, false);
   if (added) known->second = is_at_its_path(file);
-  if (!known->second || !readers_can_parse_path(file.path, main_executable)) {
+  const bool is_there = known->second && mapping.known_path == KnownPath::kWhole;
+  if (!is_there || !readers_can_parse_path(path, main_executable)) {
     // A program that its user may run but not read has no symbols for that user.
     const bool may_be_read = !file.is_private || uid == 0 || uid == file.owner;
-    return file.fd.valid() && may_be_read ? image_of(mapping) : named(bracketed_name(file.path));
+    return file.fd.valid() && may_be_read ? image_of(mapping) : named(bracketed_name(path));
   }
-  return named(file.path);
+  return named(path);
 }
 
 Result<void> ObjectImages::write(ResultWriter& result, std::uint64_t max_bytes,
@@ -162,17 +164,19 @@ ProfiledObject& ObjectImages::vdso() {
 
 ProfiledObject& ObjectImages::image_of(const ProcessMapping& mapping) {
   const MappedFile& file = *mapping.file;
-  if (const auto found = images_.find(file.key); found != images_.end()) return *found->second;
+  const std::string shown = path_of(file, mapping.known_path);
+  const std::pair key(file.key, mapping.known_path);
+  if (const auto found = images_.find(key); found != images_.end()) return *found->second;
   Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get());
-  if (!elf || !still_has_its_bytes(file)) return named(bracketed_name(file.path));
-  const std::string path = line_path_of_image(image_name(file, *elf));
+  if (!elf || !still_has_its_bytes(file)) return named(bracketed_name(shown));
   std::string identity = file_identity(file, *elf);
+  const std::string path = line_path_of_image(plain_name(shown) + "-" + identity);
   ProfiledObject& object = with_image(path, {.fd = file.fd.get(),
                                              .elf = std::move(*elf),
-                                             .path = file.path,
+                                             .path = shown,
                                              .owner = file.owner,
                                              .identity = std::move(identity)});
-  images_.emplace(file.key, &object);
+  images_.emplace(key, &object);
   files_.push_back(mapping.file);
   return object;
 }

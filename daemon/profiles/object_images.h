@@ -69,7 +69,7 @@ class ObjectImages {
   UniqueFd vdso_;  // a memfd with the bytes of the daemon's own vdso
   std::map<std::string, ProfiledObject> by_line_path_;
   std::vector<std::shared_ptr<const MappedFile>> files_;  // the originals of images, kept open
-  std::map<FileKey, ProfiledObject*> images_;
+  std::map<std::pair<FileKey, KnownPath>, ProfiledObject*> images_;
   std::map<FileKey, bool> at_its_path_;
 };
 

@@ -102,9 +102,12 @@ class ProfileNamer {
       all.insert_or_assign(hit, names_.files.name(*hit, names_.budgets));
     }
     for (const auto& [key, hit] : hits_.files()) {
-      NamedFile& named = all.at(&hit);
+      const NamedFile& named = all.at(&hit);
       if (named.elf && !named.elf->build_id.empty()) identities_.insert(named.identity);
-      files_.insert_or_assign(key, FileLocations(std::move(named), hit.file->path, profile_));
+      for (const KnownPath known : hit.known_paths) {
+        files_.insert_or_assign({key, known},
+                                FileLocations(named, path_of(*hit.file, known), profile_));
+      }
     }
   }
 
@@ -223,7 +226,7 @@ class ProfileNamer {
     const std::uint64_t offset = offset_of(*mapping, frame, kind);
     if (mapping->kind == PROFD_MAPPING_VDSO) return vdso_.at(offset, profile_);
     if (!mapping->file) return location_of_name("[unreachable]", NameSource::kNoFile);
-    return files_.at(mapping->file_key).at(offset, profile_);
+    return files_.at({mapping->file_key, mapping->known_path}).at(offset, profile_);
   }
 
   NamedLocation jit_location(const JitSamples& samples, std::uint32_t index,
@@ -253,7 +256,7 @@ class ProfileNamer {
   std::vector<std::uint32_t> label_sets_;
   NameShares shares_;
   FileHits hits_;
-  std::map<FileKey, FileLocations> files_;
+  std::map<std::pair<FileKey, KnownPath>, FileLocations> files_;
   std::set<std::string> identities_;
   FileLocations vdso_;
   Locations kernel_;  // by address

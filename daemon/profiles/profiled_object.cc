@@ -1,6 +1,5 @@
 #include "daemon/profiles/profiled_object.h"
 
-#include "daemon/names/file_identity.h"
 #include "daemon/storage/safe_name.h"
 
 namespace profd {
@@ -26,10 +25,6 @@ std::string path_in_result(const std::string& line_path) {
 }
 
 std::string bracketed_name(const std::string& path) { return "[" + plain_name(path) + "]"; }
-
-std::string image_name(const MappedFile& file, const ElfSummary& elf) {
-  return plain_name(file.path) + "-" + file_identity(file, elf);
-}
 
 std::string plain_name(const std::string& path) {
   return safe_file_name(path.substr(path.rfind('/') + 1), kShownNameBytes);

@@ -56,10 +56,6 @@ class ProfiledObject {
 // "[NAME]" for a path, which readers skip. NAME has no blanks or brackets, which would end it.
 [[nodiscard]] std::string bracketed_name(const std::string& path);
 
-// The name of a file's image: the file's name and its identity (daemon/names/file_identity.h).
-// Files with the same name share an image.
-[[nodiscard]] std::string image_name(const MappedFile& file, const ElfSummary& elf);
-
 // The last component of a path, made safe as a file name.
 [[nodiscard]] std::string plain_name(const std::string& path);
 

@@ -26,14 +26,25 @@ bool pid_is_free(std::uint32_t pid) {
   return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
 }
 
+KnownPath known_path(const MappingView& view, const MappedFile* file) {
+  if (file == nullptr || view.names.empty() || file->tgid == view.process.tgid ||
+      are_names_of(view.names, file->path)) {
+    return KnownPath::kWhole;
+  }
+  const std::string_view name = view.names.substr(0, view.names.find('\0'));
+  return name == path_of(*file, KnownPath::kName) ? KnownPath::kName : KnownPath::kNothing;
+}
+
 ProcessMapping mapping_of(const MappingView& view, std::shared_ptr<const MappedFile> file) {
+  const KnownPath known = known_path(view, file.get());
   return {.start = view.start,
           .end = view.end,
           .file_offset = view.file_offset,
           .time_ns = view.time_ns,
           .kind = view.kind,
           .file_key = view.file,
-          .file = std::move(file)};
+          .file = std::move(file),
+          .known_path = known};
 }
 
 // Images whose process record has not arrived share one owner, which is no uid.
@@ -80,7 +91,9 @@ void ProcessTable::add(const MappingView& mapping, std::shared_ptr<const MappedF
   if (const auto found = image.mappings.find(mapping.id); found != image.mappings.end()) {
     // A repeated record: the file may not have opened the first time.
     if (opened(found->second) || !file || file == found->second.file) return;
-    entry->changeable().mappings.at(mapping.id).file = std::move(file);
+    ProcessMapping& changed = entry->changeable().mappings.at(mapping.id);
+    changed.known_path = known_path(mapping, file.get());
+    changed.file = std::move(file);
   } else if (has_room_for_mapping(image)) {
     std::size_t& of_owner = mappings_of_owner_[owner_of(image)];
     entry->changeable().mappings.emplace(mapping.id, mapping_of(mapping, std::move(file)));

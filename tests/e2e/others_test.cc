@@ -1,10 +1,14 @@
 // What callers without rights may do: their own processes and nothing else.
 
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -12,6 +16,7 @@
 
 #include "formats/profile/gperftools_reader.h"
 #include "tests/e2e/lifecycle_fixture.h"
+#include "tests/user_namespace.h"
 
 namespace profd::e2e {
 namespace {
@@ -20,6 +25,18 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
+
+// In a mount namespace of this process. A user can do the same in a user namespace of his own.
+void mount_at(const std::filesystem::path& file, const std::filesystem::path& other_path) {
+  if (::unshare(CLONE_NEWNS) != 0) ::_exit(126);
+  const int root = test::leave_chroot();
+  if (root < 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::fchdir(root) != 0 || ::chroot(".") != 0 ||
+      ::mount(file.c_str(), other_path.c_str(), nullptr, MS_BIND, nullptr) != 0) {
+    ::_exit(126);
+  }
+  ::close(root);
+}
 
 class OthersTest : public LifecycleTest {
  protected:
@@ -32,6 +49,23 @@ class OthersTest : public LifecycleTest {
 
   void SetUp() override {
     std::filesystem::permissions(directory_.path(), std::filesystem::perms(01777));
+  }
+
+  // The bytes and names of all files of a result, unpacked.
+  static std::string everything_in(const std::filesystem::path& result) {
+    std::string all;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(result)) {
+      all += entry.path().string() + "\n";
+      if (!entry.is_regular_file()) continue;
+      const bool is_packed = entry.path().extension() == ".gz";
+      all += is_packed ? run({"gzip", "-dc", entry.path()}).out : slurp(entry.path());
+    }
+    return all;
+  }
+
+  // The program itself: Process starts a copy of it for another user.
+  static Args shell_exec(const std::filesystem::path& program) {
+    return {"sh", "-c", "exec '" + program.string() + "' 600"};
   }
 
   static Process::Options owner(uid_t uid) {
@@ -107,6 +141,34 @@ TEST_F(OthersTest, SeeOnlyTheirOwnProcessesBehindANameThatOthersBear) {
   const SessionSummary summary = read_summary(output_);
   ASSERT_THAT(summary.profiles, SizeIs(1));
   EXPECT_EQ(summary.profiles[0].pid, static_cast<std::uint32_t>(mine.pid()));
+}
+
+// Another user has mapped their program first, at a path of a mount namespace of his own.
+TEST_F(OthersTest, DoNotSeeThePathThatAFileHasInTheMountsOfAnotherUser) {
+  const std::filesystem::path program = directory_.path() / "theirs";
+  std::filesystem::copy_file(workload("shares"), program);
+  const std::filesystem::path secret = directory_.path() / "secret-path";
+  std::ofstream(secret).close();
+  std::filesystem::permissions(secret, std::filesystem::perms(0644));
+  Process::Options in_own_mounts = owner(kNobody);
+  in_own_mounts.before_exec = [&] { mount_at(program, secret); };
+  const Process first(shell_exec(secret), in_own_mounts);
+  const std::string of_root = start({"--pid", std::to_string(first.pid())});
+  wait_for_samples(of_root, 50);
+  ASSERT_EQ(daemon_.profctl({"stop", of_root, "-o", output_}).status, 0);
+  EXPECT_THAT(everything_in(output_), HasSubstr("secret-path")) << "root sees it";
+
+  const Process mine(shell_exec(program), owner(kSomebody));
+  const Ended started = as(kSomebody, {"start", "-F", "499", "--pid", std::to_string(mine.pid())});
+  ASSERT_EQ(started.status, 0) << started.err;
+  const std::string id = first_line(started.out);
+  wait_for_samples(id, 100);
+  const std::filesystem::path theirs = directory_.path() / "of-somebody";
+  ASSERT_EQ(as(kSomebody, {"dump", id, "-o", theirs}).status, 0);
+  ASSERT_EQ(as(kSomebody, {"stop", id, "-o", theirs / "one.pb.gz"}).status, 0);
+  const std::string all = everything_in(theirs);
+  EXPECT_THAT(all, Not(HasSubstr("secret-path")));
+  EXPECT_THAT(all, HasSubstr("hot_sixty")) << "its functions have names";
 }
 
 TEST_F(OthersTest, HoldFourSessionsAtMost) {

@@ -418,5 +418,16 @@ TEST(PathFromNames, ReversesTheComponents) {
   EXPECT_EQ(path_from_names(""), "");
 }
 
+TEST(AreNamesOf, HoldsForTheWholePathAlone) {
+  constexpr std::string_view kNames("sleep\0bin\0usr\0", 14);
+  EXPECT_TRUE(are_names_of(kNames, "/usr/bin/sleep"));
+  EXPECT_TRUE(are_names_of(kNames.substr(0, 13), "/usr/bin/sleep"));  // without the last NUL
+  for (const char* other : {"/bin/sleep", "/x/usr/bin/sleep", "/usr/bin/xsleep", "/usr/bin/slee",
+                            "usr/bin/sleep", "/usr/bin/sleep/", "sleep", "/", ""}) {
+    EXPECT_FALSE(are_names_of(kNames, other)) << other;
+  }
+  EXPECT_TRUE(are_names_of("", ""));
+}
+
 }  // namespace
 }  // namespace profd

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -18,7 +19,9 @@
 #include <gmock/gmock.h>
 
 #include "daemon/profiles/object_images.h"
+#include "daemon/storage/result_store.h"
 #include "daemon/storage/result_writer.h"
+#include "formats/profile/pprof_reader.h"
 #include "tests/daemon/local_parser.h"
 #include "tests/daemon/profiles/session_writer_fixture.h"
 
@@ -31,9 +34,14 @@ using test::kChainRows;
 using test::kProgram;
 using test::SessionWriterTest;
 using test::SyntheticSample;
+using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::MatchesRegex;
+using testing::Not;
 using testing::StartsWith;
+using testing::UnorderedElementsAre;
 
 TEST_F(SessionWriterTest, NamesAFileByItsPathIfItIsTheOneThatRan) {
   ProcessSnapshot& process = add_process("chain");
@@ -188,6 +196,34 @@ TEST_F(SessionWriterTest, AProgramThatItsUserMayNotReadHasNoImageForTheUser) {
   EXPECT_TRUE(images.find_or_add(mapping, true, 65534).has_image());
   EXPECT_TRUE(images.find_or_add(mapping, true, 0).has_image());
   EXPECT_FALSE(images.find_or_add(mapping, true, 1000).has_image());
+}
+
+// The one who has mapped the file first has it at a path of his own.
+TEST_F(SessionWriterTest, APathThatAProcessDoesNotKnowIsInNoneOfItsFiles) {
+  std::filesystem::create_directory(scratch_.path() / "secret");
+  ProcessSnapshot& first = add_process("one");
+  const ChainProgram program = add_program(first, "secret/libchain.so");
+  test::image_of(first).mappings.at(1).known_path = KnownPath::kName;
+  add_samples(first, chain(program), 3);
+  ProcessSnapshot& second = add_process("two", {.tgid = 77, .exec_id = 1, .start_ns = 5});
+  test::image_of(second).executable = program.file()->key;
+  test::image_of(second).mappings.emplace(1, program.mapping());
+  test::image_of(second).mappings.at(1).known_path = KnownPath::kNothing;
+  add_samples(second, chain(program), 3);
+  write();
+  EXPECT_THAT(objects(), UnorderedElementsAre(MatchesRegex("libchain\\.so-[0-9a-f-]+\\.so"),
+                                              MatchesRegex("unnamed-file-[0-9a-f-]+\\.so")));
+  for (const char* name : {"one.4321.prof", "two.77.prof"}) expect_both_readers(name, kChainRows);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path(""))) {
+    if (!entry.is_regular_file() || entry.path().filename() == kNamedProfile) continue;
+    EXPECT_THAT(test::read_file(entry.path()), Not(HasSubstr("secret"))) << entry.path();
+  }
+  const auto named = decode_pprof(test::read_file(path(kNamedProfile)));
+  ASSERT_TRUE(named.has_value());
+  std::set<std::string> texts;
+  for (std::uint32_t i = 0; i < named->text_count(); ++i) texts.emplace(named->text(i));
+  EXPECT_THAT(texts, AllOf(Contains("leaf"), Contains("libchain.so"), Contains("unnamed-file"),
+                           Not(Contains(HasSubstr("secret")))));
 }
 
 // MappedFiles leaves a file so when too many descriptors are open.

@@ -184,6 +184,38 @@ TEST_F(ProcessTableTest, SharesTheFileThatAMappingHadThen) {
   EXPECT_EQ(table_.find(image_of(1))->mappings.at(5).file, open);
 }
 
+// A user can mount a file at any path of a mount namespace of his own, and map it first.
+TEST_F(ProcessTableTest, AProcessKnowsThePathOfAnotherOnlyWhereItIsItsOwn) {
+  const auto file = std::make_shared<MappedFile>();
+  file->path = "/home/alice/secret/libm.so.6";
+  const struct {
+    std::uint32_t tgid;
+    std::string_view names;
+    KnownPath known;
+    const char* path;
+  } cases[] = {
+      {1, {"libm.so.6\0lib\0", 14}, KnownPath::kWhole, "/home/alice/secret/libm.so.6"},
+      {2, {"libm.so.6\0lib\0", 14}, KnownPath::kName, "libm.so.6"},
+      {2, {"libc.so.6\0lib\0", 14}, KnownPath::kNothing, "unnamed-file"},
+      {2,
+       {"libm.so.6\0secret\0alice\0home\0", 28},
+       KnownPath::kWhole,
+       "/home/alice/secret/libm.so.6"},
+  };
+  file->tgid = 1;
+  for (const auto& c : cases) {
+    MappingView view{};
+    view.process = {.tgid = c.tgid, .exec_id = 1, .start_ns = 1};
+    view.id = ++last_id_;
+    view.names = c.names;
+    table_.add(view, nullptr);  // not opened yet
+    table_.add(view, file);
+    const ProcessMapping& mapping = table_.find(view.process)->mappings.at(view.id);
+    EXPECT_EQ(mapping.known_path, c.known) << c.path;
+    EXPECT_EQ(path_of(*mapping.file, mapping.known_path), c.path);
+  }
+}
+
 // A dump or window takes no copies.
 TEST_F(ProcessTableTest, SharesOneObjectUntilARecordChangesIt) {
   MappingView view{};
