@@ -18,6 +18,9 @@ using gperftools::kBuildKey;
 using gperftools::kBuildVariable;
 using gperftools::kDeletedSuffix;
 
+// Of a profile. Paths have some hundred bytes.
+constexpr std::size_t kMaxBuildBytes = std::size_t{16} << 20;
+
 Error malformed(const std::string& what, std::size_t offset) {
   return fail(ErrorCode::kMalformed, what + " at offset " + std::to_string(offset));
 }
@@ -234,15 +237,29 @@ std::optional<MappingLine> parse_brief_line(std::string_view line) {
   return brief;
 }
 
-// Replaces each "$build" in a path by `directory`.
-std::string with_build_variable(std::string path, const std::string& directory) {
-  const std::string_view variable = kBuildVariable;
-  for (std::size_t at = path.find(variable); at != path.npos;
-       at = path.find(variable, at + directory.size())) {
-    path.replace(at, variable.size(), directory);
+// Replaces each "$build" in paths by a directory. Both may be as long as the file, so what that
+// adds to all paths of a file is limited.
+class BuildVariables {
+ public:
+  // False above the limit.
+  [[nodiscard]] bool expand(std::string& path, std::string_view directory) {
+    constexpr std::string_view kVariable = kBuildVariable;
+    std::string expanded;
+    std::size_t copied = 0;
+    for (std::size_t at = path.find(kVariable); at != path.npos;
+         at = path.find(kVariable, copied)) {
+      if (directory.size() > bytes_left_) return false;
+      bytes_left_ -= directory.size();
+      expanded.append(path, copied, at - copied).append(directory);
+      copied = at + kVariable.size();
+    }
+    if (copied != 0) path = expanded.append(path, copied);
+    return true;
   }
-  return path;
-}
+
+ private:
+  std::size_t bytes_left_ = kMaxBuildBytes;
+};
 
 // Reads the text list line by line. The first "build=" becomes Profile::build_dir, and "$build"
 // stays in the paths, so that the profile stays equal when it is encoded again. The directory of a
@@ -251,31 +268,34 @@ class TextList {
  public:
   explicit TextList(Profile& profile) : profile_(profile) {}
 
-  void add_line(std::string_view line) {
+  // False: "$build" stands for too much.
+  [[nodiscard]] bool add_line(std::string_view line) {
     line = without_blanks(line);
     if (line.starts_with(kBuildKey)) {
       build_dir_ = line.substr(std::string_view(kBuildKey).size());
       if (profile_.build_dir.empty()) profile_.build_dir = build_dir_;
-      return;
+      return true;
     }
     std::optional<MappingLine> parsed = parse_full_line(line);
     if (!parsed) parsed = parse_brief_line(line);
-    if (parsed) add_mapping(std::move(*parsed));
+    return !parsed || add_mapping(std::move(*parsed));
   }
 
  private:
   // Mappings without a path are left out: no reader can use them.
-  void add_mapping(MappingLine line) {
+  bool add_mapping(MappingLine line) {
     ProfileMapping& mapping = line.mapping;
-    if (!line.executable || mapping.path.empty() || mapping.end <= mapping.start) return;
-    if (build_dir_ != profile_.build_dir) {
-      mapping.path = with_build_variable(std::move(mapping.path), build_dir_);
+    if (!line.executable || mapping.path.empty() || mapping.end <= mapping.start) return true;
+    if (build_dir_ != profile_.build_dir && !variables_.expand(mapping.path, build_dir_)) {
+      return false;
     }
     profile_.mappings.push_back(std::move(mapping));
+    return true;
   }
 
   Profile& profile_;
   std::string build_dir_;
+  BuildVariables variables_;
 };
 
 Result<void> check_text(std::string_view file, std::size_t offset) {
@@ -288,13 +308,16 @@ Result<void> check_text(std::string_view file, std::size_t offset) {
 }
 
 // A text that check_text() accepts.
-void read_text(std::string_view file, std::size_t offset, Profile& profile) {
+Result<void> read_text(std::string_view file, std::size_t offset, Profile& profile) {
   TextList list(profile);
   while (offset < file.size()) {
     const std::size_t end = file.find('\n', offset);
-    list.add_line(file.substr(offset, end - offset));
+    if (!list.add_line(file.substr(offset, end - offset))) {
+      return malformed("\"$build\" makes the paths too long", offset);
+    }
     offset = end + 1;
   }
+  return {};
 }
 
 }  // namespace
@@ -304,7 +327,7 @@ Result<Profile> decode_gperftools(std::string_view file) {
   const Result<ReadSlots> slots = read_slots(file, &profile);
   if (!slots) return slots.error();
   if (auto text = check_text(file, slots->text_offset); !text) return text.error();
-  read_text(file, slots->text_offset, profile);
+  if (auto text = read_text(file, slots->text_offset, profile); !text) return text.error();
   return profile;
 }
 

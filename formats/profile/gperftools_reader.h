@@ -1,8 +1,9 @@
 // Decodes a gperftools CPU profile: 32 or 64 bit, either byte order. gperftools_format.h has the
 // grammar.
 //
-// Unknown text lines are skipped; "build=" defines "$build". Decoys (count 0) are dropped. The
-// error of a malformed file has the byte offset of the malformed part.
+// Unknown text lines are skipped; "build=" defines "$build", which may add 16 MiB to all paths
+// together. Decoys (count 0) are dropped. The error of a malformed file has the byte offset of the
+// malformed part.
 
 #pragma once
 

@@ -153,6 +153,27 @@ TEST(GperftoolsReader, KeepsTheFirstBuildDirectoryAndPutsInLaterOnes) {
   EXPECT_EQ(profile->mappings[1].path, "/two/b.so");
 }
 
+// A later directory stands in a path as often as "$build" does.
+TEST(GperftoolsReader, LimitsTheBytesThatBuildDirectoriesAddToThePaths) {
+  constexpr std::size_t kDirectoryBytes = std::size_t{64} << 10;
+  const auto line_with = [](int variables) {
+    std::string line = "1000-2000 r-xp 0 00:00 0 /";
+    for (int i = 0; i < variables; ++i) line += "$build";
+    return line + "\n";
+  };
+  const std::string head = "build=/one\nbuild=/" + std::string(kDirectoryBytes - 1, 'd') + "\n";
+  const auto mappings = mappings_in(head + line_with(100) + line_with(100));
+  ASSERT_EQ(mappings.size(), 2U);
+  EXPECT_EQ(mappings[1].path.size(), 1 + 100 * kDirectoryBytes);
+  for (const std::string& lines :
+       {line_with(300), line_with(100) + line_with(100) + line_with(100)}) {
+    const Result<Profile> profile = decode_gperftools(file_of({}, head + lines));
+    ASSERT_FALSE(profile);
+    EXPECT_EQ(profile.error().code, ErrorCode::kMalformed);
+    EXPECT_THAT(profile.error().message, HasSubstr("at offset"));
+  }
+}
+
 TEST(GperftoolsReader, NamesTheOffsetOfAMalformedPart) {
   struct Case {
     const char* what;
