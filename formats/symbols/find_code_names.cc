@@ -69,6 +69,7 @@ class Search {
     }
     Search search(file_, debug_file_, resolvers);
     search.read_symbols();
+    is_over_budget_ = is_over_budget_ || search.is_over_budget_ || file_.limits().are_spent();
     for (const PltHit& slot : slots) {
       answers_.add_plt(slot.address,
                        slot.resolver == 0 ? slot.function : search.symbol_at(slot.resolver));

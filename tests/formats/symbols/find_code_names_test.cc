@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <random>
-#include <set>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -70,6 +71,17 @@ std::uint64_t address_of(const std::string& path, const std::string& name,
     if (symbol.name == name) return symbol.start;
   }
   ADD_FAILURE() << path << " has no " << name;
+  return 0;
+}
+
+// The address of a slot of this name in .plt; 0: there is none.
+std::uint64_t plt_slot_of(const std::string& path, const std::string& name) {
+  const std::string section = test::output_of("readelf -SW " + path + " | grep ' .plt '");
+  const std::uint64_t start =
+      std::stoull(section.substr(section.find("PROGBITS") + 8), nullptr, 16);
+  for (std::uint64_t slot = start; slot < start + 512; slot += 8) {
+    if (text_at(path, slot) == name + " (plt)") return slot;
+  }
   return 0;
 }
 
@@ -368,6 +380,39 @@ TEST_F(FindCodeNamesTest, TheBudgetLimitsFilesThatRootDoesNotOwn) {
   ASSERT_TRUE(names);
   EXPECT_EQ(frames_text(names->at(0)), "(over_budget)");
   EXPECT_LT(budget.time, std::chrono::nanoseconds(0)) << "the time is charged";
+}
+
+// What it takes to read the slot of a PLT comes after what all addresses take.
+TEST_F(FindCodeNamesTest, ASlotThatIsNotReadForWantOfBudgetIsNoGap) {
+  const std::string shared = built_.build(
+      "shared", "int other(void); int work(void) { return other() + 1; }", "gcc -O1 -fPIC -shared");
+  const std::string program = built_.build("indirect", R"(
+    static int one(void) { return 1; }
+    static int (*choose(void))(void) { return one; }
+    int chosen(void) __attribute__((ifunc("choose")));
+    int main(void) { return chosen(); }
+  )",
+                                           "gcc -O1 -static");
+  for (const auto& [path, name] : {std::pair(shared, "other@plt"), {program, "chosen@plt"}}) {
+    const std::uint64_t slot = plt_slot_of(path, name);
+    ASSERT_NE(slot, 0U) << path;
+    const UniqueFd fd = test::open_file(path);
+    ASSERT_EQ(::fchown(fd.get(), 65534, 65534), 0);
+    const auto answer = [&](std::uint64_t address, std::size_t bytes) {
+      SymbolBudget budget{.table_bytes = bytes, .time = std::chrono::hours(1)};
+      const auto names = find_code_names(fd.get(), -1, std::array{address}, budget);
+      return std::pair(frames_text(names->at(0)), bytes - budget.table_bytes);
+    };
+    constexpr std::size_t kEnough = std::size_t{64} << 20;
+    const auto [no_name, bytes_of_others] = answer(~std::uint64_t{0}, kEnough);
+    const auto [slot_name, bytes_with_slot] = answer(slot, kEnough);
+    EXPECT_EQ(no_name, "(gap)");
+    EXPECT_EQ(slot_name, std::string(name) + " (plt)");
+    ASSERT_GT(bytes_with_slot, bytes_of_others);
+    for (const std::size_t bytes : {bytes_of_others, (bytes_of_others + bytes_with_slot) / 2}) {
+      EXPECT_EQ(answer(slot, bytes).first, "(over_budget)") << path << " " << bytes;
+    }
+  }
 }
 
 TEST_F(FindCodeNamesTest, RefusesFilesOfOtherKindsAndTooManyAddresses) {
