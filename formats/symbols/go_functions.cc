@@ -36,6 +36,7 @@ class VarintReader {
     }
     return std::nullopt;
   }
+  [[nodiscard]] std::uint64_t offset() const { return offset_; }
 
  private:
   go::BlockReader* reader_;
@@ -55,6 +56,11 @@ std::optional<GoFunctions> GoFunctions::open(const LimitedFile& file) {
 
 bool GoFunctions::use(std::uint64_t work) {
   work_left_ -= std::min(work, work_left_);
+  unchecked_work_ += work;
+  if (unchecked_work_ >= kWorkWithoutClock) {
+    unchecked_work_ = 0;
+    if (!file_.limits().have_time()) work_left_ = 0;
+  }
   return work_left_ > 0;
 }
 
@@ -145,16 +151,16 @@ std::optional<std::int32_t> GoFunctions::value_at(const Function& function, std:
   VarintReader reader(reader_, table_.offset + table_.values + table);
   std::uint32_t value = kNone;
   std::uint64_t end = function.entry;
-  for (bool is_first = true; use(1); is_first = false) {
+  for (bool is_first = true;; is_first = false) {
+    const std::uint64_t start = reader.offset();
     const auto change = reader.next();
     if (!change || (*change == 0 && !is_first)) return std::nullopt;
     const auto bytes = reader.next();
-    if (!bytes) return std::nullopt;
+    if (!bytes || !use(reader.offset() - start)) return std::nullopt;
     value += zigzag(*change);
     end += *bytes;
     if (address < end) return static_cast<std::int32_t>(value);
   }
-  return std::nullopt;
 }
 
 // struct inlinedCall of src/runtime/symtab.go (before Go 1.20) and symtabinl.go.

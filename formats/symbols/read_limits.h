@@ -22,6 +22,8 @@ class ReadLimits {
 
   // False, and from then on always, where the limits do not allow to read that many bytes more.
   [[nodiscard]] bool take(std::uint64_t bytes);
+  // The same for work without reads.
+  [[nodiscard]] bool have_time() { return take(0); }
   [[nodiscard]] bool are_spent() const { return are_spent_; }
   [[nodiscard]] bool are_none() const { return budget_ == nullptr; }
 

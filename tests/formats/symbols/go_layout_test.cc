@@ -1,10 +1,15 @@
 // Tables of each layout, made by hand, and hostile ones.
 
+#include <unistd.h>
+
 #include <chrono>
+#include <numeric>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "formats/symbols/find_code_names.h"
+#include "formats/symbols/go_functions.h"
 #include "tests/formats/symbols/built_code.h"
 #include "tests/formats/symbols/go_table_maker.h"
 
@@ -79,14 +84,54 @@ TEST_F(GoLayoutTest, WildNumbersFindNothing) {
   EXPECT_EQ(frames_at({.layout = Layout::kGo116, .function_offset = 0xfffffff0}, 0x20), "");
 }
 
+constexpr auto kNoHang = std::chrono::seconds(60);
+
+std::vector<std::uint64_t> addresses_of_inner(std::size_t count) {
+  std::vector<std::uint64_t> addresses(count);
+  std::iota(addresses.begin(), addresses.end(), GoTableMaker::kEntry + 0x20);
+  return addresses;
+}
+
 TEST_F(GoLayoutTest, AllAddressesOfACycleCostABoundedTimeAndMemory) {
-  const std::string path = scratch_.write("program", GoTableMaker{.inner_call = 0x28}.make());
-  const std::vector<std::uint64_t> addresses(kMaxNamedAddresses, GoTableMaker::kEntry + 0x20);
+  const GoTableMaker maker{.inner_call = 0x28, .inner_bytes = kMaxNamedAddresses};
+  const std::string path = scratch_.write("program", maker.make());
   const auto started = std::chrono::steady_clock::now();
-  const auto names = test::names_of(path, addresses);
-  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(1));
+  const auto names = test::names_of(path, addresses_of_inner(kMaxNamedAddresses));
+  EXPECT_LT(std::chrono::steady_clock::now() - started, kNoHang);
   EXPECT_EQ(names.front().source, NameSource::kGo);
   EXPECT_EQ(names.back().source, NameSource::kOverBudget);
+}
+
+// Each address costs 1 MB of steps through a table.
+TEST_F(GoLayoutTest, AllAddressesOfALongTableCostABoundedTime) {
+  const GoTableMaker maker{.inner_bytes = kMaxNamedAddresses, .padded_pairs = 100'000};
+  const UniqueFd file = test::open_file(scratch_.write("program", maker.make()));
+  ASSERT_EQ(::fchown(file.get(), 65534, 65534), 0);
+  SymbolBudget budget{.table_bytes = std::size_t{64} << 20, .time = std::chrono::milliseconds(200)};
+  const auto started = std::chrono::steady_clock::now();
+  const auto names =
+      find_code_names(file.get(), -1, addresses_of_inner(kMaxNamedAddresses), budget);
+  EXPECT_LT(std::chrono::steady_clock::now() - started, kNoHang);
+  ASSERT_TRUE(names);
+  EXPECT_EQ(names->back().source, NameSource::kOverBudget);
+}
+
+// The blocks of the table are read before the time is over.
+TEST_F(GoLayoutTest, TheTimeAlsoLimitsTheStepsThroughWhatHasBeenRead) {
+  const GoTableMaker maker{.padded_pairs = 10'000};
+  const UniqueFd file = test::open_file(scratch_.write("program", maker.make()));
+  ASSERT_EQ(::fchown(file.get(), 65534, 65534), 0);
+  const auto elf = CodeFile::open(file.get());
+  ASSERT_TRUE(elf);
+  SymbolBudget budget{.table_bytes = std::size_t{64} << 20, .time = std::chrono::hours(1)};
+  ReadLimits limits(file.get(), budget, ReadLimits::Clock::now());
+  auto functions = GoFunctions::open({*elf, limits});
+  ASSERT_TRUE(functions);
+  EXPECT_EQ(functions->frames_at(GoTableMaker::kEntry + 0x20).size(), 3U);
+  limits = ReadLimits(file.get(), budget, ReadLimits::Clock::now() - std::chrono::hours(2));
+  EXPECT_TRUE(functions->frames_at(GoTableMaker::kEntry + 0x21).empty());
+  EXPECT_TRUE(functions->is_exhausted());
+  EXPECT_TRUE(limits.are_spent());
 }
 
 }  // namespace

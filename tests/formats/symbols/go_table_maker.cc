@@ -27,6 +27,10 @@ class GoBytes {
     for (const std::uint64_t value : values) put(value);
     return *this;
   }
+  GoBytes& varint(std::uint32_t value) {
+    for (; value >= 0x80; value >>= 7) u8({(value & 0x7f) | 0x80});
+    return u8({value});
+  }
   GoBytes& bytes(const std::string& text) {
     text_ += text;
     return *this;
@@ -46,24 +50,40 @@ class GoBytes {
   std::string text_;
 };
 
-// Offsets of the names and of the tables by pc in what makes them.
+// Offsets of the names in what makes them.
 constexpr std::uint32_t kOuter = 1;
 constexpr std::uint32_t kMiddle = 12;
 constexpr std::uint32_t kInner = 24;
-constexpr std::uint32_t kFilesByPc = 1;
-constexpr std::uint32_t kLinesByPc = 4;
-constexpr std::uint32_t kCallsByPc = 13;
 
 std::string names() { return std::string("\0main.outer\0main.middle\0main.inner\0\0\0\0\0\0", 40); }
 
+struct TablesByPc {
+  std::string bytes;
+  std::uint32_t files = 0;  // offsets of the tables
+  std::uint32_t lines = 0;
+  std::uint32_t calls = 0;
+};
+
+std::uint32_t size_of_function(const GoTableMaker& maker) { return 0x30 + maker.inner_bytes; }
+
 // Pairs of a zig-zag change (2n: +n; 2n - 1: -n) and of a length.
-std::string values() {
+TablesByPc tables_by_pc(const GoTableMaker& maker) {
   GoBytes bytes;
+  TablesByPc tables;
+  const auto start = [&bytes] { return static_cast<std::uint32_t>(bytes.size()); };
   bytes.u8({0});
-  bytes.u8({2, 0x40, 0});                                 // file 0
-  bytes.u8({22, 0x10, 20, 0x10, 20, 0x10, 20, 0x10, 0});  // lines 10, 20, 30, 40
-  bytes.u8({0, 0x10, 2, 0x10, 2, 0x10, 3, 0x10, 0});      // calls -1, 0, 1, -1
-  return bytes.align().str();
+  tables.files = start();
+  bytes.u8({2}).varint(size_of_function(maker)).u8({0});  // file 0
+  tables.calls = start();                                 // -1, 0, 1, -1
+  bytes.u8({0, 0x10, 2, 0x10, 2}).varint(maker.inner_bytes).u8({3, 0x10, 0});
+  tables.lines = start();  // 10, 20, 30, 40
+  for (std::uint32_t i = 0; i < maker.padded_pairs; ++i) {
+    bytes.u8({i % 2 == 0 ? 0x82U : 0x81U, 0x80, 0x80, 0x80, 0});
+    bytes.u8({0x80, 0x80, 0x80, 0x80, 0});
+  }
+  bytes.u8({22, 0x10, 20, 0x10, 20}).varint(maker.inner_bytes).u8({20, 0x10, 0});
+  tables.bytes = bytes.align().str();
+  return tables;
 }
 
 std::string tree(const GoTableMaker& maker) {
@@ -86,10 +106,11 @@ std::string function(const GoTableMaker& maker, std::uint64_t tree_address) {
   } else {
     bytes.u32({GoTableMaker::kEntry - kText});
   }
-  bytes.u32({kOuter, 0, 0, 0, kFilesByPc, kLinesByPc, 3, 0});
+  const TablesByPc tables = tables_by_pc(maker);
+  bytes.u32({kOuter, 0, 0, 0, tables.files, tables.lines, 3, 0});
   if (maker.layout == Layout::kGo120) bytes.u32({3});
   bytes.u8({0, 0, 0, 4});
-  bytes.u32({0, 0, kCallsByPc});
+  bytes.u32({0, 0, tables.calls});
   if (maker.layout == Layout::kGo116) return bytes.align().u64({0, 0, 0, tree_address}).str();
   return bytes.u32({kNone, kNone, kNone, 0}).align().str();
 }
@@ -114,9 +135,11 @@ std::string GoTableMaker::make() const {
   const std::uint64_t units_at = header + names().size();
   const std::uint64_t files_at = units_at + 8;
   const std::uint64_t values_at = files_at + files.size();
-  const std::uint64_t entries_at = values_at + values().size();
+  const std::string values = tables_by_pc(*this).bytes;
+  const std::uint64_t entries_at = values_at + values.size();
   const std::uint64_t function_at = entries_at + (is_wide ? 40 : 24);
   const std::uint64_t tree_at = function_at + function(*this, 0).size();
+  const auto end = static_cast<std::uint32_t>(kEntry - kText + size_of_function(*this));
   GoBytes table;
   table.u8({is_wide                    ? 0xfaU
             : layout == Layout::kGo118 ? 0xf0U
@@ -126,11 +149,11 @@ std::string GoTableMaker::make() const {
   // Since Go 1.26 the start of the text is in moduledata alone.
   if (!is_wide) table.u64({layout == Layout::kGo118 ? kText : 0});
   table.u64({header, units_at, files_at, values_at, entries_at});
-  table.bytes(names()).u32({0, 0}).bytes(files).bytes(values());
+  table.bytes(names()).u32({0, 0}).bytes(files).bytes(values);
   if (is_wide) {
-    table.u64({kEntry, function_offset + 16, kEntry + 0x40, 0, 0});
+    table.u64({kEntry, function_offset + 16, kEntry + size_of_function(*this), 0, 0});
   } else {
-    table.u32({kEntry - kText, function_offset, kEntry - kText + 0x40, 0, 0, 0});
+    table.u32({kEntry - kText, function_offset, end, 0, 0, 0});
   }
   table.bytes(function(*this, kStart + tree_at)).bytes(tree(*this));
   if (has_module) table.bytes(module(*this, kStart + tree_at));

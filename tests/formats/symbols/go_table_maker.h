@@ -3,7 +3,8 @@
 //
 // main.outer is at [0x400010, 0x400050). By offsets in it: lines 10, 20, 30 and 40 of /src/a.go
 // from 0, 0x10, 0x20 and 0x30 on. From 0x10 on main.middle, inlined at offset 0x08; from 0x20 on
-// main.inner, inlined at offset `inner_call` of main.middle.
+// main.inner, inlined at offset `inner_call` of main.middle. main.inner is `inner_bytes` long, and
+// what follows it moves by that.
 
 #pragma once
 
@@ -20,6 +21,9 @@ struct GoTableMaker {
   std::uint64_t function_count = 1;
   std::uint32_t function_offset = 24;  // of struct _func, from the array of functions on
   bool has_module = true;
+  std::uint32_t inner_bytes = 0x10;
+  // Pairs at the start of the lines that are 10 bytes long and together change nothing. Even.
+  std::uint32_t padded_pairs = 0;
 
   static constexpr std::uint64_t kEntry = 0x400010;
 
