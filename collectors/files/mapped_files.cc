@@ -59,9 +59,14 @@ std::shared_ptr<const MappedFile> MappedFiles::find_or_open(const MappingView& m
   }
   ++submitted_;
   auto shared = std::make_shared<const MappedFile>(std::move(opening));
-  if (found == files_.end()) count_file(uid, 1);
-  files_.try_emplace(mapping.file, Entry{.file = nullptr, .opened_at = now, .uid = uid})
-      .first->second.file = shared;
+  const bool is_new = found == files_.end();
+  Entry& entry = is_new ? files_[mapping.file] : found->second;
+  entry.file = shared;
+  entry.opened_at = now;
+  if (is_new) {
+    entry.uid = uid;
+    count_file(uid, 1);
+  }
   return shared;
 }
 

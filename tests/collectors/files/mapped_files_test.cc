@@ -362,7 +362,11 @@ TEST_F(MappedFilesTest, TriesAFailedOpenAgainAtMostOnceASecond) {
   const auto failed = opened_by(files_, gone, now);
   EXPECT_FALSE(failed->fd.valid());
   EXPECT_EQ(opened_by(files_, view_, now + milliseconds(999)), failed);
-  EXPECT_TRUE(opened_by(files_, view_, now + milliseconds(1000))->fd.valid());
+  const auto again = opened_by(files_, gone, now + milliseconds(1000));
+  EXPECT_NE(again, failed);
+  EXPECT_FALSE(again->fd.valid());
+  EXPECT_EQ(opened_by(files_, view_, now + milliseconds(1999)), again);
+  EXPECT_TRUE(opened_by(files_, view_, now + milliseconds(2000))->fd.valid());
 }
 
 TEST_F(MappedFilesTest, NeverOpensAFifoUnderTheName) {
