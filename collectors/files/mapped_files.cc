@@ -48,7 +48,7 @@ std::shared_ptr<const MappedFile> MappedFiles::find_or_open(const MappingView& m
   if (found == files_.end() && !has_room_for_file(uid)) {
     return unopened_of(mapping, "too many files are known");
   }
-  if (!may_open(mapping.process.tgid, now)) {
+  if (!may_open(mapping.process.tgid, uid, now)) {
     return unopened_of(mapping, "too many new files within a second");
   }
   MappingPlace place = place_of(mapping);
@@ -58,6 +58,7 @@ std::shared_ptr<const MappedFile> MappedFiles::find_or_open(const MappingView& m
     return unopened_of(mapping, "too many files wait to be opened");
   }
   ++submitted_;
+  count_open(mapping.process.tgid, uid);
   auto shared = std::make_shared<const MappedFile>(std::move(opening));
   const bool is_new = found == files_.end();
   Entry& entry = is_new ? files_[mapping.file] : found->second;
@@ -111,13 +112,25 @@ std::shared_ptr<const MappedFile> MappedFiles::find(const FileKey& key) const {
   return found == files_.end() ? nullptr : found->second.file;
 }
 
-bool MappedFiles::may_open(std::uint32_t tgid, Clock::time_point now) {
-  if (now - second_began_ >= std::chrono::seconds(1)) {
-    second_began_ = now;
-    opened_in_second_ = 0;
-    opened_by_process_.clear();
+bool MappedFiles::may_open(std::uint32_t tgid, std::uint32_t uid, Clock::time_point now) {
+  if (now - second_.began >= std::chrono::seconds(1)) second_ = {.began = now};
+  const auto is_below = [](const auto& opens, std::uint32_t key, std::size_t limit) {
+    const auto found = opens.find(key);
+    return found == opens.end() || found->second < limit;
+  };
+  if (second_.opens >= kMaxNew || !is_below(second_.by_process, tgid, kMaxNewOfProcess)) {
+    return false;
   }
-  return ++opened_by_process_[tgid] <= kMaxNewOfProcess && ++opened_in_second_ <= kMaxNew;
+  return uid == 0 ||
+         (second_.of_users < kMaxNewOfUsers && is_below(second_.by_user, uid, kMaxNewOfUser));
+}
+
+void MappedFiles::count_open(std::uint32_t tgid, std::uint32_t uid) {
+  ++second_.opens;
+  ++second_.by_process[tgid];
+  if (uid == 0) return;
+  ++second_.of_users;
+  ++second_.by_user[uid];
 }
 
 // Closes the file where the descriptors are used up. Root's files have no limit of their own: other

@@ -32,9 +32,12 @@ class MappedFiles {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // New files in a second, of one process and of all: an open takes about 20 us of the io thread.
-  static constexpr std::size_t kMaxNewOfProcess = 512;
+  // Opens in a second: of all processes, of those of users other than root together, of those of
+  // one such user, and of one process. An open takes about 20 us of the io thread.
   static constexpr std::size_t kMaxNew = 4096;
+  static constexpr std::size_t kMaxNewOfUsers = kMaxNew / 2;
+  static constexpr std::size_t kMaxNewOfUser = kMaxNew / 8;
+  static constexpr std::size_t kMaxNewOfProcess = 512;
 
   // Files of the processes of one user other than root, and of all such users together.
   static constexpr std::size_t kMaxFiles = 65'536;
@@ -83,12 +86,21 @@ class MappedFiles {
     Clock::time_point opened_at;  // when the open was submitted
     std::uint32_t uid = 0;        // of the process that mapped it first
   };
+  // The opens since `began`.
+  struct Second {
+    Clock::time_point began{};
+    std::size_t opens = 0;
+    std::size_t of_users = 0;
+    std::map<std::uint32_t, std::size_t> by_process{};
+    std::map<std::uint32_t, std::size_t> by_user{};  // not of root
+  };
   static std::size_t soft_descriptor_limit();
   [[nodiscard]] bool has_room_for_file(std::uint32_t uid) const;
   void charge_descriptor(MappedFile& file);
   void refund_descriptor(const MappedFile& file);
   void count_file(std::uint32_t uid, std::ptrdiff_t change);
-  [[nodiscard]] bool may_open(std::uint32_t tgid, Clock::time_point now);
+  [[nodiscard]] bool may_open(std::uint32_t tgid, std::uint32_t uid, Clock::time_point now);
+  void count_open(std::uint32_t tgid, std::uint32_t uid);
 
   FileCloser closer_;
   FileOpener opener_;
@@ -97,9 +109,7 @@ class MappedFiles {
   std::size_t held_ = 0;  // descriptors
   std::uint64_t submitted_ = 0;
   std::uint64_t ended_ = 0;
-  Clock::time_point second_began_;
-  std::size_t opened_in_second_ = 0;
-  std::map<std::uint32_t, std::size_t> opened_by_process_;
+  Second second_;
   std::map<std::uint32_t, std::size_t> held_by_owner_;
   std::map<std::uint32_t, std::size_t> files_of_user_;  // not of root
   std::size_t files_of_users_ = 0;
