@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 namespace profd {
@@ -86,7 +87,11 @@ BoundedRunner::Thread* BoundedRunner::free_thread(std::uint32_t uid) {
     if (thread->is_free()) return thread.get();
   }
   if (threads_.size() >= kMaxThreads) return nullptr;
-  return threads_.emplace_back(Thread::start()).get();
+  try {
+    return threads_.emplace_back(Thread::start()).get();
+  } catch (const std::system_error&) {
+    return nullptr;  // no memory or process is free: the next call tries again
+  }
 }
 
 bool BoundedRunner::has_thread_for(std::uint32_t uid) { return free_thread(uid) != nullptr; }

@@ -38,9 +38,9 @@ class BoundedRunner {
   // Whether run() has a thread for a call for this user.
   [[nodiscard]] bool has_thread_for(std::uint32_t uid);
 
-  // What `call` returns; none where it takes longer than kMaxWait or no thread is free. `uid` is
-  // the user who can make the call block. `call` owns all that it needs, since it may still run
-  // after this has returned. A result that is late is destroyed on the late thread.
+  // What `call` returns; none where it takes longer than kMaxWait, or no thread is free or can be
+  // started. `uid` is the user who can make the call block. `call` owns all that it needs, since it
+  // may still run after this has returned. A result that is late is destroyed on the late thread.
   template <class Call>
   [[nodiscard]] std::optional<std::invoke_result_t<Call&>> run(std::uint32_t uid, Call call) {
     auto result = std::make_shared<std::optional<std::invoke_result_t<Call&>>>();

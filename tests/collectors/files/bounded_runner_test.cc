@@ -1,5 +1,8 @@
 #include "collectors/files/bounded_runner.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <functional>
 #include <future>
@@ -8,6 +11,8 @@
 #include <utility>
 
 #include <gtest/gtest.h>
+
+#include "tests/collectors/forked.h"
 
 namespace profd {
 namespace {
@@ -88,6 +93,19 @@ TEST(BoundedRunner, OneUserBlocksOneThreadAndRootAsManyAsThereAre) {
   EXPECT_FALSE(runner.run(kRoot, gate.call()));
   EXPECT_TRUE(works_again(runner)) << "the last thread is free";
   gate.open();
+}
+
+// In a process that may not start any thread.
+TEST(BoundedRunner, WithoutAThreadACallFails) {
+  const int status = test::end_of(test::fork_into([]() noexcept {
+    const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+    if (::setrlimit(RLIMIT_NPROC, &none) != 0 || ::setresuid(54'321, 54'321, 54'321) != 0) return 2;
+    BoundedRunner runner;
+    const bool has_run = runner.run(kRoot, [] { return 1; }).has_value();
+    return has_run || runner.has_thread_for(kRoot) ? 1 : 0;
+  }));
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(BoundedRunner, MayBeDestroyedBeforeItsLateThreadsEnd) {
