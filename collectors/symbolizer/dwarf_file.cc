@@ -3,6 +3,7 @@
 #include <gelf.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <string_view>
@@ -21,7 +22,19 @@ struct DebugSections {
   bool have_info = false;
   bool have_zstd = false;
   std::uint64_t decompressed_bytes = 0;
+
+  // Each size may be the largest number.
+  void add_bytes(std::uint64_t bytes) {
+    decompressed_bytes += std::min(bytes, ~std::uint64_t{0} - decompressed_bytes);
+  }
 };
+
+// Those that libdw decompresses, in the form of a "z" before the name too.
+bool is_decompressed(std::string_view name) {
+  return name.starts_with(".debug_") || name.starts_with(".zdebug_") ||
+         name.starts_with(".gnu_debugaltlink") || name.starts_with(".zgnu_debugaltlink") ||
+         name.starts_with(".gnu.debuglto_");
+}
 
 // The size before it was compressed that a section's content begins with: "ZLIB" and 8 bytes, the
 // form before compression was standardized.
@@ -33,16 +46,16 @@ std::uint64_t size_in_zdebug(Elf_Scn* section) {
 
 void add_section(Elf_Scn* section, std::string_view name, const GElf_Shdr& header,
                  DebugSections& found) {
-  const bool is_zdebug = name.starts_with(".zdebug_");
-  if (header.sh_type == SHT_NOBITS || (!is_zdebug && !name.starts_with(".debug_"))) return;
-  found.have_info |= name.ends_with("debug_info");
+  if (header.sh_type == SHT_NOBITS || !is_decompressed(name)) return;
+  const bool is_zdebug = name.starts_with(".z");
+  found.have_info |= name == ".debug_info" || name == ".zdebug_info";
   GElf_Chdr compression{};
   if (is_zdebug) {
-    found.decompressed_bytes += size_in_zdebug(section);
+    found.add_bytes(size_in_zdebug(section));
   } else if ((header.sh_flags & SHF_COMPRESSED) != 0 &&
              ::gelf_getchdr(section, &compression) != nullptr) {
     found.have_zstd |= compression.ch_type == kZstdCompression;
-    found.decompressed_bytes += compression.ch_size;
+    found.add_bytes(compression.ch_size);
   }
 }
 
@@ -64,7 +77,6 @@ DebugSections debug_sections_of(Elf* elf, std::uint64_t decompressed_bytes) {
   DebugSections found;
   for_each_section(elf, [&](Elf_Scn* section, std::string_view name, const GElf_Shdr& header) {
     add_section(section, name, header, found);
-    // Each size may be the largest number.
     return found.decompressed_bytes <= decompressed_bytes;
   });
   return found;

@@ -167,6 +167,28 @@ TEST_F(HostileDwarfTest, SectionsThatAreHugeOnceDecompressedAreRefused) {
             DwarfLoss::kTooLarge);
 }
 
+// libdw decompresses each section that it knows. The sum of two sizes may exceed 64 bits.
+TEST_F(HostileDwarfTest, TheSizesOfAllSectionsThatAreDecompressedCount) {
+  const auto section_of = [](const char* name, std::uint64_t decompressed_bytes) {
+    const Elf64_Chdr compression{.ch_type = ELFCOMPRESS_ZLIB,
+                                 .ch_reserved = 0,
+                                 .ch_size = decompressed_bytes,
+                                 .ch_addralign = 1};
+    const std::string bytes(reinterpret_cast<const char*>(&compression), sizeof compression);
+    return Section{.name = name, .bytes = bytes + std::string(100, 'x'), .flags = SHF_COMPRESSED};
+  };
+  const auto loss_of = [this](const std::vector<Section>& sections) {
+    return answer_for(elf_with(sections)).loss;
+  };
+  EXPECT_EQ(loss_of({section_of(".debug_info", 4096), section_of(".debug_line", 0ULL - 4096)}),
+            DwarfLoss::kTooLarge);
+  for (const char* name : {".gnu_debugaltlink", ".gnu.debuglto_.debug_info"}) {
+    EXPECT_EQ(loss_of({section_of(".debug_info", 4096), section_of(name, 1ULL << 40)}),
+              DwarfLoss::kTooLarge)
+        << name;
+  }
+}
+
 // The content is not compressed, so nothing is decompressed in either case.
 TEST_F(HostileDwarfTest, OfFilesOfUsersLessIsDecompressed) {
   const Elf64_Chdr compression{
