@@ -70,6 +70,7 @@ class Search {
     Search search(file_, debug_file_, resolvers);
     search.read_symbols();
     is_over_budget_ = is_over_budget_ || search.is_over_budget_ || file_.limits().are_spent();
+    is_cut_ = is_cut_ || search.is_cut_;
     for (const PltHit& slot : slots) {
       answers_.add_plt(slot.address,
                        slot.resolver == 0 ? slot.function : search.symbol_at(slot.resolver));
@@ -79,6 +80,7 @@ class Search {
   [[nodiscard]] std::vector<AddressNames> answers_for(
       std::span<const std::uint64_t> addresses) const {
     const NameSource reason = is_over_budget_ ? NameSource::kOverBudget
+                              : is_cut_       ? NameSource::kRefused
                               : has_symbols_  ? NameSource::kGap
                                               : NameSource::kNoSymbols;
     return answers_.answers_for(addresses, reason);
@@ -99,12 +101,13 @@ class Search {
   void read_table(const LimitedFile& file, SymbolTableKind kind, NameSource source) {
     const std::vector<std::uint64_t> open = answers_.open();
     if (open.empty()) return;
-    const auto hits = find_symbols(file, kind, open);
+    const auto found = find_symbols(file, kind, open);
     is_over_budget_ = is_over_budget_ || file.limits().are_spent();
-    if (!hits) return;
+    if (!found) return;
     has_symbols_ = true;
+    is_cut_ = is_cut_ || found->is_cut;
     for (std::size_t i = 0; i < open.size(); ++i) {
-      const auto& hit = (*hits)[i];
+      const auto& hit = found->hits[i];
       if (hit) answers_.add_symbol(open[i], source, hit->name, hit->is_folded, hit->has_size);
     }
   }
@@ -118,6 +121,7 @@ class Search {
   const LimitedFile* debug_file_;
   NameAnswers answers_;
   bool has_symbols_ = false;
+  bool is_cut_ = false;  // a table was not read to its end
   bool is_over_budget_ = false;
 };
 

@@ -25,7 +25,8 @@ inline constexpr std::size_t kMaxNamesBytes = std::size_t{8} << 20;
 
 // One answer for each of `addresses`, which are virtual addresses of the file in any order, in
 // their order. `debug_fd` is -1 where there is no debug file; one that cannot be read, or that has
-// another build id, is ignored. Addresses that have no name for want of budget are kOverBudget.
+// another build id, is ignored. Addresses that have no name for want of budget are kOverBudget;
+// where a table was not read to its end for another reason, they are kRefused.
 // Errors: those of CodeFile::open(), and kTooLarge above kMaxNamedAddresses.
 [[nodiscard]] Result<std::vector<AddressNames>> find_code_names(
     int fd, int debug_fd, std::span<const std::uint64_t> addresses, SymbolBudget& budget);

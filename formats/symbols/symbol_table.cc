@@ -95,8 +95,11 @@ class Matches {
     return count_ < kMaxMatches;
   }
 
-  // Call once, after the last add().
-  std::vector<Match> take() {
+  // Call once, after the last add(). Where the table was cut, without symbols that have no size.
+  std::vector<Match> take(bool is_cut) {
+    if (is_cut) {
+      for (Match& match : matches_) match.unsized = {};
+    }
     for (std::size_t i = 1; i < matches_.size(); ++i) {
       const Match& before = matches_[i - 1];
       matches_[i].nearest = std::max(matches_[i].nearest, before.nearest);
@@ -159,22 +162,25 @@ const Elf64_Shdr* code_section_of(const std::vector<Elf64_Shdr>& sections,
   return is_code && holds && is_sane ? &section : nullptr;
 }
 
-void scan_table(const LimitedFile& file, const Table& table, Matches& matches) {
+// Whether the whole table was read.
+bool scan_table(const LimitedFile& file, const Table& table, Matches& matches) {
   std::array<Elf64_Sym, 2730> chunk;
-  std::uint64_t left = std::min(table.symbols.sh_size / sizeof(Elf64_Sym), kMaxSymbols);
+  const std::uint64_t symbols = table.symbols.sh_size / sizeof(Elf64_Sym);
+  std::uint64_t left = std::min(symbols, kMaxSymbols);
   std::uint64_t offset = table.symbols.sh_offset;
   const auto& sections = file.elf().sections();
   while (left > 0) {
     const std::size_t count = std::min<std::uint64_t>(left, chunk.size());
-    if (!file.read(offset, chunk.data(), count * sizeof(Elf64_Sym))) return;
+    if (!file.read(offset, chunk.data(), count * sizeof(Elf64_Sym))) return false;
     for (const Elf64_Sym& symbol : std::span(chunk).first(count)) {
       const Elf64_Shdr* section = code_section_of(sections, symbol);
       if (section == nullptr) continue;
-      if (!matches.add(symbol, section->sh_addr + section->sh_size)) return;
+      if (!matches.add(symbol, section->sh_addr + section->sh_size)) return false;
     }
     left -= count;
     offset += count * sizeof(Elf64_Sym);
   }
+  return symbols <= kMaxSymbols;
 }
 
 // Reads the names of the symbols that were found.
@@ -222,15 +228,16 @@ std::string read_symbol_name(const LimitedFile& file, const Elf64_Shdr& strings,
   return {};
 }
 
-std::optional<std::vector<std::optional<SymbolHit>>> find_symbols(
-    const LimitedFile& file, SymbolTableKind kind, std::span<const std::uint64_t> addresses) {
+std::optional<SymbolHits> find_symbols(const LimitedFile& file, SymbolTableKind kind,
+                                       std::span<const std::uint64_t> addresses) {
   const std::optional<Table> table = find_table(file.elf(), kind);
   if (!table) return std::nullopt;
   Matches matches(addresses, kind);
-  scan_table(file, *table, matches);
-  std::vector<std::optional<SymbolHit>> hits(addresses.size());
-  if (file.limits().are_spent()) return hits;
-  const std::vector<Match> found = matches.take();
+  SymbolHits answer{.hits = std::vector<std::optional<SymbolHit>>(addresses.size()),
+                    .is_cut = !scan_table(file, *table, matches)};
+  if (file.limits().are_spent()) return answer;
+  auto& hits = answer.hits;
+  const std::vector<Match> found = matches.take(answer.is_cut);
   Names names(file, *table);
   Symbol before;
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -240,7 +247,7 @@ std::optional<std::vector<std::optional<SymbolHit>>> find_symbols(
     if (!symbol.exists()) continue;
     hits[i] = is_same ? hits[i - 1] : names.hit_of(found[i], symbol);
   }
-  return hits;
+  return answer;
 }
 
 }  // namespace profd

@@ -1,7 +1,7 @@
 // The functions at some addresses by a symbol table of an ELF file: System V ABI, "Symbol Table".
 //
-// One pass over the table in parts of 64 KiB, whatever its size, and nothing is sorted: a browser's
-// table has over 100 MB, and a profile some hundred addresses.
+// One pass over the table in parts of 64 KiB, and nothing is sorted: a browser's table has over
+// 100 MB, and a profile some hundred addresses. Only the first 4,000,000 symbols (96 MB) are read.
 
 #pragma once
 
@@ -32,16 +32,24 @@ inline constexpr std::size_t kMaxSymbolNameBytes = 4096;
 // Symbols of kSymtab without a size end here at the latest.
 inline constexpr std::uint64_t kMaxUnsizedBytes = 4096;
 
+struct SymbolHits {
+  std::vector<std::optional<SymbolHit>> hits;
+  // The end of the table was not read: it has too many symbols, these overlap too much, or the file
+  // ends before. Then an address without a hit may have a symbol.
+  bool is_cut = false;
+};
+
 // The hits of `addresses`, which are sorted, each once. None of all addresses: the file has no such
 // table. The symbols are functions and labels in executable sections:
 //  - with a size: the one whose range starts last, of these the shortest; of equal ranges global,
 //    weak, local, then the first in the table;
 //  - else one without a size. Its range ends at the next symbol of any kind in the section
 //    (kSymtab), or is its address alone (kDynsym, which has no local symbols, so that the code
-//    behind it is usually another function's).
+//    behind it is usually another function's). Of a table that is cut the next symbol is not known,
+//    so none without a size is found.
 // Nothing is found once the limits are spent.
-[[nodiscard]] std::optional<std::vector<std::optional<SymbolHit>>> find_symbols(
-    const LimitedFile& file, SymbolTableKind kind, std::span<const std::uint64_t> addresses);
+[[nodiscard]] std::optional<SymbolHits> find_symbols(const LimitedFile& file, SymbolTableKind kind,
+                                                     std::span<const std::uint64_t> addresses);
 
 // The entry of number `index` of a table of `strings`; empty where there is none.
 [[nodiscard]] std::string read_symbol_name(const LimitedFile& file, const Elf64_Shdr& strings,
