@@ -10,9 +10,6 @@
 namespace profd {
 namespace {
 
-constexpr std::uint32_t kUnused = 0xffffffff;
-constexpr std::uint32_t kUsed = 0xfffffffe;  // and not added yet
-
 PprofValueType value_type_of(const PprofTables& tables, const PprofTables::ValueType& type) {
   return {std::string(tables.texts[type.type]), std::string(tables.texts[type.unit])};
 }
@@ -35,23 +32,69 @@ PprofMapping key_of(const PprofMapping& mapping) {
 
 }  // namespace
 
+std::span<const std::uint32_t> PprofPlaces::entries() {
+  // To sort a large part takes longer than to look at all.
+  constexpr std::size_t kSmallPart = 16;
+  if (entries_.size() < places_.size() / kSmallPart) {
+    std::ranges::sort(entries_);
+  } else {
+    entries_.clear();
+    for (std::uint32_t i = 0; i < places_.size(); ++i) {
+      if (places_[i] != kUnused) entries_.push_back(i);
+    }
+  }
+  return entries_;
+}
+
+void PprofPlaces::clear() {
+  for (const std::uint32_t entry : entries_) places_[entry] = kUnused;
+  entries_.clear();
+}
+
+PprofTablePlaces::PprofTablePlaces(const PprofTables& tables)
+    : texts(tables.texts.size()),
+      functions(tables.functions.size()),
+      mappings(tables.mappings.size()),
+      locations(tables.locations.size()) {}
+
+void PprofTablePlaces::clear() {
+  texts.clear();
+  functions.clear();
+  mappings.clear();
+  locations.clear();
+}
+
 // One call of PprofMerge::add(): the places of a profile's entries in the merged one. Entries are
 // added table by table, each in its order: most of the time goes to memory that the cache does not
 // hold, and the tables of files that profd wrote are in one order in all of them.
 class PprofAddition {
  public:
-  PprofAddition(PprofMerge& merge, const PprofTables& from)
+  // `places` are clear.
+  PprofAddition(PprofMerge& merge, const PprofTables& from, PprofTablePlaces& places)
       : merge_(merge),
         to_(merge.profile_),
         from_(from),
-        texts_(from.texts.size(), kUnused),
-        functions_(from.functions.size(), kUnused),
-        mappings_(from.mappings.size(), kUnused),
-        locations_(from.locations.size(), kUnused) {}
-
-  void run(const PprofSelect& select) {
+        texts_(places.texts),
+        functions_(places.functions),
+        mappings_(places.mappings),
+        locations_(places.locations) {
     if (to_.mappings().empty() && !mappings_.empty()) (void)mapping(0);  // the title stays first
-    choose_samples(select);
+  }
+
+  void choose(std::uint32_t sample, const PprofSelect& select) {
+    const auto is_zero = [](std::int64_t value) { return value == 0; };
+    if (std::ranges::all_of(from_.values_of(sample), is_zero)) return;
+    const PprofTables::Sample& chosen = from_.samples[sample];
+    if (before_ == nullptr || !from_.have_equal_labels(*before_, chosen)) {
+      labels_ = select_labels(chosen, select);
+    }
+    before_ = &chosen;
+    if (!labels_) return;
+    chosen_.push_back({sample, *labels_});
+    for (const std::uint32_t frame : from_.frames_of(chosen)) locations_.mark(frame);
+  }
+
+  void add_chosen() {
     mark_functions();
     add_functions();
     add_locations();
@@ -60,50 +103,31 @@ class PprofAddition {
 
  private:
   struct Chosen {
-    std::size_t sample = 0;    // in from_
+    std::uint32_t sample = 0;  // in from_
     std::uint32_t labels = 0;  // in to_
   };
 
-  void choose_samples(const PprofSelect& select) {
-    std::optional<std::uint32_t> labels;
-    const PprofTables::Sample* before = nullptr;
-    for (std::size_t i = 0; i < from_.samples.size(); ++i) {
-      const PprofTables::Sample& sample = from_.samples[i];
-      const auto is_zero = [](std::int64_t value) { return value == 0; };
-      if (std::ranges::all_of(from_.values_of(i), is_zero)) continue;
-      if (before == nullptr || !from_.have_equal_labels(*before, sample)) {
-        labels = select_labels(sample, select);
-      }
-      before = &sample;
-      if (!labels) continue;
-      chosen_.push_back({i, *labels});
-      for (const std::uint32_t frame : from_.frames_of(sample)) locations_[frame] = kUsed;
-    }
-  }
-
   void mark_functions() {
-    for (std::size_t i = 0; i < locations_.size(); ++i) {
-      if (locations_[i] != kUsed) continue;
+    for (const std::uint32_t i : locations_.entries()) {
       for (const PprofLine& line : from_.lines_of(from_.locations[i])) {
-        functions_[line.function] = kUsed;
+        functions_.mark(line.function);
       }
     }
   }
 
   void add_functions() {
-    for (std::size_t i = 0; i < functions_.size(); ++i) {
-      if (functions_[i] != kUsed) continue;
+    for (const std::uint32_t i : functions_.entries()) {
       const PprofFunction& from = from_.functions[i];
-      functions_[i] = to_.add_function({.name = text(from.name),
-                                        .system_name = text(from.system_name),
-                                        .file = text(from.file),
-                                        .start_line = from.start_line});
+      functions_.set(i, to_.add_function({.name = text(from.name),
+                                          .system_name = text(from.system_name),
+                                          .file = text(from.file),
+                                          .start_line = from.start_line}));
     }
   }
 
   void add_locations() {
-    for (std::size_t i = 0; i < locations_.size(); ++i) {
-      if (locations_[i] == kUsed) locations_[i] = add_location(from_.locations[i]);
+    for (const std::uint32_t i : locations_.entries()) {
+      locations_.set(i, add_location(from_.locations[i]));
     }
   }
 
@@ -130,18 +154,17 @@ class PprofAddition {
   }
 
   std::uint32_t text(std::uint32_t index) {
-    std::uint32_t& place = texts_[index];
-    if (place == kUnused) place = to_.add_text(from_.texts[index]);
-    return place;
+    if (texts_[index] == PprofPlaces::kUnused) texts_.set(index, to_.add_text(from_.texts[index]));
+    return texts_[index];
   }
 
   std::uint32_t mapping(std::uint32_t index) {
-    std::uint32_t& place = mappings_[index];
-    if (place != kUnused) return place;
+    if (mappings_[index] != PprofPlaces::kUnused) return mappings_[index];
     PprofMapping mapping = from_.mappings[index];
     mapping.file = text(mapping.file);
     mapping.build_id = text(mapping.build_id);
-    place = merge_.mapping_keys_.add(key_of(mapping));
+    const std::uint32_t place = merge_.mapping_keys_.add(key_of(mapping));
+    mappings_.set(index, place);
     if (place == to_.mappings().size()) (void)to_.add_mapping(mapping);
     return place;
   }
@@ -165,10 +188,12 @@ class PprofAddition {
   PprofProfile& to_;
   const PprofTables& from_;
   std::vector<Chosen> chosen_;
-  std::vector<std::uint32_t> texts_;  // these four: places in to_, kUnused or kUsed
-  std::vector<std::uint32_t> functions_;
-  std::vector<std::uint32_t> mappings_;
-  std::vector<std::uint32_t> locations_;
+  PprofPlaces& texts_;  // in to_
+  PprofPlaces& functions_;
+  PprofPlaces& mappings_;
+  PprofPlaces& locations_;
+  const PprofTables::Sample* before_ = nullptr;  // the sample that was looked at last
+  std::optional<std::uint32_t> labels_;          // of that one, in to_; none: it is left out
   std::vector<std::uint32_t> frames_;
   std::vector<PprofLine> lines_;
 };
@@ -177,6 +202,17 @@ PprofMerge::PprofMerge(PprofMergeOptions options, std::uint64_t hash_seed)
     : options_(options), hash_seed_(hash_seed), profile_({}, hash_seed), mapping_keys_(hash_seed) {}
 
 Result<void> PprofMerge::add(const PprofTables& tables, const PprofSelect& select) {
+  PprofTablePlaces places(tables);
+  if (!add_header(tables)) {
+    return invalid_argument("could not merge profiles of different sample types");
+  }
+  PprofAddition addition(*this, tables, places);
+  for (std::uint32_t i = 0; i < tables.samples.size(); ++i) addition.choose(i, select);
+  addition.add_chosen();
+  return {};
+}
+
+bool PprofMerge::add_header(const PprofTables& tables) {
   std::vector<PprofValueType> types = value_types_of(tables);
   const PprofValueType period_type = value_type_of(tables, tables.period_type);
   if (is_empty_) {
@@ -185,11 +221,10 @@ Result<void> PprofMerge::add(const PprofTables& tables, const PprofSelect& selec
     is_empty_ = false;
   } else if (!std::ranges::equal(types, profile_.sample_types()) ||
              period_type != profile_.period_type) {
-    return invalid_argument("could not merge profiles of different sample types");
+    return false;
   }
   merge_header(tables);
-  PprofAddition(*this, tables).run(select);
-  return {};
+  return true;
 }
 
 void PprofMerge::merge_header(const PprofTables& tables) {
@@ -204,6 +239,16 @@ void PprofMerge::merge_header(const PprofTables& tables) {
   for (const std::uint32_t comment : tables.comments) {
     profile_.comments.emplace(tables.texts[comment]);
   }
+}
+
+PprofProfile PprofParts::profile_of(std::span<const std::uint32_t> samples) {
+  PprofMerge merge;
+  (void)merge.add_header(tables_);
+  places_.clear();
+  PprofAddition addition(merge, tables_, places_);
+  for (const std::uint32_t sample : samples) addition.choose(sample, {});
+  addition.add_chosen();
+  return std::move(merge).take();
 }
 
 PprofProfile profile_of(const PprofTables& tables) {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "formats/base/result.h"
@@ -48,7 +49,10 @@ class PprofMerge {
 
  private:
   friend class PprofAddition;
+  friend class PprofParts;
 
+  // False: see add().
+  [[nodiscard]] bool add_header(const PprofTables& tables);
   void merge_header(const PprofTables& tables);
 
   PprofMergeOptions options_;
@@ -56,6 +60,57 @@ class PprofMerge {
   bool is_empty_ = true;
   PprofProfile profile_;
   InternedValues<PprofMapping> mapping_keys_;  // by index into profile_.mappings()
+};
+
+// The places of the entries of a profile's tables in another one. clear() costs no more than what
+// was set, so that one object serves for many parts of a profile.
+class PprofPlaces {
+ public:
+  // None of these is a place.
+  static constexpr std::uint32_t kUnused = 0xffffffff;
+  static constexpr std::uint32_t kUsed = 0xfffffffe;  // and not added yet
+
+  explicit PprofPlaces(std::size_t entries) : places_(entries, kUnused) {}
+
+  [[nodiscard]] std::uint32_t operator[](std::uint32_t entry) const { return places_[entry]; }
+  void set(std::uint32_t entry, std::uint32_t place) {
+    if (places_[entry] == kUnused) entries_.push_back(entry);
+    places_[entry] = place;
+  }
+  void mark(std::uint32_t entry) { set(entry, kUsed); }
+  // The entries that have been set, in their order.
+  [[nodiscard]] std::span<const std::uint32_t> entries();
+  void clear();
+  [[nodiscard]] bool empty() const { return places_.empty(); }
+
+ private:
+  std::vector<std::uint32_t> places_;
+  std::vector<std::uint32_t> entries_;
+};
+
+struct PprofTablePlaces {
+  explicit PprofTablePlaces(const PprofTables& tables);
+  void clear();
+
+  PprofPlaces texts;
+  PprofPlaces functions;
+  PprofPlaces mappings;
+  PprofPlaces locations;
+};
+
+// Makes profiles of parts of the samples of one profile. Each costs what its samples use, however
+// long the tables are.
+class PprofParts {
+ public:
+  // Borrows the tables.
+  explicit PprofParts(const PprofTables& tables) : tables_(tables), places_(tables) {}
+
+  // As PprofMerge::add() adds up these samples, given by their indexes in order.
+  [[nodiscard]] PprofProfile profile_of(std::span<const std::uint32_t> samples);
+
+ private:
+  const PprofTables& tables_;
+  PprofTablePlaces places_;
 };
 
 // One profile as it is.

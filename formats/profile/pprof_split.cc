@@ -1,6 +1,6 @@
 #include "formats/profile/pprof_split.h"
 
-#include <set>
+#include <map>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -49,17 +49,18 @@ Result<PprofSplitKey> parse_split_key(const std::string& name) {
 }
 
 std::vector<PprofPart> split_pprof(const PprofTables& tables, PprofSplitKey key) {
-  std::set<std::string> names;
-  for (const PprofTables::Sample& sample : tables.samples) {
-    names.insert(part_name(tables, tables.labels_of(sample), key));
+  std::map<std::string, std::vector<std::uint32_t>> samples_by_name;
+  std::vector<std::uint32_t>* samples = nullptr;  // of the part of the sample before
+  for (std::uint32_t i = 0; i < tables.samples.size(); ++i) {
+    if (samples == nullptr || !tables.have_equal_labels(tables.samples[i - 1], tables.samples[i])) {
+      samples = &samples_by_name[part_name(tables, tables.labels_of(tables.samples[i]), key)];
+    }
+    samples->push_back(i);
   }
+  PprofParts parts_of_tables(tables);
   std::vector<PprofPart> parts;
-  for (const std::string& name : names) {
-    PprofMerge part;
-    (void)part.add(tables, [&](const PprofTables& from, std::vector<PprofLabel>& labels) {
-      return part_name(from, labels, key) == name;
-    });
-    parts.push_back({name, std::move(part).take()});
+  for (const auto& [name, part] : samples_by_name) {
+    parts.push_back({name, parts_of_tables.profile_of(part)});
   }
   return parts;
 }

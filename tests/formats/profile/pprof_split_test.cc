@@ -1,11 +1,13 @@
 #include "formats/profile/pprof_split.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 
+#include "formats/profile/pprof_merge.h"
 #include "formats/profile/pprof_reader.h"
 #include "formats/profile/pprof_writer.h"
 
@@ -72,6 +74,30 @@ TEST_F(PprofSplitTest, APartHasNothingOfTheOthers) {
   const auto parts = split_pprof(*read_pprof_tables(bytes), PprofSplitKey::kProcess);
   ASSERT_EQ(parts.size(), 2U);
   EXPECT_EQ(encode_pprof(parts[1].profile).find("secret"), std::string::npos);
+}
+
+// Also the order of its tables.
+TEST_F(PprofSplitTest, APartIsWhatAMergeOfItsSamplesAloneGives) {
+  for (const std::int64_t pid : {9, 7, 8, 9, 7}) {
+    const std::string comm = "work" + std::to_string(pid);
+    add(pid, comm, "a.service", 1);
+    add(pid, "thread of " + comm, pid == 7 ? "b.service" : "c.service", pid);
+  }
+  profile_.comments = {"remark"};
+  profile_.duration_ns = 5;
+  const std::string bytes = encode_pprof(profile_);
+  const auto tables = read_pprof_tables(bytes);
+  const auto parts = split_pprof(*tables, PprofSplitKey::kUnit);
+  EXPECT_EQ(parts.size(), 3U);
+  for (const PprofPart& part : parts) {
+    PprofMerge merge;
+    const auto of_part = [&part](const PprofTables& from, std::vector<PprofLabel>& labels) {
+      return std::ranges::any_of(
+          labels, [&](const PprofLabel& label) { return from.texts[label.text] == part.name; });
+    };
+    ASSERT_TRUE(merge.add(*tables, of_part));
+    EXPECT_EQ(encode_pprof(part.profile), encode_pprof(merge.profile())) << part.name;
+  }
 }
 
 TEST_F(PprofSplitTest, OtherKeysAreRefused) {
