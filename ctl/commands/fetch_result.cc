@@ -268,7 +268,7 @@ Result<std::vector<PartFile>> split_files(const std::string& packed,
     PartFile file{.path = part_path(part.name, extension_of(destination.form), taken),
                   .bytes = encoded(part.profile, destination.form, part.name)};
     for (std::size_t i = 0; i < part.profile.samples().size(); ++i) {
-      file.samples += part.profile.values(i).front();
+      file.samples = sum_within_limits(file.samples, part.profile.values(i).front());
     }
     files.push_back(std::move(file));
   }

@@ -106,7 +106,7 @@ class SpeedscopeWriter {
                   [&](const PprofLine& line) { stack.push_back(frame_of(line)); });
     process->second.samples.push_back(std::move(stack));
     process->second.weights.push_back(value);
-    process->second.sum += value;
+    process->second.sum = sum_within_limits(process->second.sum, value);
   }
 
   std::size_t frame_of(const PprofLine& line) {
@@ -172,7 +172,8 @@ std::string folded_stacks(const PprofProfile& profile) {
     for_each_line(profile, samples[i], [&](const PprofLine& line) {
       add_frame(profile.text(profile.functions()[line.function].name));
     });
-    stacks[stack] += profile.values(i).front();
+    std::int64_t& count = stacks[stack];
+    count = sum_within_limits(count, profile.values(i).front());
   }
   std::string text;
   for (const auto& [stack, count] : stacks) text += stack + ' ' + std::to_string(count) + '\n';

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -100,6 +101,22 @@ TEST(EmptyStackTextsTest, AProfileWithoutSamplesHasNoStacks) {
   const PprofProfile empty(types);
   EXPECT_EQ(folded_stacks(empty), "");
   EXPECT_TRUE(boost::json::parse(speedscope_json(empty, "x")).at("profiles").as_array().empty());
+}
+
+TEST_F(StackTextsTest, SumsStopAtTheLimitsOfTheirType) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  PprofProfile profile(std::vector<PprofValueType>{{"samples", "count"}});
+  for (const std::int64_t number : {1, 2}) {
+    const PprofFunction function{.name = profile.add_text("f")};
+    const PprofLine line{.function = profile.add_function(function), .line = number};
+    const std::uint32_t location = profile.add_location({.address = 16}, {&line, 1});
+    profile.add_sample(
+        {.labels = profile.add_labels({}), .stack = profile.add_stack({&location, 1})},
+        std::array{kMost});
+  }
+  EXPECT_EQ(folded_stacks(profile), "f 9223372036854775807\n");
+  const boost::json::value file = boost::json::parse(speedscope_json(profile, "x"));
+  EXPECT_EQ(file.at("profiles").at(0).at("endValue"), kMost);
 }
 
 }  // namespace
