@@ -12,6 +12,14 @@ namespace {
 constexpr const char* kUnreadableWindow = "unreadable";
 constexpr const char* kPidLabel = "pid";
 
+// Of an entry in the map of processes, besides the texts.
+constexpr std::uint64_t kProcessMemory = sizeof(ProcessLabels) + 96;
+
+std::uint64_t bytes_of_texts(const ProcessLabels& labels) {
+  return labels.comm.size() + labels.unit.size() + labels.container.size() + labels.pod.size() +
+         labels.user.size() + labels.runtime.size();
+}
+
 void add_ledger(const SessionLedger& from, SessionLedger& to) {
   to.taken += from.taken;
   to.written += from.written;
@@ -43,10 +51,11 @@ Result<bool> HourMaker::advance(std::chrono::steady_clock::duration turn) {
 Result<bool> HourMaker::step() {
   if (counted_ < plan_.windows.size()) {
     count(plan_.windows[counted_++]);
+    if (processes_bytes_ > max_memory_ / 2) plan_.windows.resize(counted_);
     if (counted_ == plan_.windows.size()) find_mixed();
     return false;
   }
-  const bool is_full = next_ != 0 && profiles_.profile().bytes() > max_memory_;
+  const bool is_full = next_ != 0 && memory_bytes() > max_memory_;
   if (next_ < plan_.windows.size() && !is_full) {
     add(plan_.windows[next_++]);
     return false;
@@ -54,6 +63,10 @@ Result<bool> HourMaker::step() {
   plan_.windows.resize(next_);
   if (Result<void> made = finish(); !made) return made.error();
   return true;
+}
+
+std::uint64_t HourMaker::memory_bytes() const {
+  return processes_bytes_ + profiles_.profile().bytes() + sums_.bytes();
 }
 
 // The samples of each process over the hour decide whether it keeps its pid.
@@ -64,6 +77,7 @@ void HourMaker::count(const std::string& window) {
   for (std::size_t i = 0; i < profiles.size(); ++i) {
     const auto [known, is_new] =
         processes_.try_emplace(profiles[i].labels, Process{.owner = profiles[i].owner});
+    if (is_new) processes_bytes_ += kProcessMemory + bytes_of_texts(profiles[i].labels);
     if (known->second.owner != profiles[i].owner) known->second.owner.reset();
     known->second.samples += file->summary().profiles[i].samples;
   }
@@ -131,36 +145,36 @@ void HourMaker::add_processes(const WindowFile& file) {
     profile.labels = labels_in_hour(std::move(profile.labels));
     ProfileSummary summary = file.summary().profiles[i];
     if (profile.labels.pid == 0) summary.pid = 0;
-    const auto known = users_.try_emplace(profile.labels, profile.user).first;
-    if (known->second != profile.user) known->second.reset();
     sums_.add(std::move(summary), std::move(profile));
   }
 }
 
-UsersOfLabels HourMaker::users_in(const PprofProfile& profile) const {
-  UsersOfLabels users;
-  for (std::uint32_t set = 0; set < profile.labels_count(); ++set) {
-    const auto known = users_.find(labels_of(profile, set));
-    users.emplace(set, known == users_.end() ? std::nullopt : known->second);
-  }
-  return users;
+std::string HourMaker::encode(PprofProfile& profile, const std::vector<UserBytes>& users) {
+  return encode_within(plan_.max_bytes, profile, [&](PprofProfile& hour, double part) {
+    WindowParts of_hour{.users = users, .windows = plan_.windows};
+    for (UserBytes& user : of_hour.users) {
+      user.bytes = static_cast<std::uint64_t>(static_cast<double>(user.bytes) * part);
+    }
+    return encode_window_of(hour, summary_, record_, std::move(of_hour));
+  });
 }
 
 Result<void> HourMaker::finish() {
   if (merged_ == 0) return fail(ErrorCode::kNotFound, "no window of the hour can be read");
   PprofProfile profile = std::move(profiles_).take();
-  UserParts parts = limit_user_shares(profile, users_in(profile), plan_.limits);
+  UserParts parts = limit_user_shares(profile, sums_, plan_.limits);
   std::move(sums_).finish(profile, summary_, record_);
-  const std::string bytes =
-      encode_within(plan_.max_bytes, profile, [&](PprofProfile& hour, double part) {
-        WindowParts of_hour{.users = parts.users, .windows = plan_.windows};
-        for (UserBytes& user : of_hour.users) {
-          user.bytes = static_cast<std::uint64_t>(static_cast<double>(user.bytes) * part);
-        }
-        return encode_window_of(hour, summary_, record_, std::move(of_hour));
-      });
+  const std::string bytes = encode(profile, parts.users);
   Result<WindowHead> head = decode_window_head(bytes);
   if (!head) return head.error();
+  // Else its windows would be removed in favor of a file that nobody can read.
+  if (bytes.size() > kMaxWindowFileBytes) {
+    return fail(ErrorCode::kTooLarge,
+                "the file would have " + std::to_string(bytes.size()) + " bytes");
+  }
+  if (const auto file = WindowFile::decode(bytes, plan_.max_unpacked_bytes); !file) {
+    return file.error();
+  }
   if (auto written = write_window(plan_.hours_dir, plan_.name, bytes); !written) return written;
   made_ = {.name = plan_.name,
            .start = head->start,

@@ -31,7 +31,8 @@ namespace profd {
 // A process with fewer samples in an hour has no pid.
 inline constexpr std::uint64_t kMinSamplesOfPid = 10;
 
-// The samples of more windows than fit into this memory belong to another file of the same hour.
+// The samples and processes of more windows than fit into this memory belong to another file of the
+// same hour.
 inline constexpr std::uint64_t kMaxHourMemory = std::uint64_t{64} << 20;
 
 struct HourPlan {
@@ -42,6 +43,7 @@ struct HourPlan {
   std::vector<std::string> windows{};           // oldest first, at most kMaxWindowsOfHour
   UserLimits limits{};
   std::uint64_t max_bytes = kMaxWindowFileBytes;  // of the file: hour_size.h
+  std::uint64_t max_unpacked_bytes = kMaxUnpackedWindowBytes;
 };
 
 class HourMaker {
@@ -49,9 +51,10 @@ class HourMaker {
   explicit HourMaker(HourPlan plan, std::uint64_t max_memory = kMaxHourMemory)
       : plan_(std::move(plan)), max_memory_(max_memory) {}
 
-  // Continues for about `turn`. True: the file is there. A window that can't be read, or is of
-  // another event than the first, is left out, and its samples, as far as they are known, are lost
-  // as "unreadable". kNotFound: no window is left.
+  // Continues for about `turn`. True: the file is there, and can be read. A window that can't be
+  // read, or is of another event than the first, is left out, and its samples, as far as they are
+  // known, are lost as "unreadable". kNotFound: no window is left. kTooLarge, kMalformed: the file
+  // could not be read, so it is not written.
   [[nodiscard]] Result<bool> advance(std::chrono::steady_clock::duration turn);
 
   // To be called after advance() returned true.
@@ -71,7 +74,8 @@ class HourMaker {
   void note(const WindowFile& file, bool is_added);
   void add_processes(const WindowFile& file);
   Result<void> finish();
-  [[nodiscard]] UsersOfLabels users_in(const PprofProfile& profile) const;
+  [[nodiscard]] std::string encode(PprofProfile& profile, const std::vector<UserBytes>& users);
+  [[nodiscard]] std::uint64_t memory_bytes() const;
   [[nodiscard]] ProcessLabels labels_in_hour(ProcessLabels labels) const;
 
   HourPlan plan_;
@@ -79,8 +83,8 @@ class HourMaker {
   std::size_t counted_ = 0;
   std::size_t next_ = 0;  // the window to merge
   std::map<ProcessLabels, Process> processes_;
-  std::set<ProcessLabels> mixed_;  // without pid: they would have several owners
-  std::map<ProcessLabels, std::optional<std::uint32_t>> users_;
+  std::uint64_t processes_bytes_ = 0;  // the memory for them
+  std::set<ProcessLabels> mixed_;      // without pid: they would have several owners
   PprofMerge profiles_{{.drop_addresses = true}};
   WindowSums sums_;
   SessionSummary summary_;

@@ -38,7 +38,12 @@ void TablesOfProfile::drop_system_names() {
 }
 
 void TablesOfProfile::add(std::size_t place, std::span<const std::uint32_t> frames) {
-  const auto labels = profile_.labels(profile_.samples()[place].labels);
+  add(place, frames, profile_.samples()[place].labels);
+}
+
+void TablesOfProfile::add(std::size_t place, std::span<const std::uint32_t> frames,
+                          std::uint32_t label_set) {
+  const auto labels = profile_.labels(label_set);
   to_.samples.push_back({.first_frame = index_of(to_.frames.size()),
                          .depth = index_of(frames.size()),
                          .first_label = index_of(to_.labels.size()),

@@ -23,7 +23,11 @@ class TablesOfProfile {
   // Makes the name of each function its mangled name.
   void drop_system_names();
 
-  // Adds a sample of the profile with this stack of locations, the leaf first.
+  // Adds a sample of the profile with this stack of locations, the leaf first, and this set of its
+  // labels.
+  void add(std::size_t place, std::span<const std::uint32_t> frames, std::uint32_t label_set);
+
+  // The same with its own set of labels.
   void add(std::size_t place, std::span<const std::uint32_t> frames);
 
   // Replaces the profile by the samples that were added, with the same header. Ends the use of

@@ -17,8 +17,8 @@ constexpr std::size_t kIdDigits = 16;
 constexpr std::size_t kMaxIdDigits = 100;  // of a file_identity()
 
 // What stands behind the build id in the identities of files, by the first digits of the build id.
-// Of two files whose build ids begin alike neither is known: the window does not say whose mapping
-// is which.
+// Where the build ids of two files have the same first digits, the end is empty: the window does
+// not say which of the two a mapping is.
 std::map<std::string_view, std::string_view> ends_of_identities(const WindowRecord& record) {
   std::map<std::string_view, std::string_view> by_id;
   for (const std::string_view text : record.named_files) {
@@ -59,6 +59,21 @@ std::optional<AddressNames> names_of_location(const PprofTables& tables,
 std::string named_file_text(const std::string& identity) {
   const std::size_t dash = std::min(identity.find('-'), identity.size());
   return identity.substr(0, std::min(dash, kIdDigits)) + identity.substr(dash);
+}
+
+std::vector<std::string> named_files_of(const PprofProfile& profile,
+                                        const std::vector<std::string>& identities) {
+  std::map<std::string_view, int> left;  // by the first digits of the build ids
+  for (const PprofMapping& mapping : profile.mappings()) {
+    left.emplace(profile.text(mapping.build_id).substr(0, kIdDigits), 2);
+  }
+  std::vector<std::string> files;
+  for (const std::string& identity : identities) {
+    std::string text = named_file_text(identity);
+    const auto known = left.find(std::string_view(text).substr(0, text.find('-')));
+    if (known != left.end() && known->second-- > 0) files.push_back(std::move(text));
+  }
+  return files;
 }
 
 std::uint64_t read_names_back(const WindowFile& window, NameCache& cache) {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "daemon/history/window_file.h"
 #include "daemon/names/name_cache.h"
@@ -19,6 +20,12 @@ namespace profd {
 // A file_identity() as a window's record has it: the first 16 digits of the build id and what is
 // behind it, since the mapping has the build id.
 [[nodiscard]] std::string named_file_text(const std::string& identity);
+
+// Those of `identities`, which are sorted, whose build id a mapping has: a file that only stacks
+// over a share had is not in the profile. Where more than two build ids begin alike, two of them:
+// names are not read back then.
+[[nodiscard]] std::vector<std::string> named_files_of(const PprofProfile& profile,
+                                                      const std::vector<std::string>& identities);
 
 inline constexpr std::size_t kWindowsReadBack = 2;
 // A window of a busy host has 150 KB. Larger ones are not read back.

@@ -1,8 +1,11 @@
 // Limits the part of the history that belongs to one unprivileged user, so that nobody can push the
-// windows of others out of it by many files, long paths and names, or stacks that never repeat.
+// windows of others out of it by many processes or files, long paths and names, or stacks that
+// never repeat.
 //
 // Over the limit of a file, the rarest stacks of a user become one stack `[over share]` of their
-// process: no sample is lost. The limit shrinks as the sum of the user's parts of all stored files
+// process. Where the processes of a user take more than half of the limit by themselves, those with
+// the fewest samples become one process `[over share]` with the pid 0, which has their owner. No
+// sample is lost. The limit shrinks as the sum of the user's parts of all stored files
 // approaches the user's eighth of the history. On the window worker, except for UserSums.
 
 #pragma once
@@ -11,16 +14,17 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "daemon/history/window_file.h"
+#include "daemon/history/window_sums.h"
 #include "formats/profile/pprof_profile.h"
 
 namespace profd {
 
-// By set of labels: the real uid of a process; none: unknown. uid 0 has no limit, and neither have
-// profd's own sandboxed processes, which no user starts.
-using UsersOfLabels = std::map<std::uint32_t, std::optional<std::uint32_t>>;
+// The name of the stack, and of the process.
+inline constexpr std::string_view kOverShare = "[over share]";
 
 // Of a user's stacks and names before they are packed: an eighth of 8 MiB. A host that compiles on
 // two CPUs has half of it in a minute.
@@ -48,8 +52,10 @@ struct UserParts {
   std::vector<UserBytes> users;          // what is left of each, before it is packed
 };
 
-// The sets of labels keep their texts, but not their indexes.
-UserParts limit_user_shares(PprofProfile& profile, const UsersOfLabels& users,
+// `processes` has those of the profile's labels, with the real uid of each. uid 0 has no limit, and
+// neither have profd's own sandboxed processes, which no user starts. The sets of labels do not
+// keep their indexes.
+UserParts limit_user_shares(PprofProfile& profile, WindowSums& processes,
                             const UserLimits& limits = {});
 
 // What the users have of all files of one kind: windows, or hours. On the io thread.

@@ -254,10 +254,10 @@ Result<WindowFile> WindowFile::open(const std::string& directory, const std::str
   return bytes ? decode(*bytes) : Result<WindowFile>(bytes.error());
 }
 
-Result<WindowFile> WindowFile::decode(std::string_view bytes) {
+Result<WindowFile> WindowFile::decode(std::string_view bytes, std::uint64_t max_unpacked_bytes) {
   if (const auto head = decode_window_head(bytes); !head) return head.error();
   WindowFile file;
-  PprofResult<std::string> protobuf = unpack_pprof(bytes, kMaxUnpackedWindowBytes);
+  PprofResult<std::string> protobuf = unpack_pprof(bytes, max_unpacked_bytes);
   if (!protobuf) return error_of(protobuf.error());
   file.protobuf_ = std::move(*protobuf);
   const PprofResult<std::string_view> own = find_own_data(file.protobuf_);

@@ -98,7 +98,8 @@ class WindowFile {
   static Result<WindowFile> open(const std::string& directory, const std::string& name);
 
   // The same for a file in memory, such as that of an answer to a caller.
-  static Result<WindowFile> decode(std::string_view bytes);
+  static Result<WindowFile> decode(std::string_view bytes,
+                                   std::uint64_t max_unpacked_bytes = kMaxUnpackedWindowBytes);
 
   [[nodiscard]] const SessionSummary& summary() const { return summary_; }
   [[nodiscard]] const WindowRecord& record() const { return record_; }

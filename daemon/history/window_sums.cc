@@ -1,11 +1,30 @@
 #include "daemon/history/window_sums.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace profd {
 
 namespace {
+
+// In both lists: the names of the members, the figures, and the ids.
+constexpr std::size_t kEntriesBytes = 400;
+constexpr std::size_t kReasonBytes = 24;
+
+// The memory of an entry besides long texts.
+constexpr std::size_t kEntryMemory =
+    sizeof(ProfileSummary) + sizeof(WindowProfile) + sizeof(ProcessLabels) + 64;
+
+// As a text of JSON.
+std::size_t json_bytes(std::string_view text) {
+  std::size_t bytes = 0;
+  for (const char c : text) {
+    const bool is_control = static_cast<unsigned char>(c) < ' ';
+    bytes += is_control ? 6 : c == '"' || c == '\\' ? 2 : 1;
+  }
+  return bytes;
+}
 
 // The cgroup that both are below: "/a/b" of "/a/b/c" and "/a/b/d".
 std::string common_cgroup(const std::string& one, const std::string& other) {
@@ -17,11 +36,26 @@ std::string common_cgroup(const std::string& one, const std::string& other) {
   return end == std::string::npos ? std::string() : shared.substr(0, end);
 }
 
+std::size_t file_bytes_of(const ProfileSummary& summary, const WindowProfile& profile) {
+  const ProcessLabels& labels = profile.labels;
+  std::size_t bytes = kEntriesBytes + json_bytes(profile.cgroup);
+  // In the summary, in the record, and in the profile.
+  for (const std::string* text : {&labels.comm, &labels.unit, &labels.container}) {
+    bytes += 2 * json_bytes(*text) + text->size();
+  }
+  for (const std::string* text : {&labels.pod, &labels.user, &labels.runtime}) {
+    bytes += json_bytes(*text) + text->size();
+  }
+  bytes += kReasonBytes * summary.incomplete.size();
+  return summary.jit ? bytes + json_bytes(summary.jit->file) : bytes;
+}
+
 }  // namespace
 
 void WindowSums::add(ProfileSummary summary, WindowProfile profile) {
   const auto [place, added] = places_.try_emplace(profile.labels, profiles_.size());
   if (added) {
+    bytes_ += kEntryMemory + file_bytes_of(summary, profile);
     summaries_.push_back(std::move(summary));
     profiles_.push_back(std::move(profile));
     return;
@@ -31,6 +65,32 @@ void WindowSums::add(ProfileSummary summary, WindowProfile profile) {
   if (known.owner != profile.owner) known.owner.reset();
   if (known.user != profile.user) known.user.reset();
   known.cgroup = common_cgroup(known.cgroup, profile.cgroup);
+}
+
+std::optional<std::size_t> WindowSums::place_of(const ProcessLabels& labels) const {
+  const auto known = places_.find(labels);
+  return known == places_.end() ? std::nullopt : std::optional(known->second);
+}
+
+std::size_t WindowSums::file_bytes(std::size_t place) const {
+  return file_bytes_of(summaries_[place], profiles_[place]);
+}
+
+void WindowSums::fold(std::span<const WindowProfile* const> into) {
+  WindowSums folded;
+  for (std::size_t i = 0; i < profiles_.size(); ++i) {
+    if (into[i] == nullptr) {
+      folded.add(std::move(summaries_[i]), std::move(profiles_[i]));
+      continue;
+    }
+    ProfileSummary summary;
+    add_figures(summaries_[i], summary);
+    summary.jit.reset();
+    summary.pid = into[i]->labels.pid;
+    summary.comm = into[i]->labels.comm;
+    folded.add(std::move(summary), *into[i]);
+  }
+  *this = std::move(folded);
 }
 
 void WindowSums::finish(const PprofProfile& profile, SessionSummary& summary,

@@ -29,16 +29,14 @@ constexpr int kIoPriorityOfThread = 1;       // IOPRIO_WHO_PROCESS
 constexpr int kLowIoPriority = 2 << 13 | 7;  // the last level of IOPRIO_CLASS_BE
 constexpr std::size_t kMaxEntries = 20'000;
 
-WindowRecord record_of(const SessionSnapshot& snapshot, const std::vector<std::string>& files) {
+WindowRecord record_of(const SessionSnapshot& snapshot) {
   const auto lasted =
       std::chrono::duration_cast<std::chrono::system_clock::duration>(snapshot.lasted);
-  WindowRecord record{.start = snapshot.started,
-                      .end = snapshot.started + lasted,
-                      .start_monotonic = snapshot.started_monotonic,
-                      .end_monotonic = snapshot.started_monotonic + snapshot.lasted,
-                      .profiles = {}};
-  for (const std::string& file : files) record.named_files.push_back(named_file_text(file));
-  return record;
+  return {.start = snapshot.started,
+          .end = snapshot.started + lasted,
+          .start_monotonic = snapshot.started_monotonic,
+          .end_monotonic = snapshot.started_monotonic + snapshot.lasted,
+          .profiles = {}};
 }
 
 WindowProfile window_profile_of(const ProcessSnapshot& process, ProcessLabels labels) {
@@ -73,29 +71,26 @@ NamedProfile WindowWriter::name_frames(const SessionSnapshot& snapshot, SymbolBu
   return named;
 }
 
-UsersOfLabels WindowWriter::count_processes(const SessionSnapshot& snapshot,
-                                            const NamedProfile& named, SymbolBudgets& symbols,
-                                            WindowSums& sums) {
+WindowSums WindowWriter::count_processes(const SessionSnapshot& snapshot, const NamedProfile& named,
+                                         SymbolBudgets& symbols) {
   entries_.trim(kMaxEntries);
-  UsersOfLabels users;
+  WindowSums sums;
   for (std::size_t i = 0; i < snapshot.processes.size(); ++i) {
     const ProcessSnapshot& process = snapshot.processes[i];
-    WindowProfile profile =
-        window_profile_of(process, labels_of(named.profile, named.label_sets[i]));
-    users.emplace(named.label_sets[i], profile.user);
-    sums.add(count_stacks(process, entries_, symbols), std::move(profile));
+    sums.add(count_stacks(process, entries_, symbols),
+             window_profile_of(process, labels_of(named.profile, named.label_sets[i])));
   }
-  return users;
+  return sums;
 }
 
 Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot, const UserLimits& limits) {
   SymbolBudgets symbols;
   NamedProfile named = name_frames(snapshot, symbols);
-  WindowSums sums;
-  const UsersOfLabels users = count_processes(snapshot, named, symbols, sums);
-  UserParts parts = limit_user_shares(named.profile, users, limits);
+  WindowSums sums = count_processes(snapshot, named, symbols);
+  UserParts parts = limit_user_shares(named.profile, sums, limits);
   SessionSummary summary = summarize(snapshot);
-  WindowRecord record = record_of(snapshot, named.files);
+  WindowRecord record = record_of(snapshot);
+  record.named_files = named_files_of(named.profile, named.files);
   std::move(sums).finish(named.profile, summary, record);
   summary.ledger = ledger_of(snapshot, summary.profiles);
   const std::string bytes =

@@ -38,9 +38,8 @@ class WindowWriter {
  private:
   NamedProfile name_frames(const SessionSnapshot& snapshot, SymbolBudgets& symbols);
 
-  // Adds the processes to `sums`, and returns whose they are.
-  UsersOfLabels count_processes(const SessionSnapshot& snapshot, const NamedProfile& named,
-                                SymbolBudgets& symbols, WindowSums& sums);
+  WindowSums count_processes(const SessionSnapshot& snapshot, const NamedProfile& named,
+                             SymbolBudgets& symbols);
 
   std::string windows_dir_;
   CodeNaming naming_;

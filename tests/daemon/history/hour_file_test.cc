@@ -14,6 +14,7 @@
 #include "formats/base/gzip.h"
 #include "tests/daemon/callers.h"
 #include "tests/daemon/history/fabricated_windows.h"
+#include "tests/formats/readers.h"
 
 namespace profd {
 namespace {
@@ -240,6 +241,75 @@ TEST_F(HourFileTest, WindowsBeyondTheMemoryAreOfAnotherFile) {
   ASSERT_TRUE(made);
   EXPECT_THAT(made->parts.windows, ElementsAre(names_[0]));
   EXPECT_EQ(read_window_head(windows_.hours(), made->name)->parts, made->parts);
+}
+
+// Processes of a moment, each with a name and a long cgroup of its own.
+void add_short_lived(std::vector<NamedProcess>& processes, int minute, std::uint32_t count) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t pid = 1000 + static_cast<std::uint32_t>(minute) * count + i;
+    NamedProcess process = process_of(pid, 1, "short" + std::to_string(pid));
+    process.owner = kAlices;
+    process.user = kAlices.uid;
+    process.cgroup = "/user.slice/app-" + std::to_string(pid) + std::string(900, 'c');
+    processes.push_back(std::move(process));
+  }
+}
+
+TEST_F(HourFileTest, ShortLivedProcessesOfAUserStayWithinTheUsersShare) {
+  constexpr std::size_t kLimit = std::size_t{64} << 10;
+  constexpr std::uint32_t kShortLived = 1000;
+  for (int minute = 0; minute < 4; ++minute) {
+    NamedProcess bobs = process_of(9, 4, "bobs");
+    bobs.owner = kBobs;
+    bobs.user = kBobs.uid;
+    std::vector<NamedProcess> processes{process_of(7, 20, "roots"), bobs};
+    add_short_lived(processes, minute, kShortLived);
+    add(minute, processes);
+  }
+  HourPlan limited = plan();
+  limited.limits.others = kLimit;
+  const Result<HourInfo> made = make(limited);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_GT(made->over_share_samples, 4 * kShortLived - 100);
+  const std::string unpacked =
+      unpack_gzip(test::read_file(path_of("20260102T140000Z")), 64 << 20).value();
+  EXPECT_LT(unpacked.size(), kLimit + 10'000);
+  const WindowFile file = open();
+  EXPECT_EQ(file.summary().ledger.written, 4 * (24 + kShortLived));
+  std::map<std::string, std::uint64_t> samples;
+  std::uint64_t sum = 0;
+  for (const ProfileSummary& process : file.summary().profiles) {
+    samples[process.comm] += process.samples;
+    sum += process.samples;
+  }
+  EXPECT_EQ(sum, file.summary().ledger.written);
+  EXPECT_EQ(samples["roots"], 80U);
+  EXPECT_EQ(samples["bobs"], 16U);
+  EXPECT_EQ(test::go_report(path_of("20260102T140000Z")).total, sum);
+  EXPECT_EQ(view_window(file, test::kAlice).summary.ledger.written, 4 * kShortLived);
+  EXPECT_EQ(view_window(file, test::kBob).summary.ledger.written, 16U);
+}
+
+TEST_F(HourFileTest, ProcessesCountForTheMemory) {
+  for (int minute = 0; minute < 4; ++minute) {
+    std::vector<NamedProcess> processes;
+    add_short_lived(processes, minute, 500);
+    add(minute, processes);
+  }
+  const Result<HourInfo> made = make(plan(), 3 << 19);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_THAT(made->parts.windows, Not(SizeIs(4)));
+  EXPECT_EQ(open().summary().ledger.written, 500 * made->parts.windows.size());
+}
+
+TEST_F(HourFileTest, AFileThatCouldNotBeReadIsNotWritten) {
+  add(0, {process_of(7, 20)});
+  HourPlan small = plan();
+  small.max_unpacked_bytes = 300;
+  const Result<HourInfo> made = make(small);
+  ASSERT_FALSE(made);
+  EXPECT_TRUE(fs::is_empty(windows_.hours()));
+  EXPECT_TRUE(make(plan()));
 }
 
 TEST_F(HourFileTest, AHeaderHasTheNamesOfAsManyWindowsAsThereMayBe) {

@@ -92,6 +92,13 @@ TEST_F(ReadBackTest, AUsersFileNamesNoFileOfAnother) {
   EXPECT_EQ(name_of(kIdentity + "-u1000"), "forged _Zforged x.cc:7,3");
 }
 
+TEST_F(ReadBackTest, ARecordHasTheFilesOfTheProfilesMappingsAlone) {
+  add(kId, "hot", 7);
+  const std::string over_share = std::string(40, 'f') + "-1";
+  EXPECT_THAT(named_files_of(profile_, {kId + "-1", kId + "-2", kId + "-3", over_share}),
+              testing::ElementsAre("0011223344556677-1", "0011223344556677-2"));
+}
+
 TEST_F(ReadBackTest, OfTwoFilesWithOneBuildIdNeitherComesBack) {
   add(kId, "either", 7);
   write({kIdentity, kIdentity + "-u1000"});

@@ -10,8 +10,10 @@
 #include <gmock/gmock.h>
 
 #include "collectors/sandbox/privileges.h"
+#include "daemon/history/view.h"
 #include "daemon/profiles/process_labels.h"
 #include "formats/base/gzip.h"
+#include "tests/daemon/callers.h"
 #include "tests/daemon/history/fabricated_windows.h"
 #include "tests/daemon/history/named_windows.h"
 #include "tests/formats/readers.h"
@@ -36,15 +38,37 @@ NamedProcess flood(std::uint32_t pid, std::uint32_t uid) {
   return process;
 }
 
-UsersOfLabels users_of(const NamedWindow& window) {
-  UsersOfLabels users;
-  for (std::uint32_t set = 0; set < window.profile().labels_count(); ++set) {
-    const ProcessLabels labels = labels_of(window.profile(), set);
-    for (const WindowProfile& profile : window.record().profiles) {
-      if (profile.labels == labels) users[set] = profile.user;
-    }
+WindowSums sums_of(const NamedWindow& window) {
+  WindowSums sums;
+  for (std::size_t i = 0; i < window.record().profiles.size(); ++i) {
+    sums.add(window.summary().profiles[i], window.record().profiles[i]);
   }
-  return users;
+  return sums;
+}
+
+UserParts limit(PprofProfile& profile, const NamedWindow& window, const UserLimits& limits = {}) {
+  WindowSums sums = sums_of(window);
+  return limit_user_shares(profile, sums, limits);
+}
+
+// As the daemon writes it.
+struct LimitedWindow {
+  UserParts parts;
+  std::string bytes;
+  WindowFile file;
+};
+
+LimitedWindow write_limited(const NamedWindow& window, const UserLimits& limits) {
+  PprofProfile profile = window.profile();
+  WindowSums sums = sums_of(window);
+  UserParts parts = limit_user_shares(profile, sums, limits);
+  SessionSummary summary = window.summary();
+  WindowRecord record = window.record();
+  std::move(sums).finish(profile, summary, record);
+  record.named_files.clear();
+  std::string bytes = encode_window(std::move(profile), summary, record, {.users = parts.users});
+  WindowFile file = WindowFile::decode(bytes).value();
+  return {.parts = std::move(parts), .bytes = std::move(bytes), .file = std::move(file)};
 }
 
 test::Report report_of(const PprofProfile& profile, const NamedWindow& window) {
@@ -58,8 +82,7 @@ TEST(UserSharesTest, AFloodBecomesOneStackAndNoSampleIsLost) {
   window.add(flood(7, 4001))
       .add({.pid = 8, .comm = "other", .user = 4002, .stacks = {{{"calm"}, 5}}});
   PprofProfile profile = window.profile();
-  const std::uint64_t over =
-      limit_user_shares(profile, users_of(window), {.others = kLimit}).over_share_samples;
+  const std::uint64_t over = limit(profile, window, {.others = kLimit}).over_share_samples;
   EXPECT_GT(over, 300U);
   EXPECT_LT(over, 400U);
   const test::Report report = report_of(profile, window);
@@ -91,7 +114,7 @@ TEST(UserSharesTest, PathsOfMappedFilesCountForTheirUser) {
   add_long_paths(window, 1000, 4001);
   window.add({.pid = 8, .comm = "other", .user = 4002, .stacks = {{{"calm"}, 5}}});
   PprofProfile profile = window.profile();
-  const UserParts parts = limit_user_shares(profile, users_of(window), {.others = kLimit});
+  const UserParts parts = limit(profile, window, {.others = kLimit});
   EXPECT_GT(parts.over_share_samples, 300U);
   EXPECT_EQ(parts.over_share_by_uid, (SamplesByUser{{4001, parts.over_share_samples}}));
   std::size_t path_bytes = 0;
@@ -116,17 +139,106 @@ TEST(UserSharesTest, ProcessesCountForTheirUser) {
                   .stacks = {{{"work"}, 1}}});
     }
     PprofProfile profile = window.profile();
-    return limit_user_shares(profile, users_of(window)).users.at(0).bytes;
+    return limit(profile, window).users.at(0).bytes;
   };
   EXPECT_GT(bytes_of_user(101), bytes_of_user(1) + 100 * 100) << "more than their stacks";
+}
+
+constexpr ProcessOwner kAlices{.uid = 4001, .gid = 4001};
+constexpr ProcessOwner kBobs{.uid = 4002, .gid = 4002};
+constexpr std::uint32_t kShortLived = 3000;
+
+// Each has a name and a cgroup of its own.
+void add_short_lived(NamedWindow& window, std::uint32_t first_pid, std::uint32_t uid,
+                     std::optional<ProcessOwner> owner) {
+  for (std::uint32_t i = 0; i < kShortLived; ++i) {
+    window.add({.pid = first_pid + i,
+                .comm = "short" + std::to_string(first_pid + i),
+                .owner = owner,
+                .user = uid,
+                .cgroup = "/user.slice/app-" + std::to_string(i) + std::string(400, '"'),
+                .stacks = {{{"work", "main"}, 1}}});
+  }
+}
+
+std::uint64_t samples_of(const WindowView& view, const std::string& comm) {
+  std::uint64_t samples = 0;
+  for (const ProfileSummary& process : view.summary.profiles) {
+    if (process.comm == comm) samples += process.samples;
+  }
+  return samples;
+}
+
+TEST(UserSharesTest, ProcessesOverHalfOfTheLimitAreOneThatTheirOwnerSees) {
+  NamedWindow window(kSharesStart);
+  window.add({.pid = 7, .comm = "busy", .owner = kAlices, .user = 4001, .stacks = {{{"hot"}, 9}}});
+  add_short_lived(window, 1000, 4001, kAlices);
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    window.add({.pid = 100 + i, .comm = "root", .stacks = {{{"calm"}, 5}}});
+    window.add(
+        {.pid = 200 + i, .comm = "bobs", .owner = kBobs, .user = 4002, .stacks = {{{"calm"}, 5}}});
+  }
+  const LimitedWindow limited = write_limited(window, {.others = kLimit});
+  EXPECT_LT(unpack_gzip(limited.bytes, 64 << 20)->size(), kLimit + 41 * 1000);
+  EXPECT_LE(limited.parts.users.at(0).bytes, kLimit);
+  const SessionSummary& summary = limited.file.summary();
+  std::uint64_t sum = 0;
+  for (const ProfileSummary& process : summary.profiles) sum += process.samples;
+  EXPECT_EQ(sum, 9 + kShortLived + 2 * 20 * 5);
+  const test::ScratchDirectory scratch;
+  const test::Report report = test::go_report(scratch.write("w.pb.gz", limited.bytes));
+  EXPECT_EQ(report.total, sum);
+  EXPECT_EQ(report.rows.at("[over share]").flat, limited.parts.over_share_samples);
+  const WindowView all = view_window(limited.file, test::kRoot);
+  EXPECT_EQ(samples_of(all, "root"), 100U);
+  const std::uint64_t folded = samples_of(all, "[over share]");
+  EXPECT_GT(folded, kShortLived - 100);
+  const WindowView alices = view_window(limited.file, test::kAlice);
+  EXPECT_EQ(samples_of(alices, "[over share]"), folded);
+  EXPECT_EQ(samples_of(alices, "busy"), 9U);
+  EXPECT_EQ(alices.summary.ledger.written, 9 + kShortLived);
+  const WindowView bobs = view_window(limited.file, test::kBob);
+  EXPECT_EQ(bobs.profiles.size(), 20U);
+  EXPECT_EQ(samples_of(bobs, "bobs"), 100U);
+}
+
+TEST(UserSharesTest, ProcessesWithoutOneOwnerAreFoldedForPrivilegedCallersAlone) {
+  NamedWindow window(kSharesStart);
+  add_short_lived(window, 10'000, 4001, std::nullopt);
+  add_short_lived(window, 20'000, 4001, kAlices);
+  add_short_lived(window, 30'000, 4001, ProcessOwner{.uid = 4001, .gid = 50});
+  const LimitedWindow limited = write_limited(window, {.others = kLimit});
+  const WindowView all = view_window(limited.file, test::kRoot);
+  EXPECT_EQ(all.summary.ledger.written, 3 * kShortLived);
+  EXPECT_GT(samples_of(all, "[over share]"), 3 * kShortLived - 100);
+  EXPECT_EQ(std::ranges::count(all.summary.profiles, "[over share]", &ProfileSummary::comm), 2);
+  const WindowView alices = view_window(limited.file, test::kAlice);
+  EXPECT_EQ(samples_of(alices, "[over share]"), kShortLived);
+  const Caller of_group{.uid = 4001, .gid = 50, .pid = 5, .privileged = false};
+  EXPECT_EQ(samples_of(view_window(limited.file, of_group), "[over share]"), 0U);
+}
+
+TEST(UserSharesTest, UsersWithManyIdsHaveFewFoldedProcesses) {
+  NamedWindow window(kSharesStart);
+  for (std::uint32_t uid = 5000; uid < 5400; ++uid) {
+    for (std::uint32_t i = 0; i < 10; ++i) {
+      window.add({.pid = uid * 10 + i,
+                  .comm = "ids",
+                  .owner = ProcessOwner{.uid = uid, .gid = uid},
+                  .user = uid,
+                  .stacks = {{{"work"}, 1}}});
+    }
+  }
+  const LimitedWindow limited = write_limited(window, {.others = 4000});
+  EXPECT_LT(limited.file.summary().profiles.size(), 100U);
+  EXPECT_EQ(view_window(limited.file, test::kRoot).summary.ledger.written, 4000U);
 }
 
 TEST(UserSharesTest, RootHasNoLimit) {
   NamedWindow window(kSharesStart);
   window.add(flood(7, 0));
   PprofProfile profile = window.profile();
-  EXPECT_EQ(limit_user_shares(profile, users_of(window), {.others = kLimit}).over_share_samples,
-            0U);
+  EXPECT_EQ(limit(profile, window, {.others = kLimit}).over_share_samples, 0U);
   EXPECT_EQ(report_of(profile, window).rows.count("[over share]"), 0U);
 }
 
@@ -134,7 +246,7 @@ TEST(UserSharesTest, TheDaemonsSandboxedProcessesHaveNoLimitAndNoShare) {
   NamedWindow window(kSharesStart);
   window.add(flood(7, sandbox::kSandboxUser));
   PprofProfile profile = window.profile();
-  const UserParts parts = limit_user_shares(profile, users_of(window), {.others = kLimit});
+  const UserParts parts = limit(profile, window, {.others = kLimit});
   EXPECT_EQ(parts.over_share_samples, 0U);
   EXPECT_TRUE(parts.users.empty());
 }
@@ -144,8 +256,7 @@ TEST(UserSharesTest, ManyUsersHaveOneShareTogetherBeyondTheFirst) {
   constexpr std::uint32_t kUsers = 40;
   for (std::uint32_t i = 0; i < kUsers; ++i) window.add(flood(100 + i, 5000 + i));
   PprofProfile profile = window.profile();
-  EXPECT_GT(limit_user_shares(profile, users_of(window), {.others = kLimit}).over_share_samples,
-            0U);
+  EXPECT_GT(limit(profile, window, {.others = kLimit}).over_share_samples, 0U);
   const std::string bytes = encode_window(profile, window.summary(), window.record());
   EXPECT_LT(unpack_gzip(bytes, 1 << 22)->size(), 2 * (kMaxSharingUsers + 1) * kLimit);
   EXPECT_EQ(report_of(profile, window).total, kUsers * 500U);
@@ -155,7 +266,7 @@ TEST(UserSharesTest, TheHeaderSaysWhatEachUserHasOfTheFile) {
   NamedWindow window(kSharesStart);
   window.add(flood(7, 4001)).add({.pid = 8, .comm = "root", .user = 0, .stacks = {{{"calm"}, 5}}});
   PprofProfile profile = window.profile();
-  const UserParts parts = limit_user_shares(profile, users_of(window));
+  const UserParts parts = limit(profile, window);
   ASSERT_EQ(parts.users.size(), 1U);
   EXPECT_EQ(parts.users[0].uid, 4001U);
   const std::string bytes =
@@ -228,7 +339,7 @@ class FloodTest : public testing::Test {
     NamedWindow window(kSharesStart + std::chrono::minutes(minute));
     window.add(flood_of(minute)).add({.pid = 8, .comm = "calm", .stacks = {{{"calm"}, 5}}});
     PprofProfile profile = window.profile();
-    UserParts parts = limit_user_shares(profile, users_of(window), limits);
+    UserParts parts = limit(profile, window, limits);
     EXPECT_GT(parts.over_share_samples, 0U);
     const std::string bytes = encode_window(std::move(profile), window.summary(), window.record(),
                                             {.users = std::move(parts.users)});
