@@ -162,7 +162,7 @@ std::string HourMaker::encode(PprofProfile& profile, const std::vector<UserBytes
 Result<void> HourMaker::finish() {
   if (merged_ == 0) return fail(ErrorCode::kNotFound, "no window of the hour can be read");
   PprofProfile profile = std::move(profiles_).take();
-  UserParts parts = limit_user_shares(profile, sums_, plan_.limits);
+  UserParts parts = limit_user_shares(profile, sums_, plan_.owners, plan_.limits);
   std::move(sums_).finish(profile, summary_, record_);
   const std::string bytes = encode(profile, parts.users);
   Result<WindowHead> head = decode_window_head(bytes);

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "collectors/host/uid_owners.h"
 #include "daemon/history/files.h"
 #include "daemon/history/store.h"
 #include "daemon/history/user_shares.h"
@@ -44,6 +45,7 @@ struct HourPlan {
   UserLimits limits{};
   std::uint64_t max_bytes = kMaxWindowFileBytes;  // of the file: hour_size.h
   std::uint64_t max_unpacked_bytes = kMaxUnpackedWindowBytes;
+  UidOwners owners{};
 };
 
 class HourMaker {

@@ -94,6 +94,20 @@ class UserCost {
   std::size_t bytes_ = 0;
 };
 
+using Users = std::vector<std::optional<std::uint32_t>>;
+
+// Who pays for each process. Root's subordinate uids stay themselves, as root has no limit.
+Users users_of(const WindowSums& processes, UidOwners& owners) {
+  Users users;
+  for (const WindowProfile& process : processes.profiles()) {
+    users.push_back(process.user);
+    if (!process.user || process.user == 0U || process.user == sandbox::kSandboxUser) continue;
+    const std::uint32_t owner = owners.owner_of(*process.user);
+    if (owner != 0) users.back() = owner;
+  }
+  return users;
+}
+
 struct FoldedProcess {
   std::size_t place = 0;      // in the sums
   std::uint32_t sharing = 0;  // the user, or UserBytes::kOthers
@@ -132,9 +146,11 @@ std::vector<std::size_t> hottest_first(std::size_t count, const SamplesOf& sampl
 // Finds what is over the shares of users: first processes, then stacks.
 class ShareFinder {
  public:
-  ShareFinder(const PprofProfile& profile, const WindowSums& processes, const UserLimits& limits)
+  ShareFinder(const PprofProfile& profile, const WindowSums& processes, const Users& users,
+              const UserLimits& limits)
       : profile_(profile),
         processes_(processes),
+        users_(users),
         limits_(limits),
         places_(places_of_sets(profile, processes)),
         is_folded_(processes.profiles().size()),
@@ -171,7 +187,7 @@ class ShareFinder {
 
   // None: the process has no limit.
   std::optional<Share> share_of(std::size_t place) {
-    const auto uid = place == kNoProcess ? std::nullopt : processes_.profiles()[place].user;
+    const auto uid = place == kNoProcess ? std::nullopt : users_[place];
     if (uid == 0U || uid == sandbox::kSandboxUser) return std::nullopt;
     const bool has_own = uid && (known_.contains(*uid) || known_.size() < kMaxSharingUsers);
     const std::uint32_t sharing = has_own ? *uid : UserBytes::kOthers;
@@ -200,6 +216,7 @@ class ShareFinder {
 
   const PprofProfile& profile_;
   const WindowSums& processes_;
+  const Users& users_;
   const UserLimits& limits_;
   std::vector<std::size_t> places_;  // by set of labels
   std::map<std::uint32_t, UserCost> known_;
@@ -288,9 +305,10 @@ std::size_t UserLimits::of(std::optional<std::uint32_t> uid) const {
   return found == by_uid.end() ? others : found->second;
 }
 
-UserParts limit_user_shares(PprofProfile& profile, WindowSums& processes,
+UserParts limit_user_shares(PprofProfile& profile, WindowSums& processes, UidOwners& owners,
                             const UserLimits& limits) {
-  OverShare over = ShareFinder(profile, processes, limits).find();
+  const Users users = users_of(processes, owners);
+  OverShare over = ShareFinder(profile, processes, users, limits).find();
   const std::vector<bool>& is_over = over.samples;
   UserParts parts{.users = std::move(over.users)};
   const bool is_any = std::ranges::find(is_over, true) != is_over.end();
@@ -309,9 +327,8 @@ UserParts limit_user_shares(PprofProfile& profile, WindowSums& processes,
     if (!is_over[i]) continue;
     const auto samples = static_cast<std::uint64_t>(profile.values(i)[0]);
     parts.over_share_samples += samples;
-    if (place == kNoProcess) continue;
-    const auto user = processes.profiles()[place].user;
-    if (user) parts.over_share_by_uid[*user] += samples;
+    if (place == kNoProcess || !users[place]) continue;
+    parts.over_share_by_uid[*users[place]] += samples;
   }
   if (!tables.replace(profile)) return {};
   fold(processes, targets);

@@ -5,8 +5,9 @@
 // Over the limit of a file, the rarest stacks of a user become one stack `[over share]` of their
 // process. Where the processes of a user take more than half of the limit by themselves, those with
 // the fewest samples become one process `[over share]` with the pid 0, which has their owner. No
-// sample is lost. The limit shrinks as the sum of the user's parts of all stored files
-// approaches the user's eighth of the history. On the window worker, except for UserSums.
+// sample is lost. The limit shrinks as the sum of the user's parts of all stored files approaches
+// the user's eighth of the history. Subordinate uids count as their user; labels and owners stay
+// those of the uid itself. On the window worker, except for UserSums.
 
 #pragma once
 
@@ -17,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collectors/host/uid_owners.h"
 #include "daemon/history/window_file.h"
 #include "daemon/history/window_sums.h"
 #include "formats/profile/pprof_profile.h"
@@ -48,14 +50,14 @@ using SamplesByUser = std::map<std::uint32_t, std::uint64_t>;
 
 struct UserParts {
   std::uint64_t over_share_samples = 0;  // that are in `[over share]` now
-  SamplesByUser over_share_by_uid{};     // those of known users
+  SamplesByUser over_share_by_uid{};     // those of known users, as UidOwners has them
   std::vector<UserBytes> users;          // what is left of each, before it is packed
 };
 
 // `processes` has those of the profile's labels, with the real uid of each. uid 0 has no limit, and
 // neither have profd's own sandboxed processes, which no user starts. The sets of labels do not
 // keep their indexes.
-UserParts limit_user_shares(PprofProfile& profile, WindowSums& processes,
+UserParts limit_user_shares(PprofProfile& profile, WindowSums& processes, UidOwners& owners,
                             const UserLimits& limits = {});
 
 // What the users have of all files of one kind: windows, or hours. On the io thread.

@@ -49,10 +49,12 @@ WindowProfile window_profile_of(const ProcessSnapshot& process, ProcessLabels la
 
 }  // namespace
 
-WindowWriter::WindowWriter(std::string windows_dir, std::unique_ptr<Parser> parser)
+WindowWriter::WindowWriter(std::string windows_dir, std::unique_ptr<Parser> parser,
+                           UidOwners owners)
     : windows_dir_(std::move(windows_dir)),
       naming_(std::move(parser)),
-      entries_(naming_.parser()) {}
+      entries_(naming_.parser()),
+      owners_(std::move(owners)) {}
 
 NamedProfile WindowWriter::name_frames(const SessionSnapshot& snapshot, SymbolBudgets& symbols) {
   if (!std::exchange(has_read_back_, true)) {
@@ -87,7 +89,7 @@ Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot, const Us
   SymbolBudgets symbols;
   NamedProfile named = name_frames(snapshot, symbols);
   WindowSums sums = count_processes(snapshot, named, symbols);
-  UserParts parts = limit_user_shares(named.profile, sums, limits);
+  UserParts parts = limit_user_shares(named.profile, sums, owners_, limits);
   SessionSummary summary = summarize(snapshot);
   WindowRecord record = record_of(snapshot);
   record.named_files = named_files_of(named.profile, named.files);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "collectors/host/uid_owners.h"
 #include "collectors/parser/parser.h"
 #include "daemon/history/store.h"
 #include "daemon/history/user_shares.h"
@@ -26,7 +27,8 @@ namespace profd {
 class WindowWriter {
  public:
   // `parser` is not null; the directory exists.
-  WindowWriter(std::string windows_dir, std::unique_ptr<Parser> parser);
+  WindowWriter(std::string windows_dir, std::unique_ptr<Parser> parser,
+               UidOwners owners = UidOwners());
 
   // Writes the complete window or nothing. The snapshot's session is the window's name.
   [[nodiscard]] Result<WindowInfo> write(const SessionSnapshot& snapshot,
@@ -45,6 +47,7 @@ class WindowWriter {
   CodeNaming naming_;
   std::atomic<std::shared_ptr<const NamingStats>> stats_ = std::make_shared<const NamingStats>();
   EntryFunctions entries_;
+  UidOwners owners_;
   bool has_read_back_ = false;  // the names of the last windows
 };
 

@@ -290,6 +290,23 @@ TEST_F(HourFileTest, ShortLivedProcessesOfAUserStayWithinTheUsersShare) {
   EXPECT_EQ(view_window(file, test::kBob).summary.ledger.written, 16U);
 }
 
+TEST_F(HourFileTest, SubordinateUidsHaveTheShareOfTheirUser) {
+  std::vector<NamedProcess> processes;
+  for (std::uint32_t uid = 200'000; uid < 200'010; ++uid) {
+    processes.push_back(process_of(uid, 20));
+    processes.back().user = uid;
+  }
+  add(0, processes);
+  const test::ScratchDirectory scratch;
+  HourPlan shared = plan();
+  shared.owners = UidOwners(scratch.write("subuid", "alice:200000:1000\n"),
+                            scratch.write("passwd", "alice:x:4001:4001::/:/bin/sh\n"));
+  const Result<HourInfo> made = make(shared);
+  ASSERT_TRUE(made) << made.error().message;
+  ASSERT_THAT(made->parts.users, SizeIs(1));
+  EXPECT_EQ(made->parts.users[0].uid, 4001U);
+}
+
 TEST_F(HourFileTest, ProcessesCountForTheMemory) {
   for (int minute = 0; minute < 4; ++minute) {
     std::vector<NamedProcess> processes;

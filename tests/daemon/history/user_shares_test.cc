@@ -48,7 +48,8 @@ WindowSums sums_of(const NamedWindow& window) {
 
 UserParts limit(PprofProfile& profile, const NamedWindow& window, const UserLimits& limits = {}) {
   WindowSums sums = sums_of(window);
-  return limit_user_shares(profile, sums, limits);
+  UidOwners each_its_own("/nonexistent", "/nonexistent");
+  return limit_user_shares(profile, sums, each_its_own, limits);
 }
 
 // As the daemon writes it.
@@ -58,10 +59,11 @@ struct LimitedWindow {
   WindowFile file;
 };
 
-LimitedWindow write_limited(const NamedWindow& window, const UserLimits& limits) {
+LimitedWindow write_limited(const NamedWindow& window, const UserLimits& limits,
+                            UidOwners owners = UidOwners("/nonexistent", "/nonexistent")) {
   PprofProfile profile = window.profile();
   WindowSums sums = sums_of(window);
-  UserParts parts = limit_user_shares(profile, sums, limits);
+  UserParts parts = limit_user_shares(profile, sums, owners, limits);
   SessionSummary summary = window.summary();
   WindowRecord record = window.record();
   std::move(sums).finish(profile, summary, record);
@@ -260,6 +262,28 @@ TEST(UserSharesTest, ManyUsersHaveOneShareTogetherBeyondTheFirst) {
   const std::string bytes = encode_window(profile, window.summary(), window.record());
   EXPECT_LT(unpack_gzip(bytes, 1 << 22)->size(), 2 * (kMaxSharingUsers + 1) * kLimit);
   EXPECT_EQ(report_of(profile, window).total, kUsers * 500U);
+}
+
+// 4001 has 1,000 uids from 200,000 on.
+TEST(UserSharesTest, SubordinateUidsHaveTheShareOfTheirUser) {
+  NamedWindow window(kSharesStart);
+  for (std::uint32_t i = 0; i < 20; ++i) window.add(flood(100 + i, 200'000 + i));
+  NamedProcess bobs = flood(8, 4002);
+  bobs.owner = kBobs;
+  window.add(bobs);
+  const test::ScratchDirectory scratch;
+  const UidOwners owners(scratch.write("subuid", "alice:200000:1000\n"),
+                         scratch.write("passwd", "alice:x:4001:4001::/:/bin/sh\n"));
+  const LimitedWindow limited = write_limited(window, {.others = kLimit}, owners);
+  std::vector<std::uint32_t> uids;
+  for (const UserBytes& user : limited.parts.users) uids.push_back(user.uid);
+  EXPECT_THAT(uids, testing::UnorderedElementsAre(4001, 4002));
+  EXPECT_LT(unpack_gzip(limited.bytes, 64 << 20)->size(), 3 * kLimit);
+  EXPECT_GT(limited.parts.over_share_by_uid.at(4001), 20 * 300U);
+  EXPECT_LT(limited.parts.over_share_by_uid.at(4002), 400U) << "of a share of its own";
+  const WindowView all = view_window(limited.file, test::kRoot);
+  EXPECT_EQ(all.summary.ledger.written, 21 * 500U);
+  EXPECT_EQ(all.profiles.at(0).user, 200'000U) << "its label and its owner stay";
 }
 
 TEST(UserSharesTest, TheHeaderSaysWhatEachUserHasOfTheFile) {
