@@ -51,7 +51,9 @@ Continuous::Continuous(Parts parts, WindowStore store)
       timer_(parts_.io),
       written_(parts_.io),
       hours_made_(parts_.io),
-      ended_(parts_.io) {
+      ended_(parts_.io),
+      wall_read_(parts_.wall_clock()),
+      steady_read_(Steady::now()) {
   config_.enabled = false;
   if (!store_.windows().empty()) last_written_ = utc_text(store_.windows().back().end);
 }
@@ -203,12 +205,12 @@ void Continuous::begin() {
 
 void Continuous::open(SessionSlot slot, const EventSpec& event) {
   parts_.aggregator.open(slot, kMaxWindowBytes);
-  open_ =
-      OpenWindow{.slot = slot, .event = event, .start = Wall::now(), .start_steady = Steady::now()};
+  open_ = OpenWindow{
+      .slot = slot, .event = event, .start = parts_.wall_clock(), .start_steady = Steady::now()};
 }
 
 boost::asio::awaitable<void> Continuous::close(const OpenWindow& window, Steady::time_point end) {
-  watch_clock(window, end);
+  (void)read_clock();
   SessionSnapshot snapshot;
   snapshot.started = window.start;
   snapshot.started_monotonic = window.start_steady.time_since_epoch();
@@ -267,7 +269,8 @@ boost::asio::awaitable<void> Continuous::write_waiting() {
 }
 
 boost::asio::awaitable<void> Continuous::remove_old() {
-  EvictedFiles evicted = store_.evict(limits(), Wall::now());
+  const Wall::time_point now = read_clock();
+  EvictedFiles evicted = store_.evict(limits(), now);
   auto remove = [windows_dir = store_.windows_dir(), hours_dir = store_.hours_dir(),
                  evicted = std::move(evicted)]() -> Result<std::size_t> {
     return remove_history_files(windows_dir, evicted.windows) +
@@ -311,18 +314,24 @@ void Continuous::lose(WindowFailure failure, std::uint64_t samples, const std::s
 // with a slow wall clock a timer expires a little early.
 Continuous::Steady::duration Continuous::until_next_boundary() const {
   const auto window = std::chrono::duration_cast<Wall::duration>(config_.window);
-  const auto now = Wall::now().time_since_epoch();
+  const auto now = parts_.wall_clock().time_since_epoch();
   const auto left = window - now % window;
   return left < window / 4 ? left + window : left;
 }
 
-void Continuous::watch_clock(const OpenWindow& window, Steady::time_point end) {
-  const auto by_wall = Wall::now() - window.start;
-  const auto by_steady = Steady::now() - window.start_steady;
+// The time by the wall clock, for what depends on the age of files. Each call compares both clocks
+// since the last one, so that limits() know of a step before anything is removed.
+Continuous::Wall::time_point Continuous::read_clock() {
+  const Wall::time_point wall = parts_.wall_clock();
+  const Steady::time_point steady = Steady::now();
+  const auto by_wall = wall - std::exchange(wall_read_, wall);
+  const auto by_steady = steady - std::exchange(steady_read_, steady);
   const auto apart = by_wall > by_steady ? by_wall - by_steady : by_steady - by_wall;
-  if (apart > kClockStep) clock_stepped_at_ = end;
+  if (apart > kClockStep) clock_stepped_at_ = steady;
+  return wall;
 }
 
+// After read_clock().
 WindowLimits Continuous::limits() const {
   const bool is_clock_reliable =
       !clock_stepped_at_ || Steady::now() - *clock_stepped_at_ > kClockDistrust;

@@ -4,7 +4,8 @@
 // Windows follow the wall clock: one of 60 s begins at :00. At its end another slot continues
 // between two ticks, so that each window has its own exact ledger. The old slot then waits for its
 // last samples while the new one is sampled. The length of a window is measured by the steady
-// clock, so a step of the wall clock only changes the times in the window's record.
+// clock, so a step of the wall clock only changes the times in the window's record. For an hour
+// after a step, no file is removed because of its age.
 //
 // No session can end a window: continuous mode has slots and an event set of its own. It writes its
 // windows on a thread of its own with a low priority. When too many windows wait, the newest is
@@ -56,6 +57,8 @@ class Continuous {
     JitNaming* naming = nullptr;             // null: JIT code gets no names
     StartParser start_parser;                // called once, when continuous mode is first enabled
     UserRefusals* refusals = nullptr;        // null: samples over a share are not counted by user
+    std::function<std::chrono::system_clock::time_point()> wall_clock =
+        &std::chrono::system_clock::now;
   };
 
   Continuous(Parts parts, WindowStore store);
@@ -117,8 +120,8 @@ class Continuous {
   void count_over_share(std::uint64_t samples, const SamplesByUser& by_uid);
   void lose(WindowFailure failure, std::uint64_t samples, const std::string& why);
   [[nodiscard]] Steady::duration until_next_boundary() const;
+  [[nodiscard]] Wall::time_point read_clock();
   [[nodiscard]] WindowLimits limits() const;
-  void watch_clock(const OpenWindow& window, Steady::time_point end);
 
   Parts parts_;
   WindowStore store_;
@@ -133,8 +136,10 @@ class Continuous {
   bool running_ = false;       // run() is active
   bool reconfigured_ = false;  // config_ has changed, and run() has not handled it yet
   bool writing_ = false;
-  bool making_hours_ = false;  // make_hours() is active
-  bool failing_ = false;       // the last window was lost
+  bool making_hours_ = false;   // make_hours() is active
+  bool failing_ = false;        // the last window was lost
+  Wall::time_point wall_read_;  // by the last read_clock()
+  Steady::time_point steady_read_;
   std::optional<Steady::time_point> clock_stepped_at_;
   std::set<Wall::time_point> failed_hours_;  // are tried again in the next hour
   Wall::time_point failed_in_;               // the hour in which these failed

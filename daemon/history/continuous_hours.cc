@@ -45,7 +45,7 @@ boost::asio::awaitable<void> Continuous::make_hours() {
 // The windows of the oldest hour that is over, as far as no file of that hour has them yet: after a
 // step of the clock an hour may be over a second time.
 std::optional<HourPlan> Continuous::next_hour() {
-  const Wall::time_point now = Wall::now();
+  const Wall::time_point now = read_clock();
   if (std::exchange(failed_in_, hour_of(now)) != hour_of(now)) failed_hours_.clear();
   const auto is_open = [this](Wall::time_point hour) {
     return (open_ && hour_of(open_->start) == hour) ||

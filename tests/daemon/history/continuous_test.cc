@@ -1,6 +1,7 @@
 #include "daemon/history/continuous.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -49,7 +50,8 @@ class ContinuousTest : public testing::Test {
                           .source = source_,
                           .aggregator = aggregator_,
                           .sampling_changed = [this] { ++changes_; },
-                          .start_parser = [] { return start_parser(); }},
+                          .start_parser = [] { return start_parser(); },
+                          .wall_clock = [this] { return Time::clock::now() + ahead_.load(); }},
         WindowStore::open(scratch_.path()).value());
   }
   void TearDown() override { shut_down(); }
@@ -119,6 +121,7 @@ class ContinuousTest : public testing::Test {
   Aggregator aggregator_;
   FakeSource source_{aggregator_};
   int changes_ = 0;
+  std::atomic<std::chrono::hours> ahead_{0h};  // of the wall clock
   SessionSlot newest_ = 0;
   std::unique_ptr<Continuous> continuous_;
 };
@@ -377,6 +380,21 @@ TEST_F(ContinuousTest, OldWindowsAreRemovedWhenTheirHourIsAFile) {
   shut_down();
   EXPECT_FALSE(
       fs::exists(continuous_->windows().windows_dir() + "/" + window_name(hour - 100h) + ".pb.gz"));
+}
+
+// The next window is open then: its end would show the step too late.
+TEST_F(ContinuousTest, AStepOfTheClockWhileAWindowIsWrittenRemovesNothing) {
+  const std::string old = write_window_at(an_hour_that_is_over());
+  reopen();
+  const test::FsyncWatch step([this](const std::string&) { ahead_ = 24h * 400; });
+  continuous_->configure(each_second());
+  wait_for_windows(3);
+  wait_for_hours(1);
+  EXPECT_EQ(windows().front().name, old);
+  shut_down();
+  EXPECT_EQ(windows().front().name, old);
+  EXPECT_TRUE(fs::exists(continuous_->windows().windows_dir() + "/" + old + ".pb.gz"));
+  EXPECT_GE(continuous_->windows().hours().size(), 1U);
 }
 
 }  // namespace
