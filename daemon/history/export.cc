@@ -1,7 +1,9 @@
 #include "daemon/history/export.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -31,6 +33,13 @@ Error no_process(const WindowTarget& target) {
   return fail(
       ErrorCode::kNotFound, "no process matched",
       "'profctl history' lists the busiest processes, 'profctl ps' the units and containers");
+}
+
+// In microseconds. None: there are no samples with a CPU time.
+std::optional<std::uint64_t> mean_period(std::int64_t nanoseconds, std::uint64_t samples) {
+  if (nanoseconds <= 0 || samples == 0) return std::nullopt;
+  return static_cast<std::uint64_t>(
+      std::llround(static_cast<double>(nanoseconds) / 1e3 / static_cast<double>(samples)));
 }
 
 std::string pack_with(std::string encoded, const SessionSummary& summary) {
@@ -110,15 +119,16 @@ Result<void> HistoryExport::read_next_window() {
               "give a shorter range, or a target");
 }
 
-// The event and the period of the result are those of the newest window.
+// The event and the period of the result are those of the newest window, if they have one period.
 void HistoryExport::note(const WindowView& view) {
   if (summary_.started.empty()) {
     first_start_ = view.start;
     summary_.started = view.summary.started;
   }
   end_ = std::max(end_, view.end);
+  const std::uint64_t before = std::exchange(summary_.period_us, view.summary.period_us);
+  if (before != 0 && before != summary_.period_us) has_periods_ = true;
   summary_.event = view.summary.event;
-  summary_.period_us = view.summary.period_us;
   summary_.period_unit = view.summary.period_unit;
 }
 
@@ -141,8 +151,31 @@ void HistoryExport::note_unreadable() {
                            " of this time could not be read: the samples of " +
                            (unreadable_ == 1 ? "it" : "them") + " are missing";
   profile_->comments.insert(text);
+  add_note(text);
+}
+
+void HistoryExport::add_note(const std::string& text) {
   std::optional<std::string>& note = plan_.result.info.note;
   note = note ? *note + "; " + text : text;
+}
+
+void HistoryExport::set_mean_period() {
+  std::int64_t nanoseconds = 0;
+  std::uint64_t samples = 0;
+  for (const NamedDirectory::Process& process : directory_->processes()) {
+    nanoseconds = sum_within_limits(nanoseconds, process.last_values);
+    for (const NamedDirectory::CountedStack& stack : process.stacks) samples += stack.samples;
+  }
+  const auto mean = mean_period(nanoseconds, samples);
+  if (!mean) return;
+  summary_.period_us = *mean;
+  add_note("the frequency changed in this time: the period is the mean");
+}
+
+std::uint64_t HistoryExport::period_of(const NamedDirectory::Process& process,
+                                       std::uint64_t samples) const {
+  if (!has_periods_) return summary_.period_us;
+  return mean_period(process.last_values, samples).value_or(summary_.period_us);
 }
 
 Result<void> HistoryExport::make_directory() {
@@ -152,6 +185,7 @@ Result<void> HistoryExport::make_directory() {
   next_ = 0;
   phase_ = plan_.profile_only ? Phase::kOrder : Phase::kProfiles;
   summarize_profiles();
+  if (has_periods_) set_mean_period();
   if (!plan_.profile_only) pack_ahead();
   return {};
 }
@@ -186,8 +220,8 @@ Result<void> HistoryExport::write_next_profile() {
     return {};
   }
   const ProfileSummary& summary = summary_.profiles[next_];
-  const std::string file =
-      directory_->encode_profile(directory_->processes()[next_++], summary_.period_us);
+  const NamedDirectory::Process& process = directory_->processes()[next_++];
+  const std::string file = directory_->encode_profile(process, period_of(process, summary.samples));
   const Result<std::uint64_t> samples = write_encoded_profile(summary.path, file, *writer_);
   if (!samples) return samples.error();
   if (*samples == summary.samples) return {};

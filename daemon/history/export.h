@@ -12,6 +12,9 @@
 // that name their frames (daemon/profiles/named_directory.h), and one profile with names of all
 // processes (kNamedProfile), whose own data is session.json. With `profile_only` it has the second
 // form alone, which takes half of the time.
+//
+// Windows may have several periods, since a reload can change the frequency. Where one figure must
+// serve for all, it is the mean: the CPU time by the number of samples.
 
 #pragma once
 
@@ -91,6 +94,10 @@ class HistoryExport {
   Result<void> commit();
   void note(const WindowView& view);
   void note_unreadable();
+  void set_mean_period();
+  void add_note(const std::string& text);
+  [[nodiscard]] std::uint64_t period_of(const NamedDirectory::Process& process,
+                                        std::uint64_t samples) const;
 
   ExportPlan plan_;
   Phase phase_ = Phase::kBegin;
@@ -108,6 +115,7 @@ class HistoryExport {
   std::chrono::system_clock::time_point first_start_;
   std::chrono::system_clock::time_point end_;
   std::size_t unreadable_ = 0;      // windows
+  bool has_periods_ = false;        // more than one
   std::uint64_t images_bytes_ = 0;  // of the images that are written
 };
 

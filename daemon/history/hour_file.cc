@@ -50,8 +50,9 @@ Result<bool> HourMaker::advance(std::chrono::steady_clock::duration turn) {
 
 Result<bool> HourMaker::step() {
   if (counted_ < plan_.windows.size()) {
-    count(plan_.windows[counted_++]);
-    if (processes_bytes_ > max_memory_ / 2) plan_.windows.resize(counted_);
+    const bool fits = count(plan_.windows[counted_]);
+    if (fits) ++counted_;
+    if (!fits || processes_bytes_ > max_memory_ / 2) plan_.windows.resize(counted_);
     if (counted_ == plan_.windows.size()) find_mixed();
     return false;
   }
@@ -69,10 +70,13 @@ std::uint64_t HourMaker::memory_bytes() const {
   return processes_bytes_ + profiles_.profile().bytes() + sums_.bytes();
 }
 
-// The samples of each process over the hour decide whether it keeps its pid.
-void HourMaker::count(const std::string& window) {
+// The samples of each process over the hour decide whether it keeps its pid. False: the window has
+// another period than those before it.
+bool HourMaker::count(const std::string& window) {
   const Result<WindowFile> file = WindowFile::open(plan_.windows_dir, window);
-  if (!file) return;
+  if (!file) return true;
+  if (period_us_ == 0) period_us_ = file->summary().period_us;
+  if (period_us_ != file->summary().period_us) return false;
   const auto& profiles = file->record().profiles;
   for (std::size_t i = 0; i < profiles.size(); ++i) {
     const auto [known, is_new] =
@@ -81,6 +85,7 @@ void HourMaker::count(const std::string& window) {
     if (known->second.owner != profiles[i].owner) known->second.owner.reset();
     known->second.samples += file->summary().profiles[i].samples;
   }
+  return true;
 }
 
 // Processes of two owners that have all else in common keep their pids.

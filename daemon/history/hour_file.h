@@ -4,6 +4,9 @@
 // samples: the others are added up by their other labels and their owner. What is added up has one
 // owner or none, so that nobody sees another's samples.
 //
+// All its windows have one period, so that a number of samples is a CPU time: windows of another
+// frequency are in another file of the hour.
+//
 // Step by step on the window worker, so that a window never waits for more than one step. The last
 // step takes longer than the others: it is not divided.
 
@@ -69,7 +72,7 @@ class HourMaker {
   };
 
   Result<bool> step();
-  void count(const std::string& window);
+  bool count(const std::string& window);
   void find_mixed();
   void add(const std::string& window);
   Result<void> merge(const WindowFile& file);
@@ -86,6 +89,7 @@ class HourMaker {
   std::size_t next_ = 0;  // the window to merge
   std::map<ProcessLabels, Process> processes_;
   std::uint64_t processes_bytes_ = 0;  // the memory for them
+  std::uint64_t period_us_ = 0;        // of the windows; 0: none is read yet
   std::set<ProcessLabels> mixed_;      // without pid: they would have several owners
   PprofMerge profiles_{{.drop_addresses = true}};
   WindowSums sums_;

@@ -127,18 +127,22 @@ void NamedDirectory::name_images() {
 }
 
 void NamedDirectory::find_processes() {
-  std::map<std::pair<std::uint32_t, std::string>, std::vector<CountedStack>> found;
-  std::vector<std::vector<CountedStack>*> by_labels(profile_.labels_count());
+  std::map<std::pair<std::uint32_t, std::string>, Process> found;
+  std::vector<Process*> by_labels(profile_.labels_count());
   const auto samples = profile_.samples();
   for (std::uint32_t i = 0; i < samples.size(); ++i) {
-    std::vector<CountedStack>*& list = by_labels[samples[i].labels];
-    if (list == nullptr) list = &found[process_of(samples[i].labels)];
-    const std::int64_t count = profile_.values(i).front();
-    if (count > 0) list->push_back({samples[i].stack, static_cast<std::uint64_t>(count)});
+    Process*& process = by_labels[samples[i].labels];
+    if (process == nullptr) process = &found[process_of(samples[i].labels)];
+    const auto values = profile_.values(i);
+    process->last_values = sum_within_limits(process->last_values, values.back());
+    if (values.front() <= 0) continue;
+    process->stacks.push_back({samples[i].stack, static_cast<std::uint64_t>(values.front())});
   }
-  for (auto& [id, stacks] : found) {
-    add_up(stacks);
-    processes_.push_back({.pid = id.first, .comm = id.second, .stacks = std::move(stacks)});
+  for (auto& [id, process] : found) {
+    add_up(process.stacks);
+    process.pid = id.first;
+    process.comm = id.second;
+    processes_.push_back(std::move(process));
   }
 }
 

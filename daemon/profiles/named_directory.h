@@ -37,6 +37,7 @@ class NamedDirectory {
     std::uint32_t pid = 0;  // 0: several processes, or unknown
     std::string comm;
     std::vector<CountedStack> stacks{};  // each once
+    std::int64_t last_values = 0;        // the sum of the last sample type, such as the CPU time
   };
 
   // `profile` must outlive *this. Its first sample type is the number of samples.

@@ -376,6 +376,25 @@ TEST_F(HistoryExportTest, AProcessBeforeAnExecHasAProfileOfItsOwn) {
   EXPECT_EQ(read_profile("work.7.prof").samples(), 5U);
 }
 
+// 19 Hz for a minute, then 99 Hz.
+TEST_F(HistoryExportTest, CpuTimesAreRightAfterAChangeOfTheFrequency) {
+  add(NamedWindow(at_minute(0), 60s, 52'632'000), {hot(7, "both", 19), hot(8, "slow", 38)});
+  add(NamedWindow(at_minute(1), 60s, 10'101'000), {hot(7, "both", 99), hot(9, "fast", 198)});
+  const auto result = run(plan(kRoot));
+  ASSERT_TRUE(result) << result.error().message;
+  const auto seconds_of = [](std::uint64_t period_us, std::uint64_t samples) {
+    return static_cast<double>(period_us * samples) / 1e6;
+  };
+  for (const auto& [name, seconds] :
+       {std::pair("both.7.prof", 2.0), {"slow.8.prof", 2.0}, {"fast.9.prof", 2.0}}) {
+    const Profile profile = read_profile(name);
+    EXPECT_NEAR(seconds_of(profile.period, profile.samples()), seconds, 0.001) << name;
+  }
+  const SessionSummary& summary = result->info.summary;
+  EXPECT_NEAR(seconds_of(summary.period_us, summary.ledger.written), 6.0, 0.001);
+  EXPECT_THAT(result->info.note.value_or(""), HasSubstr("frequency"));
+}
+
 TEST_F(HistoryExportTest, AWindowOfAnotherEventIsCountedAsLostAndNothingElseIs) {
   add(0, {hot(7, "work", 4)});
   NamedWindow other(at_minute(1));

@@ -290,6 +290,27 @@ TEST_F(HourFileTest, ShortLivedProcessesOfAUserStayWithinTheUsersShare) {
   EXPECT_EQ(view_window(file, test::kBob).summary.ledger.written, 16U);
 }
 
+// So that the samples of each process state its CPU time.
+TEST_F(HourFileTest, WindowsOfAnotherFrequencyAreOfAnotherFile) {
+  const auto add_with = [this](int minute, std::int64_t period_ns) {
+    NamedWindow window(kHourStart + minute * 1min, 60s, period_ns);
+    names_.push_back(window.add(process_of(7, 60)).write(windows_.windows()));
+  };
+  add_with(0, 52'632'000);
+  add_with(1, 52'632'000);
+  add_with(2, 10'101'000);
+  const Result<HourInfo> first = make(plan());
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_THAT(first->parts.windows, ElementsAre(names_[0], names_[1]));
+  const WindowShares slow = shares_of(view_window(open(first->name), test::kRoot), 1);
+  EXPECT_NEAR(slow.processes.at(0).cpu_percent, 5.2632, 1e-4);
+  HourPlan rest = plan("20260102T140000Z-2");
+  rest.windows = {names_[2]};
+  ASSERT_TRUE(make(rest));
+  const WindowShares fast = shares_of(view_window(open(rest.name), test::kRoot), 1);
+  EXPECT_NEAR(fast.processes.at(0).cpu_percent, 1.0101, 1e-4);
+}
+
 TEST_F(HourFileTest, SubordinateUidsHaveTheShareOfTheirUser) {
   std::vector<NamedProcess> processes;
   for (std::uint32_t uid = 200'000; uid < 200'010; ++uid) {

@@ -41,17 +41,18 @@ class NamedWindow {
   using Time = std::chrono::system_clock::time_point;
   static constexpr std::int64_t kPeriodNs = 52'632'000;
 
-  explicit NamedWindow(Time start, std::chrono::seconds lasted = std::chrono::seconds(60))
-      : profile_({{"samples", "count"}, {"cpu", "nanoseconds"}}) {
+  explicit NamedWindow(Time start, std::chrono::seconds lasted = std::chrono::seconds(60),
+                       std::int64_t period_ns = kPeriodNs)
+      : profile_({{"samples", "count"}, {"cpu", "nanoseconds"}}), period_ns_(period_ns) {
     record_.start = start;
     record_.end = start + lasted;
     summary_.session = window_name(start);
     summary_.started = utc_text(start);
     summary_.seconds = static_cast<double>(lasted.count());
     summary_.event = "cpu";
-    summary_.period_us = kPeriodNs / 1000;
+    summary_.period_us = static_cast<std::uint64_t>(period_ns / 1000);
     profile_.period_type = {"cpu", "nanoseconds"};
-    profile_.period = kPeriodNs;
+    profile_.period = period_ns;
     profile_.time_ns = std::chrono::nanoseconds(start.time_since_epoch()).count();
     profile_.duration_ns = std::chrono::nanoseconds(lasted).count();
     (void)add_mapping("[all processes of host]");
@@ -138,10 +139,11 @@ class NamedWindow {
                              label("user", labels.user),
                              label("runtime", labels.runtime)});
     profile_.add_sample({.labels = label_set, .stack = profile_.add_stack(frames)},
-                        std::array{samples, samples * kPeriodNs});
+                        std::array{samples, samples * period_ns_});
   }
 
   PprofProfile profile_;
+  std::int64_t period_ns_;
   SessionSummary summary_;
   WindowRecord record_;
 };
