@@ -1,7 +1,6 @@
 #include "daemon/history/continuous.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include <malloc.h>
@@ -34,14 +33,6 @@ constexpr int kSettleDrains = 20;
 // After a step, the clock may be set back, so no window is removed because of its age for a while.
 constexpr auto kClockStep = 1min;
 constexpr auto kClockDistrust = 1h;
-
-constexpr std::uint64_t kFullBytes = std::uint64_t{1} << 20;
-
-bool disk_is_full(const std::string& path) {
-  std::error_code error;
-  const auto space = std::filesystem::space(path, error);
-  return !error && space.available < kFullBytes;
-}
 
 }  // namespace
 
@@ -250,17 +241,24 @@ boost::asio::awaitable<void> Continuous::write_waiting() {
     waiting_.pop_front();
     window.snapshot.session = store_.unused_name(window.snapshot.started);
     const std::uint64_t samples = window.snapshot.samples;
-    auto write = [writer = writer_.get(), window = std::move(window),
+    bool is_disk_full = false;
+    auto write = [writer = writer_.get(), &is_disk_full, window = std::move(window),
                   users = store_.window_limits(config_.max_bytes)]() mutable {
       take_low_priority();
       Result<WindowInfo> written = writer->write(window.snapshot, users);
+      is_disk_full = writer->is_disk_full();
       window = {};
       ::malloc_trim(0);  // the memory of this window is not needed until the next one
       return written;
     };
     Result<WindowInfo> written = co_await worker_->run(std::move(write));
     parts_.source.release_files();
-    adopt(std::move(written), samples);
+    if (written) {
+      adopt(std::move(*written));
+    } else {
+      lose(is_disk_full ? WindowFailure::kNoSpace : WindowFailure::kIo, samples,
+           written.error().message);
+    }
     co_await remove_old();
   }
   writing_ = false;
@@ -280,16 +278,11 @@ boost::asio::awaitable<void> Continuous::remove_old() {
   count_failure(WindowFailure::kNotRemoved, left ? *left : 1);
 }
 
-void Continuous::adopt(Result<WindowInfo> written, std::uint64_t samples) {
-  if (!written) {
-    const bool is_full = disk_is_full(store_.windows_dir());
-    lose(is_full ? WindowFailure::kNoSpace : WindowFailure::kIo, samples, written.error().message);
-    return;
-  }
+void Continuous::adopt(WindowInfo written) {
   if (std::exchange(failing_, false)) log::info("windows are written again");
-  last_written_ = utc_text(written->end);
-  count_over_share(written->over_share_samples, std::exchange(written->over_share_by_uid, {}));
-  store_.adopt(std::move(*written));
+  last_written_ = utc_text(written.end);
+  count_over_share(written.over_share_samples, std::exchange(written.over_share_by_uid, {}));
+  store_.adopt(std::move(written));
 }
 
 void Continuous::count_over_share(std::uint64_t samples, const SamplesByUser& by_uid) {

@@ -113,7 +113,7 @@ class Continuous {
   void start_hours();
   void open(SessionSlot slot, const EventSpec& event);
   void enqueue(EndedWindow window);
-  void adopt(Result<WindowInfo> written, std::uint64_t samples);
+  void adopt(WindowInfo written);
   void adopt(Result<HourInfo> made, Wall::time_point hour);
   [[nodiscard]] std::optional<HourPlan> next_hour();
   void count_failure(WindowFailure failure, std::uint64_t windows = 1);

@@ -11,7 +11,7 @@
 namespace profd {
 
 enum class WindowFailure : std::uint8_t {
-  kNoSpace,     // the file system was full
+  kNoSpace,     // the file system, or a quota of it, was full
   kIo,          // the window could not be written for another reason
   kWriterBusy,  // too many windows waited to be written
   kNotBegun,    // users' sessions had all slots, or sampling could not be started

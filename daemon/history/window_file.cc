@@ -170,24 +170,36 @@ class UnfinishedFile {
     constexpr mode_t kMode = 0600;
     const UniqueFd file(::openat(directory_, name_.c_str(),
                                  O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, kMode));
-    if (!file.valid()) return fail_errno("could not create " + name_);
-    if (Result<void> written = write_all(file.get(), bytes, name_); !written) return written;
-    return ::fsync(file.get()) == 0 ? Result<void>() : fail_errno("could not write " + name_);
+    if (!file.valid()) return failed("could not create " + name_);
+    if (Result<void> written = write_all(file.get(), bytes, name_); !written) {
+      error_number_ = errno;
+      return written;
+    }
+    return ::fsync(file.get()) == 0 ? Result<void>() : failed("could not write " + name_);
   }
 
   Result<void> rename_to(const std::string& name) {
     if (::renameat2(directory_, name_.c_str(), directory_, name.c_str(), RENAME_NOREPLACE) != 0) {
       if (errno == EEXIST) return fail(ErrorCode::kBusy, "window " + name + " exists already");
-      return fail_errno("could not rename " + name_);
+      return failed("could not rename " + name_);
     }
     name_ = name;
-    if (::fsync(directory_) != 0) return fail_errno("could not sync the directory of windows");
+    if (::fsync(directory_) != 0) return failed("could not sync the directory of windows");
     name_.clear();
     return {};
   }
 
+  // Of the call that failed; 0: none.
+  [[nodiscard]] int error_number() const { return error_number_; }
+
  private:
+  Error failed(const std::string& what) {
+    error_number_ = errno;
+    return fail_errno(what, error_number_);
+  }
+
   int directory_;
+  int error_number_ = 0;
   std::string name_;  // empty: complete
 };
 
@@ -218,12 +230,14 @@ std::string encode_window_of(PprofProfile& profile, const SessionSummary& summar
 }
 
 Result<void> write_window(const std::string& directory, const std::string& name,
-                          std::string_view bytes) {
+                          std::string_view bytes, int* error_number) {
   const UniqueFd parent = open_directory(AT_FDCWD, directory);
   if (!parent.valid()) return fail_errno("could not open " + directory);
   UnfinishedFile file(parent.get(), ".partial-" + name);
-  if (Result<void> written = file.write(bytes); !written) return written;
-  return file.rename_to(name + std::string(kWindowFileEnd));
+  Result<void> written = file.write(bytes);
+  if (written) written = file.rename_to(name + std::string(kWindowFileEnd));
+  if (error_number != nullptr) *error_number = file.error_number();
+  return written;
 }
 
 Result<WindowHead> read_window_head(const std::string& directory, const std::string& name) {

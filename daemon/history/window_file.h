@@ -76,9 +76,10 @@ struct WindowHead {
 [[nodiscard]] std::string encode_window_of(PprofProfile& profile, const SessionSummary& summary,
                                            const WindowRecord& record, WindowParts parts);
 
-// Makes the file durable and visible as a whole, or not at all. kBusy: it exists.
+// Makes the file durable and visible as a whole, or not at all. kBusy: it exists. After a failure
+// of a call, `error_number` has its errno.
 [[nodiscard]] Result<void> write_window(const std::string& directory, const std::string& name,
-                                        std::string_view bytes);
+                                        std::string_view bytes, int* error_number = nullptr);
 
 // Reads the first bytes of a file. kNotFound: there is none; kMalformed: it is not a window's, or
 // it is cut.

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <map>
 #include <utility>
 
@@ -99,9 +100,10 @@ Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot, const Us
       encode_window(std::move(named.profile), summary, record, {.users = std::move(parts.users)});
   Result<WindowHead> head = decode_window_head(bytes);
   if (!head) return head.error();
-  if (auto written = write_window(windows_dir_, snapshot.session, bytes); !written) {
-    return written.error();
-  }
+  int error_number = 0;
+  const Result<void> written = write_window(windows_dir_, snapshot.session, bytes, &error_number);
+  is_disk_full_ = error_number == ENOSPC || error_number == EDQUOT;
+  if (!written) return written.error();
   return WindowInfo{.name = snapshot.session,
                     .start = record.start,
                     .end = record.end,

@@ -34,6 +34,9 @@ class WindowWriter {
   [[nodiscard]] Result<WindowInfo> write(const SessionSnapshot& snapshot,
                                          const UserLimits& limits = {});
 
+  // Whether the last write() failed because the file system, or a quota, was full.
+  [[nodiscard]] bool is_disk_full() const { return is_disk_full_; }
+
   // After the last window that was named. Any thread.
   [[nodiscard]] NamingStats naming_stats() const { return *stats_.load(); }
 
@@ -49,6 +52,7 @@ class WindowWriter {
   EntryFunctions entries_;
   UidOwners owners_;
   bool has_read_back_ = false;  // the names of the last windows
+  bool is_disk_full_ = false;
 };
 
 // Returns the number of files of the directory that could not be removed. The next start of the

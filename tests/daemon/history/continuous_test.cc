@@ -1,5 +1,7 @@
 #include "daemon/history/continuous.h"
 
+#include <sys/mount.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -241,6 +243,35 @@ TEST_F(ContinuousTest, AWindowThatCantBeWrittenIsCountedAndTheNextOneIsWritten) 
   take(2);
   wait_for_windows(1);
   EXPECT_EQ(continuous_->status().windows, windows().size());
+}
+
+// Of inodes, so that there is room on it for all that.
+class FullFileSystem {
+ public:
+  explicit FullFileSystem(std::string path) : path_(std::move(path)) {
+    is_mounted_ = ::mount("profd_test", path_.c_str(), "tmpfs", 0, "nr_inodes=1,size=8m") == 0;
+  }
+  FullFileSystem(const FullFileSystem&) = delete;
+  FullFileSystem& operator=(const FullFileSystem&) = delete;
+  ~FullFileSystem() {
+    if (is_mounted_) (void)::umount2(path_.c_str(), MNT_DETACH);
+  }
+  [[nodiscard]] bool is_mounted() const { return is_mounted_; }
+
+ private:
+  std::string path_;
+  bool is_mounted_ = false;
+};
+
+TEST_F(ContinuousTest, AWindowThatFindsNoSpaceIsCountedAsThat) {
+  const FullFileSystem full(continuous_->windows().windows_dir());
+  if (!full.is_mounted()) GTEST_SKIP() << "no file system can be mounted here";
+  continuous_->configure(each_second());
+  take(6);
+  run_until([this] { return !continuous_->status().failed.empty(); });
+  shut_down();
+  EXPECT_THAT(continuous_->status().failed, ElementsAre(Pair("no_space", Ge(1U))));
+  EXPECT_EQ(continuous_->status().lost_samples, 6U);
 }
 
 TEST_F(ContinuousTest, TheCurrentWindowIsWrittenAtShutDown) {
