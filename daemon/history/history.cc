@@ -207,12 +207,7 @@ boost::asio::awaitable<Result<WindowNames>> WindowHistory::names_after(
   const auto end = std::chrono::steady_clock::now() + patience;
   WindowNames names;
   while (!shutting_down_ && is_wanted()) {
-    // In the order of their names: those that the client knows are in front.
-    const std::vector<WindowInfo>& all = windows_.windows();
-    for (auto first = std::ranges::upper_bound(all, after, {}, &WindowInfo::name);
-         first != all.end(); ++first) {
-      names.windows.push_back(first->name);
-    }
+    names.windows = windows_.names_after(after);
     if (!names.windows.empty() || std::chrono::steady_clock::now() >= end) break;
     timer.expires_after(kCheck);
     co_await wait_for(timer);

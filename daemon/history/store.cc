@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "daemon/base/log.h"
@@ -192,13 +191,19 @@ Result<void> WindowStore::remove_objects() {
                                               : Result<void>();
 }
 
-std::vector<WindowInfo> WindowStore::between(std::chrono::system_clock::time_point since,
-                                             std::chrono::system_clock::time_point until) const {
-  std::vector<WindowInfo> found;
-  std::ranges::copy_if(windows_, std::back_inserter(found), [&](const WindowInfo& window) {
-    return window.end > since && window.start < until;
-  });
-  return found;
+std::vector<std::string> WindowStore::names_after(const std::string& after) const {
+  const auto known = std::ranges::find(windows_, after, &WindowInfo::name);
+  std::vector<const WindowInfo*> newer;
+  for (const WindowInfo& window : windows_) {
+    const bool is_newer =
+        known == windows_.end() ? window.name > after : window.sequence > known->sequence;
+    if (is_newer) newer.push_back(&window);
+  }
+  std::ranges::sort(newer, {}, &WindowInfo::sequence);
+  std::vector<std::string> names;
+  names.reserve(newer.size());
+  for (const WindowInfo* window : newer) names.push_back(window->name);
+  return names;
 }
 
 std::string WindowStore::unused_name(std::chrono::system_clock::time_point start) const {
@@ -211,6 +216,7 @@ std::string WindowStore::unused_hour_name(std::chrono::system_clock::time_point 
 
 void WindowStore::adopt(WindowInfo window) {
   windows_bytes_ += window.disk_bytes;
+  window.sequence = ++adopted_;
   const auto place = std::ranges::upper_bound(windows_, window.name, {}, &WindowInfo::name);
   windows_.insert(place, std::move(window));
 }

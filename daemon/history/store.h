@@ -27,7 +27,8 @@ struct WindowInfo {
   std::uint64_t over_share_samples = 0;  // when it is written (user_shares.h)
   SamplesByUser over_share_by_uid{};     // the same; not in the table
   std::vector<UserBytes> users{};
-  std::string hour{};  // the hour file that has its samples; empty: none
+  std::string hour{};          // the hour file that has its samples; empty: none
+  std::uint64_t sequence = 0;  // in which order the table got them; set by adopt()
 };
 
 struct HourInfo {
@@ -71,9 +72,10 @@ class WindowStore {
   [[nodiscard]] const std::vector<WindowInfo>& windows() const { return windows_; }
   [[nodiscard]] const std::vector<HourInfo>& hours() const { return hours_; }
 
-  // The windows that overlap [since, until).
-  [[nodiscard]] std::vector<WindowInfo> between(std::chrono::system_clock::time_point since,
-                                                std::chrono::system_clock::time_point until) const;
+  // The names of the windows that were written after `after`, or of all if that is empty, in the
+  // order in which they were written: where the clock was set back, that is not the order of their
+  // names. After a start of the daemon, and if there is no window `after`, the names decide.
+  [[nodiscard]] std::vector<std::string> names_after(const std::string& after) const;
 
   // A name for a window, or for the file of an hour, that starts at `start`.
   [[nodiscard]] std::string unused_name(std::chrono::system_clock::time_point start) const;
@@ -121,6 +123,7 @@ class WindowStore {
   std::vector<HourInfo> hours_;
   std::uint64_t windows_bytes_ = 0;
   std::uint64_t hours_bytes_ = 0;
+  std::uint64_t adopted_ = 0;  // windows
   std::uint64_t malformed_ = 0;
   std::uint64_t of_old_form_ = 0;  // windows of profd 0.1, which were removed
 };

@@ -217,17 +217,20 @@ TEST_F(WindowStoreTest, GivesANameThatIsNotTaken) {
   EXPECT_EQ(store.unused_name(kStart), "20260102T140500Z-3");
 }
 
-TEST_F(WindowStoreTest, FindsTheWindowsOfARange) {
+TEST_F(WindowStoreTest, WindowsFollowEachOtherAsTheyWereWrittenThoughTheClockWasSetBack) {
   WindowStore store = open();
-  for (const auto offset : {0min, 1min, 2min}) {
-    store.adopt(info_at(kStart + offset));
-  }
-  EXPECT_THAT(store.between(kStart, kStart + 3min), SizeIs(3));
-  EXPECT_THAT(names_of(store.between(kStart + 1min, kStart + 90s)),
-              ElementsAre(window_name(kStart + 1min)));
-  EXPECT_THAT(names_of(store.between(kStart + 59s, kStart + 61s)),
-              ElementsAre(window_name(kStart), window_name(kStart + 1min)));
-  EXPECT_THAT(store.between(kStart + 3min, kStart + 4min), IsEmpty());
+  const std::string first = window_name(kStart);
+  const std::string second = window_name(kStart + 1min);
+  const std::string set_back = window_name(kStart - 10min);
+  store.adopt(info_at(kStart));
+  store.adopt(info_at(kStart + 1min));
+  store.adopt(info_at(kStart - 10min));
+  EXPECT_THAT(store.names_after(""), ElementsAre(first, second, set_back));
+  EXPECT_THAT(store.names_after(first), ElementsAre(second, set_back));
+  EXPECT_THAT(store.names_after(second), ElementsAre(set_back));
+  EXPECT_THAT(store.names_after(set_back), IsEmpty());
+  EXPECT_THAT(store.names_after(window_name(kStart - 5min)), ElementsAre(first, second))
+      << "by their names, as there is no such window";
 }
 
 TEST_F(WindowStoreTest, EvictsByAge) {
