@@ -43,6 +43,8 @@ Continuous::Continuous(Parts parts, WindowStore store)
       written_(parts_.io),
       hours_made_(parts_.io),
       ended_(parts_.io),
+      cleaning_timer_(parts_.io),
+      cleaned_(parts_.io),
       wall_read_(parts_.wall_clock()),
       steady_read_(Steady::now()) {
   config_.enabled = false;
@@ -50,7 +52,10 @@ Continuous::Continuous(Parts parts, WindowStore store)
 }
 
 void Continuous::configure(const ContinuousConfig& config) {
-  if (stopping_ || config == config_) return;
+  const bool is_started = running_ || !config.enabled;
+  if (stopping_) return;
+  if (!std::exchange(cleaning_, true)) spawn(parts_.io, keep_clean());
+  if (config == config_ && is_started) return;
   config_ = config;
   reconfigured_ = running_;
   timer_.cancel();
@@ -89,6 +94,7 @@ StatusInfo::Continuous Continuous::status() const {
 boost::asio::awaitable<void> Continuous::shut_down() {
   stopping_ = true;
   timer_.cancel();
+  cleaning_timer_.cancel();
   while (running_) {
     co_await ended_.wait();
   }
@@ -97,6 +103,9 @@ boost::asio::awaitable<void> Continuous::shut_down() {
   }
   while (making_hours_) {
     co_await hours_made_.wait();
+  }
+  while (cleaning_) {
+    co_await cleaned_.wait();
   }
 }
 
@@ -158,7 +167,7 @@ boost::asio::awaitable<void> Continuous::read_jit_sources(SessionSlot slot) {
   co_await parts_.naming->read_to_end(std::move(processes));
 }
 
-// Starts the parser and the writer's thread when they are first needed.
+// Starts the parser when it is first needed.
 bool Continuous::ready_to_write() {
   if (writer_) return true;
   Result<std::unique_ptr<Parser>> parser = parts_.start_parser();
@@ -168,8 +177,12 @@ bool Continuous::ready_to_write() {
     return false;
   }
   writer_ = std::make_unique<WindowWriter>(store_.windows_dir(), std::move(*parser));
-  worker_.emplace("window-worker");
   return true;
+}
+
+Worker& Continuous::worker() {
+  if (!worker_) worker_.emplace("window-worker");
+  return *worker_;
 }
 
 // If it fails, for example because the event can't be opened, run() tries again when the next
@@ -251,7 +264,7 @@ boost::asio::awaitable<void> Continuous::write_waiting() {
       ::malloc_trim(0);  // the memory of this window is not needed until the next one
       return written;
     };
-    Result<WindowInfo> written = co_await worker_->run(std::move(write));
+    Result<WindowInfo> written = co_await worker().run(std::move(write));
     parts_.source.release_files();
     if (written) {
       adopt(std::move(*written));
@@ -269,12 +282,13 @@ boost::asio::awaitable<void> Continuous::write_waiting() {
 boost::asio::awaitable<void> Continuous::remove_old() {
   const Wall::time_point now = read_clock();
   EvictedFiles evicted = store_.evict(limits(), now);
+  if (evicted.windows.empty() && evicted.hours.empty()) co_return;
   auto remove = [windows_dir = store_.windows_dir(), hours_dir = store_.hours_dir(),
                  evicted = std::move(evicted)]() -> Result<std::size_t> {
     return remove_history_files(windows_dir, evicted.windows) +
            remove_history_files(hours_dir, evicted.hours);
   };
-  const Result<std::size_t> left = co_await worker_->run(std::move(remove));
+  const Result<std::size_t> left = co_await worker().run(std::move(remove));
   count_failure(WindowFailure::kNotRemoved, left ? *left : 1);
 }
 
@@ -310,6 +324,19 @@ Continuous::Steady::duration Continuous::until_next_boundary() const {
   const auto now = parts_.wall_clock().time_since_epoch();
   const auto left = window - now % window;
   return left < window / 4 ? left + window : left;
+}
+
+// Files grow old, and a reload changes the limits, also where no window is written.
+boost::asio::awaitable<void> Continuous::keep_clean() {
+  while (!stopping_) {
+    cleaning_timer_.expires_after(parts_.cleaning_interval);
+    co_await wait_for(cleaning_timer_);
+    if (!stopping_) {
+      co_await remove_old();
+    }
+  }
+  cleaning_ = false;
+  cleaned_.notify_all();
 }
 
 // The time by the wall clock, for what depends on the age of files. Each call compares both clocks

@@ -55,17 +55,20 @@ class Continuous {
     Aggregator& aggregator;
     std::function<void()> sampling_changed;  // called when is_sampling() has changed
     JitNaming* naming = nullptr;             // null: JIT code gets no names
-    StartParser start_parser;                // called once, when continuous mode is first enabled
+    StartParser start_parser;                // called until it succeeds once, if enabled
     UserRefusals* refusals = nullptr;        // null: samples over a share are not counted by user
     std::function<std::chrono::system_clock::time_point()> wall_clock =
         &std::chrono::system_clock::now;
+    std::chrono::steady_clock::duration cleaning_interval = std::chrono::minutes(10);
   };
 
   Continuous(Parts parts, WindowStore store);
   Continuous(const Continuous&) = delete;
   Continuous& operator=(const Continuous&) = delete;
 
-  // A changed configuration ends the window; the next one begins at once and uses it.
+  // A changed configuration ends the window; the next one begins at once and uses it. Tries again
+  // if continuous mode could not start. From the first call on, files over the limits are removed
+  // from time to time, also while continuous mode is off.
   void configure(const ContinuousConfig& config);
 
   [[nodiscard]] bool is_sampling() const { return open_.has_value(); }
@@ -105,10 +108,12 @@ class Continuous {
   boost::asio::awaitable<void> read_jit_sources(SessionSlot slot);
   boost::asio::awaitable<void> write_waiting();
   boost::asio::awaitable<void> remove_old();
+  boost::asio::awaitable<void> keep_clean();
   boost::asio::awaitable<void> make_hours();
   boost::asio::awaitable<Result<HourInfo>> make(HourPlan plan);
 
   bool ready_to_write();
+  Worker& worker();
   void begin();
   void start_hours();
   void open(SessionSlot slot, const EventSpec& event);
@@ -132,11 +137,14 @@ class Continuous {
   AsyncCondition written_;           // all waiting windows are written
   AsyncCondition hours_made_;        // make_hours() has ended
   AsyncCondition ended_;             // run() has ended
+  boost::asio::steady_timer cleaning_timer_;
+  AsyncCondition cleaned_;  // keep_clean() has ended
   bool stopping_ = false;
   bool running_ = false;       // run() is active
   bool reconfigured_ = false;  // config_ has changed, and run() has not handled it yet
   bool writing_ = false;
   bool making_hours_ = false;   // make_hours() is active
+  bool cleaning_ = false;       // keep_clean() is active
   bool failing_ = false;        // the last window was lost
   Wall::time_point wall_read_;  // by the last read_clock()
   Steady::time_point steady_read_;

@@ -92,7 +92,7 @@ boost::asio::awaitable<Result<HourInfo>> Continuous::make(HourPlan plan) {
       if (!done) return done.error();
       return made;
     };
-    Result<std::optional<HourInfo>> made = co_await worker_->run(std::move(turn));
+    Result<std::optional<HourInfo>> made = co_await worker().run(std::move(turn));
     if (!made) co_return made.error();
     if (*made) co_return std::move(**made);
   }

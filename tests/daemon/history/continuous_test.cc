@@ -52,8 +52,9 @@ class ContinuousTest : public testing::Test {
                           .source = source_,
                           .aggregator = aggregator_,
                           .sampling_changed = [this] { ++changes_; },
-                          .start_parser = [] { return start_parser(); },
-                          .wall_clock = [this] { return Time::clock::now() + ahead_.load(); }},
+                          .start_parser = [this] { return start_parser(); },
+                          .wall_clock = [this] { return Time::clock::now() + ahead_.load(); },
+                          .cleaning_interval = cleaning_interval_},
         WindowStore::open(scratch_.path()).value());
   }
   void TearDown() override { shut_down(); }
@@ -79,7 +80,8 @@ class ContinuousTest : public testing::Test {
         .ledger.written;
   }
 
-  static Result<std::unique_ptr<Parser>> start_parser() {
+  Result<std::unique_ptr<Parser>> start_parser() {
+    if (parser_error_) return *parser_error_;
     return std::unique_ptr<Parser>(std::make_unique<test::LocalParser>());
   }
 
@@ -123,6 +125,8 @@ class ContinuousTest : public testing::Test {
   Aggregator aggregator_;
   FakeSource source_{aggregator_};
   int changes_ = 0;
+  std::optional<Error> parser_error_;
+  std::chrono::steady_clock::duration cleaning_interval_ = 10min;
   std::atomic<std::chrono::hours> ahead_{0h};  // of the wall clock
   SessionSlot newest_ = 0;
   std::unique_ptr<Continuous> continuous_;
@@ -340,6 +344,32 @@ TEST_F(ContinuousTest, TwoWindowsWaitForASlowDiskAndTheNextOneIsLost) {
   EXPECT_EQ(continuous_->status().lost_samples, 4U);
   disk.set_value();
   wait_for_windows(3);
+}
+
+TEST_F(ContinuousTest, AReloadTriesAgainToStartTheParser) {
+  parser_error_ = fail(ErrorCode::kIo, "no process can be started");
+  continuous_->configure(each_second());
+  EXPECT_FALSE(continuous_->is_sampling());
+  EXPECT_THAT(continuous_->status().failed, ElementsAre(Pair("not_begun", 1U)));
+  parser_error_.reset();
+  continuous_->configure(each_second());
+  EXPECT_TRUE(continuous_->is_sampling());
+  wait_for_windows(1);
+  continuous_->configure(each_second());
+  EXPECT_EQ(changes_, 1) << "nothing has changed";
+}
+
+TEST_F(ContinuousTest, OldWindowsAreRemovedWhileItIsOff) {
+  const Time now = Time::clock::now();
+  (void)write_window_at(now - 24h * 40);
+  const std::string young = write_window_at(now - 2h);
+  cleaning_interval_ = 10ms;
+  reopen();
+  continuous_->configure({});
+  run_until([this] { return windows().size() == 1; });
+  EXPECT_EQ(windows()[0].name, young);
+  const fs::path files = continuous_->windows().windows_dir();
+  run_until([&] { return std::distance(fs::directory_iterator(files), {}) == 1; });
 }
 
 // Two hours ago.
