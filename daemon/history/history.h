@@ -87,7 +87,8 @@ class WindowHistory {
  private:
   [[nodiscard]] Result<RangeFiles> files_in(const TimeRange& range, PreferHours prefer) const;
 
-  // Runs a job to its end in turns on the worker, which also destroys the job.
+  // Runs a job to its end in turns on the worker, which also destroys the job; at the shut-down the
+  // io thread destroys one that has not ended.
   template <class Job>
   [[nodiscard]] boost::asio::awaitable<Result<typename Job::Value>> run(Caller caller,
                                                                         std::unique_ptr<Job> job);
