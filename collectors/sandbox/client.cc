@@ -112,14 +112,7 @@ Result<std::string> Client::call(const Request& request, std::span<const int> fi
   if (is_stuck_for(owner_)) {
     return fail(ErrorCode::kBusy, "another " + name_ + " hangs in a file of the same owner");
   }
-  if (auto ready = ensure_child(); !ready) return ready.error();
-  if (!send_packet(socket_.get(), bytes_of(request), files)) {
-    // The child died between two requests, not of this one.
-    end_child();
-    if (auto ready = ensure_child(); !ready) return ready.error();
-    // Where this fails, the child has died again, and receive() reports it.
-    (void)send_packet(socket_.get(), bytes_of(request), files);
-  }
+  if (auto sent = send(request, files); !sent) return sent.error();
   const Clock::time_point start = Clock::now();
   auto answer = receive(cpu_limit, limits_.wall_time);
   if (child_ > 0) {
@@ -130,6 +123,21 @@ Result<std::string> Client::call(const Request& request, std::span<const int> fi
     cpu_time_ += std::min<nanoseconds>(Clock::now() - start, cpu_limit);
   }
   return answer;
+}
+
+Result<void> Client::send(const Request& request, std::span<const int> files) {
+  // The child may have died between two requests; then another one gets this request.
+  for (int tries = 0; tries < 2; ++tries) {
+    if (auto ready = ensure_child(); !ready) return ready.error();
+    if (send_packet(socket_.get(), bytes_of(request), files)) return {};
+    const int error = errno;
+    if (error != EPIPE && error != ECONNRESET) {
+      // The kernel lacks memory, for instance. The child is idle, and the file is not to blame.
+      return fail(ErrorCode::kBusy, fail_errno("could not send to the " + name_, error).message);
+    }
+    end_child();
+  }
+  return fail(ErrorCode::kUnavailable, "the " + name_ + " died");
 }
 
 Result<std::string> Client::receive(milliseconds cpu_limit, milliseconds wall_limit) {

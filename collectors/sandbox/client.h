@@ -47,7 +47,8 @@ class Client {
 
   // The result of one request. The first file is the one that the child reads: while a killed
   // child still hangs in a file of one user other than root, requests for that user's files are
-  // kBusy. An error also where the child died of the request.
+  // kBusy, and so is a request that the kernel cannot send now. An error also where the child died
+  // of the request.
   [[nodiscard]] Result<std::string> call(const Request& request, std::span<const int> files) {
     return call(request, files, limits_.cpu_time);
   }
@@ -76,6 +77,8 @@ class Client {
   Result<void> start_child();
   void reap_stuck();
   [[nodiscard]] bool is_stuck_for(std::uint32_t owner);
+  // Starts the child if there is none.
+  Result<void> send(const Request& request, std::span<const int> files);
   Result<std::string> receive(std::chrono::milliseconds cpu_limit,
                               std::chrono::milliseconds wall_limit);
   [[nodiscard]] Result<void> wait_for_answer(std::chrono::milliseconds cpu_limit,

@@ -43,7 +43,7 @@ enum class DwarfLoss : std::uint8_t {
   kMemory,          // it needs more memory than the symbolizer may have
   kTimeLimit,       // the symbolizer was killed, since it did not answer in time
   kFault,           // the symbolizer died
-  kBusy,            // killed symbolizers still hang in files of the same owner
+  kBusy,            // killed symbolizers hang in files of the same owner, or the kernel is busy
 };
 
 inline constexpr std::size_t kDwarfLosses = 21;

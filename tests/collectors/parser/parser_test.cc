@@ -97,6 +97,20 @@ TEST_F(ParserTest, AnErrorOfAFileIsTheAnswer) {
   EXPECT_EQ(parser_->restarts(), 0U);
 }
 
+// As where the kernel has no memory for the packet: nothing has reached the child.
+TEST_F(ParserTest, ARequestThatCannotBeSentIsAnErrorAtOnceAndTheChildStays) {
+  start();
+  constexpr int kNotOpen = 1'000'000'000;
+  const auto answer = parser_->read_elf_summary(kNotOpen);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kBusy) << answer.error().message;
+  const pid_t child = parser_->child();
+  EXPECT_FALSE(parser_->read_elf_summary(kNotOpen));
+  EXPECT_EQ(parser_->child(), child);
+  EXPECT_EQ(parser_->restarts(), 0U);
+  EXPECT_TRUE(parser_->read_elf_summary(program_.get()));
+}
+
 TEST_F(ParserTest, TheChildHasNoDescriptorsButItsOwn) {
   const UniqueFd secret(::open("/etc/passwd", O_RDONLY));  // without O_CLOEXEC
   start();
