@@ -19,15 +19,6 @@ namespace {
 
 constexpr int kDebugFileFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 constexpr std::uint64_t kMaxDebugFileBytes = std::uint64_t{4} << 30;
-constexpr std::size_t kMinIdBytes = 2;
-constexpr std::size_t kMaxIdBytes = 64;
-
-// Empty where there is no usable build id.
-std::string path_of_id(const std::string& build_id) {
-  if (build_id.size() < kMinIdBytes || build_id.size() > kMaxIdBytes) return {};
-  const std::string hex = to_hex(build_id);
-  return ".build-id/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".debug";
-}
 
 // An O_PATH descriptor is checked, so that a FIFO or a device is never opened. Nothing here waits
 // for the file system.
@@ -79,7 +70,8 @@ void add_at(int root, const std::string& path, DebugFilePlace kind, const DebugF
   if (!file.fd.valid()) file.refusal = DebugFileRefusal::kLate;
 }
 
-bool is_private(int directory) {
+// As the header says of the cache.
+bool is_usable_cache(int directory) {
   struct stat status {};
   return ::fstat(directory, &status) == 0 && status.st_uid == 0 && (status.st_mode & S_IWOTH) == 0;
 }
@@ -102,9 +94,9 @@ std::optional<DebugFileAt> open_in_host(const DebugFileQuery& query, const std::
 }
 
 std::optional<DebugFileAt> open_in_cache(const DebugFileQuery& query, const std::string& cache) {
-  const std::string path = path_of_id(query.build_id);
+  const std::string path = debug_path_of(query.build_id);
   const UniqueFd directory(::open(cache.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (path.empty() || !directory.valid() || !is_private(directory.get())) return std::nullopt;
+  if (path.empty() || !directory.valid() || !is_usable_cache(directory.get())) return std::nullopt;
   // A member of the group may mount a file system of his own on a directory that he made.
   const UniqueFd place = open_resolved(directory.get(), path, O_PATH | O_CLOEXEC,
                                        RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS);
@@ -128,7 +120,7 @@ std::vector<DebugFileAt> open_in_root(int root, std::uint32_t tgid, const DebugF
   const auto add = [&](const std::string& path, DebugFilePlace kind) {
     add_at(root, path, kind, query, tgid, found);
   };
-  if (const std::string path = path_of_id(query.build_id); !path.empty()) {
+  if (const std::string path = debug_path_of(query.build_id); !path.empty()) {
     add(std::string(kDebugRoot) + "/" + path, DebugFilePlace::kProcess);
   }
   const std::string& link = query.debug_link;

@@ -20,6 +20,8 @@ namespace {
 
 constexpr off_t kMaxDebugBytes = off_t{4} << 30;
 constexpr std::chrono::seconds kMaxChecksumTime{2};
+constexpr std::size_t kMinIdBytes = 2;
+constexpr std::size_t kMaxIdBytes = 64;
 
 // Symbolic links are followed as long as they stay below the root. What not everybody may read is
 // not for everybody who makes a file with the same build id.
@@ -50,12 +52,6 @@ bool has_checksum(int fd, std::uint32_t expected) {
   }
 }
 
-std::string path_by_build_id(const std::string& build_id) {
-  if (build_id.size() < 2) return {};
-  const std::string hex = to_hex(build_id);
-  return ".build-id/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".debug";
-}
-
 std::string path_by_link(const std::string& link, const std::string& path) {
   const auto slash = path.rfind('/');
   if (link.empty() || link.find('/') != std::string::npos || !path.starts_with('/')) return {};
@@ -71,6 +67,12 @@ std::string path_by_alt_link(const std::string& link) {
 
 }  // namespace
 
+std::string debug_path_of(std::string_view build_id) {
+  if (build_id.size() < kMinIdBytes || build_id.size() > kMaxIdBytes) return {};
+  const std::string hex = to_hex(build_id);
+  return ".build-id/" + hex.substr(0, 2) + "/" + hex.substr(2) + ".debug";
+}
+
 std::string to_hex(std::string_view bytes) {
   return boost::algorithm::hex_lower(std::string(bytes));
 }
@@ -79,7 +81,7 @@ UniqueFd open_debug_file(const UnwindSource& source, const std::string& path,
                          const std::string& root) {
   const UniqueFd directory(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid()) return {};
-  if (const std::string below = path_by_build_id(source.build_id); !below.empty()) {
+  if (const std::string below = debug_path_of(source.build_id); !below.empty()) {
     if (UniqueFd fd = open_below(directory.get(), below); fd.valid()) return fd;
   }
   if (const std::string below = path_by_link(source.debug_link, path); !below.empty()) {
@@ -93,7 +95,7 @@ UniqueFd open_alt_file(const std::string& link, const std::string& build_id,
                        const std::string& root) {
   const UniqueFd directory(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid() || build_id.empty()) return {};
-  for (const std::string& below : {path_by_build_id(build_id), path_by_alt_link(link)}) {
+  for (const std::string& below : {debug_path_of(build_id), path_by_alt_link(link)}) {
     if (below.empty()) continue;
     UniqueFd fd = open_below(directory.get(), below);
     if (fd.valid() && may_be_reached_by_others(fd.get())) return fd;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "formats/base/unique_fd.h"
 #include "formats/unwind/cfi_tables.h"
@@ -24,6 +25,10 @@ inline constexpr const char* kDebugRoot = "/usr/lib/debug";
 // is read in it; the reader compares the build id. Invalid where there is none.
 [[nodiscard]] UniqueFd open_alt_file(const std::string& link, const std::string& build_id,
                                      const std::string& root = kDebugRoot);
+
+// The place of the debug file of a build id (raw bytes) below a directory of debug files:
+// .build-id/xx/yyyy.debug. Empty for an id of fewer than 2 or more than 64 bytes.
+[[nodiscard]] std::string debug_path_of(std::string_view build_id);
 
 [[nodiscard]] std::string to_hex(std::string_view bytes);
 

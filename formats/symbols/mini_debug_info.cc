@@ -1,14 +1,16 @@
 #include "formats/symbols/mini_debug_info.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include <lzma.h>
+
+#include "formats/base/whole_file.h"
 
 namespace profd {
 namespace {
@@ -43,8 +45,9 @@ class Unpacker {
   }
 
   [[nodiscard]] bool is_complete() const { return is_complete_; }
-  [[nodiscard]] const std::uint8_t* data() const { return output_.data(); }
-  [[nodiscard]] std::size_t size() const { return output_.size() - stream_.avail_out; }
+  [[nodiscard]] std::string_view output() const {
+    return {reinterpret_cast<const char*>(output_.data()), output_.size() - stream_.avail_out};
+  }
 
  private:
   bool refill() {
@@ -67,16 +70,6 @@ class Unpacker {
   bool is_complete_ = false;
 };
 
-bool write_all(int fd, const std::uint8_t* data, std::size_t bytes) {
-  while (bytes > 0) {
-    const ssize_t written = ::write(fd, data, bytes);
-    if (written <= 0) return false;
-    data += written;
-    bytes -= static_cast<std::size_t>(written);
-  }
-  return true;
-}
-
 }  // namespace
 
 std::optional<UniqueFd> unpack_mini_debug_info(const LimitedFile& file) {
@@ -89,12 +82,11 @@ std::optional<UniqueFd> unpack_mini_debug_info(const LimitedFile& file) {
   std::uint64_t bytes = 0;
   while (!unpacker.is_complete()) {
     if (!unpacker.next()) return std::nullopt;
-    bytes += unpacker.size();
-    const bool is_allowed = bytes <= kMaxMiniDebugInfoBytes &&
-                            file.limits().take(unpacker.size()) && ReadLimits::Clock::now() < until;
-    if (!is_allowed || !write_all(unpacked.get(), unpacker.data(), unpacker.size())) {
-      return std::nullopt;
-    }
+    const std::string_view part = unpacker.output();
+    bytes += part.size();
+    const bool is_allowed = bytes <= kMaxMiniDebugInfoBytes && file.limits().take(part.size()) &&
+                            ReadLimits::Clock::now() < until;
+    if (!is_allowed || !write_all(unpacked.get(), part)) return std::nullopt;
   }
   return unpacked;
 }
