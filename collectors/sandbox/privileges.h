@@ -1,5 +1,9 @@
 // Drops all that a process may do, except to compute and to read and write what it has open.
 //
+// Only a daemon of root can change the root directory and the user. The shipped unit runs it as the
+// user profd without CAP_SYS_CHROOT, CAP_SETGID and CAP_SETUID: its children keep that user and its
+// groups, and what protects the daemon and its files from them is seccomp, and Landlock besides.
+//
 // The steps are in the order in which they need each other: root directory, groups, user,
 // capabilities, limits, Landlock, seccomp. Afterwards the kernel refuses to make a file, socket,
 // process or executable memory and to trace a process; an attempt ends the process (SIGSYS).
@@ -13,9 +17,9 @@
 
 namespace profd::sandbox {
 
-// The real uid of processes without privileges. In a range that is assigned to nobody (systemd's
-// UIDS-GIDS.md), so that no other process has it: another process of the user `nobody` could kill
-// them.
+// The real uid of processes without privileges, where the daemon runs as root. In a range that is
+// assigned to nobody (systemd's UIDS-GIDS.md), so that no other process has it: another process of
+// the user `nobody` could kill them.
 inline constexpr std::uint32_t kSandboxUser = 2'147'483'000;
 
 struct SandboxLimits {

@@ -54,8 +54,8 @@ class HashIndex {
     }
     return std::nullopt;
   }
-  // The same. size(): there is none, and the
-  // caller adds its value under this index.
+  // The same; where there is none, the entry is added, with the index that size() had before. The
+  // caller then appends the value to its own table.
   template <class IsEqual>
   std::uint32_t find_or_add(std::uint64_t hash, const IsEqual& is_equal) {
     const std::uint32_t added = size();

@@ -5,8 +5,10 @@
 // do not fit the types, and two profiles one after the other (a gzip member appended to another).
 // Columns, drop_frames, keep_frames and doc_url are skipped; so no frame is dropped.
 //
-// The memory is bounded by the input and the limits below: at worst 16 bytes for each byte of the
-// protobuf, 2 in usual files. So a caller that decodes another user's file chooses `max_bytes`.
+// The memory is bounded by the input and the limits below. The tables take at worst 36 bytes for
+// each byte of the protobuf (an empty label has 2 bytes there and 24 here, and the table of labels
+// doubles its memory when it grows), 2 in usual files; decode_pprof() makes the profile beside
+// them. So a caller that decodes another user's file chooses `max_bytes`.
 
 #pragma once
 

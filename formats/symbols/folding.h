@@ -4,9 +4,10 @@
 //
 // Folded are:
 //  - two mangled names that are shown differently. Constructors (C1, C2) and overloads are not.
-//  - two other names of .symtab with the same binding of which neither contains the other, after
-//    leading underscores and "GI_", if none of the names is weak or has a version. C libraries name
-//    one function malloc, __libc_malloc and (local) __GI___libc_malloc, and by a weak symbol more.
+//  - the first of the other names and one more of .symtab with the same binding, of which neither
+//    contains the other, after leading underscores and "GI_", if none of the other names is weak or
+//    has a version. C libraries name one function malloc, __libc_malloc and (local)
+//    __GI___libc_malloc, and by a weak symbol more. Two names that each fit the first are aliases.
 // Other names in .dynsym are never folded: C libraries export functions by two global names.
 
 #pragma once

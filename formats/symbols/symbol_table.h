@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/symbols/demangle.h"
 #include "formats/symbols/read_limits.h"
 
 namespace profd {
@@ -27,8 +28,8 @@ struct SymbolHit {
 
 enum class SymbolTableKind : std::uint8_t { kSymtab, kDynsym };
 
-// Names longer than this are cut, and hence not demangled.
-inline constexpr std::size_t kMaxSymbolNameBytes = 4096;
+// Longer names are cut. One that is cut is too long to be demangled.
+inline constexpr std::size_t kMaxSymbolNameBytes = kMaxMangledBytes + 1;
 // Symbols of kSymtab without a size end here at the latest.
 inline constexpr std::uint64_t kMaxUnsizedBytes = 4096;
 
@@ -51,7 +52,7 @@ struct SymbolHits {
 [[nodiscard]] std::optional<SymbolHits> find_symbols(const LimitedFile& file, SymbolTableKind kind,
                                                      std::span<const std::uint64_t> addresses);
 
-// The entry of number `index` of a table of `strings`; empty where there is none.
+// The text at this byte of a string table; empty where there is none, or it cannot be read.
 [[nodiscard]] std::string read_symbol_name(const LimitedFile& file, const Elf64_Shdr& strings,
                                            std::uint32_t offset);
 
