@@ -59,6 +59,7 @@ std::vector<PprofPart> split_pprof(const PprofTables& tables, PprofSplitKey key)
   }
   PprofParts parts_of_tables(tables);
   std::vector<PprofPart> parts;
+  parts.reserve(samples_by_name.size());
   for (const auto& [name, part] : samples_by_name) {
     parts.push_back({name, parts_of_tables.profile_of(part)});
   }
