@@ -72,7 +72,10 @@ asio::awaitable<Result<OpenedFile>> profile_host(Service& service, Caller caller
   co_await std::move(waiting);
   auto stopping = service.stop(caller, *session);
   const Result<ResultInfo> result = co_await std::move(stopping);
-  if (!result) co_return result.error();
+  if (!result) {
+    (void)service.remove_result(caller, *session);  // the data that could not be stored
+    co_return result.error();
+  }
   Result<OpenedFile> file = fail(ErrorCode::kNotFound, "the result has no profile with names");
   if (result->named_profile) {
     file = service.open_result_file(caller, result->result, result->named_profile->path);

@@ -62,6 +62,7 @@ class Service {
 
   virtual Result<OpenedFile> open_result_file(const Caller& caller, const std::string& result,
                                               const std::string& path) = 0;
+  // Also removes the data of an ended session that could not be stored.
   virtual Result<void> remove_result(const Caller& caller, const std::string& result) = 0;
 
   // What the server refuses a caller, by reason (collectors/host/user_refusals.h).

@@ -216,11 +216,36 @@ Result<OpenedFile> Sessions::open_result_file(const Caller& caller, const std::s
 }
 
 Result<void> Sessions::remove_result(const Caller& caller, const std::string& result) {
-  const Result<const StoredResult*> stored = find_stored(caller, result);
-  if (!stored) return stored.error();
+  const Result<Found> found = find(caller, result);
+  if (!found) return found.error();
+  if (found->session) return discard(found->session);
   Result<void> removed = parts_.results.remove(result);
   delete_hidden();
   return removed;
+}
+
+Result<void> Sessions::discard(const SessionPtr& session) {
+  const std::string id = session->recording->id();
+  if (session->recording->is_running() || !session->was_tried) return not_found(id);
+  if (session->is_being_stored) {
+    return fail(ErrorCode::kBusy, "session " + id + " is being stored", "try again");
+  }
+  sessions_.erase(id);
+  spawn(parts_.io, drop(session));
+  return {};
+}
+
+// In the background. The worker destroys the data, since that takes long.
+boost::asio::awaitable<void> Sessions::drop(SessionPtr session) {
+  auto job =
+      [data = std::exchange(session->measurement, nullptr)](CodeNaming&) mutable -> Result<void> {
+    data = nullptr;
+    return {};
+  };
+  auto dropping = parts_.workers.run(owner_of(*session), std::move(job));
+  (void)co_await std::move(dropping);
+  auto releasing = release(session->recording);
+  co_await std::move(releasing);
 }
 
 // In the background, since the result is gone for all callers already.

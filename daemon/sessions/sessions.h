@@ -2,8 +2,9 @@
 //
 // A session runs until it is stopped, its duration is over, its targets have ended, or its lease
 // has expired. Then the worker encodes its data into the result store, where stop() finds them: so
-// memory is bounded by what runs. When storing fails (a full disk) the data stay in memory, and the
-// next stop() tries again. On the io thread, except for the worker's part.
+// memory is bounded by what runs. When storing fails (a full disk) the data stay in memory, the
+// next stop() tries again, and remove_result() drops them. On the io thread, except for the
+// worker's part.
 
 #pragma once
 
@@ -66,6 +67,8 @@ class Sessions {
 
   [[nodiscard]] Result<OpenedFile> open_result_file(const Caller& caller, const std::string& result,
                                                     const std::string& path) const;
+  // Removes a result, or the data of an ended session that could not be stored. kBusy: they are
+  // being stored.
   Result<void> remove_result(const Caller& caller, const std::string& result);
 
   // An id that no session and no result has.
@@ -106,6 +109,8 @@ class Sessions {
 
   boost::asio::awaitable<void> check_every_second();
   void end_if_unwanted(const SessionPtr& session);
+  Result<void> discard(const SessionPtr& session);
+  boost::asio::awaitable<void> drop(SessionPtr session);
   void expire();
   void delete_hidden();
   boost::asio::awaitable<void> delete_on_worker(std::vector<HiddenResult> files);

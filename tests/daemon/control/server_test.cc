@@ -110,6 +110,20 @@ TEST_F(ControlServerTest, AProfileOfTheNextSecondsIsOneAnswer) {
   EXPECT_EQ(service_.started.size(), 1U);
 }
 
+TEST_F(ControlServerTest, AProfileThatCannotBeStoredLeavesNoSession) {
+  const RunningServer server(service_, patient());
+  service_.info.state = "ended";
+  service_.before_result = [this]() -> boost::asio::awaitable<void> {
+    service_.error = fail(ErrorCode::kIo, "no space left on the device");
+    co_return;
+  };
+  RawClient client(server.socket());
+  const RawAnswer answer = client.ask("GET", "/debug/pprof/profile?seconds=1", "");
+  EXPECT_NE(answer.status, 200);
+  EXPECT_THAT(answer.body, testing::HasSubstr("no space left"));
+  EXPECT_EQ(service_.calls.back(), "remove 5f2c01ab");
+}
+
 TEST_F(ControlServerTest, APathThatIsNoRouteCallsNothing) {
   const RunningServer server(service_, patient());
   struct Case {

@@ -349,6 +349,20 @@ TEST_F(FullDiskSessionsTest, KeepsItsSamplesForAnotherTry) {
   EXPECT_EQ(result->summary.ledger.difference(), 0);
 }
 
+TEST_F(FullDiskSessionsTest, DropsSamplesThatCouldNotBeStoredWhenTheResultIsRemoved) {
+  const std::string id = start(kRoot, everything()).value();
+  for (std::uint64_t i = 0; i < 2000; ++i) source_.take(sample_at(i), 0);
+  EXPECT_EQ(sessions().remove_result(kRoot, id).error().code, ErrorCode::kNotFound) << "it runs";
+  ASSERT_FALSE(stop(kRoot, id));
+  EXPECT_EQ(sessions().remove_result(kAlice, id).error().code, ErrorCode::kPermissionDenied);
+  const Result<void> removed = sessions().remove_result(kRoot, id);
+  EXPECT_TRUE(removed) << removed.error().message;
+  EXPECT_THAT(sessions().sessions(kRoot), IsEmpty());
+  run_until([this] { return source_.releases == 1; });
+  make_room();
+  EXPECT_EQ(stop(kRoot, id).error().code, ErrorCode::kNotFound);
+}
+
 TEST_F(SessionsTest, StartsNothingAtShutdown) {
   EXPECT_TRUE(run(sessions().shut_down()));
   const Result<std::string> refused = start(kRoot, everything());
