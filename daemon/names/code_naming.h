@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "collectors/parser/parser.h"
@@ -42,8 +43,8 @@ class CodeNaming {
   // Ends a session or window: counts how well it is named, and keeps no more than needed.
   void finish(const NameShares& shares) {
     shares_ += shares;
-    files_.trim();
     lines_.end_children();
+    files_.trim();
   }
 
   // Counts addresses whose names came into the cache from windows.
@@ -71,6 +72,29 @@ class CodeNaming {
   std::chrono::steady_clock::time_point refilled_at_ = std::chrono::steady_clock::now();
   NameShares shares_;
   std::uint64_t read_back_ = 0;
+};
+
+// Calls CodeNaming::finish() at the end of a scope, whether or not the session could be written.
+class NamingEnd {
+ public:
+  // `naming` must outlive *this. What refers to names must not.
+  explicit NamingEnd(CodeNaming& naming) : naming_(naming) {}
+  NamingEnd(const NamingEnd&) = delete;
+  NamingEnd& operator=(const NamingEnd&) = delete;
+  ~NamingEnd() {
+    try {
+      naming_.finish(shares_);
+    } catch (const std::bad_alloc&) {
+      // The next session trims the cache.
+    }
+  }
+
+  // Of the session, once it is named.
+  void set_shares(const NameShares& shares) { shares_ = shares; }
+
+ private:
+  CodeNaming& naming_;
+  NameShares shares_;
 };
 
 }  // namespace profd

@@ -188,6 +188,7 @@ Result<SessionSummary> write_profiles(const SessionSnapshot& snapshot, const Sha
 
 Result<SessionSummary> write_session(const SessionSnapshot& snapshot, CodeNaming& naming,
                                      ResultWriter& result) {
+  NamingEnd end(naming);
   Parser& parser = naming.parser();
   const std::string release = kernel_release();
   ObjectImages objects(parser, release);
@@ -202,9 +203,9 @@ Result<SessionSummary> write_session(const SessionSnapshot& snapshot, CodeNaming
   if (!summary) return summary;
   const Result<NameShares> named = write_named_profile(snapshot, *summary, naming, result);
   if (!named) return named.error();
+  end.set_shares(*named);
   const Result<void> images =
       write_images(snapshot, kernel, objects, symbols, naming.cache(), result);
-  naming.finish(*named);
   if (!images) return images.error();
   return summary;
 }

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "daemon/profiles/profile_files.h"
+#include "daemon/storage/result_store.h"
 #include "daemon/storage/result_writer.h"
 #include "tests/daemon/profiles/session_writer_fixture.h"
 
@@ -50,6 +51,18 @@ TEST_F(SessionWriterTest, CountsAStackThatReachesTheEntryPointAsComplete) {
   EXPECT_EQ(written.kernel_only_samples, 1U);
   EXPECT_THAT(written.incomplete, ElementsAre(Pair("32_bit", 1), Pair("frame_pointer_zero", 2),
                                               Pair("no_frame_pointer", 4), Pair("pc_unmapped", 1)));
+}
+
+// The profile with names finds its name taken.
+TEST_F(SessionWriterTest, ASessionThatCannotBeWrittenLeavesNoSymbolizer) {
+  ProcessSnapshot& process = add_process("chain");
+  const ChainProgram program = add_program(process, "libchain.so");
+  add_samples(process, chain(program), 3);
+  ResultWriter result = ResultWriter::create(scratch_.path()).value();
+  ASSERT_TRUE(result.add(kNamedProfile, "another"));
+  ASSERT_FALSE(write_session(snapshot_, *naming_, result));
+  EXPECT_GT(naming_->stats().looked_up, 0U);
+  EXPECT_EQ(naming_->symbolizer(), -1);
 }
 
 TEST_F(SessionWriterTest, CountsAStackThatTheRowsEndedAsCompleteAnywhere) {
