@@ -53,13 +53,16 @@ DebugFileRefusal refusal_of(const Error& error) {
 DebugFileFinder::Found DebugFileFinder::find(const Wanted& wanted, nanoseconds& time_left) {
   const std::vector<DueProcess> due = due_processes(wanted);
   if (due.empty()) return {};
-  const std::uint64_t late = refused(DebugFileRefusal::kLate);
+  const auto undecided = [this] {
+    return refused(DebugFileRefusal::kLate) + refused(DebugFileRefusal::kOverBudget);
+  };
+  const std::uint64_t undecided_before = undecided();
   DebugFileAt found = search(wanted, due, time_left);
   if (found.fd.valid()) {
     return {.file = closer_.closed_here(std::make_shared<const UniqueFd>(std::move(found.fd))),
             .is_private = found.is_private};
   }
-  if (refused(DebugFileRefusal::kLate) != late) return {};
+  if (undecided() != undecided_before) return {};  // the next search asks again
   if (missing_.size() >= kMaxMissing) missing_.clear();
   const Clock::time_point now = Clock::now();
   for (const DueProcess& process : due) missing_.insert_or_assign(process.search, now);
@@ -160,7 +163,6 @@ DebugFileFinder::Verdict DebugFileFinder::judge(const Wanted& wanted, int debug_
   const Clock::time_point started = Clock::now();
   const Verdict verdict = match(wanted.fd, debug_fd);
   if (is_limited) time_left -= Clock::now() - started;
-  // The next search asks again.
   if (verdict == DebugFileRefusal::kOverBudget) return verdict;
   if (verdicts_.size() >= kMaxVerdicts) verdicts_.clear();
   verdicts_.emplace(pair, verdict);

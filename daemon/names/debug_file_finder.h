@@ -58,9 +58,10 @@ class DebugFileFinder {
     [[nodiscard]] int fd() const { return file ? file->get() : -1; }
   };
 
-  // That there is none is remembered for a while, for the roots that were looked into: a user can
-  // hide a debug file in a mount namespace of his own. `time_left` is that of the owner's files:
-  // less is left afterwards, unless all is root's.
+  // That there is none is remembered for a while, for the roots that were searched: a user can hide
+  // a debug file in a mount namespace of his own. It is not remembered where a file could not be
+  // checked for want of time. `time_left` is that of the owner's files: less is left afterwards,
+  // unless all is root's.
   [[nodiscard]] Found find(const Wanted& wanted, std::chrono::nanoseconds& time_left);
 
   // Whether find() would look into a root in which it has not looked for this file for a while.

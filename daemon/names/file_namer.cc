@@ -252,7 +252,7 @@ void FileNamer::add_lines(Pending& pending, LineBudget& budget) {
   const std::chrono::nanoseconds left = budget.left_for(pending.payer);
   std::chrono::nanoseconds time = left;
   DebugFileFinder::Found debug;
-  // A search without time would find none, which is remembered for all users.
+  // Without time there will be no lines.
   if (left > std::chrono::nanoseconds(0)) {
     debug = debug_files_.find(
         {.fd = file.fd.get(),

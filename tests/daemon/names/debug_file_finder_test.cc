@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -203,6 +205,26 @@ TEST_F(DebugFileFinderTest, WhatTheDebugFileDoesNotNameIsNotLookedUpAgain) {
   EXPECT_EQ(name(), "(gap)");
   EXPECT_EQ(naming_.stats().looked_up, 1U);
   EXPECT_EQ(found(DebugFilePlace::kLink), 1U);
+}
+
+// The time was spent for other files.
+TEST_F(DebugFileFinderTest, WithoutTimeADebugFileIsSearchedForAgain) {
+  build();
+  install();
+  const ElfSummary elf = read_elf_summary(hit_.file->fd.get()).value();
+  const DebugFileFinder::Wanted wanted{.fd = hit_.file->fd.get(),
+                                       .identity = "program",
+                                       .query = {.build_id = elf.build_id,
+                                                 .debug_link = elf.debug_link,
+                                                 .path = hit_.file->path,
+                                                 .owner = 1000}};
+  const std::unique_ptr<Parser> parser = Parser::start().value();
+  DebugFileFinder finder(*parser, {.host = directory(), .cache = built_.path("cache")});
+  std::chrono::nanoseconds time{0};
+  EXPECT_FALSE(finder.find(wanted, time).file);
+  EXPECT_TRUE(finder.is_due(wanted));
+  time = std::chrono::seconds(5);
+  EXPECT_TRUE(finder.find(wanted, time).file);
 }
 
 TEST_F(DebugFileFinderTest, AnInstalledDebugFileNamesWhatHadNoName) {
