@@ -96,7 +96,7 @@ void LineNamer::add_all(const Source& source, const std::string& key,
       files.alt_file = alt_file.get();
     }
     const auto some = addresses.first(std::min(addresses.size(), kMaxDwarfAddresses));
-    const bool are_done = add_some(files, key, some, time, names);
+    const bool are_done = add_some(files, key, some, time, names, budget);
     budget.spend(source.payer, cpu_time() - before);
     addresses = addresses.subspan(some.size());
     if (!are_done) {
@@ -114,7 +114,7 @@ void LineNamer::count_unasked(std::size_t addresses, const LineBudget& budget) {
 
 bool LineNamer::add_some(const DwarfFiles& files, const std::string& key,
                          std::span<const std::uint64_t> addresses, nanoseconds time,
-                         NameTable& names) {
+                         NameTable& names, const LineBudget& budget) {
   const auto answers = symbolizer_for(files).find_frames(files, addresses, time);
   if (!answers || answers->empty()) return false;
   const DwarfLoss loss = answers->front().loss;
@@ -122,17 +122,21 @@ bool LineNamer::add_some(const DwarfFiles& files, const std::string& key,
     refuse(key, loss);
     return false;
   }
-  // A file that takes all the time before it answers anything would do so each time.
-  if (time >= kTimeToRefuse && std::ranges::all_of(*answers, &may_change, &DwarfAddress::loss)) {
+  // A file that takes all the time before it answers anything would do so each time. It gets more
+  // where the rest of the time is shared.
+  if (!budget.keeps_rest() && time >= kTimeToRefuse &&
+      std::ranges::all_of(*answers, &may_change, &DwarfAddress::loss)) {
     refuse(key, DwarfLoss::kTimeLimit);
   }
-  return apply(*answers, names);
+  return apply(*answers, names, budget);
 }
 
-bool LineNamer::apply(const std::vector<DwarfAddress>& answers, NameTable& names) {
+bool LineNamer::apply(const std::vector<DwarfAddress>& answers, NameTable& names,
+                      const LineBudget& budget) {
   bool are_done = true;
   for (const DwarfAddress& answer : answers) {
-    if (answer.loss != DwarfLoss::kNone) {
+    const bool is_asked_again = budget.keeps_rest() && may_change(answer.loss);
+    if (answer.loss != DwarfLoss::kNone && !is_asked_again) {
       ++stats_.addresses_lost.at(static_cast<std::size_t>(answer.loss));
     }
     if (!answer.names.frames.empty()) ++stats_.answered;

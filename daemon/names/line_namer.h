@@ -40,8 +40,8 @@ class LineNamer {
 
   // Asks for addresses that `names` has, the most important first, as long as the payer has time.
   // What was not answered for want of it keeps its `may_have_lines`, and counts as lost for
-  // kCpuTime. All addresses of a file that took long the last time also keep it, until enough
-  // samples of the payer were without lines (LineBudget::is_worth).
+  // kCpuTime, once the budget does not keep a rest. All addresses of a file that took long the last
+  // time also keep it, until enough samples of the payer were without lines (LineBudget::is_worth).
   void add_lines(const Source& source, std::span<const std::uint64_t> addresses, NameTable& names,
                  LineBudget& budget);
 
@@ -61,8 +61,8 @@ class LineNamer {
   // Whether all addresses were answered.
   bool add_some(const DwarfFiles& files, const std::string& key,
                 std::span<const std::uint64_t> addresses, std::chrono::nanoseconds time,
-                NameTable& names);
-  bool apply(const std::vector<DwarfAddress>& answers, NameTable& names);
+                NameTable& names, const LineBudget& budget);
+  bool apply(const std::vector<DwarfAddress>& answers, NameTable& names, const LineBudget& budget);
   // Of addresses that nobody was asked for.
   void count_unasked(std::size_t addresses, const LineBudget& budget);
   void refuse(const std::string& key, DwarfLoss loss);

@@ -219,6 +219,31 @@ TEST_F(LineNamerTest, InASessionUsersHaveTheTimeThatOthersLeave) {
   EXPECT_EQ(lost.at(static_cast<std::size_t>(DwarfLoss::kCpuTime)), 0U);
 }
 
+// The child has no time, so it answers nothing.
+TEST_F(LineNamerTest, InASessionAFileIsRefusedOnlyAfterItHadTheTimeThatOthersLeave) {
+  LineNamer lines(SymbolizerLimits{.cpu_time = 0ms, .root_cpu_time = 0ms});
+  const HitFile hit = hit_of(INLINED_PROGRAM);
+  const NamedFile named = naming_.files().name(hit, budgets_);
+  NameTable& names = naming_.cache().names_of(named.identity);
+  const LineNamer::Source source{
+      .fd = hit.file->fd.get(), .identity = named.identity, .payer = kUser, .samples = 1};
+  const auto refused = [&lines] {
+    return lines.stats().files_refused.at(static_cast<std::size_t>(DwarfLoss::kTimeLimit));
+  };
+  const auto lost = [&lines] {
+    return lines.stats().addresses_lost.at(static_cast<std::size_t>(DwarfLoss::kCpuTime));
+  };
+  LineBudget budget = LineBudget::of_session();
+  lines.add_lines(source, addresses_, names, budget);
+  EXPECT_GT(lines.child(), 0);
+  EXPECT_EQ(refused(), 0U);
+  EXPECT_EQ(lost(), 0U);
+  budget.share_rest();
+  lines.add_lines(source, addresses_, names, budget);
+  EXPECT_EQ(refused(), 1U);
+  EXPECT_EQ(lost(), addresses_.size());
+}
+
 // All samples of the second and third request are worth less than the first one took, though in the
 // third one each address has many; and those of the fourth one are worth more. The kernel may add
 // the CPU time of the first one too late.
