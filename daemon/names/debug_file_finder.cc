@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "collectors/host/clock.h"
+#include "daemon/names/parser_errors.h"
 
 namespace profd {
 namespace {
@@ -43,9 +44,7 @@ std::size_t changes_in(const std::string& directory) {
 }
 
 DebugFileRefusal refusal_of(const Error& error) {
-  const bool is_temporary = error.code == ErrorCode::kTimeout || error.code == ErrorCode::kBusy ||
-                            error.code == ErrorCode::kUnavailable;
-  return is_temporary ? DebugFileRefusal::kOverBudget : DebugFileRefusal::kMalformed;
+  return is_temporary(error) ? DebugFileRefusal::kOverBudget : DebugFileRefusal::kMalformed;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "collectors/files/vdso.h"
 #include "daemon/names/file_identity.h"
+#include "daemon/names/parser_errors.h"
 #include "formats/symbols/find_code_names.h"
 
 namespace profd {
@@ -32,12 +33,6 @@ DebugFileQuery query_of(const ElfSummary& elf, const std::string& path, std::uin
 bool is_from_symbols(NameSource source) {
   return source == NameSource::kSymbolTable || source == NameSource::kDebugFile ||
          source == NameSource::kMiniDebugInfo || source == NameSource::kDynamicSymbols;
-}
-
-// Of a busy host, or of a parser that died for a reason other than this file.
-bool is_temporary(const Error& error) {
-  return error.code == ErrorCode::kTimeout || error.code == ErrorCode::kBusy ||
-         error.code == ErrorCode::kUnavailable;
 }
 
 NameSource reason_of(const Error& error) {

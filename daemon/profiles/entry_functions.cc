@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/names/parser_errors.h"
+
 namespace profd {
 namespace {
 
@@ -24,36 +26,55 @@ std::set<std::uint64_t> EntryFunctions::select(const MappedFile& file,
                                                const std::set<std::uint64_t>& file_offsets,
                                                SymbolBudget& budget) {
   std::set<std::uint64_t> selected;
-  KnownFile& known = find_or_read(file);
-  if (!known.elf) return selected;
+  KnownFile* const known = find_or_read(file);
+  if (known == nullptr) return selected;
   std::map<std::uint64_t, std::uint64_t> address_of;
   std::set<std::uint64_t> unknown;
   for (const std::uint64_t offset : file_offsets) {
-    const Result<std::uint64_t> address = vaddr_of_offset(*known.elf, offset);
+    const Result<std::uint64_t> address = vaddr_of_offset(*known->elf, offset);
     if (!address) continue;
     address_of.emplace(offset, *address);
-    if (!known.in_entry.contains(*address)) unknown.insert(*address);
+    if (!known->in_entry.contains(*address)) unknown.insert(*address);
   }
-  if (!unknown.empty()) look_up(file, known, unknown, budget);
+  if (!unknown.empty() && may_ask(file, *known)) look_up(file, *known, unknown, budget);
   for (const auto& [offset, address] : address_of) {
-    if (known.in_entry.at(address)) selected.insert(offset);
+    const auto answer = known->in_entry.find(address);
+    if (answer != known->in_entry.end() && answer->second) selected.insert(offset);
   }
   return selected;
 }
 
 void EntryFunctions::trim(std::size_t max_entries) {
   std::size_t entries = files_.size();
-  for (const auto& [key, file] : files_) entries += file.in_entry.size();
+  for (auto& [key, file] : files_) {
+    file.has_failed = false;
+    entries += file.in_entry.size();
+  }
   if (entries > max_entries) files_.clear();
 }
 
-EntryFunctions::KnownFile& EntryFunctions::find_or_read(const MappedFile& file) {
-  const auto [known, added] = files_.try_emplace(file.key);
-  if (!added || !file.fd.valid()) return known->second;
-  if (Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get())) {
-    known->second.elf = std::move(*elf);
+bool EntryFunctions::may_ask(const MappedFile& file, const KnownFile& known) {
+  return file.fd.valid() && !known.has_failed && known.failures < kMaxFailures;
+}
+
+// Null: it has no summary yet, or is not an ELF file.
+EntryFunctions::KnownFile* EntryFunctions::find_or_read(const MappedFile& file) {
+  KnownFile& known = files_[file.key];
+  if (known.elf) return &known;
+  if (!may_ask(file, known)) return nullptr;
+  Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get());
+  if (!elf) {
+    known.add_failure(elf.error());
+    return nullptr;
   }
-  return known->second;
+  known.elf = std::move(*elf);
+  return &known;
+}
+
+void EntryFunctions::KnownFile::add_failure(const Error& error) {
+  has_failed = true;
+  failures =
+      is_temporary(error) || error.code == ErrorCode::kTooLarge ? failures + 1 : kMaxFailures;
 }
 
 // Looks up all addresses in one pass over the file's symbols.
@@ -63,7 +84,11 @@ void EntryFunctions::look_up(const MappedFile& file, KnownFile& known,
   wanted.push_back(known.elf->entry);
   const Result<std::vector<ElfSymbol>> functions =
       parser_.find_elf_symbols(file.fd.get(), wanted, budget);
-  const ElfSymbol* entry = functions ? function_at(*functions, known.elf->entry) : nullptr;
+  if (!functions) {
+    known.add_failure(functions.error());
+    return;
+  }
+  const ElfSymbol* const entry = function_at(*functions, known.elf->entry);
   for (const std::uint64_t address : addresses) {
     known.in_entry[address] = entry != nullptr && function_at(*functions, address) == entry;
   }

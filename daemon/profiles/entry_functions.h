@@ -1,6 +1,8 @@
 // Finds the frames that lie in the function at a program's ELF entry point. A stack whose outermost
 // frame lies there is complete. The answers are cached by file, since a build starts the same
-// compiler a thousand times. Only the parser reads ELF files. Used on the worker.
+// compiler a thousand times. A file that the parser could not read in time, or whose symbols were
+// over the budget, is asked for again after trim(), a limited number of times. Only the parser
+// reads ELF files. Used on the worker.
 
 #pragma once
 
@@ -27,16 +29,23 @@ class EntryFunctions {
                                                const std::set<std::uint64_t>& file_offsets,
                                                SymbolBudget& budget);
 
-  // Clears the cache if it holds more than `max_entries` files and addresses.
+  // Between two windows: clears the cache if it holds more than `max_entries` files and addresses.
   void trim(std::size_t max_entries);
 
  private:
+  static constexpr unsigned kMaxFailures = 16;
+
   struct KnownFile {
-    std::optional<ElfSummary> elf;           // none: it can't be read
-    std::map<std::uint64_t, bool> in_entry;  // by virtual address
+    std::optional<ElfSummary> elf{};           // none: not read yet, or it can't be read
+    std::map<std::uint64_t, bool> in_entry{};  // by virtual address
+    bool has_failed = false;                   // since the last trim()
+    unsigned failures = 0;                     // kMaxFailures: not asked for any more
+
+    void add_failure(const Error& error);
   };
 
-  KnownFile& find_or_read(const MappedFile& file);
+  KnownFile* find_or_read(const MappedFile& file);
+  [[nodiscard]] static bool may_ask(const MappedFile& file, const KnownFile& known);
   void look_up(const MappedFile& file, KnownFile& known, const std::set<std::uint64_t>& addresses,
                SymbolBudget& budget);
 
