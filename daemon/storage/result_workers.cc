@@ -11,20 +11,32 @@ std::uint64_t UserTurns::next() const {
 
 boost::asio::awaitable<void> UserTurns::begin(uid_t user) {
   const std::uint64_t ticket = ++last_ticket_;
-  waiting_[user].push_back(ticket);
-  while (is_taken_ || next() != ticket) {
-    co_await changed_.wait();
+  try {
+    waiting_[user].push_back(ticket);
+    while (active_.size() == places_ || next() != ticket) {
+      co_await changed_.wait();
+    }
+    active_.insert(user);
+  } catch (...) {
+    stop_waiting(user, ticket);
+    throw;
   }
-  const auto queue = waiting_.find(user);
-  queue->second.pop_front();
-  if (queue->second.empty()) waiting_.erase(queue);
   last_user_ = user;
-  is_taken_ = true;
+  stop_waiting(user, ticket);
 }
 
-void UserTurns::end() {
-  is_taken_ = false;
+void UserTurns::end(uid_t user) {
+  active_.erase(active_.find(user));
   changed_.notify_all();
+}
+
+// Another one is the next.
+void UserTurns::stop_waiting(uid_t user, std::uint64_t ticket) {
+  const auto queue = waiting_.find(user);
+  if (queue == waiting_.end()) return;
+  std::erase(queue->second, ticket);
+  if (queue->second.empty()) waiting_.erase(queue);
+  if (active_.size() < places_) changed_.notify_all();
 }
 
 }  // namespace profd

@@ -6,11 +6,13 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <type_traits>
 #include <utility>
 
@@ -25,19 +27,42 @@ namespace profd {
 // Turns of users at one thing, round robin. On the io thread.
 class UserTurns {
  public:
-  explicit UserTurns(boost::asio::io_context& io) : changed_(io) {}
+  // So many turns at once.
+  explicit UserTurns(boost::asio::io_context& io, std::size_t places = 1)
+      : places_(places), changed_(io) {}
 
-  // Returns when it is the caller's turn, which lasts until end().
-  [[nodiscard]] boost::asio::awaitable<void> begin(uid_t user);
-  void end();
+  // Runs `task` when it is the user's turn, which lasts until the task has ended.
+  template <class T>
+  [[nodiscard]] boost::asio::awaitable<T> run(uid_t user, boost::asio::awaitable<T> task) {
+    co_await begin(user);
+    std::optional<T> value;
+    try {
+      T result = co_await std::move(task);
+      value.emplace(std::move(result));
+    } catch (...) {
+      end(user);
+      throw;
+    }
+    end(user);
+    co_return std::move(*value);
+  }
+
+  // Whether a task of this user runs or waits.
+  [[nodiscard]] bool has(uid_t user) const {
+    return active_.contains(user) || waiting_.contains(user);
+  }
 
  private:
+  boost::asio::awaitable<void> begin(uid_t user);
+  void end(uid_t user);
   [[nodiscard]] std::uint64_t next() const;
+  void stop_waiting(uid_t user, std::uint64_t ticket);
 
+  std::size_t places_;
+  std::multiset<uid_t> active_;
   std::map<uid_t, std::deque<std::uint64_t>> waiting_;  // never an empty queue
   std::uint64_t last_ticket_ = 0;
   uid_t last_user_ = 0;
-  bool is_taken_ = false;
   AsyncCondition changed_;
 };
 
@@ -58,11 +83,8 @@ class ResultWorkers {
       auto running = privileged_.run(std::move(job));
       co_return co_await std::move(running);
     }
-    co_await turns_.begin(*user);
-    auto running = users_.run(std::move(job));
-    auto value = co_await std::move(running);
-    turns_.end();
-    co_return value;
+    auto running = turns_.run(*user, users_.run(std::move(job)));
+    co_return co_await std::move(running);
   }
 
   // Returns when all earlier jobs of privileged callers are done.

@@ -1,12 +1,16 @@
 #include "daemon/storage/result_workers.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
+#include <new>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <gmock/gmock.h>
 
@@ -66,6 +70,85 @@ TEST_F(ResultWorkersTest, APrivilegedJobDoesNotWaitForUsers) {
   hold_ = false;
   io_.run();
   EXPECT_EQ(ended_.size(), 4U);
+}
+
+// Throws when it is moved after `is_armed`.
+struct ThrowingJob {
+  explicit ThrowingJob(const bool& is_armed) : is_armed_(&is_armed) {}
+  ThrowingJob(ThrowingJob&& other) : is_armed_(other.is_armed_) {
+    if (*is_armed_) throw std::bad_alloc();
+  }
+  ThrowingJob& operator=(ThrowingJob&&) = delete;
+  ThrowingJob(const ThrowingJob&) = delete;
+  ThrowingJob& operator=(const ThrowingJob&) = delete;
+  ~ThrowingJob() = default;
+  Result<int> operator()(CodeNaming&) { return 1; }
+
+  const bool* is_armed_;
+};
+
+TEST_F(ResultWorkersTest, ATurnEndsWithAnException) {
+  hold_ = false;
+  bool is_armed = false;
+  auto failing = workers_.run(1, ThrowingJob(is_armed));
+  is_armed = true;
+  bool has_thrown = false;
+  boost::asio::co_spawn(io_, std::move(failing),
+                        [&has_thrown](const std::exception_ptr& problem, const Result<int>&) {
+                          has_thrown = problem != nullptr;
+                        });
+  spawn(io_, job(2, "next"));
+  io_.run_for(std::chrono::seconds(30));
+  EXPECT_TRUE(has_thrown);
+  EXPECT_THAT(ended_, ElementsAre("next"));
+}
+
+boost::asio::awaitable<Result<int>> throwing() {
+  co_await yield();
+  throw std::bad_alloc();
+}
+
+boost::asio::awaitable<Result<int>> counting(int& active, int& most) {
+  most = std::max(most, ++active);
+  for (int i = 0; i < 10; ++i) co_await yield();
+  --active;
+  co_return 1;
+}
+
+boost::asio::awaitable<void> run_in_turn(UserTurns& turns, uid_t user,
+                                         boost::asio::awaitable<Result<int>> task, int& ended) {
+  auto running = turns.run(user, std::move(task));
+  (void)co_await std::move(running);
+  ++ended;
+}
+
+TEST(UserTurns, OneThatThrowsIsNotActiveAnyMore) {
+  boost::asio::io_context io;
+  UserTurns turns(io);
+  int ended = 0;
+  int active = 0;
+  int most = 0;
+  spawn(io, run_in_turn(turns, 1, throwing(), ended));
+  spawn(io, run_in_turn(turns, 1, counting(active, most), ended));
+  io.run_one();
+  EXPECT_TRUE(turns.has(1));
+  io.run_for(std::chrono::seconds(30));
+  EXPECT_EQ(ended, 1);
+  EXPECT_FALSE(turns.has(1));
+}
+
+TEST(UserTurns, AsManyRunAsThereArePlaces) {
+  boost::asio::io_context io;
+  UserTurns turns(io, 3);
+  int ended = 0;
+  int active = 0;
+  int most = 0;
+  for (uid_t i = 0; i < 10; ++i) {
+    spawn(io, run_in_turn(turns, i / 2, counting(active, most), ended));
+  }
+  io.run_for(std::chrono::seconds(30));
+  EXPECT_EQ(ended, 10);
+  EXPECT_EQ(most, 3);
 }
 
 }  // namespace
