@@ -1,7 +1,5 @@
 #include "daemon/sessions/sessions.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -13,7 +11,6 @@
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
 #include "daemon/sessions/authorization.h"
-#include "daemon/storage/file_io.h"
 #include "formats/base/log_text.h"
 
 namespace profd {
@@ -256,15 +253,8 @@ void Sessions::delete_hidden() {
 }
 
 boost::asio::awaitable<void> Sessions::delete_on_worker(std::vector<HiddenResult> files) {
-  auto job = [directory = parts_.results.directory(),
-              files = std::move(files)](CodeNaming&) mutable -> Result<void> {
-    const UniqueFd results = open_directory(AT_FDCWD, directory);
-    for (HiddenResult& file : files) {
-      if (Result<void> removed = remove_tree(results.get(), file.name); !removed) return removed;
-      file.account.give_back(file.bytes);
-    }
-    return {};
-  };
+  auto job = [directory = parts_.results.directory(), files = std::move(files)](
+                 CodeNaming&) mutable -> Result<void> { return remove_hidden(directory, files); };
   auto deleting = parts_.workers.run(std::nullopt, std::move(job));
   const Result<void> deleted = co_await std::move(deleting);
   if (!deleted) log::warn("{}", deleted.error().message);

@@ -43,6 +43,9 @@ ResultFile file_of_json(const boost::json::value& json, std::uint64_t end, Store
 // To remove a file of 64 MiB takes some milliseconds.
 constexpr std::uint64_t kMaxRemovedAtOnce = std::uint64_t{1} << 20;
 
+// After a result that has expired could not be removed.
+constexpr std::chrono::minutes kNextTry{1};
+
 // Far above what is written: 80 bytes a file and 350 a profile.
 constexpr std::size_t kMaxIndexBytes = std::size_t{64} << 20;
 
@@ -88,7 +91,7 @@ StoredResult decode_index(const ResultIndex& from) {
   return result;
 }
 
-// Whether the result in a directory has the directory's name as its id.
+// Whether the result in a file has the file's name as its id.
 bool has_id(const StoredResult& result, const std::string& id) {
   const std::string& session = result.session.session;
   const bool fits = result.is_dump ? id.starts_with(session + "-dump-") : id == session;
@@ -118,7 +121,29 @@ void take_named_profile(ResultInfo& info) {
   info.files.erase(named);
 }
 
+// By the wall clock, since no other one continues after a restart. Not more than result.keep where
+// the clock was set back.
+std::chrono::seconds time_left(const StoredResult& result) {
+  const auto age = std::chrono::duration_cast<std::chrono::seconds>(
+      std::chrono::system_clock::now() - result.created);
+  return std::min(result.keep - age, result.keep);
+}
+
 }  // namespace
+
+Result<void> remove_hidden(const std::string& results_dir, std::span<HiddenResult> files) {
+  const UniqueFd directory = open_directory(AT_FDCWD, results_dir);
+  if (!directory.valid()) return fail_errno("could not open " + results_dir);
+  Result<void> all_removed;
+  for (HiddenResult& file : files) {
+    if (Result<void> removed = remove_tree(directory.get(), file.name); removed) {
+      file.account.give_back(file.bytes);
+    } else if (all_removed) {
+      all_removed = removed;
+    }
+  }
+  return all_removed;
+}
 
 Result<StoredResult> write_result(const std::string& results_dir, StoredResult result,
                                   const WriteFiles& write_files, ResultAccount account) {
@@ -158,14 +183,14 @@ UniqueFd ResultStore::directory_fd() const {
 }
 
 void ResultStore::adopt(StoredResult result) {
+  const std::chrono::seconds keep = result.keep;
+  add(std::move(result), keep);
+}
+
+// `left`: of result.keep.
+void ResultStore::add(StoredResult result, std::chrono::seconds left) {
   std::optional<std::chrono::steady_clock::time_point> deadline;
-  if (result.keep.count() != 0) {
-    // Not longer where the clock was set back.
-    const auto age = std::chrono::duration_cast<std::chrono::seconds>(
-        std::chrono::system_clock::now() - result.created);
-    const auto left = result.keep - age;
-    deadline = std::chrono::steady_clock::now() + std::min(left, result.keep);
-  }
+  if (result.keep.count() != 0) deadline = std::chrono::steady_clock::now() + left;
   const std::string id = result.info.result;
   results_.insert_or_assign(id, Kept{.result = std::move(result), .deadline = deadline});
 }
@@ -214,28 +239,42 @@ Result<OpenedFile> ResultStore::open_file(const StoredResult& result,
 Result<void> ResultStore::remove(const std::string& id) {
   const auto found = results_.find(id);
   if (found == results_.end()) return fail(ErrorCode::kNotFound, "no result " + id);
-  const std::uint64_t bytes = found->second.result.bytes();
-  ResultAccount account = account_of(found->second.result.user);
-  results_.erase(found);
   const UniqueFd directory = directory_fd();
-  Result<std::string> hidden = hide(directory.get(), id);
-  if (hidden && bytes > kMaxRemovedAtOnce) {
-    hidden_.push_back({.name = std::move(*hidden), .account = std::move(account), .bytes = bytes});
+  Result<std::string> hidden = directory.valid()
+                                   ? hide(directory.get(), id)
+                                   : Result<std::string>(fail_errno("could not open " + path_));
+  const bool is_gone = hidden || hidden.error().code == ErrorCode::kNotFound;
+  if (!is_gone) return hidden.error();
+  HiddenResult file{.name = {},
+                    .account = account_of(found->second.result.user),
+                    .bytes = found->second.result.bytes()};
+  results_.erase(found);
+  if (!hidden) {
+    file.account.give_back(file.bytes);
+    return as_io(hidden.error());
+  }
+  if (file.bytes <= kMaxRemovedAtOnce && remove_tree(directory.get(), *hidden)) {
+    file.account.give_back(file.bytes);
     return {};
   }
-  account.give_back(bytes);
-  if (!hidden) return as_io(hidden.error());
-  if (auto removed = remove_tree(directory.get(), *hidden); !removed) return as_io(removed.error());
+  file.name = std::move(*hidden);
+  hidden_.push_back(std::move(file));
   return {};
 }
 
 void ResultStore::expire() {
+  const auto now = std::chrono::steady_clock::now();
   std::vector<std::string> expired;
   for (const auto& [id, kept] : results_) {
-    if (kept.deadline && *kept.deadline <= std::chrono::steady_clock::now()) expired.push_back(id);
+    if (kept.deadline && *kept.deadline <= now) expired.push_back(id);
   }
   for (const std::string& id : expired) {
-    if (auto removed = remove(id); !removed) log::warn("{}", removed.error().message);
+    const Result<void> removed = remove(id);
+    if (removed) continue;
+    log::warn("{}", removed.error().message);
+    if (const auto kept = results_.find(id); kept != results_.end()) {
+      kept->second.deadline = now + kNextTry;
+    }
   }
 }
 
@@ -258,7 +297,8 @@ Result<void> ResultStore::load(int directory) {
       log::warn("could not load result {}: {}", log_text(name), result.error().message);
     } else {
       account_of(result->user).charge_anyway(result->bytes());
-      adopt(std::move(*result));
+      const std::chrono::seconds left = time_left(*result);
+      add(std::move(*result), left);
     }
   }
   if (old != 0) log::info("removed the results of profd 0.1, of another form: {}", old);

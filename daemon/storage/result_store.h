@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,6 +59,10 @@ struct HiddenResult {
   std::uint64_t bytes = 0;
 };
 
+// Removes these files, and gives back the bytes of those that are removed. Returns the first error.
+// On the worker.
+Result<void> remove_hidden(const std::string& results_dir, std::span<HiddenResult> files);
+
 // Adds a result's profiles and images to the writer, without committing it.
 using WriteFiles = std::function<Result<SessionSummary>(ResultWriter& writer)>;
 
@@ -82,7 +87,8 @@ class ResultStore {
 
   [[nodiscard]] const std::string& directory() const { return path_; }
 
-  // Adds a committed result to the table. Its bytes are charged to account_of(result.user) already.
+  // Adds a result that was committed just now to the table. Its bytes are charged to
+  // account_of(result.user) already.
   void adopt(StoredResult result);
 
   // For the writer of a result.
@@ -103,7 +109,8 @@ class ResultStore {
   [[nodiscard]] Result<OpenedFile> open_file(const StoredResult& result,
                                              const std::string& path) const;
 
-  // A large result remains as a hidden file: see take_hidden().
+  // A large result remains as a hidden file: see take_hidden(). After an error other than that the
+  // file is gone, the result is kept.
   Result<void> remove(const std::string& id);
 
   // Removes results that were kept long enough.
@@ -124,6 +131,7 @@ class ResultStore {
   ResultStore(std::string path, UserRefusals* refusals)
       : path_(std::move(path)), quota_(refusals) {}
 
+  void add(StoredResult result, std::chrono::seconds left);
   Result<void> load(int directory);
   [[nodiscard]] Result<StoredResult> load_one(int directory, const std::string& id) const;
 

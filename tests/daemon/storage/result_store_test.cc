@@ -176,6 +176,26 @@ TEST_F(ResultStoreTest, HidesALargeResultUntilItIsRemoved) {
   EXPECT_THAT(names_in(directory()), IsEmpty()) << "the next start removes what is left";
 }
 
+// Nobody can remove the directory that has a file system.
+TEST_F(ResultStoreTest, RemovesTheOtherHiddenFilesWhereOneCannotBeRemoved) {
+  ResultStore store = open();
+  const std::string busy = directory() + "/.removed-a";
+  std::filesystem::create_directories(busy);
+  ASSERT_EQ(::mount("profd-test", busy.c_str(), "tmpfs", 0, nullptr), 0) << "needs root";
+  scratch_.write("results/.removed-b", "x");
+  std::vector<HiddenResult> hidden;
+  for (const char* name : {".removed-a", ".removed-b"}) {
+    hidden.push_back({.name = name, .account = store.account_of(7), .bytes = 1000});
+    hidden.back().account.charge_anyway(1000);
+  }
+  store.set_max_bytes(8 * 1500);  // 1,500 for one user
+  EXPECT_FALSE(remove_hidden(directory(), hidden));
+  ::umount2(busy.c_str(), MNT_DETACH);
+  EXPECT_THAT(names_in(directory()), ElementsAre(".removed-a"));
+  EXPECT_FALSE(store.account_of(7).charge(501));
+  EXPECT_TRUE(store.account_of(7).charge(500));
+}
+
 TEST_F(ResultStoreTest, RemovesPartialResults) {
   open();
   write(result_named("0000000a")).value();
@@ -339,8 +359,19 @@ TEST_F(ResultStoreTest, NeverReplacesAResult) {
   EXPECT_EQ(open().find("0000000a")->info, first.info);
 }
 
-TEST_F(ResultStoreTest, RemovesResultsThatWereKeptLongEnough) {
+// The clock was set forward while the result was written.
+TEST_F(ResultStoreTest, KeepsANewResultForItsTimeWhateverTheClockSays) {
   ResultStore store = open();
+  StoredResult result = result_named("0000000a");
+  result.keep = std::chrono::seconds(900);
+  result.created -= std::chrono::hours(1);
+  store.adopt(write(result).value());
+  store.expire();
+  EXPECT_NE(store.find("0000000a"), nullptr);
+}
+
+TEST_F(ResultStoreTest, RemovesResultsThatWereKeptLongEnough) {
+  open();
   StoredResult late = result_named("0000000a");
   late.keep = std::chrono::seconds(900);
   late.created -= std::chrono::seconds(901);
@@ -348,7 +379,8 @@ TEST_F(ResultStoreTest, RemovesResultsThatWereKeptLongEnough) {
   fresh.keep = std::chrono::seconds(900);
   StoredResult kept = result_named("0000000c");
   kept.created -= std::chrono::hours(1000);
-  for (const StoredResult& result : {late, fresh, kept}) store.adopt(write(result).value());
+  for (const StoredResult& result : {late, fresh, kept}) write(result).value();
+  ResultStore store = open();
   store.expire();
   EXPECT_EQ(store.find("0000000a"), nullptr);
   EXPECT_NE(store.find("0000000b"), nullptr);
@@ -374,6 +406,28 @@ TEST_F(FullDiskTest, LeavesNoPartialResult) {
   EXPECT_EQ(too_large.error().code, ErrorCode::kIo);
   EXPECT_THAT(names_in(directory()), ElementsAre("0000000a"));
   EXPECT_TRUE(store.open_file(*store.find("0000000a"), "work.7.prof"));
+}
+
+TEST_F(FullDiskTest, ChargesAFileThatCannotBeRemoved) {
+  ResultStore store = open();
+  store.set_max_bytes(80'000);  // 10,000 for one user
+  StoredResult result = result_named("0000000a", 7);
+  result.user = 7;
+  const auto write_one = [](ResultWriter& writer) -> Result<SessionSummary> {
+    if (auto added = writer.add("a", std::string(8'000, 'x')); !added) return added.error();
+    return SessionSummary();
+  };
+  store.adopt(write_result(directory(), result, write_one, store.account_of(7)).value());
+  const auto remount = [this](unsigned long flags) {
+    return ::mount("profd-test", directory().c_str(), "tmpfs", MS_REMOUNT | flags, "size=64k");
+  };
+  ASSERT_EQ(remount(MS_RDONLY), 0);
+  EXPECT_FALSE(store.remove("0000000a"));
+  EXPECT_NE(store.find("0000000a"), nullptr);
+  EXPECT_FALSE(store.account_of(7).charge(8'000));
+  ASSERT_EQ(remount(0), 0);
+  EXPECT_TRUE(store.remove("0000000a"));
+  EXPECT_TRUE(store.account_of(7).charge(8'000));
 }
 
 // Stores results until it is killed, and writes a byte to `done` for each.
@@ -415,11 +469,12 @@ TEST_F(ResultStoreTest, HasOnlyCompleteResultsAfterAKill) {
 }
 
 TEST_F(ResultStoreTest, AClockThatIsSetBackKeepsNoResultLonger) {
-  ResultStore store = open();
+  open();
   StoredResult future = result_named("0000000a");
   future.keep = std::chrono::seconds(1);
   future.created += std::chrono::hours(1);
-  store.adopt(write(future).value());
+  write(future).value();
+  ResultStore store = open();
   EXPECT_NE(store.find("0000000a"), nullptr);
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));
   store.expire();
