@@ -1,6 +1,7 @@
 #include "daemon/storage/result_quota.h"
 
 #include <algorithm>
+#include <string>
 
 namespace profd {
 
@@ -13,6 +14,7 @@ bool ResultAccount::charge(std::uint64_t bytes) {
     for (std::size_t charged = 0; charged <= i; ++charged) {
       if (limits_[charged]) limits_[charged]->bytes -= bytes;
     }
+    refused_by_ = i;
     ++*refused_;
     if (refusals_ != nullptr && user_) refusals_->add(*user_, "results_refused");
     return false;
@@ -33,10 +35,16 @@ void ResultAccount::give_back(std::uint64_t bytes) {
 }
 
 Error ResultAccount::refusal() const {
-  if (limits_.back()) {
+  if (refused_by_ == kOfUser) {
     return fail(
-        ErrorCode::kTooLarge, "the result would exceed the limit of users' results on the disk",
+        ErrorCode::kTooLarge, "the result would exceed the limit of your results on the disk",
         "'profctl list' shows yours; 'profctl stop ID' fetches one, which removes it there");
+  }
+  if (user_) {
+    const char* const whose = refused_by_ == kOfUsers ? "all users' results" : "all results";
+    return fail(ErrorCode::kTooLarge,
+                std::string("the result would exceed the limit of ") + whose + " on the disk",
+                "try again later: those of other users are removed after 15 minutes");
   }
   return fail(ErrorCode::kTooLarge, "the result would exceed the limit of all results on the disk",
               "raise results_max_bytes; or fetch others with 'profctl stop ID', which removes them "
@@ -58,7 +66,7 @@ ResultAccount ResultQuota::account_of(std::optional<uid_t> user) {
   account.refused_ = refused_;
   account.user_ = user;
   account.refusals_ = refusals_;
-  account.limits_[0] = all_;
+  account.limits_[ResultAccount::kOfAll] = all_;
   if (!user) return account;
   // Users without results and writers are forgotten.
   std::erase_if(users_, [](const auto& entry) {
@@ -67,8 +75,8 @@ ResultAccount ResultQuota::account_of(std::optional<uid_t> user) {
   std::shared_ptr<ResultLimit>& limit = users_[*user];
   if (!limit) limit = std::make_shared<ResultLimit>();
   limit->max_bytes = user_max_bytes();
-  account.limits_[1] = unprivileged_;
-  account.limits_[2] = limit;
+  account.limits_[ResultAccount::kOfUsers] = unprivileged_;
+  account.limits_[ResultAccount::kOfUser] = limit;
   return account;
 }
 

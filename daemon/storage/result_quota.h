@@ -38,13 +38,17 @@ class ResultAccount {
   void charge_anyway(std::uint64_t bytes);
   void give_back(std::uint64_t bytes);
 
-  // Why a charge is refused.
+  // Why the last charge that failed was refused.
   [[nodiscard]] Error refusal() const;
 
  private:
   friend class ResultQuota;
 
-  std::array<std::shared_ptr<ResultLimit>, 3> limits_;  // null: none
+  // The limits, of which that of the user refuses first.
+  enum Whose : std::size_t { kOfUser, kOfUsers, kOfAll, kLimits };
+
+  std::array<std::shared_ptr<ResultLimit>, kLimits> limits_;  // null: none
+  std::size_t refused_by_ = kOfAll;
   std::shared_ptr<std::atomic<std::uint64_t>> refused_;
   std::optional<uid_t> user_;
   UserRefusals* refusals_ = nullptr;

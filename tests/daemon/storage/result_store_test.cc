@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <limits>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -28,7 +29,9 @@ namespace {
 
 using test::SyntheticSample;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
@@ -305,6 +308,24 @@ TEST_F(ResultStoreTest, ChargesItsResultsToTheirUsers) {
   again.set_max_bytes(80'000);
   EXPECT_FALSE(again.account_of(7).charge(8'000));
   EXPECT_TRUE(again.account_of(9).charge(8'000));
+}
+
+TEST(ResultQuota, ARefusalNamesTheLimitThatIsReached) {
+  ResultQuota quota;
+  quota.set_max_bytes(80'000);  // 40,000 for users, 10,000 for one of them
+  ResultAccount own = quota.account_of(1);
+  ASSERT_TRUE(own.charge(10'000));
+  EXPECT_FALSE(own.charge(1));
+  EXPECT_THAT(own.refusal().message, HasSubstr("limit of your results"));
+  EXPECT_THAT(own.refusal().hint, HasSubstr("profctl stop ID"));
+  for (const uid_t user : {2U, 3U, 4U}) ASSERT_TRUE(quota.account_of(user).charge(10'000));
+  ResultAccount late = quota.account_of(5);
+  EXPECT_FALSE(late.charge(1));
+  EXPECT_THAT(late.refusal().message, HasSubstr("limit of all users' results"));
+  EXPECT_THAT(late.refusal().hint, Not(HasSubstr("profctl stop")));
+  ResultAccount of_root = quota.account_of(std::nullopt);
+  EXPECT_FALSE(of_root.charge(50'000));
+  EXPECT_THAT(of_root.refusal().hint, HasSubstr("results_max_bytes"));
 }
 
 TEST_F(ResultStoreTest, LoadsAResultOnlyUnderItsOwnName) {
