@@ -18,7 +18,10 @@ struct SessionLimits {
   // Of all data of one unprivileged caller; each of its sessions gets an equal share.
   std::uint64_t unprivileged_max_bytes = std::uint64_t{64} << 20;
   std::size_t unprivileged_max_sessions = 4;
-  std::size_t unprivileged_max_dumps = 4;   // stored or being written
+  std::size_t unprivileged_max_dumps = 4;  // stored or being written
+  // Of all such callers together, since the samples of each have up to unprivileged_max_bytes,
+  // and each needs more for the windows that it reads and the profile that it encodes.
+  std::size_t unprivileged_exports_at_once = 4;
   std::uint64_t unprivileged_max_hz = 999;  // since a tick interrupts every process
   std::chrono::seconds unprivileged_keep = kShortKeeping;
 };

@@ -55,7 +55,10 @@ struct Sessions::Session {
   AsyncCondition stored;    // notified when is_being_stored becomes false
 };
 
-Sessions::Sessions(Parts parts) : parts_(std::move(parts)), second_(parts_.io) {
+Sessions::Sessions(Parts parts)
+    : parts_(std::move(parts)),
+      second_(parts_.io),
+      export_turns_(parts_.io, parts_.limits.unprivileged_exports_at_once) {
   spawn(parts_.io, check_every_second());
 }
 
@@ -181,6 +184,18 @@ boost::asio::awaitable<Result<StoredResult>> Sessions::write_dump(SessionPtr ses
 
 boost::asio::awaitable<Result<ResultInfo>> Sessions::export_windows(Caller caller,
                                                                     ExportRequest request) {
+  const User user = user_of(caller, parts_.owners);
+  auto making = make_export(caller, std::move(request));
+  if (!user) co_return co_await std::move(making);
+  if (export_turns_.has(*user)) {
+    co_return fail(ErrorCode::kBusy, "another export of yours is active", "wait until it ends");
+  }
+  auto in_turn = export_turns_.run(*user, std::move(making));
+  co_return co_await std::move(in_turn);
+}
+
+boost::asio::awaitable<Result<ResultInfo>> Sessions::make_export(Caller caller,
+                                                                 ExportRequest request) {
   std::uint64_t max_bytes = parts_.limits.session_max_bytes;
   if (!caller.privileged) {
     const Holdings held = held_by(caller.uid);

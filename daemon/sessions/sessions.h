@@ -61,7 +61,8 @@ class Sessions {
   [[nodiscard]] boost::asio::awaitable<Result<ResultInfo>> stop(Caller caller, std::string id);
   [[nodiscard]] boost::asio::awaitable<Result<ResultInfo>> dump(Caller caller, std::string id);
 
-  // A result like a dump, of kept windows.
+  // A result like a dump, of kept windows. An unprivileged caller may have to wait until exports of
+  // others end.
   [[nodiscard]] boost::asio::awaitable<Result<ResultInfo>> export_windows(Caller caller,
                                                                           ExportRequest request);
 
@@ -97,6 +98,7 @@ class Sessions {
   // What the caller, and with it the user whose subordinate uid it is, has.
   [[nodiscard]] Holdings held_by(uid_t uid) const;
 
+  boost::asio::awaitable<Result<ResultInfo>> make_export(Caller caller, ExportRequest request);
   void begin_duration(const SessionPtr& session);
   void store_in_background(const SessionPtr& session);
   // On the worker of the caller who waits, so that root does not wait for the turns of users.
@@ -118,6 +120,7 @@ class Sessions {
   Parts parts_;
   std::map<std::string, SessionPtr> sessions_;  // that run, or are not stored yet
   boost::asio::steady_timer second_;
+  UserTurns export_turns_;
   bool shutting_down_ = false;
 };
 

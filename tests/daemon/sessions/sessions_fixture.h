@@ -67,6 +67,7 @@ class SessionsTest : public testing::Test {
   std::string directory() const { return windows_.state() / "results"; }
   Sessions& sessions() { return daemon_->sessions; }
   ResultStore& results() { return daemon_->results; }
+  WindowHistory& history() { return daemon_->history; }
 
   using Operation = boost::asio::awaitable<Result<ResultInfo>> (Sessions::*)(Caller, std::string);
 

@@ -1,8 +1,13 @@
 // Exports as results of the daemon: their owners, and the limits that they count against.
 
+#include <algorithm>
 #include <chrono>
+#include <exception>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include <boost/asio/co_spawn.hpp>
 #include <gmock/gmock.h>
 
 #include "tests/daemon/callers.h"
@@ -66,6 +71,44 @@ TEST_F(SessionsHistoryTest, ExportsCountAsDumps) {
   EXPECT_TRUE(export_as(kRoot));
   ASSERT_TRUE(sessions().remove_result(kAlice, first));
   EXPECT_TRUE(export_as(kAlice));
+}
+
+// Each takes memory until it ends.
+TEST_F(SessionsHistoryTest, OnlySomeExportsOfUsersRunAtOnceAndTheOthersWait) {
+  constexpr uid_t kUsers = 12;
+  constexpr uid_t kFirst = 4001;
+  std::vector<std::optional<Result<ResultInfo>>> answers(kUsers);
+  for (uid_t i = 0; i < kUsers; ++i) {
+    const Caller caller{.uid = kFirst + i, .gid = kFirst + i, .pid = 2, .privileged = false};
+    boost::asio::co_spawn(io_, sessions().export_windows(caller, {}),
+                          [&answer = answers[i]](const std::exception_ptr&,
+                                                 Result<ResultInfo> result) { answer = result; });
+  }
+  std::size_t most = 0;
+  run_until([&] {
+    std::size_t active = 0;
+    for (uid_t i = 0; i < kUsers; ++i) active += history().is_busy_for(kFirst + i) ? 1 : 0;
+    most = std::max(most, active);
+    return std::ranges::all_of(answers, [](const auto& answer) { return answer.has_value(); });
+  });
+  EXPECT_GT(most, 1U) << "a small one passes a large one";
+  EXPECT_LE(most, 4U);
+  EXPECT_TRUE(*answers.front()) << answers.front()->error().message;
+}
+
+TEST_F(SessionsHistoryTest, AUserHasOneExportAtATimeAlsoWhileItWaits) {
+  std::vector<std::optional<Result<ResultInfo>>> answers(2);
+  for (auto& answer : answers) {
+    boost::asio::co_spawn(
+        io_, sessions().export_windows(kAlice, {}),
+        [&answer](const std::exception_ptr&, Result<ResultInfo> result) { answer = result; });
+  }
+  run_until([&] {
+    return std::ranges::all_of(answers, [](const auto& answer) { return answer.has_value(); });
+  });
+  EXPECT_TRUE(*answers[0]);
+  ASSERT_FALSE(*answers[1]);
+  EXPECT_EQ(answers[1]->error().code, ErrorCode::kBusy);
 }
 
 TEST_F(SessionsHistoryTest, AnExportSurvivesARestart) {
