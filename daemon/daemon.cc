@@ -218,7 +218,8 @@ class Daemon final : public Service {
   WindowHistory history_{continuous_.windows(), workers_, uid_owners_,
                          [this] { return continuous_.status(); }};
 
-  SampleRecorder sample_recorder_{{.source = *source_,
+  SampleRecorder sample_recorder_{{.io = io_,
+                                   .source = *source_,
                                    .aggregator = aggregator_,
                                    .drain_loop = drain_loop_,
                                    .limits = limits_,

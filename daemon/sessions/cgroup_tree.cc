@@ -6,6 +6,7 @@
 #include <iterator>
 #include <set>
 #include <system_error>
+#include <utility>
 
 namespace profd {
 namespace {
@@ -14,6 +15,8 @@ using Clock = std::chrono::steady_clock;
 
 // Walks take at most one part in so many of the io thread's time.
 constexpr int kTimeShare = 20;
+// A directory takes about 50 us.
+constexpr std::size_t kDirectoriesAtOnce = 64;
 // A path with one more name still fits the kernel's limit of 4096 bytes.
 constexpr std::size_t kMaxPathBytes = 3072;
 
@@ -26,6 +29,43 @@ std::vector<std::string> children_of(const std::string& directory) {
   }
   return names;
 }
+
+// Level by level, so that a deep hierarchy does not hide shallow cgroups. Those that users or
+// containers name come last.
+class Walk {
+ public:
+  explicit Walk(const std::string& mount) : mount_(mount) {}
+
+  // Reads some directories. False: there are no more, or the limit is reached.
+  bool advance() {
+    for (std::size_t i = 0; i < kDirectoriesAtOnce && has_more(); ++i) read_next();
+    return has_more();
+  }
+  std::vector<std::string> take() { return std::move(paths_); }
+
+ private:
+  [[nodiscard]] bool has_more() const {
+    return paths_.size() < CgroupTree::kMaxCgroups && !(system_.empty() && delegated_.empty());
+  }
+
+  void read_next() {
+    std::deque<std::string>& queue = system_.empty() ? delegated_ : system_;
+    const std::string above = std::move(queue.front());
+    queue.pop_front();
+    for (const std::string& name : children_of(mount_ + above)) {
+      std::string path = above;
+      path.append("/").append(name);
+      if (path.size() > kMaxPathBytes || paths_.size() == CgroupTree::kMaxCgroups) break;
+      (delegates_names(path) ? delegated_ : system_).push_back(path);
+      paths_.push_back(std::move(path));
+    }
+  }
+
+  const std::string& mount_;
+  std::vector<std::string> paths_;
+  std::deque<std::string> system_{""};
+  std::deque<std::string> delegated_;
+};
 
 struct Match {
   CgroupMatch match;
@@ -48,13 +88,12 @@ std::vector<std::string> best_of(const std::vector<Match>& matches) {
 
 }  // namespace
 
-Result<TargetRequest> CgroupTree::resolve(TargetRequest target) {
+Result<TargetRequest> CgroupTree::resolve(TargetRequest target) const {
   if (target.units.empty() && target.containers.empty()) return target;
   if (mount_.empty()) {
     return fail(ErrorCode::kUnsupported,
                 "this host has no cgroup v2 hierarchy, which units and containers need");
   }
-  walk_if_stale();
   for (const std::string& unit : target.units) {
     Result<std::vector<std::string>> paths = find_unit(unit);
     if (!paths) return paths.error();
@@ -98,32 +137,38 @@ Result<std::vector<std::string>> CgroupTree::find_container(const std::string& n
               "give its id or the beginning of it, as 'docker ps' or 'podman ps' shows it");
 }
 
-void CgroupTree::walk_if_stale() {
-  const Clock::time_point begin = Clock::now();
-  if (begin < valid_until_) return;
-  walk();
-  const Clock::time_point end = Clock::now();
-  valid_until_ = end + kTimeShare * (end - begin);
+// Starts that come while one walks wait for its end.
+boost::asio::awaitable<void> CgroupTree::refresh() {
+  while (is_walking_) {
+    co_await has_walked_.wait();
+  }
+  if (mount_.empty() || Clock::now() < valid_until_) co_return;
+  is_walking_ = true;
+  try {
+    auto walking = walk();
+    co_await std::move(walking);
+  } catch (...) {
+    is_walking_ = false;
+    has_walked_.notify_all();
+    throw;
+  }
+  is_walking_ = false;
+  has_walked_.notify_all();
 }
 
-// Level by level, so that a deep hierarchy does not hide shallow cgroups. Those that users or
-// containers name come last.
-void CgroupTree::walk() {
-  paths_.clear();
-  std::deque<std::string> system{""};
-  std::deque<std::string> delegated;
-  while (paths_.size() < kMaxCgroups && !(system.empty() && delegated.empty())) {
-    std::deque<std::string>& queue = system.empty() ? delegated : system;
-    const std::string above = std::move(queue.front());
-    queue.pop_front();
-    for (const std::string& name : children_of(mount_ + above)) {
-      std::string path = above;
-      path.append("/").append(name);
-      if (path.size() > kMaxPathBytes || paths_.size() == kMaxCgroups) break;
-      (delegates_names(path) ? delegated : system).push_back(path);
-      paths_.push_back(std::move(path));
+boost::asio::awaitable<void> CgroupTree::walk() {
+  Walk walk(mount_);
+  Clock::duration taken{};
+  for (bool has_more = true; has_more;) {
+    const Clock::time_point begin = Clock::now();
+    has_more = walk.advance();
+    taken += Clock::now() - begin;
+    if (has_more) {
+      co_await yield();
     }
   }
+  paths_ = walk.take();
+  valid_until_ = Clock::now() + kTimeShare * taken;
 }
 
 }  // namespace profd

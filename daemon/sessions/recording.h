@@ -112,6 +112,9 @@ class Recorder {
 
   [[nodiscard]] virtual bool records(std::string_view event) const = 0;
 
+  // Awaited before start(), which returns at once: reads of the host what the latter needs.
+  [[nodiscard]] virtual boost::asio::awaitable<void> prepare(TargetRequest target);
+
   // The caller's rights to the target are checked already.
   [[nodiscard]] virtual Result<std::shared_ptr<Recording>> start(RecordingRequest request) = 0;
 

@@ -219,9 +219,16 @@ class SampleRecorder::SampleRecording final : public Recording {
   std::uint64_t final_bytes_ = 0;
 };
 
-SampleRecorder::SampleRecorder(Parts parts) : parts_(parts), cgroups_(find_cgroup_mount()) {}
+SampleRecorder::SampleRecorder(Parts parts)
+    : parts_(parts), cgroups_(parts.io, find_cgroup_mount()) {}
 
 bool SampleRecorder::records(std::string_view /*event*/) const { return true; }
+
+boost::asio::awaitable<void> SampleRecorder::prepare(TargetRequest target) {
+  if (target.units.empty() && target.containers.empty()) co_return;
+  auto refreshing = cgroups_.refresh();
+  co_await std::move(refreshing);
+}
 
 Result<std::shared_ptr<Recording>> SampleRecorder::start(RecordingRequest request) {
   const StartRequest& start = request.start;

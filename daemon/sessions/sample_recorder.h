@@ -9,6 +9,9 @@
 #include <memory>
 #include <string_view>
 
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+
 #include "collectors/host/user_refusals.h"
 #include "collectors/sampling/sampler.h"
 #include "daemon/samples/aggregator.h"
@@ -24,6 +27,7 @@ class SampleRecorder final : public Recorder {
  public:
   // All must outlive the recorder and its recordings.
   struct Parts {
+    boost::asio::io_context& io;
     Sampler& source;
     Aggregator& aggregator;  // the sink of `source`
     DrainLoop& drain_loop;
@@ -35,6 +39,7 @@ class SampleRecorder final : public Recorder {
   explicit SampleRecorder(Parts parts);
 
   [[nodiscard]] bool records(std::string_view event) const override;
+  [[nodiscard]] boost::asio::awaitable<void> prepare(TargetRequest target) override;
   [[nodiscard]] Result<std::shared_ptr<Recording>> start(RecordingRequest request) override;
 
   [[nodiscard]] std::size_t running() const { return running_; }

@@ -77,6 +77,10 @@ boost::asio::awaitable<Result<std::string>> Sessions::start(Caller caller, Start
   if (auto allowed = check(caller, request); !allowed) co_return allowed.error();
   const auto recorder = std::ranges::find_if(
       parts_.recorders, [&](const Recorder* one) { return one->records(request.event); });
+  auto preparing = (*recorder)->prepare(request.target);
+  co_await std::move(preparing);
+  // The caller may have started others meanwhile, and profd may be shutting down.
+  if (auto allowed = check(caller, request); !allowed) co_return allowed.error();
   const std::string id = unused_id();
   auto recording = (*recorder)->start({.id = id, .owner = caller, .start = request});
   if (!recording) co_return recording.error();

@@ -3,9 +3,12 @@
 #include <filesystem>
 #include <string>
 
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "daemon/base/coroutines.h"
 #include "tests/daemon/control/running_server.h"
 
 namespace profd {
@@ -25,16 +28,26 @@ class CgroupTreeTest : public ::testing::Test {
   void make(const std::string& path) const {
     std::filesystem::create_directories(directory_.path().string() + path);
   }
-  CgroupTree tree() const { return CgroupTree(directory_.path()); }
-  Result<TargetRequest> unit(const std::string& name) const {
+  [[nodiscard]] std::string mount() const { return directory_.path(); }
+  [[nodiscard]] Result<TargetRequest> resolve(const TargetRequest& target) const {
+    return resolve(mount(), target);
+  }
+  static Result<TargetRequest> resolve(const std::string& mount, const TargetRequest& target) {
+    boost::asio::io_context io;
+    CgroupTree tree(io, mount);
+    spawn(io, tree.refresh());
+    io.run();
+    return tree.resolve(target);
+  }
+  [[nodiscard]] Result<TargetRequest> unit(const std::string& name) const {
     TargetRequest target;
     target.units = {name};
-    return tree().resolve(target);
+    return resolve(target);
   }
-  Result<TargetRequest> container(const std::string& name) const {
+  [[nodiscard]] Result<TargetRequest> container(const std::string& name) const {
     TargetRequest target;
     target.containers = {name};
-    return tree().resolve(target);
+    return resolve(target);
   }
 
  private:
@@ -85,7 +98,7 @@ TEST_F(CgroupTreeTest, OtherTermsAreKept) {
   target.pids = {7};
   target.cgroups = {"/x"};
   target.units = {"nginx.service"};
-  const auto resolved = tree().resolve(target);
+  const auto resolved = resolve(target);
   ASSERT_TRUE(resolved);
   EXPECT_THAT(resolved->pids, ElementsAre(7));
   EXPECT_THAT(resolved->cgroups, ElementsAre("/x", "/system.slice/nginx.service"));
@@ -99,8 +112,33 @@ TEST_F(CgroupTreeTest, ANameThatMatchesNothingIsAnErrorWithAHint) {
   }
   TargetRequest target;
   target.units = {"a.service"};
-  EXPECT_EQ(CgroupTree("").resolve(target).error().code, ErrorCode::kUnsupported);
-  EXPECT_TRUE(CgroupTree("").resolve(TargetRequest()));
+  EXPECT_EQ(resolve("", target).error().code, ErrorCode::kUnsupported);
+  EXPECT_TRUE(resolve("", TargetRequest()));
+}
+
+boost::asio::awaitable<void> refresh(CgroupTree& tree, int& ended) {
+  co_await tree.refresh();
+  ++ended;
+}
+
+boost::asio::awaitable<void> count_turns(const int& ended, int& turns) {
+  while (ended == 0) {
+    ++turns;
+    co_await yield();
+  }
+}
+
+TEST_F(CgroupTreeTest, OtherTasksRunDuringAWalk) {
+  for (int i = 0; i < 1000; ++i) make(kManager + "/" + std::to_string(i));
+  boost::asio::io_context io;
+  CgroupTree tree(io, mount());
+  int ended = 0;
+  int turns = 0;
+  for (int i = 0; i < 2; ++i) spawn(io, refresh(tree, ended));
+  spawn(io, count_turns(ended, turns));
+  io.run();
+  EXPECT_EQ(ended, 2);
+  EXPECT_GE(turns, 10);
 }
 
 }  // namespace

@@ -2,13 +2,18 @@
 
 #include "daemon/sessions/recording.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include <boost/asio/co_spawn.hpp>
 #include <gmock/gmock.h>
 
 #include "tests/daemon/callers.h"
@@ -69,11 +74,17 @@ class FakeRecording final : public Recording {
 class FakeRecorder final : public Recorder {
  public:
   [[nodiscard]] bool records(std::string_view event) const override { return event == "fake"; }
+  boost::asio::awaitable<void> prepare(TargetRequest /*target*/) override {
+    while (is_preparing) {
+      co_await yield();
+    }
+  }
   Result<std::shared_ptr<Recording>> start(RecordingRequest request) override {
     return std::make_shared<FakeRecording>(std::move(request), script);
   }
 
   Script script;
+  bool is_preparing = false;
 };
 
 class RecordingTest : public test::SessionsTest {
@@ -89,6 +100,20 @@ class RecordingTest : public test::SessionsTest {
     return start(kRoot, request);
   }
 
+  using Started = std::optional<Result<std::string>>;
+
+  // Returns while the recorder prepares.
+  void begin_start(const Caller& caller, Started& started) {
+    StartRequest request = test::by_comm("x");
+    request.event = "fake";
+    boost::asio::co_spawn(
+        io_, sessions().start(caller, request),
+        [&started](const std::exception_ptr&, Result<std::string> id) { started = std::move(id); });
+    io_.restart();
+    for (int i = 0; i < 20; ++i) io_.run_one();
+    EXPECT_FALSE(started);
+  }
+
   FakeRecorder recorder_;
 };
 
@@ -102,6 +127,32 @@ TEST_F(RecordingTest, IsMadeByTheRecorderOfItsEvent) {
 TEST_F(RecordingTest, ThatDoesNotBeginLeavesNoSession) {
   recorder_.script.not_begun = fail(ErrorCode::kUnsupported, "not instrumented");
   EXPECT_EQ(start_fake().error().message, "not instrumented");
+  EXPECT_THAT(sessions().sessions(kRoot), IsEmpty());
+}
+
+TEST_F(RecordingTest, StartsThatAreBeingPreparedStayWithinTheLimit) {
+  recorder_.is_preparing = true;
+  std::vector<Started> started(limits_.unprivileged_max_sessions + 2);
+  for (Started& one : started) begin_start(test::kAlice, one);
+  recorder_.is_preparing = false;
+  run_until([&] {
+    return std::ranges::all_of(started, [](const Started& one) { return one.has_value(); });
+  });
+  const auto count = std::ranges::count_if(started, [](const Started& one) { return bool{*one}; });
+  EXPECT_EQ(count, static_cast<std::ptrdiff_t>(limits_.unprivileged_max_sessions));
+  for (const Started& one : started) {
+    EXPECT_TRUE(*one || one->error().code == ErrorCode::kTooLarge);
+  }
+}
+
+TEST_F(RecordingTest, ThatIsBeingPreparedAtTheShutdownDoesNotStart) {
+  recorder_.is_preparing = true;
+  Started started;
+  begin_start(kRoot, started);
+  EXPECT_TRUE(run(sessions().shut_down()));
+  recorder_.is_preparing = false;
+  run_until([&] { return started.has_value(); });
+  EXPECT_EQ(started->error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(sessions().sessions(kRoot), IsEmpty());
 }
 
