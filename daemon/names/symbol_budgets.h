@@ -28,9 +28,6 @@ class SymbolBudgets {
     return by_owner_.try_emplace(owner, each_).first->second;
   }
 
-  // With a budget of their own.
-  [[nodiscard]] std::size_t owners() const { return by_owner_.size(); }
-
  private:
   SymbolBudget each_;
   SymbolBudget of_root_;

@@ -8,6 +8,7 @@
 
 #include "daemon/profiles/jit_code.h"
 #include "formats/base/address_range.h"
+#include "formats/base/utf8_text.h"
 
 namespace profd {
 namespace {
@@ -51,20 +52,6 @@ void cut_out(const ProfileMapping& line, const ImagePlacement& range,
   }
 }
 
-// Length of the UTF-8 character at the start of `text`; 0: there is no valid one.
-std::size_t utf8_length(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text.front());
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
-  const bool whole = std::ranges::all_of(text.substr(1, length - 1), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
-  });
-  return whole ? length : 0;
-}
-
-bool is_control(char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }
-
 // The number of a file in an image, whose lines refer to files by number.
 using FileNumber = std::function<std::uint32_t(std::string_view file)>;
 
@@ -81,8 +68,7 @@ void add_code(const JitCodeAnswer& answer, std::string_view name, const FileNumb
   }
 }
 
-char shown(char c) {
-  if (is_control(c)) return '?';
+char without_bracket(char c) {
   if (c == '(' || c == '<' || c == '[') return '{';
   if (c == ')' || c == '>' || c == ']') return '}';
   return c;
@@ -129,17 +115,8 @@ void JitImagePart::read_code(Parser& parser, JitImage& image) const {
 }
 
 std::string jit_symbol(std::string_view name, std::uint64_t address) {
-  constexpr std::size_t kMaxBytes = 1024;
-  std::string symbol;
-  while (!name.empty() && symbol.size() + 4 <= kMaxBytes) {
-    const std::size_t length = utf8_length(name);
-    if (length > 1) {
-      symbol.append(name.substr(0, length));
-    } else {
-      symbol.push_back(length == 0 ? '?' : shown(name.front()));
-    }
-    name.remove_prefix(std::max<std::size_t>(length, 1));
-  }
+  std::string symbol = printable_utf8(name, kMaxPrintableBytes);
+  std::ranges::transform(symbol, symbol.begin(), without_bracket);
   if (!symbol.empty() && symbol != "_fini") return symbol;  // marks the end of an image
   return fmt::format("jit_{:x}", address);
 }

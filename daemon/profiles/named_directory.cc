@@ -37,14 +37,6 @@ std::string_view without_brackets(std::string_view name) {
   return has_brackets ? name.substr(1, name.size() - 2) : name;
 }
 
-// Tools that list symbols print one a line.
-std::string one_line(std::string_view name) {
-  std::string line(name);
-  std::ranges::replace_if(
-      line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }, '?');
-  return line;
-}
-
 // Processes with one name and different labels can have the same stack.
 void add_up(std::vector<NamedDirectory::CountedStack>& stacks) {
   std::ranges::sort(stacks, {}, &NamedDirectory::CountedStack::stack);
@@ -204,7 +196,7 @@ std::string NamedDirectory::symbol_of(const Image& image, const PprofFunction& f
                       profile_.text(profile_.mappings()[image.mapping].file) == kJitMapping;
   if (is_jit) return jit_symbol(name, address);
   if (name.empty() || name == kImageEnd) return "[" + image.name + "]";
-  return one_line(name);
+  return std::string(name);
 }
 
 JitImage NamedDirectory::image_of(const Image& image, JitImageLayout& layout) const {

@@ -25,9 +25,9 @@ TEST(JitSymbol, IsShownCompletelyByBothReaders) {
       {"[Call (StrictMode)]", "{Call {StrictMode}}"},
       {"py::A.m\xc3\xa9thode:/x", "py::A.m\xc3\xa9thode:/x"},
       {"a\nb\x1b[31m\x7f", "a?b?{31m?"},
-      {"\xff\xc3", "??"},
-      {"\xc3(", "?{"},
-      {"\xf0\x9f\x98", "???"},
+      {"\xff\xc3", "\uFFFD\uFFFD"},
+      {"\xc3(", "\uFFFD{"},
+      {"\xf0\x9f\x98", "\uFFFD"},
       {"", "jit_1000"},
       {"_fini", "jit_1000"},
   };
