@@ -20,7 +20,7 @@ using std::chrono::steady_clock;
 using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 
-// Between two looks at the door: with clients, for some time after the last one, and then.
+// Between two checks of the door: with clients, for some time after the last one, and then.
 constexpr auto kBusyInterval = 250ms;
 constexpr auto kRecentInterval = 1000ms;
 constexpr auto kIdleInterval = 4000ms;
@@ -163,7 +163,7 @@ std::chrono::milliseconds PublicDoor::interval() {
   return now - last_client_ < kRecent ? kRecentInterval : kIdleInterval;
 }
 
-// A door hangs only by what a client does, so an idle one is looked at when a client connects. The
+// A door hangs only by what a client does, so an idle one is checked when a client connects. The
 // socket stays readable while the door accepts none.
 boost::asio::awaitable<void> PublicDoor::watch_connecting() {
   while (!is_stopped_) {

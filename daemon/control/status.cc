@@ -50,8 +50,8 @@ double cpu_seconds_of_process(const std::string& process) {
          static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
-// All children are parsers. Each thread lists those that it forked; one that ends meanwhile is left
-// out.
+// Of all children: parsers, symbolizers, doors and those of XRay sessions. Each thread lists those
+// that it forked; one that ends meanwhile is left out.
 StatusInfo::Parsers describe_parsers() {
   StatusInfo::Parsers usage;
   rusage gone{};

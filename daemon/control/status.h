@@ -31,9 +31,11 @@ void add_ledger(const SamplerLedger& ledger, StatusInfo& status);
 // All keys of StatusInfo::Names::sources.
 [[nodiscard]] std::vector<std::string_view> name_sources();
 
-// All reasons of StatusInfo::Names::Lines.
+// All keys of StatusInfo::Names::DebugFiles::found, and all of its reasons.
 [[nodiscard]] std::vector<std::string_view> debug_file_places();
 [[nodiscard]] std::vector<std::string_view> debug_file_refusals();
+
+// All reasons of StatusInfo::Names::Lines.
 [[nodiscard]] std::vector<std::string_view> dwarf_losses();
 
 // All reasons of StatusInfo::Unwinding::incomplete.

@@ -37,7 +37,7 @@ struct DebugDirectories {
 
 class DebugFileFinder {
  public:
-  // Processes whose root is looked into for one file, in one search.
+  // Processes whose root is searched for one file, at once.
   static constexpr std::size_t kMaxProcesses = 2;
 
   struct Wanted {
@@ -53,7 +53,7 @@ class DebugFileFinder {
 
   struct Found {
     std::shared_ptr<const UniqueFd> file;  // null: none. Closed on another thread (FileCloser)
-    bool is_private = false;               // only root may see the names in it
+    bool is_private = false;               // not all users may see the names in it
 
     [[nodiscard]] int fd() const { return file ? file->get() : -1; }
   };
@@ -64,7 +64,7 @@ class DebugFileFinder {
   // unless all is root's.
   [[nodiscard]] Found find(const Wanted& wanted, std::chrono::nanoseconds& time_left);
 
-  // Whether find() would look into a root in which it has not looked for this file for a while.
+  // Whether find() would search a root that it has not searched for this file for a while.
   [[nodiscard]] bool is_due(const Wanted& wanted) { return !due_processes(wanted).empty(); }
 
   // Whether debug files were added or removed since the last call.
@@ -85,7 +85,7 @@ class DebugFileFinder {
     Search search;
   };
 
-  // Those of the processes whose root was not looked into for a while.
+  // Those of the processes whose root was not searched for a while.
   [[nodiscard]] std::vector<DueProcess> due_processes(const Wanted& wanted);
   const RootId& root_of(std::uint32_t tgid);
   DebugFileAt search(const Wanted& wanted, std::span<const DueProcess> processes,

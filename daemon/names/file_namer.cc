@@ -41,7 +41,7 @@ NameSource reason_of(const Error& error) {
              : NameSource::kRefused;
 }
 
-// By all users whose processes have mapped the file, who see its names.
+// Whether all users whose samples hit the file may read it, since they see its names.
 bool may_be_read(const HitFile& hit) {
   return !hit.file->is_private ||
          std::ranges::all_of(hit.users, [&](std::uint32_t uid) { return uid == hit.file->owner; });

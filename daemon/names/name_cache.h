@@ -1,10 +1,10 @@
 // The names that were looked up, by file, so that each address of a file is looked up once.
 //
 // Files with one build id share their names if they have one owner: any user can copy the build id
-// of another user's file. Bounded. Where there are too many, those go first which are kept for a
-// user with more than an eighth of the cache, then those for users where they have more than half
-// together: names of files that samples of root hit do not count. Of these, the file that was used
-// least recently is dropped first. On a worker.
+// of another user's file. The memory is limited. When the names take more, the least recently used
+// files are dropped: first those of users who have more than an eighth of the cache each, then
+// those of all users if they have more than half of it together, then any. A file that samples of
+// root hit is root's, and not a user's. On a worker.
 
 #pragma once
 
