@@ -141,11 +141,21 @@ std::string no_samples_text(const SessionSummary& summary) {
   for (const char* clock : {"cpu", "cpu-clock", "task-clock"}) {
     if (summary.event == clock) return "no samples: no process matched, or none used the CPU";
   }
-  return "no " + printable(summary.event) + " occurred in the target";
+  return "no " + printable(summary.event) +
+         " were sampled: none occurred in the target, or too few; --period 1 takes each of them";
+}
+
+void print_losses(const SessionLedger& ledger, const Console& console) {
+  std::uint64_t lost = 0;
+  for (const auto& [reason, count] : ledger.lost) lost += count;
+  if (lost == 0) return;
+  console.err << "profctl: " << lost << " of " << counted(ledger.taken, "sample")
+              << " were lost: " << counts_text(ledger.lost) << "\n";
 }
 
 void print_remarks(const SessionSummary& summary, const Console& console) {
   if (summary.ledger.taken == 0) console.err << "profctl: " << no_samples_text(summary) << "\n";
+  print_losses(summary.ledger, console);
   if (summary.xray) print_xray_issues(*summary.xray, console);
   print_unnamed_code(summary, console);
 }

@@ -23,6 +23,9 @@ inline std::string a_profile(std::uint64_t count) {
 }
 
 // Fills `service` with the session "5f2c01ab".
+// What profctl says of it.
+inline const std::string kLossOfResult = "profctl: 1 of 496 samples were lost: 1 ring_full\n";
+
 inline void give_a_result(FakeService& service) {
   service.info.session = "5f2c01ab";
   service.info.state = "running";

@@ -52,7 +52,7 @@ TEST_F(CommandsTest, StopWritesEveryFileAndThenDeletesTheCopyOfTheDaemon) {
                          (out_ / "work.1.prof").string() + "  5 samples\n" +
                          (out_ / "objects/kernel.so").string() + "\n" +
                          (out_ / "session.json").string() + "\n");
-  EXPECT_EQ(ran.err, "");
+  EXPECT_EQ(ran.err, kLossOfResult);
   EXPECT_EQ(test::read_file(out_ / "session.json"), to_json(service_.result.summary) + "\n");
   EXPECT_EQ(test::read_file(out_ / "objects" / "kernel.so"), service_.files["objects/kernel.so"]);
   EXPECT_EQ(service_.calls.back(), "remove 5f2c01ab");
@@ -73,7 +73,9 @@ TEST_F(CommandsTest, ASessionWithoutSamplesSaysWhy) {
   service_.result.summary.ledger = {};
   const std::pair<const char*, const char*> table[] = {
       {"cpu", "profctl: no samples: no process matched, or none used the CPU\n"},
-      {"page-faults", "profctl: no page-faults occurred in the target\n"}};
+      {"page-faults",
+       "profctl: no page-faults were sampled: none occurred in the target, or too few; --period 1 "
+       "takes each of them\n"}};
   for (const auto& [event, text] : table) {
     service_.result.summary.event = event;
     EXPECT_EQ(run({"stop", "5f2c01ab", "-o", out_ / event}).err, text);
@@ -84,10 +86,11 @@ TEST_F(CommandsTest, StopPrintsTheIssuesOfRecordedCalls) {
   service_.result.summary.xray = {
       {"records", 495}, {"gap", 1}, {"app_gone", 1}, {"still_patched", 1}, {"of_a_later_day", 2}};
   EXPECT_EQ(run({"stop", "5f2c01ab", "-o", out_}).err,
-            "profctl: 1 gap in a thread's records\n"
-            "profctl: the app has ended, or has closed its connection\n"
-            "profctl: the app did not confirm in time that its functions are unpatched\n"
-            "profctl: 2 of_a_later_day (docs/xray.md)\n");
+            kLossOfResult +
+                "profctl: 1 gap in a thread's records\n"
+                "profctl: the app has ended, or has closed its connection\n"
+                "profctl: the app did not confirm in time that its functions are unpatched\n"
+                "profctl: 2 of_a_later_day (docs/xray.md)\n");
 }
 
 TEST_F(CommandsTest, DumpDoesTheSameAndRemovesItsOwnResultOnly) {

@@ -209,12 +209,12 @@ TEST_F(RecordTest, ProgressIsForTerminalsOnly) {
     if (++polls % 3 == 0) info.state = "ended";
     if (polls % 3 == 1) info.state = "running";
   };
-  EXPECT_EQ(record({"-a"}).err, "");
+  EXPECT_EQ(record({"-a"}).err, kLossOfResult);
   fs::remove_all(out_);
   const Ran ran = record({"-a"}, true);
   EXPECT_THAT(ran.err, HasSubstr("\r\x1b[Krecording pid 1234"));
   EXPECT_THAT(ran.err, HasSubstr("495 samples  0 lost"));
-  EXPECT_TRUE(ran.err.ends_with("\r\x1b[K")) << "the line is removed at the end";
+  EXPECT_TRUE(ran.err.ends_with("\r\x1b[K" + kLossOfResult)) << "the line is removed at the end";
 }
 
 TEST_F(RecordTest, TheCommandRunsToItsEndAfterTheDaemonIsLost) {
