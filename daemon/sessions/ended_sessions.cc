@@ -77,8 +77,8 @@ boost::asio::awaitable<Result<StoredResult>> Sessions::write_final(SessionPtr se
 // in any case. Another one that could not be stored stays.
 boost::asio::awaitable<Result<StoredResult>> Sessions::write(Measurement& measurement,
                                                              StoredResult result, User waiting) {
-  auto job = [directory = parts_.results.directory(), &measurement,
-              account = parts_.results.account_of(result.user),
+  ResultAccount account = parts_.results.account_of(result.user);
+  auto job = [directory = parts_.results.directory(), &measurement, account = std::move(account),
               result = std::move(result)](CodeNaming& naming) {
     Result<StoredResult> stored = write_result(
         directory, result, [&](ResultWriter& writer) { return measurement(naming, writer); },
