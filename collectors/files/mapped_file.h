@@ -16,8 +16,8 @@ namespace profd {
 
 struct MappedFile {
   FileKey key;
-  std::string path;        // as the kernel names it, without " (deleted)"; never empty
-  std::uint32_t tgid = 0;  // of the process whose path that is: the first that mapped the file
+  std::string path;      // as the kernel names it, without " (deleted)"; never empty
+  ProcessKey process{};  // whose path that is: the first that mapped the file
   bool deleted = false;
   UniqueFd fd{};        // open for reading, a regular file; invalid when nothing could be opened
   std::string error{};  // why fd is invalid

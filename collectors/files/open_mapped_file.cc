@@ -77,7 +77,8 @@ std::string refusal(const struct stat& status, const FileKey& key) {
 Opened open_regular(UniqueFd place, const MappingPlace& mapping) {
   const FileKey& key = mapping.file;
   Opened opened;
-  const bool is_on_overlay = place.valid() && may_hang(place.get(), key.device, mapping.tgid);
+  const bool is_on_overlay =
+      place.valid() && may_hang(place.get(), key.device, mapping.process.tgid);
   if (is_on_overlay) place = place_by_number(key);
   if (!place.valid() && is_on_overlay) {
     opened.error = kOnFuse;
@@ -130,7 +131,7 @@ bool is_deleted(const std::string& link, const struct stat& status) {
 MappedFile from_link(const MappingPlace& place, const std::string& link_path, Opened opened) {
   MappedFile file{.key = place.file,
                   .path = read_link(link_path),
-                  .tgid = place.tgid,
+                  .process = place.process,
                   .fd = std::move(opened.fd)};
   file.deleted = is_deleted(file.path, opened.status);
   if (file.deleted) file.path.resize(file.path.size() - kDeletedSuffix.size());
@@ -142,7 +143,7 @@ MappedFile from_link(const MappingPlace& place, const std::string& link_path, Op
 
 MappingPlace place_of(const MappingView& mapping) {
   return {.file = mapping.file,
-          .tgid = mapping.process.tgid,
+          .process = mapping.process,
           .start = mapping.start,
           .end = mapping.end,
           .on_fuse = mapping.on_fuse,
@@ -157,14 +158,14 @@ std::uint32_t user_of_process(std::uint32_t tgid) {
 MappedFile unopened(const MappingPlace& place, std::string why) {
   return {.key = place.file,
           .path = place.path.empty() ? "?" : place.path,
-          .tgid = place.tgid,
+          .process = place.process,
           .error = std::move(why)};
 }
 
 MappedFile open_by_mapping(const MappingPlace& place) {
   // The server may never answer, and no call that waits for it can be interrupted.
   if (place.on_fuse) return unopened(place, kOnFuse);
-  const std::string exact = map_files_path(place.tgid, place.start, place.end);
+  const std::string exact = map_files_path(place.process.tgid, place.start, place.end);
   Opened opened = open_regular(place_of_link(exact), place);
   if (!opened.fd.valid()) {
     MappedFile file = unopened(place, opened.error);

@@ -17,7 +17,7 @@ namespace profd {
 // What is needed to find the file of a mapping. Owns its data.
 struct MappingPlace {
   FileKey file;
-  std::uint32_t tgid = 0;
+  ProcessKey process;
   std::uint64_t start = 0;
   std::uint64_t end = 0;
   bool on_fuse = false;

@@ -44,7 +44,6 @@ struct HitFile {
   std::shared_ptr<const MappedFile> file;
   std::map<std::uint64_t, std::uint64_t> samples_by_offset;  // of all users
   std::vector<HitProcess> processes{};                       // some of those that have mapped it
-  std::set<KnownPath> known_paths{};  // how much of its path the processes know
   // Of all processes whose samples hit it. A file that one of these users may run but not read has
   // no names, not even in the view of root: names are kept by file. A private debug file names it
   // only where all of these may see that (NameAudience); those names are kept apart.

@@ -63,7 +63,6 @@ HitFile* FileHits::file_of(const ProcessSnapshot& process, const ProcessMapping&
   HitFile& hit = files_[mapping.file_key];
   if (!hit.file || !hit.file->fd.valid()) hit.file = mapping.file;
   add_process(process, hit);
-  hit.known_paths.insert(mapping.known_path);
   return &hit;
 }
 

@@ -99,7 +99,7 @@ ProfiledObject& ObjectImages::find_or_add(const ProcessMapping& mapping, bool ma
   const std::string path = path_of(file, mapping.known_path);
   const bool was_opened = file.fd.valid() || file.stat_inode != 0;
   if (!was_opened) return named(bracketed_name(path));
-  const auto [known, added] = at_its_path_.try_emplace(file.key, false);
+  const auto [known, added] = at_its_path_.try_emplace({file.key, file.path}, false);
   if (added) known->second = is_at_its_path(file);
   const bool is_there = known->second && mapping.known_path == KnownPath::kWhole;
   if (!is_there || !readers_can_parse_path(path, main_executable)) {
@@ -165,7 +165,7 @@ ProfiledObject& ObjectImages::vdso() {
 ProfiledObject& ObjectImages::image_of(const ProcessMapping& mapping) {
   const MappedFile& file = *mapping.file;
   const std::string shown = path_of(file, mapping.known_path);
-  const std::pair key(file.key, mapping.known_path);
+  const std::pair key(file.key, shown);
   if (const auto found = images_.find(key); found != images_.end()) return *found->second;
   Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get());
   if (!elf || !still_has_its_bytes(file)) return named(bracketed_name(shown));

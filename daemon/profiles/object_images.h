@@ -69,8 +69,8 @@ class ObjectImages {
   UniqueFd vdso_;  // a memfd with the bytes of the daemon's own vdso
   std::map<std::string, ProfiledObject> by_line_path_;
   std::vector<std::shared_ptr<const MappedFile>> files_;  // the originals of images, kept open
-  std::map<std::pair<FileKey, KnownPath>, ProfiledObject*> images_;
-  std::map<FileKey, bool> at_its_path_;
+  std::map<std::pair<FileKey, std::string>, ProfiledObject*> images_;  // by shown path
+  std::map<std::pair<FileKey, std::string>, bool> at_its_path_;
 };
 
 }  // namespace profd

@@ -94,21 +94,24 @@ class ProfileNamer {
     return sorted;
   }
 
-  // The budgets are for the first files of `files`. In the profile, files are in the order of their
-  // keys.
+  // The budgets are for the first files of `files`.
   void name_files(std::span<const HitFile* const> files) {
-    std::map<const HitFile*, NamedFile> all;
     for (const HitFile* const hit : files) {
-      all.insert_or_assign(hit, names_.files.name(*hit, names_.budgets));
-    }
-    for (const auto& [key, hit] : hits_.files()) {
-      const NamedFile& named = all.at(&hit);
+      NamedFile named = names_.files.name(*hit, names_.budgets);
       if (named.elf && !named.elf->build_id.empty()) identities_.insert(named.identity);
-      for (const KnownPath known : hit.known_paths) {
-        files_.insert_or_assign({key, known},
-                                FileLocations(named, path_of(*hit.file, known), profile_));
-      }
+      named_.emplace(hit->file->key, std::move(named));
     }
+  }
+
+  // Processes may know one file by different paths, and each has its own in the profile.
+  FileLocations& locations_in(const ProcessMapping& mapping) {
+    const auto [known, added] = of_mapping_.try_emplace(&mapping);
+    if (!added) return *known->second;
+    const std::string path = path_of(*mapping.file, mapping.known_path);
+    const auto [file, is_new] = files_.try_emplace({mapping.file_key, path});
+    if (is_new) file->second = FileLocations(named_.at(mapping.file_key), path, profile_);
+    known->second = &file->second;
+    return file->second;
   }
 
   void name_vdso() {
@@ -226,7 +229,7 @@ class ProfileNamer {
     const std::uint64_t offset = offset_of(*mapping, frame, kind);
     if (mapping->kind == PROFD_MAPPING_VDSO) return vdso_.at(offset, profile_);
     if (!mapping->file) return location_of_name("[unreachable]", NameSource::kNoFile);
-    return files_.at({mapping->file_key, mapping->known_path}).at(offset, profile_);
+    return locations_in(*mapping).at(offset, profile_);
   }
 
   NamedLocation jit_location(const JitSamples& samples, std::uint32_t index,
@@ -256,7 +259,9 @@ class ProfileNamer {
   std::vector<std::uint32_t> label_sets_;
   NameShares shares_;
   FileHits hits_;
-  std::map<std::pair<FileKey, KnownPath>, FileLocations> files_;
+  std::map<FileKey, NamedFile> named_;
+  std::map<std::pair<FileKey, std::string>, FileLocations> files_;  // by shown path
+  boost::unordered_flat_map<const ProcessMapping*, FileLocations*> of_mapping_;
   std::set<std::string> identities_;
   FileLocations vdso_;
   Locations kernel_;  // by address

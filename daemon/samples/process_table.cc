@@ -27,10 +27,10 @@ bool pid_is_free(std::uint32_t pid) {
 }
 
 KnownPath known_path(const MappingView& view, const MappedFile* file) {
-  if (file == nullptr || view.names.empty() || file->tgid == view.process.tgid ||
-      are_names_of(view.names, file->path)) {
-    return KnownPath::kWhole;
-  }
+  if (file == nullptr || file->process == view.process) return KnownPath::kWhole;
+  // A process can detach the mount of a file, and then the file has no name there.
+  if (view.names.empty()) return KnownPath::kNothing;
+  if (are_names_of(view.names, file->path)) return KnownPath::kWhole;
   const std::string_view name = view.names.substr(0, view.names.find('\0'));
   return name == path_of(*file, KnownPath::kName) ? KnownPath::kName : KnownPath::kNothing;
 }

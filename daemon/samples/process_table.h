@@ -44,7 +44,7 @@ struct ProcessMapping {
   profd_mapping_kind kind = PROFD_MAPPING_ANONYMOUS;
   FileKey file_key{};
   std::shared_ptr<const MappedFile> file{};  // null: no file, or it was never opened
-  KnownPath known_path = KnownPath::kWhole;  // of the file
+  KnownPath known_path = KnownPath::kWhole;  // of `file`
 };
 
 // Whether JIT code may lie in the mapping (collectors/jit/code_memory.h).

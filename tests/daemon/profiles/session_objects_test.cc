@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -40,6 +41,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
+using testing::Pair;
 using testing::StartsWith;
 using testing::UnorderedElementsAre;
 
@@ -224,6 +226,38 @@ TEST_F(SessionWriterTest, APathThatAProcessDoesNotKnowIsInNoneOfItsFiles) {
   for (std::uint32_t i = 0; i < named->text_count(); ++i) texts.emplace(named->text(i));
   EXPECT_THAT(texts, AllOf(Contains("leaf"), Contains("libchain.so"), Contains("unnamed-file"),
                            Not(Contains(HasSubstr("secret")))));
+}
+
+// A mapping whose open failed has an object of its own. Another process's may be opened since.
+TEST_F(SessionWriterTest, AFileHasThePathOfEachProcessWhoeverOpenedIt) {
+  std::filesystem::create_directory(scratch_.path() / "secret");
+  ProcessSnapshot& first = add_process("one");
+  const ChainProgram program = add_program(first, "secret/libchain.so");
+  add_samples(first, chain(program), 3);
+  ProcessSnapshot& second = add_process("two", {.tgid = 77, .exec_id = 1, .start_ns = 5});
+  ProcessMapping mapping = program.mapping();
+  mapping.file = std::make_shared<const MappedFile>(
+      MappedFile{.key = program.file()->key, .path = "/mine/libchain.so"});
+  test::image_of(second).mappings.emplace(1, mapping);
+  add_samples(second, chain(program), 3);
+  write();
+  EXPECT_THAT(test::read_file(path("two.77.prof")), Not(HasSubstr("secret")));
+  const auto named = decode_pprof(test::read_file(path(kNamedProfile)));
+  ASSERT_TRUE(named.has_value());
+  std::map<std::int64_t, std::set<std::string>> files;  // by pid
+  for (const PprofSample& sample : named->samples()) {
+    const auto labels = named->labels(sample.labels);
+    const auto pid = std::ranges::find_if(
+        labels, [&](const PprofLabel& label) { return named->text(label.key) == "pid"; });
+    ASSERT_NE(pid, labels.end());
+    for (const std::uint32_t location : named->stack(sample.stack)) {
+      const PprofMapping& at = named->mappings()[named->locations()[location].mapping];
+      files[pid->number].emplace(named->text(at.file));
+    }
+  }
+  const std::string whole = scratch_.path() / "secret/libchain.so";
+  EXPECT_THAT(files, ElementsAre(Pair(77, ElementsAre("/mine/libchain.so")),
+                                 Pair(4321, ElementsAre(whole))));
 }
 
 // MappedFiles leaves a file so when too many descriptors are open.

@@ -188,24 +188,31 @@ TEST_F(ProcessTableTest, SharesTheFileThatAMappingHadThen) {
 TEST_F(ProcessTableTest, AProcessKnowsThePathOfAnotherOnlyWhereItIsItsOwn) {
   const auto file = std::make_shared<MappedFile>();
   file->path = "/home/alice/secret/libm.so.6";
+  const ProcessKey first{.tgid = 1, .exec_id = 1, .start_ns = 1};
+  const ProcessKey later{.tgid = 1, .exec_id = 1, .start_ns = 2};  // the pid is used again
+  const ProcessKey other{.tgid = 2, .exec_id = 1, .start_ns = 1};
+  const std::string_view same_name("libm.so.6\0lib\0", 14);
   const struct {
-    std::uint32_t tgid;
+    ProcessKey process;
     std::string_view names;
     KnownPath known;
     const char* path;
   } cases[] = {
-      {1, {"libm.so.6\0lib\0", 14}, KnownPath::kWhole, "/home/alice/secret/libm.so.6"},
-      {2, {"libm.so.6\0lib\0", 14}, KnownPath::kName, "libm.so.6"},
-      {2, {"libc.so.6\0lib\0", 14}, KnownPath::kNothing, "unnamed-file"},
-      {2,
+      {first, same_name, KnownPath::kWhole, "/home/alice/secret/libm.so.6"},
+      {first, "", KnownPath::kWhole, "/home/alice/secret/libm.so.6"},
+      {later, same_name, KnownPath::kName, "libm.so.6"},
+      {other, same_name, KnownPath::kName, "libm.so.6"},
+      {other, {"libc.so.6\0lib\0", 14}, KnownPath::kNothing, "unnamed-file"},
+      {other, "", KnownPath::kNothing, "unnamed-file"},  // its mount is detached
+      {other,
        {"libm.so.6\0secret\0alice\0home\0", 28},
        KnownPath::kWhole,
        "/home/alice/secret/libm.so.6"},
   };
-  file->tgid = 1;
+  file->process = first;
   for (const auto& c : cases) {
     MappingView view{};
-    view.process = {.tgid = c.tgid, .exec_id = 1, .start_ns = 1};
+    view.process = c.process;
     view.id = ++last_id_;
     view.names = c.names;
     table_.add(view, nullptr);  // not opened yet
