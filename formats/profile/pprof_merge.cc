@@ -22,12 +22,14 @@ std::vector<PprofValueType> value_types_of(const PprofTables& tables) {
   return types;
 }
 
-// The size is rounded up to pages, and the address left out, as in pprof.
+// The size is rounded up to pages, and the address left out, as in pprof. With a build id, pprof
+// leaves out the name too.
 PprofMapping key_of(const PprofMapping& mapping) {
   constexpr std::uint64_t kPage = 0x1000;
   return {.limit = (mapping.limit - mapping.start + kPage - 1) / kPage * kPage,
           .file_offset = mapping.file_offset,
-          .file = mapping.build_id != 0 ? mapping.build_id : mapping.file};
+          .file = mapping.file,
+          .build_id = mapping.build_id};
 }
 
 }  // namespace

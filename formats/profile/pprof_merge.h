@@ -1,11 +1,13 @@
 // Adds up profiles, as pprof does: samples by labels and stack, functions by content, mappings by
-// size, offset and build id (or name), locations by mapping, address in it and lines. The time is
-// the earliest, the duration the sum, the period the longest; comments are a set. Own data is not
+// size, offset, build id and name, locations by mapping, address in it and lines. The time is the
+// earliest, the duration the sum, the period the longest; comments are a set. Own data is not
 // merged: its writer knows what it means.
 //
-// A mapping takes the addresses and the name that it has in the first profile with it. So the order
-// of the profiles matters where a file has two names or, in profiles of other programs, was loaded
-// at two addresses.
+// Unlike in pprof, a file with a build id that has two names is two mappings: the processes of one
+// user may know it by a name that another may not see.
+//
+// A mapping takes the addresses that it has in the first profile with it. So the order of the
+// profiles matters where, in profiles of other programs, a file was loaded at two addresses.
 //
 // Costs grow with what is kept: a text, function or location that no kept sample uses is not even
 // hashed.

@@ -197,6 +197,33 @@ TEST_F(PprofMergeTest, SelectsSamplesAndHoldsNoTextOfOthers) {
   }
 }
 
+// Whoever gets the samples of one user sees the names of that user's mappings alone.
+TEST_F(PprofMergeTest, AFileHasEachOfItsNames) {
+  PprofMerge merge;
+  for (const std::string user : {"alice", "bob"}) {
+    PprofProfile window({{"samples", "count"}}, 1);
+    window.add_mapping({.file = window.add_text("[all processes of host]")});
+    const auto mapping = window.add_mapping({.limit = 0x1000,
+                                             .file = window.add_text("/home/" + user + "/lib.so"),
+                                             .build_id = window.add_text("b1d")});
+    const auto function = window.add_function({.name = window.add_text("work")});
+    const auto location = window.add_location({.address = 16, .mapping = mapping},
+                                              std::vector<PprofLine>{{function, 1}});
+    const auto labels =
+        window.add_labels({{.key = window.add_text("user"), .text = window.add_text(user)}});
+    window.add_sample({labels, window.add_stack(std::vector{location})},
+                      std::vector<std::int64_t>{1});
+    add(merge, window);
+  }
+  PprofMerge of_bob;
+  add(of_bob, merge.profile(), [](const PprofTables& tables, std::vector<PprofLabel>& labels) {
+    return label_of(tables, labels, "user") == "bob";
+  });
+  const std::string bytes = encode_pprof(of_bob.profile());
+  EXPECT_THAT(bytes, HasSubstr("/home/bob/lib.so"));
+  EXPECT_THAT(bytes, Not(HasSubstr("alice")));
+}
+
 TEST_F(PprofMergeTest, AddsUpProcessesWithoutTheirPid) {
   PprofMerge merge;
   add(merge, window_of(0), [](const PprofTables& tables, std::vector<PprofLabel>& labels) {
