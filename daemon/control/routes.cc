@@ -135,6 +135,13 @@ asio::awaitable<Reply> get_last_window(Exchange& exchange) {
   co_return reply(co_await std::move(operation));
 }
 
+// Of a window: NAME or, as its file is called, NAME.pb.gz.
+std::string_view window_name(std::string_view text) {
+  constexpr std::string_view kEnd = ".pb.gz";
+  if (text.ends_with(kEnd)) text.remove_suffix(kEnd.size());
+  return text;
+}
+
 asio::awaitable<Reply> get_windows(Exchange& exchange) {
   constexpr std::string_view kAfter = "after=";
   std::string after;
@@ -142,8 +149,8 @@ asio::awaitable<Reply> get_windows(Exchange& exchange) {
   if (exchange.query.size() != after.size() + (after.empty() ? 0 : kAfter.size())) {
     co_return reply_error(fail(ErrorCode::kInvalidArgument, "expected ?after=NAME"));
   }
-  auto operation =
-      exchange.service.windows_after(exchange.caller, std::move(after), exchange.is_wanted);
+  auto operation = exchange.service.windows_after(exchange.caller, std::string(window_name(after)),
+                                                  exchange.is_wanted);
   co_return reply(co_await std::move(operation));
 }
 
@@ -288,6 +295,8 @@ asio::awaitable<Reply> answer(Service& service, const StatusInfo::Connections& c
   if (mark != std::string::npos && (path == kWindows || path == kHostProfile)) {
     exchange.query = request.target.substr(mark + 1);
     request.target.resize(mark);
+  } else if (mark == std::string::npos && path.starts_with("/v1/windows/")) {
+    request.target.resize(window_name(path).size());
   }
   bool is_known = false;
   for (const Route& route : kRoutes) {

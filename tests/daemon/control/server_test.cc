@@ -85,6 +85,17 @@ TEST_F(ControlServerTest, EveryRouteCallsItsFunction) {
   }
 }
 
+TEST_F(ControlServerTest, AWindowHasItsNameOrThatOfItsFile) {
+  const RunningServer server(service_, patient());
+  RawClient client(server.socket());
+  for (const std::string name : {"w1", "w1.pb.gz"}) {
+    const RawAnswer file = client.ask("GET", "/v1/windows/" + name);
+    EXPECT_EQ(file.status, 200) << name;
+    EXPECT_EQ(file.body, "file of w1");
+    EXPECT_THAT(client.ask("GET", "/v1/windows?after=" + name).body, HasSubstr("\"w1-next\""));
+  }
+}
+
 TEST_F(ControlServerTest, AProfileOfTheNextSecondsIsOneAnswer) {
   const RunningServer server(service_, patient());
   service_.result.named_profile = ResultFile{.path = "profile.pb.gz", .bytes = 5};
@@ -144,6 +155,10 @@ TEST_F(ControlServerTest, APathThatIsNoRouteCallsNothing) {
       {"GET", "/v1/sessions/..", 404},
       {"GET", "/v1/sessions/a%2fb", 404},
       {"GET", "/v1/sessions/a.b", 404},
+      {"GET", "/v1/windows.pb.gz", 404},
+      {"GET", "/v1/windows/.pb.gz", 404},
+      {"GET", "/v1/windows/w1.pb.gz.pb.gz", 404},
+      {"GET", "/v1/windows/w1.pb.gz?x=1", 404},
       {"POST", "/v1/sessions/5f2c01ab/stop/", 404},
       {"POST", "/v1/sessions/5f2c01ab/kill", 404},
       {"GET", "/v1/results/5f2c01ab/files/", 404},
