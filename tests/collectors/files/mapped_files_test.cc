@@ -1,20 +1,14 @@
 #include "collectors/files/mapped_files.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
-#include <csignal>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <optional>
 #include <string_view>
@@ -24,87 +18,16 @@
 
 #include "collectors/files/open_mapped_file.h"
 #include "tests/collectors/file_generation.h"
+#include "tests/collectors/files/mapped_files_fixture.h"
 #include "tests/collectors/silent_fuse.h"
 #include "tests/collectors/users_mounts.h"
 
 namespace profd {
 namespace {
 
-using ::testing::HasSubstr;
-
-// What the open of a file leads to.
-std::shared_ptr<const MappedFile> opened_by(
-    MappedFiles& files, const MappingView& mapping,
-    MappedFiles::Clock::time_point now = MappedFiles::Clock::now()) {
-  auto file = files.find_or_open(mapping, now);
-  while (file && file->is_opening) {
-    pollfd ready{.fd = files.wake_fd(), .events = POLLIN, .revents = 0};
-    ::poll(&ready, 1, 5);
-    files.take_opened();
-    file = files.find(mapping.file);
-  }
-  return file;
-}
-
-// A file of one page in a directory of its own, mapped by this process.
-class MappedFilesTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = std::filesystem::temp_directory_path() / "mapped_files_XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-    map_file("object file");
-  }
-  void TearDown() override {
-    ::munmap(memory_, kPage);
-    std::filesystem::remove_all(directory_);
-  }
-
-  void map_file(const std::string& name) {
-    path_ = directory_ / name;
-    std::ofstream(path_) << std::string(kPage, 'x');
-    const UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-    memory_ = ::mmap(nullptr, kPage, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd.get(), 0);
-    ASSERT_NE(memory_, MAP_FAILED);
-    struct stat status {};
-    ASSERT_EQ(::fstat(fd.get(), &status), 0);
-    view_.process.tgid = static_cast<std::uint32_t>(::getpid());
-    view_.start = reinterpret_cast<std::uint64_t>(memory_);
-    view_.end = view_.start + kPage;
-    view_.file = file_key_of(status);
-    view_.file.generation = 7;
-  }
-
-  // A process of a user who has mounted an overlay of `lower`, with its file `name` at memory_.
-  test::UsersMounts map_on_overlay(const std::string& lower, const std::string& name) {
-    const std::string overlay = directory_ / "overlay";
-    const std::string other = directory_ / "other";
-    std::filesystem::create_directory(overlay);
-    std::filesystem::create_directory(other);
-    return test::UsersMounts([&] {
-      if (!test::mount_overlay(lower, other, overlay)) return false;
-      const int fd = ::open((overlay + "/" + name).c_str(), O_RDONLY | O_CLOEXEC);
-      return ::mmap(memory_, kPage, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == memory_ &&
-             ::close(fd) == 0;
-    });
-  }
-
-  // The path's components as the kernel sends them.
-  std::string names() const {
-    std::string text;
-    for (std::filesystem::path p = path_; p.has_relative_path(); p = p.parent_path()) {
-      text += p.filename().string() + '\0';
-    }
-    return text;
-  }
-
-  static constexpr std::size_t kPage = 4096;
-  std::filesystem::path directory_;
-  std::filesystem::path path_;
-  void* memory_ = MAP_FAILED;
-  MappingView view_{};
-  MappedFiles files_;
-};
+using test::MappedFilesTest;
+using test::opened_by;
+using testing::HasSubstr;
 
 TEST_F(MappedFilesTest, OpensTheMappedFileByItsRange) {
   const auto file = opened_by(files_, view_);
@@ -313,123 +236,6 @@ TEST_F(MappedFilesTest, OnlyAFailureThatMayPassIsWorthAnotherOpen) {
   view_.file.size_bytes -= 1;
   MappedFiles others(0);
   EXPECT_TRUE(opened_by(others, view_)->may_open_later) << "too many files are held";
-}
-
-// A process of a user that waits until it is ended.
-class ProcessOfUser {
- public:
-  explicit ProcessOfUser(uid_t uid) {
-    std::array<int, 2> ready{};
-    EXPECT_EQ(::pipe2(ready.data(), O_CLOEXEC), 0);
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      const bool is_user = ::setresuid(uid, uid, uid) == 0;
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (!is_user || ::write(ready[1], "", 1) != 1) ::_exit(1);
-      for (;;) ::pause();
-    }
-    ::close(ready[1]);
-    char byte = 0;
-    EXPECT_EQ(::read(ready[0], &byte, 1), 1);
-    ::close(ready[0]);
-  }
-  ProcessOfUser(const ProcessOfUser&) = delete;
-  ProcessOfUser& operator=(const ProcessOfUser&) = delete;
-  ~ProcessOfUser() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  [[nodiscard]] std::uint32_t tgid() const { return static_cast<std::uint32_t>(pid_); }
-
- private:
-  pid_t pid_ = -1;
-};
-
-// New files of processes within one second. Nothing is opened; each open has a key of its own.
-class NewFilesTest : public MappedFilesTest {
- protected:
-  static constexpr std::uint32_t kRootProcess = 4'000'000;  // one that has ended counts as root's
-  static constexpr uid_t kUser = 54'321;
-
-  std::string error_of_open(std::uint32_t tgid) {
-    view_.process.tgid = tgid;
-    ++view_.file.generation;
-    return opened_by(quick_files_, view_, now_)->error;
-  }
-  // How many files the process may open now, up to `limit`.
-  std::size_t opens_of(std::uint32_t tgid, std::size_t limit = MappedFiles::kMaxNew) {
-    std::size_t count = 0;
-    while (count < limit && error_of_open(tgid) != kTooManyNew) ++count;
-    return count;
-  }
-
-  static constexpr std::string_view kTooManyNew = "too many new files within a second";
-  MappedFiles::Clock::time_point now_ = MappedFiles::Clock::now();
-  MappedFiles quick_files_{
-      1024, [](const MappingPlace& place) { return unopened(place, "in the test"); }};
-};
-
-TEST_F(NewFilesTest, AProcessMayOpenALimitedNumberInASecondAndOthersMayThen) {
-  EXPECT_EQ(opens_of(kRootProcess), MappedFiles::kMaxNewOfProcess);
-  EXPECT_EQ(quick_files_.size(), MappedFiles::kMaxNewOfProcess);
-  EXPECT_NE(error_of_open(kRootProcess + 1), kTooManyNew);
-  view_.file.generation = 100;  // known
-  view_.process.tgid = kRootProcess;
-  EXPECT_NE(opened_by(quick_files_, view_, now_)->error, kTooManyNew);
-  view_.file.generation = 1'000'000;
-  now_ += std::chrono::seconds(1);
-  EXPECT_NE(error_of_open(kRootProcess), kTooManyNew);
-}
-
-TEST_F(NewFilesTest, TheProcessesOfAUserShareAnEighth) {
-  const ProcessOfUser first(kUser);
-  const ProcessOfUser second(kUser);
-  const ProcessOfUser of_other(kUser + 1);
-  EXPECT_EQ(opens_of(first.tgid(), 300), 300U);
-  EXPECT_EQ(opens_of(second.tgid()), MappedFiles::kMaxNewOfUser - 300);
-  EXPECT_EQ(error_of_open(first.tgid()), kTooManyNew);
-  EXPECT_NE(error_of_open(of_other.tgid()), kTooManyNew);
-}
-
-TEST_F(NewFilesTest, UsersShareHalfAndRootHasTheRest) {
-  std::size_t opened = 0;
-  for (uid_t user = kUser; user < kUser + 6; ++user) {
-    opened += opens_of(ProcessOfUser(user).tgid());
-  }
-  EXPECT_EQ(opened, MappedFiles::kMaxNewOfUsers);
-  for (std::uint32_t i = 0; i < 10; ++i) opened += opens_of(kRootProcess + i);
-  EXPECT_EQ(opened, MappedFiles::kMaxNew);
-}
-
-TEST_F(NewFilesTest, AnOpenThatTheQueueRefusesIsNotCounted) {
-  const ProcessOfUser process(kUser);
-  view_.process.tgid = process.tgid();
-  std::promise<void> gate;
-  MappedFiles files(1024, [gate = gate.get_future().share()](const MappingPlace& place) {
-    gate.wait();
-    return unopened(place, "in the test");
-  });
-  const auto refused_of = [&](std::size_t count) {
-    std::size_t refused = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      ++view_.file.generation;
-      const auto file = files.find_or_open(view_, now_);
-      refused += file->error == "too many files wait to be opened" ? 1 : 0;
-    }
-    return refused;
-  };
-  EXPECT_EQ(refused_of(MappedFiles::kMaxNewOfUser), 0U);
-  now_ += std::chrono::seconds(1);
-  EXPECT_GE(refused_of(2 * MappedFiles::kMaxNewOfUser), 2 * MappedFiles::kMaxNewOfUser - 1);
-  gate.set_value();
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (files.ended() < files.submitted() && std::chrono::steady_clock::now() < end) {
-    pollfd ready{.fd = files.wake_fd(), .events = POLLIN, .revents = 0};
-    ::poll(&ready, 1, 5);
-    files.take_opened();
-  }
-  ++view_.file.generation;
-  EXPECT_TRUE(files.find_or_open(view_, now_)->is_opening);
 }
 
 TEST_F(MappedFilesTest, FallsBackToTheNamesWhenTheProcessIsGone) {

@@ -1,17 +1,11 @@
 #include "formats/symbols/find_code_names.h"
 
-#include <elf.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <random>
-#include <span>
-#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -73,17 +67,6 @@ std::uint64_t address_of(const std::string& path, const std::string& name,
     if (symbol.name == name) return symbol.start;
   }
   ADD_FAILURE() << path << " has no " << name;
-  return 0;
-}
-
-// The address of a slot of this name in .plt; 0: there is none.
-std::uint64_t plt_slot_of(const std::string& path, const std::string& name) {
-  const std::string section = test::output_of("readelf -SW " + path + " | grep ' .plt '");
-  const std::uint64_t start =
-      std::stoull(section.substr(section.find("PROGBITS") + 8), nullptr, 16);
-  for (std::uint64_t slot = start; slot < start + 512; slot += 8) {
-    if (text_at(path, slot) == name + " (plt)") return slot;
-  }
   return 0;
 }
 
@@ -384,39 +367,6 @@ TEST_F(FindCodeNamesTest, TheBudgetLimitsFilesThatRootDoesNotOwn) {
   EXPECT_LT(budget.time, std::chrono::nanoseconds(0)) << "the time is charged";
 }
 
-// What it takes to read the slot of a PLT comes after what all addresses take.
-TEST_F(FindCodeNamesTest, ASlotThatIsNotReadForWantOfBudgetIsNoGap) {
-  const std::string shared = built_.build(
-      "shared", "int other(void); int work(void) { return other() + 1; }", "gcc -O1 -fPIC -shared");
-  const std::string program = built_.build("indirect", R"(
-    static int one(void) { return 1; }
-    static int (*choose(void))(void) { return one; }
-    int chosen(void) __attribute__((ifunc("choose")));
-    int main(void) { return chosen(); }
-  )",
-                                           "gcc -O1 -static");
-  for (const auto& [path, name] : {std::pair(shared, "other@plt"), {program, "chosen@plt"}}) {
-    const std::uint64_t slot = plt_slot_of(path, name);
-    ASSERT_NE(slot, 0U) << path;
-    const UniqueFd fd = test::open_file(path);
-    ASSERT_EQ(::fchown(fd.get(), 65534, 65534), 0);
-    const auto answer = [&](std::uint64_t address, std::size_t bytes) {
-      SymbolBudget budget{.table_bytes = bytes, .time = std::chrono::hours(1)};
-      const auto names = find_code_names(fd.get(), -1, std::array{address}, budget);
-      return std::pair(frames_text(names->at(0)), bytes - budget.table_bytes);
-    };
-    constexpr std::size_t kEnough = std::size_t{64} << 20;
-    const auto [no_name, bytes_of_others] = answer(~std::uint64_t{0}, kEnough);
-    const auto [slot_name, bytes_with_slot] = answer(slot, kEnough);
-    EXPECT_EQ(no_name, "(gap)");
-    EXPECT_EQ(slot_name, std::string(name) + " (plt)");
-    ASSERT_GT(bytes_with_slot, bytes_of_others);
-    for (const std::size_t bytes : {bytes_of_others, (bytes_of_others + bytes_with_slot) / 2}) {
-      EXPECT_EQ(answer(slot, bytes).first, "(over_budget)") << path << " " << bytes;
-    }
-  }
-}
-
 TEST_F(FindCodeNamesTest, RefusesFilesOfOtherKindsAndTooManyAddresses) {
   SymbolBudget budget;
   const std::vector<std::uint64_t> many(kMaxNamedAddresses + 1);
@@ -424,108 +374,6 @@ TEST_F(FindCodeNamesTest, RefusesFilesOfOtherKindsAndTooManyAddresses) {
   EXPECT_EQ(find_code_names(self.get(), -1, many, budget).error().code, ErrorCode::kTooLarge);
   const UniqueFd text = test::open_file("/etc/passwd");
   EXPECT_EQ(find_code_names(text.get(), -1, {}, budget).error().code, ErrorCode::kMalformed);
-}
-
-// A file of one section of code, from 0x1000 on, and a table of symbols that a test writes.
-class TableFile {
- public:
-  static constexpr std::uint64_t kCode = 0x1000;
-
-  explicit TableFile(std::uint64_t symbols) {
-    Elf64_Ehdr header{};
-    std::memcpy(header.e_ident, ELFMAG "\2\1\1", 7);
-    header.e_type = ET_DYN;
-    header.e_machine = EM_X86_64;
-    header.e_shoff = 64;
-    header.e_shentsize = sizeof(Elf64_Shdr);
-    header.e_shnum = 4;
-    put(0, header);
-    Elf64_Shdr code{};
-    code.sh_type = SHT_PROGBITS;
-    code.sh_flags = SHF_ALLOC | SHF_EXECINSTR;
-    code.sh_addr = kCode;
-    code.sh_size = 0x100000;
-    put(64 + sizeof code, code);
-    Elf64_Shdr strings{};
-    strings.sh_type = SHT_STRTAB;
-    strings.sh_offset = 0x800;
-    strings.sh_size = 16;
-    put(64 + 2 * sizeof code, strings);
-    Elf64_Shdr table{};
-    table.sh_type = SHT_SYMTAB;
-    table.sh_offset = kTable;
-    table.sh_size = symbols * sizeof(Elf64_Sym);
-    table.sh_entsize = sizeof(Elf64_Sym);
-    table.sh_link = 2;
-    put(64 + 3 * sizeof code, table);
-    put(0x801, std::array{'w', 'i', 'd', 'e'});
-    EXPECT_EQ(::truncate(path_.c_str(), static_cast<off_t>(kTable + table.sh_size)), 0);
-  }
-
-  static Elf64_Sym symbol(std::uint64_t start, std::uint64_t bytes) {
-    Elf64_Sym symbol{};
-    symbol.st_name = 1;
-    symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
-    symbol.st_shndx = 1;
-    symbol.st_value = start;
-    symbol.st_size = bytes;
-    return symbol;
-  }
-  void set_symbols(std::uint64_t first, std::span<const Elf64_Sym> symbols) {
-    put_bytes(kTable + first * sizeof(Elf64_Sym), symbols.data(), symbols.size_bytes());
-  }
-  void set_symbol(std::uint64_t index, std::uint64_t start, std::uint64_t bytes) {
-    set_symbols(index, std::array{symbol(start, bytes)});
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  static constexpr std::uint64_t kTable = 0x1000;
-
-  template <class T>
-  void put(std::uint64_t at, const T& value) {
-    put_bytes(at, &value, sizeof value);
-  }
-  void put_bytes(std::uint64_t at, const void* data, std::size_t bytes) {
-    EXPECT_EQ(::pwrite(fd_.get(), data, bytes, static_cast<off_t>(at)),
-              static_cast<ssize_t>(bytes));
-  }
-
-  test::ScratchDirectory scratch_;
-  std::string path_ = scratch_.path() / "table";
-  UniqueFd fd_{::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)};
-};
-
-// 1,000,000 symbols, of which each contains each address.
-TEST_F(FindCodeNamesTest, AHostileTableCostsABoundedTime) {
-  constexpr std::uint64_t kCount = 1'000'000;
-  TableFile file(kCount);
-  std::vector<Elf64_Sym> symbols;
-  for (std::uint64_t i = 0; i < kCount; ++i) {
-    symbols.push_back(TableFile::symbol(TableFile::kCode, ~i));  // beyond the address space
-  }
-  file.set_symbols(0, symbols);
-  std::vector<std::uint64_t> addresses;
-  for (std::uint64_t i = 0; i < kMaxNamedAddresses; ++i) addresses.push_back(TableFile::kCode + i);
-  const auto started = std::chrono::steady_clock::now();
-  const auto names = names_of(file.path(), addresses);
-  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(2));
-  EXPECT_EQ(frames_text(names.at(0)), "wide (symtab)");
-}
-
-// A symbol that is not read may end one without a size, and may contain an address without a name.
-TEST_F(FindCodeNamesTest, ATableThatIsReadInPartNamesNothingThatItsRestCouldChange) {
-  for (const std::uint64_t count : {std::uint64_t{4'000'000}, std::uint64_t{4'000'001}}) {
-    TableFile file(count);
-    const bool is_whole = count == 4'000'000;
-    file.set_symbol(1, TableFile::kCode, 0);
-    file.set_symbol(2, TableFile::kCode + 0x400, 0x10);
-    file.set_symbol(count - 1, TableFile::kCode + 0x100, 0x10);
-    EXPECT_EQ(text_at(file.path(), TableFile::kCode + 0x80),
-              is_whole ? "wide (symtab)" : "(refused)");
-    EXPECT_EQ(text_at(file.path(), TableFile::kCode + 0x120), is_whole ? "(gap)" : "(refused)");
-    EXPECT_EQ(text_at(file.path(), TableFile::kCode + 0x408), "wide (symtab)");
-  }
 }
 
 }  // namespace

@@ -2,16 +2,34 @@
 
 #include "formats/symbols/plt.h"
 
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
 #include <sstream>
+#include <utility>
 
 #include <gtest/gtest.h>
 
+#include "formats/symbols/find_code_names.h"
 #include "tests/formats/symbols/built_code.h"
 
 namespace profd {
 namespace {
 
+using test::frames_text;
 using test::text_at;
+
+// The address of a slot of this name in .plt; 0: there is none.
+std::uint64_t plt_slot_of(const std::string& path, const std::string& name) {
+  const std::string section = test::output_of("readelf -SW " + path + " | grep ' .plt '");
+  const std::uint64_t start =
+      std::stoull(section.substr(section.find("PROGBITS") + 8), nullptr, 16);
+  for (std::uint64_t slot = start; slot < start + 512; slot += 8) {
+    if (text_at(path, slot) == name + " (plt)") return slot;
+  }
+  return 0;
+}
 
 class PltTest : public testing::Test {
  protected:
@@ -87,22 +105,43 @@ TEST_F(PltTest, TheHeaderOfAPltHasNoName) {
 }
 
 // A slot of a static program calls an indirect function of its own: no symbol, but a resolver.
+constexpr const char* kIndirect = R"(
+  static int one(void) { return 1; }
+  static int (*choose(void))(void) { return one; }
+  int chosen(void) __attribute__((ifunc("choose")));
+  int main(void) { return chosen(); }
+)";
+
 TEST_F(PltTest, ASlotOfAnIndirectFunctionHasTheNameOfItsResolver) {
-  const std::string path = built_.build("program", R"(
-    static int one(void) { return 1; }
-    static int (*choose(void))(void) { return one; }
-    int chosen(void) __attribute__((ifunc("choose")));
-    int main(void) { return chosen(); }
-  )",
-                                        "gcc -O1 -static");
-  const auto section = test::output_of("readelf -SW " + path + " | grep ' .plt '");
-  const auto address = std::stoull(section.substr(section.find("PROGBITS") + 8), nullptr, 16);
-  bool is_found = false;
-  for (std::uint64_t slot = 0; slot < 64; ++slot) {
-    const std::string text = text_at(path, address + 8 * slot);
-    is_found = is_found || text == "chosen@plt (plt)";
+  const std::string path = built_.build("program", kIndirect, "gcc -O1 -static");
+  EXPECT_NE(plt_slot_of(path, "chosen@plt"), 0U);
+}
+
+// What it takes to read the slot of a PLT comes after what all addresses take.
+TEST_F(PltTest, ASlotThatIsNotReadForWantOfBudgetIsNoGap) {
+  const std::string shared = built_.build(
+      "shared", "int other(void); int work(void) { return other() + 1; }", "gcc -O1 -fPIC -shared");
+  const std::string program = built_.build("indirect", kIndirect, "gcc -O1 -static");
+  for (const auto& [path, name] : {std::pair(shared, "other@plt"), {program, "chosen@plt"}}) {
+    const std::uint64_t slot = plt_slot_of(path, name);
+    ASSERT_NE(slot, 0U) << path;
+    const UniqueFd fd = test::open_file(path);
+    ASSERT_EQ(::fchown(fd.get(), 65534, 65534), 0);
+    const auto answer = [&](std::uint64_t address, std::size_t bytes) {
+      SymbolBudget budget{.table_bytes = bytes, .time = std::chrono::hours(1)};
+      const auto names = find_code_names(fd.get(), -1, std::array{address}, budget);
+      return std::pair(frames_text(names->at(0)), bytes - budget.table_bytes);
+    };
+    constexpr std::size_t kEnough = std::size_t{64} << 20;
+    const auto [no_name, bytes_of_others] = answer(~std::uint64_t{0}, kEnough);
+    const auto [slot_name, bytes_with_slot] = answer(slot, kEnough);
+    EXPECT_EQ(no_name, "(gap)");
+    EXPECT_EQ(slot_name, std::string(name) + " (plt)");
+    ASSERT_GT(bytes_with_slot, bytes_of_others);
+    for (const std::size_t bytes : {bytes_of_others, (bytes_of_others + bytes_with_slot) / 2}) {
+      EXPECT_EQ(answer(slot, bytes).first, "(over_budget)") << path << " " << bytes;
+    }
   }
-  EXPECT_TRUE(is_found);
 }
 
 }  // namespace
