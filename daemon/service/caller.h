@@ -16,7 +16,7 @@ class UidOwners;
 struct Caller {
   uid_t uid = 0;
   gid_t gid = 0;
-  pid_t pid = 0;  // for messages only: the kernel may have given the pid to another process
+  pid_t pid = 0;            // for hints only: the kernel may have given the pid to another process
   bool privileged = false;  // root or a member of the group profd
 };
 

@@ -57,10 +57,25 @@ Result<bool> is_dumpable(int process, pid_t pid, uid_t uid) {
   return fail_errno("could not stat /proc/" + std::to_string(pid) + "/fd");
 }
 
-std::string user_namespace_of(int process) {
-  std::array<char, 64> link{};  // "user:[4026531837]"
-  const ssize_t bytes = ::readlinkat(process, "ns/user", link.data(), link.size());
+// Such as "user:[4026531837]" for "ns/user"; empty: it could not be read.
+std::string namespace_of(int process, const char* kind) {
+  std::array<char, 64> link{};
+  const ssize_t bytes = ::readlinkat(process, kind, link.data(), link.size());
   return {link.data(), static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))};
+}
+
+std::string own_namespace(const char* kind) {
+  const UniqueFd self(::open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  return self.valid() ? namespace_of(self.get(), kind) : std::string();
+}
+
+// Whether the caller's pids may be numbers of another PID namespace than profd's. Nobody reads the
+// answer to a caller that has ended.
+bool has_other_pids(const Caller& caller) {
+  const auto process = open_process(caller.pid);
+  if (!process) return false;
+  const std::string theirs = namespace_of(process->get(), "ns/pid");
+  return !theirs.empty() && theirs != own_namespace("ns/pid");
 }
 
 // The part of the kernel's rule that is not about ids (cap_ptrace_access_check). The caller's own
@@ -70,10 +85,9 @@ std::string user_namespace_of(int process) {
 Result<void> has_no_more_privileges(int process, const ProcessStatus& status,
                                     const std::string& name) {
   if (status.permitted_capabilities != 0) return not_permitted(name + " has capabilities");
-  const UniqueFd self(::open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const std::string own = self.valid() ? user_namespace_of(self.get()) : std::string();
+  const std::string own = own_namespace("ns/user");
   if (own.empty()) return fail_errno("could not read /proc/self/ns/user");
-  if (user_namespace_of(process) == own) return {};
+  if (namespace_of(process, "ns/user") == own) return {};
   return not_permitted(name + " is in another user namespace");
 }
 
@@ -112,6 +126,11 @@ Result<void> authorize_process(const Caller& caller, pid_t pid) {
 Result<void> authorize_target(const Caller& caller, const TargetRequest& target) {
   if (!caller.privileged) {
     if (auto own = authorize_own(caller, target); !own) return own;
+  }
+  if (!target.pids.empty() && has_other_pids(caller)) {
+    return fail(ErrorCode::kInvalidArgument,
+                "the caller is in another PID namespace, where processes have other pids",
+                "give a name, a user id or a cgroup, or ask from outside of the container");
   }
   for (const std::uint32_t pid : target.pids) {
     if (auto one = authorize_process(caller, static_cast<pid_t>(pid)); !one) return one;

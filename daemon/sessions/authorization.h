@@ -20,7 +20,8 @@ namespace profd {
 
 // Privileged callers may profile every target, but each pid must exist (kNotFound). Others may
 // profile their own processes by pid, their own uid, and names and cgroups, of which the kernel
-// side takes only their own processes; never all (kPermissionDenied).
+// side takes only their own processes; never all (kPermissionDenied). Pids are those of profd's PID
+// namespace, so a caller in another one gives none (kInvalidArgument).
 [[nodiscard]] Result<void> authorize_target(const Caller& caller, const TargetRequest& target);
 
 // The same for one process. kPermissionDenied: it is another user's, has changed ids or

@@ -23,6 +23,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::SizeIs;
 
@@ -141,6 +142,33 @@ TEST_F(OthersTest, SeeOnlyTheirOwnProcessesBehindANameThatOthersBear) {
   const SessionSummary summary = read_summary(output_);
   ASSERT_THAT(summary.profiles, SizeIs(1));
   EXPECT_EQ(summary.profiles[0].pid, static_cast<std::uint32_t>(mine.pid()));
+}
+
+// Inside, their program has the pid of another one outside.
+TEST_F(OthersTest, GiveNoPidsFromAPidNamespaceOfTheirOwn) {
+  const std::filesystem::path& directory = directory_.path();
+  std::filesystem::copy_file(workload("shares"), directory / "shares");
+  std::filesystem::copy_file(daemon_.profctl_command({}).front(), directory / "profctl");
+  std::ofstream(directory / "script") << R"(
+    ./shares 600 &
+    ./profctl start --pid $!; echo status $?
+    ./profctl record -- ./shares 1; echo status $?
+    ./profctl start -F 499 -n shares; echo status $?
+    wait)";
+  Process::Options here;
+  here.directory = directory;
+  here.environment["PROFD_SOCKET"] = daemon_.socket();
+  for (const std::string uid : {"4716", "0"}) {
+    Process inside({"unshare", "--pid", "--fork", "--kill-child", "setpriv", "--reuid", uid,
+                    "--regid", uid, "--clear-groups", "sh", "script"},
+                   here);
+    ASSERT_TRUE(eventually([&] { return inside.out().ends_with("status 0\n"); }))
+        << inside.out() << inside.err();
+    EXPECT_THAT(inside.out(), MatchesRegex("status 2\nstatus 125\n[0-9a-f]+\nstatus 0\n"));
+    EXPECT_THAT(inside.err(), HasSubstr("the caller is in another PID namespace"));
+    const std::size_t id = inside.out().find("125") + 4;
+    wait_for_samples(inside.out().substr(id, inside.out().find('\n', id) - id), 50);
+  }
 }
 
 // Another user has mapped their program first, at a path of a mount namespace of his own.
