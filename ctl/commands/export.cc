@@ -23,8 +23,12 @@ class Export final : public Subcommand {
     });
     add_output(list, "./profd-RESULT, which is printed", output_);
     list.option("--by", "KEY", "Split into a file for each process, unit or container", by_);
-    list.rule([this]() -> Result<void> {
+    list.rule([this, &list]() -> Result<void> {
       if (by_.empty()) return {};
+      if (list.given("--format") && output_.form == ResultForm::kDirectory) {
+        return invalid_argument("--by writes files, and 'dir' is no form of one",
+                                "give --format pprof, folded or speedscope");
+      }
       Result<Destination> split = split_destination(output_, by_);
       if (!split) return split.error();
       output_ = std::move(*split);

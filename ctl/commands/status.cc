@@ -38,8 +38,9 @@ void print_history(const StatusInfo::Continuous& history, std::ostream& out) {
   } else {
     out << "off";
   }
-  out << "; " << counted(history.windows, "window") << " and " << counted(history.hours, "hour")
-      << " kept, " << bytes_text(history.disk_bytes) << " on disk\n";
+  out << "; " << counted(history.windows, "window") << " and "
+      << counted(history.hours, "hour file") << " kept, " << bytes_text(history.disk_bytes)
+      << " on disk\n";
   if (!history.oldest.empty()) {
     out << "           oldest " << local_text(history.oldest) << ", last written "
         << local_text(history.last_written) << "\n";

@@ -189,7 +189,7 @@ TEST_F(CommandsTest, StatusIsForPeopleOrForScripts) {
   for (const char* part :
        {"0.1.0, pid 77, up 1 h 1 min", "73.22 CPU seconds (2.00 %), 40.0 MiB resident",
         "of that 2 parsers 36.61 CPU seconds (1.00 %), 10.0 MiB\n",
-        "history    off; 0 windows and 0 hours kept, 0 B on disk\n",
+        "history    off; 0 windows and 0 hour files kept, 0 B on disk\n",
         "10 taken = 5 sent + 2 idle + 1 filtered + 1 lost, difference 1", "1 ring_full",
         "99.97 % of 10000 complete, the rest 2 no_row, 1 window",
         "deferred: 14 unwound, 13 waiting, 15 abandoned",
@@ -242,8 +242,9 @@ TEST_F(CommandsTest, StatusShowsContinuousModeAndWindowsThatFailed) {
   continuous.oldest = "2026-01-02T14:05:00Z";
   continuous.last_written = "no time";
   const std::string well = run({"status"}).out;
-  EXPECT_THAT(well, HasSubstr("history    on: 19 Hz, windows of 5 min; 42 windows and 1 hour kept, "
-                              "3.0 MiB on disk\n           oldest 2026-01-0"));
+  EXPECT_THAT(well,
+              HasSubstr("history    on: 19 Hz, windows of 5 min; 42 windows and 1 hour file kept, "
+                        "3.0 MiB on disk\n           oldest 2026-01-0"));
   EXPECT_THAT(well, HasSubstr(", last written no time\n"));
   EXPECT_THAT(well, Not(HasSubstr("failed")));
   continuous.failed = {{"no_space", 5}, {"writer_busy", 1}};

@@ -147,6 +147,9 @@ TEST_F(HistoryTest, AnExportToAFileAsksForTheProfileAlone) {
   (void)run({"export", "--last", "10m", "-o", out_.parent_path() / "all.pb.gz"});
   (void)run({"export", "--last", "10m", "-o", out_.parent_path() / "split", "--by", "unit"});
   (void)run({"export", "--last", "10m", "-o", out_.parent_path() / "files"});
+  const auto refused = run({"export", "--last", "10m", "--by", "unit", "--format", "dir"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("'dir'"));
   ASSERT_THAT(service_.exported, SizeIs(3));
   EXPECT_TRUE(service_.exported[0].profile_only);
   EXPECT_TRUE(service_.exported[1].profile_only);
