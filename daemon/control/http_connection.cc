@@ -131,7 +131,9 @@ asio::awaitable<bool> HttpConnection::exchange() {
                   std::move(parser.get().body())};
   IsWanted is_wanted = [this] { return !finishing_ && is_connected(); };
   auto answering = answer_guarded(service_, counts_, caller_, request, std::move(is_wanted));
+  answering_ = true;
   Reply reply = co_await std::move(answering);
+  answering_ = false;
   // A client takes the body of an answer to HEAD for the beginning of the next answer.
   if (parser.get().method() == http::verb::head) reply.text.clear();
   co_return co_await write(reply, parser.get().keep_alive());

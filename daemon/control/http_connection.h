@@ -46,6 +46,9 @@ class HttpConnection {
   // is no longer wanted.
   void finish();
 
+  // Whether the Service is making an answer.
+  [[nodiscard]] bool is_answering() const { return answering_; }
+
   // Reads and writes no more. run() still waits for the Service's answer.
   void abort();
 
@@ -69,6 +72,7 @@ class HttpConnection {
   HttpLimits limits_;
   boost::beast::flat_buffer buffer_;
   bool finishing_ = false;
+  bool answering_ = false;
 };
 
 }  // namespace profd

@@ -65,9 +65,13 @@ asio::awaitable<void> ControlServer::stop() {
   error_code ignored;
   acceptor_.close(ignored);
   for (Client& client : clients_) client.connection.finish();
-  co_await wait_until_idle(std::chrono::steady_clock::now() + kGrace);
-  for (Client& client : clients_) client.connection.abort();
-  co_await wait_until_idle(std::chrono::steady_clock::time_point::max());
+  while (!idle()) {
+    for (Client& client : clients_) client.had_grace = !client.connection.is_answering();
+    co_await wait_until_idle(std::chrono::steady_clock::now() + kGrace);
+    for (Client& client : clients_) {
+      if (client.had_grace) client.connection.abort();
+    }
+  }
 }
 
 asio::awaitable<void> ControlServer::wait_until_idle(std::chrono::steady_clock::time_point end) {

@@ -54,8 +54,8 @@ class ControlServer {
 
   [[nodiscard]] StatusInfo::Connections& counts() { return counts_; }
 
-  // Accepts no more connections and requests; answers that have begun get 2 s. Returns when the
-  // last connection has ended, and so after every call of the Service.
+  // Accepts no more connections and requests. Waits for the answers that the Service is making, and
+  // then at least 2 s until the client has read one. Returns when the last connection has ended.
   boost::asio::awaitable<void> stop();
 
  private:
@@ -66,7 +66,8 @@ class ControlServer {
 
     HttpConnection connection;
     bool is_of_door;
-    uid_t user;  // whose connections it counts as
+    bool had_grace = false;  // only to read its answer
+    uid_t user;              // whose connections it counts as
   };
 
   boost::asio::awaitable<void> accept_all();

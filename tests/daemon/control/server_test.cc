@@ -418,7 +418,8 @@ TEST_F(ControlServerTest, StopWaitsForAnswersThatHaveBegunAndClosesIdleConnectio
   std::promise<void> entered;
   service_.before_result = [&]() -> boost::asio::awaitable<void> {
     entered.set_value();
-    boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, 300ms);
+    constexpr auto kLongerThanGrace = 2500ms;
+    boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, kLongerThanGrace);
     co_await timer.async_wait(boost::asio::use_awaitable);
   };
   RunningServer server(service_, patient());
