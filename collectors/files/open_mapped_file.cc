@@ -120,10 +120,14 @@ std::string read_link(const std::string& path) {
   return bytes > 0 ? std::string(target.data(), static_cast<std::size_t>(bytes)) : std::string();
 }
 
-// A link target ends in " (deleted)" for a deleted file, and for a file with such a name.
-bool is_deleted(const std::string& link, const struct stat& status) {
+std::string_view name_in(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// A link target ends in " (deleted)" for a deleted file, and for a file with such a name. In the
+// mounts of a user, a file has the name that the user chooses.
+bool is_deleted(const std::string& link, const struct stat& status, const std::string& path) {
   if (!link.ends_with(kDeletedSuffix)) return false;
   if (status.st_nlink == 0) return true;
+  if (name_in(link) == name_in(path)) return false;
   struct stat named {};
   return ::stat(link.c_str(), &named) != 0 || named.st_ino != status.st_ino;
 }
@@ -133,7 +137,7 @@ MappedFile from_link(const MappingPlace& place, const std::string& link_path, Op
                   .path = read_link(link_path),
                   .process = place.process,
                   .fd = std::move(opened.fd)};
-  file.deleted = is_deleted(file.path, opened.status);
+  file.deleted = is_deleted(file.path, opened.status, place.path);
   if (file.deleted) file.path.resize(file.path.size() - kDeletedSuffix.size());
   file.set_status(opened.status);
   return file;

@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <optional>
 #include <string_view>
@@ -140,6 +142,27 @@ TEST_F(MappedFilesTest, KeepsANameThatEndsInDeleted) {
   ASSERT_TRUE(file->fd.valid()) << file->error;
   EXPECT_FALSE(file->deleted);
   EXPECT_EQ(file->path, path_.string());
+}
+
+// A user can mount a file at any path of a mount namespace of his own.
+TEST_F(MappedFilesTest, ANameThatAUserMadeByAMountIsNoDeletion) {
+  const std::filesystem::path other = directory_ / "other (deleted)";
+  std::ofstream(other).close();
+  const test::UsersMounts process([&] {
+    if (::mount(path_.c_str(), other.c_str(), nullptr, MS_BIND, nullptr) != 0) return false;
+    const int fd = ::open(other.c_str(), O_RDONLY | O_CLOEXEC);
+    return ::mmap(memory_, kPage, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == memory_ &&
+           ::close(fd) == 0;
+  });
+  ASSERT_TRUE(process.is_ready());
+  view_.process.tgid = process.tgid();
+  path_ = other;
+  const std::string text = names();
+  view_.names = text;
+  const auto file = opened_by(files_, view_);
+  ASSERT_TRUE(file->fd.valid()) << file->error;
+  EXPECT_TRUE(file->path.ends_with("/other (deleted)")) << file->path;
+  EXPECT_FALSE(file->deleted);
 }
 
 TEST_F(MappedFilesTest, FindsAMappingThatWasJoinedWithItsNeighbourByTheNames) {
