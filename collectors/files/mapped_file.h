@@ -16,8 +16,10 @@ namespace profd {
 
 struct MappedFile {
   FileKey key;
-  std::string path;      // as the kernel names it, without " (deleted)"; never empty
-  ProcessKey process{};  // whose path that is: the first that mapped the file
+  // As the kernel names it for the process that mapped the file first, without " (deleted)"; never
+  // empty. Other processes may know the file by another path, and may not see this one.
+  std::string path;
+  ProcessKey process{};  // that one
   bool deleted = false;
   UniqueFd fd{};        // open for reading, a regular file; invalid when nothing could be opened
   std::string error{};  // why fd is invalid
@@ -42,15 +44,9 @@ struct MappedFile {
   }
 };
 
-// How much of a file's path a process knows. The path is that of the process that mapped the file
-// first. In another mount namespace the file has another path, which that namespace's users alone
-// may see, and which must not name the file for others.
-enum class KnownPath : std::uint8_t { kWhole, kName, kNothing };
-
-// The path as far as it is known: whole, the name alone, or "unnamed-file".
-[[nodiscard]] inline std::string path_of(const MappedFile& file, KnownPath known) {
-  if (known == KnownPath::kWhole) return file.path;
-  return known == KnownPath::kName ? file.path.substr(file.path.rfind('/') + 1) : "unnamed-file";
+// Whether the file's names may be shown where a process of this user is.
+[[nodiscard]] inline bool may_be_read_by(const MappedFile& file, std::uint32_t uid) {
+  return !file.is_private || uid == 0 || uid == file.owner;
 }
 
 // The device of a FileKey: the kernel's own encoding of a dev_t.

@@ -41,10 +41,10 @@ NameSource reason_of(const Error& error) {
              : NameSource::kRefused;
 }
 
-// Whether all users whose samples hit the file may read it, since they see its names.
 bool may_be_read(const HitFile& hit) {
-  return !hit.file->is_private ||
-         std::ranges::all_of(hit.users, [&](std::uint32_t uid) { return uid == hit.file->owner; });
+  return !hit.file->is_private || std::ranges::any_of(hit.users, [&](std::uint32_t uid) {
+    return may_be_read_by(*hit.file, uid);
+  });
 }
 
 NameAudience audience_of(const HitFile& hit) {

@@ -44,9 +44,9 @@ struct HitFile {
   std::shared_ptr<const MappedFile> file;
   std::map<std::uint64_t, std::uint64_t> samples_by_offset;  // of all users
   std::vector<HitProcess> processes{};                       // some of those that have mapped it
-  // Of all processes whose samples hit it. A file that one of these users may run but not read has
-  // no names, not even in the view of root: names are kept by file. A private debug file names it
-  // only where all of these may see that (NameAudience); those names are kept apart.
+  // Of all processes whose samples hit it. A file that none of these users may read has no names. A
+  // private debug file names it only where all of these may see that (NameAudience); those names
+  // are kept apart.
   std::set<std::uint32_t> users{};
   // By who pays for the lines, as payer_of() has it. Lines are only asked for what is here.
   std::map<std::uint32_t, UserHits> hits_by_payer{};

@@ -1,7 +1,9 @@
 #include "daemon/profiles/object_images.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "daemon/profiles/object_symbols.h"
 #include "daemon/storage/safe_name.h"
 #include "formats/base/utf8_text.h"
+#include "formats/base/whole_file.h"
 #include "formats/elf/image.h"
 #include "formats/profile/gperftools_writer.h"
 
@@ -35,25 +38,37 @@ Identity identity_of(const struct stat& status) {
           nanoseconds_of(status.st_ctim)};
 }
 
-// O_PATH does not open the file itself, so neither a FIFO nor a lease can block it.
+// Users choose paths, and a server of FUSE may never answer, so no file system is asked: what is in
+// use is in the kernel's caches. And O_PATH does not open the file itself, so neither a FIFO nor a
+// lease can block it.
 bool path_leads_to(const std::string& path, const Identity& file) {
-  const UniqueFd there(::open(path.c_str(), O_PATH | O_CLOEXEC));
-  struct stat found {};
-  if (!there.valid() || ::fstat(there.get(), &found) != 0) return false;
-  return identity_of(found) == file;
+  if (!path.starts_with('/')) return false;
+  const UniqueFd there =
+      open_resolved(AT_FDCWD, path, O_PATH | O_CLOEXEC,
+                    RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED);
+  struct statx found {};
+  if (!there.valid() || ::statx(there.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+                                STATX_INO | STATX_SIZE | STATX_CTIME, &found) != 0) {
+    return false;
+  }
+  constexpr std::int64_t kSecondNs = 1'000'000'000;
+  return file == Identity{.device = ::gnu_dev_makedev(found.stx_dev_major, found.stx_dev_minor),
+                          .inode = found.stx_ino,
+                          .bytes = found.stx_size,
+                          .ctime_ns = found.stx_ctime.tv_sec * kSecondNs + found.stx_ctime.tv_nsec};
 }
 
 // The number of open descriptors is limited, so the file's may be closed already. Then the file at
 // the path must have the attributes that were read through the descriptor.
-bool is_at_its_path(const MappedFile& file) {
-  if (file.deleted) return false;
+bool is_at_path(const MappedFile& file, const std::string& path) {
+  if (path == file.path && file.deleted) return false;
   if (!file.fd.valid()) {
     return path_leads_to(
-        file.path, {file.stat_device, file.stat_inode, file.key.size_bytes, file.stat_ctime_ns});
+        path, {file.stat_device, file.stat_inode, file.key.size_bytes, file.stat_ctime_ns});
   }
   struct stat status {};
   if (::fstat(file.fd.get(), &status) != 0) return false;
-  return still_has_its_bytes(file) && path_leads_to(file.path, identity_of(status));
+  return still_has_its_bytes(file) && path_leads_to(path, identity_of(status));
 }
 
 // The names are as in the file, so that readers demangle them as they do with its symbols.
@@ -96,15 +111,14 @@ ProfiledObject& ObjectImages::find_or_add(const ProcessMapping& mapping, bool ma
   if (mapping.kind == PROFD_MAPPING_ANONYMOUS) return named("[anon]");
   if (!mapping.file) return named("[unreachable]");
   const MappedFile& file = *mapping.file;
-  const std::string path = path_of(file, mapping.known_path);
+  const std::string path(path_of(mapping));
   const bool was_opened = file.fd.valid() || file.stat_inode != 0;
   if (!was_opened) return named(bracketed_name(path));
-  const auto [known, added] = at_its_path_.try_emplace({file.key, file.path}, false);
-  if (added) known->second = is_at_its_path(file);
-  const bool is_there = known->second && mapping.known_path == KnownPath::kWhole;
-  if (!is_there || !readers_can_parse_path(path, main_executable)) {
+  const auto [known, added] = at_its_path_.try_emplace({file.key, path}, false);
+  if (added) known->second = is_at_path(file, path);
+  if (!known->second || !readers_can_parse_path(path, main_executable)) {
     // A program that its user may run but not read has no symbols for that user.
-    const bool may_be_read = !file.is_private || uid == 0 || uid == file.owner;
+    const bool may_be_read = may_be_read_by(file, uid);
     return file.fd.valid() && may_be_read ? image_of(mapping) : named(bracketed_name(path));
   }
   return named(path);
@@ -164,7 +178,7 @@ ProfiledObject& ObjectImages::vdso() {
 
 ProfiledObject& ObjectImages::image_of(const ProcessMapping& mapping) {
   const MappedFile& file = *mapping.file;
-  const std::string shown = path_of(file, mapping.known_path);
+  const std::string shown(path_of(mapping));
   const std::pair key(file.key, shown);
   if (const auto found = images_.find(key); found != images_.end()) return *found->second;
   Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get());

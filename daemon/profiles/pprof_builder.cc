@@ -43,6 +43,15 @@ Period period_in(const SessionSnapshot& snapshot) {
   return {{"cpu", "nanoseconds"}, period * kMicrosecondNs};
 }
 
+// A file as some processes may see it.
+struct FileView {
+  FileKey file;
+  std::string path;
+  bool has_names = false;
+
+  friend auto operator<=>(const FileView&, const FileView&) = default;
+};
+
 class ProfileNamer {
  public:
   ProfileNamer(const SessionSnapshot& snapshot, const NameSources& names, const std::string& host)
@@ -99,17 +108,25 @@ class ProfileNamer {
     for (const HitFile* const hit : files) {
       NamedFile named = names_.files.name(*hit, names_.budgets);
       if (named.elf && !named.elf->build_id.empty()) identities_.insert(named.identity);
-      named_.emplace(hit->file->key, std::move(named));
+      named_.emplace(hit, std::move(named));
     }
   }
 
-  // Processes may know one file by different paths, and each has its own in the profile.
-  FileLocations& locations_in(const ProcessMapping& mapping) {
+  // Processes may know one file by different paths, and not all may have its names. Each has what
+  // is its own in the profile.
+  FileLocations& locations_in(const ProcessSnapshot& process, const ProcessMapping& mapping) {
     const auto [known, added] = of_mapping_.try_emplace(&mapping);
     if (!added) return *known->second;
-    const std::string path = path_of(*mapping.file, mapping.known_path);
-    const auto [file, is_new] = files_.try_emplace({mapping.file_key, path});
-    if (is_new) file->second = FileLocations(named_.at(mapping.file_key), path, profile_);
+    const HitFile& hit = hits_.files().at(mapping.file_key);
+    const FileView view{.file = mapping.file_key,
+                        .path = std::string(path_of(mapping)),
+                        .has_names = may_be_read_by(*hit.file, uid_of(process))};
+    const auto [file, is_new] = files_.try_emplace(view);
+    if (is_new) {
+      const NamedFile named =
+          view.has_names ? named_.at(&hit) : NamedFile{.missing = NameSource::kNotReadable};
+      file->second = FileLocations(named, view.path, profile_);
+    }
     known->second = &file->second;
     return file->second;
   }
@@ -229,7 +246,7 @@ class ProfileNamer {
     const std::uint64_t offset = offset_of(*mapping, frame, kind);
     if (mapping->kind == PROFD_MAPPING_VDSO) return vdso_.at(offset, profile_);
     if (!mapping->file) return location_of_name("[unreachable]", NameSource::kNoFile);
-    return locations_in(*mapping).at(offset, profile_);
+    return locations_in(process, *mapping).at(offset, profile_);
   }
 
   NamedLocation jit_location(const JitSamples& samples, std::uint32_t index,
@@ -259,8 +276,8 @@ class ProfileNamer {
   std::vector<std::uint32_t> label_sets_;
   NameShares shares_;
   FileHits hits_;
-  std::map<FileKey, NamedFile> named_;
-  std::map<std::pair<FileKey, std::string>, FileLocations> files_;  // by shown path
+  std::map<const HitFile*, NamedFile> named_;
+  std::map<FileView, FileLocations> files_;
   boost::unordered_flat_map<const ProcessMapping*, FileLocations*> of_mapping_;
   std::set<std::string> identities_;
   FileLocations vdso_;

@@ -108,8 +108,7 @@ ProcessLabels labels_of(const PprofProfile& profile, std::uint32_t label_set) {
 const Runtime* runtime_of(const ProcessImage& image) {
   const Runtime* first = nullptr;
   for (const auto& [id, mapping] : image.mappings) {
-    const Runtime* runtime =
-        mapping.file ? runtime_of_file(path_of(*mapping.file, mapping.known_path)) : nullptr;
+    const Runtime* runtime = mapping.file ? runtime_of_file(path_of(mapping)) : nullptr;
     if (runtime == nullptr) continue;
     if (first == nullptr || runtime->name < first->name) first = runtime;
   }

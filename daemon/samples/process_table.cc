@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string_view>
 #include <utility>
@@ -26,17 +27,29 @@ bool pid_is_free(std::uint32_t pid) {
   return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
 }
 
-KnownPath known_path(const MappingView& view, const MappedFile* file) {
-  if (file == nullptr || file->process == view.process) return KnownPath::kWhole;
-  // A process can detach the mount of a file, and then the file has no name there.
-  if (view.names.empty()) return KnownPath::kNothing;
-  if (are_names_of(view.names, file->path)) return KnownPath::kWhole;
-  const std::string_view name = view.names.substr(0, view.names.find('\0'));
-  return name == path_of(*file, KnownPath::kName) ? KnownPath::kName : KnownPath::kNothing;
+constexpr std::uint64_t kRoot = 0;
+// Images whose process record has not arrived share one owner, which is no uid.
+constexpr std::uint64_t kUnidentified = std::uint64_t{1} << 32;
+
+// Whether the kernel made the file for shared memory. It has the same path for all processes.
+bool is_in_no_directory(const MappedFile& file) {
+  const std::string& path = file.path;
+  return file.deleted && (path.starts_with("/memfd:") || path.starts_with("/SYSV") ||
+                          path == "/anon_hugepage" || path == "/dev/zero");
+}
+
+// A process can detach the mount of a file, and then the file has no name there.
+std::shared_ptr<const std::string> own_path(const MappingView& view, const MappedFile* file) {
+  if (file == nullptr || file->process == view.process) return nullptr;
+  if (view.names.empty() && is_in_no_directory(*file)) return nullptr;
+  static const auto unnamed = std::make_shared<const std::string>("unnamed-file");
+  if (view.names.empty() || view.names_cut) return unnamed;
+  if (are_names_of(view.names, file->path)) return nullptr;
+  return std::make_shared<const std::string>(path_from_names(view.names));
 }
 
 ProcessMapping mapping_of(const MappingView& view, std::shared_ptr<const MappedFile> file) {
-  const KnownPath known = known_path(view, file.get());
+  std::shared_ptr<const std::string> path = own_path(view, file.get());
   return {.start = view.start,
           .end = view.end,
           .file_offset = view.file_offset,
@@ -44,13 +57,12 @@ ProcessMapping mapping_of(const MappingView& view, std::shared_ptr<const MappedF
           .kind = view.kind,
           .file_key = view.file,
           .file = std::move(file),
-          .known_path = known};
+          .own_path = std::move(path)};
 }
 
-// Images whose process record has not arrived share one owner, which is no uid.
-std::uint64_t owner_of(const ProcessImage& image) {
-  constexpr std::uint64_t kUnidentified = std::uint64_t{1} << 32;
-  return image.identified ? image.uid : kUnidentified;
+std::size_t units_of(const ProcessMapping& mapping) {
+  constexpr std::size_t kUnitBytes = 100;
+  return 1 + (mapping.own_path ? mapping.own_path->size() / kUnitBytes : 0);
 }
 
 bool opened(const ProcessMapping& mapping) { return mapping.file && mapping.file->fd.valid(); }
@@ -64,9 +76,13 @@ std::size_t ProcessKeyHash::operator()(const ProcessKey& key) const noexcept {
   return hash.value();
 }
 
+std::string_view path_of(const ProcessMapping& mapping) {
+  if (mapping.own_path) return *mapping.own_path;
+  return mapping.file ? std::string_view(mapping.file->path) : std::string_view();
+}
+
 bool may_be_jit_code(const ProcessMapping& mapping) {
-  return may_be_jit_code(mapping.kind, mapping.file_key,
-                         mapping.file ? std::string_view(mapping.file->path) : std::string_view(),
+  return may_be_jit_code(mapping.kind, mapping.file_key, path_of(mapping),
                          mapping.file && (mapping.file->deleted || mapping.file->is_opening));
 }
 
@@ -84,35 +100,42 @@ ProcessImage& ProcessTable::Entry::changeable() {
   return *image;
 }
 
-void ProcessTable::add(const MappingView& mapping, std::shared_ptr<const MappedFile> file) {
-  Entry* entry = find_or_add(mapping.process);
-  if (entry == nullptr) return;
+void ProcessTable::add(const MappingView& view, std::shared_ptr<const MappedFile> file) {
+  Entry* entry = find_or_add(view.process, kUnidentified);
+  if (entry == nullptr) return count_dropped(entry);
   const ProcessImage& image = *entry->image;
-  if (const auto found = image.mappings.find(mapping.id); found != image.mappings.end()) {
-    // A repeated record: the file may not have opened the first time.
-    if (opened(found->second) || !file || file == found->second.file) return;
-    ProcessMapping& changed = entry->changeable().mappings.at(mapping.id);
-    changed.known_path = known_path(mapping, file.get());
-    changed.file = std::move(file);
-  } else if (has_room_for_mapping(image)) {
-    std::size_t& of_owner = mappings_of_owner_[owner_of(image)];
-    entry->changeable().mappings.emplace(mapping.id, mapping_of(mapping, std::move(file)));
-    ++of_owner;
-    ++mappings_;
-  } else {
-    count_dropped(image);
+  const auto found = image.mappings.find(view.id);
+  // A repeated record: the file may not have opened the first time.
+  const bool is_known = found != image.mappings.end();
+  if (is_known && (opened(found->second) || !file || file == found->second.file)) return;
+  ProcessMapping mapping = mapping_of(view, std::move(file));
+  const std::size_t before = is_known ? units_of(found->second) : 0;
+  const std::size_t units = units_of(mapping);
+  const bool has_place = is_known || image.mappings.size() < kMaxMappings;
+  if (!has_place || (units > before && !has_room(entry->owner, units - before))) {
+    return count_dropped(entry);
   }
+  entry->changeable().mappings.insert_or_assign(view.id, std::move(mapping));
+  discharge(*entry, before);
+  charge(*entry, units);
 }
 
-void ProcessTable::count_dropped(const ProcessImage& image) {
+void ProcessTable::count_dropped(const Entry* entry) {
   ++dropped_;
-  if (refusals_ != nullptr && image.identified) refusals_->add(image.uid, kDroppedMappings);
+  if (refusals_ != nullptr && entry != nullptr && entry->image->identified) {
+    refusals_->add(entry->image->uid, kDroppedMappings);
+  }
 }
 
 // Most process records repeat what is known, and change no image.
 void ProcessTable::add(const ProcessView& process) {
-  Entry* entry = find_or_add(process.process);
-  if (entry == nullptr || process.time_ns < entry->comm_time_ns) return;
+  Entry* entry = find_or_add(process.process, owners_.owner_of(process.uid));
+  if (entry == nullptr) {
+    ++dropped_;
+    if (refusals_ != nullptr) refusals_->add(process.uid, kDroppedMappings);
+    return;
+  }
+  if (process.time_ns < entry->comm_time_ns) return;
   entry->comm_time_ns = process.time_ns;
   identify(*entry, process.uid);
   std::string cgroup = path_from_names(process.cgroup);
@@ -140,54 +163,84 @@ std::shared_ptr<const ProcessImage> ProcessTable::share(const ProcessKey& key) {
   return found->second.image;
 }
 
+// The last samples of a program may be read after the records of the next one of its process, so
+// what was replaced stays until the next call.
 ForgottenImages ProcessTable::forget_unless(const std::function<bool(const ProcessKey&)>& needed) {
   ForgottenImages forgotten;
-  boost::unordered::erase_if(images_, [&](const auto& entry) {
-    if (needed(entry.first) || !pid_is_free(entry.first.tgid)) return false;
-    forgotten.add(entry.second.image);
-    discharge(*entry.second.image);
+  boost::unordered::erase_if(images_, [&](auto& known) {
+    auto& [key, entry] = known;
+    if (needed(key) || !(entry.is_replaced || pid_is_free(key.tgid))) return false;
+    forgotten.add(entry.image);
+    discharge(entry, entry.units);
     return true;
   });
+  mark_replaced_programs();
   // erase_if() keeps the memory of the map itself.
   if (images_.bucket_count() > kWorthShrinking && images_.load_factor() < kSparse) {
     images_.rehash(0);
-    mappings_of_owner_.rehash(0);
+    units_of_owner_.rehash(0);
   }
   return forgotten;
 }
 
-bool ProcessTable::has_room_for_mapping(const ProcessImage& image) const {
-  if (image.mappings.size() >= kMaxMappings || mappings_ >= kMaxMappingsInAll) return false;
-  const std::uint64_t owner = owner_of(image);
-  if (owner == 0) return true;
-  const auto found = mappings_of_owner_.find(owner);
-  return found == mappings_of_owner_.end() || found->second < kMaxMappingsOfUid;
+void ProcessTable::mark_replaced_programs() {
+  boost::unordered_flat_map<ProcessKey, std::uint32_t, ProcessKeyHash> latest;  // exec ids
+  const auto process_of = [](const ProcessKey& key) {
+    return ProcessKey{.tgid = key.tgid, .exec_id = 0, .start_ns = key.start_ns};
+  };
+  for (const auto& [key, entry] : images_) {
+    std::uint32_t& exec_id = latest[process_of(key)];
+    exec_id = std::max(exec_id, key.exec_id);
+  }
+  for (auto& [key, entry] : images_) entry.is_replaced = key.exec_id < latest.at(process_of(key));
+}
+
+bool ProcessTable::has_room(std::uint64_t owner, std::size_t units) const {
+  if (units_ + units > kMaxUnits) return false;
+  if (owner == kRoot) return true;
+  const auto found = units_of_owner_.find(owner);
+  const std::size_t of_owner = found == units_of_owner_.end() ? 0 : found->second;
+  return units_of_users_ + units <= kMaxUnitsOfUsers && of_owner + units <= kMaxUnitsOfUser;
+}
+
+void ProcessTable::charge(Entry& entry, std::size_t units) {
+  units_of_owner_[entry.owner] += units;  // first, since only this can fail
+  entry.units += units;
+  units_ += units;
+  if (entry.owner != kRoot) units_of_users_ += units;
+}
+
+void ProcessTable::discharge(Entry& entry, std::size_t units) {
+  if (units == 0) return;
+  const auto found = units_of_owner_.find(entry.owner);
+  found->second -= units;
+  if (found->second == 0) units_of_owner_.erase(found);
+  entry.units -= units;
+  units_ -= units;
+  if (entry.owner != kRoot) units_of_users_ -= units;
 }
 
 void ProcessTable::identify(Entry& entry, std::uint32_t uid) {
   if (entry.image->identified && entry.image->uid == uid) return;
-  ProcessImage& image = entry.changeable();
-  if (const std::size_t count = image.mappings.size(); count != 0) {
-    std::size_t& of_uid = mappings_of_owner_[uid];  // first, since only this can fail
-    mappings_of_owner_.find(owner_of(image))->second -= count;
-    of_uid += count;
+  const std::uint64_t owner = owners_.owner_of(uid);
+  if (owner != entry.owner) {
+    const std::size_t units = entry.units;
+    discharge(entry, units);
+    entry.owner = owner;
+    charge(entry, units);
   }
+  ProcessImage& image = entry.changeable();
   image.identified = true;
   image.uid = uid;
 }
 
-void ProcessTable::discharge(const ProcessImage& image) {
-  if (image.mappings.empty()) return;
-  mappings_ -= image.mappings.size();
-  const auto found = mappings_of_owner_.find(owner_of(image));
-  found->second -= image.mappings.size();
-  if (found->second == 0) mappings_of_owner_.erase(found);
-}
-
-ProcessTable::Entry* ProcessTable::find_or_add(const ProcessKey& key) {
+ProcessTable::Entry* ProcessTable::find_or_add(const ProcessKey& key, std::uint64_t owner) {
   if (const auto found = images_.find(key); found != images_.end()) return &found->second;
-  if (images_.size() >= kMaxImages) return nullptr;
-  return &images_[key];
+  if (!has_room(owner, kUnitsOfImage)) return nullptr;
+  Entry& entry = images_[key];
+  entry.owner = owner;
+  charge(entry, kUnitsOfImage);
+  return &entry;
 }
 
 }  // namespace profd

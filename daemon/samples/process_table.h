@@ -9,8 +9,9 @@
 // would change it replaces it in the table with a copy, whether or not the other thread still has
 // it, so the threads need no agreement.
 //
-// Processes choose how many mappings they make, and mappings stay as long as their process. So they
-// are limited by user. A mapping over a limit is dropped, and frames in it stay plain addresses.
+// Processes choose how many programs they run and how many mappings they make, and these stay as
+// long as their process. So they are limited by user, in units of about 100 bytes. What is over a
+// limit is dropped, and its frames stay plain addresses.
 
 #pragma once
 
@@ -26,6 +27,7 @@
 
 #include "collectors/bpf/sample.h"
 #include "collectors/files/mapped_files.h"
+#include "collectors/host/uid_owners.h"
 #include "collectors/host/user_refusals.h"
 
 namespace profd {
@@ -44,8 +46,13 @@ struct ProcessMapping {
   profd_mapping_kind kind = PROFD_MAPPING_ANONYMOUS;
   FileKey file_key{};
   std::shared_ptr<const MappedFile> file{};  // null: no file, or it was never opened
-  KnownPath known_path = KnownPath::kWhole;  // of `file`
+  // By which the process knows the file, where that is not the path in `file`: in another mount
+  // namespace, and by another hard link. "unnamed-file" where it is not known.
+  std::shared_ptr<const std::string> own_path{};
 };
+
+// Of the file of the mapping, as the process knows it. Empty without a file.
+[[nodiscard]] std::string_view path_of(const ProcessMapping& mapping);
 
 // Whether JIT code may lie in the mapping (collectors/jit/code_memory.h).
 [[nodiscard]] bool may_be_jit_code(const ProcessMapping& mapping);
@@ -79,17 +86,20 @@ class ForgottenImages {
 
 class ProcessTable {
  public:
-  // Mappings over a limit count as kDroppedMappings in `refusals`, which must outlive the table.
-  // Null: they are not counted by user.
-  explicit ProcessTable(UserRefusals* refusals = nullptr) : refusals_(refusals) {}
+  // What is over a limit counts as kDroppedMappings in `refusals`, which must outlive the table.
+  // Null: it is not counted by user.
+  explicit ProcessTable(UserRefusals* refusals = nullptr, UidOwners owners = UidOwners())
+      : refusals_(refusals), owners_(std::move(owners)) {}
   static constexpr std::string_view kDroppedMappings = "mappings_dropped";
 
-  // Limits for one image, for all images of one uid other than 0, and for all. A mapping takes
-  // about 100 bytes.
-  static constexpr std::size_t kMaxMappings = 16'384;
-  static constexpr std::size_t kMaxMappingsOfUid = 65'536;
-  static constexpr std::size_t kMaxMappingsInAll = 524'288;
-  static constexpr std::size_t kMaxImages = 1'000'000;
+  static constexpr std::size_t kMaxMappings = 16'384;  // of an image
+  // Units of all images, of those of all users but root, and of those of one such user, with the
+  // user's subordinate uids.
+  static constexpr std::size_t kMaxUnits = std::size_t{1} << 20;
+  static constexpr std::size_t kMaxUnitsOfUsers = kMaxUnits / 2;
+  static constexpr std::size_t kMaxUnitsOfUser = kMaxUnits / 8;
+  // A mapping takes one, and more with a path of its own. An image without any takes so many.
+  static constexpr std::size_t kUnitsOfImage = 20;
 
   void add(const MappingView& mapping, std::shared_ptr<const MappedFile> file);
   void add(const ProcessView& process);
@@ -101,14 +111,15 @@ class ProcessTable {
   // changes the image.
   [[nodiscard]] std::shared_ptr<const ProcessImage> share(const ProcessKey& key);
 
-  // Removes the images that `needed` is false for and whose process has exited. Images of running
-  // processes stay, since the kernel side does not repeat their records.
+  // Removes the images that `needed` is false for and whose process has exited or, since the last
+  // call but one, runs another program. Images of running programs stay, since the kernel side does
+  // not repeat their records.
   [[nodiscard]] ForgottenImages forget_unless(const std::function<bool(const ProcessKey&)>& needed);
 
   [[nodiscard]] std::size_t size() const { return images_.size(); }
-  [[nodiscard]] std::size_t mappings() const { return mappings_; }
+  [[nodiscard]] std::size_t units() const { return units_; }
 
-  // The number of mappings over a limit since the last call.
+  // The number of records over a limit since the last call.
   [[nodiscard]] std::uint64_t take_dropped() { return std::exchange(dropped_, 0); }
 
  private:
@@ -118,19 +129,27 @@ class ProcessTable {
 
     std::shared_ptr<ProcessImage> image = std::make_shared<ProcessImage>();
     bool is_shared = false;
+    bool is_replaced = false;        // its process had begun another program
     std::uint64_t comm_time_ns = 0;  // of the latest process record
+    std::uint64_t owner = 0;         // who pays for its units
+    std::size_t units = 0;
   };
 
-  Entry* find_or_add(const ProcessKey& key);
-  void count_dropped(const ProcessImage& image);
-  [[nodiscard]] bool has_room_for_mapping(const ProcessImage& image) const;
+  // Null: it is over a limit.
+  Entry* find_or_add(const ProcessKey& key, std::uint64_t owner);
+  void count_dropped(const Entry* entry);
+  [[nodiscard]] bool has_room(std::uint64_t owner, std::size_t units) const;
+  void charge(Entry& entry, std::size_t units);
+  void discharge(Entry& entry, std::size_t units);
   void identify(Entry& entry, std::uint32_t uid);
-  void discharge(const ProcessImage& image);
+  void mark_replaced_programs();
 
   UserRefusals* refusals_;
+  UidOwners owners_;
   boost::unordered_flat_map<ProcessKey, Entry, ProcessKeyHash> images_;
-  boost::unordered_flat_map<std::uint64_t, std::size_t> mappings_of_owner_;
-  std::size_t mappings_ = 0;
+  boost::unordered_flat_map<std::uint64_t, std::size_t> units_of_owner_;
+  std::size_t units_ = 0;
+  std::size_t units_of_users_ = 0;
   std::uint64_t dropped_ = 0;
 };
 

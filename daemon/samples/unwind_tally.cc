@@ -27,7 +27,7 @@ std::string name_of(const ProcessMapping* mapping) {
   if (mapping == nullptr) return "[unknown]";
   if (mapping->kind == PROFD_MAPPING_VDSO) return "[vdso]";
   if (mapping->kind == PROFD_MAPPING_ANONYMOUS) return "[anon]";
-  return mapping->file ? path_of(*mapping->file, mapping->known_path) : "[unreachable]";
+  return mapping->file ? std::string(path_of(*mapping)) : "[unreachable]";
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ class CallNamer {
     labels_ = add_labels(profile_, labels_of(static_cast<std::uint32_t>(target.pid), target.comm,
                                              {.unit = target.unit, .container = target.container}));
     naming_ = &naming;
+    if (hit_.file) hit_.users = {hit_.file->owner};  // a target's user may read its program
   }
 
   PprofProfile build(const xray::LiveResult& live) {

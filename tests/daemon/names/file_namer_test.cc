@@ -82,14 +82,16 @@ TEST_F(FileNamerTest, AFileThatWasNotReadInTimeIsNotTriedAgainAtOnce) {
   FAIL() << "the host is too busy: ten times, two calls took longer than a second";
 }
 
-// Also not when the names are known already: root ran it before.
-TEST_F(FileNamerTest, AProgramThatSomeMayRunButNotReadHasNoNames) {
+// Also not when the names are known already: the owner ran it before.
+TEST_F(FileNamerTest, AProgramThatNoneOfItsUsersMayReadHasNoNames) {
   const std::string path = built_.path("program");
   ASSERT_EQ(::chmod(path.c_str(), 0711), 0);
   hit_.file = test::open_mapped(path);
   hit_.users = {hit_.file->owner};
   EXPECT_EQ(name(), "main");
   hit_.users.insert(1000);
+  EXPECT_EQ(name(), "main");
+  hit_.users = {1000};
   EXPECT_EQ(name(), "");
   EXPECT_EQ(missing_, NameSource::kNotReadable);
   ASSERT_EQ(::chmod(path.c_str(), 0755), 0);

@@ -1,5 +1,7 @@
 // The profile with names of a session, as Go's pprof reads it without symbolizing.
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -18,6 +20,7 @@ using test::ChainProgram;
 using test::kProgram;
 using test::SessionWriterTest;
 using test::SyntheticSample;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -64,6 +67,29 @@ TEST_F(NamedProfileTest, HasTheSamplesOfEachProcessUnderItsLabels) {
   EXPECT_THAT(tags, HasSubstr("3.0 (60.00%): root"));
   EXPECT_THAT(pprof("-top -tagfocus=pid=77"), HasSubstr("2 40.00%"));
   EXPECT_THAT(pprof("-top -tagroot=unit"), HasSubstr("nginx.service"));
+}
+
+// Whoever runs it besides.
+TEST_F(NamedProfileTest, AProgramHasItsNamesWhereItsUserMayReadIt) {
+  ProcessSnapshot& first = add_process("owner");
+  const ChainProgram program = add_program(first, "chain");
+  const std::string path = scratch_.path() / "chain";
+  ASSERT_EQ(::chmod(path.c_str(), 0711), 0);
+  ProcessMapping mapping = program.mapping();
+  mapping.file = test::open_mapped(path);
+  mapping.file_key = mapping.file->key;
+  test::image_of(first).identified = true;
+  test::image_of(first).mappings = {{1, mapping}};
+  add_samples(first, chain(program), 3);
+  ProcessSnapshot& second = add_process("other", {.tgid = 77, .exec_id = 1, .start_ns = 5});
+  test::image_of(second).identified = true;
+  test::image_of(second).uid = 1000;
+  test::image_of(second).mappings = {{1, mapping}};
+  add_samples(second, chain(program), 2);
+  write();
+  EXPECT_THAT(pprof("-traces -tagfocus=pid=4321"), HasSubstr("leaf\n"));
+  const std::string of_other = pprof("-traces -tagfocus=pid=77");
+  EXPECT_THAT(of_other, AllOf(HasSubstr("[chain]"), Not(HasSubstr("leaf"))));
 }
 
 TEST_F(NamedProfileTest, FramesWithoutNameAreNamedAfterTheirMapping) {

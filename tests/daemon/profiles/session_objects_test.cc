@@ -205,15 +205,15 @@ TEST_F(SessionWriterTest, APathThatAProcessDoesNotKnowIsInNoneOfItsFiles) {
   std::filesystem::create_directory(scratch_.path() / "secret");
   ProcessSnapshot& first = add_process("one");
   const ChainProgram program = add_program(first, "secret/libchain.so");
-  test::image_of(first).mappings.at(1).known_path = KnownPath::kName;
+  test::image_of(first).mappings.at(1).own_path = std::make_shared<std::string>("/mine/libb.so");
   add_samples(first, chain(program), 3);
   ProcessSnapshot& second = add_process("two", {.tgid = 77, .exec_id = 1, .start_ns = 5});
   test::image_of(second).executable = program.file()->key;
   test::image_of(second).mappings.emplace(1, program.mapping());
-  test::image_of(second).mappings.at(1).known_path = KnownPath::kNothing;
+  test::image_of(second).mappings.at(1).own_path = std::make_shared<std::string>("unnamed-file");
   add_samples(second, chain(program), 3);
   write();
-  EXPECT_THAT(objects(), UnorderedElementsAre(MatchesRegex("libchain\\.so-[0-9a-f-]+\\.so"),
+  EXPECT_THAT(objects(), UnorderedElementsAre(MatchesRegex("libb\\.so-[0-9a-f-]+\\.so"),
                                               MatchesRegex("unnamed-file-[0-9a-f-]+\\.so")));
   for (const char* name : {"one.4321.prof", "two.77.prof"}) expect_both_readers(name, kChainRows);
   for (const auto& entry : std::filesystem::recursive_directory_iterator(path(""))) {
@@ -224,8 +224,21 @@ TEST_F(SessionWriterTest, APathThatAProcessDoesNotKnowIsInNoneOfItsFiles) {
   ASSERT_TRUE(named.has_value());
   std::set<std::string> texts;
   for (std::uint32_t i = 0; i < named->text_count(); ++i) texts.emplace(named->text(i));
-  EXPECT_THAT(texts, AllOf(Contains("leaf"), Contains("libchain.so"), Contains("unnamed-file"),
+  EXPECT_THAT(texts, AllOf(Contains("leaf"), Contains("/mine/libb.so"), Contains("unnamed-file"),
                            Not(Contains(HasSubstr("secret")))));
+}
+
+// A path that leads to the file needs no image, whoever mapped it first.
+TEST_F(SessionWriterTest, AProcessWhoseOwnPathLeadsToTheFileShowsThat) {
+  ProcessSnapshot& process = add_process("chain");
+  const ChainProgram program = add_program(process, "libchain.so");
+  const std::filesystem::path link = scratch_.path() / "liblink.so";
+  std::filesystem::create_hard_link(scratch_.path() / "libchain.so", link);
+  test::image_of(process).mappings.at(1).own_path = std::make_shared<std::string>(link);
+  add_samples(process, chain(program), 3);
+  write();
+  EXPECT_EQ(profile("chain.4321.prof").mappings.at(0).path, link);
+  EXPECT_THAT(objects(), ElementsAre());
 }
 
 // A mapping whose open failed has an object of its own. Another process's may be opened since.

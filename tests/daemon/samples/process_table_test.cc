@@ -6,9 +6,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -17,12 +19,14 @@
 
 #include "collectors/files/mapped_file.h"
 #include "formats/base/unique_fd.h"
+#include "tests/formats/readers.h"
 
 namespace profd {
 namespace {
 
 constexpr std::uint32_t kAlice = 4001;
 constexpr std::uint32_t kBob = 4002;
+constexpr std::size_t kImagesOfUser = ProcessTable::kMaxUnitsOfUser / ProcessTable::kUnitsOfImage;
 constexpr std::uint32_t kNoPid = 0x7fffffff;  // above what the kernel gives out
 
 // The `number`th image of a program of a process that is gone.
@@ -63,14 +67,17 @@ class ProcessTableTest : public testing::Test {
     return table_.find(key)->mappings.size();
   }
 
-  // As many as a user may have, in full images; gives the next free number.
-  std::uint32_t fill(std::uint32_t uid, std::uint32_t first) {
-    constexpr auto kImages = ProcessTable::kMaxMappingsOfUid / ProcessTable::kMaxMappings;
-    for (std::uint32_t i = 0; i < kImages; ++i) {
-      identify(image_of(first + i), uid);
-      map(image_of(first + i), ProcessTable::kMaxMappings);
+  // Full images and, at last, one that fills up what the user may have; gives the next free number.
+  std::uint32_t fill(std::uint32_t uid, std::uint32_t number) {
+    constexpr std::size_t kFull = ProcessTable::kUnitsOfImage + ProcessTable::kMaxMappings;
+    std::size_t left = ProcessTable::kMaxUnitsOfUser;
+    for (; left > 0; ++number) {
+      identify(image_of(number), uid);
+      const std::size_t units = std::min(left, kFull);
+      map(image_of(number), units - ProcessTable::kUnitsOfImage);
+      left -= units;
     }
-    return first + static_cast<std::uint32_t>(kImages);
+    return number;
   }
 
   void forget_all() {
@@ -85,20 +92,38 @@ class ProcessTableTest : public testing::Test {
   std::uint64_t last_id_ = 0;
 };
 
-TEST_F(ProcessTableTest, KeepsOnlySoManyMappingsOfAUser) {
+TEST_F(ProcessTableTest, KeepsOnlySoMuchOfAUser) {
   const std::uint32_t next = fill(kAlice, 1);
   EXPECT_EQ(table_.take_dropped(), 0U);
+  const std::size_t mappings = kept(image_of(next - 1));
+  map(image_of(next - 1), 3);
+  EXPECT_EQ(kept(image_of(next - 1)), mappings);
   identify(image_of(next), kAlice);
-  map(image_of(next), 3);
-  EXPECT_EQ(kept(image_of(next)), 0U);
-  EXPECT_EQ(table_.mappings(), ProcessTable::kMaxMappingsOfUid);
-  EXPECT_EQ(table_.take_dropped(), 3U);
+  EXPECT_EQ(table_.find(image_of(next)), nullptr);
+  EXPECT_EQ(table_.units(), ProcessTable::kMaxUnitsOfUser);
+  EXPECT_EQ(table_.take_dropped(), 4U);
   EXPECT_EQ(refusals_.users(),
-            std::vector({StatusInfo::User{.uid = kAlice, .refused = {{"mappings_dropped", 3}}}}));
+            std::vector({StatusInfo::User{.uid = kAlice, .refused = {{"mappings_dropped", 4}}}}));
   EXPECT_EQ(table_.take_dropped(), 0U);
   identify(image_of(next + 1), kBob);
   map(image_of(next + 1), 3);
   EXPECT_EQ(kept(image_of(next + 1)), 3U);
+}
+
+TEST_F(ProcessTableTest, CountsSubordinateUidsAsTheirUser) {
+  test::ScratchDirectory files;
+  const std::string subuid = files.write("subuid", "alice:500000:65536\n");
+  const std::string passwd = files.write("passwd", "alice:x:4001:4001::/:/bin/sh\n");
+  ProcessTable table(&refusals_, UidOwners(subuid, passwd));
+  std::size_t images = 0;
+  for (std::uint32_t i = 0; i < 2 * kImagesOfUser; ++i) {
+    ProcessView view{};
+    view.process = image_of(i);
+    view.uid = 500'000 + i;
+    table.add(view);
+    images += table.find(view.process) != nullptr ? 1 : 0;
+  }
+  EXPECT_EQ(images, kImagesOfUser);
 }
 
 TEST_F(ProcessTableTest, LimitsRootOnlyByTheLimitOfAll) {
@@ -108,16 +133,19 @@ TEST_F(ProcessTableTest, LimitsRootOnlyByTheLimitOfAll) {
   EXPECT_EQ(kept(image_of(next)), 3U);
 }
 
-TEST_F(ProcessTableTest, KeepsOnlySoManyMappingsInAll) {
+TEST_F(ProcessTableTest, UsersHaveHalfAndRootTheRest) {
   std::uint32_t next = 1;
-  for (std::uint32_t uid = 5000; table_.mappings() < ProcessTable::kMaxMappingsInAll; ++uid) {
-    next = fill(uid, next);
-    ASSERT_EQ(table_.take_dropped(), 0U);
-  }
-  identify(image_of(next), 0);
-  map(image_of(next), 1);
-  EXPECT_EQ(kept(image_of(next)), 0U);
+  for (std::uint32_t uid = 5000; uid < 5004; ++uid) next = fill(uid, next);
+  EXPECT_EQ(table_.take_dropped(), 0U);
+  EXPECT_EQ(table_.units(), ProcessTable::kMaxUnitsOfUsers);
+  identify(image_of(next), kAlice);
+  EXPECT_EQ(table_.find(image_of(next)), nullptr);
   EXPECT_EQ(table_.take_dropped(), 1U);
+  for (int i = 0; i < 4; ++i) next = fill(0, next);
+  EXPECT_EQ(table_.take_dropped(), 0U);
+  EXPECT_EQ(table_.units(), ProcessTable::kMaxUnits);
+  identify(image_of(next), 0);
+  EXPECT_EQ(table_.find(image_of(next)), nullptr);
 }
 
 TEST_F(ProcessTableTest, ChargesMappingsThatCameFirstToTheUserOnceItIsKnown) {
@@ -125,19 +153,19 @@ TEST_F(ProcessTableTest, ChargesMappingsThatCameFirstToTheUserOnceItIsKnown) {
   map(image_of(1), kEarly);
   identify(image_of(1), kAlice);
   const std::uint32_t next = fill(kAlice, 2);
-  EXPECT_EQ(table_.take_dropped(), kEarly);
-  EXPECT_EQ(table_.mappings(), ProcessTable::kMaxMappingsOfUid);
+  EXPECT_GT(table_.take_dropped(), 0U);
+  identify(image_of(next), kAlice);
+  EXPECT_EQ(table_.find(image_of(next)), nullptr);
   identify(image_of(1), kBob);
   identify(image_of(next), kAlice);
-  map(image_of(next), kEarly + 1);
-  EXPECT_EQ(kept(image_of(next)), kEarly);
+  EXPECT_NE(table_.find(image_of(next)), nullptr);
 }
 
 TEST_F(ProcessTableTest, HasRoomAgainAfterImagesAreRemoved) {
   fill(kAlice, 1);
   forget_all();
   EXPECT_EQ(table_.size(), 0U);
-  EXPECT_EQ(table_.mappings(), 0U);
+  EXPECT_EQ(table_.units(), 0U);
   fill(kAlice, 1);
   EXPECT_EQ(table_.take_dropped(), 0U);
 }
@@ -152,7 +180,26 @@ TEST_F(ProcessTableTest, KeepsTheImagesThatAreNeededOrMayBeSampledAgain) {
   EXPECT_NE(table_.find(own), nullptr);
   EXPECT_NE(table_.find(image_of(1)), nullptr);
   EXPECT_EQ(table_.find(image_of(2)), nullptr);
-  EXPECT_EQ(table_.mappings(), 4U);
+  EXPECT_EQ(table_.units(), 2 * (ProcessTable::kUnitsOfImage + 2));
+}
+
+// A process that executes programs all the time stays, and leaves an image with each.
+TEST_F(ProcessTableTest, ForgetsTheProgramsThatAProcessRanBefore) {
+  const auto program = [](std::uint32_t number) {
+    return ProcessKey{
+        .tgid = static_cast<std::uint32_t>(::getpid()), .exec_id = number, .start_ns = 1};
+  };
+  for (const std::uint32_t number : {3U, 1U, 2U}) identify(program(number), kAlice);
+  const auto is_session_with_2 = [&](const ProcessKey& key) { return key == program(2); };
+  EXPECT_TRUE(forget_unless(is_session_with_2).empty()) << "its last samples may come yet";
+  EXPECT_FALSE(forget_unless(is_session_with_2).empty());
+  EXPECT_EQ(table_.find(program(1)), nullptr);
+  EXPECT_NE(table_.find(program(2)), nullptr);
+  EXPECT_NE(table_.find(program(3)), nullptr);
+  forget_all();
+  EXPECT_EQ(table_.find(program(2)), nullptr);
+  EXPECT_NE(table_.find(program(3)), nullptr);
+  EXPECT_EQ(table_.units(), ProcessTable::kUnitsOfImage);
 }
 
 TEST_F(ProcessTableTest, SharesAnImageThatLaterRecordsDoNotChange) {
@@ -185,29 +232,26 @@ TEST_F(ProcessTableTest, SharesTheFileThatAMappingHadThen) {
 }
 
 // A user can mount a file at any path of a mount namespace of his own, and map it first.
-TEST_F(ProcessTableTest, AProcessKnowsThePathOfAnotherOnlyWhereItIsItsOwn) {
+TEST_F(ProcessTableTest, AProcessKnowsAFileByItsOwnPath) {
   const auto file = std::make_shared<MappedFile>();
   file->path = "/home/alice/secret/libm.so.6";
   const ProcessKey first{.tgid = 1, .exec_id = 1, .start_ns = 1};
   const ProcessKey later{.tgid = 1, .exec_id = 1, .start_ns = 2};  // the pid is used again
   const ProcessKey other{.tgid = 2, .exec_id = 1, .start_ns = 1};
-  const std::string_view same_name("libm.so.6\0lib\0", 14);
+  const std::string_view own_names("libm.so.6\0lib\0", 14);
   const struct {
     ProcessKey process;
     std::string_view names;
-    KnownPath known;
+    bool names_cut;
     const char* path;
   } cases[] = {
-      {first, same_name, KnownPath::kWhole, "/home/alice/secret/libm.so.6"},
-      {first, "", KnownPath::kWhole, "/home/alice/secret/libm.so.6"},
-      {later, same_name, KnownPath::kName, "libm.so.6"},
-      {other, same_name, KnownPath::kName, "libm.so.6"},
-      {other, {"libc.so.6\0lib\0", 14}, KnownPath::kNothing, "unnamed-file"},
-      {other, "", KnownPath::kNothing, "unnamed-file"},  // its mount is detached
-      {other,
-       {"libm.so.6\0secret\0alice\0home\0", 28},
-       KnownPath::kWhole,
-       "/home/alice/secret/libm.so.6"},
+      {first, own_names, false, "/home/alice/secret/libm.so.6"},
+      {first, "", false, "/home/alice/secret/libm.so.6"},
+      {later, own_names, false, "/lib/libm.so.6"},
+      {other, own_names, false, "/lib/libm.so.6"},
+      {other, own_names, true, "unnamed-file"},
+      {other, "", false, "unnamed-file"},  // its mount is detached
+      {other, {"libm.so.6\0secret\0alice\0home\0", 28}, false, "/home/alice/secret/libm.so.6"},
   };
   file->process = first;
   for (const auto& c : cases) {
@@ -215,12 +259,44 @@ TEST_F(ProcessTableTest, AProcessKnowsThePathOfAnotherOnlyWhereItIsItsOwn) {
     view.process = c.process;
     view.id = ++last_id_;
     view.names = c.names;
+    view.names_cut = c.names_cut;
     table_.add(view, nullptr);  // not opened yet
     table_.add(view, file);
-    const ProcessMapping& mapping = table_.find(view.process)->mappings.at(view.id);
-    EXPECT_EQ(mapping.known_path, c.known) << c.path;
-    EXPECT_EQ(path_of(*mapping.file, mapping.known_path), c.path);
+    EXPECT_EQ(path_of(table_.find(view.process)->mappings.at(view.id)), c.path);
   }
+}
+
+// The kernel sends no names of such a file.
+TEST_F(ProcessTableTest, SharedMemoryHasOnePathForAllProcesses) {
+  for (const char* const path : {"/memfd:code", "/SYSV0000002a", "/dev/zero", "/lib/libm.so.6"}) {
+    const auto file = std::make_shared<MappedFile>();
+    file->path = path;
+    file->deleted = true;
+    file->process = {.tgid = 1, .exec_id = 1, .start_ns = 1};
+    MappingView view{};
+    view.process = image_of(1);
+    view.id = ++last_id_;
+    table_.add(view, file);
+    const bool is_of_a_directory = path == std::string_view("/lib/libm.so.6");
+    EXPECT_EQ(path_of(table_.find(view.process)->mappings.at(view.id)),
+              is_of_a_directory ? "unnamed-file" : path);
+  }
+}
+
+TEST_F(ProcessTableTest, APathOfItsOwnIsPaidFor) {
+  const auto file = std::make_shared<MappedFile>();
+  file->path = "/lib/libm.so.6";
+  MappingView view{};
+  view.process = image_of(1);
+  view.id = 1;
+  const std::string names = std::string(250, 'a') + '\0' + std::string(249, 'b') + '\0';
+  view.names = names;
+  table_.add(view, nullptr);
+  EXPECT_EQ(table_.units(), ProcessTable::kUnitsOfImage + 1);
+  table_.add(view, file);
+  EXPECT_EQ(table_.units(), ProcessTable::kUnitsOfImage + 1 + 5);
+  forget_all();
+  EXPECT_EQ(table_.units(), 0U);
 }
 
 // A dump or window takes no copies.
@@ -261,9 +337,9 @@ TEST_F(ProcessTableTest, CountsTheMappingsOfASharedImageOnce) {
   const std::shared_ptr<const ProcessImage> shared = table_.share(image_of(1));
   map(image_of(1), 1);
   identify(image_of(1), kBob);
-  EXPECT_EQ(table_.mappings(), 3U);
+  EXPECT_EQ(table_.units(), ProcessTable::kUnitsOfImage + 3);
   forget_all();
-  EXPECT_EQ(table_.mappings(), 0U);
+  EXPECT_EQ(table_.units(), 0U);
   EXPECT_EQ(shared->mappings.size(), 2U) << "it outlives the table's";
 }
 

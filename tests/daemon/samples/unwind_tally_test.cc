@@ -40,6 +40,7 @@ class UnwindTallyTest : public testing::Test {
       file = std::make_shared<MappedFile>();
       file->key = view.file;
       file->path = path;
+      file->process = view.process;
     }
     processes_.add(view, file);
   }
