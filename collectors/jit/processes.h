@@ -21,6 +21,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <set>
 #include <span>
@@ -186,7 +187,9 @@ class JitProcesses {
   JitSources sources_;
   std::map<ProcessKey, Process> processes_;             // sorted by tgid first
   std::map<std::uint32_t, std::size_t> count_of_user_;  // of processes_, by uid
-  std::map<ProcessKey, std::uint32_t> uids_;            // reported by the sampler
+  // Reported by the sampler. Apart from other memory, as in ProcessMappings.
+  std::pmr::unsynchronized_pool_resource uids_memory_;
+  std::pmr::map<ProcessKey, std::uint32_t> uids_{&uids_memory_};
   Clock::time_point next_rows_{};
   Clock::time_point reaped_at_{};
 };

@@ -29,7 +29,7 @@ void ProcessMappings::add(const CodeMapping& mapping) {
 }
 
 ProcessMappings::Process& ProcessMappings::touch(const ProcessKey& key) {
-  const auto [place, added] = processes_.try_emplace(key);
+  const auto [place, added] = processes_.try_emplace(key, &memory_);
   if (added) {
     place->second.recency = recency_.insert(recency_.begin(), key);
   } else {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <memory_resource>
 
 #include "collectors/bpf/sample.h"
 
@@ -39,15 +40,20 @@ class ProcessMappings {
 
  private:
   struct Process {
-    std::map<std::uint64_t, CodeMapping> mappings;  // by start
-    std::list<ProcessKey>::iterator recency;
+    explicit Process(std::pmr::memory_resource* memory) : mappings(memory) {}
+
+    std::pmr::map<std::uint64_t, CodeMapping> mappings;  // by start
+    std::pmr::list<ProcessKey>::iterator recency;
   };
   Process& touch(const ProcessKey& key);
   bool remove_overlapped(Process& process, const CodeMapping& mapping);
   void forget_oldest();
 
-  std::map<ProcessKey, Process> processes_;
-  std::list<ProcessKey> recency_;  // the most recent first
+  // Apart from other memory: these are the only objects of a burst of processes that stay when it
+  // is over, and each would keep a page of what was between them.
+  std::pmr::unsynchronized_pool_resource memory_;
+  std::pmr::map<ProcessKey, Process> processes_{&memory_};
+  std::pmr::list<ProcessKey> recency_{&memory_};  // the most recent first
   std::size_t size_ = 0;
 };
 
