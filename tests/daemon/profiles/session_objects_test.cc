@@ -228,7 +228,7 @@ TEST_F(SessionWriterTest, APathThatAProcessDoesNotKnowIsInNoneOfItsFiles) {
                            Not(Contains(HasSubstr("secret")))));
 }
 
-// A path that leads to the file needs no image, whoever mapped it first.
+// A path that leads to the file needs no image, also where another process mapped it first.
 TEST_F(SessionWriterTest, AProcessWhoseOwnPathLeadsToTheFileShowsThat) {
   ProcessSnapshot& process = add_process("chain");
   const ChainProgram program = add_program(process, "libchain.so");
