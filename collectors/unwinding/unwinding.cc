@@ -53,6 +53,12 @@ CodeMapping mapping_of(const profd_running_code& running) {
   return mapping;
 }
 
+// Whether the file, which could not be opened, is worth another open by this process: one that maps
+// it too may have ended before the open.
+bool may_open_later_by(const ProcessKey& process, const MappedFile& file) {
+  return file.may_open_later || file.process != process;
+}
+
 std::uint64_t nanoseconds(std::chrono::steady_clock::time_point time) {
   return static_cast<std::uint64_t>(std::chrono::nanoseconds(time.time_since_epoch()).count());
 }
@@ -151,7 +157,7 @@ void Unwinding::on(const MappingView& mapping) noexcept {
 }
 
 void Unwinding::keep_until_open(const MappingView& mapping, const MappedFile& file) {
-  if (!file.is_opening && !file.may_open_later) return;
+  if (!file.is_opening && !may_open_later_by(mapping.process, file)) return;
   LateMapping late{
       .mapping = mapping, .names_cut = mapping.names_cut, .names = std::string(mapping.names)};
   if (file.is_opening) {
@@ -196,7 +202,7 @@ bool Unwinding::open_again(const LateMapping& late) {
   const MappingView mapping{late.mapping, late.names_cut, late.names};
   auto file = files_.find_or_open(mapping);
   if (file->is_opening) keep_until_open(mapping, *file);
-  if (!file->fd.valid()) return !file->is_opening && !file->may_open_later;
+  if (!file->fd.valid()) return !file->is_opening && !may_open_later_by(mapping.process, *file);
   apply(mapping, std::move(file));
   return true;
 }

@@ -4,7 +4,8 @@
 // A mapping whose file is being opened is passed on at once, and once more with the opened file.
 //
 // A file that could not be opened, or whose table could not be made, for a reason that may pass is
-// tried again by time (collectors/files/retry_queue.h), also without a further record of it.
+// tried again by time (collectors/files/retry_queue.h), also without a further record of it. So is
+// one that could not be opened by another process that maps it.
 //
 // A sample whose stack reached a file without an unwind table waits in the deferred unwinder. The
 // table is made from the mapped file and installed for the BPF programs.

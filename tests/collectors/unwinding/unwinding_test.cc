@@ -300,6 +300,55 @@ TEST_F(UnwindingTest, AFileThatOpensTooSlowlyIsOpenedLaterWithoutAnotherRecord) 
   expect_complete(900);
 }
 
+// The mapping of a program's code, as the kernel side sends it.
+MappingView code_of(pid_t program) {
+  MappingView view{};
+  view.process.tgid = static_cast<std::uint32_t>(program);
+  view.kind = PROFD_MAPPING_FILE;
+  std::ifstream maps("/proc/" + std::to_string(program) + "/maps");
+  std::string line;
+  while (std::getline(maps, line) && line.find(" r-xp ") == std::string::npos) continue;
+  unsigned long start = 0;
+  unsigned long end = 0;
+  unsigned long offset = 0;
+  if (std::sscanf(line.c_str(), "%lx-%lx %*s %lx", &start, &end, &offset) != 3) {
+    throw std::runtime_error("no code in " + line);
+  }
+  view.start = start;
+  view.end = end;
+  view.file_offset = offset;
+  struct stat status {};
+  if (::stat(("/proc/" + std::to_string(program) + "/exe").c_str(), &status) != 0) {
+    throw std::runtime_error("no program");
+  }
+  view.file = file_key_of(status);
+  return view;
+}
+
+TEST_F(UnwindingTest, AFileIsOpenedByAProcessThatIsThereWhereTheFirstHasEnded) {
+  sampler_.reset();
+  run_perl(fresh_copy("/usr/bin/perl"));
+  wait_until_ready();
+  const auto programs = Programs::load(Programs::built_in(), std::size_t{1} << 20);
+  ASSERT_TRUE(programs) << programs.error().message;
+  MappedFiles files;
+  const auto unwinding =
+      Unwinding::open(*programs, files, {.cache_directory = directory_ / "unwind"}, sink_);
+  ASSERT_TRUE(unwinding) << unwinding.error().message;
+  MappingView mapping = code_of(program_);
+  mapping.file.generation = 7;  // not known yet
+  MappingView of_ended = mapping;
+  of_ended.process.tgid = 4'000'000;  // above any pid_max
+  (*unwinding)->on_record(of_ended);
+  (*unwinding)->on_record(mapping);
+  const auto guard = std::chrono::steady_clock::now() + 60s;
+  while (!sink_.is_open[mapping.file.inode] && std::chrono::steady_clock::now() < guard) {
+    (*unwinding)->poll();
+    std::this_thread::sleep_for(5ms);
+  }
+  EXPECT_TRUE(sink_.is_open[mapping.file.inode]);
+}
+
 TEST_F(UnwindingTest, TablesOfRunningProgramsAreMadeAtTheStart) {
   run_perl(fresh_copy("/usr/bin/perl"));
   wait_until_ready();
