@@ -71,11 +71,11 @@ std::shared_ptr<JitCodeMap> JitCodeMaps::make(std::shared_ptr<const JitSourceFil
   return map;
 }
 
-std::size_t JitCodeMaps::bytes_of(std::optional<std::uint32_t> owner) const {
+std::size_t JitCodeMaps::bytes_of(const std::function<bool(std::uint32_t)>& is_counted) const {
   std::size_t bytes = 0;
   for (const auto& entry : maps_) {
     const auto map = entry.lock();
-    if (map && (!owner || map->source->owner() == *owner)) bytes += map->bytes;
+    if (map && is_counted(map->source->owner())) bytes += map->bytes;
   }
   return bytes;
 }

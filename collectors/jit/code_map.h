@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -51,8 +52,8 @@ class JitCodeMaps {
  public:
   std::shared_ptr<JitCodeMap> make(std::shared_ptr<const JitSourceFile> source, bool is_shared);
 
-  // Of one owner, or of all.
-  [[nodiscard]] std::size_t bytes_of(std::optional<std::uint32_t> owner) const;
+  // By the owners of the files.
+  [[nodiscard]] std::size_t bytes_of(const std::function<bool(std::uint32_t)>& is_counted) const;
   void add_to(JitStats& stats) const;
   void forget_unused();
 

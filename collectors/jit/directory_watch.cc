@@ -49,11 +49,11 @@ bool is_seen_by(const ProcessKey& process, const WatchedPlace& place) {
 }
 
 Result<std::unique_ptr<DirectoryWatch>> DirectoryWatch::open(
-    const std::vector<std::string>& directories, Open open_file) {
+    const std::vector<std::string>& directories, Open open_file, UidOwners owners) {
   UniqueFd notify(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   if (!notify.valid()) return fail_errno("could not watch directories");
   std::unique_ptr<DirectoryWatch> watch(
-      new DirectoryWatch(std::move(notify), std::move(open_file)));
+      new DirectoryWatch(std::move(notify), std::move(open_file), std::move(owners)));
   for (const std::string& path : directories) watch->add_directory(path);
   return watch;
 }
@@ -115,6 +115,7 @@ std::optional<JitFileSeen> DirectoryWatch::hold(const Directory& directory, cons
 }
 
 std::optional<JitRefusal> DirectoryWatch::refusal_of(std::uint32_t owner) {
+  const std::uint32_t payer = owners_.owner_of(owner);
   const auto now = Clock::now();
   if (now - second_began_ >= std::chrono::seconds(1)) {
     second_began_ = now;
@@ -123,10 +124,10 @@ std::optional<JitRefusal> DirectoryWatch::refusal_of(std::uint32_t owner) {
   const std::size_t of_root = opened_in_second_[0];
   std::size_t of_users = 0;
   for (const auto& [uid, opened] : opened_in_second_) of_users += uid == 0 ? 0 : opened;
-  if (owner != 0 && opened_in_second_[owner] >= kMaxOpensOfOwner) return JitRefusal::kOverShare;
+  if (payer != 0 && opened_in_second_[payer] >= kMaxOpensOfOwner) return JitRefusal::kOverShare;
   if (of_root + of_users >= kMaxOpens) return JitRefusal::kQueueFull;
-  if (owner != 0 && of_users >= kMaxOpens / 2) return JitRefusal::kQueueFull;
-  ++opened_in_second_[owner];
+  if (payer != 0 && of_users >= kMaxOpens / 2) return JitRefusal::kQueueFull;
+  ++opened_in_second_[payer];
   return std::nullopt;
 }
 
@@ -138,10 +139,18 @@ void DirectoryWatch::release_unlinked(Clock::time_point now) {
 }
 
 void DirectoryWatch::make_room(std::uint32_t owner) {
-  const auto is_owners = [owner](const Held& held) { return held.file->id.owner == owner; };
-  const auto of_owner = static_cast<std::size_t>(std::ranges::count_if(held_, is_owners));
-  if (owner != 0 && of_owner >= kMaxHeldOfOwner) {
-    held_.erase(std::ranges::find_if(held_, is_owners));
+  const std::uint32_t payer = owners_.owner_of(owner);
+  const auto is_payers = [&](const Held& held) {
+    return owners_.owner_of(held.file->id.owner) == payer;
+  };
+  const auto is_users = [](const Held& held) { return held.file->id.owner != 0; };
+  const auto count = [this](const auto& is_counted) {
+    return static_cast<std::size_t>(std::ranges::count_if(held_, is_counted));
+  };
+  if (payer != 0 && count(is_payers) >= kMaxHeldOfOwner) {
+    held_.erase(std::ranges::find_if(held_, is_payers));
+  } else if (payer != 0 && count(is_users) >= kMaxHeldOfUsers) {
+    held_.erase(std::ranges::find_if(held_, is_users));
   } else if (held_.size() >= kMaxHeld) {
     held_.pop_front();
   }

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "collectors/host/uid_owners.h"
 #include "collectors/jit/events.h"
 #include "collectors/jit/open_file.h"
 #include "formats/base/result.h"
@@ -44,6 +45,7 @@ class DirectoryWatch {
   using Clock = std::chrono::steady_clock;
 
   static constexpr std::size_t kMaxHeld = 1024;
+  static constexpr std::size_t kMaxHeldOfUsers = kMaxHeld / 2;  // of all but root
   static constexpr std::size_t kMaxHeldOfOwner = 64;
   static constexpr std::chrono::minutes kMaxUnlinked{10};
   static constexpr std::chrono::minutes kCheckInterval{1};
@@ -58,7 +60,8 @@ class DirectoryWatch {
 
   // Skips directories that do not exist. An error only where the kernel can watch nothing.
   static Result<std::unique_ptr<DirectoryWatch>> open(const std::vector<std::string>& directories,
-                                                      Open open_file);
+                                                      Open open_file,
+                                                      UidOwners owners = UidOwners());
   DirectoryWatch(const DirectoryWatch&) = delete;
   DirectoryWatch& operator=(const DirectoryWatch&) = delete;
 
@@ -90,8 +93,8 @@ class DirectoryWatch {
     UniqueFd fd;
   };
 
-  DirectoryWatch(UniqueFd notify, Open open_file)
-      : notify_(std::move(notify)), open_file_(std::move(open_file)) {}
+  DirectoryWatch(UniqueFd notify, Open open_file, UidOwners owners)
+      : notify_(std::move(notify)), open_file_(std::move(open_file)), owners_(std::move(owners)) {}
   void add_directory(const std::string& path);
   [[nodiscard]] std::optional<JitFileSeen> hold(const Directory& directory, const std::string& name,
                                                 const NamedJitFile& named, JitStats& stats);
@@ -100,10 +103,11 @@ class DirectoryWatch {
 
   UniqueFd notify_;
   Open open_file_;
+  UidOwners owners_;
   std::vector<Directory> directories_;
   std::deque<Held> held_;  // the oldest first
   Clock::time_point second_began_;
-  std::map<std::uint32_t, std::size_t> opened_in_second_;  // by owner
+  std::map<std::uint32_t, std::size_t> opened_in_second_;  // by the user whose uid it is
 };
 
 }  // namespace profd

@@ -55,12 +55,18 @@ void FollowedFiles::remember_as_other(const JitFile& file) {
   others_.insert_or_assign({file.id, file.changed_ns, file.born_ns}, Clock::now() + kOtherLife);
 }
 
-std::optional<JitRefusal> FollowedFiles::refusal_of(const JitFile& file) const {
+std::optional<JitRefusal> FollowedFiles::refusal_of(const JitFile& file) {
   if (files_.size() >= kMaxFiles) return JitRefusal::kQueueFull;
-  const std::uint32_t owner = file.id.owner;
-  const auto of_owner = static_cast<std::size_t>(std::ranges::count_if(
-      files_, [owner](const auto& known) { return known.first.owner == owner; }));
-  if (owner != 0 && of_owner >= kMaxFilesOfOwner) return JitRefusal::kOverShare;
+  const std::uint32_t payer = owners_.owner_of(file.id.owner);
+  if (payer == 0) return std::nullopt;
+  std::size_t of_users = 0;
+  std::size_t of_payer = 0;
+  for (const auto& [id, followed] : files_) {
+    of_users += id.owner == 0 ? 0 : 1;
+    of_payer += owners_.owner_of(id.owner) == payer ? 1 : 0;
+  }
+  if (of_payer >= kMaxFilesOfOwner) return JitRefusal::kOverShare;
+  if (of_users >= kMaxFilesOfUsers) return JitRefusal::kQueueFull;
   return std::nullopt;
 }
 
@@ -69,7 +75,7 @@ FollowedFiles::Files::iterator FollowedFiles::read_one(Files::iterator file, Par
                                                        std::vector<JitEvent>& events) {
   FollowedFile& followed = file->second;
   FollowedFile::Step step = followed.read_more(parser, Clock::now());
-  time_of_owner_[file->first.owner] += step.took;
+  charge(file->first.owner, step.took);
   stats_.bytes_read += step.bytes;
   if (step.grew) events.emplace_back(std::move(*step.grew));
   if (!step.end) return std::next(file);
@@ -107,7 +113,7 @@ bool FollowedFiles::is_over_share(std::uint32_t owner, Clock::time_point now) {
     for (auto& [uid, time] : time_of_owner_) time /= 2;
     std::erase_if(time_of_owner_, [](const auto& entry) { return entry.second.count() == 0; });
   }
-  const auto known = time_of_owner_.find(owner);
+  const auto known = time_of_owner_.find(owners_.owner_of(owner));
   return owner != 0 && known != time_of_owner_.end() && known->second >= kMaxTime;
 }
 

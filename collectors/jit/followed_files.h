@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "collectors/host/uid_owners.h"
 #include "collectors/jit/events.h"
 #include "collectors/jit/followed_file.h"
 #include "collectors/jit/stats.h"
@@ -20,10 +21,12 @@ class FollowedFiles {
   using Clock = std::chrono::steady_clock;
 
   // Counts bytes and refusals in `stats`, which must outlive *this.
-  explicit FollowedFiles(JitStats& stats) : stats_(stats) {}
+  explicit FollowedFiles(JitStats& stats, UidOwners owners = UidOwners())
+      : stats_(stats), owners_(std::move(owners)) {}
 
   static constexpr std::size_t kMaxFiles = 1024;
-  static constexpr std::size_t kMaxFilesOfOwner = 128;
+  static constexpr std::size_t kMaxFilesOfUsers = kMaxFiles / 2;  // of all but root
+  static constexpr std::size_t kMaxFilesOfOwner = kMaxFiles / 8;
   // The time for files of one owner other than root, here and where their events are applied;
   // halved at each kForgetInterval.
   static constexpr std::chrono::seconds kMaxTime{3};
@@ -34,7 +37,9 @@ class FollowedFiles {
   void follow(JitScan& scan, Parser& parser, std::size_t max_events, std::vector<JitEvent>& events);
   void release(const JitFileId& id) { files_.erase(id); }
   // Adds time that an owner's files took elsewhere.
-  void charge(std::uint32_t owner, Clock::duration time) { time_of_owner_[owner] += time; }
+  void charge(std::uint32_t owner, Clock::duration time) {
+    time_of_owner_[owners_.owner_of(owner)] += time;
+  }
 
   // Reads the files that are due, as long as there are fewer than `max_events`.
   void read_due(Parser& parser, std::size_t max_events, std::vector<JitEvent>& events);
@@ -53,7 +58,7 @@ class FollowedFiles {
               std::vector<JitEvent>& events);
   Files::iterator read_one(Files::iterator file, Parser& parser, std::vector<JitEvent>& events);
   [[nodiscard]] bool is_over_share(std::uint32_t owner, Clock::time_point now);
-  [[nodiscard]] std::optional<JitRefusal> refusal_of(const JitFile& file) const;
+  [[nodiscard]] std::optional<JitRefusal> refusal_of(const JitFile& file);
 
   // Files that are mapped like a marker and are no jitdumps, unless their names are a runtime's.
   // They are not read again while they are the same.
@@ -68,10 +73,11 @@ class FollowedFiles {
   };
 
   Files files_;
-  std::map<OtherFile, Clock::time_point> others_;  // until when each is remembered
-  std::map<std::uint32_t, Clock::duration> time_of_owner_;
+  std::map<OtherFile, Clock::time_point> others_;           // until when each is remembered
+  std::map<std::uint32_t, Clock::duration> time_of_owner_;  // by the user whose uid it is
   Clock::time_point forgotten_at_{};
   JitStats& stats_;
+  UidOwners owners_;
 };
 
 }  // namespace profd

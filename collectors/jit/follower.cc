@@ -46,7 +46,7 @@ bool is_readable(int fd) {
 class JitFollower::Work {
  public:
   static Result<std::unique_ptr<Work>> open(const std::vector<std::string>& directories,
-                                            UserRefusals* refusals);
+                                            UserRefusals* refusals, const UidOwners& owners);
 
   // Each of these adds to `events`.
   void carry_out(const Requests& requests, std::vector<JitEvent>& events);
@@ -64,7 +64,7 @@ class JitFollower::Work {
     Clock::time_point deadline;
   };
 
-  Work() = default;
+  explicit Work(const UidOwners& owners) : files_(stats_, owners) {}
   void scan(const Wanted& wanted, std::vector<JitEvent>& events);
   void add_held_files(const Wanted& wanted, JitScan& scan);
   [[nodiscard]] bool may_have_written(const Wanted& wanted, const JitProcessFacts& facts,
@@ -77,28 +77,28 @@ class JitFollower::Work {
   BoundedRunner runner_;
   std::unique_ptr<DirectoryWatch> watch_;
   JitStats stats_;
-  FollowedFiles files_{stats_};
+  FollowedFiles files_;
   std::vector<Waiting> waiting_;
   Clock::time_point watched_at_{};
   Clock::time_point checked_at_{};
 };
 
 Result<std::unique_ptr<JitFollower::Work>> JitFollower::Work::open(
-    const std::vector<std::string>& directories, UserRefusals* refusals) {
-  std::unique_ptr<Work> work(new Work);
+    const std::vector<std::string>& directories, UserRefusals* refusals, const UidOwners& owners) {
+  std::unique_ptr<Work> work(new Work(owners));
   work->stats_.users = refusals;
   auto parser = Parser::start(parser_limits());
   if (!parser) return parser.error();
   work->parser_ = std::move(*parser);
-  auto watch = DirectoryWatch::open(directories, [&work = *work](int directory,
-                                                                 const std::string& name,
-                                                                 const JitFileRules& rules) {
+  const auto open_file = [&work = *work](int directory, const std::string& name,
+                                         const JitFileRules& rules) {
     const auto open = [directory, name, rules] { return open_jit_file(directory, name, rules); };
     auto opening = work.runner_.run(0, open);
     if (!opening) return JitOpening{.refusal = JitRefusal::kLate};
     if (opening->file) opening->file = closed_by(work.closer_, *opening->file);
     return std::move(*opening);
-  });
+  };
+  auto watch = DirectoryWatch::open(directories, open_file, owners);
   if (!watch) return watch.error();
   work->watch_ = std::move(*watch);
   return work;
@@ -219,7 +219,8 @@ JitStats JitFollower::Work::stats() const {
 }
 
 Result<std::unique_ptr<JitFollower>> JitFollower::start(std::vector<std::string> directories,
-                                                        UserRefusals* refusals) {
+                                                        UserRefusals* refusals,
+                                                        const UidOwners& owners) {
   std::unique_ptr<JitFollower> follower(new JitFollower);
   follower->wake_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   follower->asked_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
@@ -229,14 +230,14 @@ Result<std::unique_ptr<JitFollower>> JitFollower::start(std::vector<std::string>
   // The parser dies with the thread that started it, so the thread that uses it starts it.
   std::promise<Result<void>> started;
   std::future<Result<void>> outcome = started.get_future();
-  follower->thread_ = std::jthread(
-      [&directories, refusals, &started, self = follower.get()](const std::stop_token& stop) {
-        ::prctl(PR_SET_NAME, "jit-follower");
-        auto work = Work::open(directories, refusals);
-        const bool ready = work.has_value();
-        started.set_value(ready ? Result<void>() : Result<void>(work.error()));
-        if (ready) self->run(stop, **work);
-      });
+  follower->thread_ = std::jthread([&directories, refusals, &owners, &started,
+                                    self = follower.get()](const std::stop_token& stop) {
+    ::prctl(PR_SET_NAME, "jit-follower");
+    auto work = Work::open(directories, refusals, owners);
+    const bool ready = work.has_value();
+    started.set_value(ready ? Result<void>() : Result<void>(work.error()));
+    if (ready) self->run(stop, **work);
+  });
   if (auto ready = outcome.get(); !ready) return ready.error();
   return follower;
 }

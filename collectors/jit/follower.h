@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "collectors/bpf/sample.h"
+#include "collectors/host/uid_owners.h"
 #include "collectors/jit/events.h"
 #include "collectors/jit/stats.h"
 #include "formats/base/result.h"
@@ -35,9 +36,10 @@ class JitFollower {
   static constexpr std::chrono::seconds kMaxWait{2};  // for the end of all files
 
   // Starts the thread, its parser and the watch of the directories. `refusals` (JitStats::users)
-  // must outlive the follower.
+  // must outlive the follower; `owners` is copied.
   static Result<std::unique_ptr<JitFollower>> start(std::vector<std::string> directories,
-                                                    UserRefusals* refusals = nullptr);
+                                                    UserRefusals* refusals = nullptr,
+                                                    const UidOwners& owners = UidOwners());
   JitFollower(const JitFollower&) = delete;
   JitFollower& operator=(const JitFollower&) = delete;
   // Waits for the part that is being read, at most for the parser's time limit.

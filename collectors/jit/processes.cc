@@ -17,7 +17,6 @@ namespace profd {
 namespace {
 
 constexpr std::chrono::seconds kReapInterval{1};
-constexpr std::size_t kMaxUids = 16'384;
 // Between the rows of two processes. Each change makes the programs of all CPUs look up all code
 // again, so a user with many processes must not cause one all the time.
 constexpr std::chrono::milliseconds kRowsPause{250};
@@ -32,10 +31,6 @@ bool is_reason_to_scan(const MappingView& mapping) {
          (mapping.file_offset == 0 && mapping.end - mapping.start <= kMaxMarkerBytes);
 }
 
-bool is_gone(const ProcessKey& process) {
-  return ::kill(static_cast<pid_t>(process.tgid), 0) != 0 && errno == ESRCH;
-}
-
 // A process's start in the clock of samples.
 std::uint64_t monotonic_start_ns(const ProcessKey& process) {
   const std::int64_t suspended_ns = now_ns(CLOCK_BOOTTIME) - now_ns(CLOCK_MONOTONIC);
@@ -45,15 +40,14 @@ std::uint64_t monotonic_start_ns(const ProcessKey& process) {
 }  // namespace
 
 Result<std::unique_ptr<JitProcesses>> JitProcesses::start(JitOptions options) {
-  auto follower = JitFollower::start(options.directories, options.refusals);
+  auto follower = JitFollower::start(options.directories, options.refusals, options.owners);
   if (!follower) return follower.error();
   return std::unique_ptr<JitProcesses>(new JitProcesses(std::move(*follower), std::move(options)));
 }
 
 void JitProcesses::on_process(const ProcessView& process) noexcept {
   try {
-    if (uids_.size() >= kMaxUids) uids_.clear();
-    uids_.insert_or_assign(process.process, process.uid);
+    users_.add(process.process, process.uid, options_.owners.owner_of(process.uid));
   } catch (const std::exception&) {  // no memory: only files of root are accepted as its own
   }
 }
@@ -78,10 +72,12 @@ void JitProcesses::add_mapping(const MappingView& mapping) {
   auto known = processes_.find(mapping.process);
   if (known == processes_.end()) {
     const std::uint32_t uid = uid_of(mapping.process);
-    if (const auto refusal = refusal_of(uid)) return stats_.refuse(*refusal, uid);
-    ++count_of_user_[uid];
+    const std::uint32_t payer = options_.owners.owner_of(uid);
+    if (const auto refusal = refusal_of(payer)) return stats_.refuse(*refusal, uid);
+    ++count_of_user_[payer];
     known = processes_.try_emplace(mapping.process).first;
     known->second.uid = uid;
+    known->second.payer = payer;
     scan(mapping.process, known->second);
   }
   if (may_be_jit_code(mapping)) {
@@ -93,17 +89,27 @@ void JitProcesses::add_mapping(const MappingView& mapping) {
   }
 }
 
-std::optional<JitRefusal> JitProcesses::refusal_of(std::uint32_t uid) const {
+std::optional<JitRefusal> JitProcesses::refusal_of(std::uint32_t payer) const {
   if (processes_.size() >= kMaxProcesses) return JitRefusal::kQueueFull;
-  const auto of_user = count_of_user_.find(uid);
-  if (uid == 0 || of_user == count_of_user_.end()) return std::nullopt;
-  if (of_user->second >= kMaxProcessesOfUser) return JitRefusal::kOverShare;
+  if (payer == 0) return std::nullopt;
+  const auto count_of = [this](std::uint32_t user) {
+    const auto counted = count_of_user_.find(user);
+    return counted == count_of_user_.end() ? 0 : counted->second;
+  };
+  if (count_of(payer) >= kMaxProcessesOfUser) return JitRefusal::kOverShare;
+  const std::size_t of_users = processes_.size() - count_of(0);
+  if (of_users >= kMaxProcessesOfUsers) return JitRefusal::kQueueFull;
   return std::nullopt;
 }
 
+bool JitProcesses::is_gone(const ProcessKey& process) {
+  return ::kill(static_cast<pid_t>(process.tgid), 0) != 0 && errno == ESRCH;
+}
+
 std::uint32_t JitProcesses::uid_of(const ProcessKey& key) const {
-  const auto uid = uids_.find(key);
-  return uid == uids_.end() ? JitFollower::kNobody : uid->second;
+  if (const auto uid = users_.uid_of(key)) return *uid;
+  const Process* const known = find(key);
+  return known == nullptr ? JitFollower::kNobody : known->uid;
 }
 
 const JitProcesses::Process* JitProcesses::find(const ProcessKey& key) const {
@@ -357,7 +363,7 @@ void JitProcesses::forget_unless(const std::function<bool(const ProcessKey&)>& n
   count_of_user_.clear();
   std::set<const JitSource*> in_use;
   for (const auto& [key, process] : processes_) {
-    ++count_of_user_[process.uid];
+    ++count_of_user_[process.payer];
     for (const auto& source : process.sources) in_use.insert(source.get());
   }
   sources_.release_unless(in_use);

@@ -21,7 +21,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <memory_resource>
 #include <optional>
 #include <set>
 #include <span>
@@ -30,12 +29,14 @@
 #include <vector>
 
 #include "collectors/bpf/sample.h"
+#include "collectors/host/uid_owners.h"
 #include "collectors/jit/answers.h"
 #include "collectors/jit/code_map.h"
 #include "collectors/jit/code_memory.h"
 #include "collectors/jit/directory_watch.h"
 #include "collectors/jit/events.h"
 #include "collectors/jit/follower.h"
+#include "collectors/jit/process_users.h"
 #include "collectors/jit/sources.h"
 #include "collectors/jit/stats.h"
 #include "formats/base/result.h"
@@ -65,6 +66,8 @@ struct JitOptions {
 
   // Must outlive the JitProcesses. Null: refusals are not counted by user.
   UserRefusals* refusals = nullptr;
+
+  UidOwners owners{};  // who pays for what a uid has
 };
 
 class JitProcesses {
@@ -72,7 +75,8 @@ class JitProcesses {
   using Clock = std::chrono::steady_clock;
 
   static constexpr std::size_t kMaxProcesses = PROFD_MAX_WATCHED;
-  static constexpr std::size_t kMaxProcessesOfUser = kMaxProcesses / 4;  // other than root
+  static constexpr std::size_t kMaxProcessesOfUsers = kMaxProcesses / 2;  // of all but root
+  static constexpr std::size_t kMaxProcessesOfUser = kMaxProcesses / 8;
   // The layers of one process: its own, the ones it shares, and those of its nearest ancestors.
   static constexpr std::size_t kMaxLayers = 16;
   // Between two scans of a process: the first interval, which doubles, and the longest.
@@ -129,7 +133,8 @@ class JitProcesses {
  private:
   struct Process {
     JitProcessFacts facts;
-    std::uint32_t uid = 0;  // uid_of() when it was first seen
+    std::uint32_t uid = 0;    // uid_of() when it was first seen
+    std::uint32_t payer = 0;  // the user whose uid that is
     std::vector<std::shared_ptr<JitSource>> sources;
     std::vector<JitLayer> layers;           // its own first, then the latest fork first
     std::bitset<kJitRefusalCount> refused;  // reasons that are counted already
@@ -152,11 +157,14 @@ class JitProcesses {
     }
   };
   JitProcesses(std::unique_ptr<JitFollower> follower, JitOptions options)
-      : follower_(std::move(follower)), options_(std::move(options)), sources_(*follower_, stats_) {
+      : follower_(std::move(follower)),
+        options_(std::move(options)),
+        sources_(*follower_, stats_, options_.owners) {
     stats_.users = options_.refusals;
   }
+  [[nodiscard]] static bool is_gone(const ProcessKey& process);
   void add_mapping(const MappingView& mapping);
-  [[nodiscard]] std::optional<JitRefusal> refusal_of(std::uint32_t uid) const;
+  [[nodiscard]] std::optional<JitRefusal> refusal_of(std::uint32_t payer) const;
   // From the sampler; JitFollower::kNobody where it is not known.
   [[nodiscard]] std::uint32_t uid_of(const ProcessKey& key) const;
   [[nodiscard]] const Process* find(const ProcessKey& key) const;
@@ -186,10 +194,8 @@ class JitProcesses {
   JitStats stats_;
   JitSources sources_;
   std::map<ProcessKey, Process> processes_;             // sorted by tgid first
-  std::map<std::uint32_t, std::size_t> count_of_user_;  // of processes_, by uid
-  // Reported by the sampler. Apart from other memory, as in ProcessMappings.
-  std::pmr::unsynchronized_pool_resource uids_memory_;
-  std::pmr::map<ProcessKey, std::uint32_t> uids_{&uids_memory_};
+  std::map<std::uint32_t, std::size_t> count_of_user_;  // of processes_, by payer
+  ProcessUsers users_{is_gone};
   Clock::time_point next_rows_{};
   Clock::time_point reaped_at_{};
 };

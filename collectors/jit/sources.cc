@@ -13,6 +13,8 @@ constexpr std::size_t kMaxSources = 60'000;
 // The key of the code map that all processes share; no pid.
 constexpr std::uint32_t kEveryone = UINT32_MAX;
 
+bool is_any(std::uint32_t /*owner*/) { return true; }
+
 // Replaces the rows of the code's addresses. New code without rows removes those that were there.
 // Returns how many functions have no rows because they are in too many areas.
 std::uint64_t replace_rows(JitCodeRows& rows, const JitDumpEvent& event,
@@ -214,17 +216,28 @@ void JitSources::count_malformed(const JitFileGrew& part) {
 void JitSources::enforce_limits(JitSource& source) {
   source.update_bytes();
   const std::uint32_t owner = source.file()->owner();
-  const bool is_over_all = bytes_of(std::nullopt) > kMaxBytes;
-  if (!is_over_all && (owner == 0 || bytes_of(owner) <= kMaxBytesOfUser)) return;
+  const auto refusal = refusal_of(owner);
+  if (!refusal) return;
   source.end();
-  stats_.refuse(is_over_all ? JitRefusal::kOverMemory : JitRefusal::kOverShare, owner);
+  stats_.refuse(*refusal, owner);
   follower_.release(source.file()->file->id);
 }
 
-std::size_t JitSources::bytes_of(std::optional<std::uint32_t> owner) const {
-  std::size_t bytes = maps_.bytes_of(owner);
+std::optional<JitRefusal> JitSources::refusal_of(std::uint32_t owner) {
+  if (bytes_of(is_any) > kMaxBytes) return JitRefusal::kOverMemory;
+  const std::uint32_t payer = owners_.owner_of(owner);
+  if (payer == 0) return std::nullopt;
+  const auto is_payers = [&](std::uint32_t other) { return owners_.owner_of(other) == payer; };
+  if (bytes_of(is_payers) > kMaxBytesOfUser) return JitRefusal::kOverShare;
+  const auto is_users = [](std::uint32_t other) { return other != 0; };
+  if (bytes_of(is_users) > kMaxBytesOfUsers) return JitRefusal::kOverMemory;
+  return std::nullopt;
+}
+
+std::size_t JitSources::bytes_of(const std::function<bool(std::uint32_t)>& is_counted) const {
+  std::size_t bytes = maps_.bytes_of(is_counted);
   for (const auto& [id, source] : sources_) {
-    if (!owner || id.owner == *owner) bytes += source->memory_bytes();
+    if (is_counted(id.owner)) bytes += source->memory_bytes();
   }
   return bytes;
 }
@@ -253,7 +266,7 @@ std::shared_ptr<const JitSourceFile> JitSources::file(std::uint16_t number) cons
 }
 
 void JitSources::add_to(JitStats& stats) const {
-  stats.bytes = bytes_of(std::nullopt);
+  stats.bytes = bytes_of(is_any);
   for (const auto& [id, source] : sources_) {
     add_malformed(stats, "foreign_pid", source->foreign_records());
   }

@@ -5,12 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <vector>
 
+#include "collectors/host/uid_owners.h"
 #include "collectors/jit/answers.h"
 #include "collectors/jit/code_map.h"
 #include "collectors/jit/events.h"
@@ -85,10 +87,12 @@ class JitSource {
 class JitSources {
  public:
   static constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
-  static constexpr std::size_t kMaxBytesOfUser = std::size_t{64} << 20;  // other than root
+  static constexpr std::size_t kMaxBytesOfUsers = kMaxBytes / 2;  // of all but root
+  static constexpr std::size_t kMaxBytesOfUser = kMaxBytes / 8;
 
-  // Counts refusals, events and malformed records in `stats`. Both must outlive *this.
-  JitSources(JitFollower& follower, JitStats& stats) : follower_(follower), stats_(stats) {}
+  // Counts refusals, events and malformed records in `stats`. All must outlive *this.
+  JitSources(JitFollower& follower, JitStats& stats, UidOwners& owners)
+      : follower_(follower), stats_(stats), owners_(owners) {}
 
   // The source of a file. Null where there are too many.
   std::shared_ptr<JitSource> find_or_add(const std::shared_ptr<const JitFile>& file);
@@ -110,12 +114,15 @@ class JitSources {
   void add_to(JitStats& stats) const;
 
  private:
-  [[nodiscard]] std::size_t bytes_of(std::optional<std::uint32_t> owner) const;
+  // By the owners of the files.
+  [[nodiscard]] std::size_t bytes_of(const std::function<bool(std::uint32_t)>& is_counted) const;
+  [[nodiscard]] std::optional<JitRefusal> refusal_of(std::uint32_t owner);
   void count_malformed(const JitFileGrew& part);
   void enforce_limits(JitSource& source);
 
   JitFollower& follower_;
   JitStats& stats_;
+  UidOwners& owners_;
   TscClock tsc_;
   JitCodeMaps maps_;
   std::map<JitFileId, std::shared_ptr<JitSource>> sources_;

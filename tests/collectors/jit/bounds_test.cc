@@ -103,23 +103,48 @@ TEST_F(JitBounds, LinesThatWaitForTheirCodeCountAsMemory) {
   }));
 }
 
-TEST_F(JitBounds, OneUsersProcessesLeaveRoomForOthers) {
-  const auto see = [this](std::uint32_t tgid, std::uint32_t uid) {
+constexpr std::uint32_t kFirst = 100'000'000;  // beyond the kernel's highest pid
+
+class JitProcessBounds : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto started = JitProcesses::start({.owners = owners_with_subordinates(directory_)});
+    ASSERT_TRUE(started) << started.error().message;
+    processes_ = std::move(*started);
+  }
+
+  // Whether a process with JIT code has room.
+  bool see(std::uint32_t tgid, std::uint32_t uid) {
     ProcessView view{};
     view.process = {.tgid = tgid, .exec_id = 1, .start_ns = 1};
     view.uid = uid;
     processes_->on_process(view);
     processes_->on_mapping(jit_code_of(view.process));
     return processes_->info(view.process).has_value();
-  };
-  constexpr std::uint32_t kFirst = 100'000'000;  // beyond the kernel's highest pid
+  }
+
+  PrivateDirectory directory_;
+  std::unique_ptr<JitProcesses> processes_;
+};
+
+TEST_F(JitProcessBounds, OneUsersProcessesLeaveRoomForOthers) {
   for (std::uint32_t i = 0; i < JitProcesses::kMaxProcessesOfUser; ++i) {
-    ASSERT_TRUE(see(kFirst + i, kOther));
+    ASSERT_TRUE(see(kFirst + i, i % 2 == 0 ? kOther : kSubordinate + i % 1000));
   }
   EXPECT_FALSE(see(kFirst - 1, kOther));
   EXPECT_NE(refused(*processes_, JitRefusal::kOverShare), 0U);
   EXPECT_TRUE(see(kFirst - 2, kOther + 1));
   EXPECT_TRUE(see(kFirst - 3, 0));
+}
+
+TEST_F(JitProcessBounds, ProcessesOfUsersLeaveHalfToRoot) {
+  for (std::uint32_t i = 0; i < JitProcesses::kMaxProcessesOfUsers; ++i) {
+    ASSERT_TRUE(see(kFirst + i, 1000 + i % 20));
+  }
+  const std::uint64_t before = refused(*processes_, JitRefusal::kQueueFull);  // of the scans
+  EXPECT_FALSE(see(kFirst - 1, 2000));
+  EXPECT_EQ(refused(*processes_, JitRefusal::kQueueFull), before + 1);
+  EXPECT_TRUE(see(kFirst - 2, 0));
 }
 
 }  // namespace

@@ -19,9 +19,11 @@ class DirectoryWatchTest : public testing::Test {
   DirectoryWatchTest() { stats_.users = &users_; }
 
   PrivateDirectory directory_;
+  PrivateDirectory settings_;
   std::unique_ptr<DirectoryWatch> watch_ =
-      DirectoryWatch::open({directory_.path()}, open_jit_file).value();
-  UserRefusals users_;
+      DirectoryWatch::open({directory_.path()}, open_jit_file, owners_with_subordinates(settings_))
+          .value();
+  UserRefusals users_{owners_with_subordinates(settings_)};
   JitStats stats_;
 };
 
@@ -52,7 +54,8 @@ TEST_F(DirectoryWatchTest, OneUsersFloodLeavesOpensForOthers) {
     ::setfsuid(0);
   };
   std::filesystem::permissions(directory_.path(), std::filesystem::perms::all);
-  make_as(kOther, 1000, 2 * DirectoryWatch::kMaxOpens);
+  make_as(kOther, 1000, DirectoryWatch::kMaxOpens);
+  make_as(kSubordinate, 3000, DirectoryWatch::kMaxOpens);
   make_as(kOther + 1, 5000, 1);
   make_as(0, 6000, 1);
   const auto appeared = watch_->take(stats_);

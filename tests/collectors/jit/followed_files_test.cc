@@ -50,14 +50,15 @@ class FollowedFilesTest : public testing::Test {
   PrivateDirectory directory_;
   UserRefusals users_;
   JitStats stats_;
-  FollowedFiles files_{stats_};
+  FollowedFiles files_{stats_, owners_with_subordinates(directory_)};
   std::unique_ptr<Parser> parser_;
   std::vector<JitEvent> events_;
 };
 
 TEST_F(FollowedFilesTest, AnOwnerHasAtMostItsShareOfTheFiles) {
   for (std::uint64_t i = 0; i < FollowedFiles::kMaxFilesOfOwner; ++i) {
-    ASSERT_TRUE(follow(file_of(kOther, i, ""), 0)) << i;
+    const auto subordinate = kSubordinate + static_cast<std::uint32_t>(i);
+    ASSERT_TRUE(follow(file_of(i % 2 == 0 ? kOther : subordinate, i, ""), 0)) << i;
   }
   EXPECT_FALSE(follow(file_of(kOther, 10'000, ""), 0));
   EXPECT_EQ(refused(JitRefusal::kOverShare), 1U);
@@ -66,6 +67,24 @@ TEST_F(FollowedFilesTest, AnOwnerHasAtMostItsShareOfTheFiles) {
       std::vector({StatusInfo::User{.uid = kOther, .refused = {{"jit.refused.over_share", 1}}}}));
   EXPECT_TRUE(follow(file_of(kOther + 1, 10'001, ""), 0));
   EXPECT_TRUE(follow(file_of(0, 10'002, ""), 0));
+}
+
+TEST_F(FollowedFilesTest, FilesOfUsersLeaveHalfToRoot) {
+  for (std::uint32_t i = 0; i < FollowedFiles::kMaxFilesOfUsers; ++i) {
+    ASSERT_TRUE(follow(file_of(1000 + i % 20, i, ""), 0)) << i;
+  }
+  EXPECT_FALSE(follow(file_of(2000, 10'000, ""), 0));
+  EXPECT_EQ(refused(JitRefusal::kQueueFull), 1U);
+  EXPECT_TRUE(follow(file_of(0, 10'001, ""), 0));
+}
+
+TEST_F(FollowedFilesTest, ASubordinateUidHasItsUsersTime) {
+  ASSERT_TRUE(follow(file_of(kSubordinate, 1, dump_of(1, {.name = "f"})), 0));
+  ASSERT_TRUE(follow(file_of(kOther + 1, 2, dump_of(1, {.name = "f"})), 0));
+  files_.charge(kOther, 8 * FollowedFiles::kMaxTime);
+  files_.read_due(*parser_, kMaxEvents, events_);
+  EXPECT_EQ(refused(JitRefusal::kOverShare), 1U);
+  EXPECT_EQ(events_.size(), 1U) << "the other user's";
 }
 
 TEST_F(FollowedFilesTest, AFileThatWaitsForItsOwnersShareIsCountedOnce) {

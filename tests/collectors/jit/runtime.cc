@@ -33,6 +33,13 @@ PrivateDirectory::~PrivateDirectory() {
   std::filesystem::remove_all(path_, error);
 }
 
+UidOwners owners_with_subordinates(const PrivateDirectory& directory) {
+  const std::string uid = std::to_string(kOther);
+  write_file(directory / "subuid", uid + ":" + std::to_string(kSubordinate) + ":1000\n");
+  write_file(directory / "passwd", "");
+  return UidOwners(directory / "subuid", directory / "passwd");
+}
+
 Runtime::Runtime(const std::function<bool()>& prepare) {
   int ends[2];
   if (::pipe(ends) != 0) return;

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "collectors/host/uid_owners.h"
 #include "collectors/jit/processes.h"
 #include "tests/formats/jit/jitdump_writer.h"
 
@@ -32,6 +33,10 @@ class PrivateDirectory {
  private:
   std::string path_;
 };
+
+// As if kOther had 1,000 subordinate uids from kSubordinate on; the files are in `directory`.
+inline constexpr uid_t kSubordinate = 600'000;
+UidOwners owners_with_subordinates(const PrivateDirectory& directory);
 
 class Runtime {
  public:

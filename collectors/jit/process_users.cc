@@ -1,0 +1,38 @@
+#include "collectors/jit/process_users.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace profd {
+
+void ProcessUsers::add(const ProcessKey& process, std::uint32_t uid, std::uint32_t payer) {
+  if (processes_.size() >= kMaxProcesses && !processes_.contains(process.tgid)) make_room();
+  processes_.insert_or_assign(process.tgid, User{.process = process, .uid = uid, .payer = payer});
+}
+
+std::optional<std::uint32_t> ProcessUsers::uid_of(const ProcessKey& process) const {
+  const auto known = processes_.find(process.tgid);
+  if (known == processes_.end() || known->second.process != process) return std::nullopt;
+  return known->second.uid;
+}
+
+// Leaves room for a quarter, so that it is rarely called: root keeps half, all users a quarter.
+void ProcessUsers::make_room() {
+  std::erase_if(processes_, [this](const auto& entry) { return is_gone_(entry.second.process); });
+  std::map<std::uint32_t, std::size_t> count_of;
+  for (const auto& [tgid, user] : processes_) ++count_of[user.payer];
+  const std::size_t of_root = std::exchange(count_of[0], 0);
+  while (processes_.size() - of_root > kMaxProcesses / 4) {
+    const auto most =
+        std::ranges::max_element(count_of, {}, [](const auto& counted) { return counted.second; });
+    forget(most->first);
+    count_of.erase(most);
+  }
+  if (of_root > kMaxProcesses / 2) forget(0);
+}
+
+void ProcessUsers::forget(std::uint32_t payer) {
+  std::erase_if(processes_, [payer](const auto& entry) { return entry.second.payer == payer; });
+}
+
+}  // namespace profd
