@@ -44,7 +44,7 @@ std::shared_ptr<const MappedFile> MappedFiles::find_or_open(const MappingView& m
       return entry.file;
     }
   }
-  const std::uint32_t uid = user_of(mapping.process.tgid);
+  const std::uint32_t uid = user_of(mapping.process);
   if (found == files_.end() && !has_room_for_file(uid)) {
     return unopened_of(mapping, "too many files are known");
   }
@@ -103,8 +103,13 @@ void MappedFiles::count_file(std::uint32_t uid, std::ptrdiff_t change) {
   if (of_user->second == 0) files_of_user_.erase(of_user);
 }
 
-std::uint32_t MappedFiles::user_of(std::uint32_t tgid) {
-  return owners_.owner_of(user_of_process(tgid));
+void MappedFiles::add_process(const ProcessKey& process, std::uint32_t uid) {
+  users_.add(process, uid, owners_.owner_of(uid));
+}
+
+std::uint32_t MappedFiles::user_of(const ProcessKey& process) {
+  const auto sampled = users_.uid_of(process);
+  return owners_.owner_of(sampled ? *sampled : user_of_process(process.tgid));
 }
 
 std::shared_ptr<const MappedFile> MappedFiles::find(const FileKey& key) const {

@@ -24,6 +24,7 @@
 #include "collectors/files/file_closer.h"
 #include "collectors/files/file_opener.h"
 #include "collectors/files/mapped_file.h"
+#include "collectors/files/process_users.h"
 #include "collectors/host/uid_owners.h"
 
 namespace profd {
@@ -65,8 +66,12 @@ class MappedFiles {
   [[nodiscard]] std::uint64_t submitted() const { return submitted_; }
   [[nodiscard]] std::uint64_t ended() const { return ended_; }
 
-  // Whose the process is (uid_owners.h).
-  [[nodiscard]] std::uint32_t user_of(std::uint32_t tgid);
+  // To be called before the first mapping of a process: its uid as it was sampled.
+  void add_process(const ProcessKey& process, std::uint32_t uid);
+
+  // Whose the process is (uid_owners.h). Of one that was not added, the user is looked up: root
+  // where it has ended or is not dumpable.
+  [[nodiscard]] std::uint32_t user_of(const ProcessKey& process);
 
   // Null for a file that is not in the table.
   [[nodiscard]] std::shared_ptr<const MappedFile> find(const FileKey& key) const;
@@ -105,6 +110,7 @@ class MappedFiles {
   FileCloser closer_;
   FileOpener opener_;
   UidOwners owners_;
+  ProcessUsers users_;
   std::size_t descriptor_limit_;
   std::size_t held_ = 0;  // descriptors
   std::uint64_t submitted_ = 0;

@@ -1,10 +1,8 @@
 #include "collectors/jit/processes.h"
 
-#include <signal.h>
 #include <time.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <exception>
 #include <iterator>
 #include <utility>
@@ -100,10 +98,6 @@ std::optional<JitRefusal> JitProcesses::refusal_of(std::uint32_t payer) const {
   const std::size_t of_users = processes_.size() - count_of(0);
   if (of_users >= kMaxProcessesOfUsers) return JitRefusal::kQueueFull;
   return std::nullopt;
-}
-
-bool JitProcesses::is_gone(const ProcessKey& process) {
-  return ::kill(static_cast<pid_t>(process.tgid), 0) != 0 && errno == ESRCH;
 }
 
 std::uint32_t JitProcesses::uid_of(const ProcessKey& key) const {

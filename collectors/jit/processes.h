@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "collectors/bpf/sample.h"
+#include "collectors/files/process_users.h"
 #include "collectors/host/uid_owners.h"
 #include "collectors/jit/answers.h"
 #include "collectors/jit/code_map.h"
@@ -36,7 +37,6 @@
 #include "collectors/jit/directory_watch.h"
 #include "collectors/jit/events.h"
 #include "collectors/jit/follower.h"
-#include "collectors/jit/process_users.h"
 #include "collectors/jit/sources.h"
 #include "collectors/jit/stats.h"
 #include "formats/base/result.h"
@@ -162,7 +162,6 @@ class JitProcesses {
         sources_(*follower_, stats_, options_.owners) {
     stats_.users = options_.refusals;
   }
-  [[nodiscard]] static bool is_gone(const ProcessKey& process);
   void add_mapping(const MappingView& mapping);
   [[nodiscard]] std::optional<JitRefusal> refusal_of(std::uint32_t payer) const;
   // From the sampler; JitFollower::kNobody where it is not known.
@@ -195,7 +194,7 @@ class JitProcesses {
   JitSources sources_;
   std::map<ProcessKey, Process> processes_;             // sorted by tgid first
   std::map<std::uint32_t, std::size_t> count_of_user_;  // of processes_, by payer
-  ProcessUsers users_{is_gone};
+  ProcessUsers users_;
   Clock::time_point next_rows_{};
   Clock::time_point reaped_at_{};
 };

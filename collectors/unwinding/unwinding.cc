@@ -121,7 +121,7 @@ void Unwinding::load_running_code(const Programs& programs) {
   for (const profd_running_code& running : *listed) {
     const CodeMapping mapping = mapping_of(running);
     const auto [user, is_new] = users.try_emplace(running.tgid);
-    if (is_new) user->second = files_.user_of(running.tgid);
+    if (is_new) user->second = files_.user_of(mapping.process);
     Code& code = files.try_emplace(mapping.file, Code{.mapping = mapping}).first->second;
     // Root pays where one of its processes runs the file. The first one: it is the oldest, and is
     // there when the file is opened.
@@ -147,7 +147,10 @@ void Unwinding::on(const SampleView& sample) noexcept { next_.on_sample(sample);
 void Unwinding::on(const DeferredSampleView& sample) noexcept {
   deferred_.add(sample, Clock::now());
 }
-void Unwinding::on(const ProcessView& process) noexcept { next_.on_process(process); }
+void Unwinding::on(const ProcessView& process) noexcept {
+  files_.add_process(process.process, process.uid);
+  next_.on_process(process);
+}
 void Unwinding::on(const UnmapView& unmap) noexcept { next_.on_unmap(unmap); }
 void Unwinding::on(const MappingView& mapping) noexcept {
   auto file = files_.find_or_open(mapping);
@@ -167,7 +170,7 @@ void Unwinding::keep_until_open(const MappingView& mapping, const MappedFile& fi
       return;
     }
   }
-  late_mappings_.add({mapping.process, mapping.id}, user_of_process(mapping.process.tgid),
+  late_mappings_.add({mapping.process, mapping.id}, files_.user_of(mapping.process),
                      std::move(late), Clock::now());
 }
 
@@ -210,7 +213,7 @@ bool Unwinding::open_again(const LateMapping& late) {
 // A user pays for what the user's processes map. Whose a file of root's process is, is known when
 // it is open.
 MappedCode Unwinding::mapped_code(const CodeMapping& mapping, const MappedFile* opened) {
-  std::uint32_t payer = files_.user_of(mapping.process.tgid);
+  std::uint32_t payer = files_.user_of(mapping.process);
   if (payer == 0) {
     payer = opened != nullptr && opened->fd.valid() ? opened->owner : kUnknownUser;
   }

@@ -98,6 +98,16 @@ TEST_F(NewFilesTest, TheProcessesOfAUserShareAnEighth) {
   EXPECT_NE(error_of_open(of_other.tgid()), kTooManyNew);
 }
 
+// A process that has ended, and one that is not dumpable, look like one of root.
+TEST_F(NewFilesTest, AProcessIsOfTheUserOfWhomItWasSampled) {
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    quick_files_.add_process({.tgid = kRootProcess + i, .exec_id = 0, .start_ns = 0}, kUser);
+  }
+  EXPECT_EQ(opens_of(kRootProcess, 300), 300U);
+  EXPECT_EQ(opens_of(kRootProcess + 1), MappedFiles::kMaxNewOfUser - 300);
+  EXPECT_EQ(opens_of(kRootProcess + 2, 10), 10U);
+}
+
 TEST_F(NewFilesTest, UsersShareHalfAndRootHasTheRest) {
   std::size_t opened = 0;
   for (uid_t user = kUser; user < kUser + 6; ++user) {

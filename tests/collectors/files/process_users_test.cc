@@ -1,6 +1,6 @@
 // Which uids of processes stay known in a flood of processes.
 
-#include "collectors/jit/process_users.h"
+#include "collectors/files/process_users.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,9 +1,16 @@
-#include "collectors/jit/process_users.h"
+#include "collectors/files/process_users.h"
+
+#include <signal.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 namespace profd {
+
+bool is_gone(const ProcessKey& process) {
+  return ::kill(static_cast<pid_t>(process.tgid), 0) != 0 && errno == ESRCH;
+}
 
 void ProcessUsers::add(const ProcessKey& process, std::uint32_t uid, std::uint32_t payer) {
   if (processes_.size() >= kMaxProcesses && !processes_.contains(process.tgid)) make_room();

@@ -18,12 +18,15 @@
 
 namespace profd {
 
+// Whether no process has its pid.
+[[nodiscard]] bool is_gone(const ProcessKey& process);
+
 class ProcessUsers {
  public:
   static constexpr std::size_t kMaxProcesses = 16'384;
 
   using IsGone = std::function<bool(const ProcessKey&)>;
-  explicit ProcessUsers(IsGone is_gone) : is_gone_(std::move(is_gone)) {}
+  explicit ProcessUsers(IsGone is_gone = profd::is_gone) : is_gone_(std::move(is_gone)) {}
 
   // `payer` is the user whose uid it is (UidOwners).
   void add(const ProcessKey& process, std::uint32_t uid, std::uint32_t payer);
