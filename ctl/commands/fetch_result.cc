@@ -89,9 +89,28 @@ std::string_view remedy_of(const JitNames& names) {
   return runtime == nullptr ? std::string_view() : runtime->remedy;
 }
 
+// Remarks on fewer samples than these would be chance.
+constexpr std::uint64_t kMinSamples = 10;
+
+// Prints the share of user stacks that are cut, unless it is at most a tenth.
+void print_cut_stacks(const SessionSummary& summary, const Console& console) {
+  std::uint64_t all = 0;
+  std::uint64_t cut = 0;
+  CountsByReason reasons;
+  for (const ProfileSummary& profile : summary.profiles) {
+    all += profile.user_samples;
+    for (const auto& [reason, count] : profile.incomplete) {
+      cut += count;
+      reasons[reason] += count;
+    }
+  }
+  if (all < kMinSamples || cut <= all / 10) return;
+  console.err << "profctl: " << cut << " of " << all
+              << " user stacks do not reach the entry function: " << counts_text(reasons) << "\n";
+}
+
 // Prints the share of JIT samples without a symbol by runtime, unless it is at most a tenth.
 void print_unnamed_code(const SessionSummary& summary, const Console& console) {
-  constexpr std::uint64_t kMinSamples = 10;
   // JVMs that were asked are apart: their remedy differs.
   std::map<std::pair<std::string, bool>, JitNames> runtimes;
   for (const ProfileSummary& profile : summary.profiles) {
@@ -157,6 +176,7 @@ void print_remarks(const SessionSummary& summary, const Console& console) {
   if (summary.ledger.taken == 0) console.err << "profctl: " << no_samples_text(summary) << "\n";
   print_losses(summary.ledger, console);
   if (summary.xray) print_xray_issues(*summary.xray, console);
+  print_cut_stacks(summary, console);
   print_unnamed_code(summary, console);
 }
 

@@ -21,7 +21,8 @@ constexpr auto kForms =
                               {"speedscope", ".speedscope.json", ResultForm::kSpeedscope}});
 
 // Of a file in a form that profctl does not write, where a directory is hardly what was meant.
-constexpr auto kOtherExtensions = std::to_array<std::string_view>({".json", ".pb", ".gz"});
+constexpr auto kOtherExtensions =
+    std::to_array<std::string_view>({".json", ".pb", ".gz", ".pprof", ".svg", ".html"});
 
 constexpr const char* kFormatHint = "give --format pprof, folded, speedscope or dir";
 constexpr const char* kStreamHint = "give --format pprof, folded or speedscope";

@@ -43,6 +43,10 @@ std::size_t changes_in(const std::string& directory) {
   return hash;
 }
 
+const std::string& path_of(const HitProcess& process, const DebugFileQuery& query) {
+  return process.own_path ? *process.own_path : query.path;
+}
+
 DebugFileRefusal refusal_of(const Error& error) {
   return is_temporary(error) ? DebugFileRefusal::kOverBudget : DebugFileRefusal::kMalformed;
 }
@@ -81,8 +85,10 @@ const RootId& DebugFileFinder::root_of(std::uint32_t tgid) {
 
 std::vector<DebugFileFinder::DueProcess> DebugFileFinder::due_processes(const Wanted& wanted) {
   std::vector<DueProcess> due;
+  const DebugFileQuery& query = wanted.query;
   const auto add = [&](const HitProcess& process) {
-    Search search{wanted.identity, wanted.query.audience, root_of(process.tgid)};
+    Search search{wanted.identity, query.audience, root_of(process.tgid),
+                  query.debug_link.empty() ? std::string() : path_of(process, query)};
     const auto known = missing_.find(search);
     if (known != missing_.end() && Clock::now() - known->second < kMissingTime) return;
     if (std::ranges::find(due, search, &DueProcess::search) != due.end()) return;
@@ -91,7 +97,7 @@ std::vector<DebugFileFinder::DueProcess> DebugFileFinder::due_processes(const Wa
   for (const HitProcess& process : wanted.processes) {
     if (due.size() < kMaxProcesses) add(process);
   }
-  if (wanted.processes.empty()) add({.tgid = 0, .uid = wanted.query.owner});
+  if (wanted.processes.empty()) add({.tgid = 0, .uid = query.owner});
   return due;
 }
 
@@ -119,12 +125,16 @@ std::vector<DebugFileAt> DebugFileFinder::open_in_roots(const Wanted& wanted,
                                                         std::span<const DueProcess> due) {
   std::vector<HitProcess> processes;
   for (const DueProcess& one : due) processes.push_back(one.process);
-  const bool has_own_mounts = std::ranges::all_of(
+  const auto of_host = std::ranges::find_if_not(
       processes, [](const HitProcess& process) { return has_other_mounts(process.tgid); });
-  if (!has_own_mounts) processes.push_back({.tgid = 0, .uid = processes.front().uid});
+  if (of_host != processes.end()) {
+    processes.push_back({.tgid = 0, .uid = of_host->uid, .own_path = of_host->own_path});
+  }
   std::vector<DebugFileAt> all;
   for (const HitProcess& process : processes) {
-    auto found = runner_.run(process.uid, [tgid = process.tgid, query = wanted.query] {
+    DebugFileQuery query = wanted.query;
+    query.path = path_of(process, query);
+    auto found = runner_.run(process.uid, [tgid = process.tgid, query = std::move(query)] {
       return open_in_root_of(tgid, query);
     });
     if (!found) {

@@ -28,6 +28,8 @@ namespace profd {
 struct HitProcess {
   std::uint32_t tgid = 0;
   std::uint32_t uid = 0;
+  // By which it knows the file, in its root; null: by DebugFileQuery::path.
+  std::shared_ptr<const std::string> own_path{};
 };
 
 struct DebugDirectories {
@@ -77,9 +79,9 @@ class DebugFileFinder {
   // The file's identity; device, inode, change time and size of its debug file.
   using Pair = std::pair<std::string, std::array<std::uint64_t, 4>>;
 
-  // The file's identity, who sees its names, and the root of a process; an empty one where no
-  // process is known or it has ended.
-  using Search = std::tuple<std::string, NameAudience, RootId>;
+  // The file's identity, who sees its names, the root of a process (an empty one where no process
+  // is known or it has ended), and the path there where .gnu_debuglink is relative to it.
+  using Search = std::tuple<std::string, NameAudience, RootId, std::string>;
   struct DueProcess {
     HitProcess process;
     Search search;

@@ -5,20 +5,8 @@
 namespace profd {
 namespace {
 
-constexpr std::size_t kMaxProcesses = 16;
+constexpr std::size_t kMaxProcesses = 16;  // those of root come on top
 constexpr std::ptrdiff_t kMaxProcessesOfUser = 2;
-
-// Some are enough: their root has the file's debug file. A user can hide it from his own processes,
-// so two of each user are enough.
-void add_process(const ProcessSnapshot& process, HitFile& hit) {
-  const std::uint32_t uid = uid_of(process);
-  hit.users.insert(uid);
-  auto& known = hit.processes;
-  if (known.size() >= kMaxProcesses) return;
-  if (!known.empty() && known.back().tgid == process.key.tgid) return;
-  if (std::ranges::count(known, uid, &HitProcess::uid) >= kMaxProcessesOfUser) return;
-  known.push_back({.tgid = process.key.tgid, .uid = uid});
-}
 
 }  // namespace
 
@@ -62,8 +50,24 @@ HitFile* FileHits::file_of(const ProcessSnapshot& process, const ProcessMapping&
   if (mapping.kind != PROFD_MAPPING_FILE || !mapping.file) return nullptr;
   HitFile& hit = files_[mapping.file_key];
   if (!hit.file || !hit.file->fd.valid()) hit.file = mapping.file;
-  add_process(process, hit);
+  add_process(process, mapping, hit);
   return &hit;
+}
+
+// Some are enough: their root has the file's debug file. A user can hide it from his own processes,
+// so two of each user are enough.
+void FileHits::add_process(const ProcessSnapshot& process, const ProcessMapping& mapping,
+                           HitFile& hit) {
+  const std::uint32_t uid = uid_of(process);
+  hit.users.insert(uid);
+  auto& known = hit.processes;
+  if (!known.empty() && known.back().tgid == process.key.tgid) return;
+  if (known.size() >= kMaxProcesses && uid != 0) return;
+  const auto is_payers = [this, payer = names_.payer_of(uid)](const HitProcess& other) {
+    return names_.payer_of(other.uid) == payer;
+  };
+  if (std::ranges::count_if(known, is_payers) >= kMaxProcessesOfUser) return;
+  known.push_back({.tgid = process.key.tgid, .uid = uid, .own_path = mapping.own_path});
 }
 
 void FileHits::count(std::uint64_t samples, std::uint32_t payer) {

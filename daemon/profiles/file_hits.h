@@ -41,6 +41,7 @@ class FileHits {
 
  private:
   [[nodiscard]] HitFile* file_of(const ProcessSnapshot& process, const ProcessMapping& mapping);
+  void add_process(const ProcessSnapshot& process, const ProcessMapping& mapping, HitFile& hit);
   void count(std::uint64_t samples, std::uint32_t payer);
 
   FileNamer& names_;

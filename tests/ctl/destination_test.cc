@@ -24,7 +24,8 @@ TEST(DestinationTest, AFormatCountsMoreThanTheExtension) {
 TEST(DestinationTest, WhatHasNoPlaceIsRefused) {
   for (const auto& [output, format] :
        {std::pair("-", ""), std::pair("-", "dir"), std::pair("", "pprof"), std::pair("x", "svg"),
-        std::pair("x.json", ""), std::pair("x.pb", ""), std::pair("x.folded.gz", "")}) {
+        std::pair("x.json", ""), std::pair("x.pb", ""), std::pair("x.folded.gz", ""),
+        std::pair("x.svg", "")}) {
     const auto made = make_destination(output, format);
     ASSERT_FALSE(made) << output << " " << format;
     EXPECT_EQ(made.error().code, ErrorCode::kInvalidArgument);

@@ -84,6 +84,20 @@ TEST_F(RecordTest, JitCodeWithoutSymbolsIsReportedByRuntime) {
               HasSubstr("20 of 109 JIT samples (unknown runtime) have no symbols\n"));
 }
 
+TEST_F(RecordTest, StacksThatAreCutAreReportedWithTheReasons) {
+  auto& profiles = service_.result.summary.profiles;
+  profiles[0].user_samples = 60;
+  profiles[0].incomplete = {{"depth_limit", 4}};
+  profiles[1].user_samples = 40;
+  profiles[1].incomplete = {{"no_row", 1}, {"depth_limit", 5}};
+  EXPECT_THAT(record({"--", "true"}).err, Not(HasSubstr("entry function"))) << "a tenth";
+  fs::remove_all(out_);
+  profiles[1].incomplete["no_row"] = 2;
+  EXPECT_THAT(record({"--", "true"}).err,
+              HasSubstr("profctl: 11 of 100 user stacks do not reach the entry function: "
+                        "9 depth_limit, 2 no_row\n"));
+}
+
 TEST_F(RecordTest, AJvmThatWasAskedGetsAnotherHint) {
   service_.result.summary.profiles[0].jit = JitNames{.runtime = "Java",
                                                      .file = "/tmp/perf-9.map",

@@ -3,6 +3,7 @@
 #include "daemon/names/debug_file_finder.h"
 
 #include <elf.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -189,6 +190,24 @@ TEST_F(DebugFileFinderTest, WhatOneProcessDoesNotSeeIsLookedForInTheRootOfAnothe
   EXPECT_EQ(naming_.stats().looked_up, 1U);
   hit_.processes.push_back({.tgid = static_cast<std::uint32_t>(::getpid()), .uid = 0});
   EXPECT_EQ(name(), "local(debug_file)");
+}
+
+// The path of a file is the one by which the first process knows it, who may be a hostile user's.
+TEST_F(DebugFileFinderTest, ALinkIsFollowedFromThePathByWhichEachProcessKnowsTheFile) {
+  build("none");
+  const auto path = std::make_shared<const std::string>(hit_.file->path);
+  MappedFile moved{.key = hit_.file->key,
+                   .path = "/nowhere/program",
+                   .fd = UniqueFd(::open(path->c_str(), O_RDONLY | O_CLOEXEC)),
+                   .owner = hit_.file->owner,
+                   .is_private = hit_.file->is_private};
+  hit_.file = std::make_shared<const MappedFile>(std::move(moved));
+  const auto self = static_cast<std::uint32_t>(::getpid());
+  hit_.processes = {{.tgid = self, .uid = 1000}};
+  EXPECT_EQ(name(), "(gap)");
+  hit_.processes.push_back({.tgid = self, .uid = 0, .own_path = path});
+  EXPECT_EQ(name(), "local(debug_file)");
+  EXPECT_EQ(found(DebugFilePlace::kLink), 1U);
 }
 
 // Of data: no function has it.

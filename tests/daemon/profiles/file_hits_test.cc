@@ -106,5 +106,24 @@ TEST_F(FileHitsTest, HitsAreOfTheUserWhoHasTheUid) {
   EXPECT_EQ(hit().samples_by_offset.at(offset("leaf")), 10U);
 }
 
+TEST_F(FileHitsTest, AUserWithManyUidsLeavesPlaceForTheProcessesOfOthers) {
+  std::uint32_t tgid = 100;
+  const auto add = [&](std::uint32_t uid, const std::string& own_path) {
+    ProcessSnapshot process = process_of(uid);
+    process.key.tgid = ++tgid;
+    test::image_of(process).mappings.at(1).own_path = std::make_shared<const std::string>(own_path);
+    add_samples(process, SyntheticSample(test::kProcess).leaf(program_.address("leaf"), 1), 1);
+    hits_->add(process);
+  };
+  for (std::uint32_t i = 0; i < 100; ++i) add(100'000 + i, "/subordinate");
+  add(kUser + 1, "/other");
+  for (std::uint32_t i = 0; i < 100; ++i) add(2000 + i, "/flood");
+  add(0, "/root");
+  std::map<std::string, int> paths;
+  for (const HitProcess& process : hit().processes) ++paths[*process.own_path];
+  EXPECT_EQ(paths, (std::map<std::string, int>{
+                       {"/subordinate", 2}, {"/other", 1}, {"/flood", 13}, {"/root", 1}}));
+}
+
 }  // namespace
 }  // namespace profd
