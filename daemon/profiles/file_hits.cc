@@ -31,6 +31,7 @@ std::uint64_t offset_of(const ProcessMapping& mapping, const UserFrame& frame, P
 void FileHits::add(const ProcessSnapshot& process) {
   const std::uint32_t payer = names_.payer_of(uid_of(process));
   const StackTable& table = process.samples.stacks;
+  of_process_.clear();
   for (const StackTable::Stack& stack : table.stacks()) {
     hits_.clear();
     const auto words = table.user_frames(stack);
@@ -50,7 +51,7 @@ HitFile* FileHits::file_of(const ProcessSnapshot& process, const ProcessMapping&
   if (mapping.kind != PROFD_MAPPING_FILE || !mapping.file) return nullptr;
   HitFile& hit = files_[mapping.file_key];
   if (!hit.file || !hit.file->fd.valid()) hit.file = mapping.file;
-  add_process(process, mapping, hit);
+  if (of_process_.insert(&hit).second) add_process(process, mapping, hit);
   return &hit;
 }
 
@@ -61,7 +62,6 @@ void FileHits::add_process(const ProcessSnapshot& process, const ProcessMapping&
   const std::uint32_t uid = uid_of(process);
   hit.users.insert(uid);
   auto& known = hit.processes;
-  if (!known.empty() && known.back().tgid == process.key.tgid) return;
   if (known.size() >= kMaxProcesses && uid != 0) return;
   const auto is_payers = [this, payer = names_.payer_of(uid)](const HitProcess& other) {
     return names_.payer_of(other.uid) == payer;

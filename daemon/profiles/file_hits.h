@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,7 @@ class FileHits {
   FileNamer& names_;
   std::map<FileKey, HitFile> files_;
   HitFile vdso_;
+  std::set<const HitFile*> of_process_;                   // that the current process has hit
   std::vector<std::pair<HitFile*, std::uint64_t>> hits_;  // of the current stack, with offsets
 };
 
