@@ -83,21 +83,32 @@ const RootId& DebugFileFinder::root_of(std::uint32_t tgid) {
                                : roots_.emplace(tgid, root_id_of(tgid)).first->second;
 }
 
+// One process of a user at a time, root's first and the others in any order: a process can have a
+// new root whenever it likes, so it can be due each time.
 std::vector<DebugFileFinder::DueProcess> DebugFileFinder::due_processes(const Wanted& wanted) {
-  std::vector<DueProcess> due;
   const DebugFileQuery& query = wanted.query;
-  const auto add = [&](const HitProcess& process) {
-    Search search{wanted.identity, query.audience, root_of(process.tgid),
-                  query.debug_link.empty() ? std::string() : path_of(process, query)};
+  const HitProcess of_owner{.tgid = 0, .payer = query.owner};
+  std::vector<const HitProcess*> processes;
+  for (const HitProcess& process : wanted.processes) processes.push_back(&process);
+  if (processes.empty()) processes.push_back(&of_owner);
+  const auto others = std::partition(processes.begin(), processes.end(),
+                                     [](const HitProcess* process) { return process->payer == 0; });
+  std::shuffle(others, processes.end(), random_);
+
+  std::vector<DueProcess> due;
+  for (const HitProcess* const process : processes) {
+    if (due.size() == kMaxProcesses) break;
+    const auto is_payers = [process](const DueProcess& one) {
+      return one.process.payer == process->payer;
+    };
+    if (std::ranges::any_of(due, is_payers)) continue;
+    Search search{wanted.identity, query.audience, root_of(process->tgid),
+                  query.debug_link.empty() ? std::string() : path_of(*process, query)};
     const auto known = missing_.find(search);
-    if (known != missing_.end() && Clock::now() - known->second < kMissingTime) return;
-    if (std::ranges::find(due, search, &DueProcess::search) != due.end()) return;
-    due.push_back({process, std::move(search)});
-  };
-  for (const HitProcess& process : wanted.processes) {
-    if (due.size() < kMaxProcesses) add(process);
+    if (known != missing_.end() && Clock::now() - known->second < kMissingTime) continue;
+    if (std::ranges::find(due, search, &DueProcess::search) != due.end()) continue;
+    due.push_back({*process, std::move(search)});
   }
-  if (wanted.processes.empty()) add({.tgid = 0, .uid = query.owner});
   return due;
 }
 
@@ -128,13 +139,13 @@ std::vector<DebugFileAt> DebugFileFinder::open_in_roots(const Wanted& wanted,
   const auto of_host = std::ranges::find_if_not(
       processes, [](const HitProcess& process) { return has_other_mounts(process.tgid); });
   if (of_host != processes.end()) {
-    processes.push_back({.tgid = 0, .uid = of_host->uid, .own_path = of_host->own_path});
+    processes.push_back({.tgid = 0, .payer = of_host->payer, .own_path = of_host->own_path});
   }
   std::vector<DebugFileAt> all;
   for (const HitProcess& process : processes) {
     DebugFileQuery query = wanted.query;
     query.path = path_of(process, query);
-    auto found = runner_.run(process.uid, [tgid = process.tgid, query = std::move(query)] {
+    auto found = runner_.run(process.payer, [tgid = process.tgid, query = std::move(query)] {
       return open_in_root_of(tgid, query);
     });
     if (!found) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <tuple>
@@ -24,10 +25,10 @@
 
 namespace profd {
 
-// A process that has mapped a file, and the user who can make an open below its root block.
+// A process that has mapped a file.
 struct HitProcess {
   std::uint32_t tgid = 0;
-  std::uint32_t uid = 0;
+  std::uint32_t payer = 0;  // the user whose it is, who can make an open below its root block
   // By which it knows the file, in its root; null: by DebugFileQuery::path.
   std::shared_ptr<const std::string> own_path{};
 };
@@ -39,7 +40,7 @@ struct DebugDirectories {
 
 class DebugFileFinder {
  public:
-  // Processes whose root is searched for one file, at once.
+  // Processes whose root is searched for one file, at once, each of another user.
   static constexpr std::size_t kMaxProcesses = 2;
 
   struct Wanted {
@@ -87,7 +88,7 @@ class DebugFileFinder {
     Search search;
   };
 
-  // Those of the processes whose root was not searched for a while.
+  // Those of the processes whose root was not searched for a while, as many as find() searches.
   [[nodiscard]] std::vector<DueProcess> due_processes(const Wanted& wanted);
   const RootId& root_of(std::uint32_t tgid);
   DebugFileAt search(const Wanted& wanted, std::span<const DueProcess> processes,
@@ -112,6 +113,7 @@ class DebugFileFinder {
   std::map<std::uint32_t, RootId> roots_;
   std::chrono::steady_clock::time_point roots_since_{};
   std::array<std::size_t, 2> changes_{};  // of the host's directory and the cache
+  std::minstd_rand random_{std::random_device()()};
   DebugFileStats stats_;
 };
 

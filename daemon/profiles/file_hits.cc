@@ -5,7 +5,7 @@
 namespace profd {
 namespace {
 
-constexpr std::size_t kMaxProcesses = 16;  // those of root come on top
+constexpr std::size_t kMaxProcesses = 128;  // those of root come on top
 constexpr std::ptrdiff_t kMaxProcessesOfUser = 2;
 
 }  // namespace
@@ -62,12 +62,10 @@ void FileHits::add_process(const ProcessSnapshot& process, const ProcessMapping&
   const std::uint32_t uid = uid_of(process);
   hit.users.insert(uid);
   auto& known = hit.processes;
-  if (known.size() >= kMaxProcesses && uid != 0) return;
-  const auto is_payers = [this, payer = names_.payer_of(uid)](const HitProcess& other) {
-    return names_.payer_of(other.uid) == payer;
-  };
-  if (std::ranges::count_if(known, is_payers) >= kMaxProcessesOfUser) return;
-  known.push_back({.tgid = process.key.tgid, .uid = uid, .own_path = mapping.own_path});
+  const std::uint32_t payer = names_.payer_of(uid);
+  if (known.size() >= kMaxProcesses && payer != 0) return;
+  if (std::ranges::count(known, payer, &HitProcess::payer) >= kMaxProcessesOfUser) return;
+  known.push_back({.tgid = process.key.tgid, .payer = payer, .own_path = mapping.own_path});
 }
 
 void FileHits::count(std::uint64_t samples, std::uint32_t payer) {

@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -173,7 +175,7 @@ TEST_F(DebugFileFinderTest, PathsOfAProcessWithMountsOfItsOwnAreNotSearchedInThe
   build();
   const test::UsersMounts process([] { return true; });
   ASSERT_TRUE(process.is_ready());
-  hit_.processes = {{.tgid = process.tgid(), .uid = 0}};
+  hit_.processes = {{.tgid = process.tgid(), .payer = 0}};
   EXPECT_EQ(name(), "(gap)");
   EXPECT_GE(refused(DebugFileRefusal::kUserMount), 1U);
   EXPECT_EQ(found(DebugFilePlace::kLink), 0U);
@@ -184,11 +186,11 @@ TEST_F(DebugFileFinderTest, WhatOneProcessDoesNotSeeIsLookedForInTheRootOfAnothe
   build();
   const test::UsersMounts process([] { return true; });
   ASSERT_TRUE(process.is_ready());
-  hit_.processes = {{.tgid = process.tgid(), .uid = 0}};
+  hit_.processes = {{.tgid = process.tgid(), .payer = 0}};
   EXPECT_EQ(name(), "(gap)");
   EXPECT_EQ(name(), "(gap)");
   EXPECT_EQ(naming_.stats().looked_up, 1U);
-  hit_.processes.push_back({.tgid = static_cast<std::uint32_t>(::getpid()), .uid = 0});
+  hit_.processes.push_back({.tgid = static_cast<std::uint32_t>(::getpid()), .payer = 0});
   EXPECT_EQ(name(), "local(debug_file)");
 }
 
@@ -203,11 +205,43 @@ TEST_F(DebugFileFinderTest, ALinkIsFollowedFromThePathByWhichEachProcessKnowsThe
                    .is_private = hit_.file->is_private};
   hit_.file = std::make_shared<const MappedFile>(std::move(moved));
   const auto self = static_cast<std::uint32_t>(::getpid());
-  hit_.processes = {{.tgid = self, .uid = 1000}};
+  hit_.processes = {{.tgid = self, .payer = 1000}};
   EXPECT_EQ(name(), "(gap)");
-  hit_.processes.push_back({.tgid = self, .uid = 0, .own_path = path});
+  hit_.processes.push_back({.tgid = self, .payer = 0, .own_path = path});
   EXPECT_EQ(name(), "local(debug_file)");
   EXPECT_EQ(found(DebugFilePlace::kLink), 1U);
+}
+
+// Their searches never repeat one that found nothing.
+TEST_F(DebugFileFinderTest, ProcessesThatAlwaysHaveANewRootTakeNamesFromNobodyElse) {
+  build();
+  const auto self = static_cast<std::uint32_t>(::getpid());
+  std::vector<std::unique_ptr<test::UsersMounts>> attackers;  // all live, so no root is there twice
+  const auto set_processes = [&](std::initializer_list<std::uint32_t> users) {
+    hit_.processes.clear();
+    for (const std::uint32_t user : users) {
+      attackers.push_back(std::make_unique<test::UsersMounts>([] { return true; }));
+      ASSERT_TRUE(attackers.back()->is_ready());
+      hit_.processes.push_back({.tgid = attackers.back()->tgid(), .payer = user});
+    }
+  };
+  std::string found = "(gap)";
+  for (int window = 0; window < 30 && found == "(gap)"; ++window) {
+    set_processes({1000, 1000, 1001, 1001});
+    hit_.processes.push_back({.tgid = self, .payer = 3000});
+    found = name();
+  }
+  EXPECT_EQ(found, "local(debug_file)");
+}
+
+TEST_F(DebugFileFinderTest, RootsProcessesAreSearchedFirst) {
+  build();
+  const test::UsersMounts first([] { return true; });
+  const test::UsersMounts second([] { return true; });
+  hit_.processes = {{.tgid = first.tgid(), .payer = 1000},
+                    {.tgid = second.tgid(), .payer = 1001},
+                    {.tgid = static_cast<std::uint32_t>(::getpid()), .payer = 0}};
+  EXPECT_EQ(name(), "local(debug_file)");
 }
 
 // Of data: no function has it.

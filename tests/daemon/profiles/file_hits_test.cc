@@ -117,12 +117,12 @@ TEST_F(FileHitsTest, AUserWithManyUidsLeavesPlaceForTheProcessesOfOthers) {
   };
   for (std::uint32_t i = 0; i < 100; ++i) add(100'000 + i, "/subordinate");
   add(kUser + 1, "/other");
-  for (std::uint32_t i = 0; i < 100; ++i) add(2000 + i, "/flood");
+  for (std::uint32_t i = 0; i < 200; ++i) add(2000 + i, "/others");
   add(0, "/root");
   std::map<std::string, int> paths;
   for (const HitProcess& process : hit().processes) ++paths[*process.own_path];
   EXPECT_EQ(paths, (std::map<std::string, int>{
-                       {"/subordinate", 2}, {"/other", 1}, {"/flood", 13}, {"/root", 1}}));
+                       {"/subordinate", 2}, {"/other", 1}, {"/others", 125}, {"/root", 1}}));
 }
 
 }  // namespace
