@@ -4,6 +4,16 @@
 #include <iterator>
 
 namespace profd {
+namespace {
+
+// "libfoo.so", "libfoo.so.6", "addon.node".
+bool has_library_name(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return name.ends_with(".so") || name.ends_with(".node") ||
+         name.find(".so.") != std::string_view::npos;
+}
+
+}  // namespace
 
 bool may_be_jit_code(profd_mapping_kind kind, const FileKey& file, std::string_view path,
                      bool is_deleted) {
@@ -16,7 +26,7 @@ bool may_be_jit_code(profd_mapping_kind kind, const FileKey& file, std::string_v
   if (path.starts_with('/')) path.remove_prefix(1);
   const auto is_in_one_of = [path](auto... places) { return (path.starts_with(places) || ...); };
   return is_in_one_of("memfd:", "dev/zero", "SYSV") ||
-         (is_deleted && is_in_one_of("dev/shm/", "tmp/"));
+         (is_deleted && is_in_one_of("dev/shm/", "tmp/") && !has_library_name(path));
 }
 
 bool may_be_jit_code(const MappingView& mapping) {

@@ -13,8 +13,9 @@ namespace profd {
 
 // Whether JIT code may lie in a mapping: it has no file, or the file is shared memory (a memfd,
 // SysV or anonymous shared memory), or one of /dev/shm or /tmp without a name any more. A library
-// that was replaced while it was in use has no name either, but lies elsewhere. `path` may lack its
-// leading slash.
+// that was replaced while it was in use has no name either, but lies elsewhere, or was named like
+// one: Java programs unpack theirs in /tmp, load and delete them. `path` may lack its leading
+// slash.
 [[nodiscard]] bool may_be_jit_code(profd_mapping_kind kind, const FileKey& file,
                                    std::string_view path, bool is_deleted);
 [[nodiscard]] bool may_be_jit_code(const MappingView& mapping);

@@ -378,5 +378,22 @@ TEST(JitCode, MayLieInSharedMemoryWhoseFileCouldNotBeOpened) {
   }
 }
 
+TEST(JitCode, DoesNotLieInADeletedLibrary) {
+  for (const auto& [path, may_be] :
+       {std::pair{"/tmp/ffi4Xq1", true}, std::pair{"/tmp/jna-1/jna2.tmp", true},
+        std::pair{"/tmp/libnetty.so", false}, std::pair{"/dev/shm/libfoo.so.6", false},
+        std::pair{"/tmp/.so/code", true}, std::pair{"/tmp/addon.node", false},
+        std::pair{"/usr/lib/ffi4Xq1", false}}) {
+    ProcessMapping mapping;
+    mapping.kind = PROFD_MAPPING_FILE;
+    mapping.file_key = {.inode = 17, .device = 8U << 20 | 1U};
+    auto file = std::make_shared<MappedFile>();
+    file->path = path;
+    file->deleted = true;
+    mapping.file = std::move(file);
+    EXPECT_EQ(may_be_jit_code(mapping), may_be) << path;
+  }
+}
+
 }  // namespace
 }  // namespace profd
