@@ -12,10 +12,9 @@
 namespace profd {
 
 // Whether JIT code may lie in a mapping: it has no file, or the file is shared memory (a memfd,
-// SysV or anonymous shared memory), or one of /dev/shm or /tmp without a name any more. A library
-// that was replaced while it was in use has no name either, but lies elsewhere, or was named like
-// one: Java programs unpack theirs in /tmp, load and delete them. `path` may lack its leading
-// slash.
+// SysV or anonymous shared memory), or it is a deleted file of /dev/shm or /tmp that was not named
+// as a library. Java programs unpack libraries to /tmp, load and delete them there. `path` may lack
+// its leading slash.
 [[nodiscard]] bool may_be_jit_code(profd_mapping_kind kind, const FileKey& file,
                                    std::string_view path, bool is_deleted);
 [[nodiscard]] bool may_be_jit_code(const MappingView& mapping);

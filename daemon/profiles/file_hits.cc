@@ -29,7 +29,7 @@ std::uint64_t offset_of(const ProcessMapping& mapping, const UserFrame& frame, P
 }
 
 void FileHits::add(const ProcessSnapshot& process) {
-  const std::uint32_t payer = names_.payer_of(uid_of(process));
+  const Owned owned{.process = process, .payer = names_.payer_of(uid_of(process))};
   const StackTable& table = process.samples.stacks;
   of_process_.clear();
   for (const StackTable::Stack& stack : table.stacks()) {
@@ -38,31 +38,29 @@ void FileHits::add(const ProcessSnapshot& process) {
     for (std::size_t i = 0; i < words.size(); ++i) {
       const UserFrame frame = UserFrame::from_word(words[i]);
       const ProcessMapping* const mapping = mapping_of_frame(process, stack, frame);
-      HitFile* const file = mapping == nullptr ? nullptr : file_of(process, *mapping);
+      HitFile* const file = mapping == nullptr ? nullptr : file_of(owned, *mapping);
       if (file == nullptr) continue;
       hits_.emplace_back(file, offset_of(*mapping, frame, kind_of_frame(words, i)));
     }
-    count(stack.count, payer);
+    count(stack.count, owned.payer);
   }
 }
 
-HitFile* FileHits::file_of(const ProcessSnapshot& process, const ProcessMapping& mapping) {
+HitFile* FileHits::file_of(const Owned& owned, const ProcessMapping& mapping) {
   if (mapping.kind == PROFD_MAPPING_VDSO) return &vdso_;
   if (mapping.kind != PROFD_MAPPING_FILE || !mapping.file) return nullptr;
   HitFile& hit = files_[mapping.file_key];
   if (!hit.file || !hit.file->fd.valid()) hit.file = mapping.file;
-  if (of_process_.insert(&hit).second) add_process(process, mapping, hit);
+  if (of_process_.insert(&hit).second) add_process(owned, mapping, hit);
   return &hit;
 }
 
 // Some are enough: their root has the file's debug file. A user can hide it from his own processes,
 // so two of each user are enough.
-void FileHits::add_process(const ProcessSnapshot& process, const ProcessMapping& mapping,
-                           HitFile& hit) {
-  const std::uint32_t uid = uid_of(process);
-  hit.users.insert(uid);
+void FileHits::add_process(const Owned& owned, const ProcessMapping& mapping, HitFile& hit) {
+  hit.users.insert(uid_of(owned.process));
   auto& known = hit.processes;
-  const std::uint32_t payer = names_.payer_of(uid);
+  const auto& [process, payer] = owned;
   if (known.size() >= kMaxProcesses && payer != 0) return;
   if (std::ranges::count(known, payer, &HitProcess::payer) >= kMaxProcessesOfUser) return;
   known.push_back({.tgid = process.key.tgid, .payer = payer, .own_path = mapping.own_path});

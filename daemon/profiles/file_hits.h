@@ -41,8 +41,14 @@ class FileHits {
   [[nodiscard]] const HitFile& vdso() const { return vdso_; }  // without a file
 
  private:
-  [[nodiscard]] HitFile* file_of(const ProcessSnapshot& process, const ProcessMapping& mapping);
-  void add_process(const ProcessSnapshot& process, const ProcessMapping& mapping, HitFile& hit);
+  // A process, and the user for whose share its samples count.
+  struct Owned {
+    const ProcessSnapshot& process;
+    std::uint32_t payer;
+  };
+
+  [[nodiscard]] HitFile* file_of(const Owned& owned, const ProcessMapping& mapping);
+  static void add_process(const Owned& owned, const ProcessMapping& mapping, HitFile& hit);
   void count(std::uint64_t samples, std::uint32_t payer);
 
   FileNamer& names_;
