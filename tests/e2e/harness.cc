@@ -137,7 +137,7 @@ Ended Process::wait(std::chrono::seconds limit) {
     reaped_ = true;
     status_ = exit_status(status);
   }
-  return {.status = status_, .out = out(), .err = err()};
+  return {.pid = pid_, .status = status_, .out = out(), .err = err()};
 }
 
 std::string Process::out() const { return slurp(out_path_); }

@@ -33,6 +33,7 @@ std::string slurp(const std::filesystem::path& path);
 std::string first_line(const std::string& text);
 
 struct Ended {
+  pid_t pid = -1;
   int status = -1;  // exit status, or 128 + signal
   std::string out;
   std::string err;

@@ -30,6 +30,7 @@ using ::testing::Ge;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::Truly;
 using ::testing::UnorderedElementsAre;
 
 std::filesystem::path written(const std::filesystem::path& path, const std::string& text) {
@@ -66,11 +67,12 @@ class TestUnit {
 
 class HistoryTest : public ::testing::Test {
  protected:
-  [[nodiscard]] History history(const Process::Options& as = {}) const {
-    const Ended shown = daemon_.profctl({"history", "--json"}, as);
+  [[nodiscard]] static History parsed(const Ended& shown) {
     const auto history = parse_history(shown.out);
     return history ? *history : History();
   }
+
+  [[nodiscard]] History history() const { return parsed(daemon_.profctl({"history", "--json"})); }
 
   // Returns the number of windows that have samples of `comm`.
   [[nodiscard]] std::size_t windows_with(const std::string& comm) const {
@@ -252,24 +254,32 @@ TEST_F(HistoryTest, OthersSeeOnlyTheirOwnProcesses) {
   ::chmod(directory_.path().c_str(), 0777);
   const Process roots({workload("shares"), "600"});
   const Process theirs({workload("reader"), "600"}, as_nobody());
+  std::set<std::uint32_t> pids_of_nobody{static_cast<std::uint32_t>(theirs.pid())};
+  const auto profctl_of_nobody = [&](const Args& args) {
+    Ended ended = daemon_.profctl(args, as_nobody());
+    pids_of_nobody.insert(static_cast<std::uint32_t>(ended.pid));
+    return ended;
+  };
+  const auto history_of_nobody = [&] { return parsed(profctl_of_nobody({"history", "--json"})); };
+  const auto is_of_nobody = Truly([&](std::uint32_t pid) { return pids_of_nobody.contains(pid); });
   wait_for_windows_with("shares", 2);
-  EXPECT_TRUE(eventually([this] {
-    const History seen = history(as_nobody());
+  EXPECT_TRUE(eventually([&] {
+    const History seen = history_of_nobody();
     return std::ranges::any_of(seen.windows,
                                [](const WindowShares& window) { return window.samples > 0; });
   }));
-  for (const WindowShares& window : history(as_nobody()).windows) {
+  for (const WindowShares& window : history_of_nobody().windows) {
     EXPECT_THAT(window.lost, IsEmpty());
-    EXPECT_THAT(window.processes, Each(Field(&ProcessShare::pid, theirs.pid())));
+    EXPECT_THAT(window.processes, Each(Field(&ProcessShare::pid, is_of_nobody)));
   }
-  const auto last = parse_window_shares(daemon_.profctl({"ps", "--json"}, as_nobody()).out);
+  const auto last = parse_window_shares(profctl_of_nobody({"ps", "--json"}).out);
   ASSERT_TRUE(last);
-  EXPECT_THAT(last->processes, Each(Field(&ProcessShare::pid, theirs.pid())));
-  const Ended exported = daemon_.profctl({"export", "--last", "1h", "-o", output_}, as_nobody());
+  EXPECT_THAT(last->processes, Each(Field(&ProcessShare::pid, is_of_nobody)));
+  const Ended exported = profctl_of_nobody({"export", "--last", "1h", "-o", output_});
   ASSERT_EQ(exported.status, 0) << exported.err;
   const SessionSummary summary = read_summary(output_);
-  ASSERT_THAT(summary.profiles, SizeIs(1));
-  EXPECT_EQ(summary.profiles[0].pid, static_cast<std::uint32_t>(theirs.pid()));
+  EXPECT_THAT(summary.profiles, Each(Field(&ProfileSummary::pid, is_of_nobody)));
+  EXPECT_THAT(profiles_of(summary, "reader"), SizeIs(1));
   EXPECT_EQ(summary.ledger.difference(), 0);
   // The symbols of the kernel's image.
   const Ended listed = run({"nm", "--format=just-symbols", output_ / "objects" / "kernel.so"});

@@ -238,6 +238,7 @@ TEST_F(DebugFileFinderTest, RootsProcessesAreSearchedFirst) {
   build();
   const test::UsersMounts first([] { return true; });
   const test::UsersMounts second([] { return true; });
+  ASSERT_TRUE(first.is_ready() && second.is_ready());
   hit_.processes = {{.tgid = first.tgid(), .payer = 1000},
                     {.tgid = second.tgid(), .payer = 1001},
                     {.tgid = static_cast<std::uint32_t>(::getpid()), .payer = 0}};
