@@ -1,6 +1,7 @@
 // The interface that scripts rely on: verbs, exit codes, files, and what happens when things go
 // wrong.
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -60,6 +61,31 @@ TEST_F(LifecycleTest, JsonAnswersAreTheDocumentedOnes) {
                           "\"idle\"", "\"filtered\"", "\"lost\"", "\"difference\""}) {
     EXPECT_THAT(status, HasSubstr(key));
   }
+}
+
+// As after `profctl status | head`, whose end profctl need not explain.
+TEST_F(LifecycleTest, APipeThatNobodyReadsEndsWithoutAMessage) {
+  Process::Options options;
+  options.before_exec = [] {
+    int ends[2];
+    if (::pipe(ends) != 0 || ::dup2(ends[1], STDOUT_FILENO) < 0) ::_exit(126);
+    ::close(ends[0]);
+    ::close(ends[1]);
+  };
+  const Ended ended = daemon_.profctl({"status"}, options);
+  EXPECT_EQ(ended.status, 128 + SIGPIPE);
+  EXPECT_EQ(ended.err, "");
+}
+
+TEST_F(LifecycleTest, AFullStandardOutputIsAFailure) {
+  Process::Options options;
+  options.before_exec = [] {
+    const int full = ::open("/dev/full", O_WRONLY);
+    if (full < 0 || ::dup2(full, STDOUT_FILENO) < 0) ::_exit(126);
+  };
+  const Ended ended = daemon_.profctl({"status"}, options);
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.err, HasSubstr("could not write to the standard output"));
 }
 
 TEST_F(LifecycleTest, DumpLeavesTheSessionRunning) {
