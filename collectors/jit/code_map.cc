@@ -61,6 +61,12 @@ void JitCodeMap::unmap(const UnmapView& unmap) {
   bytes = memory_bytes();
 }
 
+void JitCodeMap::forget_code() {
+  index = JitCodeIndex{kLimits};
+  rows = {};
+  bytes = memory_bytes();
+}
+
 std::shared_ptr<JitCodeMap> JitCodeMaps::make(std::shared_ptr<const JitSourceFile> source,
                                               bool is_shared) {
   auto map = std::make_shared<JitCodeMap>();
@@ -71,13 +77,19 @@ std::shared_ptr<JitCodeMap> JitCodeMaps::make(std::shared_ptr<const JitSourceFil
   return map;
 }
 
-std::size_t JitCodeMaps::bytes_of(const std::function<bool(std::uint32_t)>& is_counted) const {
-  std::size_t bytes = 0;
+std::map<std::uint32_t, std::size_t> JitCodeMaps::bytes_by_owner() const {
+  std::map<std::uint32_t, std::size_t> bytes;
   for (const auto& entry : maps_) {
-    const auto map = entry.lock();
-    if (map && is_counted(map->source->owner())) bytes += map->bytes;
+    if (const auto map = entry.lock()) bytes[map->source->owner()] += map->bytes;
   }
   return bytes;
+}
+
+void JitCodeMaps::forget_code_of(const IsOwner& is_owner) const {
+  for (const auto& entry : maps_) {
+    const auto map = entry.lock();
+    if (map && is_owner(map->source->owner())) map->forget_code();
+  }
 }
 
 void JitCodeMaps::add_to(JitStats& stats) const {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -45,6 +46,7 @@ struct JitCodeMap {
 
   // Ends the code in memory that the process unmaps.
   void unmap(const UnmapView& unmap);
+  void forget_code();
 };
 
 // Makes and numbers the code maps, and adds up their memory.
@@ -52,8 +54,12 @@ class JitCodeMaps {
  public:
   std::shared_ptr<JitCodeMap> make(std::shared_ptr<const JitSourceFile> source, bool is_shared);
 
-  // By the owners of the files.
-  [[nodiscard]] std::size_t bytes_of(const std::function<bool(std::uint32_t)>& is_counted) const;
+  using IsOwner = std::function<bool(std::uint32_t)>;
+
+  // Of memory, by the owner of the file.
+  [[nodiscard]] std::map<std::uint32_t, std::size_t> bytes_by_owner() const;
+  // That of the files of some owners.
+  void forget_code_of(const IsOwner& is_owner) const;
   void add_to(JitStats& stats) const;
   void forget_unused();
 

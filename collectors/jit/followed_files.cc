@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "collectors/host/fair_share.h"
+
 namespace profd {
 namespace {
 
@@ -32,7 +34,7 @@ bool FollowedFiles::follow(const std::shared_ptr<const JitFile>& file, Parser& p
                            std::size_t max_events, std::vector<JitEvent>& events) {
   if (files_.contains(file->id)) return true;
   if (is_known_as_other(*file)) return false;
-  if (const auto reason = refusal_of(*file)) {
+  if (const auto reason = make_room(*file, events)) {
     stats_.refuse(*reason, file->id.owner);
     return false;
   }
@@ -55,19 +57,31 @@ void FollowedFiles::remember_as_other(const JitFile& file) {
   others_.insert_or_assign({file.id, file.changed_ns, file.born_ns}, Clock::now() + kOtherLife);
 }
 
-std::optional<JitRefusal> FollowedFiles::refusal_of(const JitFile& file) {
+std::optional<JitRefusal> FollowedFiles::make_room(const JitFile& file,
+                                                   std::vector<JitEvent>& events) {
   if (files_.size() >= kMaxFiles) return JitRefusal::kQueueFull;
   const std::uint32_t payer = owners_.owner_of(file.id.owner);
   if (payer == 0) return std::nullopt;
-  std::size_t of_users = 0;
-  std::size_t of_payer = 0;
-  for (const auto& [id, followed] : files_) {
-    of_users += id.owner == 0 ? 0 : 1;
-    of_payer += owners_.owner_of(id.owner) == payer ? 1 : 0;
-  }
-  if (of_payer >= kMaxFilesOfOwner) return JitRefusal::kOverShare;
-  if (of_users >= kMaxFilesOfUsers) return JitRefusal::kQueueFull;
+  std::map<std::uint32_t, std::size_t> files_of;
+  for (const auto& [id, followed] : files_) ++files_of[owners_.owner_of(id.owner)];
+  if (files_of[payer] >= kMaxFilesOfOwner) return JitRefusal::kOverShare;
+  if (files_.size() - files_of[0] < kMaxFilesOfUsers) return std::nullopt;
+  const auto loser = user_with_more(files_of, payer);
+  if (!loser) return JitRefusal::kQueueFull;
+  end_one_of(*loser, events);
   return std::nullopt;
+}
+
+// The one that is due last: it does not grow, or its user has no time left.
+void FollowedFiles::end_one_of(std::uint32_t payer, std::vector<JitEvent>& events) {
+  auto last = files_.end();
+  for (auto file = files_.begin(); file != files_.end(); ++file) {
+    if (owners_.owner_of(file->first.owner) != payer) continue;
+    if (last == files_.end() || last->second.due() < file->second.due()) last = file;
+  }
+  stats_.refuse(JitRefusal::kOverShare, last->first.owner);
+  events.emplace_back(JitFileEnded{.file = last->first, .reason = JitRefusal::kOverShare});
+  files_.erase(last);
 }
 
 // Returns the next file. A file that has ended is released.

@@ -25,7 +25,8 @@ class FollowedFiles {
       : stats_(stats), owners_(std::move(owners)) {}
 
   static constexpr std::size_t kMaxFiles = 1024;
-  static constexpr std::size_t kMaxFilesOfUsers = kMaxFiles / 2;  // of all but root
+  // Of all but root. The user with the most loses a file for one who has fewer.
+  static constexpr std::size_t kMaxFilesOfUsers = kMaxFiles / 2;
   static constexpr std::size_t kMaxFilesOfOwner = kMaxFiles / 8;
   // The time for files of one owner other than root, here and where their events are applied;
   // halved at each kForgetInterval.
@@ -58,7 +59,9 @@ class FollowedFiles {
               std::vector<JitEvent>& events);
   Files::iterator read_one(Files::iterator file, Parser& parser, std::vector<JitEvent>& events);
   [[nodiscard]] bool is_over_share(std::uint32_t owner, Clock::time_point now);
-  [[nodiscard]] std::optional<JitRefusal> refusal_of(const JitFile& file);
+  // The refusal of a file for which there is no room.
+  std::optional<JitRefusal> make_room(const JitFile& file, std::vector<JitEvent>& events);
+  void end_one_of(std::uint32_t payer, std::vector<JitEvent>& events);
 
   // Files that are mapped like a marker and are no jitdumps, unless their names are a runtime's.
   // They are not read again while they are the same.

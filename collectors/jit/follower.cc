@@ -295,6 +295,10 @@ bool JitFollower::scan(const ProcessKey& process, std::uint32_t uid) {
   {
     const std::lock_guard lock(mutex_);
     if (requests_.scans.size() >= kMaxQueued) return false;
+    if (uid != 0) {
+      if (requests_.scans_of_users >= kMaxQueuedOfUsers) return false;
+      ++requests_.scans_of_users;
+    }
     requests_.scans.push_back({.process = process, .uid = uid});
   }
   wake_thread();

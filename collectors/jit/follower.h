@@ -12,6 +12,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -31,8 +32,10 @@ namespace profd {
 
 class JitFollower {
  public:
-  static constexpr std::size_t kMaxQueued = 1024;  // processes that wait for a scan
-  static constexpr std::size_t kMaxReady = 16;     // events to be taken; beyond it, no file is read
+  // Processes that wait for a scan: all that there can be, and as many that were forgotten since.
+  static constexpr std::size_t kMaxQueued = std::size_t{2} * PROFD_MAX_WATCHED;
+  static constexpr std::size_t kMaxQueuedOfUsers = kMaxQueued / 2;  // of all but root
+  static constexpr std::size_t kMaxReady = 16;  // events to be taken; beyond it, no file is read
   static constexpr std::chrono::seconds kMaxWait{2};  // for the end of all files
 
   // Starts the thread, its parser and the watch of the directories. `refusals` (JitStats::users)
@@ -81,6 +84,7 @@ class JitFollower {
   // Requests to the thread, which takes them all at once.
   struct Requests {
     std::vector<Wanted> scans;
+    std::size_t scans_of_users = 0;  // of these, all but root's
     std::vector<JitFileId> releases;
     std::map<std::uint32_t, std::chrono::nanoseconds> charges;  // by owner
     std::vector<Ticket> tickets;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "collectors/host/clock.h"
+#include "collectors/host/fair_share.h"
 #include "collectors/jit/directory_watch.h"
 #include "collectors/jit/scan.h"
 
@@ -71,7 +72,7 @@ void JitProcesses::add_mapping(const MappingView& mapping) {
   if (known == processes_.end()) {
     const std::uint32_t uid = uid_of(mapping.process);
     const std::uint32_t payer = options_.owners.owner_of(uid);
-    if (const auto refusal = refusal_of(payer)) return stats_.refuse(*refusal, uid);
+    if (const auto refusal = make_room(payer)) return stats_.refuse(*refusal, uid);
     ++count_of_user_[payer];
     known = processes_.try_emplace(mapping.process).first;
     known->second.uid = uid;
@@ -87,17 +88,31 @@ void JitProcesses::add_mapping(const MappingView& mapping) {
   }
 }
 
-std::optional<JitRefusal> JitProcesses::refusal_of(std::uint32_t payer) const {
+std::optional<JitRefusal> JitProcesses::make_room(std::uint32_t payer) {
   if (processes_.size() >= kMaxProcesses) return JitRefusal::kQueueFull;
   if (payer == 0) return std::nullopt;
-  const auto count_of = [this](std::uint32_t user) {
-    const auto counted = count_of_user_.find(user);
-    return counted == count_of_user_.end() ? 0 : counted->second;
-  };
-  if (count_of(payer) >= kMaxProcessesOfUser) return JitRefusal::kOverShare;
-  const std::size_t of_users = processes_.size() - count_of(0);
-  if (of_users >= kMaxProcessesOfUsers) return JitRefusal::kQueueFull;
+  if (count_of_user_[payer] >= kMaxProcessesOfUser) return JitRefusal::kOverShare;
+  if (processes_.size() - count_of_user_[0] < kMaxProcessesOfUsers) return std::nullopt;
+  const auto loser = user_with_more(count_of_user_, payer);
+  if (!loser) return JitRefusal::kQueueFull;
+  forget_one_of(*loser);
   return std::nullopt;
+}
+
+// The one with the fewest files.
+void JitProcesses::forget_one_of(std::uint32_t payer) {
+  auto least = processes_.end();
+  for (auto process = processes_.begin(); process != processes_.end(); ++process) {
+    if (process->second.payer != payer) continue;
+    const bool has_fewer =
+        least == processes_.end() || process->second.sources.size() < least->second.sources.size();
+    if (has_fewer) least = process;
+  }
+  auto& [key, process] = *least;
+  stats_.refuse(JitRefusal::kOverShare, process.uid);
+  stop_watching(key, process);
+  processes_.erase(least);
+  --count_of_user_[payer];
 }
 
 std::uint32_t JitProcesses::uid_of(const ProcessKey& key) const {
@@ -111,10 +126,14 @@ const JitProcesses::Process* JitProcesses::find(const ProcessKey& key) const {
   return known == processes_.end() ? nullptr : &known->second;
 }
 
+void JitProcesses::stop_watching(const ProcessKey& key, Process& process) const {
+  if (std::exchange(process.is_watched, false)) options_.watch_memory(key, {});
+}
+
 // An unmap can end only code that is known.
 void JitProcesses::report_memory(const ProcessKey& key, Process& process) const {
   if (process.is_gone) {
-    if (std::exchange(process.is_watched, false)) options_.watch_memory(key, {});
+    stop_watching(key, process);
   } else if (process.has_new_memory && !process.layers.empty()) {
     options_.watch_memory(key, process.memory.all());
     process.has_new_memory = false;

@@ -75,7 +75,8 @@ class JitProcesses {
   using Clock = std::chrono::steady_clock;
 
   static constexpr std::size_t kMaxProcesses = PROFD_MAX_WATCHED;
-  static constexpr std::size_t kMaxProcessesOfUsers = kMaxProcesses / 2;  // of all but root
+  // Of all but root. The user with the most loses one process for a user who has fewer.
+  static constexpr std::size_t kMaxProcessesOfUsers = kMaxProcesses / 2;
   static constexpr std::size_t kMaxProcessesOfUser = kMaxProcesses / 8;
   // The layers of one process: its own, the ones it shares, and those of its nearest ancestors.
   static constexpr std::size_t kMaxLayers = 16;
@@ -163,10 +164,13 @@ class JitProcesses {
     stats_.users = options_.refusals;
   }
   void add_mapping(const MappingView& mapping);
-  [[nodiscard]] std::optional<JitRefusal> refusal_of(std::uint32_t payer) const;
+  // The refusal of a process for which there is no room.
+  std::optional<JitRefusal> make_room(std::uint32_t payer);
+  void forget_one_of(std::uint32_t payer);
   // From the sampler; JitFollower::kNobody where it is not known.
   [[nodiscard]] std::uint32_t uid_of(const ProcessKey& key) const;
   [[nodiscard]] const Process* find(const ProcessKey& key) const;
+  void stop_watching(const ProcessKey& key, Process& process) const;
   void report_memory(const ProcessKey& key, Process& process) const;
 
   void on(const JitProcessScanned& scanned);

@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "collectors/host/fair_share.h"
+
 namespace profd {
 namespace {
 
@@ -12,8 +14,6 @@ constexpr std::size_t kMaxSources = 60'000;
 
 // The key of the code map that all processes share; no pid.
 constexpr std::uint32_t kEveryone = UINT32_MAX;
-
-bool is_any(std::uint32_t /*owner*/) { return true; }
 
 // Replaces the rows of the code's addresses. New code without rows removes those that were there.
 // Returns how many functions have no rows because they are in too many areas.
@@ -212,33 +212,48 @@ void JitSources::count_malformed(const JitFileGrew& part) {
   add_malformed(stats_, "long_line", read.long_lines);
 }
 
-// Ends a source whose code exceeds a limit.
 void JitSources::enforce_limits(JitSource& source) {
   source.update_bytes();
-  const std::uint32_t owner = source.file()->owner();
-  const auto refusal = refusal_of(owner);
-  if (!refusal) return;
-  source.end();
-  stats_.refuse(*refusal, owner);
-  follower_.release(source.file()->file->id);
+  const auto refusal = make_room(source.file()->owner());
+  if (refusal) stop_reading(source, *refusal);
 }
 
-std::optional<JitRefusal> JitSources::refusal_of(std::uint32_t owner) {
-  if (bytes_of(is_any) > kMaxBytes) return JitRefusal::kOverMemory;
+std::optional<JitRefusal> JitSources::make_room(std::uint32_t owner) {
+  std::size_t all = 0;
+  std::map<std::uint32_t, std::size_t> bytes_of;  // by payer
+  for (const auto& [uid, bytes] : bytes_by_owner()) {
+    all += bytes;
+    bytes_of[owners_.owner_of(uid)] += bytes;
+  }
+  if (all > kMaxBytes) return JitRefusal::kOverMemory;
   const std::uint32_t payer = owners_.owner_of(owner);
   if (payer == 0) return std::nullopt;
-  const auto is_payers = [&](std::uint32_t other) { return owners_.owner_of(other) == payer; };
-  if (bytes_of(is_payers) > kMaxBytesOfUser) return JitRefusal::kOverShare;
-  const auto is_users = [](std::uint32_t other) { return other != 0; };
-  if (bytes_of(is_users) > kMaxBytesOfUsers) return JitRefusal::kOverMemory;
+  if (bytes_of[payer] > kMaxBytesOfUser) return JitRefusal::kOverShare;
+  if (all - bytes_of[0] <= kMaxBytesOfUsers) return std::nullopt;
+  const auto loser = user_with_more(bytes_of, payer, std::size_t{0});
+  if (!loser) return JitRefusal::kOverMemory;
+  forget_code_of(*loser);
   return std::nullopt;
 }
 
-std::size_t JitSources::bytes_of(const std::function<bool(std::uint32_t)>& is_counted) const {
-  std::size_t bytes = maps_.bytes_of(is_counted);
+void JitSources::forget_code_of(std::uint32_t payer) {
+  const auto is_payers = [&](std::uint32_t owner) { return owners_.owner_of(owner) == payer; };
+  maps_.forget_code_of(is_payers);
   for (const auto& [id, source] : sources_) {
-    if (is_counted(id.owner)) bytes += source->memory_bytes();
+    if (is_payers(id.owner) && !source->has_ended()) stop_reading(*source, JitRefusal::kOverShare);
   }
+}
+
+// The code that is known stays.
+void JitSources::stop_reading(JitSource& source, JitRefusal reason) {
+  source.end();
+  stats_.refuse(reason, source.file()->owner());
+  follower_.release(source.file()->file->id);
+}
+
+std::map<std::uint32_t, std::size_t> JitSources::bytes_by_owner() const {
+  std::map<std::uint32_t, std::size_t> bytes = maps_.bytes_by_owner();
+  for (const auto& [id, source] : sources_) bytes[id.owner] += source->memory_bytes();
   return bytes;
 }
 
@@ -266,7 +281,7 @@ std::shared_ptr<const JitSourceFile> JitSources::file(std::uint16_t number) cons
 }
 
 void JitSources::add_to(JitStats& stats) const {
-  stats.bytes = bytes_of(is_any);
+  for (const auto& [owner, bytes] : bytes_by_owner()) stats.bytes += bytes;
   for (const auto& [id, source] : sources_) {
     add_malformed(stats, "foreign_pid", source->foreign_records());
   }

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -87,7 +86,8 @@ class JitSource {
 class JitSources {
  public:
   static constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
-  static constexpr std::size_t kMaxBytesOfUsers = kMaxBytes / 2;  // of all but root
+  // Of all but root. The user with the most loses all code for a user who has less.
+  static constexpr std::size_t kMaxBytesOfUsers = kMaxBytes / 2;
   static constexpr std::size_t kMaxBytesOfUser = kMaxBytes / 8;
 
   // Counts refusals, events and malformed records in `stats`. All must outlive *this.
@@ -114,11 +114,14 @@ class JitSources {
   void add_to(JitStats& stats) const;
 
  private:
-  // By the owners of the files.
-  [[nodiscard]] std::size_t bytes_of(const std::function<bool(std::uint32_t)>& is_counted) const;
-  [[nodiscard]] std::optional<JitRefusal> refusal_of(std::uint32_t owner);
+  // Of all memory.
+  [[nodiscard]] std::map<std::uint32_t, std::size_t> bytes_by_owner() const;
   void count_malformed(const JitFileGrew& part);
   void enforce_limits(JitSource& source);
+  // The refusal of an owner's code for which there is no room.
+  std::optional<JitRefusal> make_room(std::uint32_t owner);
+  void forget_code_of(std::uint32_t payer);
+  void stop_reading(JitSource& source, JitRefusal reason);
 
   JitFollower& follower_;
   JitStats& stats_;

@@ -139,12 +139,22 @@ TEST_F(JitProcessBounds, OneUsersProcessesLeaveRoomForOthers) {
 
 TEST_F(JitProcessBounds, ProcessesOfUsersLeaveHalfToRoot) {
   for (std::uint32_t i = 0; i < JitProcesses::kMaxProcessesOfUsers; ++i) {
-    ASSERT_TRUE(see(kFirst + i, 1000 + i % 20));
+    ASSERT_TRUE(see(kFirst + i, 1000 + i));
   }
-  const std::uint64_t before = refused(*processes_, JitRefusal::kQueueFull);  // of the scans
-  EXPECT_FALSE(see(kFirst - 1, 2000));
-  EXPECT_EQ(refused(*processes_, JitRefusal::kQueueFull), before + 1);
+  EXPECT_FALSE(see(kFirst - 1, 5000));
+  EXPECT_EQ(refused(*processes_, JitRefusal::kQueueFull), 1U);
   EXPECT_TRUE(see(kFirst - 2, 0));
+}
+
+TEST_F(JitProcessBounds, TheUserWithTheMostProcessesLosesOneForAnother) {
+  for (std::uint32_t i = 0; i < JitProcesses::kMaxProcessesOfUsers; ++i) {
+    ASSERT_TRUE(see(kFirst + i, 1000 + i % 4));
+  }
+  std::uint32_t others = 0;
+  while (others < JitProcesses::kMaxProcessesOfUser && see(kFirst - 1 - others, 2000)) ++others;
+  EXPECT_NEAR(others, JitProcesses::kMaxProcessesOfUsers / 5, 1);
+  EXPECT_EQ(refused(*processes_, JitRefusal::kOverShare), others);
+  EXPECT_EQ(refused(*processes_, JitRefusal::kQueueFull), 1U);
 }
 
 }  // namespace

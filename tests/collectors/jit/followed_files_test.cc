@@ -4,8 +4,10 @@
 
 #include <fcntl.h>
 
+#include <map>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -71,11 +73,31 @@ TEST_F(FollowedFilesTest, AnOwnerHasAtMostItsShareOfTheFiles) {
 
 TEST_F(FollowedFilesTest, FilesOfUsersLeaveHalfToRoot) {
   for (std::uint32_t i = 0; i < FollowedFiles::kMaxFilesOfUsers; ++i) {
-    ASSERT_TRUE(follow(file_of(1000 + i % 20, i, ""), 0)) << i;
+    ASSERT_TRUE(follow(file_of(1000 + i, i, ""), 0)) << i;
   }
   EXPECT_FALSE(follow(file_of(2000, 10'000, ""), 0));
   EXPECT_EQ(refused(JitRefusal::kQueueFull), 1U);
   EXPECT_TRUE(follow(file_of(0, 10'001, ""), 0));
+}
+
+TEST_F(FollowedFilesTest, TheUserWithTheMostFilesLosesOneForAnother) {
+  constexpr std::uint64_t kOfEach = FollowedFiles::kMaxFilesOfUsers / 4;
+  for (std::uint64_t i = 0; i < FollowedFiles::kMaxFilesOfUsers; ++i) {
+    const auto user = static_cast<std::uint32_t>(1000 + i % 4);
+    ASSERT_TRUE(follow(file_of(user, i, ""), 0)) << i;
+  }
+  std::uint64_t others = 0;
+  while (others < kOfEach && follow(file_of(2000, 10'000 + others, ""), 0)) ++others;
+  EXPECT_NEAR(static_cast<double>(others), FollowedFiles::kMaxFilesOfUsers / 5, 1);
+  EXPECT_EQ(files_.size(), FollowedFiles::kMaxFilesOfUsers);
+  EXPECT_EQ(refused(JitRefusal::kOverShare), others);
+  EXPECT_EQ(refused(JitRefusal::kQueueFull), 1U);
+  std::map<std::uint32_t, std::uint64_t> ended;
+  for (const JitEvent& event : events_) ++ended[std::get<JitFileEnded>(event).file.owner];
+  for (std::uint32_t user = 1000; user < 1004; ++user) {
+    EXPECT_NEAR(static_cast<double>(ended[user]), static_cast<double>(others) / 4, 1) << user;
+  }
+  EXPECT_EQ(ended.size(), 4U) << "none of the user who asked";
 }
 
 TEST_F(FollowedFilesTest, ASubordinateUidHasItsUsersTime) {
