@@ -1,6 +1,7 @@
 #include "daemon/control/http_connection.h"
 
 #include <poll.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -81,11 +82,12 @@ asio::awaitable<Reply> answer_guarded(Service& service, const StatusInfo::Connec
 
 }  // namespace
 
-HttpConnection::HttpConnection(Socket socket, Caller caller, Service& service,
+HttpConnection::HttpConnection(Socket socket, Caller caller, Service& service, Worker& disk_reader,
                                StatusInfo::Connections& counts, const HttpLimits& limits)
     : socket_(std::move(socket)),
       caller_(caller),
       service_(service),
+      disk_reader_(disk_reader),
       counts_(counts),
       limits_(limits),
       buffer_(limits.header_bytes + limits.body_bytes) {}
@@ -182,13 +184,30 @@ asio::awaitable<bool> HttpConnection::write_bytes(std::string_view bytes) {
   co_return true;
 }
 
+asio::awaitable<ssize_t> HttpConnection::read_part(const OpenedFile& file, std::uint64_t begin,
+                                                   std::span<char> part) {
+  const iovec buffer{.iov_base = part.data(), .iov_len = part.size()};
+  const int fd = file.fd.get();
+  const auto offset = static_cast<off_t>(file.offset + begin);
+  const ssize_t cached = ::preadv2(fd, &buffer, 1, offset, RWF_NOWAIT);
+  if (cached > 0) co_return cached;
+  auto read = [fd, part, offset]() noexcept {
+    ssize_t got = -1;
+    do {
+      got = ::pread(fd, part.data(), part.size(), offset);
+    } while (got < 0 && errno == EINTR);
+    return got;
+  };
+  auto reading = disk_reader_.run(std::move(read));
+  co_return co_await std::move(reading);
+}
+
 asio::awaitable<bool> HttpConnection::write_file(const OpenedFile& file) {
   std::string chunk(std::min<std::uint64_t>(kChunkBytes, file.bytes), '\0');
   for (std::uint64_t done = 0; done < file.bytes;) {
     const std::size_t wanted = std::min<std::uint64_t>(chunk.size(), file.bytes - done);
-    const ssize_t got =
-        ::pread(file.fd.get(), chunk.data(), wanted, static_cast<off_t>(file.offset + done));
-    if (got < 0 && errno == EINTR) continue;
+    auto reading = read_part(file, done, std::span(chunk).first(wanted));
+    const ssize_t got = co_await std::move(reading);
     // The header with the length is sent already: only a closed connection shows that the file is
     // shorter.
     if (got <= 0) co_return false;

@@ -5,8 +5,12 @@
 
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string_view>
 
 #include <boost/asio/awaitable.hpp>
@@ -15,6 +19,7 @@
 
 #include "daemon/control/routes.h"
 #include "daemon/control/service.h"
+#include "daemon/storage/worker.h"
 
 namespace profd {
 
@@ -30,9 +35,10 @@ class HttpConnection {
  public:
   using Socket = boost::asio::local::stream_protocol::socket;
 
-  // `service` and `counts`, which counts slow clients, must outlive the connection.
-  HttpConnection(Socket socket, Caller caller, Service& service, StatusInfo::Connections& counts,
-                 const HttpLimits& limits);
+  // All references must outlive the connection. `counts` counts slow clients. `disk_reader` reads
+  // what the page cache lacks of a result's file.
+  HttpConnection(Socket socket, Caller caller, Service& service, Worker& disk_reader,
+                 StatusInfo::Connections& counts, const HttpLimits& limits);
 
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
@@ -64,10 +70,14 @@ class HttpConnection {
   boost::asio::awaitable<bool> write(const Reply& reply, bool keep_alive);
   boost::asio::awaitable<bool> write_bytes(std::string_view bytes);
   boost::asio::awaitable<bool> write_file(const OpenedFile& file);
+  // As pread(2) has it.
+  boost::asio::awaitable<ssize_t> read_part(const OpenedFile& file, std::uint64_t begin,
+                                            std::span<char> part);
 
   Socket socket_;
   Caller caller_;
   Service& service_;
+  Worker& disk_reader_;
   StatusInfo::Connections& counts_;
   HttpLimits limits_;
   boost::beast::flat_buffer buffer_;

@@ -49,7 +49,8 @@ ControlServer::~ControlServer() = default;
 
 ControlServer::Client::Client(Protocol::socket socket, const Caller& caller, bool of_door,
                               ControlServer& server)
-    : connection(std::move(socket), caller, server.service_, server.counts_, server.limits_.http),
+    : connection(std::move(socket), caller, server.service_, server.disk_reader_, server.counts_,
+                 server.limits_.http),
       is_of_door(of_door),
       user(server.owners_.owner_of(caller.uid)) {}
 

@@ -22,6 +22,7 @@
 #include "daemon/control/http_connection.h"
 #include "daemon/control/service.h"
 #include "daemon/service/unix_listener.h"
+#include "daemon/storage/worker.h"
 
 namespace profd {
 
@@ -84,6 +85,7 @@ class ControlServer {
   Service& service_;
   ControlLimits limits_;
   std::optional<gid_t> privileged_group_;
+  Worker disk_reader_{"disk-reader"};
   std::list<Client> clients_;
   std::size_t of_door_ = 0;  // of clients_
   UidOwners owners_;

@@ -8,8 +8,6 @@
 
 #include <stdlib.h>
 
-#include "daemon/xray/target.h"
-
 namespace profd {
 namespace {
 
@@ -35,6 +33,21 @@ std::uint32_t number_of(const std::string& id) {
 
 }  // namespace
 
+boost::asio::awaitable<void> XrayRecorder::prepare(TargetRequest target) {
+  if (target.pids.size() != 1) co_return;  // start() refuses it
+  const auto pid = static_cast<pid_t>(target.pids.front());
+  auto find = [this, pid] { return find_xray_target(pid, runner_); };
+  auto finding = opener_.run(std::move(find));
+  auto found = co_await std::move(finding);
+  prepared_.insert_or_assign(pid, std::move(found));
+}
+
+// What is still prepared was refused before its start().
+void XrayRecorder::every_second() {
+  prepared_.clear();
+  shared_.reap();
+}
+
 Result<std::shared_ptr<Recording>> XrayRecorder::start(RecordingRequest request) {
   if (auto valid = check(request.start); !valid) return valid.error();
   const auto memory = xray_memory_for(held_by(request.owner.uid), request.owner.privileged);
@@ -57,7 +70,9 @@ Result<std::shared_ptr<Recording>> XrayRecorder::start(RecordingRequest request)
 Result<XrayRecording::Start> XrayRecorder::start_follower(const RecordingRequest& request,
                                                           std::uint64_t memory_bytes) {
   const auto pid = static_cast<pid_t>(request.start.target.pids.front());
-  auto target = find_xray_target(pid, runner_);
+  auto prepared = prepared_.extract(pid);
+  if (!prepared) return fail(ErrorCode::kInternal, "the recording was not prepared");
+  auto& target = prepared.mapped();
   const auto connected = shared_.apps.check_connected(pid);
   if (!target && !connected && target.error().code == ErrorCode::kIo) return connected.error();
   if (!target) return target.error();

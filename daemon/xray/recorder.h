@@ -2,19 +2,25 @@
 
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string_view>
 #include <vector>
 
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 
 #include "collectors/files/bounded_runner.h"
 #include "daemon/sessions/recording.h"
+#include "daemon/storage/worker.h"
 #include "daemon/xray/apps.h"
 #include "daemon/xray/memory.h"
 #include "daemon/xray/recording.h"
+#include "daemon/xray/target.h"
 
 namespace profd {
 
@@ -26,8 +32,9 @@ class XrayRecorder final : public Recorder {
   XrayRecorder(boost::asio::io_context& io, XrayApps& apps) : shared_{.io = io, .apps = apps} {}
 
   [[nodiscard]] bool records(std::string_view event) const override { return event == kXrayEvent; }
+  [[nodiscard]] boost::asio::awaitable<void> prepare(TargetRequest target) override;
   [[nodiscard]] Result<std::shared_ptr<Recording>> start(RecordingRequest request) override;
-  void every_second() override { shared_.reap(); }
+  void every_second() override;
 
   [[nodiscard]] std::size_t running() const;
   [[nodiscard]] std::uint64_t failed() const { return shared_.failed; }
@@ -40,8 +47,10 @@ class XrayRecorder final : public Recorder {
                                                             std::uint64_t memory_bytes);
 
   XrayRecording::Shared shared_;
-  BoundedRunner runner_;
+  std::map<pid_t, Result<XrayTarget>> prepared_;  // for the start() that follows at once
   std::vector<std::weak_ptr<XrayRecording>> recordings_;
+  BoundedRunner runner_;          // for the jobs of opener_
+  Worker opener_{"xray-opener"};  // last: it ends its jobs before what they use is destroyed
 };
 
 }  // namespace profd

@@ -49,7 +49,9 @@ std::string exchange(const std::string& sent) {
   FakeService service;
   service.windows.windows.emplace_back();
   StatusInfo::Connections counts;
-  HttpConnection connection(std::move(server), Caller{.uid = kUser}, service, counts, {});
+  Worker disk_reader("disk-reader");
+  HttpConnection connection(std::move(server), Caller{.uid = kUser}, service, disk_reader, counts,
+                            {});
   std::string received;
   bool has_ended = false;
   asio::co_spawn(io, connection.run(), [&](const std::exception_ptr& error) {

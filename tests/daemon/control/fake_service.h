@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -24,6 +25,9 @@ class FakeService : public Service {
   SessionInfo info;                   // what every session looks like
   ResultInfo result;                  // what stop and dump give
   std::map<std::string, std::string> files;
+  // Of a result: /proc/version, of which the page cache has nothing.
+  static constexpr std::string_view kUncachedFile = "uncached";
+  std::uint64_t uncached_bytes = 0;
   std::vector<ExportRequest> exported;
   std::vector<HistoryRequest> asked;
   History windows;  // what history gives
@@ -103,6 +107,11 @@ class FakeService : public Service {
   Result<OpenedFile> open_result_file(const Caller& caller, const std::string& id,
                                       const std::string& path) override {
     note(caller, "open " + id + " " + path);
+    if (path == kUncachedFile) {
+      return OpenedFile{.fd = UniqueFd(::open("/proc/version", O_RDONLY | O_CLOEXEC)),
+                        .offset = 0,
+                        .bytes = uncached_bytes};
+    }
     const auto file = files.find(path);
     if (id != result.result || file == files.end()) return unknown(path);
     constexpr off_t kOffset = 5;  // of the file within that of the result

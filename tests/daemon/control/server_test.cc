@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <future>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -83,6 +85,18 @@ TEST_F(ControlServerTest, EveryRouteCallsItsFunction) {
     ASSERT_FALSE(service_.calls.empty());
     EXPECT_EQ(service_.calls.back(), c.call);
   }
+}
+
+TEST_F(ControlServerTest, AFileThatThePageCacheLacksIsReadFromTheDisk) {
+  std::ifstream file("/proc/version");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  ASSERT_FALSE(text.empty());
+  service_.uncached_bytes = text.size();
+  const RunningServer server(service_, patient());
+  const RawAnswer answer =
+      RawClient(server.socket()).ask("GET", "/v1/results/5f2c01ab/files/uncached");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.body, text);
 }
 
 TEST_F(ControlServerTest, AWindowHasItsNameOrThatOfItsFile) {

@@ -60,6 +60,10 @@ class XrayRecorderTest : public ::testing::Test {
   }
 
   Result<std::shared_ptr<Recording>> start(const StartRequest& request, const std::string& id) {
+    bool is_prepared = false;
+    boost::asio::co_spawn(io_, recorder_.prepare(request.target),
+                          [&](const std::exception_ptr&) { is_prepared = true; });
+    run_until([&] { return is_prepared; });
     return recorder_.start({.id = id, .owner = root_, .start = request});
   }
 
