@@ -11,7 +11,6 @@
 #include <chrono>
 #include <iterator>
 #include <numeric>
-#include <thread>
 #include <utility>
 
 #include "collectors/bpf/programs.h"
@@ -29,8 +28,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kSettleTimeout{1};
-constexpr std::chrono::milliseconds kSettlePause{1};
 // What the rings hold at a stop is taken in so many drains, unless it never ends.
 constexpr unsigned kMaxLastDrains = 4;
 // For the files of the last samples' mappings: one whose open hangs is not waited for.
@@ -137,7 +134,7 @@ class KernelSampler final : public Sampler, private SampleSink {
   [[nodiscard]] SessionOwner owner_of(const Target& target);
   void take_slot(SessionSlot slot, unsigned event_set, const SessionOwner& owner);
   void wait_for_last_samples(SessionSlot slot);
-  bool settle(SessionSlot slot, std::chrono::nanoseconds timeout);
+  bool settle(SessionSlot slot);
   [[nodiscard]] profd_counters counters() const;
   [[nodiscard]] profd_counters balanced_counters();
   [[nodiscard]] SlotLedger counters_of(SessionSlot slot) const;
@@ -287,12 +284,8 @@ bool KernelSampler::is_settled(SessionSlot slot) const {
 }
 
 SlotLedger KernelSampler::stop(SessionSlot slot) {
-  std::chrono::nanoseconds timeout{};
-  if (!slots_[slot].grace_period) {
-    end_matching(slot);
-    timeout = kSettleTimeout;
-  }
-  const bool settled = settle(slot, timeout);
+  if (!slots_[slot].grace_period) end_matching(slot);
+  const bool settled = settle(slot);
   const SlotLedger last = slot_ledger(slot);
   free_slot(slot);
   // Samples that have not arrived may still do so, and must not be counted for another session.
@@ -300,16 +293,13 @@ SlotLedger KernelSampler::stop(SessionSlot slot) {
   return last;
 }
 
-// Drains until the slot is settled. Stacks that still wait for a table at the end are passed on
-// without it. False when some samples never came.
-bool KernelSampler::settle(SessionSlot slot, std::chrono::nanoseconds timeout) {
-  const Clock::time_point end = Clock::now() + timeout;
-  for (unsigned drains = 1;; ++drains) {
+// Takes what the rings hold, and passes on stacks that still wait for a table without it. False
+// when some samples have not come.
+bool KernelSampler::settle(SessionSlot slot) {
+  for (unsigned drains = 0; drains < kMaxLastDrains; ++drains) {
     const bool has_more = drain();
     if (is_settled(slot)) return true;
-    if (has_more && drains < kMaxLastDrains) continue;
-    if (Clock::now() >= end) break;
-    std::this_thread::sleep_for(kSettlePause);
+    if (!has_more) break;
   }
   unwinding_->flush(1U << slot);
   return is_settled(slot);

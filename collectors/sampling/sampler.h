@@ -114,10 +114,10 @@ class Sampler {
   // their mappings are open.
   [[nodiscard]] virtual bool is_settled(SessionSlot slot) const = 0;
 
-  // Ends a session and returns its final counts. What has not arrived by now is delivered as it is
+  // Ends a session and returns its final counts; call it when the slot is settled after
+  // end_matching(), or to wait no longer. What has not arrived by now is delivered as it is
   // (deferred stacks), or may arrive later: then the slot is not used again, since that must not be
-  // counted for another session. Where end_matching() was not called before, first drains until the
-  // slot is settled, for 1 s at most, which blocks.
+  // counted for another session.
   virtual SlotLedger stop(SessionSlot slot) = 0;
 
   // Passes the records that the rings hold to the sink, for some milliseconds at most. True: there

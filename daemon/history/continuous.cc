@@ -26,6 +26,7 @@ constexpr std::size_t kMaxWaiting = 2;
 // is ready.
 constexpr auto kSettlePause = 100ms;
 constexpr int kSettleTries = 30;
+constexpr int kLastSettleTries = 10;  // at the shut-down
 
 // Of a try, unless the rings are empty before.
 constexpr int kSettleDrains = 20;
@@ -148,14 +149,12 @@ boost::asio::awaitable<void> Continuous::end_window() {
 }
 
 boost::asio::awaitable<void> Continuous::settle(SessionSlot slot) {
-  for (int tries = 0; tries < kSettleTries; ++tries) {
-    if (!stopping_) {
-      co_await sleep(kSettlePause);
-    }
+  for (int tries = 0; tries < (stopping_ ? kLastSettleTries : kSettleTries); ++tries) {
+    co_await sleep(kSettlePause);
     for (int drains = 0; drains < kSettleDrains && parts_.source.drain(); ++drains) {
       co_await yield();
     }
-    if (parts_.source.is_settled(slot) || stopping_) co_return;
+    if (parts_.source.is_settled(slot)) co_return;
   }
 }
 
@@ -229,10 +228,13 @@ boost::asio::awaitable<void> Continuous::close(const OpenWindow& window, Steady:
   enqueue({.snapshot = std::move(snapshot), .forgotten = parts_.aggregator.forget_processes()});
 }
 
-// At the shut-down, without waiting for its last samples.
+// At the shut-down.
 boost::asio::awaitable<void> Continuous::close_last() {
   const OpenWindow window = *std::exchange(open_, std::nullopt);
-  co_await close(window, Steady::now());
+  const Steady::time_point end = Steady::now();
+  parts_.source.end_matching(window.slot);
+  co_await settle(window.slot);
+  co_await close(window, end);
   parts_.sampling_changed();
 }
 

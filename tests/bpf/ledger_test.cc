@@ -15,6 +15,7 @@
 #include "collectors/bpf/programs.h"
 #include "tests/bpf/sampling_test.h"
 #include "tests/bpf/workload.h"
+#include "tests/collectors/settled_stop.h"
 
 namespace profd::test {
 namespace {
@@ -160,7 +161,7 @@ TEST_F(LedgerTest, RecordsThatDisappearShowAsADifference) {
   const Workload workload({"spin"});
   const SessionSlot slot = start(target_of_pid(workload.pid()));
   collect(workload.pid(), 200);
-  const SlotLedger last = sampler_->stop(slot);
+  const SlotLedger last = stop_when_settled(*sampler_, slot);
   const std::uint64_t missing = last.taken - last.received - total(last.lost);
   EXPECT_GE(missing, last.taken / 12);
   EXPECT_LE(missing, last.taken / 8);
@@ -196,10 +197,10 @@ TEST_F(LedgerTest, ASlotWithOutstandingSamplesIsNotReused) {
   const Workload workload({"spin"});
   const SessionSlot first = start(target_of_pid(workload.pid()));
   collect(workload.pid(), 50);
-  sampler_->stop(first);
+  stop_when_settled(*sampler_, first);
   const SessionSlot second = start(target_of_pid(workload.pid()));
   EXPECT_NE(second, first);
-  sampler_->stop(second);
+  stop_when_settled(*sampler_, second);
 }
 
 // The CPU time of a process as the kernel counts it, in seconds.

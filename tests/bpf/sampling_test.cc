@@ -3,6 +3,8 @@
 #include <numeric>
 #include <thread>
 
+#include "tests/collectors/settled_stop.h"
+
 namespace profd::test {
 
 using std::chrono::milliseconds;
@@ -45,7 +47,7 @@ void SamplingTest::collect_for(milliseconds time) {
 }
 
 SlotLedger SamplingTest::stop_balanced(SessionSlot slot) {
-  const SlotLedger last = sampler_->stop(slot);
+  const SlotLedger last = stop_when_settled(*sampler_, slot);
   EXPECT_EQ(last.taken, last.received + total(last.lost));
   const SamplerLedger all = sampler_->ledger();
   EXPECT_EQ(difference(all), 0);

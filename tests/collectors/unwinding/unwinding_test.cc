@@ -27,6 +27,7 @@
 
 #include "collectors/sampling/sampler.h"
 #include "formats/base/unique_fd.h"
+#include "tests/collectors/settled_stop.h"
 
 namespace profd::test {
 namespace {
@@ -161,7 +162,7 @@ class UnwindingTest : public testing::Test {
     return text;
   }
   void stop_balanced(SessionSlot slot) {
-    sampler_->stop(slot);
+    stop_when_settled(*sampler_, slot);
     const SamplerLedger ledger = sampler_->ledger();
     EXPECT_EQ(ledger.waiting, 0U);
     EXPECT_EQ(ledger.sent, ledger.received);

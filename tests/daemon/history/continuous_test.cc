@@ -13,6 +13,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <gmock/gmock.h>
 
 #include "tests/daemon/history/named_windows.h"
@@ -285,6 +286,29 @@ TEST_F(ContinuousTest, TheCurrentWindowIsWrittenAtShutDown) {
   ASSERT_THAT(windows(), SizeIs(1));
   EXPECT_EQ(summary(0).ledger.written, 9U);
   EXPECT_FALSE(source_.slots[0]);
+}
+
+TEST_F(ContinuousTest, TheWindowAtShutDownWaitsForItsLastSamples) {
+  continuous_->configure({.enabled = true, .window = std::chrono::hours(1)});
+  take(3);
+  source_.is_late = true;
+  boost::asio::steady_timer late(io_, 150ms);
+  late.async_wait([this](const boost::system::error_code&) {
+    take(6);
+    source_.is_late = false;
+  });
+  shut_down();
+  ASSERT_THAT(windows(), SizeIs(1));
+  EXPECT_EQ(summary(0).ledger.written, 9U);
+}
+
+TEST_F(ContinuousTest, AWindowWhoseLastSamplesNeverComeIsWrittenAtShutDown) {
+  continuous_->configure({.enabled = true, .window = std::chrono::hours(1)});
+  take(3);
+  source_.is_late = true;
+  shut_down();
+  ASSERT_THAT(windows(), SizeIs(1));
+  EXPECT_EQ(summary(0).ledger.written, 3U);
 }
 
 TEST_F(ContinuousTest, AChangedFrequencyAppliesAtOnce) {

@@ -10,6 +10,8 @@
 #include <optional>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "collectors/sampling/sampler.h"
 #include "daemon/samples/aggregator.h"
 #include "tests/daemon/samples/synthetic_sample.h"
@@ -47,10 +49,12 @@ class FakeSource final : public Sampler {
     if (error) return *error;
     ++moves;
     const Slot from = *slots.at(slot);
+    slots.at(slot)->is_ending = true;
     return start(from.event, from.target);
   }
   [[nodiscard]] bool is_settled(SessionSlot) const override { return waiting_.empty() && !is_late; }
   SlotLedger stop(SessionSlot slot) override {
+    EXPECT_TRUE(slots.at(slot)->is_ending) << "end_matching() comes first";
     drain();
     return std::exchange(slots.at(slot), std::nullopt)->ledger;
   }
