@@ -78,7 +78,7 @@ check-asan:
 	  -DCMAKE_CXX_FLAGS='-O1 -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all -Wno-maybe-uninitialized' \
 	  -DCMAKE_EXE_LINKER_FLAGS=$(CURDIR)/tests/asan_options.cc
 	@cmake --build $(BUILD)-asan -j $(JOBS)
-	ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS) -LE 'lint|package'
+	PROFD_STALL_MS=50 ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS) -LE 'lint|package'
 
 check-kernels: tests
 	@tests/kernels/run $(BUILD)
@@ -88,8 +88,8 @@ soak: tests
 	SOAK_SECONDS=$(SOAK_SECONDS) $(BUILD)/e2e_test --gtest_filter='SoakTest.*'
 
 attack: tests
-	FLOOD_SECONDS=600 ATTACK_SECONDS=120 $(BUILD)/e2e_test --gtest_filter='HistoryFloodTest.*:Hostile*'
-	ATTACK_SECONDS=120 $(BUILD)/xray_live_test --gtest_filter='HostileAppDescriptorsTest.*'
+	PROFD_STALL_MS=50 FLOOD_SECONDS=600 ATTACK_SECONDS=120 $(BUILD)/e2e_test --gtest_filter='HistoryFloodTest.*:Hostile*'
+	PROFD_STALL_MS=50 ATTACK_SECONDS=120 $(BUILD)/xray_live_test --gtest_filter='HostileAppDescriptorsTest.*'
 
 bench: tests
 	@tests/bench/run $(BUILD)

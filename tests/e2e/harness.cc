@@ -189,9 +189,12 @@ void Daemon::start() {
   }
 }
 
+// With PROFD_STALL_MS in the environment, which the daemon inherits, its io thread may not stand.
 Ended Daemon::stop(int signal) {
   process_->signal(signal);
-  return process_->wait();
+  Ended ended = process_->wait();
+  EXPECT_EQ(ended.err.find("the io thread stands"), std::string::npos) << ended.err;
+  return ended;
 }
 
 Args Daemon::profctl_command(const Args& args) const {
