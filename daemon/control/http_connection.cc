@@ -33,6 +33,12 @@ using boost::system::error_code;
 
 constexpr std::size_t kChunkBytes = std::size_t{64} << 10;
 
+// What the page cache has.
+ssize_t read_cached(int fd, std::span<char> part, off_t offset) {
+  const iovec buffer{.iov_base = part.data(), .iov_len = part.size()};
+  return ::preadv2(fd, &buffer, 1, offset, RWF_NOWAIT);
+}
+
 // Waits for an operation of the socket, and cancels it with error::timed_out after `limit`.
 asio::awaitable<error_code> within(std::chrono::milliseconds limit,
                                    asio::awaitable<std::tuple<error_code, std::size_t>> operation) {
@@ -186,10 +192,9 @@ asio::awaitable<bool> HttpConnection::write_bytes(std::string_view bytes) {
 
 asio::awaitable<ssize_t> HttpConnection::read_part(const OpenedFile& file, std::uint64_t begin,
                                                    std::span<char> part) {
-  const iovec buffer{.iov_base = part.data(), .iov_len = part.size()};
   const int fd = file.fd.get();
   const auto offset = static_cast<off_t>(file.offset + begin);
-  const ssize_t cached = ::preadv2(fd, &buffer, 1, offset, RWF_NOWAIT);
+  const ssize_t cached = read_cached(fd, part, offset);
   if (cached > 0) co_return cached;
   auto read = [fd, part, offset]() noexcept {
     ssize_t got = -1;
