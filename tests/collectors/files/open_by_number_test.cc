@@ -3,6 +3,7 @@
 #include "collectors/files/open_by_number.h"
 
 #include <fcntl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +29,8 @@ class OpenByNumberTest : public testing::TestWithParam<const char*> {
     std::string pattern = fs::absolute(GetParam()) / "by_number_XXXXXX";
     ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
     directory_ = pattern;
+    // In a chroot there may be no other mount of its file system.
+    ASSERT_EQ(::mount(pattern.c_str(), pattern.c_str(), nullptr, MS_BIND, nullptr), 0);
     std::ofstream(file_path()) << "content";
     const auto generation = test::generation_of(file_path());
     if (!generation) GTEST_SKIP() << directory_ << " is not on ext4, xfs or tmpfs";
@@ -36,7 +39,10 @@ class OpenByNumberTest : public testing::TestWithParam<const char*> {
     key_ = file_key_of(status);
     key_.generation = *generation;
   }
-  void TearDown() override { fs::remove_all(directory_); }
+  void TearDown() override {
+    ::umount(directory_.c_str());
+    fs::remove_all(directory_);
+  }
 
   [[nodiscard]] std::string file_path() const { return directory_ / "file"; }
 
