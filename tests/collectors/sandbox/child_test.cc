@@ -68,8 +68,8 @@ Result<std::string> use_64_mib(const sandbox::Request&, const std::vector<Unique
 }
 
 TEST(ServeRequestsTest, MemoryOfARequestIsNotKeptForTheNext) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the address sanitizer's allocator keeps freed memory";
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer's allocator keeps freed memory";
 #endif
   Sockets sockets;
   const pid_t child = fork_into([&] {
