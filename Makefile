@@ -79,7 +79,7 @@ check-asan:
 	  -DCMAKE_CXX_FLAGS='-O1 -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all -Wno-maybe-uninitialized' \
 	  -DCMAKE_EXE_LINKER_FLAGS=$(CURDIR)/tests/asan_options.cc
 	@cmake --build $(BUILD)-asan -j $(JOBS)
-	PROFD_STALL_MS=50 ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS) -LE 'lint|package'
+	ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS) -LE 'lint|package'
 
 # The programs in which threads meet, one folder of tests after the other. A report goes to a file, since not every test
 # looks at how a daemon ended. Left out: HostileDwarfTest.EntriesAreLimited, in whose child the limit of CPU time comes
