@@ -131,7 +131,8 @@ TEST_F(XrayRecorderTest, ASecondSessionOfAProcessIsRefusedAndTheEndOfTheFirstIsC
   auto recording = start(request(), "0000000a");
   ASSERT_TRUE(recording);
   EXPECT_EQ(recorder_.running(), 1);
-  const auto second = start(request(), "0000000b");
+  // Without prepare(), during which the first one may end: it is refused before what is prepared.
+  const auto second = recorder_.start({.id = "0000000b", .owner = root_, .start = request()});
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::kBusy);
   const auto first = wait_until_begun(**recording);
