@@ -1,5 +1,6 @@
 // The part of pprof_reader.h that reads the tables.
 
+#include <cstddef>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -106,6 +107,7 @@ class TablesReader {
   void read_location(pbf_reader message);
   PprofLine read_line(pbf_reader message);
   void read_sample(pbf_reader message);
+  void read_frames(pbf_reader& message);
   [[nodiscard]] bool has_labels_of_last(const pbf_reader& message) const;
   void end_sample(PprofTables::Sample sample, std::size_t first_value,
                   const PprofTables::Sample& labelled);
@@ -355,8 +357,7 @@ void TablesReader::read_sample(pbf_reader message) {
     ends_with_labels = labels.empty() || (ends_with_labels && message.tag() == field::kLabel);
     switch (message.tag()) {
       case field::kLocation:
-        numbers(message,
-                [this](std::uint64_t id) { to_.frames.push_back(entry(location_ids_, id)); });
+        read_frames(message);
         break;
       case field::kValue:
         numbers(message, [this](std::uint64_t value) {
@@ -380,6 +381,22 @@ void TablesReader::read_sample(pbf_reader message) {
     last_labelled_ = sample;
   }
   end_sample(sample, first_value, sample);
+}
+
+// Most bytes of a file are these.
+void TablesReader::read_frames(pbf_reader& message) {
+  if (!message.has_wire_type(pbf_wire_type::length_delimited)) {
+    to_.frames.push_back(entry(location_ids_, number(message)));
+    return;
+  }
+  const data_view packed = message.get_view();
+  const std::size_t before = to_.frames.size();
+  to_.frames.resize(before + packed.size());  // each number has a byte or more
+  auto to = to_.frames.begin() + static_cast<std::ptrdiff_t>(before);
+  const char* at = packed.data();
+  const char* const end = at + packed.size();
+  while (at != end) *to++ = entry(location_ids_, decoded_number(at, end));
+  to_.frames.erase(to, to_.frames.end());
 }
 
 // The sample gets the labels of `labelled`.
