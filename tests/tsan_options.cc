@@ -1,16 +1,10 @@
 // Linked to every program of a build with the thread sanitizer (`make check-tsan`); those in C are
 // not instrumented, and some of them have no C library.
 
-extern "C" const char* __tsan_default_options();       // NOLINT: the sanitizer's name
-extern "C" const char* __tsan_default_suppressions();  // NOLINT: likewise
+extern "C" const char* __tsan_default_options();  // NOLINT: the sanitizer's name
 
 // Tests fork while other threads run.
 const char* __tsan_default_options() { return "die_after_fork=0"; }
-
-// load() of libstdc++ 12's std::atomic<std::shared_ptr> unlocks with memory_order_relaxed after it
-// has read the pointer. That is a locked instruction on x86, which orders the two; the sanitizer
-// goes by the memory order. The suppression concerns the members of such an atomic alone.
-const char* __tsan_default_suppressions() { return "race:std::_Sp_atomic<"; }
 
 #ifdef __SANITIZE_THREAD__
 

@@ -70,7 +70,7 @@ NamedProfile WindowWriter::name_frames(const SessionSnapshot& snapshot, SymbolBu
                                             .line_budget = &naming_.window_lines()},
                                            host_name());
   naming_.finish(named.shares);
-  stats_ = std::make_shared<const NamingStats>(naming_.stats());
+  stats_.set(naming_.stats());
   return named;
 }
 

@@ -4,7 +4,6 @@
 
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "collectors/host/uid_owners.h"
 #include "collectors/parser/parser.h"
+#include "daemon/base/shared_value.h"
 #include "daemon/history/store.h"
 #include "daemon/history/user_shares.h"
 #include "daemon/history/window_sums.h"
@@ -38,7 +38,7 @@ class WindowWriter {
   [[nodiscard]] bool is_disk_full() const { return is_disk_full_; }
 
   // After the last window that was named. Any thread.
-  [[nodiscard]] NamingStats naming_stats() const { return *stats_.load(); }
+  [[nodiscard]] NamingStats naming_stats() const { return stats_.get(); }
 
  private:
   NamedProfile name_frames(const SessionSnapshot& snapshot, SymbolBudgets& symbols);
@@ -48,7 +48,7 @@ class WindowWriter {
 
   std::string windows_dir_;
   CodeNaming naming_;
-  std::atomic<std::shared_ptr<const NamingStats>> stats_ = std::make_shared<const NamingStats>();
+  SharedValue<NamingStats> stats_;
   EntryFunctions entries_;
   UidOwners owners_;
   bool has_read_back_ = false;  // the names of the last windows

@@ -11,6 +11,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "collectors/parser/parser.h"
+#include "daemon/base/shared_value.h"
 #include "daemon/names/code_naming.h"
 #include "daemon/storage/worker.h"
 #include "formats/base/result.h"
@@ -31,7 +32,7 @@ class StoreWorker {
     auto with_naming = [this, job = std::move(job)]() mutable {
       auto value = job(naming_);
       parser_restarts_ = naming_.parser().restarts();
-      stats_ = std::make_shared<const NamingStats>(naming_.stats());
+      stats_.set(naming_.stats());
       return value;
     };
     return worker_.run(std::move(with_naming));
@@ -45,12 +46,12 @@ class StoreWorker {
 
   // Any thread.
   [[nodiscard]] std::uint64_t parser_restarts() const { return parser_restarts_; }
-  [[nodiscard]] NamingStats naming_stats() const { return *stats_.load(); }
+  [[nodiscard]] NamingStats naming_stats() const { return stats_.get(); }
 
  private:
   CodeNaming naming_;
   std::atomic<std::uint64_t> parser_restarts_ = 0;
-  std::atomic<std::shared_ptr<const NamingStats>> stats_ = std::make_shared<const NamingStats>();
+  SharedValue<NamingStats> stats_;
   Worker worker_;  // last: it ends its jobs before `naming_` is destroyed
 };
 
