@@ -132,11 +132,13 @@ void Sessions::expire() {
   parts_.results.expire();
   delete_hidden();
   const auto oldest = steady_clock::now() - parts_.limits.unprivileged_keep;
-  std::erase_if(sessions_, [oldest](const auto& entry) {
+  std::erase_if(sessions_, [this, oldest](const auto& entry) {
     const Session& session = *entry.second;
     const bool is_kept_shortly = session.has_failed || !session.recording->owner().privileged;
     const auto ended = session.recording->ended();
-    return is_kept_shortly && ended && *ended < oldest && !session.is_being_stored;
+    const bool is_over = is_kept_shortly && ended && *ended < oldest && !session.is_being_stored;
+    if (is_over) spawn(parts_.io, drop(entry.second));
+    return is_over;
   });
 }
 

@@ -388,6 +388,7 @@ TEST_F(ShortKeepingSessionsTest, DropsDataThatCouldNotBeStoredWhenTheirTimeIsOve
   const auto kept = std::chrono::steady_clock::now() - ended;
   EXPECT_GE(kept, kKeep - 1s);
   EXPECT_LT(kept, 2 * kKeep);
+  run_until([this] { return source_.releases == 1; });
   std::filesystem::create_directory(directory());
 }
 
