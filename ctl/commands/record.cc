@@ -216,9 +216,9 @@ class Recording {
 
   // The samples are still in the daemon: `stop` can write them, a second `record` can't.
   [[nodiscard]] Error with_way_out(Error error) const {
-    const std::string stop = "'profctl stop " + session_ + " -o DIR'";
+    const std::string stop = "'profctl stop " + session_ + " -o OUTPUT'";
     if (error.code == ErrorCode::kIo || error.code == ErrorCode::kPermissionDenied) {
-      error.hint = "profd keeps the samples: " + stop + " writes them to another directory";
+      error.hint = "profd keeps the samples: " + stop + " writes them to another place";
     } else if (error.code == ErrorCode::kUnavailable) {
       error.hint = "when profd answers again, " + stop + " writes what it has";
     }
