@@ -135,10 +135,12 @@ static __always_inline __u32 profd_step_by_cfa(PROFD_STEPPER *stepper,
 	__u64 ip = 0, bp = frame->bp, bx = frame->bx;
 	__u32 lost = frame->lost;
 	__u32 end = profd_find_base(stepper, rule, &base);
+	/* As in glibc's vfork(): a leaf that has its return address in a register has no frame. */
+	bool has_frame = rule->ra_saved != PROFD_SAVED_REGISTER || !profd_was_interrupted(frame);
 
 	if (end != PROFD_NOT_ENDED)
 		return end;
-	if ((__s64)(base.cfa - frame->sp) <= 0)
+	if ((__s64)(base.cfa - frame->sp) < (has_frame ? 1 : 0))
 		return PROFD_END_CFA_NOT_ABOVE;
 	end = profd_return_address(stepper, rule, base.cfa, &ip);
 	if (end != PROFD_NOT_ENDED)

@@ -73,6 +73,7 @@ std::vector<Program> programs() {
       {"openssl",
        {"openssl", "speed", "-seconds", "1", "-bytes", "8192", "sha256", "aes-128-cbc",
         "ecdsap256"}},
+      {"sh", shell("for i in $(seq 6000); do /bin/true; done")},  // by vfork()
       {"git",
        shell("git init -q . && for i in $(seq 120); do seq $((i * 300)) $((i * 300 + 3000)) >f$i; "
              "done && git add . && git -c user.name=a -c user.email=a@b commit -qm one && for i "

@@ -83,6 +83,20 @@ TEST_F(UnwindStepTest, UnsavedRegistersOfTheLeafAreKnownInItsDirectCallerOnly) {
   EXPECT_EQ(step(rule(PROFD_RULE_REGISTER, 0, 80)), PROFD_END_REGISTER_LOST);
 }
 
+// As in glibc's vfork() behind its pop %rdi.
+TEST_F(UnwindStepTest, ALeafWithItsReturnAddressInARegisterMayHaveNoFrame) {
+  constexpr std::int32_t kRdi = 5;
+  frame_.registers[kRdi] = 0x401234;
+  profd_rule by = rule(PROFD_RULE_REGISTER, PROFD_DWARF_RSP, 0);
+  by.ra_saved = PROFD_SAVED_REGISTER;
+  by.ra_offset = kRdi;
+  ASSERT_EQ(step(by), kStepped);
+  EXPECT_EQ(frame_.sp, kStack);
+  EXPECT_EQ(frame_.ip, 0x401234U);
+  by.ra_offset = PROFD_DWARF_RBP;
+  EXPECT_EQ(step(by), PROFD_END_CFA_NOT_ABOVE);  // only the leaf: else a walk would not end
+}
+
 TEST_F(UnwindStepTest, ADereferencedCfaIsReadFromTheStack) {
   words_[3] = at(20);
   ASSERT_EQ(step(rule(PROFD_RULE_DEREF, PROFD_DWARF_RSP, 24)), kStepped);
