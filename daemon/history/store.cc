@@ -121,6 +121,9 @@ Result<void> WindowStore::load_window(int directory, const std::string& file) {
   const std::string name = window_of_file(file);
   Result<WindowHead> head = name.empty() ? profd::malformed("not the file of a window")
                                          : read_window_head(windows_dir_, name);
+  if (head && !name.starts_with(window_name(head->start))) {
+    head = profd::malformed("its name is not the time of its start");
+  }
   if (!head) {
     set_aside(directory, file, head.error());
     return {};

@@ -170,9 +170,10 @@ TEST_F(WindowStoreTest, SetsMalformedWindowsAsideAndCountsThem) {
   write_file(window_name(kStart + 2min) + ".pb.gz", "no window");
   write_file("not-a-window.pb.gz", test::NamedWindow(kStart).bytes());
   write_file(window_name(kStart + 3min), "no directory");
+  write_file(window_name(kStart + 24h) + ".pb.gz", test::NamedWindow(kStart).bytes());  // a copy
   const WindowStore store = open();
   EXPECT_THAT(names_of(store.windows()), ElementsAre(good));
-  EXPECT_EQ(store.malformed(), 4U);
+  EXPECT_EQ(store.malformed(), 5U);
   EXPECT_TRUE(fs::exists(scratch_.path() / "damaged" / (cut + ".pb.gz")));
   EXPECT_EQ(open().malformed(), 0U);
 }
@@ -185,8 +186,8 @@ TEST_F(WindowStoreTest, SetsWindowsOfAnAbsurdTimeAside) {
   write_file("99991231T235959Z.pb.gz", bytes);
   const std::chrono::system_clock::time_point epoch;
   write_file("20260102T150000Z.pb.gz", test::NamedWindow(epoch - 24h).bytes());
-  write_file("20260102T150100Z.pb.gz", test::NamedWindow(kStart, std::chrono::days(400)).bytes());
-  write_file("20260102T150200Z.pb.gz", test::NamedWindow(kStart, -60s).bytes());
+  write_file(good + "-2.pb.gz", test::NamedWindow(kStart, std::chrono::days(400)).bytes());
+  write_file(good + "-3.pb.gz", test::NamedWindow(kStart, -60s).bytes());
   const WindowStore store = open();
   EXPECT_THAT(names_of(store.windows()), ElementsAre(good));
   EXPECT_EQ(store.malformed(), 5U);
