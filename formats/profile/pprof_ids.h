@@ -32,6 +32,8 @@ class PprofIds {
         std::ranges::adjacent_find(ids_, {}, &std::pair<std::uint64_t, std::uint32_t>::first);
     return twice == ids_.end() && ids_.front().first != 0;
   }
+  // With n entries, n if id i is that of entry i - 1, otherwise 0: find() for a long list of ids.
+  [[nodiscard]] std::uint32_t count_in_order() const { return is_in_order_ ? count_ : 0; }
   [[nodiscard]] std::optional<std::uint32_t> find(std::uint64_t id) const {
     if (is_in_order_) {
       if (id - 1 >= count_) return std::nullopt;

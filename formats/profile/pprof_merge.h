@@ -79,7 +79,9 @@ class PprofPlaces {
     if (places_[entry] == kUnused) entries_.push_back(entry);
     places_[entry] = place;
   }
-  void mark(std::uint32_t entry) { set(entry, kUsed); }
+  void mark(std::uint32_t entry) {
+    if (places_[entry] == kUnused) set(entry, kUsed);
+  }
   // The entries that have been set, in their order.
   [[nodiscard]] std::span<const std::uint32_t> entries();
   void clear();

@@ -1,6 +1,7 @@
 // The part of pprof_reader.h that reads the tables.
 
 #include <cstddef>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -20,15 +21,24 @@ using protozero::pbf_wire_type;
 
 std::string_view text_of(const data_view& bytes) { return {bytes.data(), bytes.size()}; }
 
+std::size_t bytes_of(const std::vector<data_view>& messages) {
+  const auto add = [](std::size_t bytes, const data_view& message) {
+    return bytes + message.size();
+  };
+  return std::accumulate(messages.begin(), messages.end(), std::size_t{0}, add);
+}
+
 std::uint32_t count_of(std::size_t size) { return static_cast<std::uint32_t>(size); }
 
-// Most numbers of a file are ids of two bytes, which protozero decodes by the general loop.
-std::uint64_t decoded_number(const char*& at, const char* end) {
-  const auto byte = [&at](int i) { return static_cast<unsigned char>(at[i]); };
-  if (end - at < 2 || byte(0) < 0x80 || byte(1) >= 0x80) return protozero::decode_varint(&at, end);
-  const unsigned number = (byte(0) & 0x7fU) | static_cast<unsigned>(byte(1)) << 7;
-  at += 2;
-  return number;
+// Ids of one and two bytes, of which most are, come in no order that a branch could predict.
+std::uint64_t decoded_id(const char*& at, const char* end) {
+  if (end - at < 2) return protozero::decode_varint(&at, end);
+  const unsigned first = static_cast<unsigned char>(at[0]);
+  const unsigned second = static_cast<unsigned char>(at[1]);
+  const unsigned has_second = first >> 7;
+  if ((has_second & second >> 7) != 0) return protozero::decode_varint(&at, end);
+  at += 1 + has_second;
+  return (first & 0x7f) | (second << 7 & -has_second);
 }
 
 // Reads the fields of the file, then its tables in the order in which they refer to each other. A
@@ -76,7 +86,7 @@ class TablesReader {
     const data_view packed = message.get_view();
     const char* at = packed.data();
     const char* const end = at + packed.size();
-    while (at != end) use(decoded_number(at, end));
+    while (at != end) use(protozero::decode_varint(&at, end));
   }
   template <class T>
   void add(std::vector<T>& entries, const T& entry, std::size_t limit) {
@@ -197,6 +207,7 @@ void TablesReader::read_tables() {
   to_.functions.reserve(functions_.size());
   to_.locations.reserve(locations_.size());
   to_.samples.reserve(samples_.size());
+  to_.frames.reserve(bytes_of(samples_) / 2);  // most have more than one byte, and values besides
   read_each(sample_types_, [this](const pbf_reader& message) {
     to_.sample_types.push_back(read_value_type(message));
   });
@@ -395,7 +406,11 @@ void TablesReader::read_frames(pbf_reader& message) {
   auto to = to_.frames.begin() + static_cast<std::ptrdiff_t>(before);
   const char* at = packed.data();
   const char* const end = at + packed.size();
-  while (at != end) *to++ = entry(location_ids_, decoded_number(at, end));
+  const std::uint64_t in_order = location_ids_.count_in_order();
+  while (at != end) {
+    const std::uint64_t id = decoded_id(at, end);
+    *to++ = id - 1 < in_order ? count_of(id - 1) : entry(location_ids_, id);
+  }
   to_.frames.erase(to, to_.frames.end());
 }
 

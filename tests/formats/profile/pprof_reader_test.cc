@@ -102,6 +102,33 @@ TEST(PprofReader, ReadsIdsWithGapsInAnyOrder) {
   EXPECT_EQ(reencoded(protoc_encoded(gaps)), reencoded(protoc_encoded(kWhole)));
 }
 
+TEST(PprofReader, ReadsIdsOfOneToThreeBytes) {
+  std::string text = kTexts + kType;
+  for (int id = 1; id <= 16390; ++id) text += "location { id: " + std::to_string(id) + " }";
+  text += "sample { location_id: [1, 16390, 127, 128, 16383, 16384, 2] value: 5 }";
+  const std::string bytes = protoc_encoded(text);
+  const PprofResult<PprofTables> tables = read_pprof_tables(bytes);
+  ASSERT_TRUE(tables) << name_of(tables.error());
+  EXPECT_THAT(tables->frames, ElementsAre(0, 16389, 126, 127, 16382, 16383, 1));
+}
+
+TEST(PprofReader, ReadsIdsWithBytesThatSayNothing) {
+  const std::string whole = protoc_encoded(kWhole);
+  const std::string padded("\x12\x0b\x0a\x06\x81\x00\x82\x80\x00\x01\x12\x01\x05", 13);
+  const std::string bytes = whole + padded;
+  const PprofResult<PprofTables> tables = read_pprof_tables(bytes);
+  ASSERT_TRUE(tables) << name_of(tables.error());
+  EXPECT_THAT(tables->frames, ElementsAre(0, 1, 0, 1, 0));
+}
+
+TEST(PprofReader, RefusesAListOfIdsThatIsCut) {
+  const std::string whole = protoc_encoded(kWhole);
+  for (const std::string sample :
+       {"\x12\x03\x0a\x01\x81", "\x12\x04\x0a\x02\x01\x81", "\x12\x04\x0a\x02\x81\x81"}) {
+    EXPECT_EQ(refusal_of(whole + sample), PprofRefusal::kBadProtobuf) << sample.size();
+  }
+}
+
 TEST(PprofReader, AddsUpEqualSamplesAndRepairsTexts) {
   const std::string twice = protoc_encoded(kWhole + kSample);
   EXPECT_THAT(test::protoc_decoded(reencoded(twice)), HasSubstr("value: 10"));
