@@ -25,6 +25,13 @@ bool has_json_flag(const std::vector<std::string>& arguments) {
   return std::find(arguments.begin(), end, "--json") != end;
 }
 
+// Where a wrong command line must not look like a status of the command.
+bool has_command_of_record(const std::vector<std::string>& arguments) {
+  const auto dashes = std::ranges::find(arguments, "--");
+  const bool has_command = arguments.end() - dashes > 1;
+  return has_command && std::find(arguments.begin(), dashes, "record") != dashes;
+}
+
 }  // namespace
 
 int run_profctl(const std::vector<std::string>& arguments, const Console& console) {
@@ -35,7 +42,10 @@ int run_profctl(const std::vector<std::string>& arguments, const Console& consol
   }
   Console chosen{console.out, console.err, console.err_is_terminal, has_json_flag(arguments)};
   const auto parsed = line.parse(arguments);
-  if (!parsed) return report(chosen, parsed.error());
+  if (!parsed) {
+    const int code = report(chosen, parsed.error());
+    return has_command_of_record(arguments) ? kExitRecordFailed : code;
+  }
   if (parsed->help) {
     console.out << *parsed->help;
     return kExitOk;

@@ -32,6 +32,8 @@ constexpr const char* kExamples = R"(Examples:
 
 )";
 
+constexpr const char* kSharedFooter = "Also --json and --socket. 'profctl --help' has examples.";
+
 constexpr const char* kFooter = R"(
 Exit codes: 0 ok, 1 failed, 2 wrong command line, 3 profd is not running, 4 no such process or session,
 5 not permitted, 6 the host lacks a feature. 'record -- CMD' exits with the status of CMD, or with 125 if profctl
@@ -107,6 +109,11 @@ std::function<bool(const CLI::results_t&)> OptionList::callback(Reader reader) {
   };
 }
 
+void OptionList::command(std::vector<std::string>& out) {
+  command_ = &out;
+  app_.footer("A command comes last: -- COMMAND [ARG ...]\n" + std::string(kSharedFooter));
+}
+
 bool OptionList::given(const std::string& name) const { return app_.count(name) != 0; }
 
 CommandLine::CommandLine()
@@ -131,7 +138,7 @@ CommandLine::~CommandLine() = default;
 OptionList& CommandLine::add_subcommand(const std::string& name, const std::string& help) {
   CLI::App* const added = app_->add_subcommand(name, help);
   added->fallthrough();  // --json and --socket may follow the subcommand too
-  added->footer("Also --json and --socket. 'profctl --help' has examples.");
+  added->footer(kSharedFooter);
   return subcommands_.try_emplace(name, *added).first->second;
 }
 

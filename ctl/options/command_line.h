@@ -94,7 +94,7 @@ class OptionList {
   void operand(const std::string& name, const std::string& help, Reader reader);
 
   // Accepts "-- COMMAND ARGUMENTS". Without this, "--" is an error.
-  void command(std::vector<std::string>& out) { command_ = &out; }
+  void command(std::vector<std::string>& out);
 
   // Rules are called in their order once all options are read. They are for combinations of
   // options.

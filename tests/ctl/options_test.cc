@@ -19,6 +19,7 @@
 namespace profd {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -105,10 +106,12 @@ TEST_F(OptionsTest, RuntimesAreAskedIfTheirPidsAreGiven) {
   EXPECT_EQ(stopped.code, 0);
   EXPECT_THAT(stopped.err, HasSubstr("no such process " + absent));
 
-  for (const Arguments& arguments : {Arguments{"record", "-a", "--ask-runtime"},
-                                     Arguments{"record", "--ask-runtime", "--", "java", "Main"}}) {
+  const std::pair<Arguments, int> table[] = {
+      {{"record", "-a", "--ask-runtime"}, kExitUsage},
+      {{"record", "--ask-runtime", "--", "java", "Main"}, kExitRecordFailed}};
+  for (const auto& [arguments, code] : table) {
     const Ran refused = run(arguments);
-    EXPECT_EQ(refused.code, kExitUsage);
+    EXPECT_EQ(refused.code, code);
     EXPECT_THAT(refused.err, HasSubstr("--pid"));
   }
 }
@@ -151,7 +154,8 @@ TEST_F(OptionsTest, HelpStartsWithExamples) {
     EXPECT_EQ(ran.code, 0);
     EXPECT_THAT(ran.out, StartsWith("Examples:\n  profctl start --pid"));
   }
-  EXPECT_THAT(run_plain({"record", "--help"}).out, HasSubstr("profctl record"));
+  EXPECT_THAT(run_plain({"record", "--help"}).out,
+              AllOf(HasSubstr("profctl record"), HasSubstr("-- COMMAND [ARG ...]")));
 }
 
 TEST_F(OptionsTest, HelpNamesTheDirectoryThatIsWrittenToByDefault) {
@@ -171,6 +175,19 @@ Error refused(Arguments arguments) {
   EXPECT_EQ(ran.code, kExitUsage) << ::testing::PrintToString(arguments);
   EXPECT_EQ(ran.out, "");
   return parse_error(ran.err);
+}
+
+TEST_F(OptionsTest, AWrongCommandLineIsNoStatusOfTheCommand) {
+  const std::pair<Arguments, const char*> table[] = {
+      {{"record", "-a", "--", "ls"}, "exclude each other"},
+      {{"record", "-F", "often", "--", "ls"}, "often"},
+      {{"--json", "record", "--formt", "folded", "--", "ls"}, "did you mean --format?"}};
+  for (const auto& [arguments, text] : table) {
+    const Ran ran = run_plain(arguments);
+    EXPECT_EQ(ran.code, kExitRecordFailed) << ::testing::PrintToString(arguments);
+    EXPECT_THAT(ran.err, HasSubstr(text));
+  }
+  EXPECT_EQ(run_plain({"status", "--", "record"}).code, kExitUsage);
 }
 
 TEST_F(OptionsTest, AnUnknownSubcommandHasTheNearest) {
@@ -298,7 +315,6 @@ TEST_F(OptionsTest, AnErrorIsOneCauseAndOneHint) {
       {{"status", "--"}, "--"},
       {{"record"}, "target"},
       {{"record", "--"}, "--"},
-      {{"record", "-a", "--", "ls"}, "exclude"},
       {{"export"}, "time"},
       {{"export", "-o", "x"}, "time"},
       {{"export", "--last", "soon"}, "soon"},
