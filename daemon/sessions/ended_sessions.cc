@@ -132,14 +132,17 @@ void Sessions::expire() {
   parts_.results.expire();
   delete_hidden();
   const auto oldest = steady_clock::now() - parts_.limits.unprivileged_keep;
-  std::erase_if(sessions_, [this, oldest](const auto& entry) {
-    const Session& session = *entry.second;
+  const auto is_over = [oldest](const Session& session) {
     const bool is_kept_shortly = session.has_failed || !session.recording->owner().privileged;
     const auto ended = session.recording->ended();
-    const bool is_over = is_kept_shortly && ended && *ended < oldest && !session.is_being_stored;
-    if (is_over) spawn(parts_.io, drop(entry.second));
-    return is_over;
-  });
+    return is_kept_shortly && ended && *ended < oldest && !session.is_being_stored;
+  };
+  const std::map<std::string, SessionPtr> sessions = sessions_;
+  for (const auto& [id, session] : sessions) {
+    if (!is_over(*session)) continue;
+    sessions_.erase(id);
+    spawn(parts_.io, drop(session));
+  }
 }
 
 boost::asio::awaitable<bool> Sessions::shut_down() {
