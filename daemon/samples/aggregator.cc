@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -14,6 +15,10 @@ namespace {
 // Charged for a process image beside its stacks: its entries in both tables, its names and a few
 // mappings. Many short processes hold far more memory than their stacks.
 constexpr std::uint64_t kProcessBytes = 2048;
+
+// A runtime that replaces its code all the time, below deep stacks, would keep the io thread busy
+// for seconds. What is not compared in time counts as a change.
+constexpr std::chrono::milliseconds kMaxFoldTime{20};
 
 ProcessSamples* find_or_add_process(SessionSamples& session, const ProcessKey& key) {
   if (const auto found = session.processes.find(key); found != session.processes.end()) {
@@ -143,8 +148,11 @@ void Aggregator::make_room(SessionSamples& session, ProcessSamples& process,
   const std::size_t before = process.jit.entries().size();
   const StackTable& stacks = process.stacks;
   const JitLookup code = naming_ != nullptr ? naming_->lookup(key) : JitLookup();
+  const auto end = std::chrono::steady_clock::now() + kMaxFoldTime;
   process.jit.fold_oldest_half([&](std::uint32_t stack, std::uint64_t a, std::uint64_t b) {
-    return !code.at || means_the_same(stacks, stacks.stacks()[stack], a, b, code);
+    if (!code.at) return true;
+    return std::chrono::steady_clock::now() < end &&
+           means_the_same(stacks, stacks.stacks()[stack], a, b, code);
   });
   session.bytes -= (before - process.jit.entries().size()) * JitLog::kEntryBytes;
 }

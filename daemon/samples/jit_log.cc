@@ -88,6 +88,7 @@ void JitLog::drop_times(std::vector<Entry>& folded) {
 }
 
 std::size_t run_length(Entries of_one_stack, const JitLog::MeansTheSame& same) {
+  if (of_one_stack.size() == 1) return 1;
   const Entry& first = of_one_stack.front();
   const auto is_same = [&](const Entry& entry) {
     return same(first.stack, first.time_ns, entry.time_ns);
@@ -98,7 +99,7 @@ std::size_t run_length(Entries of_one_stack, const JitLog::MeansTheSame& same) {
   while (step < of_one_stack.size() && is_same(of_one_stack[step])) step *= 2;
   const Entries rest = of_one_stack.first(std::min(step, of_one_stack.size())).subspan(step / 2);
   const auto end = std::ranges::partition_point(rest, is_same);
-  return step / 2 + static_cast<std::size_t>(end - rest.begin());
+  return std::max<std::size_t>(1, step / 2 + static_cast<std::size_t>(end - rest.begin()));
 }
 
 }  // namespace profd

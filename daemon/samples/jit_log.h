@@ -27,7 +27,7 @@ class JitLog {
   };
 
   // Whether all addresses of a stack mean the same at two times. If so, they do at every time in
-  // between.
+  // between. May answer false where it has no time left to look.
   using MeansTheSame = std::function<bool(std::uint32_t stack, std::uint64_t a, std::uint64_t b)>;
 
   [[nodiscard]] bool empty() const { return entries_.empty(); }

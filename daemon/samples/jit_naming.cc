@@ -22,8 +22,8 @@ using std::chrono_literals::operator""ms;
 constexpr auto kReadPause = 10ms;
 constexpr int kReadTries = 300;
 
-// For stacks with many frames, these take some milliseconds.
-constexpr std::size_t kRunsAtATime = 500;
+// These take some milliseconds.
+constexpr std::size_t kFramesAtATime = 20'000;
 
 bool has_times(const ProcessSamples& samples) { return !samples.jit.empty(); }
 
@@ -95,7 +95,7 @@ void JitNaming::release(const std::vector<ProcessKey>& held) {
 boost::asio::awaitable<void> JitNaming::resolve(ProcessSnapshot& process) {
   const auto executor = co_await boost::asio::this_coro::executor;
   JitResolver resolver = resolver_of(process, lookup(process.key));
-  while (resolver.advance(kRunsAtATime)) {
+  while (resolver.advance(kFramesAtATime)) {
     co_await boost::asio::post(executor, boost::asio::use_awaitable);
   }
   finish(resolver, process);
@@ -105,16 +105,21 @@ boost::asio::awaitable<void> JitNaming::resolve_in_time(SessionSnapshot& snapsho
   const std::vector<ProcessKey> processes = timed_processes(snapshot);
   hold(snapshot);
   Clock::duration left = kMaxTime;
+  std::size_t unresolved = processes.size();
   for (ProcessSnapshot& process : snapshot.processes) {
     if (!has_times(process.samples)) continue;
     bool is_late = false;
     Clock::time_point end;
     JitResolver resolver = resolver_of(process, until(lookup(process.key), end, is_late));
+    // What one process does not need is for those after it.
+    Clock::duration share = left / unresolved--;
     for (bool has_more = true; has_more;) {
       const Clock::time_point begin = Clock::now();
-      end = begin + left;
-      has_more = resolver.advance(kRunsAtATime);
-      left -= std::min<Clock::duration>(left, Clock::now() - begin);
+      end = begin + share;
+      has_more = resolver.advance(kFramesAtATime);
+      const auto took = std::min<Clock::duration>(share, Clock::now() - begin);
+      share -= took;
+      left -= took;
       co_await yield();
     }
     finish(resolver, process);

@@ -51,8 +51,8 @@ class JitNaming {
   // must outlive the call.
   [[nodiscard]] boost::asio::awaitable<void> resolve(SessionSnapshot& snapshot);
 
-  // Resolves with what has been read so far. When that has taken kMaxTime of the io thread in all,
-  // the other samples of a process stay without names, and the process counts as
+  // Resolves with what has been read so far, within kMaxTime of the io thread in all. When a
+  // process has used up its share, its other samples stay without names, and it counts as
   // JitRefusal::kLate. The snapshot must outlive the call.
   static constexpr std::chrono::milliseconds kMaxTime{100};
   [[nodiscard]] boost::asio::awaitable<void> resolve_in_time(SessionSnapshot& snapshot);

@@ -39,8 +39,8 @@ JitResolver::JitResolver(const StackTable& stacks, JitLog log, const ProcessImag
   log_.sort();
 }
 
-bool JitResolver::advance(std::size_t runs) {
-  for (; runs != 0 && stack_ < stacks_.stacks().size(); --runs) step();
+bool JitResolver::advance(std::size_t frames) {
+  for (std::size_t done = 0; done < frames && stack_ < stacks_.stacks().size();) done += step();
   return stack_ < stacks_.stacks().size();
 }
 
@@ -50,9 +50,11 @@ JitSamples JitResolver::take() {
   return std::move(samples_);
 }
 
-// Adds the next run of the stack. Samples without a time are its last run.
-void JitResolver::step() {
+// Adds the next run of the stack. Samples without a time are its last run. Returns how many frames
+// were looked at, 1 at least.
+std::size_t JitResolver::step() {
   const StackTable::Stack& stack = stacks_.stacks()[stack_];
+  const std::size_t frames = stacks_.user_frames(stack).size();
   const auto left = log_.entries().subspan(next_);
   const auto is_of_stack = [this](const JitLog::Entry& entry) { return entry.stack == stack_; };
   const auto end = std::ranges::partition_point(left, is_of_stack);
@@ -61,9 +63,11 @@ void JitResolver::step() {
     if (stack.is_timed && counted_ != stack.count) add_run(stack.count - counted_, kNoTime);
     counted_ = 0;
     ++stack_;
-    return;
+    return 1 + frames;
   }
+  std::size_t looked_at = frames;
   const auto same = [&](std::uint32_t, std::uint64_t a, std::uint64_t b) {
+    looked_at += frames;
     return means_the_same(stacks_, stack, a, b, code_);
   };
   const auto run = entries.first(run_length(entries, same));
@@ -72,6 +76,7 @@ void JitResolver::step() {
   add_run(count, run.front().time_ns);
   counted_ += count;
   next_ += run.size();
+  return 1 + looked_at;
 }
 
 void JitResolver::add_run(std::uint64_t count, std::uint64_t time_ns) {

@@ -77,14 +77,15 @@ class JitResolver {
   // `log` has the times of the stacks. `stacks` and `image` must outlive *this.
   JitResolver(const StackTable& stacks, JitLog log, const ProcessImage& image, JitLookup code);
 
-  // Resolves some runs. False when all are done.
-  [[nodiscard]] bool advance(std::size_t runs);
+  // Resolves runs until it has looked at so many frames, and a few stacks more. False when all are
+  // done.
+  [[nodiscard]] bool advance(std::size_t frames);
 
   // The result, once advance() returned false.
   [[nodiscard]] JitSamples take();
 
  private:
-  void step();
+  [[nodiscard]] std::size_t step();
   void add_run(std::uint64_t count, std::uint64_t time_ns);
   [[nodiscard]] bool is_candidate(const StackTable::Stack& stack, const UserFrame& frame) const;
   [[nodiscard]] std::uint32_t function_at(std::uint64_t address, std::uint64_t time_ns);

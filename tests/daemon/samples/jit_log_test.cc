@@ -47,6 +47,27 @@ TEST(JitLog, ComparesLittleWhereNothingChanged) {
   EXPECT_EQ(asked, 1U);
 }
 
+TEST(JitLog, ComparesNothingForOneEntry) {
+  JitLog log;
+  log.add(0, 1);
+  std::size_t asked = 0;
+  const JitLog::MeansTheSame same = [&asked](auto, auto, auto) { return ++asked > 0; };
+  EXPECT_EQ(run_length(log.entries(), same), 1U);
+  EXPECT_EQ(asked, 0U);
+}
+
+TEST(JitLog, GivesEachStackOneTimeWhereNothingIsCompared) {
+  JitLog log;
+  for (std::uint64_t time = 0; !log.is_full(); ++time)
+    log.add(static_cast<std::uint32_t>(time % 7), time);
+  const auto nothing = [](auto, auto, auto) { return false; };
+  EXPECT_EQ(run_length(log.entries(), nothing), 1U);
+  log.fold_oldest_half(nothing);
+  EXPECT_EQ(log.entries().size(), JitLog::kMaxEntries / 2 + 7);
+  EXPECT_EQ(samples_of(log), JitLog::kMaxEntries);
+  EXPECT_EQ(log.time_dropped(), JitLog::kMaxEntries / 2);
+}
+
 TEST(JitLog, FoldsEntriesOfOneMeaningAndKeepsTheirTimes) {
   constexpr std::uint64_t kChange = 1000;
   JitLog log;

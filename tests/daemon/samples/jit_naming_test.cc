@@ -19,13 +19,13 @@ namespace {
 
 constexpr ProcessKey kRuntime{.tgid = 4321, .exec_id = 1, .start_ns = 100};
 
-// A process with a number of different stacks in JIT code, with one sample each.
-SessionSnapshot snapshot_of(std::uint64_t stacks, std::uint64_t frames) {
-  SessionSnapshot snapshot = test::handmade_session();
-  ProcessSnapshot& process = test::add_process(snapshot, kRuntime, "runtime");
+// Adds a process with a number of different stacks in JIT code, with one sample each.
+void add_runtime(SessionSnapshot& snapshot, const ProcessKey& key, std::uint64_t stacks,
+                 std::uint64_t frames) {
+  ProcessSnapshot& process = test::add_process(snapshot, key, "runtime");
   StackTable& table = process.samples.stacks;
   for (std::uint64_t i = 0; i < stacks; ++i) {
-    test::SyntheticSample sample(kRuntime);
+    test::SyntheticSample sample(key);
     sample.leaf(0x10000 + i);
     for (std::uint64_t frame = 1; frame < frames; ++frame) sample.user(0x900000 + frame);
     const SampleView view = sample.view();
@@ -33,6 +33,11 @@ SessionSnapshot snapshot_of(std::uint64_t stacks, std::uint64_t frames) {
     table.keep_times_of_last_counted();
   }
   process.samples.jit.add(0, 1);
+}
+
+SessionSnapshot snapshot_of(std::uint64_t stacks, std::uint64_t frames) {
+  SessionSnapshot snapshot = test::handmade_session();
+  add_runtime(snapshot, kRuntime, stacks, frames);
   return snapshot;
 }
 
@@ -70,6 +75,17 @@ TEST(JitNaming, SamplesThatTakeTooLongInAWindowHaveNoNamesAndAreCounted) {
   EXPECT_EQ(late_of(naming), 1U);
   ASSERT_TRUE(large.processes.front().jit);
   EXPECT_EQ(large.processes.front().jit->runs.size(), 100'000U) << "every sample is there";
+  naming.stop();
+  io.run();
+}
+
+TEST(JitNaming, AProcessThatTakesTooLongLeavesTheOthersTheirTime) {
+  boost::asio::io_context io;
+  JitNaming naming(io, JitProcesses::start({}).value());
+  SessionSnapshot both = snapshot_of(100'000, 128);
+  add_runtime(both, {.tgid = 4322, .exec_id = 1, .start_ns = 100}, 10, 10);
+  resolve(io, naming, both);
+  EXPECT_EQ(late_of(naming), 1U);
   naming.stop();
   io.run();
 }

@@ -192,6 +192,30 @@ TEST_F(JitSamplesTest, SamplesBeyondTheMemoryLimitAreStillCounted) {
             (std::map<std::string, std::uint64_t>{{"made", kSamples}}));
 }
 
+TEST_F(JitSamplesTest, ATurnIsBoundedByTheFramesOfTheStacks) {
+  constexpr std::size_t kDepth = 100;
+  constexpr std::size_t kTurn = 1000;
+  for (std::uint64_t first = 0; first < 50; ++first) {
+    SyntheticSample sample(kProcess);
+    for (std::uint64_t i = 0; i < kDepth; ++i) sample.user(at(kJit, 16 * (first + i)), kJit);
+    add(sample, 1 + first);
+  }
+  std::size_t asked = 0;
+  JitLookup code = lookup();
+  code.at = [&asked, find = code.at](std::uint64_t address, std::uint64_t time_ns) {
+    ++asked;
+    return find(address, time_ns);
+  };
+  JitResolver resolver(samples().stacks, samples().jit, *aggregator_.processes().find(kProcess),
+                       code);
+  std::size_t turns = 1;
+  for (std::size_t before = 0; resolver.advance(kTurn); before = asked, ++turns) {
+    EXPECT_LE(asked - before, kTurn + kDepth);
+  }
+  EXPECT_EQ(asked, 50 * kDepth) << "each frame once";
+  EXPECT_GE(turns, 50 * kDepth / (kTurn + kDepth));
+}
+
 TEST_F(JitSamplesTest, AFullLogIsFoldedAndNothingIsLost) {
   constexpr std::uint64_t kSamples = 3 * JitLog::kMaxEntries;
   for (std::uint64_t time = 1; time <= kSamples; ++time) {
