@@ -86,11 +86,13 @@ class ResultStoreTest : public testing::Test {
   std::string directory() const { return scratch_.path() / "results"; }
 
   Result<StoredResult> write(StoredResult result, std::uint64_t stacks = 10) {
-    return write_samples(directory(), stacks, naming_, std::move(result));
+    if (!naming_) naming_.emplace(std::make_unique<test::LocalParser>());
+    return write_samples(directory(), stacks, *naming_, std::move(result));
   }
 
   test::ScratchDirectory scratch_;
-  CodeNaming naming_{std::make_unique<test::LocalParser>()};
+  // Has a thread, so a test that forks has none before.
+  std::optional<CodeNaming> naming_;
 };
 
 TEST_F(ResultStoreTest, LetsNoOtherUserReadItsDirectory) {
