@@ -106,7 +106,8 @@ void print_cut_stacks(const SessionSummary& summary, const Console& console) {
   }
   if (all < kMinSamples || cut <= all / 10) return;
   console.err << "profctl: " << cut << " of " << all
-              << " user stacks do not reach the entry function: " << counts_text(reasons) << "\n";
+              << " user stacks do not reach the entry function: " << counts_text(reasons)
+              << " (docs/api.md)\n";
 }
 
 // Prints the share of JIT samples without a symbol by runtime, unless it is at most a tenth.
@@ -158,7 +159,7 @@ void print_xray_issues(CountsByReason counts, const Console& console) {
 std::string no_samples_text(const SessionSummary& summary) {
   if (summary.xray) return "no calls were recorded: none of the functions was called";
   for (const char* clock : {"cpu", "cpu-clock", "task-clock"}) {
-    if (summary.event == clock) return "no samples: no process matched, or none used the CPU";
+    if (summary.event == clock) return "no samples: no process of the target used the CPU";
   }
   return "no " + printable(summary.event) +
          " were sampled: none occurred in the target, or too few; --period 1 takes each of them";

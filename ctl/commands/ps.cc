@@ -60,9 +60,8 @@ void print_processes(const WindowShares& window, const Console& console) {
 void remark_that_mode_is_off(Client& client, const Console& console) {
   const auto status = client.status();
   if (!status || status->continuous.enabled) return;
-  console.err
-      << "profctl: continuous mode is off: this is the last window of the time when it was "
-         "on\nhint: [continuous] enabled = true in /etc/profd/conf.d/history.toml switches it on\n";
+  console.err << "profctl: continuous mode is off: this is the last window of the time when it was "
+                 "on\nhint: 'profctl doctor' shows how to switch it on\n";
 }
 
 class Ps final : public Subcommand {

@@ -25,9 +25,16 @@ bool is_regular_file(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
+constexpr const char* kAnotherFile = "give another file with -o";
+
 Error already_exists(const std::string& path) {
-  return fail(ErrorCode::kIo, path + " exists, and no file is overwritten",
-              "give another file with -o");
+  return fail(ErrorCode::kIo, path + " exists, and no file is overwritten", kAnotherFile);
+}
+
+Error not_written(const std::string& path, int error) {
+  Error failed = fail_errno("could not write to " + path, error);
+  failed.hint = kAnotherFile;
+  return failed;
 }
 
 }  // namespace
@@ -56,7 +63,7 @@ Result<OutputFile> OutputFile::open(const std::string& path, ExistingFile existi
   } else {
     file.fd_.reset(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
   }
-  if (!file.fd_.valid()) return fail_errno("could not write to " + path);
+  if (!file.fd_.valid()) return not_written(path, errno);
   return file;
 }
 
@@ -69,9 +76,9 @@ void OutputFile::write(std::string_view bytes) {
 }
 
 Result<void> OutputFile::commit() {
-  if (error_ != 0) return fail_errno("could not write to " + path_, error_);
+  if (error_ != 0) return not_written(path_, error_);
   if (temporary_.empty()) return {};
-  if (::fsync(fd_.get()) != 0) return fail_errno("could not write to " + path_);
+  if (::fsync(fd_.get()) != 0) return not_written(path_, errno);
   if (auto moved = move_into_place(); !moved) return moved;
   temporary_.clear();
   return {};
@@ -83,7 +90,7 @@ Result<void> OutputFile::move_into_place() const {
                         ? (::rename(temporary_.c_str(), path_.c_str()) == 0 ? 0 : errno)
                         : move_without_replacing(AT_FDCWD, temporary_.c_str(), path_.c_str());
   if (error == EEXIST) return already_exists(path_);
-  if (error != 0) return fail_errno("could not write to " + path_, error);
+  if (error != 0) return not_written(path_, error);
   return {};
 }
 

@@ -72,7 +72,7 @@ TEST_F(CommandsTest, StopPrintsSessionJsonWhenAsked) {
 TEST_F(CommandsTest, ASessionWithoutSamplesSaysWhy) {
   service_.result.summary.ledger = {};
   const std::pair<const char*, const char*> table[] = {
-      {"cpu", "profctl: no samples: no process matched, or none used the CPU\n"},
+      {"cpu", "profctl: no samples: no process of the target used the CPU\n"},
       {"page-faults",
        "profctl: no page-faults were sampled: none occurred in the target, or too few; --period 1 "
        "takes each of them\n"}};

@@ -95,7 +95,7 @@ TEST_F(RecordTest, StacksThatAreCutAreReportedWithTheReasons) {
   profiles[1].incomplete["no_row"] = 2;
   EXPECT_THAT(record({"--", "true"}).err,
               HasSubstr("profctl: 11 of 100 user stacks do not reach the entry function: "
-                        "9 depth_limit, 2 no_row\n"));
+                        "9 depth_limit, 2 no_row (docs/api.md)\n"));
 }
 
 TEST_F(RecordTest, AJvmThatWasAskedGetsAnotherHint) {
