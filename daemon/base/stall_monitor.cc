@@ -15,6 +15,7 @@
 
 #include <boost/asio/post.hpp>
 #include <execinfo.h>
+#include <pthread.h>
 
 #include "daemon/base/log.h"
 
@@ -24,6 +25,12 @@ namespace {
 constexpr std::chrono::milliseconds kPause{20};
 constexpr std::chrono::milliseconds kCheckInterval{5};
 constexpr int kSignal = SIGURG;  // by default it is ignored
+
+std::chrono::nanoseconds cpu_time(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
 
 extern "C" void print_own_stack(int /*signal*/) {
   std::array<void*, 64> frames;
@@ -36,7 +43,7 @@ extern "C" void print_own_stack(int /*signal*/) {
 struct StallMonitor::Task {
   std::mutex mutex;
   std::condition_variable changed;
-  bool has_run = false;
+  std::optional<std::chrono::nanoseconds> ran;  // the CPU time of the io thread then
 };
 
 std::optional<StallMonitor::Milliseconds> StallMonitor::limit_of_environment() {
@@ -52,6 +59,7 @@ std::optional<StallMonitor::Milliseconds> StallMonitor::limit_of_environment() {
 // The first backtrace() loads a library, which a signal handler must not do.
 StallMonitor::StallMonitor(boost::asio::io_context& io, Milliseconds limit)
     : io_(io), limit_(limit), thread_id_(static_cast<pid_t>(::syscall(SYS_gettid))) {
+  ::pthread_getcpuclockid(::pthread_self(), &thread_clock_);
   std::array<void*, 1> frame;
   (void)::backtrace(frame.data(), 1);
   struct sigaction action {};
@@ -73,7 +81,7 @@ void StallMonitor::run(const std::stop_token& stop) {
     const auto task = std::make_shared<Task>();
     boost::asio::post(io_, [task] {
       const std::lock_guard lock(task->mutex);
-      task->has_run = true;
+      task->ran = cpu_time(CLOCK_THREAD_CPUTIME_ID);
       task->changed.notify_all();
     });
     watch(*task, stop);
@@ -81,18 +89,28 @@ void StallMonitor::run(const std::stop_token& stop) {
   }
 }
 
+// What counts is the CPU time of the io thread, and the time in which it was seen blocked: a wait
+// for a CPU is in schedstat when it is over, and this thread may have waited for one too.
 void StallMonitor::watch(Task& task, const std::stop_token& stop) {
   const auto begin = std::chrono::steady_clock::now();
+  const auto cpu_before = cpu_time(thread_clock_);
   const auto without_cpu_before = without_cpu();
+  std::chrono::nanoseconds blocked{};
   bool is_reported = false;
-  bool has_run = false;
-  while (!has_run && !stop.stop_requested()) {
+  std::optional<std::chrono::nanoseconds> ran;
+  while (!ran && !stop.stop_requested()) {
+    const bool was_blocked = is_blocked();
+    const auto passed = std::chrono::steady_clock::now() - begin;
+    const auto used = cpu_time(thread_clock_) - cpu_before;
     {
       std::unique_lock lock(task.mutex);
-      has_run = task.changed.wait_for(lock, kCheckInterval, [&task] { return task.has_run; });
+      ran = task.ran;
+      if (!ran)
+        task.changed.wait_for(lock, kCheckInterval, [&task] { return task.ran.has_value(); });
     }
-    const auto stood = std::chrono::duration_cast<Milliseconds>(
-        std::chrono::steady_clock::now() - begin - (without_cpu() - without_cpu_before));
+    if (!ran && was_blocked) blocked = passed - used - (without_cpu() - without_cpu_before);
+    const auto stood =
+        std::chrono::duration_cast<Milliseconds>((ran ? *ran - cpu_before : used) + blocked);
     longest_ms_ = std::max<std::int64_t>(longest_ms_, stood.count());
     if (stood < limit_ || is_reported) continue;
     is_reported = true;
@@ -100,6 +118,15 @@ void StallMonitor::watch(Task& task, const std::stop_token& stop) {
     log::error("the io thread stands for {} ms", stood.count());
     ::syscall(SYS_tgkill, ::getpid(), thread_id_, kSignal);
   }
+}
+
+// The state behind the name, which is in parentheses: R is a thread that runs or waits for a CPU.
+bool StallMonitor::is_blocked() const {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread_id_) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const std::size_t name_end = line.rfind(')');
+  return name_end != std::string::npos && !line.substr(name_end).starts_with(") R");
 }
 
 // The second number of schedstat: the time in which the thread waited for a CPU.

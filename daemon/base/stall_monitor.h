@@ -10,6 +10,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <time.h>
 
 #include <atomic>
 #include <chrono>
@@ -48,10 +49,12 @@ class StallMonitor {
   void run(const std::stop_token& stop);
   void watch(Task& task, const std::stop_token& stop);
   [[nodiscard]] std::chrono::nanoseconds without_cpu() const;
+  [[nodiscard]] bool is_blocked() const;
 
   boost::asio::io_context& io_;
   Milliseconds limit_;
   pid_t thread_id_;
+  clockid_t thread_clock_ = 0;
   std::atomic<std::uint64_t> stalls_ = 0;
   std::atomic<std::int64_t> longest_ms_ = 0;
   std::jthread thread_;  // last, so that it ends before the members that it uses
