@@ -111,10 +111,11 @@ class HostileResultsTest : public ::testing::Test {
 
 TEST_F(HostileResultsTest, RootsRecordDoesNotWaitForResultsOfAUser) {
   open("1GiB");
+  int round = 0;
+  const double alone = record_as_root(round++);
   const auto end = SteadyClock::now() + attack_time(8s);
   double slowest = 0;
   std::size_t files = 0;
-  int round = 0;
   do {
     const std::vector<std::string> ids = start_sessions();
     start_many_processes();
@@ -128,9 +129,10 @@ TEST_F(HostileResultsTest, RootsRecordDoesNotWaitForResultsOfAUser) {
       EXPECT_EQ(ask("DELETE", "/v1/results/" + ids[i]).status, 204);
     }
   } while (SteadyClock::now() < end);
-  std::printf("root's record -d 1s took %.1f s at most beside %zu files\n", slowest, files);
+  std::printf("root's record -d 1s took %.1f s alone, and %.1f s at most beside %zu files\n", alone,
+              slowest, files);
   EXPECT_GT(files, 400U);
-  EXPECT_LE(slowest, 5.0);
+  EXPECT_LE(slowest, 3 * alone + 2);
 }
 
 TEST_F(HostileResultsTest, AUserStaysWithinItsPartOfTheDisk) {
