@@ -99,14 +99,15 @@ void StallMonitor::watch(Task& task, const std::stop_token& stop) {
   bool is_reported = false;
   std::optional<std::chrono::nanoseconds> ran;
   while (!ran && !stop.stop_requested()) {
-    const bool was_blocked = is_blocked();
     const auto passed = std::chrono::steady_clock::now() - begin;
     const auto used = cpu_time(thread_clock_) - cpu_before;
+    const bool was_blocked = is_blocked();
     {
       std::unique_lock lock(task.mutex);
       ran = task.ran;
-      if (!ran)
+      if (!ran) {
         task.changed.wait_for(lock, kCheckInterval, [&task] { return task.ran.has_value(); });
+      }
     }
     if (!ran && was_blocked) blocked = passed - used - (without_cpu() - without_cpu_before);
     const auto stood =

@@ -77,8 +77,7 @@ class JitResolver {
   // `log` has the times of the stacks. `stacks` and `image` must outlive *this.
   JitResolver(const StackTable& stacks, JitLog log, const ProcessImage& image, JitLookup code);
 
-  // Resolves runs until it has looked at so many frames, and a few stacks more. False when all are
-  // done.
+  // Resolves whole runs until at least so many frames were looked at. False when all are done.
   [[nodiscard]] bool advance(std::size_t frames);
 
   // The result, once advance() returned false.

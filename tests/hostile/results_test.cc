@@ -132,7 +132,7 @@ TEST_F(HostileResultsTest, RootsRecordDoesNotWaitForResultsOfAUser) {
   std::printf("root's record -d 1s took %.1f s alone, and %.1f s at most beside %zu files\n", alone,
               slowest, files);
   EXPECT_GT(files, 400U);
-  EXPECT_LE(slowest, 3 * alone + 2);
+  EXPECT_LE(slowest, std::max(5.0, 4 * alone)) << "a build with sanitizers is slower";
 }
 
 TEST_F(HostileResultsTest, AUserStaysWithinItsPartOfTheDisk) {

@@ -58,8 +58,9 @@ TEST(JitLog, ComparesNothingForOneEntry) {
 
 TEST(JitLog, GivesEachStackOneTimeWhereNothingIsCompared) {
   JitLog log;
-  for (std::uint64_t time = 0; !log.is_full(); ++time)
+  for (std::uint64_t time = 0; !log.is_full(); ++time) {
     log.add(static_cast<std::uint32_t>(time % 7), time);
+  }
   const auto nothing = [](auto, auto, auto) { return false; };
   EXPECT_EQ(run_length(log.entries(), nothing), 1U);
   log.fold_oldest_half(nothing);
