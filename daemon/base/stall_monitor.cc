@@ -40,10 +40,30 @@ extern "C" void print_own_stack(int /*signal*/) {
 
 }  // namespace
 
-struct StallMonitor::Task {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::optional<std::chrono::nanoseconds> ran;  // the CPU time of the io thread then
+class StallMonitor::Task {
+ public:
+  void run() {
+    const std::lock_guard lock(mutex_);
+    ran_ = cpu_time(CLOCK_THREAD_CPUTIME_ID);
+    changed_.notify_all();
+  }
+
+  // The CPU time that the io thread had when it ran this; none: it has not yet.
+  std::optional<std::chrono::nanoseconds> when_ran() {
+    const std::lock_guard lock(mutex_);
+    return ran_;
+  }
+
+  // Until it has run, or for a check interval.
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kCheckInterval, [this] { return ran_.has_value(); });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<std::chrono::nanoseconds> ran_;
 };
 
 std::optional<StallMonitor::Milliseconds> StallMonitor::limit_of_environment() {
@@ -79,11 +99,7 @@ void StallMonitor::run(const std::stop_token& stop) {
   ::prctl(PR_SET_NAME, "stall-monitor");
   while (!stop.stop_requested()) {
     const auto task = std::make_shared<Task>();
-    boost::asio::post(io_, [task] {
-      const std::lock_guard lock(task->mutex);
-      task->ran = cpu_time(CLOCK_THREAD_CPUTIME_ID);
-      task->changed.notify_all();
-    });
+    boost::asio::post(io_, [task] { task->run(); });
     watch(*task, stop);
     std::this_thread::sleep_for(kPause);
   }
@@ -97,28 +113,26 @@ void StallMonitor::watch(Task& task, const std::stop_token& stop) {
   const auto without_cpu_before = without_cpu();
   std::chrono::nanoseconds blocked{};
   bool is_reported = false;
-  std::optional<std::chrono::nanoseconds> ran;
-  while (!ran && !stop.stop_requested()) {
+  while (true) {
     const auto passed = std::chrono::steady_clock::now() - begin;
     const auto used = cpu_time(thread_clock_) - cpu_before;
     const bool was_blocked = is_blocked();
-    {
-      std::unique_lock lock(task.mutex);
-      ran = task.ran;
-      if (!ran) {
-        task.changed.wait_for(lock, kCheckInterval, [&task] { return task.ran.has_value(); });
-      }
-    }
+    const std::optional<std::chrono::nanoseconds> ran = task.when_ran();
     if (!ran && was_blocked) blocked = passed - used - (without_cpu() - without_cpu_before);
     const auto stood =
         std::chrono::duration_cast<Milliseconds>((ran ? *ran - cpu_before : used) + blocked);
     longest_ms_ = std::max<std::int64_t>(longest_ms_, stood.count());
-    if (stood < limit_ || is_reported) continue;
-    is_reported = true;
-    ++stalls_;
-    log::error("the io thread stands for {} ms", stood.count());
-    ::syscall(SYS_tgkill, ::getpid(), thread_id_, kSignal);
+    if (stood >= limit_ && !is_reported) report(stood);
+    is_reported = is_reported || stood >= limit_;
+    if (ran || stop.stop_requested()) return;
+    task.wait();
   }
+}
+
+void StallMonitor::report(Milliseconds stood) {
+  ++stalls_;
+  log::error("the io thread stands for {} ms", stood.count());
+  ::syscall(SYS_tgkill, ::getpid(), thread_id_, kSignal);
 }
 
 // The state behind the name, which is in parentheses: R is a thread that runs or waits for a CPU.

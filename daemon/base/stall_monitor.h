@@ -44,10 +44,11 @@ class StallMonitor {
 
  private:
   // A task that the event loop has; it may outlive the monitor.
-  struct Task;
+  class Task;
 
   void run(const std::stop_token& stop);
   void watch(Task& task, const std::stop_token& stop);
+  void report(Milliseconds stood);
   [[nodiscard]] std::chrono::nanoseconds without_cpu() const;
   [[nodiscard]] bool is_blocked() const;
 
