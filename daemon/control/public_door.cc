@@ -65,7 +65,6 @@ std::optional<pid_t> PublicDoor::process() const {
 }
 
 void PublicDoor::start() {
-  start_door();
   spawn(io_, watch());
   spawn(io_, watch_connecting());
 }
@@ -97,21 +96,29 @@ void PublicDoor::stop_watching() {
   pause_.cancel();
 }
 
-void PublicDoor::start_door() {
+boost::asio::awaitable<void> PublicDoor::start_door() {
   if (stuck_.size() >= kMaxStuck) {
     if (!std::exchange(was_refused_, true)) {
       log::error("the public control socket is not served: {} doors hang", stuck_.size());
     }
-    return;
+    co_return;
   }
-  auto child = door::DoorChild::start(socket_.get(), group_);
+  auto start = [listener = socket_.get(), group = group_] {
+    return door::DoorChild::start(listener, group);
+  };
+  auto operation = starter_.run(std::move(start));
+  auto child = co_await std::move(operation);
   if (!child) {
     if (!std::exchange(was_refused_, true)) {
       log::error("could not start the door: {}", child.error().message);
     }
-    return;
+    co_return;
   }
   was_refused_ = false;
+  if (is_stopped_) {
+    kill(child->process());
+    co_return;
+  }
   door_ = std::make_shared<Door>(io_, std::move(*child));
   spawn(io_, receive(door_));
 }
@@ -119,11 +126,15 @@ void PublicDoor::start_door() {
 void PublicDoor::end_door() {
   const std::shared_ptr<Door> ended = std::exchange(door_, nullptr);
   if (!ended) return;
-  ::kill(ended->child.process(), SIGKILL);  // not reaped yet, so the pid is still its own
-  stuck_.push_back(ended->child.process());
   boost::system::error_code ignored;
   ended->link.close(ignored);
   server_.abort_clients_of_door();
+  kill(ended->child.process());
+}
+
+void PublicDoor::kill(pid_t process) {
+  ::kill(process, SIGKILL);  // not reaped yet, so the pid is still its own
+  stuck_.push_back(process);
   reap();
 }
 
@@ -138,19 +149,22 @@ void PublicDoor::replace(const Error& why) {
   end_door();
 }
 
-void PublicDoor::check() {
+boost::asio::awaitable<void> PublicDoor::check() {
   if (door_ && door_->child.stands_still(kStandstill)) {
     replace(fail(ErrorCode::kTimeout, "it stands still"));
   }
   if (!stuck_.empty()) reap();
-  if (!door_) start_door();
+  if (!door_) {
+    co_await start_door();
+  }
 }
 
 boost::asio::awaitable<void> PublicDoor::watch() {
   while (!is_stopped_) {
+    co_await check();
+    if (is_stopped_) co_return;
     expire_with_others(timer_, interval());
     co_await wait_for(timer_);
-    if (!is_stopped_) check();
   }
 }
 

@@ -4,7 +4,7 @@
 // The daemon keeps the listening socket open and never accepts from it, so that clients wait while
 // a door is replaced. A killed door may hang in the kernel, in the close of a descriptor that a
 // user sent: it is not waited for. While kMaxStuck of them hang, there is no door, and only the
-// admin socket is served. On the io thread.
+// admin socket is served. On the io thread, but for the start of a door, which waits for its exec.
 
 #pragma once
 
@@ -24,6 +24,7 @@
 #include "collectors/door/door_child.h"
 #include "daemon/control/server.h"
 #include "daemon/service/unix_listener.h"
+#include "daemon/storage/worker.h"
 #include "formats/base/result.h"
 
 namespace profd {
@@ -52,12 +53,13 @@ class PublicDoor {
  private:
   struct Door;
 
-  void start_door();
+  boost::asio::awaitable<void> start_door();
   // Kills the door and disconnects its clients.
   void end_door();
   void replace(const Error& why);
+  void kill(pid_t process);
   void reap();
-  void check();
+  boost::asio::awaitable<void> check();
   // Until the next check of the door.
   [[nodiscard]] std::chrono::milliseconds interval();
   boost::asio::awaitable<void> watch();
@@ -80,6 +82,7 @@ class PublicDoor {
   std::chrono::steady_clock::time_point last_client_{};
   bool is_stopped_ = false;
   bool was_refused_ = false;  // no door could be started at the last try
+  Worker starter_{"door-starter"};
 };
 
 }  // namespace profd

@@ -50,7 +50,6 @@ AppDoor::AppDoor(boost::asio::io_context& io, UniqueFd listener, Events events)
       timer_(io),
       pause_(io),
       connecting_(io, ::fcntl(listener_.get(), F_DUPFD_CLOEXEC, 0)) {
-  start_missing();
   spawn(io_, watch());
   spawn(io_, watch_connecting());
 }
@@ -104,40 +103,57 @@ bool AppDoor::may_start() {
   return false;
 }
 
-void AppDoor::start_missing() {
-  if ((door_ && closer_) || !may_start()) return;
+boost::asio::awaitable<void> AppDoor::start_missing() {
+  if ((door_ && closer_) || !may_start()) co_return;
   Result<void> started;
-  if (!door_) started = start_door();
-  if (started && !closer_) started = start_closer();
+  if (!door_) {
+    started = co_await start_door();
+  }
+  if (started && door_ && !closer_) {
+    started = co_await start_closer();
+  }
   if (!started && !was_refused_) {
     log::error("could not start the door of the apps: {}", started.error().message);
   }
   was_refused_ = !started;
 }
 
-Result<void> AppDoor::start_door() {
-  auto child = door::AppDoorChild::start(listener_.get());
-  if (!child) return child.error();
+boost::asio::awaitable<Result<void>> AppDoor::start_door() {
+  auto start = [listener = listener_.get()] { return door::AppDoorChild::start(listener); };
+  auto operation = starter_.run(std::move(start));
+  auto child = co_await std::move(operation);
+  if (!child) co_return child.error();
+  if (is_stopped_) {
+    kill(child->process());
+    co_return Result<void>();
+  }
   door_ = std::make_shared<Door>(io_, std::move(*child));
   spawn(io_, receive(door_));
-  return {};
+  co_return Result<void>();
 }
 
 // Its end of the pair is closed here before the door gets the other one: the daemon never has an
 // end over which a connection travels.
-Result<void> AppDoor::start_closer() {
+boost::asio::awaitable<Result<void>> AppDoor::start_closer() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-    return fail_errno("could not make a socket pair");
+    co_return fail_errno("could not make a socket pair");
   }
   UniqueFd for_door(ends[0]);
   UniqueFd for_closer(ends[1]);
-  auto child = door::CloserChild::start(for_closer.get());
-  if (!child) return child.error();
+  const std::shared_ptr<Door> door = door_;
+  auto start = [socket = for_closer.get()] { return door::CloserChild::start(socket); };
+  auto operation = starter_.run(std::move(start));
+  auto child = co_await std::move(operation);
+  if (!child) co_return child.error();
   for_closer.reset();
+  if (door != door_) {  // which has ended meanwhile
+    kill(child->process());
+    co_return Result<void>();
+  }
   closer_.emplace(std::move(*child));
   order({.order = door::AppOrder::kCloser}, std::move(for_door));
-  return {};
+  co_return Result<void>();
 }
 
 void AppDoor::kill(pid_t process) {
@@ -188,23 +204,24 @@ bool AppDoor::has_closer_died() {
          ended.si_pid != 0;
 }
 
-void AppDoor::check() {
+boost::asio::awaitable<void> AppDoor::check() {
   if (door_ && door_->child.stands_still(kStandstill)) {
     replace_door(fail(ErrorCode::kTimeout, "it stands still"));
   }
   if (closer_ && closer_->stands_still(kStandstill)) replace_closer("it stands still");
   if (closer_ && has_closer_died()) replace_closer("it died");
   if (!stuck_.empty()) reap();
-  start_missing();
+  co_await start_missing();
 }
 
 boost::asio::awaitable<void> AppDoor::watch() {
   while (!is_stopped_) {
+    co_await check();
+    if (is_stopped_) co_return;
     const auto now = steady_clock::now();
     if (!door_ || !closer_ || !stuck_.empty() || !connected_.empty()) last_app_ = now;
     expire_with_others(timer_, now - last_app_ < kRecent ? kCheckInterval : kIdleInterval);
     co_await wait_for(timer_);
-    if (!is_stopped_) check();
   }
 }
 

@@ -4,7 +4,8 @@
 // The daemon keeps the listening socket open and never accepts from it, so that apps wait while a
 // door is replaced; those that the old one had connect again. A killed process may hang in the
 // kernel, in the close of a descriptor that a user sent: it is not waited for. While kMaxStuck of
-// them hang, no other is started. On the io thread.
+// them hang, no other is started. On the io thread, but for the start of a process, which waits for
+// its exec.
 
 #pragma once
 
@@ -25,6 +26,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "collectors/door/app_door_child.h"
+#include "daemon/storage/worker.h"
 #include "formats/base/result.h"
 #include "formats/base/unique_fd.h"
 
@@ -68,16 +70,16 @@ class AppDoor {
 
   // False: none is started now.
   bool may_start();
-  void start_missing();
-  Result<void> start_door();
-  Result<void> start_closer();
+  boost::asio::awaitable<void> start_missing();
+  boost::asio::awaitable<Result<void>> start_door();
+  boost::asio::awaitable<Result<void>> start_closer();
   void end_door();
   void end_closer();
   void kill(pid_t process);
   void replace_door(const Error& why);
   void replace_closer(const char* why);
   void reap();
-  void check();
+  boost::asio::awaitable<void> check();
   [[nodiscard]] bool has_closer_died();
   void order(const door::AppOrderPacket& packet, UniqueFd descriptor = UniqueFd());
   static boost::asio::awaitable<void> send_orders(std::shared_ptr<Door> door);
@@ -100,6 +102,7 @@ class AppDoor {
   std::chrono::steady_clock::time_point last_app_{};  // when there was one
   bool is_stopped_ = false;
   bool was_refused_ = false;  // none could be started at the last try
+  Worker starter_{"door-starter"};
 };
 
 }  // namespace profd

@@ -1,12 +1,10 @@
 #include "daemon/xray/recorder.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include <stdlib.h>
+#include "collectors/xray/function_choice.h"
 
 namespace profd {
 namespace {
@@ -22,13 +20,7 @@ Result<void> check(const StartRequest& request) {
     return fail(ErrorCode::kInvalidArgument,
                 "event xray records every call: it has no frequency and no period");
   }
-  return {};
-}
-
-// The session's id, which is eight hexadecimal digits, as a number that is not 0.
-std::uint32_t number_of(const std::string& id) {
-  const auto number = static_cast<std::uint32_t>(::strtoul(id.c_str(), nullptr, 16));
-  return std::max<std::uint32_t>(number, 1);
+  return xray::check_pattern(request.functions);
 }
 
 }  // namespace
@@ -37,7 +29,7 @@ boost::asio::awaitable<void> XrayRecorder::prepare(TargetRequest target) {
   if (target.pids.size() != 1) co_return;  // start() refuses it
   const auto pid = static_cast<pid_t>(target.pids.front());
   auto find = [this, pid] { return find_xray_target(pid, runner_); };
-  auto finding = opener_.run(std::move(find));
+  auto finding = starter_.run(std::move(find));
   auto found = co_await std::move(finding);
   prepared_.insert_or_assign(pid, std::move(found));
 }
@@ -57,41 +49,23 @@ Result<std::shared_ptr<Recording>> XrayRecorder::start(RecordingRequest request)
     if (other->app() != pid || other->has_finished()) continue;
     return fail(ErrorCode::kBusy, "session " + other->id() + " records that process already");
   }
-  auto follower = start_follower(request, *memory);
-  if (!follower) return follower.error();
-  auto recording =
-      std::make_shared<XrayRecording>(std::move(request), std::move(*follower), shared_);
+  auto start = start_of(pid, *memory);
+  if (!start) return start.error();
+  auto recording = std::make_shared<XrayRecording>(std::move(request), std::move(*start), shared_);
   recording->begin();
   std::erase_if(recordings_, [](const auto& one) { return one.expired(); });
   recordings_.push_back(recording);
   return recording;
 }
 
-Result<XrayRecording::Start> XrayRecorder::start_follower(const RecordingRequest& request,
-                                                          std::uint64_t memory_bytes) {
-  const auto pid = static_cast<pid_t>(request.start.target.pids.front());
+Result<XrayRecording::Start> XrayRecorder::start_of(pid_t pid, std::uint64_t memory_bytes) {
   auto prepared = prepared_.extract(pid);
   if (!prepared) return fail(ErrorCode::kInternal, "the recording was not prepared");
   auto& target = prepared.mapped();
   const auto connected = shared_.apps.check_connected(pid);
   if (!target && !connected && target.error().code == ErrorCode::kIo) return connected.error();
   if (!target) return target.error();
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-    return fail_errno("could not make a socket pair");
-  }
-  UniqueFd for_door(ends[0]);
-  UniqueFd for_follower(ends[1]);
-  auto follower =
-      xray::LiveChild::start(target->program->fd.get(), for_follower.get(), number_of(request.id),
-                             request.start.functions, memory_bytes);
-  for_follower.reset();  // before the connection is sent, so that it is the follower's alone
-  if (!follower) return follower.error();
-  // A program that is not instrumented does not connect: the follower, which gets no connection,
-  // finds out, and its error says so.
-  if (connected) shared_.apps.pass_connection(pid, std::move(for_door));
-  XrayRecording::Start start{
-      .follower = std::move(*follower), .target = std::move(*target), .memory_bytes = memory_bytes};
+  XrayRecording::Start start{.target = std::move(*target), .memory_bytes = memory_bytes};
   if (!connected) start.not_connected = connected.error();
   return start;
 }

@@ -29,7 +29,8 @@ inline constexpr std::string_view kXrayEvent = "xray";
 class XrayRecorder final : public Recorder {
  public:
   // Both must outlive the recorder; the recorder its recordings.
-  XrayRecorder(boost::asio::io_context& io, XrayApps& apps) : shared_{.io = io, .apps = apps} {}
+  XrayRecorder(boost::asio::io_context& io, XrayApps& apps)
+      : shared_{.io = io, .apps = apps, .starter = starter_} {}
 
   [[nodiscard]] bool records(std::string_view event) const override { return event == kXrayEvent; }
   [[nodiscard]] boost::asio::awaitable<void> prepare(TargetRequest target) override;
@@ -43,14 +44,13 @@ class XrayRecorder final : public Recorder {
  private:
   [[nodiscard]] std::vector<std::shared_ptr<XrayRecording>> recordings() const;
   [[nodiscard]] XrayHoldings held_by(uid_t uid) const;
-  [[nodiscard]] Result<XrayRecording::Start> start_follower(const RecordingRequest& request,
-                                                            std::uint64_t memory_bytes);
+  [[nodiscard]] Result<XrayRecording::Start> start_of(pid_t pid, std::uint64_t memory_bytes);
 
   XrayRecording::Shared shared_;
   std::map<pid_t, Result<XrayTarget>> prepared_;  // for the start() that follows at once
   std::vector<std::weak_ptr<XrayRecording>> recordings_;
-  BoundedRunner runner_;          // for the jobs of opener_
-  Worker opener_{"xray-opener"};  // last: it ends its jobs before what they use is destroyed
+  BoundedRunner runner_;            // for the jobs of starter_
+  Worker starter_{"xray-starter"};  // last: it ends its jobs before what they use is destroyed
 };
 
 }  // namespace profd

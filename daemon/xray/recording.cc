@@ -2,9 +2,13 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <utility>
+
+#include <stdlib.h>
 
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
@@ -32,7 +36,7 @@ XrayRecording::XrayRecording(RecordingRequest request, Start start, Shared& shar
     : Recording(std::move(request)),
       shared_(shared),
       start_(std::move(start)),
-      events_(shared.io, ::fcntl(start_.follower.descriptor(), F_DUPFD_CLOEXEC, 0)),
+      events_(shared.io),
       limit_(shared.io),
       changed_(shared.io) {}
 
@@ -42,12 +46,50 @@ void XrayRecording::begin() {
   spawn(shared_.io, follow(shared_from_this()));
 }
 
+// The session's id, which is eight hexadecimal digits, as a number that is not 0.
+std::uint32_t XrayRecording::number() const {
+  const auto number = static_cast<std::uint32_t>(::strtoul(id().c_str(), nullptr, 16));
+  return std::max<std::uint32_t>(number, 1);
+}
+
+boost::asio::awaitable<Result<void>> XrayRecording::start_follower() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    co_return fail_errno("could not make a socket pair");
+  }
+  UniqueFd for_door(ends[0]);
+  UniqueFd for_follower(ends[1]);
+  auto start = [this, door = for_follower.get()] {
+    return xray::LiveChild::start(start_.target.program->fd.get(), door, number(),
+                                  request().functions, start_.memory_bytes);
+  };
+  auto operation = shared_.starter.run(std::move(start));
+  auto follower = co_await std::move(operation);
+  for_follower.reset();  // before the connection is sent, so that it is the follower's alone
+  if (!follower) co_return follower.error();
+  follower_.emplace(std::move(*follower));
+  if (state_ == State::kFinished) {
+    kill_follower();
+    co_return Result<void>();
+  }
+  events_.assign(::fcntl(follower_->descriptor(), F_DUPFD_CLOEXEC, 0));
+  // A program that is not instrumented does not connect: the follower, which gets no connection,
+  // finds out, and its error says so.
+  if (!start_.not_connected) {
+    shared_.apps.pass_connection(start_.target.pid, std::move(for_door));
+  }
+  co_return Result<void>();
+}
+
 // Until the follower's last event.
 boost::asio::awaitable<void> XrayRecording::follow(std::shared_ptr<XrayRecording> self) {
+  const auto started = co_await self->start_follower();
+  if (!started) self->fail(xray::DetachReason::kFollowerDied, started.error());
+  if (self->state_ == State::kFinishing) (void)self->follower_->send(xray::Command::kFinish);
   while (self->state_ != State::kFinished) {
     const bool is_readable = co_await wait_readable(self->events_);
     if (!is_readable || self->state_ == State::kFinished) break;
-    if (auto event = self->start_.follower.next_event()) self->handle(std::move(*event));
+    if (auto event = self->follower_->next_event()) self->handle(std::move(*event));
   }
 }
 
@@ -110,7 +152,8 @@ void XrayRecording::end() {
   state_ = State::kFinishing;
   fail_within(kResultLimit, xray::DetachReason::kFollowerDied,
               profd::fail(ErrorCode::kTimeout, "the follower gives no result"));
-  (void)start_.follower.send(xray::Command::kFinish);  // if it is gone, its end is the next event
+  // If it is gone, its end is the next event.
+  if (follower_) (void)follower_->send(xray::Command::kFinish);
   changed_.notify_all();
 }
 
@@ -120,10 +163,16 @@ void XrayRecording::set_finished() {
   limit_.cancel();
   boost::system::error_code ignored;
   events_.close(ignored);
-  ::kill(start_.follower.process(), SIGKILL);  // not reaped yet, so the pid is still its own
-  shared_.to_reap.push_back(start_.follower.process());
-  shared_.reap();
+  kill_follower();
   changed_.notify_all();
+}
+
+void XrayRecording::kill_follower() {
+  if (!follower_) return;
+  ::kill(follower_->process(), SIGKILL);  // not reaped yet, so the pid is still its own
+  shared_.to_reap.push_back(follower_->process());
+  follower_.reset();
+  shared_.reap();
 }
 
 boost::asio::awaitable<Result<void>> XrayRecording::wait_until_begun() {
@@ -149,7 +198,7 @@ boost::asio::awaitable<Result<Measurement>> XrayRecording::copy() {
     co_await changed_.wait();
   }
   is_copying_ = true;
-  is_copy_ordered_ = state_ == State::kRunning && start_.follower.send(xray::Command::kShow);
+  is_copy_ordered_ = state_ == State::kRunning && follower_->send(xray::Command::kShow);
   while (is_copy_ordered_ && state_ != State::kFinished) {
     co_await changed_.wait();
   }

@@ -23,6 +23,7 @@
 #include "collectors/xray/live_child.h"
 #include "daemon/base/coroutines.h"
 #include "daemon/sessions/recording.h"
+#include "daemon/storage/worker.h"
 #include "daemon/xray/apps.h"
 #include "daemon/xray/target.h"
 #include "formats/api/session_summary.h"
@@ -35,6 +36,7 @@ class XrayRecording final : public Recording, public std::enable_shared_from_thi
   struct Shared {
     boost::asio::io_context& io;
     XrayApps& apps;
+    Worker& starter;  // of followers: the start of a process waits for its exec
     std::uint64_t failed = 0;
     CountsByReason ended{};        // before a caller stopped them, by xray::DetachReason
     std::vector<pid_t> to_reap{};  // followers that were killed
@@ -43,7 +45,6 @@ class XrayRecording final : public Recording, public std::enable_shared_from_thi
   };
 
   struct Start {
-    xray::LiveChild follower;
     XrayTarget target;
     std::uint64_t memory_bytes = 0;  // that the follower may allocate
     // The app has no connection: the follower only examines its program.
@@ -69,7 +70,7 @@ class XrayRecording final : public Recording, public std::enable_shared_from_thi
 
  private:
   enum class State : std::uint8_t {
-    kAttaching,  // the app has not answered yet
+    kAttaching,  // there is no follower, or the app has not answered yet
     kRunning,
     kFinishing,  // the app unpatches its functions, and the follower reads the rest
     kFinished,   // with a result, or an error
@@ -79,6 +80,9 @@ class XrayRecording final : public Recording, public std::enable_shared_from_thi
   void describe(SessionInfo& info) const override;
 
   static boost::asio::awaitable<void> follow(std::shared_ptr<XrayRecording> self);
+  boost::asio::awaitable<Result<void>> start_follower();
+  void kill_follower();
+  [[nodiscard]] std::uint32_t number() const;
   void handle(xray::LiveEvent event);
   void note_detach(xray::DetachReason reason, const std::string& why);
   void fail_within(std::chrono::seconds limit, xray::DetachReason reason, const Error& error);
@@ -88,6 +92,7 @@ class XrayRecording final : public Recording, public std::enable_shared_from_thi
 
   Shared& shared_;
   Start start_;
+  std::optional<xray::LiveChild> follower_;  // none: it is being started
 
   State state_ = State::kAttaching;
   std::uint64_t records_ = 0;

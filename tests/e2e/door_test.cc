@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -20,6 +19,7 @@
 #include <gmock/gmock.h>
 
 #include "formats/base/unique_fd.h"
+#include "tests/children.h"
 #include "tests/daemon/control/raw_client.h"
 #include "tests/e2e/harness.h"
 #include "tests/lingering_socket.h"
@@ -125,16 +125,7 @@ TEST_F(DoorTest, LingeringDescriptorsDelayTheirSendersAlone) {
 }
 
 TEST_F(DoorTest, ADoorThatDiesIsReplaced) {
-  const std::string tasks = "/proc/" + std::to_string(daemon_.process().pid()) + "/task/" +
-                            std::to_string(daemon_.process().pid()) + "/children";
-  std::ifstream children(tasks);
-  pid_t door = 0;
-  for (pid_t pid = 0; children >> pid;) {
-    std::ifstream name("/proc/" + std::to_string(pid) + "/comm");
-    std::string text;
-    name >> text;
-    if (text == "profd-door") door = pid;
-  }
+  const pid_t door = test::child_called("profd-door", daemon_.process().pid());
   ASSERT_GT(door, 0);
   RawClient kept(daemon_.socket());
   ASSERT_EQ(kept.ask("GET", "/v1/status").status, 200);

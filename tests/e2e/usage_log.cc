@@ -10,6 +10,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "tests/children.h"
 #include "tests/e2e/harness.h"
 
 namespace profd::e2e {
@@ -23,17 +24,6 @@ constexpr std::array<Field, 6> kFields{&Usage::private_kib, &Usage::resident_kib
                                        &Usage::threads,     &Usage::processes};
 
 fs::path directory_of(pid_t pid) { return fs::path("/proc") / std::to_string(pid); }
-
-// Each thread lists those that it forked.
-std::vector<pid_t> children_of(pid_t pid) {
-  std::vector<pid_t> found;
-  std::error_code error;
-  for (const auto& thread : fs::directory_iterator(directory_of(pid) / "task", error)) {
-    std::ifstream children(thread.path() / "children");
-    for (pid_t child = 0; children >> child;) found.push_back(child);
-  }
-  return found;
-}
 
 std::uint64_t median(std::vector<std::uint64_t> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -62,7 +52,7 @@ std::optional<Usage> level(std::span<const Moment> moments, const std::string& n
 }  // namespace
 
 void UsageLog::read(pid_t daemon) {
-  std::vector<pid_t> processes = children_of(daemon);
+  std::vector<pid_t> processes = test::children_of(daemon);
   processes.push_back(daemon);
   Moment moment;
   for (const pid_t pid : processes) {
@@ -111,7 +101,7 @@ Usage UsageLog::usage_of(pid_t pid) const {
 }
 
 void UsageLog::count_descriptors(pid_t pid, Usage& usage) const {
-  const std::size_t sockets = children_of(pid).size();
+  const std::size_t sockets = test::children_of(pid).size();
   std::error_code error;
   fs::directory_iterator entry(directory_of(pid) / "fd", error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
@@ -133,6 +123,24 @@ bool UsageLog::is_others_file(const std::string& target) const {
   return std::ranges::none_of(own_directories_, [&target](const fs::path& own) {
     return target.starts_with(own.string() + "/");
   });
+}
+
+Usage usage_with_children(pid_t pid) {
+  std::vector<pid_t> processes = test::children_of(pid);
+  processes.push_back(pid);
+  Usage sum;
+  for (const pid_t process : processes) {
+    std::ifstream memory(directory_of(process) / "smaps_rollup");
+    for (std::string line; std::getline(memory, line);) {
+      constexpr std::string_view kKey = "Pss:";
+      if (line.starts_with(kKey)) sum.resident_kib += std::stoull(line.substr(kKey.size()));
+    }
+    std::error_code gone;
+    const fs::directory_iterator entries(directory_of(process) / "fd", gone);
+    if (!gone) sum.descriptors += static_cast<std::uint64_t>(std::distance(begin(entries), {}));
+    ++sum.processes;
+  }
+  return sum;
 }
 
 }  // namespace profd::e2e

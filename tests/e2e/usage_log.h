@@ -62,4 +62,8 @@ class UsageLog {
   std::vector<Moment> moments_;
 };
 
+// What a process and its children take together, now, with a page that several share counted once
+// (proportional set size) in resident_kib; the descriptors are all of theirs.
+[[nodiscard]] Usage usage_with_children(pid_t pid);
+
 }  // namespace profd::e2e

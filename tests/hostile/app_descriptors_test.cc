@@ -13,6 +13,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/children.h"
 #include "tests/collectors/xray/instrumented_app.h"
 #include "tests/daemon/control/raw_client.h"
 #include "tests/e2e/harness.h"
@@ -42,10 +43,11 @@ class HostileAppDescriptorsTest : public testing::Test {
 
   // Of the daemon and of its children.
   std::size_t descriptors() {
-    const std::string daemon = std::to_string(daemon_.process().pid());
-    std::size_t sum = descriptors_of(daemon);
-    std::ifstream children("/proc/" + daemon + "/task/" + daemon + "/children");
-    for (std::string pid; children >> pid;) sum += descriptors_of(pid);
+    const pid_t daemon = daemon_.process().pid();
+    std::size_t sum = descriptors_of(std::to_string(daemon));
+    for (const pid_t child : test::children_of(daemon)) {
+      sum += descriptors_of(std::to_string(child));
+    }
     return sum;
   }
 

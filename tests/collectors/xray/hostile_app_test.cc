@@ -10,11 +10,11 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <set>
 
 #include <gmock/gmock.h>
 
 #include "daemon/xray/memory.h"
+#include "tests/children.h"
 #include "tests/collectors/xray/instrumented_app.h"
 #include "tests/e2e/harness.h"
 #include "tests/formats/readers.h"
@@ -160,22 +160,13 @@ TEST_F(HostileAppTest, AnAppThatOverwritesItsMemoryOrFloodsHarmsNothingElse) {
   }
 }
 
-std::set<pid_t> children_of(pid_t daemon) {
-  std::ifstream list("/proc/" + std::to_string(daemon) + "/task/" + std::to_string(daemon) +
-                     "/children");
-  std::set<pid_t> children;
-  for (pid_t child = 0; list >> child;) children.insert(child);
-  return children;
-}
-
 TEST_F(HostileAppTest, AFollowerThatDiesEndsItsSessionWithAReason) {
   InstrumentedApp app(socket(), {"--forever"});
-  const std::set<pid_t> before = children_of(daemon_.process().pid());
   const Ended started = start(app);
   ASSERT_EQ(started.status, 0) << started.err;
-  for (const pid_t child : children_of(daemon_.process().pid())) {
-    if (!before.contains(child)) ::kill(child, SIGKILL);
-  }
+  const pid_t follower = test::child_called("profd-follower", daemon_.process().pid());
+  ASSERT_GT(follower, 0);
+  ASSERT_EQ(::kill(follower, SIGKILL), 0);
   EXPECT_TRUE(eventually([&] {
     return daemon_.status().xray.ended == CountsByReason{{"follower_died", 1}};
   }));
@@ -187,7 +178,7 @@ TEST_F(HostileAppTest, AFollowerThatDiesEndsItsSessionWithAReason) {
 // The sum of the peak resident memory of all processes that the daemon has started.
 std::uint64_t peak_of_children(pid_t daemon) {
   std::uint64_t sum = 0;
-  for (const pid_t child : children_of(daemon)) {
+  for (const pid_t child : test::children_of(daemon)) {
     std::ifstream status("/proc/" + std::to_string(child) + "/status");
     for (std::string line; std::getline(status, line);) {
       if (line.starts_with("VmHWM:")) sum += std::stoull(line.substr(6)) * 1024;

@@ -15,6 +15,7 @@
 #include <gmock/gmock.h>
 
 #include "formats/profile/pprof_reader.h"
+#include "tests/children.h"
 #include "tests/collectors/xray/instrumented_app.h"
 #include "tests/e2e/harness.h"
 #include "tests/formats/readers.h"
@@ -248,20 +249,10 @@ bool is_patched(pid_t pid) {
   return bytes[0] == 0x41 && bytes[1] == 0xba;
 }
 
-// 0: the daemon has no child of that name.
-pid_t child_called(const std::string& comm, pid_t daemon) {
-  const std::string pid_text = std::to_string(daemon);
-  std::ifstream children("/proc/" + pid_text + "/task/" + pid_text + "/children");
-  for (pid_t pid = 0; children >> pid;) {
-    if (first_line_of("/proc/" + std::to_string(pid) + "/comm") == comm) return pid;
-  }
-  return 0;
-}
-
 TEST_F(LiveTest, ASessionGoesOnWhenTheDoorOfItsAppDiesAndTheAppConnectsAgain) {
   InstrumentedApp app(socket(), {"--rounds", "1000"});
   const std::string session = start(app);
-  const pid_t door = child_called("profd-app-door", daemon_.process().pid());
+  const pid_t door = test::child_called("profd-app-door", daemon_.process().pid());
   ASSERT_GT(door, 0);
   ASSERT_EQ(::kill(door, SIGKILL), 0);
   EXPECT_TRUE(eventually([&] { return daemon_.status().xray.doors_replaced == 1; }));

@@ -14,7 +14,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,6 +21,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/children.h"
 #include "tests/daemon/control/running_server.h"
 
 namespace profd {
@@ -69,17 +69,6 @@ class App {
   pid_t pid_;
 };
 
-// A child of this process by its argument; 0: none runs.
-pid_t child_of_kind(const std::string& argument) {
-  std::ifstream children("/proc/self/task/" + std::to_string(::gettid()) + "/children");
-  for (pid_t pid = 0; children >> pid;) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline");
-    const std::string command((std::istreambuf_iterator<char>(file)), {});
-    if (command.find(argument) != std::string::npos) return pid;
-  }
-  return 0;
-}
-
 class XrayAppsTest : public ::testing::Test {
  protected:
   XrayAppsTest() {
@@ -103,6 +92,13 @@ class XrayAppsTest : public ::testing::Test {
     while (!done() && std::chrono::steady_clock::now() < limit)
       io_.run_one_for(std::chrono::milliseconds(10));
     EXPECT_TRUE(done());
+  }
+
+  // Runs until there is one.
+  pid_t child(const std::string& comm) {
+    pid_t found = 0;
+    run_until([&] { return (found = test::child_called(comm, ::getpid())) != 0; });
+    return found;
   }
 
   TemporaryDirectory directory_;
@@ -138,8 +134,9 @@ TEST_F(XrayAppsTest, AUserHasALimitThatSubordinateUidsShareAndRootHasNot) {
 TEST_F(XrayAppsTest, ADoorThatDiesIsReplacedAndItsAppsAreDisconnected) {
   App app(socket(), kAppUser);
   run_until([&] { return apps_->check_connected(app.pid()).has_value(); });
-  run_until([] { return child_of_kind("--app-door") != 0; });
-  ASSERT_EQ(::kill(child_of_kind("--app-door"), SIGKILL), 0);
+  const pid_t door = child("profd-app-door");
+  ASSERT_GT(door, 0);
+  ASSERT_EQ(::kill(door, SIGKILL), 0);
   const pid_t pid = app.pid();
   EXPECT_TRUE(app.was_disconnected());
   run_until([&] { return apps_->size() == 0; });
@@ -153,12 +150,12 @@ TEST_F(XrayAppsTest, ADoorThatDiesIsReplacedAndItsAppsAreDisconnected) {
 TEST_F(XrayAppsTest, ACloserThatDiesIsReplacedAndNoAppIsDisconnected) {
   const App app(socket(), kAppUser);
   run_until([&] { return apps_->size() == 1; });
-  run_until([] { return child_of_kind("--closer") != 0; });
-  const pid_t first = child_of_kind("--closer");
+  const pid_t first = child("profd-closer");
+  ASSERT_GT(first, 0);
   ASSERT_EQ(::kill(first, SIGKILL), 0);
   run_until([&] { return apps_->door().closers_replaced == 1; });
   run_until([&] {
-    const pid_t second = child_of_kind("--closer");
+    const pid_t second = test::child_called("profd-closer", ::getpid());
     return second != 0 && second != first && apps_->door().stuck == 0;
   });
   EXPECT_EQ(apps_->size(), 1U);
