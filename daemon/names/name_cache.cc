@@ -4,13 +4,14 @@
 
 namespace profd {
 
-NameTable& NameCache::names_of(const std::string& identity) {
+NameTable& NameCache::names_of(const std::string& identity, Clock::time_point now) {
   const auto [file, added] = files_.try_emplace(identity);
   if (added) {
     file->second.recency = recency_.insert(recency_.begin(), identity);
   } else {
     recency_.splice(recency_.begin(), recency_, file->second.recency);
   }
+  file->second.used_at = now;
   return file->second.names;
 }
 
@@ -48,7 +49,8 @@ void NameCache::Usage::remove(const File& file) {
   if (file.payer) by_user[*file.payer] -= bytes;
 }
 
-void NameCache::trim() {
+void NameCache::trim(Clock::time_point now) {
+  drop_unused(now);
   Usage used;
   for (const auto& [identity, file] : files_) used.add(file);
   const std::size_t of_one_user = max_bytes_ / 8;
@@ -67,6 +69,23 @@ void NameCache::drop(Usage& used, const std::function<bool(const File&)>& is_dro
     used.remove(file->second);
     files_.erase(file);
     place = recency_.erase(place);
+  }
+}
+
+void NameCache::drop_unused(Clock::time_point now) {
+  std::size_t unused = 0;
+  for (auto place = recency_.begin(); place != recency_.end();) {
+    const auto entry = files_.find(*place);
+    const File& file = entry->second;
+    const bool is_of_users = file.payer ? *file.payer != kRoot : file.is_of_several;
+    const bool is_unused = is_of_users && now - file.used_at > kUnused;
+    if (is_unused) unused += file.names.bytes();
+    if (is_unused && unused > max_bytes_ / 8) {
+      files_.erase(entry);
+      place = recency_.erase(place);
+    } else {
+      ++place;
+    }
   }
 }
 

@@ -4,10 +4,13 @@
 // of another user's file. The memory is limited. When the names take more, the least recently used
 // files are dropped: first those of users who have more than an eighth of the cache each, then
 // those of all users if they have more than half of it together, then any. A file that samples of
-// root hit is root's, and not a user's. On a worker.
+// root hit is root's, and not a user's. What a user's programs left behind goes soon: of the files
+// that only users hit, those without a sample for minutes get an eighth of the cache together. On a
+// worker.
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -22,12 +25,15 @@ namespace profd {
 
 class NameCache {
  public:
+  using Clock = std::chrono::steady_clock;
+
   static constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
+  static constexpr std::chrono::minutes kUnused{2};
 
   explicit NameCache(std::size_t max_bytes = kMaxBytes) : max_bytes_(max_bytes) {}
 
   // The names of a file, by its identity; empty at first. Valid until the next trim().
-  NameTable& names_of(const std::string& identity);
+  NameTable& names_of(const std::string& identity, Clock::time_point now = Clock::now());
 
   // Samples of this user hit the file, whose names are there. Those of a file that root hits are
   // root's, and those of a file that several users hit are of all users together, as are those that
@@ -37,8 +43,8 @@ class NameCache {
   // NameTable::mark_stale() for all files.
   void mark_stale();
 
-  // Drops files until the limit is kept.
-  void trim();
+  // Drops files until the limits are kept.
+  void trim(Clock::time_point now = Clock::now());
 
   [[nodiscard]] std::size_t bytes() const;
   [[nodiscard]] std::size_t files() const { return files_.size(); }
@@ -47,6 +53,7 @@ class NameCache {
   struct File {
     NameTable names;
     std::list<std::string>::iterator recency;
+    Clock::time_point used_at;
     std::optional<std::uint32_t> payer{};  // none: nobody yet, or several users
     bool is_of_several = false;
   };
@@ -61,6 +68,7 @@ class NameCache {
 
   // Drops such files until the limit is kept, the oldest first.
   void drop(Usage& used, const std::function<bool(const File&)>& is_dropped);
+  void drop_unused(Clock::time_point now);  // those of users
 
   std::size_t max_bytes_;
   std::map<std::string, File> files_;

@@ -19,6 +19,8 @@ namespace {
 using std::chrono::steady_clock;
 using std::chrono_literals::operator""s;
 
+constexpr auto kTrimInterval = 60s;  // of names that workers keep
+
 }  // namespace
 
 void Sessions::store_in_background(const SessionPtr& session) {
@@ -113,6 +115,10 @@ boost::asio::awaitable<void> Sessions::check_every_second() {
     const std::map<std::string, SessionPtr> sessions = sessions_;
     for (const auto& [id, session] : sessions) end_if_unwanted(session);
     expire();
+    const auto now = steady_clock::now();
+    if (now - names_trimmed_at_ < kTrimInterval) continue;
+    names_trimmed_at_ = now;
+    spawn(parts_.io, parts_.workers.trim_names());
   }
 }
 

@@ -120,6 +120,7 @@ class Sessions {
   Parts parts_;
   std::map<std::string, SessionPtr> sessions_;  // that run, or are not stored yet
   boost::asio::steady_timer second_;
+  std::chrono::steady_clock::time_point names_trimmed_at_{};
   UserTurns export_turns_;
   bool shutting_down_ = false;
 };

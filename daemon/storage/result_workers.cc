@@ -39,4 +39,11 @@ void UserTurns::stop_waiting(uid_t user, std::uint64_t ticket) {
   if (active_.size() < places_) changed_.notify_all();
 }
 
+boost::asio::awaitable<void> ResultWorkers::trim_names() {
+  if (std::exchange(is_trimming_, true)) co_return;
+  co_await privileged_.trim_names();
+  co_await users_.trim_names();
+  is_trimming_ = false;
+}
+
 }  // namespace profd

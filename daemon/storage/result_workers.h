@@ -90,6 +90,9 @@ class ResultWorkers {
   // Returns when all earlier jobs of privileged callers are done.
   [[nodiscard]] boost::asio::awaitable<void> catch_up() { return privileged_.catch_up(); }
 
+  // To be called every minute or so (StoreWorker). Returns at once while an earlier call waits.
+  [[nodiscard]] boost::asio::awaitable<void> trim_names();
+
   // Any thread.
   [[nodiscard]] std::uint64_t parser_restarts() const {
     return privileged_.parser_restarts() + users_.parser_restarts();
@@ -106,6 +109,7 @@ class ResultWorkers {
   UserTurns turns_;
   StoreWorker privileged_;
   StoreWorker users_;
+  bool is_trimming_ = false;
 };
 
 }  // namespace profd

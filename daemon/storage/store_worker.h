@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
+#include <malloc.h>
 
 #include "collectors/parser/parser.h"
 #include "daemon/base/shared_value.h"
@@ -42,6 +43,18 @@ class StoreWorker {
   [[nodiscard]] boost::asio::awaitable<void> catch_up() {
     auto nothing = [](CodeNaming&) -> Result<void> { return {}; };
     co_await run(std::move(nothing));
+  }
+
+  // After all earlier jobs, drops names that none needed for minutes, if there are many.
+  [[nodiscard]] boost::asio::awaitable<void> trim_names() {
+    constexpr std::uint64_t kMany = NameCache::kMaxBytes / 8;
+    if (naming_stats().cached_bytes <= kMany) co_return;
+    auto trim = [](CodeNaming& naming) -> Result<void> {
+      naming.files().trim();
+      ::malloc_trim(0);
+      return {};
+    };
+    co_await run(std::move(trim));
   }
 
   // Any thread.

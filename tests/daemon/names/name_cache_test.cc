@@ -122,6 +122,21 @@ TEST_F(NameCacheOfUsersTest, AUserAloneMayHaveMoreWhileThereIsRoom) {
   EXPECT_EQ(cache_.files(), 8U);
 }
 
+TEST_F(NameCacheOfUsersTest, WhatAUserLeavesBehindGoesSoon) {
+  for (unsigned i = 0; i < 3; ++i) add(number("root", i), kOwner);
+  for (unsigned i = 0; i < 3; ++i) add(number("flood", i), kFlooder);
+  add("shared", kFlooder);
+  cache_.add_payer("shared", kOther);
+  const auto later = NameCache::Clock::now() + NameCache::kUnused + std::chrono::seconds(1);
+  (void)cache_.names_of("flood1", later);
+  cache_.trim(later);
+  for (unsigned i = 0; i < 3; ++i) EXPECT_TRUE(has(number("root", i))) << i;
+  EXPECT_TRUE(has("flood1")) << "used just now";
+  EXPECT_TRUE(has("shared")) << "the last one, and an eighth of the cache may stay";
+  EXPECT_FALSE(has("flood0"));
+  EXPECT_FALSE(has("flood2"));
+}
+
 TEST_F(NameCacheOfUsersTest, AFileIsNotDroppedForAUserWhoHitItToo) {
   add("root", kOwner);
   add("other", kOther);
