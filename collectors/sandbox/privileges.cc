@@ -211,6 +211,7 @@ Result<void> forbid_system_calls(const LibraryRules& rules) {
 
 Result<void> drop_privileges(const SandboxLimits& limits, const LibraryRules& rules) {
   const UsedMemory used = used_memory();
+  (void)::setpriority(PRIO_PROCESS, 0, 0);  // that of the daemon may be higher
   leave_root_directory();
   if (auto done = become_nobody(); !done) return done;
   if (auto done = drop_capabilities(); !done) return done;
