@@ -213,8 +213,9 @@ TEST_F(ProfileTest, TheWholeHostIsSampledWithKernelThreads) {
   Ended recorded;
   {
     // Kernel threads write the file to the disk, on which the build is.
-    const Process writes({"sh", "-c", "while sync; do dd if=/dev/zero of=" BUILD_DIRECTORY
-                                      "/written_to_disk bs=1M count=64 status=none; done"});
+    const Process writes({"sh", "-c",
+                          "while sync; do dd if=/dev/zero of=" BUILD_DIRECTORY
+                          "/written_to_disk bs=1M count=64 status=none; done"});
     recorded = daemon_.profctl({"record", "-a", "-F", "499", "-d", "10", "-o", output_});
   }
   std::filesystem::remove(BUILD_DIRECTORY "/written_to_disk");

@@ -2,11 +2,13 @@
  * Many mappings with code, or many processes.
  *
  *     crowd maps COUNT SECONDS
+ *     crowd forks COUNT SECONDS
  *     crowd processes COUNT SECONDS
  *
- * "maps" runs the code of each of its mappings in turn; "processes" forks that many, each of which
- * is busy for a millisecond and then waits for the end. Both print "running" once all are there,
- * and end after SECONDS.
+ * "maps" runs the code of each of its mappings in turn; "forks" does that and forks all the time,
+ * which holds the lock of the mappings while they are copied; "processes" forks that many, each of
+ * which is busy for a millisecond and then waits for the end. All print "running" once what they
+ * make is there, and end after SECONDS.
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -43,8 +45,18 @@ static void must(int ok, const char *what)
 /* spin: dec rdi; jnz spin; ret */
 static const uint8_t code[] = {0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3};
 
+static void fork_and_wait(void)
+{
+	const pid_t child = fork();
+
+	must(child >= 0, "fork");
+	if (child == 0)
+		_exit(0);
+	waitpid(child, NULL, 0);
+}
+
 /* One page of a file, mapped again and again: neighbours with one offset don't merge. */
-static void maps(long count, double seconds)
+static void maps(long count, double seconds, int forks)
 {
 	const size_t bytes = (size_t)count * PAGE;
 	const int file = memfd_create("crowd", 0);
@@ -67,6 +79,8 @@ static void maps(long count, double seconds)
 
 			memcpy(&spin, &start, sizeof(spin));
 			spin(20000);
+			if (forks && i % 100 == 0)
+				fork_and_wait();
 		}
 }
 
@@ -108,6 +122,9 @@ int main(int argc, char **argv)
 {
 	if (argc != 4)
 		return 2;
-	(strcmp(argv[1], "maps") == 0 ? maps : processes)(atol(argv[2]), atof(argv[3]));
+	if (strcmp(argv[1], "processes") == 0)
+		processes(atol(argv[2]), atof(argv[3]));
+	else
+		maps(atol(argv[2]), atof(argv[3]), strcmp(argv[1], "forks") == 0);
 	return 0;
 }

@@ -8,11 +8,13 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -179,6 +181,7 @@ int main(int argc, char **argv)
 
 	for (int i = 0; i < processes; i++) {
 		if (fork() == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			srand((unsigned)getpid());
 			flood(end, argc > 3 ? argv[3] : "/tmp");
 			return 0;
