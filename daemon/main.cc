@@ -132,10 +132,10 @@ void keep_memory_low() {
 
 // For the io thread, on which all wait, and those that hold a lock that it needs: between many busy
 // processes each would get its turn only now and then. A unit of systemd has a part of the CPU time
-// of its own instead, and no right to do this.
+// of its own instead, and no right to do this. A priority that somebody chose stays.
 void raise_priority() {
   constexpr int kNiceness = -5;
-  (void)::setpriority(PRIO_PROCESS, 0, kNiceness);
+  if (::getpriority(PRIO_PROCESS, 0) == 0) (void)::setpriority(PRIO_PROCESS, 0, kNiceness);
 }
 
 // Each mapped file that was sampled stays open until its session ends.

@@ -211,7 +211,8 @@ Result<void> forbid_system_calls(const LibraryRules& rules) {
 
 Result<void> drop_privileges(const SandboxLimits& limits, const LibraryRules& rules) {
   const UsedMemory used = used_memory();
-  (void)::setpriority(PRIO_PROCESS, 0, 0);  // that of the daemon may be higher
+  // That of the daemon may be higher; a lower one, of the thread that started the child, stays.
+  if (::getpriority(PRIO_PROCESS, 0) < 0) (void)::setpriority(PRIO_PROCESS, 0, 0);
   leave_root_directory();
   if (auto done = become_nobody(); !done) return done;
   if (auto done = drop_capabilities(); !done) return done;
