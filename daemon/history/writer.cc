@@ -30,6 +30,10 @@ constexpr int kIoPriorityOfThread = 1;       // IOPRIO_WHO_PROCESS
 constexpr int kLowIoPriority = 2 << 13 | 7;  // the last level of IOPRIO_CLASS_BE
 constexpr std::size_t kMaxEntries = 20'000;
 
+// Of the names of one user's files that are new in a window. More than kMaxUserBytes of them would
+// not be written.
+constexpr std::uint64_t kNewNamesBytes = std::uint64_t{8} << 20;
+
 WindowRecord record_of(const SessionSnapshot& snapshot) {
   const auto lasted =
       std::chrono::duration_cast<std::chrono::system_clock::duration>(snapshot.lasted);
@@ -87,7 +91,7 @@ WindowSums WindowWriter::count_processes(const SessionSnapshot& snapshot, const 
 }
 
 Result<WindowInfo> WindowWriter::write(const SessionSnapshot& snapshot, const UserLimits& limits) {
-  SymbolBudgets symbols;
+  SymbolBudgets symbols({.kept_bytes = kNewNamesBytes});
   NamedProfile named = name_frames(snapshot, symbols);
   WindowSums sums = count_processes(snapshot, named, symbols);
   UserParts parts = limit_user_shares(named.profile, sums, owners_, limits);

@@ -123,7 +123,7 @@ NamedFile FileNamer::name(const Source& source, const ElfSummary& elf, const std
   }
   if (debug.file) unknown.add_gaps();
   if (unknown.addresses.empty()) return named;
-  named.missing = look_up(source.fd, debug.fd(), unknown.addresses, budget, *names);
+  named.missing = look_up(source, debug.fd(), unknown.addresses, budget, *names);
   return named;
 }
 
@@ -197,20 +197,25 @@ bool FileNamer::read_summary(const MappedFile& file, Summary& summary) {
   return false;
 }
 
-NameSource FileNamer::look_up(int fd, int debug_fd, const std::vector<std::uint64_t>& addresses,
-                              SymbolBudget& budget, NameTable& names) {
+NameSource FileNamer::look_up(const Source& source, int debug_fd,
+                              const std::vector<std::uint64_t>& addresses, SymbolBudget& budget,
+                              NameTable& names) {
   looked_up_ += addresses.size();
   for (std::size_t done = 0; done < addresses.size(); done += kMaxNamedAddresses) {
+    if (budget.kept_bytes == 0) break;
     const auto some =
         std::span(addresses).subspan(done, std::min(addresses.size() - done, kMaxNamedAddresses));
-    const auto found = parser_.find_code_names(fd, debug_fd, some, budget);
+    const auto found = parser_.find_code_names(source.fd, debug_fd, some, budget);
     if (!found) return reason_of(found.error());
+    const std::size_t bytes = names.bytes();
     for (const AddressNames& one : *found) {
       // Later the budget may be enough.
       if (one.source != NameSource::kOverBudget) {
         names.set(one, is_from_symbols(one.source), debug_fd >= 0);
       }
     }
+    if (source.owner == kRoot) continue;
+    budget.kept_bytes -= std::min<std::uint64_t>(budget.kept_bytes, names.bytes() - bytes);
   }
   return NameSource::kOverBudget;
 }

@@ -155,8 +155,9 @@ class FileNamer {
   void add_pending(const HitFile& hit, std::vector<Pending>& pending);
   void add_lines(Pending& pending, LineBudget& budget);
   // Returns why the addresses that are not in `names` afterwards have no name.
-  NameSource look_up(int fd, int debug_fd, const std::vector<std::uint64_t>& addresses,
-                     SymbolBudget& budget, NameTable& names);
+  NameSource look_up(const Source& source, int debug_fd,
+                     const std::vector<std::uint64_t>& addresses, SymbolBudget& budget,
+                     NameTable& names);
 
   Parser& parser_;
   LineNamer& lines_;

@@ -51,6 +51,8 @@ struct ElfSummary {
 struct SymbolBudget {
   std::uint64_t table_bytes = std::uint64_t{256} << 20;
   std::chrono::steady_clock::duration time = std::chrono::seconds(2);
+  // The memory for names that the caller keeps, who spends it.
+  std::uint64_t kept_bytes = std::uint64_t{64} << 20;
 };
 
 // The functions (of .symtab, else of .dynsym) that cover the given virtual addresses, sorted by

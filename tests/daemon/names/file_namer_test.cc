@@ -134,6 +134,26 @@ TEST_F(FileNamerTest, AFileWhoseNamesAreKnownTakesNoBudget) {
   EXPECT_EQ(budgets_.of(1000).table_bytes, all);
 }
 
+// Each file is named once more, as its names are kept for each owner and build id.
+TEST_F(FileNamerTest, NewNamesOfAUsersFilesAreLimitedAndThoseOfRootAreNot) {
+  const std::string path = built_.path("program");
+  budgets_ = SymbolBudgets({.kept_bytes = 1});
+  EXPECT_EQ(name(), "main");
+  EXPECT_EQ(budgets_.of(0).kept_bytes, 1U);
+  ASSERT_EQ(::chown(path.c_str(), 1000, 1000), 0);
+  hit_.file = test::open_mapped(path);
+  EXPECT_EQ(name(), "main") << "one file may take more than there is";
+  EXPECT_EQ(budgets_.of(1000).kept_bytes, 0U);
+  EXPECT_EQ(name(), "main") << "it is known now";
+  built_.build("program", "int main(void) { return 1; }", "gcc -O1 -g");
+  ASSERT_EQ(::chown(path.c_str(), 1000, 1000), 0);
+  hit_.file = test::open_mapped(path);
+  EXPECT_EQ(name(), "");
+  EXPECT_EQ(missing_, NameSource::kOverBudget);
+  budgets_ = SymbolBudgets();
+  EXPECT_EQ(name(), "main") << "in a later window";
+}
+
 TEST_F(FileNamerTest, AFileThatIsNotElfIsNotTriedAgain) {
   built_.run("echo text > text");
   hit_.file = test::open_mapped(built_.path("text"));
