@@ -4,6 +4,7 @@
 #include <exception>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "daemon/samples/hash_seed.h"
 #include "daemon/samples/stack_table.h"
@@ -56,12 +57,19 @@ void UnwindTally::count_object(const SampleView& sample, const ProcessTable& pro
     place.kind = mapping->kind;
     place.known = true;
   }
-  auto found = objects_.find(place);
+  const auto found = objects_.find(place);
   if (found == objects_.end()) {
-    if (objects_.size() >= kMaxObjects) drop_smaller_half();
-    found = objects_.emplace(place, Breaks{.path = name_of(mapping), .samples = 0}).first;
+    add_object(place, name_of(mapping));
+  } else {
+    ++found->second.samples;
   }
-  ++found->second.samples;
+}
+
+void UnwindTally::add_object(const Place& place, std::string path) {
+  const std::size_t bytes = path.size();
+  if (objects_.size() >= kMaxObjects || path_bytes_ + bytes > kMaxPathBytes) drop_smaller_half();
+  objects_.emplace(place, Breaks{.path = std::move(path), .samples = 1});
+  path_bytes_ += bytes;
 }
 
 void UnwindTally::drop_smaller_half() {
@@ -70,8 +78,11 @@ void UnwindTally::drop_smaller_half() {
   for (const auto& [place, breaks] : objects_) counts.push_back(breaks.samples);
   const auto middle = counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2);
   std::ranges::nth_element(counts, middle);
-  boost::unordered::erase_if(
-      objects_, [median = *middle](const auto& entry) { return entry.second.samples <= median; });
+  boost::unordered::erase_if(objects_, [this, median = *middle](const auto& entry) {
+    const bool is_dropped = entry.second.samples <= median;
+    if (is_dropped) path_bytes_ -= entry.second.path.size();
+    return is_dropped;
+  });
 }
 
 std::uint64_t UnwindTally::user_samples() const {

@@ -3,7 +3,7 @@
 // arrive.
 //
 // A complete stack costs one addition. When the list of objects is full, the half with the fewest
-// samples is removed. On the io thread.
+// samples is removed: paths may be long. On the io thread.
 
 #pragma once
 
@@ -24,6 +24,7 @@ namespace profd {
 class UnwindTally {
  public:
   static constexpr std::size_t kMaxObjects = 512;
+  static constexpr std::size_t kMaxPathBytes = std::size_t{128} << 10;
 
   // `processes` has the mapping of the last frame.
   void count(const SampleView& sample, const ProcessTable& processes) noexcept;
@@ -54,11 +55,13 @@ class UnwindTally {
   };
 
   void count_object(const SampleView& sample, const ProcessTable& processes);
+  void add_object(const Place& place, std::string path);
   void drop_smaller_half();
 
   std::array<std::uint64_t, PROFD_END_COUNT> by_end_{};
   std::uint64_t compat_ = 0;
   boost::unordered_flat_map<Place, Breaks, PlaceHash> objects_;
+  std::size_t path_bytes_ = 0;  // of objects_
 };
 
 }  // namespace profd

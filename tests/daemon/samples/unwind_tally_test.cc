@@ -110,6 +110,20 @@ TEST_F(UnwindTallyTest, TheObjectsWithTheMostSamplesStayWhenTheListIsFull) {
   EXPECT_THAT(tally_.worst(1), ElementsAre(is_object("/opt/worst", "no_row", 10)));
 }
 
+TEST_F(UnwindTallyTest, LongPathsTakeNoMoreMemoryThanShortOnes) {
+  constexpr std::size_t kLongest = 4096;
+  add_mapping(1, PROFD_MAPPING_FILE, "/opt/worst");
+  count(broken(1, PROFD_END_NO_ROW), 10);
+  for (std::uint64_t id = 2; id < UnwindTally::kMaxObjects; ++id) {
+    add_mapping(id, PROFD_MAPPING_FILE, "/" + std::to_string(id) + std::string(kLongest - 5, 'x'));
+    count(broken(id, PROFD_END_NO_ROW));
+    std::size_t bytes = 0;
+    for (const auto& object : tally_.worst(100'000)) bytes += object.path.size();
+    ASSERT_LE(bytes, UnwindTally::kMaxPathBytes);
+  }
+  EXPECT_THAT(tally_.worst(1), ElementsAre(is_object("/opt/worst", "no_row", 10)));
+}
+
 TEST_F(UnwindTallyTest, ShowsNoObjectWhileAllStacksAreComplete) {
   count(SyntheticSample(kProcess).leaf(1).end(PROFD_END_ENTRY));
   EXPECT_THAT(tally_.incomplete(), IsEmpty());
