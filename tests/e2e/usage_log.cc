@@ -125,7 +125,7 @@ bool UsageLog::is_others_file(const std::string& target) const {
   });
 }
 
-Usage usage_with_children(pid_t pid) {
+Usage UsageLog::usage_with_children(pid_t pid) const {
   std::vector<pid_t> processes = test::children_of(pid);
   processes.push_back(pid);
   Usage sum;
@@ -135,9 +135,7 @@ Usage usage_with_children(pid_t pid) {
       constexpr std::string_view kKey = "Pss:";
       if (line.starts_with(kKey)) sum.resident_kib += std::stoull(line.substr(kKey.size()));
     }
-    std::error_code gone;
-    const fs::directory_iterator entries(directory_of(process) / "fd", gone);
-    if (!gone) sum.descriptors += static_cast<std::uint64_t>(std::distance(begin(entries), {}));
+    count_descriptors(process, sum);
     ++sum.processes;
   }
   return sum;

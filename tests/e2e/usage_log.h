@@ -48,6 +48,10 @@ class UsageLog {
   // Of one process, now. It has no threads if the process has ended.
   [[nodiscard]] Usage usage_of(pid_t pid) const;
 
+  // Of a process and its children together, now: the resident memory, where a page that several
+  // share counts once (proportional set size), and the descriptors.
+  [[nodiscard]] Usage usage_with_children(pid_t pid) const;
+
   // The medians of the second and of the last quarter, of each kind and process that is there in
   // most of both.
   [[nodiscard]] std::vector<Series> levels() const;
@@ -61,9 +65,5 @@ class UsageLog {
   std::vector<std::filesystem::path> own_directories_;
   std::vector<Moment> moments_;
 };
-
-// What a process and its children take together, now, with a page that several share counted once
-// (proportional set size) in resident_kib; the descriptors are all of theirs.
-[[nodiscard]] Usage usage_with_children(pid_t pid);
 
 }  // namespace profd::e2e

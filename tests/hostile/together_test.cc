@@ -69,13 +69,15 @@ class HostileTogetherTest : public ::testing::Test {
     Daemon::Options options;
     options.arguments = {"--config", config_};
     daemon_ = std::make_unique<Daemon>(std::move(options));
+    log_ =
+        std::make_unique<UsageLog>(std::vector<fs::path>{directory_.path(), daemon_->directory()});
   }
 
   [[nodiscard]] fs::path socket(const char* name) const {
     return daemon_->socket().parent_path() / name;
   }
 
-  [[nodiscard]] Usage usage() { return usage_with_children(daemon_->process().pid()); }
+  [[nodiscard]] Usage usage() { return log_->usage_with_children(daemon_->process().pid()); }
 
   // The least of some seconds, in which what a request needs for a moment is freed.
   std::uint64_t resting_memory_kib() {
@@ -257,9 +259,12 @@ class HostileTogetherTest : public ::testing::Test {
 
   TemporaryDirectory directory_;
   fs::path config_ = directory_.path() / "profd.toml";
-  fs::path jit_ = directory_.path() / "jit";
+  // Apart, since removed files stay open for DirectoryWatch::kMaxUnlinked.
+  TemporaryDirectory jit_directory_;
+  fs::path jit_ = jit_directory_.path() / "jit";
   fs::path floods_ = directory_.path() / "floods";
   std::unique_ptr<Daemon> daemon_;
+  std::unique_ptr<UsageLog> log_;
   std::atomic<int> directories_ = 0;
   std::atomic<int> rounds_ = 0;
   std::atomic<int> compiled_ = 0;
@@ -278,6 +283,7 @@ TEST_F(HostileTogetherTest, RootIsServedAndNothingIsLost) {
   const auto began = Clock::now();
   Process roots_load({workload("shares"), "100000"});
   record_as_root();
+  compile();  // the unwind tables of compilers stay
   const std::uint64_t idle_kib = resting_memory_kib();
   const std::uint64_t idle_descriptors = usage().descriptors;
   start_attacks();
@@ -317,7 +323,7 @@ TEST_F(HostileTogetherTest, RootIsServedAndNothingIsLost) {
       static_cast<unsigned long long>(idle_descriptors),
       static_cast<unsigned long long>(most_descriptors));
   EXPECT_GT(rounds_, 10);
-  EXPECT_GT(compiled_, 0);
+  EXPECT_GT(compiled_, 1);
   EXPECT_LE(most_kib, idle_kib + kMemoryAboveIdleKib);
   EXPECT_TRUE(is_given_back);
   EXPECT_TRUE(eventually(
