@@ -99,6 +99,14 @@ Error no_windows(const StatusInfo::Continuous& status) {
                   std::to_string(status.window_seconds) + " s");
 }
 
+// A clock that was ahead has left windows of the future.
+const WindowInfo& last_window(const std::vector<WindowInfo>& windows) {
+  const auto now = std::chrono::system_clock::now();
+  const auto last = std::find_if(windows.rbegin(), windows.rend(),
+                                 [now](const WindowInfo& window) { return window.start <= now; });
+  return last == windows.rend() ? windows.back() : *last;
+}
+
 // Where hours are in an export of which only a part was asked for.
 std::optional<std::string> note_on(const std::vector<HistoryRange>& cut_hours) {
   if (cut_hours.empty()) return std::nullopt;
@@ -183,7 +191,7 @@ boost::asio::awaitable<Result<History>> WindowHistory::list(Caller caller, Histo
 boost::asio::awaitable<Result<WindowShares>> WindowHistory::last(Caller caller) {
   std::vector<HistoryFile> files;
   if (!windows_.windows().empty()) {
-    files.push_back({windows_.windows_dir(), windows_.windows().back().name});
+    files.push_back({windows_.windows_dir(), last_window(windows_.windows()).name});
   } else if (!windows_.hours().empty()) {
     files.push_back({windows_.hours_dir(), windows_.hours().back().name});
   } else {
@@ -218,6 +226,12 @@ boost::asio::awaitable<Result<WindowNames>> WindowHistory::names_after(
 
 boost::asio::awaitable<Result<std::string>> WindowHistory::read_window(Caller caller,
                                                                        std::string name) {
+  // Anything may lie in the directory while profd runs.
+  const bool is_known =
+      std::ranges::find(windows_.windows(), name, &WindowInfo::name) != windows_.windows().end();
+  if (!is_known) {
+    co_return fail(ErrorCode::kNotFound, "no window is called " + log_text(name));
+  }
   auto job = std::make_unique<WindowJob>(windows_.windows_dir(), std::move(name), caller);
   auto operation = run(caller, std::move(job));
   co_return co_await std::move(operation);

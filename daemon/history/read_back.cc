@@ -1,6 +1,7 @@
 #include "daemon/history/read_back.h"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
@@ -18,13 +19,14 @@ constexpr std::size_t kMaxIdDigits = 100;  // of a file_identity()
 
 // What stands behind the build id in the identities of files, by the first digits of the build id.
 // Where the build ids of two files have the same first digits, the end is empty: the window does
-// not say which of the two a mapping is.
+// not say which of the two a mapping is, even if both have the same end. A user can make files
+// whose build ids begin like that of another's.
 std::map<std::string_view, std::string_view> ends_of_identities(const WindowRecord& record) {
   std::map<std::string_view, std::string_view> by_id;
   for (const std::string_view text : record.named_files) {
     const std::size_t dash = std::min(text.find('-'), text.size());
     const auto [known, added] = by_id.try_emplace(text.substr(0, dash), text.substr(dash));
-    if (!added && known->second != text.substr(dash)) known->second = {};
+    if (!added) known->second = {};
   }
   return by_id;
 }
@@ -102,11 +104,14 @@ std::uint64_t read_names_back(const WindowFile& window, NameCache& cache) {
 std::uint64_t read_names_back(const std::string& windows_dir, NameCache& cache) {
   const Result<std::vector<std::string>> files = list_directory(windows_dir);
   if (!files) return 0;
+  // A clock that was ahead has left windows of the future.
+  const std::string now = window_name(std::chrono::system_clock::now());
   std::vector<std::string> names;
   for (const std::string& file : *files) {
     const std::string name =
         file.substr(0, file.size() - std::min(file.size(), kWindowFileEnd.size()));
-    if (file.ends_with(kWindowFileEnd) && is_window_name(name)) names.push_back(name);
+    const bool is_window = file.ends_with(kWindowFileEnd) && is_window_name(name);
+    if (is_window && name <= now) names.push_back(name);
   }
   std::ranges::sort(names, std::greater());
   names.resize(std::min(names.size(), kWindowsReadBack));

@@ -112,7 +112,12 @@ void hide_kernel(PprofTables& tables) {
 
 Result<std::string> read_window_for(const Caller& caller, const std::string& windows_dir,
                                     const std::string& name) {
-  if (caller.privileged) return read_window_bytes(windows_dir, name);
+  if (caller.privileged) {
+    Result<std::string> bytes = read_window_bytes(windows_dir, name);
+    if (!bytes) return bytes.error();
+    const Result<WindowHead> head = decode_window_head(*bytes);  // it was written by profd
+    return head ? std::move(bytes) : head.error();
+  }
   const Result<WindowFile> file = WindowFile::open(windows_dir, name);
   if (!file) return file.error();
   WindowView view = view_window(*file, caller);

@@ -136,6 +136,25 @@ TEST_F(WindowHistoryTest, PrivilegedCallersGetAWindowsFileAsItIs) {
   }
 }
 
+TEST_F(WindowHistoryTest, AFileThatProfdDidNotWriteIsNoWindow) {
+  const std::string name = windows_.add(minute(0), {hot(7, "work", 1)});
+  open();
+  const std::string foreign = window_name(minute(1));
+  std::ofstream(windows_.windows() / (foreign + ".pb.gz")) << "junk";
+  EXPECT_EQ(run(history_->read_window(kRoot, foreign)).error().code, ErrorCode::kNotFound);
+  std::ofstream(windows_.windows() / (name + ".pb.gz")) << "junk";
+  EXPECT_EQ(run(history_->read_window(kRoot, name)).error().code, ErrorCode::kMalformed);
+}
+
+TEST_F(WindowHistoryTest, TheLastWindowIsNoneOfTheFuture) {
+  constexpr int kMinutesOfTwentyYears = 20 * 366 * 24 * 60;
+  windows_.add(minute(0), {hot(7, "old", 1)});
+  const std::string last = windows_.add(minute(1), {hot(7, "new", 1)});
+  windows_.add(minute(kMinutesOfTwentyYears), {hot(7, "future", 1)});
+  open();
+  EXPECT_EQ(run(history_->last(kRoot))->window, last);
+}
+
 TEST_F(WindowHistoryTest, NamesAfterAWindowAreWaitedFor) {
   using std::chrono_literals::operator""ms;
   const std::string first = windows_.add(minute(0), {hot(7, "work", 1)});

@@ -105,6 +105,36 @@ TEST_F(ReadBackTest, OfTwoFilesWithOneBuildIdNeitherComesBack) {
   EXPECT_EQ(read_names_back(directory(), cache_), 0U);
 }
 
+// As a user can make them: two files with the first digits of the build id of somebody else's
+// file, which come before it, so that the record has no room for it.
+TEST_F(ReadBackTest, FilesWhoseBuildIdsBeginAlikeDoNotGetTheNamesOfAnother) {
+  const std::string id = kId.substr(0, 16) + std::string(24, 'f');
+  add(id, "secret", 7);
+  const std::string end = "-0badcafe-u1000";
+  std::vector<std::string> identities;
+  for (const char digit : {'0', '1'}) {
+    identities.push_back(kId.substr(0, 16) + std::string(24, digit) + end);
+  }
+  identities.push_back(id + "-12345678");
+  const std::vector<std::string> files = named_files_of(profile_, identities);
+  EXPECT_THAT(files, testing::ElementsAre(testing::EndsWith(end), testing::EndsWith(end)));
+  write(files);
+  EXPECT_EQ(read_names_back(directory(), cache_), 0U);
+  EXPECT_EQ(name_of(id + end), "");
+}
+
+TEST_F(ReadBackTest, AWindowOfTheFutureIsNoneOfTheNewest) {
+  constexpr int kMinutesOfTwentyYears = 20 * 366 * 24 * 60;
+  for (const int ahead : {0, 1}) {
+    add("aa" + kId, "future", 7);
+    write({"aa" + kIdentity}, kMinutesOfTwentyYears + ahead);
+  }
+  add(kId, "hot", 7);
+  write({kIdentity});
+  EXPECT_EQ(read_names_back(directory(), cache_), 1U);
+  EXPECT_EQ(name_of(kIdentity), "hot _Zhot x.cc:7,3");
+}
+
 TEST_F(ReadBackTest, AFileThatTheRecordDoesNotHaveIsLeftOut) {
   add("ff" + kId, "hot", 7);
   add("", "anonymous", 7);
