@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -159,18 +160,27 @@ std::optional<std::string> TableCache::find(const std::string& content) const {
 }
 
 void TableCache::store(const std::string& content, const std::string& table) {
-  if (!directory_.valid() || table.size() > kMaxTableBytes) return;
+  const std::uint64_t max_bytes = this->max_bytes();
+  if (!directory_.valid() || table.size() > std::min(kMaxTableBytes, max_bytes)) return;
   const Header header{.maker = maker_, .bytes = table.size(), .checksum = checksum_of(table)};
   if (!replace_file(directory_.get(), content + std::string(kSuffix), bytes_of(header), table)) {
     return;
   }
   bytes_ += sizeof header + table.size();
   ++files_;  // a replaced file counts twice until remove_oldest() counts again
-  if (bytes_ > max_bytes_ || files_ > max_files_) remove_oldest();
+  if (bytes_ > max_bytes || files_ > max_files_) remove_oldest(max_bytes);
+}
+
+std::uint64_t TableCache::max_bytes() const {
+  constexpr std::uint64_t kPart = 4;
+  struct statvfs disk {};
+  if (!directory_.valid() || ::fstatvfs(directory_.get(), &disk) != 0) return max_bytes_;
+  const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+  return std::min(max_bytes_, (bytes_ + free) / kPart);
 }
 
 // Removes down to 9/10 of the limits, so that the directory isn't read for each new file.
-void TableCache::remove_oldest() {
+void TableCache::remove_oldest(std::uint64_t max_bytes) {
   std::vector<Entry> entries = entries_of(directory_.get());
   std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
     return a.used.tv_sec != b.used.tv_sec ? a.used.tv_sec < b.used.tv_sec
@@ -180,7 +190,7 @@ void TableCache::remove_oldest() {
   for (const Entry& entry : entries) bytes_ += entry.bytes;
   files_ = entries.size();
   for (const Entry& entry : entries) {
-    if (bytes_ <= max_bytes_ / 10 * 9 && files_ <= max_files_ / 10 * 9) break;
+    if (bytes_ <= max_bytes / 10 * 9 && files_ <= max_files_ / 10 * 9) break;
     if (::unlinkat(directory_.get(), entry.name.c_str(), 0) != 0) continue;
     bytes_ -= entry.bytes;
     --files_;

@@ -2,8 +2,9 @@
 //
 // The directory has mode 0700. Files are written under another name and renamed. A malformed file,
 // and one of another build of profd, is ignored and replaced. Bytes and files are limited: the
-// least recently used files are removed. The digest key is stored there too, since the names of the
-// files depend on it. Owned by the loading thread.
+// least recently used files are removed. What is left of the disk is for the windows: the tables
+// take at most a quarter of what they and free space have together. The digest key is stored there
+// too, since the names of the files depend on it. Owned by the loading thread.
 
 #pragma once
 
@@ -36,7 +37,8 @@ class TableCache {
 
  private:
   TableCache() = default;
-  void remove_oldest();
+  [[nodiscard]] std::uint64_t max_bytes() const;
+  void remove_oldest(std::uint64_t max_bytes);
 
   UniqueFd directory_;
   std::uint64_t max_bytes_ = 0;

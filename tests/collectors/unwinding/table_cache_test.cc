@@ -1,13 +1,16 @@
 #include "collectors/unwinding/table_cache.h"
 
 #include <fcntl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <set>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -131,6 +134,29 @@ TEST_F(TableCacheTest, TheLeastRecentlyUsedFilesAreRemovedOverTheLimitOfBytes) {
   std::uint64_t bytes = 0;
   for (const auto& entry : fs::directory_iterator(directory())) bytes += entry.file_size();
   EXPECT_LE(bytes, 10'000U);
+}
+
+TEST_F(TableCacheTest, OnASmallDiskMostRoomIsLeftForWindows) {
+  constexpr std::uint64_t kDisk = 4 << 20;
+  fs::create_directory(directory());
+  ASSERT_EQ(::mount("profd-test", directory().c_str(), "tmpfs", 0, "size=4m"), 0) << "needs root";
+  {
+    TableCache cache = open();
+    const auto store = [&cache](int number) {
+      cache.store(std::to_string(number), std::string(100'000, 'x'));
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));  // the tick of file times
+    };
+    for (int i = 0; i < 30; ++i) store(i);
+    EXPECT_TRUE(cache.find("29"));
+    EXPECT_GE(fs::space(directory()).available, kDisk / 4 * 3 - 100'000);
+    std::ofstream(directory() + "/others") << std::string(kDisk / 4 * 3 - 200'000, 'x');
+    store(30);
+    EXPECT_TRUE(cache.find("30"));
+    EXPECT_FALSE(cache.find("27")) << "there is less room now";
+    cache.store("large", std::string(kDisk / 4, 'x'));
+    EXPECT_FALSE(cache.find("large"));
+  }
+  EXPECT_EQ(::umount(directory().c_str()), 0);
 }
 
 // A small file needs an inode too, so the number of files is limited.
