@@ -356,8 +356,7 @@ Result<void> check_output(const Destination& destination) {
   std::error_code error;
   const fs::path parent = parent_of(destination.path);
   if (!fs::exists(parent, error)) return OutputDirectory::check(parent);
-  const auto file = OutputFile::open(destination.path, ExistingFile::kRefused);  // removed again
-  return file ? Result<void>() : file.error();
+  return OutputFile::check(destination.path, ExistingFile::kRefused);
 }
 
 Result<int> fetch_result(Client& client, const ResultInfo& result, const Destination& destination,

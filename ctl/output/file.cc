@@ -1,6 +1,7 @@
 #include "ctl/output/file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,9 +33,24 @@ Error already_exists(const std::string& path) {
 }
 
 Error not_written(const std::string& path, int error) {
+  if (error == ENXIO) return fail(ErrorCode::kIo, "nobody reads " + path, "start its reader first");
   Error failed = fail_errno("could not write to " + path, error);
   failed.hint = kAnotherFile;
   return failed;
+}
+
+// Neither the open waits for a reader, nor a write without a signal that ends it.
+UniqueFd open_directly(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  if (fd.valid()) ::fcntl(fd.get(), F_SETFL, 0);
+  return fd;
+}
+
+void let_signals_end_program() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
 }
 
 }  // namespace
@@ -61,10 +77,20 @@ Result<OutputFile> OutputFile::open(const std::string& path, ExistingFile existi
                           O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
     if (!file.fd_.valid()) file.temporary_.clear();
   } else {
-    file.fd_.reset(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+    file.fd_ = open_directly(path);
   }
   if (!file.fd_.valid()) return not_written(path, errno);
+  if (file.temporary_.empty()) let_signals_end_program();
   return file;
+}
+
+Result<void> OutputFile::check(const std::string& path, ExistingFile existing) {
+  if (path != "-" && !is_regular_file(path) && !is_replaceable(path)) {
+    const bool may_write = ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
+    return may_write ? Result<void>() : not_written(path, errno);
+  }
+  const Result<OutputFile> file = open(path, existing);
+  return file ? Result<void>() : file.error();
 }
 
 OutputFile::~OutputFile() {

@@ -17,8 +17,12 @@ enum class ExistingFile { kRefused, kReplaced };
 
 class OutputFile {
  public:
-  // The directory of the path must be there.
+  // The directory of the path must be there. A pipe must have a reader. From then on, if the output
+  // is written directly, SIGINT, SIGTERM and SIGHUP are not blocked: a reader may be slow.
   static Result<OutputFile> open(const std::string& path, ExistingFile existing);
+
+  // Whether open() may succeed later. Nothing stays of it, and no reader of a pipe notices it.
+  static Result<void> check(const std::string& path, ExistingFile existing);
 
   OutputFile(OutputFile&&) = default;
   OutputFile& operator=(OutputFile&&) = delete;
