@@ -218,7 +218,7 @@ class Recording {
   [[nodiscard]] Error with_way_out(Error error) const {
     const std::string stop = "'profctl stop " + session_ + " -o OUTPUT'";
     if (error.code == ErrorCode::kIo || error.code == ErrorCode::kPermissionDenied) {
-      error.hint = "profd keeps the samples: " + stop + " writes them to another place";
+      error.hint = "profd keeps the samples: " + stop + " writes them when that is mended";
     } else if (error.code == ErrorCode::kUnavailable) {
       error.hint = "when profd answers again, " + stop + " writes what it has";
     }

@@ -4,10 +4,13 @@
 
 #include "ctl/commands/subcommand.h"
 #include "ctl/output/text.h"
+#include "formats/base/utf8_text.h"
 #include "formats/symbols/code_names.h"
 
 namespace profd {
 namespace {
+
+constexpr std::size_t kMaxPathBytes = 120;  // of a path on a line, which may be of any length
 
 double percent_of(std::uint64_t part, std::uint64_t whole) {
   return 100 * static_cast<double>(part) / static_cast<double>(whole);
@@ -100,7 +103,7 @@ void print_unwinding(const StatusInfo::Unwinding& unwinding, std::ostream& out) 
   if (!tables.refused.empty()) out << "no table   " << refused_text(tables.refused) << "\n";
   for (const StatusInfo::Unwinding::Object& object : unwinding.worst) {
     out << "incomplete " << object.samples << " " << printable(object.reason) << " in "
-        << printable(object.path) << "\n";
+        << printable_utf8(object.path, kMaxPathBytes) << "\n";
   }
 }
 

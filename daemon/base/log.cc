@@ -1,8 +1,11 @@
 #include "daemon/base/log.h"
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <spdlog/sinks/base_sink.h>
@@ -18,6 +21,20 @@ static_assert(static_cast<int>(Level::kInfo) == SPDLOG_LEVEL_INFO &&
 
 namespace {
 
+// A format string with "..." for each argument.
+std::string shown(std::string_view format) {
+  std::string text;
+  while (!format.empty()) {
+    const std::size_t begin = std::min(format.find('{'), format.size());
+    text.append(format.substr(0, begin));
+    format.remove_prefix(begin);
+    if (format.empty()) break;
+    text.append("...");
+    format.remove_prefix(std::min(format.find('}'), format.size() - 1) + 1);
+  }
+  return text;
+}
+
 // Passes on the lines that are within the limit. write() gives the cause of a line as its function.
 class LimitedSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
@@ -28,7 +45,7 @@ class LimitedSink final : public spdlog::sinks::base_sink<std::mutex> {
     const auto now = LineLimit::Clock::now();
     for (const LineLimit::LeftOut& left_out : limit_.take_left_out(now)) {
       const std::string text =
-          fmt::format("{} more lines were left out: {}", left_out.lines, left_out.cause);
+          fmt::format("{} more lines were left out: {}", left_out.lines, shown(left_out.cause));
       next_->log({line.logger_name, spdlog::level::warn, text});
     }
     const char* const cause = line.source.funcname;

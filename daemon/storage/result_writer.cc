@@ -58,7 +58,7 @@ ResultWriter::~ResultWriter() {
 Result<void> ResultWriter::append(std::string_view bytes, const std::string& what) {
   if (!account_.charge(bytes.size())) return account_.refusal();
   bytes_ += bytes.size();
-  return write_all(file_.get(), bytes, what);
+  return write_all(file_.get(), bytes, what + " to profd's own disk");
 }
 
 Result<void> ResultWriter::add(const std::string& path, std::string_view bytes) {
