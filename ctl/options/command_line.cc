@@ -70,6 +70,14 @@ void suggest_nearest(const std::string& name, const std::vector<std::string>& kn
   if (!nearest.empty()) error.hint = nearest;
 }
 
+Result<void> check(const std::string& argument, bool is_path) {
+  if (is_path && argument.empty()) {
+    return invalid_argument("a path is empty", "is a variable of the shell not set?");
+  }
+  if (is_path || is_valid_utf8(argument)) return {};
+  return invalid_argument("argument is not valid UTF-8: " + shown_argument(argument));
+}
+
 }  // namespace
 
 void OptionList::flag(const std::string& names, const std::string& help, bool& out, bool value) {
@@ -99,10 +107,8 @@ void OptionList::operand(const std::string& name, const std::string& help, Reade
 std::function<bool(const CLI::results_t&)> OptionList::callback(Reader reader) {
   return [this, reader = std::move(reader)](const CLI::results_t& arguments) {
     for (const std::string& argument : arguments) {
-      const bool is_valid = reader.is_path_ || is_valid_utf8(argument);
-      const Result<void> done =
-          is_valid ? reader.read_(argument)
-                   : invalid_argument("argument is not valid UTF-8: " + shown_argument(argument));
+      const Result<void> valid = check(argument, reader.is_path_);
+      const Result<void> done = valid ? reader.read_(argument) : valid;
       if (!done && !invalid_) invalid_ = done.error();
     }
     return true;

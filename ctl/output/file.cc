@@ -34,7 +34,8 @@ Error already_exists(const std::string& path) {
 
 Error not_written(const std::string& path, int error) {
   if (error == ENXIO) return fail(ErrorCode::kIo, "nobody reads " + path, "start its reader first");
-  Error failed = fail_errno("could not write to " + path, error);
+  Error failed =
+      fail_errno("could not write to " + (path == "-" ? "standard output" : path), error);
   failed.hint = kAnotherFile;
   return failed;
 }

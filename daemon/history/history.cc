@@ -85,8 +85,8 @@ class WindowJob {
 Error no_windows(const StatusInfo::Continuous& status) {
   if (!status.enabled) {
     return fail(ErrorCode::kNotFound, "continuous mode is off, and there are no windows",
-                "[continuous] enabled = true in a file that 'profctl config' lists switches it on, "
-                "after 'systemctl reload profd' or kill -HUP");
+                "[continuous] enabled = true in a file below /etc/profd/conf.d, or in the file of "
+                "profd --config, switches it on after 'systemctl reload profd' or kill -HUP");
   }
   if (!status.failed.empty()) {
     return fail(

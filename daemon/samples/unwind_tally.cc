@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <numeric>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -103,11 +105,16 @@ CountsByReason UnwindTally::incomplete() const {
 
 std::vector<StatusInfo::Unwinding::Object> UnwindTally::worst(std::size_t count) const {
   using Object = StatusInfo::Unwinding::Object;
-  std::vector<Object> objects;
+  std::map<std::pair<std::string_view, unsigned>, std::uint64_t> by_path;  // files may share one
   for (const auto& [place, breaks] : objects_) {
-    objects.push_back({.path = breaks.path,
-                       .reason = std::string(incomplete_reason(StackClass::kUser, place.user_end)),
-                       .samples = breaks.samples});
+    by_path[{breaks.path, place.user_end}] += breaks.samples;
+  }
+  std::vector<Object> objects;
+  objects.reserve(by_path.size());
+  for (const auto& [place, samples] : by_path) {
+    objects.push_back({.path = std::string(place.first),
+                       .reason = std::string(incomplete_reason(StackClass::kUser, place.second)),
+                       .samples = samples});
   }
   std::ranges::sort(objects, [](const Object& a, const Object& b) {
     return std::tie(b.samples, a.path, a.reason) < std::tie(a.samples, b.path, b.reason);

@@ -2,8 +2,8 @@
 // incomplete stacks ended. `profctl status` shows both at any time, so they are counted as samples
 // arrive.
 //
-// A complete stack costs one addition. When the list of objects is full, the half with the fewest
-// samples is removed: paths may be long. On the io thread.
+// A complete stack costs one addition. When there are too many objects, or their paths take too
+// much memory, the half with the fewest samples is removed. On the io thread.
 
 #pragma once
 

@@ -116,6 +116,13 @@ TEST_F(OptionsTest, RuntimesAreAskedIfTheirPidsAreGiven) {
   }
 }
 
+TEST_F(OptionsTest, AnEmptyPathIsRefused) {
+  const Ran refused = run({"record", "-a", "-o", ""});
+  EXPECT_EQ(refused.code, kExitUsage);
+  EXPECT_THAT(refused.err, HasSubstr("a path is empty"));
+  EXPECT_THAT(service_.started, SizeIs(0));
+}
+
 TEST_F(OptionsTest, EveryArgumentAfterTheDashesBelongsToTheCommand) {
   const std::filesystem::path file = directory_.path() / "arguments";
   const Ran ran = run({"record", "-F", "99", "-o", out_, "--", "sh", "-c",

@@ -38,8 +38,20 @@ double share(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
+// Removes what runtimes leave in /tmp.
+void remove_files_of_runtime(pid_t pid) {
+  const std::string text = std::to_string(pid);
+  for (const std::string& name :
+       {"perf-" + text + ".map", "jit-" + text + ".dump", ".java_pid" + text}) {
+    std::error_code ignored;
+    fs::remove(fs::path("/tmp") / name, ignored);
+  }
+}
+
 class JitTest : public RecordingTest {
  protected:
+  ~JitTest() override { std::ranges::for_each(runtimes_, remove_files_of_runtime); }
+
   // Records a command in a directory of its own. Returns the profile of its process of that name.
   std::optional<ProfileSummary> record_runtime(const std::string& comm, const Args& command) {
     Process::Options options;
@@ -49,9 +61,9 @@ class JitTest : public RecordingTest {
 
   // The profile with the most samples: a forked child has its parent's name until it calls exec,
   // and may have a sample by then.
-  static std::optional<ProfileSummary> profile_of(const SessionSummary& summary,
-                                                  const std::string& comm) {
+  std::optional<ProfileSummary> profile_of(const SessionSummary& summary, const std::string& comm) {
     const std::vector<ProfileSummary> profiles = profiles_of(summary, comm);
+    for (const ProfileSummary& one : profiles) runtimes_.insert(static_cast<pid_t>(one.pid));
     const auto found = std::ranges::max_element(profiles, {}, &ProfileSummary::samples);
     return found == profiles.end() ? std::nullopt : std::optional(*found);
   }
@@ -109,6 +121,8 @@ class JitTest : public RecordingTest {
     command.push_back(file(profile));
     return run(command).out;
   }
+
+  std::set<pid_t> runtimes_;  // that were recorded
 };
 
 // The share of the functions of a jitdump that overlap an earlier one.
@@ -161,9 +175,6 @@ TEST_F(JitTest, CodeOfNodeWithPerfBasicProfIsNamed) {
   const auto profile =
       record_runtime("node", {"node", "--perf-basic-prof", program("busy.js"), "2"});
   expect_named(profile, "Node.js", "perf-", {":*fib", ":*mix"});
-  ASSERT_TRUE(profile);
-  std::error_code ignored;
-  fs::remove("/tmp/perf-" + std::to_string(profile->pid) + ".map", ignored);
 }
 
 TEST_F(JitTest, CodeOfNodeIsNamedByItsTimeWhereNodeReusesAddresses) {
@@ -201,8 +212,6 @@ TEST_F(JitTest, CodeOfErlangIsNamed) {
   const auto profile = record_runtime(
       "beam.smp", {"erl", "+JPperf", "dump", "-noshell", "-eval", "busy:run(2000), halt()."});
   expect_named(profile, "Erlang", "jit-", {"busy:fib/1"});
-  ASSERT_TRUE(profile);
-  fs::remove("/tmp/jit-" + std::to_string(profile->pid) + ".dump");
 }
 
 // The command line of PHP for a mode and a debug switch of its JIT. The JIT compiles only files in
@@ -226,21 +235,20 @@ Args php(const std::string& mode, const std::string& debug) {
 TEST_F(JitTest, CodeOfPhpIsNamed) {
   const auto profile = record_runtime("php", php("function", "32"));
   expect_named(profile, "PHP", "jit-", {"JIT$fib", "JIT$mix"});
-  ASSERT_TRUE(profile);
-  fs::remove("/tmp/jit-" + std::to_string(profile->pid) + ".dump");
 }
 
 TEST_F(JitTest, CodeOfPhpInSharedMemoryIsNamedByAPerfMap) {
   const auto profile = record_runtime("php", php("tracing", "16"));
   expect_named(profile, "PHP", "perf-", {"TRACE-"});
-  ASSERT_TRUE(profile);
-  fs::remove("/tmp/perf-" + std::to_string(profile->pid) + ".map");
 }
 
 TEST_F(JitTest, CodeOfAJvmWithoutSwitchesIsNamedByAskingTheJvm) {
   const Process::Options here{.directory = directory_.path(), .environment = {}, .before_exec = {}};
-  ASSERT_EQ(run({"javac", "-d", directory_.path(), program("Busy.java")}, here).status, 0);
-  Process java({"java", "-XX:+PreserveFramePointer", "Busy", "100"}, here);
+  ASSERT_EQ(
+      run({"javac", "-J-XX:-UsePerfData", "-d", directory_.path(), program("Busy.java")}, here)
+          .status,
+      0);
+  Process java({"java", "-XX:-UsePerfData", "-XX:+PreserveFramePointer", "Busy", "100"}, here);
   const std::string pid = std::to_string(java.pid());
   ASSERT_TRUE(eventually([&] {  // the JVM answers once it has started
     const fs::path first = directory_.path() / "first";
@@ -258,16 +266,22 @@ TEST_F(JitTest, CodeOfAJvmWithoutSwitchesIsNamedByAskingTheJvm) {
                {"Busy.fib", "Busy.mix"});
   EXPECT_THAT(daemon_.profctl({"doctor", "--pid", pid}).out,
               HasSubstr("was asked for symbols, and code compiled since then is not in"));
-  fs::remove("/tmp/perf-" + pid + ".map");
 }
 
 TEST_F(JitTest, CodeOfAJvmWithPerfsAgentIsNamedAndListed) {
   Process::Options options;
   options.directory = directory_.path();
   options.environment = {{"JITDUMPDIR", directory_.path()}};
-  ASSERT_EQ(run({"javac", "-d", directory_.path(), program("Busy.java")}, options).status, 0);
-  const Args java{"java", std::string("-agentpath:") + PERF_JVMTI, "-XX:+PreserveFramePointer",
-                  "Busy", "4"};
+  ASSERT_EQ(
+      run({"javac", "-J-XX:-UsePerfData", "-d", directory_.path(), program("Busy.java")}, options)
+          .status,
+      0);
+  const Args java{"java",
+                  std::string("-agentpath:") + PERF_JVMTI,
+                  "-XX:-UsePerfData",
+                  "-XX:+PreserveFramePointer",
+                  "Busy",
+                  "4"};
   const auto profile = profile_of(record({"-F", "499"}, java, options), "java");
   expect_named(profile, "Java", "/.debug/jit/java-jit-", {"LBusy;fib", "LBusy;mix"});
   ASSERT_TRUE(profile);
@@ -302,7 +316,7 @@ TEST_F(JitTest, ADumpOfARunningSessionHasNames) {
   const Ended dumped = daemon_.profctl({"dump", session, "-o", output_});
   ASSERT_EQ(dumped.status, 0) << dumped.err;
   expect_named(profile_of(read_summary(output_), "node"), "Node.js", "perf-", {":*fib", ":*mix"});
-  fs::remove("/tmp/perf-" + std::to_string(node.pid()) + ".map");
+  remove_files_of_runtime(node.pid());
   EXPECT_EQ(daemon_.profctl({"stop", session, "-o", directory_.path() / "stopped"}).status, 0);
 }
 
@@ -317,7 +331,7 @@ TEST_F(JitTest, APerfMapNamesTheCodeThatARunningNodeHasNotYetWrittenToItsJitdump
   ASSERT_EQ(stopped.status, 0) << stopped.err;
   EXPECT_THAT(stopped.err, Not(HasSubstr("no symbols")));
   expect_named(profile_of(read_summary(output_), "node"), "Node.js", "jit-", {":*fib", ":*mix"});
-  fs::remove("/tmp/perf-" + std::to_string(node.pid()) + ".map");
+  remove_files_of_runtime(node.pid());
 }
 
 TEST(JitWindowsTest, WindowsAndTheirExportsHaveNames) {
@@ -354,7 +368,7 @@ TEST(JitWindowsTest, WindowsAndTheirExportsHaveNames) {
     if (name.find(":*fib") != name.npos || name.find(":*mix") != name.npos) percent += flat;
   }
   EXPECT_GE(percent, 60) << report.text;
-  fs::remove("/tmp/perf-" + std::to_string(node.pid()) + ".map");
+  remove_files_of_runtime(node.pid());
 }
 
 }  // namespace

@@ -137,10 +137,10 @@ TEST_F(NamesJitTest, OfNodeAreThoseOfItsJitdump) {
 }
 
 TEST_F(NamesJitTest, OfJavaAreThoseOfItsJitdump) {
-  shell("javac -d . " + source("Busy.java").string());
+  shell("javac -J-XX:-UsePerfData -d . " + source("Busy.java").string());
   const std::string agent = std::string("-agentpath:") + PERF_JVMTI;
-  const RecordedLocations locations =
-      record_runtime("env JITDUMPDIR=. java -XX:+PreserveFramePointer " + agent + " Busy 4");
+  const RecordedLocations locations = record_runtime(
+      "env JITDUMPDIR=. java -XX:-UsePerfData -XX:+PreserveFramePointer " + agent + " Busy 4");
   expect_names_of(codes_of_jitdump(find_file("/jit-" + process + ".dump")), locations,
                   {"LBusy;fib", "LBusy;mix"});
 }

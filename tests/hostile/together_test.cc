@@ -199,7 +199,7 @@ class HostileTogetherTest : public ::testing::Test {
     const std::string many_maps = std::to_string(attack_count(20'000, 60'000));
     const std::string many_processes = std::to_string(attack_count(1'000, 10'000));
     std::vector<AttackProgram> programs{
-        {kNobody, {workload("name_flood"), "20", "2"}},
+        {kNobody, {workload("name_flood"), "20", "2", floods_}},
         {kThirdAttacker, {workload("crowd"), "maps", many_maps, "4"}},
         {kThirdAttacker, {workload("crowd"), "forks", many_maps, "4"}},
         {kFourthAttacker, {workload("crowd"), "processes", many_processes, "4"}},

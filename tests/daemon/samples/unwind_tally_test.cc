@@ -124,6 +124,14 @@ TEST_F(UnwindTallyTest, LongPathsTakeNoMoreMemoryThanShortOnes) {
   EXPECT_THAT(tally_.worst(1), ElementsAre(is_object("/opt/worst", "no_row", 10)));
 }
 
+TEST_F(UnwindTallyTest, FilesOfOnePathAreOneObject) {
+  add_mapping(1, PROFD_MAPPING_FILE, "/dev/zero");
+  add_mapping(2, PROFD_MAPPING_FILE, "/dev/zero");
+  count(broken(1, PROFD_END_NO_TABLE), 3);
+  count(broken(2, PROFD_END_NO_TABLE), 4);
+  EXPECT_THAT(tally_.worst(10), ElementsAre(is_object("/dev/zero", "no_table", 7)));
+}
+
 TEST_F(UnwindTallyTest, ShowsNoObjectWhileAllStacksAreComplete) {
   count(SyntheticSample(kProcess).leaf(1).end(PROFD_END_ENTRY));
   EXPECT_THAT(tally_.incomplete(), IsEmpty());
