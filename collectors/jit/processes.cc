@@ -30,12 +30,6 @@ bool is_reason_to_scan(const MappingView& mapping) {
          (mapping.file_offset == 0 && mapping.end - mapping.start <= kMaxMarkerBytes);
 }
 
-// A process's start in the clock of samples.
-std::uint64_t monotonic_start_ns(const ProcessKey& process) {
-  const std::int64_t suspended_ns = now_ns(CLOCK_BOOTTIME) - now_ns(CLOCK_MONOTONIC);
-  return process.start_ns - static_cast<std::uint64_t>(suspended_ns);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<JitProcesses>> JitProcesses::start(JitOptions options) {
@@ -254,7 +248,7 @@ void JitProcesses::attach(const ProcessKey& key, Process& process,
 void JitProcesses::add_layers(const ProcessKey& key, Process& process, JitSource& source) {
   add_layer(process, source, process.pid(key), UINT64_MAX);
   if (const auto writer = source.writer(); writer && *writer != process.pid(key)) {
-    add_layer(process, source, *writer, monotonic_start_ns(key));
+    add_layer(process, source, *writer, start_of(key));
   }
 }
 
@@ -263,6 +257,13 @@ void JitProcesses::add_layer(Process& process, JitSource& source, std::uint32_t 
   auto map = source.code_map_of(pid);
   if (!map) return stats_.refuse(JitRefusal::kForeignPid, process.uid);
   add_layer(process, {.map = std::move(map), .until_ns = until_ns});
+}
+
+// Between the two reads of the clocks the thread may lose its CPU, and the time in suspend then
+// seems shorter than it is. It only grows, so the longest that was seen is the best.
+std::uint64_t JitProcesses::start_of(const ProcessKey& key) {
+  suspended_ns_ = std::max(suspended_ns_, now_ns(CLOCK_BOOTTIME) - now_ns(CLOCK_MONOTONIC));
+  return key.start_ns - static_cast<std::uint64_t>(suspended_ns_);
 }
 
 void JitProcesses::add_layer(Process& process, JitLayer layer) {
@@ -280,7 +281,7 @@ void JitProcesses::add_layer(Process& process, JitLayer layer) {
 // count of execs. The start distinguishes the parent from an ended process that had its pid.
 void JitProcesses::inherit(const ProcessKey& key, Process& process) {
   if (process.facts.parent == 0) return;
-  const std::uint64_t start = monotonic_start_ns(key);
+  const std::uint64_t start = start_of(key);
   for (auto other = processes_.lower_bound({.tgid = process.facts.parent});
        other != processes_.end() && other->first.tgid == process.facts.parent; ++other) {
     const bool is_parent = other->first.exec_id == key.exec_id &&

@@ -187,6 +187,7 @@ class JitProcesses {
   void add_layer(Process& process, JitSource& source, std::uint32_t pid, std::uint64_t until_ns);
   static void add_layer(Process& process, JitLayer layer);
   void inherit(const ProcessKey& key, Process& process);
+  [[nodiscard]] std::uint64_t start_of(const ProcessKey& key);  // in the clock of samples
   void send_rows(Clock::time_point now);
   void send_rows_of(const ProcessKey& key, Process& process) const;
 
@@ -197,6 +198,7 @@ class JitProcesses {
   JitStats stats_;
   JitSources sources_;
   std::map<ProcessKey, Process> processes_;             // sorted by tgid first
+  std::int64_t suspended_ns_ = 0;                       // since the boot
   std::map<std::uint32_t, std::size_t> count_of_user_;  // of processes_, by payer
   ProcessUsers users_;
   Clock::time_point next_rows_{};
