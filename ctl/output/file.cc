@@ -86,7 +86,8 @@ Result<OutputFile> OutputFile::open(const std::string& path, ExistingFile existi
 }
 
 Result<void> OutputFile::check(const std::string& path, ExistingFile existing) {
-  if (path != "-" && !is_regular_file(path) && !is_replaceable(path)) {
+  if (path == "-") return {};
+  if (!is_regular_file(path) && !is_replaceable(path)) {
     const bool may_write = ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
     return may_write ? Result<void>() : not_written(path, errno);
   }

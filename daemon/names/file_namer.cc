@@ -200,11 +200,11 @@ bool FileNamer::read_summary(const MappedFile& file, Summary& summary) {
 NameSource FileNamer::look_up(const Source& source, int debug_fd,
                               const std::vector<std::uint64_t>& addresses, SymbolBudget& budget,
                               NameTable& names) {
-  looked_up_ += addresses.size();
   for (std::size_t done = 0; done < addresses.size(); done += kMaxNamedAddresses) {
     if (budget.kept_bytes == 0) break;
     const auto some =
         std::span(addresses).subspan(done, std::min(addresses.size() - done, kMaxNamedAddresses));
+    looked_up_ += some.size();
     const auto found = parser_.find_code_names(source.fd, debug_fd, some, budget);
     if (!found) return reason_of(found.error());
     const std::size_t bytes = names.bytes();

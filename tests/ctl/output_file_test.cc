@@ -45,14 +45,14 @@ TEST_F(OutputPipeTest, TheReaderGetsWhatIsWrittenAndNoticesNoCheck) {
 // As they are while a recording waits for its end.
 TEST_F(OutputPipeTest, SignalsEndAProgramThatWritesToIt) {
   const UniqueFd reader(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  const auto write_much = [this] {
+  const auto be_ended = [this] {
     sigset_t all;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
     auto file = OutputFile::open(path_, ExistingFile::kRefused);
     ::raise(SIGTERM);
   };
-  EXPECT_EXIT(write_much(), testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EXIT(be_ended(), testing::KilledBySignal(SIGTERM), "");
 }
 
 }  // namespace
