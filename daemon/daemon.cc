@@ -331,7 +331,7 @@ awaitable<bool> Daemon::shut_down() {
   history_.shut_down();
   door_.stop_accepting();
   co_await server_.stop();
-  door_.close();
+  co_await door_.finish();
   if (traces_) traces_->stop();
   const bool all_stored = co_await sessions_.shut_down();
   drain_loop_.stop();

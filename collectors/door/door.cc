@@ -122,7 +122,7 @@ class Door {
   void run() {
     epoll_event daemon{.events = EPOLLIN, .data = {.u64 = kDaemon}};
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, daemon_, &daemon) != 0) return;
-    while (!has_ended_) {
+    while (!has_ended_ && !(is_finishing_ && connections_.empty())) {
       watch_listener();
       std::array<epoll_event, kEvents> events;
       const int count = ::epoll_wait(epoll_.get(), events.data(), kEvents, timeout_ms());
@@ -153,7 +153,7 @@ class Door {
 
   void handle(const epoll_event& event) {
     if (event.data.u64 == kListener) return accept();
-    if (event.data.u64 == kDaemon) return take_order();
+    if (event.data.u64 == kDaemon) return take_order(event.events);
     const std::uint64_t number = (event.data.u64 - kFirstClient) / 2;
     const auto found = connections_.find(number);
     if (found == connections_.end()) return;  // ended in this turn
@@ -169,11 +169,15 @@ class Door {
     connections_.erase(connection);  // closes the client's socket, which may take long
   }
 
-  void take_order() {
+  // To accept no more clients; or, where the daemon sends no more, to end with the last of them.
+  void take_order(std::uint32_t events) {
     StartPacket stop;
     const auto received = sandbox::receive_packet(daemon_, sandbox::buffer_of(stop));
-    has_ended_ = !received || received->bytes == 0;
     accepts_ = false;
+    if (received && received->bytes != 0) return;
+    has_ended_ = !received || (events & EPOLLHUP) != 0;
+    is_finishing_ = true;
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, daemon_, nullptr);
   }
 
   void accept() {
@@ -233,6 +237,7 @@ class Door {
   bool accepts_ = true;
   bool is_listener_watched_ = false;
   bool is_starved_ = false;  // no descriptor or memory was free for a connection
+  bool is_finishing_ = false;
   bool has_ended_ = false;
 };
 

@@ -1,6 +1,7 @@
 #include "collectors/door/door_child.h"
 
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
@@ -73,6 +74,14 @@ Result<std::optional<NewClient>> DoorChild::next_client() {
 
 void DoorChild::stop_accepting() {
   (void)sandbox::send_packet(socket_.get(), sandbox::bytes_of(StartPacket{}));
+}
+
+void DoorChild::finish() { ::shutdown(socket_.get(), SHUT_WR); }
+
+bool DoorChild::has_ended() const {
+  siginfo_t ended{};
+  const int options = WEXITED | WNOHANG | WNOWAIT;
+  return ::waitid(P_PID, static_cast<id_t>(process_), &ended, options) != 0 || ended.si_pid != 0;
 }
 
 }  // namespace profd::door

@@ -40,6 +40,11 @@ class DoorChild {
 
   void stop_accepting();
 
+  // The door ends when it has passed on what it holds for its clients. It is given no order after
+  // this.
+  void finish();
+  [[nodiscard]] bool has_ended() const;
+
   [[nodiscard]] int descriptor() const { return socket_.get(); }
   [[nodiscard]] pid_t process() const { return process_; }  // to be killed and reaped by the caller
 

@@ -27,6 +27,9 @@ constexpr auto kIdleInterval = 4000ms;
 // The door may still have a client that the server has forgotten, to send the rest of an answer.
 constexpr auto kRecent = 15s;
 constexpr auto kDescriptorPause = 100ms;
+// A client that does not read delays the end of the daemon by no more.
+constexpr auto kFinishLimit = 2s;
+constexpr auto kFinishInterval = 10ms;
 
 // Since Linux 6.16: the kernel refuses descriptors that a client sends. Accepted sockets inherit
 // it.
@@ -76,18 +79,35 @@ void PublicDoor::stop_accepting() {
   if (door_) door_->child.stop_accepting();
 }
 
-// The door has the listening socket open too. So this is not its last close, which would close what
-// waiting clients sent.
+boost::asio::awaitable<void> PublicDoor::finish() {
+  close_listener();
+  const std::shared_ptr<Door> last = std::exchange(door_, nullptr);
+  if (!last) co_return;
+  last->child.finish();
+  const auto limit = steady_clock::now() + kFinishLimit;
+  boost::asio::steady_timer pause(io_);
+  while (!last->child.has_ended() && steady_clock::now() < limit) {
+    pause.expires_after(kFinishInterval);
+    co_await wait_for(pause);
+  }
+  end_door(*last);
+}
+
 void PublicDoor::close() {
+  close_listener();
+  if (door_) end_door(*std::exchange(door_, nullptr));
+}
+
+// A door has the listening socket open too. So this is not its last close, which would close what
+// waiting clients sent.
+void PublicDoor::close_listener() {
   is_stopped_ = true;
   timer_.cancel();
   stop_watching();
-  if (door_) {
-    boost::system::error_code ignored;
-    connecting_.close(ignored);
-    socket_.reset();
-  }
-  end_door();
+  if (!door_) return;
+  boost::system::error_code ignored;
+  connecting_.close(ignored);
+  socket_.reset();
 }
 
 void PublicDoor::stop_watching() {
@@ -123,13 +143,11 @@ boost::asio::awaitable<void> PublicDoor::start_door() {
   spawn(io_, receive(door_));
 }
 
-void PublicDoor::end_door() {
-  const std::shared_ptr<Door> ended = std::exchange(door_, nullptr);
-  if (!ended) return;
+void PublicDoor::end_door(Door& ended) {
   boost::system::error_code ignored;
-  ended->link.close(ignored);
+  ended.link.close(ignored);
   server_.abort_clients_of_door();
-  kill(ended->child.process());
+  kill(ended.child.process());
 }
 
 void PublicDoor::kill(pid_t process) {
@@ -146,7 +164,7 @@ void PublicDoor::reap() {
 void PublicDoor::replace(const Error& why) {
   log::warn("the door is replaced: {}", why.message);
   ++server_.counts().doors_replaced;
-  end_door();
+  end_door(*std::exchange(door_, nullptr));
 }
 
 boost::asio::awaitable<void> PublicDoor::check() {

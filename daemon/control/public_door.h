@@ -45,8 +45,9 @@ class PublicDoor {
   // Clients that connect from now on wait in the listening socket; those of the server are served.
   void stop_accepting();
 
-  // Ends the door with its clients, so that the io context can run dry.
-  void close();
+  // To be called when the server has answered its clients. Returns, with the door ended, when they
+  // have their answers, or after two seconds; the io context can run dry then.
+  boost::asio::awaitable<void> finish();
 
   [[nodiscard]] std::optional<pid_t> process() const;  // none: there is no door
 
@@ -54,8 +55,10 @@ class PublicDoor {
   struct Door;
 
   boost::asio::awaitable<void> start_door();
+  void close();
+  void close_listener();
   // Kills the door and disconnects its clients.
-  void end_door();
+  void end_door(Door& ended);
   void replace(const Error& why);
   void kill(pid_t process);
   void reap();

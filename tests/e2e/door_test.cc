@@ -2,6 +2,7 @@
 // admin socket: descriptors whose last close takes as long as their sender likes.
 
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -135,6 +136,32 @@ TEST_F(DoorTest, ADoorThatDiesIsReplaced) {
   RawClient later(daemon_.socket());
   EXPECT_EQ(later.ask("GET", "/v1/status").status, 200) << "waits for the new door";
   EXPECT_EQ(daemon_.status().connections.doors_replaced, 1U);
+}
+
+// The door has the last of them when the daemon has ended: the client's socket is full.
+TEST_F(DoorTest, TheLastAnswersArriveWhole) {
+  RawClient user;
+  user.connect_as(daemon_.socket(), kSomebody, kSomebody);
+  const auto waiting = [&user] {
+    int bytes = 0;
+    return ::ioctl(user.fd(), FIONREAD, &bytes) == 0 ? bytes : 0;
+  };
+  std::size_t asked = 0;
+  for (bool is_full = false; !is_full; ++asked) {
+    const int before = waiting();
+    ASSERT_TRUE(user.send("GET /v1/status HTTP/1.1\r\nHost: profd\r\n\r\n"));
+    is_full = !eventually([&] { return waiting() > before; }, 1s);
+  }
+  daemon_.process().signal(SIGTERM);
+  ASSERT_TRUE(eventually(
+      [&] { return daemon_.process().err().find("ending on signal") != std::string::npos; }));
+  for (std::size_t i = 0; i < asked; ++i) {
+    const RawAnswer answer = user.receive();
+    EXPECT_EQ(answer.status, 200) << i << " of " << asked;
+    EXPECT_TRUE(answer.body.ends_with("}")) << answer.body.size();
+  }
+  EXPECT_TRUE(user.is_closed());
+  EXPECT_EQ(daemon_.process().wait().status, 0);
 }
 
 }  // namespace
