@@ -1,5 +1,6 @@
 // What unprivileged users send to the public control socket does not delay root's answers on the
 // admin socket: descriptors whose last close takes as long as their sender likes.
+// And what the door has for its clients when profd ends still arrives.
 
 #include <signal.h>
 #include <sys/ioctl.h>
