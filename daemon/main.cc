@@ -203,9 +203,9 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   profd::sandbox::run_as_child(
       argc, argv,
-      {profd::kParserChild, profd::kSymbolizerChild, profd::kUserSymbolizerChild,
-       profd::xray::kFollowerChild, profd::door::kDoorChild, profd::door::kAppDoorChild,
-       profd::door::kCloserChild});
+      {profd::kParserChild, profd::kUserParserChild, profd::kSymbolizerChild,
+       profd::kUserSymbolizerChild, profd::xray::kFollowerChild, profd::door::kDoorChild,
+       profd::door::kAppDoorChild, profd::door::kCloserChild});
   CLI::App app{"Samples the stacks of every process. profctl controls it.", "profd"};
   profd::Options options;
   profd::add_options(app, options);

@@ -13,9 +13,9 @@
 int main(int argc, char** argv) {
   profd::sandbox::run_as_child(
       argc, argv,
-      {profd::kParserChild, profd::kSymbolizerChild, profd::kUserSymbolizerChild,
-       profd::xray::kFollowerChild, profd::door::kDoorChild, profd::door::kAppDoorChild,
-       profd::door::kCloserChild});
+      {profd::kParserChild, profd::kUserParserChild, profd::kSymbolizerChild,
+       profd::kUserSymbolizerChild, profd::xray::kFollowerChild, profd::door::kDoorChild,
+       profd::door::kAppDoorChild, profd::door::kCloserChild});
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -124,10 +124,13 @@ Result<std::string> handle(const Request& request, const std::vector<UniqueFd>& 
 }
 
 void run_parser(int socket) { sandbox::serve_requests(socket, &handle); }
+void run_user_parser(int socket) { sandbox::serve_requests(socket, &handle, parser::kUserParserIdleTime); }
 
 }  // namespace
 
 const sandbox::ChildKind kParserChild{
     .name = "parser", .process_name = "profd-parser", .run = &run_parser};
+const sandbox::ChildKind kUserParserChild{
+    .name = "user-parser", .process_name = "profd-parser", .run = &run_user_parser};
 
 }  // namespace profd

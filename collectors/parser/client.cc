@@ -13,10 +13,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// The children for files of one kind of owners.
+struct Children {
+  ParserLimits limits;
+  sandbox::Spawn spawn;
+  std::unique_ptr<sandbox::Client> client{};  // null before the first file
+};
+
 class ParserClient final : public Parser {
  public:
-  ParserClient(const ParserLimits& limits, sandbox::Spawn spawn)
-      : limits_(limits), spawn_(std::move(spawn)) {}
+  ParserClient(Children roots, Children others)
+      : roots_(std::move(roots)), others_(std::move(others)) {}
 
   Result<void> start() { return start(roots_); }
 
@@ -59,11 +66,11 @@ class ParserClient final : public Parser {
 
   [[nodiscard]] pid_t child() const override { return latest_->child(); }
   [[nodiscard]] std::uint64_t restarts() const override {
-    return roots_->restarts() + (others_ ? others_->restarts() : 0);
+    return roots_.client->restarts() + (others_.client ? others_.client->restarts() : 0);
   }
 
  private:
-  Result<void> start(std::unique_ptr<sandbox::Client>& client);
+  Result<void> start(Children& children);
   Result<sandbox::Client*> client_for(std::span<const int> files);
 
   // `argument` is -1 where there is none.
@@ -104,27 +111,26 @@ class ParserClient final : public Parser {
     return decode_with_text<T>(std::move(*bytes));
   }
 
-  ParserLimits limits_;
-  sandbox::Spawn spawn_;
-  std::unique_ptr<sandbox::Client> roots_;   // for files of root
-  std::unique_ptr<sandbox::Client> others_;  // for all others; null before the first
-  sandbox::Client* latest_ = nullptr;        // of the latest request
+  Children roots_;                     // for files of root
+  Children others_;                    // for all others
+  sandbox::Client* latest_ = nullptr;  // of the latest request
 };
 
-Result<void> ParserClient::start(std::unique_ptr<sandbox::Client>& client) {
-  auto started = sandbox::Client::start(std::string(kParserChild.name), limits_, spawn_);
+Result<void> ParserClient::start(Children& children) {
+  auto started = sandbox::Client::start(std::string(kParserChild.name), children.limits,
+                                        children.spawn);
   if (!started) return started.error();
-  client = std::move(*started);
-  latest_ = client.get();
+  children.client = std::move(*started);
+  latest_ = children.client.get();
   return {};
 }
 
 Result<sandbox::Client*> ParserClient::client_for(std::span<const int> files) {
-  std::unique_ptr<sandbox::Client>& client = sandbox::are_of_root(files) ? roots_ : others_;
-  if (!client) {
-    if (auto started = start(client); !started) return started.error();
+  Children& children = sandbox::are_of_root(files) ? roots_ : others_;
+  if (!children.client) {
+    if (auto started = start(children); !started) return started.error();
   }
-  return latest_ = client.get();
+  return latest_ = children.client.get();
 }
 
 Result<std::string> ParserClient::call(Operation operation, std::span<const int> files,
@@ -211,8 +217,14 @@ Result<UniqueFd> ParserClient::read_xray_log(int log, int program) {
 }  // namespace parser
 
 Result<std::unique_ptr<Parser>> Parser::start(const ParserLimits& limits, sandbox::Spawn spawn) {
-  if (!spawn) spawn = [](int socket) { return sandbox::spawn_child(kParserChild, socket); };
-  auto client = std::make_unique<parser::ParserClient>(limits, std::move(spawn));
+  parser::Children roots{.limits = limits, .spawn = spawn};
+  parser::Children others{.limits = limits, .spawn = std::move(spawn)};
+  if (!roots.spawn) {
+    roots.spawn = [](int socket) { return sandbox::spawn_child(kParserChild, socket); };
+    others.spawn = [](int socket) { return sandbox::spawn_child(kUserParserChild, socket); };
+    others.limits.idle_time = parser::kUserParserIdleTime;
+  }
+  auto client = std::make_unique<parser::ParserClient>(std::move(roots), std::move(others));
   if (auto started = client->start(); !started) return started.error();
   return std::unique_ptr<Parser>(std::move(client));
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,6 +23,8 @@
 
 namespace profd {
 namespace parser {
+
+inline constexpr std::chrono::milliseconds kUserParserIdleTime{60'000};
 
 enum class Operation : std::uint32_t {
   kReadUnwindSource = 1,  // a file; the request's words are the digest key

@@ -34,9 +34,10 @@ using ParserLimits = sandbox::ChildLimits;
 
 class Parser {
  public:
-  // Starts the child: the running program again as kParserChild, which its main() must know. Call
-  // before the process has memory or descriptors that a child must not get. `spawn` makes another
-  // child in tests.
+  // Starts the child for files of root: the running program again as kParserChild, which its main()
+  // must know. Call before the process has memory or descriptors that a child must not get. The one
+  // for files of others, kUserParserChild, is there only while it is used. `spawn` makes other
+  // children in tests.
   static Result<std::unique_ptr<Parser>> start(const ParserLimits& limits = {},
                                                sandbox::Spawn spawn = {});
   Parser() = default;
@@ -81,5 +82,6 @@ class Parser {
 
 // For sandbox::run_as_child().
 extern const sandbox::ChildKind kParserChild;
+extern const sandbox::ChildKind kUserParserChild;
 
 }  // namespace profd

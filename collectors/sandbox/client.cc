@@ -23,6 +23,8 @@ using std::chrono::nanoseconds;
 constexpr milliseconds kCheckInterval{20};  // between two checks of a busy child's CPU time
 constexpr milliseconds kStartLimit{5000};
 constexpr milliseconds kEndLimit{200};
+// The child may end itself while a request is on its way.
+constexpr milliseconds kIdleMargin{5000};
 // Killed children that hang in a read of a file system that does not answer.
 constexpr std::size_t kMaxStuck = 4;
 
@@ -64,6 +66,7 @@ Result<std::unique_ptr<Client>> Client::start(std::string name, const ChildLimit
 }
 
 Result<void> Client::ensure_child() {
+  end_idle_child();
   if (child_ > 0) return {};
   reap_stuck();
   if (stuck_.size() >= kMaxStuck) {
@@ -93,6 +96,15 @@ void Client::end_child() {
   ::kill(child_, SIGKILL);
   if (!reap(child_, kEndLimit)) stuck_.push_back({.process = child_, .owner = owner_});
   child_ = -1;
+}
+
+void Client::end_idle_child() {
+  const Clock::time_point now = Clock::now();
+  const nanoseconds unused = now - std::exchange(last_request_, now);
+  if (child_ <= 0 || limits_.idle_time == nanoseconds(0)) return;
+  if (unused < limits_.idle_time - kIdleMargin) return;
+  end_child();
+  started_once_ = false;
 }
 
 void Client::reap_stuck() {

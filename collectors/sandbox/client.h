@@ -27,6 +27,8 @@ struct ChildLimits {
   std::uint64_t answer_bytes = std::uint64_t{64} << 20;
   std::chrono::milliseconds cpu_time{1000};   // of one request
   std::chrono::milliseconds wall_time{5000};  // of one request; a file system may hang
+  // The child ends itself after this time without a request (serve_requests); 0: never.
+  std::chrono::milliseconds idle_time{0};
 };
 
 // The owner of a file as the kernel has it cached: the file system, which may not answer, is not
@@ -55,13 +57,14 @@ class Client {
   [[nodiscard]] Result<std::string> call(const Request& request, std::span<const int> files,
                                          std::chrono::milliseconds cpu_limit);
 
-  // Starts the child if there is none. call() does so too; an error here is not due to a file.
+  // Starts the child if there is none, or if it may end itself now. call() does so too; an error
+  // here is not due to a file.
   Result<void> ensure_child();
   // Ends the child. The next request starts another.
   void end_child();
 
   [[nodiscard]] pid_t child() const { return child_; }  // -1: none
-  [[nodiscard]] std::uint64_t restarts() const { return restarts_; }
+  [[nodiscard]] std::uint64_t restarts() const { return restarts_; }  // of children that died
   // The CPU time of all requests. That of a child that died of one is not known: the time that it
   // had been running.
   [[nodiscard]] std::chrono::nanoseconds cpu_time() const { return cpu_time_; }
@@ -75,6 +78,7 @@ class Client {
   Client(std::string name, const ChildLimits& limits, Spawn spawn)
       : name_(std::move(name)), limits_(limits), spawn_(std::move(spawn)) {}
   Result<void> start_child();
+  void end_idle_child();
   void reap_stuck();
   [[nodiscard]] bool is_stuck_for(std::uint32_t owner);
   // Starts the child if there is none.
@@ -91,6 +95,7 @@ class Client {
   UniqueFd socket_;
   pid_t child_ = -1;
   bool started_once_ = false;
+  std::chrono::steady_clock::time_point last_request_;
   std::uint64_t restarts_ = 0;
   std::chrono::nanoseconds cpu_time_{};
   std::chrono::nanoseconds child_cpu_time_{};  // of the child, as far as it is counted

@@ -25,8 +25,6 @@ using symbolizer::Operation;
 constexpr std::uint64_t kAddressSpaceBytes = (std::uint64_t{2} << 30) + 3 * kMaxDwarfFileBytes;
 // The child ends its work itself before it is killed, unless it hangs in one call of libdw.
 constexpr milliseconds kTimeToAnswer{500};
-// The child may end itself while a request is on its way.
-constexpr milliseconds kIdleMargin{5000};
 
 // The private memory of a process that holds no file; 0 where it is not known.
 std::uint64_t private_bytes_of(pid_t process) {
@@ -117,19 +115,12 @@ Result<void> Symbolizer::ensure_client() {
                                        {.memory_bytes = kAddressSpaceBytes,
                                         .answer_bytes = symbolizer::kMaxAnswerBytes,
                                         .cpu_time = limits_.cpu_time,
-                                        .wall_time = limits_.wall_time},
+                                        .wall_time = limits_.wall_time,
+                                        .idle_time = limits_.idle_time},
                                        spawn_);
   if (!client) return client.error();
   client_ = std::move(*client);
   return {};
-}
-
-// One that is there to answer, and does not end itself meanwhile.
-Result<void> Symbolizer::prepare_child() {
-  const Clock::time_point now = Clock::now();
-  if (now - last_request_ > limits_.idle_time - kIdleMargin) end_child();
-  last_request_ = now;
-  return ensure_client();
 }
 
 // libdw has leaked where its memory ran out; malloc may keep what is scattered.
@@ -178,7 +169,7 @@ Result<std::string> Symbolizer::call_find_frames(const DwarfFiles& files,
 }
 
 Result<AltLink> Symbolizer::find_alt_link(const DwarfFiles& files) {
-  if (auto ready = prepare_child(); !ready) return ready.error();
+  if (auto ready = ensure_client(); !ready) return ready.error();
   const auto bytes =
       call(static_cast<std::uint32_t>(Operation::kFindAltLink), files, -1, nanoseconds(0));
   if (!bytes) return bytes.error();
@@ -192,7 +183,7 @@ Result<std::vector<DwarfAddress>> Symbolizer::find_frames(const DwarfFiles& file
   if (is_too_large(files.file) || is_too_large(files.debug_file) || is_too_large(files.alt_file)) {
     return lost(addresses, DwarfLoss::kTooLarge);
   }
-  if (auto ready = prepare_child(); !ready) {
+  if (auto ready = ensure_client(); !ready) {
     if (ready.error().code == ErrorCode::kBusy) return lost(addresses, DwarfLoss::kBusy);
     return ready.error();
   }

@@ -62,10 +62,7 @@ class Symbolizer {
   [[nodiscard]] std::uint64_t failures() const { return failures_; }  // children killed or died
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   Result<void> ensure_client();
-  Result<void> prepare_child();
   void end_large_child();
   [[nodiscard]] std::chrono::milliseconds cpu_limit_of(const DwarfFiles& files) const;
   // `argument` is -1 where there is none. `cpu_time` is what the child is to take at most.
@@ -78,7 +75,6 @@ class Symbolizer {
   SymbolizerLimits limits_;
   sandbox::Spawn spawn_;
   std::unique_ptr<sandbox::Client> client_;
-  Clock::time_point last_request_;
   std::uint64_t failures_ = 0;
 };
 

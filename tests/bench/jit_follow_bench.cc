@@ -130,7 +130,7 @@ int run(unsigned loads_a_second, unsigned seconds) {
 }  // namespace profd::test
 
 int main(int argc, char** argv) {
-  profd::sandbox::run_as_child(argc, argv, {profd::kParserChild});
+  profd::sandbox::run_as_child(argc, argv, {profd::kParserChild, profd::kUserParserChild});
   constexpr unsigned kLoadsASecond = 10'000;
   constexpr unsigned kSeconds = 10;
   const auto number = [argc, argv](int place, unsigned otherwise) {

@@ -154,6 +154,17 @@ TEST_F(ParserTest, AChildThatDiesBetweenRequestsCausesNoError) {
   EXPECT_EQ(parser_->restarts(), 1U);
 }
 
+TEST_F(ParserTest, AChildThatMayEndItselfIsReplacedAndThatIsNoRestart) {
+  start({.idle_time = 5100ms});  // 5 s of which are the margin
+  const pid_t child = parser_->child();
+  EXPECT_TRUE(parser_->read_elf_summary(program_.get()));
+  EXPECT_EQ(parser_->child(), child);
+  std::this_thread::sleep_for(150ms);
+  EXPECT_TRUE(parser_->read_elf_summary(program_.get()));
+  EXPECT_NE(parser_->child(), child);
+  EXPECT_EQ(parser_->restarts(), 0U);
+}
+
 TEST_F(ParserTest, AChildThatHangsIsKilledAtTheTimeLimit) {
   start({.wall_time = 100ms});
   const pid_t child = parser_->child();
