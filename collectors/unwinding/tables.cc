@@ -21,7 +21,7 @@ profd_table_key key_of(const FileKey& file, std::size_t region) {
 }
 
 template <class Action>
-void for_each_key(const std::map<FileKey, FileRegions>& entries, Action action) {
+void for_each_key(const std::pmr::map<FileKey, FileRegions>& entries, Action action) {
   for (const auto& [file, regions] : entries) {
     for (std::size_t region = 0; region < regions.size(); ++region) {
       if (regions[region]) action(key_of(file, region));
@@ -57,7 +57,12 @@ UnwindTables::UnwindTables(std::unique_ptr<TableMaps> maps, const UnwindTablesLi
 UnwindTables::State UnwindTables::state(const FileKey& file) const {
   const auto known = by_file_.find(file);
   if (known == by_file_.end()) return State::kUnknown;
-  return known->second->refused ? State::kNone : State::kReady;
+  return known->second->refusal ? State::kNone : State::kReady;
+}
+
+std::optional<UnwindTables::Refusal> UnwindTables::refusal_of(const FileKey& file) const {
+  const auto known = by_file_.find(file);
+  return known == by_file_.end() ? std::nullopt : known->second->refusal;
 }
 
 bool UnwindTables::share(const MappedCode& file, const std::string& content) {
@@ -78,7 +83,8 @@ std::optional<TableRefusal> UnwindTables::install(const MappedCode& file,
                                                   const UnwindTableView& table) {
   if (by_file_.contains(file.key) || share(file, content)) return std::nullopt;
   if (!make_room_for_file(file.payer)) return refusal_for(file.payer, kOneEntry);
-  SharedTable shared{.content = content, .payer = file.payer};
+  SharedTable shared = new_table(file.payer);
+  shared.content = content;
   if (const auto refusal = store(shared, table)) return refusal;
   add_table(file, std::move(shared));
   return std::nullopt;
@@ -96,7 +102,10 @@ std::optional<TableRefusal> UnwindTables::replace(const MappedCode& file,
 bool UnwindTables::refuse(const MappedCode& file, TableRefusal reason) {
   if (by_file_.contains(file.key)) return false;
   ++refused_[static_cast<std::size_t>(reason)];
-  if (make_room_for_file(file.payer)) add_table(file, {.payer = file.payer, .refused = true});
+  if (!make_room_for_file(file.payer)) return true;
+  SharedTable none = new_table(file.payer);
+  none.refusal = {.reason = reason, .since_ns = now_ns_};
+  add_table(file, std::move(none));
   return true;
 }
 
@@ -125,6 +134,10 @@ void UnwindTables::take_over(SharedTable& shared, std::uint32_t payer) {
   budget_.remove(shared.payer, use_of(shared));
   shared.payer = payer;
   budget_.add(shared.payer, use_of(shared));
+}
+
+UnwindTables::SharedTable UnwindTables::new_table(std::uint32_t payer) {
+  return {.payer = payer, .entries = std::pmr::map<FileKey, FileRegions>(&memory_)};
 }
 
 void UnwindTables::add_table(const MappedCode& file, SharedTable shared) {
@@ -268,7 +281,7 @@ bool UnwindTables::evict(std::uint32_t payer, const TableUse& more, bool is_with
   }
   // What was evicted last is free soon.
   if (is_freeing()) return false;
-  SharedTables removed;
+  SharedTables removed(&memory_);
   TableUse freed;
   for (const SharedTables::iterator shared : candidates(payer, is_within_share)) {
     const bool enough_words = more.words == 0 || freed.words >= words;
@@ -331,7 +344,7 @@ std::uint64_t UnwindTables::last_used_ns(const SharedTable& shared) const {
 }
 
 UnwindTables::SharedTables UnwindTables::unpublish(const FileKey& file) {
-  SharedTables removed;
+  SharedTables removed(&memory_);
   unpublish(by_file_.at(file), removed);
   return removed;
 }
@@ -401,7 +414,7 @@ void UnwindTables::add_to(UnwindStats& stats) const {
   stats.tables = by_content_.size();
   for (const SharedTable& shared : tables_) {
     stats.rows += shared.rows;
-    if (!shared.refused) stats.files += shared.entries.size();
+    if (!shared.refusal) stats.files += shared.entries.size();
   }
   stats.bytes = arenas_.bytes_taken();
   stats.arena_bytes = arenas_.arena_bytes();

@@ -18,6 +18,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <utility>
@@ -58,7 +59,7 @@ class UnwindTables {
  public:
   static constexpr std::chrono::seconds kHot{20};
   // Files with a table or refused. If none can be evicted, further files stay unknown.
-  static constexpr std::size_t kMaxFiles = 16'384;
+  static constexpr std::size_t kMaxFiles = 8192;
   // How often the programs are made to drop their caches, so that they update the times of use.
   static constexpr std::chrono::seconds kRefreshInterval{10};
 
@@ -83,7 +84,7 @@ class UnwindTables {
   std::optional<TableRefusal> replace(const MappedCode& file, const std::string& content,
                                       const UnwindTableView& table);
 
-  // Records that the file has no table. False: it is known already.
+  // Records that the file has no table, and why. False: it is known already.
   bool refuse(const MappedCode& file, TableRefusal reason);
 
   // Makes a refused file unknown again.
@@ -91,6 +92,13 @@ class UnwindTables {
 
   // Adds entries for more regions of a known file. Where root pays now, a user does not any more.
   void cover(const MappedCode& file);
+
+  // Why a file is refused, and since when.
+  struct Refusal {
+    TableRefusal reason;
+    std::uint64_t since_ns;
+  };
+  [[nodiscard]] std::optional<Refusal> refusal_of(const FileKey& file) const;
 
   // Who pays for the table of a known file, or for its refusal; root for an unknown one.
   [[nodiscard]] std::uint32_t payer_of(const FileKey& file) const;
@@ -114,20 +122,21 @@ class UnwindTables {
   struct SharedTable {
     std::string content{};
     std::uint32_t payer = 0;
-    bool refused = false;
+    std::optional<Refusal> refusal{};
     bool pinned = false;
     std::uint64_t changed_ns = 0;  // when an entry was last added
     std::uint64_t rows = 0;
     std::vector<PlacedRegion> regions{};
-    std::vector<std::uint32_t> rules{};        // places in the dictionary
-    std::map<FileKey, FileRegions> entries{};  // by file: its regions with a map entry
+    std::vector<std::uint32_t> rules{};           // places in the dictionary
+    std::pmr::map<FileKey, FileRegions> entries;  // by file: its regions with a map entry
   };
-  using SharedTables = std::list<SharedTable>;
+  using SharedTables = std::pmr::list<SharedTable>;
 
   std::optional<TableRefusal> store(SharedTable& shared, const UnwindTableView& table);
   bool place(SharedTable& shared, const UnwindTableView& table);
   std::optional<ArenaBlock> take_block(std::uint32_t payer, std::uint64_t words);
   std::optional<TableRefusal> take_rules(SharedTable& shared, const UnwindTableView& table);
+  [[nodiscard]] SharedTable new_table(std::uint32_t payer);
   void add_table(const MappedCode& file, SharedTable shared);
   void add_file(SharedTables::iterator shared, const MappedCode& file);
   void take_over(SharedTable& shared, std::uint32_t payer);
@@ -155,15 +164,18 @@ class UnwindTables {
     std::uint64_t grace_period;
   };
 
+  // Apart from other memory: a burst of files that are refused stays known when all else of it is
+  // freed, and each would keep a page of what was between them.
+  std::pmr::unsynchronized_pool_resource memory_;
   UnwindTablesLimits limits_;
   std::unique_ptr<TableMaps> maps_;
   TableArenas arenas_;
   RuleDictionary rules_;
   TableBudget budget_;
-  SharedTables tables_;
+  SharedTables tables_{&memory_};
   std::deque<Removed> removed_;
   std::map<std::string, SharedTables::iterator> by_content_;
-  std::map<FileKey, SharedTables::iterator> by_file_;
+  std::pmr::map<FileKey, SharedTables::iterator> by_file_{&memory_};
   std::uint64_t now_ns_ = 0;
   std::uint64_t next_refresh_ns_ = 0;
   // When an eviction last found nothing to evict, by the payer who is over the share; root: for all

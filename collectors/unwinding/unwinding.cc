@@ -14,7 +14,6 @@ namespace profd {
 namespace {
 
 constexpr std::chrono::seconds kNewRequestInterval{60};
-constexpr std::size_t kMaxRefused = UnwindTables::kMaxFiles;
 // Mappings of one file that wait until it is open; further ones are tried again by time.
 constexpr std::size_t kMaxWaitingForFile = 64;
 constexpr std::size_t kMaxLateRows = 256;
@@ -228,7 +227,6 @@ bool Unwinding::load_again(const MappedCode& code) {
     return true;
   }
   tables_.forget(code.key);
-  refused_.erase(code.key);
   load(code, file, TableLoader::Urgency::kBackground);
   return false;
 }
@@ -243,7 +241,6 @@ void Unwinding::request_or_cover(const MappingView& mapping,
   const MappedCode code = mapped_code(mapping, file.get());
   if (state == UnwindTables::State::kNone && is_worth_retrying(code, file && file->fd.valid())) {
     tables_.forget(code.key);
-    refused_.erase(code.key);
   } else if (state != UnwindTables::State::kUnknown) {
     tables_.cover(code);
     return;
@@ -253,14 +250,13 @@ void Unwinding::request_or_cover(const MappingView& mapping,
 
 // What was refused for one user's use of memory is not refused for others.
 bool Unwinding::is_worth_retrying(const MappedCode& file, bool can_be_read) const {
-  const auto known = refused_.find(file.key);
-  if (known == refused_.end()) return false;
-  if (known->second.reason == TableRefusal::kVanished) return can_be_read;
-  if (known->second.reason == TableRefusal::kOverShare &&
-      file.payer != tables_.payer_of(file.key)) {
+  const auto refusal = tables_.refusal_of(file.key);
+  if (!refusal || !is_temporary(refusal->reason)) return false;
+  if (refusal->reason == TableRefusal::kVanished) return can_be_read;
+  if (refusal->reason == TableRefusal::kOverShare && file.payer != tables_.payer_of(file.key)) {
     return true;
   }
-  return Clock::now() - known->second.since >= kNewRequestInterval;
+  return nanoseconds(Clock::now() - kNewRequestInterval) >= refusal->since_ns;
 }
 
 // For a deferred stack that waits for a table: the table is being made already, or was evicted.
@@ -307,15 +303,6 @@ void Unwinding::refuse(const MappedCode& file, TableRefusal reason) {
     late_tables_.add(file.key, file.payer, file, Clock::now());
   } else {
     late_tables_.remove(file.key);
-  }
-  if (!is_temporary(reason)) return;
-  if (refused_.size() >= kMaxRefused) {
-    std::erase_if(refused_, [this](const auto& entry) {
-      return tables_.state(entry.first) != UnwindTables::State::kNone;
-    });
-  }
-  if (refused_.size() < kMaxRefused) {
-    refused_.insert_or_assign(file.key, Refused{reason, Clock::now()});
   }
 }
 

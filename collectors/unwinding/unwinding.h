@@ -71,12 +71,6 @@ class Unwinding {
   [[nodiscard]] UnwindStats stats() const;
 
  private:
-  // A file without a table for a reason that can be temporary.
-  struct Refused {
-    TableRefusal reason;
-    Clock::time_point since;
-  };
-
   Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
             std::unique_ptr<TableLoader> loader, const UnwindingOptions& options, SampleSink& next);
   void on(const SampleView& sample) noexcept;
@@ -132,7 +126,6 @@ class Unwinding {
   UnwindTables tables_;
   ProcessMappings mappings_;
   std::map<FileKey, MappedCode> loading_;
-  std::map<FileKey, Refused> refused_;
   // The mappings and tables that wait for a file that is being opened. The number of such files is
   // limited by the opener.
   std::map<FileKey, std::vector<LateMapping>> opening_;

@@ -24,11 +24,12 @@ inline KeyBytes bytes_of(const profd_table_key& key) {
 }
 
 struct FakeMapsState {
-  explicit FakeMapsState(std::uint32_t words) : arena_words(words) {}
+  explicit FakeMapsState(std::uint32_t words, std::size_t rule_count = PROFD_MAX_RULES)
+      : arena_words(words), rules(rule_count) {}
 
   std::uint32_t arena_words;
   std::vector<std::unique_ptr<std::vector<std::uint32_t>>> arenas;
-  std::vector<profd_rule> rules = std::vector<profd_rule>(PROFD_MAX_RULES);
+  std::vector<profd_rule> rules;
   std::map<KeyBytes, profd_table> tables;
   unsigned generation = 0;
   std::uint64_t grace_periods = 0;

@@ -56,7 +56,9 @@ class UnwindTablesTest : public testing::Test {
                                               .max_entries = 64,
                                               .max_rules_of_table = 100};
 
-  UnwindTablesTest() { tables_.tick(now_ns_); }
+  explicit UnwindTablesTest(std::size_t rules = PROFD_MAX_RULES) : state_(kArenaWords, rules) {
+    tables_.tick(now_ns_);
+  }
 
   std::optional<TableRefusal> install(const MappedCode& code, const std::string& content,
                                       const std::string& encoded) {
@@ -84,7 +86,7 @@ class UnwindTablesTest : public testing::Test {
   }
 
   std::uint64_t now_ns_ = 1000 * kSecond;
-  FakeMapsState state_{kArenaWords};
+  FakeMapsState state_;
   UnwindTables tables_{std::make_unique<FakeTableMaps>(state_), kLimits};
 };
 
@@ -159,7 +161,10 @@ TEST_F(UnwindTablesTest, ARefusedFileHasEntriesWithoutRows) {
   ASSERT_NE(entry(code, 1), nullptr);
   EXPECT_EQ(entry(code, 1)->state, PROFD_TABLE_NONE);
   EXPECT_EQ(stats().refused[static_cast<std::size_t>(TableRefusal::kMalformed)], 1U);
+  ASSERT_TRUE(tables_.refusal_of(code.key));
+  EXPECT_EQ(tables_.refusal_of(code.key)->reason, TableRefusal::kMalformed);
   tables_.forget(code.key);
+  EXPECT_FALSE(tables_.refusal_of(code.key));
   EXPECT_EQ(tables_.state(code.key), UnwindTables::State::kUnknown);
   EXPECT_TRUE(state_.tables.empty());
 }
@@ -311,13 +316,7 @@ std::string table_of_rules(std::int32_t first, std::size_t count) {
 // 400 rules, an eighth of them is the share of one user.
 class FewRulesTest : public UnwindTablesTest {
  protected:
-  FewRulesTest() {
-    few_.rules.resize(PROFD_RULE_FIRST_FREE + 400);
-    tables_ = UnwindTables(std::make_unique<FakeTableMaps>(few_), kLimits);
-    tables_.tick(now_ns_);
-  }
-
-  FakeMapsState few_{kArenaWords};
+  FewRulesTest() : UnwindTablesTest(PROFD_RULE_FIRST_FREE + 400) {}
 };
 
 TEST_F(FewRulesTest, AUserOverTheShareOfTheRulesMakesRoomForOthers) {
