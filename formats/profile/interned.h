@@ -14,16 +14,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <deque>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
 #include "formats/base/seeded_hash.h"
+#include "formats/profile/text_blocks.h"
 
 namespace profd {
 
@@ -164,8 +163,7 @@ class InternedTexts {
         index_.find_or_add(hash_of(text), [&](std::uint32_t at) { return texts_[at] == text; });
     next_ = index + 1;
     if (index < texts_.size()) return index;
-    texts_.emplace_back(text);
-    text_bytes_ += sizeof(std::string) + text.size();
+    texts_.push_back(blocks_.add(text));
     return index;
   }
   [[nodiscard]] std::optional<std::uint32_t> find(std::string_view text) const {
@@ -173,7 +171,9 @@ class InternedTexts {
   }
   [[nodiscard]] std::string_view operator[](std::uint32_t index) const { return texts_[index]; }
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(texts_.size()); }
-  [[nodiscard]] std::size_t bytes() const { return text_bytes_ + index_.bytes(); }
+  [[nodiscard]] std::size_t bytes() const {
+    return texts_.capacity() * sizeof(std::string_view) + blocks_.bytes() + index_.bytes();
+  }
 
  private:
   [[nodiscard]] std::uint64_t hash_of(std::string_view text) const {
@@ -189,8 +189,8 @@ class InternedTexts {
 
   std::uint64_t seed_;
   HashIndex index_;
-  std::deque<std::string> texts_;
-  std::size_t text_bytes_ = 0;
+  std::vector<std::string_view> texts_;
+  TextBlocks blocks_;
   std::uint32_t next_ = 0;  // after the one that was added or found last
 };
 

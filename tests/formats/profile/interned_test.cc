@@ -53,6 +53,37 @@ TEST(InternedValues, FindsValuesInAnyOrder) {
 }
 
 // Texts of one start, of lengths around the eight bytes that are hashed at a time.
+TEST(InternedTexts, StayWhereTheyAreWhenMoreComeAndWhenTheTableMoves) {
+  InternedTexts texts(1);
+  std::vector<std::string> wanted;
+  std::vector<std::string_view> places;
+  for (std::size_t i = 0; i < 3000; ++i) {
+    wanted.push_back(std::to_string(i) + std::string(i % 100 == 99 ? 100'000 : i % 50, 'x'));
+    EXPECT_EQ(texts.add(wanted.back()), i);
+    places.push_back(texts[static_cast<std::uint32_t>(i)]);
+  }
+  const InternedTexts moved = std::move(texts);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_EQ(places[i], wanted[i]);
+    EXPECT_EQ(moved[static_cast<std::uint32_t>(i)].data(), places[i].data());
+    EXPECT_EQ(moved.find(wanted[i]), i);
+  }
+}
+
+TEST(InternedTexts, OfACopyAreItsOwn) {
+  InternedTexts texts(1);
+  texts.add("both");
+  InternedTexts copy = texts;
+  texts.add("first");
+  copy.add("other");
+  EXPECT_EQ(texts[0], "both");
+  EXPECT_EQ(texts[1], "first");
+  EXPECT_EQ(copy[0], "both");
+  EXPECT_EQ(copy[1], "other");
+  texts = InternedTexts(2);
+  EXPECT_EQ(copy[0], "both");
+}
+
 TEST(InternedTexts, HoldsEachTextOnceAtOnePlace) {
   InternedTexts texts(1);
   std::vector<std::string> some;
