@@ -5,25 +5,20 @@ namespace profd {
 void RefusedFiles::add(std::string_view key, DwarfLoss loss, TimePoint now) {
   if (!is_of_file(loss) || loss == DwarfLoss::kBusy) return;
   while (!by_time_.empty() &&
-         (by_time_.size() >= kMaxFiles || now - by_time_.front().first >= kTime)) {
-    forget_oldest();
+         (by_time_.size() >= kMaxFiles || now - by_time_.front()->second.time >= kTime)) {
+    files_.erase(by_time_.front());
+    by_time_.pop_front();
   }
-  files_[std::string(key)] = {.loss = loss, .time = now};
-  by_time_.emplace_back(now, key);
+  const auto known = files_.find(key);
+  const auto file = known != files_.end() ? known : files_.emplace(key, Refused{}).first;
+  if (known != files_.end()) by_time_.erase(file->second.place);
+  file->second = {.loss = loss, .time = now, .place = by_time_.insert(by_time_.end(), file)};
 }
 
 std::optional<DwarfLoss> RefusedFiles::find(std::string_view key, TimePoint now) const {
-  const auto file = files_.find(std::string(key));
+  const auto file = files_.find(key);
   if (file == files_.end() || now - file->second.time >= kTime) return std::nullopt;
   return file->second.loss;
-}
-
-// A file that was refused again since then stays.
-void RefusedFiles::forget_oldest() {
-  const auto [time, key] = std::move(by_time_.front());
-  by_time_.pop_front();
-  const auto file = files_.find(key);
-  if (file != files_.end() && file->second.time == time) files_.erase(file);
 }
 
 }  // namespace profd

@@ -5,13 +5,13 @@
 
 #include <chrono>
 #include <cstddef>
-#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
-
-#include <boost/unordered/unordered_flat_map.hpp>
 
 #include "collectors/symbolizer/dwarf_frames.h"
 
@@ -33,15 +33,20 @@ class RefusedFiles {
   [[nodiscard]] std::optional<DwarfLoss> find(std::string_view key, TimePoint now) const;
 
  private:
+  struct Refused;
+  using Files = std::pmr::map<std::pmr::string, Refused, std::less<>>;
+  using ByTime = std::pmr::list<Files::iterator>;
   struct Refused {
     DwarfLoss loss = DwarfLoss::kNone;
     TimePoint time;
+    ByTime::iterator place;
   };
 
-  void forget_oldest();
-
-  boost::unordered_flat_map<std::string, Refused> files_;
-  std::deque<std::pair<TimePoint, std::string>> by_time_;
+  // Apart from other memory: the files stay for an hour, and each would keep a page of what was
+  // between them.
+  std::pmr::unsynchronized_pool_resource memory_;
+  Files files_{&memory_};
+  ByTime by_time_{&memory_};  // the oldest first
 };
 
 }  // namespace profd

@@ -18,7 +18,7 @@ using std::chrono::nanoseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxVerdicts = 4096;
-constexpr std::size_t kMaxMissing = 16384;
+constexpr std::size_t kMaxMissing = 4096;
 // A search takes a dozen system calls and three changes of the thread. Files without DWARF are
 // asked for in each window.
 constexpr std::chrono::minutes kMissingTime{10};
@@ -102,8 +102,10 @@ std::vector<DebugFileFinder::DueProcess> DebugFileFinder::due_processes(const Wa
       return one.process.payer == process->payer;
     };
     if (std::ranges::any_of(due, is_payers)) continue;
-    Search search{wanted.identity, query.audience, root_of(process->tgid),
-                  query.debug_link.empty() ? std::string() : path_of(*process, query)};
+    std::pmr::string path;
+    if (!query.debug_link.empty()) path = path_of(*process, query);
+    Search search{std::pmr::string(wanted.identity), query.audience, root_of(process->tgid),
+                  std::move(path)};
     const auto known = missing_.find(search);
     if (known != missing_.end() && Clock::now() - known->second < kMissingTime) continue;
     if (std::ranges::find(due, search, &DueProcess::search) != due.end()) continue;

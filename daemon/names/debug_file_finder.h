@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <random>
 #include <span>
@@ -82,7 +83,7 @@ class DebugFileFinder {
 
   // The file's identity, who sees its names, the root of a process (an empty one where no process
   // is known or it has ended), and the path there where .gnu_debuglink is relative to it.
-  using Search = std::tuple<std::string, NameAudience, RootId, std::string>;
+  using Search = std::tuple<std::pmr::string, NameAudience, RootId, std::pmr::string>;
   struct DueProcess {
     HitProcess process;
     Search search;
@@ -108,7 +109,10 @@ class DebugFileFinder {
   FileCloser closer_;
   BoundedRunner runner_;
   std::map<Pair, Verdict> verdicts_;
-  std::map<Search, std::chrono::steady_clock::time_point> missing_;  // when it found nothing
+  // Apart from other memory: the searches stay for minutes, and each would keep a page of what was
+  // between them.
+  std::pmr::unsynchronized_pool_resource memory_;
+  std::pmr::map<Search, std::chrono::steady_clock::time_point> missing_{&memory_};  // nothing found
   // By tgid, for a moment: many files are asked for one after the other.
   std::map<std::uint32_t, RootId> roots_;
   std::chrono::steady_clock::time_point roots_since_{};

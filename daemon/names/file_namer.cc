@@ -164,12 +164,16 @@ const ElfSummary* FileNamer::find_summary(const FileKey& key) const {
 
 // Null: the file can't be read. The summary is kept, since the file may be closed later.
 const ElfSummary* FileNamer::find_or_read(const MappedFile& file, SymbolBudgets& budgets) {
-  if (const ElfSummary* const known = find_summary(file.key)) return known;
+  const auto begin = std::chrono::steady_clock::now();
+  if (const auto known = summaries_.find(file.key); known != summaries_.end()) {
+    known->second.used_at = begin;
+    if (known->second.elf) return &*known->second.elf;
+  }
   if (!file.fd.valid()) return nullptr;
   SymbolBudget& budget = budget_of(file.owner, budgets);
-  const auto begin = std::chrono::steady_clock::now();
   const auto [entry, is_new] = summaries_.try_emplace(file.key);
   Summary& summary = entry->second;
+  summary.used_at = begin;
   if (!is_new) {
     const bool has_time = file.owner == kRoot || budget.time.count() > 0;
     if (!summary.retry || summary.retry->has_ended() || !summary.retry->is_due(begin) ||
@@ -303,9 +307,12 @@ void FileNamer::add_pending(const HitFile& hit, std::vector<Pending>& pending) {
   }
 }
 
-void FileNamer::trim() {
-  cache_.trim();
+void FileNamer::trim(NameCache::Clock::time_point now) {
+  cache_.trim(now);
   if (debug_files_.have_changed()) cache_.mark_stale();
+  std::erase_if(summaries_, [now](const auto& entry) {
+    return now - entry.second.used_at > NameCache::kUnused;
+  });
   if (summaries_.size() > kMaxSummaries) summaries_.clear();
   if (with_private_names_.size() > kMaxWithPrivateNames) with_private_names_.clear();
 }

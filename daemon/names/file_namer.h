@@ -101,9 +101,10 @@ class FileNamer {
   [[nodiscard]] const DebugFileStats& debug_file_stats() const { return debug_files_.stats(); }
   [[nodiscard]] std::uint64_t looked_up() const { return looked_up_; }  // addresses
 
-  // Drops what is kept for files that are not used any more. When debug files were installed, names
-  // that one of them may improve are looked up again where they are hit.
-  void trim();
+  // Drops what is kept for files that are not used any more, after NameCache::kUnused. When debug
+  // files were installed, names that one of them may improve are looked up again where they are
+  // hit.
+  void trim(NameCache::Clock::time_point now = NameCache::Clock::now());
 
  private:
   struct Source {
@@ -121,6 +122,7 @@ class FileNamer {
   struct Summary {
     std::optional<ElfSummary> elf{};
     std::optional<Backoff> retry{};
+    NameCache::Clock::time_point used_at{};
   };
   [[nodiscard]] const ElfSummary* find_summary(const FileKey& key) const;
   const ElfSummary* find_or_read(const MappedFile& file, SymbolBudgets& budgets);

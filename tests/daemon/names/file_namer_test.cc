@@ -82,6 +82,15 @@ TEST_F(FileNamerTest, AFileThatWasNotReadInTimeIsNotTriedAgainAtOnce) {
   FAIL() << "the host is too busy: ten times, two calls took longer than a second";
 }
 
+TEST_F(FileNamerTest, AFileThatIsNotUsedForMinutesIsReadAgain) {
+  EXPECT_EQ(name(), "main");
+  stop_parser();
+  naming_.files().trim(Clock::now() + NameCache::kUnused - 30s);
+  EXPECT_EQ(name(), "main");
+  naming_.files().trim(Clock::now() + NameCache::kUnused + 30s);
+  EXPECT_EQ(name(), "");
+}
+
 // Also not when the names are known already: the owner ran it before.
 TEST_F(FileNamerTest, AProgramThatNoneOfItsUsersMayReadHasNoNames) {
   const std::string path = built_.path("program");
