@@ -1,5 +1,9 @@
 #include "tests/e2e/usage_log.h"
 
+#include <linux/kcmp.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -22,6 +26,11 @@ using Field = std::uint64_t Usage::*;
 constexpr std::array<Field, 6> kFields{&Usage::private_kib, &Usage::resident_kib,
                                        &Usage::descriptors, &Usage::others_files,
                                        &Usage::threads,     &Usage::processes};
+
+// Whether they have one address space, as a child has that of its parent until its exec.
+bool share_memory(pid_t one, pid_t other) {
+  return ::syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0) == 0;
+}
 
 fs::path directory_of(pid_t pid) { return fs::path("/proc") / std::to_string(pid); }
 
@@ -130,6 +139,7 @@ Usage UsageLog::usage_with_children(pid_t pid) const {
   processes.push_back(pid);
   Usage sum;
   for (const pid_t process : processes) {
+    if (process != pid && share_memory(process, pid)) continue;
     std::ifstream memory(directory_of(process) / "smaps_rollup");
     for (std::string line; std::getline(memory, line);) {
       constexpr std::string_view kKey = "Pss:";

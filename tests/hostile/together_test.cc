@@ -197,6 +197,13 @@ class HostileTogetherTest : public ::testing::Test {
     ++compiled_;
   }
 
+  // What profd keeps of root's own programs, such as the names of compilers, is no attacker's.
+  void run_roots_job() {
+    const auto windows = [this] { return daemon_->status().continuous.windows; };
+    const std::uint64_t enough = windows() + 3;
+    while (windows() < enough) compile();
+  }
+
   void start_attacks() {
     const std::string many_maps = std::to_string(attack_count(20'000, 60'000));
     const std::string many_processes = std::to_string(attack_count(1'000, 10'000));
@@ -285,7 +292,7 @@ TEST_F(HostileTogetherTest, RootIsServedAndNothingIsLost) {
   const auto began = Clock::now();
   Process roots_load({workload("shares"), "100000"});
   record_as_root();
-  compile();  // the unwind tables of compilers stay
+  run_roots_job();
   const std::uint64_t idle_kib = resting_memory_kib();
   const std::uint64_t idle_descriptors = usage().descriptors;
   start_attacks();
