@@ -124,7 +124,9 @@ Result<std::string> handle(const Request& request, const std::vector<UniqueFd>& 
 }
 
 void run_parser(int socket) { sandbox::serve_requests(socket, &handle); }
-void run_user_parser(int socket) { sandbox::serve_requests(socket, &handle, parser::kUserParserIdleTime); }
+void run_user_parser(int socket) {
+  sandbox::serve_requests(socket, &handle, parser::kUserParserIdleTime);
+}
 
 }  // namespace
 

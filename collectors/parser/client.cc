@@ -117,8 +117,8 @@ class ParserClient final : public Parser {
 };
 
 Result<void> ParserClient::start(Children& children) {
-  auto started = sandbox::Client::start(std::string(kParserChild.name), children.limits,
-                                        children.spawn);
+  auto started =
+      sandbox::Client::start(std::string(kParserChild.name), children.limits, children.spawn);
   if (!started) return started.error();
   children.client = std::move(*started);
   latest_ = children.client.get();

@@ -64,7 +64,8 @@ class Client {
   void end_child();
 
   [[nodiscard]] pid_t child() const { return child_; }  // -1: none
-  [[nodiscard]] std::uint64_t restarts() const { return restarts_; }  // of children that died
+  // How often a child that died or was killed was replaced.
+  [[nodiscard]] std::uint64_t restarts() const { return restarts_; }
   // The CPU time of all requests. That of a child that died of one is not known: the time that it
   // had been running.
   [[nodiscard]] std::chrono::nanoseconds cpu_time() const { return cpu_time_; }

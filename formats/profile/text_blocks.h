@@ -1,5 +1,5 @@
-// Texts that stay where they are, close together in blocks that grow with their number: a table of
-// many short texts takes few pieces of the heap.
+// Texts that stay where they are, close together in blocks that grow with their number: many short
+// texts take few allocations.
 //
 // A copy shares the blocks that there are; the next text of each begins a new one. Moving keeps the
 // texts valid. Copies may be used by different threads.
