@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <malloc.h>
-
 #include "daemon/base/coroutines.h"
+#include "daemon/base/freed_memory.h"
 #include "daemon/base/log.h"
 #include "formats/base/time_text.h"
 
@@ -263,7 +262,7 @@ boost::asio::awaitable<void> Continuous::write_waiting() {
       Result<WindowInfo> written = writer->write(window.snapshot, users);
       is_disk_full = writer->is_disk_full();
       window = {};
-      ::malloc_trim(0);  // the memory of this window is not needed until the next one
+      return_freed_memory();  // the memory of this window is not needed until the next one
       return written;
     };
     Result<WindowInfo> written = co_await worker().run(std::move(write));

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <malloc.h>
-
 #include "daemon/base/coroutines.h"
+#include "daemon/base/freed_memory.h"
 #include "daemon/base/log.h"
 #include "daemon/history/continuous.h"
 #include "daemon/history/hour_size.h"
@@ -88,7 +87,7 @@ boost::asio::awaitable<Result<HourInfo>> Continuous::make(HourPlan plan) {
       std::optional<HourInfo> made;
       if (done) made = active->take();
       active.reset();
-      ::malloc_trim(0);
+      return_freed_memory();
       if (!done) return done.error();
       return made;
     };

@@ -7,9 +7,9 @@
 
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <malloc.h>
 
 #include "daemon/base/coroutines.h"
+#include "daemon/base/freed_memory.h"
 #include "daemon/history/export.h"
 #include "daemon/history/view.h"
 #include "formats/base/log_text.h"
@@ -156,7 +156,7 @@ boost::asio::awaitable<Result<typename Job::Value>> WindowHistory::run(Caller ca
       std::optional<Value> value;
       if (done) value = active->take();
       active.reset();
-      ::malloc_trim(0);  // the job may have used much memory
+      return_freed_memory();  // the job may have used much memory
       if (!done) return done.error();
       return value;
     };

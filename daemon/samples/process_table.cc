@@ -7,10 +7,9 @@
 #include <string_view>
 #include <utility>
 
-#include <malloc.h>
-
 #include "collectors/files/open_mapped_file.h"
 #include "collectors/jit/code_memory.h"
+#include "daemon/base/freed_memory.h"
 #include "daemon/samples/hash_seed.h"
 
 namespace profd {
@@ -91,7 +90,7 @@ void ForgottenImages::destroy() noexcept {
   std::size_t freed = 0;
   for (const auto& image : images_) freed += 1 + image->mappings.size();
   images_ = {};
-  if (freed >= kWorthTrimming) ::malloc_trim(0);
+  if (freed >= kWorthTrimming) return_freed_memory();
 }
 
 ProcessImage& ProcessTable::Entry::changeable() {
