@@ -80,7 +80,7 @@ void NameCache::drop_unused(Clock::time_point now) {
     const bool is_of_users = file.payer ? *file.payer != kRoot : file.is_of_several;
     const bool is_unused = is_of_users && now - file.used_at > kUnused;
     if (is_unused) unused += file.names.bytes();
-    if (is_unused && unused > max_bytes_ / 8) {
+    if (is_unused && unused > max_bytes_ / kUnusedPart) {
       files_.erase(entry);
       place = recency_.erase(place);
     } else {

@@ -47,7 +47,7 @@ class StoreWorker {
 
   // After all earlier jobs, drops names that none needed for minutes, if there are many.
   [[nodiscard]] boost::asio::awaitable<void> trim_names() {
-    constexpr std::uint64_t kMany = NameCache::kMaxBytes / 8;
+    constexpr std::uint64_t kMany = NameCache::kMaxBytes / NameCache::kUnusedPart;
     if (naming_stats().cached_bytes <= kMany) co_return;
     auto trim = [](CodeNaming& naming) -> Result<void> {
       naming.files().trim();
