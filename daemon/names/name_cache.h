@@ -5,8 +5,8 @@
 // files are dropped: first those of users who have more than an eighth of the cache each, then
 // those of all users if they have more than half of it together, then any. A file that samples of
 // root hit is root's, and not a user's. What a user's programs left behind goes soon: of the files
-// that only users hit, those without a sample for minutes get a small part of the cache together. On
-// a worker.
+// that only users hit, those without a sample for minutes get a small part of the cache together.
+// On a worker.
 
 #pragma once
 
