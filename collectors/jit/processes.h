@@ -88,7 +88,7 @@ class JitProcesses {
   static constexpr std::chrono::seconds kFirstRows{1};
   static constexpr std::chrono::seconds kLastRows{8};
 
-  // Starts the follower's thread and its parser: the program's main() must know kParserChild.
+  // Starts the follower's thread and its parser: the program's main() must know its children.
   static Result<std::unique_ptr<JitProcesses>> start(JitOptions options);
   JitProcesses(const JitProcesses&) = delete;
   JitProcesses& operator=(const JitProcesses&) = delete;

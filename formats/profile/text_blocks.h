@@ -19,7 +19,7 @@ class TextBlocks {
  public:
   // A copy of the text, valid as long as this object or a copy of it.
   std::string_view add(std::string_view text) {
-    if (text.empty()) return {};
+    if (text.empty()) return "";  // not null: for memcpy()
     const bool has_own_block = !blocks_.empty() && blocks_.back().use_count() == 1;
     if (!has_own_block || last_bytes_ - used_ < text.size()) add_block(text.size());
     char* const copy = blocks_.back().get() + used_;

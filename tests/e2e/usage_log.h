@@ -49,7 +49,8 @@ class UsageLog {
   [[nodiscard]] Usage usage_of(pid_t pid) const;
 
   // Of a process and its children together, now: the resident memory, where a page that several
-  // share counts once (proportional set size), and the descriptors.
+  // share counts once (proportional set size), and the descriptors. A child that has the address
+  // space of the process, since it has not begun its own program yet, is left out.
   [[nodiscard]] Usage usage_with_children(pid_t pid) const;
 
   // The medians of the second and of the last quarter, of each kind and process that is there in

@@ -201,7 +201,11 @@ class HostileTogetherTest : public ::testing::Test {
   void run_roots_job() {
     const auto windows = [this] { return daemon_->status().continuous.windows; };
     const std::uint64_t enough = windows() + 3;
-    while (windows() < enough) compile();
+    const auto has_enough = [&] {
+      compile();
+      return windows() >= enough;
+    };
+    EXPECT_TRUE(eventually(has_enough, 120s));
   }
 
   void start_attacks() {
