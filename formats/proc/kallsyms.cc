@@ -19,6 +19,11 @@ constexpr std::uint64_t kMaxLastFunctionBytes = 65536;
 // alignment of 64 bytes.
 constexpr std::uint64_t kMaxPaddingBytes = 64;
 
+// Of the kernel, 512.
+constexpr std::size_t kMaxNameBytes = std::numeric_limits<std::uint16_t>::max();
+
+constexpr std::size_t kMaxModules = std::numeric_limits<std::uint16_t>::max();
+
 constexpr std::string_view kCodeTypes = "tTwW";
 
 struct Line {
@@ -45,7 +50,7 @@ bool parse_line(std::string_view text, Line& line) {
     fields.blanks();
     line.module = fields.word();
   }
-  return fields.ok();
+  return fields.ok() && line.name.size() <= kMaxNameBytes;
 }
 
 // "__pfx_vfs_read": the padding before vfs_read. A name of the prefix alone is none of padding.
@@ -77,8 +82,8 @@ std::tuple<bool, bool, std::size_t> rank_of_name(std::string_view name) {
 struct Candidate {
   std::uint64_t address = 0;
   std::uint32_t name_offset = 0;
-  std::uint32_t name_bytes = 0;  // 0: no code; the symbol only ends the function before it
-  std::uint32_t module = 0;
+  std::uint16_t name_bytes = 0;  // 0: no code; the symbol only ends the function before it
+  std::uint16_t module = 0;
   bool global = false;
 
   [[nodiscard]] std::string_view name_in(std::string_view names) const {
@@ -103,11 +108,14 @@ Result<std::vector<Candidate>> read_lines(std::string& text, std::vector<std::st
     at = end + 1;
     if (line.address == 0) continue;
     if (line.module != modules.back()) modules.emplace_back(line.module);
+    if (modules.size() > kMaxModules) {
+      return fail(ErrorCode::kTooLarge, "kallsyms has too many modules");
+    }
     const std::size_t bytes = line.is_code() ? line.name.size() : 0;
     std::memmove(text.data() + names_end, line.name.data(), bytes);
     candidates.push_back({line.address, static_cast<std::uint32_t>(names_end),
-                          static_cast<std::uint32_t>(bytes),
-                          static_cast<std::uint32_t>(modules.size() - 1), line.type == 'T'});
+                          static_cast<std::uint16_t>(bytes),
+                          static_cast<std::uint16_t>(modules.size() - 1), line.type == 'T'});
     names_end += bytes;
   }
   text.resize(names_end);
@@ -143,7 +151,7 @@ void join_padding(std::vector<Candidate>& candidates, std::string_view names) {
       continue;
     }
     padding.name_offset += static_cast<std::uint32_t>(prefix);
-    padding.name_bytes -= static_cast<std::uint32_t>(prefix);
+    padding.name_bytes = static_cast<std::uint16_t>(padding.name_bytes - prefix);
     candidates[kept++] = padding;
   }
   candidates.resize(kept);
@@ -165,30 +173,32 @@ Result<KernelSymbols> KernelSymbols::parse(std::string text) {
   candidates->erase(std::unique(candidates->begin(), candidates->end(), has_same_address),
                     candidates->end());
   join_padding(*candidates, text);
-  symbols.text_ = std::move(text);
   const Candidate* last = nullptr;
   for (const Candidate& next : *candidates) {
     if (last != nullptr && last->module != next.module)
       symbols.end_module(last->address, next.address);
-    symbols.add({next.address, next.name_offset, next.name_bytes, next.module});
+    symbols.add(next.address, next.name_in(text), next.module);
     last = &next;
   }
   if (last != nullptr) symbols.end_module(last->address, std::numeric_limits<std::uint64_t>::max());
+  symbols.names_.shrink_to_fit();
   symbols.entries_.shrink_to_fit();
   return symbols;
 }
 
 // An entry without a name only ends the function before it, and is left out where there is none.
-void KernelSymbols::add(const Entry& entry) {
+void KernelSymbols::add(std::uint64_t address, std::string_view name, std::uint16_t module) {
   const bool ends_nothing = entries_.empty() || entries_.back().name_bytes == 0;
-  if (entry.name_bytes == 0 && ends_nothing) return;
-  entries_.push_back(entry);
-  functions_ += entry.name_bytes != 0 ? 1 : 0;
+  if (name.empty() && ends_nothing) return;
+  entries_.push_back({address, static_cast<std::uint32_t>(names_.size()),
+                      static_cast<std::uint16_t>(name.size()), module});
+  names_ += name;
+  functions_ += name.empty() ? 0 : 1;
 }
 
 void KernelSymbols::end_module(std::uint64_t last_symbol, std::uint64_t next_module) {
   const std::uint64_t room = next_module - last_symbol;
-  add({last_symbol + std::min(room, kMaxLastFunctionBytes), 0, 0, 0});
+  add(last_symbol + std::min(room, kMaxLastFunctionBytes), {}, 0);
 }
 
 std::optional<KernelSymbols::Symbol> KernelSymbols::find(std::uint64_t address) const {
@@ -197,7 +207,7 @@ std::optional<KernelSymbols::Symbol> KernelSymbols::find(std::uint64_t address) 
   const Entry& entry = *std::prev(next);
   if (entry.name_bytes == 0) return std::nullopt;
   return Symbol{entry.address, next->address,
-                std::string_view(text_).substr(entry.name_offset, entry.name_bytes),
+                std::string_view(names_).substr(entry.name_offset, entry.name_bytes),
                 modules_[entry.module]};
 }
 

@@ -27,7 +27,8 @@ class KernelSymbols {
   // informative name. The padding before a function (`__pfx_NAME`, `__cfi_NAME`) is a part of it:
   // in a retpoline, a stack begins with the function that is about to be called as if that were a
   // caller, and callers are looked up one byte before their return address. kMalformed, with the
-  // number of the line, for a line of another form. Where all addresses are 0 (kptr_restrict), the
+  // number of the line, for a line of another form or with a name of 64 KiB; kTooLarge for a text
+  // of 4 GiB or with 65,536 modules. Where all addresses are 0 (kptr_restrict), the
   // result is empty().
   static Result<KernelSymbols> parse(std::string text);
 
@@ -39,13 +40,13 @@ class KernelSymbols {
   struct Entry {
     std::uint64_t address;
     std::uint32_t name_offset;
-    std::uint32_t name_bytes;  // 0: this entry only ends the function before it
-    std::uint32_t module;      // in modules_
+    std::uint16_t name_bytes;  // 0: this entry only ends the function before it
+    std::uint16_t module;      // in modules_
   };
-  void add(const Entry& entry);
+  void add(std::uint64_t address, std::string_view name, std::uint16_t module);
   void end_module(std::uint64_t last_symbol, std::uint64_t next_module);
 
-  std::string text_;            // the names of the entries
+  std::string names_;           // of the entries
   std::vector<Entry> entries_;  // by address; the last is not a function
   std::vector<std::string> modules_;
   std::size_t functions_ = 0;

@@ -121,6 +121,22 @@ TEST(KernelSymbols, NamesTheNumberOfAMalformedLine) {
   }
 }
 
+TEST(KernelSymbols, LimitsNamesAndModules) {
+  const auto parsed_name = [](std::size_t bytes) {
+    return KernelSymbols::parse("ffffffff81000000 T " + std::string(bytes, 'n') + "\n");
+  };
+  EXPECT_TRUE(parsed_name(65'535));
+  EXPECT_EQ(parsed_name(65'536).error().code, ErrorCode::kMalformed);
+
+  const auto parsed_modules = [](int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += "ffffffffc0000000 t f\t[m" + std::to_string(i) + "]\n";
+    return KernelSymbols::parse(std::move(text));
+  };
+  EXPECT_TRUE(parsed_modules(65'534));
+  EXPECT_EQ(parsed_modules(65'535).error().code, ErrorCode::kTooLarge);
+}
+
 TEST(KernelSymbols, ReadsTheRunningKernels) {
   const KernelSymbols symbols = parsed(test::read_file("/proc/kallsyms"));
   for (std::uint64_t address = 0xffffffff80000000; address < 0xffffffffff000000;
