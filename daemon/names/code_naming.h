@@ -45,6 +45,7 @@ class CodeNaming {
     shares_ += shares;
     lines_.end_children();
     files_.trim();
+    kernel_.release();
   }
 
   // Counts addresses whose names came into the cache from windows.

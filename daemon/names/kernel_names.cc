@@ -41,6 +41,13 @@ std::optional<KernelSymbols::Symbol> find_bpf_symbol(std::span<const BpfFunction
                                .module = kBpfModule};
 }
 
+SharedKernelSymbols::Symbols read_symbols() {
+  Result<std::string> text = read_whole_file("/proc/kallsyms");
+  if (!text) return nullptr;
+  Result<KernelSymbols> symbols = KernelSymbols::parse(std::move(*text));
+  return symbols ? std::make_shared<const KernelSymbols>(std::move(*symbols)) : nullptr;
+}
+
 }  // namespace
 
 std::optional<KernelSymbols::Symbol> find_kernel_function(const KernelSymbols& symbols,
@@ -55,23 +62,32 @@ std::optional<KernelSymbols::Symbol> find_kernel_function(const KernelSymbols& s
   return symbol;
 }
 
+SharedKernelSymbols& SharedKernelSymbols::of_host() {
+  static SharedKernelSymbols symbols;
+  return symbols;
+}
+
+SharedKernelSymbols::Symbols SharedKernelSymbols::latest() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (read_at_ && Clock::now() - *read_at_ < kReadInterval) return symbols_;
+  }
+  const Symbols read = read_symbols();
+  const std::lock_guard lock(mutex_);
+  read_at_ = Clock::now();
+  if (read) symbols_ = read;
+  return symbols_;
+}
+
 std::optional<KernelSymbols::Symbol> KernelNames::find(std::uint64_t address,
                                                        std::span<const BpfFunction> loaded) {
   if (symbols_) {
     if (const auto found = find_kernel_function(*symbols_, loaded, address)) return found;
   }
-  const Clock::time_point now = Clock::now();
-  if (read_at_ && now - *read_at_ < kReadInterval) return std::nullopt;
-  read(now);
-  return symbols_ ? find_kernel_function(*symbols_, loaded, address) : std::nullopt;
-}
-
-void KernelNames::read(Clock::time_point now) {
-  read_at_ = now;
-  Result<std::string> text = read_whole_file("/proc/kallsyms");
-  if (!text) return;
-  Result<KernelSymbols> symbols = KernelSymbols::parse(std::move(*text));
-  if (symbols) symbols_.emplace(std::move(*symbols));
+  const SharedKernelSymbols::Symbols latest = SharedKernelSymbols::of_host().latest();
+  if (!latest || latest == symbols_) return std::nullopt;
+  symbols_ = latest;
+  return find_kernel_function(*symbols_, loaded, address);
 }
 
 }  // namespace profd

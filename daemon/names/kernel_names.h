@@ -1,13 +1,17 @@
 // The functions of the kernel, its modules and BPF programs by address, from /proc/kallsyms.
 //
 // Modules come and go: the symbols are read again for an unknown address, at most once a minute.
+// They take some MiB, so the workers share them.
+//
 // BPF programs come and go too, and kallsyms does not say where one ends: their names are those of
-// the list that was made when the samples ended. On a worker.
+// the list that was made when the samples ended.
 
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 
@@ -23,20 +27,39 @@ namespace profd {
 [[nodiscard]] std::optional<KernelSymbols::Symbol> find_kernel_function(
     const KernelSymbols& symbols, std::span<const BpfFunction> loaded, std::uint64_t address);
 
-class KernelNames {
+// The symbols of the running kernel as they were last read. Any thread.
+class SharedKernelSymbols {
  public:
-  // As above. Valid until the next call. None also where the kernel hides its symbols
-  // (kernel.kptr_restrict).
-  [[nodiscard]] std::optional<KernelSymbols::Symbol> find(std::uint64_t address,
-                                                          std::span<const BpfFunction> loaded);
+  using Symbols = std::shared_ptr<const KernelSymbols>;
+
+  // Of the whole process.
+  static SharedKernelSymbols& of_host();
+
+  // Reads them if they are older than a minute, which takes 60 ms. No thread waits while another
+  // one reads. Null where they can't be read.
+  [[nodiscard]] Symbols latest();
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  void read(Clock::time_point now);
+  std::mutex mutex_;
+  Symbols symbols_;                           // under mutex_
+  std::optional<Clock::time_point> read_at_;  // under mutex_
+};
 
-  std::optional<KernelSymbols> symbols_;
-  std::optional<Clock::time_point> read_at_;
+// One worker's.
+class KernelNames {
+ public:
+  // As above. Valid until the next call of either. None also where the kernel hides its symbols
+  // (kernel.kptr_restrict).
+  [[nodiscard]] std::optional<KernelSymbols::Symbol> find(std::uint64_t address,
+                                                          std::span<const BpfFunction> loaded);
+
+  // Frees symbols that are older than those of other workers.
+  void release() { symbols_.reset(); }
+
+ private:
+  SharedKernelSymbols::Symbols symbols_;
 };
 
 }  // namespace profd

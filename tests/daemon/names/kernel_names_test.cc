@@ -67,5 +67,13 @@ TEST_F(KernelFunctionTest, IsThatOfKallsymsWhereProgramsCannotBeListed) {
   EXPECT_EQ(name_at(0xffffffffc0001010), "bpf_prog_11_old[bpf]");
 }
 
+TEST(SharedKernelSymbolsTest, AreReadOnceForAll) {
+  SharedKernelSymbols shared;
+  const SharedKernelSymbols::Symbols first = shared.latest();
+  ASSERT_NE(first, nullptr);
+  EXPECT_FALSE(first->empty());
+  EXPECT_EQ(shared.latest(), first);
+}
+
 }  // namespace
 }  // namespace profd
