@@ -6,6 +6,7 @@
 #include "daemon/base/coroutines.h"
 #include "daemon/base/freed_memory.h"
 #include "daemon/base/log.h"
+#include "daemon/base/thread_priority.h"
 #include "formats/base/time_text.h"
 
 namespace profd {
@@ -261,8 +262,9 @@ boost::asio::awaitable<void> Continuous::write_waiting() {
       take_low_priority();
       Result<WindowInfo> written = writer->write(window.snapshot, users);
       is_disk_full = writer->is_disk_full();
+      const PriorityOfIoThread priority;  // whose memory the window is
       window = {};
-      return_freed_memory();  // the memory of this window is not needed until the next one
+      return_freed_memory();  // it is not needed until the next window
       return written;
     };
     Result<WindowInfo> written = co_await worker().run(std::move(write));

@@ -10,6 +10,7 @@
 #include "collectors/files/open_mapped_file.h"
 #include "collectors/jit/code_memory.h"
 #include "daemon/base/freed_memory.h"
+#include "daemon/base/thread_priority.h"
 #include "daemon/samples/hash_seed.h"
 
 namespace profd {
@@ -89,6 +90,7 @@ bool may_be_jit_code(const ProcessMapping& mapping) {
 void ForgottenImages::destroy() noexcept {
   std::size_t freed = 0;
   for (const auto& image : images_) freed += 1 + image->mappings.size();
+  const PriorityOfIoThread priority;  // whose memory they are
   images_ = {};
   if (freed >= kWorthTrimming) return_freed_memory();
 }

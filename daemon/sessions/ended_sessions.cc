@@ -10,6 +10,7 @@
 
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
+#include "daemon/base/thread_priority.h"
 #include "daemon/sessions/session.h"
 #include "formats/base/log_text.h"
 
@@ -85,7 +86,10 @@ boost::asio::awaitable<Result<StoredResult>> Sessions::write(Measurement& measur
     Result<StoredResult> stored = write_result(
         directory, result, [&](ResultWriter& writer) { return measurement(naming, writer); },
         account);
-    if (stored || result.is_dump) measurement = nullptr;
+    if (stored || result.is_dump) {
+      const PriorityOfIoThread priority;  // whose memory the samples are
+      measurement = nullptr;
+    }
     return stored;
   };
   auto writing = parts_.workers.run(waiting, std::move(job));
