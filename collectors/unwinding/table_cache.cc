@@ -10,9 +10,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <boost/crc.hpp>
@@ -93,6 +96,14 @@ struct Entry {
   std::string name;
   std::uint64_t bytes;
   timespec used;
+
+  // The owner of the file whose table it is: what the name begins with. Root for another name,
+  // which profd has not made.
+  [[nodiscard]] uid_t uid() const {
+    uid_t uid = 0;
+    std::from_chars(name.data(), name.data() + name.size(), uid);
+    return uid;
+  }
 };
 
 std::vector<Entry> entries_of(int directory) {
@@ -110,11 +121,29 @@ std::vector<Entry> entries_of(int directory) {
   return entries;
 }
 
+void sort_oldest_first(std::vector<Entry>& entries) {
+  std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
+    return a.used.tv_sec != b.used.tv_sec ? a.used.tv_sec < b.used.tv_sec
+                                          : a.used.tv_nsec < b.used.tv_nsec;
+  });
+}
+
 }  // namespace
 
+void TableCache::Use::add(std::uint64_t bytes_of_file) {
+  bytes += bytes_of_file;
+  ++files;
+}
+
+void TableCache::Use::remove(std::uint64_t bytes_of_file) {
+  bytes -= bytes_of_file;
+  --files;
+}
+
 Result<TableCache> TableCache::open(const std::string& directory, std::uint64_t max_bytes,
-                                    std::size_t max_files) {
+                                    std::size_t max_files, UidOwners owners) {
   TableCache cache;
+  cache.owners_ = std::move(owners);
   if (directory.empty()) {
     const auto key = make_key();
     if (!key) return key.error();
@@ -130,13 +159,9 @@ Result<TableCache> TableCache::open(const std::string& directory, std::uint64_t 
   const auto key = read_or_make_key(cache.directory_.get());
   if (!key) return key.error();
   cache.key_ = *key;
-  cache.max_bytes_ = max_bytes;
-  cache.max_files_ = max_files;
+  cache.max_ = {.bytes = max_bytes, .files = max_files};
   cache.maker_ = own_build();
-  for (const Entry& entry : entries_of(cache.directory_.get())) {
-    cache.bytes_ += entry.bytes;
-    ++cache.files_;
-  }
+  for (const Entry& entry : entries_of(cache.directory_.get())) cache.use_.add(entry.bytes);
   return cache;
 }
 
@@ -166,35 +191,49 @@ void TableCache::store(const std::string& content, const std::string& table) {
   if (!replace_file(directory_.get(), content + std::string(kSuffix), bytes_of(header), table)) {
     return;
   }
-  bytes_ += sizeof header + table.size();
-  ++files_;  // a replaced file counts twice until remove_oldest() counts again
-  if (bytes_ > max_bytes || files_ > max_files_) remove_oldest(max_bytes);
+  // A replaced file counts twice until remove_oldest() counts again.
+  use_.add(sizeof header + table.size());
+  const Use limit{.bytes = max_bytes, .files = max_.files};
+  if (use_.is_over(limit)) remove_oldest(limit);
 }
 
 std::uint64_t TableCache::max_bytes() const {
   constexpr std::uint64_t kPart = 4;
   struct statvfs disk {};
-  if (!directory_.valid() || ::fstatvfs(directory_.get(), &disk) != 0) return max_bytes_;
+  if (!directory_.valid() || ::fstatvfs(directory_.get(), &disk) != 0) return max_.bytes;
   const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
-  return std::min(max_bytes_, (bytes_ + free) / kPart);
+  return std::min(max_.bytes, (use_.bytes + free) / kPart);
 }
 
 // Removes down to 9/10 of the limits, so that the directory isn't read for each new file.
-void TableCache::remove_oldest(std::uint64_t max_bytes) {
+void TableCache::remove_oldest(const Use& limit) {
   std::vector<Entry> entries = entries_of(directory_.get());
-  std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
-    return a.used.tv_sec != b.used.tv_sec ? a.used.tv_sec < b.used.tv_sec
-                                          : a.used.tv_nsec < b.used.tv_nsec;
-  });
-  bytes_ = 0;
-  for (const Entry& entry : entries) bytes_ += entry.bytes;
-  files_ = entries.size();
+  sort_oldest_first(entries);
+  use_ = {};
+  Use of_users;
+  std::map<uid_t, Use> by_user;
   for (const Entry& entry : entries) {
-    if (bytes_ <= max_bytes / 10 * 9 && files_ <= max_files_ / 10 * 9) break;
-    if (::unlinkat(directory_.get(), entry.name.c_str(), 0) != 0) continue;
-    bytes_ -= entry.bytes;
-    --files_;
+    const uid_t user = owners_.owner_of(entry.uid());
+    use_.add(entry.bytes);
+    by_user[user].add(entry.bytes);
+    if (user != 0) of_users.add(entry.bytes);
   }
+  // std::erase_if() asks in order.
+  const auto remove_if = [&](const auto& is_too_much) {
+    std::erase_if(entries, [&](const Entry& entry) {
+      const uid_t user = owners_.owner_of(entry.uid());
+      if (!is_too_much(user) || ::unlinkat(directory_.get(), entry.name.c_str(), 0) != 0)
+        return false;
+      use_.remove(entry.bytes);
+      by_user[user].remove(entry.bytes);
+      if (user != 0) of_users.remove(entry.bytes);
+      return true;
+    });
+  };
+  const Use kept{.bytes = limit.bytes / 10 * 9, .files = limit.files / 10 * 9};
+  remove_if([&](uid_t user) { return user != 0 && by_user[user].is_over(limit.part(8)); });
+  remove_if([&](uid_t user) { return user != 0 && of_users.is_over(limit.part(2)); });
+  remove_if([&](uid_t) { return use_.is_over(kept); });
 }
 
 }  // namespace profd

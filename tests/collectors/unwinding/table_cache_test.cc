@@ -41,6 +41,15 @@ class TableCacheTest : public testing::Test {
     return {};
   }
 
+  [[nodiscard]] std::set<std::string> names(const std::string& beginning) const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(directory())) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with(beginning) && name.ends_with(".rows")) names.insert(name);
+    }
+    return names;
+  }
+
   fs::path root_;
 };
 
@@ -143,18 +152,18 @@ TEST_F(TableCacheTest, OnASmallDiskMostRoomIsLeftForWindows) {
   {
     TableCache cache = open();
     const auto store = [&cache](int number) {
-      cache.store(std::to_string(number), std::string(100'000, 'x'));
+      cache.store("0-" + std::to_string(number), std::string(100'000, 'x'));
       std::this_thread::sleep_for(std::chrono::milliseconds(10));  // the tick of file times
     };
     for (int i = 0; i < 30; ++i) store(i);
-    EXPECT_TRUE(cache.find("29"));
+    EXPECT_TRUE(cache.find("0-29"));
     EXPECT_GE(fs::space(directory()).available, kDisk / 4 * 3 - 100'000);
     std::ofstream(directory() + "/others") << std::string(kDisk / 4 * 3 - 200'000, 'x');
     store(30);
-    EXPECT_TRUE(cache.find("30"));
-    EXPECT_FALSE(cache.find("27")) << "there is less room now";
-    cache.store("large", std::string(kDisk / 4, 'x'));
-    EXPECT_FALSE(cache.find("large"));
+    EXPECT_TRUE(cache.find("0-30"));
+    EXPECT_FALSE(cache.find("0-27")) << "there is less room now";
+    cache.store("0-large", std::string(kDisk / 4, 'x'));
+    EXPECT_FALSE(cache.find("0-large"));
   }
   EXPECT_EQ(::umount(directory().c_str()), 0);
 }
@@ -163,10 +172,44 @@ TEST_F(TableCacheTest, OnASmallDiskMostRoomIsLeftForWindows) {
 TEST_F(TableCacheTest, TheLeastRecentlyUsedFilesAreRemovedOverTheLimitOfFiles) {
   auto cache = TableCache::open(directory(), TableCache::kMaxBytes, 100);
   ASSERT_TRUE(cache);
-  for (int i = 0; i < 300; ++i) cache->store(std::to_string(i), "x");
+  for (int i = 0; i < 300; ++i) cache->store("0-" + std::to_string(i), "x");
   const auto files = std::distance(fs::directory_iterator(directory()), fs::directory_iterator());
   EXPECT_LE(files, 100 + 1) << "and the key";
-  EXPECT_TRUE(cache->find("299"));
+  EXPECT_TRUE(cache->find("0-299"));
+}
+
+// The oldest files are root's, and those of a user who stores little.
+TEST_F(TableCacheTest, OneUsersTablesDoNotRemoveThoseOfOthers) {
+  auto cache = TableCache::open(directory(), TableCache::kMaxBytes, 100);
+  ASSERT_TRUE(cache);
+  const auto store = [&cache](int uid, int first, int last) {
+    for (int i = first; i < last; ++i) {
+      cache->store(std::to_string(uid) + "-" + std::to_string(i), "x");
+    }
+  };
+  store(0, 0, 40);
+  store(1001, 0, 5);
+  store(1002, 0, 500);
+  EXPECT_EQ(names("0-").size(), 40);
+  EXPECT_EQ(names("1001-").size(), 5);
+  EXPECT_TRUE(names("1002-").contains("1002-499.rows"));
+  for (int uid = 1003; uid < 1050; ++uid) store(uid, 0, 10);
+  EXPECT_EQ(names("0-").size(), 40) << "all users together";
+  store(0, 40, 500);
+  EXPECT_LE(names("").size(), 100);
+  EXPECT_TRUE(names("0-").contains("0-499.rows"));
+}
+
+TEST_F(TableCacheTest, SubordinateUidsAreTheirUser) {
+  std::ofstream(root_ / "subuid") << "somebody:100000:65536\n";
+  std::ofstream(root_ / "passwd") << "somebody:x:1001:1001::/:/bin/sh\n";
+  auto cache = TableCache::open(directory(), TableCache::kMaxBytes, 100,
+                                UidOwners(root_ / "subuid", root_ / "passwd"));
+  ASSERT_TRUE(cache);
+  for (int i = 0; i < 30; ++i) cache->store("1002-" + std::to_string(i), "x");
+  for (int i = 0; i < 500; ++i) cache->store(std::to_string(100'000 + i) + "-a", "x");
+  EXPECT_EQ(names("1002-").size(), 12) << "an eighth";
+  EXPECT_LE(names("100").size(), 100 - 12);
 }
 
 }  // namespace
