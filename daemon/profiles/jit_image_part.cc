@@ -31,7 +31,9 @@ JitImageLayout lay_out(const std::vector<JitImageFunction>& functions,
   std::vector<AddressRange> occupied;
   for (const ProfileMapping& line : others) occupied.push_back({line.start, line.end});
   std::ranges::sort(occupied, {}, &AddressRange::start);
-  return lay_out_jit_image(functions, occupied, samples.unnamed);
+  std::vector<std::uint64_t> unnamed = samples.unnamed;
+  std::ranges::sort(unnamed);
+  return lay_out_jit_image(functions, occupied, unnamed);
 }
 
 // Appends to `left` the parts of a line that lie outside of `range`.

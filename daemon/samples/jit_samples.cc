@@ -45,7 +45,6 @@ bool JitResolver::advance(std::size_t frames) {
 }
 
 JitSamples JitResolver::take() {
-  samples_.unnamed.assign(unnamed_.begin(), unnamed_.end());
   samples_.time_dropped = log_.time_dropped();
   return std::move(samples_);
 }
@@ -101,7 +100,7 @@ bool JitResolver::is_candidate(const StackTable::Stack& stack, const UserFrame& 
 std::uint32_t JitResolver::function_at(std::uint64_t address, std::uint64_t time_ns) {
   const auto found = code_.at(address, time_ns);
   if (!found) {
-    unnamed_.insert(address);
+    samples_.unnamed.push_back(address);
     return JitSamples::kNoFunction;
   }
   const auto next = static_cast<std::uint32_t>(samples_.functions.size());

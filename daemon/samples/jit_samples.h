@@ -10,7 +10,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,7 +49,7 @@ struct JitSamples {
   std::vector<JitSourceFile> sources;
   std::vector<Run> runs;               // sorted by stack: all samples of every timed stack
   std::vector<std::uint32_t> frames;   // the function, or kNoFunction, of each run's user frames
-  std::vector<std::uint64_t> unnamed;  // code addresses without a function, sorted
+  std::vector<std::uint64_t> unnamed;  // code addresses without a function, not sorted
   std::uint64_t time_dropped = 0;      // samples that are named by another time than their own
   JitProcessInfo info;
 
@@ -101,7 +100,6 @@ class JitResolver {
   JitSamples samples_;
   boost::unordered_flat_map<std::uint64_t, std::uint32_t> by_generation_;
   std::map<std::uint32_t, std::size_t> sources_;
-  std::set<std::uint64_t> unnamed_;
 };
 
 }  // namespace profd
