@@ -1,10 +1,18 @@
 #include "collectors/unwinding/process_mappings.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "bpf/unwind_rows.h"
 
 namespace profd {
+namespace {
+
+std::uint64_t nanoseconds(std::chrono::nanoseconds time) {
+  return static_cast<std::uint64_t>(time.count());
+}
+
+}  // namespace
 
 FileKey vdso_key() { return {.inode = PROFD_VDSO_INODE}; }
 
@@ -25,11 +33,11 @@ void ProcessMappings::add(const CodeMapping& mapping) {
   CodeMapping& kept = process.mappings.emplace(mapping.start, mapping).first->second;
   if (kept.kind == PROFD_MAPPING_VDSO) kept.file = vdso_key();
   ++size_;
-  while (size_ > kMaxMappings && processes_.size() > 1) forget_oldest();
+  while (size_ > kMaxMappings && processes_.size() > 1) forget(processes_.find(recency_.back()));
 }
 
 ProcessMappings::Process& ProcessMappings::touch(const ProcessKey& key) {
-  const auto [place, added] = processes_.try_emplace(key, &memory_);
+  const auto [place, added] = processes_.try_emplace(key);
   if (added) {
     place->second.recency = recency_.insert(recency_.begin(), key);
   } else {
@@ -52,11 +60,30 @@ bool ProcessMappings::remove_overlapped(Process& process, const CodeMapping& map
   return true;
 }
 
-void ProcessMappings::forget_oldest() {
-  const auto oldest = processes_.find(recency_.back());
-  size_ -= oldest->second.mappings.size();
-  processes_.erase(oldest);
-  recency_.pop_back();
+ProcessMappings::Processes::iterator ProcessMappings::forget(Processes::iterator process) {
+  size_ -= process->second.mappings.size();
+  recency_.erase(process->second.recency);
+  return processes_.erase(process);
+}
+
+void ProcessMappings::tick(std::uint64_t now_ns) {
+  if (now_ns < next_tick_ns_) return;
+  next_tick_ns_ = now_ns + nanoseconds(kTick);
+  auto next = processes_.upper_bound(looked_at_);
+  for (std::size_t left = std::min(kProcessesOfTick, processes_.size()); left > 0; --left) {
+    if (next == processes_.end()) next = processes_.begin();
+    auto& [key, process] = *next;
+    looked_at_ = key;
+    if (!is_gone_(key)) {
+      process.ended_ns = 0;
+    } else if (process.ended_ns == 0) {
+      process.ended_ns = now_ns;
+    } else if (now_ns - process.ended_ns >= nanoseconds(kKeptEnded)) {
+      next = forget(next);
+      continue;
+    }
+    ++next;
+  }
 }
 
 const CodeMapping* ProcessMappings::find(const ProcessKey& process, std::uint64_t address) const {

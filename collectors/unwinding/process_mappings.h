@@ -1,17 +1,20 @@
 // The executable mappings of processes, from their mapping records, for deferred stacks, whose
 // process may have exited.
 //
-// Limited: the process without a new mapping for the longest time is forgotten first. Owned by the
-// io thread.
+// Limited: the process without a new mapping for the longest time is forgotten first. Those of a
+// process that has ended are forgotten a minute later, since stacks of it may wait for a table.
+// Owned by the io thread.
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <list>
 #include <map>
-#include <memory_resource>
+#include <utility>
 
 #include "collectors/bpf/sample.h"
+#include "collectors/files/process_users.h"
 
 namespace profd {
 
@@ -29,6 +32,10 @@ class ProcessMappings {
  public:
   static constexpr std::size_t kMaxMappings = 16'384;  // 3 MB; a busy host reaches any limit
   static constexpr std::size_t kMaxMappingsOfProcess = 4096;
+  static constexpr std::chrono::seconds kKeptEnded{60};
+
+  explicit ProcessMappings(ProcessUsers::IsGone is_gone = profd::is_gone)
+      : is_gone_(std::move(is_gone)) {}
 
   // Replaces older mappings that overlap it.
   void add(const CodeMapping& mapping);
@@ -36,25 +43,30 @@ class ProcessMappings {
   // The file of the vDSO is vdso_key(). Valid until the next add().
   [[nodiscard]] const CodeMapping* find(const ProcessKey& process, std::uint64_t address) const;
 
+  // Forgets processes that have ended. To be called often; once a second, it looks at some of them.
+  void tick(std::uint64_t now_ns);
+  static constexpr std::chrono::seconds kTick{1};
+  static constexpr std::size_t kProcessesOfTick = 256;
+
   [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
   struct Process {
-    explicit Process(std::pmr::memory_resource* memory) : mappings(memory) {}
-
-    std::pmr::map<std::uint64_t, CodeMapping> mappings;  // by start
-    std::pmr::list<ProcessKey>::iterator recency;
+    std::map<std::uint64_t, CodeMapping> mappings;  // by start
+    std::list<ProcessKey>::iterator recency;
+    std::uint64_t ended_ns = 0;  // when it was first seen to have ended; 0: it has not
   };
+  using Processes = std::map<ProcessKey, Process>;
   Process& touch(const ProcessKey& key);
   bool remove_overlapped(Process& process, const CodeMapping& mapping);
-  void forget_oldest();
+  Processes::iterator forget(Processes::iterator process);
 
-  // Apart from other memory: these are the only objects of a burst of processes that stay when it
-  // is over, and each would keep a page of what was between them.
-  std::pmr::unsynchronized_pool_resource memory_;
-  std::pmr::map<ProcessKey, Process> processes_{&memory_};
-  std::pmr::list<ProcessKey> recency_{&memory_};  // the most recent first
+  ProcessUsers::IsGone is_gone_;
+  Processes processes_;
+  std::list<ProcessKey> recency_;  // the most recent first
   std::size_t size_ = 0;
+  ProcessKey looked_at_{};  // the last one that tick() looked at
+  std::uint64_t next_tick_ns_ = 0;
 };
 
 }  // namespace profd

@@ -13,6 +13,8 @@ constexpr std::uint64_t kRegionBytes = std::uint64_t{1} << PROFD_FILE_REGION_SHI
 constexpr std::uint64_t kMinEvictedShare = 16;
 constexpr std::chrono::seconds kRetryInterval{1};
 constexpr std::size_t kMaxFailedEvictions = 1024;
+constexpr std::chrono::seconds kLookInterval{1};
+constexpr std::size_t kTablesOfLook = 256;  // reading the times of use takes 0.2 ms
 constexpr TableUse kOneEntry{.words = 0, .entries = 1};
 constexpr std::uint64_t kMaxEntriesPerFile = FileRegions{}.size();
 
@@ -21,7 +23,7 @@ profd_table_key key_of(const FileKey& file, std::size_t region) {
 }
 
 template <class Action>
-void for_each_key(const std::pmr::map<FileKey, FileRegions>& entries, Action action) {
+void for_each_key(const std::map<FileKey, FileRegions>& entries, Action action) {
   for (const auto& [file, regions] : entries) {
     for (std::size_t region = 0; region < regions.size(); ++region) {
       if (regions[region]) action(key_of(file, region));
@@ -83,8 +85,7 @@ std::optional<TableRefusal> UnwindTables::install(const MappedCode& file,
                                                   const UnwindTableView& table) {
   if (by_file_.contains(file.key) || share(file, content)) return std::nullopt;
   if (!make_room_for_file(file.payer)) return refusal_for(file.payer, kOneEntry);
-  SharedTable shared = new_table(file.payer);
-  shared.content = content;
+  SharedTable shared{.content = content, .payer = file.payer};
   if (const auto refusal = store(shared, table)) return refusal;
   add_table(file, std::move(shared));
   return std::nullopt;
@@ -103,9 +104,7 @@ bool UnwindTables::refuse(const MappedCode& file, TableRefusal reason) {
   if (by_file_.contains(file.key)) return false;
   ++refused_[static_cast<std::size_t>(reason)];
   if (!make_room_for_file(file.payer)) return true;
-  SharedTable none = new_table(file.payer);
-  none.refusal = {.reason = reason, .since_ns = now_ns_};
-  add_table(file, std::move(none));
+  add_table(file, {.payer = file.payer, .refusal = Refusal{.reason = reason, .since_ns = now_ns_}});
   return true;
 }
 
@@ -134,10 +133,6 @@ void UnwindTables::take_over(SharedTable& shared, std::uint32_t payer) {
   budget_.remove(shared.payer, use_of(shared));
   shared.payer = payer;
   budget_.add(shared.payer, use_of(shared));
-}
-
-UnwindTables::SharedTable UnwindTables::new_table(std::uint32_t payer) {
-  return {.payer = payer, .entries = std::pmr::map<FileKey, FileRegions>(&memory_)};
 }
 
 void UnwindTables::add_table(const MappedCode& file, SharedTable shared) {
@@ -281,7 +276,7 @@ bool UnwindTables::evict(std::uint32_t payer, const TableUse& more, bool is_with
   }
   // What was evicted last is free soon.
   if (is_freeing()) return false;
-  SharedTables removed(&memory_);
+  SharedTables removed;
   TableUse freed;
   for (const SharedTables::iterator shared : candidates(payer, is_within_share)) {
     const bool enough_words = more.words == 0 || freed.words >= words;
@@ -344,7 +339,7 @@ std::uint64_t UnwindTables::last_used_ns(const SharedTable& shared) const {
 }
 
 UnwindTables::SharedTables UnwindTables::unpublish(const FileKey& file) {
-  SharedTables removed(&memory_);
+  SharedTables removed;
   unpublish(by_file_.at(file), removed);
   return removed;
 }
@@ -405,8 +400,28 @@ void UnwindTables::tick(std::uint64_t now_ns) {
   now_ns_ = now_ns;
   free_unused();
   arenas_.look_for_arena();
+  forget_unused();
   if (now_ns < next_refresh_ns_) return;
   next_refresh_ns_ = now_ns + nanoseconds(kRefreshInterval);
+  maps_->raise_generation();
+}
+
+// Looks at some tables each second, those at the front of the list, and moves them to its end.
+void UnwindTables::forget_unused() {
+  if (now_ns_ < next_look_ns_) return;
+  next_look_ns_ = now_ns_ + nanoseconds(kLookInterval);
+  SharedTables removed;
+  for (std::size_t left = std::min(kTablesOfLook, tables_.size()); left > 0; --left) {
+    const auto shared = tables_.begin();
+    if (shared->refusal && !shared->pinned &&
+        last_used_ns(*shared) + nanoseconds(kUnused) <= now_ns_) {
+      unpublish(shared, removed);
+    } else {
+      tables_.splice(tables_.end(), tables_, shared);
+    }
+  }
+  if (removed.empty()) return;
+  free_all(removed);
   maps_->raise_generation();
 }
 

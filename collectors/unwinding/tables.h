@@ -4,7 +4,8 @@
 // Every region of a known file that code is mapped from has a map entry, PROFD_TABLE_NONE if it has
 // no rows: a stack that meets a region without an entry is deferred. Memory, entries and rules are
 // bounded (table_budget.h). The least recently sampled tables are evicted first. Those sampled in
-// the last kHot are evicted only from users over their share.
+// the last kHot are evicted only from users over their share. A refused file that is not sampled
+// for kUnused is forgotten.
 //
 // Owned by the io thread. Times are CLOCK_MONOTONIC nanoseconds.
 
@@ -18,7 +19,6 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <memory_resource>
 #include <optional>
 #include <string>
 #include <utility>
@@ -58,6 +58,7 @@ struct UnwindTablesLimits {
 class UnwindTables {
  public:
   static constexpr std::chrono::seconds kHot{20};
+  static constexpr std::chrono::minutes kUnused{2};
   // Files with a table or refused. If none can be evicted, further files stay unknown.
   static constexpr std::size_t kMaxFiles = 8192;
   // How often the programs are made to drop their caches, so that they update the times of use.
@@ -127,16 +128,15 @@ class UnwindTables {
     std::uint64_t changed_ns = 0;  // when an entry was last added
     std::uint64_t rows = 0;
     std::vector<PlacedRegion> regions{};
-    std::vector<std::uint32_t> rules{};           // places in the dictionary
-    std::pmr::map<FileKey, FileRegions> entries;  // by file: its regions with a map entry
+    std::vector<std::uint32_t> rules{};        // places in the dictionary
+    std::map<FileKey, FileRegions> entries{};  // by file: its regions with a map entry
   };
-  using SharedTables = std::pmr::list<SharedTable>;
+  using SharedTables = std::list<SharedTable>;
 
   std::optional<TableRefusal> store(SharedTable& shared, const UnwindTableView& table);
   bool place(SharedTable& shared, const UnwindTableView& table);
   std::optional<ArenaBlock> take_block(std::uint32_t payer, std::uint64_t words);
   std::optional<TableRefusal> take_rules(SharedTable& shared, const UnwindTableView& table);
-  [[nodiscard]] SharedTable new_table(std::uint32_t payer);
   void add_table(const MappedCode& file, SharedTable shared);
   void add_file(SharedTables::iterator shared, const MappedCode& file);
   void take_over(SharedTable& shared, std::uint32_t payer);
@@ -157,6 +157,7 @@ class UnwindTables {
   void free_all(const SharedTables& removed);
   void free_when_unused(SharedTables removed);
   void free_unused();
+  void forget_unused();
 
   // Tables that no program finds any more, and the grace period after which none reads them.
   struct Removed {
@@ -164,20 +165,18 @@ class UnwindTables {
     std::uint64_t grace_period;
   };
 
-  // Apart from other memory: a burst of files that are refused stays known when all else of it is
-  // freed, and each would keep a page of what was between them.
-  std::pmr::unsynchronized_pool_resource memory_;
   UnwindTablesLimits limits_;
   std::unique_ptr<TableMaps> maps_;
   TableArenas arenas_;
   RuleDictionary rules_;
   TableBudget budget_;
-  SharedTables tables_{&memory_};
+  SharedTables tables_;
   std::deque<Removed> removed_;
   std::map<std::string, SharedTables::iterator> by_content_;
-  std::pmr::map<FileKey, SharedTables::iterator> by_file_{&memory_};
+  std::map<FileKey, SharedTables::iterator> by_file_;
   std::uint64_t now_ns_ = 0;
   std::uint64_t next_refresh_ns_ = 0;
+  std::uint64_t next_look_ns_ = 0;  // for refused files that are not used
   // When an eviction last found nothing to evict, by the payer who is over the share; root: for all
   // who are within theirs.
   std::map<std::uint32_t, std::uint64_t> failed_evictions_ns_;

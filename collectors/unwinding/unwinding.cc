@@ -342,6 +342,7 @@ bool Unwinding::may_have_room_soon(TableRefusal refusal) const {
 bool Unwinding::poll() {
   const Clock::time_point now = Clock::now();
   tables_.tick(nanoseconds(now));
+  mappings_.tick(nanoseconds(now));
   for (const auto& file : files_.take_opened()) continue_with(file);
   for (const LateRows& rows : std::exchange(late_rows_, {})) {
     set_jit_code_rows(rows.process, rows.owner, rows.area, rows.table);

@@ -44,7 +44,10 @@ std::set<std::uint64_t> EntryFunctions::select(const MappedFile& file,
   return selected;
 }
 
-void EntryFunctions::trim(std::size_t max_entries) {
+void EntryFunctions::trim(std::size_t max_entries, NameCache::Clock::time_point now) {
+  std::erase_if(files_, [now](const auto& entry) {
+    return entry.second.is_users && now - entry.second.used_at > NameCache::kUnused;
+  });
   std::size_t entries = files_.size();
   for (auto& [key, file] : files_) {
     file.has_failed = false;
@@ -60,6 +63,8 @@ bool EntryFunctions::may_ask(const MappedFile& file, const KnownFile& known) {
 // Null: it has no summary yet, or is not an ELF file.
 EntryFunctions::KnownFile* EntryFunctions::find_or_read(const MappedFile& file) {
   KnownFile& known = files_[file.key];
+  known.is_users = file.owner != 0;
+  known.used_at = NameCache::Clock::now();
   if (known.elf) return &known;
   if (!may_ask(file, known)) return nullptr;
   Result<ElfSummary> elf = parser_.read_elf_summary(file.fd.get());

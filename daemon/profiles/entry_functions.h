@@ -14,6 +14,7 @@
 
 #include "collectors/files/mapped_files.h"
 #include "collectors/parser/parser.h"
+#include "daemon/names/name_cache.h"
 #include "formats/elf/elf_file.h"
 
 namespace profd {
@@ -29,8 +30,9 @@ class EntryFunctions {
                                                const std::set<std::uint64_t>& file_offsets,
                                                SymbolBudget& budget);
 
-  // Between two windows: clears the cache if it holds more than `max_entries` files and addresses.
-  void trim(std::size_t max_entries);
+  // Between two windows: drops users' files that were not used for NameCache::kUnused, and all
+  // files if they hold more than `max_entries` files and addresses.
+  void trim(std::size_t max_entries, NameCache::Clock::time_point now = NameCache::Clock::now());
 
  private:
   static constexpr unsigned kMaxFailures = 16;
@@ -40,6 +42,8 @@ class EntryFunctions {
     std::map<std::uint64_t, bool> in_entry{};  // by virtual address
     bool has_failed = false;                   // since the last trim()
     unsigned failures = 0;                     // kMaxFailures: not asked for any more
+    bool is_users = false;
+    NameCache::Clock::time_point used_at{};
 
     void add_failure(const Error& error);
   };

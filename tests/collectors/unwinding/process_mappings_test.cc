@@ -1,9 +1,15 @@
 #include "collectors/unwinding/process_mappings.h"
 
+#include <chrono>
+#include <cstdint>
+#include <set>
+
 #include <gtest/gtest.h>
 
 namespace profd {
 namespace {
+
+using std::chrono_literals::operator""s;
 
 CodeMapping mapping(std::uint32_t tgid, std::uint64_t start, std::uint64_t end, std::uint64_t id,
                     std::uint64_t time_ns = 1) {
@@ -77,6 +83,63 @@ TEST(ProcessMappingsTest, OneProcessIsBoundedAndSoAreAllTheOldestFirst) {
   EXPECT_EQ(id_at(mappings, 1, 100), 0U);
   EXPECT_EQ(id_at(mappings, 20, 100), 1U);
   EXPECT_EQ(id_at(mappings, 20, (ProcessMappings::kMaxMappingsOfProcess + 1) * 100), 0U);
+}
+
+class EndedProcessesTest : public testing::Test {
+ protected:
+  void pass(std::chrono::seconds time) {
+    now_ns_ += static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count());
+    mappings_.tick(now_ns_);
+  }
+
+  std::set<std::uint32_t> ended_;
+  ProcessMappings mappings_{[this](const ProcessKey& key) { return ended_.contains(key.tgid); }};
+  std::uint64_t now_ns_ = 1'000'000'000;
+};
+
+TEST_F(EndedProcessesTest, AreForgottenAMinuteLater) {
+  mappings_.add(mapping(1, 100, 200, 1));
+  mappings_.add(mapping(2, 100, 200, 2));
+  mappings_.add(mapping(2, 200, 300, 3));
+  pass(600s);
+  ended_.insert(2);
+  pass(600s);
+  EXPECT_EQ(id_at(mappings_, 2, 100), 2U) << "it is seen to have ended only now";
+  pass(59s);
+  EXPECT_EQ(id_at(mappings_, 2, 100), 2U);
+  pass(1s);
+  EXPECT_EQ(id_at(mappings_, 2, 100), 0U);
+  EXPECT_EQ(id_at(mappings_, 1, 100), 1U);
+  EXPECT_EQ(mappings_.size(), 1U);
+  mappings_.add(mapping(2, 100, 200, 4));
+  EXPECT_EQ(id_at(mappings_, 2, 100), 4U);
+}
+
+TEST_F(EndedProcessesTest, StayWhereThePidIsUsedAgain) {
+  mappings_.add(mapping(1, 100, 200, 1));
+  ended_.insert(1);
+  pass(1s);
+  ended_.clear();
+  pass(600s);
+  ended_.insert(1);
+  pass(1s);
+  EXPECT_EQ(mappings_.size(), 1U);
+}
+
+// The io thread has other things to do.
+TEST_F(EndedProcessesTest, OnlySomeAreLookedAtInASecond) {
+  const auto some = static_cast<std::uint32_t>(ProcessMappings::kProcessesOfTick);
+  for (std::uint32_t tgid = 1; tgid <= some * 3; ++tgid) {
+    mappings_.add(mapping(tgid, 100, 200, 1));
+    ended_.insert(tgid);
+  }
+  for (int i = 0; i < 3; ++i) pass(1s);
+  pass(60s);
+  EXPECT_EQ(mappings_.size(), some * 2);
+  mappings_.tick(now_ns_);
+  EXPECT_EQ(mappings_.size(), some * 2);
+  for (int i = 0; i < 2; ++i) pass(1s);
+  EXPECT_EQ(mappings_.size(), 0U);
 }
 
 }  // namespace

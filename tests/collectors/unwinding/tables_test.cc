@@ -366,6 +366,48 @@ TEST_F(UnwindTablesTest, AFailedEvictionIsNotRepeatedAtOnce) {
   EXPECT_NE(entry(file(5000), 0), nullptr);
 }
 
+TEST_F(UnwindTablesTest, ARefusedFileThatIsNotUsedForMinutesIsForgotten) {
+  ASSERT_FALSE(install(file(1, kUser), "of a user", table_of(10)));
+  MappedCode pinned = file(2, kUser);
+  pinned.pinned = true;
+  tables_.refuse(pinned, TableRefusal::kVanished);
+  for (std::uint64_t inode = 3; inode <= 5; ++inode) {
+    tables_.refuse(file(inode, kUser), TableRefusal::kVanished);
+  }
+  pass(60);
+  entry(file(3), 0)->used_ns = now_ns_;
+  pass(UnwindTables::kUnused / std::chrono::seconds(1) - 1);
+  EXPECT_EQ(tables_.state(file(1).key), UnwindTables::State::kReady);
+  EXPECT_EQ(tables_.state(file(2).key), UnwindTables::State::kNone);
+  EXPECT_EQ(tables_.state(file(3).key), UnwindTables::State::kNone);
+  EXPECT_EQ(tables_.state(file(4).key), UnwindTables::State::kUnknown);
+  EXPECT_EQ(entry(file(5), 0), nullptr);
+  pass(2);
+  EXPECT_EQ(tables_.state(file(3).key), UnwindTables::State::kUnknown);
+}
+
+// The io thread has other things to do.
+TEST_F(UnwindTablesTest, OnlySomeRefusedFilesAreLookedAtInASecond) {
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    MappedCode none = file(100 + i, kUser);
+    none.regions.reset();
+    tables_.refuse(none, TableRefusal::kVanished);
+  }
+  const auto known = [this] {
+    std::size_t count = 0;
+    for (std::uint64_t i = 0; i < 1000; ++i) {
+      count += tables_.state(file(100 + i).key) == UnwindTables::State::kNone ? 1 : 0;
+    }
+    return count;
+  };
+  pass(300);
+  EXPECT_EQ(known(), 1000 - 256);
+  pass(0);
+  EXPECT_EQ(known(), 1000 - 256);
+  for (int i = 0; i < 3; ++i) pass(1);
+  EXPECT_EQ(known(), 0);
+}
+
 TEST_F(UnwindTablesTest, TheNumberOfKnownFilesIsLimited) {
   for (std::uint64_t i = 0; i < UnwindTables::kMaxFiles + 100; ++i) {
     MappedCode none = file(100 + i, kUser);

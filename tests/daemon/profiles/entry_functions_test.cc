@@ -2,6 +2,9 @@
 
 #include "daemon/profiles/entry_functions.h"
 
+#include <unistd.h>
+
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -70,6 +73,24 @@ TEST_F(EntryFunctionsTest, AnAnswerIsRemembered) {
   entries_.trim(kMaxEntries);
   EXPECT_EQ(select(), offsets_);
   EXPECT_EQ(parser_.requests, requests);
+}
+
+TEST_F(EntryFunctionsTest, AUsersFileThatIsNotUsedForMinutesIsReadAgain) {
+  const auto later = NameCache::Clock::now() + NameCache::kUnused + std::chrono::seconds(1);
+  MappedFile of_user;
+  of_user.key = file_->key;
+  of_user.key.inode += 1;
+  of_user.fd.reset(::dup(file_->fd.get()));
+  of_user.owner = 1000;
+  EXPECT_EQ(select(*file_), offsets_);
+  EXPECT_EQ(select(of_user), offsets_);
+  const int requests = parser_.requests;
+  entries_.trim(kMaxEntries);
+  entries_.trim(kMaxEntries, later);
+  EXPECT_EQ(select(*file_), offsets_);
+  EXPECT_EQ(parser_.requests, requests) << "root's file";
+  EXPECT_EQ(select(of_user), offsets_);
+  EXPECT_GT(parser_.requests, requests);
 }
 
 TEST_F(EntryFunctionsTest, AFileThatIsOpenedLaterIsReadThen) {
