@@ -43,10 +43,10 @@ class ProcessMappings {
   // The file of the vDSO is vdso_key(). Valid until the next add().
   [[nodiscard]] const CodeMapping* find(const ProcessKey& process, std::uint64_t address) const;
 
-  // Forgets processes that have ended. To be called often; once a second, it looks at some of them.
+  // Forgets processes that have ended. To be called often; every kTick, it looks at some of them.
   void tick(std::uint64_t now_ns);
-  static constexpr std::chrono::seconds kTick{1};
-  static constexpr std::size_t kProcessesOfTick = 256;
+  static constexpr std::chrono::milliseconds kTick{100};
+  static constexpr std::size_t kProcessesOfTick = 32;
 
   [[nodiscard]] std::size_t size() const { return size_; }
 

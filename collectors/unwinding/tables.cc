@@ -13,8 +13,8 @@ constexpr std::uint64_t kRegionBytes = std::uint64_t{1} << PROFD_FILE_REGION_SHI
 constexpr std::uint64_t kMinEvictedShare = 16;
 constexpr std::chrono::seconds kRetryInterval{1};
 constexpr std::size_t kMaxFailedEvictions = 1024;
-constexpr std::chrono::seconds kLookInterval{1};
-constexpr std::size_t kTablesOfLook = 256;  // reading the times of use takes 0.2 ms
+constexpr std::chrono::milliseconds kLookInterval{100};
+constexpr std::size_t kTablesOfLook = 32;  // to forget so many takes a millisecond
 constexpr TableUse kOneEntry{.words = 0, .entries = 1};
 constexpr std::uint64_t kMaxEntriesPerFile = FileRegions{}.size();
 
@@ -406,7 +406,7 @@ void UnwindTables::tick(std::uint64_t now_ns) {
   maps_->raise_generation();
 }
 
-// Looks at some tables each second, those at the front of the list, and moves them to its end.
+// Looks at some tables, those at the front of the list, and moves them to its end.
 void UnwindTables::forget_unused() {
   if (now_ns_ < next_look_ns_) return;
   next_look_ns_ = now_ns_ + nanoseconds(kLookInterval);
