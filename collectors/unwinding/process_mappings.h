@@ -46,7 +46,7 @@ class ProcessMappings {
   // Forgets processes that have ended. To be called often; every kTick, it looks at some of them.
   void tick(std::uint64_t now_ns);
   static constexpr std::chrono::milliseconds kTick{100};
-  static constexpr std::size_t kProcessesOfTick = 32;
+  static constexpr std::size_t kProcessesOfTick = 128;
 
   [[nodiscard]] std::size_t size() const { return size_; }
 

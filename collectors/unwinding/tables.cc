@@ -14,7 +14,7 @@ constexpr std::uint64_t kMinEvictedShare = 16;
 constexpr std::chrono::seconds kRetryInterval{1};
 constexpr std::size_t kMaxFailedEvictions = 1024;
 constexpr std::chrono::milliseconds kLookInterval{100};
-constexpr std::size_t kTablesOfLook = 32;  // to forget so many takes a millisecond
+constexpr std::size_t kTablesOfLook = 128;  // to forget so many takes 4 ms
 constexpr TableUse kOneEntry{.words = 0, .entries = 1};
 constexpr std::uint64_t kMaxEntriesPerFile = FileRegions{}.size();
 

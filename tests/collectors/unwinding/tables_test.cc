@@ -401,10 +401,10 @@ TEST_F(UnwindTablesTest, OnlySomeRefusedFilesAreLookedAtAtOnce) {
     return count;
   };
   pass(300);
-  EXPECT_EQ(known(), 1000 - 32);
+  EXPECT_EQ(known(), 1000 - 128);
   pass(0);
-  EXPECT_EQ(known(), 1000 - 32);
-  for (int i = 0; i < 1000 / 32; ++i) pass(1);
+  EXPECT_EQ(known(), 1000 - 128);
+  for (int i = 0; i < 1000 / 128; ++i) pass(1);
   EXPECT_EQ(known(), 0);
 }
 
