@@ -4,6 +4,7 @@ BUILD := build
 JOBS := $(shell nproc)
 PREFIX := /usr/local
 FUZZ_SECONDS := 60
+ATTACK_SECONDS := 1800
 SOAK_SECONDS := 7200
 
 CONFIGURE := cmake -G Ninja -S . --log-level=WARNING
@@ -27,7 +28,8 @@ help:
 	@echo 'make fuzz         fuzzes every reader, FUZZ_SECONDS=$(FUZZ_SECONDS) each (20 min)'
 	@echo 'make soak         kills profd a hundred times at random moments; then a mixed load of SOAK_SECONDS=$(SOAK_SECONDS),'
 	@echo '                  in which neither memory nor descriptors may grow (150 min)'
-	@echo 'make attack       attacks profd as an unprivileged user (20 min)'
+	@echo 'make attack       attacks profd as unprivileged users, at the end in all ways at once for'
+	@echo '                  ATTACK_SECONDS=$(ATTACK_SECONDS) (60 min)'
 	@echo 'make check-asan   runs the tests under the address and undefined-behaviour sanitizers (60 min)'
 	@echo 'make check-tsan   runs the tests in which threads meet under the thread sanitizer (40 min)'
 	@echo 'make check-kernels   runs the kernel tests on Linux 6.1 and on the newest of backports, in QEMU (25 min)'
@@ -109,8 +111,9 @@ soak: tests
 	SOAK_SECONDS=$(SOAK_SECONDS) $(BUILD)/e2e_test --gtest_filter='SoakTest.*'
 
 attack: tests
-	PROFD_STALL_MS=50 FLOOD_SECONDS=600 ATTACK_SECONDS=120 $(BUILD)/e2e_test --gtest_filter='HistoryFloodTest.*:Hostile*'
+	PROFD_STALL_MS=50 FLOOD_SECONDS=600 ATTACK_SECONDS=120 $(BUILD)/e2e_test --gtest_filter='HistoryFloodTest.*:Hostile*-HostileTogether*'
 	PROFD_STALL_MS=50 ATTACK_SECONDS=120 $(BUILD)/xray_live_test --gtest_filter='HostileAppDescriptorsTest.*'
+	PROFD_STALL_MS=50 ATTACK_SECONDS=$(ATTACK_SECONDS) $(BUILD)/e2e_test --gtest_filter='HostileTogetherTest.*'
 
 bench: tests
 	@tests/bench/run $(BUILD)

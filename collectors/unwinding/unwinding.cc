@@ -201,6 +201,7 @@ void Unwinding::continue_with(const std::shared_ptr<const MappedFile>& file) {
 
 // The next stage gets the mapping once more, with its file. True: no further try is needed.
 bool Unwinding::open_again(const LateMapping& late) {
+  if (is_gone(late.mapping.process)) return true;  // a file is opened by a process that maps it
   const MappingView mapping{late.mapping, late.names_cut, late.names};
   auto file = files_.find_or_open(mapping);
   if (file->is_opening) keep_until_open(mapping, *file);

@@ -1,5 +1,6 @@
 // All attacks at once, by several users, beside a compile job of root: root is answered, nothing
-// is lost, the windows have root's samples, and what profd takes is bounded and given back.
+// is lost, and the windows have root's samples. The long form (make attack) measures how long root
+// waits and what memory profd takes and gives back, which depends on what else the host does.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -319,12 +320,11 @@ TEST_F(HostileTogetherTest, RootIsServedAndNothingIsLost) {
   for (std::jthread& attack : attacks_) attack.request_stop();
   attacks_.clear();
   std::uint64_t afterwards_kib = 0;
-  const bool is_given_back = eventually(
-      [&] {
-        afterwards_kib = resting_memory_kib();
-        return afterwards_kib <= idle_kib + kMemoryAfterwardsKib;
-      },
-      kGivenBackIn);
+  const auto is_given_back = [&] {
+    afterwards_kib = resting_memory_kib();
+    return afterwards_kib <= idle_kib + kMemoryAfterwardsKib;
+  };
+  if (is_long_attack()) EXPECT_TRUE(eventually(is_given_back, kGivenBackIn));
   std::printf(
       "%d attacks and %d compilations; root's slowest answer %lld ms; memory %llu KiB idle, %llu "
       "at most, %llu afterwards; descriptors %llu idle, %llu at most\n",
@@ -337,8 +337,7 @@ TEST_F(HostileTogetherTest, RootIsServedAndNothingIsLost) {
       static_cast<unsigned long long>(most_descriptors));
   EXPECT_GT(rounds_, 10);
   EXPECT_GT(compiled_, 1);
-  EXPECT_LE(most_kib, idle_kib + kMemoryAboveIdleKib);
-  EXPECT_TRUE(is_given_back);
+  if (is_long_attack()) EXPECT_LE(most_kib, idle_kib + kMemoryAboveIdleKib);
   EXPECT_TRUE(eventually(
       [&] { return usage().descriptors <= idle_descriptors + kDescriptorsAfterwards; }, 120s))
       << usage().descriptors;
