@@ -69,11 +69,11 @@ ProcessMappings::Processes::iterator ProcessMappings::forget(Processes::iterator
 void ProcessMappings::tick(std::uint64_t now_ns) {
   if (now_ns < next_tick_ns_) return;
   next_tick_ns_ = now_ns + nanoseconds(kTick);
-  auto next = processes_.upper_bound(looked_at_);
+  auto next = processes_.upper_bound(scanned_);
   for (std::size_t left = std::min(kProcessesOfTick, processes_.size()); left > 0; --left) {
     if (next == processes_.end()) next = processes_.begin();
     auto& [key, process] = *next;
-    looked_at_ = key;
+    scanned_ = key;
     if (!is_gone_(key)) {
       process.ended_ns = 0;
     } else if (process.ended_ns == 0) {

@@ -65,7 +65,7 @@ class ProcessMappings {
   Processes processes_;
   std::list<ProcessKey> recency_;  // the most recent first
   std::size_t size_ = 0;
-  ProcessKey looked_at_{};  // the last one that tick() looked at
+  ProcessKey scanned_{};  // the last one that tick() scanned
   std::uint64_t next_tick_ns_ = 0;
 };
 

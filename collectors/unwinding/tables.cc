@@ -13,8 +13,8 @@ constexpr std::uint64_t kRegionBytes = std::uint64_t{1} << PROFD_FILE_REGION_SHI
 constexpr std::uint64_t kMinEvictedShare = 16;
 constexpr std::chrono::seconds kRetryInterval{1};
 constexpr std::size_t kMaxFailedEvictions = 1024;
-constexpr std::chrono::milliseconds kLookInterval{100};
-constexpr std::size_t kTablesOfLook = 128;  // to forget so many takes 4 ms
+constexpr std::chrono::milliseconds kScanInterval{100};
+constexpr std::size_t kTablesOfScan = 128;  // to forget so many takes 4 ms
 constexpr TableUse kOneEntry{.words = 0, .entries = 1};
 constexpr std::uint64_t kMaxEntriesPerFile = FileRegions{}.size();
 
@@ -408,10 +408,10 @@ void UnwindTables::tick(std::uint64_t now_ns) {
 
 // Looks at some tables, those at the front of the list, and moves them to its end.
 void UnwindTables::forget_unused() {
-  if (now_ns_ < next_look_ns_) return;
-  next_look_ns_ = now_ns_ + nanoseconds(kLookInterval);
+  if (now_ns_ < next_scan_ns_) return;
+  next_scan_ns_ = now_ns_ + nanoseconds(kScanInterval);
   SharedTables removed;
-  for (std::size_t left = std::min(kTablesOfLook, tables_.size()); left > 0; --left) {
+  for (std::size_t left = std::min(kTablesOfScan, tables_.size()); left > 0; --left) {
     const auto shared = tables_.begin();
     if (shared->refusal && !shared->pinned &&
         last_used_ns(*shared) + nanoseconds(kUnused) <= now_ns_) {

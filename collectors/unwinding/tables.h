@@ -176,7 +176,7 @@ class UnwindTables {
   std::map<FileKey, SharedTables::iterator> by_file_;
   std::uint64_t now_ns_ = 0;
   std::uint64_t next_refresh_ns_ = 0;
-  std::uint64_t next_look_ns_ = 0;  // for refused files that are not used
+  std::uint64_t next_scan_ns_ = 0;  // for refused files that are not used
   // When an eviction last found nothing to evict, by the payer who is over the share; root: for all
   // who are within theirs.
   std::map<std::uint32_t, std::uint64_t> failed_evictions_ns_;
