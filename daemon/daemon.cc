@@ -40,6 +40,7 @@
 #include "daemon/history/continuous.h"
 #include "daemon/history/history.h"
 #include "daemon/history/store.h"
+#include "daemon/names/kernel_names.h"
 #include "daemon/samples/aggregator.h"
 #include "daemon/samples/drain_loop.h"
 #include "daemon/samples/jit_naming.h"
@@ -204,7 +205,8 @@ class Daemon final : public Service {
   DrainLoop drain_loop_{io_, *source_};
 
   ResultStore results_ = value_of(ResultStore::open(settings().state_dir + "/results", &refusals_));
-  ResultWorkers workers_{io_, std::move(parser_), value_of(Parser::start())};
+  std::shared_ptr<SharedKernelSymbols> kernel_symbols_ = std::make_shared<SharedKernelSymbols>();
+  ResultWorkers workers_{io_, std::move(parser_), value_of(Parser::start()), kernel_symbols_};
   Continuous continuous_{
       {.io = io_,
        .source = *source_,
@@ -212,7 +214,8 @@ class Daemon final : public Service {
        .sampling_changed = [this] { drain_loop_.set_windows(continuous_.is_sampling()); },
        .naming = &naming_,
        .start_parser = [] { return Parser::start(); },
-       .refusals = &refusals_},
+       .refusals = &refusals_,
+       .kernel_symbols = kernel_symbols_},
       // Absolute, since profiles name their objects by their paths.
       value_of(WindowStore::open(std::filesystem::absolute(settings().state_dir)))};
   WindowHistory history_{continuous_.windows(), workers_, uid_owners_,

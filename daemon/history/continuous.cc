@@ -175,7 +175,8 @@ bool Continuous::ready_to_write() {
     count_failure(WindowFailure::kNotBegun);
     return false;
   }
-  writer_ = std::make_unique<WindowWriter>(store_.windows_dir(), std::move(*parser));
+  writer_ = std::make_unique<WindowWriter>(store_.windows_dir(), std::move(*parser),
+                                           parts_.kernel_symbols);
   return true;
 }
 

@@ -36,6 +36,7 @@
 #include "daemon/history/hour_file.h"
 #include "daemon/history/store.h"
 #include "daemon/history/writer.h"
+#include "daemon/names/kernel_names.h"
 #include "daemon/samples/aggregator.h"
 #include "daemon/samples/jit_naming.h"
 #include "daemon/service/config.h"
@@ -57,6 +58,7 @@ class Continuous {
     JitNaming* naming = nullptr;             // null: JIT code gets no names
     StartParser start_parser;                // called until it succeeds once, if enabled
     UserRefusals* refusals = nullptr;        // null: samples over a share are not counted by user
+    std::shared_ptr<SharedKernelSymbols> kernel_symbols = std::make_shared<SharedKernelSymbols>();
     std::function<std::chrono::system_clock::time_point()> wall_clock =
         &std::chrono::system_clock::now;
     std::chrono::steady_clock::duration cleaning_interval = std::chrono::minutes(10);

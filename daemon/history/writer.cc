@@ -55,9 +55,9 @@ WindowProfile window_profile_of(const ProcessSnapshot& process, ProcessLabels la
 }  // namespace
 
 WindowWriter::WindowWriter(std::string windows_dir, std::unique_ptr<Parser> parser,
-                           UidOwners owners)
+                           std::shared_ptr<SharedKernelSymbols> kernel, UidOwners owners)
     : windows_dir_(std::move(windows_dir)),
-      naming_(std::move(parser)),
+      naming_(std::move(parser), {}, std::move(kernel)),
       entries_(naming_.parser()),
       owners_(std::move(owners)) {}
 

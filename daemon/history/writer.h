@@ -26,9 +26,11 @@ namespace profd {
 
 class WindowWriter {
  public:
-  // `parser` is not null; the directory exists.
-  WindowWriter(std::string windows_dir, std::unique_ptr<Parser> parser,
-               UidOwners owners = UidOwners());
+  // `parser` and `kernel` are not null; the directory exists.
+  WindowWriter(
+      std::string windows_dir, std::unique_ptr<Parser> parser,
+      std::shared_ptr<SharedKernelSymbols> kernel = std::make_shared<SharedKernelSymbols>(),
+      UidOwners owners = UidOwners());
 
   // Writes the complete window or nothing. The snapshot's session is the window's name.
   [[nodiscard]] Result<WindowInfo> write(const SessionSnapshot& snapshot,

@@ -22,9 +22,13 @@ namespace profd {
 
 class CodeNaming {
  public:
-  // `parser` is not null.
-  explicit CodeNaming(std::unique_ptr<Parser> parser, DebugDirectories directories = {})
-      : parser_(std::move(parser)), files_(*parser_, lines_, cache_, std::move(directories)) {}
+  // `parser` and `kernel` are not null.
+  explicit CodeNaming(
+      std::unique_ptr<Parser> parser, DebugDirectories directories = {},
+      std::shared_ptr<SharedKernelSymbols> kernel = std::make_shared<SharedKernelSymbols>())
+      : parser_(std::move(parser)),
+        files_(*parser_, lines_, cache_, std::move(directories)),
+        kernel_(std::move(kernel)) {}
   CodeNaming(const CodeNaming&) = delete;
   CodeNaming& operator=(const CodeNaming&) = delete;
 

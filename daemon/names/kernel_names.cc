@@ -62,11 +62,6 @@ std::optional<KernelSymbols::Symbol> find_kernel_function(const KernelSymbols& s
   return symbol;
 }
 
-SharedKernelSymbols& SharedKernelSymbols::of_host() {
-  static SharedKernelSymbols symbols;
-  return symbols;
-}
-
 SharedKernelSymbols::Symbols SharedKernelSymbols::latest() {
   {
     const std::lock_guard lock(mutex_);
@@ -84,7 +79,7 @@ std::optional<KernelSymbols::Symbol> KernelNames::find(std::uint64_t address,
   if (symbols_) {
     if (const auto found = find_kernel_function(*symbols_, loaded, address)) return found;
   }
-  const SharedKernelSymbols::Symbols latest = SharedKernelSymbols::of_host().latest();
+  const SharedKernelSymbols::Symbols latest = shared_->latest();
   if (!latest || latest == symbols_) return std::nullopt;
   symbols_ = latest;
   return find_kernel_function(*symbols_, loaded, address);

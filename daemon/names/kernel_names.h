@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "collectors/bpf/bpf_function.h"
 #include "formats/proc/kallsyms.h"
@@ -32,9 +33,6 @@ class SharedKernelSymbols {
  public:
   using Symbols = std::shared_ptr<const KernelSymbols>;
 
-  // Of the whole process.
-  static SharedKernelSymbols& of_host();
-
   // Reads them if they are older than a minute, which takes 60 ms. No thread waits while another
   // one reads. Null where they can't be read.
   [[nodiscard]] Symbols latest();
@@ -50,6 +48,9 @@ class SharedKernelSymbols {
 // One worker's.
 class KernelNames {
  public:
+  // `shared` is not null.
+  explicit KernelNames(std::shared_ptr<SharedKernelSymbols> shared) : shared_(std::move(shared)) {}
+
   // As above. Valid until the next call of either. None also where the kernel hides its symbols
   // (kernel.kptr_restrict).
   [[nodiscard]] std::optional<KernelSymbols::Symbol> find(std::uint64_t address,
@@ -59,6 +60,7 @@ class KernelNames {
   void release() { symbols_.reset(); }
 
  private:
+  std::shared_ptr<SharedKernelSymbols> shared_;
   SharedKernelSymbols::Symbols symbols_;
 };
 

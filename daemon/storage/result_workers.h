@@ -68,12 +68,14 @@ class UserTurns {
 
 class ResultWorkers {
  public:
-  // No parser may be null.
-  ResultWorkers(boost::asio::io_context& io, std::unique_ptr<Parser> for_privileged,
-                std::unique_ptr<Parser> for_users)
+  // No pointer may be null.
+  ResultWorkers(
+      boost::asio::io_context& io, std::unique_ptr<Parser> for_privileged,
+      std::unique_ptr<Parser> for_users,
+      const std::shared_ptr<SharedKernelSymbols>& kernel = std::make_shared<SharedKernelSymbols>())
       : turns_(io),
-        privileged_(std::move(for_privileged), "store-worker"),
-        users_(std::move(for_users), "user-worker", kNiceness) {}
+        privileged_(std::move(for_privileged), "store-worker", 0, kernel),
+        users_(std::move(for_users), "user-worker", kNiceness, kernel) {}
 
   // StoreWorker::run() for a privileged caller without `user`, otherwise for that user.
   template <class Job>

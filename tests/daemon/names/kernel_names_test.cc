@@ -1,5 +1,9 @@
 #include "daemon/names/kernel_names.h"
 
+#include <cstdint>
+#include <fstream>
+#include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -7,6 +11,19 @@
 
 namespace profd {
 namespace {
+
+// From kallsyms, read in another way; 0: it has no such function.
+std::uint64_t address_in_kallsyms(const std::string& function) {
+  std::ifstream lines("/proc/kallsyms");
+  std::string address;
+  std::string type;
+  std::string name;
+  while (lines >> address >> type >> name) {
+    if (name == function) return std::stoull(address, nullptr, 16);
+    lines.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return 0;
+}
 
 constexpr const char* kSymbols =
     "ffffffff81000000 T start_kernel\n"
@@ -73,6 +90,21 @@ TEST(SharedKernelSymbolsTest, AreReadOnceForAll) {
   ASSERT_NE(first, nullptr);
   EXPECT_FALSE(first->empty());
   EXPECT_EQ(shared.latest(), first);
+}
+
+TEST(SharedKernelSymbolsTest, NameTheKernelForEachWorker) {
+  const auto shared = std::make_shared<SharedKernelSymbols>();
+  KernelNames one(shared);
+  KernelNames other(shared);
+  const std::uint64_t address = address_in_kallsyms("vfs_read");
+  ASSERT_NE(address, 0U);
+  EXPECT_EQ(one.find(address + 4, {})->name, "vfs_read");
+  const long users = shared->latest().use_count();
+  EXPECT_EQ(other.find(address + 4, {})->name, "vfs_read");
+  EXPECT_EQ(shared->latest().use_count(), users + 1) << "no copy";
+  other.release();
+  EXPECT_EQ(shared->latest().use_count(), users);
+  EXPECT_EQ(other.find(address + 4, {})->name, "vfs_read");
 }
 
 }  // namespace
