@@ -32,6 +32,7 @@
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
 #include "daemon/base/stall_monitor.h"
+#include "daemon/base/thread_priority.h"
 #include "daemon/control/answer_encoder.h"
 #include "daemon/control/public_door.h"
 #include "daemon/control/server.h"
@@ -294,6 +295,7 @@ bool Daemon::run() {
   log::info("profd " PROFD_VERSION " listens on {}", settings().socket);
   std::optional<StallMonitor> stall_monitor;
   if (const auto limit = StallMonitor::limit_of_environment()) stall_monitor.emplace(io_, *limit);
+  raise_priority_of_io_thread();
   io_.run();
   return all_stored;
 }

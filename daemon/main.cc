@@ -22,6 +22,7 @@
 #include "collectors/symbolizer/symbolizer.h"
 #include "collectors/xray/follower.h"
 #include "daemon/base/log.h"
+#include "daemon/base/thread_priority.h"
 #include "daemon/daemon.h"
 #include "daemon/service/config.h"
 #include "daemon/service/config_reader.h"
@@ -128,14 +129,6 @@ int print_check(bool as_json) {
 void keep_memory_low() {
   constexpr int kLargeBytes = 128 * 1024;
   ::mallopt(M_MMAP_THRESHOLD, kLargeBytes);
-}
-
-// For the io thread, on which all wait, and those that hold a lock that it needs: between many busy
-// processes each would get its turn only now and then. A unit of systemd has a part of the CPU time
-// of its own instead, and no right to do this. A priority that somebody chose stays.
-void raise_priority() {
-  constexpr int kNiceness = -5;
-  if (::getpriority(PRIO_PROCESS, 0) == 0) (void)::setpriority(PRIO_PROCESS, 0, kNiceness);
 }
 
 // Each mapped file that was sampled stays open until its session ends.

@@ -4,6 +4,22 @@
 #include <unistd.h>
 
 namespace profd {
+namespace {
+
+constexpr int kNiceness = -5;
+// A turn of the io thread takes ten milliseconds of CPU time at most. Beside 12 busy processes for
+// each CPU it has 44 % of one with this, and 20 % with kNiceness.
+constexpr int kNicenessOfIoThread = -10;
+
+void change_niceness(int from, int to) {
+  if (::getpriority(PRIO_PROCESS, 0) == from) (void)::setpriority(PRIO_PROCESS, 0, to);
+}
+
+}  // namespace
+
+void raise_priority() { change_niceness(0, kNiceness); }
+void raise_priority_of_io_thread() { change_niceness(kNiceness, kNicenessOfIoThread); }
+void lower_priority_of_worker() { change_niceness(kNicenessOfIoThread, kNiceness); }
 
 PriorityOfIoThread::PriorityOfIoThread() noexcept : own_(::getpriority(PRIO_PROCESS, 0)) {
   const int io_threads = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::getpid()));

@@ -1,13 +1,24 @@
-// The priority of a thread while it holds what the io thread waits for.
+// The priorities of the daemon's threads, where it may set them. On a host that is busy with many
+// processes, a thread of the usual priority would get its turn only now and then. A unit of systemd
+// has a part of the CPU time of its own instead, and no right to do this.
 
 #pragma once
 
 namespace profd {
 
+// Raises the priority of the calling thread, and so of all threads and children that it starts. To
+// be called once, before there are others. A priority that somebody chose stays.
+void raise_priority();
+
+// Raises that of the calling thread, on which all wait, further; if raise_priority() has done so.
+void raise_priority_of_io_thread();
+
+// For a thread that the io thread has started: lowers its priority to what raise_priority() set.
+void lower_priority_of_worker();
+
 // While it lives, the calling thread has the priority of the io thread if its own is lower. For
-// calls that lock the io thread's memory for long: malloc has a lock for the memory of each thread,
-// which free() takes too, and on a busy host a thread of low priority would keep it while it waits
-// for a CPU. Changes nothing where the thread may not raise its priority.
+// calls that use locks of the io thread's memory for long: a thread of low priority would keep one
+// while it waits for a CPU. Changes nothing where the thread may not raise its priority.
 class PriorityOfIoThread {
  public:
   PriorityOfIoThread() noexcept;

@@ -21,6 +21,7 @@ namespace asio = boost::asio;
 Worker::Worker(const char* name, int niceness) : thread_(std::make_unique<asio::thread_pool>(1)) {
   asio::post(*thread_, [name, niceness] {
     ::prctl(PR_SET_NAME, name);
+    lower_priority_of_worker();
     if (niceness != 0) (void)::setpriority(PRIO_PROCESS, 0, niceness);  // of this thread alone
   });
 }

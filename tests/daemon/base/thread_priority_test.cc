@@ -36,5 +36,33 @@ TEST(ThreadPriority, IsNotLowered) {
   }).join();
 }
 
+// Of a thread with the usual priority, as a daemon is started.
+TEST(ThreadPriority, OfWorkersIsLowerThanThatOfTheIoThread) {
+  std::thread([] {
+    ASSERT_EQ(::setpriority(PRIO_PROCESS, 0, 0), 0);
+    raise_priority_of_io_thread();
+    EXPECT_EQ(niceness(), 0) << "it was not raised before";
+    raise_priority();
+    const int of_all = niceness();
+    EXPECT_LT(of_all, 0);
+    raise_priority_of_io_thread();
+    EXPECT_LT(niceness(), of_all);
+    std::thread([of_all] {
+      lower_priority_of_worker();
+      EXPECT_EQ(niceness(), of_all);
+    }).join();
+  }).join();
+}
+
+TEST(ThreadPriority, ThatSomebodyChoseStays) {
+  std::thread([] {
+    ASSERT_EQ(::setpriority(PRIO_PROCESS, 0, 3), 0);
+    raise_priority();
+    raise_priority_of_io_thread();
+    lower_priority_of_worker();
+    EXPECT_EQ(niceness(), 3);
+  }).join();
+}
+
 }  // namespace
 }  // namespace profd
