@@ -41,7 +41,6 @@
 #include "daemon/history/continuous.h"
 #include "daemon/history/history.h"
 #include "daemon/history/store.h"
-#include "daemon/names/kernel_names.h"
 #include "daemon/samples/aggregator.h"
 #include "daemon/samples/drain_loop.h"
 #include "daemon/samples/jit_naming.h"
@@ -206,8 +205,7 @@ class Daemon final : public Service {
   DrainLoop drain_loop_{io_, *source_};
 
   ResultStore results_ = value_of(ResultStore::open(settings().state_dir + "/results", &refusals_));
-  std::shared_ptr<SharedKernelSymbols> kernel_symbols_ = std::make_shared<SharedKernelSymbols>();
-  ResultWorkers workers_{io_, std::move(parser_), value_of(Parser::start()), kernel_symbols_};
+  ResultWorkers workers_{io_, std::move(parser_), value_of(Parser::start())};
   Continuous continuous_{
       {.io = io_,
        .source = *source_,
@@ -216,7 +214,7 @@ class Daemon final : public Service {
        .naming = &naming_,
        .start_parser = [] { return Parser::start(); },
        .refusals = &refusals_,
-       .kernel_symbols = kernel_symbols_},
+       .kernel_symbols = workers_.kernel_symbols()},
       // Absolute, since profiles name their objects by their paths.
       value_of(WindowStore::open(std::filesystem::absolute(settings().state_dir)))};
   WindowHistory history_{continuous_.windows(), workers_, uid_owners_,

@@ -68,14 +68,17 @@ class UserTurns {
 
 class ResultWorkers {
  public:
-  // No pointer may be null.
-  ResultWorkers(
-      boost::asio::io_context& io, std::unique_ptr<Parser> for_privileged,
-      std::unique_ptr<Parser> for_users,
-      const std::shared_ptr<SharedKernelSymbols>& kernel = std::make_shared<SharedKernelSymbols>())
+  // No parser may be null.
+  ResultWorkers(boost::asio::io_context& io, std::unique_ptr<Parser> for_privileged,
+                std::unique_ptr<Parser> for_users)
       : turns_(io),
-        privileged_(std::move(for_privileged), "store-worker", 0, kernel),
-        users_(std::move(for_users), "user-worker", kNiceness, kernel) {}
+        privileged_(std::move(for_privileged), "store-worker", 0, kernel_symbols_),
+        users_(std::move(for_users), "user-worker", kNiceness, kernel_symbols_) {}
+
+  // For other workers too; not null.
+  [[nodiscard]] const std::shared_ptr<SharedKernelSymbols>& kernel_symbols() const {
+    return kernel_symbols_;
+  }
 
   // StoreWorker::run() for a privileged caller without `user`, otherwise for that user.
   template <class Job>
@@ -109,6 +112,7 @@ class ResultWorkers {
   static constexpr int kNiceness = 10;
 
   UserTurns turns_;
+  std::shared_ptr<SharedKernelSymbols> kernel_symbols_ = std::make_shared<SharedKernelSymbols>();
   StoreWorker privileged_;
   StoreWorker users_;
   bool is_trimming_ = false;

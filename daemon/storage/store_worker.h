@@ -23,9 +23,8 @@ class StoreWorker {
  public:
   // `parser` belongs to the worker's thread from here on; it and `kernel` are not null. `name` and
   // `niceness` are Worker's.
-  StoreWorker(
-      std::unique_ptr<Parser> parser, const char* name, int niceness = 0,
-      std::shared_ptr<SharedKernelSymbols> kernel = std::make_shared<SharedKernelSymbols>())
+  StoreWorker(std::unique_ptr<Parser> parser, const char* name, int niceness = 0,
+              std::shared_ptr<SharedKernelSymbols> kernel = std::make_shared<SharedKernelSymbols>())
       : naming_(std::move(parser), {}, std::move(kernel)), worker_(name, niceness) {}
 
   // Worker::run() with the CodeNaming as the job's argument. Other jobs wait as long as this one
