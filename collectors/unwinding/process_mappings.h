@@ -40,7 +40,7 @@ class ProcessMappings {
   // Replaces older mappings that overlap it.
   void add(const CodeMapping& mapping);
 
-  // The file of the vDSO is vdso_key(). Valid until the next add().
+  // The file of the vDSO is vdso_key(). Valid until the next add() or tick().
   [[nodiscard]] const CodeMapping* find(const ProcessKey& process, std::uint64_t address) const;
 
   // Forgets processes that have ended. To be called often; every kTick, it looks at some of them.

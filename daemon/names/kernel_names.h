@@ -56,7 +56,7 @@ class KernelNames {
   [[nodiscard]] std::optional<KernelSymbols::Symbol> find(std::uint64_t address,
                                                           std::span<const BpfFunction> loaded);
 
-  // Frees symbols that are older than those of other workers.
+  // Lets go of the symbols, so that old ones are freed when no worker names with them.
   void release() { symbols_.reset(); }
 
  private:

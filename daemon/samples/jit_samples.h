@@ -49,7 +49,7 @@ struct JitSamples {
   std::vector<JitSourceFile> sources;
   std::vector<Run> runs;               // sorted by stack: all samples of every timed stack
   std::vector<std::uint32_t> frames;   // the function, or kNoFunction, of each run's user frames
-  std::vector<std::uint64_t> unnamed;  // code addresses without a function, not sorted
+  std::vector<std::uint64_t> unnamed;  // code addresses without a function; some repeat
   std::uint64_t time_dropped = 0;      // samples that are named by another time than their own
   JitProcessInfo info;
 
