@@ -56,7 +56,7 @@ class KernelNames {
   [[nodiscard]] std::optional<KernelSymbols::Symbol> find(std::uint64_t address,
                                                           std::span<const BpfFunction> loaded);
 
-  // Lets go of the symbols, so that old ones are freed when no worker names with them.
+  // Releases the symbols, so that old ones are freed when no worker names with them.
   void release() { symbols_.reset(); }
 
  private:
