@@ -4,15 +4,9 @@
 #include <iterator>
 
 #include "bpf/unwind_rows.h"
+#include "collectors/unwinding/nanoseconds.h"
 
 namespace profd {
-namespace {
-
-std::uint64_t nanoseconds(std::chrono::nanoseconds time) {
-  return static_cast<std::uint64_t>(time.count());
-}
-
-}  // namespace
 
 FileKey vdso_key() { return {.inode = PROFD_VDSO_INODE}; }
 
@@ -68,7 +62,7 @@ ProcessMappings::Processes::iterator ProcessMappings::forget(Processes::iterator
 
 void ProcessMappings::tick(std::uint64_t now_ns) {
   if (now_ns < next_tick_ns_) return;
-  next_tick_ns_ = now_ns + nanoseconds(kTick);
+  next_tick_ns_ = now_ns + nanoseconds_of(kTick);
   auto next = processes_.upper_bound(scanned_);
   for (std::size_t left = std::min(kProcessesOfTick, processes_.size()); left > 0; --left) {
     if (next == processes_.end()) next = processes_.begin();
@@ -78,7 +72,7 @@ void ProcessMappings::tick(std::uint64_t now_ns) {
       process.ended_ns = 0;
     } else if (process.ended_ns == 0) {
       process.ended_ns = now_ns;
-    } else if (now_ns - process.ended_ns >= nanoseconds(kKeptEnded)) {
+    } else if (now_ns - process.ended_ns >= nanoseconds_of(kKeptEnded)) {
       next = forget(next);
       continue;
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collectors/bpf/record.h"
+#include "collectors/unwinding/nanoseconds.h"
 
 namespace profd {
 namespace {
@@ -29,10 +30,6 @@ void for_each_key(const std::map<FileKey, FileRegions>& entries, Action action) 
       if (regions[region]) action(key_of(file, region));
     }
   }
-}
-
-std::uint64_t nanoseconds(std::chrono::nanoseconds time) {
-  return static_cast<std::uint64_t>(time.count());
 }
 
 }  // namespace
@@ -271,7 +268,7 @@ bool UnwindTables::evict(std::uint32_t payer, const TableUse& more, bool is_with
   const std::uint32_t whose = is_within_share ? 0 : payer;
   if (const auto failed = failed_evictions_ns_.find(whose);
       failed != failed_evictions_ns_.end() &&
-      now_ns_ < failed->second + nanoseconds(kRetryInterval)) {
+      now_ns_ < failed->second + nanoseconds_of(kRetryInterval)) {
     return false;
   }
   // What was evicted last is free soon.
@@ -305,7 +302,7 @@ std::vector<UnwindTables::SharedTables::iterator> UnwindTables::candidates(std::
   for (auto shared = tables_.begin(); shared != tables_.end(); ++shared) {
     if (shared->pinned || (!is_within_share && shared->payer != payer)) continue;
     const std::uint64_t used_ns = last_used_ns(*shared);
-    if (used_ns + nanoseconds(kHot) <= now_ns_) {
+    if (used_ns + nanoseconds_of(kHot) <= now_ns_) {
       cold.emplace_back(used_ns, shared);
     } else if (shared->payer != payer && is_over_share(shared->payer)) {
       hot.emplace_back(used_ns, shared);
@@ -402,19 +399,19 @@ void UnwindTables::tick(std::uint64_t now_ns) {
   arenas_.look_for_arena();
   forget_unused();
   if (now_ns < next_refresh_ns_) return;
-  next_refresh_ns_ = now_ns + nanoseconds(kRefreshInterval);
+  next_refresh_ns_ = now_ns + nanoseconds_of(kRefreshInterval);
   maps_->raise_generation();
 }
 
 // Looks at some tables, those at the front of the list, and moves them to its end.
 void UnwindTables::forget_unused() {
   if (now_ns_ < next_scan_ns_) return;
-  next_scan_ns_ = now_ns_ + nanoseconds(kScanInterval);
+  next_scan_ns_ = now_ns_ + nanoseconds_of(kScanInterval);
   SharedTables removed;
   for (std::size_t left = std::min(kTablesOfScan, tables_.size()); left > 0; --left) {
     const auto shared = tables_.begin();
     if (shared->refusal && !shared->pinned &&
-        last_used_ns(*shared) + nanoseconds(kUnused) <= now_ns_) {
+        last_used_ns(*shared) + nanoseconds_of(kUnused) <= now_ns_) {
       unpublish(shared, removed);
     } else {
       tables_.splice(tables_.end(), tables_, shared);

@@ -58,10 +58,6 @@ bool may_open_later_by(const ProcessKey& process, const MappedFile& file) {
   return file.may_open_later || file.process != process;
 }
 
-std::uint64_t nanoseconds(std::chrono::steady_clock::time_point time) {
-  return static_cast<std::uint64_t>(std::chrono::nanoseconds(time.time_since_epoch()).count());
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Unwinding>> Unwinding::open(const Programs& programs, MappedFiles& files,
@@ -90,7 +86,7 @@ Unwinding::Unwinding(MappedFiles& files, std::unique_ptr<TableMaps> maps,
           tables_, mappings_,
           [this](const CodeMapping& mapping) { request_unless_loading(mapping); }, next),
       loader_(std::move(loader)) {
-  tables_.tick(nanoseconds(Clock::now()));
+  tables_.tick(nanoseconds_of(Clock::now().time_since_epoch()));
 }
 
 // The vDSO of every process is that of profd.
@@ -257,7 +253,8 @@ bool Unwinding::is_worth_retrying(const MappedCode& file, bool can_be_read) cons
   if (refusal->reason == TableRefusal::kOverShare && file.payer != tables_.payer_of(file.key)) {
     return true;
   }
-  return nanoseconds(Clock::now() - kNewRequestInterval) >= refusal->since_ns;
+  return nanoseconds_of((Clock::now() - kNewRequestInterval).time_since_epoch()) >=
+         refusal->since_ns;
 }
 
 // For a deferred stack that waits for a table: the table is being made already, or was evicted.
@@ -342,8 +339,9 @@ bool Unwinding::may_have_room_soon(TableRefusal refusal) const {
 
 bool Unwinding::poll() {
   const Clock::time_point now = Clock::now();
-  tables_.tick(nanoseconds(now));
-  mappings_.tick(nanoseconds(now));
+  const std::uint64_t now_ns = nanoseconds_of(now.time_since_epoch());
+  tables_.tick(now_ns);
+  mappings_.tick(now_ns);
   for (const auto& file : files_.take_opened()) continue_with(file);
   for (const LateRows& rows : std::exchange(late_rows_, {})) {
     set_jit_code_rows(rows.process, rows.owner, rows.area, rows.table);
