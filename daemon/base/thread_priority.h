@@ -31,4 +31,18 @@ class PriorityOfIoThread {
   bool is_raised_ = false;
 };
 
+// While it lives, the calling thread has a low priority for the CPU and the disk. For work that may
+// take its time on a busy host. A thread that may not raise its priority keeps the low one.
+class LowPriority {
+ public:
+  LowPriority() noexcept;
+  LowPriority(const LowPriority&) = delete;
+  LowPriority& operator=(const LowPriority&) = delete;
+  ~LowPriority();
+
+ private:
+  int own_;           // niceness
+  long own_of_disk_;  // as of ioprio_get(2)
+};
+
 }  // namespace profd

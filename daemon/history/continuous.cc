@@ -260,7 +260,6 @@ boost::asio::awaitable<void> Continuous::write_waiting() {
     bool is_disk_full = false;
     auto write = [writer = writer_.get(), &is_disk_full, window = std::move(window),
                   users = store_.window_limits(config_.max_bytes)]() mutable {
-      take_low_priority();
       Result<WindowInfo> written = writer->write(window.snapshot, users);
       is_disk_full = writer->is_disk_full();
       const PriorityOfIoThread priority;  // whose memory the window is

@@ -6,6 +6,7 @@
 #include "daemon/base/coroutines.h"
 #include "daemon/base/freed_memory.h"
 #include "daemon/base/log.h"
+#include "daemon/base/thread_priority.h"
 #include "daemon/history/continuous.h"
 #include "daemon/history/hour_size.h"
 
@@ -77,7 +78,7 @@ boost::asio::awaitable<Result<HourInfo>> Continuous::make(HourPlan plan) {
   while (!stopping_) {
     // None: the hour needs more turns.
     auto turn = [&maker]() -> Result<std::optional<HourInfo>> {
-      take_low_priority();
+      const LowPriority priority;
       auto active = std::move(maker);
       const Result<bool> done = active->advance(kHourTurn);
       if (done && !*done) {

@@ -1,8 +1,6 @@
 #include "daemon/history/writer.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,14 +18,6 @@
 namespace profd {
 namespace {
 
-// Not the lowest priority: windows matter most on a host that is busy for minutes, where nice 19
-// gets almost no CPU time and the idle class no disk time. With 50 tasks on a CPU, 100 ms of work
-// at nice 10 take a minute.
-constexpr int kNice = 5;
-
-// From <linux/ioprio.h>, which C++ can't include.
-constexpr int kIoPriorityOfThread = 1;       // IOPRIO_WHO_PROCESS
-constexpr int kLowIoPriority = 2 << 13 | 7;  // the last level of IOPRIO_CLASS_BE
 constexpr std::size_t kMaxEntries = 20'000;
 
 // Of the names of one user's files that are new in a window. More than kMaxUserBytes of them would
@@ -129,12 +119,6 @@ std::size_t remove_history_files(const std::string& directory,
     ++failed;
   }
   return failed;
-}
-
-void take_low_priority() {
-  const auto thread = static_cast<id_t>(::gettid());
-  (void)::setpriority(PRIO_PROCESS, thread, kNice);
-  (void)::syscall(SYS_ioprio_set, kIoPriorityOfThread, thread, kLowIoPriority);
 }
 
 }  // namespace profd

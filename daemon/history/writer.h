@@ -62,7 +62,4 @@ class WindowWriter {
 [[nodiscard]] std::size_t remove_history_files(const std::string& directory,
                                                const std::vector<std::string>& names);
 
-// Gives the calling thread a low priority for the CPU and the disk.
-void take_low_priority();
-
 }  // namespace profd

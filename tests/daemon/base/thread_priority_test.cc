@@ -1,6 +1,7 @@
 #include "daemon/base/thread_priority.h"
 
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <thread>
@@ -11,6 +12,7 @@ namespace profd {
 namespace {
 
 int niceness() { return ::getpriority(PRIO_PROCESS, 0); }
+long disk_priority() { return ::syscall(SYS_ioprio_get, 1 /* of a thread */, 0); }
 int niceness_of_io_thread() { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(::getpid())); }
 
 TEST(ThreadPriority, IsThatOfTheIoThreadForAWhile) {
@@ -51,6 +53,30 @@ TEST(ThreadPriority, OfWorkersIsLowerThanThatOfTheIoThread) {
       lower_priority_of_worker();
       EXPECT_EQ(niceness(), of_all);
     }).join();
+  }).join();
+}
+
+TEST(ThreadPriority, IsLowForAWhile) {
+  std::thread([] {
+    for (const int usual : {-5, 0}) {
+      ASSERT_EQ(::setpriority(PRIO_PROCESS, 0, usual), 0);
+      const long of_disk = disk_priority();
+      {
+        const LowPriority low;
+        EXPECT_GT(niceness(), 0);
+        EXPECT_NE(disk_priority(), of_disk);
+      }
+      EXPECT_EQ(niceness(), usual);
+      EXPECT_EQ(disk_priority(), of_disk);
+    }
+  }).join();
+}
+
+TEST(ThreadPriority, ThatIsLowerStays) {
+  std::thread([] {
+    ASSERT_EQ(::setpriority(PRIO_PROCESS, 0, 15), 0);
+    const LowPriority low;
+    EXPECT_EQ(niceness(), 15);
   }).join();
 }
 
