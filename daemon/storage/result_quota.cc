@@ -4,13 +4,33 @@
 #include <string>
 
 namespace profd {
+namespace {
 
-bool ResultAccount::charge(std::uint64_t bytes) {
+constexpr std::uint64_t kPartOfUsers = 2;
+constexpr std::uint64_t kPartOfUser = 8;
+
+}  // namespace
+
+std::array<std::uint64_t, ResultAccount::kLimits> ResultAccount::max_bytes(
+    std::uint64_t free_bytes) const {
+  std::array<std::uint64_t, kLimits> max{};
+  for (std::size_t i = 0; i < limits_.size(); ++i) {
+    if (limits_[i]) max[i] = limits_[i]->max_bytes;
+  }
+  if (free_bytes == kUnlimited || !limits_[kOfUsers]) return max;
+  const std::uint64_t room = limits_[kOfUsers]->bytes + free_bytes;
+  max[kOfUsers] = std::min(max[kOfUsers], room / kPartOfUsers);
+  max[kOfUser] = std::min(max[kOfUser], room / kPartOfUser);
+  return max;
+}
+
+bool ResultAccount::charge(std::uint64_t bytes, std::uint64_t free_bytes) {
+  const auto max = max_bytes(free_bytes);
   for (std::size_t i = 0; i < limits_.size(); ++i) {
     ResultLimit* const limit = limits_[i].get();
     if (limit == nullptr) continue;
     const std::uint64_t before = limit->bytes.fetch_add(bytes);
-    if (before <= limit->max_bytes && bytes <= limit->max_bytes - before) continue;
+    if (before <= max[i] && bytes <= max[i] - before) continue;
     for (std::size_t charged = 0; charged <= i; ++charged) {
       if (limits_[charged]) limits_[charged]->bytes -= bytes;
     }
@@ -52,12 +72,12 @@ Error ResultAccount::refusal() const {
 }
 
 std::uint64_t ResultQuota::user_max_bytes() const {
-  return std::min(kMaxUserBytes, all_->max_bytes / 8);
+  return std::min(kMaxUserBytes, all_->max_bytes / kPartOfUser);
 }
 
 void ResultQuota::set_max_bytes(std::uint64_t max_bytes) {
   all_->max_bytes = max_bytes;
-  unprivileged_->max_bytes = max_bytes / 2;
+  unprivileged_->max_bytes = max_bytes / kPartOfUsers;
   for (const auto& [uid, limit] : users_) limit->max_bytes = user_max_bytes();
 }
 

@@ -1,5 +1,7 @@
 // The limits of results on the disk: of all of them together, of those of unprivileged users
 // together (half of that), and of those of one such user (an eighth or 64 MiB, whichever is less).
+// On a disk that is almost full, unprivileged users have half, and one an eighth, of what their
+// results and free space have together: the rest is for windows and for root.
 //
 // The io thread makes the accounts; a writer on any thread charges bytes to one while it writes.
 
@@ -32,8 +34,8 @@ class ResultAccount {
   // Has no limit.
   ResultAccount() = default;
 
-  // False: a limit would be exceeded, and nothing is charged.
-  [[nodiscard]] bool charge(std::uint64_t bytes);
+  // `free_bytes` are those of the disk. False: a limit would be exceeded, and nothing is charged.
+  [[nodiscard]] bool charge(std::uint64_t bytes, std::uint64_t free_bytes = kUnlimited);
   // Charges them even over a limit.
   void charge_anyway(std::uint64_t bytes);
   void give_back(std::uint64_t bytes);
@@ -46,6 +48,10 @@ class ResultAccount {
 
   // The limits, of which that of the user refuses first.
   enum Whose : std::size_t { kOfUser, kOfUsers, kOfAll, kLimits };
+
+  static constexpr std::uint64_t kUnlimited = UINT64_MAX;
+
+  [[nodiscard]] std::array<std::uint64_t, kLimits> max_bytes(std::uint64_t free_bytes) const;
 
   std::array<std::shared_ptr<ResultLimit>, kLimits> limits_;  // null: none
   std::size_t refused_by_ = kOfAll;

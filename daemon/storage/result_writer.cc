@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,6 +34,13 @@ std::uint64_t u64_at(const std::string& bytes, std::size_t offset) {
   return value;
 }
 
+// What the daemon can still write to the file system of `file`.
+std::uint64_t free_bytes(int file) {
+  struct statvfs disk {};
+  if (::fstatvfs(file, &disk) != 0) return UINT64_MAX;
+  return std::uint64_t{disk.f_bavail} * disk.f_frsize;
+}
+
 Error no_result(const std::string& why) {
   return fail(ErrorCode::kMalformed, "the file is no result: " + why);
 }
@@ -56,7 +64,7 @@ ResultWriter::~ResultWriter() {
 }
 
 Result<void> ResultWriter::append(std::string_view bytes, const std::string& what) {
-  if (!account_.charge(bytes.size())) return account_.refusal();
+  if (!account_.charge(bytes.size(), free_bytes(file_.get()))) return account_.refusal();
   bytes_ += bytes.size();
   return write_all(file_.get(), bytes, what + " to profd's own disk");
 }

@@ -146,6 +146,21 @@ TEST(ResultQuotaTest, UnprivilegedUsersTogetherHaveHalfAndOneAnEighth) {
   EXPECT_EQ(users[0], (StatusInfo::User{.uid = 1, .refused = {{"results_refused", 2}}}));
 }
 
+// A user with results of 100 and three with none, on a disk with 3,900 free: 4,000 in all.
+TEST(ResultQuotaTest, OnAFullDiskUsersLeaveMostToOthers) {
+  ResultQuota quota;
+  ASSERT_TRUE(quota.account_of(1).charge(100, 4000));
+  EXPECT_FALSE(quota.account_of(1).charge(401, 3900)) << "an eighth is 500";
+  EXPECT_TRUE(quota.account_of(1).charge(400, 3900));
+  EXPECT_FALSE(quota.account_of(2).charge(501, 3500));
+  EXPECT_TRUE(quota.account_of(2).charge(500, 3500));
+  EXPECT_TRUE(quota.account_of(3).charge(500, 3000));
+  EXPECT_TRUE(quota.account_of(4).charge(500, 2500));
+  EXPECT_FALSE(quota.account_of(5).charge(1, 2000)) << "half of the disk stays free";
+  EXPECT_TRUE(quota.account_of(std::nullopt).charge(2000, 2000));
+  EXPECT_FALSE(quota.account_of(5).charge(1, 0));
+}
+
 TEST(ResultQuotaTest, AUserHasAtMost64MiB) {
   ResultQuota quota;
   EXPECT_FALSE(quota.account_of(7).charge((std::uint64_t{64} << 20) + 1));
