@@ -62,6 +62,14 @@ std::optional<KernelSymbols::Symbol> find_kernel_function(const KernelSymbols& s
   return symbol;
 }
 
+SharedKernelSymbols::Symbols SharedKernelSymbols::current() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (read_at_) return symbols_;
+  }
+  return latest();
+}
+
 SharedKernelSymbols::Symbols SharedKernelSymbols::latest() {
   {
     const std::lock_guard lock(mutex_);
@@ -76,6 +84,7 @@ SharedKernelSymbols::Symbols SharedKernelSymbols::latest() {
 
 std::optional<KernelSymbols::Symbol> KernelNames::find(std::uint64_t address,
                                                        std::span<const BpfFunction> loaded) {
+  if (!symbols_) symbols_ = shared_->current();
   if (symbols_) {
     if (const auto found = find_kernel_function(*symbols_, loaded, address)) return found;
   }

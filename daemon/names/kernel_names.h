@@ -33,8 +33,11 @@ class SharedKernelSymbols {
  public:
   using Symbols = std::shared_ptr<const KernelSymbols>;
 
+  // As they were last read; reads them if nobody has. Null where they can't be read.
+  [[nodiscard]] Symbols current();
+
   // Reads them if they are older than a minute, which takes 60 ms. No thread waits while another
-  // one reads. Null where they can't be read.
+  // one reads.
   [[nodiscard]] Symbols latest();
 
  private:
