@@ -78,14 +78,24 @@ std::size_t JitResolver::step() {
   return 1 + looked_at;
 }
 
+// An unnamed address is noted for the first run of a stack, and not again for the next ones.
 void JitResolver::add_run(std::uint64_t count, std::uint64_t time_ns) {
   const StackTable::Stack& stack = stacks_.stacks()[stack_];
+  std::optional<std::size_t> before;  // the first frame of the stack's last run
+  if (!samples_.runs.empty() && samples_.runs.back().stack == stack_) {
+    before = samples_.runs.back().first_frame;
+  }
   samples_.runs.push_back({.stack = stack_, .count = count, .first_frame = samples_.frames.size()});
   const auto words = stacks_.user_frames(stack);
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const bool may_be = is_candidate(stack, UserFrame::from_word(words[i]));
-    samples_.frames.push_back(may_be ? function_at(code_address_of(words, i), time_ns)
-                                     : JitSamples::kNoFunction);
+    std::uint32_t function = JitSamples::kNoFunction;
+    if (is_candidate(stack, UserFrame::from_word(words[i]))) {
+      const std::uint64_t address = code_address_of(words, i);
+      function = function_at(address, time_ns);
+      const bool is_noted = before && samples_.frames[*before + i] == JitSamples::kNoFunction;
+      if (function == JitSamples::kNoFunction && !is_noted) samples_.unnamed.push_back(address);
+    }
+    samples_.frames.push_back(function);
   }
 }
 
@@ -99,10 +109,7 @@ bool JitResolver::is_candidate(const StackTable::Stack& stack, const UserFrame& 
 
 std::uint32_t JitResolver::function_at(std::uint64_t address, std::uint64_t time_ns) {
   const auto found = code_.at(address, time_ns);
-  if (!found) {
-    samples_.unnamed.push_back(address);
-    return JitSamples::kNoFunction;
-  }
+  if (!found) return JitSamples::kNoFunction;
   const auto next = static_cast<std::uint32_t>(samples_.functions.size());
   const auto [known, added] = by_generation_.try_emplace(found->generation, next);
   if (added) add_function(found->code);
