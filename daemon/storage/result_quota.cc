@@ -17,7 +17,7 @@ std::array<std::uint64_t, ResultAccount::kLimits> ResultAccount::max_bytes(
   for (std::size_t i = 0; i < limits_.size(); ++i) {
     if (limits_[i]) max[i] = limits_[i]->max_bytes;
   }
-  if (free_bytes == kUnlimited || !limits_[kOfUsers]) return max;
+  if (free_bytes == kUnknown || !limits_[kOfUsers]) return max;
   const std::uint64_t room = limits_[kOfUsers]->bytes + free_bytes;
   max[kOfUsers] = std::min(max[kOfUsers], room / kPartOfUsers);
   max[kOfUser] = std::min(max[kOfUser], room / kPartOfUser);
@@ -35,6 +35,7 @@ bool ResultAccount::charge(std::uint64_t bytes, std::uint64_t free_bytes) {
       if (limits_[charged]) limits_[charged]->bytes -= bytes;
     }
     refused_by_ = i;
+    is_disk_full_ = max[i] < limit->max_bytes;
     ++*refused_;
     if (refusals_ != nullptr && user_) refusals_->add(*user_, "results_refused");
     return false;
@@ -55,6 +56,10 @@ void ResultAccount::give_back(std::uint64_t bytes) {
 }
 
 Error ResultAccount::refusal() const {
+  if (is_disk_full_) {
+    return fail(ErrorCode::kTooLarge, "the disk with profd's state directory is almost full",
+                "try again when there is room: the session keeps its data");
+  }
   if (refused_by_ == kOfUser) {
     return fail(
         ErrorCode::kTooLarge, "the result would exceed the limit of your results on the disk",

@@ -31,11 +31,13 @@ struct ResultLimit {
 // The limits that one writer or result counts against. Any thread.
 class ResultAccount {
  public:
+  static constexpr std::uint64_t kUnknown = UINT64_MAX;  // free bytes
+
   // Has no limit.
   ResultAccount() = default;
 
   // `free_bytes` are those of the disk. False: a limit would be exceeded, and nothing is charged.
-  [[nodiscard]] bool charge(std::uint64_t bytes, std::uint64_t free_bytes = kUnlimited);
+  [[nodiscard]] bool charge(std::uint64_t bytes, std::uint64_t free_bytes = kUnknown);
   // Charges them even over a limit.
   void charge_anyway(std::uint64_t bytes);
   void give_back(std::uint64_t bytes);
@@ -49,12 +51,11 @@ class ResultAccount {
   // The limits, of which that of the user refuses first.
   enum Whose : std::size_t { kOfUser, kOfUsers, kOfAll, kLimits };
 
-  static constexpr std::uint64_t kUnlimited = UINT64_MAX;
-
   [[nodiscard]] std::array<std::uint64_t, kLimits> max_bytes(std::uint64_t free_bytes) const;
 
   std::array<std::shared_ptr<ResultLimit>, kLimits> limits_;  // null: none
   std::size_t refused_by_ = kOfAll;
+  bool is_disk_full_ = false;  // that was why
   std::shared_ptr<std::atomic<std::uint64_t>> refused_;
   std::optional<uid_t> user_;
   UserRefusals* refusals_ = nullptr;

@@ -37,7 +37,7 @@ std::uint64_t u64_at(const std::string& bytes, std::size_t offset) {
 // What the daemon can still write to the file system of `file`.
 std::uint64_t free_bytes(int file) {
   struct statvfs disk {};
-  if (::fstatvfs(file, &disk) != 0) return UINT64_MAX;
+  if (::fstatvfs(file, &disk) != 0) return ResultAccount::kUnknown;
   return std::uint64_t{disk.f_bavail} * disk.f_frsize;
 }
 

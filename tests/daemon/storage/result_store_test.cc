@@ -431,6 +431,29 @@ TEST_F(FullDiskTest, LeavesNoPartialResult) {
   EXPECT_TRUE(store.open_file(*store.find("0000000a"), "work.7.prof"));
 }
 
+TEST_F(FullDiskTest, UsersLeaveRoomForOthers) {
+  ResultStore store = open();
+  const auto write_one = [&](const std::string& id, std::optional<uid_t> user) {
+    StoredResult result = result_named(id);
+    result.user = user;
+    const auto write = [](ResultWriter& writer) -> Result<SessionSummary> {
+      if (auto added = writer.add("a", std::string(7'000, 'x')); !added) return added.error();
+      return SessionSummary();
+    };
+    return write_result(directory(), result, write, store.account_of(user));
+  };
+  for (const uid_t user : {1U, 2U, 3U, 4U}) {
+    EXPECT_TRUE(write_one("0000000" + std::to_string(user), user)) << user;
+  }
+  for (const uid_t user : {1U, 5U}) {
+    const auto refused = write_one("0000000a", user);
+    ASSERT_FALSE(refused) << user;
+    EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
+    EXPECT_THAT(refused.error().message, HasSubstr("almost full"));
+  }
+  EXPECT_TRUE(write_one("0000000b", std::nullopt));
+}
+
 TEST_F(FullDiskTest, ChargesAFileThatCannotBeRemoved) {
   ResultStore store = open();
   store.set_max_bytes(80'000);  // 10,000 for one user

@@ -146,7 +146,7 @@ TEST(ResultQuotaTest, UnprivilegedUsersTogetherHaveHalfAndOneAnEighth) {
   EXPECT_EQ(users[0], (StatusInfo::User{.uid = 1, .refused = {{"results_refused", 2}}}));
 }
 
-// A user with results of 100 and three with none, on a disk with 3,900 free: 4,000 in all.
+// A disk of 4,000 bytes for results and other files.
 TEST(ResultQuotaTest, OnAFullDiskUsersLeaveMostToOthers) {
   ResultQuota quota;
   ASSERT_TRUE(quota.account_of(1).charge(100, 4000));
