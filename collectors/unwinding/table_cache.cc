@@ -96,6 +96,7 @@ struct Entry {
   std::string name;
   std::uint64_t bytes;
   timespec used;
+  uid_t user = 0;  // who pays for it
 
   // The owner of the file whose table it is: what the name begins with. Root for another name,
   // which profd has not made.
@@ -212,27 +213,27 @@ void TableCache::remove_oldest(const Use& limit) {
   use_ = {};
   Use of_users;
   std::map<uid_t, Use> by_user;
-  for (const Entry& entry : entries) {
-    const uid_t user = owners_.owner_of(entry.uid());
+  for (Entry& entry : entries) {
+    entry.user = owners_.owner_of(entry.uid());
     use_.add(entry.bytes);
-    by_user[user].add(entry.bytes);
-    if (user != 0) of_users.add(entry.bytes);
+    by_user[entry.user].add(entry.bytes);
+    if (entry.user != 0) of_users.add(entry.bytes);
   }
   // std::erase_if() asks in order.
   const auto remove_if = [&](const auto& is_too_much) {
     std::erase_if(entries, [&](const Entry& entry) {
-      const uid_t user = owners_.owner_of(entry.uid());
-      if (!is_too_much(user) || ::unlinkat(directory_.get(), entry.name.c_str(), 0) != 0)
+      if (!is_too_much(entry.user) || ::unlinkat(directory_.get(), entry.name.c_str(), 0) != 0) {
         return false;
+      }
       use_.remove(entry.bytes);
-      by_user[user].remove(entry.bytes);
-      if (user != 0) of_users.remove(entry.bytes);
+      by_user[entry.user].remove(entry.bytes);
+      if (entry.user != 0) of_users.remove(entry.bytes);
       return true;
     });
   };
   const Use kept{.bytes = limit.bytes / 10 * 9, .files = limit.files / 10 * 9};
-  remove_if([&](uid_t user) { return user != 0 && by_user[user].is_over(limit.part(8)); });
-  remove_if([&](uid_t user) { return user != 0 && of_users.is_over(limit.part(2)); });
+  remove_if([&](uid_t user) { return user != 0 && by_user[user].is_over(kept.part(8)); });
+  remove_if([&](uid_t user) { return user != 0 && of_users.is_over(kept.part(2)); });
   remove_if([&](uid_t) { return use_.is_over(kept); });
 }
 
