@@ -16,6 +16,8 @@ constexpr std::chrono::seconds kRetryInterval{1};
 constexpr std::size_t kMaxFailedEvictions = 1024;
 constexpr std::chrono::milliseconds kScanInterval{100};
 constexpr std::size_t kTablesOfScan = 128;  // to forget so many takes 4 ms
+// Of the tables that a scan checks: each takes a system call, and another one to forget it.
+constexpr std::size_t kEntriesOfScan = 256;
 constexpr TableUse kOneEntry{.words = 0, .entries = 1};
 constexpr std::uint64_t kMaxEntriesPerFile = FileRegions{}.size();
 
@@ -403,15 +405,18 @@ void UnwindTables::tick(std::uint64_t now_ns) {
   maps_->raise_generation();
 }
 
-// Looks at some tables, those at the front of the list, and moves them to its end.
+// Scans some tables, those at the front of the list, and moves them to its end.
 void UnwindTables::forget_unused() {
   if (now_ns_ < next_scan_ns_) return;
   next_scan_ns_ = now_ns_ + nanoseconds_of(kScanInterval);
   SharedTables removed;
-  for (std::size_t left = std::min(kTablesOfScan, tables_.size()); left > 0; --left) {
+  std::size_t entries = 0;
+  for (std::size_t left = std::min(kTablesOfScan, tables_.size());
+       left > 0 && entries < kEntriesOfScan; --left) {
     const auto shared = tables_.begin();
-    if (shared->refusal && !shared->pinned &&
-        last_used_ns(*shared) + nanoseconds_of(kUnused) <= now_ns_) {
+    const bool may_go = shared->refusal && !shared->pinned;
+    if (may_go) entries += use_of(*shared).entries;
+    if (may_go && last_used_ns(*shared) + nanoseconds_of(kUnused) <= now_ns_) {
       unpublish(shared, removed);
     } else {
       tables_.splice(tables_.end(), tables_, shared);

@@ -387,7 +387,7 @@ TEST_F(UnwindTablesTest, ARefusedFileThatIsNotUsedForMinutesIsForgotten) {
 }
 
 // The io thread has other things to do.
-TEST_F(UnwindTablesTest, OnlySomeRefusedFilesAreLookedAtAtOnce) {
+TEST_F(UnwindTablesTest, OnlySomeRefusedFilesAreCheckedAtOnce) {
   for (std::uint64_t i = 0; i < 1000; ++i) {
     MappedCode none = file(100 + i, kUser);
     none.regions.reset();
@@ -406,6 +406,31 @@ TEST_F(UnwindTablesTest, OnlySomeRefusedFilesAreLookedAtAtOnce) {
   EXPECT_EQ(known(), 1000 - 128);
   for (int i = 0; i < 1000 / 128; ++i) pass(1);
   EXPECT_EQ(known(), 0);
+}
+
+// A file of a terabyte has an entry for each of its regions.
+TEST_F(UnwindTablesTest, OnlySomeEntriesAreCheckedAtOnce) {
+  UnwindTablesLimits limits = kLimits;
+  limits.max_entries = 8192;
+  UnwindTables tables(std::make_unique<FakeTableMaps>(state_), limits);
+  tables.tick(now_ns_);
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    MappedCode large = file(100 + i, kUser);
+    large.regions.set();
+    tables.refuse(large, TableRefusal::kMalformed);
+  }
+  const auto known = [&] {
+    std::size_t count = 0;
+    for (std::uint64_t i = 0; i < 8; ++i) {
+      count += tables.state(file(100 + i).key) == UnwindTables::State::kNone ? 1 : 0;
+    }
+    return count;
+  };
+  ASSERT_EQ(known(), 8);
+  for (std::size_t left = 8; left-- > 0;) {
+    tables.tick(now_ns_ += 300 * kSecond);
+    EXPECT_EQ(known(), left);
+  }
 }
 
 TEST_F(UnwindTablesTest, TheNumberOfKnownFilesIsLimited) {
