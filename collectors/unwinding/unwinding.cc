@@ -9,6 +9,7 @@
 #include "collectors/files/debug_files.h"
 #include "collectors/files/vdso.h"
 #include "collectors/host/user_refusals.h"
+#include "collectors/unwinding/nanoseconds.h"
 
 namespace profd {
 namespace {
@@ -195,13 +196,20 @@ void Unwinding::continue_with(const std::shared_ptr<const MappedFile>& file) {
   }
 }
 
-// The next stage gets the mapping once more, with its file. True: no further try is needed.
+// The next stage gets the mapping once more, with its file. True: no further try is needed. The
+// file of a process that has ended may be open already; else it is opened by its names, once.
 bool Unwinding::open_again(const LateMapping& late) {
-  if (is_gone(late.mapping.process)) return true;  // a file is opened by a process that maps it
+  const bool has_ended = is_gone(late.mapping.process);
+  if (has_ended) {
+    const auto known = files_.find(late.mapping.file);
+    if (known && !known->fd.valid() && !known->is_opening) return true;
+  }
   const MappingView mapping{late.mapping, late.names_cut, late.names};
   auto file = files_.find_or_open(mapping);
   if (file->is_opening) keep_until_open(mapping, *file);
-  if (!file->fd.valid()) return !file->is_opening && !may_open_later_by(mapping.process, *file);
+  if (!file->fd.valid()) {
+    return !file->is_opening && (has_ended || !may_open_later_by(mapping.process, *file));
+  }
   apply(mapping, std::move(file));
   return true;
 }

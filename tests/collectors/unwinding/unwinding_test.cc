@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -44,7 +45,9 @@ class EndCounter final : public SampleSink {
   }
   void on_mapping(const MappingView& mapping,
                   std::shared_ptr<const MappedFile> file) noexcept override {
-    if (file) is_open[mapping.file.inode] = file->fd.valid();
+    if (!file) return;
+    is_open[mapping.file.inode] = file->fd.valid();
+    if (file->fd.valid()) with_file.insert(mapping.process.tgid);
   }
   void on_process(const ProcessView&) noexcept override {}
   void on_unmap(const UnmapView&) noexcept override {}
@@ -64,6 +67,7 @@ class EndCounter final : public SampleSink {
 
   std::map<profd_user_end, std::size_t> ends;
   std::map<std::uint64_t, bool> is_open;  // by inode, as the latest record has it
+  std::set<std::uint32_t> with_file;      // processes with a mapping whose file is open
 };
 
 // Until it is destroyed, an open of the file waits.
@@ -348,6 +352,35 @@ TEST_F(UnwindingTest, AFileIsOpenedByAProcessThatIsThereWhereTheFirstHasEnded) {
     std::this_thread::sleep_for(5ms);
   }
   EXPECT_TRUE(sink_.is_open[mapping.file.inode]);
+}
+
+// Short processes map a file that is being opened for another one. Only the first mappings wait for
+// that; the others are tried again a second later, when their processes have ended.
+TEST_F(UnwindingTest, ProcessesThatHaveEndedGetTheFileThatAnotherOneHasOpened) {
+  constexpr std::uint32_t kProcesses = 80;
+  sampler_.reset();
+  run_perl(fresh_copy("/usr/bin/perl"));
+  wait_until_ready();
+  const auto programs = Programs::load(Programs::built_in(), std::size_t{1} << 20);
+  ASSERT_TRUE(programs) << programs.error().message;
+  MappedFiles files;
+  const auto unwinding =
+      Unwinding::open(*programs, files, {.cache_directory = directory_ / "unwind"}, sink_);
+  ASSERT_TRUE(unwinding) << unwinding.error().message;
+  MappingView mapping = code_of(program_);
+  mapping.file.generation = 7;  // not known yet
+  (*unwinding)->on_record(mapping);
+  for (std::uint32_t i = 0; i < kProcesses; ++i) {
+    MappingView of_ended = mapping;
+    of_ended.process.tgid = 4'200'000 + i;  // above any pid_max
+    (*unwinding)->on_record(of_ended);
+  }
+  const auto guard = std::chrono::steady_clock::now() + 60s;
+  while (sink_.with_file.size() < kProcesses + 1 && std::chrono::steady_clock::now() < guard) {
+    (*unwinding)->poll();
+    std::this_thread::sleep_for(5ms);
+  }
+  EXPECT_EQ(sink_.with_file.size(), kProcesses + 1);
 }
 
 TEST_F(UnwindingTest, TablesOfRunningProgramsAreMadeAtTheStart) {
