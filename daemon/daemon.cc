@@ -24,6 +24,7 @@
 #include <boost/asio/signal_set.hpp>
 
 #include "collectors/bpf/sample.h"
+#include "collectors/host/thread_priority.h"
 #include "collectors/host/uid_owners.h"
 #include "collectors/host/user_refusals.h"
 #include "collectors/jit/processes.h"
@@ -32,7 +33,6 @@
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
 #include "daemon/base/stall_monitor.h"
-#include "daemon/base/thread_priority.h"
 #include "daemon/control/answer_encoder.h"
 #include "daemon/control/public_door.h"
 #include "daemon/control/server.h"

@@ -8,6 +8,8 @@
 #include <system_error>
 #include <thread>
 
+#include "collectors/host/thread_priority.h"
+
 namespace profd {
 
 // One thread and the call that it has. Both sides own it: a thread may be late for longer than the
@@ -47,6 +49,7 @@ class BoundedRunner::Thread {
  private:
   void serve() {
     ::prctl(PR_SET_NAME, "blocking-call");
+    lower_priority_of_worker();
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [this] { return has_ended_ || call_; });

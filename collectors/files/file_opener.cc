@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "collectors/host/thread_priority.h"
 #include "formats/base/unique_fd.h"
 
 namespace profd {
@@ -89,6 +90,7 @@ class FileOpener::Shared : public std::enable_shared_from_this<Shared> {
 
   void serve() {
     ::prctl(PR_SET_NAME, "blocking-call");
+    lower_priority_of_worker();
     std::unique_lock lock(mutex_);
     is_starting_ = false;
     for (;;) {

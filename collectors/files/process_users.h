@@ -47,7 +47,7 @@ class ProcessUsers {
   void forget(std::uint32_t payer);
 
   IsGone is_gone_;
-  // Apart from other memory, as in ProcessMappings.
+  // Apart from other memory: entries that stay after a flood of processes would keep its pages.
   std::pmr::unsynchronized_pool_resource memory_;
   std::pmr::map<std::uint32_t, User> processes_{&memory_};  // by tgid
 };

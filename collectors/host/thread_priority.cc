@@ -1,10 +1,8 @@
-#include "daemon/base/thread_priority.h"
+#include "collectors/host/thread_priority.h"
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <algorithm>
 
 namespace profd {
 namespace {
@@ -39,14 +37,14 @@ PriorityOfIoThread::~PriorityOfIoThread() {
   if (is_raised_) (void)::setpriority(PRIO_PROCESS, 0, own_);
 }
 
-LowPriority::LowPriority() noexcept
-    : own_(::getpriority(PRIO_PROCESS, 0)),
-      own_of_disk_(::syscall(SYS_ioprio_get, kIoPriorityOfThread, 0)) {
-  (void)::setpriority(PRIO_PROCESS, 0, std::max(own_, kLowNiceness));
+LowPriority::LowPriority() noexcept : own_(::getpriority(PRIO_PROCESS, 0)) {
+  if (own_ >= 0 || ::setpriority(PRIO_PROCESS, 0, kLowNiceness) != 0) return;
+  own_of_disk_ = ::syscall(SYS_ioprio_get, kIoPriorityOfThread, 0);
   (void)::syscall(SYS_ioprio_set, kIoPriorityOfThread, 0, kLowIoPriority);
 }
 
 LowPriority::~LowPriority() {
+  if (own_of_disk_ < 0) return;
   (void)::setpriority(PRIO_PROCESS, 0, own_);
   (void)::syscall(SYS_ioprio_set, kIoPriorityOfThread, 0, own_of_disk_);
 }

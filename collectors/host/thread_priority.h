@@ -10,7 +10,8 @@ namespace profd {
 // be called once, before there are others. A priority that somebody chose stays.
 void raise_priority();
 
-// Raises that of the calling thread, on which all wait, further; if raise_priority() has done so.
+// Raises the priority of the io thread, which calls this, above that of the workers. Does nothing
+// unless raise_priority() raised it.
 void raise_priority_of_io_thread();
 
 // For a thread that the io thread has started: lowers its priority to what raise_priority() set.
@@ -31,8 +32,9 @@ class PriorityOfIoThread {
   bool is_raised_ = false;
 };
 
-// While it lives, the calling thread has a low priority for the CPU and the disk. For work that may
-// take its time on a busy host. A thread that may not raise its priority keeps the low one.
+// While it lives, the calling thread has a low priority for the CPU and the disk, for work that may
+// take its time on a busy host. Does nothing unless raise_priority() raised that of the thread: it
+// might not get its own priority back.
 class LowPriority {
  public:
   LowPriority() noexcept;
@@ -41,8 +43,8 @@ class LowPriority {
   ~LowPriority();
 
  private:
-  int own_;           // niceness
-  long own_of_disk_;  // as of ioprio_get(2)
+  int own_;                // niceness
+  long own_of_disk_ = -1;  // as of ioprio_get(2); -1: nothing was changed
 };
 
 }  // namespace profd

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,9 +15,6 @@
 
 namespace profd::sandbox {
 namespace {
-
-// The highest priority of a child: the daemon's io thread, which may have started it, has more.
-constexpr int kNiceness = -5;
 
 bool send_answer(int socket, const Result<std::string>& result) {
   const Result<UniqueFd> sealed = result ? make_sealed(*result) : Result<UniqueFd>(result.error());
@@ -81,7 +77,6 @@ void run_as_child(int argc, char** argv, std::initializer_list<ChildKind> kinds)
   });
   if (kind == kinds.end()) return;
   ::prctl(PR_SET_NAME, kind->process_name);  // else "exe", from /proc/self/exe
-  if (::getpriority(PRIO_PROCESS, 0) < kNiceness) ::setpriority(PRIO_PROCESS, 0, kNiceness);
   if (!enter_sandbox(kChildSocket, kind->rules)) ::_exit(1);
   kind->run(kChildSocket);
   // A normal exit may need system calls that are forbidden now.

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectors/host/thread_priority.h"
 #include "collectors/unwinding/table_maps.h"
 #include "formats/base/unique_fd.h"
 
@@ -38,6 +39,7 @@ using ArenaWords = SharedArray<std::uint32_t>;
 
 Result<ArenaWords> create_arena(int arenas, std::uint32_t index) {
   ::prctl(PR_SET_NAME, "make-arena");
+  lower_priority_of_worker();
   bpf_map_create_opts options{};
   options.sz = sizeof(options);
   options.map_flags = BPF_F_MMAPABLE;

@@ -43,7 +43,7 @@ class ProcessMappings {
   // The file of the vDSO is vdso_key(). Valid until the next add() or tick().
   [[nodiscard]] const CodeMapping* find(const ProcessKey& process, std::uint64_t address) const;
 
-  // Forgets processes that have ended. To be called often; every kTick, it looks at some of them.
+  // Forgets processes that have ended. To be called often; every kTick, it checks some of them.
   void tick(std::uint64_t now_ns);
   static constexpr std::chrono::milliseconds kTick{100};
   static constexpr std::size_t kProcessesOfTick = 128;

@@ -2,7 +2,7 @@
 
 #include <malloc.h>
 
-#include "daemon/base/thread_priority.h"
+#include "collectors/host/thread_priority.h"
 
 namespace profd {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectors/host/thread_priority.h"
 #include "daemon/base/coroutines.h"
 #include "daemon/base/freed_memory.h"
 #include "daemon/base/log.h"
-#include "daemon/base/thread_priority.h"
 #include "formats/base/time_text.h"
 
 namespace profd {
@@ -262,9 +262,9 @@ boost::asio::awaitable<void> Continuous::write_waiting() {
                   users = store_.window_limits(config_.max_bytes)]() mutable {
       Result<WindowInfo> written = writer->write(window.snapshot, users);
       is_disk_full = writer->is_disk_full();
-      const PriorityOfIoThread priority;  // whose memory the window is
+      const PriorityOfIoThread priority;  // the io thread allocated the window
       window = {};
-      return_freed_memory();  // it is not needed until the next window
+      return_freed_memory();  // the memory is not needed until the next window
       return written;
     };
     Result<WindowInfo> written = co_await worker().run(std::move(write));

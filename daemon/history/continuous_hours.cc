@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "collectors/host/thread_priority.h"
 #include "daemon/base/coroutines.h"
 #include "daemon/base/freed_memory.h"
 #include "daemon/base/log.h"
-#include "daemon/base/thread_priority.h"
 #include "daemon/history/continuous.h"
 #include "daemon/history/hour_size.h"
 
@@ -87,7 +87,10 @@ boost::asio::awaitable<Result<HourInfo>> Continuous::make(HourPlan plan) {
       }
       std::optional<HourInfo> made;
       if (done) made = active->take();
-      active.reset();
+      {
+        const PriorityOfIoThread raised;  // the io thread allocated the plan
+        active.reset();
+      }
       return_freed_memory();
       if (!done) return done.error();
       return made;

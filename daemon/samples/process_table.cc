@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "collectors/files/open_mapped_file.h"
+#include "collectors/host/thread_priority.h"
 #include "collectors/jit/code_memory.h"
 #include "daemon/base/freed_memory.h"
-#include "daemon/base/thread_priority.h"
 #include "daemon/samples/hash_seed.h"
 
 namespace profd {
@@ -90,7 +90,7 @@ bool may_be_jit_code(const ProcessMapping& mapping) {
 void ForgottenImages::destroy() noexcept {
   std::size_t freed = 0;
   for (const auto& image : images_) freed += 1 + image->mappings.size();
-  const PriorityOfIoThread priority;  // whose memory they are
+  const PriorityOfIoThread priority;  // the io thread allocated them
   images_ = {};
   if (freed >= kWorthTrimming) return_freed_memory();
 }

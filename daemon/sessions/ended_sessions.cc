@@ -8,9 +8,9 @@
 
 #include <boost/asio/co_spawn.hpp>
 
+#include "collectors/host/thread_priority.h"
 #include "daemon/base/coroutines.h"
 #include "daemon/base/log.h"
-#include "daemon/base/thread_priority.h"
 #include "daemon/sessions/session.h"
 #include "formats/base/log_text.h"
 
@@ -87,7 +87,7 @@ boost::asio::awaitable<Result<StoredResult>> Sessions::write(Measurement& measur
         directory, result, [&](ResultWriter& writer) { return measurement(naming, writer); },
         account);
     if (stored || result.is_dump) {
-      const PriorityOfIoThread priority;  // whose memory the samples are
+      const PriorityOfIoThread priority;  // the io thread allocated the samples
       measurement = nullptr;
     }
     return stored;

@@ -13,7 +13,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "daemon/base/thread_priority.h"
+#include "collectors/host/thread_priority.h"
 #include "formats/base/result.h"
 
 namespace boost::asio {
@@ -42,7 +42,7 @@ class Worker {
     std::optional<Job> pending(std::move(job));
     const std::function<void()> run_and_destroy = [&value, &pending] {
       value.emplace(without_throwing(*pending));
-      const PriorityOfIoThread priority;  // whose memory a job's arguments are
+      const PriorityOfIoThread priority;  // the io thread allocated the arguments
       pending.reset();
     };
     co_await run_on_thread(run_and_destroy);

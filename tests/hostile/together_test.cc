@@ -26,6 +26,7 @@
 #include "formats/proc/stat.h"
 #include "tests/collectors/jit/scattered_rows.h"
 #include "tests/daemon/control/raw_client.h"
+#include "tests/e2e/cpu_groups.h"
 #include "tests/e2e/harness.h"
 #include "tests/e2e/usage_log.h"
 #include "tests/hostile/attack.h"
@@ -71,6 +72,7 @@ class HostileTogetherTest : public ::testing::Test {
                            << "\"]\n";
     Daemon::Options options;
     options.arguments = {"--config", config_};
+    options.process.before_exec = groups_.of_profd();
     daemon_ = std::make_unique<Daemon>(std::move(options));
     log_ =
         std::make_unique<UsageLog>(std::vector<fs::path>{directory_.path(), daemon_->directory()});
@@ -99,10 +101,16 @@ class HostileTogetherTest : public ::testing::Test {
     fs::remove(output);
   }
 
+  [[nodiscard]] Process::Options as(uid_t uid) const {
+    Process::Options options;
+    options.uid = uid;
+    options.before_exec = groups_.of_users();
+    return options;
+  }
+
   // The attacks that are programs.
   void repeat(const AttackProgram& attack, const std::stop_token& stop) {
-    Process::Options as_user;
-    as_user.uid = attack.uid;
+    Process::Options as_user = as(attack.uid);
     const auto is_over = [&](Process& process) {
       return stop.stop_requested() || !process.running() ||
              (attack.last_line != nullptr &&
@@ -169,9 +177,7 @@ class HostileTogetherTest : public ::testing::Test {
   // Perf maps of processes that are not there, and a jitdump with code all over the memory.
   void write_jit_files(uid_t uid) {
     constexpr int kNoPid = 5'000'000;
-    Process::Options as_user;
-    as_user.uid = uid;
-    const Process runtime({workload("shares"), "10"}, as_user);
+    const Process runtime({workload("shares"), "10"}, as(uid));
     const std::string pid = std::to_string(runtime.pid());
     write_as(uid, jit_ / ("jit-" + pid + ".dump"),
              test::dump_of_scattered_rows(runtime.pid(), kAreas));
@@ -194,7 +200,10 @@ class HostileTogetherTest : public ::testing::Test {
     std::ofstream(source) << "#include <functional>\n#include <regex>\n"
                              "bool f(const char* s) { return std::regex_match(s, "
                              "std::regex(\"a+b\")); }\n";
-    EXPECT_EQ(run({"c++", "-std=c++20", "-O1", "-c", source, "-o", "/dev/null"}).status, 0);
+    Process::Options service;
+    service.before_exec = groups_.of_services();
+    const Args compiler{"c++", "-std=c++20", "-O1", "-c", source, "-o", "/dev/null"};
+    EXPECT_EQ(run(compiler, service).status, 0);
     ++compiled_;
   }
 
@@ -277,6 +286,7 @@ class HostileTogetherTest : public ::testing::Test {
   TemporaryDirectory jit_directory_;
   fs::path jit_ = jit_directory_.path() / "jit";
   fs::path floods_ = directory_.path() / "floods";
+  CpuGroups groups_;  // as systemd makes them: else profd would be one of thousands of processes
   std::unique_ptr<Daemon> daemon_;
   std::unique_ptr<UsageLog> log_;
   std::atomic<int> directories_ = 0;
@@ -295,7 +305,10 @@ double cpu_seconds_of(pid_t pid) {
 
 TEST_F(HostileTogetherTest, RootIsServedAndNothingIsLost) {
   const auto began = Clock::now();
-  Process roots_load({workload("shares"), "100000"});
+  ASSERT_TRUE(groups_.are_there() || !is_long_attack()) << "needs cgroups with CPU weights";
+  Process::Options service;
+  service.before_exec = groups_.of_services();
+  Process roots_load({workload("shares"), "100000"}, service);
   record_as_root();
   run_roots_job();
   const std::uint64_t idle_kib = resting_memory_kib();
@@ -321,7 +334,7 @@ TEST_F(HostileTogetherTest, RootIsServedAndNothingIsLost) {
   }
   for (std::jthread& attack : attacks_) attack.request_stop();
   attacks_.clear();
-  std::uint64_t afterwards_kib = 0;
+  std::uint64_t afterwards_kib = usage().resident_kib;
   const auto is_given_back = [&] {
     afterwards_kib = resting_memory_kib();
     return afterwards_kib <= idle_kib + kMemoryAfterwardsKib;

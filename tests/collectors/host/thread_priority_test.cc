@@ -1,4 +1,4 @@
-#include "daemon/base/thread_priority.h"
+#include "collectors/host/thread_priority.h"
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -58,25 +58,25 @@ TEST(ThreadPriority, OfWorkersIsLowerThanThatOfTheIoThread) {
 
 TEST(ThreadPriority, IsLowForAWhile) {
   std::thread([] {
-    for (const int usual : {-5, 0}) {
-      ASSERT_EQ(::setpriority(PRIO_PROCESS, 0, usual), 0);
-      const long of_disk = disk_priority();
-      {
-        const LowPriority low;
-        EXPECT_GT(niceness(), 0);
-        EXPECT_NE(disk_priority(), of_disk);
-      }
-      EXPECT_EQ(niceness(), usual);
-      EXPECT_EQ(disk_priority(), of_disk);
+    ASSERT_EQ(::setpriority(PRIO_PROCESS, 0, 0), 0);
+    raise_priority();
+    const int usual = niceness();
+    const long of_disk = disk_priority();
+    {
+      const LowPriority low;
+      EXPECT_GT(niceness(), 0);
+      EXPECT_NE(disk_priority(), of_disk);
     }
+    EXPECT_EQ(niceness(), usual);
+    EXPECT_EQ(disk_priority(), of_disk);
   }).join();
 }
 
-TEST(ThreadPriority, ThatIsLowerStays) {
+TEST(ThreadPriority, IsNotLowWhereItWasNotRaised) {
   std::thread([] {
-    ASSERT_EQ(::setpriority(PRIO_PROCESS, 0, 15), 0);
+    ASSERT_EQ(::setpriority(PRIO_PROCESS, 0, 0), 0);
     const LowPriority low;
-    EXPECT_EQ(niceness(), 15);
+    EXPECT_EQ(niceness(), 0);
   }).join();
 }
 

@@ -127,7 +127,7 @@ TEST_F(EndedProcessesTest, StayWhereThePidIsUsedAgain) {
 }
 
 // The io thread has other things to do.
-TEST_F(EndedProcessesTest, OnlySomeAreLookedAtAtOnce) {
+TEST_F(EndedProcessesTest, OnlySomeAreCheckedAtOnce) {
   const auto some = static_cast<std::uint32_t>(ProcessMappings::kProcessesOfTick);
   for (std::uint32_t tgid = 1; tgid <= some * 3; ++tgid) {
     mappings_.add(mapping(tgid, 100, 200, 1));

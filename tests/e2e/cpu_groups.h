@@ -1,0 +1,38 @@
+// Groups of processes that share the CPUs as the slices and units of systemd do: all services
+// together have as much as all users, and among the services profd has the weight of its unit
+// (CPUWeight=500), which is five times that of others. So a user with thousands of processes has no
+// more than one with a few.
+//
+// In cgroup v2 or, where that has no controller for CPUs, in v1. Needs root; gone with the object,
+// once the processes have ended.
+
+#pragma once
+
+#include <filesystem>
+#include <functional>
+
+namespace profd::e2e {
+
+class CpuGroups {
+ public:
+  CpuGroups();
+  CpuGroups(const CpuGroups&) = delete;
+  CpuGroups& operator=(const CpuGroups&) = delete;
+  ~CpuGroups();
+
+  // False where the host lets nobody make such groups, as in most containers.
+  [[nodiscard]] bool are_there() const { return !top_.empty(); }
+
+  // For Process::Options::before_exec: the process and its children are in the group. They do
+  // nothing where there are no groups.
+  [[nodiscard]] std::function<void()> of_profd() const;
+  [[nodiscard]] std::function<void()> of_services() const;
+  [[nodiscard]] std::function<void()> of_users() const;
+
+ private:
+  [[nodiscard]] std::function<void()> join(const std::filesystem::path& group) const;
+
+  std::filesystem::path top_;
+};
+
+}  // namespace profd::e2e
