@@ -460,7 +460,7 @@ TEST_F(FullDiskTest, ChargesAFileThatCannotBeRemoved) {
   StoredResult result = result_named("0000000a", 7);
   result.user = 7;
   const auto write_one = [](ResultWriter& writer) -> Result<SessionSummary> {
-    if (auto added = writer.add("a", std::string(8'000, 'x')); !added) return added.error();
+    if (auto added = writer.add("a", std::string(7'000, 'x')); !added) return added.error();
     return SessionSummary();
   };
   store.adopt(write_result(directory(), result, write_one, store.account_of(7)).value());
