@@ -87,6 +87,9 @@ enum profd_user_end {
 	PROFD_END_TABLE_LATE = 14,
 	/* Set by user space only: the deferred stack continues above the window that was sent. */
 	PROFD_END_WINDOW = 15,
+	PROFD_END_MAPPING_CHANGES = 16, /* PROFD_MAX_SPAN_SEARCHES mappings were searched */
+	/* Set by user space only: the stack was left out, as its user had too many. */
+	PROFD_END_OVER_SHARE = 17,
 	PROFD_END_COUNT,
 };
 

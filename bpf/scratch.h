@@ -33,6 +33,7 @@ struct profd_walk {
 	__u32 mapping;	   /* index in the sample's list of mapping ids */
 
 	__u32 signal_frames;
+	__u32 span_searches; /* spans that were not in the cache */
 	__u64 window_start; /* the user address that scratch->window's first byte stands for */
 	__u32 next;	    /* index of the next word in scratch->words */
 	__u32 frames;

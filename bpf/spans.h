@@ -13,6 +13,11 @@
 
 #define PROFD_FILE_REGION_BYTES (1ULL << PROFD_FILE_REGION_SHIFT)
 
+/* In one walk. A search takes up to 1 us. The stacks of real programs that change between more
+ * mappings than PROFD_SPANS do so a few times; a chain of frames that somebody made can do so with
+ * each of its 1024 frames, and would take a millisecond of each tick. */
+#define PROFD_MAX_SPAN_SEARCHES 48
+
 /* Limits the described mapping, which begins at file_offset, to the file region around pc. False if
  * the number of the region does not fit. */
 static __always_inline bool profd_cut_span(const struct profd_mapping *mapping, __u64 file_offset,
@@ -155,6 +160,8 @@ __noinline int profd_enter_span(__u64 pc)
 	struct profd_walk *walk = &scratch->walk;
 
 	if (!profd_find_span(space, walk, pc)) {
+		if (walk->span_searches++ >= PROFD_MAX_SPAN_SEARCHES)
+			return PROFD_END_MAPPING_CHANGES;
 		__u32 failure = profd_add_span(scratch, cache, space, pc);
 
 		if (failure)

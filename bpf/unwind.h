@@ -167,6 +167,7 @@ static __always_inline void profd_walk_user(struct profd_scratch *scratch,
 							     : PROFD_FRAME_INTERRUPTED;
 	walk->span_bytes = 0;
 	walk->signal_frames = 0;
+	walk->span_searches = 0;
 	walk->callee_was_interrupted = 0;
 	walk->next = sample->kernel_frames;
 	walk->frames = 0;

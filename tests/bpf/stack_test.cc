@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "tests/bpf/sampling_test.h"
@@ -104,6 +105,31 @@ TEST_F(StackTest, AStackDeeperThanTheLimitIsTruncatedAndMarked) {
     EXPECT_EQ(sample->view.user_end, PROFD_END_DEPTH_LIMIT);
     EXPECT_EQ(functions_of(*sample).back(), "recurse");
   }
+}
+
+// The chain of frames is one that no real program has.
+TEST_F(StackTest, AStackThatChangesBetweenMappingsAtEachFrameIsCutAndMarked) {
+  const auto frames_with = [this](const std::string& mappings, profd_user_end end) {
+    const Workload workload({"cycle", mappings});
+    const SessionSlot slot = start(target_of_pid(workload.pid()));
+    const auto is_cycle = [&](const StoredSample* sample) {
+      return functions_of(*sample).front() == "spin_with" && sample->view.user_end == end;
+    };
+    const auto cycles = [&] {
+      auto samples = settled(workload.pid());
+      std::erase_if(samples, std::not_fn(is_cycle));
+      return samples;
+    };
+    collect_until([&] { return cycles().size() >= 50; });
+    stop_balanced(slot);
+    std::set<std::size_t> frames;
+    for (const StoredSample* sample : cycles()) frames.insert(sample->view.user_frames.size());
+    return frames;
+  };
+  EXPECT_EQ(frames_with("6", PROFD_END_FP_ZERO), std::set<std::size_t>{1001});
+  const std::set<std::size_t> cut = frames_with("20", PROFD_END_MAPPING_CHANGES);
+  EXPECT_GE(*cut.begin(), 48U);
+  EXPECT_LE(*cut.rbegin(), 48U + 20U);
 }
 
 struct StackEnd {

@@ -331,6 +331,24 @@ STEP void run_stack(const char* argument) {
   work_done++;
 }
 
+// A chain of a thousand frames, whose return addresses are in so many mappings in turn.
+STEP void run_cycle(const char* argument) {
+  enum { FRAMES = 1000 };
+  static unsigned long frames[FRAMES][2];
+  const unsigned long mappings = strtoul(argument, NULL, 10);
+  char* code = mmap(NULL, 2 * mappings * PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+  for (unsigned long i = 0; i < mappings; i++)
+    mprotect(code + (2 * i + 1) * PAGE, PAGE, PROT_NONE);
+  for (unsigned long i = 0; i < FRAMES; i++) {
+    frames[i][0] = i + 1 < FRAMES ? (unsigned long)frames[i + 1] : 0;
+    frames[i][1] = (unsigned long)code + 2 * (i % mappings) * PAGE + 1;
+  }
+  ready();
+  spin_with((unsigned long)frames[0], (unsigned long)frames[0]);
+  work_done++;
+}
+
 STEP void run_not_dumpable(const char* argument) {
   (void)argument;
   prctl(PR_SET_DUMPABLE, 0);
@@ -354,7 +372,7 @@ static const struct {
     {"parent", run_parent}, {"anonymous", run_anonymous},   {"clock", run_clock},
     {"stack", run_stack},   {"fork-later", run_fork_later}, {"exec-later", run_exec_later},
     {"exits", run_exits},   {"remap", run_remap},           {"not-dumpable", run_not_dumpable},
-    {"named", run_named},
+    {"named", run_named},   {"cycle", run_cycle},
 };
 
 int main(int count, char** arguments) {
