@@ -1,6 +1,7 @@
 #include "daemon/history/continuous.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "collectors/host/thread_priority.h"
@@ -16,8 +17,12 @@ using std::chrono_literals::operator""h;
 using std::chrono_literals::operator""min;
 using std::chrono_literals::operator""ms;
 
-// The memory for the samples of one window.
-constexpr std::uint64_t kMaxWindowBytes = std::uint64_t{32} << 20;
+// The memory for the samples of one window, of which there are more on a host with many CPUs.
+std::uint64_t max_window_bytes() {
+  constexpr std::uint64_t kLeast = std::uint64_t{32} << 20;
+  constexpr std::uint64_t kOfCpu = std::uint64_t{2} << 20;
+  return std::max(kLeast, kOfCpu * std::thread::hardware_concurrency());
+}
 
 // Windows that wait while another one is written.
 constexpr std::size_t kMaxWaiting = 2;
@@ -208,7 +213,7 @@ void Continuous::begin() {
 }
 
 void Continuous::open(SessionSlot slot, const EventSpec& event) {
-  parts_.aggregator.open(slot, kMaxWindowBytes);
+  parts_.aggregator.open(slot, max_window_bytes(), false, MemoryShares::kUsers);
   open_ = OpenWindow{
       .slot = slot, .event = event, .start = parts_.wall_clock(), .start_steady = Steady::now()};
 }

@@ -183,6 +183,9 @@ class ProfileNamer {
       stack_.push_back(is_jit ? jit_location(*process.jit, functions[i], code_address(frame, kind))
                               : user_location(process, stack, frame, kind));
     }
+    if (stack.user_end == PROFD_END_OVER_SHARE) {
+      stack_.push_back(location_of_name("[over share]", NameSource::kOverBudget));
+    }
     count_names(samples);
     std::vector<std::uint32_t> locations;
     locations.reserve(stack_.size());

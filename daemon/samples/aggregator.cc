@@ -20,14 +20,39 @@ constexpr std::uint64_t kProcessBytes = 2048;
 // for seconds. What is not compared in time counts as a change.
 constexpr std::chrono::milliseconds kMaxFoldTime{20};
 
-ProcessSamples* find_or_add_process(SessionSamples& session, const ProcessKey& key) {
-  if (const auto found = session.processes.find(key); found != session.processes.end()) {
-    return &found->second;
-  }
-  if (session.bytes + kProcessBytes > session.limit_bytes) return nullptr;
-  ProcessSamples& added = session.processes[key];
-  session.bytes += kProcessBytes;
-  return &added;
+constexpr std::uint64_t kPartOfUsers = 2;
+constexpr std::uint64_t kPartOfUser = 8;
+// While users have less than this part, one of them may have more than an eighth.
+constexpr std::uint64_t kPartThatIsShared = 4;
+
+std::uint64_t left(std::uint64_t limit, std::uint64_t used) {
+  return limit - std::min(limit, used);
+}
+
+// For stacks and processes of this user, or of root (0).
+std::uint64_t room_of(const SessionSamples& session, std::uint32_t payer) {
+  const std::uint64_t all = left(session.limit_bytes, session.bytes);
+  if (session.shares == MemoryShares::kNone || payer == 0) return all;
+  const auto known = session.bytes_of_user.find(payer);
+  const std::uint64_t own = known == session.bytes_of_user.end() ? 0 : known->second;
+  const std::uint64_t limit = session.limit_bytes;
+  return std::min({all, left(limit / kPartOfUsers, session.bytes_of_users),
+                   std::max(left(limit / kPartOfUser, own),
+                            left(limit / kPartThatIsShared, session.bytes_of_users))});
+}
+
+void charge(SessionSamples& session, std::uint32_t payer, std::uint64_t bytes) {
+  session.bytes += bytes;
+  if (session.shares == MemoryShares::kNone || payer == 0) return;
+  session.bytes_of_user[payer] += bytes;
+  session.bytes_of_users += bytes;
+}
+
+void discharge(SessionSamples& session, std::uint32_t payer, std::uint64_t bytes) {
+  session.bytes -= bytes;
+  if (session.shares == MemoryShares::kNone || payer == 0) return;
+  session.bytes_of_user[payer] -= bytes;
+  session.bytes_of_users -= bytes;
 }
 
 // The owner of the first sample, until a sample has another owner.
@@ -51,9 +76,11 @@ bool may_have_jit_code(const SampleView& sample, const ProcessTable& processes) 
 
 }  // namespace
 
-void Aggregator::open(SessionSlot slot, std::uint64_t limit_bytes, bool with_threads) {
+void Aggregator::open(SessionSlot slot, std::uint64_t limit_bytes, bool with_threads,
+                      MemoryShares shares) {
   SessionSamples& session = sessions_.at(slot).emplace();
   session.limit_bytes = limit_bytes;
+  session.shares = shares;
   if (with_threads) session.threads.emplace();
 }
 
@@ -100,21 +127,56 @@ void Aggregator::count_sample(SessionSamples& session, const SampleView& sample,
   session.period_sum += sample.period;
 }
 
+ProcessSamples* Aggregator::find_or_add_process(SessionSamples& session,
+                                                const ProcessKey& key) const {
+  if (const auto found = session.processes.find(key); found != session.processes.end()) {
+    return &found->second;
+  }
+  const std::uint32_t payer = processes_.payer_of(key);
+  if (kProcessBytes > room_of(session, payer)) return nullptr;
+  ProcessSamples& added = session.processes[key];
+  added.payer = payer;
+  charge(session, payer, kProcessBytes);
+  return &added;
+}
+
 bool Aggregator::add_sample(SessionSamples& session, const SampleView& sample, std::uint64_t hash) {
   ProcessSamples* process = find_or_add_process(session, sample.process);
   if (process == nullptr) return false;
   const std::uint64_t before = process->stacks.bytes();
-  const std::uint64_t room = session.limit_bytes - std::min(session.bytes, session.limit_bytes);
   const bool is_first = process->stacks.stacks().empty();
+  const std::uint32_t thread = thread_of(session, sample);
   const StackTable::Added added =
-      process->stacks.add(sample, hash, room, thread_of(session, sample));
-  if (added == StackTable::Added::kNoRoom) return false;
+      process->stacks.add(sample, hash, room_of(session, process->payer), thread);
+  if (added == StackTable::Added::kNoRoom) {
+    return add_without_frames(session, *process, sample, thread);
+  }
   join_owner(*process, sample, is_first);
-  session.bytes += process->stacks.bytes() - before;
+  charge(session, process->payer, process->stacks.bytes() - before);
   if (added == StackTable::Added::kNew && may_have_jit_code(sample, processes_)) {
     process->stacks.keep_times_of_last_counted();
   }
   keep_time(session, *process, sample);
+  return true;
+}
+
+// A process has one such stack for each of its threads that are distinguished, so it takes little,
+// for which the user needs no room.
+bool Aggregator::add_without_frames(SessionSamples& session, ProcessSamples& process,
+                                    const SampleView& sample, std::uint32_t thread) {
+  if (session.shares == MemoryShares::kNone || process.payer == 0) return false;
+  SampleView bare = sample;
+  bare.user_end = PROFD_END_OVER_SHARE;
+  bare.words = bare.kernel_frames = bare.user_frames = bare.mapping_ids = {};
+  const std::uint64_t before = process.stacks.bytes();
+  const bool is_first = process.stacks.stacks().empty();
+  const std::uint64_t room = left(session.limit_bytes, session.bytes);
+  if (process.stacks.add(bare, StackTable::hash_of(bare), room, thread) ==
+      StackTable::Added::kNoRoom) {
+    return false;
+  }
+  join_owner(process, sample, is_first);
+  charge(session, process.payer, process.stacks.bytes() - before);
   return true;
 }
 
@@ -135,9 +197,9 @@ void Aggregator::keep_time(SessionSamples& session, ProcessSamples& process,
   if (!process.stacks.stacks()[stack].is_timed) return;
   try {
     if (process.jit.is_full()) make_room(session, process, sample.process);
-    if (session.bytes + JitLog::kEntryBytes > session.limit_bytes) return process.jit.drop_time();
+    if (JitLog::kEntryBytes > room_of(session, process.payer)) return process.jit.drop_time();
     process.jit.add(stack, sample.time_ns);
-    session.bytes += JitLog::kEntryBytes;
+    charge(session, process.payer, JitLog::kEntryBytes);
   } catch (const std::exception&) {  // no memory
     process.jit.drop_time();
   }
@@ -154,7 +216,8 @@ void Aggregator::make_room(SessionSamples& session, ProcessSamples& process,
     return std::chrono::steady_clock::now() < end &&
            means_the_same(stacks, stacks.stacks()[stack], a, b, code);
   });
-  session.bytes -= (before - process.jit.entries().size()) * JitLog::kEntryBytes;
+  discharge(session, process.payer,
+            (before - process.jit.entries().size()) * JitLog::kEntryBytes);
 }
 
 void Aggregator::on_mapping(const MappingView& mapping,

@@ -4,6 +4,10 @@
 // A sample costs one hash, and one look-up of the process and one of the stack for each session:
 // about 100 ns in all. The memory of a session is bounded: over its limit, samples of known stacks
 // still count and others are refused, with their number.
+//
+// In a session of all users' processes, unprivileged users together have half of the memory, and
+// one an eighth, or more while they have less than a quarter. Over that, a sample with a new stack
+// is counted without its frames (PROFD_END_OVER_SHARE), and those of a new process are refused.
 
 #pragma once
 
@@ -30,6 +34,13 @@ struct ProcessSamples {
   StackTable stacks;
   JitLog jit;                         // of the stacks that may have frames in JIT code
   std::optional<ProcessOwner> owner;  // of all its samples; none: only root, or owners differ
+  std::uint32_t payer = 0;            // ProcessTable::payer_of(), as it was first sampled
+};
+
+// Whose stacks take the memory of a session.
+enum class MemoryShares : std::uint8_t {
+  kNone,   // the session's owner has all of it
+  kUsers,  // see above
 };
 
 // The samples of one session. A value, moved out at the end.
@@ -40,6 +51,9 @@ struct SessionSamples {
   std::uint64_t period_sum = 0;  // of the samples' periods, in the event's unit
   std::uint64_t bytes = 0;       // of memory, an upper bound
   std::uint64_t limit_bytes = 0;
+  MemoryShares shares = MemoryShares::kNone;
+  std::uint64_t bytes_of_users = 0;  // of `bytes`, those of all but root
+  boost::unordered_flat_map<std::uint32_t, std::uint64_t> bytes_of_user{};  // by payer, not of root
   std::optional<ThreadNames> threads{};  // of the stacks; none: threads are not distinguished
 };
 
@@ -52,7 +66,8 @@ class Aggregator final : public SampleSink {
 
   // Samples of a slot are counted from open() to close(). Samples of a slot that is not open are
   // ignored, and show up as the difference in their session's ledger.
-  void open(SessionSlot slot, std::uint64_t limit_bytes, bool with_threads = false);
+  void open(SessionSlot slot, std::uint64_t limit_bytes, bool with_threads = false,
+            MemoryShares shares = MemoryShares::kNone);
   [[nodiscard]] SessionSamples close(SessionSlot slot);
   [[nodiscard]] const SessionSamples& samples(SessionSlot slot) const;
 
@@ -77,6 +92,10 @@ class Aggregator final : public SampleSink {
   void count_sample(SessionSamples& session, const SampleView& sample, std::uint64_t hash) noexcept;
   [[nodiscard]] bool add_sample(SessionSamples& session, const SampleView& sample,
                                 std::uint64_t hash);
+  [[nodiscard]] bool add_without_frames(SessionSamples& session, ProcessSamples& process,
+                                        const SampleView& sample, std::uint32_t thread);
+  [[nodiscard]] ProcessSamples* find_or_add_process(SessionSamples& session,
+                                                    const ProcessKey& key) const;
   [[nodiscard]] std::uint32_t thread_of(SessionSamples& session, const SampleView& sample) const;
   void keep_time(SessionSamples& session, ProcessSamples& process, const SampleView& sample);
   void make_room(SessionSamples& session, ProcessSamples& process, const ProcessKey& key);

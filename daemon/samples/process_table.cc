@@ -157,6 +157,12 @@ const ProcessImage* ProcessTable::find(const ProcessKey& key) const {
   return found == images_.end() ? nullptr : found->second.image.get();
 }
 
+std::uint32_t ProcessTable::payer_of(const ProcessKey& key) const {
+  const auto found = images_.find(key);
+  if (found == images_.end() || found->second.owner >= kUnidentified) return 0;
+  return static_cast<std::uint32_t>(found->second.owner);
+}
+
 std::shared_ptr<const ProcessImage> ProcessTable::share(const ProcessKey& key) {
   const auto found = images_.find(key);
   if (found == images_.end()) return nullptr;

@@ -107,7 +107,10 @@ class ProcessTable {
   // Null when no record of the image has arrived. Valid until the next add() or forget_unless().
   [[nodiscard]] const ProcessImage* find(const ProcessKey& key) const;
 
-  // The same, as a value for another thread: what the image is now. The same object until a record
+  // The user who pays for the image, root (0) where it is not known yet.
+  [[nodiscard]] std::uint32_t payer_of(const ProcessKey& key) const;
+
+  // The same as find(), as a value for another thread: what the image is now. The same object until a record
   // changes the image.
   [[nodiscard]] std::shared_ptr<const ProcessImage> share(const ProcessKey& key);
 

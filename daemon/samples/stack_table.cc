@@ -48,6 +48,8 @@ constexpr std::array<std::string_view, PROFD_END_COUNT> kReasons = {
     "late",
     "table_late",
     "window",
+    "mapping_changes",
+    "over_share",
 };
 
 }  // namespace

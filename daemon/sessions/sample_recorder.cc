@@ -61,7 +61,8 @@ class SampleRecorder::SampleRecording final : public Recording {
     const std::uint64_t limit =
         owner().privileged ? limits.session_max_bytes
                            : limits.unprivileged_max_bytes / limits.unprivileged_max_sessions;
-    parts_.aggregator.open(slot_, limit, with_threads);
+    parts_.aggregator.open(slot_, limit, with_threads,
+                           owner().privileged ? MemoryShares::kUsers : MemoryShares::kNone);
     recorder_.count_running(+1);
   }
 

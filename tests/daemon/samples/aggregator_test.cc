@@ -143,6 +143,80 @@ TEST(Aggregator, CountsWhatTheMemoryLimitRefuses) {
   EXPECT_EQ(aggregator.close(1).samples, kSamples);
 }
 
+class MemorySharesTest : public testing::Test {
+ protected:
+  static constexpr std::uint64_t kLimit = 1 << 20;
+
+  // A process of each user; that of root has the pid 10.
+  void open(MemoryShares shares) {
+    aggregator_.open(0, kLimit, false, shares);
+    for (std::uint32_t uid : {0U, 1001U, 1002U, 1003U, 1004U, 1005U, 1006U}) {
+      ProcessView view = process_view(process_of(uid), 1, "work");
+      view.uid = uid;
+      aggregator_.on_process(view);
+    }
+  }
+  static ProcessKey process_of(std::uint32_t uid) {
+    return {.tgid = 10 + uid, .exec_id = 1, .start_ns = 100};
+  }
+  // Samples with so many different stacks of some hundred bytes.
+  void add_stacks(std::uint32_t uid, int count) {
+    for (int i = 0; i < count; ++i) {
+      SyntheticSample sample(process_of(uid));
+      sample.leaf(++address_);
+      for (int frame = 0; frame < 50; ++frame) sample.user(1);
+      aggregator_.on_sample(sample.sessions(1).view());
+    }
+  }
+  struct Counted {
+    std::uint64_t with_frames = 0;
+    std::uint64_t without = 0;
+  };
+  Counted counted(std::uint32_t uid) {
+    Counted counted;
+    for (const auto& stack :
+         aggregator_.samples(0).processes.at(process_of(uid)).stacks.stacks()) {
+      const bool is_bare = stack.user_end == PROFD_END_OVER_SHARE;
+      EXPECT_EQ(is_bare, stack.user_frames == 0);
+      (is_bare ? counted.without : counted.with_frames) += stack.count;
+    }
+    return counted;
+  }
+
+  Aggregator aggregator_;
+  std::uint64_t address_ = 1000;
+};
+
+TEST_F(MemorySharesTest, OneUsersStacksTakeNoSamplesOfOthers) {
+  open(MemoryShares::kUsers);
+  add_stacks(1001, 10'000);
+  const Counted hostile = counted(1001);
+  EXPECT_GT(hostile.with_frames, 0U);
+  EXPECT_EQ(hostile.with_frames + hostile.without, 10'000U) << "each sample is counted";
+  EXPECT_LE(aggregator_.samples(0).bytes, kLimit / 4 + 4096);
+  add_stacks(1002, 100);
+  EXPECT_EQ(counted(1002).with_frames, 100U);
+  add_stacks(0, 300);
+  EXPECT_EQ(counted(0).with_frames, 300U);
+  EXPECT_EQ(aggregator_.samples(0).refused, 0U);
+}
+
+TEST_F(MemorySharesTest, AllUsersTogetherHaveHalf) {
+  open(MemoryShares::kUsers);
+  for (std::uint32_t uid = 1001; uid <= 1006; ++uid) add_stacks(uid, 5'000);
+  EXPECT_LE(aggregator_.samples(0).bytes, kLimit / 2 + 8 * 4096);
+  add_stacks(0, 400);
+  EXPECT_EQ(counted(0).with_frames, 400U);
+}
+
+TEST_F(MemorySharesTest, ASessionOfAUserHasNone) {
+  open(MemoryShares::kNone);
+  add_stacks(1001, 10'000);
+  EXPECT_EQ(counted(1001).without, 0U);
+  EXPECT_GT(aggregator_.samples(0).bytes, kLimit / 10 * 9);
+  EXPECT_EQ(aggregator_.samples(0).refused, 10'000 - counted(1001).with_frames);
+}
+
 TEST(Aggregator, HoldsAStormOfProcessesToTheLimit) {
   constexpr std::uint64_t kLimit = 1 << 20;
   constexpr std::uint32_t kProcesses = 10'000;
