@@ -15,9 +15,15 @@ namespace {
 
 constexpr std::uint64_t kForever = std::numeric_limits<std::uint64_t>::max();
 
-// How many rows a search visits in all buckets together, and how many younger rows a new one may be
-// listed before.
-constexpr std::size_t kMaxSteps = 4096;
+// How many rows a search visits in all buckets together, and how many younger rows a new one may
+// be listed before. A bucket has at most eight functions of its level side by side. So a function
+// is found although each of its neighbours was replaced a hundred times, as in a region of 2 MB
+// that 262,144 functions have reused.
+constexpr std::size_t kMaxSteps = 1024;
+// The same when code is added or moved, which a file can cause thousands of times a second. Beyond
+// it, code that is there already is added again, and a MOVE is counted as unknown. Without reuse of
+// addresses, the buckets of all levels have some 60 functions side by side.
+constexpr std::size_t kMaxStepsOfChange = 256;
 constexpr std::size_t kMaxBucketsOfLevel = 64;
 
 constexpr std::size_t kNamesBytes = 65536;
@@ -114,18 +120,20 @@ void JitCodeIndex::add(const JitCode& code) {
 
 // Whether the same code lies there already, and nothing younger over any part of it.
 bool JitCodeIndex::has_unchanged(const JitGeneration& generation, std::string_view name) const {
-  const auto [known, is_complete] = youngest_at(generation.address, kForever);
+  const auto [known, is_complete] = youngest_at(generation.address, kForever, kMaxStepsOfChange);
   return is_complete && known != nullptr && known->is_function != 0 &&
          known->address == generation.address && known->bytes == generation.bytes &&
          known->born_ns <= generation.born_ns && known->has_code >= generation.has_code &&
-         name_of(*known) == name && !is_overlaid(*known);
+         name_of(*known) == name && !is_overlaid(*known, kMaxStepsOfChange);
 }
 
 // Whether a younger generation overlaps this one. True also where the search takes too long.
-bool JitCodeIndex::is_overlaid(const JitGeneration& generation) const {
-  const auto [younger, is_complete] =
-      search<true>(generation.address, generation.last(), kForever, &generation,
-                   [&generation](const JitGeneration& row) { return row.overlaps(generation); });
+bool JitCodeIndex::is_overlaid(const JitGeneration& generation, std::size_t max_steps) const {
+  const auto overlaps = [&generation](const JitGeneration& row) {
+    return row.overlaps(generation);
+  };
+  const auto [younger, is_complete] = search<true>(generation.address, generation.last(), kForever,
+                                                   &generation, overlaps, max_steps);
   return younger != nullptr || !is_complete;
 }
 
@@ -190,8 +198,8 @@ std::string_view JitCodeIndex::name_of(const JitGeneration& row) const {
 }
 
 void JitCodeIndex::move(std::uint64_t from, std::uint64_t to, std::uint64_t time_ns) {
-  const JitGeneration* const known = youngest_at(from, time_ns).row;
-  if (known == nullptr || known->is_function == 0 || known->address != from) {
+  const auto [known, is_complete] = youngest_at(from, time_ns, kMaxStepsOfChange);
+  if (!is_complete || known == nullptr || known->is_function == 0 || known->address != from) {
     ++losses_.unknown_moves;
     return;
   }
@@ -213,9 +221,9 @@ void JitCodeIndex::end(std::uint64_t address, std::uint64_t bytes, std::uint64_t
 template <bool kYoungest, class Matches>
 JitCodeIndex::Found JitCodeIndex::search(std::uint64_t first, std::uint64_t last,
                                          std::uint64_t time_ns, const JitGeneration* bound,
-                                         Matches matches) const {
+                                         Matches matches, std::size_t max_steps) const {
   const JitGeneration* best = bound;
-  std::size_t steps = kMaxSteps;
+  std::size_t steps = max_steps;
   const auto search_rows = [&](auto id, auto end) {
     for (; id != end && steps > 0; ++id, --steps) {
       const JitGeneration& row = rows_[*id];
@@ -248,13 +256,15 @@ JitCodeIndex::Found JitCodeIndex::search(std::uint64_t first, std::uint64_t last
   return {.row = best == bound ? nullptr : best, .is_complete = steps > 0};
 }
 
-JitCodeIndex::Found JitCodeIndex::youngest_at(std::uint64_t address, std::uint64_t time_ns) const {
-  return search<true>(address, address, time_ns, nullptr,
-                      [address](const JitGeneration& row) { return row.covers(address); });
+JitCodeIndex::Found JitCodeIndex::youngest_at(std::uint64_t address, std::uint64_t time_ns,
+                                              std::size_t max_steps) const {
+  const auto covers = [address](const JitGeneration& row) { return row.covers(address); };
+  return search<true>(address, address, time_ns, nullptr, covers, max_steps);
 }
 
 std::optional<JitCode> JitCodeIndex::at(std::uint64_t address, std::uint64_t time_ns) const {
-  const auto [lived, is_complete] = youngest_at(address, std::max(time_ns, complete_since_ns_));
+  const auto [lived, is_complete] =
+      youngest_at(address, std::max(time_ns, complete_since_ns_), kMaxSteps);
   if (!is_complete) return std::nullopt;
   const bool is_code = lived != nullptr && lived->is_function != 0;
   if (complete_since_ns_ > 0) {
@@ -263,16 +273,17 @@ std::optional<JitCode> JitCodeIndex::at(std::uint64_t address, std::uint64_t tim
     return answer(*lived);
   }
   if (is_code) return answer(*lived);
-  const auto later = search<false>(address, address, time_ns, nullptr, [address](const auto& row) {
+  const auto is_code_at = [address](const JitGeneration& row) {
     return row.is_function != 0 && row.covers(address);
-  });
+  };
+  const auto later = search<false>(address, address, time_ns, nullptr, is_code_at, kMaxSteps);
   if (later.row == nullptr) return std::nullopt;
   return answer(*later.row);
 }
 
 std::optional<JitCode> JitCodeIndex::successor_of(const JitCode& known, std::uint64_t address,
                                                   std::uint64_t time_ns) const {
-  const JitGeneration* const newest = youngest_at(address, time_ns).row;
+  const JitGeneration* const newest = youngest_at(address, time_ns, kMaxSteps).row;
   if (newest == nullptr || newest->is_function == 0 ||
       newest->born_ns < std::max(known.born_ns, complete_since_ns_)) {
     return std::nullopt;
@@ -281,8 +292,9 @@ std::optional<JitCode> JitCodeIndex::successor_of(const JitCode& known, std::uin
     return row.address == known.address && row.bytes == known.bytes && row.is_older_than(*newest) &&
            name_of(row) == known.name;
   };
-  if (search<true>(known.address, known.address, newest->born_ns, nullptr, is_known).row == nullptr)
-    return std::nullopt;
+  const Found older =
+      search<true>(known.address, known.address, newest->born_ns, nullptr, is_known, kMaxSteps);
+  if (older.row == nullptr) return std::nullopt;
   return answer(*newest);
 }
 
@@ -290,7 +302,7 @@ bool JitCodeIndex::is_unchanged_since(std::uint64_t address, std::uint64_t bytes
                                       std::uint64_t time_ns) const {
   JitGeneration range = absence(address, bytes, time_ns);
   range.serial = kForever;
-  return !is_overlaid(range);
+  return !is_overlaid(range, kMaxSteps);
 }
 
 JitCode JitCodeIndex::answer(const JitGeneration& found) const {

@@ -46,7 +46,7 @@ struct JitCodeLosses {
   // Dropped to make room: first what ended long ago, then the oldest code that was no answer
   // lately. Also late records beside which thousands of generations are younger.
   std::uint64_t forgotten = 0;
-  std::uint64_t unknown_moves = 0;  // of code that is not there
+  std::uint64_t unknown_moves = 0;  // of code that is not there, or is not found in time
 };
 
 struct JitCodeLimits {
@@ -93,7 +93,7 @@ class JitCodeIndex {
 
   // Adds the code of a LOAD, or of a perf map's line. Code that lies there already with the same
   // name and size, with nothing newer over it, is not added again: some runtimes write all their
-  // code once for each thread.
+  // code once for each thread. It is added again where the search for it takes too long.
   void add(const JitCode& code);
   // Moves the code that starts at `from`, as a MOVE says.
   void move(std::uint64_t from, std::uint64_t to, std::uint64_t time_ns);
@@ -141,7 +141,7 @@ class JitCodeIndex {
   };
 
   [[nodiscard]] bool has_unchanged(const JitGeneration& generation, std::string_view name) const;
-  [[nodiscard]] bool is_overlaid(const JitGeneration& generation) const;
+  [[nodiscard]] bool is_overlaid(const JitGeneration& generation, std::size_t max_steps) const;
   void append(JitGeneration generation, std::string_view name);
   [[nodiscard]] Bucket::const_iterator place_in(const Bucket& bucket,
                                                 const JitGeneration& row) const;
@@ -150,8 +150,10 @@ class JitCodeIndex {
   [[nodiscard]] std::string_view name_of(const JitGeneration& row) const;
   template <bool kYoungest, class Matches>
   [[nodiscard]] Found search(std::uint64_t first, std::uint64_t last, std::uint64_t time_ns,
-                             const JitGeneration* bound, Matches matches) const;
-  [[nodiscard]] Found youngest_at(std::uint64_t address, std::uint64_t time_ns) const;
+                             const JitGeneration* bound, Matches matches,
+                             std::size_t max_steps) const;
+  [[nodiscard]] Found youngest_at(std::uint64_t address, std::uint64_t time_ns,
+                                  std::size_t max_steps) const;
   [[nodiscard]] JitCode answer(const JitGeneration& row) const;
   void forget_oldest();
 
