@@ -371,5 +371,36 @@ TEST(JitCodeIndex, AddsKnownCodeAgainAndKnowsNoMoveBesideHundredsOfYoungerRows) 
   }
 }
 
+// The work is spread over the additions of the last eighth, so that none takes long.
+TEST(JitCodeIndex, ForgetsBeforeItIsFullWithEachAddition) {
+  constexpr std::size_t kMost = 4096;
+  JitCodeIndex index({.generations = kMost, .name_bytes = std::size_t{1} << 20});
+  std::size_t added = 0;
+  std::size_t most = 0;
+  for (; index.losses().forgotten == 0; ++added) {
+    ASSERT_LT(added, kMost);
+    most = index.functions();
+    index.add(code_of("f", kIndexed + 0x40 * added, 0x40, added));
+  }
+  EXPECT_GT(most, kMost - kMost / 8 + 100);
+  EXPECT_LE(index.functions(), most - kMost / 8 * 7 / 4 + 1);
+  EXPECT_EQ(name_at(index, kIndexed + 0x40 * (added - 1), added), "f");
+}
+
+// Names that fill their room while the index forgets are left out, not the code: what it replaced
+// must not be taken for it.
+TEST(JitCodeIndex, CodeForWhichTheNamesHaveNoRoomReplacesOlderCode) {
+  constexpr std::size_t kMost = 4096;
+  JitCodeIndex index({.generations = kMost, .name_bytes = std::size_t{1} << 20});
+  std::uint64_t time_ns = 0;
+  const auto add = [&](std::string_view name, std::uint64_t place) {
+    index.add(code_of(name, kIndexed + 0x40 * place, 0x40, ++time_ns));
+  };
+  for (std::size_t i = 0; i < kMost / 8 * 7; ++i) add("old", i);
+  for (std::size_t i = 0; i < 300; ++i) add(std::string(8000, 'n'), kMost - 600 + i);
+  EXPECT_GT(index.losses().forgotten, 0U);
+  EXPECT_EQ(name_at(index, kIndexed + 0x40 * (kMost - 301), time_ns), kNone);
+}
+
 }  // namespace
 }  // namespace profd
