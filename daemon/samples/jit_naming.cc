@@ -22,8 +22,8 @@ using std::chrono_literals::operator""ms;
 constexpr auto kReadPause = 10ms;
 constexpr int kReadTries = 300;
 
-// These take some milliseconds where nearly each is an address that was not seen before.
-constexpr std::size_t kFramesAtATime = 5'000;
+// These take some milliseconds where each search visits as many rows of hostile code as it may.
+constexpr std::size_t kFramesAtATime = 1'000;
 
 bool has_times(const ProcessSamples& samples) { return !samples.jit.empty(); }
 
