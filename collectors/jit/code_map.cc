@@ -73,6 +73,7 @@ std::shared_ptr<JitCodeMap> JitCodeMaps::make(std::shared_ptr<const JitSourceFil
   map->number = ++last_number_;
   map->source = std::move(source);
   map->is_shared = is_shared;
+  map->bytes = map->memory_bytes();
   maps_.push_back(map);
   return map;
 }

@@ -36,12 +36,12 @@ struct JitCodeMap {
   bool has_process = false;          // some process has had it
   std::uint64_t loads = 0;           // since it is known
   std::uint64_t unmaps = 0;
-  std::size_t bytes = 0;  // of memory, when last counted
+  std::size_t bytes = 0;  // of memory, as it is counted for the owner
 
   // Records of a jitdump have the runtime's times; lines of a perf map, the times of their reading.
   [[nodiscard]] bool has_times() const { return source->is_dump(); }
   [[nodiscard]] std::size_t memory_bytes() const {
-    return index.memory_bytes() + rows.memory_bytes();
+    return sizeof(JitCodeMap) + index.memory_bytes() + rows.memory_bytes();
   }
 
   // Ends the code in memory that the process unmaps.

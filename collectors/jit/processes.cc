@@ -146,9 +146,11 @@ std::chrono::seconds JitProcesses::interval(Clock::time_point now) const {
 
 bool JitProcesses::poll(Clock::time_point now) {
   if (waiting_.empty()) std::ranges::move(follower_->take(), std::back_inserter(waiting_));
-  for (bool is_part = false; !waiting_.empty() && !is_part; waiting_.pop_front()) {
+  for (bool is_part = false; !waiting_.empty() && !is_part;) {
     is_part = std::holds_alternative<JitFileGrew>(waiting_.front());
     std::visit([this](const auto& event) { on(event); }, waiting_.front());
+    if (sources_.has_more()) return false;
+    waiting_.pop_front();
   }
   scan_and_reap(now);
   if (options_.send_rows) send_rows(now);

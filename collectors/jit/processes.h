@@ -104,8 +104,9 @@ class JitProcesses {
   static constexpr std::chrono::seconds kIdleInterval{4};
   [[nodiscard]] std::chrono::seconds interval(Clock::time_point now = Clock::now()) const;
 
-  // Applies what was read since the last call, at most one part of a file. Call when wake_fd() is
-  // readable, and at each interval(). False where there is more: call again, after other work.
+  // Applies what was read since the last call, at most JitSource::kMaxStepsOfTurn of one part of a
+  // file. Call when wake_fd() is readable, and at each interval(). False where there is more: call
+  // again, after other work.
   bool poll(Clock::time_point now = Clock::now());
   [[nodiscard]] int wake_fd() const { return follower_->wake_fd(); }
 

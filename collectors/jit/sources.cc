@@ -15,18 +15,6 @@ constexpr std::size_t kMaxSources = 60'000;
 // The key of the code map that all processes share; no pid.
 constexpr std::uint32_t kEveryone = UINT32_MAX;
 
-// Replaces the rows of the code's addresses. New code without rows removes those that were there.
-// Returns how many functions have no rows because they are in too many areas.
-std::uint64_t replace_rows(JitCodeRows& rows, const JitDumpEvent& event,
-                           const std::vector<JitUnwindRows>* functions) {
-  if (event.kind != JitDumpEventKind::kUnwindingInfo) {
-    rows.erase(event.address, event.address + event.code_bytes);
-  }
-  if (functions == nullptr) return 0;
-  return static_cast<std::uint64_t>(std::ranges::count_if(
-      *functions, [&rows](const JitUnwindRows& function) { return !rows.set(function); }));
-}
-
 const std::vector<JitUnwindRows>* rows_of(const JitFileGrew& part, std::size_t event) {
   const auto found = part.rows.find(event);
   return found == part.rows.end() ? nullptr : &found->second;
@@ -54,60 +42,112 @@ std::shared_ptr<JitCodeMap> JitSource::code_map_of(std::uint32_t pid) {
   const std::uint32_t key = is_shared_ ? kEveryone : pid;
   const auto known = code_maps_.find(key);
   if (known != code_maps_.end()) return known->second;
+  if (!is_dump() && !code_maps_.empty()) return nullptr;
   if (code_maps_.size() >= kMaxCodeMaps && pid != writer()) return nullptr;
   return code_maps_.emplace(key, maps_.make(file_, is_shared_)).first->second;
 }
 
-void JitSource::apply(const JitFileGrew& part, const std::optional<TscConversion>& tsc,
-                      JitStats& stats) {
-  if (is_dump()) {
-    apply_dump(part, tsc, stats);
-  } else {
-    apply_map(part);
+// What one call of apply() has done and may still do.
+struct JitSource::Turn {
+  Progress& progress;
+  std::size_t steps_left = kMaxStepsOfTurn;
+  std::uint64_t foreign_pids = 0;
+  std::uint64_t scattered = 0;  // functions that have no rows because they are in too many areas
+  std::uint64_t lines_without_code = 0;
+  std::uint64_t last_ns = 0;
+
+  // An event and its first function with rows are applied in one turn.
+  [[nodiscard]] bool is_over() const { return steps_left < 2 || progress.room == 0; }
+
+  // Counts a change of memory.
+  void charge(std::size_t before, std::size_t after) {
+    if (after < before) {
+      progress.room += before - after;
+    } else {
+      progress.room -= std::min(progress.room, after - before);
+    }
   }
+
+  void charge(JitCodeMap& map) {
+    const std::size_t before = std::exchange(map.bytes, map.memory_bytes());
+    charge(before, map.bytes);
+  }
+
+  // Replaces the rows of the code's addresses, as far as there are steps left. New code without
+  // rows removes those that were there. True: all functions are done.
+  bool replace_rows(JitCodeRows& rows, const JitDumpEvent& event,
+                    const std::vector<JitUnwindRows>* functions) {
+    if (progress.function == 0 && event.kind != JitDumpEventKind::kUnwindingInfo) {
+      rows.erase(event.address, event.address + event.code_bytes);
+    }
+    if (functions == nullptr) return true;
+    for (; progress.function < functions->size() && steps_left > 0; --steps_left) {
+      if (!rows.set((*functions)[progress.function++])) ++scattered;
+    }
+    return progress.function == functions->size();
+  }
+};
+
+bool JitSource::apply(const JitFileGrew& part, Progress& progress,
+                      const std::optional<TscConversion>& tsc, JitStats& stats) {
+  Turn turn{.progress = progress};
+  return is_dump() ? apply_dump(part, turn, tsc, stats) : apply_map(part, turn);
 }
 
-void JitSource::apply_dump(const JitFileGrew& part, const std::optional<TscConversion>& tsc,
-                           JitStats& stats) {
+bool JitSource::apply_dump(const JitFileGrew& part, Turn& turn,
+                           const std::optional<TscConversion>& tsc, JitStats& stats) {
   const auto& chunk = std::get<JitDumpChunk>(part.chunk);
   const bool is_tsc = chunk.state.has_arch_timestamps();
   const auto read_ns = static_cast<std::uint64_t>(part.read_ns);
-  std::uint64_t foreign_pids = 0;
-  std::uint64_t scattered = 0;
-  std::uint64_t last_ns = 0;
   file_->state = chunk.state;
-  for (std::size_t i = 0; i < chunk.read.events.size(); ++i) {
-    const JitDumpEvent& event = chunk.read.events[i];
+  const std::size_t lines_before = memory_bytes();
+  while (turn.progress.event < chunk.read.events.size() && !turn.is_over()) {
+    const JitDumpEvent& event = chunk.read.events[turn.progress.event];
     std::uint64_t time_ns = event.timestamp;
     if (is_tsc) time_ns = tsc ? tsc_to_ns(event.timestamp, *tsc) : read_ns;
-    last_ns = std::max(last_ns, std::min(time_ns, read_ns));  // no record is of the future
-    switch (event.kind) {
-      case JitDumpEventKind::kLoad:
-      case JitDumpEventKind::kMove:
-        if (const auto map = apply_code(event, time_ns)) {
-          scattered += replace_rows(map->rows, event, rows_of(part, i));
-        } else {
-          ++foreign_pids;
-        }
-        break;
-      case JitDumpEventKind::kDebugInfo:
-        if (!add_waiting_lines(event)) add_malformed(stats, "lines_without_code", 1);
-        break;
-      case JitDumpEventKind::kUnwindingInfo:  // has no pid: it is the writer's
-        if (const auto map = code_map_of(chunk.state.pid)) {
-          scattered += replace_rows(map->rows, event, rows_of(part, i));
-        }
-        break;
-      case JitDumpEventKind::kClose:  // other processes may go on writing
-        break;
-    }
+    turn.last_ns = std::max(turn.last_ns, std::min(time_ns, read_ns));  // not of the future
+    apply_event(part, turn, time_ns);
   }
+  turn.charge(lines_before, memory_bytes());
   for (const auto& [pid, map] : code_maps_) {
-    map->last_record_ns = std::max(map->last_record_ns, last_ns);
+    map->last_record_ns = std::max(map->last_record_ns, turn.last_ns);
   }
-  if (foreign_pids != 0) stats.refuse(JitRefusal::kForeignPid, file_->owner());
-  add_malformed(stats, "foreign_pid", foreign_pids);
-  add_malformed(stats, "scattered_rows", scattered);
+  if (turn.foreign_pids != 0) stats.refuse(JitRefusal::kForeignPid, file_->owner());
+  add_malformed(stats, "foreign_pid", turn.foreign_pids);
+  add_malformed(stats, "scattered_rows", turn.scattered);
+  add_malformed(stats, "lines_without_code", turn.lines_without_code);
+  return turn.progress.event == chunk.read.events.size();
+}
+
+// Applies the next event, or a part of its unwind rows.
+void JitSource::apply_event(const JitFileGrew& part, Turn& turn, std::uint64_t time_ns) {
+  Progress& progress = turn.progress;
+  const JitDumpEvent& event = std::get<JitDumpChunk>(part.chunk).read.events[progress.event];
+  --turn.steps_left;
+  bool is_done = true;
+  std::shared_ptr<JitCodeMap> map;
+  switch (event.kind) {
+    case JitDumpEventKind::kLoad:
+    case JitDumpEventKind::kMove:
+      map = progress.function == 0 ? apply_code(event, time_ns) : code_map_of(event.pid);
+      if (map == nullptr) ++turn.foreign_pids;
+      break;
+    case JitDumpEventKind::kDebugInfo:
+      if (!add_waiting_lines(event)) ++turn.lines_without_code;
+      break;
+    case JitDumpEventKind::kUnwindingInfo:  // has no pid: it is the writer's
+      map = code_map_of(file_->state.pid);
+      break;
+    case JitDumpEventKind::kClose:  // other processes may go on writing
+      break;
+  }
+  if (map != nullptr) {
+    is_done = turn.replace_rows(map->rows, event, rows_of(part, progress.event));
+    turn.charge(*map);
+  }
+  if (!is_done) return;
+  ++progress.event;
+  progress.function = 0;
 }
 
 // Null: there is no code map for the record's pid.
@@ -145,22 +185,21 @@ JitFileRange JitSource::take_waiting_lines(std::uint64_t address) {
   return lines ? lines.mapped() : JitFileRange{};
 }
 
-void JitSource::apply_map(const JitFileGrew& part) {
-  const PerfMapLines& read = std::get<PerfMapChunk>(part.chunk).read;
-  for (const auto& [pid, map] : code_maps_) {
-    map->loads += read.lines.size();
-    for (const PerfMapLine& line : read.lines) {
-      map->index.add({.address = line.address,
-                      .bytes = line.bytes,
-                      .born_ns = static_cast<std::uint64_t>(part.read_ns),
-                      .source = file_->number,
-                      .name = line.name});
-    }
+bool JitSource::apply_map(const JitFileGrew& part, Turn& turn) {
+  const std::vector<PerfMapLine>& lines = std::get<PerfMapChunk>(part.chunk).read.lines;
+  if (code_maps_.empty()) return true;
+  JitCodeMap& map = *code_maps_.begin()->second;
+  for (; turn.progress.event < lines.size() && !turn.is_over(); --turn.steps_left) {
+    const PerfMapLine& line = lines[turn.progress.event++];
+    ++map.loads;
+    map.index.add({.address = line.address,
+                   .bytes = line.bytes,
+                   .born_ns = static_cast<std::uint64_t>(part.read_ns),
+                   .source = file_->number,
+                   .name = line.name});
+    turn.charge(map);
   }
-}
-
-void JitSource::update_bytes() {
-  for (const auto& [pid, map] : code_maps_) map->bytes = map->memory_bytes();
+  return turn.progress.event == lines.size();
 }
 
 std::size_t JitSource::memory_bytes() const {
@@ -188,13 +227,25 @@ std::shared_ptr<JitSource> JitSources::find_or_add(const std::shared_ptr<const J
 }
 
 std::shared_ptr<JitSource> JitSources::apply(const JitFileGrew& part) {
-  count_malformed(part);
+  if (!progress_) count_malformed(part);
   const auto known = sources_.find(part.file->id);
-  if (known == sources_.end() || known->second->has_ended()) return nullptr;
-  const std::shared_ptr<JitSource>& source = known->second;
+  if (known == sources_.end() || known->second->has_ended()) {
+    progress_.reset();
+    return nullptr;
+  }
+  const std::shared_ptr<JitSource> source = known->second;
+  if (!progress_) progress_.emplace();
+  if (progress_->room == 0) {
+    const Room room = make_room(source->file()->owner());
+    if (room.bytes == 0) {
+      progress_.reset();
+      stop_reading(*source, room.refusal);
+      return nullptr;
+    }
+    progress_->room = room.bytes;
+  }
   const bool had_header = source->writer().has_value();
-  source->apply(part, tsc_.conversion(), stats_);
-  enforce_limits(*source);
+  if (source->apply(part, *progress_, tsc_.conversion(), stats_)) progress_.reset();
   return !had_header && source->writer() ? source : nullptr;
 }
 
@@ -212,28 +263,30 @@ void JitSources::count_malformed(const JitFileGrew& part) {
   add_malformed(stats_, "long_line", read.long_lines);
 }
 
-void JitSources::enforce_limits(JitSource& source) {
-  source.update_bytes();
-  const auto refusal = make_room(source.file()->owner());
-  if (refusal) stop_reading(source, *refusal);
-}
-
-std::optional<JitRefusal> JitSources::make_room(std::uint32_t owner) {
+// The code of a user who loses it makes as much room as it took.
+JitSources::Room JitSources::make_room(std::uint32_t owner) {
   std::size_t all = 0;
   std::map<std::uint32_t, std::size_t> bytes_of;  // by payer
   for (const auto& [uid, bytes] : bytes_by_owner()) {
     all += bytes;
     bytes_of[owners_.owner_of(uid)] += bytes;
   }
-  if (all > kMaxBytes) return JitRefusal::kOverMemory;
+  const auto left_of = [](std::size_t most, std::size_t used) {
+    return most - std::min(most, used);
+  };
+  const std::size_t of_all = left_of(kMaxBytes, all);
   const std::uint32_t payer = owners_.owner_of(owner);
-  if (payer == 0) return std::nullopt;
-  if (bytes_of[payer] > kMaxBytesOfUser) return JitRefusal::kOverShare;
-  if (all - bytes_of[0] <= kMaxBytesOfUsers) return std::nullopt;
-  const auto loser = user_with_more(bytes_of, payer, std::size_t{0});
-  if (!loser) return JitRefusal::kOverMemory;
-  forget_code_of(*loser);
-  return std::nullopt;
+  if (of_all == 0 || payer == 0) return {.bytes = of_all};
+  const std::size_t of_user = std::min(of_all, left_of(kMaxBytesOfUser, bytes_of[payer]));
+  if (of_user == 0) return {.refusal = JitRefusal::kOverShare};
+  std::size_t of_users = left_of(kMaxBytesOfUsers, all - bytes_of[0]);
+  if (of_users == 0) {
+    const auto loser = user_with_more(bytes_of, payer, std::size_t{0});
+    if (!loser) return {.refusal = JitRefusal::kOverMemory};
+    forget_code_of(*loser);
+    of_users = bytes_of[*loser];
+  }
+  return {.bytes = std::min(of_user, of_users)};
 }
 
 void JitSources::forget_code_of(std::uint32_t payer) {

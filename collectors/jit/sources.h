@@ -32,7 +32,8 @@ class JitSource {
   JitSource(std::shared_ptr<const JitFile> file, std::uint16_t number, JitCodeMaps& maps);
 
   // The code map for records of this pid. Null where there are kMaxCodeMaps of other pids already;
-  // the file's writer always has one.
+  // the file's writer always has one. A perf map has the code of one pid: null for a second one,
+  // which only a bind mount can cause.
   std::shared_ptr<JitCodeMap> code_map_of(std::uint32_t pid);
   // The pid of the process that made the file, if its header is read. A perf map has none.
   [[nodiscard]] std::optional<std::uint32_t> writer() const;
@@ -41,10 +42,23 @@ class JitSource {
   // single processes.
   void share();
 
-  // Applies a part of the file, and counts the records that could not be applied. `tsc` converts
-  // time stamps of a file that has counts of the processor; without it, such records get the time
-  // of their reading.
-  void apply(const JitFileGrew& part, const std::optional<TscConversion>& tsc, JitStats& stats);
+  // How many events of a part, and functions with unwind rows, are applied in one turn of the io
+  // thread. Each takes some 20 us at most, where hostile code fills the code map.
+  static constexpr std::size_t kMaxStepsOfTurn = 512;
+
+  // How much of a part is applied.
+  struct Progress {
+    std::size_t event = 0;     // the next event or line
+    std::size_t function = 0;  // of that event's unwind rows, the next function
+    std::size_t room = 0;      // bytes of memory that are left for the source
+  };
+
+  // Applies kMaxStepsOfTurn of a part of the file at most, from `progress` on, and no more where
+  // the room is used up. Counts the records that could not be applied. `tsc` converts time stamps
+  // of a file that has counts of the processor; without it, such records get the time of their
+  // reading. True: the part is applied.
+  bool apply(const JitFileGrew& part, Progress& progress, const std::optional<TscConversion>& tsc,
+             JitStats& stats);
 
   // Applies no further part. The code that is known stays.
   void end() {
@@ -53,8 +67,6 @@ class JitSource {
   }
   [[nodiscard]] bool has_ended() const { return is_ended_; }
 
-  // Counts the memory of the code maps.
-  void update_bytes();
   // The memory besides the code maps.
   [[nodiscard]] std::size_t memory_bytes() const;
   // Records of pids that no known process with the file has.
@@ -64,9 +76,11 @@ class JitSource {
   [[nodiscard]] bool is_dump() const { return file_->is_dump(); }
 
  private:
-  void apply_dump(const JitFileGrew& part, const std::optional<TscConversion>& tsc,
+  struct Turn;
+  bool apply_dump(const JitFileGrew& part, Turn& turn, const std::optional<TscConversion>& tsc,
                   JitStats& stats);
-  void apply_map(const JitFileGrew& part);
+  void apply_event(const JitFileGrew& part, Turn& turn, std::uint64_t time_ns);
+  bool apply_map(const JitFileGrew& part, Turn& turn);
   std::shared_ptr<JitCodeMap> apply_code(const JitDumpEvent& event, std::uint64_t time_ns);
   bool add_waiting_lines(const JitDumpEvent& event);
   [[nodiscard]] JitFileRange take_waiting_lines(std::uint64_t address);
@@ -97,8 +111,11 @@ class JitSources {
   // The source of a file. Null where there are too many.
   std::shared_ptr<JitSource> find_or_add(const std::shared_ptr<const JitFile>& file);
 
-  // Applies a part of a file. Returns its source if that has its header by this part.
+  // Applies JitSource::kMaxStepsOfTurn of a part of a file at most. While has_more(), call again
+  // with the same part. Returns the file's source if that has its header by this call.
   std::shared_ptr<JitSource> apply(const JitFileGrew& part);
+  // Whether the part of the last apply() is not wholly applied.
+  [[nodiscard]] bool has_more() const { return progress_.has_value(); }
 
   // Ends a source whose file is not read any further; its code stays known. The same file, if found
   // again, is another source. Null where it is not known.
@@ -117,9 +134,12 @@ class JitSources {
   // Of all memory.
   [[nodiscard]] std::map<std::uint32_t, std::size_t> bytes_by_owner() const;
   void count_malformed(const JitFileGrew& part);
-  void enforce_limits(JitSource& source);
-  // The refusal of an owner's code for which there is no room.
-  std::optional<JitRefusal> make_room(std::uint32_t owner);
+  // What an owner's code may take further. 0 bytes: it is refused for this reason.
+  struct Room {
+    std::size_t bytes = 0;
+    JitRefusal refusal = JitRefusal::kOverMemory;
+  };
+  Room make_room(std::uint32_t owner);
   void forget_code_of(std::uint32_t payer);
   void stop_reading(JitSource& source, JitRefusal reason);
 
@@ -129,6 +149,7 @@ class JitSources {
   TscClock tsc_;
   JitCodeMaps maps_;
   std::map<JitFileId, std::shared_ptr<JitSource>> sources_;
+  std::optional<JitSource::Progress> progress_;  // of the part that is being applied
   std::map<std::uint16_t, std::weak_ptr<const JitSourceFile>> files_;  // by number
   std::uint16_t last_number_ = 0;
 };

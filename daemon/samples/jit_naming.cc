@@ -22,8 +22,8 @@ using std::chrono_literals::operator""ms;
 constexpr auto kReadPause = 10ms;
 constexpr int kReadTries = 300;
 
-// These take some milliseconds where nearly each is an address that was not seen before.
-constexpr std::size_t kFramesAtATime = 5'000;
+// These take some milliseconds where each search visits as many rows of hostile code as it may.
+constexpr std::size_t kFramesAtATime = 1'000;
 
 bool has_times(const ProcessSamples& samples) { return !samples.jit.empty(); }
 
@@ -148,7 +148,7 @@ boost::asio::awaitable<void> JitNaming::read_to_end(std::vector<ProcessKey> proc
   const std::uint64_t ticket = processes_->read_to_end(processes);
   boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
   for (int tries = 0; tries < kReadTries; ++tries) {
-    processes_->poll();
+    co_await poll();
     if (stopped_ || processes_->has_read_to_end(ticket)) co_return;
     timer.expires_after(kReadPause);
     co_await wait_for(timer);
@@ -159,9 +159,7 @@ boost::asio::awaitable<void> JitNaming::poll_on_events() {
   while (!stopped_) {
     const bool readable = co_await wait_readable(events_);
     if (!readable) co_return;
-    while (!stopped_ && !processes_->poll()) {
-      co_await yield();
-    }
+    co_await poll();
     if (processes_->interval() < interval_) timer_.cancel();
   }
 }
@@ -172,7 +170,14 @@ boost::asio::awaitable<void> JitNaming::poll_by_time() {
     interval_ = processes_->interval();
     expire_with_others(timer_, interval_);
     co_await wait_for(timer_);
-    processes_->poll();
+    co_await poll();
+  }
+}
+
+// Others have their turns in between.
+boost::asio::awaitable<void> JitNaming::poll() {
+  while (!stopped_ && !processes_->poll()) {
+    co_await yield();
   }
 }
 

@@ -67,6 +67,7 @@ class JitNaming {
   [[nodiscard]] JitResolver resolver_of(ProcessSnapshot& process, JitLookup code);
   void release(const std::vector<ProcessKey>& held);
   void finish(JitResolver& resolver, ProcessSnapshot& process);
+  boost::asio::awaitable<void> poll();
   boost::asio::awaitable<void> poll_on_events();
   boost::asio::awaitable<void> poll_by_time();
 

@@ -6,8 +6,7 @@
 #include <span>
 #include <utility>
 
-#include <boost/icl/interval_set.hpp>
-
+#include "formats/jit/code_forgetting.h"
 #include "formats/jit/jitdump_format.h"
 
 namespace profd {
@@ -15,10 +14,21 @@ namespace {
 
 constexpr std::uint64_t kForever = std::numeric_limits<std::uint64_t>::max();
 
-// How many rows a search visits in all buckets together, and how many younger rows a new one may be
-// listed before.
-constexpr std::size_t kMaxSteps = 4096;
+// How many rows a search visits in all buckets together, and how many younger rows a new one may
+// be listed before. A bucket has at most eight functions of its level side by side. So a function
+// is found although each of its neighbours was replaced a hundred times, as in a region of 2 MB
+// that 262,144 functions have reused.
+constexpr std::size_t kMaxSteps = 1024;
+// The same when code is added or moved, which a file can cause thousands of times a second. Beyond
+// it, code that is there already is added again, and a MOVE is counted as unknown. Without reuse of
+// addresses, the buckets of all levels have some 60 functions side by side.
+constexpr std::size_t kMaxStepsOfChange = 256;
 constexpr std::size_t kMaxBucketsOfLevel = 64;
+
+// How much of forgetting is done with each row that is appended. A step takes 0.3 us. Forgetting
+// has up to 2.3 steps for each row that there may be, and is over when an eighth of them are
+// appended.
+constexpr std::size_t kForgettingSteps = 24;
 
 constexpr std::size_t kNamesBytes = 65536;
 constexpr std::uint16_t kMaxNameBytes = 0x1fff;  // what JitGeneration::name_bytes holds
@@ -58,48 +68,16 @@ JitGeneration absence(std::uint64_t address, std::uint64_t bytes, std::uint64_t 
   return {.address = address, .bytes = bytes, .born_ns = time_ns, .is_function = 0};
 }
 
-using Rows = std::vector<const JitGeneration*>;
-using Addresses = boost::icl::interval_set<std::uint64_t>;
-
-// Without the last byte of the address space.
-auto addresses_of(const JitGeneration& row) {
-  return Addresses::interval_type::right_open(row.address,
-                                              row.address + std::min(row.bytes, ~row.address));
-}
-
-// The rows of which a part was still alive after the last of them.
-Rows alive_of(std::span<const JitGeneration* const> oldest_first) {
-  Rows alive;
-  Addresses covered;
-  for (auto row = oldest_first.rbegin(); row != oldest_first.rend(); ++row) {
-    if (boost::icl::contains(covered, addresses_of(**row))) continue;
-    covered.add(addresses_of(**row));
-    alive.push_back(*row);
-  }
-  std::ranges::reverse(alive);
-  return alive;
-}
-
-// The rows without up to `count` of the oldest ones that were not used lately. One that covers an
-// older row stays: without it, the older one would be taken for what lived there.
-Rows without_unused(const Rows& oldest_first, std::size_t count) {
-  Rows kept;
-  Addresses covered;
-  for (const JitGeneration* row : oldest_first) {
-    if (count > 0 && row->was_used == 0 && !boost::icl::intersects(covered, addresses_of(*row))) {
-      --count;
-      continue;
-    }
-    covered.add(addresses_of(*row));
-    kept.push_back(row);
-  }
-  return kept;
-}
+// From this amount on, an index forgets: an eighth of the room is left for what is added meanwhile.
+std::size_t nearly_all(std::size_t limit) { return limit - limit / 8; }
 
 }  // namespace
 
 JitCodeIndex::JitCodeIndex(const JitCodeLimits& limits)
     : limits_(limits), buckets_(0, BucketHash{random_seed()}) {}
+JitCodeIndex::JitCodeIndex(JitCodeIndex&& other) noexcept = default;
+JitCodeIndex& JitCodeIndex::operator=(JitCodeIndex&& other) noexcept = default;
+JitCodeIndex::~JitCodeIndex() = default;
 
 void JitCodeIndex::add(const JitCode& code) {
   if (code.bytes == 0 || code.bytes > jitdump::kMaxCodeBytes) return;
@@ -114,25 +92,32 @@ void JitCodeIndex::add(const JitCode& code) {
 
 // Whether the same code lies there already, and nothing younger over any part of it.
 bool JitCodeIndex::has_unchanged(const JitGeneration& generation, std::string_view name) const {
-  const auto [known, is_complete] = youngest_at(generation.address, kForever);
+  const auto [known, is_complete] = youngest_at(generation.address, kForever, kMaxStepsOfChange);
   return is_complete && known != nullptr && known->is_function != 0 &&
          known->address == generation.address && known->bytes == generation.bytes &&
          known->born_ns <= generation.born_ns && known->has_code >= generation.has_code &&
-         name_of(*known) == name && !is_overlaid(*known);
+         name_of(*known) == name && !is_overlaid(*known, kMaxStepsOfChange);
 }
 
 // Whether a younger generation overlaps this one. True also where the search takes too long.
-bool JitCodeIndex::is_overlaid(const JitGeneration& generation) const {
-  const auto [younger, is_complete] =
-      search<true>(generation.address, generation.last(), kForever, &generation,
-                   [&generation](const JitGeneration& row) { return row.overlaps(generation); });
+bool JitCodeIndex::is_overlaid(const JitGeneration& generation, std::size_t max_steps) const {
+  const auto overlaps = [&generation](const JitGeneration& row) {
+    return row.overlaps(generation);
+  };
+  const auto [younger, is_complete] = search<true>(generation.address, generation.last(), kForever,
+                                                   &generation, overlaps, max_steps);
   return younger != nullptr || !is_complete;
 }
 
+// Where names take all their room, the code has none: without its row, older code would be taken
+// for what lives there.
 void JitCodeIndex::append(JitGeneration generation, std::string_view name) {
-  const bool is_full =
-      rows_.size() >= limits_.generations || name_bytes_ + name.size() > limits_.name_bytes;
-  if (is_full && !rows_.empty()) forget_oldest();
+  forget_some();
+  if (name_bytes_ + name.size() > limits_.name_bytes) {
+    generation.is_function = 0;
+    name = {};
+    ++losses_.forgotten;
+  }
   generation.serial = next_serial_++;
   if (!list(generation, name)) ++losses_.forgotten;
 }
@@ -190,8 +175,8 @@ std::string_view JitCodeIndex::name_of(const JitGeneration& row) const {
 }
 
 void JitCodeIndex::move(std::uint64_t from, std::uint64_t to, std::uint64_t time_ns) {
-  const JitGeneration* const known = youngest_at(from, time_ns).row;
-  if (known == nullptr || known->is_function == 0 || known->address != from) {
+  const auto [known, is_complete] = youngest_at(from, time_ns, kMaxStepsOfChange);
+  if (!is_complete || known == nullptr || known->is_function == 0 || known->address != from) {
     ++losses_.unknown_moves;
     return;
   }
@@ -213,9 +198,9 @@ void JitCodeIndex::end(std::uint64_t address, std::uint64_t bytes, std::uint64_t
 template <bool kYoungest, class Matches>
 JitCodeIndex::Found JitCodeIndex::search(std::uint64_t first, std::uint64_t last,
                                          std::uint64_t time_ns, const JitGeneration* bound,
-                                         Matches matches) const {
+                                         Matches matches, std::size_t max_steps) const {
   const JitGeneration* best = bound;
-  std::size_t steps = kMaxSteps;
+  std::size_t steps = max_steps;
   const auto search_rows = [&](auto id, auto end) {
     for (; id != end && steps > 0; ++id, --steps) {
       const JitGeneration& row = rows_[*id];
@@ -248,13 +233,15 @@ JitCodeIndex::Found JitCodeIndex::search(std::uint64_t first, std::uint64_t last
   return {.row = best == bound ? nullptr : best, .is_complete = steps > 0};
 }
 
-JitCodeIndex::Found JitCodeIndex::youngest_at(std::uint64_t address, std::uint64_t time_ns) const {
-  return search<true>(address, address, time_ns, nullptr,
-                      [address](const JitGeneration& row) { return row.covers(address); });
+JitCodeIndex::Found JitCodeIndex::youngest_at(std::uint64_t address, std::uint64_t time_ns,
+                                              std::size_t max_steps) const {
+  const auto covers = [address](const JitGeneration& row) { return row.covers(address); };
+  return search<true>(address, address, time_ns, nullptr, covers, max_steps);
 }
 
 std::optional<JitCode> JitCodeIndex::at(std::uint64_t address, std::uint64_t time_ns) const {
-  const auto [lived, is_complete] = youngest_at(address, std::max(time_ns, complete_since_ns_));
+  const auto [lived, is_complete] =
+      youngest_at(address, std::max(time_ns, complete_since_ns_), kMaxSteps);
   if (!is_complete) return std::nullopt;
   const bool is_code = lived != nullptr && lived->is_function != 0;
   if (complete_since_ns_ > 0) {
@@ -263,16 +250,17 @@ std::optional<JitCode> JitCodeIndex::at(std::uint64_t address, std::uint64_t tim
     return answer(*lived);
   }
   if (is_code) return answer(*lived);
-  const auto later = search<false>(address, address, time_ns, nullptr, [address](const auto& row) {
+  const auto is_code_at = [address](const JitGeneration& row) {
     return row.is_function != 0 && row.covers(address);
-  });
+  };
+  const auto later = search<false>(address, address, time_ns, nullptr, is_code_at, kMaxSteps);
   if (later.row == nullptr) return std::nullopt;
   return answer(*later.row);
 }
 
 std::optional<JitCode> JitCodeIndex::successor_of(const JitCode& known, std::uint64_t address,
                                                   std::uint64_t time_ns) const {
-  const JitGeneration* const newest = youngest_at(address, time_ns).row;
+  const JitGeneration* const newest = youngest_at(address, time_ns, kMaxSteps).row;
   if (newest == nullptr || newest->is_function == 0 ||
       newest->born_ns < std::max(known.born_ns, complete_since_ns_)) {
     return std::nullopt;
@@ -281,8 +269,9 @@ std::optional<JitCode> JitCodeIndex::successor_of(const JitCode& known, std::uin
     return row.address == known.address && row.bytes == known.bytes && row.is_older_than(*newest) &&
            name_of(row) == known.name;
   };
-  if (search<true>(known.address, known.address, newest->born_ns, nullptr, is_known).row == nullptr)
-    return std::nullopt;
+  const Found older =
+      search<true>(known.address, known.address, newest->born_ns, nullptr, is_known, kMaxSteps);
+  if (older.row == nullptr) return std::nullopt;
   return answer(*newest);
 }
 
@@ -290,7 +279,7 @@ bool JitCodeIndex::is_unchanged_since(std::uint64_t address, std::uint64_t bytes
                                       std::uint64_t time_ns) const {
   JitGeneration range = absence(address, bytes, time_ns);
   range.serial = kForever;
-  return !is_overlaid(range);
+  return !is_overlaid(range, kMaxSteps);
 }
 
 JitCode JitCodeIndex::answer(const JitGeneration& found) const {
@@ -307,30 +296,42 @@ JitCode JitCodeIndex::answer(const JitGeneration& found) const {
           .unwinding_info = range_back(place, found.unwinding_back, found.unwinding_bytes)};
 }
 
-// Makes room without making any answer wrong: at least a quarter goes. Of the older half, that is
-// what had ended by the half's end; if this is too little, also the oldest code that was no answer
-// lately; if it still is, the whole half.
-void JitCodeIndex::forget_oldest() {
-  Rows rows;
-  for (const JitGeneration& row : rows_) rows.push_back(&row);
-  std::ranges::sort(rows, [](const auto* a, const auto* b) { return a->is_older_than(*b); });
-  const std::size_t half = (rows.size() + 1) / 2;
-  const std::size_t most = half - (rows.size() + 3) / 4;  // that stay of the half
-  Rows kept = alive_of(std::span(rows).first(half));
-  if (kept.size() > most) kept = without_unused(kept, kept.size() - most);
-  if (kept.size() > most) kept.clear();
-  kept.insert(kept.end(), rows.begin() + static_cast<std::ptrdiff_t>(half), rows.end());
-  JitCodeIndex left(limits_);
-  left.next_serial_ = next_serial_;
-  left.complete_since_ns_ = std::max(complete_since_ns_, rows[half - 1]->born_ns);
-  left.losses_ = losses_;
-  left.losses_.forgotten += rows.size() - kept.size();
-  for (const JitGeneration* row : kept) {
-    JitGeneration copy = *row;
-    copy.was_used = 0;
-    (void)left.list(copy, name_of(*row));  // the oldest first: none comes too late
+// Makes room without making any answer wrong. First the rows that stay are chosen, then they are
+// copied, and at last the copy replaces the index.
+void JitCodeIndex::forget_some() {
+  const bool is_nearly_full = rows_.size() >= nearly_all(limits_.generations) ||
+                              name_bytes_ >= nearly_all(limits_.name_bytes);
+  if (!forgetting_) {
+    if (!is_nearly_full || rows_.empty()) return;
+    forgetting_ = std::make_unique<JitForgetting>(rows_);
+    copy_ = std::make_unique<JitCodeIndex>(limits_);
+    copy_->buckets_.reserve(buckets_.size());
+    copied_ = 0;
   }
-  *this = std::move(left);
+  const bool is_full = rows_.size() >= limits_.generations;
+  for (std::size_t steps = kForgettingSteps; steps > 0 || is_full; steps -= is_full ? 0 : 1) {
+    if (forgetting_->step(rows_)) continue;
+    if (copied_ == rows_.size()) return replace_by_copy();
+    copy_row(copied_++);
+  }
+}
+
+void JitCodeIndex::copy_row(std::size_t row) {
+  if (!forgetting_->keeps(row)) return;
+  JitGeneration copy = rows_[row];
+  const std::string_view name = name_of(copy);
+  copy.was_used = 0;
+  (void)copy_->list(copy, name);  // in the order of the first time: none comes too late
+}
+
+void JitCodeIndex::replace_by_copy() {
+  const std::unique_ptr<JitForgetting> forgetting = std::move(forgetting_);
+  const std::unique_ptr<JitCodeIndex> copy = std::move(copy_);
+  copy->next_serial_ = next_serial_;
+  copy->complete_since_ns_ = std::max(complete_since_ns_, forgetting->complete_since_ns());
+  copy->losses_ = losses_;
+  copy->losses_.forgotten += forgetting->forgotten();
+  *this = std::move(*copy);
 }
 
 std::size_t JitCodeIndex::memory_bytes() const {

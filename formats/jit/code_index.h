@@ -10,8 +10,9 @@
 // For a time at which nothing lived at the address, the answer is the oldest later function:
 // runtimes that start to write a JIT source during their life stamp all their code with that time.
 //
-// Where there are too many generations, old ones are forgotten. Afterwards an address has no name
-// for the times that this may affect, and never a wrong one.
+// Where there are too many generations, old ones are forgotten, a little with each one that is
+// added. Afterwards an address has no name for the times that this may affect, and never a wrong
+// one.
 //
 // The address space is divided into buckets, on 29 levels: a bucket of level n has 256 * 4^n bytes.
 // A generation is listed on the lowest level whose buckets have at least twice its size, so in one
@@ -28,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -46,7 +48,7 @@ struct JitCodeLosses {
   // Dropped to make room: first what ended long ago, then the oldest code that was no answer
   // lately. Also late records beside which thousands of generations are younger.
   std::uint64_t forgotten = 0;
-  std::uint64_t unknown_moves = 0;  // of code that is not there
+  std::uint64_t unknown_moves = 0;  // of code that is not there, or is not found in time
 };
 
 struct JitCodeLimits {
@@ -87,13 +89,18 @@ struct JitGeneration {
 };
 static_assert(sizeof(JitGeneration) == 64);
 
+class JitForgetting;
+
 class JitCodeIndex {
  public:
   explicit JitCodeIndex(const JitCodeLimits& limits = {});
+  JitCodeIndex(JitCodeIndex&& other) noexcept;
+  JitCodeIndex& operator=(JitCodeIndex&& other) noexcept;
+  ~JitCodeIndex();
 
   // Adds the code of a LOAD, or of a perf map's line. Code that lies there already with the same
   // name and size, with nothing newer over it, is not added again: some runtimes write all their
-  // code once for each thread.
+  // code once for each thread. It is added again where the search for it takes too long.
   void add(const JitCode& code);
   // Moves the code that starts at `from`, as a MOVE says.
   void move(std::uint64_t from, std::uint64_t to, std::uint64_t time_ns);
@@ -115,6 +122,7 @@ class JitCodeIndex {
                                         std::uint64_t time_ns) const;
 
   [[nodiscard]] std::size_t functions() const { return functions_; }
+  // Without the copy that is made while the index forgets, which is smaller.
   [[nodiscard]] std::size_t memory_bytes() const;
   [[nodiscard]] const JitCodeLosses& losses() const { return losses_; }
 
@@ -141,7 +149,7 @@ class JitCodeIndex {
   };
 
   [[nodiscard]] bool has_unchanged(const JitGeneration& generation, std::string_view name) const;
-  [[nodiscard]] bool is_overlaid(const JitGeneration& generation) const;
+  [[nodiscard]] bool is_overlaid(const JitGeneration& generation, std::size_t max_steps) const;
   void append(JitGeneration generation, std::string_view name);
   [[nodiscard]] Bucket::const_iterator place_in(const Bucket& bucket,
                                                 const JitGeneration& row) const;
@@ -150,10 +158,14 @@ class JitCodeIndex {
   [[nodiscard]] std::string_view name_of(const JitGeneration& row) const;
   template <bool kYoungest, class Matches>
   [[nodiscard]] Found search(std::uint64_t first, std::uint64_t last, std::uint64_t time_ns,
-                             const JitGeneration* bound, Matches matches) const;
-  [[nodiscard]] Found youngest_at(std::uint64_t address, std::uint64_t time_ns) const;
+                             const JitGeneration* bound, Matches matches,
+                             std::size_t max_steps) const;
+  [[nodiscard]] Found youngest_at(std::uint64_t address, std::uint64_t time_ns,
+                                  std::size_t max_steps) const;
   [[nodiscard]] JitCode answer(const JitGeneration& row) const;
-  void forget_oldest();
+  void forget_some();
+  void copy_row(std::size_t row);
+  void replace_by_copy();
 
   JitCodeLimits limits_;
   std::deque<JitGeneration> rows_;
@@ -166,6 +178,9 @@ class JitCodeIndex {
   std::uint64_t next_serial_ = 1;
   std::uint64_t complete_since_ns_ = 0;  // what ended before may be forgotten
   JitCodeLosses losses_;
+  std::unique_ptr<JitForgetting> forgetting_;  // null: there is room
+  std::unique_ptr<JitCodeIndex> copy_;         // of the rows that stay
+  std::size_t copied_ = 0;                     // rows that are copied, or forgotten
 };
 
 }  // namespace profd

@@ -42,17 +42,21 @@ class JitSourcesTest : public testing::Test {
     return map;
   }
 
+  // A part of the map with functions beside each other, each with a name of 1,000 bytes.
+  JitFileGrew part_of(const Map& map, std::size_t functions) {
+    JitFileGrew part{.file = map.file, .read_ns = 1, .chunk = PerfMapChunk{}, .rows = {}};
+    auto& lines = std::get<PerfMapChunk>(part.chunk).read.lines;
+    for (std::size_t i = 0; i < functions; ++i) {
+      lines.push_back({.address = next_ += 64, .bytes = 64, .name = name_});
+    }
+    return part;
+  }
+
   // Adds functions until the map has so many bytes, or its source has ended. Returns whether the
   // source is still read.
   bool grow(const Map& map, std::size_t bytes) {
-    const std::string name(1000, 'n');
     while (map.code->bytes < bytes && !map.source->has_ended()) {
-      JitFileGrew part{.file = map.file, .read_ns = 1, .chunk = PerfMapChunk{}, .rows = {}};
-      auto& lines = std::get<PerfMapChunk>(part.chunk).read.lines;
-      for (int i = 0; i < 256; ++i) {
-        lines.push_back({.address = next_ += 64, .bytes = 64, .name = name});
-      }
-      (void)sources_->apply(part);
+      (void)sources_->apply(part_of(map, 256));
     }
     return !map.source->has_ended();
   }
@@ -69,6 +73,7 @@ class JitSourcesTest : public testing::Test {
   static constexpr std::size_t kMiB = std::size_t{1} << 20;
   static constexpr std::size_t kPart = 12 * kMiB;  // less than the names that one map may have
 
+  const std::string name_ = std::string(1000, 'n');
   PrivateDirectory directory_;
   UserRefusals users_;
   JitStats stats_;
@@ -118,6 +123,89 @@ TEST_F(JitSourcesTest, TheUserWithTheMostLosesTheCodeForAnother) {
   EXPECT_EQ(
       users_.users(),
       std::vector({StatusInfo::User{.uid = 1003, .refused = {{"jit.refused.over_share", 3}}}}));
+}
+
+TEST_F(JitSourcesTest, APartIsAppliedInTurnsOfLimitedLength) {
+  constexpr std::size_t kTurns = 3;
+  const Map map = map_of(kOther);
+  const JitFileGrew part = part_of(map, kTurns * JitSource::kMaxStepsOfTurn);
+  std::size_t turns = 0;
+  do {
+    const std::uint64_t before = map.code->loads;
+    (void)sources_->apply(part);
+    EXPECT_LE(map.code->loads - before, JitSource::kMaxStepsOfTurn);
+    ++turns;
+  } while (sources_->has_more());
+  EXPECT_EQ(map.code->index.functions(), kTurns * JitSource::kMaxStepsOfTurn);
+  EXPECT_LE(turns, kTurns + 1);
+  EXPECT_EQ(stats_.events, kTurns * JitSource::kMaxStepsOfTurn) << "counted once";
+}
+
+// The unwind data of one object may have 65,536 functions.
+TEST_F(JitSourcesTest, TheUnwindRowsOfOneEventAreAppliedInTurnsOfLimitedLength) {
+  constexpr std::size_t kFunctions = 2 * JitSource::kMaxStepsOfTurn;
+  const auto file = std::make_shared<const JitFile>(
+      JitFile{.id = {.device = 1, .inode = ++files_, .owner = kOther},
+              .kind = JitFileKind::kJitDump,
+              .path = "/tmp/jit-1.dump"});
+  const auto source = sources_->find_or_add(file);
+  const auto code = source->code_map_of(1);
+  JitFileGrew part{.file = file, .read_ns = 1, .chunk = JitDumpChunk{}, .rows = {}};
+  auto& chunk = std::get<JitDumpChunk>(part.chunk);
+  chunk.state.pid = 1;
+  chunk.state.header_read = true;
+  chunk.read.events.resize(2);
+  chunk.read.events[0].kind = JitDumpEventKind::kUnwindingInfo;
+  chunk.read.events[1].pid = 1;
+  chunk.read.events[1].address = 0x10;
+  chunk.read.events[1].code_bytes = 1;
+  for (std::size_t i = 0; i < kFunctions; ++i) {
+    const std::uint64_t start = next_ += 64;
+    part.rows[0].push_back({.start = start, .end = start + 64, .rows = {{.offset = start}}});
+  }
+  (void)sources_->apply(part);
+  EXPECT_LE(code->rows.changes(), JitSource::kMaxStepsOfTurn);
+  EXPECT_EQ(code->loads, 0U);
+  while (sources_->has_more()) (void)sources_->apply(part);
+  EXPECT_EQ(code->rows.changes(), kFunctions);
+  EXPECT_EQ(code->loads, 1U);
+}
+
+TEST_F(JitSourcesTest, APartEndsWhereTheShareIsUsedUp) {
+  const Map first = map_of(kOther);
+  const Map second = map_of(kSubordinate);
+  const Map third = map_of(kOther);
+  ASSERT_TRUE(grow(first, kPart));
+  ASSERT_TRUE(grow(second, kPart));
+  const JitFileGrew part = part_of(third, 12 * 1024);
+  do (void)sources_->apply(part);
+  while (sources_->has_more());
+  EXPECT_TRUE(third.source->has_ended());
+  EXPECT_EQ(refused(JitRefusal::kOverShare), 1U);
+  EXPECT_LT(third.code->loads, 9 * 1024U);
+  EXPECT_LE(bytes(), JitSources::kMaxBytesOfUser + kMiB);
+}
+
+TEST_F(JitSourcesTest, AUserWhoIsOverTheShareGetsNothingOfFurtherFiles) {
+  ASSERT_TRUE(grow(map_of(kOther), kPart));
+  ASSERT_TRUE(grow(map_of(kOther), kPart));
+  ASSERT_FALSE(grow(map_of(kOther), kPart));
+  for (int i = 0; i < 20; ++i) {
+    const Map further = map_of(kOther);
+    (void)sources_->apply(part_of(further, 200));
+    EXPECT_TRUE(further.source->has_ended());
+    EXPECT_EQ(further.code->index.functions(), 0U);
+  }
+  EXPECT_EQ(refused(JitRefusal::kOverShare), 21U);
+}
+
+// By bind mounts, any number of processes can have one file as their perf maps.
+TEST_F(JitSourcesTest, APerfMapHasTheCodeOfOnePid) {
+  const Map map = map_of(kOther);
+  EXPECT_EQ(map.source->code_map_of(2), nullptr);
+  EXPECT_EQ(map.source->code_map_of(1), map.code);
+  (void)sources_->apply(part_of(map, 10));
+  EXPECT_EQ(map.code->index.functions(), 10U);
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ TEST(JitNaming, SamplesThatTakeTooLongInAWindowHaveNoNamesAndAreCounted) {
   // These are thirteen million look-ups. Each reads the clock, which alone takes more than
   // kMaxTime.
   SessionSnapshot large = snapshot_of(100'000, 128);
-  EXPECT_GT(resolve(io, naming, large), 100) << "others have their turns";
+  // 1,000 frames are resolved in one turn.
+  EXPECT_GT(resolve(io, naming, large), 10'000) << "others have their turns";
   EXPECT_EQ(late_of(naming), 1U);
   ASSERT_TRUE(large.processes.front().jit);
   EXPECT_EQ(large.processes.front().jit->runs.size(), 100'000U) << "every sample is there";

@@ -327,10 +327,10 @@ void add_many(JitCodeIndex& index, std::uint64_t address, std::uint64_t bytes, s
 TEST(JitCodeIndex, ForgetsALateRecordBesideThousandsOfYoungerOnes) {
   JitCodeIndex index;
   add_many(index, kIndexed, 1, 5000, 1000);
-  index.add(code_of("recent", kIndexed + 16, 1, 5000));
+  index.add(code_of("recent", kIndexed + 16, 1, 5900));
   index.add(code_of("long ago", kIndexed + 32, 1, 1));
-  EXPECT_EQ(name_at(index, kIndexed + 16, 5001), "recent");
-  EXPECT_EQ(name_at(index, kIndexed + 32, 5001), kNone);
+  EXPECT_EQ(name_at(index, kIndexed + 16, 5901), "recent");
+  EXPECT_EQ(name_at(index, kIndexed + 32, 5901), kNone);
   EXPECT_EQ(index.losses().forgotten, 1U);
 }
 
@@ -338,10 +338,68 @@ TEST(JitCodeIndex, LimitsTheStepsOfASearchOverAllSizesTogether) {
   constexpr std::uint64_t kLarge = 0x1000;
   JitCodeIndex index;
   index.add(code_of("f", kIndexed, 2 * kLarge, 1));
-  add_many(index, kIndexed + 16, 1, 3000, 1000);
+  add_many(index, kIndexed + 16, 1, 700, 1000);
   EXPECT_EQ(name_at(index, kIndexed, 9000), "f");
-  add_many(index, kIndexed + kLarge / 2, kLarge / 2, 3000, 5000);
+  add_many(index, kIndexed + kLarge / 2, kLarge / 2, 700, 5000);
   EXPECT_EQ(name_at(index, kIndexed, 9000), kNone);
+}
+
+// Seven neighbours of equal size in one bucket, each replaced a hundred times.
+TEST(JitCodeIndex, FindsAFunctionWhoseNeighboursWereReplacedAHundredTimes) {
+  constexpr std::uint64_t kBytes = 0x100;
+  JitCodeIndex index;
+  index.add(code_of("lives on", kIndexed, kBytes, 1));
+  for (std::uint64_t i = 0; i < 700; ++i) {
+    index.add(code_of("f" + std::to_string(i), kIndexed + (1 + i % 7) * kBytes, kBytes, 1000 + i));
+  }
+  EXPECT_EQ(name_at(index, kIndexed, 9000), "lives on");
+}
+
+// A search that would find the code takes more steps than are spent on an addition.
+TEST(JitCodeIndex, AddsKnownCodeAgainAndKnowsNoMoveBesideHundredsOfYoungerRows) {
+  constexpr std::uint64_t kFew = 100;
+  for (const std::uint64_t rows : {kFew, 3 * kFew}) {
+    JitCodeIndex index;
+    index.add(code_of("f", kIndexed, 0x10, 1));
+    add_many(index, kIndexed + 0x20, 0x10, rows, 1000);
+    index.add(code_of("f", kIndexed, 0x10, 5000));
+    EXPECT_EQ(index.functions(), rows + (rows == kFew ? 1 : 2));
+    add_many(index, kIndexed + 0x40, 0x10, rows, 6000);
+    index.move(kIndexed, kIndexed + 0x1000, 9000);
+    EXPECT_EQ(index.losses().unknown_moves, rows == kFew ? 0U : 1U);
+    EXPECT_EQ(name_at(index, kIndexed, 5500), "f");
+  }
+}
+
+// The work is spread over the additions of the last eighth, so that none takes long.
+TEST(JitCodeIndex, ForgetsBeforeItIsFullWithEachAddition) {
+  constexpr std::size_t kMost = 4096;
+  JitCodeIndex index({.generations = kMost, .name_bytes = std::size_t{1} << 20});
+  std::size_t added = 0;
+  std::size_t most = 0;
+  for (; index.losses().forgotten == 0; ++added) {
+    ASSERT_LT(added, kMost);
+    most = index.functions();
+    index.add(code_of("f", kIndexed + 0x40 * added, 0x40, added));
+  }
+  EXPECT_GT(most, kMost - kMost / 8 + 100);
+  EXPECT_LE(index.functions(), most - kMost / 8 * 7 / 4 + 1);
+  EXPECT_EQ(name_at(index, kIndexed + 0x40 * (added - 1), added), "f");
+}
+
+// Names that fill their room while the index forgets are left out, not the code: what it replaced
+// must not be taken for it.
+TEST(JitCodeIndex, CodeForWhichTheNamesHaveNoRoomReplacesOlderCode) {
+  constexpr std::size_t kMost = 4096;
+  JitCodeIndex index({.generations = kMost, .name_bytes = std::size_t{1} << 20});
+  std::uint64_t time_ns = 0;
+  const auto add = [&](std::string_view name, std::uint64_t place) {
+    index.add(code_of(name, kIndexed + 0x40 * place, 0x40, ++time_ns));
+  };
+  for (std::size_t i = 0; i < kMost / 8 * 7; ++i) add("old", i);
+  for (std::size_t i = 0; i < 300; ++i) add(std::string(8000, 'n'), kMost / 2 + i);
+  EXPECT_GT(index.losses().forgotten, 0U);
+  EXPECT_EQ(name_at(index, kIndexed + 0x40 * (kMost / 2 + 299), time_ns), kNone);
 }
 
 }  // namespace
