@@ -49,6 +49,7 @@ boost::asio::awaitable<Result<std::string>> Sessions::start(Caller caller, Start
   if (auto allowed = check(caller, request); !allowed) co_return allowed.error();
   const auto recorder = std::ranges::find_if(
       parts_.recorders, [&](const Recorder* one) { return one->records(request.event); });
+  if (auto valid = (*recorder)->check(request); !valid) co_return valid.error();
   auto preparing = (*recorder)->prepare(request.target);
   co_await std::move(preparing);
   // The caller may have started others meanwhile, and profd may be shutting down.

@@ -74,7 +74,12 @@ class FakeRecording final : public Recording {
 class FakeRecorder final : public Recorder {
  public:
   [[nodiscard]] bool records(std::string_view event) const override { return event == "fake"; }
+  [[nodiscard]] Result<void> check(const StartRequest& /*request*/) const override {
+    if (invalid) return *invalid;
+    return {};
+  }
   boost::asio::awaitable<void> prepare(TargetRequest /*target*/) override {
+    ++prepared;
     while (is_preparing) {
       co_await yield();
     }
@@ -84,6 +89,8 @@ class FakeRecorder final : public Recorder {
   }
 
   Script script;
+  std::optional<Error> invalid;
+  int prepared = 0;
   bool is_preparing = false;
 };
 
@@ -122,6 +129,12 @@ TEST_F(RecordingTest, IsMadeByTheRecorderOfItsEvent) {
   EXPECT_FALSE(source_.slots[0]);
   ASSERT_TRUE(start(kRoot, everything()));
   EXPECT_TRUE(source_.slots[0]);
+}
+
+TEST_F(RecordingTest, IsNotPreparedForAnInvalidRequest) {
+  recorder_.invalid = fail(ErrorCode::kInvalidArgument, "it has no frequency");
+  EXPECT_EQ(start_fake().error().message, "it has no frequency");
+  EXPECT_EQ(recorder_.prepared, 0);
 }
 
 TEST_F(RecordingTest, ThatDoesNotBeginLeavesNoSession) {
